@@ -18,11 +18,11 @@ from density import check_density
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COLUMNS, FILE_LINES, FUNCTION_LINES, PARAMETERS, CASTS = 120, 450, 50, 7, 100
 # The files that README's walk goes through in an evening, and their lines in all.
-EVENING, EVENING_LINES = ['rope.h', 'rope.c', 'src/core/plain.h', 'src/core/plain.c', 'src/core/arithmetic.c',
-                          'src/core/model.h', 'src/core/model.c', 'src/core/sampler.h', 'src/core/sampler.c',
-                          'src/core/core.h', 'src/core/core.c', 'src/core/main.c'], 1600
+EVENING, EVENING_LINES = ['rope.h', 'rope.c', 'src/core/plain_state.h', 'src/core/plain.h', 'src/core/plain.c',
+                          'src/core/arithmetic.c', 'src/core/model.h', 'src/core/model.c', 'src/core/sampler.h',
+                          'src/core/sampler.c', 'src/core/core.h', 'src/core/core.c', 'src/core/main.c'], 1600
 # The tiny program: all its lines, those of its main, and the conditions that it has not.
-CORE_LINES, MAIN_LINES = 4400, 80
+CORE_LINES, MAIN_LINES = 4430, 80
 PROCESSORS = (r'#\s*(?:el)?ifn?(?:def)?\b.*'
               r'(?:__(?:x86|i386|amd64|AVX|SSE|FMA|F16C|AMX|ARM|arm|aarch|wasm|riscv|powerpc)|_OPENMP)')
 GENERATED = ['src/core/unicode_tables.h', 'src/measure/prose.c']

@@ -19,6 +19,13 @@ float dot(const float *a, const float *b, int64_t n) {
     return sum + sums[0];
 }
 
+void matmul(float *out, const Matrix *w, const float *x, float *row) {
+    for (int64_t r = 0; r < w->rows; r++) {
+        const float *weights = weights_row(w, r, row);
+        out[r] = dot(weights, x, w->cols);
+    }
+}
+
 void scale_all(float *x, float scale, int64_t n) {
     for (int64_t i = 0; i < n; i++) x[i] *= scale;
 }

@@ -2,10 +2,13 @@
 // where a formula has a sum. The fast engine has kernels of its own.
 #pragma once
 
-#include <stdint.h>
+#include "matrix.h"
 
 // The sum of a[i] * b[i], all (n).
 float dot(const float *a, const float *b, int64_t n);
+// out (rows) = w (rows, cols) @ x (cols). Weights of any type are widened row by row, in `row` (see
+// weights_row).
+void matmul(float *out, const Matrix *w, const float *x, float *row);
 // x (n) *= scale.
 void scale_all(float *x, float scale, int64_t n);
 // out += scale * x, both (n).

@@ -66,13 +66,14 @@ void core_close(Core *r) {
 }
 
 bool core_read(Core *r, int32_t token, int i, int length, Error *err) {
+    int n_layers = r->model.config.n_layers;
     int layer = plain_forward(&r->plain, token, i, length, r->x);
-    return layer == r->model.config.n_layers || fail_not_finite(&r->plain, layer, i, err);
+    return layer == n_layers || fail_not_finite(layer, n_layers, i, err);
 }
 
 float *core_logits(Core *r, int i, Error *err) {
     plain_logits(&r->plain, r->x, r->logits);
     if (all_finite(r->logits, r->model.config.vocab_size)) return r->logits;
-    fail_not_finite(&r->plain, r->model.config.n_layers, i, err);
+    fail_not_finite(r->model.config.n_layers, r->model.config.n_layers, i, err);
     return NULL;
 }

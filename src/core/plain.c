@@ -3,18 +3,18 @@
 // tests/test_plain.py compares them. --plain runs any job by this file: one thread and float32.
 //
 // A key is kept as wk makes it. The query is turned instead, for each key anew, by the distance
-// between the two. So every RoPE method and distance map stands here as its formula. Encodings
-// before RoPE stand in plain_encodings.c. In comments d is head_dim.
+// between the two. So every RoPE method and distance map stands here as its formula. What few models
+// or options need stands beside it: plain_turns.c, plain_experts.c, plain_encodings.c. In comments d
+// is head_dim.
 #include "plain.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "arithmetic.h"
+#include "plain_encodings.h"
 #include "plain_experts.h"
-#include "plain_private.h"
-
-static void fill_uneven_turns(Plain *p, Turns *t, int length);
+#include "plain_turns.h"
 
 // ---- RoPE ----
 
@@ -27,8 +27,10 @@ static void fill_turns(Plain *p, Turns *t, int length) {
     double factor = now.attention_factor * now.attention_factor;
     float *cosine = t->cosines;
     float *sine = t->sines;
+    int query = place_of(p, p->i);
     for (int j = 0; j <= p->i; j++) {
-        double distance = rope_distance(t->rope, place_of(p, p->i), place_of(p, j));
+        int key = place_of(p, j);
+        double distance = rope_distance(t->rope, query, key);
         for (int pair = 0; pair < now.n_pairs; pair++) {
             rope_turn(now.inv_freq[pair], distance, factor, cosine, sine);
             cosine++;
@@ -56,13 +58,15 @@ static float rope_product(const Plain *p, int h, int j) {
     int64_t d = p->model->config.head_dim;
     const float *q = p->q + h * d;
     const float *k = kv_head(p, p->keys, j, h);
-    return p->w->flags & LAYER_NOPE ? dot(q, k, d) : turned_dot(p, q, k, j);
+    bool turns = !(p->w->flags & LAYER_NOPE);
+    return turns ? turned_dot(p, q, k, j) : dot(q, k, d);
 }
 
 // A score is that times 1 / sqrt(d), and grows with the query's position in some models.
 static float rope_scale(const Plain *p) {
     int position = place_of(p, p->i);
-    double grown = rope_logn(p->turns->rope, position) * rope_temperature(p->turns->rope, position);
+    const RopeConfig *c = p->turns->rope;
+    double grown = rope_logn(c, position) * rope_temperature(c, position);
     return (float)grown * model_score_scale(&p->model->config);
 }
 
@@ -70,7 +74,9 @@ static float rope_scale(const Plain *p) {
 static bool sees(const Plain *p, int j) {
     const RopeConfig *c = p->turns->rope;
     bool slides = c->all_slide || !(p->w->flags & LAYER_SEES_ALL);
-    return !slides || rope_sees(c, place_of(p, p->i), place_of(p, j));
+    int query = place_of(p, p->i);
+    int key = place_of(p, j);
+    return !slides || rope_sees(c, query, key);
 }
 
 // scores (i + 1) of the query's head h with all keys, -infinity where it sees none
@@ -88,7 +94,8 @@ static void fill_scores(Plain *p, int h) {
         if (crowd != 1) *score += (float)log(crowd);
     }
     bool is_watched = watch->scores && p->layer == watch->layer && h == watch->head;
-    if (is_watched) memcpy(watch->scores, p->scores, (p->i + 1) * sizeof(float));
+    size_t bytes = (p->i + 1) * sizeof(float);
+    if (is_watched) memcpy(watch->scores, p->scores, bytes);
 }
 
 // One head of the query: mixed (d) = sum over j of softmax(scores)[j] * value[j]. A learned sink is one
@@ -118,16 +125,9 @@ static void attend(Plain *p, int h) {
 // and of the scores (Gemma 3); queries that grow with their position (Ministral 3); experts in place
 // of one feed-forward layer (Mixtral, Qwen3-MoE), and learned sinks (gpt-oss).
 
-void matmul(const Plain *p, float *out, const Matrix *w, const float *x) {
-    for (int64_t r = 0; r < w->rows; r++) {
-        const float *row = weights_row(w, r, p->row);
-        out[r] = dot(row, x, w->cols);
-    }
-}
-
-// The same of what a layer has normed, and a bias (rows) if there is one.
+// out (rows) = w @ what a layer has normed, and a bias (rows) if there is one.
 static void project(const Plain *p, float *out, const Matrix *w, const float *bias) {
-    matmul(p, out, w, p->normed);
+    matmul(out, w, p->normed, p->row);
     if (bias) add(out, 1, bias, w->rows);
 }
 
@@ -175,7 +175,7 @@ static void attention(Plain *p, float *x) {
     for (int h = 0; h < m->n_heads; h++) {
         attend(p, h);
     }
-    matmul(p, p->added, &w->wo, p->mixed);
+    matmul(p->added, &w->wo, p->mixed, p->row);
     if (w->bo) add(p->added, 1, w->bo, m->dim);
     add_normed(p, x, w->attention_after);
 }
@@ -198,7 +198,7 @@ static void feed_forward(const Plain *p, const FeedForward *w, float *out) {
     for (int64_t e = 0; e < w->w1.rows; e++) {
         gate[e] = times_gate(p, gate[e], up[e]);
     }
-    matmul(p, out, &w->w2, gate);
+    matmul(out, &w->w2, gate, p->row);
     if (w->b2) add(out, 1, w->b2, w->w2.rows);
 }
 
@@ -226,7 +226,8 @@ static void add_feed_forward(Plain *p, float *x) {
 // The angles of the present token by one RoPE.
 static void fill_angles(Plain *p, Turns *t, int length) {
     p->turns = t;
-    if (p->config->stale_keys || t->rope->unscaled_positions > 0) fill_uneven_turns(p, t, length);
+    bool is_uneven = p->config->stale_keys || t->rope->unscaled_positions > 0;
+    if (is_uneven) fill_uneven_turns(p, t, length);
     else fill_turns(p, t, length);
 }
 
@@ -248,7 +249,8 @@ int plain_forward(Plain *p, int32_t token, int i, int length, float *x) {
     for (int l = 0; l < m->n_layers; l++) {
         p->layer = l;
         p->w = &p->model->layers[l];
-        p->turns = p->w->flags & LAYER_SLIDING ? &p->sliding : &p->full;
+        bool slides = p->w->flags & LAYER_SLIDING;
+        p->turns = slides ? &p->sliding : &p->full;
         attention(p, x);
         add_feed_forward(p, x);
         if (bad == m->n_layers && !all_finite(x, m->dim)) bad = l;
@@ -256,48 +258,8 @@ int plain_forward(Plain *p, int32_t token, int i, int length, float *x) {
     return bad;
 }
 
-bool fail_not_finite(const Plain *p, int layer, int position, Error *err) {
-    if (layer < 0) return fail(err, "the embedding of the token at position %d holds NaN or infinity", position);
-    if (layer < p->model->config.n_layers)
-        return fail(err, "NaN or infinity came out of layer %d at position %d: the weights hold it, or lead to it",
-                    layer, position);
-    return fail(err,
-                "NaN or infinity among the logits at position %d: the final norm or the classifier holds or makes it",
-                position);
-}
-
 void plain_logits(Plain *p, const float *x, float *logits) {
     const ModelConfig *m = &p->model->config;
     rmsnorm(p->normed, x, p->model->final_norm, m->dim, m->norm_eps);
-    matmul(p, logits, &p->model->classifier, p->normed);
-}
-
-// ---- RoPE where the position changes the frequency ----
-
-// The angles where f depends on the position. Longrope may leave the first positions unscaled. A
-// stale key turned at the scale of the step that read it, at `then`. A distance is a part of the
-// query less a part of the key (see rope.h). So the angle D(m, n) f of fill_turns grows by the
-// query's part times what f is more at m, and shrinks by the key's part times what f is more at n.
-static void fill_uneven_turns(Plain *p, Turns *t, int length) {
-    const RopeConfig *c = t->rope;
-    int m = place_of(p, p->i);
-    RopeFreqs now, then;
-    rope_frequencies(c, length, &now);
-    p->lengths[p->i] = length;
-    for (int j = 0; j <= p->i; j++) {
-        int n = place_of(p, j);
-        int length_then = p->config->stale_keys ? p->lengths[j] : length;
-        rope_frequencies(c, length_then, &then);
-        double factor = now.attention_factor * then.attention_factor;
-        double distance = rope_distance(c, m, n);
-        double key = rope_parts(c, n).key;
-        for (int pair = 0; pair < now.n_pairs; pair++) {
-            double f = now.inv_freq[pair];
-            double query_more = rope_speed(c, &now, pair, m) - f;
-            double key_more = rope_speed(c, &then, pair, n) - f;
-            double angle = distance * f + m * query_more - key * key_more;
-            int64_t place = (int64_t)j * now.n_pairs + pair;
-            rope_turn(1, angle, factor, &t->cosines[place], &t->sines[place]);
-        }
-    }
+    matmul(logits, &p->model->classifier, p->normed, p->row);
 }

@@ -2,51 +2,7 @@
 // tested against it.
 #pragma once
 
-#include "../../rope.h"
-#include "model.h"
-#include "session_config.h"
-
-// The angles of one RoPE. A model has one, or one for its full layers and one for its sliding ones.
-typedef struct {
-    const RopeConfig *rope;
-    const Spread *spread;    // where tokens stand in these layers
-    float *cosines, *sines;  // (context, rotary_dim / 2) by which the query turns to meet each key
-} Turns;
-
-// What the definition keeps. The first two fields are filled in before plain_lay_out. At token i:
-// 1. keys, values and lengths have rows for the tokens before i, of every layer, and none changes.
-// 2. plain_forward writes row i of each, layer by layer, and all that is for the present token.
-// 3. To forget tokens is to read others at their numbers: no row behind i is ever read.
-// 4. cosines and sines are those of token i, for all layers; scores are those of one head.
-typedef struct Plain {
-    const Model *model;
-    const SessionConfig *config;
-
-    // Where it is.
-    int i;               // the present token's number, from 0
-    int layer;           // the layer's number, from 0
-    const Layer *w;      // and its weights
-    const Turns *turns;  // and which of the two below it turns by
-
-    // For every token that was read.
-    float *keys, *values;  // (n_layers, context, n_kv_heads * head_dim), as wk and wv made them
-    int *lengths;          // (context) the length when it was read, for stale keys
-    // For every number of tokens by which a key can be behind the query.
-    int *distances;           // (n_layers, context) the distance to which that comes
-    float *distance_keys;     // (n_layers, context, n_kv_heads * head_dim), NULL: not in use
-    float *distance_queries;  // (n_layers, context, n_heads * head_dim), likewise
-    // For the present token.
-    float *normed, *added;  // (dim)
-    float *q, *mixed;       // (n_heads * head_dim)
-    float *turned;          // (head_dim) a head of q, turned to meet one key
-    float *gate, *up;       // (hidden_dim, or expert_hidden_dim if that is more)
-    float *weights;         // (n_experts) of the experts,
-    bool *is_chosen;        // (n_experts) and whether the token takes them
-    float *expert;          // (dim) what one of them makes
-    Turns full, sliding;    // of most layers, and of those with LAYER_SLIDING
-    float *scores;          // (context + 1) of one head, and of its sink
-    float *row;             // (widest) of a matrix, as float32
-} Plain;
+#include "plain_state.h"
 
 // Takes all arrays from an arena (see util.h). Returns the bytes of what is kept of all tokens.
 uint64_t plain_lay_out(Plain *plain, Arena *arena);
@@ -55,9 +11,6 @@ uint64_t plain_lay_out(Plain *plain, Arena *arena);
 // (dim) becomes the last layer's result. Returns the first layer whose result has NaN or infinity,
 // -1 for the embedding, n_layers for none.
 int plain_forward(Plain *plain, int32_t token, int i, int length, float *x);
-
-// Fails with words for what plain_forward returned at a position; n_layers stands for the logits.
-bool fail_not_finite(const Plain *plain, int layer, int position, Error *err);
 
 // logits (vocab_size) of what plain_forward gave.
 void plain_logits(Plain *plain, const float *x, float *logits);

@@ -1,9 +1,10 @@
 // Encodings of positions before RoPE, as their definitions: what each adds to embeddings, to scores
 // and to values. In comments d is head_dim.
+#include "plain_encodings.h"
+
 #include <math.h>
 
 #include "arithmetic.h"
-#include "plain_private.h"
 
 // R (dim), or PE: sin and cos of position * theta^(-2i / dim) at 2i and 2i + 1. arXiv 1706.03762.
 static const float *sinusoids(Plain *p, int position) {
@@ -46,10 +47,10 @@ static void fill_distance(Plain *p, int back, int distance) {
     const Matrix *maker = is_xl ? &p->w->wr : &p->w->wk;
     const float *r = sinusoids(p, distance);
     float *key = kv_row(p, p->distance_keys, back);
-    matmul(p, key, maker, r);
+    matmul(key, maker, r, p->row);
     if (!p->distance_queries) return;
     float *query = distance_query(p, back);
-    matmul(p, query, &p->w->wq, r);
+    matmul(query, &p->w->wq, r, p->row);
 }
 
 // The present token is the first that is so far behind the first one. Where the text jumps, its

@@ -31,7 +31,7 @@ static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int
                       ? read_plainly(s, tokens, n, length, n_logits)
                       : transformer_forward(s->fast, tokens, n, s->position, length, n_logits);
     int at = session_place(s, s->position + fault.row);
-    if (fault.row < n) return fail_not_finite(s->plain, fault.layer, at, err);
+    if (fault.row < n) return fail_not_finite(fault.layer, s->model->config.n_layers, at, err);
     memmove(s->x, s->x + (n - n_logits) * dim, n_logits * dim * sizeof *s->x);
     s->n_logits = n_logits;
     s->position += n;
@@ -68,7 +68,7 @@ float *session_logits(Session *s, int row, int n_rows, Error *err) {
         if (s->config.plain) plain_logits(s->plain, s->x + (row + i) * m->dim, logits);
         if (all_finite(logits, m->vocab_size)) continue;
         int at = session_place(s, s->position - s->n_logits + row + i);
-        fail_not_finite(s->plain, m->n_layers, at, err);
+        fail_not_finite(m->n_layers, m->n_layers, at, err);
         return NULL;
     }
     return s->logits;

@@ -1,0 +1,123 @@
+// Where a model file has its tensors: it is mapped, and they are used where they lie.
+#include <stdlib.h>
+
+#include "model.h"
+#include "settings.h"
+
+// A place in the file. Only `offset` goes past its end, for an error to tell the expected size;
+// pointers never do.
+typedef struct {
+    Model *model;
+    const uint8_t *types;  // of the matrices that are not taken yet; NULL: config.weight_type
+    uint64_t alignment;    // of what is taken
+    uint64_t offset;       // once above INT64_MAX it stays there
+    WeightType cut;        // a type of blocks that would not fill a row
+} Cursor;
+
+// Takes count * item_bytes bytes, which is 2^54 at most. NULL for a count of 0.
+static const void *take(Cursor *at, uint64_t count, uint64_t item_bytes) {
+    const MappedFile *file = &at->model->file;
+    uint64_t filled = at->offset + at->alignment - 1;
+    uint64_t here = filled / at->alignment * at->alignment;
+    if (here <= INT64_MAX) at->offset = here + count * item_bytes;
+    if (count == 0) return NULL;
+    if (here > file->size) here = file->size;
+    return file->data + here;
+}
+
+static void take_tensor(void *cursor, const Tensor *t, void *member) {
+    Cursor *at = cursor;
+    const ModelConfig *c = &at->model->config;
+    if (t->kind == FLOATS) {
+        *(const float **)member = take(at, t->rows * t->cols, sizeof(float));
+        return;
+    }
+    WeightType type = at->types ? *at->types++ : c->weight_type;
+    Matrix *m = member;
+    *m = (Matrix){0};
+    m->type = type;
+    m->rows = t->rows;
+    m->cols = t->cols;
+    m->group_size = c->group_size;
+    m->groups_cross_rows = c->version == 2 && t->cols % c->group_size != 0;
+    if (t->cols % block_columns(type)) at->cut = type;
+    m->data = take(at, t->rows, matrix_row_bytes(m));
+    m->scales = take(at, matrix_scale_bytes(m), 1);
+}
+
+// Counts the matrices of all layers.
+static void count_matrix(void *count, const Tensor *t, void *member) {
+    (void)member;
+    if (t->kind != FLOATS) ++*(int *)count;
+}
+
+// Takes `count` bytes that stand before the tensors. NULL for a count of 0, false when they are cut.
+static bool take_table(Cursor *at, int count, const uint8_t **table, Error *err) {
+    size_t size = at->model->file.size;
+    *table = take(at, count, 1);
+    if (at->offset <= size) return true;
+    return fail(err, "truncated (%zu bytes found, the header has %zu)", size, (size_t)at->offset);
+}
+
+// Takes what may stand between header and tensors: longrope's lists, a byte for each layer, a byte
+// for each matrix.
+static bool take_tables(Cursor *at, Error *err) {
+    Model *m = at->model;
+    const ModelConfig *c = &m->config;
+    const uint8_t *flags;
+    int n_flags = c->has_layers ? c->n_layers : 0;
+    int n_matrices = 0;
+    m->rope.short_factors = take(at, c->n_longrope, sizeof(double));
+    m->rope.long_factors = take(at, c->n_longrope, sizeof(double));
+    if (!take_table(at, n_flags, &flags, err)) return false;
+    if (!read_layer_table(m, flags, err)) return false;
+    if (c->has_types) model_visit(m, count_matrix, &n_matrices);
+    if (!take_table(at, n_matrices, &at->types, err)) return false;
+    return check_type_table(c, at->types, n_matrices, err);
+}
+
+// Takes all tensors, and compares what they need with what the file has.
+static bool take_tensors(Cursor *at, Error *err) {
+    Model *m = at->model;
+    size_t size = m->file.size;
+    if (m->config.version >= 3) at->alignment = 64;
+    model_visit(m, take_tensor, at);
+    take(at, 0, 0);  // what fills up the last one
+    if (m->config.shared_classifier) m->classifier = m->embedding;
+    if (at->offset > INT64_MAX) return fail(err, "impossible header: the tensors' sizes overflow");
+    if (at->cut)
+        return fail(err, "impossible header: rows of %s are not whole blocks of %d weights", weight_type_names[at->cut],
+                    block_columns(at->cut));
+    if (at->offset == size) return true;
+    return fail(err, "%s (%zu bytes found, %llu expected from the header)",
+                at->offset > size ? "truncated" : "too long", size, (unsigned long long)at->offset);
+}
+
+static bool read_model(Model *m, Error *err) {
+    Cursor at = {.model = m, .alignment = 1};
+    if (!header_read(m, &at.offset, err)) return false;
+    m->layers = alloc_array(m->config.n_layers, sizeof *m->layers, "layers", err);
+    if (!m->layers) return false;
+    if (!take_tables(&at, err)) return false;
+    if (!take_tensors(&at, err)) return false;
+    bool good = settings_check(&m->rope, m->config.seq_len, err);
+    if (good && m->config.sliding_rope) {
+        good = settings_check(&m->sliding, m->config.seq_len, err);
+        if (!good) fail(err, "sliding layers: %s", err->text);
+    }
+    return good || fail(err, "impossible header: %s", err->text);
+}
+
+bool model_open(const char *path, Model *m, Error *err) {
+    *m = (Model){0};
+    if (!map_file(path, &m->file, err)) return false;
+    if (read_model(m, err)) return true;
+    model_close(m);
+    return fail(err, "%s: %s", path, err->text);
+}
+
+void model_close(Model *m) {
+    free(m->layers);
+    unmap_file(&m->file);
+    *m = (Model){0};
+}

@@ -1,0 +1,30 @@
+// RoPE where the position changes the frequency: stale keys, and longrope's unscaled positions.
+#include "plain_turns.h"
+
+// The angles where f depends on the position. Longrope may leave the first positions unscaled. A
+// stale key turned at the scale of the step that read it, at `then`. A distance is a part of the
+// query less a part of the key (see rope.h). So the angle D(m, n) f of fill_turns grows by the
+// query's part times what f is more at m, and shrinks by the key's part times what f is more at n.
+void fill_uneven_turns(Plain *p, Turns *t, int length) {
+    const RopeConfig *c = t->rope;
+    int m = place_of(p, p->i);
+    RopeFreqs now, then;
+    rope_frequencies(c, length, &now);
+    p->lengths[p->i] = length;
+    for (int j = 0; j <= p->i; j++) {
+        int n = place_of(p, j);
+        int length_then = p->config->stale_keys ? p->lengths[j] : length;
+        rope_frequencies(c, length_then, &then);
+        double factor = now.attention_factor * then.attention_factor;
+        double distance = rope_distance(c, m, n);
+        double key = rope_parts(c, n).key;
+        for (int pair = 0; pair < now.n_pairs; pair++) {
+            double f = now.inv_freq[pair];
+            double query_more = rope_speed(c, &now, pair, m) - f;
+            double key_more = rope_speed(c, &then, pair, n) - f;
+            double angle = distance * f + m * query_more - key * key_more;
+            int64_t place = (int64_t)j * now.n_pairs + pair;
+            rope_turn(1, angle, factor, &t->cosines[place], &t->sines[place]);
+        }
+    }
+}
