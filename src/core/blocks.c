@@ -17,7 +17,8 @@
 // infinity (f = 0) or NaN, else (1 + f / 1024) 2^(e - 15).
 float float16_at(const uint8_t *bytes) {
     uint32_t bits = bytes[0] | bytes[1] << 8;
-    uint32_t exponent = bits >> 10 & 31, fraction = bits & 1023;
+    uint32_t exponent = bits >> 10 & 31;
+    uint32_t fraction = bits & 1023;
     float size = (float)fraction * 0x1p-24f;
     if (exponent > 0) {
         // float32 has eight bits of exponent, which stands for e - 127, and 23 of fraction.
@@ -85,7 +86,8 @@ static void decode_q4_0(const uint8_t *block, float *out) {
 //     0  |dddddddd|dddddddd|mmmmmmmm|mmmmmmmm|
 //     4  |16160000|17170101| ... |31311515|
 static void decode_q4_1(const uint8_t *block, float *out) {
-    float d = float16_at(block), m = float16_at(block + 2);
+    float d = float16_at(block);
+    float m = float16_at(block + 2);
     for (int i = 0; i < 32; i++) {
         int q = nibble_of(block + 4, i);
         out[i] = d * (float)q + m;
@@ -109,7 +111,8 @@ static void decode_q5_0(const uint8_t *block, float *out) {
 //     4  |76543210|fedcba98| ...            the fifth bits
 //     8  |16160000|17170101| ... |31311515|  the lower four
 static void decode_q5_1(const uint8_t *block, float *out) {
-    float d = float16_at(block), m = float16_at(block + 2);
+    float d = float16_at(block);
+    float m = float16_at(block + 2);
     for (int i = 0; i < 32; i++) {
         int q = nibble_of(block + 8, i) | bit_of(block + 4, i) << 4;
         out[i] = d * (float)q + m;
@@ -128,8 +131,8 @@ static void decode_q8_0(const uint8_t *block, float *out) {
 }
 
 // What a nibble of IQ4_NL and IQ4_XS stands for.
-static const int8_t iq4_numbers[16] = {-127, -104, -83, -65, -49, -35, -22, -10,  // 0 to 7
-                                       1,    13,   25,  38,  53,  69,  89,  113};
+static const int iq4_numbers[16] = {-127, -104, -83, -65, -49, -35, -22, -10,  // 0 to 7
+                                    1,    13,   25,  38,  53,  69,  89,  113};
 
 // IQ4_NL: weight = d number[nibble]
 //     0  |dddddddd|dddddddd|
@@ -163,7 +166,8 @@ static void decode_mxfp4(const uint8_t *block, float *out) {
 //    16  two_of's 64 bytes, q
 //    80  |dddddddd|dddddddd|MMMMMMMM|MMMMMMMM|  d and dm
 static void decode_q2_k(const uint8_t *block, float *out) {
-    float d = float16_at(block + 80), dm = float16_at(block + 82);
+    float d = float16_at(block + 80);
+    float dm = float16_at(block + 82);
     for (int i = 0; i < 256; i++) {
         int both = block[i / 16];
         float scale = d * (float)(both & 15);
@@ -217,7 +221,8 @@ static void q4_k_scales(const uint8_t *bytes, int p, int *scale, int *minimum) {
 //     4  q4_k_scales' 12 bytes
 //    16  four_of's 128 bytes, q
 static void decode_q4_k(const uint8_t *block, float *out) {
-    float d = float16_at(block), dm = float16_at(block + 2);
+    float d = float16_at(block);
+    float dm = float16_at(block + 2);
     for (int i = 0; i < 256; i++) {
         int scale, minimum;
         q4_k_scales(block + 4, i / 32, &scale, &minimum);
@@ -233,7 +238,8 @@ static void decode_q4_k(const uint8_t *block, float *out) {
 //    16  part_bit_of's 32 bytes, the fifth bits
 //    48  four_of's 128 bytes, the lower four
 static void decode_q5_k(const uint8_t *block, float *out) {
-    float d = float16_at(block), dm = float16_at(block + 2);
+    float d = float16_at(block);
+    float dm = float16_at(block + 2);
     for (int i = 0; i < 256; i++) {
         int scale, minimum;
         q4_k_scales(block + 4, i / 32, &scale, &minimum);

@@ -1,9 +1,11 @@
-// Text to token ids, as sentencepiece does it for a BPE model, Hugging Face's tokenizers and tiktoken for bytes.
+// Text to token ids, as sentencepiece does it for a BPE model, Hugging Face's tokenizers and
+// tiktoken for bytes.
 //
-// The text is normalized, cut at user-defined tokens, and then cut into words of characters or bytes. In a word the two
-// neighbors with the highest score are joined, the leftmost of equals first, until no two may be joined (byte-pair
-// encoding: Sennrich et al., arXiv 1508.07909). With sentencepiece two may be joined when a token is spelled like both.
-// With byte-level BPE a list of merges has the pairs that may be joined, the best first.
+// The text is normalized, cut at user-defined tokens, and then cut into words of characters or
+// bytes. In a word the two neighbors with the highest score are joined, the leftmost of equals
+// first, until no two may be joined (byte-pair encoding: Sennrich et al., arXiv 1508.07909). With
+// sentencepiece two may be joined when a token is spelled like both. With byte-level BPE a list of
+// merges has the pairs that may be joined, the best first.
 #include <stdlib.h>
 
 #include "tokenizer_private.h"
@@ -12,15 +14,17 @@ enum { SPACE_SYMBOL = 0x2581 };  // how sentencepiece writes a space
 
 // A part of a word that is one token so far. In an array it lies at the index of its first byte.
 typedef struct {
-    uint32_t length;     // in bytes; 0: joined to its left neighbor, or the word's end
-    uint32_t before;     // bytes of the left neighbor; 0: there is none
-    int32_t id;          // the token, -1: none
-    uint32_t half;       // bytes of the left one of the two that were joined to this one; 0: it was not joined
+    uint32_t length;  // in bytes; 0: joined to its left neighbor, or the word's end
+    uint32_t before;  // bytes of the left neighbor; 0: there is none
+    int32_t id;       // the token, -1: none
+    // Bytes of the left one of the two that were joined to this one; 0: it was not joined.
+    uint32_t half;
     int32_t left_id;     // of a symbol that is joined to its left neighbor: the neighbor's id
     uint32_t left_half;  // and half before that
 } Symbol;
 
-// Two neighbors that may be joined. A pair is out of date when their lengths no longer add up to `length`.
+// Two neighbors that may be joined. A pair is out of date when their lengths no longer add up to
+// `length`.
 typedef struct {
     float score;
     uint32_t left, length;
@@ -39,17 +43,22 @@ typedef struct {
 
 // ---- Merging ----
 
-static bool is_better(Pair a, Pair b) { return a.score != b.score ? a.score > b.score : a.left < b.left; }
+static bool is_better(Pair a, Pair b) {
+    return a.score != b.score ? a.score > b.score : a.left < b.left;
+}
 
 static void push_pair(Encoder *e, Pair pair) {
     Pair *pairs = e->pairs;
     size_t i = e->n_pairs++;
-    for (; i > 0 && is_better(pair, pairs[(i - 1) / 2]); i = (i - 1) / 2) pairs[i] = pairs[(i - 1) / 2];
+    for (; i > 0 && is_better(pair, pairs[(i - 1) / 2]); i = (i - 1) / 2)
+        pairs[i] = pairs[(i - 1) / 2];
     pairs[i] = pair;
 }
 
 static Pair pop_pair(Encoder *e) {
-    Pair *pairs = e->pairs, top = pairs[0], last = pairs[--e->n_pairs];
+    Pair *pairs = e->pairs;
+    Pair top = pairs[0];
+    Pair last = pairs[--e->n_pairs];
     size_t i = 0;
     for (size_t child; (child = 2 * i + 1) < e->n_pairs; i = child) {
         if (child + 1 < e->n_pairs && is_better(pairs[child + 1], pairs[child])) child++;
@@ -62,7 +71,8 @@ static Pair pop_pair(Encoder *e) {
 
 static void consider_pair(Encoder *e, uint32_t at) {
     const Tokenizer *t = e->tokenizer;
-    const Symbol *left = &e->symbols[at], *right = left + left->length;
+    const Symbol *left = &e->symbols[at];
+    const Symbol *right = left + left->length;
     if (right->length == 0) return;
     uint32_t length = left->length + right->length;
     if (t->head.kind == BYTELEVEL) {
@@ -74,12 +84,14 @@ static void consider_pair(Encoder *e, uint32_t at) {
     if (both) push_pair(e, (Pair){both->score, at, length, both->id});
 }
 
-// O(n log n) for n symbols. A join takes a pair from the heap and adds two at most, so there is room for two a symbol.
+// O(n log n) for n symbols. A join takes a pair from the heap and adds two at most, so there is
+// room for two a symbol.
 static void merge_symbols(Encoder *e) {
     for (uint32_t i = 0; e->symbols[i].length > 0; i += e->symbols[i].length) consider_pair(e, i);
     while (e->n_pairs > 0) {
         Pair pair = pop_pair(e);
-        Symbol *left = &e->symbols[pair.left], *right = left + left->length;
+        Symbol *left = &e->symbols[pair.left];
+        Symbol *right = left + left->length;
         if (right->length == 0 || left->length + right->length != pair.length) continue;
         right->length = 0;
         right->left_id = left->id;
@@ -99,7 +111,8 @@ static void merge_symbols(Encoder *e) {
 static void emit_unknown(Encoder *e, const char *bytes, size_t length) {
     const Tokenizer *t = e->tokenizer;
     if (!(t->head.flags & BYTE_FALLBACK)) {
-        if (e->n_ids == e->first || e->ids[e->n_ids - 1] != t->head.unk_id) e->ids[e->n_ids++] = t->head.unk_id;
+        if (e->n_ids == e->first || e->ids[e->n_ids - 1] != t->head.unk_id)
+            e->ids[e->n_ids++] = t->head.unk_id;
         return;
     }
     if (length == 1 && *bytes == ' ') {
@@ -112,11 +125,13 @@ static void emit_unknown(Encoder *e, const char *bytes, size_t length) {
     }
 }
 
-// Merges may pass through a piece marked unused. If they end on one, it is taken apart again into its two halves.
+// Merges may pass through a piece marked unused. If they end on one, it is taken apart again into
+// its two halves.
 static void emit_symbols(Encoder *e) {
     const Tokenizer *t = e->tokenizer;
     for (uint32_t i = 0; e->symbols[i].length > 0;) {
-        Symbol *left = &e->symbols[i], *right = left + left->half;
+        Symbol *left = &e->symbols[i];
+        Symbol *right = left + left->half;
         if (left->half > 0 && t->pieces[left->id].type == UNUSED) {
             right->length = left->length - left->half;
             *left = (Symbol){.length = left->half, .id = right->left_id, .half = right->left_half};
@@ -142,7 +157,8 @@ static bool encode_word(Encoder *e, const char *word, size_t length, Error *err)
         e->ids[e->n_ids++] = whole->id;
         return true;
     }
-    if (length >= INT32_MAX) return fail(err, "the text is too long (found %zu bytes without a place to cut)", length);
+    if (length >= INT32_MAX)
+        return fail(err, "the text is too long (found %zu bytes without a place to cut)", length);
     size_t size = sizeof *e->symbols + 2 * sizeof *e->pairs;
     if (!grow(&e->symbols, &e->capacity, length + 1, size, "text to encode", err)) return false;
     e->pairs = (Pair *)(e->symbols + e->capacity);
@@ -167,18 +183,22 @@ static bool encode_word(Encoder *e, const char *word, size_t length, Error *err)
 
 // ---- Texts ----
 
-// The text with U+FFFD for every byte that is not UTF-8, and in Normalization Form C if the flags ask for it. With
-// sentencepiece a space is put in front if they ask for it, and U+2581 becomes a space (tokenizer.bin has one symbol
-// for both). The *n bytes stand behind a free one. The caller frees them; NULL with the reason.
+// The text with U+FFFD for every byte that is not UTF-8, and in Normalization Form C if the flags
+// ask for it. With sentencepiece a space is put in front if they ask for it, and U+2581 becomes a
+// space (tokenizer.bin has one symbol for both). The *n bytes stand behind a free one. The caller
+// frees them; NULL with the reason.
 static char *normalize(const Tokenizer *t, const char *text, size_t length, size_t *n, Error *err) {
     char *normal = alloc_array(length + 1, 3, "text to encode", err);  // a bad byte becomes three
     if (!normal) return NULL;
-    bool symbols = t->head.kind == SENTENCEPIECE, prefix = symbols && t->head.flags & DUMMY_PREFIX;
-    size_t end = utf8_encode(normal, ' '), n_bytes;
+    bool symbols = t->head.kind == SENTENCEPIECE;
+    bool prefix = symbols && t->head.flags & DUMMY_PREFIX;
+    size_t end = utf8_encode(normal, ' ');
+    size_t n_bytes;
     for (size_t i = 0; i < length; i += n_bytes) {
         uint32_t code = utf8_decode(text + i, length - i, &n_bytes);
         if (symbols && code == SPACE_SYMBOL) code = ' ';
-        if (i == 0 && prefix && !(code == ' ' && t->head.flags & PREFIX_UNLESS_SPACE)) normal[end++] = ' ';
+        if (i == 0 && prefix && !(code == ' ' && t->head.flags & PREFIX_UNLESS_SPACE))
+            normal[end++] = ' ';
         end += utf8_encode(normal + end, code);
     }
     if (t->head.flags & NFC) normal = nfc(t, normal, &end, err);
@@ -186,9 +206,11 @@ static char *normalize(const Tokenizer *t, const char *text, size_t length, size
     return normal;
 }
 
-// Where the first user-defined token from `at` on begins, and the longest one there; `end` and NULL when there is none.
-// Spellings of control tokens are skipped whole, as the library does when it takes them for text.
-static size_t find_user_defined(const Tokenizer *t, const char *text, size_t at, size_t end, const Piece **added) {
+// Where the first user-defined token from `at` on begins, and the longest one there; `end` and NULL
+// when there is none. Spellings of control tokens are skipped whole, as the library does when it
+// takes them for text.
+static size_t find_user_defined(const Tokenizer *t, const char *text, size_t at, size_t end,
+                                const Piece **added) {
     for (; at < end; at += *added ? (*added)->length : 1) {
         size_t longest = t->longest_added[(unsigned char)text[at]];
         *added = NULL;
@@ -202,8 +224,9 @@ static size_t find_user_defined(const Tokenizer *t, const char *text, size_t at,
     return end;
 }
 
-// The length of the first word of n >= 1 bytes of text. A word can be encoded by itself. With sentencepiece words begin
-// with spaces, if no piece has a space behind another character; short ones are quicker.
+// The length of the first word of n >= 1 bytes of text. A word can be encoded by itself. With
+// sentencepiece words begin with spaces, if no piece has a space behind another character; short
+// ones are quicker.
 static size_t word_length(const Tokenizer *t, const char *text, size_t n) {
     if (t->head.kind == BYTELEVEL) return split_word(t, text, n);
     for (size_t i = 1; t->by_words && i < n; i++)
@@ -211,27 +234,54 @@ static size_t word_length(const Tokenizer *t, const char *text, size_t n) {
     return n;
 }
 
-int32_t *tokenizer_encode(const Tokenizer *t, const char *text, size_t length, bool with_bos, size_t *n_ids,
-                          Error *err) {
-    bool by_parts = t->head.flags & BY_PARTS, prefix = t->head.kind == BYTELEVEL && t->head.flags & DUMMY_PREFIX;
-    Encoder e = {.tokenizer = t, .first = with_bos && t->head.bos_id >= 0};
-    e.n_ids = e.first;
+// Makes room, and puts BOS first where it is wanted and there is one.
+static bool begin_ids(Encoder *e, bool with_bos, Error *err) {
+    int bos_id = e->tokenizer->head.bos_id;
+    e->first = with_bos && bos_id >= 0;
+    e->n_ids = e->first;
+    if (!make_room(e, 1, err)) return false;
+    if (e->first) e->ids[0] = bos_id;
+    return true;
+}
+
+static bool can_be_counted(size_t n_ids, Error *err) {
+    if (n_ids < 1 << 30) return true;
+    return fail(err, "the text has %zu tokens, more than can be counted", n_ids);
+}
+
+// Encodes n bytes of normalized text behind a free byte, for the space that some models put first.
+static bool encode_part(Encoder *e, char *part, size_t n, Error *err) {
+    const Tokenizer *t = e->tokenizer;
+    bool prefix = t->head.kind == BYTELEVEL && t->head.flags & DUMMY_PREFIX;
+    size_t i = 1;
+    if (prefix && n > 0 && part[1] != ' ') part[--i] = ' ';
+    while (i <= n) {
+        size_t n_word = word_length(t, part + i, n + 1 - i);
+        if (!encode_word(e, part + i, n_word, err)) return false;
+        i += n_word;
+    }
+    return make_room(e, 1, err);
+}
+
+int32_t *tokenizer_encode(const Tokenizer *t, const char *text, size_t length, bool with_bos,
+                          size_t *n_ids, Error *err) {
+    bool by_parts = t->head.flags & BY_PARTS;
+    Encoder e = {.tokenizer = t};
     // By parts, the text is cut at user-defined tokens before it is normalized, else after that.
-    char *whole = by_parts ? NULL : normalize(t, text, length, &length, err);
-    bool ok = (by_parts || whole) && make_room(&e, 1, err);
-    if (whole) text = whole + 1;
-    for (size_t at = 0; ok && at < length;) {
+    char *whole = NULL;
+    bool ok = begin_ids(&e, with_bos, err);
+    if (ok && !by_parts) {
+        whole = normalize(t, text, length, &length, err);
+        ok = whole;
+        if (ok) text = whole + 1;
+    }
+    size_t at = 0;
+    while (ok && at < length) {
         const Piece *added;
-        size_t end = find_user_defined(t, text, at, length, &added), n = end - at;
+        size_t end = find_user_defined(t, text, at, length, &added);
+        size_t n = end - at;
         char *part = by_parts ? normalize(t, text + at, n, &n, err) : whole + at;
-        size_t i = 1, n_word;  // the byte before a part is free
-        ok = part;
-        if (part && prefix && n > 0 && part[1] != ' ') part[--i] = ' ';
-        for (; ok && i <= n; i += n_word) {
-            n_word = word_length(t, part + i, n + 1 - i);
-            ok = encode_word(&e, part + i, n_word, err);
-        }
-        ok = ok && make_room(&e, 1, err);
+        ok = part && encode_part(&e, part, n, err);
         if (by_parts) free(part);
         at = end;
         if (!ok || !added) continue;
@@ -239,8 +289,7 @@ int32_t *tokenizer_encode(const Tokenizer *t, const char *text, size_t length, b
         at += added->length;
         if (by_parts) at += tokenizer_skip_spaces(t, added->id, text + at, length - at);
     }
-    ok = ok && (e.n_ids < 1 << 30 || fail(err, "the text has %zu tokens, more than can be counted", e.n_ids));
-    if (ok && e.first) e.ids[0] = t->head.bos_id;
+    ok = ok && can_be_counted(e.n_ids, err);
     free(whole);
     free(e.symbols);
     *n_ids = e.n_ids;

@@ -1,19 +1,28 @@
-// The header of a model file: the table of its fields, and what reads, checks and writes them by it.
+// The header of a model file: the table of its fields, and what reads, checks and writes them by
+// it.
 #include "model.h"
 
 #include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "model files are little-endian and used in place");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "model files are little-endian and used in place");
 #if defined __FAST_MATH__ || (defined __FINITE_MATH_ONLY__ && __FINITE_MATH_ONLY__)
-#error "NaN and infinity in a file have to be seen, and sums have an order: build without -ffast-math (-Ofast)"
+#error                                                                                             \
+    "NaN and infinity in a file have to be seen, and sums have an order: build without -ffast-math (-Ofast)"
 #endif
 
 enum { MAGIC = 0x616b3432, V0_BYTES = 28, V3_FIELDS = 204, V4_BYTES = 256 };
 
 // Larger than any released model, and small enough that the size of a tensor fits in 64 bits.
-enum { MAX_WIDTH = 1 << 20, MAX_LAYERS = 1 << 16, MAX_HEADS = 1 << 14, MAX_VOCAB = 1 << 24, MAX_SEQ = 1 << 30 };
+enum {
+    MAX_WIDTH = 1 << 20,
+    MAX_LAYERS = 1 << 16,
+    MAX_HEADS = 1 << 14,
+    MAX_VOCAB = 1 << 24,
+    MAX_SEQ = 1 << 30
+};
 enum { MAX_EXPERTS = 1 << 12, MAX_SCALE = 1000000 };
 
 const char *const encoding_names[N_ENCODINGS] = {"rope",  "none", "learned",        "sinusoidal",
@@ -39,7 +48,8 @@ typedef struct {
 #define SLIDING(member) offsetof(Model, sliding.member), sizeof((Model *)0)->sliding.member
 #define N_FIELDS (sizeof fields / sizeof fields[0])
 
-// Versions 3 to 5. In version 3 all bytes from V3_FIELDS on are 0. tests/test_format.py compares docs/format.md.
+// Versions 3 to 5. In version 3 all bytes from V3_FIELDS on are 0. tests/test_format.py compares
+// docs/format.md.
 static const Field fields[] = {
     {"magic", 0, U32, MAGIC, MAGIC, CONFIG(magic)},
     {"version", 4, U32, 1, 5, CONFIG(version)},
@@ -113,9 +123,12 @@ static const Field fields[] = {
     {"attention_sinks", 408, U32, 0, 1, CONFIG(attention_sinks)},
 };
 
-static int count_of(const Field *f, const Model *m) { return f->type == I32X8 ? m->config.n_eos : 1; }
+static int count_of(const Field *f, const Model *m) {
+    return f->type == I32X8 ? m->config.n_eos : 1;
+}
 
-// A field that limits another comes before it. Little-endian, a wide number begins with the narrow one of its value.
+// A field that limits another comes before it. Little-endian, a wide number begins with the narrow
+// one of its value.
 static bool read_fields(const uint8_t *header, Model *m, Error *err) {
     for (const Field *f = fields; f < fields + N_FIELDS; f++)
         for (int i = 0; i < count_of(f, m); i++) {
@@ -123,7 +136,8 @@ static bool read_fields(const uint8_t *header, Model *m, Error *err) {
             int32_t whole;
             memcpy(&whole, p, sizeof whole);
             int64_t bits = whole;
-            double x = whole, high = f->high;
+            double x = whole;
+            double high = f->high;
             if (f->type == F64) {
                 memcpy(&bits, p, sizeof bits);
                 memcpy(&x, p, sizeof x);
@@ -131,14 +145,17 @@ static bool read_fields(const uint8_t *header, Model *m, Error *err) {
             if (f->high == LAST_TOKEN) high = m->config.vocab_size - 1;
             if (f->high == LAST_METHOD) high = rope_n_methods - 1;
             if (!(x >= f->low && x <= high))
-                return high == ANY ? fail(err, "%s is %g (expected a number, or 0 for none)", f->name, x)
-                                   : fail(err, "%s is %.10g (expected %.10g to %.10g)", f->name, x, f->low, high);
+                return high == ANY
+                           ? fail(err, "%s is %g (expected a number, or 0 for none)", f->name, x)
+                           : fail(err, "%s is %.10g (expected %.10g to %.10g)", f->name, x, f->low,
+                                  high);
             memcpy((uint8_t *)m + f->place + 4 * i, &bits, f->bytes);
         }
     return true;
 }
 
-// How many elements of a head turn. With `proportional` the settings count all pairs, and have how many of them turn.
+// How many elements of a head turn. With `proportional` the settings count all pairs, and have how
+// many of them turn.
 static int turning_elements(const RopeConfig *r) {
     return r->method == ROPE_PROPORTIONAL ? 2 * r->turning : r->rotary_dim;
 }
@@ -156,7 +173,8 @@ static bool needs_version_5(const Model *m) {
 
 int header_write(Model m, uint8_t out[HEADER_BYTES]) {
     static const uint8_t zeros[HEADER_BYTES];
-    int turning = turning_elements(&m.rope), in_sliding = turning_elements(&m.sliding);
+    int turning = turning_elements(&m.rope);
+    int in_sliding = turning_elements(&m.sliding);
     m.rope.rotary_dim = turning == m.config.head_dim ? 0 : turning;
     m.sliding.rotary_dim = in_sliding == turning ? 0 : in_sliding;
     m.config.magic = MAGIC;
@@ -166,7 +184,8 @@ int header_write(Model m, uint8_t out[HEADER_BYTES]) {
         size_t bytes = f->bytes < f->type ? f->bytes : f->type;
         memcpy(out + f->offset, (const uint8_t *)&m + f->place, bytes * count_of(f, &m));
     }
-    bool is_newest = needs_version_5(&m) || memcmp(out + V4_BYTES, zeros, HEADER_BYTES - V4_BYTES) != 0;
+    bool is_newest =
+        needs_version_5(&m) || memcmp(out + V4_BYTES, zeros, HEADER_BYTES - V4_BYTES) != 0;
     bool is_newer = memcmp(out + V3_FIELDS, zeros, HEADER_BYTES - V3_FIELDS) != 0;
     out[4] = is_newest ? 5 : is_newer ? 4 : 3;
     return is_newest ? HEADER_BYTES : V4_BYTES;
@@ -183,7 +202,8 @@ static bool check_reserved(const uint8_t *p, const ModelConfig *c, Error *err) {
 
 static bool check_types(const ModelConfig *c, Error *err) {
     const char *type = weight_type_names[c->weight_type];
-    bool is_q4 = c->weight_type == WEIGHT_Q4, grouped = is_q4 || c->weight_type == WEIGHT_Q8;
+    bool is_q4 = c->weight_type == WEIGHT_Q4;
+    bool grouped = is_q4 || c->weight_type == WEIGHT_Q8;
     if (!c->has_types && (grouped != (c->group_size > 0) || (is_q4 && c->group_size != Q4_GROUP)))
         return fail(err, "group_size is %d with weight type %s", c->group_size, type);
     if (c->weight_type > WEIGHT_Q4 && c->version == 3)
@@ -195,11 +215,16 @@ static bool check_shapes(const ModelConfig *c, Error *err) {
     if (c->version < 3 && c->dim % c->n_heads)
         return fail(err, "dim %d is not a multiple of %d heads", (int)c->dim, c->n_heads);
     // Version 2's groups fill every tensor exactly, as in what llama2.c exports.
-    int64_t d = c->dim, kv_rows = c->n_kv_heads * c->head_dim, group = c->version == 2 ? c->group_size : 1;
-    if (d * d % group || d * kv_rows % group || d * c->hidden_dim % group || d * c->vocab_size % group)
+    int64_t d = c->dim;
+    int64_t kv_rows = c->n_kv_heads * c->head_dim;
+    int64_t group = c->version == 2 ? c->group_size : 1;
+    if (d * d % group || d * kv_rows % group || d * c->hidden_dim % group ||
+        d * c->vocab_size % group)
         return fail(err, "group_size %d does not divide the tensors", c->group_size);
-    if (c->n_heads % c->n_kv_heads) return fail(err, "%d heads cannot share %d kv heads", c->n_heads, c->n_kv_heads);
-    return c->head_dim % 2 == 0 || fail(err, "head_dim is %d (expected an even number)", (int)c->head_dim);
+    if (c->n_heads % c->n_kv_heads)
+        return fail(err, "%d heads cannot share %d kv heads", c->n_heads, c->n_kv_heads);
+    return c->head_dim % 2 == 0 ||
+           fail(err, "head_dim is %d (expected an even number)", (int)c->head_dim);
 }
 
 static bool check_encoding(const ModelConfig *c, const RopeConfig *r, Error *err) {
@@ -207,10 +232,12 @@ static bool check_encoding(const ModelConfig *c, const RopeConfig *r, Error *err
     bool has_rows = c->encoding == ENCODING_LEARNED || c->encoding == ENCODING_SHAW;
     bool has_rope = r->method != ROPE_NONE || r->dynamic || r->logn || r->rotary_dim;
     has_rope = has_rope || c->sliding_rope || r->temperature_beta != 0;
-    if (has_rows != (c->encoding_rows > 0)) return fail(err, "encoding_rows is %d with %s", c->encoding_rows, encoding);
+    if (has_rows != (c->encoding_rows > 0))
+        return fail(err, "encoding_rows is %d with %s", c->encoding_rows, encoding);
     if (c->encoding != ENCODING_ROPE && has_rope)
         return fail(err,
-                    "encoding %s with settings of RoPE (expected 0 in rope_method, rope_dynamic, rotary_dim, logn, "
+                    "encoding %s with settings of RoPE (expected 0 in rope_method, rope_dynamic, "
+                    "rotary_dim, logn, "
                     "sliding_rope and temperature_beta)",
                     encoding);
     if (c->encoding == ENCODING_LEARNED && c->seq_len > c->encoding_rows)
@@ -221,44 +248,59 @@ static bool check_encoding(const ModelConfig *c, const RopeConfig *r, Error *err
 // Settings of the sliding layers are all there, or none of them is.
 static bool check_sliding(const Model *m, Error *err) {
     const ModelConfig *c = &m->config;
-    const uint8_t *base = (const uint8_t *)m, *settings = (const uint8_t *)&m->sliding;
+    const uint8_t *base = (const uint8_t *)m;
+    const uint8_t *settings = (const uint8_t *)&m->sliding;
     for (const Field *f = fields; f < fields + N_FIELDS && !c->sliding_rope; f++) {
-        bool is_sliding = base + f->place >= settings && base + f->place < settings + sizeof m->sliding;
+        bool is_sliding =
+            base + f->place >= settings && base + f->place < settings + sizeof m->sliding;
         for (size_t i = 0; is_sliding && i < f->bytes; i++)
-            if (base[f->place + i]) return fail(err, "%s without sliding_rope (expected 0)", f->name);
+            if (base[f->place + i])
+                return fail(err, "%s without sliding_rope (expected 0)", f->name);
     }
     if (!c->sliding_rope) return true;
-    if (!c->has_layers) return fail(err, "sliding_rope without a layer_table, which says the layers that it is for");
+    if (!c->has_layers)
+        return fail(err,
+                    "sliding_rope without a layer_table, which says the layers that it is for");
     if (rope_methods[m->sliding.method].flags & ROPE_USES_LISTS)
         return fail(err, "sliding_method is longrope, whose lists are for rope_method alone");
-    return m->sliding.train_ctx > 0 || fail(err, "sliding_train_ctx is 0 (expected 1 to %d)", MAX_SEQ);
+    return m->sliding.train_ctx > 0 ||
+           fail(err, "sliding_train_ctx is 0 (expected 1 to %d)", MAX_SEQ);
 }
 
 static bool check_experts(const ModelConfig *c, Error *err) {
-    int n = c->n_experts, used = c->n_experts_used;
-    bool has_settings = used || c->expert_hidden_dim || c->router || c->router_bias || c->expert_bias;
+    int n = c->n_experts;
+    int used = c->n_experts_used;
+    bool has_settings =
+        used || c->expert_hidden_dim || c->router || c->router_bias || c->expert_bias;
     if (n == 0)
-        return !has_settings || fail(err, "n_experts is 0, and other fields of experts are not (expected 0 in all)");
-    if (used < 1 || used > n) return fail(err, "n_experts_used is %d of %d experts (expected 1 to %d)", used, n, n);
-    return c->expert_hidden_dim > 0 || fail(err, "expert_hidden_dim is 0 with %d experts (expected 1 or more)", n);
+        return !has_settings ||
+               fail(err, "n_experts is 0, and other fields of experts are not (expected 0 in all)");
+    if (used < 1 || used > n)
+        return fail(err, "n_experts_used is %d of %d experts (expected 1 to %d)", used, n, n);
+    return c->expert_hidden_dim > 0 ||
+           fail(err, "expert_hidden_dim is 0 with %d experts (expected 1 or more)", n);
 }
 
 static bool check_turning(const char *field, int turning, int head_dim, Error *err) {
     if (turning % 2 == 0 && turning <= head_dim) return true;
-    return fail(err, "%s is %d (expected an even number up to head_dim, %d)", field, turning, head_dim);
+    return fail(err, "%s is %d (expected an even number up to head_dim, %d)", field, turning,
+                head_dim);
 }
 
 // Checks fields against one another. A rotary_dim of 0 becomes what it stands for.
 static bool check_fields(const uint8_t *p, Model *m, Error *err) {
     const ModelConfig *c = &m->config;
-    RopeConfig *r = &m->rope, *s = &m->sliding;
+    RopeConfig *r = &m->rope;
+    RopeConfig *s = &m->sliding;
     int head_dim = (int)c->head_dim;
     if (!check_reserved(p, c, err) || !check_types(c, err) || !check_shapes(c, err)) return false;
-    if (!check_encoding(c, r, err) || !check_sliding(m, err) || !check_experts(c, err)) return false;
+    if (!check_encoding(c, r, err) || !check_sliding(m, err) || !check_experts(c, err))
+        return false;
     if (c->version < 5 && needs_version_5(m))
         return fail(err, "%s in version %d (expected version 5)",
                     c->qk_norm == QK_NORM_WHOLE ? "qk_norm is 2" : "rope_method is 7", c->version);
-    int turning = r->rotary_dim ? r->rotary_dim : head_dim, in_sliding = s->rotary_dim ? s->rotary_dim : turning;
+    int turning = r->rotary_dim ? r->rotary_dim : head_dim;
+    int in_sliding = s->rotary_dim ? s->rotary_dim : turning;
     if (!check_turning("rotary_dim", turning, head_dim, err)) return false;
     if (!check_turning("sliding_rotary_dim", in_sliding, head_dim, err)) return false;
     set_turning_elements(r, turning, head_dim);
@@ -277,8 +319,8 @@ bool read_layer_table(Model *m, const uint8_t *flags, Error *err) {
         m->layers[l].flags = flags[l];
         if ((flags[l] & ~dense) <= most) continue;
         const char *more = dense ? ", or 8 more" : "";
-        return fail(err, "impossible header: layer_table has %d for layer %d (expected 0 to %d%s)", flags[l], l, most,
-                    more);
+        return fail(err, "impossible header: layer_table has %d for layer %d (expected 0 to %d%s)",
+                    flags[l], l, most, more);
     }
     return true;
 }
@@ -296,14 +338,20 @@ bool check_type_table(const ModelConfig *c, const uint8_t *types, int n, Error *
     return true;
 }
 
-// Makes version 3's header of llama2.c's: seven int32, from version 1 on a byte, in 2 an int32. The rest is Llama 2's.
+// Makes version 3's header of llama2.c's: seven int32, from version 1 on a byte, in 2 an int32. The
+// rest is Llama 2's.
 static void rewrite_legacy(const uint8_t *p, int version, uint8_t out[HEADER_BYTES]) {
     int32_t n[7];  // dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size, seq_len
     memcpy(n, p, sizeof n);
-    int dim = n[0], n_heads = n[3];
+    int dim = n[0];
+    int n_heads = n[3];
     // In version 0 the vocabulary is negative when the classifier is not shared.
     int vocab_size = version == 0 && n[5] >= -MAX_VOCAB ? abs(n[5]) : n[5];
-    Model m = {.config = {.dim = dim, .hidden_dim = n[1], .n_layers = n[2], .n_heads = n_heads, .n_kv_heads = n[4]}};
+    Model m = {.config = {.dim = dim,
+                          .hidden_dim = n[1],
+                          .n_layers = n[2],
+                          .n_heads = n_heads,
+                          .n_kv_heads = n[4]}};
     m.config.head_dim = n_heads > 0 ? dim / n_heads : 0;
     m.config.vocab_size = vocab_size;
     m.config.seq_len = n[6];
@@ -323,18 +371,22 @@ bool header_read(Model *m, uint64_t *bytes, Error *err) {
     size_t size = m->file.size;
     int32_t start[2];
     uint8_t header[HEADER_BYTES] = {0};  // with zeros for what an older version does not have
-    if (size < V0_BYTES) return fail(err, "not a model file (%zu bytes, a header has at least %d)", size, V0_BYTES);
+    if (size < V0_BYTES)
+        return fail(err, "not a model file (%zu bytes, a header has at least %d)", size, V0_BYTES);
     memcpy(start, file, sizeof start);
     bool has_magic = start[0] == MAGIC;  // version 0 has none
     int version = has_magic ? start[1] : 0;
     *bytes = !has_magic ? V0_BYTES : version == 5 ? HEADER_BYTES : V4_BYTES;
     if (size < *bytes)
-        return fail(err, "truncated (%zu bytes, the header alone has %llu)", size, (unsigned long long)*bytes);
-    if (!has_magic || version == 1 || version == 2) rewrite_legacy(has_magic ? file + 8 : file, version, header);
+        return fail(err, "truncated (%zu bytes, the header alone has %llu)", size,
+                    (unsigned long long)*bytes);
+    if (!has_magic || version == 1 || version == 2)
+        rewrite_legacy(has_magic ? file + 8 : file, version, header);
     else memcpy(header, file, *bytes);
     bool good = read_fields(header, m, err);
     m->config.version = version;
     good = good && check_fields(header, m, err);
-    const char *before = has_magic ? "" : "not a model file: no ak42 magic, and as llama2.c's version 0 an ";
+    const char *before =
+        has_magic ? "" : "not a model file: no ak42 magic, and as llama2.c's version 0 an ";
     return good || fail(err, "%simpossible header: %s", before, err->text);
 }

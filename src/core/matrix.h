@@ -31,7 +31,8 @@ static inline bool is_ggml(WeightType type) { return type >= WEIGHT_Q4_0; }
 extern const char *const weight_type_names[N_WEIGHT_TYPES];
 
 enum {
-    Q8_GROUP = 64,  // values that share a scale in q8, in the files that we write and in quantized activations
+    // values that share a scale in q8, in the files that we write and in quantized activations
+    Q8_GROUP = 64,
     Q4_GROUP = 32,  // values that share a scale in q4
     Q4_PACK = 64,   // values that are packed together in q4, a row's last ones filled up with zeros
 };

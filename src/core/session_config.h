@@ -1,31 +1,37 @@
-// What a session is asked to be, for both forward passes: plain.h and the fast engine's transformer.h.
+// What a session is asked to be, for both forward passes: plain.h and the fast engine's
+// transformer.h.
 #pragma once
 
 #include "../../rope.h"
 #include "spread.h"
 
-// How keys and values are kept: as float16, float32, or 8 bits with scales. The definition keeps them as float32.
+// How keys and values are kept: as float16, float32, or 8 bits with scales. The definition keeps
+// them as float32.
 typedef enum { KV_F16, KV_F32, KV_Q8, N_KV_TYPES } KvType;
 
 // Takes a head's scores for the last token of each read, as the softmax takes them.
 typedef struct {
     int layer, head;  // from 0
-    float *scores;    // one per token up to that one, -infinity where nothing is seen; NULL: nobody wants any
+    // One per token up to that one, -infinity where nothing is seen; NULL: nobody wants any.
+    float *scores;
 } Watch;
 
 typedef struct {
     RopeConfig rope;     // complete, and checked
     RopeConfig sliding;  // the same of layers with LAYER_SLIDING; not used if the model has none
     KvType kv;
-    bool floats;  // quantized weights multiply float32, and not activations that are rounded to int8
+    // quantized weights multiply float32, and not activations that are rounded to int8
+    bool floats;
     int context;  // most tokens that the session will hold
     int chunk;    // most tokens that go through a layer together; 0: PREFILL_CHUNK
     int threads;  // always this many; 0: as many as are fastest, see pace.h
-    bool plain;   // by the definition, see plain.h; the cache is float32 then, and there is one thread
-    // Keys stay turned at the scale of the step that wrote them, though later steps turn queries at another. This is
-    // the flaw of Hugging Face's generate with dynamic scaling, on purpose.
+    // By the definition, see plain.h; the cache is float32 then, and there is one thread.
+    bool plain;
+    // Keys stay turned at the scale of the step that wrote them, though later steps turn queries at
+    // another. This is the flaw of Hugging Face's generate with dynamic scaling, on purpose.
     bool stale_keys;
-    Spread spread;  // where tokens stand; n, which the session fills in, is `context` until session_begin
+    // where tokens stand; n, which the session fills in, is `context` until session_begin
+    Spread spread;
     // These may be changed between reads. So may the chunk, but not to more than it was.
     Watch watch;
     bool (*go_on)(void *whose);  // asked before each chunk; false ends the reading; may be NULL

@@ -1,4 +1,5 @@
-// The split patterns: where the first word of a text ends. docs/format.md has the libraries' regexes.
+// The split patterns: where the first word of a text ends. docs/format.md has the libraries'
+// regexes.
 #include <string.h>
 
 #include "tokenizer_private.h"
@@ -18,11 +19,12 @@ enum {
     WHITE = SPACE | BLANK | NEWLINE,      // \s
     OTHER = SIGN | SLASH,                 // [^\s\p{L}\p{N}]
     LEAD = SIGN | SLASH | SPACE | BLANK,  // [^\r\n\p{L}\p{N}]
-    ENDING = 1 << 10,                     // in place of a set: 's|'t|'re|'ve|'m|'ll|'d; beside SIGN: their '
+    ENDING = 1 << 10,  // in place of a set: 's|'t|'re|'ve|'m|'ll|'d; beside SIGN: their '
     MANY = 1 << 30,
 };
 
-// From `least` to `most` characters of a set, as many as there are. A `most` of 0 makes it a lookahead.
+// From `least` to `most` characters of a set, as many as there are. A `most` of 0 makes it a
+// lookahead.
 typedef struct {
     uint32_t set, least, most;
 } Part;
@@ -30,7 +32,8 @@ typedef struct {
 enum { LLAMA3 = 1 << SPLIT_LLAMA3, GPT2 = 1 << SPLIT_GPT2, DIGITS = 1 << SPLIT_DIGITS_GPT2 };
 enum { QWEN2 = 1 << SPLIT_QWEN2, GPT4O = 1 << SPLIT_GPT4O, TEKKEN = 1 << SPLIT_TEKKEN };
 
-// An alternative of the regexes and the patterns that have it. The first match counts. The parts end with an empty one.
+// An alternative of the regexes and the patterns that have it. The first match counts. The parts
+// end with an empty one.
 static const struct {
     uint32_t patterns;
     Part parts[5];
@@ -49,7 +52,7 @@ static const struct {
     {LLAMA3 | QWEN2, {{BLANK, 0, 1}, {OTHER, 1, MANY}, {NEWLINE, 0, MANY}}},
     {GPT4O | TEKKEN, {{BLANK, 0, 1}, {OTHER, 1, MANY}, {NEWLINE | SLASH, 0, MANY}}},
     {LLAMA3 | QWEN2 | GPT4O | TEKKEN, {{WHITE, 0, MANY}, {NEWLINE, 1, MANY}}},
-    {DIGITS, {{WHITE, 1, MANY}, {WHITE | NUMBER | END, 1, 0}}},                         // numbers were split off before
+    {DIGITS, {{WHITE, 1, MANY}, {WHITE | NUMBER | END, 1, 0}}},  // numbers were split off before
     {GPT2 | LLAMA3 | QWEN2 | GPT4O | TEKKEN, {{WHITE, 1, MANY}, {WHITE | END, 1, 0}}},  // \s+(?!\S)
     {GPT2 | DIGITS | LLAMA3 | QWEN2 | GPT4O | TEKKEN, {{WHITE, 1, MANY}}},
 };
@@ -74,35 +77,45 @@ static uint32_t char_at(const Text *text, size_t at, size_t *next) {
     }
     uint32_t kind = 1u << text->tokenizer->classes[code];
     if (!(text->pattern & (GPT4O | TEKKEN))) return kind;
-    if (code < 0x80) return kind != LETTER ? kind : kind | (code & 0x20 ? SMALL : CAPITAL);
-    uint32_t in = unicode_rule(text->tokenizer, code, RULE_CASE, kind == LETTER ? IN_U + IN_W : 0);
-    return kind | (in & IN_U ? CAPITAL : 0) | (in & IN_W ? SMALL : 0);
+    if (code < 0x80) {
+        uint32_t of_case = code & 0x20 ? SMALL : CAPITAL;
+        return kind == LETTER ? kind | of_case : kind;
+    }
+    uint32_t otherwise = kind == LETTER ? IN_U + IN_W : 0;
+    uint32_t in = unicode_rule(text->tokenizer, code, RULE_CASE, otherwise);
+    if (in & IN_U) kind |= CAPITAL;
+    if (in & IN_W) kind |= SMALL;
+    return kind;
 }
 
-// Where the ending at `at`, 's or its like, ends; `at` when there is none. Tekken has none, and GPT-2's are in small
-// letters. The others fold case, so that an s may be U+017F, the long s, too.
+// Where the ending at `at`, 's or its like, ends; `at` when there is none. Tekken has none, and
+// GPT-2's are in small letters. The others fold case, so that an s may be U+017F, the long s, too.
 static size_t skip_ending(const Text *text, size_t at) {
     static const char *const endings[] = {"s", "t", "re", "ve", "m", "ll", "d"};
     const char *s = text->bytes + at;
     size_t left = text->length - at;
-    int fold = text->pattern & (GPT2 | DIGITS) ? 0 : 'a' - 'A';  // the bit that makes A to Z small, and only them
+    // The bit that makes A to Z small, and only them.
+    int fold = text->pattern & (GPT2 | DIGITS) ? 0 : 'a' - 'A';
     if (left == 0 || s[0] != '\'' || text->pattern == TEKKEN) return at;
     if (fold && left >= 3 && memcmp(s, "'\xC5\xBF", 3) == 0) return at + 3;
     for (size_t e = 0; e < sizeof endings / sizeof *endings; e++) {
         size_t n = 0;
-        while (n + 1 < left && endings[e][n] && (s[n + 1] | fold) == endings[e][n]) n++;
-        if (!endings[e][n]) return at + n + 1;
+        const char *ending = endings[e];
+        while (n + 1 < left && ending[n] && (s[n + 1] | fold) == ending[n]) n++;
+        if (!ending[n]) return at + n + 1;
     }
     return at;
 }
 
-// Where the word that these parts match ends, 0: they do not match. A regex goes back until the rest matches. Here a
-// part ends at the last place where the next can begin. At most one part behind it is required, so that is enough.
+// Where the word that these parts match ends, 0: they do not match. A regex goes back until the
+// rest matches. Here a part ends at the last place where the next can begin. At most one part
+// behind it is required, so that is enough.
 static size_t match(const Part *part, const Text *text) {
     size_t at = 0;
     for (; part->most > 0; part++) {
         uint32_t next_set = part[1].least > 0 ? part[1].set : UINT32_MAX;
-        size_t from = at, next;
+        size_t from = at;
+        size_t next;
         if (part->set == ENDING) {
             at = skip_ending(text, from);
             if (at == from && part->least > 0) return 0;

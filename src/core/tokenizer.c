@@ -1,4 +1,5 @@
-// A tokenizer, as tokenizer.bin has it (docs/format.md): the tokens, and a trailer that says what they are.
+// A tokenizer, as tokenizer.bin has it (docs/format.md): the tokens, and a trailer that says what
+// they are.
 #define _POSIX_C_SOURCE 200809L
 #include <ctype.h>
 #include <math.h>
@@ -24,25 +25,31 @@ static bool in_range(const char *field, long found, long low, long high, Error *
     return fail(err, "impossible %s (found %ld, expected %ld to %ld)", field, found, low, high);
 }
 
-static bool read_token(size_t id, const uint8_t **at, const uint8_t *end, Piece *piece, Error *err) {
+static bool read_token(size_t id, const uint8_t **at, const uint8_t *end, Piece *piece,
+                       Error *err) {
     size_t left = (size_t)(end - *at);
     int32_t n = left < 8 ? 0 : read_i32(*at + 4);
     if (n < 0 || n > MAX_PIECE)
-        return fail(err, "impossible length of token %zu (found %d, expected 0 to %d)", id, n, MAX_PIECE);
+        return fail(err, "impossible length of token %zu (found %d, expected 0 to %d)", id, n,
+                    MAX_PIECE);
     if (left < 8 + (size_t)n)
-        return fail(err, "ends inside token %zu (found %zu bytes, expected %d or more)", id, left, 8 + n);
+        return fail(err, "ends inside token %zu (found %zu bytes, expected %d or more)", id, left,
+                    8 + n);
     *piece = (Piece){.bytes = (const char *)*at + 8, .id = (int32_t)id, .length = (uint16_t)n};
     memcpy(&piece->score, *at, sizeof piece->score);
-    if (!isfinite(piece->score)) return fail(err, "the score of token %zu is not a finite number", id);
+    if (!isfinite(piece->score))
+        return fail(err, "the score of token %zu is not a finite number", id);
     *at += 8 + n;
     return true;
 }
 
-// Makes a BYTE, spelled as that byte, of a piece that is spelled <0x00> to <0xFF>. False when it is not.
+// Makes a BYTE, spelled as that byte, of a piece that is spelled <0x00> to <0xFF>. False when it is
+// not.
 static bool make_byte(Piece *piece) {
     static const char digits[] = "0123456789ABCDEF";
     const char *s = piece->bytes;
-    if (piece->length != 6 || memcmp(s, "<0x", 3) != 0 || s[5] != '>' || strspn(s + 3, digits) != 2) return false;
+    if (piece->length != 6 || memcmp(s, "<0x", 3) != 0 || s[5] != '>') return false;
+    if (strspn(s + 3, digits) != 2) return false;
     piece->type = BYTE;
     piece->byte = (char)strtol(s + 3, NULL, 16);
     piece->bytes = &piece->byte;
@@ -53,8 +60,10 @@ static bool make_byte(Piece *piece) {
 // A file of llama2.c's says nothing about its tokens. They are taken for Llama 2's.
 static bool assume_llama2(Tokenizer *t, Error *err) {
     if (t->vocab_size < 3)
-        return fail(err, "too few tokens without a trailer (found %d, expected 3 or more)", t->vocab_size);
-    t->head = (TrailerHead){.flags = DUMMY_PREFIX | BYTE_FALLBACK, .unk_id = 0, .bos_id = 1, .n_eos = 1};
+        return fail(err, "too few tokens without a trailer (found %d, expected 3 or more)",
+                    t->vocab_size);
+    t->head =
+        (TrailerHead){.flags = DUMMY_PREFIX | BYTE_FALLBACK, .unk_id = 0, .bos_id = 1, .n_eos = 1};
     t->eos_ids[0] = 2;
     for (int id = 0; id < t->vocab_size; id++)
         if (!make_byte(&t->pieces[id])) t->pieces[id].type = NORMAL;
@@ -67,10 +76,12 @@ static bool assume_llama2(Tokenizer *t, Error *err) {
 
 static bool check_head(const TrailerHead *head, int last_id, Error *err) {
     bool bytelevel = head->kind == BYTELEVEL;
-    uint32_t own = bytelevel ? IGNORE_MERGES | NFC : BYTE_FALLBACK | PREFIX_UNLESS_SPACE | HIDE_UNUSED;
+    uint32_t own =
+        bytelevel ? IGNORE_MERGES | NFC : BYTE_FALLBACK | PREFIX_UNLESS_SPACE | HIDE_UNUSED;
     uint32_t known = DUMMY_PREFIX | BY_PARTS | own;
     if (!in_range("kind of tokenizer", head->kind, 0, BYTELEVEL, err)) return false;
-    if (head->flags & ~known) return fail(err, "unknown flags (found %u, expected a sum of %u)", head->flags, known);
+    if (head->flags & ~known)
+        return fail(err, "unknown flags (found %u, expected a sum of %u)", head->flags, known);
     return in_range("bos_id", head->bos_id, -1, last_id, err) &&
            in_range("unk_id", head->unk_id, -1, bytelevel ? -1 : last_id, err) &&
            in_range("number of end tokens", head->n_eos, 0, MAX_EOS, err) &&
@@ -99,25 +110,37 @@ static bool check_merge(const Tokenizer *t, const Triple *merge, Error *err) {
         const Piece *piece = ids[k] >= 0 && ids[k] < t->vocab_size ? &t->pieces[ids[k]] : NULL;
         // A control token that merges could make would be one that a text can forge.
         if (!piece || piece->length == 0 || (piece->type != NORMAL && piece->type != USER_DEFINED))
-            return fail(err, "merge %d has a bad token (found %d, expected normal ones)", merge->place, ids[k]);
+            return fail(err, "merge %d has a bad token (found %d, expected normal ones)",
+                        merge->place, ids[k]);
     }
-    const Piece *left = &t->pieces[ids[0]], *right = &t->pieces[ids[1]], *both = &t->pieces[ids[2]];
-    return (both->length == left->length + right->length && memcmp(both->bytes, left->bytes, left->length) == 0 &&
-            memcmp(both->bytes + left->length, right->bytes, right->length) == 0) ||
-           fail(err, "merge %d does not make what its halves spell", merge->place);
+    const Piece *left = &t->pieces[ids[0]];
+    const Piece *right = &t->pieces[ids[1]];
+    const Piece *both = &t->pieces[ids[2]];
+    size_t n = left->length;
+    bool spells_both = both->length == n + right->length &&
+                       memcmp(both->bytes, left->bytes, n) == 0 &&
+                       memcmp(both->bytes + n, right->bytes, right->length) == 0;
+    if (spells_both) return true;
+    return fail(err, "merge %d does not make what its halves spell", merge->place);
 }
 
-static bool is_character(int32_t code) { return code > 0 && code <= 0x10FFFF && (code < 0xD800 || code > 0xDFFF); }
+static bool is_character(int32_t code) {
+    return code > 0 && code <= 0x10FFFF && (code < 0xD800 || code > 0xDFFF);
+}
 
 static bool check_rule(const Triple *rule, Error *err) {
-    int32_t key = rule->second, last = key == RULE_CASE ? IN_U + IN_W : key == RULE_CLASS ? 255 : 0x10FFFF;
+    int32_t key = rule->second;
+    int32_t last = key == RULE_CASE ? IN_U + IN_W : key == RULE_CLASS ? 255 : 0x10FFFF;
     bool known = (key >= RULE_CASE && key <= 0) || is_character(key);
-    return (known && is_character(rule->first) && is_character(rule->result) && rule->result <= last) ||
-           fail(err, "rule %d is impossible (found %d, %d, %d)", rule->place, rule->first, key, rule->result);
+    bool answers = is_character(rule->result) && rule->result <= last;
+    if (known && answers && is_character(rule->first)) return true;
+    return fail(err, "rule %d is impossible (found %d, %d, %d)", rule->place, rule->first, key,
+                rule->result);
 }
 
 static int by_pair(const void *a, const void *b) {
-    const Triple *x = a, *y = b;
+    const Triple *x = a;
+    const Triple *y = b;
     if (x->first != y->first) return x->first < y->first ? -1 : 1;
     return (x->second > y->second) - (x->second < y->second);
 }
@@ -130,31 +153,38 @@ const Triple *find_triple(const Triple *sorted, size_t n, int32_t first, int32_t
 static bool read_triples(Tokenizer *t, Triple **triples, const uint8_t *at, int n, Error *err) {
     bool merges = triples == &t->merges;
     const char *what = merges ? "merge" : "rule";
-    Triple *all = *triples = alloc_array(n, sizeof *all, what, err);
+    Triple *all = alloc_array(n, sizeof *all, what, err);
+    *triples = all;
     if (!all) return false;
     for (int i = 0; i < n; i++, at += 12) {
         memcpy(&all[i], at, 12);
         all[i].place = i;
-        if (!(merges ? check_merge(t, &all[i], err) : check_rule(&all[i], err))) return false;
+        bool good = merges ? check_merge(t, &all[i], err) : check_rule(&all[i], err);
+        if (!good) return false;
     }
     qsort(all, n, sizeof *all, by_pair);
     for (int i = 1; i < n; i++)
         if (by_pair(&all[i - 1], &all[i]) == 0)
-            return fail(err, "%ss %d and %d are of the same pair", what, all[i - 1].place, all[i].place);
+            return fail(err, "%ss %d and %d are of the same pair", what, all[i - 1].place,
+                        all[i].place);
     return true;
 }
 
-// Reads what follows the tokens: a head, end tokens, types, merges and rules. Missing parts of the head are 0.
+// Reads what follows the tokens: a head, end tokens, types, merges and rules. Missing parts of the
+// head are 0.
 static bool read_trailer(Tokenizer *t, const uint8_t *at, size_t left, Error *err) {
     TrailerHead *head = &t->head;
     memcpy(head, at, left < sizeof *head ? left : sizeof *head);
     bool has_rules = head->flags & NFC || head->split >= SPLIT_GPT4O;
-    size_t of_bytelevel = has_rules ? sizeof *head : offsetof(TrailerHead, n_rules), n_tokens = t->vocab_size;
+    size_t of_bytelevel = has_rules ? sizeof *head : offsetof(TrailerHead, n_rules);
+    size_t n_tokens = t->vocab_size;
     size_t size = head->kind == BYTELEVEL ? of_bytelevel : offsetof(TrailerHead, split);
     memset((char *)head + size, 0, sizeof *head - size);
     if (!check_head(head, t->vocab_size - 1, err)) return false;
     size_t expected = size + 4 * head->n_eos + n_tokens + 12 * (head->n_merges + head->n_rules);
-    if (left != expected) return fail(err, "wrong size of the trailer (found %zu bytes, expected %zu)", left, expected);
+    if (left != expected)
+        return fail(err, "wrong size of the trailer (found %zu bytes, expected %zu)", left,
+                    expected);
     at += size;
     for (uint32_t i = 0; i < head->n_eos; i++, at += 4) {
         t->eos_ids[i] = read_i32(at);
@@ -166,19 +196,26 @@ static bool read_trailer(Tokenizer *t, const uint8_t *at, size_t left, Error *er
            read_triples(t, &t->rules, at + 12 * head->n_merges, head->n_rules, err);
 }
 
-// The file does not say how many tokens it holds: they end at its end, or at a trailer. All are counted, but only as
-// many kept as the model has and the file's size allows. There is room for one more, for those that are too many.
+// The file does not say how many tokens it holds: they end at its end, or at a trailer. All are
+// counted, but only as many kept as the model has and the file's size allows. There is room for one
+// more, for those that are too many.
 static bool read_tokenizer(Tokenizer *t, int vocab_size, Error *err) {
-    const uint8_t *at = t->file.data, *end = at + t->file.size;
-    if (t->file.size < 4) return fail(err, "too short for a tokenizer (found %zu bytes)", t->file.size);
+    const uint8_t *at = t->file.data;
+    const uint8_t *end = at + t->file.size;
+    if (t->file.size < 4)
+        return fail(err, "too short for a tokenizer (found %zu bytes)", t->file.size);
     at += 4;  // the length of the longest token, which nothing here needs
-    size_t expected = vocab_size > 0 ? vocab_size : 0, least = vocab_size < INT32_MAX ? expected : 1, n = 0;
-    size_t most = t->file.size / 8, capacity = expected < most ? expected : most;
+    size_t expected = vocab_size > 0 ? vocab_size : 0;
+    size_t least = vocab_size < INT32_MAX ? expected : 1;
+    size_t n = 0;
+    size_t most = t->file.size / 8;
+    size_t capacity = expected < most ? expected : most;
     t->pieces = alloc_array(capacity + 1, sizeof *t->pieces, "tokenizer", err);
     if (!t->pieces) return false;
     for (; at < end && !(end - at >= 4 && read_i32(at) == TRAILER_MAGIC); n++)
         if (!read_token(n, &at, end, &t->pieces[n < capacity ? n : capacity], err)) return false;
-    if (n < least || n > expected || n == 0) return fail(err, "holds %zu tokens, the model has %d", n, vocab_size);
+    if (n < least || n > expected || n == 0)
+        return fail(err, "holds %zu tokens, the model has %d", n, vocab_size);
     t->vocab_size = (int)n;
     return at == end ? assume_llama2(t, err) : read_trailer(t, at, (size_t)(end - at), err);
 }
@@ -187,15 +224,18 @@ static bool read_tokenizer(Tokenizer *t, int vocab_size, Error *err) {
 
 static Spelling spelling_of(const Piece *piece) {
     Spelling s = {.piece = piece};
-    for (int i = 0; i < 8; i++) s.head = s.head << 8 | (i < piece->length ? (unsigned char)piece->bytes[i] : 0);
+    for (int i = 0; i < 8; i++)
+        s.head = s.head << 8 | (i < piece->length ? (unsigned char)piece->bytes[i] : 0);
     return s;
 }
 
 // By their bytes, and pieces that are spelled alike by their ids. A key has the id -1.
 static int by_spelling(const void *a, const void *b) {
-    const Spelling *s = a, *t = b;
+    const Spelling *s = a;
+    const Spelling *t = b;
     if (s->head != t->head) return s->head < t->head ? -1 : 1;
-    const Piece *x = s->piece, *y = t->piece;
+    const Piece *x = s->piece;
+    const Piece *y = t->piece;
     if (x->length != y->length) return x->length - y->length;
     int order = memcmp(x->bytes, y->bytes, x->length);
     return order || x->id < 0 ? order : x->id - y->id;
@@ -203,41 +243,55 @@ static int by_spelling(const void *a, const void *b) {
 
 const Piece *find_piece(const Tokenizer *t, const char *bytes, size_t length) {
     if (length > MAX_PIECE) return NULL;
-    const Spelling key = spelling_of(&(Piece){.bytes = bytes, .length = (uint16_t)length, .id = -1}), *found;
+    const Piece piece = {.bytes = bytes, .length = (uint16_t)length, .id = -1};
+    const Spelling key = spelling_of(&piece);
+    const Spelling *found;
     found = bsearch(&key, t->spellings, t->n_spellings, sizeof key, by_spelling);
     while (found && found > t->spellings && by_spelling(&key, found - 1) == 0) found--;
     return found ? found->piece : NULL;
 }
 
-// Fills in what the encoder asks for, and sorts the tokens that it looks up. A byte-level tokenizer's control tokens
-// are among them since they hide user-defined ones, and sentencepiece's unused ones since merges pass through them.
+// Whether a space stands behind another character.
+static bool has_inner_space(const Piece *piece) {
+    for (size_t i = 1; i < piece->length; i++)
+        if (piece->bytes[i] == ' ' && piece->bytes[i - 1] != ' ') return true;
+    return false;
+}
+
+// Takes note of what one token is to the encoder.
+static void index_piece(Tokenizer *t, const Piece *piece) {
+    bool bytelevel = t->head.kind == BYTELEVEL;
+    bool hides_unused = t->head.flags & HIDE_UNUSED;
+    bool normal = piece->type == NORMAL || piece->type == USER_DEFINED;
+    bool passed = bytelevel ? piece->type == CONTROL : piece->type == UNUSED && !hides_unused;
+    bool is_byte = bytelevel ? normal && piece->length == 1 : piece->type == BYTE;
+    bool added = piece->type == CONTROL || piece->type == USER_DEFINED;
+    if (piece->length == 0) return;
+    unsigned char first = (unsigned char)piece->bytes[0];
+    uint16_t *longest = &t->longest_added[first];
+    if (is_byte && t->byte_ids[first] < 0) t->byte_ids[first] = piece->id;
+    if (!normal && !passed) return;
+    t->spellings[t->n_spellings++] = spelling_of(piece);
+    if (added && piece->length > *longest) *longest = piece->length;
+    if (has_inner_space(piece)) t->by_words = false;
+}
+
+// Fills in what the encoder asks for, and sorts the tokens that it looks up. A byte-level
+// tokenizer's control tokens are among them since they hide user-defined ones, and sentencepiece's
+// unused ones since merges pass through them.
 static bool index_pieces(Tokenizer *t, Error *err) {
-    bool bytelevel = t->head.kind == BYTELEVEL, hides_unused = t->head.flags & HIDE_UNUSED;
     bool every_byte = t->head.flags & BYTE_FALLBACK;
     t->spellings = alloc_array(t->vocab_size, sizeof *t->spellings, "tokenizer", err);
     if (!t->spellings) return false;
     unicode_classes(t->classes);
     t->by_words = true;
     for (int b = 0; b < 256; b++) t->byte_ids[b] = -1;
-    for (const Piece *piece = t->pieces; piece < t->pieces + t->vocab_size; piece++) {
-        bool normal = piece->type == NORMAL || piece->type == USER_DEFINED;
-        bool passed = bytelevel ? piece->type == CONTROL : piece->type == UNUSED && !hides_unused;
-        bool is_byte = bytelevel ? normal && piece->length == 1 : piece->type == BYTE;
-        if (piece->length == 0) continue;
-        unsigned char first = (unsigned char)piece->bytes[0];
-        if (is_byte && t->byte_ids[first] < 0) t->byte_ids[first] = piece->id;
-        if (!normal && !passed) continue;
-        t->spellings[t->n_spellings++] = spelling_of(piece);
-        uint16_t *longest = &t->longest_added[first];
-        bool added = piece->type == CONTROL || piece->type == USER_DEFINED;
-        if (added && piece->length > *longest) *longest = piece->length;
-        for (size_t i = 1; i < piece->length; i++)
-            if (piece->bytes[i] == ' ' && piece->bytes[i - 1] != ' ') t->by_words = false;
-    }
+    for (int id = 0; id < t->vocab_size; id++) index_piece(t, &t->pieces[id]);
     qsort(t->spellings, t->n_spellings, sizeof *t->spellings, by_spelling);
     for (int b = 0; b < 256; b++) every_byte = every_byte && t->byte_ids[b] >= 0;
-    return every_byte || t->head.unk_id >= 0 || bytelevel ||
-           fail(err, "no token for unknown characters (expected an unk_id, or byte fallback with 256 byte tokens)");
+    return every_byte || t->head.unk_id >= 0 || t->head.kind == BYTELEVEL ||
+           fail(err, "no token for unknown characters (expected an unk_id, or byte fallback with "
+                     "256 byte tokens)");
 }
 
 Tokenizer *tokenizer_open(const char *path, int vocab_size, Error *err) {
@@ -252,9 +306,13 @@ Tokenizer *tokenizer_open(const char *path, int vocab_size, Error *err) {
 
 // ---- What others ask ----
 
-Tokenizer *tokenizer_find(const char *path, const char *model_path, int vocab_size, const char *exporter, Error *err) {
-    char own[4096], common[4096];  // cut, they lead to no file
-    const char *slash = strrchr(model_path, '/'), *name = slash ? slash + 1 : model_path, *dot = strrchr(name, '.');
+Tokenizer *tokenizer_find(const char *path, const char *model_path, int vocab_size,
+                          const char *exporter, Error *err) {
+    char own[4096];  // cut, they lead to no file
+    char common[4096];
+    const char *slash = strrchr(model_path, '/');
+    const char *name = slash ? slash + 1 : model_path;
+    const char *dot = strrchr(name, '.');
     size_t stem = dot && dot > name ? (size_t)(dot - model_path) : strlen(model_path);
     snprintf(own, sizeof own, "%.*s.tokenizer.bin", (int)stem, model_path);
     snprintf(common, sizeof common, "%.*stokenizer.bin", (int)(name - model_path), model_path);
@@ -293,7 +351,8 @@ bool tokenizer_ends_text(const Tokenizer *t, int id, const int *eos_ids, int n_e
 }
 
 size_t tokenizer_skip_spaces(const Tokenizer *t, int id, const char *text, size_t length) {
-    size_t at = 0, n;
+    size_t at = 0;
+    size_t n;
     bool takes = id >= 0 && t->pieces[id].takes_spaces;
     for (; takes && at < length; at += n)
         if (t->classes[utf8_decode(text + at, length - at, &n)] != CLASS_SPACE) break;
@@ -304,19 +363,24 @@ int tokenizer_special(const Tokenizer *t, const char *spelling) {
     size_t length = strlen(spelling);
     for (int id = 0; id < t->vocab_size; id++) {
         const Piece *piece = &t->pieces[id];
-        if (piece->type == CONTROL && piece->length == length && memcmp(piece->bytes, spelling, length) == 0) return id;
+        if (piece->type == CONTROL && piece->length == length &&
+            memcmp(piece->bytes, spelling, length) == 0)
+            return id;
     }
     return -1;
 }
 
 const char *tokenizer_decode(const Tokenizer *t, int previous, int id, size_t *length) {
-    static const char unknown[] = " \xE2\x81\x87 ";  // U+2047, how sentencepiece prints the unknown token
+    // U+2047, how sentencepiece prints the unknown token
+    static const char unknown[] = " \xE2\x81\x87 ";
     const Piece *piece = id >= 0 && id < t->vocab_size ? &t->pieces[id] : NULL;
-    bool hidden = !piece || piece->type == CONTROL, first = previous == -1 || previous == t->head.bos_id;
+    bool hidden = !piece || piece->type == CONTROL;
+    bool first = previous == -1 || previous == t->head.bos_id;
     *length = hidden ? 0 : sizeof unknown - 1;
     if (hidden || piece->type == UNKNOWN) return unknown;
     bool prefixed = first && t->head.kind == SENTENCEPIECE && t->head.flags & DUMMY_PREFIX;
-    size_t skip = prefixed && piece->type != BYTE && piece->length > 0 && piece->bytes[0] == ' ';
+    bool has_space = piece->type != BYTE && piece->length > 0 && piece->bytes[0] == ' ';
+    size_t skip = prefixed && has_space;
     *length = piece->length - skip;
     return piece->bytes + skip;
 }

@@ -4,9 +4,17 @@
 #include "tokenizer.h"
 #include "unicode.h"
 
-enum { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE };  // sentencepiece's types of pieces
-enum { SENTENCEPIECE, BYTELEVEL };                                  // kinds of tokenizers
-enum { DUMMY_PREFIX = 1, BYTE_FALLBACK = 2, PREFIX_UNLESS_SPACE = 4, IGNORE_MERGES = 8, HIDE_UNUSED = 16 };  // flags
+// The types of pieces, sentencepiece's.
+enum { NORMAL = 1, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE };
+enum { SENTENCEPIECE, BYTELEVEL };  // kinds of tokenizers
+// Flags.
+enum {
+    DUMMY_PREFIX = 1,
+    BYTE_FALLBACK = 2,
+    PREFIX_UNLESS_SPACE = 4,
+    IGNORE_MERGES = 8,
+    HIDE_UNUSED = 16
+};
 enum { BY_PARTS = 32, NFC = 64 };
 enum { TAKES_SPACES = 16 };  // beside a type: spaces behind the token belong to it
 
@@ -31,7 +39,8 @@ typedef struct {
 
 // A token in a sorted list. Heads tell most tokens apart, and are quicker to compare than bytes.
 typedef struct {
-    uint64_t head;  // the first eight bytes of the spelling, the first one highest, zeros behind its end
+    // The first eight bytes of the spelling, the first one highest, zeros behind its end.
+    uint64_t head;
     const Piece *piece;
 } Spelling;
 
@@ -49,9 +58,11 @@ struct Tokenizer {
     Piece *pieces;                            // all tokens, by their ids
     Spelling *spellings;                      // sorted, of the tokens that are found by them
     size_t n_spellings;
-    Triple *merges, *rules;       // head.n_merges and head.n_rules of them, sorted by first and second numbers
-    uint16_t longest_added[256];  // of findable user-defined and control tokens that begin with this byte; 0: none
-    bool by_words;                // no piece goes on with a space after anything else
+    // head.n_merges and head.n_rules of them, sorted by first and second numbers.
+    Triple *merges, *rules;
+    // Of findable user-defined and control tokens that begin with this byte; 0: none.
+    uint16_t longest_added[256];
+    bool by_words;  // no piece goes on with a space after anything else
     uint8_t classes[N_CODE_POINTS];
 };
 
@@ -61,20 +72,32 @@ const Piece *find_piece(const Tokenizer *t, const char *bytes, size_t length);
 // The one of n merges or rules that begins with these two, or NULL.
 const Triple *find_triple(const Triple *sorted, size_t n, int32_t first, int32_t second);
 
-// A rule's answer for a character and a key, or `otherwise` if there is no such rule. The key is a second character,
-// and the answer what both become in NFC; or the key is one of these.
-enum { RULE_CASE = -6, RULE_CLASS = -5, RULE_PART = -1 };  // parts -1 to -4: what the character is made of
-enum { IN_U = 1, IN_W = 2 };                               // answers to RULE_CASE: the classes of split.c
-static inline uint32_t unicode_rule(const Tokenizer *t, uint32_t code, int32_t key, uint32_t otherwise) {
+// A rule's answer for a character and a key, or `otherwise` if there is no such rule. The key is a
+// second character, and the answer what both become in NFC; or the key is one of these.
+// Parts -1 to -4 are what the character is made of.
+enum { RULE_CASE = -6, RULE_CLASS = -5, RULE_PART = -1 };
+enum { IN_U = 1, IN_W = 2 };  // answers to RULE_CASE: the classes of split.c
+static inline uint32_t unicode_rule(const Tokenizer *t, uint32_t code, int32_t key,
+                                    uint32_t otherwise) {
     const Triple *found = find_triple(t->rules, t->head.n_rules, (int32_t)code, key);
     return found ? (uint32_t)found->result : otherwise;
 }
 
 // The split patterns by their numbers in tokenizer.bin. docs/format.md has their regexes.
-enum { SPLIT_LLAMA3 = 1, SPLIT_GPT2, SPLIT_DIGITS_GPT2, SPLIT_QWEN2, SPLIT_GPT4O, SPLIT_TEKKEN, N_SPLITS };
+enum {
+    SPLIT_LLAMA3 = 1,
+    SPLIT_GPT2,
+    SPLIT_DIGITS_GPT2,
+    SPLIT_QWEN2,
+    SPLIT_GPT4O,
+    SPLIT_TEKKEN,
+    N_SPLITS
+};
 
-// The length of the first word of n >= 1 bytes of text: 1 to n. What is not UTF-8 in it counts as U+FFFD.
+// The length of the first word of n >= 1 bytes of text: 1 to n. What is not UTF-8 in it counts as
+// U+FFFD.
 size_t split_word(const Tokenizer *t, const char *text, size_t n);
 
-// Frees the text and returns it in Normalization Form C: *length bytes that the caller frees. NULL with the reason.
+// Frees the text and returns it in Normalization Form C: *length bytes that the caller frees. NULL
+// with the reason.
 char *nfc(const Tokenizer *t, char *text, size_t *length, Error *err);

@@ -5,7 +5,8 @@
 
 #include "unicode_tables.h"
 
-// The length (1 to 4) of the character that n >= 1 bytes begin with; 0: its beginning alone, -1: none.
+// The length (1 to 4) of the character that n >= 1 bytes begin with; 0: its beginning alone, -1:
+// none.
 static int utf8_scan(const char *text, size_t n) {
     const unsigned char *s = (const unsigned char *)text;
     if (s[0] < 0x80) return 1;
@@ -33,7 +34,10 @@ uint32_t utf8_decode(const char *text, size_t n, size_t *length) {
 
 size_t utf8_encode(char *out, uint32_t code) {
     size_t n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-    for (size_t i = n - 1; i > 0; i--, code >>= 6) out[i] = (char)(0x80 | (code & 0x3F));
+    for (size_t i = n - 1; i > 0; i--) {
+        out[i] = (char)(0x80 | (code & 0x3F));
+        code >>= 6;
+    }
     out[0] = (char)(n == 1 ? code : (0xF00 >> n & 0xFF) | code);
     return n;
 }
@@ -58,11 +62,17 @@ void unicode_classes(uint8_t classes[N_CODE_POINTS]) {
 }
 
 size_t utf8_push(Utf8Stream *stream, const char *bytes, size_t length, char *out) {
-    size_t end = stream->n_pending + length, at = 0, n = 0;
+    size_t end = stream->n_pending + length;
+    size_t at = 0;
+    size_t n = 0;
     memcpy(out, stream->pending, stream->n_pending);
     memcpy(out + stream->n_pending, bytes, length);
-    for (int found; at < end && (found = utf8_scan(out + at, end - at)) != 0; at += found > 0 ? found : 1)
+    while (at < end) {
+        int found = utf8_scan(out + at, end - at);
+        if (found == 0) break;
         for (int i = 0; i < found; i++) out[n++] = out[at + i];
+        at += found > 0 ? found : 1;
+    }
     stream->n_pending = end - at;
     memcpy(stream->pending, out + at, end - at);
     return n;

@@ -30,10 +30,12 @@ bool fail(Error *err, const char *format, ...) {
 enum { ARENA_ALIGNMENT = 64 };  // a cache line, and the widest vector
 
 void *arena_take(Arena *arena, uint64_t count, uint64_t size) {
-    uint64_t bytes, first = arena->used;
-    bool too_large = __builtin_mul_overflow(count, size, &bytes) ||
-                     __builtin_add_overflow(bytes, ARENA_ALIGNMENT - 1, &bytes) ||
-                     __builtin_add_overflow(first, bytes / ARENA_ALIGNMENT * ARENA_ALIGNMENT, &arena->used);
+    uint64_t bytes;
+    uint64_t first = arena->used;
+    bool too_large =
+        __builtin_mul_overflow(count, size, &bytes) ||
+        __builtin_add_overflow(bytes, ARENA_ALIGNMENT - 1, &bytes) ||
+        __builtin_add_overflow(first, bytes / ARENA_ALIGNMENT * ARENA_ALIGNMENT, &arena->used);
     if (too_large || first == UINT64_MAX) arena->used = UINT64_MAX;
     return arena->memory ? arena->memory + first : NULL;
 }
@@ -42,7 +44,8 @@ bool arena_open(Arena *arena, const char *what, Error *err) {
     uint64_t bytes = arena->used ? arena->used : ARENA_ALIGNMENT;
     arena->memory = bytes <= PTRDIFF_MAX ? aligned_alloc(ARENA_ALIGNMENT, (size_t)bytes) : NULL;
     arena->used = 0;
-    return arena->memory || fail(err, "%s: cannot get %llu bytes of memory", what, (unsigned long long)bytes);
+    return arena->memory ||
+           fail(err, "%s: cannot get %llu bytes of memory", what, (unsigned long long)bytes);
 }
 
 void arena_close(Arena *arena) {
@@ -65,7 +68,8 @@ bool grow(void *array, size_t *capacity, size_t wanted, size_t size, const char 
     memcpy(&memory, array, sizeof memory);
     bool fits = !__builtin_mul_overflow(room, size, &bytes) && bytes <= PTRDIFF_MAX;
     memory = fits ? realloc(memory, (size_t)bytes) : NULL;
-    if (!memory) return fail(err, "%s: cannot get memory for %zu elements of %zu bytes", what, room, size);
+    if (!memory)
+        return fail(err, "%s: cannot get memory for %zu elements of %zu bytes", what, room, size);
     memcpy(array, &memory, sizeof memory);
     *capacity = room;
     return true;
@@ -88,7 +92,8 @@ bool map_file(const char *path, MappedFile *file, Error *err) {
     bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
     long long size = regular ? info.st_size : 0;
     bool fits = (uint64_t)size <= PTRDIFF_MAX;
-    void *data = size && fits ? mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    void *data =
+        size && fits ? mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
     const char *reason = fits ? strerror(errno) : "more than this machine can address";
     close(fd);
     if (!regular) return fail(err, "%s: not a regular file", path);
@@ -120,6 +125,7 @@ uint64_t next_random(uint64_t *state) {
 uint64_t seed_from_clock(void) {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
-    uint64_t state = ((uint64_t)getpid() << 32 ^ (uint64_t)t.tv_sec * 1000000000) + (uint64_t)t.tv_nsec;
+    uint64_t state =
+        ((uint64_t)getpid() << 32 ^ (uint64_t)t.tv_sec * 1000000000) + (uint64_t)t.tv_nsec;
     return 1 + (next_random(&state) >> 32);
 }

@@ -3,9 +3,9 @@
 
 #include "matrix.h"
 
-const char *const weight_type_names[N_WEIGHT_TYPES] = {"float32", "float16", "bfloat16", "q8",     "q4",     "Q4_0",
-                                                       "Q4_1",    "Q5_0",    "Q5_1",     "Q8_0",   "Q2_K",   "Q3_K",
-                                                       "Q4_K",    "Q5_K",    "Q6_K",     "IQ4_NL", "IQ4_XS", "MXFP4"};
+const char *const weight_type_names[N_WEIGHT_TYPES] = {
+    "float32", "float16", "bfloat16", "q8",   "q4",   "Q4_0", "Q4_1",   "Q5_0",   "Q5_1",
+    "Q8_0",    "Q2_K",    "Q3_K",     "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "MXFP4"};
 
 int block_columns(WeightType type) { return is_ggml(type) ? block_types[type].weights : 1; }
 
@@ -18,9 +18,9 @@ int64_t matrix_row_bytes(const Matrix *m) {
 int64_t matrix_scale_bytes(const Matrix *m) {
     if (m->type != WEIGHT_Q8 && m->type != WEIGHT_Q4) return 0;
     int64_t group = m->type == WEIGHT_Q4 ? Q4_PACK : m->group_size;
+    if (m->groups_cross_rows) return 4 * (m->rows * m->cols / group);
     int64_t in_row = (m->cols + group - 1) / group;
-    int64_t n_groups = m->groups_cross_rows ? m->rows * m->cols / group : m->rows * in_row;
-    return 4 * n_groups;
+    return 4 * m->rows * in_row;
 }
 
 // ---- experts ----
@@ -28,9 +28,11 @@ int64_t matrix_scale_bytes(const Matrix *m) {
 // Part i of n equal parts.
 static Matrix part_of(const Matrix *m, int n, int64_t i) {
     Matrix part = *m;
+    int64_t bytes = matrix_row_bytes(m) * (m->rows / n);
+    int64_t scale_bytes = matrix_scale_bytes(m) / n;
     part.rows = m->rows / n;
-    part.data = (const uint8_t *)m->data + i * part.rows * matrix_row_bytes(m);
-    if (m->scales) part.scales = (const uint8_t *)m->scales + i * (matrix_scale_bytes(m) / n);
+    part.data = (const uint8_t *)m->data + i * bytes;
+    if (m->scales) part.scales = (const uint8_t *)m->scales + i * scale_bytes;
     return part;
 }
 
@@ -39,11 +41,13 @@ static const float *biases_of(const float *all, const Matrix *part, int64_t i) {
 }
 
 FeedForward expert_of(const FeedForward *all, int n, int i) {
-    FeedForward own = {.w1 = part_of(&all->w1, n, i), .w3 = part_of(&all->w3, n, i)};
+    FeedForward own = {0};
+    own.w1 = part_of(&all->w1, n, i);
     own.w2 = part_of(&all->w2, n, i);
+    own.w3 = part_of(&all->w3, n, i);
     own.b1 = biases_of(all->b1, &own.w1, i);
-    own.b3 = biases_of(all->b3, &own.w3, i);
     own.b2 = biases_of(all->b2, &own.w2, i);
+    own.b3 = biases_of(all->b3, &own.w3, i);
     return own;
 }
 
@@ -56,10 +60,12 @@ static void q8_row(const Matrix *m, int64_t row, float *out) {
     const uint8_t *scales = m->scales;
     int64_t group = m->group_size;
     int64_t in_row = (m->cols + group - 1) / group;
-    int64_t first = m->groups_cross_rows ? row * m->cols : row * in_row * group;
+    int64_t stride = m->groups_cross_rows ? m->cols : in_row * group;
+    int64_t first = row * stride;
     for (int64_t i = 0; i < m->cols; i++) {
+        int64_t place = (first + i) / group;
         float scale;
-        memcpy(&scale, scales + 4 * ((first + i) / group), sizeof scale);
+        memcpy(&scale, scales + 4 * place, sizeof scale);
         out[i] = scale * (float)q[i];
     }
 }
@@ -90,7 +96,7 @@ const float *weights_row(const Matrix *m, int64_t row, float *room) {
     const BlockType *block = &block_types[m->type];
     const uint8_t *bytes = (const uint8_t *)m->data + row * matrix_row_bytes(m);
     bool in_place = m->type == WEIGHT_F32 && (uintptr_t)bytes % sizeof(float) == 0;
-    if (in_place) return (const float *)bytes;
+    if (in_place) return (const float *)(const void *)bytes;
     if (m->type == WEIGHT_Q8) q8_row(m, row, room);
     if (m->type == WEIGHT_Q4) q4_row(m, row, room);
     for (int64_t i = 0; block->decode && i < m->cols; i += block->weights) {

@@ -5,20 +5,24 @@
 
 #include "../core/util.h"
 
-// What a job answers when it was done; TROUBLE: it could not be done. These are the exit statuses of
-// every command.
+// What a job answers when it was done; TROUBLE: it could not be done. These are the exit statuses
+// of every command.
 typedef enum { YES, NO, TROUBLE, UNDECIDED, INTERRUPTED = 128 + SIGINT } Answer;
 
-// Seconds from an arbitrary start, for measuring; and seconds that processors have worked for all threads together.
+// Seconds from an arbitrary start, for measuring; and seconds that processors have worked for all
+// threads together.
 double now_seconds(void);
 double processor_seconds(void);
 
 // True once Ctrl-C has been pressed.
 extern volatile sig_atomic_t interrupted;
 
-// Ctrl-C sets `interrupted`, a second one ends the program. With flags 0, not SA_RESTART, it also ends a waiting read.
+// Ctrl-C sets `interrupted`, a second one ends the program. With flags 0, not SA_RESTART, it also
+// ends a waiting read.
 void catch_interrupt(int flags);
-// Ctrl-C, SIGTERM and, without nohup, SIGHUP set `interrupted`, however often they come. For work that must clean up.
+// Ctrl-C, SIGTERM and, without nohup, SIGHUP set `interrupted`, however often they come. For work
+// that must clean up.
 void catch_termination(void);
-// A mapped file that becomes shorter ends the program with a message. One that may not grow is an error of writing.
+// A mapped file that becomes shorter ends the program with a message. One that may not grow is an
+// error of writing.
 void catch_file_errors(void);

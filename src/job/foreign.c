@@ -23,51 +23,73 @@ const char *exporter_command(char *path, size_t size) {
 
 // The quote that a path needs on both sides in a command, if any.
 static const char *quote(const char *path) {
-    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-+=,:@%";
+    static const char plain[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-+=,:@%";
     return !path[strspn(path, plain)] ? "" : strchr(path, '\'') ? "\"" : "'";
 }
 
-// Fails with what the path is, and the command that makes NAME.bin of a source called NAME, a folder or a GGUF file.
+// Fails with what the path is, and the command that makes NAME.bin of a source called NAME, a
+// folder or a GGUF file.
 static bool refuse(const char *path, const char *what, const char *source, Error *err) {
     char place[PATH_MAX], program[PATH_MAX];
     snprintf(place, sizeof place, "%s", source);
-    for (char *end = place + strlen(place); end > place && strchr("/.", end[-1]); end--) end[-1] = '\0';
-    char *slash = strrchr(place, '/'), *name = slash ? slash + 1 : place, *dot = strrchr(name, '.');
+    for (char *end = place + strlen(place); end > place && strchr("/.", end[-1]); end--)
+        end[-1] = '\0';
+    char *slash = strrchr(place, '/');
+    char *name = slash ? slash + 1 : place;
+    char *dot = strrchr(name, '.');
     if (dot && strcmp(dot, ".gguf") == 0) *dot = '\0';
     const char *q = quote(source);
     return fail(err, "%s: %s (to bring it in: %s %s%s%s %s%s.bin%s)", path, what,
-                exporter_command(program, sizeof program), q, source, q, q, *name ? name : "model", q);
+                exporter_command(program, sizeof program), q, source, q, q, *name ? name : "model",
+                q);
 }
 
 static bool refuse_folder(const char *path, DIR *folder, Error *err) {
-    char gguf[NAME_MAX + 1] = "", first[PATH_MAX];
-    bool has_config = false, has_weights = false, has_adapter = false;
+    char gguf[NAME_MAX + 1] = "";
+    char first[PATH_MAX];
+    bool has_config = false;
+    bool has_weights = false;
+    bool has_adapter = false;
     for (struct dirent *entry; (entry = readdir(folder));) {
-        const char *name = entry->d_name, *dot = strrchr(name, '.'), *end = dot ? dot : "";
+        const char *name = entry->d_name;
+        const char *dot = strrchr(name, '.');
+        const char *end = dot ? dot : "";
         has_adapter = has_adapter || strncmp(name, "adapter_", 8) == 0;
-        has_config = has_config || strcmp(name, "config.json") == 0 || strcmp(name, "params.json") == 0;
-        has_weights =
-            has_weights || strcmp(end, ".safetensors") == 0 || strcmp(end, ".bin") == 0 || strcmp(end, ".pth") == 0;
-        if (strcmp(end, ".gguf") == 0 && (!*gguf || strcmp(name, gguf) < 0)) snprintf(gguf, sizeof gguf, "%s", name);
+        has_config =
+            has_config || strcmp(name, "config.json") == 0 || strcmp(name, "params.json") == 0;
+        has_weights = has_weights || strcmp(end, ".safetensors") == 0 || strcmp(end, ".bin") == 0 ||
+                      strcmp(end, ".pth") == 0;
+        if (strcmp(end, ".gguf") == 0 && (!*gguf || strcmp(name, gguf) < 0))
+            snprintf(gguf, sizeof gguf, "%s", name);
     }
     snprintf(first, sizeof first, "%s%s%s", path, path[strlen(path) - 1] == '/' ? "" : "/", gguf);
-    if (*gguf && !(has_config && has_weights)) return refuse(path, "a folder with a GGUF file in it", first, err);
+    if (*gguf && !(has_config && has_weights))
+        return refuse(path, "a folder with a GGUF file in it", first, err);
     if (has_config) return refuse(path, "a checkpoint's folder", path, err);
-    if (has_adapter) return fail(err, "%s: a folder with an adapter (LoRA): merge it into its base model", path);
-    return fail(err, "%s: a folder without a checkpoint (expected config.json, params.json or a GGUF file in it)",
+    if (has_adapter)
+        return fail(err, "%s: a folder with an adapter (LoRA): merge it into its base model", path);
+    return fail(err,
+                "%s: a folder without a checkpoint (expected config.json, params.json or a GGUF "
+                "file in it)",
                 path);
 }
 
-// What a file is by its first bytes; NULL: not foreign. llama2.c's version 0 begins with two numbers from 1 to 2^20.
+// What a file is by its first bytes; NULL: not foreign. llama2.c's version 0 begins with two
+// numbers from 1 to 2^20.
 static const char *kind_of(const uint8_t start[16]) {
     if (memcmp(start, "GGUF", 4) == 0) return "a GGUF file";
     if (memcmp(start, "PK\3\4", 4) == 0) return "a checkpoint's weights as PyTorch's zip";
-    if (start[0] == 0x80 && start[1] < 6 && start[3]) return "a checkpoint's weights as PyTorch's pickle";
-    if (memcmp(start + 4, "\0\0\0", 4) == 0 && start[8] == '{') return "a checkpoint's weights as safetensors";
-    return memcmp(start, "version https://", 16) == 0 ? "a Git LFS pointer, not the file itself" : NULL;
+    if (start[0] == 0x80 && start[1] < 6 && start[3])
+        return "a checkpoint's weights as PyTorch's pickle";
+    if (memcmp(start + 4, "\0\0\0", 4) == 0 && start[8] == '{')
+        return "a checkpoint's weights as safetensors";
+    return memcmp(start, "version https://", 16) == 0 ? "a Git LFS pointer, not the file itself"
+                                                      : NULL;
 }
 
-// Whether a file begins as a text does. No model file does so: version 0 has zeros in its first 16 bytes, too.
+// Whether a file begins as a text does. No model file does so: version 0 has zeros in its first 16
+// bytes, too.
 static bool is_text(const char start[16]) {
     size_t width;
     for (size_t at = 0; at < 13; at += width) {
@@ -79,14 +101,17 @@ static bool is_text(const char start[16]) {
 }
 
 static bool refuse_text(const char *path, const char *text, const char *place, Error *err) {
-    const char *q = quote(path), *in = quote(place);
+    const char *q = quote(path);
+    const char *in = quote(place);
     char program[PATH_MAX];
     if (text[strspn(text, " \t\r\n")] == '{')
-        return fail(err,
-                    "%s: JSON, not a model file (to see its settings: --explain --rope-config %s%s%s; "
-                    "to bring its checkpoint in: %s %s%s%s NAME.bin)",
-                    path, q, path, q, exporter_command(program, sizeof program), in, place, in);
-    return fail(err, "%s: a text, not a model file (to measure it: model.bin --ppl %s%s%s)", path, q, path, q);
+        return fail(
+            err,
+            "%s: JSON, not a model file (to see its settings: --explain --rope-config %s%s%s; "
+            "to bring its checkpoint in: %s %s%s%s NAME.bin)",
+            path, q, path, q, exporter_command(program, sizeof program), in, place, in);
+    return fail(err, "%s: a text, not a model file (to measure it: model.bin --ppl %s%s%s)", path,
+                q, path, q);
 }
 
 bool check_native(const char *path, Error *err) {
@@ -100,7 +125,8 @@ bool check_native(const char *path, Error *err) {
     bool is_whole = file.size >= 16;
     if (is_whole) memcpy(start, file.data, 16);
     unmap_file(&file);
-    const char *kind = is_whole ? kind_of((const uint8_t *)start) : NULL, *slash = strrchr(path, '/');
+    const char *kind = is_whole ? kind_of((const uint8_t *)start) : NULL;
+    const char *slash = strrchr(path, '/');
     bool text = is_whole && !kind && is_text(start);
     if (!kind && !text) return true;
     char place[PATH_MAX] = ".";

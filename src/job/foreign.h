@@ -3,8 +3,8 @@
 
 #include "../core/util.h"
 
-// False when the path is a folder or another program's file. The reason says what it is and what to type. Else true,
-// and *err is as it was, also where there is no file.
+// False when the path is a folder or another program's file. The reason says what it is and what to
+// type. Else true, and *err is as it was, also where there is no file.
 bool check_native(const char *path, Error *err);
 
 // The command of the exporter. Beside a program that is installed as NAME it is NAME-export; else

@@ -15,7 +15,8 @@
 
 bool is_same_file(const char *a, const char *b) {
     struct stat one, other;
-    return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+    return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev &&
+           one.st_ino == other.st_ino;
 }
 
 const char *name_of_file(const char *path) {
@@ -27,7 +28,8 @@ char *read_file(const char *path, size_t most, size_t *length, Error *err) {
     const char *name = name_of_file(path);
     bool is_stdin = strcmp(path, "-") == 0;
     FILE *in = is_stdin ? stdin : fopen(path, "rb");
-    size_t capacity = 0, used = 0;
+    size_t capacity = 0;
+    size_t used = 0;
     char *text = NULL;
     bool fits = false;
     do {
@@ -44,19 +46,21 @@ char *read_file(const char *path, size_t most, size_t *length, Error *err) {
     return keep_if(good, text);
 }
 
-int32_t *parse_ids(const char *path, const char *text, size_t length, int vocab_size, size_t *n, Error *err) {
+int32_t *parse_ids(const char *path, const char *text, size_t length, int vocab_size, size_t *n,
+                   Error *err) {
     static const char between[] = " \t\n\v\f\r,";
     int32_t *ids = alloc_array(length / 2 + 1, sizeof *ids, "token ids", err);
     bool good = ids;
     char *end;
     *n = 0;
-    for (const char *at = text + strspn(text, between); good && at < text + length; at = end + strspn(end, between)) {
+    for (const char *at = text + strspn(text, between); good && at < text + length;
+         at = end + strspn(end, between)) {
         long id = strtol(at, &end, 10);
-        good =
-            isdigit((unsigned char)*at) && id < vocab_size && (end == text + length || (*end && strchr(between, *end)));
+        good = isdigit((unsigned char)*at) && id < vocab_size &&
+               (end == text + length || (*end && strchr(between, *end)));
         if (!good)
-            fail(err, "%s: byte %zu: '%.20s' is not a token id below %d", name_of_file(path), (size_t)(at - text), at,
-                 vocab_size);
+            fail(err, "%s: byte %zu: '%.20s' is not a token id below %d", name_of_file(path),
+                 (size_t)(at - text), at, vocab_size);
         ids[(*n)++] = (int32_t)id;
     }
     return keep_if(good, ids);
@@ -64,7 +68,8 @@ int32_t *parse_ids(const char *path, const char *text, size_t length, int vocab_
 
 // How many of the bytes are no part of a character in UTF-8.
 static size_t broken_bytes(const char *text, size_t length) {
-    size_t broken = 0, width;
+    size_t broken = 0;
+    size_t width;
     for (size_t at = 0; at < length; at += width)
         if (utf8_decode(text + at, length - at, &width) == REPLACEMENT && width == 1) broken++;
     return broken;
@@ -75,7 +80,8 @@ bool check_text(const char *path, const char *text, size_t length, Error *err) {
     // and another encoding up to 12 %; other texts, programs, weights, pictures, archives more.
     enum { MOST_STRANGE = 10 };
     const char *name = name_of_file(path);
-    size_t strange = broken_bytes(text, length), spaces = 0;
+    size_t strange = broken_bytes(text, length);
+    size_t spaces = 0;
     for (size_t at = 0; at < length; at++) {
         if (isspace((unsigned char)text[at])) spaces++;
         else if (iscntrl((unsigned char)text[at])) strange++;
@@ -83,33 +89,42 @@ bool check_text(const char *path, const char *text, size_t length, Error *err) {
     if (spaces == length) return fail(err, "%s: there is no text in it (expected UTF-8)", name);
     double percent = 100.0 * (double)strange / (double)length;
     if (percent > MOST_STRANGE)
-        return fail(err, "%s: this is no text: %.0f %% of its bytes belong to no character (expected UTF-8)", name,
-                    percent);
+        return fail(
+            err,
+            "%s: this is no text: %.0f %% of its bytes belong to no character (expected UTF-8)",
+            name, percent);
     if (strange > 0)
-        fprintf(stderr, "run: warning: %s: %zu of its %zu bytes belong to no character (expected UTF-8)\n", name,
-                strange, length);
+        fprintf(stderr,
+                "run: warning: %s: %zu of its %zu bytes belong to no character (expected UTF-8)\n",
+                name, strange, length);
     return true;
 }
 
 // Warns when the tokenizer does not know the letters of a text, and spells most of them in bytes.
-static void warn_of_parts(const Tokenizer *tokenizer, const char *path, const int32_t *ids, size_t n) {
-    size_t parts = 0, length;
+static void warn_of_parts(const Tokenizer *tokenizer, const char *path, const int32_t *ids,
+                          size_t n) {
+    size_t parts = 0;
+    size_t length;
     for (size_t i = 0; i < n; i++) {
         const char *bytes = tokenizer_decode(tokenizer, 0, ids[i], &length);
         parts += broken_bytes(bytes, length) > 0;
     }
     if (parts <= n / 2) return;
-    fprintf(stderr, "run: warning: %s: %.0f %% of its tokens are parts of characters: ", name_of_file(path),
+    fprintf(stderr,
+            "run: warning: %s: %.0f %% of its tokens are parts of characters: ", name_of_file(path),
             100.0 * (double)parts / (double)n);
     fprintf(stderr, "the tokenizer was not made for such text\n");
 }
 
-int32_t *text_ids(const Tokenizer *tokenizer, const char *text, const char *path, bool is_prompt, int vocab_size,
-                  size_t *n, Error *err) {
+int32_t *text_ids(const Tokenizer *tokenizer, const char *text, const char *path, bool is_prompt,
+                  int vocab_size, size_t *n, Error *err) {
     size_t length = text ? strlen(text) : 0;
-    char *file = path ? read_file(path, SIZE_MAX, &length, err) : NULL;
-    if (path && !file) return NULL;
-    if (file) text = file;
+    char *file = NULL;
+    if (path) {
+        file = read_file(path, SIZE_MAX, &length, err);
+        if (!file) return NULL;
+        text = file;
+    }
     if (!text) text = "";
     bool measured = tokenizer && !is_prompt;
     int32_t *ids = NULL;
@@ -119,7 +134,8 @@ int32_t *text_ids(const Tokenizer *tokenizer, const char *text, const char *path
     free(file);
     if (ids && measured) warn_of_parts(tokenizer, path, ids, *n);
     if (!ids || *n > 0) return ids;
-    if (tokenizer && is_prompt) fail(err, "the prompt is empty and the tokenizer has no BOS token to begin with");
+    if (tokenizer && is_prompt)
+        fail(err, "the prompt is empty and the tokenizer has no BOS token to begin with");
     else fail(err, "%s: there are no token ids in it", name_of_file(path));
     return keep_if(false, ids);
 }

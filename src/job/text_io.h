@@ -3,28 +3,34 @@
 
 #include "../core/tokenizer.h"
 
-// What messages call the file at `path`: it, or standard input where it is "-"; NULL is the prompt of -i.
+// What messages call the file at `path`: it, or standard input where it is "-"; NULL is the prompt
+// of -i.
 const char *name_of_file(const char *path);
 
-// The whole of a file, or of standard input when path is "-", and a NUL that *length does not count. NULL with the
-// reason, also for more than `most` bytes. Free with free().
+// The whole of a file, or of standard input when path is "-", and a NUL that *length does not
+// count. NULL with the reason, also for more than `most` bytes. Free with free().
 char *read_file(const char *path, size_t most, size_t *length, Error *err);
 
 // True when two paths lead to one file, also by a link. False when one leads to none.
 bool is_same_file(const char *a, const char *b);
 
-// Reads token ids from `length` bytes of text with a NUL behind: numbers below vocab_size between spaces, commas or
-// newlines. The caller frees the *n ids. NULL with the reason, which names `path`.
-int32_t *parse_ids(const char *path, const char *text, size_t length, int vocab_size, size_t *n, Error *err);
+// Reads token ids from `length` bytes of text with a NUL behind: numbers below vocab_size between
+// spaces, commas or newlines. The caller frees the *n ids. NULL with the reason, which names
+// `path`.
+int32_t *parse_ids(const char *path, const char *text, size_t length, int vocab_size, size_t *n,
+                   Error *err);
 
-// Whether the `length` bytes of the file at `path` are a text in UTF-8 that can be measured. False with the reason when
-// there is nothing in it, or when more than a tenth of it is no text; fewer such bytes are warned of.
+// Whether the `length` bytes of the file at `path` are a text in UTF-8 that can be measured. False
+// with the reason when there is nothing in it, or when more than a tenth of it is no text; fewer
+// such bytes are warned of.
 bool check_text(const char *path, const char *text, size_t length, Error *err);
 
-// The *n > 0 ids of `text` or of the file at `path`, at least one of which is NULL. A prompt's come behind BOS; what is
-// no prompt passes check_text. Without a tokenizer the file lists the ids. The caller frees them. NULL with the reason.
-int32_t *text_ids(const Tokenizer *tokenizer, const char *text, const char *path, bool is_prompt, int vocab_size,
-                  size_t *n, Error *err);
+// The *n > 0 ids of `text` or of the file at `path`, at least one of which is NULL. A prompt's come
+// behind BOS; what is no prompt passes check_text. Without a tokenizer the file lists the ids. The
+// caller frees them. NULL with the reason.
+int32_t *text_ids(const Tokenizer *tokenizer, const char *text, const char *path, bool is_prompt,
+                  int vocab_size, size_t *n, Error *err);
 
-// The next line of standard input, which the caller frees; NULL at the end or on Ctrl-C. A terminal shows the label.
+// The next line of standard input, which the caller frees; NULL at the end or on Ctrl-C. A terminal
+// shows the label.
 char *read_line(const char *label);

@@ -4,11 +4,11 @@
 #include "../core/util.h"
 
 typedef struct {
-    char *text;          // a copy with the same lines that json_check has passed; the caller frees it
+    char *text;  // a copy with the same lines that json_check has passed; the caller frees it
     const char *object;  // in it
     bool is_config;      // a config or a part of one, rather than a block
-    bool is_whole;       // a whole config: braces of its own, no dots, and it says what model it is of
-    char mended[80];     // of a whole one: the line, and what there is no JSON; empty: all of it is
+    bool is_whole;    // a whole config: braces of its own, no dots, and it says what model it is of
+    char mended[80];  // of a whole one: the line, and what there is no JSON; empty: all of it is
 } Card;
 
 // Reads a text as model cards have it: a fence of backticks around it, lines in front that begin

@@ -21,8 +21,8 @@ static bool is_by_layer(const char *v) {
     return *v == '[' ? !alike : is_something(v);
 }
 
-// Keys that give layers or positions a RoPE of their own. In some families a key is read, or it is about layers without
-// RoPE or about windows, which the exporter reads, or it means nothing.
+// Keys that give layers or positions a RoPE of their own. In some families a key is read, or it is
+// about layers without RoPE or about windows, which the exporter reads, or it means nothing.
 static const struct {
     const char *key, *but_in;
 } layer_keys[] = {
@@ -35,21 +35,25 @@ static const struct {
     {"llama_4_scaling_beta", ""},
     {"no_rope_layers", "smollm3"},
     {"no_rope_layer_interval", "smollm3"},
-    {"layer_types", "mistral qwen2 qwen3 phi3 smollm3 gemma3_text olmo3 ministral3 exaone4 gpt_oss gemma4_text laguna "
+    {"layer_types", "mistral qwen2 qwen3 phi3 smollm3 gemma3_text olmo3 ministral3 exaone4 gpt_oss "
+                    "gemma4_text laguna "
                     "cohere2 qwen3_5_text qwen3_moe"},
 };
 
 static void refuse_blocks(Reader *r, const RopeFamily *f) {
     static const char *const blocks[] = {"rope_scaling", "rope_parameters"};
-    bool grows = f && f->flags & FAMILY_GROWS, by_type = f && f->flags & FAMILY_BY_TYPE;
+    bool grows = f && f->flags & FAMILY_GROWS;
+    bool by_type = f && f->flags & FAMILY_BY_TYPE;
     for (int i = 0; i < 2; i++) {
-        const char *key, *block = r->config ? json_member(r->config, blocks[i]) : r->alone;
+        const char *key;
+        const char *block = r->config ? json_member(r->config, blocks[i]) : r->alone;
         if (by_type && i == 1) continue;
         for (const char *v = json_first(block, &key); v; v = json_next(v, &key)) {
             Word name = word_of(key);
             bool is_beta = strcmp(name.text, "llama_4_scaling_beta") == 0;
             if (is_beta && !grows && is_by_layer(v)) reject(r, block, name.text, NO_LAYERS);
-            if (*v == '{' && r->config) reject(r, r->config, blocks[i], "one object of settings for all layers");
+            if (*v == '{' && r->config)
+                reject(r, r->config, blocks[i], "one object of settings for all layers");
         }
     }
 }
@@ -78,11 +82,13 @@ static void remark_unused(Reader *r) {
 }
 
 void read_layers_of(Reader *r) {
-    const char *key = "", *expected = "";
+    const char *key = "";
+    const char *expected = "";
     if (r->family) r->file->by_layer = false;
     if (!r->family || !r->family->period) return;
     ConfigLayers *layers = &r->file->layers;
-    if (!config_layers(r->config, r->family, true, layers, &key, &expected)) reject(r, r->config, key, "%s", expected);
+    if (!config_layers(r->config, r->family, true, layers, &key, &expected))
+        reject(r, r->config, key, "%s", expected);
     remark_unused(r);
     bool has_sliding = !layers->n || layers->n_of[KIND_SLIDING];
     r->file->by_layer = layers->window && has_sliding;
@@ -99,15 +105,21 @@ static void name_block(Reader *r, const char *object, const char *under, const c
 
 void find_one_block(Reader *r) {
     bool is_scaling = is_something(get(r, r->config, "rope_scaling"));
-    const char *name = is_scaling ? "rope_scaling" : "rope_parameters", *v = get(r, r->config, name), *key;
-    bool is_object = v && *v == '{', is_one = is_object || !is_something(v);
-    for (const char *in = json_first(v, &key); in; in = json_next(in, &key)) is_one = is_one && *in != '{';
+    const char *name = is_scaling ? "rope_scaling" : "rope_parameters";
+    const char *v = get(r, r->config, name);
+    const char *key;
+    bool is_object = v && *v == '{';
+    bool is_one = is_object || !is_something(v);
+    for (const char *in = json_first(v, &key); in; in = json_next(in, &key))
+        is_one = is_one && *in != '{';
     if (!is_one) reject(r, r->config, name, "one object of settings for all layers");
     if (is_scaling && is_something(json_member(r->config, "rope_parameters")))
         remark(r, "rope_parameters is not used, since there is a rope_scaling");
-    bool is_default = (!v || *v == 'n') && r->family && r->family->block;  // an empty block has no defaults
+    // an empty block has no defaults
+    bool is_default = (!v || *v == 'n') && r->family && r->family->block;
     if (is_default && json_member(r->config, "rope_scaling"))
-        remark(r, "rope_scaling is null, and model_type %s has YaRN all the same", r->family->model_type);
+        remark(r, "rope_scaling is null, and model_type %s has YaRN all the same",
+               r->family->model_type);
     name_block(r, is_default ? r->family->block : is_one ? v : NULL, NULL, name);
 }
 
@@ -126,10 +138,13 @@ static void reject_inside(Reader *r, const char *parameters, const char *key) {
     reject(r, parameters, key, "none beside full_attention and sliding_attention");
 }
 
-// rope_parameters of a family with a block for each kind of layers; NULL where there is none of them in it.
+// rope_parameters of a family with a block for each kind of layers; NULL where there is none of
+// them in it.
 static const char *typed_parameters(Reader *r) {
-    const char *own = get(r, r->config, "rope_parameters"), *key;
-    if (is_something(own) && *own != '{') reject(r, r->config, "rope_parameters", "an object of settings");
+    const char *own = get(r, r->config, "rope_parameters");
+    const char *key;
+    if (is_something(own) && *own != '{')
+        reject(r, r->config, "rope_parameters", "an object of settings");
     if (has_types(own)) {
         for (const char *v = json_first(own, &key); v; v = json_next(v, &key))
             if (!json_is(key, kind_keys[KIND_FULL]) && !json_is(key, kind_keys[KIND_SLIDING]))
@@ -142,7 +157,8 @@ static const char *typed_parameters(Reader *r) {
                "full_attention and sliding_attention in it, since there is a rope_scaling");
     else if (is_something(own) && r->kind == KIND_FULL)
         remark(r,
-               "rope_parameters means nothing to model_type %s without full_attention and sliding_attention, and is "
+               "rope_parameters means nothing to model_type %s without full_attention and "
+               "sliding_attention, and is "
                "not used",
                r->family->model_type);
     return NULL;
@@ -150,23 +166,29 @@ static const char *typed_parameters(Reader *r) {
 
 // The theta of sliding layers where their block has none, and what contradicts it.
 static double local_theta(Reader *r) {
-    double local = r->family->local_theta, inside, beside;
+    double local = r->family->local_theta;
+    double inside;
+    double beside;
     const char *sliding = r->block.object;
     bool has_inside = json_number(json_member(sliding, "rope_theta"), &inside, NULL);
     if (family_is(r->family, "gemma3_text")) {
         local = number(r, r->config, "rope_local_base_freq", local, 1, 0, OPTIONAL);
         if (has_inside && json_member(r->config, "rope_local_base_freq") && inside != local)
             remark(r,
-                   "rope_local_base_freq is %.12g beside rope_parameters.sliding_attention and rope_theta %.12g in it: "
+                   "rope_local_base_freq is %.12g beside rope_parameters.sliding_attention and "
+                   "rope_theta %.12g in it: "
                    "%.12g counts",
                    local, inside, inside);
-    } else if (!has_inside && json_number(json_member(r->config, "rope_theta"), &beside, NULL) && beside != local) {
-        remark(r, "rope_theta is %.12g for full_attention alone: sliding_attention has %.12g", beside, local);
+    } else if (!has_inside && json_number(json_member(r->config, "rope_theta"), &beside, NULL) &&
+               beside != local) {
+        remark(r, "rope_theta is %.12g for full_attention alone: sliding_attention has %.12g",
+               beside, local);
     }
     return local;
 }
 
-// A block of kinds by itself, or in a config without a family: a model's, whose thetas stand where there are none.
+// A block of kinds by itself, or in a config without a family: a model's, whose thetas stand where
+// there are none.
 static void find_block_alone(Reader *r, int kind, double *theta) {
     const char *parameters = json_member(r->config, "rope_parameters");
     const char *own = r->config ? parameters : r->alone;
@@ -175,7 +197,12 @@ static void find_block_alone(Reader *r, int kind, double *theta) {
 }
 
 void find_block_of(Reader *r, int kind, double *theta) {
-    const char *scaling = get(r, r->config, "rope_scaling"), *own = NULL;
+    static const char *const names_in_parameters[N_KINDS] = {
+        "rope_parameters.full_attention",
+        "rope_parameters.sliding_attention",
+    };
+    const char *scaling = get(r, r->config, "rope_scaling");
+    const char *own = NULL;
     r->kind = kind;
     if (!r->family) {
         find_block_alone(r, kind, theta);
@@ -185,8 +212,7 @@ void find_block_of(Reader *r, int kind, double *theta) {
     const char *typed = json_member(own, kind_keys[kind]);
     if (typed && *typed == 'n') typed = NULL;  // as good as none
     if (typed && *typed != '{') reject(r, own, kind_keys[kind], "an object of settings");
-    name_block(r, typed, NULL,
-               kind == KIND_FULL ? "rope_parameters.full_attention" : "rope_parameters.sliding_attention");
+    name_block(r, typed, NULL, names_in_parameters[kind]);
     if (kind == KIND_SLIDING) {
         *theta = local_theta(r);
         return;
@@ -196,8 +222,10 @@ void find_block_of(Reader *r, int kind, double *theta) {
     if (!is_something(scaling)) return;
     if (r->family->flags & FAMILY_NO_SCALING)
         reject(r, r->config, "rope_scaling",
-               "none: Hugging Face 5 fails with KeyError 'sliding_attention', since it replaces rope_parameters");
+               "none: Hugging Face 5 fails with KeyError 'sliding_attention', since it replaces "
+               "rope_parameters");
     else if (*scaling != '{') reject(r, r->config, "rope_scaling", "an object of settings");
-    if (json_first(typed, &own)) remark(r, "rope_scaling is laid over rope_parameters.full_attention");
+    if (json_first(typed, &own))
+        remark(r, "rope_scaling is laid over rope_parameters.full_attention");
     name_block(r, scaling, typed, "rope_scaling");
 }

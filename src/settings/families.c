@@ -1,4 +1,5 @@
-// The families' table, and their layers. ../docs/checkpoints.md tells where the defaults were found.
+// The families' table, and their layers. ../docs/checkpoints.md tells where the defaults were
+// found.
 #include "families.h"
 
 #include <string.h>
@@ -8,14 +9,16 @@
 const char *const kind_names[N_KINDS] = {"full", "sliding"};
 const char *const kind_keys[N_KINDS] = {"full_attention", "sliding_attention"};
 
-static const char of_gpt_oss[] =
-    "{\"rope_type\": \"yarn\", \"factor\": 32.0, \"beta_fast\": 32.0, \"beta_slow\": 1.0, \"truncate\": false, "
-    "\"original_max_position_embeddings\": 4096}";
+static const char of_gpt_oss[] = "{\"rope_type\": \"yarn\", \"factor\": 32.0, \"beta_fast\": 32.0, "
+                                 "\"beta_slow\": 1.0, \"truncate\": false, "
+                                 "\"original_max_position_embeddings\": 4096}";
 static const char of_ministral3[] =
     "{\"rope_type\": \"yarn\", \"rope_theta\": 1000000.0, \"factor\": 16.0, \"beta_fast\": 32.0, "
-    "\"beta_slow\": 1.0, \"mscale\": 1.0, \"mscale_all_dim\": 1.0, \"original_max_position_embeddings\": 16384, "
+    "\"beta_slow\": 1.0, \"mscale\": 1.0, \"mscale_all_dim\": 1.0, "
+    "\"original_max_position_embeddings\": 16384, "
     "\"llama_4_scaling_beta\": 0.1}";
-static const char of_gemma4[] = "{\"rope_type\": \"proportional\", \"partial_rotary_factor\": 0.25}";
+static const char of_gemma4[] =
+    "{\"rope_type\": \"proportional\", \"partial_rotary_factor\": 0.25}";
 
 static const RopeFamily families[] = {
     {"llama", "LlamaForCausalLM", 2048, 0, 1e4, .flags = FAMILY_RUNS},
@@ -24,8 +27,8 @@ static const RopeFamily families[] = {
     {"qwen3", "Qwen3ForCausalLM", 32768, 128, 1e4, .flags = FAMILY_RUNS},
     {"phi3", "Phi3ForCausalLM", 4096, 0, 1e4, .flags = FAMILY_PARTIAL | FAMILY_RUNS},
     {"smollm3", "SmolLM3ForCausalLM", 32768, 0, 2e6, .flags = FAMILY_RUNS},
-    {"gemma3_text", "Gemma3ForCausalLM", 131072, 256, 1e6, .local_theta = 1e4, .window = 4096, .period = 6,
-     .flags = FAMILY_BY_TYPE | FAMILY_PATTERN | FAMILY_RUNS},
+    {"gemma3_text", "Gemma3ForCausalLM", 131072, 256, 1e6, .local_theta = 1e4, .window = 4096,
+     .period = 6, .flags = FAMILY_BY_TYPE | FAMILY_PATTERN | FAMILY_RUNS},
     {"olmo2", "Olmo2ForCausalLM", 2048, 0, 1e4, .flags = FAMILY_RUNS},
     {"olmo3", "Olmo3ForCausalLM", 2048, 0, 5e5, .local_theta = 5e5, .window = 4096, .period = 4,
      .flags = FAMILY_BY_TYPE | FAMILY_RUNS},
@@ -33,11 +36,13 @@ static const RopeFamily families[] = {
      .flags = FAMILY_NEW | FAMILY_GROWS | FAMILY_RUNS},
     {"exaone4", "Exaone4ForCausalLM", 2048, 0, 1e4, .window = 4096, .period = 4,
      .flags = FAMILY_BARE_FULL | FAMILY_WINDOWLESS | FAMILY_PATTERN | FAMILY_RUNS},
-    {"gpt_oss", "GptOssForCausalLM", 131072, 64, 150000, .window = 128, .period = 2, .block = of_gpt_oss},
-    {"gemma4_text", "Gemma4ForCausalLM", 131072, 256, 1e6, .local_theta = 1e4, .window = 512, .period = 6,
-     .global_head_dim = 512, .block = of_gemma4,
+    {"gpt_oss", "GptOssForCausalLM", 131072, 64, 150000, .window = 128, .period = 2,
+     .block = of_gpt_oss},
+    {"gemma4_text", "Gemma4ForCausalLM", 131072, 256, 1e6, .local_theta = 1e4, .window = 512,
+     .period = 6, .global_head_dim = 512, .block = of_gemma4,
      .flags = FAMILY_BY_TYPE | FAMILY_NEW | FAMILY_NO_SCALING | FAMILY_PARTIAL},
-    {"laguna", "LagunaForCausalLM", 131072, 128, 5e5, .local_theta = 1e4, .window = 512, .period = 4,
+    {"laguna", "LagunaForCausalLM", 131072, 128, 5e5, .local_theta = 1e4, .window = 512,
+     .period = 4,
      .flags = FAMILY_BY_TYPE | FAMILY_NEW | FAMILY_NO_SCALING | FAMILY_PARTIAL | FAMILY_FULL_FIRST},
     {"cohere2", "Cohere2ForCausalLM", 8192, 0, 1e4, .window = 4096, .period = 4,
      .flags = FAMILY_BARE_FULL | FAMILY_PATTERN},
@@ -67,7 +72,8 @@ static bool is_named(const char *config, const char *model_type, const char *arc
 
 static int wrapper_of(const char *config) {
     int i = 0;
-    while (i < N_WRAPPERS && !is_named(config, wrappers[i].model_type, wrappers[i].architecture)) i++;
+    while (i < N_WRAPPERS && !is_named(config, wrappers[i].model_type, wrappers[i].architecture))
+        i++;
     return i;
 }
 
@@ -87,7 +93,8 @@ const RopeFamily *config_family(const char *config) {
     const char *text = family_text(config);
     bool is_said = json_member(text, "model_type") || json_member(text, "architectures");
     int row = wrapper_of(config);
-    if (text != config && !is_said && wrappers[row].inside) return family_named(wrappers[row].inside);
+    if (text != config && !is_said && wrappers[row].inside)
+        return family_named(wrappers[row].inside);
     for (const RopeFamily *f = families; f < families + sizeof families / sizeof *families; f++)
         if (is_named(text, f->model_type, f->architecture)) return f;
     bool is_unified = json_is(json_member(text, "model_type"), "gemma4_unified_text");
@@ -160,37 +167,56 @@ static bool named_layers(const LayerReader *r, const char *list) {
 
 static bool periodic_layers(const LayerReader *r) {
     const RopeFamily *f = r->family;
-    int period = f->period, other = f->flags & FAMILY_LINEAR ? KIND_OTHER : KIND_SLIDING;
-    const char *key = f->flags & FAMILY_LINEAR ? "full_attention_interval" : "sliding_window_pattern";
+    int period = f->period;
+    int other = f->flags & FAMILY_LINEAR ? KIND_OTHER : KIND_SLIDING;
+    const char *key =
+        f->flags & FAMILY_LINEAR ? "full_attention_interval" : "sliding_window_pattern";
     bool is_read = f->flags & (FAMILY_PATTERN | FAMILY_LINEAR);
-    if (is_read && !count_of(r, key, &period)) return fault(r, key, "a whole number from 1, or layer_types");
+    if (is_read && !count_of(r, key, &period))
+        return fault(r, key, "a whole number from 1, or layer_types");
     int full = f->flags & FAMILY_FULL_FIRST ? 0 : period - 1;
     for (int i = 0; i < r->out->n; i++)
         r->out->kinds[i] = (unsigned char)(period && i % period != full ? other : KIND_FULL);
     return true;
 }
 
-bool config_layers(const char *text, const RopeFamily *family, bool types, ConfigLayers *layers, const char **key,
-                   const char **expected) {
-    LayerReader r = {text, family, layers, key, expected};
-    const char *list = json_member(text, "layer_types"), *window = json_member(text, "sliding_window");
-    bool has_types = types && list && *list == '[', no_window = window && *window == 'n';
-    *layers = (ConfigLayers){.window = family->window};
-    if (!count_of(&r, "num_hidden_layers", &layers->n) || layers->n > MOST_LAYERS)
-        return fault(&r, "num_hidden_layers", "a whole number from 1 to 1024");
-    if (!family->period) return true;
-    bool is_no_list = types && list && *list != '[' && *list != 'n';
-    if (is_no_list) return fault(&r, "layer_types", "full_attention or sliding_attention for each layer");
-    if (no_window && family->flags & FAMILY_WINDOWLESS) {
-        // The class then divides by a period of 0.
-        if (!has_types) return fault(&r, "sliding_window", "a whole number from 1, or layer_types");
-        layers->window = 0;
-        layers->n_of[KIND_FULL] = layers->n;
-        return true;
-    }
-    if (family->window && !count_of(&r, "sliding_window", &layers->window))
-        return fault(&r, "sliding_window", "a whole number from 1");
-    if (!(has_types ? named_layers(&r, list) : periodic_layers(&r))) return false;
+static bool is_null(const char *value) { return value && *value == 'n'; }
+
+// Reads which layer is of which kind, from `list` or (NULL) from the family's period.
+static bool count_kinds(LayerReader *r, const char *list) {
+    ConfigLayers *layers = r->out;
+    bool is_read = list ? named_layers(r, list) : periodic_layers(r);
+    if (!is_read) return false;
     for (int i = 0; i < layers->n; i++) layers->n_of[layers->kinds[i]]++;
     return true;
+}
+
+// Without a window, all layers are full ones.
+static bool all_full(LayerReader *r, bool has_types) {
+    ConfigLayers *layers = r->out;
+    // The class then divides by a period of 0.
+    if (!has_types) return fault(r, "sliding_window", "a whole number from 1, or layer_types");
+    layers->window = 0;
+    layers->n_of[KIND_FULL] = layers->n;
+    return true;
+}
+
+bool config_layers(const char *text, const RopeFamily *family, bool types, ConfigLayers *layers,
+                   const char **key, const char **expected) {
+    LayerReader r = {text, family, layers, key, expected};
+    const char *list = json_member(text, "layer_types");
+    const char *window = json_member(text, "sliding_window");
+    bool is_list = list && *list == '[';
+    bool has_types = types && is_list;
+    *layers = (ConfigLayers){.window = family->window};
+    bool has_layers = count_of(&r, "num_hidden_layers", &layers->n) && layers->n <= MOST_LAYERS;
+    if (!has_layers) return fault(&r, "num_hidden_layers", "a whole number from 1 to 1024");
+    if (!family->period) return true;
+    bool is_missing = !list || is_null(list);
+    if (types && !is_list && !is_missing)
+        return fault(&r, "layer_types", "full_attention or sliding_attention for each layer");
+    if (is_null(window) && family->flags & FAMILY_WINDOWLESS) return all_full(&r, has_types);
+    if (family->window && !count_of(&r, "sliding_window", &layers->window))
+        return fault(&r, "sliding_window", "a whole number from 1");
+    return count_kinds(&r, has_types ? list : NULL);
 }

@@ -7,33 +7,40 @@
 
 static const char *space(const char *p) { return p + strspn(p, " \t\r\n"); }
 
-static bool are_dots(const char *p) { return strncmp(p, "...", 3) == 0 || strncmp(p, "\xE2\x80\xA6", 3) == 0; }
+static bool are_dots(const char *p) {
+    return strncmp(p, "...", 3) == 0 || strncmp(p, "\xE2\x80\xA6", 3) == 0;
+}
 
 static const char *behind_dots(const char *p) {
     p = space(p);
     return are_dots(p) ? space(p + 3) : p;
 }
 
-// Where the next value or member begins, or the container ends, behind the bracket or comma at p. "{...}" is no object.
+// Where the next value or member begins, or the container ends, behind the bracket or comma at p.
+// "{...}" is no object.
 static const char *item_behind(const char *p, bool is_object) {
-    const char *start = space(p + 1), *next = is_object ? behind_dots(start) : start;
+    const char *start = space(p + 1);
+    const char *next = is_object ? behind_dots(start) : start;
     if (next > start && *next == ',') next = space(next + 1);
     return *p == '{' && *next == '}' ? start : next;
 }
 
-// Where a text is no JSON, and what was expected there. Functions get NULL for it when the text was checked before.
+// Where a text is no JSON, and what was expected there. Functions get NULL for it when the text was
+// checked before.
 typedef struct {
     const char *at, *expected;
-} Fault;
+} JsonFault;
 
-static const char *wrong(Fault *fault, const char *at, const char *expected) {
-    if (fault) *fault = (Fault){at, expected};
+static const char *wrong(JsonFault *fault, const char *at, const char *expected) {
+    if (fault) *fault = (JsonFault){at, expected};
     return NULL;
 }
 
-// Each of the four functions below returns the place behind what begins at p, or NULL with the fault.
-static const char *behind_string(const char *p, Fault *fault) {
-    static const char expected[] = "a string of JSON", hexadecimal[] = "0123456789abcdefABCDEF";
+// Each of the four functions below returns the place behind what begins at p, or NULL with the
+// fault.
+static const char *behind_string(const char *p, JsonFault *fault) {
+    static const char expected[] = "a string of JSON";
+    static const char hexadecimal[] = "0123456789abcdefABCDEF";
     for (p++; *p != '"'; p++) {
         if ((unsigned char)*p < ' ') return wrong(fault, p, expected);
         if (*p != '\\') continue;
@@ -43,20 +50,22 @@ static const char *behind_string(const char *p, Fault *fault) {
     return p + 1;
 }
 
-static const char *behind_key(const char *p, Fault *fault) {
+static const char *behind_key(const char *p, JsonFault *fault) {
     if (*p != '"') return wrong(fault, p, "a key in quotes");
-    if (!(p = behind_string(p, fault))) return NULL;
+    p = behind_string(p, fault);
+    if (!p) return NULL;
     p = space(p);
     return *p == ':' ? space(p + 1) : wrong(fault, p, "':'");
 }
 
 // -?(0|[1-9][0-9]*)(.[0-9]+)?([eE][+-]?[0-9]+)?, or a word.
-static const char *behind_word(const char *p, Fault *fault) {
+static const char *behind_word(const char *p, JsonFault *fault) {
     static const char *const words[] = {"null", "false", "true", "NaN", "Infinity", "-Infinity"};
     static const char digits[] = "0123456789";
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strncmp(p, words[i], strlen(words[i])) == 0) return p + strlen(words[i]);
-    const char *whole = p + (*p == '-'), *end = *whole == '0' ? whole + 1 : whole + strspn(whole, digits);
+    const char *whole = p + (*p == '-');
+    const char *end = *whole == '0' ? whole + 1 : whole + strspn(whole, digits);
     if (end == whole) return wrong(fault, p, "a value");
     if (*end == '.' && strspn(end + 1, digits)) end += 1 + strspn(end + 1, digits);
     const char *power = end + (*end == 'e' || *end == 'E');
@@ -64,29 +73,34 @@ static const char *behind_word(const char *p, Fault *fault) {
     return power > end && strspn(power, digits) ? power + strspn(power, digits) : end;
 }
 
-// A value of any kind and the space behind it. It may hold `depth` lists and objects in one another.
-static const char *behind_value(const char *p, int depth, Fault *fault) {
+static const char *behind_value(const char *p, int depth, JsonFault *fault);
+
+// A list or an object, in which `depth` more may be in one another.
+static const char *behind_container(const char *p, int depth, JsonFault *fault) {
     bool is_object = *p == '{';
     char end = is_object ? '}' : ']';
-    if (*p == '"') {
-        p = behind_string(p, fault);
-    } else if (*p != '[' && !is_object) {
-        p = behind_word(p, fault);
-    } else if (depth == 0) {
-        return wrong(fault, p, "no more lists in lists");
-    } else {
+    p = item_behind(p, is_object);
+    while (*p != end) {
+        if (is_object) p = behind_key(p, fault);
+        if (p) p = behind_value(p, depth, fault);
+        if (!p) return NULL;
+        if (is_object) p = behind_dots(p);
+        if (*p == end) break;
+        if (*p != ',') return wrong(fault, p, is_object ? "',' or '}'" : "',' or ']'");
         p = item_behind(p, is_object);
-        while (*p != end) {
-            if (is_object && !(p = behind_key(p, fault))) return NULL;
-            if (!(p = behind_value(p, depth - 1, fault))) return NULL;
-            if (is_object) p = behind_dots(p);
-            if (*p == end) break;
-            if (*p != ',') return wrong(fault, p, is_object ? "',' or '}'" : "',' or ']'");
-            p = item_behind(p, is_object);
-            if (!is_object && *p == end) return wrong(fault, p, "a value");
-        }
-        p++;
+        if (!is_object && *p == end) return wrong(fault, p, "a value");
     }
+    return p + 1;
+}
+
+// A value of any kind and the space behind it. It may hold `depth` lists and objects in one
+// another.
+static const char *behind_value(const char *p, int depth, JsonFault *fault) {
+    bool is_container = *p == '{' || *p == '[';
+    if (is_container && depth == 0) return wrong(fault, p, "no more lists in lists");
+    if (*p == '"') p = behind_string(p, fault);
+    else if (is_container) p = behind_container(p, depth - 1, fault);
+    else p = behind_word(p, fault);
     return p ? space(p) : NULL;
 }
 
@@ -99,17 +113,20 @@ int json_line(const char *text, const char *place) {
 // The bytes of the character of UTF-8 at p, 0: it is none.
 static int character_bytes(const char *p) {
     unsigned char c = (unsigned char)*p;
-    int n = c < 0x80 ? 1 : c < 0xC2 || c > 0xF4 ? 0 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
+    if (c < 0x80) return 1;
+    if (c < 0xC2 || c > 0xF4) return 0;
+    int n = c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
     for (int i = 1; i < n; i++)
         if (((unsigned char)p[i] & 0xC0) != 0x80) return 0;
     return n;
 }
 
 // Names what stands at the fault. Where it took another character's place, that one was expected.
-static void name_fault(Fault *fault, char found[40]) {
+static void name_fault(JsonFault *fault, char found[40]) {
     const char *p = fault->at;
     int n = character_bytes(p);
-    bool is_mark = strncmp(p, "\xEF\xBB\xBF", 3) == 0, is_wide = *p == '\xFF' || *p == '\xFE';
+    bool is_mark = strncmp(p, "\xEF\xBB\xBF", 3) == 0;
+    bool is_wide = *p == '\xFF' || *p == '\xFE';
     bool is_curly = strncmp(p, "\xE2\x80", 2) == 0 && p[2] >= '\x98' && p[2] <= '\x9F';
     if (n == 0) snprintf(found, 40, "byte %02X", (unsigned char)*p);
     else snprintf(found, 40, "'%.*s'", n, p);
@@ -125,14 +142,15 @@ static void name_fault(Fault *fault, char found[40]) {
 }
 
 bool json_check(const char *text, size_t length, Error *err) {
-    Fault fault;
+    JsonFault fault;
     char found[40];
     const char *p = behind_value(space(text), JSON_DEPTH, &fault);
     if (p && *p == ',') p = item_behind(p, true);
     if (p && p < text + length) p = wrong(&fault, p, "nothing more");
     if (p) return true;
     int line = json_line(text, fault.at);
-    if (fault.at == text + length) return fail(err, "line %d: the text ends (expected %s)", line, fault.expected);
+    if (fault.at == text + length)
+        return fail(err, "line %d: the text ends (expected %s)", line, fault.expected);
     name_fault(&fault, found);
     return fail(err, "line %d: found %s (expected %s)", line, found, fault.expected);
 }
@@ -169,7 +187,8 @@ bool json_is(const char *string, const char *text) {
 }
 
 const char *json_member(const char *object, const char *key) {
-    const char *name, *found = NULL;
+    const char *name;
+    const char *found = NULL;
     for (const char *v = json_first(object, &name); v; v = json_next(v, &name))
         if (json_is(name, key)) found = v;
     return found;

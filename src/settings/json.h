@@ -1,13 +1,15 @@
-// A small reader of JSON, for settings that people paste. A value is the place where it begins, in a text that passed
-// json_check. Its first character tells its kind: { [ " t f n, or one of a number (NaN and Infinity are numbers).
+// A small reader of JSON, for settings that people paste. A value is the place where it begins, in
+// a text that passed json_check. Its first character tells its kind: { [ " t f n, or one of a
+// number (NaN and Infinity are numbers).
 #pragma once
 
 #include "../core/util.h"
 
 enum { JSON_DEPTH = 32 };  // of lists and objects in one another
 
-// True when `length` bytes and a NUL are one value, as Python's json module takes it or as model cards show it: dots
-// ("...") stand for members, and a comma may follow the last one. False with the reason, which begins with the line.
+// True when `length` bytes and a NUL are one value, as Python's json module takes it or as model
+// cards show it: dots ("...") stand for members, and a comma may follow the last one. False with
+// the reason, which begins with the line.
 bool json_check(const char *text, size_t length, Error *err);
 
 // Where a text that json_check has passed is no JSON: the first comma behind a last member (what:
@@ -17,8 +19,8 @@ const char *json_loose(const char *text, char what);
 // The line of a place in the text, from 1.
 int json_line(const char *text, const char *place);
 
-// The first value of a list or object, and the one behind a value. NULL: none, or `container` is neither. In an object
-// *key becomes the member's key, at its quote. For a list, key is NULL.
+// The first value of a list or object, and the one behind a value. NULL: none, or `container` is
+// neither. In an object *key becomes the member's key, at its quote. For a list, key is NULL.
 const char *json_first(const char *container, const char **key);
 const char *json_next(const char *value, const char **key);
 
@@ -26,5 +28,6 @@ const char *json_next(const char *value, const char **key);
 bool json_is(const char *string, const char *text);
 // The value of a key in an object, the last one if there are many. NULL: none, or no object.
 const char *json_member(const char *object, const char *key);
-// True when the value is a number, which goes to *x. *is_whole (or NULL): of digits and signs alone, at most 20.
+// True when the value is a number, which goes to *x. *is_whole (or NULL): of digits and signs
+// alone, at most 20.
 bool json_number(const char *value, double *x, bool *is_whole);
