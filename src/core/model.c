@@ -97,6 +97,10 @@ int model_window(const Model *m) {
     return has_window ? m->config.sliding_window : 0;
 }
 
+int64_t model_used_width(const ModelConfig *c) {
+    return c->n_experts ? c->n_experts_used * c->expert_hidden_dim : c->hidden_dim;
+}
+
 float model_score_scale(const ModelConfig *c) {
     float usual = 1 / sqrtf((float)c->head_dim);
     return c->score_scale > 0 ? (float)c->score_scale : usual;

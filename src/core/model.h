@@ -105,6 +105,9 @@ static inline const RopeConfig *layer_rope(const Layer *layer, const RopeConfig 
 // The window that the layers turning by `rope` have in the file; 0: they see all. Not in layers with LAYER_SEES_ALL.
 int model_window(const Model *model);
 
+// Width of the feed-forward layers that have experts, as far as a token goes through them; else of all.
+int64_t model_used_width(const ModelConfig *config);
+
 // What scores are multiplied by, but for logn and a temperature.
 float model_score_scale(const ModelConfig *config);
 

@@ -358,9 +358,11 @@ static void run_task(const Attention *c, const Cut *cut, int slot, const TaskScr
     }
 }
 
-// Merges the results of row `row` of the tasks from `slot` on, one per split, and divides by the total.
-static void merge(const AttentionScratch *s, int64_t slot, int splits, int64_t row, float *out, int64_t head_dim) {
-    float max = -INFINITY, total = 0;
+// Merges the results of row `row` of the tasks from `slot` on, one per split, and divides by the total. A learned sink
+// has a share of that, too; NULL: there is none.
+static void merge(const AttentionScratch *s, int64_t slot, int splits, int64_t row, const float *sink, float *out,
+                  int64_t head_dim) {
+    float max = sink ? *sink : -INFINITY, total = 0;
     for (int i = 0; i < splits; i++) max = fmaxf(max, s->maxima[(slot + i) * s->rows + row]);
     memset(out, 0, head_dim * sizeof *out);
     for (int i = 0; i < splits; i++) {
@@ -370,6 +372,7 @@ static void merge(const AttentionScratch *s, int64_t slot, int splits, int64_t r
         total += share * s->totals[at];
         for (int64_t j = 0; j < head_dim; j++) out[j] += share * s->sums[at * s->width + j];
     }
+    if (sink) total += expf(*sink - max);
     scale_by(out, 1 / total, head_dim);
 }
 
@@ -386,7 +389,8 @@ void attention_by_team(const Team *team, const Attention *a) {
         int t = i / a->n_heads, head = i % a->n_heads;
         int64_t slot = ((int64_t)(head / c.heads) * c.groups + t / c.per_group) * c.splits;
         int64_t row = t % c.per_group * c.heads + head % c.heads;
-        merge(a->scratch, slot, c.splits, row, a->out + i * d, d);
+        const float *sink = a->learned_sinks ? a->learned_sinks + head : NULL;
+        merge(a->scratch, slot, c.splits, row, sink, a->out + i * d, d);
     }
     team_wait(team);
 }

@@ -16,6 +16,7 @@ typedef struct {
     float scale;                 // of the scores, 1 / sqrt(head_dim) unless the model says otherwise
     int window;                  // a query sees the last `window` positions, itself included; 0: all before it
     int sinks;                   // and the first `sinks` tokens always
+    const float *learned_sinks;  // (n_heads) a score without a key or a value in each head's softmax; NULL: none
     const Angles *angles;        // made ready for these queries; NULL: queries and keys do not turn
     const DistanceTerms *terms;  // of an encoding other than RoPE; NULL: none
     const float *q;              // (n, n_heads * head_dim), rotated to meet near keys

@@ -240,6 +240,21 @@ void geglu(float *gate, const float *up, int64_t n) {
     }
 }
 
+// NaN stays: it is not above anything.
+void clamped_glu(float *gate, const float *up, int64_t n) {
+    const vf most = splat(7);
+    const vf least = splat(-7);
+    for (int64_t i = 0; i < n; i += LANES) {
+        vf g = load_some(gate + i, n - i);
+        vf u = load_some(up + i, n - i);
+        g = select_vf(g > most, most, g);
+        u = select_vf(u > most, most, u);
+        u = select_vf(u < least, least, u);
+        vf passed = gate_vf(g, 1.702f * g);
+        store_some(gate + i, passed * (u + 1.0f), n - i);
+    }
+}
+
 void scale_by(float *x, float factor, int64_t n) {
     for (int64_t i = 0; i < n; i++) x[i] *= factor;
 }

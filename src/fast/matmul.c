@@ -3,14 +3,14 @@
 // unpacked into a panel, transposed so that a SIMD register holds the same column of neighboring rows. A tile of a few
 // vectors by many rows stays in registers while a block of columns goes by. So each loaded value is used many times,
 // and arithmetic is the limit. Here the vectors are made ready, and the work is shared out.
-#include "matmul.h"
+#include "matmul_private.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "../core/model.h"
 #include "kernels.h"
 #include "matrix_units.h"
-#include "product.h"
 
 // What a matrix multiplies: activations rounded to int8 in groups of so many columns, or (0) float32.
 static int group_of(const Matrix *m) {
@@ -19,7 +19,7 @@ static int group_of(const Matrix *m) {
 }
 
 // The same for a set: the largest group, as two groups of 32 may have one scale; 0 if a matrix takes float32.
-static int common_group(const Product *products, int n) {
+int common_group(const Product *products, int n) {
     int most = PART;
     for (const Product *p = products; p < products + n; p++) {
         int group = group_of(p->matrix), gate = p->gate ? group_of(p->gate) : group;
@@ -29,21 +29,12 @@ static int common_group(const Product *products, int n) {
     return most;
 }
 
-struct Workspace {
-    int64_t max_n;
-    bool units;           // there are matrix units
-    bool floats;          // nothing is rounded
-    Vectors *of_threads;  // (n_threads), VECTORS_IN_PLACE of them: each thread makes its own, cheaper than to wait
-    Vectors of_team;      // max_n of them
-    float *sums;          // (n_threads, 2, max_n, PANEL_ROWS)
-    uint8_t *panels;      // (n_threads, PANEL_BYTES)
-};
-
-static Vectors lay_out_vectors(Arena *arena, int64_t n, int64_t cols, bool in_place, bool units) {
+Vectors lay_out_vectors(Arena *arena, int64_t n, int64_t cols, int64_t n_in_place, bool units) {
     int64_t blocks = n * super_blocks_of(cols), rounded = blocks * (int64_t)sizeof(Rounded);
     int64_t parts = units ? n * cols * 2 * MAX_PARTS : 0;
     void *values = arena_take(arena, parts > rounded ? parts : rounded, 1);
-    InLanes *in_lanes = in_place ? arena_take(arena, blocks, sizeof *in_lanes) : NULL;
+    int64_t lanes = n_in_place * super_blocks_of(cols);
+    InLanes *in_lanes = lanes ? arena_take(arena, lanes, sizeof *in_lanes) : NULL;
     float *normed = arena_take(arena, n * cols, sizeof(float));
     return (Vectors){.rounded = values, .parts = values, .in_lanes = in_lanes, .normed = normed};
 }
@@ -51,12 +42,12 @@ static Vectors lay_out_vectors(Arena *arena, int64_t n, int64_t cols, bool in_pl
 Workspace *workspace_lay_out(Arena *arena, int64_t max_n, int64_t max_cols, int n_threads, bool floats) {
     Workspace *at = arena_take(arena, 1, sizeof *at), w = {.max_n = whole_units(max_n), .floats = floats};
     w.units = matrix_units_allowed();
-    w.of_team = lay_out_vectors(arena, w.max_n, max_cols, false, w.units);
+    w.of_team = lay_out_vectors(arena, w.max_n, max_cols, 0, w.units);
     w.sums = arena_take(arena, 2 * n_threads * w.max_n, PANEL_ROWS * sizeof(float));
     w.panels = arena_take(arena, n_threads, PANEL_BYTES);
     w.of_threads = arena_take(arena, n_threads, sizeof *w.of_threads);
     for (int i = 0; i < n_threads; i++) {
-        Vectors vectors = lay_out_vectors(arena, VECTORS_IN_PLACE, max_cols, true, false);
+        Vectors vectors = lay_out_vectors(arena, VECTORS_IN_PLACE, max_cols, VECTORS_IN_PLACE, false);
         if (w.of_threads) w.of_threads[i] = vectors;
     }
     if (at) *at = w;
@@ -103,8 +94,9 @@ static void round_columns(const float *x, int64_t n, int group, Rounded *out, In
     memset(in_lanes->behind, 0, sizeof in_lanes->behind);  // what a product loads there it multiplies with 0
 }
 
-static void prepare_vector(const Input *input, int group, Vectors *v, int64_t t) {
-    const float *x = input->x + t * v->cols;
+void prepare_vector(const Input *input, int group, Vectors *v, int64_t t) {
+    const float *x = input->x + (input->rows ? input->rows[t] : t) * v->cols;
+    if (input->rows && !input->norm) memcpy(v->normed + t * v->cols, x, v->cols * sizeof *x);
     if (input->norm) {
         rmsnorm_fast(v->normed + t * v->cols, x, input->norm, v->cols, input->eps);
         x = v->normed + t * v->cols;
@@ -126,30 +118,46 @@ static Vectors prepare_by_team(const Team *team, const Input *input, int64_t col
     v.cols = cols;
     v.x = input->norm ? v.normed : input->x;
     v.by_units = ws->units && v.n >= UNIT_ROWS && cols % UNIT == 0;
-    int n = input->n, first = in_place ? 0 : team_first(team, n), end = in_place ? n : team_end(team, n);
+    int n = input->n;
+    int first = in_place ? 0 : team_first(team, n);
+    int end = in_place ? n : team_end(team, n);
     for (int t = first; t < end; t++) prepare_vector(input, group, &v, t);
     if (!in_place) team_wait(team);
     return v;
 }
 
-// One piece of work: rows [row, row + n_rows) of a product, whose sums (n, width) come from `multiply`.
-static void multiply_piece(const Product *p, int64_t row, MultiplyRows *multiply, int width, const Vectors *v,
-                           float *sums) {
+// Where row `row` of a product with vector t goes.
+static float *place_in_out(const Product *p, int64_t t, int64_t row) {
+    int64_t to = p->to ? p->to[t] : t;
+    return p->out + to * p->stride + row;
+}
+
+// gates (n) become what the activation makes of them and of x (n).
+static void gate_by(int activation, float *gates, const float *x, int64_t n) {
+    if (activation == ACTIVATION_CLAMPED) clamped_glu(gates, x, n);
+    else if (activation == ACTIVATION_GELU) geglu(gates, x, n);
+    else swiglu(gates, x, n);
+}
+
+void multiply_piece(const Product *p, int64_t row, MultiplyRows *multiply, int width, const Vectors *v, float *sums) {
     int64_t left = p->matrix->rows - row, n_rows = left < width ? left : width;
     float *gates = sums + whole_units(v->n) * width;  // units write whole ones
     if (p->gate) multiply(p->gate, row, n_rows, v, gates);
     for (int64_t t = 0; t < v->n; t++)  // brings the output into the cache meanwhile
-        for (int64_t r = 0; r < n_rows; r += 16) __builtin_prefetch(p->out + t * p->stride + row + r, 1);
+        for (int64_t r = 0; r < n_rows; r += 16) __builtin_prefetch(place_in_out(p, t, row + r), 1);
     multiply(p->matrix, row, n_rows, v, sums);
     for (int64_t t = 0; t < v->n; t++) {
-        float *out = p->out + t * p->stride + row, *result = sums + t * width;
+        float *out = place_in_out(p, t, row);
+        float *result = sums + t * width;
+        if (p->bias) add_to(result, p->bias + row, n_rows);
         if (p->gate) {
-            (p->is_gelu ? geglu : swiglu)(gates + t * width, result, n_rows);
-            result = gates + t * width;
+            float *gate = gates + t * width;
+            if (p->gate_bias) add_to(gate, p->gate_bias + row, n_rows);
+            gate_by(p->activation, gate, result, n_rows);
+            result = gate;
         }
-        for (int64_t r = 0; p->bias && r < n_rows; r++) result[r] += p->bias[row + r];
-        if (p->add)
-            for (int64_t r = 0; r < n_rows; r++) out[r] += result[r];
+        if (p->factors) scale_by(result, p->factors[t], n_rows);
+        if (p->add) add_to(out, result, n_rows);
         else memcpy(out, result, n_rows * sizeof *out);
     }
 }

@@ -7,28 +7,31 @@
 // Memory for up to max_n vectors of up to max_cols elements and n_threads threads. With `floats`
 // nothing is rounded to int8. NULL from an arena that only counts.
 typedef struct Workspace Workspace;
-Workspace *workspace_lay_out(Arena *arena, int64_t max_n, int64_t max_cols, int n_threads,
-                             bool floats);
+Workspace *workspace_lay_out(Arena *arena, int64_t max_n, int64_t max_cols, int n_threads, bool floats);
 
-// n vectors x (n, cols). With `norm` they first go through an RMS norm with these weights and
-// `eps`.
+// n vectors, rows of x (all, cols). With `norm` they first go through an RMS norm with these weights
+// and `eps`.
 typedef struct {
     const float *x;
     int64_t n;
     const float *norm;  // (cols), NULL: none
     float eps;
+    const int *rows;  // (n) which rows of x, NULL: the first n. Not in matmul_by_team
 } Input;
 
-// One product of a set that shares its input: out[t * stride + r] = W[r] . x[t], with `gate` times
-// silu(gate[r] . x[t]) (see swiglu) or, with `is_gelu`, gelu of it (see geglu), plus bias[r], and
-// with `add` plus what is there.
+// One product of a set that shares its input: out[t * stride + r] = W[r] . x[t] + bias[r]. With
+// `gate` the product with the gate, plus its bias, goes through the activation and multiplies the
+// other (see swiglu, geglu, clamped_glu). With `factors` that is multiplied with the vector's
+// factor. With `add` it is added to what is there.
 typedef struct {
     const Matrix *matrix, *gate;
-    bool is_gelu;
-    const float *bias;  // (rows), NULL: none
+    int activation;                 // ACTIVATION_...
+    const float *bias, *gate_bias;  // (rows), NULL: none
     float *out;
     int64_t stride;
     bool add;
+    const int *to;         // (n) the row of `out` of each vector, NULL: its own number
+    const float *factors;  // (n), NULL: 1
 } Product;
 
 // Computes all the products. Their matrices have equal cols. The number of threads does not change

@@ -4,7 +4,8 @@
 // biases (Qwen2), a norm of each head (Qwen3) or of all heads together (OLMo 2), heads that turn in part (Phi-4),
 // layers that do not turn (SmolLM3), that slide (Mistral) and that then turn by settings of their own (Gemma 3), norms
 // behind attention and feed-forward (OLMo 2), or also there (Gemma 3), GELU and a scale of the embedding (Gemma 3),
-// queries that grow with their position (Ministral 3).
+// queries that grow with their position (Ministral 3), experts in
+// place of one feed-forward layer (Mixtral, Qwen3-MoE), learned sinks (gpt-oss).
 //
 // plain.c has every step as its definition, for one position:
 //     here                        there
@@ -15,6 +16,7 @@
 //     rotate_and_store_by_team    norm_heads and fill_turns: keys are rotated once, when they are stored
 //     attention_by_team           attend, for all heads: scores, softmax, mix
 //     matmul_by_team, .gate       feed_forward: its first two products, and silu
+//     experts_by_team             mix_experts; experts.c
 //     transformer_logits          plain_logits
 //
 // Threads. transformer_forward opens a parallel region for each step: a token, or one layer of a prompt's chunk. In it
@@ -102,6 +104,7 @@ static void attend_by_team(const Team *team, Transformer *t, int index, int skip
     a.window = (layer->flags & LAYER_SEES_ALL) && !rope->all_slide ? 0 : rope->window;
     a.spread = layer->flags & LAYER_SLIDING ? &in_place : &t->config->spread;
     a.sinks = spread_token(a.spread, rope->sinks);
+    a.learned_sinks = layer->sinks;
     a.angles = angles_of(t, layer);
     a.terms = encoding_has_terms(m->encoding) ? &t->terms : NULL;
     a.q = t->q + skipped * layer->wq.rows;
@@ -116,7 +119,18 @@ static void attend_by_team(const Team *team, Transformer *t, int index, int skip
 
 // The n rows x, normed if there are weights for it.
 static Input rmsnorm_of(const float *x, int n, const float *weight, const ModelConfig *m) {
-    return (Input){x, n, weight, (float)m->norm_eps};
+    return (Input){.x = x, .n = n, .norm = weight, .eps = (float)m->norm_eps};
+}
+
+// x (n, dim) += t->added, with that normed before by these weights.
+static void add_normed_by_team(const Team *team, Transformer *t, float *x, int n, const float *norm) {
+    const ModelConfig *m = &t->model->config;
+    for (int row = team_first(team, n), end = team_end(team, n); row < end; row++) {
+        float *added = t->added + row * m->dim;
+        rmsnorm_fast(added, added, norm, m->dim, (float)m->norm_eps);
+        add_to(x + row * m->dim, added, m->dim);
+    }
+    team_wait(team);
 }
 
 // x (n, dim) += matrix . input + bias (dim or NULL), with the product normed before that if there are weights for it.
@@ -129,13 +143,33 @@ static void add_product_by_team(const Team *team, Transformer *t, float *x, cons
     p.stride = m->dim;
     p.add = !norm;
     matmul_by_team(team, &p, 1, input, t->workspace);
-    if (!norm) return;
-    for (int row = team_first(team, n), end = team_end(team, n); row < end; row++) {
-        float *added = t->added + row * m->dim;
-        rmsnorm_fast(added, added, norm, m->dim, (float)m->norm_eps);
-        add_to(x + row * m->dim, added, m->dim);
-    }
-    team_wait(team);
+    if (norm) add_normed_by_team(team, t, x, n, norm);
+}
+
+// A dense feed-forward layer: x (n, dim) += w2 . hidden
+static void add_feed_forward_by_team(const Team *team, Transformer *t, float *x, int n, const Layer *layer) {
+    const ModelConfig *m = &t->model->config;
+    const FeedForward *w = &layer->ffn;
+    // hidden (n, hidden_dim) = silu(w1 . rmsnorm(x)) * (w3 . rmsnorm(x)), or gelu
+    Product w1_w3 = {.out = t->hidden, .stride = m->hidden_dim, .gate = &w->w1, .matrix = &w->w3};
+    w1_w3.activation = m->activation;
+    Input input = rmsnorm_of(x, n, layer->ffn_norm, m);
+    matmul_by_team(team, &w1_w3, 1, &input, t->workspace);
+
+    Product w2 = {.matrix = &w->w2};
+    input = (Input){.x = t->hidden, .n = n};
+    add_product_by_team(team, t, x, &w2, &input, layer->ffn_after);
+}
+
+// The same of a layer with experts, which add up where there is 0, or to x itself.
+static void add_experts_by_team(const Team *team, Transformer *t, float *x, int n, const Layer *layer) {
+    const ModelConfig *m = &t->model->config;
+    const float *norm = layer->ffn_after;
+    Input input = rmsnorm_of(x, n, layer->ffn_norm, m);
+    for (int row = team_first(team, n); norm && row < team_end(team, n); row++)
+        memset(t->added + row * m->dim, 0, m->dim * sizeof *x);
+    experts_by_team(team, t->experts, layer, &input, norm ? t->added : x, t->workspace);
+    if (norm) add_normed_by_team(team, t, x, n, norm);
 }
 
 // One layer for the n rows of the chunk. All rows get keys and values. The rest is done for the last n_wanted rows: in
@@ -169,16 +203,8 @@ static void run_layer_by_team(const Team *team, Transformer *t, int index, int n
     input = (Input){.x = t->mixed, .n = n_wanted};
     add_product_by_team(team, t, x, &wo, &input, layer->attention_after);
 
-    // hidden (n_wanted, hidden_dim) = silu(w1 . rmsnorm(x)) * (w3 . rmsnorm(x)), or gelu
-    Product w1_w3 = {.out = t->hidden, .stride = m->hidden_dim, .gate = &layer->ffn.w1, .matrix = &layer->ffn.w3};
-    w1_w3.is_gelu = m->activation == ACTIVATION_GELU;
-    input = rmsnorm_of(x, n_wanted, layer->ffn_norm, m);
-    matmul_by_team(team, &w1_w3, 1, &input, t->workspace);
-
-    // x += w2 . hidden
-    Product w2 = {.matrix = &layer->ffn.w2};
-    input = (Input){.x = t->hidden, .n = n_wanted};
-    add_product_by_team(team, t, x, &w2, &input, layer->ffn_after);
+    if (layer->router) add_experts_by_team(team, t, x, n_wanted, layer);
+    else add_feed_forward_by_team(team, t, x, n_wanted, layer);
 }
 
 // t->fault.row becomes the first row of x, from `first` on, that has a NaN or an infinity.
@@ -195,7 +221,7 @@ static void check_finite_by_team(const Team *team, Transformer *t, int first) {
 
 Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int first, int length, int n_logits) {
     const ModelConfig *m = &t->model->config;
-    int64_t dim = m->dim, work = n * (m->hidden_dim * dim + (first + n) * dim / 2);  // of a layer, about
+    int64_t dim = m->dim, work = n * (model_used_width(m) * dim + (first + n) * dim / 2);  // of a layer, about
     bool is_worth_it = work * m->n_layers >= WORTH_A_TEAM;
     int layers = n == 1 ? m->n_layers : 1;  // of one parallel region
     Pace *pace = n == 1 ? &t->decoding : &t->reading;
@@ -264,6 +290,7 @@ uint64_t transformer_lay_out(Transformer *t, Arena *arena) {
     if (m->encoding == ENCODING_ROPE) angles_lay_out(&t->angles, arena, c, &c->rope, &c->spread);
     else encoding_lay_out(&t->terms, arena, t->model, t->cache.n_blocks);
     t->workspace = workspace_lay_out(arena, chunk, widest > heads ? widest : heads, threads, c->floats);
+    if (m->n_experts) t->experts = experts_lay_out(arena, m, chunk, threads);
     t->attention = attention_lay_out(arena, &t->cache, m->n_heads, c->chunk, threads);
     return cache_bytes;
 }

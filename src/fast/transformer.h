@@ -2,7 +2,7 @@
 #pragma once
 
 #include "attention.h"
-#include "matmul.h"
+#include "experts.h"
 #include "pace.h"
 #include "session.h"
 
@@ -22,6 +22,7 @@ typedef struct Transformer {
     DistanceTerms terms;     // or, without RoPE, what is added to scores
     AttentionScratch *attention;
     Workspace *workspace;
+    Experts *experts;  // NULL: all layers are dense
     TeamShared team;
 
     // For the present chunk.

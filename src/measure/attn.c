@@ -18,15 +18,23 @@ static void print_key(Table *table, const Job *job, const Session *s, int i, dou
     table_row(table, "%d\t%d\t%.6f\t%.9g\t%s", place, last - place, score, weight, text);
 }
 
+// The head's learned sink, which is a score without a key; -infinity: it has none.
+static double learned_sink(const Model *model, const Watch *watch) {
+    const float *sinks = model->layers[watch->layer].sinks;
+    return sinks ? (double)sinks[watch->head] : -INFINITY;
+}
+
 // Prints the keys that are seen: all whose score is not -infinity.
 static void print_keys(const Job *job, const Session *s) {
     const Watch *watch = &s->config.watch;
     const float *scores = watch->scores;
     const int n = (int)job->n_ids;
-    double max = -INFINITY;
+    const double sink = learned_sink(s->model, watch);
+    double max = sink;
     double total = 0;
     for (int i = 0; i < n; i++) max = fmax(max, scores[i]);
     for (int i = 0; i < n; i++) total += exp(scores[i] - max);
+    total += exp(sink - max);
     Table table = table_open(job->tsv);
     print_heading(job, &table, "attention");
     table_note(&table, "method", "%s", job->plans->name);
@@ -37,6 +45,7 @@ static void print_keys(const Job *job, const Session *s) {
         double weight = exp(scores[i] - max) / total;
         if (scores[i] != -INFINITY) print_key(&table, job, s, i, scores[i], weight);
     }
+    if (sink > -INFINITY) table_row(&table, "-\t-\t%.6f\t%.9g\t(sink)", sink, exp(sink - max) / total);
     table_end(&table);
 }
 

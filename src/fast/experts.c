@@ -1,0 +1,330 @@
+// Mixtures of experts (mix_experts of plain.c, and plain_experts.c). The router's logits come first, from one product.
+//
+// One row, as in decoding: every thread finds the chosen experts for itself, which is cheaper than to wait. Their first
+// products are one set for the team, as their input is the same. Then each thread has its share of the rows of all
+// second products. So the weights of the chosen are read once, and no others.
+//
+// Many rows: the rows are gathered by expert, so that the weights of each are read once. A batch is an expert with its
+// rows. An expert of many rows multiplies panels, and one of few rows multiplies in place. A task is 64 rows of
+// the first two matrices of one batch, and then 64 rows of the third matrix of all batches, one after the other. So no
+// two threads write to one number, and sums have one order.
+#include "experts.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "kernels.h"
+#include "matmul_private.h"
+#include "matrix_units.h"
+
+// An expert and the rows that chose it. Its rows begin at a place of its own in all arrays of places.
+typedef struct {
+    FeedForward weights;
+    int64_t first;  // its first place
+    int64_t lanes;  // and its first place in in_lanes, if its rows are few
+    int n;          // rows
+} Batch;
+
+// What a thread keeps of a single row.
+typedef struct {
+    int *chosen;           // (n_used)
+    float *weights;        // (n_used) what their answers are multiplied with
+    FeedForward *experts;  // (n_used)
+    Product *products;     // (n_used)
+    Vectors hidden;        // n_used vectors of expert_hidden_dim
+} Single;
+
+struct Experts {
+    const ModelConfig *config;
+    Single *of_threads;  // (n_threads)
+    float *logits;       // (max_n, n_experts)
+    int *chosen;         // (max_n, n_used)
+    float *weights;      // (max_n, n_used)
+    float *hidden;       // (places, expert_hidden_dim)
+    Batch *batches;      // (n_experts), of which n_batches are in use
+    int n_batches;
+    int *counts;      // (n_experts) rows of each expert, and then the batch that it is
+    int *rows;        // (places) the row at each place
+    float *factors;   // (places) its weight
+    Vectors vectors;  // all places, of dim or of expert_hidden_dim
+};
+
+// ---- the router ----
+
+static bool is_among(const int *numbers, int n, int number) {
+    for (int i = 0; i < n; i++)
+        if (numbers[i] == number) return true;
+    return false;
+}
+
+// The k greatest of n logits, the first of equals first, and their weights. Where a logit is no number, no weight is.
+static void choose_fast(const ModelConfig *m, const float *logits, int *chosen, float *weights) {
+    int n = m->n_experts, k = m->n_experts_used;
+    float total = 0;
+    for (int i = 0; i < k; i++) {
+        int best = -1;
+        for (int e = 0; e < n; e++) {
+            bool is_better = best < 0 || logits[e] > logits[best];
+            if (is_better && !is_among(chosen, i, e)) best = e;
+        }
+        chosen[i] = best;
+    }
+    float max = logits[chosen[0]];
+    for (int i = 0; i < k; i++) {
+        weights[i] = expf(logits[chosen[i]] - max);
+        total += weights[i];
+    }
+    if (m->router == ROUTER_ALL) {
+        total = 0;
+        for (int e = 0; e < n; e++) total += expf(logits[e] - max);
+    }
+    float scale = all_finite(logits, n) ? 1 / total : NAN;
+    scale_by(weights, scale, k);
+}
+
+// logits (n, n_experts) = router . x + bias
+static void route_by_team(const Team *team, Experts *e, const Layer *layer, const Input *input, Workspace *ws) {
+    const ModelConfig *m = e->config;
+    Matrix router = {.type = WEIGHT_F32, .rows = m->n_experts, .cols = m->dim, .data = layer->router};
+    Product product = {.matrix = &router, .bias = layer->router_bias, .out = e->logits};
+    product.stride = m->n_experts;
+    matmul_by_team(team, &product, 1, input, ws);
+}
+
+// ---- products of an expert ----
+
+// hidden = act(w1 . x + b1) * (w3 . x + b3)
+static Product first_products(const ModelConfig *m, const FeedForward *w, float *hidden) {
+    Product p = {.gate = &w->w1, .matrix = &w->w3, .out = hidden, .stride = m->expert_hidden_dim};
+    p.gate_bias = w->b1;
+    p.bias = w->b3;
+    p.activation = m->activation;
+    return p;
+}
+
+// out += factor * (w2 . hidden + b2)
+static Product last_product(const ModelConfig *m, const FeedForward *w, const float *factors, float *out) {
+    Product p = {.matrix = &w->w2, .bias = w->b2, .out = out, .stride = m->dim, .add = true};
+    p.factors = factors;
+    return p;
+}
+
+// Up to PANEL_ROWS rows of a product from `row` on.
+static void multiply_some(const Product *p, int64_t row, int group, const Vectors *v, float *sums) {
+    if (v->n > VECTORS_IN_PLACE) {
+        multiply_piece(p, row, group ? multiply_int8_panel : multiply_float_panel, PANEL_ROWS, v, sums);
+        return;
+    }
+    int64_t end = row + PANEL_ROWS < p->matrix->rows ? row + PANEL_ROWS : p->matrix->rows;
+    MultiplyRows *multiply = group ? multiply_int8_rows : multiply_float_rows;
+    for (; row < end; row += ROWS_IN_PLACE) multiply_piece(p, row, multiply, ROWS_IN_PLACE, v, sums);
+}
+
+static float *sums_of(const Team *team, const Workspace *ws) {
+    return ws->sums + team->number * 2 * ws->max_n * PANEL_ROWS;
+}
+
+static int group_for(const Product *p, const Workspace *ws) { return ws->floats ? 0 : common_group(p, 1); }
+
+// ---- one row ----
+
+// Vector i of n that were laid out together, alone.
+static Vectors vector_at(const Vectors *all, int64_t i, int64_t cols, const float *x) {
+    Vectors v = *all;
+    v.n = 1;
+    v.cols = cols;
+    v.x = x;
+    v.rounded = all->rounded + i * super_blocks_of(cols);
+    v.in_lanes = all->in_lanes + i * super_blocks_of(cols);
+    return v;
+}
+
+static void run_one_by_team(const Team *team, Experts *e, const Layer *layer, const Input *input, float *out,
+                            Workspace *ws) {
+    const ModelConfig *m = e->config;
+    const Single *own = &e->of_threads[team->number];
+    int k = m->n_experts_used;
+    int64_t wide = m->expert_hidden_dim;
+    float *sums = sums_of(team, ws);
+    choose_fast(m, e->logits, own->chosen, own->weights);
+    for (int i = 0; i < k; i++) {
+        own->experts[i] = expert_of(&layer->ffn, m->n_experts, own->chosen[i]);
+        own->products[i] = first_products(m, &own->experts[i], e->hidden + i * wide);
+    }
+    matmul_by_team(team, own->products, k, input, ws);
+
+    int pieces = (int)((m->dim + ROWS_IN_PLACE - 1) / ROWS_IN_PLACE);
+    int first = team_first(team, pieces);
+    int end = team_end(team, pieces);
+    for (int i = 0; i < k; i++) {
+        Product p = last_product(m, &own->experts[i], &own->weights[i], out);
+        int group = group_for(&p, ws);
+        Vectors v = vector_at(&own->hidden, i, wide, e->hidden + i * wide);
+        Input hidden = {.x = v.x, .n = 1};
+        prepare_vector(&hidden, group, &v, 0);
+        MultiplyRows *multiply = group ? multiply_int8_rows : multiply_float_rows;
+        for (int64_t piece = first; piece < end; piece++)
+            multiply_piece(&p, piece * ROWS_IN_PLACE, multiply, ROWS_IN_PLACE, &v, sums);
+    }
+    team_wait(team);
+}
+
+// ---- many rows ----
+
+// Gives each expert that was chosen a batch, and each row of these a place.
+static void gather(Experts *e, const Layer *layer, int64_t n, bool units) {
+    const ModelConfig *m = e->config;
+    int64_t k = m->n_experts_used, place = 0, lanes = 0;
+    memset(e->counts, 0, m->n_experts * sizeof *e->counts);
+    for (int64_t i = 0; i < n * k; i++) e->counts[e->chosen[i]]++;
+    e->n_batches = 0;
+    for (int i = 0; i < m->n_experts; i++) {
+        int count = e->counts[i];
+        if (count == 0) continue;
+        e->counts[i] = e->n_batches;
+        e->batches[e->n_batches++] = (Batch){expert_of(&layer->ffn, m->n_experts, i), place, lanes, 0};
+        place += units ? whole_units(count) : count;
+        if (count <= VECTORS_IN_PLACE) lanes += count;
+    }
+    for (int64_t i = 0; i < n * k; i++) {
+        Batch *batch = &e->batches[e->counts[e->chosen[i]]];
+        int64_t at = batch->first + batch->n++;
+        e->rows[at] = (int)(i / k);
+        e->factors[at] = e->weights[i];
+    }
+}
+
+// The vectors of a batch, in this thread's hands.
+static Vectors vectors_of(const Team *team, const Experts *e, const Batch *b, int64_t cols, const float *x,
+                          const Workspace *ws) {
+    Vectors v = e->vectors;
+    int64_t blocks = super_blocks_of(cols);
+    v.n = b->n;
+    v.cols = cols;
+    v.x = x;
+    v.by_units = ws->units && v.n >= UNIT_ROWS && cols % UNIT == 0;
+    v.rounded += b->first * blocks;
+    v.in_lanes = v.n <= VECTORS_IN_PLACE ? v.in_lanes + b->lanes * blocks : NULL;
+    v.parts += b->first * cols * MAX_PARTS / 2;
+    v.normed += b->first * cols;
+    v.panel = ws->panels + team->number * PANEL_BYTES;
+    return v;
+}
+
+// The input's rows of each batch become its vectors.
+static void prepare_rows_by_team(const Team *team, const Experts *e, const Input *input, const Workspace *ws) {
+    for (int task; (task = team_next_task(team)) < e->n_batches;) {
+        const Batch *b = &e->batches[task];
+        Product p = first_products(e->config, &b->weights, NULL);
+        Vectors v = vectors_of(team, e, b, e->config->dim, NULL, ws);
+        Input rows = *input;
+        rows.n = b->n;
+        rows.rows = e->rows + b->first;
+        for (int t = 0; t < b->n; t++) prepare_vector(&rows, group_for(&p, ws), &v, t);
+    }
+    team_wait(team);
+}
+
+// hidden (places, expert_hidden_dim) of all batches.
+static void multiply_first_by_team(const Team *team, const Experts *e, const Workspace *ws) {
+    const ModelConfig *m = e->config;
+    int64_t wide = m->expert_hidden_dim;
+    int panels = (int)((wide + PANEL_ROWS - 1) / PANEL_ROWS);
+    for (int task; (task = team_next_task(team)) < e->n_batches * panels;) {
+        const Batch *b = &e->batches[task / panels];
+        Product p = first_products(m, &b->weights, e->hidden + b->first * wide);
+        Vectors v = vectors_of(team, e, b, m->dim, NULL, ws);
+        v.x = v.normed;
+        multiply_some(&p, task % panels * (int64_t)PANEL_ROWS, group_for(&p, ws), &v, sums_of(team, ws));
+    }
+    team_wait(team);
+}
+
+static void prepare_hidden_by_team(const Team *team, const Experts *e, const Workspace *ws) {
+    int64_t wide = e->config->expert_hidden_dim;
+    for (int task; (task = team_next_task(team)) < e->n_batches;) {
+        const Batch *b = &e->batches[task];
+        Product p = last_product(e->config, &b->weights, NULL, NULL);
+        Input rows = {.x = e->hidden + b->first * wide, .n = b->n};
+        Vectors v = vectors_of(team, e, b, wide, rows.x, ws);
+        for (int t = 0; t < b->n; t++) prepare_vector(&rows, group_for(&p, ws), &v, t);
+    }
+    team_wait(team);
+}
+
+// out (n, dim) += what all batches make of hidden, by panels of its columns.
+static void multiply_last_by_team(const Team *team, const Experts *e, float *out, const Workspace *ws) {
+    const ModelConfig *m = e->config;
+    int64_t wide = m->expert_hidden_dim;
+    int panels = (int)((m->dim + PANEL_ROWS - 1) / PANEL_ROWS);
+    for (int task; (task = team_next_task(team)) < panels;)
+        for (const Batch *b = e->batches; b < e->batches + e->n_batches; b++) {
+            Product p = last_product(m, &b->weights, e->factors + b->first, out);
+            p.to = e->rows + b->first;
+            Vectors v = vectors_of(team, e, b, wide, e->hidden + b->first * wide, ws);
+            multiply_some(&p, task * (int64_t)PANEL_ROWS, group_for(&p, ws), &v, sums_of(team, ws));
+        }
+    team_wait(team);
+}
+
+static void run_many_by_team(const Team *team, Experts *e, const Layer *layer, const Input *input, float *out,
+                             Workspace *ws) {
+    const ModelConfig *m = e->config;
+    int n = (int)input->n, k = m->n_experts_used;
+    for (int row = team_first(team, n), end = team_end(team, n); row < end; row++) {
+        const float *logits = e->logits + (int64_t)row * m->n_experts;
+        choose_fast(m, logits, e->chosen + row * k, e->weights + row * k);
+    }
+    team_wait(team);
+    if (team->number == 0) gather(e, layer, n, ws->units);
+    team_wait(team);
+    prepare_rows_by_team(team, e, input, ws);
+    multiply_first_by_team(team, e, ws);
+    prepare_hidden_by_team(team, e, ws);
+    multiply_last_by_team(team, e, out, ws);
+}
+
+void experts_by_team(const Team *team, Experts *e, const Layer *layer, const Input *input, float *out, Workspace *ws) {
+    route_by_team(team, e, layer, input, ws);
+    if (input->n == 1) run_one_by_team(team, e, layer, input, out, ws);
+    else run_many_by_team(team, e, layer, input, out, ws);
+}
+
+// ---- memory ----
+
+static Single lay_out_single(Arena *arena, const ModelConfig *m) {
+    int64_t k = m->n_experts_used;
+    Single s = {.chosen = arena_take(arena, k, sizeof *s.chosen)};
+    s.weights = arena_take(arena, k, sizeof *s.weights);
+    s.experts = arena_take(arena, k, sizeof *s.experts);
+    s.products = arena_take(arena, k, sizeof *s.products);
+    s.hidden = lay_out_vectors(arena, k, m->expert_hidden_dim, k, false);
+    return s;
+}
+
+Experts *experts_lay_out(Arena *arena, const ModelConfig *m, int64_t max_n, int n_threads) {
+    int64_t k = m->n_experts_used;
+    int64_t chosen = max_n * k;
+    int64_t most = chosen < m->n_experts ? chosen : m->n_experts;  // batches
+    int64_t cols = m->dim > m->expert_hidden_dim ? m->dim : m->expert_hidden_dim;
+    bool units = matrix_units_allowed();
+    int64_t places = chosen + (units ? most * (UNIT - 1) : 0);
+    int64_t few = chosen < most * VECTORS_IN_PLACE ? chosen : most * VECTORS_IN_PLACE;
+    Experts *at = arena_take(arena, 1, sizeof *at), e = {.config = m};
+    e.logits = arena_take(arena, max_n * m->n_experts, sizeof *e.logits);
+    e.chosen = arena_take(arena, chosen, sizeof *e.chosen);
+    e.weights = arena_take(arena, chosen, sizeof *e.weights);
+    e.hidden = arena_take(arena, places * m->expert_hidden_dim, sizeof *e.hidden);
+    e.batches = arena_take(arena, most, sizeof *e.batches);
+    e.counts = arena_take(arena, m->n_experts, sizeof *e.counts);
+    e.rows = arena_take(arena, places, sizeof *e.rows);
+    e.factors = arena_take(arena, places, sizeof *e.factors);
+    e.vectors = lay_out_vectors(arena, places, cols, few, units);
+    e.of_threads = arena_take(arena, n_threads, sizeof *e.of_threads);
+    for (int i = 0; i < n_threads; i++) {
+        Single single = lay_out_single(arena, m);
+        if (e.of_threads) e.of_threads[i] = single;
+    }
+    if (at) *at = e;
+    return at;
+}
