@@ -7,10 +7,13 @@
 // the lower, and so on.
 float dot(const float *a, const float *b, int64_t n) {
     enum { SUMS = 8 };
-    float sums[SUMS] = {0}, sum = 0;
+    float sums[SUMS] = {0};
+    float sum = 0;
     int64_t whole = n / SUMS * SUMS;
     for (int64_t i = 0; i < whole; i += SUMS) {
-        for (int s = 0; s < SUMS; s++) sums[s] += a[i + s] * b[i + s];
+        for (int s = 0; s < SUMS; s++) {
+            sums[s] += a[i + s] * b[i + s];
+        }
     }
     for (int64_t i = whole; i < n; i++) sum += a[i] * b[i];
     for (int half = SUMS / 2; half > 0; half /= 2) {
@@ -42,7 +45,8 @@ void rmsnorm(float *out, const float *x, const float *weight, int64_t n, double 
 
 // The largest is subtracted first, so that exp stays in range.
 void softmax(float *x, int n) {
-    float max = x[0], sum = 0;
+    float max = x[0];
+    float sum = 0;
     for (int i = 1; i < n; i++)
         if (x[i] > max) max = x[i];
     for (int i = 0; i < n; i++) {

@@ -21,5 +21,6 @@ void softmax(float *x, int n);
 float silu(float z);
 // z (1 + tanh(sqrt(2 / pi) (z + 0.044715 z^3))) / 2, the usual form of GELU. arXiv 1606.08415.
 float gelu(float z);
-// g sigmoid(1.702 g) (u + 1), with g at most 7 and u from -7 to 7. NaN stays. gpt-oss's SwiGLU, arXiv 2508.10925.
+// g sigmoid(1.702 g) (u + 1), with g at most 7 and u from -7 to 7. NaN stays. gpt-oss's SwiGLU,
+// arXiv 2508.10925.
 float clamped_swiglu(float g, float u);

@@ -18,11 +18,14 @@ static bool configure(Core *r, const RopeSettings *given, int n, Error *err) {
     }
     bool about_rope = given->name[0] || given->said & ~SAID_WITHOUT_ROPE;
     if (m->encoding != ENCODING_ROPE && about_rope)
-        return fail(err, "--rope is for models with RoPE, and this one knows positions by its encoding '%s'",
-                    encoding_names[m->encoding]);
+        return fail(
+            err,
+            "--rope is for models with RoPE, and this one knows positions by its encoding '%s'",
+            encoding_names[m->encoding]);
     bool good = settings_resolve(given, &model->rope, model_window(model), n, &plan, err);
     if (good && m->sliding_rope)
-        good = settings_resolve_sliding(given, &none, &model->sliding, m->sliding_window, n, &plan, err);
+        good = settings_resolve_sliding(given, &none, &model->sliding, m->sliding_window, n, &plan,
+                                        err);
     if (!good || !model_reaches(model, n, err)) return false;
     r->config = (SessionConfig){.rope = plan.rope, .sliding = plan.sliding, .context = n};
     r->plain = (Plain){.model = model, .config = &r->config};
@@ -47,15 +50,18 @@ bool core_open(Core *r, const char *path, const RopeSettings *given, int n, Erro
 
 bool core_take_prompt(Core *r, const char *path, const char *text, Error *err) {
     size_t n;
-    r->tokenizer = tokenizer_find(NULL, path, r->model.config.vocab_size, "python3 model_export.py", err);
+    r->tokenizer =
+        tokenizer_find(NULL, path, r->model.config.vocab_size, "python3 model_export.py", err);
     if (!r->tokenizer) return false;
     r->prompt = tokenizer_encode(r->tokenizer, text, strlen(text), true, &n, err);
     if (!r->prompt) return false;
     r->n_prompt = (int)n;
-    if (n == 0) return fail(err, "the prompt is empty and the tokenizer has no BOS token to begin with");
+    if (n == 0)
+        return fail(err, "the prompt is empty and the tokenizer has no BOS token to begin with");
     int context = r->config.context;
     return r->n_prompt <= context ||
-           fail(err, "the prompt has %zu tokens, more than the %d positions of -n, answer included", n, context);
+           fail(err, "the prompt has %zu tokens, more than the %d positions of -n, answer included",
+                n, context);
 }
 
 void core_close(Core *r) {

@@ -17,8 +17,8 @@ typedef struct {
     float *logits;  // (vocab_size) of the token behind it
 } Core;
 
-// Opens a model for a text of n positions (0: its context; -1: 256, or all that it has learned), with
-// the settings that are given, else its own. False with the reason. core_close in any case.
+// Opens a model for a text of n positions (0: its context; -1: 256, or all that it has learned),
+// with the settings that are given, else its own. False with the reason. core_close in any case.
 bool core_open(Core *core, const char *path, const RopeSettings *given, int n, Error *err);
 // Finds its tokenizer, and the tokens of a prompt. False with the reason.
 bool core_take_prompt(Core *core, const char *path, const char *text, Error *err);

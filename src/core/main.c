@@ -26,6 +26,8 @@ static const Setting options[] = {
     {"--rope", .type = TEXT, IN(rope)},
 };
 enum { N_OPTIONS = sizeof options / sizeof options[0] };
+static const char usage[] = "model.bin -n N -i TEXT -t T -p P -s SEED "
+                            "--rope NAME:SETTING=VALUE --factor S";
 
 // Reads an option and its value. What is not in the table is a setting of RoPE, such as --factor.
 static bool read_option(Asked *a, const char *name, const char *value, Error *err) {
@@ -33,39 +35,41 @@ static bool read_option(Asked *a, const char *name, const char *value, Error *er
     for (const Setting *o = options; o < options + N_OPTIONS; o++) {
         if (strcmp(o->option, name) == 0) return setting_read(o, a, name, value, err);
     }
-    if (strncmp(name, "--", 2) == 0) return settings_read_setting(&a->settings, name + 2, value, err);
+    if (strncmp(name, "--", 2) == 0)
+        return settings_read_setting(&a->settings, name + 2, value, err);
     return fail(err, "there is no option '%.60s'", name);
 }
 
-// Writes and reads the prompt, then samples, writes and reads until a token ends the text, or the
-// context is full.
+// Writes and reads the prompt, then samples until a token ends the text or the context is full.
 static bool write_text(Core *r, Sampler *s, Error *err) {
     const ModelConfig *m = &r->model.config;
     TextOut out = {.tokenizer = r->tokenizer, .previous = -1};
     for (int i = 0; i <= r->config.context; i++) {
         bool in_prompt = i < r->n_prompt;
-        float *logits = in_prompt ? NULL : core_logits(r, i - 1, err);
-        if (!in_prompt && !logits) return false;
-        int32_t token = in_prompt ? r->prompt[i] : sampler_next(s, logits);
-        if (!in_prompt && tokenizer_ends_text(r->tokenizer, token, m->eos_ids, m->n_eos)) break;
+        int32_t token = in_prompt ? r->prompt[i] : 0;
+        if (!in_prompt) {
+            float *logits = core_logits(r, i - 1, err);
+            if (!logits) return false;
+            token = sampler_next(s, logits);
+            if (tokenizer_ends_text(r->tokenizer, token, m->eos_ids, m->n_eos)) break;
+        }
         text_out_token(&out, token);
         int length = in_prompt ? r->n_prompt : i + 1;
         if (i < r->config.context && !core_read(r, token, i, length, err)) return false;
     }
-    putchar('\n');
-    return (!fflush(stdout) && !ferror(stdout)) || fail(err, "cannot write to standard output");
+    return text_out_end(err);
 }
 
 int main(int argc, char **argv) {
     Asked a = {.prompt = "", .n = -1, .temperature = 1, .top_p = 0.9};
-    Core r = {.prompt = NULL};
-    Sampler s = {.candidates = NULL};
+    Core r = {0};
+    Sampler s = {0};
     Error err;
-    bool ok = argc > 1 || fail(&err, "a model is needed (core model.bin -n N -i TEXT -t T -p P -s SEED "
-                                     "--rope NAME:SETTING=VALUE --factor S)");
+    bool ok = argc > 1 || fail(&err, "a model is needed (core %s)", usage);
     for (int i = 2; ok && i < argc; i += 2) ok = read_option(&a, argv[i], argv[i + 1], &err);
     ok = ok && (!a.rope || settings_read(&a.settings, a.rope, &err));
-    ok = ok && core_open(&r, argv[1], &a.settings, a.n, &err) && core_take_prompt(&r, argv[1], a.prompt, &err);
+    ok = ok && core_open(&r, argv[1], &a.settings, a.n, &err);
+    ok = ok && core_take_prompt(&r, argv[1], a.prompt, &err);
     uint64_t seed = a.seed ? a.seed : seed_from_clock();
     ok = ok && sampler_init(&s, r.model.config.vocab_size, a.temperature, a.top_p, seed, &err);
     ok = ok && write_text(&r, &s, &err);

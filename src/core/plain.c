@@ -3,9 +3,9 @@
 // tests/test_plain.py compares them. --plain runs any job by this file: one thread and float32.
 //
 // A key is kept as wk makes it. The query is turned instead, for each key anew, by the distance
-// between the two. So every RoPE method and distance map stands here as its formula. What few models
-// or options need stands beside it: plain_turns.c, plain_experts.c, plain_encodings.c. In comments d
-// is head_dim.
+// between the two. So every RoPE method and distance map stands here as its formula. What few
+// models or options need stands beside it: plain_turns.c, plain_experts.c, plain_encodings.c. In
+// comments d is head_dim.
 #include "plain.h"
 
 #include <math.h>
@@ -58,8 +58,9 @@ static float rope_product(const Plain *p, int h, int j) {
     int64_t d = p->model->config.head_dim;
     const float *q = p->q + h * d;
     const float *k = kv_head(p, p->keys, j, h);
-    bool turns = !(p->w->flags & LAYER_NOPE);
-    return turns ? turned_dot(p, q, k, j) : dot(q, k, d);
+    bool stands_still = p->w->flags & LAYER_NOPE;
+    if (stands_still) return dot(q, k, d);
+    return turned_dot(p, q, k, j);
 }
 
 // A score is that times 1 / sqrt(d), and grows with the query's position in some models.
@@ -98,16 +99,19 @@ static void fill_scores(Plain *p, int h) {
     if (is_watched) memcpy(watch->scores, p->scores, bytes);
 }
 
-// One head of the query: mixed (d) = sum over j of softmax(scores)[j] * value[j]. A learned sink is one
-// score more, without a value: weight goes to it when no key is worth it.
+// One head of the query: mixed (d) = sum over j of softmax(scores)[j] * value[j]. A learned sink is
+// one score more, without a value: weight goes to it when no key is worth it.
 static void attend(Plain *p, int h) {
     const ModelConfig *m = &p->model->config;
     int64_t d = m->head_dim;
     float *mixed = p->mixed + h * d;
     int n = p->i + 1;
     fill_scores(p, h);
-    if (p->w->sinks) p->scores[n] = p->w->sinks[h];
-    softmax(p->scores, p->w->sinks ? n + 1 : n);
+    if (p->w->sinks) {
+        p->scores[n] = p->w->sinks[h];
+        n++;
+    }
+    softmax(p->scores, n);
     memset(mixed, 0, d * sizeof(float));
     for (int j = 0; j <= p->i; j++) {
         const float *value = kv_head(p, p->values, j, h);
@@ -122,8 +126,8 @@ static void attend(Plain *p, int h) {
 // (Qwen3) or of all heads together (OLMo 2), heads that turn in part (Phi-4), layers that do not
 // turn (SmolLM3), that have a window (Mistral), and that then turn by settings of their own (Gemma
 // 3); norms of what a layer adds (OLMo 2), also of that (Gemma 3); GELU, a scale of the embedding
-// and of the scores (Gemma 3); queries that grow with their position (Ministral 3); experts in place
-// of one feed-forward layer (Mixtral, Qwen3-MoE), and learned sinks (gpt-oss).
+// and of the scores (Gemma 3); queries that grow with their position (Ministral 3); experts in
+// place of one feed-forward layer (Mixtral, Qwen3-MoE), and learned sinks (gpt-oss).
 
 // out (rows) = w @ what a layer has normed, and a bias (rows) if there is one.
 static void project(const Plain *p, float *out, const Matrix *w, const float *bias) {

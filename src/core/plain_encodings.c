@@ -12,7 +12,8 @@ static const float *sinusoids(Plain *p, int position) {
     int64_t dim = p->model->config.dim;
     for (int64_t e = 0; e < dim; e++) {
         int64_t even = e / 2 * 2;
-        double angle = position * pow(theta, -(double)even / dim);
+        double speed = pow(theta, -(double)even / dim);
+        double angle = position * speed;
         double r = e == even ? sin(angle) : cos(angle);
         p->added[e] = (float)r;
     }
@@ -24,7 +25,8 @@ void add_position(Plain *p, float *x) {
     const ModelConfig *m = &p->model->config;
     int position = spread_position(&p->config->spread, p->i);
     const float *vector = NULL;
-    if (m->encoding == ENCODING_LEARNED) vector = p->model->learned + position * m->dim;
+    const float *learned = p->model->learned;
+    if (m->encoding == ENCODING_LEARNED) vector = learned + position * m->dim;
     if (m->encoding == ENCODING_SINUSOIDAL) vector = sinusoids(p, position);
     if (vector) add(x, 1, vector, m->dim);
 }
@@ -32,7 +34,11 @@ void add_position(Plain *p, float *x) {
 // ---- vectors of distances ----
 
 // How far the key of token j is behind the query.
-static int distance_to(const Plain *p, int j) { return place_of(p, p->i) - place_of(p, j); }
+static int distance_to(const Plain *p, int j) {
+    int query = place_of(p, p->i);
+    int key = place_of(p, j);
+    return query - key;
+}
 
 static float *distance_query(const Plain *p, int back) {
     const ModelConfig *m = &p->model->config;
@@ -57,7 +63,8 @@ static void fill_distance(Plain *p, int back, int distance) {
 // other distances may be new, too.
 void fill_distances(Plain *p) {
     int *known = p->distances + (int64_t)p->layer * p->config->context;
-    for (int back = 0; p->distance_keys && back <= p->i; back++) {
+    if (!p->distance_keys) return;
+    for (int back = 0; back <= p->i; back++) {
         int j = p->i - back;
         int distance = distance_to(p, j);
         bool is_new = back == p->i || known[back] != distance;
@@ -118,7 +125,8 @@ static float disentangled_terms(const Plain *p, int h, int j) {
 // ALiBi: q . k / sqrt(d) - 2^(-8h / H) distance, for head h from 1 to H, arXiv 2108.12409
 static float alibi_term(const Plain *p, int h, int j) {
     int distance = distance_to(p, j);
-    double slope = exp2(-8.0 * (h + 1) / p->model->config.n_heads);
+    int n_heads = p->model->config.n_heads;
+    double slope = exp2(-8.0 * (h + 1) / n_heads);
     return (float)(slope * distance);
 }
 
@@ -132,5 +140,6 @@ float encoded_score(const Plain *p, int h, int j) {
     if (encoding == ENCODING_TRANSFORMER_XL) product += xl_terms(p, h, j);
     if (encoding == ENCODING_DISENTANGLED) product += disentangled_terms(p, h, j);
     float score = product * model_score_scale(&p->model->config);
-    return encoding == ENCODING_ALIBI ? score - alibi_term(p, h, j) : score;
+    if (encoding == ENCODING_ALIBI) score -= alibi_term(p, h, j);
+    return score;
 }

@@ -6,7 +6,8 @@
 
 #include "arithmetic.h"
 
-// The expert of the greatest logit among those not chosen yet; of equals the one of the smaller number.
+// The expert of the greatest logit among those not chosen yet; of equals the one of the smaller
+// number.
 static int best_expert(const float *logits, const bool *is_chosen, int n) {
     int best = -1;
     for (int e = 0; e < n; e++) {
@@ -26,7 +27,8 @@ static void route(const ModelConfig *m, const Layer *w, const float *x, float *l
 }
 
 // The weights are the softmax over the logits of the chosen, or over all logits.
-void choose_experts(const ModelConfig *m, const Layer *w, const float *x, float *weights, bool *is_chosen) {
+void choose_experts(const ModelConfig *m, const Layer *w, const float *x, float *weights,
+                    bool *is_chosen) {
     int n = m->n_experts;
     route(m, w, x, weights);
     bool is_good = all_finite(weights, n);

@@ -7,7 +7,8 @@ static float *floats(Arena *arena, int64_t rows, int64_t width) {
 
 static float *vector(Arena *arena, int64_t width) { return floats(arena, width, 1); }
 
-static Turns lay_out_turns(const RopeConfig *rope, const Spread *spread, Arena *arena, int64_t context) {
+static Turns lay_out_turns(const RopeConfig *rope, const Spread *spread, Arena *arena,
+                           int64_t context) {
     Turns t = {.rope = rope, .spread = spread};
     int64_t n_pairs = rope->rotary_dim / 2;
     t.cosines = floats(arena, context, n_pairs);

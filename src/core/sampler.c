@@ -11,7 +11,8 @@ typedef struct Candidate {
     int token;
 } Candidate;
 
-bool sampler_init(Sampler *s, int vocab_size, double temperature, double top_p, uint64_t seed, Error *err) {
+bool sampler_init(Sampler *s, int vocab_size, double temperature, double top_p, uint64_t seed,
+                  Error *err) {
     *s = (Sampler){.vocab_size = vocab_size, .state = seed};
     s->temperature = (float)temperature;
     s->top_p = top_p > 0 ? (float)top_p : 1;
@@ -29,7 +30,8 @@ int likeliest(const float *x, int n) {
 }
 
 static int by_probability(const void *a, const void *b) {
-    const Candidate *x = a, *y = b;
+    const Candidate *x = a;
+    const Candidate *y = b;
     if (x->probability != y->probability) return x->probability > y->probability ? -1 : 1;
     return x->token - y->token;  // any fixed order, so that every machine sorts alike
 }
@@ -66,7 +68,8 @@ static float probability_of(const Candidate *c, int n) {
 static int draw_from_few(const Sampler *s, const float *x, int top_k, float share) {
     const Candidate *c = s->candidates;
     int n = s->vocab_size;
-    float least = s->min_p * x[likeliest(x, n)], rare = (1 - s->top_p) / (float)(n - 1);
+    float least = s->min_p * x[likeliest(x, n)];
+    float rare = (1 - s->top_p) / (float)(n - 1);
 
     // top-k
     bool by_number = top_k < n;
@@ -109,7 +112,8 @@ static int draw_from_all(const float *x, int n, float share) {
 
 int sampler_next(Sampler *s, float *x) {
     int n = s->vocab_size;
-    int top_k = s->top_k > 0 && s->top_k < n ? s->top_k : n, best = likeliest(x, n);
+    int top_k = s->top_k > 0 && s->top_k < n ? s->top_k : n;
+    int best = likeliest(x, n);
     float sharpness = 1 / s->temperature;
     // Greedy also when the temperature is so low, or a logit so high, that float's range ends: it
     // is the limit of both.

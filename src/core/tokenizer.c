@@ -385,6 +385,12 @@ const char *tokenizer_decode(const Tokenizer *t, int previous, int id, size_t *l
     return piece->bytes + skip;
 }
 
+bool text_out_end(Error *err) {
+    putchar('\n');
+    if (fflush(stdout) == 0 && !ferror(stdout)) return true;
+    return fail(err, "cannot write to standard output");
+}
+
 void text_out_token(TextOut *out, int token) {
     size_t n;
     const char *piece = tokenizer_decode(out->tokenizer, out->previous, token, &n);

@@ -63,3 +63,5 @@ typedef struct {
 
 // Writes one token. Errors of writing stay with stdout, for ferror.
 void text_out_token(TextOut *out, int token);
+// Ends the line. False when the text could not be written.
+bool text_out_end(Error *err);

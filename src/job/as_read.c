@@ -33,7 +33,8 @@ Reading *readings_of(const ReadByEngines *what, const char *list, int length, in
         config = published;
     }
     Reading *readings = config ? engines_read(list, config, length, NULL, n, err) : NULL;
-    if (readings && what->as_it_stands && said->not_json[0]) refuse_all(readings, REFERENCE + N_KINDS, said->not_json);
+    if (readings && what->as_it_stands && said->not_json[0])
+        refuse_all(readings, REFERENCE + N_KINDS, said->not_json);
     free(published);
     return readings;
 }
@@ -54,15 +55,18 @@ int engines_alike(const ReadByEngines *what, int *n) {
 
 static bool check_reading(const Job *job, const Reading *r, const Reading *full, Error *err) {
     const int own = job->said->rope.rotary_dim;
-    if (r->unknown) return fail(err, "--reading: what %s makes of this config is not known", r->engine);
+    if (r->unknown)
+        return fail(err, "--reading: what %s makes of this config is not known", r->engine);
     if (r->refused) return fail(err, "--reading: %s refuses this config: %s", r->engine, r->note);
     if (!own || full->rope.rotary_dim == own) return true;
-    return fail(err, "--reading: %s turns %d elements of a head, and the model's weights are stored for %d", r->engine,
-                full->rope.rotary_dim, own);
+    return fail(
+        err, "--reading: %s turns %d elements of a head, and the model's weights are stored for %d",
+        r->engine, full->rope.rotary_dim, own);
 }
 
 // The plan of an engine's reading, whose kinds of layers stand together from `r` on.
-static bool plan_of_reading(const Job *job, const RopeSettings *given, const Reading *r, RopePlan *plan, Error *err) {
+static bool plan_of_reading(const Job *job, const RopeSettings *given, const Reading *r,
+                            RopePlan *plan, Error *err) {
     static const RopeSettings unsaid = {.said = 0};
     const Reading *full = r->has_rope ? r : r + 1;
     const Reading *sliding = r + reading_kinds(r) - 1;
@@ -87,8 +91,8 @@ static RopeSettings beside_blocks(const RopeSettings *given) {
     return s;
 }
 
-bool plans_as_read(Job *job, const char *list, bool says_block, const RopeSettings *given, Reading **readings,
-                   Error *err) {
+bool plans_as_read(Job *job, const char *list, bool says_block, const RopeSettings *given,
+                   Reading **readings, Error *err) {
     const RopeSettings beside = beside_blocks(given);
     const ReadByEngines what = read_by_engines(job, says_block);
     int length = job->sessions.spread ? job->sessions.spread : job->length;

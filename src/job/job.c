@@ -23,7 +23,8 @@ int length_of_job(const Job *job, int steps, UsualLength usual) {
     case PROMPT_LENGTH: return (int)job->n_ids;
     case BENCH_LENGTH: return most / 2 < BENCH_DEPTH ? most / 2 : BENCH_DEPTH;
     case FAR_LENGTH: return (int)far;
-    case TEXT_LENGTH: return (int)fmin(far, (double)job->n_ids + (tokenizer_bos(job->tokenizer) >= 0));
+    case TEXT_LENGTH:
+        return (int)fmin(far, (double)job->n_ids + (tokenizer_bos(job->tokenizer) >= 0));
     default: return context;
     }
 }
@@ -31,16 +32,20 @@ int length_of_job(const Job *job, int steps, UsualLength usual) {
 // ---- plans ----
 
 // How far the tokens of a text of the job's length stand.
-static int positions_of(const Job *job) { return job->sessions.spread ? job->sessions.spread : job->length; }
+static int positions_of(const Job *job) {
+    return job->sessions.spread ? job->sessions.spread : job->length;
+}
 
-bool plan_for_job(const Job *job, const RopeSettings *settings, const RopeConfig *start, RopePlan *plan, Error *err) {
+bool plan_for_job(const Job *job, const RopeSettings *settings, const RopeConfig *start,
+                  RopePlan *plan, Error *err) {
     const SessionOptions *o = &job->sessions;
     const RopeFile *said = job->said;
     int positions = positions_of(job);
     int window = said_window(job->model, said);
-    if (!settings_resolve(settings, start, model_window(job->model), positions, plan, err)) return false;
-    if (job->kinds.own_sliding &&
-        !settings_resolve_sliding(settings, &job->sliding, &said->sliding, window, positions, plan, err))
+    if (!settings_resolve(settings, start, model_window(job->model), positions, plan, err))
+        return false;
+    if (job->kinds.own_sliding && !settings_resolve_sliding(settings, &job->sliding, &said->sliding,
+                                                            window, positions, plan, err))
         return false;
     if (said->head_dim) plan->head_dim = said->head_dim;
     plan->stale_keys = o->stale_keys;
@@ -51,7 +56,9 @@ bool plan_for_job(const Job *job, const RopeSettings *settings, const RopeConfig
     return true;
 }
 
-const RopeConfig *own_settings(const Job *job) { return job->model->layers ? &job->model->rope : &job->said->rope; }
+const RopeConfig *own_settings(const Job *job) {
+    return job->model->layers ? &job->model->rope : &job->said->rope;
+}
 
 bool reference_plan(const Job *job, bool plain, double times, RopePlan *plan, Error *err) {
     const RopeConfig *own = own_settings(job);
@@ -124,7 +131,8 @@ SessionConfig session_config(const Job *job, const RopePlan *plan, int context) 
     return config;
 }
 
-Session *open_session(const Job *job, const RopePlan *plan, int context, bool say_memory, Error *err) {
+Session *open_session(const Job *job, const RopePlan *plan, int context, bool say_memory,
+                      Error *err) {
     SessionConfig config = session_config(job, plan, context);
     Session *s = session_new(job->model, &config, err);
     if (!s || !say_memory) return s;
@@ -133,7 +141,8 @@ Session *open_session(const Job *job, const RopePlan *plan, int context, bool sa
     fprintf(stderr, "run: %d %s, %.1f MB of memory (%s key-value cache %.1f MB)\n", context, over,
             (double)s->arena.used / 1e6, kv_type_names[config.kv], (double)s->cache_bytes / 1e6);
     if (plan->spread && context <= plan->piece)
-        fprintf(stderr, "run: warning: %d tokens make one piece of --piece %d, so there is no jump\n", context,
-                plan->piece);
+        fprintf(stderr,
+                "run: warning: %d tokens make one piece of --piece %d, so there is no jump\n",
+                context, plan->piece);
     return s;
 }

@@ -27,10 +27,10 @@ typedef struct {
     const RopeFile *said;    // of its RoPE before a method is asked for
     LayerKinds kinds;        // of its layers
     SessionOptions sessions;
-    RopeSettings sliding;   // of --rope-sliding
-    int length;             // -n: positions of a text or a window, of the longest haystack, or how deep
-    RopePlan *plans;        // (n_plans) the methods to compare, at least one; for `length` positions
-    int n_plans;            //
+    RopeSettings sliding;  // of --rope-sliding
+    int length;       // -n: positions of a text or a window, of the longest haystack, or how deep
+    RopePlan *plans;  // (n_plans) the methods to compare, at least one; for `length` positions
+    int n_plans;      //
     Tokenizer *tokenizer;   // NULL where a text is ids
     const char *text_path;  // of a text that is measured, for headings; NULL: none
     int32_t *ids;           // (n_ids) of the text, without BOS, or of the prompt; NULL: none
@@ -58,7 +58,8 @@ int length_of_job(const Job *job, int steps, UsualLength usual);
 
 // The plan for job->length positions of `settings`, or of `start` where these say nothing, with the
 // spread and stale keys of the job's sessions. False with the reason when it makes no sense.
-bool plan_for_job(const Job *job, const RopeSettings *settings, const RopeConfig *start, RopePlan *plan, Error *err);
+bool plan_for_job(const Job *job, const RopeSettings *settings, const RopeConfig *start,
+                  RopePlan *plan, Error *err);
 
 // The same of what the model was made with, whatever --rope-config says, or (plain) of plain RoPE,
 // with theta times `times`.
@@ -67,8 +68,8 @@ bool reference_plan(const Job *job, bool plain, double times, RopePlan *plan, Er
 // The settings that the model was made with; without a model, what is said.
 const RopeConfig *own_settings(const Job *job);
 
-// Warns of settings without effect and, if asked to, of a reach that is too short for the length, and
-// of methods that the model was not tuned with. `methods` are the settings of job->plans.
+// Warns of settings without effect and, if asked to, of a reach that is too short for the length,
+// and of methods that the model was not tuned with. `methods` are the settings of job->plans.
 void print_advice(const Job *job, const RopeSettings *methods, bool of_reach, bool of_tuning);
 
 // What other programs and engines are told of a plan.
@@ -79,5 +80,7 @@ Publication publication_of(const Job *job, const RopePlan *plan);
 // The configuration of a session for a plan and a text of `context` tokens.
 SessionConfig session_config(const Job *job, const RopePlan *plan, int context);
 
-// Opens such a session and, if say_memory, prints its memory on standard error. NULL with the reason.
-Session *open_session(const Job *job, const RopePlan *plan, int context, bool say_memory, Error *err);
+// Opens such a session and, if say_memory, prints its memory on standard error. NULL with the
+// reason.
+Session *open_session(const Job *job, const RopePlan *plan, int context, bool say_memory,
+                      Error *err);

@@ -50,10 +50,12 @@ static void print_remarks(const char *path, const char *remarks) {
 static void print_unused(const char *path, const RopeFile *said) {
     const char *why = "a block without a rope_type means no scaling, and Hugging Face 4 refuses it";
     if (said->has_type) why = "they mean nothing to the rope_type";
-    if (said->unused[0]) fprintf(stderr, "run: %s: not used, since %s: %s\n", path, why, said->unused);
+    if (said->unused[0])
+        fprintf(stderr, "run: %s: not used, since %s: %s\n", path, why, said->unused);
 }
 
-bool said_by_config(const char *path, const Model *model, bool is_read, RopeFile *said, Error *err) {
+bool said_by_config(const char *path, const Model *model, bool is_read, RopeFile *said,
+                    Error *err) {
     const RopeConfig rope = said->rope;
     const RopeConfig sliding = said->sliding;
     const int head_dim = said->head_dim;
@@ -108,7 +110,9 @@ LayerKinds kinds_of_layers(const Model *model, const RopeFile *said) {
     return kinds;
 }
 
-int said_context(const RopeFile *said) { return said->max_positions ? said->max_positions : said->rope.train_ctx; }
+int said_context(const RopeFile *said) {
+    return said->max_positions ? said->max_positions : said->rope.train_ctx;
+}
 
 int said_window(const Model *model, const RopeFile *said) {
     if (model->layers) return model->config.sliding_window;

@@ -1,6 +1,6 @@
-// What is said of a model's RoPE before a method is asked for: by the model's file, by --rope-config
-// in its place, or by --head-dim, --theta and --train-ctx where there is no model. The Model itself
-// stays what its file says.
+// What is said of a model's RoPE before a method is asked for: by the model's file, by
+// --rope-config in its place, or by --head-dim, --theta and --train-ctx where there is no model.
+// The Model itself stays what its file says.
 #pragma once
 
 #include "../core/model.h"
@@ -28,8 +28,8 @@ void said_by_model(const Model *model, RopeFile *said);
 void said_by_numbers(int head_dim, double theta, int train_ctx, RopeFile *said);
 
 // Puts what the file of --rope-config says in place of what *said holds, and warns of what is
-// remarkable in it, unless engines are to read it (`is_read`). These may get a file that fails here:
-// then only said->whole and its context are new. False with the reason. `said` must not move
+// remarkable in it, unless engines are to read it (`is_read`). These may get a file that fails
+// here: then only said->whole and its context are new. False with the reason. `said` must not move
 // afterwards, and the caller frees said->whole.
 bool said_by_config(const char *path, const Model *model, bool is_read, RopeFile *said, Error *err);
 

@@ -21,10 +21,12 @@ typedef struct {
     double prefill_seconds, decode_seconds;
 } Writing;
 
-static bool text_open(Writing *t, const Job *job, Session *session, const TextOptions *o, Error *err) {
+static bool text_open(Writing *t, const Job *job, Session *session, const TextOptions *o,
+                      Error *err) {
     const int vocab_size = job->model->config.vocab_size;
     *t = (Writing){.job = job, .o = o, .session = session, .end_of_turn = -1};
-    if (!sampler_init(&t->sampler, vocab_size, o->temperature, o->top_p, o->seed, err)) return false;
+    if (!sampler_init(&t->sampler, vocab_size, o->temperature, o->top_p, o->seed, err))
+        return false;
     t->sampler.top_k = o->top_k;
     t->sampler.min_p = (float)o->min_p;
     return true;
@@ -45,8 +47,8 @@ static bool text_close(Writing *t, bool ok) {
 
 // ---- prompt ----
 
-// Reads a prompt in chunks. A dynamic method has the full length from the first one on. Ctrl-C ends it
-// after a chunk.
+// Reads a prompt in chunks. A dynamic method has the full length from the first one on. Ctrl-C ends
+// it after a chunk.
 static bool read_prompt(Writing *t, const int32_t *ids, int n, Error *err) {
     double start = now_seconds();
     int length = t->session->position + n;
@@ -69,8 +71,9 @@ static bool is_end(const Writing *t, int token) {
     return tokenizer_ends_text(t->job->tokenizer, token, c->eos_ids, c->n_eos);
 }
 
-// Samples and prints tokens until an end token, the end of the context, Ctrl-C or an error of standard
-// output. *last is the last token sampled. If it ended the answer, the session has not read it.
+// Samples and prints tokens until an end token, the end of the context, Ctrl-C or an error of
+// standard output. *last is the last token sampled. If it ended the answer, the session has not
+// read it.
 static bool write_answer(Writing *t, TextOut *out, int32_t *last, Error *err) {
     while (!interrupted && !ferror(stdout)) {
         float *logits = session_logits(t->session, 0, 1, err);
@@ -110,12 +113,14 @@ bool generate_text(const Job *job, Session *session, const TextOptions *o, Error
 // ---- chat ----
 
 // What was given, or the next line of standard input. The caller frees it. NULL: there is none.
-static char *given_or_read(const char *given, const char *label) { return given ? strdup(given) : read_line(label); }
+static char *given_or_read(const char *given, const char *label) {
+    return given ? strdup(given) : read_line(label);
+}
 
-// Reads what the user said and writes the answer. *last is the token that ended the answer before, and
-// becomes that of this one; -1: none. *full becomes true when the context has no room for more.
-static bool take_turn(Writing *t, bool first, const char *system_prompt, const char *said, int32_t *last, bool *full,
-                      Error *err) {
+// Reads what the user said and writes the answer. *last is the token that ended the answer before,
+// and becomes that of this one; -1: none. *full becomes true when the context has no room for more.
+static bool take_turn(Writing *t, bool first, const char *system_prompt, const char *said,
+                      int32_t *last, bool *full, Error *err) {
     const Job *job = t->job;
     Tokenizer *tokenizer = job->tokenizer;
     TextOut out = {.tokenizer = tokenizer, .previous = -1};
@@ -148,7 +153,9 @@ static bool ask_in_turns(Writing *t, Error *err) {
     }
     free(system_prompt);
     if (full)
-        fprintf(stderr, "run: the context of %d positions is full: give -n more for a longer chat\n", t->job->length);
+        fprintf(stderr,
+                "run: the context of %d positions is full: give -n more for a longer chat\n",
+                t->job->length);
     return ok;
 }
 
@@ -156,8 +163,10 @@ bool hold_chat(const Job *job, Session *session, const TextOptions *o, Error *er
     Writing t;
     if (!text_open(&t, job, session, o, err)) return false;
     if (!chat_is_taught(job->tokenizer))
-        fprintf(stderr, "run: warning: the tokenizer has no sign that the model was taught to chat: it gets "
-                        "Llama 2's turns, and may continue them instead of answering\n");
+        fprintf(
+            stderr,
+            "run: warning: the tokenizer has no sign that the model was taught to chat: it gets "
+            "Llama 2's turns, and may continue them instead of answering\n");
     t.end_of_turn = chat_end_of_turn(job->tokenizer);
     bool ok = ask_in_turns(&t, err);
     return text_close(&t, ok);

@@ -13,7 +13,8 @@ enum { SHORT_PROMPT = 512, DECODED = 32 };  // tokens of a run
 enum { FEWEST_RUNS = 3, MOST_RUNS = 25 };
 static const double ENOUGH_SECONDS = 2;  // of runs, once there are FEWEST_RUNS
 
-// Runs of one piece of work, until their times are sure: while (another_run(&runs)) work, then the median.
+// Runs of one piece of work, until their times are sure: while (another_run(&runs)) work, then the
+// median.
 typedef struct {
     double seconds[MOST_RUNS + 1];  // when each run began and the last one ended
     int n;
@@ -21,11 +22,13 @@ typedef struct {
 
 static bool another_run(Runs *r) {
     r->seconds[r->n++] = now_seconds();
-    return r->n <= FEWEST_RUNS || (r->n <= MOST_RUNS && r->seconds[r->n - 1] - r->seconds[0] < ENOUGH_SECONDS);
+    return r->n <= FEWEST_RUNS ||
+           (r->n <= MOST_RUNS && r->seconds[r->n - 1] - r->seconds[0] < ENOUGH_SECONDS);
 }
 
 static int by_size(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
+    double x = *(const double *)a;
+    double y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
@@ -46,13 +49,14 @@ static uint64_t sum_words(const void *memory, size_t bytes) {
     return total;
 }
 
-// Bytes per second at which all threads read the mapped file and `more` bytes: the speed of the memory, or of the cache
-// when they fit there. 0 with the reason on failure.
+// Bytes per second at which all threads read the mapped file and `more` bytes: the speed of the
+// memory, or of the cache when they fit there. 0 with the reason on failure.
 static double reading_speed(const MappedFile *file, size_t more, Error *err) {
     Runs runs = {0};
     void *memory = alloc_array(more, 1, "a stretch of memory to read", err);
     if (!memory) return 0;
-    volatile uint64_t sum = sum_words(file->data, file->size);  // the first time it may come from the disk
+    // the first time it may come from the disk
+    volatile uint64_t sum = sum_words(file->data, file->size);
     while (another_run(&runs)) sum = sum_words(file->data, file->size) + sum_words(memory, more);
     (void)sum;  // volatile, so that the reading is not optimized away
     free(memory);
@@ -87,11 +91,13 @@ static double multiplying_speed(Error *err) {
     return 2.0 * COUNT * SIZE / median(&runs);
 }
 
-// Bytes of the file without the embedding, of which a token needs one row, unless it is the classifier too.
+// Bytes of the file without the embedding, of which a token needs one row, unless it is the
+// classifier too.
 static double weight_bytes(const Model *m) {
     const Layer *first = &m->layers[0];
     const uint8_t *embedding = m->embedding.data;
-    const uint8_t *after = first->attention_norm ? (const void *)first->attention_norm : first->wq.data;
+    const uint8_t *after =
+        first->attention_norm ? (const void *)first->attention_norm : first->wq.data;
     bool apart = !m->config.shared_classifier && after > embedding;
     return (double)m->file.size - (apart ? (double)(after - embedding) : 0);
 }
@@ -112,36 +118,47 @@ static double cache_bytes(const Job *job, KvType kv, double positions) {
     return (double)count.used / KV_BLOCK * seen;
 }
 
-// Prints the row of reading the first n of `tokens`, or (decode) of decoding behind them once these have been read.
-static bool bench_phase(const Job *job, Table *table, Session *s, const int32_t *tokens, bool decode, int n,
-                        Error *err) {
-    int depth = decode ? n : 0, count = decode ? DECODED : n, step = decode ? 1 : n;
+// Prints the row of reading the first n of `tokens`, or (decode) of decoding behind them once these
+// have been read.
+static bool bench_phase(const Job *job, Table *table, Session *s, const int32_t *tokens,
+                        bool decode, int n, Error *err) {
+    int depth = decode ? n : 0;
+    int count = decode ? DECODED : n;
+    int step = decode ? 1 : n;
     double cache = cache_bytes(job, s->config.kv, decode ? n + (DECODED + 1) / 2.0 : n);
     double bytes = (decode ? DECODED : 1) * (weight_bytes(job->model) + cache);
     Runs runs = {0};
     while (another_run(&runs)) {
         session_rewind(s, depth);
         for (int i = depth; i < depth + count; i += step)
-            if (!session_read(s, tokens + i, step, i + step, 1, err) || !session_logits(s, 0, 1, err)) return false;
+            if (!session_read(s, tokens + i, step, i + step, 1, err) ||
+                !session_logits(s, 0, 1, err))
+                return false;
     }
-    double seconds = median(&runs), speed = bytes / seconds * 1e-9;
-    table_row(table, "%s\t%d\t%d\t%.6f\t%.2f\t%.3f", decode ? "decode" : "prefill", depth, count, seconds,
-              count / seconds, speed);
+    double seconds = median(&runs);
+    double speed = bytes / seconds * 1e-9;
+    table_row(table, "%s\t%d\t%d\t%.6f\t%.2f\t%.3f", decode ? "decode" : "prefill", depth, count,
+              seconds, count / seconds, speed);
     fflush(stdout);
     if (!decode) return true;
-    double limit = reading_speed(&job->model->file, (size_t)cache_bytes(job, s->config.kv, depth), err) * 1e-9;
+    double limit =
+        reading_speed(&job->model->file, (size_t)cache_bytes(job, s->config.kv, depth), err) * 1e-9;
     if (limit == 0) return false;
-    fprintf(stderr, "run: decoding at depth %d reads %.2f GB/s, %.0f %%", depth, speed, 100 * speed / limit);
+    fprintf(stderr, "run: decoding at depth %d reads %.2f GB/s, %.0f %%", depth, speed,
+            100 * speed / limit);
     fprintf(stderr, " of the %.2f GB/s at which the threads read as much memory\n", limit);
     return true;
 }
 
 bool bench(const Job *job, Error *err) {
-    int depth = job->length, prompt = depth < SHORT_PROMPT ? depth : SHORT_PROMPT, context = depth + DECODED;
+    int depth = job->length;
+    int prompt = depth < SHORT_PROMPT ? depth : SHORT_PROMPT;
+    int context = depth + DECODED;
     uint32_t vocab_size = job->model->config.vocab_size;
     int32_t *tokens = alloc_array(context, sizeof *tokens, "tokens", err);
     Session *s = tokens ? open_session(job, job->plans, context, true, err) : NULL;
-    for (int i = 0; s && i < context; i++) tokens[i] = i * 2654435761u % vocab_size;  // Knuth's multiplicative hashing
+    // Knuth's multiplicative hashing
+    for (int i = 0; s && i < context; i++) tokens[i] = i * 2654435761u % vocab_size;
     double reading = s ? reading_speed(&job->model->file, 0, err) : 0;
     double multiplying = reading > 0 ? multiplying_speed(err) : 0;
     Table table = table_open(job->tsv);

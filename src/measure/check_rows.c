@@ -1,4 +1,5 @@
-// The rows of --check: when each is decided, and what it takes. docs/check.md has the limits and the reasons for them.
+// The rows of --check: when each is decided, and what it takes. docs/check.md has the limits and
+// the reasons for them.
 #include "check_rows.h"
 
 #include <math.h>
@@ -13,18 +14,23 @@ enum {
     KEY_TOKENS = 256,   // of a text with a key, at most
     MOST_WINDOWS = 32,  // short windows beside a whole text
 };
-static const double SURE = 3.5;        // standard errors between a value and its limit that decide
-static const double MOST_LOSS = 1.25;  // perplexity, in shares of the reference's on the same tokens
-static const double PASSES_BY_JUMPS = 1.2, FAILS_BY_JUMPS = 1.6;  // the same by jumps; between them whole texts tell
-static const double PASSES_IN_STORY = 1.05;  // the same of the story, which is easier to read whole than novels are
-static const double BASE_LOSS = 1.05;        // the reference's, in shares of that with another theta
-static const double MOST_CHANGE = 0.16;   // of -ln p(token) when it is read by itself and not in a prompt, on average
+static const double SURE = 3.5;  // standard errors between a value and its limit that decide
+// perplexity, in shares of the reference's on the same tokens
+static const double MOST_LOSS = 1.25;
+// the same by jumps; between them whole texts tell
+static const double PASSES_BY_JUMPS = 1.2, FAILS_BY_JUMPS = 1.6;
+// the same of the story, which is easier to read whole than novels are
+static const double PASSES_IN_STORY = 1.05;
+static const double BASE_LOSS = 1.05;  // the reference's, in shares of that with another theta
+static const double MOST_CHANGE =
+    0.16;  // of -ln p(token) when it is read by itself and not in a prompt, on average
 static const double FOUND_SHARE = 0.6;    // of the keys that are found in a short text
 static const double KNOWS_NOTHING = 0.1;  // perplexity of a short text in shares of the vocabulary
 static const double MARGIN = 1.15;        // what is begun may take so many times what it should
 
-const char *const row_names[N_ROW_KINDS] = {"short-perplexity", "short-texts",  "base",       "jumps",
-                                            "jump-retrieval",   "step-by-step", "perplexity", "retrieval"};
+const char *const row_names[N_ROW_KINDS] = {
+    "short-perplexity", "short-texts",  "base",       "jumps",
+    "jump-retrieval",   "step-by-step", "perplexity", "retrieval"};
 
 // ---- samples ----
 
@@ -36,10 +42,12 @@ void add_sample(Samples *s, double x) {
     s->squares += before * (x - s->mean);
 }
 
-static double standard_error(const Samples *s) { return s->n > 1 ? sqrt(s->squares / (s->n - 1) / s->n) : INFINITY; }
+static double standard_error(const Samples *s) {
+    return s->n > 1 ? sqrt(s->squares / (s->n - 1) / s->n) : INFINITY;
+}
 
-// A share and its standard error as Agresti and Coull (1998) have them: with two more keys found and two more missed,
-// so that a few keys that are all found are not taken for certainty.
+// A share and its standard error as Agresti and Coull (1998) have them: with two more keys found
+// and two more missed, so that a few keys that are all found are not taken for certainty.
 static double likely_share(const Samples *s) { return (s->n * s->mean + 2) / (s->n + 4); }
 
 static double share_error(const Samples *s) {
@@ -63,18 +71,24 @@ int windows_beside(const Check *c, int length) {
     return (int)fmin(fmax(length / 2 / (c->window / 2), 1), MOST_WINDOWS);
 }
 
-bool fits(const Check *c, double seconds) { return !c->late && seconds * MARGIN <= c->budget - spent(c); }
+bool fits(const Check *c, double seconds) {
+    return !c->late && seconds * MARGIN <= c->budget - spent(c);
+}
 
 // Seconds that some tokens of a text of n should take.
-static double seconds_for(const Check *c, double tokens, double n) { return tokens * c->per_token * (1 + c->deep * n); }
+static double seconds_for(const Check *c, double tokens, double n) {
+    return tokens * c->per_token * (1 + c->deep * n);
+}
 
 double unit_seconds(const Check *c, const Row *row) {
     double stretch = seconds_for(c, c->window, c->window);
     double reference = row->units < c->n_stretches && c->scores[row->units] ? 0 : stretch;
-    double answer = ANSWER * c->per_step, whole = seconds_for(c, row->length, row->length);
+    double answer = ANSWER * c->per_step;
+    double whole = seconds_for(c, row->length, row->length);
     switch (row->kind) {
     case SHORT_PERPLEXITY:
-        return FIRST_STRETCHES * stretch * (c->references[FILES_OWN].rope.method == ROPE_NONE ? 1 : 2);
+        return FIRST_STRETCHES * stretch *
+               (c->references[FILES_OWN].rope.method == ROPE_NONE ? 1 : 2);
     case SHORT_TEXTS:
     case JUMPS: return stretch + reference;
     case OTHER_BASES: return 2 * stretch + reference;
@@ -99,8 +113,10 @@ int most_units(const Check *c, const Row *row) {
 // Errors shrink with the root of the units. What is nearer to its limit takes all units.
 double seconds_to_decide(const Check *c, const Row *row) {
     bool keys = row->kind == JUMP_KEYS || row->kind == WHOLE_KEYS;
-    double most = most_units(c, row), units = keys ? USUAL_KEYS : USUAL_UNITS;
-    double error = row->error, distance = fabs(row->value - row->limit);
+    double most = most_units(c, row);
+    double units = keys ? USUAL_KEYS : USUAL_UNITS;
+    double error = row->error;
+    double distance = fabs(row->value - row->limit);
     if (row->units > 0 && row->samples.n > 1)
         units = distance > 0 ? row->units * pow(SURE * error / distance, 2) : most;
     units = fmin(fmax(units, row->units + 1), most);
@@ -114,8 +130,8 @@ static Verdict decide_share(const Samples *s, double limit) {
     return s->n > 0 ? decide(-likely_share(s), share_error(s), -limit) : OPEN;
 }
 
-// Once too many keys are missed in the row's text, or so many that it is not clear, they are asked for in a short one,
-// until that is decided, too.
+// Once too many keys are missed in the row's text, or so many that it is not clear, they are asked
+// for in a short one, until that is decided, too.
 bool asks_in_short(const Row *row) {
     Verdict found = decide_share(&row->samples, FOUND_SHARE);
     bool missed = found == FAIL || (found == OPEN && row->samples.n >= MOST_KEYS / 2);
@@ -129,10 +145,12 @@ static void judge_ratio(Row *row, double limit) {
     row->value = exp(row->samples.mean);
     row->error = row->value * error;
     row->limit = limit;
-    if (row->samples.n >= LEAST_SAMPLES) row->verdict = decide(row->samples.mean, error, log(limit));
+    if (row->samples.n >= LEAST_SAMPLES)
+        row->verdict = decide(row->samples.mean, error, log(limit));
 }
 
-// A ratio with a limit for what passes and a higher one for what fails. What is between them is not decided here.
+// A ratio with a limit for what passes and a higher one for what fails. What is between them is not
+// decided here.
 static void judge_between(Row *row, double passes, double fails) {
     judge_ratio(row, passes);
     if (row->verdict != FAIL || passes == fails) return;
@@ -168,7 +186,9 @@ static void judge_keys(Row *row) {
     double error = hypot(row->error, FOUND_SHARE * share_error(&row->in_short));
     row->limit = FOUND_SHARE * row->in_short.mean;
     if (in_short == FAIL) row->verdict = UNKNOWN;
-    else row->verdict = decide(-likely_share(&row->samples), error, -FOUND_SHARE * likely_share(&row->in_short));
+    else
+        row->verdict = decide(-likely_share(&row->samples), error,
+                              -FOUND_SHARE * likely_share(&row->in_short));
 }
 
 void judge_row(const Check *c, Row *row) {
@@ -179,7 +199,9 @@ void judge_row(const Check *c, Row *row) {
         break;
     case OTHER_BASES: judge_bases(row); break;
     case JUMPS: judge_between(row, PASSES_BY_JUMPS, FAILS_BY_JUMPS); break;
-    case WHOLE_TEXT: judge_between(row, c->job->ids ? MOST_LOSS : PASSES_IN_STORY, MOST_LOSS); break;
+    case WHOLE_TEXT:
+        judge_between(row, c->job->ids ? MOST_LOSS : PASSES_IN_STORY, MOST_LOSS);
+        break;
     case STEPS:
         row->value = row->samples.mean;
         row->error = standard_error(&row->samples);

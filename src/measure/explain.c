@@ -13,22 +13,25 @@
 #include "../fast/widen.h"
 #include "show_engines.h"
 
-static const double PI = 3.14159265358979323846;
+static const double FULL_TURN = 6.28318530717958647693;
 enum { MOST_WIDE = 40 };   // columns of a bar
 enum { MOST_NOTES = 40 };  // more than are ever said of one kind of layers
 
-// kept[i] = g, the share of pair i that is kept: 1 is kept, 0 is interpolated by s. At a fixed scale it follows from
-// the frequency, which is plain * g + plain / s * (1 - g).
+// kept[i] = g, the share of pair i that is kept: 1 is kept, 0 is interpolated by s. At a fixed
+// scale it follows from the frequency, which is plain * g + plain / s * (1 - g).
 static void kept_at(RopeConfig c, double s, int length, double *kept) {
     RopeFreqs f;
     c.dynamic = false;
     c.factor = s;
     rope_frequencies(&c, length, &f);
     for (int i = 0; i < f.n_pairs; i++)
-        kept[i] = f.inv_freq[i] == 0 ? 0 : s == 1 ? 1 : (f.inv_freq[i] / rope_plain(&c, i) - 1 / s) / (1 - 1 / s);
+        kept[i] = f.inv_freq[i] == 0 ? 0
+                  : s == 1           ? 1
+                                     : (f.inv_freq[i] / rope_plain(&c, i) - 1 / s) / (1 - 1 / s);
 }
 
-// The shares at s = 2 if these do not depend on s, as s = 3 tells, else at `scale`. At s = 1 they cannot be told.
+// The shares at s = 2 if these do not depend on s, as s = 3 tells, else at `scale`. At s = 1 they
+// cannot be told.
 static void kept_shares(const RopeConfig *c, int length, double scale, double *kept) {
     double at_3[ROPE_MAX_PAIRS];
     kept_at(*c, 2, length, kept);
@@ -38,10 +41,12 @@ static void kept_shares(const RopeConfig *c, int length, double scale, double *k
     if (!same) kept_at(*c, scale, length, kept);
 }
 
-// The share of pairs j <= i < length that see each other over L or more, which training never showed. For a query these
-// keys are the first: where D reaches L, it does not grow toward the query. Of long texts one query in `step` counts.
+// The share of pairs j <= i < length that see each other over L or more, which training never
+// showed. For a query these keys are the first: where D reaches L, it does not grow toward the
+// query. Of long texts one query in `step` counts.
 static double unseen_share(const RopeConfig *c, int length) {
-    double unseen = 0, all = 0;
+    double unseen = 0;
+    double all = 0;
     for (int64_t i = 0, step = 1 + length / (1 << 20); i < length; i += step) {
         int low = -1, high = (int)i;  // the last unseen key, and the first that is not
         while (high - low > 1) {
@@ -49,7 +54,8 @@ static double unseen_share(const RopeConfig *c, int length) {
             if (rope_distance(c, (int)i, middle) >= c->train_ctx) low = middle;
             else high = middle;
         }
-        int64_t sinks = c->window ? c->sinks : 0, start = c->window ? i - c->window + 1 : 0;
+        int64_t sinks = c->window ? c->sinks : 0;
+        int64_t start = c->window ? i - c->window + 1 : 0;
         if (start < sinks) start = sinks;
         unseen += (double)((high < sinks ? high : sinks) + (high > start ? high - start : 0));
         all += (double)i + 1;
@@ -65,7 +71,8 @@ typedef struct {
     int n;
 } Notes;
 
-static void say(Notes *t, const char *key, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void say(Notes *t, const char *key, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 static void say(Notes *t, const char *key, const char *format, ...) {
     va_list arguments;
@@ -76,52 +83,57 @@ static void say(Notes *t, const char *key, const char *format, ...) {
     t->n++;
 }
 
-static void note(Notes *t, const char *key, double value) { say(t, key, "%.12g", value); }
+static void note_number(Notes *t, const char *key, double value) { say(t, key, "%.12g", value); }
 
 static void note_fields(Notes *t, const RopeConfig *c, unsigned methods, unsigned maps) {
     for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++) {
         if (!f->option || !(f->methods & methods || f->maps & maps)) continue;
         if (f->type == WORD) say(t, "ramp", "%s", f->words[c->ramp]);
-        else note(t, f->key ? f->key : f->option + 2, setting_value(c, f));
+        else note_number(t, f->key ? f->key : f->option + 2, setting_value(c, f));
     }
 }
 
-// The map, and for the last query, keys that are 1, 2, 4 ... before it; '-' where it does not see so far.
+// The map, and for the last query, keys that are 1, 2, 4 ... before it; '-' where it does not see
+// so far.
 static void note_map(Notes *t, const RopeConfig *c, int length) {
-    char one[40], distances[1024] = "";
+    char one[40];
+    char distances[1024] = "";
     say(t, "map", "%s", c->map->name);
     say(t, "map_source", "%s", c->map->source);
     note_fields(t, c, 0, c->map->flags);
     for (int64_t d = 1, i = length - 1; d < 2 * i; d *= 2) {
-        int far = (int)(d < i ? d : i), j = (int)i - far;
-        snprintf(one, sizeof one, rope_sees(c, (int)i, j) ? "%d:%.6g" : "%d:-", far, rope_distance(c, (int)i, j));
+        int far = (int)(d < i ? d : i);
+        int j = (int)i - far;
+        snprintf(one, sizeof one, rope_sees(c, (int)i, j) ? "%d:%.6g" : "%d:-", far,
+                 rope_distance(c, (int)i, j));
         add_name(distances, sizeof distances, " ", one);
     }
     if (distances[0]) say(t, "distances", "%s", distances);
 }
 
-static void note_settings(Notes *t, const RopeConfig *c, int head_dim, int length, const RopeFreqs *now) {
+static void note_settings(Notes *t, const RopeConfig *c, int head_dim, int length,
+                          const RopeFreqs *now) {
     const RopeMethod *m = &rope_methods[c->method];
     say(t, "method", "%s", settings_method_name(c).text);
     say(t, "source", "%s", m->source);
-    note(t, "dynamic", c->dynamic);
-    note(t, "factor", c->factor);
-    note(t, "scale", now->scale);
-    note(t, "theta", c->theta);
-    note(t, "train_ctx", c->train_ctx);
-    note(t, "head_dim", head_dim);
-    if (c->rotary_dim != head_dim) note(t, "rotary_dim", c->rotary_dim);
-    note(t, "length", length);
-    note(t, "attention_factor", now->attention_factor);
+    note_number(t, "dynamic", c->dynamic);
+    note_number(t, "factor", c->factor);
+    note_number(t, "scale", now->scale);
+    note_number(t, "theta", c->theta);
+    note_number(t, "train_ctx", c->train_ctx);
+    note_number(t, "head_dim", head_dim);
+    if (c->rotary_dim != head_dim) note_number(t, "rotary_dim", c->rotary_dim);
+    note_number(t, "length", length);
+    note_number(t, "attention_factor", now->attention_factor);
     note_fields(t, c, m->flags & ~ROPE_USES_FACTOR, 0);
-    if (c->unscaled_positions > 0) note(t, "unscaled_positions", c->unscaled_positions);
-    if (c->window > 0) note(t, "window", c->window);
-    if (c->window > 0) note(t, "sinks", c->sinks);
+    if (c->unscaled_positions > 0) note_number(t, "unscaled_positions", c->unscaled_positions);
+    if (c->window > 0) note_number(t, "window", c->window);
+    if (c->window > 0) note_number(t, "sinks", c->sinks);
     if (c->map) note_map(t, c, length);
     say(t, "unseen_share", "%.6g", unseen_share(c, length));
     if (c->logn) say(t, "logn", "%.6g", rope_logn(c, length - 1));
     if (c->temperature_beta != 0) {
-        note(t, "temperature_beta", c->temperature_beta);
+        note_number(t, "temperature_beta", c->temperature_beta);
         say(t, "temperature", "%.6g", rope_temperature(c, length - 1));
     }
 }
@@ -133,14 +145,15 @@ static const char *value_at(const Notes *notes, const char *key) {
     return NULL;
 }
 
-// Prints the notes of a kind of layers. Behind those of another kind it prints what differs, with the kind's name
-// behind the key, and '-' for what this kind lacks.
+// Prints the notes of a kind of layers. Behind those of another kind it prints what differs, with
+// the kind's name behind the key, and '-' for what this kind lacks.
 static void print_notes(Table *t, const Notes *notes, const Notes *others, const char *kind) {
     char key[80];
     for (int i = 0; i < notes->n; i++) {
         const char *other = others ? value_at(others, notes->keys[i]) : NULL;
         snprintf(key, sizeof key, others ? "%s_%s" : "%s", notes->keys[i], kind);
-        if (!other || strcmp(other, notes->values[i]) != 0) table_note(t, key, "%s", notes->values[i]);
+        if (!other || strcmp(other, notes->values[i]) != 0)
+            table_note(t, key, "%s", notes->values[i]);
     }
     for (int i = 0; others && i < others->n; i++) {
         snprintf(key, sizeof key, "%s_%s", others->keys[i], kind);
@@ -157,20 +170,23 @@ typedef struct {
 } Explanation;
 
 static const Explanation explanations[N_ENCODINGS] = {
-    [ENCODING_NONE] = {"nothing: only the past is seen, and that is all that tells positions", "0", "arXiv 2305.19466",
-                       false, false},
-    [ENCODING_LEARNED] = {"x_t += P[t]", "mean of P[t] . P[t + d]", "arXiv 1705.03122", false, false},
+    [ENCODING_NONE] = {"nothing: only the past is seen, and that is all that tells positions", "0",
+                       "arXiv 2305.19466", false, false},
+    [ENCODING_LEARNED] = {"x_t += P[t]", "mean of P[t] . P[t + d]", "arXiv 1705.03122", false,
+                          false},
     [ENCODING_SINUSOIDAL] = {"x_t += PE(t)", "PE(t) . PE(t + d)", "arXiv 1706.03762", false, false},
-    [ENCODING_ALIBI] = {"score -= 2^(-8h/H) d", "what is added to the score", "arXiv 2108.12409", false, true},
-    [ENCODING_SHAW] = {"score += q . aK[d] / sqrt(head_dim), value += aV[d]", "aK[0] . aK[d]", "arXiv 1803.02155", true,
-                       false},
+    [ENCODING_ALIBI] = {"score -= 2^(-8h/H) d", "what is added to the score", "arXiv 2108.12409",
+                        false, true},
+    [ENCODING_SHAW] = {"score += q . aK[d] / sqrt(head_dim), value += aV[d]", "aK[0] . aK[d]",
+                       "arXiv 1803.02155", true, false},
     [ENCODING_TRANSFORMER_XL] = {"score += (q . W_R R_d + u . k + v . W_R R_d) / sqrt(head_dim)",
                                  "v . W_R R_d / sqrt(head_dim)", "arXiv 1901.02860", true, true},
-    [ENCODING_DISENTANGLED] = {"score += (q . W_k R_d + W_q R_d . k) / sqrt(head_dim)", "|W_k R_d| / sqrt(head_dim)",
-                               "arXiv 2006.15595, 2006.03654", true, true},
+    [ENCODING_DISENTANGLED] = {"score += (q . W_k R_d + W_q R_d . k) / sqrt(head_dim)",
+                               "|W_k R_d| / sqrt(head_dim)", "arXiv 2006.15595, 2006.03654", true,
+                               true},
 };
 
-static double dot(const float *a, const float *b, int64_t n) {
+static double dot_in_double(const float *a, const float *b, int64_t n) {
     double sum = 0;
     for (int64_t i = 0; i < n; i++) sum += (double)a[i] * (double)b[i];
     return sum;
@@ -178,25 +194,29 @@ static double dot(const float *a, const float *b, int64_t n) {
 
 // The product of the vectors added at two positions, averaged over all that are `distance` apart.
 static double product_of_added(const Model *m, int distance, float *x, float *y) {
-    int64_t dim = m->config.dim, n = m->learned ? m->config.encoding_rows - distance : 1;
+    int64_t dim = m->config.dim;
+    int64_t n = m->learned ? m->config.encoding_rows - distance : 1;
     double sum = 0;
     for (int64_t t = 0; t < n; t++) {
         encoding_vector(m, t, x);
         encoding_vector(m, t + distance, y);
-        sum += dot(x, y, dim) / (double)n;
+        sum += dot_in_double(x, y, dim) / (double)n;
     }
     return sum;
 }
 
-// v . W_R R_d, or |W_k R_d| in a layer without v, over sqrt(head_dim). x (dim), y (dim) are scratch.
-static double value_of_projection(const Model *m, const Layer *l, int head, int distance, float *x, float *y) {
+// v . W_R R_d, or |W_k R_d| in a layer without v, over sqrt(head_dim). x (dim), y (dim) are
+// scratch.
+static double value_of_projection(const Model *m, const Layer *l, int head, int distance, float *x,
+                                  float *y) {
     const ModelConfig *c = &m->config;
-    int64_t d = c->head_dim, kv_head = head / (c->n_heads / c->n_kv_heads);
+    int64_t d = c->head_dim;
+    int64_t kv_head = head / (c->n_heads / c->n_kv_heads);
     double sum = 0;
     encoding_vector(m, distance, x);
     for (int64_t i = 0; i < d; i++) {
         matrix_row(l->v ? &l->wr : &l->wk, kv_head * d + i, 0, c->dim, y);
-        double r = dot(x, y, c->dim);
+        double r = dot_in_double(x, y, c->dim);
         sum += l->v ? (double)l->v[head * d + i] * r : r * r;
     }
     return (l->v ? sum : sqrt(sum)) / sqrt((double)d);
@@ -209,7 +229,7 @@ static double value_of(const Model *m, int layer, int head, int distance, float 
     switch (c->encoding) {
     case ENCODING_NONE: return 0;
     case ENCODING_ALIBI: return -(double)encoding_slope(head, c->n_heads) * distance;
-    case ENCODING_SHAW: return dot(l->a_keys, l->a_keys + row * c->head_dim, c->head_dim);
+    case ENCODING_SHAW: return dot_in_double(l->a_keys, l->a_keys + row * c->head_dim, c->head_dim);
     case ENCODING_LEARNED:
     case ENCODING_SINUSOIDAL: return product_of_added(m, distance, x, x + c->dim);
     default: return value_of_projection(m, l, head, distance, x, x + c->dim);
@@ -239,7 +259,8 @@ static bool explain_encoding(const Job *job, Error *err) {
                 char where[2][16] = {"-", "-"};
                 if (e->by_layer) snprintf(where[0], sizeof where[0], "%d", layer);
                 if (e->by_head) snprintf(where[1], sizeof where[1], "%d", head);
-                table_row(&t, "%s\t%s\t%d\t%.6g", where[0], where[1], distance, value_of(m, layer, head, distance, x));
+                table_row(&t, "%s\t%s\t%d\t%.6g", where[0], where[1], distance,
+                          value_of(m, layer, head, distance, x));
             }
     table_end(&t);
     free(x);
@@ -258,10 +279,11 @@ typedef struct {
     Notes notes;
 } Kind;
 
-// Fills in the kinds that the model has, the full one first, and returns their number. Where layers are all alike, that
-// is one.
+// Fills in the kinds that the model has, the full one first, and returns their number. Where layers
+// are all alike, that is one.
 static int fill_kinds(const Job *job, Kind kinds[N_LAYER_KINDS]) {
-    static const char *const names[N_LAYER_KINDS] = {[LAYERS_FULL] = "full", [LAYERS_SLIDING] = "sliding"};
+    static const char *const names[N_LAYER_KINDS] = {
+        [LAYERS_FULL] = "full", [LAYERS_SLIDING] = "sliding"};
     const RopePlan *plan = job->plans;
     const LayerKinds *k = &job->kinds;
     bool both = k->is_there[LAYERS_FULL] && k->is_there[LAYERS_SLIDING];
@@ -269,14 +291,19 @@ static int fill_kinds(const Job *job, Kind kinds[N_LAYER_KINDS]) {
     for (int i = 0; i < N_LAYER_KINDS; i++) {
         if (!k->is_there[i] && (both || i > 0 || k->is_there[LAYERS_SLIDING])) continue;
         Kind *kind = &kinds[n++];
-        // Where full layers do not turn, their notes are those of the sliding layers, but for the window.
+        // Where full layers do not turn, their notes are those of the sliding layers, but for the
+        // window.
         bool own = k->own_sliding && (i == LAYERS_SLIDING || (both && !k->turns[LAYERS_FULL]));
         int own_head = own ? job->said->sliding_head_dim : 0;
-        *kind = (Kind){.name = names[i], .turns = !both || k->turns[i], .rope = own ? plan->sliding : plan->rope};
-        if (both && i == LAYERS_FULL && !plan->rope.all_slide) kind->rope.window = kind->rope.sinks = 0;
+        *kind = (Kind){.name = names[i],
+                       .turns = !both || k->turns[i],
+                       .rope = own ? plan->sliding : plan->rope};
+        if (both && i == LAYERS_FULL && !plan->rope.all_slide)
+            kind->rope.window = kind->rope.sinks = 0;
         rope_frequencies(&kind->rope, job->length, &kind->now);
         kept_shares(&kind->rope, job->length, kind->now.scale, kind->kept);
-        note_settings(&kind->notes, &kind->rope, own_head ? own_head : plan->head_dim, job->length, &kind->now);
+        note_settings(&kind->notes, &kind->rope, own_head ? own_head : plan->head_dim, job->length,
+                      &kind->now);
     }
     return n;
 }
@@ -285,10 +312,11 @@ static int fill_kinds(const Job *job, Kind kinds[N_LAYER_KINDS]) {
 static void print_pairs(Table *t, const Kind *kind, bool is_named) {
     const RopeConfig *c = &kind->rope;
     for (int i = 0; i < kind->now.n_pairs; i++) {
-        double plain = rope_plain(c, i), scaled = kind->now.inv_freq[i];
+        double plain = rope_plain(c, i);
+        double scaled = kind->now.inv_freq[i];
         table_row(t, "%s%s%d\t%.12g\t%.12g\t%.12g\t%.12g\t%.12g\t%.12g", is_named ? kind->name : "",
-                  is_named ? "\t" : "", i, plain, 2 * PI / plain, c->train_ctx * plain / (2 * PI), kind->kept[i],
-                  scaled, 2 * PI / scaled);
+                  is_named ? "\t" : "", i, plain, FULL_TURN / plain,
+                  c->train_ctx * plain / FULL_TURN, kind->kept[i], scaled, FULL_TURN / scaled);
     }
 }
 
@@ -298,13 +326,15 @@ static void plot_pairs(const char *layers, const Job *job, const Kind *kind, int
     int train_ctx = c->train_ctx;
     if (layers) fprintf(stderr, "%s layers, ", layers);
     fprintf(stderr, "%s at %d positions: s = %.4g, trained on %d\n",
-            layers ? settings_method_name(c).text : job->plans->name, job->length, now->scale, train_ctx);
+            layers ? settings_method_name(c).text : job->plans->name, job->length, now->scale,
+            train_ctx);
     fprintf(stderr, "pair  turns in %-6d  interpolated %*s kept\n", train_ctx, width - 18, "");
     for (int i = 0; i < now->n_pairs; i++) {
-        double plain = rope_plain(c, i), times = now->inv_freq[i] / plain;
+        double plain = rope_plain(c, i);
+        double times = now->inv_freq[i] / plain;
         char bar[MOST_WIDE + 1] = "";
         for (int j = 0; j < width; j++) bar[j] = j < kind->kept[i] * width ? '#' : '.';
-        fprintf(stderr, "%4d  %15.4g  |%s| x %.4g\n", i, train_ctx * plain / (2 * PI), bar, times);
+        fprintf(stderr, "%4d  %15.4g  |%s| x %.4g\n", i, train_ctx * plain / FULL_TURN, bar, times);
     }
 }
 

@@ -11,7 +11,7 @@ typedef struct {
     int n_pieces;
 } Haystack;
 
-// Takes the text at `path`, in pieces that end behind words, or (NULL) `length` sentences of filler. False with the
-// reason; haystack_free may be called all the same.
+// Takes the text at `path`, in pieces that end behind words, or (NULL) `length` sentences of
+// filler. False with the reason; haystack_free may be called all the same.
 bool haystack_make(Haystack *hay, const char *path, int length, Error *err);
 void haystack_free(Haystack *hay);

@@ -40,22 +40,24 @@ static bool read_whole(const char **text, long low, long high, long *number) {
 static void skip_blanks(const char **text) { *text += strspn(*text, " \t\r"); }
 
 // Reads a line, `length id id ...`, up to its end.
-static bool read_question(const Job *job, const char *path, int line, const char **text, Question *q, Error *err) {
+static bool read_question(const Job *job, const char *path, int line, const char **text,
+                          Question *q, Error *err) {
     int longest = (int)job->n_ids;
     int last = (int)job->model->config.vocab_size - 1;
     long number;
     if (!read_whole(text, 1, longest, &number))
-        return fail(err, "%s, line %d: a length from 1 to %d expected first, the tokens of the text",
+        return fail(err,
+                    "%s, line %d: a length from 1 to %d expected first, the tokens of the text",
                     name_of_file(path), line, longest);
     q->length = (int)number;
     for (skip_blanks(text); **text && **text != '\n'; skip_blanks(text)) {
         if (!read_whole(text, 0, last, &number))
-            return fail(err, "%s, line %d: token ids from 0 to %d expected behind the length", name_of_file(path), line,
-                        last);
+            return fail(err, "%s, line %d: token ids from 0 to %d expected behind the length",
+                        name_of_file(path), line, last);
         q->tokens[q->n_tokens++] = (int32_t)number;
     }
-    return q->n_tokens > 0 ||
-           fail(err, "%s, line %d: there is no token id behind the length", name_of_file(path), line);
+    return q->n_tokens > 0 || fail(err, "%s, line %d: there is no token id behind the length",
+                                   name_of_file(path), line);
 }
 
 static bool read_questions(const Job *job, const char *path, Questions *all, Error *err) {
@@ -82,7 +84,8 @@ static bool read_questions(const Job *job, const char *path, Questions *all, Err
         }
         text += *text == '\n';
     }
-    return all->n > 0 || fail(err, "%s: lines of a length and token ids expected, and it is empty", name_of_file(path));
+    return all->n > 0 || fail(err, "%s: lines of a length and token ids expected, and it is empty",
+                              name_of_file(path));
 }
 
 // What is asked is a number, or else the name of a file.
@@ -117,7 +120,8 @@ typedef struct {
 
 // The likeliest first, and of equals the one with the lower id.
 static int by_logit(const void *a, const void *b) {
-    const Candidate *x = a, *y = b;
+    const Candidate *x = a;
+    const Candidate *y = b;
     if (x->logit != y->logit) return x->logit < y->logit ? 1 : -1;
     return (x->token > y->token) - (x->token < y->token);
 }
@@ -130,7 +134,8 @@ typedef struct {
     int *rank;          // (vocab_size) of each token, 1 for the likeliest
 } Answers;
 
-static void print_token(Answers *a, const RopePlan *plan, const Question *q, int token, double logprob) {
+static void print_token(Answers *a, const RopePlan *plan, const Question *q, int token,
+                        double logprob) {
     char text[MAX_SPELLED] = "";
     size_t n;
     Tokenizer *tokenizer = a->job->tokenizer;
@@ -138,12 +143,13 @@ static void print_token(Answers *a, const RopePlan *plan, const Question *q, int
         const char *piece = tokenizer_decode(tokenizer, a->job->ids[q->length - 1], token, &n);
         spell(piece, n, text, sizeof text);
     }
-    table_row(&a->table, "%s\t%d\t%d\t%d\t%.6f%s%s", plan->name, q->length, a->rank[token], token, logprob,
-              tokenizer ? "\t" : "", text);
+    table_row(&a->table, "%s\t%d\t%d\t%d\t%.6f%s%s", plan->name, q->length, a->rank[token], token,
+              logprob, tokenizer ? "\t" : "", text);
 }
 
 // Prints what the logits (vocab_size) say of the tokens that are asked for, or of the likeliest.
-static void print_answer(Answers *a, const RopePlan *plan, const Question *q, int likeliest, float *logits) {
+static void print_answer(Answers *a, const RopePlan *plan, const Question *q, int likeliest,
+                         float *logits) {
     int vocab_size = (int)a->job->model->config.vocab_size;
     for (int i = 0; i < vocab_size; i++) a->sorted[i] = (Candidate){logits[i], i};
     qsort(a->sorted, (size_t)vocab_size, sizeof *a->sorted, by_logit);

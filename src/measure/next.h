@@ -9,6 +9,6 @@ typedef struct {
     bool stepwise;      // tokens are read one by one
 } NextOptions;
 
-// Prints them for each plan. A method that follows the length reads each beginning afresh. False with
-// the reason.
+// Prints them for each plan. A method that follows the length reads each beginning afresh. False
+// with the reason.
 bool show_next(const Job *job, const NextOptions *options, Error *err);

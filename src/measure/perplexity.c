@@ -10,7 +10,8 @@
 #include "score.h"
 
 enum {
-    BLOCK = 16,         // tokens whose scores count as one in the standard error: neighbors depend on each other
+    // Tokens whose scores count as one in the standard error: neighbors depend on each other.
+    BLOCK = 16,
     FIRST_BUCKET = 64,  // positions of the first row; each other one has as many as all before it
 };
 
@@ -20,8 +21,8 @@ typedef struct {
     int32_t *window;  // (length)
 } Perplexity;
 
-// The sum over a window's blocks of the squares of how far their scores are from the mean, which stand
-// in [from, to). Adds the number of blocks to *k.
+// The sum over a window's blocks of the squares of how far their scores are from the mean, which
+// stand in [from, to). Adds the number of blocks to *k.
 static double block_squares(const double *nll, int from, int to, double mean, double *k) {
     double squares = 0;
     for (int p = from; p < to;) {
@@ -36,7 +37,8 @@ static double block_squares(const double *nll, int from, int to, double mean, do
 }
 
 // Prints the row of tokens [from, to). The standard error is that of a ratio of sums over k blocks
-// (Cochran, Sampling Techniques, 2.11): se^2 = k / (k - 1) / N^2 * sum of (s_b - mean n_b)^2. NaN for k = 1.
+// (Cochran, Sampling Techniques, 2.11): se^2 = k / (k - 1) / N^2 * sum of (s_b - mean n_b)^2. NaN
+// for k = 1.
 static void print_bucket(const Perplexity *all, const Method *method, int from, int to) {
     const int samples = all->o->samples;
     const int n = method->job->length;
@@ -48,10 +50,11 @@ static void print_bucket(const Perplexity *all, const Method *method, int from, 
     double k = 0;
     for (int64_t w = 0; w < samples; w++)
         for (int p = from; p < to; p++) mean += all->scores[w * n + p] / tokens;
-    for (int64_t w = 0; w < samples; w++) squares += block_squares(all->scores + w * n, from, to, mean, &k);
+    for (int64_t w = 0; w < samples; w++)
+        squares += block_squares(all->scores + w * n, from, to, mean, &k);
     double se = k > 1 ? sqrt(squares * k / (k - 1)) / tokens : NAN;
-    table_row(method->table, "%s\t%d\t%d\t%.0f\t%.6f\t%.4f\t%.6f", method->plan->name, first, end, tokens, mean,
-              exp(mean), se);
+    table_row(method->table, "%s\t%d\t%d\t%.0f\t%.6f\t%.4f\t%.6f", method->plan->name, first, end,
+              tokens, mean, exp(mean), se);
 }
 
 // Scores window number `sample`, as one prompt or step by step.
@@ -65,7 +68,8 @@ static bool score_window(const Perplexity *all, Method *method, int sample, Erro
     for (int from = 1; from < n; from += step) {
         int to = n - from > step ? from + step : n;
         int length = o->stepwise ? 0 : n;
-        if (!score_span(method->session, (Span){all->window, from, to, length}, nll + from, err)) return false;
+        if (!score_span(method->session, (Span){all->window, from, to, length}, nll + from, err))
+            return false;
         show_progress(method, (sample + (double)to / n) / o->samples);
     }
     return true;
@@ -75,8 +79,8 @@ static void print_tokens(const Perplexity *all, const Method *method, int sample
     const int n = method->job->length;
     const double *nll = all->scores + (int64_t)sample * n;
     for (int p = 1; p < n; p++)
-        table_row(method->table, "%s\t%d\t%d\t%.6f", method->plan->name, session_place(method->session, p),
-                  (int)all->window[p], nll[p]);
+        table_row(method->table, "%s\t%d\t%d\t%.6f", method->plan->name,
+                  session_place(method->session, p), (int)all->window[p], nll[p]);
 }
 
 // Scores all windows, and prints their tokens, or behind them the means by position.
@@ -104,12 +108,16 @@ static bool check_text_length(const Job *job, const PerplexityOptions *o, Error 
     const size_t given = window_ids(job);
     if (n < 2) return fail(err, "perplexity needs a window of at least 2 positions (found %zu)", n);
     if (job->n_ids < given)
-        return fail(err, "the text has %zu tokens, fewer than the window of %zu (-n) needs", job->n_ids, n);
+        return fail(err, "the text has %zu tokens, fewer than the window of %zu (-n) needs",
+                    job->n_ids, n);
     size_t windows = job->n_ids - given + 1;
     if (samples > windows)
-        return fail(err, "%zu samples: the text has only %zu different windows of %zu positions", samples, windows, n);
+        return fail(err, "%zu samples: the text has only %zu different windows of %zu positions",
+                    samples, windows, n);
     if (samples > 1 && given * samples > job->n_ids)
-        fprintf(stderr, "run: warning: %zu windows of %zu tokens overlap in a text of %zu tokens, so se is too small\n",
+        fprintf(stderr,
+                "run: warning: %zu windows of %zu tokens overlap in a text of %zu tokens, so se is "
+                "too small\n",
                 samples, given, job->n_ids);
     return true;
 }
@@ -124,7 +132,8 @@ bool measure_perplexity(const Job *job, const PerplexityOptions *o, Error *err) 
     all.window = (int32_t *)(void *)(all.scores + n * o->samples);
     const MethodsTable methods = {
         .what = "perplexity",
-        .columns = o->per_token ? "method\tposition\ttoken\tnll" : "method\tfrom\tto\ttokens\tnll\tppl\tse",
+        .columns = o->per_token ? "method\tposition\ttoken\tnll"
+                                : "method\tfrom\tto\ttokens\tnll\tppl\tse",
         .samples = o->samples,
         .measure = run_method,
         .whose = &all,

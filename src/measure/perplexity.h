@@ -9,5 +9,6 @@ typedef struct {
     bool stepwise;   // tokens are read one by one
 } PerplexityOptions;
 
-// Reads job->length positions of job->ids by each plan, and prints the table. False with the reason.
+// Reads job->length positions of job->ids by each plan, and prints the table. False with the
+// reason.
 bool measure_perplexity(const Job *job, const PerplexityOptions *options, Error *err);

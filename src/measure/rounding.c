@@ -15,9 +15,11 @@ static bool may_write_over(const char *path, Error *err) {
     struct stat info;
     Model there;
     if (stat(path, &info) != 0) return true;
-    bool is_file = S_ISREG(info.st_mode), is_empty = is_file && info.st_size == 0;
+    bool is_file = S_ISREG(info.st_mode);
+    bool is_empty = is_file && info.st_size == 0;
     if (!is_empty && !(is_file && model_open(path, &there, err)))
-        return fail(err, "--quantize: %s is there already, and is no model (expected a free name)", path);
+        return fail(err, "--quantize: %s is there already, and is no model (expected a free name)",
+                    path);
     if (!is_empty) model_close(&there);
     return true;
 }
@@ -32,11 +34,14 @@ static void say_written(const Model *model, const char *path, WeightType type, b
     else fprintf(stderr, "run: wrote %s: a copy, since the weights are %s already\n", path, name);
 }
 
-bool quantize_model(const Model *model, const char *from, WeightType type, const char *to, bool tsv, Error *err) {
-    static const char *const kinds[N_MATRIX_KINDS] = {"embedding", "attention", "feed-forward", "classifier"};
+bool quantize_model(const Model *model, const char *from, WeightType type, const char *to, bool tsv,
+                    Error *err) {
+    static const char *const kinds[N_MATRIX_KINDS] = {"embedding", "attention", "feed-forward",
+                                                      "classifier"};
     QuantizeError errors[N_MATRIX_KINDS];
     if (is_same_file(to, from))
-        return fail(err, "--quantize: %s is the model that is read (give the copy another name)", to);
+        return fail(err, "--quantize: %s is the model that is read (give the copy another name)",
+                    to);
     if (!may_write_over(to, err)) return false;
     catch_termination();
     if (!model_quantize(model, type, to, errors, err)) return false;
@@ -47,7 +52,8 @@ bool quantize_model(const Model *model, const char *from, WeightType type, const
     for (int i = 0; i < N_MATRIX_KINDS; i++) {
         const QuantizeError *e = &errors[i];
         rounded = rounded || e->sum > 0;
-        double worst = e->worst * (e->count / e->weights), mean = e->sum / e->weights;
+        double worst = e->worst * (e->count / e->weights);
+        double mean = e->sum / e->weights;
         if (e->sum > 0) table_row(&table, "%s\t%.6f\t%.6f", kinds[i], worst, mean);
     }
     table_end(&table);

@@ -3,6 +3,7 @@
 
 #include "../core/model.h"
 
-// Writes the copy of the model at `from`, with weights of the type, to `to`, and prints what rounding
-// did. False with the reason.
-bool quantize_model(const Model *model, const char *from, WeightType type, const char *to, bool tsv, Error *err);
+// Writes the copy of the model at `from`, with weights of the type, to `to`, and prints what
+// rounding did. False with the reason.
+bool quantize_model(const Model *model, const char *from, WeightType type, const char *to, bool tsv,
+                    Error *err);

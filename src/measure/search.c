@@ -1,10 +1,11 @@
-// The search for longrope's divisors that read a text best (LongRoPE, arXiv 2402.13753, section 3). The problem is the
-// paper's: divisors that do not fall from pair to pair, and a number of first positions that stay unscaled. The search
-// begins with linear, NTK, YaRN and mutants. The paper's evolution redraws single divisors, which matter little alone,
-// and reads every text for each of thousands of children. Here a move lifts or lowers a hill of neighboring pairs. Its
-// step grows while it helps and shrinks when it does not (Hooke and Jeeves' pattern search). When all steps are small
-// the hills become narrower. Candidates are read window by window, and dropped once they are worse than the best by
-// more than the standard error of the difference.
+// The search for longrope's divisors that read a text best (LongRoPE, arXiv 2402.13753, section 3).
+// The problem is the paper's: divisors that do not fall from pair to pair, and a number of first
+// positions that stay unscaled. The search begins with linear, NTK, YaRN and mutants. The paper's
+// evolution redraws single divisors, which matter little alone, and reads every text for each of
+// thousands of children. Here a move lifts or lowers a hill of neighboring pairs. Its step grows
+// while it helps and shrinks when it does not (Hooke and Jeeves' pattern search). When all steps
+// are small the hills become narrower. Candidates are read window by window, and dropped once they
+// are worse than the best by more than the standard error of the difference.
 #define _POSIX_C_SOURCE 200809L
 #include "search.h"
 
@@ -16,7 +17,8 @@
 #include "measure.h"
 #include "score.h"
 
-// SAMPLE: positions that make one sample of a difference, as neighbors are not independent. HILLS: at first.
+// SAMPLE: positions that make one sample of a difference, as neighbors are not independent. HILLS:
+// at first.
 enum { SAMPLE = 64, HILLS = 7, MAX_MOVES = ROPE_MAX_PAIRS + 2, LAST_UNSCALED = 9 };
 
 // All doubles, so that two candidates are the same when their bytes are.
@@ -41,7 +43,8 @@ typedef struct {
     double mean, began;      // nll of the best, and of that method
     int pairs, hills;        // hills at the moment
     uint64_t random;
-    double steps[MAX_MOVES];          // of log divisors, the log attention factor, unscaled; the sign is the direction
+    // Of log divisors, the log attention factor, unscaled; the sign is the direction.
+    double steps[MAX_MOVES];
     double divisors[ROPE_MAX_PAIRS];  // of the candidate at hand
 } Search;
 
@@ -49,7 +52,8 @@ typedef struct {
 static double draw(Search *s) { return (double)(next_random(&s->random) >> 11) * 0x1p-53; }
 
 static double share_done(const Search *s) {
-    double share = (double)s->read / s->o->reads, seconds = s->o->seconds;
+    double share = (double)s->read / s->o->reads;
+    double seconds = s->o->seconds;
     if (seconds > 0) share = fmax(share, (now_seconds() - s->table.start) / seconds);
     return interrupted ? 1 : fmin(share, 1);
 }
@@ -68,32 +72,40 @@ static RopePlan plan_of(Search *s, const Candidate *c) {
     return plan;
 }
 
-// Reads window number w of those that search, or that judge. They alternate, spread evenly over the text.
-static bool read_window(Search *s, const RopePlan *plan, int w, bool judges, double *nll, Error *err) {
+// Reads window number w of those that search, or that judge. They alternate, spread evenly over the
+// text.
+static bool read_window(Search *s, const RopePlan *plan, int w, bool judges, double *nll,
+                        Error *err) {
     Session *session = open_session(s->job, plan, s->n, false, err);
     fill_window(s->job, 2 * w + judges, 2 * s->windows, s->ids);
     nll += (size_t)w * s->counted;
-    bool ok = session && score_span(session, (Span){s->ids, s->n - s->counted, s->n, s->n}, nll, err);
+    bool ok =
+        session && score_span(session, (Span){s->ids, s->n - s->counted, s->n, s->n}, nll, err);
     session_free(session);
     return ok;
 }
 
-// The mean of s->nll - s->best_nll over `count` windows, from number `first` on and round, and its standard error.
+// The mean of s->nll - s->best_nll over `count` windows, from number `first` on and round, and its
+// standard error.
 static double difference(const Search *s, int first, int count, double *error) {
-    double samples = 0, total = 0, squares = 0;
+    double samples = 0;
+    double total = 0;
+    double squares = 0;
     for (int i = 0; i < count; i++) {
         size_t start = (size_t)((first + i) % s->windows) * s->counted;
         for (int from = 0, to; from < s->counted; from = to) {
             double sum = 0;
             to = from + SAMPLE < s->counted ? from + SAMPLE : s->counted;
-            for (int p = from; p < to; p++) sum += (s->nll[start + p] - s->best_nll[start + p]) / (to - from);
+            for (int p = from; p < to; p++)
+                sum += (s->nll[start + p] - s->best_nll[start + p]) / (to - from);
             samples++;
             total += sum;
             squares += sum * sum;
         }
     }
     double mean = total / samples;
-    *error = samples > 1 ? sqrt(fmax(squares / samples - mean * mean, 0) / (samples - 1)) : INFINITY;
+    *error =
+        samples > 1 ? sqrt(fmax(squares / samples - mean * mean, 0) / (samples - 1)) : INFINITY;
     return mean;
 }
 
@@ -104,13 +116,15 @@ static double mean_of(const Search *s, const double *nll) {
     return sum / (double)n;
 }
 
-// Reads a candidate, which replaces the best when it is better over all windows. When the search ends first, it does
-// not. Each candidate begins with another window, so that none decides more than the others.
+// Reads a candidate, which replaces the best when it is better over all windows. When the search
+// ends first, it does not. Each candidate begins with another window, so that none decides more
+// than the others.
 static bool try_candidate(Search *s, const Candidate *c, bool *better, Error *err) {
     bool is_first = s->tried == 0;  // nothing else is as good yet
     int start = s->tried % s->windows;
     RopePlan plan = plan_of(s, c);
-    double *beaten = s->best_nll, error;
+    double *beaten = s->best_nll;
+    double error;
     bool dropped = false;
     char shown[60];
     *better = false;
@@ -135,16 +149,20 @@ static bool try_candidate(Search *s, const Candidate *c, bool *better, Error *er
     return true;
 }
 
-// Adds a hill of height x around center number h. Pairs behind it rise with it, and pairs before it sink with it, so
-// that divisors never fall from pair to pair. They stay from 1 to twice the scale.
+// Adds a hill of height x around center number h. Pairs behind it rise with it, and pairs before it
+// sink with it, so that divisors never fall from pair to pair. They stay from 1 to twice the scale.
 static void add_hill(const Search *s, Candidate *c, int h, double x) {
-    double *e = c->log_divisors, distance = (double)(s->pairs - 1) / (s->hills - 1), most = log(2 * s->start.factor);
-    for (int i = 0; i < s->pairs; i++) e[i] = fmin(fmax(e[i] + x * fmax(0, 1 - fabs(i / distance - h)), 0), most);
+    double *e = c->log_divisors;
+    double distance = (double)(s->pairs - 1) / (s->hills - 1);
+    double most = log(2 * s->start.factor);
+    for (int i = 0; i < s->pairs; i++)
+        e[i] = fmin(fmax(e[i] + x * fmax(0, 1 - fabs(i / distance - h)), 0), most);
     for (int i = 1; x > 0 && i < s->pairs; i++) e[i] = fmax(e[i], e[i - 1]);
     for (int i = s->pairs - 2; x < 0 && i >= 0; i--) e[i] = fmin(e[i], e[i + 1]);
 }
 
-// Makes a move by so many times its step. Behind the hills come the attention factor and the unscaled positions.
+// Makes a move by so many times its step. Behind the hills come the attention factor and the
+// unscaled positions.
 static void apply(const Search *s, Candidate *c, int move, double times) {
     double x = times * s->steps[move];
     if (move < s->hills) add_hill(s, c, move, x);
@@ -170,8 +188,10 @@ static bool begin(Search *s, Error *err) {
         if (i < OWN) config.method = methods[i];
         rope_frequencies(&config, s->n, &f);
         if (i <= OWN) c = (Candidate){.attention = f.attention_factor};
-        for (int k = 0; i <= OWN && k < s->pairs; k++) c.log_divisors[k] = log(rope_plain(&config, k) / f.inv_freq[k]);
-        for (int move = 0; i > OWN && move < s->hills + 2; move++) apply(s, &c, move, 2 * draw(s) - 1);
+        for (int k = 0; i <= OWN && k < s->pairs; k++)
+            c.log_divisors[k] = log(rope_plain(&config, k) / f.inv_freq[k]);
+        for (int move = 0; i > OWN && move < s->hills + 2; move++)
+            apply(s, &c, move, 2 * draw(s) - 1);
         if (!try_candidate(s, &c, &better, err)) return false;
         if (!better || i > OWN) continue;
         s->began = s->mean;
@@ -193,7 +213,8 @@ static bool try_move(Search *s, int move, Error *err) {
     return true;
 }
 
-// Makes rounds of all moves, each in another order, until the steps are small. Then hills are half as wide.
+// Makes rounds of all moves, each in another order, until the steps are small. Then hills are half
+// as wide.
 static bool improve(Search *s, Error *err) {
     int order[MAX_MOVES] = {0};
     for (; s->hills <= s->pairs && s->hills > 1 && !is_over(s); s->hills = 2 * s->hills - 1) {
@@ -218,12 +239,14 @@ static void note_pair(Table *t, const char *who, const char *name, double before
     snprintf(key, sizeof key, "%s %s", who, name);
     table_note(t, key, "nll %.6f ppl %.4f", before, exp(before));
     snprintf(key, sizeof key, "%s found", who);
-    table_note(t, key, "nll %.6f ppl %.4f (%+.2f %%)", found, exp(found), 100 * (exp(found - before) - 1));
+    table_note(t, key, "nll %.6f ppl %.4f (%+.2f %%)", found, exp(found),
+               100 * (exp(found - before) - 1));
 }
 
 // Prints what was found, on the windows that searched and, beside YaRN, on those that judge.
 static bool report(Search *s, Error *err) {
-    RopePlan found = plan_of(s, &s->best), yarn = found;
+    RopePlan found = plan_of(s, &s->best);
+    RopePlan yarn = found;
     yarn.rope = s->start;
     yarn.rope.method = ROPE_YARN;
     Table *t = &s->table;
@@ -236,7 +259,8 @@ static bool report(Search *s, Error *err) {
     table_note(t, "searched", "%d windows", s->windows);
     note_pair(t, "searched", s->began_with, s->began, s->mean);
     for (int w = 0; w < s->windows && !interrupted; w++)
-        if (!read_window(s, &yarn, w, true, s->best_nll, err) || !read_window(s, &found, w, true, s->nll, err))
+        if (!read_window(s, &yarn, w, true, s->best_nll, err) ||
+            !read_window(s, &found, w, true, s->nll, err))
             return false;
     if (!interrupted) {
         note_pair(t, "judged", "yarn", mean_of(s, s->best_nll), mean_of(s, s->nll));
@@ -254,14 +278,19 @@ bool search(const Job *job, const SearchOptions *options, SearchListener *listen
     const int trained = s.start.train_ctx, first[] = {trained, s.n / 2, 1};  // by MINIMIZE_...
     if (s.start.map)
         return fail(err,
-                    "--search: its block of longrope's divisors has no place for a distance map (rope %s); search "
+                    "--search: its block of longrope's divisors has no place for a distance map "
+                    "(rope %s); search "
                     "without one, then try --rope-config BLOCK --rope longrope+%s",
                     job->plans[0].name, s.start.map->name);
     if (trained < 2) return fail(err, "longrope needs a trained context of at least 2");
-    if (s.n <= trained) return fail(err, "a search needs more positions (-n) than the trained context of %d", trained);
+    if (s.n <= trained)
+        return fail(err, "a search needs more positions (-n) than the trained context of %d",
+                    trained);
     if (job->n_ids / window_ids(job) < 2 * (size_t)s.windows)
-        return fail(err, "the text has %zu tokens, fewer than %d windows of %d that search and %d that judge",
-                    job->n_ids, s.windows, s.n, s.windows);
+        return fail(
+            err,
+            "the text has %zu tokens, fewer than %d windows of %d that search and %d that judge",
+            job->n_ids, s.windows, s.n, s.windows);
     s.random = (2 * s.o->seed + 1) * 0x9E3779B97F4A7C15;
     s.start.method = ROPE_LONGROPE;
     s.start.dynamic = false;

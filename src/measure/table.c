@@ -15,9 +15,11 @@
 typedef struct {
     const char *code, *sign;
 } Style;
-static const Style PLAIN = {"", ""}, BOLD = {"\033[1m", ""}, DIM = {"\033[2m", ""}, RED = {"\033[31m", "!"};
+static const Style PLAIN = {"", ""}, BOLD = {"\033[1m", ""}, DIM = {"\033[2m", ""},
+                   RED = {"\033[31m", "!"};
 static const Style YELLOW = {"\033[33m", ""}, INVERSE = {"\033[1;7m", ""};
-static const Style ON_RED = {"\033[30;41m", " ."}, ON_YELLOW = {"\033[30;43m", " +"}, ON_GREEN = {"\033[30;42m", " #"};
+static const Style ON_RED = {"\033[30;41m", " ."}, ON_YELLOW = {"\033[30;43m", " +"},
+                   ON_GREEN = {"\033[30;42m", " #"};
 
 enum { MAX_ROW = 4096, NAME_WIDTH = 13, CELL_WIDTH = 6, LONG_NAME = 10 };
 
@@ -30,7 +32,8 @@ Table table_open(bool tsv) {
     const char *no_color = getenv("NO_COLOR");
     struct winsize size;
     bool eyes = !tsv && isatty(STDOUT_FILENO);
-    bool known = ioctl(eyes ? STDOUT_FILENO : STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20;
+    bool known =
+        ioctl(eyes ? STDOUT_FILENO : STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20;
     return (Table){.eyes = eyes,
                    .color = eyes && can_move(STDOUT_FILENO) && !(no_color && no_color[0]),
                    .moves = can_move(STDERR_FILENO),
@@ -45,9 +48,12 @@ static void clear_bar(Table *t) {
 }
 
 void table_progress(Table *t, const char *name, double done) {
-    double now = now_seconds(), left = done > 0 ? (now - t->start) * (1 - done) / done : 0;
-    int cells = t->width < 75 ? 10 : 30, width = t->width - 1;
-    char text[120], bar[31] = "";
+    double now = now_seconds();
+    double left = done > 0 ? (now - t->start) * (1 - done) / done : 0;
+    int cells = t->width < 75 ? 10 : 30;
+    int width = t->width - 1;
+    char text[120];
+    char bar[31] = "";
     if (!t->moves || now - t->shown < 0.2) return;
     for (int i = 0; i < cells; i++) bar[i] = done * cells > i ? '#' : '.';
     snprintf(text, sizeof text, "%-20.20s [%s] %3.0f%%  %4.0f s left", name, bar, 100 * done, left);
@@ -62,9 +68,11 @@ static void end_line(Table *t) {
     t->at = 0;
 }
 
-// Writes a cell of `width` columns (below 0: from the left), on the next line when this one has no room for it.
+// Writes a cell of `width` columns (below 0: from the left), on the next line when this one has no
+// room for it.
 static void put_cell(Table *t, const char *text, int width, Style style) {
-    int least = (int)strlen(text), taken = abs(width) > least ? abs(width) : least;
+    int least = (int)strlen(text);
+    int taken = abs(width) > least ? abs(width) : least;
     if (t->at > 0 && t->at + 1 + taken > t->width) {
         end_line(t);
         t->at = printf("  ");
@@ -95,33 +103,48 @@ static int split_name(char *name, const char *parts[2]) {
     return width > CELL_WIDTH ? (int)width : CELL_WIDTH;
 }
 
-// Cuts a number that is not whole to three or four digits, makes NaN a dash, copies all else. True when it is a number.
+// Cuts a number that is not whole to three or four digits, makes NaN a dash, copies all else. True
+// when it is a number.
 static bool shorten(const Table *t, const char *cell, char *out, int capacity) {
     char *end;
     double x = strtod(cell, &end);
-    bool number = end > cell && *end == '\0', whole = cell[strcspn(cell, ".en")] == '\0';
+    bool number = end > cell && *end == '\0';
+    bool whole = cell[strcspn(cell, ".en")] == '\0';
     if (number && x != x) snprintf(out, capacity, "-");
-    else if (number && !whole && !t->exact) snprintf(out, capacity, x < 1 && x > -1 ? "%.3g" : "%.4g", x);
+    else if (number && !whole && !t->exact)
+        snprintf(out, capacity, x < 1 && x > -1 ? "%.3g" : "%.4g", x);
     else snprintf(out, capacity, "%s", cell);
     return number;
 }
 
-// Perplexities past the trained context stand out by their ratio to the last one within it, accuracies by their value.
+// Perplexities past the trained context stand out by their ratio to the last one within it,
+// accuracies by their value.
 static Style style_of(const Table *t, const char *label, double value, double *within) {
     int position = atoi(label);
-    if (t->shape == SHAPE_ACCURACY) return value < 0.25 ? ON_RED : value < 0.75 ? ON_YELLOW : ON_GREEN;
+    if (t->shape == SHAPE_ACCURACY)
+        return value < 0.25 ? ON_RED : value < 0.75 ? ON_YELLOW : ON_GREEN;
     if (position > 0 && position <= t->train_ctx) *within = value;
     double times = position > t->train_ctx && *within > 0 ? value / *within : 1;
     return times < 1.25 ? PLAIN : times < 1.5 ? YELLOW : RED;
 }
 
-// Draws line 0 or 1 of the columns' names, or (2) the cells of a row. The names are aligned as the cells of `row` are.
+// Draws line 0 or 1 of the columns' names, or (2) the cells of a row. The names are aligned as the
+// cells of `row` are.
+// A number of a matrix, with the sign of its style where there is no colour.
+static void show_value(const Table *t, double value, Style style, char *shown, size_t size) {
+    const char *format = t->shape == SHAPE_ACCURACY ? "%.2f%s" : "%#.4g%s";
+    snprintf(shown, size, format, value, t->color ? "" : style.sign);
+}
+
 static void put_line(Table *t, const char *row, int line) {
     bool is_list = t->shape == SHAPE_LIST;
     char name[64], cell[MAX_ROW], shown[MAX_ROW];
-    const char *names = t->names, *parts[2];
+    const char *names = t->names;
+    const char *parts[2];
     double within = 0;
-    for (int i = 0; next_cell(&names, "\t", name, sizeof name) && next_cell(&row, "\t", cell, sizeof cell); i++) {
+    for (int i = 0;
+         next_cell(&names, "\t", name, sizeof name) && next_cell(&row, "\t", cell, sizeof cell);
+         i++) {
         int width = split_name(name, parts) + (t->shape == SHAPE_PERPLEXITY);
         bool is_text = !shorten(t, cell, shown, sizeof shown) || (i == 0 && !is_list);
         Style style = is_list && strcmp(cell, "fail") == 0 ? RED : PLAIN;
@@ -129,8 +152,7 @@ static void put_line(Table *t, const char *row, int line) {
         if (!is_list && !is_text) {
             double value = strtod(cell, NULL);
             style = style_of(t, name, value, &within);
-            snprintf(shown, sizeof shown, t->shape == SHAPE_ACCURACY ? "%.2f%s" : "%#.4g%s", value,
-                     t->color ? "" : style.sign);
+            show_value(t, value, style, shown, sizeof shown);
         }
         put_cell(t, line < 2 ? parts[line] : shown, width, line < 2 ? BOLD : style);
         if (is_list || i > 0 || line < 2 || strlen(cell) <= NAME_WIDTH) continue;
@@ -143,7 +165,8 @@ static void put_line(Table *t, const char *row, int line) {
 // Draws a row, below the names of its columns when they are not there yet.
 static void draw_row(Table *t, const char *row) {
     char name[64];
-    const char *names = t->names, *parts[2] = {"", ""};
+    const char *names = t->names;
+    const char *parts[2] = {"", ""};
     while (!parts[0][0] && next_cell(&names, "\t", name, sizeof name)) split_name(name, parts);
     for (int line = t->headed ? 2 : parts[0][0] ? 0 : 1; line < 3; line++) put_line(t, row, line);
     t->headed = true;
@@ -154,15 +177,20 @@ static void draw_line(Table *t) {
     t->row[0] = '\0';
 }
 
-// Collects the value of a row for a line of a matrix, and draws that line when a row of another one comes. The last row
-// of a method's perplexities ends where the one before it ends, and is about them all.
+// Collects the value of a row for a line of a matrix, and draws that line when a row of another one
+// comes. The last row of a method's perplexities ends where the one before it ends, and is about
+// them all.
 static void draw_cell(Table *t, const char *row) {
-    char cells[8][MAX_BLOCK], block[MAX_BLOCK] = "";
+    char cells[8][MAX_BLOCK];
+    char block[MAX_BLOCK] = "";
     int n = 0;
     while (n < 8 && next_cell(&row, "\t", cells[n], sizeof cells[n])) n++;
-    // Line, label and value of: [task] method LENGTH DEPTH trials correct ACCURACY, METHOD from TO tokens nll PPL se.
+    // Line, label and value of: [task] method LENGTH DEPTH trials correct ACCURACY, METHOD from TO
+    // tokens nll PPL se.
     bool by_depth = t->shape == SHAPE_ACCURACY;
-    int label = n - (by_depth ? 4 : 5), line = label - (by_depth ? 1 : 2), value = label + 3;
+    int label = n - (by_depth ? 4 : 5);
+    int line = label - (by_depth ? 1 : 2);
+    int value = label + 3;
     for (int i = 0; i < line; i++) add_name(block, sizeof block, ", ", cells[i]);
     bool other_block = strcmp(block, t->block) != 0;
     if (other_block || strcmp(cells[line], t->line) != 0) draw_line(t);
@@ -178,7 +206,8 @@ static void draw_cell(Table *t, const char *row) {
     const char *last = strrchr(t->names, '\t');
     snprintf(t->block, sizeof t->block, "%s", block);
     snprintf(t->line, sizeof t->line, "%s", cells[line]);
-    add_name(t->names, sizeof t->names, "\t", last && strcmp(last + 1, cells[label]) == 0 ? "all" : cells[label]);
+    add_name(t->names, sizeof t->names, "\t",
+             last && strcmp(last + 1, cells[label]) == 0 ? "all" : cells[label]);
     add_name(t->row, sizeof t->row, "\t", cells[value]);
 }
 

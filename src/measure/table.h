@@ -13,41 +13,49 @@ typedef struct {
     TableShape shape;         // follows from the columns
     int train_ctx;            // a matrix of perplexities marks the jump past it; 0: not known
     bool eyes, color, moves;  // drawn; in color; standard error can take a line back
-    bool apart;               // standard error is not seen among the rows of the table, and shows no bar
-    int width, at;            // columns of the terminal, and where the line at hand stands
-    bool bar;                 // is shown
-    double start, shown;      // seconds: when the table was opened, and when the bar changed
-    char names[MAX_LINE];     // of the columns, between tabs
-    bool headed;              // they stand above the line at hand
-    bool exact;               // numbers are drawn with all of their digits
+    bool apart;     // standard error is not seen among the rows of the table, and shows no bar
+    int width, at;  // columns of the terminal, and where the line at hand stands
+    bool bar;       // is shown
+    double start, shown;   // seconds: when the table was opened, and when the bar changed
+    char names[MAX_LINE];  // of the columns, between tabs
+    bool headed;           // they stand above the line at hand
+    bool exact;            // numbers are drawn with all of their digits
     // The line of a matrix that is being collected: where it stands, and its cells between tabs.
     char block[MAX_BLOCK], line[MAX_BLOCK], row[MAX_LINE];
 } Table;
 
-// A table that is drawn if standard output is a terminal and not `tsv`, in color unless TERM=dumb or NO_COLOR is set.
+// A table that is drawn if standard output is a terminal and not `tsv`, in color unless TERM=dumb
+// or NO_COLOR is set.
 Table table_open(bool tsv);
 
-// Prints `# key<TAB>value` above or below the table, with a space for the tab if the key has several words. When drawn,
-// notes stand in a row: dim above the table, and below it, where the verdict stands, the brightest of all.
-void table_note(Table *table, const char *key, const char *format, ...) __attribute__((format(printf, 3, 4)));
+// Prints `# key<TAB>value` above or below the table, with a space for the tab if the key has
+// several words. When drawn, notes stand in a row: dim above the table, and below it, where the
+// verdict stands, the brightest of all.
+void table_note(Table *table, const char *key, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 // Ends the table with a line of its own, what it all comes to: `# line` for tools.
 void table_verdict(Table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// Sets the names of the columns, between tabs. Perplexities and accuracies are drawn as a matrix, all else as a list.
+// Sets the names of the columns, between tabs. Perplexities and accuracies are drawn as a matrix,
+// all else as a list.
 void table_columns(Table *table, const char *columns);
 
-// Prints a row, its cells between tabs. Drawn numbers are cut. Rows of one line of a matrix must follow one another.
+// Prints a row, its cells between tabs. Drawn numbers are cut. Rows of one line of a matrix must
+// follow one another.
 void table_row(Table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // Prints words below a row, where the table is drawn: what would make its rows too long.
 void table_remark(Table *table, const char *words);
 
-// Ends the table, or the rows before a message on standard error: draws a matrix's last line, and clears the bar.
+// Ends the table, or the rows before a message on standard error: draws a matrix's last line, and
+// clears the bar.
 void table_end(Table *table);
 
-// Shows the share `done` of the work, a few times a second and only where standard error is a terminal.
+// Shows the share `done` of the work, a few times a second and only where standard error is a
+// terminal.
 void table_progress(Table *table, const char *name, double done);
 
-// Moves the next of the words between separators from *rest to `cell`. False at the end, where *rest is NULL.
+// Moves the next of the words between separators from *rest to `cell`. False at the end, where
+// *rest is NULL.
 bool next_cell(const char **rest, const char *separator, char *cell, int capacity);

@@ -1,6 +1,7 @@
-// Tasks that need what stands far back, after RULER (arXiv 2404.06654). The first is the passkey of Mohtashami and
-// Jaggi (arXiv 2305.16300). A task hides sentences in a haystack, and asks for what they said. Prompts are the same for
-// every method. Trials at one place differ only in what is hidden, so what stands before it is read once.
+// Tasks that need what stands far back, after RULER (arXiv 2404.06654). The first is the passkey of
+// Mohtashami and Jaggi (arXiv 2305.16300). A task hides sentences in a haystack, and asks for what
+// they said. Prompts are the same for every method. Trials at one place differ only in what is
+// hidden, so what stands before it is read once.
 #define _POSIX_C_SOURCE 200809L
 #include "tasks.h"
 
@@ -54,8 +55,9 @@ typedef struct Tasks {
 
 // ---- trials ----
 
-// Takes over a prompt of n ids, and rewinds the session to what it shares with the last one, at most `most` tokens. A
-// prompt of another length shares none: its scale may be another one. Returns how many need not be read again.
+// Takes over a prompt of n ids, and rewinds the session to what it shares with the last one, at
+// most `most` tokens. A prompt of another length shares none: its scale may be another one. Returns
+// how many need not be read again.
 static int rewind_to_shared(Tasks *t, int32_t *ids, int n, int most) {
     int shared = 0;
     while (t->n_last == n && shared < most && ids[shared] == t->last[shared]) shared++;
@@ -89,7 +91,8 @@ static bool hear(const Tasks *t, char answer[MAX_ANSWER * KEY_DIGITS + 1], Error
     return true;
 }
 
-// Adds 1 to *correct when the answer begins with the one number, or has all of several numbers or names.
+// Adds 1 to *correct when the answer begins with the one number, or has all of several numbers or
+// names.
 static bool hide_and_ask(Tasks *t, int number, int *correct, Error *err) {
     int n;
     char answer[MAX_ANSWER * KEY_DIGITS + 1], wanted[MAX_WANTED];
@@ -108,8 +111,8 @@ static bool hide_and_ask(Tasks *t, int number, int *correct, Error *err) {
     return true;
 }
 
-// A page stands at the cell's depth and again at the end, and is right when it is half as perplexing there. Trials take
-// the pages behind the haystack in turn.
+// A page stands at the cell's depth and again at the end, and is right when it is half as
+// perplexing there. Trials take the pages behind the haystack in turn.
 static bool copy_page(Tasks *t, int number, int *correct, Error *err) {
     int n = t->trial.length;
     int page = n / 8 < PAGE ? n / 8 : PAGE;
@@ -120,7 +123,9 @@ static bool copy_page(Tasks *t, int number, int *correct, Error *err) {
     int scored = first > 0 ? first : 1;  // nothing predicts the first token of a text without BOS
     size_t pages = (t->n_ids - (size_t)hay) / (size_t)page;
     const int32_t *copied = t->ids + hay + (size_t)number % pages * (size_t)page;
-    double once[PAGE], again[PAGE], gain = 0;
+    double once[PAGE];
+    double again[PAGE];
+    double gain = 0;
     int32_t *ids = alloc_array((size_t)n, sizeof *ids, "two copies of a page", err);
     if (!ids) return false;
     ids[0] = tokenizer_bos(t->job->tokenizer);  // or the text's first id
@@ -145,8 +150,10 @@ Passkeys *passkeys_open(const Job *job, int length, Error *err) {
     Tasks *t = alloc_array(1, sizeof *t, "keys", err);
     if (!t) return NULL;
     *t = (Tasks){.job = job};
-    t->trial = (Trial){.tokenizer = job->tokenizer, .task = &all_tasks[0], .length = length, .pieces = -1};
-    if (haystack_make(&t->trial.hay, NULL, length, err) && trial_find_pieces(&t->trial, err)) return t;
+    t->trial =
+        (Trial){.tokenizer = job->tokenizer, .task = &all_tasks[0], .length = length, .pieces = -1};
+    if (haystack_make(&t->trial.hay, NULL, length, err) && trial_find_pieces(&t->trial, err))
+        return t;
     passkeys_close(t);
     return NULL;
 }
@@ -169,21 +176,24 @@ bool passkeys_ask(Passkeys *t, Session *s, int number, int depth, bool *found, E
 
 // ---- the table ----
 
-// Runs all trials of the cell at hand, adds to *found, and prints its row if the method has a table.
+// Runs all trials of the cell at hand, adds to *found, and prints its row if the method has a
+// table.
 static bool run_cell(Tasks *t, Method *method, int longest, int *found, Error *err) {
     int trials = t->o->trials;
     const char *task = t->o->list ? t->trial.task->name : "";
     int correct = 0;
     t->n_last = 0;
     for (int number = 0; number < trials; number++)
-        if (!(t->trial.task->n_hidden ? hide_and_ask : copy_page)(t, number, &correct, err)) return false;
+        if (!(t->trial.task->n_hidden ? hide_and_ask : copy_page)(t, number, &correct, err))
+            return false;
     bool within = session_place(t->session, t->trial.length - 1) < method->plan->rope.train_ctx;
     t->score.asked[within] += trials;
     t->score.correct[within] += correct;
     *found += correct;
     if (!method->table) return true;
-    table_row(method->table, "%s%s%s\t%d\t%.2f\t%d\t%d\t%.3f", task, task[0] ? "\t" : "", method->plan->name,
-              t->trial.length, trial_depth(&t->trial), trials, correct, (double)correct / trials);
+    table_row(method->table, "%s%s%s\t%d\t%.2f\t%d\t%d\t%.3f", task, task[0] ? "\t" : "",
+              method->plan->name, t->trial.length, trial_depth(&t->trial), trials, correct,
+              (double)correct / trials);
     fflush(stdout);
     double share = ((t->trial.depth + 1.0) / N_DEPTHS + 1) / 2 * t->trial.length / longest;
     show_progress(method, (t->n_done + share) / t->n_asked);
@@ -194,13 +204,16 @@ static bool run_cell(Tasks *t, Method *method, int longest, int *found, Error *e
 static bool judge_length(Tasks *t, const Method *method, int found, Error *err) {
     double accuracy = (double)found / (N_DEPTHS * t->o->trials);
     if (!method->table || accuracy >= t->o->min_accuracy) return true;
-    if (!grow(&t->shortfalls, &t->capacity, t->n_shortfalls + 1, sizeof *t->shortfalls, "a list", err)) return false;
-    t->shortfalls[t->n_shortfalls++] = (Shortfall){t->trial.task->name, method->plan->name, t->trial.length, accuracy};
+    if (!grow(&t->shortfalls, &t->capacity, t->n_shortfalls + 1, sizeof *t->shortfalls, "a list",
+              err))
+        return false;
+    t->shortfalls[t->n_shortfalls++] =
+        (Shortfall){t->trial.task->name, method->plan->name, t->trial.length, accuracy};
     return true;
 }
 
-// Fills t->score of one method in the task at hand: all depths, at lengths from half the trained context up to the
-// longest. A text that is spread has at least two pieces, for one does not jump.
+// Fills t->score of one method in the task at hand: all depths, at lengths from half the trained
+// context up to the longest. A text that is spread has at least two pieces, for one does not jump.
 static bool run_lengths(Tasks *t, Method *method, int longest, Error *err) {
     int half = (int)fmax(method->plan->rope.train_ctx / 2, 2 * method->plan->piece);
     t->score = (Score){0};
@@ -209,7 +222,8 @@ static bool run_lengths(Tasks *t, Method *method, int longest, Error *err) {
     for (;;) {
         int found = 0;
         if (!trial_find_pieces(&t->trial, err)) return false;
-        for (t->trial.depth = 0; t->trial.pieces >= 0 && t->trial.depth < N_DEPTHS; t->trial.depth++)
+        for (t->trial.depth = 0; t->trial.pieces >= 0 && t->trial.depth < N_DEPTHS;
+             t->trial.depth++)
             if (!run_cell(t, method, longest, &found, err)) return false;
         if (t->trial.pieces >= 0 && !judge_length(t, method, found, err)) return false;
         if (t->trial.length == longest) return true;
@@ -217,13 +231,15 @@ static bool run_lengths(Tasks *t, Method *method, int longest, Error *err) {
     }
 }
 
-// Prints all rows of one method and task, and a remark when it fails within the trained context. The remark compares it
-// with *best: the model there by its own settings or plain ones. *best stays empty when there is no memory.
+// Prints all rows of one method and task, and a remark when it fails within the trained context.
+// The remark compares it with *best: the model there by its own settings or plain ones. *best stays
+// empty when there is no memory.
 static bool run_task(Tasks *t, Method *method, Error *err) {
     const Job *job = t->job;
     Score *best = &t->by_own[t->n_done];
     if (!run_lengths(t, method, job->length, err)) return false;
-    int right = t->score.correct[1], of = t->score.asked[1];
+    int right = t->score.correct[1];
+    int of = t->score.asked[1];
     if (2 * right >= of) return true;
     const RopeConfig *own = own_settings(job);
     int longest = own->train_ctx < job->length ? own->train_ctx : job->length;
@@ -238,12 +254,14 @@ static bool run_task(Tasks *t, Method *method, Error *err) {
         if (!ok) return false;
         if (t->score.correct[1] >= best->correct[1]) *best = t->score;
     }
-    const char *why = "the model cannot do this task, and longer rows tell nothing about the method";
+    const char *why =
+        "the model cannot do this task, and longer rows tell nothing about the method";
     if (2 * best->correct[1] >= best->asked[1]) why = "the method harms short texts";
     if (!best->asked[1]) why = "no memory to try these";
     table_end(method->table);
-    fprintf(stderr, "run: %s, %s: %d of %d within the trained context of %d, %d of %d ", t->trial.task->name,
-            method->plan->name, right, of, method->plan->rope.train_ctx, best->correct[1], best->asked[1]);
+    fprintf(stderr, "run: %s, %s: %d of %d within the trained context of %d, %d of %d ",
+            t->trial.task->name, method->plan->name, right, of, method->plan->rope.train_ctx,
+            best->correct[1], best->asked[1]);
     fprintf(stderr, "at the model's own or plain settings: %s\n", why);
     return true;
 }
@@ -276,7 +294,8 @@ unsigned tasks_asked(const char *list, Error *err) {
     return asked;
 }
 
-// Makes sure, before anything is printed, that there is text, and that the longest prompt of each task fits.
+// Makes sure, before anything is printed, that there is text, and that the longest prompt of each
+// task fits.
 static bool prepare(Tasks *t, Error *err) {
     const Job *job = t->job;
     const TasksOptions *o = t->o;
@@ -291,14 +310,17 @@ static bool prepare(Tasks *t, Error *err) {
         t->trial.task = t->asked[t->n_asked++] = &all_tasks[k];
         if (!trial_find_pieces(&t->trial, err)) return false;
         if (t->trial.pieces < 0)
-            return fail(err, "%d positions are too few for the task %s", job->length, t->trial.task->name);
+            return fail(err, "%d positions are too few for the task %s", job->length,
+                        t->trial.task->name);
     }
     if (t->trial.task->n_hidden > 0) return true;  // all but copy, the last one
     if (o->text_path)
-        t->ids = tokenizer_encode(job->tokenizer, t->trial.hay.text, t->trial.hay.starts[t->trial.hay.n_pieces], false,
-                                  &t->n_ids, err);
+        t->ids =
+            tokenizer_encode(job->tokenizer, t->trial.hay.text,
+                             t->trial.hay.starts[t->trial.hay.n_pieces], false, &t->n_ids, err);
     else t->ids = plain_english(job->tokenizer, least, o->seed, &t->n_ids, err);
-    return t->ids && (t->n_ids >= least || fail(err, "copy: the text has %zu tokens, fewer than %zu", t->n_ids, least));
+    return t->ids && (t->n_ids >= least ||
+                      fail(err, "copy: the text has %zu tokens, fewer than %zu", t->n_ids, least));
 }
 
 bool measure_tasks(const Job *job, const TasksOptions *o, Answer *answer, Error *err) {
@@ -316,8 +338,8 @@ bool measure_tasks(const Job *job, const TasksOptions *o, Answer *answer, Error 
     bool ok = prepare(&t, err) && measure_methods(job, &methods, err);
     for (const Shortfall *s = t.shortfalls; ok && s < t.shortfalls + t.n_shortfalls; s++) {
         *answer = NO;
-        fprintf(stderr, "run: %s, %s, %d positions: accuracy %.3f, below --min-accuracy %g\n", s->task, s->method,
-                s->length, s->accuracy, o->min_accuracy);
+        fprintf(stderr, "run: %s, %s, %d positions: accuracy %.3f, below --min-accuracy %g\n",
+                s->task, s->method, s->length, s->accuracy, o->min_accuracy);
     }
     free_tasks(&t);
     return ok;

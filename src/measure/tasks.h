@@ -4,23 +4,25 @@
 #include "../job/job.h"
 
 typedef struct {
-    const char *list;       // of tasks, between commas; NULL: passkey, in a table without the task's name
+    const char
+        *list;  // of tasks, between commas; NULL: passkey, in a table without the task's name
     const char *text_path;  // what they are hidden in; NULL: filler
     uint64_t seed;
     int trials;           // at each length and depth
     double min_accuracy;  // below which the answer is NO
 } TasksOptions;
 
-// The tasks of a list (NULL: passkey) as bits by their order. 0 with the reason where one is not known.
+// The tasks of a list (NULL: passkey) as bits by their order. 0 with the reason where one is not
+// known.
 unsigned tasks_asked(const char *list, Error *err);
 
-// Prints accuracies by length and depth for each plan. *answer becomes NO when a method's accuracy in
-// a task at a length is below options->min_accuracy. False with the reason.
+// Prints accuracies by length and depth for each plan. *answer becomes NO when a method's accuracy
+// in a task at a length is below options->min_accuracy. False with the reason.
 bool measure_tasks(const Job *job, const TasksOptions *options, Answer *answer, Error *err);
 
-// Prints the trials of these tasks instead, as lines of JSON for other programs. Of the job it needs
-// the tokenizer and the length. Lengths begin at half the model's trained context. Without one, all
-// trials are of that length. False with the reason.
+// Prints the trials of these tasks instead, as lines of JSON for other programs. Of the job it
+// needs the tokenizer and the length. Lengths begin at half the model's trained context. Without
+// one, all trials are of that length. False with the reason.
 bool print_prompts(const Job *job, const TasksOptions *options, Error *err);
 
 // Passkeys in texts of one length, the same ones for any seed. NULL with the reason.
@@ -29,6 +31,6 @@ Passkeys *passkeys_open(const Job *job, int length, Error *err);
 void passkeys_close(Passkeys *keys);
 // Whether a key and its question fit in the length at all. If not, no key may be asked for.
 bool passkeys_fit(const Passkeys *keys);
-// Hides key number `number` in one of five depths, 0 to 4, of a text that the session then reads, and
-// asks for it. False with the reason.
+// Hides key number `number` in one of five depths, 0 to 4, of a text that the session then reads,
+// and asks for it. False with the reason.
 bool passkeys_ask(Passkeys *keys, Session *s, int number, int depth, bool *found, Error *err);

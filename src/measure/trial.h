@@ -18,10 +18,10 @@ enum {
 // those of the first.
 typedef struct {
     const char *name;
-    const char *what, *them, *asked;               // what is hidden, and what of it will be asked
-    const char *first, *others;                    // the sentences that are hidden; NULL: all like the first
-    const char *question, *answer;                 // of each sentence that is asked for
-    int n_hidden, n_asked;                         // 0: a page is copied
+    const char *what, *them, *asked;  // what is hidden, and what of it will be asked
+    const char *first, *others;       // the sentences that are hidden; NULL: all like the first
+    const char *question, *answer;    // of each sentence that is asked for
+    int n_hidden, n_asked;            // 0: a page is copied
     enum { NAMES_DIFFER, ONE_NAME, CHAIN } names;  // each of a chain is about the one before it
 } Task;
 
