@@ -202,6 +202,10 @@ def test_jobs():
     texts = {good(model, '-i', 'once', '-n', 60, '-t', 0, '--ignore-eos', *more).out for more in
              (('--kv', 'f32'), ('--plain',), ('--kv', 'f32', '--threads', 2))}
     check(len(texts) == 1, 'the same text by both engines', texts)
+    settings = table(good(model, '--explain', '--tsv').out)[0]
+    said = {'experts': '7 in a layer, a token takes 3', 'router': 'softmax over the chosen', 'dense_layers': '1',
+            'learned_sinks': "one in each head's softmax"}
+    check({key: settings.get(key) for key in said} == said, '--explain says what the layers have', settings)
     good(model, '--bench', '-n', 64)
     good(model, '--passkey', '-n', 400, '--trials', 1)
 

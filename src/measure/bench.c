@@ -102,6 +102,24 @@ static double weight_bytes(const Model *m) {
     return (double)m->file.size - (apart ? (double)(after - embedding) : 0);
 }
 
+static double matrix_bytes(const Matrix *m) {
+    int64_t values = m->rows * matrix_row_bytes(m);
+    return (double)(values + matrix_scale_bytes(m));
+}
+
+// Bytes of the experts that one token leaves alone.
+static double idle_bytes(const Model *m) {
+    const ModelConfig *c = &m->config;
+    double bytes = 0;
+    for (int l = 0; l < c->n_layers; l++) {
+        const FeedForward *all = &m->layers[l].ffn;
+        if (!m->layers[l].router) continue;
+        bytes += matrix_bytes(&all->w1) + matrix_bytes(&all->w3) + matrix_bytes(&all->w2);
+    }
+    double idle = c->n_experts - c->n_experts_used;
+    return bytes > 0 ? bytes * idle / c->n_experts : 0;
+}
+
 // Bytes of the cache of so many positions, or in each layer of those that its window shows.
 static double cache_bytes(const Job *job, KvType kv, double positions) {
     const ModelConfig *c = &job->model->config;
@@ -126,7 +144,8 @@ static bool bench_phase(const Job *job, Table *table, Session *s, const int32_t 
     int count = decode ? DECODED : n;
     int step = decode ? 1 : n;
     double cache = cache_bytes(job, s->config.kv, decode ? n + (DECODED + 1) / 2.0 : n);
-    double bytes = (decode ? DECODED : 1) * (weight_bytes(job->model) + cache);
+    double weights = weight_bytes(job->model) - (decode ? idle_bytes(job->model) : 0);
+    double bytes = (decode ? DECODED : 1) * (weights + cache);
     Runs runs = {0};
     while (another_run(&runs)) {
         session_rewind(s, depth);

@@ -161,6 +161,23 @@ static void print_notes(Table *t, const Notes *notes, const Notes *others, const
     }
 }
 
+// What a model's feed-forward layers and heads have besides: experts, and learned sinks.
+static void note_experts(Table *t, const Model *m) {
+    const ModelConfig *c = &m->config;
+    char number[16], dense[1024] = "";
+    for (int l = 0; m->layers && l < c->n_layers; l++) {
+        snprintf(number, sizeof number, "%d", l);
+        if (m->layers[l].flags & LAYER_DENSE) add_name(dense, sizeof dense, " ", number);
+    }
+    if (c->n_experts > 0) {
+        const char *whose = c->router == ROUTER_ALL ? "all" : "the chosen";
+        table_note(t, "experts", "%d in a layer, a token takes %d", c->n_experts, c->n_experts_used);
+        table_note(t, "router", "softmax over %s", whose);
+    }
+    if (dense[0]) table_note(t, "dense_layers", "%s", dense);
+    if (c->attention_sinks) table_note(t, "learned_sinks", "one in each head's softmax");
+}
+
 // ---- encodings ----
 
 // What an encoding other than RoPE adds, and whether layers and heads differ in that.
@@ -250,6 +267,7 @@ static bool explain_encoding(const Job *job, Error *err) {
     table_note(&t, "train_ctx", "%d", m->rope.train_ctx);
     table_note(&t, "length", "%d", length);
     if (c->encoding_rows) table_note(&t, "encoding_rows", "%d", c->encoding_rows);
+    note_experts(&t, m);
     table_note(&t, "value", "%s", e->value);
     table_columns(&t, "layer\thead\tdistance\tvalue");
     for (int layer = 0; layer < (e->by_layer ? c->n_layers : 1); layer++)
@@ -358,6 +376,7 @@ bool explain(const Job *job, bool plots, Error *err) {
              "pair\tinv_freq\twavelength\tturns\tramp\tscaled_inv_freq\tscaled_wavelength");
     print_all_notes(&t, kinds, n);
     note_layers(&t, &job->said->layers);
+    note_experts(&t, job->model);
     table_columns(&t, columns);
     for (const Kind *k = kinds; k < kinds + n; k++)
         if (k->turns) print_pairs(&t, k, n > 1);

@@ -133,6 +133,8 @@ static const char *family_of(const Publication *p) {
     if (p->said->model_type) return p->said->model_type;
     if (p->plan->rope.rotary_dim < p->plan->head_dim) return "phi3";
     if (p->plan->rope.temperature_beta != 0) return "ministral3";
+    if (c->attention_sinks) return "gpt_oss";
+    if (c->n_experts) return c->qk_norm ? "qwen3_moe" : "mixtral";
     if (c->qk_norm == QK_NORM_WHOLE) return "olmo2";
     return c->qk_norm ? "qwen3" : c->qkv_bias && !c->o_bias ? "qwen2" : c->sliding_window ? "mistral" : "llama";
 }
