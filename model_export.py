@@ -55,10 +55,10 @@ from export.inputs import GGUF, check_model, check_source, check_tokenizer, kind
 from export.llama2c import read_llama2c
 from export.meta import read_meta
 from export.model_bin import opened_model
-from export.out_gguf import name_of, write_gguf
-from export.out_huggingface import write_huggingface
+from export.out_gguf import name_of, stays_in_gguf, write_gguf
+from export.out_huggingface import stays_in_folder, write_huggingface
 from export.rope import ROPE_METHODS
-from export.tensors import BLOCKS, ITEM_SIZES, TYPE_NAMES
+from export.tensors import TYPE_NAMES
 from export.tokenizer import read_folder_tokenizer, read_gguf_tokenizer, read_tokenizer, write_tokenizer
 from export.tokenizer_bin import beside, find_tokenizer
 from export.write import most_used, plan_model, write_model
@@ -116,7 +116,8 @@ def carry_out(source, out, with_tokenizer, force):
         may_write_folder(out, force)
     else:
         may_write(out, GGUF_OUT, force)
-    with opened_model(source, out.rstrip('/') or '.', set(ITEM_SIZES) | (set() if folder else set(BLOCKS))) as model:
+    stays = stays_in_folder if folder else stays_in_gguf
+    with opened_model(source, out.rstrip('/') or '.', stays) as model:
         tokenizer = find_tokenizer(source, model.model['vocab_size']) if with_tokenizer else None
         if folder:
             with replacing_folder(out) as place:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from .common import (ENCODINGS, MAX_EOS, MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH,
                      REFUSED, Keys, notes, read_json)
+from .experts import read_experts
 from .layers import read_layers
 from .rope import read_ropes, refuse_by_layer, warn
 
@@ -37,13 +38,16 @@ FAMILIES = {
     'olmo2': Family('Olmo2ForCausalLM', 0, 2048, None, 50279, 1e-5, qk_norm=2, norm_place=1),
     'olmo3': Family('Olmo3ForCausalLM', 0, 2048, None, 50279, 1e-5, theta=5e5, qk_norm=2, norm_place=1),
     'ministral3': Family('Ministral3ForCausalLM', 8, 262144, 1, 2, 1e-5, head_dim=128),
-    'exaone4': Family('Exaone4ForCausalLM', 32, 2048, 0, 2, 1e-5, qk_norm=1, norm_place=1)}
+    'exaone4': Family('Exaone4ForCausalLM', 32, 2048, 0, 2, 1e-5, qk_norm=1, norm_place=1),
+    'mixtral': Family('MixtralForCausalLM', 8, 131072, 1, 2, 1e-5, theta=1e6),
+    'qwen3_moe': Family('Qwen3MoeForCausalLM', 4, qk_norm=1),
+    'gpt_oss': Family('GptOssForCausalLM', 8, 131072, norm_eps=1e-5, theta=150000.0, head_dim=64)}
 # Models of pictures and text: the architecture, and the model_types that the text model inside may have, the first of
 # them where text_config does not say it.
 WRAPPERS = {'gemma3': ('Gemma3ForConditionalGeneration', ('gemma3_text',)),
             'mistral3': ('Mistral3ForConditionalGeneration', ('mistral', 'ministral3'))}
 GEMMA = {'num_attention_heads': 8, 'vocab_size': 262208}  # of its class, which published text_configs leave out
-WITH_BIASES = 'qwen3', 'smollm3', 'gemma3_text', 'olmo2', 'olmo3'  # where attention_bias says so
+WITH_BIASES = 'qwen3', 'smollm3', 'gemma3_text', 'olmo2', 'olmo3', 'qwen3_moe', 'gpt_oss'  # by attention_bias
 NOT_COMPUTED = {'attn_logit_softcapping': 'null, since softcaps are not computed',
                 'final_logit_softcapping': 'null, since softcaps are not computed',
                 'hidden_size_per_layer_input': 'none, since per-layer embeddings are not computed'}
@@ -61,10 +65,13 @@ def read_config(folder):
     else:
         config.only('hidden_act', 'silu', 'swish')
     config.only('mlp_bias', False)
-    config.only('quantization_config', None)
+    if kind == 'gpt_oss':
+        config.get('quantization_config', is_mxfp4, 'null, or an object with a quant_method of mxfp4', None, None)
+    else:
+        config.only('quantization_config', None)
     if kind not in WITH_BIASES + ('qwen2', 'exaone4', 'ministral3'):  # these three do not look at it
         config.only('attention_bias', False)
-    biased = kind in WITH_BIASES and config.flag('attention_bias', False, False)
+    biased = kind in WITH_BIASES and config.flag('attention_bias', kind == 'gpt_oss', False)
 
     usual = GEMMA if kind == 'gemma3_text' else {}
     dim = config.integer('hidden_size', MAX_WIDTH)
@@ -77,6 +84,7 @@ def read_config(folder):
     seq_len = config.integer('max_position_embeddings', MAX_SEQ, family.seq_len)
     n_layers = config.integer('num_hidden_layers', MAX_LAYERS)
     layers = read_layers(config, kind, n_layers)
+    experts = read_experts(config, kind, n_layers, layers)
     return {
         'dim': dim, 'hidden_dim': config.integer('intermediate_size', MAX_WIDTH),
         'n_layers': n_layers, 'n_heads': n_heads, 'n_kv_heads': n_kv_heads, 'head_dim': head_dim,
@@ -85,8 +93,12 @@ def read_config(folder):
         **read_special(folder, whole, config, family, vocab_size),
         'qkv_bias': int(biased or kind == 'qwen2'), 'o_bias': int(biased), 'qk_norm': family.qk_norm,
         'norm_place': family.norm_place, 'fused': kind == 'phi3', 'wrapped': config is not whole,
-        **read_gemma(config, kind, dim, head_dim), **read_encoding(config, kind, seq_len), **layers,
+        **read_gemma(config, kind, dim, head_dim), **read_encoding(config, kind, seq_len), **experts, **layers,
         **read_ropes(config, kind, family.theta, layers, head_dim, seq_len)}
+
+
+def is_mxfp4(value):
+    return isinstance(value, dict) and value.get('quant_method') == 'mxfp4'
 
 
 def text_config(config):

@@ -13,6 +13,7 @@ from math import log, pi, prod
 
 from .common import (MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, Keys, Problem,
                      is_number, notes, size_of)
+from .gguf_experts import read_experts, stack_experts
 from .gguf_layers import read_layers, read_norms, read_temperature, read_yarn_factor
 from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Tensor, split
 
@@ -23,9 +24,16 @@ NAMES = {
     'w2': 'blk.%d.ffn_down.weight', 'final_norm': 'output_norm.weight', 'classifier': 'output.weight',
     'bq': 'blk.%d.attn_q.bias', 'bk': 'blk.%d.attn_k.bias', 'bv': 'blk.%d.attn_v.bias', 'bo': 'blk.%d.attn_output.bias',
     'q_norm': 'blk.%d.attn_q_norm.weight', 'k_norm': 'blk.%d.attn_k_norm.weight',
-    'attention_after': 'blk.%d.post_attention_norm.weight', 'ffn_after': 'blk.%d.post_ffw_norm.weight'}
+    'attention_after': 'blk.%d.post_attention_norm.weight', 'ffn_after': 'blk.%d.post_ffw_norm.weight',
+    'sinks': 'blk.%d.attn_sinks.weight', 'router': 'blk.%d.ffn_gate_inp.weight',
+    'router_bias': 'blk.%d.ffn_gate_inp.bias', 'experts_w1': 'blk.%d.ffn_gate_exps.weight',
+    'experts_w3': 'blk.%d.ffn_up_exps.weight', 'experts_w2': 'blk.%d.ffn_down_exps.weight',
+    'experts_b1': 'blk.%d.ffn_gate_exps.bias', 'experts_b3': 'blk.%d.ffn_up_exps.bias',
+    'experts_b2': 'blk.%d.ffn_down_exps.bias'}
+OF_GPT_OSS = {'ffn_norm': 'blk.%d.post_attention_norm.weight'}  # which others have for attention_after
 ARCHITECTURES = {'llama': True, 'qwen2': False, 'qwen3': False, 'phi3': False, 'smollm3': True, 'gemma3': False,
-                 'olmo2': False, 'mistral3': True, 'exaone4': False}  # adjacent pairs?
+                 'olmo2': False, 'mistral3': True, 'exaone4': False, 'qwen3moe': False,
+                 'gpt-oss': False}  # adjacent pairs?
 TYPES = {0: 'F32', 1: 'F16', 2: 'Q4_0', 3: 'Q4_1', 6: 'Q5_0', 7: 'Q5_1', 8: 'Q8_0', 10: 'Q2_K', 11: 'Q3_K', 12: 'Q4_K',
          13: 'Q5_K', 14: 'Q6_K', 20: 'IQ4_NL', 23: 'IQ4_XS', 30: 'BF16', 39: 'MXFP4'}
 OTHER_TYPES = {9: 'Q8_1', 15: 'Q8_K', 16: 'IQ2_XXS', 17: 'IQ2_XS', 18: 'IQ3_XXS', 19: 'IQ1_S', 21: 'IQ3_S', 22: 'IQ2_S',
@@ -36,7 +44,8 @@ LISTS = 'tokens', 'scores', 'token_type', 'merges'  # of tokenizer.ggml
 BY_LAYER = '.attention.sliding_window_pattern'     # no other list is kept
 HEAD_LIMIT = 64 << 20  # bytes of settings and places: a vocabulary of 128,000 with its merges takes 8 MB
 LIST_LIMIT = 1 << 20
-IGNORED = {'vocab_size', 'rope.scaling.finetuned', 'expert_used_count'}  # vocab_size: the embedding says it
+# vocab_size: the embedding says it. The others say how many experts a model without experts uses.
+IGNORED = {'vocab_size', 'rope.scaling.finetuned', 'expert_used_count', 'expert_feed_forward_length'}
 
 
 def read_gguf(path):
@@ -56,9 +65,10 @@ def read_gguf(path):
     keys.only('attention.value_length', head_dim)
     rotary_dim = keys.get('rope.dimension_count', lambda v: v == head_dim or family == 'phi3' and type(v) is int and
                           1 < v < head_dim and v % 2 == 0, 'the length of a key, %d' % head_dim, head_dim)
-    if family in ('qwen2', 'qwen3', 'smollm3'):
+    if family in ('qwen2', 'qwen3', 'smollm3', 'qwen3moe'):
         keys.only('attention.sliding_window', 0)  # llama.cpp has none for them
-    keys.only('expert_count', 0)
+    n_layers = keys.integer('block_count', MAX_LAYERS)
+    experts = read_experts(keys, family)
     keys.only('attention.causal', True)
     keys.only('tensor_data_layout', 'reference', 'Meta AI original pth')  # one is made by the other's rules
     seq_len = keys.integer('context_length', MAX_SEQ)
@@ -66,9 +76,6 @@ def read_gguf(path):
     if not embedding or len(embedding.shape) != 2 or not 0 < embedding.shape[0] <= MAX_VOCAB:
         raise Problem(path, '%s is missing or not a matrix' % NAMES['embedding'])
     tokens = Keys(path, settings)
-    eos = [tokens.integer('tokenizer.ggml.%s_token_id' % name, embedding.shape[0] - 1, None, low=0)
-           for name in ('eos', 'eot', 'eom')]
-    n_layers = keys.integer('block_count', MAX_LAYERS)
     biased = family == 'qwen2' or NAMES['bq'] % 0 in tensors
     rope = read_rope(path, keys, family, tensors, rotary_dim, seq_len)
     model = {'dim': dim, 'hidden_dim': keys.integer('feed_forward_length', MAX_WIDTH),
@@ -77,17 +84,27 @@ def read_gguf(path):
              'tied': NAMES['classifier'] not in tensors,
              'norm_eps': keys.number('attention.layer_norm_rms_epsilon', high=MAX_EPS),
              'bos_id': tokens.integer('tokenizer.ggml.bos_token_id', embedding.shape[0] - 1, -1, low=0),
-             'eos_ids': list(dict.fromkeys(id for id in eos if id is not None)),
-             'rotary_dim': rotary_dim % head_dim, 'qkv_bias': int(biased), 'qk_norm': int(family == 'qwen3'),
-             'o_bias': int(NAMES['bo'] % 0 in tensors),
-             **rope}
+             'eos_ids': end_tokens(tokens, family, embedding.shape[0]),
+             'rotary_dim': rotary_dim % head_dim, 'qkv_bias': int(biased),
+             'qk_norm': int(family in ('qwen3', 'qwen3moe')), 'o_bias': int(NAMES['bo'] % 0 in tensors),
+             **rope, **experts}
     model.update(read_temperature(keys, family, model))
     model.update(read_layers(keys, family, model, {name: model[name] for name in rope}), **read_norms(family, model))
     if family == 'phi3':
         split_fused(path, tensors, model)
+    names = {**NAMES, **(OF_GPT_OSS if family == 'gpt-oss' else {})}
+    stack_experts(path, tensors, model, names)
     for key in sorted(set(keys.values) - keys.asked - IGNORED):
         keys.refuse(key, 'no such key, or what it asks for would be left out')
-    return Checkpoint(path, model, tensors, NAMES, ARCHITECTURES[family]), settings
+    return Checkpoint(path, model, tensors, names, ARCHITECTURES[family]), settings
+
+
+def end_tokens(settings, family, vocab_size):
+    """What ends a text. In gpt-oss <|end|> ends a message, of which an answer has several."""
+    ids = [settings.integer('tokenizer.ggml.%s_token_id' % name, vocab_size - 1, None, low=0)
+           for name in ('eos', 'eot', 'eom')]
+    texts = settings.values.get('tokenizer.ggml.tokens') or [] if family == 'gpt-oss' else []
+    return list(dict.fromkeys(id for id in ids if id is not None and texts[id:id + 1] != [b'<|end|>']))
 
 
 def split_fused(path, tensors, model):
@@ -136,6 +153,10 @@ def read_rope(path, keys, family, tensors, rotary_dim, seq_len):
         if (betas['beta_fast'] or 32) < (betas['beta_slow'] or 1):
             raise Problem(path, 'rope.scaling.yarn_beta_fast cannot be used (expected no less than yarn_beta_slow)')
         rope.update(betas, rope_method=4, factor=factor, train_ctx=original, attention_factor=given)
+        if family == 'gpt-oss':
+            rope['truncate'] = 0
+            notes.append("no key says whether YaRN's ramp is rounded: it is not, as in the published models, though "
+                         'llama.cpp rounds it')
         if attention != 1:
             rope['attention_factor'] = attention * (0.1 * log(factor) + 1 if factor > 1 else 1)
     elif kind == 'linear' and factor != 1:

@@ -7,7 +7,7 @@ from .common import MAX_SEQ, notes
 from .huggingface import rounded
 from .layers import SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE
 
-PERIODS = {'gemma3': 6, 'olmo2': 4, 'exaone4': 4}  # each so many layers one is full, unless the file says which
+PERIODS = {'gemma3': 6, 'olmo2': 4, 'exaone4': 4, 'gpt-oss': 2}  # one in so many is full, unless the file says which
 NORMS = {'gemma3': {'norm_place': 2, 'qk_norm': 1}, 'olmo2': {'norm_place': 1, 'qk_norm': 2},
          'exaone4': {'norm_place': 1, 'qk_norm': 1}}
 LARGEST_GEMMA = 62  # layers of the one whose scores have another scale, 27B
@@ -26,8 +26,8 @@ def read_slides(keys, family, n_layers):
 
 
 def read_layers(keys, family, model, rope):
-    """The window, a byte for each layer, and how sliding layers turn: plainly, but EXAONE's as the file says, whose
-    full layers do not turn."""
+    """The window, a byte for each layer, and how sliding layers turn: plainly, but those of gpt-oss and EXAONE as the
+    file says. EXAONE's full layers do not turn."""
     slides, window = read_slides(keys, family, model['n_layers'])
     if family == 'smollm3':  # of which each fourth is without RoPE
         return {'sliding_window': 0, 'layers': [WITHOUT_ROPE * (i % 4 == 3) for i in range(model['n_layers'])]}
@@ -38,8 +38,8 @@ def read_layers(keys, family, model, rope):
         theta = keys.number('rope.freq_base_swa', 10000.0, above=1.0)
     elif family == 'olmo2':
         keys.get('rope.freq_base_swa', lambda v: v == theta, 'rope.freq_base, %g' % theta, theta)
-    own = rope if family == 'exaone4' else {'rope_method': 0, 'theta': theta, 'train_ctx': model['seq_len'],
-                                            'truncate': 1}
+    plain = {'rope_method': 0, 'theta': theta, 'train_ctx': model['seq_len'], 'truncate': 1}
+    own = rope if family in ('exaone4', 'gpt-oss') else plain
     still = WITHOUT_ROPE if family == 'exaone4' else 0
     by_itself = own['rope_method'] != LONGROPE  # which sliding layers have not: full ones do not turn, so all have it
     layers = [TURNS_AS_SLIDING * by_itself if slide else SEES_ALL + still for slide in slides]

@@ -5,6 +5,7 @@ import struct
 
 from .common import Problem, notes, read_json
 from .config import read_config
+from .experts import EXPERT_PARTS, stack_experts
 from .inputs import adapter_alone, adapter_in
 from .safetensors import read_safetensors
 from .tensors import Checkpoint, split
@@ -26,6 +27,14 @@ NAMES = {
 BOTH = {'attention_after': 'model.layers.%d.post_attention_layernorm.weight',
         'ffn_norm': 'model.layers.%d.pre_feedforward_layernorm.weight',
         'ffn_after': 'model.layers.%d.post_feedforward_layernorm.weight'}  # of families with norms before and after
+EXPERTS = {'router': 'model.layers.%d.mlp.gate.weight',
+           **{part: 'model.layers.%%d.mlp.experts.%s.weight' % name for part, name in zip(
+               EXPERT_PARTS, ('gate_proj', 'up_proj', 'down_proj'))}}
+GPT_OSS = {'router': 'model.layers.%d.mlp.router.weight', 'router_bias': 'model.layers.%d.mlp.router.bias',
+           'sinks': 'model.layers.%d.self_attn.sinks',
+           **{part: 'model.layers.%%d.mlp.experts.%s' % name for part, name in zip(EXPERT_PARTS, (
+               'gate_proj', 'up_proj', 'down_proj', 'gate_proj_bias', 'up_proj_bias', 'down_proj_bias'))}}
+MIXTRAL = {**EXPERTS, 'router': 'model.layers.%d.block_sparse_moe.gate.weight'}
 # What a model of pictures and text has beside its text model, and where it has that: in files, and in memory since
 # release 5 of the library.
 PICTURES = 'vision_tower.', 'multi_modal_projector.', 'model.vision_tower.', 'model.multi_modal_projector.'
@@ -34,7 +43,10 @@ TEXT = {'language_model.model.': 'model.', 'model.language_model.': 'model.', 'l
 
 def names_of(model):
     """The library's name of each of our tensors."""
-    return {**NAMES, **(BOTH if model.get('norm_place') else {})}
+    names = {**NAMES, **(BOTH if model.get('norm_place') else {})}
+    if model.get('n_experts'):
+        names.update(GPT_OSS if model.get('expert_bias') else EXPERTS if model.get('qk_norm') else MIXTRAL)
+    return names
 
 
 def read_huggingface(folder):
@@ -51,6 +63,7 @@ def read_huggingface(folder):
     if model['wrapped']:
         tensors = text_alone(folder, tensors)
     names = names_of(model)
+    stack_experts(folder, tensors, model, names)
     if model.get('embedding_scale') and names['embedding'] in tensors:
         model['embedding_scale'] = rounded(model['embedding_scale'], tensors[names['embedding']].dtype)
     return Checkpoint(folder, model, tensors, names, bool(model.get('encoding')))  # without RoPE nothing turns

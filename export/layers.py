@@ -2,10 +2,12 @@
 
 from .common import MAX_SEQ, notes
 
-SEES_ALL, WITHOUT_ROPE, TURNS_AS_SLIDING = 1, 2, 4  # a layer's byte in model.bin
+SEES_ALL, WITHOUT_ROPE, TURNS_AS_SLIDING, DENSE = 1, 2, 4, 8  # a layer's byte in model.bin
 FULL, SLIDING = 'full_attention', 'sliding_attention'
-PERIODS = {'gemma3_text': 6, 'olmo3': 4, 'exaone4': 4}  # each so many layers one is full, unless layer_types says it
-WINDOWS = {'mistral': 4096, 'gemma3_text': 4096, 'olmo3': 4096, 'exaone4': 4096, 'qwen2': 4096, 'qwen3': 4096}
+PERIODS = {'gemma3_text': 6, 'olmo3': 4, 'exaone4': 4, 'gpt_oss': 2}  # one in so many is full, by default
+WINDOWS = {'mistral': 4096, 'gemma3_text': 4096, 'olmo3': 4096, 'exaone4': 4096, 'qwen2': 4096, 'qwen3': 4096,
+           'qwen3_moe': 4096, 'gpt_oss': 128}
+ALL_SLIDE = 'mistral', 'phi3', 'ministral3', 'mixtral', 'qwen3_moe'  # in these every layer slides when one does
 
 
 def read_layers(config, kind, n_layers):
@@ -14,9 +16,10 @@ def read_layers(config, kind, n_layers):
         return layers_by_kind(config, kind, n_layers)
     if kind == 'rope.c' and config.values.get('layer_types') is not None:
         return layers_of_small(config, n_layers)
-    if kind in ('mistral', 'phi3', 'ministral3'):  # in these every layer slides when one does
+    if kind in ALL_SLIDE:
         not_used(config, kind, 'layer_types')
-        return {'sliding_window': config.integer('sliding_window', MAX_SEQ, WINDOWS.get(kind, 0), 0), 'layers': []}
+        return {'sliding_window': config.integer('sliding_window', MAX_SEQ, WINDOWS.get(kind, 0), 0)
+                if kind != 'qwen3_moe' or config.flag('use_sliding_window', False, False) else 0, 'layers': []}
     still = [False] * n_layers  # layers without RoPE
     if kind == 'smollm3':
         given = layers_with_rope(config, n_layers)
@@ -82,7 +85,7 @@ def layers_by_kind(config, kind, n_layers):
         config.refuse('sliding_window', 'a whole number from 1 to %d, or layer_types' % MAX_SEQ)
     if slides is None:
         period = PERIODS[kind]
-        if kind != 'olmo3':
+        if kind not in ('olmo3', 'gpt_oss'):
             period = config.integer('sliding_window_pattern', MAX_SEQ, period)
         slides = [(i + 1) % period != 0 for i in range(n_layers)]
     bare = WITHOUT_ROPE if kind == 'exaone4' and window else 0

@@ -8,11 +8,13 @@ import subprocess
 from contextlib import contextmanager
 from math import prod
 
-from .common import (MAX_EOS, MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, PROGRAM,
-                     RUN, Keys, Problem, is_number, size_of)
+from .common import (MAX_EOS, MAX_EPS, MAX_EXPERTS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB,
+                     MAX_WIDTH, PROGRAM, RUN, Keys, Problem, is_number, size_of)
+from .experts import EXPERT_PARTS
+from .layers import DENSE
 from .llama2c import read_llama2c
 from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Tensor
-from .write import HEADER, MORE, MORE_FIELDS, WEIGHT_TYPES, tensor_order
+from .write import HEADER, MORE, MORE_FIELDS, TABLES, WEIGHT_TYPES, tensor_order
 
 MAGIC = b'24ka'
 FIELDS = ('magic version weight_type group_size dim hidden_dim n_layers n_heads n_kv_heads head_dim vocab_size seq_len '
@@ -27,7 +29,10 @@ FROM_ZERO = {'shared_classifier': 1, 'sliding_window': MAX_SEQ, 'n_eos': MAX_EOS
              'ramp': 1, 'truncate': 1, 'reserved': 0, 'group_size': 1 << 16, 'qkv_bias': 1, 'o_bias': 1, 'qk_norm': 2,
              'logn': 1, 'layer_table': 1, 'type_table': 1, 'n_longrope': MAX_HEAD_DIM // 2, 'rotary_dim': MAX_HEAD_DIM,
              'sliding_rope': 1, 'sliding_method': 5, 'sliding_train_ctx': MAX_SEQ, 'sliding_ramp': 1,
-             'sliding_truncate': 1, 'sliding_rotary_dim': MAX_HEAD_DIM, 'norm_place': 2, 'activation': 1}
+             'sliding_truncate': 1, 'sliding_rotary_dim': MAX_HEAD_DIM, 'norm_place': 2, 'activation': 2,
+             'n_experts': MAX_EXPERTS, 'n_experts_used': MAX_EXPERTS, 'expert_hidden_dim': MAX_WIDTH, 'router': 1,
+             'router_bias': 1, 'expert_bias': 1, 'attention_sinks': 1}
+OF_EXPERTS = 'n_experts_used', 'expert_hidden_dim', 'router', 'router_bias', 'expert_bias'  # 0 without experts
 FLOATS = ('factor', 'beta_fast', 'beta_slow', 'attention_factor', 'mscale', 'mscale_all_dim', 'low_freq_factor',
           'high_freq_factor')
 FLOATS += tuple('sliding_' + field for field in FLOATS)
@@ -35,7 +40,7 @@ SCALES = 'temperature_beta', 'embedding_scale', 'score_scale'
 TYPES = {**{number: name for name, number in WEIGHT_TYPES.items()}, 4: 'Q4'}
 NAMES = {part: part + ' of layer %d' for part in (
     'attention_norm', 'wq', 'wk', 'wv', 'bq', 'bk', 'bv', 'q_norm', 'k_norm', 'wo', 'bo', 'attention_after', 'ffn_norm',
-    'w1', 'w3', 'w2', 'ffn_after')}
+    'w1', 'w3', 'w2', 'ffn_after', 'sinks', 'router', 'router_bias', *EXPERT_PARTS)}
 NAMES.update((part, part) for part in ('embedding', 'final_norm', 'classifier'))
 
 
@@ -47,12 +52,12 @@ def version_of(path):
 
 
 @contextmanager
-def opened_model(path, out, kept):
-    """The checkpoint that a model.bin of any version is. Tensors of other types than `kept` become float16: ./run
-    writes them into a file beside `out`, which is there for as long as it is needed."""
+def opened_model(path, out, stays):
+    """The checkpoint that a model.bin of any version is. Tensors become float16 unless stays(checkpoint, name of the
+    tensor): ./run writes them into a file beside `out`, which is there for as long as it is needed."""
     version = version_of(path)
     checkpoint = read_model_bin(path) if version > 2 else None if version == 2 else read_llama2c(path)
-    if checkpoint and all(tensor.dtype in kept for tensor in checkpoint.tensors.values()):
+    if checkpoint and all(stays(checkpoint, name) for name in checkpoint.tensors):
         yield checkpoint
         return
     wide = '%s.%d.f16' % (os.path.realpath(out), os.getpid())
@@ -60,7 +65,7 @@ def opened_model(path, out, kept):
         widen_all(path, wide)
         widened = read_model_bin(wide)
         if checkpoint:
-            tensors = {name: tensor if tensor.dtype in kept else widened.tensors[name]
+            tensors = {name: tensor if stays(checkpoint, name) else widened.tensors[name]
                        for name, tensor in checkpoint.tensors.items()}
             widened = checkpoint._replace(tensors=tensors)
         yield widened
@@ -114,20 +119,36 @@ def read_model_bin(path):
         model = read_header(Keys(path, {**dict.fromkeys(MORE_FIELDS, 0), **values}, 'header: '))
         lists = file.read(16 * model['n_longrope'])
         layers = file.read(model['layer_table'] * model['n_layers'])
-        n_matrices = 2 + 7 * model['n_layers'] - model['shared_classifier']
+        model['layers'] = read_layers(path, model, layers)
+        n_matrices = sum(is_matrix(part, shape) for part, _, shape in tensor_order(model))
         types = file.read(model['type_table'] * n_matrices) if total > n_matrices else b''
         at = file.tell()
     if at != start + 16 * model['n_longrope'] + model['layer_table'] * model['n_layers'] + \
             model['type_table'] * n_matrices:
         raise Problem(path, 'is cut short (found %d bytes, expected more in the tables)' % total)
     factors = list(struct.unpack('<%dd' % (2 * model['n_longrope']), lists))
-    known = range(6 if model['sliding_rope'] else 4)  # 4 and 2 exclude one another
-    if not all(map(is_number, factors)) or any(flags not in known for flags in layers) or \
-            any(t not in TYPES for t in types):
+    if not all(map(is_number, factors)) or any(t not in TYPES for t in types):
         raise Problem(path, 'has impossible lists or tables behind its header')
-    model.update(layers=list(layers), short_factor=factors[:model['n_longrope']],
-                 long_factor=factors[model['n_longrope']:], tied=model['shared_classifier'])
+    model.update(short_factor=factors[:model['n_longrope']], long_factor=factors[model['n_longrope']:],
+                 tied=model['shared_classifier'])
     return Checkpoint(path, model, place(path, model, types, at, total), NAMES, True)
+
+
+def read_layers(path, model, layers):
+    """The layer table. A layer that does not turn cannot turn as sliding ones do."""
+    if len(layers) < model['layer_table'] * model['n_layers']:
+        raise Problem(path, 'is cut short (found %d bytes of the layer table, expected %d)'
+                      % (len(layers), model['n_layers']))
+    kinds = range(6 if model['sliding_rope'] else 4)
+    for layer, flags in enumerate(layers):
+        if flags & ~DENSE not in kinds or flags & DENSE and not model['n_experts']:
+            raise Problem(path, 'has impossible lists or tables behind its header (found %d for layer %d)'
+                          % (flags, layer))
+    return list(layers)
+
+
+def is_matrix(part, shape):
+    return len(shape) == 2 and part not in TABLES
 
 
 def read_header(header):
@@ -159,6 +180,9 @@ def read_header(header):
             ('rotary_dim', turning % 2 == 0 and turning <= values['head_dim'], 'an even number up to head_dim'),
             ('n_longrope', values['n_longrope'] in (0, turning // 2), 'half of what turns'),
             ('n_longrope', (values['rope_method'] == 6) <= (values['n_longrope'] > 0), 'lists for longrope'),
+            ('n_experts_used', values['n_experts_used'] <= values['n_experts'], 'no more than n_experts'),
+            *((field, not values[field] or values['n_experts'], '0 without experts') for field in OF_EXPERTS),
+            *((field, values[field] or not values['n_experts'], '1 or more') for field in OF_EXPERTS[:2]),
             ('group_size', values['weight_type'] != 3 or values['group_size'] > 0, '1 or more')):
         if not good:
             header.refuse(field, expected)
@@ -170,7 +194,7 @@ def place(path, model, types, at, total):
     """The tensors in the file's order, each at a multiple of 64 bytes."""
     tensors, types = {}, iter(types)
     for part, layer, shape in tensor_order(model):
-        dtype = TYPES[next(types, model['weight_type'])] if len(shape) == 2 else 'F32'
+        dtype = TYPES[next(types, model['weight_type'])] if is_matrix(part, shape) else 'F32'
         at += -at % 64
         name = NAMES[part] if layer is None else NAMES[part] % layer
         size = size_in_file(path, name, dtype, shape, model['group_size'])

@@ -6,10 +6,11 @@ from math import pi, prod
 
 from .common import Problem, notes
 from .existing import WRITTEN_BY
-from .gguf import ARCHITECTURES, NAMES, STRING, TYPES
+from .experts import EXPERT_PARTS
+from .gguf import ARCHITECTURES, NAMES, OF_GPT_OSS as NAMES_OF_GPT_OSS, STRING, TYPES
 from .out_layers import gguf_of_layers, sliding_model
-from .out_model import (AFTER, BOTH, EMBEDDING, GELU, GROWING, SCORES, SOME, TWO_ROPES, WHOLE, family_of, features_of,
-                        rope_of, temperature)
+from .out_model import (AFTER, BOTH, EMBEDDING, EXPERTS, GELU, GROWING, OF_GPT_OSS, SCORES, SOME, TWO_ROPES, WHOLE,
+                        family_of, features_of, rope_of, temperature)
 from .out_tokenizer import gguf_tokenizer
 from .tensors import BLOCKS, ITEM_SIZES, Joined, Small
 from .write import most_used, pieces, plan_model
@@ -22,12 +23,19 @@ KINDS = [  # architectures, what they need, and what they may have besides
     ('gemma3', {BOTH, 'head norms', GELU, EMBEDDING}, {SCORES, TWO_ROPES, 'a window', SOME}),
     ('olmo2', {AFTER, WHOLE}, {TWO_ROPES, 'a window', SOME}),
     ('exaone4', {AFTER, 'head norms'}, {TWO_ROPES, 'layers without RoPE', 'a window', SOME, 'divisors'}),
-    ('mistral3', {GROWING}, {'a window', 'divisors'})]
-NEWER = 'gemma3', 'olmo2', 'exaone4', 'mistral3'  # out_layers.py has their keys
+    ('mistral3', {GROWING}, {'a window', 'divisors'}), ('llama', {EXPERTS}, {'a window', 'divisors'}),
+    ('qwen3moe', {EXPERTS, 'head norms'}, {'a window'}),
+    ('gpt-oss', {EXPERTS, TWO_ROPES, ALL_BIASES, *OF_GPT_OSS}, {'a window', SOME})]
+NEWER = 'gemma3', 'olmo2', 'exaone4', 'mistral3', 'gpt-oss'  # out_layers.py has their keys
 U32, I32, F32, BOOL, ARRAY = 4, 5, 6, 7, 9
 ALIGNMENT = 32
 FILE_TYPES = {'F32': 0, 'F16': 1, 'Q4_0': 2, 'Q4_1': 3, 'Q8_0': 7, 'Q5_0': 8, 'Q5_1': 9, 'Q2_K': 10, 'Q3_K': 12,
               'Q4_K': 15, 'Q5_K': 17, 'Q6_K': 18, 'IQ4_NL': 25, 'IQ4_XS': 30, 'BF16': 32, 'MXFP4': 38}
+
+
+def stays_in_gguf(checkpoint, name):
+    """Whether GGUF has the type of a tensor."""
+    return checkpoint.tensors[name].dtype in {**ITEM_SIZES, **BLOCKS}
 
 
 def write_gguf(file, checkpoint, tokenizer, name):
@@ -47,7 +55,7 @@ def write_gguf(file, checkpoint, tokenizer, name):
         **settings_of(path, family, model), **rope_settings(path, family, model, rope),
         **(gguf_of_layers(path, family, model) if family in NEWER else {})}.items()})
     settings.update(gguf_tokenizer(tokenizer, model))
-    tensors = [*rope_tensors(model, rope), *named_tensors(plan, family == 'phi3')]
+    tensors = [*rope_tensors(model, rope), *named_tensors(plan, family, model)]
     file.write(struct.pack('<4sIQQ', b'GGUF', 3, len(tensors), len(settings)))
     for key, value in settings.items():
         file.write(text_of(key.encode()) + value_of(*value))
@@ -66,6 +74,11 @@ def settings_of(path, family, model):
         settings['attention.sliding_window'] = U32, model['sliding_window']
         notes.append('llama.cpp does not slide in architecture %s: it sees all positions, not the last %d'
                      % (family, model['sliding_window']))
+    if model.get('n_experts'):
+        settings.update({'expert_count': (U32, model['n_experts']), 'expert_used_count': (U32, model['n_experts_used']),
+                         'expert_feed_forward_length': (U32, model['expert_hidden_dim'])})
+        if family == 'llama':
+            settings['feed_forward_length'] = U32, model['expert_hidden_dim']
     layers = model.get('layers') or [0]
     if family == 'smollm3' and layers != [2 * (layer % 4 == 3) for layer in range(model['n_layers'])]:
         raise Problem(path, 'has layers without RoPE that are not each fourth one, which GGUF cannot say')
@@ -88,8 +101,7 @@ def rope_settings(path, family, model, rope):
     if kind == 'longrope' and abs(model['seq_len'] / length / factor - 1) > 1e-6 and not rope['attention_factor']:
         notes.append('attn_factor is that of factor %g, which is not context / trained context' % factor)
     if kind == 'yarn':
-        if not rope['truncate']:
-            raise Problem(path, 'has yarn with a ramp that is not cut to whole pairs, which llama.cpp has not')
+        check_truncate(path, family, rope)
         told = family == 'mistral3'  # of which it reads the betas, and a multiplier that the factor follows from
         if not told and rope['attention_factor'] and abs(attention / temperature(factor) - 1) > 1e-6:
             notes.append('llama.cpp multiplies cos and sin by %.4g, not by %.4g: since December 2025 it reads no '
@@ -104,6 +116,17 @@ def rope_settings(path, family, model, rope):
     if attention != 1 or kind == 'longrope':
         settings['rope.scaling.attn_factor'] = F32, attention
     return settings
+
+
+def check_truncate(path, family, rope):
+    """No key says whether YaRN's ramp is cut to whole pairs. llama.cpp always cuts it, gpt-oss never."""
+    if family != 'gpt-oss' and not rope['truncate']:
+        raise Problem(path, 'has yarn with a ramp that is not cut to whole pairs, which llama.cpp has not')
+    if family == 'gpt-oss' and rope['truncate']:
+        raise Problem(path, 'has yarn with a ramp that is cut to whole pairs, which gpt-oss does not mean in GGUF')
+    if family == 'gpt-oss':
+        notes.append("llama.cpp will cut the ends of YaRN's ramp to whole pairs, which the model does not: its logits "
+                     'will differ a little')
 
 
 def rope_tensors(model, rope):
@@ -121,13 +144,14 @@ def rope_tensors(model, rope):
         yield Small('rope_freqs.weight', divisors), False
 
 
-def named_tensors(plan, fused):
+def named_tensors(plan, family, model):
     """(tensor with its name, whether it is a matrix); Phi-3's are fused."""
-    waiting = {}
+    waiting, fused = {}, family == 'phi3'
+    names = {**NAMES, **(NAMES_OF_GPT_OSS if family == 'gpt-oss' else {})}
     for place in plan:
         whole = {'wq': 'blk.%d.attn_qkv.weight', 'wk': 'blk.%d.attn_qkv.weight', 'wv': 'blk.%d.attn_qkv.weight',
                  'w1': 'blk.%d.ffn_up.weight', 'w3': 'blk.%d.ffn_up.weight'}.get(place.part) if fused else None
-        name = whole or NAMES[place.part]
+        name = whole or names[place.part]
         name = name if place.layer is None else name % place.layer
         parts = waiting.setdefault(name, [])
         parts.append(place.tensor)
@@ -136,15 +160,17 @@ def named_tensors(plan, fused):
         if len({part.dtype for part in parts}) > 1:
             raise Problem(place.tensor.path, '%s is of several types (found %s, expected one, since Phi-3 has it in '
                           'one matrix)' % (name, ', '.join(part.dtype for part in parts)))
-        yield Named(name, parts), place.is_matrix
+        yield Named(name, parts, model['n_experts'] if place.part in EXPERT_PARTS else 0), place.is_matrix
 
 
 class Named:
-    """Tensors one below the other under one name."""
+    """Tensors one below the other under one name; with an axis for experts, if there are n_experts."""
 
-    def __init__(self, name, parts):
+    def __init__(self, name, parts, n_experts):
         whole = Joined(parts, 0) if parts[1:] else parts[0]
         self.name, self.dtype, self.shape, self.read = name, whole.dtype, whole.shape, whole.read
+        if n_experts:
+            self.shape = (n_experts, whole.shape[0] // n_experts, *whole.shape[1:])
 
 
 # ---- the file ----

@@ -8,12 +8,14 @@ from math import ceil
 
 from .common import PROGRAM, RUN, Problem, notes
 from .config import FAMILIES
+from .experts import EXPERT_PARTS
 from .existing import WRITTEN_BY
 from .huggingface import names_of
 from .layers import SEES_ALL, WITHOUT_ROPE
+from .out_experts import config_of_experts, fused as fused_experts, keeps_mxfp4, one_by_one
 from .out_layers import config_of_layers, ropes_of
-from .out_model import (AFTER, BOTH, EMBEDDING, GELU, GROWING, SCORES, SOME, TWO_ROPES, WHOLE, family_of, features_of,
-                        rope_of, temperature)
+from .out_model import (AFTER, BETWEEN, BOTH, EMBEDDING, EXPERTS, GELU, GROWING, OF_GPT_OSS, SCORES, SHARES, SOME,
+                        TWO_ROPES, WHOLE, family_of, features_of, rope_of, temperature)
 from .out_tokenizer import tokenizer_config, tokenizer_json
 from .tensors import ITEM_SIZES, Joined, Shifted
 from .write import NORMS, pieces, plan_model
@@ -26,10 +28,18 @@ KINDS = [  # families, what they need, and what they may have besides
     ('gemma3_text', {BOTH, 'head norms', GELU, EMBEDDING}, {SCORES, TWO_ROPES, 'a window', SOME, ALL_BIASES}),
     ('olmo2', {AFTER, WHOLE}, {ALL_BIASES}), ('olmo3', {AFTER, WHOLE}, {TWO_ROPES, 'a window', SOME, ALL_BIASES}),
     ('exaone4', {AFTER, 'head norms'}, {TWO_ROPES, 'layers without RoPE', 'a window', SOME}),
-    ('ministral3', {GROWING}, {'a window'})]
-NEWER = 'gemma3_text', 'olmo2', 'olmo3', 'exaone4', 'ministral3'  # out_layers.py has their keys
+    ('ministral3', {GROWING}, {'a window'}), ('mixtral', {EXPERTS}, {'a window'}),
+    ('qwen3_moe', {EXPERTS, 'head norms'}, {ALL_BIASES, 'a window', BETWEEN, SHARES}),
+    ('gpt_oss', {EXPERTS, *OF_GPT_OSS}, {TWO_ROPES, 'a window', SOME, ALL_BIASES})]
+NEWER = 'gemma3_text', 'olmo2', 'olmo3', 'exaone4', 'ministral3', 'gpt_oss'  # out_layers.py has their keys
 ORIGINAL = 'original_max_position_embeddings'
 DTYPES = {'F32': 'float32', 'F16': 'float16', 'BF16': 'bfloat16'}
+
+
+def stays_in_folder(checkpoint, name):
+    """Whether a folder has the type of a tensor."""
+    dtype = checkpoint.tensors[name].dtype
+    return dtype in ITEM_SIZES or dtype == 'MXFP4' and name.startswith(EXPERT_PARTS[:3]) and keeps_mxfp4(checkpoint)
 
 
 def write_huggingface(folder, checkpoint, tokenizer):
@@ -74,9 +84,20 @@ def write_readme(folder, config):
 # ---- weights ----
 
 def named_tensors(path, plan, model):
-    """(name, tensor, whether it is a matrix) as the family has them: Phi-3's are fused."""
+    """(name, tensor, whether it is a matrix) as the family has them: Phi-3's are fused, and so are experts' in their
+    way."""
     fused, waiting, names = 'a part that turns' in features_of(model), {}, names_of(model)
+    experts = {}  # of gpt-oss, until a layer's are all there
     for place in plan:
+        if place.part in EXPERT_PARTS and model['expert_bias']:
+            experts[place.part] = place
+            if len(experts) == len(EXPERT_PARTS):
+                yield from fused_experts(model, experts)
+                experts = {}
+            continue
+        if place.part in EXPERT_PARTS:
+            yield from one_by_one('qwen3_moe' if model['qk_norm'] else 'mixtral', model, place)
+            continue
         whole, last = {'wq': ('qkv', False), 'wk': ('qkv', False), 'wv': ('qkv', True), 'w1': ('mlp', False),
                        'w3': ('mlp', True)}.get(place.part, (None, True)) if fused else (None, True)
         if whole:
@@ -107,9 +128,9 @@ def write_safetensors(file, tensors):
         dtype, count = tensor.dtype if is_matrix else 'F32', 1
         for n in tensor.shape:
             count *= n
-        header[name] = {'dtype': dtype, 'shape': list(tensor.shape),
-                        'data_offsets': [at, at + count * ITEM_SIZES[dtype]]}
-        at += count * ITEM_SIZES[dtype]
+        size = count * {**ITEM_SIZES, 'U8': 1}[dtype]
+        header[name] = {'dtype': dtype, 'shape': list(tensor.shape), 'data_offsets': [at, at + size]}
+        at += size
     text = json.dumps(header, separators=(',', ':')).encode()
     text += b' ' * (-len(text) % 8)
     file.write(struct.pack('<Q', len(text)) + text)
@@ -124,7 +145,7 @@ def write_safetensors(file, tensors):
 def config_of(path, model):
     """config.json: what its family asks for, and nothing left to a default that differs from release to release."""
     family = family_of(path, features_of(model), KINDS, "Hugging Face's that is known here")
-    types = set(model['types'])
+    types = set(model['types']) - {'MXFP4'}
     config = {
         'architectures': [FAMILIES[family].architecture], 'model_type': family,
         'vocab_size': model['vocab_size'], 'hidden_size': model['dim'], 'intermediate_size': model['hidden_dim'],
@@ -136,6 +157,8 @@ def config_of(path, model):
         'eos_token_id': model['eos_ids'] if model['eos_ids'][1:] else model['eos_ids'][0] if model['eos_ids'] else None,
         'torch_dtype': DTYPES[types.pop()] if len(types) == 1 else 'float32', 'use_cache': True,
         'written_by': WRITTEN_BY}
+    if model.get('n_experts'):
+        config.update(config_of_experts(family, model))
     if family in NEWER:
         config.update(config_of_layers(path, family, model), **ropes_of(path, family, model))
         if 'hidden_activation' in config:  # Gemma's own key
@@ -143,7 +166,7 @@ def config_of(path, model):
         return config
     if family == 'llama':
         config.update(attention_bias=False, mlp_bias=False)
-    elif family in ('qwen3', 'smollm3'):
+    elif family in ('qwen3', 'smollm3', 'qwen3_moe'):
         config['attention_bias'] = bool(model['o_bias'])
     if family == 'phi3':  # exact, as it is cut to a whole number
         config['partial_rotary_factor'] = ceil(1e12 * model['rotary_dim'] / model['head_dim']) / 1e12
@@ -159,8 +182,10 @@ def layers_of(family, model):
     keys = {}
     if family == 'smollm3':
         keys['no_rope_layers'] = [int(not flags & WITHOUT_ROPE) for flags in layers]
-    if family in ('mistral', 'phi3'):
+    if family in ('mistral', 'phi3', 'mixtral'):
         keys['sliding_window'] = window or None
+    elif family == 'qwen3_moe':
+        keys.update(use_sliding_window=bool(window), sliding_window=window or None)
     elif family != 'llama':
         slides = [bool(window) and not flags & SEES_ALL for flags in layers]
         first = slides.index(True) if True in slides else n

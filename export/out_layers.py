@@ -6,7 +6,7 @@ from math import sqrt
 from .common import Problem, notes
 from .gguf_layers import LARGEST_GEMMA
 from .huggingface import rounded
-from .layers import FULL, SEES_ALL, SLIDING, TURNS_AS_SLIDING, WITHOUT_ROPE
+from .layers import DENSE, FULL, SEES_ALL, SLIDING, TURNS_AS_SLIDING, WITHOUT_ROPE
 from .out_model import rope_of, temperature
 
 BY_KIND = 'gemma3_text', 'olmo3'
@@ -29,10 +29,10 @@ def slides_of(path, model):
     still = WITHOUT_ROPE * any(flags & WITHOUT_ROPE for flags in layers)
     full, slide = SEES_ALL * bool(model['sliding_window']) + still, TURNS_AS_SLIDING * bool(model.get('sliding_rope'))
     for layer, flags in enumerate(layers):
-        if flags not in (full, slide):
+        if flags & ~DENSE not in (full, slide):
             raise Problem(path, 'has a layer that is neither full nor sliding as its family has them (found %d for '
                           'layer %d, expected %d or %d)' % (flags, layer, full, slide))
-    return [flags == slide and slide != full for flags in layers]
+    return [flags & ~DENSE == slide and slide != full for flags in layers]
 
 
 def period_of(slides):
@@ -72,7 +72,7 @@ def config_of_layers(path, family, model):
     turns = not any(flags & WITHOUT_ROPE for flags in model.get('layers') or [0])
     window = model['sliding_window'] or (None if family == 'exaone4' and turns else USUAL_WINDOW)
     keys.update(sliding_window=window, layer_types=[SLIDING if slide else FULL for slide in slides])
-    if family != 'olmo3' and period_of(slides) and window:
+    if family not in ('olmo3', 'gpt_oss') and period_of(slides) and window:
         keys['sliding_window_pattern'] = period_of(slides)
     return keys
 
@@ -82,6 +82,11 @@ def ropes_of(path, family, model):
     if family == 'ministral3':
         return {'rope_parameters': {**block_of(path, model), 'llama_4_scaling_beta': model['temperature_beta'],
                                     'original_max_position_embeddings': model['train_ctx']}}
+    if family == 'gpt_oss':  # whose class takes null for YaRN
+        refuse_two_ropes(path, model)
+        block = block_of(path, sliding_model(model) if model.get('sliding_rope') else model)
+        return {'rope_parameters': block} if block['rope_type'] == 'default' else {
+            'rope_theta': block.pop('rope_theta'), 'rope_scaling': block}
     if family not in BY_KIND:
         block = block_of(path, sliding_model(model) if model.get('sliding_rope') else model)
         theta = block.pop('rope_theta')
@@ -97,6 +102,16 @@ def ropes_of(path, family, model):
         return {'rope_parameters': {FULL: full, SLIDING: sliding}}
     keys = {'rope_theta': full.pop('rope_theta'), 'rope_scaling': full if full['rope_type'] != 'default' else None}
     return {**keys, **({'rope_local_base_freq': sliding['rope_theta']} if sliding and family == 'gemma3_text' else {})}
+
+
+def refuse_two_ropes(path, model):
+    """gpt-oss has one for its full layers and its sliding ones."""
+    if model.get('sliding_rope') and any(not flags & TURNS_AS_SLIDING for flags in model['layers']):
+        full, sliding = rope_of(path, model), rope_of(path, sliding_model(model))
+        for key, value in full.items():
+            if sliding[key] != value:
+                raise Problem(path, 'has another RoPE in its sliding layers (%s: found %s, expected %s), which gpt-oss '
+                              'has not' % (key, sliding[key], value))
 
 
 def block_of(path, model):
@@ -148,14 +163,17 @@ def gguf_of_layers(path, family, model):
             raise Problem(path, 'has no layer that turns, which GGUF cannot say')
         return {}
     own = rope_of(path, sliding_model(model)) if model.get('sliding_rope') else None
-    if family != 'exaone4' and (own['kind'] != 'none' or family == 'olmo2' and own['theta'] != model['theta']):
+    if family == 'gpt-oss':
+        refuse_two_ropes(path, model)
+    elif family != 'exaone4' and (own['kind'] != 'none' or family == 'olmo2' and own['theta'] != model['theta']):
         raise Problem(path, 'has sliding layers with RoPE of their own (found %s, theta %g), which GGUF cannot say'
                       % (own['kind'], own['theta']))
     keys = {'attention.sliding_window': (U32, window)}
-    if family == 'gemma3':
-        if period_of(slides) != 6 and slides != [(i + 1) % 6 != 0 for i in range(len(slides))]:
-            raise Problem(path, 'has full layers that are not each sixth, which GGUF cannot say')
-        return {**keys, 'rope.freq_base_swa': (F32, own['theta'])}
+    if family in ('gemma3', 'gpt-oss'):
+        period, word = (6, 'sixth') if family == 'gemma3' else (2, 'second')
+        if slides != [(i + 1) % period != 0 for i in range(len(slides))]:
+            raise Problem(path, 'has full layers that are not each %s, which GGUF cannot say' % word)
+        return {**keys, **({'rope.freq_base_swa': (F32, own['theta'])} if family == 'gemma3' else {})}
     return {**keys, 'attention.sliding_window_pattern': (ARRAY, (BOOL, slides))}
 
 

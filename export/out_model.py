@@ -3,13 +3,16 @@
 from math import log, sqrt
 
 from .common import Problem
-from .layers import SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE
+from .experts import CLAMPED
+from .layers import DENSE, SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE
 
 METHODS = 'none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'longrope', 'proportional'  # by their numbers
 # Names of what sets families apart, for messages.
 BOTH, AFTER, WHOLE, TWO_ROPES = 'norms before and after', 'norms after', 'norms of all heads together', 'two RoPEs'
 GELU, EMBEDDING, SCORES = 'GELU', 'an embedding scale', 'a score scale'
 GROWING, SOME = 'a temperature by position', 'a window of some layers'
+EXPERTS, SHARES, BETWEEN = 'experts', 'weights of experts that are not renormalized', 'dense layers between'
+OF_GPT_OSS = {'clamped SwiGLU', 'biases of routers', 'biases of experts', 'attention sinks'}
 
 
 def features_of(model):
@@ -18,14 +21,18 @@ def features_of(model):
     q, o = model.get('qkv_bias'), model.get('o_bias')
     found = {'biases of q, k, v and o': q and o, 'biases of q, k and v': q and not o, 'a bias of o': o and not q,
              'head norms': model.get('qk_norm') == 1, WHOLE: model.get('qk_norm') == 2,
-             AFTER: model.get('norm_place') == 1, BOTH: model.get('norm_place') == 2, GELU: model.get('activation'),
-             EMBEDDING: model.get('embedding_scale'), SCORES: model.get('score_scale'),
+             AFTER: model.get('norm_place') == 1, BOTH: model.get('norm_place') == 2,
+             GELU: model.get('activation') == 1, EMBEDDING: model.get('embedding_scale'),
+             SCORES: model.get('score_scale'),
              TWO_ROPES: any(flags & TURNS_AS_SLIDING for flags in layers), GROWING: model.get('temperature_beta'),
              'a part that turns': model.get('rotary_dim'),
              'layers without RoPE': any(flags & WITHOUT_ROPE for flags in layers),
              'a window': window and not any(flags & SEES_ALL for flags in layers),
              SOME: window and any(flags & SEES_ALL for flags in layers),
-             'logn': model.get('logn')}
+             EXPERTS: model.get('n_experts'), SHARES: model.get('router'),
+             BETWEEN: any(flags & DENSE for flags in layers), 'clamped SwiGLU': model.get('activation') == CLAMPED,
+             'biases of routers': model.get('router_bias'), 'biases of experts': model.get('expert_bias'),
+             'attention sinks': model.get('attention_sinks'), 'logn': model.get('logn')}
     return {name for name, there in found.items() if there}
 
 

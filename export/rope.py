@@ -21,13 +21,15 @@ BY_LAYER = {'rope_local_base_freq': ('gemma3_text',), 'local_rope_theta': (), 'g
             'attn_temperature_tuning': (), 'llama_4_scaling_beta': (),
             'no_rope_layers': ('smollm3', 'rope.c'), 'no_rope_layer_interval': ('smollm3',),
             'layer_types': ('mistral', 'qwen2', 'qwen3', 'phi3', 'smollm3', 'gemma3_text', 'olmo3', 'ministral3',
-                            'exaone4', 'rope.c')}
+                            'exaone4', 'rope.c', 'qwen3_moe', 'gpt_oss')}
 BY_KIND = 'gemma3_text', 'olmo3', 'rope.c'  # families with a block for each kind of layers
 # The theta of their sliding layers, unless the config says another one.
 LOCAL_THETA = {'gemma3_text': 10000.0, 'olmo3': 5e5, 'rope.c': 10000.0}
-# The class of Ministral 3 takes this block where a config has none.
+# What the classes of these take for a block where a config has none.
 MINISTRAL = {'rope_type': 'yarn', 'rope_theta': 1e6, 'factor': 16.0, ORIGINAL: 16384, 'beta_fast': 32.0,
              'beta_slow': 1.0, 'mscale': 1.0, 'mscale_all_dim': 1.0, 'llama_4_scaling_beta': 0.1}
+GPT_OSS = {'rope_type': 'yarn', 'factor': 32.0, ORIGINAL: 4096, 'beta_fast': 32.0, 'beta_slow': 1.0, 'truncate': False}
+OWN_BLOCKS = {'ministral3': MINISTRAL, 'gpt_oss': GPT_OSS}
 
 
 def warn(config, text, *values):
@@ -142,8 +144,8 @@ def rope_block(config, family):
         config.refuse(name, 'one object of settings for all layers')
     if name == 'rope_scaling' and config.values.get('rope_parameters'):
         warn(config, 'rope_parameters is not used, since there is a rope_scaling')
-    if family == 'ministral3' and name == 'rope_parameters' and config.values.get(name) is None:
-        values = MINISTRAL
+    if family in OWN_BLOCKS and name == 'rope_parameters' and config.values.get(name) is None:
+        values = OWN_BLOCKS[family]
         if 'rope_scaling' in config.values:
             warn(config, 'rope_scaling is null, and model_type %s has YaRN all the same', family)
     return Keys(config.path, values, name + '.')

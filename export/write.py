@@ -7,18 +7,20 @@ from math import prod
 from typing import NamedTuple
 
 from .common import ENCODINGS, Problem, notes
+from .experts import layers_with_experts
 from .tensors import BLOCKS, ITEM_SIZES, Paired, Shifted, same_bytes, widen
 
 WEIGHT_TYPES = {'F32': 0, 'F16': 1, 'BF16': 2, 'Q8': 3, **{name: number for number, name in enumerate(BLOCKS, 5)}}
 TURNED = 'wq', 'wk', 'bq', 'bk', 'q_norm', 'k_norm'  # what has a row for each element of a query or key head
 NORMS = 'attention_norm', 'attention_after', 'q_norm', 'k_norm', 'ffn_norm', 'ffn_after', 'final_norm'
 HEADER = struct.Struct('<14I d i I 8i 2I 2d 4I 7d 11I 12x')
-MORE = struct.Struct('<2I 2d 4I 7d 3d 2I 128x')  # what version 5 has behind it
+MORE = struct.Struct('<2I 2d 4I 7d 3d 9I 100x')  # what version 5 has behind it
 MORE_FIELDS = ('sliding_rope sliding_method sliding_theta sliding_factor sliding_train_ctx sliding_ramp '
                'sliding_truncate sliding_rotary_dim sliding_beta_fast sliding_beta_slow sliding_attention_factor '
                'sliding_mscale sliding_mscale_all_dim sliding_low_freq_factor sliding_high_freq_factor '
-               'temperature_beta embedding_scale score_scale norm_place activation').split()
-TABLES = 'learned', 'a_keys', 'a_values'  # of two dimensions, and float32 all the same
+               'temperature_beta embedding_scale score_scale norm_place activation n_experts n_experts_used '
+               'expert_hidden_dim router router_bias expert_bias attention_sinks').split()
+TABLES = 'learned', 'a_keys', 'a_values', 'router'  # of two dimensions, and float32 all the same
 
 
 class Place(NamedTuple):
@@ -31,10 +33,11 @@ class Place(NamedTuple):
 
 def tensor_order(model):
     """The tensors in the file's order: part, layer, shape."""
-    dim, hidden, vocab = model['dim'], model['hidden_dim'], model['vocab_size']
+    dim, vocab = model['dim'], model['vocab_size']
     queries, keys = model['n_heads'] * model['head_dim'], model['n_kv_heads'] * model['head_dim']
     encoding, rows = ENCODINGS[model.get('encoding', 0)], model.get('encoding_rows')
     before, after = model.get('norm_place', 0) != 1, model.get('norm_place', 0) > 0
+    with_experts = set(layers_with_experts(model))
     normed = (queries, keys) if model.get('qk_norm') == 2 else 2 * (model['head_dim'],)
     yield 'embedding', None, (vocab, dim)
     if encoding == 'learned':
@@ -62,18 +65,35 @@ def tensor_order(model):
         yield 'wo', layer, (dim, queries)
         if model.get('o_bias'):
             yield 'bo', layer, (dim,)
+        if model.get('attention_sinks'):
+            yield 'sinks', layer, (model['n_heads'],)
         if after:
             yield 'attention_after', layer, (dim,)
         if before:
             yield 'ffn_norm', layer, (dim,)
-        yield 'w1', layer, (hidden, dim)
-        yield 'w3', layer, (hidden, dim)
-        yield 'w2', layer, (dim, hidden)
+        for part, shape in feed_forward(model, layer in with_experts):
+            yield part, layer, shape
         if after:
             yield 'ffn_after', layer, (dim,)
     yield 'final_norm', None, (dim,)
     if not model['shared_classifier']:
         yield 'classifier', None, (vocab, dim)
+
+
+def feed_forward(model, with_experts):
+    """The tensors of a feed-forward layer: part, shape."""
+    dim, hidden, n = model['dim'], model['hidden_dim'], model.get('n_experts')
+    if not with_experts:
+        yield from (('w1', (hidden, dim)), ('w3', (hidden, dim)), ('w2', (dim, hidden)))
+        return
+    hidden = model['expert_hidden_dim']
+    yield 'router', (n, dim)
+    if model.get('router_bias'):
+        yield 'router_bias', (n,)
+    for number, rows, columns in ('1', n * hidden, dim), ('3', n * hidden, dim), ('2', n * dim, hidden):
+        yield 'experts_w' + number, (rows, columns)
+        if model.get('expert_bias'):
+            yield 'experts_b' + number, (rows,)
 
 
 def plan_model(checkpoint, in_pairs=True):

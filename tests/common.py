@@ -500,7 +500,8 @@ def write_model(path, c, weights):
 
 
 def read_model(path):
-    """A model file of floats as config() and write_model() have it: the fields and lists, and the weights."""
+    """A model file of floats and ggml's blocks as config() and write_model() have it: the fields and lists, and the
+    weights."""
     data = read(path)
     size = HEADER_BYTES[struct.unpack_from('<I', data, 4)[0]]
     found = {name: struct.unpack_from('<' + kind, data, at) for name, at, kind, _ in FIELDS if at < size}
@@ -520,15 +521,26 @@ def read_model(path):
     for name, rows, columns in shapes(c):
         kind, count = next(types) if rows else F32, max(rows, 1) * columns
         at += -at % 64
-        weights[name] = floats_of(data[at:at + count * (2 if kind else 4)], kind)
-        at += count * (2 if kind else 4)
+        size = bytes_of(kind, count)
+        weights[name] = floats_of(data[at:at + size], kind)
+        at += size
     if at + -at % 64 != len(data):
         raise ValueError('%s: %d bytes, %d expected' % (path, len(data), at + -at % 64))
     return c, weights
 
 
+def bytes_of(kind, count):
+    """Of so many values of a type but our own q8 and q4."""
+    if kind <= Q4:
+        return count * (2 if kind else 4)
+    values, size, _ = list(blocks.HALVES.values())[kind - Q4 - 1]
+    return count // values * size
+
+
 def floats_of(data, kind):
-    """The values of a tensor of float32, float16 or bfloat16."""
+    """The values of a tensor of float32, float16, bfloat16 or ggml's blocks."""
+    if kind > Q4:
+        return array.array('f', blocks.decode(list(blocks.HALVES)[kind - Q4 - 1], data))
     if kind == F16:
         return array.array('f', struct.unpack('<%de' % (len(data) // 2), data))
     if kind == BF16:

@@ -268,9 +268,10 @@ def score_scale(c):
     return c['score_scale'] or 1 / math.sqrt(c['head_dim'])
 
 
-def attend(queries, keys, values, c, positions, window, sinks, meet, between, far, counts):
+def attend(queries, keys, values, c, positions, window, sinks, meet, between, far, counts, learned):
     """meet(h, q, k, between(i, j)) is the score of a query at i and a key at j, before score_scale; far(d) is added
-    to values at distance d, if anything is. A key counts counts(number of the query, its own) times."""
+    to values at distance d, if anything is. A key counts counts(number of the query, its own) times. learned: None, or
+    for each head the score of a key that is not there, its sink: it takes weight and has no value."""
     share, scale = c['n_heads'] // c['n_kv_heads'], score_scale(c)
     out = []
     for number, (position, heads) in enumerate(zip(positions, queries)):
@@ -279,9 +280,9 @@ def attend(queries, keys, values, c, positions, window, sinks, meet, between, fa
         apart = [between(position, positions[k]) for k in seen]
         for h in range(c['n_heads']):
             scores = [meet(h, heads[h], keys[k][h // share], what) * scale for k, what in zip(seen, apart)]
-            top = max(scores)
+            top = max(scores + (learned or [])[h:h + 1])
             weights = [math.exp(score - top) * counts(number, k) for score, k in zip(scores, seen)]
-            total = sum(weights)
+            total = sum(weights) + (math.exp(learned[h] - top) if learned else 0)
             there = [values[k][h // share] for k in seen]
             if far:
                 there = [[x + y for x, y in zip(value, far(position - positions[k]))]
@@ -298,6 +299,65 @@ def silu(x):
 def gelu(x):
     """By tanh, as Gemma has it."""
     return x / 2 * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))
+
+
+def clamped(gate, up):
+    """SwiGLU as gpt-oss has it."""
+    gate, up = min(gate, 7.0), min(max(up, -7.0), 7.0)
+    return (up + 1) * gate / (1 + math.exp(-1.702 * gate))
+
+
+def gated(c, gate, up):
+    """What the activation makes of what a row of w1 and one of w3 say."""
+    return clamped(gate, up) if c['activation'] == 2 else (gelu if c['activation'] else silu)(gate) * up
+
+
+def biased(y, bias):
+    return [a + b for a, b in zip(y, bias)] if bias else y
+
+
+def feed_forward(c, matrices, biases, x, seen):
+    """A dense feed-forward layer, or one expert, whose w1, w3 and w2 and their biases (None: none) these are."""
+    gates, ups = (biased(product(rows, seen(x)), bias) for rows, bias in zip(matrices, biases[:2]))
+    hidden = [gated(c, gate, up) for gate, up in zip(gates, ups)]
+    return biased(product(matrices[2], seen(hidden)), biases[2])
+
+
+def chosen(c, router, bias, x):
+    """The experts that the router chooses for x, and the weight of each."""
+    scores = biased(product(router, x), bias)
+    best = sorted(range(len(scores)), key=lambda e: (-scores[e], e))[:c['n_experts_used']]
+    among = range(len(scores)) if c['router'] == 1 else best  # what the softmax is over
+    total = sum(math.exp(scores[e] - scores[best[0]]) for e in among)
+    return {e: math.exp(scores[e] - scores[best[0]]) / total for e in best}
+
+
+def part_of(all_rows, number, n):
+    """The rows of one of n experts, which stand one below the other; None of None."""
+    size = len(all_rows or []) // n
+    return all_rows and all_rows[number * size:number * size + size]
+
+
+def feed_forward_of(c, weights, layer, flags, seen):
+    """say(x): what the feed-forward layer makes of x. That of a layer with experts is the sum of the chosen ones."""
+    DENSE, dim = 8, c['dim']
+    with_experts = c['n_experts'] and not flags & DENSE
+    hidden = c['expert_hidden_dim'] if with_experts else c['hidden_dim']
+    matrices = [rows_of(weights, '%s.%d' % (name, layer), columns)
+                for name, columns in (('w1', dim), ('w3', dim), ('w2', hidden))]
+    biases = [weights.get('%s.%d' % (name, layer)) for name in ('b1', 'b3', 'b2')]
+    if not with_experts:
+        return lambda x: feed_forward(c, matrices, biases, x, seen)
+    router, bias = rows_of(weights, 'router.%d' % layer, dim), weights.get('router_bias.%d' % layer)
+    experts = [[[part_of(rows, e, c['n_experts']) for rows in parts] for parts in (matrices, biases)]
+               for e in range(c['n_experts'])]
+
+    def say(x):
+        sums = [0.0] * dim
+        for e, share in chosen(c, router, bias, x).items():
+            sums = [y + share * z for y, z in zip(sums, feed_forward(c, *experts[e], x, seen))]
+        return sums
+    return say
 
 
 def heads_of(c, weights, name, layer, x, seen):
@@ -361,16 +421,13 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
             queries = [[pairs(head, turning) for head in row] for row in queries]
             keys = [[conjugate(pairs(head, turning)) for head in row] for row in keys]
         mixed = attend(queries, keys, values, c, positions, width, sinks, meet, between, distant(c, weights, layer),
-                       lambda i, j: crowd(positions, piece, i, j) if piece and positions is of_text else 1)
-        wo, w1, w2, w3 = (rows_of(weights, '%s.%d' % (name, layer), columns) for name, columns in
-                          (('wo', c['n_heads'] * c['head_dim']), ('w1', dim), ('w2', c['hidden_dim']), ('w3', dim)))
-        bias = weights.get('bo.%d' % layer, [0] * dim)
-        out = [[y + b for y, b in zip(product(wo, seen(m)), bias)] for m in mixed]
+                       lambda i, j: crowd(positions, piece, i, j) if piece and positions is of_text else 1,
+                       list(weights['sinks.%d' % layer]) if c['attention_sinks'] else None)
+        wo = rows_of(weights, 'wo.%d' % layer, c['n_heads'] * c['head_dim'])
+        out = [biased(product(wo, seen(m)), weights.get('bo.%d' % layer)) for m in mixed]
         stream = added(stream, out, lambda rows: normed('attention_after', layer, rows))
-        gate, out = gelu if c['activation'] else silu, []
-        for x in normed('ffn_norm', layer, stream):
-            hidden = [gate(g) * u for g, u in zip(product(w1, seen(x)), product(w3, seen(x)))]
-            out.append(product(w2, seen(hidden)))
+        say = feed_forward_of(c, weights, layer, flags, seen)
+        out = [say(x) for x in normed('ffn_norm', layer, stream)]
         stream = added(stream, out, lambda rows: normed('ffn_after', layer, rows))
     classifier = embedding if c['shared_classifier'] else rows_of(weights, 'classifier', dim)
     return [product(classifier, seen(norm(x, weights['final_norm'], eps))) for x in stream]

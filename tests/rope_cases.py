@@ -288,6 +288,9 @@ OLMO3 = {'model_type': 'olmo3', 'architectures': ['Olmo3ForCausalLM'], **LAYERS}
 OLMO2 = {'model_type': 'olmo2', 'architectures': ['Olmo2ForCausalLM'], **LAYERS}
 MINISTRAL3 = {'model_type': 'ministral3', 'architectures': ['Ministral3ForCausalLM'], **LAYERS}
 EXAONE4 = {'model_type': 'exaone4', 'architectures': ['Exaone4ForCausalLM'], **LAYERS}
+MIXTRAL = {'model_type': 'mixtral', 'architectures': ['MixtralForCausalLM'], **LAYERS}
+QWEN3_MOE = {'model_type': 'qwen3_moe', 'architectures': ['Qwen3MoeForCausalLM'], **LAYERS}
+GPT_OSS = {'model_type': 'gpt_oss', 'architectures': ['GptOssForCausalLM'], **LAYERS}
 LINEAR8 = {'rope_type': 'linear', 'factor': 8.0}
 GROWING = dict(YARN, llama_4_scaling_beta=0.1, mscale=1.0, mscale_all_dim=1.0)
 BY_TYPE = {FULL: {'rope_type': 'linear', 'factor': 4.0, 'rope_theta': 5e4},
@@ -298,6 +301,9 @@ IS_GROWING = dict(IS_YARN, theta=1e4, mscale=1.0, mscale_all_dim=1.0)
 IS_MINISTRAL = {'rope_method': 4, 'factor': 16.0, 'train_ctx': 16384, 'theta': 1e6, 'beta_fast': 32.0,
                 'beta_slow': 1.0, 'mscale': 1.0, 'mscale_all_dim': 1.0}
 IS_LLAMA3 = {'rope_method': 5, 'factor': 8.0, 'train_ctx': 32, 'low_freq_factor': 1.0, 'high_freq_factor': 4.0}
+IS_GPT_OSS = {'rope_method': 4, 'factor': 32.0, 'train_ctx': 4096, 'theta': 150000.0, 'beta_fast': 32.0,
+              'beta_slow': 1.0, 'truncate': 0}
+IS_MILLION, IS_PLAIN = {'theta': 1e6}, {'theta': 150000.0}
 LOCAL, SAME = {'theta': 1e4}, {'theta': 5e5}
 
 
@@ -361,6 +367,25 @@ LAYERED = [
      IS_LLAMA3, None, 'FFFFFF', 0, 0),
 ]
 
+LAYERED += [
+    ('gpt-oss, all defaults', GPT_OSS, IS_GPT_OSS, IS_GPT_OSS, 'SFSFSF', 128, 0),
+    ('gpt-oss, as published', changed(GPT_OSS, rope_theta=150000, initial_context_length=4096, rope_scaling={
+        'beta_fast': 32.0, 'beta_slow': 1.0, 'factor': 32.0, ORIGINAL: 4096, 'rope_type': 'yarn', 'truncate': False}),
+     IS_GPT_OSS, IS_GPT_OSS, 'SFSFSF', 128, 0),
+    ('gpt-oss, release 5', changed(GPT_OSS, rope_parameters=dict(YARN, rope_theta=5e5), sliding_window=16,
+                                   layer_types=[FULL, SLIDING, SLIDING, FULL, FULL, SLIDING]),
+     IS_YARN, IS_YARN, 'FSSFFS', 16, 0),
+    ('gpt-oss, not scaled', changed(GPT_OSS, rope_parameters={'rope_type': 'default'}), IS_PLAIN, IS_PLAIN, 'SFSFSF',
+     128, 0),
+    ('mixtral, all defaults', MIXTRAL, IS_MILLION, None, 'FFFFFF', 0, 0),
+    ('mixtral, a window', changed(MIXTRAL, sliding_window=5, rope_scaling=YARN), dict(IS_YARN, theta=1e6), None,
+     'FFFFFF', 5, 0),
+    ('qwen 3 moe, all defaults', QWEN3_MOE, {}, None, 'FFFFFF', 0, 0),
+    ('qwen 3 moe, a window', changed(QWEN3_MOE, use_sliding_window=True, sliding_window=7, max_window_layers=3,
+                                     rope_theta=1e6), IS_MILLION, None, 'FFFFFF', 7, 0),
+    ('qwen 3 moe, a window that is not used', changed(QWEN3_MOE, sliding_window=7), {}, None, 'FFFFFF', 0, 0),
+]
+
 # Whole configs of these families, and the key that is refused.
 LAYERED_REFUSED = [
     ('too few layers', changed(GEMMA3, layer_types=[FULL] * 5), 'layer_types'),
@@ -415,6 +440,22 @@ LAYERED_REFUSED = [
     ('ministral 3, two lengths to count from', changed(MINISTRAL3, rope_parameters={
         'rope_type': 'dynamic', 'factor': 2.0, ORIGINAL: 64, 'llama_4_scaling_beta': 0.1}),
      'rope_parameters.' + ORIGINAL),
+    ('gpt-oss without a window', changed(GPT_OSS, sliding_window=None), 'sliding_window'),
+    ('another limit', changed(GPT_OSS, swiglu_limit=5.0), 'swiglu_limit'),
+    ('another slope', changed(GPT_OSS, swiglu_alpha=1.5), 'swiglu_alpha'),
+    ('another activation', changed(GPT_OSS, hidden_act='gelu'), 'hidden_act'),
+    ('other blocks than MXFP4', changed(GPT_OSS, quantization_config={'quant_method': 'fp8'}), 'quantization_config'),
+    ('blocks in mixtral', changed(MIXTRAL, quantization_config={'quant_method': 'mxfp4'}), 'quantization_config'),
+    ('more chosen than there are', changed(MIXTRAL, num_local_experts=4, num_experts_per_tok=5),
+     'num_experts_per_tok'),
+    ('a top k of 0', changed(QWEN3_MOE, num_experts_per_tok=0), 'num_experts_per_tok'),
+    ('a top k that is no number', changed(GPT_OSS, num_experts_per_tok=True), 'num_experts_per_tok'),
+    ('no experts', changed(QWEN3_MOE, num_experts=0), 'num_experts'),
+    ('two numbers of experts', changed(QWEN3_MOE, num_experts=4, num_local_experts=8), 'num_experts'),
+    ('a sparse step of 0', changed(QWEN3_MOE, decoder_sparse_step=0), 'decoder_sparse_step'),
+    ('a dense layer that is not there', changed(QWEN3_MOE, mlp_only_layers=[6]), 'mlp_only_layers'),
+    ('experts without a width', changed(QWEN3_MOE, moe_intermediate_size=0), 'moe_intermediate_size'),
+    ('shares that are no answer', changed(QWEN3_MOE, norm_topk_prob=1), 'norm_topk_prob'),
     ('another text model inside', inside('gemma3', 'Gemma3', OLMO3), 'model_type'),
     ('no text model inside', changed(inside('gemma3', 'Gemma3', GEMMA3), text_config=...), 'text_config'),
 ]
@@ -450,6 +491,14 @@ LAYERED_REMARKS = [
      'warning: CONFIG: ' + ORIGINAL + ' is 128 beside rope_scaling and 64 in it: 64 counts'),
     ('softcaps of scores in gemma 3', changed(GEMMA3, attn_logit_softcapping=50.0),
      'attn_logit_softcapping means nothing to model_type gemma3_text and is not used'),
+    ('no block in gpt-oss', changed(GPT_OSS, rope_scaling=None),
+     'warning: CONFIG: rope_scaling is null, and model_type gpt_oss has YaRN all the same'),
+    ('another name of the top', changed(GPT_OSS, num_experts_per_tok=2, experts_per_token=4),
+     'experts_per_token means nothing to model_type gpt_oss and is not used'),
+    ('dense layers', changed(QWEN3_MOE, mlp_only_layers=[3], decoder_sparse_step=2),
+     'dense layers, without experts, by decoder_sparse_step and mlp_only_layers: 0, 2, 3, 4 of 6'),
+    ('layer types in qwen 3 moe', changed(QWEN3_MOE, layer_types=[FULL] * 6),
+     'layer_types means nothing to model_type qwen3_moe and is not used'),
     ('two answers about tying', inside('gemma3', 'Gemma3', changed(GEMMA3, tie_word_embeddings=False)),
      'warning: CONFIG: tie_word_embeddings is true beside text_config and false in it: true counts'),
 ]

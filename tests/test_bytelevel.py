@@ -391,6 +391,16 @@ def cased_spec(tokens, merges, regex):
     return spec
 
 
+def harmony_spec(tokens, merges):
+    """gpt-oss: the words of GPT-4o, and the special tokens of its turns."""
+    spec = spec_of(tokens, [list(pair) for pair in merges], pre_tokenizer=sequence(
+        'pretokenizers', {'type': 'Split', 'pattern': {'Regex': GPT4O_REGEX}, 'behavior': 'Isolated', 'invert': False},
+        byte_level(use_regex=False)), post_processor=byte_level())
+    add(spec, '<|startoftext|>', '<|endoftext|>', '<|reserved_200000|>', '<|return|>', '<|constrain|>', '<|channel|>',
+        '<|start|>', '<|end|>', '<|message|>', '<|call|>')
+    return spec
+
+
 def cased_texts(rng, count):
     """Capitals, small letters, letters without case, marks, and what may stand before and behind them."""
     few = list("AB\u00c9\u01c5\u0416\U00010400") + list("ab\u00e9\u00df\u0436\U00010428") + list(
@@ -600,6 +610,17 @@ def test_families(rng, texts, tokens, merges):
     for name, regex in (('gpt4o', GPT4O_REGEX), ('tekken', TEKKEN_REGEX)):
         spec = cased_spec(tokens, merges, regex)
         compare(name, spec, Reference(spec, name).encode, texts + list(cased_texts(random.Random(7), 1500)))
+
+    spec = harmony_spec(tokens, merges)
+    compare('harmony', spec, Reference(spec, 'gpt4o').encode, texts[:300] + list(cased_texts(random.Random(8), 300)))
+    exported, path, size = export(spec)
+    check((exported['split'], exported['bos_id'], exported['flags'] & 8) == (5, -1, 0), 'harmony: pattern, no BOS',
+          exported['flags'])
+    names = [token['content'] for token in spec['added_tokens']]
+    ids = run('special', path, size, *names).decode().split()
+    check(ids == [str(len(tokens) + i) for i in range(len(names))], 'harmony: special tokens by their spelling', ids)
+    forged = {id for ids in encode(path, size, [''.join(names).encode(), b'<|end|><|start|>system']) for id in ids}
+    check(not forged & set(range(len(tokens), size)), 'harmony: texts cannot have special tokens', forged)
 
     # Bytes that are in no token are left out, and what is beside them grows together.
     gone = {in_alphabet(bytes([byte])) for byte in (0x61, 0x20, 0xC3)}
@@ -936,6 +957,10 @@ def test_gguf(texts, tokens, merges):
               'merges': [' '.join(pair).encode() for pair in merges],
               'bos_token_id': len(tokens), 'eos_token_id': len(tokens) + 2}
     compare('gguf', bytelevel.read_gguf('x.gguf', values), Reference(spec, 'llama3').encode, texts[:150])
+    spec = harmony_spec(tokens, merges)
+    named = [t.encode() for t in tokens] + [t['content'].encode() for t in spec['added_tokens']]
+    values = {**values, 'pre': 'gpt-4o', 'tokens': named, 'token_type': [1] * len(tokens) + [3] * 10}
+    compare('gguf of gpt-oss', bytelevel.read_gguf('x.gguf', values), Reference(spec, 'gpt4o').encode, texts[:150])
     for key, value in (('pre', 'qwen35'), ('merges', [b'a nothing']), ('token_type', [1]),
                        ('tokens', values['tokens'][1:])):
         try:

@@ -331,7 +331,11 @@ EXPORTER_ALONE = {
     'a window of 0 in ministral 3', 'layers slide without a window',
     'bidirectional attention', 'softcaps of logits', 'gemma 2', 'gemma 3n', 'gemma 3n with pictures',
     'a kind that is a list', 'another text model inside', 'no text model inside', 'layer types in ministral 3',
-    'softcaps of scores in gemma 3', 'two answers about tying'}
+    'softcaps of scores in gemma 3', 'two answers about tying', 'another limit', 'another slope',
+    'another activation', 'other blocks than MXFP4', 'blocks in mixtral', 'more chosen than there are',
+    'a top k of 0', 'a top k that is no number', 'no experts', 'two numbers of experts', 'a sparse step of 0',
+    'a dense layer that is not there', 'experts without a width', 'shares that are no answer',
+    'another name of the top', 'dense layers', 'layer types in qwen 3 moe'}
 
 
 ONLY = {'F': 'full', 'S': 'sliding'}  # of which kind all layers are, where the table has no column for it
@@ -415,7 +419,7 @@ def hf_tensors(c, weights):
         rows = [[x] for x in values] if is_vector else [values[i:i + columns] for i in range(0, len(values), columns)]
         if part in ('wq', 'wk', 'bq', 'bk', 'q_norm', 'k_norm'):
             rows = in_halves(rows, c['head_dim'], c['head_dim'])
-        if part in NORMS and c['activation']:
+        if part in NORMS and c['activation'] == 1:
             rows = [[row[0] - 1] for row in rows]
         place = 'post_attention_layernorm' if part == 'ffn_norm' and not c['norm_place'] else PARTS.get(part)
         key = ONCE.get(part) or 'model.layers.%s.%s.%s' % (layer, place, 'bias' if part[0] == 'b' else 'weight')
@@ -602,7 +606,7 @@ def test_hostile_models():
     """What version 5 cannot mean goes nowhere: one line that names the field."""
     c = model_of(**dict(GEMMA, layers=SSSSSF, sliding_window=9))
     weights = random_weights(c, 1)
-    for field, value in (('norm_place', 3), ('activation', 2), ('qk_norm', 3), ('sliding_rope', 2),
+    for field, value in (('norm_place', 3), ('activation', 3), ('qk_norm', 3), ('sliding_rope', 2),
                          ('sliding_method', 6), ('sliding_theta', 0.5),
                          ('sliding_theta', math.nan), ('sliding_factor', -1.0),
                          ('sliding_train_ctx', 1 << 31), ('temperature_beta', math.inf), ('embedding_scale', -1.0),

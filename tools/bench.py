@@ -11,7 +11,8 @@ The models are llama2.c's stories110M in shape (12 layers, 768 wide) and TinyLla
 weights), written to --folder as float32 or float16 for ./run, which quantizes them itself; as GGUF (F32, Q8_0, Q4_0)
 for llama.cpp; as version 0 for llama2.c. With --llama-quantize there are rows for files of its types, which are the
 same for all programs: exported from ours, quantized by it, and imported. Needs NumPy, 12 GB of disk and memory for the
-largest file.
+largest file. The rows of models with experts (--only experts) need 5 GB and no NumPy: tools/random_experts.py writes
+them.
 """
 import argparse
 import json
@@ -22,7 +23,12 @@ import struct
 import subprocess
 import sys
 
-import numpy as np
+try:
+    import numpy as np
+except ImportError:  # without which there are models with experts
+    np = None
+
+import random_experts
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 VOCAB = 32000
@@ -49,6 +55,11 @@ ROWS = [
 FILES = ['Q4_K_M', 'Q8_0', 'Q4_0', 'Q5_K_M', 'Q6_K', 'IQ4_XS']
 ROWS += [('1.1B %s file %s' % (kind, label), '1.1B', kind, phase, n) for kind in FILES
          for label, phase, n in (('decode', 'decode', 0), ('prefill of 512', 'prefill', 512))]
+# Models with experts, whose files random_experts.py writes as they are.
+EXPERTS = 'qwen3moe-1.5B', 'gpt-oss-2B'
+ROWS += [('%s experts %s' % (model, label), model, 'experts', phase, n) for model in EXPERTS
+         for label, phase, n in (('decode', 'decode', 0), ('prefill of 512', 'prefill', 512),
+                                 ('decode at depth 4,096', 'decode', 4096))]
 
 
 def fail(what):
@@ -75,6 +86,8 @@ class Numbers:
     """Random weights: windows into one array, so that they cost no time to make."""
 
     def __init__(self):
+        if np is None:
+            fail('needs NumPy for models without experts (found none; --only experts does without)')
         self.pool = np.random.default_rng(1).standard_normal(1 << 22, dtype=np.float32)
         self.at = 0
 
@@ -198,6 +211,12 @@ def quantized_gguf(options, model, kind):
         [options.llama_quantize, floats, path, kind], options.threads))
 
 
+def file_of_experts(options, model):
+    """A GGUF file of random weights, which every program reads."""
+    return made(os.path.join(options.folder, '%s.gguf' % model),
+                lambda path: random_experts.write_gguf(path, random_experts.SHAPES[model]))
+
+
 def export(source, path, rename=None, *more):
     """By model_export.py, which goes by how a name ends."""
     out = path + (rename or '.bin')
@@ -222,7 +241,11 @@ class Ours:
         self.options = options
 
     def file(self, model, kind):
-        shape, folder = MODELS[model], self.options.folder
+        folder = self.options.folder
+        if kind == 'experts':
+            return made(os.path.join(folder, '%s.bin' % model), lambda path: export(
+                file_of_experts(self.options, model), path, None, '--no-tokenizer'))
+        shape = MODELS[model]
         if kind in FILES:
             return made(os.path.join(folder, 'model-%s-%s.bin' % (model, kind)), lambda path: export(
                 quantized_gguf(self.options, model, kind), path, None, '--no-tokenizer'))
@@ -260,6 +283,7 @@ class LlamaBench:
         if phase == 'decode' and n and not self.at_depth:
             return None
         path = (quantized_gguf(self.options, model, kind) if kind in FILES else
+                file_of_experts(self.options, model) if kind == 'experts' else
                 made(os.path.join(self.options.folder, '%s-%s.gguf' % (model, kind)), write_gguf, MODELS[model], kind))
         test = {'prefill': ['-p', str(n), '-n', '0'], 'generate': ['-p', '0', '-n', str(n)],
                 'decode': ['-p', '0', '-n', '0', '-gp', '%d,32' % n] if n else ['-p', '0', '-n', '64']}[phase]

@@ -12,6 +12,7 @@ typedef enum { TRIMS_NOTHING, TRIMS_USER, TRIMS_ALL } Trims;
 typedef struct {
     const char *told_by;          // a special token of this family's tokenizers that the families below do not have
     const char *end_of_turn;      // a special token, NULL: the text's end
+    const char *closing;          // what stands in its place in a later turn's prompt, NULL: itself
     Trims trims;                  // what loses the spaces around it
     const char *begin, *between;  // what opens the first turn, and each other one
     const char *system, *user;    // a turn: the system prompt only where there is one
@@ -20,23 +21,30 @@ typedef struct {
 // docs/checkpoints.md says what is left out of the templates.
 static const Family families[] = {
     // ChatML: Qwen2.5-7B-Instruct, and SmolLM3-3B, which has Llama 3's tokens but does not use them.
-    {"<|im_start|>", "<|im_end|>", TRIMS_NOTHING, "", "\n", "{<|im_start|>}system\n&{<|im_end|>}\n",
+    {"<|im_start|>", "<|im_end|>", NULL, TRIMS_NOTHING, "", "\n", "{<|im_start|>}system\n&{<|im_end|>}\n",
      "{<|im_start|>}user\n${<|im_end|>}\n{<|im_start|>}assistant\n"},
     // Llama-3.1-8B-Instruct.
-    {"<|start_header_id|>", "<|eot_id|>", TRIMS_ALL, "{}", "",
+    {"<|start_header_id|>", "<|eot_id|>", NULL, TRIMS_ALL, "{}", "",
      "{<|start_header_id|>}system{<|end_header_id|>}\n\n&{<|eot_id|>}",
      "{<|start_header_id|>}user{<|end_header_id|>}\n\n${<|eot_id|>}"
      "{<|start_header_id|>}assistant{<|end_header_id|>}\n\n"},
+    // gpt-oss-20b: OpenAI's harmony format. Instructions are the developer's; the system's message is always the same.
+    {"<|channel|>", "<|return|>", "<|end|>", TRIMS_NOTHING,
+     "{<|start|>}system{<|message|>}You are ChatGPT, a large language model trained by OpenAI.\n"
+     "Knowledge cutoff: 2024-06\n\nReasoning: medium\n\n"
+     "# Valid channels: analysis, commentary, final. Channel must be included for every message.{<|end|>}",
+     "", "{<|start|>}developer{<|message|>}# Instructions\n\n&\n\n{<|end|>}",
+     "{<|start|>}user{<|message|>}${<|end|>}{<|start|>}assistant"},
     // Phi-3-mini-4k-instruct.
-    {"<|assistant|>", "<|end|>", TRIMS_NOTHING, "{}", "\n", "{<|system|>}\n&{<|end|>}\n",
+    {"<|assistant|>", "<|end|>", NULL, TRIMS_NOTHING, "{}", "\n", "{<|system|>}\n&{<|end|>}\n",
      "{<|user|>}\n${<|end|>}\n{<|assistant|>}\n"},
     // Gemma 3, whose system prompt opens the first message.
-    {"<start_of_turn>", "<end_of_turn>", TRIMS_USER, "{}{<start_of_turn>}user\n", "\n{<start_of_turn>}user\n", "&\n\n",
-     "${<end_of_turn>}\n{<start_of_turn>}model\n"},
+    {"<start_of_turn>", "<end_of_turn>", NULL, TRIMS_USER, "{}{<start_of_turn>}user\n", "\n{<start_of_turn>}user\n",
+     "&\n\n", "${<end_of_turn>}\n{<start_of_turn>}model\n"},
     // Mistral-7B-Instruct-v0.3.
-    {"[INST]", NULL, TRIMS_NOTHING, "{}{[INST]}", "{[INST]}", "&\n\n", "${[/INST]}"},
+    {"[INST]", NULL, NULL, TRIMS_NOTHING, "{}{[INST]}", "{[INST]}", "&\n\n", "${[/INST]}"},
     // Llama-2-7b-chat.
-    {NULL, NULL, TRIMS_NOTHING, "{}[INST] ", "{}[INST] ", "<<SYS>>\n&\n<</SYS>>\n\n", "$ [/INST]"},
+    {NULL, NULL, NULL, TRIMS_NOTHING, "{}[INST] ", "{}[INST] ", "<<SYS>>\n&\n<</SYS>>\n\n", "$ [/INST]"},
 };
 
 // The ids so far, and the text behind the last special token.
@@ -87,15 +95,21 @@ int chat_end_of_turn(const Tokenizer *tokenizer) {
     return f->end_of_turn ? tokenizer_special(tokenizer, f->end_of_turn) : -1;
 }
 
+// The token that stands behind the last answer, given the one that ended it or -1.
+static int closing_of(const Tokenizer *tokenizer, const Family *f, int before) {
+    bool is_other = f->closing && before >= 0;
+    return is_other ? tokenizer_special(tokenizer, f->closing) : before;
+}
+
 int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_prompt, const char *user, int before,
                    size_t *n, Error *err) {
     const Family *f = family_of(tokenizer);
-    char template[512], name[32];
+    char template[768], name[32];
     snprintf(template, sizeof template, "%s%s%s", first ? f->begin : f->between,
              first && system_prompt[0] ? f->system : "", f->user);
     Turn t = {.tokenizer = tokenizer, .err = err, .special = -1};
     t.text = alloc_array(strlen(system_prompt) + strlen(user) + sizeof template, 1, "a turn", err);
-    bool ok = t.text && end_text(&t, before);
+    bool ok = t.text && end_text(&t, closing_of(tokenizer, f, before));
     for (const char *at = template; ok && *at; at++) {
         if (*at == '&') put(&t, system_prompt, f->trims == TRIMS_ALL);
         else if (*at == '$') put(&t, user, f->trims != TRIMS_NOTHING);
@@ -111,4 +125,44 @@ int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_pr
     free(t.text);
     *n = t.n;
     return keep_if(ok, t.ids);
+}
+
+// ---- answers ----
+
+ChatAnswer chat_answer(const Tokenizer *tokenizer) {
+    ChatAnswer a = {.tokenizer = tokenizer, .opens = -1, .names = -1, .begins = -1, .ends = -1};
+    const char *told_by = family_of(tokenizer)->told_by;
+    if (!told_by || strcmp(told_by, "<|channel|>") != 0) return a;
+    a.opens = tokenizer_special(tokenizer, "<|start|>");
+    a.names = tokenizer_special(tokenizer, "<|channel|>");
+    a.begins = tokenizer_special(tokenizer, "<|message|>");
+    a.ends = tokenizer_special(tokenizer, "<|end|>");
+    a.in_header = true;
+    return a;
+}
+
+// Adds what a token says to the channel's name, as far as there is room: longer names are not those that count.
+static void add_to_name(ChatAnswer *a, int token) {
+    size_t length;
+    const char *bytes = tokenizer_decode(a->tokenizer, -1, token, &length);
+    for (size_t i = 0; i < length && a->n_name + 1 < sizeof a->name; i++) a->name[a->n_name++] = bytes[i];
+    a->name[a->n_name] = '\0';
+}
+
+bool chat_shows(ChatAnswer *a, int token) {
+    if (a->names < 0) return true;
+    if (token == a->opens || token == a->ends) {
+        *a = (ChatAnswer){a->tokenizer, a->opens, a->names, a->begins, a->ends, .in_header = true};
+    } else if (token == a->names) {
+        a->in_name = true;
+    } else if (token == a->begins) {
+        a->in_header = a->in_name = false;
+    } else if (a->in_name) {
+        add_to_name(a, token);
+    } else if (!a->in_header) {
+        // The name's first word; what may follow it is about calls of tools.
+        size_t length = strcspn(a->name, " ");
+        return length == 0 || (length == 5 && memcmp(a->name, "final", 5) == 0);
+    }
+    return false;
 }

@@ -17,6 +17,7 @@ typedef struct {
     Session *session;
     Sampler sampler;
     int end_of_turn;    // the token that ends a turn of a chat, -1: none
+    ChatAnswer answer;  // of a chat: which of its tokens are shown
     int decode_tokens;  // for the closing line
     double prefill_seconds, decode_seconds;
 } Writing;
@@ -80,7 +81,8 @@ static bool write_answer(Writing *t, TextOut *out, int32_t *last, Error *err) {
         if (!logits) return false;
         *last = sampler_next(&t->sampler, logits);
         if (is_end(t, *last) && !t->o->ignore_eos) return true;
-        text_out_token(out, *last);
+        bool is_chat = t->answer.tokenizer;
+        if (!is_chat || chat_shows(&t->answer, *last)) text_out_token(out, *last);
         int position = t->session->position;
         if (position >= t->job->length) return true;
         double start = now_seconds();
@@ -131,6 +133,7 @@ static bool take_turn(Writing *t, bool first, const char *system_prompt, const c
     bool ok = *full || read_prompt(t, ids, (int)n, err);
     free(ids);
     if (!ok || *full || interrupted) return ok;
+    t->answer = chat_answer(tokenizer);
     printf("Assistant: ");
     ok = write_answer(t, &out, last, err);
     putchar('\n');

@@ -1,0 +1,128 @@
+"""The ways out of experts: as folders have them, one by one or as gpt-oss has them, and config.json's keys."""
+
+from math import prod
+from typing import NamedTuple
+
+from .experts import (EXPERT_PARTS, FP4_BYTES, FP4_VALUES, HIGH, LOW, LOWERED, RAISED, SWIGLU, either, items,
+                      layers_with_experts)
+from .layers import DENSE
+from .tensors import BLOCKS, ITEM_SIZES
+
+NOT_CONVERTED = ['model.layers.*.self_attn', 'model.layers.*.mlp.router', 'model.embed_tokens', 'lm_head']
+ONE_BY_ONE = {'mixtral': 'model.layers.%d.block_sparse_moe.experts.%d.%s.weight',
+              'qwen3_moe': 'model.layers.%d.mlp.experts.%d.%s.weight'}
+OWN_NAMES = {'mixtral': ('w1', 'w3', 'w2'), 'qwen3_moe': ('gate_proj', 'up_proj', 'down_proj')}
+
+
+def keeps_mxfp4(checkpoint):
+    """Whether the experts go into a folder of gpt-oss in MXFP4: when all of their matrices are of it."""
+    names = [checkpoint.names[part] % layer for part in EXPERT_PARTS[:3]
+             for layer in layers_with_experts(checkpoint.model)]
+    return bool(names and checkpoint.model['expert_bias']) and all(
+        checkpoint.tensors[name].dtype == 'MXFP4' for name in names)
+
+
+def config_of_experts(family, model):
+    """The keys of config.json about experts."""
+    layers = model.get('layers') or [0] * model['n_layers']
+    keys = {'num_experts_per_tok': model['n_experts_used']}
+    if family == 'qwen3_moe':
+        return {**keys, 'num_experts': model['n_experts'], 'moe_intermediate_size': model['expert_hidden_dim'],
+                'norm_topk_prob': not model['router'], 'decoder_sparse_step': 1,
+                'mlp_only_layers': [layer for layer, flags in enumerate(layers) if flags & DENSE]}
+    keys.update(num_local_experts=model['n_experts'], intermediate_size=model['expert_hidden_dim'])
+    if family == 'gpt_oss':
+        keys.update(experts_per_token=model['n_experts_used'], swiglu_limit=float(SWIGLU['swiglu_limit']))
+        if 'MXFP4' in model['types']:
+            keys['quantization_config'] = {'quant_method': 'mxfp4', 'modules_to_not_convert': NOT_CONVERTED}
+    return keys
+
+
+def one_by_one(family, model, place):
+    """(name, tensor, that it is a matrix) for each expert of what has all of them one below the other."""
+    n, whole = model['n_experts'], place.tensor
+    own = OWN_NAMES[family][EXPERT_PARTS.index(place.part)]
+    rows, size = whole.shape[0] // n, whole.size // n
+    for expert in range(n):
+        part = whole._replace(start=whole.start + expert * size, size=size, shape=(rows, whole.shape[1]))
+        yield ONE_BY_ONE[family] % (place.layer, expert, own), part, True
+
+
+def fused(model, places):
+    """(name, tensor, whether its type is kept) of the experts of one layer of gpt-oss, {part: its place}."""
+    n = model['n_experts']
+    for name, numbers in ('gate_up_proj', '13'), ('down_proj', '2'):
+        matrices, biases = ([places[kind + number].tensor for number in numbers] for kind in (
+            'experts_w', 'experts_b'))
+        start = 'model.layers.%d.mlp.experts.%s' % (places['experts_w2'].layer, name)
+        if matrices[0].dtype == 'MXFP4':
+            yield start + '_blocks', InTurns(matrices, n, True), True
+            yield start + '_scales', InTurns(matrices, n, False), True
+        else:
+            yield start, Columns(matrices, n), True
+        yield start + '_bias', Columns(biases, n), False
+
+
+class Columns(NamedTuple):
+    """Floats of each expert with the outputs of several parts in turns as columns, and inputs as rows: the parts have
+    rows of inputs. Vectors have no inputs."""
+    parts: list
+    n_experts: int
+
+    name = property(lambda self: self.parts[0].name)
+    path = property(lambda self: self.parts[0].path)
+    dtype = property(lambda self: self.parts[0].dtype)
+    of_one = property(lambda self: self.parts[0].shape[0] // self.n_experts)
+    shape = property(lambda self: (self.n_experts, *self.parts[0].shape[1:], len(self.parts) * self.of_one))
+
+    def read(self):
+        columns, inputs = self.shape[-1], prod(self.shape[1:-1])
+        row = inputs * ITEM_SIZES[self.dtype]
+        for expert in range(self.n_experts):
+            values = items(self.dtype)
+            values.frombytes(bytes(row * columns))
+            for i, part in enumerate(self.parts):
+                data = items(self.dtype)
+                for chunk in part.read(expert * self.of_one * row, self.of_one * row):
+                    data.frombytes(chunk)
+                for output in range(self.of_one):
+                    values[i + output * len(self.parts)::columns] = data[output * inputs:(output + 1) * inputs]
+            yield values.tobytes()
+
+
+class InTurns(NamedTuple):
+    """The blocks or the scales of several parts in MXFP4, with a row of each in turns, in the order of nibbles that
+    published folders have: export/experts.py draws both."""
+    parts: list
+    n_experts: int
+    is_blocks: bool
+
+    name = property(lambda self: self.parts[0].name)
+    path = property(lambda self: self.parts[0].path)
+    dtype = 'U8'
+
+    @property
+    def shape(self):
+        rows, columns = self.parts[0].shape
+        shape = self.n_experts, len(self.parts) * rows // self.n_experts, columns // FP4_VALUES
+        return (*shape, FP4_BYTES) if self.is_blocks else shape
+
+    def read(self):
+        rows, columns = self.parts[0].shape
+        size = columns // FP4_VALUES * BLOCKS['MXFP4'][1]
+        for first in range(0, rows, 256):
+            count = min(256, rows - first)
+            parts = [b''.join(part.read(first * size, count * size)) for part in self.parts]
+            data = b''.join(part[i:i + size] for i in range(0, count * size, size) for part in parts)
+            yield in_published_order(data) if self.is_blocks else data[::BLOCKS['MXFP4'][1]]
+
+
+def in_published_order(data):
+    """What ggml's blocks hold behind their scales, with neighbors in a byte."""
+    half, step = FP4_BYTES // 2, BLOCKS['MXFP4'][1]
+    out = bytearray(len(data) // step * FP4_BYTES)
+    for i in range(half):
+        even, odd = data[1 + 2 * i::step], data[2 + 2 * i::step]
+        out[i::FP4_BYTES] = either(even.translate(LOW), odd.translate(RAISED))
+        out[half + i::FP4_BYTES] = either(even.translate(LOWERED), odd.translate(HIGH))
+    return bytes(out)
