@@ -59,13 +59,14 @@ static double ntk_by_parts(const RopePair *p) {
     return p->plain / p->scale * (1 - g) + p->plain * g;
 }
 
-static double temperature(double s, double mscale) { return s > 1 ? 0.1 * mscale * log(s) + 1 : 1; }
+double rope_yarn_growth(double s) { return s > 1 ? 0.1 * log(s) : 0; }
 
 // YaRN is NTK-by-parts with sharper attention. Over more keys the softmax spreads thinner, so scores grow by
 // (0.1 ln s + 1)^2. arXiv 2309.00071, section 3.4. The quotient of two temperatures is DeepSeek's.
 static double yarn_attention(const RopeConfig *c, double s) {
     bool quotient = c->mscale != 0 && c->mscale_all_dim != 0;
-    return quotient ? temperature(s, c->mscale) / temperature(s, c->mscale_all_dim) : temperature(s, 1);
+    double grown = rope_yarn_growth(s);
+    return quotient ? (grown * c->mscale + 1) / (grown * c->mscale_all_dim + 1) : grown + 1;
 }
 
 // Llama 3.1: by parts again, by the wavelength w_i = 2 pi / f_i. A hand is kept if w_i is below L / high_freq_factor,

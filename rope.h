@@ -127,6 +127,8 @@ double rope_logn(const RopeConfig *config, int position);
 // What the query at `position` is multiplied by: 1 + temperature_beta ln(1 + floor(position / L)), 1 up to L. So scores
 // grow in steps of L positions, for the same reason. Llama 4 and Ministral 3 were trained with it (0.1).
 double rope_temperature(const RopeConfig *config, int position);
+// What YaRN adds to an attention factor of 1 at scale s: 0.1 ln s, and nothing up to s = 1. arXiv 2309.00071.
+double rope_yarn_growth(double s);
 
 // What a method makes of a RopeConfig at one length.
 typedef struct {

@@ -33,7 +33,7 @@ OWN_BLOCKS = {'ministral3': MINISTRAL, 'gpt_oss': GPT_OSS}
 
 
 def warn(config, text, *values):
-    """src/settings/rope_config.c has the same words."""
+    """src/settings/config_rules.c has the same words."""
     notes.append('warning: %s: %s' % (config.path, text % values))
 
 

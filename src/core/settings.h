@@ -7,8 +7,7 @@
 enum { MAX_METHOD_NAME = 160 };
 enum { MOST = 1 << 30 };  // the largest whole number of a setting
 
-// What a value is. Its place is, in this order: none, bool, int, double, int or an enum (the word's number),
-// const char *, uint64_t, int[2] (written 3.5).
+// What a value is. Its place is: none, bool, int, double, int or an enum, const char *, uint64_t, int[2] (3.5).
 typedef enum { NOTHING, FLAG, WHOLE, NUMBER, WORD, TEXT, SEED, PAIR } ValueType;
 
 // A value that can be set. One of RoPE can stand on the command line, in a list of methods, and in a block of JSON.
@@ -28,8 +27,7 @@ enum { SET_THETA, SET_FACTOR, SET_TRAIN_CTX, SET_RAMP, SET_BETA_FAST, SET_BETA_S
 enum { SET_ATTN_FACTOR = SET_TRUNCATE + 1, SET_MSCALE, SET_MSCALE_ALL_DIM, SET_LOW_FREQ, SET_HIGH_FREQ };
 enum { SET_TURNING = SET_HIGH_FREQ + 1, SET_UNSCALED, SET_WINDOW, SET_SINKS, SET_NEAR, SET_K, SET_GROUP };
 enum { SET_CHUNK = SET_GROUP + 1, SET_LOGN, SET_TEMPERATURE_BETA, N_ROPE_SETTINGS };
-// Windows and sinks work without RoPE, too.
-enum { SAID_WITHOUT_ROPE = 1 << SET_WINDOW | 1 << SET_SINKS };
+enum { SAID_WITHOUT_ROPE = 1 << SET_WINDOW | 1 << SET_SINKS };  // these work without RoPE
 extern const Setting rope_settings[N_ROPE_SETTINGS];
 
 // Gets and sets a value in `base`: a number, the number of a word, or a flag (0 or 1).

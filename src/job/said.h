@@ -4,7 +4,7 @@
 #pragma once
 
 #include "../core/model.h"
-#include "../settings/engines.h"
+#include "../settings/rope_config.h"
 
 // Kinds of layers: full ones see all positions, sliding ones have a window or settings of RoPE of
 // their own.

@@ -34,8 +34,8 @@ static bool fail_release(const Reading *out, int row, double release, Error *err
     if (is_known(row, release)) return true;
     const char *first = engines[row].first, *last = engines[row].last;
     bool is_one = strcmp(first, last) == 0;
-    return fail(err, "release %s of %s is not known (expected %s%s%s)", out->version, engines[row].name, first,
-                is_one ? "" : " to ", is_one ? "" : last);
+    return fail(err, "release %s of %s is not known (expected %s%s%s)", out->version,
+                engines[row].name, first, is_one ? "" : " to ", is_one ? "" : last);
 }
 
 // Reads what may stand behind an engine's name, in any order: "@0.24", ":transformers=5.5.4", ":max_len=131072".
@@ -50,7 +50,8 @@ static bool read_setting(Reading *out, const char *text, Error *err) {
     }
     bool is_below = strncmp(text, transformers, strlen(transformers)) == 0;
     const char *release = text + (is_below ? strlen(transformers) : 1);
-    if ((*text != '@' && !is_below) || (is_below && !(engines[out->row].flags & HAS_BELOW))) return fail(err, "%s", "");
+    if ((*text != '@' && !is_below) || (is_below && !(engines[out->row].flags & HAS_BELOW)))
+        return fail(err, "%s", "");
     snprintf(own, sizeof own, "%.*s", (int)strcspn(release, ":"), release);
     double *to = is_below ? &out->transformers : &out->release;
     const char *end = read_release(release, to);
@@ -75,10 +76,13 @@ static bool read_name(const char *text, int n, Reading *out, Error *err) {
     const char *name = out->engine, *behind = name + strcspn(name, "@:");
     size_t length = (size_t)(behind - name);
     for (; out->row < n_engines; out->row++) {
-        if (strlen(engines[out->row].name) == length && strncmp(engines[out->row].name, name, length) == 0) break;
+        if (strlen(engines[out->row].name) == length &&
+            strncmp(engines[out->row].name, name, length) == 0)
+            break;
         nearest = nearer_name(name, engines[out->row].name, nearest);
     }
-    if (out->row == n_engines) return fail_unknown(err, "there is no engine", name, nearest, expected);
+    if (out->row == n_engines)
+        return fail_unknown(err, "there is no engine", name, nearest, expected);
     snprintf(out->version, sizeof out->version, "%s", engines[out->row].version);
     for (; *behind; behind += 1 + strcspn(behind + 1, ":")) {
         if (read_setting(out, behind, err)) continue;
@@ -89,7 +93,8 @@ static bool read_name(const char *text, int n, Reading *out, Error *err) {
 
 int engines_list(const char *list, Reading readings[MOST_READINGS], Error *err) {
     int n = 0;
-    for (const char *at = list ? list : all; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+    for (const char *at = list ? list : all; at;
+         at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
         if (n == MOST_READINGS) return fail(err, "more than %d engines", MOST_READINGS);
         if (!read_name(at, (int)strcspn(at, ","), &readings[n++], err)) return 0;
     }
@@ -110,7 +115,8 @@ static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *
     bool is_bare = c->family->flags & FAMILY_BARE_FULL && out->kind == KIND_FULL && out->by_layer;
     out->unknown = family_is(c->family, unknown);
     bool is_told = out->release < 1e9;
-    if (is_new(c) && !is_told) snprintf(out->version, sizeof out->version, "%s", engines[out->row].by_layer);
+    if (reading_is_new(c) && !is_told)
+        snprintf(out->version, sizeof out->version, "%s", engines[out->row].by_layer);
     if (engines[out->row].prepares) engines[out->row].prepares(c);
     if (!reading_begin(c, err)) return false;
     engines[out->row].reads(c);
@@ -140,7 +146,8 @@ static void agree(Reading *out, int n) {
 }
 
 // What an engine makes of each kind of layers: *n readings from `out` on, of which the first has the engine's name.
-static bool read_as(Reading *out, const char *config, int length, const Reading *reference, int *n, Error *err) {
+static bool read_as(Reading *out, const char *config, int length, const Reading *reference, int *n,
+                    Error *err) {
     const Reading asked = *out;
     Config first = {.out = out};
     if (!reading_open(&first, config, err)) return false;
@@ -152,8 +159,14 @@ static bool read_as(Reading *out, const char *config, int length, const Reading 
         *one = asked;
         one->kind = kind;
         one->by_layer = both;
-        Config c = {.out = one, .rope = &one->rope, .kind = kind, .length = length, .flags = engines[asked.row].flags};
-        if (!reading_open(&c, config, err) || !read_kind(one, &c, reference ? &reference[*n] : NULL, err)) return false;
+        Config c = {.out = one,
+                    .rope = &one->rope,
+                    .kind = kind,
+                    .length = length,
+                    .flags = engines[asked.row].flags};
+        if (!reading_open(&c, config, err) ||
+            !read_kind(one, &c, reference ? &reference[*n] : NULL, err))
+            return false;
         ++*n;
     }
     agree(out, *n);
@@ -161,11 +174,13 @@ static bool read_as(Reading *out, const char *config, int length, const Reading 
 }
 
 // The reference, behind `readings`: what is meant by kind, or Hugging Face 5's reading, or 4's where 5 refuses.
-static bool read_reference(Reading *out, const char *config, int length, const RopeConfig *meant, Error *err) {
+static bool read_reference(Reading *out, const char *config, int length, const RopeConfig *meant,
+                           Error *err) {
     int n = 0;
     bool ok = true;
     for (int row = 0; ok && row < 2 && (row == 0 || out->refused || out->unknown); row++)
-        ok = read_name(engines[row].name, 3, out, err) && read_as(out, config, length, NULL, &n, err);
+        ok = read_name(engines[row].name, 3, out, err) &&
+             read_as(out, config, length, NULL, &n, err);
     if (ok && out->unknown) out->refused = true;
     for (int i = 0; ok && meant && i < n; i++) {
         out[i].rope = meant[out[i].kind];
@@ -174,8 +189,10 @@ static bool read_reference(Reading *out, const char *config, int length, const R
     return ok;
 }
 
-Reading *engines_read(const char *list, const char *config, int length, const RopeConfig *meant, int *n, Error *err) {
-    Reading *readings = alloc_array(REFERENCE + N_KINDS + MOST_READINGS, sizeof *readings, "readings", err);
+Reading *engines_read(const char *list, const char *config, int length, const RopeConfig *meant,
+                      int *n, Error *err) {
+    Reading *readings =
+        alloc_array(REFERENCE + N_KINDS + MOST_READINGS, sizeof *readings, "readings", err);
     Reading *reference = readings + REFERENCE, *asked = reference + N_KINDS;
     int n_asked = readings ? engines_list(list, asked, err) : 0, of_one = 0;
     bool ok = n_asked > 0 && read_reference(reference, config, length, meant, err);

@@ -181,6 +181,11 @@ const char *json_next(const char *value, const char **key) {
     return *p == ',' ? value_behind(p, key) : NULL;
 }
 
+bool json_has_members(const char *object) {
+    const char *key;
+    return json_first(object, &key);
+}
+
 bool json_is(const char *string, const char *text) {
     size_t n = strlen(text);
     return string && *string == '"' && strncmp(string + 1, text, n) == 0 && string[n + 1] == '"';

@@ -24,6 +24,9 @@ int json_line(const char *text, const char *place);
 const char *json_first(const char *container, const char **key);
 const char *json_next(const char *value, const char **key);
 
+// Whether an object has a member at all.
+bool json_has_members(const char *object);
+
 // True when a string (at its quote) is this text. Escapes are not read: no known word has one.
 bool json_is(const char *string, const char *text);
 // The value of a key in an object, the last one if there are many. NULL: none, or no object.

@@ -27,7 +27,8 @@ static bool fail_no_method(const char *name, Error *err) {
     for (int i = 0; i < rope_n_methods + rope_n_maps; i++) {
         bool is_map = i >= rope_n_methods;
         const char *known = is_map ? rope_maps[i - rope_n_methods].name : rope_methods[i].name;
-        if (i == rope_n_methods) add_name(names, sizeof names, ", dynamic, dynamic-NAME, window", "");
+        if (i == rope_n_methods)
+            add_name(names, sizeof names, ", dynamic, dynamic-NAME, window", "");
         add_name(names, sizeof names, i > 0 ? ", " : "", known);
         nearest = nearer_name(plain, known, nearest);
     }
@@ -80,7 +81,8 @@ static bool read_word(List *list, char before, const char *word, char behind) {
     RopeSettings unused;
     const char *equals = strchr(word, '=');
     if (before == ':') {
-        if (!equals || equals == word) return fail(list->err, "':%.60s' is not a setting (expected :NAME=VALUE)", word);
+        if (!equals || equals == word)
+            return fail(list->err, "':%.60s' is not a setting (expected :NAME=VALUE)", word);
         snprintf(list->key, sizeof list->key, "%.*s", (int)(equals - word), word);
         list->n_each = list->n - list->first;
         list->n = list->first;
@@ -89,7 +91,8 @@ static bool read_word(List *list, char before, const char *word, char behind) {
     if (list->key[0] && !settings_read_method(&unused, word)) return append_value(list, word);
     list->key[0] = '\0';
     list->first = list->n;
-    return strcmp(word, "all") == 0 && behind != ':' ? append_all(list) : append_method(list, word, false);
+    return strcmp(word, "all") == 0 && behind != ':' ? append_all(list)
+                                                     : append_method(list, word, false);
 }
 
 // methods_parse, without the option's name in what fails.
@@ -102,7 +105,8 @@ static RopeSettings *parse(const char *text, const RopeSettings *base, int *n, E
         snprintf(word, sizeof word, "%.*s", (int)length, text);
         for (char *c = word; *c; c++) *c = (char)tolower((unsigned char)*c);
         text += length;
-        ok = length < sizeof word ? read_word(&list, before, word, *text) : fail(err, "'%.60s...' is too long", word);
+        ok = length < sizeof word ? read_word(&list, before, word, *text)
+                                  : fail(err, "'%.60s...' is too long", word);
     }
     *n = list.n;
     return keep_if(ok, list.items);
@@ -118,12 +122,14 @@ RopeSettings *methods_parse(const char *text, const RopeSettings *base, int *n, 
 static bool check_sliding_method(const RopeSettings *s, Error *err) {
     const RopeConfig *c = &s->rope;
     if (c->map || s->is_window)
-        return fail(err, "'%s' changes distances, which the window of sliding layers keeps short", s->name);
+        return fail(err, "'%s' changes distances, which the window of sliding layers keeps short",
+                    s->name);
     if (c->dynamic || rope_methods[c->method].flags & ROPE_USES_LISTS)
         return fail(err, "'%s': sliding layers have one scale and no lists", s->name);
     for (int i = 0; i < N_ROPE_SETTINGS; i++)
         if (s->said >> i & 1 && !rope_settings[i].key && !rope_settings[i].methods)
-            return fail(err, "'%s': %s is not a setting of sliding layers alone", s->name, rope_settings[i].option + 2);
+            return fail(err, "'%s': %s is not a setting of sliding layers alone", s->name,
+                        rope_settings[i].option + 2);
     return true;
 }
 

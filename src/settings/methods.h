@@ -17,6 +17,7 @@ bool settings_same_method(const RopeConfig *own, const RopeConfig *asked);
 // *row becomes the row behind it.
 bool settings_idle(const RopeSettings *settings, const RopePlan *plan, int *row, Error *advice);
 // False with a line of advice when the window hides what a map does, or when `context` is more than the plan reaches.
-bool settings_advice(const RopeSettings *settings, const RopePlan *plan, int context, Error *advice);
+bool settings_advice(const RopeSettings *settings, const RopePlan *plan, int context,
+                     Error *advice);
 // Sets a row of rope_settings (SET_...) as if it was given.
 void settings_say(RopeSettings *settings, int row, double value);

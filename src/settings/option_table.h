@@ -19,7 +19,8 @@ enum {
     ON_PROMPTS = 2 << N_JOBS,
     ON_TEXT = ON_GENERATE | ON_CHAT,
     ON_PROMPT = ON_TEXT | ON_ATTN | ON_NEXT,
-    ON_TOKENS = ON_PROMPT | ON_PPL | ON_TASKS | ON_CHECK | ON_SEARCH | ON_PROMPTS,  // what has a tokenizer
+    ON_TOKENS =
+        ON_PROMPT | ON_PPL | ON_TASKS | ON_CHECK | ON_SEARCH | ON_PROMPTS,  // what has a tokenizer
     ON_SPREAD = ON_TEXT | ON_ATTN | ON_PPL | ON_TASKS,
     ON_SESSION = (ON_TOKENS & ~ON_PROMPTS) | ON_BENCH,  // what runs the model
     ON_SEED = ON_TEXT | ON_TASKS | ON_SEARCH | ON_PROMPTS,

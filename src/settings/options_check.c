@@ -45,15 +45,17 @@ static void warn_of_job(const Options *o, const char *option, unsigned jobs) {
 // Makes an option what it is when it is not given.
 static void unsay(Options *o, const Setting *option) {
     static const size_t sizes[] = {
-        [FLAG] = sizeof(bool),         [WHOLE] = sizeof(int),     [NUMBER] = sizeof(double), [WORD] = sizeof(int),
-        [TEXT] = sizeof(const char *), [SEED] = sizeof(uint64_t), [PAIR] = sizeof(int[2]),
+        [FLAG] = sizeof(bool),   [WHOLE] = sizeof(int),         [NUMBER] = sizeof(double),
+        [WORD] = sizeof(int),    [TEXT] = sizeof(const char *), [SEED] = sizeof(uint64_t),
+        [PAIR] = sizeof(int[2]),
     };
     const char *unsaid = (const char *)&options_unsaid;
     memcpy((char *)o + option->place, unsaid + option->place, sizes[option->type]);
 }
 
 // An option that has an effect together with another one only, or only without it.
-static void drop_if(Options *o, bool is_idle, const char *name, const char *how, const char *other) {
+static void drop_if(Options *o, bool is_idle, const char *name, const char *how,
+                    const char *other) {
     const char *nearest;
     int row = option_find(name, &nearest);
     if (!is_idle || !is_row_said(o, row)) return;
@@ -98,8 +100,10 @@ static bool check_one_job(const Options *o, Error *err) {
     for (int i = 0; i < n_option_rows; i++) {
         int job = option_table[i].job;
         if (is_row_said(o, i) && job && job != (int)o->job)
-            return fail(err, "--ppl, --passkey (or --tasks), --check, --attn, --explain, --search, --bench, "
-                             "--quantize, --rope-json and --engines exclude one another");
+            return fail(
+                err,
+                "--ppl, --passkey (or --tasks), --check, --attn, --explain, --search, --bench, "
+                "--quantize, --rope-json and --engines exclude one another");
     }
     return true;
 }
@@ -118,10 +122,12 @@ bool job_takes_lists(JobKind job) { return job == JOB_PPL || job == JOB_TASKS ||
 
 static bool check_engines(const Options *o, Error *err) {
     Reading readings[MOST_READINGS];
-    if (o->engines && !engines_list(o->engines, readings, err)) return fail(err, "--engines: %s", err->text);
+    if (o->engines && !engines_list(o->engines, readings, err))
+        return fail(err, "--engines: %s", err->text);
     int n = o->reading ? engines_list(o->reading, readings, err) : 1;
     if (n == 0) return fail(err, "--reading: %s", err->text);
-    if (o->reading && o->job == JOB_ENGINES) return fail(err, "--reading and --engines exclude one another");
+    if (o->reading && o->job == JOB_ENGINES)
+        return fail(err, "--reading and --engines exclude one another");
     if (n > 1 && !job_takes_lists(o->job))
         return fail(err,
                     "--reading: one engine expected, '%.100s' are %d (lists are for --ppl, "
@@ -130,14 +136,16 @@ static bool check_engines(const Options *o, Error *err) {
                     o->reading, n);
     bool is_read = o->reading || o->job == JOB_ENGINES;
     if (!is_read || !o->rope_config || !options_say_block(o)) return true;
-    return fail(err, "engines read --rope-config's file as it stands (found --rope or a setting besides)");
+    return fail(
+        err, "engines read --rope-config's file as it stands (found --rope or a setting besides)");
 }
 
 // Without a model there may be prompts, if their length is said.
 static bool check_prompts(const Options *o, Error *err) {
     if (o->job != JOB_TASKS || !o->prompts)
         return fail(err, "no model file given (expected model.bin [options]; see --help)");
-    return o->steps > 0 || fail(err, "--prompts without a model needs -n (expected the longest text, in tokens)");
+    return o->steps > 0 ||
+           fail(err, "--prompts without a model needs -n (expected the longest text, in tokens)");
 }
 
 // The model's file, or what stands for it.
@@ -147,7 +155,8 @@ static bool check_model_given(const Options *o, Error *err) {
     bool has_other = o->head_dim || o->rope_config;
     if (!o->model_path && !(can_lack_it && has_other) && !check_prompts(o, err)) return false;
     if (!o->head_dim) return true;
-    if (o->model_path) return fail(err, "--head-dim is for --explain, --rope-json and --engines without a model");
+    if (o->model_path)
+        return fail(err, "--head-dim is for --explain, --rope-json and --engines without a model");
     if (o->head_dim % 2) return fail(err, "--head-dim: '%d' is not an even number", o->head_dim);
     if (!o->rope_config && (rope->theta == 0 || rope->train_ctx == 0))
         return fail(err, "--head-dim needs --theta and --train-ctx with it");
@@ -155,7 +164,8 @@ static bool check_model_given(const Options *o, Error *err) {
 }
 
 bool options_check(Options *o, Error *err) {
-    if (!check_one_job(o, err) || !check_model_given(o, err) || !check_engines(o, err)) return false;
+    if (!check_one_job(o, err) || !check_model_given(o, err) || !check_engines(o, err))
+        return false;
     drop_idle(o);
     return !o->prompt || !o->prompt_file || fail(err, "-i and -f exclude one another");
 }

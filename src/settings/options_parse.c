@@ -102,21 +102,23 @@ static bool read_option(char **argv, int *at, Options *o, Error *err) {
 
 // Fails because of a word behind the model file that no option takes. `option` and `value` are the two words before it,
 // NULL where they are not an option and its value; `skipped` is the option right before the model, or NULL.
-static bool fail_surplus(const Options *o, const char *word, const char *option, const char *value, const char *skipped,
-                         Error *err) {
+static bool fail_surplus(const Options *o, const char *word, const char *option, const char *value,
+                         const char *skipped, Error *err) {
     static const char *const lists[] = {"NAME", "LIST", "[LIST]", "ENGINES"};
     const char *nearest;
     const Setting *before = option ? option_value(option_find(option, &nearest)) : NULL;
     if (before && takes(before, "TEXT"))
-        return fail(err, "'%.60s': a text of several words stands in quotes (%s \"%.60s %.60s...\")", word, option,
-                    value, word);
+        return fail(err,
+                    "'%.60s': a text of several words stands in quotes (%s \"%.60s %.60s...\")",
+                    word, option, value, word);
     for (int i = 0; before && i < 4; i++) {
         if (takes(before, lists[i]))
-            return fail(err, "'%.60s': a list has commas and no blanks (%s %.60s,%.60s)", word, option, value, word);
+            return fail(err, "'%.60s': a list has commas and no blanks (%s %.60s,%.60s)", word,
+                        option, value, word);
     }
     if (skipped && option_value(option_find(skipped, &nearest))->argument)
-        return fail(err, "'%.60s': the model file comes first (expected %.60s %s %.60s)", word, word, skipped,
-                    o->model_path);
+        return fail(err, "'%.60s': the model file comes first (expected %.60s %s %.60s)", word,
+                    word, skipped, o->model_path);
     return fail(err,
                 "'%.60s': there is a model file already (%.60s; a prompt follows -i, a text --ppl "
                 "or --check)",

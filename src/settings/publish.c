@@ -51,7 +51,8 @@ static int most_positions(const Publication *p, const RopeConfig *c) {
 
 // Whether the method counts from a length of its own, beside max_position_embeddings.
 static bool has_original(const RopeConfig *c) {
-    return rope_methods[c->method].flags & ~(ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC | ROPE_USES_TURNING);
+    return rope_methods[c->method].flags &
+           ~(ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC | ROPE_USES_TURNING);
 }
 
 // A plan as other programs know it: a larger base is plain RoPE with that base, by parts alone is yarn without its
@@ -83,22 +84,22 @@ static const char *rope_type_of(const RopeConfig *c) {
 // NULL when other programs can have this published form, else why they cannot.
 static const char *why_ours_alone(const RopeConfig *c) {
     const RopeMethod *m = &rope_methods[c->method];
-    if (c->map) return "distance maps have no key in other programs (without +MAP the frequencies have)";
+    if (c->map)
+        return "distance maps have no key in other programs (without +MAP the frequencies have)";
     if (c->method > ROPE_PROPORTIONAL) return "no other program has this method";
     if (c->dynamic && c->method != ROPE_NTK) return "no other program has this dynamic method";
     if (m->flags & ROPE_USES_BETAS && c->ramp == ROPE_RAMP_TURNS)
         return "no other program has the turns ramp (--ramp dims is theirs)";
-    if (c->attention_factor != 0 && !m->attention) return "no other program gives this method an attention factor";
+    if (c->attention_factor != 0 && !m->attention)
+        return "no other program gives this method an attention factor";
     return NULL;
 }
-
-// What yarn adds to 1 by itself: 0.1 ln s.
-static double grown_by(const RopeConfig *c) { return c->factor > 1 ? 0.1 * log(c->factor) : 0; }
 
 // The share of a head that turns, rounded up, since readers cut its product with head_dim to a whole number.
 static void json_partial(FILE *out, const RopePlan *plan) {
     int d = plan->rope.rotary_dim;
-    if (d < plan->head_dim) json_number(out, "partial_rotary_factor", ceil(1e12 * d / plan->head_dim) / 1e12);
+    if (d < plan->head_dim)
+        json_number(out, "partial_rotary_factor", ceil(1e12 * d / plan->head_dim) / 1e12);
 }
 
 // The block. `is_bare`: longrope's lists and nothing else, as Phi-3's was released, which needs the rest beside it.
@@ -112,17 +113,20 @@ static void print_block(FILE *out, const RopePlan *plan, bool is_bare) {
     if (c->method == ROPE_PROPORTIONAL && c->factor == 1) fields.factor = 0;
     fprintf(out, "{\"%s\": \"%s\"", is_bare ? "type" : "rope_type", rope_type_of(c));
     if (!is_bare) json_partial(out, plan);
-    if (c->method == ROPE_PROPORTIONAL) json_number(out, "partial_rotary_factor", 2.0 * c->turning / c->rotary_dim);
+    if (c->method == ROPE_PROPORTIONAL)
+        json_number(out, "partial_rotary_factor", 2.0 * c->turning / c->rotary_dim);
     if (!is_bare) json_fields(out, &fields);
     // Not all read attention_factor: vLLM and SGLang multiply 0.1 ln s + 1 by attn_factor, MLX-LM puts mscale into it.
-    double grows = grown_by(c), a = c->attention_factor;
+    double grows = rope_yarn_growth(c->factor), a = c->attention_factor;
     if (is_yarn && a != 0) json_number(out, "attn_factor", a / (grows + 1));
-    if (is_yarn && grows > 0 && a >= 1 && c->mscale_all_dim == 0) json_number(out, "mscale", (a - 1) / grows);
+    if (is_yarn && grows > 0 && a >= 1 && c->mscale_all_dim == 0)
+        json_number(out, "mscale", (a - 1) / grows);
     if (c->method == ROPE_LONGROPE) {
         json_numbers(out, "short_factor", c->short_factors, c->rotary_dim / 2);
         json_numbers(out, "long_factor", c->long_factors, c->rotary_dim / 2);
     }
-    if (c->unscaled_positions) fprintf(out, ", \"unscaled_positions\": %d", c->unscaled_positions);  // our own key
+    if (c->unscaled_positions)
+        fprintf(out, ", \"unscaled_positions\": %d", c->unscaled_positions);  // our own key
     if (c->temperature_beta != 0) json_number(out, "llama_4_scaling_beta", c->temperature_beta);
     fputc('}', out);
 }
@@ -136,7 +140,10 @@ static const char *family_of(const Publication *p) {
     if (c->attention_sinks) return "gpt_oss";
     if (c->n_experts) return c->qk_norm ? "qwen3_moe" : "mixtral";
     if (c->qk_norm == QK_NORM_WHOLE) return "olmo2";
-    return c->qk_norm ? "qwen3" : c->qkv_bias && !c->o_bias ? "qwen2" : c->sliding_window ? "mistral" : "llama";
+    return c->qk_norm                  ? "qwen3"
+           : c->qkv_bias && !c->o_bias ? "qwen2"
+           : c->sliding_window         ? "mistral"
+                                       : "llama";
 }
 
 // ---- two kinds of layers ----
@@ -186,7 +193,8 @@ static void print_layer_types(FILE *out, const Publication *p) {
     int n = p->model->layers ? (int)p->model->config.n_layers : p->said->layers.n;
     fprintf(out, ", \"sliding_window\": %d", p->window);
     if (n > 0) fprintf(out, ", \"num_hidden_layers\": %d, \"layer_types\": [", n);
-    for (int l = 0; l < n; l++) fprintf(out, "%s\"%s\"", l ? ", " : "", kind_keys[kind_of_layer(p, l)]);
+    for (int l = 0; l < n; l++)
+        fprintf(out, "%s\"%s\"", l ? ", " : "", kind_keys[kind_of_layer(p, l)]);
     if (n > 0) fputc(']', out);
 }
 
@@ -212,22 +220,24 @@ static char *layered_config(const Publication *p, Error *err) {
     char *text = NULL;
     size_t size;
     if (!why) why = why_ours_alone(&sliding.rope);
-    if (form == FORM_NONE && !why) why = "the layers differ, and no family with a model_type has such layers";
+    if (form == FORM_NONE && !why)
+        why = "the layers differ, and no family with a model_type has such layers";
     FILE *out = why ? NULL : open_memstream(&text, &size);
     if (!out) {
         fail(err, "rope %s: %s", full.name, why ? why : "no memory for a config");
         return NULL;
     }
     int most = has_original(&full.rope) ? most_positions(p, &full.rope) : full.rope.train_ctx;
-    fprintf(out, "{\"model_type\": \"%s\", \"head_dim\": %d, \"max_position_embeddings\": %d", family,
-            p->said->sliding_head_dim ? p->said->sliding_head_dim : full.head_dim, most);
+    fprintf(out, "{\"model_type\": \"%s\", \"head_dim\": %d, \"max_position_embeddings\": %d",
+            family, p->said->sliding_head_dim ? p->said->sliding_head_dim : full.head_dim, most);
     if (p->said->sliding_head_dim) fprintf(out, ", \"global_head_dim\": %d", full.head_dim);
     print_layer_types(out, p);
     if (form != FORM_TYPES) json_number(out, "rope_theta", full.rope.theta);
     if (form == FORM_OLD && strcmp(family, "gemma3_text") == 0)
         json_number(out, "rope_local_base_freq", sliding.rope.theta);
     bool has_block = form == FORM_TYPES || full.rope.method != ROPE_NONE;
-    if (has_block) fprintf(out, ", \"%s\": ", form == FORM_TYPES ? "rope_parameters" : "rope_scaling");
+    if (has_block)
+        fprintf(out, ", \"%s\": ", form == FORM_TYPES ? "rope_parameters" : "rope_scaling");
     if (has_block) print_blocks(out, p, form);
     fputc('}', out);
     fclose(out);
@@ -240,7 +250,8 @@ char *publish_config(const Publication *p, bool may_be_bare, Error *err) {
     if (p->by_layer) return layered_config(p, err);
     // Phi-3's class in Hugging Face 4 takes a block of lists alone, whose s all readers take from the lengths.
     bool is_bare = may_be_bare && c->method == ROPE_LONGROPE && strcmp(family_of(p), "phi3") == 0 &&
-                   c->attention_factor == 0 && !c->unscaled_positions && reach(c) == c->train_ctx * c->factor;
+                   c->attention_factor == 0 && !c->unscaled_positions &&
+                   reach(c) == c->train_ctx * c->factor;
     const char *why = why_ours_alone(c);
     char *text = NULL;
     size_t size;
@@ -249,8 +260,9 @@ char *publish_config(const Publication *p, bool may_be_bare, Error *err) {
         fail(err, "rope %s: %s", published.name, why ? why : "no memory for a config");
         return NULL;
     }
-    fprintf(out, "{\"model_type\": \"%s\", \"head_dim\": %d, \"max_position_embeddings\": %d", family_of(p),
-            published.head_dim, has_original(c) ? most_positions(p, c) : c->train_ctx);
+    fprintf(out, "{\"model_type\": \"%s\", \"head_dim\": %d, \"max_position_embeddings\": %d",
+            family_of(p), published.head_dim,
+            has_original(c) ? most_positions(p, c) : c->train_ctx);
     json_number(out, "rope_theta", c->theta);
     json_partial(out, &published);
     if (has_original(c)) fprintf(out, ", \"original_max_position_embeddings\": %d", c->train_ctx);
@@ -265,19 +277,22 @@ char *publish_config(const Publication *p, bool may_be_bare, Error *err) {
 
 static void print_llama_cpp(const RopeConfig *c) {
     unsigned flags = rope_methods[c->method].flags;
-    double grown = grown_by(c) + 1, a = c->attention_factor != 0 ? c->attention_factor : grown;
+    double grown = rope_yarn_growth(c->factor) + 1,
+           a = c->attention_factor != 0 ? c->attention_factor : grown;
     bool has_option = c->method <= ROPE_YARN && !c->dynamic;
     if (c->dynamic)
         printf("# llama.cpp: no dynamic method; nearest is the fixed base of --rope ntk\n"
                "# needs max_position_embeddings %d\n",
                c->train_ctx);
     else if (!has_option)
-        printf("# llama.cpp: no option; the converter writes this method's frequencies into the GGUF file\n");
+        printf("# llama.cpp: no option; the converter writes this method's frequencies into the "
+               "GGUF file\n");
     if (!has_option) return;
     printf("# llama.cpp: --rope-scaling %s", rope_methods[c->method].name);
     if (flags & ROPE_USES_FACTOR) printf(" --rope-scale %.12g", c->factor);
     if (flags & ROPE_USES_BETAS)  // llama.cpp multiplies by 0.1 ln s + 1 itself
-        printf(" --yarn-orig-ctx %d --yarn-ext-factor 1 --yarn-attn-factor %.9g --yarn-beta-fast %.12g "
+        printf(" --yarn-orig-ctx %d --yarn-ext-factor 1 --yarn-attn-factor %.9g --yarn-beta-fast "
+               "%.12g "
                "--yarn-beta-slow %.12g",
                c->train_ctx, a / grown, c->beta_fast, c->beta_slow);
     printf(" --rope-freq-base %.12g\n", c->theta);
@@ -299,12 +314,14 @@ static void print_beside(const Publication *p, LayerForm form) {
     if (c->rotary_dim < p->plan->head_dim)
         printf(", partial_rotary_factor %.9g", (double)c->rotary_dim / p->plan->head_dim);
     if (has_original(c))
-        printf(", original_max_position_embeddings %d, max_position_embeddings %d", c->train_ctx, most_positions(p, c));
+        printf(", original_max_position_embeddings %d, max_position_embeddings %d", c->train_ctx,
+               most_positions(p, c));
 }
 
 // `last` is the last reading of all.
 static void print_difference(const Reading *r, const Reading *last) {
-    bool in_both = r < last && r->kind == KIND_FULL && r[1].kind != KIND_FULL && strcmp(r->note, r[1].note) == 0;
+    bool in_both = r < last && r->kind == KIND_FULL && r[1].kind != KIND_FULL &&
+                   strcmp(r->note, r[1].note) == 0;
     const char *kind = r->by_layer && !r->refused && !in_both ? kind_names[r->kind] : NULL;
     printf("# %s %s", r->engine, r->refused ? "refuses it" : "differs");
     if (kind) printf(" in %s layers", kind);
@@ -344,7 +361,8 @@ static bool print_engines(const Publication *p, const char *config, LayerForm fo
     for (int i = 0; near && i < n; i++) {
         bool is_second = i > 0 && strcmp(far[i].engine, far[i - 1].engine) == 0;
         bool is_told = is_second && strcmp(far[i].note, far[i - 1].note) == 0;
-        if (!reading_is_same(&far[i]) && !far[i].unknown && !is_told) print_difference(&far[i], &far[n - 1]);
+        if (!reading_is_same(&far[i]) && !far[i].unknown && !is_told)
+            print_difference(&far[i], &far[n - 1]);
     }
     free(far);
     free(near);

@@ -5,6 +5,7 @@
 #include "../core/model.h"
 #include "../core/settings.h"
 #include "engines.h"
+#include "rope_config.h"
 
 // What is published: a plan, and what a config needs to know beside it.
 typedef struct {

@@ -9,20 +9,9 @@
 #include "../core/settings.h"
 #include "json.h"
 
-const char *const rope_types[UNKNOWN] = {"default", "linear", "dynamic", "proportional", "llama3", "yarn", "longrope"};
-const int rope_type_methods[UNKNOWN + 1] = {ROPE_NONE,   ROPE_LINEAR, ROPE_NTK,      ROPE_PROPORTIONAL,
-                                            ROPE_LLAMA3, ROPE_YARN,   ROPE_LONGROPE, ROPE_NONE};
-
-bool rope_list(const char *block, const char *key, int n, double *out) {
-    int i = 0;
-    const char *v = json_first(json_member(block, key), NULL);
-    for (; v && i < n && json_number(v, &out[i], NULL) && out[i] > 0 && out[i] <= 1e12; i++) v = json_next(v, NULL);
-    return !v && i == n;
-}
-
 // ---- what engines do to a config ----
 
-void note(const Config *c, const char *format, ...) {
+void reading_note(const Config *c, const char *format, ...) {
     char text[200];
     va_list args;
     va_start(args, format);
@@ -31,59 +20,74 @@ void note(const Config *c, const char *format, ...) {
     add_name(c->out->note, sizeof c->out->note, "; ", text);
 }
 
-void refuse(Config *c, bool stops, const char *reason) {
+void reading_refuse(Config *c, bool stops, const char *reason) {
     if (stops && !c->out->refused) snprintf(c->out->note, sizeof c->out->note, "%.200s", reason);
     c->out->refused = c->out->refused || stops;
 }
 
-const char *block_member(const Config *c, const char *key) {
+const char *reading_member(const Config *c, const char *key) {
     const char *v = json_member(c->block, key);
     return v ? v : json_member(c->under, key);
 }
 
-double number_of(Config *c, const char *object, const char *key, double missing) {
+double reading_number(Config *c, const char *object, const char *key, double missing) {
     const char *v = json_member(object, key);
     double x;
     if (!v || *v == 'n') return missing;
     if (json_number(v, &x, NULL) && fabs(x) <= 1e12) return x;
-    refuse(c, true, "TypeError: a setting is no number that can be used");
+    reading_refuse(c, true, "TypeError: a setting is no number that can be used");
     return missing;
 }
 
-double block_number(Config *c, const char *key, double missing) {
-    return number_of(c, json_member(c->block, key) ? c->block : c->under, key, missing);
+double reading_block_number(Config *c, const char *key, double missing) {
+    return reading_number(c, json_member(c->block, key) ? c->block : c->under, key, missing);
 }
 
-void switch_off(Config *c, bool is_off, const char *why) {
-    if (!is_off || c->method == PLAIN) return;
-    c->method = PLAIN;
+void reading_switch_off(Config *c, bool is_off, const char *why) {
+    if (!is_off || c->method == TYPE_PLAIN) return;
+    c->method = TYPE_PLAIN;
     c->why_plain = why;
 }
 
-void multiply_by(Config *c, double a) {
-    c->why_attention = c->rope->attention_factor != 0 ? "attention_factor is not read" : "mscale is not read";
+void reading_multiply_by(Config *c, double a) {
+    c->why_attention =
+        c->rope->attention_factor != 0 ? "attention_factor is not read" : "mscale is not read";
     c->rope->attention_factor = a;
     c->rope->mscale = c->rope->mscale_all_dim = 0;
+}
+
+void reading_choose_list(Config *c, bool is_long, const char *why) {
+    c->one_list = is_long ? c->out->long_factors : c->out->short_factors;
+    c->why_list = why;
+}
+
+void reading_take_growth(Config *c) {
+    if (!(c->family->flags & FAMILY_GROWS)) return;
+    c->rope->temperature_beta = reading_block_number(c, "llama_4_scaling_beta", 0);
+    if (c->method < TYPE_LLAMA3 && c->inside) c->rope->train_ctx = c->inside;
+}
+
+void reading_read_layers(Config *c, bool is_written) {
+    const char *key, *expected;
+    char without[60];
+    ConfigLayers *out = &c->out->layers;
+    int n = out->n, window = out->window;
+    snprintf(without, sizeof without, n ? "{\"num_hidden_layers\": %d}" : "{}", n);
+    config_layers(is_written ? c->config : without, c->family, false, out, &key, &expected);
+    out->window = window;
+}
+
+bool reading_is_new(const Config *c) {
+    return !family_is(c->family, "llama mistral qwen2 qwen3 phi3 smollm3");
 }
 
 // ---- where the settings stand ----
 
 static int length_at(Config *c, const char *object, const char *key) {
-    double x = number_of(c, object, key, 0);
+    double x = reading_number(c, object, key, 0);
     bool is_length = x >= 0 && x <= MOST;
-    refuse(c, !is_length, "ValueError: a length is none");
+    reading_refuse(c, !is_length, "ValueError: a length is none");
     return is_length ? (int)x : 0;
-}
-
-static bool has_members(const char *v) { return json_first(v, &v); }
-
-bool has_types(const char *parameters) {
-    bool found = false;
-    for (int kind = 0; kind < N_KINDS; kind++) {
-        const char *v = json_member(parameters, kind_keys[kind]);
-        found = found || (v && *v == '{');
-    }
-    return found;
 }
 
 // Whether `rope_parameters` is out of the engine's sight, and a block's theta and share of a head with it.
@@ -93,21 +97,24 @@ static bool sees_scaling_only(const Config *c) {
 }
 
 static const char *one_block(const Config *c, const char *config, unsigned where) {
-    const char *scaling = json_member(config, "rope_scaling"), *parameters = json_member(config, "rope_parameters");
+    const char *scaling = json_member(config, "rope_scaling"),
+               *parameters = json_member(config, "rope_parameters");
     const char *text = json_member(config, "text_config");
     if (sees_scaling_only(c)) parameters = NULL;
     else if (where & SCALING_ONLY) scaling = NULL;
-    if (where & PARAMETERS_FIRST && has_members(parameters)) return parameters;
-    if (has_members(scaling)) return scaling;
-    if (has_members(parameters)) return parameters;
+    if (where & PARAMETERS_FIRST && json_has_members(parameters)) return parameters;
+    if (json_has_members(scaling)) return scaling;
+    if (json_has_members(parameters)) return parameters;
     return where & TEXT_CONFIG && text ? one_block(c, text, where & ~(unsigned)TEXT_CONFIG) : NULL;
 }
 
 // The block of the full layers, where one block is theirs or all layers'.
 static void find_one(Config *c) {
     const char *found = one_block(c, c->config, c->flags);
-    bool is_typed = has_types(found) && c->family->flags & FAMILY_BY_TYPE;
-    c->block = !is_typed ? found : c->flags & PARAMETERS_FIRST ? json_member(found, kind_keys[KIND_FULL]) : NULL;
+    bool is_typed = config_has_type_blocks(found) && c->family->flags & FAMILY_BY_TYPE;
+    c->block = !is_typed                     ? found
+               : c->flags & PARAMETERS_FIRST ? json_member(found, kind_keys[KIND_FULL])
+                                             : NULL;
     if (is_typed && !c->block) c->why_plain = "rope_parameters by layer type is not read";
     if (!found && !(c->flags & OWN_DEFAULTS)) c->block = c->family->block;
 }
@@ -116,12 +123,14 @@ static void find_one(Config *c) {
 static void find_typed(Config *c) {
     const char *scaling = json_member(c->config, "rope_scaling");
     const char *parameters = json_member(c->config, "rope_parameters");
-    bool is_typed = has_types(parameters), is_new = c->family->flags & FAMILY_NO_SCALING;
+    bool is_typed = config_has_type_blocks(parameters),
+         is_new = c->family->flags & FAMILY_NO_SCALING;
     c->block = is_typed ? json_member(parameters, kind_keys[c->kind]) : NULL;
     if (c->kind != KIND_FULL) return;
-    if (!c->block && !has_members(parameters)) c->block = c->family->block;
-    if (has_members(parameters) && !is_typed) c->why_plain = "rope_parameters has no block for a kind of layers";
-    if (is_new || !has_members(scaling)) return;
+    if (!c->block && !json_has_members(parameters)) c->block = c->family->block;
+    if (json_has_members(parameters) && !is_typed)
+        c->why_plain = "rope_parameters has no block for a kind of layers";
+    if (is_new || !json_has_members(scaling)) return;
     c->under = c->block;
     c->block = scaling;
     c->why_plain = NULL;
@@ -137,14 +146,16 @@ static void find_block(Config *c) {
 static double find_theta(Config *c) {
     const char *parameters = json_member(c->config, "rope_parameters");
     const char *sliding = json_member(parameters, kind_keys[KIND_SLIDING]);
-    double top = number_of(c, c->config, "rope_theta", c->theta);
+    double top = reading_number(c, c->config, "rope_theta", c->theta);
     if (c->kind == KIND_FULL || c->layout == ONE_BLOCK)
-        return sees_scaling_only(c) ? top : block_number(c, "rope_theta", top);
+        return sees_scaling_only(c) ? top : reading_block_number(c, "rope_theta", top);
     double local = c->family->local_theta;
-    if (family_is(c->family, "gemma3_text")) local = number_of(c, c->config, "rope_local_base_freq", local);
-    if (c->layout == BY_TYPE) return block_number(c, "rope_theta", local);
-    if (c->flags & PARAMETERS_FIRST) local = number_of(c, sliding, "rope_theta", local);
-    if (!family_is(c->family, "olmo3") || (c->flags & PARAMETERS_FIRST && json_member(sliding, "rope_theta")))
+    if (family_is(c->family, "gemma3_text"))
+        local = reading_number(c, c->config, "rope_local_base_freq", local);
+    if (c->layout == BY_TYPE) return reading_block_number(c, "rope_theta", local);
+    if (c->flags & PARAMETERS_FIRST) local = reading_number(c, sliding, "rope_theta", local);
+    if (!family_is(c->family, "olmo3") ||
+        (c->flags & PARAMETERS_FIRST && json_member(sliding, "rope_theta")))
         return local;
     Config full = *c;  // one base for all layers
     full.kind = KIND_FULL;
@@ -153,34 +164,38 @@ static double find_theta(Config *c) {
 }
 
 static void find_type(Config *c) {
-    c->rope_type = block_member(c, "rope_type");
-    c->type = block_member(c, "type");
+    c->rope_type = reading_member(c, "rope_type");
+    c->type = reading_member(c, "type");
     const char *v = c->type && (c->flags & TYPE_FIRST || !c->rope_type) ? c->type : c->rope_type;
     c->is_su = json_is(v, "su");
-    while (v && c->method < UNKNOWN && !json_is(v, rope_types[c->method])) c->method++;
-    c->was_yarn = c->is_phi3 && c->method == YARN && c->flags & PHI3_YARN;
-    if (c->is_su || c->was_yarn) c->method = LONGROPE;
+    while (v && c->method < TYPE_UNKNOWN && !json_is(v, rope_types[c->method])) c->method++;
+    c->was_yarn = c->is_phi3 && c->method == TYPE_YARN && c->flags & PHI3_YARN;
+    if (c->is_su || c->was_yarn) c->method = TYPE_LONGROPE;
 }
 
 // L. llama3, yarn and longrope have an original length. Phi-3's class reads only the top level's, or takes 4096.
 static int original_length(const Config *c) {
-    if (c->method < LLAMA3) return c->trained;
-    if (c->is_phi3 && c->method == LONGROPE) return c->top ? c->top : 4096;
+    if (c->method < TYPE_LLAMA3) return c->trained;
+    if (c->is_phi3 && c->method == TYPE_LONGROPE) return c->top ? c->top : 4096;
     if (c->top && !(c->flags & L_OF_BLOCK)) return c->top;
-    return c->inside ? c->inside : c->method == LLAMA3 && c->flags & L_OF_BLOCK ? 8192 : c->trained;
+    return c->inside                                           ? c->inside
+           : c->method == TYPE_LLAMA3 && c->flags & L_OF_BLOCK ? 8192
+                                                               : c->trained;
 }
 
 static void read_block(Config *c) {
     RopeConfig *r = c->rope;
-    const char *truncate = block_member(c, "truncate");
+    const char *truncate = reading_member(c, "truncate");
     r->train_ctx = original_length(c);
-    r->factor = block_number(c, "factor", c->method == PROPORTIONAL);
-    r->dynamic = c->method == DYNAMIC;
-    r->truncate = c->method != YARN || c->flags & ROUNDS_RAMP || !truncate || *truncate == 't';
-    if (c->method >= YARN) r->attention_factor = block_number(c, "attention_factor", 0);
+    r->factor = reading_block_number(c, "factor", c->method == TYPE_PROPORTIONAL);
+    r->dynamic = c->method == TYPE_DYNAMIC;
+    r->truncate = c->method != TYPE_YARN || c->flags & ROUNDS_RAMP || !truncate || *truncate == 't';
+    if (c->method >= TYPE_YARN)
+        r->attention_factor = reading_block_number(c, "attention_factor", 0);
     unsigned own_fields = rope_methods[rope_type_methods[c->method]].flags & ~ROPE_USES_FACTOR;
     for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++)
-        if (f->key && f->type == NUMBER && f->methods & own_fields) setting_put(r, f, block_number(c, f->key, 0));
+        if (f->key && f->type == NUMBER && f->methods & own_fields)
+            setting_put(r, f, reading_block_number(c, f->key, 0));
 }
 
 static void find_values(Config *c) {
@@ -193,13 +208,14 @@ static void find_values(Config *c) {
     if (!c->trained) c->trained = f->max_positions;
     c->top = length_at(c, c->config, original);
     c->inside = length_at(c, json_member(c->block, original) ? c->block : c->under, original);
-    c->partial = number_of(c, c->config, share, f->partial > 0 ? f->partial : 1);
-    if (!sees_scaling_only(c)) c->partial = block_number(c, share, c->partial);
-    c->head_dim = number_of(c, c->config, "head_dim", f->head_dim);
+    c->partial = reading_number(c, c->config, share, f->partial > 0 ? f->partial : 1);
+    if (!sees_scaling_only(c)) c->partial = reading_block_number(c, share, c->partial);
+    c->head_dim = reading_number(c, c->config, "head_dim", f->head_dim);
     if (c->head_dim == 0)
-        c->head_dim = number_of(c, c->config, "hidden_size", 0) / number_of(c, c->config, "num_attention_heads", 0);
+        c->head_dim = reading_number(c, c->config, "hidden_size", 0) /
+                      reading_number(c, c->config, "num_attention_heads", 0);
     if (f->global_head_dim && c->kind == KIND_FULL)
-        c->head_dim = number_of(c, c->config, "global_head_dim", f->global_head_dim);
+        c->head_dim = reading_number(c, c->config, "global_head_dim", f->global_head_dim);
     find_type(c);
     read_block(c);
     c->rope->theta = find_theta(c);
@@ -208,21 +224,26 @@ static void find_values(Config *c) {
 // What engines with THROUGH_HF5 refuse because transformers 5 does, and those with SERVES or NEEDS_FACTOR.
 static void refuse_by_flags(Config *c) {
     bool by_hf5 = c->flags & THROUGH_HF5, serves = c->flags & SERVES;
-    const char *factor = block_member(c, "factor");
+    const char *factor = reading_member(c, "factor");
     double x;
     bool is_whole;
     json_number(factor, &x, &is_whole);
-    bool is_scaled = c->method != PLAIN && c->method != PROPORTIONAL && c->method != LONGROPE;
+    bool is_scaled =
+        c->method != TYPE_PLAIN && c->method != TYPE_PROPORTIONAL && c->method != TYPE_LONGROPE;
     bool no_number = c->rope->factor == 0;
     bool has_bounds = c->rope->low_freq_factor > 0 && c->rope->high_freq_factor > 0;
-    refuse(c, by_hf5 && c->method == UNKNOWN, "KeyError: the rope_type is not known");
-    refuse(c, by_hf5 && c->is_su, "KeyError: su is not known any more");
-    refuse(c, by_hf5 && c->is_phi3 && is_scaled, "ValueError: Phi-3 knows longrope alone");
-    refuse(c, by_hf5 && is_scaled && !factor, "KeyError: factor");
-    refuse(c, by_hf5 && c->method == LLAMA3 && !has_bounds, "KeyError: low_freq_factor or high_freq_factor");
-    refuse(c, serves && json_member(c->config, "text_config"), "ValueError: text_config is taken for the model's");
-    refuse(c, serves && c->method == LINEAR && is_whole, "TypeError: factor is written without a point");
-    refuse(c, c->flags & NEEDS_FACTOR && c->method == YARN && no_number, "TypeError: factor is no number");
+    reading_refuse(c, by_hf5 && c->method == TYPE_UNKNOWN, "KeyError: the rope_type is not known");
+    reading_refuse(c, by_hf5 && c->is_su, "KeyError: su is not known any more");
+    reading_refuse(c, by_hf5 && c->is_phi3 && is_scaled, "ValueError: Phi-3 knows longrope alone");
+    reading_refuse(c, by_hf5 && is_scaled && !factor, "KeyError: factor");
+    reading_refuse(c, by_hf5 && c->method == TYPE_LLAMA3 && !has_bounds,
+                   "KeyError: low_freq_factor or high_freq_factor");
+    reading_refuse(c, serves && json_member(c->config, "text_config"),
+                   "ValueError: text_config is taken for the model's");
+    reading_refuse(c, serves && c->method == TYPE_LINEAR && is_whole,
+                   "TypeError: factor is written without a point");
+    reading_refuse(c, c->flags & NEEDS_FACTOR && c->method == TYPE_YARN && no_number,
+                   "TypeError: factor is no number");
 }
 
 bool reading_open(Config *c, const char *config, Error *err) {
@@ -242,15 +263,18 @@ bool reading_open(Config *c, const char *config, Error *err) {
 
 bool reading_begin(Config *c, Error *err) {
     find_values(c);
-    if (!(c->head_dim >= 2 && c->head_dim <= ROPE_MAX_HEAD_DIM && c->partial > 0 && c->partial <= 1))
-        return fail(err, "head_dim, or hidden_size and num_attention_heads: a head of 2 to %d expected",
+    if (!(c->head_dim >= 2 && c->head_dim <= ROPE_MAX_HEAD_DIM && c->partial > 0 &&
+          c->partial <= 1))
+        return fail(err,
+                    "head_dim, or hidden_size and num_attention_heads: a head of 2 to %d expected",
                     ROPE_MAX_HEAD_DIM);
     c->rope->rotary_dim = (int)c->head_dim;
     c->served = c->out->served ? c->out->served : c->trained;
     if (sees_scaling_only(c) && !c->block && json_member(c->config, "rope_parameters"))
         c->why_plain = "rope_parameters is not read";
-    bool own_yarn = c->flags & OWN_YARN && c->method == YARN, by_max = c->flags & L_OF_MAX && c->method == LONGROPE;
-    if (own_yarn || by_max) multiply_by(c, 0);
+    bool own_yarn = c->flags & OWN_YARN && c->method == TYPE_YARN,
+         by_max = c->flags & L_OF_MAX && c->method == TYPE_LONGROPE;
+    if (own_yarn || by_max) reading_multiply_by(c, 0);
     if (own_yarn) c->rope->beta_fast = c->rope->beta_slow = 0;
     if (by_max) c->rope->factor = 0;
     refuse_by_flags(c);
@@ -263,15 +287,19 @@ bool reading_begin(Config *c, Error *err) {
 // Whether rope_parameters has one block where Hugging Face 5 has one for each kind of layers.
 static bool is_flat(const Config *c) {
     const char *parameters = json_member(c->config, "rope_parameters");
-    return c->family->flags & FAMILY_BY_TYPE && has_members(parameters) && !has_types(parameters);
+    return c->family->flags & FAMILY_BY_TYPE && json_has_members(parameters) &&
+           !config_has_type_blocks(parameters);
 }
 
 // Notes each fact that differs. Where one of the two is plain RoPE, only the first two facts count.
-static void compare(const Config *c, const Reading *reference, const RopeFreqs *here, const RopeFreqs *there) {
+static void compare(const Config *c, const Reading *reference, const RopeFreqs *here,
+                    const RopeFreqs *there) {
     const RopeConfig *r = c->rope, *s = &reference->rope;
     bool is_plain = r->method == ROPE_NONE, was_plain = s->method == ROPE_NONE;
-    double a = fabs(here->scale / there->scale - 1) > 1e-6 ? here->attention_factor : there->attention_factor;
-    const char *by_factor = block_member(c, "factor") ? "factor is not read" : "max_position_embeddings / L";
+    double a = fabs(here->scale / there->scale - 1) > 1e-6 ? here->attention_factor
+                                                           : there->attention_factor;
+    const char *by_factor =
+        reading_member(c, "factor") ? "factor is not read" : "max_position_embeddings / L";
     const char *betas = "beta_fast and beta_slow are not read";
     const struct {
         const char *name;
@@ -280,7 +308,8 @@ static void compare(const Config *c, const Reading *reference, const RopeFreqs *
     } facts[] = {
         {"rotary_dim", r->rotary_dim, s->rotary_dim, "partial_rotary_factor is not read"},
         {"rope_theta", r->theta, s->theta, c->why_theta ? c->why_theta : c->why_plain},
-        {"s", here->scale, there->scale, c->method == DYNAMIC ? "one base for all lengths" : by_factor},
+        {"s", here->scale, there->scale,
+         c->method == TYPE_DYNAMIC ? "one base for all lengths" : by_factor},
         {"L", r->train_ctx, s->train_ctx, r->train_ctx == c->inside ? "the block's" : NULL},
         {"a", here->attention_factor, a, c->why_attention},
         {"beta_fast", r->beta_fast, s->beta_fast, betas},
@@ -288,20 +317,25 @@ static void compare(const Config *c, const Reading *reference, const RopeFreqs *
         {"truncate", r->truncate, s->truncate, "truncate is not read"},
         {"pairs that turn", r->turning, s->turning, NULL},
     };
-    if (is_plain && !was_plain) note(c, "plain RoPE: %s", c->why_plain ? c->why_plain : "the block is not read");
+    if (is_plain && !was_plain)
+        reading_note(c, "plain RoPE: %s", c->why_plain ? c->why_plain : "the block is not read");
     bool is_of_all = c->layout == ONE_BLOCK && c->family->flags & FAMILY_BY_TYPE;
-    const char *why_scaled = is_of_all ? "one block is of all layers" : "the block of text_config is read";
-    if (!is_plain && was_plain) note(c, "%s", is_flat(c) ? "a flat rope_parameters is read" : why_scaled);
+    const char *why_scaled =
+        is_of_all ? "one block is of all layers" : "the block of text_config is read";
+    if (!is_plain && was_plain)
+        reading_note(c, "%s", is_flat(c) ? "a flat rope_parameters is read" : why_scaled);
     for (int i = 0; i < (is_plain || was_plain ? 2 : (int)(sizeof facts / sizeof *facts)); i++) {
         if (!(fabs(facts[i].here - facts[i].there) > 1e-6 * fabs(facts[i].there))) continue;
         const char *why = facts[i].why;
-        note(c, "%s %.6g, not %.6g%s%s", facts[i].name, facts[i].here, facts[i].there, why ? ": " : "", why ? why : "");
+        reading_note(c, "%s %.6g, not %.6g%s%s", facts[i].name, facts[i].here, facts[i].there,
+                     why ? ": " : "", why ? why : "");
     }
     const double *list = c->length > r->train_ctx ? r->long_factors : r->short_factors;
     bool is_long = list == c->out->long_factors, was_long = c->length > s->train_ctx;
-    if (c->method == LONGROPE && is_long != was_long)
-        note(c, "%s, not %s: %s", is_long ? "long_factor" : "short_factor", was_long ? "long_factor" : "short_factor",
-             c->why_list ? c->why_list : "by that L");
+    if (c->method == TYPE_LONGROPE && is_long != was_long)
+        reading_note(c, "%s, not %s: %s", is_long ? "long_factor" : "short_factor",
+                     was_long ? "long_factor" : "short_factor",
+                     c->why_list ? c->why_list : "by that L");
 }
 
 // The queries' growth with their position.
@@ -309,8 +343,10 @@ static void compare_growth(const Config *c, const Reading *reference) {
     const RopeConfig *r = c->rope, *s = &reference->rope;
     const char *why = c->why_grows ? c->why_grows : "llama_4_scaling_beta is not read";
     if (r->temperature_beta != s->temperature_beta)
-        note(c, "queries grow by %.6g, not %.6g: %s", r->temperature_beta, s->temperature_beta, why);
-    if (r->temperature_early != s->temperature_early) note(c, "queries grow one position early");
+        reading_note(c, "queries grow by %.6g, not %.6g: %s", r->temperature_beta,
+                     s->temperature_beta, why);
+    if (r->temperature_early != s->temperature_early)
+        reading_note(c, "queries grow one position early");
 }
 
 static bool same_growth(const Reading *here, const Reading *there) {
@@ -324,8 +360,8 @@ static bool same_growth(const Reading *here, const Reading *there) {
 static bool same_layers(const Config *c, const Reading *reference) {
     const ConfigLayers *here = &c->out->layers, *there = &reference->layers;
     if (memcmp(here->kinds, there->kinds, (size_t)there->n) == 0) return true;
-    note(c, "layer_types is not read: %d of %d layers slide, not %d", here->n_of[KIND_SLIDING], here->n,
-         there->n_of[KIND_SLIDING]);
+    reading_note(c, "layer_types is not read: %d of %d layers slide, not %d",
+                 here->n_of[KIND_SLIDING], here->n, there->n_of[KIND_SLIDING]);
     return false;
 }
 
@@ -349,11 +385,12 @@ static void judge(const Config *c, const Reading *reference) {
     Reading *out = c->out;
     RopeFreqs here, there;
     rope_frequencies(c->rope, c->length, &here);
-    bool was_asked = c->why_plain || c->method != PLAIN, is_plain = fabs(here.attention_factor - 1) < 1e-5;
+    bool was_asked = c->why_plain || c->method != TYPE_PLAIN,
+         is_plain = fabs(here.attention_factor - 1) < 1e-5;
     for (int i = 0; i < here.n_pairs; i++)
         is_plain = is_plain && fabs(log(here.inv_freq[i] / rope_plain(c->rope, i))) <= 1e-5;
     if (reference->refused) {
-        if (c->why_plain) note(c, "plain RoPE: %s", c->why_plain);
+        if (c->why_plain) reading_note(c, "plain RoPE: %s", c->why_plain);
     } else {
         rope_frequencies(&reference->rope, c->length, &there);
         bool alike = same(&here, &there, out), as_layers = same_layers(c, reference);
@@ -381,9 +418,11 @@ static void take_lists(Config *c) {
     Reading *out = c->out;
     int n = r->rotary_dim / 2;
     const char *block = json_member(c->block, "long_factor") ? c->block : c->under;
-    bool good = rope_list(block, "short_factor", n, out->short_factors) &&
-                rope_list(block, "long_factor", n, out->long_factors);
-    refuse(c, !good, "ValueError: short_factor and long_factor are no lists of a number above 0 for each pair");
+    bool good = config_list(block, "short_factor", n, out->short_factors) &&
+                config_list(block, "long_factor", n, out->long_factors);
+    reading_refuse(
+        c, !good,
+        "ValueError: short_factor and long_factor are no lists of a number above 0 for each pair");
     r->short_factors = c->one_list ? c->one_list : out->short_factors;
     r->long_factors = c->one_list ? c->one_list : out->long_factors;
 }
@@ -391,17 +430,18 @@ static void take_lists(Config *c) {
 void reading_end(Config *c, const Reading *reference) {
     RopeConfig *r = c->rope;
     Reading *out = c->out;
-    bool is_whole = c->method == PROPORTIONAL;
+    bool is_whole = c->method == TYPE_PROPORTIONAL;
     if (is_whole) r->turning = (int)(c->partial * r->rotary_dim) / 2;
     else r->rotary_dim = (int)(r->rotary_dim * c->partial);
     r->method = rope_type_methods[c->method];
     if (r->method == ROPE_NONE) *r = plain_rope(c);
-    if (c->method == LONGROPE) take_lists(c);
-    if (r->factor == 0 && c->method >= YARN) r->factor = (double)c->trained / fmax(r->train_ctx, 1);
-    refuse(c, r->factor == 0, "KeyError: factor");
+    if (c->method == TYPE_LONGROPE) take_lists(c);
+    if (r->factor == 0 && c->method >= TYPE_YARN)
+        r->factor = (double)c->trained / fmax(r->train_ctx, 1);
+    reading_refuse(c, r->factor == 0, "KeyError: factor");
     settings_fill_defaults(r, c->trained);
     Error err;
-    if (!out->refused && !settings_check(r, c->trained, &err)) refuse(c, true, err.text);
+    if (!out->refused && !settings_check(r, c->trained, &err)) reading_refuse(c, true, err.text);
     out->verdict = out->refused ? "refused" : "same";
     out->worst_pair = -1;
     out->worst_ratio = 1;

@@ -1,0 +1,77 @@
+// What llama.cpp and ik_llama.cpp do otherwise than Hugging Face 5, by way of GGUF files.
+// docs/engines.md has the sources.
+#include <string.h>
+
+#include "json.h"
+#include "reading.h"
+
+void engine_prepare_gguf(Config *c) {
+    const char *scaling = json_member(c->config, "rope_scaling");
+    bool has_null = scaling && *scaling == 'n' && !json_member(c->config, "rope_parameters");
+    if (c->layout == BY_TYPE) c->layout = FULL_ONLY;
+    if (reading_is_new(c) && c->out->release < 2026.08) c->out->unknown = true;
+    if (family_is(c->family, "gpt_oss") && has_null) c->out->unknown = true;
+}
+
+// Ministral 3's GGUF file keeps the betas, and mscale_all_dim makes its attention factor 1.
+static void load_ministral3(Config *c) {
+    reading_refuse(c, c->method == TYPE_YARN && !reading_member(c, "mscale_all_dim"),
+                   "KeyError: mscale_all_dim");
+    c->rope->beta_fast = reading_block_number(c, "beta_fast", 0);
+    c->rope->beta_slow = reading_block_number(c, "beta_slow", 0);
+    reading_multiply_by(c, 1);
+    reading_take_growth(c);
+}
+
+// What is not written to the GGUF file, or not read back from it, is lost.
+static void lose_block(Config *c) {
+    bool is_qwen2 = strcmp(c->family->model_type, "qwen2") == 0;
+    bool has_shares = family_is(c->family, "gemma4_text");
+    reading_switch_off(c, c->method == TYPE_UNKNOWN, "the rope_type is not known");
+    reading_switch_off(c, c->method == TYPE_PROPORTIONAL && !has_shares,
+                       "the rope_type is not known");
+    reading_switch_off(c, c->method == TYPE_LINEAR && !reading_member(c, "factor"),
+                       "there is no factor");
+    reading_switch_off(c, family_is(c->family, "cohere2"), "the block is not converted");
+    reading_switch_off(c, c->method == TYPE_DYNAMIC, "dynamic is not converted");
+    reading_switch_off(c, c->method == TYPE_LONGROPE && !c->is_phi3,
+                       "longrope's lists are converted for Phi-3 alone");
+    reading_switch_off(c, c->method == TYPE_YARN && c->rope->factor == 0, "factor is no number");
+    reading_switch_off(
+        c, c->method == TYPE_YARN && c->out->release < 2025.12 && (!is_qwen2 || !c->type),
+        "yarn was not converted before December 2025");
+}
+
+// llama.cpp by way of its converter.
+void engine_llama_cpp(Config *c) {
+    if (!(c->family->flags & FAMILY_PARTIAL)) c->partial = 1;
+    if (c->method == TYPE_PROPORTIONAL) c->rope->factor = 1;
+    lose_block(c);
+    reading_refuse(c, c->method == TYPE_YARN && !c->inside,
+                   "KeyError: original_max_position_embeddings");
+    if (family_is(c->family, "ministral3")) load_ministral3(c);
+    if (c->method == TYPE_LLAMA3 && c->out->release < 2026.062)
+        c->rope->train_ctx = c->top ? c->top : 8192;
+    if (c->method != TYPE_LONGROPE) return;
+    if (c->was_yarn)
+        reading_multiply_by(c, rope_yarn_growth((double)c->trained / c->rope->train_ctx) + 1);
+    reading_choose_list(c, (c->out->served ? c->served : c->length) > c->rope->train_ctx,
+                        "by the context, not the text");
+}
+
+// ik_llama.cpp, which was llama.cpp: the same files, but graphs of its own.
+void engine_ik_llama_cpp(Config *c) {
+    bool is_gemma3 = family_is(c->family, "gemma3_text");
+    c->out->release = 1e9;
+    engine_llama_cpp(c);
+    reading_refuse(c, family_is(c->family, "olmo2 olmo3 exaone4"),
+                   "the file's architecture is not known");
+    if (is_gemma3) reading_read_layers(c, false);
+    if (is_gemma3 && c->method != TYPE_PLAIN && c->method != TYPE_LINEAR) c->out->unknown = true;
+    if (is_gemma3 && c->kind == KIND_SLIDING) c->rope->theta = 1e4;
+    c->why_theta = "the sliding layers' base is a constant";
+    if (!family_is(c->family, "ministral3")) return;
+    reading_multiply_by(c, rope_yarn_growth(c->rope->factor) + 1);
+    c->why_attention = "ggml multiplies by it again";
+    c->rope->temperature_early = 1;
+}

@@ -1,0 +1,377 @@
+// What each of nine engines does otherwise than Hugging Face 5. docs/engines.md has the sources.
+#include "engines.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../core/settings.h"
+#include "json.h"
+#include "reading.h"
+
+// dynamic, in the engines where it does not follow the text: ntk with one factor for every length.
+static void fix_base(Config *c, double factor) {
+    c->rope->dynamic = false;
+    c->rope->factor = fmax(factor, 1);
+}
+
+static void limit_by_factor(Config *c, int length) {
+    double most = length * c->rope->factor;
+    if (most > 0) c->out->max_len = (int)fmin(most, MOST);
+}
+
+static bool is_typed(const Config *c) {
+    return config_has_type_blocks(json_member(c->config, "rope_parameters"));
+}
+
+static bool is_on(const char *v) { return v && *v != 'n' && *v != 'f'; }
+
+// Whether transformers has one block for all of OLMo 3's layers, as it had until 5.13.
+static bool has_one_block(const Config *c) {
+    return family_is(c->family, "olmo3") && c->hf5 < 5.13;
+}
+
+// ---- Hugging Face ----
+
+// Before 5.13 OLMo 3's class had one rotary embedding, and no theta of its own.
+static void prepare_hf5(Config *c) {
+    c->hf5 = c->out->release;
+    if (has_one_block(c)) c->layout = ONE_BLOCK;
+    if (has_one_block(c)) c->theta = 1e4;
+    if (family_is(c->family, "laguna") && c->hf5 >= 5.06 && c->hf5 < 5.15) c->out->unknown = true;
+}
+
+// What the classes of transformers 5 refuse, in all that stand on it.
+static void refuse_by_classes(Config *c) {
+    bool by_type = c->family->flags & FAMILY_BY_TYPE && !has_one_block(c);
+    bool is_flat =
+        is_on(json_member(c->config, "rope_parameters")) && !is_typed(c) && c->kind == KIND_FULL;
+    bool came_later = family_is(c->family, "gemma4_text qwen3_5_text");
+    reading_refuse(c, came_later && c->hf5 < 5.05, "KeyError: the model_type is not known");
+    reading_refuse(c, family_is(c->family, "laguna") && c->hf5 < 5.06,
+                   "KeyError: the model_type is not known");
+    reading_refuse(c, by_type && is_flat && c->hf5 < 5.01, "KeyError: full_attention");
+    reading_refuse(c, by_type && is_flat && is_on(json_member(c->config, "rope_scaling")),
+                   "KeyError: full_attention");
+    reading_refuse(c, by_type && c->method == TYPE_YARN && c->hf5 < 5.09,
+                   "KeyError: original_max_position_embeddings, though it is there");
+}
+
+// What transformers 5 does without a word.
+static void note_silence(Config *c) {
+    const char *scaling = json_member(c->config, "rope_scaling"),
+               *truncate = reading_member(c, "truncate");
+    bool sets_base = reading_number(c, c->config, "rope_theta", 5e5) != 5e5;
+    if (!c->rope_type && !c->type && reading_member(c, "factor"))
+        reading_note(c, "no rope_type: nothing is scaled");
+    if (c->kind == KIND_FULL && c->layout == BY_TYPE && c->why_plain)
+        reading_note(c, "%s: it has no effect", c->why_plain);
+    if (c->block == c->family->block && family_is(c->family, "gpt_oss"))
+        reading_note(c, "%s: YaRN of 32 all the same",
+                     scaling ? "rope_scaling is null" : "no rope_scaling");
+    if (c->layout == BY_TYPE && c->method == TYPE_YARN && truncate && *truncate == 'f') {
+        reading_note(c, "truncate in a layer type's block is not read");
+        c->rope->truncate = true;
+    }
+    if (family_is(c->family, "olmo3") && c->layout == BY_TYPE && c->kind == KIND_SLIDING &&
+        sets_base && !reading_member(c, "rope_theta"))
+        reading_note(c, "rope_theta is of full layers: 500000 in sliding ones");
+}
+
+// transformers 5. rope_parameters has theta, too. rope_scaling wins where there are both.
+static void hf5(Config *c) {
+    bool grows = c->family->flags & FAMILY_GROWS, no_scaling = c->family->flags & FAMILY_NO_SCALING;
+    bool is_flat = is_on(json_member(c->config, "rope_parameters")) && !is_typed(c);
+    bool is_pasted = is_on(json_member(c->config, "rope_scaling")) || is_flat;
+    bool no_beta =
+        !reading_member(c, "llama_4_scaling_beta") || (c->method < TYPE_LLAMA3 && !c->inside);
+    refuse_by_classes(c);
+    reading_refuse(c, no_scaling && is_pasted,
+                   "KeyError: sliding_attention, since rope_scaling replaces rope_parameters");
+    reading_refuse(c, grows && no_beta, "TypeError: no llama_4_scaling_beta");
+    note_silence(c);
+    reading_take_growth(c);
+    if (c->family->flags & FAMILY_PARTIAL || c->partial == 1 || c->method == TYPE_PROPORTIONAL)
+        return;
+    if (c->method == TYPE_PLAIN) c->partial = 1;
+    else reading_note(c, "partial_rotary_factor: the rotation fails");
+}
+
+// transformers 4 has rope_scaling in the full layers alone, and thetas of its own.
+static void prepare_hf4(Config *c) {
+    const char *scaling = json_member(c->config, "rope_scaling");
+    if (c->layout == BY_TYPE) c->layout = FULL_ONLY;
+    if (family_is(c->family, "olmo3")) c->theta = 1e4;
+    if (reading_is_new(c) && c->out->release < 4.57) c->out->unknown = true;
+    if (family_is(c->family, "gpt_oss") && scaling && *scaling == 'n') c->out->unknown = true;
+}
+
+// transformers 4. yarn's L is the block's, longrope's the top level's. From 4.51 to 4.55 yarn's factor is by lengths.
+static void hf4(Config *c) {
+    double release = c->out->release;
+    int keys = 0;
+    for (const char *key, *v = json_first(c->block, &key); v; v = json_next(v, &key)) keys++;
+    reading_refuse(c, c->block && !c->rope_type && !c->type, "KeyError: rope_type");
+    reading_refuse(c, c->family->flags & FAMILY_NEW, "KeyError: the model_type is not known");
+    reading_refuse(
+        c, c->method == TYPE_UNKNOWN || c->method == TYPE_PROPORTIONAL || (c->is_su && !c->is_phi3),
+        "KeyError: the rope_type is not known");
+    reading_refuse(c,
+                   c->block && c->is_phi3 && (c->method != TYPE_LONGROPE || keys != 3 || !c->type),
+                   "ValueError: Phi-3 takes type, short_factor and long_factor, and no more");
+    reading_refuse(c, c->method == TYPE_LLAMA3 && !c->inside,
+                   "KeyError: original_max_position_embeddings");
+    if (c->method == TYPE_YARN) {
+        bool by_max = release < 4.51 || !c->inside;
+        c->rope->train_ctx = by_max ? c->trained : c->inside;
+        if (!by_max && release < 4.56) c->rope->factor = (double)c->trained / c->inside;
+        if (release < 4.51 && c->rope->attention_factor == 0) reading_multiply_by(c, 0);
+        if (release < 4.55) c->rope->truncate = true;
+    }
+    if (c->method != TYPE_LONGROPE) return;
+    if (c->top || c->is_phi3) c->rope->factor = 0;
+    else c->rope->train_ctx = c->trained;
+    if (!c->is_phi3 && release < 4.51) reading_choose_list(c, release < 4.48, "at any length");
+}
+
+// ---- servers ----
+
+// Whether vLLM finds two different types in `type` and `rope_type`.
+static bool types_disagree(const Config *c) {
+    if (!c->type || !c->rope_type || *c->type != '"') return false;
+    size_t length = strcspn(c->type + 1, "\"") + 2;
+    return strncmp(c->type, c->rope_type, length) != 0 &&
+           !(json_is(c->type, "su") && json_is(c->rope_type, "longrope")) &&
+           !(json_is(c->type, "mrope") && json_is(c->rope_type, "default"));
+}
+
+// yarn's attention factor in vLLM and SGLang: their own, times attn_factor.
+static void serve_yarn(Config *c, double own_factor) {
+    double more = reading_block_number(c, "attn_factor", 1);
+    reading_multiply_by(c, more * own_factor);
+    if (more != 1) c->why_attention = "attn_factor is read";
+}
+
+// vLLM takes a layer type's block, else the whole one, of what transformers made of the config.
+static void prepare_vllm(Config *c) {
+    c->hf5 = c->out->transformers;
+    if (has_one_block(c) && !is_typed(c)) c->layout = ONE_BLOCK;
+    if (has_one_block(c)) c->theta = 1e4;
+    if (reading_is_new(c) && c->out->release < 0.24) c->out->unknown = true;
+}
+
+// vLLM. Since 0.11.1 longrope's list goes by the server's length. dynamic has one base, since 0.22 the unscaled one.
+static void vllm(Config *c) {
+    double s = c->rope->factor, release = c->out->release;
+    const char *apply = reading_member(c, "apply_yarn_scaling");
+    int top = c->top       ? c->top
+              : c->is_phi3 ? 4096
+                           : c->trained,
+        wanted = c->out->served ? c->out->served : top;
+    bool has_betas = reading_member(c, "beta_fast") && reading_member(c, "beta_slow");
+    bool is_pasted =
+        c->family->flags & FAMILY_NO_SCALING && is_on(json_member(c->config, "rope_scaling"));
+    refuse_by_classes(c);
+    reading_refuse(c, is_pasted,
+                   "TypeError: no rope_theta, since rope_scaling replaces rope_parameters");
+    reading_refuse(c, family_is(c->family, "gpt_oss") && !has_betas,
+                   "KeyError: beta_fast or beta_slow");
+    reading_refuse(c, types_disagree(c), "ValueError: type and rope_type disagree");
+    if (c->method == TYPE_PROPORTIONAL) c->rope->factor = 1;
+    c->why_grows = "no llama_4_scaling at the top level";
+    if (c->method <= TYPE_DYNAMIC || c->method == TYPE_YARN)
+        limit_by_factor(c, c->method == TYPE_YARN ? c->rope->train_ctx : c->trained);
+    reading_refuse(c, c->out->served > c->out->max_len,
+                   "ValueError: max_model_len is more than the config gives");
+    if (c->method == TYPE_DYNAMIC) {
+        double known = fmax(reading_block_number(c, "max_trained_positions", c->trained), 1);
+        fix_base(c, release < 0.22 ? s * s - s + 1 : s * c->trained / known - (s - 1));
+    }
+    if (c->method == TYPE_YARN) serve_yarn(c, apply && *apply == 'f' ? 1 : rope_yarn_growth(s) + 1);
+    if (release < 0.12) c->rope->truncate = true;
+    if (c->method != TYPE_LONGROPE) return;
+    bool is_long =
+        (c->length > wanted && !c->out->served ? c->trained : wanted) > c->rope->train_ctx;
+    if (release < 0.1101) is_long = c->length > c->rope->train_ctx;
+    else reading_choose_list(c, is_long, "by max_model_len");
+    c->rope->attention_factor =
+        reading_block_number(c, is_long ? "long_mscale" : "short_mscale", 0);
+    if (c->rope->attention_factor != 0) c->why_attention = "short_mscale and long_mscale are read";
+}
+
+// SGLang stands on transformers 5.8.1. Its own OLMo 3 has one block, of the full layers.
+static void prepare_sglang(Config *c) {
+    c->hf5 = reading_is_new(c) ? 5.0801 : 1e9;
+    if (family_is(c->family, "gemma3_text")) c->flags &= ~(unsigned)SERVES;
+    if (!family_is(c->family, "olmo3")) return;
+    c->layout = FULL_ONLY;
+    c->theta = 1e4;
+}
+
+// What SGLang does by layer.
+static void sglang_layers(Config *c) {
+    bool is_full = c->kind == KIND_FULL, is_olmo3 = family_is(c->family, "olmo3");
+    bool is_pasted =
+        family_is(c->family, "gemma4_text") && is_on(json_member(c->config, "rope_scaling"));
+    refuse_by_classes(c);
+    reading_refuse(c, is_olmo3 && is_typed(c), "TypeError: unhashable type: dict");
+    reading_refuse(c, family_is(c->family, "ministral3"),
+                   "AttributeError: bool object has no attribute items");
+    if (family_is(c->family, "gemma3_text") && is_full && !c->out->refused)
+        reading_switch_off(c, true, "full layers get no block");
+    if (is_pasted && is_full) {
+        c->method = TYPE_PLAIN;
+        c->rope->theta = 1e4;
+        c->partial = 1;
+        reading_note(c,
+                     "all pairs turn, with a base of 10000: rope_scaling replaces rope_parameters");
+    }
+    if (c->method == TYPE_PROPORTIONAL) c->rope->factor = 1;
+}
+
+// SGLang. longrope's list goes by the text, one token later than elsewhere. dynamic has one base.
+static void sglang(Config *c) {
+    double s = c->rope->factor;
+    sglang_layers(c);
+    if (c->method <= TYPE_DYNAMIC && !c->inside) limit_by_factor(c, c->trained);
+    if (c->method == TYPE_DYNAMIC) fix_base(c, s * s - s + 1);
+    if (c->method == TYPE_YARN) serve_yarn(c, rope_yarn_growth(s) + 1);
+    if (c->method == TYPE_LONGROPE && c->length == c->rope->train_ctx + 1)
+        reading_choose_list(c, false, "the long one from L + 2 tokens on");
+}
+
+// ---- others ----
+
+static void prepare_mlx_lm(Config *c) {
+    bool is_gemma3 = family_is(c->family, "gemma3_text"), is_late = c->family->flags & FAMILY_NEW;
+    bool has_scaling = is_on(json_member(c->config, "rope_scaling"));
+    if (c->layout == BY_TYPE && !is_late) c->layout = FULL_ONLY;
+    if (is_gemma3) reading_read_layers(c, true);
+    if (family_is(c->family, "qwen3_5_text")) c->theta = 1e5;
+    if (reading_is_new(c) && c->out->release < 0.32) c->out->unknown = true;
+    if (is_late && !json_member(c->config, "rope_parameters"))
+        c->out->unknown = has_scaling || c->family->block;
+}
+
+// MLX-LM. yarn's L is 4096 where the block has none. longrope always takes the long list.
+static void mlx_lm(Config *c) {
+    double s = c->rope->factor, grows = rope_yarn_growth(s);
+    double m = reading_block_number(c, "mscale", 1),
+           all = reading_block_number(c, "mscale_all_dim", 0);
+    const char *parameters = json_member(c->config, "rope_parameters");
+    if (strcmp(c->family->model_type, "qwen2") == 0)
+        c->rope->theta = reading_number(c, c->config, "rope_theta", 1e6);
+    if (c->is_phi3 && parameters && *parameters == '{')
+        c->rope->theta = reading_number(c, parameters, "rope_theta", 1e4);
+    if (!(c->family->flags & FAMILY_PARTIAL)) c->partial = 1;
+    reading_refuse(c, family_is(c->family, "olmo3") && !json_member(c->config, "rope_theta"),
+                   "TypeError: no rope_theta");
+    reading_refuse(c, c->method == TYPE_PROPORTIONAL && !family_is(c->family, "gemma4_text"),
+                   "ValueError: the rope_type is not known");
+    reading_switch_off(c, family_is(c->family, "cohere2"), "rope_scaling is not read");
+    reading_take_growth(c);
+    reading_refuse(c, c->is_phi3 && c->block && !(c->type && json_member(c->block, "long_factor")),
+                   "ValueError: Phi-3 takes type and long_factor");
+    reading_switch_off(c, c->is_phi3 && c->method != TYPE_LONGROPE && c->method != TYPE_LINEAR,
+                       "Phi-3 knows longrope and linear alone");
+    reading_refuse(c, c->method == TYPE_UNKNOWN || (c->is_su && !c->is_phi3),
+                   "ValueError: the rope_type is not known");
+    reading_refuse(c, c->method == TYPE_DYNAMIC && c->out->release < 0.32,
+                   "ValueError: dynamic is not known before 0.32");
+    reading_refuse(c, c->method == TYPE_LONGROPE && !c->is_phi3 && !c->inside,
+                   "KeyError: original_max_position_embeddings");
+    if (c->method == TYPE_YARN && !c->inside) c->rope->train_ctx = 4096;
+    if (c->method == TYPE_YARN) reading_multiply_by(c, (grows * m + 1) / (grows * all + 1));
+    if (c->method == TYPE_LONGROPE) reading_choose_list(c, true, "at any length");
+}
+
+static void prepare_exllamav3(Config *c) {
+    bool is_old = c->family->flags & FAMILY_BY_TYPE && !(c->family->flags & FAMILY_NEW);
+    bool has_block =
+        json_member(c->config, "rope_scaling") || json_member(c->config, "rope_parameters");
+    if (is_old) c->layout = FULL_ONLY;
+    if (family_is(c->family, "olmo3")) c->theta = 1e4;
+    if (c->family->block && !has_block) c->out->unknown = true;
+}
+
+// ExLlamaV3. Theta at the top level wins. Where a block has L, yarn's factor is max_position_embeddings / L.
+static void exllamav3(Config *c) {
+    bool is_gemma4 = family_is(c->family, "gemma4_text"),
+         is_growing = c->family->flags & FAMILY_GROWS;
+    if (c->kind == KIND_FULL || c->layout == ONE_BLOCK)
+        c->rope->theta = reading_number(c, c->config, "rope_theta", c->rope->theta);
+    reading_refuse(c,
+                   c->method == TYPE_UNKNOWN || c->method == TYPE_DYNAMIC ||
+                       (c->method == TYPE_PROPORTIONAL && !is_gemma4),
+                   "ValueError: the rope_type is not known");
+    reading_switch_off(c, c->method == TYPE_LINEAR && !reading_member(c, "factor"),
+                       "there is no factor");
+    if (c->method == TYPE_PROPORTIONAL) c->rope->factor = 1;
+    reading_refuse(c, c->method == TYPE_YARN && !c->inside && c->rope->factor == 0,
+                   "TypeError: factor is no number");
+    reading_refuse(c, c->method == TYPE_LONGROPE && !c->inside && !c->top,
+                   "TypeError: original_max_position_embeddings");
+    if (c->method == TYPE_YARN) {
+        if (c->inside) c->rope->factor = (double)c->served / c->inside;
+        else c->rope->train_ctx = c->served;
+        if (c->rope->attention_factor == 0)
+            reading_multiply_by(c, is_growing && reading_member(c, "llama_4_scaling_beta"));
+    }
+    reading_take_growth(c);
+    if (c->method != TYPE_LONGROPE) return;
+    c->rope->train_ctx = c->inside ? c->inside : c->top;
+    reading_choose_list(c, c->served > c->rope->train_ctx, "by max_position_embeddings");
+}
+
+// ExLlamaV2. yarn and longrope go by the length that it was started with, max_position_embeddings at first.
+static void exllamav2(Config *c) {
+    reading_refuse(c, c->type && c->rope_type, "AssertionError: type and rope_type are both there");
+    reading_switch_off(c, c->method == TYPE_UNKNOWN || c->method == TYPE_DYNAMIC,
+                       "the rope_type is not known");
+    reading_refuse(c, (c->method == TYPE_YARN || c->method == TYPE_LLAMA3) && !c->inside,
+                   "KeyError: original_max_position_embeddings");
+    reading_refuse(c, c->method == TYPE_LONGROPE && !c->top,
+                   "KeyError: original_max_position_embeddings at the top level");
+    reading_switch_off(c, c->method == TYPE_YARN && c->served <= c->inside,
+                       "max_seq_len does not exceed the original length");
+    if (c->method == TYPE_YARN) c->rope->train_ctx = c->served;
+    if (c->method != TYPE_LONGROPE) return;
+    c->rope->train_ctx = c->top;
+    c->rope->factor = fmax((double)c->served / fmax(c->top, 1), 1);
+    reading_choose_list(c, c->served > c->top, "by max_seq_len");
+}
+
+// To add an engine, write a function above for what it does otherwise than hf5, and give it a row here.
+const Engine engines[] = {
+    {"hf5", "5.15.0", "5.0", "5.15", prepare_hf5, hf5, THROUGH_HF5 | PHI3_YARN, "5.15.0", ""},
+    {"hf4", "4.57.0", "4.45", "4.57", prepare_hf4, hf4,
+     SCALING_ONLY | TYPE_FIRST | PHI3_YARN | NEEDS_FACTOR, "4.57.6", ""},
+    {"vllm", "0.24.0", "0.11", "0.24", prepare_vllm, vllm,
+     THROUGH_HF5 | HAS_LIMIT | PHI3_YARN | NEEDS_FACTOR | SERVES | L_OF_MAX | HAS_BELOW, "Jul 26",
+     "smollm3"},
+    {"sglang", "Apr 26", "2026-04", "2026-06", prepare_sglang, sglang,
+     THROUGH_HF5 | HAS_LIMIT | PHI3_YARN | NEEDS_FACTOR | SERVES | L_OF_MAX, "Jun 26",
+     "smollm3 laguna"},
+    {"llama.cpp", "Aug 26", "2025-02", "2026-08", engine_prepare_gguf, engine_llama_cpp,
+     PARAMETERS_FIRST | TEXT_CONFIG | HAS_LIMIT | PHI3_YARN | L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP |
+         OWN_YARN,
+     "Aug 26", "qwen3_5_text"},
+    {"ik_llama.cpp", "Aug 26", "2026-08", "2026-08", engine_prepare_gguf, engine_ik_llama_cpp,
+     PARAMETERS_FIRST | TEXT_CONFIG | HAS_LIMIT | L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP | OWN_YARN,
+     "Aug 26", "phi3 smollm3 gemma4_text laguna cohere2 qwen3_5_text"},
+    {"mlx-lm", "0.32.0", "0.31", "0.32", prepare_mlx_lm, mlx_lm,
+     SCALING_ONLY | NEW_PARAMETERS | TYPE_FIRST | NEEDS_FACTOR | L_OF_BLOCK | L_OF_MAX |
+         ROUNDS_RAMP | OWN_DEFAULTS,
+     "0.32.0", ""},
+    {"exllamav3", "1.4.1", "1.4", "1.4", prepare_exllamav3, exllamav3,
+     L_OF_BLOCK | L_OF_MAX | OWN_DEFAULTS, "1.4.1", ""},
+    {"exllamav2", "0.3.2", "0.3", "0.3", NULL, exllamav2,
+     SCALING_ONLY | TEXT_CONFIG | HAS_LIMIT | NEEDS_FACTOR | L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP |
+         OWN_YARN,
+     "",
+     "smollm3 gemma3_text olmo2 olmo3 ministral3 exaone4 gpt_oss gemma4_text laguna cohere2 "
+     "qwen3_5_text mixtral "
+     "qwen3_moe"},
+};
+const int n_engines = sizeof engines / sizeof engines[0];
