@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Mixtures of experts, learned sinks and clamped SwiGLU: the fast engine against the definition over many kinds of
-models, as a prompt and token by token; chunks, threads, weights of every type, copies; learned sinks with windows, and
-in the table of --attn. Files made to do harm are in test_hostile.py, numbers of Hugging Face in test_layers.py."""
+"""Mixtures of experts, learned sinks and clamped SwiGLU: the fast engine against the definition, and that against
+reference.py, over many kinds of models, as a prompt and token by token; chunks, threads, weights of every type, copies;
+learned sinks with windows, and in the table of --attn. Files made to do harm are in test_hostile.py, numbers of Hugging
+Face in test_mixtures.py."""
 
 import itertools
 import math
 
+import reference
 from common import (ENGINES, SLIDING, block_weights, check, close, config, good, in_work, main, perplexity, random_ids,
                     random_weights, read, table, with_header, write_model, write_tokenizer)
 from test_forward import TOLERANCE, session_test
@@ -49,6 +51,8 @@ def test_kinds():
         model = model_of(c, seed=i % 5)
         expected = perplexity(model, IDS, '--plain')
         close(perplexity(model, IDS, *FLOATS), expected, 1e-4, what)
+        if i % 5 < 2:
+            close(expected[:29], reference.nll(c, random_weights(c, i % 5), IDS[:30]), 1e-4, what + ', the reference')
         if i % 3 == 0:
             close(perplexity(model, IDS, *FLOATS, '--stepwise'), expected, 1e-4, what + ', step by step')
         if i % 3 == 1:

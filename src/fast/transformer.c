@@ -4,8 +4,8 @@
 // biases (Qwen2), a norm of each head (Qwen3) or of all heads together (OLMo 2), heads that turn in part (Phi-4),
 // layers that do not turn (SmolLM3), that slide (Mistral) and that then turn by settings of their own (Gemma 3), norms
 // behind attention and feed-forward (OLMo 2), or also there (Gemma 3), GELU and a scale of the embedding (Gemma 3),
-// queries that grow with their position (Ministral 3), experts in
-// place of one feed-forward layer (Mixtral, Qwen3-MoE), learned sinks (gpt-oss).
+// queries that grow with their position (Ministral 3), experts in place of one feed-forward layer (Mixtral, Qwen3-MoE),
+// learned sinks (gpt-oss).
 //
 // plain.c has every step as its definition, for one position:
 //     here                        there
