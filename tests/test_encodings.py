@@ -5,6 +5,7 @@ reference.py in more shapes and types, token by token and within windows; and wh
 import json
 import math
 import os
+import struct
 import subprocess
 import sys
 
@@ -217,6 +218,32 @@ def test_shipped():
     check(max(ppl.values()) < 2 * min(ppl.values()), 'they are not far apart within 256', ppl)
     ppl = {kind: float(row['ppl']) for kind, row in far.items()}
     check(ppl['rope'] > 1.2 * ppl['alibi'], 'past 2,048 RoPE is worse than ALiBi', ppl)
+
+
+LAYERS = {'sliding': ([4, 4, 4, 1, 4], 1e4), 'theta': ([4, 4, 4, 1, 4], 1e6), 'nope': ([4, 4, 4, 3, 4], 1e4)}
+
+
+def test_shipped_layers():
+    """The three of models/ whose layers differ: their layer table, window and thetas, byte by byte; and what the
+    lesson's chapter on them says, on book.txt: all full breaks past 2,048, and YaRN in all layers costs."""
+    text, far = os.path.join(ROOT, 'book.txt'), ['-n', 4096, '--samples', 2, '--tsv']
+    whole = table(good(os.path.join(ROOT, 'models', 'rope.bin'), '--ppl', text, *far).out)[2][-2]
+    for name, (kinds, theta) in LAYERS.items():
+        model = os.path.join(ROOT, 'models', 'layers-%s.bin' % name)
+        with open(model, 'rb') as file:
+            data = file.read()
+        version, window, sliding = (struct.unpack_from('<I', data, at)[0] for at in (4, 52, 256))
+        thetas = [struct.unpack_from('<d', data, at)[0] for at in (112, 264)]
+        check(len(data) <= 1800000 and version == 5, name + ' is a small file of version 5')
+        check(list(data[512:517]) == kinds and window == 64 and sliding == 1, name + ': its layers and their window')
+        check(thetas == [theta, 1e4] or kinds[3] & 2, name + ': its thetas', thetas)
+        rows = table(good(model, '--ppl', text, *far).out)[2]
+        check(float(rows[-2]['ppl']) < 0.75 * float(whole['ppl']), name + ' holds where rope.bin breaks', rows[-2])
+    model, found = os.path.join(ROOT, 'models', 'layers-sliding.bin'), []
+    for more in [], ['--rope-sliding', 'yarn:factor=16']:
+        found.append(table(good(model, '--ppl', text, *far, '--rope', 'yarn', *more).out)[2][-1])
+    once, twice = (float(row['ppl']) for row in found)
+    check(twice > 1.02 * once, 'YaRN in the sliding layers, too, costs', (once, twice))
 
 
 if __name__ == '__main__':

@@ -93,7 +93,7 @@ def printed(command, folder):
 def desk(folder, program):
     """A folder as the reader's, so that what commands write does not lie about in the repository."""
     os.makedirs(folder)
-    for name in ('model.bin', 'model-8k.bin', 'tokenizer.bin', 'book.txt'):
+    for name in ('model.bin', 'model-8k.bin', 'models', 'tokenizer.bin', 'book.txt'):
         os.symlink(os.path.join(ROOT, name), os.path.join(folder, name))
     os.symlink(program, os.path.join(folder, 'run'))
     return folder
@@ -190,11 +190,11 @@ def check_plan(text, count):
     minutes = [tuple(map(int, pair)) for pair in re.findall(r'^\| (\d+) to (\d+) \|', text, re.M)]
     count.check(minutes and minutes[0][0] == 0 and minutes[-1][1] == 90 and all(
         a[1] == b[0] < b[1] for a, b in zip(minutes, minutes[1:])), 'the plan fills ninety minutes', minutes)
-    count.check(re.findall(r'^### (\d)\.', text, re.M) == list('12345678'), 'eight commands')
-    exercises = text.split('## Ten exercises')[1].split('## Solutions')[0]
-    tens = [str(k) for k in range(1, 11)]
-    count.check(re.findall(r'^(\d+)\. ', exercises, re.M) == tens, 'ten exercises')
-    count.check(re.findall(r'^\*\*(\d+)\.\*\*', text.split('## Solutions')[1], re.M) == tens, 'ten solutions')
+    count.check(re.findall(r'^### (\d)\.', text, re.M) == list('123456789'), 'nine commands')
+    exercises = text.split('## Eleven exercises')[1].split('## Solutions')[0]
+    numbers = [str(k) for k in range(1, 12)]
+    count.check(re.findall(r'^(\d+)\. ', exercises, re.M) == numbers, 'eleven exercises')
+    count.check(re.findall(r'^\*\*(\d+)\.\*\*', text.split('## Solutions')[1], re.M) == numbers, 'eleven solutions')
     for link in re.findall(r'\]\((?!https?:|#)([^)#]+)', text):
         count.check(os.path.exists(os.path.join(ROOT, 'docs', link)), 'a link leads somewhere', link)
     figures = {name for name in os.listdir(os.path.join(ROOT, 'docs', 'figures')) if name.endswith('.png')}

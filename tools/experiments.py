@@ -5,6 +5,8 @@ run(arguments, text) returns what ./run prints."""
 import math
 
 from before_rope import NAMES, accuracies, perplexities
+from layer_patterns import MODELS
+from layer_patterns import perplexities as layers_read
 
 PAGE, BETWEEN, PLACES = 1200, 9000, 4  # characters, characters, places in the text
 LAST = 64  # tokens that two ways of reading are compared on, as --check does
@@ -159,5 +161,16 @@ def keys_before_rope(run, model, text, quick):
     return ['models/NAME.bin', '--passkey'], 'method length trials share', rows
 
 
+def by_layer(run, model, text, quick):
+    """The models whose layers differ: perplexity by position, by what is done about the length."""
+    rows = []
+    for name in list(MODELS)[:2] if quick else MODELS:
+        for reading, found in layers_read(name, text[:40000] if quick else text, run=run).items():
+            rows += [[name, reading, begin, end, tokens, '%.4f' % se, '%.4f' % nll]
+                     for begin, end, tokens, nll, se in found]
+    return ['models/layers-NAME.bin', '--ppl', '-', '-n', '4096'], 'method reading from to tokens se nll', rows
+
+
 EXPERIMENTS = {'again': again, 'stale': stale, 'attention': attention, 'crowd': crowd,
-               'encodings': before_rope, 'encodings-keys': keys_before_rope}
+               'encodings': before_rope, 'encodings-keys': keys_before_rope,
+               'layers': by_layer}

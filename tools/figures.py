@@ -23,6 +23,7 @@ import time
 
 from before_rope import NAMES, TRAINED, name_of
 from experiments import EXPERIMENTS
+from layer_patterns import MODELS
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NOVEL = os.path.join(os.path.dirname(ROOT), 'shared', 'corpus', 'valid', '1400.txt.xz')
@@ -154,14 +155,15 @@ def measure(options, name, commands, text, trained):
 def experiment(options, name, text, trained):
     """The table of one of experiments.py."""
     start, path = time.time(), os.path.join(options.out, name + '.tsv')
-    models = ['models/%s.bin' % kind for kind in NAMES] if name.startswith('encodings') else [options.model]
+    small = NAMES if name.startswith('encodings') else MODELS.values() if name == 'layers' else []
+    models = ['models/%s.bin' % kind for kind in small] or [options.model]
     if kept(options, path, ['# book\t' + text.name], models, text):
         return
     say('# %s: many runs of --ppl or --attn' % name)
     try:
         command, columns, rows = EXPERIMENTS[name](run_quietly, options.model, text.content(), options.quick)
         with open(path, 'w', encoding='utf-8') as file:
-            trained = TRAINED if name.startswith('encodings') else trained
+            trained = TRAINED if small else trained
             file.write('# command\t./run %s\n# trained\t%d\n# book\t%s\n' % (shlex.join(command), trained, text.name))
             file.writelines('\t'.join(map(str, row)) + '\n' for row in [columns.split()] + rows)
     except (OSError, ValueError) as error:
@@ -245,6 +247,7 @@ PICTURES = {  # their tables and the other arguments of plot.py
     'encodings': (['encodings'], ['--title', 'Trained on 256: RoPE slides, ALiBi holds (text: BOOK)']),
     'encodings-keys': (['encodings-keys'], ['--title',
                                             'Keys found, %: with learned distances nearly all, 16 times further']),
+    'layers': (['layers'], ['--title', 'With one full layer in four, little breaks (text: BOOK)']),
     'crowd': (['crowd'], ['--title', 'Large angles cost much, a crowd of keys little, and both together most']),
     'attention': (['attention'], ['--title', 'Past 512, plain RoPE gives keys scores that no near key has']),
 }

@@ -130,6 +130,26 @@ def draw_encodings(tables, options):
     return fig
 
 
+LAYERS = {('rope', 'untouched'): 'all full', ('rope', 'yarn in full layers'): 'all full, yarn',
+          ('sliding', 'untouched'): 'one in four full', ('theta', 'untouched'): 'theta 1,000,000',
+          ('nope', 'untouched'): 'no RoPE in full ones'}
+
+
+def draw_layers(tables, options):
+    """Perplexity by position, untouched, a line for each pattern of layers; where all are full, with YaRN as well."""
+    table, lines = tables[0], []
+    for (name, reading), label in LAYERS.items():
+        rows = [r for r in table.rows if r['method'] == name and r['reading'] == reading][:-1]  # the last is of all
+        if rows:
+            x = [math.sqrt(max(r['from'], r['to'] / 2) * r['to']) for r in rows]
+            style = 'yarn' if reading != 'untouched' else 'none' if name == 'rope' else name
+            lines.append((style, label, x, [math.exp(r['nll']) for r in rows], 0))
+    longest = max(r['to'] for r in table.rows)
+    subtitle = 'models of 1.5 million parameters, trained alike on windows of 256, untouched but for one'
+    return token_figure(tables, options, lines, ('Perplexity of ' + book_of(tables), subtitle),
+                        ('position, tokens', 'perplexity'), (40, longest * 1.03))[0]
+
+
 def draw_clocks(tables, options):
     """Four pairs as clocks: the angles that positions up to L showed are shaded, a later position's hand is drawn."""
     import numpy as np

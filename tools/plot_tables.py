@@ -13,6 +13,7 @@ KINDS = {
     'crowd': ['method', 'reading', 'length', 'tokens', 'nll'],
     'encodings': ['method', 'length', 'windows', 'nll', 'se'],
     'encodings-keys': ['method', 'length', 'trials', 'share'],
+    'layers': ['method', 'reading', 'from', 'to', 'tokens', 'se', 'nll'],
     'explain': ['pair', 'inv_freq', 'wavelength', 'turns', 'ramp', 'scaled_inv_freq', 'scaled_wavelength'],
 }
 EXPECTED = 'expected a table of ./run --ppl, --passkey or --explain'

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""Two kinds of layers: models of models/ that are alike but for what their layers see and how these turn, past the 256
+positions of their training.
+
+    tools/layer_patterns.py [TEXT]           perplexity by position to 4,096 [book.txt, a story that none has read]
+    tools/layer_patterns.py --passkey        keys found in filler, by length
+    tools/layer_patterns.py --causes [TEXT]  large angles alone, a crowd of keys alone, and both: --spread, rerope
+
+In `rope` all layers are full. In the others each fourth is, and queries of the rest see 64 positions. `sliding` has
+theta 10,000 in all layers. The others differ from it in their full ones: `theta` has 1,000,000 there, and those of
+`nope` do not turn. '-' stands for what a model cannot have.
+"""
+import math
+import sys
+
+from before_rope import CHARACTERS, STORY, name_of, rows_of, run_program
+
+MODELS = {'rope': 'rope', **{name: 'layers-' + name for name in ('sliding', 'theta', 'nope')}}
+LENGTH, TRAINED = 4096, 256
+FACTOR = LENGTH // TRAINED
+PIECE = 32  # of the tokens that stand spread
+READINGS = {  # of the full layers, of the sliding ones
+    'untouched': ('none', None), 'yarn in full layers': ('yarn:factor=%d' % FACTOR, None),
+    'yarn in all layers': ('yarn:factor=%d' % FACTOR, 'yarn:factor=%d' % FACTOR),
+    'linear in full layers': ('linear:factor=%d' % FACTOR, None), 'a window in full layers': ('window', None)}
+CAUSES = {'none': 'both', 'rerope:near=%d' % (TRAINED // 2): 'crowd'}  # what is new when a whole text is read so
+
+
+def can_have(name, reading):
+    """Full layers that do not turn have no RoPE to scale, and where all are full there are no others."""
+    full, sliding = READINGS[reading]
+    return not (name == 'rope' and sliding or name == 'nope' and full.startswith(('yarn', 'linear')) and not sliding)
+
+
+def options(name, readings):
+    """[(readings, options)] for as few runs of the program as do."""
+    alike = {}
+    for reading in readings:
+        if can_have(name, reading):
+            alike.setdefault(READINGS[reading][1], []).append(reading)
+    for sliding, group in alike.items():
+        full = ['none' if name == 'nope' and sliding else READINGS[reading][0] for reading in group]
+        yield group, ['--rope', ','.join(full)] + (['--rope-sliding', sliding] if sliding else [])
+
+
+def by_reading(group, rows):
+    """{reading: its rows}: the program prints methods in the order in which they were asked for."""
+    methods = list(dict.fromkeys(row['method'] for row in rows))
+    return {reading: [row for row in rows if row['method'] == method] for reading, method in zip(group, methods)}
+
+
+def perplexities(name, text, samples=8, run=run_program):
+    """{reading: [(from, to, tokens, nll, se)]} in windows of 4,096 tokens; the last row is of all positions."""
+    samples = max(1, min(samples, len(text) // (CHARACTERS * LENGTH)))
+    found = {}
+    for group, asked in options(name, READINGS):
+        arguments = ['models/%s.bin' % MODELS[name], '--ppl', '-', '-n', str(LENGTH), '--samples', str(samples)]
+        for reading, rows in by_reading(group, rows_of(run(arguments + asked, text))).items():
+            found[reading] = [(*(int(row[key]) for key in ('from', 'to', 'tokens')), float(row['nll']),
+                               float(row['se'])) for row in rows]
+    return found
+
+
+def keys(name, trials=2, run=run_program):
+    """{reading: [(length, depth, trials, correct)]} of passkeys in filler."""
+    found = {}
+    for group, asked in options(name, READINGS):
+        arguments = ['models/%s.bin' % MODELS[name], '--passkey', '-n', str(LENGTH), '--trials', str(trials)]
+        for reading, rows in by_reading(group, rows_of(run(arguments + asked))).items():
+            found[reading] = [(int(row['length']), float(row['depth']), int(row['trials']), int(row['correct']))
+                              for row in rows]
+    return found
+
+
+def last_half(rows, method):
+    """(tokens, nll, se) of the last row by position, which has half of the tokens."""
+    row = [row for row in rows if row['method'] == method][-2]
+    return int(row['tokens']), float(row['nll']), float(row['se'])
+
+
+def causes(name, text, samples=32, run=run_program):
+    """{cause: (nll, se, nll without it)} of the last half of the tokens. For angles: windows of 256 tokens, spread over
+    4,096 positions against in place. For the crowd, and for both: windows of 4,096 tokens against a window of 256 in
+    the full layers."""
+    model = 'models/%s.bin' % MODELS[name]
+    few = max(1, min(samples, len(text) // (CHARACTERS * TRAINED)))
+    few = ['--ppl', '-', '-n', str(TRAINED), '--samples', str(few)]
+    jumps = ['--spread', str(LENGTH), '--piece', str(PIECE)]
+    plain, spread = (last_half(rows_of(run([model] + few + more + ['--rope', 'none'], text)), 'none')
+                     for more in ([], jumps))
+    found = {'angles': (spread[1], spread[2], plain[1])}
+    windows = max(1, min(samples // 4, len(text) // (CHARACTERS * LENGTH)))
+    methods = [method for method in CAUSES if name != 'nope' or method == 'none'] + ['window']
+    rows = rows_of(run([model, '--ppl', '-', '-n', str(LENGTH), '--samples', str(windows), '--rope', ','.join(methods)],
+                       text))
+    near = last_half(rows, 'window')[1]
+    for method in methods[:-1]:
+        _, nll, se = last_half(rows, method)
+        found[CAUSES[method]] = nll, se, near
+    return found
+
+
+def print_table(title, heads, rows, width=13):
+    print(title)
+    print('%-36s' % '' + ''.join('%*s' % (width, head) for head in heads))
+    for name, cells in rows:
+        print('%-36s' % name + ''.join('%*s' % (width, cell) for cell in cells), flush=True)
+
+
+def print_perplexities(text, path):
+    rows, heads = [], []
+    for name in MODELS:
+        found = perplexities(name, text)
+        for reading in READINGS:
+            cells = found.get(reading, [])
+            heads = heads or ['to %s' % format(to, ',') for _, to, *_ in cells[:-1]] + ['all']
+            rows.append(('%s, %s' % (name, reading), ['%.1f ±%.1f' % (math.exp(nll), math.exp(nll) * se)
+                                                      for *_, nll, se in cells] or ['-'] * len(heads)))
+    print_table('perplexity of %s by position, trained on %d' % (name_of(path), TRAINED), heads, rows)
+
+
+def print_keys():
+    rows, lengths = [], []
+    for name in MODELS:
+        for reading, cells in keys(name).items():
+            lengths = lengths or sorted({length for length, *_ in cells})
+            shares = [[(right, asked) for found, _, asked, right in cells if found == length] for length in lengths]
+            rows.append(('%s, %s' % (name, reading),
+                         ['%d of %d' % tuple(map(sum, zip(*share))) for share in shares]))
+    print_table('passkeys found in filler, by length', [format(length, ',') for length in lengths], rows)
+
+
+def print_causes(text, path):
+    rows = []
+    for name in MODELS:
+        found = causes(name, text)
+        rows.append((name, ['%.3f ±%.3f' % (math.exp(nll - plain), se) if nll is not None else '-'
+                            for nll, se, plain in (found.get(cause, (None, 0, 0))
+                                                   for cause in ('angles', 'crowd', 'both'))]))
+    print_table('perplexity of the last half of %s, times that without the cause' % name_of(path),
+                ['angles alone', 'crowd alone', 'both'], rows, 15)
+
+
+def main(arguments):
+    asked = [a for a in arguments if a.startswith('-')]
+    paths = [a for a in arguments if a not in asked]
+    if len(paths) > 1 or len(asked) > 1 or set(asked) - {'--passkey', '--causes'}:
+        sys.exit(__doc__)
+    if asked == ['--passkey']:
+        return print_keys()
+    path = paths[0] if paths else STORY
+    try:
+        with open(path, 'rb') as file:
+            text = file.read()
+    except OSError as error:
+        sys.exit('layer_patterns.py: %s: %s' % (path, error.strerror))
+    return (print_causes if asked else print_perplexities)(text, path)
+
+
+if __name__ == '__main__':
+    main(sys.argv[1:])
