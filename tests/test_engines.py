@@ -440,6 +440,13 @@ def test_hf5_is_ours():
         path, length = saved(values), rng.randrange(1, 30000)
         ours = run('--explain', '--rope-config', path, '-n', length)
         theirs = run('--explain', '--rope-config', path, '-n', length, '--reading', 'hf5')
+        row = run('--explain', '--rope-config', path, '-n', length, '--reading', 'rope.c')
+        check((ours.status == 0) == (row.status == 0), 'ours and its row are taken, or neither is', values)
+        if not ours.status and not row.status:
+            (ours_said, _, ours_rows), (row_said, _, its_rows) = table(ours.out), table(row.out)
+            facts = ['method', 'dynamic', 'theta', 'train_ctx', 'attention_factor']
+            check(ours_rows == its_rows and all(ours_said[key] == row_said[key] for key in facts),
+                  'our own reading is a row of the table', values)
         if ours.status or theirs.status:
             continue
         both += 1

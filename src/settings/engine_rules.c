@@ -9,6 +9,7 @@
 #include "../core/settings.h"
 #include "json.h"
 #include "reading.h"
+#include "rope_config.h"
 
 // dynamic, in the engines where it does not follow the text: ntk with one factor for every length.
 static void fix_base(Config *c, double factor) {
@@ -342,6 +343,38 @@ static void exllamav2(Config *c) {
     reading_choose_list(c, c->served > c->top, "by max_seq_len");
 }
 
+// ---- this program ----
+
+// The type by which our reading has a method.
+static RopeType type_of(const RopeConfig *r) {
+    if (r->dynamic) return TYPE_DYNAMIC;
+    RopeType type = TYPE_PLAIN;
+    while (type < TYPE_UNKNOWN && rope_type_methods[type] != r->method) type++;
+    return type;
+}
+
+// Ours, by the rules of config_rules.c, which alone say what is refused.
+static void rope_c(Config *c) {
+    Error err;
+    RopeFile *file = alloc_array(1, sizeof *file, "a reading", &err);
+    bool good = file && rope_config_parse(file, c->whole, strlen(c->whole), &err);
+    c->out->refused = false;
+    c->out->note[0] = '\0';
+    reading_refuse(c, !good, err.text);
+    if (good) {
+        const RopeConfig *read = c->kind == KIND_SLIDING ? &file->sliding : &file->rope;
+        *c->rope = *read;
+        c->method = type_of(read);
+        // reading_end multiplies by the share again, and cuts that to whole numbers.
+        bool is_share = c->method == TYPE_PROPORTIONAL;
+        c->partial = is_share ? (2 * read->turning + 0.5) / read->rotary_dim : 1;
+        c->rope->short_factors = NULL;  // reading_end takes the lists
+        c->rope->long_factors = NULL;
+    }
+    if (file) free(file->whole);
+    free(file);
+}
+
 // To add an engine, write a function above for what it does otherwise than hf5, and give it a row here.
 const Engine engines[] = {
     {"hf5", "5.15.0", "5.0", "5.15", prepare_hf5, hf5, THROUGH_HF5 | PHI3_YARN, "5.15.0", ""},
@@ -373,5 +406,6 @@ const Engine engines[] = {
      "smollm3 gemma3_text olmo2 olmo3 ministral3 exaone4 gpt_oss gemma4_text laguna cohere2 "
      "qwen3_5_text mixtral "
      "qwen3_moe"},
+    {"rope.c", "own", "0", "0", NULL, rope_c, PHI3_YARN, "own", ""},
 };
 const int n_engines = sizeof engines / sizeof engines[0];

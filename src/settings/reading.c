@@ -248,6 +248,7 @@ static void refuse_by_flags(Config *c) {
 
 bool reading_open(Config *c, const char *config, Error *err) {
     const char *key, *expected;
+    c->whole = config;
     c->config = family_text(config);
     c->is_wrapped = c->config != config;
     c->family = config_family(config);

@@ -35,6 +35,7 @@ typedef enum {
 } BlockLayout;
 
 typedef struct {
+    const char *whole;           // the config as it was given, a wrapper's too
     const char *config, *block;  // JSON objects; block NULL: none
     const char *under;           // an object for what the block lacks; NULL: none
     const char *type,
