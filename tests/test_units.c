@@ -31,10 +31,20 @@ static void check_turns(double theta, int d, int position, int count, double att
             rope_turn(freqs.inv_freq[i], (double)position + p, freqs.attention_factor, &cosine, &sine);
             worst = fmaxl(worst, fmaxl(fabsl(cosine - (long double)attention * cosl(angle)),
                                        fabsl(sine - (long double)attention * sinl(angle))));
-            check(rope_plain(&config, i) == freqs.inv_freq[i], "rope_plain is what none has, pair %d", i);
         }
     check(worst <= 1e-6L * attention && freqs.attention_factor == attention,
           "rope_turn theta %g d %d position %d count %d: off by %Lg", theta, d, position, count, worst);
+}
+
+// Without a method, the frequencies are the plain ones.
+static void check_plain(double theta, int d) {
+    RopeConfig config = {.rotary_dim = d, .theta = theta, .factor = 1, .train_ctx = 512};
+    RopeFreqs freqs;
+    int wrong = 0;
+    rope_frequencies(&config, 1, &freqs);
+    for (int i = 0; i < d / 2; i++) wrong += rope_plain(&config, i) != freqs.inv_freq[i];
+    check(wrong == 0 && freqs.n_pairs == d / 2, "rope_plain theta %g d %d: %d of %d wrong", theta, d, wrong,
+          freqs.n_pairs);
 }
 
 static void test_positions(void) {
@@ -46,6 +56,10 @@ static void test_positions(void) {
             check_turns(1e4, 64, positions[i], counts[j], 1);
             check_turns(5e5, 128, positions[i], counts[j], 1.4);
         }
+    check_plain(1e4, 64);
+    check_plain(5e5, 128);
+    check_plain(1e4, 2);
+    check_plain(5e6, 1024);
     check_turns(1e4, 2, 12345, 77, 1);
     check_turns(5e6, 1024, 1 << 20, 65, 1);
 }

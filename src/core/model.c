@@ -5,10 +5,11 @@
 
 enum { N_TENSORS = 36 };
 
-// Macros, because no function can be given a member. The numbers are a tensor's places in llama2.c's.
-#define MODEL(member, ...)                                                                                             \
+// Macros, because no function can be given a member. The numbers are a tensor's places in
+// llama2.c's.
+#define MODEL(member, ...)                                                                         \
     OF_MODEL, offsetof(Model, member), { __VA_ARGS__ }
-#define LAYER(member, ...)                                                                                             \
+#define LAYER(member, ...)                                                                         \
     OF_LAYER, offsetof(Layer, member), { __VA_ARGS__ }
 #define FLOATS_OF(owner, member) owner, offsetof(Layer, member), {0}, FLOATS
 #define VECTOR(member) FLOATS_OF(OF_LAYER, member)
@@ -144,6 +145,8 @@ void model_visit(Model *m, TensorVisitor *visit, void *whose) {
 bool model_reaches(const Model *m, int positions, Error *err) {
     int learned = m->config.encoding_rows;
     return !m->learned || positions <= learned ||
-           fail(err, "the model has learned %d positions, and knows nothing of more (found a context of %d)", learned,
-                positions);
+           fail(err,
+                "the model has learned %d positions, and knows nothing of more (found a context of "
+                "%d)",
+                learned, positions);
 }

@@ -1,4 +1,5 @@
-// A model: its configuration, and the tensors where they lie in the mapped file. docs/format.md is the layout.
+// A model: its configuration, and the tensors where they lie in the mapped file. docs/format.md is
+// the layout.
 #pragma once
 
 #include "../../rope.h"
@@ -7,16 +8,25 @@
 
 // How a model knows positions, if at all; plain.c has the formulas.
 enum { ENCODING_ROPE, ENCODING_NONE };
-enum { ENCODING_LEARNED = 2, ENCODING_SINUSOIDAL };  // added to embeddings; the others are in attention
-enum { ENCODING_ALIBI = 4, ENCODING_SHAW, ENCODING_TRANSFORMER_XL, ENCODING_DISENTANGLED, N_ENCODINGS };
+// added to embeddings; the others are in attention
+enum { ENCODING_LEARNED = 2, ENCODING_SINUSOIDAL };
+enum {
+    ENCODING_ALIBI = 4,
+    ENCODING_SHAW,
+    ENCODING_TRANSFORMER_XL,
+    ENCODING_DISENTANGLED,
+    N_ENCODINGS
+};
 extern const char *const encoding_names[N_ENCODINGS];
 
-enum { NORM_BEFORE, NORM_AFTER, NORM_BOTH, N_NORM_PLACES };  // where a layer norms: what it reads, or what it adds
+// where a layer norms: what it reads, or what it adds
+enum { NORM_BEFORE, NORM_AFTER, NORM_BOTH, N_NORM_PLACES };
 // Of the feed-forward gate; GELU in its tanh form, and SwiGLU as gpt-oss clamps it.
 enum { ACTIVATION_SILU, ACTIVATION_GELU, ACTIVATION_CLAMPED, N_ACTIVATIONS };
 // Over which experts' logits the router's softmax goes: those that a token chose, or all.
 enum { ROUTER_CHOSEN, ROUTER_ALL, N_ROUTERS };
-enum { QK_NORM_NONE, QK_NORM_HEAD, QK_NORM_WHOLE };  // of queries and keys before RoPE: by head, or all heads
+// of queries and keys before RoPE: by head, or all heads
+enum { QK_NORM_NONE, QK_NORM_HEAD, QK_NORM_WHOLE };
 
 // What the header of a file says, except for the settings of RoPE.
 typedef struct {
@@ -31,8 +41,8 @@ typedef struct {
     int n_kv_heads;    // divides n_heads
     int64_t head_dim;  // even; need not be dim / n_heads
     int vocab_size;
-    int seq_len;            // the context that the model is meant for
-    int sliding_window;     // positions that a query sees, itself included; 0: all. Not in layers with LAYER_SEES_ALL
+    int seq_len;  // the context that the model is meant for
+    int sliding_window;  // positions that a query sees, itself included; 0: all. Not in layers with LAYER_SEES_ALL
     int shared_classifier;  // 0 or 1
     double norm_eps;
     int bos_id;             // -1: none
@@ -43,45 +53,48 @@ typedef struct {
     int n_experts;          // in each layer but those with LAYER_DENSE; 0: all layers are dense
     int n_experts_used;     // of these, by a token
     int64_t expert_hidden_dim;
-    int router;                     // ROUTER_...
-    bool router_bias, expert_bias;  // the router has a bias; w1, w3 and w2 of each expert have biases
-    bool attention_sinks;           // each head's softmax has one term more, see Layer.sinks
-    double embedding_scale;         // of the token's embedding; 0: 1
-    double score_scale;             // of the scores; 0: 1 / sqrt(head_dim)
-    bool sliding_rope;              // layers with LAYER_SLIDING turn by Model.sliding
-    int encoding;                   // of positions: a row of encoding_names
-    int encoding_rows;              // of its tables: learned positions, or shaw's distances
+    int router;  // ROUTER_...
+    // the router has a bias; w1, w3 and w2 of each expert have biases
+    bool router_bias, expert_bias;
+    bool attention_sinks;    // each head's softmax has one term more, see Layer.sinks
+    double embedding_scale;  // of the token's embedding; 0: 1
+    double score_scale;      // of the scores; 0: 1 / sqrt(head_dim)
+    bool sliding_rope;       // layers with LAYER_SLIDING turn by Model.sliding
+    int encoding;            // of positions: a row of encoding_names
+    int encoding_rows;       // of its tables: learned positions, or shaw's distances
     int n_eos;
     int eos_ids[MAX_EOS];
     // What follows in the file before the tensors:
     int n_longrope;   // factors of each of longrope's two lists, 0: there are none
     bool has_layers;  // Layer.flags (n_layers), a byte each
-    bool has_types;   // the WeightType of each matrix in the file's order, a byte each; else all are weight_type
+    bool
+        has_types;  // the WeightType of each matrix in the file's order, a byte each; else all are weight_type
 } ModelConfig;
 
-// A layer sees past a sliding window; neither its queries nor its keys turn; they turn by the sliding layers' settings;
-// it has no experts, though others have.
+// A layer sees past a sliding window; neither its queries nor its keys turn; they turn by the
+// sliding layers' settings; it has no experts, though others have.
 enum { LAYER_SEES_ALL = 1, LAYER_NOPE = 2, LAYER_SLIDING = 4, LAYER_DENSE = 8 };
 
 typedef struct {
-    uint8_t flags;                   // a sum of LAYER_...
-    const float *attention_norm;     // (dim), NULL with NORM_AFTER
-    Matrix wq;                       // (n_heads * head_dim, dim)
-    Matrix wk, wv;                   // (n_kv_heads * head_dim, dim)
-    const float *bq, *bk, *bv;       // biases (rows of wq, wk, wv), NULL: none
-    const float *q_norm, *k_norm;    // (head_dim), or with QK_NORM_WHOLE (rows of wq, wk); NULL: none
-    Matrix wr;                       // (n_kv_heads * head_dim, dim) of transformer-xl
-    const float *u, *v;              // (n_heads * head_dim)
+    uint8_t flags;                 // a sum of LAYER_...
+    const float *attention_norm;   // (dim), NULL with NORM_AFTER
+    Matrix wq;                     // (n_heads * head_dim, dim)
+    Matrix wk, wv;                 // (n_kv_heads * head_dim, dim)
+    const float *bq, *bk, *bv;     // biases (rows of wq, wk, wv), NULL: none
+    const float *q_norm, *k_norm;  // (head_dim), or with QK_NORM_WHOLE (rows of wq, wk); NULL: none
+    Matrix wr;                     // (n_kv_heads * head_dim, dim) of transformer-xl
+    const float *u, *v;            // (n_heads * head_dim)
     const float *a_keys, *a_values;  // (encoding_rows, head_dim) of shaw
     Matrix wo;                       // (dim, n_heads * head_dim)
     const float *bo;                 // (dim), NULL: none
-    const float *sinks;              // (n_heads) a score without a key in each head's softmax, NULL: none
-    const float *attention_after;    // (dim) norm of what attention adds, NULL with NORM_BEFORE
-    const float *ffn_norm;           // (dim), NULL with NORM_AFTER
-    const float *router;             // (n_experts, dim), NULL: the layer is dense
-    const float *router_bias;        // (n_experts), NULL: none
-    FeedForward ffn;                 // of the layer; or its experts, one below the other
-    const float *ffn_after;          // (dim) norm of what the feed-forward layer adds, NULL with NORM_BEFORE
+    const float *sinks;  // (n_heads) a score without a key in each head's softmax, NULL: none
+    const float *attention_after;  // (dim) norm of what attention adds, NULL with NORM_BEFORE
+    const float *ffn_norm;         // (dim), NULL with NORM_AFTER
+    const float *router;           // (n_experts, dim), NULL: the layer is dense
+    const float *router_bias;      // (n_experts), NULL: none
+    FeedForward ffn;               // of the layer; or its experts, one below the other
+    const float
+        *ffn_after;  // (dim) norm of what the feed-forward layer adds, NULL with NORM_BEFORE
 } Layer;
 
 typedef struct {
@@ -94,25 +107,35 @@ typedef struct {
     Layer *layers;
     const float *final_norm;  // (dim)
     Matrix classifier;        // (vocab_size, dim); the embedding itself when they are shared
-    const float *angles;      // (seq_len, head_dim) cosines and sines in a file of version 0, not used
+    const float *angles;  // (seq_len, head_dim) cosines and sines in a file of version 0, not used
 } Model;
 
 // The settings by which a layer turns, of those in `rope` and `sliding`.
-static inline const RopeConfig *layer_rope(const Layer *layer, const RopeConfig *rope, const RopeConfig *sliding) {
+static inline const RopeConfig *layer_rope(const Layer *layer, const RopeConfig *rope,
+                                           const RopeConfig *sliding) {
     return layer->flags & LAYER_SLIDING ? sliding : rope;
 }
 
-// The window that the layers turning by `rope` have in the file; 0: they see all. Not in layers with LAYER_SEES_ALL.
+// The window that the layers turning by `rope` have in the file; 0: they see all. Not in layers
+// with LAYER_SEES_ALL.
 int model_window(const Model *model);
 
-// Width of the feed-forward layers that have experts, as far as a token goes through them; else of all.
+// Width of the feed-forward layers that have experts, as far as a token goes through them; else of
+// all.
 int64_t model_used_width(const ModelConfig *config);
 
 // What scores are multiplied by, but for logn and a temperature.
 float model_score_scale(const ModelConfig *config);
 
 // What a tensor is for. Those that are not matrices are FLOATS.
-typedef enum { EMBEDDING, ATTENTION, FEED_FORWARD, CLASSIFIER, N_MATRIX_KINDS, FLOATS = N_MATRIX_KINDS } TensorKind;
+typedef enum {
+    EMBEDDING,
+    ATTENTION,
+    FEED_FORWARD,
+    CLASSIFIER,
+    N_MATRIX_KINDS,
+    FLOATS = N_MATRIX_KINDS
+} TensorKind;
 
 // Which structs have a tensor: the Model, each Layer, or each Layer without or with experts.
 typedef enum { OF_MODEL, OF_LAYER, OF_DENSE, OF_EXPERTS } TensorOwner;
@@ -120,18 +143,21 @@ typedef enum { OF_MODEL, OF_LAYER, OF_DENSE, OF_EXPERTS } TensorOwner;
 // A row of the table of all tensors, which model.c opens with.
 typedef struct {
     TensorOwner owner;
-    size_t place;    // the member's offset there: a Matrix, or for FLOATS a const float *
-    int llama2c[2];  // its places in llama2.c's files, from 1 on: in version 0, and in versions 1 and 2
+    size_t place;  // the member's offset there: a Matrix, or for FLOATS a const float *
+    // its places in llama2.c's files, from 1 on: in version 0, and in versions 1 and 2
+    int llama2c[2];
     TensorKind kind;
     int64_t rows, cols;
 } Tensor;
 
-// Calls `visit` for each tensor that the model has, and the member that holds it, in the order of its file's version.
+// Calls `visit` for each tensor that the model has, and the member that holds it, in the order of
+// its file's version.
 typedef void TensorVisitor(void *whose, const Tensor *tensor, void *member);
 void model_visit(Model *model, TensorVisitor *visit, void *whose);
 
-// Maps and checks a model file of any version. The weights are used where they lie until model_close.
-// False with the reason, and nothing to close, when the file is not what its header says.
+// Maps and checks a model file of any version. The weights are used where they lie until
+// model_close. False with the reason, and nothing to close, when the file is not what its header
+// says.
 bool model_open(const char *path, Model *model, Error *err);
 // False with the reason when a text of so many positions is more than the model has learned.
 bool model_reaches(const Model *model, int positions, Error *err);
@@ -145,10 +171,12 @@ enum { HEADER_BYTES = 512 };  // of version 5; those before have 256 or fewer
 bool read_layer_table(Model *model, const uint8_t *flags, Error *err);
 bool check_type_table(const ModelConfig *config, const uint8_t *types, int n, Error *err);
 
-// Reads the header of the model's mapped file into its config, rope and sliding, which are zeroed before. *bytes says
-// where it ends. False with the reason when a field is out of range, or when fields contradict one another. The caller
-// checks the settings of RoPE and what follows the header.
+// Reads the header of the model's mapped file into its config, rope and sliding, which are zeroed
+// before. *bytes says where it ends. False with the reason when a field is out of range, or when
+// fields contradict one another. The caller checks the settings of RoPE and what follows the
+// header.
 bool header_read(Model *model, uint64_t *bytes, Error *err);
 
-// Writes a header of version 3, or of version 4 or 5 when it says what only that can. Returns its bytes.
+// Writes a header of version 3, or of version 4 or 5 when it says what only that can. Returns its
+// bytes.
 int header_write(Model model, uint8_t out[HEADER_BYTES]);

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "../../rope.h"
+#include "../core/session_config.h"
 #include "kv_cache.h"
-#include "session.h"
 #include "team.h"
 
 // Zones of a distance map: distances below `near` (see RopeParts), and those from there on.
@@ -19,6 +19,22 @@ typedef struct {
     const float *steps;  // (2, pairs, KV_BLOCK), with the attention factor if keys lack it
 } Lack;
 
+// The tables of one RoPE.
+//
+// 1. All pointers, follows_length, n_pairs and the periods are final once angles_lay_out has
+//    returned. angles_prepare_by_team alone changes the rest, and what the tables hold.
+// 2. freqs are those of the length of the last read. Thread 0 sets them, and first, before the
+//    others read them: team_wait stands between.
+// 3. Until the next read, queries, keys and far hold the n tokens from number `first` on. What lies
+//    behind these rows is left over from other reads.
+// 4. lacking is right, by freqs, for the blocks [0, n_blocks), and for all variants of these.
+//    n_blocks grows with each read that goes further. It falls to 0 when freqs change, or when
+//    session_begin puts tokens elsewhere. A rewound session keeps it: the tables know positions,
+//    and not what is read there.
+// 5. Near keys lack something where keys follow the length or there is a map, far keys where there
+//    are both. Else their tables are NULL.
+// 6. Each thread writes the pairs of its share in all tables, and no one reads a table before all
+//    have written (team_wait). n_blocks is set behind that, and only the next read asks for it.
 typedef struct {
     const RopeConfig *rope;  // of the config, for the layers that these angles are of
     const Spread *spread;    // where tokens stand in these layers

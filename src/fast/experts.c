@@ -1,13 +1,16 @@
-// Mixtures of experts (mix_experts of plain.c, and plain_experts.c). The router's logits come first, from one product.
+// Mixtures of experts (mix_experts of plain.c, and plain_experts.c). The router's logits come
+// first, from one product.
 //
-// One row, as in decoding: every thread finds the chosen experts for itself, which is cheaper than to wait. Their first
-// products are one set for the team, as their input is the same. Then each thread has its share of the rows of all
-// second products. So the weights of the chosen are read once, and no others.
+// One row, as in decoding: every thread finds the chosen experts for itself, which is cheaper than
+// to wait. Their first products are one set for the team, as their input is the same. Then each
+// thread has its share of the rows of all second products. So the weights of the chosen are read
+// once, and no others.
 //
-// Many rows: the rows are gathered by expert, so that the weights of each are read once. A batch is an expert with its
-// rows. An expert of many rows multiplies panels, and one of few rows multiplies in place. A task is 64 rows of
-// the first two matrices of one batch, and then 64 rows of the third matrix of all batches, one after the other. So no
-// two threads write to one number, and sums have one order.
+// Many rows: the rows are gathered by expert, so that the weights of each are read once. A batch is
+// an expert with its rows. An expert of many rows multiplies panels, and one of few rows multiplies
+// in place. A task is 64 rows of the first two matrices of one batch, and then 64 rows of the third
+// matrix of all batches, one after the other. So no two threads write to one number, and sums have
+// one order.
 #include "experts.h"
 
 #include <math.h>
@@ -17,7 +20,8 @@
 #include "matmul_private.h"
 #include "matrix_units.h"
 
-// An expert and the rows that chose it. Its rows begin at a place of its own in all arrays of places.
+// An expert and the rows that chose it. Its rows begin at a place of its own in all arrays of
+// places.
 typedef struct {
     FeedForward weights;
     int64_t first;  // its first place
@@ -57,9 +61,11 @@ static bool is_among(const int *numbers, int n, int number) {
     return false;
 }
 
-// The k greatest of n logits, the first of equals first, and their weights. Where a logit is no number, no weight is.
+// The k greatest of n logits, the first of equals first, and their weights. Where a logit is no
+// number, no weight is.
 static void choose_fast(const ModelConfig *m, const float *logits, int *chosen, float *weights) {
-    int n = m->n_experts, k = m->n_experts_used;
+    int n = m->n_experts;
+    int k = m->n_experts_used;
     float total = 0;
     for (int i = 0; i < k; i++) {
         int best = -1;
@@ -83,9 +89,11 @@ static void choose_fast(const ModelConfig *m, const float *logits, int *chosen, 
 }
 
 // logits (n, n_experts) = router . x + bias
-static void route_by_team(const Team *team, Experts *e, const Layer *layer, const Input *input, Workspace *ws) {
+static void route_by_team(const Team *team, Experts *e, const Layer *layer, const Input *input,
+                          Workspace *ws) {
     const ModelConfig *m = e->config;
-    Matrix router = {.type = WEIGHT_F32, .rows = m->n_experts, .cols = m->dim, .data = layer->router};
+    Matrix router = {
+        .type = WEIGHT_F32, .rows = m->n_experts, .cols = m->dim, .data = layer->router};
     Product product = {.matrix = &router, .bias = layer->router_bias, .out = e->logits};
     product.stride = m->n_experts;
     matmul_by_team(team, &product, 1, input, ws);
@@ -103,7 +111,8 @@ static Product first_products(const ModelConfig *m, const FeedForward *w, float 
 }
 
 // out += factor * (w2 . hidden + b2)
-static Product last_product(const ModelConfig *m, const FeedForward *w, const float *factors, float *out) {
+static Product last_product(const ModelConfig *m, const FeedForward *w, const float *factors,
+                            float *out) {
     Product p = {.matrix = &w->w2, .bias = w->b2, .out = out, .stride = m->dim, .add = true};
     p.factors = factors;
     return p;
@@ -112,19 +121,23 @@ static Product last_product(const ModelConfig *m, const FeedForward *w, const fl
 // Up to PANEL_ROWS rows of a product from `row` on.
 static void multiply_some(const Product *p, int64_t row, int group, const Vectors *v, float *sums) {
     if (v->n > VECTORS_IN_PLACE) {
-        multiply_piece(p, row, group ? multiply_int8_panel : multiply_float_panel, PANEL_ROWS, v, sums);
+        multiply_piece(p, row, group ? multiply_int8_panel : multiply_float_panel, PANEL_ROWS, v,
+                       sums);
         return;
     }
     int64_t end = row + PANEL_ROWS < p->matrix->rows ? row + PANEL_ROWS : p->matrix->rows;
     MultiplyRows *multiply = group ? multiply_int8_rows : multiply_float_rows;
-    for (; row < end; row += ROWS_IN_PLACE) multiply_piece(p, row, multiply, ROWS_IN_PLACE, v, sums);
+    for (; row < end; row += ROWS_IN_PLACE)
+        multiply_piece(p, row, multiply, ROWS_IN_PLACE, v, sums);
 }
 
 static float *sums_of(const Team *team, const Workspace *ws) {
     return ws->sums + team->number * 2 * ws->max_n * PANEL_ROWS;
 }
 
-static int group_for(const Product *p, const Workspace *ws) { return ws->floats ? 0 : common_group(p, 1); }
+static int group_for(const Product *p, const Workspace *ws) {
+    return ws->floats ? 0 : common_group(p, 1);
+}
 
 // ---- one row ----
 
@@ -139,8 +152,8 @@ static Vectors vector_at(const Vectors *all, int64_t i, int64_t cols, const floa
     return v;
 }
 
-static void run_one_by_team(const Team *team, Experts *e, const Layer *layer, const Input *input, float *out,
-                            Workspace *ws) {
+static void run_one_by_team(const Team *team, Experts *e, const Layer *layer, const Input *input,
+                            float *out, Workspace *ws) {
     const ModelConfig *m = e->config;
     const Single *own = &e->of_threads[team->number];
     int k = m->n_experts_used;
@@ -174,7 +187,9 @@ static void run_one_by_team(const Team *team, Experts *e, const Layer *layer, co
 // Gives each expert that was chosen a batch, and each row of these a place.
 static void gather(Experts *e, const Layer *layer, int64_t n, bool units) {
     const ModelConfig *m = e->config;
-    int64_t k = m->n_experts_used, place = 0, lanes = 0;
+    int64_t k = m->n_experts_used;
+    int64_t place = 0;
+    int64_t lanes = 0;
     memset(e->counts, 0, m->n_experts * sizeof *e->counts);
     for (int64_t i = 0; i < n * k; i++) e->counts[e->chosen[i]]++;
     e->n_batches = 0;
@@ -182,7 +197,8 @@ static void gather(Experts *e, const Layer *layer, int64_t n, bool units) {
         int count = e->counts[i];
         if (count == 0) continue;
         e->counts[i] = e->n_batches;
-        e->batches[e->n_batches++] = (Batch){expert_of(&layer->ffn, m->n_experts, i), place, lanes, 0};
+        e->batches[e->n_batches++] =
+            (Batch){expert_of(&layer->ffn, m->n_experts, i), place, lanes, 0};
         place += units ? whole_units(count) : count;
         if (count <= VECTORS_IN_PLACE) lanes += count;
     }
@@ -195,8 +211,8 @@ static void gather(Experts *e, const Layer *layer, int64_t n, bool units) {
 }
 
 // The vectors of a batch, in this thread's hands.
-static Vectors vectors_of(const Team *team, const Experts *e, const Batch *b, int64_t cols, const float *x,
-                          const Workspace *ws) {
+static Vectors vectors_of(const Team *team, const Experts *e, const Batch *b, int64_t cols,
+                          const float *x, const Workspace *ws) {
     Vectors v = e->vectors;
     int64_t blocks = super_blocks_of(cols);
     v.n = b->n;
@@ -212,7 +228,8 @@ static Vectors vectors_of(const Team *team, const Experts *e, const Batch *b, in
 }
 
 // The input's rows of each batch become its vectors.
-static void prepare_rows_by_team(const Team *team, const Experts *e, const Input *input, const Workspace *ws) {
+static void prepare_rows_by_team(const Team *team, const Experts *e, const Input *input,
+                                 const Workspace *ws) {
     for (int task; (task = team_next_task(team)) < e->n_batches;) {
         const Batch *b = &e->batches[task];
         Product p = first_products(e->config, &b->weights, NULL);
@@ -235,7 +252,8 @@ static void multiply_first_by_team(const Team *team, const Experts *e, const Wor
         Product p = first_products(m, &b->weights, e->hidden + b->first * wide);
         Vectors v = vectors_of(team, e, b, m->dim, NULL, ws);
         v.x = v.normed;
-        multiply_some(&p, task % panels * (int64_t)PANEL_ROWS, group_for(&p, ws), &v, sums_of(team, ws));
+        multiply_some(&p, task % panels * (int64_t)PANEL_ROWS, group_for(&p, ws), &v,
+                      sums_of(team, ws));
     }
     team_wait(team);
 }
@@ -253,7 +271,8 @@ static void prepare_hidden_by_team(const Team *team, const Experts *e, const Wor
 }
 
 // out (n, dim) += what all batches make of hidden, by panels of its columns.
-static void multiply_last_by_team(const Team *team, const Experts *e, float *out, const Workspace *ws) {
+static void multiply_last_by_team(const Team *team, const Experts *e, float *out,
+                                  const Workspace *ws) {
     const ModelConfig *m = e->config;
     int64_t wide = m->expert_hidden_dim;
     int panels = (int)((m->dim + PANEL_ROWS - 1) / PANEL_ROWS);
@@ -267,10 +286,11 @@ static void multiply_last_by_team(const Team *team, const Experts *e, float *out
     team_wait(team);
 }
 
-static void run_many_by_team(const Team *team, Experts *e, const Layer *layer, const Input *input, float *out,
-                             Workspace *ws) {
+static void run_many_by_team(const Team *team, Experts *e, const Layer *layer, const Input *input,
+                             float *out, Workspace *ws) {
     const ModelConfig *m = e->config;
-    int n = (int)input->n, k = m->n_experts_used;
+    int n = (int)input->n;
+    int k = m->n_experts_used;
     for (int row = team_first(team, n), end = team_end(team, n); row < end; row++) {
         const float *logits = e->logits + (int64_t)row * m->n_experts;
         choose_fast(m, logits, e->chosen + row * k, e->weights + row * k);
@@ -284,7 +304,8 @@ static void run_many_by_team(const Team *team, Experts *e, const Layer *layer, c
     multiply_last_by_team(team, e, out, ws);
 }
 
-void experts_by_team(const Team *team, Experts *e, const Layer *layer, const Input *input, float *out, Workspace *ws) {
+void experts_by_team(const Team *team, Experts *e, const Layer *layer, const Input *input,
+                     float *out, Workspace *ws) {
     route_by_team(team, e, layer, input, ws);
     if (input->n == 1) run_one_by_team(team, e, layer, input, out, ws);
     else run_many_by_team(team, e, layer, input, out, ws);
@@ -310,7 +331,8 @@ Experts *experts_lay_out(Arena *arena, const ModelConfig *m, int64_t max_n, int 
     bool units = matrix_units_allowed();
     int64_t places = chosen + (units ? most * (UNIT - 1) : 0);
     int64_t few = chosen < most * VECTORS_IN_PLACE ? chosen : most * VECTORS_IN_PLACE;
-    Experts *at = arena_take(arena, 1, sizeof *at), e = {.config = m};
+    Experts *at = arena_take(arena, 1, sizeof *at);
+    Experts e = {.config = m};
     e.logits = arena_take(arena, max_n * m->n_experts, sizeof *e.logits);
     e.chosen = arena_take(arena, chosen, sizeof *e.chosen);
     e.weights = arena_take(arena, chosen, sizeof *e.weights);

@@ -13,7 +13,18 @@ enum { KV_BLOCK = 64 };  // positions that are stored, read and rotated together
 
 static inline int64_t whole_vectors(int64_t n) { return (n + 15) / 16 * 16; }
 
-// Keys and values of every layer and kv head. The first five fields are filled in before
+// Keys and values of every layer and kv head.
+//
+// 1. All fields but what `data` points to are final once kv_cache_lay_out has returned.
+// 2. kv_cache_write alone changes the data. A layer's positions are written in rising order, and
+//    anew from where a session was rewound; one thread writes all of a block of one kv head.
+// 3. The write of a block's first position clears the block. So where a position was not written
+//    since then, keys, values and scales are 0, and products with them are finite.
+// 4. Position p lies in block p / KV_BLOCK, at place p % KV_BLOCK, whatever is read.
+// 5. Values are followed by zeros up to value_width; nothing but clearing writes these.
+// 6. Keys are read as they were stored: what they lack of their angles, angles.h knows.
+//
+// The first five fields are filled in before
 // kv_cache_lay_out.
 typedef struct {
     Number type;  // a KvType

@@ -1,8 +1,9 @@
-// How the products are shaped. Few vectors (decode, rows.c): each thread reads its share of the rows once, front to
-// back, and multiplies them as they come. Memory is the limit. Many vectors (prefill, panels.c): 64 rows of weights are
-// unpacked into a panel, transposed so that a SIMD register holds the same column of neighboring rows. A tile of a few
-// vectors by many rows stays in registers while a block of columns goes by. So each loaded value is used many times,
-// and arithmetic is the limit. Here the vectors are made ready, and the work is shared out.
+// How the products are shaped. Few vectors (decode, rows.c): each thread reads its share of the
+// rows once, front to back, and multiplies them as they come. Memory is the limit. Many vectors
+// (prefill, panels.c): 64 rows of weights are unpacked into a panel, transposed so that a SIMD
+// register holds the same column of neighboring rows. A tile of a few vectors by many rows stays in
+// registers while a block of columns goes by. So each loaded value is used many times, and
+// arithmetic is the limit. Here the vectors are made ready, and the work is shared out.
 #include "matmul_private.h"
 
 #include <stdlib.h>
@@ -12,17 +13,21 @@
 #include "kernels.h"
 #include "matrix_units.h"
 
-// What a matrix multiplies: activations rounded to int8 in groups of so many columns, or (0) float32.
+// What a matrix multiplies: activations rounded to int8 in groups of so many columns, or (0)
+// float32.
 static int group_of(const Matrix *m) {
-    if (m->type == WEIGHT_Q8) return m->group_size == Q8_GROUP && !m->groups_cross_rows ? Q8_GROUP : 0;
+    if (m->type == WEIGHT_Q8)
+        return m->group_size == Q8_GROUP && !m->groups_cross_rows ? Q8_GROUP : 0;
     return m->type == WEIGHT_Q4 ? Q8_GROUP : is_ggml(m->type) ? PART : 0;
 }
 
-// The same for a set: the largest group, as two groups of 32 may have one scale; 0 if a matrix takes float32.
+// The same for a set: the largest group, as two groups of 32 may have one scale; 0 if a matrix
+// takes float32.
 int common_group(const Product *products, int n) {
     int most = PART;
     for (const Product *p = products; p < products + n; p++) {
-        int group = group_of(p->matrix), gate = p->gate ? group_of(p->gate) : group;
+        int group = group_of(p->matrix);
+        int gate = p->gate ? group_of(p->gate) : group;
         if (group == 0 || gate == 0) return 0;
         if (group == Q8_GROUP || gate == Q8_GROUP) most = Q8_GROUP;
     }
@@ -30,87 +35,131 @@ int common_group(const Product *products, int n) {
 }
 
 Vectors lay_out_vectors(Arena *arena, int64_t n, int64_t cols, int64_t n_in_place, bool units) {
-    int64_t blocks = n * super_blocks_of(cols), rounded = blocks * (int64_t)sizeof(Rounded);
+    int64_t blocks = n * super_blocks_of(cols);
+    int64_t rounded = blocks * (int64_t)sizeof(Rounded);
     int64_t parts = units ? n * cols * 2 * MAX_PARTS : 0;
     void *values = arena_take(arena, parts > rounded ? parts : rounded, 1);
     int64_t lanes = n_in_place * super_blocks_of(cols);
     InLanes *in_lanes = lanes ? arena_take(arena, lanes, sizeof *in_lanes) : NULL;
     float *normed = arena_take(arena, n * cols, sizeof(float));
-    return (Vectors){.rounded = values, .parts = values, .in_lanes = in_lanes, .normed = normed};
+    return (Vectors){
+        .rounded = values,
+        .parts = values,
+        .in_lanes = in_lanes,
+        .normed = normed,
+    };
 }
 
-Workspace *workspace_lay_out(Arena *arena, int64_t max_n, int64_t max_cols, int n_threads, bool floats) {
-    Workspace *at = arena_take(arena, 1, sizeof *at), w = {.max_n = whole_units(max_n), .floats = floats};
+Workspace *workspace_lay_out(Arena *arena, int64_t max_n, int64_t max_cols, int n_threads,
+                             bool floats) {
+    Workspace *at = arena_take(arena, 1, sizeof *at);
+    Workspace w = {.max_n = whole_units(max_n), .floats = floats};
     w.units = matrix_units_allowed();
     w.of_team = lay_out_vectors(arena, w.max_n, max_cols, 0, w.units);
     w.sums = arena_take(arena, 2 * n_threads * w.max_n, PANEL_ROWS * sizeof(float));
     w.panels = arena_take(arena, n_threads, PANEL_BYTES);
     w.of_threads = arena_take(arena, n_threads, sizeof *w.of_threads);
     for (int i = 0; i < n_threads; i++) {
-        Vectors vectors = lay_out_vectors(arena, VECTORS_IN_PLACE, max_cols, VECTORS_IN_PLACE, false);
+        Vectors vectors =
+            lay_out_vectors(arena, VECTORS_IN_PLACE, max_cols, VECTORS_IN_PLACE, false);
         if (w.of_threads) w.of_threads[i] = vectors;
     }
     if (at) *at = w;
     return at;
 }
 
-// Rounds n columns of a vector, at most a super-block, in groups with a scale each. in_lanes may be NULL.
-static void round_columns(const float *x, int64_t n, int group, Rounded *out, InLanes *in_lanes) {
-    const int8_t *values = IN_PAIRS ? out->values + SUPER_BLOCK : out->values;
-    int32_t memory[SUPER_BLOCK / 4], *starts = in_lanes ? in_lanes->starts : memory;
-    memset(out->values, 0, SUPER_BLOCK);
-    for (int first = 0; first < SUPER_BLOCK; first += group) {
-        int64_t left = n - first, count = left < group ? left : group;
-        float scale = left > 0 ? numbers_from_f32(out->values + first, NUMBER_I8, x + first, count) : 0;
-        for (int p = first / PART; p < (first + group) / PART; p++) out->scales[p] = scale;
-    }
-    for (int i = 0; HAS_PAIRS && i < SUPER_BLOCK / (2 * LANES); i++)
-        store(out->values + SUPER_BLOCK + 4 * LANES * i, (vf)load_pairs_of_x(out->values, i));
-    for (int i = 0; i < REGISTERS; i++) {
-        vi sums = dot_in_place((vi){0}, (vb){0} + 1, values + i * REGISTER * (IN_PAIRS ? 2 : 1), NULL, false);
-        store(starts + i * LANES, (vf)-sums);
-    }
+// Sums of the values, for weights with a zero or an offset. starts has them lane by lane.
+static void sum_up(Rounded *out, const int32_t *starts) {
     for (int h = 0; h < 2 * PARTS; h++) {
-        const int32_t *s = starts + 4 * h, start = (s[0] + s[1] + s[2] + s[3]) / (IN_PAIRS ? PAIRS_UNIT : 1);
+        const int32_t *s = starts + 4 * h;
+        const int32_t sum = s[0] + s[1] + s[2] + s[3];
+        const int32_t start = sum / (IN_PAIRS ? PAIRS_UNIT : 1);
         out->half_starts[h] = start;
         out->half_sums[h] = -out->scales[h / 2] * (float)start;
     }
     for (int p = 0; p < PARTS; p++) {
-        out->part_starts[p] = out->half_starts[2 * p] + out->half_starts[2 * p + 1];
-        out->sums[p] = -out->scales[p] * (float)out->part_starts[p];
+        const int32_t *halves = out->half_starts + 2 * p;
+        const int32_t start = halves[0] + halves[1];
+        out->part_starts[p] = start;
+        out->sums[p] = -out->scales[p] * (float)start;
     }
-    if (!in_lanes) return;
+}
+
+// What few vectors need besides, of in_lanes->starts and of what is rounded.
+static void fill_lanes(const Rounded *rounded, InLanes *in_lanes) {
+    int together = LANES / 4;
     for (int h = 0; h < 2 * PARTS; h++) {
-        int p = h / 2, together = LANES / 4, to = p / together * 2 * together + h % 2 * together + p % together;
-        memcpy(in_lanes->nibble_values + 16 * to, out->values + 16 * h, 16);
-        in_lanes->half_scales[h] = out->scales[p];
+        int p = h / 2;
+        int register_of_two = p / together * 2 + h % 2;
+        int to = register_of_two * together + p % together;
+        memcpy(in_lanes->nibble_values + 16 * to, rounded->values + 16 * h, 16);
+        in_lanes->half_scales[h] = rounded->scales[p];
     }
-    for (int i = 0; i < SUPER_BLOCK; i++) in_lanes->magnitudes[i] = (uint8_t)abs(in_lanes->nibble_values[i]);
+    for (int i = 0; i < SUPER_BLOCK; i++)
+        in_lanes->magnitudes[i] = (uint8_t)abs(in_lanes->nibble_values[i]);
     for (int i = 0; i < SUPER_BLOCK / 8; i++) {
-        const int32_t *first = starts + i / 4 * 8 + i % 4;
+        const int32_t *first = in_lanes->starts + i / 4 * 8 + i % 4;
         in_lanes->nibble_starts[i] = first[0] + first[4];
     }
-    for (int g = 0; g < PARTS / 2; g++) in_lanes->group_scales[g] = out->scales[2 * g];
-    memset(in_lanes->behind, 0, sizeof in_lanes->behind);  // what a product loads there it multiplies with 0
+    for (int g = 0; g < PARTS / 2; g++) in_lanes->group_scales[g] = rounded->scales[2 * g];
+    // What a product loads there it multiplies with 0.
+    memset(in_lanes->behind, 0, sizeof in_lanes->behind);
+}
+
+// Rounds n columns of a vector, at most a super-block, in groups with a scale each. in_lanes may be
+// NULL.
+static void round_columns(const float *x, int64_t n, int group, Rounded *out, InLanes *in_lanes) {
+    const int8_t *values = IN_PAIRS ? out->values + SUPER_BLOCK : out->values;
+    int32_t memory[SUPER_BLOCK / 4];
+    int32_t *starts = in_lanes ? in_lanes->starts : memory;
+    memset(out->values, 0, SUPER_BLOCK);
+    for (int first = 0; first < SUPER_BLOCK; first += group) {
+        int64_t left = n - first;
+        int64_t count = left < group ? left : group;
+        float scale = 0;
+        if (left > 0) scale = numbers_from_f32(out->values + first, NUMBER_I8, x + first, count);
+        int end = (first + group) / PART;
+        for (int p = first / PART; p < end; p++) out->scales[p] = scale;
+    }
+    for (int i = 0; HAS_PAIRS && i < SUPER_BLOCK / (2 * LANES); i++)
+        store(out->values + SUPER_BLOCK + 4 * LANES * i, (vf)load_pairs_of_x(out->values, i));
+    for (int i = 0; i < REGISTERS; i++) {
+        const int8_t *at = values + i * REGISTER * (IN_PAIRS ? 2 : 1);
+        const vb ones = (vb){0} + 1;
+        vi sums = dot_in_place((vi){0}, ones, at, NULL, false);
+        store(starts + i * LANES, (vf)-sums);
+    }
+    sum_up(out, starts);
+    if (in_lanes) fill_lanes(out, in_lanes);
 }
 
 void prepare_vector(const Input *input, int group, Vectors *v, int64_t t) {
-    const float *x = input->x + (input->rows ? input->rows[t] : t) * v->cols;
-    if (input->rows && !input->norm) memcpy(v->normed + t * v->cols, x, v->cols * sizeof *x);
+    int64_t row = input->rows ? input->rows[t] : t;
+    const float *x = input->x + row * v->cols;
+    float *normed = v->normed + t * v->cols;
+    if (input->rows && !input->norm) memcpy(normed, x, v->cols * sizeof *x);
     if (input->norm) {
-        rmsnorm_fast(v->normed + t * v->cols, x, input->norm, v->cols, input->eps);
-        x = v->normed + t * v->cols;
+        rmsnorm_fast(normed, x, input->norm, v->cols, input->eps);
+        x = normed;
     }
-    for (int64_t i = 0; group > 0 && i < super_blocks_of(v->cols); i++) {
-        int64_t first = i * SUPER_BLOCK, left = v->cols - first, at = i * v->n + t;
-        round_columns(x + first, left < SUPER_BLOCK ? left : SUPER_BLOCK, group, &v->rounded[at],
-                      v->in_lanes ? &v->in_lanes[at] : NULL);
+    if (group == 0) {
+        if (v->by_units) split_row(v->parts, MAX_PARTS, t, whole_units(v->n), x, v->cols);
+        return;
     }
-    if (group == 0 && v->by_units) split_row(v->parts, MAX_PARTS, t, whole_units(v->n), x, v->cols);
+    for (int64_t i = 0; i < super_blocks_of(v->cols); i++) {
+        int64_t first = i * SUPER_BLOCK;
+        int64_t left = v->cols - first;
+        int64_t at = i * v->n + t;
+        int64_t n = left < SUPER_BLOCK ? left : SUPER_BLOCK;
+        InLanes *in_lanes = v->in_lanes ? &v->in_lanes[at] : NULL;
+        round_columns(x + first, n, group, &v->rounded[at], in_lanes);
+    }
 }
 
-// The input's vectors as the matrix takes them. Few are made by every thread for itself, many by the team together.
-static Vectors prepare_by_team(const Team *team, const Input *input, int64_t cols, int group, const Workspace *ws) {
+// The input's vectors as the matrix takes them. Few are made by every thread for itself, many by
+// the team together.
+static Vectors prepare_by_team(const Team *team, const Input *input, int64_t cols, int group,
+                               const Workspace *ws) {
     bool in_place = input->n <= VECTORS_IN_PLACE;
     Vectors v = in_place ? ws->of_threads[team->number] : ws->of_team;
     v.panel = ws->panels + team->number * PANEL_BYTES;
@@ -139,12 +188,16 @@ static void gate_by(int activation, float *gates, const float *x, int64_t n) {
     else swiglu(gates, x, n);
 }
 
-void multiply_piece(const Product *p, int64_t row, MultiplyRows *multiply, int width, const Vectors *v, float *sums) {
-    int64_t left = p->matrix->rows - row, n_rows = left < width ? left : width;
+void multiply_piece(const Product *p, int64_t row, MultiplyRows *multiply, int width,
+                    const Vectors *v, float *sums) {
+    int64_t left = p->matrix->rows - row;
+    int64_t n_rows = left < width ? left : width;
     float *gates = sums + whole_units(v->n) * width;  // units write whole ones
     if (p->gate) multiply(p->gate, row, n_rows, v, gates);
-    for (int64_t t = 0; t < v->n; t++)  // brings the output into the cache meanwhile
-        for (int64_t r = 0; r < n_rows; r += 16) __builtin_prefetch(place_in_out(p, t, row + r), 1);
+    for (int64_t t = 0; t < v->n; t++) {  // brings the output into the cache meanwhile
+        const float *out = place_in_out(p, t, row);
+        for (int64_t r = 0; r < n_rows; r += 16) __builtin_prefetch(out + r, 1);
+    }
     multiply(p->matrix, row, n_rows, v, sums);
     for (int64_t t = 0; t < v->n; t++) {
         float *out = place_in_out(p, t, row);
@@ -164,18 +217,21 @@ void multiply_piece(const Product *p, int64_t row, MultiplyRows *multiply, int w
 
 static int pieces_of(const Product *p, int width) { return (p->matrix->rows + width - 1) / width; }
 
-void matmul_by_team(const Team *team, const Product *products, int n_products, const Input *input, Workspace *ws) {
+void matmul_by_team(const Team *team, const Product *products, int n_products, const Input *input,
+                    Workspace *ws) {
     int group = ws->floats ? 0 : common_group(products, n_products);
     bool in_place = input->n <= VECTORS_IN_PLACE;
     int width = in_place ? ROWS_IN_PLACE : PANEL_ROWS;
     Vectors vectors = prepare_by_team(team, input, products[0].matrix->cols, group, ws);
-    MultiplyRows *multiply = in_place ? (group ? multiply_int8_rows : multiply_float_rows)
-                                      : (group ? multiply_int8_panel : multiply_float_panel);
+    MultiplyRows *of_rows = group ? multiply_int8_rows : multiply_float_rows;
+    MultiplyRows *of_panels = group ? multiply_int8_panel : multiply_float_panel;
+    MultiplyRows *multiply = in_place ? of_rows : of_panels;
     float *sums = ws->sums + team->number * 2 * ws->max_n * PANEL_ROWS;
     int pieces = 0;
     for (int p = 0; p < n_products; p++) pieces += pieces_of(&products[p], width);
     int end = in_place ? team_end(team, pieces) : pieces;
-    // With few vectors a thread's rows are neighbors, one stretch of memory. Panels go to the thread that is free.
+    // With few vectors a thread's rows are neighbors, one stretch of memory. Panels go to the
+    // thread that is free.
     int piece = in_place ? team_first(team, pieces) : team_next_task(team);
     for (; piece < end; piece = in_place ? piece + 1 : team_next_task(team)) {
         const Product *p = products;

@@ -7,10 +7,11 @@
 // Memory for up to max_n vectors of up to max_cols elements and n_threads threads. With `floats`
 // nothing is rounded to int8. NULL from an arena that only counts.
 typedef struct Workspace Workspace;
-Workspace *workspace_lay_out(Arena *arena, int64_t max_n, int64_t max_cols, int n_threads, bool floats);
+Workspace *workspace_lay_out(Arena *arena, int64_t max_n, int64_t max_cols, int n_threads,
+                             bool floats);
 
-// n vectors, rows of x (all, cols). With `norm` they first go through an RMS norm with these weights
-// and `eps`.
+// n vectors, rows of x (all, cols). With `norm` they first go through an RMS norm with these
+// weights and `eps`.
 typedef struct {
     const float *x;
     int64_t n;

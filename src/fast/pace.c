@@ -5,10 +5,10 @@
 
 #include <math.h>
 
-static const double TRIAL =
-    0.005;  // seconds that a trial takes at least, and that the processors are watched for
-static const double CALM =
-    0.05;  // seconds without other work until the processors count as free again
+// Seconds that a trial takes at least, and that the processors are watched for.
+static const double TRIAL = 0.005;
+// Seconds without other work until the processors count as free again.
+static const double CALM = 0.05;
 static const double RECENT = 0.2;      // seconds that steps are remembered for, about
 static const double REST = 100;        // of undisturbed work for what a trial cost
 static const double LONGEST_REST = 5;  // seconds

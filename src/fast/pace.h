@@ -7,7 +7,19 @@ typedef struct {
     double work, seconds;
 } Stretch;
 
-// What is known of steps of one kind. Starts as {.size = n} for always n threads, or as {.size = n,
+// What is known of steps of one kind.
+//
+// 1. pace_threads only reads; pace_step, which one thread calls between steps, alone changes it.
+// 2. size is from 1 to most, or stays as it was given where most is 0 or 1. It changes only at the
+//    end of a trial, to the threads that were tried.
+// 3. trial is 0, or more or fewer threads than size, at most `most`. While it is not 0, steps count
+//    in `tried`, else in `done`.
+// 4. A trial begins only when rest is used up and done has TRIAL seconds or more. It ends once
+//    tried has as many, and then rest is set anew.
+// 5. crowded is known only of the present size, and -1 after size has changed. When it turns from 0
+//    to 1 or back, rest becomes 0: the next trial is due.
+//
+// Starts as {.size = n} for always n threads, or as {.size = n,
 // .most = m} for up to m, from n on: fewer than m when others are known to want the processors.
 typedef struct {
     int size, most;       // threads that steps get for now, and the most; 0: the size never changes

@@ -22,7 +22,7 @@ typedef struct {
     // Behind them as pairs, where dot_bytes takes those.
     _Alignas(REGISTER) int8_t values[(HAS_PAIRS ? 3 : 1) * SUPER_BLOCK];
     int32_t half_starts[2 * PARTS], part_starts[PARTS];  // minus the sums of 16 and of 32 values
-    float scales[PARTS];                                 // whole registers are loaded: floats must lie behind these
+    float scales[PARTS];  // whole registers are loaded: floats must lie behind these
     // Scale times the sum of values, for weights with an offset.
     float sums[PARTS], half_sums[2 * PARTS];
 } Rounded;
@@ -30,7 +30,7 @@ typedef struct {
 // What few vectors need besides. Their products add up in the lanes of a register.
 typedef struct {
     _Alignas(64) int32_t starts[SUPER_BLOCK / 4];  // minus the sums of each lane's values
-    int32_t nibble_starts[SUPER_BLOCK / 8];        // of the two lanes that add_nibbles brings together
+    int32_t nibble_starts[SUPER_BLOCK / 8];  // of the two lanes that add_nibbles brings together
     // First the first halves of the parts whose nibbles lie in a register.
     int8_t nibble_values[SUPER_BLOCK];
     uint8_t magnitudes[SUPER_BLOCK];  // of nibble_values, see dot_in_place
@@ -53,9 +53,12 @@ typedef struct {
 
 // Rows [row, row + n_rows) times all vectors: sums (n, ROWS_IN_PLACE) or (n, PANEL_ROWS). n_rows is
 // at most that.
-typedef void MultiplyRows(const Matrix *matrix, int64_t row, int64_t n_rows, const Vectors *vectors, float *sums);
+typedef void MultiplyRows(const Matrix *matrix, int64_t row, int64_t n_rows, const Vectors *vectors,
+                          float *sums);
 
 MultiplyRows multiply_float_rows, multiply_int8_rows;    // rows.c: up to VECTORS_IN_PLACE vectors
 MultiplyRows multiply_float_panel, multiply_int8_panel;  // panels.c: any number
 
-static inline int64_t super_blocks_of(int64_t cols) { return (cols + SUPER_BLOCK - 1) / SUPER_BLOCK; }
+static inline int64_t super_blocks_of(int64_t cols) {
+    return (cols + SUPER_BLOCK - 1) / SUPER_BLOCK;
+}

@@ -1,11 +1,12 @@
-// Llama's forward pass, straight down: embedding; for each layer attention and feed-forward, each behind an RMS norm
-// and added to the residual stream; a last norm and the classifier. A chunk of n positions goes through a layer
-// together, so every activation is a matrix of n rows. Other families are the same with a step more, or elsewhere:
-// biases (Qwen2), a norm of each head (Qwen3) or of all heads together (OLMo 2), heads that turn in part (Phi-4),
-// layers that do not turn (SmolLM3), that slide (Mistral) and that then turn by settings of their own (Gemma 3), norms
-// behind attention and feed-forward (OLMo 2), or also there (Gemma 3), GELU and a scale of the embedding (Gemma 3),
-// queries that grow with their position (Ministral 3), experts in place of one feed-forward layer (Mixtral, Qwen3-MoE),
-// learned sinks (gpt-oss).
+// Llama's forward pass, straight down: embedding; for each layer attention and feed-forward, each
+// behind an RMS norm and added to the residual stream; a last norm and the classifier. A chunk of n
+// positions goes through a layer together, so every activation is a matrix of n rows. Other
+// families are the same with a step more, or elsewhere: biases (Qwen2), a norm of each head (Qwen3)
+// or of all heads together (OLMo 2), heads that turn in part (Phi-4), layers that do not turn
+// (SmolLM3), that slide (Mistral) and that then turn by settings of their own (Gemma 3), norms
+// behind attention and feed-forward (OLMo 2), or also there (Gemma 3), GELU and a scale of the
+// embedding (Gemma 3), queries that grow with their position (Ministral 3), experts in place of one
+// feed-forward layer (Mixtral, Qwen3-MoE), learned sinks (gpt-oss).
 //
 // plain.c has every step as its definition, for one position:
 //     here                        there
@@ -13,19 +14,20 @@
 //     add_product_by_team         matmul, and add_normed
 //     norm_whole_by_team          norm_heads, where one norm is of all heads
 //     matmul_by_team              project and matmul; those of one input are computed together
-//     rotate_and_store_by_team    norm_heads and fill_turns: keys are rotated once, when they are stored
+//     rotate_and_store_by_team    norm_heads and fill_turns: keys are rotated once, when stored
 //     attention_by_team           attend, for all heads: scores, softmax, mix
 //     matmul_by_team, .gate       feed_forward: its first two products, and silu
 //     experts_by_team             mix_experts; experts.c
 //     transformer_logits          plain_logits
 //
-// Threads. transformer_forward opens a parallel region for each step: a token, or one layer of a prompt's chunk. In it
-// every thread of the team runs the same lines side by side. A function whose name ends in _by_team is called by the
-// whole team together, with the same arguments. Each thread takes its share of the rows, heads or pairs (team_first, or
-// team_next_task where pieces differ in size), and writes nothing that another one writes. At the end it waits for the
-// others (team_wait), so the next line can read what all have made. What one thread does for all stands behind
-// `team->number == 0`. All other functions belong to the thread that calls them. pace.h says how many threads a step
-// gets; a small read runs on the caller alone.
+// Threads. transformer_forward opens a parallel region for each step: a token, or one layer of a
+// prompt's chunk. In it every thread of the team runs the same lines side by side. A function whose
+// name ends in _by_team is called by the whole team together, with the same arguments. Each thread
+// takes its share of the rows, heads or pairs (team_first, or team_next_task where pieces differ in
+// size), and writes nothing that another one writes. At the end it waits for the others
+// (team_wait), so the next line can read what all have made. What one thread does for all stands
+// behind `team->number == 0`. All other functions belong to the thread that calls them. pace.h says
+// how many threads a step gets; a small read runs on the caller alone.
 #include "transformer.h"
 
 #include <string.h>
@@ -34,74 +36,104 @@
 #include "spread_token.h"
 #include "widen.h"
 
-enum { WORTH_A_TEAM = 1 << 20 };  // reads with fewer multiplications are done before other threads have woken
+// reads with fewer multiplications are done before other threads have woken
+enum { WORTH_A_TEAM = 1 << 20 };
 
 // ---- attention ----
 
 // The angles by which a layer turns, NULL: it does not.
 static const Angles *angles_of(const Transformer *t, const Layer *layer) {
-    if (t->model->config.encoding != ENCODING_ROPE || layer->flags & LAYER_NOPE) return NULL;
+    bool is_rope = t->model->config.encoding == ENCODING_ROPE;
+    if (!is_rope || layer->flags & LAYER_NOPE) return NULL;
     return layer->flags & LAYER_SLIDING ? &t->sliding : &t->angles;
 }
 
-// The norms of k, and of q but for the first `skipped` rows, that go over all heads of a row together.
+// The norms of k, and of q but for the first `skipped` rows, that go over all heads of a row
+// together.
 static void norm_whole_by_team(const Team *team, Transformer *t, const Layer *layer, int skipped) {
-    int64_t heads = layer->wq.rows, kv = layer->wk.rows;
+    int64_t heads = layer->wq.rows;
+    int64_t kv = layer->wk.rows;
     float eps = (float)t->model->config.norm_eps;
-    for (int row = team_first(team, t->n), end = team_end(team, t->n); row < end; row++) {
-        float *q = t->q + row * heads, *k = t->k + row * kv;
+    int end = team_end(team, t->n);
+    for (int row = team_first(team, t->n); row < end; row++) {
+        float *q = t->q + row * heads;
+        float *k = t->k + row * kv;
         rmsnorm_fast(k, k, layer->k_norm, kv, eps);
         if (row >= skipped) rmsnorm_fast(q, q, layer->q_norm, heads, eps);
     }
     team_wait(team);
 }
 
-// n_heads heads of a row: each normed, if there are weights for it, then turned by the row's angles of so many pairs,
-// if there are any.
-static void rotate_heads(const ModelConfig *m, float *x, int n_heads, const float *norm, const float *turns,
-                         int64_t pairs) {
-    for (int h = 0; h < n_heads; h++, x += m->head_dim) {
-        if (norm) rmsnorm_fast(x, x, norm, m->head_dim, (float)m->norm_eps);
+// n_heads heads of a row: each normed, if there are weights for it, then turned by the row's angles
+// of so many pairs, if there are any.
+static void rotate_heads(const ModelConfig *m, float *x, int n_heads, const float *norm,
+                         const float *turns, int64_t pairs) {
+    float eps = (float)m->norm_eps;
+    for (int h = 0; h < n_heads; h++) {
+        if (norm) rmsnorm_fast(x, x, norm, m->head_dim, eps);
         if (turns) rope_rotate(x, (int)pairs, turns, turns + pairs);
+        x += m->head_dim;
     }
 }
 
-// Norms and rotates the heads of k, and of q but for the first `skipped` rows; stores k and v. A thread's share is
-// blocks of the cache, each of one kv head, with the query heads that share the kv head.
+// Norms and rotates the heads of k, and of q but for the first `skipped` rows; stores k and v. A
+// thread's share is blocks of the cache, each of one kv head, with the query heads that share the
+// kv head.
 static void rotate_and_store_by_team(const Team *team, Transformer *t, int index, int skipped) {
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
     const Angles *angles = angles_of(t, layer);
-    const float *turns = angles ? angles->queries : NULL, *turns_of_keys = angles ? angles->keys : NULL;
+    const float *turns = angles ? angles->queries : NULL;
+    const float *turns_of_keys = angles ? angles->keys : NULL;
     bool by_head = m->qk_norm == QK_NORM_HEAD;
-    const float *q_norm = by_head ? layer->q_norm : NULL, *k_norm = by_head ? layer->k_norm : NULL;
+    const float *q_norm = by_head ? layer->q_norm : NULL;
+    const float *k_norm = by_head ? layer->k_norm : NULL;
     int64_t pairs = angles ? angles->n_pairs : 0;
-    int64_t d = m->head_dim, kv = m->n_kv_heads * d, heads = m->n_heads * d;
-    int group = m->n_heads / m->n_kv_heads, first_block = t->first / KV_BLOCK;
-    int n_blocks = (t->first + t->n - 1) / KV_BLOCK - first_block + 1, n = m->n_kv_heads * n_blocks;
-    for (int i = team_first(team, n), end = team_end(team, n); i < end; i++) {
-        int h = i / n_blocks, block_start = (first_block + i % n_blocks) * KV_BLOCK - t->first;
+    int64_t d = m->head_dim;
+    int64_t kv = m->n_kv_heads * d;
+    int64_t heads = m->n_heads * d;
+    int group = m->n_heads / m->n_kv_heads;
+    int first_block = t->first / KV_BLOCK;
+    int n_blocks = (t->first + t->n - 1) / KV_BLOCK - first_block + 1;
+    int n = m->n_kv_heads * n_blocks;
+    int end = team_end(team, n);
+    for (int i = team_first(team, n); i < end; i++) {
+        int h = i / n_blocks;
+        int block_start = (first_block + i % n_blocks) * KV_BLOCK - t->first;
         int stop = block_start + KV_BLOCK < t->n ? block_start + KV_BLOCK : t->n;
-        for (int row = block_start > 0 ? block_start : 0; row < stop; row++) {
-            float *k = t->k + row * kv + h * d, *v = t->v + row * kv + h * d, *q = t->q + row * heads + h * group * d;
+        int start = block_start > 0 ? block_start : 0;
+        for (int row = start; row < stop; row++) {
+            float *k = t->k + row * kv + h * d;
+            float *v = t->v + row * kv + h * d;
+            float *q = t->q + row * heads + h * group * d;
             int64_t at = row * 2 * pairs;
-            rotate_heads(m, k, 1, k_norm, turns_of_keys ? turns_of_keys + at : NULL, pairs);
+            const float *k_turns = turns_of_keys ? turns_of_keys + at : NULL;
+            const float *q_turns = turns ? turns + at : NULL;
+            rotate_heads(m, k, 1, k_norm, k_turns, pairs);
             kv_cache_write(&t->cache, index, h, t->first + row, k, v);
-            if (row >= skipped) rotate_heads(m, q, group, q_norm, turns ? turns + at : NULL, pairs);
+            if (row >= skipped) rotate_heads(m, q, group, q_norm, q_turns, pairs);
         }
     }
     team_wait(team);
 }
 
-// mixed = attention of one layer for the chunk's queries from row `skipped` on. `watch` takes a single query's scores.
-static void attend_by_team(const Team *team, Transformer *t, int index, int skipped, const Watch *watch) {
+// mixed = attention of one layer for the chunk's queries from row `skipped` on. `watch` takes a
+// single query's scores.
+static void attend_by_team(const Team *team, Transformer *t, int index, int skipped,
+                           const Watch *watch) {
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
-    const RopeConfig *rope = layer_rope(layer, &t->config->rope, &t->config->sliding);
-    Attention a = {.cache = &t->cache, .scratch = t->attention, .rope = rope, .layer = index};
+    const SessionConfig *c = t->config;
+    const RopeConfig *rope = layer_rope(layer, &c->rope, &c->sliding);
+    Attention a = {0};
+    a.cache = &t->cache;
+    a.scratch = t->attention;
+    a.rope = rope;
+    a.layer = index;
     a.n_heads = m->n_heads;
     a.scale = model_score_scale(m);
-    a.window = (layer->flags & LAYER_SEES_ALL) && !rope->all_slide ? 0 : rope->window;
+    bool sees_all = layer->flags & LAYER_SEES_ALL && !rope->all_slide;
+    a.window = sees_all ? 0 : rope->window;
     a.spread = layer->flags & LAYER_SLIDING ? &in_place : &t->config->spread;
     a.sinks = spread_token(a.spread, rope->sinks);
     a.learned_sinks = layer->sinks;
@@ -119,13 +151,16 @@ static void attend_by_team(const Team *team, Transformer *t, int index, int skip
 
 // The n rows x, normed if there are weights for it.
 static Input rmsnorm_of(const float *x, int n, const float *weight, const ModelConfig *m) {
-    return (Input){.x = x, .n = n, .norm = weight, .eps = (float)m->norm_eps};
+    float eps = (float)m->norm_eps;
+    return (Input){.x = x, .n = n, .norm = weight, .eps = eps};
 }
 
 // x (n, dim) += t->added, with that normed before by these weights.
-static void add_normed_by_team(const Team *team, Transformer *t, float *x, int n, const float *norm) {
+static void add_normed_by_team(const Team *team, Transformer *t, float *x, int n,
+                               const float *norm) {
     const ModelConfig *m = &t->model->config;
-    for (int row = team_first(team, n), end = team_end(team, n); row < end; row++) {
+    int end = team_end(team, n);
+    for (int row = team_first(team, n); row < end; row++) {
         float *added = t->added + row * m->dim;
         rmsnorm_fast(added, added, norm, m->dim, (float)m->norm_eps);
         add_to(x + row * m->dim, added, m->dim);
@@ -133,9 +168,10 @@ static void add_normed_by_team(const Team *team, Transformer *t, float *x, int n
     team_wait(team);
 }
 
-// x (n, dim) += matrix . input + bias (dim or NULL), with the product normed before that if there are weights for it.
-static void add_product_by_team(const Team *team, Transformer *t, float *x, const Product *product, const Input *input,
-                                const float *norm) {
+// x (n, dim) += matrix . input + bias (dim or NULL), with the product normed before that if there
+// are weights for it.
+static void add_product_by_team(const Team *team, Transformer *t, float *x, const Product *product,
+                                const Input *input, const float *norm) {
     const ModelConfig *m = &t->model->config;
     Product p = *product;
     int n = (int)input->n;
@@ -147,12 +183,18 @@ static void add_product_by_team(const Team *team, Transformer *t, float *x, cons
 }
 
 // A dense feed-forward layer: x (n, dim) += w2 . hidden
-static void add_feed_forward_by_team(const Team *team, Transformer *t, float *x, int n, const Layer *layer) {
+static void add_feed_forward_by_team(const Team *team, Transformer *t, float *x, int n,
+                                     const Layer *layer) {
     const ModelConfig *m = &t->model->config;
     const FeedForward *w = &layer->ffn;
     // hidden (n, hidden_dim) = silu(w1 . rmsnorm(x)) * (w3 . rmsnorm(x)), or gelu
-    Product w1_w3 = {.out = t->hidden, .stride = m->hidden_dim, .gate = &w->w1, .matrix = &w->w3};
-    w1_w3.activation = m->activation;
+    Product w1_w3 = {
+        .out = t->hidden,
+        .stride = m->hidden_dim,
+        .gate = &w->w1,
+        .matrix = &w->w3,
+        .activation = m->activation,
+    };
     Input input = rmsnorm_of(x, n, layer->ffn_norm, m);
     matmul_by_team(team, &w1_w3, 1, &input, t->workspace);
 
@@ -162,40 +204,50 @@ static void add_feed_forward_by_team(const Team *team, Transformer *t, float *x,
 }
 
 // The same of a layer with experts, which add up where there is 0, or to x itself.
-static void add_experts_by_team(const Team *team, Transformer *t, float *x, int n, const Layer *layer) {
+static void add_experts_by_team(const Team *team, Transformer *t, float *x, int n,
+                                const Layer *layer) {
     const ModelConfig *m = &t->model->config;
     const float *norm = layer->ffn_after;
     Input input = rmsnorm_of(x, n, layer->ffn_norm, m);
-    for (int row = team_first(team, n); norm && row < team_end(team, n); row++)
-        memset(t->added + row * m->dim, 0, m->dim * sizeof *x);
-    experts_by_team(team, t->experts, layer, &input, norm ? t->added : x, t->workspace);
+    float *out = norm ? t->added : x;
+    int end = norm ? team_end(team, n) : 0;
+    for (int row = team_first(team, n); row < end; row++)
+        memset(out + row * m->dim, 0, m->dim * sizeof *out);
+    experts_by_team(team, t->experts, layer, &input, out, t->workspace);
     if (norm) add_normed_by_team(team, t, x, n, norm);
 }
 
-// One layer for the n rows of the chunk. All rows get keys and values. The rest is done for the last n_wanted rows: in
-// the last layer those whose logits are wanted, in all other layers every row.
+// One layer for the n rows of the chunk. All rows get keys and values. The rest is done for the
+// last n_wanted rows: in the last layer those whose logits are wanted, in all other layers every
+// row.
 static void run_layer_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
     const Watch *watch = &t->config->watch;
     int skipped = t->n - n_wanted;
-    int64_t heads = layer->wq.rows, kv = layer->wk.rows;
+    int64_t heads = layer->wq.rows;
+    int64_t kv = layer->wk.rows;
     float *x = t->x + skipped * m->dim;  // (n_wanted, dim)
 
-    // q (n, n_heads * head_dim), k and v (n, n_kv_heads * head_dim) = wq, wk, wv . rmsnorm(x) + bias
-    const Product qkv[] = {{.out = t->k, .stride = kv, .matrix = &layer->wk, .bias = layer->bk},
-                           {.out = t->v, .stride = kv, .matrix = &layer->wv, .bias = layer->bv},
-                           {.out = t->q, .stride = heads, .matrix = &layer->wq, .bias = layer->bq}};
+    // q (n, n_heads * head_dim), k and v (n, n_kv_heads * head_dim) = wq, wk, wv . rmsnorm(x) +
+    // bias
+    const Product qkv[] = {
+        {.out = t->k, .stride = kv, .matrix = &layer->wk, .bias = layer->bk},
+        {.out = t->v, .stride = kv, .matrix = &layer->wv, .bias = layer->bv},
+        {.out = t->q, .stride = heads, .matrix = &layer->wq, .bias = layer->bq},
+    };
     Input input = rmsnorm_of(t->x, t->n, layer->attention_norm, m);
     matmul_by_team(team, qkv, n_wanted > 0 ? 3 : 2, &input, t->workspace);
 
-    // rotate q and k by their positions' angles, each head normed first, or all together; k and v go into the cache
+    // rotate q and k by their positions' angles, each head normed first, or all together; k and v
+    // go into the cache
     if (m->qk_norm == QK_NORM_WHOLE) norm_whole_by_team(team, t, layer, skipped);
     rotate_and_store_by_team(team, t, index, skipped);
     if (n_wanted == 0) return;
 
     // mixed (n_wanted, n_heads * head_dim) = softmax(scale q k) v over all tokens so far
-    if (watch->scores && index == watch->layer) attend_by_team(team, t, index, t->n - 1, watch);
+    bool is_watched = watch->scores && index == watch->layer;
+    if (is_watched) attend_by_team(team, t, index, t->n - 1, watch);
     attend_by_team(team, t, index, skipped, NULL);
 
     // x += wo . mixed
@@ -211,21 +263,39 @@ static void run_layer_by_team(const Team *team, Transformer *t, int index, int n
 static void check_finite_by_team(const Team *team, Transformer *t, int first) {
     int64_t dim = t->model->config.dim;
     int n = t->n - first;
-    for (int row = first + team_first(team, n), end = first + team_end(team, n); row < end; row++)
-        if (!all_finite(t->x + row * dim, dim)) {
+    int end = first + team_end(team, n);
+    for (int row = first + team_first(team, n); row < end; row++) {
+        if (all_finite(t->x + row * dim, dim)) continue;
 #pragma omp critical
-            if (row < t->fault.row) t->fault.row = row;
-        }
+        if (row < t->fault.row) t->fault.row = row;
+    }
     team_wait(team);
 }
 
-Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int first, int length, int n_logits) {
+// What stands before the first layer: positions, as angles or in the embedding.
+static void place_by_team(const Team *team, Transformer *t, int length) {
     const ModelConfig *m = &t->model->config;
-    int64_t dim = m->dim, work = n * (model_used_width(m) * dim + (first + n) * dim / 2);  // of a layer, about
+    const Spread *spread = &t->config->spread;
+    bool is_rope = m->encoding == ENCODING_ROPE;
+    check_finite_by_team(team, t, 0);
+    if (is_rope) angles_prepare_by_team(team, &t->angles, t->first, t->n, length);
+    if (m->sliding_rope) angles_prepare_by_team(team, &t->sliding, t->first, t->n, length);
+    if (!is_rope) encoding_prepare_by_team(team, &t->terms, spread, t->x, t->first, t->n);
+}
+
+Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int first, int length,
+                          int n_logits) {
+    const ModelConfig *m = &t->model->config;
+    int64_t dim = m->dim;
+    int64_t of_token = model_used_width(m) * dim + (first + n) * dim / 2;
+    int64_t work = n * of_token;  // of a layer, about
     bool is_worth_it = work * m->n_layers >= WORTH_A_TEAM;
     int layers = n == 1 ? m->n_layers : 1;  // of one parallel region
     Pace *pace = n == 1 ? &t->decoding : &t->reading;
-    for (int i = 0; i < n; i++) matrix_row(&t->model->embedding, tokens[i], 0, dim, t->x + i * dim);
+    for (int i = 0; i < n; i++) {
+        float *x = t->x + i * dim;
+        matrix_row(&t->model->embedding, tokens[i], 0, dim, x);
+    }
     if (m->embedding_scale > 0) scale_by(t->x, (float)m->embedding_scale, n * dim);
     t->n = n;
     t->first = first;
@@ -235,13 +305,7 @@ Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int firs
 #pragma omp parallel num_threads(is_worth_it ? pace_threads(pace) : 1)
         {
             Team team = team_join(&t->team);
-            if (l == 0) {
-                check_finite_by_team(&team, t, 0);
-                if (m->encoding == ENCODING_ROPE) angles_prepare_by_team(&team, &t->angles, first, n, length);
-                if (m->sliding_rope) angles_prepare_by_team(&team, &t->sliding, first, n, length);
-                if (m->encoding != ENCODING_ROPE)
-                    encoding_prepare_by_team(&team, &t->terms, &t->config->spread, t->x, first, n);
-            }
+            if (l == 0) place_by_team(&team, t, length);
             for (int i = l; i < l + layers && t->fault.row == n; i++) {
                 int n_wanted = i == m->n_layers - 1 ? n_logits : n;
                 run_layer_by_team(&team, t, i, n_wanted);
@@ -249,8 +313,10 @@ Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int firs
                 if (team.number == 0) t->fault.layer = i;
             }
         }
-        bool is_whole = layers > 1 || l < m->n_layers - 1;  // the last layer of a prompt makes few rows only
-        if (is_worth_it && is_whole) pace_step(pace, work * layers, now_seconds() - start, processor_seconds);
+        // The last layer of a prompt makes few rows only.
+        bool is_whole = layers > 1 || l < m->n_layers - 1;
+        if (is_worth_it && is_whole)
+            pace_step(pace, work * layers, now_seconds() - start, processor_seconds);
     }
     return t->fault;
 }
@@ -258,39 +324,18 @@ Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int firs
 void transformer_logits(Transformer *t, const float *x, int n_rows, float *logits) {
     const ModelConfig *m = &t->model->config;
     Input input = rmsnorm_of(x, n_rows, t->model->final_norm, m);
-    Product classifier = {.out = logits, .stride = m->vocab_size, .matrix = &t->model->classifier};
+    Product classifier = {
+        .out = logits,
+        .stride = m->vocab_size,
+        .matrix = &t->model->classifier,
+    };
     bool is_worth_it = n_rows * m->dim * m->vocab_size >= WORTH_A_TEAM;
-    int threads = !is_worth_it ? 1 : n_rows == 1 ? t->decoding.size : t->reading.size;
+    int threads = n_rows == 1 ? t->decoding.size : t->reading.size;
+    if (!is_worth_it) threads = 1;
     (void)threads;  // a compiler without OpenMP has no use for it
 #pragma omp parallel num_threads(threads)
     {
         Team team = team_join(&t->team);
         matmul_by_team(&team, &classifier, 1, &input, t->workspace);
     }
-}
-
-// ---- memory ----
-
-uint64_t transformer_lay_out(Transformer *t, Arena *arena) {
-    const ModelConfig *m = &t->model->config;
-    const SessionConfig *c = t->config;
-    int64_t chunk = c->chunk, heads = m->n_heads * m->head_dim, kv = m->n_kv_heads * m->head_dim;
-    int64_t widest = m->dim > m->hidden_dim ? m->dim : m->hidden_dim;
-    int threads = thread_count();
-    t->cache = (KvCache){(Number)c->kv, m->n_layers, m->n_kv_heads, m->head_dim, .positions = c->context};
-    kv_cache_lay_out(&t->cache, arena);
-    uint64_t cache_bytes = arena->used;
-    t->q = arena_take(arena, chunk * heads, sizeof(float));
-    t->k = arena_take(arena, chunk * kv, sizeof(float));
-    t->v = arena_take(arena, chunk * kv, sizeof(float));
-    t->mixed = arena_take(arena, chunk * heads, sizeof(float));
-    t->hidden = arena_take(arena, chunk * m->hidden_dim, sizeof(float));
-    t->added = m->norm_place != NORM_BEFORE ? arena_take(arena, chunk * m->dim, sizeof(float)) : NULL;
-    if (m->sliding_rope) angles_lay_out(&t->sliding, arena, c, &c->sliding, &in_place);
-    if (m->encoding == ENCODING_ROPE) angles_lay_out(&t->angles, arena, c, &c->rope, &c->spread);
-    else encoding_lay_out(&t->terms, arena, t->model, t->cache.n_blocks);
-    t->workspace = workspace_lay_out(arena, chunk, widest > heads ? widest : heads, threads, c->floats);
-    if (m->n_experts) t->experts = experts_lay_out(arena, m, chunk, threads);
-    t->attention = attention_lay_out(arena, &t->cache, m->n_heads, c->chunk, threads);
-    return cache_bytes;
 }

@@ -1,12 +1,14 @@
-// The fast forward pass: a team of threads takes chunks of positions through the layers. plain.h has its definition.
+// The fast forward pass: a team of threads takes chunks of positions through the layers. plain.h
+// has its definition.
 #pragma once
 
+#include "../core/session_config.h"
 #include "attention.h"
 #include "experts.h"
 #include "pace.h"
-#include "session.h"
 
-// Where a NaN or an infinity showed first: the row, and the layer that it came out of, -1 for the embedding.
+// Where a NaN or an infinity showed first: the row, and the layer that it came out of, -1 for the
+// embedding.
 typedef struct {
     int row, layer;
 } Fault;
@@ -18,8 +20,9 @@ typedef struct Transformer {
     Pace decoding, reading;  // how many threads read a token, and a prompt
 
     KvCache cache;
-    Angles angles, sliding;  // what turns queries and keys, in most layers and in those with LAYER_SLIDING,
-    DistanceTerms terms;     // or, without RoPE, what is added to scores
+    // what turns queries and keys, in most layers and in those with LAYER_SLIDING,
+    Angles angles, sliding;
+    DistanceTerms terms;  // or, without RoPE, what is added to scores
     AttentionScratch *attention;
     Workspace *workspace;
     Experts *experts;  // NULL: all layers are dense
@@ -39,9 +42,11 @@ typedef struct Transformer {
 // Takes all arrays from an arena (see util.h). Returns the bytes of the key-value cache.
 uint64_t transformer_lay_out(Transformer *transformer, Arena *arena);
 
-// Reads n tokens, at most a chunk, behind those from 0 to first - 1, in a text of `length` positions by now. The last
-// n_logits rows of x (n, dim) become the last layer's result. Without a fault the result's row is n.
-Fault transformer_forward(Transformer *transformer, const int32_t *tokens, int n, int first, int length, int n_logits);
+// Reads n tokens, at most a chunk, behind those from 0 to first - 1, in a text of `length`
+// positions by now. The last n_logits rows of x (n, dim) become the last layer's result. Without a
+// fault the result's row is n.
+Fault transformer_forward(Transformer *transformer, const int32_t *tokens, int n, int first,
+                          int length, int n_logits);
 
 // logits (n_rows, vocab_size) of rows that transformer_forward gave.
 void transformer_logits(Transformer *transformer, const float *x, int n_rows, float *logits);

@@ -7,7 +7,8 @@
 
 #include "measure.h"
 
-static void print_key(Table *table, const Job *job, const Session *s, int i, double score, double weight) {
+static void print_key(Table *table, const Job *job, const Session *s, int i, double score,
+                      double weight) {
     const int last = session_place(s, (int)job->n_ids - 1);
     const int place = session_place(s, i);
     const int32_t before = i > 0 ? job->ids[i - 1] : -1;
@@ -45,7 +46,8 @@ static void print_keys(const Job *job, const Session *s) {
         double weight = exp(scores[i] - max) / total;
         if (scores[i] != -INFINITY) print_key(&table, job, s, i, scores[i], weight);
     }
-    if (sink > -INFINITY) table_row(&table, "-\t-\t%.6f\t%.9g\t(sink)", sink, exp(sink - max) / total);
+    if (sink > -INFINITY)
+        table_row(&table, "-\t-\t%.6f\t%.9g\t(sink)", sink, exp(sink - max) / total);
     table_end(&table);
 }
 
@@ -54,8 +56,8 @@ bool show_attention(const Job *job, int layer, int head, Error *err) {
     const int layers = job->model->config.n_layers;
     const int heads = job->model->config.n_heads;
     if (layer >= layers || head >= heads)
-        return fail(err, "--attn %d.%d: the model has layers 0 to %d and heads 0 to %d", layer, head, layers - 1,
-                    heads - 1);
+        return fail(err, "--attn %d.%d: the model has layers 0 to %d and heads 0 to %d", layer,
+                    head, layers - 1, heads - 1);
     float *scores = alloc_array(job->n_ids, sizeof *scores, "scores", err);
     if (!scores) return false;
     Session *s = open_session(job, job->plans, n, true, err);

@@ -1,0 +1,104 @@
+// What the files of attention share: a call, the tasks that it is cut into, their memory, and what
+// a task adds to its scores for encodings other than RoPE and for crowds.
+#pragma once
+
+#include "angles.h"
+#include "encodings.h"
+
+typedef struct AttentionScratch AttentionScratch;
+
+// The attention of one layer for n tokens from number `first` on, whose keys and values are already
+// in the cache.
+typedef struct {
+    const KvCache *cache;
+    AttentionScratch *scratch;
+    const RopeConfig *rope;  // of this layer
+    const Spread *spread;    // where tokens stand in this layer
+    int layer, n_heads;
+    float scale;  // of the scores, 1 / sqrt(head_dim) unless the model says otherwise
+    int window;   // a query sees the last `window` positions, itself included; 0: all before it
+    int sinks;    // and the first `sinks` tokens always
+    // (n_heads) a score without a key or a value in each head's softmax; NULL: none
+    const float *learned_sinks;
+    const Angles *angles;        // made ready for these queries; NULL: queries and keys do not turn
+    const DistanceTerms *terms;  // of an encoding other than RoPE; NULL: none
+    const float *q;              // (n, n_heads * head_dim), rotated to meet near keys
+    int first, n;
+    float *out;          // (n, n_heads * head_dim)
+    const Watch *watch;  // gets the scores of its head for a single query; NULL: nobody wants any
+} Attention;
+
+enum {
+    TASK_ROWS = 128,    // rows that go through a block together, about
+    SPLIT_BLOCKS = 16,  // blocks of the past that one task takes when the past is split
+    ENOUGH_TASKS = 16,  // with fewer tasks than this the past is split
+    FEW_ROWS = 12,      // up to so many rows multiply a block as it lies
+    UNIT_PARTS = 2,     // of numbers in matrix units: 16 bits, where float16 has 11
+};
+
+typedef struct {
+    float *x;         // (rows, width)
+    uint32_t *parts;  // the same for matrix units; NULL: they do not multiply these rows
+} Rows;
+
+typedef struct {
+    Rows q[N_ZONES];        // (rows, head_dim) for each zone, already times the scale
+    Rows scores;            // (rows, KV_BLOCK)
+    float *other_scores;    // (rows, KV_BLOCK) of a block on the border, for near keys
+    float *widened;         // a block's keys or values, or a few queries that are rotated back
+    uint32_t *block_parts;  // these keys or values for matrix units
+} AttentionMemory;
+
+struct AttentionScratch {
+    int64_t rows, width;       // most rows of a task; value_width of the cache
+    AttentionMemory *threads;  // (n_threads)
+    // Results of all tasks of a call, `rows` each: the weighted sum of values (width), the
+    // softmax's maximum and total.
+    float *sums, *maxima, *totals;
+};
+
+// How one call is cut into tasks: kv heads x groups of queries x splits of the past, which count
+// fastest.
+typedef struct {
+    int heads;              // query heads that share a kv head
+    int per_group, groups;  // queries of a group; number of groups
+    int per_split, splits;  // blocks of a split; number of splits
+} Cut;
+
+typedef struct {
+    const Attention *call;
+    const AttentionMemory *scratch;
+    int heads, kv_head;  // query heads that share a kv head; which
+    int first, n;        // number of the first query's token; queries
+    int64_t rows;        // n * heads, of which the heads count fastest
+} AttentionTask;
+
+// The token and the head of row r.
+static inline int token_of(const AttentionTask *k, int64_t r) {
+    return k->first + (int)(r / k->heads);
+}
+static inline int64_t head_of(const AttentionTask *k, int64_t r) {
+    return k->kv_head * k->heads + r % k->heads;
+}
+
+// ---- attention_memory.c ----
+
+// Memory for calls with up to max_n queries by teams of up to n_threads; NULL while the arena only
+// counts.
+AttentionScratch *attention_lay_out(Arena *arena, const KvCache *cache, int n_heads, int max_n,
+                                    int n_threads);
+
+// How a call with so many heads, queries and blocks of the past is cut.
+Cut attention_cut(const KvCache *cache, int n_heads, int n, int n_blocks);
+
+// ---- attention_terms.c ----
+
+// Terms of encodings other than RoPE; without such, nothing. The first two add to scores (rows,
+// KV_BLOCK) of a block: s_d . k with its keys (head_dim, KV_BLOCK) as float32, and q . r_d or
+// -slope d. The third adds the weights (rows, KV_BLOCK) . a_d to sums (rows, width).
+void add_terms_of_keys(const AttentionTask *k, int block, const float *keys, float *scores);
+void add_terms_of_distances(const AttentionTask *k, int block, float *scores);
+void add_terms_of_values(const AttentionTask *k, int block, const float *weights, float *sums);
+
+// Adds to scores (rows, KV_BLOCK) the logarithm of how many positions each key stands for.
+void add_crowd(const AttentionTask *k, int block, float *scores);
