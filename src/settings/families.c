@@ -37,7 +37,7 @@ static const RopeFamily families[] = {
     {"exaone4", "Exaone4ForCausalLM", 2048, 0, 1e4, .window = 4096, .period = 4,
      .flags = FAMILY_BARE_FULL | FAMILY_WINDOWLESS | FAMILY_PATTERN | FAMILY_RUNS},
     {"gpt_oss", "GptOssForCausalLM", 131072, 64, 150000, .window = 128, .period = 2,
-     .block = of_gpt_oss},
+     .block = of_gpt_oss, .flags = FAMILY_RUNS},
     {"gemma4_text", "Gemma4ForCausalLM", 131072, 256, 1e6, .local_theta = 1e4, .window = 512,
      .period = 6, .global_head_dim = 512, .block = of_gemma4,
      .flags = FAMILY_BY_TYPE | FAMILY_NEW | FAMILY_NO_SCALING | FAMILY_PARTIAL},
@@ -48,8 +48,8 @@ static const RopeFamily families[] = {
      .flags = FAMILY_BARE_FULL | FAMILY_PATTERN},
     {"qwen3_5_text", "Qwen3_5ForCausalLM", 32768, 256, 1e4, .period = 4, .partial = 0.25,
      .flags = FAMILY_NEW | FAMILY_LINEAR | FAMILY_PARTIAL},
-    {"mixtral", "MixtralForCausalLM", 131072, 0, 1e6, .flags = 0},
-    {"qwen3_moe", "Qwen3MoeForCausalLM", 32768, 0, 1e4, .flags = 0},
+    {"mixtral", "MixtralForCausalLM", 131072, 0, 1e6, .flags = FAMILY_RUNS},
+    {"qwen3_moe", "Qwen3MoeForCausalLM", 32768, 0, 1e4, .flags = FAMILY_RUNS},
 };
 
 // Models of pictures and text, whose text model has a config of its own inside.
