@@ -74,6 +74,14 @@ static bool put(Options *o, int number, const char *text, Error *err) {
     return setting_read(option, base, option->option, text, err);
 }
 
+// --quantize takes a second word, where the copy goes.
+static bool take_second(char **argv, int *at, Options *o, int number, Error *err) {
+    if (number >= n_option_rows || option_table[number].job != JOB_QUANTIZE) return true;
+    if (!check_value(option_value(number), argv[*at + 1], err)) return false;
+    o->quantize_path = argv[++*at];
+    return true;
+}
+
 // Reads the option at argv[*at], and leaves *at at the last word that it took.
 static bool read_option(char **argv, int *at, Options *o, Error *err) {
     const char *nearest, *word = argv[*at], *next = argv[*at + 1];
@@ -93,10 +101,7 @@ static bool read_option(char **argv, int *at, Options *o, Error *err) {
         value = argv[++*at];
     }
     note_given(o, number);
-    if (number < n_option_rows && option_table[number].job == JOB_QUANTIZE) {
-        if (!check_value(option, argv[*at + 1], err)) return false;
-        o->quantize_path = argv[++*at];
-    }
+    if (!take_second(argv, at, o, number, err)) return false;
     return left_out || put(o, number, value, err);
 }
 
