@@ -4,6 +4,7 @@
 # make test     runs the tests
 # make check-portable  does so with other compilers, for other processors, under valgrind and with clang's race detector
 # make valgrind  the one of these under valgrind
+# make test-served  asks a real llama-server (LLAMA_SERVER=path) which reading it has in force
 # make figures  measures and draws docs/figures again (matplotlib; TEXT=FILE: on that text); interrupted, it goes on
 # make class    runs each command of docs/class.md and compares what it prints
 # make page     builds the browser page in build/page (emscripten, node); make page-open serves it on this machine
@@ -115,6 +116,10 @@ valgrind: run
 test: run
 	@MAKEFLAGS= CC='$(CC)' $(PYTHON) tests/run_tests.py
 
+# Against a real server: LLAMA_SERVER=path of llama-server. Minutes.
+test-served: run
+	@MAKEFLAGS= $(PYTHON) tests/test_served.py
+
 figures: run
 	$(PYTHON) tools/figures.py
 
@@ -132,8 +137,8 @@ mandir = $(datadir)/man
 docdir = $(datadir)/doc/$(NAME)
 INSTALL ?= install
 
-# The exporter and its modules, and what the commands of the man page read; the documents. Each keeps its place in the sources.
-OWN_FILES = model_export.py $(wildcard export/*.py) model.bin tokenizer.bin book.txt
+# The exporter, the probe and their modules, and what the commands of the man page read; the documents. Each keeps its place in the sources.
+OWN_FILES = model_export.py server_probe.py $(wildcard export/*.py probe/*.py) model.bin tokenizer.bin book.txt
 DOC_FILES = README.md CHANGELOG.md LICENSE $(wildcard docs/*.md docs/*.json docs/figures/*.png)
 BIN = $(DESTDIR)$(bindir)
 MAN = $(DESTDIR)$(mandir)/man1
@@ -141,22 +146,24 @@ OWN = $(DESTDIR)$(datadir)/$(NAME)
 DOC = $(DESTDIR)$(docdir)
 
 install: run build/$(NAME).1
-	$(INSTALL) -d "$(BIN)" "$(MAN)" "$(OWN)/export" "$(DOC)/docs/figures"
+	$(INSTALL) -d "$(BIN)" "$(MAN)" "$(OWN)/export" "$(OWN)/probe" "$(DOC)/docs/figures"
 	$(INSTALL) -m 755 run "$(BIN)/$(NAME)"
 	$(INSTALL) -m 644 build/$(NAME).1 "$(MAN)"
 	ln -sf $(NAME).1 "$(MAN)/$(NAME)-export.1"
+	ln -sf $(NAME).1 "$(MAN)/$(NAME)-probe.1"
 	for file in $(OWN_FILES); do $(INSTALL) -m 644 $$file "$(OWN)/$$file" || exit 1; done
 	for file in $(DOC_FILES); do $(INSTALL) -m 644 $$file "$(DOC)/$$file" || exit 1; done
-	chmod 755 "$(OWN)/model_export.py"
+	chmod 755 "$(OWN)/model_export.py" "$(OWN)/server_probe.py"
 	to=$$($(PYTHON) -c 'import os, sys; print(os.path.relpath(*sys.argv[1:]))' "$(OWN)" "$(BIN)") && \
-		ln -sf "$$to/model_export.py" "$(BIN)/$(NAME)-export"
+		ln -sf "$$to/model_export.py" "$(BIN)/$(NAME)-export" && ln -sf "$$to/server_probe.py" "$(BIN)/$(NAME)-probe"
 
 # Folders stay that hold something else.
 uninstall:
-	rm -f "$(BIN)/$(NAME)" "$(BIN)/$(NAME)-export" "$(MAN)/$(NAME).1" "$(MAN)/$(NAME)-export.1"
+	rm -f "$(BIN)/$(NAME)" "$(BIN)/$(NAME)-export" "$(BIN)/$(NAME)-probe"
+	rm -f "$(MAN)/$(NAME).1" "$(MAN)/$(NAME)-export.1" "$(MAN)/$(NAME)-probe.1"
 	rm -f $(foreach file,$(OWN_FILES),"$(OWN)/$(file)") $(foreach file,$(DOC_FILES),"$(DOC)/$(file)")
-	rm -rf "$(OWN)/export/__pycache__"
-	rmdir "$(OWN)/export" "$(OWN)" "$(DOC)/docs/figures" "$(DOC)/docs" "$(DOC)" 2> /dev/null || true
+	rm -rf "$(OWN)/export/__pycache__" "$(OWN)/probe/__pycache__"
+	rmdir "$(OWN)/export" "$(OWN)/probe" "$(OWN)" "$(DOC)/docs/figures" "$(DOC)/docs" "$(DOC)" 2> /dev/null || true
 
 # Made from the manual alone, for the program that it is about need not run here.
 build/$(NAME).1: FORCE
@@ -291,7 +298,7 @@ help:
 	@sed -n 's/^# make/make/p' Makefile
 
 .PHONY: all install uninstall page page-tools page-open dist dist-page test-page page-picture debug check-portable valgrind
-.PHONY: wasm-bench test figures class fuzz lint lint-page format clean help say-flags FORCE
+.PHONY: wasm-bench test test-served figures class fuzz lint lint-page format clean help say-flags FORCE
 FORCE:
 
 -include $(sort $(OBJECTS:.o=.d) $(CORE_OBJECTS:.o=.d))

@@ -114,6 +114,7 @@ def sections(markdown):
 def page(markdown, name, version, data, documents):
     """Line by line. `data` and `documents` are the folders of what else is installed."""
     for there, here in ((r'\./run\b', name), ('`run`', '`%s`' % name), ('python3 model_export.py', name + '-export'),
+                        ('python3 server_probe.py', name + '-probe'), ('server_probe.py', name + '-probe'),
                         ('model_export.py', name + '-export')):
         markdown = re.sub(there, here, markdown)
     yield '.TH %s 1 "" "rope.c %s" "User Commands"' % (escaped(name.upper()), version)

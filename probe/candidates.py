@@ -1,0 +1,134 @@
+"""Candidates: what may be in force in a server. The engines' readings of a block, and what else goes wrong with it."""
+
+import json
+
+from .ours import Refused
+
+# Notes of --explain that name a setting, and compute nothing that the rows and the other notes do not show.
+NAMES = {'method', 'source', 'dynamic', 'factor', 'scale', 'train_ctx', 'length', 'ramp', 'beta_fast', 'beta_slow',
+         'unseen_share', 'theta', 'low_freq_factor', 'high_freq_factor', 'head_dim', 'window', 'sinks'}
+FLAGS = ['--stepwise', '--stale-keys']
+
+
+class Candidate:
+    """words: what it is; arguments: with which run computes it; engine: whose reading it is, or None."""
+
+    def __init__(self, words, arguments, engine=None):
+        self.words, self.arguments, self.engine = words, arguments, engine
+        self.notes = {}  # of --explain at the longest prompt
+
+    def signature(self, model, n):
+        """What it computes at length n, without weights. Raises Refused."""
+        flags = [a for a in self.arguments if a in FLAGS]
+        notes, rows = model.explain(n, [a for a in self.arguments if a not in FLAGS])
+        self.notes = notes
+        kept = {key: value for key, value in notes.items() if key.replace('_sliding', '') not in NAMES}
+        for key in ('window', 'window_sliding'):
+            if 0 < int(float(notes.get(key, 0))) < n:
+                kept[key], kept['sinks'] = notes[key], notes.get('sinks')
+        if 'logn' in notes or 'temperature_beta' in notes:
+            kept['train_ctx'] = notes.get('train_ctx')
+        moves = any(notes.get(key) == '1' for key in ('dynamic', 'dynamic_sliding'))
+        return (tuple(sorted(kept.items())), tuple(flags) if moves else (),
+                tuple((row.get('layers'), row['pair'], row['scaled_inv_freq']) for row in rows))
+
+
+def number(text, other=0.0):
+    try:
+        return float(text)
+    except (TypeError, ValueError):
+        return other
+
+
+def engine_readings(model, n, expected):
+    """The engines that read the settings, and {engine: why} of those that refuse them or are not known."""
+    rows, refused = model.engines(n), {}
+    names = list(dict.fromkeys(row['engine'] for row in rows))
+    for row in rows:
+        if row['verdict'] == 'refused':
+            refused[row['engine']] = row['note']
+    if expected and expected not in names:
+        names.append(expected)
+    longest = max([number(row['max_len']) for row in rows], default=0)
+    return [Candidate(name, model.base + ['--reading', name], name) for name in names if name not in refused], \
+        refused, longest
+
+
+def other_scales(base, facts, longest):
+    """The method with another s, L or attention factor."""
+    s, a, l = number(facts.get('scale')), number(facts.get('attention_factor'), 1), number(facts.get('train_ctx'))
+    if facts.get('dynamic') == '1':
+        s = number(facts.get('factor'))
+    if abs(a - 1) > 1e-9:
+        yield 'attention factor 1', base + ['--attn-factor', '1']
+        yield 'the attention factor squared, %.6g' % (a * a), base + ['--attn-factor', '%.12g' % (a * a)]
+    if s > 1:
+        yield 'half the scale, s %g' % (s / 2), base + ['--factor', '%.12g' % max(1, s / 2)]
+        yield 'twice the scale, s %g' % (2 * s), base + ['--factor', '%.12g' % (2 * s)]
+        if l and longest > l and abs(longest / l - s) > 1e-6 * s:
+            yield 's = max / L, %g' % (longest / l), base + ['--factor', '%.12g' % (longest / l)]
+    if s > 1 and l and longest > l:
+        yield 'L = max_position_embeddings, %d' % longest, base + ['--train-ctx', '%d' % longest]
+    if l:
+        yield 'a window of L, %d' % l, base + ['--window', '%d' % l]
+
+
+def other_methods(base, facts, longest):
+    method, theta = facts.get('method', 'none'), number(facts.get('theta'))
+    s = number(facts.get('factor' if facts.get('dynamic') == '1' else 'scale'))
+    if method != 'none':
+        yield 'plain RoPE: the block is not in force', base + ['--rope', 'none', '--attn-factor', '1']
+    if theta and theta != 10000:
+        yield 'theta 10000', base + ['--theta', '10000']
+    for factor in [s] if s > 1 else [2, 4]:
+        for name in 'linear', 'ntk', 'yarn':
+            own = [] if name == 'yarn' else ['--attn-factor', '1']
+            if method != name:
+                yield '%s, s %g' % (name, factor), base + ['--rope', name, '--factor', '%.12g' % factor] + own
+    if method.startswith('dynamic'):
+        yield 'keys that stay as they were rotated when cached', base + FLAGS
+
+
+def other_lists(model):
+    """longrope's short or long list at all lengths."""
+    block = model.block()
+    short, long = block.get('short_factor'), block.get('long_factor')
+    if not (isinstance(short, list) and isinstance(long, list)) or not model.base:
+        return
+    with open(model.base[1], encoding='utf-8') as file:
+        whole = json.load(file)
+    for words, values in ('short', short), ('long', long):
+        text = json.dumps(whole).replace(json.dumps(short if words == 'long' else long), json.dumps(values))
+        path = model.work.write('%s.json' % words, text)
+        yield 'the %s list at all lengths' % words, ['--rope-config', path]
+
+
+def all_candidates(model, n, expected=None):
+    """All of them, and {engine: why it is left out}."""
+    found, refused, longest = engine_readings(model, n, expected)
+    facts = {}
+    for arguments in [model.base] + [candidate.arguments for candidate in found]:
+        try:
+            facts = model.explain(n, arguments)[0]
+            break
+        except Refused:
+            continue
+    more = [*other_scales(model.base, facts, longest), *other_methods(model.base, facts, longest), *other_lists(model)]
+    return found + [Candidate(words, arguments) for words, arguments in more], refused
+
+
+def distinct(model, listed, lengths, far):
+    """[[candidates that compute the same at these lengths]]; and pairs of words that would part at `far`. Candidates
+    that run refuses are left out, and come last with the reason."""
+    groups, refused = {}, []
+    for candidate in listed:
+        try:
+            beyond = candidate.signature(model, far)
+            near = tuple(candidate.signature(model, n) for n in sorted({lengths[0], lengths[-1]}))
+        except Refused as reason:
+            refused.append((candidate, str(reason)))
+            continue
+        groups.setdefault(near, {}).setdefault(beyond, []).append(candidate)
+    merged = [[c for same in parts.values() for c in same] for parts in groups.values()]
+    later = [[same[0] for same in parts.values()] for parts in groups.values() if len(parts) > 1]
+    return merged, later, refused

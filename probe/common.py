@@ -1,0 +1,40 @@
+"""What all rooms share: problems, which end the program with one line, and words of strangers on one line."""
+
+import os
+import re
+import sys
+
+HERE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+FOLDER, NAME = os.path.split(sys.argv[0])
+if NAME.endswith('-probe'):  # installed: the program lies beside the probe and is called so but for that ending
+    RUN = os.path.join(FOLDER, NAME[:-len('-probe')])
+else:
+    RUN = os.path.join(HERE, 'run')
+
+# Statuses: as decided or as expected; not so; could not be asked; cannot tell; Ctrl-C.
+YES, NO, TROUBLE, UNDECIDED, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+class Problem(Exception):
+    """Why it cannot be done: one line on standard error, and status 2."""
+
+
+class Unreachable(Problem):
+    """The server did not answer, which may pass."""
+
+
+def on_one_line(words, most=240):
+    """A stranger's words without line ends and control characters, cut where they are long."""
+    words = re.sub(r'\s+', ' ', str(words)).strip()
+    words = ''.join(c if c.isprintable() else '?' for c in words)
+    return words if len(words) <= most else words[:most] + '...'
+
+
+def tell(words):
+    """Progress and remarks go to standard error."""
+    sys.stderr.write('server_probe: %s\n' % words)
+    sys.stderr.flush()
+
+
+def with_commas(n):
+    return '{:,}'.format(n)

@@ -1,0 +1,124 @@
+"""The decision: not by the smaller distance, but by where a server lies between two readings.
+
+With s the server's log-probabilities and a, b those of two readings, t = sum (s - a)(b - a) / sum (b - a)^2 over all
+top tokens is 0 at a and 1 at b. What a server rounds does not lean to b and averages out, so t tells readings apart
+that noise has brought as near as each other. Its standard error is by jackknife over prompts (Quenouille 1949, Tukey
+1958).
+"""
+
+import math
+
+SAME = 0.003   # nats: readings so near are one
+FIT = 0.12     # nats: more than bfloat16, int8 activations and an 8-bit cache do together
+LOST = 0.5     # nats: no rounding of the same weights comes near
+ERRORS = 3     # standard errors that a decision takes
+BETWEEN = 0.2  # of the way to another reading, which no rounding makes
+
+
+class Reading:
+    """Candidates that compute the same. ours: {length: {id: log-probability}}."""
+
+    def __init__(self, candidates, ours):
+        self.candidates, self.ours = list(candidates), ours
+        self.distance, self.t, self.se = 0.0, 0.0, 0.0
+
+    def engines(self):
+        return [c.engine for c in self.candidates if c.engine]
+
+    def words(self):
+        others = [c.words for c in self.candidates if not c.engine]
+        return ', '.join(self.engines() or others[:2])
+
+
+def distance(answers, ours):
+    """Mean over prompts of the mean |difference| over the server's top tokens, in nats."""
+    each = [sum(abs(p - ours[length][id]) for id, p in top.items()) / len(top) for length, top in answers.items()]
+    return sum(each) / len(each)
+
+
+def along(answers, a, b):
+    """t, and its standard error; infinite where one prompt decides alone."""
+    parts = []
+    for length, top in answers.items():
+        ways = [(p - a[length][id], b[length][id] - a[length][id]) for id, p in top.items()]
+        parts.append((sum(s * way for s, way in ways), sum(way * way for _, way in ways)))
+    n, over, under = len(parts), sum(p[0] for p in parts), sum(p[1] for p in parts)
+    if n < 2 or min(under - p[1] for p in parts) < 1e-12:
+        return over / max(under, 1e-12), math.inf
+    left_out = [(over - p[0]) / (under - p[1]) for p in parts]
+    mean = sum(left_out) / n
+    return over / under, math.sqrt((n - 1) / n * sum((x - mean) ** 2 for x in left_out))
+
+
+def merged(readings, answers):
+    """Readings that are alike at these tokens, made one."""
+    found = []
+    for reading in readings:
+        for other in found:
+            pretended = {n: {id: reading.ours[n][id] for id in top} for n, top in answers.items()}
+            if distance(pretended, other.ours) < SAME:
+                other.candidates += reading.candidates
+                break
+        else:
+            found.append(reading)
+    return found
+
+
+class Verdict:
+    """kind: reads, between, tied, nearest or none; best: the nearest Reading; others: those that it is about."""
+
+    def __init__(self, kind, best, others, margin):
+        self.kind, self.best, self.others, self.margin = kind, best, others, margin
+
+
+def judge(readings, answers):
+    """Sets distance, t and se of each reading, sorts them by distance, and decides."""
+    for reading in readings:
+        reading.distance = distance(answers, reading.ours)
+    readings.sort(key=lambda reading: reading.distance)
+    best, rest = readings[0], readings[1:]
+    for reading in rest:
+        reading.t, reading.se = along(answers, best.ours, reading.ours)
+    unsure = [r for r in rest if not 0.5 - r.t >= ERRORS * r.se]
+    between = [r for r in rest if r not in unsure and r.t > BETWEEN and r.t - ERRORS * r.se > 0.05]
+    told_apart = [r.distance for r in rest if r not in unsure]
+    margin = min(told_apart) if told_apart else None
+    if best.distance > LOST or best.distance > FIT and unsure:
+        return Verdict('none', best, unsure, margin)
+    if unsure:
+        return Verdict('tied', best, unsure, margin)
+    if best.distance > FIT:
+        return Verdict('nearest', best, [], margin)
+    if between:
+        return Verdict('between', best, [max(between, key=lambda r: r.t)], margin)
+    return Verdict('reads', best, [], margin)
+
+
+# ---- by the chosen token alone ----
+
+AGREE = 0.75  # of the chosen tokens, at least, are the likeliest of a reading that fits
+
+
+def agreement(answers, likeliest):
+    """Share of prompts whose token is the likeliest of a reading; likeliest: {length: set of ids}."""
+    return sum(bool(tokens & likeliest[n]) for n, tokens in answers.items()) / len(answers)
+
+
+def judge_greedy(readings, answers):
+    """The same by greedy tokens: a sign test over prompts where two readings choose otherwise. distance is the share of
+    prompts that disagree, t the share of these prompts that went to the other reading."""
+    hits = {id(r): {n: bool(tokens & r.ours[n]) for n, tokens in answers.items()} for r in readings}
+    for reading in readings:
+        reading.distance = 1 - agreement(answers, reading.ours)
+    readings.sort(key=lambda reading: reading.distance)
+    best, unsure = readings[0], []
+    for reading in readings[1:]:
+        a, b = hits[id(best)], hits[id(reading)]
+        won, lost = sum(a[n] and not b[n] for n in answers), sum(b[n] and not a[n] for n in answers)
+        reading.t = lost / (won + lost) if won + lost else 0.5
+        reading.se = 0.5 / math.sqrt(won + lost) if won + lost else math.inf
+        if won - lost < ERRORS * math.sqrt(won + lost) or won == lost:
+            unsure.append(reading)
+    if best.distance > 1 - AGREE:
+        return Verdict('none', best, unsure, None)
+    return Verdict('tied' if unsure else 'reads', best, unsure, None)

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Asks a running server which reading of RoPE's settings it has in force, or whether its context holds.
+
+    python3 server_probe.py URL model.bin [--rope-config config.json]     which reading
+    python3 server_probe.py URL --tasks passkey -n 32k                    does the context hold; needs no model
+
+model.bin is made by model_export.py from the very file that is served. The first form sends a few short prompts and
+compares the server's likeliest next tokens with what ./run computes under each candidate: how the engines read the
+settings, plain RoPE, another scale, and so on. The second hides numbers in texts and asks for them (./run --tasks).
+
+    --rope-config FILE   the config.json that the server was given, in place of the model's settings
+    --expect ENGINE      status 1 unless the server reads them as this engine does (hf5, vllm, llama.cpp, hf4@4.51 ...)
+    -n N                 tokens of the longest prompt [512; of --tasks: 4k]; 8k is 8,192
+    --prompts K          prompts, the shortest of 32 tokens [8; 64 with --greedy]
+    --top N              likeliest tokens asked for [20]
+    --greedy             judge by the token that the server chooses: for servers without log-probabilities
+    --words              send text, where token ids are sent if the server takes them
+    --text FILE          take prompts, or the texts of --tasks, from this file [book.txt; filler]
+
+    --tasks LIST         passkey, multikey, multivalue, variables, or all
+    --from N             the shortest text [an eighth of -n]
+    --trials K           questions at each length and depth [2]
+    --min-accuracy A     status 1 when the accuracy of a task at a length is below A [0]
+    --chat               ask in the chat form
+    --jobs K             requests at a time [1]
+    --retries K          tries again after a failure that may pass [2]
+
+    --api NAME           the server's form: llama.cpp, vllm, sglang, ollama, mlx_lm, tabbyapi, tgi ... [found by asking]
+    --served NAME        the model's name in the server [the first that it lists]
+    --key-env NAME       the environment variable that holds the key
+    --proxy URL          go through this proxy; without it none is used, whatever the environment says
+    --timeout SECONDS    of a request [600]
+    --tsv                tables between tabs at a terminal, too
+    -h, --help           this text
+
+Nothing is sent anywhere but to URL. The exit status is 0: as decided, or as expected; 1: not so; 2: the server could
+not be asked; 3: it cannot be told, and the last line says what would tell; 130: Ctrl-C. docs/served.md says more.
+It needs Python 3.7, its standard library, and ./run.
+"""
+
+import argparse
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+
+from probe.common import INTERRUPTED, NAME, TROUBLE, Problem
+from probe.forms import APIS
+from probe.reading import probe
+from probe.tasks import ask_tasks
+from probe.web import Server
+
+MOST = 1 << 27
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        raise Problem('%s (see --help)' % message)
+
+
+def whole(low, high):
+    """A reader of whole numbers from low to high, with k and m."""
+    def read(text):
+        match = re.match(r'([0-9]{1,9})([kKmM]?)$', text)
+        value = int(match.group(1)) * {'': 1, 'k': 1 << 10, 'm': 1 << 20}[match.group(2).lower()] if match else None
+        if value is None or not low <= value <= high:
+            raise argparse.ArgumentTypeError("found '%.40s', expected %d to %d" % (text, low, high))
+        return value
+    return read
+
+
+def share(text):
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError("found '%.40s', expected 0 to 1" % text)
+    return value
+
+
+def api(text):
+    if text.lower() not in APIS:
+        raise argparse.ArgumentTypeError("found '%.40s', expected one of %s" % (text, ', '.join(sorted(APIS))))
+    return text.lower()
+
+
+def make_parser():
+    p = Parser(prog='server_probe.py', add_help=False, allow_abbrev=False)
+    p.add_argument('url', metavar='URL')
+    p.add_argument('model', metavar='model.bin', nargs='?')
+    for name in '--rope-config', '--expect', '--text', '--tasks', '--served', '--key-env', '--proxy':
+        p.add_argument(name)
+    for name in '--greedy', '--words', '--chat', '--tsv':
+        p.add_argument(name, action='store_true')
+    for name, low, high, usual in (('-n', 16, MOST, 0), ('--prompts', 1, 4096, 0), ('--top', 2, 1000, 20),
+                                   ('--from', 16, MOST, 0), ('--trials', 1, 10000, 2), ('--jobs', 1, 256, 1),
+                                   ('--retries', 0, 100, 2), ('--timeout', 1, 86400, 600)):
+        p.add_argument(name, type=whole(low, high), default=usual, dest={'--from': 'from_'}.get(name))
+    p.add_argument('--min-accuracy', type=share, default=0)
+    p.add_argument('--api', type=api)
+    return p
+
+
+def read_options(arguments):
+    options = make_parser().parse_args(arguments)
+    if options.tasks is None and options.model is None:
+        raise Problem('a model file expected behind the URL (model.bin, of the weights that are served), or --tasks')
+    if options.tasks is not None and options.model is not None:
+        raise Problem('--tasks needs no model file (found %s)' % options.model)
+    options.key = None
+    if options.key_env is not None:
+        options.key = os.environ.get(options.key_env)
+        if not options.key or not options.key.isprintable():
+            raise Problem('--key-env %s: the environment has no key there' % options.key_env)
+    return options
+
+
+def main(arguments):
+    if '-h' in arguments or '--help' in arguments:
+        print(__doc__.replace('python3 server_probe.py', NAME) if NAME.endswith('-probe') else __doc__, end='')
+        return 0
+    options = read_options(arguments)
+    server = Server(options.url, options.key, options.proxy, options.timeout)
+    return (ask_tasks if options.tasks is not None else probe)(server, options)
+
+
+if __name__ == '__main__':
+    try:
+        status = main(sys.argv[1:])
+        sys.stdout.flush()
+    except Problem as problem:
+        sys.stderr.write('server_probe: %s\n' % problem)
+        status = TROUBLE
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()
+        status = TROUBLE
+    os._exit(status) if status == INTERRUPTED else sys.exit(status)
