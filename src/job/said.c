@@ -88,6 +88,15 @@ bool said_by_config(const char *path, const Model *model, bool is_read, RopeFile
 
 // ---- what follows ----
 
+Model model_as_said(const Model *model, const RopeFile *said) {
+    Model copy = *model;
+    copy.rope = said->rope;
+    if (copy.config.sliding_rope) copy.sliding = said->sliding;
+    copy.config.head_dim = said->head_dim;
+    copy.config.seq_len = said_context(said);
+    return copy;
+}
+
 LayerKinds kinds_of_layers(const Model *model, const RopeFile *said) {
     const ModelConfig *c = &model->config;
     if (!model->layers) {

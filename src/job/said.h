@@ -33,6 +33,9 @@ void said_by_numbers(int head_dim, double theta, int train_ctx, RopeFile *said);
 // afterwards, and the caller frees said->whole.
 bool said_by_config(const char *path, const Model *model, bool is_read, RopeFile *said, Error *err);
 
+// A model whose file says this, for a copy that is written. It shares all that the model owns.
+Model model_as_said(const Model *model, const RopeFile *said);
+
 // Below, a model without layers is none, and what is said is all that is known.
 
 // The kinds of layers that there are.

@@ -19,7 +19,8 @@ static const char *const verdicts[] = {"fail", "ok", "unknown", "undecided", "be
 
 // The budget for what should take so many seconds more, rounded up to two digits.
 static double budget_for(const Check *c, double seconds) {
-    double most = fmax(spent(c) + seconds * BUDGET_MARGIN, 0.1), unit = pow(10, floor(log10(most)) - 1);
+    double most = fmax(spent(c) + seconds * BUDGET_MARGIN, 0.1);
+    double unit = pow(10, floor(log10(most)) - 1);
     return ceil(most / unit) * unit;
 }
 
@@ -68,7 +69,10 @@ static void print_apart(char *out, size_t size, double value, double other) {
 }
 
 static void print_row(Check *c, const Row *row) {
-    char value[32] = "-", error[32] = "-", limit[32] = "-", budget[32] = "-";
+    char value[32] = "-";
+    char error[32] = "-";
+    char limit[32] = "-";
+    char budget[32] = "-";
     if (row->units > 0) {
         print_apart(value, sizeof value, row->value, row->limit);
         print_apart(limit, sizeof limit, row->limit, row->value);
@@ -87,25 +91,43 @@ static void print_row(Check *c, const Row *row) {
 
 // When a unit takes longer than estimated, later estimates grow as much. When it takes less, they shrink by half of it.
 static void learn_speed(Check *c, const Row *row, double took, double expected) {
-    double ratio = took / expected, change = ratio > 1 ? ratio : (1 + ratio) / 2;
+    double ratio = took / expected;
+    double change = ratio > 1 ? ratio : (1 + ratio) / 2;
     if (row->kind == STEPS) c->per_step *= change;
     else c->per_token *= change;
 }
 
-// Reads units for the row until it is decided, or until there is no more text or time. False with the reason when
-// something went wrong.
+// Whether another unit of the row is to be read.
+static bool goes_on(const Check *c, const Row *row) {
+    bool is_open = row->verdict == OPEN && row->units < most_units(c, row);
+    return is_open && fits(c, unit_seconds(c, row));
+}
+
+// Says why a row stays open whose units are all read.
+static void give_up(Row *row) {
+    bool has_keys = row->kind == JUMP_KEYS || row->kind == WHOLE_KEYS;
+    row->lacks = "a longer text";
+    // A model that does not surely find keys in a short text is not judged by them.
+    if (has_keys && !finds_in_short(row)) row->verdict = UNKNOWN;
+}
+
+// Reads units for the row until it is decided, or until there is no more text or time. False with the
+// reason when something went wrong.
 static bool settle(Check *c, Row *row, Error *err) {
+    const bool alone = row->kind == SHORT_PERPLEXITY || row->kind == OTHER_BASES;
+    const int most = most_units(c, row);
     Session *s = NULL;
-    bool ok = true, alone = row->kind == SHORT_PERPLEXITY || row->kind == OTHER_BASES;
-    Error memory;
-    int most = most_units(c, row);
+    bool ok = true;
     row->lacks = most == 0 ? "a longer text" : NULL;
     snprintf(c->doing, sizeof c->doing, "%s %d", row_names[row->kind], row->length);
-    while (ok && row->verdict == OPEN && row->units < most && fits(c, unit_seconds(c, row))) {
-        double began = now_seconds(), expected = unit_seconds(c, row);
-        if (!s && !alone && !(s = open_for(c, row, &memory))) {
-            row->lacks = "more memory";
-            break;
+    while (ok && goes_on(c, row)) {
+        Error memory;
+        double began = now_seconds();
+        double expected = unit_seconds(c, row);
+        if (!s && !alone) {
+            s = open_for(c, row, &memory);
+            if (!s) row->lacks = "more memory";
+            if (!s) break;
         }
         ok = unit_readers[row->kind](c, row, s, err);
         if (!ok) break;
@@ -113,12 +135,7 @@ static bool settle(Check *c, Row *row, Error *err) {
         judge_row(c, row);
         learn_speed(c, row, now_seconds() - began, expected);
     }
-    if (ok && row->verdict == OPEN && row->units == most) {
-        bool keys = row->kind == JUMP_KEYS || row->kind == WHOLE_KEYS;
-        row->lacks = "a longer text";
-        // A model that does not surely find keys in a short text is not judged by them.
-        if (keys && !finds_in_short(row)) row->verdict = UNKNOWN;
-    }
+    if (ok && row->verdict == OPEN && row->units == most) give_up(row);
     session_free(s);
     return ok || c->late;
 }
@@ -152,7 +169,8 @@ static bool ask_length(Check *c, int length, bool with_keys, Verdict *verdict, E
 // The shortest length that fails is looked for between one that holds (`low`) and one that does not. Where reading step
 // by step failed at -n, it is asked for at each of them, too.
 static bool find_failure(Check *c, bool with_steps, Error *err) {
-    int low = 0, high = c->n_lengths - 1;
+    int low = 0;
+    int high = c->n_lengths - 1;
     while (high - low > 1) {
         int middle = low + (high - low) / 2;
         Verdict verdict;
@@ -173,22 +191,33 @@ static bool ask_between(Check *c, Error *err) {
     return true;
 }
 
+// The rows about -n itself. *steps becomes the verdict of reading step by step, *verdict that of the rest.
+static bool ask_at_length(Check *c, Verdict *verdict, Verdict *steps, Error *err) {
+    const int n = c->job->length;
+    const int window = c->window;
+    const bool is_rope = c->job->model->config.encoding == ENCODING_ROPE;
+    Verdict unused;
+    *verdict = OK;
+    if (n > window && !ask_length(c, n, true, verdict, err)) return false;
+    if (!ask(c, SHORT_TEXTS, window, &unused, err)) return false;
+    if (n <= window && !ask(c, WHOLE_KEYS, n, &unused, err)) return false;
+    if (is_rope && !ask(c, OTHER_BASES, window, &unused, err)) return false;
+    return ask(c, STEPS, n, steps, err);
+}
+
 static bool ask_in_order(Check *c, Error *err) {
-    int n = c->job->length, window = c->window;
-    bool is_rope = c->job->model->config.encoding == ENCODING_ROPE, far = n > window;
-    Verdict verdict, at_n = OK, steps;
-    if (!ask(c, SHORT_PERPLEXITY, window, &verdict, err)) return false;
+    const int n = c->job->length;
+    Verdict verdict;
+    Verdict steps;
+    if (!ask(c, SHORT_PERPLEXITY, c->window, &verdict, err)) return false;
     if (verdict != OK) return true;
-    if (far && !ask_length(c, n, true, &at_n, err)) return false;
-    if (!ask(c, SHORT_TEXTS, window, &verdict, err)) return false;
-    if (!far && !ask(c, WHOLE_KEYS, n, &verdict, err)) return false;
-    if (is_rope && !ask(c, OTHER_BASES, window, &verdict, err)) return false;
-    if (!ask(c, STEPS, n, &steps, err)) return false;
-    bool fails_at_n = far && (at_n == FAIL || steps == FAIL);
-    if (fails_at_n && !find_failure(c, steps == FAIL, err)) return false;
-    if (!fails_at_n && !ask_between(c, err)) return false;
-    if (!far || !c->o->whole) return true;
-    return ask(c, WHOLE_TEXT, n, &verdict, err) && ask(c, WHOLE_KEYS, n, &verdict, err);
+    if (!ask_at_length(c, &verdict, &steps, err)) return false;
+    bool is_far = n > c->window;
+    bool fails = is_far && (verdict == FAIL || steps == FAIL);
+    bool ok = fails ? find_failure(c, steps == FAIL, err) : ask_between(c, err);
+    if (!ok || !is_far || !c->o->whole) return ok;
+    if (!ask(c, WHOLE_TEXT, n, &verdict, err)) return false;
+    return ask(c, WHOLE_KEYS, n, &verdict, err);
 }
 
 // ---- the verdict ----
@@ -238,11 +267,14 @@ static int longest_held(const Check *c, int limit) {
 }
 
 static Answer say_failure(Check *c, const Row *row) {
-    char why[FAILED_BYTES], held[60] = "";
-    int n = c->job->length, length = row ? row->length : n;
+    char why[FAILED_BYTES];
+    char held[60] = "";
+    int n = c->job->length;
+    int length = row ? row->length : n;
     if (row) describe(row, why, sizeof why);
     else snprintf(why, sizeof why, "%s", c->failed);
-    int below = longest_held(c, length), beyond = longest_held(c, MOST_LENGTH);
+    int below = longest_held(c, length);
+    int beyond = longest_held(c, MOST_LENGTH);
     if (c->at_any_length) held[0] = '\0';
     else if (below > 0) snprintf(held, sizeof held, "; holds to %d", below);
     else if (beyond == n && !c->failed[0]) snprintf(held, sizeof held, "; longer texts hold to %d", n);
@@ -275,7 +307,8 @@ static double seconds_left(const Check *c) {
 
 // What would decide the row, and what is known of it.
 static Answer say_undecided(Check *c, const Row *row) {
-    char why[FAILED_BYTES] = "", needs[100] = "";
+    char why[FAILED_BYTES] = "";
+    char needs[100] = "";
     if (row->units > 0) describe(row, why, sizeof why);
     bool needs_memory = row->lacks && !strcmp(row->lacks, "more memory");
     if (needs_memory) snprintf(needs, sizeof needs, "%.0f MB of memory", whole_bytes(c, row->length) / 1e6);

@@ -21,10 +21,26 @@ static void tell(Judge *j, const char *check, const char *found, const char *lim
 
 // These values have no error.
 static void judge(Judge *j, const char *check, double value, double limit, bool good) {
-    char found[32] = "any", allowed[32];
+    char found[32] = "any";
+    char allowed[32];
     snprintf(allowed, sizeof allowed, "%.*g", limit < 1e6 ? 6 : 10, limit);
     if (value < INFINITY) snprintf(found, sizeof found, "%.*g", value < 1e6 ? 6 : 10, value);
     tell(j, check, found, allowed, good);
+}
+
+// The longest text whose last query sees its first key at a distance below `limit`. No later key is
+// further away. MOST_LENGTH: there is no such limit.
+static int longest_below(const RopeConfig *r, double limit) {
+    int low = 0;
+    int high = MOST_LENGTH;
+    while (high - low > 1) {
+        int n = low + (high - low) / 2;
+        bool slides = r->all_slide && !rope_sees(r, n - 1, 0);
+        int first = slides ? n - r->window : 0;
+        if (rope_distance(r, n - 1, first) < limit) low = n;
+        else high = n;
+    }
+    return high == MOST_LENGTH ? MOST_LENGTH : low;
 }
 
 // How many positions settings are made for.
@@ -35,67 +51,89 @@ static double reach_of(const RopeConfig *r, int seq_len) {
     // Their factor is not how many times longer a text may be: Llama 3.1 has 8 of 8,192, and is made for 131,072.
     if (flags & (ROPE_USES_FREQ_FACTORS | ROPE_USES_LISTS)) reach = fmax(reach, seq_len);
     if (!r->map && !(r->all_slide && r->window > 0)) return reach;
-    // The longest text whose last query sees its first key at a distance below `reach`. No later key is further away.
     // lm-infinite's first keys may stand at `reach` itself.
     unsigned map = r->map ? r->map->flags & (ROPE_MAP_WINDOW | ROPE_MAP_SINKS_INSIDE) : 0;
     double limit = map == ROPE_MAP_WINDOW && r->window <= reach ? reach + 1 : reach;
-    int low = 0, high = MOST_LENGTH;
-    while (high - low > 1) {
-        int n = low + (high - low) / 2, first = r->all_slide && !rope_sees(r, n - 1, 0) ? n - r->window : 0;
-        *(rope_distance(r, n - 1, first) < limit ? &low : &high) = n;
-    }
-    return high == MOST_LENGTH ? INFINITY : low;
+    int longest = longest_below(r, limit);
+    return longest == MOST_LENGTH ? INFINITY : longest;
 }
 
 static void judge_lists(Judge *j, const RopeConfig *said, const RopeConfig *given, int seq_len) {
     const RopeMethod *method = &rope_methods[said->method];
     double scale = fmax(said->factor, (double)seq_len / said->train_ctx);
-    double expected = method->attention(given, scale), found = said->attention_factor;
+    double expected = method->attention(given, scale);
+    double found = said->attention_factor;
     if (found == 0) found = method->attention(given, given->factor);
     judge(j, "temperature", found, expected, fabs(found / expected - 1) < 0.1);
 }
 
-// A factor that is not the file's, though the file's is enough for the length, is one that the model was not made with.
+// A factor that is not the file's, though the file's is enough for the length, is one that the model was
+// not made with.
 static bool is_another_factor(const RopeConfig *said, const RopeConfig *made, const RopeConfig *asked, bool enough) {
     bool uses = rope_methods[made->method].flags & ROPE_USES_FACTOR && said->factor > 0;
     bool fixed = !made->dynamic && !asked->dynamic;
-    return uses && fixed && enough && asked->method == made->method && asked->factor != made->factor;
+    bool same_method = asked->method == made->method;
+    return uses && fixed && enough && same_method && asked->factor != made->factor;
 }
 
-// What the file (or --rope-config) says is compared with itself. What was asked for is compared with the length and
-// with what the model was made with: another method, factor, base or trained context is another model.
-bool judge_settings(const Job *job, const RopePlan *own, Table *table, char failed[FAILED_BYTES]) {
-    const RopeConfig *said = &job->said->rope, *made = &own->rope, *asked = &job->plans->rope;
+// What the file (or --rope-config) says, compared with itself.
+static void judge_said(Judge *j, const RopeConfig *said, const RopeConfig *given, int seq_len) {
     unsigned flags = rope_methods[said->method].flags;
-    int n = job->length, seq_len = said_context(job->said), seen = asked->window + asked->sinks;
+    if (flags & ROPE_USES_FREQ_FACTORS) {
+        int low = said->low_freq_factor > 0;
+        int high = said->high_freq_factor > 0;
+        int found = (said->factor > 0) + low + high;
+        judge(j, "llama3-factors", found, 3, found == 3);
+    }
+    if (flags & ROPE_USES_LISTS) judge_lists(j, said, given, seq_len);
+}
+
+// The same of how far it reaches. A context left at the trained length is usual. One beyond what the
+// factor gives is a mistake.
+static void judge_context(Judge *j, const RopeConfig *said, const RopeConfig *given, int seq_len) {
+    bool has_factor = rope_methods[said->method].flags & ROPE_USES_FACTOR && said->factor > 0;
+    double reach = reach_of(given, seq_len);
+    if (has_factor && !said->dynamic) judge(j, "context", seq_len, reach, seq_len <= reach * 1.01 + 1);
+}
+
+// What was asked for, compared with what the model was made with: another method, factor, base or trained
+// context is another model.
+static void judge_asked(Judge *j, const Job *job, const RopePlan *own, int seq_len) {
+    const RopeConfig *said = &job->said->rope;
+    const RopeConfig *made = &own->rope;
+    const RopeConfig *asked = &job->plans->rope;
+    bool enough = reach_of(made, seq_len) >= j->length - 0.5;
+    bool same = settings_same_method(made, asked);
+    if (made->method != ROPE_NONE) tell(j, "method", job->plans->name, own->name, same);
+    if (is_another_factor(said, made, asked, enough)) judge(j, "factor", asked->factor, made->factor, false);
+    if (asked->theta != made->theta) judge(j, "theta", asked->theta, made->theta, false);
+    if (asked->train_ctx != made->train_ctx) judge(j, "train_ctx", asked->train_ctx, made->train_ctx, false);
+}
+
+bool judge_settings(const Job *job, const RopePlan *own, Table *table, char failed[FAILED_BYTES]) {
+    const RopeConfig *said = &job->said->rope;
+    const RopeConfig *asked = &job->plans->rope;
+    const int n = job->length;
+    const int seq_len = said_context(job->said);
     Judge j = {table, n, failed, 0};
     int by_length = 0;  // rows that failed, and would not for a shorter text
     RopeConfig given = *said;
     settings_fill_defaults(&given, n);
     failed[0] = '\0';
     table_columns(table, "check\tlength\tvalue\tse\tlimit\tverdict\tbudget");
-    if (flags & ROPE_USES_FREQ_FACTORS) {
-        int found = (said->factor > 0) + (said->low_freq_factor > 0) + (said->high_freq_factor > 0);
-        judge(&j, "llama3-factors", found, 3, found == 3);
-    }
-    if (flags & ROPE_USES_LISTS) judge_lists(&j, said, &given, seq_len);
+    judge_said(&j, said, &given, seq_len);
     if (asked->window > 0) {
+        int seen = asked->window + asked->sinks;
         judge(&j, "window", seen, n, seen >= n);
-        by_length += seen < n;
+        if (seen < n) by_length++;
     }
-    if (job->model->config.encoding != ENCODING_ROPE)
-        return j.n_failed > by_length;  // the text shows how far it reaches
-    double reach = reach_of(&given, seq_len);
-    // A context left at the trained length is usual. One beyond what the factor gives is a mistake.
-    if (flags & ROPE_USES_FACTOR && !said->dynamic && said->factor > 0)
-        judge(&j, "context", seq_len, reach, seq_len <= reach * 1.01 + 1);
-    reach = reach_of(asked, seq_len);
-    judge(&j, "reach", reach, n, reach >= n - 0.5);
-    by_length += reach < n - 0.5;
-    if (made->method != ROPE_NONE) tell(&j, "method", job->plans->name, own->name, settings_same_method(made, asked));
-    if (is_another_factor(said, made, asked, reach_of(made, seq_len) >= n - 0.5))
-        judge(&j, "factor", asked->factor, made->factor, false);
-    if (asked->theta != made->theta) judge(&j, "theta", asked->theta, made->theta, false);
-    if (asked->train_ctx != made->train_ctx) judge(&j, "train_ctx", asked->train_ctx, made->train_ctx, false);
+    if (job->model->config.encoding == ENCODING_ROPE) {  // else the text shows how far it reaches
+        judge_context(&j, said, &given, seq_len);
+        double reach = reach_of(asked, seq_len);
+        bool is_reached = reach >= n - 0.5;
+        judge(&j, "reach", reach, n, is_reached);
+        if (!is_reached) by_length++;
+        judge_asked(&j, job, own, seq_len);
+    }
     return j.n_failed > by_length;
 }

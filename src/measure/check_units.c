@@ -63,9 +63,14 @@ static int spread_order(int i, int n) {
     while (size < n) size *= 2;
     for (int number = 0;; number++) {
         int place = 0;
-        for (int bit = 1, from = size / 2; bit < size; bit *= 2, from /= 2)
+        int from = size / 2;
+        for (int bit = 1; bit < size; bit *= 2) {
             if (number & bit) place += from;
-        if (place < n && i-- == 0) return place;
+            from /= 2;
+        }
+        if (place >= n) continue;
+        if (i == 0) return place;
+        i--;
     }
 }
 
@@ -134,8 +139,10 @@ Session *open_for(Check *c, const Row *row, Error *err) {
 
 // Chooses the reference: plain RoPE or the file's own settings, whichever reads the first stretches better.
 static bool read_short(Check *c, Row *row, Session *unused, Error *err) {
-    double scores[MOST_WINDOW], sums[2] = {INFINITY, INFINITY};
-    int half = c->window / 2, n = c->n_stretches < FIRST_STRETCHES ? c->n_stretches : FIRST_STRETCHES;
+    double scores[MOST_WINDOW];
+    double sums[2] = {INFINITY, INFINITY};
+    int half = c->window / 2;
+    int n = c->n_stretches < FIRST_STRETCHES ? c->n_stretches : FIRST_STRETCHES;
     (void)unused;
     for (int which = PLAIN_ROPE; which <= FILES_OWN; which++) {
         if (which == FILES_OWN && c->references[which].rope.method == ROPE_NONE) continue;
@@ -189,10 +196,14 @@ static bool read_bases(Check *c, Row *row, Session *unused, Error *err) {
 // A text of all of the length, beside the reference's reading of some of the same tokens in short windows. These are
 // spread over the second half of the text.
 static bool read_whole(Check *c, Row *row, Session *s, Error *err) {
-    int n = row->length, window = c->window, half = window / 2, count = windows_beside(c, n);
+    int n = row->length;
+    int window = c->window;
+    int half = window / 2;
+    int count = windows_beside(c, n);
     int first = n / 2 > half ? n / 2 : half;  // of the tokens that are scored
     double whole[MOST_WINDOW], alone[MOST_WINDOW];
-    int32_t beside[MOST_WINDOW], *text = alloc_array((uint64_t)n, sizeof *text, "a text", err);
+    int32_t beside[MOST_WINDOW];
+    int32_t *text = alloc_array((uint64_t)n, sizeof *text, "a text", err);
     Samples samples = row->samples;
     bool ok = text;
     if (ok) take_text(c, start_of(c, row->units, most_units(c, row), n), n, text);
@@ -213,8 +224,12 @@ static bool read_whole(Check *c, Row *row, Session *s, Error *err) {
 
 // How much -ln p of the last tokens changes when a text is read as generation reads it and not as a prompt.
 static bool read_steps(Check *c, Row *row, Session *s, Error *err) {
-    int n = c->window, tail = n / 4 < TAIL ? n / 4 : TAIL, end = n - tail - 1;
-    double prompt[TAIL], step[TAIL], none[TAIL] = {0};
+    int n = c->window;
+    int tail = n / 4 < TAIL ? n / 4 : TAIL;
+    int end = n - tail - 1;
+    double prompt[TAIL];
+    double step[TAIL];
+    double none[TAIL] = {0};
     int32_t text[MOST_WINDOW];
     take_text(c, start_of(c, row->units, c->n_stretches, n), n, text);
     session_rewind(s, 0);
@@ -226,17 +241,23 @@ static bool read_steps(Check *c, Row *row, Session *s, Error *err) {
     }
     if (!score_span(s, (Span){text, n - tail, n, 0}, step, err)) return false;
     for (int i = 0; i < tail; i++) prompt[i] = fabs(step[i] - prompt[i]);
-    for (int i = 0; i < tail; i += TAIL / 4)
-        add_differences(&row->samples, prompt + i, none, tail - i < TAIL / 4 ? tail - i : TAIL / 4);
+    for (int i = 0; i < tail; i += TAIL / 4) {
+        int left = tail - i;
+        int quarter = left < TAIL / 4 ? left : TAIL / 4;
+        add_differences(&row->samples, prompt + i, none, quarter);
+    }
     return true;
 }
 
 // One more key: found, missed, or (the row ends as unknown) not to be asked for in so short a text.
 static bool read_key(Check *c, Row *row, Session *s, Samples *samples, Error *err) {
     bool whole = row->kind == WHOLE_KEYS && s != c->reference;
-    Passkeys *keys = passkeys_open(c->job, whole ? row->length : key_tokens(c), err);
-    int number = samples->n, depth = whole ? spread_order(number % N_DEPTHS, N_DEPTHS) : 0;
-    bool found = false, ok = keys && passkeys_ask(keys, s, number, depth, &found, err);
+    int length = whole ? row->length : key_tokens(c);
+    Passkeys *keys = passkeys_open(c->job, length, err);
+    int number = samples->n;
+    int depth = whole ? spread_order(number % N_DEPTHS, N_DEPTHS) : 0;
+    bool found = false;
+    bool ok = keys && passkeys_ask(keys, s, number, depth, &found, err);
     if (ok && passkeys_fit(keys)) add_sample(samples, found);
     else if (ok) row->verdict = UNKNOWN;
     passkeys_close(keys);
@@ -257,7 +278,8 @@ ReadUnit *const unit_readers[N_ROW_KINDS] = {read_short, read_stretch, read_base
 // Measures how fast the model reads: one token, to have the weights in memory, another one, then pieces that double.
 static bool measure_speed(Check *c, Error *err) {
     const ModelConfig *m = &c->job->model->config;
-    double heads = (double)m->n_heads * (double)m->head_dim, kv = (double)m->n_kv_heads * (double)m->head_dim;
+    double heads = (double)m->n_heads * (double)m->head_dim;
+    double kv = (double)m->n_kv_heads * (double)m->head_dim;
     double look = (isfinite(c->budget) ? c->budget : 1) * LOOK;
     Row longest = {.kind = JUMPS, .length = c->job->length};
     int32_t text[MOST_WINDOW];
@@ -293,13 +315,15 @@ static bool find_text(Check *c, Error *err) {
     if (!c->ids) return false;
     if (c->n_ids < needed)
         return fail(err, "the text has %zu tokens, fewer than the %zu of a short text", c->n_ids, needed);
-    size_t step = (size_t)(c->window / 2), places = (c->n_ids - needed) / step + 1;
+    size_t step = (size_t)(c->window / 2);
+    size_t places = (c->n_ids - needed) / step + 1;
     c->n_stretches = places < MOST_STRETCHES ? (int)places : MOST_STRETCHES;
     return true;
 }
 
 bool check_prepare(Check *c, Error *err) {
-    int n = c->job->length, train_ctx = c->references[FILES_OWN].rope.train_ctx;
+    int n = c->job->length;
+    int train_ctx = c->references[FILES_OWN].rope.train_ctx;
     if (n < SHORTEST) return fail(err, "--check needs at least %d positions (found -n %d)", SHORTEST, n);
     int within = train_ctx >= SHORTEST && train_ctx < n ? train_ctx : n;
     c->window = (within < MOST_WINDOW ? within : MOST_WINDOW) / 2 * 2;

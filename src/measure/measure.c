@@ -12,8 +12,10 @@ void print_heading(const Job *job, Table *t, const char *what) {
     t->train_ctx = plan->rope.train_ctx;
     table_note(t, what, "%.200s", job->model_path);
     table_note(t, "length", "%d", job->length);
-    if (plan->spread) table_note(t, "spread", "%d", plan->spread);
-    if (plan->spread) table_note(t, "piece", "%d", plan->piece);
+    if (plan->spread) {
+        table_note(t, "spread", "%d", plan->spread);
+        table_note(t, "piece", "%d", plan->piece);
+    }
     if (plan->crowd) table_note(t, "crowd", "yes");
     table_note(t, "train_ctx", "%d", t->train_ctx);
     if (job->sliding.name[0]) table_note(t, "rope_sliding", "%s", job->sliding.name);
@@ -26,15 +28,19 @@ void spell(const char *piece, size_t n, char *out, size_t capacity) {
     size_t used = 0;
     for (size_t i = 0; i < n && used + 6 < capacity; i++) {
         unsigned char c = (unsigned char)piece[i];
-        bool shown = c >= 32 && c != 127 && c != '\\';
-        used += (size_t)snprintf(out + used, capacity - used, shown ? "%c" : "\\x%02x", c);
+        bool is_shown = c >= ' ' && c != 127 && c != '\\';
+        const char *form = is_shown ? "%c" : "\\x%02x";
+        used += (size_t)snprintf(out + used, capacity - used, form, c);
     }
     out[used] = '\0';
 }
 
 // ---- windows of a text ----
 
-size_t window_ids(const Job *job) { return (size_t)job->length - (tokenizer_bos(job->tokenizer) >= 0); }
+size_t window_ids(const Job *job) {
+    const bool has_bos = tokenizer_bos(job->tokenizer) >= 0;
+    return (size_t)job->length - has_bos;
+}
 
 void fill_window(const Job *job, int i, int n, int32_t *window) {
     size_t given = window_ids(job);

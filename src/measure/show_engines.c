@@ -71,31 +71,43 @@ static void note_unknown(Table *t, const Reading *readings, int n) {
     if (names[0]) table_note(t, "not_known", "%s", names);
 }
 
-bool show_engines(const ReadByEngines *what, const char *list, Answer *answer, Error *err) {
-    const Job *job = what->job;
-    char with_hf5[1000];
-    int n, known;
-    snprintf(with_hf5, sizeof with_hf5, "hf5,%s", list ? list : "");
-    if (list && strncmp(list, "hf5", 3) != 0) list = with_hf5;
-    Reading *readings = readings_of(what, list, job->length, &n, err);
-    if (!readings) return false;
+// What is told of all engines, above the rows.
+static void print_notes_of_all(Table *t, const Reading *readings, int n, int length) {
     const Reading *reference = &readings[REFERENCE];
-    Table t = table_open(job->tsv);
-    table_note(&t, "length", "%d", job->length);
-    table_note(&t, "facts_of", "%s", ENGINES_DATE);
-    table_note(&t, "reference", "%s", reference->refused ? "none" : reference->engine);
-    note_layers(&t, &reference->layers);
-    if (reference->by_layer) table_note(&t, "window_sliding", "%d", reference->layers.window);
-    if (!reference->has_rope) table_note(&t, kind_names[reference->kind], "no RoPE: queries and keys do not turn");
-    note_unknown(&t, readings, n);
-    const char *kinds = readings[0].by_layer ? "layers\t" : "";
+    table_note(t, "length", "%d", length);
+    table_note(t, "facts_of", "%s", ENGINES_DATE);
+    table_note(t, "reference", "%s", reference->refused ? "none" : reference->engine);
+    note_layers(t, &reference->layers);
+    if (reference->by_layer) table_note(t, "window_sliding", "%d", reference->layers.window);
+    if (!reference->has_rope) table_note(t, kind_names[reference->kind], "no RoPE: queries and keys do not turn");
+    note_unknown(t, readings, n);
+}
+
+static void name_columns(Table *t, bool by_layer) {
+    const char *kinds = by_layer ? "layers\t" : "";
     char columns[200];
     snprintf(columns, sizeof columns, "engine\tversion\tverdict\t%smethod\tscale\ttrain_ctx\tattention_factor\tmax_len",
              kinds);
-    if (!t.eyes) add_name(columns, sizeof columns, "\t", "worst_pair\tworst_ratio\tnote");
-    table_columns(&t, columns);
-    for (int i = 0; i < n; i++)
-        if (readings[i].has_rope && !readings[i].unknown) print_reading(&t, &readings[i], job->length);
+    if (!t->eyes) add_name(columns, sizeof columns, "\t", "worst_pair\tworst_ratio\tnote");
+    table_columns(t, columns);
+}
+
+bool show_engines(const ReadByEngines *what, const char *list, Answer *answer, Error *err) {
+    const int length = what->job->length;
+    char with_hf5[1000];
+    int n;
+    int known;
+    snprintf(with_hf5, sizeof with_hf5, "hf5,%s", list ? list : "");
+    if (list && strncmp(list, "hf5", 3) != 0) list = with_hf5;
+    Reading *readings = readings_of(what, list, length, &n, err);
+    if (!readings) return false;
+    Table t = table_open(what->job->tsv);
+    print_notes_of_all(&t, readings, n, length);
+    name_columns(&t, readings[0].by_layer);
+    for (int i = 0; i < n; i++) {
+        const Reading *r = &readings[i];
+        if (r->has_rope && !r->unknown) print_reading(&t, r, length);
+    }
     table_end(&t);
     if (readings_alike(readings, n, &known) < known) *answer = NO;
     free(readings);

@@ -126,7 +126,8 @@ bool trial_find_pieces(Trial *t, Error *err) {
         int32_t *ids = trial_ids(t, &n, err);
         if (!ids) return false;
         free(ids);
-        *(n + kept_free <= t->length ? &low : &high) = t->pieces;
+        if (n + kept_free <= t->length) low = t->pieces;
+        else high = t->pieces;
     }
     t->pieces = low;
     return low < t->hay.n_pieces ||
