@@ -121,14 +121,16 @@ static bool load(Program *p, Error *err) {
     }
     const int encoding = p->model.config.encoding;
     if (o->about_rope && encoding != ENCODING_ROPE)
-        return fail(err, "%s is for models with RoPE, and %s knows positions by its encoding '%s'", o->about_rope,
-                    o->model_path, encoding_names[encoding]);
-    if (o->rope_config && !said_by_config(o->rope_config, &p->model, is_read, &p->said, err)) return false;
+        return fail(err, "%s is for models with RoPE, and %s knows positions by its encoding '%s'",
+                    o->about_rope, o->model_path, encoding_names[encoding]);
+    if (o->rope_config && !said_by_config(o->rope_config, &p->model, is_read, &p->said, err))
+        return false;
     p->job.kinds = kinds_of_layers(&p->model, &p->said);
     if (!o->sliding || p->job.kinds.own_sliding) return true;
     const char *what = o->rope_config ? o->rope_config : "this one";
     return fail(err,
-                "--rope-sliding is for models whose sliding layers turn by settings of their own, and %s has one RoPE",
+                "--rope-sliding is for models whose sliding layers turn by settings of their own, "
+                "and %s has one RoPE",
                 o->model_path ? o->model_path : what);
 }
 
@@ -154,7 +156,8 @@ static bool read_ids(Program *p, bool prompted, Error *err) {
         return job->ids;
     }
     if (!prompted) return true;
-    job->ids = text_ids(job->tokenizer, o->prompt, o->prompt_file, prompted, vocab_size, &job->n_ids, err);
+    job->ids =
+        text_ids(job->tokenizer, o->prompt, o->prompt_file, prompted, vocab_size, &job->n_ids, err);
     if (!job->ids) return false;
     bool is_given = o->prompt || o->prompt_file;
     bool is_empty = job->n_ids == (tokenizer_bos(job->tokenizer) >= 0);
@@ -172,7 +175,8 @@ static bool read_methods(Program *p, Error *err) {
     p->methods = methods_parse(o->methods, &o->rope, &p->n_methods, err);
     if (!p->methods || p->n_methods == 1 || takes_a_list) return p->methods;
     return fail(err,
-                "--rope: one method expected, '%.100s' are %d (lists are for --ppl, --passkey, --tasks and --next)",
+                "--rope: one method expected, '%.100s' are %d (lists are for --ppl, --passkey, "
+                "--tasks and --next)",
                 o->methods, p->n_methods);
 }
 
@@ -218,7 +222,8 @@ static bool plan(Program *p, Error *err) {
 // or a quarter, and so on, each planned anew.
 static bool open_session_that_fits(Program *p, Error *err) {
     while (!(p->session = open_session(&p->job, p->job.plans, p->job.length, true, err))) {
-        if (p->options.mode != MODE_CHAT || p->options.steps >= 0 || p->job.length <= PREFILL_CHUNK) return false;
+        if (p->options.mode != MODE_CHAT || p->options.steps >= 0 || p->job.length <= PREFILL_CHUNK)
+            return false;
         p->job.length /= 2;
         if (!plan(p, err)) return false;
     }
@@ -232,7 +237,8 @@ static void print_plan(const Program *p, uint64_t seed) {
     fprintf(stderr, "run: %s %s", what, plan->name);
     if (has_factor) fprintf(stderr, ", factor %.6g", plan->rope.factor);
     fprintf(stderr, ", trained on %d; ", plan->rope.train_ctx);
-    if (p->job.kinds.own_sliding) fprintf(stderr, "sliding layers %s; ", settings_method_name(&plan->sliding).text);
+    if (p->job.kinds.own_sliding)
+        fprintf(stderr, "sliding layers %s; ", settings_method_name(&plan->sliding).text);
     fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
 }
 
@@ -261,7 +267,8 @@ static bool run_text(Program *p, Error *err) {
 
 static bool run_ppl(Program *p, Error *err) {
     const Options *o = &p->options;
-    const PerplexityOptions asked = {.samples = o->samples, .per_token = o->per_token, .stepwise = o->stepwise};
+    const PerplexityOptions asked = {
+        .samples = o->samples, .per_token = o->per_token, .stepwise = o->stepwise};
     return measure_perplexity(&p->job, &asked, err);
 }
 
@@ -339,7 +346,8 @@ static bool run_quantize(Program *p, Error *err) {
     static const WeightType types[] = {WEIGHT_Q8, WEIGHT_Q4, WEIGHT_F16, WEIGHT_F32};
     const Options *o = &p->options;
     const Model model = model_as_said(&p->model, &p->said);
-    return quantize_model(&model, o->model_path, types[o->quantize_type], o->quantize_path, o->tsv, err);
+    return quantize_model(&model, o->model_path, types[o->quantize_type], o->quantize_path, o->tsv,
+                          err);
 }
 
 // What a job needs before it is done.
@@ -362,12 +370,12 @@ enum { CHAT = N_JOBS, PROMPTS, N_JOB_ROWS };  // jobs that an option of another 
 
 static const JobRow rows[N_JOB_ROWS] = {
     [JOB_TEXT] = {run_text, SHORT_LENGTH, FOR_TEXT | A_PROMPT},
-    [CHAT] = {run_text, CONTEXT_LENGTH, FOR_TEXT},                                // -m chat
-    [JOB_PPL] = {run_ppl, TEXT_LENGTH, FOR_TEXT | ADVICE_TUNING},                 // --ppl
-    [JOB_TASKS] = {run_tasks, FAR_LENGTH, FOR_TEXT | ADVICE_TUNING},              // --passkey, --tasks
-    [PROMPTS] = {run_prompts, FAR_LENGTH, A_TOKENIZER},                           // --tasks --prompts
-    [JOB_CHECK] = {run_check, CONTEXT_LENGTH, FOR_TEXT},                          // --check
-    [JOB_ATTN] = {run_attn, PROMPT_LENGTH, FOR_TEXT | A_PROMPT},                  // --attn
+    [CHAT] = {run_text, CONTEXT_LENGTH, FOR_TEXT},                    // -m chat
+    [JOB_PPL] = {run_ppl, TEXT_LENGTH, FOR_TEXT | ADVICE_TUNING},     // --ppl
+    [JOB_TASKS] = {run_tasks, FAR_LENGTH, FOR_TEXT | ADVICE_TUNING},  // --passkey, --tasks
+    [PROMPTS] = {run_prompts, FAR_LENGTH, A_TOKENIZER},               // --tasks --prompts
+    [JOB_CHECK] = {run_check, CONTEXT_LENGTH, FOR_TEXT},              // --check
+    [JOB_ATTN] = {run_attn, PROMPT_LENGTH, FOR_TEXT | A_PROMPT},      // --attn
     [JOB_NEXT] = {run_next, PROMPT_LENGTH, FOR_TEXT | A_PROMPT | ADVICE_TUNING},  // --next
     [JOB_EXPLAIN] = {run_explain, CONTEXT_LENGTH, PLANS | ADVICE_REACH | ADVICE_TUNING},
     [JOB_BENCH] = {run_bench, BENCH_LENGTH, PLANS},
@@ -405,8 +413,9 @@ static bool run_job(Program *p, Error *err) {
     job->length = length_of_job(job, o->steps, row->length);
     if (row->needs & PLANS && !plan(p, err)) return false;
     if (prompted && job->n_ids > (size_t)job->length)
-        return fail(err, "the prompt has %zu tokens, more than the %d positions of -n, answer included", job->n_ids,
-                    job->length);
+        return fail(err,
+                    "the prompt has %zu tokens, more than the %d positions of -n, answer included",
+                    job->n_ids, job->length);
     if (row->needs & PLANS && o->job != JOB_TEXT && !o->reading)
         print_advice(job, p->methods, row->needs & ADVICE_REACH, row->needs & ADVICE_TUNING);
     return row->run(p, err);

@@ -10,7 +10,8 @@ typedef enum { TRIMS_NOTHING, TRIMS_USER, TRIMS_ALL } Trims;
 // How a family of models writes turns. {...} is a special token, {} is BOS, & the system prompt, $ the user's message.
 // Special tokens in a message are encoded as plain text, so no prompt can forge a turn.
 typedef struct {
-    const char *told_by;          // a special token of this family's tokenizers that the families below do not have
+    const char *
+        told_by;  // a special token of this family's tokenizers that the families below do not have
     const char *end_of_turn;      // a special token, NULL: the text's end
     const char *closing;          // what stands in its place in a later turn's prompt, NULL: itself
     Trims trims;                  // what loses the spaces around it
@@ -21,7 +22,8 @@ typedef struct {
 // docs/checkpoints.md says what is left out of the templates.
 static const Family families[] = {
     // ChatML: Qwen2.5-7B-Instruct, and SmolLM3-3B, which has Llama 3's tokens but does not use them.
-    {"<|im_start|>", "<|im_end|>", NULL, TRIMS_NOTHING, "", "\n", "{<|im_start|>}system\n&{<|im_end|>}\n",
+    {"<|im_start|>", "<|im_end|>", NULL, TRIMS_NOTHING, "", "\n",
+     "{<|im_start|>}system\n&{<|im_end|>}\n",
      "{<|im_start|>}user\n${<|im_end|>}\n{<|im_start|>}assistant\n"},
     // Llama-3.1-8B-Instruct.
     {"<|start_header_id|>", "<|eot_id|>", NULL, TRIMS_ALL, "{}", "",
@@ -32,19 +34,21 @@ static const Family families[] = {
     {"<|channel|>", "<|return|>", "<|end|>", TRIMS_NOTHING,
      "{<|start|>}system{<|message|>}You are ChatGPT, a large language model trained by OpenAI.\n"
      "Knowledge cutoff: 2024-06\n\nReasoning: medium\n\n"
-     "# Valid channels: analysis, commentary, final. Channel must be included for every message.{<|end|>}",
+     "# Valid channels: analysis, commentary, final. Channel must be included for every "
+     "message.{<|end|>}",
      "", "{<|start|>}developer{<|message|>}# Instructions\n\n&\n\n{<|end|>}",
      "{<|start|>}user{<|message|>}${<|end|>}{<|start|>}assistant"},
     // Phi-3-mini-4k-instruct.
     {"<|assistant|>", "<|end|>", NULL, TRIMS_NOTHING, "{}", "\n", "{<|system|>}\n&{<|end|>}\n",
      "{<|user|>}\n${<|end|>}\n{<|assistant|>}\n"},
     // Gemma 3, whose system prompt opens the first message.
-    {"<start_of_turn>", "<end_of_turn>", NULL, TRIMS_USER, "{}{<start_of_turn>}user\n", "\n{<start_of_turn>}user\n",
-     "&\n\n", "${<end_of_turn>}\n{<start_of_turn>}model\n"},
+    {"<start_of_turn>", "<end_of_turn>", NULL, TRIMS_USER, "{}{<start_of_turn>}user\n",
+     "\n{<start_of_turn>}user\n", "&\n\n", "${<end_of_turn>}\n{<start_of_turn>}model\n"},
     // Mistral-7B-Instruct-v0.3.
     {"[INST]", NULL, NULL, TRIMS_NOTHING, "{}{[INST]}", "{[INST]}", "&\n\n", "${[/INST]}"},
     // Llama-2-7b-chat.
-    {NULL, NULL, NULL, TRIMS_NOTHING, "{}[INST] ", "{}[INST] ", "<<SYS>>\n&\n<</SYS>>\n\n", "$ [/INST]"},
+    {NULL, NULL, NULL, TRIMS_NOTHING, "{}[INST] ", "{}[INST] ", "<<SYS>>\n&\n<</SYS>>\n\n",
+     "$ [/INST]"},
 };
 
 // The ids so far, and the text behind the last special token.
@@ -101,8 +105,8 @@ static int closing_of(const Tokenizer *tokenizer, const Family *f, int before) {
     return is_other ? tokenizer_special(tokenizer, f->closing) : before;
 }
 
-int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_prompt, const char *user, int before,
-                   size_t *n, Error *err) {
+int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_prompt,
+                   const char *user, int before, size_t *n, Error *err) {
     const Family *f = family_of(tokenizer);
     char template[768], name[32];
     snprintf(template, sizeof template, "%s%s%s", first ? f->begin : f->between,
@@ -118,7 +122,8 @@ int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_pr
             int length = (int)strcspn(at, "}") - 1;
             snprintf(name, sizeof name, "%.*s", length, at + 1);
             at += length + 1;
-            ok = end_text(&t, *name ? tokenizer_special(tokenizer, name) : tokenizer_bos(tokenizer));
+            ok =
+                end_text(&t, *name ? tokenizer_special(tokenizer, name) : tokenizer_bos(tokenizer));
         }
     }
     ok = ok && end_text(&t, -1) && (t.n > 0 || fail(err, "the turn is empty"));
@@ -145,7 +150,8 @@ ChatAnswer chat_answer(const Tokenizer *tokenizer) {
 static void add_to_name(ChatAnswer *a, int token) {
     size_t length;
     const char *bytes = tokenizer_decode(a->tokenizer, -1, token, &length);
-    for (size_t i = 0; i < length && a->n_name + 1 < sizeof a->name; i++) a->name[a->n_name++] = bytes[i];
+    for (size_t i = 0; i < length && a->n_name + 1 < sizeof a->name; i++)
+        a->name[a->n_name++] = bytes[i];
     a->name[a->n_name] = '\0';
 }
 

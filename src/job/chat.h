@@ -11,8 +11,8 @@ bool chat_is_taught(const Tokenizer *tokenizer);
 
 // The ids of one turn of the user, up to where the model answers. The caller frees them; NULL with the reason. The
 // first turn may have a system_prompt. `before` is the token that ended the last answer and is not read yet, or -1.
-int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_prompt, const char *user, int before,
-                   size_t *n, Error *err);
+int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_prompt,
+                   const char *user, int before, size_t *n, Error *err);
 
 // Which tokens of an answer are shown. In the turns of gpt-oss an answer is several messages, each
 // on a channel that its header names, `<|channel|>analysis<|message|>...`. What is said on the
@@ -20,7 +20,8 @@ int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_pr
 // notes: they stay in its context, and are not shown.
 typedef struct {
     const Tokenizer *tokenizer;
-    int opens, names, begins, ends;  // <|start|>, <|channel|>, <|message|>, <|end|>; -1: a family without channels
+    int opens, names, begins,
+        ends;  // <|start|>, <|channel|>, <|message|>, <|end|>; -1: a family without channels
     bool in_header, in_name;
     char name[24];  // of the channel, as far as it was read
     size_t n_name;

@@ -11,8 +11,9 @@
 #include "check_units.h"
 #include "measure.h"
 
-static const double BUDGET_MARGIN = 1.15;  // a budget that is named, in shares of what was estimated
-static const double BASE_STEP = 8;         // to the other thetas
+static const double BUDGET_MARGIN =
+    1.15;                           // a budget that is named, in shares of what was estimated
+static const double BASE_STEP = 8;  // to the other thetas
 static const char *const verdicts[] = {"fail", "ok", "unknown", "undecided", "between"};
 
 // ---- words ----
@@ -80,11 +81,12 @@ static void print_row(Check *c, const Row *row) {
     }
     if (row->verdict == OPEN && !row->lacks)
         snprintf(budget, sizeof budget, "%.10g", budget_for(c, seconds_to_decide(c, row)));
-    table_row(&c->table, "%s\t%d\t%s\t%s\t%s\t%s\t%s", row_names[row->kind], row->length, value, error, limit,
-              verdicts[row->verdict], budget);
+    table_row(&c->table, "%s\t%d\t%s\t%s\t%s\t%s\t%s", row_names[row->kind], row->length, value,
+              error, limit, verdicts[row->verdict], budget);
     if (!c->table.eyes) fflush(stdout);
     if (row->units > 0 && !c->table.moves)
-        fprintf(stderr, "run: %s %d: %.1f of %g s\n", row_names[row->kind], row->length, spent(c), c->budget);
+        fprintf(stderr, "run: %s %d: %.1f of %g s\n", row_names[row->kind], row->length, spent(c),
+                c->budget);
 }
 
 // ---- rows in order ----
@@ -175,7 +177,8 @@ static bool find_failure(Check *c, bool with_steps, Error *err) {
         int middle = low + (high - low) / 2;
         Verdict verdict;
         if (!ask_length(c, c->lengths[middle], true, &verdict, err)) return false;
-        if (with_steps && verdict == OK && !ask(c, STEPS, c->lengths[middle], &verdict, err)) return false;
+        if (with_steps && verdict == OK && !ask(c, STEPS, c->lengths[middle], &verdict, err))
+            return false;
         if (verdict != OK && verdict != FAIL) return true;
         if (verdict == OK) low = middle;
         else high = middle;
@@ -222,7 +225,9 @@ static bool ask_in_order(Check *c, Error *err) {
 
 // ---- the verdict ----
 
-static bool is_open(const Row *row) { return !row->replaced && (row->verdict == OPEN || row->verdict == BETWEEN); }
+static bool is_open(const Row *row) {
+    return !row->replaced && (row->verdict == OPEN || row->verdict == BETWEEN);
+}
 
 // The row about the shortest length that failed; NULL: none did.
 static const Row *shortest_failure(const Check *c) {
@@ -253,7 +258,8 @@ static bool is_held(const Check *c, int length) {
         const Row *row = &c->rows[i];
         if (row->length != length || row->replaced) continue;
         if (is_open(row) || row->verdict == FAIL) return false;
-        passed = passed || row->kind == SHORT_TEXTS || row->kind == JUMPS || row->kind == WHOLE_TEXT;
+        passed =
+            passed || row->kind == SHORT_TEXTS || row->kind == JUMPS || row->kind == WHOLE_TEXT;
     }
     return passed;
 }
@@ -277,7 +283,8 @@ static Answer say_failure(Check *c, const Row *row) {
     int beyond = longest_held(c, MOST_LENGTH);
     if (c->at_any_length) held[0] = '\0';
     else if (below > 0) snprintf(held, sizeof held, "; holds to %d", below);
-    else if (beyond == n && !c->failed[0]) snprintf(held, sizeof held, "; longer texts hold to %d", n);
+    else if (beyond == n && !c->failed[0])
+        snprintf(held, sizeof held, "; longer texts hold to %d", n);
     table_verdict(&c->table, "fails at %d: %s%s", length, why, held);
     return NO;
 }
@@ -298,10 +305,12 @@ static double seconds_left(const Check *c) {
     int n = c->job->length;
     double seconds = seconds_left_for(c, STEPS, n);
     for (int i = 0; i < 3; i++) seconds += seconds_left_for(c, always[i], c->window);
-    for (int i = c->n_lengths - 1; i > 0; i -= 2) seconds += seconds_left_for(c, JUMPS, c->lengths[i]);
+    for (int i = c->n_lengths - 1; i > 0; i -= 2)
+        seconds += seconds_left_for(c, JUMPS, c->lengths[i]);
     if (n > c->window) seconds += seconds_left_for(c, JUMP_KEYS, n);
     for (int i = 0; i < c->n_rows; i++)
-        if (c->rows[i].kind >= WHOLE_TEXT) seconds += seconds_left_for(c, c->rows[i].kind, c->rows[i].length);
+        if (c->rows[i].kind >= WHOLE_TEXT)
+            seconds += seconds_left_for(c, c->rows[i].kind, c->rows[i].length);
     return seconds;
 }
 
@@ -311,13 +320,17 @@ static Answer say_undecided(Check *c, const Row *row) {
     char needs[100] = "";
     if (row->units > 0) describe(row, why, sizeof why);
     bool needs_memory = row->lacks && !strcmp(row->lacks, "more memory");
-    if (needs_memory) snprintf(needs, sizeof needs, "%.0f MB of memory", whole_bytes(c, row->length) / 1e6);
+    if (needs_memory)
+        snprintf(needs, sizeof needs, "%.0f MB of memory", whole_bytes(c, row->length) / 1e6);
     else if (row->verdict == BETWEEN) snprintf(needs, sizeof needs, "--check FILE");
-    else if (row->lacks) snprintf(needs, sizeof needs, "--check FILE of more than %zu tokens", c->n_ids);
-    else if (row->verdict == OPEN) snprintf(needs, sizeof needs, "--budget %.10g", budget_for(c, seconds_left(c)));
+    else if (row->lacks)
+        snprintf(needs, sizeof needs, "--check FILE of more than %zu tokens", c->n_ids);
+    else if (row->verdict == OPEN)
+        snprintf(needs, sizeof needs, "--budget %.10g", budget_for(c, seconds_left(c)));
     const char *between = why[0] && needs[0] ? "; " : "";
     // Without the first row nothing is known about -n.
-    int length = row->verdict == OPEN && row->kind == SHORT_PERPLEXITY ? c->job->length : row->length;
+    int length =
+        row->verdict == OPEN && row->kind == SHORT_PERPLEXITY ? c->job->length : row->length;
     table_verdict(&c->table, "undecided at %d: %s%s%s", length, needs, between, why);
     return UNDECIDED;
 }
@@ -365,7 +378,8 @@ static void print_costs(Check *c) {
             if (kind >= WHOLE_TEXT) whole += seconds;
             else if (once ? i == 0 : i > 0) jumps += seconds;
         }
-        table_row(&c->table, "%d\t%.3g\t%.3g\t%.1f", n, jumps, jumps + whole, whole_bytes(c, n) / 1e6);
+        table_row(&c->table, "%d\t%.3g\t%.3g\t%.1f", n, jumps, jumps + whole,
+                  whole_bytes(c, n) / 1e6);
     }
 }
 
@@ -392,7 +406,8 @@ static bool run_checks(Check *c, Answer *answer, Error *err) {
 
 bool check_model(const Job *job, const CheckOptions *o, Answer *answer, Error *err) {
     static const double times[N_REFERENCES] = {1, 1, 1 / BASE_STEP, BASE_STEP};
-    Check c = {.job = job, .o = o, .doing = "speed", .budget = o->budget > 0 ? o->budget : INFINITY};
+    Check c = {
+        .job = job, .o = o, .doing = "speed", .budget = o->budget > 0 ? o->budget : INFINITY};
     bool ok = true;
     for (int i = 0; ok && i < N_REFERENCES; i++)
         ok = reference_plan(job, i != FILES_OWN, times[i], &c.references[i], err);

@@ -88,8 +88,9 @@ typedef struct {
     // Verdicts.
     Row rows[MAX_ROWS];
     int n_rows;
-    char failed[FAILED_BYTES];  // what the first row about settings that failed says; empty: none did
-    bool at_any_length;         // one failed that would fail for any length, so none is said to hold
+    char failed
+        [FAILED_BYTES];  // what the first row about settings that failed says; empty: none did
+    bool at_any_length;  // one failed that would fail for any length, so none is said to hold
 } Check;
 
 // The name of a row's kind, as printed.

@@ -69,7 +69,8 @@ static void judge_lists(Judge *j, const RopeConfig *said, const RopeConfig *give
 
 // A factor that is not the file's, though the file's is enough for the length, is one that the model was
 // not made with.
-static bool is_another_factor(const RopeConfig *said, const RopeConfig *made, const RopeConfig *asked, bool enough) {
+static bool is_another_factor(const RopeConfig *said, const RopeConfig *made,
+                              const RopeConfig *asked, bool enough) {
     bool uses = rope_methods[made->method].flags & ROPE_USES_FACTOR && said->factor > 0;
     bool fixed = !made->dynamic && !asked->dynamic;
     bool same_method = asked->method == made->method;
@@ -93,7 +94,8 @@ static void judge_said(Judge *j, const RopeConfig *said, const RopeConfig *given
 static void judge_context(Judge *j, const RopeConfig *said, const RopeConfig *given, int seq_len) {
     bool has_factor = rope_methods[said->method].flags & ROPE_USES_FACTOR && said->factor > 0;
     double reach = reach_of(given, seq_len);
-    if (has_factor && !said->dynamic) judge(j, "context", seq_len, reach, seq_len <= reach * 1.01 + 1);
+    if (has_factor && !said->dynamic)
+        judge(j, "context", seq_len, reach, seq_len <= reach * 1.01 + 1);
 }
 
 // What was asked for, compared with what the model was made with: another method, factor, base or trained
@@ -105,9 +107,11 @@ static void judge_asked(Judge *j, const Job *job, const RopePlan *own, int seq_l
     bool enough = reach_of(made, seq_len) >= j->length - 0.5;
     bool same = settings_same_method(made, asked);
     if (made->method != ROPE_NONE) tell(j, "method", job->plans->name, own->name, same);
-    if (is_another_factor(said, made, asked, enough)) judge(j, "factor", asked->factor, made->factor, false);
+    if (is_another_factor(said, made, asked, enough))
+        judge(j, "factor", asked->factor, made->factor, false);
     if (asked->theta != made->theta) judge(j, "theta", asked->theta, made->theta, false);
-    if (asked->train_ctx != made->train_ctx) judge(j, "train_ctx", asked->train_ctx, made->train_ctx, false);
+    if (asked->train_ctx != made->train_ctx)
+        judge(j, "train_ctx", asked->train_ctx, made->train_ctx, false);
 }
 
 bool judge_settings(const Job *job, const RopePlan *own, Table *table, char failed[FAILED_BYTES]) {

@@ -290,7 +290,8 @@ static bool measure_speed(Check *c, Error *err) {
     take_text(c, 0, c->window, text);
     c->start = now_seconds();
     c->deep = heads / ((double)m->dim * (2 * (heads + kv) + 3.0 * (double)model_used_width(m)));
-    for (int at = 0, n = 1; ok && at + n <= c->window && (at < 4 || n * c->per_token < 2 * look); at += n, n = at) {
+    for (int at = 0, n = 1; ok && at + n <= c->window && (at < 4 || n * c->per_token < 2 * look);
+         at += n, n = at) {
         double began = now_seconds();
         ok = session_read(s, text + at, n, at + n, 0, err);
         c->per_token = (now_seconds() - began) / n;
@@ -298,7 +299,8 @@ static bool measure_speed(Check *c, Error *err) {
     }
     session_free(s);
     if (c->late) return fail(err, "--budget %g is over before two tokens are read", c->budget);
-    for (c->chunk = 1; c->chunk < PREFILL_CHUNK && 2 * c->chunk * c->per_token <= look;) c->chunk *= 2;
+    for (c->chunk = 1; c->chunk < PREFILL_CHUNK && 2 * c->chunk * c->per_token <= look;)
+        c->chunk *= 2;
     return ok;
 }
 
@@ -310,11 +312,13 @@ static bool find_text(Check *c, Error *err) {
         c->n_ids = job->n_ids;
         if (c->ids) memcpy(c->ids, job->ids, job->n_ids * sizeof *c->ids);
     } else {
-        c->ids = tokenizer_encode(job->tokenizer, prose, (ptrdiff_t)strlen(prose), false, &c->n_ids, err);
+        c->ids = tokenizer_encode(job->tokenizer, prose, (ptrdiff_t)strlen(prose), false, &c->n_ids,
+                                  err);
     }
     if (!c->ids) return false;
     if (c->n_ids < needed)
-        return fail(err, "the text has %zu tokens, fewer than the %zu of a short text", c->n_ids, needed);
+        return fail(err, "the text has %zu tokens, fewer than the %zu of a short text", c->n_ids,
+                    needed);
     size_t step = (size_t)(c->window / 2);
     size_t places = (c->n_ids - needed) / step + 1;
     c->n_stretches = places < MOST_STRETCHES ? (int)places : MOST_STRETCHES;
@@ -324,10 +328,12 @@ static bool find_text(Check *c, Error *err) {
 bool check_prepare(Check *c, Error *err) {
     int n = c->job->length;
     int train_ctx = c->references[FILES_OWN].rope.train_ctx;
-    if (n < SHORTEST) return fail(err, "--check needs at least %d positions (found -n %d)", SHORTEST, n);
+    if (n < SHORTEST)
+        return fail(err, "--check needs at least %d positions (found -n %d)", SHORTEST, n);
     int within = train_ctx >= SHORTEST && train_ctx < n ? train_ctx : n;
     c->window = (within < MOST_WINDOW ? within : MOST_WINDOW) / 2 * 2;
-    for (int length = c->window; length<n; length = length> n / 3 ? n : 2 * length) c->lengths[c->n_lengths++] = length;
+    for (int length = c->window; length<n; length = length> n / 3 ? n : 2 * length)
+        c->lengths[c->n_lengths++] = length;
     c->lengths[c->n_lengths++] = n;
     return find_text(c, err) && measure_speed(c, err);
 }

@@ -171,7 +171,8 @@ static void note_experts(Table *t, const Model *m) {
     }
     if (c->n_experts > 0) {
         const char *whose = c->router == ROUTER_ALL ? "all" : "the chosen";
-        table_note(t, "experts", "%d in a layer, a token takes %d", c->n_experts, c->n_experts_used);
+        table_note(t, "experts", "%d in a layer, a token takes %d", c->n_experts,
+                   c->n_experts_used);
         table_note(t, "router", "softmax over %s", whose);
     }
     if (dense[0]) table_note(t, "dense_layers", "%s", dense);

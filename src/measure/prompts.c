@@ -29,8 +29,10 @@ static bool print_trial(const Trial *t, int number, Error *err) {
     free(ids);
     char *text = trial_text(t, &bytes, err);
     if (!text) return false;
-    printf("{\"task\": \"%s\", \"length\": %d, \"depth\": %.2f, ", t->task->name, t->length, trial_depth(t));
-    printf("\"trial\": %d, \"tokens\": %d, \"max_tokens\": %d, ", number, n_ids, MAX_ANSWER * t->task->n_asked);
+    printf("{\"task\": \"%s\", \"length\": %d, \"depth\": %.2f, ", t->task->name, t->length,
+           trial_depth(t));
+    printf("\"trial\": %d, \"tokens\": %d, \"max_tokens\": %d, ", number, n_ids,
+           MAX_ANSWER * t->task->n_asked);
     printf("\"answers\": [");
     for (int k = 0; k < t->task->n_asked; k++) {
         char wanted[MAX_WANTED];
@@ -58,7 +60,8 @@ static bool print_task(Trial *t, int shortest, int longest, int trials, Error *e
         if (t->length == longest) break;
         t->length = next_length(t->length, longest);
     }
-    return t->pieces >= 0 || fail(err, "%d positions are too few for the task %s", longest, t->task->name);
+    return t->pieces >= 0 ||
+           fail(err, "%d positions are too few for the task %s", longest, t->task->name);
 }
 
 bool print_prompts(const Job *job, const TasksOptions *o, Error *err) {
@@ -76,6 +79,8 @@ bool print_prompts(const Job *job, const TasksOptions *o, Error *err) {
     }
     haystack_free(&t.hay);
     if (!ok || any) return ok;
-    return fail(err, "copy is judged by perplexity and has no prompt (expected passkey, multikey, multivalue or "
-                     "variables)");
+    return fail(
+        err,
+        "copy is judged by perplexity and has no prompt (expected passkey, multikey, multivalue or "
+        "variables)");
 }

@@ -13,27 +13,31 @@ static void write_cells(const Reading *r, int length, char *out, size_t capacity
     rope_frequencies(c, length, &f);
     if (r->max_len > 0) snprintf(most, sizeof most, "%d", r->max_len);
     if (r->max_len < 0) snprintf(most, sizeof most, "?");
-    snprintf(out, capacity, "%s\t%.9g\t%d\t%.9g\t%s", settings_method_name(c).text, f.scale, c->train_ctx,
-             f.attention_factor, most);
+    snprintf(out, capacity, "%s\t%.9g\t%d\t%.9g\t%s", settings_method_name(c).text, f.scale,
+             c->train_ctx, f.attention_factor, most);
 }
 
 // Prints a row. A drawn one has the last three columns in words below it, where they say something.
 static void print_reading(Table *t, const Reading *r, int length) {
-    char cells[300] = "-\t-\t-\t-\t-", worst[60] = "-\t-", words[sizeof r->note + 100] = "", kind[20] = "";
+    char cells[300] = "-\t-\t-\t-\t-", worst[60] = "-\t-", words[sizeof r->note + 100] = "",
+         kind[20] = "";
     if (!r->refused) {
         write_cells(r, length, cells, sizeof cells);
         snprintf(worst, sizeof worst, "-\t1");
-        if (r->worst_pair >= 0) snprintf(worst, sizeof worst, "%d\t%.6g", r->worst_pair, r->worst_ratio);
+        if (r->worst_pair >= 0)
+            snprintf(worst, sizeof worst, "%d\t%.6g", r->worst_pair, r->worst_ratio);
     }
     if (r->by_layer) snprintf(kind, sizeof kind, "%s\t", kind_names[r->kind]);
     const char *verdict = r->refused ? "refused" : r->verdict, *note = r->note[0] ? r->note : "-";
     if (!t->eyes) {
-        table_row(t, "%s\t%s\t%s\t%s%s\t%s\t%s", r->engine, r->version, verdict, kind, cells, worst, note);
+        table_row(t, "%s\t%s\t%s\t%s%s\t%s\t%s", r->engine, r->version, verdict, kind, cells, worst,
+                  note);
         return;
     }
     table_row(t, "%s\t%s\t%s\t%s%s", r->engine, r->version, verdict, kind, cells);
     if (!r->refused && r->worst_pair >= 0)
-        snprintf(words, sizeof words, "pair %d turns %.4g times as fast", r->worst_pair, r->worst_ratio);
+        snprintf(words, sizeof words, "pair %d turns %.4g times as fast", r->worst_pair,
+                 r->worst_ratio);
     if (r->note[0]) add_name(words, sizeof words, "; ", r->note);
     if (words[0]) table_remark(t, words);
 }
@@ -79,14 +83,16 @@ static void print_notes_of_all(Table *t, const Reading *readings, int n, int len
     table_note(t, "reference", "%s", reference->refused ? "none" : reference->engine);
     note_layers(t, &reference->layers);
     if (reference->by_layer) table_note(t, "window_sliding", "%d", reference->layers.window);
-    if (!reference->has_rope) table_note(t, kind_names[reference->kind], "no RoPE: queries and keys do not turn");
+    if (!reference->has_rope)
+        table_note(t, kind_names[reference->kind], "no RoPE: queries and keys do not turn");
     note_unknown(t, readings, n);
 }
 
 static void name_columns(Table *t, bool by_layer) {
     const char *kinds = by_layer ? "layers\t" : "";
     char columns[200];
-    snprintf(columns, sizeof columns, "engine\tversion\tverdict\t%smethod\tscale\ttrain_ctx\tattention_factor\tmax_len",
+    snprintf(columns, sizeof columns,
+             "engine\tversion\tverdict\t%smethod\tscale\ttrain_ctx\tattention_factor\tmax_len",
              kinds);
     if (!t->eyes) add_name(columns, sizeof columns, "\t", "worst_pair\tworst_ratio\tnote");
     table_columns(t, columns);

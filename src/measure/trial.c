@@ -13,19 +13,25 @@ enum {
     KEY_SLACK = 8,        // tokens by which prompts may differ, for each key
 };
 
-static const char opening[] =
-    "%s hidden inside a lot of irrelevant text. Find %s and memorize %s. I will quiz you about %s there.";
+static const char opening[] = "%s hidden inside a lot of irrelevant text. Find %s and memorize %s. "
+                              "I will quiz you about %s there.";
 const Task all_tasks[N_TASKS] = {
     {"passkey", "There is an important info", "it", "the important information",
-     " The pass key is #. Remember it. # is the pass key.", NULL, " What is the pass key? The pass key is", "#", 1, 1,
+     " The pass key is #. Remember it. # is the pass key.", NULL,
+     " What is the pass key? The pass key is", "#", 1, 1, NAMES_DIFFER},
+    {"multikey", "There are some pass keys", "them", "one of the pass keys",
+     " The pass key of the @ is #.", NULL,
+     " What is the pass key of the @? Answer with one number. The pass key of the @ is", "#", 4, 1,
      NAMES_DIFFER},
-    {"multikey", "There are some pass keys", "them", "one of the pass keys", " The pass key of the @ is #.", NULL,
-     " What is the pass key of the @? Answer with one number. The pass key of the @ is", "#", 4, 1, NAMES_DIFFER},
-    {"multivalue", "There are some pass keys", "them", "all the pass keys", " The pass key of the @ is #.", NULL,
-     " What are all the pass keys of the @? Answer with four numbers. The pass keys of the @ are", "#", 4, 4, ONE_NAME},
-    {"variables", "Assignments of variables are", "them", "the variables", " VAR @ = #.", " VAR @ = VAR <.",
-     " Find all variables that have the value #. Answer with five names. The variables that have the value # are", "@",
-     5, 5, CHAIN},
+    {"multivalue", "There are some pass keys", "them", "all the pass keys",
+     " The pass key of the @ is #.", NULL,
+     " What are all the pass keys of the @? Answer with four numbers. The pass keys of the @ are",
+     "#", 4, 4, ONE_NAME},
+    {"variables", "Assignments of variables are", "them", "the variables", " VAR @ = #.",
+     " VAR @ = VAR <.",
+     " Find all variables that have the value #. Answer with five names. The variables that have "
+     "the value # are",
+     "@", 5, 5, CHAIN},
     {.name = "copy"},
 };
 
@@ -55,7 +61,8 @@ void trial_choose(Trial *t, int number) {
             '\0',
         };
         int owner = t->values[0] + (one_name ? 0 : k);
-        snprintf(t->names[k], sizeof t->names[k], "%s", is_chain ? letters : owners[owner % N_OWNERS]);
+        snprintf(t->names[k], sizeof t->names[k], "%s",
+                 is_chain ? letters : owners[owner % N_OWNERS]);
     }
 }
 
@@ -78,7 +85,8 @@ char *trial_text(const Trial *t, size_t *n, Error *err) {
     double depth = trial_depth(t);
     char *text = alloc_array(starts[t->pieces] + PROMPT_BYTES, 1, "a haystack", err);
     if (!text) return NULL;
-    char *end = text + snprintf(text, PROMPT_BYTES, opening, task->what, task->them, task->them, task->asked);
+    char *end = text + snprintf(text, PROMPT_BYTES, opening, task->what, task->them, task->them,
+                                task->asked);
     for (int i = 0; i <= t->pieces; i++) {
         for (int k = 0; k < task->n_hidden; k++) {
             double step = (double)k / task->n_hidden;
@@ -107,7 +115,9 @@ int32_t *trial_ids(const Trial *t, int *n, Error *err) {
     return ids;
 }
 
-void trial_wanted(const Trial *t, int k, char wanted[MAX_WANTED]) { fill_in(wanted, t->task->answer, t, k); }
+void trial_wanted(const Trial *t, int k, char wanted[MAX_WANTED]) {
+    fill_in(wanted, t->task->answer, t, k);
+}
 
 // Each piece is a token or more, so bisection finds how many fit. Keys may differ by a few tokens, for which there is
 // slack.
@@ -131,5 +141,7 @@ bool trial_find_pieces(Trial *t, Error *err) {
     }
     t->pieces = low;
     return low < t->hay.n_pieces ||
-           fail(err, "the text is too short for a haystack of %d positions: a longer one is expected", t->length);
+           fail(err,
+                "the text is too short for a haystack of %d positions: a longer one is expected",
+                t->length);
 }
