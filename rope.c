@@ -37,7 +37,9 @@ static double pair_with_turns(const RopeConfig *c, double r) {
 }
 
 // How far x has come from low to high, 0 to 1.
-static double ramp(double x, double low, double high) { return fmin(fmax((x - low) / (high - low), 0), 1); }
+static double ramp(double x, double low, double high) {
+    return fmin(fmax((x - low) / (high - low), 0), 1);
+}
 
 // The ramp g_i of the by-parts methods, over the pairs' numbers: 1 up to the pair of beta_fast turns, 0 from the pair
 // of beta_slow turns on, a straight line between. The YaRN authors' code and the libraries use this form. Like theirs
@@ -55,7 +57,8 @@ static double ramp_by_dims(const RopeConfig *c, int i) {
 // r_i = L f_i / 2 pi. arXiv 2309.00071, section 3.2.
 static double ntk_by_parts(const RopePair *p) {
     const RopeConfig *c = p->config;
-    double g = c->ramp == ROPE_RAMP_TURNS ? ramp(p->turns, c->beta_slow, c->beta_fast) : ramp_by_dims(c, p->index);
+    double g = c->ramp == ROPE_RAMP_TURNS ? ramp(p->turns, c->beta_slow, c->beta_fast)
+                                          : ramp_by_dims(c, p->index);
     return p->plain / p->scale * (1 - g) + p->plain * g;
 }
 
@@ -73,7 +76,8 @@ static double yarn_attention(const RopeConfig *c, double s) {
 // and slowed by s if it is above L / low_freq_factor. Between, t = (L/w_i - low) / (high - low) mixes the two.
 // Hugging Face's rope_type "llama3".
 static double llama3(const RopePair *p) {
-    double t = ramp(p->turns, p->config->low_freq_factor, p->config->high_freq_factor);  // L / w_i are the turns
+    double t = ramp(p->turns, p->config->low_freq_factor,
+                    p->config->high_freq_factor);  // L / w_i are the turns
     return (1 - t) * p->plain / p->scale + t * p->plain;
 }
 
@@ -92,15 +96,17 @@ static double longrope_attention(const RopeConfig *c, double s) {
 // Proportional: plain RoPE whose slow hands stand still. The speeds are those of the whole head, but only the first
 // hands turn, a quarter of them in Gemma 4's full layers. What the others hold is read at any distance alike. The
 // factor divides, as in Hugging Face's rope_type "proportional".
-static double proportional(const RopePair *p) { return p->index < p->config->turning ? p->plain / p->scale : 0; }
+static double proportional(const RopePair *p) {
+    return p->index < p->config->turning ? p->plain / p->scale : 0;
+}
 
 // To add a method, write its formula above and give it a row at the end: model files store the row's number.
 const RopeMethod rope_methods[] = {
     {"none", none, NULL, 0, "plain RoPE, as trained", "arXiv 2104.09864"},
-    {"linear", linear, NULL, ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC, "position interpolation: all pairs s times slower",
-     "arXiv 2306.15595"},
-    {"ntk", ntk, NULL, ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC, "NTK-aware: a larger base, the fastest pair kept",
-     "bloc97, 2023"},
+    {"linear", linear, NULL, ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC,
+     "position interpolation: all pairs s times slower", "arXiv 2306.15595"},
+    {"ntk", ntk, NULL, ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC,
+     "NTK-aware: a larger base, the fastest pair kept", "bloc97, 2023"},
     {"ntk-by-parts", ntk_by_parts, NULL, ROPE_USES_FACTOR | ROPE_USES_BETAS | ROPE_CAN_BE_DYNAMIC,
      "fast pairs kept, slow ones interpolated", "arXiv 2309.00071"},
     {"yarn", ntk_by_parts, yarn_attention, ROPE_USES_FACTOR | ROPE_USES_BETAS | ROPE_CAN_BE_DYNAMIC,
@@ -164,26 +170,31 @@ static RopeParts lm_infinite(const RopeConfig *c, int p) {
 // To add a map, write its formula above and give it a row here.
 const RopeMap rope_maps[] = {
     {"rerope", rerope, ROPE_MAP_NEAR, 0, "distances from w = --near on are w", "kexue.fm 9708"},
-    {"leaky-rerope", leaky_rerope, ROPE_MAP_NEAR | ROPE_MAP_K, 0, "distances past w grow k = --k times slower",
-     "kexue.fm 9708"},
-    {"self-extend", self_extend, ROPE_MAP_NEAR | ROPE_MAP_GROUP, 0, "past w, positions in groups of --group",
-     "arXiv 2401.01325"},
-    {"dca", dca, ROPE_MAP_CHUNK, 0, "dual chunk attention: positions within chunks of --chunk", "arXiv 2402.17463"},
+    {"leaky-rerope", leaky_rerope, ROPE_MAP_NEAR | ROPE_MAP_K, 0,
+     "distances past w grow k = --k times slower", "kexue.fm 9708"},
+    {"self-extend", self_extend, ROPE_MAP_NEAR | ROPE_MAP_GROUP, 0,
+     "past w, positions in groups of --group", "arXiv 2401.01325"},
+    {"dca", dca, ROPE_MAP_CHUNK, 0, "dual chunk attention: positions within chunks of --chunk",
+     "arXiv 2402.17463"},
     {"streaming", streaming, ROPE_MAP_WINDOW | ROPE_MAP_SINKS_INSIDE, 4,
      "StreamingLLM: a window, and the first keys as if right before it", "arXiv 2309.17453"},
-    {"lm-infinite", lm_infinite, ROPE_MAP_WINDOW, 10, "LM-Infinite: a window, and the first keys at its far end",
-     "arXiv 2308.16137"},
+    {"lm-infinite", lm_infinite, ROPE_MAP_WINDOW, 10,
+     "LM-Infinite: a window, and the first keys at its far end", "arXiv 2308.16137"},
 };
 const int rope_n_maps = sizeof rope_maps / sizeof rope_maps[0];
 
-RopeParts rope_parts(const RopeConfig *c, int p) { return c->map ? c->map->formula(c, p) : (RopeParts){p + 1, p, p}; }
+RopeParts rope_parts(const RopeConfig *c, int p) {
+    return c->map ? c->map->formula(c, p) : (RopeParts){p + 1, p, p};
+}
 
 double rope_distance(const RopeConfig *c, int i, int j) {
     RopeParts query = rope_parts(c, i), key = rope_parts(c, j);
     return i - j < query.near ? i - j : query.query - key.key;
 }
 
-bool rope_sees(const RopeConfig *c, int i, int j) { return c->window == 0 || i - j < c->window || j < c->sinks; }
+bool rope_sees(const RopeConfig *c, int i, int j) {
+    return c->window == 0 || i - j < c->window || j < c->sinks;
+}
 
 int rope_key_period(const RopeConfig *c) {
     unsigned flags = c->map ? c->map->flags : 0;
@@ -205,11 +216,14 @@ static double scale_at(const RopeConfig *c, int length) {
     return c->dynamic ? fmax(1, c->factor * length / c->train_ctx - (c->factor - 1)) : c->factor;
 }
 
-double rope_plain(const RopeConfig *c, int pair) { return pow(c->theta, -2.0 * pair / c->rotary_dim); }
+double rope_plain(const RopeConfig *c, int pair) {
+    return pow(c->theta, -2.0 * pair / c->rotary_dim);
+}
 
 void rope_frequencies(const RopeConfig *c, int length, RopeFreqs *f) {
     double s = scale_at(c, length);
-    bool unscaled = c->dynamic && s == 1;  // a text no longer than L runs exactly as without a method
+    bool unscaled =
+        c->dynamic && s == 1;  // a text no longer than L runs exactly as without a method
     const RopeMethod *method = &rope_methods[unscaled ? ROPE_NONE : c->method];
     f->n_pairs = c->rotary_dim / 2;
     f->scale = s;
@@ -217,12 +231,14 @@ void rope_frequencies(const RopeConfig *c, int length, RopeFreqs *f) {
     if (!unscaled && c->attention_factor != 0) f->attention_factor = c->attention_factor;
     for (int i = 0; i < f->n_pairs; i++) {
         double plain = rope_plain(c, i);
-        f->inv_freq[i] = method->frequency(&(RopePair){c, i, plain, c->train_ctx * plain / (2 * PI), s, length});
+        f->inv_freq[i] =
+            method->frequency(&(RopePair){c, i, plain, c->train_ctx * plain / (2 * PI), s, length});
     }
 }
 
 double rope_speed(const RopeConfig *c, const RopeFreqs *f, int pair, int position) {
-    bool unscaled = rope_methods[c->method].flags & ROPE_USES_LISTS && position < c->unscaled_positions;
+    bool unscaled =
+        rope_methods[c->method].flags & ROPE_USES_LISTS && position < c->unscaled_positions;
     return unscaled ? rope_plain(c, pair) : f->inv_freq[pair];
 }
 

@@ -6,7 +6,14 @@
 #include <stddef.h>
 
 enum { ROPE_MAX_HEAD_DIM = 1024, ROPE_MAX_PAIRS = ROPE_MAX_HEAD_DIM / 2 };
-enum { ROPE_NONE, ROPE_LINEAR, ROPE_NTK, ROPE_BY_PARTS, ROPE_YARN, ROPE_LLAMA3 };  // rope_methods' rows
+enum {
+    ROPE_NONE,
+    ROPE_LINEAR,
+    ROPE_NTK,
+    ROPE_BY_PARTS,
+    ROPE_YARN,
+    ROPE_LLAMA3
+};  // rope_methods' rows
 enum { ROPE_LONGROPE = ROPE_LLAMA3 + 1, ROPE_PROPORTIONAL };
 
 typedef enum { ROPE_RAMP_DIMS, ROPE_RAMP_TURNS } RopeRamp;
@@ -14,16 +21,16 @@ typedef enum { ROPE_RAMP_DIMS, ROPE_RAMP_TURNS } RopeRamp;
 // The settings of a method and a map. Lengths are in positions, theta and factors have no unit. Where 0 means "not
 // given", settings_fill_defaults must have replaced it before the functions below are called.
 typedef struct {
-    int method;               // row of rope_methods
-    bool dynamic;             // the scale follows the current length
-    int rotary_dim;           // d: the first d elements of a head turn; even, 2 to ROPE_MAX_HEAD_DIM
-    double theta;             // base of the inverse frequencies, above 1
-    double factor;            // s; 0: not given
-    int train_ctx;            // L, the trained context
-    RopeRamp ramp;            // of ntk-by-parts and yarn
-    bool truncate;            // dims ramp: round its ends to whole pairs
-    double beta_fast;         // pairs of so many turns or more within L are kept; 0: not given
-    double beta_slow;         // pairs of so many or fewer are interpolated; 0: not given
+    int method;        // row of rope_methods
+    bool dynamic;      // the scale follows the current length
+    int rotary_dim;    // d: the first d elements of a head turn; even, 2 to ROPE_MAX_HEAD_DIM
+    double theta;      // base of the inverse frequencies, above 1
+    double factor;     // s; 0: not given
+    int train_ctx;     // L, the trained context
+    RopeRamp ramp;     // of ntk-by-parts and yarn
+    bool truncate;     // dims ramp: round its ends to whole pairs
+    double beta_fast;  // pairs of so many turns or more within L are kept; 0: not given
+    double beta_slow;  // pairs of so many or fewer are interpolated; 0: not given
     double attention_factor;  // in place of the method's own; 0: the method's own
     double mscale;            // DeepSeek's pair of temperatures for yarn; 0: none
     double mscale_all_dim;
@@ -32,17 +39,18 @@ typedef struct {
     const double *short_factors;  // longrope's divisors up to L, one per pair; NULL: none
     const double *long_factors;   // and past L
     int unscaled_positions;       // longrope: so many first positions turn as in plain RoPE
-    int turning;                  // proportional: so many first pairs turn, the others stand still; 0: not given
-    const struct RopeMap *map;    // row of rope_maps; NULL: distances as they are
-    int near;                     // w: rerope, leaky-rerope and self-extend keep distances below it; 0: not given
-    int group;                    // G of self-extend: far positions that share an angle; 0: not given
-    int chunk;                    // c of dca: positions in a chunk; 0: not given
-    double k;                     // leaky-rerope: far distances count k times less; 0: not given
-    int window, sinks;            // a query sees the last W positions, its own included (0: all), and the first K
-    bool all_slide;               // the window holds in every layer, not only where the model has one
-    bool logn;                    // see rope_logn
-    double temperature_beta;      // see rope_temperature
-    int temperature_early;        // positions by which that comes early, as ik_llama.cpp has it
+    int turning;  // proportional: so many first pairs turn, the others stand still; 0: not given
+    const struct RopeMap *map;  // row of rope_maps; NULL: distances as they are
+    int near;   // w: rerope, leaky-rerope and self-extend keep distances below it; 0: not given
+    int group;  // G of self-extend: far positions that share an angle; 0: not given
+    int chunk;  // c of dca: positions in a chunk; 0: not given
+    double k;   // leaky-rerope: far distances count k times less; 0: not given
+    int window,
+        sinks;  // a query sees the last W positions, its own included (0: all), and the first K
+    bool all_slide;           // the window holds in every layer, not only where the model has one
+    bool logn;                // see rope_logn
+    double temperature_beta;  // see rope_temperature
+    int temperature_early;    // positions by which that comes early, as ik_llama.cpp has it
 } RopeConfig;
 
 // One pair, as a method sees it.

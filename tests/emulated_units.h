@@ -27,7 +27,8 @@ __attribute__((unused)) static void units_configure(const void *config) {
 __attribute__((unused)) static void units_load(int tile, const void *from, int64_t stride) {
     memset(units.tiles[tile], 0, sizeof units.tiles[tile]);
     for (int r = 0; r < units.config.rows[tile]; r++)
-        memcpy(units.tiles[tile][r], (const uint8_t *)from + r * stride, units.config.row_bytes[tile]);
+        memcpy(units.tiles[tile][r], (const uint8_t *)from + r * stride,
+               units.config.row_bytes[tile]);
 }
 
 __attribute__((unused)) static void units_store(int tile, void *to, int64_t stride) {

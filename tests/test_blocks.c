@@ -20,7 +20,8 @@ int main(int argc, char **argv) {
     Matrix m = {.type = type, .rows = 1, .cols = cols};
     size_t bytes = (size_t)matrix_row_bytes(&m);
     uint8_t *row = get(bytes + 1);
-    float *whole = get((size_t)cols * 4), *some = get((size_t)cols * 4), *room = get((size_t)cols * 4);
+    float *whole = get((size_t)cols * 4), *some = get((size_t)cols * 4),
+          *room = get((size_t)cols * 4);
     m.data = row + 1;  // at an odd address, and not a byte longer
     while (fread(row + 1, 1, bytes, stdin) == bytes) {
         matrix_row(&m, 0, 0, cols, whole);
@@ -28,12 +29,15 @@ int main(int argc, char **argv) {
         if (fwrite(whole, 4, (size_t)cols, stdout) != (size_t)cols) return 1;
         if (fwrite(plain, 4, (size_t)cols, stdout) != (size_t)cols) return 1;
         for (int k = 0; k < 20; k++) {
-            int from = (int)(random_bits() % (uint32_t)cols), n = (int)(random_bits() % (uint32_t)(cols - from + 1));
+            int from = (int)(random_bits() % (uint32_t)cols),
+                n = (int)(random_bits() % (uint32_t)(cols - from + 1));
             matrix_row(&m, 0, from, n, some);
             wrong += memcmp(some, whole + from, (size_t)n * 4) != 0;
         }
     }
-    if (wrong) fprintf(stderr, "test_blocks: %d stretches of %s are not as in the whole row\n", wrong, argv[1]);
+    if (wrong)
+        fprintf(stderr, "test_blocks: %d stretches of %s are not as in the whole row\n", wrong,
+                argv[1]);
     free(row), free(whole), free(some), free(room);
     return wrong != 0;
 }

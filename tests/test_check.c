@@ -13,9 +13,12 @@ double __wrap_now_seconds(void);
 double __wrap_now_seconds(void) { return clock_now; }
 
 // A pass takes what so many tokens do, and reads all weights whatever their number, which is worth some tokens more.
-Fault __real_transformer_forward(Transformer *t, const int32_t *tokens, int n, int first, int length, int n_logits);
-Fault __wrap_transformer_forward(Transformer *t, const int32_t *tokens, int n, int first, int length, int n_logits);
-Fault __wrap_transformer_forward(Transformer *t, const int32_t *tokens, int n, int first, int length, int n_logits) {
+Fault __real_transformer_forward(Transformer *t, const int32_t *tokens, int n, int first,
+                                 int length, int n_logits);
+Fault __wrap_transformer_forward(Transformer *t, const int32_t *tokens, int n, int first,
+                                 int length, int n_logits);
+Fault __wrap_transformer_forward(Transformer *t, const int32_t *tokens, int n, int first,
+                                 int length, int n_logits) {
     enum { WEIGHTS = 5 };
     clock_now += per_token * (n + WEIGHTS) * (clock_now < slower_from ? 1 : times_slower);
     return __real_transformer_forward(t, tokens, n, first, length, n_logits);

@@ -20,8 +20,12 @@ static const char *label;
 
 static Session *open_session(int chunk, int context) {
     Error err;
-    SessionConfig config = {
-        .rope = plan.rope, .sliding = plan.sliding, .kv = kv, .context = context, .chunk = chunk, .plain = plain};
+    SessionConfig config = {.rope = plan.rope,
+                            .sliding = plan.sliding,
+                            .kv = kv,
+                            .context = context,
+                            .chunk = chunk,
+                            .plain = plain};
     config.spread = spread;
     if (spread.length && context < n) config.context = n;
     Session *s = session_new(&model, &config, &err);
@@ -32,7 +36,8 @@ static Session *open_session(int chunk, int context) {
 
 static void read_ids(Session *s, const int32_t *from, int count, int length, int n_logits) {
     Error err;
-    if (!session_read(s, from, count, length, n_logits, &err)) printf("FAIL %s: %s\n", label, err.text), exit(1);
+    if (!session_read(s, from, count, length, n_logits, &err))
+        printf("FAIL %s: %s\n", label, err.text), exit(1);
 }
 
 static size_t vocab(void) { return (size_t)model.config.vocab_size; }
@@ -64,7 +69,8 @@ static float *read_in_pieces(int piece, int context) {
 static double distance(const float *a, const float *b, int rows) {
     double worst = 0;
     for (size_t i = 0; i < (size_t)rows * vocab(); i++)
-        worst = isfinite(a[i]) && isfinite(b[i]) ? fmax(worst, fabs((double)a[i] - b[i])) : INFINITY;
+        worst =
+            isfinite(a[i]) && isfinite(b[i]) ? fmax(worst, fabs((double)a[i] - b[i])) : INFINITY;
     return worst;
 }
 
@@ -85,8 +91,9 @@ static void test_chunks(void) {
             read_ids(s, ids, n, n, wanted[k]);
             copy_logits(s, wanted[k], last);
             off = distance(last, whole + (size_t)(n - wanted[k]) * vocab(), wanted[k]);
-            check(off <= tolerance && s->position == n, "%s: one call in chunks of %d, the last %d logits: off by %g",
-                  label, piece, wanted[k], off);
+            check(off <= tolerance && s->position == n,
+                  "%s: one call in chunks of %d, the last %d logits: off by %g", label, piece,
+                  wanted[k], off);
             session_free(s);
         }
     }
@@ -105,7 +112,8 @@ static void test_chunks(void) {
     check(!session_read(s, ids, 1, n + 1, 1, &err) && strstr(err.text, "fit"),
           "%s: a position past the context is refused", label);
     session_begin(s, n / 2);
-    check(session_read(s, ids, n, n, 0, &err) == !spread.length, "%s: a text that ends too late for its spread", label);
+    check(session_read(s, ids, n, n, 0, &err) == !spread.length,
+          "%s: a text that ends too late for its spread", label);
     session_rewind(s, 0);
     check(!session_read(s, &(int32_t){model.config.vocab_size}, 1, 1, 1, &err) &&
               !session_read(s, &(int32_t){-1}, 1, 1, 1, &err),
@@ -130,8 +138,8 @@ static void decode_against_fresh(Session *s, const char *what, int prompt, int e
         double off = distance(found, fresh, 1);
         if (off > worst) worst = off, at = length;
     }
-    check(worst <= tolerance, "%s: %s, prompt of %d: at length %d off by %g from a fresh pass", label, what, prompt, at,
-          worst);
+    check(worst <= tolerance, "%s: %s, prompt of %d: at length %d off by %g from a fresh pass",
+          label, what, prompt, at, worst);
     free(found), free(fresh);
 }
 
@@ -184,7 +192,8 @@ int main(int argc, char **argv) {
     while (!plain && kv < N_KV_TYPES && strcmp(kv_type_names[kv], argv[3]) != 0) kv++;
     if (kv == N_KV_TYPES) return 2;
     RopeSettings settings = {.said = 0};
-    if (argc == 9) settings_say(&settings, SET_WINDOW, atoi(argv[4]));  // else ROPE says them, or nobody
+    if (argc == 9)
+        settings_say(&settings, SET_WINDOW, atoi(argv[4]));  // else ROPE says them, or nobody
     if (argc == 9) settings_say(&settings, SET_SINKS, atoi(argv[5]));
     int n_methods;
     if (argc == 12) spread = (Spread){.length = atoi(argv[10]), .piece = atoi(argv[11])};
@@ -198,7 +207,8 @@ int main(int argc, char **argv) {
                                         model.config.sliding_window, length, &plan, &err);
     if (!good) return printf("FAIL %s: %s\n", label, err.text), 1;
     ids = get((size_t)n * sizeof *ids);
-    for (int i = 0; i < n; i++) ids[i] = (int32_t)(random_bits() % (uint32_t)model.config.vocab_size);
+    for (int i = 0; i < n; i++)
+        ids[i] = (int32_t)(random_bits() % (uint32_t)model.config.vocab_size);
     use_threads(1);
     if (strcmp(argv[1], "chunks") == 0) test_chunks();
     if (strcmp(argv[1], "dynamic") == 0) test_dynamic();

@@ -15,7 +15,8 @@ static Error err;
 
 // Zeros that take room only where they are written.
 static void *get_sparse(size_t bytes) {
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) exit(NO_MEMORY);
     return memory;
 }
@@ -28,10 +29,14 @@ static void test_rows(void) {
         WeightType type;
         int group;
         size_t bits;  // of an element
-    } kinds[] = {
-        {WEIGHT_F32, 0, 32}, {WEIGHT_F16, 0, 16}, {WEIGHT_BF16, 0, 16}, {WEIGHT_Q8, 64, 8}, {WEIGHT_Q4, Q4_GROUP, 4}};
+    } kinds[] = {{WEIGHT_F32, 0, 32},
+                 {WEIGHT_F16, 0, 16},
+                 {WEIGHT_BF16, 0, 16},
+                 {WEIGHT_Q8, 64, 8},
+                 {WEIGHT_Q4, Q4_GROUP, 4}};
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
-        size_t bytes = (last + (size_t)cols) / 8 * kinds[k].bits, n_scales = (last + (size_t)cols) / 32;
+        size_t bytes = (last + (size_t)cols) / 8 * kinds[k].bits,
+               n_scales = (last + (size_t)cols) / 32;
         uint8_t *data = get_sparse(bytes), *at = data + last / 8 * kinds[k].bits;
         float *scales = get_sparse(n_scales * sizeof(float)), row[1024], expected = 3;
         uint16_t half;
@@ -42,7 +47,9 @@ static void test_rows(void) {
             case WEIGHT_BF16: memcpy(at + 2 * i, (const char *)&expected + 2, 2); break;
             case WEIGHT_Q8: at[i] = 6, scales[last / 64 + (size_t)i / 64] = 0.5f; break;
             default:
-                at[i / 2] = 0xbb, memcpy((uint16_t *)(void *)scales + last / Q4_GROUP + i / Q4_GROUP, &half, 2),
+                at[i / 2] = 0xbb,
+                       memcpy((uint16_t *)(void *)scales + last / Q4_GROUP + i / Q4_GROUP, &half,
+                              2),
                        expected = 9;
             }
         Matrix m = {.type = kinds[k].type,
@@ -56,8 +63,8 @@ static void test_rows(void) {
         const float *plain = weights_row(&m, rows - 1, room);
         int wrong = 0;
         for (int i = 0; i < cols; i++) wrong += row[i] != expected || plain[i] != expected;
-        check(wrong == 0, "the last row of 2^32 %s weights: %d wrong, the first is %g", weight_type_names[m.type],
-              wrong, (double)row[0]);
+        check(wrong == 0, "the last row of 2^32 %s weights: %d wrong, the first is %g",
+              weight_type_names[m.type], wrong, (double)row[0]);
         munmap(data, bytes), munmap(scales, n_scales * sizeof(float));
     }
 }
@@ -71,13 +78,19 @@ static void test_product(void) {
           *out = get((size_t)rows * sizeof *out);
     for (size_t i = 0; i < (size_t)cols; i++)
         data[last + i] = 2, scales[(last + i) / 64] = 0.25f, x[i] = i % 64 == 5 ? 2 : 0;
-    Matrix m = {.type = WEIGHT_Q8, .rows = rows, .cols = cols, .data = data, .scales = scales, .group_size = 64};
+    Matrix m = {.type = WEIGHT_Q8,
+                .rows = rows,
+                .cols = cols,
+                .data = data,
+                .scales = scales,
+                .group_size = 64};
     Arena arena = {0};
     workspace_lay_out(&arena, 1, cols, 1, false);
     if (!arena_open(&arena, "the product", &err)) exit(NO_MEMORY);
     Workspace *ws = workspace_lay_out(&arena, 1, cols, 1, false);
     const Team alone = {0, 1, &(TeamShared){0}};
-    matmul_by_team(&alone, &(Product){.matrix = &m, .out = out, .stride = rows}, 1, &(Input){.x = x, .n = 1}, ws);
+    matmul_by_team(&alone, &(Product){.matrix = &m, .out = out, .stride = rows}, 1,
+                   &(Input){.x = x, .n = 1}, ws);
     int wrong = 0;
     for (int r = 0; r < rows - 1; r++) wrong += out[r] != 0;
     check(wrong == 0 && fabs(out[rows - 1] - cols / 64.0) < 0.01,
@@ -91,10 +104,12 @@ static void test_product(void) {
 // of the window's values comes out.
 static void test_cache(void) {
     enum { D = 128, WINDOW = 40 };
-    static const int positions[N_KV_TYPES] = {[KV_F16] = 2100000, [KV_F32] = 1050000, [KV_Q8] = 4200000};
+    static const int positions[N_KV_TYPES] = {
+        [KV_F16] = 2100000, [KV_F32] = 1050000, [KV_Q8] = 4200000};
     for (KvType type = 0; type < N_KV_TYPES; type++) {
         int n = positions[type] / KV_BLOCK * KV_BLOCK;
-        KvCache cache = {.type = (Number)type, .n_layers = 2, .n_kv_heads = 4, .head_dim = D, .positions = n};
+        KvCache cache = {
+            .type = (Number)type, .n_layers = 2, .n_kv_heads = 4, .head_dim = D, .positions = n};
         AttentionScratch *scratch = NULL;
         TeamShared shared = {0};
         Arena arena = {0};
@@ -116,7 +131,8 @@ static void test_cache(void) {
         attention.q = q, attention.first = n - 1, attention.n = 1, attention.out = out;
         for (int head = 0; head < 4; head++)
             for (int p = n - KV_BLOCK; p < n; p++) {
-                for (int i = 0; i < D; i++) value[i] = p < n - WINDOW ? 1000 : (float)(head + 1 + p % 2);
+                for (int i = 0; i < D; i++)
+                    value[i] = p < n - WINDOW ? 1000 : (float)(head + 1 + p % 2);
                 kv_cache_write(&cache, 1, head, p, key, value);
             }
         Team team = team_join(&shared);
@@ -126,8 +142,8 @@ static void test_cache(void) {
         int64_t bytes = 2 * 4 * cache.n_blocks * cache.block_bytes, written = 0;
         for (int64_t i = bytes - cache.block_bytes; i < bytes; i++) written += cache.data[i] != 0;
         check(bytes > (int64_t)1 << 32 && written > 0 && worst < 1e-2,
-              "a %s cache of 2^32 bytes: off by %g, %zu bytes in its last block", kv_type_names[type], worst,
-              (size_t)written);
+              "a %s cache of 2^32 bytes: off by %g, %zu bytes in its last block",
+              kv_type_names[type], worst, (size_t)written);
         arena_close(&arena);
     }
 }

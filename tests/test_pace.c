@@ -4,9 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "src/fast/process.h"
 #include "src/fast/machine.h"
 #include "src/fast/pace.h"
+#include "src/fast/process.h"
 #include "src/fast/team.h"
 #include "tests/test_units.h"
 
@@ -40,10 +40,16 @@ static double by_then(int threads, double now) { return now < 2 ? half_of(thread
 
 static double parallel_ms(int threads, double now) { return now < 0 ? 0 : 0.002 / threads; }
 static double parallel_long(int threads, double now) { return 100 * parallel_ms(threads, now); }
-static double collapsed(int threads, double now) { return now < 0 || threads == 1 ? 0.0003 : 0.011; }
-static double collapsed_then(int threads, double now) { return now < 2 ? collapsed(threads, now) : 0.0003 / threads; }
+static double collapsed(int threads, double now) {
+    return now < 0 || threads == 1 ? 0.0003 : 0.011;
+}
+static double collapsed_then(int threads, double now) {
+    return now < 2 ? collapsed(threads, now) : 0.0003 / threads;
+}
 static double no_better(int threads, double now) { return now < 0 || threads > 0 ? 0.0002 : 0; }
-static double best_at_4(int threads, double now) { return now < 0 ? 0 : 0.001 * (1.0 / threads + threads / 16.0); }
+static double best_at_4(int threads, double now) {
+    return now < 0 ? 0 : 0.001 * (1.0 / threads + threads / 16.0);
+}
 
 // After `span` seconds with at most `most` threads the size is `best`, and at least `share` of the steps were done that
 // it would have done from the start.
@@ -52,13 +58,16 @@ static void check_pace(const char *what, Machine m, int most, double span, int b
         Pace pace = {.size = most, .most = most};
         double now = 0, noise = 0.2, steps = run_for(&pace, &m, &now, span, noise);
         double possible = span / (m.seconds(best, 0) * (1 + noise / 2));
-        check(pace.size == best, "%s: %d threads after %g s, expected %d", what, pace.size, span, best);
-        check(steps >= share * possible, "%s: %g steps in %g s, expected %g of %g", what, steps, span, share, possible);
+        check(pace.size == best, "%s: %d threads after %g s, expected %d", what, pace.size, span,
+              best);
+        check(steps >= share * possible, "%s: %g steps in %g s, expected %g of %g", what, steps,
+              span, share, possible);
     }
 }
 
 static void test_paces(void) {
-    const Machine idle = {parallel_ms, all_of}, large = {parallel_long, all_of}, crowded = {collapsed, half_of};
+    const Machine idle = {parallel_ms, all_of}, large = {parallel_long, all_of},
+                  crowded = {collapsed, half_of};
     check_pace("idle", idle, 2, 0.3, 2, 0.97);
     check_pace("idle for long", idle, 2, 30, 2, 0.98);
     check_pace("idle, 16 threads", idle, 16, 10, 16, 0.97);
@@ -120,7 +129,8 @@ static void test_memory(const char *folder) {
     put(root, "sys/fs/cgroup/a/memory.max", "1000000\n");
     put(root, "sys/fs/cgroup/a/memory.current", "600000\n");
     check_memory(root, 400000, "the group above has one");
-    put(root, "sys/fs/cgroup/a/memory.stat", "anon 5\nfile 7000\ninactive_file 1000\nactive_file 500\nshmem 5500\n");
+    put(root, "sys/fs/cgroup/a/memory.stat",
+        "anon 5\nfile 7000\ninactive_file 1000\nactive_file 500\nshmem 5500\n");
     check_memory(root, 401500, "and would give pages of files back");
     put(root, "sys/fs/cgroup/a/b/memory.max", "300000\n");
     check_memory(root, 0, "a group that is full");
@@ -138,7 +148,8 @@ static void test_memory(const char *folder) {
     put(root, "proc/self/cgroup", "9:name=systemd:/x\n4:cpu,memory:/c d\n1:cpu:/x\n0::/\n");
     put(root, "sys/fs/cgroup/memory/c d/memory.limit_in_bytes", "700000\n");
     put(root, "sys/fs/cgroup/memory/c d/memory.usage_in_bytes", "100000\n");
-    put(root, "sys/fs/cgroup/memory/c d/memory.stat", "inactive_file 9\ntotal_inactive_file 20000\n");
+    put(root, "sys/fs/cgroup/memory/c d/memory.stat",
+        "inactive_file 9\ntotal_inactive_file 20000\n");
     put(root, "sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
     check_memory(root, 620000, "version 1, among other controllers");
 }
@@ -150,7 +161,8 @@ static void check_unhindered(const char *root, const char *load, int threads, in
     set_thread_count(threads);
     if (thread_count() != threads) return;  // without OpenMP
     int found = unhindered_threads(root);
-    check(found == expected, "%d threads, %s: %d are unhindered, expected %d", threads, load, found, expected);
+    check(found == expected, "%d threads, %s: %d are unhindered, expected %d", threads, load, found,
+          expected);
 }
 
 static void test_unhindered(const char *folder) {

@@ -17,9 +17,11 @@ static void score_plainly(Reader *r, const int32_t *ids, int n, double *nll) {
     const int vocab_size = r->page->model.config.vocab_size;
     for (int i = 0; i < n - 1; i++) {
         double sum = 0;
-        check(page_reader_read(r, ids + i, 1, n, 1), "reading token %d: %s", i, page_error(r->page));
+        check(page_reader_read(r, ids + i, 1, n, 1), "reading token %d: %s", i,
+              page_error(r->page));
         const float *logits = session_logits(r->session, 0, 1, &r->page->err);
-        for (int t = 0; logits && t < vocab_size; t++) sum += exp((double)logits[t] - logits[ids[i + 1]]);
+        for (int t = 0; logits && t < vocab_size; t++)
+            sum += exp((double)logits[t] - logits[ids[i + 1]]);
         nll[i] = log(sum);
     }
 }
@@ -32,8 +34,9 @@ static double furthest(const double *a, const double *b, int n) {
 
 // The numbers beside a config fill what it leaves out, and nothing else.
 static void fill_gaps(void) {
-    static const char whole[] = "{\"model_type\": \"llama\", \"head_dim\": 64, \"hidden_size\": 2048, "
-                                "\"num_attention_heads\": 32, \"max_position_embeddings\": 8192, \"rope_theta\": 5e5}";
+    static const char whole[] =
+        "{\"model_type\": \"llama\", \"head_dim\": 64, \"hidden_size\": 2048, "
+        "\"num_attention_heads\": 32, \"max_position_embeddings\": 8192, \"rope_theta\": 5e5}";
     static const char bare[] = "\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4, "
                                "\"original_max_position_embeddings\": 2048}";
     static const char alone[] = "{\"rope_type\": \"linear\", \"factor\": 4, \"rope_theta\": 20000}";
@@ -51,13 +54,15 @@ static void fill_gaps(void) {
         Page *page = page_new();
         const int length = snprintf(text, sizeof text, "%s", cases[i].text);
         const bool good = page && page_config(page, text, length, 128, 1e4, 4096);
-        check(good == (cases[i].filled >= 0), "%s: %s", text, page ? page_error(page) : "no memory");
+        check(good == (cases[i].filled >= 0), "%s: %s", text,
+              page ? page_error(page) : "no memory");
         if (good) {
             check(page->filled == cases[i].filled, "%s: %d were filled", text, page->filled);
-            check(page->start.rotary_dim == cases[i].head_dim && page->start.train_ctx == cases[i].train_ctx &&
+            check(page->start.rotary_dim == cases[i].head_dim &&
+                      page->start.train_ctx == cases[i].train_ctx &&
                       page->start.theta == cases[i].theta,
-                  "%s: head_dim %d, trained %d, theta %g", text, page->start.rotary_dim, page->start.train_ctx,
-                  page->start.theta);
+                  "%s: head_dim %d, trained %d, theta %g", text, page->start.rotary_dim,
+                  page->start.train_ctx, page->start.theta);
         }
         if (page) page_free(page);
     }
@@ -65,20 +70,28 @@ static void fill_gaps(void) {
 
 // What the page hears of a pasted text: lines worth a warning, or the reason of a refusal.
 static void hear_of_pasted(void) {
-    static const char start[] = "{\"model_type\": \"llama\", \"hidden_size\": 64, \"num_attention_heads\": 8, "
-                                "\"rope_theta\": 7, ";
-    static const char bare[] = "{\"hidden_size\": 64, \"num_attention_heads\": 8, \"rope_theta\": 7, ";
+    static const char start[] =
+        "{\"model_type\": \"llama\", \"hidden_size\": 64, \"num_attention_heads\": 8, "
+        "\"rope_theta\": 7, ";
+    static const char bare[] =
+        "{\"hidden_size\": 64, \"num_attention_heads\": 8, \"rope_theta\": 7, ";
     const struct {
         const char *start, *rest;
         bool good;
         const char *words;
     } cases[] = {
-        {start, "\"rope_parameters\": {\"rope_theta\": 9}}", true, "rope_theta is 7 beside rope_parameters and 9 in it: 9"},
+        {start, "\"rope_parameters\": {\"rope_theta\": 9}}", true,
+         "rope_theta is 7 beside rope_parameters and 9 in it: 9"},
         {start, "\"head_dim\": 8,\n}", true, "line 1: a comma with nothing behind it is no JSON"},
-        {bare, "\"max_position_embeddings\": 64}", true, "there is no model_type, so it is read as a Llama's"},
-        {bare, "\"rope_local_base_freq\": 10000}", false, "rope_local_base_freq cannot be used (found 10000, expected none"},
+        {bare, "\"max_position_embeddings\": 64}", true,
+         "there is no model_type, so it is read as a Llama's"},
+        {bare, "\"rope_local_base_freq\": 10000}", false,
+         "rope_local_base_freq cannot be used (found 10000, expected none"},
         {"```json\n", "{\"rope_type\": \"linear\", \"factor\": 2}\n```", true, "linear"},
-        {"{", "\xE2\x80\x9C" "factor\": 2}", false, "a curly quote"}};
+        {"{",
+         "\xE2\x80\x9C"
+         "factor\": 2}",
+         false, "a curly quote"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[400];
         Page *page = page_new();
@@ -93,7 +106,8 @@ static void hear_of_pasted(void) {
 int main(int argc, char **argv) {
     enum { MOST = 100, LOWEST = 1 << 16 };  // no system gives memory out below a lower address
     Page *page = page_new();
-    if (argc != 3 || !page || !page_open(page, argv[1], argv[2]) || !page_plan(page, "none:window=40", 1 << 14)) {
+    if (argc != 3 || !page || !page_open(page, argv[1], argv[2]) ||
+        !page_plan(page, "none:window=40", 1 << 14)) {
         printf("FAIL %s\n", page ? page_error(page) : "no memory");
         return 1;
     }
@@ -107,13 +121,15 @@ int main(int argc, char **argv) {
     Reader *parts = page_reader_new(page, 1 << 14, false, false);
     score_plainly(whole, ids, MOST, expected);
     check(page_reader_score(parts, ids, 60, MOST, nll), "the first part: %s", page_error(page));
-    check(page_reader_score(parts, ids + 59, MOST - 59, MOST, nll + 59), "the second: %s", page_error(page));
+    check(page_reader_score(parts, ids + 59, MOST - 59, MOST, nll + 59), "the second: %s",
+          page_error(page));
     check(furthest(nll, expected, MOST - 1) < 1e-4, "scores in two parts: off by %g",
           furthest(nll, expected, MOST - 1));
 
     // So far in that nll - position would be below address 0: the sanitizer sees such a pointer.
     while (page_reader_position(parts) <= LOWEST / 8) page_reader_read(parts, &one, 1, MOST, 0);
-    check(page_reader_score(parts, ids, 5, MOST, nll) && isfinite(nll[3]), "scores at the lowest address");
+    check(page_reader_score(parts, ids, 5, MOST, nll) && isfinite(nll[3]),
+          "scores at the lowest address");
 
     page_reader_free(whole);
     page_reader_free(parts);

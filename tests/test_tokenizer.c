@@ -26,7 +26,8 @@ static void *must(void *memory) {
 static char *read_record(size_t *length) {
     uint8_t head[4];
     if (fread(head, 1, 4, stdin) != 4) return NULL;
-    *length = (size_t)head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24;
+    *length =
+        (size_t)head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16 | (size_t)head[3] << 24;
     char *bytes = must(malloc(*length ? *length : 1));
     if (fread(bytes, 1, *length, stdin) != *length) {
         fprintf(stderr, "test_tokenizer: the input ends inside a record\n");

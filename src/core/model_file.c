@@ -86,8 +86,8 @@ static bool take_tensors(Cursor *at, Error *err) {
     if (m->config.shared_classifier) m->classifier = m->embedding;
     if (at->offset > INT64_MAX) return fail(err, "impossible header: the tensors' sizes overflow");
     if (at->cut)
-        return fail(err, "impossible header: rows of %s are not whole blocks of %d weights", weight_type_names[at->cut],
-                    block_columns(at->cut));
+        return fail(err, "impossible header: rows of %s are not whole blocks of %d weights",
+                    weight_type_names[at->cut], block_columns(at->cut));
     if (at->offset == size) return true;
     return fail(err, "%s (%zu bytes found, %llu expected from the header)",
                 at->offset > size ? "truncated" : "too long", size, (unsigned long long)at->offset);

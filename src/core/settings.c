@@ -16,49 +16,70 @@ static const char *const rope_ramps[2] = {"dims", "turns"};  // by RopeRamp
 // To add a setting, give it a place in RopeConfig and a row here. The option, the merge with the model's settings,
 // blocks of JSON, --explain and the warning that nothing uses it follow.
 const Setting rope_settings[N_ROPE_SETTINGS] = {
-    [SET_THETA] = {"--theta", "B", "base of the inverse frequencies", NUMBER, IN(theta), 1 + 1e-9, 1e18,
-                   .key = "rope_theta"},
-    [SET_FACTOR] = {"--factor", "S", "scale: how many times longer than trained [N / L; 1 for dynamic methods]", NUMBER,
-                    IN(factor), 1, 1e6, .key = "factor", .methods = ROPE_USES_FACTOR},
+    [SET_THETA] = {"--theta", "B", "base of the inverse frequencies", NUMBER, IN(theta), 1 + 1e-9,
+                   1e18, .key = "rope_theta"},
+    [SET_FACTOR] = {"--factor", "S",
+                    "scale: how many times longer than trained [N / L; 1 for dynamic methods]",
+                    NUMBER, IN(factor), 1, 1e6, .key = "factor", .methods = ROPE_USES_FACTOR},
     [SET_TRAIN_CTX] = {"--train-ctx", "L", "trained context", WHOLE, IN(train_ctx), 1, MOST,
                        .key = "original_max_position_embeddings"},
-    [SET_RAMP] = {"--ramp", "FORM", "dims (as in released checkpoints and libraries) or turns (as in the paper) [dims]",
-                  WORD, IN(ramp), 0, 1, rope_ramps, .methods = ROPE_USES_BETAS},
-    [SET_BETA_FAST] = {"--beta-fast", "R", "pairs of R turns or more within L are kept [32]", NUMBER, IN(beta_fast),
-                       1e-6, 1e9, .key = "beta_fast", .missing = 32, .methods = ROPE_USES_BETAS},
-    [SET_BETA_SLOW] = {"--beta-slow", "R", "pairs of R turns or fewer within L are interpolated [1]", NUMBER,
-                       IN(beta_slow), 1e-6, 1e9, .key = "beta_slow", .missing = 1, .methods = ROPE_USES_BETAS},
+    [SET_RAMP] =
+        {"--ramp", "FORM",
+         "dims (as in released checkpoints and libraries) or turns (as in the paper) [dims]", WORD,
+         IN(ramp), 0, 1, rope_ramps, .methods = ROPE_USES_BETAS},
+    [SET_BETA_FAST] = {"--beta-fast", "R", "pairs of R turns or more within L are kept [32]",
+                       NUMBER, IN(beta_fast), 1e-6, 1e9, .key = "beta_fast", .missing = 32,
+                       .methods = ROPE_USES_BETAS},
+    [SET_BETA_SLOW] = {"--beta-slow", "R",
+                       "pairs of R turns or fewer within L are interpolated [1]", NUMBER,
+                       IN(beta_slow), 1e-6, 1e9, .key = "beta_slow", .missing = 1,
+                       .methods = ROPE_USES_BETAS},
     [SET_TRUNCATE] = {.key = "truncate", .type = FLAG, IN(truncate), .methods = ROPE_USES_BETAS},
-    [SET_ATTN_FACTOR] = {"--attn-factor", "A", "factor of cos and sin, in place of the method's own", NUMBER,
+    [SET_ATTN_FACTOR] = {"--attn-factor", "A",
+                         "factor of cos and sin, in place of the method's own", NUMBER,
                          IN(attention_factor), 1e-6, 1e6, .key = "attention_factor"},
-    [SET_MSCALE] = {.key = "mscale", .type = NUMBER, IN(mscale), .high = 1e6, .methods = ROPE_USES_BETAS},
-    [SET_MSCALE_ALL_DIM] =
-        {.key = "mscale_all_dim", .type = NUMBER, IN(mscale_all_dim), .high = 1e6, .methods = ROPE_USES_BETAS},
-    [SET_LOW_FREQ] = {"--low-freq-factor", "F", "llama3: wavelengths above L / F are divided by s [1]", NUMBER,
+    [SET_MSCALE] =
+        {.key = "mscale", .type = NUMBER, IN(mscale), .high = 1e6, .methods = ROPE_USES_BETAS},
+    [SET_MSCALE_ALL_DIM] = {.key = "mscale_all_dim",
+                            .type = NUMBER,
+                            IN(mscale_all_dim),
+                            .high = 1e6,
+                            .methods = ROPE_USES_BETAS},
+    [SET_LOW_FREQ] = {"--low-freq-factor", "F",
+                      "llama3: wavelengths above L / F are divided by s [1]", NUMBER,
                       IN(low_freq_factor), 1e-6, 1e9, .key = "low_freq_factor", .missing = 1,
                       .methods = ROPE_USES_FREQ_FACTORS},
-    [SET_HIGH_FREQ] = {"--high-freq-factor", "F", "llama3: wavelengths below L / F are kept [4]", NUMBER,
-                       IN(high_freq_factor), 1e-6, 1e9, .key = "high_freq_factor", .missing = 4,
-                       .methods = ROPE_USES_FREQ_FACTORS},
-    [SET_TURNING] = {"--turning", "K", "proportional: the first K pairs turn [a quarter of them]", WHOLE, IN(turning),
-                     1, ROPE_MAX_PAIRS, .methods = ROPE_USES_TURNING},
-    [SET_UNSCALED] =
-        {.key = "unscaled_positions", .type = WHOLE, IN(unscaled_positions), .high = MOST, .methods = ROPE_USES_LISTS},
-    [SET_WINDOW] = {"--window", "W", "attend to the last W positions only; 0: to all", WHOLE, IN(window), 0, MOST},
-    [SET_SINKS] = {"--sinks", "K", "attend to the first K positions, too [0; streaming 4, lm-infinite 10]", WHOLE,
+    [SET_HIGH_FREQ] = {"--high-freq-factor", "F", "llama3: wavelengths below L / F are kept [4]",
+                       NUMBER, IN(high_freq_factor), 1e-6, 1e9, .key = "high_freq_factor",
+                       .missing = 4, .methods = ROPE_USES_FREQ_FACTORS},
+    [SET_TURNING] = {"--turning", "K", "proportional: the first K pairs turn [a quarter of them]",
+                     WHOLE, IN(turning), 1, ROPE_MAX_PAIRS, .methods = ROPE_USES_TURNING},
+    [SET_UNSCALED] = {.key = "unscaled_positions",
+                      .type = WHOLE,
+                      IN(unscaled_positions),
+                      .high = MOST,
+                      .methods = ROPE_USES_LISTS},
+    [SET_WINDOW] = {"--window", "W", "attend to the last W positions only; 0: to all", WHOLE,
+                    IN(window), 0, MOST},
+    [SET_SINKS] = {"--sinks", "K",
+                   "attend to the first K positions, too [0; streaming 4, lm-infinite 10]", WHOLE,
                    IN(sinks), 0, MOST},
-    [SET_NEAR] = {"--near", "W", "distances that rerope, leaky-rerope and self-extend keep [L / 2]", WHOLE, IN(near), 1,
-                  MOST, .maps = ROPE_MAP_NEAR},
-    [SET_K] = {"--k", "K", "leaky-rerope: far distances count K times less [so that N - 1 becomes L - 1]", NUMBER,
-               IN(k), 1, 1e9, .maps = ROPE_MAP_K},
-    [SET_GROUP] = {"--group", "G", "self-extend: far positions in groups of G [likewise]", WHOLE, IN(group), 1, MOST,
-                   .maps = ROPE_MAP_GROUP},
+    [SET_NEAR] = {"--near", "W", "distances that rerope, leaky-rerope and self-extend keep [L / 2]",
+                  WHOLE, IN(near), 1, MOST, .maps = ROPE_MAP_NEAR},
+    [SET_K] = {"--k", "K",
+               "leaky-rerope: far distances count K times less [so that N - 1 becomes L - 1]",
+               NUMBER, IN(k), 1, 1e9, .maps = ROPE_MAP_K},
+    [SET_GROUP] = {"--group", "G", "self-extend: far positions in groups of G [likewise]", WHOLE,
+                   IN(group), 1, MOST, .maps = ROPE_MAP_GROUP},
     [SET_CHUNK] = {"--chunk", "C", "dca: positions of a chunk [3 L / 4]", WHOLE, IN(chunk), 1, MOST,
                    .maps = ROPE_MAP_CHUNK},
-    [SET_LOGN] = {"--logn", NULL, "scores of the query at position p grow by ln(p + 1) / ln L past L", FLAG, IN(logn)},
-    [SET_TEMPERATURE_BETA] = {"--temperature-beta", "B",
-                              "queries at position p grow by 1 + B ln(1 + floor(p / L)); 0: they do not", NUMBER,
-                              IN(temperature_beta), 0, 1e6},
+    [SET_LOGN] = {"--logn", NULL,
+                  "scores of the query at position p grow by ln(p + 1) / ln L past L", FLAG,
+                  IN(logn)},
+    [SET_TEMPERATURE_BETA] =
+        {"--temperature-beta", "B",
+         "queries at position p grow by 1 + B ln(1 + floor(p / L)); 0: they do not", NUMBER,
+         IN(temperature_beta), 0, 1e6},
 };
 _Static_assert(N_ROPE_SETTINGS <= 32, "settings that were said are bits");
 
@@ -83,7 +104,8 @@ static bool read_number(const Setting *setting, const char *text, double *x, Err
     double low = setting->low, high = setting->type == FLAG ? 1 : setting->high;
     char *end;
     *x = strtod(text, &end);
-    bool good = end > text && end == text + strspn(text, is_whole ? "0123456789" : "0123456789.eE+-");
+    bool good =
+        end > text && end == text + strspn(text, is_whole ? "0123456789" : "0123456789.eE+-");
     if (is_whole) {
         int letter = tolower((unsigned char)*end);
         *x *= letter == 'k' ? 1 << 10 : letter == 'm' ? 1 << 20 : 1;
@@ -91,7 +113,8 @@ static bool read_number(const Setting *setting, const char *text, double *x, Err
     }
     if (good && !*end && *x >= low && *x <= high) return true;
     const char *hint = !is_whole && strchr(text, ',') ? ", with a point before its decimals" : "";
-    return fail(err, is_whole ? "a whole number from %.0f to %.0f" : "a number from %.7g to %.7g%s", low, high, hint);
+    return fail(err, is_whole ? "a whole number from %.0f to %.0f" : "a number from %.7g to %.7g%s",
+                low, high, hint);
 }
 
 static bool read_word(const Setting *setting, const char *text, double *x, Error *err) {
@@ -111,7 +134,8 @@ static bool read_seed(const char *text, uint64_t *seed, Error *err) {
     return strcmp(back, text) == 0 || fail(err, "a whole number from 0 to 18446744073709551615");
 }
 
-bool setting_read(const Setting *setting, void *base, const char *name, const char *value, Error *err) {
+bool setting_read(const Setting *setting, void *base, const char *name, const char *value,
+                  Error *err) {
     void *place = (char *)base + setting->place;
     double x;
     bool good;
@@ -154,7 +178,8 @@ bool settings_read_method(RopeSettings *s, const char *text) {
 
 MethodName settings_method_name(const RopeConfig *c) {
     MethodName name;
-    snprintf(name.text, sizeof name.text, "%s%s", c->dynamic ? "dynamic-" : "", rope_methods[c->method].name);
+    snprintf(name.text, sizeof name.text, "%s%s", c->dynamic ? "dynamic-" : "",
+             rope_methods[c->method].name);
     return name;
 }
 
@@ -178,10 +203,13 @@ bool settings_read(RopeSettings *s, const char *text, Error *err) {
     for (char *c = copy; *c; c++) *c = (char)tolower((unsigned char)*c);
     char *word = strtok_r(copy, ":", &rest);
     if (!word || !settings_read_method(s, word))
-        return fail(err, "there is no method '%s' (expected none, yarn, rerope or another row of rope.c)", text);
+        return fail(
+            err, "there is no method '%s' (expected none, yarn, rerope or another row of rope.c)",
+            text);
     while ((word = strtok_r(NULL, ":", &rest))) {
         char *value = strchr(word, '=');
-        if (!value || value == word) return fail(err, "':%.60s' is not a setting (expected :NAME=VALUE)", word);
+        if (!value || value == word)
+            return fail(err, "':%.60s' is not a setting (expected :NAME=VALUE)", word);
         *value++ = '\0';
         if (!settings_read_setting(s, word, value, err)) return false;
     }
@@ -196,28 +224,31 @@ void settings_fill_defaults(RopeConfig *c, int context) {
     if (c->near == 0) c->near = c->train_ctx / 2;
     if (c->chunk == 0) c->chunk = (int)(c->train_ctx * 3L / 4);
     // From w on, the longest distance, N-1, has to come down to L-1. Where w is L-1, all are one group.
-    double left = c->train_ctx - 1 - c->near, stretch = left > 0 ? fmax(1, (context - 1 - c->near) / left) : context;
+    double left = c->train_ctx - 1 - c->near,
+           stretch = left > 0 ? fmax(1, (context - 1 - c->near) / left) : context;
     if (c->k == 0) c->k = stretch;
     if (c->group == 0) c->group = (int)ceil(stretch);
 }
 
 bool settings_has_one_list(const RopeConfig *c) {
-    return memcmp(c->short_factors, c->long_factors, (size_t)(c->rotary_dim / 2) * sizeof *c->short_factors) == 0;
+    return memcmp(c->short_factors, c->long_factors,
+                  (size_t)(c->rotary_dim / 2) * sizeof *c->short_factors) == 0;
 }
 
 static bool positive(double x) { return x > 0 && isfinite(x); }
 
 static bool check_lists(const RopeConfig *c, Error *err) {
     if (!c->short_factors || !c->long_factors)
-        return fail(err, "longrope needs the model's short and long factor lists, which it does not have");
+        return fail(
+            err, "longrope needs the model's short and long factor lists, which it does not have");
     if (c->train_ctx < 2) return fail(err, "longrope needs a train_ctx of at least 2");
     for (int i = 0; i < c->rotary_dim / 2; i++)
         if (!positive(c->short_factors[i]) || !positive(c->long_factors[i]))
             return fail(err, "longrope's factors must be numbers above 0");
     if (!c->unscaled_positions) return true;
     if (c->map) return fail(err, "unscaled_positions and a distance map exclude one another");
-    return settings_has_one_list(c) ||
-           fail(err, "unscaled_positions need one list of factors for all lengths, short and long the same");
+    return settings_has_one_list(c) || fail(err, "unscaled_positions need one list of factors for "
+                                                 "all lengths, short and long the same");
 }
 
 static bool check_map(const RopeConfig *c, Error *err) {
@@ -225,13 +256,16 @@ static bool check_map(const RopeConfig *c, Error *err) {
     bool has_chunk = flags & ROPE_MAP_CHUNK;
     int found = has_chunk ? c->chunk : c->near, most = c->train_ctx - 1;
     if (flags & (ROPE_MAP_NEAR | ROPE_MAP_CHUNK) && (found < 1 || found > most))
-        return fail(err, "%s is %d (expected 1 to %d, below the trained context of %d)", has_chunk ? "chunk" : "near",
-                    found, most, c->train_ctx);
+        return fail(err, "%s is %d (expected 1 to %d, below the trained context of %d)",
+                    has_chunk ? "chunk" : "near", found, most, c->train_ctx);
     if (flags & ROPE_MAP_WINDOW && c->window < 1)
-        return fail(err, "the window is %d (expected at least 1; %d sinks, trained context %d)", c->window, c->sinks,
-                    c->train_ctx);
+        return fail(err, "the window is %d (expected at least 1; %d sinks, trained context %d)",
+                    c->window, c->sinks, c->train_ctx);
     if (c->sinks > 0 && c->window == 0)
-        return fail(err, "%d sinks without a window (--window says how many of the last positions are seen)", c->sinks);
+        return fail(
+            err,
+            "%d sinks without a window (--window says how many of the last positions are seen)",
+            c->sinks);
     return !c->logn || c->train_ctx >= 2 || fail(err, "logn needs a train_ctx of at least 2");
 }
 
@@ -239,7 +273,8 @@ bool settings_check(const RopeConfig *config, int context, Error *err) {
     RopeConfig filled = *config, *c = &filled;
     settings_fill_defaults(c, context);
     const RopeMethod *m = &rope_methods[c->method];
-    if (c->dynamic && !(m->flags & ROPE_CAN_BE_DYNAMIC)) return fail(err, "this rope method has no dynamic form");
+    if (c->dynamic && !(m->flags & ROPE_CAN_BE_DYNAMIC))
+        return fail(err, "this rope method has no dynamic form");
     if (c->rotary_dim < 2 || c->rotary_dim > ROPE_MAX_HEAD_DIM || c->rotary_dim % 2)
         return fail(err, "head_dim must be even, from 2 to 1024");
     if (!isfinite(c->theta) || c->theta <= 1) return fail(err, "theta must be a number above 1");
@@ -250,12 +285,14 @@ bool settings_check(const RopeConfig *config, int context, Error *err) {
     if (c->beta_fast < c->beta_slow) return fail(err, "beta_fast must not be below beta_slow");
     if (c->ramp == ROPE_RAMP_TURNS && c->beta_fast == c->beta_slow)
         return fail(err, "the turns ramp needs beta_fast above beta_slow");
-    if (!positive(c->low_freq_factor) || !positive(c->high_freq_factor) || c->low_freq_factor >= c->high_freq_factor)
+    if (!positive(c->low_freq_factor) || !positive(c->high_freq_factor) ||
+        c->low_freq_factor >= c->high_freq_factor)
         return fail(err, "high_freq_factor must be above low_freq_factor, and both above 0");
     if (c->attention_factor != 0 && !positive(c->attention_factor))
         return fail(err, "attention_factor must be a number above 0");
     if (m->flags & ROPE_USES_TURNING && (c->turning < 1 || c->turning > c->rotary_dim / 2))
-        return fail(err, "turning is %d (expected 1 to %d, the pairs of a head)", c->turning, c->rotary_dim / 2);
+        return fail(err, "turning is %d (expected 1 to %d, the pairs of a head)", c->turning,
+                    c->rotary_dim / 2);
     return (!(m->flags & ROPE_USES_LISTS) || check_lists(c, err)) && check_map(c, err);
 }
 
@@ -277,11 +314,12 @@ static void take_fields(const RopeSettings *s, RopeConfig *c) {
     // A model's attention factor is meant for methods that have one. On another it would only do harm.
     if (!rope_methods[c->method].attention) c->attention_factor = 0;
     for (int i = 0; i < N_ROPE_SETTINGS; i++)
-        if (s->said >> i & 1) setting_put(c, &rope_settings[i], setting_value(&s->rope, &rope_settings[i]));
+        if (s->said >> i & 1)
+            setting_put(c, &rope_settings[i], setting_value(&s->rope, &rope_settings[i]));
 }
 
-bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window, int context, RopePlan *plan,
-                      Error *err) {
+bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window, int context,
+                      RopePlan *plan, Error *err) {
     RopeConfig r = *start;
     if (s->name[0]) {
         r.method = s->rope.method;
@@ -292,12 +330,14 @@ bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window
     settings_fill_defaults(&r, context);
     resolve_window(s, window, &r);
     *plan = (RopePlan){.rope = r, .head_dim = r.rotary_dim};
-    snprintf(plan->name, sizeof plan->name, "%s", s->name[0] ? s->name : settings_method_name(&r).text);
+    snprintf(plan->name, sizeof plan->name, "%s",
+             s->name[0] ? s->name : settings_method_name(&r).text);
     return settings_check(&r, context, err) || fail(err, "rope %s: %s", plan->name, err->text);
 }
 
-bool settings_resolve_sliding(const RopeSettings *s, const RopeSettings *of_sliding, const RopeConfig *start,
-                              int window, int context, RopePlan *plan, Error *err) {
+bool settings_resolve_sliding(const RopeSettings *s, const RopeSettings *of_sliding,
+                              const RopeConfig *start, int window, int context, RopePlan *plan,
+                              Error *err) {
     RopeConfig r = *start;
     if (of_sliding->name[0]) r.method = of_sliding->rope.method;
     take_fields(of_sliding, &r);

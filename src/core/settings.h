@@ -17,15 +17,29 @@ typedef struct {
     size_t place;      // in RopeConfig; of an option, in the struct that it is read into
     double low, high;  // limits, both included; of words: 0 and the last one
     const char *const *words;
-    const char *key;         // in a rope_scaling block; NULL: none
-    double missing;          // what 0 stands for; 0: itself, or what settings_fill_defaults works out
+    const char *key;  // in a rope_scaling block; NULL: none
+    double missing;   // what 0 stands for; 0: itself, or what settings_fill_defaults works out
     unsigned methods, maps;  // flags of those that use it, 0: all
 } Setting;
 
 // The rows of rope_settings: of methods, of windows and maps, of scores. RopeSettings.said has a bit for each.
 enum { SET_THETA, SET_FACTOR, SET_TRAIN_CTX, SET_RAMP, SET_BETA_FAST, SET_BETA_SLOW, SET_TRUNCATE };
-enum { SET_ATTN_FACTOR = SET_TRUNCATE + 1, SET_MSCALE, SET_MSCALE_ALL_DIM, SET_LOW_FREQ, SET_HIGH_FREQ };
-enum { SET_TURNING = SET_HIGH_FREQ + 1, SET_UNSCALED, SET_WINDOW, SET_SINKS, SET_NEAR, SET_K, SET_GROUP };
+enum {
+    SET_ATTN_FACTOR = SET_TRUNCATE + 1,
+    SET_MSCALE,
+    SET_MSCALE_ALL_DIM,
+    SET_LOW_FREQ,
+    SET_HIGH_FREQ
+};
+enum {
+    SET_TURNING = SET_HIGH_FREQ + 1,
+    SET_UNSCALED,
+    SET_WINDOW,
+    SET_SINKS,
+    SET_NEAR,
+    SET_K,
+    SET_GROUP
+};
 enum { SET_CHUNK = SET_GROUP + 1, SET_LOGN, SET_TEMPERATURE_BETA, N_ROPE_SETTINGS };
 enum { SAID_WITHOUT_ROPE = 1 << SET_WINDOW | 1 << SET_SINKS };  // these work without RoPE
 extern const Setting rope_settings[N_ROPE_SETTINGS];
@@ -34,24 +48,27 @@ extern const Setting rope_settings[N_ROPE_SETTINGS];
 double setting_value(const void *base, const Setting *setting);
 void setting_put(void *base, const Setting *setting, double value);
 // Reads a value into its place in `base`. False with the reason, which calls the setting `name`.
-bool setting_read(const Setting *setting, void *base, const char *name, const char *value, Error *err);
+bool setting_read(const Setting *setting, void *base, const char *name, const char *value,
+                  Error *err);
 
 // Settings as the command line gives them.
 typedef struct {
-    char name[MAX_METHOD_NAME];  // as given: "yarn:factor=8:ramp=turns"; empty: the model's own method
-    RopeConfig rope;             // method, dynamic and map, unless they are the model's, and fields in `said`
-    bool is_window;              // the pseudo-method `window`: none, with a window of the trained context
-    bool of_all;                 // from the list `all`: left out if the model lacks what it needs
-    unsigned said;               // bits (1 << row of rope_settings)
+    char name
+        [MAX_METHOD_NAME];  // as given: "yarn:factor=8:ramp=turns"; empty: the model's own method
+    RopeConfig rope;  // method, dynamic and map, unless they are the model's, and fields in `said`
+    bool is_window;   // the pseudo-method `window`: none, with a window of the trained context
+    bool of_all;      // from the list `all`: left out if the model lacks what it needs
+    unsigned said;    // bits (1 << row of rope_settings)
 } RopeSettings;
 
 // Settings with which a session runs.
 typedef struct {
-    RopeConfig rope;             // complete, and checked
-    RopeConfig sliding;          // the same of layers with LAYER_SLIDING; not used if the model has none
-    int head_dim;                // of the model, of which rope.rotary_dim turn
-    bool stale_keys;             // see SessionConfig
-    int spread, piece, crowd;    // see Spread: positions (0: as many as tokens), tokens of a piece, first of the crowd
+    RopeConfig rope;     // complete, and checked
+    RopeConfig sliding;  // the same of layers with LAYER_SLIDING; not used if the model has none
+    int head_dim;        // of the model, of which rope.rotary_dim turn
+    bool stale_keys;     // see SessionConfig
+    int spread, piece,
+        crowd;  // see Spread: positions (0: as many as tokens), tokens of a piece, first of the crowd
     char name[MAX_METHOD_NAME];  // in tables
 } RopePlan;
 
@@ -77,9 +94,10 @@ bool settings_check(const RopeConfig *config, int context, Error *err);
 
 // Makes a plan of the settings that are given, else those of `start` (the model's configuration) with its window, else
 // the defaults for `context` positions. False with the reason when the plan makes no sense.
-bool settings_resolve(const RopeSettings *settings, const RopeConfig *start, int window, int context, RopePlan *plan,
-                      Error *err);
+bool settings_resolve(const RopeSettings *settings, const RopeConfig *start, int window,
+                      int context, RopePlan *plan, Error *err);
 // Puts the sliding layers' settings into a plan that settings_resolve made of `settings`: those of --rope-sliding, else
 // those of `start`, with the model's window unless --window is given. False with the reason.
-bool settings_resolve_sliding(const RopeSettings *settings, const RopeSettings *of_sliding, const RopeConfig *start,
-                              int window, int context, RopePlan *plan, Error *err);
+bool settings_resolve_sliding(const RopeSettings *settings, const RopeSettings *of_sliding,
+                              const RopeConfig *start, int window, int context, RopePlan *plan,
+                              Error *err);

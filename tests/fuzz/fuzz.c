@@ -13,8 +13,8 @@
 #include "src/settings/json.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 #include <math.h>
+#include <unistd.h>
 
 #include "src/core/matrix.h"
 #include "src/fast/matmul.h"
@@ -58,21 +58,27 @@ static bool try_model(const char *path, Error *err) {
     if (!open_model(path, &model, err)) return false;
     int last = model.file.data[model.file.size - 1];
     RopeSettings said = {.said = 0};
-    if (last % (rope_n_maps + 1)) settings_read_method(&said, rope_maps[last % (rope_n_maps + 1) - 1].name);
+    if (last % (rope_n_maps + 1))
+        settings_read_method(&said, rope_maps[last % (rope_n_maps + 1) - 1].name);
     bool ok = settings_resolve(&said, &model.rope, model_window(&model), 40, &plan, &why);
     if (ok && model.config.sliding_rope)
-        ok = settings_resolve_sliding(&said, &(RopeSettings){.said = 0}, &model.sliding, model.config.sliding_window,
-                                      40, &plan, &why);
+        ok = settings_resolve_sliding(&said, &(RopeSettings){.said = 0}, &model.sliding,
+                                      model.config.sliding_window, 40, &plan, &why);
     if (!plan.rope.map) plan.rope.window = last / 4 % 8, plan.rope.sinks = last / 32;
-    SessionConfig config = {
-        .rope = plan.rope, .sliding = plan.sliding, .kv = (KvType)(last % 4 % N_KV_TYPES), .context = 40, .chunk = 13};
+    SessionConfig config = {.rope = plan.rope,
+                            .sliding = plan.sliding,
+                            .kv = (KvType)(last % 4 % N_KV_TYPES),
+                            .context = 40,
+                            .chunk = 13};
     Session *s = ok ? session_new(&model, &config, &why) : NULL;
     int32_t ids[40];
     for (int i = 0; i < 40; i++) ids[i] = i * 7 % model.config.vocab_size;
-    const float *logits = s && session_read(s, ids, 38, 38, 1, &why) && session_read(s, ids, 2, 40, 1, &why)
-                              ? session_logits(s, 0, 1, &why)
-                              : NULL;
-    for (int i = 0; logits && i < model.config.vocab_size; i++) promise(isfinite(logits[i]), "logits are numbers");
+    const float *logits =
+        s && session_read(s, ids, 38, 38, 1, &why) && session_read(s, ids, 2, 40, 1, &why)
+            ? session_logits(s, 0, 1, &why)
+            : NULL;
+    for (int i = 0; logits && i < model.config.vocab_size; i++)
+        promise(isfinite(logits[i]), "logits are numbers");
     session_free(s);
     model_close(&model);
     return true;
@@ -89,7 +95,8 @@ static void fuzz_model(const uint8_t *data, size_t size) {
 // The text of some ids, in memory that the caller frees.
 static char *decode(const Tokenizer *t, const int32_t *ids, size_t n, size_t *length) {
     size_t room = 1, n_piece;
-    for (size_t i = 0; i < n; i++) tokenizer_decode(t, i ? ids[i - 1] : -1, ids[i], &n_piece), room += n_piece;
+    for (size_t i = 0; i < n; i++)
+        tokenizer_decode(t, i ? ids[i - 1] : -1, ids[i], &n_piece), room += n_piece;
     char *text = malloc(room);
     if (!text) abort();
     *length = 0;
@@ -102,7 +109,8 @@ static char *decode(const Tokenizer *t, const int32_t *ids, size_t n, size_t *le
 }
 
 // A text goes there and back: what comes back is in *out, when it could be encoded.
-static bool round_trip(const Tokenizer *t, int vocab_size, const char *text, size_t n, char **out, size_t *n_out) {
+static bool round_trip(const Tokenizer *t, int vocab_size, const char *text, size_t n, char **out,
+                       size_t *n_out) {
     Error err;
     size_t n_ids;
     int32_t *ids = tokenizer_encode(t, text, n, false, &n_ids, &err);
@@ -158,32 +166,34 @@ enum { N_CONTROL = 3, N_PIECES = 14, N_SPLITS = 6 };
 
 // A tokenizer of either kind: three control tokens (or what stands for them), 256 bytes, and these pieces, the first merged first.
 static Tokenizer *make_tokenizer(bool bytelevel, uint32_t flags, uint32_t split) {
-    static const char *const controls[2][N_CONTROL] = {{"<unk>", "<s>", "</s>"},
-                                                       {"<|start_header_id|>", "<|eot_id|>", "<s>"}};
-    static const char *const pieces[N_PIECES] = {"aa",   "aaaa",     "th", "the", " t",  " the", "11",
-                                                 "\n\n", "\xC3\xA9", "  ", " ",   "[u]", "\xC3", "a["};
-    static const uint8_t halves[][3] = {{'a', 'a', 0}, {0, 0, 1},       {'t', 'h', 2},   {2, 'e', 3},  {' ', 't', 4},
-                                        {' ', 3, 5},   {'\n', '\n', 7}, {0xC3, 0xA9, 8}, {' ', ' ', 9}};
-    static const int32_t rules[][3] = {{0xE9, -1, 'e'},      {0xE9, -2, 0x301},
-                                       {0x301, -5, 230},     {0x323, -5, 220},
-                                       {'e', 0x301, 0xE9},   {'a', 0x323, 0x1EA1},
-                                       {0x1EA1, -1, 'a'},    {0x1EA1, -2, 0x323},
-                                       {0x1EA1, 0x301, 'a'},  // this one is no rule of Unicode's
-                                       {0xC9, -6, 1},        {0xE9, -6, 2},
-                                       {0x301, -6, 3},       {0x323, -6, 3}};
+    static const char *const controls[2][N_CONTROL] = {
+        {"<unk>", "<s>", "</s>"}, {"<|start_header_id|>", "<|eot_id|>", "<s>"}};
+    static const char *const pieces[N_PIECES] = {"aa",   "aaaa", "th",   "the",      " t",
+                                                 " the", "11",   "\n\n", "\xC3\xA9", "  ",
+                                                 " ",    "[u]",  "\xC3", "a["};
+    static const uint8_t halves[][3] = {{'a', 'a', 0},   {0, 0, 1},       {'t', 'h', 2},
+                                        {2, 'e', 3},     {' ', 't', 4},   {' ', 3, 5},
+                                        {'\n', '\n', 7}, {0xC3, 0xA9, 8}, {' ', ' ', 9}};
+    static const int32_t rules[][3] = {
+        {0xE9, -1, 'e'},      {0xE9, -2, 0x301},    {0x301, -5, 230},  {0x323, -5, 220},
+        {'e', 0x301, 0xE9},   {'a', 0x323, 0x1EA1}, {0x1EA1, -1, 'a'}, {0x1EA1, -2, 0x323},
+        {0x1EA1, 0x301, 'a'},  // this one is no rule of Unicode's
+        {0xC9, -6, 1},        {0xE9, -6, 2},        {0x301, -6, 3},    {0x323, -6, 3}};
     enum { N_MERGES = sizeof halves / sizeof *halves, N_RULES = sizeof rules / sizeof *rules };
     bool rules_follow = bytelevel && (flags & 64 || split >= 5);
     File file = {.size = 0}, *f = &file;
     put_u32(f, 0);
-    for (int i = 0; i < N_CONTROL; i++) put_token(f, 0, controls[bytelevel][i], strlen(controls[bytelevel][i]));
+    for (int i = 0; i < N_CONTROL; i++)
+        put_token(f, 0, controls[bytelevel][i], strlen(controls[bytelevel][i]));
     for (int b = 0; b < 256; b++) {
         char spelling[8], byte = (char)b;
         snprintf(spelling, sizeof spelling, "<0x%02X>", b);
         put_token(f, 0, bytelevel ? &byte : spelling, bytelevel ? 1 : 6);
     }
     for (int i = 0; i < N_PIECES; i++) put_token(f, -(float)i, pieces[i], strlen(pieces[i]));
-    const uint32_t head[] = {0x31544b54, bytelevel, flags,   bytelevel ? UINT32_MAX : 1, bytelevel ? UINT32_MAX : 0,
-                             1,          split,     N_MERGES};
+    const uint32_t head[] = {
+        0x31544b54, bytelevel, flags,   bytelevel ? UINT32_MAX : 1, bytelevel ? UINT32_MAX : 0,
+        1,          split,     N_MERGES};
     put(f, head, bytelevel ? sizeof head : sizeof head - 8);
     if (rules_follow) put_u32(f, N_RULES);
     put_u32(f, bytelevel ? 1 : 2);
@@ -199,7 +209,8 @@ static Tokenizer *make_tokenizer(bool bytelevel, uint32_t flags, uint32_t split)
     }
     for (int i = 0; i < N_MERGES && bytelevel; i++)
         for (int k = 0; k < 3; k++)
-            put_u32(f, N_CONTROL + halves[i][k] + (k == 2 || halves[i][k] < N_PIECES - 4 ? 256u : 0));
+            put_u32(f,
+                    N_CONTROL + halves[i][k] + (k == 2 || halves[i][k] < N_PIECES - 4 ? 256u : 0));
     if (rules_follow) put(f, rules, sizeof rules);
     Error err;
     input = file.bytes, input_size = file.size;
@@ -230,11 +241,13 @@ static void fuzz_text(const uint8_t *data, size_t size) {
     // Flag 2 is byte fallback, with flag 4 a text loses a space each time, and with flag 32 a part may gain one. The rule
     // of flag 64 that is none of Unicode's may find more to do.
     if ((bytelevel && flags < 64) || (flags & 38) == 2)
-        promise(n_once == n_twice && memcmp(once, twice, n_once) == 0, "what was decoded once comes back as it is");
+        promise(n_once == n_twice && memcmp(once, twice, n_once) == 0,
+                "what was decoded once comes back as it is");
     free(chat_turn(t, data[1] & 4, text, once[0] ? text : "x", -1, &n_turn, &err));
     free(parse_ids(input_path, text, n, 1 << 30, &n_ids, &err));
     Utf8Stream stream = {0};
-    size_t half = utf8_push(&stream, text, n / 2, out), rest = utf8_push(&stream, text + n / 2, n - n / 2, out);
+    size_t half = utf8_push(&stream, text, n / 2, out),
+           rest = utf8_push(&stream, text + n / 2, n - n / 2, out);
     promise(half + rest + stream.n_pending <= n, "the stream adds no byte");
     free(text), free(once), free(twice), free(out);
 }
@@ -257,23 +270,31 @@ static void fuzz_options(const uint8_t *data, size_t size) {
     p.said.rope.short_factors = divisors;
     p.said.rope.long_factors = divisors;
     p.said.max_positions = 1024;
-    bool ok = options_parse(argc, argv, &p.options, &err) && options_check(&p.options, &err) && read_methods(&p, &err);
+    bool ok = options_parse(argc, argv, &p.options, &err) && options_check(&p.options, &err) &&
+              read_methods(&p, &err);
     take_options(&p);
     p.job.length = ok ? length_of_job(&p.job, p.options.steps, job_row(&p.options)->length) : 0;
     if (ok && make_plans(&p, &err)) {
         for (int i = 0; i < p.n_methods; i++)
             for (int k = 0; k < 3; k++) {
                 RopeFreqs f;
-                rope_frequencies(&p.job.plans[i].rope, k == 0 ? 1 : k == 1 ? p.job.length : p.job.length / 2 + 1, &f);
+                rope_frequencies(&p.job.plans[i].rope,
+                                 k == 0   ? 1
+                                 : k == 1 ? p.job.length
+                                          : p.job.length / 2 + 1,
+                                 &f);
                 for (int j = 0; j < f.n_pairs; j++)
-                    promise(isfinite(f.inv_freq[j]) && f.inv_freq[j] >= 0, "frequencies are numbers");
+                    promise(isfinite(f.inv_freq[j]) && f.inv_freq[j] >= 0,
+                            "frequencies are numbers");
                 for (int64_t at = 1; at < p.job.length; at *= 3) {
                     int last = p.job.length - 1, key = last - (int)at;
                     double d = rope_distance(&p.job.plans[i].rope, last, key),
                            own = rope_parts(&p.job.plans[i].rope, last).near;
-                    promise(isfinite(d) && (at >= own || d == (double)at), "near distances are kept");
+                    promise(isfinite(d) && (at >= own || d == (double)at),
+                            "near distances are kept");
                 }
-                promise(isfinite(rope_logn(&p.job.plans[i].rope, p.job.length - 1)), "logn is a number");
+                promise(isfinite(rope_logn(&p.job.plans[i].rope, p.job.length - 1)),
+                        "logn is a number");
                 promise(isfinite(f.scale) && isfinite(f.attention_factor) && f.attention_factor > 0,
                         "factors are numbers");
             }
@@ -298,19 +319,24 @@ static void fuzz_config(const uint8_t *data, size_t size) {
         RopePlan plan;
         RopeFreqs f;
         bool ok = rope_config_parse(file, (const char *)data, size, &err);
-        if (!ok) promise(strncmp(err.text, "line ", 5) == 0 && !strchr(err.text, '\n'), "a reason names its line");
+        if (!ok)
+            promise(strncmp(err.text, "line ", 5) == 0 && !strchr(err.text, '\n'),
+                    "a reason names its line");
         ok = ok && settings_resolve(&(RopeSettings){.said = 0}, &file->rope, 0, 2048, &plan, &err);
-        ok = ok && (!file->by_layer || settings_resolve_sliding(&(RopeSettings){.said = 0}, &(RopeSettings){.said = 0},
-                                                                &file->sliding, 0, 2048, &plan, &err));
+        ok = ok && (!file->by_layer ||
+                    settings_resolve_sliding(&(RopeSettings){.said = 0}, &(RopeSettings){.said = 0},
+                                             &file->sliding, 0, 2048, &plan, &err));
         promise(file->layers.n >= 0 && file->layers.n <= MOST_LAYERS, "layers are counted");
         for (int length = 1; ok && length < 4096; length *= 4) {
             if (file->by_layer) {
                 rope_frequencies(&plan.sliding, length, &f);
-                for (int i = 0; i < f.n_pairs; i++) promise(isfinite(f.inv_freq[i]), "frequencies are numbers");
+                for (int i = 0; i < f.n_pairs; i++)
+                    promise(isfinite(f.inv_freq[i]), "frequencies are numbers");
             }
             rope_frequencies(&plan.rope, length, &f);
             promise(isfinite(f.attention_factor) && f.attention_factor > 0, "factors are numbers");
-            for (int i = 0; i < f.n_pairs; i++) promise(isfinite(f.inv_freq[i]), "frequencies are numbers");
+            for (int i = 0; i < f.n_pairs; i++)
+                promise(isfinite(f.inv_freq[i]), "frequencies are numbers");
         }
         free(file->whole);
         free(file);
@@ -319,7 +345,8 @@ static void fuzz_config(const uint8_t *data, size_t size) {
 
 // A config.json through all readings: what an engine takes has frequencies, what it refuses a reason, and two readings compare.
 static void fuzz_engines(const uint8_t *data, size_t size) {
-    static const char list[] = "hf5,hf4,vllm,sglang,llama.cpp,ik_llama.cpp,mlx-lm,exllamav3,exllamav2,hf5@5.0,hf5@5.9,hf4@4.54,"
+    static const char list[] = "hf5,hf4,vllm,sglang,llama.cpp,ik_llama.cpp,mlx-lm,exllamav3,"
+                               "exllamav2,hf5@5.0,hf5@5.9,hf4@4.54,"
                                "vllm@0.11:max_len=99,vllm:transformers=5.5.4,"
                                "llama.cpp@2025.2,exllamav3:max_len=64k";
     char *text = calloc(1, size + 1);
@@ -334,12 +361,15 @@ static void fuzz_engines(const uint8_t *data, size_t size) {
         for (int i = 0; readings && i < n; i++) {
             const Reading *one = &readings[i];
             RopeFreqs f;
-            promise(one->refused == (strcmp(one->verdict, "refused") == 0), "what is refused is so");
+            promise(one->refused == (strcmp(one->verdict, "refused") == 0),
+                    "what is refused is so");
             promise(!one->refused || one->note[0], "a refusal has a reason");
             if (one->refused || !one->has_rope) continue;
             rope_frequencies(&one->rope, lengths[k], &f);
-            promise(isfinite(f.attention_factor) && f.attention_factor > 0 && one->worst_ratio >= 0, "factors are numbers");
-            for (int j = 0; j < f.n_pairs; j++) promise(isfinite(f.inv_freq[j]), "frequencies are numbers");
+            promise(isfinite(f.attention_factor) && f.attention_factor > 0 && one->worst_ratio >= 0,
+                    "factors are numbers");
+            for (int j = 0; j < f.n_pairs; j++)
+                promise(isfinite(f.inv_freq[j]), "frequencies are numbers");
         }
         free(readings);
     }
@@ -363,10 +393,12 @@ static void fuzz_blocks(const uint8_t *data, size_t size) {
     const Matrix m = {.type = type, .rows = 1, .cols = n, .data = row};
     matrix_row(&m, 0, 0, n, weights);
     matrix_row(&m, 0, from, n - from, some);
-    promise(memcmp(some, weights + from, (size_t)(n - from) * sizeof *some) == 0, "a stretch is as in the whole row");
+    promise(memcmp(some, weights + from, (size_t)(n - from) * sizeof *some) == 0,
+            "a stretch is as in the whole row");
     const float *plain = weights_row(&m, 0, room);
     for (int i = 0; i < n; i++)
-        promise(isfinite(plain[i]) == isfinite(weights[i]), "the definition has a number where the fast engine has");
+        promise(isfinite(plain[i]) == isfinite(weights[i]),
+                "the definition has a number where the fast engine has");
     double sum = 0, most = 0;
     for (int i = 0; i < PANEL * n; i++) x[i] = i % n % 32 ? (float)(i % n % 5 - 2) : 127;
     for (int i = 0; i < n; i++) {
@@ -382,11 +414,12 @@ static void fuzz_blocks(const uint8_t *data, size_t size) {
         if (!arena_open(&arena, "a product", &err)) abort();
         Workspace *workspace = workspace_lay_out(&arena, count, n, 1, false);
         const Team alone = team_join(&shared);
-        matmul_by_team(&alone, &(Product){.matrix = &m, .out = out, .stride = 1}, 1, &(Input){.x = x, .n = count},
-                       workspace);
+        matmul_by_team(&alone, &(Product){.matrix = &m, .out = out, .stride = 1}, 1,
+                       &(Input){.x = x, .n = count}, workspace);
         // A scale or an offset may be 64 times the largest weight where the others make up for it.
         for (int t = 0; t < count && isfinite(sum) && most < 1e30; t++)
-            promise(fabs(out[t] - sum) <= 1e-5 * 64 * (most + 1e-30) * (127 + 3 * 32) * n / 32, "the product is right");
+            promise(fabs(out[t] - sum) <= 1e-5 * 64 * (most + 1e-30) * (127 + 3 * 32) * n / 32,
+                    "the product is right");
         arena_close(&arena);
     }
     free(row);
@@ -438,7 +471,8 @@ void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak)
 
 static void keep_input(void) {
     int file = tried ? open(crash_path, O_WRONLY | O_CREAT | O_TRUNC, 0666) : -1;
-    if (file >= 0 && write(file, tried, n_tried) < 0) fputs("fuzz: the input could not be kept\n", stderr);
+    if (file >= 0 && write(file, tried, n_tried) < 0)
+        fputs("fuzz: the input could not be kept\n", stderr);
 }
 
 static void on_abort(int signal_number) {
@@ -457,18 +491,20 @@ enum { MOST_FILES = 1024, MOST_BYTES = 1 << 16 };
 
 // Damages `bytes` in one place: a bit, a byte, a number, a stretch that goes, comes twice or is another file's. The new size.
 static size_t damage(uint8_t *bytes, size_t n, const uint8_t *other, size_t n_other) {
-    static const uint32_t numbers[] = {0,       1,          2,          3,          7,          8,
-                                       63,      64,         65,         255,        1 << 16,    1 << 20,
-                                       1 << 24, 0x7f800000, 0x7fc00000, 0x7fffffff, 0x80000000, 0xffffffff};
+    static const uint32_t numbers[] = {
+        0,   1,       2,       3,       7,          8,          63,         64,         65,
+        255, 1 << 16, 1 << 20, 1 << 24, 0x7f800000, 0x7fc00000, 0x7fffffff, 0x80000000, 0xffffffff};
     static const char letters[] = "0129-+.,:=eE aus\n<\xff";
-    uint32_t near = random_below(2) && n > 300 ? 300 : (uint32_t)n, at = near ? random_below(near) : 0;
+    uint32_t near = random_below(2) && n > 300 ? 300 : (uint32_t)n,
+             at = near ? random_below(near) : 0;
     size_t length = 1 + random_below(random_below(4) ? 8 : 200);
     switch (n > 4 ? random_below(7) : 5) {
     case 0: bytes[at] ^= (uint8_t)(1 << random_below(8)); return n;
     case 1: bytes[at] = (uint8_t)random_below(256); return n;
     case 2: bytes[at] = (uint8_t)letters[random_below(sizeof letters - 1)]; return n;
     case 3:
-        memcpy(bytes + (at < n - 4 ? at / 4 * 4 : 0), &numbers[random_below(sizeof numbers / sizeof *numbers)], 4);
+        memcpy(bytes + (at < n - 4 ? at / 4 * 4 : 0),
+               &numbers[random_below(sizeof numbers / sizeof *numbers)], 4);
         return n;
     case 4:  // a stretch goes
         if (at + length > n) length = n - at;
@@ -526,13 +562,15 @@ int main(int argc, char **argv) {
     uint32_t n_files = (uint32_t)argc - 4;
     for (uint32_t i = 0; i < n_files; i++) {
         Error err;
-        if (!(files[i] = read_file(argv[i + 4], SIZE_MAX, &sizes[i], &err))) return fprintf(stderr, "fuzz: %s\n", err.text), 2;
+        if (!(files[i] = read_file(argv[i + 4], SIZE_MAX, &sizes[i], &err)))
+            return fprintf(stderr, "fuzz: %s\n", err.text), 2;
         try_input((const uint8_t *)files[i], sizes[i]);
     }
     static uint8_t bytes[MOST_BYTES];
     long tries = atol(argv[2]);
     for (long i = 0; i < tries; i++) {
-        uint32_t one = (uint32_t)i % n_files, other = random_below(n_files), times = 1 + random_below(3);
+        uint32_t one = (uint32_t)i % n_files, other = random_below(n_files),
+                 times = 1 + random_below(3);
         size_t n = sizes[one] < MOST_BYTES ? sizes[one] : MOST_BYTES;
         memcpy(bytes, files[one], n);
         while (times-- > 0) n = damage(bytes, n, (const uint8_t *)files[other], sizes[other]);
