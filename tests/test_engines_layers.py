@@ -374,6 +374,22 @@ def test_in_force():
             close([off], [golden['mistakes'][mistake] if mistake else 0], 1e-3, '%s as %s reads it' % (name, reading))
 
 
+def test_one_rope_in_two_kinds():
+    """An engine that knows one RoPE turns all layers by it, also those that have settings of their own in the file."""
+    block = {'rope_type': 'yarn', 'factor': 16.0, 'original_max_position_embeddings': 256}
+    path = saved({'model_type': 'smollm3', 'hidden_size': 128, 'num_attention_heads': 4, 'num_hidden_layers': 5,
+                  'max_position_embeddings': 256, 'rope_theta': 10000.0, 'no_rope_layers': [1, 1, 1, 0, 1],
+                  'rope_scaling': block})
+
+    def last(*options):
+        result = good('models/layers-nope.bin', '--ppl', 'book.txt', '-n', 600, *options)
+        return float(result.out.split('\n')[-2].split('\t')[4])
+    read = last('--rope-config', path, '--reading', 'exllamav3')
+    close([read], [last('--rope', 'none', '--rope-sliding', 'none')], 1e-6, 'exllamav3 does not read the factor')
+    other = last('--rope', 'none', '--rope-sliding', 'yarn:factor=16')
+    check(abs(read - other) > 0.01, 'in no layer', (read, other))
+
+
 def test_refusals():
     path = saved(CASES[0]['config'])
     for arguments, words in (

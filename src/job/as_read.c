@@ -74,7 +74,8 @@ static bool plan_of_reading(const Job *job, const RopeSettings *given, const Rea
     if (!plan_for_job(job, given, &full->rope, plan, err)) return false;
     const MethodName method = settings_method_name(&plan->rope);
     snprintf(plan->name, sizeof plan->name, "%s:%s", r->engine, method.text);
-    if (!r->by_layer) return true;
+    // One that knows one RoPE turns the layers by it that have settings of their own.
+    if (!r->by_layer && !job->kinds.own_sliding) return true;
     int window = said_window(job->model, job->said);
     if (!window) window = r->layers.window;
     return settings_resolve_sliding(given, &unsaid, &sliding->rope, window, job->length, plan, err);
