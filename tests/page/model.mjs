@@ -74,13 +74,19 @@ export default {
         );
         const facts = run('--engines=hf5', ...engines.slice(1)).match(/# facts_of\t(\S+)/)[1];
         check((await text('#model')).includes(`Facts of ${facts}.`), 'the date of the facts', facts);
-        // Its four commands: the whole check, the engines, the block, and the frequencies.
+        // Its five commands: the whole check, the engines, a running server, the block, and the frequencies.
         const commands = commandsOf('model');
-        check((await commands.count()) === 4, 'four commands', await commands.allInnerTexts());
+        const shown = await commands.allInnerTexts();
+        check(shown.length === 5, 'five commands', shown);
+        check(
+            /^python3 server_probe\.py http\S+ mymodel\.bin --rope-config config\.json$/.test(shown[2]),
+            'a server',
+            shown[2],
+        );
         check(tableOf(await runShown('model', 1)).length === told.length, 'the command has the engines');
-        check(same(await text('#model pre[tabindex]'), await runShown('model', 2)), 'the command has the block');
+        check(same(await text('#model pre[tabindex]'), await runShown('model', 3)), 'the command has the block');
         const unseen = (await text('#model .numbers')).match(/(\d+) of 64/)[1];
-        const pairs = tableOf(await runShown('model', 3));
+        const pairs = tableOf(await runShown('model', 4));
         check(pairs.length === 64, 'the command has the pairs', pairs.length);
         check(+unseen >= 0, 'and the panel counts them', unseen);
         const range = page.locator('#model input[type=range]');

@@ -78,6 +78,7 @@ function resultsOf() {
         block = h('pre.block', { tabIndex: 0 });
     const checkLine = command(),
         enginesLine = command(),
+        serverLine = command(),
         elsewhereLines = command();
     const waves = wavelengths();
     const want = stateSlider('the length you want', 'want', {
@@ -103,6 +104,8 @@ function resultsOf() {
         readings,
         dated,
         enginesLine,
+        h('p', 'Which of these readings has a running server in force? This asks the server:'),
+        serverLine,
         h(
             'p.hint',
             'The wavelength of every pair, small dots plain, large ones as scaled; empty or red: it goes past ' +
@@ -141,6 +144,7 @@ function resultsOf() {
             method = chosen ? ` --rope ${chosen}` : '';
         checkLine.put([`./run mymodel.bin --check --rope-config config.json${method} -n ${length}`, file]);
         enginesLine.put([`./run --engines ${how} -n ${length}`, file]);
+        serverLine.put([`python3 server_probe.py http://127.0.0.1:8080 mymodel.bin --rope-config config.json`, file]);
         elsewhereLines.put(
             [`./run --rope-json ${how}${method} -n ${length}`, file],
             [`./run --explain ${how}${method} -n ${length}`, file],
@@ -186,7 +190,7 @@ function resultsOf() {
         clear() {
             box.hidden = true;
             for (const one of [onTop, dated, kindsOfLayers, block]) one.textContent = '';
-            for (const one of [checkLine, enginesLine, elsewhereLines]) one.put();
+            for (const one of [checkLine, enginesLine, serverLine, elsewhereLines]) one.put();
             for (const one of [facts, verdicts, readings, warnings]) one.replaceChildren();
             waves.put(null);
         },
