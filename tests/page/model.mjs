@@ -332,13 +332,13 @@ export default {
             await text('#model .verdict'),
         );
         check((await red()) > 0, 'unseen angles are red where settings do not hold');
-        const printed = await runShown('model', 2);
+        const printed = await runShown('model', 3);
         check(
             printed.replace(/\s+/g, ' ').trim() === (await text('#model pre[tabindex]')).replace(/\s+/g, ' ').trim(),
             'the command with the same numbers has the same block',
             printed,
         );
-        check(tableOf(await runShown('model', 3)).length === 64, 'and as many pairs');
+        check(tableOf(await runShown('model', 4)).length === 64, 'and as many pairs');
         const field = page.locator('#model .field input').nth(1);
         await field.fill('500000');
         await page.waitForTimeout(300);
