@@ -1,13 +1,16 @@
-// Rotary position embedding (RoPE) and the ways of stretching it, in the order in which they were found.
+// Rotary position embedding (RoPE) and the ways of stretching it, in the order in which they were
+// found.
 //
-// Attention does not know where a token stands. RoPE tells it by turning each query and key. The d elements of a head
-// are d/2 pairs. Pair i is a hand of a clock that turns by inv_freq[i] radians per position. The product of a query at
-// m with a key at n then depends on m - n alone. Fast hands tell near positions apart, slow ones far positions.
+// Attention does not know where a token stands. RoPE tells it by turning each query and key. The d
+// elements of a head are d/2 pairs. Pair i is a hand of a clock that turns by inv_freq[i] radians
+// per position. The product of a query at m with a key at n then depends on m - n alone. Fast hands
+// tell near positions apart, slow ones far positions.
 //
-// A model trained on L positions has seen its slow hands on a part of their first turn only. Past L they stand at
-// angles that it never saw, and it breaks. A method changes the speed of the hands so that a text s times longer stays
-// within seen angles. The methods differ in which hands they slow down. A distance map leaves the hands alone and
-// changes how far apart two positions are taken to be.
+// A model trained on L positions has seen its slow hands on a part of their first turn only. Past L
+// they stand at angles that it never saw, and it breaks. A method changes the speed of the hands so
+// that a text s times longer stays within seen angles. The methods differ in which hands they slow
+// down. A distance map leaves the hands alone and changes how far apart two positions are taken to
+// be.
 #include "rope.h"
 
 #include <math.h>
@@ -23,15 +26,18 @@ static double none(const RopePair *p) { return p->plain; }
 // No angle is new, but near neighbors are harder to tell apart. arXiv 2306.15595.
 static double linear(const RopePair *p) { return p->plain / p->scale; }
 
-// NTK-aware: a larger base, theta * s^(d/(d-2)). It slows the last hand by exactly s and the first not at all. So near
-// neighbors stay sharp. The hands between are slowed too little for some lengths. bloc97, 2023.
+// NTK-aware: a larger base, theta * s^(d/(d-2)). It slows the last hand by exactly s and the first
+// not at all. So near neighbors stay sharp. The hands between are slowed too little for some
+// lengths. bloc97, 2023.
 static double ntk(const RopePair *p) {
     double d = p->config->rotary_dim;
-    // (theta * s^(d/(d-2)))^(-2i/d), with s taken out of the power so that no base is too large for a double.
+    // (theta * s^(d/(d-2)))^(-2i/d), with s taken out of the power so that no base is too large for
+    // a double.
     return p->plain * pow(p->scale, -2.0 * p->index / fmax(d - 2, 1));
 }
 
-// The (fractional) pair that makes r turns within L positions: solve L * theta^(-2i/d) / 2 pi = r for i.
+// The (fractional) pair that makes r turns within L positions: solve L * theta^(-2i/d) / 2 pi = r
+// for i.
 static double pair_with_turns(const RopeConfig *c, double r) {
     return c->rotary_dim * log(c->train_ctx / (2 * PI * r)) / (2 * log(c->theta));
 }
@@ -41,51 +47,61 @@ static double ramp(double x, double low, double high) {
     return fmin(fmax((x - low) / (high - low), 0), 1);
 }
 
-// The ramp g_i of the by-parts methods, over the pairs' numbers: 1 up to the pair of beta_fast turns, 0 from the pair
-// of beta_slow turns on, a straight line between. The YaRN authors' code and the libraries use this form. Like theirs
-// it bounds the low end only from below and the high end only from above.
+// The ramp g_i of the by-parts methods, over the pairs' numbers: 1 up to the pair of beta_fast
+// turns, 0 from the pair of beta_slow turns on, a straight line between. The YaRN authors' code and
+// the libraries use this form. Like theirs it bounds the low end only from below and the high end
+// only from above.
 static double ramp_by_dims(const RopeConfig *c, int i) {
-    double low = pair_with_turns(c, c->beta_fast), high = pair_with_turns(c, c->beta_slow);
-    low = fmax(c->truncate ? floor(low) : low, 0);
-    high = fmin(c->truncate ? ceil(high) : high, c->rotary_dim - 1);
+    double low = pair_with_turns(c, c->beta_fast);
+    double high = pair_with_turns(c, c->beta_slow);
+    if (c->truncate) {
+        low = floor(low);
+        high = ceil(high);
+    }
+    low = fmax(low, 0);
+    high = fmin(high, c->rotary_dim - 1);
     if (low == high) high += 0.001;
     return 1 - ramp(i, low, high);
 }
 
-// NTK-by-parts: a hand that went round many times within L has shown the model every angle and is kept. One that did
-// not complete a turn is interpolated. g_i ramps between. In the paper's equation it is a straight line over the turns
-// r_i = L f_i / 2 pi. arXiv 2309.00071, section 3.2.
+// NTK-by-parts: a hand that went round many times within L has shown the model every angle and is
+// kept. One that did not complete a turn is interpolated. g_i ramps between. In the paper's
+// equation it is a straight line over the turns r_i = L f_i / 2 pi. arXiv 2309.00071, section 3.2.
 static double ntk_by_parts(const RopePair *p) {
     const RopeConfig *c = p->config;
-    double g = c->ramp == ROPE_RAMP_TURNS ? ramp(p->turns, c->beta_slow, c->beta_fast)
-                                          : ramp_by_dims(c, p->index);
+    bool by_turns = c->ramp == ROPE_RAMP_TURNS;
+    double g = by_turns ? ramp(p->turns, c->beta_slow, c->beta_fast) : ramp_by_dims(c, p->index);
     return p->plain / p->scale * (1 - g) + p->plain * g;
 }
 
 double rope_yarn_growth(double s) { return s > 1 ? 0.1 * log(s) : 0; }
 
-// YaRN is NTK-by-parts with sharper attention. Over more keys the softmax spreads thinner, so scores grow by
-// (0.1 ln s + 1)^2. arXiv 2309.00071, section 3.4. The quotient of two temperatures is DeepSeek's.
+// YaRN is NTK-by-parts with sharper attention. Over more keys the softmax spreads thinner, so
+// scores grow by (0.1 ln s + 1)^2. arXiv 2309.00071, section 3.4. The quotient of two temperatures
+// is DeepSeek's.
 static double yarn_attention(const RopeConfig *c, double s) {
     bool quotient = c->mscale != 0 && c->mscale_all_dim != 0;
     double grown = rope_yarn_growth(s);
     return quotient ? (grown * c->mscale + 1) / (grown * c->mscale_all_dim + 1) : grown + 1;
 }
 
-// Llama 3.1: by parts again, by the wavelength w_i = 2 pi / f_i. A hand is kept if w_i is below L / high_freq_factor,
-// and slowed by s if it is above L / low_freq_factor. Between, t = (L/w_i - low) / (high - low) mixes the two.
-// Hugging Face's rope_type "llama3".
+// Llama 3.1: by parts again, by the wavelength w_i = 2 pi / f_i. A hand is kept if w_i is below L /
+// high_freq_factor, and slowed by s if it is above L / low_freq_factor. Between, t = (L/w_i - low)
+// / (high - low) mixes the two. Hugging Face's rope_type "llama3".
 static double llama3(const RopePair *p) {
-    double t = ramp(p->turns, p->config->low_freq_factor,
-                    p->config->high_freq_factor);  // L / w_i are the turns
+    const RopeConfig *c = p->config;
+    double t = ramp(p->turns, c->low_freq_factor, c->high_freq_factor);  // L / w_i are the turns
     return (1 - t) * p->plain / p->scale + t * p->plain;
 }
 
-// LongRoPE: a divisor for each hand, found by search and stored in the model. One list is for texts up to L, one for
-// longer ones. The first positions, to which much attention goes, may stay unscaled. arXiv 2402.13753.
+// LongRoPE: a divisor for each hand, found by search and stored in the model. One list is for texts
+// up to L, one for longer ones. The first positions, to which much attention goes, may stay
+// unscaled. arXiv 2402.13753.
 static double longrope(const RopePair *p) {
     const RopeConfig *c = p->config;
-    return p->plain / (p->length > c->train_ctx ? c->long_factors : c->short_factors)[p->index];
+    bool is_long = p->length > c->train_ctx;
+    const double *divisors = is_long ? c->long_factors : c->short_factors;
+    return p->plain / divisors[p->index];
 }
 
 // Its temperature, for both lists.
@@ -93,14 +109,16 @@ static double longrope_attention(const RopeConfig *c, double s) {
     return s > 1 ? sqrt(1 + log(s) / log(c->train_ctx)) : 1;
 }
 
-// Proportional: plain RoPE whose slow hands stand still. The speeds are those of the whole head, but only the first
-// hands turn, a quarter of them in Gemma 4's full layers. What the others hold is read at any distance alike. The
-// factor divides, as in Hugging Face's rope_type "proportional".
+// Proportional: plain RoPE whose slow hands stand still. The speeds are those of the whole head,
+// but only the first hands turn, a quarter of them in Gemma 4's full layers. What the others hold
+// is read at any distance alike. The factor divides, as in Hugging Face's rope_type "proportional".
 static double proportional(const RopePair *p) {
-    return p->index < p->config->turning ? p->plain / p->scale : 0;
+    bool turns = p->index < p->config->turning;
+    return turns ? p->plain / p->scale : 0;
 }
 
-// To add a method, write its formula above and give it a row at the end: model files store the row's number.
+// To add a method, write its formula above and give it a row at the end: model files store the
+// row's number.
 const RopeMethod rope_methods[] = {
     {"none", none, NULL, 0, "plain RoPE, as trained", "arXiv 2104.09864"},
     {"linear", linear, NULL, ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC,
@@ -122,9 +140,10 @@ const int rope_n_methods = sizeof rope_methods / sizeof rope_methods[0];
 
 // ---- distance maps ----
 
-// A query at i and a key at j <= i are d = i - j apart. A map has them turn by D(i, j) instead, without training. It
-// keeps the distances below `near` as they are, so that neighbors stay sharp. For larger ones it has another rule,
-// D = query(i) - key(j). Each function below returns {near, query, key} of one position p. L is the trained context.
+// A query at i and a key at j <= i are d = i - j apart. A map has them turn by D(i, j) instead,
+// without training. It keeps the distances below `near` as they are, so that neighbors stay sharp.
+// For larger ones it has another rule, D = query(i) - key(j). Each function below returns {near,
+// query, key} of one position p. L is the trained context.
 
 // ReRoPE: D = min(d, w). All far keys are equally far. Su, kexue.fm 9708.
 static RopeParts rerope(const RopeConfig *c, int p) {
@@ -132,36 +151,44 @@ static RopeParts rerope(const RopeConfig *c, int p) {
     return (RopeParts){c->near, c->near, 0};
 }
 
-// Leaky ReRoPE: D = w + (d - w) / k past w. Far distances still differ, k times less. Su, kexue.fm 9708.
+// Leaky ReRoPE: D = w + (d - w) / k past w. Far distances still differ, k times less. Su, kexue.fm
+// 9708.
 static RopeParts leaky_rerope(const RopeConfig *c, int p) {
-    double w = c->near, k = c->k;
+    double w = c->near;
+    double k = c->k;
     return (RopeParts){c->near, w + (p - w) / k, p / k};
 }
 
-// Self-Extend: D = floor(i/G) - floor(j/G) + w - floor(w/G) past w. Far positions are counted in groups of G, so that
-// all distances are whole numbers, as in training. arXiv 2401.01325.
+// Self-Extend: D = floor(i/G) - floor(j/G) + w - floor(w/G) past w. Far positions are counted in
+// groups of G, so that all distances are whole numbers, as in training. arXiv 2401.01325.
 static RopeParts self_extend(const RopeConfig *c, int p) {
-    int w = c->near, g = c->group;
+    int w = c->near;
+    int g = c->group;
     return (RopeParts){w, p / g + w - w / g, p / g};
 }
 
-// Dual chunk attention: positions begin anew in every chunk of c. D = d in the same chunk. In the next one D is
-// min(i mod c + c, L-1) - j mod c, which is d while i mod c + c < L. Further on D = L-1 - j mod c. arXiv 2402.17463.
+// Dual chunk attention: positions begin anew in every chunk of c. D = d in the same chunk. In the
+// next one D is min(i mod c + c, L-1) - j mod c, which is d while i mod c + c < L. Further on D =
+// L-1 - j mod c. arXiv 2402.17463.
 static RopeParts dca(const RopeConfig *c, int p) {
-    int chunk = c->chunk, last = c->train_ctx - 1, in_chunk = p % chunk;
+    int chunk = c->chunk;
+    int in_chunk = p % chunk;
+    int last = c->train_ctx - 1;
     int near = in_chunk + 1;                      // the keys of the same chunk
     if (in_chunk + chunk <= last) near += chunk;  // and of the one before, where D = d there, too
     return (RopeParts){near, last, in_chunk};
 }
 
-// StreamingLLM: D = min(i, W+K-1) - j for the first K keys, as if they stood right before the window of the last W. No
-// other key is seen. Models rest unused attention on the first keys, so these must stay. arXiv 2309.17453.
+// StreamingLLM: D = min(i, W+K-1) - j for the first K keys, as if they stood right before the
+// window of the last W. No other key is seen. Models rest unused attention on the first keys, so
+// these must stay. arXiv 2309.17453.
 static RopeParts streaming(const RopeConfig *c, int p) {
     int last = c->window + c->sinks - 1;
     return (RopeParts){c->window, p < last ? p : last, p};
 }
 
-// LM-Infinite: D = min(d, W). It has a window and first K keys, too. These stay at distance W. arXiv 2308.16137.
+// LM-Infinite: D = min(d, W). It has a window and first K keys, too. These stay at distance W.
+// arXiv 2308.16137.
 static RopeParts lm_infinite(const RopeConfig *c, int p) {
     (void)p;
     return (RopeParts){c->window, c->window, 0};
@@ -188,8 +215,10 @@ RopeParts rope_parts(const RopeConfig *c, int p) {
 }
 
 double rope_distance(const RopeConfig *c, int i, int j) {
-    RopeParts query = rope_parts(c, i), key = rope_parts(c, j);
-    return i - j < query.near ? i - j : query.query - key.key;
+    RopeParts query = rope_parts(c, i);
+    RopeParts key = rope_parts(c, j);
+    bool is_near = i - j < query.near;
+    return is_near ? i - j : query.query - key.key;
 }
 
 bool rope_sees(const RopeConfig *c, int i, int j) {
@@ -198,11 +227,13 @@ bool rope_sees(const RopeConfig *c, int i, int j) {
 
 int rope_key_period(const RopeConfig *c) {
     unsigned flags = c->map ? c->map->flags : 0;
-    return flags & ROPE_MAP_GROUP ? c->group : flags & ROPE_MAP_CHUNK ? c->chunk : 1;
+    if (flags & ROPE_MAP_GROUP) return c->group;
+    return flags & ROPE_MAP_CHUNK ? c->chunk : 1;
 }
 
 double rope_logn(const RopeConfig *c, int position) {
-    return c->logn && position >= c->train_ctx ? log(position + 1.0) / log(c->train_ctx) : 1;
+    bool grows = c->logn && position >= c->train_ctx;
+    return grows ? log(position + 1.0) / log(c->train_ctx) : 1;
 }
 
 double rope_temperature(const RopeConfig *c, int position) {
@@ -211,9 +242,11 @@ double rope_temperature(const RopeConfig *c, int position) {
 
 // ---- methods at work ----
 
-// Dynamic: s(l) = max(1, factor * l / L - (factor - 1)), Hugging Face's rule: 1 up to L and growing from there.
+// Dynamic: s(l) = max(1, factor * l / L - (factor - 1)), Hugging Face's rule: 1 up to L and growing
+// from there.
 static double scale_at(const RopeConfig *c, int length) {
-    return c->dynamic ? fmax(1, c->factor * length / c->train_ctx - (c->factor - 1)) : c->factor;
+    if (!c->dynamic) return c->factor;
+    return fmax(1, c->factor * length / c->train_ctx - (c->factor - 1));
 }
 
 double rope_plain(const RopeConfig *c, int pair) {
@@ -222,8 +255,8 @@ double rope_plain(const RopeConfig *c, int pair) {
 
 void rope_frequencies(const RopeConfig *c, int length, RopeFreqs *f) {
     double s = scale_at(c, length);
-    bool unscaled =
-        c->dynamic && s == 1;  // a text no longer than L runs exactly as without a method
+    // Dynamic: a text no longer than L runs exactly as without a method.
+    bool unscaled = c->dynamic && s == 1;
     const RopeMethod *method = &rope_methods[unscaled ? ROPE_NONE : c->method];
     f->n_pairs = c->rotary_dim / 2;
     f->scale = s;
@@ -231,14 +264,15 @@ void rope_frequencies(const RopeConfig *c, int length, RopeFreqs *f) {
     if (!unscaled && c->attention_factor != 0) f->attention_factor = c->attention_factor;
     for (int i = 0; i < f->n_pairs; i++) {
         double plain = rope_plain(c, i);
-        f->inv_freq[i] =
-            method->frequency(&(RopePair){c, i, plain, c->train_ctx * plain / (2 * PI), s, length});
+        double turns = c->train_ctx * plain / (2 * PI);
+        RopePair pair = {c, i, plain, turns, s, length};
+        f->inv_freq[i] = method->frequency(&pair);
     }
 }
 
 double rope_speed(const RopeConfig *c, const RopeFreqs *f, int pair, int position) {
-    bool unscaled =
-        rope_methods[c->method].flags & ROPE_USES_LISTS && position < c->unscaled_positions;
+    bool has_lists = rope_methods[c->method].flags & ROPE_USES_LISTS;
+    bool unscaled = has_lists && position < c->unscaled_positions;
     return unscaled ? rope_plain(c, pair) : f->inv_freq[pair];
 }
 
@@ -251,7 +285,8 @@ void rope_turn(double speed, double distance, double factor, float *cosine, floa
 
 void rope_rotate(float *x, int n_pairs, const float *cosines, const float *sines) {
     for (int i = 0; i < n_pairs; i++) {
-        float a = x[2 * i], b = x[2 * i + 1];
+        float a = x[2 * i];
+        float b = x[2 * i + 1];
         x[2 * i] = a * cosines[i] - b * sines[i];
         x[2 * i + 1] = a * sines[i] + b * cosines[i];
     }

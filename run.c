@@ -1,6 +1,6 @@
 // The program: Llama inference past the trained context. Start reading here. After main come its
-// steps for a text, in order: load a model, plan its RoPE, open a session, write (src/job/text.c). The table
-// of jobs comes last: what each needs of these steps, and what does it.
+// steps for a text, in order: load a model, plan its RoPE, open a session, write (src/job/text.c).
+// The table of jobs comes last: what each needs of these steps, and what does it.
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,8 +44,8 @@ typedef struct {
 static bool read_methods(Program *p, Error *err);
 static bool run_job(Program *p, Error *err);
 
-// Frees everything and returns the exit status: the job's answer if all went well, else TROUBLE, with
-// the reason printed.
+// Frees everything and returns the exit status: the job's answer if all went well, else TROUBLE,
+// with the reason printed.
 static Answer finish(Program *p, bool ok, Error *err) {
     if (ok && (fflush(stdout) || ferror(stdout))) ok = fail(err, "cannot write to standard output");
     if (!ok) fprintf(stderr, "run: %s\n", err->text);
@@ -109,7 +109,7 @@ static void take_options(Program *p) {
 }
 
 // Opens the model, or takes what the options say in its place, and finds what is said of its RoPE.
-static bool load(Program *p, Error *err) {
+static bool load_model(Program *p, Error *err) {
     const Options *o = &p->options;
     const RopeConfig *numbers = &o->rope.rope;
     const bool is_read = o->reading || o->job == JOB_ENGINES;
@@ -218,8 +218,8 @@ static bool plan(Program *p, Error *err) {
 
 // ---- session ----
 
-// A session is the model's memory of one text. If memory is short, a chat without -n gets half of the model's context,
-// or a quarter, and so on, each planned anew.
+// A session is the model's memory of one text. If memory is short, a chat without -n gets half of
+// the model's context, or a quarter, and so on, each planned anew.
 static bool open_session_that_fits(Program *p, Error *err) {
     while (!(p->session = open_session(&p->job, p->job.plans, p->job.length, true, err))) {
         if (p->options.mode != MODE_CHAT || p->options.steps >= 0 || p->job.length <= PREFILL_CHUNK)
@@ -404,7 +404,7 @@ static bool run_job(Program *p, Error *err) {
     const JobRow *row = job_row(o);
     const bool prompted = row->needs & A_PROMPT;
     Job *job = &p->job;
-    if (!load(p, err)) return false;
+    if (!load_model(p, err)) return false;
     if (row->needs & A_TOKENIZER && !o->ids && !find_tokenizer(p, err)) {
         if (o->job == JOB_CHECK) check_settings_alone(p);
         return false;

@@ -1,6 +1,7 @@
-// The page's side of the program: what a browser calls, over the same rooms that run.c uses. A Page is a model, or a
-// few numbers in its place, with the method that is planned for it; a Reader is one text being read by it. JavaScript
-// sees addresses and numbers only; what went wrong is one line, page_error. Compiled by `make page`, see build.mjs.
+// The page's side of the program: what a browser calls, over the same rooms that run.c uses. A Page
+// is a model, or a few numbers in its place, with the method that is planned for it; a Reader is
+// one text being read by it. JavaScript sees addresses and numbers only; what went wrong is one
+// line, page_error. Compiled by `make page`, see build.mjs.
 #include <emscripten/emscripten.h>
 #include <math.h>
 #include <stdio.h>
@@ -19,13 +20,14 @@
 enum { N_FACTS = 8, HEAD = 3, MOST_PAIRS = ROPE_MAX_PAIRS, HEAD_DIM = 1, THETA = 2, TRAIN_CTX = 4 };
 
 typedef struct {
-    Model model;                  // closed: a config or a few numbers stand in its place
-    RopeFile said;                // of its RoPE: by its file, by page_config or by page_describe
-    int filled;                   // numbers that page_config was given and used: HEAD_DIM, THETA, TRAIN_CTX
-    Tokenizer *tokenizer;         // NULL: none
-    RopeSettings *methods;        // the one that is planned
-    RopePlan plan;                // for `context` positions
-    double divisors[MOST_PAIRS];  // of a method that is no row of rope_methods: its frequencies are longrope's
+    Model model;    // closed: a config or a few numbers stand in its place
+    RopeFile said;  // of its RoPE: by its file, by page_config or by page_describe
+    int filled;     // numbers that page_config was given and used: HEAD_DIM, THETA, TRAIN_CTX
+    Tokenizer *tokenizer;   // NULL: none
+    RopeSettings *methods;  // the one that is planned
+    RopePlan plan;          // for `context` positions
+    double divisors
+        [MOST_PAIRS];  // of a method that is no row of rope_methods: its frequencies are longrope's
     double numbers[HEAD + 2 * MOST_PAIRS];
     int32_t *ids;  // the last text's
     int n_ids;
@@ -42,7 +44,7 @@ typedef struct {
     double nll;  // of the last token that was sampled
     int context;
     float *scores;  // (context) of the head that is watched; NULL: none
-} Reader;
+} PageReader;
 
 FOR_PAGE Page *page_new(void) { return calloc(1, sizeof(Page)); }
 
@@ -59,13 +61,14 @@ FOR_PAGE const char *page_error(const Page *page) { return page->err.text; }
 
 // ---- what there is ----
 
-// Opens a model with RoPE and its tokenizer, which lie in emscripten's file system; they may be removed there
-// afterwards.
+// Opens a model with RoPE and its tokenizer, which lie in emscripten's file system; they may be
+// removed there afterwards.
 FOR_PAGE bool page_open(Page *page, const char *model_path, const char *tokenizer_path) {
     if (!open_model(model_path, &page->model, &page->err)) return false;
     const int encoding = page->model.config.encoding;
     if (encoding != ENCODING_ROPE)
-        return fail(&page->err, "this model knows positions by %s, not by RoPE", encoding_names[encoding]);
+        return fail(&page->err, "this model knows positions by %s, not by RoPE",
+                    encoding_names[encoding]);
     said_by_model(&page->model, &page->said);
     page->tokenizer = tokenizer_open(tokenizer_path, page->model.config.vocab_size, &page->err);
     return page->tokenizer != NULL;
@@ -77,9 +80,11 @@ FOR_PAGE bool page_describe(Page *page, int head_dim, double theta, int train_ct
     return settings_check(&page->said.rope, train_ctx, &page->err);
 }
 
-// A config.json or its rope block in a model's place. The numbers fill what it leaves out and cannot do without, as few
-// of them as will do: page->filled tells which. A whole config leaves nothing out.
-FOR_PAGE bool page_config(Page *page, char *text, int length, int head_dim, double theta, int train_ctx) {
+// A config.json or its rope block in a model's place. The numbers fill what it leaves out and
+// cannot do without, as few of them as will do: page->filled tells which. A whole config leaves
+// nothing out.
+FOR_PAGE bool page_config(Page *page, char *text, int length, int head_dim, double theta,
+                          int train_ctx) {
     static const int by_number[] = {0,
                                     HEAD_DIM,
                                     THETA,
@@ -95,22 +100,23 @@ FOR_PAGE bool page_config(Page *page, char *text, int length, int head_dim, doub
         const int fill = by_number[i];
         page->filled = fill;
         free(said->whole);
-        said_by_numbers(fill & HEAD_DIM ? head_dim : 0, fill & THETA ? theta : 0, fill & TRAIN_CTX ? train_ctx : 0,
-                        said);
+        said_by_numbers(fill & HEAD_DIM ? head_dim : 0, fill & THETA ? theta : 0,
+                        fill & TRAIN_CTX ? train_ctx : 0, said);
         good = rope_config_parse(said, text, (size_t)length, &page->err);
     }
     return good && settings_check(&said->rope, said->rope.train_ctx, &page->err);
 }
 
-// What page_config read: the method's name, the whole head's size, the context that the model is meant for (0: not
-// known), the factor (0: what the length needs), the numbers that filled gaps (1: head_dim, 2: theta, 4: trained
-// context), keys that mean nothing to the method, and what is worth a warning, a line each.
-// Between tabs.
+// What page_config read: the method's name, the whole head's size, the context that the model is
+// meant for (0: not known), the factor (0: what the length needs), the numbers that filled gaps (1:
+// head_dim, 2: theta, 4: trained context), keys that mean nothing to the method, and what is worth
+// a warning, a line each. Between tabs.
 FOR_PAGE const char *page_told(Page *page) {
     const RopeFile *said = &page->said;
     const MethodName method = settings_method_name(&said->rope);
-    snprintf(page->text, sizeof page->text, "%s\t%d\t%d\t%.12g\t%d\t%s\t%s", method.text, said->head_dim,
-             said->max_positions, said->rope.factor, page->filled, said->unused, said->remarks);
+    snprintf(page->text, sizeof page->text, "%s\t%d\t%d\t%.12g\t%d\t%s\t%s", method.text,
+             said->head_dim, said->max_positions, said->rope.factor, page->filled, said->unused,
+             said->remarks);
     return page->text;
 }
 
@@ -128,14 +134,15 @@ FOR_PAGE const double *page_facts(Page *page) {
     return memcpy(page->numbers, facts, sizeof facts);
 }
 
-// A line for each method: name, what can be done with it (1: takes a factor, 32: has a dynamic form), summary, source.
+// A line for each method: name, what can be done with it (1: takes a factor, 32: has a dynamic
+// form), summary, source.
 FOR_PAGE const char *page_methods(Page *page) {
     size_t used = 0;
     page->text[0] = '\0';
     for (int i = 0; i < rope_n_methods && used < sizeof page->text; i++) {
         const RopeMethod *m = &rope_methods[i];
-        used += (size_t)snprintf(page->text + used, sizeof page->text - used, "%s\t%u\t%s\t%s\n", m->name, m->flags,
-                                 m->summary, m->source);
+        used += (size_t)snprintf(page->text + used, sizeof page->text - used, "%s\t%u\t%s\t%s\n",
+                                 m->name, m->flags, m->summary, m->source);
     }
     return page->text;
 }
@@ -165,7 +172,8 @@ static bool plan_of(Page *page, const RopeSettings *s, const RopeConfig *start, 
 // Plans a method, written as for --rope, for `context` positions.
 FOR_PAGE bool page_plan(Page *page, const char *method, int context) {
     int n;
-    RopeSettings *methods = methods_parse(method[0] ? method : NULL, &(RopeSettings){.said = 0}, &n, &page->err);
+    RopeSettings *methods =
+        methods_parse(method[0] ? method : NULL, &(RopeSettings){.said = 0}, &n, &page->err);
     if (!methods) return false;
     free(page->methods);
     page->methods = methods;
@@ -173,8 +181,10 @@ FOR_PAGE bool page_plan(Page *page, const char *method, int context) {
     return plan_of(page, methods, &page->said.rope, context);
 }
 
-// Plans a method that is no row of the table: pair i turns divisors[i] times slower, which longrope's lists can say.
-FOR_PAGE bool page_plan_divisors(Page *page, const double *divisors, double attention_factor, int context) {
+// Plans a method that is no row of the table: pair i turns divisors[i] times slower, which
+// longrope's lists can say.
+FOR_PAGE bool page_plan_divisors(Page *page, const double *divisors, double attention_factor,
+                                 int context) {
     for (int i = 0; i < page->said.rope.rotary_dim / 2; i++) page->divisors[i] = divisors[i];
     RopeConfig start = page->said.rope;
     start.short_factors = start.long_factors = page->divisors;
@@ -197,19 +207,20 @@ FOR_PAGE const char *page_maps(Page *page) {
     size_t used = 0;
     page->text[0] = '\0';
     for (int i = 0; i < rope_n_maps && used < sizeof page->text; i++)
-        used += (size_t)snprintf(page->text + used, sizeof page->text - used, "%s\t%s\t%s\n", rope_maps[i].name,
-                                 rope_maps[i].summary, rope_maps[i].source);
+        used += (size_t)snprintf(page->text + used, sizeof page->text - used, "%s\t%s\t%s\n",
+                                 rope_maps[i].name, rope_maps[i].summary, rope_maps[i].source);
     return page->text;
 }
 
-// The distance that the planned map makes of a query at i and a key at j <= i; -1: the query does not see it.
+// The distance that the planned map makes of a query at i and a key at j <= i; -1: the query does
+// not see it.
 FOR_PAGE double page_distance(const Page *page, int i, int j) {
     const RopeConfig *c = &page->plan.rope;
     return rope_sees(c, i, j) ? rope_distance(c, i, j) : -1;
 }
 
-// What the plan makes of a text of `length` positions: the number of pairs, the scale, the attention factor, then the
-// pairs' frequencies, then plain RoPE's.
+// What the plan makes of a text of `length` positions: the number of pairs, the scale, the
+// attention factor, then the pairs' frequencies, then plain RoPE's.
 FOR_PAGE const double *page_frequencies(Page *page, int length) {
     RopeFreqs freqs;
     rope_frequencies(&page->plan.rope, length, &freqs);
@@ -218,7 +229,8 @@ FOR_PAGE const double *page_frequencies(Page *page, int length) {
     out[1] = freqs.scale;
     out[2] = freqs.attention_factor;
     memcpy(out + HEAD, freqs.inv_freq, (size_t)freqs.n_pairs * sizeof *out);
-    for (int i = 0; i < freqs.n_pairs; i++) out[HEAD + freqs.n_pairs + i] = rope_plain(&page->plan.rope, i);
+    for (int i = 0; i < freqs.n_pairs; i++)
+        out[HEAD + freqs.n_pairs + i] = rope_plain(&page->plan.rope, i);
     return out;
 }
 
@@ -265,28 +277,31 @@ FOR_PAGE bool page_check(Page *page, int length) {
 EM_JS(void, tell_page, (double done, double nll, const double *divisors, double attention_factor),
       { Module.heard(done, nll, divisors, attention_factor); });
 
-static void hear(const RopePlan *better, double nll, double done) {
-    tell_page(done, nll, better ? better->rope.long_factors : NULL, better ? better->rope.attention_factor : 0);
+static void hear_page(const RopePlan *better, double nll, double done) {
+    tell_page(done, nll, better ? better->rope.long_factors : NULL,
+              better ? better->rope.attention_factor : 0);
 }
 
 // --search, in the text that page_encode has read without BOS, beginning with the planned method among others: prints
 // what it found. Returns when so many windows are read, and nothing else is heard meanwhile.
 FOR_PAGE bool page_search(Page *page, int length, int windows, int reads, uint32_t seed) {
-    const SearchOptions options = {.seed = seed, .reads = reads, .windows = windows, .population = 8};
+    const SearchOptions options = {
+        .seed = seed, .reads = reads, .windows = windows, .population = 8};
     Job job = job_of(page, length);
     job.sessions.kv = KV_F32;
     job.text_path = "a text";
     job.tokenizer = page->tokenizer;
     job.ids = page->ids;
     job.n_ids = (size_t)page->n_ids;
-    bool ok = search(&job, &options, hear, &page->err);
+    bool ok = search(&job, &options, hear_page, &page->err);
     fflush(stdout);
     return ok;
 }
 
 // ---- text ----
 
-// The ids of a text, behind BOS if asked for: how many, -1: it cannot be. They are at page_ids until the next text.
+// The ids of a text, behind BOS if asked for: how many, -1: it cannot be. They are at page_ids
+// until the next text.
 FOR_PAGE int page_encode(Page *page, const char *text, int length, bool with_bos) {
     free(page->ids);
     size_t n;
@@ -309,15 +324,17 @@ FOR_PAGE const char *page_text(const Page *page) { return page->text; }
 
 // Does this token end a text?
 FOR_PAGE bool page_is_end(const Page *page, int token) {
-    return tokenizer_ends_text(page->tokenizer, token, page->model.config.eos_ids, page->model.config.n_eos);
+    return tokenizer_ends_text(page->tokenizer, token, page->model.config.eos_ids,
+                               page->model.config.n_eos);
 }
 
 // ---- readers ----
 
-// Opens a text of at most `context` positions that is read as the page has planned it, with stale_keys as Hugging
-// Face's generate would, with floats as --activations f32; NULL with the reason.
-FOR_PAGE Reader *page_reader_new(Page *page, int context, bool stale_keys, bool floats) {
-    Reader *r = alloc_array(1, sizeof *r, "a reader", &page->err);
+// Opens a text of at most `context` positions that is read as the page has planned it, with
+// stale_keys as Hugging Face's generate would, with floats as --activations f32; NULL with the
+// reason.
+FOR_PAGE PageReader *page_reader_new(Page *page, int context, bool stale_keys, bool floats) {
+    PageReader *r = alloc_array(1, sizeof *r, "a reader", &page->err);
     if (!r) return NULL;
     r->page = page;
     r->context = context;
@@ -336,7 +353,7 @@ FOR_PAGE Reader *page_reader_new(Page *page, int context, bool stale_keys, bool 
     return NULL;
 }
 
-FOR_PAGE void page_reader_free(Reader *r) {
+FOR_PAGE void page_reader_free(PageReader *r) {
     if (!r) return;
     session_free(r->session);
     sampler_free(&r->sampler);
@@ -344,44 +361,50 @@ FOR_PAGE void page_reader_free(Reader *r) {
     free(r);
 }
 
-FOR_PAGE int page_reader_position(const Reader *r) { return r->session->position; }
-FOR_PAGE void page_reader_rewind(Reader *r, int position) { session_rewind(r->session, position); }
+FOR_PAGE int page_reader_position(const PageReader *r) { return r->session->position; }
+FOR_PAGE void page_reader_rewind(PageReader *r, int position) {
+    session_rewind(r->session, position);
+}
 
 // See session_read.
-FOR_PAGE bool page_reader_read(Reader *r, const int32_t *ids, int n, int length, int n_logits) {
+FOR_PAGE bool page_reader_read(PageReader *r, const int32_t *ids, int n, int length, int n_logits) {
     return session_read(r->session, ids, n, length, n_logits, &r->page->err);
 }
 
 // -ln p of the n - 1 ids behind the first, which come behind what was read, in a text of `length` tokens.
-FOR_PAGE bool page_reader_score(Reader *r, const int32_t *ids, int n, int length, double *nll) {
+FOR_PAGE bool page_reader_score(PageReader *r, const int32_t *ids, int n, int length, double *nll) {
     const Span all = {.ids = ids, .from = 1, .to = n, .length = length};
     return score_behind(r->session, all, nll, &r->page->err);
 }
 
-// From now on the scores of a head for the last position of each read are at page_reader_scores, one per position.
-FOR_PAGE bool page_reader_watch(Reader *r, int layer, int head) {
+// From now on the scores of a head for the last position of each read are at page_reader_scores,
+// one per position.
+FOR_PAGE bool page_reader_watch(PageReader *r, int layer, int head) {
     const ModelConfig *m = &r->page->model.config;
     if (layer < 0 || head < 0 || layer >= m->n_layers || head >= m->n_heads)
         return fail(&r->page->err, "there is no head %d in a layer %d", head, layer);
-    if (!r->scores) r->scores = alloc_array((size_t)r->context, sizeof *r->scores, "scores", &r->page->err);
+    if (!r->scores)
+        r->scores = alloc_array((size_t)r->context, sizeof *r->scores, "scores", &r->page->err);
     if (r->scores) r->session->config.watch = (Watch){layer, head, r->scores};
     return r->scores != NULL;
 }
 
-FOR_PAGE const float *page_reader_scores(const Reader *r) { return r->scores; }
+FOR_PAGE const float *page_reader_scores(const PageReader *r) { return r->scores; }
 
-FOR_PAGE bool page_reader_sampler(Reader *r, double temperature, double top_p, uint32_t seed) {
+FOR_PAGE bool page_reader_sampler(PageReader *r, double temperature, double top_p, uint32_t seed) {
     sampler_free(&r->sampler);
-    return sampler_init(&r->sampler, r->page->model.config.vocab_size, temperature, top_p, seed, &r->page->err);
+    return sampler_init(&r->sampler, r->page->model.config.vocab_size, temperature, top_p, seed,
+                        &r->page->err);
 }
 
-// The next token, as run.c's answer() would sample it, -1: it cannot be. page_reader_surprise is its -ln p at
-// temperature 1.
-FOR_PAGE int page_reader_next(Reader *r) {
+// The next token, as run.c's answer() would sample it, -1: it cannot be. page_reader_surprise is
+// its -ln p at temperature 1.
+FOR_PAGE int page_reader_next(PageReader *r) {
     Error *err = &r->page->err;
     const int vocab_size = r->page->model.config.vocab_size;
     float *logits = session_logits(r->session, 0, 1, err);
-    float *sampled = logits ? alloc_array((size_t)vocab_size, sizeof *sampled, "logits", err) : NULL;
+    float *sampled =
+        logits ? alloc_array((size_t)vocab_size, sizeof *sampled, "logits", err) : NULL;
     if (!sampled) return -1;
     memcpy(sampled, logits, (size_t)vocab_size * sizeof *sampled);
     int next = sampler_next(&r->sampler, sampled);
@@ -391,7 +414,7 @@ FOR_PAGE int page_reader_next(Reader *r) {
 }
 
 // The probability that this token comes next, behind a read that kept logits; -1: it cannot be had.
-FOR_PAGE double page_reader_probability(Reader *r, int id) {
+FOR_PAGE double page_reader_probability(PageReader *r, int id) {
     Error *err = &r->page->err;
     const int vocab_size = r->page->model.config.vocab_size;
     float *logits = session_logits(r->session, 0, 1, err);
@@ -399,4 +422,4 @@ FOR_PAGE double page_reader_probability(Reader *r, int id) {
     return exp(-negative_log_likelihood(logits, vocab_size, id));
 }
 
-FOR_PAGE double page_reader_surprise(const Reader *r) { return r->nll; }
+FOR_PAGE double page_reader_surprise(const PageReader *r) { return r->nll; }

@@ -16,21 +16,21 @@ typedef struct {
     RopeSettings settings;  // of --rope, --factor and others like it
 } Asked;
 
-#define IN(member) .place = offsetof(Asked, member)
+#define OF_CORE(member) .place = offsetof(Asked, member)
 static const Setting options[] = {
-    {"-i", .type = TEXT, IN(prompt)},
-    {"-n", .type = WHOLE, IN(n), .high = MOST},
-    {"-p", .type = NUMBER, IN(top_p), .high = 1},
-    {"-s", .type = SEED, IN(seed)},
-    {"-t", .type = NUMBER, IN(temperature), .high = 1e6},
-    {"--rope", .type = TEXT, IN(rope)},
+    {"-i", .type = TEXT, OF_CORE(prompt)},
+    {"-n", .type = WHOLE, OF_CORE(n), .high = MOST},
+    {"-p", .type = NUMBER, OF_CORE(top_p), .high = 1},
+    {"-s", .type = SEED, OF_CORE(seed)},
+    {"-t", .type = NUMBER, OF_CORE(temperature), .high = 1e6},
+    {"--rope", .type = TEXT, OF_CORE(rope)},
 };
 enum { N_OPTIONS = sizeof options / sizeof options[0] };
 static const char usage[] = "model.bin -n N -i TEXT -t T -p P -s SEED "
                             "--rope NAME:SETTING=VALUE --factor S";
 
 // Reads an option and its value. What is not in the table is a setting of RoPE, such as --factor.
-static bool read_option(Asked *a, const char *name, const char *value, Error *err) {
+static bool read_argument(Asked *a, const char *name, const char *value, Error *err) {
     if (!value) return fail(err, "%s needs a value", name);
     for (const Setting *o = options; o < options + N_OPTIONS; o++) {
         if (strcmp(o->option, name) == 0) return setting_read(o, a, name, value, err);
@@ -66,7 +66,7 @@ int main(int argc, char **argv) {
     Sampler s = {0};
     Error err;
     bool ok = argc > 1 || fail(&err, "a model is needed (core %s)", usage);
-    for (int i = 2; ok && i < argc; i += 2) ok = read_option(&a, argv[i], argv[i + 1], &err);
+    for (int i = 2; ok && i < argc; i += 2) ok = read_argument(&a, argv[i], argv[i + 1], &err);
     ok = ok && (!a.rope || settings_read(&a.settings, a.rope, &err));
     ok = ok && core_open(&r, argv[1], &a.settings, a.n, &err);
     ok = ok && core_take_prompt(&r, argv[1], a.prompt, &err);

@@ -51,7 +51,8 @@ static void count_matrix(void *count, const Tensor *t, void *member) {
     if (t->kind != FLOATS) ++*(int *)count;
 }
 
-// Takes `count` bytes that stand before the tensors. NULL for a count of 0, false when they are cut.
+// Takes `count` bytes that stand before the tensors. NULL for a count of 0, false when they are
+// cut.
 static bool take_table(Cursor *at, int count, const uint8_t **table, Error *err) {
     size_t size = at->model->file.size;
     *table = take(at, count, 1);

@@ -13,8 +13,8 @@ static const char *const rope_ramps[2] = {"dims", "turns"};  // by RopeRamp
 
 #define IN(field) .place = offsetof(RopeConfig, field)
 
-// To add a setting, give it a place in RopeConfig and a row here. The option, the merge with the model's settings,
-// blocks of JSON, --explain and the warning that nothing uses it follow.
+// To add a setting, give it a place in RopeConfig and a row here. The option, the merge with the
+// model's settings, blocks of JSON, --explain and the warning that nothing uses it follow.
 const Setting rope_settings[N_ROPE_SETTINGS] = {
     [SET_THETA] = {"--theta", "B", "base of the inverse frequencies", NUMBER, IN(theta), 1 + 1e-9,
                    1e18, .key = "rope_theta"},
@@ -97,8 +97,8 @@ void setting_put(void *base, const Setting *f, double value) {
     else *(int *)place = (int)value;
 }
 
-// Reads a decimal number. strtod alone would also take spaces in front, hexadecimal, "nan" and "infinity". Like the
-// functions below it leaves what was expected in *err.
+// Reads a decimal number. strtod alone would also take spaces in front, hexadecimal, "nan" and
+// "infinity". Like the functions below it leaves what was expected in *err.
 static bool read_number(const Setting *setting, const char *text, double *x, Error *err) {
     bool is_whole = setting->type != NUMBER;
     double low = setting->low, high = setting->type == FLAG ? 1 : setting->high;
@@ -223,7 +223,8 @@ void settings_fill_defaults(RopeConfig *c, int context) {
     if (c->turning == 0) c->turning = (c->rotary_dim + 7) / 8;  // a quarter of the pairs
     if (c->near == 0) c->near = c->train_ctx / 2;
     if (c->chunk == 0) c->chunk = (int)(c->train_ctx * 3L / 4);
-    // From w on, the longest distance, N-1, has to come down to L-1. Where w is L-1, all are one group.
+    // From w on, the longest distance, N-1, has to come down to L-1. Where w is L-1, all are one
+    // group.
     double left = c->train_ctx - 1 - c->near,
            stretch = left > 0 ? fmax(1, (context - 1 - c->near) / left) : context;
     if (c->k == 0) c->k = stretch;
@@ -296,7 +297,8 @@ bool settings_check(const RopeConfig *config, int context, Error *err) {
     return (!(m->flags & ROPE_USES_LISTS) || check_lists(c, err)) && check_map(c, err);
 }
 
-// streaming and lm-infinite have a default window and sinks. But a model trained with a window never sees more than it.
+// streaming and lm-infinite have a default window and sinks. But a model trained with a window
+// never sees more than it.
 static void resolve_window(const RopeSettings *s, int window, RopeConfig *c) {
     unsigned map = c->map ? c->map->flags : 0;
     if (s->is_window) window = c->train_ctx;
@@ -311,7 +313,8 @@ static void resolve_window(const RopeSettings *s, int window, RopeConfig *c) {
 
 // Puts the fields that are given in place of the model's.
 static void take_fields(const RopeSettings *s, RopeConfig *c) {
-    // A model's attention factor is meant for methods that have one. On another it would only do harm.
+    // A model's attention factor is meant for methods that have one. On another it would only do
+    // harm.
     if (!rope_methods[c->method].attention) c->attention_factor = 0;
     for (int i = 0; i < N_ROPE_SETTINGS; i++)
         if (s->said >> i & 1)

@@ -7,10 +7,12 @@
 enum { MAX_METHOD_NAME = 160 };
 enum { MOST = 1 << 30 };  // the largest whole number of a setting
 
-// What a value is. Its place is: none, bool, int, double, int or an enum, const char *, uint64_t, int[2] (3.5).
+// What a value is. Its place is: none, bool, int, double, int or an enum, const char *, uint64_t,
+// int[2] (3.5).
 typedef enum { NOTHING, FLAG, WHOLE, NUMBER, WORD, TEXT, SEED, PAIR } ValueType;
 
-// A value that can be set. One of RoPE can stand on the command line, in a list of methods, and in a block of JSON.
+// A value that can be set. One of RoPE can stand on the command line, in a list of methods, and in
+// a block of JSON.
 typedef struct {
     const char *option, *argument, *help;  // on the command line; option NULL: it is none
     ValueType type;
@@ -22,7 +24,8 @@ typedef struct {
     unsigned methods, maps;  // flags of those that use it, 0: all
 } Setting;
 
-// The rows of rope_settings: of methods, of windows and maps, of scores. RopeSettings.said has a bit for each.
+// The rows of rope_settings: of methods, of windows and maps, of scores. RopeSettings.said has a
+// bit for each.
 enum { SET_THETA, SET_FACTOR, SET_TRAIN_CTX, SET_RAMP, SET_BETA_FAST, SET_BETA_SLOW, SET_TRUNCATE };
 enum {
     SET_ATTN_FACTOR = SET_TRUNCATE + 1,
@@ -72,7 +75,8 @@ typedef struct {
     char name[MAX_METHOD_NAME];  // in tables
 } RopePlan;
 
-// Reads a method's name: "yarn", "dynamic-ntk", "window", "yarn+dca", "dca". False when the name is unknown.
+// Reads a method's name: "yarn", "dynamic-ntk", "window", "yarn+dca", "dca". False when the name is
+// unknown.
 bool settings_read_method(RopeSettings *settings, const char *name);
 // Reads a setting by its option's name without dashes ("factor"), as if it was given.
 bool settings_read_setting(RopeSettings *settings, const char *name, const char *value, Error *err);
@@ -85,19 +89,24 @@ typedef struct {
 } MethodName;
 MethodName settings_method_name(const RopeConfig *config);
 
-// Fills in what was not given, but for window and sinks. factor becomes 1 if dynamic, else max(1, context / L).
+// Fills in what was not given, but for window and sinks. factor becomes 1 if dynamic, else max(1,
+// context / L).
 void settings_fill_defaults(RopeConfig *config, int context);
-// Whether longrope's two lists are the same. Unscaled positions need that, since cached keys are rotated in blocks.
+// Whether longrope's two lists are the same. Unscaled positions need that, since cached keys are
+// rotated in blocks.
 bool settings_has_one_list(const RopeConfig *config);
-// False with the reason when a configuration, with defaults for `context` positions, makes no sense.
+// False with the reason when a configuration, with defaults for `context` positions, makes no
+// sense.
 bool settings_check(const RopeConfig *config, int context, Error *err);
 
-// Makes a plan of the settings that are given, else those of `start` (the model's configuration) with its window, else
-// the defaults for `context` positions. False with the reason when the plan makes no sense.
+// Makes a plan of the settings that are given, else those of `start` (the model's configuration)
+// with its window, else the defaults for `context` positions. False with the reason when the plan
+// makes no sense.
 bool settings_resolve(const RopeSettings *settings, const RopeConfig *start, int window,
                       int context, RopePlan *plan, Error *err);
-// Puts the sliding layers' settings into a plan that settings_resolve made of `settings`: those of --rope-sliding, else
-// those of `start`, with the model's window unless --window is given. False with the reason.
+// Puts the sliding layers' settings into a plan that settings_resolve made of `settings`: those of
+// --rope-sliding, else those of `start`, with the model's window unless --window is given. False
+// with the reason.
 bool settings_resolve_sliding(const RopeSettings *settings, const RopeSettings *of_sliding,
                               const RopeConfig *start, int window, int context, RopePlan *plan,
                               Error *err);

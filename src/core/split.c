@@ -8,7 +8,7 @@
 enum {
     SIGN = 1 << CLASS_OTHER,
     LETTER = 1 << CLASS_LETTER,           // \p{L}
-    NUMBER = 1 << CLASS_NUMBER,           // \p{N}
+    NUMBERS = 1 << CLASS_NUMBER,          // \p{N}
     SPACE = 1 << CLASS_SPACE,             // and none of the next two
     BLANK = 1 << 4,                       // ' '
     NEWLINE = 1 << 5,                     // [\r\n]
@@ -44,15 +44,15 @@ static const struct {
     {GPT4O | TEKKEN, {{LEAD, 1, 1}, {CAPITAL, 0, MANY}, {SMALL, 1, MANY}, {ENDING, 0, 1}}},
     {GPT4O | TEKKEN, {{CAPITAL, 0, MANY}, {SMALL, 1, MANY}, {ENDING, 0, 1}}},
     {GPT4O | TEKKEN, {{LEAD, 0, 1}, {CAPITAL, 1, MANY}, {SMALL, 0, MANY}, {ENDING, 0, 1}}},
-    {LLAMA3 | GPT4O, {{NUMBER, 1, 3}}},
-    {QWEN2 | TEKKEN | DIGITS, {{NUMBER, 1, 1}}},
+    {LLAMA3 | GPT4O, {{NUMBERS, 1, 3}}},
+    {QWEN2 | TEKKEN | DIGITS, {{NUMBERS, 1, 1}}},
     {GPT2 | DIGITS, {{BLANK, 0, 1}, {LETTER, 1, MANY}}},
-    {GPT2, {{BLANK, 0, 1}, {NUMBER, 1, MANY}}},
+    {GPT2, {{BLANK, 0, 1}, {NUMBERS, 1, MANY}}},
     {GPT2 | DIGITS, {{BLANK, 0, 1}, {OTHER, 1, MANY}}},
     {LLAMA3 | QWEN2, {{BLANK, 0, 1}, {OTHER, 1, MANY}, {NEWLINE, 0, MANY}}},
     {GPT4O | TEKKEN, {{BLANK, 0, 1}, {OTHER, 1, MANY}, {NEWLINE | SLASH, 0, MANY}}},
     {LLAMA3 | QWEN2 | GPT4O | TEKKEN, {{WHITE, 0, MANY}, {NEWLINE, 1, MANY}}},
-    {DIGITS, {{WHITE, 1, MANY}, {WHITE | NUMBER | END, 1, 0}}},  // numbers were split off before
+    {DIGITS, {{WHITE, 1, MANY}, {WHITE | NUMBERS | END, 1, 0}}},  // numbers were split off before
     {GPT2 | LLAMA3 | QWEN2 | GPT4O | TEKKEN, {{WHITE, 1, MANY}, {WHITE | END, 1, 0}}},  // \s+(?!\S)
     {GPT2 | DIGITS | LLAMA3 | QWEN2 | GPT4O | TEKKEN, {{WHITE, 1, MANY}}},
 };

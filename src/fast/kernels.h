@@ -36,7 +36,8 @@ void swiglu(float *gate, const float *up, int64_t n);
 // 1606.08415.
 void geglu(float *gate, const float *up, int64_t n);
 
-// gate = g sigmoid(1.702 g) (u + 1) with g = min(gate, 7), u = up clamped to -7 ... 7. gpt-oss, arXiv 2508.10925.
+// gate = g sigmoid(1.702 g) (u + 1) with g = min(gate, 7), u = up clamped to -7 ... 7. gpt-oss,
+// arXiv 2508.10925.
 void clamped_glu(float *gate, const float *up, int64_t n);
 
 void scale_by(float *x, float factor, int64_t n);  // x *= factor

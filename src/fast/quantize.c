@@ -28,7 +28,7 @@ typedef struct {
 } Writer;
 
 // Writes what begins at the next multiple of `alignment`.
-static void put(Writer *w, const void *data, size_t n, size_t alignment) {
+static void put_bytes(Writer *w, const void *data, size_t n, size_t alignment) {
     static const uint8_t zeros[ALIGNMENT];
     size_t gap = (alignment - w->offset % alignment) % alignment;
     if (w->good && interrupted)
@@ -158,12 +158,12 @@ static void put_matrix(Writer *w, const Matrix *m, QuantizeError *sum) {
         to.scales = scales + scale_bytes / m->rows * row;
         quantize_rows(m, row, &to, floats, errors);
         for (int i = 0; i < to.rows; i++) *sum = both(*sum, errors[i]);
-        put(w, values, to.rows * value_bytes, ALIGNMENT);
+        put_bytes(w, values, to.rows * value_bytes, ALIGNMENT);
     }
     if (w->good && isinf(sum->worst))
         w->good = fail(w->err, "%s: a weight is too large for %s (above 65504)", w->path,
                        weight_type_names[to.type]);
-    if (scale_bytes) put(w, scales, scale_bytes, ALIGNMENT);
+    if (scale_bytes) put_bytes(w, scales, scale_bytes, ALIGNMENT);
     free(floats);
 }
 
@@ -171,7 +171,7 @@ static void put_tensor(void *writer, const Tensor *t, void *member) {
     Writer *w = writer;
     if (!w->good) return;
     if (t->kind != FLOATS) put_matrix(w, member, &w->errors[t->kind]);
-    else put(w, *(const float **)member, t->rows * t->cols * sizeof(float), ALIGNMENT);
+    else put_bytes(w, *(const float **)member, t->rows * t->cols * sizeof(float), ALIGNMENT);
 }
 
 bool model_quantize(const Model *m, WeightType type, const char *out_path,
@@ -189,12 +189,12 @@ bool model_quantize(const Model *m, WeightType type, const char *out_path,
     c->group_size = type == WEIGHT_Q4 ? Q4_GROUP : type == WEIGHT_Q8 ? Q8_GROUP : 0;
     c->has_types = false;
     c->n_longrope = rope->short_factors ? rope->rotary_dim / 2 : 0;
-    put(&w, header, header_write(w.copy, header), 1);
-    if (c->n_longrope) put(&w, rope->short_factors, c->n_longrope * sizeof(double), 1);
-    if (c->n_longrope) put(&w, rope->long_factors, c->n_longrope * sizeof(double), 1);
-    for (int l = 0; c->has_layers && l < c->n_layers; l++) put(&w, &m->layers[l].flags, 1, 1);
+    put_bytes(&w, header, header_write(w.copy, header), 1);
+    if (c->n_longrope) put_bytes(&w, rope->short_factors, c->n_longrope * sizeof(double), 1);
+    if (c->n_longrope) put_bytes(&w, rope->long_factors, c->n_longrope * sizeof(double), 1);
+    for (int l = 0; c->has_layers && l < c->n_layers; l++) put_bytes(&w, &m->layers[l].flags, 1, 1);
     model_visit(&w.copy, put_tensor, &w);
-    put(&w, "", 0, ALIGNMENT);
+    put_bytes(&w, "", 0, ALIGNMENT);
     if (fclose(w.file) != 0 && w.good)
         w.good = fail(err, "%s: cannot write (%s)", out_path, strerror(errno));
     if (w.good && rename(temporary, out_path) != 0)

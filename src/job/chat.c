@@ -7,8 +7,9 @@
 
 typedef enum { TRIMS_NOTHING, TRIMS_USER, TRIMS_ALL } Trims;
 
-// How a family of models writes turns. {...} is a special token, {} is BOS, & the system prompt, $ the user's message.
-// Special tokens in a message are encoded as plain text, so no prompt can forge a turn.
+// How a family of models writes turns. {...} is a special token, {} is BOS, & the system prompt, $
+// the user's message. Special tokens in a message are encoded as plain text, so no prompt can forge
+// a turn.
 typedef struct {
     const char *
         told_by;  // a special token of this family's tokenizers that the families below do not have
@@ -20,8 +21,9 @@ typedef struct {
 } Family;
 
 // docs/checkpoints.md says what is left out of the templates.
-static const Family families[] = {
-    // ChatML: Qwen2.5-7B-Instruct, and SmolLM3-3B, which has Llama 3's tokens but does not use them.
+static const Family chat_families[] = {
+    // ChatML: Qwen2.5-7B-Instruct, and SmolLM3-3B, which has Llama 3's tokens but does not use
+    // them.
     {"<|im_start|>", "<|im_end|>", NULL, TRIMS_NOTHING, "", "\n",
      "{<|im_start|>}system\n&{<|im_end|>}\n",
      "{<|im_start|>}user\n${<|im_end|>}\n{<|im_start|>}assistant\n"},
@@ -30,7 +32,8 @@ static const Family families[] = {
      "{<|start_header_id|>}system{<|end_header_id|>}\n\n&{<|eot_id|>}",
      "{<|start_header_id|>}user{<|end_header_id|>}\n\n${<|eot_id|>}"
      "{<|start_header_id|>}assistant{<|end_header_id|>}\n\n"},
-    // gpt-oss-20b: OpenAI's harmony format. Instructions are the developer's; the system's message is always the same.
+    // gpt-oss-20b: OpenAI's harmony format. Instructions are the developer's; the system's message
+    // is always the same.
     {"<|channel|>", "<|return|>", "<|end|>", TRIMS_NOTHING,
      "{<|start|>}system{<|message|>}You are ChatGPT, a large language model trained by OpenAI.\n"
      "Knowledge cutoff: 2024-06\n\nReasoning: medium\n\n"
@@ -61,7 +64,8 @@ typedef struct {
     int special;  // the special token that was added last, -1: none
 } Turn;
 
-// Encodes the text so far, without spaces that belong to the token before it, and adds `special` (-1: none).
+// Encodes the text so far, without spaces that belong to the token before it, and adds `special`
+// (-1: none).
 static bool end_text(Turn *t, int special) {
     size_t at = tokenizer_skip_spaces(t->tokenizer, t->special, t->text, t->n_text), n;
     int32_t *ids = tokenizer_encode(t->tokenizer, t->text + at, t->n_text - at, false, &n, t->err);
@@ -77,7 +81,7 @@ static bool end_text(Turn *t, int special) {
     return ok;
 }
 
-static void put(Turn *t, const char *text, bool trims) {
+static void put_turn(Turn *t, const char *text, bool trims) {
     static const char spaces[] = " \t\r\n\v\f";
     if (trims) text += strspn(text, spaces);
     size_t length = strlen(text);
@@ -86,16 +90,16 @@ static void put(Turn *t, const char *text, bool trims) {
     t->n_text += length;
 }
 
-static const Family *family_of(const Tokenizer *tokenizer) {
-    const Family *f = families;
+static const Family *chat_family(const Tokenizer *tokenizer) {
+    const Family *f = chat_families;
     while (f->told_by && tokenizer_special(tokenizer, f->told_by) < 0) f++;
     return f;
 }
 
-bool chat_is_taught(const Tokenizer *tokenizer) { return family_of(tokenizer)->told_by != NULL; }
+bool chat_is_taught(const Tokenizer *tokenizer) { return chat_family(tokenizer)->told_by != NULL; }
 
 int chat_end_of_turn(const Tokenizer *tokenizer) {
-    const Family *f = family_of(tokenizer);
+    const Family *f = chat_family(tokenizer);
     return f->end_of_turn ? tokenizer_special(tokenizer, f->end_of_turn) : -1;
 }
 
@@ -107,7 +111,7 @@ static int closing_of(const Tokenizer *tokenizer, const Family *f, int before) {
 
 int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_prompt,
                    const char *user, int before, size_t *n, Error *err) {
-    const Family *f = family_of(tokenizer);
+    const Family *f = chat_family(tokenizer);
     char template[768], name[32];
     snprintf(template, sizeof template, "%s%s%s", first ? f->begin : f->between,
              first && system_prompt[0] ? f->system : "", f->user);
@@ -115,8 +119,8 @@ int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_pr
     t.text = alloc_array(strlen(system_prompt) + strlen(user) + sizeof template, 1, "a turn", err);
     bool ok = t.text && end_text(&t, closing_of(tokenizer, f, before));
     for (const char *at = template; ok && *at; at++) {
-        if (*at == '&') put(&t, system_prompt, f->trims == TRIMS_ALL);
-        else if (*at == '$') put(&t, user, f->trims != TRIMS_NOTHING);
+        if (*at == '&') put_turn(&t, system_prompt, f->trims == TRIMS_ALL);
+        else if (*at == '$') put_turn(&t, user, f->trims != TRIMS_NOTHING);
         else if (*at != '{') t.text[t.n_text++] = *at;
         else {
             int length = (int)strcspn(at, "}") - 1;
@@ -136,7 +140,7 @@ int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_pr
 
 ChatAnswer chat_answer(const Tokenizer *tokenizer) {
     ChatAnswer a = {.tokenizer = tokenizer, .opens = -1, .names = -1, .begins = -1, .ends = -1};
-    const char *told_by = family_of(tokenizer)->told_by;
+    const char *told_by = chat_family(tokenizer)->told_by;
     if (!told_by || strcmp(told_by, "<|channel|>") != 0) return a;
     a.opens = tokenizer_special(tokenizer, "<|start|>");
     a.names = tokenizer_special(tokenizer, "<|channel|>");
@@ -146,7 +150,8 @@ ChatAnswer chat_answer(const Tokenizer *tokenizer) {
     return a;
 }
 
-// Adds what a token says to the channel's name, as far as there is room: longer names are not those that count.
+// Adds what a token says to the channel's name, as far as there is room: longer names are not those
+// that count.
 static void add_to_name(ChatAnswer *a, int token) {
     size_t length;
     const char *bytes = tokenizer_decode(a->tokenizer, -1, token, &length);

@@ -28,7 +28,7 @@ static double budget_for(const Check *c, double seconds) {
 static bool by_jumps(const Row *row) { return row->kind == JUMPS || row->kind == JUMP_KEYS; }
 
 // What a row found, in words.
-static void describe(const Row *row, char *out, size_t size) {
+static void describe_row(const Row *row, char *out, size_t size) {
     const char *how = by_jumps(row) ? ", by jumps" : row->kind >= WHOLE_TEXT ? ", read whole" : "";
     const char *form = "%.2f +- %.2f%s (limit %.2f)%s";
     const char *what = " times a short text's";
@@ -91,7 +91,8 @@ static void print_row(Check *c, const Row *row) {
 
 // ---- rows in order ----
 
-// When a unit takes longer than estimated, later estimates grow as much. When it takes less, they shrink by half of it.
+// When a unit takes longer than estimated, later estimates grow as much. When it takes less, they
+// shrink by half of it.
 static void learn_speed(Check *c, const Row *row, double took, double expected) {
     double ratio = took / expected;
     double change = ratio > 1 ? ratio : (1 + ratio) / 2;
@@ -110,11 +111,11 @@ static void give_up(Row *row) {
     bool has_keys = row->kind == JUMP_KEYS || row->kind == WHOLE_KEYS;
     row->lacks = "a longer text";
     // A model that does not surely find keys in a short text is not judged by them.
-    if (has_keys && !finds_in_short(row)) row->verdict = UNKNOWN;
+    if (has_keys && !finds_in_short(row)) row->verdict = UNABLE;
 }
 
-// Reads units for the row until it is decided, or until there is no more text or time. False with the
-// reason when something went wrong.
+// Reads units for the row until it is decided, or until there is no more text or time. False with
+// the reason when something went wrong.
 static bool settle(Check *c, Row *row, Error *err) {
     const bool alone = row->kind == SHORT_PERPLEXITY || row->kind == OTHER_BASES;
     const int most = most_units(c, row);
@@ -153,7 +154,8 @@ static bool ask(Check *c, RowKind kind, int length, Verdict *verdict, Error *err
     return true;
 }
 
-// A length by jumps. Where they cannot tell, a whole text does. Keys are asked for when the text has passed.
+// A length by jumps. Where they cannot tell, a whole text does. Keys are asked for when the text
+// has passed.
 static bool ask_length(Check *c, int length, bool with_keys, Verdict *verdict, Error *err) {
     if (!ask(c, JUMPS, length, verdict, err)) return false;
     Row *jumps = &c->rows[c->n_rows - 1];
@@ -168,8 +170,8 @@ static bool ask_length(Check *c, int length, bool with_keys, Verdict *verdict, E
     return true;
 }
 
-// The shortest length that fails is looked for between one that holds (`low`) and one that does not. Where reading step
-// by step failed at -n, it is asked for at each of them, too.
+// The shortest length that fails is looked for between one that holds (`low`) and one that does
+// not. Where reading step by step failed at -n, it is asked for at each of them, too.
 static bool find_failure(Check *c, bool with_steps, Error *err) {
     int low = 0;
     int high = c->n_lengths - 1;
@@ -194,7 +196,8 @@ static bool ask_between(Check *c, Error *err) {
     return true;
 }
 
-// The rows about -n itself. *steps becomes the verdict of reading step by step, *verdict that of the rest.
+// The rows about -n itself. *steps becomes the verdict of reading step by step, *verdict that of
+// the rest.
 static bool ask_at_length(Check *c, Verdict *verdict, Verdict *steps, Error *err) {
     const int n = c->job->length;
     const int window = c->window;
@@ -239,7 +242,8 @@ static const Row *shortest_failure(const Check *c) {
     return found;
 }
 
-// The row that the verdict waits for: one about -n, or else the one about the shortest length. NULL: none.
+// The row that the verdict waits for: one about -n, or else the one about the shortest length.
+// NULL: none.
 static const Row *waited_for(const Check *c) {
     const Row *found = NULL;
     for (int i = 0; i < c->n_rows; i++) {
@@ -277,7 +281,7 @@ static Answer say_failure(Check *c, const Row *row) {
     char held[60] = "";
     int n = c->job->length;
     int length = row ? row->length : n;
-    if (row) describe(row, why, sizeof why);
+    if (row) describe_row(row, why, sizeof why);
     else snprintf(why, sizeof why, "%s", c->failed);
     int below = longest_held(c, length);
     int beyond = longest_held(c, MOST_LENGTH);
@@ -299,7 +303,8 @@ static double seconds_left_for(const Check *c, RowKind kind, int length) {
     return seconds_to_decide(c, &(Row){.kind = kind, .length = length});
 }
 
-// Seconds that all rows should still take which a yes needs, and whole texts that were begun or would have been.
+// Seconds that all rows should still take which a yes needs, and whole texts that were begun or
+// would have been.
 static double seconds_left(const Check *c) {
     static const RowKind always[] = {SHORT_PERPLEXITY, SHORT_TEXTS, OTHER_BASES};
     int n = c->job->length;
@@ -318,7 +323,7 @@ static double seconds_left(const Check *c) {
 static Answer say_undecided(Check *c, const Row *row) {
     char why[FAILED_BYTES] = "";
     char needs[100] = "";
-    if (row->units > 0) describe(row, why, sizeof why);
+    if (row->units > 0) describe_row(row, why, sizeof why);
     bool needs_memory = row->lacks && !strcmp(row->lacks, "more memory");
     if (needs_memory)
         snprintf(needs, sizeof needs, "%.0f MB of memory", whole_bytes(c, row->length) / 1e6);
@@ -352,7 +357,7 @@ static Answer say_verdict(Check *c) {
     note_engines(c);
     if (failed || c->failed[0]) return say_failure(c, failed);
     if (open) return say_undecided(c, open);
-    if (first->verdict == UNKNOWN) return say_undecided(c, first);
+    if (first->verdict == UNABLE) return say_undecided(c, first);
     bool whole = n <= c->window;
     for (int i = 0; i < c->n_rows; i++) {
         const Row *row = &c->rows[i];

@@ -185,7 +185,7 @@ static void judge_keys(Row *row) {
     if (row->in_short.n == 0 || in_short == OPEN) return;
     double error = hypot(row->error, FOUND_SHARE * share_error(&row->in_short));
     row->limit = FOUND_SHARE * row->in_short.mean;
-    if (in_short == FAIL) row->verdict = UNKNOWN;
+    if (in_short == FAIL) row->verdict = UNABLE;
     else
         row->verdict = decide(-likely_share(&row->samples), error,
                               -FOUND_SHARE * likely_share(&row->in_short));
@@ -195,7 +195,7 @@ void judge_row(const Check *c, Row *row) {
     switch (row->kind) {
     case SHORT_PERPLEXITY:
         judge_ratio(row, c->job->model->config.vocab_size * KNOWS_NOTHING);
-        row->verdict = row->value <= row->limit ? OK : UNKNOWN;
+        row->verdict = row->value <= row->limit ? OK : UNABLE;
         break;
     case OTHER_BASES: judge_bases(row); break;
     case JUMPS: judge_between(row, PASSES_BY_JUMPS, FAILS_BY_JUMPS); break;
@@ -210,7 +210,7 @@ void judge_row(const Check *c, Row *row) {
         break;
     case JUMP_KEYS:
     case WHOLE_KEYS:
-        if (row->verdict != UNKNOWN) judge_keys(row);
+        if (row->verdict != UNABLE) judge_keys(row);
         break;
     default: judge_ratio(row, MOST_LOSS);
     }

@@ -16,7 +16,8 @@ enum {
     TAIL = 64,            // tokens that are read one by one
 };
 
-// A sample is a mean over some neighboring tokens, which depend on each other, or a key that was asked for.
+// A sample is a mean over some neighboring tokens, which depend on each other, or a key that was
+// asked for.
 typedef struct {
     int n;
     double mean, squares;  // of all samples; sum of squared differences from it
@@ -35,8 +36,8 @@ typedef enum {
 } RowKind;
 
 // OPEN: not decided. BETWEEN: it lies between what jumps can pass and what they can fail.
-// UNKNOWN: the model cannot do this in a short text either.
-typedef enum { FAIL, OK, UNKNOWN, OPEN, BETWEEN } Verdict;
+// UNABLE: the model cannot do this in a short text either.
+typedef enum { FAIL, OK, UNABLE, OPEN, BETWEEN } Verdict;
 
 typedef struct {
     RowKind kind;

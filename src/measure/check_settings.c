@@ -20,7 +20,7 @@ static void tell(Judge *j, const char *check, const char *found, const char *lim
 }
 
 // These values have no error.
-static void judge(Judge *j, const char *check, double value, double limit, bool good) {
+static void judge_setting(Judge *j, const char *check, double value, double limit, bool good) {
     char found[32] = "any";
     char allowed[32];
     snprintf(allowed, sizeof allowed, "%.*g", limit < 1e6 ? 6 : 10, limit);
@@ -48,7 +48,8 @@ static double reach_of(const RopeConfig *r, int seq_len) {
     unsigned flags = rope_methods[r->method].flags;
     double reach = flags & ROPE_USES_FACTOR ? r->factor * r->train_ctx : r->train_ctx;
     if (r->dynamic) return INFINITY;
-    // Their factor is not how many times longer a text may be: Llama 3.1 has 8 of 8,192, and is made for 131,072.
+    // Their factor is not how many times longer a text may be: Llama 3.1 has 8 of 8,192, and is
+    // made for 131,072.
     if (flags & (ROPE_USES_FREQ_FACTORS | ROPE_USES_LISTS)) reach = fmax(reach, seq_len);
     if (!r->map && !(r->all_slide && r->window > 0)) return reach;
     // lm-infinite's first keys may stand at `reach` itself.
@@ -64,11 +65,11 @@ static void judge_lists(Judge *j, const RopeConfig *said, const RopeConfig *give
     double expected = method->attention(given, scale);
     double found = said->attention_factor;
     if (found == 0) found = method->attention(given, given->factor);
-    judge(j, "temperature", found, expected, fabs(found / expected - 1) < 0.1);
+    judge_setting(j, "temperature", found, expected, fabs(found / expected - 1) < 0.1);
 }
 
-// A factor that is not the file's, though the file's is enough for the length, is one that the model was
-// not made with.
+// A factor that is not the file's, though the file's is enough for the length, is one that the
+// model was not made with.
 static bool is_another_factor(const RopeConfig *said, const RopeConfig *made,
                               const RopeConfig *asked, bool enough) {
     bool uses = rope_methods[made->method].flags & ROPE_USES_FACTOR && said->factor > 0;
@@ -84,22 +85,22 @@ static void judge_said(Judge *j, const RopeConfig *said, const RopeConfig *given
         int low = said->low_freq_factor > 0;
         int high = said->high_freq_factor > 0;
         int found = (said->factor > 0) + low + high;
-        judge(j, "llama3-factors", found, 3, found == 3);
+        judge_setting(j, "llama3-factors", found, 3, found == 3);
     }
     if (flags & ROPE_USES_LISTS) judge_lists(j, said, given, seq_len);
 }
 
-// The same of how far it reaches. A context left at the trained length is usual. One beyond what the
-// factor gives is a mistake.
+// The same of how far it reaches. A context left at the trained length is usual. One beyond what
+// the factor gives is a mistake.
 static void judge_context(Judge *j, const RopeConfig *said, const RopeConfig *given, int seq_len) {
     bool has_factor = rope_methods[said->method].flags & ROPE_USES_FACTOR && said->factor > 0;
     double reach = reach_of(given, seq_len);
     if (has_factor && !said->dynamic)
-        judge(j, "context", seq_len, reach, seq_len <= reach * 1.01 + 1);
+        judge_setting(j, "context", seq_len, reach, seq_len <= reach * 1.01 + 1);
 }
 
-// What was asked for, compared with what the model was made with: another method, factor, base or trained
-// context is another model.
+// What was asked for, compared with what the model was made with: another method, factor, base or
+// trained context is another model.
 static void judge_asked(Judge *j, const Job *job, const RopePlan *own, int seq_len) {
     const RopeConfig *said = &job->said->rope;
     const RopeConfig *made = &own->rope;
@@ -108,10 +109,10 @@ static void judge_asked(Judge *j, const Job *job, const RopePlan *own, int seq_l
     bool same = settings_same_method(made, asked);
     if (made->method != ROPE_NONE) tell(j, "method", job->plans->name, own->name, same);
     if (is_another_factor(said, made, asked, enough))
-        judge(j, "factor", asked->factor, made->factor, false);
-    if (asked->theta != made->theta) judge(j, "theta", asked->theta, made->theta, false);
+        judge_setting(j, "factor", asked->factor, made->factor, false);
+    if (asked->theta != made->theta) judge_setting(j, "theta", asked->theta, made->theta, false);
     if (asked->train_ctx != made->train_ctx)
-        judge(j, "train_ctx", asked->train_ctx, made->train_ctx, false);
+        judge_setting(j, "train_ctx", asked->train_ctx, made->train_ctx, false);
 }
 
 bool judge_settings(const Job *job, const RopePlan *own, Table *table, char failed[FAILED_BYTES]) {
@@ -128,14 +129,14 @@ bool judge_settings(const Job *job, const RopePlan *own, Table *table, char fail
     judge_said(&j, said, &given, seq_len);
     if (asked->window > 0) {
         int seen = asked->window + asked->sinks;
-        judge(&j, "window", seen, n, seen >= n);
+        judge_setting(&j, "window", seen, n, seen >= n);
         if (seen < n) by_length++;
     }
     if (job->model->config.encoding == ENCODING_ROPE) {  // else the text shows how far it reaches
         judge_context(&j, said, &given, seq_len);
         double reach = reach_of(asked, seq_len);
         bool is_reached = reach >= n - 0.5;
-        judge(&j, "reach", reach, n, is_reached);
+        judge_setting(&j, "reach", reach, n, is_reached);
         if (!is_reached) by_length++;
         judge_asked(&j, job, own, seq_len);
     }

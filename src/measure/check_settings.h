@@ -7,6 +7,6 @@
 enum { FAILED_BYTES = 400 };
 
 // Prints the columns of --check and its rows about settings. `own` is the plan of the model's own
-// settings. `failed` becomes what the first row that fails says, or empty. True when one fails that would
-// fail at any length.
+// settings. `failed` becomes what the first row that fails says, or empty. True when one fails that
+// would fail at any length.
 bool judge_settings(const Job *job, const RopePlan *own, Table *table, char failed[FAILED_BYTES]);

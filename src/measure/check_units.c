@@ -1,4 +1,5 @@
-// The texts of --check, and how a unit of each kind of row is read: a stretch of text, a key, a text of all the length.
+// The texts of --check, and how a unit of each kind of row is read: a stretch of text, a key, a
+// text of all the length.
 #include "check_units.h"
 
 #include <math.h>
@@ -11,10 +12,10 @@
 #include "tasks.h"
 
 enum {
-    PIECES = 8,      // of a stretch that jumps
-    SAMPLE = 64,     // tokens of a sample, at most
-    KEY_PIECES = 3,  // the key in the first one, the question in the last
-    N_DEPTHS = 5,    // of keys in a whole text
+    PIECES = 8,         // of a stretch that jumps
+    CHECK_SAMPLE = 64,  // tokens of a sample, at most
+    KEY_PIECES = 3,     // the key in the first one, the question in the last
+    N_KEY_DEPTHS = 5,   // of keys in a whole text
 };
 static const double LOOK = 0.03;  // of the budget, between two looks at the clock
 
@@ -50,14 +51,15 @@ double whole_bytes(const Check *c, int length) {
 
 static bool has_bos(const Check *c) { return tokenizer_bos(c->job->tokenizer) >= 0; }
 
-// Copies n tokens that begin with the text's id number `start`, behind BOS in the first one's place, if there is one.
+// Copies n tokens that begin with the text's id number `start`, behind BOS in the first one's
+// place, if there is one.
 static void take_text(const Check *c, size_t start, int n, int32_t *text) {
     text[0] = tokenizer_bos(c->job->tokenizer);
     memcpy(text + has_bos(c), c->ids + start, (size_t)(n - has_bos(c)) * sizeof *text);
 }
 
-// The i-th of n places in an order in which each beginning is spread over the whole: 0, n/2, n/4, 3n/4, ... (van der
-// Corput's, 1935).
+// The i-th of n places in an order in which each beginning is spread over the whole: 0, n/2, n/4,
+// 3n/4, ... (van der Corput's, 1935).
 static int spread_order(int i, int n) {
     int size = 1;
     while (size < n) size *= 2;
@@ -99,20 +101,21 @@ static const double *reference_scores(Check *c, int u, Error *err) {
 }
 
 // ---- units ----
-// Each function reads the row's next unit by a session that open_for has opened, and adds its samples. False with the
-// reason, or when it was too late.
+// Each function reads the row's next unit by a session that open_for has opened, and adds its
+// samples. False with the reason, or when it was too late.
 
 // A sample for each SAMPLE of n differences between two readings, and for what is left of them.
 static void add_differences(Samples *s, const double *these, const double *those, int n) {
-    for (int from = 0; from < n; from += SAMPLE) {
-        int to = from + SAMPLE < n ? from + SAMPLE : n;
+    for (int from = 0; from < n; from += CHECK_SAMPLE) {
+        int to = from + CHECK_SAMPLE < n ? from + CHECK_SAMPLE : n;
         double sum = 0;
         for (int i = from; i < to; i++) sum += these[i] - those[i];
         add_sample(s, sum / (to - from));
     }
 }
 
-// The plan that is checked, for n tokens that are spread over the row's positions. All keys but BOS count as a crowd.
+// The plan that is checked, for n tokens that are spread over the row's positions. All keys but BOS
+// count as a crowd.
 static RopePlan jumping_plan(const Check *c, const Row *row, int n, int pieces) {
     RopePlan plan = c->job->plans[0];
     plan.spread = row->length;
@@ -137,7 +140,8 @@ Session *open_for(Check *c, const Row *row, Error *err) {
     return open_timed(c, &plan, n, err);
 }
 
-// Chooses the reference: plain RoPE or the file's own settings, whichever reads the first stretches better.
+// Chooses the reference: plain RoPE or the file's own settings, whichever reads the first stretches
+// better.
 static bool read_short(Check *c, Row *row, Session *unused, Error *err) {
     double scores[MOST_WINDOW];
     double sums[2] = {INFINITY, INFINITY};
@@ -193,9 +197,9 @@ static bool read_bases(Check *c, Row *row, Session *unused, Error *err) {
     return reference;
 }
 
-// A text of all of the length, beside the reference's reading of some of the same tokens in short windows. These are
-// spread over the second half of the text.
-static bool read_whole(Check *c, Row *row, Session *s, Error *err) {
+// A text of all of the length, beside the reference's reading of some of the same tokens in short
+// windows. These are spread over the second half of the text.
+static bool read_whole_text(Check *c, Row *row, Session *s, Error *err) {
     int n = row->length;
     int window = c->window;
     int half = window / 2;
@@ -222,7 +226,8 @@ static bool read_whole(Check *c, Row *row, Session *s, Error *err) {
     return ok;
 }
 
-// How much -ln p of the last tokens changes when a text is read as generation reads it and not as a prompt.
+// How much -ln p of the last tokens changes when a text is read as generation reads it and not as a
+// prompt.
 static bool read_steps(Check *c, Row *row, Session *s, Error *err) {
     int n = c->window;
     int tail = n / 4 < TAIL ? n / 4 : TAIL;
@@ -255,11 +260,11 @@ static bool read_key(Check *c, Row *row, Session *s, Samples *samples, Error *er
     int length = whole ? row->length : key_tokens(c);
     Passkeys *keys = passkeys_open(c->job, length, err);
     int number = samples->n;
-    int depth = whole ? spread_order(number % N_DEPTHS, N_DEPTHS) : 0;
+    int depth = whole ? spread_order(number % N_KEY_DEPTHS, N_KEY_DEPTHS) : 0;
     bool found = false;
     bool ok = keys && passkeys_ask(keys, s, number, depth, &found, err);
     if (ok && passkeys_fit(keys)) add_sample(samples, found);
-    else if (ok) row->verdict = UNKNOWN;
+    else if (ok) row->verdict = UNABLE;
     passkeys_close(keys);
     return ok;
 }
@@ -270,12 +275,14 @@ static bool read_keys(Check *c, Row *row, Session *s, Error *err) {
     return read_key(c, row, s, &row->samples, err);
 }
 
-ReadUnit *const unit_readers[N_ROW_KINDS] = {read_short, read_stretch, read_bases, read_stretch,
-                                             read_keys,  read_steps,   read_whole, read_keys};
+ReadUnit *const unit_readers[N_ROW_KINDS] = {read_short,      read_stretch, read_bases,
+                                             read_stretch,    read_keys,    read_steps,
+                                             read_whole_text, read_keys};
 
 // ---- the beginning ----
 
-// Measures how fast the model reads: one token, to have the weights in memory, another one, then pieces that double.
+// Measures how fast the model reads: one token, to have the weights in memory, another one, then
+// pieces that double.
 static bool measure_speed(Check *c, Error *err) {
     const ModelConfig *m = &c->job->model->config;
     double heads = (double)m->n_heads * (double)m->head_dim;

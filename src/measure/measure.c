@@ -67,7 +67,8 @@ static bool try_memory(const Job *job, Error *err) {
     return true;
 }
 
-// Measures method number i. Where standard error is apart from the table, it says how long that took.
+// Measures method number i. Where standard error is apart from the table, it says how long that
+// took.
 static bool measure_one(const Job *job, const MethodsTable *methods, Table *table, int i,
                         Error *err) {
     Method method = {.job = job, .table = table, .plan = &job->plans[i], .part = i};

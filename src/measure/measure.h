@@ -15,8 +15,8 @@ void spell(const char *piece, size_t n, char *out, size_t capacity);
 
 // ---- windows of a text ----
 
-// A window is job->length positions: BOS, if there is one, and ids of the text. Returns the number of
-// these ids.
+// A window is job->length positions: BOS, if there is one, and ids of the text. Returns the number
+// of these ids.
 size_t window_ids(const Job *job);
 // Fills window (job->length) with the i-th of n stretches that are spread evenly over the text.
 void fill_window(const Job *job, int i, int n, int32_t *window);

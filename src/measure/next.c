@@ -29,7 +29,7 @@ typedef struct {
 
 // A whole number from `low` to `high` at *text, behind which *text then stands. Lines do not end
 // inside a number.
-static bool read_whole(const char **text, long low, long high, long *number) {
+static bool read_next_whole(const char **text, long low, long high, long *number) {
     char *end;
     *number = strtol(*text, &end, 10);
     bool is_word = end > *text && strchr(" \t\r\n", *end);
@@ -45,13 +45,13 @@ static bool read_question(const Job *job, const char *path, int line, const char
     int longest = (int)job->n_ids;
     int last = (int)job->model->config.vocab_size - 1;
     long number;
-    if (!read_whole(text, 1, longest, &number))
+    if (!read_next_whole(text, 1, longest, &number))
         return fail(err,
                     "%s, line %d: a length from 1 to %d expected first, the tokens of the text",
                     name_of_file(path), line, longest);
     q->length = (int)number;
     for (skip_blanks(text); **text && **text != '\n'; skip_blanks(text)) {
-        if (!read_whole(text, 0, last, &number))
+        if (!read_next_whole(text, 0, last, &number))
             return fail(err, "%s, line %d: token ids from 0 to %d expected behind the length",
                         name_of_file(path), line, last);
         q->tokens[q->n_tokens++] = (int32_t)number;
@@ -95,7 +95,7 @@ static bool take_questions(const Job *job, const char *asked, Questions *all, Er
     bool is_number = what[0] && what[strspn(what, "0123456789")] == '\0';
     if (!is_number) return read_questions(job, what, all, err);
     long number;
-    if (!read_whole(&what, 1, vocab_size, &number))
+    if (!read_next_whole(&what, 1, vocab_size, &number))
         return fail(err, "--next %s (expected 1 to %ld tokens, or a file)", asked, vocab_size);
     all->likeliest = (int)number;
     all->questions = alloc_array(1, sizeof *all->questions, "lines", err);
@@ -116,12 +116,12 @@ static void free_questions(Questions *all) {
 typedef struct {
     float logit;
     int32_t token;
-} Candidate;
+} LikelyToken;
 
 // The likeliest first, and of equals the one with the lower id.
 static int by_logit(const void *a, const void *b) {
-    const Candidate *x = a;
-    const Candidate *y = b;
+    const LikelyToken *x = a;
+    const LikelyToken *y = b;
     if (x->logit != y->logit) return x->logit < y->logit ? 1 : -1;
     return (x->token > y->token) - (x->token < y->token);
 }
@@ -130,8 +130,8 @@ typedef struct {
     const Job *job;
     bool stepwise;
     Table table;
-    Candidate *sorted;  // (vocab_size)
-    int *rank;          // (vocab_size) of each token, 1 for the likeliest
+    LikelyToken *sorted;  // (vocab_size)
+    int *rank;            // (vocab_size) of each token, 1 for the likeliest
 } Answers;
 
 static void print_token(Answers *a, const RopePlan *plan, const Question *q, int token,
@@ -151,7 +151,7 @@ static void print_token(Answers *a, const RopePlan *plan, const Question *q, int
 static void print_answer(Answers *a, const RopePlan *plan, const Question *q, int likeliest,
                          float *logits) {
     int vocab_size = (int)a->job->model->config.vocab_size;
-    for (int i = 0; i < vocab_size; i++) a->sorted[i] = (Candidate){logits[i], i};
+    for (int i = 0; i < vocab_size; i++) a->sorted[i] = (LikelyToken){logits[i], i};
     qsort(a->sorted, (size_t)vocab_size, sizeof *a->sorted, by_logit);
     for (int i = 0; i < vocab_size; i++) a->rank[a->sorted[i].token] = i + 1;
     double max = a->sorted[0].logit;

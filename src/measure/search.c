@@ -19,13 +19,13 @@
 
 // SAMPLE: positions that make one sample of a difference, as neighbors are not independent. HILLS:
 // at first.
-enum { SAMPLE = 64, HILLS = 7, MAX_MOVES = ROPE_MAX_PAIRS + 2, LAST_UNSCALED = 9 };
+enum { SEARCH_SAMPLE = 64, HILLS = 7, MAX_MOVES = ROPE_MAX_PAIRS + 2, LAST_UNSCALED = 9 };
 
 // All doubles, so that two candidates are the same when their bytes are.
 typedef struct {
     double log_divisors[ROPE_MAX_PAIRS], attention;
     double unscaled;  // 0: no position, k: the first 2^(k-1)
-} Candidate;
+} DivisorList;
 
 typedef struct {
     const Job *job;
@@ -38,7 +38,7 @@ typedef struct {
     int32_t *ids;            // (n) of the one at hand
     double *best_nll, *nll;  // (windows, counted) of the best candidate, and of the one at hand
     int read, tried;         // windows and candidates so far
-    Candidate best;
+    DivisorList best;
     const char *began_with;  // the best of the methods
     double mean, began;      // nll of the best, and of that method
     int pairs, hills;        // hills at the moment
@@ -62,7 +62,7 @@ static double share_done(const Search *s) {
 static bool is_over(const Search *s) { return s->tried > 0 ? share_done(s) == 1 : interrupted; }
 
 // The plan that runs a candidate. It points to s->divisors.
-static RopePlan plan_of(Search *s, const Candidate *c) {
+static RopePlan plan_of_list(Search *s, const DivisorList *c) {
     RopePlan plan = s->job->plans[0];
     plan.rope = s->start;
     for (int i = 0; i < s->pairs; i++) s->divisors[i] = exp(c->log_divisors[i]);
@@ -95,7 +95,7 @@ static double difference(const Search *s, int first, int count, double *error) {
         size_t start = (size_t)((first + i) % s->windows) * s->counted;
         for (int from = 0, to; from < s->counted; from = to) {
             double sum = 0;
-            to = from + SAMPLE < s->counted ? from + SAMPLE : s->counted;
+            to = from + SEARCH_SAMPLE < s->counted ? from + SEARCH_SAMPLE : s->counted;
             for (int p = from; p < to; p++)
                 sum += (s->nll[start + p] - s->best_nll[start + p]) / (to - from);
             samples++;
@@ -119,10 +119,10 @@ static double mean_of(const Search *s, const double *nll) {
 // Reads a candidate, which replaces the best when it is better over all windows. When the search
 // ends first, it does not. Each candidate begins with another window, so that none decides more
 // than the others.
-static bool try_candidate(Search *s, const Candidate *c, bool *better, Error *err) {
+static bool try_candidate(Search *s, const DivisorList *c, bool *better, Error *err) {
     bool is_first = s->tried == 0;  // nothing else is as good yet
     int start = s->tried % s->windows;
-    RopePlan plan = plan_of(s, c);
+    RopePlan plan = plan_of_list(s, c);
     double *beaten = s->best_nll;
     double error;
     bool dropped = false;
@@ -151,7 +151,7 @@ static bool try_candidate(Search *s, const Candidate *c, bool *better, Error *er
 
 // Adds a hill of height x around center number h. Pairs behind it rise with it, and pairs before it
 // sink with it, so that divisors never fall from pair to pair. They stay from 1 to twice the scale.
-static void add_hill(const Search *s, Candidate *c, int h, double x) {
+static void add_hill(const Search *s, DivisorList *c, int h, double x) {
     double *e = c->log_divisors;
     double distance = (double)(s->pairs - 1) / (s->hills - 1);
     double most = log(2 * s->start.factor);
@@ -163,7 +163,7 @@ static void add_hill(const Search *s, Candidate *c, int h, double x) {
 
 // Makes a move by so many times its step. Behind the hills come the attention factor and the
 // unscaled positions.
-static void apply(const Search *s, Candidate *c, int move, double times) {
+static void apply(const Search *s, DivisorList *c, int move, double times) {
     double x = times * s->steps[move];
     if (move < s->hills) add_hill(s, c, move, x);
     else if (move == s->hills) c->attention *= exp(x);
@@ -183,11 +183,11 @@ static bool begin(Search *s, Error *err) {
     for (int i = 0; i < s->o->population && !is_over(s); i++) {
         RopeConfig config = i < OWN ? s->start : s->job->plans[0].rope;
         RopeFreqs f;
-        Candidate c = s->best;
+        DivisorList c = s->best;
         bool better;
         if (i < OWN) config.method = methods[i];
         rope_frequencies(&config, s->n, &f);
-        if (i <= OWN) c = (Candidate){.attention = f.attention_factor};
+        if (i <= OWN) c = (DivisorList){.attention = f.attention_factor};
         for (int k = 0; i <= OWN && k < s->pairs; k++)
             c.log_divisors[k] = log(rope_plain(&config, k) / f.inv_freq[k]);
         for (int move = 0; i > OWN && move < s->hills + 2; move++)
@@ -204,7 +204,7 @@ static bool try_move(Search *s, int move, Error *err) {
     bool better = false;
     double *step = &s->steps[move];
     for (int way = 0; way < 2 && !better && !is_over(s); way++) {
-        Candidate c = s->best;
+        DivisorList c = s->best;
         if (way) *step = -*step;
         apply(s, &c, move, 1);
         if (!try_candidate(s, &c, &better, err)) return false;
@@ -245,7 +245,7 @@ static void note_pair(Table *t, const char *who, const char *name, double before
 
 // Prints what was found, on the windows that searched and, beside YaRN, on those that judge.
 static bool report(Search *s, Error *err) {
-    RopePlan found = plan_of(s, &s->best);
+    RopePlan found = plan_of_list(s, &s->best);
     RopePlan yarn = found;
     yarn.rope = s->start;
     yarn.rope.method = ROPE_YARN;

@@ -4,8 +4,8 @@
 #include "../job/as_read.h"
 #include "table.h"
 
-// Prints how the engines of a list (NULL: all) read it, for a text of job->length positions. hf5 comes
-// first and is the reference. *answer becomes NO when one differs. False with the reason.
+// Prints how the engines of a list (NULL: all) read it, for a text of job->length positions. hf5
+// comes first and is the reference. *answer becomes NO when one differs. False with the reason.
 bool show_engines(const ReadByEngines *what, const char *list, Answer *answer, Error *err);
 
 // Says which layers of a config are of which kind.

@@ -70,7 +70,7 @@ static int rewind_to_shared(Tasks *t, int32_t *ids, int n, int most) {
 }
 
 // What the model says behind the prompt, without spaces before it: as much as may be the answer.
-static bool hear(const Tasks *t, char answer[MAX_ANSWER * KEY_DIGITS + 1], Error *err) {
+static bool hear_answer(const Tasks *t, char answer[MAX_ANSWER * KEY_DIGITS + 1], Error *err) {
     const Tokenizer *tokenizer = t->job->tokenizer;
     int most = t->trial.task->n_asked == 1 ? KEY_DIGITS : MAX_ANSWER * KEY_DIGITS;
     int32_t previous = t->last[t->n_last - 1];
@@ -101,7 +101,7 @@ static bool hide_and_ask(Tasks *t, int number, int *correct, Error *err) {
     if (!ids) return false;
     int shared = rewind_to_shared(t, ids, n, n - 1);  // the last token is read for its logits
     if (!session_read(t->session, ids + shared, n - shared, n, 1, err)) return false;
-    if (!hear(t, answer, err)) return false;
+    if (!hear_answer(t, answer, err)) return false;
     bool right = true;
     for (int k = 0; k < t->trial.task->n_asked; k++) {
         trial_wanted(&t->trial, k, wanted);
@@ -266,7 +266,7 @@ static bool run_task(Tasks *t, Method *method, Error *err) {
     return true;
 }
 
-static bool run_method(void *whose, Method *method, Error *err) {
+static bool ask_method(void *whose, Method *method, Error *err) {
     Tasks *t = whose;
     for (t->n_done = 0; t->n_done < t->n_asked; t->n_done++) {
         t->trial.task = t->asked[t->n_done];
@@ -328,7 +328,7 @@ bool measure_tasks(const Job *job, const TasksOptions *o, Answer *answer, Error 
     MethodsTable methods = {
         .what = "passkey",
         .columns = "method\tlength\tdepth\ttrials\tcorrect\taccuracy",
-        .measure = run_method,
+        .measure = ask_method,
         .whose = &t,
     };
     if (o->list) {

@@ -1,5 +1,5 @@
-// Trials of tasks, after RULER (arXiv 2404.06654); the first task is the passkey of Mohtashami and Jaggi
-// (arXiv 2305.16300).
+// Trials of tasks, after RULER (arXiv 2404.06654); the first task is the passkey of Mohtashami and
+// Jaggi (arXiv 2305.16300).
 #define _POSIX_C_SOURCE 200809L
 #include "trial.h"
 
@@ -53,7 +53,8 @@ void trial_choose(Trial *t, int number) {
         bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9u;
         bits = (bits ^ bits >> 27) * 0x94d049bb133111ebu;
         int x = t->values[k] = (int)(10000 + (bits ^ bits >> 31) % 90000);
-        // Texts hardly have such letters in a row. The second one tells the variables of a prompt apart.
+        // Texts hardly have such letters in a row. The second one tells the variables of a prompt
+        // apart.
         const char letters[] = {
             (char)('A' + x % 26),
             "QXZVJK"[(t->values[0] + k) % 6],
@@ -119,8 +120,8 @@ void trial_wanted(const Trial *t, int k, char wanted[MAX_WANTED]) {
     fill_in(wanted, t->task->answer, t, k);
 }
 
-// Each piece is a token or more, so bisection finds how many fit. Keys may differ by a few tokens, for which there is
-// slack.
+// Each piece is a token or more, so bisection finds how many fit. Keys may differ by a few tokens,
+// for which there is slack.
 bool trial_find_pieces(Trial *t, Error *err) {
     int kept_free = MAX_ANSWER * t->task->n_asked + KEY_SLACK * t->task->n_hidden;
     int low = -1;

@@ -7,21 +7,22 @@
 
 #include "json.h"
 
-static const char SPACE[] = " \t\r\n";
+static const char WHITE_SPACE[] = " \t\r\n";
 static const char FENCE[] = "```";
 
 // Makes a fence and lines that begin with # blank. Returns the place behind them, and in
 // *first_mark that of the first line with a # (NULL: none).
 static char *blank_front(char *p, const char **first_mark) {
     bool fenced = false;
-    for (p += strspn(p, SPACE); *p == '#' || strncmp(p, FENCE, 3) == 0; p += strspn(p, SPACE)) {
+    for (p += strspn(p, WHITE_SPACE); *p == '#' || strncmp(p, FENCE, 3) == 0;
+         p += strspn(p, WHITE_SPACE)) {
         bool is_fence = *p == '`';
         if (!is_fence && !*first_mark) *first_mark = p;
         fenced = fenced || is_fence;
         while (*p && *p != '\n' && !(is_fence && strchr("{\"", *p))) *p++ = ' ';
     }
     char *end = p + strlen(p);
-    while (end > p && strchr(SPACE, end[-1])) end--;
+    while (end > p && strchr(WHITE_SPACE, end[-1])) end--;
     while (fenced && end > p && end[-1] == '`') *--end = ' ';
     return p;
 }
@@ -62,7 +63,7 @@ bool card_read(Card *card, const char *text, size_t length, Error *err) {
         copy[length + 1] = '}';
     }
     bool good = json_check(copy, length + 2, err);
-    card->object = copy + strspn(copy, SPACE);
+    card->object = copy + strspn(copy, WHITE_SPACE);
     if (good && *card->object != '{') good = fail(err, "line 1: not a JSON object");
     if (good) look_at(card, has_braces, mark);
     if (!good) free(copy);

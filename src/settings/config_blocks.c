@@ -21,8 +21,8 @@ static bool is_by_layer(const char *v) {
     return *v == '[' ? !alike : config_is_something(v);
 }
 
-// Keys that give layers or positions a RoPE of their own. In some families a key is read, or it is about layers without
-// RoPE or about windows, which the exporter reads, or it means nothing.
+// Keys that give layers or positions a RoPE of their own. In some families a key is read, or it is
+// about layers without RoPE or about windows, which the exporter reads, or it means nothing.
 static const struct {
     const char *key, *but_in;
 } layer_keys[] = {
@@ -127,7 +127,8 @@ static void reject_inside(Reader *r, const char *parameters, const char *key) {
     config_reject(r, parameters, key, "none beside full_attention and sliding_attention");
 }
 
-// rope_parameters of a family with a block for each kind of layers; NULL where there is none of them in it.
+// rope_parameters of a family with a block for each kind of layers; NULL where there is none of
+// them in it.
 static const char *typed_parameters(Reader *r) {
     const char *own = config_get(r, r->config, "rope_parameters"), *key;
     if (config_is_something(own) && *own != '{')
@@ -173,7 +174,8 @@ static double local_theta(Reader *r) {
     return local;
 }
 
-// A block of kinds by itself, or in a config without a family: a model's, whose thetas stand where there are none.
+// A block of kinds by itself, or in a config without a family: a model's, whose thetas stand where
+// there are none.
 static void find_block_alone(Reader *r, int kind, double *theta) {
     const char *parameters = json_member(r->config, "rope_parameters");
     const char *own = r->config ? parameters : r->alone;

@@ -1,5 +1,5 @@
-// A config as this program reads it, by the exporter's rules (export/rope.py): what the parts of the reader share.
-// tests/rope_cases.py holds both to the same.
+// A config as this program reads it, by the exporter's rules (export/rope.py): what the parts of
+// the reader share. tests/rope_cases.py holds both to the same.
 #pragma once
 
 #include "families.h"
@@ -22,7 +22,8 @@ extern const int rope_type_methods[TYPE_UNKNOWN + 1];
 // Reads a list of n numbers above 0 for longrope. False when the block has no such list.
 bool config_list(const char *block, const char *key, int n, double *out);
 
-// Whether a number may be missing, null as well, or even zero. A default replaces what is missing or null.
+// Whether a number may be missing, null as well, or even zero. A default replaces what is missing
+// or null.
 typedef enum { REQUIRED, OPTIONAL, NULL_TOO, UNSAID } MayBe;
 
 // The largest number that is taken.
@@ -75,7 +76,8 @@ const char *config_get(Reader *r, const char *object, const char *key);
 const char *config_object_with(const Reader *r, const char *key);
 // The same of the block.
 const char *config_block_get(Reader *r, const char *key);
-// A key's number above `low`, or, with a `high`, whole and from `low` to `high`. `missing` if it is absent and may be.
+// A key's number above `low`, or, with a `high`, whole and from `low` to `high`. `missing` if it is
+// absent and may be.
 double config_number(Reader *r, const char *object, const char *key, double missing, int low,
                      int high, MayBe may_be);
 // Whether Python takes a value for true.

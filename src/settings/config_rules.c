@@ -1,4 +1,5 @@
-// Reads a config or a block key by key, as export/config.py does. tests/rope_cases.py holds both to the same.
+// Reads a config or a block key by key, as export/config.py does. tests/rope_cases.py holds both to
+// the same.
 #include "rope_config.h"
 
 #include <math.h>
@@ -76,7 +77,8 @@ static double read_share(Reader *r, const char **where) {
     return fmin(part, 1);
 }
 
-// head_dim and rotary_dim, or with proportional the pairs that turn. With a model both must be the model's.
+// head_dim and rotary_dim, or with proportional the pairs that turn. With a model both must be the
+// model's.
 static void read_dims(Reader *r) {
     static const char key[] = "partial_rotary_factor";
     RopeFile *file = r->file;
@@ -117,7 +119,7 @@ static RopeType type_named(const Reader *r, const char *v) {
 }
 
 // rope_type, or `type` where there is none.
-static RopeType read_type(Reader *r) {
+static RopeType read_rope_type(Reader *r) {
     const char *older = config_block_get(r, "type"), *newer = config_block_get(r, "rope_type");
     const char *key = newer ? "rope_type" : "type";
     RopeType type = type_named(r, newer ? newer : older);
@@ -154,7 +156,7 @@ static void ignore_truncate(Reader *r, RopeConfig *c) {
     c->truncate = true;
 }
 
-static void read_fields(Reader *r, RopeConfig *c) {
+static void read_block_fields(Reader *r, RopeConfig *c) {
     unsigned methods = rope_methods[c->method].flags & ~ROPE_USES_FACTOR;
     for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++) {
         if (!f->key || !(f->methods & methods)) continue;
@@ -200,7 +202,8 @@ static int read_trained(Reader *r) {
     return (int)trained;
 }
 
-// The growth of queries, which counts from the block's original length whatever the method counts from.
+// The growth of queries, which counts from the block's original length whatever the method counts
+// from.
 static void read_growth(Reader *r, RopeConfig *c) {
     static const char beta[] = "llama_4_scaling_beta";
     const char *v = config_block_get(r, beta);
@@ -240,7 +243,7 @@ static void read_rope(Reader *r, double theta) {
     if (r->type >= TYPE_YARN)
         c->attention_factor = config_number(r, config_object_with(r, "attention_factor"),
                                             "attention_factor", 0, 0, 0, may_be);
-    read_fields(r, c);
+    read_block_fields(r, c);
     if (r->family && r->family->flags & FAMILY_GROWS) read_growth(r, c);
     if (r->type != TYPE_LONGROPE) return;
     c->short_factors = read_list(r, "short_factor", r->file->short_factors);
@@ -250,9 +253,9 @@ static void read_rope(Reader *r, double theta) {
                       "0, since short_factor and long_factor are not the same");
 }
 
-// Whether some type has this key (at its quote). Released blocks have the others from short_mscale on, which the
-// library does not read.
-static bool is_known(const char *quoted) {
+// Whether some type has this key (at its quote). Released blocks have the others from short_mscale
+// on, which the library does not read.
+static bool is_known_key(const char *quoted) {
     static const char *const others[] = {"short_factor",      "long_factor",  "short_mscale",
                                          "long_mscale",       "finetuned",    "attn_factor",
                                          "mrope_interleaved", "mrope_section"};
@@ -264,7 +267,8 @@ static bool is_known(const char *quoted) {
     return known;
 }
 
-// Notes the keys of an object that the block's type does not use, and refuses those that no type has.
+// Notes the keys of an object that the block's type does not use, and refuses those that no type
+// has.
 static void check_keys(Reader *r, const char *object, uint64_t asked) {
     const char *quoted;
     int i = 0;
@@ -272,7 +276,7 @@ static void check_keys(Reader *r, const char *object, uint64_t asked) {
         char key[64];
         if (i < 64 && asked >> i & 1) continue;
         snprintf(key, sizeof key, "%.*s", (int)strcspn(quoted + 1, "\""), quoted + 1);
-        if (!is_known(quoted)) config_reject(r, object, key, "a key that some rope_type has");
+        if (!is_known_key(quoted)) config_reject(r, object, key, "a key that some rope_type has");
         add_name(r->file->unused, sizeof r->file->unused, ", ", key);
     }
 }
@@ -307,9 +311,9 @@ static void remark_contradictions(Reader *r) {
 }
 
 // Reads the block that was found into the settings of its kind of layers.
-static void read_block(Reader *r, double theta) {
+static void read_rope_block(Reader *r, double theta) {
     r->rope = r->kind == KIND_SLIDING ? &r->file->sliding : &r->file->rope;
-    r->type = read_type(r);
+    r->type = read_rope_type(r);
     read_dims(r);
     if (r->good) read_rope(r, theta);
     if (r->good) check_keys(r, r->block.object, r->block.asked[0]);
@@ -319,8 +323,8 @@ static void read_block(Reader *r, double theta) {
 
 // ---- a config ----
 
-// An object as a whole config. A block alone, or a config without a family, gets the values of `model` as a Llama's.
-// They stand in front, so that those of the object win.
+// An object as a whole config. A block alone, or a config without a family, gets the values of
+// `model` as a Llama's. They stand in front, so that those of the object win.
 static char *whole_of(const Card *card, const RopeFile *model, Error *err) {
     enum { MOST_MEMBERS = 240 };
     const char *object = card->object;
@@ -344,20 +348,20 @@ static void read_blocks(Reader *r) {
     double theta = r->family ? r->family->theta : r->file->rope.theta;
     if (!r->by_kind) {
         if (r->config) config_find_block(r);
-        read_block(r, theta);
+        read_rope_block(r, theta);
         if (!r->keeps_sliding) r->file->sliding = r->file->rope;
         return;
     }
     for (int kind = 0; kind < N_KINDS; kind++) {
         config_find_block_of(r, kind, &theta);
-        read_block(r, theta);
+        read_rope_block(r, theta);
     }
     if (!r->family) r->file->by_layer = true;
     r->file->by_kind = true;
 }
 
 // Reads what refuse_by_layer has let through.
-static bool parse(Reader *r) {
+static bool parse_block(Reader *r) {
     RopeFile *file = r->file;
     int missing = r->family ? r->family->max_positions : file->max_positions;
     file->model_type = r->family ? r->family->model_type : NULL;
@@ -395,8 +399,8 @@ bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *e
     file->whole = whole_of(&card, file, err);
     bool good = file->whole;
     if (good) read_family(&r);
-    bool is_known = r.family || !has_family;
-    if (good && is_known && r.good) config_refuse_by_layer(&r);
+    bool is_known_key = r.family || !has_family;
+    if (good && is_known_key && r.good) config_refuse_by_layer(&r);
     // Engines' rules are of families, and what other families have by layer is not in them.
     bool has_rules = r.family && (r.family->period || r.family->flags & FAMILY_GROWS);
     bool no_engine = r.family || !r.by_kind ? !r.good && !has_rules : true;
@@ -404,7 +408,7 @@ bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *e
         free(file->whole);
         file->whole = NULL;
     }
-    good = good && r.good && parse(&r);
+    good = good && r.good && parse_block(&r);
     free(card.text);
     return good;
 }

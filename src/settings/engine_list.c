@@ -10,7 +10,8 @@
 
 static const char all[] = "hf5,hf4,vllm,sglang,llama.cpp,ik_llama.cpp,mlx-lm,exllamav3,exllamav2";
 
-// "4.51", "0.11.1" and "2026-06-20" become 4.51, 0.1101 and 2026.062. Returns the place behind, NULL: no release.
+// "4.51", "0.11.1" and "2026-06-20" become 4.51, 0.1101 and 2026.062. Returns the place behind,
+// NULL: no release.
 static const char *read_release(const char *text, double *release) {
     double unit = 1;
     *release = 0;
@@ -38,7 +39,8 @@ static bool fail_release(const Reading *out, int row, double release, Error *err
                 engines[row].name, first, is_one ? "" : " to ", is_one ? "" : last);
 }
 
-// Reads what may stand behind an engine's name, in any order: "@0.24", ":transformers=5.5.4", ":max_len=131072".
+// Reads what may stand behind an engine's name, in any order: "@0.24", ":transformers=5.5.4",
+// ":max_len=131072".
 static bool read_setting(Reading *out, const char *text, Error *err) {
     static const Setting max_len = {.type = WHOLE, .low = 1, .high = MOST};
     static const char transformers[] = ":transformers=", length[] = ":max_len=";
@@ -109,7 +111,8 @@ static bool is_there(const Config *c, int kind) {
     return slides && (!l->n || l->n_of[KIND_SLIDING]);
 }
 
-// One kind of layers as one engine reads it. False with the reason when the config has no family or no head.
+// One kind of layers as one engine reads it. False with the reason when the config has no family or
+// no head.
 static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *err) {
     const char *unknown = engines[out->row].unknown;
     bool is_bare = c->family->flags & FAMILY_BARE_FULL && out->kind == KIND_FULL && out->by_layer;
@@ -128,7 +131,8 @@ static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *
     return true;
 }
 
-// An engine that refuses the config for one kind of layers, or is not known for one, does or is so for all.
+// An engine that refuses the config for one kind of layers, or is not known for one, does or is so
+// for all.
 static void agree(Reading *out, int n) {
     const Reading *refused = NULL;
     bool is_unknown = false;
@@ -145,7 +149,8 @@ static void agree(Reading *out, int n) {
     }
 }
 
-// What an engine makes of each kind of layers: *n readings from `out` on, of which the first has the engine's name.
+// What an engine makes of each kind of layers: *n readings from `out` on, of which the first has
+// the engine's name.
 static bool read_as(Reading *out, const char *config, int length, const Reading *reference, int *n,
                     Error *err) {
     const Reading asked = *out;
@@ -173,7 +178,8 @@ static bool read_as(Reading *out, const char *config, int length, const Reading 
     return true;
 }
 
-// The reference, behind `readings`: what is meant by kind, or Hugging Face 5's reading, or 4's where 5 refuses.
+// The reference, behind `readings`: what is meant by kind, or Hugging Face 5's reading, or 4's
+// where 5 refuses.
 static bool read_reference(Reading *out, const char *config, int length, const RopeConfig *meant,
                            Error *err) {
     int n = 0;

@@ -108,7 +108,8 @@ static void prepare_hf4(Config *c) {
     if (family_is(c->family, "gpt_oss") && scaling && *scaling == 'n') c->out->unknown = true;
 }
 
-// transformers 4. yarn's L is the block's, longrope's the top level's. From 4.51 to 4.55 yarn's factor is by lengths.
+// transformers 4. yarn's L is the block's, longrope's the top level's. From 4.51 to 4.55 yarn's
+// factor is by lengths.
 static void hf4(Config *c) {
     double release = c->out->release;
     int keys = 0;
@@ -162,7 +163,8 @@ static void prepare_vllm(Config *c) {
     if (reading_is_new(c) && c->out->release < 0.24) c->out->unknown = true;
 }
 
-// vLLM. Since 0.11.1 longrope's list goes by the server's length. dynamic has one base, since 0.22 the unscaled one.
+// vLLM. Since 0.11.1 longrope's list goes by the server's length. dynamic has one base, since 0.22
+// the unscaled one.
 static void vllm(Config *c) {
     double s = c->rope->factor, release = c->out->release;
     const char *apply = reading_member(c, "apply_yarn_scaling");
@@ -296,7 +298,8 @@ static void prepare_exllamav3(Config *c) {
     if (c->family->block && !has_block) c->out->unknown = true;
 }
 
-// ExLlamaV3. Theta at the top level wins. Where a block has L, yarn's factor is max_position_embeddings / L.
+// ExLlamaV3. Theta at the top level wins. Where a block has L, yarn's factor is
+// max_position_embeddings / L.
 static void exllamav3(Config *c) {
     bool is_gemma4 = family_is(c->family, "gemma4_text"),
          is_growing = c->family->flags & FAMILY_GROWS;
@@ -325,7 +328,8 @@ static void exllamav3(Config *c) {
     reading_choose_list(c, c->served > c->rope->train_ctx, "by max_position_embeddings");
 }
 
-// ExLlamaV2. yarn and longrope go by the length that it was started with, max_position_embeddings at first.
+// ExLlamaV2. yarn and longrope go by the length that it was started with, max_position_embeddings
+// at first.
 static void exllamav2(Config *c) {
     reading_refuse(c, c->type && c->rope_type, "AssertionError: type and rope_type are both there");
     reading_switch_off(c, c->method == TYPE_UNKNOWN || c->method == TYPE_DYNAMIC,
@@ -375,7 +379,8 @@ static void rope_c(Config *c) {
     free(file);
 }
 
-// To add an engine, write a function above for what it does otherwise than hf5, and give it a row here.
+// To add an engine, write a function above for what it does otherwise than hf5, and give it a row
+// here.
 const Engine engines[] = {
     {"hf5", "5.15.0", "5.0", "5.15", prepare_hf5, hf5, THROUGH_HF5 | PHI3_YARN, "5.15.0", ""},
     {"hf4", "4.57.0", "4.45", "4.57", prepare_hf4, hf4,

@@ -7,7 +7,8 @@
 
 enum { MOST_READINGS = 16, REFERENCE = MOST_READINGS * N_KINDS };
 
-// What one engine makes of one kind of layers of a config. rope points to the lists, so a Reading must not move.
+// What one engine makes of one kind of layers of a config. rope points to the lists, so a Reading
+// must not move.
 typedef struct {
     char engine[64];  // as it was asked for: "vllm:max_len=131072"
     char version[24];
@@ -25,7 +26,8 @@ typedef struct {
     ConfigLayers layers;  // which layers are of which kind, and the window of the sliding ones
     int max_len;  // positions that the engine allows or takes by default; 0: no limit, -1: not known
     char note[400];  // how it differs from the reference; empty: not at all
-    // Beside the reference: "same" to 1e-5, "differs", "ignored" (plain RoPE where a method is asked for) or "refused".
+    // Beside the reference: "same" to 1e-5, "differs", "ignored" (plain RoPE where a method is
+    // asked for) or "refused".
     const char *verdict;
     int worst_pair;      // whose frequency is furthest off; -1: none
     double worst_ratio;  // its frequency divided by the reference's
@@ -42,7 +44,7 @@ int engines_list(const char *list, Reading readings[MOST_READINGS], Error *err);
 // What the engines of a list make of a config.json that json_check has passed, for a text of
 // `length` positions: *n readings, one for each engine and kind of layers, the kinds of an engine
 // together. From readings[REFERENCE] on stands the reference by kind: `meant` (by KIND_...), or if
-// NULL, Hugging Face 5's reading, or 4's where 5 refuses. The caller frees them. NULL with the reason
-// for a wrong list, and for a config without a family or heads.
+// NULL, Hugging Face 5's reading, or 4's where 5 refuses. The caller frees them. NULL with the
+// reason for a wrong list, and for a config without a family or heads.
 Reading *engines_read(const char *list, const char *config, int length, const RopeConfig *meant,
                       int *n, Error *err);

@@ -138,7 +138,7 @@ static bool fault(const LayerReader *r, const char *key, const char *expected) {
 }
 
 // A whole number from 1 on under a key: *found, which stays where there is none.
-static bool count_of(const LayerReader *r, const char *key, int *found) {
+static bool layer_number(const LayerReader *r, const char *key, int *found) {
     const char *v = json_member(r->text, key);
     double x;
     bool is_whole;
@@ -172,7 +172,7 @@ static bool periodic_layers(const LayerReader *r) {
     const char *key =
         f->flags & FAMILY_LINEAR ? "full_attention_interval" : "sliding_window_pattern";
     bool is_read = f->flags & (FAMILY_PATTERN | FAMILY_LINEAR);
-    if (is_read && !count_of(r, key, &period))
+    if (is_read && !layer_number(r, key, &period))
         return fault(r, key, "a whole number from 1, or layer_types");
     int full = f->flags & FAMILY_FULL_FIRST ? 0 : period - 1;
     for (int i = 0; i < r->out->n; i++)
@@ -209,14 +209,14 @@ bool config_layers(const char *text, const RopeFamily *family, bool types, Confi
     bool is_list = list && *list == '[';
     bool has_types = types && is_list;
     *layers = (ConfigLayers){.window = family->window};
-    bool has_layers = count_of(&r, "num_hidden_layers", &layers->n) && layers->n <= MOST_LAYERS;
+    bool has_layers = layer_number(&r, "num_hidden_layers", &layers->n) && layers->n <= MOST_LAYERS;
     if (!has_layers) return fault(&r, "num_hidden_layers", "a whole number from 1 to 1024");
     if (!family->period) return true;
     bool is_missing = !list || is_null(list);
     if (types && !is_list && !is_missing)
         return fault(&r, "layer_types", "full_attention or sliding_attention for each layer");
     if (is_null(window) && family->flags & FAMILY_WINDOWLESS) return all_full(&r, has_types);
-    if (family->window && !count_of(&r, "sliding_window", &layers->window))
+    if (family->window && !layer_number(&r, "sliding_window", &layers->window))
         return fault(&r, "sliding_window", "a whole number from 1");
     return count_kinds(&r, has_types ? list : NULL);
 }

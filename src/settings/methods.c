@@ -1,4 +1,5 @@
-// Lists of methods, read word by word. A setting with several values makes several methods of each one before it.
+// Lists of methods, read word by word. A setting with several values makes several methods of each
+// one before it.
 #include "methods.h"
 
 #include <ctype.h>
@@ -62,7 +63,8 @@ static bool append_all(List *list) {
     return ok && append_method(list, "window", true);
 }
 
-// Appends each method that the setting is for, with this value. In a name, a later value replaces the first one.
+// Appends each method that the setting is for, with this value. In a name, a later value replaces
+// the first one.
 static bool append_value(List *list, const char *value) {
     for (int i = 0; i < list->n_each; i++) {
         RopeSettings s = list->items[list->first + i];
@@ -76,8 +78,9 @@ static bool append_value(List *list, const char *value) {
     return true;
 }
 
-// Reads a word: KEY=VALUE behind a colon, else a method, or one more value of the setting before it.
-static bool read_word(List *list, char before, const char *word, char behind) {
+// Reads a word: KEY=VALUE behind a colon, else a method, or one more value of the setting before
+// it.
+static bool read_method_word(List *list, char before, const char *word, char behind) {
     RopeSettings unused;
     const char *equals = strchr(word, '=');
     if (before == ':') {
@@ -96,7 +99,7 @@ static bool read_word(List *list, char before, const char *word, char behind) {
 }
 
 // methods_parse, without the option's name in what fails.
-static RopeSettings *parse(const char *text, const RopeSettings *base, int *n, Error *err) {
+static RopeSettings *parse_methods(const char *text, const RopeSettings *base, int *n, Error *err) {
     List list = {.base = base, .err = err};
     list.items = alloc_array(MAX_METHODS, sizeof *list.items, "a list of methods", err);
     bool ok = list.items && (text || append(&list, base));
@@ -105,7 +108,7 @@ static RopeSettings *parse(const char *text, const RopeSettings *base, int *n, E
         snprintf(word, sizeof word, "%.*s", (int)length, text);
         for (char *c = word; *c; c++) *c = (char)tolower((unsigned char)*c);
         text += length;
-        ok = length < sizeof word ? read_word(&list, before, word, *text)
+        ok = length < sizeof word ? read_method_word(&list, before, word, *text)
                                   : fail(err, "'%.60s...' is too long", word);
     }
     *n = list.n;
@@ -113,7 +116,7 @@ static RopeSettings *parse(const char *text, const RopeSettings *base, int *n, E
 }
 
 RopeSettings *methods_parse(const char *text, const RopeSettings *base, int *n, Error *err) {
-    RopeSettings *methods = parse(text, base, n, err);
+    RopeSettings *methods = parse_methods(text, base, n, err);
     if (!methods) fail(err, "--rope: %s", err->text);
     return methods;
 }
@@ -137,7 +140,7 @@ bool sliding_method_parse(const char *text, RopeSettings *of_sliding, Error *err
     int n;
     *of_sliding = (RopeSettings){.said = 0};
     if (!text) return true;
-    RopeSettings *methods = parse(text, of_sliding, &n, err);
+    RopeSettings *methods = parse_methods(text, of_sliding, &n, err);
     bool good = methods && (n == 1 || fail(err, "one method expected, '%.100s' are %d", text, n));
     good = good && check_sliding_method(methods, err);
     if (good) *of_sliding = methods[0];

@@ -1,9 +1,11 @@
-// The table of options, by which the command line is read and checked. Of options.c and its parts alone.
+// The table of options, by which the command line is read and checked. Of options.c and its parts
+// alone.
 #pragma once
 
 #include "options.h"
 
-// Sets of jobs, for options that have an effect in these alone. A chat and --prompts have bits of their own.
+// Sets of jobs, for options that have an effect in these alone. A chat and --prompts have bits of
+// their own.
 enum {
     ON_GENERATE = 1 << JOB_TEXT,
     ON_PPL = 1 << JOB_PPL,
@@ -28,7 +30,8 @@ enum {
     ON_PLAN = ON_ALL & ~ON_QUANTIZE  // what plans a RoPE
 };
 
-// An option is a value in Options, and what job it is about. A row without an option is a heading of --help.
+// An option is a value in Options, and what job it is about. A row without an option is a heading
+// of --help.
 typedef struct {
     Setting value;
     int job;          // the Job that it asks for; 0: none
@@ -42,8 +45,9 @@ extern const int n_option_rows;  // at most 64: Options.said has a bit for each
 // What options are that are not given.
 extern const Options options_unsaid;
 
-// The number of the option that a word names, before a `=`: a row of the table, or behind these a row of rope_settings.
-// Case counts for short names only. -1: none, and *nearest becomes the one that was meant, or "".
+// The number of the option that a word names, before a `=`: a row of the table, or behind these a
+// row of rope_settings. Case counts for short names only. -1: none, and *nearest becomes the one
+// that was meant, or "".
 int option_find(const char *word, const char **nearest);
 // The value that the option of a number has. Of settings of RoPE it lies in a RopeConfig.
 const Setting *option_value(int number);

@@ -1,4 +1,5 @@
-// The command line: one table of options, from which come --help, reading, limits and what goes with what.
+// The command line: one table of options, from which come --help, reading, limits and what goes
+// with what.
 #pragma once
 
 #include "../core/util.h"
@@ -70,8 +71,9 @@ bool job_takes_lists(JobKind job);
 
 // Reads the command line. The strings stay in argv. False with the reason.
 bool options_parse(int argc, char **argv, Options *options, Error *err);
-// False with the reason when options contradict each other, or one lacks another. An option that has no effect in the
-// job is warned of on standard error, and becomes what it is when it is not given.
+// False with the reason when options contradict each other, or one lacks another. An option that
+// has no effect in the job is warned of on standard error, and becomes what it is when it is not
+// given.
 bool options_check(Options *options, Error *err);
 // Whether --rope is given, or, with a model, a setting that blocks of JSON have.
 bool options_say_block(const Options *options);

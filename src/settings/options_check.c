@@ -22,8 +22,8 @@ static void warn_idle(const char *option, const char *how, const char *what) {
     fprintf(stderr, "run: warning: %s has no effect %s %s\n", option, how, what);
 }
 
-// Warns that an option with an effect in some jobs has none in the one at hand. Where nothing asked for that one, names
-// the jobs that it needs.
+// Warns that an option with an effect in some jobs has none in the one at hand. Where nothing asked
+// for that one, names the jobs that it needs.
 static void warn_of_job(const Options *o, const char *option, unsigned jobs) {
     char names[200] = "";
     int n = 0;
@@ -63,7 +63,8 @@ static void drop_if(Options *o, bool is_idle, const char *name, const char *how,
     unsay(o, option_value(row));
 }
 
-// Warns of what has no effect of a row that has none in the job: an option, or all settings of RoPE.
+// Warns of what has no effect of a row that has none in the job: an option, or all settings of
+// RoPE.
 static void drop_row(Options *o, int row) {
     const Option *option = &option_table[row];
     if (is_row_said(o, row)) {

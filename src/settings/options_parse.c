@@ -40,8 +40,9 @@ static bool read_pair(const char *name, const char *text, int *pair, Error *err)
     return fail(err, "%s: '%.60s' is not two whole numbers from 0, as 3.5", name, text);
 }
 
-// Whether the value in brackets of an option is left out before the word `next`: that is another option, the model, or
-// nothing. A list of engines may be a word before the model, but no file's name.
+// Whether the value in brackets of an option is left out before the word `next`: that is another
+// option, the model, or nothing. A list of engines may be a word before the model, but no file's
+// name.
 static bool is_left_out(const Options *o, int number, const char *next) {
     if (!next) return true;
     bool is_option = next[0] == '-' && next[1];
@@ -66,7 +67,7 @@ static void note_given(Options *o, int number) {
 }
 
 // Puts a value where the option has its place.
-static bool put(Options *o, int number, const char *text, Error *err) {
+static bool put_option(Options *o, int number, const char *text, Error *err) {
     const Setting *option = option_value(number);
     bool is_rope = number >= n_option_rows;
     void *base = is_rope ? (void *)&o->rope.rope : o;
@@ -102,11 +103,12 @@ static bool read_option(char **argv, int *at, Options *o, Error *err) {
     }
     note_given(o, number);
     if (!take_second(argv, at, o, number, err)) return false;
-    return left_out || put(o, number, value, err);
+    return left_out || put_option(o, number, value, err);
 }
 
-// Fails because of a word behind the model file that no option takes. `option` and `value` are the two words before it,
-// NULL where they are not an option and its value; `skipped` is the option right before the model, or NULL.
+// Fails because of a word behind the model file that no option takes. `option` and `value` are the
+// two words before it, NULL where they are not an option and its value; `skipped` is the option
+// right before the model, or NULL.
 static bool fail_surplus(const Options *o, const char *word, const char *option, const char *value,
                          const char *skipped, Error *err) {
     static const char *const lists[] = {"NAME", "LIST", "[LIST]", "ENGINES"};

@@ -1,4 +1,5 @@
-// RoPE's settings as other programs read them: a block, a config, llama.cpp's options, and how engines read these.
+// RoPE's settings as other programs read them: a block, a config, llama.cpp's options, and how
+// engines read these.
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stdio.h>
@@ -7,8 +8,9 @@
 
 #include "publish.h"
 
-// A member of a JSON object behind others: n numbers, as a list when there are several. Numbers have enough digits to
-// be read back the same, and a point or an exponent, so that every reader takes them for floats.
+// A member of a JSON object behind others: n numbers, as a list when there are several. Numbers
+// have enough digits to be read back the same, and a point or an exponent, so that every reader
+// takes them for floats.
 static void json_numbers(FILE *out, const char *key, const double *x, int n) {
     char text[40];
     fprintf(out, ", \"%s\": %s", key, n > 1 ? "[" : "");
@@ -21,7 +23,7 @@ static void json_numbers(FILE *out, const char *key, const double *x, int n) {
     if (n > 1) fputc(']', out);
 }
 
-static void json_number(FILE *out, const char *key, double x) { json_numbers(out, key, &x, 1); }
+static void put_json_number(FILE *out, const char *key, double x) { json_numbers(out, key, &x, 1); }
 
 // The fields of a block that its method has, and that are not 0; a switch when it is off.
 static void json_fields(FILE *out, const RopeConfig *c) {
@@ -32,7 +34,7 @@ static void json_fields(FILE *out, const RopeConfig *c) {
         if (!f->key || (f->methods && !(f->methods & flags)) || (value != 0) == is_switch) continue;
         if (is_switch) fprintf(out, ", \"%s\": false", f->key);
         else if (f->type == WHOLE) fprintf(out, ", \"%s\": %.0f", f->key, value);
-        else json_number(out, f->key, value);
+        else put_json_number(out, f->key, value);
     }
 }
 
@@ -41,8 +43,9 @@ static int reach(const RopeConfig *c) {
     return c->dynamic ? c->train_ctx : (int)fmin(ceil(c->train_ctx * fmax(c->factor, 1)), 1 << 30);
 }
 
-// max_position_embeddings beside the block, of a method that has an original length. llama3's factor is not how many
-// times longer a text may be: Llama 3.1 has 8 of 8,192, and 131,072 positions. So llama3 keeps the model's own.
+// max_position_embeddings beside the block, of a method that has an original length. llama3's
+// factor is not how many times longer a text may be: Llama 3.1 has 8 of 8,192, and 131,072
+// positions. So llama3 keeps the model's own.
 static int most_positions(const Publication *p, const RopeConfig *c) {
     const int seq_len = p->context;
     const bool keeps = rope_methods[c->method].flags & ROPE_USES_FREQ_FACTORS && seq_len > reach(c);
@@ -55,8 +58,8 @@ static bool has_original(const RopeConfig *c) {
            ~(ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC | ROPE_USES_TURNING);
 }
 
-// A plan as other programs know it: a larger base is plain RoPE with that base, by parts alone is yarn without its
-// temperature, and a quotient of temperatures is an attention factor.
+// A plan as other programs know it: a larger base is plain RoPE with that base, by parts alone is
+// yarn without its temperature, and a quotient of temperatures is an attention factor.
 static RopePlan published_form(const RopePlan *plan) {
     RopePlan published = *plan;
     RopeConfig *c = &published.rope;
@@ -75,7 +78,8 @@ static RopePlan published_form(const RopePlan *plan) {
     return published;
 }
 
-// The name in Hugging Face of a published form's method: ours, but for two. llama.cpp has ours for those up to yarn.
+// The name in Hugging Face of a published form's method: ours, but for two. llama.cpp has ours for
+// those up to yarn.
 static const char *rope_type_of(const RopeConfig *c) {
     if (c->dynamic) return "dynamic";
     return c->method == ROPE_NONE ? "default" : rope_methods[c->method].name;
@@ -95,14 +99,16 @@ static const char *why_ours_alone(const RopeConfig *c) {
     return NULL;
 }
 
-// The share of a head that turns, rounded up, since readers cut its product with head_dim to a whole number.
+// The share of a head that turns, rounded up, since readers cut its product with head_dim to a
+// whole number.
 static void json_partial(FILE *out, const RopePlan *plan) {
     int d = plan->rope.rotary_dim;
     if (d < plan->head_dim)
-        json_number(out, "partial_rotary_factor", ceil(1e12 * d / plan->head_dim) / 1e12);
+        put_json_number(out, "partial_rotary_factor", ceil(1e12 * d / plan->head_dim) / 1e12);
 }
 
-// The block. `is_bare`: longrope's lists and nothing else, as Phi-3's was released, which needs the rest beside it.
+// The block. `is_bare`: longrope's lists and nothing else, as Phi-3's was released, which needs the
+// rest beside it.
 static void print_block(FILE *out, const RopePlan *plan, bool is_bare) {
     const RopeConfig *c = &plan->rope;
     bool is_yarn = c->method == ROPE_YARN;
@@ -114,25 +120,26 @@ static void print_block(FILE *out, const RopePlan *plan, bool is_bare) {
     fprintf(out, "{\"%s\": \"%s\"", is_bare ? "type" : "rope_type", rope_type_of(c));
     if (!is_bare) json_partial(out, plan);
     if (c->method == ROPE_PROPORTIONAL)
-        json_number(out, "partial_rotary_factor", 2.0 * c->turning / c->rotary_dim);
+        put_json_number(out, "partial_rotary_factor", 2.0 * c->turning / c->rotary_dim);
     if (!is_bare) json_fields(out, &fields);
-    // Not all read attention_factor: vLLM and SGLang multiply 0.1 ln s + 1 by attn_factor, MLX-LM puts mscale into it.
+    // Not all read attention_factor: vLLM and SGLang multiply 0.1 ln s + 1 by attn_factor, MLX-LM
+    // puts mscale into it.
     double grows = rope_yarn_growth(c->factor), a = c->attention_factor;
-    if (is_yarn && a != 0) json_number(out, "attn_factor", a / (grows + 1));
+    if (is_yarn && a != 0) put_json_number(out, "attn_factor", a / (grows + 1));
     if (is_yarn && grows > 0 && a >= 1 && c->mscale_all_dim == 0)
-        json_number(out, "mscale", (a - 1) / grows);
+        put_json_number(out, "mscale", (a - 1) / grows);
     if (c->method == ROPE_LONGROPE) {
         json_numbers(out, "short_factor", c->short_factors, c->rotary_dim / 2);
         json_numbers(out, "long_factor", c->long_factors, c->rotary_dim / 2);
     }
     if (c->unscaled_positions)
         fprintf(out, ", \"unscaled_positions\": %d", c->unscaled_positions);  // our own key
-    if (c->temperature_beta != 0) json_number(out, "llama_4_scaling_beta", c->temperature_beta);
+    if (c->temperature_beta != 0) put_json_number(out, "llama_4_scaling_beta", c->temperature_beta);
     fputc('}', out);
 }
 
 // The family of a model that has these features, as the exporter writes it.
-static const char *family_of(const Publication *p) {
+static const char *published_family(const Publication *p) {
     const ModelConfig *c = &p->model->config;
     if (p->said->model_type) return p->said->model_type;
     if (p->plan->rope.rotary_dim < p->plan->head_dim) return "phi3";
@@ -148,8 +155,8 @@ static const char *family_of(const Publication *p) {
 
 // ---- two kinds of layers ----
 
-// How a family writes the settings of two kinds of layers. The older layout, where it can say them, is read as it is
-// meant by more engines than the newer one.
+// How a family writes the settings of two kinds of layers. The older layout, where it can say them,
+// is read as it is meant by more engines than the newer one.
 typedef enum {
     FORM_NONE,   // there is no such family
     FORM_ONE,    // one block: all layers that turn do so alike
@@ -232,9 +239,9 @@ static char *layered_config(const Publication *p, Error *err) {
             family, p->said->sliding_head_dim ? p->said->sliding_head_dim : full.head_dim, most);
     if (p->said->sliding_head_dim) fprintf(out, ", \"global_head_dim\": %d", full.head_dim);
     print_layer_types(out, p);
-    if (form != FORM_TYPES) json_number(out, "rope_theta", full.rope.theta);
+    if (form != FORM_TYPES) put_json_number(out, "rope_theta", full.rope.theta);
     if (form == FORM_OLD && strcmp(family, "gemma3_text") == 0)
-        json_number(out, "rope_local_base_freq", sliding.rope.theta);
+        put_json_number(out, "rope_local_base_freq", sliding.rope.theta);
     bool has_block = form == FORM_TYPES || full.rope.method != ROPE_NONE;
     if (has_block)
         fprintf(out, ", \"%s\": ", form == FORM_TYPES ? "rope_parameters" : "rope_scaling");
@@ -248,10 +255,11 @@ char *publish_config(const Publication *p, bool may_be_bare, Error *err) {
     RopePlan published = published_form(p->plan);
     const RopeConfig *c = &published.rope;
     if (p->by_layer) return layered_config(p, err);
-    // Phi-3's class in Hugging Face 4 takes a block of lists alone, whose s all readers take from the lengths.
-    bool is_bare = may_be_bare && c->method == ROPE_LONGROPE && strcmp(family_of(p), "phi3") == 0 &&
-                   c->attention_factor == 0 && !c->unscaled_positions &&
-                   reach(c) == c->train_ctx * c->factor;
+    // Phi-3's class in Hugging Face 4 takes a block of lists alone, whose s all readers take from
+    // the lengths.
+    bool is_bare = may_be_bare && c->method == ROPE_LONGROPE &&
+                   strcmp(published_family(p), "phi3") == 0 && c->attention_factor == 0 &&
+                   !c->unscaled_positions && reach(c) == c->train_ctx * c->factor;
     const char *why = why_ours_alone(c);
     char *text = NULL;
     size_t size;
@@ -261,9 +269,9 @@ char *publish_config(const Publication *p, bool may_be_bare, Error *err) {
         return NULL;
     }
     fprintf(out, "{\"model_type\": \"%s\", \"head_dim\": %d, \"max_position_embeddings\": %d",
-            family_of(p), published.head_dim,
+            published_family(p), published.head_dim,
             has_original(c) ? most_positions(p, c) : c->train_ctx);
-    json_number(out, "rope_theta", c->theta);
+    put_json_number(out, "rope_theta", c->theta);
     json_partial(out, &published);
     if (has_original(c)) fprintf(out, ", \"original_max_position_embeddings\": %d", c->train_ctx);
     if (c->method != ROPE_NONE) {
@@ -300,8 +308,9 @@ static void print_llama_cpp(const RopeConfig *c) {
 
 // ---- engines ----
 
-// Prints what stands beside the block, and engines that read it otherwise, at L / 2 positions or past the plan's reach.
-// What has to stand beside the block, or where the blocks of kinds of layers belong.
+// Prints what stands beside the block, and engines that read it otherwise, at L / 2 positions or
+// past the plan's reach. What has to stand beside the block, or where the blocks of kinds of layers
+// belong.
 static void print_beside(const Publication *p, LayerForm form) {
     const RopeConfig *c = &p->plan->rope;
     if (form == FORM_TYPES) {

@@ -1,4 +1,4 @@
-// The parts of a reading that all engines share: finding the settings, and comparing what came out with a reference.
+// What all engines share of a reading: finding the settings, and comparing them with a reference.
 #include "reading.h"
 
 #include <math.h>
@@ -90,7 +90,7 @@ static int length_at(Config *c, const char *object, const char *key) {
     return is_length ? (int)x : 0;
 }
 
-// Whether `rope_parameters` is out of the engine's sight, and a block's theta and share of a head with it.
+// Whether the engine does not see `rope_parameters`, with the theta and share of a head in it.
 static bool sees_scaling_only(const Config *c) {
     bool is_lifted = c->flags & NEW_PARAMETERS && c->family->flags & FAMILY_NEW;
     return c->flags & SCALING_ONLY && !is_lifted;
@@ -173,7 +173,7 @@ static void find_type(Config *c) {
     if (c->is_su || c->was_yarn) c->method = TYPE_LONGROPE;
 }
 
-// L. llama3, yarn and longrope have an original length. Phi-3's class reads only the top level's, or takes 4096.
+// L. llama3, yarn and longrope have an original one. Phi-3's class reads only the top level's.
 static int original_length(const Config *c) {
     if (c->method < TYPE_LLAMA3) return c->trained;
     if (c->is_phi3 && c->method == TYPE_LONGROPE) return c->top ? c->top : 4096;
@@ -221,7 +221,7 @@ static void find_values(Config *c) {
     c->rope->theta = find_theta(c);
 }
 
-// What engines with THROUGH_HF5 refuse because transformers 5 does, and those with SERVES or NEEDS_FACTOR.
+// What THROUGH_HF5 refuses because transformers 5 does, and what SERVES and NEEDS_FACTOR do.
 static void refuse_by_flags(Config *c) {
     bool by_hf5 = c->flags & THROUGH_HF5, serves = c->flags & SERVES;
     const char *factor = reading_member(c, "factor");
@@ -366,8 +366,8 @@ static bool same_layers(const Config *c, const Reading *reference) {
     return false;
 }
 
-// True when both are the same to 1e-5. Else out->worst_pair is the pair that is furthest off, if a pair is. A pair that
-// stands still in one and turns in the other is as far off as can be.
+// True when both are the same to 1e-5. Else out->worst_pair is the pair that is furthest off, if a
+// pair is. A pair that stands still in one and turns in the other is as far off as can be.
 static bool same(const RopeFreqs *here, const RopeFreqs *there, Reading *out) {
     double worst = 1e-5;
     for (int i = 0; i < here->n_pairs && i < there->n_pairs; i++) {

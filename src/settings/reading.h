@@ -1,4 +1,5 @@
-// A config as one engine reads it: what the functions of engines.c find in it, and what they can do to it.
+// A config as one engine reads it: what the functions of engines.c find in it, and what they can do
+// to it.
 #pragma once
 
 #include "config_reader.h"
@@ -78,11 +79,14 @@ extern const int n_engines;
 // Whether the family is none of those whose layers are alike, which were looked at first.
 bool reading_is_new(const Config *c);
 
-// Finds the text model's config, its family and its layers. False with the reason when there is no family.
+// Finds the text model's config, its family and its layers. False with the reason when there is no
+// family.
 bool reading_open(Config *c, const char *config, Error *err);
-// Reads what Hugging Face 5 reads, but for the flags and the layout. False with the reason when there is no head.
+// Reads what Hugging Face 5 reads, but for the flags and the layout. False with the reason when
+// there is no head.
 bool reading_begin(Config *c, Error *err);
-// Completes the reading after the engine's own function. Compares it with a reference, if any, in verdict and note.
+// Completes the reading after the engine's own function. Compares it with a reference, if any, in
+// verdict and note.
 void reading_end(Config *c, const Reading *reference);
 
 // The value of a key of the block, or of what lies under it. NULL: none.
@@ -91,7 +95,8 @@ const char *reading_member(const Config *c, const char *key);
 void reading_note(const Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 // The engine refuses the config if it `stops`. The first reason counts.
 void reading_refuse(Config *c, bool stops, const char *reason);
-// The number of an object's member, or `missing` where there is none or null. The engine refuses what is no number.
+// The number of an object's member, or `missing` where there is none or null. The engine refuses
+// what is no number.
 double reading_number(Config *c, const char *object, const char *key, double missing);
 // The same of the block, or of what lies under it.
 double reading_block_number(Config *c, const char *key, double missing);

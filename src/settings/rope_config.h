@@ -5,7 +5,8 @@
 #include "../core/util.h"
 #include "families.h"
 
-// A model's settings before rope_config_parse, then the file's. rope points to the lists, so a RopeFile must not move.
+// A model's settings before rope_config_parse, then the file's. rope points to the lists, so a
+// RopeFile must not move.
 typedef struct {
     RopeConfig rope;  // without defaults; theta and lengths of 0 are not known
     RopeConfig
@@ -26,9 +27,9 @@ typedef struct {
     char *whole;  // the file as a whole config, for engines_read; the caller frees it; NULL: none
 } RopeFile;
 
-// Replaces the settings in `file` by those of a text, by the exporter's rules (export/config.py). A config with a
-// model_type or architectures replaces all, with its family's defaults. Else what it does not mention stays. The text
-// is as model cards have it (card.h). False with the reason, line and key for what the exporter
-// refuses, and for heads other than those of `file`. file->whole is then set, too, unless no
-// engine's reading would be right.
+// Replaces the settings in `file` by those of a text, by the exporter's rules (export/config.py). A
+// config with a model_type or architectures replaces all, with its family's defaults. Else what it
+// does not mention stays. The text is as model cards have it (card.h). False with the reason, line
+// and key for what the exporter refuses, and for heads other than those of `file`. file->whole is
+// then set, too, unless no engine's reading would be right.
 bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err);
