@@ -278,7 +278,7 @@ def test_refused_gguf():
         ('no context', 'context_length', ...), ('no width', 'embedding_length', ...),
         ('a width of 0', 'embedding_length', (U32, 0)), ('layers in text', 'block_count', (STRING, '2')),
         ('widths by layer', 'feed_forward_length', (ARRAY, (U32, [96, 96]))),
-        ('heads by layer', 'attention.head_count_kv', (ARRAY, (U32, [2, 2]))), ('experts', 'expert_count', (U32, 8)),
+        ('heads by layer', 'attention.head_count_kv', (ARRAY, (U32, [2, 2]))),
         ('a part that turns', 'rope.dimension_count', (U32, 4)),
         ('values of another size', 'attention.value_length', (U32, 16)),
         ('attention both ways', 'attention.causal', (BOOL, False)),
@@ -289,7 +289,8 @@ def test_refused_gguf():
         ('an extrapolation factor', 'rope.scaling.yarn_ext_factor', (GF32, 0.5)),
         ('a base of 1', 'rope.freq_base', (GF32, 1.0)), ('a capped logit', 'final_logit_softcapping', (GF32, 30.0)),
         ('a scaled residual', 'residual_scale', (GF32, 0.2)))]
-    cases += [('another width', 'rope.dimension_count', keys(embedding_length=(U32, 64))),
+    cases += [('experts of which none are used', 'expert_used_count', keys(expert_count=(U32, 8))),
+              ('another width', 'rope.dimension_count', keys(embedding_length=(U32, 64))),
         ('more layers', 'blk.2.attn_norm.weight is missing', keys(block_count=(U32, 3))),
               ('fewer layers', 'blk.1.', keys(block_count=(U32, 1)))]
     cases += [('cut at %d' % n, 'cut short', whole[:n]) for n in (4, 12, 30, 300, 1000, len(whole) // 2)]
