@@ -1,5 +1,5 @@
 // Builds the page into build/page: the C by emscripten, the modules by esbuild, then index.html with its files beside it,
-// and rope.html, which holds everything but the second model and opens from disk.
+// and rope.html, which holds everything but the models of two panels and opens from disk.
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -146,6 +146,9 @@ const fill = (parts) => html.replace(/<!-- (\w+) -->/g, (_, name) => parts[name]
 rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
 for (const name of ['model.bin', 'model-8k.bin', 'tokenizer.bin']) copyFileSync(join(root, name), join(out, name));
+mkdirSync(join(out, 'models'));
+for (const name of ['rope', 'layers-sliding', 'layers-theta', 'layers-nope'])
+    copyFileSync(join(root, `models/${name}.bin`), join(out, `models/${name}.bin`));
 writeFileSync(join(out, 'book.txt'), book);
 writeFileSync(join(out, 'rope.wasm'), wasm);
 writeFileSync(join(out, 'page.js'), `${script}${licences}\n`);

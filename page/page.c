@@ -25,6 +25,7 @@ typedef struct {
     int filled;     // numbers that page_config was given and used: HEAD_DIM, THETA, TRAIN_CTX
     Tokenizer *tokenizer;   // NULL: none
     RopeSettings *methods;  // the one that is planned
+    RopeSettings sliding;   // of the sliding layers; nothing said: they keep their own
     RopePlan plan;          // for `context` positions
     double divisors
         [MOST_PAIRS];  // of a method that is no row of rope_methods: its frequencies are longrope's
@@ -134,6 +135,20 @@ FOR_PAGE const double *page_facts(Page *page) {
     return memcpy(page->numbers, facts, sizeof facts);
 }
 
+// How many positions a query of a layer sees, itself included; 0: all.
+FOR_PAGE int page_layer_window(const Page *page, int layer) {
+    const Model *m = &page->model;
+    return m->layers[layer].flags & LAYER_SEES_ALL ? 0 : m->config.sliding_window;
+}
+
+// The theta by which a layer turns; 0: it does not turn.
+FOR_PAGE double page_layer_theta(const Page *page, int layer) {
+    const Model *m = &page->model;
+    const int flags = m->layers[layer].flags;
+    if (flags & LAYER_NOPE) return 0;
+    return flags & LAYER_SLIDING ? m->sliding.theta : m->rope.theta;
+}
+
 // A line for each method: name, what can be done with it (1: takes a factor, 32: has a dynamic
 // form), summary, source.
 FOR_PAGE const char *page_methods(Page *page) {
@@ -156,6 +171,7 @@ static Job job_of(Page *page, int length) {
         .model = &page->model,
         .said = &page->said,
         .kinds = kinds_of_layers(&page->model, &page->said),
+        .sliding = page->sliding,
         .length = length,
         .plans = &page->plan,
         .n_plans = 1,
@@ -163,15 +179,27 @@ static Job job_of(Page *page, int length) {
     };
 }
 
-// Plans settings beside `start`, which says what they leave out. The sliding layers keep their own.
+// Plans settings beside `start`, which says what they leave out, and what page->sliding says.
 static bool plan_of(Page *page, const RopeSettings *s, const RopeConfig *start, int context) {
     const Job job = job_of(page, context);
     return plan_for_job(&job, s, start, &page->plan, &page->err);
 }
 
-// Plans a method, written as for --rope, for `context` positions.
-FOR_PAGE bool page_plan(Page *page, const char *method, int context) {
+// Reads a method of the sliding layers, written as for --rope-sliding; empty: they keep their own.
+static bool read_sliding(Page *page, const char *method) {
+    const char *given = method[0] ? method : NULL;
+    if (!sliding_method_parse(given, &page->sliding, &page->err)) return false;
+    if (!given || kinds_of_layers(&page->model, &page->said).own_sliding) return true;
+    page->sliding = (RopeSettings){.said = 0};
+    return fail(&page->err, "'%.100s' is a method of sliding layers, and this model has none",
+                given);
+}
+
+// Plans a method, written as for --rope, for `context` positions, and one of the sliding layers
+// (empty: they keep their own).
+FOR_PAGE bool page_plan(Page *page, const char *method, const char *sliding, int context) {
     int n;
+    if (!read_sliding(page, sliding)) return false;
     RopeSettings *methods =
         methods_parse(method[0] ? method : NULL, &(RopeSettings){.said = 0}, &n, &page->err);
     if (!methods) return false;
@@ -185,6 +213,7 @@ FOR_PAGE bool page_plan(Page *page, const char *method, int context) {
 // longrope's lists can say.
 FOR_PAGE bool page_plan_divisors(Page *page, const double *divisors, double attention_factor,
                                  int context) {
+    page->sliding = (RopeSettings){.said = 0};
     for (int i = 0; i < page->said.rope.rotary_dim / 2; i++) page->divisors[i] = divisors[i];
     RopeConfig start = page->said.rope;
     start.short_factors = start.long_factors = page->divisors;

@@ -206,6 +206,16 @@ def tuned():
             "model-8k yarn": curve("model-8k.bin", "yarn")}
 
 
+def layers():
+    """The stacks of layers that were trained alike, past their 256 positions: how many times as perplexed as with a
+    window in the full layers."""
+    found = {}
+    for name in ("rope", "layers-sliding", "layers-theta", "layers-nope"):
+        nlls = per_token("models/%s.bin" % name, BOOK, 4096, ["none", "window"])
+        found[name] = moving([a - b for a, b in zip(nlls["none"], nlls["window"])], 256, 64)
+    return found
+
+
 PARTS = {
     "model": lambda: {"theta": 10000, "trainedContext": 512, "headDim": 64},
     "first": first,
@@ -216,6 +226,7 @@ PARTS = {
     "stale": lambda: {m: stale(m) for m in ("dynamic-ntk", "dynamic-yarn", "dynamic-linear")},
     "temper": temper,
     "twice": lambda: twice(700),
+    "layers": layers,
     "scores": lambda: scores(3, 1, ["none", "yarn"]),
     "passkey": lambda: passkeys(["none", "yarn", "window"], 4096),
 }

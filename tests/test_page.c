@@ -13,7 +13,7 @@ static void tell_page(double done, double nll, const double *divisors, double at
 }
 
 // -ln p of ids[1], ids[2], ... in plain double arithmetic, from logits that are read one token at a time.
-static void score_plainly(Reader *r, const int32_t *ids, int n, double *nll) {
+static void score_plainly(PageReader *r, const int32_t *ids, int n, double *nll) {
     const int vocab_size = r->page->model.config.vocab_size;
     for (int i = 0; i < n - 1; i++) {
         double sum = 0;
@@ -58,11 +58,11 @@ static void fill_gaps(void) {
               page ? page_error(page) : "no memory");
         if (good) {
             check(page->filled == cases[i].filled, "%s: %d were filled", text, page->filled);
-            check(page->start.rotary_dim == cases[i].head_dim &&
-                      page->start.train_ctx == cases[i].train_ctx &&
-                      page->start.theta == cases[i].theta,
-                  "%s: head_dim %d, trained %d, theta %g", text, page->start.rotary_dim,
-                  page->start.train_ctx, page->start.theta);
+            check(page->said.rope.rotary_dim == cases[i].head_dim &&
+                      page->said.rope.train_ctx == cases[i].train_ctx &&
+                      page->said.rope.theta == cases[i].theta,
+                  "%s: head_dim %d, trained %d, theta %g", text, page->said.rope.rotary_dim,
+                  page->said.rope.train_ctx, page->said.rope.theta);
         }
         if (page) page_free(page);
     }
@@ -103,11 +103,23 @@ static void hear_of_pasted(void) {
     }
 }
 
+// A model without sliding layers has no method of theirs, and says so; the next plan is not spoiled.
+static void plan_by_layer(Page *page) {
+    check(!page_plan(page, "none", "yarn:factor=2", 64) &&
+              strstr(page_error(page), "sliding layers"),
+          "sliding layers that there are not: %s", page_error(page));
+    check(!page_plan(page, "none", "yam", 64) && strstr(page_error(page), "--rope-sliding"),
+          "no such method of sliding layers: %s", page_error(page));
+    check(page_plan(page, "none", "", 64), "plain again: %s", page_error(page));
+    check(page_layer_window(page, 0) == 0 && page_layer_theta(page, 0) == page_facts(page)[3],
+          "a full layer sees all positions, and turns by theta");
+}
+
 int main(int argc, char **argv) {
     enum { MOST = 100, LOWEST = 1 << 16 };  // no system gives memory out below a lower address
     Page *page = page_new();
     if (argc != 3 || !page || !page_open(page, argv[1], argv[2]) ||
-        !page_plan(page, "none:window=40", 1 << 14)) {
+        !page_plan(page, "none:window=40", "", 1 << 14)) {
         printf("FAIL %s\n", page ? page_error(page) : "no memory");
         return 1;
     }
@@ -117,8 +129,8 @@ int main(int argc, char **argv) {
     int32_t *ids = (int32_t *)(nll + MOST), one = 5;
     for (int i = 0; i < MOST; i++) ids[i] = 3 + i * 7 % 200;
 
-    Reader *whole = page_reader_new(page, MOST, false, false);
-    Reader *parts = page_reader_new(page, 1 << 14, false, false);
+    PageReader *whole = page_reader_new(page, MOST, false, false);
+    PageReader *parts = page_reader_new(page, 1 << 14, false, false);
     score_plainly(whole, ids, MOST, expected);
     check(page_reader_score(parts, ids, 60, MOST, nll), "the first part: %s", page_error(page));
     check(page_reader_score(parts, ids + 59, MOST - 59, MOST, nll + 59), "the second: %s",
@@ -133,6 +145,7 @@ int main(int argc, char **argv) {
 
     page_reader_free(whole);
     page_reader_free(parts);
+    plan_by_layer(page);
     page_free(page);
     fill_gaps();
     hear_of_pasted();

@@ -13,7 +13,12 @@ export class Cancelled extends Error {
 // Each has the model in memory for itself.
 const MOST_WORKERS = 3;
 
-const FILES = { model: 'model.bin', 'model-8k': 'model-8k.bin' };
+const FILES = {
+    ...{ model: 'model.bin', 'model-8k': 'model-8k.bin' },
+    ...Object.fromEntries(
+        ['rope', 'layers-sliding', 'layers-theta', 'layers-nope'].map((name) => [name, `models/${name}.bin`]),
+    ),
+};
 
 // Is this page one file with everything in it? The program and the text come first in it, the model last.
 export const isOneFile = !!document.getElementById('file-rope.wasm');

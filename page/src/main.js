@@ -19,7 +19,17 @@ import { prose } from './terms.js';
 
 // Panels that show what was recorded of the model that ships, or its sibling; and no recordings, for another model.
 const OF_THE_SHIPPED = [whereAHeadLooks, fromScoreToWord, tuned];
-const NOTHING = { write: {}, race: {}, tuned: {}, passkey: [], scores: {}, stale: {}, twice: {}, temper: {} };
+const NOTHING = {
+    write: {},
+    race: {},
+    tuned: {},
+    passkey: [],
+    scores: {},
+    stale: {},
+    twice: {},
+    temper: {},
+    layers: {},
+};
 
 const shipped = recorded.model; // theta, trained context, head_dim: what the model says of itself once it is open
 const main = document.getElementById('panels'),

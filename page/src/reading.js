@@ -7,8 +7,9 @@ export const SPAN = 128; // tokens that a point of a curve is the mean of
 // what comes of it. Ids may stand for the text, and the wish `steps` for reading it in one go.
 /**
  * @typedef {{ divisors: ArrayLike<number>, attention: number }} Own
+ * @typedef {{ full: string, sliding: string }} ByLayer
  * @param {import('./job.js').Run} run
- * @param {{ wish?: string, model?: string, name?: string, method?: string | Own, text?: string, n: number,
+ * @param {{ wish?: string, model?: string, name?: string, method?: string | ByLayer | Own, text?: string, n: number,
  *     stale?: boolean, ids?: ArrayLike<number> }} what
  * @param {(nlls: number[]) => void} [grow]
  * @returns {Promise<number[]>}

@@ -117,12 +117,18 @@ class Page {
         this.at = 0;
     }
 
+    // Numbers of the model. `sees` has for each layer how many positions a query sees (0: all) and its theta (0: it does
+    // not turn).
     facts() {
         const [layers, heads, headDim, theta, trainedContext, vocabulary, bos, bytes] = this.rope.doubles(
             this.wasm._page_facts(this.at),
             8,
         );
-        return { layers, heads, headDim, theta, trainedContext, vocabulary, bos, bytes, ...this.told() };
+        const sees = Array.from({ length: layers }, (_, layer) => ({
+            window: this.wasm._page_layer_window(this.at, layer),
+            theta: this.wasm._page_layer_theta(this.at, layer),
+        }));
+        return { layers, heads, headDim, theta, trainedContext, vocabulary, bos, bytes, sees, ...this.told() };
     }
 
     // What the model, or the config in its place, says of its method: { method, wholeHead, maxPositions, factor, filled,
@@ -168,7 +174,8 @@ class Page {
             });
     }
 
-    // A method's plan for `context` positions: as --rope spells it, or { divisors, attention } of one that is nobody's.
+    // A method's plan for `context` positions: as --rope spells it, { full, sliding } as --rope and --rope-sliding spell
+    // them, or { divisors, attention } of one that is nobody's.
     plan(method, context) {
         const plan = new Plan(this, method, context);
         plan.use();
@@ -238,8 +245,13 @@ class Plan {
         const { page, method, context } = this;
         if (page.inForce === this) return page.at;
         page.inForce = null;
-        if (typeof method === 'string')
-            page.check(this.rope.withText(method, (at) => this.wasm._page_plan(page.at, at, context)));
+        const { full, sliding } = typeof method === 'string' ? { full: method, sliding: '' } : method;
+        if (full !== undefined)
+            page.check(
+                this.rope.withText(full, (f) =>
+                    this.rope.withText(sliding, (s) => this.wasm._page_plan(page.at, f, s, context)),
+                ),
+            );
         else {
             const bytes = new Uint8Array(Float64Array.from(method.divisors).buffer);
             const attention = method.attention || 1;

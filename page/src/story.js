@@ -7,6 +7,7 @@ import { yourModel } from './panels/config.js';
 import { fixIt } from './panels/fix.js';
 import { yourMethod } from './panels/formula.js';
 import { hideAKey } from './panels/key.js';
+import { kindsOfLayers } from './panels/layers.js';
 import { distances } from './panels/maps.js';
 import { race } from './panels/race.js';
 import { fromScoreToWord } from './panels/path.js';
@@ -87,7 +88,7 @@ export const CHAPTERS = [
         title: 'Your model',
         lead: 'Paste its config. See which hands are lost, and who reads it otherwise.',
         panels: [yourModel, yourWeights],
-        more: [staleKeys],
-        what: 'growing texts and stale keys',
+        more: [kindsOfLayers, staleKeys],
+        what: 'two kinds of layers, growing texts and stale keys',
     },
 ];

@@ -76,12 +76,12 @@ export default {
         check((await text('#model')).includes(`Facts of ${facts}.`), 'the date of the facts', facts);
         // Its five commands: the whole check, the engines, a running server, the block, and the frequencies.
         const commands = commandsOf('model');
-        const shown = await commands.allInnerTexts();
-        check(shown.length === 5, 'five commands', shown);
+        const typed = await commands.locator('code').allTextContents();
+        check(typed.length === 5, 'five commands', typed);
         check(
-            /^python3 server_probe\.py http\S+ mymodel\.bin --rope-config config\.json$/.test(shown[2]),
+            /^python3 server_probe\.py http\S+ mymodel\.bin --rope-config config\.json$/.test(typed[2]),
             'a server',
-            shown[2],
+            typed[2],
         );
         check(tableOf(await runShown('model', 1)).length === told.length, 'the command has the engines');
         check(same(await text('#model pre[tabindex]'), await runShown('model', 3)), 'the command has the block');
