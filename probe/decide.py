@@ -8,11 +8,15 @@ that noise has brought as near as each other. Its standard error is by jackknife
 
 import math
 
+EXACT = 0.01   # nats: less needs no explanation
 SAME = 0.003   # nats: readings so near are one
+NEAR = 0.07    # nats: twice the most that rounding was seen to make (4-bit weights, int8 activations: 0.033)
 FIT = 0.12     # nats: more than bfloat16, int8 activations and an 8-bit cache do together
 LOST = 0.5     # nats: no rounding of the same weights comes near
 ERRORS = 3     # standard errors that a decision takes
 BETWEEN = 0.2  # of the way to another reading, which no rounding makes
+LEAN = 0.1     # of the way to a value STEP times as large: an error of 4 % in that value
+ALIKE = 0.25   # of a distance, at most, is left when what all tokens of a prompt have in common is taken off
 
 
 class Reading:
@@ -91,7 +95,50 @@ def judge(readings, answers):
         return Verdict('nearest', best, [], margin)
     if between:
         return Verdict('between', best, [max(between, key=lambda r: r.t)], margin)
+    if best.distance > NEAR:
+        return Verdict('nearest', best, [], margin)
     return Verdict('reads', best, [], margin)
+
+
+def spread(answers, a, b, t):
+    """The standard error of t if each token were rounded by itself: from what is left beside the mix of a and b."""
+    left, under, count = 0.0, 0.0, 0
+    for length, top in answers.items():
+        for id, p in top.items():
+            way = b[length][id] - a[length][id]
+            left += (p - a[length][id] - t * way) ** 2
+            under, count = under + way * way, count + 1
+    return math.sqrt(left / max(count - 1, 1) / max(under, 1e-12))
+
+
+def leans(answers, best, reading):
+    """-1, 0 or 1: whether the server is off the best reading, away from this one or toward it. Sets t and se, the
+    larger of the two errors; a lean counts by the smaller."""
+    reading.t, reading.se = along(answers, best.ours, reading.ours)
+    error = spread(answers, best.ours, reading.ours, reading.t)
+    least, reading.se = min(error, reading.se), max(error, reading.se)
+    pretended = {n: {id: best.ours[n][id] for id in top} for n, top in answers.items()}
+    if distance(pretended, reading.ours) < SAME or abs(reading.t) <= max(LEAN, ERRORS * least):
+        return 0
+    return 1 if reading.t > 0 else -1
+
+
+def level(answers, tops):
+    """Log-probabilities of the same tokens, less their mean over the tokens of each prompt."""
+    means = {n: sum(tops[n][id] for id in top) / len(top) for n, top in answers.items()}
+    return {n: {id: tops[n][id] - means[n] for id in top} for n, top in answers.items()}
+
+
+def judge_level(readings, answers, verdict):
+    """Judges anew without what all tokens of a prompt have in common, for servers whose probabilities do not add up to
+    1 (ik_llama.cpp's, which adds the tail twice, August 2026). (verdict, readings, answers) if little is left then, of
+    what was too far from every reading; else None."""
+    levelled = [Reading(r.candidates, level(answers, r.ours)) for r in readings]
+    flat = level(answers, answers)
+    found = judge(levelled, flat)
+    if found.best.distance > min(FIT, ALIKE * verdict.best.distance):
+        return None
+    return found, levelled, flat
 
 
 # ---- by the chosen token alone ----

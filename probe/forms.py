@@ -110,8 +110,10 @@ def read_completions(data):
         top = [token_of(item) for item in kind(first(logprobs['content'], 'content').get('top_logprobs') or [], list,
                                                'top_logprobs')]
     else:
-        named_top = first(logprobs.get('top_logprobs'), 'top_logprobs') or {}
-        top = [named(key, value) for key, value in kind(named_top, dict, 'top_logprobs').items()]
+        by_id = first(logprobs.get('top_logprobs_ids'), 'top_logprobs_ids')  # text-generation-webui's, since 2026
+        named_top = by_id or first(logprobs.get('top_logprobs'), 'top_logprobs') or {}
+        top = [named('token_id:' + key if by_id else key, value)
+               for key, value in kind(named_top, dict, 'top_logprobs').items()]
         came = first(logprobs.get('tokens'), 'tokens')
         if came is not None:
             chosen = named(kind(came, str, 'a token'), first(logprobs.get('token_logprobs'), 'token_logprobs'))

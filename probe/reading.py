@@ -206,9 +206,52 @@ def say_beforehand(groups, later, refused, options, seconds):
     for parts in later:
         tell('prompts of this length do not part: %s (a longer -n would)' % ' | '.join(c.words for c in parts))
     slow = 3 if any('--stepwise' in group[0].arguments for group in groups) else 0
-    total = seconds * (len(groups) + slow)
+    total = seconds * (len(groups) + len(candidates.VALUES) / 2 + slow)
     if total > PATIENCE:
         tell('%d readings of %.1f s each: our side takes about %d minutes' % (len(groups), seconds, total / 60 + 1))
+
+
+def with_a_value_of_its_own(verdict, model, ids, answers, levelled, n):
+    """The verdict, or between the reading and a neighbor: the server leans to a value that no candidate has. And within
+    which bounds each value is known, of what changes at these prompts."""
+    best, found, bounds = verdict.best, [], []
+    for setting, candidate, neighbor in candidates.neighbors(model, best.candidates, n):
+        reading = compute_one(model, neighbor, ids, answers, levelled)
+        side = decide.leans(answers, best, reading)
+        error = decide.ERRORS * reading.se
+        bounds.append(candidates.bounds(model, candidate, setting, n, reading.t, error))
+        if side < 0:
+            neighbor = candidates.with_value(candidate, setting, 1 / candidates.STEP)
+            reading = compute_one(model, neighbor, ids, answers, levelled)
+            side = decide.leans(answers, best, reading)
+        if side > 0:
+            found.append(reading)
+    if not found:
+        is_told = bounds and verdict.kind == 'reads'
+        return verdict, ['values known within: ' + ', '.join(bounds)] if is_told else []
+    for reading in found:
+        reading.distance = decide.distance(answers, reading.ours)
+    return decide.Verdict('between', best, [min(found, key=lambda r: r.distance)], verdict.margin), []
+
+
+def compute_one(model, candidate, ids, answers, levelled):
+    reading = compute(model, [[candidate]], ids, answers, False)[0]
+    return decide.Reading([candidate], decide.level(answers, reading.ours)) if levelled else reading
+
+
+def decided(model, readings, ids, answers, n):
+    """The verdict by log-probabilities, the readings that it is about, and remarks on the numbers."""
+    readings, remarks = decide.merged(readings, answers), []
+    verdict = decide.judge(readings, answers)
+    level = verdict.best.distance > decide.EXACT and decide.judge_level(readings, answers, verdict)
+    if level:
+        remarks = ['the log-probabilities of a prompt are all off alike, by %.2f nats on average: they do not add up '
+                   'to 1; compared without that' % verdict.best.distance]
+        verdict, readings, answers = level
+    if verdict.kind == 'reads' or verdict.kind == 'nearest' and verdict.best.distance < decide.FIT:
+        verdict, known = with_a_value_of_its_own(verdict, model, ids, answers, bool(level), n)
+        remarks += known
+    return verdict, readings, remarks
 
 
 def probe(server, options):
@@ -226,12 +269,11 @@ def probe(server, options):
         heard = ask_all(interview, prompts)
         readings = compute(model, groups, ids, heard.answers, options.greedy)
         if options.greedy:
-            verdict = decide.judge_greedy(readings, heard.answers)
+            verdict, remarks = decide.judge_greedy(readings, heard.answers), []
         else:
-            readings = decide.merged(readings, heard.answers)
-            verdict = decide.judge(readings, heard.answers)
-        cuts = tell_cuts(heard, ids, model, verdict.best, options.greedy)
-        report.readings(interview, heard, readings, verdict, cuts, later, options)
+            verdict, readings, remarks = decided(model, readings, ids, heard.answers, lengths[-1])
+        remarks += tell_cuts(heard, ids, model, verdict.best, options.greedy)
+        report.readings(interview, heard, readings, verdict, remarks, later, options)
         return status_of(verdict, options.expect)
     except Refused as refused_by_run:
         raise Problem(str(refused_by_run))

@@ -3,7 +3,7 @@
 import sys
 
 from .common import on_one_line, with_commas
-from .decide import FIT
+from .decide import NEAR
 
 
 def is_drawn(options):
@@ -75,7 +75,7 @@ def sentence(verdict, later, expected):
             name, other.words(), other.t, other.se, margins(verdict))
     if verdict.kind == 'nearest':
         return ('nearest to %s, but %.2f nats away: more than rounding does (%g); are these the very weights that the '
-                'server has?' % (name, best.distance, FIT))
+                'server has?' % (name, best.distance, NEAR))
     return 'no reading fits: the nearest is %s%s: another model, other weights, or a reading not in the list' % (
         name, margins(verdict))
 
@@ -93,14 +93,14 @@ def greedy_sentence(verdict, expected, n):
     return 'no reading fits: the nearest is %s%s' % (name, tail)
 
 
-def readings(interview, heard, found, verdict, cuts, later, options):
+def readings(interview, heard, found, verdict, remarks, later, options):
     form, _, top, as_text, sampled = interview.way
     lengths = sorted(heard.answers)
     note('server', '%s, form %s, %s, %d prompts of %s to %s tokens, %s%s' % (
         interview.server.root, form.name, 'text' if as_text else 'token ids', len(lengths), with_commas(lengths[0]),
         with_commas(lengths[-1]), 'the chosen token' if options.greedy else 'top %d' % top,
         ', sampled at temperature 1' if sampled else ''), options)
-    for line in cuts:
+    for line in remarks:
         note('prompts', line, options)
     rows = []
     for reading in found:

@@ -4,6 +4,7 @@ noise, cuts and every fault that a server may have."""
 import functools
 import http.server
 import json
+import math
 import os
 import random
 import re
@@ -69,7 +70,8 @@ class Refused(Exception):
 
 
 class Fake(http.server.ThreadingHTTPServer):
-    """form: llama, vllm, tabby, mlx, exllamav2, sglang, ollama, tgi, one, none. hidden: run's options. noise: standard
+    """form: llama, vllm, tabby, mlx, exllamav2, webui (text-generation-webui), webui old (before it named ids), sglang,
+    ollama, tgi, one, none. hidden: run's options. noise: standard
     deviation of each log-probability. limit: tokens, longer prompts are cut to the last ones. bos: a second one is put
     before. fault: see Handler."""
     daemon_threads = True
@@ -115,6 +117,9 @@ class Fake(http.server.ThreadingHTTPServer):
         if self.fault == 'changes':
             self.hidden = ('--rope', 'none') if self.asked > 3 else ()
         found = [(id, p + self.random.gauss(0, self.noise)) for id, p in likeliest(ids, self.hidden, max(n, 1))]
+        if self.fault == 'tail twice':
+            off = math.log(2 - sum(math.exp(p) for _, p in found))
+            found = [(id, p - off) for id, p in found]
         if self.fault == 'positive':
             found[0] = found[0][0], 0.7
         if self.fault == 'nan':
@@ -140,7 +145,7 @@ class Fake(http.server.ThreadingHTTPServer):
         if self.form in ('sglang only', 'tgi', 'ollama only'):
             raise Refused(404, {'detail': 'Not Found'})
         prompt, n = body['prompt'], body.get('logprobs') or 0
-        if self.form in ('tabby', 'exllamav2', 'mlx', 'ollama') and not isinstance(prompt, str):
+        if self.form in ('tabby', 'exllamav2', 'mlx', 'ollama', 'webui', 'webui old') and not isinstance(prompt, str):
             raise Refused(422, {'detail': [{'loc': ['prompt'], 'msg': 'Input should be a valid string'}]})
         if self.form == 'mlx' and not isinstance(n, bool) and n:
             raise Refused(400, {'error': 'logprobs must be of type bool'})
@@ -166,6 +171,11 @@ class Fake(http.server.ThreadingHTTPServer):
             top = top[:1]
         if self.form == 'exllamav2' and body.get('temperature') != 1:
             top = [(first[0], 0.0)] + [(id, -1000.0) for id, _ in top[1:]]
+        if self.form == 'webui old':
+            return {'top_logprobs': [{self.text(id): p for id, p in top}]}
+        if self.form == 'webui':
+            return {'tokens': [self.text(first[0])], 'token_logprobs': [first[1]], 'text_offset': [0],
+                    'top_logprobs': [{self.text(id): p for id, p in top}], 'top_logprobs_ids': [dict(top)]}
         name = (lambda id: 'token_id:%d' % id) if body.get('return_tokens_as_token_ids') and self.form == 'vllm' \
             else self.text
         return {'tokens': [name(first[0])], 'token_logprobs': [first[1]], 'top_logprobs': [{name(id): p

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -15,9 +16,10 @@ import time
 from common import ROOT, check, good, in_work, main, table, write
 from fake_server import MODEL, TEXT, Fake, likeliest
 
-sys.path.insert(0, ROOT)
+sys.path[:0] = [ROOT, os.path.join(ROOT, 'tools')]
+import probe_settings  # noqa: E402
 import server_probe  # noqa: E402
-from probe import decide, ours, tasks, web  # noqa: E402
+from probe import decide, forms, ours, tasks, web  # noqa: E402
 from probe.common import Problem  # noqa: E402
 from probe.vocabulary import Vocabulary  # noqa: E402
 
@@ -107,6 +109,57 @@ def test_forms():
         told = probe(server.url, MODEL, *SMALL, '--words', '--served', 'x', '--top', 7, '--tsv')
         check(told.status == 0 and 'text' in told.out and 'top 7' in told.out and told.last.startswith('# the server'),
               'options', told)
+
+
+def test_text_generation_webui():
+    """Text only; tokens by text, and since 2026 by id, too, which tells those apart that spell the same."""
+    for form in 'webui', 'webui old':
+        with Fake(form) as server:
+            told = probe(server.url, MODEL, *SMALL, '--api', 'text-generation-webui')
+            reads(told, 'llama.cpp', form)
+            check('form completions, text' in told.out and 'top 20' in told.out, 'how it is asked', told)
+    spelled_alike = {'tokens': ['a'], 'token_logprobs': [-1.0], 'top_logprobs': [{'a': -2}],
+                     'top_logprobs_ids': [{'5': -1.0, '7': -2}]}
+    answer = {'choices': [{'text': 'a', 'logprobs': spelled_alike}]}
+    found = forms.read_completions(answer).top
+    check([(t.id, t.logprob) for t in found] == [(5, -1.0), (7, -2.0)], 'tokens by id', found)
+    for wrong in [{'x': -1}], [[5, -1]], {'5': -1}, [{'5': 'a'}]:
+        spelled_alike['top_logprobs_ids'] = wrong
+        try:
+            found = forms.read_completions(answer).top
+            check(all(t.id is None for t in found), 'no id', (wrong, found))
+        except Problem as problem:
+            check('not what this form has' in str(problem), 'other JSON', problem)
+
+
+def test_probabilities_that_do_not_add_up():
+    """All tokens of a prompt off alike (ik_llama.cpp, August 2026): judged without that, and said so."""
+    for hidden, words in ((), 'hf5'), (('--rope', 'none'), 'plain RoPE'), (('--factor', '8'), 'half the scale'):
+        with Fake('vllm', hidden, fault='tail twice') as server:
+            told = probe(server.url, MODEL, *SMALL)
+            reads(told, words, 'hidden %s' % (hidden,))
+            check('do not add up to 1' in told.out and float(told.last.split('; ')[1].split()[0]) < 0.01, 'said', told)
+    with Fake('vllm', ('--theta', '300'), fault='tail twice') as server:
+        told = probe(server.url, MODEL, *SMALL)
+        check(told.status == 1 and 'no reading fits' in told.last, 'nothing fits', told)
+
+
+def test_values():
+    """A decided reading comes with bounds of its values; a value off the list within 0.12 nats is seen as such."""
+    with Fake('vllm', noise=0.005) as server:
+        told = probe(server.url, MODEL, *SMALL)
+        known = re.findall(r'(?:within:|,) ([a-zL_ ]+) ([0-9.e+]+) to ([0-9.e+]+)', told.out)
+        check([name for name, _, _ in known] == ['theta', 's', 'L', 'attention factor', 'beta_fast', 'beta_slow'],
+              'values that are told', told)
+        true = dict(theta=10000, s=16, L=512, beta_fast=32, beta_slow=1)
+        check(all(float(low) <= true.get(name, 1.27726) <= float(high) for name, low, high in known), 'bounds', known)
+    for hidden in (('--factor', '38'), ('--factor', '14'), ('--attn-factor', '1.3'), ('--train-ctx', '640'),
+                   ('--rope', 'none', '--theta', '15000'), ('--rope', 'none', '--theta', '8800'),
+                   ('--beta-fast', '48')):
+        with Fake('vllm', hidden, noise=0.005) as server:
+            told = probe(server.url, MODEL, *SMALL)
+            words = 'of the way' if told.status == 1 else 'cannot tell apart'
+            check(told.status in (1, 3) and words in told.last, 'a value of its own: %s' % (hidden,), told)
 
 
 HIDDEN = [
@@ -443,6 +496,23 @@ def test_noise():
         check(told.status in (1, 3) or told.status == 0 and right, 'noise, hidden %s' % (hidden,), told)
     check(decided >= len(listed) // 2, 'most are decided', decided)
     check(likeliest.cache_info().hits > 0, 'the server remembers')
+
+
+def test_random_settings():
+    """tools/probe_settings.py: a few settings, none wrongly decided; and its own judging."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        status = probe_settings.main(6, 0.02)
+    lines = out.getvalue().splitlines()
+    check(status == 0 and len(lines) == 7 and re.search(r'decided [1-9]', lines[-1]), 'six settings', lines)
+    known = '# prompts\tvalues known within: theta 9e+03 to 1.1e+04, s 30 to 34\nthe server reads it as plain RoPE'
+    free = ('--factor', '33')
+    for hidden, words, name, status, expected in (
+            (free, None, 's', 0, 'in bounds'), (('--factor', '35'), None, 's', 0, 'wrong'),
+            (('--theta', '9500'), None, 'theta', 0, 'in bounds'), (('--train-ctx', '600'), None, 'L', 0, 'wrong'),
+            (free, None, 's', 1, 'declined'), ((), 'hf5', None, 0, 'wrong'), ((), 'plain RoPE', None, 0, 'decided')):
+        found = probe_settings.outcome(hidden, words, name, status, known)
+        check(found == expected, 'judged: %s' % (hidden,), (found, expected))
 
 
 if __name__ == '__main__':

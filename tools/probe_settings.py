@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""How often the probe decides, and how often wrongly: random hidden settings behind the tests' own server, with noise.
+
+    python3 tools/probe_settings.py [HOW_MANY] [NOISE]     200 and 0.02 unless said; 0.02 nats is what bfloat16 makes
+
+Half of the hidden settings are in the probe's list, half have one value at random. A line each: what became of it, the
+hidden options, the probe's last line. Then the sums:
+
+    decided     as the hidden one
+    in bounds   decided as a listed one, and the bounds that the probe tells hold the hidden value
+    declined    by words that claim nothing wrong: between, cannot tell apart, nearest to, no reading fits
+    wrong       all else; status 1 if there is one
+"""
+
+import contextlib
+import io
+import os
+import random
+import re
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [ROOT, os.path.join(ROOT, 'tests')]
+
+import server_probe  # noqa: E402
+from fake_server import MODEL, Fake  # noqa: E402
+
+# run's options, and the words of the right verdict.
+LISTED = [((), 'hf5'), (('--rope', 'none'), 'plain RoPE'), (('--attn-factor', '1'), 'attention factor 1'),
+          (('--factor', '8'), 'half the scale'), (('--factor', '32'), 'twice the scale'),
+          (('--train-ctx', '8192'), 'exllamav2'),
+          (('--rope', 'linear', '--factor', '16', '--attn-factor', '1'), 'linear'),
+          (('--rope', 'ntk', '--factor', '16', '--attn-factor', '1'), 'ntk')]
+# A value of MODEL's block: its option, its name in the probe's bounds, and the range that it is drawn from.
+FREE = [('--factor', 's', 2, 64), ('--attn-factor', 'attention factor', 0.8, 2), ('--theta', 'theta', 2000, 60000),
+        ('--train-ctx', 'L', 100, 8000)]
+
+
+def drawn(rng):
+    """The hidden options, the words of the right verdict or None, and the name of the value that was drawn or None."""
+    if rng.random() < 0.5:
+        return rng.choice(LISTED) + (None,)
+    option, name, low, high = rng.choice(FREE)
+    value = rng.uniform(low, high)
+    return (option, '%d' % value if option == '--train-ctx' else '%.3g' % value), None, name
+
+
+def is_in_bounds(out, name, value):
+    """Whether the verdict tells bounds of this value that hold it."""
+    told = re.search(r'known within: .*?\b%s ([0-9.e+]+) to ([0-9.e+]+)' % name, out)
+    return bool(told) and float(told.group(1)) <= value <= float(told.group(2))
+
+
+def outcome(hidden, words, name, status, out):
+    if status != 0:
+        return 'declined'
+    if words is not None:
+        return 'decided' if words in out.splitlines()[-1] else 'wrong'
+    return 'in bounds' if is_in_bounds(out, name, float(hidden[1])) else 'wrong'
+
+
+def main(count=200, noise=0.02):
+    rng, sums = random.Random(1), {}
+    for number in range(int(count)):
+        hidden, words, name = drawn(rng)
+        out = io.StringIO()
+        with Fake('vllm', hidden, noise=float(noise)) as server:
+            server.random.seed(number)
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+                status = server_probe.main([server.url, MODEL, '-n', '96', '--prompts', '6'])
+        what = outcome(hidden, words, name, status, out.getvalue())
+        sums[what] = sums.get(what, 0) + 1
+        print('\t'.join([what, ' '.join(hidden) or '-', out.getvalue().splitlines()[-1]]), flush=True)
+    print('# %s' % ', '.join('%s %d' % item for item in sorted(sums.items())))
+    return 1 if 'wrong' in sums else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main(*sys.argv[1:]))
