@@ -2,6 +2,7 @@
 
 import json
 import queue
+import socket
 import ssl
 import threading
 import urllib.error
@@ -79,10 +80,13 @@ class Server:
         try:
             outcome = done.get(timeout=self.timeout)
         except queue.Empty:
-            raise Unreachable('%s%s: no whole answer within %g s (--timeout)' % (self.root, path, self.timeout))
+            raise self.late(path)
         if isinstance(outcome, BaseException):
             raise outcome
         return outcome
+
+    def late(self, path):
+        return Unreachable('%s%s: no whole answer within %g s (--timeout)' % (self.root, path, self.timeout))
 
     def outcome(self, path, body):
         try:
@@ -96,6 +100,8 @@ class Server:
         reason = getattr(error, 'reason', error)
         if isinstance(reason, ssl.SSLError):
             return Problem('%s: TLS: %s' % (self.root, on_one_line(reason)))
+        if isinstance(reason, socket.timeout):  # a TimeoutError from Python 3.10 on
+            return self.late(path)
         name = type(reason).__name__
         words = on_one_line(reason) or name
         return Unreachable('%s%s does not answer: %s%s' % (self.root, path, words,
