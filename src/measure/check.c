@@ -211,7 +211,8 @@ static bool ask_at_length(Check *c, Verdict *verdict, Verdict *steps, Error *err
     return ask(c, STEPS, n, steps, err);
 }
 
-static bool ask_in_order(Check *c, Error *err) {
+// `whole`: -n is held only when texts of that length were read.
+static bool ask_in_order(Check *c, bool whole, Error *err) {
     const int n = c->job->length;
     Verdict verdict;
     Verdict steps;
@@ -221,7 +222,7 @@ static bool ask_in_order(Check *c, Error *err) {
     bool is_far = n > c->window;
     bool fails = is_far && (verdict == FAIL || steps == FAIL);
     bool ok = fails ? find_failure(c, steps == FAIL, err) : ask_between(c, err);
-    if (!ok || !is_far || !c->o->whole) return ok;
+    if (!ok || !is_far || !whole) return ok;
     if (!ask(c, WHOLE_TEXT, n, &verdict, err)) return false;
     return ask(c, WHOLE_KEYS, n, &verdict, err);
 }
@@ -341,8 +342,8 @@ static Answer say_undecided(Check *c, const Row *row) {
 }
 
 // How many engines read the settings alike, where not all do.
-static void note_engines(Check *c) {
-    const ReadByEngines what = read_by_engines(c->job, c->o->says_block);
+static void note_engines(Check *c, bool says_block) {
+    const ReadByEngines what = read_by_engines(c->job, says_block);
     const char *how = what.as_it_stands ? "read alike by" : "as published, read alike by";
     int known;
     int alike = engines_alike(&what, &known);
@@ -354,7 +355,6 @@ static Answer say_verdict(Check *c) {
     const Row *open = waited_for(c);
     const Row *first = &c->rows[0];
     const int n = c->job->length;
-    note_engines(c);
     if (failed || c->failed[0]) return say_failure(c, failed);
     if (open) return say_undecided(c, open);
     if (first->verdict == UNABLE) return say_undecided(c, first);
@@ -388,10 +388,10 @@ static void print_costs(Check *c) {
     }
 }
 
-static bool run_checks(Check *c, Answer *answer, Error *err) {
+static bool run_checks(Check *c, const CheckOptions *o, Answer *answer, Error *err) {
     const Job *job = c->job;
     const char *what = job->model->config.encoding ? "encoding" : "method";
-    const char *text = c->o->text_path ? c->o->text_path : "book.txt, built in";
+    const char *text = o->text_path ? o->text_path : "book.txt, built in";
     c->table = table_open(job->tsv);
     c->table.exact = true;
     print_heading(job, &c->table, "check");
@@ -402,8 +402,11 @@ static bool run_checks(Check *c, Answer *answer, Error *err) {
         print_costs(c);
     } else {
         c->at_any_length = judge_settings(job, &c->references[FILES_OWN], &c->table, c->failed);
-        ok = !job->tokenizer || ask_in_order(c, err);
-        if (ok && job->tokenizer) *answer = say_verdict(c);
+        ok = !job->tokenizer || ask_in_order(c, o->whole, err);
+        if (ok && job->tokenizer) {
+            note_engines(c, o->says_block);
+            *answer = say_verdict(c);
+        }
     }
     table_end(&c->table);
     return ok;
@@ -411,12 +414,11 @@ static bool run_checks(Check *c, Answer *answer, Error *err) {
 
 bool check_model(const Job *job, const CheckOptions *o, Answer *answer, Error *err) {
     static const double times[N_REFERENCES] = {1, 1, 1 / BASE_STEP, BASE_STEP};
-    Check c = {
-        .job = job, .o = o, .doing = "speed", .budget = o->budget > 0 ? o->budget : INFINITY};
+    Check c = {.job = job, .doing = "speed", .budget = o->budget > 0 ? o->budget : INFINITY};
     bool ok = true;
     for (int i = 0; ok && i < N_REFERENCES; i++)
         ok = reference_plan(job, i != FILES_OWN, times[i], &c.references[i], err);
-    ok = ok && (!job->tokenizer || check_prepare(&c, err)) && run_checks(&c, answer, err);
+    ok = ok && (!job->tokenizer || check_prepare(&c, err)) && run_checks(&c, o, answer, err);
     check_free(&c);
     return ok;
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "../job/job.h"
-#include "check.h"
 #include "check_settings.h"
 #include "table.h"
 
@@ -66,7 +65,6 @@ enum { PLAIN_ROPE, FILES_OWN, SMALLER_BASE, LARGER_BASE, N_REFERENCES };  // pla
 // 6. per_token, per_step and chunk change with every reading. They steer time and nothing that is printed as a value.
 typedef struct {
     const Job *job;
-    const CheckOptions *o;
     Table table;
     // Time, in seconds.
     double start, budget;  // from the first token on; INFINITY: as long as it takes
