@@ -1,7 +1,10 @@
-"""C as clang-format leaves it, read lightly for tools/house.py: its statements and its functions. A function begins in
-column 0 and its body closes there; what looks like `name name` is a declaration.
+"""The sources, and C as clang-format leaves it, read lightly for tools/house.py: its statements and its functions. A
+function begins in column 0 and its body closes there; what looks like `name name` is a declaration.
 """
+import os
 import re
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 DECLARATION = re.compile(r'(typedef|struct|union|enum|static|extern|const|unsigned)\b|'
                          r'(void|bool|char|short|int|long|float|double|\w+_t)\b|'
@@ -93,3 +96,21 @@ def functions(code):
         inside = head[opening + 1:-1]
         count = 0 if inside.strip() in ('', 'void') else commas(inside) + 1
         yield first, re.search(r'\w*\s*$', head[:opening]).group().strip(), last - first + 1, count
+
+
+def files(ending, left_out):
+    """{path: text} of the files with one of these endings."""
+    found = {}
+    for folder, folders, names in os.walk(ROOT):
+        inside = os.path.relpath(folder, ROOT)
+        folders[:] = [f for f in folders if f[0] != '.' and os.path.normpath(os.path.join(inside, f)) not in left_out]
+        for name in sorted(names):
+            if name.endswith(ending):
+                with open(os.path.join(folder, name), encoding='utf-8') as file:
+                    found[os.path.normpath(os.path.join(inside, name))] = file.read()
+    return found
+
+
+def c_files():
+    """{path: text} of all C that a program here is made of, the page's too."""
+    return files(('.c', '.h'), ['build', 'dist', 'tests', 'page/node_modules'])

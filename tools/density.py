@@ -16,9 +16,8 @@ import subprocess
 import sys
 
 import density_left as left
-from c_source import code_of, functions, tokens, without_comments
+from c_source import ROOT, c_files, code_of, functions, tokens, without_comments
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COLUMNS, TOKENS, BRANCHES, WIDE = 100, 12, 13, 3  # WIDE: lines of more than COLUMNS, percent of all
 BRANCH = r'\b(?:if|for|while|case)\b|\?|&&'
 
@@ -280,7 +279,6 @@ def table(versions):
 
 
 def main(arguments):
-    from house import c_files
     versions = [committed(commit) for commit in arguments[:1]] + [c_files()]
     print('%-32s %s' % ('file', '   '.join(['tokens most'] * len(versions))))
     print('\n'.join(table(versions)))

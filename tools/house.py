@@ -12,10 +12,9 @@ import subprocess
 import sys
 
 from arrows import check_includes
-from c_source import code_of, comma_operator, functions, statements
+from c_source import ROOT, c_files, code_of, comma_operator, files, functions, statements
 from density import check_density
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COLUMNS, FILE_LINES, FUNCTION_LINES, PARAMETERS, CASTS = 120, 450, 50, 7, 100
 # The files that README's walk goes through in an evening, and their lines in all.
 EVENING, EVENING_LINES = ['rope.h', 'rope.c', 'src/core/plain_state.h', 'src/core/plain.h', 'src/core/plain.c',
@@ -97,24 +96,6 @@ def check_python(path, text):
             same = [a for a, b in zip([getattr(node, 'lineno', 0)] + starts, starts) if a == b]
             yield from ('%s:%d: statements on one line (2, 1)' % (path, line) for line in same)
     yield from too_large(path, found)
-
-
-def files(ending, left_out):
-    """{path: text} of the files with one of these endings."""
-    found = {}
-    for folder, folders, names in os.walk(ROOT):
-        inside = os.path.relpath(folder, ROOT)
-        folders[:] = [f for f in folders if f[0] != '.' and os.path.normpath(os.path.join(inside, f)) not in left_out]
-        for name in sorted(names):
-            if name.endswith(ending):
-                with open(os.path.join(folder, name), encoding='utf-8') as file:
-                    found[os.path.normpath(os.path.join(inside, name))] = file.read()
-    return found
-
-
-def c_files():
-    """{path: text} of all C that a program here is made of, the page's too."""
-    return files(('.c', '.h'), ['build', 'dist', 'tests', 'page/node_modules'])
 
 
 def all_files():

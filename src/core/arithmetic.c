@@ -37,6 +37,7 @@ void add(float *out, float scale, const float *x, int64_t n) {
     for (int64_t i = 0; i < n; i++) out[i] += scale * x[i];
 }
 
+// The fast engine's is rmsnorm_fast (src/fast/kernels.c). Whoever changes the norm changes both.
 void rmsnorm(float *out, const float *x, const float *weight, int64_t n, double eps) {
     float mean = dot(x, x, n) / (float)n;
     float scale = 1 / sqrtf(mean + (float)eps);

@@ -170,6 +170,7 @@ void add_products(float *out, const float *a, int64_t a_stride, const float *b, 
     }
 }
 
+// As rmsnorm in src/core/arithmetic.c, by vectors. Whoever changes the norm changes both.
 void rmsnorm_fast(float *out, const float *x, const float *weight, int64_t n, float eps) {
     vf squares = {0};
     float sum = 0;
