@@ -289,7 +289,7 @@ lint-page:
 		page/node_modules/.bin/tsc -p page/jsconfig.json; \
 	else echo 'eslint and tsc are not here (make page gets them)'; fi
 
-FORMATTED = *.c *.h src/*.c src/*.h src/*/*.c src/*/*.h tests/*.c tests/*.h tests/*/*.c tools/*.c
+FORMATTED = *.c *.h src/*.c src/*.h src/*/*.c src/*/*.h page/*.c page/*.h tests/*.c tests/*.h tests/*/*.c
 
 format:
 	clang-format -i $(filter-out src/core/unicode_tables.h,$(wildcard $(FORMATTED)))

@@ -54,8 +54,10 @@ function sources(folder, end) {
 // Each C file that is older than its object, or than a header, is compiled again.
 function buildWasm() {
     mkdirSync(objects, { recursive: true });
-    const headers = newest([join(root, 'rope.h'), fileURLToPath(import.meta.url), ...sources('src', '.h')]);
-    const files = [join(here, 'page.c'), join(root, 'rope.c'), ...sources('src', '.c')];
+    const builder = fileURLToPath(import.meta.url);
+    const headers = newest([builder, join(here, 'page.h'), join(root, 'rope.h'), ...sources('src', '.h')]);
+    const own = [join(here, 'page.c'), join(here, 'reader.c')];
+    const files = [...own, join(root, 'rope.c'), ...sources('src', '.c')];
     const made = files.map((file, i) => {
         const object = join(
             objects,

@@ -1,51 +1,17 @@
 // The page's side of the program: what a browser calls, over the same rooms that run.c uses. A Page
-// is a model, or a few numbers in its place, with the method that is planned for it; a Reader is
-// one text being read by it. JavaScript sees addresses and numbers only; what went wrong is one
-// line, page_error. Compiled by `make page`, see build.mjs.
-#include <emscripten/emscripten.h>
-#include <math.h>
+// is a model, or a few numbers in its place, with the method that is planned for it; a PageReader
+// (reader.c) is one text being read by it. JavaScript sees addresses and numbers only; what went
+// wrong is one line, page_error. Compiled by `make page`, see build.mjs.
+#include "page.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../src/core/sampler.h"
 #include "../src/measure/check.h"
 #include "../src/measure/explain.h"
-#include "../src/measure/score.h"
 #include "../src/measure/search.h"
 #include "../src/measure/show_engines.h"
-
-#define FOR_PAGE EMSCRIPTEN_KEEPALIVE
-
-enum { N_FACTS = 8, HEAD = 3, MOST_PAIRS = ROPE_MAX_PAIRS, HEAD_DIM = 1, THETA = 2, TRAIN_CTX = 4 };
-
-typedef struct {
-    Model model;    // closed: a config or a few numbers stand in its place
-    RopeFile said;  // of its RoPE: by its file, by page_config or by page_describe
-    int filled;     // numbers that page_config was given and used: HEAD_DIM, THETA, TRAIN_CTX
-    Tokenizer *tokenizer;   // NULL: none
-    RopeSettings *methods;  // the one that is planned
-    RopeSettings sliding;   // of the sliding layers; nothing said: they keep their own
-    RopePlan plan;          // for `context` positions
-    double divisors
-        [MOST_PAIRS];  // of a method that is no row of rope_methods: its frequencies are longrope's
-    double numbers[HEAD + 2 * MOST_PAIRS];
-    int32_t *ids;  // the last text's
-    int n_ids;
-    char text[2048];
-    Error err;
-} Page;
-
-typedef struct {
-    Page *page;
-    Session *session;
-    RopePlan plan;                // the page may plan another one meanwhile
-    double divisors[MOST_PAIRS];  // and its own of what the plan points to
-    Sampler sampler;
-    double nll;  // of the last token that was sampled
-    int context;
-    float *scores;  // (context) of the head that is watched; NULL: none
-} PageReader;
 
 FOR_PAGE Page *page_new(void) { return calloc(1, sizeof(Page)); }
 
@@ -164,8 +130,7 @@ FOR_PAGE const char *page_methods(Page *page) {
 
 // ---- plan ----
 
-// What a job of so many positions works on.
-static Job job_of(Page *page, int length) {
+Job job_of_page(Page *page, int length) {
     return (Job){
         .model_path = page->model.layers ? "model.bin" : "config.json",
         .model = &page->model,
@@ -181,7 +146,7 @@ static Job job_of(Page *page, int length) {
 
 // Plans settings beside `start`, which says what they leave out, and what page->sliding says.
 static bool plan_of(Page *page, const RopeSettings *s, const RopeConfig *start, int context) {
-    const Job job = job_of(page, context);
+    const Job job = job_of_page(page, context);
     return plan_for_job(&job, s, start, &page->plan, &page->err);
 }
 
@@ -265,7 +230,7 @@ FOR_PAGE const double *page_frequencies(Page *page, int length) {
 
 // The table of --explain, to standard output.
 FOR_PAGE bool page_explain(Page *page, int length) {
-    const Job job = job_of(page, length);
+    const Job job = job_of_page(page, length);
     bool ok = explain(&job, false, &page->err);
     fflush(stdout);
     return ok;
@@ -273,7 +238,7 @@ FOR_PAGE bool page_explain(Page *page, int length) {
 
 // The plan as the block that most engines read alike, to standard output.
 FOR_PAGE bool page_json(Page *page) {
-    const Job job = job_of(page, 0);
+    const Job job = job_of_page(page, 0);
     const Publication publication = publication_of(&job, job.plans);
     bool ok = publish_print(&publication, &page->err);
     fflush(stdout);
@@ -282,7 +247,7 @@ FOR_PAGE bool page_json(Page *page) {
 
 // The table of --engines, to standard output.
 FOR_PAGE bool page_engines(Page *page, int length) {
-    const Job job = job_of(page, length);
+    const Job job = job_of_page(page, length);
     const ReadByEngines what = read_by_engines(&job, page->methods->name[0]);
     Answer answer;
     bool ok = show_engines(&what, NULL, &answer, &page->err);
@@ -292,7 +257,7 @@ FOR_PAGE bool page_engines(Page *page, int length) {
 
 // The table of --check without its rows about texts, to standard output.
 FOR_PAGE bool page_check(Page *page, int length) {
-    const Job job = job_of(page, length);
+    const Job job = job_of_page(page, length);
     const CheckOptions options = {.says_block = page->methods->name[0]};
     Answer answer = YES;
     bool ok = check_model(&job, &options, &answer, &page->err);
@@ -311,12 +276,13 @@ static void hear_page(const RopePlan *better, double nll, double done) {
               better ? better->rope.attention_factor : 0);
 }
 
-// --search, in the text that page_encode has read without BOS, beginning with the planned method among others: prints
-// what it found. Returns when so many windows are read, and nothing else is heard meanwhile.
+// --search, in the text that page_encode has read without BOS, beginning with the planned method
+// among others: prints what it found. Returns when so many windows are read, and nothing else is
+// heard meanwhile.
 FOR_PAGE bool page_search(Page *page, int length, int windows, int reads, uint32_t seed) {
     const SearchOptions options = {
         .seed = seed, .reads = reads, .windows = windows, .population = 8};
-    Job job = job_of(page, length);
+    Job job = job_of_page(page, length);
     job.sessions.kv = KV_F32;
     job.text_path = "a text";
     job.tokenizer = page->tokenizer;
@@ -356,99 +322,3 @@ FOR_PAGE bool page_is_end(const Page *page, int token) {
     return tokenizer_ends_text(page->tokenizer, token, page->model.config.eos_ids,
                                page->model.config.n_eos);
 }
-
-// ---- readers ----
-
-// Opens a text of at most `context` positions that is read as the page has planned it, with
-// stale_keys as Hugging Face's generate would, with floats as --activations f32; NULL with the
-// reason.
-FOR_PAGE PageReader *page_reader_new(Page *page, int context, bool stale_keys, bool floats) {
-    PageReader *r = alloc_array(1, sizeof *r, "a reader", &page->err);
-    if (!r) return NULL;
-    r->page = page;
-    r->context = context;
-    r->plan = page->plan;
-    memcpy(r->divisors, page->divisors, sizeof r->divisors);
-    if (r->plan.rope.long_factors == page->divisors)
-        r->plan.rope.short_factors = r->plan.rope.long_factors = r->divisors;
-    r->plan.stale_keys = stale_keys;
-    Job job = job_of(page, context);
-    job.sessions.kv = KV_F32;
-    job.sessions.floats = floats;
-    const SessionConfig config = session_config(&job, &r->plan, context);
-    r->session = session_new(&page->model, &config, &page->err);
-    if (r->session) return r;
-    free(r);
-    return NULL;
-}
-
-FOR_PAGE void page_reader_free(PageReader *r) {
-    if (!r) return;
-    session_free(r->session);
-    sampler_free(&r->sampler);
-    free(r->scores);
-    free(r);
-}
-
-FOR_PAGE int page_reader_position(const PageReader *r) { return r->session->position; }
-FOR_PAGE void page_reader_rewind(PageReader *r, int position) {
-    session_rewind(r->session, position);
-}
-
-// See session_read.
-FOR_PAGE bool page_reader_read(PageReader *r, const int32_t *ids, int n, int length, int n_logits) {
-    return session_read(r->session, ids, n, length, n_logits, &r->page->err);
-}
-
-// -ln p of the n - 1 ids behind the first, which come behind what was read, in a text of `length` tokens.
-FOR_PAGE bool page_reader_score(PageReader *r, const int32_t *ids, int n, int length, double *nll) {
-    const Span all = {.ids = ids, .from = 1, .to = n, .length = length};
-    return score_behind(r->session, all, nll, &r->page->err);
-}
-
-// From now on the scores of a head for the last position of each read are at page_reader_scores,
-// one per position.
-FOR_PAGE bool page_reader_watch(PageReader *r, int layer, int head) {
-    const ModelConfig *m = &r->page->model.config;
-    if (layer < 0 || head < 0 || layer >= m->n_layers || head >= m->n_heads)
-        return fail(&r->page->err, "there is no head %d in a layer %d", head, layer);
-    if (!r->scores)
-        r->scores = alloc_array((size_t)r->context, sizeof *r->scores, "scores", &r->page->err);
-    if (r->scores) r->session->config.watch = (Watch){layer, head, r->scores};
-    return r->scores != NULL;
-}
-
-FOR_PAGE const float *page_reader_scores(const PageReader *r) { return r->scores; }
-
-FOR_PAGE bool page_reader_sampler(PageReader *r, double temperature, double top_p, uint32_t seed) {
-    sampler_free(&r->sampler);
-    return sampler_init(&r->sampler, r->page->model.config.vocab_size, temperature, top_p, seed,
-                        &r->page->err);
-}
-
-// The next token, as run.c's answer() would sample it, -1: it cannot be. page_reader_surprise is
-// its -ln p at temperature 1.
-FOR_PAGE int page_reader_next(PageReader *r) {
-    Error *err = &r->page->err;
-    const int vocab_size = r->page->model.config.vocab_size;
-    float *logits = session_logits(r->session, 0, 1, err);
-    float *sampled =
-        logits ? alloc_array((size_t)vocab_size, sizeof *sampled, "logits", err) : NULL;
-    if (!sampled) return -1;
-    memcpy(sampled, logits, (size_t)vocab_size * sizeof *sampled);
-    int next = sampler_next(&r->sampler, sampled);
-    free(sampled);
-    r->nll = negative_log_likelihood(logits, vocab_size, next);
-    return next;
-}
-
-// The probability that this token comes next, behind a read that kept logits; -1: it cannot be had.
-FOR_PAGE double page_reader_probability(PageReader *r, int id) {
-    Error *err = &r->page->err;
-    const int vocab_size = r->page->model.config.vocab_size;
-    float *logits = session_logits(r->session, 0, 1, err);
-    if (!logits || id < 0 || id >= vocab_size) return -1;
-    return exp(-negative_log_likelihood(logits, vocab_size, id));
-}
-
-FOR_PAGE double page_reader_surprise(const PageReader *r) { return r->nll; }

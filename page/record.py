@@ -56,8 +56,9 @@ def moving(nlls, span, step, first=0):
 
 
 def written(method):
-    """What a method writes behind the beginning of the book, each token with its -ln p by the same judge for both methods,
-    a reader of the last 512 tokens: [[token, nll]]. Nothing is rounded to int8, so that every processor writes this."""
+    """What a method writes behind the beginning of the book, each token with its -ln p by the same judge for both
+    methods, a reader of the last 512 tokens: [[token, nll]]. Nothing is rounded to int8, so that every processor writes
+    this."""
     with open(BOOK, encoding="ascii") as book, tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write(book.read(CHARACTERS_GIVEN))
         file.flush()
@@ -78,13 +79,15 @@ def tokens_of(name, length):
 
 
 def first():
-    """The page's first picture: one beginning, written on by two methods, in excerpts and in perplexities of stretches."""
+    """The page's first picture: one beginning, written on by two methods, in excerpts and in perplexities of
+    stretches."""
     found = {"seed": SEED, "characters": CHARACTERS_GIVEN, "length": WRITTEN, "excerpts": EXCERPTS,
              "stretches": STRETCHES}
     for method in ("none", "yarn"):
         tokens = written(method)
         judged = [math.exp(sum(nll for _, nll in tokens[a:b]) / (b - a)) for a, b in [[256, 512], *STRETCHES]]
-        found["given"] = {"text": "".join(text for text, _ in tokens[512 - GIVEN_SHOWN:512]), "ppl": round(judged[0], 1)}
+        given = "".join(text for text, _ in tokens[512 - GIVEN_SHOWN:512])
+        found["given"] = {"text": given, "ppl": round(judged[0], 1)}
         found[method] = {"excerpts": [[[text, round(nll, 1)] for text, nll in tokens[a:b]] for a, b in EXCERPTS],
                          "ppl": [round(ppl, 1) for ppl in judged[1:]]}
     return found
@@ -99,8 +102,8 @@ DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def attention(layer_heads, length, rows):
-    """Where heads look: for queries along the book, the root of the weight on every BIN distances, as a digit of 36, and
-    the share that is further than training went."""
+    """Where heads look: for queries along the book, the root of the weight on every BIN distances, as a digit of 36,
+    and the share that is further than training went."""
     with open(BOOK, encoding="ascii") as book:
         text = book.read()[:CHARACTERS]
     found = {"bin": BIN, "length": length, "characters": CHARACTERS, "positions": [], "heads": {}}

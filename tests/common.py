@@ -242,7 +242,7 @@ def compile_all(folder, source, kind, more_flags):
         os.makedirs(os.path.join(folder, os.path.dirname(file)), exist_ok=True)
     headers = [os.path.join(ROOT, f) for f in files
                if not f.endswith('.c')] + [os.path.join(ROOT, 'tests', 'test_units.h'), built_with,
-                                           os.path.join(ROOT, 'page', 'page.c')]
+                                           *(os.path.join(ROOT, 'page', f) for f in ('page.c', 'page.h', 'reader.c'))]
     objects, commands = [], []
     for file in files:
         if file.endswith('.c'):

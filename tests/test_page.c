@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "page/page.c"
+#include "page/reader.c"
 
 // emscripten has it from JavaScript, and nothing here searches.
 static void tell_page(double done, double nll, const double *divisors, double attention_factor) {

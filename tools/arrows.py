@@ -15,6 +15,7 @@ ARROWS = {
     'src/job': CORE + ['src/fast', 'src/settings'],
     'src/measure': HIGH,
     'run': HIGH,
+    'page': HIGH,
 }
 
 

@@ -99,7 +99,7 @@ def check_python(path, text):
 
 
 def all_files():
-    return files(('.c', '.h'), ['build', 'tests', 'page']), files('.py', ['build', 'page'])
+    return c_files(), files('.py', ['build', 'dist', 'page/node_modules'])
 
 
 def findings(c, python):
@@ -130,7 +130,7 @@ def unformatted(paths):
 
 def main(arguments):
     c, python = all_files()
-    found = list(findings(c, python)) + list(check_density(c_files()))
+    found = list(findings(c, python)) + list(check_density(c))
     if '--without-clang-format' not in arguments and shutil.which('clang-format'):
         found += unformatted([path for path in c if path not in GENERATED])
     elif '--without-clang-format' not in arguments:

@@ -1,0 +1,30 @@
+// What the files of the page's C share: a Page.
+#pragma once
+
+#include <emscripten/emscripten.h>
+
+#include "../src/job/job.h"
+
+#define FOR_PAGE EMSCRIPTEN_KEEPALIVE
+
+enum { N_FACTS = 8, HEAD = 3, MOST_PAIRS = ROPE_MAX_PAIRS, HEAD_DIM = 1, THETA = 2, TRAIN_CTX = 4 };
+
+typedef struct {
+    Model model;    // closed: a config or a few numbers stand in its place
+    RopeFile said;  // of its RoPE: by its file, by page_config or by page_describe
+    int filled;     // numbers that page_config was given and used: HEAD_DIM, THETA, TRAIN_CTX
+    Tokenizer *tokenizer;   // NULL: none
+    RopeSettings *methods;  // the one that is planned
+    RopeSettings sliding;   // of the sliding layers; nothing said: they keep their own
+    RopePlan plan;          // of that method
+    // Of a method that is no row of rope_methods: its frequencies are longrope's.
+    double divisors[MOST_PAIRS];
+    double numbers[HEAD + 2 * MOST_PAIRS];
+    int32_t *ids;  // the last text's
+    int n_ids;
+    char text[2048];
+    Error err;
+} Page;
+
+// What a job of so many positions works on.
+Job job_of_page(Page *page, int length);

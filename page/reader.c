@@ -1,0 +1,114 @@
+// The page's readers: each reads one text as its page has planned it.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../src/core/sampler.h"
+#include "../src/measure/score.h"
+#include "page.h"
+
+typedef struct {
+    Page *page;
+    Session *session;
+    RopePlan plan;                // the page may plan another one meanwhile
+    double divisors[MOST_PAIRS];  // and its own of what the plan points to
+    Sampler sampler;
+    double nll;  // of the last token that was sampled
+    int context;
+    float *scores;  // (context) of the head that is watched; NULL: none
+} PageReader;
+
+// Opens a text of at most `context` positions that is read as the page has planned it, with
+// stale_keys as Hugging Face's generate would, with floats as --activations f32; NULL with the
+// reason.
+FOR_PAGE PageReader *page_reader_new(Page *page, int context, bool stale_keys, bool floats) {
+    PageReader *r = alloc_array(1, sizeof *r, "a reader", &page->err);
+    if (!r) return NULL;
+    r->page = page;
+    r->context = context;
+    r->plan = page->plan;
+    memcpy(r->divisors, page->divisors, sizeof r->divisors);
+    if (r->plan.rope.long_factors == page->divisors)
+        r->plan.rope.short_factors = r->plan.rope.long_factors = r->divisors;
+    r->plan.stale_keys = stale_keys;
+    Job job = job_of_page(page, context);
+    job.sessions.kv = KV_F32;
+    job.sessions.floats = floats;
+    const SessionConfig config = session_config(&job, &r->plan, context);
+    r->session = session_new(&page->model, &config, &page->err);
+    if (r->session) return r;
+    free(r);
+    return NULL;
+}
+
+FOR_PAGE void page_reader_free(PageReader *r) {
+    if (!r) return;
+    session_free(r->session);
+    sampler_free(&r->sampler);
+    free(r->scores);
+    free(r);
+}
+
+FOR_PAGE int page_reader_position(const PageReader *r) { return r->session->position; }
+FOR_PAGE void page_reader_rewind(PageReader *r, int position) {
+    session_rewind(r->session, position);
+}
+
+// See session_read.
+FOR_PAGE bool page_reader_read(PageReader *r, const int32_t *ids, int n, int length, int n_logits) {
+    return session_read(r->session, ids, n, length, n_logits, &r->page->err);
+}
+
+// -ln p of the n - 1 ids behind the first, which come behind what was read, in a text of `length`
+// tokens.
+FOR_PAGE bool page_reader_score(PageReader *r, const int32_t *ids, int n, int length, double *nll) {
+    const Span all = {.ids = ids, .from = 1, .to = n, .length = length};
+    return score_behind(r->session, all, nll, &r->page->err);
+}
+
+// From now on the scores of a head for the last position of each read are at page_reader_scores,
+// one per position.
+FOR_PAGE bool page_reader_watch(PageReader *r, int layer, int head) {
+    const ModelConfig *m = &r->page->model.config;
+    if (layer < 0 || head < 0 || layer >= m->n_layers || head >= m->n_heads)
+        return fail(&r->page->err, "there is no head %d in a layer %d", head, layer);
+    if (!r->scores)
+        r->scores = alloc_array((size_t)r->context, sizeof *r->scores, "scores", &r->page->err);
+    if (r->scores) r->session->config.watch = (Watch){layer, head, r->scores};
+    return r->scores != NULL;
+}
+
+FOR_PAGE const float *page_reader_scores(const PageReader *r) { return r->scores; }
+
+FOR_PAGE bool page_reader_sampler(PageReader *r, double temperature, double top_p, uint32_t seed) {
+    sampler_free(&r->sampler);
+    return sampler_init(&r->sampler, r->page->model.config.vocab_size, temperature, top_p, seed,
+                        &r->page->err);
+}
+
+// The next token, as run.c's answer() would sample it, -1: it cannot be. page_reader_surprise is
+// its -ln p at temperature 1.
+FOR_PAGE int page_reader_next(PageReader *r) {
+    Error *err = &r->page->err;
+    const int vocab_size = r->page->model.config.vocab_size;
+    float *logits = session_logits(r->session, 0, 1, err);
+    float *sampled =
+        logits ? alloc_array((size_t)vocab_size, sizeof *sampled, "logits", err) : NULL;
+    if (!sampled) return -1;
+    memcpy(sampled, logits, (size_t)vocab_size * sizeof *sampled);
+    int next = sampler_next(&r->sampler, sampled);
+    free(sampled);
+    r->nll = negative_log_likelihood(logits, vocab_size, next);
+    return next;
+}
+
+// The probability that this token comes next, behind a read that kept logits; -1: it cannot be had.
+FOR_PAGE double page_reader_probability(PageReader *r, int id) {
+    Error *err = &r->page->err;
+    const int vocab_size = r->page->model.config.vocab_size;
+    float *logits = session_logits(r->session, 0, 1, err);
+    if (!logits || id < 0 || id >= vocab_size) return -1;
+    return exp(-negative_log_likelihood(logits, vocab_size, id));
+}
+
+FOR_PAGE double page_reader_surprise(const PageReader *r) { return r->nll; }
