@@ -127,7 +127,7 @@ def test_page_tools():
 # ---- packages ----
 
 PROGRAM = """#include <stdio.h>
-#define VERSION "1.1.0-dev"
+#define VERSION "2.0.0-dev"
 #ifndef COMMIT
 #define COMMIT "$Format: (%h)$"
 #endif
@@ -188,19 +188,19 @@ def test_installs_what_was_built():
     made(tree, *plain, 'CPPFLAGS=-DWHICH=7')
     made(tree, 'test', *plain, said=stays('-DWHICH=7', 'none'))
     printed = made(tree, *stage, *plain, said=stays('-DWHICH=7', 'none'))
-    check(output(installed) == '1.1.0-dev 7\n' and '-MMD' not in printed, 'what was built is installed', printed)
+    check(output(installed) == '2.0.0-dev 7\n' and '-MMD' not in printed, 'what was built is installed', printed)
     made(tree, *stage, *plain, 'CPPFLAGS=-DWHICH=8', said=stays('-DWHICH=7', '-DWHICH=8'))
-    check(output(installed) == '1.1.0-dev 7\n', 'with other flags, too', output(installed))
+    check(output(installed) == '2.0.0-dev 7\n', 'with other flags, too', output(installed))
     made(tree, *stage, *plain, 'CPPFLAGS=-DWHICH=7')
     write(os.path.join(tree, 'run.c'), PROGRAM.replace('%s%s %s', 'new %s%s %s'))
     made(tree, *stage, *plain, said=stays('-DWHICH=7', 'none'))
-    check(output(installed) == output(program) == 'new 1.1.0-dev 7\n', 'sources that changed are built as the rest was')
+    check(output(installed) == output(program) == 'new 2.0.0-dev 7\n', 'sources that changed are built as the rest was')
     write(os.path.join(tree, 'run.c'), PROGRAM)
     silent = made(tree, '-s', *plain)
-    check(not silent and output(program) == '1.1.0-dev none\n', 'make -s is silent, and builds', silent)
+    check(not silent and output(program) == '2.0.0-dev none\n', 'make -s is silent, and builds', silent)
     made(tree, *plain)
     made(tree, *plain[1:], 'CPPFLAGS=', CFLAGS='-O0 -DWHICH=9', said=again('none', '-DWHICH=9'))
-    check(output(program) == '1.1.0-dev 9\n', 'make builds with what is in the environment', output(program))
+    check(output(program) == '2.0.0-dev 9\n', 'make builds with what is in the environment', output(program))
     printed = made(tree, 'run', *plain, 'LDFLAGS=-Wl,-s', 'CFLAGS=-O0 -DWHICH=9', said=again('none', '-Wl,-s'))
     check('-MMD' not in printed and ' -Wl,-s ' in printed, 'flags of the linker only link again', printed)
 
@@ -213,10 +213,10 @@ def test_flags():
     write(os.path.join(tree, 'run.c'), PROGRAM.replace('%s%s %s', 'new %s%s %s'))
     made(tree, 'install', 'OPENMP=', 'CFLAGS=' + quoted, 'DESTDIR=stage')
     told = output(os.path.join(tree, 'stage/usr/local/bin/rope-run'))
-    check(told == 'new 1.1.0-dev a "b" $c\n', 'quotes, blanks and dollars in flags', told)
+    check(told == 'new 2.0.0-dev a "b" $c\n', 'quotes, blanks and dollars in flags', told)
     made(tree, 'OPENMP=', 'ARCH=-DWHICH=arch', said=again('"b" $c\' -DWHICH=\'a -O0',
                                                           '-DWHICH=arch -O3 -falign-loops=32'))
-    check(output(os.path.join(tree, 'run')) == 'new 1.1.0-dev arch\n', 'ARCH counts')
+    check(output(os.path.join(tree, 'run')) == 'new 2.0.0-dev arch\n', 'ARCH counts')
     write(os.path.join(tree, 'rope.c'), 'static int unused;\n')
     made(tree, 'OPENMP=', 'ARCH=-DWHICH=arch')
     write(os.path.join(tree, 'rope.c'), 'static int unused;\n\n')
@@ -303,12 +303,12 @@ def test_install_places():
                                         'docs/figures/one.png')]
     found = files_below(stage)
     check(found == sorted(expected), 'what is installed, and where', set(found) ^ set(expected))
-    check(output(os.path.join(stage, 'opt/b in/other')).startswith('1.1.0'), 'the program is')
+    check(output(os.path.join(stage, 'opt/b in/other')).startswith('2.0.0'), 'the program is')
     link = os.path.join(stage, 'opt/b in/other-export')
     check(os.path.realpath(link) == os.path.realpath(os.path.join(stage, share, 'model_export.py')) and
           not os.path.isabs(os.readlink(link)) and os.access(link, os.X_OK), 'the exporter is', os.readlink(link))
     page = read(os.path.join(stage, 'opt/m an/man1/other.1')).decode()
-    check(page.startswith('.TH OTHER 1 "" "rope.c 1.1.0') and '/opt/my programs/share/other' in page and '/opt/d oc'
+    check(page.startswith('.TH OTHER 1 "" "rope.c 2.0.0') and '/opt/my programs/share/other' in page and '/opt/d oc'
           in page, 'the man page has the name and the folders', page[:100])
     os.makedirs(os.path.join(stage, share, 'export/__pycache__'))
     write(os.path.join(stage, share, 'export/__pycache__/part.pyc'), '')
@@ -360,14 +360,14 @@ def test_version():
     for arguments in ('init', '-q'), ('add', '.'), ('commit', '-qm', 'all'):
         git(tree, *arguments)
     commit = git(tree, 'rev-parse', 'HEAD')[:10]
-    name = 'rope.c-1.1.0-dev-' + commit
+    name = 'rope.c-2.0.0-dev-' + commit
     packed = os.path.join(tree, 'dist', name + '.tar.gz')
     said = made(tree, 'dist', PATH=os.environ['PATH'])
     check(said == 'dist: dist/%s.tar.gz of %s\n' % (name, commit), 'make dist', said)
     first = read(packed) if check(os.path.exists(packed), 'it writes ' + name, os.listdir(tree)) else b''
     made(tree, *plain)
     program = os.path.join(tree, 'run')
-    check(output(program) == '1.1.0-dev (%s) none\n' % commit, 'the program tells the commit', output(program))
+    check(output(program) == '2.0.0-dev (%s) none\n' % commit, 'the program tells the commit', output(program))
     built = read(program)
     write(os.path.join(tree, 'README.md'), 'changed\n')
     said = made(tree, '-s', 'dist') + made(tree, 'dist')
@@ -377,12 +377,12 @@ def test_version():
     made(tree, 'install', *plain, 'DESTDIR=stage')
     check(read(os.path.join(tree, 'stage/usr/local/bin/rope-run')) == built, 'make install does not look for a commit')
     made(tree, *plain)
-    check(output(program) == '1.1.0-dev (%s-dirty) none\n' % commit, 'and that files were changed', output(program))
+    check(output(program) == '2.0.0-dev (%s-dirty) none\n' % commit, 'and that files were changed', output(program))
     with tarfile.open(packed) as tar:
         tar.extractall(in_work('sources'))
     made(in_work(os.path.join('sources', name)), *plain)
     program = in_work(os.path.join('sources', name, 'run'))
-    check(output(program) == '1.1.0-dev (%s) none\n' % commit, 'so does one made of the tarball', output(program))
+    check(output(program) == '2.0.0-dev (%s) none\n' % commit, 'so does one made of the tarball', output(program))
     other = in_work('another folder')
     git(tree, 'clone', '-q', tree, other)
     made(other, *plain)
