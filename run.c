@@ -149,16 +149,16 @@ static bool find_tokenizer(Program *p, Error *err) {
 static bool read_ids(Program *p, bool prompted, Error *err) {
     const Options *o = &p->options;
     Job *job = &p->job;
-    const int vocab_size = p->model.config.vocab_size;
-    const char *path = o->text_path ? o->text_path : o->check_path;
-    if (path) {
-        job->ids = text_ids(job->tokenizer, NULL, path, prompted, vocab_size, &job->n_ids, err);
-        return job->ids;
-    }
-    if (!prompted) return true;
-    job->ids =
-        text_ids(job->tokenizer, o->prompt, o->prompt_file, prompted, vocab_size, &job->n_ids, err);
-    if (!job->ids) return false;
+    const char *measured = o->text_path ? o->text_path : o->check_path;
+    const TextSource source = {
+        .text = measured ? NULL : o->prompt,
+        .path = measured ? measured : o->prompt_file,
+        .is_prompt = prompted,
+        .vocab_size = p->model.config.vocab_size,
+    };
+    if (!measured && !prompted) return true;
+    job->ids = text_ids(&source, job->tokenizer, &job->n_ids, err);
+    if (measured || !job->ids) return job->ids;
     bool is_given = o->prompt || o->prompt_file;
     bool is_empty = job->n_ids == (tokenizer_bos(job->tokenizer) >= 0);
     const char *by = o->prompt ? "-i" : name_of_file(o->prompt_file);

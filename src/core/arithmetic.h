@@ -2,6 +2,8 @@
 // where a formula has a sum. The fast engine has kernels of its own.
 #pragma once
 
+#include <stdint.h>
+
 #include "matrix.h"
 
 // The sum of a[i] * b[i], all (n).

@@ -116,19 +116,20 @@ static void warn_of_parts(const Tokenizer *tokenizer, const char *path, const in
     fprintf(stderr, "the tokenizer was not made for such text\n");
 }
 
-int32_t *text_ids(const Tokenizer *tokenizer, const char *text, const char *path, bool is_prompt,
-                  int vocab_size, size_t *n, Error *err) {
-    size_t length = text ? strlen(text) : 0;
+int32_t *text_ids(const TextSource *source, const Tokenizer *tokenizer, size_t *n, Error *err) {
+    const char *path = source->path;
+    const char *text = source->text ? source->text : "";
+    size_t length = strlen(text);
     char *file = NULL;
     if (path) {
         file = read_file(path, SIZE_MAX, &length, err);
         if (!file) return NULL;
         text = file;
     }
-    if (!text) text = "";
+    bool is_prompt = source->is_prompt;
     bool measured = tokenizer && !is_prompt;
     int32_t *ids = NULL;
-    if (!tokenizer) ids = parse_ids(path, text, length, vocab_size, n, err);
+    if (!tokenizer) ids = parse_ids(path, text, length, source->vocab_size, n, err);
     else if (!path || is_prompt || check_text(path, text, length, err))
         ids = tokenizer_encode(tokenizer, text, length, is_prompt, n, err);
     free(file);

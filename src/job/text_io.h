@@ -25,11 +25,17 @@ int32_t *parse_ids(const char *path, const char *text, size_t length, int vocab_
 // such bytes are warned of.
 bool check_text(const char *path, const char *text, size_t length, Error *err);
 
-// The *n > 0 ids of `text` or of the file at `path`, at least one of which is NULL. A prompt's come
-// behind BOS; what is no prompt passes check_text. Without a tokenizer the file lists the ids. The
-// caller frees them. NULL with the reason.
-int32_t *text_ids(const Tokenizer *tokenizer, const char *text, const char *path, bool is_prompt,
-                  int vocab_size, size_t *n, Error *err);
+// Where ids come from: a text or a file.
+typedef struct {
+    const char *text;  // NULL: what the file at `path` holds, or nothing
+    const char *path;  // NULL: no file
+    bool is_prompt;    // its ids come behind BOS; what is no prompt passes check_text
+    int vocab_size;    // above every id of a file that lists ids
+} TextSource;
+
+// The *n > 0 ids of a source. Without a tokenizer its file lists them. The caller frees them. NULL
+// with the reason.
+int32_t *text_ids(const TextSource *source, const Tokenizer *tokenizer, size_t *n, Error *err);
 
 // The next line of standard input, which the caller frees; NULL at the end or on Ctrl-C. A terminal
 // shows the label.
