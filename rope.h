@@ -7,15 +7,17 @@
 #include <stddef.h>
 
 enum { ROPE_MAX_HEAD_DIM = 1024, ROPE_MAX_PAIRS = ROPE_MAX_HEAD_DIM / 2 };
+// The rows of rope_methods.
 enum {
     ROPE_NONE,
     ROPE_LINEAR,
     ROPE_NTK,
     ROPE_BY_PARTS,
     ROPE_YARN,
-    ROPE_LLAMA3
-};  // rope_methods' rows
-enum { ROPE_LONGROPE = ROPE_LLAMA3 + 1, ROPE_PROPORTIONAL };
+    ROPE_LLAMA3,
+    ROPE_LONGROPE,
+    ROPE_PROPORTIONAL
+};
 
 typedef enum { ROPE_RAMP_DIMS, ROPE_RAMP_TURNS } RopeRamp;
 
@@ -43,12 +45,12 @@ typedef struct {
     int unscaled_positions;       // longrope: so many first positions turn as in plain RoPE
     int turning;  // proportional: so many first pairs turn, the others stand still; 0: not given
     const struct RopeMap *map;  // row of rope_maps; NULL: distances as they are
-    int near;   // w: rerope, leaky-rerope and self-extend keep distances below it; 0: not given
-    int group;  // G of self-extend: far positions that share an angle; 0: not given
-    int chunk;  // c of dca: positions in a chunk; 0: not given
-    double k;   // leaky-rerope: far distances count k times less; 0: not given
-    int window,
-        sinks;  // a query sees the last W positions, its own included (0: all), and the first K
+    int near;    // w: rerope, leaky-rerope and self-extend keep distances below it; 0: not given
+    int group;   // G of self-extend: far positions that share an angle; 0: not given
+    int chunk;   // c of dca: positions in a chunk; 0: not given
+    double k;    // leaky-rerope: far distances count k times less; 0: not given
+    int window;  // W: a query sees the last W positions, its own included; 0: all
+    int sinks;   // K: and the first K positions
     bool all_slide;           // the window holds in every layer, not only where the model has one
     bool logn;                // see rope_logn
     double temperature_beta;  // see rope_temperature

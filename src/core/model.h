@@ -7,11 +7,12 @@
 #include "util.h"
 
 // How a model knows positions, if at all; plain.c has the formulas.
-enum { ENCODING_ROPE, ENCODING_NONE };
-// added to embeddings; the others are in attention
-enum { ENCODING_LEARNED = 2, ENCODING_SINUSOIDAL };
 enum {
-    ENCODING_ALIBI = 4,
+    ENCODING_ROPE,
+    ENCODING_NONE,
+    ENCODING_LEARNED,     // added to embeddings
+    ENCODING_SINUSOIDAL,  // likewise
+    ENCODING_ALIBI,       // in attention, as the rest
     ENCODING_SHAW,
     ENCODING_TRANSFORMER_XL,
     ENCODING_DISENTANGLED,
@@ -42,7 +43,8 @@ typedef struct {
     int64_t head_dim;  // even; need not be dim / n_heads
     int vocab_size;
     int seq_len;  // the context that the model is meant for
-    int sliding_window;  // positions that a query sees, itself included; 0: all. Not in layers with LAYER_SEES_ALL
+    // positions that a query sees, itself included; 0: all. Not in layers with LAYER_SEES_ALL
+    int sliding_window;
     int shared_classifier;  // 0 or 1
     double norm_eps;
     int bos_id;             // -1: none
@@ -67,8 +69,8 @@ typedef struct {
     // What follows in the file before the tensors:
     int n_longrope;   // factors of each of longrope's two lists, 0: there are none
     bool has_layers;  // Layer.flags (n_layers), a byte each
-    bool
-        has_types;  // the WeightType of each matrix in the file's order, a byte each; else all are weight_type
+    // the WeightType of each matrix in the file's order, a byte each; else all are weight_type
+    bool has_types;
 } ModelConfig;
 
 // A layer sees past a sliding window; neither its queries nor its keys turn; they turn by the
@@ -93,8 +95,7 @@ typedef struct {
     const float *router;           // (n_experts, dim), NULL: the layer is dense
     const float *router_bias;      // (n_experts), NULL: none
     FeedForward ffn;               // of the layer; or its experts, one below the other
-    const float
-        *ffn_after;  // (dim) norm of what the feed-forward layer adds, NULL with NORM_BEFORE
+    const float *ffn_after;        // (dim) norm of what that adds, NULL with NORM_BEFORE
 } Layer;
 
 typedef struct {

@@ -13,9 +13,10 @@ enum {
     BYTE_FALLBACK = 2,
     PREFIX_UNLESS_SPACE = 4,
     IGNORE_MERGES = 8,
-    HIDE_UNUSED = 16
+    HIDE_UNUSED = 16,
+    BY_PARTS = 32,
+    NFC = 64
 };
-enum { BY_PARTS = 32, NFC = 64 };
 enum { TAKES_SPACES = 16 };  // beside a type: spaces behind the token belong to it
 
 // The beginning of tokenizer.bin's trailer, or Llama 2's values if there is no trailer.
