@@ -270,17 +270,19 @@ static bool check_map(const RopeConfig *c, Error *err) {
     return !c->logn || c->train_ctx >= 2 || fail(err, "logn needs a train_ctx of at least 2");
 }
 
-bool settings_check(const RopeConfig *config, int context, Error *err) {
-    RopeConfig filled = *config, *c = &filled;
-    settings_fill_defaults(c, context);
-    const RopeMethod *m = &rope_methods[c->method];
-    if (c->dynamic && !(m->flags & ROPE_CAN_BE_DYNAMIC))
+// What every method has: a head, a base, lengths, a scale.
+static bool check_basics(const RopeConfig *c, Error *err) {
+    if (c->dynamic && !(rope_methods[c->method].flags & ROPE_CAN_BE_DYNAMIC))
         return fail(err, "this rope method has no dynamic form");
     if (c->rotary_dim < 2 || c->rotary_dim > ROPE_MAX_HEAD_DIM || c->rotary_dim % 2)
         return fail(err, "head_dim must be even, from 2 to 1024");
     if (!isfinite(c->theta) || c->theta <= 1) return fail(err, "theta must be a number above 1");
     if (c->train_ctx < 1) return fail(err, "train_ctx must be at least 1");
-    if (!positive(c->factor)) return fail(err, "factor must be a number above 0");
+    return positive(c->factor) || fail(err, "factor must be a number above 0");
+}
+
+// The ends of the ramp, and llama3's.
+static bool check_ends(const RopeConfig *c, Error *err) {
     if (!positive(c->beta_fast) || !positive(c->beta_slow))
         return fail(err, "beta_fast and beta_slow must be numbers above 0");
     if (c->beta_fast < c->beta_slow) return fail(err, "beta_fast must not be below beta_slow");
@@ -289,12 +291,23 @@ bool settings_check(const RopeConfig *config, int context, Error *err) {
     if (!positive(c->low_freq_factor) || !positive(c->high_freq_factor) ||
         c->low_freq_factor >= c->high_freq_factor)
         return fail(err, "high_freq_factor must be above low_freq_factor, and both above 0");
+    return true;
+}
+
+static bool check_method(const RopeConfig *c, Error *err) {
+    unsigned flags = rope_methods[c->method].flags;
     if (c->attention_factor != 0 && !positive(c->attention_factor))
         return fail(err, "attention_factor must be a number above 0");
-    if (m->flags & ROPE_USES_TURNING && (c->turning < 1 || c->turning > c->rotary_dim / 2))
+    if (flags & ROPE_USES_TURNING && (c->turning < 1 || c->turning > c->rotary_dim / 2))
         return fail(err, "turning is %d (expected 1 to %d, the pairs of a head)", c->turning,
                     c->rotary_dim / 2);
-    return (!(m->flags & ROPE_USES_LISTS) || check_lists(c, err)) && check_map(c, err);
+    return !(flags & ROPE_USES_LISTS) || check_lists(c, err);
+}
+
+bool settings_check(const RopeConfig *config, int context, Error *err) {
+    RopeConfig filled = *config, *c = &filled;
+    settings_fill_defaults(c, context);
+    return check_basics(c, err) && check_ends(c, err) && check_method(c, err) && check_map(c, err);
 }
 
 // streaming and lm-infinite have a default window and sinks. But a model trained with a window

@@ -127,7 +127,8 @@ static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *
     bool is_limited = c->flags & HAS_LIMIT && c->flags & THROUGH_HF5;
     if (is_limited && c->family->flags & FAMILY_BY_TYPE && !out->served) out->max_len = -1;
     out->has_rope = !is_bare;
-    reading_end(c, is_bare ? NULL : reference);
+    reading_end(c);
+    reading_judge(c, is_bare ? NULL : reference);
     return true;
 }
 

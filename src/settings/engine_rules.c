@@ -26,8 +26,6 @@ static bool is_typed(const Config *c) {
     return config_has_type_blocks(json_member(c->config, "rope_parameters"));
 }
 
-static bool is_on(const char *v) { return v && *v != 'n' && *v != 'f'; }
-
 // Whether transformers has one block for all of OLMo 3's layers, as it had until 5.13.
 static bool has_one_block(const Config *c) {
     return family_is(c->family, "olmo3") && c->hf5 < 5.13;
@@ -46,24 +44,35 @@ static void prepare_hf5(Config *c) {
 // What the classes of transformers 5 refuse, in all that stand on it.
 static void refuse_by_classes(Config *c) {
     bool by_type = c->family->flags & FAMILY_BY_TYPE && !has_one_block(c);
-    bool is_flat =
-        is_on(json_member(c->config, "rope_parameters")) && !is_typed(c) && c->kind == KIND_FULL;
+    bool is_flat = reading_is_on(json_member(c->config, "rope_parameters")) && !is_typed(c) &&
+                   c->kind == KIND_FULL;
     bool came_later = family_is(c->family, "gemma4_text qwen3_5_text");
     reading_refuse(c, came_later && c->hf5 < 5.05, "KeyError: the model_type is not known");
     reading_refuse(c, family_is(c->family, "laguna") && c->hf5 < 5.06,
                    "KeyError: the model_type is not known");
     reading_refuse(c, by_type && is_flat && c->hf5 < 5.01, "KeyError: full_attention");
-    reading_refuse(c, by_type && is_flat && is_on(json_member(c->config, "rope_scaling")),
+    reading_refuse(c, by_type && is_flat && reading_is_on(json_member(c->config, "rope_scaling")),
                    "KeyError: full_attention");
     reading_refuse(c, by_type && c->method == TYPE_YARN && c->hf5 < 5.09,
                    "KeyError: original_max_position_embeddings, though it is there");
 }
 
+// What transformers 5 does without a word where each kind of layers has a block.
+static void note_silence_by_type(Config *c) {
+    const char *truncate = reading_member(c, "truncate");
+    bool is_local_olmo3 = family_is(c->family, "olmo3") && c->kind == KIND_SLIDING;
+    if (c->method == TYPE_YARN && truncate && *truncate == 'f') {
+        reading_note(c, "truncate in a layer type's block is not read");
+        c->rope->truncate = true;
+    }
+    if (!is_local_olmo3 || reading_member(c, "rope_theta")) return;
+    if (reading_number(c, c->config, "rope_theta", 5e5) != 5e5)
+        reading_note(c, "rope_theta is of full layers: 500000 in sliding ones");
+}
+
 // What transformers 5 does without a word.
 static void note_silence(Config *c) {
-    const char *scaling = json_member(c->config, "rope_scaling"),
-               *truncate = reading_member(c, "truncate");
-    bool sets_base = reading_number(c, c->config, "rope_theta", 5e5) != 5e5;
+    const char *scaling = json_member(c->config, "rope_scaling");
     if (!c->rope_type && !c->type && reading_member(c, "factor"))
         reading_note(c, "no rope_type: nothing is scaled");
     if (c->kind == KIND_FULL && c->layout == BY_TYPE && c->why_plain)
@@ -71,20 +80,14 @@ static void note_silence(Config *c) {
     if (c->block == c->family->block && family_is(c->family, "gpt_oss"))
         reading_note(c, "%s: YaRN of 32 all the same",
                      scaling ? "rope_scaling is null" : "no rope_scaling");
-    if (c->layout == BY_TYPE && c->method == TYPE_YARN && truncate && *truncate == 'f') {
-        reading_note(c, "truncate in a layer type's block is not read");
-        c->rope->truncate = true;
-    }
-    if (family_is(c->family, "olmo3") && c->layout == BY_TYPE && c->kind == KIND_SLIDING &&
-        sets_base && !reading_member(c, "rope_theta"))
-        reading_note(c, "rope_theta is of full layers: 500000 in sliding ones");
+    if (c->layout == BY_TYPE) note_silence_by_type(c);
 }
 
 // transformers 5. rope_parameters has theta, too. rope_scaling wins where there are both.
 static void hf5(Config *c) {
     bool grows = c->family->flags & FAMILY_GROWS, no_scaling = c->family->flags & FAMILY_NO_SCALING;
-    bool is_flat = is_on(json_member(c->config, "rope_parameters")) && !is_typed(c);
-    bool is_pasted = is_on(json_member(c->config, "rope_scaling")) || is_flat;
+    bool is_flat = reading_is_on(json_member(c->config, "rope_parameters")) && !is_typed(c);
+    bool is_pasted = reading_is_on(json_member(c->config, "rope_scaling")) || is_flat;
     bool no_beta =
         !reading_member(c, "llama_4_scaling_beta") || (c->method < TYPE_LLAMA3 && !c->inside);
     refuse_by_classes(c);
@@ -108,33 +111,45 @@ static void prepare_hf4(Config *c) {
     if (family_is(c->family, "gpt_oss") && scaling && *scaling == 'n') c->out->unknown = true;
 }
 
-// transformers 4. yarn's L is the block's, longrope's the top level's. From 4.51 to 4.55 yarn's
-// factor is by lengths.
-static void hf4(Config *c) {
-    double release = c->out->release;
+// What the classes of transformers 4 refuse. Phi-3's takes a block of exactly three keys.
+static void refuse_by_hf4(Config *c) {
     int keys = 0;
     for (const char *key, *v = json_first(c->block, &key); v; v = json_next(v, &key)) keys++;
+    bool is_phi3_block = c->method == TYPE_LONGROPE && keys == 3 && c->type;
+    bool is_strange_su = c->is_su && !c->is_phi3;
+    bool is_newer = c->method == TYPE_UNKNOWN || c->method == TYPE_PROPORTIONAL;
     reading_refuse(c, c->block && !c->rope_type && !c->type, "KeyError: rope_type");
     reading_refuse(c, c->family->flags & FAMILY_NEW, "KeyError: the model_type is not known");
-    reading_refuse(
-        c, c->method == TYPE_UNKNOWN || c->method == TYPE_PROPORTIONAL || (c->is_su && !c->is_phi3),
-        "KeyError: the rope_type is not known");
-    reading_refuse(c,
-                   c->block && c->is_phi3 && (c->method != TYPE_LONGROPE || keys != 3 || !c->type),
+    reading_refuse(c, is_newer || is_strange_su, "KeyError: the rope_type is not known");
+    reading_refuse(c, c->block && c->is_phi3 && !is_phi3_block,
                    "ValueError: Phi-3 takes type, short_factor and long_factor, and no more");
     reading_refuse(c, c->method == TYPE_LLAMA3 && !c->inside,
                    "KeyError: original_max_position_embeddings");
-    if (c->method == TYPE_YARN) {
-        bool by_max = release < 4.51 || !c->inside;
-        c->rope->train_ctx = by_max ? c->trained : c->inside;
-        if (!by_max && release < 4.56) c->rope->factor = (double)c->trained / c->inside;
-        if (release < 4.51 && c->rope->attention_factor == 0) reading_multiply_by(c, 0);
-        if (release < 4.55) c->rope->truncate = true;
-    }
-    if (c->method != TYPE_LONGROPE) return;
+}
+
+// The block's L. From 4.51 to 4.55 the factor is by lengths.
+static void hf4_yarn(Config *c) {
+    double release = c->out->release;
+    bool by_max = release < 4.51 || !c->inside;
+    c->rope->train_ctx = by_max ? c->trained : c->inside;
+    if (!by_max && release < 4.56) c->rope->factor = (double)c->trained / c->inside;
+    if (release < 4.51 && c->rope->attention_factor == 0) reading_multiply_by(c, 0);
+    if (release < 4.55) c->rope->truncate = true;
+}
+
+// The top level's L.
+static void hf4_longrope(Config *c) {
+    double release = c->out->release;
     if (c->top || c->is_phi3) c->rope->factor = 0;
     else c->rope->train_ctx = c->trained;
     if (!c->is_phi3 && release < 4.51) reading_choose_list(c, release < 4.48, "at any length");
+}
+
+// transformers 4.
+static void hf4(Config *c) {
+    refuse_by_hf4(c);
+    if (c->method == TYPE_YARN) hf4_yarn(c);
+    if (c->method == TYPE_LONGROPE) hf4_longrope(c);
 }
 
 // ---- servers ----
@@ -163,44 +178,52 @@ static void prepare_vllm(Config *c) {
     if (reading_is_new(c) && c->out->release < 0.24) c->out->unknown = true;
 }
 
-// vLLM. Since 0.11.1 longrope's list goes by the server's length. dynamic has one base, since 0.22
-// the unscaled one.
-static void vllm(Config *c) {
-    double s = c->rope->factor, release = c->out->release;
-    const char *apply = reading_member(c, "apply_yarn_scaling");
-    int top = c->top       ? c->top
-              : c->is_phi3 ? 4096
-                           : c->trained,
-        wanted = c->out->served ? c->out->served : top;
+static void refuse_by_vllm(Config *c) {
+    bool is_pasted = c->family->flags & FAMILY_NO_SCALING &&
+                     reading_is_on(json_member(c->config, "rope_scaling"));
     bool has_betas = reading_member(c, "beta_fast") && reading_member(c, "beta_slow");
-    bool is_pasted =
-        c->family->flags & FAMILY_NO_SCALING && is_on(json_member(c->config, "rope_scaling"));
     refuse_by_classes(c);
     reading_refuse(c, is_pasted,
                    "TypeError: no rope_theta, since rope_scaling replaces rope_parameters");
     reading_refuse(c, family_is(c->family, "gpt_oss") && !has_betas,
                    "KeyError: beta_fast or beta_slow");
     reading_refuse(c, types_disagree(c), "ValueError: type and rope_type disagree");
-    if (c->method == TYPE_PROPORTIONAL) c->rope->factor = 1;
-    c->why_grows = "no llama_4_scaling at the top level";
-    if (c->method <= TYPE_DYNAMIC || c->method == TYPE_YARN)
-        limit_by_factor(c, c->method == TYPE_YARN ? c->rope->train_ctx : c->trained);
-    reading_refuse(c, c->out->served > c->out->max_len,
-                   "ValueError: max_model_len is more than the config gives");
-    if (c->method == TYPE_DYNAMIC) {
-        double known = fmax(reading_block_number(c, "max_trained_positions", c->trained), 1);
-        fix_base(c, release < 0.22 ? s * s - s + 1 : s * c->trained / known - (s - 1));
-    }
-    if (c->method == TYPE_YARN) serve_yarn(c, apply && *apply == 'f' ? 1 : rope_yarn_growth(s) + 1);
-    if (release < 0.12) c->rope->truncate = true;
-    if (c->method != TYPE_LONGROPE) return;
-    bool is_long =
-        (c->length > wanted && !c->out->served ? c->trained : wanted) > c->rope->train_ctx;
-    if (release < 0.1101) is_long = c->length > c->rope->train_ctx;
-    else reading_choose_list(c, is_long, "by max_model_len");
+}
+
+// One base, since 0.22 the unscaled one.
+static void vllm_dynamic(Config *c) {
+    double s = c->rope->factor;
+    double known = fmax(reading_block_number(c, "max_trained_positions", c->trained), 1);
+    fix_base(c, c->out->release < 0.22 ? s * s - s + 1 : s * c->trained / known - (s - 1));
+}
+
+// Since 0.11.1 the list goes by the server's length.
+static void vllm_longrope(Config *c) {
+    int top = c->top ? c->top : c->is_phi3 ? 4096 : c->trained;
+    int most = c->out->served ? c->out->served : c->length > top ? c->trained : top;
+    bool by_server = c->out->release >= 0.1101;
+    bool is_long = (by_server ? most : c->length) > c->rope->train_ctx;
+    if (by_server) reading_choose_list(c, is_long, "by max_model_len");
     c->rope->attention_factor =
         reading_block_number(c, is_long ? "long_mscale" : "short_mscale", 0);
     if (c->rope->attention_factor != 0) c->why_attention = "short_mscale and long_mscale are read";
+}
+
+// vLLM.
+static void vllm(Config *c) {
+    const char *apply = reading_member(c, "apply_yarn_scaling");
+    bool is_applied = !apply || *apply != 'f', is_yarn = c->method == TYPE_YARN;
+    refuse_by_vllm(c);
+    if (c->method == TYPE_PROPORTIONAL) c->rope->factor = 1;
+    c->why_grows = "no llama_4_scaling at the top level";
+    if (is_yarn) limit_by_factor(c, c->rope->train_ctx);
+    if (c->method <= TYPE_DYNAMIC) limit_by_factor(c, c->trained);
+    reading_refuse(c, c->out->served > c->out->max_len,
+                   "ValueError: max_model_len is more than the config gives");
+    if (c->method == TYPE_DYNAMIC) vllm_dynamic(c);
+    if (is_yarn) serve_yarn(c, is_applied ? rope_yarn_growth(c->rope->factor) + 1 : 1);
+    if (c->out->release < 0.12) c->rope->truncate = true;
+    if (c->method == TYPE_LONGROPE) vllm_longrope(c);
 }
 
 // SGLang stands on transformers 5.8.1. Its own OLMo 3 has one block, of the full layers.
@@ -215,8 +238,8 @@ static void prepare_sglang(Config *c) {
 // What SGLang does by layer.
 static void sglang_layers(Config *c) {
     bool is_full = c->kind == KIND_FULL, is_olmo3 = family_is(c->family, "olmo3");
-    bool is_pasted =
-        family_is(c->family, "gemma4_text") && is_on(json_member(c->config, "rope_scaling"));
+    bool is_pasted = family_is(c->family, "gemma4_text") &&
+                     reading_is_on(json_member(c->config, "rope_scaling"));
     refuse_by_classes(c);
     reading_refuse(c, is_olmo3 && is_typed(c), "TypeError: unhashable type: dict");
     reading_refuse(c, family_is(c->family, "ministral3"),
@@ -242,109 +265,6 @@ static void sglang(Config *c) {
     if (c->method == TYPE_YARN) serve_yarn(c, rope_yarn_growth(s) + 1);
     if (c->method == TYPE_LONGROPE && c->length == c->rope->train_ctx + 1)
         reading_choose_list(c, false, "the long one from L + 2 tokens on");
-}
-
-// ---- others ----
-
-static void prepare_mlx_lm(Config *c) {
-    bool is_gemma3 = family_is(c->family, "gemma3_text"), is_late = c->family->flags & FAMILY_NEW;
-    bool has_scaling = is_on(json_member(c->config, "rope_scaling"));
-    if (c->layout == BY_TYPE && !is_late) c->layout = FULL_ONLY;
-    if (is_gemma3) reading_read_layers(c, true);
-    if (family_is(c->family, "qwen3_5_text")) c->theta = 1e5;
-    if (reading_is_new(c) && c->out->release < 0.32) c->out->unknown = true;
-    if (is_late && !json_member(c->config, "rope_parameters"))
-        c->out->unknown = has_scaling || c->family->block;
-}
-
-// MLX-LM. yarn's L is 4096 where the block has none. longrope always takes the long list.
-static void mlx_lm(Config *c) {
-    double s = c->rope->factor, grows = rope_yarn_growth(s);
-    double m = reading_block_number(c, "mscale", 1),
-           all = reading_block_number(c, "mscale_all_dim", 0);
-    const char *parameters = json_member(c->config, "rope_parameters");
-    if (strcmp(c->family->model_type, "qwen2") == 0)
-        c->rope->theta = reading_number(c, c->config, "rope_theta", 1e6);
-    if (c->is_phi3 && parameters && *parameters == '{')
-        c->rope->theta = reading_number(c, parameters, "rope_theta", 1e4);
-    if (!(c->family->flags & FAMILY_PARTIAL)) c->partial = 1;
-    reading_refuse(c, family_is(c->family, "olmo3") && !json_member(c->config, "rope_theta"),
-                   "TypeError: no rope_theta");
-    reading_refuse(c, c->method == TYPE_PROPORTIONAL && !family_is(c->family, "gemma4_text"),
-                   "ValueError: the rope_type is not known");
-    reading_switch_off(c, family_is(c->family, "cohere2"), "rope_scaling is not read");
-    reading_take_growth(c);
-    reading_refuse(c, c->is_phi3 && c->block && !(c->type && json_member(c->block, "long_factor")),
-                   "ValueError: Phi-3 takes type and long_factor");
-    reading_switch_off(c, c->is_phi3 && c->method != TYPE_LONGROPE && c->method != TYPE_LINEAR,
-                       "Phi-3 knows longrope and linear alone");
-    reading_refuse(c, c->method == TYPE_UNKNOWN || (c->is_su && !c->is_phi3),
-                   "ValueError: the rope_type is not known");
-    reading_refuse(c, c->method == TYPE_DYNAMIC && c->out->release < 0.32,
-                   "ValueError: dynamic is not known before 0.32");
-    reading_refuse(c, c->method == TYPE_LONGROPE && !c->is_phi3 && !c->inside,
-                   "KeyError: original_max_position_embeddings");
-    if (c->method == TYPE_YARN && !c->inside) c->rope->train_ctx = 4096;
-    if (c->method == TYPE_YARN) reading_multiply_by(c, (grows * m + 1) / (grows * all + 1));
-    if (c->method == TYPE_LONGROPE) reading_choose_list(c, true, "at any length");
-}
-
-static void prepare_exllamav3(Config *c) {
-    bool is_old = c->family->flags & FAMILY_BY_TYPE && !(c->family->flags & FAMILY_NEW);
-    bool has_block =
-        json_member(c->config, "rope_scaling") || json_member(c->config, "rope_parameters");
-    if (is_old) c->layout = FULL_ONLY;
-    if (family_is(c->family, "olmo3")) c->theta = 1e4;
-    if (c->family->block && !has_block) c->out->unknown = true;
-}
-
-// ExLlamaV3. Theta at the top level wins. Where a block has L, yarn's factor is
-// max_position_embeddings / L.
-static void exllamav3(Config *c) {
-    bool is_gemma4 = family_is(c->family, "gemma4_text"),
-         is_growing = c->family->flags & FAMILY_GROWS;
-    if (c->kind == KIND_FULL || c->layout == ONE_BLOCK)
-        c->rope->theta = reading_number(c, c->config, "rope_theta", c->rope->theta);
-    reading_refuse(c,
-                   c->method == TYPE_UNKNOWN || c->method == TYPE_DYNAMIC ||
-                       (c->method == TYPE_PROPORTIONAL && !is_gemma4),
-                   "ValueError: the rope_type is not known");
-    reading_switch_off(c, c->method == TYPE_LINEAR && !reading_member(c, "factor"),
-                       "there is no factor");
-    if (c->method == TYPE_PROPORTIONAL) c->rope->factor = 1;
-    reading_refuse(c, c->method == TYPE_YARN && !c->inside && c->rope->factor == 0,
-                   "TypeError: factor is no number");
-    reading_refuse(c, c->method == TYPE_LONGROPE && !c->inside && !c->top,
-                   "TypeError: original_max_position_embeddings");
-    if (c->method == TYPE_YARN) {
-        if (c->inside) c->rope->factor = (double)c->served / c->inside;
-        else c->rope->train_ctx = c->served;
-        if (c->rope->attention_factor == 0)
-            reading_multiply_by(c, is_growing && reading_member(c, "llama_4_scaling_beta"));
-    }
-    reading_take_growth(c);
-    if (c->method != TYPE_LONGROPE) return;
-    c->rope->train_ctx = c->inside ? c->inside : c->top;
-    reading_choose_list(c, c->served > c->rope->train_ctx, "by max_position_embeddings");
-}
-
-// ExLlamaV2. yarn and longrope go by the length that it was started with, max_position_embeddings
-// at first.
-static void exllamav2(Config *c) {
-    reading_refuse(c, c->type && c->rope_type, "AssertionError: type and rope_type are both there");
-    reading_switch_off(c, c->method == TYPE_UNKNOWN || c->method == TYPE_DYNAMIC,
-                       "the rope_type is not known");
-    reading_refuse(c, (c->method == TYPE_YARN || c->method == TYPE_LLAMA3) && !c->inside,
-                   "KeyError: original_max_position_embeddings");
-    reading_refuse(c, c->method == TYPE_LONGROPE && !c->top,
-                   "KeyError: original_max_position_embeddings at the top level");
-    reading_switch_off(c, c->method == TYPE_YARN && c->served <= c->inside,
-                       "max_seq_len does not exceed the original length");
-    if (c->method == TYPE_YARN) c->rope->train_ctx = c->served;
-    if (c->method != TYPE_LONGROPE) return;
-    c->rope->train_ctx = c->top;
-    c->rope->factor = fmax((double)c->served / fmax(c->top, 1), 1);
-    reading_choose_list(c, c->served > c->top, "by max_seq_len");
 }
 
 // ---- this program ----
@@ -398,13 +318,13 @@ const Engine engines[] = {
     {"ik_llama.cpp", "Aug 26", "2026-08", "2026-08", engine_prepare_gguf, engine_ik_llama_cpp,
      PARAMETERS_FIRST | TEXT_CONFIG | HAS_LIMIT | L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP | OWN_YARN,
      "Aug 26", "phi3 smollm3 gemma4_text laguna cohere2 qwen3_5_text"},
-    {"mlx-lm", "0.32.0", "0.31", "0.32", prepare_mlx_lm, mlx_lm,
+    {"mlx-lm", "0.32.0", "0.31", "0.32", engine_prepare_mlx_lm, engine_mlx_lm,
      SCALING_ONLY | NEW_PARAMETERS | TYPE_FIRST | NEEDS_FACTOR | L_OF_BLOCK | L_OF_MAX |
          ROUNDS_RAMP | OWN_DEFAULTS,
      "0.32.0", ""},
-    {"exllamav3", "1.4.1", "1.4", "1.4", prepare_exllamav3, exllamav3,
+    {"exllamav3", "1.4.1", "1.4", "1.4", engine_prepare_exllamav3, engine_exllamav3,
      L_OF_BLOCK | L_OF_MAX | OWN_DEFAULTS, "1.4.1", ""},
-    {"exllamav2", "0.3.2", "0.3", "0.3", NULL, exllamav2,
+    {"exllamav2", "0.3.2", "0.3", "0.3", NULL, engine_exllamav2,
      SCALING_ONLY | TEXT_CONFIG | HAS_LIMIT | NEEDS_FACTOR | L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP |
          OWN_YARN,
      "",

@@ -20,8 +20,9 @@ const char *json_loose(const char *text, char what);
 int json_line(const char *text, const char *place);
 
 // The first value of a list or object, and the one behind a value. NULL: none, or `container` is
-// neither. In an object *key becomes the member's key, at its quote. For a list, key is NULL.
-const char *json_first(const char *container, const char **key);
+// neither.
+const char *json_first(const char *container,
+                       const char **key);  // of an object's member, at its quote; NULL for a list
 const char *json_next(const char *value, const char **key);
 
 // Whether an object has a member at all.
@@ -31,6 +32,6 @@ bool json_has_members(const char *object);
 bool json_is(const char *string, const char *text);
 // The value of a key in an object, the last one if there are many. NULL: none, or no object.
 const char *json_member(const char *object, const char *key);
-// True when the value is a number, which goes to *x. *is_whole (or NULL): of digits and signs
-// alone, at most 20.
-bool json_number(const char *value, double *x, bool *is_whole);
+// True when the value is a number, which goes to *x.
+bool json_number(const char *value, double *x,
+                 bool *is_whole);  // of digits and signs alone, at most 20; may be NULL

@@ -107,27 +107,38 @@ static void json_partial(FILE *out, const RopePlan *plan) {
         put_json_number(out, "partial_rotary_factor", ceil(1e12 * d / plan->head_dim) / 1e12);
 }
 
-// The block. `is_bare`: longrope's lists and nothing else, as Phi-3's was released, which needs the
-// rest beside it.
-static void print_block(FILE *out, const RopePlan *plan, bool is_bare) {
-    const RopeConfig *c = &plan->rope;
-    bool is_yarn = c->method == ROPE_YARN;
+// Not all read attention_factor: vLLM and SGLang multiply 0.1 ln s + 1 by attn_factor, MLX-LM puts
+// mscale into it.
+static void json_attention(FILE *out, const RopeConfig *c) {
+    double grows = rope_yarn_growth(c->factor);
+    double a = c->attention_factor;
+    if (c->method != ROPE_YARN || a == 0) return;
+    put_json_number(out, "attn_factor", a / (grows + 1));
+    bool has_mscale = grows > 0 && a >= 1 && c->mscale_all_dim == 0;
+    if (has_mscale) put_json_number(out, "mscale", (a - 1) / grows);
+}
+
+// The fields of a block as they are written.
+static RopeConfig written_fields(const RopeConfig *c) {
     RopeConfig fields = *c;
     if (!has_original(c)) fields.train_ctx = 0;
     fields.unscaled_positions = 0;
     if (c->mscale_all_dim != 0) fields.attention_factor = 0;
     if (c->method == ROPE_PROPORTIONAL && c->factor == 1) fields.factor = 0;
+    return fields;
+}
+
+// The block. `is_bare`: longrope's lists and nothing else, as Phi-3's was released, which needs the
+// rest beside it.
+static void print_block(FILE *out, const RopePlan *plan, bool is_bare) {
+    const RopeConfig *c = &plan->rope;
+    const RopeConfig fields = written_fields(c);
     fprintf(out, "{\"%s\": \"%s\"", is_bare ? "type" : "rope_type", rope_type_of(c));
     if (!is_bare) json_partial(out, plan);
     if (c->method == ROPE_PROPORTIONAL)
         put_json_number(out, "partial_rotary_factor", 2.0 * c->turning / c->rotary_dim);
     if (!is_bare) json_fields(out, &fields);
-    // Not all read attention_factor: vLLM and SGLang multiply 0.1 ln s + 1 by attn_factor, MLX-LM
-    // puts mscale into it.
-    double grows = rope_yarn_growth(c->factor), a = c->attention_factor;
-    if (is_yarn && a != 0) put_json_number(out, "attn_factor", a / (grows + 1));
-    if (is_yarn && grows > 0 && a >= 1 && c->mscale_all_dim == 0)
-        put_json_number(out, "mscale", (a - 1) / grows);
+    json_attention(out, c);
     if (c->method == ROPE_LONGROPE) {
         json_numbers(out, "short_factor", c->short_factors, c->rotary_dim / 2);
         json_numbers(out, "long_factor", c->long_factors, c->rotary_dim / 2);
@@ -219,66 +230,72 @@ static void print_blocks(FILE *out, const Publication *p, LayerForm form) {
     fputc('}', out);
 }
 
-// Two kinds of layers as a whole config.
-static char *layered_config(const Publication *p, Error *err) {
-    const RopePlan full = published_form(p->plan), sliding = of_sliding(p);
-    const char *family = layered_family(p), *why = why_ours_alone(&full.rope);
-    LayerForm form = form_of(p, family);
-    char *text = NULL;
-    size_t size;
+// NULL when other programs can have both kinds of layers, else why they cannot.
+static const char *why_not_layered(const Publication *p, const RopePlan *full) {
+    const RopePlan sliding = of_sliding(p);
+    const char *why = why_ours_alone(&full->rope);
     if (!why) why = why_ours_alone(&sliding.rope);
-    if (form == FORM_NONE && !why)
-        why = "the layers differ, and no family with a model_type has such layers";
-    FILE *out = why ? NULL : open_memstream(&text, &size);
-    if (!out) {
-        fail(err, "rope %s: %s", full.name, why ? why : "no memory for a config");
-        return NULL;
-    }
-    int most = has_original(&full.rope) ? most_positions(p, &full.rope) : full.rope.train_ctx;
-    fprintf(out, "{\"model_type\": \"%s\", \"head_dim\": %d, \"max_position_embeddings\": %d",
-            family, p->said->sliding_head_dim ? p->said->sliding_head_dim : full.head_dim, most);
-    if (p->said->sliding_head_dim) fprintf(out, ", \"global_head_dim\": %d", full.head_dim);
-    print_layer_types(out, p);
-    if (form != FORM_TYPES) put_json_number(out, "rope_theta", full.rope.theta);
-    if (form == FORM_OLD && strcmp(family, "gemma3_text") == 0)
-        put_json_number(out, "rope_local_base_freq", sliding.rope.theta);
-    bool has_block = form == FORM_TYPES || full.rope.method != ROPE_NONE;
-    if (has_block)
-        fprintf(out, ", \"%s\": ", form == FORM_TYPES ? "rope_parameters" : "rope_scaling");
-    if (has_block) print_blocks(out, p, form);
-    fputc('}', out);
-    fclose(out);
-    return text;
+    if (why || form_of(p, layered_family(p)) != FORM_NONE) return why;
+    return "the layers differ, and no family with a model_type has such layers";
 }
 
-char *publish_config(const Publication *p, bool may_be_bare, Error *err) {
-    RopePlan published = published_form(p->plan);
-    const RopeConfig *c = &published.rope;
-    if (p->by_layer) return layered_config(p, err);
+static void print_head(FILE *out, const char *family, int head_dim, int max_positions) {
+    fprintf(out, "{\"model_type\": \"%s\", \"head_dim\": %d, \"max_position_embeddings\": %d",
+            family, head_dim, max_positions);
+}
+
+// Two kinds of layers as a whole config.
+static void print_layered(FILE *out, const Publication *p, const RopePlan *full) {
+    const RopeConfig *c = &full->rope;
+    const char *family = layered_family(p);
+    const LayerForm form = form_of(p, family);
+    const int own_head = p->said->sliding_head_dim;
+    print_head(out, family, own_head ? own_head : full->head_dim,
+               has_original(c) ? most_positions(p, c) : c->train_ctx);
+    if (own_head) fprintf(out, ", \"global_head_dim\": %d", full->head_dim);
+    print_layer_types(out, p);
+    if (form != FORM_TYPES) put_json_number(out, "rope_theta", c->theta);
+    if (form == FORM_OLD && strcmp(family, "gemma3_text") == 0)
+        put_json_number(out, "rope_local_base_freq", of_sliding(p).rope.theta);
+    if (form == FORM_TYPES || c->method != ROPE_NONE) {
+        fprintf(out, ", \"%s\": ", form == FORM_TYPES ? "rope_parameters" : "rope_scaling");
+        print_blocks(out, p, form);
+    }
+    fputc('}', out);
+}
+
+// Layers that are alike as a whole config.
+static void print_config(FILE *out, const Publication *p, const RopePlan *plan, bool may_be_bare) {
+    const RopeConfig *c = &plan->rope;
+    const char *family = published_family(p);
     // Phi-3's class in Hugging Face 4 takes a block of lists alone, whose s all readers take from
     // the lengths.
-    bool is_bare = may_be_bare && c->method == ROPE_LONGROPE &&
-                   strcmp(published_family(p), "phi3") == 0 && c->attention_factor == 0 &&
-                   !c->unscaled_positions && reach(c) == c->train_ctx * c->factor;
-    const char *why = why_ours_alone(c);
-    char *text = NULL;
-    size_t size;
-    FILE *out = why ? NULL : open_memstream(&text, &size);
-    if (!out) {
-        fail(err, "rope %s: %s", published.name, why ? why : "no memory for a config");
-        return NULL;
-    }
-    fprintf(out, "{\"model_type\": \"%s\", \"head_dim\": %d, \"max_position_embeddings\": %d",
-            published_family(p), published.head_dim,
-            has_original(c) ? most_positions(p, c) : c->train_ctx);
+    bool is_bare = may_be_bare && c->method == ROPE_LONGROPE && strcmp(family, "phi3") == 0 &&
+                   c->attention_factor == 0 && !c->unscaled_positions &&
+                   reach(c) == c->train_ctx * c->factor;
+    print_head(out, family, plan->head_dim, has_original(c) ? most_positions(p, c) : c->train_ctx);
     put_json_number(out, "rope_theta", c->theta);
-    json_partial(out, &published);
+    json_partial(out, plan);
     if (has_original(c)) fprintf(out, ", \"original_max_position_embeddings\": %d", c->train_ctx);
     if (c->method != ROPE_NONE) {
         fprintf(out, ", \"%s\": ", c->temperature_beta != 0 ? "rope_parameters" : "rope_scaling");
-        print_block(out, &published, is_bare);
+        print_block(out, plan, is_bare);
     }
     fputc('}', out);
+}
+
+char *publish_config(const Publication *p, bool may_be_bare, Error *err) {
+    const RopePlan plan = published_form(p->plan);
+    const char *why = p->by_layer ? why_not_layered(p, &plan) : why_ours_alone(&plan.rope);
+    char *text = NULL;
+    size_t size;
+    FILE *out = why ? NULL : open_memstream(&text, &size);
+    if (!out) {
+        fail(err, "rope %s: %s", plan.name, why ? why : "no memory for a config");
+        return NULL;
+    }
+    if (p->by_layer) print_layered(out, p, &plan);
+    else print_config(out, p, &plan, may_be_bare);
     fclose(out);
     return text;
 }

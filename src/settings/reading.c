@@ -142,6 +142,8 @@ static void find_block(Config *c) {
     else if (c->kind == KIND_FULL || c->layout == ONE_BLOCK) find_one(c);
 }
 
+bool reading_is_on(const char *v) { return v && *v != 'n' && *v != 'f'; }
+
 // The base. In sliding layers it is their own, where the family has one.
 static double find_theta(Config *c) {
     const char *parameters = json_member(c->config, "rope_parameters");
@@ -221,29 +223,37 @@ static void find_values(Config *c) {
     c->rope->theta = find_theta(c);
 }
 
-// What THROUGH_HF5 refuses because transformers 5 does, and what SERVES and NEEDS_FACTOR do.
-static void refuse_by_flags(Config *c) {
-    bool by_hf5 = c->flags & THROUGH_HF5, serves = c->flags & SERVES;
-    const char *factor = reading_member(c, "factor");
+// Whether the type needs a factor in Hugging Face, and is none of Phi-3's.
+static bool is_scaled(const Config *c) {
+    return c->method != TYPE_PLAIN && c->method != TYPE_PROPORTIONAL && c->method != TYPE_LONGROPE;
+}
+
+// What transformers 5 refuses before an engine sees it.
+static void refuse_through_hf5(Config *c) {
+    bool has_bounds = c->rope->low_freq_factor > 0 && c->rope->high_freq_factor > 0;
+    reading_refuse(c, c->method == TYPE_UNKNOWN, "KeyError: the rope_type is not known");
+    reading_refuse(c, c->is_su, "KeyError: su is not known any more");
+    reading_refuse(c, c->is_phi3 && is_scaled(c), "ValueError: Phi-3 knows longrope alone");
+    reading_refuse(c, is_scaled(c) && !reading_member(c, "factor"), "KeyError: factor");
+    reading_refuse(c, c->method == TYPE_LLAMA3 && !has_bounds,
+                   "KeyError: low_freq_factor or high_freq_factor");
+}
+
+static void refuse_by_servers(Config *c) {
     double x;
     bool is_whole;
-    json_number(factor, &x, &is_whole);
-    bool is_scaled =
-        c->method != TYPE_PLAIN && c->method != TYPE_PROPORTIONAL && c->method != TYPE_LONGROPE;
-    bool no_number = c->rope->factor == 0;
-    bool has_bounds = c->rope->low_freq_factor > 0 && c->rope->high_freq_factor > 0;
-    reading_refuse(c, by_hf5 && c->method == TYPE_UNKNOWN, "KeyError: the rope_type is not known");
-    reading_refuse(c, by_hf5 && c->is_su, "KeyError: su is not known any more");
-    reading_refuse(c, by_hf5 && c->is_phi3 && is_scaled, "ValueError: Phi-3 knows longrope alone");
-    reading_refuse(c, by_hf5 && is_scaled && !factor, "KeyError: factor");
-    reading_refuse(c, by_hf5 && c->method == TYPE_LLAMA3 && !has_bounds,
-                   "KeyError: low_freq_factor or high_freq_factor");
-    reading_refuse(c, serves && json_member(c->config, "text_config"),
+    json_number(reading_member(c, "factor"), &x, &is_whole);
+    reading_refuse(c, json_member(c->config, "text_config"),
                    "ValueError: text_config is taken for the model's");
-    reading_refuse(c, serves && c->method == TYPE_LINEAR && is_whole,
+    reading_refuse(c, c->method == TYPE_LINEAR && is_whole,
                    "TypeError: factor is written without a point");
-    reading_refuse(c, c->flags & NEEDS_FACTOR && c->method == TYPE_YARN && no_number,
-                   "TypeError: factor is no number");
+}
+
+static void refuse_by_flags(Config *c) {
+    bool no_number = c->method == TYPE_YARN && c->rope->factor == 0;
+    if (c->flags & THROUGH_HF5) refuse_through_hf5(c);
+    if (c->flags & SERVES) refuse_by_servers(c);
+    reading_refuse(c, c->flags & NEEDS_FACTOR && no_number, "TypeError: factor is no number");
 }
 
 bool reading_open(Config *c, const char *config, Error *err) {
@@ -262,10 +272,24 @@ bool reading_open(Config *c, const char *config, Error *err) {
     return true;
 }
 
+// Whether the head and the share of it that turns can be used.
+static bool has_head(const Config *c) {
+    bool is_head = c->head_dim >= 2 && c->head_dim <= ROPE_MAX_HEAD_DIM;
+    return is_head && c->partial > 0 && c->partial <= 1;
+}
+
+// What the engine does not read of a block.
+static void lose_by_flags(Config *c) {
+    bool own_yarn = c->flags & OWN_YARN && c->method == TYPE_YARN;
+    bool by_max = c->flags & L_OF_MAX && c->method == TYPE_LONGROPE;
+    if (own_yarn || by_max) reading_multiply_by(c, 0);
+    if (own_yarn) c->rope->beta_fast = c->rope->beta_slow = 0;
+    if (by_max) c->rope->factor = 0;
+}
+
 bool reading_begin(Config *c, Error *err) {
     find_values(c);
-    if (!(c->head_dim >= 2 && c->head_dim <= ROPE_MAX_HEAD_DIM && c->partial > 0 &&
-          c->partial <= 1))
+    if (!has_head(c))
         return fail(err,
                     "head_dim, or hidden_size and num_attention_heads: a head of 2 to %d expected",
                     ROPE_MAX_HEAD_DIM);
@@ -273,135 +297,13 @@ bool reading_begin(Config *c, Error *err) {
     c->served = c->out->served ? c->out->served : c->trained;
     if (sees_scaling_only(c) && !c->block && json_member(c->config, "rope_parameters"))
         c->why_plain = "rope_parameters is not read";
-    bool own_yarn = c->flags & OWN_YARN && c->method == TYPE_YARN,
-         by_max = c->flags & L_OF_MAX && c->method == TYPE_LONGROPE;
-    if (own_yarn || by_max) reading_multiply_by(c, 0);
-    if (own_yarn) c->rope->beta_fast = c->rope->beta_slow = 0;
-    if (by_max) c->rope->factor = 0;
+    lose_by_flags(c);
     refuse_by_flags(c);
     if (c->flags & HAS_LIMIT) c->out->max_len = c->trained;
     return true;
 }
 
 // ---- what came out ----
-
-// Whether rope_parameters has one block where Hugging Face 5 has one for each kind of layers.
-static bool is_flat(const Config *c) {
-    const char *parameters = json_member(c->config, "rope_parameters");
-    return c->family->flags & FAMILY_BY_TYPE && json_has_members(parameters) &&
-           !config_has_type_blocks(parameters);
-}
-
-// Notes each fact that differs. Where one of the two is plain RoPE, only the first two facts count.
-static void compare(const Config *c, const Reading *reference, const RopeFreqs *here,
-                    const RopeFreqs *there) {
-    const RopeConfig *r = c->rope, *s = &reference->rope;
-    bool is_plain = r->method == ROPE_NONE, was_plain = s->method == ROPE_NONE;
-    double a = fabs(here->scale / there->scale - 1) > 1e-6 ? here->attention_factor
-                                                           : there->attention_factor;
-    const char *by_factor =
-        reading_member(c, "factor") ? "factor is not read" : "max_position_embeddings / L";
-    const char *betas = "beta_fast and beta_slow are not read";
-    const struct {
-        const char *name;
-        double here, there;
-        const char *why;
-    } facts[] = {
-        {"rotary_dim", r->rotary_dim, s->rotary_dim, "partial_rotary_factor is not read"},
-        {"rope_theta", r->theta, s->theta, c->why_theta ? c->why_theta : c->why_plain},
-        {"s", here->scale, there->scale,
-         c->method == TYPE_DYNAMIC ? "one base for all lengths" : by_factor},
-        {"L", r->train_ctx, s->train_ctx, r->train_ctx == c->inside ? "the block's" : NULL},
-        {"a", here->attention_factor, a, c->why_attention},
-        {"beta_fast", r->beta_fast, s->beta_fast, betas},
-        {"beta_slow", r->beta_slow, s->beta_slow, betas},
-        {"truncate", r->truncate, s->truncate, "truncate is not read"},
-        {"pairs that turn", r->turning, s->turning, NULL},
-    };
-    if (is_plain && !was_plain)
-        reading_note(c, "plain RoPE: %s", c->why_plain ? c->why_plain : "the block is not read");
-    bool is_of_all = c->layout == ONE_BLOCK && c->family->flags & FAMILY_BY_TYPE;
-    const char *why_scaled =
-        is_of_all ? "one block is of all layers" : "the block of text_config is read";
-    if (!is_plain && was_plain)
-        reading_note(c, "%s", is_flat(c) ? "a flat rope_parameters is read" : why_scaled);
-    for (int i = 0; i < (is_plain || was_plain ? 2 : (int)(sizeof facts / sizeof *facts)); i++) {
-        if (!(fabs(facts[i].here - facts[i].there) > 1e-6 * fabs(facts[i].there))) continue;
-        const char *why = facts[i].why;
-        reading_note(c, "%s %.6g, not %.6g%s%s", facts[i].name, facts[i].here, facts[i].there,
-                     why ? ": " : "", why ? why : "");
-    }
-    const double *list = c->length > r->train_ctx ? r->long_factors : r->short_factors;
-    bool is_long = list == c->out->long_factors, was_long = c->length > s->train_ctx;
-    if (c->method == TYPE_LONGROPE && is_long != was_long)
-        reading_note(c, "%s, not %s: %s", is_long ? "long_factor" : "short_factor",
-                     was_long ? "long_factor" : "short_factor",
-                     c->why_list ? c->why_list : "by that L");
-}
-
-// The queries' growth with their position.
-static void compare_growth(const Config *c, const Reading *reference) {
-    const RopeConfig *r = c->rope, *s = &reference->rope;
-    const char *why = c->why_grows ? c->why_grows : "llama_4_scaling_beta is not read";
-    if (r->temperature_beta != s->temperature_beta)
-        reading_note(c, "queries grow by %.6g, not %.6g: %s", r->temperature_beta,
-                     s->temperature_beta, why);
-    if (r->temperature_early != s->temperature_early)
-        reading_note(c, "queries grow one position early");
-}
-
-static bool same_growth(const Reading *here, const Reading *there) {
-    const RopeConfig *r = &here->rope, *s = &there->rope;
-    bool grows = r->temperature_beta != 0 || s->temperature_beta != 0;
-    bool alike = r->temperature_beta == s->temperature_beta && r->train_ctx == s->train_ctx;
-    return !grows || (alike && r->temperature_early == s->temperature_early);
-}
-
-// Which layers are full, where an engine does not read that.
-static bool same_layers(const Config *c, const Reading *reference) {
-    const ConfigLayers *here = &c->out->layers, *there = &reference->layers;
-    if (memcmp(here->kinds, there->kinds, (size_t)there->n) == 0) return true;
-    reading_note(c, "layer_types is not read: %d of %d layers slide, not %d",
-                 here->n_of[KIND_SLIDING], here->n, there->n_of[KIND_SLIDING]);
-    return false;
-}
-
-// True when both are the same to 1e-5. Else out->worst_pair is the pair that is furthest off, if a
-// pair is. A pair that stands still in one and turns in the other is as far off as can be.
-static bool same(const RopeFreqs *here, const RopeFreqs *there, Reading *out) {
-    double worst = 1e-5;
-    for (int i = 0; i < here->n_pairs && i < there->n_pairs; i++) {
-        if (here->inv_freq[i] == there->inv_freq[i]) continue;
-        double ratio = there->inv_freq[i] > 0 ? here->inv_freq[i] / there->inv_freq[i] : INFINITY;
-        if (!(fabs(log(ratio)) > worst)) continue;
-        worst = fabs(log(ratio));
-        out->worst_pair = i;
-        out->worst_ratio = ratio;
-    }
-    return out->worst_pair < 0 && here->n_pairs == there->n_pairs &&
-           fabs(here->attention_factor / there->attention_factor - 1) < 1e-5;
-}
-
-static void judge(const Config *c, const Reading *reference) {
-    Reading *out = c->out;
-    RopeFreqs here, there;
-    rope_frequencies(c->rope, c->length, &here);
-    bool was_asked = c->why_plain || c->method != TYPE_PLAIN,
-         is_plain = fabs(here.attention_factor - 1) < 1e-5;
-    for (int i = 0; i < here.n_pairs; i++)
-        is_plain = is_plain && fabs(log(here.inv_freq[i] / rope_plain(c->rope, i))) <= 1e-5;
-    if (reference->refused) {
-        if (c->why_plain) reading_note(c, "plain RoPE: %s", c->why_plain);
-    } else {
-        rope_frequencies(&reference->rope, c->length, &there);
-        bool alike = same(&here, &there, out), as_layers = same_layers(c, reference);
-        if (alike && as_layers && same_growth(out, reference)) return;
-        was_asked = reference->rope.method != ROPE_NONE;
-        if (!alike) compare(c, reference, &here, &there);
-        compare_growth(c, reference);
-    }
-    out->verdict = is_plain && was_asked ? "ignored" : "differs";
-}
 
 // What a plain reading keeps of its settings.
 static RopeConfig plain_rope(const Config *c) {
@@ -428,7 +330,7 @@ static void take_lists(Config *c) {
     r->long_factors = c->one_list ? c->one_list : out->long_factors;
 }
 
-void reading_end(Config *c, const Reading *reference) {
+void reading_end(Config *c) {
     RopeConfig *r = c->rope;
     Reading *out = c->out;
     bool is_whole = c->method == TYPE_PROPORTIONAL;
@@ -446,5 +348,4 @@ void reading_end(Config *c, const Reading *reference) {
     out->verdict = out->refused ? "refused" : "same";
     out->worst_pair = -1;
     out->worst_ratio = 1;
-    if (reference && !out->refused) judge(c, reference);
 }

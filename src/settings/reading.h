@@ -85,9 +85,8 @@ bool reading_open(Config *c, const char *config, Error *err);
 // Reads what Hugging Face 5 reads, but for the flags and the layout. False with the reason when
 // there is no head.
 bool reading_begin(Config *c, Error *err);
-// Completes the reading after the engine's own function. Compares it with a reference, if any, in
-// verdict and note.
-void reading_end(Config *c, const Reading *reference);
+// Completes the reading after the engine's own function.
+void reading_end(Config *c);
 
 // The value of a key of the block, or of what lies under it. NULL: none.
 const char *reading_member(const Config *c, const char *key);
@@ -111,9 +110,26 @@ void reading_take_growth(Config *c);
 // Which layers slide by their period: that of the config if `is_written`, else the family's.
 void reading_read_layers(Config *c, bool is_written);
 
+// Whether a value is there, and neither null nor false.
+bool reading_is_on(const char *value);
+
+// ---- verdict.c ----
+
+// Compares a complete reading with a reference: its verdict, its note and the worst pair. Nothing
+// is to compare without a reference (NULL), or where the engine refuses the config.
+void reading_judge(const Config *c, const Reading *reference);
+
 // ---- engine_gguf.c ----
 
 // The converter of llama.cpp writes a block of the full layers, and the base of the sliding ones.
 void engine_prepare_gguf(Config *c);
 void engine_llama_cpp(Config *c);
 void engine_ik_llama_cpp(Config *c);
+
+// ---- engine_others.c ----
+
+void engine_prepare_mlx_lm(Config *c);
+void engine_mlx_lm(Config *c);
+void engine_prepare_exllamav3(Config *c);
+void engine_exllamav3(Config *c);
+void engine_exllamav2(Config *c);

@@ -1,0 +1,126 @@
+// What MLX-LM, ExLlamaV3 and ExLlamaV2 do otherwise than Hugging Face 5. docs/engines.md has the
+// sources.
+#include <math.h>
+#include <string.h>
+
+#include "json.h"
+#include "reading.h"
+
+void engine_prepare_mlx_lm(Config *c) {
+    bool is_gemma3 = family_is(c->family, "gemma3_text"), is_late = c->family->flags & FAMILY_NEW;
+    bool has_scaling = reading_is_on(json_member(c->config, "rope_scaling"));
+    if (c->layout == BY_TYPE && !is_late) c->layout = FULL_ONLY;
+    if (is_gemma3) reading_read_layers(c, true);
+    if (family_is(c->family, "qwen3_5_text")) c->theta = 1e5;
+    if (reading_is_new(c) && c->out->release < 0.32) c->out->unknown = true;
+    if (is_late && !json_member(c->config, "rope_parameters"))
+        c->out->unknown = has_scaling || c->family->block;
+}
+
+// Where Qwen2's and Phi-3's classes find theta, and how much of a head turns.
+static void mlx_lm_base(Config *c) {
+    const char *parameters = json_member(c->config, "rope_parameters");
+    if (strcmp(c->family->model_type, "qwen2") == 0)
+        c->rope->theta = reading_number(c, c->config, "rope_theta", 1e6);
+    if (c->is_phi3 && parameters && *parameters == '{')
+        c->rope->theta = reading_number(c, parameters, "rope_theta", 1e4);
+    if (!(c->family->flags & FAMILY_PARTIAL)) c->partial = 1;
+}
+
+static void refuse_by_mlx_families(Config *c) {
+    bool is_strange = c->method == TYPE_PROPORTIONAL && !family_is(c->family, "gemma4_text");
+    reading_refuse(c, family_is(c->family, "olmo3") && !json_member(c->config, "rope_theta"),
+                   "TypeError: no rope_theta");
+    reading_refuse(c, is_strange, "ValueError: the rope_type is not known");
+    reading_switch_off(c, family_is(c->family, "cohere2"), "rope_scaling is not read");
+}
+
+static void mlx_lm_phi3(Config *c) {
+    bool has_list = c->type && json_member(c->block, "long_factor");
+    bool is_known = c->method == TYPE_LONGROPE || c->method == TYPE_LINEAR;
+    reading_refuse(c, c->block && !has_list, "ValueError: Phi-3 takes type and long_factor");
+    reading_switch_off(c, !is_known, "Phi-3 knows longrope and linear alone");
+}
+
+// L is 4096 where the block has none. `m` is mscale, `all` mscale_all_dim.
+static void mlx_lm_yarn(Config *c, double m, double all) {
+    double grows = rope_yarn_growth(c->rope->factor);
+    if (!c->inside) c->rope->train_ctx = 4096;
+    reading_multiply_by(c, (grows * m + 1) / (grows * all + 1));
+}
+
+// MLX-LM. longrope always takes the long list.
+void engine_mlx_lm(Config *c) {
+    double m = reading_block_number(c, "mscale", 1);
+    double all = reading_block_number(c, "mscale_all_dim", 0);
+    mlx_lm_base(c);
+    refuse_by_mlx_families(c);
+    reading_take_growth(c);
+    if (c->is_phi3) mlx_lm_phi3(c);
+    reading_refuse(c, c->method == TYPE_UNKNOWN || (c->is_su && !c->is_phi3),
+                   "ValueError: the rope_type is not known");
+    reading_refuse(c, c->method == TYPE_DYNAMIC && c->out->release < 0.32,
+                   "ValueError: dynamic is not known before 0.32");
+    reading_refuse(c, c->method == TYPE_LONGROPE && !c->is_phi3 && !c->inside,
+                   "KeyError: original_max_position_embeddings");
+    if (c->method == TYPE_YARN) mlx_lm_yarn(c, m, all);
+    if (c->method == TYPE_LONGROPE) reading_choose_list(c, true, "at any length");
+}
+
+void engine_prepare_exllamav3(Config *c) {
+    bool is_old = c->family->flags & FAMILY_BY_TYPE && !(c->family->flags & FAMILY_NEW);
+    bool has_block =
+        json_member(c->config, "rope_scaling") || json_member(c->config, "rope_parameters");
+    if (is_old) c->layout = FULL_ONLY;
+    if (family_is(c->family, "olmo3")) c->theta = 1e4;
+    if (c->family->block && !has_block) c->out->unknown = true;
+}
+
+// Where the block has L, the factor is max_position_embeddings / L.
+static void exllamav3_yarn(Config *c) {
+    bool grows = c->family->flags & FAMILY_GROWS && reading_member(c, "llama_4_scaling_beta");
+    if (c->inside) c->rope->factor = (double)c->served / c->inside;
+    else c->rope->train_ctx = c->served;
+    if (c->rope->attention_factor == 0) reading_multiply_by(c, grows);
+}
+
+// ExLlamaV3. Theta at the top level wins.
+void engine_exllamav3(Config *c) {
+    bool is_gemma4 = family_is(c->family, "gemma4_text");
+    bool is_known = c->method != TYPE_UNKNOWN && c->method != TYPE_DYNAMIC;
+    if (c->kind == KIND_FULL || c->layout == ONE_BLOCK)
+        c->rope->theta = reading_number(c, c->config, "rope_theta", c->rope->theta);
+    reading_refuse(c, !is_known || (c->method == TYPE_PROPORTIONAL && !is_gemma4),
+                   "ValueError: the rope_type is not known");
+    reading_switch_off(c, c->method == TYPE_LINEAR && !reading_member(c, "factor"),
+                       "there is no factor");
+    if (c->method == TYPE_PROPORTIONAL) c->rope->factor = 1;
+    reading_refuse(c, c->method == TYPE_YARN && !c->inside && c->rope->factor == 0,
+                   "TypeError: factor is no number");
+    reading_refuse(c, c->method == TYPE_LONGROPE && !c->inside && !c->top,
+                   "TypeError: original_max_position_embeddings");
+    if (c->method == TYPE_YARN) exllamav3_yarn(c);
+    reading_take_growth(c);
+    if (c->method != TYPE_LONGROPE) return;
+    c->rope->train_ctx = c->inside ? c->inside : c->top;
+    reading_choose_list(c, c->served > c->rope->train_ctx, "by max_position_embeddings");
+}
+
+// ExLlamaV2. yarn and longrope go by the length that it was started with, max_position_embeddings
+// at first.
+void engine_exllamav2(Config *c) {
+    reading_refuse(c, c->type && c->rope_type, "AssertionError: type and rope_type are both there");
+    reading_switch_off(c, c->method == TYPE_UNKNOWN || c->method == TYPE_DYNAMIC,
+                       "the rope_type is not known");
+    reading_refuse(c, (c->method == TYPE_YARN || c->method == TYPE_LLAMA3) && !c->inside,
+                   "KeyError: original_max_position_embeddings");
+    reading_refuse(c, c->method == TYPE_LONGROPE && !c->top,
+                   "KeyError: original_max_position_embeddings at the top level");
+    reading_switch_off(c, c->method == TYPE_YARN && c->served <= c->inside,
+                       "max_seq_len does not exceed the original length");
+    if (c->method == TYPE_YARN) c->rope->train_ctx = c->served;
+    if (c->method != TYPE_LONGROPE) return;
+    c->rope->train_ctx = c->top;
+    c->rope->factor = fmax((double)c->served / fmax(c->top, 1), 1);
+    reading_choose_list(c, c->served > c->top, "by max_seq_len");
+}

@@ -1,0 +1,138 @@
+// What differs between an engine's reading and a reference, and why.
+#include <math.h>
+#include <string.h>
+
+#include "json.h"
+#include "reading.h"
+
+// Whether rope_parameters has one block where Hugging Face 5 has one for each kind of layers.
+static bool is_flat(const Config *c) {
+    const char *parameters = json_member(c->config, "rope_parameters");
+    return c->family->flags & FAMILY_BY_TYPE && json_has_members(parameters) &&
+           !config_has_type_blocks(parameters);
+}
+
+// Why a reading is plain RoPE, or scaled, where the reference is not.
+static void note_plain(const Config *c, bool is_plain, bool was_plain) {
+    bool is_of_all = c->layout == ONE_BLOCK && c->family->flags & FAMILY_BY_TYPE;
+    const char *why_plain = c->why_plain ? c->why_plain : "the block is not read";
+    const char *why_scaled =
+        is_of_all ? "one block is of all layers" : "the block of text_config is read";
+    if (is_flat(c)) why_scaled = "a flat rope_parameters is read";
+    if (is_plain && !was_plain) reading_note(c, "plain RoPE: %s", why_plain);
+    if (!is_plain && was_plain) reading_note(c, "%s", why_scaled);
+}
+
+static void note_lists(const Config *c, const Reading *reference) {
+    static const char *const names[] = {"short_factor", "long_factor"};
+    const RopeConfig *r = c->rope;
+    const double *list = c->length > r->train_ctx ? r->long_factors : r->short_factors;
+    bool is_long = list == c->out->long_factors;
+    bool was_long = c->length > reference->rope.train_ctx;
+    if (is_long != was_long)
+        reading_note(c, "%s, not %s: %s", names[is_long], names[was_long],
+                     c->why_list ? c->why_list : "by that L");
+}
+
+// Notes each fact that differs. Where one of the two is plain RoPE, only the first two facts count.
+static void compare(const Config *c, const Reading *reference, const RopeFreqs *here,
+                    const RopeFreqs *there) {
+    const RopeConfig *r = c->rope, *s = &reference->rope;
+    bool is_plain = r->method == ROPE_NONE, was_plain = s->method == ROPE_NONE;
+    bool other_scale = fabs(here->scale / there->scale - 1) > 1e-6;
+    double a = other_scale ? here->attention_factor : there->attention_factor;
+    const char *why_scale =
+        reading_member(c, "factor") ? "factor is not read" : "max_position_embeddings / L";
+    if (c->method == TYPE_DYNAMIC) why_scale = "one base for all lengths";
+    const char *why_theta = c->why_theta ? c->why_theta : c->why_plain;
+    const char *betas = "beta_fast and beta_slow are not read";
+    const struct {
+        const char *name;
+        double here, there;
+        const char *why;
+    } facts[] = {
+        {"rotary_dim", r->rotary_dim, s->rotary_dim, "partial_rotary_factor is not read"},
+        {"rope_theta", r->theta, s->theta, why_theta},
+        {"s", here->scale, there->scale, why_scale},
+        {"L", r->train_ctx, s->train_ctx, r->train_ctx == c->inside ? "the block's" : NULL},
+        {"a", here->attention_factor, a, c->why_attention},
+        {"beta_fast", r->beta_fast, s->beta_fast, betas},
+        {"beta_slow", r->beta_slow, s->beta_slow, betas},
+        {"truncate", r->truncate, s->truncate, "truncate is not read"},
+        {"pairs that turn", r->turning, s->turning, NULL},
+    };
+    const int n = is_plain || was_plain ? 2 : (int)(sizeof facts / sizeof *facts);
+    note_plain(c, is_plain, was_plain);
+    for (int i = 0; i < n; i++) {
+        if (!(fabs(facts[i].here - facts[i].there) > 1e-6 * fabs(facts[i].there))) continue;
+        const char *why = facts[i].why;
+        reading_note(c, "%s %.6g, not %.6g%s%s", facts[i].name, facts[i].here, facts[i].there,
+                     why ? ": " : "", why ? why : "");
+    }
+    if (c->method == TYPE_LONGROPE) note_lists(c, reference);
+}
+
+// The queries' growth with their position.
+static void compare_growth(const Config *c, const Reading *reference) {
+    const RopeConfig *r = c->rope, *s = &reference->rope;
+    const char *why = c->why_grows ? c->why_grows : "llama_4_scaling_beta is not read";
+    if (r->temperature_beta != s->temperature_beta)
+        reading_note(c, "queries grow by %.6g, not %.6g: %s", r->temperature_beta,
+                     s->temperature_beta, why);
+    if (r->temperature_early != s->temperature_early)
+        reading_note(c, "queries grow one position early");
+}
+
+static bool same_growth(const Reading *here, const Reading *there) {
+    const RopeConfig *r = &here->rope, *s = &there->rope;
+    bool grows = r->temperature_beta != 0 || s->temperature_beta != 0;
+    bool alike = r->temperature_beta == s->temperature_beta && r->train_ctx == s->train_ctx;
+    return !grows || (alike && r->temperature_early == s->temperature_early);
+}
+
+// Which layers are full, where an engine does not read that.
+static bool same_layers(const Config *c, const Reading *reference) {
+    const ConfigLayers *here = &c->out->layers, *there = &reference->layers;
+    if (memcmp(here->kinds, there->kinds, (size_t)there->n) == 0) return true;
+    reading_note(c, "layer_types is not read: %d of %d layers slide, not %d",
+                 here->n_of[KIND_SLIDING], here->n, there->n_of[KIND_SLIDING]);
+    return false;
+}
+
+// True when both are the same to 1e-5. Else out->worst_pair is the pair that is furthest off, if a
+// pair is. A pair that stands still in one and turns in the other is as far off as can be.
+static bool same(const RopeFreqs *here, const RopeFreqs *there, Reading *out) {
+    double worst = 1e-5;
+    for (int i = 0; i < here->n_pairs && i < there->n_pairs; i++) {
+        if (here->inv_freq[i] == there->inv_freq[i]) continue;
+        double ratio = there->inv_freq[i] > 0 ? here->inv_freq[i] / there->inv_freq[i] : INFINITY;
+        if (!(fabs(log(ratio)) > worst)) continue;
+        worst = fabs(log(ratio));
+        out->worst_pair = i;
+        out->worst_ratio = ratio;
+    }
+    return out->worst_pair < 0 && here->n_pairs == there->n_pairs &&
+           fabs(here->attention_factor / there->attention_factor - 1) < 1e-5;
+}
+
+void reading_judge(const Config *c, const Reading *reference) {
+    Reading *out = c->out;
+    RopeFreqs here, there;
+    if (!reference || out->refused) return;
+    rope_frequencies(c->rope, c->length, &here);
+    bool was_asked = c->why_plain || c->method != TYPE_PLAIN,
+         is_plain = fabs(here.attention_factor - 1) < 1e-5;
+    for (int i = 0; i < here.n_pairs; i++)
+        is_plain = is_plain && fabs(log(here.inv_freq[i] / rope_plain(c->rope, i))) <= 1e-5;
+    if (reference->refused) {
+        if (c->why_plain) reading_note(c, "plain RoPE: %s", c->why_plain);
+    } else {
+        rope_frequencies(&reference->rope, c->length, &there);
+        bool alike = same(&here, &there, out), as_layers = same_layers(c, reference);
+        if (alike && as_layers && same_growth(out, reference)) return;
+        was_asked = reference->rope.method != ROPE_NONE;
+        if (!alike) compare(c, reference, &here, &there);
+        compare_growth(c, reference);
+    }
+    out->verdict = is_plain && was_asked ? "ignored" : "differs";
+}
