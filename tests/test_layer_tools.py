@@ -39,6 +39,21 @@ def test_readings():
     found = patterns.perplexities('nope', b'x' * 100000, run=run)
     check(sorted(found) == ['a window in full layers', 'untouched', 'yarn in all layers'], 'no RoPE to scale', found)
     check('none' == asked[1][asked[1].index('--rope') + 1], 'full layers stay without RoPE', asked[1])
+    asked.clear()
+    found = patterns.perplexities('temperature', b'x' * 100000, run=run)
+    check(len(found) == 7 and found['untouched, no growth'][0][3] == 9, 'and two without what grows', found)
+    last = asked[0][asked[0].index('--rope') + 1].split(',')[-1]
+    check(last == 'none:temperature-beta=0', 'queries that do not grow', last)
+
+
+def test_one_length():
+    """The file of `temperature` counts its turns from 64 positions. It is asked for YaRN otherwise, for the same."""
+    def scaled(name):
+        method = patterns.of_model(name, patterns.READINGS['yarn in full layers'][0])
+        asked = ['models/layers-%s.bin' % name, '--explain', '-n', '4096', '--rope', method]
+        rows = patterns.rows_of(patterns.run_program(asked))
+        return [row['scaled_inv_freq'] for row in rows if row['layers'] == 'full']
+    check(scaled('temperature') == scaled('sliding') and len(scaled('sliding')) == 16, 'YaRN of 16 pairs, twice')
 
 
 def test_causes():

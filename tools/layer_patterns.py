@@ -7,29 +7,43 @@ positions of their training.
     tools/layer_patterns.py --causes [TEXT]  large angles alone, a crowd of keys alone, and both: --spread, rerope
 
 In `rope` all layers are full. In the others each fourth is, and queries of the rest see 64 positions. `sliding` has
-theta 10,000 in all layers. The others differ from it in their full ones: `theta` has 1,000,000 there, and those of
-`nope` do not turn. '-' stands for what a model cannot have.
+theta 10,000 in all layers. The others differ from it in their full ones: `theta` has 1,000,000 there, those of `nope`
+do not turn, and in those of `temperature` queries grow with their position. '-' stands for what a model cannot have.
 """
 import math
 import sys
 
 from before_rope import CHARACTERS, STORY, name_of, rows_of, run_program
 
-MODELS = {'rope': 'rope', **{name: 'layers-' + name for name in ('sliding', 'theta', 'nope')}}
+MODELS = {'rope': 'rope', **{name: 'layers-' + name for name in ('sliding', 'theta', 'nope', 'temperature')}}
 LENGTH, TRAINED = 4096, 256
 FACTOR = LENGTH // TRAINED
 PIECE = 32  # of the tokens that stand spread
 READINGS = {  # of the full layers, of the sliding ones
     'untouched': ('none', None), 'yarn in full layers': ('yarn:factor=%d' % FACTOR, None),
     'yarn in all layers': ('yarn:factor=%d' % FACTOR, 'yarn:factor=%d' % FACTOR),
-    'linear in full layers': ('linear:factor=%d' % FACTOR, None), 'a window in full layers': ('window', None)}
+    'linear in full layers': ('linear:factor=%d' % FACTOR, None), 'a window in full layers': ('window', None),
+    'by parts in full layers': ('ntk-by-parts:factor=%d' % FACTOR, None),
+    'untouched, no growth': ('none:temperature-beta=0', None)}
+OF_GROWTH = list(READINGS)[-2:]  # Ministral 3's YaRN has a = 1, and is by parts
 CAUSES = {'none': 'both', 'rerope:near=%d' % (TRAINED // 2): 'crowd'}  # what is new when a whole text is read so
+# A file has one L, and in `temperature` it is the 64 positions by which queries grow. A pair makes a quarter as many
+# turns within 64 positions as within 256. A window of 256, and rerope, are had with L = 256 and without growth.
+BY_TURNS, STILL = ':beta-fast=8:beta-slow=0.25', ':train-ctx=%d:temperature-beta=0' % TRAINED
+WITH_OTHER_L = {'yarn': BY_TURNS, 'ntk-by-parts': BY_TURNS, 'window': STILL, 'rerope': STILL}
 
 
 def can_have(name, reading):
     """Full layers that do not turn have no RoPE to scale, and where all are full there are no others."""
     full, sliding = READINGS[reading]
+    if reading in OF_GROWTH:
+        return name == 'temperature'
     return not (name == 'rope' and sliding or name == 'nope' and full.startswith(('yarn', 'linear')) and not sliding)
+
+
+def of_model(name, method):
+    """A method of full layers as a model has to be asked for it, so that it means the same in all."""
+    return method + WITH_OTHER_L.get(method.split(':')[0], '') if name == 'temperature' else method
 
 
 def options(name, readings):
@@ -39,7 +53,7 @@ def options(name, readings):
         if can_have(name, reading):
             alike.setdefault(READINGS[reading][1], []).append(reading)
     for sliding, group in alike.items():
-        full = ['none' if name == 'nope' and sliding else READINGS[reading][0] for reading in group]
+        full = ['none' if name == 'nope' and sliding else of_model(name, READINGS[reading][0]) for reading in group]
         yield group, ['--rope', ','.join(full)] + (['--rope-sliding', sliding] if sliding else [])
 
 
@@ -90,13 +104,14 @@ def causes(name, text, samples=32, run=run_program):
                      for more in ([], jumps))
     found = {'angles': (spread[1], spread[2], plain[1])}
     windows = max(1, min(samples // 4, len(text) // (CHARACTERS * LENGTH)))
-    methods = [method for method in CAUSES if name != 'nope' or method == 'none'] + ['window']
-    rows = rows_of(run([model, '--ppl', '-', '-n', str(LENGTH), '--samples', str(windows), '--rope', ','.join(methods)],
-                       text))
-    near = last_half(rows, 'window')[1]
-    for method in methods[:-1]:
+    asked = {cause: of_model(name, method) for method, cause in CAUSES.items() if name != 'nope' or method == 'none'}
+    window = of_model(name, 'window')
+    rows = rows_of(run([model, '--ppl', '-', '-n', str(LENGTH), '--samples', str(windows), '--rope',
+                        ','.join([*asked.values(), window])], text))
+    near = last_half(rows, window)[1]
+    for cause, method in asked.items():
         _, nll, se = last_half(rows, method)
-        found[CAUSES[method]] = nll, se, near
+        found[cause] = nll, se, near
     return found
 
 
@@ -111,7 +126,7 @@ def print_perplexities(text, path):
     rows, heads = [], []
     for name in MODELS:
         found = perplexities(name, text)
-        for reading in READINGS:
+        for reading in [reading for reading in READINGS if name == 'temperature' or reading not in OF_GROWTH]:
             cells = found.get(reading, [])
             heads = heads or ['to %s' % format(to, ',') for _, to, *_ in cells[:-1]] + ['all']
             rows.append(('%s, %s' % (name, reading), ['%.1f ±%.1f' % (math.exp(nll), math.exp(nll) * se)

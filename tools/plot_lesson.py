@@ -132,7 +132,7 @@ def draw_encodings(tables, options):
 
 LAYERS = {('rope', 'untouched'): 'all full', ('rope', 'yarn in full layers'): 'all full, yarn',
           ('sliding', 'untouched'): 'one in four full', ('theta', 'untouched'): 'theta 1,000,000',
-          ('nope', 'untouched'): 'no RoPE in full ones'}
+          ('nope', 'untouched'): 'no RoPE in full ones', ('temperature', 'untouched'): 'growing queries'}
 
 
 def draw_layers(tables, options):

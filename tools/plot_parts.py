@@ -13,7 +13,8 @@ STYLES = {'none': ('#222222', 'x'), 'linear': ('#e08e00', '^'), 'ntk': ('#3aa3dc
           'streaming': ('#827717', 'h'), 'lm-infinite': ('#c2a300', '8'), 'rope': ('#0060a8', 'o'),
           'learned': ('#b8558f', 'v'), 'sinusoidal': ('#3aa3dc', 's'), 'alibi': ('#009e73', 'D'),
           'shaw': ('#e08e00', '^'), 'transformer-xl': ('#54278f', 'p'), 'disentangled': ('#d55e00', 'P'),
-          'sliding': ('#009e73', 'D'), 'theta': ('#e08e00', '^'), 'nope': ('#b8558f', 'v')}
+          'sliding': ('#009e73', 'D'), 'theta': ('#e08e00', '^'), 'nope': ('#b8558f', 'v'),
+          'temperature': ('#3aa3dc', 's')}
 SPARE = ['#6a3d9a', '#5f6b1f', '#a6194b', '#117777']  # for a method of your own
 INK, GREY, PALE = '#222222', '#4d4d4d', '#dddddd'  # grey words have a contrast of 8.4 to 1 with white
 WORDS = 5  # the least contrast of coloured words
