@@ -20,8 +20,8 @@ static const char *label;
 
 static Session *open_session(int chunk, int context) {
     Error err;
-    SessionConfig config = {.rope = plan.rope,
-                            .sliding = plan.sliding,
+    SessionConfig config = {.rope = &plan.rope,
+                            .sliding = &plan.sliding,
                             .kv = kv,
                             .context = context,
                             .chunk = chunk,

@@ -10,7 +10,7 @@ static bool configure(Core *r, const RopeSettings *given, int n, Error *err) {
     const Model *model = &r->model;
     const ModelConfig *m = &model->config;
     const RopeSettings none = {.said = 0};
-    RopePlan plan;
+    RopePlan *plan = &r->plan;
     if (n == 0) n = m->seq_len;
     if (n < 0) {
         bool is_shorter = model->learned && m->encoding_rows < USUAL_POSITIONS;
@@ -22,12 +22,12 @@ static bool configure(Core *r, const RopeSettings *given, int n, Error *err) {
             err,
             "--rope is for models with RoPE, and this one knows positions by its encoding '%s'",
             encoding_names[m->encoding]);
-    bool good = settings_resolve(given, &model->rope, model_window(model), n, &plan, err);
+    bool good = settings_resolve(given, &model->rope, model_window(model), n, plan, err);
     if (good && m->sliding_rope)
-        good = settings_resolve_sliding(given, &none, &model->sliding, m->sliding_window, n, &plan,
+        good = settings_resolve_sliding(given, &none, &model->sliding, m->sliding_window, n, plan,
                                         err);
     if (!good || !model_reaches(model, n, err)) return false;
-    r->config = (SessionConfig){.rope = plan.rope, .sliding = plan.sliding, .context = n};
+    r->config = (SessionConfig){.rope = &plan->rope, .sliding = &plan->sliding, .context = n};
     r->plain = (Plain){.model = model, .config = &r->config};
     return true;
 }

@@ -7,7 +7,8 @@
 
 typedef struct {
     Model model;
-    SessionConfig config;
+    RopePlan plan;
+    SessionConfig config;  // points to the plan
     Plain plain;
     Tokenizer *tokenizer;
     int32_t *prompt;  // (n_prompt) its ids

@@ -34,8 +34,8 @@ uint64_t plain_lay_out(Plain *p, Arena *arena) {
     if (has_queries) p->distance_queries = floats(arena, rows, heads);
     p->lengths = arena_take(arena, context, sizeof(int));
     p->distances = arena_take(arena, rows, sizeof(int));
-    p->full = lay_out_turns(&c->rope, &c->spread, arena, context);
-    if (m->sliding_rope) p->sliding = lay_out_turns(&c->sliding, &in_place, arena, context);
+    p->full = lay_out_turns(c->rope, &c->spread, arena, context);
+    if (m->sliding_rope) p->sliding = lay_out_turns(c->sliding, &in_place, arena, context);
     p->scores = vector(arena, context + 1);
     p->normed = vector(arena, m->dim);
     p->added = vector(arena, m->dim);

@@ -17,8 +17,8 @@ typedef struct {
 } Watch;
 
 typedef struct {
-    RopeConfig rope;     // complete, and checked
-    RopeConfig sliding;  // the same of layers with LAYER_SLIDING; not used if the model has none
+    const RopeConfig *rope;     // complete, and checked; of a plan that outlives the session
+    const RopeConfig *sliding;  // of layers with LAYER_SLIDING; not used if the model has none
     KvType kv;
     // quantized weights multiply float32, and not activations that are rounded to int8
     bool floats;

@@ -270,19 +270,15 @@ static bool check_map(const RopeConfig *c, Error *err) {
     return !c->logn || c->train_ctx >= 2 || fail(err, "logn needs a train_ctx of at least 2");
 }
 
-// What every method has: a head, a base, lengths, a scale.
-static bool check_basics(const RopeConfig *c, Error *err) {
+// What every configuration has.
+static bool check_numbers(const RopeConfig *c, Error *err) {
     if (c->dynamic && !(rope_methods[c->method].flags & ROPE_CAN_BE_DYNAMIC))
         return fail(err, "this rope method has no dynamic form");
     if (c->rotary_dim < 2 || c->rotary_dim > ROPE_MAX_HEAD_DIM || c->rotary_dim % 2)
         return fail(err, "head_dim must be even, from 2 to 1024");
     if (!isfinite(c->theta) || c->theta <= 1) return fail(err, "theta must be a number above 1");
     if (c->train_ctx < 1) return fail(err, "train_ctx must be at least 1");
-    return positive(c->factor) || fail(err, "factor must be a number above 0");
-}
-
-// The ends of the ramp, and llama3's.
-static bool check_ends(const RopeConfig *c, Error *err) {
+    if (!positive(c->factor)) return fail(err, "factor must be a number above 0");
     if (!positive(c->beta_fast) || !positive(c->beta_slow))
         return fail(err, "beta_fast and beta_slow must be numbers above 0");
     if (c->beta_fast < c->beta_slow) return fail(err, "beta_fast must not be below beta_slow");
@@ -307,7 +303,7 @@ static bool check_method(const RopeConfig *c, Error *err) {
 bool settings_check(const RopeConfig *config, int context, Error *err) {
     RopeConfig filled = *config, *c = &filled;
     settings_fill_defaults(c, context);
-    return check_basics(c, err) && check_ends(c, err) && check_method(c, err) && check_map(c, err);
+    return check_numbers(c, err) && check_method(c, err) && check_map(c, err);
 }
 
 // streaming and lm-infinite have a default window and sinks. But a model trained with a window
@@ -336,32 +332,32 @@ static void take_fields(const RopeSettings *s, RopeConfig *c) {
 
 bool settings_resolve(const RopeSettings *s, const RopeConfig *start, int window, int context,
                       RopePlan *plan, Error *err) {
-    RopeConfig r = *start;
+    *plan = (RopePlan){.rope = *start, .head_dim = start->rotary_dim};
+    RopeConfig *r = &plan->rope;
     if (s->name[0]) {
-        r.method = s->rope.method;
-        r.dynamic = s->rope.dynamic;
-        r.map = s->rope.map;
+        r->method = s->rope.method;
+        r->dynamic = s->rope.dynamic;
+        r->map = s->rope.map;
     }
-    take_fields(s, &r);
-    settings_fill_defaults(&r, context);
-    resolve_window(s, window, &r);
-    *plan = (RopePlan){.rope = r, .head_dim = r.rotary_dim};
+    take_fields(s, r);
+    settings_fill_defaults(r, context);
+    resolve_window(s, window, r);
     snprintf(plan->name, sizeof plan->name, "%s",
-             s->name[0] ? s->name : settings_method_name(&r).text);
-    return settings_check(&r, context, err) || fail(err, "rope %s: %s", plan->name, err->text);
+             s->name[0] ? s->name : settings_method_name(r).text);
+    return settings_check(r, context, err) || fail(err, "rope %s: %s", plan->name, err->text);
 }
 
 bool settings_resolve_sliding(const RopeSettings *s, const RopeSettings *of_sliding,
                               const RopeConfig *start, int window, int context, RopePlan *plan,
                               Error *err) {
-    RopeConfig r = *start;
-    if (of_sliding->name[0]) r.method = of_sliding->rope.method;
-    take_fields(of_sliding, &r);
-    settings_fill_defaults(&r, context);
-    r.all_slide = is_said(s, SET_WINDOW);
-    r.window = r.all_slide ? s->rope.window : window;
-    r.sinks = is_said(s, SET_SINKS) && r.window > 0 ? s->rope.sinks : 0;
-    plan->sliding = r;
-    return settings_check(&r, context, err) ||
-           fail(err, "sliding layers, rope %s: %s", settings_method_name(&r).text, err->text);
+    RopeConfig *r = &plan->sliding;
+    *r = *start;
+    if (of_sliding->name[0]) r->method = of_sliding->rope.method;
+    take_fields(of_sliding, r);
+    settings_fill_defaults(r, context);
+    r->all_slide = is_said(s, SET_WINDOW);
+    r->window = r->all_slide ? s->rope.window : window;
+    r->sinks = is_said(s, SET_SINKS) && r->window > 0 ? s->rope.sinks : 0;
+    return settings_check(r, context, err) ||
+           fail(err, "sliding layers, rope %s: %s", settings_method_name(r).text, err->text);
 }

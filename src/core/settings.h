@@ -64,7 +64,7 @@ typedef struct {
     unsigned said;    // bits (1 << row of rope_settings)
 } RopeSettings;
 
-// Settings with which a session runs.
+// Settings with which sessions run; a session points to its plan.
 typedef struct {
     RopeConfig rope;     // complete, and checked
     RopeConfig sliding;  // the same of layers with LAYER_SLIDING; not used if the model has none

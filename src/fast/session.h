@@ -41,8 +41,9 @@ typedef struct {
     struct Plain *plain;  // used instead when config.plain
 } Session;
 
-// A session with nothing read yet. The model must outlive it. NULL with the reason, before anything
-// is computed; when there is too little memory, the reason says how much was asked.
+// A session with nothing read yet. The model, and the plan that the config points to, must outlive
+// it. NULL with the reason, before anything is computed; when there is too little memory, the
+// reason says how much was asked.
 Session *session_new(const Model *model, const SessionConfig *config, Error *err);
 void session_free(Session *session);
 // The bytes that session_new would ask for; 0 when it would refuse the configuration.

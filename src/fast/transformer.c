@@ -124,7 +124,7 @@ static void attend_by_team(const Team *team, Transformer *t, int index, int skip
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
     const SessionConfig *c = t->config;
-    const RopeConfig *rope = layer_rope(layer, &c->rope, &c->sliding);
+    const RopeConfig *rope = layer_rope(layer, c->rope, c->sliding);
     Attention a = {0};
     a.cache = &t->cache;
     a.scratch = t->attention;

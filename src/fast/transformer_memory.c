@@ -28,9 +28,9 @@ uint64_t transformer_lay_out(Transformer *t, Arena *arena) {
     t->added = NULL;
     bool norms_added = m->norm_place != NORM_BEFORE;
     if (norms_added) t->added = arena_take(arena, chunk * m->dim, sizeof(float));
-    if (m->sliding_rope) angles_lay_out(&t->sliding, arena, c, &c->sliding, &in_place);
+    if (m->sliding_rope) angles_lay_out(&t->sliding, arena, c, c->sliding, &in_place);
     bool is_rope = m->encoding == ENCODING_ROPE;
-    if (is_rope) angles_lay_out(&t->angles, arena, c, &c->rope, &c->spread);
+    if (is_rope) angles_lay_out(&t->angles, arena, c, c->rope, &c->spread);
     else encoding_lay_out(&t->terms, arena, t->model, t->cache.n_blocks);
     if (heads > widest) widest = heads;
     t->workspace = workspace_lay_out(arena, chunk, widest, threads, c->floats);

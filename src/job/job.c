@@ -117,8 +117,8 @@ Publication publication_of(const Job *job, const RopePlan *plan) {
 SessionConfig session_config(const Job *job, const RopePlan *plan, int context) {
     const SessionOptions *o = &job->sessions;
     SessionConfig config = {
-        .rope = plan->rope,
-        .sliding = plan->sliding,
+        .rope = &plan->rope,
+        .sliding = &plan->sliding,
         .kv = o->kv,
         .floats = o->floats,
         .context = context,

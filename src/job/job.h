@@ -77,10 +77,10 @@ Publication publication_of(const Job *job, const RopePlan *plan);
 
 // ---- sessions ----
 
-// The configuration of a session for a plan and a text of `context` tokens.
+// The configuration of a session for a plan, to which it points, and a text of `context` tokens.
 SessionConfig session_config(const Job *job, const RopePlan *plan, int context);
 
-// Opens such a session and, if say_memory, prints its memory on standard error. NULL with the
-// reason.
+// Opens such a session, which the plan must outlive. If say_memory, prints its memory on standard
+// error. NULL with the reason.
 Session *open_session(const Job *job, const RopePlan *plan, int context, bool say_memory,
                       Error *err);

@@ -137,7 +137,10 @@ Session *open_for(Check *c, const Row *row, Error *err) {
         plan = jumping_plan(c, row, n, KEY_PIECES);
         plan.crowd = plan.piece;  // the key, in the first piece, is there once
     }
-    return open_timed(c, &plan, n, err);
+    SessionConfig config = timed_config(c, &plan, n);
+    config.rope = &c->job->plans->rope;  // the same as in `plan`, which the session outlives
+    config.sliding = &c->job->plans->sliding;
+    return session_new(c->job->model, &config, err);
 }
 
 // Chooses the reference: plain RoPE or the file's own settings, whichever reads the first stretches

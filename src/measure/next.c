@@ -168,7 +168,7 @@ static void print_answer(Answers *a, const RopePlan *plan, const Question *q, in
 // Reads the text up to a question's length. A method that follows the length starts afresh, since
 // keys that are kept from a shorter text are not what a fresh session holds.
 static bool read_to(const Job *job, bool stepwise, Session *s, int length, Error *err) {
-    const RopeConfig *rope = &s->config.rope;
+    const RopeConfig *rope = s->config.rope;
     bool follows = rope->dynamic || rope_methods[rope->method].flags & ROPE_USES_LISTS;
     if (follows || stepwise) session_rewind(s, 0);
     else if (s->position >= length) session_rewind(s, length - 1);

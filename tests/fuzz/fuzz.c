@@ -65,8 +65,8 @@ static bool try_model(const char *path, Error *err) {
         ok = settings_resolve_sliding(&said, &(RopeSettings){.said = 0}, &model.sliding,
                                       model.config.sliding_window, 40, &plan, &why);
     if (!plan.rope.map) plan.rope.window = last / 4 % 8, plan.rope.sinks = last / 32;
-    SessionConfig config = {.rope = plan.rope,
-                            .sliding = plan.sliding,
+    SessionConfig config = {.rope = &plan.rope,
+                            .sliding = &plan.sliding,
                             .kv = (KvType)(last % 4 % N_KV_TYPES),
                             .context = 40,
                             .chunk = 13};
