@@ -149,7 +149,7 @@ rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
 for (const name of ['model.bin', 'model-8k.bin', 'tokenizer.bin']) copyFileSync(join(root, name), join(out, name));
 mkdirSync(join(out, 'models'));
-for (const name of ['rope', 'layers-sliding', 'layers-theta', 'layers-nope'])
+for (const name of ['rope', 'layers-sliding', 'layers-theta', 'layers-temperature', 'layers-nope'])
     copyFileSync(join(root, `models/${name}.bin`), join(out, `models/${name}.bin`));
 writeFileSync(join(out, 'book.txt'), book);
 writeFileSync(join(out, 'rope.wasm'), wasm);

@@ -213,9 +213,10 @@ def layers():
     """The stacks of layers that were trained alike, past their 256 positions: how many times as perplexed as with a
     window in the full layers."""
     found = {}
-    for name in ("rope", "layers-sliding", "layers-theta", "layers-nope"):
-        nlls = per_token("models/%s.bin" % name, BOOK, 4096, ["none", "window"])
-        found[name] = moving([a - b for a, b in zip(nlls["none"], nlls["window"])], 256, 64)
+    for name in ("rope", "layers-sliding", "layers-theta", "layers-temperature", "layers-nope"):
+        window = "window:train-ctx=256:temperature-beta=0" if name == "layers-temperature" else "window"
+        nlls = per_token("models/%s.bin" % name, BOOK, 4096, ["none", window])
+        found[name] = moving([a - b for a, b in zip(nlls["none"], nlls[window])], 256, 64)
     return found
 
 

@@ -16,7 +16,10 @@ const MOST_WORKERS = 3;
 const FILES = {
     ...{ model: 'model.bin', 'model-8k': 'model-8k.bin' },
     ...Object.fromEntries(
-        ['rope', 'layers-sliding', 'layers-theta', 'layers-nope'].map((name) => [name, `models/${name}.bin`]),
+        ['rope', 'layers-sliding', 'layers-theta', 'layers-temperature', 'layers-nope'].map((name) => [
+            name,
+            `models/${name}.bin`,
+        ]),
     ),
 };
 

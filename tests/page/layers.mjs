@@ -15,6 +15,7 @@ const STACKS = {
     rope: ['full', 'full', 'full', 'full', 'full'],
     'layers-sliding': ['sliding', 'sliding', 'sliding', 'full', 'sliding'],
     'layers-theta': ['sliding', 'sliding', 'sliding', 'full', 'sliding'],
+    'layers-temperature': ['sliding', 'sliding', 'sliding', 'full', 'sliding'],
     'layers-nope': ['sliding', 'sliding', 'sliding', 'nope', 'sliding'],
 };
 const set = (stack, slowed) =>
@@ -60,6 +61,7 @@ export default {
                 );
             }
             check((note('full') !== undefined) === kinds.includes('nope'), `${name}: whether full layers turn`, told);
+            check((note('temperature_beta') === '0.24') === /temper/.test(name), `${name}: whether queries grow`, told);
         }
     },
 
@@ -140,6 +142,7 @@ export default {
             ['rope', 'none'],
             ['layers-theta', 'full'],
             ['layers-sliding', 'all'],
+            ['layers-temperature', 'full'],
         ]) {
             await set(stack, slowed);
             await page.locator('#layers button.primary').click();
@@ -147,8 +150,11 @@ export default {
             const told = (await text('#layers .status')).match(READ).slice(1).map(Number),
                 all = tableOf((await runShown('layers')) + (slowed === 'all' ? await runShown('layers', 1) : '')),
                 rows = byMethod(all.filter((row) => row.method !== 'method'));
-            check(Object.keys(rows).length === 2, 'the commands read with two methods', Object.keys(rows));
-            const readings = [rows[slowed === 'none' ? 'none' : YARN], rows.window];
+            const methods = Object.keys(rows),
+                wanted = slowed === 'none' ? 'none' : YARN;
+            check(methods.length === 2, 'the commands read with two methods', methods);
+            check(methods[0].startsWith(wanted) && methods[1].startsWith('window'), 'the chosen and its mark', methods);
+            const readings = Object.values(rows);
             for (const [i, reading] of readings.entries()) {
                 const what = `${stack} ${i ? 'window' : slowed}`,
                     parts = reading.slice(0, -1); // the last is of all positions
@@ -163,8 +169,8 @@ export default {
             }
         }
         const measured = await page.locator('#layers path.live').count();
-        check(measured === 3, 'three readings stand in the picture', measured);
-        check((await page.locator('#layers tbody tr').count()) === 6, 'and in the table, each beside its window');
+        check(measured === 4, 'four readings stand in the picture', measured);
+        check((await page.locator('#layers tbody tr').count()) === 8, 'and in the table, each beside its window');
     },
 
     // Keys that are found are those of the command; perplexity alone does not tell.
@@ -244,6 +250,11 @@ export default {
         await pick.setInputFiles(join(ROOT, 'models/layers-sliding.bin'));
         await until('#layers .status', /layers-sliding\.bin has other layers: models\/layers-nope\.bin is expected/, p);
         check(true, 'another stack is not taken for it');
+        await p.evaluate(() => rope.state.set('stack', 'layers-sliding'));
+        await pick.setInputFiles(join(ROOT, 'models/layers-temperature.bin'));
+        await until('#layers .status', /layers-temperature\.bin has other layers/, p);
+        check(true, 'nor one that has the same layers, and growing queries');
+        await p.evaluate(() => rope.state.set('stack', 'layers-nope'));
         await pick.setInputFiles(join(ROOT, 'models/layers-nope.bin'));
         await until('#layers .status', READ, p);
         check(true, 'the stack itself is read');

@@ -1,4 +1,4 @@
-// Two kinds of layers. Four small models that were trained alike, and differ in what their layers see: which stack breaks
+// Two kinds of layers. Five small models that were trained alike, and differ in what their layers see: which stack breaks
 // past its training, and which remembers?
 import { chart } from '../chart.js';
 import { chips, command, count, h, stateChips, statusLine } from '../dom.js';
@@ -15,7 +15,8 @@ const N = 4096,
     WIDE = 256, // tokens that a point is the mean of
     YARN = `yarn:factor=${N / TRAINED}`;
 
-// The stacks that were trained, first layer first; `theta` is the full layers'.
+// The stacks that were trained, first layer first. Of the full layers are `theta`, the length L of the file, and the
+// settings by which YaRN and a window are of 256 tokens, where L is not (`slower`, `still`): queries grow by it, too.
 const STACKS = {
     rope: {
         kinds: ['full', 'full', 'full', 'full', 'full'],
@@ -34,6 +35,15 @@ const STACKS = {
         theta: 1e6,
         title: 'one full, theta 1,000,000',
         colour: 'var(--green)',
+    },
+    'layers-temperature': {
+        kinds: ['sliding', 'sliding', 'sliding', 'full', 'sliding'],
+        theta: 10000,
+        L: 64,
+        slower: ':beta-fast=8:beta-slow=0.25',
+        still: `:train-ctx=${TRAINED}:temperature-beta=0`,
+        title: 'one full, growing queries',
+        colour: 'var(--orange)',
     },
     'layers-nope': {
         kinds: ['sliding', 'sliding', 'sliding', 'nope', 'sliding'],
@@ -74,20 +84,24 @@ function nearest(now, layer, kind) {
 
 // Why a file is not the model of a stack; empty: it is.
 function refuse(name, { sees, trainedContext }, fileName) {
-    const { kinds, theta } = STACKS[name];
+    const { kinds, theta, L = TRAINED } = STACKS[name];
     const fits = kinds.every((kind, layer) => {
         const { window, theta: its } = sees[layer] ?? {};
         return kind === 'sliding' ? window === WINDOW : window === 0 && its === theta;
     });
-    if (fits && sees.length === kinds.length && trainedContext === TRAINED) return '';
+    if (fits && sees.length === kinds.length && trainedContext === L) return '';
     return `${fileName} has other layers: ${fileOf(name)} is expected`;
 }
 
 // The methods of both kinds of layers, as --rope and --rope-sliding have them. Where all layers are full there are no others.
 function methodsOf(name, slowed) {
-    const slides = STACKS[name].kinds.includes('sliding');
-    return { full: slowed === 'none' ? 'none' : YARN, sliding: slowed === 'all' && slides ? YARN : '' };
+    const { kinds, slower = '' } = STACKS[name];
+    return {
+        full: slowed === 'none' ? 'none' : YARN + slower,
+        sliding: slowed === 'all' && kinds.includes('sliding') ? YARN : '',
+    };
 }
+const windowOf = (name) => `window${STACKS[name].still ?? ''}`;
 
 // How many times as perplexed as by the mark, along the text.
 function against(nlls, mark) {
@@ -194,8 +208,8 @@ export function kindsOfLayers({ engine, recorded, book }) {
         const seeks = `./run ${fileOf(name)} --passkey -n ${N} --trials 1 -s 1 --kv f32 --rope ${full}`;
         if (sliding) {
             const too = `--rope-sliding ${sliding}`;
-            line.put(`${begins} ${full} ${too}`, `${begins} window`, `${seeks} ${too}`);
-        } else line.put(`${begins} ${full},window`, seeks);
+            line.put(`${begins} ${full} ${too}`, `${begins} ${windowOf(name)}`, `${seeks} ${too}`);
+        } else line.put(`${begins} ${full},${windowOf(name)}`, seeks);
     }
     function fill() {
         const heads = STRETCHES.map(([from, to]) => h('th', `${count(from)} to ${count(to)}`));
@@ -253,7 +267,7 @@ export function kindsOfLayers({ engine, recorded, book }) {
             });
         const [nlls, mark] = await Promise.all([
             follow(0, methodsOf(stack, slowed)),
-            windows.get(stack) ?? follow(1, 'window'),
+            windows.get(stack) ?? follow(1, windowOf(stack)),
         ]);
         windows.set(stack, mark);
         const put = (which, all) =>
@@ -309,8 +323,8 @@ export function kindsOfLayers({ engine, recorded, book }) {
         body: [
             h(
                 'p',
-                'In most models of today few layers see the whole text, and the others a window. Four small models were ' +
-                    `trained alike, on ${TRAINED} tokens, and differ in that alone. Click layers. Which stack breaks at ` +
+                'In most models of today few layers see the whole text, and the others a window. Five small models were ' +
+                    `trained alike, on ${TRAINED} tokens, and differ in their layers. Click some. Which stack breaks at ` +
                     `${count(N)}, and which remembers?`,
             ),
             stateChips(
@@ -337,7 +351,8 @@ export function kindsOfLayers({ engine, recorded, book }) {
             h(
                 'p.fine',
                 'Solid: untouched. Dashed: YaRN in full layers. Dotted: YaRN in all layers, a mistake that a library made ' +
-                    'for half a year. Who reads well may still have forgotten the beginning: hide keys.',
+                    'for half a year. Growing queries count for more, the later they stand. Who reads well may still have ' +
+                    'forgotten the beginning: hide keys.',
             ),
             table,
             line,
