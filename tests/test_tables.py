@@ -99,6 +99,18 @@ def test_lists():
               and all(len(line) <= columns for line in lines), '--explain, %d columns wide' % columns, lines)
 
 
+def test_words_that_look_like_numbers():
+    """A token is drawn as it is, also where it reads as a number."""
+    count = write_tokenizer(in_work('eyes.tokenizer.bin'), LETTERS + ['na', 'nan'])
+    what = (tiny_model('eyes.bin', **dict(SHAPE, vocab_size=count)), '--attn', '0.0', '-i', '5 nan')
+    tokens = [row['token'] for row in table(good(*what).out)[2]]
+    seen = at_terminal(what, NO_COLOR='1')
+    lines = [line.split()[4:] for line in screen(seen) if line.strip()]
+    check('5' in tokens and 'nan' in tokens, 'such tokens', tokens)
+    check(lines[-len(tokens):] == [token.split() for token in tokens], 'they are drawn', seen)
+    check(re.search(r' 5 +\r?\n', seen), 'they stand on the left, as words do', seen)
+
+
 def test_the_verdict_stands_out():
     """Bold and inverse, where all else about a check is plain or dim; its words are as in a pipe."""
     model = tiny_model('random.bin', vocab_size=write_tokenizer(in_work('random.tokenizer.bin')))

@@ -7,6 +7,14 @@
 
 #include "measure.h"
 
+// The cells that a key and a sink have in common.
+static void print_score(Table *table, double score, double weight, const char *text) {
+    table_number(table, "%.6f", score);
+    table_number(table, "%.9g", weight);
+    table_words(table, text);
+    table_end_row(table);
+}
+
 static void print_key(Table *table, const Job *job, const Session *s, int i, double score,
                       double weight) {
     const int last = session_place(s, (int)job->n_ids - 1);
@@ -16,7 +24,9 @@ static void print_key(Table *table, const Job *job, const Session *s, int i, dou
     size_t length;
     const char *piece = tokenizer_decode(job->tokenizer, before, job->ids[i], &length);
     spell(piece, length, text, sizeof text);
-    table_row(table, "%d\t%d\t%.6f\t%.9g\t%s", place, last - place, score, weight, text);
+    table_number(table, "%.0f", place);
+    table_number(table, "%.0f", last - place);
+    print_score(table, score, weight, text);
 }
 
 // The head's learned sink, which is a score without a key; -infinity: it has none.
@@ -46,8 +56,11 @@ static void print_keys(const Job *job, const Session *s) {
         double weight = exp(scores[i] - max) / total;
         if (scores[i] != -INFINITY) print_key(&table, job, s, i, scores[i], weight);
     }
-    if (sink > -INFINITY)
-        table_row(&table, "-\t-\t%.6f\t%.9g\t(sink)", sink, exp(sink - max) / total);
+    if (sink > -INFINITY) {
+        table_words(&table, "-");
+        table_words(&table, "-");
+        print_score(&table, sink, exp(sink - max) / total, "(sink)");
+    }
     table_end(&table);
 }
 

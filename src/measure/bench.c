@@ -156,8 +156,13 @@ static bool bench_phase(const Job *job, Table *table, Session *s, const int32_t 
     }
     double seconds = median(&runs);
     double speed = bytes / seconds * 1e-9;
-    table_row(table, "%s\t%d\t%d\t%.6f\t%.2f\t%.3f", decode ? "decode" : "prefill", depth, count,
-              seconds, count / seconds, speed);
+    table_words(table, decode ? "decode" : "prefill");
+    table_number(table, "%.0f", depth);
+    table_number(table, "%.0f", count);
+    table_number(table, "%.6f", seconds);
+    table_number(table, "%.2f", count / seconds);
+    table_number(table, "%.3f", speed);
+    table_end_row(table);
     fflush(stdout);
     if (!decode) return true;
     double limit =

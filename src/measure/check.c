@@ -59,30 +59,33 @@ static void describe_row(const Row *row, char *out, size_t size) {
     snprintf(out, size, form, row->value, row->error, what, row->limit, how);
 }
 
-// Prints a number with so many digits that it does not look like `other` when it is not.
-static void print_apart(char *out, size_t size, double value, double other) {
-    int digits = 4;
+// A number with so many digits that it does not look like `other` when it is not; '-' where it is
+// not known.
+static void print_apart(Table *t, bool is_known, double value, double other) {
+    char format[8];
+    char number[32];
     char beside[32];
+    int digits = 4;
     do {
-        snprintf(out, size, "%.*g", digits, value);
-        snprintf(beside, sizeof beside, "%.*g", digits, other);
-    } while (value != other && strcmp(out, beside) == 0 && ++digits < 12);
+        snprintf(format, sizeof format, "%%.%dg", digits);
+        snprintf(number, sizeof number, format, value);
+        snprintf(beside, sizeof beside, format, other);
+    } while (value != other && strcmp(number, beside) == 0 && ++digits < 12);
+    table_number_if(t, is_known, format, value);
 }
 
 static void print_row(Check *c, const Row *row) {
-    char value[32] = "-";
-    char error[32] = "-";
-    char limit[32] = "-";
-    char budget[32] = "-";
-    if (row->units > 0) {
-        print_apart(value, sizeof value, row->value, row->limit);
-        print_apart(limit, sizeof limit, row->limit, row->value);
-        if (isfinite(row->error)) snprintf(error, sizeof error, "%.2g", row->error);
-    }
-    if (row->verdict == OPEN && !row->lacks)
-        snprintf(budget, sizeof budget, "%.10g", budget_for(c, seconds_to_decide(c, row)));
-    table_row(&c->table, "%s\t%d\t%s\t%s\t%s\t%s\t%s", row_names[row->kind], row->length, value,
-              error, limit, verdicts[row->verdict], budget);
+    Table *t = &c->table;
+    bool is_read = row->units > 0;
+    bool needs_time = row->verdict == OPEN && !row->lacks;
+    table_words(t, row_names[row->kind]);
+    table_number(t, "%.0f", row->length);
+    print_apart(t, is_read, row->value, row->limit);
+    table_number_if(t, is_read && isfinite(row->error), "%.2g", row->error);
+    print_apart(t, is_read, row->limit, row->value);
+    table_words(t, verdicts[row->verdict]);
+    table_number_if(t, needs_time, "%.10g", budget_for(c, seconds_to_decide(c, row)));
+    table_end_row(t);
     if (!c->table.eyes) fflush(stdout);
     if (row->units > 0 && !c->table.moves)
         fprintf(stderr, "run: %s %d: %.1f of %g s\n", row_names[row->kind], row->length, spent(c),
@@ -383,8 +386,11 @@ static void print_costs(Check *c) {
             if (kind >= WHOLE_TEXT) whole += seconds;
             else if (once ? i == 0 : i > 0) jumps += seconds;
         }
-        table_row(&c->table, "%d\t%.3g\t%.3g\t%.1f", n, jumps, jumps + whole,
-                  whole_bytes(c, n) / 1e6);
+        table_number(&c->table, "%.0f", n);
+        table_number(&c->table, "%.3g", jumps);
+        table_number(&c->table, "%.3g", jumps + whole);
+        table_number(&c->table, "%.1f", whole_bytes(c, n) / 1e6);
+        table_end_row(&c->table);
     }
 }
 

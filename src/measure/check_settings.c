@@ -11,21 +11,27 @@ typedef struct {
     int n_failed;
 } Judge;
 
-static void tell(Judge *j, const char *check, const char *found, const char *limit, bool good) {
-    const char *verdict = good ? "ok" : "fail";
-    table_row(j->table, "%s\t%d\t%s\t-\t%s\t%s\t-", check, j->length, found, limit, verdict);
+static void tell(Judge *j, const char *check, const Cell *found, const Cell *limit, bool good) {
+    Table *t = j->table;
+    table_words(t, check);
+    table_number(t, "%.0f", j->length);
+    table_cell(t, found);
+    table_words(t, "-");
+    table_cell(t, limit);
+    table_words(t, good ? "ok" : "fail");
+    table_words(t, "-");
+    table_end_row(t);
     if (good) return;
     if (j->n_failed++ > 0) return;
-    snprintf(j->failed, FAILED_BYTES, "%s %s (limit %s)", check, found, limit);
+    snprintf(j->failed, FAILED_BYTES, "%s %.160s (limit %.160s)", check, found->text, limit->text);
 }
 
 // These values have no error.
 static void judge_setting(Judge *j, const char *check, double value, double limit, bool good) {
-    char found[32] = "any";
-    char allowed[32];
-    snprintf(allowed, sizeof allowed, "%.*g", limit < 1e6 ? 6 : 10, limit);
-    if (value < INFINITY) snprintf(found, sizeof found, "%.*g", value < 1e6 ? 6 : 10, value);
-    tell(j, check, found, allowed, good);
+    Cell found = number_cell(value < 1e6 ? "%.6g" : "%.10g", value);
+    Cell allowed = number_cell(limit < 1e6 ? "%.6g" : "%.10g", limit);
+    if (!(value < INFINITY)) found = words_cell("any");
+    tell(j, check, &found, &allowed, good);
 }
 
 // The longest text whose last query sees its first key at a distance below `limit`. No later key is
@@ -107,7 +113,9 @@ static void judge_asked(Judge *j, const Job *job, const RopePlan *own, int seq_l
     const RopeConfig *asked = &job->plans->rope;
     bool enough = reach_of(made, seq_len) >= j->length - 0.5;
     bool same = settings_same_method(made, asked);
-    if (made->method != ROPE_NONE) tell(j, "method", job->plans->name, own->name, same);
+    Cell found = words_cell(job->plans->name);
+    Cell expected = words_cell(own->name);
+    if (made->method != ROPE_NONE) tell(j, "method", &found, &expected, same);
     if (is_another_factor(said, made, asked, enough))
         judge_setting(j, "factor", asked->factor, made->factor, false);
     if (asked->theta != made->theta) judge_setting(j, "theta", asked->theta, made->theta, false);

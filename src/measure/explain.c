@@ -275,11 +275,11 @@ static bool explain_encoding(const Job *job, Error *err) {
         for (int head = 0; head < (e->by_head ? c->n_heads : 1); head++)
             for (int64_t d = 0; d < 2 * (int64_t)length - 2 || d == 0; d = d ? 2 * d : 1) {
                 int distance = d < length ? (int)d : length - 1;  // 0, 1, 2, 4 ... length - 1
-                char where[2][16] = {"-", "-"};
-                if (e->by_layer) snprintf(where[0], sizeof where[0], "%d", layer);
-                if (e->by_head) snprintf(where[1], sizeof where[1], "%d", head);
-                table_row(&t, "%s\t%s\t%d\t%.6g", where[0], where[1], distance,
-                          value_of(m, layer, head, distance, x));
+                table_number_if(&t, e->by_layer, "%.0f", layer);
+                table_number_if(&t, e->by_head, "%.0f", head);
+                table_number(&t, "%.0f", distance);
+                table_number(&t, "%.6g", value_of(m, layer, head, distance, x));
+                table_end_row(&t);
             }
     table_end(&t);
     free(x);
@@ -333,9 +333,13 @@ static void print_pairs(Table *t, const Kind *kind, bool is_named) {
     for (int i = 0; i < kind->now.n_pairs; i++) {
         double plain = rope_plain(c, i);
         double scaled = kind->now.inv_freq[i];
-        table_row(t, "%s%s%d\t%.12g\t%.12g\t%.12g\t%.12g\t%.12g\t%.12g", is_named ? kind->name : "",
-                  is_named ? "\t" : "", i, plain, FULL_TURN / plain,
-                  c->train_ctx * plain / FULL_TURN, kind->kept[i], scaled, FULL_TURN / scaled);
+        double numbers[] = {
+            plain,  FULL_TURN / plain, c->train_ctx * plain / FULL_TURN, kind->kept[i],
+            scaled, FULL_TURN / scaled};
+        if (is_named) table_words(t, kind->name);
+        table_number(t, "%.0f", i);
+        for (int k = 0; k < 6; k++) table_number(t, "%.12g", numbers[k]);
+        table_end_row(t);
     }
 }
 

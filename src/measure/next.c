@@ -143,8 +143,13 @@ static void print_token(Answers *a, const RopePlan *plan, const Question *q, int
         const char *piece = tokenizer_decode(tokenizer, a->job->ids[q->length - 1], token, &n);
         spell(piece, n, text, sizeof text);
     }
-    table_row(&a->table, "%s\t%d\t%d\t%d\t%.6f%s%s", plan->name, q->length, a->rank[token], token,
-              logprob, tokenizer ? "\t" : "", text);
+    table_words(&a->table, plan->name);
+    table_number(&a->table, "%.0f", q->length);
+    table_number(&a->table, "%.0f", a->rank[token]);
+    table_number(&a->table, "%.0f", token);
+    table_number(&a->table, "%.6f", logprob);
+    if (tokenizer) table_words(&a->table, text);
+    table_end_row(&a->table);
 }
 
 // Prints what the logits (vocab_size) say of the tokens that are asked for, or of the likeliest.

@@ -53,8 +53,14 @@ static void print_bucket(const Perplexity *all, const Method *method, int from, 
     for (int64_t w = 0; w < samples; w++)
         squares += block_squares(all->scores + w * n, from, to, mean, &k);
     double se = k > 1 ? sqrt(squares * k / (k - 1)) / tokens : NAN;
-    table_row(method->table, "%s\t%d\t%d\t%.0f\t%.6f\t%.4f\t%.6f", method->plan->name, first, end,
-              tokens, mean, exp(mean), se);
+    table_words(method->table, method->plan->name);
+    table_number(method->table, "%.0f", first);
+    table_number(method->table, "%.0f", end);
+    table_number(method->table, "%.0f", tokens);
+    table_number(method->table, "%.6f", mean);
+    table_number(method->table, "%.4f", exp(mean));
+    table_number(method->table, "%.6f", se);
+    table_end_row(method->table);
 }
 
 // Scores window number `sample`, as one prompt or step by step.
@@ -78,9 +84,13 @@ static bool score_window(const Perplexity *all, Method *method, int sample, Erro
 static void print_tokens(const Perplexity *all, const Method *method, int sample) {
     const int n = method->job->length;
     const double *nll = all->scores + (int64_t)sample * n;
-    for (int p = 1; p < n; p++)
-        table_row(method->table, "%s\t%d\t%d\t%.6f", method->plan->name,
-                  session_place(method->session, p), (int)all->window[p], nll[p]);
+    for (int p = 1; p < n; p++) {
+        table_words(method->table, method->plan->name);
+        table_number(method->table, "%.0f", session_place(method->session, p));
+        table_number(method->table, "%.0f", all->window[p]);
+        table_number(method->table, "%.6f", nll[p]);
+        table_end_row(method->table);
+    }
 }
 
 // Scores all windows, and prints their tokens, or behind them the means by position.

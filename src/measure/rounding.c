@@ -54,7 +54,11 @@ bool quantize_model(const Model *model, const char *from, WeightType type, const
         rounded = rounded || e->sum > 0;
         double worst = e->worst * (e->count / e->weights);
         double mean = e->sum / e->weights;
-        if (e->sum > 0) table_row(&table, "%s\t%.6f\t%.6f", kinds[i], worst, mean);
+        if (e->sum == 0) continue;
+        table_words(&table, kinds[i]);
+        table_number(&table, "%.6f", worst);
+        table_number(&table, "%.6f", mean);
+        table_end_row(&table);
     }
     table_end(&table);
     say_written(model, to, type, rounded);

@@ -5,41 +5,50 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { N_ROPE_CELLS = 5 };
+
 // What one engine makes of one kind of layers: method, s, L, a and the most positions.
-static void write_cells(const Reading *r, int length, char *out, size_t capacity) {
+static void print_rope(Table *t, const Reading *r, int length) {
     const RopeConfig *c = &r->rope;
     RopeFreqs f;
-    char most[20] = "-";
     rope_frequencies(c, length, &f);
-    if (r->max_len > 0) snprintf(most, sizeof most, "%d", r->max_len);
-    if (r->max_len < 0) snprintf(most, sizeof most, "?");
-    snprintf(out, capacity, "%s\t%.9g\t%d\t%.9g\t%s", settings_method_name(c).text, f.scale,
-             c->train_ctx, f.attention_factor, most);
+    table_words(t, settings_method_name(c).text);
+    table_number(t, "%.9g", f.scale);
+    table_number(t, "%.0f", c->train_ctx);
+    table_number(t, "%.9g", f.attention_factor);
+    if (r->max_len < 0) table_words(t, "?");
+    else table_number_if(t, r->max_len > 0, "%.0f", r->max_len);
 }
 
-// Prints a row. A drawn one has the last three columns in words below it, where they say something.
-static void print_reading(Table *t, const Reading *r, int length) {
-    char cells[300] = "-\t-\t-\t-\t-", worst[60] = "-\t-", words[sizeof r->note + 100] = "",
-         kind[20] = "";
-    if (!r->refused) {
-        write_cells(r, length, cells, sizeof cells);
-        snprintf(worst, sizeof worst, "-\t1");
-        if (r->worst_pair >= 0)
-            snprintf(worst, sizeof worst, "%d\t%.6g", r->worst_pair, r->worst_ratio);
-    }
-    if (r->by_layer) snprintf(kind, sizeof kind, "%s\t", kind_names[r->kind]);
-    const char *verdict = r->refused ? "refused" : r->verdict, *note = r->note[0] ? r->note : "-";
-    if (!t->eyes) {
-        table_row(t, "%s\t%s\t%s\t%s%s\t%s\t%s", r->engine, r->version, verdict, kind, cells, worst,
-                  note);
-        return;
-    }
-    table_row(t, "%s\t%s\t%s\t%s%s", r->engine, r->version, verdict, kind, cells);
-    if (!r->refused && r->worst_pair >= 0)
+// The columns that are drawn in words below a row, where they say something.
+static void remark_difference(Table *t, const Reading *r) {
+    char words[sizeof r->note + 100] = "";
+    bool differs = !r->refused && r->worst_pair >= 0;
+    if (differs)
         snprintf(words, sizeof words, "pair %d turns %.4g times as fast", r->worst_pair,
                  r->worst_ratio);
     if (r->note[0]) add_name(words, sizeof words, "; ", r->note);
     if (words[0]) table_remark(t, words);
+}
+
+// The same columns in a pipe.
+static void print_last_columns(Table *t, const Reading *r) {
+    bool differs = !r->refused && r->worst_pair >= 0;
+    table_number_if(t, differs, "%.0f", r->worst_pair);
+    table_number_if(t, !r->refused, "%.6g", differs ? r->worst_ratio : 1);
+    table_words(t, r->note[0] ? r->note : "-");
+}
+
+static void print_reading(Table *t, const Reading *r, int length) {
+    table_words(t, r->engine);
+    table_words(t, r->version);
+    table_words(t, r->refused ? "refused" : r->verdict);
+    if (r->by_layer) table_words(t, kind_names[r->kind]);
+    if (!r->refused) print_rope(t, r, length);
+    for (int i = 0; r->refused && i < N_ROPE_CELLS; i++) table_words(t, "-");
+    if (!t->eyes) print_last_columns(t, r);
+    table_end_row(t);
+    if (t->eyes) remark_difference(t, r);
 }
 
 // The numbers of a kind's layers, as "0-4 6-10".

@@ -2,6 +2,7 @@
 #define _DEFAULT_SOURCE
 #include "table.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@ static const Style YELLOW = {"\033[33m", ""}, INVERSE = {"\033[1;7m", ""};
 static const Style ON_RED = {"\033[30;41m", " ."}, ON_YELLOW = {"\033[30;43m", " +"},
                    ON_GREEN = {"\033[30;42m", " #"};
 
-enum { MAX_ROW = 4096, NAME_WIDTH = 13, CELL_WIDTH = 6, LONG_NAME = 10 };
+enum { MAX_WORDS = 4096, NAME_WIDTH = 13, CELL_WIDTH = 6, LONG_NAME = 10 };
 
 static bool can_move(int file) {
     const char *term = getenv("TERM");
@@ -83,7 +84,7 @@ static void put_cell(Table *t, const char *text, int width, Style style) {
     t->at += taken;
 }
 
-// ---- drawing ----
+// ---- names and cells ----
 
 bool next_cell(const char **rest, const char *separator, char *cell, int capacity) {
     if (!*rest) return false;
@@ -93,28 +94,51 @@ bool next_cell(const char **rest, const char *separator, char *cell, int capacit
     return true;
 }
 
-// Breaks a long name of a column at its first `_` into two lines. Returns the width of the column.
-static int split_name(char *name, const char *parts[2]) {
-    char *at = strlen(name) > LONG_NAME ? strchr(name, '_') : NULL;
-    parts[0] = at ? name : "";
-    parts[1] = at ? at + 1 : name;
-    if (at) *at = '\0';
-    size_t width = strlen(parts[0]) > strlen(parts[1]) ? strlen(parts[0]) : strlen(parts[1]);
-    return width > CELL_WIDTH ? (int)width : CELL_WIDTH;
+// Adds the name of a column. A long one is broken at its first `_` into two lines.
+static void add_column(Table *t, const char *name) {
+    if (t->n_names == MAX_CELLS) return;
+    char(*lines)[MAX_COLUMN_NAME] = t->names[t->n_names++];
+    size_t first = strlen(name) > LONG_NAME ? strcspn(name, "_") : 0;
+    bool is_broken = first > 0 && name[first];
+    snprintf(lines[0], sizeof lines[0], "%.*s", is_broken ? (int)first : 0, name);
+    snprintf(lines[1], sizeof lines[1], "%s", name + (is_broken ? first + 1 : 0));
 }
 
-// Cuts a number that is not whole to three or four digits, makes NaN a dash, copies all else. True
-// when it is a number.
-static bool shorten(const Table *t, const char *cell, char *out, int capacity) {
-    char *end;
-    double x = strtod(cell, &end);
-    bool number = end > cell && *end == '\0';
-    bool whole = cell[strcspn(cell, ".en")] == '\0';
-    if (number && x != x) snprintf(out, capacity, "-");
-    else if (number && !whole && !t->exact)
-        snprintf(out, capacity, x < 1 && x > -1 ? "%.3g" : "%.4g", x);
-    else snprintf(out, capacity, "%s", cell);
-    return number;
+static int column_width(const Table *t, int column) {
+    int width = CELL_WIDTH;
+    for (int line = 0; line < 2; line++) {
+        int length = (int)strlen(t->names[column][line]);
+        if (length > width) width = length;
+    }
+    return width;
+}
+
+Cell words_cell(const char *words) {
+    Cell cell = {.is_number = false};
+    snprintf(cell.text, sizeof cell.text, "%s", words);
+    return cell;
+}
+
+Cell number_cell(const char *format, double number) {
+    Cell cell = {.is_number = true, .number = number};
+    snprintf(cell.text, sizeof cell.text, format, number);
+    return cell;
+}
+
+static void add_cell(Cells *row, const Cell *cell) {
+    if (row->n < MAX_CELLS) row->cells[row->n++] = *cell;
+}
+
+// ---- drawing ----
+
+// A cell of a list. A number that is not whole is cut to three or four digits, and NaN is a dash.
+static void show_cell(const Table *t, const Cell *cell, char *shown, size_t size) {
+    double x = cell->number;
+    bool is_whole = cell->text[strcspn(cell->text, ".en")] == '\0';
+    if (cell->is_number && x != x) snprintf(shown, size, "-");
+    else if (cell->is_number && !is_whole && !t->exact)
+        snprintf(shown, size, fabs(x) < 1 ? "%.3g" : "%.4g", x);
+    else snprintf(shown, size, "%s", cell->text);
 }
 
 // Perplexities past the trained context stand out by their ratio to the last one within it,
@@ -128,34 +152,31 @@ static Style style_of(const Table *t, const char *label, double value, double *w
     return times < 1.25 ? PLAIN : times < 1.5 ? YELLOW : RED;
 }
 
-// Draws line 0 or 1 of the columns' names, or (2) the cells of a row. The names are aligned as the
-// cells of `row` are.
 // A number of a matrix, with the sign of its style where there is no colour.
 static void show_value(const Table *t, double value, Style style, char *shown, size_t size) {
     const char *format = t->shape == SHAPE_ACCURACY ? "%.2f%s" : "%#.4g%s";
     snprintf(shown, size, format, value, t->color ? "" : style.sign);
 }
 
-static void put_line(Table *t, const char *row, int line) {
+// Draws line 0 or 1 of the columns' names, or (2) the cells of a row. The names are aligned as the
+// cells of `row` are.
+static void put_line(Table *t, const Cells *row, int line) {
     bool is_list = t->shape == SHAPE_LIST;
-    char name[64], cell[MAX_ROW], shown[MAX_ROW];
-    const char *names = t->names;
-    const char *parts[2];
     double within = 0;
-    for (int i = 0;
-         next_cell(&names, "\t", name, sizeof name) && next_cell(&row, "\t", cell, sizeof cell);
-         i++) {
-        int width = split_name(name, parts) + (t->shape == SHAPE_PERPLEXITY);
-        bool is_text = !shorten(t, cell, shown, sizeof shown) || (i == 0 && !is_list);
-        Style style = is_list && strcmp(cell, "fail") == 0 ? RED : PLAIN;
-        if (is_text) width = i == 0 && width < NAME_WIDTH ? -NAME_WIDTH : -width;
-        if (!is_list && !is_text) {
-            double value = strtod(cell, NULL);
-            style = style_of(t, name, value, &within);
-            show_value(t, value, style, shown, sizeof shown);
+    for (int i = 0; i < row->n && i < t->n_names; i++) {
+        const Cell *cell = &row->cells[i];
+        int width = column_width(t, i) + (t->shape == SHAPE_PERPLEXITY);
+        char shown[MAX_CELL];
+        Style style = is_list && strcmp(cell->text, "fail") == 0 ? RED : PLAIN;
+        if (!cell->is_number) width = i == 0 && width < NAME_WIDTH ? -NAME_WIDTH : -width;
+        if (is_list || !cell->is_number) {
+            show_cell(t, cell, shown, sizeof shown);
+        } else {
+            style = style_of(t, t->names[i][1], cell->number, &within);
+            show_value(t, cell->number, style, shown, sizeof shown);
         }
-        put_cell(t, line < 2 ? parts[line] : shown, width, line < 2 ? BOLD : style);
-        if (is_list || i > 0 || line < 2 || strlen(cell) <= NAME_WIDTH) continue;
+        put_cell(t, line < 2 ? t->names[i][line] : shown, width, line < 2 ? BOLD : style);
+        if (is_list || i > 0 || line < 2 || strlen(cell->text) <= NAME_WIDTH) continue;
         end_line(t);  // below a long name of a matrix, its cells stand in their columns
         put_cell(t, "", -NAME_WIDTH, PLAIN);
     }
@@ -163,58 +184,54 @@ static void put_line(Table *t, const char *row, int line) {
 }
 
 // Draws a row, below the names of its columns when they are not there yet.
-static void draw_row(Table *t, const char *row) {
-    char name[64];
-    const char *names = t->names;
-    const char *parts[2] = {"", ""};
-    while (!parts[0][0] && next_cell(&names, "\t", name, sizeof name)) split_name(name, parts);
-    for (int line = t->headed ? 2 : parts[0][0] ? 0 : 1; line < 3; line++) put_line(t, row, line);
+static void draw_row(Table *t, const Cells *row) {
+    bool in_two = false;
+    for (int i = 0; i < t->n_names; i++) in_two = in_two || t->names[i][0][0];
+    for (int line = t->headed ? 2 : in_two ? 0 : 1; line < 3; line++) put_line(t, row, line);
     t->headed = true;
 }
 
 static void draw_line(Table *t) {
-    if (t->row[0]) draw_row(t, t->row);
-    t->row[0] = '\0';
+    if (t->line.n > 0) draw_row(t, &t->line);
+    t->line.n = 0;
 }
 
-// Collects the value of a row for a line of a matrix, and draws that line when a row of another one
-// comes. The last row of a method's perplexities ends where the one before it ends, and is about
-// them all.
-static void draw_cell(Table *t, const char *row) {
-    char cells[8][MAX_BLOCK];
+// Collects the value of the row for a line of a matrix, and draws that line when a row of another
+// one comes. The last row of a method's perplexities ends where the one before it ends, and is
+// about them all.
+static void draw_cell(Table *t) {
+    const Cell *cells = t->row.cells;
     char block[MAX_BLOCK] = "";
-    int n = 0;
-    while (n < 8 && next_cell(&row, "\t", cells[n], sizeof cells[n])) n++;
     // Line, label and value of: [task] method LENGTH DEPTH trials correct ACCURACY, METHOD from TO
     // tokens nll PPL se.
     bool by_depth = t->shape == SHAPE_ACCURACY;
-    int label = n - (by_depth ? 4 : 5);
+    int label = t->row.n - (by_depth ? 4 : 5);
     int line = label - (by_depth ? 1 : 2);
     int value = label + 3;
-    for (int i = 0; i < line; i++) add_name(block, sizeof block, ", ", cells[i]);
+    for (int i = 0; i < line; i++) add_name(block, sizeof block, ", ", cells[i].text);
     bool other_block = strcmp(block, t->block) != 0;
-    if (other_block || strcmp(cells[line], t->line) != 0) draw_line(t);
+    if (other_block || strcmp(cells[line].text, t->line.cells->text) != 0) draw_line(t);
     if (other_block) {
         t->headed = false;
         put_cell(t, block, -1, BOLD);
         end_line(t);
     }
-    if (!t->row[0]) {
-        snprintf(t->names, sizeof t->names, "%s", by_depth ? "length, depth" : "ppl below");
-        snprintf(t->row, sizeof t->row, "%s", cells[line]);
-    }
-    const char *last = strrchr(t->names, '\t');
     snprintf(t->block, sizeof t->block, "%s", block);
-    snprintf(t->line, sizeof t->line, "%s", cells[line]);
-    add_name(t->names, sizeof t->names, "\t",
-             last && strcmp(last + 1, cells[label]) == 0 ? "all" : cells[label]);
-    add_name(t->row, sizeof t->row, "\t", cells[value]);
+    if (t->line.n == 0) {
+        t->n_names = 0;
+        add_column(t, by_depth ? "length, depth" : "ppl below");
+        Cell first = words_cell(cells[line].text);
+        add_cell(&t->line, &first);
+    }
+    bool again = strcmp(t->names[t->n_names - 1][1], cells[label].text) == 0;
+    add_column(t, again ? "all" : cells[label].text);
+    add_cell(&t->line, &cells[value]);
 }
 
 // ---- what others call ----
 
 void table_note(Table *t, const char *key, const char *format, ...) {
-    char text[MAX_ROW], both[MAX_ROW];
+    char text[MAX_WORDS], both[MAX_WORDS];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -225,7 +242,7 @@ void table_note(Table *t, const char *key, const char *format, ...) {
 }
 
 void table_verdict(Table *t, const char *format, ...) {
-    char text[MAX_ROW];
+    char text[MAX_WORDS];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -238,26 +255,42 @@ void table_verdict(Table *t, const char *format, ...) {
 
 void table_columns(Table *t, const char *columns) {
     bool rates = strstr(columns, "\taccuracy");
+    char name[2 * MAX_COLUMN_NAME];
     t->shape = rates ? SHAPE_ACCURACY : strstr(columns, "\tppl") ? SHAPE_PERPLEXITY : SHAPE_LIST;
-    snprintf(t->names, sizeof t->names, "%s", columns);
     end_line(t);
     if (!t->eyes) printf("%s\n", columns);
+    while (next_cell(&columns, "\t", name, sizeof name)) add_column(t, name);
 }
 
-void table_row(Table *t, const char *format, ...) {
-    char row[MAX_ROW];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(row, sizeof row, format, args);
-    va_end(args);
+void table_cell(Table *t, const Cell *cell) {
+    if (!t->eyes) printf("%s%s", t->row.n > 0 ? "\t" : "", cell->text);
+    add_cell(&t->row, cell);
+}
+
+void table_words(Table *t, const char *words) {
+    const Cell cell = words_cell(words);
+    table_cell(t, &cell);
+}
+
+void table_number(Table *t, const char *format, double number) {
+    table_number_if(t, true, format, number);
+}
+
+void table_number_if(Table *t, bool is_known, const char *format, double number) {
+    const Cell cell = is_known ? number_cell(format, number) : words_cell("-");
+    table_cell(t, &cell);
+}
+
+void table_end_row(Table *t) {
     clear_bar(t);
-    if (!t->eyes) printf("%s\n", row);
-    else if (t->shape) draw_cell(t, row);
-    else draw_row(t, row);
+    if (!t->eyes) printf("\n");
+    else if (t->shape) draw_cell(t);
+    else draw_row(t, &t->row);
+    t->row.n = 0;
 }
 
 void table_remark(Table *t, const char *words) {
-    char word[MAX_ROW];
+    char word[MAX_CELL];
     if (!t->eyes) return;
     t->at = printf("  ");  // as where a line goes on
     while (next_cell(&words, " ", word, sizeof word)) put_cell(t, word, 1, DIM);

@@ -3,10 +3,21 @@
 
 #include <stdbool.h>
 
-enum { MAX_BLOCK = 176, MAX_LINE = 2048 };
+enum { MAX_BLOCK = 176, MAX_CELL = 320, MAX_CELLS = 40, MAX_COLUMN_NAME = 32 };
 
 // How a table is drawn: all its rows as a list, or one cell of each row in a matrix.
 typedef enum { SHAPE_LIST, SHAPE_PERPLEXITY, SHAPE_ACCURACY } TableShape;
+
+typedef struct {
+    char text[MAX_CELL];  // as in a pipe
+    double number;
+    bool is_number;
+} Cell;
+
+typedef struct {
+    Cell cells[MAX_CELLS];
+    int n;
+} Cells;
 
 // A table that is being written. It has nothing to free.
 typedef struct {
@@ -16,12 +27,15 @@ typedef struct {
     bool apart;     // standard error is not seen among the rows of the table, and shows no bar
     int width, at;  // columns of the terminal, and where the line at hand stands
     bool bar;       // is shown
-    double start, shown;   // seconds: when the table was opened, and when the bar changed
-    char names[MAX_LINE];  // of the columns, between tabs
-    bool headed;           // they stand above the line at hand
-    bool exact;            // numbers are drawn with all of their digits
-    // The line of a matrix that is being collected: where it stands, and its cells between tabs.
-    char block[MAX_BLOCK], line[MAX_BLOCK], row[MAX_LINE];
+    double start, shown;  // seconds: when the table was opened, and when the bar changed
+    bool exact;           // numbers are drawn with all of their digits
+    char names[MAX_CELLS][2][MAX_COLUMN_NAME];  // of the columns, in two lines
+    int n_names;
+    bool headed;  // they stand above the line at hand
+    Cells row;    // the one that is handed over
+    // The line of a matrix that is being collected, and the block of lines where it stands.
+    Cells line;
+    char block[MAX_BLOCK];
 } Table;
 
 // A table that is drawn if standard output is a terminal and not `tsv`, in color unless TERM=dumb
@@ -41,9 +55,19 @@ void table_verdict(Table *table, const char *format, ...) __attribute__((format(
 // all else as a list.
 void table_columns(Table *table, const char *columns);
 
-// Prints a row, its cells between tabs. Drawn numbers are cut. Rows of one line of a matrix must
-// follow one another.
-void table_row(Table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+Cell words_cell(const char *words);
+// A number as `format` has a double. Drawn numbers are cut.
+Cell number_cell(const char *format, double number);
+
+// The next cell of a row.
+void table_cell(Table *table, const Cell *cell);
+void table_words(Table *table, const char *words);
+void table_number(Table *table, const char *format, double number);
+// A number, or '-' where it is not known.
+void table_number_if(Table *table, bool is_known, const char *format, double number);
+
+// Ends a row. Rows of one line of a matrix must follow one another.
+void table_end_row(Table *table);
 
 // Prints words below a row, where the table is drawn: what would make its rows too long.
 void table_remark(Table *table, const char *words);

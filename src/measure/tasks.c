@@ -176,11 +176,23 @@ bool passkeys_ask(Passkeys *t, Session *s, int number, int depth, bool *found, E
 
 // ---- the table ----
 
+static void print_trials(const Tasks *t, const Method *method, int correct) {
+    Table *table = method->table;
+    if (t->o->list) table_words(table, t->trial.task->name);
+    table_words(table, method->plan->name);
+    table_number(table, "%.0f", t->trial.length);
+    table_number(table, "%.2f", trial_depth(&t->trial));
+    table_number(table, "%.0f", t->o->trials);
+    table_number(table, "%.0f", correct);
+    table_number(table, "%.3f", (double)correct / t->o->trials);
+    table_end_row(table);
+    fflush(stdout);
+}
+
 // Runs all trials of the cell at hand, adds to *found, and prints its row if the method has a
 // table.
 static bool run_cell(Tasks *t, Method *method, int longest, int *found, Error *err) {
     int trials = t->o->trials;
-    const char *task = t->o->list ? t->trial.task->name : "";
     int correct = 0;
     t->n_last = 0;
     for (int number = 0; number < trials; number++)
@@ -191,10 +203,7 @@ static bool run_cell(Tasks *t, Method *method, int longest, int *found, Error *e
     t->score.correct[within] += correct;
     *found += correct;
     if (!method->table) return true;
-    table_row(method->table, "%s%s%s\t%d\t%.2f\t%d\t%d\t%.3f", task, task[0] ? "\t" : "",
-              method->plan->name, t->trial.length, trial_depth(&t->trial), trials, correct,
-              (double)correct / trials);
-    fflush(stdout);
+    print_trials(t, method, correct);
     double share = ((t->trial.depth + 1.0) / N_DEPTHS + 1) / 2 * t->trial.length / longest;
     show_progress(method, (t->n_done + share) / t->n_asked);
     return true;
