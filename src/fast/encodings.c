@@ -31,6 +31,15 @@ bool encoding_has_terms(int encoding) { return encoding >= ENCODING_ALIBI; }  //
 // score -= 2^(-8h/H) d for head h = 1 ... H. ALiBi, arXiv 2108.12409.
 float encoding_slope(int head, int n_heads) { return (float)exp2(-8.0 * (head + 1) / n_heads); }
 
+int64_t encoding_row(const Model *m, int64_t distance) {
+    int64_t last = m->config.encoding_rows - 1;
+    return distance < last ? distance : last;
+}
+
+const Matrix *encoding_maker(const Model *m, const Layer *l) {
+    return m->config.encoding == ENCODING_TRANSFORMER_XL ? &l->wr : &l->wk;
+}
+
 // Shaw et al., arXiv 1803.02155: score += q . aK[c] / sqrt(head_dim), out += weight aV[c], with c =
 // min(d, encoding_rows - 1) and two tables (encoding_rows, head_dim) a layer, for all heads. `row`
 // is one element of a head.
@@ -38,13 +47,11 @@ static void shaw(const DistanceTerms *t, int layer, int64_t row) {
     const Layer *l = &t->model->layers[layer];
     int64_t d = t->model->config.head_dim;
     int64_t width = whole_vectors(d);
-    int64_t last = t->model->config.encoding_rows - 1;
     float *keys = t->rows + (layer * d + row) * t->columns;
     float *values = t->values + layer * t->columns * width;
     for (int64_t j = 0; j < t->columns; j++) {
         int64_t distance = t->reach - 1 - j;
-        int64_t clipped = distance < last ? distance : last;
-        int64_t at = clipped * d + row;
+        int64_t at = encoding_row(t->model, distance) * d + row;
         bool is_ahead = distance < 0;  // a key that the query does not see
         keys[j] = is_ahead ? 0 : l->a_keys[at];
         values[j * width + row] = is_ahead ? 0 : l->a_values[at];
@@ -66,13 +73,12 @@ static void project_distances(const DistanceTerms *t, int layer, int64_t row, fl
     const ModelConfig *m = &t->model->config;
     const Layer *l = &t->model->layers[layer];
     bool is_query = row >= t->key_rows;
-    const Matrix *of_keys = m->encoding == ENCODING_TRANSFORMER_XL ? &l->wr : &l->wk;
     float *out = t->rows + (layer * t->n_rows + row) * t->columns;
     if (is_query) {
         matrix_row(&l->wq, row - t->key_rows, 0, m->dim, weights);
         scale_by(weights, model_score_scale(m), m->dim);
     } else {
-        matrix_row(of_keys, row, 0, m->dim, weights);
+        matrix_row(encoding_maker(t->model, l), row, 0, m->dim, weights);
     }
     memset(out, 0, t->columns * sizeof *out);
     gemm_accumulate(&(Gemm){

@@ -14,6 +14,12 @@ void encoding_vector(const Model *model, int64_t position, float *out);
 // ALiBi's slope of head number `head`, from 0: 2^(-8h/H) with h from 1 on.
 float encoding_slope(int head, int n_heads);
 
+// The row of Shaw's tables for a distance: all that are further than the last row take that one.
+int64_t encoding_row(const Model *model, int64_t distance);
+
+// The matrix by which a layer makes keys of R_d.
+const Matrix *encoding_maker(const Model *model, const Layer *layer);
+
 // Whether an encoding adds terms to attention. Their tables are for neighbors one apart: spread
 // texts go to plain.c.
 bool encoding_has_terms(int encoding);

@@ -233,7 +233,7 @@ static double value_of_projection(const Model *m, const Layer *l, int head, int 
     double sum = 0;
     encoding_vector(m, distance, x);
     for (int64_t i = 0; i < d; i++) {
-        matrix_row(l->v ? &l->wr : &l->wk, kv_head * d + i, 0, c->dim, y);
+        matrix_row(encoding_maker(m, l), kv_head * d + i, 0, c->dim, y);
         double r = dot_in_double(x, y, c->dim);
         sum += l->v ? (double)l->v[head * d + i] * r : r * r;
     }
@@ -243,11 +243,12 @@ static double value_of_projection(const Model *m, const Layer *l, int head, int 
 static double value_of(const Model *m, int layer, int head, int distance, float *x) {
     const ModelConfig *c = &m->config;
     const Layer *l = &m->layers[layer];
-    int64_t row = distance < c->encoding_rows ? distance : c->encoding_rows - 1;
+    const float *a = l->a_keys;  // of Shaw's
     switch (c->encoding) {
     case ENCODING_NONE: return 0;
     case ENCODING_ALIBI: return -(double)encoding_slope(head, c->n_heads) * distance;
-    case ENCODING_SHAW: return dot_in_double(l->a_keys, l->a_keys + row * c->head_dim, c->head_dim);
+    case ENCODING_SHAW:
+        return dot_in_double(a, a + encoding_row(m, distance) * c->head_dim, c->head_dim);
     case ENCODING_LEARNED:
     case ENCODING_SINUSOIDAL: return product_of_added(m, distance, x, x + c->dim);
     default: return value_of_projection(m, l, head, distance, x, x + c->dim);
