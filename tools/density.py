@@ -35,12 +35,6 @@ def tokens_a_line(text):
     return count / max(lines, 1)
 
 
-def density_of(path, c):
-    """Tokens a line of a file of {path: text}. A header, which may be a few long promises, or it with its .c."""
-    alone = tokens_a_line(c[path])
-    return min(alone, tokens_a_line(c[path] + c.get(owner(path) + '.c', ''))) if path.endswith('.h') else alone
-
-
 def wide_lines(text):
     return sum(len(line) > COLUMNS for line in text.split('\n'))
 
@@ -215,7 +209,7 @@ def circles(arrows):
 def check_density(c):
     """What is past the limits in {path: text}, but for what density_left.py allows still."""
     for path, text in sorted(c.items()):
-        found = density_of(path, c)
+        found = tokens_a_line(text)
         if found > TOKENS + 0.005:
             yield '%s:1: too dense (%.2f tokens a line of code, at most %d)' % (path, found, TOKENS)
         for line, function, count in branches_of(text):
@@ -238,7 +232,7 @@ def measured(c):
     found = {}
     for path, text in c.items():
         branches = [count for _, _, count in branches_of(text)]
-        found[path] = (*tokens_of(text), density_of(path, c), wide_lines(text), max(branches, default=0))
+        found[path] = (*tokens_of(text), tokens_a_line(text), wide_lines(text), max(branches, default=0))
     return found
 
 
