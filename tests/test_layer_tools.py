@@ -46,6 +46,12 @@ def test_readings():
     check(last == 'none:temperature-beta=0', 'queries that do not grow', last)
 
 
+def test_depths():
+    """Keys of a length, by depth, in whatever order they were found."""
+    cells = [(256, 1.0, 2, 2), (256, 0.0, 2, 1), (512, 0.0, 2, 2), (256, 0.5, 2, 0)]
+    check(patterns.by_depth(cells, 256) == '3 of 6  102', 'three depths', patterns.by_depth(cells, 256))
+
+
 def test_one_length():
     """The file of `temperature` counts its turns from 64 positions. It is asked for YaRN otherwise, for the same."""
     def scaled(name):

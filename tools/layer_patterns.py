@@ -3,7 +3,7 @@
 positions of their training.
 
     tools/layer_patterns.py [TEXT]           perplexity by position to 4,096 [book.txt, a story that none has read]
-    tools/layer_patterns.py --passkey        keys found in filler, by length
+    tools/layer_patterns.py --passkey        keys found in filler, by length and depth
     tools/layer_patterns.py --causes [TEXT]  large angles alone, a crowd of keys alone, and both: --spread, rerope
 
 In `rope` all layers are full. In the others each fourth is, and queries of the rest see 64 positions. `sliding` has
@@ -134,15 +134,21 @@ def print_perplexities(text, path):
     print_table('perplexity of %s by position, trained on %d' % (name_of(path), TRAINED), heads, rows)
 
 
+def by_depth(cells, length):
+    """'5 of 10  11012' of a length: all keys, and those at each depth."""
+    here = sorted((depth, right, asked) for found, depth, asked, right in cells if found == length)
+    _, right, asked = zip(*here)
+    return '%d of %d  %s' % (sum(right), sum(asked), ''.join(map(str, right)))
+
+
 def print_keys():
     rows, lengths = [], []
     for name in MODELS:
         for reading, cells in keys(name).items():
             lengths = lengths or sorted({length for length, *_ in cells})
-            shares = [[(right, asked) for found, _, asked, right in cells if found == length] for length in lengths]
-            rows.append(('%s, %s' % (name, reading),
-                         ['%d of %d' % tuple(map(sum, zip(*share))) for share in shares]))
-    print_table('passkeys found in filler, by length', [format(length, ',') for length in lengths], rows)
+            rows.append(('%s, %s' % (name, reading), [by_depth(cells, length) for length in lengths]))
+    print_table('passkeys found in filler, by length; behind it by depth, of two each, from the beginning to the end',
+                [format(length, ',') for length in lengths], rows, 16)
 
 
 def print_causes(text, path):

@@ -351,7 +351,7 @@ export function kindsOfLayers({ engine, recorded, book }) {
             h(
                 'p.fine',
                 'Solid: untouched. Dashed: YaRN in full layers. Dotted: YaRN in all layers, a mistake that a library made ' +
-                    'for half a year. Growing queries count for more, the later they stand. Who reads well may still have ' +
+                    'for half a year. Growing queries have larger scores, the later they stand. Who reads well may still have ' +
                     'forgotten the beginning: hide keys.',
             ),
             table,
