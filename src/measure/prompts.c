@@ -15,8 +15,9 @@ static void print_json_text(const char *text, size_t n) {
     putchar('"');
     for (size_t at = 0; at < n; at += length) {
         uint32_t code = utf8_decode(text + at, n - at, &length);
+        size_t width = utf8_encode(character, code);
         if (code < ' ' || code == '"' || code == '\\') printf("\\u%04x", (unsigned)code);
-        else fwrite(character, 1, utf8_encode(character, code), stdout);
+        else fwrite(character, 1, width, stdout);
     }
     putchar('"');
 }
