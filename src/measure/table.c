@@ -257,6 +257,7 @@ void table_columns(Table *t, const char *columns) {
     bool rates = strstr(columns, "\taccuracy");
     char name[2 * MAX_COLUMN_NAME];
     t->shape = rates ? SHAPE_ACCURACY : strstr(columns, "\tppl") ? SHAPE_PERPLEXITY : SHAPE_LIST;
+    t->n_names = 0;
     end_line(t);
     if (!t->eyes) printf("%s\n", columns);
     while (next_cell(&columns, "\t", name, sizeof name)) add_column(t, name);

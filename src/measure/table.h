@@ -3,13 +3,14 @@
 
 #include <stdbool.h>
 
-enum { MAX_BLOCK = 176, MAX_CELL = 320, MAX_CELLS = 40, MAX_COLUMN_NAME = 32 };
+enum { MAX_BLOCK = 176, MAX_CELL = 512, MAX_CELLS = 40, MAX_COLUMN_NAME = 32 };
 
 // How a table is drawn: all its rows as a list, or one cell of each row in a matrix.
 typedef enum { SHAPE_LIST, SHAPE_PERPLEXITY, SHAPE_ACCURACY } TableShape;
 
+// What stands in a column of a row.
 typedef struct {
-    char text[MAX_CELL];  // as in a pipe
+    char text[MAX_CELL];  // as in a pipe; longer words are cut
     double number;
     bool is_number;
 } Cell;
@@ -56,10 +57,10 @@ void table_verdict(Table *table, const char *format, ...) __attribute__((format(
 void table_columns(Table *table, const char *columns);
 
 Cell words_cell(const char *words);
-// A number as `format` has a double. Drawn numbers are cut.
+// A number as `format`, which takes a double, has it. Drawn numbers are cut.
 Cell number_cell(const char *format, double number);
 
-// The next cell of a row.
+// Prints the next cell of a row.
 void table_cell(Table *table, const Cell *cell);
 void table_words(Table *table, const char *words);
 void table_number(Table *table, const char *format, double number);
