@@ -50,11 +50,13 @@ def test_kinds():
             'attention_sinks', 'norm_place')) + ', layers %s' % c.get('layers')
         model = model_of(c, seed=i % 5)
         expected = perplexity(model, IDS, '--plain')
-        close(perplexity(model, IDS, *FLOATS), expected, 1e-4, what)
+        # Each engine within 1e-4 of the reference: rounding differs from processor to processor, so they may be twice
+        # that apart.
+        close(perplexity(model, IDS, *FLOATS), expected, 2e-4, what)
         if i % 5 < 2:
             close(expected[:29], reference.nll(c, random_weights(c, i % 5), IDS[:30]), 1e-4, what + ', the reference')
         if i % 3 == 0:
-            close(perplexity(model, IDS, *FLOATS, '--stepwise'), expected, 1e-4, what + ', step by step')
+            close(perplexity(model, IDS, *FLOATS, '--stepwise'), expected, 2e-4, what + ', step by step')
         if i % 3 == 1:
             both = [perplexity(model, IDS, *FLOATS, '--threads', n) for n in (1, 2)]
             check(both[0] == both[1], what + ', on one thread and on two', differs(*both))

@@ -35,6 +35,8 @@ def is_number(word):
 
 def alike(said, found):
     """Are two words the same, or two numbers within the tolerance?"""
+    if said[-1:] == found[-1:] == '!':  # the mark of a perplexity that stands out
+        said, found = said[:-1], found[:-1]
     if not (is_number(said) and is_number(found)):
         return said == found
     mantissa, _, exponent = said.partition('e')
