@@ -1,6 +1,7 @@
-// --check: does a model hold to -n positions as it stands? Its settings are judged first. Then a short text is read in
-// place, and again where it is tried: spread over many positions, or as the end of a long text. The same tokens are
-// compared, so nothing but positions differs. docs/check.md has the rows, their limits and the reasons for them.
+// --check: does a model hold to -n positions as it stands? Its settings are judged first. Then a
+// short text is read in place, and again where it is tried: spread over many positions, or as the
+// end of a long text. The same tokens are compared, so nothing but positions differs. docs/check.md
+// has the rows, their limits and the reasons for them.
 #include "check.h"
 
 #include <math.h>
@@ -11,8 +12,8 @@
 #include "check_units.h"
 #include "measure.h"
 
-static const double BUDGET_MARGIN =
-    1.15;                           // a budget that is named, in shares of what was estimated
+// A budget that is named, in shares of what was estimated.
+static const double BUDGET_MARGIN = 1.15;
 static const double BASE_STEP = 8;  // to the other thetas
 static const char *const verdicts[] = {"fail", "ok", "unknown", "undecided", "between"};
 

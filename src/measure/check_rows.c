@@ -22,8 +22,8 @@ static const double PASSES_BY_JUMPS = 1.2, FAILS_BY_JUMPS = 1.6;
 // the same of the story, which is easier to read whole than novels are
 static const double PASSES_IN_STORY = 1.05;
 static const double BASE_LOSS = 1.05;  // the reference's, in shares of that with another theta
-static const double MOST_CHANGE =
-    0.16;  // of -ln p(token) when it is read by itself and not in a prompt, on average
+// of -ln p(token) when it is read by itself and not in a prompt, on average
+static const double MOST_CHANGE = 0.16;
 static const double FOUND_SHARE = 0.6;    // of the keys that are found in a short text
 static const double KNOWS_NOTHING = 0.1;  // perplexity of a short text in shares of the vocabulary
 static const double MARGIN = 1.15;        // what is begun may take so many times what it should

@@ -55,14 +55,17 @@ enum { PLAIN_ROPE, FILES_OWN, SMALLER_BASE, LARGER_BASE, N_REFERENCES };  // pla
 
 // A check.
 //
-// 1. A row's verdict follows from the model, the settings, the length and the text alone. Its units are read in a fixed
-//    order, and it is decided at the first unit at which it can be. Time only says how many units are read.
+// 1. A row's verdict follows from the model, the settings, the length and the text alone. Its units
+//    are read in a fixed order, and it is decided at the first unit at which it can be. Time only
+//    says how many units are read.
 // 2. What is decided is final: no unit is read afterwards.
-// 3. The verdict on the model is `no` as soon as one row fails, and `yes` when all that it needs are ok.
-//    So more time turns `undecided` into yes or no, and nothing else into anything.
-// 4. ids, lengths, the window and the stretches are fixed before the first row, the reference by the first row.
+// 3. The verdict on the model is `no` as soon as one row fails, and `yes` when all that it needs
+//    are ok. So more time turns `undecided` into yes or no, and nothing else into anything.
+// 4. ids, lengths, the window and the stretches are fixed before the first row, the reference by
+//    the first row.
 // 5. scores[u] is NULL until stretch u is first needed, and does not change then.
-// 6. per_token, per_step and chunk change with every reading. They steer time and nothing that is printed as a value.
+// 6. per_token, per_step and chunk change with every reading. They steer time and nothing that is
+//    printed as a value.
 typedef struct {
     const Job *job;
     Table table;
@@ -87,8 +90,8 @@ typedef struct {
     // Verdicts.
     Row rows[MAX_ROWS];
     int n_rows;
-    char failed
-        [FAILED_BYTES];  // what the first row about settings that failed says; empty: none did
+    // What the first row about settings that failed says; empty: none did.
+    char failed[FAILED_BYTES];
     bool at_any_length;  // one failed that would fail for any length, so none is said to hold
 } Check;
 
