@@ -7,7 +7,7 @@ file scope that two files have, and files that include or call one another in a 
 A token is a token of C: a name, a number, a string or an operator. A line of code is one that holds more than comments
 and spaces. So counted, llama2.c's run.c has 8.9 (8.85), and the plain.c of commit 3af6caa has 17.5. A branch is an
 `if`, `for`, `while`, `case`, `?` or `&&`; that commit's read_option has 25. For names and circles, a header and the .c
-of its name are one file. tools/house.py holds the limits; density_left.py has the functions that are past them still.
+of its name are one file. tools/house.py holds the limits.
 """
 import collections
 import os
@@ -15,7 +15,6 @@ import re
 import subprocess
 import sys
 
-import density_left as left
 from c_source import ROOT, c_files, code_of, functions, tokens, without_comments
 
 COLUMNS, TOKENS, BRANCHES, WIDE = 100, 12, 13, 3  # WIDE: lines of more than COLUMNS, percent of all
@@ -207,13 +206,13 @@ def circles(arrows):
 # ---- findings ----
 
 def check_density(c):
-    """What is past the limits in {path: text}, but for what density_left.py allows still."""
+    """What is past the limits in {path: text}."""
     for path, text in sorted(c.items()):
         found = tokens_a_line(text)
         if found > TOKENS + 0.005:
             yield '%s:1: too dense (%.2f tokens a line of code, at most %d)' % (path, found, TOKENS)
         for line, function, count in branches_of(text):
-            if count > max(BRANCHES, left.BRANCHES.get(function, 0)):
+            if count > BRANCHES:
                 yield '%s:%d: %s has too many branches (%d, at most %d)' % (path, line, function, count, BRANCHES)
     lines, wide = (sum(map(count, c.values())) for count in (lambda text: text.count('\n'), wide_lines))
     if wide > WIDE / 100 * lines:

@@ -1,8 +1,10 @@
-// Where a config has its blocks of settings, and which layers they are of.
+// What is refused of layers and of blocks, by the line and the key, and what contradicts itself.
+#include "config_blocks.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "config_blocks.h"
+#include "config_values.h"
 #include "json.h"
 
 #define NO_LAYERS "none, since what differs by layer or position is not read"
@@ -40,181 +42,175 @@ static const struct {
                     "cohere2 qwen3_5_text qwen3_moe"},
 };
 
-static void refuse_blocks(Reader *r, const RopeFamily *f) {
+static void refuse_blocks(Config *c, const RopeFamily *f) {
     static const char *const blocks[] = {"rope_scaling", "rope_parameters"};
     bool grows = f && f->flags & FAMILY_GROWS, by_type = f && f->flags & FAMILY_BY_TYPE;
     for (int i = 0; i < 2; i++) {
-        const char *key, *block = r->config ? json_member(r->config, blocks[i]) : r->alone;
+        const char *key, *block = c->config ? json_member(c->config, blocks[i]) : c->alone;
         if (by_type && i == 1) continue;
         for (const char *v = json_first(block, &key); v; v = json_next(v, &key)) {
             Word name = config_word(key);
             bool is_beta = strcmp(name.text, "llama_4_scaling_beta") == 0;
-            if (is_beta && !grows && is_by_layer(v)) config_reject(r, block, name.text, NO_LAYERS);
-            if (*v == '{' && r->config)
-                config_reject(r, r->config, blocks[i], "one object of settings for all layers");
+            if (is_beta && !grows && is_by_layer(v)) config_reject(c, block, name.text, NO_LAYERS);
+            if (*v == '{' && c->config)
+                config_reject(c, c->config, blocks[i], "one object of settings for all layers");
         }
     }
 }
 
-void config_refuse_by_layer(Reader *r) {
-    const RopeFamily *f = r->family;
+void config_refuse_by_layer(Config *c) {
+    const RopeFamily *f = c->family;
     for (size_t i = 0; i < sizeof layer_keys / sizeof *layer_keys; i++) {
-        const char *v = json_member(r->config, layer_keys[i].key);
+        const char *v = json_member(c->config, layer_keys[i].key);
         bool is_read = f && family_is(f, layer_keys[i].but_in);
         if (v && !is_read && is_by_layer(v))
-            config_reject(r, r->config, layer_keys[i].key, NO_LAYERS);
+            config_reject(c, c->config, layer_keys[i].key, NO_LAYERS);
     }
     bool is_model_s =
-        !f && r->by_kind && !config_is_something(json_member(r->config, "rope_scaling"));
-    if (!is_model_s) refuse_blocks(r, f);
+        !f && c->layout == BY_TYPE && !config_is_something(json_member(c->config, "rope_scaling"));
+    if (!is_model_s) refuse_blocks(c, f);
 }
 
 // ---- layers ----
 
 // Says which keys about layers the family's class does not look at.
-static void remark_unused(Reader *r) {
-    const char *type = r->family->model_type;
-    if (json_member(r->config, "_sliding_window_pattern"))
-        config_remark(r, "_sliding_window_pattern means nothing to model_type %s and is not used",
+static void remark_unused(Config *c) {
+    const char *type = c->family->model_type;
+    if (json_member(c->config, "_sliding_window_pattern"))
+        config_remark(c, "_sliding_window_pattern means nothing to model_type %s and is not used",
                       type);
-    bool is_used = r->family->flags & FAMILY_PATTERN;
-    if (!is_used && json_member(r->config, "sliding_window_pattern"))
-        config_remark(r, "sliding_window_pattern means nothing to model_type %s and is not used",
+    bool is_used = c->family->flags & FAMILY_PATTERN;
+    if (!is_used && json_member(c->config, "sliding_window_pattern"))
+        config_remark(c, "sliding_window_pattern means nothing to model_type %s and is not used",
                       type);
 }
 
-void config_read_layers(Reader *r) {
+void config_read_layers(Config *c) {
     const char *key = "", *expected = "";
-    if (r->family) r->file->by_layer = false;
-    if (!r->family || !r->family->period) return;
-    ConfigLayers *layers = &r->file->layers;
-    if (!config_layers(r->config, r->family, true, layers, &key, &expected))
-        config_reject(r, r->config, key, "%s", expected);
-    remark_unused(r);
+    if (c->family) c->file->by_layer = false;
+    if (!c->family || !c->family->period) return;
+    ConfigLayers *layers = &c->file->layers;
+    if (!config_layers(c->config, c->family, true, layers, &key, &expected))
+        config_reject(c, c->config, key, "%s", expected);
+    remark_unused(c);
     bool has_sliding = !layers->n || layers->n_of[KIND_SLIDING];
-    r->file->by_layer = layers->window && has_sliding;
-    r->file->bare_full = r->file->by_layer && r->family->flags & FAMILY_BARE_FULL;
+    c->file->by_layer = layers->window && has_sliding;
+    c->file->bare_full = c->file->by_layer && c->family->flags & FAMILY_BARE_FULL;
 }
 
 // ---- blocks ----
 
-static void name_block(Reader *r, const char *object, const char *under, const char *name) {
-    r->block = (Block){.object = object, .under = under};
-    snprintf(r->block.name, sizeof r->block.name, "%s", name);
-    snprintf(r->block.inside, sizeof r->block.inside, "%s.", name);
+static void name_block(Config *c, const char *name) {
+    c->called = (BlockName){.asked = {0}};
+    snprintf(c->called.name, sizeof c->called.name, "%s", name);
+    snprintf(c->called.inside, sizeof c->called.inside, "%s.", name);
 }
 
-void config_find_block(Reader *r) {
-    bool is_scaling = config_is_something(config_get(r, r->config, "rope_scaling"));
-    const char *name = is_scaling ? "rope_scaling" : "rope_parameters",
-               *v = config_get(r, r->config, name), *key;
+// One block of all layers. An empty one has no defaults.
+static void check_one(Config *c) {
+    const char *scaling = config_get(c, c->config, "rope_scaling");
+    bool is_scaling = config_is_something(scaling);
+    const char *name = is_scaling ? "rope_scaling" : "rope_parameters";
+    const char *key, *v = config_get(c, c->config, name);
     bool is_object = v && *v == '{', is_one = is_object || !config_is_something(v);
+    bool is_silent = !v || *v == 'n';
     for (const char *in = json_first(v, &key); in; in = json_next(in, &key))
         is_one = is_one && *in != '{';
-    if (!is_one) config_reject(r, r->config, name, "one object of settings for all layers");
-    if (is_scaling && config_is_something(json_member(r->config, "rope_parameters")))
-        config_remark(r, "rope_parameters is not used, since there is a rope_scaling");
-    bool is_default =
-        (!v || *v == 'n') && r->family && r->family->block;  // an empty block has no defaults
-    if (is_default && json_member(r->config, "rope_scaling"))
-        config_remark(r, "rope_scaling is null, and model_type %s has YaRN all the same",
-                      r->family->model_type);
-    name_block(r, is_default ? r->family->block : is_one ? v : NULL, NULL, name);
+    if (!is_one) config_reject(c, c->config, name, "one object of settings for all layers");
+    if (is_scaling && config_is_something(json_member(c->config, "rope_parameters")))
+        config_remark(c, "rope_parameters is not used, since there is a rope_scaling");
+    if (!is_silent) c->block = is_one ? v : NULL;
+    if (is_silent && c->block && scaling)
+        config_remark(c, "rope_scaling is null, and model_type %s has YaRN all the same",
+                      c->family->model_type);
+    name_block(c, name);
 }
 
-static void reject_inside(Reader *r, const char *parameters, const char *key) {
-    name_block(r, parameters, NULL, "rope_parameters");
-    config_reject(r, parameters, key, "none beside full_attention and sliding_attention");
-}
-
-// rope_parameters of a family with a block for each kind of layers; NULL where there is none of
-// them in it.
-static const char *typed_parameters(Reader *r) {
-    const char *own = config_get(r, r->config, "rope_parameters"), *key;
-    if (config_is_something(own) && *own != '{')
-        config_reject(r, r->config, "rope_parameters", "an object of settings");
+// rope_parameters of a family with a block for each kind of layers.
+static void check_parameters(Config *c) {
+    const char *own = config_get(c, c->config, "rope_parameters"), *key;
+    bool is_something = config_is_something(own);
+    if (is_something && *own != '{')
+        config_reject(c, c->config, "rope_parameters", "an object of settings");
     if (config_has_type_blocks(own)) {
-        for (const char *v = json_first(own, &key); v; v = json_next(v, &key))
-            if (!json_is(key, kind_keys[KIND_FULL]) && !json_is(key, kind_keys[KIND_SLIDING]))
-                reject_inside(r, own, config_word(key).text);
-        return own;
+        for (const char *v = json_first(own, &key); v; v = json_next(v, &key)) {
+            if (json_is(key, kind_keys[KIND_FULL]) || json_is(key, kind_keys[KIND_SLIDING]))
+                continue;
+            c->block = own;
+            name_block(c, "rope_parameters");
+            config_reject(c, own, config_word(key).text,
+                          "none beside full_attention and sliding_attention");
+        }
+        return;
     }
-    bool has_scaling = config_is_something(json_member(r->config, "rope_scaling"));
-    if (config_is_something(own) && has_scaling)
-        config_reject(r, r->config, "rope_parameters",
+    bool has_scaling = config_is_something(json_member(c->config, "rope_scaling"));
+    if (is_something && has_scaling)
+        config_reject(c, c->config, "rope_parameters",
                       "full_attention and sliding_attention in it, since there is a rope_scaling");
-    else if (config_is_something(own) && r->kind == KIND_FULL)
-        config_remark(r,
+    else if (is_something && c->kind == KIND_FULL)
+        config_remark(c,
                       "rope_parameters means nothing to model_type %s without full_attention and "
                       "sliding_attention, and is "
                       "not used",
-                      r->family->model_type);
-    return NULL;
+                      c->family->model_type);
 }
 
-// The theta of sliding layers where their block has none, and what contradicts it.
-static double local_theta(Reader *r) {
-    double local = r->family->local_theta, inside, beside;
-    const char *sliding = r->block.object;
-    bool has_inside = json_number(json_member(sliding, "rope_theta"), &inside, NULL);
-    if (family_is(r->family, "gemma3_text")) {
-        local = config_number(r, r->config, "rope_local_base_freq", local, 1, 0, OPTIONAL);
-        if (has_inside && json_member(r->config, "rope_local_base_freq") && inside != local)
-            config_remark(r,
+// What contradicts the theta of sliding layers where their block has none.
+static void remark_base(Config *c) {
+    double inside, beside;
+    bool has_inside = json_number(json_member(c->block, "rope_theta"), &inside, NULL);
+    if (family_is(c->family, "gemma3_text")) {
+        bool both = has_inside && json_member(c->config, "rope_local_base_freq");
+        if (both && inside != c->theta)
+            config_remark(c,
                           "rope_local_base_freq is %.12g beside rope_parameters.sliding_attention "
                           "and rope_theta %.12g in it: "
                           "%.12g counts",
-                          local, inside, inside);
-    } else if (!has_inside && json_number(json_member(r->config, "rope_theta"), &beside, NULL) &&
-               beside != local) {
-        config_remark(r,
-                      "rope_theta is %.12g for full_attention alone: sliding_attention has %.12g",
-                      beside, local);
+                          c->theta, inside, inside);
+        return;
     }
-    return local;
+    bool is_beside = json_number(json_member(c->config, "rope_theta"), &beside, NULL);
+    if (!has_inside && is_beside && beside != c->theta)
+        config_remark(c,
+                      "rope_theta is %.12g for full_attention alone: sliding_attention has %.12g",
+                      beside, c->theta);
 }
 
-// A block of kinds by itself, or in a config without a family: a model's, whose thetas stand where
-// there are none.
-static void find_block_alone(Reader *r, int kind, double *theta) {
-    const char *parameters = json_member(r->config, "rope_parameters");
-    const char *own = r->config ? parameters : r->alone;
-    name_block(r, json_member(own, kind_keys[kind]), NULL, kind_keys[kind]);
-    *theta = kind == KIND_SLIDING ? r->file->sliding.theta : r->file->rope.theta;
-}
-
-// Lays rope_scaling over the block of the full layers.
-static void lay_over(Reader *r, const char *scaling, const char *typed) {
-    if (r->family->flags & FAMILY_NO_SCALING)
+// rope_scaling, which is laid over the block of the full layers.
+static void check_laid_over(Config *c, const char *scaling, const char *typed) {
+    if (c->family->flags & FAMILY_NO_SCALING)
         config_reject(
-            r, r->config, "rope_scaling",
+            c, c->config, "rope_scaling",
             "none: Hugging Face 5 fails with KeyError 'sliding_attention', since it replaces "
             "rope_parameters");
-    else if (*scaling != '{') config_reject(r, r->config, "rope_scaling", "an object of settings");
+    else if (*scaling != '{') config_reject(c, c->config, "rope_scaling", "an object of settings");
     if (json_has_members(typed))
-        config_remark(r, "rope_scaling is laid over rope_parameters.full_attention");
-    name_block(r, scaling, typed, "rope_scaling");
+        config_remark(c, "rope_scaling is laid over rope_parameters.full_attention");
+    name_block(c, "rope_scaling");
 }
 
-void config_find_block_of(Reader *r, int kind, double *theta) {
+// The block of a kind of layers.
+static void check_typed(Config *c) {
     static const char *const names[] = {"rope_parameters.full_attention",
                                         "rope_parameters.sliding_attention"};
-    const char *scaling = config_get(r, r->config, "rope_scaling");
-    r->kind = kind;
-    if (!r->family) {
-        find_block_alone(r, kind, theta);
-        return;
-    }
-    const char *own = typed_parameters(r), *typed = json_member(own, kind_keys[kind]);
-    if (typed && *typed == 'n') typed = NULL;  // as good as none
-    if (typed && *typed != '{') config_reject(r, own, kind_keys[kind], "an object of settings");
-    name_block(r, typed, NULL, names[kind]);
-    if (kind == KIND_SLIDING) {
-        *theta = local_theta(r);
-        return;
-    }
-    *theta = config_number(r, r->config, "rope_theta", r->family->theta, 1, 0, OPTIONAL);
-    bool has_scaling = config_is_something(scaling);
-    if (has_scaling) lay_over(r, scaling, typed);
-    else if (!own && r->family->block) r->block.object = r->family->block;
+    const char *scaling = config_get(c, c->config, "rope_scaling");
+    const char *own = json_member(c->config, "rope_parameters");
+    const char *typed = NULL;
+    if (config_has_type_blocks(own)) typed = json_member(own, kind_keys[c->kind]);
+    check_parameters(c);
+    bool is_there = typed && *typed != 'n';
+    if (is_there && *typed != '{')
+        config_reject(c, own, kind_keys[c->kind], "an object of settings");
+    name_block(c, names[c->kind]);
+    config_find_base(c);
+    if (c->kind == KIND_SLIDING) remark_base(c);
+    else if (config_is_something(scaling)) check_laid_over(c, scaling, typed);
+}
+
+void config_check_block(Config *c) {
+    if (!c->config) name_block(c, "the block");
+    if (!c->config) c->called.inside[0] = '\0';
+    if (c->family && c->layout == BY_TYPE) check_typed(c);
+    else if (c->layout == BY_TYPE) name_block(c, kind_keys[c->kind]);
+    else if (c->config) check_one(c);
 }

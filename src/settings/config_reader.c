@@ -1,11 +1,13 @@
-// Looks up keys of a config, and says what is wrong by the line and the key.
+// Looks up keys of a config, and says what is wrong.
 #include "config_reader.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "../core/settings.h"
 #include "json.h"
 
 const char *const rope_types[TYPE_UNKNOWN] = {"default", "linear", "dynamic", "proportional",
@@ -13,14 +15,6 @@ const char *const rope_types[TYPE_UNKNOWN] = {"default", "linear", "dynamic", "p
 const int rope_type_methods[TYPE_UNKNOWN + 1] = {ROPE_NONE,         ROPE_LINEAR, ROPE_NTK,
                                                  ROPE_PROPORTIONAL, ROPE_LLAMA3, ROPE_YARN,
                                                  ROPE_LONGROPE,     ROPE_NONE};
-
-bool config_list(const char *block, const char *key, int n, double *out) {
-    int i = 0;
-    const char *v = json_first(json_member(block, key), NULL);
-    for (; v && i < n && json_number(v, &out[i], NULL) && out[i] > 0 && out[i] <= 1e12; i++)
-        v = json_next(v, NULL);
-    return !v && i == n;
-}
 
 bool config_has_type_blocks(const char *parameters) {
     bool found = false;
@@ -41,26 +35,43 @@ bool config_has_kinds(const char *object) {
     return n > 0;
 }
 
-int config_line(const Reader *r, const char *place) {
-    uintptr_t start = (uintptr_t)r->text, at = (uintptr_t)place;
-    return at >= start && at <= start + strlen(r->text) ? json_line(r->text, place) : 1;
+// ---- what is wrong ----
+
+void config_note(const Config *c, const char *format, ...) {
+    char text[200];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    add_name(c->out->note, sizeof c->out->note, "; ", text);
 }
 
-void config_reject(Reader *r, const char *object, const char *key, const char *format, ...) {
-    const char *v = json_member(object, key), *where = v ? v : object ? object : r->text;
+void config_refuse(Config *c, bool stops, const char *reason) {
+    if (!stops) return;
+    if (!c->out->refused) snprintf(c->out->note, sizeof c->out->note, "%.200s", reason);
+    c->out->refused = true;
+}
+
+int config_line(const Config *c, const char *place) {
+    uintptr_t start = (uintptr_t)c->whole, at = (uintptr_t)place;
+    return at >= start && at <= start + strlen(c->whole) ? json_line(c->whole, place) : 1;
+}
+
+void config_reject(Config *c, const char *object, const char *key, const char *format, ...) {
+    const char *v = json_member(object, key), *where = v ? v : object ? object : c->whole;
     const char *found = !v ? "nothing" : *v == '[' ? "a list" : *v == '{' ? "an object" : v;
     size_t length = *found == '"' ? 2 + strcspn(v + 1, "\"")
                     : found == v  ? strcspn(v, ",]} \t\r\n")
                                   : strlen(found);
-    bool is_inside = object && (object == r->block.object || object == r->block.under);
+    bool is_inside = object && (object == c->block || object == c->under);
     char expected[400];
     va_list args;
     va_start(args, format);
     vsnprintf(expected, sizeof expected, format, args);
     va_end(args);
-    if (!r->good) return;
-    r->good = fail(r->err, "line %d: %s%s cannot be used (found %.*s, expected %s)",
-                   config_line(r, where), is_inside ? r->block.inside : "", key,
+    if (!c->good) return;
+    c->good = fail(c->err, "line %d: %s%s cannot be used (found %.*s, expected %s)",
+                   config_line(c, where), is_inside ? c->called.inside : "", key,
                    length < 40 ? (int)length : 40, found, expected);
 }
 
@@ -70,53 +81,81 @@ Word config_word(const char *quoted) {
     return w;
 }
 
-void config_remark(Reader *r, const char *format, ...) {
+void config_remark(Config *c, const char *format, ...) {
     char line[300];
     va_list args;
     va_start(args, format);
     vsnprintf(line, sizeof line - 1, format, args);
     va_end(args);
     strcat(line, "\n");
-    if (!strstr(r->file->remarks, line))
-        add_name(r->file->remarks, sizeof r->file->remarks, "", line);
+    if (!strstr(c->file->remarks, line))
+        add_name(c->file->remarks, sizeof c->file->remarks, "", line);
 }
 
-const char *config_get(Reader *r, const char *object, const char *key) {
-    const char *v = json_member(object, key);
-    int times = 0, i = 0;
+// ---- looking up ----
+
+// Marks a member of the block as looked for. Returns how many there are of this key.
+static int mark_asked(Config *c, const char *object, const char *key) {
+    int times = 0;
+    int i = 0;
     for (const char *name, *in = json_first(object, &name); in; in = json_next(in, &name), i++) {
         if (!json_is(name, key)) continue;
         times++;
-        if (object == r->block.object && i < 64) r->block.asked[0] |= 1ull << i;
-        if (object == r->block.under && i < 64) r->block.asked[1] |= 1ull << i;
+        if (object == c->block && i < 64) c->called.asked[0] |= 1ull << i;
+        if (object == c->under && i < 64) c->called.asked[1] |= 1ull << i;
     }
-    if (times > 1) config_reject(r, object, key, "it once, and it appears twice");
-    return v;
+    return times;
 }
 
-const char *config_object_with(const Reader *r, const char *key) {
-    bool is_under = !json_member(r->block.object, key) && json_member(r->block.under, key);
-    return is_under ? r->block.under : r->block.object;
+const char *config_get(Config *c, const char *object, const char *key) {
+    if (c->flags & STRICT && mark_asked(c, object, key) > 1)
+        config_reject(c, object, key, "it once, and it appears twice");
+    return json_member(object, key);
 }
 
-const char *config_block_get(Reader *r, const char *key) {
-    if (r->block.under) config_get(r, r->block.under, key);  // it is looked for there, too
-    return config_get(r, config_object_with(r, key), key);
+const char *config_object_with(const Config *c, const char *key) {
+    bool is_under = !json_member(c->block, key) && json_member(c->under, key);
+    return is_under ? c->under : c->block;
 }
 
-double config_number(Reader *r, const char *object, const char *key, double missing, int low,
+const char *config_member(const Config *c, const char *key) {
+    return json_member(config_object_with(c, key), key);
+}
+
+const char *config_block_get(Config *c, const char *key) {
+    if (c->under) config_get(c, c->under, key);  // it is looked for there, too
+    return config_get(c, config_object_with(c, key), key);
+}
+
+static double lenient_number(Config *c, const char *v, double missing) {
+    double x;
+    if (!v || *v == 'n') return missing;
+    if (json_number(v, &x, NULL) && fabs(x) <= CONFIG_LIMIT) return x;
+    config_refuse(c, true, "TypeError: a setting is no number that can be used");
+    return missing;
+}
+
+double config_number(Config *c, const char *object, const char *key, double missing, int low,
                      int high, MayBe may_be) {
-    const char *v = config_get(r, object, key);
+    const char *v = config_get(c, object, key);
     double x;
     bool is_whole;
+    if (!(c->flags & STRICT)) return lenient_number(c, v, missing);
     if (v ? *v == 'n' && may_be >= NULL_TOO : may_be >= OPTIONAL) return missing;
     bool good = json_number(v, &x, &is_whole);
     if (good && high) good = is_whole && x >= low && x <= high;
     else if (good) good = (x > low && x <= CONFIG_LIMIT) || (x == 0 && may_be == UNSAID);
     if (good) return x;
-    if (high) config_reject(r, object, key, "a whole number from %d to %d", low, high);
-    else config_reject(r, object, key, "a number above %d, at most %g", low, CONFIG_LIMIT);
+    if (high) config_reject(c, object, key, "a whole number from %d to %d", low, high);
+    else config_reject(c, object, key, "a number above %d, at most %g", low, CONFIG_LIMIT);
     return missing;
+}
+
+int config_length(Config *c, const char *object, const char *key, int missing, int low) {
+    double x = config_number(c, object, key, missing, low, MOST, OPTIONAL);
+    bool is_length = x >= 0 && x <= MOST;
+    config_refuse(c, !is_length, "ValueError: a length is none");
+    return is_length ? (int)x : 0;
 }
 
 bool config_is_something(const char *v) {

@@ -1,7 +1,12 @@
-// A config as this program reads it, by the exporter's rules (export/rope.py): what the parts of
-// the reader share. tests/rope_cases.py holds both to the same.
+// A config as somebody reads it: an engine, or this program. What all readers share: where they
+// are in it, what they found, and how a key is looked up.
+//
+// This program is STRICT: a wrong value is refused by its line and key, by the exporter's rules
+// (export/rope.py; tests/rope_cases.py holds both to the same). An engine takes what its parser
+// takes, and refuses by an error of its own.
 #pragma once
 
+#include "engines.h"
 #include "families.h"
 #include "rope_config.h"
 
@@ -19,43 +24,105 @@ typedef enum {
 extern const char *const rope_types[TYPE_UNKNOWN];
 extern const int rope_type_methods[TYPE_UNKNOWN + 1];
 
-// Reads a list of n numbers above 0 for longrope. False when the block has no such list.
-bool config_list(const char *block, const char *key, int n, double *out);
+// How a reader differs from Hugging Face 5, where a flag is enough to say it.
+enum {
+    SCALING_ONLY =
+        1,  // `rope_parameters` is not read, nor a block's theta and partial_rotary_factor
+    PARAMETERS_FIRST = 2,  // `rope_parameters` wins over `rope_scaling`
+    TEXT_CONFIG = 4,       // `text_config` is read, too
+    TYPE_FIRST = 8,        // `type` wins over `rope_type`
+    THROUGH_HF5 = 16,      // transformers 5 reads the config first, and may refuse it
+    HAS_LIMIT = 32,        // texts end at max_position_embeddings, unless the function changes it
+    PHI3_YARN = 64,        // Phi-3's yarn is an old name of longrope
+    L_OF_BLOCK =
+        128,         // L is the block's, also when the top level has one; llama3's default is 8192
+    L_OF_MAX = 256,  // longrope's attention factor is by max_position_embeddings / L alone
+    NEEDS_FACTOR = 512,  // yarn needs a factor
+    SERVES = 1024,  // refuses text_config, and linear's factor if it is written without a point
+    ROUNDS_RAMP = 2048,  // yarn's `truncate` is not read
+    OWN_YARN = 4096,     // of yarn's block only the factor and L are read
+    NEW_PARAMETERS =
+        8192,  // with SCALING_ONLY: families that came with transformers 5 have `rope_parameters` read
+    OWN_DEFAULTS = 16384,  // a missing block means no scaling, whatever the family's class has
+    HAS_BELOW = 32768,     // a release of transformers may be told
+    STRICT = 65536,        // this program
+};
 
-// Whether a number may be missing, null as well, or even zero. A default replaces what is missing
-// or null.
-typedef enum { REQUIRED, OPTIONAL, NULL_TOO, UNSAID } MayBe;
+// In families with FAMILY_BY_TYPE: whose settings a block has.
+typedef enum {
+    BY_TYPE,    // each kind has the block of its name; `rope_scaling` is laid over the full layers'
+    FULL_ONLY,  // `rope_scaling`, or one block, is of the full layers; the sliding ones are plain
+    ONE_BLOCK,  // one block is of all layers
+} BlockLayout;
 
-// The largest number that is taken.
-#define CONFIG_LIMIT 1e12
-
-// A block of settings, and the one that it is laid over.
+// How the STRICT reader names the block in what it says, and which of its members it looked for.
 typedef struct {
-    const char *object, *under;  // in the text; NULL: none, so no keys
-    char inside[48];             // what errors have before a key: "rope_scaling.", or nothing
-    char name[48];               // "rope_scaling"
-    uint64_t asked[2];  // a bit for each of the first 64 members of the two that was looked for
-} Block;
+    char name[48];      // "rope_scaling"
+    char inside[48];    // what errors have before a key: "rope_scaling.", or nothing
+    uint64_t asked[2];  // a bit for each of the first 64 members of the block and of `under`
+} BlockName;
 
 typedef struct {
-    const char *text,
-        *config;        // the whole text, and the text model's config in it; NULL: none, so no keys
-    const char *alone;  // the object of the text where it is a block; NULL: it is none
-    Block block;        // the one that is read
-    const RopeFamily *family;  // NULL: none
-    bool is_llama;             // a whole config without a family or a model: a Llama's
-    bool by_kind;              // each kind of layers has a block
-    int kind;                  // KIND_... of the layers whose block is read
-    RopeType type;
+    // What is read, and by whom.
+    const char *whole;         // the text as it was given, a wrapper's too
+    const char *config;        // the text model's config in it; NULL: none, so no keys
+    const char *alone;         // the object of a text that is a block by itself; NULL: it is none
+    const RopeFamily *family;  // NULL: none, which the STRICT reader alone takes
+    unsigned flags;
+    BlockLayout layout;
+    int kind;      // KIND_... of the layers
+    bool is_phi3;  // the family is Phi-3's
+
+    // What was found.
+    const char *block;             // a JSON object; NULL: none
+    const char *under;             // an object for what the block lacks; NULL: none
+    const char *type, *rope_type;  // the block's members of these names; NULL: none
+    RopeType method;
+    bool is_su, was_yarn;  // the rope_type is su; it was yarn, and is longrope
+    double theta;          // where the block has none
+    int trained;           // max_position_embeddings, or what stands for it; 0: not known
+    int top, inside;  // original_max_position_embeddings at the top level and in the block; 0: none
+    double partial;   // the share of a head that turns
+    double head_dim;  // as written
+    double hidden, heads;  // hidden_size and num_attention_heads, where they made it
+    RopeConfig *rope;      // what becomes of it
+
+    // Of an engine.
+    bool is_wrapped;         // the config is a wrapper's text_config
+    double hf5;              // the release of transformers that reads the config first
+    int length, served;      // of the text; that the engine was started with, else `trained`
+    const double *one_list;  // longrope's for texts of any length; NULL: there are two
+    const char *why_plain, *why_attention, *why_list;  // why something differs; NULL: no reason
+    const char *why_theta, *why_grows;
+    Reading *out;
+
+    // Of the STRICT reader.
+    BlockName called;
     RopeFile *file;
-    RopeConfig *rope;          // of the file, of this kind of layers
-    bool keeps_sliding;        // a block by itself is of the full layers of a model with two RoPEs
-    int train_ctx;             // as it was given
-    int head_dim;              // the model's; 0: there is no model
-    int rotary_dims[N_KINDS];  // of which so many turn
-    bool good;                 // nothing is wrong so far
-    Error *err;                // the first thing that is wrong
-} Reader;
+    RopeConfig model[N_KINDS];  // what was given before: a model's, whose head and share must stay
+    int model_head;             // 0: there is no model
+    bool keeps_sliding;         // a block by itself is of the full layers of a model with two RoPEs
+    bool good;                  // nothing is wrong so far
+    Error *err;                 // the first thing that is wrong
+} Config;
+
+// ---- what is wrong ----
+
+// An engine refuses the config if it `stops`. The first reason counts.
+void config_refuse(Config *c, bool stops, const char *reason);
+// Adds to what an engine's reading is told of.
+void config_note(const Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// The STRICT reader notes that an object's key cannot be used, with what was found and what was
+// expected.
+void config_reject(Config *c, const char *object, const char *key, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+// It adds a line to what is worth a warning.
+void config_remark(Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// The line of a place in the text; 1 for what is not in it.
+int config_line(const Config *c, const char *place);
+
+// ---- looking up ----
 
 // A string of the text without its quotes.
 typedef struct {
@@ -63,23 +130,28 @@ typedef struct {
 } Word;
 Word config_word(const char *quoted);
 
-// The line of a place in the text; 1 for what is not in it.
-int config_line(const Reader *r, const char *place);
-// Notes that an object's key cannot be used, with what was found and what was expected.
-void config_reject(Reader *r, const char *object, const char *key, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-// Adds a line to what is worth a warning.
-void config_remark(Reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
-// A key's value, or NULL. A key that is there twice is refused.
-const char *config_get(Reader *r, const char *object, const char *key);
+// A key's value, or NULL. The STRICT reader refuses a key that is there twice.
+const char *config_get(Config *c, const char *object, const char *key);
 // The object of the block that has a key: itself, or what lies under it.
-const char *config_object_with(const Reader *r, const char *key);
-// The same of the block.
-const char *config_block_get(Reader *r, const char *key);
-// A key's number above `low`, or, with a `high`, whole and from `low` to `high`. `missing` if it is
-// absent and may be.
-double config_number(Reader *r, const char *object, const char *key, double missing, int low,
+const char *config_object_with(const Config *c, const char *key);
+// The value of a key there. NULL: none. The second counts as having looked for it.
+const char *config_member(const Config *c, const char *key);
+const char *config_block_get(Config *c, const char *key);
+
+// Whether a number may be missing, null as well, or even zero. A default replaces what is missing
+// or null. To an engine all may be.
+typedef enum { REQUIRED, OPTIONAL, NULL_TOO, UNSAID } MayBe;
+
+// The largest number that is taken.
+#define CONFIG_LIMIT 1e12
+
+// A key's number, or `missing`. The STRICT reader takes what is above `low`, or, with a `high`,
+// whole and from `low` to `high`.
+double config_number(Config *c, const char *object, const char *key, double missing, int low,
                      int high, MayBe may_be);
+// A key's length in positions, from `low` on; `missing` if it is absent.
+int config_length(Config *c, const char *object, const char *key, int missing, int low);
+
 // Whether Python takes a value for true.
 bool config_is_something(const char *v);
 // Whether an object has a block for a kind of layers.

@@ -15,12 +15,12 @@ void engine_prepare_gguf(Config *c) {
 
 // Ministral 3's GGUF file keeps the betas, and mscale_all_dim makes its attention factor 1.
 static void load_ministral3(Config *c) {
-    reading_refuse(c, c->method == TYPE_YARN && !reading_member(c, "mscale_all_dim"),
-                   "KeyError: mscale_all_dim");
+    config_refuse(c, c->method == TYPE_YARN && !config_member(c, "mscale_all_dim"),
+                  "KeyError: mscale_all_dim");
     c->rope->beta_fast = reading_block_number(c, "beta_fast", 0);
     c->rope->beta_slow = reading_block_number(c, "beta_slow", 0);
     reading_multiply_by(c, 1);
-    reading_take_growth(c);
+    config_find_growth(c);
 }
 
 // What is not written to the GGUF file, or not read back from it, is lost.
@@ -30,7 +30,7 @@ static void lose_block(Config *c) {
     reading_switch_off(c, c->method == TYPE_UNKNOWN, "the rope_type is not known");
     reading_switch_off(c, c->method == TYPE_PROPORTIONAL && !has_shares,
                        "the rope_type is not known");
-    reading_switch_off(c, c->method == TYPE_LINEAR && !reading_member(c, "factor"),
+    reading_switch_off(c, c->method == TYPE_LINEAR && !config_member(c, "factor"),
                        "there is no factor");
     reading_switch_off(c, family_is(c->family, "cohere2"), "the block is not converted");
     reading_switch_off(c, c->method == TYPE_DYNAMIC, "dynamic is not converted");
@@ -47,8 +47,8 @@ void engine_llama_cpp(Config *c) {
     if (!(c->family->flags & FAMILY_PARTIAL)) c->partial = 1;
     if (c->method == TYPE_PROPORTIONAL) c->rope->factor = 1;
     lose_block(c);
-    reading_refuse(c, c->method == TYPE_YARN && !c->inside,
-                   "KeyError: original_max_position_embeddings");
+    config_refuse(c, c->method == TYPE_YARN && !c->inside,
+                  "KeyError: original_max_position_embeddings");
     if (family_is(c->family, "ministral3")) load_ministral3(c);
     if (c->method == TYPE_LLAMA3 && c->out->release < 2026.062)
         c->rope->train_ctx = c->top ? c->top : 8192;
@@ -64,8 +64,8 @@ void engine_ik_llama_cpp(Config *c) {
     bool is_gemma3 = family_is(c->family, "gemma3_text");
     c->out->release = 1e9;
     engine_llama_cpp(c);
-    reading_refuse(c, family_is(c->family, "olmo2 olmo3 exaone4"),
-                   "the file's architecture is not known");
+    config_refuse(c, family_is(c->family, "olmo2 olmo3 exaone4"),
+                  "the file's architecture is not known");
     if (is_gemma3) reading_read_layers(c, false);
     if (is_gemma3 && c->method != TYPE_PLAIN && c->method != TYPE_LINEAR) c->out->unknown = true;
     if (is_gemma3 && c->kind == KIND_SLIDING) c->rope->theta = 1e4;

@@ -29,16 +29,16 @@ static void mlx_lm_base(Config *c) {
 
 static void refuse_by_mlx_families(Config *c) {
     bool is_strange = c->method == TYPE_PROPORTIONAL && !family_is(c->family, "gemma4_text");
-    reading_refuse(c, family_is(c->family, "olmo3") && !json_member(c->config, "rope_theta"),
-                   "TypeError: no rope_theta");
-    reading_refuse(c, is_strange, "ValueError: the rope_type is not known");
+    config_refuse(c, family_is(c->family, "olmo3") && !json_member(c->config, "rope_theta"),
+                  "TypeError: no rope_theta");
+    config_refuse(c, is_strange, "ValueError: the rope_type is not known");
     reading_switch_off(c, family_is(c->family, "cohere2"), "rope_scaling is not read");
 }
 
 static void mlx_lm_phi3(Config *c) {
     bool has_list = c->type && json_member(c->block, "long_factor");
     bool is_known = c->method == TYPE_LONGROPE || c->method == TYPE_LINEAR;
-    reading_refuse(c, c->block && !has_list, "ValueError: Phi-3 takes type and long_factor");
+    config_refuse(c, c->block && !has_list, "ValueError: Phi-3 takes type and long_factor");
     reading_switch_off(c, !is_known, "Phi-3 knows longrope and linear alone");
 }
 
@@ -55,14 +55,14 @@ void engine_mlx_lm(Config *c) {
     double all = reading_block_number(c, "mscale_all_dim", 0);
     mlx_lm_base(c);
     refuse_by_mlx_families(c);
-    reading_take_growth(c);
+    config_find_growth(c);
     if (c->is_phi3) mlx_lm_phi3(c);
-    reading_refuse(c, c->method == TYPE_UNKNOWN || (c->is_su && !c->is_phi3),
-                   "ValueError: the rope_type is not known");
-    reading_refuse(c, c->method == TYPE_DYNAMIC && c->out->release < 0.32,
-                   "ValueError: dynamic is not known before 0.32");
-    reading_refuse(c, c->method == TYPE_LONGROPE && !c->is_phi3 && !c->inside,
-                   "KeyError: original_max_position_embeddings");
+    config_refuse(c, c->method == TYPE_UNKNOWN || (c->is_su && !c->is_phi3),
+                  "ValueError: the rope_type is not known");
+    config_refuse(c, c->method == TYPE_DYNAMIC && c->out->release < 0.32,
+                  "ValueError: dynamic is not known before 0.32");
+    config_refuse(c, c->method == TYPE_LONGROPE && !c->is_phi3 && !c->inside,
+                  "KeyError: original_max_position_embeddings");
     if (c->method == TYPE_YARN) mlx_lm_yarn(c, m, all);
     if (c->method == TYPE_LONGROPE) reading_choose_list(c, true, "at any length");
 }
@@ -78,7 +78,7 @@ void engine_prepare_exllamav3(Config *c) {
 
 // Where the block has L, the factor is max_position_embeddings / L.
 static void exllamav3_yarn(Config *c) {
-    bool grows = c->family->flags & FAMILY_GROWS && reading_member(c, "llama_4_scaling_beta");
+    bool grows = c->family->flags & FAMILY_GROWS && config_member(c, "llama_4_scaling_beta");
     if (c->inside) c->rope->factor = (double)c->served / c->inside;
     else c->rope->train_ctx = c->served;
     if (c->rope->attention_factor == 0) reading_multiply_by(c, grows);
@@ -90,17 +90,17 @@ void engine_exllamav3(Config *c) {
     bool is_known = c->method != TYPE_UNKNOWN && c->method != TYPE_DYNAMIC;
     if (c->kind == KIND_FULL || c->layout == ONE_BLOCK)
         c->rope->theta = reading_number(c, c->config, "rope_theta", c->rope->theta);
-    reading_refuse(c, !is_known || (c->method == TYPE_PROPORTIONAL && !is_gemma4),
-                   "ValueError: the rope_type is not known");
-    reading_switch_off(c, c->method == TYPE_LINEAR && !reading_member(c, "factor"),
+    config_refuse(c, !is_known || (c->method == TYPE_PROPORTIONAL && !is_gemma4),
+                  "ValueError: the rope_type is not known");
+    reading_switch_off(c, c->method == TYPE_LINEAR && !config_member(c, "factor"),
                        "there is no factor");
     if (c->method == TYPE_PROPORTIONAL) c->rope->factor = 1;
-    reading_refuse(c, c->method == TYPE_YARN && !c->inside && c->rope->factor == 0,
-                   "TypeError: factor is no number");
-    reading_refuse(c, c->method == TYPE_LONGROPE && !c->inside && !c->top,
-                   "TypeError: original_max_position_embeddings");
+    config_refuse(c, c->method == TYPE_YARN && !c->inside && c->rope->factor == 0,
+                  "TypeError: factor is no number");
+    config_refuse(c, c->method == TYPE_LONGROPE && !c->inside && !c->top,
+                  "TypeError: original_max_position_embeddings");
     if (c->method == TYPE_YARN) exllamav3_yarn(c);
-    reading_take_growth(c);
+    config_find_growth(c);
     if (c->method != TYPE_LONGROPE) return;
     c->rope->train_ctx = c->inside ? c->inside : c->top;
     reading_choose_list(c, c->served > c->rope->train_ctx, "by max_position_embeddings");
@@ -109,13 +109,13 @@ void engine_exllamav3(Config *c) {
 // ExLlamaV2. yarn and longrope go by the length that it was started with, max_position_embeddings
 // at first.
 void engine_exllamav2(Config *c) {
-    reading_refuse(c, c->type && c->rope_type, "AssertionError: type and rope_type are both there");
+    config_refuse(c, c->type && c->rope_type, "AssertionError: type and rope_type are both there");
     reading_switch_off(c, c->method == TYPE_UNKNOWN || c->method == TYPE_DYNAMIC,
                        "the rope_type is not known");
-    reading_refuse(c, (c->method == TYPE_YARN || c->method == TYPE_LLAMA3) && !c->inside,
-                   "KeyError: original_max_position_embeddings");
-    reading_refuse(c, c->method == TYPE_LONGROPE && !c->top,
-                   "KeyError: original_max_position_embeddings at the top level");
+    config_refuse(c, (c->method == TYPE_YARN || c->method == TYPE_LLAMA3) && !c->inside,
+                  "KeyError: original_max_position_embeddings");
+    config_refuse(c, c->method == TYPE_LONGROPE && !c->top,
+                  "KeyError: original_max_position_embeddings at the top level");
     reading_switch_off(c, c->method == TYPE_YARN && c->served <= c->inside,
                        "max_seq_len does not exceed the original length");
     if (c->method == TYPE_YARN) c->rope->train_ctx = c->served;

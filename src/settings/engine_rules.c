@@ -47,39 +47,39 @@ static void refuse_by_classes(Config *c) {
     bool is_flat = reading_is_on(json_member(c->config, "rope_parameters")) && !is_typed(c) &&
                    c->kind == KIND_FULL;
     bool came_later = family_is(c->family, "gemma4_text qwen3_5_text");
-    reading_refuse(c, came_later && c->hf5 < 5.05, "KeyError: the model_type is not known");
-    reading_refuse(c, family_is(c->family, "laguna") && c->hf5 < 5.06,
-                   "KeyError: the model_type is not known");
-    reading_refuse(c, by_type && is_flat && c->hf5 < 5.01, "KeyError: full_attention");
-    reading_refuse(c, by_type && is_flat && reading_is_on(json_member(c->config, "rope_scaling")),
-                   "KeyError: full_attention");
-    reading_refuse(c, by_type && c->method == TYPE_YARN && c->hf5 < 5.09,
-                   "KeyError: original_max_position_embeddings, though it is there");
+    config_refuse(c, came_later && c->hf5 < 5.05, "KeyError: the model_type is not known");
+    config_refuse(c, family_is(c->family, "laguna") && c->hf5 < 5.06,
+                  "KeyError: the model_type is not known");
+    config_refuse(c, by_type && is_flat && c->hf5 < 5.01, "KeyError: full_attention");
+    config_refuse(c, by_type && is_flat && reading_is_on(json_member(c->config, "rope_scaling")),
+                  "KeyError: full_attention");
+    config_refuse(c, by_type && c->method == TYPE_YARN && c->hf5 < 5.09,
+                  "KeyError: original_max_position_embeddings, though it is there");
 }
 
 // What transformers 5 does without a word where each kind of layers has a block.
 static void note_silence_by_type(Config *c) {
-    const char *truncate = reading_member(c, "truncate");
+    const char *truncate = config_member(c, "truncate");
     bool is_local_olmo3 = family_is(c->family, "olmo3") && c->kind == KIND_SLIDING;
     if (c->method == TYPE_YARN && truncate && *truncate == 'f') {
-        reading_note(c, "truncate in a layer type's block is not read");
+        config_note(c, "truncate in a layer type's block is not read");
         c->rope->truncate = true;
     }
-    if (!is_local_olmo3 || reading_member(c, "rope_theta")) return;
+    if (!is_local_olmo3 || config_member(c, "rope_theta")) return;
     if (reading_number(c, c->config, "rope_theta", 5e5) != 5e5)
-        reading_note(c, "rope_theta is of full layers: 500000 in sliding ones");
+        config_note(c, "rope_theta is of full layers: 500000 in sliding ones");
 }
 
 // What transformers 5 does without a word.
 static void note_silence(Config *c) {
     const char *scaling = json_member(c->config, "rope_scaling");
-    if (!c->rope_type && !c->type && reading_member(c, "factor"))
-        reading_note(c, "no rope_type: nothing is scaled");
+    if (!c->rope_type && !c->type && config_member(c, "factor"))
+        config_note(c, "no rope_type: nothing is scaled");
     if (c->kind == KIND_FULL && c->layout == BY_TYPE && c->why_plain)
-        reading_note(c, "%s: it has no effect", c->why_plain);
+        config_note(c, "%s: it has no effect", c->why_plain);
     if (c->block == c->family->block && family_is(c->family, "gpt_oss"))
-        reading_note(c, "%s: YaRN of 32 all the same",
-                     scaling ? "rope_scaling is null" : "no rope_scaling");
+        config_note(c, "%s: YaRN of 32 all the same",
+                    scaling ? "rope_scaling is null" : "no rope_scaling");
     if (c->layout == BY_TYPE) note_silence_by_type(c);
 }
 
@@ -89,17 +89,17 @@ static void hf5(Config *c) {
     bool is_flat = reading_is_on(json_member(c->config, "rope_parameters")) && !is_typed(c);
     bool is_pasted = reading_is_on(json_member(c->config, "rope_scaling")) || is_flat;
     bool no_beta =
-        !reading_member(c, "llama_4_scaling_beta") || (c->method < TYPE_LLAMA3 && !c->inside);
+        !config_member(c, "llama_4_scaling_beta") || (c->method < TYPE_LLAMA3 && !c->inside);
     refuse_by_classes(c);
-    reading_refuse(c, no_scaling && is_pasted,
-                   "KeyError: sliding_attention, since rope_scaling replaces rope_parameters");
-    reading_refuse(c, grows && no_beta, "TypeError: no llama_4_scaling_beta");
+    config_refuse(c, no_scaling && is_pasted,
+                  "KeyError: sliding_attention, since rope_scaling replaces rope_parameters");
+    config_refuse(c, grows && no_beta, "TypeError: no llama_4_scaling_beta");
     note_silence(c);
-    reading_take_growth(c);
+    config_find_growth(c);
     if (c->family->flags & FAMILY_PARTIAL || c->partial == 1 || c->method == TYPE_PROPORTIONAL)
         return;
     if (c->method == TYPE_PLAIN) c->partial = 1;
-    else reading_note(c, "partial_rotary_factor: the rotation fails");
+    else config_note(c, "partial_rotary_factor: the rotation fails");
 }
 
 // transformers 4 has rope_scaling in the full layers alone, and thetas of its own.
@@ -118,13 +118,13 @@ static void refuse_by_hf4(Config *c) {
     bool is_phi3_block = c->method == TYPE_LONGROPE && keys == 3 && c->type;
     bool is_strange_su = c->is_su && !c->is_phi3;
     bool is_newer = c->method == TYPE_UNKNOWN || c->method == TYPE_PROPORTIONAL;
-    reading_refuse(c, c->block && !c->rope_type && !c->type, "KeyError: rope_type");
-    reading_refuse(c, c->family->flags & FAMILY_NEW, "KeyError: the model_type is not known");
-    reading_refuse(c, is_newer || is_strange_su, "KeyError: the rope_type is not known");
-    reading_refuse(c, c->block && c->is_phi3 && !is_phi3_block,
-                   "ValueError: Phi-3 takes type, short_factor and long_factor, and no more");
-    reading_refuse(c, c->method == TYPE_LLAMA3 && !c->inside,
-                   "KeyError: original_max_position_embeddings");
+    config_refuse(c, c->block && !c->rope_type && !c->type, "KeyError: rope_type");
+    config_refuse(c, c->family->flags & FAMILY_NEW, "KeyError: the model_type is not known");
+    config_refuse(c, is_newer || is_strange_su, "KeyError: the rope_type is not known");
+    config_refuse(c, c->block && c->is_phi3 && !is_phi3_block,
+                  "ValueError: Phi-3 takes type, short_factor and long_factor, and no more");
+    config_refuse(c, c->method == TYPE_LLAMA3 && !c->inside,
+                  "KeyError: original_max_position_embeddings");
 }
 
 // The block's L. From 4.51 to 4.55 the factor is by lengths.
@@ -181,13 +181,13 @@ static void prepare_vllm(Config *c) {
 static void refuse_by_vllm(Config *c) {
     bool is_pasted = c->family->flags & FAMILY_NO_SCALING &&
                      reading_is_on(json_member(c->config, "rope_scaling"));
-    bool has_betas = reading_member(c, "beta_fast") && reading_member(c, "beta_slow");
+    bool has_betas = config_member(c, "beta_fast") && config_member(c, "beta_slow");
     refuse_by_classes(c);
-    reading_refuse(c, is_pasted,
-                   "TypeError: no rope_theta, since rope_scaling replaces rope_parameters");
-    reading_refuse(c, family_is(c->family, "gpt_oss") && !has_betas,
-                   "KeyError: beta_fast or beta_slow");
-    reading_refuse(c, types_disagree(c), "ValueError: type and rope_type disagree");
+    config_refuse(c, is_pasted,
+                  "TypeError: no rope_theta, since rope_scaling replaces rope_parameters");
+    config_refuse(c, family_is(c->family, "gpt_oss") && !has_betas,
+                  "KeyError: beta_fast or beta_slow");
+    config_refuse(c, types_disagree(c), "ValueError: type and rope_type disagree");
 }
 
 // One base, since 0.22 the unscaled one.
@@ -211,15 +211,15 @@ static void vllm_longrope(Config *c) {
 
 // vLLM.
 static void vllm(Config *c) {
-    const char *apply = reading_member(c, "apply_yarn_scaling");
+    const char *apply = config_member(c, "apply_yarn_scaling");
     bool is_applied = !apply || *apply != 'f', is_yarn = c->method == TYPE_YARN;
     refuse_by_vllm(c);
     if (c->method == TYPE_PROPORTIONAL) c->rope->factor = 1;
     c->why_grows = "no llama_4_scaling at the top level";
     if (is_yarn) limit_by_factor(c, c->rope->train_ctx);
     if (c->method <= TYPE_DYNAMIC) limit_by_factor(c, c->trained);
-    reading_refuse(c, c->out->served > c->out->max_len,
-                   "ValueError: max_model_len is more than the config gives");
+    config_refuse(c, c->out->served > c->out->max_len,
+                  "ValueError: max_model_len is more than the config gives");
     if (c->method == TYPE_DYNAMIC) vllm_dynamic(c);
     if (is_yarn) serve_yarn(c, is_applied ? rope_yarn_growth(c->rope->factor) + 1 : 1);
     if (c->out->release < 0.12) c->rope->truncate = true;
@@ -241,17 +241,17 @@ static void sglang_layers(Config *c) {
     bool is_pasted = family_is(c->family, "gemma4_text") &&
                      reading_is_on(json_member(c->config, "rope_scaling"));
     refuse_by_classes(c);
-    reading_refuse(c, is_olmo3 && is_typed(c), "TypeError: unhashable type: dict");
-    reading_refuse(c, family_is(c->family, "ministral3"),
-                   "AttributeError: bool object has no attribute items");
+    config_refuse(c, is_olmo3 && is_typed(c), "TypeError: unhashable type: dict");
+    config_refuse(c, family_is(c->family, "ministral3"),
+                  "AttributeError: bool object has no attribute items");
     if (family_is(c->family, "gemma3_text") && is_full && !c->out->refused)
         reading_switch_off(c, true, "full layers get no block");
     if (is_pasted && is_full) {
         c->method = TYPE_PLAIN;
         c->rope->theta = 1e4;
         c->partial = 1;
-        reading_note(c,
-                     "all pairs turn, with a base of 10000: rope_scaling replaces rope_parameters");
+        config_note(c,
+                    "all pairs turn, with a base of 10000: rope_scaling replaces rope_parameters");
     }
     if (c->method == TYPE_PROPORTIONAL) c->rope->factor = 1;
 }
@@ -284,7 +284,7 @@ static void rope_c(Config *c) {
     bool good = file && rope_config_parse(file, c->whole, strlen(c->whole), &err);
     c->out->refused = false;
     c->out->note[0] = '\0';
-    reading_refuse(c, !good, err.text);
+    config_refuse(c, !good, err.text);
     if (good) {
         const RopeConfig *read = c->kind == KIND_SLIDING ? &file->sliding : &file->rope;
         *c->rope = *read;

@@ -19,8 +19,8 @@ static void note_plain(const Config *c, bool is_plain, bool was_plain) {
     const char *why_scaled =
         is_of_all ? "one block is of all layers" : "the block of text_config is read";
     if (is_flat(c)) why_scaled = "a flat rope_parameters is read";
-    if (is_plain && !was_plain) reading_note(c, "plain RoPE: %s", why_plain);
-    if (!is_plain && was_plain) reading_note(c, "%s", why_scaled);
+    if (is_plain && !was_plain) config_note(c, "plain RoPE: %s", why_plain);
+    if (!is_plain && was_plain) config_note(c, "%s", why_scaled);
 }
 
 static void note_lists(const Config *c, const Reading *reference) {
@@ -30,8 +30,8 @@ static void note_lists(const Config *c, const Reading *reference) {
     bool is_long = list == c->out->long_factors;
     bool was_long = c->length > reference->rope.train_ctx;
     if (is_long != was_long)
-        reading_note(c, "%s, not %s: %s", names[is_long], names[was_long],
-                     c->why_list ? c->why_list : "by that L");
+        config_note(c, "%s, not %s: %s", names[is_long], names[was_long],
+                    c->why_list ? c->why_list : "by that L");
 }
 
 // Notes each fact that differs. Where one of the two is plain RoPE, only the first two facts count.
@@ -42,7 +42,7 @@ static void compare(const Config *c, const Reading *reference, const RopeFreqs *
     bool other_scale = fabs(here->scale / there->scale - 1) > 1e-6;
     double a = other_scale ? here->attention_factor : there->attention_factor;
     const char *why_scale =
-        reading_member(c, "factor") ? "factor is not read" : "max_position_embeddings / L";
+        config_member(c, "factor") ? "factor is not read" : "max_position_embeddings / L";
     if (c->method == TYPE_DYNAMIC) why_scale = "one base for all lengths";
     const char *why_theta = c->why_theta ? c->why_theta : c->why_plain;
     const char *betas = "beta_fast and beta_slow are not read";
@@ -66,8 +66,8 @@ static void compare(const Config *c, const Reading *reference, const RopeFreqs *
     for (int i = 0; i < n; i++) {
         if (!(fabs(facts[i].here - facts[i].there) > 1e-6 * fabs(facts[i].there))) continue;
         const char *why = facts[i].why;
-        reading_note(c, "%s %.6g, not %.6g%s%s", facts[i].name, facts[i].here, facts[i].there,
-                     why ? ": " : "", why ? why : "");
+        config_note(c, "%s %.6g, not %.6g%s%s", facts[i].name, facts[i].here, facts[i].there,
+                    why ? ": " : "", why ? why : "");
     }
     if (c->method == TYPE_LONGROPE) note_lists(c, reference);
 }
@@ -77,10 +77,10 @@ static void compare_growth(const Config *c, const Reading *reference) {
     const RopeConfig *r = c->rope, *s = &reference->rope;
     const char *why = c->why_grows ? c->why_grows : "llama_4_scaling_beta is not read";
     if (r->temperature_beta != s->temperature_beta)
-        reading_note(c, "queries grow by %.6g, not %.6g: %s", r->temperature_beta,
-                     s->temperature_beta, why);
+        config_note(c, "queries grow by %.6g, not %.6g: %s", r->temperature_beta,
+                    s->temperature_beta, why);
     if (r->temperature_early != s->temperature_early)
-        reading_note(c, "queries grow one position early");
+        config_note(c, "queries grow one position early");
 }
 
 static bool same_growth(const Reading *here, const Reading *there) {
@@ -94,8 +94,8 @@ static bool same_growth(const Reading *here, const Reading *there) {
 static bool same_layers(const Config *c, const Reading *reference) {
     const ConfigLayers *here = &c->out->layers, *there = &reference->layers;
     if (memcmp(here->kinds, there->kinds, (size_t)there->n) == 0) return true;
-    reading_note(c, "layer_types is not read: %d of %d layers slide, not %d",
-                 here->n_of[KIND_SLIDING], here->n, there->n_of[KIND_SLIDING]);
+    config_note(c, "layer_types is not read: %d of %d layers slide, not %d",
+                here->n_of[KIND_SLIDING], here->n, there->n_of[KIND_SLIDING]);
     return false;
 }
 
@@ -125,7 +125,7 @@ void reading_judge(const Config *c, const Reading *reference) {
     for (int i = 0; i < here.n_pairs; i++)
         is_plain = is_plain && fabs(log(here.inv_freq[i] / rope_plain(c->rope, i))) <= 1e-5;
     if (reference->refused) {
-        if (c->why_plain) reading_note(c, "plain RoPE: %s", c->why_plain);
+        if (c->why_plain) config_note(c, "plain RoPE: %s", c->why_plain);
     } else {
         rope_frequencies(&reference->rope, c->length, &there);
         bool alike = same(&here, &there, out), as_layers = same_layers(c, reference);

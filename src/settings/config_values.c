@@ -1,0 +1,275 @@
+// Finds what a config says of RoPE: block, type, lengths, head, theta and fields.
+#include "config_values.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "../core/settings.h"
+#include "json.h"
+
+const char key_of_original[] = "original_max_position_embeddings";
+
+static bool is_strict(const Config *c) { return c->flags & STRICT; }
+
+static bool is_of(const Config *c, unsigned family_flag) {
+    return c->family && c->family->flags & family_flag;
+}
+
+void config_find_most(Config *c) {
+    int missing = c->family ? c->family->max_positions : c->file->max_positions;
+    c->trained = config_length(c, c->config, "max_position_embeddings", missing, 1);
+    if (!c->trained) c->trained = missing;
+}
+
+// ---- blocks ----
+
+bool config_sees_scaling_only(const Config *c) {
+    bool is_lifted = c->flags & NEW_PARAMETERS && c->family->flags & FAMILY_NEW;
+    return c->flags & SCALING_ONLY && !is_lifted;
+}
+
+static const char *default_block(const Config *c) { return c->family ? c->family->block : NULL; }
+
+static const char *one_block(const Config *c, const char *config, unsigned where) {
+    const char *scaling = json_member(config, "rope_scaling");
+    const char *parameters = json_member(config, "rope_parameters");
+    const char *text = json_member(config, "text_config");
+    if (config_sees_scaling_only(c)) parameters = NULL;
+    else if (where & SCALING_ONLY) scaling = NULL;
+    if (where & PARAMETERS_FIRST && json_has_members(parameters)) return parameters;
+    if (json_has_members(scaling)) return scaling;
+    if (json_has_members(parameters)) return parameters;
+    return where & TEXT_CONFIG && text ? one_block(c, text, where & ~(unsigned)TEXT_CONFIG) : NULL;
+}
+
+// The block of the full layers, where one block is theirs or all layers'.
+static void find_one(Config *c) {
+    const char *found = c->config ? one_block(c, c->config, c->flags) : c->alone;
+    bool is_typed = is_of(c, FAMILY_BY_TYPE) && config_has_type_blocks(found);
+    const char *full =
+        c->flags & PARAMETERS_FIRST ? json_member(found, kind_keys[KIND_FULL]) : NULL;
+    c->block = is_typed ? full : found;
+    if (is_typed && !c->block) c->why_plain = "rope_parameters by layer type is not read";
+    if (!found && !(c->flags & OWN_DEFAULTS)) c->block = default_block(c);
+}
+
+// The block of the kind's name, and rope_scaling laid over that of the full layers.
+static void find_typed(Config *c) {
+    const char *scaling = json_member(c->config, "rope_scaling");
+    const char *parameters = c->config ? json_member(c->config, "rope_parameters") : c->alone;
+    bool is_typed = config_has_type_blocks(parameters);
+    bool is_flat = !is_typed && json_has_members(parameters);
+    const char *own = is_typed ? json_member(parameters, kind_keys[c->kind]) : NULL;
+    bool is_there = own && *own != 'n';
+    c->block = is_there ? own : NULL;
+    if (c->kind != KIND_FULL) return;
+    bool is_silent = !is_typed && (!is_flat || is_strict(c));
+    if (is_silent) c->block = default_block(c);
+    if (is_flat) c->why_plain = "rope_parameters has no block for a kind of layers";
+    bool is_laid_over = c->family && !is_of(c, FAMILY_NO_SCALING) && json_has_members(scaling);
+    if (!is_laid_over) return;
+    c->under = c->block;
+    c->block = scaling;
+    c->why_plain = NULL;
+}
+
+void config_find_block(Config *c) {
+    c->block = c->under = NULL;
+    if (c->layout == BY_TYPE) find_typed(c);
+    else if (c->kind == KIND_FULL || c->layout == ONE_BLOCK) find_one(c);
+}
+
+// ---- type ----
+
+RopeType config_type_named(const Config *c, const char *quoted) {
+    RopeType type = TYPE_PLAIN;
+    while (quoted && type < TYPE_UNKNOWN && !json_is(quoted, rope_types[type])) type++;
+    bool was_yarn = c->is_phi3 && type == TYPE_YARN && c->flags & PHI3_YARN;
+    return was_yarn || json_is(quoted, "su") ? TYPE_LONGROPE : type;
+}
+
+void config_find_type(Config *c) {
+    c->type = config_block_get(c, "type");
+    c->rope_type = config_block_get(c, "rope_type");
+    const char *v = c->type && (c->flags & TYPE_FIRST || !c->rope_type) ? c->type : c->rope_type;
+    c->method = config_type_named(c, v);
+    c->is_su = json_is(v, "su");
+    c->was_yarn = c->method == TYPE_LONGROPE && json_is(v, "yarn");
+}
+
+// ---- head ----
+
+void config_find_share(Config *c) {
+    static const char key[] = "partial_rotary_factor";
+    double whole = c->family && c->family->partial > 0 ? c->family->partial : 1;
+    config_block_get(c, key);
+    c->partial = config_number(c, c->config, key, whole, 0, 0, NULL_TOO);
+    if (config_sees_scaling_only(c)) return;
+    c->partial = config_number(c, config_object_with(c, key), key, c->partial, 0, 0, NULL_TOO);
+}
+
+static double head_of_width(Config *c) {
+    c->hidden = config_number(c, c->config, "hidden_size", 0, 1, 1 << 20, REQUIRED);
+    c->heads = config_number(c, c->config, "num_attention_heads", 0, 1, 1 << 14, REQUIRED);
+    return c->hidden / c->heads;
+}
+
+void config_find_head(Config *c) {
+    const RopeFamily *f = c->family;
+    bool is_global = f && f->global_head_dim && c->kind == KIND_FULL;
+    const char *key = is_global ? "global_head_dim" : "head_dim";
+    const char *said = config_get(c, c->config, key);
+    bool is_model_s = c->model_head && !config_get(c, c->config, "hidden_size") && !said;
+    c->hidden = c->heads = 0;
+    c->head_dim = c->model_head;
+    if (!f || is_model_s) return;
+    double own = is_global ? f->global_head_dim : f->head_dim;
+    double missing = own == 0 && is_strict(c) ? head_of_width(c) : own;
+    MayBe may_be = own == 0 ? NULL_TOO : OPTIONAL;
+    c->head_dim = config_number(c, c->config, key, missing, 1, ROPE_MAX_HEAD_DIM, may_be);
+    if (c->head_dim == 0 && !is_global) c->head_dim = head_of_width(c);
+}
+
+void config_turn(const Config *c, int head_dim) {
+    bool is_whole = c->method == TYPE_PROPORTIONAL;
+    int part = (int)(head_dim * c->partial);
+    if (is_whole) c->rope->turning = part / 2;
+    c->rope->rotary_dim = is_whole ? head_dim : part;
+}
+
+// ---- lengths ----
+
+// L. llama3, yarn and longrope have an original one. Phi-3's class reads only the top level's.
+static int original_length(const Config *c) {
+    bool has_most = c->family || json_member(c->config, "max_position_embeddings");
+    int most = has_most ? c->trained : c->model[KIND_FULL].train_ctx;
+    if (c->method < TYPE_LLAMA3) return most;
+    if (c->is_phi3 && c->method == TYPE_LONGROPE) return c->top ? c->top : 4096;
+    if (c->top && !(c->flags & L_OF_BLOCK)) return c->top;
+    if (c->inside) return c->inside;
+    return c->method == TYPE_LLAMA3 && c->flags & L_OF_BLOCK ? 8192 : most;
+}
+
+void config_find_original(Config *c) {
+    bool counts = c->method >= TYPE_LLAMA3;
+    bool in_block = !is_strict(c) || (counts && !c->is_phi3);
+    bool beside = !is_strict(c) || (counts && c->layout != BY_TYPE);
+    int low = c->method == TYPE_LONGROPE ? 2 : 1;  // longrope divides by its logarithm
+    c->top = c->inside = 0;
+    if (in_block)
+        c->inside =
+            config_length(c, config_object_with(c, key_of_original), key_of_original, 0, low);
+    if (counts) config_block_get(c, key_of_original);
+    if (beside) c->top = config_length(c, c->config, key_of_original, 0, low);
+    c->rope->train_ctx = original_length(c);
+}
+
+// ---- theta ----
+
+// That of sliding layers where their block has none.
+static double local_base(Config *c) {
+    const char *parameters = json_member(c->config, "rope_parameters");
+    const char *sliding = json_member(parameters, kind_keys[KIND_SLIDING]);
+    bool is_read = c->layout == FULL_ONLY && c->flags & PARAMETERS_FIRST;
+    double local = c->family->local_theta;
+    if (family_is(c->family, "gemma3_text"))
+        local = config_number(c, c->config, "rope_local_base_freq", local, 1, 0, OPTIONAL);
+    if (is_read) local = config_number(c, sliding, "rope_theta", local, 1, 0, OPTIONAL);
+    bool has_own = is_read && json_member(sliding, "rope_theta");
+    bool is_one = c->layout == FULL_ONLY && family_is(c->family, "olmo3");
+    if (!is_one || has_own) return local;
+    Config full = *c;  // one base for all layers
+    full.kind = KIND_FULL;
+    config_find_block(&full);
+    config_find_base(&full);
+    config_find_theta(&full);
+    return c->rope->theta;
+}
+
+void config_find_base(Config *c) {
+    static const char key[] = "rope_theta";
+    if (!c->family && c->layout == BY_TYPE) return;
+    if (c->kind == KIND_SLIDING && c->layout != ONE_BLOCK) {
+        c->theta = local_base(c);
+        return;
+    }
+    bool may_lack = c->theta > 0 || config_block_get(c, key);  // one place must have it
+    c->theta = config_number(c, c->config, key, c->theta, 1, 0, may_lack ? OPTIONAL : REQUIRED);
+}
+
+void config_find_theta(Config *c) {
+    static const char key[] = "rope_theta";
+    const char *object = config_object_with(c, key);
+    MayBe may_be = c->theta > 0 ? OPTIONAL : REQUIRED;
+    c->rope->theta = c->theta;
+    if (config_sees_scaling_only(c)) return;
+    c->rope->theta = config_number(c, object, key, c->theta, 1, 0, may_be);
+}
+
+// ---- fields ----
+
+void config_find_factor(Config *c) {
+    const char *object = config_object_with(c, "factor");
+    MayBe may_be = c->method >= TYPE_YARN ? NULL_TOO : REQUIRED;
+    bool is_whole = c->method == TYPE_PROPORTIONAL;
+    if (is_whole) may_be = OPTIONAL;
+    if (is_strict(c) && c->method == TYPE_PLAIN) return;
+    c->rope->factor = config_number(c, object, "factor", is_whole, 0, 0, may_be);
+}
+
+void config_fill_factor(Config *c) {
+    RopeConfig *r = c->rope;
+    if (r->factor != 0 || c->method < TYPE_YARN) return;
+    r->factor = (double)c->trained / fmax(r->train_ctx, 1);
+}
+
+// Reads a field. Those that are whole numbers are this program's own.
+static void find_field(Config *c, const Setting *f) {
+    const char *object = config_object_with(c, f->key);
+    MayBe may_be = f->methods & ROPE_USES_FREQ_FACTORS ? REQUIRED : UNSAID;
+    bool is_whole = f->type == WHOLE;
+    if (is_whole && !is_strict(c)) return;
+    if (is_whole) may_be = OPTIONAL;
+    double value = 0;
+    if (f->type == FLAG) {
+        const char *v = config_block_get(c, f->key);
+        bool is_bad = v && !strchr("tfn", *v);
+        if (is_bad && is_strict(c)) config_reject(c, object, f->key, "true or false");
+        value = c->flags & ROUNDS_RAMP || !v || *v == 't';  // as in the library, null is false
+    } else {
+        config_block_get(c, f->key);
+        value = config_number(c, object, f->key, 0, 0, is_whole ? MOST : 0, may_be);
+    }
+    setting_put(c->rope, f, value);
+}
+
+void config_find_fields(Config *c) {
+    static const char attention[] = "attention_factor";
+    RopeConfig *r = c->rope;
+    unsigned own = rope_methods[rope_type_methods[c->method]].flags & ~ROPE_USES_FACTOR;
+    r->dynamic = c->method == TYPE_DYNAMIC;
+    r->truncate = true;
+    if (c->method >= TYPE_YARN)
+        r->attention_factor =
+            config_number(c, config_object_with(c, attention), attention, 0, 0, 0, NULL_TOO);
+    for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++)
+        if (f->key && f->methods & own) find_field(c, f);
+}
+
+void config_find_growth(Config *c) {
+    static const char beta[] = "llama_4_scaling_beta";
+    const char *object = config_object_with(c, beta);
+    if (!is_of(c, FAMILY_GROWS)) return;
+    c->rope->temperature_beta = config_number(c, object, beta, 0, 0, 0, UNSAID);
+    if (c->method < TYPE_LLAMA3 && c->inside) c->rope->train_ctx = c->inside;
+}
+
+bool config_find_list(Config *c, const char *key, int n, double *out) {
+    int i = 0;
+    const char *v = json_first(config_block_get(c, key), NULL);
+    for (; v && i < n && json_number(v, &out[i], NULL); i++) {
+        if (!(out[i] > 0 && out[i] <= CONFIG_LIMIT)) return false;
+        v = json_next(v, NULL);
+    }
+    return !v && i == n;
+}
