@@ -88,7 +88,6 @@ typedef struct {
     RopeConfig *rope;      // what becomes of it
 
     // Of an engine.
-    bool is_wrapped;         // the config is a wrapper's text_config
     double hf5;              // the release of transformers that reads the config first
     int length, served;      // of the text; that the engine was started with, else `trained`
     const double *one_list;  // longrope's for texts of any length; NULL: there are two

@@ -105,7 +105,6 @@ bool reading_open(Config *c, const char *config, Error *err) {
     const char *key, *expected;
     c->whole = config;
     c->config = family_text(config);
-    c->is_wrapped = c->config != config;
     c->family = config_family(config);
     char names[300];
     family_names(names, sizeof names);
