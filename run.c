@@ -31,8 +31,6 @@
 
 typedef struct {
     Options options;
-    RopeSettings *methods;  // of --rope, at least one
-    int n_methods;
     Model model;        // without layers when the options replace it
     RopeFile said;      // of its RoPE; plans point to the lists in it
     Reading *readings;  // of --reading; plans point to the lists in them
@@ -41,7 +39,6 @@ typedef struct {
     Session *session;   // of a text
 } Program;
 
-static bool read_methods(Program *p, Error *err);
 static bool run_job(Program *p, Error *err);
 
 // Frees everything and returns the exit status: the job's answer if all went well, else TROUBLE,
@@ -54,7 +51,7 @@ static Answer finish(Program *p, bool ok, Error *err) {
     free(p->job.ids);
     free(p->job.plans);
     free(p->readings);
-    free(p->methods);
+    free(p->options.asked);
     free(p->said.whole);
     model_close(&p->model);
     if (interrupted) return INTERRUPTED;
@@ -76,7 +73,7 @@ int main(int argc, char **argv) {
         print_version(o, argv[0]);
         return finish(&p, true, &err);
     }
-    ok = ok && options_check(o, &err) && tasks_asked(o->tasks, &err) && read_methods(&p, &err);
+    ok = ok && options_check(o, &err) && tasks_asked(o->tasks, &err);
     if (!ok) return finish(&p, false, &err);
     if (!o->threads && getenv("OMP_NUM_THREADS")) o->threads = thread_count();
     set_thread_count(o->threads ? o->threads : physical_cores());
@@ -96,6 +93,7 @@ static void take_options(Program *p) {
     job->said = &p->said;
     job->text_path = o->text_path;
     job->tsv = o->tsv;
+    job->sliding = &o->asked_sliding;
     job->sessions = (SessionOptions){
         .kv = o->kv,
         .floats = o->activations,
@@ -168,18 +166,6 @@ static bool read_ids(Program *p, bool prompted, Error *err) {
 
 // ---- plan ----
 
-static bool read_methods(Program *p, Error *err) {
-    const Options *o = &p->options;
-    bool takes_a_list = job_takes_lists(o->job) && !o->reading;
-    if (!sliding_method_parse(o->sliding, &p->job.sliding, err)) return false;
-    p->methods = methods_parse(o->methods, &o->rope, &p->n_methods, err);
-    if (!p->methods || p->n_methods == 1 || takes_a_list) return p->methods;
-    return fail(err,
-                "--rope: one method expected, '%.100s' are %d (lists are for --ppl, --passkey, "
-                "--tasks and --next)",
-                o->methods, p->n_methods);
-}
-
 static bool lacks_lists(const Program *p, const RopeSettings *s) {
     bool uses_lists = rope_methods[s->rope.method].flags & ROPE_USES_LISTS;
     return uses_lists && !p->said.rope.short_factors;
@@ -187,20 +173,21 @@ static bool lacks_lists(const Program *p, const RopeSettings *s) {
 
 // A plan for each method, but for those of `all` that the model lacks lists for.
 static bool make_plans(Program *p, Error *err) {
+    Options *o = &p->options;
     const int encoding = p->model.config.encoding;
     int n = 0;
     free(p->job.plans);
-    RopePlan *plans = alloc_array((size_t)p->n_methods, sizeof *plans, "methods", err);
+    RopePlan *plans = alloc_array((size_t)o->n_asked, sizeof *plans, "methods", err);
     p->job.plans = plans;
     if (!plans) return false;
-    for (int i = 0; i < p->n_methods; i++) {
-        const RopeSettings *s = &p->methods[i];
+    for (int i = 0; i < o->n_asked; i++) {
+        const RopeSettings *s = &o->asked[i];
         if (s->of_all && lacks_lists(p, s)) continue;
         if (!plan_for_job(&p->job, s, &p->said.rope, &plans[n], err)) return false;
         if (encoding) snprintf(plans[n].name, sizeof plans->name, "%s", encoding_names[encoding]);
-        p->methods[n++] = *s;
+        o->asked[n++] = *s;
     }
-    p->n_methods = n;
+    o->n_asked = n;
     p->job.n_plans = n;
     return true;
 }
@@ -258,7 +245,7 @@ static bool run_text(Program *p, Error *err) {
     };
     if (!open_session_that_fits(p, err)) return false;
     print_plan(p, asked.seed);
-    if (!o->reading) print_advice(&p->job, p->methods, true, true);
+    if (!o->reading) print_advice(&p->job, o->asked, true, true);
     if (o->mode == MODE_CHAT) return hold_chat(&p->job, p->session, &asked, err);
     return generate_text(&p->job, p->session, &asked, err);
 }
@@ -417,6 +404,6 @@ static bool run_job(Program *p, Error *err) {
                     "the prompt has %zu tokens, more than the %d positions of -n, answer included",
                     job->n_ids, job->length);
     if (row->needs & PLANS && o->job != JOB_TEXT && !o->reading)
-        print_advice(job, p->methods, row->needs & ADVICE_REACH, row->needs & ADVICE_TUNING);
+        print_advice(job, o->asked, row->needs & ADVICE_REACH, row->needs & ADVICE_TUNING);
     return row->run(p, err);
 }

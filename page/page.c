@@ -136,7 +136,7 @@ Job job_of_page(Page *page, int length) {
         .model = &page->model,
         .said = &page->said,
         .kinds = kinds_of_layers(&page->model, &page->said),
-        .sliding = page->sliding,
+        .sliding = &page->sliding,
         .length = length,
         .plans = &page->plan,
         .n_plans = 1,

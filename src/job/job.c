@@ -44,7 +44,7 @@ bool plan_for_job(const Job *job, const RopeSettings *settings, const RopeConfig
     int window = said_window(job->model, said);
     if (!settings_resolve(settings, start, model_window(job->model), positions, plan, err))
         return false;
-    if (job->kinds.own_sliding && !settings_resolve_sliding(settings, &job->sliding, &said->sliding,
+    if (job->kinds.own_sliding && !settings_resolve_sliding(settings, job->sliding, &said->sliding,
                                                             window, positions, plan, err))
         return false;
     if (said->head_dim) plan->head_dim = said->head_dim;

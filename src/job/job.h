@@ -27,7 +27,7 @@ typedef struct {
     const RopeFile *said;    // of its RoPE before a method is asked for
     LayerKinds kinds;        // of its layers
     SessionOptions sessions;
-    RopeSettings sliding;  // of --rope-sliding
+    const RopeSettings *sliding;  // of --rope-sliding
     int length;       // -n: positions of a text or a window, of the longest haystack, or how deep
     RopePlan *plans;  // (n_plans) the methods to compare, at least one; for `length` positions
     int n_plans;      //

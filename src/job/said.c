@@ -101,7 +101,7 @@ LayerKinds kinds_of_layers(const Model *model, const RopeFile *said) {
     const ModelConfig *c = &model->config;
     if (!model->layers) {
         const ConfigLayers *layers = &said->layers;
-        bool has_full = !said->by_layer || !layers->n || layers->n_of[KIND_FULL];
+        bool has_full = !said->by_layer || layers_have(layers, KIND_FULL);
         return (LayerKinds){
             .is_there = {has_full, said->by_layer},
             .turns = {!said->bare_full, said->by_layer},

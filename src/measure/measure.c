@@ -18,7 +18,7 @@ void print_heading(const Job *job, Table *t, const char *what) {
     }
     if (plan->crowd) table_note(t, "crowd", "yes");
     table_note(t, "train_ctx", "%d", t->train_ctx);
-    if (job->sliding.name[0]) table_note(t, "rope_sliding", "%s", job->sliding.name);
+    if (job->sliding->name[0]) table_note(t, "rope_sliding", "%s", job->sliding->name);
     table_note(t, "kv", "%s", kv_type_names[kv]);
     if (job->sessions.floats) table_note(t, "activations", "f32");
     if (job->text_path) table_note(t, "text", "%.200s", job->text_path);

@@ -93,8 +93,7 @@ void config_read_layers(Config *c) {
     if (!config_layers(c->config, c->family, true, layers, &key, &expected))
         config_reject(c, c->config, key, "%s", expected);
     remark_unused(c);
-    bool has_sliding = !layers->n || layers->n_of[KIND_SLIDING];
-    c->file->by_layer = layers->window && has_sliding;
+    c->file->by_layer = layers_have(layers, KIND_SLIDING);
     c->file->bare_full = c->file->by_layer && c->family->flags & FAMILY_BARE_FULL;
 }
 

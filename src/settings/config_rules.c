@@ -94,7 +94,6 @@ static void read_dims(Config *c) {
     if (c->partial > 1 || (!has_part && c->partial != 1)) config_reject(c, where, key, "1");
     c->partial = fmin(c->partial, 1);
     config_find_head(c);
-    if (!c->good) return;
     if (c->family) check_family_head(c);
     int head_dim = (int)c->head_dim;
     *(is_sliding ? &c->file->sliding_head_dim : &c->file->head_dim) = head_dim;

@@ -109,8 +109,9 @@ void config_find_share(Config *c) {
 }
 
 static double head_of_width(Config *c) {
-    c->hidden = config_number(c, c->config, "hidden_size", 0, 1, 1 << 20, REQUIRED);
-    c->heads = config_number(c, c->config, "num_attention_heads", 0, 1, 1 << 14, REQUIRED);
+    int some = is_strict(c);  // a number to go on with, when they are refused
+    c->hidden = config_number(c, c->config, "hidden_size", 2 * some, 1, 1 << 20, REQUIRED);
+    c->heads = config_number(c, c->config, "num_attention_heads", some, 1, 1 << 14, REQUIRED);
     return c->hidden / c->heads;
 }
 

@@ -103,14 +103,6 @@ int engines_list(const char *list, Reading readings[MOST_READINGS], Error *err) 
     return n;
 }
 
-// Whether the config has layers of a kind, and whether it has both.
-static bool is_there(const Config *c, int kind) {
-    const ConfigLayers *l = &c->out->layers;
-    bool slides = c->family->period && !(c->family->flags & FAMILY_LINEAR) && l->window;
-    if (kind == KIND_FULL) return !slides || !l->n || l->n_of[KIND_FULL];
-    return slides && (!l->n || l->n_of[KIND_SLIDING]);
-}
-
 // One kind of layers as one engine reads it. False with the reason when the config has no family or
 // no head.
 static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *err) {
@@ -157,14 +149,14 @@ static bool read_as(Reading *out, const char *config, int length, const Reading 
     const Reading asked = *out;
     Config first = {.out = out};
     if (!reading_open(&first, config, err)) return false;
-    bool both = is_there(&first, KIND_SLIDING);
+    const ConfigLayers layers = out->layers;
     *n = 0;
     for (int kind = 0; kind < N_KINDS; kind++) {
-        if (!is_there(&first, kind)) continue;
+        if (!layers_have(&layers, kind)) continue;
         Reading *one = &out[*n];
         *one = asked;
         one->kind = kind;
-        one->by_layer = both;
+        one->by_layer = layers_have(&layers, KIND_SLIDING);
         Config c = {.out = one,
                     .rope = &one->rope,
                     .kind = kind,

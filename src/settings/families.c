@@ -220,3 +220,9 @@ bool config_layers(const char *text, const RopeFamily *family, bool types, Confi
         return fault(&r, "sliding_window", "a whole number from 1");
     return count_kinds(&r, has_types ? list : NULL);
 }
+
+bool layers_have(const ConfigLayers *layers, int kind) {
+    bool slides = layers->window > 0;
+    if (slides && layers->n > 0) return layers->n_of[kind] > 0;
+    return slides || kind == KIND_FULL;
+}

@@ -64,6 +64,9 @@ typedef struct {
     unsigned char kinds[MOST_LAYERS];  // KIND_... of each layer
 } ConfigLayers;
 
+// Whether there are layers of a kind. Where it is not known which are which, there are both.
+bool layers_have(const ConfigLayers *layers, int kind);
+
 // Reads which layers of a text model are of which kind. `types` is false where layer_types is not
 // read. False when a value makes no sense; *key is then its key and *expected what was expected.
 bool config_layers(const char *text, const RopeFamily *family, bool types, ConfigLayers *layers,

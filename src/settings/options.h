@@ -42,9 +42,13 @@ typedef struct {
     KvType kv;
     int activations;  // 0: int8, 1: f32
     // RoPE.
-    const char *methods;      // of --rope, NULL: the model's own
-    const char *sliding;      // of --rope-sliding, likewise
-    RopeSettings rope;        // the other rope options
+    const char *methods;  // of --rope, NULL: the model's own
+    const char *sliding;  // of --rope-sliding, likewise
+    RopeSettings rope;    // the other rope options
+    // What options_check reads of these: (n_asked) of --rope, at least one, and of --rope-sliding.
+    RopeSettings *asked;  // the caller frees it, also when an option is wrong
+    int n_asked;
+    RopeSettings asked_sliding;
     int head_dim;             // 0: not given
     const char *rope_config;  // a file that replaces the model's settings, NULL: none
     const char *engines;      // a list, NULL: all
@@ -71,7 +75,8 @@ bool job_takes_lists(JobKind job);
 
 // Reads the command line. The strings stay in argv. False with the reason.
 bool options_parse(int argc, char **argv, Options *options, Error *err);
-// False with the reason when options contradict each other, or one lacks another. An option that
+// Reads the methods of --rope and --rope-sliding. False with the reason when they cannot be read,
+// and when options contradict each other, or one lacks another. An option that
 // has no effect in the job is warned of on standard error, and becomes what it is when it is not
 // given.
 bool options_check(Options *options, Error *err);

@@ -164,9 +164,21 @@ static bool check_model_given(const Options *o, Error *err) {
     return true;
 }
 
+static bool read_methods(Options *o, Error *err) {
+    bool takes_a_list = job_takes_lists(o->job) && !o->reading;
+    if (!sliding_method_parse(o->sliding, &o->asked_sliding, err)) return false;
+    o->asked = methods_parse(o->methods, &o->rope, &o->n_asked, err);
+    if (!o->asked || o->n_asked == 1 || takes_a_list) return o->asked;
+    return fail(err,
+                "--rope: one method expected, '%.100s' are %d (lists are for --ppl, --passkey, "
+                "--tasks and --next)",
+                o->methods, o->n_asked);
+}
+
 bool options_check(Options *o, Error *err) {
     if (!check_one_job(o, err) || !check_model_given(o, err) || !check_engines(o, err))
         return false;
     drop_idle(o);
-    return !o->prompt || !o->prompt_file || fail(err, "-i and -f exclude one another");
+    if (o->prompt && o->prompt_file) return fail(err, "-i and -f exclude one another");
+    return read_methods(o, err);
 }

@@ -270,12 +270,11 @@ static void fuzz_options(const uint8_t *data, size_t size) {
     p.said.rope.short_factors = divisors;
     p.said.rope.long_factors = divisors;
     p.said.max_positions = 1024;
-    bool ok = options_parse(argc, argv, &p.options, &err) && options_check(&p.options, &err) &&
-              read_methods(&p, &err);
+    bool ok = options_parse(argc, argv, &p.options, &err) && options_check(&p.options, &err);
     take_options(&p);
     p.job.length = ok ? length_of_job(&p.job, p.options.steps, job_row(&p.options)->length) : 0;
     if (ok && make_plans(&p, &err)) {
-        for (int i = 0; i < p.n_methods; i++)
+        for (int i = 0; i < p.options.n_asked; i++)
             for (int k = 0; k < 3; k++) {
                 RopeFreqs f;
                 rope_frequencies(&p.job.plans[i].rope,
@@ -302,7 +301,7 @@ static void fuzz_options(const uint8_t *data, size_t size) {
         promise(err.text[0] && !strchr(err.text, '\n'), "a reason is one line");
     }
     free(p.job.plans);
-    free(p.methods);
+    free(p.options.asked);
     free(text);
 }
 
