@@ -101,7 +101,7 @@ typedef struct {
     RopeConfig model[N_KINDS];  // what was given before: a model's, whose head and share must stay
     int model_head;             // 0: there is no model
     bool keeps_sliding;         // a block by itself is of the full layers of a model with two RoPEs
-    bool good;                  // nothing is wrong so far
+    bool good;                  // nothing is wrong so far; if false at first, nothing is told
     Error *err;                 // the first thing that is wrong
 } Config;
 

@@ -179,18 +179,16 @@ static void read_block_fields(Config *c) {
 static void read_growth(Config *c) {
     static const char beta[] = "llama_4_scaling_beta";
     const char *v = config_block_get(c, beta);
-    RopeConfig *r = c->rope;
+    int most = c->rope->train_ctx;
     config_block_get(c, "max_position_embeddings");  // of the class's own block
     if (!v || *v == 'n')
         config_reject(c, c->block, beta, "a number from 0, without which Hugging Face 5 fails");
     config_find_growth(c);
     if (c->method >= TYPE_LLAMA3) return;
-    int length = (int)config_number(c, c->block, key_of_original, 1, 1, MOST, REQUIRED);
-    if (c->method == TYPE_DYNAMIC && length != r->train_ctx)
+    config_number(c, c->block, key_of_original, 1, 1, MOST, REQUIRED);
+    if (c->method == TYPE_DYNAMIC && c->inside != most)
         config_reject(c, c->block, key_of_original,
-                      "max_position_embeddings, %d, from which dynamic scaling counts",
-                      r->train_ctx);
-    r->train_ctx = length;
+                      "max_position_embeddings, %d, from which dynamic scaling counts", most);
 }
 
 static const double *read_list(Config *c, const char *key, double *out) {

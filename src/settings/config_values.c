@@ -262,7 +262,9 @@ void config_find_growth(Config *c) {
     const char *object = config_object_with(c, beta);
     if (!is_of(c, FAMILY_GROWS)) return;
     c->rope->temperature_beta = config_number(c, object, beta, 0, 0, 0, UNSAID);
-    if (c->method < TYPE_LLAMA3 && c->inside) c->rope->train_ctx = c->inside;
+    if (c->method >= TYPE_LLAMA3) return;
+    c->inside = config_length(c, config_object_with(c, key_of_original), key_of_original, 0, 1);
+    if (c->inside) c->rope->train_ctx = c->inside;
 }
 
 bool config_find_list(Config *c, const char *key, int n, double *out) {

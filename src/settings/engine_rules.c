@@ -269,15 +269,7 @@ static void sglang(Config *c) {
 
 // ---- this program ----
 
-// The type by which our reading has a method.
-static RopeType type_of(const RopeConfig *r) {
-    if (r->dynamic) return TYPE_DYNAMIC;
-    RopeType type = TYPE_PLAIN;
-    while (type < TYPE_UNKNOWN && rope_type_methods[type] != r->method) type++;
-    return type;
-}
-
-// Ours, by the rules of config_rules.c, which alone say what is refused.
+// Ours. What was found is so, and config_rules.c alone says what is refused.
 static void rope_c(Config *c) {
     Error err;
     RopeFile *file = alloc_array(1, sizeof *file, "a reading", &err);
@@ -285,16 +277,8 @@ static void rope_c(Config *c) {
     c->out->refused = false;
     c->out->note[0] = '\0';
     config_refuse(c, !good, err.text);
-    if (good) {
-        const RopeConfig *read = c->kind == KIND_SLIDING ? &file->sliding : &file->rope;
-        *c->rope = *read;
-        c->method = type_of(read);
-        // reading_end multiplies by the share again, and cuts that to whole numbers.
-        bool is_share = c->method == TYPE_PROPORTIONAL;
-        c->partial = is_share ? (2 * read->turning + 0.5) / read->rotary_dim : 1;
-        c->rope->short_factors = NULL;  // reading_end takes the lists
-        c->rope->long_factors = NULL;
-    }
+    if (c->layout == BY_TYPE) c->rope->truncate = true;
+    config_find_growth(c);
     if (file) free(file->whole);
     free(file);
 }
@@ -331,6 +315,6 @@ const Engine engines[] = {
      "smollm3 gemma3_text olmo2 olmo3 ministral3 exaone4 gpt_oss gemma4_text laguna cohere2 "
      "qwen3_5_text mixtral "
      "qwen3_moe"},
-    {"rope.c", "own", "0", "0", NULL, rope_c, PHI3_YARN, "own", ""},
+    {"rope.c", "own", "0", "0", NULL, rope_c, STRICT | PHI3_YARN, "own", ""},
 };
 const int n_engines = sizeof engines / sizeof engines[0];
