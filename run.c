@@ -192,8 +192,8 @@ static bool make_plans(Program *p, Error *err) {
     return true;
 }
 
-// Plans what runs: the methods, or what the engines of --reading make of them. They may read a file of
-// --rope-config that we refuse.
+// Plans what runs: the methods, or what the engines of --reading make of them. They may read a file
+// of --rope-config that we refuse.
 static bool plan(Program *p, Error *err) {
     const Options *o = &p->options;
     bool is_read = o->reading || o->job == JOB_ENGINES;

@@ -56,8 +56,8 @@ bool setting_read(const Setting *setting, void *base, const char *name, const ch
 
 // Settings as the command line gives them.
 typedef struct {
-    char name
-        [MAX_METHOD_NAME];  // as given: "yarn:factor=8:ramp=turns"; empty: the model's own method
+    // as given: "yarn:factor=8:ramp=turns"; empty: the model's own method
+    char name[MAX_METHOD_NAME];
     RopeConfig rope;  // method, dynamic and map, unless they are the model's, and fields in `said`
     bool is_window;   // the pseudo-method `window`: none, with a window of the trained context
     bool of_all;      // from the list `all`: left out if the model lacks what it needs
@@ -70,8 +70,8 @@ typedef struct {
     RopeConfig sliding;  // the same of layers with LAYER_SLIDING; not used if the model has none
     int head_dim;        // of the model, of which rope.rotary_dim turn
     bool stale_keys;     // see SessionConfig
-    int spread, piece,
-        crowd;  // see Spread: positions (0: as many as tokens), tokens of a piece, first of the crowd
+    // see Spread: positions (0: as many as tokens), tokens of a piece, first of the crowd
+    int spread, piece, crowd;
     char name[MAX_METHOD_NAME];  // in tables
 } RopePlan;
 

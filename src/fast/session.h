@@ -12,21 +12,21 @@ enum {
 
 // The fields down to `arena` are the caller's to read. What holds between two calls:
 //
-// 1. model and config stay as session_new took them, but for what the next three lines say. Callers
-//    may change config.watch, go_on and whose between reads, and make config.chunk smaller, but never
-//    0: the arrays were laid out for the chunk that it began with.
-// 2. session_new fills in config.chunk, config.plain and config.spread.n. Only session_begin changes
-//    spread.n afterwards.
+// 1. model and config stay as session_new took them, but for what the next three lines say.
+//    Callers may change config.watch, go_on and whose between reads, and make config.chunk smaller,
+//    but never 0: the arrays were laid out for the chunk that it began with.
+// 2. session_new fills in config.chunk, config.plain and config.spread.n. Only session_begin
+//    changes spread.n afterwards.
 // 3. 0 <= position <= config.context. session_read alone raises it, a chunk at a time. When a read
 //    fails or is given up, position counts the chunks that were read before. session_rewind and
 //    session_begin alone lower it.
 // 4. The cache has keys and values of tokens 0 to position - 1. Rows behind them may hold what was
 //    read before a rewind, and no read sees them before it writes them.
-// 5. Rows 0 to n_logits - 1 of x are the last layer's result for the last n_logits tokens of the last
-//    chunk, so n_logits <= config.chunk. A rewind makes it 0.
+// 5. Rows 0 to n_logits - 1 of x are the last layer's result for the last n_logits tokens of the
+//    last chunk, so n_logits <= config.chunk. A rewind makes it 0.
 // 6. logits belong to the caller of session_logits until the next call of any function here.
-// 7. One of fast and plain does all the work, as session_is_plain says. Only its arrays are laid out,
-//    and it alone has a past.
+// 7. One of fast and plain does all the work, as session_is_plain says. Only its arrays are laid
+//    out, and it alone has a past.
 // 8. Nothing is allocated after session_new, and session_free frees all of it.
 typedef struct {
     const Model *model;

@@ -22,8 +22,8 @@ int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_pr
 // notes: they stay in its context, and are not shown.
 typedef struct {
     const Tokenizer *tokenizer;
-    int opens, names, begins,
-        ends;  // <|start|>, <|channel|>, <|message|>, <|end|>; -1: a family without channels
+    // <|start|>, <|channel|>, <|message|>, <|end|>; -1: a family without channels
+    int opens, names, begins, ends;
     bool in_header, in_name;
     char name[24];  // of the channel, as far as it was read
     size_t n_name;

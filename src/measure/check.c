@@ -3,8 +3,8 @@
 // end of a long text. The same tokens are compared, so nothing but positions differs. docs/check.md
 // has the rows, their limits and the reasons for them.
 //
-// This file asks for rows in order, and says the verdict. check_units.c reads the units of text of a
-// row, and check_rows.c judges it by them. Each knows those behind it alone.
+// This file asks for rows in order, and says the verdict. check_units.c reads the units of text of
+// a row, and check_rows.c judges it by them. Each knows those behind it alone.
 #include "check.h"
 
 #include <math.h>

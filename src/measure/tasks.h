@@ -4,8 +4,8 @@
 #include "../job/job.h"
 
 typedef struct {
-    const char
-        *list;  // of tasks, between commas; NULL: passkey, in a table without the task's name
+    // of tasks, between commas; NULL: passkey, in a table without the task's name
+    const char *list;
     const char *text_path;  // what they are hidden in; NULL: filler
     uint64_t seed;
     int trials;           // at each length and depth

@@ -41,8 +41,8 @@ enum {
     SERVES = 1024,  // refuses text_config, and linear's factor if it is written without a point
     ROUNDS_RAMP = 2048,  // yarn's `truncate` is not read
     OWN_YARN = 4096,     // of yarn's block only the factor and L are read
-    NEW_PARAMETERS =
-        8192,  // with SCALING_ONLY: families that came with transformers 5 have `rope_parameters` read
+    // with SCALING_ONLY: families that came with transformers 5 have `rope_parameters` read
+    NEW_PARAMETERS = 8192,
     OWN_DEFAULTS = 16384,  // a missing block means no scaling, whatever the family's class has
     HAS_BELOW = 32768,     // a release of transformers may be told
     STRICT = 65536,        // this program

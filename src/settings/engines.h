@@ -16,15 +16,15 @@ typedef struct {
     double release;       // 4.51; 1e9: not given
     double transformers;  // of an engine that stands on Hugging Face: its release, likewise
     int served;           // the length that the engine was started with; 0: not given
-    bool
-        by_layer;  // layers differ, and an engine has a reading for each kind that is there, full layers first
+    // layers differ, and an engine has a reading for each kind that is there, full layers first
+    bool by_layer;
     int kind;         // KIND_... of families.h; without by_layer, KIND_FULL
     bool refused;     // the engine stops with an error; `note` says why
     bool unknown;     // nobody has seen what the engine makes of this config; nothing below is set
     bool has_rope;    // false: layers of this kind have no RoPE, and `rope` is empty
     RopeConfig rope;  // complete
     ConfigLayers layers;  // which layers are of which kind, and the window of the sliding ones
-    int max_len;  // positions that the engine allows or takes by default; 0: no limit, -1: not known
+    int max_len;     // positions that the engine allows or takes by default; 0: all, -1: not known
     char note[400];  // how it differs from the reference; empty: not at all
     // Beside the reference: "same" to 1e-5, "differs", "ignored" (plain RoPE where a method is
     // asked for) or "refused".

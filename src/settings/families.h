@@ -36,10 +36,10 @@ typedef struct {
     int max_positions, head_dim;  // a head_dim of 0 is hidden_size / num_attention_heads
     double theta;
     unsigned flags;
-    double local_theta;  // of sliding layers, with FAMILY_BY_TYPE
-    int window,
-        period;      // W; in each period of layers one is full. A period of 0: all layers are alike
-    double partial;  // partial_rotary_factor; 0: 1
+    double local_theta;   // of sliding layers, with FAMILY_BY_TYPE
+    int window;           // W of sliding layers
+    int period;           // in each period of layers one is full; 0: all layers are alike
+    double partial;       // partial_rotary_factor; 0: 1
     int global_head_dim;  // of full layers; 0: as head_dim
     // JSON that stands for a missing block of all layers or of the full ones; NULL: none.
     const char *block;

@@ -9,8 +9,8 @@
 // RopeFile must not move.
 typedef struct {
     RopeConfig rope;  // without defaults; theta and lengths of 0 are not known
-    RopeConfig
-        sliding;  // likewise, of sliding layers; as `rope` where these have no settings of their own
+    // likewise, of sliding layers; as `rope` where these have no settings of their own
+    RopeConfig sliding;
     bool by_layer;         // some layers slide, and turn by `sliding`
     bool by_kind;          // each kind of layers has a block of its own
     bool bare_full;        // full layers do not turn
