@@ -26,19 +26,20 @@ extern const int rope_type_methods[TYPE_UNKNOWN + 1];
 
 // How a reader differs from Hugging Face 5, where a flag is enough to say it.
 enum {
-    SCALING_ONLY =
-        1,  // `rope_parameters` is not read, nor a block's theta and partial_rotary_factor
+    // `rope_parameters` is not read, nor a block's theta and partial_rotary_factor
+    SCALING_ONLY = 1,
     PARAMETERS_FIRST = 2,  // `rope_parameters` wins over `rope_scaling`
     TEXT_CONFIG = 4,       // `text_config` is read, too
     TYPE_FIRST = 8,        // `type` wins over `rope_type`
     THROUGH_HF5 = 16,      // transformers 5 reads the config first, and may refuse it
     HAS_LIMIT = 32,        // texts end at max_position_embeddings, unless the function changes it
     PHI3_YARN = 64,        // Phi-3's yarn is an old name of longrope
-    L_OF_BLOCK =
-        128,         // L is the block's, also when the top level has one; llama3's default is 8192
-    L_OF_MAX = 256,  // longrope's attention factor is by max_position_embeddings / L alone
+    // L is the block's, also when the top level has one; llama3's default is 8192
+    L_OF_BLOCK = 128,
+    L_OF_MAX = 256,      // longrope's attention factor is by max_position_embeddings / L alone
     NEEDS_FACTOR = 512,  // yarn needs a factor
-    SERVES = 1024,  // refuses text_config, and linear's factor if it is written without a point
+    // refuses text_config, and linear's factor if it is written without a point
+    SERVES = 1024,
     ROUNDS_RAMP = 2048,  // yarn's `truncate` is not read
     OWN_YARN = 4096,     // of yarn's block only the factor and L are read
     // with SCALING_ONLY: families that came with transformers 5 have `rope_parameters` read

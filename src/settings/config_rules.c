@@ -27,19 +27,14 @@ static void read_family(Config *c, bool is_llama) {
     const char *list = config_get(c, c->config, "architectures");
     const char *first = json_first(list, NULL);
     bool has_list = list && *list != 'n';
-    const char *text = family_text(c->config), *architecture = family_architecture(c->config);
-    const RopeFamily *f = config_family(is_llama ? llama : c->config);
+    const char *given = c->config, *architecture = family_architecture(given);
     char names[300];
     family_names(names, sizeof names);
-    if (!f && (type || has_list)) config_reject(c, text, "model_type", "one of %s", names);
+    config_find_family(c, is_llama ? llama : given);
+    const RopeFamily *f = c->family;
+    if (!f && (type || has_list)) config_reject(c, c->config, "model_type", "one of %s", names);
     else if (f && has_list && (!json_is(first, architecture) || json_next(first, NULL)))
-        config_reject(c, c->config, "architectures", "[\"%s\"]", architecture);
-    const char *own = c->alone ? c->alone : json_member(text, "rope_parameters");
-    c->family = f;
-    c->config = text;
-    bool by_type = f ? f->flags & FAMILY_BY_TYPE : config_has_kinds(own);
-    c->layout = by_type ? BY_TYPE : ONE_BLOCK;
-    c->is_phi3 = f && family_is(f, "phi3");
+        config_reject(c, given, "architectures", "[\"%s\"]", architecture);
 }
 
 // With a model the head must be the model's.

@@ -15,6 +15,15 @@ static bool is_of(const Config *c, unsigned family_flag) {
     return c->family && c->family->flags & family_flag;
 }
 
+void config_find_family(Config *c, const char *named) {
+    c->config = family_text(c->config);
+    c->family = config_family(named);
+    c->is_phi3 = c->family && family_is(c->family, "phi3");
+    const char *own = c->alone ? c->alone : json_member(c->config, "rope_parameters");
+    bool by_type = c->family ? is_of(c, FAMILY_BY_TYPE) : config_has_kinds(own);
+    c->layout = by_type ? BY_TYPE : ONE_BLOCK;
+}
+
 void config_find_most(Config *c) {
     int missing = c->family ? c->family->max_positions : c->file->max_positions;
     c->trained = config_length(c, c->config, "max_position_embeddings", missing, 1);

@@ -104,16 +104,14 @@ static void refuse_by_flags(Config *c) {
 bool reading_open(Config *c, const char *config, Error *err) {
     const char *key, *expected;
     c->whole = config;
-    c->config = family_text(config);
-    c->family = config_family(config);
+    c->config = config;
+    config_find_family(c, config);
     char names[300];
     family_names(names, sizeof names);
     if (!c->family) return fail(err, "model_type: one of %s expected", names);
     if (!config_layers(c->config, c->family, true, &c->out->layers, &key, &expected))
         return fail(err, "%s: %s expected", key, expected);
-    c->is_phi3 = family_is(c->family, "phi3");
     c->theta = c->family->theta;
-    c->layout = c->family->flags & FAMILY_BY_TYPE ? BY_TYPE : ONE_BLOCK;
     return true;
 }
 
