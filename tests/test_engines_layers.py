@@ -3,6 +3,7 @@
 most of it computed by their own code. Besides: rules that no case has, by formulas; releases; what is not known;
 hostile configs."""
 
+import collections
 import glob
 import json
 import math
@@ -315,20 +316,36 @@ def test_remarks():
 
 
 def test_hf5_is_ours():
-    """The reading of hf5 is what --rope-config makes of a file, wherever both take it."""
-    both = 0
+    """The reading of hf5 is what --rope-config makes of a file, wherever both take it. So is our own row."""
+    both = collections.Counter()
     for values in [case['config'] for case in CASES] + [values for _, values, _ in RULES]:
         path = saved(values)
         ours = run('--explain', '--rope-config', path, '-n', 20000)
-        theirs = run('--explain', '--rope-config', path, '-n', 20000, '--reading', 'hf5')
-        if ours.status or theirs.status:
-            continue
-        both += 1
-        (ours, _, rows), (theirs, _, their_rows) = table(ours.out), table(theirs.out)
-        check(rows == their_rows, 'hf5 and --rope-config: rows', values)
-        facts = [key for key in ours if key.startswith(('method', 'theta', 'attention', 'window', 'temperature'))]
-        check(all(ours[key] == theirs.get(key) for key in facts), 'hf5 and --rope-config', (ours, theirs))
-    check(both > 25, 'most configs are taken by both', both)
+        for engine in 'hf5', 'rope.c':
+            theirs = run('--explain', '--rope-config', path, '-n', 20000, '--reading', engine)
+            if engine == 'rope.c':
+                check((ours.status == 0) == (theirs.status == 0), 'our row refuses what we do', values)
+            if ours.status or theirs.status:
+                continue
+            both[engine] += 1
+            (said, _, rows), (their_said, _, their_rows) = table(ours.out), table(theirs.out)
+            check(rows == their_rows, engine + ' and --rope-config: rows', values)
+            facts = [key for key in said if key.startswith(('method', 'theta', 'attention', 'window', 'temperature'))]
+            check(all(said[key] == their_said.get(key) for key in facts), engine + ' and --rope-config',
+                  (said, their_said))
+    check(min(both.values()) > 25 and len(both) == 2, 'most configs are taken by both', both)
+
+
+def test_pattern_that_is_none():
+    """MLX-LM counts layers by sliding_window_pattern. Where that is no number, both kinds are told all the same."""
+    path = saved({'model_type': 'gemma3_text', 'head_dim': 128, 'num_hidden_layers': 4,
+                  'sliding_window_pattern': 'LLLG', 'rope_scaling': {'rope_type': 'linear', 'factor': 8.0},
+                  'layer_types': ['sliding_attention'] * 3 + ['full_attention']})
+    rows = table(run('--engines', '--rope-config', path).out)[2]
+    kinds = [row['layers'] for row in rows if row['engine'] == 'mlx-lm']
+    check(kinds == ['full', 'sliding'], 'a row for each kind', rows)
+    notes = table(good('--explain', '--rope-config', path, '--reading', 'mlx-lm').out)[0]
+    check((notes['method'], notes['method_sliding']) == ('linear', 'none'), 'and both can be in force', notes)
 
 
 def test_rope_json():

@@ -105,7 +105,7 @@ static void name_block(Config *c, const char *name) {
     snprintf(c->called.inside, sizeof c->called.inside, "%s.", name);
 }
 
-// One block of all layers. An empty one has no defaults.
+// One block of all layers.
 static void check_one(Config *c) {
     const char *scaling = config_get(c, c->config, "rope_scaling");
     bool is_scaling = config_is_something(scaling);
@@ -118,7 +118,7 @@ static void check_one(Config *c) {
     if (!is_one) config_reject(c, c->config, name, "one object of settings for all layers");
     if (is_scaling && config_is_something(json_member(c->config, "rope_parameters")))
         config_remark(c, "rope_parameters is not used, since there is a rope_scaling");
-    if (!is_silent) c->block = is_one ? v : NULL;
+    if (!is_one) c->block = NULL;
     if (is_silent && c->block && scaling)
         config_remark(c, "rope_scaling is null, and model_type %s has YaRN all the same",
                       c->family->model_type);

@@ -53,7 +53,10 @@ static const char *one_block(const Config *c, const char *config, unsigned where
 
 // The block of the full layers, where one block is theirs or all layers'.
 static void find_one(Config *c) {
+    const char *parameters = json_member(c->config, "rope_parameters");
     const char *found = c->config ? one_block(c, c->config, c->flags) : c->alone;
+    bool is_empty = !found && parameters && *parameters != 'n';
+    if (is_empty && is_strict(c)) found = parameters;  // which has no defaults
     bool is_typed = is_of(c, FAMILY_BY_TYPE) && config_has_type_blocks(found);
     const char *full =
         c->flags & PARAMETERS_FIRST ? json_member(found, kind_keys[KIND_FULL]) : NULL;
