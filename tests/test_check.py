@@ -11,8 +11,8 @@ import subprocess
 import sys
 import time
 
-from common import (FIELDS, ROOT, SHARED, check, compiled, config, good, in_work, main, one_line, random_weights,
-                    read, run, skip, table, write, write_model, write_tokenizer)
+from common import (EXPORT, FIELDS, ROOT, SHARED, check, compiled, config, good, in_work, main, one_line,
+                    random_weights, read, run, skip, table, write, write_model, write_tokenizer)
 
 MODEL, SIBLING = (os.path.join(ROOT, name) for name in ('model.bin', 'model-8k.bin'))
 TOKENIZER = os.path.join(ROOT, 'tokenizer.bin')
@@ -127,7 +127,7 @@ def test_more_time_decides_more():
     for model, options in ((MODEL, ('--rope', 'none', '-n', 2048)), (MODEL, ('--rope', 'yarn', '-n', 4096)),
                            (SIBLING, ('-n', 8192)), (MODEL, ('--rope', 'ntk', '-n', 8192))):
         decided, answers = {}, []
-        for budget in 3, 8, 20, 45, 90, 200:
+        for budget in 3, 8, 20, 45, 110:
             result = run(0.001, 1e9, 1, model, '--check', '--budget', budget, *options, program=program, timeout=600)
             answers.append(result.status)
             for row in table(result.out)[2]:
@@ -341,7 +341,8 @@ def test_what_is_said_meanwhile():
 
 def test_piece():
     """--piece is that of the jumps: shorter ones leave less text unbroken."""
-    rows = [{(r['check'], r['length']): r['value'] for r in table(run(MODEL, '--check', '-n', 2048, *piece).out)[2]}
+    said = 0.001, 1e9, 1, MODEL, '--check', '-n', 2048, '--budget', 8
+    rows = [{(r['check'], r['length']): r['value'] for r in table(run(*said, *piece, program=made_up_clock()).out)[2]}
             for piece in ((), ('--piece', 64), ('--piece', 16))]
     at = 'jumps', '2048'
     check(rows[0][at] == rows[1][at] != rows[2][at], '--piece', [row[at] for row in rows])
@@ -400,9 +401,8 @@ def test_a_large_model():
     if not os.path.exists(inflate) or not python:
         return skip('a large model (%s, with numpy)' % inflate)
     small, large, f16, q8 = map(in_work, ('small', 'large', 'large-f16.bin', 'large.bin'))
-    for command in ([sys.executable, os.path.join(ROOT, 'model_export.py'), MODEL, small + '/'],
-                    [python, inflate, small, large, '1024', '2816', '12', '8'],
-                    [sys.executable, os.path.join(ROOT, 'model_export.py'), large, f16]):
+    for command in ([*EXPORT, MODEL, small + '/'], [python, inflate, small, large, '1024', '2816', '12', '8'],
+                    [*EXPORT, large, f16]):
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     good(f16, '--quantize', 'q8', q8)
     budget = 10
