@@ -1,6 +1,7 @@
 """What the README says of the models that ship, held loosely: from the shipped files alone, on text that the model
 writes itself (its own text is easier for it than a novel, but past the trained length it breaks on it all the same)."""
 
+import functools
 import os
 import subprocess
 
@@ -10,16 +11,16 @@ MODEL, SIBLING = (os.path.join(ROOT, name) for name in ('model.bin', 'model-8k.b
 L = 512  # trained context
 
 
+@functools.lru_cache(None)
+def page(seed):
+    """What the model writes within its trained length."""
+    return good(MODEL, '-n', L, '-t', '0.9', '-p', '0.9', '-s', seed, '--ignore-eos').out
+
+
 def book(n):
-    """A text of at least n tokens that the model reads fluently: pages written by itself, each within
-    its trained length, seeded."""
-    path = in_work('book.%d.txt' % n)
-    if not os.path.exists(path):
-        # Text sampled token by token is read back as somewhat fewer tokens.
-        pages = [good(MODEL, '-n', L, '-t', '0.9', '-p', '0.9', '-s', seed, '--ignore-eos').out
-                 for seed in range(1, 2 + (n + n // 4) // L)]
-        write(path, ''.join(pages))
-    return path
+    """A text of at least n tokens that the model reads fluently: pages written by itself."""
+    # Text sampled token by token is read back as somewhat fewer tokens.
+    return write(in_work('book.%d.txt' % n), ''.join(page(seed) for seed in range(1, 2 + (n + n // 4) // L)))
 
 
 def perplexities(model, n, methods):
