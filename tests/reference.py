@@ -270,8 +270,8 @@ def score_scale(c):
 
 def attend(queries, keys, values, c, positions, window, sinks, meet, between, far, counts, learned):
     """meet(h, q, k, between(i, j)) is the score of a query at i and a key at j, before score_scale; far(d) is added
-    to values at distance d, if anything is. A key counts counts(number of the query, its own) times. learned: None, or
-    for each head the score of a key that is not there, its sink: it takes weight and has no value."""
+    to values at distance d, if anything is. A key counts once, or counts(number of the query, its own) times. learned:
+    None, or for each head the score of a key that is not there, its sink: it takes weight and has no value."""
     share, scale = c['n_heads'] // c['n_kv_heads'], score_scale(c)
     out = []
     for number, (position, heads) in enumerate(zip(positions, queries)):
@@ -281,7 +281,9 @@ def attend(queries, keys, values, c, positions, window, sinks, meet, between, fa
         for h in range(c['n_heads']):
             scores = [meet(h, heads[h], keys[k][h // share], what) * scale for k, what in zip(seen, apart)]
             top = max(scores + (learned or [])[h:h + 1])
-            weights = [math.exp(score - top) * counts(number, k) for score, k in zip(scores, seen)]
+            weights = [math.exp(score - top) for score in scores]
+            if counts:
+                weights = [weight * counts(number, k) for weight, k in zip(weights, seen)]
             total = sum(weights) + (math.exp(learned[h] - top) if learned else 0)
             there = [values[k][h // share] for k in seen]
             if far:
@@ -360,17 +362,19 @@ def feed_forward_of(c, weights, layer, flags, seen):
     return say
 
 
-def heads_of(c, weights, name, layer, x, seen):
-    """The queries (name q), keys (k) or values (v) of one position, by head: with their bias and norm, not turned."""
+def heads_of(c, weights, name, layer, seen):
+    """of(x): the queries (name q), keys (k) or values (v) of one position, by head: with bias and norm, not turned."""
     d = c['head_dim']
     matrix = rows_of(weights, 'w%s.%d' % (name, layer), c['dim'])
-    bias = weights.get('b%s.%d' % (name, layer), [0] * len(matrix))
-    own_norm = weights.get('%s_norm.%d' % (name, layer))
-    y = [a + b for a, b in zip(product(matrix, seen(x)), bias)]
-    if own_norm and c['qk_norm'] == 2:
-        y = norm(y, own_norm, c['norm_eps'])
-    heads = [y[i:i + d] for i in range(0, len(y), d)]
-    return [norm(head, own_norm, c['norm_eps']) for head in heads] if own_norm and c['qk_norm'] == 1 else heads
+    bias, own_norm = weights.get('b%s.%d' % (name, layer)), weights.get('%s_norm.%d' % (name, layer))
+
+    def of(x):
+        y = biased(product(matrix, seen(x)), bias)
+        if own_norm and c['qk_norm'] == 2:
+            y = norm(y, own_norm, c['norm_eps'])
+        heads = [y[i:i + d] for i in range(0, len(y), d)]
+        return [norm(head, own_norm, c['norm_eps']) for head in heads] if own_norm and c['qk_norm'] == 1 else heads
+    return of
 
 
 def both(stream, rows):
@@ -410,7 +414,8 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
         positions = in_place if flags & TURNS_AS_SLIDING else of_text
         width = window if window is not None else 0 if flags & SEES_ALL else c['sliding_window']
         before = normed('attention_norm', layer, stream)
-        queries, keys, values = ([heads_of(c, weights, name, layer, x, seen) for x in before] for name in 'qkv')
+        three = (heads_of(c, weights, name, layer, seen) for name in 'qkv')
+        queries, keys, values = ([of(x) for x in before] for of in three)
         if not flags & TURNS_AS_SLIDING:
             queries = [[[x * growth(c, i, logn or c['logn']) for x in head] for head in row]
                        for i, row in zip(positions, queries)]
@@ -421,7 +426,7 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
             queries = [[pairs(head, turning) for head in row] for row in queries]
             keys = [[conjugate(pairs(head, turning)) for head in row] for row in keys]
         mixed = attend(queries, keys, values, c, positions, width, sinks, meet, between, distant(c, weights, layer),
-                       lambda i, j: crowd(positions, piece, i, j) if piece and positions is of_text else 1,
+                       (lambda i, j: crowd(of_text, piece, i, j)) if piece and positions is of_text else None,
                        list(weights['sinks.%d' % layer]) if c['attention_sinks'] else None)
         wo = rows_of(weights, 'wo.%d' % layer, c['n_heads'] * c['head_dim'])
         out = [biased(product(wo, seen(m)), weights.get('bo.%d' % layer)) for m in mixed]

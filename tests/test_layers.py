@@ -195,14 +195,12 @@ def with_others(functions, model, ids):
             setattr(reference, name, function)
 
 
-def normed_by_head(c, weights, name, layer, x, seen):
+def normed_by_head(c, weights, name, layer, seen):
     """Queries or keys whose heads are normed each by itself, with the weights that it has of the whole."""
-    own, d = weights.pop('%s_norm.%d' % (name, layer), None), c['head_dim']
-    heads = HEADS_OF(c, weights, name, layer, x, seen)
-    if own is None:
-        return heads
-    weights['%s_norm.%d' % (name, layer)] = own
-    return [reference.norm(head, own[i * d:i * d + d], c['norm_eps']) for i, head in enumerate(heads)]
+    own, d = weights.get('%s_norm.%d' % (name, layer)), c['head_dim']
+    of = HEADS_OF(dict(c, qk_norm=0), weights, name, layer, seen)
+    return of if own is None else lambda x: [reference.norm(head, own[i * d:i * d + d], c['norm_eps'])
+                                             for i, head in enumerate(of(x))]
 
 
 def normed_after_rope():
@@ -210,10 +208,10 @@ def normed_after_rope():
     the difference."""
     weights_of = {}
 
-    def heads_of(c, weights, name, layer, x, seen):
-        weights_of[name] = weights.get('%s_norm.%d' % (name, layer))
-        heads = HEADS_OF(dict(c, qk_norm=0), weights, name, layer, x, seen)
-        return [reference.norm(head, [1.0] * len(head), c['norm_eps']) for head in heads] if weights_of[name] else heads
+    def heads_of(c, weights, name, layer, seen):
+        own = weights_of[name] = weights.get('%s_norm.%d' % (name, layer))
+        of = HEADS_OF(dict(c, qk_norm=0), weights, name, layer, seen)
+        return lambda x: [reference.norm(head, [1.0] * len(head), c['norm_eps']) for head in of(x)] if own else of(x)
 
     def turns(c, positions, map=None, stale=False):
         f, _ = reference.rope(c, positions[-1] + 1)
