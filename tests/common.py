@@ -26,6 +26,7 @@ ROOT = os.environ.get('TEST_ROOT') or os.path.dirname(os.path.dirname(os.path.ab
 RUN = os.path.join(ROOT, 'run')
 SHARED = os.path.join(os.path.dirname(ROOT), 'shared')
 GOLDEN = os.path.join(ROOT, 'tests', 'golden')
+EXPORT = sys.executable, '-S', os.path.join(ROOT, 'model_export.py')  # it starts sooner without what sites add
 WORK = tempfile.mkdtemp(prefix='rope_test.')  # goes away at the end of main()
 # What runs them: TEST_RUNNER=qemu-aarch64 for another processor's.
 RUNNER = shlex.split(os.environ.get('TEST_RUNNER', ''))
@@ -234,7 +235,7 @@ def compile_all(folder, source, kind, more_flags):
     built_with = os.path.join(ROOT, 'build', 'flags')
     flags = shlex.split(open(built_with).read())
     if kind == 'sanitized':
-        flags += ['-O1', '-g1', '-fsanitize=address,undefined', '-fno-sanitize=object-size',
+        flags += ['-Og', '-g1', '-fsanitize=address,undefined', '-fno-sanitize=object-size',
                   '-fno-sanitize-recover=all', '-fno-omit-frame-pointer']
     flags += ['-I', ROOT]
     files = ['rope.c', 'rope.h', 'Makefile'] + house('src')

@@ -11,13 +11,12 @@ import random
 import re
 import struct
 import subprocess
-import sys
 
 import blocks
 import reference
 import source_writers as w
-from common import (BLOCK_MODELS, ENGINES, GOLDEN, ROOT, SHARED, block_weights, check, close, compiled, config, good,
-                    in_work, main, perplexity, random_ids, random_weights, read, run, shapes, skip, write, write_model)
+from common import (BLOCK_MODELS, ENGINES, EXPORT, GOLDEN, ROOT, SHARED, block_weights, check, close, compiled, config,
+                    good, in_work, main, perplexity, random_ids, random_weights, read, run, skip, write, write_model)
 from source_writers import STRING, U32, Place
 
 SCALES = {'typical': None, 'zero': 0.0, 'negative zero': -0.0, 'subnormal': 6e-8, 'subnormals': -1.7e-5,
@@ -270,7 +269,7 @@ def test_golden_gguf():
         with open(os.path.join(folder, name, 'golden.json')) as file:
             golden = json.load(file)
         out = in_work('golden.bin')
-        done = subprocess.run([sys.executable, os.path.join(ROOT, 'model_export.py'), '--no-tokenizer',
+        done = subprocess.run([*EXPORT, '--no-tokenizer',
                                os.path.join(folder, name, 'model.gguf'), out], stderr=subprocess.PIPE)
         if check(done.returncode == 0, 'exports %s of golden_gguf' % name, done.stderr):
             for engine in ENGINES:

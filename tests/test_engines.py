@@ -10,11 +10,10 @@ import os
 import re
 import random
 import subprocess
-import sys
 import tempfile
 
-from common import (ROOT, at_terminal, check, close, good, in_work, main, one_line, random_ids, run, screen, table,
-                    tiny_model, write, write_tokenizer)
+from common import (EXPORT, ROOT, at_terminal, check, close, good, in_work, main, one_line, random_ids, run, screen,
+                    table, tiny_model, write, write_tokenizer)
 
 CASES = [json.load(open(path, encoding='utf-8')) for path in sorted(glob.glob(os.path.join(ROOT, 'tests/engines/*')))]
 ENGINES = ['hf5', 'hf4', 'vllm', 'sglang', 'llama.cpp', 'ik_llama.cpp', 'mlx-lm', 'exllamav3', 'exllamav2']
@@ -526,8 +525,7 @@ def test_folders():
                    dict(lists, factor=2.0, rotary_dim=16, short_factors=SHORT, long_factors=LONG)):
         model, what = small_model(**dict(wide, **fields)), '%(method)s %(factor)g' % dict({'factor': 1}, **fields)
         folder = tempfile.mkdtemp(dir=in_work('')) + '/'
-        done = subprocess.run([sys.executable, os.path.join(ROOT, 'model_export.py'), '--no-tokenizer', model, folder],
-                              capture_output=True, text=True)
+        done = subprocess.run([*EXPORT, '--no-tokenizer', model, folder], capture_output=True, text=True)
         check(done.returncode == 0, what + ' is carried out', done.stderr)
         count = [line for line in good(model, '--rope-json').out.splitlines() if 'engines read it alike' in line][0]
         most = json.load(open(folder + 'config.json'))['max_position_embeddings']

@@ -10,10 +10,9 @@ import math
 import os
 import random
 import subprocess
-import sys
 
-from common import (ROOT, SHARED, at_terminal, check, close, good, in_work, main, one_line, perplexity, run, screen,
-                    skip, table, write)
+from common import (EXPORT, ROOT, SHARED, at_terminal, check, close, good, in_work, main, one_line, perplexity, run,
+                    screen, skip, table, write)
 
 CASES = [json.load(open(path, encoding='utf-8'))
          for path in sorted(glob.glob(os.path.join(ROOT, 'tests', 'engines_layers', '*')))]
@@ -383,8 +382,7 @@ def test_in_force():
                                    ('ministral3', 'vllm', 'temperature off')):
         golden = json.load(open(os.path.join(folder, name, 'golden.json'), encoding='utf-8'))
         model, ids = in_work(name + '.bin'), golden['ids']
-        subprocess.run([sys.executable, os.path.join(ROOT, 'model_export.py'), '--no-tokenizer',
-                        os.path.join(folder, name), model], check=True, capture_output=True)
+        subprocess.run([*EXPORT, '--no-tokenizer', os.path.join(folder, name), model], check=True, capture_output=True)
         for engine in ('--activations', 'f32'), ('--plain',):
             nll = perplexity(model, ids, '--kv', 'f32', '--reading', reading, *engine)
             off = max(abs(x - y) for x, y in zip(nll, golden['nll']))

@@ -7,11 +7,10 @@ import json
 import os
 import struct
 import subprocess
-import sys
 
 import reference
 import source_writers as w
-from common import (ENGINES, FIELDS, HEADER_BYTES, ROOT, SHARED, check, close, config, good, in_work, main,
+from common import (ENGINES, EXPORT, FIELDS, HEADER_BYTES, SHARED, check, close, config, good, in_work, main,
                     perplexity, random_ids, random_weights, read, skip, table, tiny_model, write)
 from test_forward import TOLERANCE, nll_close, session_test
 
@@ -21,8 +20,7 @@ FULL, SLIDING = 'full_attention', 'sliding_attention'
 
 
 def export(folder, out):
-    return subprocess.run([sys.executable, os.path.join(ROOT, 'model_export.py'), '--no-tokenizer', folder, out],
-                          stderr=subprocess.PIPE, universal_newlines=True)
+    return subprocess.run([*EXPORT, '--no-tokenizer', folder, out], stderr=subprocess.PIPE, universal_newlines=True)
 
 
 def test_golden():

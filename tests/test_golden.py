@@ -8,10 +8,9 @@ import os
 import shutil
 import struct
 import subprocess
-import sys
 
-from common import (ENGINES, GOLDEN, ROOT, add_counts, check, close, compiled, good, in_work, main, perplexity, run,
-                    table, write)
+from common import (ENGINES, EXPORT, GOLDEN, ROOT, add_counts, check, close, compiled, good, in_work, main, perplexity,
+                    run, table, write)
 
 NAMES = ('default', 'linear4', 'dynamic2', 'yarn4', 'llama3')
 
@@ -23,8 +22,7 @@ def exported(name):
         return out
     shutil.copytree(os.path.join(GOLDEN, name), folder)
     shutil.copy(os.path.join(GOLDEN, 'model.safetensors'), folder)
-    subprocess.run([sys.executable, os.path.join(ROOT, 'model_export.py'), '--no-tokenizer', folder, out], check=True,
-                   stderr=subprocess.DEVNULL)
+    subprocess.run([*EXPORT, '--no-tokenizer', folder, out], check=True, stderr=subprocess.DEVNULL)
     return out
 
 

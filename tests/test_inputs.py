@@ -9,14 +9,14 @@ import shutil
 import subprocess
 import sys
 
-from common import ROOT, check, in_work, main, tiny_model, write, write_tokenizer
+from common import EXPORT, ROOT, check, in_work, main, tiny_model, write, write_tokenizer
 
 COMMAND = 'python3 model_export.py '
 POINTER = 'version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize 4976698672\n' % ('0123456789abcdef' * 4)
 
 
 def export(*arguments):
-    return subprocess.run([sys.executable, os.path.join(ROOT, 'model_export.py'), *arguments], cwd=in_work(''),
+    return subprocess.run([*EXPORT, *arguments], cwd=in_work(''),
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           universal_newlines=True)
 

@@ -10,11 +10,10 @@ import random
 import shutil
 import struct
 import subprocess
-import sys
 import zlib
 
-from common import (GOLDEN, ROOT, RUN, check, close, config, good, in_work, main, one_line, perplexity, random_ids,
-                    random_weights, read, run, table, tiny_model, write, write_model, write_tokenizer)
+from common import (EXPORT, GOLDEN, ROOT, RUN, check, close, config, good, in_work, main, one_line, perplexity,
+                    random_ids, random_weights, read, run, table, tiny_model, write, write_model, write_tokenizer)
 
 PPL = ['method', 'from', 'to', 'tokens', 'nll', 'ppl', 'se']
 PER_TOKEN = ['method', 'position', 'token', 'nll']
@@ -448,8 +447,7 @@ def test_rope_json():
             json.dump(dict(plain, rope_scaling=block, max_position_embeddings=64
                            if options[0] in ('none', 'linear', 'ntk', 'dynamic') else 64 * 4),
                       file)
-        done = subprocess.run([sys.executable, os.path.join(ROOT, 'model_export.py'), '--no-tokenizer', folder, out],
-                              stderr=subprocess.PIPE)
+        done = subprocess.run([*EXPORT, '--no-tokenizer', folder, out], stderr=subprocess.PIPE)
         if not check(done.returncode == 0, what + ' is taken by model_export.py', done.stderr):
             continue
         for n in (64, 65, 200):

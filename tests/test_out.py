@@ -14,8 +14,8 @@ import sys
 import time
 
 import reference
-from common import (BLOCK_MODELS, F32, Q4, Q8, ROOT, block_weights, check, close, config, in_work, main, perplexity,
-                    random_ids, random_weights, read, tiny_model, with_header, write, write_model)
+from common import (BLOCK_MODELS, EXPORT, F32, Q4, Q8, ROOT, block_weights, check, close, config, in_work, main,
+                    perplexity, random_ids, random_weights, read, tiny_model, with_header, write, write_model)
 from test_families import METHODS, VARIANTS, gguf_of, header_of, hf_tensors
 from test_legacy import write_legacy
 
@@ -30,7 +30,7 @@ SHAPE = dict(head_dim=10, n_heads=4, n_kv_heads=2, dim=32, theta=50.0)
 
 
 def export(*arguments, program=os.path.join(ROOT, 'model_export.py')):
-    return subprocess.run([sys.executable, program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    return subprocess.run([sys.executable, '-S', program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           universal_newlines=True)
 
 
@@ -466,8 +466,7 @@ def test_interrupted():
     for i, stop in enumerate([signal.SIGTERM, signal.SIGINT] * 6):
         place = in_work('interrupted %d' % i)
         os.mkdir(place)
-        command = [sys.executable, os.path.join(ROOT, 'model_export.py'), os.path.join(ROOT, 'model.bin'),
-                   os.path.join(place, 'o.gguf' if i % 4 < 2 else 'o/')]
+        command = [*EXPORT, os.path.join(ROOT, 'model.bin'), os.path.join(place, 'o.gguf' if i % 4 < 2 else 'o/')]
         child = subprocess.Popen(command, stderr=subprocess.PIPE)
         time.sleep(0.04 + 0.04 * i)
         child.send_signal(stop)

@@ -12,7 +12,7 @@ import sys
 import time
 import urllib.request
 
-from common import ROOT, check, in_work, main, skip, table
+from common import EXPORT, ROOT, check, in_work, main, skip, table
 
 SERVER = os.environ.get('LLAMA_SERVER')
 MODEL = os.path.join(ROOT, 'model-8k.bin')
@@ -74,8 +74,7 @@ class Served:
 def exported(model):
     path = in_work(os.path.basename(model) + '.gguf')
     if not os.path.exists(path):
-        subprocess.run([sys.executable, os.path.join(ROOT, 'model_export.py'), model, path], check=True,
-                       stderr=subprocess.DEVNULL)
+        subprocess.run([*EXPORT, model, path], check=True, stderr=subprocess.DEVNULL)
     return path
 
 

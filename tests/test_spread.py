@@ -9,11 +9,10 @@ import os
 import random
 import shutil
 import subprocess
-import sys
 
 import reference
-from common import (ENCODINGS, ENGINES, GOLDEN, METHODS, ROOT, RUN, add_counts, check, close, compiled, config, good,
-                    in_work, main, one_line, perplexity, random_ids, random_weights, run, skip, table, write,
+from common import (ENCODINGS, ENGINES, EXPORT, GOLDEN, METHODS, ROOT, add_counts, check, close, compiled, config,
+                    good, in_work, main, one_line, perplexity, random_ids, random_weights, run, skip, table, write,
                     write_model, write_tokenizer)
 from reference import MAPS
 
@@ -27,8 +26,7 @@ def test_cases():
     folder, model = in_work('default'), in_work('default.bin')
     shutil.copytree(os.path.join(GOLDEN, 'default'), folder)
     shutil.copy(os.path.join(GOLDEN, 'model.safetensors'), folder)
-    subprocess.run([sys.executable, os.path.join(ROOT, 'model_export.py'), '--no-tokenizer', folder, model],
-                   check=True, stderr=subprocess.DEVNULL)
+    subprocess.run([*EXPORT, '--no-tokenizer', folder, model], check=True, stderr=subprocess.DEVNULL)
     cases = sorted(glob.glob(os.path.join(ROOT, 'tests', 'spread', '*.json')))
     check(len(cases) == 4, 'there are cases', cases)
     for path in cases:
