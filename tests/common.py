@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import termios
-import time
 import traceback
 
 import blocks

@@ -17,7 +17,7 @@ import reference
 import source_writers as w
 from common import (BLOCK_MODELS, ENGINES, EXPORT, GOLDEN, ROOT, SHARED, block_weights, check, close, compiled, config,
                     good, in_work, main, perplexity, random_ids, random_weights, read, run, skip, write, write_model)
-from source_writers import STRING, U32, Place
+from source_writers import STRING, Place
 
 SCALES = {'typical': None, 'zero': 0.0, 'negative zero': -0.0, 'subnormal': 6e-8, 'subnormals': -1.7e-5,
           'one': 1.0, 'largest': -65504.0, 'infinity': math.inf, 'NaN': math.nan}

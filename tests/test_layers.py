@@ -28,18 +28,21 @@ NAMES = 'gemma3_linear8', 'gemma3_v5', 'olmo3_yarn', 'ministral3', 'exaone4_nope
 SEES_ALL, WITHOUT_ROPE, TURNS_AS_SLIDING = 1, 2, 4
 
 
-def goldens():
-    """(name, its folder, golden.json) of each case of these families that is there."""
+def goldens_of(names, families):
+    """(name, its folder, golden.json) of each case of these families that is there; of the names, those must be."""
     found = sorted(os.listdir(GOLDEN)) if os.path.isdir(GOLDEN) else []
     for name in found:
         path = os.path.join(GOLDEN, name, 'golden.json')
         if os.path.exists(path):
-            with open(path) as file:
-                golden = json.load(file)
-            if golden['family'] in ('gemma3', 'olmo2', 'olmo3', 'ministral3', 'exaone4'):
+            golden = json.loads(read(path).decode())
+            if golden['family'] in families:
                 yield name, os.path.join(GOLDEN, name), golden
-    for name in sorted(set(NAMES) - set(found)):
+    for name in sorted(set(names) - set(found)):
         skip('Hugging Face on %s (../shared/golden_layers is not here)' % name)
+
+
+def goldens():
+    return goldens_of(NAMES, ('gemma3', 'olmo2', 'olmo3', 'ministral3', 'exaone4'))
 
 
 def exported(source, name):

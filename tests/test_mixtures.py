@@ -12,30 +12,19 @@ import struct
 
 import blocks
 import reference
-from common import (ENGINES, FIELDS, SHARED, check, close, in_work, main, perplexity, random_ids, random_weights, read,
+from common import (ENGINES, FIELDS, check, close, in_work, main, perplexity, random_ids, random_weights, read,
                     read_model, skip, write, write_model)
-from rope_cases import FULL, GPT_OSS, MIXTRAL, QWEN3_MOE, SLIDING, YARN, changed
+from rope_cases import FULL, GPT_OSS, MIXTRAL, QWEN3_MOE, SLIDING, changed
 from test_families import export
 from test_layers import (FULL_FIELDS, IN_THE_REFERENCE, PLANTED, SHORT, SIZES, exported, full_layers_shifted,
-                         hf_tensors, model_of, renamed, scaled, sliding_name, tensors_of, with_others, worst,
-                         write_folder)
+                         goldens_of, hf_tensors, model_of, renamed, scaled, sliding_name, tensors_of, with_others,
+                         worst, write_folder)
 
-GOLDEN = os.path.join(SHARED, 'golden_layers')
-NAMES = 'gptoss', 'mixtral', 'qwen3moe'
 SEES_ALL, TURNS_AS_SLIDING, DENSE = 1, 4, 8
 
 
 def goldens():
-    """(name, its folder, golden.json) of each case of these families that is there."""
-    found = sorted(os.listdir(GOLDEN)) if os.path.isdir(GOLDEN) else []
-    for name in found:
-        path = os.path.join(GOLDEN, name, 'golden.json')
-        if os.path.exists(path):
-            golden = json.loads(read(path).decode())
-            if golden['family'] in ('gpt_oss', 'mixtral', 'qwen3_moe'):
-                yield name, os.path.join(GOLDEN, name), golden
-    for name in sorted(set(NAMES) - set(found)):
-        skip('Hugging Face on %s (../shared/golden_layers is not here)' % name)
+    return goldens_of(('gptoss', 'mixtral', 'qwen3moe'), ('gpt_oss', 'mixtral', 'qwen3_moe'))
 
 
 def test_golden():
