@@ -263,6 +263,11 @@ RULES = [
     ('gpt-oss without a block', layered('gpt_oss', rope_scaling=None), {
         'hf5': {'full': (yarn(64, 150000, 4096, 32, truncate=False), temperature(32))},
         'vllm': {'sliding': (yarn(64, 150000, 4096, 32, truncate=False), temperature(32))}}),
+    # The class of Hugging Face 5 puts its own block where there is none, and not where an empty one stands.
+    ('gpt-oss with an empty block', layered('gpt_oss', rope_parameters={}), {
+        'hf5': {'full': (plain(64, 150000), 1)}, 'sglang': {'sliding': (plain(64, 150000), 1)},
+        'rope.c': {'full': (plain(64, 150000), 1)},
+        'hf4': {'full': (yarn(64, 150000, 4096, 32, truncate=False), temperature(32))}}),
     ("Cohere 2's block", layered('cohere2', rope_theta=5e4, rope_scaling=YARN), {
         'hf5': {'sliding': (yarn(64, 5e4, 8192, 4), temperature(4))},
         'hf4': {'sliding': (yarn(64, 5e4, 8192, 4), temperature(4))},

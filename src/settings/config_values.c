@@ -56,7 +56,7 @@ static void find_one(Config *c) {
     const char *parameters = json_member(c->config, "rope_parameters");
     const char *found = c->config ? one_block(c, c->config, c->flags) : c->alone;
     bool is_empty = !found && parameters && *parameters != 'n';
-    if (is_empty && is_strict(c)) found = parameters;  // which has no defaults
+    if (is_empty && !config_sees_scaling_only(c)) found = parameters;  // which has no defaults
     bool is_typed = is_of(c, FAMILY_BY_TYPE) && config_has_type_blocks(found);
     const char *full =
         c->flags & PARAMETERS_FIRST ? json_member(found, kind_keys[KIND_FULL]) : NULL;

@@ -19,6 +19,7 @@ static void note_plain(const Config *c, bool is_plain, bool was_plain) {
     const char *why_scaled =
         is_of_all ? "one block is of all layers" : "the block of text_config is read";
     if (is_flat(c)) why_scaled = "a flat rope_parameters is read";
+    if (c->block && c->block == c->family->block) why_scaled = "the family's own block";
     if (is_plain && !was_plain) config_note(c, "plain RoPE: %s", why_plain);
     if (!is_plain && was_plain) config_note(c, "%s", why_scaled);
 }
