@@ -11,6 +11,7 @@ import reference
 from common import (ENGINES, SLIDING, block_weights, check, close, config, good, in_work, main, perplexity, random_ids,
                     random_weights, read, table, with_header, write_model, write_tokenizer)
 from test_forward import TOLERANCE, session_test
+from test_kinds import differs, model_of
 
 BASE = dict(theta=50.0, train_ctx=24, seq_len=600, n_layers=3)
 IDS = random_ids(70, 50, 4)
@@ -21,15 +22,6 @@ MIXES = (1, 1, 9), (4, 2, 5), (7, 3, 44), (8, 8, 16), (20, 4, 3), (40, 1, 33)
 
 def mixture(n=7, used=3, width=20, **changes):
     return config(**dict(BASE, n_experts=n, n_experts_used=used, expert_hidden_dim=width, **changes))
-
-
-def model_of(c, name='experts.bin', seed=1):
-    write_model(in_work(name), c, random_weights(c, seed))
-    return in_work(name)
-
-
-def differs(a, b):
-    return max(abs(x - y) for x, y in zip(a, b))
 
 
 def kinds():
