@@ -252,6 +252,18 @@ def test_sliding_layers():
     check(abs(jumps - whole) < 0.1, 'jumps and a whole text', (jumps, whole))
 
 
+def test_full_layers_that_do_not_turn():
+    """Where all that turns has a window, no length is too long for the angles: no row asks, and nothing warns."""
+    model = os.path.join(ROOT, 'models/layers-nope.bin')
+    result = run(model, '--check', '-n', 4096, '-z', TOKENIZER, '--budget', 600, timeout=600)
+    last = result.out.splitlines()[-1]
+    check(result.status == 0 and last == '# holds to 4096 by jumps' and 'reach\t' not in result.out, 'NoPE holds', last)
+    for method, told in (('none', False), ('yarn', True), ('streaming', False)):
+        result = run(model, '--ppl', os.path.join(ROOT, 'book.txt'), '-n', 512, '-z', TOKENIZER, '--rope', method)
+        check(('rope %s has no effect' % method in result.err) == told and 'times the trained' not in result.err,
+              'warnings of %s where full layers do not turn' % method, result.err)
+
+
 def test_window():
     fails('a window shorter than the text', judge(changed(MODEL, 'window.bin', sliding_window=256)), 'window')
 

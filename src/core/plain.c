@@ -2,7 +2,7 @@
 // llama2.c. Read this before transformer.c, which computes the same numbers fast;
 // tests/test_plain.py compares them. --plain runs any job by this file: one thread and float32.
 //
-// A key is kept as wk makes it. The query is turned instead, for each key anew, by the distance
+// A key is kept unturned. The query is turned instead, for each key anew, by the distance
 // between the two. So every RoPE method and distance map stands here as its formula. What few
 // models or options need stands beside it: plain_turns.c, plain_experts.c, plain_encodings.c. In
 // comments d is head_dim.
@@ -63,7 +63,7 @@ static float rope_product(const Plain *p, int h, int j) {
     return turned_dot(p, q, k, j);
 }
 
-// A score is that times 1 / sqrt(d), and grows with the query's position in some models.
+// What the product of query and key is multiplied by. It grows with the position in some models.
 static float rope_scale(const Plain *p) {
     int position = place_of(p, p->i);
     const RopeConfig *c = p->turns->rope;
@@ -74,13 +74,13 @@ static float rope_scale(const Plain *p) {
 // Whether the query sees the key of token j. A window may hide it.
 static bool sees(const Plain *p, int j) {
     const RopeConfig *c = p->turns->rope;
-    bool slides = c->all_slide || !(p->w->flags & LAYER_SEES_ALL);
+    bool has_window = c->all_slide || !(p->w->flags & LAYER_SEES_ALL);
     int query = place_of(p, p->i);
     int key = place_of(p, j);
-    return !slides || rope_sees(c, query, key);
+    return !has_window || rope_sees(c, query, key);
 }
 
-// scores (i + 1) of the query's head h with all keys, -infinity where it sees none
+// scores (i + 1) of head h with all keys, -infinity where it sees none. A crowd of n adds ln n.
 static void fill_scores(Plain *p, int h) {
     const Spread *spread = p->turns->spread;
     const Watch *watch = &p->config->watch;
@@ -125,9 +125,9 @@ static void attend(Plain *p, int h) {
 // What families do otherwise than Llama, a line or two each below: biases (Qwen2), norms of heads
 // (Qwen3) or of all heads together (OLMo 2), heads that turn in part (Phi-4), layers that do not
 // turn (SmolLM3), that have a window (Mistral), and that then turn by settings of their own (Gemma
-// 3); norms of what a layer adds (OLMo 2), also of that (Gemma 3); GELU, a scale of the embedding
-// and of the scores (Gemma 3); queries that grow with their position (Ministral 3); experts in
-// place of one feed-forward layer (Mixtral, Qwen3-MoE), and learned sinks (gpt-oss).
+// 3); norms of what a layer adds (OLMo 2), or of what it reads and adds (Gemma 3); GELU, scales of
+// embedding and scores (Gemma 3); queries that grow with their position (Ministral 3); experts
+// (Mixtral, Qwen3-MoE), and learned sinks (gpt-oss).
 
 // out (rows) = w @ what a layer has normed, and a bias (rows) if there is one.
 static void project(const Plain *p, float *out, const Matrix *w, const float *bias) {
@@ -175,7 +175,7 @@ static void attention(Plain *p, float *x) {
     norm_heads(p, k, m->n_kv_heads, w->k_norm);
 
     // mixed (n_heads * d), head by head
-    fill_distances(p);
+    fill_distances(p);  // of encodings before RoPE
     for (int h = 0; h < m->n_heads; h++) {
         attend(p, h);
     }
@@ -227,7 +227,7 @@ static void add_feed_forward(Plain *p, float *x) {
     add_normed(p, x, p->w->ffn_after);
 }
 
-// The angles of the present token by one RoPE.
+// The angles of the present token by one RoPE, which p->turns then is: place_of asks it.
 static void fill_angles(Plain *p, Turns *t, int length) {
     p->turns = t;
     bool is_uneven = p->config->stale_keys || t->rope->unscaled_positions > 0;
@@ -243,7 +243,7 @@ int plain_forward(Plain *p, int32_t token, int i, int length, float *x) {
     const float *row = weights_row(&p->model->embedding, token, p->row);
     memcpy(x, row, m->dim * sizeof *x);
     if (m->embedding_scale > 0) scale_all(x, (float)m->embedding_scale, m->dim);
-    int bad = all_finite(x, m->dim) ? m->n_layers : -1;
+    int bad = all_finite(x, m->dim) ? m->n_layers : -1;  // the first bad layer; n_layers: none
 
     // Positions enter here, in the angles or in the embedding.
     if (m->encoding != ENCODING_ROPE) add_position(p, x);
@@ -253,8 +253,8 @@ int plain_forward(Plain *p, int32_t token, int i, int length, float *x) {
     for (int l = 0; l < m->n_layers; l++) {
         p->layer = l;
         p->w = &p->model->layers[l];
-        bool slides = p->w->flags & LAYER_SLIDING;
-        p->turns = slides ? &p->sliding : &p->full;
+        bool turns_apart = p->w->flags & LAYER_SLIDING;
+        p->turns = turns_apart ? &p->sliding : &p->full;
         attention(p, x);
         add_feed_forward(p, x);
         if (bad == m->n_layers && !all_finite(x, m->dim)) bad = l;

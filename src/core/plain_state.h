@@ -42,7 +42,7 @@ typedef struct Plain {
     float *weights;         // (n_experts) of the experts,
     bool *is_chosen;        // (n_experts) and whether the token takes them
     float *expert;          // (dim) what one of them makes
-    Turns full, sliding;    // of most layers, and of those with LAYER_SLIDING
+    Turns full, sliding;    // `sliding` is for layers with LAYER_SLIDING, `full` for all others
     float *scores;          // (context + 1) of one head, and of its sink
     float *row;             // (widest) of a matrix, as float32
 } Plain;

@@ -85,14 +85,33 @@ static void warn_of_plan(const RopeSettings *settings, const RopePlan *plan, int
     if (!settings_advice(settings, plan, positions, &advice)) warn(advice.text);
 }
 
+bool turns_in_windows(const Job *job) {
+    int window = said_window(job->model, job->said);
+    bool is_short = window > 0 && window <= own_settings(job)->train_ctx;
+    return is_short && !job->kinds.turns[LAYERS_FULL];
+}
+
+// Whether a method is given for full layers that do not turn, and nothing else turns by it.
+static bool is_idle_method(const Job *job, const RopeSettings *given, const RopePlan *plan) {
+    bool has_effect = plan->rope.method == ROPE_NONE || plan->rope.map;
+    return given->name[0] && !has_effect && job->kinds.own_sliding &&
+           !job->kinds.turns[LAYERS_FULL];
+}
+
 void print_advice(const Job *job, const RopeSettings *methods, bool of_reach, bool of_tuning) {
     const RopeConfig *own = own_settings(job);
     char others[300] = "";
     if (job->model->config.encoding) return;
+    of_reach = of_reach && !turns_in_windows(job);
     for (int i = 0; i < job->n_plans; i++) {
         const RopePlan *plan = &job->plans[i];
         int positions = plan->spread ? plan->spread : job->length;
         warn_of_plan(&methods[i], plan, of_reach ? positions : 0);
+        if (is_idle_method(job, &methods[i], plan))
+            fprintf(stderr,
+                    "run: warning: rope %s has no effect: the full layers of this model do not "
+                    "turn (--rope-sliding is for the others)\n",
+                    plan->name);
         bool same = settings_same_method(own, &plan->rope);
         if (!same) add_name(others, sizeof others, ", ", plan->name);
     }

@@ -68,6 +68,10 @@ bool reference_plan(const Job *job, bool plain, double times, RopePlan *plan, Er
 // The settings that the model was made with; without a model, what is said.
 const RopeConfig *own_settings(const Job *job);
 
+// Whether no length is too long for the angles: full layers do not turn, and the window of the
+// others is within the trained context.
+bool turns_in_windows(const Job *job);
+
 // Warns of settings without effect and, if asked to, of a reach that is too short for the length,
 // and of methods that the model was not tuned with. `methods` are the settings of job->plans.
 void print_advice(const Job *job, const RopeSettings *methods, bool of_reach, bool of_tuning);

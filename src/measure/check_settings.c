@@ -140,13 +140,14 @@ bool judge_settings(const Job *job, const RopePlan *own, Table *table, char fail
         judge_setting(&j, "window", seen, n, seen >= n);
         if (seen < n) by_length++;
     }
-    if (job->model->config.encoding == ENCODING_ROPE) {  // else the text shows how far it reaches
+    bool has_rope = job->model->config.encoding == ENCODING_ROPE;
+    if (has_rope && !turns_in_windows(job)) {  // else the text shows how far it reaches
         judge_context(&j, said, &given, seq_len);
         double reach = reach_of(asked, seq_len);
         bool is_reached = reach >= n - 0.5;
         judge_setting(&j, "reach", reach, n, is_reached);
         if (!is_reached) by_length++;
-        judge_asked(&j, job, own, seq_len);
     }
+    if (has_rope) judge_asked(&j, job, own, seq_len);
     return j.n_failed > by_length;
 }
