@@ -18,6 +18,7 @@ import termios
 import traceback
 
 import blocks
+from forked import load, run_fork
 
 sys.dont_write_bytecode = True
 # The tree whose ./run is tested.
@@ -29,6 +30,18 @@ EXPORT = sys.executable, '-S', os.path.join(ROOT, 'model_export.py')  # it start
 WORK = tempfile.mkdtemp(prefix='rope_test.')  # goes away at the end of main()
 # What runs them: TEST_RUNNER=qemu-aarch64 for another processor's.
 RUNNER = shlex.split(os.environ.get('TEST_RUNNER', ''))
+
+
+
+@functools.lru_cache(None)
+def exporter():
+    return load(os.path.join(ROOT, 'model_export.py'))
+
+
+def export(*arguments, folder=None):
+    """What model_export.py does, in a fork of this process. Where Python's start counts, EXPORT is the command."""
+    return run_fork(exporter(), arguments, folder)
+
 
 # ---- counting ----
 

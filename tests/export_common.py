@@ -5,7 +5,6 @@ Each test file takes as its argument another copy of the program to test, prints
 failed` last; exit status 1 when there is one.
 """
 
-import importlib.util
 import json
 import math
 import os
@@ -16,8 +15,8 @@ import subprocess
 import sys
 import tempfile
 import time
-import traceback
 
+from forked import load, run_fork
 from rope_cases import LONG, changed  # noqa: F401: LONG is for those who import this
 
 sys.dont_write_bytecode = True
@@ -107,36 +106,6 @@ def write(path, data):
         file.write(data.encode() if isinstance(data, str) else data)
 
 
-def load_exporter():
-    spec = importlib.util.spec_from_file_location('exporter', EXPORTER)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def run_fork(arguments):
-    with tempfile.TemporaryFile('w+') as out, tempfile.TemporaryFile('w+') as err:
-        sys.stdout.flush()
-        child = os.fork()
-        if not child:
-            status = 70
-            try:
-                os.dup2(out.fileno(), 1)
-                os.dup2(err.fileno(), 2)
-                status = exporter.main(list(arguments))
-            except BaseException:
-                traceback.print_exc()
-            finally:
-                sys.stdout.flush()
-                sys.stderr.flush()
-                os._exit(status)
-        status = os.waitpid(child, 0)[1]
-        out.seek(0)
-        err.seek(0)
-        return subprocess.CompletedProcess(arguments, status >> 8 if status & 255 == 0 else -(status & 127), out.read(),
-                                           err.read())
-
-
 class Case:
     """A temporary place with a checkpoint in in/ and an empty out/."""
 
@@ -165,7 +134,7 @@ class Case:
 
     def run(self, *arguments):
         """The exporter in a fork of this process: as good as a new one, and ten times as fast."""
-        return run_fork(arguments or (self.folder, self.out))
+        return run_fork(exporter, arguments or (self.folder, self.out))
 
     def run_fresh(self, *arguments, **options):
         """The exporter as a user starts it; with -I -S nothing but the standard library can be imported."""
@@ -370,4 +339,4 @@ def main(tests):
     sys.exit(1 if results['failed'] else 0)
 
 
-exporter = load_exporter()  # the program as a module, only ever called in a fork
+exporter = load(EXPORTER)  # the program as a module, only ever called in a fork

@@ -7,16 +7,15 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
 
-from common import (EXPORT, Q4, Q8, ROOT, check, config, good, in_work, main, one_line, random_weights, read, run,
+import common
+from common import (Q4, Q8, ROOT, check, config, good, in_work, main, one_line, random_weights, read, run,
                     tiny_model, write, write_model, write_tokenizer)
 from test_legacy import write_legacy
 
 
 def export(*arguments, folder=''):
-    return subprocess.run([*EXPORT, *arguments],
-                          cwd=in_work(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+    return common.export(*arguments, folder=in_work(folder))
 
 
 def exported(what, *arguments, folder=''):

@@ -6,11 +6,11 @@ reference.py with the settings that ../shared/FAMILIES.md says the config means;
 import json
 import os
 import struct
-import subprocess
 
 import reference
 import source_writers as w
-from common import (ENGINES, EXPORT, FIELDS, HEADER_BYTES, SHARED, check, close, config, good, in_work, main,
+import common
+from common import (ENGINES, FIELDS, HEADER_BYTES, SHARED, check, close, config, good, in_work, main,
                     perplexity, random_ids, random_weights, read, skip, table, tiny_model, write)
 from test_forward import TOLERANCE, nll_close, session_test
 
@@ -20,7 +20,7 @@ FULL, SLIDING = 'full_attention', 'sliding_attention'
 
 
 def export(folder, out):
-    return subprocess.run([*EXPORT, '--no-tokenizer', folder, out], stderr=subprocess.PIPE, universal_newlines=True)
+    return common.export('--no-tokenizer', folder, out)
 
 
 def test_golden():

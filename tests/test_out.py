@@ -14,6 +14,7 @@ import sys
 import time
 
 import reference
+import common
 from common import (BLOCK_MODELS, EXPORT, F32, Q4, Q8, ROOT, block_weights, check, close, config, in_work, main,
                     perplexity, random_ids, random_weights, read, tiny_model, with_header, write, write_model)
 from test_families import METHODS, VARIANTS, gguf_of, header_of, hf_tensors
@@ -29,7 +30,9 @@ FULL, SLIDING = 'full_attention', 'sliding_attention'
 SHAPE = dict(head_dim=10, n_heads=4, n_kv_heads=2, dim=32, theta=50.0)
 
 
-def export(*arguments, program=os.path.join(ROOT, 'model_export.py')):
+def export(*arguments, program=None):
+    if not program:
+        return common.export(*arguments)
     return subprocess.run([sys.executable, '-S', program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           universal_newlines=True)
 
