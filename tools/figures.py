@@ -247,7 +247,7 @@ PICTURES = {  # their tables and the other arguments of plot.py
     'encodings': (['encodings'], ['--title', 'Trained on 256: RoPE slides, ALiBi holds (text: BOOK)']),
     'encodings-keys': (['encodings-keys'], ['--title',
                                             'Keys found, %: with learned distances nearly all, 16 times further']),
-    'layers': (['layers'], ['--title', 'With one full layer in four, little breaks (text: BOOK)']),
+    'layers': (['layers'], ['--title', 'With one full layer of five, little breaks (text: BOOK)']),
     'crowd': (['crowd'], ['--title', 'Large angles cost much, a crowd of keys little, and both together most']),
     'attention': (['attention'], ['--title', 'Past 512, plain RoPE gives keys scores that no near key has']),
 }

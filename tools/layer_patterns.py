@@ -6,7 +6,7 @@ positions of their training.
     tools/layer_patterns.py --passkey        keys found in filler, by length and depth
     tools/layer_patterns.py --causes [TEXT]  large angles alone, a crowd of keys alone, and both: --spread, rerope
 
-In `rope` all layers are full. In the others each fourth is, and queries of the rest see 64 positions. `sliding` has
+In `rope` all five layers are full. In the others the fourth is, and queries of the rest see 64 positions. `sliding` has
 theta 10,000 in all layers. The others differ from it in their full ones: `theta` has 1,000,000 there, those of `nope`
 do not turn, and in those of `temperature` queries grow with their position. '-' stands for what a model cannot have.
 """
@@ -115,6 +115,14 @@ def causes(name, text, samples=32, run=run_program):
     return found
 
 
+def label(name, reading):
+    """A row's name, as the lesson has it."""
+    if name == 'nope':
+        reading = reading.replace('in all layers', 'in sliding layers')
+    return '%s, %s' % (name, {'by parts in full layers': 'yarn, a = 1, in full layers',
+                              'untouched, no growth': 'growth taken out'}.get(reading, reading))
+
+
 def print_table(title, heads, rows, width=13):
     print(title)
     print('%-36s' % '' + ''.join('%*s' % (width, head) for head in heads))
@@ -129,7 +137,7 @@ def print_perplexities(text, path):
         for reading in [reading for reading in READINGS if name == 'temperature' or reading not in OF_GROWTH]:
             cells = found.get(reading, [])
             heads = heads or ['to %s' % format(to, ',') for _, to, *_ in cells[:-1]] + ['all']
-            rows.append(('%s, %s' % (name, reading), ['%.1f ±%.1f' % (math.exp(nll), math.exp(nll) * se)
+            rows.append((label(name, reading), ['%.1f ±%.1f' % (math.exp(nll), math.exp(nll) * se)
                                                       for *_, nll, se in cells] or ['-'] * len(heads)))
     print_table('perplexity of %s by position, trained on %d' % (name_of(path), TRAINED), heads, rows)
 
@@ -146,7 +154,7 @@ def print_keys():
     for name in MODELS:
         for reading, cells in keys(name).items():
             lengths = lengths or sorted({length for length, *_ in cells})
-            rows.append(('%s, %s' % (name, reading), [by_depth(cells, length) for length in lengths]))
+            rows.append((label(name, reading), [by_depth(cells, length) for length in lengths]))
     print_table('passkeys found in filler, by length; behind it by depth, of two each, from the beginning to the end',
                 [format(length, ',') for length in lengths], rows, 16)
 

@@ -131,7 +131,7 @@ def draw_encodings(tables, options):
 
 
 LAYERS = {('rope', 'untouched'): 'all full', ('rope', 'yarn in full layers'): 'all full, yarn',
-          ('sliding', 'untouched'): 'one in four full', ('theta', 'untouched'): 'theta 1,000,000',
+          ('sliding', 'untouched'): 'one of five full', ('theta', 'untouched'): 'theta 1,000,000',
           ('nope', 'untouched'): 'no RoPE in full ones', ('temperature', 'untouched'): 'growing queries'}
 
 
@@ -147,7 +147,7 @@ def draw_layers(tables, options):
     longest = max(r['to'] for r in table.rows)
     subtitle = 'models of 1.5 million parameters, trained alike on windows of 256, untouched but for one'
     return token_figure(tables, options, lines, ('Perplexity of ' + book_of(tables), subtitle),
-                        ('position, tokens', 'perplexity'), (40, longest * 1.03))[0]
+                        ('position, tokens', 'perplexity (log scale)'), (40, longest * 1.03))[0]
 
 
 def draw_clocks(tables, options):
