@@ -125,9 +125,9 @@ def label(name, reading):
 
 def print_table(title, heads, rows, width=13):
     print(title)
-    print('%-36s' % '' + ''.join('%*s' % (width, head) for head in heads))
+    print('%-42s' % '' + ''.join('%*s' % (width, head) for head in heads))
     for name, cells in rows:
-        print('%-36s' % name + ''.join('%*s' % (width, cell) for cell in cells), flush=True)
+        print('%-42s' % name + ''.join('%*s' % (width, cell) for cell in cells), flush=True)
 
 
 def print_perplexities(text, path):
