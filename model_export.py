@@ -79,12 +79,12 @@ def export_model(source, out, tokenizer_out, with_tokenizer, context, force):
         if tokenizer:
             with replacing(tokenizer_out) as tokenizer_file:
                 tokenizer_file.write(data)
-    rope = 'rope ' + next(name for name, number in ROPE_METHODS.items() if number == model['rope_method'])
-    if model.get('encoding'):
-        rope = 'positions ' + ENCODINGS[model['encoding']]
+    rope = 'rope ' + next(name for name, number in ROPE_METHODS.items() if number == model.rope_method)
+    if model.encoding:
+        rope = 'positions ' + ENCODINGS[model.encoding]
     types = ' and '.join(TYPE_NAMES[dtype] for dtype in most_used(model))
     notes.append('wrote %s: %d layers of width %d, %s, %s, context %d' % (
-        out, model['n_layers'], model['dim'], types, rope, model['seq_len']))
+        out, model.n_layers, model.dim, types, rope, model.seq_len))
     if tokenizer:
         notes.append('wrote %s: %d tokens' % (tokenizer_out, len(tokenizer['tokens'])))
 
@@ -118,7 +118,7 @@ def carry_out(source, out, with_tokenizer, force):
         may_write(out, GGUF_OUT, force)
     stays = stays_in_folder if folder else stays_in_gguf
     with opened_model(source, out.rstrip('/') or '.', stays) as model:
-        tokenizer = find_tokenizer(source, model.model['vocab_size']) if with_tokenizer else None
+        tokenizer = find_tokenizer(source, model.model.vocab_size) if with_tokenizer else None
         if folder:
             with replacing_folder(out) as place:
                 write_huggingface(place, model, tokenizer)

@@ -1,138 +1,122 @@
 """config.json: the header's fields, by the names of docs/format.md. layers.py and rope.py read what a config says of
-layers and of RoPE."""
+layers and of RoPE. What families make of a key, or of none, is in their rows (families.py)."""
+
+from __future__ import annotations
 
 import os
 from math import sqrt
-from typing import NamedTuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from .common import (ENCODINGS, MAX_EOS, MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH,
                      REFUSED, Keys, notes, read_json)
 from .experts import read_experts
-from .layers import read_layers
+from .families import FAMILIES, WRAPPERS, Family, named
+from .layers import not_used, read_layers
+from .model import FIELDS_OF, Feature, Model
 from .rope import read_ropes, refuse_by_layer, warn
 
-
-class Family(NamedTuple):
-    """What its class in Transformers fills in where config.json says nothing, and the norms that it has."""
-    architecture: str
-    n_kv_heads: int = 0   # 0: as many as heads
-    seq_len: int = 32768
-    bos_id: int = None
-    eos_id: int = None
-    norm_eps: float = 1e-6
-    theta: float = 10000.0
-    tied: bool = False
-    head_dim: int = 0     # 0: hidden_size / heads
-    qk_norm: int = 0      # as in model.bin
-    norm_place: int = 0   # likewise
-
-
-FAMILIES = {
-    'llama': Family('LlamaForCausalLM', 0, 2048, 1, 2), 'mistral': Family('MistralForCausalLM', 8, 131072, 1, 2),
-    'qwen2': Family('Qwen2ForCausalLM', 32), 'qwen3': Family('Qwen3ForCausalLM', 32, head_dim=128, qk_norm=1),
-    'phi3': Family('Phi3ForCausalLM', 0, 4096, 1, 32000, 1e-5),
-    'rope.c': Family('SmallForCausalLM'),  # what tools/train.py writes of models that no other family describes
-    'smollm3': Family('SmolLM3ForCausalLM', 4, 32768, 128000, 128001, theta=2e6, tied=True),
-    'gemma3_text': Family('Gemma3ForCausalLM', 4, 131072, 2, 1, theta=1e6, tied=True, head_dim=256, qk_norm=1,
-                          norm_place=2),
-    'olmo2': Family('Olmo2ForCausalLM', 0, 2048, None, 50279, 1e-5, qk_norm=2, norm_place=1),
-    'olmo3': Family('Olmo3ForCausalLM', 0, 2048, None, 50279, 1e-5, theta=5e5, qk_norm=2, norm_place=1),
-    'ministral3': Family('Ministral3ForCausalLM', 8, 262144, 1, 2, 1e-5, head_dim=128),
-    'exaone4': Family('Exaone4ForCausalLM', 32, 2048, 0, 2, 1e-5, qk_norm=1, norm_place=1),
-    'mixtral': Family('MixtralForCausalLM', 8, 131072, 1, 2, 1e-5, theta=1e6),
-    'qwen3_moe': Family('Qwen3MoeForCausalLM', 4, qk_norm=1),
-    'gpt_oss': Family('GptOssForCausalLM', 8, 131072, norm_eps=1e-5, theta=150000.0, head_dim=64)}
-# Models of pictures and text: the architecture, and the model_types that the text model inside may have, the first of
-# them where text_config does not say it.
-WRAPPERS = {'gemma3': ('Gemma3ForConditionalGeneration', ('gemma3_text',)),
-            'mistral3': ('Mistral3ForConditionalGeneration', ('mistral', 'ministral3'))}
-GEMMA = {'num_attention_heads': 8, 'vocab_size': 262208}  # of its class, which published text_configs leave out
-WITH_BIASES = 'qwen3', 'smollm3', 'gemma3_text', 'olmo2', 'olmo3', 'qwen3_moe', 'gpt_oss'  # by attention_bias
 NOT_COMPUTED = {'attn_logit_softcapping': 'null, since softcaps are not computed',
                 'final_logit_softcapping': 'null, since softcaps are not computed',
                 'hidden_size_per_layer_input': 'none, since per-layer embeddings are not computed'}
 
 
-def read_config(folder):
+class Read(NamedTuple):
+    """What a config.json gives."""
+    model: Model
+    family: Family
+    wrapped: bool  # the text model is inside a model of pictures and text
+
+
+def read_config(folder: str) -> Read:
     whole = read_json(os.path.join(folder, 'config.json'))
-    config, kind = text_config(whole)
-    family = FAMILIES[kind]
-    refuse_by_layer(config, kind)
+    config, family = text_config(whole)
+    refuse_by_layer(config, family)
+    check_keys(config, family)
+    dim = config.integer('hidden_size', MAX_WIDTH)
+    n_heads = config.integer('num_attention_heads', MAX_HEADS, family.default('num_attention_heads', REFUSED))
+    head_dim = read_head_dim(config, family, dim, n_heads)
+    n_kv_heads = config.integer('num_key_value_heads', MAX_HEADS, family.default('num_key_value_heads', n_heads), n_heads)
+    if n_heads % n_kv_heads:
+        config.refuse('num_key_value_heads', 'a divisor of num_attention_heads, %d' % n_heads)
+    vocab_size = config.integer('vocab_size', MAX_VOCAB, family.default('vocab_size', REFUSED))
+    model = Model(
+        dim=dim, n_heads=n_heads, n_kv_heads=n_kv_heads, head_dim=head_dim, vocab_size=vocab_size,
+        n_layers=config.integer('num_hidden_layers', MAX_LAYERS),
+        seq_len=config.integer('max_position_embeddings', MAX_SEQ, family.default('max_position_embeddings')),
+        hidden_dim=config.integer('intermediate_size', MAX_WIDTH), tied=read_tied(whole, config, family),
+        norm_eps=config.number('rms_norm_eps', family.default('rms_norm_eps', 1e-6), high=MAX_EPS),
+        norms_lack_one=family.adds_one)
+    for feature in family.always:
+        model.set(**FIELDS_OF.get(feature, {}))
+    if family.keys.attention_bias == 'read' and config.flag('attention_bias', family.default('attention_bias', False),
+                                                            False):
+        model.set(**FIELDS_OF[Feature.ALL_BIASES])
+    model.set(**read_layers(config, family, model.n_layers))
+    model.set(**read_experts(config, family, model))
+    model.set(**read_special(folder, whole, config, family, vocab_size), **read_scales(config, family, model),
+              **read_encoding(config, family, model.seq_len), **read_ropes(config, family, model))
+    return Read(model, family, config is not whole)
+
+
+def check_keys(config: Keys, family: Family) -> None:
+    """Refuses what the family does not compute, and tells what its class does not look at."""
     config.only('architectures', [family.architecture], None)
-    if kind == 'gemma3_text':
-        config.only('hidden_activation', 'gelu_pytorch_tanh')
-        config.only('use_bidirectional_attention', False, None)
+    if family.activation:
+        for key, value in family.activation.items():
+            config.only(key, value)
     else:
         config.only('hidden_act', 'silu', 'swish')
     config.only('mlp_bias', False)
-    if kind == 'gpt_oss':
-        config.get('quantization_config', is_mxfp4, 'null, or an object with a quant_method of mxfp4', None, None)
+    for key, values in family.keys.must.items():
+        config.only(key, *values)
+    kind = family.keys.quantization
+    if kind:
+        config.get('quantization_config', lambda v: isinstance(v, dict) and v.get('quant_method') == kind,
+                   'null, or an object with a quant_method of ' + kind, None, None)
     else:
         config.only('quantization_config', None)
-    if kind not in WITH_BIASES + ('qwen2', 'exaone4', 'ministral3'):  # these three do not look at it
+    if family.keys.attention_bias == 'refused':
         config.only('attention_bias', False)
-    biased = kind in WITH_BIASES and config.flag('attention_bias', kind == 'gpt_oss', False)
-
-    usual = GEMMA if kind == 'gemma3_text' else {}
-    dim = config.integer('hidden_size', MAX_WIDTH)
-    n_heads = config.integer('num_attention_heads', MAX_HEADS, usual.get('num_attention_heads', REFUSED))
-    head_dim = read_head_dim(config, kind, dim, n_heads)
-    n_kv_heads = config.integer('num_key_value_heads', MAX_HEADS, family.n_kv_heads or n_heads, n_heads)
-    if n_heads % n_kv_heads:
-        config.refuse('num_key_value_heads', 'a divisor of num_attention_heads, %d' % n_heads)
-    vocab_size = config.integer('vocab_size', MAX_VOCAB, usual.get('vocab_size', REFUSED))
-    seq_len = config.integer('max_position_embeddings', MAX_SEQ, family.seq_len)
-    n_layers = config.integer('num_hidden_layers', MAX_LAYERS)
-    layers = read_layers(config, kind, n_layers)
-    experts = read_experts(config, kind, n_layers, layers)
-    return {
-        'dim': dim, 'hidden_dim': config.integer('intermediate_size', MAX_WIDTH),
-        'n_layers': n_layers, 'n_heads': n_heads, 'n_kv_heads': n_kv_heads, 'head_dim': head_dim,
-        'vocab_size': vocab_size, 'seq_len': seq_len, 'tied': read_tied(whole, config, family),
-        'norm_eps': config.number('rms_norm_eps', family.norm_eps, high=MAX_EPS),
-        **read_special(folder, whole, config, family, vocab_size),
-        'qkv_bias': int(biased or kind == 'qwen2'), 'o_bias': int(biased), 'qk_norm': family.qk_norm,
-        'norm_place': family.norm_place, 'fused': kind == 'phi3', 'wrapped': config is not whole,
-        **read_gemma(config, kind, dim, head_dim), **read_encoding(config, kind, seq_len), **experts, **layers,
-        **read_ropes(config, kind, family.theta, layers, head_dim, seq_len)}
 
 
-def is_mxfp4(value):
-    return isinstance(value, dict) and value.get('quant_method') == 'mxfp4'
-
-
-def text_config(config):
-    """The config of the text model, and its model_type: what is written, or what the architecture implies."""
-    names = {**{kind: family.architecture for kind, family in FAMILIES.items()},
-             **{kind: architecture for kind, (architecture, _) in WRAPPERS.items()}}
-    guess = next((kind for kind, name in names.items() if config.values.get('architectures') == [name]), REFUSED)
+def text_config(config: Keys) -> Tuple[Keys, Family]:
+    """The config of the text model, and its family, by its model_type or else its architecture."""
+    names = {**{family.architecture: name for name, family in FAMILIES.items() if family.runs},
+             **{architecture: wrapper for wrapper, (architecture, inside) in WRAPPERS.items() if inside[0].runs}}
+    architectures = config.values.get('architectures')
+    guess = names.get(architectures[0], REFUSED) if isinstance(architectures, list) and len(
+        architectures) == 1 and isinstance(architectures[0], str) else REFUSED
     if guess is REFUSED and 'model_type' not in config.values and 'architectures' not in config.values:
         refuse_by_layer(config, None)  # which says more than that there is no model_type
     inside = config.values.get('text_config')
     for keys in config, Keys(config.path, inside if isinstance(inside, dict) else {}):
         refuse_not_computed(keys)
-    kind = config.get('model_type', lambda v: v in list(names), 'one of ' + ', '.join(names), guess)
+    kinds = list(names.values())
+    kind = config.get('model_type', lambda v: v in kinds, 'one of ' + ', '.join(kinds), guess)
     if kind not in WRAPPERS:
-        return config, kind
-    architecture, kinds = WRAPPERS[kind]
+        return config, FAMILIES[kind]
+    architecture, families = WRAPPERS[kind]
     config.only('architectures', [architecture], None)
     config.only('quantization_config', None)
     text = Keys(config.path, config.get('text_config', lambda v: isinstance(v, dict), 'the config of a text model'))
-    return text, text.get('model_type', lambda v: v in kinds, 'one of ' + ', '.join(kinds), kinds[0])
+    kinds = [family.model_type for family in families]
+    return text, FAMILIES[text.get('model_type', lambda v: v in kinds, 'one of ' + ', '.join(kinds), kinds[0])]
 
 
-def refuse_not_computed(config):
-    """Refuses, by its key, what other families have (Gemma 2, Gemma 3n). Gemma 3's class does not look at one."""
+def refuse_not_computed(config: Keys) -> None:
+    """Refuses, by its key, what other families have (Gemma 2, Gemma 3n), unless the family's class does not look."""
+    family = named(str(config.values.get('model_type')))
     for key, expected in NOT_COMPUTED.items():
-        if config.values.get(key) is None or key == 'hidden_size_per_layer_input' and config.values[key] == 0:
+        value = config.values.get(key)
+        if value is None or key == 'hidden_size_per_layer_input' and value == 0:
             continue
-        if key != 'attn_logit_softcapping' or config.values.get('model_type') != 'gemma3_text':
+        if not family or key not in family.keys.unread:
             config.refuse(key, expected)
-        notes.append('%s means nothing to model_type gemma3_text and is not used' % key)
+        not_used(config, family, key)
 
 
-def read_head_dim(config, kind, dim, n_heads):
-    usual, null = FAMILIES[kind].head_dim, REFUSED
+def read_head_dim(config: Keys, family: Family, dim: int, n_heads: int) -> int:
+    usual, null = family.default('head_dim'), REFUSED
     if not usual:
         if config.values.get('head_dim') is None and dim % (2 * n_heads):
             config.refuse('hidden_size', 'an even multiple of num_attention_heads, %d' % n_heads)
@@ -143,9 +127,9 @@ def read_head_dim(config, kind, dim, n_heads):
     return head_dim
 
 
-def read_tied(whole, config, family):
+def read_tied(whole: Keys, config: Keys, family: Family) -> bool:
     """Whether the classifier is the embedding: a model of pictures and text says that itself, true by default."""
-    inside = config.flag('tie_word_embeddings', family.tied)
+    inside = config.flag('tie_word_embeddings', family.default('tie_word_embeddings', False))
     if config is whole:
         return inside
     tied = whole.flag('tie_word_embeddings', True)
@@ -155,18 +139,22 @@ def read_tied(whole, config, family):
     return tied
 
 
-def read_gemma(config, kind, dim, head_dim):
-    """What only Gemma computes. The embedding's scale is rounded to the type of the weights when these are read."""
-    if kind != 'gemma3_text':
-        return {}
-    scalar = config.number('query_pre_attn_scalar', 256)
-    return {'activation': 1, 'norms_lack_one': True, 'embedding_scale': sqrt(dim),
-            'score_scale': 0 if scalar == head_dim else scalar ** -0.5}
+def read_scales(config: Keys, family: Family, model: Model) -> Dict[str, float]:
+    """What embeddings and scores are multiplied by. The embedding's scale is rounded to the type of the weights when
+    these are read."""
+    found = {}
+    if family.scales.get('embedding') == 'sqrt_dim':
+        found['embedding_scale'] = sqrt(model.dim)
+    scores = family.scales.get('scores')
+    if scores:
+        width = config.number(scores, family.default(scores))
+        found['score_scale'] = 0 if width == model.head_dim else width ** -0.5
+    return found
 
 
-def read_encoding(config, kind, seq_len):
-    """How the model knows positions, and the rows of its tables."""
-    if kind != 'rope.c':
+def read_encoding(config: Keys, family: Family, seq_len: int) -> Dict[str, int]:
+    """How a model of this program's tools knows positions, and the rows of its tables."""
+    if not family.own:
         return {}
     name = config.get('position_encoding', lambda v: v in ENCODINGS, 'one of ' + ', '.join(ENCODINGS))
     rows = seq_len if name == 'learned' else 1 + config.integer('clip_distance', MAX_SEQ) if name == 'shaw' else 0
@@ -175,8 +163,9 @@ def read_encoding(config, kind, seq_len):
 
 # ---- tokens that begin and end texts ----
 
-def read_special(folder, whole, config, family, vocab_size):
-    bos_id, eos_id = (-1 if id is None or id >= vocab_size else id for id in (family.bos_id, family.eos_id))
+def read_special(folder: str, whole: Keys, config: Keys, family: Family, vocab_size: int) -> Dict[str, Any]:
+    bos_id, eos_id = (-1 if id is None or id >= vocab_size else id for id in (
+        family.default('bos_token_id'), family.default('eos_token_id')))
     # generate() stops at the tokens of generation_config.json where there is one: chat checkpoints name the end of a
     # turn only there (Llama 3: config.json has end_of_text, generation_config.json adds eot_id). Ours stops at both.
     beside = [] if config is whole else end_tokens(whole, None, vocab_size)
@@ -189,7 +178,7 @@ def read_special(folder, whole, config, family, vocab_size):
     return {'bos_id': config.integer('bos_token_id', vocab_size - 1, bos_id, -1, 0), 'eos_ids': eos_ids}
 
 
-def end_tokens(config, default, vocab_size):
+def end_tokens(config: Keys, default: Optional[int], vocab_size: int) -> List[int]:
     """eos_token_id as a list: it may be an id, a list of ids, or null."""
     value = config.values.get('eos_token_id', default)
     ids = value if isinstance(value, list) else [] if value is None else [value]

@@ -2,20 +2,19 @@
 experts of a layer are one matrix for each of w1 (gate), w3 (up) and w2 (down). Sources have them one by one, fused, or
 as gpt-oss: rows of gate and up in turns, as floats the other way round (inputs by outputs), or in MXFP4."""
 
+from __future__ import annotations
+
 from array import array
 from math import prod
-from typing import NamedTuple
+from typing import Dict, List, NamedTuple, Tuple
 
-from .common import CHUNK, MAX_EXPERTS, MAX_WIDTH, Problem, notes
-from .layers import DENSE
+from .common import CHUNK, MAX_EXPERTS, MAX_WIDTH, REFUSED, Keys, Problem, notes
+from .families import Family
+from .layers import not_used
+from .model import DENSE, Model
 from .tensors import ITEM_SIZES, Joined, Tensor
 
-CLAMPED = 2        # the activation of gpt-oss in model.bin
-FAMILIES = 'mixtral', 'qwen3_moe', 'gpt_oss'
 EXPERT_PARTS = 'experts_w1', 'experts_w3', 'experts_w2', 'experts_b1', 'experts_b3', 'experts_b2'
-N_EXPERTS = {'mixtral': 8, 'qwen3_moe': 128, 'gpt_oss': 128}  # of their classes, where a config says nothing
-N_USED = {'mixtral': 2, 'qwen3_moe': 8, 'gpt_oss': 4}
-SWIGLU = {'swiglu_limit': 7, 'swiglu_alpha': 1.702}  # of gpt-oss
 FP4_VALUES, FP4_BYTES = 32, 16  # of a block of MXFP4, its scale apart
 LOW, HIGH = bytes(b & 15 for b in range(256)), bytes(b & 240 for b in range(256))
 RAISED, LOWERED = bytes((b & 15) << 4 for b in range(256)), bytes(b >> 4 for b in range(256))
@@ -23,53 +22,55 @@ RAISED, LOWERED = bytes((b & 15) << 4 for b in range(256)), bytes(b >> 4 for b i
 
 # ---- config.json ----
 
-def read_experts(config, kind, n_layers, layers):
-    """The fields about experts. Marks dense layers in `layers`, a byte for each layer."""
-    if kind not in FAMILIES:
+def read_experts(config: Keys, family: Family, model: Model) -> Dict[str, int]:
+    """The fields about experts. Marks dense layers in the model's, a byte for each layer."""
+    rule = family.experts
+    if not rule:
         return {}
-    key = 'num_local_experts'
-    if kind == 'qwen3_moe' and 'num_experts' in config.values:  # what release 4 calls them
-        key, newer = 'num_experts', config.values.get(key)
-        config.get(key, lambda v: newer is None or v == newer, 'num_local_experts, %s' % newer)
-    n_experts = config.integer(key, MAX_EXPERTS, N_EXPERTS[kind])
-    used = config.integer('num_experts_per_tok', n_experts, N_USED[kind])
+    n_experts = read_count(config, family, rule.counts)
+    used = config.integer('num_experts_per_tok', n_experts, family.default('num_experts_per_tok'))
     if used > n_experts:
         config.refuse('num_experts_per_tok', 'no more than there are experts, %d' % n_experts)
-    fields = {'n_experts': n_experts, 'n_experts_used': used}
-    if kind == 'qwen3_moe':
-        fields.update(expert_hidden_dim=config.integer('moe_intermediate_size', MAX_WIDTH, 768),
-                      router=int(not config.flag('norm_topk_prob', False)))
-        return fields if mark_dense(config, n_layers, layers) else {}
-    fields['expert_hidden_dim'] = config.integer('intermediate_size', MAX_WIDTH)
-    if kind == 'gpt_oss':
-        fields.update(activation=CLAMPED, router_bias=1, expert_bias=1, attention_sinks=1)
-        for name, value in SWIGLU.items():
-            config.only(name, value, float(value), None)
-        if config.values.get('experts_per_token', used) != used:
-            notes.append('experts_per_token means nothing to model_type gpt_oss and is not used')
+    width = config.integer(rule.width, MAX_WIDTH, family.default(rule.width, REFUSED))
+    fields = {'n_experts': n_experts, 'n_experts_used': used, 'expert_hidden_dim': width}
+    if rule.also_used and config.values.get(rule.also_used, used) != used:
+        not_used(config, family, rule.also_used)
+    if rule.renormalized:
+        fields['router'] = int(not config.flag(rule.renormalized, family.default(rule.renormalized)))
+    if rule.dense and not mark_dense(config, model, *rule.dense):
+        return {}
     return fields
 
 
-def mark_dense(config, n_layers, layers):
-    """Marks the layers of Qwen 3 that have no experts. False: none has any."""
-    alone = config.get('mlp_only_layers', lambda v: isinstance(v, list) and all(
+def read_count(config: Keys, family: Family, names: Tuple[str, ...]) -> int:
+    """How many experts there are. Two releases of the library may call it otherwise."""
+    usual = family.default(names[0])
+    key = next((name for name in names if name in config.values), names[-1])
+    for name in names:
+        other = config.values.get(name)
+        config.get(key, lambda v: other is None or v == other, '%s, %s' % (name, other), usual)
+    return config.integer(key, MAX_EXPERTS, usual)
+
+
+def mark_dense(config: Keys, model: Model, list_key: str, step_key: str) -> bool:
+    """Marks the layers that have no experts. False: none has any."""
+    n_layers = model.n_layers
+    alone = config.get(list_key, lambda v: isinstance(v, list) and all(
         type(x) is int and 0 <= x < n_layers for x in v), 'numbers of layers from 0 to %d' % (n_layers - 1), [], [])
-    step = config.integer('decoder_sparse_step', 1 << 30, 1)
+    step = config.integer(step_key, 1 << 30, 1)
     dense = [layer for layer in range(n_layers) if layer in alone or (layer + 1) % step]
     if len(dense) == n_layers:
-        notes.append('no layer has experts, by decoder_sparse_step and mlp_only_layers')
+        notes.append('no layer has experts, by %s and %s' % (step_key, list_key))
         return False
     if dense:
-        flags = layers['layers'] or [0] * n_layers
-        layers['layers'] = [f | DENSE * (layer in dense) for layer, f in enumerate(flags)]
-        notes.append('dense layers, without experts, by decoder_sparse_step and mlp_only_layers: %s of %d' % (
-            ', '.join(map(str, dense)), n_layers))
+        model.layers = [f | DENSE * (layer in dense) for layer, f in enumerate(model.layer_flags)]
+        notes.append('dense layers, without experts, by %s and %s: %s of %d' % (
+            step_key, list_key, ', '.join(map(str, dense)), n_layers))
     return True
 
 
-def layers_with_experts(model):
-    flags = model.get('layers') or [0] * model['n_layers']
-    return [layer for layer in range(model['n_layers']) if model.get('n_experts') and not flags[layer] & DENSE]
+def layers_with_experts(model: Model) -> List[int]:
+    return [layer for layer, flags in enumerate(model.layer_flags) if model.n_experts and not flags & DENSE]
 
 
 # ---- rows of experts ----
@@ -177,32 +178,34 @@ def either(a, b):
 
 # ---- folders of Hugging Face ----
 
-def stack_experts(path, tensors, model, names):
+def stack_experts(path: str, tensors: dict, model: Model, family: Family, names: dict) -> None:
     """Puts the experts of a folder under the names that `names` has of them, each matrix in one tensor."""
     for layer in layers_with_experts(model):
         place = 'model.layers.%d.mlp.' % layer
-        older = 'model.layers.%d.block_sparse_moe.' % layer  # of Mixtral in release 4
-        router = place + 'gate.weight'  # which Mixtral has in release 5, too
+        parts = {part: names[part] % layer for part in EXPERT_PARTS if part in names}
+        router = place + 'gate.weight'  # which a family with a place of its own has in release 5, too
         if router in tensors:
             tensors[names['router'] % layer] = tensors.pop(router)
-        parts = {part: names[part] % layer for part in EXPERT_PARTS if part in names}
-        if model.get('expert_bias'):
-            stack_gpt_oss(path, tensors, model, place + 'experts.', parts)
+        if family.experts.layout == 'in_turns':
+            stack_in_turns(path, tensors, model, place + 'experts.', parts)
         elif place + 'experts.gate_up_proj' in tensors or place + 'experts.down_proj' in tensors:
             stack_halves(path, tensors, model, place + 'experts.', parts)
         else:
-            is_mixtral = older in names['router'] % layer
-            own = ('w1', 'w3', 'w2') if is_mixtral else ('gate_proj', 'up_proj', 'down_proj')
-            each = (older if is_mixtral else place) + 'experts.%d.'
-            for part, name in zip(EXPERT_PARTS, own):
-                stack_one_by_one(path, tensors, model, each + name + '.weight', part, parts[part])
+            for part in EXPERT_PARTS[:3]:
+                stack_one_by_one(path, tensors, model, one_expert(family, part, layer), part, parts[part])
+
+
+def one_expert(family: Family, part: str, layer: int) -> str:
+    """The name of a matrix of one expert, with a %d for its number."""
+    rule = family.experts
+    return 'model.layers.%d.%s.experts.%%d.%s.weight' % (layer, rule.place, rule.names[EXPERT_PARTS.index(part)])
 
 
 def stack_one_by_one(path, tensors, model, pattern, part, name):
     """A matrix of each expert in a tensor of its own."""
-    hidden, dim = model['expert_hidden_dim'], model['dim']
+    hidden, dim = model.expert_hidden_dim, model.dim
     shape = (dim, hidden) if part == 'experts_w2' else (hidden, dim)
-    found = [take(path, tensors, pattern % e, shape) for e in range(model['n_experts'])]
+    found = [take(path, tensors, pattern % e, shape) for e in range(model.n_experts)]
     other = next((tensor for tensor in found if tensor.dtype != found[0].dtype), None)
     if other:
         raise Problem(other.path, '%s is of another type than the first expert (found %s, expected %s)'
@@ -212,7 +215,7 @@ def stack_one_by_one(path, tensors, model, pattern, part, name):
 
 def stack_halves(path, tensors, model, place, parts):
     """Gate and up in one tensor, gate first, as release 5 has them in memory."""
-    n, hidden, dim = model['n_experts'], model['expert_hidden_dim'], model['dim']
+    n, hidden, dim = model.n_experts, model.expert_hidden_dim, model.dim
     both = take(path, tensors, place + 'gate_up_proj', (n, 2 * hidden, dim))
     down = take(path, tensors, place + 'down_proj', (n, dim, hidden))
     taken = {'experts_w1': (both, range(hidden)), 'experts_w3': (both, range(hidden, 2 * hidden)),
@@ -221,9 +224,9 @@ def stack_halves(path, tensors, model, place, parts):
         tensors[parts[part]] = Taken(tensor.name, tensor, n, tensor.shape[1], rows)
 
 
-def stack_gpt_oss(path, tensors, model, place, parts):
+def stack_in_turns(path, tensors, model, place, parts):
     """Gate and up in turns, in floats or MXFP4, with biases."""
-    n, hidden, dim = model['n_experts'], model['expert_hidden_dim'], model['dim']
+    n, hidden, dim = model.n_experts, model.expert_hidden_dim, model.dim
     for name, outputs, inputs, own in (('gate_up_proj', 2 * hidden, dim, ('1', '3')),
                                        ('down_proj', dim, hidden, ('2',))):
         bias = take(path, tensors, place + name + '_bias', (n, outputs))

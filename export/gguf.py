@@ -1,8 +1,8 @@
 """GGUF, llama.cpp's format: counts, named settings, the tensors' places, then their bytes.
 
-In the architectures llama, smollm3 and mistral3 llama.cpp turns adjacent pairs of rows, as we do: its converter
-brings the rows of wq and wk into that order, so they are moved as they lie. In the others it turns halves, as Hugging
-Face does.
+In some architectures llama.cpp turns adjacent pairs of rows, as we do: its converter brings the rows of wq and wk into
+that order, so they are moved as they lie. In the others it turns halves, as Hugging Face does. Which, and what else
+an architecture means without a key, is in its family's row (families.py).
 Quantized tensors keep their blocks, of which every row has whole ones.
 """
 
@@ -13,8 +13,11 @@ from math import log, pi, prod
 
 from .common import (MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, Keys, Problem,
                      is_number, notes, size_of)
+from .families import ARCHITECTURES, gguf_of
 from .gguf_experts import read_experts, stack_experts
-from .gguf_layers import read_layers, read_norms, read_temperature, read_yarn_factor
+from .gguf_layers import read_layers, read_scales, read_temperature, read_yarn_factor
+from .huggingface import rows_of
+from .model import FIELDS_OF, Feature, Model
 from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Tensor, split
 
 NAMES = {
@@ -30,10 +33,6 @@ NAMES = {
     'experts_w3': 'blk.%d.ffn_up_exps.weight', 'experts_w2': 'blk.%d.ffn_down_exps.weight',
     'experts_b1': 'blk.%d.ffn_gate_exps.bias', 'experts_b3': 'blk.%d.ffn_up_exps.bias',
     'experts_b2': 'blk.%d.ffn_down_exps.bias'}
-OF_GPT_OSS = {'ffn_norm': 'blk.%d.post_attention_norm.weight'}  # which others have for attention_after
-ARCHITECTURES = {'llama': True, 'qwen2': False, 'qwen3': False, 'phi3': False, 'smollm3': True, 'gemma3': False,
-                 'olmo2': False, 'mistral3': True, 'exaone4': False, 'qwen3moe': False,
-                 'gpt-oss': False}  # adjacent pairs?
 TYPES = {0: 'F32', 1: 'F16', 2: 'Q4_0', 3: 'Q4_1', 6: 'Q5_0', 7: 'Q5_1', 8: 'Q8_0', 10: 'Q2_K', 11: 'Q3_K', 12: 'Q4_K',
          13: 'Q5_K', 14: 'Q6_K', 20: 'IQ4_NL', 23: 'IQ4_XS', 30: 'BF16', 39: 'MXFP4'}
 OTHER_TYPES = {9: 'Q8_1', 15: 'Q8_K', 16: 'IQ2_XXS', 17: 'IQ2_XS', 18: 'IQ3_XXS', 19: 'IQ1_S', 21: 'IQ3_S', 22: 'IQ2_S',
@@ -52,76 +51,79 @@ def read_gguf(path):
     """The checkpoint, and all settings for the tokenizer's sake."""
     settings, tensors = read_parts(path)
     general = Keys(path, settings)
-    family = general.get('general.architecture', lambda v: v in list(ARCHITECTURES),
-                         'one of ' + ', '.join(ARCHITECTURES))
-    start = family + '.'
+    name = general.get('general.architecture', lambda v: v in list(ARCHITECTURES), 'one of ' + ', '.join(ARCHITECTURES))
+    start = name + '.'
     keys = Keys(path, {key[len(start):]: value for key, value in settings.items() if key.startswith(start)}, start)
+    families = ARCHITECTURES[name]
+    rule, has = gguf_of(families[0]), frozenset.intersection(*(family.always for family in families))
+    model = read_shape(path, keys, families[0], tensors)
+    for feature in has:
+        model.set(**FIELDS_OF.get(feature, {}))
+    embedding = tensors[NAMES['embedding']]
+    tokens = Keys(path, settings)
+    model.set(vocab_size=embedding.shape[0], tied=NAMES['classifier'] not in tensors,
+              bos_id=tokens.integer('tokenizer.ggml.bos_token_id', embedding.shape[0] - 1, -1, low=0),
+              eos_ids=end_tokens(tokens, rule, embedding.shape[0]),
+              qkv_bias=int(Feature.QKV_BIAS in has or NAMES['bq'] % 0 in tensors),
+              o_bias=int(NAMES['bo'] % 0 in tensors), **read_experts(keys, families))
+    rope = read_rope(path, keys, rule, tensors, model)
+    model.set(**rope)
+    model.set(**read_temperature(keys, rule, model), **read_scales(families[0], rule, model))
+    model.set(**read_layers(keys, families, model, {name: getattr(model, name) for name in rope}))
+    names = names_of(rule)
+    for layer in range(model.n_layers):
+        for whole, parts in rule.names.fused.items():
+            split(path, tensors, 'blk.%d.%s' % (layer, whole),
+                  {names[part] % layer: rows_of(model, part) for part in parts})
+    stack_experts(path, tensors, model, names)
+    for key in sorted(set(keys.values) - keys.asked - IGNORED):
+        keys.refuse(key, 'no such key, or what it asks for would be left out')
+    return Checkpoint(path, model, tensors, names, rule.adjacent), settings
+
+
+def names_of(rule):
+    """The architecture's name of each of our tensors, a %d for the layer."""
+    return {**NAMES, **rule.names.own}
+
+
+def read_shape(path, keys, family, tensors):
+    """Widths, heads and layers."""
     dim, n_heads = keys.integer('embedding_length', MAX_WIDTH), keys.integer('attention.head_count', MAX_HEADS)
     n_kv_heads = keys.integer('attention.head_count_kv', MAX_HEADS, n_heads)
     head_dim = keys.integer('attention.key_length', MAX_HEAD_DIM, dim // n_heads)
     if not 0 < head_dim <= MAX_HEAD_DIM or head_dim % 2 or n_heads % n_kv_heads:
         raise Problem(path, '%sattention.* cannot be used (found heads of %d, %d for queries and %d for keys)'
-                      % (start, head_dim, n_heads, n_kv_heads))
+                      % (keys.inside, head_dim, n_heads, n_kv_heads))
     keys.only('attention.value_length', head_dim)
-    rotary_dim = keys.get('rope.dimension_count', lambda v: v == head_dim or family == 'phi3' and type(v) is int and
+    rotary_dim = keys.get('rope.dimension_count', lambda v: v == head_dim or family.rope.partial and type(v) is int and
                           1 < v < head_dim and v % 2 == 0, 'the length of a key, %d' % head_dim, head_dim)
-    if family in ('qwen2', 'qwen3', 'smollm3', 'qwen3moe'):
+    if not gguf_of(family).window:
         keys.only('attention.sliding_window', 0)  # llama.cpp has none for them
-    n_layers = keys.integer('block_count', MAX_LAYERS)
-    experts = read_experts(keys, family)
     keys.only('attention.causal', True)
     keys.only('tensor_data_layout', 'reference', 'Meta AI original pth')  # one is made by the other's rules
-    seq_len = keys.integer('context_length', MAX_SEQ)
     embedding = tensors.get(NAMES['embedding'])
     if not embedding or len(embedding.shape) != 2 or not 0 < embedding.shape[0] <= MAX_VOCAB:
         raise Problem(path, '%s is missing or not a matrix' % NAMES['embedding'])
-    tokens = Keys(path, settings)
-    biased = family == 'qwen2' or NAMES['bq'] % 0 in tensors
-    rope = read_rope(path, keys, family, tensors, rotary_dim, seq_len)
-    model = {'dim': dim, 'hidden_dim': keys.integer('feed_forward_length', MAX_WIDTH),
-             'n_layers': n_layers, 'n_heads': n_heads, 'n_kv_heads': n_kv_heads,
-             'head_dim': head_dim, 'vocab_size': embedding.shape[0], 'seq_len': seq_len,
-             'tied': NAMES['classifier'] not in tensors,
-             'norm_eps': keys.number('attention.layer_norm_rms_epsilon', high=MAX_EPS),
-             'bos_id': tokens.integer('tokenizer.ggml.bos_token_id', embedding.shape[0] - 1, -1, low=0),
-             'eos_ids': end_tokens(tokens, family, embedding.shape[0]),
-             'rotary_dim': rotary_dim % head_dim, 'qkv_bias': int(biased),
-             'qk_norm': int(family in ('qwen3', 'qwen3moe')), 'o_bias': int(NAMES['bo'] % 0 in tensors),
-             **rope, **experts}
-    model.update(read_temperature(keys, family, model))
-    model.update(read_layers(keys, family, model, {name: model[name] for name in rope}), **read_norms(family, model))
-    if family == 'phi3':
-        split_fused(path, tensors, model)
-    names = {**NAMES, **(OF_GPT_OSS if family == 'gpt-oss' else {})}
-    stack_experts(path, tensors, model, names)
-    for key in sorted(set(keys.values) - keys.asked - IGNORED):
-        keys.refuse(key, 'no such key, or what it asks for would be left out')
-    return Checkpoint(path, model, tensors, names, ARCHITECTURES[family]), settings
+    return Model(dim=dim, n_heads=n_heads, n_kv_heads=n_kv_heads, head_dim=head_dim, rotary_dim=rotary_dim % head_dim,
+                 n_layers=keys.integer('block_count', MAX_LAYERS), seq_len=keys.integer('context_length', MAX_SEQ),
+                 hidden_dim=keys.integer('feed_forward_length', MAX_WIDTH),
+                 norm_eps=keys.number('attention.layer_norm_rms_epsilon', high=MAX_EPS))
 
 
-def end_tokens(settings, family, vocab_size):
-    """What ends a text. In gpt-oss <|end|> ends a message, of which an answer has several."""
+def end_tokens(settings, rule, vocab_size):
+    """What ends a text, but for what the architecture's files call so and is none."""
     ids = [settings.integer('tokenizer.ggml.%s_token_id' % name, vocab_size - 1, None, low=0)
            for name in ('eos', 'eot', 'eom')]
-    texts = settings.values.get('tokenizer.ggml.tokens') or [] if family == 'gpt-oss' else []
-    return list(dict.fromkeys(id for id in ids if id is not None and texts[id:id + 1] != [b'<|end|>']))
-
-
-def split_fused(path, tensors, model):
-    """Phi3's rows of queries, keys and values are one matrix, and so are gate and up, as `ffn_up`."""
-    queries, keys = model['n_heads'] * model['head_dim'], model['n_kv_heads'] * model['head_dim']
-    for layer in range(model['n_layers']):
-        split(path, tensors, 'blk.%d.attn_qkv.weight' % layer,
-              {NAMES['wq'] % layer: queries, NAMES['wk'] % layer: keys, NAMES['wv'] % layer: keys})
-        split(path, tensors, NAMES['w3'] % layer,
-              {NAMES['w1'] % layer: model['hidden_dim'], NAMES['w3'] % layer: model['hidden_dim']})
+    texts = settings.values.get('tokenizer.ggml.tokens') or [] if rule.not_an_end else []
+    return list(dict.fromkeys(id for id in ids if id is not None and texts[id:id + 1] != [rule.not_an_end.encode()]))
 
 
 # ---- RoPE ----
 
-def read_rope(path, keys, family, tensors, rotary_dim, seq_len):
+def read_rope(path, keys, rule, tensors, model):
     """The RoPE fields, as llama.cpp understands the keys: without a type the factor is linear interpolation's, and
     attn_factor multiplies what the method itself does to attention, while our attention_factor replaces it."""
+    rotary_dim, seq_len = model.turning, model.seq_len
     kind = keys.get('rope.scaling.type', lambda v: v in ('none', 'linear', 'yarn', 'longrope'),
                     'none, linear, yarn or longrope', 'linear')
     factor = keys.number('rope.scaling.factor', keys.number('rope.scale_linear', 1.0, zero=True), zero=True) or 1.0
@@ -129,8 +131,8 @@ def read_rope(path, keys, family, tensors, rotary_dim, seq_len):
     original = keys.integer('rope.scaling.original_context_length', MAX_SEQ, seq_len)
     # These say in some files what they say in Hugging Face's, in others something of llama.cpp's own.
     keys.only('rope.scaling.yarn_ext_factor', 1.0, -1.0)
-    given = read_yarn_factor(keys, family, factor)
-    if family != 'mistral3':
+    given = read_yarn_factor(keys, rule, factor)
+    if rule.yarn != 'told':
         keys.only('rope.scaling.yarn_log_multiplier', 0.0)
     rope = {'rope_method': 0, 'rope_dynamic': 0, 'theta': keys.number('rope.freq_base', 10000.0, above=1.0),
             'train_ctx': seq_len, 'truncate': 1, 'attention_factor': 0 if attention == 1 else attention}
@@ -153,7 +155,7 @@ def read_rope(path, keys, family, tensors, rotary_dim, seq_len):
         if (betas['beta_fast'] or 32) < (betas['beta_slow'] or 1):
             raise Problem(path, 'rope.scaling.yarn_beta_fast cannot be used (expected no less than yarn_beta_slow)')
         rope.update(betas, rope_method=4, factor=factor, train_ctx=original, attention_factor=given)
-        if family == 'gpt-oss':
+        if not rule.truncate:
             rope['truncate'] = 0
             notes.append("no key says whether YaRN's ramp is rounded: it is not, as in the published models, though "
                          'llama.cpp rounds it')

@@ -2,21 +2,22 @@
 a tensor for each expert, newer ones may have gate and up in one."""
 
 from .common import MAX_EXPERTS, MAX_WIDTH, Problem
-from .experts import CLAMPED, EXPERT_PARTS, Taken, layers_with_experts
+from .experts import EXPERT_PARTS, Taken, layers_with_experts
+from .model import Feature
 from .tensors import Joined, Tensor
 
-FAMILIES = 'llama', 'qwen3moe', 'gpt-oss'
 BOTH = 'blk.%d.ffn_gate_up_exps.weight'
 ONE_BY_ONE = {'experts_w1': 'blk.%d.ffn_gate.%d.weight', 'experts_w3': 'blk.%d.ffn_up.%d.weight',
               'experts_w2': 'blk.%d.ffn_down.%d.weight'}
 
 
-def read_experts(keys, family):
+def read_experts(keys, families):
     """The fields about experts. Their weights are always brought to a sum of 1, which some files say, too."""
-    if family not in FAMILIES:
+    with_experts = [family for family in families if Feature.EXPERTS in family.always]
+    if not with_experts:
         keys.only('expert_count', 0)
         return {}
-    n_experts = keys.integer('expert_count', MAX_EXPERTS, 0, low=int(family != 'llama'))
+    n_experts = keys.integer('expert_count', MAX_EXPERTS, 0, low=int(with_experts == families))
     if not n_experts:
         return {}
     keys.only('expert_weights_norm', True)
@@ -26,16 +27,13 @@ def read_experts(keys, family):
     if used > n_experts:
         keys.refuse('expert_used_count', 'no more than there are experts, %d' % n_experts)
     dense = keys.integer('feed_forward_length', MAX_WIDTH)
-    fields = {'n_experts': n_experts, 'n_experts_used': used,
-              'expert_hidden_dim': keys.integer('expert_feed_forward_length', MAX_WIDTH, dense, low=0) or dense}
-    if family == 'gpt-oss':
-        fields.update(activation=CLAMPED, router_bias=1, expert_bias=1, attention_sinks=1)
-    return fields
+    return {'n_experts': n_experts, 'n_experts_used': used,
+            'expert_hidden_dim': keys.integer('expert_feed_forward_length', MAX_WIDTH, dense, low=0) or dense}
 
 
 def stack_experts(path, tensors, model, names):
     """Brings the experts' matrices into two axes, and their biases into one, under the names that they have."""
-    n, dim, hidden = (model.get(field) for field in ('n_experts', 'dim', 'expert_hidden_dim'))
+    n, dim, hidden = model.n_experts, model.dim, model.expert_hidden_dim
     for layer in layers_with_experts(model):
         split_halves(tensors, model, layer, names)
         for part in EXPERT_PARTS:
@@ -70,7 +68,7 @@ def in_two_axes(tensor, shape):
 
 def split_halves(tensors, model, layer, names):
     """Gate and up of each expert in one tensor, gate first, become two."""
-    n, hidden, dim = model['n_experts'], model['expert_hidden_dim'], model['dim']
+    n, hidden, dim = model.n_experts, model.expert_hidden_dim, model.dim
     both = tensors.pop(BOTH % layer, None)
     if both:
         both = in_two_axes(both, (n, 2 * hidden, dim))

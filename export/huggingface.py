@@ -1,12 +1,17 @@
 """A folder from a hub: config.json and the weights, in one file or in shards."""
 
+from __future__ import annotations
+
 import os
 import struct
+from typing import Dict
 
 from .common import Problem, notes, read_json
 from .config import read_config
 from .experts import EXPERT_PARTS, stack_experts
+from .families import Family
 from .inputs import adapter_alone, adapter_in
+from .model import Feature, Model
 from .safetensors import read_safetensors
 from .tensors import Checkpoint, split
 from .torch_files import read_torch
@@ -27,46 +32,41 @@ NAMES = {
 BOTH = {'attention_after': 'model.layers.%d.post_attention_layernorm.weight',
         'ffn_norm': 'model.layers.%d.pre_feedforward_layernorm.weight',
         'ffn_after': 'model.layers.%d.post_feedforward_layernorm.weight'}  # of families with norms before and after
-EXPERTS = {'router': 'model.layers.%d.mlp.gate.weight',
-           **{part: 'model.layers.%%d.mlp.experts.%s.weight' % name for part, name in zip(
-               EXPERT_PARTS, ('gate_proj', 'up_proj', 'down_proj'))}}
-GPT_OSS = {'router': 'model.layers.%d.mlp.router.weight', 'router_bias': 'model.layers.%d.mlp.router.bias',
-           'sinks': 'model.layers.%d.self_attn.sinks',
-           **{part: 'model.layers.%%d.mlp.experts.%s' % name for part, name in zip(EXPERT_PARTS, (
-               'gate_proj', 'up_proj', 'down_proj', 'gate_proj_bias', 'up_proj_bias', 'down_proj_bias'))}}
-MIXTRAL = {**EXPERTS, 'router': 'model.layers.%d.block_sparse_moe.gate.weight'}
 # What a model of pictures and text has beside its text model, and where it has that: in files, and in memory since
 # release 5 of the library.
 PICTURES = 'vision_tower.', 'multi_modal_projector.', 'model.vision_tower.', 'model.multi_modal_projector.'
 TEXT = {'language_model.model.': 'model.', 'model.language_model.': 'model.', 'language_model.lm_head.': 'lm_head.'}
 
 
-def names_of(model):
-    """The library's name of each of our tensors."""
-    names = {**NAMES, **(BOTH if model.get('norm_place') else {})}
-    if model.get('n_experts'):
-        names.update(GPT_OSS if model.get('expert_bias') else EXPERTS if model.get('qk_norm') else MIXTRAL)
-    return names
+def names_of(family: Family) -> Dict[str, str]:
+    """The library's name of each of our tensors, a %d for the layer."""
+    names = {**NAMES, **(BOTH if {Feature.NORMS_AFTER, Feature.NORMS_BOTH} & family.always else {})}
+    stacked = {part: 'model.layers.%%d.mlp.experts.%s' % name for part, name in zip(EXPERT_PARTS, (
+        'gate_proj', 'up_proj', 'down_proj', 'gate_proj_bias', 'up_proj_bias', 'down_proj_bias'))}
+    return {**names, **(stacked if family.experts else {}), **family.names.own}
 
 
-def read_huggingface(folder):
-    model = read_config(folder)
+def rows_of(model: Model, part: str) -> int:
+    """Of a matrix that may be fused with others."""
+    rows = {'wq': model.n_heads * model.head_dim, 'wk': model.n_kv_heads * model.head_dim}
+    return {**rows, 'wv': rows['wk']}.get(part, model.hidden_dim)
+
+
+def read_huggingface(folder: str) -> Checkpoint:
+    model, family, wrapped = read_config(folder)
     tensors = {name: tensor for name, tensor in read_weights(folder).items()
                if not name.endswith('.rotary_emb.inv_freq')}  # of old checkpoints; nobody reads it
-    if model['fused']:
-        queries, keys = model['n_heads'] * model['head_dim'], model['n_kv_heads'] * model['head_dim']
-        for layer in range(model['n_layers']):
-            split(folder, tensors, 'model.layers.%d.self_attn.qkv_proj.weight' % layer,
-                  {NAMES['wq'] % layer: queries, NAMES['wk'] % layer: keys, NAMES['wv'] % layer: keys})
-            split(folder, tensors, 'model.layers.%d.mlp.gate_up_proj.weight' % layer,
-                  {NAMES['w1'] % layer: model['hidden_dim'], NAMES['w3'] % layer: model['hidden_dim']})
-    if model['wrapped']:
+    if wrapped:
         tensors = text_alone(folder, tensors)
-    names = names_of(model)
-    stack_experts(folder, tensors, model, names)
-    if model.get('embedding_scale') and names['embedding'] in tensors:
-        model['embedding_scale'] = rounded(model['embedding_scale'], tensors[names['embedding']].dtype)
-    return Checkpoint(folder, model, tensors, names, bool(model.get('encoding')))  # without RoPE nothing turns
+    names = names_of(family)
+    for layer in range(model.n_layers):
+        for whole, parts in family.names.fused.items():
+            split(folder, tensors, 'model.layers.%d.%s' % (layer, whole),
+                  {names[part] % layer: rows_of(model, part) for part in parts})
+    stack_experts(folder, tensors, model, family, names)
+    if model.embedding_scale and names['embedding'] in tensors:
+        model.embedding_scale = rounded(model.embedding_scale, tensors[names['embedding']].dtype)
+    return Checkpoint(folder, model, tensors, names, bool(model.encoding))  # without RoPE nothing turns
 
 
 def text_alone(folder, tensors):

@@ -5,6 +5,7 @@ import struct
 from math import prod
 
 from .common import (MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, Keys, Problem, size_of)
+from .model import Model
 from .tensors import Checkpoint, Tensor
 
 FIELDS = 'dim', 'hidden_dim', 'n_layers', 'n_heads', 'n_kv_heads', 'vocab_size', 'seq_len'
@@ -39,14 +40,13 @@ def read_llama2c(path):
         header.refuse('dim', 'an even multiple of n_heads, %d, up to %d times' % (n_heads, MAX_HEAD_DIM))
     if n_heads % n_kv_heads:
         header.refuse('n_kv_heads', 'a divisor of n_heads, %d' % n_heads)
-    model = {'dim': dim, 'hidden_dim': header.integer('hidden_dim', MAX_WIDTH),
-             'n_layers': header.integer('n_layers', MAX_LAYERS), 'n_heads': n_heads, 'n_kv_heads': n_kv_heads,
-             'head_dim': dim // n_heads, 'vocab_size': vocab_size, 'seq_len': seq_len, 'tied': shared,
-             'sliding_window': 0, 'norm_eps': 1e-5, 'bos_id': 1 if vocab_size > 2 else -1,
-             'eos_ids': [2] if vocab_size > 2 else [], 'rope_method': 0, 'rope_dynamic': 0, 'theta': 10000.0,
-             'train_ctx': seq_len, 'truncate': 1}
+    model = Model(dim=dim, hidden_dim=header.integer('hidden_dim', MAX_WIDTH),
+                  n_layers=header.integer('n_layers', MAX_LAYERS), n_heads=n_heads, n_kv_heads=n_kv_heads,
+                  head_dim=dim // n_heads, vocab_size=vocab_size, seq_len=seq_len, tied=shared, norm_eps=1e-5,
+                  bos_id=1 if vocab_size > 2 else -1, eos_ids=[2] if vocab_size > 2 else [], theta=10000.0,
+                  train_ctx=seq_len)
     if version == 2:
-        model['group_size'] = group_size(path, model, *struct.unpack_from('<i', head, 37))
+        model.group_size = group_size(path, model, *struct.unpack_from('<i', head, 37))
     tensors = place(path, model, version, 256 if version else 28, total)
     return Checkpoint(path, model, tensors, NAMES, True)
 
@@ -55,27 +55,27 @@ def group_size(path, model, size):
     """llama2.c's groups run on over the ends of rows, version 3's do not: they agree when every row is whole groups."""
     if not 1 <= size <= MAX_GROUP:
         raise Problem(path, 'group_size cannot be used (found %d, expected 1 to %d)' % (size, MAX_GROUP))
-    if model['dim'] % size or model['hidden_dim'] % size:
+    if model.dim % size or model.hidden_dim % size:
         raise Problem(path, 'has groups that cross rows (found groups of %d, rows of %d and %d): run reads it as it '
-                      'is, but version 3 cannot hold it' % (size, model['dim'], model['hidden_dim']))
+                      'is, but version 3 cannot hold it' % (size, model.dim, model.hidden_dim))
     return size
 
 
 def place(path, model, version, at, total):
     """The tensors, one behind the other."""
-    dim, hidden, kv_dim = model['dim'], model['hidden_dim'], model['n_kv_heads'] * model['head_dim']
-    shapes = {'embedding': (model['vocab_size'], dim), 'wq': (dim, dim), 'wk': (kv_dim, dim), 'wv': (kv_dim, dim),
+    dim, hidden, kv_dim = model.dim, model.hidden_dim, model.n_kv_heads * model.head_dim
+    shapes = {'embedding': (model.vocab_size, dim), 'wq': (dim, dim), 'wk': (kv_dim, dim), 'wv': (kv_dim, dim),
               'wo': (dim, dim), 'w1': (hidden, dim), 'w2': (dim, hidden), 'w3': (hidden, dim),
               'attention_norm': (dim,), 'ffn_norm': (dim,), 'final_norm': (dim,),
-              'tables': (model['seq_len'], model['head_dim']), 'classifier': (model['vocab_size'], dim)}
+              'tables': (model.seq_len, model.head_dim), 'classifier': (model.vocab_size, dim)}
     tensors = {}
     for part in ORDERS[min(version, 1)]:
-        if part == 'classifier' and model['tied']:
+        if part == 'classifier' and model.tied:
             continue
         count = prod(shapes[part])
         grouped = version == 2 and len(shapes[part]) == 2
-        size = count + count // model['group_size'] * 4 if grouped else 4 * count
-        for layer in range(1 if part in ONCE else model['n_layers']):
+        size = count + count // model.group_size * 4 if grouped else 4 * count
+        for layer in range(1 if part in ONCE else model.n_layers):
             if part != 'tables':
                 name = NAMES[part] if part in ONCE else NAMES[part] % layer
                 tensors[name] = Tensor(name, path, at, size, 'Q8' if grouped else 'F32', shapes[part])

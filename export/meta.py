@@ -4,6 +4,7 @@ import os
 import re
 
 from .common import MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_VOCAB, MAX_WIDTH, Problem, notes, read_json
+from .model import Model
 from .tensors import Checkpoint, Joined, same_bytes
 from .torch_files import read_torch
 
@@ -31,9 +32,8 @@ def read_meta(folder, context=None):
         params.refuse('dim', 'an even multiple of n_heads, %d, up to %d times' % (n_heads, MAX_HEAD_DIM))
     if n_heads % n_kv_heads:
         params.refuse('n_kv_heads', 'a divisor of n_heads, %d' % n_heads)
-    model = {'dim': dim, 'n_layers': params.integer('n_layers', MAX_LAYERS), 'n_heads': n_heads,
-             'n_kv_heads': n_kv_heads, 'head_dim': dim // n_heads, 'norm_eps': params.number('norm_eps', high=MAX_EPS),
-             'sliding_window': 0}
+    model = Model(dim=dim, n_layers=params.integer('n_layers', MAX_LAYERS), n_heads=n_heads, n_kv_heads=n_kv_heads,
+                  head_dim=dim // n_heads, norm_eps=params.number('norm_eps', high=MAX_EPS))
 
     tensors = read_shards(folder, params, dim)
     embedding, head, w1 = (tensors.get(name) for name in (NAMES['embedding'], NAMES['classifier'], NAMES['w1'] % 0))
@@ -43,18 +43,18 @@ def read_meta(folder, context=None):
                           % (name, tensor and list(tensor.shape), dim))
     if params.integer('vocab_size', MAX_VOCAB, -1, -1, low=-1) not in (-1, embedding.shape[0]):
         params.refuse('vocab_size', '-1 or the rows of %s, %d' % (NAMES['embedding'], embedding.shape[0]))
-    model['vocab_size'], model['hidden_dim'] = embedding.shape[0], w1.shape[0]
+    model.vocab_size, model.hidden_dim = embedding.shape[0], w1.shape[0]
     if w1.shape[0] != hidden_dim(params, dim):
         params.refuse('multiple_of', 'with ffn_dim_multiplier what gives the rows of w1, %d instead of %d'
                       % (w1.shape[0], hidden_dim(params, dim)))
-    model['tied'] = not head or same_bytes(embedding, head)  # Llama 3.2's small ones have the same matrix twice
-    if model['tied']:
+    model.tied = not head or same_bytes(embedding, head)  # Llama 3.2's small ones have the same matrix twice
+    if model.tied:
         tensors.pop(NAMES['classifier'], None)
-    model['bos_id'], model['eos_ids'] = TOKENIZERS.get(embedding.shape[0], (-1, []))
+    model.bos_id, model.eos_ids = TOKENIZERS.get(embedding.shape[0], (-1, []))
     if embedding.shape[0] not in TOKENIZERS:
         notes.append('params.json does not say the begin and end tokens, and a vocabulary of %d is not known: none are '
                      'written' % embedding.shape[0])
-    model.update(rope_and_context(params, model['tied'], context))
+    model.set(**rope_and_context(params, model.tied, context))
     return Checkpoint(folder, model, tensors, NAMES, True)  # Meta's rows are where we want them
 
 

@@ -11,8 +11,8 @@ from math import prod
 from .common import (MAX_EOS, MAX_EPS, MAX_EXPERTS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB,
                      MAX_WIDTH, PROGRAM, RUN, Keys, Problem, is_number, size_of)
 from .experts import EXPERT_PARTS
-from .layers import DENSE
 from .llama2c import read_llama2c
+from .model import DENSE, FIELDS as MODEL_FIELDS, Model
 from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Tensor
 from .write import HEADER, MORE, MORE_FIELDS, TABLES, WEIGHT_TYPES, tensor_order
 
@@ -117,31 +117,31 @@ def read_model_bin(path):
                               % (total, HEADER.size + MORE.size))
             values.update(zip(MORE_FIELDS, MORE.unpack(more)))
         model = read_header(Keys(path, {**dict.fromkeys(MORE_FIELDS, 0), **values}, 'header: '))
-        lists = file.read(16 * model['n_longrope'])
-        layers = file.read(model['layer_table'] * model['n_layers'])
-        model['layers'] = read_layers(path, model, layers)
+        n_pairs, n_flags = values['n_longrope'], values['layer_table'] * model.n_layers
+        lists = file.read(16 * n_pairs)
+        model.layers = read_layers(path, model, file.read(n_flags), n_flags)
         n_matrices = sum(is_matrix(part, shape) for part, _, shape in tensor_order(model))
-        types = file.read(model['type_table'] * n_matrices) if total > n_matrices else b''
+        n_types = values['type_table'] * n_matrices
+        types = file.read(n_types) if total > n_matrices else b''
         at = file.tell()
-    if at != start + 16 * model['n_longrope'] + model['layer_table'] * model['n_layers'] + \
-            model['type_table'] * n_matrices:
+    if at != start + 16 * n_pairs + n_flags + n_types:
         raise Problem(path, 'is cut short (found %d bytes, expected more in the tables)' % total)
-    factors = list(struct.unpack('<%dd' % (2 * model['n_longrope']), lists))
+    factors = list(struct.unpack('<%dd' % (2 * n_pairs), lists))
     if not all(map(is_number, factors)) or any(t not in TYPES for t in types):
         raise Problem(path, 'has impossible lists or tables behind its header')
-    model.update(short_factor=factors[:model['n_longrope']], long_factor=factors[model['n_longrope']:],
-                 tied=model['shared_classifier'])
+    model.set(short_factor=factors[:n_pairs], long_factor=factors[n_pairs:], tied=bool(model.shared_classifier))
+    types = [TYPES[t] for t in types] or [TYPES[values['weight_type']]] * n_matrices
     return Checkpoint(path, model, place(path, model, types, at, total), NAMES, True)
 
 
-def read_layers(path, model, layers):
+def read_layers(path, model, layers, n_flags):
     """The layer table. A layer that does not turn cannot turn as sliding ones do."""
-    if len(layers) < model['layer_table'] * model['n_layers']:
+    if len(layers) < n_flags:
         raise Problem(path, 'is cut short (found %d bytes of the layer table, expected %d)'
-                      % (len(layers), model['n_layers']))
-    kinds = range(6 if model['sliding_rope'] else 4)
+                      % (len(layers), model.n_layers))
+    kinds = range(6 if model.sliding_rope else 4)
     for layer, flags in enumerate(layers):
-        if flags & ~DENSE not in kinds or flags & DENSE and not model['n_experts']:
+        if flags & ~DENSE not in kinds or flags & DENSE and not model.n_experts:
             raise Problem(path, 'has impossible lists or tables behind its header (found %d for layer %d)'
                           % (flags, layer))
     return list(layers)
@@ -186,18 +186,19 @@ def read_header(header):
             ('group_size', values['weight_type'] != 3 or values['group_size'] > 0, '1 or more')):
         if not good:
             header.refuse(field, expected)
-    return {**values, 'rotary_dim': turning % values['head_dim'],
-            'eos_ids': [values['eos_%d' % i] for i in range(values['n_eos'])]}
+    model = Model(**{name: value for name, value in values.items() if name in MODEL_FIELDS})
+    model.set(rotary_dim=turning % values['head_dim'], eos_ids=[values['eos_%d' % i] for i in range(values['n_eos'])])
+    return model
 
 
 def place(path, model, types, at, total):
     """The tensors in the file's order, each at a multiple of 64 bytes."""
     tensors, types = {}, iter(types)
     for part, layer, shape in tensor_order(model):
-        dtype = TYPES[next(types, model['weight_type'])] if is_matrix(part, shape) else 'F32'
+        dtype = next(types) if is_matrix(part, shape) else 'F32'
         at += -at % 64
         name = NAMES[part] if layer is None else NAMES[part] % layer
-        size = size_in_file(path, name, dtype, shape, model['group_size'])
+        size = size_in_file(path, name, dtype, shape, model.group_size)
         tensors[name] = Tensor(name, path, at, size, dtype, shape)
         at += size
         if at > total:

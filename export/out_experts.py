@@ -18,29 +18,29 @@ def keeps_mxfp4(checkpoint):
     """Whether the experts go into a folder of gpt-oss in MXFP4: when all of their matrices are of it."""
     names = [checkpoint.names[part] % layer for part in EXPERT_PARTS[:3]
              for layer in layers_with_experts(checkpoint.model)]
-    return bool(names and checkpoint.model['expert_bias']) and all(
+    return bool(names and checkpoint.model.expert_bias) and all(
         checkpoint.tensors[name].dtype == 'MXFP4' for name in names)
 
 
 def config_of_experts(family, model):
     """The keys of config.json about experts."""
-    layers = model.get('layers') or [0] * model['n_layers']
-    keys = {'num_experts_per_tok': model['n_experts_used']}
+    layers = model.layers or [0] * model.n_layers
+    keys = {'num_experts_per_tok': model.n_experts_used}
     if family == 'qwen3_moe':
-        return {**keys, 'num_experts': model['n_experts'], 'moe_intermediate_size': model['expert_hidden_dim'],
-                'norm_topk_prob': not model['router'], 'decoder_sparse_step': 1,
+        return {**keys, 'num_experts': model.n_experts, 'moe_intermediate_size': model.expert_hidden_dim,
+                'norm_topk_prob': not model.router, 'decoder_sparse_step': 1,
                 'mlp_only_layers': [layer for layer, flags in enumerate(layers) if flags & DENSE]}
-    keys.update(num_local_experts=model['n_experts'], intermediate_size=model['expert_hidden_dim'])
+    keys.update(num_local_experts=model.n_experts, intermediate_size=model.expert_hidden_dim)
     if family == 'gpt_oss':
-        keys.update(experts_per_token=model['n_experts_used'], swiglu_limit=float(SWIGLU['swiglu_limit']))
-        if 'MXFP4' in model['types']:
+        keys.update(experts_per_token=model.n_experts_used, swiglu_limit=float(SWIGLU['swiglu_limit']))
+        if 'MXFP4' in model.types:
             keys['quantization_config'] = {'quant_method': 'mxfp4', 'modules_to_not_convert': NOT_CONVERTED}
     return keys
 
 
 def one_by_one(family, model, place):
     """(name, tensor, that it is a matrix) for each expert of what has all of them one below the other."""
-    n, whole = model['n_experts'], place.tensor
+    n, whole = model.n_experts, place.tensor
     own = OWN_NAMES[family][EXPERT_PARTS.index(place.part)]
     rows, size = whole.shape[0] // n, whole.size // n
     for expert in range(n):
@@ -50,7 +50,7 @@ def one_by_one(family, model, place):
 
 def fused(model, places):
     """(name, tensor, whether its type is kept) of the experts of one layer of gpt-oss, {part: its place}."""
-    n = model['n_experts']
+    n = model.n_experts
     for name, numbers in ('gate_up_proj', '13'), ('down_proj', '2'):
         matrices, biases = ([places[kind + number].tensor for number in numbers] for kind in (
             'experts_w', 'experts_b'))

@@ -40,7 +40,7 @@ def stays_in_gguf(checkpoint, name):
 
 def write_gguf(file, checkpoint, tokenizer, name):
     path, model = checkpoint.path, checkpoint.model
-    one = sliding_model(model) if 'layers without RoPE' in features_of(model) and model.get('sliding_rope') else model
+    one = sliding_model(model) if 'layers without RoPE' in features_of(model) and model.sliding_rope else model
     rope, found = rope_of(path, one), features_of(model)
     found |= {{'longrope': 'longrope', 'llama3': 'divisors'}.get(rope['kind'])} - {None}
     family = family_of(path, found, KINDS, "llama.cpp's that is known here")
@@ -64,23 +64,23 @@ def write_gguf(file, checkpoint, tokenizer, name):
 
 def settings_of(path, family, model):
     settings = {
-        'context_length': (U32, model['seq_len']), 'embedding_length': (U32, model['dim']),
-        'block_count': (U32, model['n_layers']), 'feed_forward_length': (U32, model['hidden_dim']),
-        'attention.head_count': (U32, model['n_heads']), 'attention.head_count_kv': (U32, model['n_kv_heads']),
-        'attention.key_length': (U32, model['head_dim']), 'attention.value_length': (U32, model['head_dim']),
-        'attention.layer_norm_rms_epsilon': (F32, model['norm_eps']), 'vocab_size': (U32, model['vocab_size']),
-        'rope.dimension_count': (U32, model.get('rotary_dim') or model['head_dim'])}
-    if model['sliding_window'] and (family not in NEWER or family == 'mistral3'):
-        settings['attention.sliding_window'] = U32, model['sliding_window']
+        'context_length': (U32, model.seq_len), 'embedding_length': (U32, model.dim),
+        'block_count': (U32, model.n_layers), 'feed_forward_length': (U32, model.hidden_dim),
+        'attention.head_count': (U32, model.n_heads), 'attention.head_count_kv': (U32, model.n_kv_heads),
+        'attention.key_length': (U32, model.head_dim), 'attention.value_length': (U32, model.head_dim),
+        'attention.layer_norm_rms_epsilon': (F32, model.norm_eps), 'vocab_size': (U32, model.vocab_size),
+        'rope.dimension_count': (U32, model.rotary_dim or model.head_dim)}
+    if model.sliding_window and (family not in NEWER or family == 'mistral3'):
+        settings['attention.sliding_window'] = U32, model.sliding_window
         notes.append('llama.cpp does not slide in architecture %s: it sees all positions, not the last %d'
-                     % (family, model['sliding_window']))
-    if model.get('n_experts'):
-        settings.update({'expert_count': (U32, model['n_experts']), 'expert_used_count': (U32, model['n_experts_used']),
-                         'expert_feed_forward_length': (U32, model['expert_hidden_dim'])})
+                     % (family, model.sliding_window))
+    if model.n_experts:
+        settings.update({'expert_count': (U32, model.n_experts), 'expert_used_count': (U32, model.n_experts_used),
+                         'expert_feed_forward_length': (U32, model.expert_hidden_dim)})
         if family == 'llama':
-            settings['feed_forward_length'] = U32, model['expert_hidden_dim']
-    layers = model.get('layers') or [0]
-    if family == 'smollm3' and layers != [2 * (layer % 4 == 3) for layer in range(model['n_layers'])]:
+            settings['feed_forward_length'] = U32, model.expert_hidden_dim
+    layers = model.layers or [0]
+    if family == 'smollm3' and layers != [2 * (layer % 4 == 3) for layer in range(model.n_layers)]:
         raise Problem(path, 'has layers without RoPE that are not each fourth one, which GGUF cannot say')
     return settings
 
@@ -98,7 +98,7 @@ def rope_settings(path, family, model, rope):
         settings['rope.scaling.factor'] = F32, factor
     if kind in ('yarn', 'longrope'):
         settings['rope.scaling.original_context_length'] = U32, length
-    if kind == 'longrope' and abs(model['seq_len'] / length / factor - 1) > 1e-6 and not rope['attention_factor']:
+    if kind == 'longrope' and abs(model.seq_len / length / factor - 1) > 1e-6 and not rope['attention_factor']:
         notes.append('attn_factor is that of factor %g, which is not context / trained context' % factor)
     if kind == 'yarn':
         check_truncate(path, family, rope)
@@ -135,7 +135,7 @@ def rope_tensors(model, rope):
         yield Small('rope_factors_long.weight', rope['long_factor']), False
         yield Small('rope_factors_short.weight', rope['short_factor']), False
     if rope['kind'] == 'llama3':
-        r, divisors = model.get('rotary_dim') or model['head_dim'], []
+        r, divisors = model.rotary_dim or model.head_dim, []
         low, high = rope['low_freq_factor'], rope['high_freq_factor']
         for i in range(r // 2):
             turns = rope['train_ctx'] * rope['theta'] ** (-2 * i / r) / (2 * pi)
@@ -160,7 +160,7 @@ def named_tensors(plan, family, model):
         if len({part.dtype for part in parts}) > 1:
             raise Problem(place.tensor.path, '%s is of several types (found %s, expected one, since Phi-3 has it in '
                           'one matrix)' % (name, ', '.join(part.dtype for part in parts)))
-        yield Named(name, parts, model['n_experts'] if place.part in EXPERT_PARTS else 0), place.is_matrix
+        yield Named(name, parts, model.n_experts if place.part in EXPERT_PARTS else 0), place.is_matrix
 
 
 class Named:

@@ -47,7 +47,7 @@ def write_huggingface(folder, checkpoint, tokenizer):
     path, model = checkpoint.path, checkpoint.model
     tensors = named_tensors(path, plan_model(checkpoint, in_pairs=False), model)
     config = config_of(path, model)
-    ends = list(dict.fromkeys(model['eos_ids'] + (tokenizer['eos_ids'] if tokenizer else [])))
+    ends = list(dict.fromkeys(model.eos_ids + (tokenizer['eos_ids'] if tokenizer else [])))
     files = {'config.json': config, 'generation_config.json': {
         'bos_token_id': config['bos_token_id'], 'eos_token_id': ends if ends[1:] else ends[0] if ends else None}}
     if tokenizer:
@@ -89,14 +89,14 @@ def named_tensors(path, plan, model):
     fused, waiting, names = 'a part that turns' in features_of(model), {}, names_of(model)
     experts = {}  # of gpt-oss, until a layer's are all there
     for place in plan:
-        if place.part in EXPERT_PARTS and model['expert_bias']:
+        if place.part in EXPERT_PARTS and model.expert_bias:
             experts[place.part] = place
             if len(experts) == len(EXPERT_PARTS):
                 yield from fused_experts(model, experts)
                 experts = {}
             continue
         if place.part in EXPERT_PARTS:
-            yield from one_by_one('qwen3_moe' if model['qk_norm'] else 'mixtral', model, place)
+            yield from one_by_one('qwen3_moe' if model.qk_norm else 'mixtral', model, place)
             continue
         whole, last = {'wq': ('qkv', False), 'wk': ('qkv', False), 'wv': ('qkv', True), 'w1': ('mlp', False),
                        'w3': ('mlp', True)}.get(place.part, (None, True)) if fused else (None, True)
@@ -145,19 +145,19 @@ def write_safetensors(file, tensors):
 def config_of(path, model):
     """config.json: what its family asks for, and nothing left to a default that differs from release to release."""
     family = family_of(path, features_of(model), KINDS, "Hugging Face's that is known here")
-    types = set(model['types']) - {'MXFP4'}
+    types = set(model.types) - {'MXFP4'}
     config = {
         'architectures': [FAMILIES[family].architecture], 'model_type': family,
-        'vocab_size': model['vocab_size'], 'hidden_size': model['dim'], 'intermediate_size': model['hidden_dim'],
-        'num_hidden_layers': model['n_layers'], 'num_attention_heads': model['n_heads'],
-        'num_key_value_heads': model['n_kv_heads'], 'head_dim': model['head_dim'], 'hidden_act': 'silu',
-        'max_position_embeddings': model['seq_len'], 'rms_norm_eps': model['norm_eps'], 'attention_dropout': 0.0,
-        'tie_word_embeddings': bool(model['shared_classifier']), 'pad_token_id': None,
-        'bos_token_id': None if model['bos_id'] < 0 else model['bos_id'],
-        'eos_token_id': model['eos_ids'] if model['eos_ids'][1:] else model['eos_ids'][0] if model['eos_ids'] else None,
+        'vocab_size': model.vocab_size, 'hidden_size': model.dim, 'intermediate_size': model.hidden_dim,
+        'num_hidden_layers': model.n_layers, 'num_attention_heads': model.n_heads,
+        'num_key_value_heads': model.n_kv_heads, 'head_dim': model.head_dim, 'hidden_act': 'silu',
+        'max_position_embeddings': model.seq_len, 'rms_norm_eps': model.norm_eps, 'attention_dropout': 0.0,
+        'tie_word_embeddings': bool(model.shared_classifier), 'pad_token_id': None,
+        'bos_token_id': None if model.bos_id < 0 else model.bos_id,
+        'eos_token_id': model.eos_ids if model.eos_ids[1:] else model.eos_ids[0] if model.eos_ids else None,
         'torch_dtype': DTYPES[types.pop()] if len(types) == 1 else 'float32', 'use_cache': True,
         'written_by': WRITTEN_BY}
-    if model.get('n_experts'):
+    if model.n_experts:
         config.update(config_of_experts(family, model))
     if family in NEWER:
         config.update(config_of_layers(path, family, model), **ropes_of(path, family, model))
@@ -167,9 +167,9 @@ def config_of(path, model):
     if family == 'llama':
         config.update(attention_bias=False, mlp_bias=False)
     elif family in ('qwen3', 'smollm3', 'qwen3_moe'):
-        config['attention_bias'] = bool(model['o_bias'])
+        config['attention_bias'] = bool(model.o_bias)
     if family == 'phi3':  # exact, as it is cut to a whole number
-        config['partial_rotary_factor'] = ceil(1e12 * model['rotary_dim'] / model['head_dim']) / 1e12
+        config['partial_rotary_factor'] = ceil(1e12 * model.rotary_dim / model.head_dim) / 1e12
     config.update(layers_of(family, model))
     config.update(rope_keys(path, family, model))
     return config
@@ -177,8 +177,8 @@ def config_of(path, model):
 
 def layers_of(family, model):
     """Windows, and layers without RoPE."""
-    window, n = model['sliding_window'], model['n_layers']
-    layers = model.get('layers') or [0] * n
+    window, n = model.sliding_window, model.n_layers
+    layers = model.layers or [0] * n
     keys = {}
     if family == 'smollm3':
         keys['no_rope_layers'] = [int(not flags & WITHOUT_ROPE) for flags in layers]
@@ -207,7 +207,7 @@ def rope_keys(path, family, model):
                       'none or longrope)' % kind)
     if kind == 'none':
         return keys
-    if kind == 'dynamic' and length != model['seq_len']:
+    if kind == 'dynamic' and length != model.seq_len:
         notes.append('max_position_embeddings is %d, the length that dynamic scaling counts from' % length)
         keys['max_position_embeddings'] = length
     if kind == 'longrope':
@@ -231,7 +231,7 @@ def rope_keys(path, family, model):
 def reach(model, rope):
     """ExLlama takes yarn's factor from the lengths, or none where the first is not longer than L."""
     most = ceil(rope['train_ctx'] * rope['factor'])
-    if most != model['seq_len']:
+    if most != model.seq_len:
         notes.append('max_position_embeddings is %d, as far as the factor reaches: some engines take the factor from '
                      'that' % most)
     return {'max_position_embeddings': most}
@@ -253,7 +253,7 @@ def longrope_keys(family, model, rope, keys):
     most = rope['factor'] * length
     if most == int(most):
         keys.update(reach(model, rope))
-    if rope['factor'] != keys.get('max_position_embeddings', model['seq_len']) / length:
+    if rope['factor'] != keys.get('max_position_embeddings', model.seq_len) / length:
         block.update(factor=rope['factor'], attention_factor=rope['attention'])
     elif rope['attention_factor']:
         block['attention_factor'] = rope['attention_factor']

@@ -25,9 +25,9 @@ def sliding_model(model):
 
 def slides_of(path, model):
     """Whether each layer slides. Refuses a layer that is neither full nor sliding as the others are."""
-    layers = model.get('layers') or [0] * model['n_layers']
+    layers = model.layers or [0] * model.n_layers
     still = WITHOUT_ROPE * any(flags & WITHOUT_ROPE for flags in layers)
-    full, slide = SEES_ALL * bool(model['sliding_window']) + still, TURNS_AS_SLIDING * bool(model.get('sliding_rope'))
+    full, slide = SEES_ALL * bool(model.sliding_window) + still, TURNS_AS_SLIDING * bool(model.sliding_rope)
     for layer, flags in enumerate(layers):
         if flags & ~DENSE not in (full, slide):
             raise Problem(path, 'has a layer that is neither full nor sliding as its family has them (found %d for '
@@ -43,7 +43,7 @@ def period_of(slides):
 
 def scale_of_embedding(path, model, own):
     """Gemma's programs multiply embeddings with the root of their width, `own`, whatever a file had."""
-    found = model['embedding_scale']
+    found = model.embedding_scale
     if abs(found / own - 1) > 0.005:
         raise Problem(path, 'has an embedding scale of %g, which no family has (expected %g, the root of dim)'
                       % (found, own))
@@ -56,21 +56,21 @@ def scale_of_embedding(path, model, own):
 def config_of_layers(path, family, model):
     """The keys of config.json about layers, activation and scales."""
     if family == 'ministral3':
-        return {'sliding_window': model['sliding_window'] or None}
-    keys = {'attention_bias': bool(model['o_bias'])} if family != 'exaone4' else {}
+        return {'sliding_window': model.sliding_window or None}
+    keys = {'attention_bias': bool(model.o_bias)} if family != 'exaone4' else {}
     if family == 'gemma3_text':
-        scale_of_embedding(path, model, rounded(sqrt(model['dim']), model['types'][0]))
-        scalar = model['score_scale'] ** -2 if model.get('score_scale') else model['head_dim']
+        scale_of_embedding(path, model, rounded(sqrt(model.dim), model.types[0]))
+        scalar = model.score_scale ** -2 if model.score_scale else model.head_dim
         if abs(scalar / round(scalar) - 1) > 1e-9:
             raise Problem(path, 'has a score scale of %g, which Hugging Face has not (expected a whole number to the '
-                          'power of -1/2)' % model['score_scale'])
+                          'power of -1/2)' % model.score_scale)
         keys.update(hidden_activation='gelu_pytorch_tanh', query_pre_attn_scalar=round(scalar),
                     attn_logit_softcapping=None, final_logit_softcapping=None)
     if family == 'olmo2':
         return keys
     slides = slides_of(path, model)
-    turns = not any(flags & WITHOUT_ROPE for flags in model.get('layers') or [0])
-    window = model['sliding_window'] or (None if family == 'exaone4' and turns else USUAL_WINDOW)
+    turns = not any(flags & WITHOUT_ROPE for flags in model.layers or [0])
+    window = model.sliding_window or (None if family == 'exaone4' and turns else USUAL_WINDOW)
     keys.update(sliding_window=window, layer_types=[SLIDING if slide else FULL for slide in slides])
     if family not in ('olmo3', 'gpt_oss') and period_of(slides) and window:
         keys['sliding_window_pattern'] = period_of(slides)
@@ -80,19 +80,19 @@ def config_of_layers(path, family, model):
 def ropes_of(path, family, model):
     """The keys of config.json about RoPE: in the older layout, which most engines read, where it can say it."""
     if family == 'ministral3':
-        return {'rope_parameters': {**block_of(path, model), 'llama_4_scaling_beta': model['temperature_beta'],
-                                    'original_max_position_embeddings': model['train_ctx']}}
+        return {'rope_parameters': {**block_of(path, model), 'llama_4_scaling_beta': model.temperature_beta,
+                                    'original_max_position_embeddings': model.train_ctx}}
     if family == 'gpt_oss':  # whose class takes null for YaRN
         refuse_two_ropes(path, model)
-        block = block_of(path, sliding_model(model) if model.get('sliding_rope') else model)
+        block = block_of(path, sliding_model(model) if model.sliding_rope else model)
         return {'rope_parameters': block} if block['rope_type'] == 'default' else {
             'rope_theta': block.pop('rope_theta'), 'rope_scaling': block}
     if family not in BY_KIND:
-        block = block_of(path, sliding_model(model) if model.get('sliding_rope') else model)
+        block = block_of(path, sliding_model(model) if model.sliding_rope else model)
         theta = block.pop('rope_theta')
         return {'rope_theta': theta, 'rope_scaling': block if block['rope_type'] != 'default' else None}
     full = block_of(path, model)
-    sliding = block_of(path, sliding_model(model)) if model.get('sliding_rope') else None
+    sliding = block_of(path, sliding_model(model)) if model.sliding_rope else None
     if 'truncate' in full or sliding and 'truncate' in sliding:
         raise Problem(path, 'has yarn with a ramp that is not cut to whole pairs, which Hugging Face has not where '
                       'each kind of layers has a block')
@@ -106,7 +106,7 @@ def ropes_of(path, family, model):
 
 def refuse_two_ropes(path, model):
     """gpt-oss has one for its full layers and its sliding ones."""
-    if model.get('sliding_rope') and any(not flags & TURNS_AS_SLIDING for flags in model['layers']):
+    if model.sliding_rope and any(not flags & TURNS_AS_SLIDING for flags in model.layers):
         full, sliding = rope_of(path, model), rope_of(path, sliding_model(model))
         for key, value in full.items():
             if sliding[key] != value:
@@ -117,11 +117,11 @@ def refuse_two_ropes(path, model):
 def block_of(path, model):
     """One block with all that it needs, as the newest layout has it."""
     rope = rope_of(path, model)
-    kind, pair = rope['kind'], (model.get('mscale', 0), model.get('mscale_all_dim', 0))
+    kind, pair = rope['kind'], (model.mscale, model.mscale_all_dim)
     block = {'rope_type': 'default' if kind == 'none' else kind, 'rope_theta': rope['theta']}
-    if kind == 'dynamic' and rope['train_ctx'] != model['seq_len']:
+    if kind == 'dynamic' and rope['train_ctx'] != model.seq_len:
         raise Problem(path, 'has dynamic RoPE that counts from %d, where Hugging Face takes max_position_embeddings, %d'
-                      % (rope['train_ctx'], model['seq_len']))
+                      % (rope['train_ctx'], model.seq_len))
     if kind != 'none':
         block['factor'] = float(rope['factor'])
     if kind in ('yarn', 'llama3', 'longrope'):
@@ -133,7 +133,7 @@ def block_of(path, model):
         block.update(low_freq_factor=rope['low_freq_factor'], high_freq_factor=rope['high_freq_factor'])
     if kind == 'longrope':
         block.update(short_factor=rope['short_factor'], long_factor=rope['long_factor'])
-    if kind == 'yarn' and all(pair) and not model.get('attention_factor'):
+    if kind == 'yarn' and all(pair) and not model.attention_factor:
         block.update(mscale=pair[0], mscale_all_dim=pair[1])
     elif rope['attention_factor'] and kind not in ('yarn', 'longrope'):
         raise Problem(path, 'has an attention factor with rope %s (found %g), which Hugging Face has not'
@@ -148,24 +148,24 @@ def block_of(path, model):
 def gguf_of_layers(path, family, model):
     """GGUF's keys about windows, sliding layers, scales and a temperature; refuses what no key says."""
     if family == 'mistral3':
-        return {'attention.temperature_scale': (F32, model['temperature_beta']),
-                'rope.scaling.original_context_length': (U32, model['train_ctx']),
+        return {'attention.temperature_scale': (F32, model.temperature_beta),
+                'rope.scaling.original_context_length': (U32, model.train_ctx),
                 **log_multiplier(path, rope_of(path, model))}
     if family == 'gemma3':
-        scale_of_embedding(path, model, rounded(sqrt(model['dim']), 'F32'))
-        own = (model['dim'] / model['n_heads'] if model['n_layers'] == LARGEST_GEMMA else model['head_dim']) ** -0.5
-        if abs((model.get('score_scale') or model['head_dim'] ** -0.5) / own - 1) > 1e-6:
+        scale_of_embedding(path, model, rounded(sqrt(model.dim), 'F32'))
+        own = (model.dim / model.n_heads if model.n_layers == LARGEST_GEMMA else model.head_dim) ** -0.5
+        if abs((model.score_scale or model.head_dim ** -0.5) / own - 1) > 1e-6:
             raise Problem(path, 'has a score scale of %g, which GGUF cannot say (llama.cpp takes %g)'
-                          % (model.get('score_scale') or model['head_dim'] ** -0.5, own))
-    slides, window = slides_of(path, model), model['sliding_window']
+                          % (model.score_scale or model.head_dim ** -0.5, own))
+    slides, window = slides_of(path, model), model.sliding_window
     if not any(slides):
-        if any(model.get('layers', [])):
+        if any(model.layers):
             raise Problem(path, 'has no layer that turns, which GGUF cannot say')
         return {}
-    own = rope_of(path, sliding_model(model)) if model.get('sliding_rope') else None
+    own = rope_of(path, sliding_model(model)) if model.sliding_rope else None
     if family == 'gpt-oss':
         refuse_two_ropes(path, model)
-    elif family != 'exaone4' and (own['kind'] != 'none' or family == 'olmo2' and own['theta'] != model['theta']):
+    elif family != 'exaone4' and (own['kind'] != 'none' or family == 'olmo2' and own['theta'] != model.theta):
         raise Problem(path, 'has sliding layers with RoPE of their own (found %s, theta %g), which GGUF cannot say'
                       % (own['kind'], own['theta']))
     keys = {'attention.sliding_window': (U32, window)}

@@ -143,7 +143,7 @@ def merges_of(path, tokens, texts):
 def tokenizer_config(tokenizer, model, ends):
     tokens = tokenizer['tokens']
     named = {'bos_token': tokenizer['bos_id'], 'eos_token': ends[0] if ends else -1, 'unk_token': tokenizer['unk_id']}
-    return {'tokenizer_class': 'PreTrainedTokenizerFast', 'model_max_length': model['seq_len'],
+    return {'tokenizer_class': 'PreTrainedTokenizerFast', 'model_max_length': model.seq_len,
             'clean_up_tokenization_spaces': False,
             **{name: tokens[id][0].decode('utf-8', 'replace') if id >= 0 else None for name, id in named.items()}}
 
@@ -152,8 +152,8 @@ def tokenizer_config(tokenizer, model, ends):
 
 def gguf_tokenizer(tokenizer, model):
     """{key: (type, value)}, a list's value being (type of its items, items)."""
-    ends = list(dict.fromkeys(model['eos_ids'] + (tokenizer['eos_ids'] if tokenizer else [])))
-    bos_id = tokenizer['bos_id'] if tokenizer and tokenizer['bos_id'] >= 0 else model['bos_id']
+    ends = list(dict.fromkeys(model.eos_ids + (tokenizer['eos_ids'] if tokenizer else [])))
+    bos_id = tokenizer['bos_id'] if tokenizer and tokenizer['bos_id'] >= 0 else model.bos_id
     ids = {'bos': bos_id, **dict(zip(('eos', 'eot', 'eom'), ends))}
     if ends[3:]:
         notes.append('a GGUF file has place for three end tokens: %s are left out' % ends[3:])

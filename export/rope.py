@@ -1,10 +1,15 @@
 """RoPE's settings in a config.json, and what they mean: the header's fields, by the names of docs/format.md. The
 meaning is that of Transformers 5.17."""
 
+from __future__ import annotations
+
 from math import log
+from typing import Any, Dict, Optional, Tuple
 
 from .common import MAX_SEQ, NUMBER_LIMIT, Keys, is_number, notes
-from .layers import FULL, SLIDING, TURNS_AS_SLIDING
+from .families import Family
+from .layers import FULL, SLIDING
+from .model import TURNS_AS_SLIDING, Model
 
 BLOCKS = 'rope_scaling', 'rope_parameters'
 ORIGINAL = 'original_max_position_embeddings'
@@ -14,32 +19,20 @@ IN_BLOCKS = {'rope_theta', 'factor', ORIGINAL, 'beta_fast', 'beta_slow', 'trunca
              'long_factor', 'short_mscale', 'long_mscale', 'finetuned', 'attn_factor'}
 ROPE_METHODS = {'default': 0, 'linear': 1, 'dynamic': 2, 'yarn': 4, 'llama3': 5, 'longrope': 6}  # dynamic: of ntk
 WITH_LENGTH = 'yarn', 'longrope', 'llama3'  # the others count from max_position_embeddings, whatever else is said
-# Keys that give layers or positions a RoPE of their own, and the families that read them, or in which they are about
-# layers without RoPE or about windows, or mean nothing.
-BY_LAYER = {'rope_local_base_freq': ('gemma3_text',), 'local_rope_theta': (), 'global_rope_theta': (),
-            'swa_rope_theta': (), 'sliding_window_pattern': ('gemma3_text', 'olmo3', 'exaone4'),
-            'attn_temperature_tuning': (), 'llama_4_scaling_beta': (),
-            'no_rope_layers': ('smollm3', 'rope.c'), 'no_rope_layer_interval': ('smollm3',),
-            'layer_types': ('mistral', 'qwen2', 'qwen3', 'phi3', 'smollm3', 'gemma3_text', 'olmo3', 'ministral3',
-                            'exaone4', 'rope.c', 'qwen3_moe', 'gpt_oss')}
-BY_KIND = 'gemma3_text', 'olmo3', 'rope.c'  # families with a block for each kind of layers
-# The theta of their sliding layers, unless the config says another one.
-LOCAL_THETA = {'gemma3_text': 10000.0, 'olmo3': 5e5, 'rope.c': 10000.0}
-# What the classes of these take for a block where a config has none.
-MINISTRAL = {'rope_type': 'yarn', 'rope_theta': 1e6, 'factor': 16.0, ORIGINAL: 16384, 'beta_fast': 32.0,
-             'beta_slow': 1.0, 'mscale': 1.0, 'mscale_all_dim': 1.0, 'llama_4_scaling_beta': 0.1}
-GPT_OSS = {'rope_type': 'yarn', 'factor': 32.0, ORIGINAL: 4096, 'beta_fast': 32.0, 'beta_slow': 1.0, 'truncate': False}
-OWN_BLOCKS = {'ministral3': MINISTRAL, 'gpt_oss': GPT_OSS}
+# Keys that give layers or positions a RoPE of their own. Some families read one, or it is about layers without RoPE or
+# about windows in them, or means nothing: their rows say which.
+BY_LAYER = ('rope_local_base_freq', 'local_rope_theta', 'global_rope_theta', 'swa_rope_theta', 'sliding_window_pattern',
+            'attn_temperature_tuning', 'llama_4_scaling_beta', 'no_rope_layers', 'no_rope_layer_interval', 'layer_types')
 
 
-def warn(config, text, *values):
+def warn(config: Keys, text: str, *values: Any) -> None:
     """src/settings/config_rules.c has the same words."""
     notes.append('warning: %s: %s' % (config.path, text % values))
 
 
 # ---- one RoPE for all layers, or one for each kind of layers ----
 
-def is_by_layer(value):
+def is_by_layer(value: Any) -> bool:
     """Whether a value gives layers or positions a RoPE of their own. Nothing, a list of ones and a list of one word do
     not."""
     if not isinstance(value, list):
@@ -47,48 +40,50 @@ def is_by_layer(value):
     return not all(value[0] == x if isinstance(x, str) else type(x) in (int, float) and x == 1 for x in value)
 
 
-def refuse_by_layer(config, kind):
+def refuse_by_layer(config: Keys, family: Optional[Family]) -> None:
     """Refuses, by its key, what differs by layer or by position where the family does not read it."""
     expected = 'none, since what differs by layer or position is not read'
-    for key, but_in in BY_LAYER.items():
-        if kind not in but_in and is_by_layer(config.values.get(key)):
+    by_kind = bool(family and family.rope.by_kind)
+    for key in BY_LAYER:
+        if not (family and key in family.keys.by_layer) and is_by_layer(config.values.get(key)):
             config.refuse(key, expected)
     for name in BLOCKS:
         block = config.values.get(name)
-        if isinstance(block, dict) and is_by_layer(block.get('llama_4_scaling_beta')) and \
-                kind not in (*BY_KIND, 'ministral3'):
+        if isinstance(block, dict) and is_by_layer(block.get('llama_4_scaling_beta')) and not (
+                by_kind or family and family.rope.grows):
             Keys(config.path, block, name + '.').refuse('llama_4_scaling_beta', expected)
-        by_kind = isinstance(block, dict) and any(isinstance(value, dict) for value in block.values())
-        if by_kind and (kind not in BY_KIND or name == 'rope_scaling'):
+        has_kinds = isinstance(block, dict) and any(isinstance(value, dict) for value in block.values())
+        if has_kinds and (not by_kind or name == 'rope_scaling'):
             config.refuse(name, 'one object of settings for all layers')
 
 
-def read_ropes(config, kind, theta, layers, head_dim, seq_len):
+def read_ropes(config: Keys, family: Family, model: Model) -> Dict[str, Any]:
     """The RoPE fields. Those of sliding layers begin with `sliding_`, where such layers have a RoPE of their own."""
-    slide = any(flags & TURNS_AS_SLIDING for flags in layers['layers'])
-    if kind not in BY_KIND:
-        rope = read_rope(config, rope_block(config, kind), kind, theta, head_dim, seq_len)
-        return {**rope, **(as_sliding(rope, layers) if slide else {})}
-    full, sliding, local = blocks_by_kind(config, kind)
-    rope = read_rope(config, full, kind, config.number('rope_theta', theta, above=1.0), head_dim, seq_len)
-    own = read_rope(config, sliding, kind, local, head_dim, seq_len)
+    slide = any(flags & TURNS_AS_SLIDING for flags in model.layers)
+    theta = family.default('rope_theta', 10000.0)
+    if not family.rope.by_kind:
+        rope = read_rope(config, rope_block(config, family), family, theta, model)
+        return {**rope, **(as_sliding(rope, model) if slide else {})}
+    full, sliding, local = blocks_by_kind(config, family)
+    rope = read_rope(config, full, family, config.number('rope_theta', theta, above=1.0), model)
+    own = read_rope(config, sliding, family, local, model)
     if own['rope_method'] == ROPE_METHODS['longrope'] or own['rope_dynamic']:
         sliding.refuse('rope_type', 'default, linear, yarn or llama3')
-    return {**rope, **(as_sliding(own, layers) if slide else {})}
+    return {**rope, **(as_sliding(own, model) if slide else {})}
 
 
-def as_sliding(rope, layers):
+def as_sliding(rope: Dict[str, Any], model: Model) -> Dict[str, Any]:
     """The same settings for sliding layers, under their names. What model.bin cannot say of them by themselves stays
     what all layers have, which is right where full ones do not turn (EXAONE)."""
     if rope['rope_method'] == ROPE_METHODS['longrope'] or rope['rope_dynamic']:
-        layers['layers'][:] = [flags & ~TURNS_AS_SLIDING for flags in layers['layers']]
+        model.layers = [flags & ~TURNS_AS_SLIDING for flags in model.layers]
         return {}
     own = {name.replace('rope_', ''): value for name, value in rope.items() if name != 'rope_dynamic'}
     return {'sliding_rope': 1, **{'sliding_' + name: value for name, value in own.items()
                                   if name not in ('temperature_beta', 'rotary_dim')}}
 
 
-def blocks_by_kind(config, kind):
+def blocks_by_kind(config: Keys, family: Family) -> Tuple[Keys, Keys, float]:
     """The settings of full layers, those of sliding ones, and their theta unless the block says another one.
     rope_scaling is the older layout, and speaks of full layers alone."""
     scaling, own = (config.get(name, lambda v: not v or isinstance(v, dict), 'an object of settings', None) or {}
@@ -96,7 +91,7 @@ def blocks_by_kind(config, kind):
     if own and not {FULL, SLIDING} & set(own):
         if scaling:
             config.refuse('rope_parameters', '%s and %s in it, since there is a rope_scaling' % (FULL, SLIDING))
-        warn(config, 'rope_parameters means nothing to model_type %s without %s and %s, and is not used', kind, FULL,
+        warn(config, 'rope_parameters means nothing to model_type %s without %s and %s, and is not used', family.model_type, FULL,
              SLIDING)
         own = {}
     blocks = Keys(config.path, own, 'rope_parameters.')
@@ -107,14 +102,14 @@ def blocks_by_kind(config, kind):
                      for key in (FULL, SLIDING))
     if scaling and full:
         warn(config, 'rope_scaling is laid over rope_parameters.%s', FULL)
-    inside = sliding.get('rope_theta')
-    if kind == 'gemma3_text':
-        local = config.number('rope_local_base_freq', LOCAL_THETA[kind], above=1.0)
-        if is_number(inside) and 'rope_local_base_freq' in config.values and inside != local:
-            warn(config, 'rope_local_base_freq is %.12g beside rope_parameters.%s and rope_theta %.12g in it: %.12g '
-                 'counts', local, SLIDING, inside, inside)
+    inside, key = sliding.get('rope_theta'), family.rope.local_key
+    if key:
+        local = config.number(key, family.rope.local_theta, above=1.0)
+        if is_number(inside) and key in config.values and inside != local:
+            warn(config, '%s is %.12g beside rope_parameters.%s and rope_theta %.12g in it: %.12g counts', key, local,
+                 SLIDING, inside, inside)
     else:
-        local, beside = LOCAL_THETA[kind], config.values.get('rope_theta')
+        local, beside = family.rope.local_theta, config.values.get('rope_theta')
         if is_number(beside) and inside is None and beside != local:
             warn(config, 'rope_theta is %.12g for %s alone: %s has %.12g', beside, FULL, SLIDING, local)
     name = 'rope_scaling.' if scaling else 'rope_parameters.%s.' % FULL
@@ -122,7 +117,7 @@ def blocks_by_kind(config, kind):
         Keys(config.path, sliding, 'rope_parameters.%s.' % SLIDING), local
 
 
-def read_rotary_dim(config, block, partial, head_dim):
+def read_rotary_dim(config: Keys, block: Keys, partial: bool, head_dim: int) -> int:
     """How many elements of a head turn: all of them, but in families that can turn a part."""
     if not partial:
         for keys in config, block:
@@ -136,36 +131,37 @@ def read_rotary_dim(config, block, partial, head_dim):
     return rotary_dim
 
 
-def rope_block(config, family):
+def rope_block(config: Keys, family: Family) -> Keys:
     """The settings of RoPE, by themselves."""
     name = 'rope_scaling' if config.values.get('rope_scaling') else 'rope_parameters'
     values = config.values.get(name) or {}
+    own = family.default('rope_parameters')
     if not isinstance(values, dict):
         config.refuse(name, 'one object of settings for all layers')
     if name == 'rope_scaling' and config.values.get('rope_parameters'):
         warn(config, 'rope_parameters is not used, since there is a rope_scaling')
-    if family in OWN_BLOCKS and name == 'rope_parameters' and config.values.get(name) is None:
-        values = OWN_BLOCKS[family]
+    if own and name == 'rope_parameters' and config.values.get(name) is None:
+        values = own
         if 'rope_scaling' in config.values:
-            warn(config, 'rope_scaling is null, and model_type %s has YaRN all the same', family)
+            warn(config, 'rope_scaling is null, and model_type %s has YaRN all the same', family.model_type)
     return Keys(config.path, values, name + '.')
 
 
-def read_rope(config, block, family, theta, head_dim, seq_len):
+def read_rope(config: Keys, block: Keys, family: Family, theta: float, model: Model) -> Dict[str, Any]:
     """The fields of one block: rope_scaling, or rope_parameters when that is empty. In it, rope_type goes before type
     and rope_theta before one beside the block, yet an original_max_position_embeddings beside the block goes before
     one in it, unless the block is of one kind of layers."""
-    phi, by_kind = family == 'phi3', family in BY_KIND
+    by_kind, seq_len = family.rope.by_kind, model.seq_len
     kind = read_type(config, block, family)
-    rotary_dim = read_rotary_dim(config, block, phi, head_dim)
+    rotary_dim = read_rotary_dim(config, block, family.rope.partial, model.head_dim)
     if not by_kind:
         theta = config.number('rope_theta', theta, above=1.0)
     theta = block.number('rope_theta', theta, above=1.0)
     rope = {'rope_method': ROPE_METHODS[kind], 'rope_dynamic': int(kind == 'dynamic'), 'theta': theta,
-            'rotary_dim': rotary_dim % head_dim, 'train_ctx': seq_len, 'truncate': 1}
+            'rotary_dim': rotary_dim % model.head_dim, 'train_ctx': seq_len, 'truncate': 1}
     if kind in WITH_LENGTH:
         low = 2 if kind == 'longrope' else 1  # longrope divides by its logarithm
-        inside = 4096 if phi else block.integer(ORIGINAL, MAX_SEQ, seq_len, low=low)
+        inside = family.default(ORIGINAL) or block.integer(ORIGINAL, MAX_SEQ, seq_len, low=low)
         rope['train_ctx'] = inside if by_kind else config.integer(ORIGINAL, MAX_SEQ, inside, low=low)
         if rope['train_ctx'] < low:
             config.refuse('max_position_embeddings', '%d or more' % low)
@@ -180,7 +176,7 @@ def read_rope(config, block, family, theta, head_dim, seq_len):
         rope['high_freq_factor'] = block.number('high_freq_factor', above=rope['low_freq_factor'])
     if kind == 'longrope':
         rope.update(read_longrope(block, rotary_dim // 2))
-    if family == 'ministral3' or family == 'rope.c' and 'llama_4_scaling_beta' in block.values:
+    if family.rope.grows or family.own and 'llama_4_scaling_beta' in block.values:
         rope.update(read_temperature(block, rope, kind, seq_len))
     check_keys(block, kind)
     for key, inner_counts in (('rope_theta', True), ('partial_rotary_factor', True)) + (
@@ -190,7 +186,7 @@ def read_rope(config, block, family, theta, head_dim, seq_len):
     return rope
 
 
-def read_temperature(block, rope, kind, seq_len):
+def read_temperature(block: Keys, rope: Dict[str, Any], kind: str, seq_len: int) -> Dict[str, Any]:
     """Ministral 3's, which counts from the block's original length whatever the method counts from."""
     beta = block.number('llama_4_scaling_beta', zero=True, high=1e6)
     block.asked.add('max_position_embeddings')  # of its class's own block
@@ -202,26 +198,21 @@ def read_temperature(block, rope, kind, seq_len):
     return {'temperature_beta': beta, 'train_ctx': length}
 
 
-def read_type(config, block, family):
-    """rope_type, or `type` where there is none."""
-    values, phi = block.values, family == 'phi3'
+def read_type(config: Keys, block: Keys, family: Family) -> str:
+    """rope_type, or `type` where there is none, as the family takes it: some classes take older names for others."""
+    values, meant = block.values, family.rope.types or {kind: kind for kind in ROPE_METHODS}
     key = 'type' if 'type' in values and 'rope_type' not in values else 'rope_type'
-    kinds = ['default', 'longrope', 'su', 'yarn'] if phi else list(ROPE_METHODS)
-    kinds = ['default'] if family == 'rope.c' else kinds
-
-    def meant(kind):  # the class of Phi-3 takes every older name for longrope
-        return kind if kind == 'default' or not phi or kind not in kinds else 'longrope'
-
-    kind = meant(block.get(key, lambda v: v in kinds, 'one of ' + ', '.join(kinds), 'default'))
+    kinds = list(meant)
+    kind = meant[block.get(key, lambda v: isinstance(v, str) and v in kinds, 'one of ' + ', '.join(kinds), 'default')]
     older = values.get('type')
     both = isinstance(older, str) and 'rope_type' in values and (older, kind) != ('su', 'longrope')
-    if both and meant(older) != kind:
+    if both and meant.get(older, older) != kind:
         warn(config, 'type is %s and rope_type is %s in %s: %s counts', older, values[key], block.inside[:-1],
              values[key])
     return kind
 
 
-def read_factor(block, kind, ratio):
+def read_factor(block: Keys, kind: str, ratio: float) -> float:
     """The scale. One below 1 is a mistake, unless it is what the lengths give."""
     factor = block.number('factor', ratio, ratio) if kind in ('yarn', 'longrope') else block.number('factor')
     if factor < 1 and factor != ratio:
@@ -229,7 +220,7 @@ def read_factor(block, kind, ratio):
     return factor
 
 
-def read_yarn(config, block, rope, family):
+def read_yarn(config: Keys, block: Keys, rope: Dict[str, Any], family: Family) -> Dict[str, Any]:
     """0 means not said, to the library as in our header."""
     yarn = {key: block.number(key, 0, 0, zero=True) for key in ('beta_fast', 'beta_slow', 'mscale', 'mscale_all_dim')}
     if (yarn['beta_fast'] or 32) < (yarn['beta_slow'] or 1):
@@ -241,14 +232,14 @@ def read_yarn(config, block, rope, family):
     if given and yarn['mscale'] and not abs(by_pair / given - 1) < 1e-6:
         warn(config, 'attention_factor is %.12g in %s, and mscale and mscale_all_dim make it %.12g: %.12g counts',
              given, block.inside[:-1], by_pair, given)
-    if family in BY_KIND and 'truncate' in block.values:
+    if family.rope.by_kind and 'truncate' in block.values:
         block.flag('truncate', True, False)
-        notes.append('%struncate means nothing to model_type %s and is not used' % (block.inside, family))
+        notes.append('%struncate means nothing to model_type %s and is not used' % (block.inside, family.model_type))
         return yarn
     return {**yarn, 'truncate': int(block.flag('truncate', True, False))}
 
 
-def check_keys(block, kind):
+def check_keys(block: Keys, kind: str) -> None:
     """Notes the keys that the block's type does not use, and refuses those that no type has."""
     has_type = {'type', 'rope_type'} & set(block.values)
     for key in sorted(set(block.values) - block.asked - {'type', 'rope_type'}):
@@ -259,7 +250,7 @@ def check_keys(block, kind):
         notes.append('%s%s %s' % (block.inside, key, why))
 
 
-def warn_of_two(config, block, key, inner_counts):
+def warn_of_two(config: Keys, block: Keys, key: str, inner_counts: bool) -> None:
     """A number that stands both beside the block and in it, and not the same one."""
     beside, inside = config.values.get(key), block.values.get(key)
     if {type(beside), type(inside)} <= {int, float} and beside != inside:
@@ -267,7 +258,7 @@ def warn_of_two(config, block, key, inner_counts):
              inside if inner_counts else beside)
 
 
-def read_longrope(block, n_pairs):
+def read_longrope(block: Keys, n_pairs: int) -> Dict[str, Any]:
     lists = {key: block.get(key, lambda v: isinstance(v, list) and len(v) == n_pairs and all(map(is_number, v)),
                             'a list of %d numbers above 0, half of what turns of a head' % n_pairs)
              for key in ('short_factor', 'long_factor')}

@@ -8,6 +8,7 @@ from math import prod
 from typing import NamedTuple
 
 from .common import CHUNK, Problem
+from .model import Model
 
 ITEM_SIZES = {'F32': 4, 'F16': 2, 'BF16': 2}
 BLOCKS = {  # ggml's: values of a block, its bytes
@@ -20,7 +21,7 @@ TYPE_NAMES = {'F32': 'float32', 'F16': 'float16', 'BF16': 'bfloat16', 'Q8': 'q8'
 class Checkpoint(NamedTuple):
     """What every source gives."""
     path: str      # for messages
-    model: dict    # the header's fields, by the names of docs/format.md
+    model: Model   # the header's fields
     tensors: dict  # by the names that the source has for them
     names: dict    # the source's name of each of our tensors, %d for the layer
     paired: bool   # whether the pairs that RoPE turns are adjacent rows already

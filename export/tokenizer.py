@@ -34,8 +34,8 @@ def read_folder_tokenizer(folder, model):
     if found[0] == 'tokenizer.model' and not tokenizer.get('kind'):
         complete(folder, path, tokenizer, model)
     else:  # the others bring their added tokens along
-        fill_up(path, tokenizer, model['vocab_size'])
-    tokenizer['eos_ids'] = model['eos_ids'] or tokenizer['eos_ids']
+        fill_up(path, tokenizer, model.vocab_size)
+    tokenizer['eos_ids'] = model.eos_ids or tokenizer['eos_ids']
     return tokenizer
 
 
@@ -68,7 +68,7 @@ def complete(folder, source, tokenizer, model):
     """What a folder adds to its tokenizer.model."""
     path = os.path.join(folder, 'tokenizer_config.json')
     config = read_json(path) if os.path.exists(path) else Keys(path, {})
-    tokens, n_pieces, vocab_size = tokenizer['tokens'], len(tokenizer['tokens']), model['vocab_size']
+    tokens, n_pieces, vocab_size = tokenizer['tokens'], len(tokenizer['tokens']), model.vocab_size
     fill_up(source, tokenizer, vocab_size)
     for id, text, special in added_tokens(folder, config):
         kind = CONTROL if special else USER_DEFINED
@@ -121,13 +121,13 @@ def read_gguf_tokenizer(path, metadata, model):
         notes.append('no tokenizer written, since %s has %s' % (
             path, 'one of kind %.40r, which is not read' % kind if kind else 'none'))
         return None
-    fill_up(path, tokenizer, model['vocab_size'])
+    fill_up(path, tokenizer, model.vocab_size)
     # Unless it is said: as llama.cpp does it for the kind and the split.
     if not keys.flag('add_bos_token', kind == 'llama' or keys.values.get('pre') in bytelevel.WHOLE_WORDS):
         tokenizer['bos_id'] = -1
     if keys.flag('add_eos_token', False):
         notes.append('tokenizer.ggml.add_eos_token is not used: a prompt is never ended')
-    tokenizer['eos_ids'] = model['eos_ids'] or tokenizer['eos_ids']
+    tokenizer['eos_ids'] = model.eos_ids or tokenizer['eos_ids']
     return tokenizer
 
 

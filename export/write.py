@@ -33,40 +33,40 @@ class Place(NamedTuple):
 
 def tensor_order(model):
     """The tensors in the file's order: part, layer, shape."""
-    dim, vocab = model['dim'], model['vocab_size']
-    queries, keys = model['n_heads'] * model['head_dim'], model['n_kv_heads'] * model['head_dim']
-    encoding, rows = ENCODINGS[model.get('encoding', 0)], model.get('encoding_rows')
-    before, after = model.get('norm_place', 0) != 1, model.get('norm_place', 0) > 0
+    dim, vocab = model.dim, model.vocab_size
+    queries, keys = model.n_heads * model.head_dim, model.n_kv_heads * model.head_dim
+    encoding, rows = ENCODINGS[model.encoding], model.encoding_rows
+    before, after = model.norm_place != 1, model.norm_place > 0
     with_experts = set(layers_with_experts(model))
-    normed = (queries, keys) if model.get('qk_norm') == 2 else 2 * (model['head_dim'],)
+    normed = (queries, keys) if model.qk_norm == 2 else 2 * (model.head_dim,)
     yield 'embedding', None, (vocab, dim)
     if encoding == 'learned':
         yield 'learned', None, (rows, dim)
-    for layer in range(model['n_layers']):
+    for layer in range(model.n_layers):
         if before:
             yield 'attention_norm', layer, (dim,)
         yield 'wq', layer, (queries, dim)
         yield 'wk', layer, (keys, dim)
         yield 'wv', layer, (keys, dim)
-        if model.get('qkv_bias'):
+        if model.qkv_bias:
             yield 'bq', layer, (queries,)
             yield 'bk', layer, (keys,)
             yield 'bv', layer, (keys,)
-        if model.get('qk_norm'):
+        if model.qk_norm:
             yield 'q_norm', layer, normed[:1]
             yield 'k_norm', layer, normed[1:]
         if encoding == 'shaw':
-            yield 'a_keys', layer, (rows, model['head_dim'])
-            yield 'a_values', layer, (rows, model['head_dim'])
+            yield 'a_keys', layer, (rows, model.head_dim)
+            yield 'a_values', layer, (rows, model.head_dim)
         if encoding == 'transformer-xl':
             yield 'wr', layer, (keys, dim)
             yield 'u', layer, (queries,)
             yield 'v', layer, (queries,)
         yield 'wo', layer, (dim, queries)
-        if model.get('o_bias'):
+        if model.o_bias:
             yield 'bo', layer, (dim,)
-        if model.get('attention_sinks'):
-            yield 'sinks', layer, (model['n_heads'],)
+        if model.attention_sinks:
+            yield 'sinks', layer, (model.n_heads,)
         if after:
             yield 'attention_after', layer, (dim,)
         if before:
@@ -76,23 +76,23 @@ def tensor_order(model):
         if after:
             yield 'ffn_after', layer, (dim,)
     yield 'final_norm', None, (dim,)
-    if not model['shared_classifier']:
+    if not model.shared_classifier:
         yield 'classifier', None, (vocab, dim)
 
 
 def feed_forward(model, with_experts):
     """The tensors of a feed-forward layer: part, shape."""
-    dim, hidden, n = model['dim'], model['hidden_dim'], model.get('n_experts')
+    dim, hidden, n = model.dim, model.hidden_dim, model.n_experts
     if not with_experts:
         yield from (('w1', (hidden, dim)), ('w3', (hidden, dim)), ('w2', (dim, hidden)))
         return
-    hidden = model['expert_hidden_dim']
+    hidden = model.expert_hidden_dim
     yield 'router', (n, dim)
-    if model.get('router_bias'):
+    if model.router_bias:
         yield 'router_bias', (n,)
     for number, rows, columns in ('1', n * hidden, dim), ('3', n * hidden, dim), ('2', n * dim, hidden):
         yield 'experts_w' + number, (rows, columns)
-        if model.get('expert_bias'):
+        if model.expert_bias:
             yield 'experts_b' + number, (rows,)
 
 
@@ -101,12 +101,12 @@ def plan_model(checkpoint, in_pairs=True):
     for each tensor, in the file's order, what turns of a head in adjacent pairs or in halves."""
     path, model, tensors, names, paired = checkpoint
     embedding, head = tensors.get(names['embedding']), tensors.get(names['classifier'])
-    if model['tied'] and head and not embedding:  # Transformers ties from the one that is there,
+    if model.tied and head and not embedding:  # Transformers ties from the one that is there,
         embedding = tensors[names['embedding']] = head
-    model['shared_classifier'] = int(model['tied'] and (not head or same_bytes(embedding, head)))
-    if model['tied'] and not model['shared_classifier']:  # and does not tie two that differ
+    model.shared_classifier = int(model.tied and (not head or same_bytes(embedding, head)))
+    if model.tied and not model.shared_classifier:  # and does not tie two that differ
         notes.append('%s differs from the embedding and is kept, though the two should be one' % names['classifier'])
-    plan, known = [], {names['classifier']} if model['tied'] else set()
+    plan, known = [], {names['classifier']} if model.tied else set()
     for part, layer, shape in tensor_order(model):
         name = names[part] if layer is None else names[part] % layer
         if name not in tensors:
@@ -117,8 +117,8 @@ def plan_model(checkpoint, in_pairs=True):
                           % (name, tensor.dtype, list(tensor.shape), 'one of the types that run reads,' if is_matrix
                              else 'F32, F16 or BF16', list(shape)))
         if part in TURNED and paired != in_pairs:
-            tensor = Paired(tensor, model['head_dim'], model.get('rotary_dim') or model['head_dim'], paired)
-        if part in NORMS and model.get('norms_lack_one'):
+            tensor = Paired(tensor, model.head_dim, model.rotary_dim or model.head_dim, paired)
+        if part in NORMS and model.norms_lack_one:
             tensor = Shifted(tensor, 1)
         plan.append(Place(part, layer, tensor, is_matrix))
         known.add(name)
@@ -126,32 +126,32 @@ def plan_model(checkpoint, in_pairs=True):
         if name not in known:
             raise Problem(tensor.path, '%s has no place in model.bin (found %s %s, expected none such in this family)'
                           % (name, tensor.dtype, list(tensor.shape)))
-    model['types'] = [place.tensor.dtype for place in plan if place.is_matrix]
+    model.types = [place.tensor.dtype for place in plan if place.is_matrix]
     return plan
 
 
 def most_used(model):
     """The types of the matrices, the one of most of them first."""
-    return [dtype for dtype, _ in Counter(model['types']).most_common()]
+    return [dtype for dtype, _ in Counter(model.types).most_common()]
 
 
 def write_model(file, model, plan):
-    short, long, layers = (model.get(key, []) for key in ('short_factor', 'long_factor', 'layers'))
-    types = [WEIGHT_TYPES[dtype] for dtype in model['types']]
-    new = [model.get(field, 0) for field in ('rotary_dim', 'qkv_bias', 'o_bias', 'qk_norm', 'logn', 'encoding',
+    short, long, layers = model.short_factor, model.long_factor, model.layers
+    types = [WEIGHT_TYPES[dtype] for dtype in model.types]
+    new = [getattr(model, field) for field in ('rotary_dim', 'qkv_bias', 'o_bias', 'qk_norm', 'logn', 'encoding',
                                              'unscaled_positions')]
-    new += [int(any(layers)), int(len(set(types)) > 1), model.get('encoding_rows', 0)]
-    more = [model.get(field, 0) for field in MORE_FIELDS]
-    version = 5 if any(more) or model.get('qk_norm') == 2 else 4 if any(new) or types[0] > 4 else 3
+    new += [int(any(layers)), int(len(set(types)) > 1), model.encoding_rows]
+    more = [getattr(model, field) for field in MORE_FIELDS]
+    version = 5 if any(more) or model.qk_norm == 2 else 4 if any(new) or types[0] > 4 else 3
     file.write(HEADER.pack(
         0x616b3432, version, WEIGHT_TYPES[most_used(model)[0]],
-        model.get('group_size', 0), model['dim'],
-        model['hidden_dim'], model['n_layers'], model['n_heads'], model['n_kv_heads'], model['head_dim'],
-        model['vocab_size'], model['seq_len'], model['shared_classifier'], model['sliding_window'], model['norm_eps'],
-        model['bos_id'], len(model['eos_ids']), *(model['eos_ids'] + 8 * [0])[:8],
-        model['rope_method'], model['rope_dynamic'], model['theta'], model.get('factor', 0),
-        model['train_ctx'], 0, model['truncate'], 0,
-        *(model.get(field, 0) for field in ('beta_fast', 'beta_slow', 'attention_factor', 'mscale', 'mscale_all_dim',
+        model.group_size, model.dim,
+        model.hidden_dim, model.n_layers, model.n_heads, model.n_kv_heads, model.head_dim,
+        model.vocab_size, model.seq_len, model.shared_classifier, model.sliding_window, model.norm_eps,
+        model.bos_id, len(model.eos_ids), *(model.eos_ids + 8 * [0])[:8],
+        model.rope_method, model.rope_dynamic, model.theta, model.factor,
+        model.train_ctx, 0, model.truncate, 0,
+        *(getattr(model, field) for field in ('beta_fast', 'beta_slow', 'attention_factor', 'mscale', 'mscale_all_dim',
                                             'low_freq_factor', 'high_freq_factor')), len(short), *new))
     if version == 5:
         file.write(MORE.pack(*more))

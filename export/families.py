@@ -1,0 +1,198 @@
+"""The families of models: the rows of families.json, which say all that is known of a family. docs/code.md tells how
+one is added. tools/family_table.py makes a table in C of the same rows."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from typing import Any, Dict, FrozenSet, List, Optional, Tuple
+
+from .model import Feature
+
+PLACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'families.json')
+# Which layers slide, by a config: none; all by its window; by use_sliding_window and lists; by a period; or as
+# tools/train.py writes it.
+RULES = 'alike', 'all_slide', 'by_flag', 'periodic', 'small'
+
+
+@dataclass(frozen=True)
+class Layers:
+    """Which layers are of which kind, where layer_types does not say."""
+    rule: str = 'alike'
+    flag: str = ''           # the key without which none slides
+    period_key: str = ''     # of the period; '': it is `period` of the defaults, always
+    full_first: bool = False  # the first layer of a period is the full one, not the last
+    others: str = 'sliding'  # what the layers are that are not full: sliding, or linear
+    without_rope: str = ''   # which layers do not turn: `listed` by no_rope_layers, or `full` ones
+    windowless: bool = False  # a window of null makes all layers full, and then they turn
+
+
+@dataclass(frozen=True)
+class Rope:
+    """How its class reads the settings of RoPE."""
+    by_kind: bool = False     # a block for each kind of layers; rope_scaling is of the full ones
+    local_key: str = ''       # the key of sliding layers' theta
+    local_theta: float = 1e4  # theirs, where no key says it
+    no_scaling: bool = False  # rope_scaling is not turned into rope_parameters
+    partial: bool = False     # partial_rotary_factor may be below 1
+    proportional: bool = False
+    grows: bool = False       # queries grow with their position: llama_4_scaling_beta
+    one_for_both: bool = False     # one RoPE of full layers and sliding ones, never two
+    tells_own_block: bool = False  # a config without a block gets the class's, with a word about it
+    types: Dict[str, str] = field(default_factory=dict)  # rope_types and what they mean; {}: all, as they are called
+
+
+@dataclass(frozen=True)
+class KeysOf:
+    """Keys of config.json that not all families have."""
+    attention_bias: str = 'refused'  # read; unread: the class does not look at it; refused: false alone
+    by_layer: Tuple[str, ...] = ()   # keys about layers or positions that mean something here
+    must: Dict[str, List[Any]] = field(default_factory=dict)  # keys and the values that they may have
+    unread: Tuple[str, ...] = ()     # keys that the class does not look at, which is worth a word
+    quantization: str = ''           # the quant_method that is read
+    writes: Dict[str, Any] = field(default_factory=dict)  # keys that go out besides
+
+
+@dataclass(frozen=True)
+class Experts:
+    """Experts in config.json and in folders."""
+    counts: Tuple[str, ...]   # the keys of how many there are, the newer one last
+    width: str                # the key of their hidden width
+    layout: str               # one_by_one, or in_turns: gate and up in turns
+    place: str = 'mlp'        # of a layer
+    names: Tuple[str, ...] = ()   # of an expert's w1, w3 and w2
+    dense: Tuple[str, ...] = ()   # the keys of a list and of a step that name dense layers
+    renormalized: str = ''        # the key that says so; '': they always are
+    also_used: str = ''           # another name of num_experts_per_tok, which is not read
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names that a family has for our tensors where they are not Llama's, and the matrices that are several."""
+    own: Dict[str, str] = field(default_factory=dict)
+    fused: Dict[str, List[str]] = field(default_factory=dict)  # behind a layer's place: the parts, one below the other
+
+
+@dataclass(frozen=True)
+class Gguf:
+    """The architecture in llama.cpp."""
+    architecture: str
+    adjacent: bool = False   # pairs that turn are rows side by side
+    needs: FrozenSet[Feature] = frozenset()   # what it always has besides
+    cannot: FrozenSet[Feature] = frozenset()  # what it cannot say of what the family may have
+    also: FrozenSet[Feature] = frozenset()    # what it may have besides
+    ropes: FrozenSet[Feature] = frozenset()   # divisors of frequencies that it takes as tensors
+    window: str = ''         # unread: llama.cpp sees all; by_layer: it slides; '': the file cannot have one
+    sliding: str = ''        # how sliding layers turn: plain, plain_same_theta, or as_file says
+    own_theta: str = ''      # the key of sliding layers' theta
+    without_rope: str = ''   # each_fourth layer, or full ones
+    largest: int = 0         # the number of layers of the model whose scores go by the width of a head in dim
+    yarn: str = ''           # told: the betas are read, and a multiplier that the attention factor follows from
+    truncate: bool = True    # YaRN's ramp is cut to whole pairs
+    not_an_end: str = ''     # a token that the file calls an end of text, and that is none
+    names: Names = Names()
+
+
+@dataclass(frozen=True)
+class Family:
+    model_type: str
+    title: str
+    architecture: str
+    runs: bool = False        # this program runs its models; the others are explained and read by engines
+    own: bool = False         # of this program's tools
+    came_with: int = 4        # the release of Transformers
+    seen_first: bool = False  # engines were looked at with it before those whose layers differ
+    aliases: Tuple[str, ...] = ()
+    wrapped_in: Dict[str, str] = field(default_factory=dict)  # model_type: architecture, of models of pictures and text
+    defaults: Dict[str, Any] = field(default_factory=dict)    # of its class, where config.json says nothing
+    always: FrozenSet[Feature] = frozenset()
+    sign: FrozenSet[Feature] = frozenset()  # a model is taken for one of the family by one of these
+    may: FrozenSet[Feature] = frozenset()
+    adds_one: bool = False    # norms multiply with 1 + w
+    scales: Dict[str, str] = field(default_factory=dict)  # what `embedding` and `scores` are multiplied by
+    activation: Dict[str, str] = field(default_factory=dict)  # its key and value, where it is not hidden_act
+    layers: Layers = Layers()
+    rope: Rope = Rope()
+    keys: KeysOf = KeysOf()
+    experts: Optional[Experts] = None
+    names: Names = Names()
+    gguf: Optional[Gguf] = None
+    seen: Tuple[str, ...] = ()  # the engines that were seen to know it, NAME or NAME@RELEASE
+    engines: Dict[str, Dict[str, Any]] = field(default_factory=dict)  # what they do otherwise with it
+
+    @property
+    def period(self) -> int:
+        """One layer in so many is full, by default; 0: all layers are alike."""
+        return self.default(self.layers.period_key or 'period', 0)
+
+    def default(self, key: str, missing: Any = None) -> Any:
+        return self.defaults.get(key, missing)
+
+
+# ---- reading the rows ----
+
+INNER = {'layers': Layers, 'rope': Rope, 'keys': KeysOf, 'experts': Experts, 'names': Names, 'gguf': Gguf}
+
+
+def record(kind: type, values: Dict[str, Any], where: str) -> Any:
+    """A record of this kind. A word in families.json that nobody reads is a mistake, and is named."""
+    known = {each.name: each for each in kind.__dataclass_fields__.values()}
+    found = {}
+    for key, value in values.items():
+        if key not in known:
+            raise ValueError('families.json: %s.%s means nothing (expected one of %s)' % (where, key, ', '.join(known)))
+        place = '%s.%s' % (where, key)
+        if known[key].type == 'FrozenSet[Feature]':
+            value = frozenset(feature_named(name, place) for name in value)
+        elif key in INNER and isinstance(value, dict):
+            value = record(INNER[key], value, place)
+        elif isinstance(value, list):
+            value = tuple(value)
+        found[key] = value
+    return kind(**found)
+
+
+def feature_named(name: str, where: str) -> Feature:
+    if name.upper() not in Feature.__members__:
+        raise ValueError('families.json: %s: there is no feature %s' % (where, name))
+    return Feature[name.upper()]
+
+
+def read_families(path: str = PLACE) -> Dict[str, Family]:
+    with open(path, encoding='utf-8') as file:
+        rows = json.load(file)
+    return {name: record(Family, {'model_type': name, **row}, name) for name, row in rows.items()}
+
+
+FAMILIES = read_families()
+# Models of pictures and text: the architecture, and the families that the text model inside may be of, first the one
+# that it is where text_config does not say it.
+WRAPPERS: Dict[str, Tuple[str, List[Family]]] = {}
+for _family in FAMILIES.values():
+    for _wrapper, _architecture in _family.wrapped_in.items():
+        WRAPPERS.setdefault(_wrapper, (_architecture, []))[1].append(_family)
+ARCHITECTURES: Dict[str, List[Family]] = {}  # of GGUF: the families that are one there, first the one whose row says how
+for _family in FAMILIES.values():
+    if _family.gguf:
+        ARCHITECTURES.setdefault(_family.gguf.architecture, []).append(_family)
+
+
+def gguf_of(family: Family) -> Gguf:
+    """What an architecture of llama.cpp is. Families that share one have it in the first one's row."""
+    assert family.gguf
+    first = ARCHITECTURES[family.gguf.architecture][0].gguf
+    assert first
+    return first
+
+
+def named(name: str) -> Optional[Family]:
+    """The family of a model_type, or of another name of it."""
+    return FAMILIES.get(name) or next((family for family in FAMILIES.values() if name in family.aliases), None)
+
+
+def fits(found: FrozenSet[Feature], needs: FrozenSet[Feature], sign: FrozenSet[Feature],
+         may: FrozenSet[Feature]) -> bool:
+    """Whether a model with these features can be of a family: it has what the family needs, and one of its signs if
+    there are any, and nothing that it may not have."""
+    return needs <= found <= needs | sign | may and (not sign or bool(sign & found))

@@ -1,0 +1,164 @@
+"""A model as model.bin's header has it, with what a source says of it besides; and what sets families apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from typing import Dict, List, Set
+
+SEES_ALL, WITHOUT_ROPE, TURNS_AS_SLIDING, DENSE = 1, 2, 4, 8  # a layer's byte in model.bin
+SILU, GELU, CLAMPED = range(3)                                 # activations in model.bin
+
+
+@dataclass
+class Model:
+    """The header's fields, by the names of docs/format.md; 0 is a field's word for `as in a Llama`."""
+    dim: int = 0
+    hidden_dim: int = 0
+    n_layers: int = 0
+    n_heads: int = 0
+    n_kv_heads: int = 0
+    head_dim: int = 0
+    vocab_size: int = 0
+    seq_len: int = 0
+    shared_classifier: int = 0
+    sliding_window: int = 0
+    norm_eps: float = 0.0
+    bos_id: int = -1
+    group_size: int = 0
+    rope_method: int = 0
+    rope_dynamic: int = 0
+    theta: float = 0.0
+    factor: float = 0.0
+    train_ctx: int = 0
+    ramp: int = 0
+    truncate: int = 1
+    beta_fast: float = 0.0
+    beta_slow: float = 0.0
+    attention_factor: float = 0.0
+    mscale: float = 0.0
+    mscale_all_dim: float = 0.0
+    low_freq_factor: float = 0.0
+    high_freq_factor: float = 0.0
+    rotary_dim: int = 0
+    qkv_bias: int = 0
+    o_bias: int = 0
+    qk_norm: int = 0
+    logn: int = 0
+    encoding: int = 0
+    unscaled_positions: int = 0
+    encoding_rows: int = 0
+    sliding_rope: int = 0
+    sliding_method: int = 0
+    sliding_theta: float = 0.0
+    sliding_factor: float = 0.0
+    sliding_train_ctx: int = 0
+    sliding_ramp: int = 0
+    sliding_truncate: int = 0
+    sliding_rotary_dim: int = 0
+    sliding_beta_fast: float = 0.0
+    sliding_beta_slow: float = 0.0
+    sliding_attention_factor: float = 0.0
+    sliding_mscale: float = 0.0
+    sliding_mscale_all_dim: float = 0.0
+    sliding_low_freq_factor: float = 0.0
+    sliding_high_freq_factor: float = 0.0
+    temperature_beta: float = 0.0
+    embedding_scale: float = 0.0
+    score_scale: float = 0.0
+    norm_place: int = 0
+    activation: int = SILU
+    n_experts: int = 0
+    n_experts_used: int = 0
+    expert_hidden_dim: int = 0
+    router: int = 0
+    router_bias: int = 0
+    expert_bias: int = 0
+    attention_sinks: int = 0
+    # Lists that stand behind the header. No layers: all are alike.
+    eos_ids: List[int] = field(default_factory=list)
+    short_factor: List[float] = field(default_factory=list)
+    long_factor: List[float] = field(default_factory=list)
+    layers: List[int] = field(default_factory=list)
+    # What a source says besides.
+    tied: bool = False             # the classifier should be the embedding
+    norms_lack_one: bool = False   # norms multiply with 1 + w
+    types: List[str] = field(default_factory=list)  # of the matrices, in the file's order
+
+    def set(self, **values: object) -> None:
+        for name, value in values.items():
+            if name not in FIELDS:
+                raise AttributeError('a model has no field %s' % name)
+            setattr(self, name, value)
+
+    @property
+    def turning(self) -> int:
+        """Elements of a head that turn."""
+        return self.rotary_dim or self.head_dim
+
+    @property
+    def layer_flags(self) -> List[int]:
+        """A byte for each layer."""
+        return self.layers or [0] * self.n_layers
+
+
+FIELDS = {each.name for each in fields(Model)}
+
+
+class Feature(Enum):
+    """What sets families apart. The name in lower case stands in families.json, the value in messages."""
+    QKV_BIAS = 'biases of q, k and v'
+    ALL_BIASES = 'biases of q, k, v and o'
+    O_BIAS = 'a bias of o'
+    HEAD_NORMS = 'head norms'
+    WHOLE_NORMS = 'norms of all heads together'
+    NORMS_AFTER = 'norms after'
+    NORMS_BOTH = 'norms before and after'
+    GELU = 'GELU'
+    EMBEDDING_SCALE = 'an embedding scale'
+    SCORE_SCALE = 'a score scale'
+    TEMPERATURE = 'a temperature by position'
+    PARTIAL = 'a part that turns'
+    WITHOUT_ROPE = 'layers without RoPE'
+    TWO_ROPES = 'two RoPEs'
+    WINDOW = 'a window'
+    SOME_WINDOW = 'a window of some layers'
+    EXPERTS = 'experts'
+    SHARES = 'weights of experts that are not renormalized'
+    DENSE_BETWEEN = 'dense layers between'
+    CLAMPED = 'clamped SwiGLU'
+    ROUTER_BIAS = 'biases of routers'
+    EXPERT_BIAS = 'biases of experts'
+    SINKS = 'attention sinks'
+    LOGN = 'logn'
+    LONGROPE = 'longrope'
+    DIVISORS = 'divisors'
+
+
+# The fields by which a model has a feature. Reading a family sets them, and a model that has them has it.
+FIELDS_OF: Dict[Feature, Dict[str, int]] = {
+    Feature.QKV_BIAS: {'qkv_bias': 1, 'o_bias': 0}, Feature.ALL_BIASES: {'qkv_bias': 1, 'o_bias': 1},
+    Feature.O_BIAS: {'qkv_bias': 0, 'o_bias': 1}, Feature.HEAD_NORMS: {'qk_norm': 1},
+    Feature.WHOLE_NORMS: {'qk_norm': 2}, Feature.NORMS_AFTER: {'norm_place': 1}, Feature.NORMS_BOTH: {'norm_place': 2},
+    Feature.GELU: {'activation': GELU}, Feature.CLAMPED: {'activation': CLAMPED},
+    Feature.ROUTER_BIAS: {'router_bias': 1}, Feature.EXPERT_BIAS: {'expert_bias': 1},
+    Feature.SINKS: {'attention_sinks': 1}, Feature.SHARES: {'router': 1}, Feature.LOGN: {'logn': 1}}
+LONGROPE, LLAMA3 = 6, 5  # of rope_method
+
+
+def features_of(model: Model) -> Set[Feature]:
+    """All that sets a model apart from a Llama."""
+    layers = model.layer_flags
+    some = any(flags & SEES_ALL for flags in layers)
+    methods = {model.rope_method, model.sliding_method if model.sliding_rope else 0}
+    found = {
+        Feature.EMBEDDING_SCALE: model.embedding_scale, Feature.SCORE_SCALE: model.score_scale,
+        Feature.TEMPERATURE: model.temperature_beta, Feature.PARTIAL: model.rotary_dim,
+        Feature.EXPERTS: model.n_experts, Feature.DENSE_BETWEEN: any(flags & DENSE for flags in layers),
+        Feature.TWO_ROPES: any(flags & TURNS_AS_SLIDING for flags in layers),
+        Feature.WITHOUT_ROPE: any(flags & WITHOUT_ROPE for flags in layers),
+        Feature.WINDOW: model.sliding_window and not some, Feature.SOME_WINDOW: model.sliding_window and some,
+        Feature.LONGROPE: LONGROPE in methods, Feature.DIVISORS: LLAMA3 in methods}
+    return {feature for feature, there in found.items() if there} | {
+        feature for feature, wanted in FIELDS_OF.items()
+        if all(getattr(model, name) == value for name, value in wanted.items())}
