@@ -1,5 +1,5 @@
 """Where a tensor's bytes lie, and how they come out in the order and the type of model.bin. Bytes are moved; the only
-arithmetic is widening, which is exact, and 1 + w for the norms of Gemma."""
+arithmetic is widening, which is exact, and what happens to norms of Gemma: 1 + w, or a scale of its scores."""
 
 import struct
 from functools import lru_cache
@@ -143,10 +143,29 @@ class Shifted(NamedTuple):
     shape = property(lambda self: self.tensor.shape)
 
     def read(self):
-        chunks = self.tensor.read()
-        for chunk in chunks if self.tensor.dtype == 'F32' else widen(chunks, self.tensor.dtype):
-            values = struct.unpack('<%df' % (len(chunk) // 4), chunk)
-            yield struct.pack('<%df' % len(values), *(value + self.by for value in values))
+        return computed(self.tensor, lambda value: value + self.by)
+
+
+class Scaled(NamedTuple):
+    """A norm's weights multiplied with a number, in float32."""
+    tensor: NamedTuple
+    by: float
+
+    name = property(lambda self: self.tensor.name)
+    path = property(lambda self: self.tensor.path)
+    dtype = 'F32'
+    shape = property(lambda self: self.tensor.shape)
+
+    def read(self):
+        return computed(self.tensor, lambda value: value * self.by)
+
+
+def computed(tensor, formula):
+    """A formula of each number, in float32."""
+    chunks = tensor.read()
+    for chunk in chunks if tensor.dtype == 'F32' else widen(chunks, tensor.dtype):
+        values = struct.unpack('<%df' % (len(chunk) // 4), chunk)
+        yield struct.pack('<%df' % len(values), *map(formula, values))
 
 
 @lru_cache(maxsize=16)  # as many parts as the largest release has

@@ -456,7 +456,12 @@ SHORT = dict(YARN, original_max_position_embeddings=16)
 # Name, what its config.json says besides SIZES, and what that means; can GGUF say it?
 RANDOM = [
     ('gemma 3', changed(GEMMA3, sliding_window=9), dict(GEMMA, layers=SSSSSF, sliding_window=9, score_scale=1 / 16),
-     False),
+     True),
+    ('gemma 3, other layers, yarn', changed(GEMMA3, sliding_window=9, query_pre_attn_scalar=24, rope_parameters={
+        FULL: dict(SHORT, attention_factor=1.5), SLIDING: {'rope_type': 'default', 'rope_theta': 300.0}},
+        layer_types=[FULL, SLIDING, SLIDING, FULL, FULL, SLIDING]),
+     dict(GEMMA, layers=[1, 4, 4, 1, 1, 4], sliding_window=9, sliding_theta=300.0, score_scale=24 ** -0.5,
+          attention_factor=1.5, **IS_YARN), True),
     ('gemma 3, linear', changed(GEMMA3, sliding_window=9, query_pre_attn_scalar=16, attention_bias=True,
                                 rope_scaling={'rope_type': 'linear', 'factor': 8.0}),
      dict(GEMMA, layers=SSSSSF, sliding_window=9, method='linear', factor=8.0, qkv_bias=1, o_bias=1), False),
@@ -585,6 +590,18 @@ def test_golden_out():
             if golden['family'] == 'gemma3' and 'norm' in key:
                 same = one_more(before[key]) == one_more(after[key])
             check(same, '%s: %s' % (name, key))
+
+
+def test_golden_out_to_gguf():
+    """As GGUF and in again both engines have Hugging Face's numbers: a file has its settings in float32."""
+    for name, folder, golden in goldens():
+        out = in_work(name + '.gguf')
+        done = export(exported(folder, name), out)
+        check(done.returncode == 0, '%s: out to GGUF' % name, done.stderr)
+        model = exported(out, name + '_again')
+        for engine in ENGINES:
+            close(perplexity(model, golden['ids'], *engine), golden['nll'], 1e-4,
+                  '%s: out to GGUF and in again: %s' % (name, engine[0]))
 
 
 def tensors_of(path):

@@ -224,6 +224,10 @@ RANDOM = [
             'rope_type': 'default', 'rope_theta': 1e4}, attention_bias=False, layer_types=[FULL] * 4 + [SLIDING] * 2),
      dict(OF_GPT_OSS, n_experts=4, n_experts_used=1, expert_hidden_dim=44, qkv_bias=0, o_bias=0, theta=1e4,
           layers=[1] * 4 + [4] * 2), False),
+    ('gpt-oss, other layers', 'gpt-oss', changed(
+        GPT_OSS, num_local_experts=4, num_experts_per_tok=1, sliding_window=9, rope_parameters={
+            'rope_type': 'default', 'rope_theta': 1e4}, layer_types=[FULL, SLIDING, SLIDING, FULL, FULL, SLIDING]),
+     dict(OF_GPT_OSS, n_experts=4, n_experts_used=1, expert_hidden_dim=44, theta=1e4, layers=[1, 4, 4, 1, 1, 4]), True),
     ('gpt-oss, rounded', 'gpt-oss', changed(GPT_OSS, num_local_experts=4, num_experts_per_tok=2, sliding_window=9,
                                             rope_scaling=SHORT),
      dict(OF_GPT_OSS, n_experts=4, n_experts_used=2, expert_hidden_dim=44, layers=SFSFSF, method='yarn', factor=4.0,

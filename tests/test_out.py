@@ -15,8 +15,8 @@ import time
 
 import reference
 import common
-from common import (BLOCK_MODELS, EXPORT, F32, Q4, Q8, ROOT, block_weights, check, close, config, in_work, main,
-                    perplexity, random_ids, random_weights, read, tiny_model, with_header, write, write_model)
+from common import (BLOCK_MODELS, ENGINES, EXPORT, F32, Q4, Q8, ROOT, block_weights, check, close, config, in_work,
+                    main, perplexity, random_ids, random_weights, read, tiny_model, with_header, write, write_model)
 from test_families import METHODS, VARIANTS, gguf_of, header_of, hf_tensors
 from test_legacy import write_legacy
 
@@ -320,6 +320,71 @@ def test_rope():
             (dict(YARN, rotary_dim=6), 'Phi-3')):
         tiny_model('m.bin', **dict(SHAPE, **fields))
         refused(str(fields), word, in_work('m.bin'), in_work('refused/'))
+
+
+# ---- GGUF of families whose layers differ ----
+
+SLIDES = dict(sliding_window=9, sliding_rope=1, sliding_theta=50.0, sliding_train_ctx=64)
+GEMMA = dict(norm_place=2, qk_norm=1, activation=1, embedding_scale=32 ** 0.5)
+EXAONE = dict(norm_place=1, qk_norm=1, sliding_theta=50.0)
+GPT_OSS = dict(n_experts=3, n_experts_used=2, expert_hidden_dim=44, activation=2, router_bias=1, expert_bias=1,
+               attention_sinks=1, qkv_bias=1, o_bias=1)
+FOURTH = [4, 4, 4, 3]
+# Name, fields, whether each layer slides by the file's list, by what queries' norms are multiplied, and the words of a
+# note. In llama.cpp v0.5.0 those without words score as here, and so do those of lists and scales; EXAONE is 1 nat and
+# more off where a note is.
+IN_GGUF = [
+    ('gemma3', dict(GEMMA, layers=[4, 4, 4, 4, 4, 1], **SLIDES), None, 1, ''),
+    ('gemma3', dict(GEMMA, layers=[1, 4, 4, 1, 1, 4], **SLIDES), [False, True, True, False, False, True], 1,
+     'are not each sixth: llama.cpp v0.5.0'),
+    ('gemma3', dict(GEMMA, layers=[4, 4, 4], **SLIDES), None, 1, ''),
+    ('gemma3', dict(GEMMA, layers=[4, 4, 4, 4, 4, 1], score_scale=1 / 16, **SLIDES), None, 10 ** 0.5 / 16,
+     'attn_q_norm.weight is multiplied by 0.197642'),
+    ('gemma3', dict(GEMMA, n_layers=2, score_scale=0.7), None, 0.7 * 10 ** 0.5, 'score scale of 0.7'),
+    # 27B is known by its layers, and llama.cpp scales its scores by dim / n_heads.
+    ('gemma3', dict(GEMMA, layers=(5 * [4] + [1]) * 10 + [4, 4], score_scale=8 ** -0.5, **SLIDES), None, 1, ''),
+    ('gemma3', dict(GEMMA, layers=(5 * [4] + [1]) * 10 + [4, 4], **SLIDES), None, 0.8 ** 0.5, 'score scale of 0.3'),
+    ('olmo2', dict(norm_place=1, qk_norm=2, layers=[1, 4, 4, 1], **SLIDES), [False, True, True, False], 1, ''),
+    ('gpt-oss', dict(GPT_OSS, layers=[4, 1, 4, 1], **SLIDES), None, 1, ''),
+    ('gpt-oss', dict(GPT_OSS, layers=[1, 4, 4, 1], **SLIDES), [False, True, True, False], 1,
+     'are not each second: llama.cpp v0.5.0'),
+    ('exaone4', dict(EXAONE, layers=2 * FOURTH, **SLIDES), 2 * [True, True, True, False], 1,
+     'does not slide in architecture exaone4 with 8 layers, only with 64'),
+    ('exaone4', dict(EXAONE, layers=16 * FOURTH, **SLIDES), 16 * [True, True, True, False], 1, ''),
+    ('exaone4', dict(norm_place=1, qk_norm=1, n_layers=8), None, 1, ''),
+    ('exaone4', dict(norm_place=1, qk_norm=1, n_layers=64), None, 1, 'each fourth one will be without RoPE'),
+    # attn_factor multiplies cos and sin in every architecture, so nothing is lost.
+    ('llama', dict(METHODS['yarn'], attention_factor=1.5), None, 1, ''),
+    ('qwen3', dict(METHODS['yarn'], attention_factor=1.5, qk_norm=1), None, 1, ''),
+    ('gemma3', dict(GEMMA, attention_factor=1.5, n_layers=2, **METHODS['yarn']), None, 1, ''),
+    ('olmo2', dict(METHODS['yarn'], method='ntk-by-parts', norm_place=1, qk_norm=2), None, 1, '')]
+
+
+def test_layers_in_gguf():
+    """What the keys and the norms of queries say, the notes, and that both engines score the same in again."""
+    for seed, (family, fields, slides, times, words) in enumerate(IN_GGUF):
+        c = config(**{**SHAPE, 'n_layers': len(fields.get('layers', [0, 0])), **fields})
+        what, weights = '%s, %d' % (family, seed), random_weights(c, seed)
+        write_model(in_work('m.bin'), c, weights)
+        done = export('--no-tokenizer', in_work('m.bin'), in_work('m.gguf'))
+        notes = done.stderr.splitlines()[:-1]
+        check(done.returncode == 0 and len(notes) == bool(words) and all(words in note for note in notes),
+              what + ': notes', done.stderr)
+        settings, tensors = read_gguf(in_work('m.gguf'))
+        check(settings['general.architecture'].decode() == family, what, settings['general.architecture'])
+        check(settings.get(family + '.attention.sliding_window_pattern') == slides, what + ': which layers slide',
+              settings.get(family + '.attention.sliding_window_pattern'))
+        for part in 'qk':
+            own = weights.get(part + '_norm.1') if fields.get('qk_norm') == 1 else None
+            if own:
+                found = struct.unpack_from('<10f', tensors['blk.1.attn_%s_norm.weight' % part][2])
+                close(found, [x * (times if part == 'q' else 1) for x in own[::2] + own[1::2]], 1e-6,
+                      '%s: the norm of %s' % (what, part))
+        if carried(what + ': in again', '--no-tokenizer', in_work('m.gguf'), in_work('again.bin')):
+            ids = random_ids(30, 50, 3)
+            for engine in ENGINES:
+                close(perplexity(in_work('again.bin'), ids, *engine), perplexity(in_work('m.bin'), ids, *engine), 2e-5,
+                      '%s: in again, %s' % (what, engine[0]))
 
 
 # ---- types of weights ----
