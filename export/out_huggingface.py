@@ -14,8 +14,8 @@ from .huggingface import names_of
 from .layers import SEES_ALL, WITHOUT_ROPE
 from .out_experts import config_of_experts, fused as fused_experts, keeps_mxfp4, one_by_one
 from .out_layers import config_of_layers, ropes_of
-from .out_model import (AFTER, BETWEEN, BOTH, EMBEDDING, EXPERTS, GELU, GROWING, OF_GPT_OSS, SCORES, SHARES, SOME,
-                        TWO_ROPES, WHOLE, family_of, features_of, rope_of, temperature)
+from .out_model import (AFTER, BETWEEN, BOTH, EMBEDDING, EXPERTS, GELU, GROWING, METHODS, OF_GPT_OSS, SCORES, SHARES,
+                        SOME, TWO_ROPES, WHOLE, family_of, features_of, rope_of, temperature)
 from .out_tokenizer import tokenizer_config, tokenizer_json
 from .tensors import ITEM_SIZES, Joined, Shifted
 from .write import NORMS, pieces, plan_model
@@ -45,8 +45,8 @@ def stays_in_folder(checkpoint, name):
 def write_huggingface(folder, checkpoint, tokenizer):
     """Fills a folder that is there already."""
     path, model = checkpoint.path, checkpoint.model
-    tensors = named_tensors(path, plan_model(checkpoint, in_pairs=False), model)
-    config = config_of(path, model)
+    plan, family = plan_model(checkpoint, in_pairs=False), family_in_folder(path, model)
+    tensors, config = named_tensors(path, plan, family, model), config_of(path, family, model)
     ends = list(dict.fromkeys(model['eos_ids'] + (tokenizer['eos_ids'] if tokenizer else [])))
     files = {'config.json': config, 'generation_config.json': {
         'bos_token_id': config['bos_token_id'], 'eos_token_id': ends if ends[1:] else ends[0] if ends else None}}
@@ -60,6 +60,14 @@ def write_huggingface(folder, checkpoint, tokenizer):
     with open(os.path.join(folder, 'model.safetensors'), 'wb') as file:
         write_safetensors(file, tensors)
     write_readme(folder, config)
+
+
+def family_in_folder(path, model):
+    """Longrope makes a Phi-3 of what would be a Llama or a Mistral, which it computes just as well: llama.cpp's
+    converter keeps the lists of that class alone."""
+    family = family_of(path, features_of(model), KINDS, "Hugging Face's that is known here")
+    is_longrope = METHODS[model['rope_method']] == 'longrope'
+    return 'phi3' if is_longrope and family in ('llama', 'mistral') else family
 
 
 def write_readme(folder, config):
@@ -83,10 +91,10 @@ def write_readme(folder, config):
 
 # ---- weights ----
 
-def named_tensors(path, plan, model):
+def named_tensors(path, plan, family, model):
     """(name, tensor, whether it is a matrix) as the family has them: Phi-3's are fused, and so are experts' in their
     way."""
-    fused, waiting, names = 'a part that turns' in features_of(model), {}, names_of(model)
+    fused, waiting, names = family == 'phi3', {}, names_of(model)
     experts = {}  # of gpt-oss, until a layer's are all there
     for place in plan:
         if place.part in EXPERT_PARTS and model['expert_bias']:
@@ -96,7 +104,7 @@ def named_tensors(path, plan, model):
                 experts = {}
             continue
         if place.part in EXPERT_PARTS:
-            yield from one_by_one('qwen3_moe' if model['qk_norm'] else 'mixtral', model, place)
+            yield from one_by_one(family, model, place)
             continue
         whole, last = {'wq': ('qkv', False), 'wk': ('qkv', False), 'wv': ('qkv', True), 'w1': ('mlp', False),
                        'w3': ('mlp', True)}.get(place.part, (None, True)) if fused else (None, True)
@@ -106,7 +114,7 @@ def named_tensors(path, plan, model):
             continue
         name = names[place.part] if place.layer is None else names[place.part] % place.layer
         tensor = place.tensor
-        if place.part in NORMS and GELU in features_of(model):  # Gemma's classes add 1 again
+        if place.part in NORMS and family == 'gemma3_text':  # whose classes add 1 again
             tensor = Shifted(tensor, -1)
         if whole:
             parts = waiting.pop(whole)
@@ -142,9 +150,8 @@ def write_safetensors(file, tensors):
 
 # ---- config.json ----
 
-def config_of(path, model):
+def config_of(path, family, model):
     """config.json: what its family asks for, and nothing left to a default that differs from release to release."""
-    family = family_of(path, features_of(model), KINDS, "Hugging Face's that is known here")
     types = set(model['types']) - {'MXFP4'}
     config = {
         'architectures': [FAMILIES[family].architecture], 'model_type': family,
@@ -168,7 +175,7 @@ def config_of(path, model):
         config.update(attention_bias=False, mlp_bias=False)
     elif family in ('qwen3', 'smollm3', 'qwen3_moe'):
         config['attention_bias'] = bool(model['o_bias'])
-    if family == 'phi3':  # exact, as it is cut to a whole number
+    if family == 'phi3' and model['rotary_dim']:  # exact, as it is cut to a whole number
         config['partial_rotary_factor'] = ceil(1e12 * model['rotary_dim'] / model['head_dim']) / 1e12
     config.update(layers_of(family, model))
     config.update(rope_keys(path, family, model))

@@ -106,6 +106,7 @@ def read_gguf(path):
 # ---- every family, against converters of its own ----
 
 ALL = [1, 1, 1]
+LISTS = dict(short_factors=[1.0, 1.2, 1.9, 2.0, 2.5], long_factors=[1.1, 3.0, 9.0, 9.5, 10.0])
 # What the variants of test_families.py are called elsewhere: model_type, and the keys that say what it is.
 HUGGING_FACE = {
     'plain': ('llama', {}), 'tied': ('llama', dict(tie_word_embeddings=True)),
@@ -114,7 +115,15 @@ HUGGING_FACE = {
     'all biases': ('smollm3', dict(attention_bias=True, no_rope_layers=ALL, use_sliding_window=False)),
     'head norms': ('qwen3', dict(attention_bias=False, use_sliding_window=False)),
     'head norms and biases': ('qwen3', dict(attention_bias=True)),
-    'a part turns': ('phi3', dict(sliding_window=None)), 'one pair turns': ('phi3', {}),
+    'a part turns': ('phi3', dict(sliding_window=None, architectures=['Phi3ForCausalLM'], partial_rotary_factor=0.6)),
+    'one pair turns': ('phi3', {}),
+    'longrope': ('phi3', dict(sliding_window=9, architectures=['Phi3ForCausalLM'], partial_rotary_factor='none',
+                              original_max_position_embeddings=16, rope_scaling=dict(
+                                  type='longrope', short_factor=LISTS['short_factors'],
+                                  long_factor=LISTS['long_factors']))),
+    'longrope and head norms': ('qwen3', dict(architectures=['Qwen3ForCausalLM'], rope_scaling=dict(
+        rope_type='longrope', original_max_position_embeddings=16, short_factor=LISTS['short_factors'],
+        long_factor=LISTS['long_factors']))),
     'layers without rope': ('smollm3', dict(no_rope_layers=[1, 0, 1], use_sliding_window=False, attention_bias=False)),
     'layers that see all': ('smollm3', dict(use_sliding_window=True, sliding_window=9, no_rope_layers=ALL,
                                             layer_types=[SLIDING, FULL, SLIDING])),
@@ -122,8 +131,11 @@ HUGGING_FACE = {
                                          layer_types=[FULL, FULL, SLIDING]))}
 LLAMA_CPP = {'plain': 'llama', 'tied': 'llama', 'a window': 'llama', 'biases': 'qwen2', 'all biases': 'llama',
              'a bias of wo': 'llama', 'head norms': 'qwen3', 'a part turns': 'phi3', 'one pair turns': 'phi3',
+             'longrope': 'phi3',
              'every fourth layer without rope': 'smollm3'}
 CASES = {**VARIANTS, 'plain': {}, 'tied': dict(shared_classifier=1), 'a window': dict(sliding_window=9),
+         'longrope': dict(method='longrope', factor=4.0, train_ctx=16, sliding_window=9, **LISTS),
+         'longrope and head norms': dict(method='longrope', factor=4.0, train_ctx=16, qk_norm=1, **LISTS),
          'all biases': dict(qkv_bias=1, o_bias=1), 'head norms and biases': dict(qk_norm=1, qkv_bias=1, o_bias=1),
          'upper layers slide': dict(qkv_bias=1, layers=[1, 1, 0], sliding_window=9),
          'every fourth layer without rope': dict(n_layers=5, layers=[0, 0, 0, 2, 0])}
@@ -157,7 +169,8 @@ def test_huggingface():
         what, folder = 'Hugging Face, %s' % name, in_work('hf %s/' % name)
         if not carried(what, '--no-tokenizer', in_work('m.bin'), folder):
             continue
-        check(sorted(os.listdir(folder)) == ['config.json', 'generation_config.json', 'model.safetensors'], what)
+        check(sorted(set(os.listdir(folder)) - {'rope.README'}) == ['config.json', 'generation_config.json',
+                                                                    'model.safetensors'], what)
         found = json.loads(read(folder + 'config.json'))
         wanted = dict(keys, model_type=family, hidden_size=32, head_dim=10, num_attention_heads=4, rope_theta=50.0,
                       num_key_value_heads=2, num_hidden_layers=c['n_layers'], vocab_size=50, torch_dtype='float32',
@@ -212,7 +225,6 @@ def test_no_such_family():
 
 # ---- RoPE ----
 
-LISTS = dict(short_factors=[1.0, 1.2, 1.9, 2.0, 2.5], long_factors=[1.1, 3.0, 9.0, 9.5, 10.0])
 YARN = dict(METHODS['yarn'])
 # Fields, the rope_scaling that they are, and the keys and tensors of GGUF; None: refused with this word.
 ROPE = [
@@ -239,11 +251,11 @@ ROPE = [
      dict(rope_type='llama3', factor=4.0, original_max_position_embeddings=16, low_freq_factor=1, high_freq_factor=4),
      {}),
     (dict(method='longrope', factor=4.0, train_ctx=16, **LISTS),
-     dict(rope_type='longrope', original_max_position_embeddings=16, short_factor=LISTS['short_factors'],
-          long_factor=LISTS['long_factors']), {'rope.scaling.attn_factor': 1.5 ** 0.5}),
+     dict(type='longrope', short_factor=LISTS['short_factors'], long_factor=LISTS['long_factors']),
+     {'rope.scaling.attn_factor': 1.5 ** 0.5}),
     (dict(method='longrope', factor=2.0, train_ctx=16, **LISTS),
-     dict(rope_type='longrope', original_max_position_embeddings=16, short_factor=LISTS['short_factors'],
-          long_factor=LISTS['long_factors']), {'rope.scaling.attn_factor': 1.25 ** 0.5}),
+     dict(type='longrope', short_factor=LISTS['short_factors'], long_factor=LISTS['long_factors']),
+     {'rope.scaling.attn_factor': 1.25 ** 0.5}),
     (dict(method='longrope', factor=4.0, train_ctx=16, rotary_dim=6, **{k: v[:3] for k, v in LISTS.items()}),
      dict(type='longrope', short_factor=LISTS['short_factors'][:3], long_factor=LISTS['long_factors'][:3]),
      {'rope.scaling.attn_factor': 1.5 ** 0.5}),
@@ -265,25 +277,26 @@ def read_as_transformers_4(config):
 
 
 def test_longrope_for_transformers_4():
-    """Longrope goes out in both families that have it, with factors of its own and without: all get what the model
-    has, in Transformers 4, too, but for a Phi-3 with an attention factor, which is said."""
-    for rotary_dim in 0, 6:
+    """Longrope goes out as a Phi-3, and in a family with head norms, with factors of its own and without: all get what
+    the model has, in Transformers 4, too, but for a Phi-3 with an attention factor, which is said."""
+    for rotary_dim, qk_norm in (0, 0), (6, 0), (0, 1):
         lists = {k: v[:rotary_dim // 2 or 5] for k, v in LISTS.items()}
         for factor, attention in (4.0, 0.0), (2.0, 0.0), (4.0, 1.5), (1.0, 0.0):
-            what = 'longrope of factor %g, attention factor %g, %d turn' % (factor, attention, rotary_dim or 10)
+            what = 'longrope of factor %g, attention factor %g, %d turn%s' % (
+                factor, attention, rotary_dim or 10, ', head norms' * qk_norm)
             tiny_model('m.bin', **dict(SHAPE, method='longrope', factor=factor, train_ctx=16, rotary_dim=rotary_dim,
-                                       attention_factor=attention, **lists))
-            folder = in_work('longrope %d %g %g/' % (rotary_dim, factor, attention))
+                                       attention_factor=attention, qk_norm=qk_norm, **lists))
+            folder = in_work('longrope %d %d %g %g/' % (rotary_dim, qk_norm, factor, attention))
             done = export('--no-tokenizer', in_work('m.bin'), folder)
             found = json.loads(read(folder + 'config.json')) if check(done.returncode == 0, what, done.stderr) else {}
             told = 'Transformers 4 will refuse' in done.stderr
             expected = 16, attention or (1 + math.log(factor) / math.log(16)) ** 0.5
             seen = found and read_as_transformers_4(found)
-            good = told if rotary_dim and attention else seen and not told and \
+            good = told if not qk_norm and attention else seen and not told and \
                 seen[0] == 16 and abs(seen[1] / expected[1] - 1) < 1e-12
             check(found.get('original_max_position_embeddings') == 16 and good, what, (found, done.stderr))
             inside = found.get('rope_scaling', {}).get('original_max_position_embeddings')
-            check(inside == (None if rotary_dim else 16), what + ': L in the block', inside)
+            check(inside == (16 if qk_norm else None), what + ': L in the block', inside)
 
 
 def test_rope():
@@ -320,6 +333,23 @@ def test_rope():
             (dict(YARN, rotary_dim=6), 'Phi-3')):
         tiny_model('m.bin', **dict(SHAPE, **fields))
         refused(str(fields), word, in_work('m.bin'), in_work('refused/'))
+
+
+def test_phi3_through_gguf():
+    """A Phi-3 whose whole heads turn stays one through every format: the file's factor, in float32, is longrope's own,
+    so that Transformers 4 takes the folder."""
+    c = config(**dict(SHAPE, method='longrope', factor=4.0, train_ctx=16, **LISTS))
+    weights = random_weights(c, 5)
+    write_model(in_work('m.bin'), c, weights)
+    for out in in_work('phi.gguf'), in_work('phi/'):
+        done = export('--no-tokenizer', in_work('m.bin'), out)
+        check(done.returncode == 0 and len(done.stderr.splitlines()) == 1, 'Phi-3 out to ' + out[-5:], done.stderr)
+        done = export('--no-tokenizer', '--force', out, in_work('m.bin'))
+        check(done.returncode == 0, 'Phi-3 in from ' + out[-5:], done.stderr)
+    found = json.loads(read(in_work('phi/config.json')))
+    check(found['architectures'] == ['Phi3ForCausalLM'] and set(found['rope_scaling']) == {
+        'type', 'short_factor', 'long_factor'}, 'Phi-3 through GGUF', found)
+    same_model('Phi-3 through GGUF', in_work('phi/'), c, weights)
 
 
 # ---- GGUF of families whose layers differ ----
