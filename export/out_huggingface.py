@@ -4,7 +4,7 @@ import json
 import os
 import struct
 import subprocess
-from math import ceil
+from math import ceil, prod
 
 from .common import PROGRAM, RUN, Problem, notes
 from .config import FAMILIES
@@ -17,8 +17,8 @@ from .out_layers import config_of_layers, ropes_of
 from .out_model import (AFTER, BETWEEN, BOTH, EMBEDDING, EXPERTS, GELU, GROWING, METHODS, OF_GPT_OSS, SCORES, SHARES,
                         SOME, TWO_ROPES, WHOLE, family_of, features_of, rope_of, temperature)
 from .out_tokenizer import tokenizer_config, tokenizer_json
-from .tensors import ITEM_SIZES, Joined, Shifted
-from .write import NORMS, pieces, plan_model
+from .tensors import ITEM_SIZES, Joined, Shifted, narrowed
+from .write import NORMS, plan_model
 
 ALL_BIASES = 'biases of q, k, v and o'
 KINDS = [  # families, what they need, and what they may have besides
@@ -58,7 +58,7 @@ def write_huggingface(folder, checkpoint, tokenizer):
             json.dump(values, file, indent=None if name == 'tokenizer.json' else 2, ensure_ascii=False)
             file.write('\n')
     with open(os.path.join(folder, 'model.safetensors'), 'wb') as file:
-        write_safetensors(file, tensors)
+        write_safetensors(file, tensors, float_type(model))
     write_readme(folder, config)
 
 
@@ -130,29 +130,32 @@ def named_tensors(path, plan, family, model):
         yield name, tensor, place.is_matrix
 
 
-def write_safetensors(file, tensors):
-    tensors, header, at = list(tensors), {'__metadata__': {'format': 'pt'}}, 0
-    for name, tensor, is_matrix in tensors:
-        dtype, count = tensor.dtype if is_matrix else 'F32', 1
-        for n in tensor.shape:
-            count *= n
-        size = count * {**ITEM_SIZES, 'U8': 1}[dtype]
-        header[name] = {'dtype': dtype, 'shape': list(tensor.shape), 'data_offsets': [at, at + size]}
+def float_type(model):
+    """The type of all matrices of floats; float32 if they are of several."""
+    types = set(model['types']) - {'MXFP4'}
+    return types.pop() if len(types) == 1 else 'F32'
+
+
+def write_safetensors(file, tensors, dtype):
+    """What is no matrix has the type of the matrices, too, where that holds it exactly: model.bin has it in float32."""
+    tensors = [(name, tensor if is_matrix else narrowed(tensor, dtype)) for name, tensor, is_matrix in tensors]
+    header, at = {'__metadata__': {'format': 'pt'}}, 0
+    for name, tensor in tensors:
+        size = prod(tensor.shape) * {**ITEM_SIZES, 'U8': 1}[tensor.dtype]
+        header[name] = {'dtype': tensor.dtype, 'shape': list(tensor.shape), 'data_offsets': [at, at + size]}
         at += size
     text = json.dumps(header, separators=(',', ':')).encode()
     text += b' ' * (-len(text) % 8)
     file.write(struct.pack('<Q', len(text)) + text)
-    for _, tensor, is_matrix in tensors:
-        for chunks in pieces(tensor, is_matrix):
-            for chunk in chunks:
-                file.write(chunk)
+    for _, tensor in tensors:
+        for chunk in tensor.read():
+            file.write(chunk)
 
 
 # ---- config.json ----
 
 def config_of(path, family, model):
     """config.json: what its family asks for, and nothing left to a default that differs from release to release."""
-    types = set(model['types']) - {'MXFP4'}
     config = {
         'architectures': [FAMILIES[family].architecture], 'model_type': family,
         'vocab_size': model['vocab_size'], 'hidden_size': model['dim'], 'intermediate_size': model['hidden_dim'],
@@ -162,7 +165,7 @@ def config_of(path, family, model):
         'tie_word_embeddings': bool(model['shared_classifier']), 'pad_token_id': None,
         'bos_token_id': None if model['bos_id'] < 0 else model['bos_id'],
         'eos_token_id': model['eos_ids'] if model['eos_ids'][1:] else model['eos_ids'][0] if model['eos_ids'] else None,
-        'torch_dtype': DTYPES[types.pop()] if len(types) == 1 else 'float32', 'use_cache': True,
+        'torch_dtype': DTYPES[float_type(model)], 'use_cache': True,
         'written_by': WRITTEN_BY}
     if model.get('n_experts'):
         config.update(config_of_experts(family, model))

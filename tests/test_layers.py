@@ -604,14 +604,20 @@ def test_golden_out_to_gguf():
                   '%s: out to GGUF and in again: %s' % (name, engine[0]))
 
 
-def tensors_of(path):
-    """{name: float32 bytes}"""
+def read_safetensors(path):
+    """{name: (type, shape, bytes)}"""
     data = read(path)
     length = struct.unpack('<Q', data[:8])[0]
     header = json.loads(data[8:8 + length])
     header.pop('__metadata__', None)
-    return {name: data[8 + length + entry['data_offsets'][0]:8 + length + entry['data_offsets'][1]]
+    return {name: (entry['dtype'], entry['shape'], data[8 + length + entry['data_offsets'][0]:
+                                                        8 + length + entry['data_offsets'][1]])
             for name, entry in header.items()}
+
+
+def tensors_of(path):
+    """{name: bytes}"""
+    return {name: data for name, (_, _, data) in read_safetensors(path).items()}
 
 
 def one_more(data):
@@ -760,6 +766,19 @@ def test_bf16():
     out = in_work('bf16out') + '/'
     check(export(model, out).returncode == 0 and export(out, in_work('again.bin')).returncode == 0, 'bfloat16 again')
     check(read(in_work('again.bin')) == read(model), 'bfloat16 comes back bit by bit')
+    before, after = (read_safetensors(os.path.join(in_work(place), 'model.safetensors')) for place in (
+        'bf16', 'bf16out'))
+    for name, (kind, shape, data) in before.items():
+        same = after[name][2] == data
+        if 'norm' in name:  # of w only what 1 + w has
+            same = one_more(widened(after[name][2])) == one_more(widened(data))
+        check(after[name][:2] == (kind, shape) == ('BF16', shape) and same, 'bfloat16 as it was: ' + name,
+              after[name][:2])
+
+
+def widened(data):
+    """bfloat16 as float32."""
+    return b''.join(b'\0\0' + data[i:i + 2] for i in range(0, len(data), 2))
 
 
 if __name__ == '__main__':

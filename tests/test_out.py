@@ -18,6 +18,7 @@ import common
 from common import (BLOCK_MODELS, ENGINES, EXPORT, F32, Q4, Q8, ROOT, block_weights, check, close, config, in_work,
                     main, perplexity, random_ids, random_weights, read, skip, tiny_model, with_header, write,
                     write_model)
+from export_common import LLAMA, Case, as_float32, make_tensors
 from test_families import GOLDEN, METHODS, VARIANTS, gguf_of, header_of, hf_tensors
 from test_legacy import write_legacy
 
@@ -477,6 +478,28 @@ def test_types():
         _, tensors = read_gguf(in_work('type.gguf'))
         kept = {8, 2, 3, 6, 7, 39} if name == 'blocks' else {14, 12, 13, 10, 11, 20, 23}
         check(kept <= {t[0] for t in tensors.values()}, 'GGUF keeps ' + name, {t[0] for t in tensors.values()})
+
+
+def test_half_floats():
+    """A folder in float16 or bfloat16 comes out as it was, vectors, too, which model.bin has in float32. A norm that
+    the type does not hold stays float32, and so do all beside matrices of several types."""
+    for kind, of_norm, of_last in (('BF16', 'BF16', 'BF16'), ('F16', 'F16', 'F16'), ('BF16', 'F32', 'BF16'),
+                                   ('F16', 'F32', 'F16'), ('F16', 'BF16', 'F16'), ('BF16', 'BF16', 'F32')):
+        types = {'model.norm.weight': of_norm, 'lm_head.weight': of_last}
+        case = Case(LLAMA, make_tensors(LLAMA, lambda name: types.get(name, kind)))
+        out = os.path.join(case.results, 'out/')
+        for done in case.run('--no-tokenizer', case.folder, case.out), case.run('--no-tokenizer', case.out, out):
+            check(done.returncode == 0, 'floats of half the size', done.stderr)
+        before, after = (read_safetensors(os.path.join(place, 'model.safetensors')) for place in (case.folder, out))
+        for name, (dtype, shape, data) in before.items():
+            fits = kind == of_last and (dtype == kind or 'norm' not in name)
+            wide = name[-4:] != 'bias' and len(shape) == 1 and not fits
+            expected = ('F32', shape, as_float32(dtype, data)) if wide else (dtype, shape, data)
+            check(after.get(name) == expected, '%s, %s of norm, %s of head: %s' % (kind, of_norm, of_last, name),
+                  after.get(name, ())[:2])
+        named = {'BF16': 'bfloat16', 'F16': 'float16'}[kind] if kind == of_last else 'float32'
+        check(json.loads(read(out + 'config.json'))['torch_dtype'] == named, 'torch_dtype of ' + kind)
+        case.close()
 
 
 def test_legacy():
