@@ -550,9 +550,13 @@ def test_hostile():
     os.mkdir(in_work('empty'))
     check(carried('an empty folder is taken', '--no-tokenizer', model, in_work('empty/')) and
           'config.json' in os.listdir(in_work('empty')), 'an empty folder is filled')
+    rounded = tiny_model('rounded.bin', weight_type=Q4, group_size=32)  # which is widened into another file first
     for nowhere in 'no/where/', 'no/where.gguf':
-        done = export('--no-tokenizer', model, in_work(nowhere))
-        check(done.returncode == 2 and done.stderr.count('\n') == 1, 'into no folder', done.stderr)
+        for source in model, rounded:
+            done = export('--no-tokenizer', source, in_work(nowhere))
+            named = [in_work(nowhere) + ': cannot', in_work(nowhere).rstrip('/') + ': cannot']
+            check(done.returncode == 2 and done.stderr.count('\n') == 1 and any(name in done.stderr for name in named),
+                  'into no folder', done.stderr)
     os.rename(tiny_model('x.bin'), in_work('own.gguf'))
     refused('the model itself', 'is being read', in_work('own.gguf'), in_work('own.gguf'))
     refused('no such model', 'no such file', in_work('none.bin'), out)
