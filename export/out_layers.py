@@ -177,7 +177,7 @@ def gguf_of_layers(path, family, model):
         word = {6: 'sixth', 2: 'second'}[PERIODS[family]]
         if slides == [(i + 1) % PERIODS[family] != 0 for i in range(len(slides))]:
             return keys
-        notes.append('the full layers are not each %s: llama.cpp v0.5.0 (August 2026) reads '
+        notes.append('the full layers are not each %s: llama.cpp v0.5.0 (September 2026) reads '
                      'attention.sliding_window_pattern, which says so, and older builds may not' % word)
     return {**keys, 'attention.sliding_window_pattern': (ARRAY, (BOOL, slides))}
 
