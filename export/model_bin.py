@@ -62,7 +62,8 @@ def opened_model(path, out, stays):
         return
     wide = '%s.%d.f16' % (os.path.realpath(out), os.getpid())
     try:
-        widen_all(path, wide)
+        check_writable(wide, out)
+        widen_all(path, wide, out)
         widened = read_model_bin(wide)
         if checkpoint:
             tensors = {name: tensor if stays(checkpoint, name) else widened.tensors[name]
@@ -74,7 +75,17 @@ def opened_model(path, out, stays):
             os.unlink(wide)
 
 
-def widen_all(path, out):
+def check_writable(path, asked):
+    """Refuses what was asked for where no file can be made, before all is widened."""
+    try:
+        open(path, 'xb').close()
+        os.unlink(path)
+    except OSError as error:
+        raise Problem(asked, 'cannot be written (%s)' % error.strerror)
+
+
+def widen_all(path, out, asked):
+    """Writes a model in float16 to `out`. What goes wrong there is told of the file that was asked for."""
     # Interrupts wait until it is known what is to be stopped.
     interrupts, numbers = [], (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     handlers = [signal.signal(number, lambda *_: interrupts.append(_)) for number in numbers]
@@ -97,7 +108,7 @@ def widen_all(path, out):
         raise
     if run.returncode:
         lines = said.decode('utf-8', 'replace').splitlines() or ['status %d' % run.returncode]
-        raise Problem(path, 'cannot be widened to float16 (%s)' % lines[-1])
+        raise Problem(path, 'cannot be widened to float16 (%s)' % lines[-1].replace(out, asked))
 
 
 # ---- versions 3 to 5 ----

@@ -8,11 +8,11 @@ from .common import Problem, notes
 from .existing import WRITTEN_BY
 from .experts import EXPERT_PARTS
 from .gguf import ARCHITECTURES, NAMES, OF_GPT_OSS as NAMES_OF_GPT_OSS, STRING, TYPES
-from .out_layers import gguf_of_layers, sliding_model
+from .out_layers import gguf_of_layers, scores_of_gemma, sliding_model
 from .out_model import (AFTER, BOTH, EMBEDDING, EXPERTS, GELU, GROWING, OF_GPT_OSS, SCORES, SOME, TWO_ROPES, WHOLE,
                         family_of, features_of, rope_of, temperature)
 from .out_tokenizer import gguf_tokenizer
-from .tensors import BLOCKS, ITEM_SIZES, Joined, Small
+from .tensors import BLOCKS, ITEM_SIZES, Joined, Scaled, Small
 from .write import most_used, pieces, plan_model
 
 ALL_BIASES, PART = 'biases of q, k, v and o', 'biases of q, k and v'
@@ -86,7 +86,7 @@ def settings_of(path, family, model):
 
 
 def rope_settings(path, family, model, rope):
-    """The keys; attn_factor multiplies what llama.cpp's method does to attention by itself."""
+    """The keys. In every architecture attn_factor multiplies what llama.cpp's method does to attention by itself."""
     kind, factor, length = rope['kind'], rope['factor'], rope['train_ctx']
     settings = {'rope.freq_base': (F32, rope['theta'])}
     attention = rope.get('attention') or rope['attention_factor'] or 1.0
@@ -103,9 +103,6 @@ def rope_settings(path, family, model, rope):
     if kind == 'yarn':
         check_truncate(path, family, rope)
         told = family == 'mistral3'  # of which it reads the betas, and a multiplier that the factor follows from
-        if not told and rope['attention_factor'] and abs(attention / temperature(factor) - 1) > 1e-6:
-            notes.append('llama.cpp multiplies cos and sin by %.4g, not by %.4g: since December 2025 it reads no '
-                         'attention factor of this architecture' % (temperature(factor), attention))
         attention = attention / temperature(factor) if rope['attention_factor'] and not told else 1.0
         for ours, default in ('beta_fast', 32), ('beta_slow', 1):
             if rope[ours] != default or told:
@@ -126,7 +123,7 @@ def check_truncate(path, family, rope):
         raise Problem(path, 'has yarn with a ramp that is cut to whole pairs, which gpt-oss does not mean in GGUF')
     if family == 'gpt-oss':
         notes.append("llama.cpp will cut the ends of YaRN's ramp to whole pairs, which the model does not: its logits "
-                     'will differ a little')
+                     'will differ')
 
 
 def rope_tensors(model, rope):
@@ -145,8 +142,9 @@ def rope_tensors(model, rope):
 
 
 def named_tensors(plan, family, model):
-    """(tensor with its name, whether it is a matrix); Phi-3's are fused."""
-    waiting, fused = {}, family == 'phi3'
+    """(tensor with its name, whether it is a matrix). Phi-3's are fused, and Gemma's other scale of scores is in the
+    norm of its queries."""
+    waiting, fused, scores = {}, family == 'phi3', scores_of_gemma(model) if family == 'gemma3' else 1
     names = {**NAMES, **(NAMES_OF_GPT_OSS if family == 'gpt-oss' else {})}
     for place in plan:
         whole = {'wq': 'blk.%d.attn_qkv.weight', 'wk': 'blk.%d.attn_qkv.weight', 'wv': 'blk.%d.attn_qkv.weight',
@@ -154,7 +152,7 @@ def named_tensors(plan, family, model):
         name = whole or names[place.part]
         name = name if place.layer is None else name % place.layer
         parts = waiting.setdefault(name, [])
-        parts.append(place.tensor)
+        parts.append(Scaled(place.tensor, scores) if place.part == 'q_norm' and scores != 1 else place.tensor)
         if whole and place.part not in ('wv', 'w3'):
             continue
         if len({part.dtype for part in parts}) > 1:

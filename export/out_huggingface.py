@@ -4,7 +4,7 @@ import json
 import os
 import struct
 import subprocess
-from math import ceil
+from math import ceil, prod
 
 from .common import PROGRAM, RUN, Problem, notes
 from .config import FAMILIES
@@ -14,11 +14,11 @@ from .huggingface import names_of
 from .layers import SEES_ALL, WITHOUT_ROPE
 from .out_experts import config_of_experts, fused as fused_experts, keeps_mxfp4, one_by_one
 from .out_layers import config_of_layers, ropes_of
-from .out_model import (AFTER, BETWEEN, BOTH, EMBEDDING, EXPERTS, GELU, GROWING, OF_GPT_OSS, SCORES, SHARES, SOME,
-                        TWO_ROPES, WHOLE, family_of, features_of, rope_of, temperature)
+from .out_model import (AFTER, BETWEEN, BOTH, EMBEDDING, EXPERTS, GELU, GROWING, METHODS, OF_GPT_OSS, SCORES, SHARES,
+                        SOME, TWO_ROPES, WHOLE, family_of, features_of, rope_of, temperature)
 from .out_tokenizer import tokenizer_config, tokenizer_json
-from .tensors import ITEM_SIZES, Joined, Shifted
-from .write import NORMS, pieces, plan_model
+from .tensors import ITEM_SIZES, Joined, Shifted, narrowed
+from .write import NORMS, plan_model
 
 ALL_BIASES = 'biases of q, k, v and o'
 KINDS = [  # families, what they need, and what they may have besides
@@ -45,8 +45,8 @@ def stays_in_folder(checkpoint, name):
 def write_huggingface(folder, checkpoint, tokenizer):
     """Fills a folder that is there already."""
     path, model = checkpoint.path, checkpoint.model
-    tensors = named_tensors(path, plan_model(checkpoint, in_pairs=False), model)
-    config = config_of(path, model)
+    plan, family = plan_model(checkpoint, in_pairs=False), family_in_folder(path, model)
+    tensors, config = named_tensors(path, plan, family, model), config_of(path, family, model)
     ends = list(dict.fromkeys(model.eos_ids + (tokenizer['eos_ids'] if tokenizer else [])))
     files = {'config.json': config, 'generation_config.json': {
         'bos_token_id': config['bos_token_id'], 'eos_token_id': ends if ends[1:] else ends[0] if ends else None}}
@@ -58,8 +58,16 @@ def write_huggingface(folder, checkpoint, tokenizer):
             json.dump(values, file, indent=None if name == 'tokenizer.json' else 2, ensure_ascii=False)
             file.write('\n')
     with open(os.path.join(folder, 'model.safetensors'), 'wb') as file:
-        write_safetensors(file, tensors)
+        write_safetensors(file, tensors, float_type(model))
     write_readme(folder, config)
+
+
+def family_in_folder(path, model):
+    """Longrope makes a Phi-3 of what would be a Llama or a Mistral, which it computes just as well: llama.cpp's
+    converter keeps the lists of that class alone."""
+    family = family_of(path, features_of(model), KINDS, "Hugging Face's that is known here")
+    is_longrope = METHODS[model.rope_method] == 'longrope'
+    return 'phi3' if is_longrope and family in ('llama', 'mistral') else family
 
 
 def write_readme(folder, config):
@@ -83,10 +91,10 @@ def write_readme(folder, config):
 
 # ---- weights ----
 
-def named_tensors(path, plan, model):
+def named_tensors(path, plan, family, model):
     """(name, tensor, whether it is a matrix) as the family has them: Phi-3's are fused, and so are experts' in their
     way."""
-    fused, waiting, names = 'a part that turns' in features_of(model), {}, names_of(model)
+    fused, waiting, names = family == 'phi3', {}, names_of(model)
     experts = {}  # of gpt-oss, until a layer's are all there
     for place in plan:
         if place.part in EXPERT_PARTS and model.expert_bias:
@@ -96,7 +104,7 @@ def named_tensors(path, plan, model):
                 experts = {}
             continue
         if place.part in EXPERT_PARTS:
-            yield from one_by_one('qwen3_moe' if model.qk_norm else 'mixtral', model, place)
+            yield from one_by_one(family, model, place)
             continue
         whole, last = {'wq': ('qkv', False), 'wk': ('qkv', False), 'wv': ('qkv', True), 'w1': ('mlp', False),
                        'w3': ('mlp', True)}.get(place.part, (None, True)) if fused else (None, True)
@@ -106,7 +114,7 @@ def named_tensors(path, plan, model):
             continue
         name = names[place.part] if place.layer is None else names[place.part] % place.layer
         tensor = place.tensor
-        if place.part in NORMS and GELU in features_of(model):  # Gemma's classes add 1 again
+        if place.part in NORMS and family == 'gemma3_text':  # whose classes add 1 again
             tensor = Shifted(tensor, -1)
         if whole:
             parts = waiting.pop(whole)
@@ -122,30 +130,32 @@ def named_tensors(path, plan, model):
         yield name, tensor, place.is_matrix
 
 
-def write_safetensors(file, tensors):
-    tensors, header, at = list(tensors), {'__metadata__': {'format': 'pt'}}, 0
-    for name, tensor, is_matrix in tensors:
-        dtype, count = tensor.dtype if is_matrix else 'F32', 1
-        for n in tensor.shape:
-            count *= n
-        size = count * {**ITEM_SIZES, 'U8': 1}[dtype]
-        header[name] = {'dtype': dtype, 'shape': list(tensor.shape), 'data_offsets': [at, at + size]}
+def float_type(model):
+    """The type of all matrices of floats; float32 if they are of several."""
+    types = set(model.types) - {'MXFP4'}
+    return types.pop() if len(types) == 1 else 'F32'
+
+
+def write_safetensors(file, tensors, dtype):
+    """What is no matrix has the type of the matrices, too, where that holds it exactly: model.bin has it in float32."""
+    tensors = [(name, tensor if is_matrix else narrowed(tensor, dtype)) for name, tensor, is_matrix in tensors]
+    header, at = {'__metadata__': {'format': 'pt'}}, 0
+    for name, tensor in tensors:
+        size = prod(tensor.shape) * {**ITEM_SIZES, 'U8': 1}[tensor.dtype]
+        header[name] = {'dtype': tensor.dtype, 'shape': list(tensor.shape), 'data_offsets': [at, at + size]}
         at += size
     text = json.dumps(header, separators=(',', ':')).encode()
     text += b' ' * (-len(text) % 8)
     file.write(struct.pack('<Q', len(text)) + text)
-    for _, tensor, is_matrix in tensors:
-        for chunks in pieces(tensor, is_matrix):
-            for chunk in chunks:
-                file.write(chunk)
+    for _, tensor in tensors:
+        for chunk in tensor.read():
+            file.write(chunk)
 
 
 # ---- config.json ----
 
-def config_of(path, model):
+def config_of(path, family, model):
     """config.json: what its family asks for, and nothing left to a default that differs from release to release."""
-    family = family_of(path, features_of(model), KINDS, "Hugging Face's that is known here")
-    types = set(model.types) - {'MXFP4'}
     config = {
         'architectures': [FAMILIES[family].architecture], 'model_type': family,
         'vocab_size': model.vocab_size, 'hidden_size': model.dim, 'intermediate_size': model.hidden_dim,
@@ -155,7 +165,7 @@ def config_of(path, model):
         'tie_word_embeddings': bool(model.shared_classifier), 'pad_token_id': None,
         'bos_token_id': None if model.bos_id < 0 else model.bos_id,
         'eos_token_id': model.eos_ids if model.eos_ids[1:] else model.eos_ids[0] if model.eos_ids else None,
-        'torch_dtype': DTYPES[types.pop()] if len(types) == 1 else 'float32', 'use_cache': True,
+        'torch_dtype': DTYPES[float_type(model)], 'use_cache': True,
         'written_by': WRITTEN_BY}
     if model.n_experts:
         config.update(config_of_experts(family, model))
@@ -168,7 +178,7 @@ def config_of(path, model):
         config.update(attention_bias=False, mlp_bias=False)
     elif family in ('qwen3', 'smollm3', 'qwen3_moe'):
         config['attention_bias'] = bool(model.o_bias)
-    if family == 'phi3':  # exact, as it is cut to a whole number
+    if family == 'phi3' and model.rotary_dim:  # exact, as it is cut to a whole number
         config['partial_rotary_factor'] = ceil(1e12 * model.rotary_dim / model.head_dim) / 1e12
     config.update(layers_of(family, model))
     config.update(rope_keys(path, family, model))

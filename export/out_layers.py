@@ -4,7 +4,7 @@ as export/layers.py, rope.py and gguf_layers.py read it again."""
 from math import sqrt
 
 from .common import Problem, notes
-from .gguf_layers import LARGEST_GEMMA
+from .gguf_layers import LARGEST_GEMMA, PERIODS
 from .huggingface import rounded
 from .layers import DENSE, FULL, SEES_ALL, SLIDING, TURNS_AS_SLIDING, WITHOUT_ROPE
 from .out_model import rope_of, temperature
@@ -12,6 +12,7 @@ from .out_model import rope_of, temperature
 BY_KIND = 'gemma3_text', 'olmo3'
 USUAL_WINDOW = 4096    # of configs without a layer that slides, where null is no answer
 OLMO_THETA = 500000.0  # of sliding layers in the older layout, whatever rope_theta is
+EXAONE_32B = 64         # layers of the one with windows
 U32, F32, BOOL, ARRAY = 4, 6, 7, 9  # GGUF's types
 
 
@@ -47,7 +48,7 @@ def scale_of_embedding(path, model, own):
     if abs(found / own - 1) > 0.005:
         raise Problem(path, 'has an embedding scale of %g, which no family has (expected %g, the root of dim)'
                       % (found, own))
-    if found != own:
+    if rounded(found, 'F32') != own:
         notes.append('embeddings will be multiplied by %g, not by %g' % (own, found))
 
 
@@ -153,11 +154,12 @@ def gguf_of_layers(path, family, model):
                 **log_multiplier(path, rope_of(path, model))}
     if family == 'gemma3':
         scale_of_embedding(path, model, rounded(sqrt(model.dim), 'F32'))
-        own = (model.dim / model.n_heads if model.n_layers == LARGEST_GEMMA else model.head_dim) ** -0.5
-        if abs((model.score_scale or model.head_dim ** -0.5) / own - 1) > 1e-6:
-            raise Problem(path, 'has a score scale of %g, which GGUF cannot say (llama.cpp takes %g)'
-                          % (model.score_scale or model.head_dim ** -0.5, own))
+        if scores_of_gemma(model) != 1:
+            notes.append('no key says the score scale of %g: attn_q_norm.weight is multiplied by %.6g instead'
+                         % (model.score_scale or model.head_dim ** -0.5, scores_of_gemma(model)))
     slides, window = slides_of(path, model), model.sliding_window
+    if family == 'exaone4':
+        warn_of_exaone(model.n_layers, any(slides))
     if not any(slides):
         if any(model.layers):
             raise Problem(path, 'has no layer that turns, which GGUF cannot say')
@@ -169,12 +171,32 @@ def gguf_of_layers(path, family, model):
         raise Problem(path, 'has sliding layers with RoPE of their own (found %s, theta %g), which GGUF cannot say'
                       % (own['kind'], own['theta']))
     keys = {'attention.sliding_window': (U32, window)}
+    if family == 'gemma3':
+        keys['rope.freq_base_swa'] = F32, own['theta']
     if family in ('gemma3', 'gpt-oss'):
-        period, word = (6, 'sixth') if family == 'gemma3' else (2, 'second')
-        if slides != [(i + 1) % period != 0 for i in range(len(slides))]:
-            raise Problem(path, 'has full layers that are not each %s, which GGUF cannot say' % word)
-        return {**keys, **({'rope.freq_base_swa': (F32, own['theta'])} if family == 'gemma3' else {})}
+        word = {6: 'sixth', 2: 'second'}[PERIODS[family]]
+        if slides == [(i + 1) % PERIODS[family] != 0 for i in range(len(slides))]:
+            return keys
+        notes.append('the full layers are not each %s: llama.cpp v0.5.0 (September 2026) reads '
+                     'attention.sliding_window_pattern, which says so, and older builds may not' % word)
     return {**keys, 'attention.sliding_window_pattern': (ARRAY, (BOOL, slides))}
+
+
+def warn_of_exaone(n_layers, has_windows):
+    """llama.cpp knows the two published models by their layers."""
+    if has_windows and n_layers != EXAONE_32B:
+        notes.append('llama.cpp does not slide in architecture exaone4 with %d layers, only with %d: all layers will '
+                     'be full and turn' % (n_layers, EXAONE_32B))
+    if not has_windows and n_layers == EXAONE_32B:
+        notes.append('llama.cpp slides in architecture exaone4 with %d layers: each fourth one will be without RoPE, '
+                     'and the others will see the last 4096' % n_layers)
+
+
+def scores_of_gemma(model):
+    """By what scores are multiplied beside llama.cpp's own scale, which follows from the sizes; 1: by nothing."""
+    own = (model.dim / model.n_heads if model.n_layers == LARGEST_GEMMA else model.head_dim) ** -0.5
+    ratio = (model.score_scale or model.head_dim ** -0.5) / own
+    return ratio if abs(ratio - 1) > 1e-6 else 1
 
 
 def log_multiplier(path, rope):

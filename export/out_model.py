@@ -59,6 +59,8 @@ def rope_of(path: str, model: Model) -> Dict[str, Any]:
     if method == 'longrope':
         rope.update(short_factor=model.short_factor, long_factor=model.long_factor)
         own = sqrt(1 + log(s) / log(length)) if s > 1 else 1.0
+        if abs(rope['attention_factor'] / own - 1) < 1e-7:  # as GGUF files have it, in float32
+            rope['attention_factor'] = 0
         rope['attention'] = rope['attention_factor'] or own
     return rope
 

@@ -1,5 +1,5 @@
 """Where a tensor's bytes lie, and how they come out in the order and the type of model.bin. Bytes are moved; the only
-arithmetic is widening, which is exact, and 1 + w for the norms of Gemma."""
+arithmetic is widening, which is exact, and what happens to norms of Gemma: 1 + w, or a scale of its scores."""
 
 import struct
 from functools import lru_cache
@@ -144,10 +144,53 @@ class Shifted(NamedTuple):
     shape = property(lambda self: self.tensor.shape)
 
     def read(self):
-        chunks = self.tensor.read()
-        for chunk in chunks if self.tensor.dtype == 'F32' else widen(chunks, self.tensor.dtype):
-            values = struct.unpack('<%df' % (len(chunk) // 4), chunk)
-            yield struct.pack('<%df' % len(values), *(value + self.by for value in values))
+        return computed(self.tensor, lambda value: value + self.by)
+
+
+class Scaled(NamedTuple):
+    """A norm's weights multiplied with a number, in float32."""
+    tensor: NamedTuple
+    by: float
+
+    name = property(lambda self: self.tensor.name)
+    path = property(lambda self: self.tensor.path)
+    dtype = 'F32'
+    shape = property(lambda self: self.tensor.shape)
+
+    def read(self):
+        return computed(self.tensor, lambda value: value * self.by)
+
+
+def computed(tensor, formula):
+    """A formula of each number, in float32."""
+    chunks = tensor.read()
+    for chunk in chunks if tensor.dtype == 'F32' else widen(chunks, tensor.dtype):
+        values = struct.unpack('<%df' % (len(chunk) // 4), chunk)
+        yield struct.pack('<%df' % len(values), *map(formula, values))
+
+
+class Narrowed(NamedTuple):
+    """Float32 numbers in a smaller type, which holds each of them exactly."""
+    tensor: NamedTuple
+    dtype: str
+
+    name = property(lambda self: self.tensor.name)
+    path = property(lambda self: self.tensor.path)
+    shape = property(lambda self: self.tensor.shape)
+
+    def read(self):
+        return narrow(self.tensor.read(), self.dtype)
+
+
+def narrowed(tensor, dtype):
+    """A tensor in a smaller type if that holds it exactly, else as it is."""
+    if tensor.dtype != 'F32' or dtype == 'F32':
+        return tensor
+    try:
+        exact = all(chunk == wide for chunk in tensor.read() for wide in widen(narrow([chunk], dtype), dtype))
+    except OverflowError:  # of float16
+        exact = False
+    return Narrowed(tensor, dtype) if exact else tensor
 
 
 @lru_cache(maxsize=16)  # as many parts as the largest release has
@@ -157,6 +200,18 @@ def opened(path):
 
 def same_bytes(a, b):
     return (a.dtype, a.shape) == (b.dtype, b.shape) and all(x == y for x, y in zip_longest(a.read(), b.read()))
+
+
+def narrow(chunks, dtype):
+    """Float32 numbers in a smaller type, of bfloat16 the upper halves."""
+    for chunk in chunks:
+        if dtype == 'BF16':
+            out = bytearray(len(chunk) // 2)
+            out[0::2], out[1::2] = chunk[2::4], chunk[3::4]
+            yield out
+        else:
+            values = struct.unpack('<%df' % (len(chunk) // 4), chunk)
+            yield struct.pack('<%de' % len(values), *values)
 
 
 def widen(chunks, dtype):

@@ -380,7 +380,8 @@ def test_refusals():
             ([model, '--engines', 'vllm,hf4@4.5:max_len=9'], ['release 4.5 of hf4', '4.45 to 4.57']),
             ([model, '--engines=hf5@5.16'], ['release 5.16 of hf5', '5.0 to 5.15']),
             ([model, '--engines=vllm@0.8'], ['release 0.8 of vllm', '0.11 to 0.24']),
-            ([model, '--engines=llama.cpp@2026-09-01'], ['2026-09-01 of llama.cpp', '2025-02 to 2026-08']),
+            ([model, '--engines=llama.cpp@2026-10-01'], ['2026-10-01 of llama.cpp', '2025-02 to 2026-09']),
+            ([model, '--engines=llama.cpp@0.4.2'], ['0.4.2 of llama.cpp', '2025-02 to 2026-09']),
             ([model, '--reading', 'exllamav3@1.5', '--explain'],
              ['--reading: release 1.5 of exllamav3', '(expected 1.4)']),
             ([model, '--engines', ','.join(['hf4'] * 17)], ['more than 16 engines']),
@@ -404,7 +405,8 @@ def test_refusals():
 def test_releases():
     """The last release that is known stands for all that begin with its numbers."""
     names = ['hf4@4.45', 'hf4@4.57.6', 'hf5@5.15.1', 'vllm@0.11.0', 'vllm@0.24.3', 'llama.cpp@2025-02-20',
-             'llama.cpp@2026-08-22', 'sglang@2026-04-16', 'mlx-lm@0.31', 'exllamav3@1.4.1', 'exllamav2@0.3.2']
+             'llama.cpp@2026-08-22', 'llama.cpp@0.5.0', 'llama.cpp@0.5', 'sglang@2026-04-16', 'mlx-lm@0.31',
+             'exllamav3@1.4.1', 'exllamav2@0.3.2']
     rows, _ = engines(saved(LLAMA), 100, *names)
     check(list(rows)[1:] == names and all(row['verdict'] == 'same' for row in rows.values()), 'releases', rows)
 

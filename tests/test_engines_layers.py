@@ -11,8 +11,8 @@ import os
 import random
 import subprocess
 
-from common import (EXPORT, ROOT, SHARED, at_terminal, check, close, good, in_work, main, one_line, perplexity, run,
-                    screen, skip, table, write)
+from common import (EXPORT, ROOT, SHARED, at_terminal, check, close, config, good, in_work, main, one_line, perplexity,
+                    random_weights, run, screen, skip, table, write, write_model)
 
 CASES = [json.load(open(path, encoding='utf-8'))
          for path in sorted(glob.glob(os.path.join(ROOT, 'tests', 'engines_layers', '*')))]
@@ -273,7 +273,13 @@ RULES = [
         'hf4': {'sliding': (yarn(64, 5e4, 8192, 4), temperature(4))},
         'llama.cpp': {'sliding': (plain(64, 5e4), 1)}, 'mlx-lm': {'sliding': (plain(64, 5e4), 1)}}),
     ('EXAONE 4 without a window', layered('exaone4', sliding_window=None, rope_theta=1e6, layer_types=[FULL] * 12), {
-        'hf5': {'full': (plain(64, 1e6), 1)}}),
+        'hf5': {'full': (plain(64, 1e6), 1)}, 'llama.cpp': {'full': (plain(64, 1e6), 1)}}),
+    # llama.cpp knows it by 64 layers. In others all are full, and turn.
+    ('EXAONE 4 of 12 layers', layered('exaone4', rope_theta=1e6, rope_scaling={'rope_type': 'linear', 'factor': 4.0}), {
+        'hf5': {'sliding': (plain(64, 1e6, 4), 1)}, 'vllm': {'sliding': (plain(64, 1e6, 4), 1)},
+        'llama.cpp': {'full': (plain(64, 1e6, 4), 1), 'sliding': (plain(64, 1e6, 4), 1)}}),
+    ('EXAONE 4 of 64 layers', layered('exaone4', num_hidden_layers=64, rope_theta=1e6), {
+        'llama.cpp': {'sliding': (plain(64, 1e6), 1)}}),
     ('all layers of Qwen 3 MoE', layered('qwen3_moe', rope_theta=1e6, rope_scaling=YARN), {
         'hf5': {'full': (yarn(64, 1e6, 8192, 4), temperature(4))},
         'ik_llama.cpp': {'full': (yarn(64, 1e6, 8192, 4), temperature(4))}}),
@@ -392,6 +398,23 @@ def test_in_force():
             nll = perplexity(model, ids, '--kv', 'f32', '--reading', reading, *engine)
             off = max(abs(x - y) for x, y in zip(nll, golden['nll']))
             close([off], [golden['mistakes'][mistake] if mistake else 0], 1e-3, '%s as %s reads it' % (name, reading))
+
+
+def test_windows_by_the_number_of_layers():
+    """llama.cpp slides in an EXAONE 4 of 64 layers alone: a verdict, a note, and no model of others is run so."""
+    for n, verdict in (64, 'same'), (12, 'differs'):
+        rows = engines(saved(layered('exaone4', num_hidden_layers=n)), 20000, 'hf5', 'llama.cpp')[0]['llama.cpp']
+        words = 'windows are known by 64 layers alone, and all layers turn: 0 of 12 layers slide, not 9'
+        check(all(row['verdict'] == verdict and (verdict == 'same' or row['note'] == words) for row in rows.values()),
+              'EXAONE 4 of %d layers' % n, rows)
+        check(('full' in rows) == (n != 64), 'EXAONE 4 of %d layers: what turns' % n, rows)
+    c = config(norm_place=1, qk_norm=1, n_layers=4, layers=[4, 4, 4, 3], sliding_window=9, sliding_rope=1,
+               sliding_theta=1e4, sliding_train_ctx=64)
+    write_model(in_work('exaone.bin'), c, random_weights(c, 1))
+    write(in_work('ids.txt'), '1 5 6 7')
+    for reading, status in ('hf5', 0), ('llama.cpp', 2):
+        done = run(in_work('exaone.bin'), '--ppl', in_work('ids.txt'), '--ids', '-n', 4, '--reading', reading)
+        check(done.status == status and (not status or 'to llama.cpp all layers are full' in done.err), reading, done)
 
 
 def test_one_rope_in_two_kinds():

@@ -456,7 +456,12 @@ SHORT = dict(YARN, original_max_position_embeddings=16)
 # Name, what its config.json says besides SIZES, and what that means; can GGUF say it?
 RANDOM = [
     ('gemma 3', changed(GEMMA3, sliding_window=9), dict(GEMMA, layers=SSSSSF, sliding_window=9, score_scale=1 / 16),
-     False),
+     True),
+    ('gemma 3, other layers, yarn', changed(GEMMA3, sliding_window=9, query_pre_attn_scalar=24, rope_parameters={
+        FULL: dict(SHORT, attention_factor=1.5), SLIDING: {'rope_type': 'default', 'rope_theta': 300.0}},
+        layer_types=[FULL, SLIDING, SLIDING, FULL, FULL, SLIDING]),
+     dict(GEMMA, layers=[1, 4, 4, 1, 1, 4], sliding_window=9, sliding_theta=300.0, score_scale=24 ** -0.5,
+          attention_factor=1.5, **IS_YARN), True),
     ('gemma 3, linear', changed(GEMMA3, sliding_window=9, query_pre_attn_scalar=16, attention_bias=True,
                                 rope_scaling={'rope_type': 'linear', 'factor': 8.0}),
      dict(GEMMA, layers=SSSSSF, sliding_window=9, method='linear', factor=8.0, qkv_bias=1, o_bias=1), False),
@@ -587,14 +592,32 @@ def test_golden_out():
             check(same, '%s: %s' % (name, key))
 
 
-def tensors_of(path):
-    """{name: float32 bytes}"""
+def test_golden_out_to_gguf():
+    """As GGUF and in again both engines have Hugging Face's numbers: a file has its settings in float32."""
+    for name, folder, golden in goldens():
+        out = in_work(name + '.gguf')
+        done = export(exported(folder, name), out)
+        check(done.returncode == 0, '%s: out to GGUF' % name, done.stderr)
+        model = exported(out, name + '_again')
+        for engine in ENGINES:
+            close(perplexity(model, golden['ids'], *engine), golden['nll'], 1e-4,
+                  '%s: out to GGUF and in again: %s' % (name, engine[0]))
+
+
+def read_safetensors(path):
+    """{name: (type, shape, bytes)}"""
     data = read(path)
     length = struct.unpack('<Q', data[:8])[0]
     header = json.loads(data[8:8 + length])
     header.pop('__metadata__', None)
-    return {name: data[8 + length + entry['data_offsets'][0]:8 + length + entry['data_offsets'][1]]
+    return {name: (entry['dtype'], entry['shape'], data[8 + length + entry['data_offsets'][0]:
+                                                        8 + length + entry['data_offsets'][1]])
             for name, entry in header.items()}
+
+
+def tensors_of(path):
+    """{name: bytes}"""
+    return {name: data for name, (_, _, data) in read_safetensors(path).items()}
 
 
 def one_more(data):
@@ -743,6 +766,19 @@ def test_bf16():
     out = in_work('bf16out') + '/'
     check(export(model, out).returncode == 0 and export(out, in_work('again.bin')).returncode == 0, 'bfloat16 again')
     check(read(in_work('again.bin')) == read(model), 'bfloat16 comes back bit by bit')
+    before, after = (read_safetensors(os.path.join(in_work(place), 'model.safetensors')) for place in (
+        'bf16', 'bf16out'))
+    for name, (kind, shape, data) in before.items():
+        same = after[name][2] == data
+        if 'norm' in name:  # of w only what 1 + w has
+            same = one_more(widened(after[name][2])) == one_more(widened(data))
+        check(after[name][:2] == (kind, shape) == ('BF16', shape) and same, 'bfloat16 as it was: ' + name,
+              after[name][:2])
+
+
+def widened(data):
+    """bfloat16 as float32."""
+    return b''.join(b'\0\0' + data[i:i + 2] for i in range(0, len(data), 2))
 
 
 if __name__ == '__main__':

@@ -17,8 +17,8 @@ from common import (ENGINES, FIELDS, check, close, in_work, main, perplexity, ra
 from rope_cases import FULL, GPT_OSS, MIXTRAL, QWEN3_MOE, SLIDING, changed
 from test_families import export
 from test_layers import (FULL_FIELDS, IN_THE_REFERENCE, PLANTED, SHORT, SIZES, exported, full_layers_shifted,
-                         goldens_of, hf_tensors, model_of, renamed, scaled, sliding_name, tensors_of, with_others,
-                         worst, write_folder)
+                         goldens_of, hf_tensors, model_of, read_safetensors, renamed, scaled, sliding_name,
+                         tensors_of, with_others, worst, write_folder)
 
 SEES_ALL, TURNS_AS_SLIDING, DENSE = 1, 4, 8
 
@@ -224,6 +224,10 @@ RANDOM = [
             'rope_type': 'default', 'rope_theta': 1e4}, attention_bias=False, layer_types=[FULL] * 4 + [SLIDING] * 2),
      dict(OF_GPT_OSS, n_experts=4, n_experts_used=1, expert_hidden_dim=44, qkv_bias=0, o_bias=0, theta=1e4,
           layers=[1] * 4 + [4] * 2), False),
+    ('gpt-oss, other layers', 'gpt-oss', changed(
+        GPT_OSS, num_local_experts=4, num_experts_per_tok=1, sliding_window=9, rope_parameters={
+            'rope_type': 'default', 'rope_theta': 1e4}, layer_types=[FULL, SLIDING, SLIDING, FULL, FULL, SLIDING]),
+     dict(OF_GPT_OSS, n_experts=4, n_experts_used=1, expert_hidden_dim=44, theta=1e4, layers=[1, 4, 4, 1, 1, 4]), True),
     ('gpt-oss, rounded', 'gpt-oss', changed(GPT_OSS, num_local_experts=4, num_experts_per_tok=2, sliding_window=9,
                                             rope_scaling=SHORT),
      dict(OF_GPT_OSS, n_experts=4, n_experts_used=2, expert_hidden_dim=44, layers=SFSFSF, method='yarn', factor=4.0,
@@ -276,13 +280,13 @@ def with_experts(c):
     return [i for i in range(c['n_layers']) if not c['layer_table'] or not c['layers'][i] & DENSE]
 
 
-def folder_of(c, weights, layout, settings):
+def folder_of(c, weights, layout, settings, kind='F32'):
     """The whole checkpoint."""
     theirs = {'%s.%d' % (part, layer) for part in EXPERT_PARTS for layer in with_experts(c)}
     tensors = hf_tensors(c, {name: values for name, values in weights.items() if name not in theirs})
     for layer in with_experts(c):
         tensors.update(expert_tensors(c, weights, layer, layout))
-    return write_folder(in_work('case'), {**SIZES, **settings}, tensors)
+    return write_folder(in_work('case'), {**SIZES, **settings}, tensors, kind)
 
 
 def case_of(meaning):
@@ -331,6 +335,20 @@ def out_and_in(name, model, in_gguf):
                  and (key, out[-5:]) != ('hidden_dim', '.gguf')}
         check(not wrong, '%s: the same fields from %s' % (name, out[-5:]), wrong)
         check(others == weights, '%s: the same weights from %s' % (name, out[-5:]))
+
+
+def test_bf16():
+    """Folders in bfloat16 come out as they were, routers, biases and sinks, too."""
+    for seed, (name, layout, settings, meaning, _) in enumerate(RANDOM):
+        c = case_of(meaning)
+        if layout == 'halves':  # which go out one by one
+            continue
+        folder, out = folder_of(c, random_weights(c, seed), layout, settings, 'BF16'), in_work('bf16') + '/'
+        done = export(exported(folder, 'bf16'), out)
+        check(done.returncode == 0, '%s: bfloat16 out' % name, done.stderr)
+        before, after = (read_safetensors(os.path.join(place, 'model.safetensors')) for place in (folder, out))
+        wrong = sorted(key for key in set(before) | set(after) if before.get(key) != after.get(key))
+        check(not wrong, '%s: bfloat16 as it was' % name, wrong[:5])
 
 
 # ---- MXFP4 as published ----

@@ -15,9 +15,11 @@ import time
 
 import reference
 import common
-from common import (BLOCK_MODELS, EXPORT, F32, Q4, Q8, ROOT, block_weights, check, close, config, in_work, main,
-                    perplexity, random_ids, random_weights, read, tiny_model, with_header, write, write_model)
-from test_families import METHODS, VARIANTS, gguf_of, header_of, hf_tensors
+from common import (BLOCK_MODELS, ENGINES, EXPORT, F32, Q4, Q8, ROOT, block_weights, check, close, config, in_work,
+                    main, perplexity, random_ids, random_weights, read, skip, tiny_model, with_header, write,
+                    write_model)
+from export_common import LLAMA, Case, as_float32, make_tensors
+from test_families import GOLDEN, METHODS, VARIANTS, gguf_of, header_of, hf_tensors
 from test_legacy import write_legacy
 
 sys.path.insert(0, ROOT)
@@ -106,6 +108,7 @@ def read_gguf(path):
 # ---- every family, against converters of its own ----
 
 ALL = [1, 1, 1]
+LISTS = dict(short_factors=[1.0, 1.2, 1.9, 2.0, 2.5], long_factors=[1.1, 3.0, 9.0, 9.5, 10.0])
 # What the variants of test_families.py are called elsewhere: model_type, and the keys that say what it is.
 HUGGING_FACE = {
     'plain': ('llama', {}), 'tied': ('llama', dict(tie_word_embeddings=True)),
@@ -114,7 +117,15 @@ HUGGING_FACE = {
     'all biases': ('smollm3', dict(attention_bias=True, no_rope_layers=ALL, use_sliding_window=False)),
     'head norms': ('qwen3', dict(attention_bias=False, use_sliding_window=False)),
     'head norms and biases': ('qwen3', dict(attention_bias=True)),
-    'a part turns': ('phi3', dict(sliding_window=None)), 'one pair turns': ('phi3', {}),
+    'a part turns': ('phi3', dict(sliding_window=None, architectures=['Phi3ForCausalLM'], partial_rotary_factor=0.6)),
+    'one pair turns': ('phi3', {}),
+    'longrope': ('phi3', dict(sliding_window=9, architectures=['Phi3ForCausalLM'], partial_rotary_factor='none',
+                              original_max_position_embeddings=16, rope_scaling=dict(
+                                  type='longrope', short_factor=LISTS['short_factors'],
+                                  long_factor=LISTS['long_factors']))),
+    'longrope and head norms': ('qwen3', dict(architectures=['Qwen3ForCausalLM'], rope_scaling=dict(
+        rope_type='longrope', original_max_position_embeddings=16, short_factor=LISTS['short_factors'],
+        long_factor=LISTS['long_factors']))),
     'layers without rope': ('smollm3', dict(no_rope_layers=[1, 0, 1], use_sliding_window=False, attention_bias=False)),
     'layers that see all': ('smollm3', dict(use_sliding_window=True, sliding_window=9, no_rope_layers=ALL,
                                             layer_types=[SLIDING, FULL, SLIDING])),
@@ -122,8 +133,11 @@ HUGGING_FACE = {
                                          layer_types=[FULL, FULL, SLIDING]))}
 LLAMA_CPP = {'plain': 'llama', 'tied': 'llama', 'a window': 'llama', 'biases': 'qwen2', 'all biases': 'llama',
              'a bias of wo': 'llama', 'head norms': 'qwen3', 'a part turns': 'phi3', 'one pair turns': 'phi3',
+             'longrope': 'phi3',
              'every fourth layer without rope': 'smollm3'}
 CASES = {**VARIANTS, 'plain': {}, 'tied': dict(shared_classifier=1), 'a window': dict(sliding_window=9),
+         'longrope': dict(method='longrope', factor=4.0, train_ctx=16, sliding_window=9, **LISTS),
+         'longrope and head norms': dict(method='longrope', factor=4.0, train_ctx=16, qk_norm=1, **LISTS),
          'all biases': dict(qkv_bias=1, o_bias=1), 'head norms and biases': dict(qk_norm=1, qkv_bias=1, o_bias=1),
          'upper layers slide': dict(qkv_bias=1, layers=[1, 1, 0], sliding_window=9),
          'every fourth layer without rope': dict(n_layers=5, layers=[0, 0, 0, 2, 0])}
@@ -157,7 +171,8 @@ def test_huggingface():
         what, folder = 'Hugging Face, %s' % name, in_work('hf %s/' % name)
         if not carried(what, '--no-tokenizer', in_work('m.bin'), folder):
             continue
-        check(sorted(os.listdir(folder)) == ['config.json', 'generation_config.json', 'model.safetensors'], what)
+        check(sorted(set(os.listdir(folder)) - {'rope.README'}) == ['config.json', 'generation_config.json',
+                                                                    'model.safetensors'], what)
         found = json.loads(read(folder + 'config.json'))
         wanted = dict(keys, model_type=family, hidden_size=32, head_dim=10, num_attention_heads=4, rope_theta=50.0,
                       num_key_value_heads=2, num_hidden_layers=c['n_layers'], vocab_size=50, torch_dtype='float32',
@@ -212,7 +227,6 @@ def test_no_such_family():
 
 # ---- RoPE ----
 
-LISTS = dict(short_factors=[1.0, 1.2, 1.9, 2.0, 2.5], long_factors=[1.1, 3.0, 9.0, 9.5, 10.0])
 YARN = dict(METHODS['yarn'])
 # Fields, the rope_scaling that they are, and the keys and tensors of GGUF; None: refused with this word.
 ROPE = [
@@ -239,11 +253,11 @@ ROPE = [
      dict(rope_type='llama3', factor=4.0, original_max_position_embeddings=16, low_freq_factor=1, high_freq_factor=4),
      {}),
     (dict(method='longrope', factor=4.0, train_ctx=16, **LISTS),
-     dict(rope_type='longrope', original_max_position_embeddings=16, short_factor=LISTS['short_factors'],
-          long_factor=LISTS['long_factors']), {'rope.scaling.attn_factor': 1.5 ** 0.5}),
+     dict(type='longrope', short_factor=LISTS['short_factors'], long_factor=LISTS['long_factors']),
+     {'rope.scaling.attn_factor': 1.5 ** 0.5}),
     (dict(method='longrope', factor=2.0, train_ctx=16, **LISTS),
-     dict(rope_type='longrope', original_max_position_embeddings=16, short_factor=LISTS['short_factors'],
-          long_factor=LISTS['long_factors']), {'rope.scaling.attn_factor': 1.25 ** 0.5}),
+     dict(type='longrope', short_factor=LISTS['short_factors'], long_factor=LISTS['long_factors']),
+     {'rope.scaling.attn_factor': 1.25 ** 0.5}),
     (dict(method='longrope', factor=4.0, train_ctx=16, rotary_dim=6, **{k: v[:3] for k, v in LISTS.items()}),
      dict(type='longrope', short_factor=LISTS['short_factors'][:3], long_factor=LISTS['long_factors'][:3]),
      {'rope.scaling.attn_factor': 1.5 ** 0.5}),
@@ -265,25 +279,26 @@ def read_as_transformers_4(config):
 
 
 def test_longrope_for_transformers_4():
-    """Longrope goes out in both families that have it, with factors of its own and without: all get what the model
-    has, in Transformers 4, too, but for a Phi-3 with an attention factor, which is said."""
-    for rotary_dim in 0, 6:
+    """Longrope goes out as a Phi-3, and in a family with head norms, with factors of its own and without: all get what
+    the model has, in Transformers 4, too, but for a Phi-3 with an attention factor, which is said."""
+    for rotary_dim, qk_norm in (0, 0), (6, 0), (0, 1):
         lists = {k: v[:rotary_dim // 2 or 5] for k, v in LISTS.items()}
         for factor, attention in (4.0, 0.0), (2.0, 0.0), (4.0, 1.5), (1.0, 0.0):
-            what = 'longrope of factor %g, attention factor %g, %d turn' % (factor, attention, rotary_dim or 10)
+            what = 'longrope of factor %g, attention factor %g, %d turn%s' % (
+                factor, attention, rotary_dim or 10, ', head norms' * qk_norm)
             tiny_model('m.bin', **dict(SHAPE, method='longrope', factor=factor, train_ctx=16, rotary_dim=rotary_dim,
-                                       attention_factor=attention, **lists))
-            folder = in_work('longrope %d %g %g/' % (rotary_dim, factor, attention))
+                                       attention_factor=attention, qk_norm=qk_norm, **lists))
+            folder = in_work('longrope %d %d %g %g/' % (rotary_dim, qk_norm, factor, attention))
             done = export('--no-tokenizer', in_work('m.bin'), folder)
             found = json.loads(read(folder + 'config.json')) if check(done.returncode == 0, what, done.stderr) else {}
             told = 'Transformers 4 will refuse' in done.stderr
             expected = 16, attention or (1 + math.log(factor) / math.log(16)) ** 0.5
             seen = found and read_as_transformers_4(found)
-            good = told if rotary_dim and attention else seen and not told and \
+            good = told if not qk_norm and attention else seen and not told and \
                 seen[0] == 16 and abs(seen[1] / expected[1] - 1) < 1e-12
             check(found.get('original_max_position_embeddings') == 16 and good, what, (found, done.stderr))
             inside = found.get('rope_scaling', {}).get('original_max_position_embeddings')
-            check(inside == (None if rotary_dim else 16), what + ': L in the block', inside)
+            check(inside == (16 if qk_norm else None), what + ': L in the block', inside)
 
 
 def test_rope():
@@ -322,6 +337,116 @@ def test_rope():
         refused(str(fields), word, in_work('m.bin'), in_work('refused/'))
 
 
+def test_golden():
+    """Checkpoints of Hugging Face's come out of the same class with the same tensors, bit for bit, and in again both
+    engines have the library's numbers: from the folder, and from GGUF."""
+    for name in 'qwen2_yarn4', 'qwen3_plain', 'phi3_longrope', 'smollm3_nope':
+        source, model, folder = os.path.join(GOLDEN, name), in_work('golden.bin'), in_work('out %s/' % name)
+        if not os.path.isdir(source):
+            skip('Hugging Face on %s (../shared/golden_families is not here)' % name)
+            continue
+        expected = json.loads(read(os.path.join(source, 'golden.json')))
+        carried(name + ': in', '--no-tokenizer', '--force', source, model)
+        carried(name + ': out', '--no-tokenizer', model, folder)
+        before, after = (json.loads(read(os.path.join(place, 'config.json'))) for place in (source, folder))
+        keys = ['architectures', 'model_type']
+        if name == 'phi3_longrope':
+            keys += ['rope_scaling', 'original_max_position_embeddings', 'max_position_embeddings', 'sliding_window']
+        for key in keys:
+            check(after.get(key) == before.get(key), '%s: %s' % (name, key), after.get(key))
+        before, after = (read_safetensors(os.path.join(place, 'model.safetensors')) for place in (source, folder))
+        wrong = sorted(key for key in set(before) | set(after) if before.get(key) != after.get(key))
+        check(not wrong, name + ': the same tensors', wrong)
+        carried(name + ': out to GGUF', '--no-tokenizer', '--force', model, in_work('golden.gguf'))
+        for again in folder, in_work('golden.gguf'):
+            carried(name + ': in again', '--no-tokenizer', '--force', again, model)
+            for engine in ENGINES:
+                close(perplexity(model, expected['ids'], *engine), expected['nll'], 1e-4, '%s: in again from %s: %s' % (
+                    name, again[-5:], engine[0]))
+
+
+def test_phi3_through_gguf():
+    """A Phi-3 whose whole heads turn stays one through every format: the file's factor, in float32, is longrope's own,
+    so that Transformers 4 takes the folder."""
+    c = config(**dict(SHAPE, method='longrope', factor=4.0, train_ctx=16, **LISTS))
+    weights = random_weights(c, 5)
+    write_model(in_work('m.bin'), c, weights)
+    for out in in_work('phi.gguf'), in_work('phi/'):
+        done = export('--no-tokenizer', in_work('m.bin'), out)
+        check(done.returncode == 0 and len(done.stderr.splitlines()) == 1, 'Phi-3 out to ' + out[-5:], done.stderr)
+        done = export('--no-tokenizer', '--force', out, in_work('m.bin'))
+        check(done.returncode == 0, 'Phi-3 in from ' + out[-5:], done.stderr)
+    found = json.loads(read(in_work('phi/config.json')))
+    check(found['architectures'] == ['Phi3ForCausalLM'] and set(found['rope_scaling']) == {
+        'type', 'short_factor', 'long_factor'}, 'Phi-3 through GGUF', found)
+    same_model('Phi-3 through GGUF', in_work('phi/'), c, weights)
+
+
+# ---- GGUF of families whose layers differ ----
+
+SLIDES = dict(sliding_window=9, sliding_rope=1, sliding_theta=50.0, sliding_train_ctx=64)
+GEMMA = dict(norm_place=2, qk_norm=1, activation=1, embedding_scale=32 ** 0.5)
+EXAONE = dict(norm_place=1, qk_norm=1, sliding_theta=50.0)
+GPT_OSS = dict(n_experts=3, n_experts_used=2, expert_hidden_dim=44, activation=2, router_bias=1, expert_bias=1,
+               attention_sinks=1, qkv_bias=1, o_bias=1)
+FOURTH = [4, 4, 4, 3]
+# Name, fields, whether each layer slides by the file's list, by what queries' norms are multiplied, and the words of a
+# note. In llama.cpp v0.5.0 those without words score as here, and so do those of lists and scales; EXAONE is 1 nat and
+# more off where a note is.
+IN_GGUF = [
+    ('gemma3', dict(GEMMA, layers=[4, 4, 4, 4, 4, 1], **SLIDES), None, 1, ''),
+    ('gemma3', dict(GEMMA, layers=[1, 4, 4, 1, 1, 4], **SLIDES), [False, True, True, False, False, True], 1,
+     'are not each sixth: llama.cpp v0.5.0'),
+    ('gemma3', dict(GEMMA, layers=[4, 4, 4], **SLIDES), None, 1, ''),
+    ('gemma3', dict(GEMMA, layers=[4, 4, 4, 4, 4, 1], score_scale=1 / 16, **SLIDES), None, 10 ** 0.5 / 16,
+     'attn_q_norm.weight is multiplied by 0.197642'),
+    ('gemma3', dict(GEMMA, n_layers=2, score_scale=0.7), None, 0.7 * 10 ** 0.5, 'score scale of 0.7'),
+    # 27B is known by its layers, and llama.cpp scales its scores by dim / n_heads.
+    ('gemma3', dict(GEMMA, layers=(5 * [4] + [1]) * 10 + [4, 4], score_scale=8 ** -0.5, **SLIDES), None, 1, ''),
+    ('gemma3', dict(GEMMA, layers=(5 * [4] + [1]) * 10 + [4, 4], **SLIDES), None, 0.8 ** 0.5, 'score scale of 0.3'),
+    ('olmo2', dict(norm_place=1, qk_norm=2, layers=[1, 4, 4, 1], **SLIDES), [False, True, True, False], 1, ''),
+    ('gpt-oss', dict(GPT_OSS, layers=[4, 1, 4, 1], **SLIDES), None, 1, ''),
+    ('gpt-oss', dict(GPT_OSS, layers=[1, 4, 4, 1], **SLIDES), [False, True, True, False], 1,
+     'are not each second: llama.cpp v0.5.0'),
+    ('exaone4', dict(EXAONE, layers=2 * FOURTH, **SLIDES), 2 * [True, True, True, False], 1,
+     'does not slide in architecture exaone4 with 8 layers, only with 64'),
+    ('exaone4', dict(EXAONE, layers=16 * FOURTH, **SLIDES), 16 * [True, True, True, False], 1, ''),
+    ('exaone4', dict(norm_place=1, qk_norm=1, n_layers=8), None, 1, ''),
+    ('exaone4', dict(norm_place=1, qk_norm=1, n_layers=64), None, 1, 'each fourth one will be without RoPE'),
+    # attn_factor multiplies cos and sin in every architecture, so nothing is lost.
+    ('llama', dict(METHODS['yarn'], attention_factor=1.5), None, 1, ''),
+    ('qwen3', dict(METHODS['yarn'], attention_factor=1.5, qk_norm=1), None, 1, ''),
+    ('gemma3', dict(GEMMA, attention_factor=1.5, n_layers=2, **METHODS['yarn']), None, 1, ''),
+    ('olmo2', dict(METHODS['yarn'], method='ntk-by-parts', norm_place=1, qk_norm=2), None, 1, '')]
+
+
+def test_layers_in_gguf():
+    """What the keys and the norms of queries say, the notes, and that both engines score the same in again."""
+    for seed, (family, fields, slides, times, words) in enumerate(IN_GGUF):
+        c = config(**{**SHAPE, 'n_layers': len(fields.get('layers', [0, 0])), **fields})
+        what, weights = '%s, %d' % (family, seed), random_weights(c, seed)
+        write_model(in_work('m.bin'), c, weights)
+        done = export('--no-tokenizer', in_work('m.bin'), in_work('m.gguf'))
+        notes = done.stderr.splitlines()[:-1]
+        check(done.returncode == 0 and len(notes) == bool(words) and all(words in note for note in notes),
+              what + ': notes', done.stderr)
+        settings, tensors = read_gguf(in_work('m.gguf'))
+        check(settings['general.architecture'].decode() == family, what, settings['general.architecture'])
+        check(settings.get(family + '.attention.sliding_window_pattern') == slides, what + ': which layers slide',
+              settings.get(family + '.attention.sliding_window_pattern'))
+        for part in 'qk':
+            own = weights.get(part + '_norm.1') if fields.get('qk_norm') == 1 else None
+            if own:
+                found = struct.unpack_from('<10f', tensors['blk.1.attn_%s_norm.weight' % part][2])
+                close(found, [x * (times if part == 'q' else 1) for x in own[::2] + own[1::2]], 1e-6,
+                      '%s: the norm of %s' % (what, part))
+        if carried(what + ': in again', '--no-tokenizer', in_work('m.gguf'), in_work('again.bin')):
+            ids = random_ids(30, 50, 3)
+            for engine in ENGINES:
+                close(perplexity(in_work('again.bin'), ids, *engine), perplexity(in_work('m.bin'), ids, *engine), 2e-5,
+                      '%s: in again, %s' % (what, engine[0]))
+
+
 # ---- types of weights ----
 
 def test_types():
@@ -353,6 +478,28 @@ def test_types():
         _, tensors = read_gguf(in_work('type.gguf'))
         kept = {8, 2, 3, 6, 7, 39} if name == 'blocks' else {14, 12, 13, 10, 11, 20, 23}
         check(kept <= {t[0] for t in tensors.values()}, 'GGUF keeps ' + name, {t[0] for t in tensors.values()})
+
+
+def test_half_floats():
+    """A folder in float16 or bfloat16 comes out as it was, vectors, too, which model.bin has in float32. A norm that
+    the type does not hold stays float32, and so do all beside matrices of several types."""
+    for kind, of_norm, of_last in (('BF16', 'BF16', 'BF16'), ('F16', 'F16', 'F16'), ('BF16', 'F32', 'BF16'),
+                                   ('F16', 'F32', 'F16'), ('F16', 'BF16', 'F16'), ('BF16', 'BF16', 'F32')):
+        types = {'model.norm.weight': of_norm, 'lm_head.weight': of_last}
+        case = Case(LLAMA, make_tensors(LLAMA, lambda name: types.get(name, kind)))
+        out = os.path.join(case.results, 'out/')
+        for done in case.run('--no-tokenizer', case.folder, case.out), case.run('--no-tokenizer', case.out, out):
+            check(done.returncode == 0, 'floats of half the size', done.stderr)
+        before, after = (read_safetensors(os.path.join(place, 'model.safetensors')) for place in (case.folder, out))
+        for name, (dtype, shape, data) in before.items():
+            fits = kind == of_last and (dtype == kind or 'norm' not in name)
+            wide = name[-4:] != 'bias' and len(shape) == 1 and not fits
+            expected = ('F32', shape, as_float32(dtype, data)) if wide else (dtype, shape, data)
+            check(after.get(name) == expected, '%s, %s of norm, %s of head: %s' % (kind, of_norm, of_last, name),
+                  after.get(name, ())[:2])
+        named = {'BF16': 'bfloat16', 'F16': 'float16'}[kind] if kind == of_last else 'float32'
+        check(json.loads(read(out + 'config.json'))['torch_dtype'] == named, 'torch_dtype of ' + kind)
+        case.close()
 
 
 def test_legacy():
@@ -403,9 +550,13 @@ def test_hostile():
     os.mkdir(in_work('empty'))
     check(carried('an empty folder is taken', '--no-tokenizer', model, in_work('empty/')) and
           'config.json' in os.listdir(in_work('empty')), 'an empty folder is filled')
+    rounded = tiny_model('rounded.bin', weight_type=Q4, group_size=32)  # which is widened into another file first
     for nowhere in 'no/where/', 'no/where.gguf':
-        done = export('--no-tokenizer', model, in_work(nowhere))
-        check(done.returncode == 2 and done.stderr.count('\n') == 1, 'into no folder', done.stderr)
+        for source in model, rounded:
+            done = export('--no-tokenizer', source, in_work(nowhere))
+            named = [in_work(nowhere) + ': cannot', in_work(nowhere).rstrip('/') + ': cannot']
+            check(done.returncode == 2 and done.stderr.count('\n') == 1 and any(name in done.stderr for name in named),
+                  'into no folder', done.stderr)
     os.rename(tiny_model('x.bin'), in_work('own.gguf'))
     refused('the model itself', 'is being read', in_work('own.gguf'), in_work('own.gguf'))
     refused('no such model', 'no such file', in_work('none.bin'), out)

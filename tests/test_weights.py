@@ -158,7 +158,9 @@ def test_places_that_cannot_be_written():
     before = sorted(os.listdir(folder))
     for path in ('/nonexistent/out.bin', os.path.join(folder, 'inside.bin'), '/dev/full/out.bin',
                  os.path.join(folder, 'x' * 300), ''):
-        one_line(run(model, '--quantize', 'q8', path), 2, '--quantize to %r' % path[-60:])
+        done = run(model, '--quantize', 'q8', path)
+        one_line(done, 2, '--quantize to %r' % path[-60:], path or 'an empty name')
+        check('.tmp' not in done.err, '--quantize names what was asked for', done.err)
     check(sorted(os.listdir(folder)) == before, '--quantize leaves nothing behind', os.listdir(folder))
 
     def small_files():

@@ -182,7 +182,7 @@ bool model_quantize(const Model *m, WeightType type, const char *out_path,
     Writer w = {fopen(temporary, "wbx"), out_path, *m, errors, err, true, 0};
     const RopeConfig *rope = &w.copy.rope;
     ModelConfig *c = &w.copy.config;
-    if (!w.file) return fail(err, "%s: cannot create (%s)", temporary, strerror(errno));
+    if (!w.file) return fail(err, "%s: cannot create (%s)", out_path, strerror(errno));
     memset(errors, 0, N_MATRIX_KINDS * sizeof *errors);
     c->version = 3;
     c->weight_type = type;

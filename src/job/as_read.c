@@ -58,6 +58,9 @@ static bool check_reading(const Job *job, const Reading *r, const Reading *full,
     if (r->unknown)
         return fail(err, "--reading: what %s makes of this config is not known", r->engine);
     if (r->refused) return fail(err, "--reading: %s refuses this config: %s", r->engine, r->note);
+    if (job->model->layers && r->by_layer && !layers_have(&r->layers, KIND_SLIDING))
+        return fail(err, "--reading: to %s all layers are full, and the model's slide: %s",
+                    r->engine, r->note);
     if (!own || full->rope.rotary_dim == own) return true;
     return fail(
         err, "--reading: %s turns %d elements of a head, and the model's weights are stored for %d",

@@ -39,6 +39,7 @@ bool quantize_model(const Model *model, const char *from, WeightType type, const
     static const char *const kinds[N_MATRIX_KINDS] = {"embedding", "attention", "feed-forward",
                                                       "classifier"};
     QuantizeError errors[N_MATRIX_KINDS];
+    if (!*to) return fail(err, "--quantize: found an empty name (expected one for the copy)");
     if (is_same_file(to, from))
         return fail(err, "--quantize: %s is the model that is read (give the copy another name)",
                     to);

@@ -93,7 +93,7 @@ typedef struct {
     int length, served;      // of the text; that the engine was started with, else `trained`
     const double *one_list;  // longrope's for texts of any length; NULL: there are two
     const char *why_plain, *why_attention, *why_list;  // why something differs; NULL: no reason
-    const char *why_theta, *why_grows;
+    const char *why_theta, *why_grows, *why_layers;
     Reading *out;
 
     // Of the STRICT reader.

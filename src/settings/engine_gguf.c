@@ -42,6 +42,17 @@ static void lose_block(Config *c) {
         "yarn was not converted before December 2025");
 }
 
+// llama.cpp knows the EXAONE 4 that has windows by its 64 layers. In others all layers are full, and
+// turn.
+static void lose_windows(Config *c) {
+    ConfigLayers *layers = &c->out->layers;
+    if (!family_is(c->family, "exaone4") || !layers->n_of[KIND_SLIDING] || layers->n == 64) return;
+    memset(layers->kinds, KIND_FULL, sizeof layers->kinds);
+    layers->n_of[KIND_FULL] = layers->n;
+    layers->n_of[KIND_SLIDING] = 0;
+    c->why_layers = "windows are known by 64 layers alone, and all layers turn";
+}
+
 // llama.cpp by way of its converter.
 void engine_llama_cpp(Config *c) {
     if (!(c->family->flags & FAMILY_PARTIAL)) c->partial = 1;
@@ -50,6 +61,7 @@ void engine_llama_cpp(Config *c) {
     config_refuse(c, c->method == TYPE_YARN && !c->inside,
                   "KeyError: original_max_position_embeddings");
     if (family_is(c->family, "ministral3")) load_ministral3(c);
+    lose_windows(c);
     if (c->method == TYPE_LLAMA3 && c->out->release < 2026.062)
         c->rope->train_ctx = c->top ? c->top : 8192;
     if (c->method != TYPE_LONGROPE) return;

@@ -31,6 +31,15 @@ static bool is_known(int row, double release) {
     return release > first - 1e-9 && release < last + 0.01 - 1e-9;
 }
 
+// llama.cpp's releases were days, and have numbers since August 2026. The number that the table
+// prints is the last day's.
+static void date_release(int row, double *release) {
+    double own;
+    bool is_own = read_release(engines[row].version, &own) &&
+                  floor(100 * *release + 1e-6) == floor(100 * own + 1e-6);
+    if (is_own && !is_known(row, *release)) read_release(engines[row].last, release);
+}
+
 static bool fail_release(const Reading *out, int row, double release, Error *err) {
     if (is_known(row, release)) return true;
     const char *first = engines[row].first, *last = engines[row].last;
@@ -64,6 +73,7 @@ static bool read_setting(Reading *out, const char *text, Error *err) {
         return fail_release(&hf5, 0, *to, err);
     }
     snprintf(out->version, sizeof out->version, "%s", own);
+    date_release(out->row, to);
     return fail_release(out, out->row, *to, err);
 }
 
@@ -103,11 +113,16 @@ int engines_list(const char *list, Reading readings[MOST_READINGS], Error *err) 
     return n;
 }
 
+// Whether these are full layers without RoPE: in some families where others slide, to the engine.
+static bool is_bare(const RopeFamily *family, const Reading *r) {
+    return family->flags & FAMILY_BARE_FULL && r->kind == KIND_FULL && r->by_layer &&
+           layers_have(&r->layers, KIND_SLIDING);
+}
+
 // One kind of layers as one engine reads it. False with the reason when the config has no family or
 // no head.
 static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *err) {
     const char *unknown = engines[out->row].unknown;
-    bool is_bare = c->family->flags & FAMILY_BARE_FULL && out->kind == KIND_FULL && out->by_layer;
     out->unknown = family_is(c->family, unknown);
     bool is_told = out->release < 1e9;
     if (reading_is_new(c) && !is_told)
@@ -118,9 +133,9 @@ static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *
     if (out->served && out->max_len) out->max_len = out->served;
     bool is_limited = c->flags & HAS_LIMIT && c->flags & THROUGH_HF5;
     if (is_limited && c->family->flags & FAMILY_BY_TYPE && !out->served) out->max_len = -1;
-    out->has_rope = !is_bare;
+    out->has_rope = !is_bare(c->family, out);
     reading_end(c);
-    reading_judge(c, is_bare ? NULL : reference);
+    reading_judge(c, out->has_rope ? reference : NULL);
     return true;
 }
 

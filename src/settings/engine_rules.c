@@ -295,10 +295,10 @@ const Engine engines[] = {
     {"sglang", "Apr 26", "2026-04", "2026-06", prepare_sglang, sglang,
      THROUGH_HF5 | HAS_LIMIT | PHI3_YARN | NEEDS_FACTOR | SERVES | L_OF_MAX, "Jun 26",
      "smollm3 laguna"},
-    {"llama.cpp", "Aug 26", "2025-02", "2026-08", engine_prepare_gguf, engine_llama_cpp,
+    {"llama.cpp", "0.5.0", "2025-02", "2026-09", engine_prepare_gguf, engine_llama_cpp,
      PARAMETERS_FIRST | TEXT_CONFIG | HAS_LIMIT | PHI3_YARN | L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP |
          OWN_YARN,
-     "Aug 26", "qwen3_5_text"},
+     "0.5.0", "qwen3_5_text"},
     {"ik_llama.cpp", "Aug 26", "2026-08", "2026-08", engine_prepare_gguf, engine_ik_llama_cpp,
      PARAMETERS_FIRST | TEXT_CONFIG | HAS_LIMIT | L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP | OWN_YARN,
      "Aug 26", "phi3 smollm3 gemma4_text laguna cohere2 qwen3_5_text"},

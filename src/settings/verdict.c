@@ -95,8 +95,9 @@ static bool same_growth(const Reading *here, const Reading *there) {
 static bool same_layers(const Config *c, const Reading *reference) {
     const ConfigLayers *here = &c->out->layers, *there = &reference->layers;
     if (memcmp(here->kinds, there->kinds, (size_t)there->n) == 0) return true;
-    config_note(c, "layer_types is not read: %d of %d layers slide, not %d",
-                here->n_of[KIND_SLIDING], here->n, there->n_of[KIND_SLIDING]);
+    const char *why = c->why_layers ? c->why_layers : "layer_types is not read";
+    config_note(c, "%s: %d of %d layers slide, not %d", why, here->n_of[KIND_SLIDING], here->n,
+                there->n_of[KIND_SLIDING]);
     return false;
 }
 
