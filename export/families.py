@@ -83,6 +83,8 @@ class Gguf:
     cannot: FrozenSet[Feature] = frozenset()  # what it cannot say of what the family may have
     also: FrozenSet[Feature] = frozenset()    # what it may have besides
     ropes: FrozenSet[Feature] = frozenset()   # divisors of frequencies that it takes as tensors
+    pattern: str = 'always'  # which layers slide is written always, or if it is unusual
+    slides_with: int = 0     # the number of layers with which llama.cpp slides; 0: any
     window: str = ''         # unread: llama.cpp sees all; by_layer: it slides; '': the file cannot have one
     sliding: str = ''        # how sliding layers turn: plain, plain_same_theta, or as_file says
     own_theta: str = ''      # the key of sliding layers' theta
@@ -109,6 +111,7 @@ class Family:
     always: FrozenSet[Feature] = frozenset()
     sign: FrozenSet[Feature] = frozenset()  # a model is taken for one of the family by one of these
     may: FrozenSet[Feature] = frozenset()
+    cannot: FrozenSet[Feature] = frozenset()  # what another family says better on the way out
     adds_one: bool = False    # norms multiply with 1 + w
     scales: Dict[str, str] = field(default_factory=dict)  # what `embedding` and `scores` are multiplied by
     activation: Dict[str, str] = field(default_factory=dict)  # its key and value, where it is not hidden_act

@@ -1,20 +1,20 @@
 """The ways out of experts: as folders have them, one by one or as gpt-oss has them, and config.json's keys."""
 
-from math import prod
-from typing import NamedTuple
+from __future__ import annotations
 
-from .experts import (EXPERT_PARTS, FP4_BYTES, FP4_VALUES, HIGH, LOW, LOWERED, RAISED, SWIGLU, either, items,
-                      layers_with_experts)
-from .layers import DENSE
-from .tensors import BLOCKS, ITEM_SIZES
+from math import prod
+from typing import Any, Dict, Iterator, NamedTuple, Tuple
+
+from .experts import (EXPERT_PARTS, FP4_BYTES, FP4_VALUES, HIGH, LOW, LOWERED, RAISED, either, items,
+                      layers_with_experts, one_expert)
+from .families import Family
+from .model import DENSE, Model
+from .tensors import BLOCKS, ITEM_SIZES, Checkpoint
+from .write import Place
 
 NOT_CONVERTED = ['model.layers.*.self_attn', 'model.layers.*.mlp.router', 'model.embed_tokens', 'lm_head']
-ONE_BY_ONE = {'mixtral': 'model.layers.%d.block_sparse_moe.experts.%d.%s.weight',
-              'qwen3_moe': 'model.layers.%d.mlp.experts.%d.%s.weight'}
-OWN_NAMES = {'mixtral': ('w1', 'w3', 'w2'), 'qwen3_moe': ('gate_proj', 'up_proj', 'down_proj')}
 
-
-def keeps_mxfp4(checkpoint):
+def keeps_mxfp4(checkpoint: Checkpoint) -> bool:
     """Whether the experts go into a folder of gpt-oss in MXFP4: when all of their matrices are of it."""
     names = [checkpoint.names[part] % layer for part in EXPERT_PARTS[:3]
              for layer in layers_with_experts(checkpoint.model)]
@@ -22,33 +22,35 @@ def keeps_mxfp4(checkpoint):
         checkpoint.tensors[name].dtype == 'MXFP4' for name in names)
 
 
-def config_of_experts(family, model):
+def config_of_experts(family: Family, model: Model) -> Dict[str, Any]:
     """The keys of config.json about experts."""
-    layers = model.layers or [0] * model.n_layers
-    keys = {'num_experts_per_tok': model.n_experts_used}
-    if family == 'qwen3_moe':
-        return {**keys, 'num_experts': model.n_experts, 'moe_intermediate_size': model.expert_hidden_dim,
-                'norm_topk_prob': not model.router, 'decoder_sparse_step': 1,
-                'mlp_only_layers': [layer for layer, flags in enumerate(layers) if flags & DENSE]}
-    keys.update(num_local_experts=model.n_experts, intermediate_size=model.expert_hidden_dim)
-    if family == 'gpt_oss':
-        keys.update(experts_per_token=model.n_experts_used, swiglu_limit=float(SWIGLU['swiglu_limit']))
-        if 'MXFP4' in model.types:
-            keys['quantization_config'] = {'quant_method': 'mxfp4', 'modules_to_not_convert': NOT_CONVERTED}
+    rule = family.experts
+    keys = {'num_experts_per_tok': model.n_experts_used, rule.counts[0]: model.n_experts,
+            rule.width: model.expert_hidden_dim}
+    if rule.also_used:
+        keys[rule.also_used] = model.n_experts_used
+    if rule.renormalized:
+        keys[rule.renormalized] = not model.router
+    if rule.dense:
+        list_key, step_key = rule.dense
+        keys.update({step_key: 1, list_key: [i for i, flags in enumerate(model.layer_flags) if flags & DENSE]})
+    if family.keys.quantization and 'MXFP4' in model.types:
+        keys['quantization_config'] = {'quant_method': family.keys.quantization,
+                                       'modules_to_not_convert': NOT_CONVERTED}
     return keys
 
 
-def one_by_one(family, model, place):
+def one_by_one(family: Family, model: Model, place: Place) -> Iterator[Tuple[str, Any, bool]]:
     """(name, tensor, that it is a matrix) for each expert of what has all of them one below the other."""
     n, whole = model.n_experts, place.tensor
-    own = OWN_NAMES[family][EXPERT_PARTS.index(place.part)]
+    pattern = one_expert(family, place.part, place.layer)
     rows, size = whole.shape[0] // n, whole.size // n
     for expert in range(n):
         part = whole._replace(start=whole.start + expert * size, size=size, shape=(rows, whole.shape[1]))
-        yield ONE_BY_ONE[family] % (place.layer, expert, own), part, True
+        yield pattern % expert, part, True
 
 
-def fused(model, places):
+def in_turns(model: Model, places: Dict[str, Place]) -> Iterator[Tuple[str, Any, bool]]:
     """(name, tensor, whether its type is kept) of the experts of one layer of gpt-oss, {part: its place}."""
     n = model.n_experts
     for name, numbers in ('gate_up_proj', '13'), ('down_proj', '2'):

@@ -1,129 +1,65 @@
 """GGUF as llama.cpp loads it: named settings, the tensors' places, then their bytes; ggml's blocks stay as they are."""
 
+from __future__ import annotations
+
 import os
 import struct
 from math import pi, prod
+from typing import Any, Iterator, List, Set, Tuple
 
-from .common import Problem, notes
-from .existing import WRITTEN_BY
 from .experts import EXPERT_PARTS
-from .gguf import ARCHITECTURES, NAMES, OF_GPT_OSS as NAMES_OF_GPT_OSS, STRING, TYPES
-from .out_layers import gguf_of_layers, scores_of_gemma, sliding_model
-from .out_model import (AFTER, BOTH, EMBEDDING, EXPERTS, GELU, GROWING, OF_GPT_OSS, SCORES, SOME, TWO_ROPES, WHOLE,
-                        family_of, features_of, rope_of, temperature)
+from .existing import WRITTEN_BY
+from .families import Family, Gguf, fits, gguf_of
+from .gguf import STRING, TYPES, names_of
+from .model import Feature, Model, features_of
+from .out_gguf_keys import ARRAY, BOOL, F32, I32, U32, keys_of, other_scores
+from .out_layers import sliding_model
+from .out_model import Fused, family_of, rope_of
 from .out_tokenizer import gguf_tokenizer
-from .tensors import BLOCKS, ITEM_SIZES, Joined, Scaled, Small
-from .write import most_used, pieces, plan_model
+from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Scaled, Small
+from .write import Place, most_used, pieces, plan_model
 
-ALL_BIASES, PART = 'biases of q, k, v and o', 'biases of q, k and v'
-KINDS = [  # architectures, what they need, and what they may have besides
-    ('qwen2', {PART}, set()), ('qwen3', {'head norms'}, set()), ('smollm3', {'layers without RoPE'}, set()),
-    ('phi3', {'a part that turns'}, {'a window', 'longrope'}), ('phi3', {'longrope'}, {'a window'}),
-    ('llama', set(), {ALL_BIASES, 'a bias of o', 'a window', 'divisors'}),
-    ('gemma3', {BOTH, 'head norms', GELU, EMBEDDING}, {SCORES, TWO_ROPES, 'a window', SOME}),
-    ('olmo2', {AFTER, WHOLE}, {TWO_ROPES, 'a window', SOME}),
-    ('exaone4', {AFTER, 'head norms'}, {TWO_ROPES, 'layers without RoPE', 'a window', SOME, 'divisors'}),
-    ('mistral3', {GROWING}, {'a window', 'divisors'}), ('llama', {EXPERTS}, {'a window', 'divisors'}),
-    ('qwen3moe', {EXPERTS, 'head norms'}, {'a window'}),
-    ('gpt-oss', {EXPERTS, TWO_ROPES, ALL_BIASES, *OF_GPT_OSS}, {'a window', SOME})]
-NEWER = 'gemma3', 'olmo2', 'exaone4', 'mistral3', 'gpt-oss'  # out_layers.py has their keys
-U32, I32, F32, BOOL, ARRAY = 4, 5, 6, 7, 9
 ALIGNMENT = 32
 FILE_TYPES = {'F32': 0, 'F16': 1, 'Q4_0': 2, 'Q4_1': 3, 'Q8_0': 7, 'Q5_0': 8, 'Q5_1': 9, 'Q2_K': 10, 'Q3_K': 12,
               'Q4_K': 15, 'Q5_K': 17, 'Q6_K': 18, 'IQ4_NL': 25, 'IQ4_XS': 30, 'BF16': 32, 'MXFP4': 38}
 
 
-def stays_in_gguf(checkpoint, name):
+def stays_in_gguf(checkpoint: Checkpoint, name: str) -> bool:
     """Whether GGUF has the type of a tensor."""
     return checkpoint.tensors[name].dtype in {**ITEM_SIZES, **BLOCKS}
 
 
-def write_gguf(file, checkpoint, tokenizer, name):
+def can_be(family: Family, found: Set[Feature]) -> bool:
+    """Whether the family's architecture can say what was found."""
+    if not family.gguf:
+        return False
+    rule, own = gguf_of(family), family.gguf
+    may = (family.may - own.cannot) | own.also | rule.ropes
+    return fits(found, family.always | own.needs, family.sign - own.cannot, may)
+
+
+def write_gguf(file: Any, checkpoint: Checkpoint, tokenizer: Any, name: str) -> None:
     path, model = checkpoint.path, checkpoint.model
-    one = sliding_model(model) if 'layers without RoPE' in features_of(model) and model.sliding_rope else model
-    rope, found = rope_of(path, one), features_of(model)
-    found |= {{'longrope': 'longrope', 'llama3': 'divisors'}.get(rope['kind'])} - {None}
-    family = family_of(path, found, KINDS, "llama.cpp's that is known here")
-    plan = plan_model(checkpoint, in_pairs=ARCHITECTURES[family])
+    found = features_of(model)
+    one = sliding_model(model) if Feature.WITHOUT_ROPE in found and model.sliding_rope else model
+    rope = rope_of(path, one)
+    family = family_of(path, found, can_be, "llama.cpp's that is known here")
+    rule = gguf_of(family)
+    plan = plan_model(checkpoint, in_pairs=rule.adjacent)
     if tokenizer and tokenizer.get('takes_spaces'):
         name = 'phi-3 ' + name  # by which llama.cpp knows that tokens take the spaces behind them
-    settings = {'general.architecture': (STRING, family), 'general.name': (STRING, name),
+    settings = {'general.architecture': (STRING, rule.architecture), 'general.name': (STRING, name),
                 'general.description': (STRING, 'written by ' + WRITTEN_BY),
                 'general.file_type': (U32, FILE_TYPES[most_used(model)[0]]),
                 'general.quantization_version': (U32, 2)}
-    settings.update({'%s.%s' % (family, key): value for key, value in {
-        **settings_of(path, family, model), **rope_settings(path, family, model, rope),
-        **(gguf_of_layers(path, family, model) if family in NEWER else {})}.items()})
+    settings.update({'%s.%s' % (rule.architecture, key): value
+                     for key, value in keys_of(path, family, model, rope).items()})
     settings.update(gguf_tokenizer(tokenizer, model))
-    tensors = [*rope_tensors(model, rope), *named_tensors(plan, family, model)]
+    tensors = [*rope_tensors(model, rope), *named_tensors(path, plan, family, model)]
     file.write(struct.pack('<4sIQQ', b'GGUF', 3, len(tensors), len(settings)))
     for key, value in settings.items():
         file.write(text_of(key.encode()) + value_of(*value))
     write_tensors(file, tensors)
-
-
-def settings_of(path, family, model):
-    settings = {
-        'context_length': (U32, model.seq_len), 'embedding_length': (U32, model.dim),
-        'block_count': (U32, model.n_layers), 'feed_forward_length': (U32, model.hidden_dim),
-        'attention.head_count': (U32, model.n_heads), 'attention.head_count_kv': (U32, model.n_kv_heads),
-        'attention.key_length': (U32, model.head_dim), 'attention.value_length': (U32, model.head_dim),
-        'attention.layer_norm_rms_epsilon': (F32, model.norm_eps), 'vocab_size': (U32, model.vocab_size),
-        'rope.dimension_count': (U32, model.rotary_dim or model.head_dim)}
-    if model.sliding_window and (family not in NEWER or family == 'mistral3'):
-        settings['attention.sliding_window'] = U32, model.sliding_window
-        notes.append('llama.cpp does not slide in architecture %s: it sees all positions, not the last %d'
-                     % (family, model.sliding_window))
-    if model.n_experts:
-        settings.update({'expert_count': (U32, model.n_experts), 'expert_used_count': (U32, model.n_experts_used),
-                         'expert_feed_forward_length': (U32, model.expert_hidden_dim)})
-        if family == 'llama':
-            settings['feed_forward_length'] = U32, model.expert_hidden_dim
-    layers = model.layers or [0]
-    if family == 'smollm3' and layers != [2 * (layer % 4 == 3) for layer in range(model.n_layers)]:
-        raise Problem(path, 'has layers without RoPE that are not each fourth one, which GGUF cannot say')
-    return settings
-
-
-def rope_settings(path, family, model, rope):
-    """The keys. In every architecture attn_factor multiplies what llama.cpp's method does to attention by itself."""
-    kind, factor, length = rope['kind'], rope['factor'], rope['train_ctx']
-    settings = {'rope.freq_base': (F32, rope['theta'])}
-    attention = rope.get('attention') or rope['attention_factor'] or 1.0
-    if kind == 'dynamic':
-        raise Problem(path, 'has dynamic RoPE, which llama.cpp has not (--rope ntk is the nearest fixed method)')
-    if kind in ('linear', 'yarn', 'longrope'):
-        settings['rope.scaling.type'] = STRING, kind
-    if kind in ('linear', 'yarn'):
-        settings['rope.scaling.factor'] = F32, factor
-    if kind in ('yarn', 'longrope'):
-        settings['rope.scaling.original_context_length'] = U32, length
-    if kind == 'longrope' and abs(model.seq_len / length / factor - 1) > 1e-6 and not rope['attention_factor']:
-        notes.append('attn_factor is that of factor %g, which is not context / trained context' % factor)
-    if kind == 'yarn':
-        check_truncate(path, family, rope)
-        told = family == 'mistral3'  # of which it reads the betas, and a multiplier that the factor follows from
-        attention = attention / temperature(factor) if rope['attention_factor'] and not told else 1.0
-        for ours, default in ('beta_fast', 32), ('beta_slow', 1):
-            if rope[ours] != default or told:
-                settings['rope.scaling.yarn_' + ours] = F32, rope[ours]
-            if rope[ours] != default and not told:
-                notes.append('llama.cpp needs --yarn-%s %g besides: it takes that from its command line alone'
-                             % (ours.replace('_', '-'), rope[ours]))
-    if attention != 1 or kind == 'longrope':
-        settings['rope.scaling.attn_factor'] = F32, attention
-    return settings
-
-
-def check_truncate(path, family, rope):
-    """No key says whether YaRN's ramp is cut to whole pairs. llama.cpp always cuts it, gpt-oss never."""
-    if family != 'gpt-oss' and not rope['truncate']:
-        raise Problem(path, 'has yarn with a ramp that is not cut to whole pairs, which llama.cpp has not')
-    if family == 'gpt-oss' and rope['truncate']:
-        raise Problem(path, 'has yarn with a ramp that is cut to whole pairs, which gpt-oss does not mean in GGUF')
-    if family == 'gpt-oss':
-        notes.append("llama.cpp will cut the ends of YaRN's ramp to whole pairs, which the model does not: its logits "
-                     'will differ')
 
 
 def rope_tensors(model, rope):
@@ -132,7 +68,7 @@ def rope_tensors(model, rope):
         yield Small('rope_factors_long.weight', rope['long_factor']), False
         yield Small('rope_factors_short.weight', rope['short_factor']), False
     if rope['kind'] == 'llama3':
-        r, divisors = model.rotary_dim or model.head_dim, []
+        r, divisors = model.turning, []
         low, high = rope['low_freq_factor'], rope['high_freq_factor']
         for i in range(r // 2):
             turns = rope['train_ctx'] * rope['theta'] ** (-2 * i / r) / (2 * pi)
@@ -141,31 +77,25 @@ def rope_tensors(model, rope):
         yield Small('rope_freqs.weight', divisors), False
 
 
-def named_tensors(plan, family, model):
-    """(tensor with its name, whether it is a matrix). Phi-3's are fused, and Gemma's other scale of scores is in the
-    norm of its queries."""
-    waiting, fused, scores = {}, family == 'phi3', scores_of_gemma(model) if family == 'gemma3' else 1
-    names = {**NAMES, **(NAMES_OF_GPT_OSS if family == 'gpt-oss' else {})}
+def named_tensors(path: str, plan: List[Place], family: Family, model: Model) -> Iterator[Tuple[Any, bool]]:
+    """(tensor with its name, whether it is a matrix). Some are fused, and another scale of scores than llama.cpp's own
+    is in the norm of queries."""
+    rule = gguf_of(family)
+    names, fused, scores = names_of(rule), Fused(path, family, rule.names), other_scores(rule, model)
     for place in plan:
-        whole = {'wq': 'blk.%d.attn_qkv.weight', 'wk': 'blk.%d.attn_qkv.weight', 'wv': 'blk.%d.attn_qkv.weight',
-                 'w1': 'blk.%d.ffn_up.weight', 'w3': 'blk.%d.ffn_up.weight'}.get(place.part) if fused else None
-        name = whole or names[place.part]
-        name = name if place.layer is None else name % place.layer
-        parts = waiting.setdefault(name, [])
-        parts.append(Scaled(place.tensor, scores) if place.part == 'q_norm' and scores != 1 else place.tensor)
-        if whole and place.part not in ('wv', 'w3'):
+        tensor = Scaled(place.tensor, scores) if place.part == 'q_norm' and scores != 1 else place.tensor
+        whole = fused.take(place, tensor)
+        if whole is None:
             continue
-        if len({part.dtype for part in parts}) > 1:
-            raise Problem(place.tensor.path, '%s is of several types (found %s, expected one, since Phi-3 has it in '
-                          'one matrix)' % (name, ', '.join(part.dtype for part in parts)))
-        yield Named(name, parts, model.n_experts if place.part in EXPERT_PARTS else 0), place.is_matrix
+        name = names[place.part] if whole is tensor else 'blk.%d.' + fused.name_of(place.part)
+        name = name if place.layer is None else name % place.layer
+        yield Named(name, whole, model.n_experts if place.part in EXPERT_PARTS else 0), place.is_matrix
 
 
 class Named:
-    """Tensors one below the other under one name; with an axis for experts, if there are n_experts."""
+    """A tensor under a name; with an axis for experts, if there are n_experts."""
 
-    def __init__(self, name, parts, n_experts):
-        whole = Joined(parts, 0) if parts[1:] else parts[0]
+    def __init__(self, name: str, whole: Any, n_experts: int):
         self.name, self.dtype, self.shape, self.read = name, whole.dtype, whole.shape, whole.read
         if n_experts:
             self.shape = (n_experts, whole.shape[0] // n_experts, *whole.shape[1:])

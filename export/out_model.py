@@ -6,8 +6,10 @@ from math import log, sqrt
 from typing import Any, Callable, Dict, Set
 
 from .common import Problem
-from .families import FAMILIES, Family
+from .families import FAMILIES, Family, Names
 from .model import Feature, Model
+from .tensors import Joined
+from .write import Place
 
 METHODS = 'none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'longrope', 'proportional'  # by their numbers
 
@@ -19,6 +21,34 @@ def family_of(path: str, found: Set[Feature], can_be: Callable[[Family, Set[Feat
         raise Problem(path, 'is of no family of %s (found %s together)' % (
             whose, ', '.join(sorted(feature.value for feature in found))))
     return family
+
+
+class Fused:
+    """Gathers the matrices that a family has as one, each below the one before."""
+
+    def __init__(self, path: str, family: Family, names: Names):
+        self.path, self.family = path, family
+        self.whole_of = {part: whole for whole, parts in names.fused.items() for part in parts}
+        self.parts_of, self.waiting = names.fused, {}
+
+    def name_of(self, part: str) -> str:
+        return self.whole_of[part]
+
+    def take(self, place: Place, tensor: Any) -> Any:
+        """The tensor itself where nothing is fused; what is whole now; None while parts are missing."""
+        whole = self.whole_of.get(place.part)
+        if not whole:
+            return tensor
+        parts = self.waiting.setdefault(whole, [])
+        parts.append(tensor)
+        if len(parts) < len(self.parts_of[whole]):
+            return None
+        del self.waiting[whole]
+        if len({part.dtype for part in parts}) > 1:
+            raise Problem(self.path, '%s of layer %d is of several types (found %s, expected one, since %s has it in '
+                          'one matrix)' % (whole, place.layer, ', '.join(part.dtype for part in parts),
+                                           self.family.title))
+        return Joined(parts, 0)
 
 
 def rope_of(path: str, model: Model) -> Dict[str, Any]:

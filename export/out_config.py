@@ -1,0 +1,244 @@
+"""config.json of a model that goes out: the keys that its family reads, as its row and the readers (config.py,
+layers.py, rope.py) have them, and nothing left to a default that differs from release to release."""
+
+from __future__ import annotations
+
+from math import ceil, sqrt
+from typing import Any, Dict
+
+from .common import Problem, notes
+from .existing import WRITTEN_BY
+from .families import Family
+from .huggingface import rounded
+from .layers import FULL, SLIDING
+from .model import SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE, Model
+from .out_experts import config_of_experts
+from .out_layers import period_of, scale_of_embedding, sliding_model, slides_of
+from .out_model import rope_of, temperature
+
+ORIGINAL = 'original_max_position_embeddings'
+DTYPES = {'F32': 'float32', 'F16': 'float16', 'BF16': 'bfloat16'}
+
+
+def float_type(model: Model) -> str:
+    """The type of all matrices of floats; float32 if they are of several."""
+    types = set(model.types) - {'MXFP4'}
+    return types.pop() if len(types) == 1 else 'F32'
+
+
+def config_of(path: str, family: Family, model: Model) -> Dict[str, Any]:
+    config = {
+        'architectures': [family.architecture], 'model_type': family.model_type,
+        'vocab_size': model.vocab_size, 'hidden_size': model.dim, 'intermediate_size': model.hidden_dim,
+        'num_hidden_layers': model.n_layers, 'num_attention_heads': model.n_heads,
+        'num_key_value_heads': model.n_kv_heads, 'head_dim': model.head_dim,
+        **(family.activation or {'hidden_act': 'silu'}),
+        'max_position_embeddings': model.seq_len, 'rms_norm_eps': model.norm_eps, 'attention_dropout': 0.0,
+        'tie_word_embeddings': bool(model.shared_classifier), 'pad_token_id': None,
+        'bos_token_id': None if model.bos_id < 0 else model.bos_id,
+        'eos_token_id': model.eos_ids if model.eos_ids[1:] else model.eos_ids[0] if model.eos_ids else None,
+        'torch_dtype': DTYPES[float_type(model)], 'use_cache': True, 'written_by': WRITTEN_BY}
+    if model.n_experts:
+        config.update(config_of_experts(family, model))
+    if family.keys.attention_bias == 'read':
+        config['attention_bias'] = bool(model.o_bias)
+    if family.rope.partial and model.rotary_dim:  # exact, as it is cut to a whole number
+        config['partial_rotary_factor'] = ceil(1e12 * model.rotary_dim / model.head_dim) / 1e12
+    config.update(family.keys.writes, **config_of_scales(path, family, model))
+    config.update(LAYERS[family.layers.rule](path, family, model))
+    config.update(ropes_of(path, family, model))
+    return config
+
+
+def config_of_scales(path: str, family: Family, model: Model) -> Dict[str, int]:
+    """What embeddings and scores are multiplied by."""
+    if family.scales.get('embedding') == 'sqrt_dim':
+        scale_of_embedding(path, model, rounded(sqrt(model.dim), model.types[0]))
+    key = family.scales.get('scores')
+    if not key:
+        return {}
+    width = model.score_scale ** -2 if model.score_scale else model.head_dim
+    if abs(width / round(width) - 1) > 1e-9:
+        raise Problem(path, 'has a score scale of %g, which Hugging Face has not (expected a whole number to the '
+                      'power of -1/2)' % model.score_scale)
+    return {key: round(width)}
+
+
+# ---- layers ----
+
+def none_slides(path, family, model):
+    return {}
+
+
+def all_slide(path, family, model):
+    flag = family.layers.flag
+    return {**({flag: bool(model.sliding_window)} if flag else {}), 'sliding_window': model.sliding_window or None}
+
+
+def slide_by_flag(path, family, model):
+    window, layers = model.sliding_window, model.layer_flags
+    slides = [bool(window) and not flags & SEES_ALL for flags in layers]
+    keys = {'use_sliding_window': bool(window), 'sliding_window': window or None,
+            'layer_types': [SLIDING if slide else FULL for slide in slides]}
+    if family.layers.without_rope == 'listed':
+        keys['no_rope_layers'] = [int(not flags & WITHOUT_ROPE) for flags in layers]
+    keys['max_window_layers'] = slides.index(True) if True in slides else len(slides)
+    return keys
+
+
+def slide_by_period(path, family, model):
+    """Without a layer that slides a window of null would be no answer, but in the families that take it for that."""
+    slides = slides_of(path, model)
+    turns = not any(flags & WITHOUT_ROPE for flags in model.layers)
+    window = model.sliding_window or (None if family.layers.windowless and turns else family.default('sliding_window'))
+    keys = {'sliding_window': window, 'layer_types': [SLIDING if slide else FULL for slide in slides]}
+    if family.layers.period_key and period_of(slides) and window:
+        keys[family.layers.period_key] = period_of(slides)
+    return keys
+
+
+LAYERS = {'alike': none_slides, 'all_slide': all_slide, 'by_flag': slide_by_flag, 'periodic': slide_by_period}
+
+
+# ---- RoPE ----
+
+def ropes_of(path: str, family: Family, model: Model) -> Dict[str, Any]:
+    """The keys about RoPE: in the older layout, which most engines read, where it can say it."""
+    if family.rope.by_kind:
+        return ropes_by_kind(path, family, model)
+    if family.rope.grows:
+        return {'rope_parameters': {**block_of(path, model), 'llama_4_scaling_beta': model.temperature_beta,
+                                    ORIGINAL: model.train_ctx}}
+    if family.rope.one_for_both:
+        refuse_two_ropes(path, family, model)
+    one = sliding_model(model) if model.sliding_rope else model
+    own = family.default('rope_parameters')
+    if own and rope_of(path, one)['kind'] == 'none':  # the class takes a missing block for its own
+        return {'rope_parameters': block_of(path, one)}
+    return rope_keys(path, family, one)
+
+
+def ropes_by_kind(path: str, family: Family, model: Model) -> Dict[str, Any]:
+    """A block for each kind of layers, or rope_scaling for the full ones where the sliding ones are plain."""
+    full, local_key = block_of(path, model), family.rope.local_key
+    sliding = block_of(path, sliding_model(model)) if model.sliding_rope else None
+    if 'truncate' in full or sliding and 'truncate' in sliding:
+        raise Problem(path, 'has yarn with a ramp that is not cut to whole pairs, which Hugging Face has not where '
+                      'each kind of layers has a block')
+    plain = not sliding or sliding['rope_type'] == 'default'
+    alike = not sliding or local_key or sliding['rope_theta'] == full['rope_theta'] == family.rope.local_theta
+    if not plain or not alike:
+        return {'rope_parameters': {FULL: full, SLIDING: sliding}}
+    keys = {'rope_theta': full.pop('rope_theta'), 'rope_scaling': full if full['rope_type'] != 'default' else None}
+    return {**keys, **({local_key: sliding['rope_theta']} if sliding and local_key else {})}
+
+
+def refuse_two_ropes(path: str, family: Family, model: Model) -> None:
+    """Some families have one RoPE for their full layers and their sliding ones."""
+    if model.sliding_rope and any(not flags & TURNS_AS_SLIDING for flags in model.layers):
+        full, sliding = rope_of(path, model), rope_of(path, sliding_model(model))
+        for key, value in full.items():
+            if sliding[key] != value:
+                raise Problem(path, 'has another RoPE in its sliding layers (%s: found %s, expected %s), which %s has '
+                              'not' % (key, sliding[key], value, family.title))
+
+
+def block_of(path: str, model: Model) -> Dict[str, Any]:
+    """One block with all that it needs, as the newest layout has it."""
+    rope = rope_of(path, model)
+    kind, pair = rope['kind'], (model.mscale, model.mscale_all_dim)
+    block = {'rope_type': 'default' if kind == 'none' else kind, 'rope_theta': rope['theta']}
+    if kind == 'dynamic' and rope['train_ctx'] != model.seq_len:
+        raise Problem(path, 'has dynamic RoPE that counts from %d, where Hugging Face takes max_position_embeddings, %d'
+                      % (rope['train_ctx'], model.seq_len))
+    if kind != 'none':
+        block['factor'] = float(rope['factor'])
+    if kind in ('yarn', 'llama3', 'longrope'):
+        block[ORIGINAL] = rope['train_ctx']
+    if kind == 'yarn':
+        block.update(beta_fast=rope['beta_fast'], beta_slow=rope['beta_slow'])
+        block.update({} if rope['truncate'] else {'truncate': False})
+    if kind == 'llama3':
+        block.update(low_freq_factor=rope['low_freq_factor'], high_freq_factor=rope['high_freq_factor'])
+    if kind == 'longrope':
+        block.update(short_factor=rope['short_factor'], long_factor=rope['long_factor'])
+    if kind == 'yarn' and all(pair) and not model.attention_factor:
+        block.update(mscale=pair[0], mscale_all_dim=pair[1])
+    elif rope['attention_factor'] and kind not in ('yarn', 'longrope'):
+        raise Problem(path, 'has an attention factor with rope %s (found %g), which Hugging Face has not'
+                      % (kind, rope['attention_factor']))
+    elif rope['attention_factor']:
+        block['attention_factor'] = rope['attention_factor']
+    return block
+
+
+def rope_keys(path: str, family: Family, model: Model) -> Dict[str, Any]:
+    """One block of all layers, and what some engines look for beside it."""
+    rope = rope_of(path, model)
+    kind, length = rope['kind'], rope['train_ctx']
+    keys, block = {'rope_theta': rope['theta']}, {'rope_type': kind}
+    if rope['attention_factor'] and kind not in ('yarn', 'longrope'):
+        raise Problem(path, 'has an attention factor with rope %s (found %g), which Hugging Face has not'
+                      % (kind, rope['attention_factor']))
+    known = {'default': 'none'}
+    kinds = sorted({known.get(name, name) for name in family.rope.types.values()} or {kind})
+    if kind not in kinds:
+        raise Problem(path, 'has rope %s, which the class of %s in Hugging Face has not (expected %s)'
+                      % (kind, family.title, ' or '.join(kinds)))
+    if kind == 'none':
+        return keys
+    if kind == 'dynamic' and length != model.seq_len:
+        notes.append('max_position_embeddings is %d, the length that dynamic scaling counts from' % length)
+        keys['max_position_embeddings'] = length
+    if kind == 'longrope':
+        return longrope_keys(family, model, rope, keys)
+    block['factor'] = float(rope['factor'])  # vLLM and SGLang stop at a whole number
+    if kind in ('yarn', 'llama3'):
+        keys[ORIGINAL] = block[ORIGINAL] = length
+    if kind == 'yarn':
+        keys.update(reach(model, rope))
+    if kind == 'yarn':
+        block.update(beta_fast=rope['beta_fast'], beta_slow=rope['beta_slow'])
+        block.update({} if rope['truncate'] else {'truncate': False})
+    if kind == 'llama3':
+        block.update(low_freq_factor=rope['low_freq_factor'], high_freq_factor=rope['high_freq_factor'])
+    if rope['attention_factor']:
+        block['attention_factor'] = rope['attention_factor']
+        block.update(twins(rope))
+    return {**keys, 'rope_scaling': block}
+
+
+def reach(model: Model, rope: Dict[str, Any]) -> Dict[str, int]:
+    """ExLlama takes yarn's factor from the lengths, or none where the first is not longer than L."""
+    most = ceil(rope['train_ctx'] * rope['factor'])
+    if most != model.seq_len:
+        notes.append('max_position_embeddings is %d, as far as the factor reaches: some engines take the factor from '
+                     'that' % most)
+    return {'max_position_embeddings': most}
+
+
+def twins(rope: Dict[str, Any]) -> Dict[str, float]:
+    """attention_factor for those who do not read it: vLLM and SGLang multiply 0.1 ln s + 1 by attn_factor, MLX-LM puts
+    mscale into it."""
+    grows, a = temperature(rope['factor']) - 1, rope['attention_factor']
+    return {'attn_factor': a / (grows + 1), **({'mscale': (a - 1) / grows} if grows > 0 and a >= 1 else {})}
+
+
+def longrope_keys(family: Family, model: Model, rope: Dict[str, Any], keys: Dict[str, Any]) -> Dict[str, Any]:
+    """Transformers 4 looks for L beside the block, which it also takes the factor from; others look inside. Its class
+    of Phi-3 takes `type` and the lists, as they were released, and refuses a block with any more."""
+    key, length = ORIGINAL, rope['train_ctx']
+    lists = {'short_factor': rope['short_factor'], 'long_factor': rope['long_factor']}
+    bare = bool(family.rope.types)  # a class that knows a block of lists alone
+    block = {'type': 'longrope', **lists} if bare else {'rope_type': 'longrope', key: length, **lists}
+    most = rope['factor'] * length
+    if most == int(most):
+        keys.update(reach(model, rope))
+    if rope['factor'] != keys.get('max_position_embeddings', model.seq_len) / length:
+        block.update(factor=rope['factor'], attention_factor=rope['attention'])
+    elif rope['attention_factor']:
+        block['attention_factor'] = rope['attention_factor']
+    if bare and len(block) > 3:
+        notes.append("Transformers 4 will refuse the folder, since its class of %s has no factors beside longrope's "
+                     'lists' % family.title)
+    return {**keys, key: length, 'rope_scaling': block}
