@@ -92,7 +92,8 @@ def check_source(path, out, tokenizer_out):
             raise Problem(path, without_settings(path, out))
         return
     if not os.path.isfile(path):
-        raise Problem(path, 'no such file or folder (expected a checkpoint)')
+        raise Problem(path, 'is neither a file nor a folder (expected a checkpoint)' if os.path.exists(path) else
+                      'no such file or folder (expected a checkpoint)')
     kind, folder = kind_of(path), folder_of(path)
     if kind == MODEL:
         raise Problem(path, 'is a model.bin already, for %s as it is; it goes out with %s' % (

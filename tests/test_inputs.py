@@ -87,6 +87,7 @@ def test_no_command():
     told('an empty folder', ('is no checkpoint',), 'nothing', 'new.bin')
     told('an empty folder as a tokenizer', ('no tokenizer.json or tokenizer.model',), '--tokenizer', 'nothing', 'x.bin')
     told('nothing', ('no such file or folder',), 'not there', 'new.bin')
+    told('a device', ('neither a file nor a folder',), '/dev/null', 'new.bin')
     told('nothing to out/', ('no such file',), 'not there', 'out/')
     told('a model.bin', ('is a model.bin already', 'own.bin OUT.gguf'), 'own.bin', 'new.bin')
     told('a tokenizer.bin', ('is a tokenizer.bin already', '-z own.tokenizer.bin'), 'own.tokenizer.bin', 'new.bin')
