@@ -15,7 +15,7 @@
 //     norm_whole_by_team          norm_heads, where one norm is of all heads
 //     matmul_by_team              project and matmul; those of one input are computed together
 //     rotate_and_store_by_team    norm_heads and fill_turns: keys are rotated once, when stored
-//     attention_by_team           attend, for all heads: scores, softmax, mix
+//     attention_by_team           attention, its loop over heads: scores, softmax, mix
 //     matmul_by_team, .gate       feed_forward: its first two products, and silu
 //     experts_by_team             mix_experts; experts.c
 //     transformer_logits          plain_logits
