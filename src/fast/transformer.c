@@ -229,8 +229,8 @@ static void run_layer_by_team(const Team *team, Transformer *t, int index, int n
     int64_t kv = layer->wk.rows;
     float *x = t->x + skipped * m->dim;  // (n_wanted, dim)
 
-    // q (n, n_heads * head_dim), k and v (n, n_kv_heads * head_dim) = wq, wk, wv . rmsnorm(x) +
-    // bias
+    // q (n, n_heads * head_dim), k and v (n, n_kv_heads * head_dim):
+    // wq, wk and wv @ rmsnorm(x) + bias
     const Product qkv[] = {
         {.out = t->k, .stride = kv, .matrix = &layer->wk, .bias = layer->bk},
         {.out = t->v, .stride = kv, .matrix = &layer->wv, .bias = layer->bv},
