@@ -277,7 +277,7 @@ double rope_speed(const RopeConfig *c, const RopeFreqs *f, int pair, int positio
 }
 
 // The angle is taken in double: at position 2^20 a float would be wrong by whole degrees.
-void rope_turn(double speed, double distance, double factor, float *cosine, float *sine) {
+void rope_cos_sin(double speed, double distance, double factor, float *cosine, float *sine) {
     double angle = distance * speed;
     *cosine = (float)(factor * cos(angle));
     *sine = (float)(factor * sin(angle));

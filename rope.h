@@ -167,7 +167,7 @@ double rope_speed(const RopeConfig *config, const RopeFreqs *freqs, int pair, in
 
 // factor times cos and sin of speed * distance, any real number of positions, right to 1e-6 even
 // past 2^20 of them.
-void rope_turn(double speed, double distance, double factor, float *cosine, float *sine);
+void rope_cos_sin(double speed, double distance, double factor, float *cosine, float *sine);
 
 // Rotates the pairs of one head, x[2i] and x[2i+1], by one position's cosines and sines (n_pairs).
 void rope_rotate(float *x, int n_pairs, const float *cosines, const float *sines);

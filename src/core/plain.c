@@ -32,7 +32,7 @@ static void fill_turns(Plain *p, Turns *t, int length) {
         int key = place_of(p, j);
         double distance = rope_distance(t->rope, query, key);
         for (int pair = 0; pair < now.n_pairs; pair++) {
-            rope_turn(now.inv_freq[pair], distance, factor, cosine, sine);
+            rope_cos_sin(now.inv_freq[pair], distance, factor, cosine, sine);
             cosine++;
             sine++;
         }
