@@ -10,7 +10,7 @@
 #include "said.h"
 
 // The longest text that a job may have, in positions.
-enum { MOST_LENGTH = 1 << 30 };
+enum { MOST_LENGTH = MOST };
 
 // The options of all sessions, whatever they read.
 typedef struct {
