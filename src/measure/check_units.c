@@ -261,7 +261,7 @@ static bool read_steps(Check *c, Row *row, Session *s, Error *err) {
 static bool read_key(Check *c, Row *row, Session *s, Samples *samples, Error *err) {
     bool whole = row->kind == WHOLE_KEYS && s != c->reference;
     int length = whole ? row->length : key_tokens(c);
-    Passkeys *keys = passkeys_open(c->job, length, err);
+    Tasks *keys = passkeys_open(c->job, length, err);
     int number = samples->n;
     int depth = whole ? spread_order(number % N_KEY_DEPTHS, N_KEY_DEPTHS) : 0;
     bool found = false;
