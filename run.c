@@ -333,8 +333,8 @@ static bool run_quantize(Program *p, Error *err) {
     static const WeightType types[] = {WEIGHT_Q8, WEIGHT_Q4, WEIGHT_F16, WEIGHT_F32};
     const Options *o = &p->options;
     const Model model = model_as_said(&p->model, &p->said);
-    return quantize_model(&model, o->model_path, types[o->quantize_type], o->quantize_path, o->tsv,
-                          err);
+    return measure_rounding(&model, o->model_path, types[o->quantize_type], o->quantize_path,
+                            o->tsv, err);
 }
 
 // What a job needs before it is done.

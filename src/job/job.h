@@ -10,7 +10,7 @@
 #include "said.h"
 
 // The longest text that a job may have, in positions.
-enum { MOST_LENGTH = 1 << 30 };
+enum { MOST_LENGTH = MOST };
 
 // The options of all sessions, whatever they read.
 typedef struct {
@@ -30,12 +30,12 @@ typedef struct {
     const RopeSettings *sliding;  // of --rope-sliding
     int length;       // -n: positions of a text or a window, of the longest haystack, or how deep
     RopePlan *plans;  // (n_plans) the methods to compare, at least one; for `length` positions
-    int n_plans;      //
+    int n_plans;
     Tokenizer *tokenizer;   // NULL where a text is ids
     const char *text_path;  // of a text that is measured, for headings; NULL: none
     int32_t *ids;           // (n_ids) of the text, without BOS, or of the prompt; NULL: none
-    size_t n_ids;           //
-    bool tsv;               // tables are never drawn
+    size_t n_ids;
+    bool tsv;  // tables are never drawn
 } Job;
 
 // ---- length ----

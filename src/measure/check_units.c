@@ -104,7 +104,7 @@ static const double *reference_scores(Check *c, int u, Error *err) {
 // Each function reads the row's next unit by a session that open_for has opened, and adds its
 // samples. False with the reason, or when it was too late.
 
-// A sample for each SAMPLE of n differences between two readings, and for what is left of them.
+// A sample for each CHECK_SAMPLE of n differences between two readings, and for what is left of them.
 static void add_differences(Samples *s, const double *these, const double *those, int n) {
     for (int from = 0; from < n; from += CHECK_SAMPLE) {
         int to = from + CHECK_SAMPLE < n ? from + CHECK_SAMPLE : n;
@@ -261,7 +261,7 @@ static bool read_steps(Check *c, Row *row, Session *s, Error *err) {
 static bool read_key(Check *c, Row *row, Session *s, Samples *samples, Error *err) {
     bool whole = row->kind == WHOLE_KEYS && s != c->reference;
     int length = whole ? row->length : key_tokens(c);
-    Passkeys *keys = passkeys_open(c->job, length, err);
+    Tasks *keys = passkeys_open(c->job, length, err);
     int number = samples->n;
     int depth = whole ? spread_order(number % N_KEY_DEPTHS, N_KEY_DEPTHS) : 0;
     bool found = false;

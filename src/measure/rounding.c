@@ -34,8 +34,8 @@ static void say_written(const Model *model, const char *path, WeightType type, b
     else fprintf(stderr, "run: wrote %s: a copy, since the weights are %s already\n", path, name);
 }
 
-bool quantize_model(const Model *model, const char *from, WeightType type, const char *to, bool tsv,
-                    Error *err) {
+bool measure_rounding(const Model *model, const char *from, WeightType type, const char *to,
+                      bool tsv, Error *err) {
     static const char *const kinds[N_MATRIX_KINDS] = {"embedding", "attention", "feed-forward",
                                                       "classifier"};
     QuantizeError errors[N_MATRIX_KINDS];

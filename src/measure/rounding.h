@@ -5,5 +5,5 @@
 
 // Writes the copy of the model at `from`, with weights of the type, to `to`, and prints what
 // rounding did. False with the reason.
-bool quantize_model(const Model *model, const char *from, WeightType type, const char *to, bool tsv,
-                    Error *err);
+bool measure_rounding(const Model *model, const char *from, WeightType type, const char *to,
+                      bool tsv, Error *err);

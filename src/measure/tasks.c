@@ -34,7 +34,7 @@ typedef struct {
     double accuracy;
 } Shortfall;
 
-typedef struct Tasks {
+struct Tasks {
     const Job *job;
     const TasksOptions *o;
     int32_t *ids;  // for copy: (n_ids) of all of the user's text, or of plain English
@@ -51,7 +51,7 @@ typedef struct Tasks {
     Score by_own[N_TASKS];  // see run_task; nothing asked: not known
     Shortfall *shortfalls;  // (n_shortfalls)
     size_t n_shortfalls, capacity;
-} Tasks;
+};
 
 // ---- trials ----
 
@@ -146,7 +146,7 @@ static void free_tasks(Tasks *t) {
     free(t->shortfalls);
 }
 
-Passkeys *passkeys_open(const Job *job, int length, Error *err) {
+Tasks *passkeys_open(const Job *job, int length, Error *err) {
     Tasks *t = alloc_array(1, sizeof *t, "keys", err);
     if (!t) return NULL;
     *t = (Tasks){.job = job};
@@ -158,14 +158,14 @@ Passkeys *passkeys_open(const Job *job, int length, Error *err) {
     return NULL;
 }
 
-void passkeys_close(Passkeys *t) {
+void passkeys_close(Tasks *t) {
     if (t) free_tasks(t);
     free(t);
 }
 
-bool passkeys_fit(const Passkeys *t) { return t->trial.pieces >= 0; }
+bool passkeys_fit(const Tasks *t) { return t->trial.pieces >= 0; }
 
-bool passkeys_ask(Passkeys *t, Session *s, int number, int depth, bool *found, Error *err) {
+bool passkeys_ask(Tasks *t, Session *s, int number, int depth, bool *found, Error *err) {
     int correct = 0;
     t->session = s;
     t->trial.depth = depth;

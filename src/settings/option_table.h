@@ -1,5 +1,5 @@
-// The table of options, by which the command line is read and checked. Of options.c and its parts
-// alone.
+// The table of options, by which the command line is read and checked: for options_parse.c and
+// options_check.c alone.
 #pragma once
 
 #include "options.h"
