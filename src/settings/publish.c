@@ -107,15 +107,22 @@ static void json_partial(FILE *out, const RopePlan *plan) {
         put_json_number(out, "partial_rotary_factor", ceil(1e12 * d / plan->head_dim) / 1e12);
 }
 
+// A quotient without its last, rounded digit.
+static double rounded(double x) {
+    char text[40];
+    snprintf(text, sizeof text, "%.15g", x);
+    return strtod(text, NULL);
+}
+
 // Not all read attention_factor: vLLM and SGLang multiply 0.1 ln s + 1 by attn_factor, MLX-LM puts
 // mscale into it.
 static void json_attention(FILE *out, const RopeConfig *c) {
     double grows = rope_yarn_growth(c->factor);
     double a = c->attention_factor;
     if (c->method != ROPE_YARN || a == 0) return;
-    put_json_number(out, "attn_factor", a / (grows + 1));
+    put_json_number(out, "attn_factor", rounded(a / (grows + 1)));
     bool has_mscale = grows > 0 && a >= 1 && c->mscale_all_dim == 0;
-    if (has_mscale) put_json_number(out, "mscale", (a - 1) / grows);
+    if (has_mscale) put_json_number(out, "mscale", rounded((a - 1) / grows));
 }
 
 // The fields of a block as they are written.
@@ -178,6 +185,7 @@ typedef enum {
 static const char *layered_family(const Publication *p) {
     const ModelConfig *c = &p->model->config;
     if (p->said->model_type) return p->said->model_type;
+    if (c->attention_sinks) return "gpt_oss";
     if (c->norm_place == NORM_BOTH && c->activation == ACTIVATION_GELU) return "gemma3_text";
     if (c->norm_place != NORM_AFTER) return "";
     return c->qk_norm == QK_NORM_WHOLE ? "olmo3" : c->qk_norm == QK_NORM_HEAD ? "exaone4" : "";
@@ -191,11 +199,24 @@ static RopePlan of_sliding(const Publication *p) {
     return published_form(&other);
 }
 
+// Whether both kinds of layers turn alike, but for what they see.
+static bool turn_alike(const Publication *p) {
+    RopeFreqs full, sliding;
+    int length = 2 * p->plan->rope.train_ctx;
+    rope_frequencies(&p->plan->rope, length, &full);
+    rope_frequencies(&p->plan->sliding, length, &sliding);
+    size_t n = (size_t)full.n_pairs * sizeof *full.inv_freq;
+    return full.n_pairs == sliding.n_pairs &&
+           full.attention_factor == sliding.attention_factor &&
+           memcmp(full.inv_freq, sliding.inv_freq, n) == 0;
+}
+
 static LayerForm form_of(const Publication *p, const char *family) {
     const RopePlan sliding = of_sliding(p);
     bool is_plain = sliding.rope.method == ROPE_NONE, is_local = sliding.rope.theta == 5e5;
     bool is_gemma3 = strcmp(family, "gemma3_text") == 0, is_olmo3 = strcmp(family, "olmo3") == 0;
     if (!family[0] || p->window == 0) return FORM_NONE;
+    if (strcmp(family, "gpt_oss") == 0) return turn_alike(p) ? FORM_ONE : FORM_NONE;
     if (strcmp(family, "gemma4_text") == 0 || strcmp(family, "laguna") == 0) return FORM_TYPES;
     if (!is_gemma3 && !is_olmo3) return FORM_ONE;
     return is_plain && (is_gemma3 || is_local) ? FORM_OLD : FORM_TYPES;
@@ -236,6 +257,9 @@ static const char *why_not_layered(const Publication *p, const RopePlan *full) {
     const char *why = why_ours_alone(&full->rope);
     if (!why) why = why_ours_alone(&sliding.rope);
     if (why || form_of(p, layered_family(p)) != FORM_NONE) return why;
+    if (strcmp(layered_family(p), "gpt_oss") == 0)
+        return "gpt_oss has one block for all layers, and here full and sliding ones turn "
+               "otherwise (--rope-sliding is for these)";
     return "the layers differ, and no family with a model_type has such layers";
 }
 
@@ -257,7 +281,8 @@ static void print_layered(FILE *out, const Publication *p, const RopePlan *full)
     if (form != FORM_TYPES) put_json_number(out, "rope_theta", c->theta);
     if (form == FORM_OLD && strcmp(family, "gemma3_text") == 0)
         put_json_number(out, "rope_local_base_freq", of_sliding(p).rope.theta);
-    if (form == FORM_TYPES || c->method != ROPE_NONE) {
+    // Without a block gpt-oss has its class's.
+    if (form == FORM_TYPES || c->method != ROPE_NONE || strcmp(family, "gpt_oss") == 0) {
         fprintf(out, ", \"%s\": ", form == FORM_TYPES ? "rope_parameters" : "rope_scaling");
         print_blocks(out, p, form);
     }
