@@ -107,7 +107,7 @@ static bool is_known_type(const Config *c) {
     RopeType type = c->method;
     bool can_stand = !c->family || family_is(c->family, "gemma4_text");
     if (type == TYPE_PROPORTIONAL) return can_stand;
-    if (c->is_phi3) return type == TYPE_PLAIN || type == TYPE_LONGROPE;
+    if (c->is_phi3) return type == TYPE_LONGROPE || (type == TYPE_PLAIN && !c->is_mrope);
     return type != TYPE_UNKNOWN && (!c->is_su || !c->family);
 }
 
@@ -164,9 +164,9 @@ static void read_block_fields(Config *c) {
     settings_fill_defaults(&filled, filled.train_ctx);
     if (filled.beta_fast < filled.beta_slow)
         config_reject(c, config_object_with(c, "beta_fast"), "beta_fast", "no less than beta_slow");
-    if (filled.high_freq_factor <= filled.low_freq_factor)
+    if (filled.high_freq_factor < filled.low_freq_factor)
         config_reject(c, config_object_with(c, "high_freq_factor"), "high_freq_factor",
-                      "a number above low_freq_factor");
+                      "a number no less than low_freq_factor");
 }
 
 // The growth of queries, which counts from the block's original length whatever the method counts
@@ -203,6 +203,27 @@ static void read_lists(Config *c) {
                       "0, since short_factor and long_factor are not the same");
 }
 
+// Dual chunk attention. Distances end at L - 1 here, and at chunk_size in Qwen's own code, which is
+// L in all that were published.
+static void read_chunks(Config *c) {
+    RopeConfig *r = c->rope;
+    bool is_scaled = r->method != ROPE_NONE, differ = c->family && c->family->period;
+    const char *v = json_member(c->config, key_of_chunks);
+    if (!v || *v == 'n') return;
+    if (*v != '{') config_reject(c, c->config, key_of_chunks, "an object of settings");
+    if (differ) config_reject(c, c->config, key_of_chunks, "none beside layers of two kinds");
+    if (is_scaled)
+        config_reject(c, c->config, key_of_chunks,
+                      "none beside a scaled block, since its frequencies are plain");
+    if (!c->good) return;
+    config_find_chunks(c);
+    double whole = 0;
+    json_number(json_member(v, "chunk_size"), &whole, NULL);
+    if (r->train_ctx != whole)
+        config_reject(c, v, key_of_original, "chunk_size, %.0f, from which far distances count",
+                      whole);
+}
+
 // Reads the block's settings.
 static void read_settings(Config *c) {
     RopeConfig *r = c->rope;
@@ -211,18 +232,24 @@ static void read_settings(Config *c) {
     read_original(c);
     if (c->layout != BY_TYPE) config_find_base(c);
     config_find_theta(c);
-    read_factor(c);
+    config_find_alpha(c);
+    if (c->alpha > 0) config_block_get(c, "alpha");
+    if (c->alpha > 0) config_block_get(c, "factor");
+    else read_factor(c);
     read_block_fields(c);
+    config_take_alpha(c);
+    if (c->is_mrope) config_block_get(c, "mrope_section");
     if (c->family && c->family->flags & FAMILY_GROWS) read_growth(c);
     if (c->method == TYPE_LONGROPE) read_lists(c);
+    read_chunks(c);
 }
 
 // Whether some type has this key (at its quote). Released blocks have the others from short_mscale
 // on, which the library does not read.
 static bool is_known_key(const char *quoted) {
-    static const char *const others[] = {"short_factor",      "long_factor",  "short_mscale",
-                                         "long_mscale",       "finetuned",    "attn_factor",
-                                         "mrope_interleaved", "mrope_section"};
+    static const char *const others[] = {"short_factor",      "long_factor",   "short_mscale",
+                                         "long_mscale",       "finetuned",     "attn_factor",
+                                         "mrope_interleaved", "mrope_section", "alpha"};
     bool known = false;
     for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++)
         known = known || (f->key && json_is(quoted, f->key));
@@ -292,10 +319,16 @@ static void read_block_of(Config *c, int kind) {
 
 // ---- a config ----
 
-// An object as a whole config. A block alone, or a config without a family, gets the values of
-// `model` as a Llama's. They stand in front, so that those of the object win.
+// A member behind others, unless the object has it or there is no value.
+static void add_missing(char *whole, const char *object, const char *key, double value) {
+    if (value > 0 && !json_member(object, key))
+        sprintf(whole + strlen(whole), ", \"%s\": %.17g", key, value);
+}
+
+// An object as a whole config. A block alone, or a config without a family, gets what it lacks from
+// `model` as a Llama's.
 static char *whole_of(const Card *card, const RopeFile *model, Error *err) {
-    enum { MOST_MEMBERS = 240 };
+    enum { MOST_MEMBERS = 320 };
     const char *object = card->object;
     bool has_original = json_member(object, "original_max_position_embeddings");
     bool is_config = card->is_config;
@@ -303,13 +336,17 @@ static char *whole_of(const Card *card, const RopeFile *model, Error *err) {
     char *whole = alloc_array(strlen(object) + MOST_MEMBERS, 1, "a config", err);
     if (!whole) return NULL;
     if (is_of_family(object)) return strcpy(whole, object);
-    int n = sprintf(whole, "{\"model_type\": \"llama\", \"head_dim\": %d, ", model->head_dim);
-    if (model->rope.theta > 0)
-        n += sprintf(whole + n, "\"rope_theta\": %.17g, ", model->rope.theta);
-    sprintf(whole + n, "\"max_position_embeddings\": %d, %s%s%s", most,
-            is_config ? object + 1 : "\"rope_scaling\": ", is_config ? "" : object,
-            is_config ? "" : "}");
-    return whole;
+    const char *beside = is_config ? object : NULL;
+    strcpy(whole, "{\"model_type\": \"llama\"");
+    add_missing(whole, beside, "head_dim", model->head_dim);
+    add_missing(whole, beside, "hidden_size", model->head_dim);
+    add_missing(whole, beside, "num_attention_heads", 1);
+    add_missing(whole, beside, "rope_theta", model->rope.theta);
+    add_missing(whole, beside, "max_position_embeddings", most);
+    bool is_empty = is_config && !json_has_members(object);
+    strcat(whole, is_empty ? "" : ", ");
+    strcat(whole, is_config ? object + 1 : "\"rope_scaling\": ");
+    return is_config ? whole : strcat(strcat(whole, object), "}");
 }
 
 // Reads the blocks of all kinds of layers. What has one block turns by it in all layers that turn.
@@ -341,7 +378,7 @@ static Config reader_of(RopeFile *file, const Card *card, Error *err) {
         .whole = card->text,
         .config = card->is_config ? card->object : NULL,
         .alone = card->is_config ? NULL : card->object,
-        .flags = STRICT | PHI3_YARN,
+        .flags = OWN_FLAGS,
         .file = file,
         .model = {*full, *sliding},
         .model_head = file->head_dim,

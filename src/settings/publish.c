@@ -43,11 +43,24 @@ static int reach(const RopeConfig *c) {
     return c->dynamic ? c->train_ctx : (int)fmin(ceil(c->train_ctx * fmax(c->factor, 1)), 1 << 30);
 }
 
+// Dual chunk attention, for which configs have a key: of plain frequencies alone.
+static bool has_chunks(const RopeConfig *c) {
+    return c->map && c->map->flags & ROPE_MAP_CHUNK && c->method == ROPE_NONE;
+}
+
+static void json_chunks(FILE *out, const RopeConfig *c) {
+    fprintf(out,
+            "\"dual_chunk_attention_config\": {\"chunk_size\": %d, \"local_size\": %d, "
+            "\"original_max_position_embeddings\": %d}",
+            c->train_ctx, c->train_ctx - c->chunk, c->train_ctx);
+}
+
 // max_position_embeddings beside the block, of a method that has an original length. llama3's
 // factor is not how many times longer a text may be: Llama 3.1 has 8 of 8,192, and 131,072
 // positions. So llama3 keeps the model's own.
 static int most_positions(const Publication *p, const RopeConfig *c) {
     const int seq_len = p->context;
+    if (has_chunks(c)) return seq_len > c->train_ctx ? seq_len : c->train_ctx;
     const bool keeps = rope_methods[c->method].flags & ROPE_USES_FREQ_FACTORS && seq_len > reach(c);
     return keeps ? seq_len : reach(c);
 }
@@ -88,7 +101,7 @@ static const char *rope_type_of(const RopeConfig *c) {
 // NULL when other programs can have this published form, else why they cannot.
 static const char *why_ours_alone(const RopeConfig *c) {
     const RopeMethod *m = &rope_methods[c->method];
-    if (c->map)
+    if (c->map && !has_chunks(c))
         return "distance maps have no key in other programs (without +MAP the frequencies have)";
     if (c->method > ROPE_PROPORTIONAL) return "no other program has this method";
     if (c->dynamic && c->method != ROPE_NTK) return "no other program has this dynamic method";
@@ -206,8 +219,7 @@ static bool turn_alike(const Publication *p) {
     rope_frequencies(&p->plan->rope, length, &full);
     rope_frequencies(&p->plan->sliding, length, &sliding);
     size_t n = (size_t)full.n_pairs * sizeof *full.inv_freq;
-    return full.n_pairs == sliding.n_pairs &&
-           full.attention_factor == sliding.attention_factor &&
+    return full.n_pairs == sliding.n_pairs && full.attention_factor == sliding.attention_factor &&
            memcmp(full.inv_freq, sliding.inv_freq, n) == 0;
 }
 
@@ -240,6 +252,15 @@ static void print_layer_types(FILE *out, const Publication *p) {
 // The settings as they are pasted: one block, or one for each kind of layers.
 static void print_blocks(FILE *out, const Publication *p, LayerForm form) {
     const RopePlan full = published_form(p->plan), sliding = of_sliding(p);
+    if (has_chunks(&full.rope)) {
+        fprintf(out, "{\"max_position_embeddings\": %d", most_positions(p, &full.rope));
+        put_json_number(out, "rope_theta", full.rope.theta);
+        json_partial(out, &full);
+        fputs(", ", out);
+        json_chunks(out, &full.rope);
+        fputc('}', out);
+        return;
+    }
     if (form != FORM_TYPES) {
         print_block(out, &full, false);
         return;
@@ -298,9 +319,12 @@ static void print_config(FILE *out, const Publication *p, const RopePlan *plan, 
     bool is_bare = may_be_bare && c->method == ROPE_LONGROPE && strcmp(family, "phi3") == 0 &&
                    c->attention_factor == 0 && !c->unscaled_positions &&
                    reach(c) == c->train_ctx * c->factor;
-    print_head(out, family, plan->head_dim, has_original(c) ? most_positions(p, c) : c->train_ctx);
+    bool has_most = has_original(c) || has_chunks(c);
+    print_head(out, family, plan->head_dim, has_most ? most_positions(p, c) : c->train_ctx);
     put_json_number(out, "rope_theta", c->theta);
     json_partial(out, plan);
+    if (has_chunks(c)) fputs(", ", out);
+    if (has_chunks(c)) json_chunks(out, c);
     if (has_original(c)) fprintf(out, ", \"original_max_position_embeddings\": %d", c->train_ctx);
     if (c->method != ROPE_NONE) {
         fprintf(out, ", \"%s\": ", c->temperature_beta != 0 ? "rope_parameters" : "rope_scaling");
@@ -329,8 +353,9 @@ static void print_llama_cpp(const RopeConfig *c) {
     unsigned flags = rope_methods[c->method].flags;
     double grown = rope_yarn_growth(c->factor) + 1,
            a = c->attention_factor != 0 ? c->attention_factor : grown;
-    bool has_option = c->method <= ROPE_YARN && !c->dynamic;
-    if (c->dynamic)
+    bool has_option = c->method <= ROPE_YARN && !c->dynamic && !c->map;
+    if (c->map) printf("# llama.cpp: no option for a distance map\n");
+    else if (c->dynamic)
         printf("# llama.cpp: no dynamic method; nearest is the fixed base of --rope ntk\n"
                "# needs max_position_embeddings %d\n",
                c->train_ctx);
@@ -355,8 +380,9 @@ static void print_llama_cpp(const RopeConfig *c) {
 // belong.
 static void print_beside(const Publication *p, LayerForm form) {
     const RopeConfig *c = &p->plan->rope;
-    if (form == FORM_TYPES) {
-        printf("# the blocks belong into rope_parameters");
+    if (form == FORM_TYPES || has_chunks(c)) {
+        printf(has_chunks(c) ? "# these belong into config.json, beside a rope_scaling of null"
+                             : "# the blocks belong into rope_parameters");
         return;
     }
     printf("# beside the block: rope_theta");
@@ -373,13 +399,12 @@ static void print_beside(const Publication *p, LayerForm form) {
 static void print_difference(const Reading *r, const Reading *last) {
     bool in_both = r < last && r->kind == KIND_FULL && r[1].kind != KIND_FULL &&
                    strcmp(r->note, r[1].note) == 0;
-    const char *kind = r->by_layer && !r->refused && !in_both ? kind_names[r->kind] : NULL;
-    printf("# %s %s", r->engine, r->refused ? "refuses it" : "differs");
+    bool is_refused = r->verdict == VERDICT_REFUSED;
+    const char *kind = r->by_layer && !is_refused && !in_both ? kind_names[r->kind] : NULL;
+    printf("# %s %s", r->engine, is_refused ? "refuses it" : "differs");
     if (kind) printf(" in %s layers", kind);
     printf(": %s\n", r->note);
 }
-
-bool reading_is_same(const Reading *r) { return strcmp(r->verdict, "same") == 0; }
 
 int reading_kinds(const Reading *r) { return r->by_layer && r[0].kind == KIND_FULL ? N_KINDS : 1; }
 
@@ -389,9 +414,9 @@ int readings_alike(const Reading *readings, int n, int *known) {
     for (int i = 0; i < n; i += reading_kinds(&readings[i])) {
         const Reading *r = &readings[i];
         const Reading *last = &r[reading_kinds(r) - 1];
-        if (r->unknown) continue;
+        if (r->verdict == VERDICT_UNSEEN) continue;
         *known += 1;
-        if (reading_is_same(r) && reading_is_same(last)) same++;
+        if (r->verdict == VERDICT_SAME && last->verdict == VERDICT_SAME) same++;
     }
     return same;
 }
@@ -403,7 +428,7 @@ static bool print_engines(const Publication *p, const char *config, LayerForm fo
     Reading *far = engines_read(NULL, config, reach(c) + 1, meant, &n, err);
     Reading *near = far ? engines_read(NULL, config, c->train_ctx / 2 + 1, meant, &n, err) : NULL;
     for (int i = 0; near && i < n; i++)
-        if (reading_is_same(&far[i])) far[i] = near[i];
+        if (far[i].verdict == VERDICT_SAME) far[i] = near[i];
     if (near) {
         print_beside(p, form);
         int same = readings_alike(far, n, &known);
@@ -412,8 +437,8 @@ static bool print_engines(const Publication *p, const char *config, LayerForm fo
     for (int i = 0; near && i < n; i++) {
         bool is_second = i > 0 && strcmp(far[i].engine, far[i - 1].engine) == 0;
         bool is_told = is_second && strcmp(far[i].note, far[i - 1].note) == 0;
-        if (!reading_is_same(&far[i]) && !far[i].unknown && !is_told)
-            print_difference(&far[i], &far[n - 1]);
+        bool is_other = far[i].verdict != VERDICT_SAME && far[i].verdict != VERDICT_UNSEEN;
+        if (is_other && !is_told) print_difference(&far[i], &far[n - 1]);
     }
     free(far);
     free(near);
