@@ -43,8 +43,8 @@ def variant(name):
 
 
 def engines(path, length, *names):
-    """{engine: row} and the settings above the table. Status 1 when one differs; 3 when none does, but nobody has looked
-    at one that was asked for by its name."""
+    """{engine: row} and the settings above the table. Status 1 when one differs; 3 when none does, but nobody has
+    looked at one that was asked for by its name."""
     result = run('--engines' + ('=' + ','.join(names) if names else ''), '--rope-config', path, '-n', length)
     settings, columns, rows = table(result.out)
     check(columns == COLUMNS and rows and rows[0]['engine'] == 'hf5', 'the table of --engines, hf5 first', columns)

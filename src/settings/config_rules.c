@@ -10,14 +10,9 @@
 #include "../core/settings.h"
 #include "card.h"
 #include "config_blocks.h"
+#include "config_model.h"
 #include "config_values.h"
 #include "json.h"
-
-// Whether a config says of which family its model is.
-static bool is_of_family(const char *config) {
-    const char *list = json_member(config, "architectures");
-    return json_member(config, "model_type") || (list && *list != 'n');
-}
 
 // ---- families and heads ----
 
@@ -28,11 +23,9 @@ static void read_family(Config *c, bool is_llama) {
     const char *first = json_first(list, NULL);
     bool has_list = list && *list != 'n';
     const char *given = c->config, *architecture = family_architecture(given);
-    char names[300];
-    family_names(names, sizeof names);
     config_find_family(c, is_llama ? llama : given);
     const RopeFamily *f = c->family;
-    if (!f && (type || has_list)) config_reject(c, c->config, "model_type", "one of %s", names);
+    if (!f && (type || has_list)) config_reject_family(c);
     else if (f && has_list && (!json_is(first, architecture) || json_next(first, NULL)))
         config_reject(c, given, "architectures", "[\"%s\"]", architecture);
 }
@@ -59,7 +52,7 @@ static void check_family_head(Config *c) {
 // Of which a model turns so many elements; 0: there is no model.
 static int model_turns(const Config *c) {
     int own = c->model[c->kind].rotary_dim;
-    if (!c->model_head) return 0;
+    if (!c->file->sizes.dim) return 0;
     return own ? own : c->model[KIND_FULL].rotary_dim;
 }
 
@@ -319,36 +312,6 @@ static void read_block_of(Config *c, int kind) {
 
 // ---- a config ----
 
-// A member behind others, unless the object has it or there is no value.
-static void add_missing(char *whole, const char *object, const char *key, double value) {
-    if (value > 0 && !json_member(object, key))
-        sprintf(whole + strlen(whole), ", \"%s\": %.17g", key, value);
-}
-
-// An object as a whole config. A block alone, or a config without a family, gets what it lacks from
-// `model` as a Llama's.
-static char *whole_of(const Card *card, const RopeFile *model, Error *err) {
-    enum { MOST_MEMBERS = 320 };
-    const char *object = card->object;
-    bool has_original = json_member(object, "original_max_position_embeddings");
-    bool is_config = card->is_config;
-    int most = has_original && model->max_positions ? model->max_positions : model->rope.train_ctx;
-    char *whole = alloc_array(strlen(object) + MOST_MEMBERS, 1, "a config", err);
-    if (!whole) return NULL;
-    if (is_of_family(object)) return strcpy(whole, object);
-    const char *beside = is_config ? object : NULL;
-    strcpy(whole, "{\"model_type\": \"llama\"");
-    add_missing(whole, beside, "head_dim", model->head_dim);
-    add_missing(whole, beside, "hidden_size", model->head_dim);
-    add_missing(whole, beside, "num_attention_heads", 1);
-    add_missing(whole, beside, "rope_theta", model->rope.theta);
-    add_missing(whole, beside, "max_position_embeddings", most);
-    bool is_empty = is_config && !json_has_members(object);
-    strcat(whole, is_empty ? "" : ", ");
-    strcat(whole, is_config ? object + 1 : "\"rope_scaling\": ");
-    return is_config ? whole : strcat(strcat(whole, object), "}");
-}
-
 // Reads the blocks of all kinds of layers. What has one block turns by it in all layers that turn.
 static void read_blocks(Config *c) {
     RopeFile *file = c->file;
@@ -366,7 +329,11 @@ static void read_all(Config *c) {
     config_find_most(c);
     file->max_positions = c->trained;
     config_read_layers(c);
+    if (c->family && !(c->family->flags & FAMILY_RUNS))
+        config_remark(c, "model_type %s is explained and read by engines, and not run yet",
+                      c->family->model_type);
     read_blocks(c);
+    config_check_sizes(c);
 }
 
 // What is known before a text is read: of a model, and what the text is.
@@ -408,10 +375,10 @@ static bool is_for_engines(const Config *c) {
 bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err) {
     Card card;
     if (!card_read(&card, text, length, err)) return false;
-    bool has_family = is_of_family(card.object);
+    bool has_family = config_names_family(card.object);
     Config c = reader_of(file, &card, err);
     remark_card(&c, &card, has_family);
-    file->whole = whole_of(&card, file, err);
+    file->whole = config_complete(&card, file, err);
     bool has_memory = file->whole;
     if (has_memory) {
         read_family(&c, card.is_whole && !has_family && !file->head_dim);

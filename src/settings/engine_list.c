@@ -103,14 +103,20 @@ int engines_list(const char *list, Reading readings[MOST_READINGS], Error *err) 
     return n;
 }
 
+// Facts about newer families are of a version of their own.
+static void name_version(Reading *out, const Config *c) {
+    const char *version = engines[out->row].by_layer;
+    bool is_told = out->release < 1e9;
+    if (!reading_is_new(c) || is_told || !version[0]) return;
+    snprintf(out->version, sizeof out->version, "%s", version);
+}
+
 // One kind of layers as one engine reads it. False with the reason when the config has no family or
 // no head.
 static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *err) {
     bool is_bare = c->family->flags & FAMILY_BARE_FULL && out->kind == KIND_FULL && out->by_layer;
     reading_unseen(c, family_is(c->family, engines[out->row].unseen));
-    bool is_told = out->release < 1e9;
-    if (reading_is_new(c) && !is_told)
-        snprintf(out->version, sizeof out->version, "%s", engines[out->row].by_layer);
+    name_version(out, c);
     if (engines[out->row].prepares) engines[out->row].prepares(c);
     if (!reading_begin(c, err)) return false;
     engines[out->row].reads(c);

@@ -115,9 +115,7 @@ bool reading_open(Config *c, const char *config, Error *err) {
     c->whole = config;
     c->config = config;
     config_find_family(c, config);
-    char names[300];
-    family_names(names, sizeof names);
-    if (!c->family) return fail(err, "model_type: one of %s expected", names);
+    if (!c->family) return fail(err, "model_type: a family that is known expected");
     if (!config_layers(c->config, c->family, true, &c->out->layers, &key, &expected))
         return fail(err, "%s: %s expected", key, expected);
     c->theta = c->family->theta;

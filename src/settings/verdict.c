@@ -122,13 +122,14 @@ static bool same(const RopeFreqs *here, const RopeFreqs *there, Reading *out) {
 
 // Distances differ past L alone, by the map or by what comes with it.
 static bool same_distances(const Config *c, const Reading *reference) {
-    const RopeConfig *r = c->rope, *s = &reference->rope;
-    const RopeConfig *mapped = s->map ? s : r;
-    if ((!r->map && !s->map) || c->length <= mapped->train_ctx) return true;
-    if (r->map != s->map)
-        config_note(c, "distances are not mapped: dual_chunk_attention_config is not read");
-    else if (c->why_far) config_note(c, "%s", c->why_far);
-    return r->map == s->map && r->chunk == s->chunk && r->train_ctx == s->train_ctx && !c->why_far;
+    const RopeMap *map = c->rope->map;
+    const RopeMap *meant = reference->rope.map;
+    const RopeConfig *mapped = map ? c->rope : &reference->rope;
+    const char *why = "distances are not mapped: dual_chunk_attention_config is not read";
+    if (map == meant) why = c->why_far;
+    bool differ = why && c->length > mapped->train_ctx;
+    if (differ) config_note(c, "%s", why);
+    return !differ;
 }
 
 void reading_judge(const Config *c, const Reading *reference) {
