@@ -128,7 +128,7 @@ def test_contradictions():
             'rope_scaling goes before rope_parameters, rope_theta and all', 'original beside goes before inside')) or
             'rope_theta' in values and 'rope_theta' in str(values.get('rope_parameters')), 'warnings: ' + name,
             both_warn(name, values))
-    model = tiny_model('warned.bin', head_dim=6)
+    model = tiny_model('warned.bin', head_dim=6, dim=24, n_heads=4)
     path = saved(dict(LLAMA, rope_theta=7.0, rope_parameters={'rope_theta': 1e4}))
     for job in (['--explain'], ['--rope-json'], ['--ppl', write(in_work('ids.txt'), '1 2 3 4 5 6'), '--ids', '-n', 6]):
         result = good(model, *job, '--rope-config', path)
@@ -209,8 +209,8 @@ def test_no_model_type():
     expected = good('--explain', '--rope-config', saved(LLAMA))
     check(expected.out == result.out and not expected.err, 'and it is one', result.out)
     check(not good('--explain', '--rope-config', saved(changed(LLAMA, model_type=...))).err, 'architectures say it')
-    model = tiny_model('part.bin', head_dim=8)
-    settings, _ = explained(model, '--rope-config', saved(changed(whole, rope_theta=..., num_attention_heads=3)))
+    model = tiny_model('part.bin', head_dim=8, n_heads=4)
+    settings, _ = explained(model, '--rope-config', saved(changed(whole, rope_theta=..., hidden_size=32)))
     check((settings['theta'], settings['train_ctx'], settings['head_dim']) == ('10000', '256', '8'),
           "for a model what it leaves out is the model's", settings)
     for text in '{"rope_scaling": {"type": "linear", "factor": 2}}', '{"hidden_size": 32, ..., "rope_theta": 1e4}':
@@ -418,7 +418,7 @@ def test_there_and_back():
 
 def test_precedence():
     """What is said on the command line goes before the file, and the file before the model."""
-    plain = tiny_model('plain.bin', head_dim=16, n_heads=2, n_kv_heads=1, theta=5e5)
+    plain = tiny_model('plain.bin', head_dim=16, dim=64, n_heads=4, n_kv_heads=1, theta=5e5)
     L = {'rope_type': 'yarn', 'factor': 4.0, ORIGINAL: 32}
     path = saved(L, 'block')
     settings, _ = explained(plain, '--rope-config', path)

@@ -59,19 +59,21 @@ void config_check_sizes(Config *c) {
         {"num_key_value_heads", own->n_kv_heads},
     };
     char others[200] = "", one[64];
+    int line = 0;
     for (size_t i = 0; own->dim && i < sizeof sizes / sizeof *sizes; i++) {
         double found;
         bool is_there = json_number(json_member(c->config, sizes[i].key), &found, NULL);
         if (!is_there || found == sizes[i].expected) continue;
+        if (!line) line = config_line(c, json_member(c->config, sizes[i].key));
         snprintf(one, sizeof one, "%s is %.12g (expected %d)", sizes[i].key, found,
                  sizes[i].expected);
         add_name(others, sizeof others, ", ", one);
     }
     if (!others[0] || !c->good) return;
     c->good = fail(c->err,
-                   "another model's config: %s: to try its settings on this model, give its block "
-                   "of them alone",
-                   others);
+                   "line %d: another model's config: %s: to try its settings on this model, give "
+                   "its block of them alone",
+                   line, others);
     free(c->file->whole);
     c->file->whole = NULL;
 }
