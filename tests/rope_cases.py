@@ -14,6 +14,7 @@ NOTHING = {'rope_method': 0, 'rope_dynamic': 0, 'theta': 10000.0, 'factor': 0.0,
            'truncate': 1, 'beta_fast': 0.0, 'beta_slow': 0.0, 'attention_factor': 0.0, 'mscale': 0.0,
            'mscale_all_dim': 0.0, 'low_freq_factor': 0.0, 'high_freq_factor': 0.0, 'short': [], 'long': []}
 YARN = {'rope_type': 'yarn', 'factor': 4.0, ORIGINAL: 64}
+CHUNKS = {'chunk_size': 256, 'local_size': 32, ORIGINAL: 256}
 LLAMA3 = {'rope_type': 'llama3', 'factor': 8.0, 'low_freq_factor': 1.0, 'high_freq_factor': 4.0, ORIGINAL: 32}
 
 # What each spelling means, in words, and the fields that differ from NOTHING. max_position_embeddings is 256.
@@ -96,6 +97,21 @@ SPELLINGS = [
      {'rope_method': 5, 'factor': 8.0, 'low_freq_factor': 1.0, 'high_freq_factor': 4.0}),
     ('llama3 has no attention factor', {'rope_scaling': dict(LLAMA3, attention_factor=2.0)},
      {'rope_method': 5, 'factor': 8.0, 'train_ctx': 32, 'low_freq_factor': 1.0, 'high_freq_factor': 4.0}),
+    ('llama3 with equal factors is a step', {'rope_scaling': dict(LLAMA3, high_freq_factor=1.0)},
+     {'rope_method': 5, 'factor': 8.0, 'train_ctx': 32, 'low_freq_factor': 1.0, 'high_freq_factor': 1.0}),
+    ("Hunyuan's alpha is ntk at every length", {'rope_scaling': {'type': 'dynamic', 'alpha': 1000.0, 'factor': 1.0}},
+     {'rope_method': 2, 'factor': 1000.0}),
+    ('no alpha', {'rope_scaling': {'type': 'dynamic', 'alpha': None, 'factor': 2.0}},
+     {'rope_method': 2, 'rope_dynamic': 1, 'factor': 2.0}),
+    ('the three axes of mrope are one in a text', {'rope_scaling': {'type': 'mrope', 'mrope_section': [1, 1, 1]}}, {}),
+    ('mrope and default', {'rope_scaling': {'type': 'mrope', 'rope_type': 'default', 'mrope_section': [1, 1, 1]}}, {}),
+    ('sections of yarn', {'rope_scaling': dict(YARN, mrope_section=[1, 1, 1], mrope_interleaved=True)},
+     {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64}),
+    ('dual chunks: L is theirs', {'max_position_embeddings': 1024, 'dual_chunk_attention_config': CHUNKS},
+     {'train_ctx': 256}),
+    ('dual chunks without a length', {'max_position_embeddings': 1024, 'dual_chunk_attention_config': changed(
+        CHUNKS, **{ORIGINAL: ...})}, {'train_ctx': 256}),
+    ('no dual chunks', {'dual_chunk_attention_config': None}, {}),
     ('longrope', {'rope_scaling': LONG}, {'rope_method': 6, 'factor': 4.0, 'train_ctx': 64, 'short': [1.0, 1.5, 2.0],
                                           'long': [1.0, 4.0, 16.0]}),
     ('longrope, factor, attention_factor', {'rope_scaling': dict(LONG, factor=8, attention_factor=1.19)},
@@ -175,6 +191,13 @@ REFUSED = [
     ('llama3 without factor', {'rope_scaling': changed(LLAMA3, factor=...)}, 'rope_scaling.factor'),
     ('llama3 without low', {'rope_scaling': changed(LLAMA3, low_freq_factor=...)}, 'low_freq_factor'),
     ('llama3 without high', {'rope_scaling': changed(LLAMA3, high_freq_factor=...)}, 'high_freq_factor'),
+    ('a negative alpha', {'rope_scaling': {'type': 'dynamic', 'alpha': -1.0, 'factor': 1.0}}, 'alpha'),
+    ('dual chunks that are none', {'dual_chunk_attention_config': [1]}, 'dual_chunk_attention_config'),
+    ('dual chunks without a size', {'dual_chunk_attention_config': changed(CHUNKS, chunk_size=...)}, 'chunk_size'),
+    ('dual chunks of nothing', {'dual_chunk_attention_config': dict(CHUNKS, local_size=256)}, 'local_size'),
+    ('dual chunks of another length', {'dual_chunk_attention_config': dict(CHUNKS, **{ORIGINAL: 512})}, ORIGINAL),
+    ('dual chunks beside a scaled block', {'rope_scaling': YARN, 'dual_chunk_attention_config': CHUNKS},
+     'dual_chunk_attention_config'),
     ('llama3 high below low', {'rope_scaling': dict(LLAMA3, high_freq_factor=0.5)}, 'high_freq_factor'),
     ('factor 0', {'rope_scaling': dict(YARN, factor=0)}, 'rope_scaling.factor'),
     ('attention_factor 0', {'rope_scaling': dict(YARN, attention_factor=0)}, 'attention_factor'),

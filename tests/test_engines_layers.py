@@ -10,9 +10,15 @@ import math
 import os
 import random
 import subprocess
+import sys
 
-from common import (EXPORT, ROOT, SHARED, at_terminal, check, close, good, in_work, main, one_line, perplexity, run,
+from common import (EXPORT, ROOT, SHARED, at_terminal, check, close, good, in_work, main, one_line, perplexity, random_weights, run,
                     screen, skip, table, write)
+from test_mixtures import RANDOM, case_of, exported, folder_of
+
+sys.path.insert(0, ROOT)
+from probe.candidates import engine_readings  # noqa: E402
+from probe.ours import Model  # noqa: E402
 
 CASES = [json.load(open(path, encoding='utf-8'))
          for path in sorted(glob.glob(os.path.join(ROOT, 'tests', 'engines_layers', '*')))]
@@ -396,6 +402,46 @@ def test_in_force():
             nll = perplexity(model, ids, '--kv', 'f32', '--reading', reading, *engine)
             off = max(abs(x - y) for x, y in zip(nll, golden['nll']))
             close([off], [golden['mistakes'][mistake] if mistake else 0], 1e-3, '%s as %s reads it' % (name, reading))
+
+
+def test_gpt_oss_brought_in():
+    """A small gpt-oss as a model file: by --engines, --rope-json, --reading and the probe's candidates as its
+    config.json is. Other settings in its full layers alone are nothing that a config of gpt-oss can say."""
+    name, layout, settings, meaning, _ = next(case for case in RANDOM if case[0] == 'gpt-oss')
+    c = case_of(meaning)
+    folder = folder_of(c, random_weights(c, 3), layout, settings)
+    model, config = exported(folder, 'gptoss'), os.path.join(folder, 'config.json')
+
+    def facts(*arguments):
+        result = run('--engines', '-n', 100, *arguments)
+        rows = table(result.out)[2]
+        return result.status, [tuple(row[key] for key in COLUMNS[:3] + COLUMNS[3:8] + COLUMNS[9:11]) for row in rows]
+    check(facts(model) == facts('--rope-config', config), 'gpt-oss: --engines', (facts(model), facts(
+        '--rope-config', config)))
+    check(len(facts(model)[1]) == 2 * len(ENGINES), 'gpt-oss: two rows each', facts(model))
+    shown = good(model, '--rope-json').out
+    check('so 5 of 8 engines read it alike' in shown and '"truncate": false' in shown, 'gpt-oss: --rope-json', shown)
+    own = table(good(model, '--explain', '-n', 100).out)[2]
+    back = write(in_work('gptoss.json'), shown.splitlines()[-1])
+    check(table(good(model, '--explain', '-n', 100, '--rope-config', back).out)[2] == own, 'gpt-oss: it comes back',
+          shown)
+    ids = [random.Random(4).randrange(40) for _ in range(60)]
+    close(perplexity(model, ids, '--kv', 'f32', '--reading', 'hf5'), perplexity(model, ids, '--kv', 'f32'), 1e-6,
+          'gpt-oss: --reading hf5')
+    apart = perplexity(model, ids, '--kv', 'f32', '--reading', 'llama.cpp')
+    check(max(abs(x - y) for x, y in zip(apart, perplexity(model, ids, '--kv', 'f32'))) > 1e-6,
+          'gpt-oss: --reading llama.cpp rounds', apart[:3])
+    found, refused, _ = engine_readings(Model(model, None, None, None), 100, None)
+    check([candidate.engine for candidate in found] == ENGINES[:-1] and not refused, "gpt-oss: the probe's candidates",
+          [candidate.engine for candidate in found])
+    for candidate in found:
+        candidate.signature(Model(model, None, None, None), 100)
+    one_line(run(model, '--rope-json', '--rope', 'linear', '--factor', 4), 2, 'gpt-oss: full layers alone',
+             'gpt_oss has one block for all layers', '--rope-sliding')
+    out = good(model, '--rope-json', '--rope', 'linear', '--factor', 4, '--rope-sliding', 'linear:factor=4').out
+    check('"rope_type": "linear"' in out, 'gpt-oss: all layers', out)
+    rows = table(run(model, '--engines', '--rope', 'none', '--rope-sliding', 'none', '-n', 100).out)[2]
+    check(rows[0]['method'] == 'none', "gpt-oss: none is not its class's own block", rows[0])
 
 
 def test_one_rope_in_two_kinds():
