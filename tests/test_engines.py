@@ -309,8 +309,8 @@ QWEN_1M = dict(LLAMA, model_type='qwen2', dual_chunk_attention_config=CHUNKS)
 
 
 def test_what_hf5_does_not_read():
-    """Keys by which a model turns and which Hugging Face does not read: this program's reading is the reference, and who
-    does not read them is not `same`."""
+    """Keys by which a model turns and which Hugging Face does not read: this program's reading is the reference, and
+    who does not read them is not `same`."""
     alpha = block(rope_type='dynamic', alpha=1000.0, factor=1.0)
     for what, values, length, verdicts in (
             ('alpha', alpha, 100, {'hf5': 'ignored', 'hf4': 'ignored', 'vllm': 'same', 'sglang': 'same',
