@@ -671,7 +671,9 @@ def test_hostile():
     rng, texts = random.Random(8), []
     odd = [None, True, [], {}, '', 'yarn', -1, 0, 1e-300, 1e300, 1e12, float('nan'), float('inf'), [1], {'a': [{}]},
            '\u00e9"\\', 2 ** 31, 0.5, 3]
-    sources = [case['config'] for case in CASES] + [values for _, values, _, _ in RULES]
+    sources = [case['config'] for case in CASES] + [values for _, values, _, _ in RULES] + [QWEN_1M]
+    for size in 0, -1, 1, 1e12, '4', None, [], 0.5:
+        texts += [json.dumps(dict(QWEN_1M, dual_chunk_attention_config=dict(CHUNKS, **{key: size}))) for key in CHUNKS]
     for source in sources * 4:
         values = json.loads(json.dumps(source))
         place = values

@@ -291,13 +291,17 @@ void config_find_chunks(Config *c) {
     c->chunks = v && *v == '{' ? v : NULL;
     if (!c->chunks || !(c->flags & READS_CHUNKS)) return;
     RopeConfig *r = c->rope;
-    int whole = (int)config_number(c, v, size, 0, 2, MOST, REQUIRED);
-    int near = (int)config_number(c, v, local, 0, 1, whole > 2 ? whole - 1 : 1, REQUIRED);
+    double whole = config_number(c, v, size, 0, 2, MOST, REQUIRED);
+    double near =
+        config_number(c, v, local, 0, 1, whole > 2 ? (int)fmin(whole, MOST) - 1 : 1, REQUIRED);
+    bool is_chunk = whole <= MOST && near >= 1 && whole - near >= 1;
+    config_refuse(c, !is_chunk && !is_strict(c), "TypeError: chunk_size and local_size");
+    if (!is_chunk) return;
     c->method = TYPE_PLAIN;
     r->method = ROPE_NONE;
     r->dynamic = false;
-    r->chunk = whole - near;
-    r->train_ctx = config_length(c, v, key_of_original, whole, 2);
+    r->chunk = (int)(whole - near);
+    r->train_ctx = config_length(c, v, key_of_original, (int)whole, 2);
     for (int i = 0; i < rope_n_maps; i++)
         if (rope_maps[i].flags & ROPE_MAP_CHUNK) r->map = &rope_maps[i];
 }
