@@ -48,6 +48,9 @@ WRAPPERS = {'gemma3': ('Gemma3ForConditionalGeneration', ('gemma3_text',)),
             'mistral3': ('Mistral3ForConditionalGeneration', ('mistral', 'ministral3'))}
 GEMMA = {'num_attention_heads': 8, 'vocab_size': 262208}  # of its class, which published text_configs leave out
 WITH_BIASES = 'qwen3', 'smollm3', 'gemma3_text', 'olmo2', 'olmo3', 'qwen3_moe', 'gpt_oss'  # by attention_bias
+# Families that are not run, and that ./run explains.
+EXPLAINED = ('cohere2', 'gemma4', 'gemma4_text', 'gemma4_unified', 'gemma4_unified_text', 'laguna', 'qwen3_5',
+             'qwen3_5_text')
 NOT_COMPUTED = {'attn_logit_softcapping': 'null, since softcaps are not computed',
                 'final_logit_softcapping': 'null, since softcaps are not computed',
                 'hidden_size_per_layer_input': 'none, since per-layer embeddings are not computed'}
@@ -111,7 +114,7 @@ def text_config(config):
     inside = config.values.get('text_config')
     for keys in config, Keys(config.path, inside if isinstance(inside, dict) else {}):
         refuse_not_computed(keys)
-    kind = config.get('model_type', lambda v: v in list(names), 'one of ' + ', '.join(names), guess)
+    kind = config.get('model_type', lambda v: v in list(names), way_out(config), guess)
     if kind not in WRAPPERS:
         return config, kind
     architecture, kinds = WRAPPERS[kind]
@@ -119,6 +122,14 @@ def text_config(config):
     config.only('quantization_config', None)
     text = Keys(config.path, config.get('text_config', lambda v: isinstance(v, dict), 'the config of a text model'))
     return text, text.get('model_type', lambda v: v in kinds, 'one of ' + ', '.join(kinds), kinds[0])
+
+
+def way_out(config):
+    """What is expected of a model_type, and what can be done with another."""
+    if config.values.get('model_type') in EXPLAINED:
+        return 'a family that is run; this one is explained: ./run --explain --rope-config %s' % config.path
+    return ('a family that is run, see docs/checkpoints.md; what its RoPE does is shown by its rope_scaling alone, as '
+            'a file: ./run --explain --rope-config FILE --head-dim D --theta T --train-ctx L')
 
 
 def refuse_not_computed(config):

@@ -48,7 +48,7 @@ def number(text, other=0.0):
 
 def engine_readings(model, n, expected):
     """The engines that read the settings, and {engine: why} of those that refuse them or are not known."""
-    rows, refused = model.engines(n), {}
+    rows, refused = [row for row in model.engines(n) if row['verdict'] != 'not looked at'], {}
     names = list(dict.fromkeys(row['engine'] for row in rows))
     for row in rows:
         if row['verdict'] == 'refused':
