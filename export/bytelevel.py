@@ -11,7 +11,7 @@ from .sentencepiece import CONTROL, MAX_PIECE, NORMAL, UNUSED, USER_DEFINED
 
 LLAMA3, GPT2, DIGITS_GPT2, QWEN2, GPT4O, TEKKEN = range(1, 7)  # the split patterns of src/core/split.c
 PREFIX, BYTE_FALLBACK, PREFIX_UNLESS_SPACE, IGNORE_MERGES, HIDE_UNUSED, BY_PARTS, NFC = (1 << i for i in range(7))
-TAKES_SPACES = 16  # beside a token's type
+TAKES_SPACES, AS_SYMBOLS = 16, 32  # beside a token's type
 
 CASED = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+%s"
          r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*%s"
@@ -177,8 +177,9 @@ def case_rules():
 
 def kinds_of(tokenizer):
     """The types of the tokens, with what else is said beside them."""
-    takes = tokenizer.get('takes_spaces', ())
-    return bytes(kind | TAKES_SPACES * (id in takes) for id, (_, _, kind) in enumerate(tokenizer['tokens']))
+    takes, symbols = (tokenizer.get(key, ()) for key in ('takes_spaces', 'as_symbols'))
+    return bytes(kind | TAKES_SPACES * (id in takes) | AS_SYMBOLS * (id in symbols)
+                 for id, (_, _, kind) in enumerate(tokenizer['tokens']))
 
 
 def write_bytelevel_tokenizer(file, tokenizer):

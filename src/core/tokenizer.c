@@ -90,11 +90,21 @@ static bool check_head(const TrailerHead *head, int last_id, Error *err) {
            in_range("number of rules", head->n_rules, 0, MAX_MERGES, err);
 }
 
+// Whether a token is a run of spaces, of a tokenizer that cuts texts before they are normalized.
+static bool can_be_symbols(const Tokenizer *t, const Piece *piece) {
+    size_t spaces = 0;
+    while (spaces < piece->length && piece->bytes[spaces] == ' ') spaces++;
+    return t->head.kind == SENTENCEPIECE && t->head.flags & BY_PARTS && spaces > 0 &&
+           spaces == piece->length;
+}
+
 static bool read_type(const Tokenizer *t, int id, int type, Error *err) {
     Piece *piece = &t->pieces[id];
     int bare = type & ~TAKES_SPACES;
     piece->takes_spaces = type != bare && (bare == CONTROL || bare == USER_DEFINED);
     if (piece->takes_spaces) type = bare;
+    piece->as_symbols = type == (NORMAL | AS_SYMBOLS) && can_be_symbols(t, piece);
+    if (piece->as_symbols) type = NORMAL;
     if (!in_range("type of a token", type, NORMAL, BYTE, err)) return false;
     piece->type = (uint8_t)type;
     if (type == BYTE && !make_byte(piece))
@@ -273,6 +283,8 @@ static void index_piece(Tokenizer *t, const Piece *piece) {
     if (!normal && !passed) return;
     t->spellings[t->n_spellings++] = spelling_of(piece);
     if (added && piece->length > *longest) *longest = piece->length;
+    if (piece->as_symbols && piece->length > t->longest_symbols)
+        t->longest_symbols = piece->length;
     if (has_inner_space(piece)) t->by_words = false;
 }
 
