@@ -283,8 +283,7 @@ static void index_piece(Tokenizer *t, const Piece *piece) {
     if (!normal && !passed) return;
     t->spellings[t->n_spellings++] = spelling_of(piece);
     if (added && piece->length > *longest) *longest = piece->length;
-    if (piece->as_symbols && piece->length > t->longest_symbols)
-        t->longest_symbols = piece->length;
+    if (piece->as_symbols && piece->length > t->longest_symbols) t->longest_symbols = piece->length;
     if (has_inner_space(piece)) t->by_words = false;
 }
 
@@ -333,7 +332,8 @@ Tokenizer *tokenizer_find(const char *path, const char *model_path, int vocab_si
     if (path) return tokenizer_open(path, vocab_size, err);
     fail(err,
          "no tokenizer: there is no %s and no %s (-z FILE names another; to make one of a "
-         "checkpoint's: %s --tokenizer FOLDER/tokenizer.json %s)",
+         "checkpoint's: %s --tokenizer FOLDER/tokenizer.json %s, or FOLDER/tokenizer.model if that "
+         "is refused; without one, --ppl FILE --ids reads token ids)",
          own, common, exporter, own);
     return NULL;
 }
@@ -380,6 +380,11 @@ int tokenizer_special(const Tokenizer *t, const char *spelling) {
             return id;
     }
     return -1;
+}
+
+int tokenizer_ordinary(const Tokenizer *t, const char *spelling) {
+    const Piece *piece = find_piece(t, spelling, strlen(spelling));
+    return piece && piece->type == NORMAL ? piece->id : -1;
 }
 
 const char *tokenizer_decode(const Tokenizer *t, int previous, int id, size_t *length) {

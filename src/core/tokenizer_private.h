@@ -67,7 +67,7 @@ struct Tokenizer {
     // Of findable user-defined and control tokens that begin with this byte; 0: none.
     uint16_t longest_added[256];
     uint16_t longest_symbols;  // of the runs of spaces that are cut out as U+2581; 0: none
-    bool by_words;  // no piece goes on with a space after anything else
+    bool by_words;             // no piece goes on with a space after anything else
     uint8_t classes[N_CODE_POINTS];
 };
 
