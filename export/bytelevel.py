@@ -8,6 +8,7 @@ from base64 import b64decode
 
 from .common import Keys, Problem, notes, read_small
 from .sentencepiece import CONTROL, MAX_PIECE, NORMAL, UNUSED, USER_DEFINED
+from .unicode_runs import CAPITALS, MARKS, NORMALIZED, SMALL_LETTERS, code_points
 
 LLAMA3, GPT2, DIGITS_GPT2, QWEN2, GPT4O, TEKKEN = range(1, 7)  # the split patterns of src/core/split.c
 PREFIX, BYTE_FALLBACK, PREFIX_UNLESS_SPACE, IGNORE_MERGES, HIDE_UNUSED, BY_PARTS, NFC = (1 << i for i in range(7))
@@ -149,13 +150,12 @@ def read_gguf(path, values):
 
 
 def nfc_rules():
-    """Unicode's Normalization Form C as triples (docs/format.md), from the tables that Python has: what a character is
-    made of, its class, and which two it is put together from. Korean syllables are left to arithmetic."""
-    for code in range(0xC0, 0x2FA20):  # nothing outside is ever taken apart or has a class
+    """Unicode's Normalization Form C as triples (docs/format.md): what a character is made of, its class, and which two
+    it is put together from. Korean syllables are left to arithmetic. The characters are those that the tokenizers
+    library knows; what any Python says of them is the same, since Unicode never changes it."""
+    for code in code_points(NORMALIZED):
         char = chr(code)
         parts = unicodedata.normalize('NFD', char)
-        if 0xAC00 <= code < 0xD7A4 or 0xD800 <= code < 0xE000:
-            continue
         for i, part in enumerate(parts if parts != char else ''):
             yield code, -1 - i, ord(part)
         if unicodedata.combining(char):
@@ -168,11 +168,8 @@ def nfc_rules():
 def case_rules():
     """The letters and marks beyond ASCII that patterns with cases tell apart: 1 capitals, 2 small letters, 3 marks,
     which go with both as letters without case do."""
-    kinds = {'Lu': 1, 'Lt': 1, 'Ll': 2, 'Mn': 3, 'Mc': 3, 'Me': 3}
-    for code in range(0x80, 0xE01F0):  # no mark or letter with a case is past these
-        kind = kinds.get(unicodedata.category(chr(code)))
-        if kind:
-            yield code, -6, kind
+    kinds = {code: kind for kind, runs in ((1, CAPITALS), (2, SMALL_LETTERS), (3, MARKS)) for code in code_points(runs)}
+    return ((code, -6, kinds[code]) for code in sorted(kinds) if code >= 0x80)
 
 
 def kinds_of(tokenizer):

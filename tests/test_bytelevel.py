@@ -21,11 +21,13 @@ import subprocess
 import sys
 import tempfile
 import unicodedata
+import zlib
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, ROOT)
 sys.dont_write_bytecode = True
-from export import bytelevel, out_tokenizer, tokenizer as tokenizers, tokenizer_bin, tokenizer_json  # noqa: E402
+from export import (bytelevel, out_tokenizer, tokenizer as tokenizers, tokenizer_bin, tokenizer_json,  # noqa: E402
+                    unicode_runs)
 from export.common import Problem  # noqa: E402
 
 SOURCES = [os.path.join(ROOT, 'src', name + '.c')
@@ -188,6 +190,22 @@ def in_alphabet(data):
     return ''.join(INVERSE[byte] for byte in data)
 
 
+KNOWN = set(unicode_runs.code_points(unicode_runs.NORMALIZED))  # test_tables_are_fixed holds them
+
+
+def nfc(text):
+    """Normalization Form C of Unicode 9.0, which the library has: a character that is newer stays, and joins nothing."""
+    def is_newer(char):
+        moves = unicodedata.combining(char) or unicodedata.normalize('NFD', char) != char
+        return moves and ord(char) not in KNOWN and not 0xAC00 <= ord(char) < 0xD7A4
+
+    newer = [i for i, char in enumerate(text) if is_newer(char)]
+    edges = sorted({0, len(text), *newer, *(i + 1 for i in newer)})
+    parts = [(text[a:b], a in newer) for a, b in zip(edges, edges[1:])]
+    composed = ''.join(part if kept else unicodedata.normalize('NFC', part) for part, kept in parts)
+    return ''.join(unicodedata.normalize('NFD', c) if is_newer(c) and c not in text else c for c in composed)
+
+
 class Reference:
     """What the library makes of a tokenizer.json, when it takes special tokens for text."""
 
@@ -214,7 +232,7 @@ class Reference:
             if part and self.prefix and part[0] != ' ':
                 part = ' ' + part
             if self.nfc:
-                part = unicodedata.normalize('NFC', part)
+                part = nfc(part)
             for word in split(self.pattern, part):
                 ids.extend(self.word(word))
 
@@ -551,6 +569,36 @@ def test_classes():
     return usable
 
 
+def test_tables_are_fixed():
+    """Rules do not depend on the Python that exports: those of Form C are what Python 3.6, of Unicode 9.0, has in its
+    tables, and those of cases what the Unicode Character Database 16.0 has."""
+    class Newer:
+        """Tables of a Python to come, in which more characters have a class."""
+        decomposition, normalize = unicodedata.decomposition, unicodedata.normalize
+
+        @staticmethod
+        def combining(char):
+            return unicodedata.combining(char) or 230 * (unicodedata.category(char) == 'Cn')
+
+        @staticmethod
+        def category(char):
+            return 'Lu'
+
+    for tables in unicodedata, Newer:
+        bytelevel.unicodedata = tables
+        for rules, n, sum in (bytelevel.nfc_rules(), 5158, 3009839726), (bytelevel.case_rules(), 6596, 3130390393):
+            data = [struct.pack('<3i', *rule) for rule in rules]
+            check((len(data), zlib.crc32(b''.join(data))) == (n, sum), 'rules of every Python are the same', len(data))
+    bytelevel.unicodedata = unicodedata
+    runs = unicode_runs
+    kinds = {'Lu': runs.CAPITALS, 'Lt': runs.CAPITALS, 'Ll': runs.SMALL_LETTERS, 'Mn': runs.MARKS, 'Mc': runs.MARKS}
+    sets = {text: set(runs.code_points(text)) for text in kinds.values()}
+    own = [code for code in range(0x110000) if unicodedata.category(chr(code)) in kinds]
+    if tuple(map(int, unicodedata.unidata_version.split('.'))) <= (16, 0, 0):
+        wrong = [code for code in own if code not in sets[kinds[unicodedata.category(chr(code))]]]
+        check(len(own) > 4000 and not wrong, "cases of this Python's tables", wrong[:9])
+
+
 def test_words(texts):
     for number, pattern in (1, 'llama3'), (2, 'gpt2'), (3, 'digits'), (4, 'qwen2'):
         lines = run('words', number, inputs=[replaced(text).encode() for text in texts]).decode().split('\n')
@@ -592,20 +640,19 @@ def test_families(rng, texts, tokens, merges):
 
     def composed(text):
         parts = re.split('(<tool>|e\u0301|>)', text)
-        return ''.join(part if i % 2 else unicodedata.normalize('NFC', part) for i, part in enumerate(parts))
+        return ''.join(part if i % 2 else nfc(part) for i, part in enumerate(parts))
 
     compare('qwen 2', spec, reference.encode, texts + list(nfc_texts(rng, 600)), composed)
     exported, path, size = export(spec)
     check(exported['flags'] == 96 and exported['split'] == 4 and exported['bos_id'] == -1, 'qwen 2: flags',
           exported['flags'])
-    # (All but one, which is newer than the library's tables.)
     assigned = [chr(code) for code in range(0x80, 0x30000) if unicodedata.category(chr(code)) not in ('Cn', 'Cs')]
-    every = [c for c in assigned if unicodedata.normalize('NFD', c) != c and ord(c) != 0x11938]
+    every = [c for c in assigned if unicodedata.normalize('NFD', c) != c]
     every = [' '.join(form) for form in (every, [unicodedata.normalize('NFD', c) for c in every])]
     spec['added_tokens'] = spec['added_tokens'][:3]
     compare('qwen 2: every character that is taken apart', spec, Reference(spec, 'qwen2').encode,
             [part.encode() for text in every for part in (text[i:i + 500] for i in range(0, len(text), 500))],
-            lambda text: unicodedata.normalize('NFC', text))
+            nfc)
 
     for name, regex in (('gpt4o', GPT4O_REGEX), ('tekken', TEKKEN_REGEX)):
         spec = cased_spec(tokens, merges, regex)
@@ -1110,6 +1157,7 @@ def main():
             tokens, merges = train(rng, texts, 150)
             texts += broken_texts(rng, texts)
             test_words(texts)
+            test_tables_are_fixed()
             test_families(rng, texts, tokens, merges)
             test_tiktoken(rng, texts, tokens)
             test_llama2(rng, texts)
