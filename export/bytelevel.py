@@ -7,7 +7,7 @@ import unicodedata
 from base64 import b64decode
 
 from .common import Keys, Problem, notes, read_small
-from .sentencepiece import CONTROL, MAX_PIECE, NORMAL, UNUSED, USER_DEFINED
+from .sentencepiece import CONTROL, MAX_PIECE, NORMAL, UNUSED, USER_DEFINED, shown
 from .unicode_runs import CAPITALS, MARKS, NORMALIZED, SMALL_LETTERS, code_points
 
 LLAMA3, GPT2, DIGITS_GPT2, QWEN2, GPT4O, TEKKEN = range(1, 7)  # the split patterns of src/core/split.c
@@ -61,8 +61,8 @@ def check_spellings(path, tokens):
             raise Problem(path, 'token %d cannot be represented (found %d bytes, expected 1 to %d)'
                           % (id, len(text), MAX_PIECE))
         if kind != UNUSED and text in seen:
-            raise Problem(path, 'token %d cannot be represented (found %r, which is another token, too)'
-                          % (id, text[:40]))
+            raise Problem(path, 'token %d cannot be represented (found %s, which is another token, too)'
+                          % (id, shown(text)))
         if kind != UNUSED:
             seen.add(text)
 
@@ -82,8 +82,8 @@ def read_tiktoken(path, n_ranks=LLAMA3_RANKS):
             text, rank = line.split(b' ')
             token, id = b64decode(text, validate=True), int(rank)
         except ValueError:
-            raise Problem(path, 'line %d cannot be used (found %.60r, expected a token in base64 and its rank)'
-                          % (i + 1, line))
+            raise Problem(path, 'line %d cannot be used (found %s, expected a token in base64 and its rank)'
+                          % (i + 1, shown(line)))
         if token in ranks or id != len(tokens):
             raise Problem(path, 'line %d cannot be used (found rank %d, expected %d, of a new token)'
                           % (i + 1, id, len(tokens)))
@@ -131,10 +131,10 @@ def read_gguf(path, values):
     for i, pair in enumerate(pairs):
         a, _, b = pair.partition(b' ')
         if not (a in ids and b in ids and a + b in ids):
-            raise Problem(path, 'tokenizer.ggml.merges[%d] cannot be used (found %.60r)' % (i, pair))
+            raise Problem(path, 'tokenizer.ggml.merges[%d] cannot be used (found %s)' % (i, shown(pair)))
         merge = ids[a], ids[b], ids[a + b]
         if any(tokens[id][2] == CONTROL for id in merge):
-            raise Problem(path, 'tokenizer.ggml.merges[%d] has a control token (found %.60r)' % (i, pair))
+            raise Problem(path, 'tokenizer.ggml.merges[%d] has a control token (found %s)' % (i, shown(pair)))
         if all(tokens[id][2] != UNUSED for id in merge):
             merges.setdefault(merge, i)
     check_spellings(path, tokens)

@@ -3,7 +3,7 @@
 from .bytelevel import (ALPHABET, BY_PARTS, BYTE_FALLBACK, DIGITS_GPT2, GGUF_SPLITS, GPT2, HIDE_UNUSED, IGNORE_MERGES,
                         LLAMA3, NFC, PREFIX, PREFIX_UNLESS_SPACE, REGEXES, WHOLE_WORDS, bytes_of)
 from .common import Problem, notes
-from .sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
+from .sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, shown
 
 SPACE = '\u2581'  # how sentencepiece writes one
 LETTERS = {byte: letter for letter, byte in ALPHABET.items()}
@@ -33,8 +33,8 @@ def spellings(path, tokenizer):
         data, _, kind = tokens[id]
         texts[id] = next((text for text in choices(id, data, kind) if text and text not in seen), None)
         if texts[id] is None:
-            raise Problem(path, 'has a token %d that cannot be carried out (found %r, which is no text or another '
-                          'token, too; --no-tokenizer leaves the tokenizer out)' % (id, data[:40]))
+            raise Problem(path, 'has a token %d that cannot be carried out (found %s, which is no text or another '
+                          'token, too; --no-tokenizer leaves the tokenizer out)' % (id, shown(data)))
         seen.add(texts[id])
     return texts
 

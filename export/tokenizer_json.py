@@ -9,12 +9,12 @@ from itertools import groupby
 from .bytelevel import (BY_PARTS, BYTE_FALLBACK, DIGITS_GPT2, GPT2, HIDE_UNUSED, IGNORE_MERGES, NFC, PREFIX,
                         PREFIX_UNLESS_SPACE, REGEXES, bytes_of, check_spellings, missing_bytes)
 from .common import MAX_VOCAB, Keys, Problem, notes, read_json
-from .sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
+from .sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, shown
 
 MAX_MERGES = 1 << 24
 SPACE = '\u2581'  # how sentencepiece writes one
 RUNS = ''           # in the place of a token: all runs of spaces, which are made together
-OTHER_WAYS = '; a tokenizer.model can be read instead; --no-tokenizer leaves it out'
+OTHER_WAYS = '; the tokenizer.model of the same model can be read instead, if it has one'
 
 # Control tokens that end a text or a turn, for when no config.json says which.
 END_TOKENS = ('</s>', '<|end_of_text|>', '<|eot_id|>', '<|eom_id|>', '<|endoftext|>', '<|im_end|>', '<eos>',
@@ -230,9 +230,12 @@ def read_pre_tokenizer(top):
     if before and prefix:
         last.refuse('add_prefix_space', 'false behind another step')
     split = GPT2 if own_regex else None
+    if len(before) > 1:
+        raise Problem(top.path, 'pre_tokenizer.pretokenizers cannot be used (found %d steps before the ByteLevel, expected '
+                      'one, a Split or Digits)' % len(before))
     for step in before:
         step.only('type', 'Split', 'Digits')
-        if len(before) > 1 or own_regex != (step.values.get('type') == 'Digits'):
+        if own_regex != (step.values.get('type') == 'Digits'):
             step.refuse('type', 'either Digits before a ByteLevel with use_regex, or Split before one without')
         if own_regex:
             step.get('individual_digits', lambda v: v is True, 'true')
@@ -316,8 +319,8 @@ def read_characters(top, model, vocab, merges, unknown):
     score_merges(model, vocab, merges, tokens)
     for token in tokens:
         if b' ' in token[0] and token[2] == NORMAL:
-            raise Problem(top.path, 'token %r cannot be represented (it has a space: in texts that is U+2581)'
-                          % token[0][:40])
+            raise Problem(top.path, 'token %s cannot be represented (it has a space: in texts that is U+2581)'
+                          % shown(token[0]))
         token[0] = token[0].replace(b'\xe2\x96\x81', b' ')
     check_spellings(top.path, tokens)
     return {'tokens': tokens, 'flags': flags + BYTE_FALLBACK + HIDE_UNUSED, 'unk_id': vocab[unknown],
