@@ -133,7 +133,7 @@ def read_gguf_tokenizer(path, metadata, model):
         tokenizer = sentencepiece_of_gguf(path, keys)
     else:
         notes.append('no tokenizer written, since %s has %s' % (
-            path, 'one of kind %s, which is not read' % shown(kind) if isinstance(kind, bytes) else 'none'))
+            path, 'one of kind %.40r, which is not read' % kind if kind else 'none'))
         return None
     fill_up(path, tokenizer, model['vocab_size'])
     # Unless it is said: as llama.cpp does it for the kind and the split.
