@@ -79,8 +79,8 @@ def tokenizer_json(path, tokenizer):
 
 
 def with_runs_merged(path, tokenizer):
-    """The tokenizer with runs of spaces made by merges that were cut out of texts (Gemma's tokenizer.model). The library
-    would seek them in a text as it stands, where spaces and U+2581 are not one. Merges that come before all others, and
+    """The tokenizer with runs of spaces made by merges that were cut out of texts (Gemma's tokenizer.model). The
+    library would seek them in a text as it stands, where spaces and U+2581 are not one. Merges before all others that
     let the first space of a run take one after the other, give the same: the longest runs, from the left."""
     tokens, flags = tokenizer['tokens'], tokenizer['flags']
     sought = [id for id, (text, _, kind) in enumerate(tokens) if kind == USER_DEFINED and b' ' in text]

@@ -231,8 +231,8 @@ def read_pre_tokenizer(top):
         last.refuse('add_prefix_space', 'false behind another step')
     split = GPT2 if own_regex else None
     if len(before) > 1:
-        raise Problem(top.path, 'pre_tokenizer.pretokenizers cannot be used (found %d steps before the ByteLevel, expected '
-                      'one, a Split or Digits)' % len(before))
+        raise Problem(top.path, 'pre_tokenizer.pretokenizers cannot be used (found %d steps before the ByteLevel, '
+                      'expected one, a Split or Digits)' % len(before))
     for step in before:
         step.only('type', 'Split', 'Digits')
         if own_regex != (step.values.get('type') == 'Digits'):
@@ -435,17 +435,14 @@ def is_run(text):
 
 def grow_from_the_left(merges):
     """Whether merges of runs of spaces that do not stand together by tokens, as Gemma's and Llama 2's, do what one
-    score for all runs does. With one score the leftmost pair goes first. So the first space of a run takes one space after the other, up
-    to the longest token M, and then the next one does. The list does the same if a run of n (2 <= n < M) and a space
-    come before two spaces. For between the full tokens M M ... and what is left there is only one run that grows, and
-    behind it there are single spaces; nothing else can be made, as no token is longer than M.
+    score for all runs does. With one score the leftmost pair goes first. So the first space of a run takes one space
+    after the other, up to the longest token M, and then the next one does. The list does the same if a run of n
+    (2 <= n < M) and a space come before two spaces. For behind full tokens M M ... there is one run that grows, and
+    behind it are single spaces; nothing else can be made, as no token is longer than M.
 
     Beside that the runs' merges have to stand together, and what is made of a run and something else behind them.
     Then whatever is better than runs is made before them, of single spaces, whatever is worse is made of whole runs,
     and runs never meet again."""
-    made = [a + b for a, b in merges]
-    if len(set(made)) == len(list(groupby(made))):
-        return False
-    at = {(len(a), len(b)): i for i, (a, b) in enumerate(merges)}
-    longest = max(map(len, made))
-    return all(at.get((n, 1), len(at)) <= at.get((1, 1), -1) for n in range(1, longest))
+    made, at = [a + b for a, b in merges], {(len(a), len(b)): i for i, (a, b) in enumerate(merges)}
+    return len(set(made)) < len(list(groupby(made))) and all(
+        at.get((n, 1), len(at)) <= at.get((1, 1), -1) for n in range(1, max(map(len, made))))

@@ -194,7 +194,7 @@ KNOWN = set(unicode_runs.code_points(unicode_runs.NORMALIZED))  # test_tables_ar
 
 
 def nfc(text):
-    """Normalization Form C of Unicode 9.0, which the library has: a character that is newer stays, and joins nothing."""
+    """Normalization Form C of Unicode 9.0, which the library has: a newer character stays, and joins nothing."""
     def is_newer(char):
         moves = unicodedata.combining(char) or unicodedata.normalize('NFD', char) != char
         return moves and ord(char) not in KNOWN and not 0xAC00 <= ord(char) < 0xD7A4

@@ -111,7 +111,8 @@ def mistral_of_old(system, user):  # (the newer template has a space in front, w
     return '[INST] %s%s [/INST]' % (system + '\n\n' * (system != ''), user)
 
 
-SPACED = '\u3000\xa0\x1c\x1d\x1e\x1f\u1680\u2007 a \u200b\xa0Hi!\u200b\x85\u2028\u2029\u202f\u205f\u2000\u200a\t\v\f\r\n '
+SPACED = '\u3000\xa0\x1c\x1d\x1e\x1f\u1680\u2007 a \u200b\xa0Hi!\u200b' + (
+    '\x85\u2028\u2029\u202f\u205f\u2000\u200a\t\v\f\r\n ')
 
 
 def test_old_families():
@@ -119,10 +120,11 @@ def test_old_families():
     for name, template, space_id, before, bos in (
             ("Llama 2's", llama2, 29871, '', ''), ("Mistral's first", mistral_of_old, 28705, '', '<s>')):
         tokenizer = space_tokenizer('old.bin', space_id)
-        for system, user in (('', 'Hi!'), ('Be brief.', 'Hi!'), ('', SPACED), (SPACED, SPACED), ('', ' '), (' s', '\n ')):
+        for system, user in (('', 'Hi!'), ('Be brief.', 'Hi!'), ('', SPACED), (SPACED, SPACED), ('', ' '),
+                             (' s', '\n ')):
             found = turn(program, tokenizer, 1, system, user)
-            check(found == old_ids(bos + template(system, user), space_id), '%s first turn, %r %r' % (name, system, user),
-                  found)
+            check(found == old_ids(bos + template(system, user), space_id),
+                  '%s first turn, %r %r' % (name, system, user), found)
         found, ends = turn(program, tokenizer, 0, 'Be brief.', 'More', 2), [space_id, 2] if template == llama2 else [2]
         check(found == ends + old_ids(template('', 'More'), space_id), '%s later turn' % name, found)
         found = turn(program, tokenizer, 0, '', 'More')
@@ -310,7 +312,7 @@ def test_run():
     for what, said, hinted in (((), b'Hello\n', True), ((), b'Hello\nYou\n', False), (('-y', ''), b'Hello\n', False),
                                (('-i', 'You'), b'Hello\n', False), ((), b'', False)):
         done = good(model, '-z', path, '-m', 'chat', *what, '-n', '300', '-t', '1', '-s', '4', stdin=said)
-        check(('nothing was asked' in done.err) == hinted and (b'Assistant' in done.out.encode()) != (hinted or not said),
+        check(('nothing was asked' in done.err) == hinted and ('Assistant' in done.out) != (hinted or not said),
               'one line alone is a system prompt, which is said: %s %r' % (what, said), done.err)
 
 

@@ -21,7 +21,7 @@ EVENING, EVENING_LINES = ['rope.h', 'rope.c', 'src/core/plain_state.h', 'src/cor
                           'src/core/arithmetic.c', 'src/core/model.h', 'src/core/model.c', 'src/core/sampler.h',
                           'src/core/sampler.c', 'src/core/core.h', 'src/core/core.c', 'src/core/main.c'], 1600
 # The tiny program: all its lines, those of its main, and the conditions that it has not.
-CORE_LINES, MAIN_LINES = 4950, 80
+CORE_LINES, MAIN_LINES = 5500, 80
 PROCESSORS = (r'#\s*(?:el)?ifn?(?:def)?\b.*'
               r'(?:__(?:x86|i386|amd64|AVX|SSE|FMA|F16C|AMX|ARM|arm|aarch|wasm|riscv|powerpc)|_OPENMP)')
 GENERATED = ['src/core/unicode_tables.h', 'src/measure/prose.c']

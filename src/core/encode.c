@@ -237,8 +237,7 @@ static size_t find_user_defined(const Tokenizer *t, const char *text, size_t at,
         *added = find_symbols(t, text + at, end - at);
         for (size_t n = 1; n <= longest && n <= end - at; n++) {
             const Piece *piece = find_piece(t, text + at, n);
-            bool is_added = piece && (piece->type == USER_DEFINED || piece->type == CONTROL);
-            if (is_added && n > added->length) *added = (Added){piece, n};
+            if (piece && is_added(piece) && n > added->length) *added = (Added){piece, n};
         }
         if (added->piece && added->piece->type != CONTROL) return at;
     }

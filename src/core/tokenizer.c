@@ -275,16 +275,15 @@ static void index_piece(Tokenizer *t, const Piece *piece) {
     bool normal = piece->type == NORMAL || piece->type == USER_DEFINED;
     bool passed = bytelevel ? piece->type == CONTROL : piece->type == UNUSED && !hides_unused;
     bool is_byte = bytelevel ? normal && piece->length == 1 : piece->type == BYTE;
-    bool added = piece->type == CONTROL || piece->type == USER_DEFINED;
     if (piece->length == 0) return;
     unsigned char first = (unsigned char)piece->bytes[0];
     uint16_t *longest = &t->longest_added[first];
     if (is_byte && t->byte_ids[first] < 0) t->byte_ids[first] = piece->id;
     if (!normal && !passed) return;
     t->spellings[t->n_spellings++] = spelling_of(piece);
-    if (added && piece->length > *longest) *longest = piece->length;
+    if (is_added(piece) && piece->length > *longest) *longest = piece->length;
     if (piece->as_symbols && piece->length > t->longest_symbols) t->longest_symbols = piece->length;
-    if (has_inner_space(piece)) t->by_words = false;
+    t->by_words &= !has_inner_space(piece);
 }
 
 // Fills in what the encoder asks for, and sorts the tokens that it looks up. A byte-level

@@ -41,6 +41,11 @@ typedef struct {
     bool takes_spaces, as_symbols;
 } Piece;
 
+// Whether the library would seek the token in a text before it is cut into words.
+static inline bool is_added(const Piece *piece) {
+    return piece->type == CONTROL || piece->type == USER_DEFINED;
+}
+
 // A token in a sorted list. Heads tell most tokens apart, and are quicker to compare than bytes.
 typedef struct {
     // The first eight bytes of the spelling, the first one highest, zeros behind its end.

@@ -144,14 +144,14 @@ static void trim(Turn *t, size_t from) {
     }
 }
 
-static bool is_of_family(const Tokenizer *tokenizer, const Family *f) {
+static bool is_told(const Tokenizer *tokenizer, const Family *f) {
     if (f->told_by) return tokenizer_special(tokenizer, f->told_by) >= 0;
     return f->space_id == 0 || tokenizer_ordinary(tokenizer, " ") == f->space_id;
 }
 
 static const Family *chat_family(const Tokenizer *tokenizer) {
     const Family *f = chat_families;
-    while (!is_of_family(tokenizer, f)) f++;
+    while (!is_told(tokenizer, f)) f++;
     return f;
 }
 
@@ -170,10 +170,20 @@ static bool close_answer(Turn *t, const Family *f, int before) {
            end_text(t, closing);
 }
 
+// Puts the special token whose name begins at *at with {, and goes on to the name's end.
+static bool put_special(Turn *t, const char **at) {
+    char name[32];
+    int length = (int)strcspn(*at, "}") - 1;
+    snprintf(name, sizeof name, "%.*s", length, *at + 1);
+    *at += length + 1;
+    const Tokenizer *tokenizer = t->tokenizer;
+    return end_text(t, length ? tokenizer_special(tokenizer, name) : tokenizer_bos(tokenizer));
+}
+
 int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_prompt,
                    const char *user, int before, size_t *n, Error *err) {
     const Family *f = chat_family(tokenizer);
-    char template[768], name[32];
+    char template[768];
     snprintf(template, sizeof template, "%s%s%s", first ? f->begin : f->between,
              first && system_prompt[0] ? f->system : "", f->user);
     Turn t = {.tokenizer = tokenizer, .err = err, .special = -1};
@@ -186,13 +196,7 @@ int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_pr
         else if (*at == '(') from = t.n_text;
         else if (*at == ')') trim(&t, from);
         else if (*at != '{') t.text[t.n_text++] = *at;
-        else {
-            int length = (int)strcspn(at, "}") - 1;
-            snprintf(name, sizeof name, "%.*s", length, at + 1);
-            at += length + 1;
-            ok =
-                end_text(&t, *name ? tokenizer_special(tokenizer, name) : tokenizer_bos(tokenizer));
-        }
+        else ok = put_special(&t, &at);
     }
     ok = ok && end_text(&t, -1) && (t.n > 0 || fail(err, "the turn is empty"));
     free(t.text);
