@@ -1,5 +1,5 @@
 """Made by tools/unicode_tables.py, not by hand: how many code points lie outside a set, then in it, and so on,
-as in src/core/unicode_tables.h. What a Python knows of them depends on its version."""
+as in src/core/unicode_tables.h. A Python itself knows those of its version."""
 
 # Unicode 9.0: what is taken apart, or has a combining class.
 NORMALIZED = (

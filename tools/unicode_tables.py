@@ -84,8 +84,8 @@ def main():
             file.write(array(name, members))
     with open(MODULE, 'w') as file:
         file.write('"""Made by tools/unicode_tables.py, not by hand: how many code points lie outside a set, then in '
-                   'it, and so on,\nas in src/core/unicode_tables.h. What a Python knows of them depends on its version."""'
-                   '\n\n# Unicode 9.0: what is taken apart, or has a combining class.\n')
+                   'it, and so on,\nas in src/core/unicode_tables.h. A Python itself knows those of its version."""\n\n'
+                   '# Unicode 9.0: what is taken apart, or has a combining class.\n')
         file.write(constant('NORMALIZED', normalized))
         file.write('# Unicode 16.0: categories Lu and Lt, Ll, and M.\n')
         for name, members in ('CAPITALS', of('Lu', 'Lt')), ('SMALL_LETTERS', of('Ll')), ('MARKS', of('M')):
