@@ -166,6 +166,7 @@ static bool read_short(Check *c, Row *row, Session *unused, Error *err) {
         if (which == PLAIN_ROPE || sums[FILES_OWN] < sums[PLAIN_ROPE]) {
             session_free(c->reference);
             c->reference = s;
+            c->reference_is = which;
             row->samples = samples;
         } else {
             session_free(s);
@@ -196,7 +197,6 @@ static bool read_bases(Check *c, Row *row, Session *unused, Error *err) {
     }
     for (int i = 0; reference && i < 2; i++)
         add_differences(&row->bases[i], reference, scores[i], c->window - c->window / 2);
-    row->samples = row->bases[row->bases[1].mean > row->bases[0].mean];
     return reference;
 }
 

@@ -84,7 +84,7 @@ static bool measure_one(const Job *job, const MethodsTable *methods, Table *tabl
 }
 
 bool measure_methods(const Job *job, const MethodsTable *methods, Error *err) {
-    Table table = table_open(job->tsv);
+    Table table = table_open(job->form);
     bool ok = try_memory(job, err);
     if (ok) {
         print_heading(job, &table, methods->what);

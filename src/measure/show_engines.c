@@ -36,7 +36,8 @@ static void print_last_columns(Table *t, const Reading *r) {
     bool differs = !r->refused && r->worst_pair >= 0;
     table_number_if(t, differs, "%.0f", r->worst_pair);
     table_number_if(t, !r->refused, "%.6g", differs ? r->worst_ratio : 1);
-    table_words(t, r->note[0] ? r->note : "-");
+    if (r->note[0]) table_words(t, r->note);
+    else table_unknown(t);
 }
 
 static void print_reading(Table *t, const Reading *r, int length) {
@@ -45,7 +46,7 @@ static void print_reading(Table *t, const Reading *r, int length) {
     table_words(t, r->refused ? "refused" : r->verdict);
     if (r->by_layer) table_words(t, kind_names[r->kind]);
     if (!r->refused) print_rope(t, r, length);
-    for (int i = 0; r->refused && i < N_ROPE_CELLS; i++) table_words(t, "-");
+    for (int i = 0; r->refused && i < N_ROPE_CELLS; i++) table_unknown(t);
     if (!t->eyes) print_last_columns(t, r);
     table_end_row(t);
     if (t->eyes) remark_difference(t, r);
@@ -110,13 +111,14 @@ static void name_columns(Table *t, bool by_layer) {
 bool show_engines(const ReadByEngines *what, const char *list, Answer *answer, Error *err) {
     const int length = what->job->length;
     char with_hf5[1000];
+    char words[60];
     int n;
     int known;
     snprintf(with_hf5, sizeof with_hf5, "hf5,%s", list ? list : "");
     if (list && strncmp(list, "hf5", 3) != 0) list = with_hf5;
     Reading *readings = readings_of(what, list, length, &n, err);
     if (!readings) return false;
-    Table t = table_open(what->job->tsv);
+    Table t = table_open(what->job->form);
     print_notes_of_all(&t, readings, n, length);
     name_columns(&t, readings[0].by_layer);
     for (int i = 0; i < n; i++) {
@@ -124,7 +126,10 @@ bool show_engines(const ReadByEngines *what, const char *list, Answer *answer, E
         if (r->has_rope && !r->unknown) print_reading(&t, r, length);
     }
     table_end(&t);
-    if (readings_alike(readings, n, &known) < known) *answer = NO;
+    int alike = readings_alike(readings, n, &known);
+    if (alike < known) *answer = NO;
+    snprintf(words, sizeof words, "%d of %d engines read it alike", alike, known);
+    table_reason(&t, alike < known ? "differ" : "same", words);
     free(readings);
     return true;
 }
