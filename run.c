@@ -51,9 +51,7 @@ static Answer answer_of(const Program *p, bool ok) {
 static void end_json(Program *p, Answer answer, const Error *err) {
     if (answer == TROUBLE) json_reason(&p->json, "trouble", err->text);
     if (answer == INTERRUPTED) json_reason(&p->json, "interrupted", "Ctrl-C ended it");
-    if (!p->json.code[0] && answer == YES) json_reason(&p->json, "done", "it was done");
-    if (!p->json.code[0])
-        json_reason(&p->json, "no", "it was done, and something was found wanting");
+    if (!p->json.code[0]) json_reason(&p->json, "done", "it was done");
     json_end(&p->json, answer);
 }
 
@@ -85,7 +83,10 @@ int main(int argc, char **argv) {
     Options *o = &p.options;
     Error err;
     bool ok = options_parse(argc, argv, o, &err);
+    // A program that asks for JSON hears of a wrong option in JSON, whichever stands first.
+    for (int i = 1; i < argc && !ok; i++) o->json = o->json || strcmp(argv[i], "--json") == 0;
     if (ok && (o->help || o->version)) {
+        o->json = false;
         print_version(o, argv[0]);
         return finish(&p, true, &err);
     }
@@ -287,7 +288,9 @@ static TasksOptions tasks_options(const Options *o) {
 
 static bool run_tasks(Program *p, Error *err) {
     const TasksOptions asked = tasks_options(&p->options);
-    return measure_tasks(&p->job, &asked, &p->answer, err);
+    if (!measure_tasks(&p->job, &asked, &p->answer, err)) return false;
+    if (p->answer == NO) json_reason(&p->json, "accuracy", "an accuracy is below --min-accuracy");
+    return true;
 }
 
 static bool run_prompts(Program *p, Error *err) {

@@ -271,6 +271,7 @@ bool check_model(const Job *job, const CheckOptions *o, Answer *answer, Error *e
     static const double times[N_REFERENCES] = {1, 1, 1 / BASE_STEP, BASE_STEP};
     Check c = {.job = job, .doing = "speed", .budget = o->budget > 0 ? o->budget : INFINITY};
     bool ok = true;
+    if (!o->settings) catch_interrupt(0);
     c.whole = o->whole;
     for (int i = 0; ok && i < N_REFERENCES; i++)
         ok = reference_plan(job, i != FILES_OWN, times[i], &c.references[i], err);

@@ -121,14 +121,14 @@ int most_units(const Check *c, const Row *row) {
     }
 }
 
-// Errors shrink with the root of the units. The value moves, too: one error nearer to the limit is
-// to be expected. What is no further than that from its limit takes all units.
+// Errors shrink with the root of the units. The value moves, too: half an error nearer to the limit
+// is to be expected. What is no further than that from its limit takes all units.
 double seconds_to_decide(const Check *c, const Row *row) {
     double most = most_units(c, row);
     double units = asks_for_keys(row) ? USUAL_KEYS : USUAL_UNITS;
     double unit = row->units > 0 ? row->seconds / row->units : unit_seconds(c, row);
     double error = row->error;
-    double distance = fabs(row->value - row->limit) - error;
+    double distance = fabs(row->value - row->limit) - error / 2;
     if (row->units > 0 && row->samples.n > 1)
         units = distance > 0 ? row->units * pow(SURE * error / distance, 2) : most;
     units = fmin(fmax(units, row->units + 1), most);

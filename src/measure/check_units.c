@@ -21,11 +21,11 @@ static const double LOOK = 0.03;  // of the budget, between two looks at the clo
 
 // ---- sessions ----
 
-// A session asks this before each chunk. The end of the budget ends the reading.
+// A session asks this before each chunk. The end of the budget ends the reading, and so does Ctrl-C.
 static bool go_on(void *whose) {
     Check *c = whose;
     table_progress(&c->table, c->doing, fmin(spent(c) / c->budget, 1));
-    if (spent(c) + c->chunk * c->per_token > c->budget) c->late = true;
+    if (interrupted || spent(c) + c->chunk * c->per_token > c->budget) c->late = true;
     return !c->late;
 }
 
