@@ -293,8 +293,8 @@ def test_json_of_trouble():
     """One object whatever happened, with the words that stand on standard error."""
     model = tiny_model('eyes.bin', **SHAPE)
     for what in (('/nonexistent', '--check'), (model, '--check'), (model, '--bugdet', 3), (model, '--engines', 'nope'),
-                 (model, '--rope-json'), (model, '-i', 'x'), (model, '--search', in_work('x')), (model, '--tsv', '--explain'),
-                 (model, '--explain', '--rope', 'yran')):
+                 (model, '--rope-json'), (model, '-i', 'x'), (model, '--search', in_work('x')),
+                 (model, '--tsv', '--explain'), (model, '--explain', '--rope', 'yran')):
         result, found = as_json(*what)
         check(result.status == 2 and found['rows'] == [] and found['reason']['code'] == 'trouble'
               and result.err == 'run: %s\n' % found['reason']['words'], 'trouble: %s' % (what,), result)

@@ -23,14 +23,14 @@ void print_json_text(const char *text, size_t n) {
 }
 
 // What printf writes of a number is a number of JSON, too, but for NaN and infinities.
-static void print_value(const char *text, JsonType type) {
+static void put_value(const char *text, JsonType type) {
     char *end;
     bool is_number = type == JSON_NUMBER && isfinite(strtod(text, &end)) && !*end;
     if (type == JSON_STRING) print_json_text(text, strlen(text));
     else printf("%s", is_number ? text : "null");
 }
 
-static void print_key(const char *key) {
+static void put_key(const char *key) {
     print_json_text(key, strlen(key));
     printf(": ");
 }
@@ -40,12 +40,12 @@ static void begin_member(JsonOut *out, const char *key) {
     if (out->in_rows) printf("%s]", out->n_rows > 0 ? "\n" : "");
     out->in_rows = false;
     printf("%s", out->n_members++ > 0 ? ", " : "{");
-    print_key(key);
+    put_key(key);
 }
 
 void json_put_member(JsonOut *out, const char *key, const char *text, JsonType type) {
     begin_member(out, key);
-    print_value(text, type);
+    put_value(text, type);
 }
 
 void json_begin_rows(JsonOut *out) {
@@ -57,8 +57,8 @@ void json_begin_rows(JsonOut *out) {
 void json_put_cell(JsonOut *out, const char *column, const char *text, JsonType type) {
     if (out->n_cells++ > 0) printf(", ");
     else printf("%s\n{", out->n_rows > 0 ? "," : "");
-    print_key(column);
-    print_value(text, type);
+    put_key(column);
+    put_value(text, type);
 }
 
 // A reader that waits for rows gets each as it is there.

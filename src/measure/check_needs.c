@@ -4,29 +4,40 @@
 
 #include <string.h>
 
+// Adds a need, and returns the number of them.
+static int add_need(Need *needs, int n, RowKind kind, int length) {
+    needs[n].kind = kind;
+    needs[n].length = length;
+    return n + 1;
+}
+
 // Each fourth length between: the pieces of a text that jumps stand up to eight times nearer than
 // its ends.
 static int needs_between(const Check *c, int length, Need *needs, int n) {
     int at = 0;
     while (at < c->n_lengths && c->lengths[at] < length) at++;
-    for (int i = at - 2; i > 0; i -= 2) needs[n++] = (Need){JUMPS, c->lengths[i]};
+    for (int i = at - 2; i > 0; i -= 2) n = add_need(needs, n, JUMPS, c->lengths[i]);
     return n;
 }
 
 int needs_of(const Check *c, int length, Need needs[MAX_NEEDS]) {
     const int window = c->window;
     const bool is_far = length > window;
-    int n = 0;
-    needs[n++] = (Need){SHORT_PERPLEXITY, window};
-    if (is_far) needs[n++] = (Need){JUMPS, length};
-    if (is_far) needs[n++] = (Need){JUMP_KEYS, length};
-    needs[n++] = (Need){SHORT_TEXTS, window};
-    if (!is_far) needs[n++] = (Need){WHOLE_KEYS, length};
-    if (c->job->model->config.encoding == ENCODING_ROPE) needs[n++] = (Need){OTHER_BASES, window};
-    needs[n++] = (Need){STEPS, length};
+    int n = add_need(needs, 0, SHORT_PERPLEXITY, window);
+    if (is_far) {
+        n = add_need(needs, n, JUMPS, length);
+        n = add_need(needs, n, JUMP_KEYS, length);
+    }
+    n = add_need(needs, n, SHORT_TEXTS, window);
+    if (!is_far) n = add_need(needs, n, WHOLE_KEYS, length);
+    if (c->job->model->config.encoding == ENCODING_ROPE)
+        n = add_need(needs, n, OTHER_BASES, window);
+    n = add_need(needs, n, STEPS, length);
     n = needs_between(c, length, needs, n);
-    if (is_far && c->whole) needs[n++] = (Need){WHOLE_TEXT, length};
-    if (is_far && c->whole) needs[n++] = (Need){WHOLE_KEYS, length};
+    if (is_far && c->whole) {
+        n = add_need(needs, n, WHOLE_TEXT, length);
+        n = add_need(needs, n, WHOLE_KEYS, length);
+    }
     return n;
 }
 
@@ -36,8 +47,10 @@ bool is_further(const Check *c, Need need, int length) {
 }
 
 int find_row(const Check *c, RowKind kind, int length) {
-    for (int i = 0; i < c->n_rows; i++)
-        if (c->rows[i].kind == kind && c->rows[i].length == length) return i;
+    for (int i = 0; i < c->n_rows; i++) {
+        const Row *row = &c->rows[i];
+        if (row->kind == kind && row->length == length) return i;
+    }
     return -1;
 }
 
