@@ -35,15 +35,30 @@ typedef struct {
     RopeFile said;      // of its RoPE; plans point to the lists in it
     Reading *readings;  // of --reading; plans point to the lists in them
     Job job;            // finish frees its tokenizer, plans and ids
+    JsonOut json;       // of --json
     Answer answer;      // YES, unless the job answers otherwise
     Session *session;   // of a text
 } Program;
 
 static bool run_job(Program *p, Error *err);
 
+static Answer answer_of(const Program *p, bool ok) {
+    if (interrupted) return INTERRUPTED;
+    return ok ? p->answer : TROUBLE;
+}
+
+// Ends what --json prints with the reason of the exit status: the job's own, or what went wrong.
+static void end_json(Program *p, Answer answer, const Error *err) {
+    if (answer == TROUBLE) json_reason(&p->json, "trouble", err->text);
+    if (answer == INTERRUPTED) json_reason(&p->json, "interrupted", "Ctrl-C ended it");
+    if (!p->json.code[0]) json_reason(&p->json, "done", "it was done");
+    json_end(&p->json, answer);
+}
+
 // Frees everything and returns the exit status: the job's answer if all went well, else TROUBLE,
 // with the reason printed.
 static Answer finish(Program *p, bool ok, Error *err) {
+    if (p->options.json) end_json(p, answer_of(p, ok), err);
     if (ok && (fflush(stdout) || ferror(stdout))) ok = fail(err, "cannot write to standard output");
     if (!ok) fprintf(stderr, "run: %s\n", err->text);
     session_free(p->session);
@@ -54,8 +69,7 @@ static Answer finish(Program *p, bool ok, Error *err) {
     free(p->options.asked);
     free(p->said.whole);
     model_close(&p->model);
-    if (interrupted) return INTERRUPTED;
-    return ok ? p->answer : TROUBLE;
+    return answer_of(p, ok);
 }
 
 static void print_version(const Options *o, const char *program) {
@@ -69,7 +83,10 @@ int main(int argc, char **argv) {
     Options *o = &p.options;
     Error err;
     bool ok = options_parse(argc, argv, o, &err);
+    // A program that asks for JSON hears of a wrong option in JSON, whichever stands first.
+    for (int i = 1; i < argc && !ok; i++) o->json = o->json || strcmp(argv[i], "--json") == 0;
     if (ok && (o->help || o->version)) {
+        o->json = false;
         print_version(o, argv[0]);
         return finish(&p, true, &err);
     }
@@ -92,7 +109,7 @@ static void take_options(Program *p) {
     job->model = &p->model;
     job->said = &p->said;
     job->text_path = o->text_path;
-    job->tsv = o->tsv;
+    job->form = (TableForm){.tsv = o->tsv, .json = o->json ? &p->json : NULL};
     job->sliding = &o->asked_sliding;
     job->sessions = (SessionOptions){
         .kv = o->kv,
@@ -271,7 +288,9 @@ static TasksOptions tasks_options(const Options *o) {
 
 static bool run_tasks(Program *p, Error *err) {
     const TasksOptions asked = tasks_options(&p->options);
-    return measure_tasks(&p->job, &asked, &p->answer, err);
+    if (!measure_tasks(&p->job, &asked, &p->answer, err)) return false;
+    if (p->answer == NO) json_reason(&p->json, "accuracy", "an accuracy is below --min-accuracy");
+    return true;
 }
 
 static bool run_prompts(Program *p, Error *err) {
@@ -286,6 +305,7 @@ static bool run_check(Program *p, Error *err) {
         .budget = o->budget,
         .whole = o->whole,
         .says_block = options_say_block(o),
+        .settings = o->settings_alone,
     };
     return check_model(&p->job, &asked, &p->answer, err);
 }
@@ -334,7 +354,7 @@ static bool run_quantize(Program *p, Error *err) {
     const Options *o = &p->options;
     const Model model = model_as_said(&p->model, &p->said);
     return measure_rounding(&model, o->model_path, types[o->quantize_type], o->quantize_path,
-                            o->tsv, err);
+                            p->job.form, err);
 }
 
 // What a job needs before it is done.
@@ -353,7 +373,8 @@ typedef struct {
     unsigned needs;
 } JobRow;
 
-enum { CHAT = N_JOBS, PROMPTS, N_JOB_ROWS };  // jobs that an option of another one makes
+// Jobs that an option of another one makes.
+enum { CHAT = N_JOBS, PROMPTS, SETTINGS, N_JOB_ROWS };
 
 static const JobRow rows[N_JOB_ROWS] = {
     [JOB_TEXT] = {run_text, SHORT_LENGTH, FOR_TEXT | A_PROMPT},
@@ -362,6 +383,7 @@ static const JobRow rows[N_JOB_ROWS] = {
     [JOB_TASKS] = {run_tasks, FAR_LENGTH, FOR_TEXT | ADVICE_TUNING},  // --passkey, --tasks
     [PROMPTS] = {run_prompts, FAR_LENGTH, A_TOKENIZER},               // --tasks --prompts
     [JOB_CHECK] = {run_check, CONTEXT_LENGTH, FOR_TEXT},              // --check
+    [SETTINGS] = {run_check, CONTEXT_LENGTH, PLANS},                  // --check --settings
     [JOB_ATTN] = {run_attn, PROMPT_LENGTH, FOR_TEXT | A_PROMPT},      // --attn
     [JOB_NEXT] = {run_next, PROMPT_LENGTH, FOR_TEXT | A_PROMPT | ADVICE_TUNING},  // --next
     [JOB_EXPLAIN] = {run_explain, CONTEXT_LENGTH, PLANS | ADVICE_REACH | ADVICE_TUNING},
@@ -375,14 +397,8 @@ static const JobRow rows[N_JOB_ROWS] = {
 static const JobRow *job_row(const Options *o) {
     if (o->job == JOB_TEXT && o->mode == MODE_CHAT) return &rows[CHAT];
     if (o->job == JOB_TASKS && o->prompts) return &rows[PROMPTS];
+    if (o->job == JOB_CHECK && o->settings_alone) return &rows[SETTINGS];
     return &rows[o->job];
-}
-
-// Judges the settings of a model whose tokenizer is missing.
-static void check_settings_alone(Program *p) {
-    Error unused;
-    p->job.length = length_of_job(&p->job, p->options.steps, rows[JOB_CHECK].length);
-    if (plan(p, &unused)) run_check(p, &unused);
 }
 
 // Does what a job needs, and then the job. False with the reason.
@@ -393,7 +409,7 @@ static bool run_job(Program *p, Error *err) {
     Job *job = &p->job;
     if (!load_model(p, err)) return false;
     if (row->needs & A_TOKENIZER && !o->ids && !find_tokenizer(p, err)) {
-        if (o->job == JOB_CHECK) check_settings_alone(p);
+        if (o->job == JOB_CHECK) fail(err, "%s; --check --settings needs none", err->text);
         return false;
     }
     if (!read_ids(p, prompted, err)) return false;

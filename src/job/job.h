@@ -7,6 +7,7 @@
 #include "../fast/session.h"
 #include "../settings/methods.h"
 #include "../settings/publish.h"
+#include "json_out.h"
 #include "said.h"
 
 // The longest text that a job may have, in positions.
@@ -35,7 +36,7 @@ typedef struct {
     const char *text_path;  // of a text that is measured, for headings; NULL: none
     int32_t *ids;           // (n_ids) of the text, without BOS, or of the prompt; NULL: none
     size_t n_ids;
-    bool tsv;  // tables are never drawn
+    TableForm form;  // of tables
 } Job;
 
 // ---- length ----

@@ -21,11 +21,11 @@ static const double LOOK = 0.03;  // of the budget, between two looks at the clo
 
 // ---- sessions ----
 
-// A session asks this before each chunk. The end of the budget ends the reading.
+// A session asks this before each chunk. The end of the budget ends the reading, and so does Ctrl-C.
 static bool go_on(void *whose) {
     Check *c = whose;
     table_progress(&c->table, c->doing, fmin(spent(c) / c->budget, 1));
-    if (spent(c) + c->chunk * c->per_token > c->budget) c->late = true;
+    if (interrupted || spent(c) + c->chunk * c->per_token > c->budget) c->late = true;
     return !c->late;
 }
 
@@ -166,6 +166,7 @@ static bool read_short(Check *c, Row *row, Session *unused, Error *err) {
         if (which == PLAIN_ROPE || sums[FILES_OWN] < sums[PLAIN_ROPE]) {
             session_free(c->reference);
             c->reference = s;
+            c->reference_is = which;
             row->samples = samples;
         } else {
             session_free(s);
@@ -196,7 +197,6 @@ static bool read_bases(Check *c, Row *row, Session *unused, Error *err) {
     }
     for (int i = 0; reference && i < 2; i++)
         add_differences(&row->bases[i], reference, scores[i], c->window - c->window / 2);
-    row->samples = row->bases[row->bases[1].mean > row->bases[0].mean];
     return reference;
 }
 

@@ -10,7 +10,7 @@ void print_heading(const Job *job, Table *t, const char *what) {
     const RopePlan *plan = job->plans;
     const KvType kv = session_config(job, plan, job->length).kv;
     t->train_ctx = plan->rope.train_ctx;
-    table_note(t, what, "%.200s", job->model_path);
+    table_note(t, what, "%.200s", job->model_path ? job->model_path : "settings");
     table_note(t, "length", "%d", job->length);
     if (plan->spread) {
         table_note(t, "spread", "%d", plan->spread);
@@ -84,7 +84,7 @@ static bool measure_one(const Job *job, const MethodsTable *methods, Table *tabl
 }
 
 bool measure_methods(const Job *job, const MethodsTable *methods, Error *err) {
-    Table table = table_open(job->tsv);
+    Table table = table_open(job->form);
     bool ok = try_memory(job, err);
     if (ok) {
         print_heading(job, &table, methods->what);

@@ -210,7 +210,7 @@ bool show_next(const Job *job, const NextOptions *o, Error *err) {
     ok = ok && a.rank;
     if (ok) {
         const char *columns = "method\tlength\trank\ttoken\tlogprob";
-        a.table = table_open(job->tsv);
+        a.table = table_open(job->form);
         print_heading(job, &a.table, "next tokens");
         char names[80];
         snprintf(names, sizeof names, "%s%s", columns, job->tokenizer ? "\ttext" : "");

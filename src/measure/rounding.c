@@ -35,7 +35,7 @@ static void say_written(const Model *model, const char *path, WeightType type, b
 }
 
 bool measure_rounding(const Model *model, const char *from, WeightType type, const char *to,
-                      bool tsv, Error *err) {
+                      TableForm form, Error *err) {
     static const char *const kinds[N_MATRIX_KINDS] = {"embedding", "attention", "feed-forward",
                                                       "classifier"};
     QuantizeError errors[N_MATRIX_KINDS];
@@ -46,7 +46,7 @@ bool measure_rounding(const Model *model, const char *from, WeightType type, con
     if (!may_write_over(to, err)) return false;
     catch_termination();
     if (!model_quantize(model, type, to, errors, err)) return false;
-    Table table = table_open(tsv);
+    Table table = table_open(form);
     table_note(&table, "errors as shares of the mean absolute weight", "of the class");
     table_columns(&table, "tensors\tworst\tmean");
     bool rounded = false;

@@ -2,8 +2,9 @@
 #pragma once
 
 #include "../core/model.h"
+#include "../job/json_out.h"
 
 // Writes the copy of the model at `from`, with weights of the type, to `to`, and prints what
 // rounding did. False with the reason.
 bool measure_rounding(const Model *model, const char *from, WeightType type, const char *to,
-                      bool tsv, Error *err);
+                      TableForm form, Error *err);

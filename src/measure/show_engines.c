@@ -39,7 +39,8 @@ static void print_last_columns(Table *t, const Reading *r) {
     bool differs = is_read(r) && r->worst_pair >= 0;
     table_number_if(t, differs, "%.0f", r->worst_pair);
     table_number_if(t, is_read(r), "%.6g", differs ? r->worst_ratio : 1);
-    table_words(t, r->note[0] ? r->note : "-");
+    if (r->note[0]) table_words(t, r->note);
+    else table_unknown(t);
 }
 
 static void print_reading(Table *t, const Reading *r, int length) {
@@ -48,7 +49,7 @@ static void print_reading(Table *t, const Reading *r, int length) {
     table_words(t, verdict_names[r->verdict]);
     if (r->by_layer) table_words(t, kind_names[r->kind]);
     if (is_read(r)) print_rope(t, r, length);
-    for (int i = 0; !is_read(r) && i < N_ROPE_CELLS; i++) table_words(t, "-");
+    for (int i = 0; !is_read(r) && i < N_ROPE_CELLS; i++) table_unknown(t);
     if (!t->eyes) print_last_columns(t, r);
     table_end_row(t);
     if (t->eyes) remark_difference(t, r);
@@ -110,6 +111,7 @@ static bool has_unseen(const Reading *readings, int n) {
 bool show_engines(const ReadByEngines *what, const char *list, Answer *answer, Error *err) {
     const int length = what->job->length;
     char with_hf5[1000];
+    char words[60];
     int n;
     int known;
     const bool is_named = list;
@@ -117,7 +119,7 @@ bool show_engines(const ReadByEngines *what, const char *list, Answer *answer, E
     if (list && strncmp(list, "hf5", 3) != 0) list = with_hf5;
     Reading *readings = readings_of(what, list, length, &n, err);
     if (!readings) return false;
-    Table t = table_open(what->job->tsv);
+    Table t = table_open(what->job->form);
     print_notes_of_all(&t, readings, length);
     name_columns(&t, readings[0].by_layer);
     for (int i = 0; i < n; i++) {
@@ -125,9 +127,13 @@ bool show_engines(const ReadByEngines *what, const char *list, Answer *answer, E
         if (r->has_rope) print_reading(&t, r, length);
     }
     table_end(&t);
-    bool differ = readings_alike(readings, n, &known) < known;
+    int alike = readings_alike(readings, n, &known);
+    bool differ = alike < known;
     bool is_unsure = is_named && has_unseen(readings, n);
     if (differ || is_unsure) *answer = differ ? NO : UNDECIDED;
+    snprintf(words, sizeof words, "%d of %d engines read it alike", alike, known);
+    if (!differ && is_unsure) snprintf(words, sizeof words, "an engine was not looked at");
+    table_reason(&t, differ ? "differ" : is_unsure ? "not-looked-at" : "same", words);
     free(readings);
     return true;
 }

@@ -26,6 +26,8 @@ enum {
     ON_SPREAD = ON_TEXT | ON_ATTN | ON_PPL | ON_TASKS,
     ON_SESSION = (ON_TOKENS & ~ON_PROMPTS) | ON_BENCH,  // what runs the model
     ON_SEED = ON_TEXT | ON_TASKS | ON_SEARCH | ON_PROMPTS,
+    ON_TABLES = ON_PPL | ON_TASKS | ON_CHECK | ON_ATTN | ON_EXPLAIN | ON_BENCH | ON_QUANTIZE |
+                ON_NEXT | 1 << JOB_ENGINES,
     ON_ALL = (2 << N_JOBS) - 1,
     ON_PLAN = ON_ALL & ~ON_QUANTIZE  // what plans a RoPE
 };

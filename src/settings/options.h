@@ -58,7 +58,8 @@ typedef struct {
     const char *text_path, *quantize_path;
     const char *tasks, *check_path;  // a list, NULL: passkey; the text of --check, NULL: made up
     const char *next;                // a number of tokens, or a file that names some
-    bool ids, per_token, plot, stepwise, stale_keys, whole, tsv, prompts;
+    bool ids, per_token, plot, stepwise, stale_keys, whole, tsv, json, prompts;
+    bool settings_alone;  // --check judges no more
     int samples, trials;
     int attn[2];  // layer and head, from 0
     double min_accuracy, budget;

@@ -89,6 +89,9 @@ static void drop_idle(Options *o) {
     drop_if(o, !o->spread && job & ON_SPREAD & ~ON_TASKS, "--crowd", "without", "--spread");
     drop_if(o, !o->stepwise && job & ON_PPL, "--stale-keys", "without", "--stepwise");
     drop_if(o, o->ids && job & ON_PPL, "-z", "with", "--ids");
+    drop_if(o, o->settings_alone, "-z", "with", "--settings");
+    drop_if(o, o->settings_alone, "--budget", "with", "--settings");
+    drop_if(o, o->settings_alone, "--whole", "with", "--settings");
     for (int i = 0; i < n_option_rows; i++) {
         unsigned jobs = option_table[i].jobs;
         if (jobs && !(jobs & job)) drop_row(o, i);
@@ -152,7 +155,8 @@ static bool check_prompts(const Options *o, Error *err) {
 // The model's file, or what stands for it.
 static bool check_model_given(const Options *o, Error *err) {
     const RopeConfig *rope = &o->rope.rope;
-    bool can_lack_it = o->job == JOB_EXPLAIN || o->job == JOB_ROPE_JSON || o->job == JOB_ENGINES;
+    bool can_lack_it = o->job == JOB_EXPLAIN || o->job == JOB_ROPE_JSON || o->job == JOB_ENGINES ||
+                       (o->job == JOB_CHECK && o->settings_alone);
     bool has_other = o->head_dim || o->rope_config;
     if (!o->model_path && !(can_lack_it && has_other) && !check_prompts(o, err)) return false;
     if (!o->head_dim) return true;
@@ -162,6 +166,19 @@ static bool check_model_given(const Options *o, Error *err) {
     if (!o->rope_config && (rope->theta == 0 || rope->train_ctx == 0))
         return fail(err, "--head-dim needs --theta and --train-ctx with it");
     return true;
+}
+
+// --json is of what has a table.
+static bool check_json(const Options *o, Error *err) {
+    const char *asked = asked_by(o);
+    if (o->json && !(bit_of_job(o) & ON_TABLES))
+        return fail(err,
+                    "--json: %s has no table (expected --check, --engines, --explain, or what else "
+                    "prints one)",
+                    asked ? asked : "a text");
+    if (o->json && o->tsv) return fail(err, "--json and --tsv exclude one another");
+    if (!o->settings_alone || !o->check_path) return true;
+    return fail(err, "--check --settings reads no text (found %.100s)", o->check_path);
 }
 
 static bool read_methods(Options *o, Error *err) {
@@ -176,7 +193,8 @@ static bool read_methods(Options *o, Error *err) {
 }
 
 bool options_check(Options *o, Error *err) {
-    if (!check_one_job(o, err) || !check_model_given(o, err) || !check_engines(o, err))
+    if (!check_one_job(o, err) || !check_json(o, err) || !check_model_given(o, err) ||
+        !check_engines(o, err))
         return false;
     drop_idle(o);
     if (o->prompt && o->prompt_file) return fail(err, "-i and -f exclude one another");
