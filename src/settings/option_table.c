@@ -19,81 +19,86 @@ enum { MOST_COUNT = 1 << 20 };
 
 const Option option_table[] = {
     {.value = {"-t", "T", "temperature, 0 is greedy [1]", NUMBER, OF_OPTIONS(temperature), 0, 1e6},
-     .jobs = ON_TEXT},
+     .needs = SAMPLING},
     {.value = {"-p", "P", "top-p: sample from the likeliest tokens that make up P [0.9]", NUMBER,
                OF_OPTIONS(top_p), 0, 1},
-     .jobs = ON_TEXT},
+     .needs = SAMPLING},
     {.value = {"-k", "K", "top-k: sample from the K likeliest tokens; 0: from all [0]", WHOLE,
                OF_OPTIONS(top_k), 0, MOST},
-     .jobs = ON_TEXT},
+     .needs = SAMPLING},
     {.value = {"--min-p", "M", "sample from tokens at least M times as likely as the likeliest [0]",
                NUMBER, OF_OPTIONS(min_p), 0, 1},
-     .jobs = ON_TEXT},
+     .needs = SAMPLING},
     {.value = {"-s", "SEED", "seed of the random numbers, 0: from the clock [0]", SEED,
                OF_OPTIONS(seed)},
-     .jobs = ON_SEED},
+     .needs = A_SEED},
     {.value = {"-n", "N",
                "positions, prompt included; 0: the model's context, which a chat and --check take; "
                "8k: 8 x 1,024 [256; "
                "other measuring: 4 times the trained context]",
                WHOLE, OF_OPTIONS(steps), 0, MOST},
-     .jobs = ON_PLAN | ON_PROMPTS},
-    {.value = {"-i", "TEXT", "prompt", TEXT, OF_OPTIONS(prompt)}, .jobs = ON_PROMPT},
+     .needs = A_LENGTH},
+    {.value = {"-i", "TEXT", "prompt", TEXT, OF_OPTIONS(prompt)},
+     .jobs = ON_CHAT,
+     .needs = A_PROMPT},
     {.value = {"-f", "FILE", "file with the prompt; - is standard input", TEXT,
                OF_OPTIONS(prompt_file)},
-     .jobs = ON_GENERATE | ON_ATTN | ON_NEXT | ON_TASKS | ON_PROMPTS},
+     .jobs = ON_TASKS | ON_PROMPTS,
+     .needs = A_PROMPT},
     {.value = {"-z", "FILE", "tokenizer [NAME.tokenizer.bin or tokenizer.bin beside the model]",
                TEXT, OF_OPTIONS(tokenizer_path)},
-     .jobs = ON_TOKENS},
+     .needs = A_TOKENIZER},
     {.value = {"-m", "MODE",
                "generate, or chat in the turns of the model's family, which its special tokens "
                "tell [generate]",
                WORD, OF_OPTIONS(mode), 0, 1, modes},
-     .jobs = ON_TEXT},
+     .needs = SAMPLING},
     {.value = {"-y", "TEXT", "system prompt of a chat", TEXT, OF_OPTIONS(system_prompt)},
      .jobs = ON_CHAT},
     {.value = {"--ignore-eos", NULL, "keep generating past an end token", FLAG,
                OF_OPTIONS(ignore_eos)},
-     .jobs = ON_TEXT},
+     .needs = SAMPLING},
     {.value = {"--kv", "TYPE", "precision of the key-value cache: f16, f32 or q8 [f16]", WORD,
                OF_OPTIONS(kv), 0, N_KV_TYPES - 1, kv_type_names},
-     .jobs = ON_SESSION},
+     .needs = RUNNING},
     {.value =
          {"--activations", "TYPE",
           "what quantized weights multiply: activations rounded to int8, or kept as f32 [int8]",
           WORD, OF_OPTIONS(activations), 0, 1, activations},
-     .jobs = ON_SESSION},
+     .needs = RUNNING},
     {.value = {"--spread", "N",
                "spread the tokens of a text over N positions, in pieces with jumps between them",
                WHOLE, OF_OPTIONS(spread), 1, MOST},
-     .jobs = ON_SPREAD},
+     .needs = SPREADING},
     {.value = {"--piece", "P", "tokens in a piece of --spread [128], or of --check's jumps", WHOLE,
                OF_OPTIONS(piece), 1, MOST_COUNT},
-     .jobs = ON_SPREAD | ON_CHECK},
+     .jobs = ON_CHECK,
+     .needs = SPREADING},
     {.value = {"--crowd", NULL,
                "with --spread: a key counts as often as the positions that it stands for", FLAG,
                OF_OPTIONS(crowd)},
-     .jobs = ON_SPREAD & ~ON_TASKS},
+     .jobs = ON_TEXT | ON_CHAT | ON_ATTN | ON_PPL},
     {.value = {"--threads", "N", "threads [OMP_NUM_THREADS, else what is fastest]", WHOLE,
                OF_OPTIONS(threads), 1, 1024},
-     .jobs = ON_SESSION | ON_QUANTIZE},
+     .jobs = ON_QUANTIZE,
+     .needs = RUNNING},
     {.value = {"--plain", NULL,
                "compute by the definition (src/core/plain.c): slow, on one thread, nothing rounded",
                FLAG, OF_OPTIONS(plain)},
-     .jobs = ON_SESSION},
+     .needs = RUNNING},
     {.value = {.help = "RoPE; a setting that is not given comes from the model"}},
     {.value = {"--rope", "NAME",
                "method, see below; measurements take all, or a list with settings "
                "(none,yarn:factor=4,8:ramp=turns)",
                TEXT, OF_OPTIONS(methods)},
      .about_rope = true,
-     .jobs = ON_PLAN},
+     .needs = PLANS},
     {.value =
          {"--rope-sliding", "NAME",
           "the same for the sliding layers, in a model where these turn by settings of their own",
           TEXT, OF_OPTIONS(sliding)},
      .about_rope = true,
-     .jobs = ON_PLAN},
+     .needs = PLANS},
     {.value = {"--rope-config", "FILE",
                "a config.json, or its rope_scaling block alone, in place of the model's settings",
                TEXT, OF_OPTIONS(rope_config)},
@@ -103,8 +108,8 @@ const Option option_table[] = {
                "see --engines",
                TEXT, OF_OPTIONS(reading)},
      .about_rope = true,
-     .jobs = ON_PLAN},
-    {.is_rope = true, .jobs = ON_PLAN | ON_PROMPTS},
+     .needs = PLANS},
+    {.is_rope = true, .jobs = ON_PROMPTS, .needs = PLANS},
     {.value = {.help = "Instead of generating"}},
     {.value = {"--ppl", "FILE", "perplexity by position over a text; - is standard input", TEXT,
                OF_OPTIONS(text_path)},
@@ -232,7 +237,7 @@ const Option option_table[] = {
      .job = JOB_QUANTIZE},
     {.value = {"--tsv", NULL, "print tables between tabs at a terminal, too, as in a pipe", FLAG,
                OF_OPTIONS(tsv)},
-     .jobs = ON_ALL & ~ON_TEXT},
+     .needs = A_TABLE},
     {.value = {"--help", NULL, "print this text, as -h does", FLAG, OF_OPTIONS(help)}},
     {.value = {"--version", NULL, "print the version", FLAG, OF_OPTIONS(version)}},
 };
@@ -252,6 +257,19 @@ const Options options_unsaid = {
     .population = 8,
     .search_windows = 8,
 };
+
+#define FACTS(kind, run, length, needs)                                                            \
+    [JOB_##kind] = {length, (needs) | (length == NO_LENGTH ? 0 : A_LENGTH)},
+const JobFacts job_facts[N_JOBS] = {JOB_ROWS(FACTS)};
+
+unsigned option_jobs(const Option *option) {
+    unsigned jobs = option->jobs;
+    for (int k = 0; k < N_JOBS; k++) {
+        bool anywhere = !option->jobs && !option->needs;
+        if (anywhere || job_facts[k].needs & option->needs) jobs |= 1u << k;
+    }
+    return jobs;
+}
 
 const Setting *option_value(int number) {
     return number < N_ROWS ? &option_table[number].value : &rope_settings[number - N_ROWS];
