@@ -143,6 +143,26 @@ def test_words_that_miss_something():
     check('point' not in run(m, '-t', 'x').err, 'a hint about commas only where there is one')
 
 
+def test_names_of_other_programs():
+    """What llama.cpp, Hugging Face, vLLM and others call an option is told by its name here."""
+    m, ours = tiny_model('tiny.bin'), good('--help').out
+    for theirs, said in (('--chat', '-m chat'), ('-cnv', '-m chat'), ('--temperature', '-t'), ('-temp', '-t'),
+                         ('--temperature=0.5', '-t'), ('--top_k', '-k'), ('-c', '-n'), ('--ctx-size', '-n'),
+                         ('--max_new_tokens', '-n'), ('--Prompt', '-i'), ('--system-prompt', '-y'),
+                         ('--perplexity', '--ppl'), ('--cache-type-k', '--kv'), ('--rope-scaling', '--rope'),
+                         ('--rope-freq-base', '--theta'), ('--yarn-orig-ctx', '--train-ctx'), ('--hf-overrides',
+                                                                                              '--rope-config')):
+        one_line(run(m, theirs, 1), 2, 'another program\'s ' + theirs, "'%s'" % theirs, 'did you mean %s?' % said)
+    source = read(os.path.join(ROOT, 'src', 'settings', 'options_parse.c')).decode()
+    pairs = re.findall(r'\{"(-[\w-]+)", "(-\S+)(?: chat)?"\}', source)
+    lost = [name for _, name in pairs if '\n  %s ' % name not in ours]
+    known = [name for name, _ in pairs if '\n  %s ' % name in ours]
+    check(len(pairs) >= 35 and not lost and not known, 'each leads to an option, and is none', lost + known)
+    one_line(run(m, '-p', 'Once upon'), 2, 'a prompt behind -p', "'Once upon'", 'a prompt follows -i')
+    one_line(run(m, '-m', 'model.gguf'), 2, 'a model behind -m', "'model.gguf'", 'a model file follows no option')
+    check('follows' not in run(m, '-p', 2).err + run(m, '-m', 'talk').err, 'only where that may be meant')
+
+
 def test_lengths():
     """Lengths in 1,024s, wherever one is meant."""
     m = tiny_model('tiny.bin', train_ctx=4096, seq_len=4096)
@@ -221,6 +241,12 @@ def test_files_that_cannot_be_read():
                        ('/dev/null', '/dev/null')):
         one_line(run(path, '-i', 'x'), 2, 'a model file %s' % path, word)
     one_line(run(m, '-i', 'x', '-z', '/nonexistent'), 2, 'a tokenizer that is not there', '/nonexistent')
+    pipe = in_work('pipe')
+    os.mkfifo(pipe)
+    for path, kind in ((pipe, 'a pipe'), ('/dev/null', 'a device')):
+        one_line(run(path, '-i', 'x', timeout=10), 2, kind + ' as the model', path, 'found ' + kind)
+        one_line(run(m, '-i', 'x', '-z', path, timeout=10), 2, kind + ' as the tokenizer', path, 'found ' + kind)
+    one_line(run(m, '-i', 'x', '-z', folder), 2, 'a folder as the tokenizer', folder, 'found a folder')
     for option in (('-f', '/nonexistent'), ('-f', folder)):
         result = run(m, *option, '-t', 0)
         check(result.status == 2 and result.err.splitlines()[-1].startswith('run: ' + option[1]) and not result.raw,
@@ -298,6 +324,10 @@ def test_prompt_from_files():
     path, expected = write(in_work('prompt.txt'), prompt), text(alphabet(), '-i', prompt)
     check(text(m, '-f', path) == expected, '-f FILE')
     check(text(m, '-f', '-', stdin=prompt.encode()) == expected, '-f -')
+    for bytes_, what in ((b'\xef\xbb\xbf' + prompt.encode(), 'a byte order mark'), (b'\xef\xbb\xbf', 'nothing behind it')):
+        found = text(m, '-f', write(in_work('marked.txt'), bytes_))
+        check(found == (expected if bytes_[3:] else text(m)), '-f with %s, which is not a part of it' % what, found[:60])
+        check(text(m, '-f', '-', stdin=bytes_) == found, '-f - with ' + what)
     check(text(m, '-f', write(in_work('prompt.txt'), '')) == text(m), '-f of an empty file')
     check(text(m, '-f', '-', stdin=b'a\0b\xff') == 'ab\ufffd\n'.encode(), '-f - of any bytes',
           text(m, '-f', '-', stdin=b'a\0b\xff'))
