@@ -84,17 +84,10 @@ void add_name(char *list, size_t capacity, const char *between, const char *name
     snprintf(list + strlen(list), capacity - strlen(list), "%s%s", list[0] ? between : "", name);
 }
 
-static const char *kind_of_file(mode_t mode) {
-    if (S_ISDIR(mode)) return "a folder";
-    if (S_ISFIFO(mode)) return "a pipe";
-    return S_ISCHR(mode) || S_ISBLK(mode) ? "a device" : "something else";
-}
-
-// A pipe is opened without waiting for somebody to write into it.
 bool map_file(const char *path, MappedFile *file, Error *err) {
-    struct stat info = {0};
+    struct stat info;
     *file = (MappedFile){0};
-    int fd = open(path, O_RDONLY | O_NONBLOCK);
+    int fd = open(path, O_RDONLY | O_NONBLOCK);  // nobody may write into a pipe
     if (fd < 0) return fail(err, "%s: cannot open (%s)", path, strerror(errno));
     bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
     long long size = regular ? info.st_size : 0;
@@ -103,8 +96,7 @@ bool map_file(const char *path, MappedFile *file, Error *err) {
         size && fits ? mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
     const char *reason = fits ? strerror(errno) : "more than this machine can address";
     close(fd);
-    if (!regular)
-        return fail(err, "%s: not a regular file (found %s)", path, kind_of_file(info.st_mode));
+    if (!regular) return fail(err, "%s: not a regular file", path);
     if (size == 0) return fail(err, "%s: the file is empty", path);
     if (data == MAP_FAILED) return fail(err, "%s: cannot map %lld bytes (%s)", path, size, reason);
     *file = (MappedFile){data, (size_t)size};
