@@ -234,6 +234,7 @@ static bool run_lengths(Tasks *t, Method *method, int longest, Error *err) {
         for (t->trial.depth = 0; t->trial.pieces >= 0 && t->trial.depth < N_DEPTHS;
              t->trial.depth++)
             if (!run_cell(t, method, longest, &found, err)) return false;
+        if (method->table) table_end(method->table);  // a drawn line is seen when it is whole
         if (t->trial.pieces >= 0 && !judge_length(t, method, found, err)) return false;
         if (t->trial.length == longest) return true;
         t->trial.length = next_length(t->trial.length, longest);
