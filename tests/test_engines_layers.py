@@ -11,8 +11,8 @@ import os
 import random
 import subprocess
 
-from common import (EXPORT, ROOT, SHARED, at_terminal, check, close, good, in_work, main, one_line, perplexity, run,
-                    screen, skip, table, write)
+from common import (EXPORT, ROOT, SHARED, at_terminal, check, close, good, in_work, lacks, main, one_line, perplexity,
+                    run, screen, skip, table, write)
 
 CASES = [json.load(open(path, encoding='utf-8'))
          for path in sorted(glob.glob(os.path.join(ROOT, 'tests', 'engines_layers', '*')))]
@@ -396,6 +396,8 @@ def test_in_force():
 
 def test_one_rope_in_two_kinds():
     """An engine that knows one RoPE turns all layers by it, also those that have settings of their own in the file."""
+    if lacks('models/layers-nope.bin'):
+        return
     block = {'rope_type': 'yarn', 'factor': 16.0, 'original_max_position_embeddings': 256}
     path = saved({'model_type': 'smollm3', 'hidden_size': 128, 'num_attention_heads': 4, 'num_hidden_layers': 5,
                   'max_position_embeddings': 256, 'rope_theta': 10000.0, 'no_rope_layers': [1, 1, 1, 0, 1],

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 
-from common import ROOT, check, close, main
+from common import ROOT, check, close, lacks, main
 
 sys.path.insert(0, os.path.join(ROOT, 'tools'))
 import before_rope as before  # noqa: E402
@@ -61,6 +61,8 @@ def test_depths():
 
 def test_one_length():
     """The file of `temperature` counts its turns from 64 positions. It is asked for YaRN otherwise, for the same."""
+    if lacks('models/layers-temperature.bin', 'models/layers-sliding.bin'):
+        return
     def scaled(name):
         method = patterns.of_model(name, patterns.READINGS['yarn in full layers'][0])
         asked = ['models/layers-%s.bin' % name, '--explain', '-n', '4096', '--rope', method]
@@ -102,6 +104,12 @@ def test_rows_appear():
         with contextlib.redirect_stdout(shown):
             tool.print_table('title', rows(), *[width] if width else [])
         check('second' in shown.getvalue(), 'all rows')
+
+
+def test_ctrl_c():
+    """What was finished stands there."""
+    if lacks('models/rope.bin'):
+        return
     done = subprocess.Popen([sys.executable, os.path.join(ROOT, 'tools', 'layer_patterns.py'), '--passkey'],
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
                             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
@@ -123,6 +131,8 @@ def test_ratio():
 
 def test_configs():
     """Each config of a cost is of these models' shape, and the row names one that ships."""
+    if lacks('models/rope.bin'):
+        return
     for row, name, *readings in costs.ROWS:
         path = os.path.join(ROOT, 'models', patterns.MODELS[name] + '.bin')
         check(os.path.exists(path), 'row %d: its model ships' % row)
