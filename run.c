@@ -1,6 +1,6 @@
 // The program: Llama inference past the trained context. Start reading here. After main come its
 // steps for a text, in order: load a model, plan its RoPE, open a session, write (src/job/text.c).
-// The table of jobs comes last: what each needs of these steps, and what does it.
+// What each job needs of these steps, src/settings/jobs.h says.
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
@@ -226,7 +226,7 @@ static bool plan(Program *p, Error *err) {
 // the model's context, or a quarter, and so on, each planned anew.
 static bool open_session_that_fits(Program *p, Error *err) {
     while (!(p->session = open_session(&p->job, p->job.plans, p->job.length, true, err))) {
-        if (p->options.mode != MODE_CHAT || p->options.steps >= 0 || p->job.length <= PREFILL_CHUNK)
+        if (p->options.job != JOB_CHAT || p->options.steps >= 0 || p->job.length <= PREFILL_CHUNK)
             return false;
         p->job.length /= 2;
         if (!plan(p, err)) return false;
@@ -263,7 +263,7 @@ static bool run_text(Program *p, Error *err) {
     if (!open_session_that_fits(p, err)) return false;
     print_plan(p, asked.seed);
     if (!o->reading) print_advice(&p->job, o->asked, true, true);
-    if (o->mode == MODE_CHAT) return hold_chat(&p->job, p->session, &asked, err);
+    if (o->job == JOB_CHAT) return hold_chat(&p->job, p->session, &asked, err);
     return generate_text(&p->job, p->session, &asked, err);
 }
 
@@ -357,69 +357,30 @@ static bool run_quantize(Program *p, Error *err) {
                             p->job.form, err);
 }
 
-// What a job needs before it is done.
-enum {
-    A_TOKENIZER = 1,
-    A_PROMPT = 2,  // which must fit in the length
-    PLANS = 4,
-    ADVICE_REACH = 8,    // it warns where settings do not reach as far as the text,
-    ADVICE_TUNING = 16,  // or are not those that the model was made with
-    FOR_TEXT = A_TOKENIZER | PLANS,
-};
-
-typedef struct {
-    bool (*run)(Program *p, Error *err);
-    UsualLength length;
-    unsigned needs;
-} JobRow;
-
-// Jobs that an option of another one makes.
-enum { CHAT = N_JOBS, PROMPTS, SETTINGS, N_JOB_ROWS };
-
-static const JobRow rows[N_JOB_ROWS] = {
-    [JOB_TEXT] = {run_text, SHORT_LENGTH, FOR_TEXT | A_PROMPT},
-    [CHAT] = {run_text, CONTEXT_LENGTH, FOR_TEXT},                    // -m chat
-    [JOB_PPL] = {run_ppl, TEXT_LENGTH, FOR_TEXT | ADVICE_TUNING},     // --ppl
-    [JOB_TASKS] = {run_tasks, FAR_LENGTH, FOR_TEXT | ADVICE_TUNING},  // --passkey, --tasks
-    [PROMPTS] = {run_prompts, FAR_LENGTH, A_TOKENIZER},               // --tasks --prompts
-    [JOB_CHECK] = {run_check, CONTEXT_LENGTH, FOR_TEXT},              // --check
-    [SETTINGS] = {run_check, CONTEXT_LENGTH, PLANS},                  // --check --settings
-    [JOB_ATTN] = {run_attn, PROMPT_LENGTH, FOR_TEXT | A_PROMPT},      // --attn
-    [JOB_NEXT] = {run_next, PROMPT_LENGTH, FOR_TEXT | A_PROMPT | ADVICE_TUNING},  // --next
-    [JOB_EXPLAIN] = {run_explain, CONTEXT_LENGTH, PLANS | ADVICE_REACH | ADVICE_TUNING},
-    [JOB_BENCH] = {run_bench, BENCH_LENGTH, PLANS},
-    [JOB_ROPE_JSON] = {run_rope_json, CONTEXT_LENGTH, PLANS},
-    [JOB_SEARCH] = {run_search, TEXT_LENGTH, FOR_TEXT},
-    [JOB_ENGINES] = {run_engines, CONTEXT_LENGTH, PLANS},
-    [JOB_QUANTIZE] = {run_quantize, CONTEXT_LENGTH, 0},
-};
-
-static const JobRow *job_row(const Options *o) {
-    if (o->job == JOB_TEXT && o->mode == MODE_CHAT) return &rows[CHAT];
-    if (o->job == JOB_TASKS && o->prompts) return &rows[PROMPTS];
-    if (o->job == JOB_CHECK && o->settings_alone) return &rows[SETTINGS];
-    return &rows[o->job];
-}
+// By the rows of src/settings/jobs.h.
+#define RUN_JOB(kind, run, length, needs) [JOB_##kind] = run,
+static bool (*const run_of_job[N_JOBS])(Program *p, Error *err) = {JOB_ROWS(RUN_JOB)};
 
 // Does what a job needs, and then the job. False with the reason.
 static bool run_job(Program *p, Error *err) {
     const Options *o = &p->options;
-    const JobRow *row = job_row(o);
-    const bool prompted = row->needs & A_PROMPT;
+    const JobFacts *facts = &job_facts[o->job];
+    const unsigned needs = facts->needs;
+    const bool prompted = needs & A_PROMPT;
     Job *job = &p->job;
     if (!load_model(p, err)) return false;
-    if (row->needs & A_TOKENIZER && !o->ids && !find_tokenizer(p, err)) {
+    if (needs & A_TOKENIZER && !o->ids && !find_tokenizer(p, err)) {
         if (o->job == JOB_CHECK) fail(err, "%s; --check --settings needs none", err->text);
         return false;
     }
     if (!read_ids(p, prompted, err)) return false;
-    job->length = length_of_job(job, o->steps, row->length);
-    if (row->needs & PLANS && !plan(p, err)) return false;
+    job->length = length_of_job(job, o->steps, facts->length);
+    if (needs & PLANS && !plan(p, err)) return false;
     if (prompted && job->n_ids > (size_t)job->length)
         return fail(err,
                     "the prompt has %zu tokens, more than the %d positions of -n, answer included",
                     job->n_ids, job->length);
-    if (row->needs & PLANS && o->job != JOB_TEXT && !o->reading)
-        print_advice(job, o->asked, row->needs & ADVICE_REACH, row->needs & ADVICE_TUNING);
-    return row->run(p, err);
+    if (needs & PLANS && !(needs & SAMPLING) && !o->reading)
+        print_advice(job, o->asked, needs & ADVICE_REACH, needs & ADVICE_TUNING);
+    return run_of_job[o->job](p, err);
 }

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from common import (EXPORT, FIELDS, ROOT, SHARED, check, compiled, config, good, in_work, main, one_line,
+from common import (EXPORT, FIELDS, ROOT, SHARED, check, compiled, config, good, in_work, lacks, main, one_line,
                     random_weights, read, run, skip, table, write, write_model, write_tokenizer)
 
 MODEL, SIBLING = (os.path.join(ROOT, name) for name in ('model.bin', 'model-8k.bin'))
@@ -366,6 +366,8 @@ def test_sliding_layers():
 
 def test_full_layers_that_do_not_turn():
     """Where all that turns has a window, no length is too long for the angles: no row asks, and nothing warns."""
+    if lacks('models/layers-nope.bin'):
+        return
     model = os.path.join(ROOT, 'models/layers-nope.bin')
     result = run(model, '--check', '-n', 4096, '-z', TOKENIZER, '--budget', 600, timeout=600)
     last = result.out.splitlines()[-1]

@@ -12,8 +12,8 @@ import random
 import subprocess
 import sys
 
-from common import (EXPORT, ROOT, SHARED, at_terminal, check, close, config, good, in_work, main, one_line, perplexity,
-                    random_weights, run, screen, skip, table, write, write_model)
+from common import (EXPORT, ROOT, SHARED, at_terminal, check, close, config, good, in_work, lacks, main, one_line,
+                    perplexity, random_weights, run, screen, skip, table, write, write_model)
 from test_mixtures import RANDOM, case_of, exported, folder_of
 
 sys.path.insert(0, ROOT)
@@ -472,6 +472,8 @@ def test_gpt_oss_brought_in():
 
 def test_one_rope_in_two_kinds():
     """An engine that knows one RoPE turns all layers by it, also those that have settings of their own in the file."""
+    if lacks('models/layers-nope.bin'):
+        return
     block = {'rope_type': 'yarn', 'factor': 16.0, 'original_max_position_embeddings': 256}
     path = saved({'model_type': 'smollm3', 'hidden_size': 128, 'num_attention_heads': 4, 'num_hidden_layers': 5,
                   'max_position_embeddings': 256, 'rope_theta': 10000.0, 'no_rope_layers': [1, 1, 1, 0, 1],

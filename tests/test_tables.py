@@ -388,6 +388,15 @@ def test_tasks():
     for value in ('', 'nope', 'passkey,', 'copy,,passkey', 'pass key'):
         one_line(run(model, '--tasks', value), 2, '--tasks %r' % value, '--tasks')
     one_line(run(model, '--tasks', 'multikye'), 2, 'a misspelled task', 'did you mean multikey')
+    one_line(run(model, '--tasks', 'foo'), 2, 'all is a task, too', "'foo'", 'copy, all')
+    for task in 'passkey', 'multikey', 'multivalue', 'variables', 'copy':
+        for few in 5, 60, 101:
+            told = re.search(r"%d positions are too few for the task %s \((\d+) are enough\)" % (few, task),
+                             run(model, '--tasks', task, '-n', few).err)
+            if few == 5 or task != 'copy':
+                check(told and run(model, '--tasks', task, '-n', told.group(1), '--trials', 1).status == 0,
+                      'how many positions are enough for %s, instead of %d' % (task, few), told)
+    one_line(run(model, '--tasks', 'passkey', '--prompts', '-n', 40), 2, '--prompts', '(102 are enough)')
     result = run(model, '--tasks', 'variables', '-n', 60)
     check(result.status == 2 and 'variables' in result.err and not result.raw, 'too few positions for a task', result)
     check(run(model, '--tasks', 'passkey', '-n', 512, '--trials', 1, '--rope', 'linear:factor=16', '--min-accuracy',

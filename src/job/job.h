@@ -5,6 +5,7 @@
 #include "../core/tokenizer.h"
 #include "../fast/process.h"
 #include "../fast/session.h"
+#include "../settings/jobs.h"
 #include "../settings/methods.h"
 #include "../settings/publish.h"
 #include "json_out.h"
@@ -40,16 +41,6 @@ typedef struct {
 } Job;
 
 // ---- length ----
-
-// How long a job's text is when -n does not say.
-typedef enum {
-    CONTEXT_LENGTH,  // the model's context
-    SHORT_LENGTH,    // 256 positions
-    PROMPT_LENGTH,   // the prompt's
-    BENCH_LENGTH,    // 8,192 positions, or half of what a model has learned
-    FAR_LENGTH,      // past the trained context: four times as far, or the model's context
-    TEXT_LENGTH,     // the same, but no more than the text has
-} UsualLength;
 
 // The length of a job in positions: `steps` (-n), or what is usual for it (-1); 0 is the model's
 // context.

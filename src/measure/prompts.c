@@ -47,8 +47,7 @@ static bool print_task(Trial *t, int shortest, int longest, int trials, Error *e
         if (t->length == longest) break;
         t->length = next_length(t->length, longest);
     }
-    return t->pieces >= 0 ||
-           fail(err, "%d positions are too few for the task %s", longest, t->task->name);
+    return t->pieces >= 0 || trial_fits(t, err);
 }
 
 bool print_prompts(const Job *job, const TasksOptions *o, Error *err) {

@@ -234,6 +234,7 @@ static bool run_lengths(Tasks *t, Method *method, int longest, Error *err) {
         for (t->trial.depth = 0; t->trial.pieces >= 0 && t->trial.depth < N_DEPTHS;
              t->trial.depth++)
             if (!run_cell(t, method, longest, &found, err)) return false;
+        if (method->table) table_end(method->table);  // a drawn line is seen when it is whole
         if (t->trial.pieces >= 0 && !judge_length(t, method, found, err)) return false;
         if (t->trial.length == longest) return true;
         t->trial.length = next_length(t->trial.length, longest);
@@ -295,10 +296,11 @@ unsigned tasks_asked(const char *list, Error *err) {
             nearest = nearer_name(name, all_tasks[k].name, nearest);
             if (!strcasecmp(name, all_tasks[k].name) || !strcasecmp(name, "all")) found |= 1u << k;
         }
+        nearest = nearer_name(name, "all", nearest);
         asked |= found;
         if (!found)
             return fail_unknown(err, "--tasks: there is no task", name, nearest,
-                                "expected passkey, multikey, multivalue, variables, copy");
+                                "expected passkey, multikey, multivalue, variables, copy, all");
     }
     return asked;
 }
@@ -317,10 +319,7 @@ static bool prepare(Tasks *t, Error *err) {
     for (int k = 0; k < N_TASKS; k++) {
         if (!(asked >> k & 1)) continue;
         t->trial.task = t->asked[t->n_asked++] = &all_tasks[k];
-        if (!trial_find_pieces(&t->trial, err)) return false;
-        if (t->trial.pieces < 0)
-            return fail(err, "%d positions are too few for the task %s", job->length,
-                        t->trial.task->name);
+        if (!trial_fits(&t->trial, err)) return false;
     }
     if (t->trial.task->n_hidden > 0) return true;  // all but copy, the last one
     if (o->text_path)
