@@ -272,7 +272,7 @@ def decided(model, readings, ids, answers, n):
     if verdict.kind != 'none':
         numbers = values.Numbers(lambda group: compute(model, [group], ids, heard, False)[0], model, answers,
                                  bool(level), n)
-        verdict, bounds = values.of_its_own(verdict, numbers)
+        verdict, bounds = values.of_its_own(verdict, readings, numbers)
     if bounds:
         remarks.append('values known within: ' + ', '.join(map(values.said, bounds)))
     return verdict, readings, remarks, bounds, 'level' if level else 'plain'

@@ -108,7 +108,7 @@ def sentence(verdict, later, expected):
             ' | '.join([name] + [r.words() for r in verdict.others]), margins(verdict), advice(verdict, later))
     if verdict.kind == 'between':
         other = verdict.others[0]
-        where = 'between %s and %s' if other.t <= 1 else 'off %s, past %s'
+        where = 'between %s and %s' if other.t <= 1 else 'near %s, but past %s'
         return (where + ' (%.2f +- %.2f of the way)%s: a value of its own') % (
             name, other.words(), other.t, other.se, margins(verdict))
     if verdict.kind == 'nearest':

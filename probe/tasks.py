@@ -11,6 +11,7 @@ import time
 from . import report
 from .asking import REFUSED, forms_to_try, model_of
 from .common import HERE, INTERRUPTED, NO, UNDECIDED, YES, Problem, Unreachable, on_one_line, tell, with_commas
+from .decide import ERRORS
 from .ours import Refused, run
 from .web import pause
 
@@ -18,7 +19,7 @@ USUAL = 4096        # -n
 CALIBRATION = 320   # tokens of the longest of the short texts by which the server's tokenizer is measured
 CHAT_ANSWER = 256   # tokens that a chat's answer may take, where a model may think first
 CUT = 0.9           # of the tokens expected: a server that counts fewer has cut the prompt, whatever its tokenizer
-OTHER_TASKS = 16    # tokens by which a server's count may differ because a text has more numbers than another
+FEW = 8             # tokens by which a count may differ because numbers have other tokens
 ENOUGH = 0.5        # accuracy that the shortest texts must reach, and longer ones then, too
 PATIENCE = 10       # seconds that the questions may take without saying so beforehand
 
@@ -120,22 +121,35 @@ class Asker:
 
 class Ruler:
     """How many tokens the server should count: a straight line through short texts, whose slope is how its tokenizer
-    compares with ours, and whose start is the template of a chat. How far they are off the line is how far it can be
-    trusted: where the server counts as we do, a few tokens short is a cut."""
+    compares with ours, and whose start is the template of a chat. Other tasks have other sentences beside the same
+    filler: a line as steep, moved. How far the texts are off the line is how far it can be trusted: where the server
+    counts as we do, a few tokens short is a cut."""
 
-    def __init__(self, asker, trials, is_filler=True):
-        self.ends, self.is_filler, self.seconds, self.tokens = [], is_filler, 0.0, 0
-        for trial in trials:
-            _, counted, seconds, refusal = asker.ask(trial.prompt, 1)
-            if refusal:
-                raise Problem('the server %s a prompt of %d tokens (%s)' % (
-                    'fails at' if refusal.status >= 500 else 'refuses', trial.tokens, refusal.told()),
-                    'failed' if refusal.status >= 500 else 'refused')
-            self.ends.append((trial.tokens, counted))
-            self.seconds, self.tokens = self.seconds + seconds, self.tokens + trial.tokens
+    def __init__(self, asker, text, tasks):
+        self.asker, self.is_filler, self.seconds, self.tokens, self.moved = asker, not text, 0.0, 0, {}
+        trials = make_trials('passkey', CALIBRATION, CALIBRATION // 2, 1, text)
+        self.ends = [(trial.tokens, self.counted(trial)) for trial in trials]
         self.knows = all(counted is not None for _, counted in self.ends)
         if self.knows:
             self.fit()
+            for trial in make_trials(tasks, CALIBRATION, CALIBRATION // 2, 1, text):
+                self.move(trial)
+
+    def counted(self, trial):
+        _, counted, seconds, refusal = self.asker.ask(trial.prompt, 1)
+        if refusal:
+            has_failed = refusal.status >= 500
+            raise Problem('the server %s a prompt of %d tokens (%s)' % (
+                'fails at' if has_failed else 'refuses', trial.tokens, refusal.told()),
+                'failed' if has_failed else 'refused')
+        self.seconds, self.tokens = self.seconds + seconds, self.tokens + trial.tokens
+        return counted
+
+    def move(self, trial):
+        """Each other task is measured by one text."""
+        if trial.task != 'passkey' and trial.task not in self.moved:
+            counted = self.counted(trial)
+            self.moved[trial.task] = 0 if counted is None else counted - self.expected(trial.tokens)
 
     def fit(self):
         """The line, and what the texts are off it."""
@@ -147,23 +161,23 @@ class Ruler:
         self.off = math.sqrt(sum((y - self.expected(x)) ** 2 for x, y in self.ends) / max(n - 2, 1))
         self.is_same = len({y - x for x, y in self.ends}) == 1
 
-    def expected(self, tokens):
-        return self.mean + self.slope * (tokens - self.middle)
+    def expected(self, tokens, task='passkey'):
+        return self.mean + self.slope * (tokens - self.middle) + self.moved.get(task, 0)
 
     def margin(self, tokens):
         """Tokens that the server may count less: three standard errors of the line there. Another text than the filler
         may change its words on the way, and a tenth is allowed."""
         if self.is_same:
-            return 2
-        most = (1 - CUT) * self.expected(tokens) + 8
+            return FEW
+        most = (1 - CUT) * self.expected(tokens) + FEW
         if not self.is_filler:
             return most
         error = self.off * math.sqrt(1 + 1 / len(self.ends) + (tokens - self.middle) ** 2 / max(self.wide, 1e-9))
-        return min(3 * error + OTHER_TASKS, most)
+        return min(ERRORS * error + FEW, most)
 
     def is_cut(self, trial):
         return self.knows and trial.counted is not None and \
-            trial.counted < self.expected(trial.tokens) - self.margin(trial.tokens)
+            trial.counted < self.expected(trial.tokens, trial.task) - self.margin(trial.tokens)
 
     def time_of(self, trials, jobs):
         """Seconds that the questions take at the pace of the short texts."""
@@ -353,7 +367,7 @@ def ask_tasks(server, options, out):
     shortest = options.from_ or max(n // 8, min(n, CALIBRATION))
     trials = make_trials(options.tasks, n, min(shortest, n), options.trials, options.text)
     asker = Asker(server, options)
-    ruler = Ruler(asker, make_trials('passkey', CALIBRATION, CALIBRATION // 2, 1, options.text), not options.text)
+    ruler = Ruler(asker, options.text, options.tasks)
     out.note('server', '%s, %s, %d questions' % (server.root, 'chat' if options.chat else 'prompts', len(trials)))
     seconds = ruler.time_of(trials, options.jobs)
     if seconds > PATIENCE:

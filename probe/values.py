@@ -13,9 +13,9 @@ VALUES = [('theta', '--theta', 'theta'), ('factor', '--factor', 's'), ('train_ct
           ('attention_factor', '--attn-factor', 'attention factor'), ('beta_fast', '--beta-fast', 'beta_fast'),
           ('beta_slow', '--beta-slow', 'beta_slow'), ('low_freq_factor', '--low-freq-factor', 'low_freq_factor'),
           ('high_freq_factor', '--high-freq-factor', 'high_freq_factor')]
-# From a value to its neighbors: near enough that the way is almost straight, and further where nothing changes before
-# (ramps begin and end at whole pairs) or where the server lies past the nearer one.
-STEPS = 1.1, 1.5
+# From a value to its neighbors: near enough that the way is almost straight, and the second where nothing changes before
+# (ramps begin and end at whole pairs). Where the server leans toward one, all of them are tried.
+STEPS = 1.1, 1.5, 2.25
 CROOKED = 1.5   # the way is not quite straight: bounds allow for so many times what was measured
 LEAST = 0.01    # of a value: no bounds are nearer
 GRAIN = 0.02    # of a value, by which bounds grow where run computes the same
@@ -53,8 +53,9 @@ def name_of(setting, notes):
 def with_value(candidate, setting, step):
     note, option, name = setting
     value = number(candidate.notes[note]) * step
+    value = round(value) if note == 'train_ctx' else value
     words = '%s %s' % (name, plainly(value)) + name_of(setting, candidate.notes)[len(name):]
-    return Candidate(words, candidate.arguments + [option, '%.0f' % value if note == 'train_ctx' else '%.12g' % value])
+    return Candidate(words, candidate.arguments + [option, '%.12g' % value])
 
 
 def computes(model, candidate, n):
@@ -83,7 +84,7 @@ def neighbors(model, best, n):
     for setting in VALUES:
         candidate = takes(model, best.candidates, setting, n)
         for is_below in (False, True) if candidate else ():
-            for step in STEPS:
+            for step in STEPS[:2]:
                 step = 1 / step if is_below else step
                 signature = computes(model, with_value(candidate, setting, step), n)
                 if signature and signature != own:
@@ -97,36 +98,48 @@ def measure(neighbor, numbers):
     neighbor.leans = decide.lean(numbers.answers, neighbor.best, neighbor.reading)
 
 
-def further(neighbor):
-    """The same value further off, where the server lies past this neighbor; else None."""
-    far = STEPS[1] if neighbor.step > 1 else 1 / STEPS[1]
-    if neighbor.reading.t <= 1 or neighbor.step == far:
+def further(neighbor, numbers):
+    """The same value at the next step, measured; None where there is none."""
+    steps = STEPS if neighbor.step > 1 else [1 / step for step in STEPS]
+    beyond = steps[steps.index(neighbor.step) + 1:]
+    if not beyond:
         return None
-    return Neighbor(neighbor.setting, neighbor.candidate, far, neighbor.best)
+    found = Neighbor(neighbor.setting, neighbor.candidate, beyond[0], neighbor.best)
+    if not computes(numbers.model, with_value(found.candidate, found.setting, found.step), numbers.n):
+        return None
+    measure(found, numbers)
+    return found
 
 
 def that_leaves_least(tried, numbers):
     """The neighbor that explains the server best, None where it leans to none."""
     if not any(neighbor.leans for neighbor in tried):
         return None
-    toward = [n for n in tried if n.reading.t > decide.ERRORS * n.reading.se]
-    for neighbor in [further(n) for n in toward]:
-        if neighbor and computes(numbers.model, with_value(neighbor.candidate, neighbor.setting, neighbor.step),
-                                 numbers.n):
-            measure(neighbor, numbers)
-            toward.append(neighbor)
+    toward = [n for n in tried if n.reading.t > min(decide.LEAN, decide.ERRORS * n.reading.se)]
+    for neighbor in toward:  # which grows on the way
+        beyond = further(neighbor, numbers)
+        toward += [beyond] if beyond else []
     return min(toward, key=lambda n: n.left(numbers.answers))
 
 
-def of_its_own(verdict, numbers):
+def measured_neighbors(best, numbers):
+    found = neighbors(numbers.model, best, numbers.n)
+    for neighbor in found:
+        measure(neighbor, numbers)
+    return found
+
+
+def of_its_own(verdict, readings, numbers):
     """The verdict, or between the reading and a neighbor of it: the server has a value that no candidate has. And
     [(name, lowest, highest)] of each value, where none is found and the reading is decided; None is no bound."""
-    bases = [verdict.best] + [r for r in verdict.others if r.engines()][:not verdict.best.engines()]
-    tried = [neighbor for best in bases for neighbor in neighbors(numbers.model, best, numbers.n)]
-    for neighbor in tried:
-        measure(neighbor, numbers)
+    tried = measured_neighbors(verdict.best, numbers)
+    if not verdict.best.engines() and (verdict.kind != 'reads' or any(neighbor.leans for neighbor in tried)):
+        # what is nearest may have another value by chance: the settings as engines read them, with one value changed
+        usual = min((r for r in readings if r.engines()), key=lambda r: r.distance, default=None)
+        tried += measured_neighbors(usual, numbers) if usual else []
     least = that_leaves_least(tried, numbers)
-    if least and (verdict.kind == 'reads' or least.left(numbers.answers) < EXPLAINS * left_by_list(verdict, numbers)):
+    share = {'reads': math.inf, 'between': 1}.get(verdict.kind, EXPLAINS)
+    if least and least.left(numbers.answers) < share * left_by_list(verdict, numbers):
         return decide.Verdict('between', least.best, [least.reading], verdict.margin), []
     return verdict, all_bounds(tried, numbers) if verdict.kind == 'reads' else []
 
