@@ -16,10 +16,11 @@ from .ours import Refused, run
 from .web import pause
 
 USUAL = 4096        # -n
-CALIBRATION = 320   # tokens of the longest of the short texts by which the server's tokenizer is measured
+SHORT = 160, 200, 240, 280, 320  # tokens of the texts by which the server's tokenizer is measured
 CHAT_ANSWER = 256   # tokens that a chat's answer may take, where a model may think first
 CUT = 0.9           # of the tokens expected: a server that counts fewer has cut the prompt, whatever its tokenizer
 FEW = 8             # tokens by which a count may differ because numbers have other tokens
+LITTLE = 0.005      # of a count, by which a line through short texts may miss a long one
 ENOUGH = 0.5        # accuracy that the shortest texts must reach, and longer ones then, too
 PATIENCE = 10       # seconds that the questions may take without saying so beforehand
 
@@ -127,12 +128,12 @@ class Ruler:
 
     def __init__(self, asker, text, tasks):
         self.asker, self.is_filler, self.seconds, self.tokens, self.moved = asker, not text, 0.0, 0, {}
-        trials = make_trials('passkey', CALIBRATION, CALIBRATION // 2, 1, text)
+        trials = [make_trials('passkey', n, n, 1, text)[0] for n in SHORT]
         self.ends = [(trial.tokens, self.counted(trial)) for trial in trials]
         self.knows = all(counted is not None for _, counted in self.ends)
         if self.knows:
             self.fit()
-            for trial in make_trials(tasks, CALIBRATION, CALIBRATION // 2, 1, text):
+            for trial in make_trials(tasks, SHORT[-1], SHORT[0], 1, text):
                 self.move(trial)
 
     def counted(self, trial):
@@ -173,7 +174,7 @@ class Ruler:
         if not self.is_filler:
             return most
         error = self.off * math.sqrt(1 + 1 / len(self.ends) + (tokens - self.middle) ** 2 / max(self.wide, 1e-9))
-        return min(ERRORS * error + FEW, most)
+        return min(ERRORS * error + FEW + LITTLE * self.expected(tokens), most)
 
     def is_cut(self, trial):
         return self.knows and trial.counted is not None and \
@@ -364,7 +365,7 @@ def by_line(trials):
 def ask_tasks(server, options, out):
     """The whole job. Returns the status."""
     n = options.n or USUAL
-    shortest = options.from_ or max(n // 8, min(n, CALIBRATION))
+    shortest = options.from_ or max(n // 8, min(n, SHORT[-1]))
     trials = make_trials(options.tasks, n, min(shortest, n), options.trials, options.text)
     asker = Asker(server, options)
     ruler = Ruler(asker, options.text, options.tasks)

@@ -486,7 +486,7 @@ def test_names_of_values():
                           (('--theta', '7000'), 'and theta 6,667'), (('--beta-fast', '16'), 'and beta_fast 14.22'),
                           (('--beta-slow', '2'), 'and beta_slow 2.25'), (('--train-ctx', '400'), 'L 465'),
                           (('--attn-factor', '1.4'), 'attention factor 1.405'),
-                          (('--rope', 'none', '--theta', '12000'), 'theta 15,000')):
+                          (('--rope', 'none', '--theta', '12000'), 'past theta 11,000')):
         with Fake('vllm', hidden, noise=0.005) as server:
             told = probe(server.url, MODEL, *SMALL)
             check(told.status == 1 and words in told.last and 'a value of its own' in told.last,
@@ -599,7 +599,7 @@ def test_json():
             check(found['reason'] == reason and found['last'], 'a word for %s' % more, found)
     for more, arguments, reason in ((dict(), [], 'holds'), (dict(), ['--min-accuracy', 0], 'whole'),
                                     (dict(knows=0), [], 'unknown'), (dict(knows=0), ['--min-accuracy', 1], 'accuracy'),
-                                    (dict(limit=1500), [], 'cut'), (dict(fault='dies 14'), ['--retries', 0],
+                                    (dict(limit=1500), [], 'cut'), (dict(fault='dies 9'), ['--retries', 0],
                                                                     'unreachable')):
         with Fake('llama', **more) as server:
             found = asked(server, *TASKS, *arguments)
@@ -744,8 +744,8 @@ def by_ours(text):
 def test_small_cuts():
     """A prompt that is cut by a twentieth shows, and no whole one does, whatever the tokenizer."""
     by_ours.lengths = {}
-    for n, beginning in (320, 320), (8192, 512), (8192, 2048):
-        lines = good('--tasks', 'all', '--prompts', '-n', n, '--train-ctx', beginning, '--trials', 1, cwd=ROOT).out
+    for n, beginning in [(n, 2 * n) for n in tasks.SHORT] + [(320, 320), (8192, 512), (8192, 2048)]:
+        lines = good('--tasks', 'all' if n >= 320 else 'passkey', '--prompts', '-n', n, '--train-ctx', beginning, '--trials', 1, cwd=ROOT).out
         by_ours.lengths.update((json.loads(line)['prompt'], json.loads(line)['tokens']) for line in lines.splitlines())
     for task, count in ('passkey', by_pieces), ('passkey', by_ours), ('all', by_pieces):
         with Fake('llama', count=count) as server:
@@ -774,11 +774,11 @@ def test_tasks_that_say_nothing():
         told = probe(server.url, *TASKS)
         check(told.status == 1 and re.search(r'does not hold to 2,048: passkey, 2,048 tokens: accuracy 0.000, and 1.000 '
                                              r'at 512', told.last), 'right when short only', told)
-    with Fake('llama', fault='dies 16') as server:  # ten short texts, then five
+    with Fake('llama', fault='dies 11') as server:  # five short texts, then five
         told = probe(server.url, *TASKS, '--retries', 0)
         check(told.status == 2 and 'holds' not in told.out and told.last == 'unfinished: 5 of 15 answers' and
               'does not answer' in told.err, 'it dies on the way', told)
-    with Fake('llama', fault='fails 16') as server:
+    with Fake('llama', fault='fails 11') as server:
         told = probe(server.url, *TASKS, '--retries', 0)
         check(told.status == 1 and 'failed\tasked 1,024 (status 500' in told.out, 'it fails on the way', told)
 
