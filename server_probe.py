@@ -20,7 +20,7 @@ settings, plain RoPE, another scale, and so on. The second hides numbers in text
     --tasks LIST         passkey, multikey, multivalue, variables, or all
     --from N             the shortest text [an eighth of -n]
     --trials K           questions at each length and depth [2]
-    --min-accuracy A     status 1 when the accuracy of a task at a length is below A [0.5, which the shortest must reach]
+    --min-accuracy A     status 1 when the accuracy of a task at a length is below A [0.5, and 3 if the shortest is]
     --chat               ask in the chat form
     --jobs K             requests at a time [1]
 
@@ -138,6 +138,11 @@ def main(arguments):
         if options.wait:
             server.wait(options.wait)
         return (ask_tasks if options.tasks is not None else probe)(server, options, out)
+    except KeyboardInterrupt:
+        if out:
+            out.words = 'interrupted'
+            out.end(INTERRUPTED, 'interrupted')
+        raise
     except Problem as problem:
         if out:
             out.words = str(problem)

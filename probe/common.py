@@ -16,7 +16,7 @@ YES, NO, TROUBLE, UNDECIDED, INTERRUPTED = 0, 1, 2, 3, 130
 
 
 class Problem(Exception):
-    """Why it cannot be done: one line on standard error, status 2, and for machines one word of why (docs/served.md)."""
+    """Why it cannot be done: one line on standard error, and status 2. reason: a word for machines (docs/served.md)."""
 
     def __init__(self, words, reason='answer'):
         super().__init__(words)

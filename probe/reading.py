@@ -214,8 +214,8 @@ class Ours:
                 raise Problem('%s: no such file' % path, 'file')
         vocabulary = Vocabulary(beside(options.model))
         self.kept = Kept(options.keep, [options.model, beside(options.model)]) if options.keep else None
-        self.model = Model(options.model, options.rope_config and os.path.abspath(options.rope_config), work, vocabulary,
-                           self.kept)
+        config = options.rope_config and os.path.abspath(options.rope_config)
+        self.model = Model(options.model, config, work, vocabulary, self.kept)
         text_path, lengths = options.text or os.path.join(HERE, 'book.txt'), lengths_of(options)
         began = time.time()
         self.ids = self.model.text_ids(text_path, lengths[-1] + 8)

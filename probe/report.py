@@ -1,5 +1,5 @@
-"""What is printed: tables between tabs for tools, in columns at a terminal, and the last line in words; or one object of
-JSON that says the same."""
+"""What is printed: tables between tabs for tools, in columns at a terminal, and the last line in words; or one object
+of JSON that says the same."""
 
 import json
 import re
@@ -112,8 +112,8 @@ def sentence(verdict, later, expected):
         return (where + ' (%.2f +- %.2f of the way)%s: a value of its own') % (
             name, other.words(), other.t, other.se, margins(verdict))
     if verdict.kind == 'nearest':
-        return ('cannot tell: nearest to %s, but %.2f nats away, and rounding makes %g at most; are these the very weights '
-                'that the server has, and has its cache 8 bits or more?' % (name, best.distance, NEAR))
+        return ('cannot tell: nearest to %s, but %.2f nats away, and rounding makes %g at most; are these the very '
+                'weights that the server has, and has its cache 8 bits or more?' % (name, best.distance, NEAR))
     return 'no reading fits: the nearest is %s%s: another model, other weights, or a reading not in the list' % (
         name, margins(verdict))
 
@@ -132,8 +132,8 @@ def greedy_sentence(verdict, expected, n):
 
 
 class Findings:
-    """What there is to say of a server's reading: what it answered, the readings, the verdict, remarks, bounds of values,
-    and what only longer prompts would part."""
+    """What there is to say of a server's reading: what it answered, the readings, the verdict, remarks, bounds of
+    values, and what only longer prompts would part."""
 
     def __init__(self, heard, found, verdict, remarks, bounds, later):
         self.heard, self.found, self.verdict, self.remarks = heard, found, verdict, remarks

@@ -350,7 +350,8 @@ def show_unfinished(trials, ruler, options, out):
     done = [trial for trial in trials if trial.is_done]
     if done:
         show_table(trials, out)
-        show_notes([item for item in shortfalls(trials, ruler, options.min_accuracy) if item[0] != 'unknown'], ruler, out)
+        found = shortfalls(trials, ruler, options.min_accuracy)
+        show_notes([item for item in found if item[0] != 'unknown'], ruler, out)
     out.last('unfinished: %d of %d answers' % (len(done), len(trials)))
 
 

@@ -13,8 +13,8 @@ VALUES = [('theta', '--theta', 'theta'), ('factor', '--factor', 's'), ('train_ct
           ('attention_factor', '--attn-factor', 'attention factor'), ('beta_fast', '--beta-fast', 'beta_fast'),
           ('beta_slow', '--beta-slow', 'beta_slow'), ('low_freq_factor', '--low-freq-factor', 'low_freq_factor'),
           ('high_freq_factor', '--high-freq-factor', 'high_freq_factor')]
-# From a value to its neighbors: near enough that the way is almost straight, and the second where nothing changes before
-# (ramps begin and end at whole pairs). Where the server leans toward one, all of them are tried.
+# From a value to its neighbors: near enough that the way is almost straight, and the second where nothing changes
+# before (ramps begin and end at whole pairs). Where the server leans toward one, all of them are tried.
 STEPS = 1.1, 1.5, 2.25
 CROOKED = 1.5   # the way is not quite straight: bounds allow for so many times what was measured
 LEAST = 0.01    # of a value: no bounds are nearer

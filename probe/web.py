@@ -52,7 +52,8 @@ def root_of(url):
     if parts.scheme not in ('http', 'https') or not parts.hostname or port == 0:
         raise Problem('%s: no URL of a server (expected http://HOST:PORT or https://HOST)' % on_one_line(url), 'usage')
     if parts.query or parts.fragment or parts.username is not None or not url.isprintable() or ' ' in url:
-        raise Problem('%s: a URL of host, port and path expected (a key goes into --key-env)' % on_one_line(url), 'usage')
+        raise Problem('%s: a URL of host, port and path expected (a key goes into --key-env)' % on_one_line(url),
+                      'usage')
     path = parts.path.rstrip('/')
     path = path[:-len('/v1')] if path.endswith('/v1') else path
     return '%s://%s%s' % (parts.scheme, parts.netloc, path)

@@ -123,7 +123,8 @@ class Fake(http.server.ThreadingHTTPServer):
     def top(self, ids, n):
         if self.fault == 'changes':
             self.hidden = ('--rope', 'none') if self.asked > 3 else ()
-        found = [(id, p + self.random.gauss(0, self.noise)) for id, p in likeliest(ids, self.hidden, max(n, 1), self.weights)]
+        found = [(id, p + self.random.gauss(0, self.noise))
+                 for id, p in likeliest(ids, self.hidden, max(n, 1), self.weights)]
         if self.fault == 'tail twice':
             off = math.log(2 - sum(math.exp(p) for _, p in found))
             found = [(id, p - off) for id, p in found]

@@ -301,7 +301,7 @@ def test_cut_prompts():
     with Fake('llama', limit=64) as server:
         told = probe(server.url, MODEL, '-n', 96, '--prompts', 5)
         check(told.status == 1 and told.last.startswith('the server reads it as hf5') and
-              told.last.endswith('; but it cuts prompts: of a prompt of 71 tokens the server counted 64'),
+              re.search('; but it cuts prompts: of a prompt of [67][0-9] tokens the server counted 64$', told.last),
               'judged by the prompts that arrived whole', told)
         check('the server counted 64: it cut the prompt; what it read is the last 64' in told.out, 'the rest', told)
     with Fake('llama', refuse=64) as server:
@@ -515,7 +515,8 @@ def test_bounds():
         low, high = (re.findall(r'[0-9.,]+', found) + [None, None])[:2]
         check('e+' not in found and low != high or bounds[1] is None, 'two numbers', found)
         if None not in bounds:
-            check(float(low.replace(',', '')) <= bounds[1] < bounds[2] <= float(high.replace(',', '')), 'outward', found)
+            low, high = (float(end.replace(',', '')) for end in (low, high))
+            check(low <= bounds[1] < bounds[2] <= high, 'outward', found)
         check(words is None or found.startswith('theta 9,9') or found == words, 'bounds in words', found)
 
 
@@ -542,7 +543,8 @@ def false_leans(model, ids, prompts):
             heard = {n: {id: p + shift + rng.gauss(0, alone) for id, p in top.items()}
                      for n, top in exact.items() for shift in [rng.gauss(0, alike)]}
             false += any(decide.lean(heard, best, neighbor.reading) for neighbor in tried)
-        print('    false leans, %d prompts, %g nats alone, %g alike: %d of %d' % (len(lengths), alone, alike, false, trials))
+        print('    false leans, %d prompts, %g nats alone, %g alike: %d of %d' % (len(lengths), alone, alike, false,
+                                                                                  trials))
         check(false <= 0.02 * trials, 'noise is no value of its own', (lengths, alone, alike, false))
 
 
@@ -589,7 +591,8 @@ def test_json():
             (dict(hidden=('--factor', '12')), SMALL, 'other-value'), (dict(weights=small_weights('q4')), SMALL,
                                                                      'other-weights'),
             (dict(hidden=('--theta', '300')), SMALL, 'nothing-fits'),
-            (dict(limit=64), ['-n', 96, '--prompts', 5], 'cut'), (dict(refuse=64), ['-n', 96, '--prompts', 5], 'refused'),
+            (dict(limit=64), ['-n', 96, '--prompts', 5], 'cut'),
+            (dict(refuse=64), ['-n', 96, '--prompts', 5], 'refused'),
             (dict(fault='error'), SMALL + ['--retries', 0], 'failed'), (dict(key='x'), SMALL, 'key'),
             (dict(bos=True), SMALL, 'tokenizer'), (dict(form='one'), SMALL, 'no-logprobs'),
             (dict(fault='changes'), SMALL, 'not-repeated'), (dict(fault='nan'), SMALL + ['--api', 'vllm'], 'answer'),
@@ -608,7 +611,7 @@ def test_json():
 
 
 def test_keep():
-    """--keep: the second run computes nothing; another model, block or text does; and what is no such file is refused."""
+    """--keep: the second run computes nothing, another model does, and what is no such file is refused."""
     kept, computed = in_work('kept.json'), []
 
     def counting(arguments, statuses=(0,)):
@@ -631,7 +634,8 @@ def test_keep():
             for text in '{', '[]', '{"what": "x"}', json.dumps({'what': 'rope.c server_probe numbers',
                                                                 'numbers': {'a': {'1': ['x', 2]}}}):
                 broken = write(in_work('other.json'), text)
-                refused(probe(server.url, MODEL, *SMALL, '--keep', broken), 'other.json', 'not a file that --keep wrote')
+                told = probe(server.url, MODEL, *SMALL, '--keep', broken)
+                refused(told, 'other.json', 'not a file that --keep wrote')
                 check(open(broken).read() == text, 'it is left alone')
             refused(probe(server.url, '--keep', kept, '--tasks', 'passkey'), '--keep')
     finally:
@@ -745,7 +749,8 @@ def test_small_cuts():
     """A prompt that is cut by a twentieth shows, and no whole one does, whatever the tokenizer."""
     by_ours.lengths = {}
     for n, beginning in [(n, 2 * n) for n in tasks.SHORT] + [(320, 320), (8192, 512), (8192, 2048)]:
-        lines = good('--tasks', 'all' if n >= 320 else 'passkey', '--prompts', '-n', n, '--train-ctx', beginning, '--trials', 1, cwd=ROOT).out
+        lines = good('--tasks', 'all' if n >= 320 else 'passkey', '--prompts', '-n', n, '--train-ctx', beginning,
+                     '--trials', 1, cwd=ROOT).out
         by_ours.lengths.update((json.loads(line)['prompt'], json.loads(line)['tokens']) for line in lines.splitlines())
     for task, count in ('passkey', by_pieces), ('passkey', by_ours), ('all', by_pieces):
         with Fake('llama', count=count) as server:
@@ -772,8 +777,8 @@ def test_tasks_that_say_nothing():
         plain = server.continued
         server.continued = lambda text: plain(text) if len(text) < 5000 else ' nothing'
         told = probe(server.url, *TASKS)
-        check(told.status == 1 and re.search(r'does not hold to 2,048: passkey, 2,048 tokens: accuracy 0.000, and 1.000 '
-                                             r'at 512', told.last), 'right when short only', told)
+        words = 'does not hold to 2,048: passkey, 2,048 tokens: accuracy 0.000, and 1.000 at 512'
+        check(told.status == 1 and told.last.startswith(words), 'right when short only', told)
     with Fake('llama', fault='dies 11') as server:  # five short texts, then five
         told = probe(server.url, *TASKS, '--retries', 0)
         check(told.status == 2 and 'holds' not in told.out and told.last == 'unfinished: 5 of 15 answers' and
@@ -838,11 +843,12 @@ def test_random_settings():
         status = probe_settings.main(6, 0.02)
     lines = out.getvalue().splitlines()
     check(status == 0 and len(lines) == 7 and re.search(r'decided [1-9]', lines[-1]), 'six settings', lines)
-    known = '# prompts\tvalues known within: theta 9e+03 to 1.1e+04, s 30 to 34\nthe server reads it as plain RoPE'
+    known = '# prompts\tvalues known within: theta 9,000 to 11,000, s 30 to 34, L not at all\nthe server reads it as plain RoPE'
     free = ('--factor', '33')
     for hidden, words, name, status, expected in (
             (free, None, 's', 0, 'in bounds'), (('--factor', '35'), None, 's', 0, 'wrong'),
-            (('--theta', '9500'), None, 'theta', 0, 'in bounds'), (('--train-ctx', '600'), None, 'L', 0, 'wrong'),
+            (('--theta', '9500'), None, 'theta', 0, 'in bounds'), (('--train-ctx', '600'), None, 'L', 0, 'in bounds'),
+            (('--attn-factor', '1.2'), None, 'attention factor', 0, 'wrong'),
             (free, None, 's', 1, 'declined'), ((), 'hf5', None, 0, 'wrong'), ((), 'plain RoPE', None, 0, 'decided')):
         found = probe_settings.outcome(hidden, words, name, status, known)
         check(found == expected, 'judged: %s' % (hidden,), (found, expected))
