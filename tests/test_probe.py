@@ -616,7 +616,7 @@ def test_keep():
 
     def counting(arguments, statuses=(0,)):
         computed.extend(a for a in arguments if a in ('--next', '--ppl'))
-        return plain_run(arguments, statuses)
+        return remembering_run(arguments, statuses)
     ours.run = counting
     try:
         with Fake('llama') as server:
@@ -843,7 +843,8 @@ def test_random_settings():
         status = probe_settings.main(6, 0.02)
     lines = out.getvalue().splitlines()
     check(status == 0 and len(lines) == 7 and re.search(r'decided [1-9]', lines[-1]), 'six settings', lines)
-    known = '# prompts\tvalues known within: theta 9,000 to 11,000, s 30 to 34, L not at all\nthe server reads it as plain RoPE'
+    known = ('# prompts\tvalues known within: theta 9,000 to 11,000, s 30 to 34, L not at all\n'
+             'the server reads it as plain RoPE')
     free = ('--factor', '33')
     for hidden, words, name, status, expected in (
             (free, None, 's', 0, 'in bounds'), (('--factor', '35'), None, 's', 0, 'wrong'),
