@@ -1,7 +1,7 @@
 # make          builds ./run for this machine, or with the CC, CPPFLAGS, CFLAGS, LDFLAGS, ARCH and OPENMP that are given
 # make core     builds ./core, the tiny program: rope.c and src/core alone, on one thread
 # make debug    with the address and undefined-behavior sanitizers
-# make test     runs the tests
+# make test     runs the tests; make check-quick those that catch most errors, in two minutes of a processor
 # make check-portable  does so with other compilers, for other processors, under valgrind and with clang's race detector
 # make valgrind  the one of these under valgrind
 # make test-served  asks a real llama-server (LLAMA_SERVER=path) which reading it has in force
@@ -9,6 +9,7 @@
 # make class    runs each command of docs/class.md and compares what it prints
 # make page     builds the browser page in build/page (emscripten, node); make page-open serves it on this machine
 # make dist     writes the sources as they are committed, a tarball, into dist; make dist-page puts the page in one file there
+# make dist-models  packs the siblings of the small model, which make dist leaves out: unpacked in the same place, they are there
 # make test-page  drives it in headless Chromium; make page-picture takes docs/figures/page.png of it there
 # make fuzz     builds fuzzers in build/fuzz (clang); FUZZ_SECONDS=60 runs each of them for that long
 # make wasm-bench  builds for WebAssembly (emcc) and times model.bin on one thread of node
@@ -116,6 +117,10 @@ valgrind: run
 test: run
 	@MAKEFLAGS= CC='$(CC)' $(PYTHON) tests/run_tests.py
 
+# The cases that catch most errors for two minutes of a processor. tests/quick.py says which, and how many they catch.
+check-quick: run
+	@MAKEFLAGS= CC='$(CC)' $(PYTHON) tests/run_tests.py --quick
+
 # Against a real server: LLAMA_SERVER=path of llama-server. Minutes.
 test-served: run
 	@MAKEFLAGS= $(PYTHON) tests/test_served.py
@@ -211,15 +216,21 @@ SAY = $(if $(SAYS),echo,:)
 page-open: page
 	$(PYTHON) page/serve.py
 
-# What a release holds: the sources as they are committed, and the page in one file. A version that is still in the making
-# is called by its commit, too.
-dist:
+# What a release holds: the sources as they are committed, the siblings of the small model, which go where the sources
+# are unpacked, and the page in one file. A version that is still in the making is called by its commit, too.
+SIBLINGS = model-8k.bin models/*.bin
+dist: PACKED = . $(patsubst %,':!%',$(SIBLINGS))
+dist-models: PACKED = $(patsubst %,'%',$(SIBLINGS))
+dist-models: WHAT = -models
+
+dist dist-models:
 	@git rev-parse --verify --quiet HEAD > /dev/null || \
-		{ echo 'make dist: the sources are packed as git has them, and this folder is no git repository' >&2; exit 1; }
+		{ echo 'make $@: the sources are packed as git has them, and this folder is no git repository' >&2; exit 1; }
 	@mkdir -p dist
 	@commit=$$(git rev-parse --short=10 HEAD) && name=rope.c-$(VERSION)$(if $(findstring dev,$(VERSION)),-$$commit) && \
-	git -c core.abbrev=10 archive --prefix=$$name/ -o dist/$$name.tar HEAD && gzip -9nf dist/$$name.tar && \
-	$(SAY) "dist: dist/$$name.tar.gz of $$commit$$(git diff --quiet HEAD || echo ', without what is not committed')"
+	git -c core.abbrev=10 archive --prefix=$$name/ -o dist/$$name$(WHAT).tar HEAD -- $(PACKED) && \
+	gzip -9nf dist/$$name$(WHAT).tar && \
+	$(SAY) "dist: dist/$$name$(WHAT).tar.gz of $$commit$$(git diff --quiet HEAD || echo ', without what is not committed')"
 
 dist-page: page
 	@mkdir -p dist
@@ -297,8 +308,8 @@ format:
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
-.PHONY: all install uninstall page page-tools page-open dist dist-page test-page page-picture debug check-portable valgrind
-.PHONY: wasm-bench test test-served figures class fuzz lint lint-page format clean help say-flags FORCE
+.PHONY: all install uninstall page page-tools page-open dist dist-models dist-page test-page page-picture debug check-portable valgrind
+.PHONY: wasm-bench test check-quick test-served figures class fuzz lint lint-page format clean help say-flags FORCE
 FORCE:
 
 -include $(sort $(OBJECTS:.o=.d) $(CORE_OBJECTS:.o=.d))

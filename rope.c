@@ -31,13 +31,13 @@ static double linear(const RopePair *p) { return p->plain / p->scale; }
 // lengths. bloc97, 2023.
 static double ntk(const RopePair *p) {
     double d = p->config->rotary_dim;
-    // (theta * s^(d/(d-2)))^(-2i/d), with s taken out of the power so that no base is too large for
-    // a double.
+    // (theta * s^(d/(d-2)))^(-2i/d), with s taken out of the power so that no base is too large
+    // for a double.
     return p->plain * pow(p->scale, -2.0 * p->index / fmax(d - 2, 1));
 }
 
-// The (fractional) pair that makes r turns within L positions: solve L * theta^(-2i/d) / 2 pi = r
-// for i.
+// The (fractional) pair that makes r turns within L positions: solve
+// L * theta^(-2i/d) / 2 pi = r for i.
 static double pair_with_turns(const RopeConfig *c, double r) {
     return c->rotary_dim * log(c->train_ctx / (2 * PI * r)) / (2 * log(c->theta));
 }
@@ -85,9 +85,9 @@ static double yarn_attention(const RopeConfig *c, double s) {
     return quotient ? (grown * c->mscale + 1) / (grown * c->mscale_all_dim + 1) : grown + 1;
 }
 
-// Llama 3.1: by parts again, by the wavelength w_i = 2 pi / f_i. A hand is kept if w_i is below L /
-// high_freq_factor, and slowed by s if it is above L / low_freq_factor. Between, t = (L/w_i - low)
-// / (high - low) mixes the two. Hugging Face's rope_type "llama3".
+// Llama 3.1: by parts again, by the wavelength w_i = 2 pi / f_i. A hand is kept if w_i is below
+// L / high_freq_factor, and slowed by s if it is above L / low_freq_factor. Between the two,
+// t = (L / w_i - low) / (high - low) mixes them. Hugging Face's rope_type "llama3".
 static double llama3(const RopePair *p) {
     const RopeConfig *c = p->config;
     double t = ramp(p->turns, c->low_freq_factor, c->high_freq_factor);  // L / w_i are the turns
@@ -151,8 +151,8 @@ static RopeParts rerope(const RopeConfig *c, int p) {
     return (RopeParts){c->near, c->near, 0};
 }
 
-// Leaky ReRoPE: D = w + (d - w) / k past w. Far distances still differ, k times less. Su, kexue.fm
-// 9708.
+// Leaky ReRoPE: D = w + (d - w) / k past w. Far distances still differ, k times less.
+// Su, kexue.fm 9708.
 static RopeParts leaky_rerope(const RopeConfig *c, int p) {
     double w = c->near;
     double k = c->k;
@@ -168,8 +168,8 @@ static RopeParts self_extend(const RopeConfig *c, int p) {
 }
 
 // Dual chunk attention: positions begin anew in every chunk of c. D = d in the same chunk. In the
-// next one D is min(i mod c + c, L-1) - j mod c, which is d while i mod c + c < L. Further on D =
-// L-1 - j mod c. arXiv 2402.17463.
+// next one D = min(i mod c + c, L-1) - j mod c, which is d while i mod c + c < L. Further on
+// D = L-1 - j mod c. arXiv 2402.17463.
 static RopeParts dca(const RopeConfig *c, int p) {
     int chunk = c->chunk;
     int in_chunk = p % chunk;
@@ -277,7 +277,7 @@ double rope_speed(const RopeConfig *c, const RopeFreqs *f, int pair, int positio
 }
 
 // The angle is taken in double: at position 2^20 a float would be wrong by whole degrees.
-void rope_turn(double speed, double distance, double factor, float *cosine, float *sine) {
+void rope_cos_sin(double speed, double distance, double factor, float *cosine, float *sine) {
     double angle = distance * speed;
     *cosine = (float)(factor * cos(angle));
     *sine = (float)(factor * sin(angle));

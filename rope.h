@@ -1,6 +1,7 @@
 // RoPE by itself: the methods, which change the inverse frequencies, the distance maps, which
-// change the distances, and the rotation. Nothing here knows of files, models, the command line or
-// threads.
+// change the distances, and the rotation. Nothing here knows of files, tensors, the command line or
+// threads. Two settings are kept for others: all_slide, which a forward pass asks of its layers,
+// and temperature_early, which is one engine's.
 #pragma once
 
 #include <stdbool.h>
@@ -92,10 +93,10 @@ extern const int rope_n_methods;
 
 // ---- distance maps ----
 
-// What a map makes of one position p. A query at i and a key at j <= i get the distance D(i, j): i
-// - j where that is below near(i), else query(i) - key(j). No part depends on both i and j. So
-// attention turns a query once for near keys and once for far ones, and a key once for far queries,
-// but never a key for each query.
+// What a map makes of one position p. A query at i and a key at j <= i get the distance
+//     D(i, j) = i - j where that is below near(i), else query(i) - key(j).
+// No part depends on both i and j. So attention turns a query once for near keys and once for far
+// ones, and a key once for far queries, but never a key for each query.
 typedef struct {
     int near;      // of a query at p; p - near does not fall when p grows
     double query;  // of a query at p
@@ -133,17 +134,17 @@ bool rope_sees(const RopeConfig *config, int i, int j);
 // The smallest n > 0 for which the map's key(p + n) - key(p) is the same for all p.
 int rope_key_period(const RopeConfig *config);
 
-// What the scores of a query at `position` are multiplied by: 1, or with logn max(1, ln(position +
-// 1) / ln L), so that attention over more keys than in training stays as sharp as in training.
-// kexue.fm 8823.
+// What the scores of a query at `position` are multiplied by: 1, or with logn
+//     max(1, ln(position + 1) / ln L),
+// so that attention over more keys than in training stays as sharp as in training. kexue.fm 8823.
 double rope_logn(const RopeConfig *config, int position);
 
 // What the query at `position` is multiplied by: 1 + temperature_beta ln(1 + floor(position / L)),
 // 1 up to L. So scores grow in steps of L positions, for the same reason. Llama 4 and Ministral 3
 // were trained with it (0.1).
 double rope_temperature(const RopeConfig *config, int position);
-// What YaRN adds to an attention factor of 1 at scale s: 0.1 ln s, and nothing up to s = 1. arXiv
-// 2309.00071.
+// What YaRN adds to an attention factor of 1 at scale s: 0.1 ln s, and nothing up to s = 1.
+// arXiv 2309.00071.
 double rope_yarn_growth(double s);
 
 // What a method makes of a RopeConfig at one length.
@@ -166,7 +167,7 @@ double rope_speed(const RopeConfig *config, const RopeFreqs *freqs, int pair, in
 
 // factor times cos and sin of speed * distance, any real number of positions, right to 1e-6 even
 // past 2^20 of them.
-void rope_turn(double speed, double distance, double factor, float *cosine, float *sine);
+void rope_cos_sin(double speed, double distance, double factor, float *cosine, float *sine);
 
 // Rotates the pairs of one head, x[2i] and x[2i+1], by one position's cosines and sines (n_pairs).
 void rope_rotate(float *x, int n_pairs, const float *cosines, const float *sines);

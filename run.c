@@ -1,6 +1,6 @@
 // The program: Llama inference past the trained context. Start reading here. After main come its
 // steps for a text, in order: load a model, plan its RoPE, open a session, write (src/job/text.c).
-// The table of jobs comes last: what each needs of these steps, and what does it.
+// What each job needs of these steps, src/settings/jobs.h says.
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,15 +35,30 @@ typedef struct {
     RopeFile said;      // of its RoPE; plans point to the lists in it
     Reading *readings;  // of --reading; plans point to the lists in them
     Job job;            // finish frees its tokenizer, plans and ids
+    JsonOut json;       // of --json
     Answer answer;      // YES, unless the job answers otherwise
     Session *session;   // of a text
 } Program;
 
 static bool run_job(Program *p, Error *err);
 
+static Answer answer_of(const Program *p, bool ok) {
+    if (interrupted) return INTERRUPTED;
+    return ok ? p->answer : TROUBLE;
+}
+
+// Ends what --json prints with the reason of the exit status: the job's own, or what went wrong.
+static void end_json(Program *p, Answer answer, const Error *err) {
+    if (answer == TROUBLE) json_reason(&p->json, "trouble", err->text);
+    if (answer == INTERRUPTED) json_reason(&p->json, "interrupted", "Ctrl-C ended it");
+    if (!p->json.code[0]) json_reason(&p->json, "done", "it was done");
+    json_end(&p->json, answer);
+}
+
 // Frees everything and returns the exit status: the job's answer if all went well, else TROUBLE,
 // with the reason printed.
 static Answer finish(Program *p, bool ok, Error *err) {
+    if (p->options.json) end_json(p, answer_of(p, ok), err);
     if (ok && (fflush(stdout) || ferror(stdout))) ok = fail(err, "cannot write to standard output");
     if (!ok) fprintf(stderr, "run: %s\n", err->text);
     session_free(p->session);
@@ -54,8 +69,7 @@ static Answer finish(Program *p, bool ok, Error *err) {
     free(p->options.asked);
     free(p->said.whole);
     model_close(&p->model);
-    if (interrupted) return INTERRUPTED;
-    return ok ? p->answer : TROUBLE;
+    return answer_of(p, ok);
 }
 
 static void print_version(const Options *o, const char *program) {
@@ -69,7 +83,10 @@ int main(int argc, char **argv) {
     Options *o = &p.options;
     Error err;
     bool ok = options_parse(argc, argv, o, &err);
+    // A program that asks for JSON hears of a wrong option in JSON, whichever stands first.
+    for (int i = 1; i < argc && !ok; i++) o->json = o->json || strcmp(argv[i], "--json") == 0;
     if (ok && (o->help || o->version)) {
+        o->json = false;
         print_version(o, argv[0]);
         return finish(&p, true, &err);
     }
@@ -92,7 +109,7 @@ static void take_options(Program *p) {
     job->model = &p->model;
     job->said = &p->said;
     job->text_path = o->text_path;
-    job->tsv = o->tsv;
+    job->form = (TableForm){.tsv = o->tsv, .json = o->json ? &p->json : NULL};
     job->sliding = &o->asked_sliding;
     job->sessions = (SessionOptions){
         .kv = o->kv,
@@ -209,7 +226,7 @@ static bool plan(Program *p, Error *err) {
 // the model's context, or a quarter, and so on, each planned anew.
 static bool open_session_that_fits(Program *p, Error *err) {
     while (!(p->session = open_session(&p->job, p->job.plans, p->job.length, true, err))) {
-        if (p->options.mode != MODE_CHAT || p->options.steps >= 0 || p->job.length <= PREFILL_CHUNK)
+        if (p->options.job != JOB_CHAT || p->options.steps >= 0 || p->job.length <= PREFILL_CHUNK)
             return false;
         p->job.length /= 2;
         if (!plan(p, err)) return false;
@@ -246,7 +263,7 @@ static bool run_text(Program *p, Error *err) {
     if (!open_session_that_fits(p, err)) return false;
     print_plan(p, asked.seed);
     if (!o->reading) print_advice(&p->job, o->asked, true, true);
-    if (o->mode == MODE_CHAT) return hold_chat(&p->job, p->session, &asked, err);
+    if (o->job == JOB_CHAT) return hold_chat(&p->job, p->session, &asked, err);
     return generate_text(&p->job, p->session, &asked, err);
 }
 
@@ -271,7 +288,9 @@ static TasksOptions tasks_options(const Options *o) {
 
 static bool run_tasks(Program *p, Error *err) {
     const TasksOptions asked = tasks_options(&p->options);
-    return measure_tasks(&p->job, &asked, &p->answer, err);
+    if (!measure_tasks(&p->job, &asked, &p->answer, err)) return false;
+    if (p->answer == NO) json_reason(&p->json, "accuracy", "an accuracy is below --min-accuracy");
+    return true;
 }
 
 static bool run_prompts(Program *p, Error *err) {
@@ -286,6 +305,7 @@ static bool run_check(Program *p, Error *err) {
         .budget = o->budget,
         .whole = o->whole,
         .says_block = options_say_block(o),
+        .settings = o->settings_alone,
     };
     return check_model(&p->job, &asked, &p->answer, err);
 }
@@ -333,77 +353,34 @@ static bool run_quantize(Program *p, Error *err) {
     static const WeightType types[] = {WEIGHT_Q8, WEIGHT_Q4, WEIGHT_F16, WEIGHT_F32};
     const Options *o = &p->options;
     const Model model = model_as_said(&p->model, &p->said);
-    return quantize_model(&model, o->model_path, types[o->quantize_type], o->quantize_path, o->tsv,
-                          err);
+    return measure_rounding(&model, o->model_path, types[o->quantize_type], o->quantize_path,
+                            p->job.form, err);
 }
 
-// What a job needs before it is done.
-enum {
-    A_TOKENIZER = 1,
-    A_PROMPT = 2,  // which must fit in the length
-    PLANS = 4,
-    ADVICE_REACH = 8,    // it warns where settings do not reach as far as the text,
-    ADVICE_TUNING = 16,  // or are not those that the model was made with
-    FOR_TEXT = A_TOKENIZER | PLANS,
-};
-
-typedef struct {
-    bool (*run)(Program *p, Error *err);
-    UsualLength length;
-    unsigned needs;
-} JobRow;
-
-enum { CHAT = N_JOBS, PROMPTS, N_JOB_ROWS };  // jobs that an option of another one makes
-
-static const JobRow rows[N_JOB_ROWS] = {
-    [JOB_TEXT] = {run_text, SHORT_LENGTH, FOR_TEXT | A_PROMPT},
-    [CHAT] = {run_text, CONTEXT_LENGTH, FOR_TEXT},                    // -m chat
-    [JOB_PPL] = {run_ppl, TEXT_LENGTH, FOR_TEXT | ADVICE_TUNING},     // --ppl
-    [JOB_TASKS] = {run_tasks, FAR_LENGTH, FOR_TEXT | ADVICE_TUNING},  // --passkey, --tasks
-    [PROMPTS] = {run_prompts, FAR_LENGTH, A_TOKENIZER},               // --tasks --prompts
-    [JOB_CHECK] = {run_check, CONTEXT_LENGTH, FOR_TEXT},              // --check
-    [JOB_ATTN] = {run_attn, PROMPT_LENGTH, FOR_TEXT | A_PROMPT},      // --attn
-    [JOB_NEXT] = {run_next, PROMPT_LENGTH, FOR_TEXT | A_PROMPT | ADVICE_TUNING},  // --next
-    [JOB_EXPLAIN] = {run_explain, CONTEXT_LENGTH, PLANS | ADVICE_REACH | ADVICE_TUNING},
-    [JOB_BENCH] = {run_bench, BENCH_LENGTH, PLANS},
-    [JOB_ROPE_JSON] = {run_rope_json, CONTEXT_LENGTH, PLANS},
-    [JOB_SEARCH] = {run_search, TEXT_LENGTH, FOR_TEXT},
-    [JOB_ENGINES] = {run_engines, CONTEXT_LENGTH, PLANS},
-    [JOB_QUANTIZE] = {run_quantize, CONTEXT_LENGTH, 0},
-};
-
-static const JobRow *job_row(const Options *o) {
-    if (o->job == JOB_TEXT && o->mode == MODE_CHAT) return &rows[CHAT];
-    if (o->job == JOB_TASKS && o->prompts) return &rows[PROMPTS];
-    return &rows[o->job];
-}
-
-// Judges the settings of a model whose tokenizer is missing.
-static void check_settings_alone(Program *p) {
-    Error unused;
-    p->job.length = length_of_job(&p->job, p->options.steps, rows[JOB_CHECK].length);
-    if (plan(p, &unused)) run_check(p, &unused);
-}
+// By the rows of src/settings/jobs.h.
+#define RUN_JOB(kind, run, length, needs) [JOB_##kind] = run,
+static bool (*const run_of_job[N_JOBS])(Program *p, Error *err) = {JOB_ROWS(RUN_JOB)};
 
 // Does what a job needs, and then the job. False with the reason.
 static bool run_job(Program *p, Error *err) {
     const Options *o = &p->options;
-    const JobRow *row = job_row(o);
-    const bool prompted = row->needs & A_PROMPT;
+    const JobFacts *facts = &job_facts[o->job];
+    const unsigned needs = facts->needs;
+    const bool prompted = needs & A_PROMPT;
     Job *job = &p->job;
     if (!load_model(p, err)) return false;
-    if (row->needs & A_TOKENIZER && !o->ids && !find_tokenizer(p, err)) {
-        if (o->job == JOB_CHECK) check_settings_alone(p);
+    if (needs & A_TOKENIZER && !o->ids && !find_tokenizer(p, err)) {
+        if (o->job == JOB_CHECK) fail(err, "%s; --check --settings needs none", err->text);
         return false;
     }
     if (!read_ids(p, prompted, err)) return false;
-    job->length = length_of_job(job, o->steps, row->length);
-    if (row->needs & PLANS && !plan(p, err)) return false;
+    job->length = length_of_job(job, o->steps, facts->length);
+    if (needs & PLANS && !plan(p, err)) return false;
     if (prompted && job->n_ids > (size_t)job->length)
         return fail(err,
                     "the prompt has %zu tokens, more than the %d positions of -n, answer included",
                     job->n_ids, job->length);
-    if (row->needs & PLANS && o->job != JOB_TEXT && !o->reading)
-        print_advice(job, o->asked, row->needs & ADVICE_REACH, row->needs & ADVICE_TUNING);
-    return row->run(p, err);
+    if (needs & PLANS && !(needs & SAMPLING) && !o->reading)
+        print_advice(job, o->asked, needs & ADVICE_REACH, needs & ADVICE_TUNING);
+    return run_of_job[o->job](p, err);
 }

@@ -20,11 +20,14 @@ settings, plain RoPE, another scale, and so on. The second hides numbers in text
     --tasks LIST         passkey, multikey, multivalue, variables, or all
     --from N             the shortest text [an eighth of -n]
     --trials K           questions at each length and depth [2]
-    --min-accuracy A     status 1 when the accuracy of a task at a length is below A [0]
+    --min-accuracy A     status 1 when the accuracy of a task at a length is below A [0.5, and 3 if the shortest is]
     --chat               ask in the chat form
     --jobs K             requests at a time [1]
-    --retries K          tries again after a failure that may pass [2]
 
+    --wait SECONDS       wait so long for a server that starts [0]
+    --retries K          tries again after a failure that may pass [2]
+    --keep FILE          keep the numbers of our side here, for the next run with the same model and program
+    --json               one object of JSON in place of tables and the last line
     --api NAME           the server's form: llama.cpp, vllm, sglang, ollama, mlx_lm, tabbyapi, tgi ... [found by asking]
     --served NAME        the model's name in the server [the first that it lists]
     --key-env NAME       the environment variable that holds the key
@@ -39,6 +42,7 @@ It needs Python 3.7, its standard library, and ./run.
 """
 
 import argparse
+import json
 import os
 import re
 import sys
@@ -48,6 +52,7 @@ sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from probe.common import INTERRUPTED, NAME, TROUBLE, Problem
 from probe.forms import APIS
 from probe.reading import probe
+from probe.report import Report
 from probe.tasks import ask_tasks
 from probe.web import Server
 
@@ -56,7 +61,7 @@ MOST = 1 << 27
 
 class Parser(argparse.ArgumentParser):
     def error(self, message):
-        raise Problem('%s (see --help)' % message)
+        raise Problem('%s (see --help)' % message, 'usage')
 
 
 def whole(low, high):
@@ -90,15 +95,16 @@ def make_parser():
     p = Parser(prog='server_probe.py', add_help=False, allow_abbrev=False)
     p.add_argument('url', metavar='URL')
     p.add_argument('model', metavar='model.bin', nargs='?')
-    for name in '--rope-config', '--expect', '--text', '--tasks', '--served', '--key-env', '--proxy':
+    for name in '--rope-config', '--expect', '--text', '--tasks', '--served', '--key-env', '--proxy', '--keep':
         p.add_argument(name)
-    for name in '--greedy', '--words', '--chat', '--tsv':
+    for name in '--greedy', '--words', '--chat', '--tsv', '--json':
         p.add_argument(name, action='store_true')
     for name, low, high, usual in (('-n', 16, MOST, 0), ('--prompts', 1, 4096, 0), ('--top', 2, 1000, 20),
                                    ('--from', 16, MOST, 0), ('--trials', 1, 10000, 2), ('--jobs', 1, 256, 1),
-                                   ('--retries', 0, 100, 2), ('--timeout', 1, 86400, 600)):
+                                   ('--retries', 0, 100, 2), ('--timeout', 1, 86400, 600),
+                                   ('--wait', 0, 86400, 0)):
         p.add_argument(name, type=whole(low, high), default=usual, dest={'--from': 'from_'}.get(name))
-    p.add_argument('--min-accuracy', type=share, default=0)
+    p.add_argument('--min-accuracy', type=share)
     p.add_argument('--api', type=api)
     return p
 
@@ -106,14 +112,17 @@ def make_parser():
 def read_options(arguments):
     options = make_parser().parse_args(arguments)
     if options.tasks is None and options.model is None:
-        raise Problem('a model file expected behind the URL (model.bin, of the weights that are served), or --tasks')
+        raise Problem('a model file expected behind the URL (model.bin, of the weights that are served), or --tasks',
+                      'usage')
     if options.tasks is not None and options.model is not None:
-        raise Problem('--tasks needs no model file (found %s)' % options.model)
+        raise Problem('--tasks needs no model file (found %s)' % options.model, 'usage')
+    if options.tasks is not None and options.keep is not None:
+        raise Problem('--keep is for a model file: --tasks computes nothing here', 'usage')
     options.key = None
     if options.key_env is not None:
         options.key = os.environ.get(options.key_env)
         if not options.key or not options.key.isprintable():
-            raise Problem('--key-env %s: the environment has no key there' % options.key_env)
+            raise Problem('--key-env %s: the environment has no key there' % options.key_env, 'key')
     return options
 
 
@@ -121,9 +130,26 @@ def main(arguments):
     if '-h' in arguments or '--help' in arguments:
         print(__doc__.replace('python3 server_probe.py', NAME) if NAME.endswith('-probe') else __doc__, end='')
         return 0
-    options = read_options(arguments)
-    server = Server(options.url, options.key, options.proxy, options.timeout)
-    return (ask_tasks if options.tasks is not None else probe)(server, options)
+    out = None
+    try:
+        options = read_options(arguments)
+        out = Report(options)
+        server = Server(options.url, options.key, options.proxy, options.timeout)
+        if options.wait:
+            server.wait(options.wait)
+        return (ask_tasks if options.tasks is not None else probe)(server, options, out)
+    except KeyboardInterrupt:
+        if out:
+            out.words = 'interrupted'
+            out.end(INTERRUPTED, 'interrupted')
+        raise
+    except Problem as problem:
+        if out:
+            out.words = str(problem)
+            out.end(TROUBLE, problem.reason)
+        elif '--json' in arguments:
+            print(json.dumps({'status': TROUBLE, 'reason': problem.reason, 'last': str(problem)}, indent=1))
+        raise
 
 
 if __name__ == '__main__':

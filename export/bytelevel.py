@@ -7,11 +7,12 @@ import unicodedata
 from base64 import b64decode
 
 from .common import Keys, Problem, notes, read_small
-from .sentencepiece import CONTROL, MAX_PIECE, NORMAL, UNUSED, USER_DEFINED
+from .sentencepiece import CONTROL, MAX_PIECE, NORMAL, UNUSED, USER_DEFINED, shown
+from .unicode_runs import CAPITALS, MARKS, NORMALIZED, SMALL_LETTERS, code_points
 
 LLAMA3, GPT2, DIGITS_GPT2, QWEN2, GPT4O, TEKKEN = range(1, 7)  # the split patterns of src/core/split.c
 PREFIX, BYTE_FALLBACK, PREFIX_UNLESS_SPACE, IGNORE_MERGES, HIDE_UNUSED, BY_PARTS, NFC = (1 << i for i in range(7))
-TAKES_SPACES = 16  # beside a token's type
+TAKES_SPACES, AS_SYMBOLS = 16, 32  # beside a token's type
 
 CASED = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+%s"
          r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*%s"
@@ -60,8 +61,8 @@ def check_spellings(path, tokens):
             raise Problem(path, 'token %d cannot be represented (found %d bytes, expected 1 to %d)'
                           % (id, len(text), MAX_PIECE))
         if kind != UNUSED and text in seen:
-            raise Problem(path, 'token %d cannot be represented (found %r, which is another token, too)'
-                          % (id, text[:40]))
+            raise Problem(path, 'token %d cannot be represented (found %s, which is another token, too)'
+                          % (id, shown(text)))
         if kind != UNUSED:
             seen.add(text)
 
@@ -81,8 +82,8 @@ def read_tiktoken(path, n_ranks=LLAMA3_RANKS):
             text, rank = line.split(b' ')
             token, id = b64decode(text, validate=True), int(rank)
         except ValueError:
-            raise Problem(path, 'line %d cannot be used (found %.60r, expected a token in base64 and its rank)'
-                          % (i + 1, line))
+            raise Problem(path, 'line %d cannot be used (found %s, expected a token in base64 and its rank)'
+                          % (i + 1, shown(line)))
         if token in ranks or id != len(tokens):
             raise Problem(path, 'line %d cannot be used (found rank %d, expected %d, of a new token)'
                           % (i + 1, id, len(tokens)))
@@ -130,10 +131,10 @@ def read_gguf(path, values):
     for i, pair in enumerate(pairs):
         a, _, b = pair.partition(b' ')
         if not (a in ids and b in ids and a + b in ids):
-            raise Problem(path, 'tokenizer.ggml.merges[%d] cannot be used (found %.60r)' % (i, pair))
+            raise Problem(path, 'tokenizer.ggml.merges[%d] cannot be used (found %s)' % (i, shown(pair)))
         merge = ids[a], ids[b], ids[a + b]
         if any(tokens[id][2] == CONTROL for id in merge):
-            raise Problem(path, 'tokenizer.ggml.merges[%d] has a control token (found %.60r)' % (i, pair))
+            raise Problem(path, 'tokenizer.ggml.merges[%d] has a control token (found %s)' % (i, shown(pair)))
         if all(tokens[id][2] != UNUSED for id in merge):
             merges.setdefault(merge, i)
     check_spellings(path, tokens)
@@ -149,13 +150,12 @@ def read_gguf(path, values):
 
 
 def nfc_rules():
-    """Unicode's Normalization Form C as triples (docs/format.md), from the tables that Python has: what a character is
-    made of, its class, and which two it is put together from. Korean syllables are left to arithmetic."""
-    for code in range(0xC0, 0x2FA20):  # nothing outside is ever taken apart or has a class
+    """Unicode's Normalization Form C as triples (docs/format.md): what a character is made of, its class, and which two
+    it is put together from. Korean syllables are left to arithmetic. The characters are those that the tokenizers
+    library knows; what any Python says of them is the same, since Unicode never changes it."""
+    for code in code_points(NORMALIZED):
         char = chr(code)
         parts = unicodedata.normalize('NFD', char)
-        if 0xAC00 <= code < 0xD7A4 or 0xD800 <= code < 0xE000:
-            continue
         for i, part in enumerate(parts if parts != char else ''):
             yield code, -1 - i, ord(part)
         if unicodedata.combining(char):
@@ -168,17 +168,15 @@ def nfc_rules():
 def case_rules():
     """The letters and marks beyond ASCII that patterns with cases tell apart: 1 capitals, 2 small letters, 3 marks,
     which go with both as letters without case do."""
-    kinds = {'Lu': 1, 'Lt': 1, 'Ll': 2, 'Mn': 3, 'Mc': 3, 'Me': 3}
-    for code in range(0x80, 0xE01F0):  # no mark or letter with a case is past these
-        kind = kinds.get(unicodedata.category(chr(code)))
-        if kind:
-            yield code, -6, kind
+    kinds = {code: kind for kind, runs in ((1, CAPITALS), (2, SMALL_LETTERS), (3, MARKS)) for code in code_points(runs)}
+    return ((code, -6, kinds[code]) for code in sorted(kinds) if code >= 0x80)
 
 
 def kinds_of(tokenizer):
     """The types of the tokens, with what else is said beside them."""
-    takes = tokenizer.get('takes_spaces', ())
-    return bytes(kind | TAKES_SPACES * (id in takes) for id, (_, _, kind) in enumerate(tokenizer['tokens']))
+    takes, symbols = (tokenizer.get(key, ()) for key in ('takes_spaces', 'as_symbols'))
+    return bytes(kind | TAKES_SPACES * (id in takes) | AS_SYMBOLS * (id in symbols)
+                 for id, (_, _, kind) in enumerate(tokenizer['tokens']))
 
 
 def write_bytelevel_tokenizer(file, tokenizer):

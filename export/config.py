@@ -8,7 +8,7 @@ from math import sqrt
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from .common import (ENCODINGS, MAX_EOS, MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH,
-                     REFUSED, Keys, notes, read_json)
+                     REFUSED, Keys, read_json)
 from .experts import read_experts
 from .families import FAMILIES, WRAPPERS, Family, named
 from .layers import not_used, read_layers
@@ -92,7 +92,7 @@ def text_config(config: Keys) -> Tuple[Keys, Family]:
     for keys in config, Keys(config.path, inside if isinstance(inside, dict) else {}):
         refuse_not_computed(keys)
     kinds = list(names.values())
-    kind = config.get('model_type', lambda v: v in kinds, 'one of ' + ', '.join(kinds), guess)
+    kind = config.get('model_type', lambda v: v in kinds, way_out(config), guess)
     if kind not in WRAPPERS:
         return config, FAMILIES[kind]
     architecture, families = WRAPPERS[kind]
@@ -101,6 +101,15 @@ def text_config(config: Keys) -> Tuple[Keys, Family]:
     text = Keys(config.path, config.get('text_config', lambda v: isinstance(v, dict), 'the config of a text model'))
     kinds = [family.model_type for family in families]
     return text, FAMILIES[text.get('model_type', lambda v: v in kinds, 'one of ' + ', '.join(kinds), kinds[0])]
+
+
+def way_out(config: Keys) -> str:
+    """What is expected of a model_type, and what can be done with another."""
+    name = config.values.get('model_type')
+    if isinstance(name, str) and (named(name) or name in WRAPPERS):
+        return 'a family that is run; this one is explained: ./run --explain --rope-config %s' % config.path
+    return ('a family that is run, see docs/checkpoints.md; what its RoPE does is shown by its rope_scaling alone, as '
+            'a file: ./run --explain --rope-config FILE --head-dim D --theta T --train-ctx L')
 
 
 def refuse_not_computed(config: Keys) -> None:

@@ -40,6 +40,7 @@ class Rope:
     grows: bool = False       # queries grow with their position: llama_4_scaling_beta
     one_for_both: bool = False     # one RoPE of full layers and sliding ones, never two
     tells_own_block: bool = False  # a config without a block gets the class's, with a word about it
+    for_engines: bool = False      # goes out with what some engines look for beside the block
     types: Dict[str, str] = field(default_factory=dict)  # rope_types and what they mean; {}: all, as they are called
 
 

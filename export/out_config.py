@@ -112,10 +112,12 @@ def ropes_of(path: str, family: Family, model: Model) -> Dict[str, Any]:
     if family.rope.one_for_both:
         refuse_two_ropes(path, family, model)
     one = sliding_model(model) if model.sliding_rope else model
-    own = family.default('rope_parameters')
-    if own and rope_of(path, one)['kind'] == 'none':  # the class takes a missing block for its own
-        return {'rope_parameters': block_of(path, one)}
-    return rope_keys(path, family, one)
+    if family.rope.for_engines:
+        return rope_keys(path, family, one)
+    block, own = block_of(path, one), family.default('rope_parameters')
+    if own and block['rope_type'] == 'default':  # the class takes a missing block for its own
+        return {'rope_parameters': block}
+    return {'rope_theta': block.pop('rope_theta'), 'rope_scaling': block if block['rope_type'] != 'default' else None}
 
 
 def ropes_by_kind(path: str, family: Family, model: Model) -> Dict[str, Any]:

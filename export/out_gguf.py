@@ -9,7 +9,7 @@ from typing import Any, Iterator, List, Set, Tuple
 
 from .experts import EXPERT_PARTS
 from .existing import WRITTEN_BY
-from .families import Family, Gguf, fits, gguf_of
+from .families import Family, fits, gguf_of
 from .gguf import STRING, TYPES, names_of
 from .model import Feature, Model, features_of
 from .out_gguf_keys import ARRAY, BOOL, F32, I32, U32, keys_of, other_scores
@@ -72,7 +72,7 @@ def rope_tensors(model, rope):
         low, high = rope['low_freq_factor'], rope['high_freq_factor']
         for i in range(r // 2):
             turns = rope['train_ctx'] * rope['theta'] ** (-2 * i / r) / (2 * pi)
-            kept = min(max((turns - low) / (high - low), 0), 1)
+            kept = min(max((turns - low) / (high - low), 0), 1) if high > low else turns > low
             divisors.append(1 / ((1 - kept) / rope['factor'] + kept))
         yield Small('rope_freqs.weight', divisors), False
 

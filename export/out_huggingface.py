@@ -68,7 +68,7 @@ def write_readme(folder: str, config: Dict[str, Any]) -> None:
             return
         for line in told.stdout.decode().splitlines():
             engine, version, verdict, *_, note = line.split('\t') if line.count('\t') > 9 else ['', '', 'same', '']
-            if verdict not in ('same', 'verdict'):
+            if verdict not in ('same', 'verdict', 'not looked at'):
                 lines.setdefault(engine, '%s (%s), %s: %s\n' % (engine, version, verdict, note))
     if lines:
         with open(os.path.join(folder, 'rope.README'), 'w', encoding='utf-8') as file:

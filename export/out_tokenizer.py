@@ -3,7 +3,7 @@
 from .bytelevel import (ALPHABET, BY_PARTS, BYTE_FALLBACK, DIGITS_GPT2, GGUF_SPLITS, GPT2, HIDE_UNUSED, IGNORE_MERGES,
                         LLAMA3, NFC, PREFIX, PREFIX_UNLESS_SPACE, REGEXES, WHOLE_WORDS, bytes_of)
 from .common import Problem, notes
-from .sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
+from .sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, shown
 
 SPACE = '\u2581'  # how sentencepiece writes one
 LETTERS = {byte: letter for letter, byte in ALPHABET.items()}
@@ -33,8 +33,8 @@ def spellings(path, tokenizer):
         data, _, kind = tokens[id]
         texts[id] = next((text for text in choices(id, data, kind) if text and text not in seen), None)
         if texts[id] is None:
-            raise Problem(path, 'has a token %d that cannot be carried out (found %r, which is no text or another '
-                          'token, too; --no-tokenizer leaves the tokenizer out)' % (id, data[:40]))
+            raise Problem(path, 'has a token %d that cannot be carried out (found %s, which is no text or another '
+                          'token, too; --no-tokenizer leaves the tokenizer out)' % (id, shown(data)))
         seen.add(texts[id])
     return texts
 
@@ -49,13 +49,15 @@ def demand_fallback(path, tokenizer):
 
 def tokenizer_json(path, tokenizer):
     demand_fallback(path, tokenizer)
+    if not tokenizer.get('kind'):
+        tokenizer = with_runs_merged(path, tokenizer)
     texts, tokens, flags = spellings(path, tokenizer), tokenizer['tokens'], tokenizer['flags']
     used = [id for id, (data, _, kind) in enumerate(tokens) if data and kind not in (CONTROL, USER_DEFINED)]
     size = max(used, default=-1) + 1  # behind the last one that is neither added nor a filling, all are added or none
-    takes = tokenizer.get('takes_spaces', ())
+    takes, symbols = (tokenizer.get(key, ()) for key in ('takes_spaces', 'as_symbols'))
     added = [{'id': id, 'content': texts[id], 'single_word': False, 'lstrip': False, 'rstrip': id in takes,
-              'normalized': False, 'special': kind != USER_DEFINED}
-             for id, (_, _, kind) in enumerate(tokens) if kind in (CONTROL, USER_DEFINED, UNKNOWN)]
+              'normalized': False, 'special': kind not in (NORMAL, USER_DEFINED)}
+             for id, (_, _, kind) in enumerate(tokens) if kind in (CONTROL, USER_DEFINED, UNKNOWN) or id in symbols]
     ids = [entry['id'] for entry in added if entry['id'] >= size]
     if ids != list(range(size, size + len(ids))):  # the library counts on from the vocabulary's end
         size = max(ids) + 1
@@ -74,6 +76,26 @@ def tokenizer_json(path, tokenizer):
             'special_tokens': {bos: {'id': bos, 'ids': [tokenizer['bos_id']], 'tokens': [bos]}} if bos else {}}
     return {'version': '1.0', 'truncation': None, 'padding': None, 'added_tokens': added, **parts,
             'post_processor': post if bos else None, 'model': model}
+
+
+def with_runs_merged(path, tokenizer):
+    """The tokenizer with runs of spaces made by merges that were cut out of texts (Gemma's tokenizer.model). The
+    library would seek them in a text as it stands, where spaces and U+2581 are not one. Merges before all others that
+    let the first space of a run take one after the other, give the same: the longest runs, from the left."""
+    tokens, flags = tokenizer['tokens'], tokenizer['flags']
+    sought = [id for id, (text, _, kind) in enumerate(tokens) if kind == USER_DEFINED and b' ' in text]
+    runs = [id for id in sought if not tokens[id][0].strip(b' ')]
+    if not runs or flags & BY_PARTS:
+        return tokenizer
+    normal = [token for token in tokens if token[2] == NORMAL]
+    if (sorted(len(tokens[id][0]) for id in runs) != list(range(2, len(runs) + 2)) or len(sought) > len(runs) or
+            not any(text == b' ' for text, _, _ in normal) or any(b'  ' in text for text, _, _ in normal)):
+        raise Problem(path, 'has a tokenizer that tokenizer.json cannot say: runs of spaces are cut out of texts, and '
+                      'are not of 2, 3, 4 ... spaces beside tokens without two spaces (--no-tokenizer leaves it out)')
+    best, tokens = max(score for _, score, _ in normal), list(tokens)
+    for id in runs:
+        tokens[id] = [tokens[id][0], best + len(tokens[id][0]), NORMAL]
+    return {**tokenizer, 'tokens': tokens}
 
 
 def bytelevel_parts(path, tokenizer, texts):
@@ -172,6 +194,8 @@ def gguf_lists(tokenizer, texts):
     lists = {'tokens': (ARRAY, (STRING, [text.encode() for text in texts])),
              'token_type': (ARRAY, (I32, [kind for _, _, kind in tokens]))}
     if not tokenizer.get('kind'):
+        if tokenizer.get('as_symbols'):
+            notes.append('llama.cpp takes U+2581 for a space everywhere, where the tokenizer tells them apart')
         if flags & PREFIX_UNLESS_SPACE:
             notes.append('llama.cpp puts a space before a text that begins with one, too')
         return {**lists, 'model': (STRING, 'llama'), 'pre': (STRING, 'default'),

@@ -13,11 +13,14 @@ from .model import TURNS_AS_SLIDING, Model
 
 BLOCKS = 'rope_scaling', 'rope_parameters'
 ORIGINAL = 'original_max_position_embeddings'
-# What some rope_type has in a block. Released blocks have the last four, which the library does not read.
+# What some rope_type has in a block. Released blocks have those from short_mscale on, which the library does not read.
 IN_BLOCKS = {'rope_theta', 'factor', ORIGINAL, 'beta_fast', 'beta_slow', 'truncate', 'attention_factor', 'mscale',
              'mscale_all_dim', 'low_freq_factor', 'high_freq_factor', 'unscaled_positions', 'short_factor',
-             'long_factor', 'short_mscale', 'long_mscale', 'finetuned', 'attn_factor'}
+             'long_factor', 'short_mscale', 'long_mscale', 'finetuned', 'attn_factor', 'mrope_interleaved',
+             'mrope_section', 'alpha'}
+CHUNKS = 'dual_chunk_attention_config'
 ROPE_METHODS = {'default': 0, 'linear': 1, 'dynamic': 2, 'yarn': 4, 'llama3': 5, 'longrope': 6}  # dynamic: of ntk
+TYPES = {**{kind: kind for kind in ROPE_METHODS}, 'mrope': 'default'}  # the three axes of mrope are one in a text
 WITH_LENGTH = 'yarn', 'longrope', 'llama3'  # the others count from max_position_embeddings, whatever else is said
 # Keys that give layers or positions a RoPE of their own. Some families read one, or it is about layers without RoPE or
 # about windows in them, or means nothing: their rows say which.
@@ -159,13 +162,16 @@ def read_rope(config: Keys, block: Keys, family: Family, theta: float, model: Mo
     theta = block.number('rope_theta', theta, above=1.0)
     rope = {'rope_method': ROPE_METHODS[kind], 'rope_dynamic': int(kind == 'dynamic'), 'theta': theta,
             'rotary_dim': rotary_dim % model.head_dim, 'train_ctx': seq_len, 'truncate': 1}
+    alpha = read_alpha(block, kind)
+    if alpha:  # Hunyuan's: ntk by that factor at every length
+        rope.update(rope_dynamic=0, factor=alpha)
     if kind in WITH_LENGTH:
         low = 2 if kind == 'longrope' else 1  # longrope divides by its logarithm
         inside = family.default(ORIGINAL) or block.integer(ORIGINAL, MAX_SEQ, seq_len, low=low)
         rope['train_ctx'] = inside if by_kind else config.integer(ORIGINAL, MAX_SEQ, inside, low=low)
         if rope['train_ctx'] < low:
             config.refuse('max_position_embeddings', '%d or more' % low)
-    if kind != 'default':
+    if kind != 'default' and not alpha:
         rope['factor'] = read_factor(block, kind, seq_len / rope['train_ctx'])
     if kind in ('yarn', 'longrope'):
         rope['attention_factor'] = block.number('attention_factor', 0, 0)
@@ -173,17 +179,47 @@ def read_rope(config: Keys, block: Keys, family: Family, theta: float, model: Mo
         rope.update(read_yarn(config, block, rope, family))
     if kind == 'llama3':
         rope['low_freq_factor'] = block.number('low_freq_factor')
-        rope['high_freq_factor'] = block.number('high_freq_factor', above=rope['low_freq_factor'])
+        rope['high_freq_factor'] = block.number('high_freq_factor')
+        if rope['high_freq_factor'] < rope['low_freq_factor']:
+            block.refuse('high_freq_factor', 'a number no less than low_freq_factor')
     if kind == 'longrope':
         rope.update(read_longrope(block, rotary_dim // 2))
     if family.rope.grows or family.own and 'llama_4_scaling_beta' in block.values:
         rope.update(read_temperature(block, rope, kind, seq_len))
+    read_chunks(config, family, rope, kind)
     check_keys(block, kind)
     for key, inner_counts in (('rope_theta', True), ('partial_rotary_factor', True)) + (
             ((ORIGINAL, by_kind),) if kind in WITH_LENGTH else ()):
         if key != 'rope_theta' or not by_kind or FULL in block.inside or block.inside == 'rope_scaling.':
             warn_of_two(config, block, key, inner_counts)
     return rope
+
+
+def read_alpha(block: Keys, kind: str) -> float:
+    """Of dynamic scaling; 0: there is none."""
+    if kind != 'dynamic' or not block.values.get('alpha'):
+        return 0
+    block.asked.add('factor')
+    return block.number('alpha')
+
+
+def read_chunks(config: Keys, family: Family, rope: Dict[str, Any], kind: str) -> None:
+    """Dual chunk attention: plain frequencies, trained on positions up to chunk_size. Its map of distances is none of a
+    model file's settings, but one of --rope's."""
+    if config.values.get(CHUNKS) is None:
+        return
+    values = config.get(CHUNKS, lambda v: isinstance(v, dict), 'an object of settings')
+    if family.rope.by_kind:
+        config.refuse(CHUNKS, 'none beside layers of two kinds')
+    if kind != 'default':
+        config.refuse(CHUNKS, 'none beside a scaled block, since its frequencies are plain')
+    chunks = Keys(config.path, values, CHUNKS + '.')
+    size = chunks.integer('chunk_size', MAX_SEQ, low=2)
+    local = chunks.integer('local_size', max(size - 1, 1))
+    if chunks.integer(ORIGINAL, MAX_SEQ, size, low=2) != size:
+        chunks.refuse(ORIGINAL, 'chunk_size, %d, from which far distances count' % size)
+    rope['train_ctx'] = size
+    notes.append('%s is not in a model file: run it with --rope dca --chunk %d' % (CHUNKS, size - local))
 
 
 def read_temperature(block: Keys, rope: Dict[str, Any], kind: str, seq_len: int) -> Dict[str, Any]:
@@ -200,10 +236,12 @@ def read_temperature(block: Keys, rope: Dict[str, Any], kind: str, seq_len: int)
 
 def read_type(config: Keys, block: Keys, family: Family) -> str:
     """rope_type, or `type` where there is none, as the family takes it: some classes take older names for others."""
-    values, meant = block.values, family.rope.types or {kind: kind for kind in ROPE_METHODS}
+    values, meant = block.values, family.rope.types or TYPES
     key = 'type' if 'type' in values and 'rope_type' not in values else 'rope_type'
     kinds = list(meant)
     kind = meant[block.get(key, lambda v: isinstance(v, str) and v in kinds, 'one of ' + ', '.join(kinds), 'default')]
+    if values.get(key) == 'mrope':
+        block.asked.add('mrope_section')
     older = values.get('type')
     both = isinstance(older, str) and 'rope_type' in values and (older, kind) != ('su', 'longrope')
     if both and meant.get(older, older) != kind:

@@ -82,6 +82,11 @@ def piece_of(path, data):
     return (piece.get(1, b''), *struct.unpack('<f', piece.get(2, bytes(4))), piece.get(3, NORMAL))
 
 
+def shown(data):
+    """A token's bytes as messages have them: text between quotes."""
+    return repr(data[:40].decode('utf-8', 'replace'))
+
+
 def checked_tokens(path, pieces, may_have_spaces):
     """tokenizer.bin's [text, score, type] for each piece, and the pieces' ids."""
     tokens, ids = [], {}
@@ -89,8 +94,8 @@ def checked_tokens(path, pieces, may_have_spaces):
         is_utf8 = text.decode('utf-8', 'ignore').encode('utf-8') == text
         if not is_utf8 or not 0 < len(text) <= MAX_PIECE or text in ids or b' ' in text and kind not in may_have_spaces:
             # Text has its spaces escaped before pieces are sought in it: a plain one in a piece means something else.
-            raise Problem(path, 'piece %d cannot be represented (found %r, expected 1 to %d bytes of UTF-8 '
-                          'without spaces, not seen before)' % (id, text[:40], MAX_PIECE))
+            raise Problem(path, 'piece %d cannot be represented (found %s, expected 1 to %d bytes of UTF-8 '
+                          'without spaces, not seen before)' % (id, shown(text), MAX_PIECE))
         if not NORMAL <= kind <= BYTE or not abs(score) < float('inf'):
             raise Problem(path, 'piece %d has a bad type or score (found %d, %r)' % (id, kind, score))
         ids[text] = id

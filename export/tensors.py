@@ -4,7 +4,6 @@ arithmetic is widening, which is exact, and what happens to norms of Gemma: 1 + 
 import struct
 from functools import lru_cache
 from itertools import zip_longest
-from math import prod
 from typing import NamedTuple
 
 from .common import CHUNK, Problem

@@ -3,11 +3,12 @@
 import os
 import re
 import struct
+from contextlib import contextmanager
 
 from . import bytelevel
-from .common import Keys, Problem, notes, read_json, read_small
+from .common import PROGRAM, Keys, Problem, notes, read_json, read_small
 from .sentencepiece import (BYTE, CONTROL, MAX_PIECE, NORMAL, UNUSED, USER_DEFINED, checked_tokens, demand_bytes,
-                            read_sentencepiece, unknown_token)
+                            read_sentencepiece, shown, unknown_token)
 from .tokenizer_json import read_tokenizer_json
 
 
@@ -21,6 +22,18 @@ def read_tokenizer(path):
     return read_sentencepiece(path)
 
 
+@contextmanager
+def or_without():
+    """Adds to what is wrong with a model's tokenizer what can be done without it."""
+    try:
+        yield
+    except Problem as problem:
+        problem.args = ('%s; --no-tokenizer writes the model alone: %s reads token ids then, by --ppl FILE --ids'
+                        % (problem, PROGRAM),)
+        raise
+
+
+@or_without()
 def read_folder_tokenizer(folder, model):
     """The tokenizer of a folder, or None and a note."""
     found = [name for name in ('tokenizer.model', 'tokenizer.json') if os.path.exists(os.path.join(folder, name))]
@@ -57,8 +70,8 @@ def fill_up(path, tokenizer, vocab_size):
         if max(needed) >= vocab_size or any(kind not in (CONTROL, USER_DEFINED) for _, _, kind in tokens[vocab_size:]):
             raise Problem(path, 'has more tokens than the model (found %d, expected at most %d)'
                           % (len(tokens), vocab_size))
-        notes.append('added tokens from %d on, %r, are left out: the model has none'
-                     % (vocab_size, tokens[vocab_size][0]))
+        notes.append('added tokens from %d on, %s, are left out: the model has none'
+                     % (vocab_size, shown(tokens[vocab_size][0])))
         del tokens[vocab_size:]
         tokenizer['eos_ids'] = [id for id in tokenizer['eos_ids'] if id < vocab_size]
     tokens += [[b'', 0.0, UNUSED]] * (vocab_size - len(tokens))
@@ -73,13 +86,13 @@ def complete(folder, source, tokenizer, model):
     for id, text, special in added_tokens(folder, config):
         kind = CONTROL if special else USER_DEFINED
         if id < n_pieces and tokens[id][0] != text:
-            raise Problem(path, 'added token %d is another one in tokenizer.model (found %r, expected %r)'
-                          % (id, text, tokens[id][0]))
+            raise Problem(path, 'added token %d is another one in tokenizer.model (found %s, expected %s)'
+                          % (id, shown(text), shown(tokens[id][0])))
         if id < vocab_size:
             own = tokens[id][2]  # Gemma's turns are user-defined in tokenizer.model
             tokens[id] = [text, tokens[id][1], kind if own in (NORMAL, UNUSED, USER_DEFINED) else own]
         else:
-            notes.append('added token %d, %r, is left out: the model has only %d' % (id, text, vocab_size))
+            notes.append('added token %d, %s, is left out: the model has only %d' % (id, shown(text), vocab_size))
     if not config.flag('add_bos_token', True, True):
         tokenizer['bos_id'] = -1
     if not config.flag('add_prefix_space', True, True):
@@ -108,6 +121,7 @@ def added_tokens(folder, config):
                   for id, text, special in found)
 
 
+@or_without()
 def read_gguf_tokenizer(path, metadata, model):
     """The tokenizer that a GGUF file brings along, or None and a note."""
     keys = Keys(path, {key[15:]: value for key, value in metadata.items() if key.startswith('tokenizer.ggml.')},

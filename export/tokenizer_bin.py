@@ -4,7 +4,7 @@ import os
 import re
 import struct
 
-from .bytelevel import BYTE_FALLBACK, GPT4O, NFC, PREFIX, TAKES_SPACES, TEKKEN
+from .bytelevel import AS_SYMBOLS, BYTE_FALLBACK, BY_PARTS, GPT4O, NFC, PREFIX, TAKES_SPACES, TEKKEN
 from .common import MAX_EOS, TEXT_LIMIT, Problem, notes, read_small
 from .sentencepiece import BYTE, CONTROL, MAX_PIECE, NORMAL, UNKNOWN, USER_DEFINED
 
@@ -80,8 +80,9 @@ def parse(path, data, vocab_size):
     if not all(0 <= id < vocab_size for id in ids) or kind and not 1 <= split <= TEKKEN:
         raise Problem(path, 'has a trailer with impossible numbers')
     for id, (token, kind_of_token) in enumerate(zip(tokens, types)):
-        token[2] = kind_of_token & ~TAKES_SPACES
-        if not NORMAL <= token[2] <= BYTE:
+        token[2] = kind_of_token & ~(TAKES_SPACES | AS_SYMBOLS)
+        run = token[2] == NORMAL and set(token[0]) == {32} and flags & BY_PARTS and not kind
+        if not NORMAL <= token[2] <= BYTE or kind_of_token & AS_SYMBOLS and not run:
             raise Problem(path, 'token %d has an impossible type (found %d)' % (id, kind_of_token))
     for merge in merges:
         a, b, both = (tokens[id] for id in merge)
@@ -89,6 +90,7 @@ def parse(path, data, vocab_size):
             raise Problem(path, 'has a merge that does not make what its halves spell (found %d, %d, %d)' % merge)
     return {'kind': kind, 'tokens': tokens, 'flags': flags, 'bos_id': bos_id, 'unk_id': unk_id, 'eos_ids': eos_ids,
             'takes_spaces': {id for id, byte in enumerate(types) if byte & TAKES_SPACES},
+            'as_symbols': {id for id, byte in enumerate(types) if byte & AS_SYMBOLS},
             **({'split': split, 'merges': merges} if kind else {})}
 
 

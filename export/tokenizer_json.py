@@ -4,12 +4,17 @@ approximation. One that does what sentencepiece does (Llama 2) becomes a sentenc
 be one.
 """
 
+from itertools import groupby
+
 from .bytelevel import (BY_PARTS, BYTE_FALLBACK, DIGITS_GPT2, GPT2, HIDE_UNUSED, IGNORE_MERGES, NFC, PREFIX,
                         PREFIX_UNLESS_SPACE, REGEXES, bytes_of, check_spellings, missing_bytes)
 from .common import MAX_VOCAB, Keys, Problem, notes, read_json
-from .sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED
+from .sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, shown
 
 MAX_MERGES = 1 << 24
+SPACE = '\u2581'  # how sentencepiece writes one
+RUNS = ''           # in the place of a token: all runs of spaces, which are made together
+OTHER_WAYS = '; the tokenizer.model of the same model can be read instead, if it has one'
 
 # Control tokens that end a text or a turn, for when no config.json says which.
 END_TOKENS = ('</s>', '<|end_of_text|>', '<|eot_id|>', '<|eom_id|>', '<|endoftext|>', '<|im_end|>', '<eos>',
@@ -225,9 +230,12 @@ def read_pre_tokenizer(top):
     if before and prefix:
         last.refuse('add_prefix_space', 'false behind another step')
     split = GPT2 if own_regex else None
+    if len(before) > 1:
+        raise Problem(top.path, 'pre_tokenizer.pretokenizers cannot be used (found %d steps before the ByteLevel, '
+                      'expected one, a Split or Digits)' % len(before))
     for step in before:
         step.only('type', 'Split', 'Digits')
-        if len(before) > 1 or own_regex != (step.values.get('type') == 'Digits'):
+        if own_regex != (step.values.get('type') == 'Digits'):
             step.refuse('type', 'either Digits before a ByteLevel with use_regex, or Split before one without')
         if own_regex:
             step.get('individual_digits', lambda v: v is True, 'true')
@@ -288,14 +296,17 @@ def read_characters(top, model, vocab, merges, unknown):
             model.refuse('byte_fallback', 'false without a token <0x%02X>' % byte)
         tokens[vocab['<0x%02X>' % byte]][2] = BYTE
     tokens[vocab[unknown]][2] = UNKNOWN
+    as_symbols = set()
     for text, token in read_added_tokens(top, vocab, ('rstrip',)).items():
         id, special = token.values['id'], token.values.get('special')
         # The library puts the space in front of every part of a text between such tokens, as Prepend says.
         if not special and flags & PREFIX_UNLESS_SPACE:
             token.refuse('special', 'true with a Metaspace')
-        if not special and set(text) == {'\u2581'} and id < len(vocab):  # Gemma: sought in text as U+2581, and merges
-            continue                                                     # make it of spaces
-        if not special and (' ' in text or '\u2581' in text):
+        if not special and set(text) == {SPACE} and id < len(vocab):  # Gemma: sought in text as U+2581, and merges
+            token.only('rstrip', False)                               # make it of spaces
+            as_symbols.add(id)
+            continue
+        if not special and (' ' in text or SPACE in text):
             token.refuse('content', 'a text without spaces')
         if id == len(tokens):
             tokens.append([spelled(top.path, text), 0.0, NORMAL])
@@ -303,16 +314,17 @@ def read_characters(top, model, vocab, merges, unknown):
             tokens[id][2] = CONTROL if special else USER_DEFINED
     demand_raw(top)
     check_user_defined(top, False)
-    if any(kind == USER_DEFINED for _, _, kind in tokens):
+    if as_symbols or any(kind == USER_DEFINED for _, _, kind in tokens):
         flags += BY_PARTS
     score_merges(model, vocab, merges, tokens)
     for token in tokens:
         if b' ' in token[0] and token[2] == NORMAL:
-            raise Problem(top.path, 'token %r cannot be represented (it has a space: in texts that is U+2581)'
-                          % token[0][:40])
+            raise Problem(top.path, 'token %s cannot be represented (it has a space: in texts that is U+2581)'
+                          % shown(token[0]))
         token[0] = token[0].replace(b'\xe2\x96\x81', b' ')
     check_spellings(top.path, tokens)
-    return {'tokens': tokens, 'flags': flags + BYTE_FALLBACK + HIDE_UNUSED, 'unk_id': vocab[unknown]}
+    return {'tokens': tokens, 'flags': flags + BYTE_FALLBACK + HIDE_UNUSED, 'unk_id': vocab[unknown],
+            'as_symbols': as_symbols}
 
 
 def read_metaspace(top):
@@ -380,20 +392,26 @@ def score_merges(model, vocab, merges, tokens):
     """Gives scores such that sentencepiece's rule, the neighbours whose joined spelling has the best score come
     first, is the list of merges; refused when it is not. Two things make it so. (In which order the merges stand
     that make one token does not matter: only one of them ever comes up, which the merges of better tokens decide
-    when they take the token's text.)"""
+    when they take the token's text.) Runs of spaces may be made in any order that `grow_from_the_left` knows."""
     def refuse(why, *what):
-        raise Problem(model.path, "model.merges cannot be represented by sentencepiece's scores (%s)" % (why % what))
+        raise Problem(model.path, "model.merges cannot be represented by sentencepiece's scores (%s)%s"
+                      % (why % what, OTHER_WAYS))
 
     def cut_out(text):  # before there are merges, so nothing is made of it
         return text in vocab and tokens[vocab[text]][2] == USER_DEFINED
 
-    listed, order = set(merges), {}
+    listed, order, place, last = set(merges), {}, -1, None
+    grow = grow_from_the_left([merge for merge in merges if is_run(merge[0] + merge[1])])
     for a, b in merges:
         if any(map(cut_out, (a, b, a + b))):
             continue
-        # 1. The merges that make a token stand together.
-        if order.setdefault(a + b, len(order)) != len(order) - 1:
+        # 1. The merges that make a token stand together; those that make runs of spaces do when these grow.
+        group = RUNS if grow and is_run(a + b) else a + b
+        place, last = place + (group != last), group
+        if order.setdefault(group, place) != place or order.setdefault(a + b, place) != place:
             refuse('%.40r is made both before and after another token', a + b)
+        if grow and group != RUNS and RUNS not in order and is_run(a) + is_run(b):
+            refuse('%.40r is made of a run of spaces, before all runs are made', a + b)
         for text in a, b, a + b:
             if tokens[vocab[text]][2] != NORMAL:
                 refuse('%.40r is made of control or byte tokens, or is one', a + b)
@@ -409,3 +427,22 @@ def score_merges(model, vocab, merges, tokens):
             a, b = text[:i], text[i:]
             if (a, b) not in listed and all((len(x) == 1 or x in order) and not cut_out(x) for x in (a, b)):
                 refuse('%.40r and %.40r are no merge, but make a token', a, b)
+
+
+def is_run(text):
+    return len(text) > 1 and not text.strip(SPACE)
+
+
+def grow_from_the_left(merges):
+    """Whether merges of runs of spaces that do not stand together by tokens, as Gemma's and Llama 2's, do what one
+    score for all runs does. With one score the leftmost pair goes first. So the first space of a run takes one space
+    after the other, up to the longest token M, and then the next one does. The list does the same if a run of n
+    (2 <= n < M) and a space come before two spaces. For behind full tokens M M ... there is one run that grows, and
+    behind it are single spaces; nothing else can be made, as no token is longer than M.
+
+    Beside that the runs' merges have to stand together, and what is made of a run and something else behind them.
+    Then whatever is better than runs is made before them, of single spaces, whatever is worse is made of whole runs,
+    and runs never meet again."""
+    made, at = [a + b for a, b in merges], {(len(a), len(b)): i for i, (a, b) in enumerate(merges)}
+    return len(set(made)) < len(list(groupby(made))) and all(
+        at.get((n, 1), len(at)) <= at.get((1, 1), -1) for n in range(1, max(map(len, made))))

@@ -140,7 +140,7 @@ Job job_of_page(Page *page, int length) {
         .length = length,
         .plans = &page->plan,
         .n_plans = 1,
-        .tsv = true,
+        .form = {.tsv = true},
     };
 }
 
@@ -258,8 +258,8 @@ FOR_PAGE bool page_engines(Page *page, int length) {
 // The table of --check without its rows about texts, to standard output.
 FOR_PAGE bool page_check(Page *page, int length) {
     const Job job = job_of_page(page, length);
-    const CheckOptions options = {.says_block = page->methods->name[0]};
-    Answer answer = YES;
+    const CheckOptions options = {.settings = true};
+    Answer answer;
     bool ok = check_model(&job, &options, &answer, &page->err);
     fflush(stdout);
     return ok;

@@ -86,7 +86,7 @@ FOR_PAGE bool page_reader_sampler(PageReader *r, double temperature, double top_
                         &r->page->err);
 }
 
-// The next token, as run.c's answer() would sample it, -1: it cannot be. page_reader_surprise is
+// The next token, as write_answer of src/job/text.c would sample it, -1: it cannot be. page_reader_surprise is
 // its -ln p at temperature 1.
 FOR_PAGE int page_reader_next(PageReader *r) {
     Error *err = &r->page->err;

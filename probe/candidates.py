@@ -8,12 +8,6 @@ from .ours import Refused
 NAMES = {'method', 'source', 'dynamic', 'factor', 'scale', 'train_ctx', 'length', 'ramp', 'beta_fast', 'beta_slow',
          'unseen_share', 'theta', 'low_freq_factor', 'high_freq_factor', 'head_dim', 'window', 'sinks'}
 FLAGS = ['--stepwise', '--stale-keys']
-# What a setting's value is called in the notes, as an option, and in words.
-VALUES = [('theta', '--theta', 'theta %g'), ('factor', '--factor', 's %g'), ('train_ctx', '--train-ctx', 'L %.0f'),
-          ('attention_factor', '--attn-factor', 'attention factor %.4g'), ('beta_fast', '--beta-fast', 'beta_fast %g'),
-          ('beta_slow', '--beta-slow', 'beta_slow %g'), ('low_freq_factor', '--low-freq-factor', 'low_freq_factor %g'),
-          ('high_freq_factor', '--high-freq-factor', 'high_freq_factor %g')]
-STEP = 1.5  # from a value to its neighbors: far enough to be told from noise, near enough that the way is straight
 
 
 class Candidate:
@@ -48,7 +42,7 @@ def number(text, other=0.0):
 
 def engine_readings(model, n, expected):
     """The engines that read the settings, and {engine: why} of those that refuse them or are not known."""
-    rows, refused = model.engines(n), {}
+    rows, refused = [row for row in model.engines(n) if row['verdict'] != 'not looked at'], {}
     names = list(dict.fromkeys(row['engine'] for row in rows))
     for row in rows:
         if row['verdict'] == 'refused':
@@ -85,7 +79,7 @@ def other_methods(base, facts, longest):
     if method != 'none':
         yield 'plain RoPE: the block is not in force', base + ['--rope', 'none', '--attn-factor', '1']
     if theta and theta != 10000:
-        yield 'theta 10000', base + ['--theta', '10000']
+        yield 'theta 10,000', base + ['--theta', '10000']
     for factor in [s] if s > 1 else [2, 4]:
         for name in 'linear', 'ntk', 'yarn':
             own = [] if name == 'yarn' else ['--attn-factor', '1']
@@ -107,56 +101,6 @@ def other_lists(model):
         text = json.dumps(whole).replace(json.dumps(short if words == 'long' else long), json.dumps(values))
         path = model.work.write('%s.json' % words, text)
         yield 'the %s list at all lengths' % words, ['--rope-config', path]
-
-
-def with_value(candidate, setting, step):
-    """The candidate with one of VALUES, which its notes have, multiplied by step."""
-    note, option, words = setting
-    value = number(candidate.notes[note]) * step
-    text = '%.0f' % value if note == 'train_ctx' else '%.12g' % value
-    return Candidate(words % value, candidate.arguments + [option, text])
-
-
-def bounds(model, candidate, setting, n, t, error):
-    """Words: the value STEP^t, as much less and more as the error allows, and further while run computes the same (its
-    ramps begin and end at whole pairs); `not at all` where the error allows a whole step."""
-    note, _, words = setting
-    name, value, own = words.rsplit(' ', 1)[0], number(candidate.notes[note]), candidate.signature(model, n)
-    if error > 1:
-        return '%s not at all' % name
-
-    def is_same(steps):
-        try:
-            return with_value(candidate, setting, STEP ** steps).signature(model, n) == own
-        except Refused:
-            return False
-    low, high = t - error, t + error
-    while low > -4 and is_same(low - 0.05):
-        low -= 0.05
-    while high < 4 and is_same(high + 0.05):
-        high += 0.05
-    return '%s %.3g to %.3g' % (name, value * STEP ** low, value * STEP ** high)
-
-
-def neighbors(model, group, n):
-    """[(setting, a candidate of the group, the same with that value times STEP)] of all values that change what it
-    computes at length n. An engine may make another value of the option: then another of the group is taken."""
-    found, own = [], group[0].signature(model, n)
-    for setting in VALUES:
-        for candidate in sorted(group, key=lambda c: c.engine is not None):
-            candidate.signature(model, n)
-            value = number(candidate.notes.get(setting[0])) * STEP
-            if value <= 0:
-                continue
-            neighbor = with_value(candidate, setting, STEP)
-            try:
-                changes = neighbor.signature(model, n) != own
-            except Refused:
-                continue
-            if abs(number(neighbor.notes.get(setting[0])) - value) < 0.01 * value:
-                found += [(setting, candidate, neighbor)] if changes else []
-                break
-    return found
 
 
 def all_candidates(model, n, expected=None):

@@ -16,11 +16,18 @@ YES, NO, TROUBLE, UNDECIDED, INTERRUPTED = 0, 1, 2, 3, 130
 
 
 class Problem(Exception):
-    """Why it cannot be done: one line on standard error, and status 2."""
+    """Why it cannot be done: one line on standard error, and status 2. reason: a word for machines (docs/served.md)."""
+
+    def __init__(self, words, reason='answer'):
+        super().__init__(words)
+        self.reason = reason
 
 
 class Unreachable(Problem):
     """The server did not answer, which may pass."""
+
+    def __init__(self, words):
+        super().__init__(words, 'unreachable')
 
 
 def on_one_line(words, most=240):
@@ -38,3 +45,10 @@ def tell(words):
 
 def with_commas(n):
     return '{:,}'.format(n)
+
+
+def plainly(value):
+    """A number of a setting as people write it: four digits, or all before the point, and never an exponent."""
+    if value >= 1000:
+        return '{:,.0f}'.format(value)
+    return '%.4g' % value if value >= 1e-3 else '%.6f' % value

@@ -17,7 +17,7 @@ def run(arguments, statuses=(0,)):
     try:
         done = subprocess.run([RUN] + [str(a) for a in arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     except OSError as error:
-        raise Problem('%s: %s (make builds it)' % (RUN, error.strerror))
+        raise Problem('%s: %s (make builds it)' % (RUN, error.strerror), 'file')
     errors = done.stderr.decode('utf-8', 'replace')
     if done.returncode not in statuses:
         lines = errors.strip().splitlines() or ['status %d' % done.returncode]
@@ -50,22 +50,29 @@ class Work:
 
 
 class Model:
-    """A model of ours, its text, and the settings that --rope-config puts in place of its own."""
+    """A model of ours, its text, and the settings that --rope-config puts in place of its own. kept: what earlier runs
+    computed (kept.py), or None."""
 
-    def __init__(self, path, config, work, vocabulary):
-        self.path, self.work, self.vocabulary = path, work, vocabulary
+    def __init__(self, path, config, work, vocabulary, kept=None):
+        self.path, self.work, self.vocabulary, self.kept = path, work, vocabulary, kept
         self.base = ['--rope-config', config] if config else []
 
     def text_ids(self, text_path, n):
         """The first n ids of the text, BOS among them where there is one."""
+        arguments = ['--ppl', text_path, '-n', n + 1, '--rope', 'none', '--per-token', '--tsv']
+        key = self.kept and self.kept.key(arguments)
+        if self.kept and self.kept.of(key):
+            return [int(id) for id in self.kept.of(key)['ids']]
         try:
-            out, _ = run([self.path, '--ppl', text_path, '-n', n + 1, '--rope', 'none', '--per-token', '--tsv'])
+            out, _ = run([self.path] + arguments)
         except Refused as refused:
-            raise Problem(str(refused))
+            raise Problem(str(refused), 'settings')
         ids = [int(row['token']) for row in table(out)[1]]
-        if self.vocabulary.bos >= 0:
-            return ([self.vocabulary.bos] + ids)[:n]
-        return ([self.first_id(text_path, ids)] + ids)[:n]
+        first = self.vocabulary.bos if self.vocabulary.bos >= 0 else self.first_id(text_path, ids)
+        found = ([first] + ids)[:n]
+        if self.kept:
+            self.kept.put(key, {'ids': found})
+        return found
 
     def first_id(self, text_path, ids):
         """A text without BOS: nothing predicts its first token, and the table begins with the second."""
@@ -77,10 +84,23 @@ class Model:
             found = self.vocabulary.ids.get(start, [])
             if at > 0 and found:
                 return found[0]
-        raise Problem('%s: its first token cannot be told' % text_path)
+        raise Problem('%s: its first token cannot be told (--text FILE: a text that begins with a common word)' %
+                      text_path, 'file')
 
     def next_tokens(self, ids, asked, arguments):
         """{length: {id: (rank, log-probability)}} of the ids that `asked` lists by length, under these settings."""
+        if not self.kept:
+            return self.computed(ids, asked, arguments)
+        keys = {n: self.kept.key(['--next'] + arguments, ids[:n]) for n in asked}
+        known = {n: {int(id): tuple(pair) for id, pair in self.kept.of(keys[n]).items()} for n in asked}
+        missing = {n: set(asked[n]) | set(known[n]) for n in asked if not set(asked[n]) <= set(known[n])}
+        if missing:
+            known.update(self.computed(ids, missing, arguments))
+        for n in missing:
+            self.kept.put(keys[n], known[n])
+        return known
+
+    def computed(self, ids, asked, arguments):
         text = self.work.write('ids', ' '.join(map(str, ids)))
         lines = ['%d %s\n' % (length, ' '.join(map(str, sorted(tokens)))) for length, tokens in sorted(asked.items())
                  if tokens]
@@ -96,7 +116,12 @@ class Model:
         try:
             return table(run([self.path, '--engines', '-n', n, '--tsv'] + self.base, statuses=(0, 1))[0])[1]
         except Refused as refused:
-            raise Problem(str(refused))
+            raise Problem(self.with_a_way_out(refused), 'settings')
+
+    def with_a_way_out(self, refused):
+        """A model's file does not say all that a config.json does."""
+        return str(refused) if self.base else '%s (--rope-config FILE: the config.json that the server was given)' % \
+            refused
 
     def explain(self, n, arguments):
         """Notes and rows of --explain at a length: all that these settings compute there."""
@@ -110,5 +135,8 @@ class Model:
             config = config.get('text_config', config)
             found = config.get('rope_scaling') or config.get('rope_parameters') or config
             return found if isinstance(found, dict) else {}
-        out, _ = run([self.path, '--rope-json'])
+        try:
+            out, _ = run([self.path, '--rope-json'])
+        except Refused:  # settings that no block can say: there are no lists in them
+            return {}
         return json.loads(''.join(line for line in out.splitlines() if not line.startswith('#')))

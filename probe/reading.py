@@ -3,9 +3,10 @@
 import os
 import time
 
-from . import candidates, decide, report
+from . import candidates, decide, report, values
 from .asking import Interview, Prompt, Refusal
 from .common import HERE, NO, UNDECIDED, YES, Problem, tell, with_commas
+from .kept import Kept
 from .ours import Model, Refused, Work
 from .vocabulary import Vocabulary, beside
 
@@ -13,7 +14,8 @@ SHORTEST = 32      # tokens of the first prompt, where the text has room
 LONG_PROMPTS = 512  # tokens of the longest prompt, unless -n says otherwise
 GREEDY = 64        # prompts, where one token of each is all that there is
 REPEATS = 0.05     # nats by which the first prompt may differ when it is asked again
-PATIENCE = 60      # seconds that our side may take without saying so beforehand
+PATIENCE = 10      # seconds that our side may take without saying so beforehand
+SLOWER = 1.5       # times: float32 activations, and prompts one after another, beside the run that is timed
 
 
 def lengths_of(options):
@@ -55,10 +57,23 @@ def make_prompts(vocabulary, ids, text, lengths):
 
 class Heard:
     """answers: {length: {id: log-probability}}, or sets of ids with --greedy, of prompts that arrived whole;
-    counted: {length: what the server counted} of all others; refused: why, of the first that was."""
+    counted: {length: what the server counted} of all others; refusal: the first Refusal."""
 
     def __init__(self):
-        self.answers, self.counted, self.refused = {}, {}, None
+        self.answers, self.counted, self.refusal = {}, {}, None
+
+    def shortfall(self):
+        """(a word for machines, words) when not every prompt arrived whole, else None."""
+        if self.counted:
+            length, (counted, _) = min(self.counted.items())
+            cut = counted < length
+            return 'cut' if cut else 'miscounted', '%s: of a prompt of %s tokens the server counted %s' % (
+                'it cuts prompts' if cut else 'prompts do not arrive as sent', with_commas(length),
+                with_commas(counted))
+        if self.refusal:
+            return 'failed' if self.refusal.has_failed else 'refused', 'it %s a prompt %s' % (self.refusal.verb(),
+                                                                                              self.refusal)
+        return None
 
 
 def ask_all(interview, prompts):
@@ -67,25 +82,28 @@ def ask_all(interview, prompts):
         try:
             top, counted = interview.ask(prompt)
         except Refusal as refusal:
-            heard.refused = heard.refused or str(refusal)
+            heard.refusal = heard.refusal or refusal
             continue
         if counted is not None and counted != prompt.length:
             heard.counted[prompt.length] = counted, top
         elif top:
             heard.answers[prompt.length] = top
     if not heard.answers:
-        raise Problem(why_nothing(heard))
+        raise Problem(*why_nothing(heard))
     check_repeats(interview, prompts, heard)
     return heard
 
 
 def why_nothing(heard):
-    if heard.refused and not heard.counted:
-        return 'the server refuses every prompt, the first %s' % heard.refused
+    """Words, and the word for machines."""
+    if heard.refusal and not heard.counted:
+        return 'the server %s every prompt, the first %s' % (heard.refusal.verb(), heard.refusal), \
+            'failed' if heard.refusal.has_failed else 'refused'
     if not heard.counted:
-        return 'no token that the server chose is one of the model: another tokenizer'
+        return 'no token that the server chose is one of the model: another tokenizer', 'tokenizer'
     length, (counted, _) = min(heard.counted.items())
     more = {n - at for at, (n, _) in heard.counted.items()}
+    reason = 'tokenizer'
     if more == {1}:
         why = 'a second BOS'
     elif more == {-1}:
@@ -93,11 +111,11 @@ def why_nothing(heard):
     elif len(more) == 1 and counted > length:
         why = 'a template around the prompt'
     elif counted < length and len({n for n, _ in heard.counted.values()}) == 1 and len(heard.counted) > 1:
-        why = 'it cuts prompts'
+        why, reason = 'it cuts prompts', 'cut'
     else:
         why = 'another tokenizer, BOS or template'
     return 'no prompt arrived as it was sent: the server counts %s tokens, expected %s: %s' % (
-        with_commas(counted), with_commas(length), why)
+        with_commas(counted), with_commas(length), why), reason
 
 
 def check_repeats(interview, prompts, heard):
@@ -107,17 +125,22 @@ def check_repeats(interview, prompts, heard):
     try:
         again, _ = interview.ask(prompt)
     except Refusal as refusal:
-        raise Problem('the answers do not repeat: the first prompt is refused the second time, %s' % refusal)
+        if refusal.has_failed:
+            raise Problem('the server begins to fail: asked for the first prompt again, it %s a prompt %s' % (
+                refusal.verb(), refusal), 'failed')
+        raise Problem('the answers do not repeat: the first prompt is refused the second time, %s' % refusal,
+                      'not-repeated')
     before = heard.answers[first]
     if interview.greedy:
         if not again & before:
-            raise Problem('the answers do not repeat: another token came when the first prompt was asked again')
+            raise Problem('the answers do not repeat: another token came when the first prompt was asked again',
+                          'not-repeated')
         return
     both = [id for id in before if id in again]
     apart = sum(abs(before[id] - again[id]) for id in both) / len(both) if 2 * len(both) > len(before) else None
     if apart is None or apart > REPEATS:
         raise Problem('the answers do not repeat: the first prompt asked again differs by %s (at most %g nats)' % (
-            'its tokens' if apart is None else '%.3f nats' % apart, REPEATS))
+            'its tokens' if apart is None else '%.3f nats' % apart, REPEATS), 'not-repeated')
 
 
 # ---- our side ----
@@ -137,13 +160,14 @@ def compute(model, groups, ids, answers, greedy):
             ours = {n: {id: p for id, (_, p) in found[n].items()} for n in answers}
         readings.append(decide.Reading(group, ours))
     if not readings:
-        raise Problem('no candidate can be computed')
+        raise Problem('no candidate can be computed', 'settings')
     return readings
 
 
 def what_remains_of(cut, length, ids, model, best):
-    """Of a prompt that was cut: which of its tokens the server read, as (words, nats)."""
-    counted, top = cut
+    """Of a prompt that was cut: which of its tokens the server read, as (words, nats). cut: the server's count, its
+    tokens, and whether they are compared without what they have in common."""
+    counted, top, is_level = cut
     own = 1 if model.vocabulary.bos >= 0 else 0
     kept = counted - own
     tries = [('the last %s' % with_commas(counted), ids[length - counted:length]),
@@ -152,15 +176,18 @@ def what_remains_of(cut, length, ids, model, best):
         tries.append(('BOS and the last %s' % with_commas(kept), ids[:1] + ids[length - kept:length]))
     found = []
     for words, rest in tries:
-        ours = model.next_tokens(rest, {counted: top}, best.candidates[0].arguments)
-        found.append((decide.distance({counted: top}, {counted: {id: p for id, (_, p) in ours[counted].items()}}),
-                      words))
+        read = model.next_tokens(rest, {counted: top}, best.candidates[0].arguments)
+        said, ours = {counted: top}, {counted: {id: p for id, (_, p) in read[counted].items()}}
+        if is_level:
+            said, ours = decide.level(said, said), decide.level(said, ours)
+        found.append((decide.distance(said, ours), words))
     nats, words = min(found)
     return words, nats
 
 
-def tell_cuts(heard, ids, model, best, greedy):
-    """Lines about prompts that did not arrive whole; which tokens were read, of the first two that were cut."""
+def tell_cuts(heard, ids, model, best, how):
+    """Lines about prompts that did not arrive whole; which tokens were read, of the first two that were cut. how:
+    greedy, level or plain."""
     lines = []
     for length, (counted, top) in sorted(heard.counted.items()):
         line = 'of a prompt of %s tokens the server counted %s: ' % (with_commas(length), with_commas(counted))
@@ -168,33 +195,48 @@ def tell_cuts(heard, ids, model, best, greedy):
             lines.append(line + 'another tokenizer, BOS or template')
             continue
         line += 'it cut the prompt'
-        if len(lines) < 2 and not greedy:
-            words, nats = what_remains_of((counted, top), length, ids, model, best)
+        if len(lines) < 2 and how != 'greedy':
+            words, nats = what_remains_of((counted, top, how == 'level'), length, ids, model, best)
             line += '; what it read is %s (%.4f nats)' % (words, nats) if nats < decide.FIT else ''
         lines.append(line)
-    if heard.refused:
-        lines.append('the server refuses a prompt ' + heard.refused)
+    if heard.refusal:
+        lines.append('the server %s a prompt %s' % (heard.refusal.verb(), heard.refusal))
     return lines
 
 
-def prepare(options, work):
-    """The model of ours, the ids of the text, and the prompts."""
-    for path in [options.model, options.rope_config, options.text]:
-        if path and not os.path.isfile(path):
-            raise Problem('%s: no such file' % path)
-    vocabulary = Vocabulary(beside(options.model))
-    model = Model(options.model, options.rope_config and os.path.abspath(options.rope_config), work, vocabulary)
-    text_path = options.text or os.path.join(HERE, 'book.txt')
-    lengths = lengths_of(options)
-    began = time.time()
-    ids = model.text_ids(text_path, lengths[-1] + 8)
-    seconds = time.time() - began
-    if max(ids) >= len(vocabulary):
-        raise Problem('%s has fewer tokens than the model' % beside(options.model))
-    with open(text_path, 'rb') as file:
-        text = file.read(64 * len(ids) + 4096)
-    prompts = make_prompts(vocabulary, ids, text, lengths)
-    return model, ids, prompts, seconds
+class Ours:
+    """What our side begins with: model, ids of the text, prompts, a short text to begin with, and the seconds that the
+    longest prompt takes, 0 where it is not known because the text was kept."""
+
+    def __init__(self, options, work):
+        for path in [options.model, options.rope_config, options.text]:
+            if path and not os.path.isfile(path):
+                raise Problem('%s: no such file' % path, 'file')
+        vocabulary = Vocabulary(beside(options.model))
+        self.kept = Kept(options.keep, [options.model, beside(options.model)]) if options.keep else None
+        config = options.rope_config and os.path.abspath(options.rope_config)
+        self.model = Model(options.model, config, work, vocabulary, self.kept)
+        text_path, lengths = options.text or os.path.join(HERE, 'book.txt'), lengths_of(options)
+        began = time.time()
+        self.ids = self.model.text_ids(text_path, lengths[-1] + 8)
+        self.seconds = time.time() - began
+        if max(self.ids) >= len(vocabulary):
+            raise Problem('%s has fewer tokens than the model' % beside(options.model), 'file')
+        with open(text_path, 'rb') as file:
+            text = file.read(64 * len(self.ids) + 4096)
+        self.prompts = make_prompts(vocabulary, self.ids, text, lengths)
+        self.trial = next((prompt for prompt in self.prompts if prompt.text), None) or self.short_text()
+
+    def short_text(self):
+        """Where no prompt ends at a word's end: one of the book."""
+        path = os.path.join(HERE, 'book.txt')
+        ids = self.model.text_ids(path, SHORTEST + 32)
+        with open(path, 'rb') as file:
+            found = make_prompts(self.model.vocabulary, ids, file.read(64 * len(ids)), [SHORTEST])[0]
+        if found.text is None:
+            raise Problem('%s: no beginning of it ends at the end of a word (--text FILE: words between spaces)' % path,
+                          'file')
+        return found
 
 
 def say_beforehand(groups, later, refused, options, seconds):
@@ -202,90 +244,92 @@ def say_beforehand(groups, later, refused, options, seconds):
     for engine, why in refused.items():
         tell('left out: %s refuses these settings: %s' % (engine, why))
     if options.expect in refused:
-        raise Problem('--expect %s: it refuses these settings (%s)' % (options.expect, refused[options.expect]))
+        raise Problem('--expect %s: it refuses these settings (%s)' % (options.expect, refused[options.expect]),
+                      'settings')
     for parts in later:
         tell('prompts of this length do not part: %s (a longer -n would)' % ' | '.join(c.words for c in parts))
     slow = 3 if any('--stepwise' in group[0].arguments for group in groups) else 0
-    total = seconds * (len(groups) + len(candidates.VALUES) / 2 + slow)
-    if total > PATIENCE:
-        tell('%d readings of %.1f s each: our side takes about %d minutes' % (len(groups), seconds, total / 60 + 1))
-
-
-def with_a_value_of_its_own(verdict, model, ids, answers, levelled, n):
-    """The verdict, or between the reading and a neighbor: the server leans to a value that no candidate has. And within
-    which bounds each value is known, of what changes at these prompts."""
-    best, found, bounds = verdict.best, [], []
-    for setting, candidate, neighbor in candidates.neighbors(model, best.candidates, n):
-        reading = compute_one(model, neighbor, ids, answers, levelled)
-        side = decide.leans(answers, best, reading)
-        error = decide.ERRORS * reading.se
-        bounds.append(candidates.bounds(model, candidate, setting, n, reading.t, error))
-        if side < 0:
-            neighbor = candidates.with_value(candidate, setting, 1 / candidates.STEP)
-            reading = compute_one(model, neighbor, ids, answers, levelled)
-            side = decide.leans(answers, best, reading)
-        if side > 0:
-            found.append(reading)
-    if not found:
-        is_told = bounds and verdict.kind == 'reads'
-        return verdict, ['values known within: ' + ', '.join(bounds)] if is_told else []
-    for reading in found:
-        reading.distance = decide.distance(answers, reading.ours)
-    return decide.Verdict('between', best, [min(found, key=lambda r: r.distance)], verdict.margin), []
-
-
-def compute_one(model, candidate, ids, answers, levelled):
-    reading = compute(model, [[candidate]], ids, answers, False)[0]
-    return decide.Reading([candidate], decide.level(answers, reading.ours)) if levelled else reading
+    about = SLOWER * seconds
+    readings, whole = about * (len(groups) + slow), about * (len(groups) + slow + 2 * len(values.VALUES))
+    if whole > PATIENCE:
+        tell('%d readings of about %.1f s: our side takes about %s, and up to %s where values are tried' % (
+            len(groups), about, report.duration(readings), report.duration(whole)))
 
 
 def decided(model, readings, ids, answers, n):
-    """The verdict by log-probabilities, the readings that it is about, and remarks on the numbers."""
+    """The verdict by log-probabilities, the readings that it is about, remarks on the numbers, bounds of values, and
+    how prompts that were cut are to be compared: level or plain."""
     readings, remarks = decide.merged(readings, answers), []
     verdict = decide.judge(readings, answers)
     level = verdict.best.distance > decide.EXACT and decide.judge_level(readings, answers, verdict)
+    bounds, heard = [], answers
     if level:
+        verdict, levelled, flat = level
+        plain = next(r for r in readings if r.candidates == verdict.best.candidates)
         remarks = ['the log-probabilities of a prompt are all off alike, by %.2f nats on average: they do not add up '
-                   'to 1; compared without that' % verdict.best.distance]
-        verdict, readings, answers = level
-    if verdict.kind == 'reads' or verdict.kind == 'nearest' and verdict.best.distance < decide.FIT:
-        verdict, known = with_a_value_of_its_own(verdict, model, ids, answers, bool(level), n)
-        remarks += known
-    return verdict, readings, remarks
+                   'to 1; compared without that' % decide.offset(answers, plain.ours)]
+        readings, answers = levelled, flat
+    if verdict.kind != 'none':
+        numbers = values.Numbers(lambda group: compute(model, [group], ids, heard, False)[0], model, answers,
+                                 bool(level), n)
+        verdict, bounds = values.of_its_own(verdict, readings, numbers)
+    if bounds:
+        remarks.append('values known within: ' + ', '.join(map(values.said, bounds)))
+    return verdict, readings, remarks, bounds, 'level' if level else 'plain'
 
 
-def probe(server, options):
+def probe(server, options, out):
     """The whole job. Returns the status."""
     work = Work()
+    ours = None
     try:
-        model, ids, prompts, seconds = prepare(options, work)
-        lengths = [prompt.length for prompt in prompts]
-        listed, refused = candidates.all_candidates(model, lengths[-1], options.expect)
-        far = 4 * max(lengths[-1], int(candidates.number(model.explain(8, model.base)[0].get('train_ctx'), 512)))
-        groups, later, not_run = candidates.distinct(model, listed, lengths, far)
-        refused.update({c.words: why for c, why in not_run if c.engine})
-        say_beforehand(groups, later, refused, options, seconds)
-        interview = Interview(server, model.vocabulary, options)
-        heard = ask_all(interview, prompts)
-        readings = compute(model, groups, ids, heard.answers, options.greedy)
-        if options.greedy:
-            verdict, remarks = decide.judge_greedy(readings, heard.answers), []
-        else:
-            verdict, readings, remarks = decided(model, readings, ids, heard.answers, lengths[-1])
-        remarks += tell_cuts(heard, ids, model, verdict.best, options.greedy)
-        report.readings(interview, heard, readings, verdict, remarks, later, options)
-        return status_of(verdict, options.expect)
+        ours = Ours(options, work)
+        return ask_and_decide(server, ours, options, out)
     except Refused as refused_by_run:
-        raise Problem(str(refused_by_run))
+        raise Problem(ours.model.with_a_way_out(refused_by_run) if ours else str(refused_by_run), 'settings')
     finally:
         work.close()
+        if ours and ours.kept:
+            ours.kept.save()
 
 
-def status_of(verdict, expected):
-    """Without --expect whether it is decided, with it whether it is as expected."""
+def ask_and_decide(server, ours, options, out):
+    model, ids, lengths = ours.model, ours.ids, [prompt.length for prompt in ours.prompts]
+    listed, refused = candidates.all_candidates(model, lengths[-1], options.expect)
+    far = 4 * max(lengths[-1], int(candidates.number(model.explain(8, model.base)[0].get('train_ctx'), 512)))
+    groups, later, not_run = candidates.distinct(model, listed, lengths, far)
+    refused.update({c.words: why for c, why in not_run if c.engine})
+    say_beforehand(groups, later, refused, options, ours.seconds)
+    interview = Interview(server, model.vocabulary, options, ours.trial, max(ids))
+    try:
+        heard = ask_all(interview, ours.prompts)
+    except Refusal as refusal:
+        raise Problem('the server %s every prompt, the first %s' % (refusal.verb(), refusal),
+                      'failed' if refusal.has_failed else 'refused')
+    readings = compute(model, groups, ids, heard.answers, options.greedy)
+    if options.greedy:
+        verdict, remarks, bounds, how = decide.judge_greedy(readings, heard.answers), [], [], 'greedy'
+    else:
+        verdict, readings, remarks, bounds, how = decided(model, readings, ids, heard.answers, lengths[-1])
+    remarks += tell_cuts(heard, ids, model, verdict.best, how)
+    status, reason = status_of(verdict, options.expect, heard)
+    report.readings(out, interview, report.Findings(heard, readings, verdict, remarks, bounds, later), options)
+    return out.end(status, reason)
+
+
+def status_of(verdict, expected, heard):
+    """The status, and the word for machines. Without --expect whether it is decided, with it whether it is as expected;
+    and whether every prompt arrived whole."""
     if verdict.kind == 'reads':
-        return YES if not expected or expected in verdict.best.engines() else NO
+        if expected and expected not in verdict.best.engines():
+            return NO, 'another-reading'
+        shortfall = heard.shortfall()
+        return (NO, shortfall[0]) if shortfall else (YES, 'as-expected' if expected else 'decided')
     if verdict.kind == 'tied':
         among = [verdict.best] + verdict.others
-        return NO if expected and not any(expected in r.engines() for r in among) else UNDECIDED
-    return UNDECIDED if verdict.kind == 'nearest' else NO
+        if expected and not any(expected in r.engines() for r in among):
+            return NO, 'another-reading'
+        return UNDECIDED, 'tied'
+    if verdict.kind == 'nearest':
+        return UNDECIDED, 'other-weights'
+    return (NO, 'other-value') if verdict.kind == 'between' else (NO, 'nothing-fits')

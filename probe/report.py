@@ -1,32 +1,68 @@
-"""What is printed: tables between tabs for tools, in columns at a terminal, and the last line in words."""
+"""What is printed: tables between tabs for tools, in columns at a terminal, and the last line in words; or one object
+of JSON that says the same."""
 
+import json
+import re
 import sys
 
 from .common import on_one_line, with_commas
-from .decide import NEAR
+from .decide import EXACT, NEAR
 
 
-def is_drawn(options):
-    return sys.stdout.isatty() and not options.tsv
+def as_value(cell):
+    """A cell as JSON: a number, null for none, or its words."""
+    if cell in ('-', 'inf'):
+        return None
+    if re.match(r'-?[0-9]+$', cell):
+        return int(cell)
+    return float(cell) if re.match(r'-?[0-9]+\.[0-9]+$', cell) else cell
 
 
-def print_rows(names, rows, options):
-    """Rows of words below their names."""
-    if not is_drawn(options):
+class Report:
+    """Prints notes, a table and the last line as they come. With --json it keeps them, and end() prints all of it."""
+
+    def __init__(self, options):
+        self.is_json = options.json
+        self.is_drawn = sys.stdout.isatty() and not options.tsv
+        self.is_plain = not options.tsv
+        self.notes, self.listed, self.values, self.words = [], [], None, None
+
+    def note(self, key, value):
+        self.notes.append((key, on_one_line(value)))
+        if not self.is_json:
+            print('# %s%s%s' % (key, ' ' if self.is_drawn else '\t', on_one_line(value)), flush=True)
+
+    def rows(self, names, rows):
+        """Rows of words below their names."""
+        self.listed = [dict(zip(names, map(as_value, row))) for row in rows]
+        if self.is_json:
+            return
+        if not self.is_drawn:
+            for row in [names] + rows:
+                print('\t'.join(row))
+            return
+        widths = [max(len(row[i]) for row in [names] + rows) for i in range(len(names))]
         for row in [names] + rows:
-            print('\t'.join(row))
-        return
-    widths = [max(len(row[i]) for row in [names] + rows) for i in range(len(names))]
-    for row in [names] + rows:
-        print('  '.join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+            print('  '.join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+
+    def last(self, words):
+        self.words = words
+        if not self.is_json:
+            print(('' if self.is_plain else '# ') + words)
+
+    def end(self, status, reason):
+        """Prints the object. Returns the status."""
+        if self.is_json:
+            found = {'status': status, 'reason': reason, 'last': self.words, 'rows': self.listed,
+                     'notes': [{'key': key, 'value': value} for key, value in self.notes]}
+            if self.values is not None:
+                found['values'] = self.values
+            print(json.dumps(found, indent=1))
+        return status
 
 
-def note(key, value, options):
-    print('# %s%s%s' % (key, ' ' if is_drawn(options) else '\t', on_one_line(value)))
-
-
-def last_line(words, options):
-    print(('# ' if options.tsv else '') + words)
+def duration(seconds):
+    return '%.0f s' % seconds if seconds < 100 else '%.0f minutes' % (seconds / 60)
 
 
 # ---- readings ----
@@ -56,8 +92,9 @@ def advice(verdict, later):
     """What would tell readings apart that are tied."""
     tied = {c.words for reading in [verdict.best] + verdict.others for c in reading.candidates}
     longer = any(c.words in tied for parts in later for c in parts)
-    more = 'a longer -n, past the trained context' if longer else 'more --prompts, a longer -n'
-    return '%s, or the very weights that are served' % more
+    more = ['a longer -n, past the trained context'] if longer else ['more --prompts', 'a longer -n']
+    more += ['the very weights that are served'] if verdict.best.distance > EXACT else []
+    return ', '.join(more[:-1]) + ' or ' * (len(more) > 1) + more[-1]
 
 
 def sentence(verdict, later, expected):
@@ -71,11 +108,12 @@ def sentence(verdict, later, expected):
             ' | '.join([name] + [r.words() for r in verdict.others]), margins(verdict), advice(verdict, later))
     if verdict.kind == 'between':
         other = verdict.others[0]
-        return 'between %s and %s (%.2f +- %.2f of the way)%s: a value of its own' % (
+        where = 'between %s and %s' if other.t <= 1 else 'near %s, but past %s'
+        return (where + ' (%.2f +- %.2f of the way)%s: a value of its own') % (
             name, other.words(), other.t, other.se, margins(verdict))
     if verdict.kind == 'nearest':
-        return ('nearest to %s, but %.2f nats away: more than rounding does (%g); are these the very weights that the '
-                'server has?' % (name, best.distance, NEAR))
+        return ('cannot tell: nearest to %s, but %.2f nats away, and rounding makes %g at most; are these the very '
+                'weights that the server has, and has its cache 8 bits or more?' % (name, best.distance, NEAR))
     return 'no reading fits: the nearest is %s%s: another model, other weights, or a reading not in the list' % (
         name, margins(verdict))
 
@@ -93,23 +131,33 @@ def greedy_sentence(verdict, expected, n):
     return 'no reading fits: the nearest is %s%s' % (name, tail)
 
 
-def readings(interview, heard, found, verdict, remarks, later, options):
+class Findings:
+    """What there is to say of a server's reading: what it answered, the readings, the verdict, remarks, bounds of
+    values, and what only longer prompts would part."""
+
+    def __init__(self, heard, found, verdict, remarks, bounds, later):
+        self.heard, self.found, self.verdict, self.remarks = heard, found, verdict, remarks
+        self.bounds, self.later = bounds, later
+
+
+def readings(out, interview, findings, options):
     form, _, top, as_text, sampled = interview.way
-    lengths = sorted(heard.answers)
-    note('server', '%s, form %s, %s, %d prompts of %s to %s tokens, %s%s' % (
+    lengths, verdict = sorted(findings.heard.answers), findings.verdict
+    out.note('server', '%s, form %s, %s, %d prompts of %s to %s tokens, %s%s' % (
         interview.server.root, form.name, 'text' if as_text else 'token ids', len(lengths), with_commas(lengths[0]),
         with_commas(lengths[-1]), 'the chosen token' if options.greedy else 'top %d' % top,
-        ', sampled at temperature 1' if sampled else ''), options)
-    for line in remarks:
-        note('prompts', line, options)
+        ', sampled at temperature 1' if sampled else ''))
+    for line in findings.remarks:
+        out.note('prompts', line)
     rows = []
-    for reading in found:
+    for reading in findings.found:
         is_best = reading is verdict.best
         rows.append(['%.4f' % reading.distance, '-' if is_best else '%.2f' % reading.t,
                      '-' if is_best else '%.2f' % reading.se,
                      ', '.join(reading.engines() + [c.words for c in reading.candidates if not c.engine])])
-    print_rows(['disagree' if options.greedy else 'nats', 'of_the_way', 'se', 'reading'], rows, options)
-    if options.greedy:
-        last_line(greedy_sentence(verdict, options.expect, len(lengths)), options)
-    else:
-        last_line(sentence(verdict, later, options.expect), options)
+    out.rows(['disagree' if options.greedy else 'nats', 'of_the_way', 'se', 'reading'], rows)
+    out.values = [{'name': name, 'low': low, 'high': high} for name, low, high in findings.bounds]
+    words = greedy_sentence(verdict, options.expect, len(lengths)) if options.greedy else \
+        sentence(verdict, findings.later, options.expect)
+    shortfall = findings.heard.shortfall()
+    out.last(words + ('; but %s' % shortfall[1] if shortfall else ''))

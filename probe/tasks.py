@@ -1,6 +1,7 @@
 """Whether a server's context holds: the texts of ./run --tasks, sent, judged as there, and their tokens counted."""
 
 import json
+import math
 import os
 import queue
 import re
@@ -9,20 +10,26 @@ import time
 
 from . import report
 from .asking import REFUSED, forms_to_try, model_of
-from .common import HERE, INTERRUPTED, NO, YES, Problem, Unreachable, on_one_line, tell, with_commas
+from .common import HERE, INTERRUPTED, NO, UNDECIDED, YES, Problem, Unreachable, on_one_line, tell, with_commas
+from .decide import ERRORS
 from .ours import Refused, run
-from .web import PASSING
+from .web import pause
 
 USUAL = 4096        # -n
-CALIBRATION = 320   # tokens of the longer of two short texts, by which the server's tokenizer is measured
+SHORT = 160, 200, 240, 280, 320  # tokens of the texts by which the server's tokenizer is measured
 CHAT_ANSWER = 256   # tokens that a chat's answer may take, where a model may think first
-CUT = 0.9           # of the tokens expected: whoever counts fewer has cut the prompt
+CUT = 0.9           # of the tokens expected: a server that counts fewer has cut the prompt, whatever its tokenizer
+FEW = 8             # tokens by which a count may differ because numbers have other tokens
+LITTLE = 0.005      # of a count, by which a line through short texts may miss a long one
+ENOUGH = 0.5        # accuracy that the shortest texts must reach, and longer ones then, too
+PATIENCE = 10       # seconds that the questions may take without saying so beforehand
 
 
 # ---- what is asked ----
 
 class Trial:
-    """A line of ./run --prompts, and what became of it: right or not, the server's count, seconds, why refused."""
+    """A line of ./run --prompts, and what became of it: right or not, the server's count, seconds, and the answer that
+    refuses it or fails at it."""
 
     def __init__(self, line):
         given = json.loads(line)
@@ -42,7 +49,7 @@ def make_trials(tasks, n, shortest, trials, text):
         out, _ = run(['--tasks', tasks, '--prompts', '-n', n, '--train-ctx', 2 * shortest, '--trials', trials,
                       '-z', os.path.join(HERE, 'tokenizer.bin')] + more)
     except Refused as refused:
-        raise Problem(str(refused))
+        raise Problem(str(refused), 'usage')
     return [Trial(line) for line in out.splitlines()]
 
 
@@ -94,50 +101,88 @@ class Asker:
         return text or '', counted
 
     def ask(self, prompt, most):
-        """(text, count, seconds, None), or (None, None, seconds, why the server refuses it)."""
+        """(text, count, seconds, None), or (None, None, seconds, the answer that is none)."""
         path, body = self.body(prompt, most)
         for tried in range(self.retries + 1):
             began = time.time()
             try:
-                answer = self.server.post(path, body)
+                answer = self.server.post_again(path, body, self.retries - tried)
             except Unreachable:
                 if tried == self.retries:
                     raise
-                time.sleep(min(2 ** tried, 8))
+                pause(tried)
                 continue
             if answer.status in REFUSED:
                 raise Problem('%s refuses the key, or wants one (%s): --key-env NAME' % (self.server.root,
-                                                                                        answer.told()))
+                                                                                        answer.told()), 'key')
             if answer.status == 200:
                 return self.read(answer.data) + (time.time() - began, None)
-            if answer.status not in PASSING or tried == self.retries:
-                return None, None, time.time() - began, answer.told()
-            time.sleep(min(2 ** tried, 8))
+            return None, None, time.time() - began, answer
 
 
 class Ruler:
-    """How many tokens the server should count: a straight line through two short texts, whose slope is how its
-    tokenizer compares with ours, and whose start is the template of a chat."""
+    """How many tokens the server should count: a straight line through short texts, whose slope is how its tokenizer
+    compares with ours, and whose start is the template of a chat. Other tasks have other sentences beside the same
+    filler: a line as steep, moved. How far the texts are off the line is how far it can be trusted: where the server
+    counts as we do, a few tokens short is a cut."""
 
-    def __init__(self, asker, trials):
-        by_length = {}
-        for trial in trials:
-            by_length.setdefault(trial.length, trial)
-        self.ends = []
-        for trial in by_length.values():
-            _, counted, _, refused = asker.ask(trial.prompt, 1)
-            if refused:
-                raise Problem('the server refuses a prompt of %d tokens (%s)' % (trial.tokens, refused))
-            self.ends.append((trial.tokens, counted))
+    def __init__(self, asker, text, tasks):
+        self.asker, self.is_filler, self.seconds, self.tokens, self.moved = asker, not text, 0.0, 0, {}
+        trials = [make_trials('passkey', n, n, 1, text)[0] for n in SHORT]
+        self.ends = [(trial.tokens, self.counted(trial)) for trial in trials]
         self.knows = all(counted is not None for _, counted in self.ends)
+        if self.knows:
+            self.fit()
+            for trial in make_trials(tasks, SHORT[-1], SHORT[0], 1, text):
+                self.move(trial)
 
-    def expected(self, tokens):
-        (a, x), (b, y) = self.ends[0], self.ends[-1]
-        slope = (y - x) / (b - a)
-        return x + slope * (tokens - a) if slope > 0.25 else tokens
+    def counted(self, trial):
+        _, counted, seconds, refusal = self.asker.ask(trial.prompt, 1)
+        if refusal:
+            has_failed = refusal.status >= 500
+            raise Problem('the server %s a prompt of %d tokens (%s)' % (
+                'fails at' if has_failed else 'refuses', trial.tokens, refusal.told()),
+                'failed' if has_failed else 'refused')
+        self.seconds, self.tokens = self.seconds + seconds, self.tokens + trial.tokens
+        return counted
+
+    def move(self, trial):
+        """Each other task is measured by one text."""
+        if trial.task != 'passkey' and trial.task not in self.moved:
+            counted = self.counted(trial)
+            self.moved[trial.task] = 0 if counted is None else counted - self.expected(trial.tokens)
+
+    def fit(self):
+        """The line, and what the texts are off it."""
+        n = len(self.ends)
+        self.middle, mean = sum(x for x, _ in self.ends) / n, sum(y for _, y in self.ends) / n
+        self.wide = sum((x - self.middle) ** 2 for x, _ in self.ends)
+        slope = sum((x - self.middle) * (y - mean) for x, y in self.ends) / max(self.wide, 1e-9)
+        self.slope, self.mean = (slope, mean) if slope > 0.25 else (1.0, self.middle)
+        self.off = math.sqrt(sum((y - self.expected(x)) ** 2 for x, y in self.ends) / max(n - 2, 1))
+        self.is_same = len({y - x for x, y in self.ends}) == 1
+
+    def expected(self, tokens, task='passkey'):
+        return self.mean + self.slope * (tokens - self.middle) + self.moved.get(task, 0)
+
+    def margin(self, tokens):
+        """Tokens that the server may count less: three standard errors of the line there. Another text than the filler
+        may change its words on the way, and a tenth is allowed."""
+        if self.is_same:
+            return FEW
+        most = (1 - CUT) * self.expected(tokens) + FEW
+        if not self.is_filler:
+            return most
+        error = self.off * math.sqrt(1 + 1 / len(self.ends) + (tokens - self.middle) ** 2 / max(self.wide, 1e-9))
+        return min(ERRORS * error + FEW + LITTLE * self.expected(tokens), most)
 
     def is_cut(self, trial):
-        return self.knows and trial.counted is not None and trial.counted < CUT * self.expected(trial.tokens) - 8
+        return self.knows and trial.counted is not None and \
+            trial.counted < self.expected(trial.tokens, trial.task) - self.margin(trial.tokens)
+
+    def time_of(self, trials, jobs):
+        """Seconds that the questions take at the pace of the short texts."""
+        return sum(trial.tokens for trial in trials) * self.seconds / max(self.tokens, 1) / jobs
 
 
 class Workers:
@@ -222,50 +267,92 @@ def matrix(cells):
     return ['task', 'length, depth'] + ['%.2f' % d for d in depths] + ['tokens', 'counted', 'seconds'], rows
 
 
-def shortfalls(trials, ruler, least):
-    """Lines about prompts that were cut or refused, and about accuracies below `least`, by length."""
-    lines, by_length = [], {}
-    for trial in (t for t in trials if t.is_done):
-        by_length.setdefault((trial.task, trial.length), []).append(trial)
-    told = set()
-    for (task, length), asked in by_length.items():
-        cut = [t for t in asked if ruler.is_cut(t)]
-        if cut and length not in told:
-            told.add(length)
-            lines.append('cut: asked %s (%s tokens as counted here), the server counted %s' % (
-                with_commas(length), with_commas(cut[0].tokens), with_commas(cut[0].counted)))
-        refused = [t for t in asked if t.refused]
-        if refused and length not in told:
-            told.add(length)
-            lines.append('refused: asked %s (%s)' % (with_commas(length), refused[0].refused))
+def lacking(trials, least):
+    """[(words, whether the shortest texts fall short, too)] of accuracies that are not enough, by task and length."""
+    shortest, found = {}, []
+    for (task, length), asked in by_line(trials).items():
         accuracy = mean(t.right for t in asked)
-        if accuracy < least:
-            lines.append('%s, %s tokens: accuracy %.3f, below --min-accuracy %g' % (task, with_commas(length),
-                                                                                    accuracy, least))
-    return lines
+        begin = shortest.setdefault(task, (length, accuracy))
+        words = '%s, %s tokens: accuracy %.3f' % (task, with_commas(length), accuracy)
+        if least is not None and accuracy < least:
+            found.append(('%s, below --min-accuracy %g' % (words, least), False))
+        elif least is None and accuracy < ENOUGH:
+            never = begin[1] < ENOUGH
+            found.append((words if never else '%s, and %.3f at %s' % (words, begin[1], with_commas(begin[0])), never))
+    return found
 
 
-def show(trials, ruler, options):
-    """Prints the table and what falls short. Returns the status."""
+def shortfalls(trials, ruler, least):
+    """[(a word for machines, words)] of prompts that were cut or refused, by length, and of accuracies that are not
+    enough; `unknown` where the shortest texts fall short, too, and nothing is known of the context."""
+    found, told = [], set()
+    for (_, length), asked in by_line(trials).items():
+        cut = [t for t in asked if ruler.is_cut(t)]
+        refused = [t for t in asked if t.refused]
+        if length in told or not cut + refused:
+            continue
+        told.add(length)
+        if cut:
+            found.append(('cut', 'asked %s (%s tokens as counted here), the server counted %s' % (
+                with_commas(length), with_commas(cut[0].tokens), with_commas(cut[0].counted))))
+        if refused:
+            answer = refused[0].refused
+            found.append(('failed' if answer.status >= 500 else 'refused', 'asked %s (%s)' % (
+                with_commas(length), answer.told())))
+    return found + [('unknown' if never else 'accuracy', words) for words, never in lacking(trials, least)]
+
+
+def show_table(trials, out):
     cells = cells_of(trials)
-    if report.is_drawn(options):
-        names, rows = matrix(cells)
-        report.print_rows(names, rows, options)
+    if out.is_drawn and not out.is_json:
+        out.rows(*matrix(cells))
     else:
-        report.print_rows(NAMES, [row_of(cell, asked) for cell, asked in cells.items()], options)
-    lines = shortfalls(trials, ruler, options.min_accuracy)
-    for line in lines:
-        report.note(*line.split(': ', 1) if ': ' in line else ('short', line), options=options)
+        out.rows(NAMES, [row_of(cell, asked) for cell, asked in cells.items()])
+
+
+def show_notes(found, ruler, out):
+    for reason, words in found:
+        out.note(reason, words)
     if not ruler.knows:
-        report.note('counts', 'the server tells none, so a cut prompt cannot be seen', options)
-    longest = max((t.length for t in trials if t.is_done), default=0)
-    if lines:
-        report.last_line('does not hold to %s: %s' % (with_commas(longest), lines[0]), options)
-    elif cells:
-        worst = min(mean(t.right for t in asked) for asked in by_line(trials).values())
-        report.last_line('holds to %s: %s, accuracy %.3f at least' % (
-            with_commas(longest), 'prompts arrive whole' if ruler.knows else 'nothing is refused', worst), options)
-    return NO if lines else YES
+        out.note('counts', 'the server tells none, so a cut prompt cannot be seen')
+
+
+def verdict(trials, ruler, found, least):
+    """(last line, status, the word for machines)"""
+    longest = with_commas(max(t.length for t in trials))
+    worst = min(mean(t.right for t in asked) for asked in by_line(trials).values())
+    wrong = [(reason, words) for reason, words in found if reason != 'unknown']
+    if wrong:
+        reason, words = wrong[0]
+        return 'does not hold to %s: %s' % (longest, words if reason == 'accuracy' else '%s: %s' % (reason, words)), \
+            NO, reason
+    if found:
+        return 'cannot tell: %s, and these are the shortest texts: it may not know the task (--chat, other --tasks, ' \
+            'or --min-accuracy 0 to judge the prompts alone)' % found[0][1], UNDECIDED, 'unknown'
+    whole = 'prompts arrive whole' if ruler.knows else 'nothing is refused'
+    if least == 0:
+        return 'to %s %s; accuracy %.3f at least' % (longest, whole, worst), YES, 'whole'
+    return 'holds to %s: %s, accuracy %.3f at least' % (longest, whole, worst), YES, 'holds'
+
+
+def show(trials, ruler, options, out):
+    """Prints the table and what falls short. Returns the status."""
+    found = shortfalls(trials, ruler, options.min_accuracy)
+    show_table(trials, out)
+    show_notes(found, ruler, out)
+    words, status, reason = verdict(trials, ruler, found, options.min_accuracy)
+    out.last(words)
+    return out.end(status, reason)
+
+
+def show_unfinished(trials, ruler, options, out):
+    """Prints what was answered: no verdict is drawn from it."""
+    done = [trial for trial in trials if trial.is_done]
+    if done:
+        show_table(trials, out)
+        found = shortfalls(trials, ruler, options.min_accuracy)
+        show_notes([item for item in found if item[0] != 'unknown'], ruler, out)
+    out.last('unfinished: %d of %d answers' % (len(done), len(trials)))
 
 
 def by_line(trials):
@@ -276,15 +363,18 @@ def by_line(trials):
     return found
 
 
-def ask_tasks(server, options):
+def ask_tasks(server, options, out):
     """The whole job. Returns the status."""
     n = options.n or USUAL
-    shortest = options.from_ or max(n // 8, min(n, CALIBRATION))
+    shortest = options.from_ or max(n // 8, min(n, SHORT[-1]))
     trials = make_trials(options.tasks, n, min(shortest, n), options.trials, options.text)
     asker = Asker(server, options)
-    ruler = Ruler(asker, make_trials('passkey', CALIBRATION, CALIBRATION // 2, 1, None))
-    report.note('server', '%s, %s, %d questions' % (server.root, 'chat' if options.chat else 'prompts', len(trials)),
-                options)
+    ruler = Ruler(asker, options.text, options.tasks)
+    out.note('server', '%s, %s, %d questions' % (server.root, 'chat' if options.chat else 'prompts', len(trials)))
+    seconds = ruler.time_of(trials, options.jobs)
+    if seconds > PATIENCE:
+        tell('%d questions of %s tokens in all take about %s or more' % (
+            len(trials), with_commas(sum(t.tokens for t in trials)), report.duration(seconds)))
     workers = Workers(asker, trials, options.jobs)
     began = shown = time.time()
     try:
@@ -295,10 +385,9 @@ def ask_tasks(server, options):
                 tell('%d of %d answers, %.0f s' % (number + 1, len(trials), shown - began))
     except KeyboardInterrupt:
         tell('interrupted: %d of %d answers' % (sum(t.is_done for t in trials), len(trials)))
-        show(trials, ruler, options)
-        return INTERRUPTED
+        show_unfinished(trials, ruler, options, out)
+        return out.end(INTERRUPTED, 'interrupted')
     except Problem:
-        if any(t.is_done for t in trials):
-            show(trials, ruler, options)
+        show_unfinished(trials, ruler, options, out)
         raise
-    return show(trials, ruler, options)
+    return show(trials, ruler, options, out)

@@ -17,12 +17,12 @@ class Vocabulary:
             with open(path, 'rb') as file:
                 data = file.read(1 << 28)
         except OSError as error:
-            raise Problem('%s: %s' % (path, error.strerror))
+            raise Problem('%s: %s' % (path, error.strerror), 'file')
         self.spelled, at = [], 4
         while at < len(data) and data[at:at + 4] != b'TKT1':
             length = struct.unpack_from('<fi', data, at)[1] if at + 8 <= len(data) else -1
             if not 0 <= length <= MAX_PIECE or at + 8 + length > len(data):
-                raise Problem('%s: token %d cannot be read' % (path, len(self.spelled)))
+                raise Problem('%s: token %d cannot be read' % (path, len(self.spelled)), 'file')
             self.spelled.append(spelling(data[at + 8:at + 8 + length]))
             at += 8 + length
         self.bos = struct.unpack_from('<i', data, at + 12)[0] if at + 20 <= len(data) else 1
@@ -57,4 +57,4 @@ def beside(model):
     for path in os.path.join(folder, own), os.path.join(folder, 'tokenizer.bin'):
         if os.path.exists(path):
             return path
-    raise Problem('%s: no tokenizer beside it (expected NAME.tokenizer.bin or tokenizer.bin)' % model)
+    raise Problem('%s: no tokenizer beside it (expected NAME.tokenizer.bin or tokenizer.bin)' % model, 'file')

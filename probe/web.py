@@ -5,6 +5,7 @@ import queue
 import socket
 import ssl
 import threading
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -13,7 +14,9 @@ from http.client import HTTPException
 from .common import Problem, Unreachable, on_one_line
 
 MOST_BYTES = 4 << 20  # of an answer: a thousand times what one token with its neighbours takes
-PASSING = 429, 500, 502, 503, 504  # statuses that another try may change
+BUSY = 429, 502, 503, 504  # statuses that another try may change
+PASSING = BUSY + (500,)  # 500 may also say that a server has not what was asked for
+LONGEST_PAUSE = 8  # seconds between two tries
 
 
 class Answer:
@@ -45,11 +48,12 @@ def root_of(url):
         parts = urllib.parse.urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise Problem('%s: no URL (%s; expected http://HOST:PORT)' % (on_one_line(url), error))
+        raise Problem('%s: no URL (%s; expected http://HOST:PORT)' % (on_one_line(url), error), 'usage')
     if parts.scheme not in ('http', 'https') or not parts.hostname or port == 0:
-        raise Problem('%s: no URL of a server (expected http://HOST:PORT or https://HOST)' % on_one_line(url))
+        raise Problem('%s: no URL of a server (expected http://HOST:PORT or https://HOST)' % on_one_line(url), 'usage')
     if parts.query or parts.fragment or parts.username is not None or not url.isprintable() or ' ' in url:
-        raise Problem('%s: a URL of host, port and path expected (a key goes into --key-env)' % on_one_line(url))
+        raise Problem('%s: a URL of host, port and path expected (a key goes into --key-env)' % on_one_line(url),
+                      'usage')
     path = parts.path.rstrip('/')
     path = path[:-len('/v1')] if path.endswith('/v1') else path
     return '%s://%s%s' % (parts.scheme, parts.netloc, path)
@@ -71,6 +75,35 @@ class Server:
 
     def post(self, path, body):
         return self.ask(path, json.dumps(body).encode())
+
+    def post_again(self, path, body, retries, statuses=PASSING):
+        """The answer, after as many tries more where its status is one that may pass."""
+        for tried in range(retries + 1):
+            answer = self.post(path, body)
+            if answer.status not in statuses or tried == retries:
+                return answer
+            pause(tried)
+
+    def wait(self, seconds):
+        """Waits until the server answers and does not say that it is busy; a problem when the seconds are over."""
+        end, tried, patience = time.time() + seconds, 0, self.timeout
+        while True:
+            self.timeout = max(1, min(patience, end - time.time()))
+            try:
+                answer = self.get('/health')
+                why = answer.told() if answer.status in BUSY else None
+            except Unreachable as problem:
+                why = str(problem)
+            except Problem:  # an answer that is no JSON: of a server that runs
+                why = None
+            finally:
+                self.timeout = patience
+            if why is None:
+                return
+            if time.time() >= end:
+                raise Problem('the server is not ready within %g s (--wait): %s' % (seconds, why), 'unreachable')
+            time.sleep(max(0, min(0.2 * 2 ** min(tried, 4), end - time.time())))
+            tried += 1
 
     def ask(self, path, body):
         """The answer to a request, whole within the timeout. A server may send a byte a second for ever, against
@@ -141,6 +174,10 @@ class Server:
         if len(data) <= MOST_BYTES:
             return data
         raise Problem('%s%s: the answer has more than %d MiB' % (self.root, path, MOST_BYTES >> 20))
+
+
+def pause(tried):
+    time.sleep(min(2 ** tried, LONGEST_PAUSE))
 
 
 def words_of(data):

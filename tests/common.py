@@ -70,6 +70,14 @@ def skip(what):
     print('skipped: ' + what)
 
 
+def lacks(*names):
+    """Whether a sibling of the small model is not here, and says so: a tarball of the sources comes without them."""
+    lost = [name for name in names if not os.path.exists(os.path.join(ROOT, name))]
+    if lost:
+        skip('%s is not here (make dist-models packs it)' % ' '.join(lost))
+    return lost
+
+
 def processor_seconds():
     """Of this process and of all that it has waited for: what a busy machine does not change."""
     return sum(os.times()[:4])

@@ -30,12 +30,12 @@ def run(*arguments):
 
 
 @functools.lru_cache(None)
-def likeliest(ids, hidden, top):
+def likeliest(ids, hidden, top, model=MODEL):
     """[(id, log-probability)] behind these ids."""
     with tempfile.NamedTemporaryFile('w', suffix='.ids') as file:
         file.write(' '.join(map(str, ids)))
         file.flush()
-        rows = run(MODEL, '--ids', '-f', file.name, '--next', top, '--activations', 'f32', *hidden)
+        rows = run(model, '--ids', '-f', file.name, '--next', top, '--activations', 'f32', *hidden)
     return [(int(row[3]), float(row[4])) for row in rows]
 
 
@@ -71,17 +71,19 @@ class Refused(Exception):
 
 class Fake(http.server.ThreadingHTTPServer):
     """form: llama, vllm, tabby, mlx, exllamav2, webui (text-generation-webui), webui old (before it named ids), sglang,
-    ollama, tgi, one, none. hidden: run's options. noise: standard
-    deviation of each log-probability. limit: tokens, longer prompts are cut to the last ones. bos: a second one is put
-    before. fault: see Handler."""
+    ollama, tgi, one, none. hidden: run's options. noise: standard deviation of each log-probability. limit: tokens,
+    longer prompts are cut to the last ones. bos: a second one is put before. fault: see Handler. weights: another model
+    file. vocabulary: tokens of a tokenizer that is not ours; an id past them kills the server. count: how its tokenizer
+    counts the text of a task. ready: it is loading until that time."""
     daemon_threads = True
 
     def __init__(self, form='llama', hidden=(), noise=0.0, limit=0, bos=False, fault=None, key=None, refuse=0,
-                 knows=1.0):
+                 knows=1.0, weights=MODEL, vocabulary=0, count=None, ready=0.0):
         super().__init__(('127.0.0.1', 0), Handler)
         self.form, self.hidden, self.noise, self.limit = form, tuple(hidden), noise, limit
         self.bos, self.fault, self.key, self.refuse, self.knows = bos, fault, key, refuse, knows
-        self.random, self.asked, self.seen = random.Random(3), 0, []
+        self.weights, self.vocabulary, self.count, self.ready = weights, vocabulary, count, ready
+        self.random, self.asked, self.seen, self.is_dead = random.Random(3), 0, [], False
         self.url = 'http://127.0.0.1:%d' % self.server_port
         threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
 
@@ -101,10 +103,15 @@ class Fake(http.server.ThreadingHTTPServer):
         """The ids that it reads, and how many it counts."""
         if isinstance(prompt, str):
             if prompt not in of_text():
-                return None, len(prompt) // 3 + 1
+                return None, self.count(prompt) if self.count else len(prompt) // 3 + 1
             ids = of_text()[prompt]
+            if self.vocabulary and self.fault != 'counts alike':
+                return ids, len(ids) * 13 // 10
         else:
             ids = tuple(prompt)
+            if self.vocabulary and max(ids) >= self.vocabulary:
+                self.is_dead = True
+                raise ConnectionError('killed by an id')
         if self.bos:
             ids = (1,) + ids
         if self.refuse and len(ids) > self.refuse:
@@ -116,7 +123,8 @@ class Fake(http.server.ThreadingHTTPServer):
     def top(self, ids, n):
         if self.fault == 'changes':
             self.hidden = ('--rope', 'none') if self.asked > 3 else ()
-        found = [(id, p + self.random.gauss(0, self.noise)) for id, p in likeliest(ids, self.hidden, max(n, 1))]
+        found = [(id, p + self.random.gauss(0, self.noise))
+                 for id, p in likeliest(ids, self.hidden, max(n, 1), self.weights)]
         if self.fault == 'tail twice':
             off = math.log(2 - sum(math.exp(p) for _, p in found))
             found = [(id, p - off) for id, p in found]
@@ -126,6 +134,8 @@ class Fake(http.server.ThreadingHTTPServer):
             found[1] = found[1][0], float('nan')
         if self.fault == 'sum':
             found = [(id, -0.3) for id, _ in found]
+        if self.fault == 'scrambled':
+            found = [((id + 1) % 4096, p) for id, p in found]
         if self.fault == 'large ids':
             found = [(id + 100000, p) for id, p in found]
         return [(id, min(p, 0) if self.fault != 'positive' else p) for id, p in found]
@@ -144,6 +154,8 @@ class Fake(http.server.ThreadingHTTPServer):
     def completions(self, body):
         if self.form in ('sglang only', 'tgi', 'ollama only'):
             raise Refused(404, {'detail': 'Not Found'})
+        if self.fault == 'no top' and body.get('logprobs'):
+            raise Refused(500, {'error': {'message': 'logits processor failed'}})
         prompt, n = body['prompt'], body.get('logprobs') or 0
         if self.form in ('tabby', 'exllamav2', 'mlx', 'ollama', 'webui', 'webui old') and not isinstance(prompt, str):
             raise Refused(422, {'detail': [{'loc': ['prompt'], 'msg': 'Input should be a valid string'}]})
@@ -163,8 +175,9 @@ class Fake(http.server.ThreadingHTTPServer):
     def logprobs(self, top, n, body):
         if not n or self.form == 'none':
             return None
-        first, listed = top[0], [{'id': id, 'token': self.text(id), 'bytes': list(tokens()[id % 4096]), 'logprob': p}
-                                 for id, p in top]
+        off = 1 if self.fault == 'scrambled' else 0  # bytes of the token that it means
+        first, listed = top[0], [{'id': id, 'token': self.text(id), 'bytes': list(tokens()[(id - off) % 4096]),
+                                  'logprob': p} for id, p in top]
         if self.form in ('llama', 'mlx'):
             return {'content': [dict(listed[0], top_logprobs=listed)]}
         if self.form == 'one':
@@ -234,10 +247,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.server.seen.append(self.path)
         if self.server.key and self.headers.get('Authorization') != 'Bearer ' + self.server.key:
             return self.reply(401, {'error': 'no key'})
+        if self.server.is_dead:
+            return None
+        if time.time() < self.server.ready:
+            return self.reply(503, {'error': {'message': 'Loading model', 'code': 503}})
         if self.path == signs.get(self.server.form.split()[0]):
             return self.reply(200, {'version': '1', 'model_path': 'm', 'max_total_tokens': 9})
         if self.path == '/v1/models' and self.server.form != 'tgi':
-            return self.reply(200, {'data': [{'id': 'mine'}]})
+            meta = {'meta': {'n_vocab': self.server.vocabulary}} if self.server.vocabulary else {}
+            return self.reply(200, {'data': [dict(meta, id='mine')]})
         return self.reply(404, b'<html>Not found</html>')
 
     def do_POST(self):
@@ -247,7 +265,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         server.seen.append(self.path)
         if server.key and self.headers.get('Authorization') != 'Bearer ' + server.key:
             return self.reply(401, {'error': {'message': 'Invalid API key'}})
-        if self.faulty(server.fault):
+        if server.is_dead or self.faulty(server.fault) or self.faulty_now(server.fault or ''):
             return None
         ways = {'/v1/completions': server.completions, '/generate': server.generate, '/api/generate': server.ollama,
                 '/v1/chat/completions': server.chat}
@@ -257,6 +275,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.reply(200, ways[self.path](body))
         except Refused as refused:
             return self.reply(refused.status, refused.words)
+
+    def faulty_now(self, fault):
+        """Faults of a moment, `fails 6`: from the sixth request on."""
+        name, _, number = fault.rpartition(' ')
+        number = int(number) if number.isdigit() else 1 << 30
+        if name == 'fails' and self.server.asked >= number:
+            self.reply(500, {'error': {'message': 'CUDA out of memory'}})
+        elif name == 'busy' and self.server.asked == number:
+            self.reply(503, {'error': 'overloaded'})
+        elif name == 'dies' and self.server.asked >= number:
+            self.server.is_dead = True
+        else:
+            return False
+        return True
 
     def faulty(self, fault):
         """Does what the fault is, and says whether that was all."""

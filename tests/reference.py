@@ -77,7 +77,7 @@ def rope(c, length):
         low, high, scaled = c['low_freq_factor'] or 1.0, c['high_freq_factor'] or 4.0, []
         for x in f:
             wavelength = 2 * math.pi / x
-            t = (L / wavelength - low) / (high - low)
+            t = (L / wavelength - low) / (high - low) if high > low else 0
             scaled.append(x if wavelength < L / high else x / s if wavelength > L / low else (1 - t) * x / s + t * x)
         f = scaled
     elif method == 'proportional':  # speeds of a whole head, for the part of it that turns

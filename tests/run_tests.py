@@ -2,6 +2,7 @@
 """make test: runs every tests/test_*.py, each a process of its own, and ends with the line `N passed, N failed`.
 
     python3 tests/run_tests.py [NAME ...]     only the files whose names hold one of the words
+    python3 tests/run_tests.py --quick        the cases of quick.py, and what they cost
 
 As many files run side by side as there are processors, up to four. A test file prints one line for each failure and
 ends with such a line itself. What needs ../shared is skipped, with a word, where that is absent.
@@ -15,17 +16,19 @@ import subprocess
 import sys
 import time
 
+from quick import CASES
+
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(FOLDER)
 SUMMARY = re.compile(r'(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$')
 LIMIT = 900  # seconds for one file
 
 
-def run_file(name):
-    """What one test file counted: passed, failed, skipped. A crash is one failure more."""
+def run_file(name, cases=()):
+    """What one test file, or these cases of it, counted: passed, failed, skipped. A crash is one failure more."""
     began = time.time()
     try:
-        done = subprocess.run([sys.executable, os.path.join(FOLDER, name)], cwd=ROOT, stdout=subprocess.PIPE,
+        done = subprocess.run([sys.executable, os.path.join(FOLDER, name), *cases], cwd=ROOT, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, timeout=LIMIT)
         status, output = done.returncode, done.stdout
     except subprocess.TimeoutExpired as late:
@@ -43,21 +46,28 @@ def run_file(name):
     return counts
 
 
-def order(name):
+def order(name, quick=False):
     """Whose builds others wait for begin first, then the longest: a long one that begins last runs alone."""
+    if quick:
+        return list(CASES).index(name), name
     first = ['test_portable.py', 'test_units.py', 'test_docs.py', 'test_check.py', 'test_out.py', 'test_distances.py',
              'test_families.py', 'test_encodings.py', 'test_tokenizer.py']
     return (first.index(name) if name in first else len(first)), name
 
 
 def main(words):
-    names = sorted(n for n in os.listdir(FOLDER) if n.startswith('test_') and n.endswith('.py')
-                   and (not words or any(w in n for w in words)))
+    quick = words == ['--quick']
+    names = list(CASES) if quick else [n for n in os.listdir(FOLDER) if n.startswith('test_') and n.endswith('.py')
+                                       and (not words or any(w in n for w in words))]
+    names = sorted(names, key=lambda name: order(name, quick))
     pool = concurrent.futures.ThreadPoolExecutor(min(4, os.cpu_count() or 1))
     try:
-        totals = [sum(column) for column in zip(*pool.map(run_file, sorted(names, key=order)))] or [0, 1, 0]
+        cases = [CASES[name] if quick else () for name in names]
+        totals = [sum(column) for column in zip(*pool.map(run_file, names, cases))] or [0, 1, 0]
     finally:
         pool.shutdown(cancel_futures=True)  # an interrupted run begins no other file
+    if quick:
+        print('%.0f seconds of a processor' % sum(os.times()[2:4]))
     print('%d passed, %d failed' % tuple(totals[:2]) + (', %d skipped' % totals[2] if totals[2] else ''))
     return 1 if totals[1] else 0
 

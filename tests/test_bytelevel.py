@@ -21,12 +21,16 @@ import subprocess
 import sys
 import tempfile
 import unicodedata
+from dataclasses import replace
+import zlib
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, ROOT)
 sys.dont_write_bytecode = True
-from export import bytelevel, out_tokenizer, tokenizer as tokenizers, tokenizer_bin, tokenizer_json  # noqa: E402
+from export import (bytelevel, out_tokenizer, tokenizer as tokenizers, tokenizer_bin, tokenizer_json,  # noqa: E402
+                    unicode_runs)
 from export.common import Problem  # noqa: E402
+from export.model import Model  # noqa: E402
 
 SOURCES = [os.path.join(ROOT, 'src', name + '.c')
            for name in ('core/tokenizer', 'core/encode', 'core/split', 'core/nfc', 'core/unicode', 'core/util')]
@@ -188,6 +192,22 @@ def in_alphabet(data):
     return ''.join(INVERSE[byte] for byte in data)
 
 
+KNOWN = set(unicode_runs.code_points(unicode_runs.NORMALIZED))  # test_tables_are_fixed holds them
+
+
+def nfc(text):
+    """Normalization Form C of Unicode 9.0, which the library has: a newer character stays, and joins nothing."""
+    def is_newer(char):
+        moves = unicodedata.combining(char) or unicodedata.normalize('NFD', char) != char
+        return moves and ord(char) not in KNOWN and not 0xAC00 <= ord(char) < 0xD7A4
+
+    newer = [i for i, char in enumerate(text) if is_newer(char)]
+    edges = sorted({0, len(text), *newer, *(i + 1 for i in newer)})
+    parts = [(text[a:b], a in newer) for a, b in zip(edges, edges[1:])]
+    composed = ''.join(part if kept else unicodedata.normalize('NFC', part) for part, kept in parts)
+    return ''.join(unicodedata.normalize('NFD', c) if is_newer(c) and c not in text else c for c in composed)
+
+
 class Reference:
     """What the library makes of a tokenizer.json, when it takes special tokens for text."""
 
@@ -214,7 +234,7 @@ class Reference:
             if part and self.prefix and part[0] != ' ':
                 part = ' ' + part
             if self.nfc:
-                part = unicodedata.normalize('NFC', part)
+                part = nfc(part)
             for word in split(self.pattern, part):
                 ids.extend(self.word(word))
 
@@ -482,7 +502,7 @@ def compare_out_again(name, path, size, texts, ids):
     """tokenizer.bin carried out, for Hugging Face and for llama.cpp, and brought in again, gives the same ids; so does
     the library, of the tokenizer.json that was written."""
     tokenizer = tokenizer_bin.read_tokenizer_bin(path, size)
-    model = {'bos_id': -1, 'eos_ids': [], 'vocab_size': size}
+    model = Model(vocab_size=size)
     try:
         spec = json.loads(json.dumps(out_tokenizer.tokenizer_json(path, tokenizer)))
         _, again, again_size = export(spec, 'again')
@@ -490,11 +510,11 @@ def compare_out_again(name, path, size, texts, ids):
         compare_with_library(name + ', carried out', spec, texts, ids)
         settings = out_tokenizer.gguf_tokenizer(tokenizer, model)
         values = {key: value[1] if kind == 9 else value for key, (kind, value) in settings.items()}
-        back = tokenizers.read_gguf_tokenizer('x.gguf', values, dict(model))
+        back = tokenizers.read_gguf_tokenizer('x.gguf', values, replace(model))
     except Problem as problem:
         return check(False, name + ': carried out', problem)
     if back['flags'] != tokenizer['flags']:  # what GGUF cannot say: a note told it
-        back.update(flags=tokenizer['flags'], takes_spaces=tokenizer['takes_spaces'])
+        back.update({key: tokenizer[key] for key in ('flags', 'takes_spaces', 'as_symbols')})
     _, again, again_size = export(back, 'again')
     check(encode(again, again_size, texts) == ids, name + ': carried out to GGUF and in again')
 
@@ -551,6 +571,36 @@ def test_classes():
     return usable
 
 
+def test_tables_are_fixed():
+    """Rules do not depend on the Python that exports: those of Form C are what Python 3.6, of Unicode 9.0, has in its
+    tables, and those of cases what the Unicode Character Database 16.0 has."""
+    class Newer:
+        """Tables of a Python to come, in which more characters have a class."""
+        decomposition, normalize = unicodedata.decomposition, unicodedata.normalize
+
+        @staticmethod
+        def combining(char):
+            return unicodedata.combining(char) or 230 * (unicodedata.category(char) == 'Cn')
+
+        @staticmethod
+        def category(char):
+            return 'Lu'
+
+    for tables in unicodedata, Newer:
+        bytelevel.unicodedata = tables
+        for rules, n, sum in (bytelevel.nfc_rules(), 5158, 3009839726), (bytelevel.case_rules(), 6596, 3130390393):
+            data = [struct.pack('<3i', *rule) for rule in rules]
+            check((len(data), zlib.crc32(b''.join(data))) == (n, sum), 'rules of every Python are the same', len(data))
+    bytelevel.unicodedata = unicodedata
+    runs = unicode_runs
+    kinds = {'Lu': runs.CAPITALS, 'Lt': runs.CAPITALS, 'Ll': runs.SMALL_LETTERS, 'Mn': runs.MARKS, 'Mc': runs.MARKS}
+    sets = {text: set(runs.code_points(text)) for text in kinds.values()}
+    own = [code for code in range(0x110000) if unicodedata.category(chr(code)) in kinds]
+    if tuple(map(int, unicodedata.unidata_version.split('.'))) <= (16, 0, 0):
+        wrong = [code for code in own if code not in sets[kinds[unicodedata.category(chr(code))]]]
+        check(len(own) > 4000 and not wrong, "cases of this Python's tables", wrong[:9])
+
+
 def test_words(texts):
     for number, pattern in (1, 'llama3'), (2, 'gpt2'), (3, 'digits'), (4, 'qwen2'):
         lines = run('words', number, inputs=[replaced(text).encode() for text in texts]).decode().split('\n')
@@ -592,20 +642,19 @@ def test_families(rng, texts, tokens, merges):
 
     def composed(text):
         parts = re.split('(<tool>|e\u0301|>)', text)
-        return ''.join(part if i % 2 else unicodedata.normalize('NFC', part) for i, part in enumerate(parts))
+        return ''.join(part if i % 2 else nfc(part) for i, part in enumerate(parts))
 
     compare('qwen 2', spec, reference.encode, texts + list(nfc_texts(rng, 600)), composed)
     exported, path, size = export(spec)
     check(exported['flags'] == 96 and exported['split'] == 4 and exported['bos_id'] == -1, 'qwen 2: flags',
           exported['flags'])
-    # (All but one, which is newer than the library's tables.)
     assigned = [chr(code) for code in range(0x80, 0x30000) if unicodedata.category(chr(code)) not in ('Cn', 'Cs')]
-    every = [c for c in assigned if unicodedata.normalize('NFD', c) != c and ord(c) != 0x11938]
+    every = [c for c in assigned if unicodedata.normalize('NFD', c) != c]
     every = [' '.join(form) for form in (every, [unicodedata.normalize('NFD', c) for c in every])]
     spec['added_tokens'] = spec['added_tokens'][:3]
     compare('qwen 2: every character that is taken apart', spec, Reference(spec, 'qwen2').encode,
             [part.encode() for text in every for part in (text[i:i + 500] for i in range(0, len(text), 500))],
-            lambda text: unicodedata.normalize('NFC', text))
+            nfc)
 
     for name, regex in (('gpt4o', GPT4O_REGEX), ('tekken', TEKKEN_REGEX)):
         spec = cased_spec(tokens, merges, regex)
@@ -691,7 +740,7 @@ def test_tiktoken(rng, texts, tokens):
             [b'abaab', b'ababab', b'aababa', b'abaaba'])
 
 
-def llama2_spec(rng, texts):
+def llama2_spec(rng, texts, runs=(2, 3, 4, 8)):
     """Merges of characters such as Hugging Face makes of a sentencepiece model: all pairs
     of a token, token by token."""
     chars = sorted({c for text in texts for c in replaced(text)
@@ -704,7 +753,7 @@ def llama2_spec(rng, texts):
         piece = word[i:i + rng.choice((2, 2, 2, 3, 4))]
         if all(c in chars for c in piece):
             tokens += [piece[:n] for n in range(2, len(piece) + 1)]
-    tokens += ['\u2581' * n for n in (2, 3, 4, 8)]
+    tokens += ['\u2581' * n for n in runs]
     order = list(dict.fromkeys(t for t in sorted(tokens, key=lambda t: (len(t), rng.random()))))
     vocab = ['<unk>', '<s>', '</s>'] + ['<0x%02X>' % byte for byte in range(256)] + order
     ids = {token: id for id, token in enumerate(vocab)}
@@ -723,21 +772,58 @@ def llama2_spec(rng, texts):
     return spec
 
 
-def test_llama2(rng, texts):
-    spec = llama2_spec(rng, texts)
+def by_characters(spec, always=True):
+    """The ids of a text by the list of merges, with a space in front; not always, not before one that is there."""
     vocab = spec['model']['vocab']
+    ranks = {tuple(m.split(' ')): i for i, m in enumerate(spec['model']['merges'])}
 
-    def reference(spec, always=True):
-        ranks = {tuple(m.split(' ')): i for i, m in enumerate(spec['model']['merges'])}
+    def encode_characters(text):
+        text = text.replace(' ', '\u2581')
+        text = '\u2581' * (text != '' and (always or text[0] != '\u2581')) + text
+        symbols = [s for c in text for s in ([c] if c in vocab else ['<0x%02X>' % byte for byte in c.encode()])]
+        return [vocab[s] for s in merged(symbols, lambda a, b: ranks.get((a, b)))]
 
-        def encode_characters(text):
-            text = text.replace(' ', '\u2581')
-            text = '\u2581' * (text != '' and (always or text[0] != '\u2581')) + text
-            symbols = [s for c in text for s in ([c] if c in vocab else ['<0x%02X>' % byte for byte in c.encode()])]
-            return [vocab[s] for s in merged(symbols, lambda a, b: ranks.get((a, b)))]
+    return encode_characters
 
-        return encode_characters
 
+def runs_both_ways(spec, longest, halves, at=None):
+    """Gives a tokenizer runs of spaces as published ones have them: not all merges of a token in a row, but all with
+    the same left half. `halves` says in which order their lengths come, `at` where they all stand (None: last)."""
+    merges, vocab = spec['model']['merges'], spec['model']['vocab']
+    spelled = ['\u2581' * n for n in halves]
+    runs = ['%s %s' % (a, b) for a in spelled for b in spelled if len(a + b) <= longest]
+    rest = [merge for merge in merges if merge.replace(' ', '').strip('\u2581')]
+    at = len(rest) if at is None else at
+    check(all('\u2581' * n in vocab for n in range(2, longest + 1)), 'the reference itself: runs')
+    return {**spec, 'model': {**spec['model'], 'merges': rest[:at] + runs + rest[at:]}}
+
+
+def test_runs_of_spaces(rng, texts):
+    """Llama 2's published merges, which make runs of spaces last, and orders that no score can say."""
+    single = [text.replace(b'  ', b' ') for text in texts]
+    spec = llama2_spec(rng, [b' '.join(text.split()) for text in texts], range(2, 7))
+    halves = (2, 4, 6, 5, 3, 1)
+    spaced = [b' ' * n + word + b' ' * (n % 9) + b'a' for n in range(33) for word in (b'', b'a', b'\n', b'the')]
+    spaced += ['a\u2581 \u2581\u2581'.encode() * n for n in range(9)]
+    last = runs_both_ways(spec, 6, halves)
+    compare('llama 2 as published', last, by_characters(last), single[:100] + spaced,
+            lambda text: text.replace('\u2581', ' '))
+    first = runs_both_ways(spec, 6, (6, 5, 4, 3, 2, 1), 0)
+    compare_ids('runs of spaces that are made first', first, by_characters(first), single[:50] + spaced)
+    # Two spaces come before three: runs of two are made everywhere, and no scores of whole runs say the rest.
+    refused('runs that do not grow', runs_both_ways(spec, 6, (1, 2, 3, 4, 5, 6)), 'merges', 'tokenizer.model')
+    torn = runs_both_ways(spec, 6, halves)
+    torn['model']['merges'].insert(0, torn['model']['merges'].pop())
+    refused('runs apart', torn, 'merges')
+    word = runs_both_ways(spec, 6, halves)
+    word['model']['vocab']['\u2581\u2581a'] = len(word['model']['vocab'])
+    word['model']['merges'].insert(0, '\u2581\u2581 a')
+    refused('a run in a word, before runs are made', word, 'run of spaces')
+
+
+def test_llama2(rng, texts):
+    spec, reference = llama2_spec(rng, texts), by_characters
+    vocab = spec['model']['vocab']
     compare('llama 2', spec, reference(spec), texts[:250], lambda text: text.replace('\u2581', ' '))
     first = copy.deepcopy(spec)
     first['normalizer'] = None
@@ -810,8 +896,9 @@ def test_llama2(rng, texts):
 def gemma_spec(rng, texts):
     """Llama 2's kind without the space in front, and with what is peculiar to Gemma: a Split that finds no space any
     more, lines and placeholders that are cut out of texts, though merges make some of them, and runs of spaces that are
-    added tokens and made by merges all the same."""
-    spec = llama2_spec(rng, texts)
+    added tokens and made by merges all the same: first of all, and not token by token, as in the published file."""
+    spec = llama2_spec(rng, texts, range(2, 8))
+    spec = runs_both_ways(spec, 7, (7, 6, 5, 4, 3, 2, 1), 0)
     vocab, merges = spec['model']['vocab'], spec['model']['merges']
     spec['normalizer'] = {'type': 'Replace', 'pattern': {'String': ' '}, 'content': '\u2581'}
     spec['pre_tokenizer'] = {'type': 'Split', 'pattern': {'String': ' '}, 'behavior': 'MergedWithPrevious',
@@ -820,7 +907,8 @@ def gemma_spec(rng, texts):
     lines = ['\n' * n for n in (1, 2, 3, 4)]
     for token in lines + ['<unused0>', '<table>', '<start_of_turn>']:
         vocab[token] = len(vocab)
-    merges += [' '.join((line[:i], line[i:])) for line in lines for i in range(1, len(line))]
+    for i in range(1, 4):  # between those of runs, as in the published file: nothing is made of lines
+        merges[2 * i:2 * i] = [' '.join((line[:i], line[i:])) for line in lines if line[i:]]
     add(spec, *lines, '<unused0>', '<table>', '\u2581' * 2, '\u2581' * 4, special=False)
     add(spec, '<start_of_turn>', '<image>')
     spec['model']['merges'] = [merge.split(' ') for merge in merges]  # as newer files have them
@@ -834,7 +922,7 @@ def test_gemma(rng, texts):
 
     def reference(text):
         ids = []
-        for i, part in enumerate(re.split('(\n{1,4}|<unused0>|<table>)', text)):
+        for i, part in enumerate(re.split('(\n{1,4}|<unused0>|<table>|\u2581{4}|\u2581{2})', text)):
             symbols = [symbol for c in part.replace(' ', '\u2581')
                        for symbol in ([c] if c in vocab else ['<0x%02X>' % byte for byte in c.encode()])]
             ids += [vocab[part]] if i % 2 else [vocab[x] for x in merged(symbols, lambda a, b: ranks.get((a, b)))]
@@ -842,10 +930,15 @@ def test_gemma(rng, texts):
 
     nasty = [b'\n', b'\n\n\n\n\n\n\n', b'a\n \n  b', b'<table>\n<unused0>x', b' <table> ', b'        ', b'<tab', b'',
              b'user\nHi <start_of_turn>', b'\xff\n\xff', ('é\n' * 9).encode()]
-    mixed = [text for text in nasty + [rng.choice(nasty) + text + rng.choice(nasty) for text in texts[:200]]
-             if '\u2581'.encode() not in text]
-    compare('gemma', spec, reference, mixed)
+    nasty += ['%s%s%s' % (a, b, c) for n in range(1, 10) for a in ('', ' ', 'a', '   ') for b in (
+        '\u2581' * n, '\u2581' * n + ' ' * n) for c in ('', ' ', 'a', '\n\u2581', '  \u2581\u2581')]
+    nasty = [text if isinstance(text, bytes) else text.encode() for text in nasty]
+    mixed = nasty + [rng.choice(nasty) + text + rng.choice(nasty) for text in texts[:200]]
+    compare('gemma', spec, reference, mixed, lambda text: text.replace('\u2581', ' '))
     exported, path, size = export(spec)
+    check({exported['tokens'][id][0] for id in exported['as_symbols']} == {b'  ', b'    '},
+          'gemma: runs that are also cut out as U+2581', exported['as_symbols'])
+    compare_cut_runs(exported, mixed)
     check(exported['flags'] == 2 + 16 + 32 and exported['bos_id'] == 1, 'gemma: flags', exported['flags'])
     forged = {id for ids in encode(path, size, [b'<start_of_turn><image>']) for id in ids}
     check(not forged & {vocab['<start_of_turn>'], len(vocab)}, 'gemma: texts cannot have control tokens')
@@ -853,11 +946,36 @@ def test_gemma(rng, texts):
     def changed(**changes):
         return {**spec, **changes}
 
+    strips = copy.deepcopy(spec)
+    next(token for token in strips['added_tokens'] if token['content'] == '\u2581\u2581')['rstrip'] = True
+    refused('a run that strips', strips, 'rstrip')
     refused('a Split at something else', changed(pre_tokenizer={**spec['pre_tokenizer'], 'pattern': {'String': 'a'}}),
             'pre_tokenizer.pattern')
     refused('a Split that cuts otherwise', changed(pre_tokenizer={**spec['pre_tokenizer'], 'behavior': 'Removed'}),
             'pre_tokenizer.behavior')
     refused('a Split before there is U+2581', changed(normalizer=None), 'pre_tokenizer')
+
+
+def compare_cut_runs(exported, texts):
+    """As Gemma's tokenizer.model has it: runs of spaces are cut out of texts, in which U+2581 is a space. That goes out
+    as merges that come first."""
+    runs = {id for id, (text, _, _) in enumerate(exported['tokens']) if len(text) > 1 and set(text) == {32}}
+    tokens = [[b'', 0.0, 5] if b'  ' in text and id not in runs else [text, score, 4 if id in runs else kind]
+              for id, (text, score, kind) in enumerate(exported['tokens'])]
+    cut = {**exported, 'tokens': tokens, 'flags': 2, 'as_symbols': ()}
+    _, path, size = export(cut)
+    ids = encode(path, size, texts)
+    longest = [n for text in texts for n in map(len, re.findall('[ \u2581]+', replaced(text)))]
+    check(max(longest) > 14 and len(runs) == 6, 'the reference itself: runs of more spaces than tokens have')
+    compare_out_again('gemma, runs cut out of texts', path, size, texts, ids)
+    for name, changed in (('a length that is missing', [token for token in tokens if token[0] != b'   ']),
+                          ('a token with two spaces', tokens + [[b'a  b', 0.0, 1]]),
+                          ('a token with a space', tokens + [[b' x', 0.0, 4]])):
+        try:
+            out_tokenizer.tokenizer_json('x.bin', {**cut, 'tokens': changed})
+            check(False, 'refused: runs cut out, ' + name)
+        except Problem as problem:
+            check('runs of spaces' in str(problem), 'refused: runs cut out, ' + name, problem)
 
 
 def test_scores_out(rng, texts):
@@ -1041,9 +1159,11 @@ def main():
             tokens, merges = train(rng, texts, 150)
             texts += broken_texts(rng, texts)
             test_words(texts)
+            test_tables_are_fixed()
             test_families(rng, texts, tokens, merges)
             test_tiktoken(rng, texts, tokens)
             test_llama2(rng, texts)
+            test_runs_of_spaces(random.Random(9), texts)
             test_gemma(random.Random(4), texts)
             test_scores_out(random.Random(3), texts)
             test_refusals(tokens, merges)

@@ -250,14 +250,15 @@ def test_exporter():
         config = released(name[:-5])
         os.makedirs(in_work('folder'), exist_ok=True)
         shutil.copy(os.path.join(CONFIGS, name), os.path.join(in_work('folder'), 'config.json'))
-        fields = read_config(in_work('folder'))
         _, s, L, _, _, _ = meaning(config, 1)
+        fields = vars(read_config(in_work('folder')).model)
+        fields['factor'] = fields['factor'] or s
         head_dim, r = shape(config)
         expected = {'train_ctx': L, 'head_dim': head_dim, 'rotary_dim': r % head_dim, 'sliding_window':
                     window_of(config), 'seq_len': config['max_position_embeddings'], 'factor': s,
                     'n_layers': config['num_hidden_layers'], 'n_kv_heads': config['num_key_value_heads'],
                     'layers': [2 * (1 - x) for x in config.get('no_rope_layers', [])]}
-        wrong = {key: (fields.get(key, s), value) for key, value in expected.items() if fields.get(key, s) != value}
+        wrong = {key: (fields[key], value) for key, value in expected.items() if fields[key] != value}
         check(not wrong, 'the exporter: ' + name, wrong)
     check(any('attn_factor means nothing' in note for note in notes), 'it says what it leaves out', notes)
 

@@ -4,7 +4,7 @@
 import os
 import sys
 
-from common import ROOT, add_counts, check, in_work, main, run, write
+from common import ROOT, add_counts, check, in_work, lacks, main, run, write
 
 CLASS = os.path.join(ROOT, 'docs', 'class.md')
 FAULTS = {
@@ -25,11 +25,15 @@ def class_tool(*arguments):
 
 
 def test_class():
+    if lacks('model-8k.bin', 'models/rope.bin'):
+        return
     add_counts(class_tool(), 'docs/class.md')
 
 
 def test_faults():
     """Each in a text of its own, of which the commands are run that cost little."""
+    if lacks('model-8k.bin', 'models/rope.bin'):
+        return
     with open(CLASS, encoding='utf-8') as file:
         text = file.read()
     for what, (right, wrong) in FAULTS.items():

@@ -6,11 +6,13 @@ import array
 import os
 import pickle
 import re
+import shlex
+import shutil
 import struct
 import zipfile
 
-from common import (METHODS, check, config, good, in_work, main, one_line, random_ids, random_weights, read, run, skip,
-                    table, tiny_model, write, write_model, write_tokenizer)
+from common import (METHODS, ROOT, check, compiler, config, good, house, in_work, main, one_line, random_ids,
+                    random_weights, read, run, skip, table, tiny_model, write, write_model, write_tokenizer)
 
 LETTERS = [' '] + [chr(c) for c in range(ord('a'), ord('z') + 1)]
 VOCAB = 259 + len(LETTERS)
@@ -141,6 +143,26 @@ def test_words_that_miss_something():
     check('point' not in run(m, '-t', 'x').err, 'a hint about commas only where there is one')
 
 
+def test_names_of_other_programs():
+    """What llama.cpp, Hugging Face, vLLM and others call an option is told by its name here."""
+    m, ours = tiny_model('tiny.bin'), good('--help').out
+    for theirs, said in (('--chat', '-m chat'), ('-cnv', '-m chat'), ('--temperature', '-t'), ('-temp', '-t'),
+                         ('--temperature=0.5', '-t'), ('--top_k', '-k'), ('-c', '-n'), ('--ctx-size', '-n'),
+                         ('--max_new_tokens', '-n'), ('--Prompt', '-i'), ('--system-prompt', '-y'),
+                         ('--perplexity', '--ppl'), ('--cache-type-k', '--kv'), ('--rope-scaling', '--rope'),
+                         ('--rope-freq-base', '--theta'), ('--yarn-orig-ctx', '--train-ctx'), ('--hf-overrides',
+                                                                                              '--rope-config')):
+        one_line(run(m, theirs, 1), 2, 'another program\'s ' + theirs, "'%s'" % theirs, 'did you mean %s?' % said)
+    source = read(os.path.join(ROOT, 'src', 'settings', 'options_parse.c')).decode()
+    pairs = re.findall(r'\{"(-[\w-]+)", "(-\S+)(?: chat)?"\}', source)
+    lost = [name for _, name in pairs if '\n  %s ' % name not in ours]
+    known = [name for name, _ in pairs if '\n  %s ' % name in ours]
+    check(len(pairs) >= 35 and not lost and not known, 'each leads to an option, and is none', lost + known)
+    one_line(run(m, '-p', 'Once upon'), 2, 'a prompt behind -p', "'Once upon'", 'a prompt follows -i')
+    one_line(run(m, '-m', 'model.gguf'), 2, 'a model behind -m', "'model.gguf'", 'a model file follows no option')
+    check('follows' not in run(m, '-p', 2).err + run(m, '-m', 'talk').err, 'only where that may be meant')
+
+
 def test_lengths():
     """Lengths in 1,024s, wherever one is meant."""
     m = tiny_model('tiny.bin', train_ctx=4096, seq_len=4096)
@@ -219,6 +241,11 @@ def test_files_that_cannot_be_read():
                        ('/dev/null', '/dev/null')):
         one_line(run(path, '-i', 'x'), 2, 'a model file %s' % path, word)
     one_line(run(m, '-i', 'x', '-z', '/nonexistent'), 2, 'a tokenizer that is not there', '/nonexistent')
+    pipe = in_work('pipe')
+    os.mkfifo(pipe)
+    for path, kind in ((pipe, 'a pipe'), ('/dev/null', 'a device')):
+        one_line(run(path, '-i', 'x', timeout=10), 2, kind + ' as the model', path, 'found ' + kind)
+        one_line(run(m, '-i', 'x', '-z', path, timeout=10), 2, kind + ' as the tokenizer', path, 'not a regular file')
     for option in (('-f', '/nonexistent'), ('-f', folder)):
         result = run(m, *option, '-t', 0)
         check(result.status == 2 and result.err.splitlines()[-1].startswith('run: ' + option[1]) and not result.raw,
@@ -296,6 +323,11 @@ def test_prompt_from_files():
     path, expected = write(in_work('prompt.txt'), prompt), text(alphabet(), '-i', prompt)
     check(text(m, '-f', path) == expected, '-f FILE')
     check(text(m, '-f', '-', stdin=prompt.encode()) == expected, '-f -')
+    mark = b'\xef\xbb\xbf'
+    for bytes_, what in (mark + prompt.encode(), 'a byte order mark'), (mark, 'nothing behind it'):
+        found = text(m, '-f', write(in_work('marked.txt'), bytes_))
+        check(found == (expected if bytes_[3:] else text(m)), '-f with %s, which is no part of it' % what, found[:60])
+        check(text(m, '-f', '-', stdin=bytes_) == found, '-f - with ' + what)
     check(text(m, '-f', write(in_work('prompt.txt'), '')) == text(m), '-f of an empty file')
     check(text(m, '-f', '-', stdin=b'a\0b\xff') == 'ab\ufffd\n'.encode(), '-f - of any bytes',
           text(m, '-f', '-', stdin=b'a\0b\xff'))
@@ -443,6 +475,69 @@ SESSION = {'--kv': 'q8', '--activations': 'f32', '--plain': None}
 NEEDS = {'--ids': None, '--per-token': None, '--samples': 2, '--stepwise': None, '--budget': 5, '--whole': None,
          '--trials': 2, '--min-accuracy': 0.9, '--plot': None, '--reads': 3, '--seconds': 3, '--search-windows': 2,
          '--population': 5, '--minimize': 'half', '--search-attention': None, '--search-unscaled': None}
+
+
+JOB = """
+static bool run_ids(Program *p, Error *err) {
+    (void)err;
+    for (size_t i = 0; i < p->job.n_ids; i++) printf("%d ", (int)p->job.ids[i]);
+    return true;
+}
+
+// By the rows of src/settings/jobs.h."""
+
+
+def test_a_job_is_a_row():
+    """A row, its function and the option that asks for it, and nothing else: so a new job has its prompt, its length,
+    and all that is said of what goes with it."""
+    folder = in_work('a job')
+    shutil.copytree(os.path.join(ROOT, 'src'), os.path.join(folder, 'src'))
+    for name, old, new in (
+            ('run.c', '\n// By the rows of src/settings/jobs.h.', JOB),
+            ('src/settings/jobs.h', '    JOB(ATTN,', '    JOB(IDS, run_ids, PROMPT_LENGTH, A_TOKENIZER | A_PROMPT) \\\n'
+             '    JOB(ATTN,'),
+            ('src/settings/option_table.c', '    {.value = {"--attn",',
+             '    {.value = {"--show-ids", NULL, "ids", .type = NOTHING}, .job = JOB_IDS},\n    {.value = {"--attn",')):
+        text = read(os.path.join(ROOT, name)).decode()
+        check(text.count(old) == 1, 'where a job is added to ' + name, text.count(old))
+        write(os.path.join(folder, name), text.replace(old, new))
+    for name in 'rope.h', 'rope.c':
+        shutil.copy(os.path.join(ROOT, name), folder)
+    changed = ['run.c'] + ['src/settings/%s.c' % name for name in ('option_table', 'options_check', 'options_parse')]
+    others = [os.path.join(ROOT, 'build', name[:-1] + 'o') for name in ['rope.c'] + house('src')
+              if name.endswith('.c') and name not in changed]
+    flags = shlex.split(read(os.path.join(ROOT, 'build', 'flags')).decode()) + ['-O0', '-Werror']
+    program = os.path.join(folder, 'run')
+    compiler([flags + [os.path.join(folder, name) for name in changed] + others + ['-o', program, '-lm']], 'a new job')
+    m = alphabet()
+
+    def said(*options):
+        return run(m, *options, program=program)
+    check(said('--show-ids', '-i', 'ab').out == '1 %d %d %d ' % tuple(map(token, ' ab')), 'a new job has its prompt',
+          said('--show-ids', '-i', 'ab').out)
+    one_line(said('--show-ids', '-i', 'ab', '-n', 2), 2, 'which must fit', '4 tokens', '2 positions')
+    one_line(said('--show-ids', '--next', 3), 2, 'it is one of the jobs', '--show-ids and --next exclude one another')
+    check('--kv has no effect with --show-ids' in said('--show-ids', '--kv', 'f32').err, 'it runs no model')
+    check(not said('--show-ids', '-z', m.replace('.bin', '.tokenizer.bin')).err, 'it has a tokenizer')
+    check('-i has no effect' in said('--explain', '-i', 'a').err, 'and other jobs are as they were')
+
+
+def test_two_jobs():
+    """Two jobs are named, whichever they are; what takes lists is told from the jobs that do."""
+    m = tiny_model('tiny.bin')
+    asking = {'--ppl': ['x'], '--passkey': [], '--tasks': ['copy'], '--check': [], '--attn': ['0.0'], '--next': ['3'],
+              '--explain': [], '--search': ['x'], '--bench': [], '--quantize': ['q8', 'x'], '--rope-json': [],
+              '--engines': []}
+    names = list(asking)
+    for one, other in zip(names, names[1:] + names[:1]):
+        result = run(m, one, *asking[one], other, *asking[other])
+        if {one, other} == {'--passkey', '--tasks'}:
+            check('exclude' not in result.err, '--passkey and --tasks are one job', result)
+            continue
+        one_line(result, 2, '%s and %s' % (one, other), one, other, 'exclude one another')
+    one_line(run(m, '--ppl', 'x', '--next', 3, '--rope', 'none,yarn'), 2, 'with a list', '--ppl and --next')
+    for options in (['--explain', '--rope', 'none,yarn'], ['--explain', '--reading', 'hf5,vllm']):
+        one_line(run(m, *options), 2, 'a list for ' + options[0], 'lists are for --ppl, --passkey, --tasks, --next')
 
 
 def test_options_without_effect():

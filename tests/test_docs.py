@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 
-from common import ROOT, at_terminal, check, good, in_work, main, run, screen, skip, table, write
+from common import ROOT, at_terminal, check, good, in_work, lacks, main, run, screen, skip, table, write
 
 sys.path.insert(0, os.path.join(ROOT, 'tools'))
 import manpage  # noqa: E402
@@ -224,6 +224,8 @@ def counts():
     engines = table(run('--engines', '--rope-config', write(in_work('plain.json'), block)).out)[2]
     models = [name for name in os.listdir(os.path.join(ROOT, 'models'))
               if name.endswith('.bin') and 'tokenizer' not in name]
+    if not lacks('models/rope.bin'):
+        yield 'small models', r'(?i)(?:\*\*|# |\| |\. |the |:)(\w+) small(?:er)? models', [len(models)]
     yield 'lines of the reference', r'in (\S+) plain lines of Python', [document('tests/reference.py').count('\n')]
     yield 'engines', r'(?i)(?:how|one block,) (\w+) engines', [len(engines)]
     yield 'engines of a check', r'\d of (\d+) engines', [len(engines)]
@@ -232,7 +234,6 @@ def counts():
         engine_cases('engines'))
     yield 'configs by layer', r'Of (\d+) configs\s+whose layers or positions differ.*?with (\d+)', list(
         engine_cases('engines_layers'))
-    yield 'small models', r'(?i)(?:\*\*|# |\| |\. |the |:)(\w+) small(?:er)? models', [len(models)]
     yield 'chapters of the page', r'in (\w+) chapters', [len(re.findall(r'^        id:', story, re.M))]
     yield 'lines of a method', r'(\w+) lines of C \|', [len(added)]
     yield 'lines of a method, in short', r'adds one in (\w+) lines', [len(added)]

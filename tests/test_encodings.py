@@ -9,7 +9,7 @@ import struct
 import subprocess
 
 import reference
-from common import (ENCODINGS, EXPORT, GOLDEN, Q4, Q8, ROOT, check, close, config, good, in_work, main, one_line,
+from common import (ENCODINGS, EXPORT, GOLDEN, Q4, Q8, ROOT, check, close, config, good, in_work, lacks, main, one_line,
                     perplexity, random_ids, random_weights, read, run, table, tiny_model, write, write_model,
                     write_tokenizer)
 
@@ -200,6 +200,8 @@ def test_attention():
 def test_shipped():
     """The eight of models/: their size, what they say they are, and what the lesson's chapter on them says, on
     book.txt: not far apart within 256, RoPE worse past that than ALiBi, learned positions at their end."""
+    if lacks(*('models/%s.bin' % kind for kind in ENCODINGS)):
+        return
     text, inside, far = os.path.join(ROOT, 'book.txt'), {}, {}
     for kind in ENCODINGS:
         model = os.path.join(ROOT, 'models', kind + '.bin')
@@ -225,6 +227,8 @@ LAYERS = {'sliding': ([4, 4, 4, 1, 4], 1e4), 'theta': ([4, 4, 4, 1, 4], 1e6), 'n
 def test_shipped_layers():
     """The three of models/ whose layers differ: their layer table, window and thetas, byte by byte; and what the
     lesson's chapter on them says, on book.txt: all full breaks past 2,048, and YaRN in all layers costs."""
+    if lacks(*('models/%s.bin' % name for name in ('rope', 'layers-sliding', 'layers-theta', 'layers-nope'))):
+        return
     text, far = os.path.join(ROOT, 'book.txt'), ['-n', 4096, '--samples', 2, '--tsv']
     whole = table(good(os.path.join(ROOT, 'models', 'rope.bin'), '--ppl', text, *far).out)[2][-2]
     for name, (kinds, theta) in LAYERS.items():

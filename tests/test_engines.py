@@ -17,6 +17,7 @@ from common import (EXPORT, ROOT, at_terminal, check, close, good, in_work, main
 
 CASES = [json.load(open(path, encoding='utf-8')) for path in sorted(glob.glob(os.path.join(ROOT, 'tests/engines/*')))]
 ENGINES = ['hf5', 'hf4', 'vllm', 'sglang', 'llama.cpp', 'ik_llama.cpp', 'mlx-lm', 'exllamav3', 'exllamav2']
+UNSEEN = 'not looked at'
 COLUMNS = ['engine', 'version', 'verdict', 'method', 'scale', 'train_ctx', 'attention_factor', 'max_len', 'worst_pair',
            'worst_ratio', 'note']
 LLAMA = {'model_type': 'llama', 'hidden_size': 128, 'num_attention_heads': 2, 'head_dim': 64,
@@ -42,12 +43,14 @@ def variant(name):
 
 
 def engines(path, length, *names):
-    """{engine: row} and the settings above the table; status 0 only when all are the same."""
+    """{engine: row} and the settings above the table. Status 1 when one differs; 3 when none does, but nobody has
+    looked at one that was asked for by its name."""
     result = run('--engines' + ('=' + ','.join(names) if names else ''), '--rope-config', path, '-n', length)
     settings, columns, rows = table(result.out)
     check(columns == COLUMNS and rows and rows[0]['engine'] == 'hf5', 'the table of --engines, hf5 first', columns)
-    alike = all(row['verdict'] == 'same' for row in rows)
-    check(result.status == (0 if alike else 1) and not result.err, 'status %d' % (not alike), result)
+    verdicts = {row['verdict'] for row in rows}
+    status = 1 if verdicts - {'same', UNSEEN} else 3 if names and UNSEEN in verdicts else 0
+    check(result.status == status and not result.err, 'status %d' % status, result)
     return {row['engine']: row for row in rows}, settings
 
 
@@ -99,9 +102,9 @@ def test_cases():
         path, length = saved(case['config'], case['name'] + '.json'), case['length']
         rows, settings = engines(path, length)
         names = known(case['config']['model_type'])
-        check(list(rows) == names and settings['facts_of'].count('-') == 2, case['name'] + ': all engines', rows)
-        unknown = settings.get('not_known')
-        check((unknown == 'ik_llama.cpp') == (len(names) == 8), case['name'] + ': not known', settings)
+        check(list(rows) == ENGINES and settings['facts_of'].count('-') == 2, case['name'] + ': all engines', rows)
+        seen = [name for name, row in rows.items() if row['verdict'] != UNSEEN]
+        check(seen == names, case['name'] + ': who was looked at', seen)
         firsts = [case['engines'][name] for name in ('hf5', 'hf4') if case['engines'][name]['accepted']]
         for name, expected in case['engines'].items():
             check_case('%s, %s' % (case['name'], name), path, length, name, rows[name], expected,
@@ -189,6 +192,9 @@ TWO = dict(block(rope_type='linear', factor=2.0),
            rope_parameters={'rope_type': 'linear', 'factor': 8.0, 'rope_theta': 9000.0})
 YARN_4 = (yarn(64, 5e4, 2048, 4), temperature(4))
 YARN_MAX = (yarn(64, 5e4, 8192, 4), temperature(4))
+STEP = {'rope_type': 'llama3', 'factor': 16.0, 'low_freq_factor': 1.0, 'high_freq_factor': 1.0,
+        'original_max_position_embeddings': 8192}
+STEPPED = [f if 2 * math.pi / f < 8192 else f / 16 for f in plain(64, 5e4)]
 LINEAR_2, PLAIN, REFUSED = (plain(64, 5e4, 2), 1), (plain(64, 5e4), 1), None
 LONGROPE = longrope_temperature(4, 4096)
 # (what, config, length, {engine: (frequencies, a) or None}); an engine that is not named is not asked.
@@ -266,6 +272,15 @@ RULES = [
     ('longrope of Phi-3 with more keys', phi(type='longrope', factor=2.0), 6000,
      {'hf5': (divided(16, 1e4, LONG), longrope_temperature(2, 4096)), 'hf4': REFUSED,
       'vllm': (divided(16, 1e4, LONG), LONGROPE)}),
+    ('llama3 with equal factors, as Llama 4 Scout has them', block(**STEP), 6000,
+     {name: (STEPPED, 1) for name in ENGINES}),
+    ("Hunyuan's alpha", block(rope_type='dynamic', alpha=1000.0, factor=1.0, beta_fast=32), 100,
+     {'vllm': (base(64, 5e4, 1000), 1), 'sglang': (base(64, 5e4, 1000), 1), 'rope.c': (base(64, 5e4, 1000), 1),
+      'hf5': PLAIN, 'hf4': PLAIN, 'llama.cpp': PLAIN, 'mlx-lm': PLAIN, 'exllamav3': REFUSED, 'exllamav2': PLAIN}),
+    ('mrope', block(type='mrope', mrope_section=[8, 12, 12]), 6000,
+     {'hf5': REFUSED, 'hf4': REFUSED, 'vllm': PLAIN, 'llama.cpp': PLAIN, 'mlx-lm': PLAIN, 'exllamav3': PLAIN,
+      'exllamav2': PLAIN, 'rope.c': PLAIN}),
+    ('mrope without sections', block(type='mrope'), 6000, {'vllm': REFUSED, 'mlx-lm': REFUSED, 'exllamav3': PLAIN}),
     ('theta of Qwen2 in the newest layout',
      dict(LLAMA, model_type='qwen2', rope_theta=None, rope_parameters={'rope_type': 'default', 'rope_theta': 5e4}),
      6000, {'hf5': PLAIN, 'hf4': (plain(64, 1e4), 1), 'mlx-lm': (plain(64, 1e6), 1), 'exllamav3': PLAIN,
@@ -286,6 +301,90 @@ def test_rules():
             if found:
                 close([math.log(f) for f in found], [math.log(f) for f in wanted[0]], 1e-6, '%s: %s' % (what, name))
                 close([attention], [wanted[1]], 1e-6, '%s: a of %s' % (what, name))
+
+
+# Dual chunk attention as Qwen2.5's models of a million positions have it, but smaller.
+CHUNKS = {'chunk_size': 1024, 'local_size': 256, 'original_max_position_embeddings': 1024}
+QWEN_1M = dict(LLAMA, model_type='qwen2', dual_chunk_attention_config=CHUNKS)
+
+
+def test_what_hf5_does_not_read():
+    """Keys by which a model turns and which Hugging Face does not read: this program's reading is the reference, and
+    who does not read them is not `same`."""
+    alpha = block(rope_type='dynamic', alpha=1000.0, factor=1.0)
+    for what, values, length, verdicts in (
+            ('alpha', alpha, 100, {'hf5': 'ignored', 'hf4': 'ignored', 'vllm': 'same', 'sglang': 'same',
+                                   'llama.cpp': 'ignored', 'mlx-lm': 'ignored', 'exllamav3': 'refused'}),
+            ('mrope', block(type='mrope', mrope_section=[8, 12, 12]), 100, {
+                'hf5': 'refused', 'hf4': 'refused', 'vllm': 'same', 'sglang': UNSEEN, 'llama.cpp': 'same',
+                'mlx-lm': 'same', 'exllamav3': 'same', 'exllamav2': 'same'}),
+            ('chunks', QWEN_1M, 1025, {
+                'hf5': 'ignored', 'hf4': 'ignored', 'vllm': 'refused', 'sglang': 'differs', 'llama.cpp': UNSEEN,
+                'ik_llama.cpp': UNSEEN, 'mlx-lm': 'ignored', 'exllamav3': 'ignored', 'exllamav2': 'ignored'}),
+            ('chunks of a short text', QWEN_1M, 1024, {  # every distance is as it is
+                'hf5': 'same', 'hf4': 'same', 'vllm': 'refused', 'sglang': 'same', 'llama.cpp': UNSEEN,
+                'mlx-lm': 'same', 'exllamav2': 'same'}),
+            ('chunks of another family', dict(QWEN_1M, model_type='llama'), 2000, {'vllm': UNSEEN, 'sglang': UNSEEN})):
+        rows, settings = engines(saved(values), length)
+        check(settings['reference'] == 'rope.c', what + ': the reference', settings)
+        for name, verdict in verdicts.items():
+            check(rows[name]['verdict'] == verdict, '%s: %s' % (what, name), rows[name])
+        check(all(row['note'] != '-' for row in rows.values() if row['verdict'] not in ('same', UNSEEN)),
+              what + ': a note says why', rows)
+    rows, _ = engines(saved(QWEN_1M), 5000, 'llama.cpp')
+    check(rows['llama.cpp']['method'] == '-' and rows['llama.cpp']['note'] == '-', 'not looked at has no reading', rows)
+    one_line(run('--explain', '--rope-config', saved(QWEN_1M), '--reading', 'llama.cpp'), 2, 'nor one in force',
+             'what llama.cpp makes of this config is not known')
+    status = run('--engines=sglang', '--rope-config', saved(block(type='mrope')), '-n', 100).status
+    check(status == 1, 'one that refuses goes before one that nobody looked at', status)
+    exact = dict(LLAMA, model_type='smollm3', no_rope_layer_interval=4)
+    for names, status in (([], 1), (['exllamav2'], 3), (['hf4'], 0)):
+        found = run('--engines' + ('=' + names[0] if names else ''), '--rope-config', saved(exact), '-n', 100)
+        verdicts = {row['verdict'] for row in table(found.out)[2]}
+        check(found.status == (status if names else int(bool(verdicts - {'same', UNSEEN}))),
+              'status of %s' % (names or 'all'), found)
+
+
+def test_chunks_in_force():
+    """A config with dual chunks is the map dca with its chunk and L: by the distances that the paper gives, and by the
+    same numbers as with options. SGLang's reading is the map too, and Hugging Face's is none."""
+    chunk, L = CHUNKS['chunk_size'] - CHUNKS['local_size'], CHUNKS['chunk_size']
+    n = 5000
+    settings, _, rows = table(good('--explain', '--rope-config', saved(QWEN_1M), '-n', n).out)
+    check((settings['method'], settings['map'], settings['chunk'], settings['train_ctx'], settings['unseen_share']) ==
+          ('none', 'dca', '768', '1024', '0'), 'the map', settings)
+    i = n - 1
+    for pair in settings['distances'].split():
+        d, found = map(float, pair.split(':'))
+        j = i - int(d)
+        apart = i // chunk - j // chunk
+        meant = d if not apart else min(i % chunk + chunk, L - 1) - j % chunk if apart == 1 else L - 1 - j % chunk
+        check(found == meant, 'D of a key %d before' % d, (found, meant))
+    shown = good('--rope-json', '--rope-config', saved(QWEN_1M)).out
+    part = json.loads(shown.splitlines()[-1])
+    check(part['dual_chunk_attention_config'] == CHUNKS and part['max_position_embeddings'] == 8192, 'published', shown)
+    back = table(good('--explain', '-n', n, '--head-dim', 64, '--rope-config', saved(part, 'part.json')).out)
+    check(back[2] == rows and back[0] == settings, 'and read again', back[0])
+    model, ids = small_model(), write(in_work('ids.txt'), ' '.join(map(str, random_ids(200, 64, 5))))
+    path = saved(dict(QWEN_1M, hidden_size=16, head_dim=8, num_attention_heads=2, max_position_embeddings=256,
+                      rope_theta=1e4, dual_chunk_attention_config={'chunk_size': 64, 'local_size': 24}))
+
+    def nll(*options):
+        out = good(model, '--ppl', ids, '--ids', '-n', 200, '--tsv', '--kv', 'f32', *options).out
+        return [float(row['nll']) for row in table(out)[2]]
+    mapped, plain_ones = nll('--rope', 'dca', '--chunk', 40), nll('--rope', 'none')
+    close(nll('--rope-config', path), mapped, 1e-6, 'a config is the map')
+    close(nll('--rope-config', path, '--reading', 'sglang'), mapped, 1e-6, 'as SGLang has it')
+    close(nll('--rope-config', path, '--reading', 'hf5'), plain_ones, 1e-6, 'as Hugging Face has it')
+    check(abs(mapped[-1] - plain_ones[-1]) > 1e-4, 'which differ', (mapped, plain_ones))
+
+
+def test_su():
+    """The note is what the recorded error says. With a length in the block nobody has looked."""
+    rows, _ = engines(saved(phi(type='su')), 100)
+    check('no original_max_position_embeddings in the block' in rows['hf5']['note'], 'su', rows['hf5'])
+    rows, _ = engines(saved(phi(type='su', original_max_position_embeddings=4096)), 100)
+    check(rows['hf5']['verdict'] == UNSEEN, 'su with a length', rows['hf5'])
 
 
 def test_lengths():
@@ -342,7 +441,8 @@ def test_reading_of_settings():
         close([float(row['scaled_inv_freq']) for row in rows], plain(8, 1e4), 1e-9, 'plain RoPE by %s' % name)
     part = small_model(head_dim=16, rotary_dim=8)  # a Phi-3's head, of which half turns
     rows = table(run(part, '--engines', '-n', 64).out)[2]
-    check([row['verdict'] for row in rows] == ['same'] * len(rows), 'a part of a head turns in all', rows)
+    check({row['verdict'] for row in rows if row['engine'] in known('phi3')} == {'same'},
+          'a part of a head turns in all', rows)
 
 
 def test_at_a_terminal():
@@ -359,7 +459,7 @@ def test_at_a_terminal():
                 shown[name] = ''
             elif line[:2] == '  ' and shown and line.strip():
                 shown[list(shown)[-1]] += ' ' + line.strip()
-        check(list(shown) == known(case['config']['model_type']), case['name'] + ': a row for each engine', lines)
+        check(list(shown) == ENGINES, case['name'] + ': a row for each engine', lines)
         for row in rows:
             words = shown.get(row['engine'], '').strip()
             expected = row['note'] if row['note'] != '-' else ''
@@ -438,6 +538,8 @@ def test_hf5_is_ours():
         if rng.random() < 0.3:
             configs[-1]['original_max_position_embeddings'] = rng.randrange(256, 9000)
     for values in configs:
+        if 'alpha' in values.get('rope_scaling', {}):  # which hf5 does not read
+            continue
         path, length = saved(values), rng.randrange(1, 30000)
         ours = run('--explain', '--rope-config', path, '-n', length)
         theirs = run('--explain', '--rope-config', path, '-n', length, '--reading', 'hf5')
@@ -458,6 +560,13 @@ def test_hf5_is_ours():
 
 
 # ---- a block that all read alike ----
+
+def test_numbers_are_short():
+    """A quotient of temperatures is written without its rounded digit."""
+    path = os.path.join(ROOT, 'tests', 'configs', 'by_layer', 'olmo-3-7b.json')
+    block_of = json.loads(good('--rope-json', '--rope-config', path).out.splitlines()[-1])
+    check((block_of['mscale'], block_of['attn_factor']) == (1.0, 1.0), 'numbers of OLMo 3', block_of)
+
 
 def test_rope_json():
     """The block of every method is read by Hugging Face 5 as it is meant; the # lines say who reads it otherwise, as
@@ -534,7 +643,8 @@ def test_folders():
         found = [engines(folder + 'config.json', length)[0] for length in (257, most + 1)]
         alike = [name for name in found[0] if all(rows[name]['verdict'] == 'same' for rows in found)]
         check(len(alike) >= int(count.split(' of ')[0].split()[-1]), what + ' is read alike', (alike, count))
-        others, path = [name for name in found[0] if name not in alike], folder + 'rope.README'
+        unseen = [name for name in found[0] if found[0][name]['verdict'] == UNSEEN]
+        others, path = [name for name in found[0] if name not in alike + unseen], folder + 'rope.README'
         told = open(path).read() if os.path.exists(path) else ''
         check(all('\n%s (' % name in told for name in others) and bool(told) == bool(others),
               what + ': rope.README names the others', (others, told))
@@ -563,7 +673,9 @@ def test_hostile():
     rng, texts = random.Random(8), []
     odd = [None, True, [], {}, '', 'yarn', -1, 0, 1e-300, 1e300, 1e12, float('nan'), float('inf'), [1], {'a': [{}]},
            '\u00e9"\\', 2 ** 31, 0.5, 3]
-    sources = [case['config'] for case in CASES] + [values for _, values, _, _ in RULES]
+    sources = [case['config'] for case in CASES] + [values for _, values, _, _ in RULES] + [QWEN_1M]
+    for size in 0, -1, 1, 1e12, '4', None, [], 0.5:
+        texts += [json.dumps(dict(QWEN_1M, dual_chunk_attention_config=dict(CHUNKS, **{key: size}))) for key in CHUNKS]
     for source in sources * 4:
         values = json.loads(json.dumps(source))
         place = values

@@ -3,6 +3,7 @@
 
 import math
 import os
+import struct
 import subprocess
 import sys
 
@@ -137,7 +138,8 @@ def test_folder_with_tokenizer():
     tokens, t, _, _ = folder('added_tokens.json', added_tokens__json={'<x>': n})
     check('added_tokens.json', tokens and tokens[n][0] == b'<x>' and t['types'][n] == 4)
     _, _, _, lines = folder('beyond', added(**{'_%d' % (n + 6): im_end}))
-    check('a token beyond the model is left out and said', any('left out' in line for line in lines), lines)
+    check('a token beyond the model is left out and said', "'<|im_end|>', is left out" in str(lines) and
+          "b'" not in str(lines), lines)
     _, t, _, _ = folder('no bos', {'add_bos_token': False, 'add_prefix_space': False})
     check('add_bos_token and add_prefix_space', t.get('bos_id') == -1 and t.get('flags') == 2, t.get('flags'))
 
@@ -160,6 +162,28 @@ def test_folder_with_tokenizer():
         check(name, run.returncode == 0 and case.left() == ['model.bin']
               and ('no tokenizer written' in run.stderr) == (not files), run.stderr)
         case.close()
+
+
+def test_way_out():
+    """A refused tokenizer of a model names what can be done, and that can be done."""
+    tensors = {name: (kind, shape, struct.pack('<f', 0.1) * math.prod(shape))
+               for name, (kind, shape, _) in make_tensors(LLAMA).items()}
+    bad = Case(LLAMA, tensors, tokenizer__model=b'x')
+    said = bad.run().stderr
+    check('a refusal of a model\'s tokenizer names a way out', said.count('\n') == 1 and '--no-tokenizer' in said and
+          '--ppl FILE --ids' in said, said)
+    said = bad.run('--tokenizer', os.path.join(bad.folder, 'tokenizer.model'), bad.out).stderr
+    check('a tokenizer alone has none', '--no-tokenizer' not in said and said.count('\n') == 1, said)
+    check('the model alone', bad.run('--no-tokenizer', bad.folder, bad.out).returncode == 0)
+    bad.put('ids.txt', ' '.join(map(str, range(32))))
+    program = os.path.join(os.path.dirname(EXPORTER), 'run')
+    for what, arguments, status, words in (
+            ('ids are read', ('--ppl', os.path.join(bad.folder, 'ids.txt'), '--ids', '-n', '16'), 0, ''),
+            ('no text is', ('-i', 'Hi'), 2, 'or FOLDER/tokenizer.model if that is refused; without one, --ppl')):
+        run = subprocess.run([program, bad.out, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             universal_newlines=True)
+        check('without a tokenizer ' + what, run.returncode == status and words in run.stderr, run.stderr)
+    bad.close()
 
 
 def test_real_tokenizer():

@@ -83,17 +83,17 @@ BODY = HEAD + 'int f(int a, int b) {\n    %s\n}\n'
 
 def test_checker_on_c():
     check(list(house.check_c('a.c', GOOD)) == [], 'a good file has no findings', list(house.check_c('a.c', GOOD)))
-    parameters = ', '.join('int %s' % letter for letter in 'abcdefgh')
+    parameters = ', '.join('int %s' % letter for letter in 'abcdefghi')
     for what, text, line, words in (
             ('a wide line', HEAD + '// ' + 'x' * 118 + '\n', 2, '121 columns'),
             ('a tab', HEAD + '\tint x;\n', 2, 'white space'),
             ('trailing spaces', HEAD + 'int x; \n', 2, 'white space'),
-            ('a long file', HEAD + '\n' * 450, 450, '451 lines'),
+            ('a long file', HEAD + '\n' * 496, 450, '496 lines'),
             ('no first sentence', '#include <stdio.h>\n', 1, 'what the file is'),
-            ('a long function', HEAD + 'int f(void) {\n' + '    f();\n' * 49 + '}\n', 2, 'f is too long (51 lines'),
-            ('a long signature', HEAD + 'int f(int a,\n      int b) {\n' + '    f();\n' * 48 + '}\n', 2, '51 lines'),
-            ('eight parameters', HEAD + 'static int f(%s) { return a; }\n' % parameters, 2, 'parameters (8'),
-            ('eight in two lines', HEAD + 'int f(%s) {\n}\n' % parameters.replace('d,', 'd,\n   '), 2, 'parameters (8'),
+            ('a long function', HEAD + 'int f(void) {\n' + '    f();\n' * 54 + '}\n', 2, 'f is too long (56 lines'),
+            ('a long signature', HEAD + 'int f(int a,\n      int b) {\n' + '    f();\n' * 53 + '}\n', 2, '56 lines'),
+            ('nine parameters', HEAD + 'static int f(%s) { return a; }\n' % parameters, 2, 'parameters (9'),
+            ('nine in two lines', HEAD + 'int f(%s) {\n}\n' % parameters.replace('d,', 'd,\n   '), 2, 'parameters (9'),
             ('a = 1, b = 2', BODY % 'a = 1, b = 2;', 3, 'comma'),
             ('a comma of calls', BODY % 'free(a), free(b);', 3, 'comma'),
             ('a comma behind if', BODY % 'if (a) a = 1, b = 2;', 3, 'comma'),
@@ -137,29 +137,58 @@ def test_checker_on_includes():
 
 
 def test_checker_on_all():
-    casts = {'rope.c': HEAD + '// (size_t)\nlong x = sizeof(size_t);\n' + 'long y = (size_t)1;\n' * 99}
-    check(list(house.findings(casts, {})) == [], '99 casts', list(house.findings(casts, {})))
+    casts = {'rope.c': HEAD + '// (size_t)\nlong x = sizeof(size_t);\n' + 'long y = (size_t)1;\n' * 109}
+    check(list(house.findings(casts, {})) == [], '109 casts', list(house.findings(casts, {})))
     casts['rope.c'] += 'long z = (size_t)1;\n'
-    check('100 of (size_t)' in ''.join(house.findings(casts, {})), '100 casts')
-    each, rest = divmod(house.EVENING_LINES, len(house.EVENING))
-    evening = {path: HEAD + '\n' * (each - 1) for path in house.EVENING}
-    evening['rope.c'] += '\n' * (rest + each - 1)
+    check('110 of (size_t)' in ''.join(house.findings(casts, {})), '110 casts')
+    walls = house.EVENING_LINES * 11 // 10
+    each, rest = divmod(walls, len(house.EVENING) - 1)
+    evening = {path: HEAD + '\n' * each for path in house.EVENING}
+    evening['rope.c'] += '\n' * rest
     evening['src/core/main.c'] = HEAD
     check(list(house.findings(evening, {})) == [], 'an evening as long as it may be', list(house.findings(evening, {})))
-    evening['rope.h'] += '\n'
+    evening[house.EVENING[0]] += '\n'
     found = list(house.findings(evening, {}))
-    check(len(found) == 1 and 'the evening is too long (%d lines of rope.h ' % (house.EVENING_LINES + 1) in found[0],
+    check(len(found) == 1 and 'the evening is too long (%d lines of %s ' % (walls + 1, house.EVENING[0]) in found[0],
           'a line more', found)
 
 
+def test_ruler():
+    """What is past a limit is told; what fails is a tenth over it; and no comment fails."""
+    function = HEAD + 'int f(void) {\n%s}\n'
+    for what, text, told, fails in (
+            ('as long as it may be', function % ('    f();\n' * 48), False, False),
+            ('a line over', function % ('    f();\n' * 49), True, False),
+            ('a tenth over', function % ('    f();\n' * 53), True, False),
+            ('more than that', function % ('    f();\n' * 54), True, True),
+            ('long by its comments', function % ('    // why\n    f();\n' * 48), True, False),
+            ('a long file', HEAD + '\n' * 450, True, False),
+            ('a file long by its comments', HEAD + '// why\n' * 600, True, False),
+            ('seven parameters and one', HEAD + 'int f(%s) {\n}\n' % ', '.join('int ' + x for x in 'abcdefgh'), True,
+             False)):
+        limits, walls = list(house.check_c('a.c', text, 1)), list(house.check_c('a.c', text))
+        check((len(limits), len(walls)) == (told, fails), 'the ruler: ' + what, (limits, walls))
+    texts = {'src/core/main.c': HEAD + 'int f(void) {\n%s}\n' % ('    f();\n' * 54), 'rope.c': HEAD + '\n' * 460}
+    found = list(house.findings(texts, {}))
+    said = list(house.ruler(found, texts, {}))
+    check(len(found) == 1 and 'f is too long (56' in found[0], 'one of two lengths fails', found)
+    check(len(said) == 2 and 'rope.c' in said[0] and '461 lines, at most 450' in said[0] and said[1] ==
+          'the core has %d lines (at most 5500), the evening %d (at most 1600)' % (518, 518),
+          'the ruler tells the other one, and the sums', said)
+    python = '"""A file."""\n' + '# why\n' * 600
+    check(list(house.check_python('tools/a.py', python)) == [], 'comments of Python fail nothing')
+    check('601 lines' in ''.join(house.check_python('tools/a.py', python, 1)), 'they are told')
+
+
 def test_checker_on_core():
-    lines = {'rope.c': HEAD + '\n' * (house.CORE_LINES - 2), 'src/core/main.c': HEAD}
+    walls = house.CORE_LINES * 11 // 10
+    lines = {'rope.c': HEAD + '\n' * walls, 'src/core/main.c': HEAD}
     check(list(house.check_core(lines)) == [], 'a core as long as it may be', list(house.check_core(lines)))
     lines['rope.c'] += '\n'
     found = list(house.check_core(lines))
-    check(len(found) == 1 and 'core is too long (%d lines' % (house.CORE_LINES + 1) in found[0], 'a line more', found)
-    found = list(house.check_core({'src/core/main.c': HEAD + '\n' * house.MAIN_LINES}))
-    check(len(found) == 1 and 'too long (81 lines, at most 80)' in found[0], 'a long main', found)
+    check(len(found) == 1 and 'core is too long (%d lines' % (walls + 1) in found[0], 'a line more', found)
+    found = list(house.check_core({'src/core/main.c': HEAD + '\n' * 89}))
+    check(len(found) == 1 and 'too long (89 lines, at most 80)' in found[0], 'a long main', found)
     for line in ('#ifdef __AVX2__', '#if defined __aarch64__ && 1', '#  elif defined(__wasm_simd128__)',
                  '#ifdef _OPENMP', '#pragma omp parallel', '#include <immintrin.h>', '#include <omp.h>'):
         found = list(house.check_core({'src/core/plain.c': HEAD + line + '\n'}))
@@ -173,15 +202,15 @@ def test_checker_on_python():
     good = '"""A file."""\nimport os\n\n\ndef f(a, b=1, *c, **d):\n    if a:\n        return b\n    return os, c, d\n'
     found = list(house.check_python('tools/a.py', good))
     check(found == [], 'a good file of Python', found)
-    long = '"""A file."""\n\n\ndef f(%s):\n' + '    print()\n' * 50
+    long = '"""A file."""\n\n\ndef f(%s):\n' + '    print()\n' * 55
     for what, text, words in (('no docstring', 'import os\n', 'says what it is'),
                               ('two statements', good + 'f(1); f(2)\n', 'one line'),
                               ('a body on the line', good + 'if f(1): f(2)\n', 'one line'),
                               ('a wide line', good + '# ' + 'x' * 119 + '\n', '121 columns'),
-                              ('a long file', good + '\n' * 450, 'lines, at most 450'),
-                              ('a long function', long % '', '51 lines'),
-                              ('eight parameters', good + 'def g(a, b, c, d, e, *, f, **g):\n    pass\n'
-                               .replace('*,', '*h,'), 'parameters (8')):
+                              ('a long file', good + '\n' * 495, 'lines, at most 450'),
+                              ('a long function', long % '', '56 lines'),
+                              ('nine parameters', good + 'def g(a, b, c, d, e, *, f, **g):\n    pass\n'
+                               .replace('*,', 'i, *h,'), 'parameters (9')):
         found = list(house.check_python('tools/a.py', text))
         check(len(found) == 1 and words in found[0], 'Python: ' + what, found)
     check(list(house.check_python('tests/a.py', long % '')) == [], 'tests may have long functions')
@@ -270,8 +299,9 @@ def test_limits_of_density():
             ('too dense', {'a.c': TEN.replace('2', '2, 3, 4') * 2}, 'a.c:1: too dense (14.00 tokens'),
             ('a dense header', {'a.h': TEN.replace('2', '2, 3, 4'), 'a.c': TEN * 9}, 'a.h:1: too dense'),
             ('a dense file', {'a.c': TEN.replace('2', '2, 3, 4'), 'a.h': TEN * 9}, 'a.c:1: too dense'),
-            ('thirteen branches', {'a.c': BODY % ('if (a)\n' * 13)}, ''),
-            ('fourteen', {'a.c': BODY % ('if (a)\n' * 14)}, 'a.c:2: f has too many branches (14, at most 13)'),
+            ('a tenth over', {'a.c': 'int a = f(1, 2, 3);\n' + TEN.replace('2', '2, 3, 4')}, ''),
+            ('fifteen branches', {'a.c': BODY % ('if (a)\n' * 15)}, ''),
+            ('sixteen', {'a.c': BODY % ('if (a)\n' * 16)}, 'a.c:2: f has too many branches (16, at most 13)'),
             ('a name', {'a.c': 'int x;\n', 'b.c': 'int x;\n'}, 'a.c:1: a name that another file has (x, in b.c'),
             ('a circle', {'a.h': '#include "b.h"\n', 'b.h': '#include "a.h"\n'}, 'in a circle (a b, none)'),
             ('wide lines', {'a.c': wide * 10 + '\n' * 990}, ''),
@@ -355,6 +385,31 @@ def test_reading_the_code():
     check(not faults, 'README, Reading the code', '%d faults: %s' % (len(faults), '; '.join(faults[:6])))
     rooms = [paths for number, paths, _ in rows_of(walk) if number is None]
     check(not rooms and '(docs/code.md)' in walk, 'the README has the walk, and leads to the rest', rooms)
+
+
+def ahead(section, text_of):
+    """(file, header) where a step of the walk includes what no step up to it has, and what the prose does not name."""
+    read = set(re.findall(r'\]\(([^)]*\.h)\)', '\n'.join(x for x in section.splitlines() if x[:1] != '|')))
+    for number, paths, _ in rows_of(section):
+        read.update(paths)
+        for path in paths if number else ():
+            for name in re.findall(r'^#include "(.*)"', text_of(path), re.M):
+                header = os.path.normpath(os.path.join(os.path.dirname(path), name))
+                if header not in read:
+                    yield path, header
+
+
+def test_order_of_the_walk():
+    """A step of the walk needs no later one, and the headers that it leans on beside the walk are named."""
+    walk = section_of(document('README.md'))
+    check(not list(ahead(walk, document)), 'the walk needs nothing from later', list(ahead(walk, document)))
+    texts = {'a.c': '#include "a.h"\n#include "b.h"\n', 'a.h': '', 'b.h': '#include "c.h"\n'}
+    rows = ['| 1 | [a](a.h) [a](a.c) | 9 | |', '| 2 | [b](b.h) | 1 | |']
+    for what, lines, expected in (('b too late', rows + ['', 'See [c](c.h).'], [('a.c', 'b.h')]),
+                                  ('c not named', [rows[1].replace('2', '1'), rows[0].replace('1', '2')],
+                                   [('b.h', 'c.h')])):
+        found = list(ahead('\n'.join(lines), texts.get))
+        check(found == expected, 'a walk with ' + what, found)
 
 
 def test_map_of_tests():

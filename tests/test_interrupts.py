@@ -119,8 +119,51 @@ def test_chat():
         check('Assistant' not in result.out, 'no answer to a turn that was not read', result.out)
 
 
+def method_by_method(read, process, methods, what):
+    """Reads the rows of all methods but the last, which never ends, while the program works; then Ctrl-C."""
+    seen = ''
+    while process.poll() is None and not all(method in seen for method in methods):
+        part = read()
+        if not part:
+            break
+        seen += part.decode(errors='replace')
+    working = process.poll() is None
+    process.send_signal(signal.SIGINT)
+    return check(working and all(method in seen for method in methods), what + ': rows appear while others are worked '
+                 'out', '%r' % seen[-200:]) and seen
+
+
+def test_rows_appear():
+    """Methods that are finished stand there while the next one is measured, in a pipe and at a terminal, and Ctrl-C
+    leaves them: status 130. A window of 8 is quick, and so many positions without one never end."""
+    ids = write(in_work('many.txt'), '1 2 3 4 ' * 15000)
+    model, methods = talker(), ('none:window=8', 'none:window=9')
+    asked = ','.join([*methods, 'none', 'yarn'])
+    for job in ('--ppl', ids, '--ids', '-n', 8000, '--stepwise'), ('--next', 3, '--ids', '-f', ids, '-n', 60001,
+                                                                    '--stepwise'):
+        process = started(model, *job, '--rope', asked)
+        seen = method_by_method(lambda: os.read(process.stdout.fileno(), 65536), process, [
+            '\n%s\t' % method for method in methods], job[0])
+        result = ended(process)
+        out = (seen or '') + result.out
+        check(result.status == 130 and '\nyarn\t' not in out and out.endswith('\n'), job[0] + ' and Ctrl-C', result)
+    process = started(model, '--ppl', ids, '--ids', '-n', 2000, '--per-token', '--samples', 30, '--stepwise')
+    seen = b''
+    while seen.count(b'\n') < 2100 and process.poll() is None:
+        seen += os.read(process.stdout.fileno(), 65536)
+    check(process.poll() is None, '--per-token: a window appears while the next one is read', seen[-60:])
+    process.send_signal(signal.SIGINT)
+    check(ended(process).status == 130, '--per-token and Ctrl-C')
+    ours, theirs = os.openpty()
+    process = started(model, '--ppl', ids, '--ids', '-n', 8000, '--stepwise', '--rope', asked, stdout=theirs)
+    os.close(theirs)
+    method_by_method(lambda: os.read(ours, 65536), process, methods, 'a drawn table')
+    check(process.wait(60) == 130, 'a drawn table and Ctrl-C', process.returncode)
+    os.close(ours)
+
+
 def test_measurements():
-    """What prints a table has nothing to add: the signal ends it."""
+    """What prints a table has nothing to add: the signal ends it, and what was finished stands there."""
     ids = write(in_work('ids.txt'), '1 2 3 4 ' * 50000)
     for what in (('--ppl', ids, '--ids', '-n', 200000), ('--passkey', '-n', 200000)):
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -128,7 +171,8 @@ def test_measurements():
             process.stderr.readline()
             process.send_signal(number)
             result = ended(process)
-            check(result.status == -number, '%s and %s' % (what[0], number.name), result)
+            expected = 130 if number == signal.SIGINT else -number
+            check(result.status == expected, '%s and %s' % (what[0], number.name), result)
     process = started(talker(), *LONG)
     process.stdout.read(200)
     process.send_signal(signal.SIGTERM)

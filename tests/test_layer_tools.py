@@ -2,13 +2,18 @@
 """tools/layer_patterns.py and tools/layer_costs.py: what they ask the program for, what they make of its tables, and
 their sums. The program is played by functions here, so that no model is read."""
 
+import contextlib
+import io
 import math
 import os
+import signal
+import subprocess
 import sys
 
-from common import ROOT, check, close, main
+from common import ROOT, check, close, lacks, main
 
 sys.path.insert(0, os.path.join(ROOT, 'tools'))
+import before_rope as before  # noqa: E402
 import layer_costs as costs  # noqa: E402
 import layer_patterns as patterns  # noqa: E402
 
@@ -56,6 +61,8 @@ def test_depths():
 
 def test_one_length():
     """The file of `temperature` counts its turns from 64 positions. It is asked for YaRN otherwise, for the same."""
+    if lacks('models/layers-temperature.bin', 'models/layers-sliding.bin'):
+        return
     def scaled(name):
         method = patterns.of_model(name, patterns.READINGS['yarn in full layers'][0])
         asked = ['models/layers-%s.bin' % name, '--explain', '-n', '4096', '--rope', method]
@@ -82,6 +89,37 @@ def test_causes():
     check(sorted(patterns.causes('nope', b'x' * 100000, run=run)) == ['angles', 'both'], 'nothing to keep small')
 
 
+def test_rows_appear():
+    """A row is printed when it is there, before the next one is measured."""
+    for tool, width in (patterns, 4), (before, None):
+        shown = io.StringIO()
+
+        def rows():
+            yield 'first', {64: 'a', 128: 'b'}
+            told = shown.getvalue().splitlines()
+            check(len(told) == 3 and told[0] == 'title' and told[2].split()[:3] == ['first', 'a', 'b'],
+                  '%s: the first row stands there' % tool.__name__, told)
+            yield 'second', {64: 'c'}
+            check(shown.getvalue().splitlines()[3].split()[:3] == ['second', 'c', '-'], 'and the second', shown)
+        with contextlib.redirect_stdout(shown):
+            tool.print_table('title', rows(), *[width] if width else [])
+        check('second' in shown.getvalue(), 'all rows')
+
+
+def test_ctrl_c():
+    """What was finished stands there."""
+    if lacks('models/rope.bin'):
+        return
+    done = subprocess.Popen([sys.executable, os.path.join(ROOT, 'tools', 'layer_patterns.py'), '--passkey'],
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+    told = [done.stdout.readline() for _ in range(3)]
+    os.killpg(done.pid, signal.SIGINT)
+    out, err = done.communicate(timeout=60)
+    check(done.returncode == 130 and told[2].startswith(b'rope, untouched') and not err, 'Ctrl-C keeps them',
+          (done.returncode, told, err))
+
+
 def test_ratio():
     """The ratio of two perplexities, and its standard error by blocks, by hand."""
     right = [1.0] * 512
@@ -93,6 +131,8 @@ def test_ratio():
 
 def test_configs():
     """Each config of a cost is of these models' shape, and the row names one that ships."""
+    if lacks('models/rope.bin'):
+        return
     for row, name, *readings in costs.ROWS:
         path = os.path.join(ROOT, 'models', patterns.MODELS[name] + '.bin')
         check(os.path.exists(path), 'row %d: its model ships' % row)

@@ -282,7 +282,7 @@ def exporter_says(values):
     write(os.path.join(folder, 'config.json'), json.dumps(values))
     export_common.notes.clear()
     try:
-        return read_config(folder), ''
+        return vars(read_config(folder).model), ''
     except export_common.Problem as problem:
         return None, str(problem)
 

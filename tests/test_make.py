@@ -393,6 +393,44 @@ def test_version():
     return check(read(os.path.join(other, 'run')) == built, 'another clone gives the same bytes')
 
 
+def test_siblings_are_apart():
+    """make dist leaves the siblings of the small model out, make dist-models packs them alone, and both unpack into one
+    folder that has all."""
+    if not shutil.which('git'):
+        return skip('git is not here')
+    tree = small_tree('siblings')
+    os.makedirs(os.path.join(tree, 'models'))
+    siblings = ['model-8k.bin', 'models/alibi.bin', 'models/rope.bin', 'models/tokenizer.bin']
+    for name in siblings + ['models/README.md']:
+        write(os.path.join(tree, name), name)
+    for arguments in ('init', '-q'), ('add', '.'), ('commit', '-qm', 'all'):
+        git(tree, *arguments)
+    commit = git(tree, 'rev-parse', 'HEAD')[:10]
+    said = made(tree, '-s', 'dist', 'dist-models')
+    check(not said, 'make -s dist dist-models says nothing', said)
+    place, parts = in_work('unpacked'), []
+    for more in '', '-models':
+        with tarfile.open(os.path.join(tree, 'dist/rope.c-2.0.0-dev-%s%s.tar.gz' % (commit, more))) as packed:
+            packed.extractall(place)
+            parts.append({member.name.split('/', 1)[1] for member in packed.getmembers() if member.isfile()})
+    check(parts[1] == set(siblings), 'the siblings', parts[1])
+    check(not parts[0] & parts[1] and {'model.bin', 'tokenizer.bin', 'models/README.md'} <= parts[0], 'and the rest',
+          parts[0])
+    found = files_below(os.path.join(place, 'rope.c-2.0.0-dev-' + commit))
+    check(set(found) == set(git(tree, 'ls-files').split('\n')), 'together all that is committed', found)
+    if not os.path.exists(os.path.join(ROOT, '.git')):
+        return skip('the size of our own tarball: this is no clone')
+    lists = [re.search("HEAD -- (.*) &&", make('-n', target).stdout).group(1) for target in ('dist', 'dist-models')]
+    packed = subprocess.run('git archive HEAD -- %s | gzip -9n | wc -c' % lists[0], shell=True, cwd=ROOT,
+                            stdout=subprocess.PIPE).stdout
+    check(int(packed) <= 12 << 20, 'the sources take at most 12 MB', packed)
+    names = subprocess.run('git archive HEAD -- %s | tar t' % lists[1], shell=True, cwd=ROOT, stdout=subprocess.PIPE,
+                           universal_newlines=True).stdout.split()
+    check('model-8k.bin' in names and 'models/layers-nope.bin' in names and 'model.bin' not in names
+          and 'models/README.md' not in names, 'and these are the siblings', names)
+    return None
+
+
 def test_sources_are_packed():
     """Our own make dist needs no emscripten, packs all, and a version that is in the making is called so."""
     version = re.search(r'^#define VERSION "(.*)"', read(os.path.join(ROOT, 'run.c')).decode(), re.M).group(1)

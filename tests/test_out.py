@@ -24,6 +24,7 @@ from test_legacy import write_legacy
 
 sys.path.insert(0, ROOT)
 from export.common import Problem  # noqa: E402
+from export.model import Model  # noqa: E402
 from export.out_tokenizer import gguf_tokenizer, tokenizer_json  # noqa: E402
 from export.tokenizer import write_tokenizer  # noqa: E402
 from export.tokenizer_bin import read_tokenizer_bin  # noqa: E402
@@ -607,7 +608,7 @@ def test_hostile_tokenizers():
             try:
                 found = read_tokenizer_bin(write(in_work('damaged.bin'), bytes(data)), n)
                 ends['read'] += 1
-                gguf_tokenizer(found, {'bos_id': 1, 'eos_ids': []})
+                gguf_tokenizer(found, Model(bos_id=1))
                 tokenizer_json('damaged.bin', found)
             except Problem as problem:
                 ends['refused'] += 1

@@ -8,6 +8,7 @@ import math
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +20,8 @@ from fake_server import MODEL, TEXT, Fake, likeliest
 sys.path[:0] = [ROOT, os.path.join(ROOT, 'tools')]
 import probe_settings  # noqa: E402
 import server_probe  # noqa: E402
-from probe import decide, forms, ours, tasks, web  # noqa: E402
+from probe import decide, forms, ours, reading, tasks, values, web  # noqa: E402
+from probe.candidates import Candidate  # noqa: E402
 from probe.common import Problem  # noqa: E402
 from probe.vocabulary import Vocabulary  # noqa: E402
 
@@ -139,20 +141,26 @@ def test_probabilities_that_do_not_add_up():
             told = probe(server.url, MODEL, *SMALL)
             reads(told, words, 'hidden %s' % (hidden,))
             check('do not add up to 1' in told.out and float(told.last.split('; ')[1].split()[0]) < 0.01, 'said', told)
-    with Fake('vllm', ('--theta', '300'), fault='tail twice') as server:
+    with Fake('vllm', ('--theta', '100'), fault='tail twice') as server:
         told = probe(server.url, MODEL, *SMALL)
         check(told.status == 1 and 'no reading fits' in told.last, 'nothing fits', told)
+
+
+def bounds_of(told):
+    return [(name, float(low.replace(',', '')), float(high.replace(',', ''))) for name, low, high in
+            re.findall(r'(?:within:|,) ([a-zL_ ]+) ([0-9.,]+) to ([0-9.,]*[0-9])', told.out)]
 
 
 def test_values():
     """A decided reading comes with bounds of its values; a value off the list within 0.12 nats is seen as such."""
     with Fake('vllm', noise=0.005) as server:
         told = probe(server.url, MODEL, *SMALL)
-        known = re.findall(r'(?:within:|,) ([a-zL_ ]+) ([0-9.e+]+) to ([0-9.e+]+)', told.out)
+        known = bounds_of(told)
         check([name for name, _, _ in known] == ['theta', 's', 'L', 'attention factor', 'beta_fast', 'beta_slow'],
               'values that are told', told)
         true = dict(theta=10000, s=16, L=512, beta_fast=32, beta_slow=1)
-        check(all(float(low) <= true.get(name, 1.27726) <= float(high) for name, low, high in known), 'bounds', known)
+        check(all(low <= true.get(name, 1.27726) <= high for name, low, high in known), 'bounds', known)
+        check('e+' not in told.out and 'theta 9,' in told.out, 'numbers in words', told)
     for hidden in (('--factor', '38'), ('--factor', '14'), ('--attn-factor', '1.3'), ('--train-ctx', '640'),
                    ('--rope', 'none', '--theta', '15000'), ('--rope', 'none', '--theta', '8800'),
                    ('--beta-fast', '48')):
@@ -272,7 +280,6 @@ def test_decision():
 
 
 def decide_candidate(name):
-    from probe.candidates import Candidate
     return Candidate(name, [])
 
 
@@ -293,11 +300,14 @@ def test_greedy():
 def test_cut_prompts():
     with Fake('llama', limit=64) as server:
         told = probe(server.url, MODEL, '-n', 96, '--prompts', 5)
-        reads(told, 'llama.cpp', 'judged by the prompts that arrived whole')
+        check(told.status == 1 and told.last.startswith('the server reads it as hf5') and
+              re.search('; but it cuts prompts: of a prompt of [67][0-9] tokens the server counted 64$', told.last),
+              'judged by the prompts that arrived whole', told)
         check('the server counted 64: it cut the prompt; what it read is the last 64' in told.out, 'the rest', told)
     with Fake('llama', refuse=64) as server:
         told = probe(server.url, MODEL, '-n', 96, '--prompts', 5)
-        reads(told, 'llama.cpp', 'judged by the prompts that were taken')
+        check(told.status == 1 and told.last.startswith('the server reads it as hf5') and
+              '; but it refuses a prompt of ' in told.last, 'judged by the prompts that were taken', told)
         check('refuses a prompt of ' in told.out and 'exceeds the available context' in told.out, 'why', told)
     with Fake('llama', limit=20) as server:
         refused(probe(server.url, MODEL, *SMALL), 'counts 20 tokens', 'it cuts prompts')
@@ -398,6 +408,278 @@ def test_program():
         check(process.returncode == 0 and b'the server reads it as hf5' in out, 'a whole run', (out[-300:], err))
 
 
+# ---- a server that is not as it should be ----
+
+def test_vocabulary_first():
+    """Ids of a larger vocabulary have killed servers: a short text is counted before any id is sent."""
+    with Fake('llama', vocabulary=1000) as server:
+        refused(probe(server.url, MODEL, *SMALL), 'another tokenizer')
+        check(not server.is_dead and server.asked > 1, 'it lives', server.asked)
+    with Fake('vllm', vocabulary=1000, fault='counts alike') as server:
+        told = probe(server.url, MODEL, *SMALL)
+        check(not server.is_dead and told.status == 0 and ', text, ' in told.out, 'counts agree by chance', told)
+    with Fake('llama', fault='scrambled') as server:
+        refused(probe(server.url, MODEL, *SMALL), 'in the server, and', 'another tokenizer')
+    with Fake('llama') as server:
+        server.asked_ids = []
+        plain = server.completions
+
+        def noting(body):
+            server.asked_ids.append(not isinstance(body['prompt'], str))
+            return plain(body)
+        server.completions = noting
+        reads(probe(server.url, MODEL, *SMALL), 'hf5', 'a short text first')
+        check(server.asked_ids[0] is False and all(server.asked_ids[1:]), 'then ids', server.asked_ids)
+
+
+def test_failing_servers():
+    """What fails is told as that, and what may pass is tried again."""
+    with Fake('vllm', fault='no top') as server:
+        refused(probe(server.url, MODEL, *SMALL, '--api', 'vllm'), 'gives no log-probabilities', 'status 500',
+                'logits processor failed')
+    with Fake('vllm', fault='fails 7') as server:  # text, ids, four prompts; then the first again
+        refused(probe(server.url, MODEL, *SMALL, '--retries', 0), 'begins to fail', 'status 500: CUDA out of memory')
+    with Fake('vllm', fault='fails 6') as server:
+        refused(probe(server.url, MODEL, *SMALL, '--retries', 0), 'begins to fail', 'status 500: CUDA out of memory')
+    with Fake('vllm', fault='busy 4') as server:
+        reads(probe(server.url, MODEL, *SMALL, '--retries', 1), 'hf5', 'busy at one prompt')
+        check(server.asked == 8, 'once more', server.asked)
+    with Fake('vllm', fault='busy 1') as server:
+        reads(probe(server.url, MODEL, *SMALL, '--retries', 1), 'hf5', 'busy at the first question')
+
+
+def test_wait():
+    with Fake('vllm', ready=time.time() + 1.5) as server:
+        reads(probe(server.url, MODEL, *SMALL, '--wait', 20), 'hf5', 'a server that starts')
+        check(time.time() > server.ready, 'it was waited for')
+    with Fake('vllm', ready=time.time() + 60) as server:
+        began = time.time()
+        refused(probe(server.url, MODEL, *SMALL, '--wait', 1), 'not ready within 1 s', 'Loading model')
+        check(time.time() - began < 10, 'the wait ends', time.time() - began)
+        nobody = server.url
+    refused(probe(nobody, MODEL, *SMALL, '--wait', 1), 'not ready within 1 s', 'does not answer')
+
+
+def small_weights(kind):
+    path = in_work('%s.bin' % kind)
+    if not os.path.exists(path):
+        good(MODEL, '--quantize', kind, path)
+    return path
+
+
+def test_other_weights():
+    """Weights of 4 bits behind the server: it cannot be told, and that is no no."""
+    for fault in None, 'tail twice':
+        for n in (96, 256):
+            with Fake('vllm', weights=small_weights('q4'), fault=fault) as server:
+                told = probe(server.url, MODEL, '-n', n, '--prompts', 4)
+                check(told.status == 3 and told.last.startswith('cannot tell: nearest to ') and
+                      'the very weights' in told.last, '4 bits, %s, %d' % (fault, n), told)
+    with Fake('vllm', weights=os.path.join(ROOT, 'model.bin')) as server:
+        told = probe(server.url, MODEL)
+        check(told.status == 1 and told.last.startswith('no reading fits'), 'another model', told)
+
+
+def test_names_of_values():
+    """A value of its own is called by its name, the one that leaves least, also where listed readings are tied."""
+    for hidden, words in ((('--theta', '11500'), 'past theta 11,000'), (('--theta', '9000'), 'past theta 9,091'),
+                          (('--theta', '7000'), 'and theta 6,667'), (('--beta-fast', '16'), 'and beta_fast 14.22'),
+                          (('--beta-slow', '2'), 'and beta_slow 2.25'), (('--train-ctx', '400'), 'L 465'),
+                          (('--attn-factor', '1.4'), 'attention factor 1.405'),
+                          (('--rope', 'none', '--theta', '12000'), 'past theta 11,000')):
+        with Fake('vllm', hidden, noise=0.005) as server:
+            told = probe(server.url, MODEL, *SMALL)
+            check(told.status == 1 and words in told.last and 'a value of its own' in told.last,
+                  'its name: %s' % (hidden,), told)
+    ntk = Candidate('ntk, s 16', ['--rope', 'ntk', '--factor', '16'])
+    ntk.notes = {'theta': '10000', 'method': 'ntk', 'train_ctx': '512'}
+    found = [values.with_value(ntk, setting, 1.5).words for setting in (values.VALUES[0], values.VALUES[2])]
+    check(found == ['theta 15,000 with ntk', 'L 768'], 'theta of ntk is the one before', found)
+
+
+def test_bounds():
+    """Bounds hold the hidden value, off the listed one and without noise, too."""
+    for hidden, name, value in ((('--theta', '10300'), 'theta', 10300), (('--theta', '9700'), 'theta', 9700),
+                                (('--factor', '16.5'), 's', 16.5), (('--train-ctx', '560'), 'L', 560),
+                                (('--beta-fast', '28'), 'beta_fast', 28)):
+        for size in (SMALL, []) if name == 'theta' else (SMALL,):
+            with Fake('vllm', hidden) as server:
+                told = probe(server.url, MODEL, *size)
+                ends = [(low, high) for found, low, high in bounds_of(told) if found == name]
+                check(told.status == 0 and ends and ends[0][0] <= value <= ends[0][1],
+                      'bounds of %s %s' % (hidden, size), (ends, told))
+    for bounds, words in ((('theta', 9970.3, 10249.9), 'theta 9,950 to 10,250'), (('s', 1.2771, 1.2849), None),
+                          (('L', None, None), 'L not at all'), (('L', 400.0, None), 'L 400 or more'),
+                          (('s', None, 8.25), 's 8.25 or less'), (('theta', 999999.0, 1000200.0), None)):
+        found = values.said(bounds)
+        low, high = (re.findall(r'[0-9.,]+', found) + [None, None])[:2]
+        check('e+' not in found and low != high or bounds[1] is None, 'two numbers', found)
+        if None not in bounds:
+            low, high = (float(end.replace(',', '')) for end in (low, high))
+            check(low <= bounds[1] < bounds[2] <= high, 'outward', found)
+        check(words is None or found.startswith('theta 9,9') or found == words, 'bounds in words', found)
+
+
+def test_false_leans():
+    """The true reading under noise, of each token alone and of a prompt alike: a value is seen in 2 % at most."""
+    for n, prompts in (512, 8), (128, 4):
+        false_leans(*ours_of(n, prompts))
+
+
+def false_leans(model, ids, prompts):
+    lengths = [prompt.length for prompt in prompts]
+    tops = {n: likeliest(tuple(ids[:n]), BLOCK, 20) for n in lengths}
+    exact = {n: dict(top) for n, top in tops.items()}
+    best = decide.Reading([Candidate('as served', list(BLOCK))], exact)
+    numbers = values.Numbers(lambda group: reading.compute(model, [group], ids, exact, False)[0], model, exact, False,
+                             lengths[-1])
+    tried = values.neighbors(model, best, lengths[-1])
+    for neighbor in tried:
+        values.measure(neighbor, numbers)
+    rng, trials = random.Random(50), 300
+    for alone, alike in (0.02, 0), (0.01, 0.015):
+        false = 0
+        for _ in range(trials):
+            heard = {n: {id: p + shift + rng.gauss(0, alone) for id, p in top.items()}
+                     for n, top in exact.items() for shift in [rng.gauss(0, alike)]}
+            false += any(decide.lean(heard, best, neighbor.reading) for neighbor in tried)
+        print('    false leans, %d prompts, %g nats alone, %g alike: %d of %d' % (len(lengths), alone, alike, false,
+                                                                                  trials))
+        check(false <= 0.02 * trials, 'noise is no value of its own', (lengths, alone, alike, false))
+
+
+def ours_of(n, prompts):
+    class Options:
+        greedy, model, rope_config, text, keep = False, MODEL, None, None, None
+    Options.n, Options.prompts = n, prompts
+    found = reading.Ours(Options, ours.Work())
+    return found.model, found.ids, found.prompts
+
+
+def test_cut_and_level():
+    """What a cut prompt read is told where all log-probabilities are off alike, too."""
+    with Fake('vllm', limit=64, fault='tail twice') as server:
+        told = probe(server.url, MODEL, '-n', 96, '--prompts', 5)
+        check(told.status == 1 and 'what it read is the last 64' in told.out and 'do not add up' in told.out,
+              'a cut prompt, level', told)
+
+
+def test_json():
+    """--json: the rows of the table, the notes and the last line, and a word for each status."""
+    def asked(server, *arguments):
+        told = probe(server.url, *arguments, '--json')
+        found = json.loads(told.out)
+        check(found['status'] == told.status, 'the status', told)
+        return found
+    with Fake('vllm') as server:
+        found, plain = asked(server, MODEL, *SMALL), probe(server.url, MODEL, *SMALL)
+        rows = table(plain.out[:plain.out.rindex('the server')])[2]
+        check(found['reason'] == 'decided' and found['last'] == plain.last, 'as in words', found)
+        check([('%.4f' % row['nats'], row['reading']) for row in found['rows']] ==
+              [(row['nats'], row['reading']) for row in rows], 'the same figures', found['rows'])
+        check(found['rows'][0]['of_the_way'] is None and found['rows'][1]['se'] is not None, 'numbers', found['rows'])
+        check([(value['name'], value['low'] < value['high']) for value in found['values']][:2] ==
+              [('theta', True), ('s', True)], 'bounds', found['values'])
+        check(found['notes'][0]['key'] == 'server' and 'top 20' in found['notes'][0]['value'], 'notes', found['notes'])
+        check(asked(server, MODEL, *SMALL, '--expect', 'hf5')['reason'] == 'as-expected', 'as expected')
+        check(asked(server, MODEL, *SMALL, '--expect', 'exllamav2')['reason'] == 'another-reading', 'another reading')
+        check(asked(server, MODEL, '-n', 64, '--prompts', 1)['reason'] == 'tied', 'tied')
+        check(asked(server, MODEL, *SMALL, '--expect', 'nobody')['reason'] == 'settings', 'no engine')
+        check(asked(server, in_work('none.bin'), *SMALL)['reason'] == 'file', 'no file')
+        check(asked(server, MODEL, '--prompts', 'x')['reason'] == 'usage', 'usage')
+    for more, arguments, reason in (
+            (dict(hidden=('--factor', '12')), SMALL, 'other-value'), (dict(weights=small_weights('q4')), SMALL,
+                                                                     'other-weights'),
+            (dict(hidden=('--theta', '300')), SMALL, 'nothing-fits'),
+            (dict(limit=64), ['-n', 96, '--prompts', 5], 'cut'),
+            (dict(refuse=64), ['-n', 96, '--prompts', 5], 'refused'),
+            (dict(fault='error'), SMALL + ['--retries', 0], 'failed'), (dict(key='x'), SMALL, 'key'),
+            (dict(bos=True), SMALL, 'tokenizer'), (dict(form='one'), SMALL, 'no-logprobs'),
+            (dict(fault='changes'), SMALL, 'not-repeated'), (dict(fault='nan'), SMALL + ['--api', 'vllm'], 'answer'),
+            (dict(fault='closes'), SMALL, 'unreachable')):
+        with Fake(**dict(dict(form='vllm'), **more)) as server:
+            found = asked(server, MODEL, *arguments)
+            check(found['reason'] == reason and found['last'], 'a word for %s' % more, found)
+    for more, arguments, reason in ((dict(), [], 'holds'), (dict(), ['--min-accuracy', 0], 'whole'),
+                                    (dict(knows=0), [], 'unknown'), (dict(knows=0), ['--min-accuracy', 1], 'accuracy'),
+                                    (dict(limit=1500), [], 'cut'), (dict(fault='dies 9'), ['--retries', 0],
+                                                                    'unreachable')):
+        with Fake('llama', **more) as server:
+            found = asked(server, *TASKS, *arguments)
+            check(found['reason'] == reason, 'tasks, a word for %s' % more, found)
+            check(found['rows'] and 'accuracy' in found['rows'][0], 'rows', found)
+
+
+def test_keep():
+    """--keep: the second run computes nothing, another model does, and what is no such file is refused."""
+    kept, computed = in_work('kept.json'), []
+
+    def counting(arguments, statuses=(0,)):
+        computed.extend(a for a in arguments if a in ('--next', '--ppl'))
+        return remembering_run(arguments, statuses)
+    ours.run = counting
+    try:
+        with Fake('llama') as server:
+            first = probe(server.url, MODEL, *SMALL, '--keep', kept)
+            reads(first, 'hf5', 'nothing kept yet')
+            count = len(computed)
+            again = probe(server.url, MODEL, *SMALL, '--keep', kept)
+            check(again.out == first.out and len(computed) == count > 10, 'all of it kept', (count, len(computed)))
+            probe(server.url, MODEL, '-n', 96, '--prompts', 4, '--top', 30, '--keep', kept)
+            check(len(computed) > count, 'more tokens are asked for', len(computed))
+            count = len(computed)
+            shutil.copy(os.path.join(ROOT, 'tokenizer.bin'), in_work('tokenizer.bin'))
+            probe(server.url, small_weights('q4'), *SMALL, '--keep', kept)
+            check(len(computed) > count + 10, 'another model', len(computed) - count)
+            for text in '{', '[]', '{"what": "x"}', json.dumps({'what': 'rope.c server_probe numbers',
+                                                                'numbers': {'a': {'1': ['x', 2]}}}):
+                broken = write(in_work('other.json'), text)
+                told = probe(server.url, MODEL, *SMALL, '--keep', broken)
+                refused(told, 'other.json', 'not a file that --keep wrote')
+                check(open(broken).read() == text, 'it is left alone')
+            refused(probe(server.url, '--keep', kept, '--tasks', 'passkey'), '--keep')
+    finally:
+        ours.run = remembering_run
+
+
+def test_ways_out():
+    """What run refuses of a model alone names --rope-config; a text whose first token is not told names --text."""
+    model = ours.Model(MODEL, None, ours.Work(), Vocabulary(os.path.join(ROOT, 'tokenizer.bin')))
+
+    def refusing(arguments, statuses=(0,)):
+        raise ours.Refused('run: rope yarn: the layers differ')
+    ours.run = refusing
+    try:
+        model.engines(64)
+        check(False, 'engines are refused')
+    except Problem as problem:
+        check('the layers differ' in str(problem) and '--rope-config FILE' in str(problem), 'a way out', problem)
+    finally:
+        ours.run = remembering_run
+    try:
+        model.first_id(write(in_work('odd.txt'), 'zqxj' * 9), [5, 6, 7])
+        check(False, 'no first token')
+    except Problem as problem:
+        check('cannot be told' in str(problem) and '--text FILE' in str(problem), 'a way out', problem)
+
+
+def test_time_beforehand():
+    """What takes longer than ten seconds is told before it begins."""
+    model = ours_of(96, 4)[0]
+    groups = [[Candidate('a', [])]] * 9
+    for seconds, words in ((0.01, ''), (2.0, '9 readings of about 3.0 s: our side takes about 27 s, and up to 75 s'),
+                           (20.0, 'about 4 minutes, and up to 12 minutes')):
+        err = io.StringIO()
+        with contextlib.redirect_stderr(err):
+            reading.say_beforehand(groups, [], {}, argparse_like(expect=None), seconds)
+        check((words in err.getvalue()) if words else not err.getvalue(), 'told beforehand', err.getvalue())
+    check(model is not None, 'a model')
+
+
+def argparse_like(**options):
+    return type('Options', (), options)
+
+
 # ---- tasks ----
 
 TASKS = ['--tasks', 'passkey', '-n', 2048, '--from', 512, '--trials', 1]
@@ -435,7 +717,9 @@ def test_tasks_short_of_it():
     with Fake('llama', knows=0.4) as server:
         told = probe(server.url, '--tasks', 'passkey', '-n', 1024, '--trials', 3, '--min-accuracy', 0.9)
         check(told.status == 1 and 'below --min-accuracy 0.9' in told.out, 'too few answers', told)
-        check(probe(server.url, '--tasks', 'passkey', '-n', 1024, '--trials', 1).status == 0, 'no limit, no failure')
+        told = probe(server.url, '--tasks', 'passkey', '-n', 1024, '--trials', 1, '--min-accuracy', 0)
+        check(told.status == 0 and told.last.startswith('to 1,024 prompts arrive whole; accuracy ') and
+              'holds' not in told.last, 'no limit, no failure', told)
     with Fake('llama', fault='busy') as server:
         told = probe(server.url, '--tasks', 'passkey', '-n', 512, '--trials', 1)
         check(told.status == 0 and server.asked > 7, 'a busy server is asked again', told)
@@ -448,6 +732,60 @@ def test_tasks_short_of_it():
     with Fake('llama') as server:
         refused(probe(server.url, '--tasks', 'copy', '-n', 512), 'copy')
         refused(probe(server.url, '--tasks', 'pass', '-n', 512), 'pass')
+
+
+def by_pieces(text):
+    """A tokenizer of another kind: words in pieces of four letters, digits one by one."""
+    return len(re.findall(r' ?[A-Za-z]{1,4}|[0-9]|[^A-Za-z0-9 ]| ', text))
+
+
+def by_ours(text):
+    """Our own count, with a template of thirty tokens."""
+    listed = by_ours.lengths
+    return listed[text] + 30 if text in listed else len(text) // 3
+
+
+def test_small_cuts():
+    """A prompt that is cut by a twentieth shows, and no whole one does, whatever the tokenizer."""
+    by_ours.lengths = {}
+    for n, beginning in [(n, 2 * n) for n in tasks.SHORT] + [(320, 320), (8192, 512), (8192, 2048)]:
+        lines = good('--tasks', 'all' if n >= 320 else 'passkey', '--prompts', '-n', n, '--train-ctx', beginning,
+                     '--trials', 1, cwd=ROOT).out
+        by_ours.lengths.update((json.loads(line)['prompt'], json.loads(line)['tokens']) for line in lines.splitlines())
+    for task, count in ('passkey', by_pieces), ('passkey', by_ours), ('all', by_pieces):
+        with Fake('llama', count=count) as server:
+            told = probe(server.url, '--tasks', task, '-n', 8192, '--trials', 1, '--from', 256, '--min-accuracy', 0)
+            check(told.status == 0, 'whole prompts, %s, %s' % (task, count.__name__), told)
+            whole = max(int(row['counted']) for row in rows_of(told))
+        if task == 'passkey':
+            for share in (0.95, 0.998) if count is by_ours else (0.95,):
+                with Fake('llama', count=count, limit=int(share * whole)) as server:
+                    told = probe(server.url, '--tasks', task, '-n', 8192, '--trials', 1, '--min-accuracy', 0)
+                    check(told.status == 1 and 'cut\tasked 8,192' in told.out and 'asked 4,096' not in told.out,
+                          'cut to %g, %s' % (share, count.__name__), told)
+
+
+def test_tasks_that_say_nothing():
+    """No answer is right: that is no `holds`. A server that dies: neither."""
+    with Fake('llama', knows=0) as server:
+        told = probe(server.url, *TASKS)
+        check(told.status == 3 and told.last.startswith('cannot tell: passkey, 512 tokens: accuracy 0.000') and
+              '--chat' in told.last, 'never right', told)
+        told = probe(server.url, *TASKS, '--min-accuracy', 0)
+        check(told.status == 0 and told.last == 'to 2,048 prompts arrive whole; accuracy 0.000 at least', 'whole', told)
+    with Fake('llama') as server:
+        plain = server.continued
+        server.continued = lambda text: plain(text) if len(text) < 5000 else ' nothing'
+        told = probe(server.url, *TASKS)
+        words = 'does not hold to 2,048: passkey, 2,048 tokens: accuracy 0.000, and 1.000 at 512'
+        check(told.status == 1 and told.last.startswith(words), 'right when short only', told)
+    with Fake('llama', fault='dies 11') as server:  # five short texts, then five
+        told = probe(server.url, *TASKS, '--retries', 0)
+        check(told.status == 2 and 'holds' not in told.out and told.last == 'unfinished: 5 of 15 answers' and
+              'does not answer' in told.err, 'it dies on the way', told)
+    with Fake('llama', fault='fails 11') as server:
+        told = probe(server.url, *TASKS, '--retries', 0)
+        check(told.status == 1 and 'failed\tasked 1,024 (status 500' in told.out, 'it fails on the way', told)
 
 
 def test_judging():
@@ -505,11 +843,13 @@ def test_random_settings():
         status = probe_settings.main(6, 0.02)
     lines = out.getvalue().splitlines()
     check(status == 0 and len(lines) == 7 and re.search(r'decided [1-9]', lines[-1]), 'six settings', lines)
-    known = '# prompts\tvalues known within: theta 9e+03 to 1.1e+04, s 30 to 34\nthe server reads it as plain RoPE'
+    known = ('# prompts\tvalues known within: theta 9,000 to 11,000, s 30 to 34, L not at all\n'
+             'the server reads it as plain RoPE')
     free = ('--factor', '33')
     for hidden, words, name, status, expected in (
             (free, None, 's', 0, 'in bounds'), (('--factor', '35'), None, 's', 0, 'wrong'),
-            (('--theta', '9500'), None, 'theta', 0, 'in bounds'), (('--train-ctx', '600'), None, 'L', 0, 'wrong'),
+            (('--theta', '9500'), None, 'theta', 0, 'in bounds'), (('--train-ctx', '600'), None, 'L', 0, 'in bounds'),
+            (('--attn-factor', '1.2'), None, 'attention factor', 0, 'wrong'),
             (free, None, 's', 1, 'declined'), ((), 'hf5', None, 0, 'wrong'), ((), 'plain RoPE', None, 0, 'decided')):
         found = probe_settings.outcome(hidden, words, name, status, known)
         check(found == expected, 'judged: %s' % (hidden,), (found, expected))

@@ -45,7 +45,7 @@ def exporter_says(values):
     write(os.path.join(in_work('folder'), 'config.json'), json.dumps(dict(BESIDES, **values)))
     export_common.notes.clear()
     try:
-        return read_config(in_work('folder')), ''
+        return vars(read_config(in_work('folder')).model), ''
     except export_common.Problem as problem:
         return None, str(problem)
 
@@ -128,7 +128,7 @@ def test_contradictions():
             'rope_scaling goes before rope_parameters, rope_theta and all', 'original beside goes before inside')) or
             'rope_theta' in values and 'rope_theta' in str(values.get('rope_parameters')), 'warnings: ' + name,
             both_warn(name, values))
-    model = tiny_model('warned.bin', head_dim=6)
+    model = tiny_model('warned.bin', head_dim=6, dim=24, n_heads=4)
     path = saved(dict(LLAMA, rope_theta=7.0, rope_parameters={'rope_theta': 1e4}))
     for job in (['--explain'], ['--rope-json'], ['--ppl', write(in_work('ids.txt'), '1 2 3 4 5 6'), '--ids', '-n', 6]):
         result = good(model, *job, '--rope-config', path)
@@ -151,7 +151,7 @@ def test_random_changes():
     """Whatever is changed about RoPE's keys, both readers take it or neither does, and both warn of the same."""
     rng, taken = random.Random(11), 0
     sources = [values for _, values, _ in CASES + BAD]
-    for _ in range(700):
+    for _ in range(900):
         values = json.loads(json.dumps(rng.choice(sources)))
         for _ in range(rng.randrange(1, 3)):
             blocks = [values[key] for key in ('rope_scaling', 'rope_parameters') if isinstance(values.get(key), dict)]
@@ -209,8 +209,8 @@ def test_no_model_type():
     expected = good('--explain', '--rope-config', saved(LLAMA))
     check(expected.out == result.out and not expected.err, 'and it is one', result.out)
     check(not good('--explain', '--rope-config', saved(changed(LLAMA, model_type=...))).err, 'architectures say it')
-    model = tiny_model('part.bin', head_dim=8)
-    settings, _ = explained(model, '--rope-config', saved(changed(whole, rope_theta=..., num_attention_heads=3)))
+    model = tiny_model('part.bin', head_dim=8, n_heads=4)
+    settings, _ = explained(model, '--rope-config', saved(changed(whole, rope_theta=..., hidden_size=32)))
     check((settings['theta'], settings['train_ctx'], settings['head_dim']) == ('10000', '256', '8'),
           "for a model what it leaves out is the model's", settings)
     for text in '{"rope_scaling": {"type": "linear", "factor": 2}}', '{"hidden_size": 32, ..., "rope_theta": 1e4}':
@@ -418,7 +418,7 @@ def test_there_and_back():
 
 def test_precedence():
     """What is said on the command line goes before the file, and the file before the model."""
-    plain = tiny_model('plain.bin', head_dim=16, n_heads=2, n_kv_heads=1, theta=5e5)
+    plain = tiny_model('plain.bin', head_dim=16, dim=64, n_heads=4, n_kv_heads=1, theta=5e5)
     L = {'rope_type': 'yarn', 'factor': 4.0, ORIGINAL: 32}
     path = saved(L, 'block')
     settings, _ = explained(plain, '--rope-config', path)
@@ -477,6 +477,93 @@ def exporter_keeps_them():
     found = perplexity(exported('default'), ids, '--rope-config', path)
     check(perplexity(out, ids) == found != perplexity(exported('default'), ids), 'unscaled positions, exported', found)
     check('# unscaled_positions\t5\n' in good(out, '--explain').out, '--explain says them')
+
+
+def test_another_model():
+    """A whole config of another model is refused, also where its heads are the same: every size that differs is named.
+    A block alone is taken."""
+    model = tiny_model('own.bin', head_dim=8, dim=32, n_heads=4, n_kv_heads=2, n_layers=2)
+    own = dict(LLAMA, hidden_size=32, num_attention_heads=4, num_key_value_heads=2, num_hidden_layers=2,
+               rope_scaling={'type': 'linear', 'factor': 2.0})
+    ids = write(in_work('own.txt'), '1 2 3 4 5 6')
+    jobs = (['--explain'], ['--ppl', ids, '--ids', '-n', 6], ['--rope-json'], ['--engines'],
+            ['--explain', '--reading', 'hf5'])
+    for job in jobs:
+        result = run(model, *job, '--rope-config', saved(own))
+        check(result.status in (0, 1), 'its own config: ' + job[0], result)
+    for changes, words in (
+            ({'hidden_size': 64, 'head_dim': 8}, ['hidden_size is 64 (expected 32)']),
+            ({'num_hidden_layers': 3}, ['num_hidden_layers is 3 (expected 2)']),
+            ({'num_attention_heads': 8, 'head_dim': 8}, ['num_attention_heads is 8 (expected 4)']),
+            ({'num_key_value_heads': 4}, ['num_key_value_heads is 4 (expected 2)']),
+            ({'hidden_size': 2048, 'head_dim': 8, 'num_hidden_layers': 16},
+             ['hidden_size is 2048 (expected 32), num_hidden_layers is 16 (expected 2)'])):
+        for job in jobs:
+            one_line(run(model, *job, '--rope-config', saved(dict(own, **changes))), 2, 'another model: %s' % words,
+                     'line ', "another model's config", 'give its block of them alone', *words)
+        good('--explain', '--rope-config', saved(dict(own, **changes)))
+    settings, _ = explained(model, '--rope-config', saved(own['rope_scaling'], 'block'))
+    check(settings['method'] == 'linear', 'its block alone', settings)
+
+
+def test_ways_out():
+    """A model_type that is not known: what can be done, with the numbers that it takes. Families that are explained and
+    not run say so, to the exporter, too."""
+    yarn = {'type': 'yarn', 'factor': 40, ORIGINAL: 4096}
+    for values, words in (
+            ({'model_type': 'deepseek_v3', 'hidden_size': 7168, 'num_attention_heads': 128, 'qk_rope_head_dim': 64,
+              'max_position_embeddings': 163840, 'rope_theta': 10000, 'rope_scaling': yarn},
+             ['give rope_scaling alone', '--head-dim 64 --theta 10000 --train-ctx 163840']),
+            ({'model_type': 'seed_oss', 'hidden_size': 5120, 'num_attention_heads': 80, 'head_dim': 128,
+              'max_position_embeddings': 524288, 'rope_theta': 10000000.0, 'rope_scaling': {'rope_type': 'default'}},
+             ['--head-dim 128 --theta 10000000 --train-ctx 524288']),
+            ({'model_type': 'glm4_moe', 'hidden_size': 4096, 'num_attention_heads': 96, 'head_dim': 128,
+              'max_position_embeddings': 131072, 'rope_theta': 1000000, 'rope_scaling': None},
+             ['give no file, and --head-dim 128 --theta 1000000 --train-ctx 131072']),
+            ({'model_type': 'qwen2_5_vl', 'text_config': {
+                'hidden_size': 2048, 'num_attention_heads': 16, 'max_position_embeddings': 128000, 'rope_parameters': {
+                    'rope_theta': 1e6, 'type': 'mrope', 'mrope_section': [16, 24, 24]}}},
+             ['give rope_parameters alone', '--head-dim 128 --theta 1000000 --train-ctx 128000']),
+            ({'model_type': 'nobody'}, ['--head-dim, --theta and --train-ctx'])):
+        result = run('--explain', '--rope-config', saved(values))
+        one_line(result, 2, 'a way out of %s' % values['model_type'], 'model_type cannot be used', *words)
+        check('exaone4' not in result.err, 'which is no list of names', result.err)
+        block = values.get('rope_scaling') or values.get('text_config', {}).get('rope_parameters')
+        if 'alone, as a file, with ' in result.err:  # the way is open
+            options = result.err.split('with ')[-1].rstrip(')\n').split()
+            good('--explain', '--rope-config', saved(block, 'block'), *options)
+        _, problem = exporter_says(values)
+        check('docs/checkpoints.md' in problem and '--head-dim' in problem, 'the exporter: ' + values['model_type'],
+              problem)
+    for kind, architecture in ('cohere2', 'Cohere2ForCausalLM'), ('qwen3_5_text', 'Qwen3_5ForCausalLM'):
+        values = family(kind, architecture, num_hidden_layers=4, layer_types=['full_attention'] * 4)
+        result = good('--explain', '--rope-config', saved(values))
+        check('model_type %s is explained and read by engines, and not run yet' % kind in result.err, kind, result.err)
+        _, problem = exporter_says(values)
+        check('this one is explained: ./run --explain --rope-config' in problem, 'the exporter: ' + kind, problem)
+
+
+def test_fragment():
+    """Qwen 3.6's fragment of YaRN, as its card has it: with --head-dim alone a share of the head turns. Engines read it
+    as of its family."""
+    fragment = {'mrope_interleaved': True, 'mrope_section': [11, 11, 10], 'rope_type': 'yarn', 'rope_theta': 10000000,
+                'partial_rotary_factor': 0.25, 'factor': 4.0, ORIGINAL: 262144}
+    for head_dim in 256, 64:
+        settings, f = explained('--head-dim', head_dim, '--theta', 1e7, '--train-ctx', 262144, '--rope-config',
+                                saved(fragment))
+        check((settings['head_dim'], settings['rotary_dim']) == (str(head_dim), str(head_dim // 4)), 'a share',
+              settings)
+        meant = config(method='yarn', factor=4.0, theta=1e7, train_ctx=262144, head_dim=head_dim // 4)
+        close(f, reference.rope(meant, 100)[0], 1e-9, 'frequencies of a share of %d' % head_dim)
+    rows = table(run('--engines', '--rope-config', in_work('config.json'), '--head-dim', 256, '--theta', 1e7,
+                     '--train-ctx', 262144).out)[2]
+    verdicts = {row['engine']: row['verdict'] for row in rows}
+    check((verdicts['hf5'], verdicts['vllm'], verdicts['hf4'], verdicts['llama.cpp']) ==
+          ('same', 'same', 'refused', 'not looked at'), 'as Qwen 3.5', verdicts)
+    check('rotation fails' not in str(rows), 'not as a Llama', rows)
+    model = tiny_model('whole.bin', head_dim=8)
+    one_line(run(model, '--explain', '--rope-config', saved(dict(fragment, factor=2.0))), 2, 'a model turns as it does',
+             'partial_rotary_factor', '8 of head_dim 8')
 
 
 def test_unscaled_positions():

@@ -106,6 +106,9 @@ def test_weights():
         check(done.returncode == 0 and 'form completions, text' in done.out, 'text for ids', done.out[:200])
         done = probe(MODEL, '--expect', 'exllamav2')
         check(done.returncode == 1 and 'expected exllamav2' in done.last, 'not as expected', done.last)
+    with Served(exported(MODEL), ['-fa', '-ctk', 'q4_0', '-ctv', 'q4_0']):
+        done = probe(MODEL)
+        check(done.returncode == 3 and 'cannot tell' in done.last, 'a cache of 4 bits', done.last)
     with Served(exported(os.path.join(ROOT, 'model.bin')), []):
         done = probe(MODEL)
         check(done.returncode in (1, 3) and 'reads it as' not in done.last, 'another model', done.last)
@@ -117,7 +120,7 @@ def test_context():
     with Served(exported(MODEL), [], context=1024):
         done = probe(MODEL, '-n', 2048)
         named = 'it cut the prompt' in done.out or 'refuses a prompt' in done.out
-        check(done.returncode in (0, 3) and 'llama.cpp' in done.last and named, 'too short a context',
+        check(done.returncode in (1, 3) and 'llama.cpp' in done.last and named, 'too short a context',
               done.out[:400])
     with Served(exported(MODEL), [], context=2048):
         done = probe('--tasks', 'passkey', '-n', 4096, '--trials', 1)

@@ -3,12 +3,15 @@
 --attn; --tasks; and the program's manners."""
 
 import cmath
+import json
 import math
 import os
 import pty
 import random
 import re
 import shlex
+import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -208,6 +211,103 @@ def test_stepwise_and_stale_keys():
     close([float(x) for x in rows], [float(rows[0])] * 3, 1e-5, 'a static method does not care')
 
 
+# ---- JSON ----
+
+def as_json(*arguments, **options):
+    """The exit status and the one object on standard output, whose numbers stay the texts that they are."""
+    def no(text):
+        raise ValueError('%s is no JSON' % text)
+    result = run(*arguments, '--json', **options)
+    found = json.loads(result.raw, parse_int=str, parse_float=str, parse_constant=no)
+    check(result.raw.endswith(b'}\n') and found['status'] == str(result.status)
+          and set(found['reason']) == {'code', 'words'} and all(found['reason'].values()), 'the object', result)
+    return result, found
+
+
+def the_same(*arguments):
+    """--json says what --tsv says, digit by digit, as numbers where these are numbers, and null for a dash."""
+    result, found = as_json(*arguments)
+    told = run(*arguments, '--tsv')
+    settings, header, rows = table(told.out.replace('\tnan\n', '\t-\n'))
+    status, reason, lines = found.pop('status'), found.pop('reason'), found.pop('rows')
+    for key in [key for key in found if ' ' in key]:
+        check('# %s %s\n' % (key, found.pop(key)) in told.out, 'a key of several words', key)
+    check(int(status) == told.status and [list(line) == header for line in lines].count(False) == 0
+          and len(lines) == len(rows) > 0, 'columns and rows', (header, lines[:1]))
+    for line, row in zip(lines, rows):
+        plain = {key: '-' if value is None else value for key, value in line.items()}
+        for key in 'budget', 'seconds', 'tokens_per_s', 'gbytes_per_s':  # what follows from time
+            check((plain.pop(key, '-') == '-') == (row.pop(key, '-') == '-'), key, line)
+        check(plain == row, '%s --json' % (arguments,), (line, row))
+    plain = {key: '-' if value is None else value for key, value in found.items()}
+    check(plain == settings or 'bench' in settings, 'what stands above the rows', (found, settings))
+    return reason, json.loads(result.raw)
+
+
+def test_json():
+    model, book = os.path.join(ROOT, 'model.bin'), os.path.join(ROOT, 'book.txt')
+    number = int, float
+    reason, found = the_same(model, '--check', '-n', 1024, '--rope', 'yarn', '--budget', 600)
+    row = next(row for row in found['rows'] if row['check'] == 'jumps')
+    check(reason == {'code': 'jumps', 'words': 'holds to 1024 by jumps'} and isinstance(found['length'], number)
+          and isinstance(row['value'], number) and row['budget'] is None, 'a check that holds', found)
+    reason, found = the_same(model, '--check', '-n', 2048, '--rope', 'none', '--budget', 600)
+    check(reason['code'] == 'jump-retrieval' and reason['words'].startswith('fails at 2048: keys: ')
+          and found['status'] == 1, 'a check that fails', reason)
+    reason, found = as_json(model, '--check', '-n', 4096, '--budget', 0.05)[1]['reason'], None
+    check(reason['code'] == 'time' and '--budget' in reason['words'], 'a check that is undecided', reason)
+    reason, found = the_same(model, '--check', '--settings', '-n', 768)
+    check(reason['code'] == 'reach' and found['rows'][0]['se'] is None, 'settings', (reason, found))
+    reason, found = the_same(model, '--engines', '--rope', 'yarn', '-n', 4096)
+    check(reason == {'code': 'differ', 'words': '8 of 9 engines read it alike'} and found['status'] == 1
+          and found['rows'][0]['note'] is None and found['rows'][0]['scale'] == 8, 'engines that differ', reason)
+    check(the_same(model, '--engines', 'hf4', '--rope', 'yarn', '-n', 4096)[0]['code'] == 'same', 'and that do not')
+    reason, found = the_same(model, '--explain', '--rope', 'yarn+dca', '-n', 4096)
+    check(reason['code'] == 'done' and found['factor'] == 8 and found['method'] == 'yarn'
+          and found['rows'][3]['pair'] == 3, 'what is explained', found)
+    the_same(os.path.join(ROOT, 'models/layers-sliding.bin'), '--explain', '--rope', 'yarn')
+    the_same(os.path.join(ROOT, 'models/alibi.bin'), '--explain')
+    # All other tables come by the same way.
+    found = the_same(model, '--ppl', book, '-n', 9, '--rope', 'none')[1]
+    check([row['se'] for row in found['rows']] == [None, None], 'NaN is null', found['rows'])
+    reason = the_same(model, '--passkey', '-n', 256, '--trials', 1, '--rope', 'linear:factor=16', '--min-accuracy',
+                      0.5)[0]
+    check(reason['code'] == 'accuracy', 'an accuracy', reason)
+    for what in (('--next', 3, '-i', 'Once'), ('--attn', '0.0', '-i', 'She said "no\\".\n'), ('--bench', '-n', 16)):
+        the_same(model, *what)
+    as_json(model, '--quantize', 'q8', in_work('small.bin'))
+
+
+def test_json_of_strings():
+    """Names that look like numbers stay strings, and any bytes become text."""
+    small = tiny_model('eyes.bin', **SHAPE)
+    for name, shown in (('8', '8'), ('1e5', '1e5'), ('a"b\\c\td.bin', None), (b'\xff\xc3\xa9.bin', '\ufffd\u00e9.bin')):
+        folder = in_work('names')
+        os.makedirs(folder, exist_ok=True)
+        shutil.copy(small, os.path.join(os.fsencode(folder), os.fsencode(name)))
+        result = subprocess.run([RUN, name, '--check', '--settings', '--json'], cwd=folder, stdout=subprocess.PIPE)
+        check(json.loads(result.stdout)['check'] == (shown or name), 'the name %r' % name, result.stdout)
+
+
+def test_json_of_trouble():
+    """One object whatever happened, with the words that stand on standard error."""
+    model = tiny_model('eyes.bin', **SHAPE)
+    for what in (('/nonexistent', '--check'), (model, '--check'), (model, '--bugdet', 3), (model, '--engines', 'nope'),
+                 (model, '--rope-json'), (model, '-i', 'x'), (model, '--search', in_work('x')),
+                 (model, '--tsv', '--explain'), (model, '--explain', '--rope', 'yran')):
+        result, found = as_json(*what)
+        check(result.status == 2 and found['rows'] == [] and found['reason']['code'] == 'trouble'
+              and result.err == 'run: %s\n' % found['reason']['words'], 'trouble: %s' % (what,), result)
+    process = subprocess.Popen([RUN, os.path.join(ROOT, 'model.bin'), '--check', '--json', '--whole', '-n', '16384',
+                                '--rope', 'yarn', '--threads', '1'], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    head = process.stdout.readline() + process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    found = json.loads(head + process.stdout.read())
+    process.stdout.close()
+    check(process.wait() == found['status'] == 130 and found['reason']['code'] == 'interrupted'
+          and found['rows'], 'Ctrl-C', found)
+
+
 # ---- attention ----
 
 def test_attention():
@@ -288,6 +388,15 @@ def test_tasks():
     for value in ('', 'nope', 'passkey,', 'copy,,passkey', 'pass key'):
         one_line(run(model, '--tasks', value), 2, '--tasks %r' % value, '--tasks')
     one_line(run(model, '--tasks', 'multikye'), 2, 'a misspelled task', 'did you mean multikey')
+    one_line(run(model, '--tasks', 'foo'), 2, 'all is a task, too', "'foo'", 'copy, all')
+    for task in 'passkey', 'multikey', 'multivalue', 'variables', 'copy':
+        for few in 5, 60, 101:
+            told = re.search(r"%d positions are too few for the task %s \((\d+) are enough\)" % (few, task),
+                             run(model, '--tasks', task, '-n', few).err)
+            if few == 5 or task != 'copy':
+                check(told and run(model, '--tasks', task, '-n', told.group(1), '--trials', 1).status == 0,
+                      'how many positions are enough for %s, instead of %d' % (task, few), told)
+    one_line(run(model, '--tasks', 'passkey', '--prompts', '-n', 40), 2, '--prompts', '(102 are enough)')
     result = run(model, '--tasks', 'variables', '-n', 60)
     check(result.status == 2 and 'variables' in result.err and not result.raw, 'too few positions for a task', result)
     check(run(model, '--tasks', 'passkey', '-n', 512, '--trials', 1, '--rope', 'linear:factor=16', '--min-accuracy',

@@ -459,6 +459,10 @@ def open_all(program, size, paths):
     return lines
 
 
+def vocabulary_flags(data, mark):
+    return struct.unpack_from("<I", data, mark + 8)[0]
+
+
 def patched(data, at, form, *values):
     return data[:at] + struct.pack(form, *values) + data[at + struct.calcsize(form) :]
 
@@ -502,6 +506,12 @@ def test_damaged_files(programs, folder):
     says("end token", patched(whole, mark + 24, "<i", size), "end token")
     says("type 0", whole[:-1] + b"\0", "type")
     says("type 7", whole[:-1] + b"\7", "type")
+    says("type 32 beside a tokenizer that is not cut by parts", patched(whole, mark + 28 + 4, "<B", 33), "type")
+    parts = patched(whole, mark + 8, "<I", vocabulary_flags(whole, mark) | 32)
+    check(message(patched(parts, mark + 28 + 4, "<B", 33)) == "ok", "type 32 of a space")
+    says("type 32 of a letter", patched(parts, mark + 28 + 5, "<B", 33), "type")
+    says("type 32 of no text", patched(parts, mark + 28 + 9, "<B", 33), "type")
+    says("type 32 of a control token", patched(parts, mark + 28 + 1, "<B", 35), "type")
     says("a byte token that is none", whole[:-1] + bytes([BYTE]), "byte token")
     says("nothing for unknown characters", patched(whole, mark + 16, "<i", -1), "unknown characters")
     says("a byte more", whole + b"\0", "trailer")

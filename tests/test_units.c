@@ -28,13 +28,13 @@ static void check_turns(double theta, int d, int position, int count, double att
         for (int i = 0; i < d / 2; i++) {
             long double angle = (position + (long double)p) * powl(theta, -2.0L * i / d);
             float cosine, sine;
-            rope_turn(freqs.inv_freq[i], (double)position + p, freqs.attention_factor, &cosine,
+            rope_cos_sin(freqs.inv_freq[i], (double)position + p, freqs.attention_factor, &cosine,
                       &sine);
             worst = fmaxl(worst, fmaxl(fabsl(cosine - (long double)attention * cosl(angle)),
                                        fabsl(sine - (long double)attention * sinl(angle))));
         }
     check(worst <= 1e-6L * attention && freqs.attention_factor == attention,
-          "rope_turn theta %g d %d position %d count %d: off by %Lg", theta, d, position, count,
+          "rope_cos_sin theta %g d %d position %d count %d: off by %Lg", theta, d, position, count,
           worst);
 }
 

@@ -253,9 +253,13 @@ def test_interrupted():
     kept = read(older)
     for numbers in (signal.SIGINT,), (signal.SIGTERM,), (signal.SIGHUP,), (signal.SIGHUP, signal.SIGINT):
         ignored = [signal.SIGHUP] if len(numbers) > 1 else []
+
+        def heard():
+            """Also where the tests run in the background or under nohup, in which some are ignored."""
+            for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+                signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
         process = subprocess.Popen([RUN, model, '--quantize', 'q4', older], stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE,
-                                   preexec_fn=lambda: [signal.signal(number, signal.SIG_IGN) for number in ignored])
+                                   stderr=subprocess.PIPE, preexec_fn=heard)
         while len(os.listdir(folder)) < 2 and process.poll() is None:
             time.sleep(0.001)
         for number in numbers:

@@ -30,6 +30,10 @@ def name_of(path):
 
 
 def run_program(arguments, text=b''):
+    lost = [a for a in arguments if a.startswith('models/') and not os.path.exists(os.path.join(ROOT, a))]
+    if lost:
+        sys.exit('%s: %s is not here: the small models are packed apart (docs/manual.md#packaging)' % (
+            os.path.basename(sys.argv[0]), lost[0]))
     done = subprocess.run(['./run'] + arguments, cwd=ROOT, input=text, capture_output=True)
     if done.returncode:
         sys.exit('before_rope.py: ' + done.stderr.decode(errors='replace').strip().split('\n')[-1])
@@ -64,12 +68,12 @@ def accuracies(name, task, text=b'', trials=4, run=run_program):
     return [(length, asked, right / asked) for length, (asked, right) in sorted(sums.items())]
 
 
-def print_table(title, cells):
-    """cells: {name: {length: text}}."""
-    lengths = sorted({length for row in cells.values() for length in row})
+def print_table(title, rows):
+    """Of rows (name, {length: text}), each of which is printed as soon as it is there."""
+    lengths = lengths_of(NAMES[0])
     print(title)
-    print('%-16s' % '' + ''.join('%9s' % format(length, ',') for length in lengths))
-    for name, row in cells.items():
+    print('%-16s' % '' + ''.join('%9s' % format(length, ',') for length in lengths), flush=True)
+    for name, row in rows:
         print('%-16s' % name + ''.join('%9s' % row.get(length, '-') for length in lengths), flush=True)
 
 
@@ -86,16 +90,18 @@ def main(arguments):
         sys.exit('before_rope.py: %s: %s' % (path, error.strerror))
     if options:
         task = options[0][2:]
-        cells = {name: {n: '%.2f' % share for n, _, share in accuracies(name, task, text if task == 'copy' else b'')}
-                 for name in NAMES}
+        hay = text if task == 'copy' else b''
+        rows = ((name, {n: '%.2f' % share for n, _, share in accuracies(name, task, hay)}) for name in NAMES)
         place = 'filler' if task == 'passkey' else name_of(path)
-        print_table('%s in %s: share of what was asked for that came, by length' % (task, place), cells)
+        print_table('%s in %s: share of what was asked for that came, by length' % (task, place), rows)
         return
-    cells = {name: {n: '%.1f' % 2.718281828459045 ** nll for n, _, nll, _ in perplexities(name, text)}
-             for name in NAMES}
-    print_table('perplexity of %s in windows of so many tokens, trained on %d' % (name_of(path), TRAINED),
-                cells)
+    rows = ((name, {n: '%.1f' % 2.718281828459045 ** nll for n, _, nll, _ in perplexities(name, text)})
+            for name in NAMES)
+    print_table('perplexity of %s in windows of so many tokens, trained on %d' % (name_of(path), TRAINED), rows)
 
 
 if __name__ == '__main__':
-    main(sys.argv[1:])
+    try:
+        main(sys.argv[1:])
+    except KeyboardInterrupt:  # what was finished is printed
+        sys.exit(130)

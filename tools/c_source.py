@@ -24,6 +24,12 @@ def without_comments(text):
     return re.sub(STRING + '|' + COMMENT, blank, text, flags=re.S)
 
 
+def lines_of_code(text, first=1, count=None):
+    """How many of `count` lines from the first one on are not comments alone; all unless they are said."""
+    pairs = list(zip(text.split('\n'), without_comments(text).split('\n')))[:text.count('\n')]
+    return sum(not line.strip() or bool(code.strip()) for line, code in pairs[first - 1:][:count])
+
+
 def tokens(text):
     """The tokens of C without comments: names, numbers, strings and operators."""
     return re.findall(TOKEN, text)

@@ -222,6 +222,9 @@ def main(arguments):
     paths = arguments[quick:] or [CLASS]
     if len(paths) > 1 or paths[0].startswith('-'):
         sys.exit(__doc__)
+    lost = [name for name in ('model-8k.bin', 'models/rope.bin') if not os.path.exists(os.path.join(ROOT, name))]
+    if lost:
+        sys.exit('class.py: %s is not here: the small models are packed apart (docs/class.md says where)' % lost[0])
     with open(paths[0], encoding='utf-8') as file:
         text = file.read()
     count = Count()

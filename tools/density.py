@@ -7,9 +7,10 @@ file scope that two files have, and files that include or call one another in a 
 A token is a token of C: a name, a number, a string or an operator. A line of code is one that holds more than comments
 and spaces. So counted, llama2.c's run.c has 8.9 (8.85), and the plain.c of commit 3af6caa has 17.5. A branch is an
 `if`, `for`, `while`, `case`, `?` or `&&`; that commit's read_option has 25. For names and circles, a header and the .c
-of its name are one file. tools/house.py holds the limits.
+of its name are one file. tools/house.py shows what is past a limit, and fails past a tenth over it.
 """
 import collections
+import math
 import os
 import re
 import subprocess
@@ -18,9 +19,15 @@ import sys
 from c_source import ROOT, c_files, code_of, functions, tokens, without_comments
 
 COLUMNS, TOKENS, BRANCHES, WIDE = 100, 12, 13, 3  # WIDE: lines of more than COLUMNS, percent of all
+PAST = 1.1  # limits are reports with room: nothing fails up to a tenth over them
 BRANCH = r'\b(?:if|for|while|case)\b|\?|&&'
 
 # ---- tokens, columns and branches ----
+
+
+def is_over(count, limit, past=PAST):
+    """Whether a whole number is past its limit, and past a tenth more, in whole numbers."""
+    return count > math.ceil(round(limit * past, 6))
 
 
 def tokens_of(text):
@@ -205,17 +212,17 @@ def circles(arrows):
 
 # ---- findings ----
 
-def check_density(c):
-    """What is past the limits in {path: text}."""
+def check_density(c, past=PAST):
+    """What is past the limits in {path: text}, and past a tenth more, or with 1 past the limits themselves."""
     for path, text in sorted(c.items()):
         found = tokens_a_line(text)
-        if found > TOKENS + 0.005:
+        if found > TOKENS * past + 0.005:
             yield '%s:1: too dense (%.2f tokens a line of code, at most %d)' % (path, found, TOKENS)
         for line, function, count in branches_of(text):
-            if count > BRANCHES:
+            if is_over(count, BRANCHES, past):
                 yield '%s:%d: %s has too many branches (%d, at most %d)' % (path, line, function, count, BRANCHES)
     lines, wide = (sum(map(count, c.values())) for count in (lambda text: text.count('\n'), wide_lines))
-    if wide > WIDE / 100 * lines:
+    if wide > WIDE / 100 * lines * past:
         yield 'src:1: too many lines past %d columns (%d of %d, at most %d %%)' % (COLUMNS, wide, lines, WIDE)
     for name, paths in shared_names(c):
         yield '%s:1: a name that another file has (%s, in %s, too)' % (paths[0], name, ' '.join(paths[1:]))

@@ -123,23 +123,29 @@ def label(name, reading):
                               'untouched, no growth': 'growth taken out'}.get(reading, reading))
 
 
-def print_table(title, heads, rows, width=13):
-    print(title)
-    print('%-42s' % '' + ''.join('%*s' % (width, head) for head in heads))
+def print_table(title, rows, width=13):
+    """Of rows (name, {head: cell}), each of which is printed as soon as it is there."""
+    heads = []
     for name, cells in rows:
-        print('%-42s' % name + ''.join('%*s' % (width, cell) for cell in cells), flush=True)
+        if not heads:
+            heads = list(cells)
+            print(title)
+            print('%-42s' % '' + ''.join('%*s' % (width, head) for head in heads))
+        print('%-42s' % name + ''.join('%*s' % (width, cells.get(head, '-')) for head in heads), flush=True)
 
 
-def print_perplexities(text, path):
-    rows, heads = [], []
+def perplexity_rows(text):
     for name in MODELS:
         found = perplexities(name, text)
         for reading in [reading for reading in READINGS if name == 'temperature' or reading not in OF_GROWTH]:
             cells = found.get(reading, [])
-            heads = heads or ['to %s' % format(to, ',') for _, to, *_ in cells[:-1]] + ['all']
-            rows.append((label(name, reading), ['%.1f ±%.1f' % (math.exp(nll), math.exp(nll) * se)
-                                                      for *_, nll, se in cells] or ['-'] * len(heads)))
-    print_table('perplexity of %s by position, trained on %d' % (name_of(path), TRAINED), heads, rows)
+            heads = ['to %s' % format(to, ',') for _, to, *_ in cells[:-1]] + ['all']
+            yield label(name, reading), {head: '%.1f ±%.1f' % (math.exp(nll), math.exp(nll) * se)
+                                         for head, (*_, nll, se) in zip(heads, cells)}
+
+
+def print_perplexities(text, path):
+    print_table('perplexity of %s by position, trained on %d' % (name_of(path), TRAINED), perplexity_rows(text))
 
 
 def by_depth(cells, length):
@@ -149,25 +155,28 @@ def by_depth(cells, length):
     return '%d of %d  %s' % (sum(right), sum(asked), ''.join(map(str, right)))
 
 
-def print_keys():
-    rows, lengths = [], []
+def key_rows():
     for name in MODELS:
         for reading, cells in keys(name).items():
-            lengths = lengths or sorted({length for length, *_ in cells})
-            rows.append((label(name, reading), [by_depth(cells, length) for length in lengths]))
+            lengths = sorted({length for length, *_ in cells})
+            yield label(name, reading), {format(length, ','): by_depth(cells, length) for length in lengths}
+
+
+def print_keys():
     print_table('passkeys found in filler, by length; behind it by depth, of two each, from the beginning to the end',
-                [format(length, ',') for length in lengths], rows, 16)
+                key_rows(), 16)
+
+
+def cause_rows(text):
+    for name in MODELS:
+        found = causes(name, text)
+        yield name, {head: '%.3f ±%.3f' % (math.exp(found[cause][0] - found[cause][2]), found[cause][1])
+                     for head, cause in (('angles alone', 'angles'), ('crowd alone', 'crowd'), ('both', 'both'))
+                     if cause in found}
 
 
 def print_causes(text, path):
-    rows = []
-    for name in MODELS:
-        found = causes(name, text)
-        rows.append((name, ['%.3f ±%.3f' % (math.exp(nll - plain), se) if nll is not None else '-'
-                            for nll, se, plain in (found.get(cause, (None, 0, 0))
-                                                   for cause in ('angles', 'crowd', 'both'))]))
-    print_table('perplexity of the last half of %s, times that without the cause' % name_of(path),
-                ['angles alone', 'crowd alone', 'both'], rows, 15)
+    print_table('perplexity of the last half of %s, times that without the cause' % name_of(path), cause_rows(text), 15)
 
 
 def main(arguments):
@@ -187,4 +196,7 @@ def main(arguments):
 
 
 if __name__ == '__main__':
-    main(sys.argv[1:])
+    try:
+        main(sys.argv[1:])
+    except KeyboardInterrupt:  # what was finished is printed
+        sys.exit(130)

@@ -47,8 +47,11 @@ def drawn(rng):
 
 def is_in_bounds(out, name, value):
     """Whether the verdict tells bounds of this value that hold it."""
-    told = re.search(r'known within: .*?\b%s ([0-9.e+]+) to ([0-9.e+]+)' % name, out)
-    return bool(told) and float(told.group(1)) <= value <= float(told.group(2))
+    told = re.search(r'known within: .*?\b%s (?:([0-9.,]*[0-9]) to ([0-9.,]*[0-9])|not at all)' % name, out)
+    if not told or not told.group(1):
+        return bool(told)
+    low, high = (float(end.replace(',', '')) for end in told.groups())
+    return low <= value <= high
 
 
 def outcome(hidden, words, name, status, out):

@@ -1,36 +1,41 @@
 #!/usr/bin/env python3
-"""Writes src/core/unicode_tables.h, the runs of letters, numbers and spaces that src/core/unicode.c has classes from:
+"""Writes src/core/unicode_tables.h, the runs of characters that src/core/unicode.c has classes from, and
+export/unicode_runs.py, which says what characters are the exporter's:
 
-    python3 tools/unicode_tables.py [UnicodeData.txt]     from the repository's root
+    python3 tools/unicode_tables.py UnicodeData-16.0.0.txt UnicodeData-9.0.0.txt     from the repository's root
 
-The classes come from that file of the Unicode Character Database, or else from this Python's own
-unicodedata. The tables in the repository are of Unicode 16.0 (as Python 3.14 has it), which the tokenizers
-and tiktoken libraries use (2026). The property White_Space has not changed for years and stands here.
+These are files of the Unicode Character Database. Unicode 16.0 is what the regexes of the tokenizers and tiktoken
+libraries have (2026), Unicode 9.0 what the tokenizers library normalizes by. The property White_Space has not
+changed for years and stands here.
 """
 import os
 import re
 import sys
-import unicodedata
 
-HEADER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'src', 'core', 'unicode_tables.h')
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+HEADER = os.path.join(ROOT, 'src', 'core', 'unicode_tables.h')
+MODULE = os.path.join(ROOT, 'export', 'unicode_runs.py')
 END = 0x110000  # code points
-VERSIONS = {0x323AF: '15.0', 0x2EE5D: '15.1', 0x1C8A: '16.0', 0x323B0: '17.0'}  # a letter that came with each
+VERSIONS = {0x1E900: '9.0', 0x860: '10.0', 0x1C8A: '16.0', 0x323B0: '17.0'}  # a letter that came with each
 SPACES = {*range(9, 14), 32, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000}
 
 
-def categories(path):
-    """The first letter of the general category of every code point: L for letters, N for numbers, C for unassigned."""
-    if not path:
-        return [unicodedata.category(chr(code))[0] for code in range(END)]
-    found, first = ['C'] * END, None
+def characters(path, version):
+    """The general category of every code point (Cn for unassigned), and those that a normalization can change."""
+    found, first, changed = ['Cn'] * END, None, set()
     with open(path) as file:
         for line in file:
-            code, name, category = line.split(';')[:3]
+            code, name, category, combining, _, parts = line.split(';')[:6]
             first = int(code, 16) if first is None else first
+            if combining != '0' or parts and parts[0] != '<':
+                changed.add(int(code, 16))
             if not name.endswith(', First>'):  # else the next line ends a range
-                found[first:int(code, 16) + 1] = [category[0]] * (int(code, 16) + 1 - first)
+                found[first:int(code, 16) + 1] = [category] * (int(code, 16) + 1 - first)
                 first = None
-    return found
+    newest = ([v for code, v in VERSIONS.items() if found[code][0] == 'L'] or ['8.0 or older'])[-1]
+    if newest != version:
+        sys.exit('%s: is of Unicode %s, expected %s' % (path, newest, version))
+    return found, changed
 
 
 def runs(members):
@@ -49,23 +54,57 @@ def written(number):
     return out + chr(ord('?') + number)
 
 
-def array(name, members):
+def lines_of(members, width):
     text = ''.join(map(written, runs(members))).replace('\\', '\\\\')
-    lines = re.findall(r'(?:[^\\]|\\\\){1,100}', text)
-    return 'static const char %s_runs[] =\n%s;\n' % (name, '\n'.join('    "%s"' % line for line in lines))
+    return re.findall(r'(?:[^\\]|\\\\){1,%d}' % width, text)
+
+
+def array(name, members):
+    return 'static const char %s_runs[] =\n%s;\n' % (name, '\n'.join(
+        '    "%s"' % line for line in lines_of(members, 100)))
+
+
+def constant(name, members):
+    return '%s = (\n%s)\n' % (name, '\n'.join("    '%s'" % line for line in lines_of(members, 110)))
 
 
 def main():
-    found = categories(sys.argv[1] if len(sys.argv) > 1 else None)
-    version = ([v for code, v in VERSIONS.items() if found[code] == 'L'] or ['14.0 or older'])[-1]
-    letters, numbers = ({code for code in range(END) if found[code] == letter} for letter in 'LN')
-    with open(HEADER, 'w') as file:
-        file.write("// Made by tools/unicode_tables.py from Unicode %s, not by hand: how many code points lie\n"
-                   "// outside a class, then in it, and so on. A number is digits of 5 bits, the lowest first,\n"
-                   "// from '?' on; 32 more mean that another digit follows.\n" % version)
-        for name, members in ('letter', letters), ('number', numbers), ('space', SPACES):
-            file.write(array(name, members))
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    (found, _), (_, normalized) = characters(sys.argv[1], '16.0'), characters(sys.argv[2], '9.0')
 
+    def of(*categories):
+        return {code for code in range(END) if found[code].startswith(categories)}
+
+    with open(HEADER, 'w') as file:
+        file.write("// Made by tools/unicode_tables.py from Unicode 16.0, not by hand: how many code points lie\n"
+                   "// outside a class, then in it, and so on. A number is digits of 5 bits, the lowest first,\n"
+                   "// from '?' on; 32 more mean that another digit follows.\n")
+        for name, members in ('letter', of('L')), ('number', of('N')), ('space', SPACES):
+            file.write(array(name, members))
+    with open(MODULE, 'w') as file:
+        file.write('"""Made by tools/unicode_tables.py, not by hand: how many code points lie outside a set, then in '
+                   'it, and so on,\nas in src/core/unicode_tables.h. A Python itself knows those of its version."""\n\n'
+                   '# Unicode 9.0: what is taken apart, or has a combining class.\n')
+        file.write(constant('NORMALIZED', normalized))
+        file.write('# Unicode 16.0: categories Lu and Lt, Ll, and M.\n')
+        for name, members in ('CAPITALS', of('Lu', 'Lt')), ('SMALL_LETTERS', of('Ll')), ('MARKS', of('M')):
+            file.write(constant(name, members))
+        file.write(READER)
+
+
+READER = '''
+
+def code_points(runs):
+    """The code points of a set, in order."""
+    at, inside, value, shift = 0, False, 0, 0
+    for letter in runs:
+        digit = ord(letter) - ord('?')
+        value, shift = value | (digit & 31) << shift, shift + 5
+        if digit < 32:
+            yield from range(at, at + value) if inside else ()
+            at, inside, value, shift = at + value, not inside, 0, 0
+'''
 
 if __name__ == '__main__':
     main()

@@ -7,10 +7,9 @@
 // sentencepiece two may be joined when a token is spelled like both. With byte-level BPE a list of
 // merges has the pairs that may be joined, the best first.
 #include <stdlib.h>
+#include <string.h>
 
 #include "tokenizer_private.h"
-
-enum { SPACE_SYMBOL = 0x2581 };  // how sentencepiece writes a space
 
 // A part of a word that is one token so far. In an array it lies at the index of its first byte.
 typedef struct {
@@ -206,21 +205,43 @@ static char *normalize(const Tokenizer *t, const char *text, size_t length, size
     return normal;
 }
 
-// Where the first user-defined token from `at` on begins, and the longest one there; `end` and NULL
+// A token that is cut out of a text, and how many bytes it has there; NULL: there is none.
+typedef struct {
+    const Piece *piece;
+    size_t length;
+} Added;
+
+// The longest run of spaces that text has as U+2581 at its beginning, if it may be cut out as such.
+static Added find_symbols(const Tokenizer *t, const char *text, size_t n) {
+    static const char symbol[] = "\xE2\x96\x81";  // SPACE_SYMBOL
+    enum { WIDTH = sizeof symbol - 1 };
+    char spaces[MAX_PIECE];
+    size_t run = 0;
+    while (run < t->longest_symbols && n - WIDTH * run >= WIDTH &&
+           memcmp(text + WIDTH * run, symbol, WIDTH) == 0)
+        spaces[run++] = ' ';
+    for (; run > 0; run--) {
+        const Piece *piece = find_piece(t, spaces, run);
+        if (piece && piece->as_symbols) return (Added){piece, WIDTH * run};
+    }
+    return (Added){NULL, 0};
+}
+
+// Where the first user-defined token from `at` on begins, and the longest one there; `end` and none
 // when there is none. Spellings of control tokens are skipped whole, as the library does when it
 // takes them for text.
 static size_t find_user_defined(const Tokenizer *t, const char *text, size_t at, size_t end,
-                                const Piece **added) {
-    for (; at < end; at += *added ? (*added)->length : 1) {
+                                Added *added) {
+    for (; at < end; at += added->piece ? added->length : 1) {
         size_t longest = t->longest_added[(unsigned char)text[at]];
-        *added = NULL;
+        *added = find_symbols(t, text + at, end - at);
         for (size_t n = 1; n <= longest && n <= end - at; n++) {
             const Piece *piece = find_piece(t, text + at, n);
-            if (piece && (piece->type == USER_DEFINED || piece->type == CONTROL)) *added = piece;
+            if (piece && is_added(piece) && n > added->length) *added = (Added){piece, n};
         }
-        if (*added && (*added)->type == USER_DEFINED) return at;
+        if (added->piece && added->piece->type != CONTROL) return at;
     }
-    *added = NULL;
+    *added = (Added){NULL, 0};
     return end;
 }
 
@@ -277,17 +298,17 @@ int32_t *tokenizer_encode(const Tokenizer *t, const char *text, size_t length, b
     }
     size_t at = 0;
     while (ok && at < length) {
-        const Piece *added;
+        Added added;
         size_t end = find_user_defined(t, text, at, length, &added);
         size_t n = end - at;
         char *part = by_parts ? normalize(t, text + at, n, &n, err) : whole + at;
         ok = part && encode_part(&e, part, n, err);
         if (by_parts) free(part);
         at = end;
-        if (!ok || !added) continue;
-        e.ids[e.n_ids++] = added->id;
-        at += added->length;
-        if (by_parts) at += tokenizer_skip_spaces(t, added->id, text + at, length - at);
+        if (!ok || !added.piece) continue;
+        e.ids[e.n_ids++] = added.piece->id;
+        at += added.length;
+        if (by_parts) at += tokenizer_skip_spaces(t, added.piece->id, text + at, length - at);
     }
     ok = ok && can_be_counted(e.n_ids, err);
     free(whole);

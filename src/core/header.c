@@ -16,13 +16,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 enum { MAGIC = 0x616b3432, V0_BYTES = 28, V3_FIELDS = 204, V4_BYTES = 256 };
 
 // Larger than any released model, and small enough that the size of a tensor fits in 64 bits.
-enum {
-    MAX_WIDTH = 1 << 20,
-    MAX_LAYERS = 1 << 16,
-    MAX_HEADS = 1 << 14,
-    MAX_VOCAB = 1 << 24,
-    MAX_SEQ = 1 << 30
-};
+enum { MAX_WIDTH = 1 << 20, MAX_LAYERS = 1 << 16, MAX_HEADS = 1 << 14, MAX_VOCAB = 1 << 24 };
 enum { MAX_EXPERTS = 1 << 12, MAX_SCALE = 1000000 };
 
 const char *const encoding_names[N_ENCODINGS] = {"rope",  "none", "learned",        "sinusoidal",
@@ -62,9 +56,9 @@ static const Field fields[] = {
     {"n_kv_heads", 32, U32, 1, MAX_HEADS, CONFIG(n_kv_heads)},
     {"head_dim", 36, U32, 2, ROPE_MAX_HEAD_DIM, CONFIG(head_dim)},
     {"vocab_size", 40, U32, 1, MAX_VOCAB, CONFIG(vocab_size)},
-    {"seq_len", 44, U32, 1, MAX_SEQ, CONFIG(seq_len)},
+    {"seq_len", 44, U32, 1, MOST, CONFIG(seq_len)},
     {"shared_classifier", 48, U32, 0, 1, CONFIG(shared_classifier)},
-    {"sliding_window", 52, U32, 0, MAX_SEQ, CONFIG(sliding_window)},
+    {"sliding_window", 52, U32, 0, MOST, CONFIG(sliding_window)},
     {"norm_eps", 56, F64, 0, 1, CONFIG(norm_eps)},
     {"bos_id", 64, I32, -1, LAST_TOKEN, CONFIG(bos_id)},
     {"n_eos", 68, U32, 0, MAX_EOS, CONFIG(n_eos)},
@@ -73,7 +67,7 @@ static const Field fields[] = {
     {"rope_dynamic", 108, U32, 0, 1, ROPE(dynamic)},
     {"theta", 112, F64, 0, ANY, ROPE(theta)},
     {"factor", 120, F64, 0, ANY, ROPE(factor)},
-    {"train_ctx", 128, U32, 1, MAX_SEQ, ROPE(train_ctx)},
+    {"train_ctx", 128, U32, 1, MOST, ROPE(train_ctx)},
     {"ramp", 132, U32, 0, ROPE_RAMP_TURNS, ROPE(ramp)},
     {"truncate", 136, U32, 0, 1, ROPE(truncate)},
     {"beta_fast", 144, F64, 0, ANY, ROPE(beta_fast)},
@@ -90,7 +84,7 @@ static const Field fields[] = {
     {"qk_norm", 216, U32, 0, QK_NORM_WHOLE, CONFIG(qk_norm)},
     {"logn", 220, U32, 0, 1, ROPE(logn)},
     {"encoding", 224, U32, 0, N_ENCODINGS - 1, CONFIG(encoding)},
-    {"unscaled_positions", 228, U32, 0, MAX_SEQ, ROPE(unscaled_positions)},
+    {"unscaled_positions", 228, U32, 0, MOST, ROPE(unscaled_positions)},
     {"layer_table", 232, U32, 0, 1, CONFIG(has_layers)},
     {"type_table", 236, U32, 0, 1, CONFIG(has_types)},
     {"encoding_rows", 240, U32, 0, MAX_VOCAB, CONFIG(encoding_rows)},
@@ -98,7 +92,7 @@ static const Field fields[] = {
     {"sliding_method", 260, U32, 0, LAST_METHOD, SLIDING(method)},
     {"sliding_theta", 264, F64, 0, ANY, SLIDING(theta)},
     {"sliding_factor", 272, F64, 0, ANY, SLIDING(factor)},
-    {"sliding_train_ctx", 280, U32, 0, MAX_SEQ, SLIDING(train_ctx)},
+    {"sliding_train_ctx", 280, U32, 0, MOST, SLIDING(train_ctx)},
     {"sliding_ramp", 284, U32, 0, ROPE_RAMP_TURNS, SLIDING(ramp)},
     {"sliding_truncate", 288, U32, 0, 1, SLIDING(truncate)},
     {"sliding_rotary_dim", 292, U32, 0, ROPE_MAX_HEAD_DIM, SLIDING(rotary_dim)},
@@ -263,8 +257,7 @@ static bool check_sliding(const Model *m, Error *err) {
                     "sliding_rope without a layer_table, which says the layers that it is for");
     if (rope_methods[m->sliding.method].flags & ROPE_USES_LISTS)
         return fail(err, "sliding_method is longrope, whose lists are for rope_method alone");
-    return m->sliding.train_ctx > 0 ||
-           fail(err, "sliding_train_ctx is 0 (expected 1 to %d)", MAX_SEQ);
+    return m->sliding.train_ctx > 0 || fail(err, "sliding_train_ctx is 0 (expected 1 to %d)", MOST);
 }
 
 static bool check_experts(const ModelConfig *c, Error *err) {

@@ -69,10 +69,6 @@ FeedForward expert_of(const FeedForward *all, int n, int i);
 // floats, all else in `room`, which is as long as the row, filled up to whole packs of q4.
 const float *weights_row(const Matrix *matrix, int64_t row, float *room);
 
-// Fails with words for NaN or infinity that came out of a layer of n_layers, where layer -1 is the
-// embedding, and n_layers stands for the logits.
-bool fail_not_finite(int layer, int n_layers, int position, Error *err);
-
 // How many stretches of 64 columns a row has: packs of q4, or groups of q8 as we write it.
 static inline int64_t groups_of(int64_t cols) { return (cols + Q8_GROUP - 1) / Q8_GROUP; }
 

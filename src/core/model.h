@@ -164,6 +164,10 @@ bool model_open(const char *path, Model *model, Error *err);
 bool model_reaches(const Model *model, int positions, Error *err);
 void model_close(Model *model);
 
+// Fails with words for NaN or infinity that came out of a layer of n_layers, where layer -1 is the
+// embedding, and n_layers stands for the logits.
+bool fail_not_finite(int layer, int n_layers, int position, Error *err);
+
 // ---- header.c ----
 
 enum { HEADER_BYTES = 512 };  // of version 5; those before have 256 or fewer

@@ -4,16 +4,16 @@
 //
 // A key is kept unturned. The query is turned instead, for each key anew, by the distance
 // between the two. So every RoPE method and distance map stands here as its formula. What few
-// models or options need stands beside it: plain_turns.c, plain_experts.c, plain_encodings.c. In
-// comments d is head_dim.
+// models or options need stands beside it: plain_turns.c, plain_scores.c, plain_experts.c,
+// plain_encodings.c. In comments d is head_dim.
 #include "plain.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "arithmetic.h"
 #include "plain_encodings.h"
 #include "plain_experts.h"
+#include "plain_scores.h"
 #include "plain_turns.h"
 
 // ---- RoPE ----
@@ -32,102 +32,14 @@ static void fill_turns(Plain *p, Turns *t, int length) {
         int key = place_of(p, j);
         double distance = rope_distance(t->rope, query, key);
         for (int pair = 0; pair < now.n_pairs; pair++) {
-            rope_turn(now.inv_freq[pair], distance, factor, cosine, sine);
+            rope_cos_sin(now.inv_freq[pair], distance, factor, cosine, sine);
             cosine++;
             sine++;
         }
     }
 }
 
-// q (d), turned to meet the key k (d) of token j, times k. The elements behind the pairs do not
-// turn. arXiv 2104.09864.
-static float turned_dot(const Plain *p, const float *q, const float *k, int j) {
-    int64_t d = p->model->config.head_dim;
-    int n_pairs = p->turns->rope->rotary_dim / 2;
-    int64_t first = (int64_t)j * n_pairs;
-    memcpy(p->turned, q, d * sizeof(float));
-    rope_rotate(p->turned, n_pairs, p->turns->cosines + first, p->turns->sines + first);
-    return dot(p->turned, k, d);
-}
-
 // ---- attention ----
-
-// The query's head h, turned to meet the key of token j, times that key. In some layers it does not
-// turn.
-static float rope_product(const Plain *p, int h, int j) {
-    int64_t d = p->model->config.head_dim;
-    const float *q = p->q + h * d;
-    const float *k = kv_head(p, p->keys, j, h);
-    bool stands_still = p->w->flags & LAYER_NOPE;
-    if (stands_still) return dot(q, k, d);
-    return turned_dot(p, q, k, j);
-}
-
-// What the product of query and key is multiplied by. It grows with the position in some models.
-static float rope_scale(const Plain *p) {
-    int position = place_of(p, p->i);
-    const RopeConfig *c = p->turns->rope;
-    double grown = rope_logn(c, position) * rope_temperature(c, position);
-    return (float)grown * model_score_scale(&p->model->config);
-}
-
-// Whether the query sees the key of token j. A window may hide it.
-static bool sees(const Plain *p, int j) {
-    const RopeConfig *c = p->turns->rope;
-    bool has_window = c->all_slide || !(p->w->flags & LAYER_SEES_ALL);
-    int query = place_of(p, p->i);
-    int key = place_of(p, j);
-    return !has_window || rope_sees(c, query, key);
-}
-
-// scores (i + 1) of head h with all keys, -infinity where it sees none. A crowd of n adds ln n.
-static void fill_scores(Plain *p, int h) {
-    const Spread *spread = p->turns->spread;
-    const Watch *watch = &p->config->watch;
-    bool is_rope = p->model->config.encoding == ENCODING_ROPE;
-    float scale = rope_scale(p);
-    for (int j = 0; j <= p->i; j++) {
-        float *score = &p->scores[j];
-        if (!sees(p, j)) *score = -INFINITY;
-        else if (is_rope) *score = scale * rope_product(p, h, j);
-        else *score = encoded_score(p, h, j);
-        double crowd = spread->crowd ? spread_crowd(spread, p->i, j) : 1;
-        if (crowd != 1) *score += (float)log(crowd);
-    }
-    bool is_watched = watch->scores && p->layer == watch->layer && h == watch->head;
-    size_t bytes = (p->i + 1) * sizeof(float);
-    if (is_watched) memcpy(watch->scores, p->scores, bytes);
-}
-
-// One head of the query: mixed (d) = sum over j of softmax(scores)[j] * value[j]. A learned sink is
-// one score more, without a value: weight goes to it when no key is worth it.
-static void attend(Plain *p, int h) {
-    const ModelConfig *m = &p->model->config;
-    int64_t d = m->head_dim;
-    float *mixed = p->mixed + h * d;
-    int n = p->i + 1;
-    fill_scores(p, h);
-    if (p->w->sinks) {
-        p->scores[n] = p->w->sinks[h];
-        n++;
-    }
-    softmax(p->scores, n);
-    memset(mixed, 0, d * sizeof(float));
-    for (int j = 0; j <= p->i; j++) {
-        const float *value = kv_head(p, p->values, j, h);
-        add(mixed, p->scores[j], value, d);
-    }
-    if (m->encoding == ENCODING_SHAW) mix_shaw(p, h);
-}
-
-// ---- forward ----
-
-// What families do otherwise than Llama, a line or two each below: biases (Qwen2), norms of heads
-// (Qwen3) or of all heads together (OLMo 2), heads that turn in part (Phi-4), layers that do not
-// turn (SmolLM3), that have a window (Mistral), and that then turn by settings of their own (Gemma
-// 3); norms of what a layer adds (OLMo 2), or of what it reads and adds (Gemma 3); GELU, scales of
-// embedding and scores (Gemma 3); queries that grow with their position (Ministral 3); experts
-// (Mixtral, Qwen3-MoE), and learned sinks (gpt-oss).
 
 // out (rows) = w @ what a layer has normed, and a bias (rows) if there is one.
 static void project(const Plain *p, float *out, const Matrix *w, const float *bias) {
@@ -159,10 +71,12 @@ static void norm_heads(const Plain *p, float *x, int n, const float *weight) {
     }
 }
 
-// Attention: x += wo @ mixed
+// x += wo @ mixed. A head mixes the values of all tokens, each by how well its key meets the query,
+// which is turned by the distance between the two: arXiv 1706.03762, with RoPE of arXiv 2104.09864.
 static void attention(Plain *p, float *x) {
     const ModelConfig *m = &p->model->config;
     const Layer *w = p->w;
+    int64_t d = m->head_dim;
 
     // q (n_heads * d); k and v (n_kv_heads * d), which stay for the tokens to come
     float *k = kv_row(p, p->keys, p->i);
@@ -173,16 +87,41 @@ static void attention(Plain *p, float *x) {
     project(p, v, &w->wv, w->bv);
     norm_heads(p, p->q, m->n_heads, w->q_norm);
     norm_heads(p, k, m->n_kv_heads, w->k_norm);
-
-    // mixed (n_heads * d), head by head
     fill_distances(p);  // of encodings before RoPE
+
+    int n_pairs = turning_pairs(p);  // the elements behind them do not turn
+    float scale = query_scale(p);    // 1 / sqrt(d) in most models
     for (int h = 0; h < m->n_heads; h++) {
-        attend(p, h);
+        // scores (i + 1) = scale * q . k, where q (d) turns to meet each k (d)
+        const float *q = p->q + h * d;
+        for (int j = 0; j <= p->i; j++) {
+            const float *key = kv_head(p, p->keys, j, h);
+            int64_t angle = (int64_t)j * n_pairs;
+            memcpy(p->turned, q, d * sizeof(float));
+            rope_rotate(p->turned, n_pairs, p->turns->cosines + angle, p->turns->sines + angle);
+            p->scores[j] = scale * dot(p->turned, key, d);
+        }
+        change_scores(p, h);  // where there are windows, jumps or other encodings
+
+        // mixed (d) = the sum over j of softmax(scores)[j] * value[j]. A learned sink is one score
+        // more, without a value: weight goes to it when no key is worth it.
+        float *mixed = p->mixed + h * d;
+        int n = p->i + 1;
+        if (w->sinks) p->scores[n++] = w->sinks[h];
+        softmax(p->scores, n);
+        memset(mixed, 0, d * sizeof(float));
+        for (int j = 0; j <= p->i; j++) {
+            const float *value = kv_head(p, p->values, j, h);
+            add(mixed, p->scores[j], value, d);
+        }
+        if (m->encoding == ENCODING_SHAW) mix_shaw(p, h);
     }
     matmul(p->added, &w->wo, p->mixed, p->row);
     if (w->bo) add(p->added, 1, w->bo, m->dim);
     add_normed(p, x, w->attention_after);
 }
+
+// ---- feed-forward ----
 
 // What a gate makes of the number beside it.
 static float times_gate(const Plain *p, float gate, float up) {
@@ -226,6 +165,15 @@ static void add_feed_forward(Plain *p, float *x) {
     else feed_forward(p, &p->w->ffn, p->added);
     add_normed(p, x, p->w->ffn_after);
 }
+
+// ---- forward ----
+
+// What families do otherwise than Llama, a line or two each below: biases (Qwen2), norms of heads
+// (Qwen3) or of all heads together (OLMo 2), heads that turn in part (Phi-4), layers that do not
+// turn (SmolLM3), that have a window (Mistral), and that then turn by settings of their own (Gemma
+// 3); norms of what a layer adds (OLMo 2), or of what it reads and adds (Gemma 3); GELU, scales of
+// embedding and scores (Gemma 3); queries that grow with their position (Ministral 3); experts
+// (Mixtral, Qwen3-MoE), and learned sinks (gpt-oss).
 
 // The angles of the present token by one RoPE, which p->turns then is: place_of asks it.
 static void fill_angles(Plain *p, Turns *t, int length) {

@@ -24,7 +24,7 @@ void fill_uneven_turns(Plain *p, Turns *t, int length) {
             double key_more = rope_speed(c, &then, pair, n) - f;
             double angle = distance * f + m * query_more - key * key_more;
             int64_t place = (int64_t)j * now.n_pairs + pair;
-            rope_turn(1, angle, factor, &t->cosines[place], &t->sines[place]);
+            rope_cos_sin(1, angle, factor, &t->cosines[place], &t->sines[place]);
         }
     }
 }

@@ -63,8 +63,8 @@ static float probability_of(const Candidate *c, int n) {
 }
 
 // Draws from the top_k likeliest, of these from the fewest whose share exceeds top_p, of these from
-// those that are min_p times as likely as the first. Without top_k, tokens below (1 - top_p) / (n -
-// 1) are out at once, as in llama2.c: all of them together are below 1 - top_p.
+// those that are min_p times as likely as the first. Without top_k, tokens below
+// (1 - top_p) / (n - 1) are out at once, as in llama2.c: all of them together are below 1 - top_p.
 static int draw_from_few(const Sampler *s, const float *x, int top_k, float share) {
     const Candidate *c = s->candidates;
     int n = s->vocab_size;

@@ -285,8 +285,8 @@ static bool check_numbers(const RopeConfig *c, Error *err) {
     if (c->ramp == ROPE_RAMP_TURNS && c->beta_fast == c->beta_slow)
         return fail(err, "the turns ramp needs beta_fast above beta_slow");
     if (!positive(c->low_freq_factor) || !positive(c->high_freq_factor) ||
-        c->low_freq_factor >= c->high_freq_factor)
-        return fail(err, "high_freq_factor must be above low_freq_factor, and both above 0");
+        c->low_freq_factor > c->high_freq_factor)
+        return fail(err, "high_freq_factor must not be below low_freq_factor, and both above 0");
     return true;
 }
 

@@ -5,7 +5,6 @@
 #include "util.h"
 
 enum { MAX_METHOD_NAME = 160 };
-enum { MOST = 1 << 30 };  // the largest whole number of a setting
 
 // What a value is. Its place is: none, bool, int, double, int or an enum, const char *, uint64_t,
 // int[2] (3.5).
@@ -26,24 +25,31 @@ typedef struct {
 
 // The rows of rope_settings: of methods, of windows and maps, of scores. RopeSettings.said has a
 // bit for each.
-enum { SET_THETA, SET_FACTOR, SET_TRAIN_CTX, SET_RAMP, SET_BETA_FAST, SET_BETA_SLOW, SET_TRUNCATE };
 enum {
-    SET_ATTN_FACTOR = SET_TRUNCATE + 1,
+    SET_THETA,
+    SET_FACTOR,
+    SET_TRAIN_CTX,
+    SET_RAMP,
+    SET_BETA_FAST,
+    SET_BETA_SLOW,
+    SET_TRUNCATE,
+    SET_ATTN_FACTOR,
     SET_MSCALE,
     SET_MSCALE_ALL_DIM,
     SET_LOW_FREQ,
-    SET_HIGH_FREQ
-};
-enum {
-    SET_TURNING = SET_HIGH_FREQ + 1,
+    SET_HIGH_FREQ,
+    SET_TURNING,
     SET_UNSCALED,
     SET_WINDOW,
     SET_SINKS,
     SET_NEAR,
     SET_K,
-    SET_GROUP
+    SET_GROUP,
+    SET_CHUNK,
+    SET_LOGN,
+    SET_TEMPERATURE_BETA,
+    N_ROPE_SETTINGS
 };
-enum { SET_CHUNK = SET_GROUP + 1, SET_LOGN, SET_TEMPERATURE_BETA, N_ROPE_SETTINGS };
 enum { SAID_WITHOUT_ROPE = 1 << SET_WINDOW | 1 << SET_SINKS };  // these work without RoPE
 extern const Setting rope_settings[N_ROPE_SETTINGS];
 

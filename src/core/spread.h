@@ -4,10 +4,10 @@
 
 #include <stdint.h>
 
-// A spread text of n tokens stands in pieces, with jumps between them and the last token at length
-// - 1, so that a few tokens meet every distance of a long text. Models are trained so by PoSE
-// (arXiv 2309.10400) and randomized positions (arXiv 2305.16843). A token's number, from 0, is its
-// slot in the cache. All encodings go by its position.
+// A spread text of n tokens stands in pieces, with jumps between them and the last token at
+// length - 1, so that a few tokens meet every distance of a long text. Models are trained so by
+// PoSE (arXiv 2309.10400) and randomized positions (arXiv 2305.16843). A token's number, from 0, is
+// its slot in the cache. All encodings go by its position.
 typedef struct {
     int length;  // N, positions; 0: each token's position is its number
     int piece;   // P, tokens of a piece, at least 1

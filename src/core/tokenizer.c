@@ -90,11 +90,21 @@ static bool check_head(const TrailerHead *head, int last_id, Error *err) {
            in_range("number of rules", head->n_rules, 0, MAX_MERGES, err);
 }
 
+// Whether a token is a run of spaces, of a tokenizer that cuts texts before they are normalized.
+static bool can_be_symbols(const Tokenizer *t, const Piece *piece) {
+    size_t spaces = 0;
+    while (spaces < piece->length && piece->bytes[spaces] == ' ') spaces++;
+    return t->head.kind == SENTENCEPIECE && t->head.flags & BY_PARTS && spaces > 0 &&
+           spaces == piece->length;
+}
+
 static bool read_type(const Tokenizer *t, int id, int type, Error *err) {
     Piece *piece = &t->pieces[id];
     int bare = type & ~TAKES_SPACES;
     piece->takes_spaces = type != bare && (bare == CONTROL || bare == USER_DEFINED);
     if (piece->takes_spaces) type = bare;
+    piece->as_symbols = type == (NORMAL | AS_SYMBOLS) && can_be_symbols(t, piece);
+    if (piece->as_symbols) type = NORMAL;
     if (!in_range("type of a token", type, NORMAL, BYTE, err)) return false;
     piece->type = (uint8_t)type;
     if (type == BYTE && !make_byte(piece))
@@ -265,15 +275,15 @@ static void index_piece(Tokenizer *t, const Piece *piece) {
     bool normal = piece->type == NORMAL || piece->type == USER_DEFINED;
     bool passed = bytelevel ? piece->type == CONTROL : piece->type == UNUSED && !hides_unused;
     bool is_byte = bytelevel ? normal && piece->length == 1 : piece->type == BYTE;
-    bool added = piece->type == CONTROL || piece->type == USER_DEFINED;
     if (piece->length == 0) return;
     unsigned char first = (unsigned char)piece->bytes[0];
     uint16_t *longest = &t->longest_added[first];
     if (is_byte && t->byte_ids[first] < 0) t->byte_ids[first] = piece->id;
     if (!normal && !passed) return;
     t->spellings[t->n_spellings++] = spelling_of(piece);
-    if (added && piece->length > *longest) *longest = piece->length;
-    if (has_inner_space(piece)) t->by_words = false;
+    if (is_added(piece) && piece->length > *longest) *longest = piece->length;
+    if (piece->as_symbols && piece->length > t->longest_symbols) t->longest_symbols = piece->length;
+    t->by_words &= !has_inner_space(piece);
 }
 
 // Fills in what the encoder asks for, and sorts the tokens that it looks up. A byte-level
@@ -321,7 +331,8 @@ Tokenizer *tokenizer_find(const char *path, const char *model_path, int vocab_si
     if (path) return tokenizer_open(path, vocab_size, err);
     fail(err,
          "no tokenizer: there is no %s and no %s (-z FILE names another; to make one of a "
-         "checkpoint's: %s --tokenizer FOLDER/tokenizer.json %s)",
+         "checkpoint's: %s --tokenizer FOLDER/tokenizer.json %s, or FOLDER/tokenizer.model if that "
+         "is refused; without one, --ppl FILE --ids reads token ids)",
          own, common, exporter, own);
     return NULL;
 }
@@ -368,6 +379,11 @@ int tokenizer_special(const Tokenizer *t, const char *spelling) {
             return id;
     }
     return -1;
+}
+
+int tokenizer_ordinary(const Tokenizer *t, const char *spelling) {
+    const Piece *piece = find_piece(t, spelling, strlen(spelling));
+    return piece && piece->type == NORMAL ? piece->id : -1;
 }
 
 const char *tokenizer_decode(const Tokenizer *t, int previous, int id, size_t *length) {

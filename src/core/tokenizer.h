@@ -37,6 +37,9 @@ size_t tokenizer_skip_spaces(const Tokenizer *tokenizer, int id, const char *tex
 // -1: none.
 int tokenizer_special(const Tokenizer *tokenizer, const char *spelling);
 
+// The id of the normal token with this spelling; -1: none.
+int tokenizer_ordinary(const Tokenizer *tokenizer, const char *spelling);
+
 // The ids (fewer than 2^30) of `length` bytes of text, behind BOS if that is wanted and there is
 // one, and never with EOS. The caller frees them; NULL with the reason. They are the sentencepiece
 // library's (NUL is a character, a byte that is not UTF-8 is U+FFFD, U+2581 is a space). With a

@@ -17,7 +17,10 @@ enum {
     BY_PARTS = 32,
     NFC = 64
 };
-enum { TAKES_SPACES = 16 };  // beside a type: spaces behind the token belong to it
+// Beside a type: spaces behind the token belong to it; a run of spaces is cut out of texts where it
+// stands as U+2581.
+enum { TAKES_SPACES = 16, AS_SYMBOLS = 32 };
+enum { SPACE_SYMBOL = 0x2581 };  // how sentencepiece writes a space
 
 // The beginning of tokenizer.bin's trailer, or Llama 2's values if there is no trailer.
 typedef struct {
@@ -35,8 +38,13 @@ typedef struct {
     uint16_t length;
     uint8_t type;
     char byte;  // of a byte token: what it stands for, and its spelling here
-    bool takes_spaces;
+    bool takes_spaces, as_symbols;
 } Piece;
+
+// Whether the library would seek the token in a text before it is cut into words.
+static inline bool is_added(const Piece *piece) {
+    return piece->type == CONTROL || piece->type == USER_DEFINED;
+}
 
 // A token in a sorted list. Heads tell most tokens apart, and are quicker to compare than bytes.
 typedef struct {
@@ -63,7 +71,8 @@ struct Tokenizer {
     Triple *merges, *rules;
     // Of findable user-defined and control tokens that begin with this byte; 0: none.
     uint16_t longest_added[256];
-    bool by_words;  // no piece goes on with a space after anything else
+    uint16_t longest_symbols;  // of the runs of spaces that are cut out as U+2581; 0: none
+    bool by_words;             // no piece goes on with a space after anything else
     uint8_t classes[N_CODE_POINTS];
 };
 

@@ -87,7 +87,7 @@ void add_name(char *list, size_t capacity, const char *between, const char *name
 bool map_file(const char *path, MappedFile *file, Error *err) {
     struct stat info;
     *file = (MappedFile){0};
-    int fd = open(path, O_RDONLY);
+    int fd = open(path, O_RDONLY | O_NONBLOCK);  // nobody may write into a pipe
     if (fd < 0) return fail(err, "%s: cannot open (%s)", path, strerror(errno));
     bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
     long long size = regular ? info.st_size : 0;

@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MAX_EOS = 8 };  // end tokens that a model's file may name, and a tokenizer's
+enum { MOST = 1 << 30 };  // positions at most, and the largest whole number of a setting
+enum { MAX_EOS = 8 };     // end tokens that a model's file may name, and a tokenizer's
 
 // Why something failed, in one line. Functions that can fail take an Error* last, and return false
 // or NULL with it.

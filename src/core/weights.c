@@ -105,18 +105,3 @@ const float *weights_row(const Matrix *m, int64_t row, float *room) {
     }
     return room;
 }
-
-bool fail_not_finite(int layer, int n_layers, int position, Error *err) {
-    if (layer < 0)
-        return fail(err, "the embedding of the token at position %d holds NaN or infinity",
-                    position);
-    if (layer < n_layers)
-        return fail(err,
-                    "NaN or infinity came out of layer %d at position %d: the weights hold it, or "
-                    "lead to it",
-                    layer, position);
-    return fail(err,
-                "NaN or infinity among the logits at position %d: the final norm or the classifier "
-                "holds or makes it",
-                position);
-}

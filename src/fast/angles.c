@@ -72,10 +72,10 @@ static void fill_rows(const Angles *a, int first, int n, int from, int to) {
             float *far = a->far;
             float *key = a->keys;
             double speed = rope_speed(rope, &a->freqs, pair, p);
-            rope_turn(speed, p, factor, &query[cosine], &query[sine]);
+            rope_cos_sin(speed, p, factor, &query[cosine], &query[sine]);
             if (!rope->map) continue;
-            rope_turn(speed, parts.query - p, 1, &far[cosine], &far[sine]);
-            if (key) rope_turn(speed, parts.key, factor, &key[cosine], &key[sine]);
+            rope_cos_sin(speed, parts.query - p, 1, &far[cosine], &far[sine]);
+            if (key) rope_cos_sin(speed, parts.key, factor, &key[cosine], &key[sine]);
         }
     }
 }
@@ -111,9 +111,9 @@ static void fill_blocks(const Angles *a, Zone zone, int n_blocks, int from, int 
             float *of_block = blocks + b * 2 * n_pairs + pair;
             float *of_step = all_steps + variant * 2 * n_angles + pair * KV_BLOCK;
             double speed = a->freqs.inv_freq[pair];
-            rope_turn(speed, start, 1, of_block, of_block + n_pairs);
+            rope_cos_sin(speed, start, 1, of_block, of_block + n_pairs);
             for (int j = 0; j < n_steps; j++) {
-                rope_turn(speed, steps[j], factor, of_step, of_step + n_angles);
+                rope_cos_sin(speed, steps[j], factor, of_step, of_step + n_angles);
                 of_step++;
             }
         }

@@ -40,9 +40,9 @@ const Matrix *encoding_maker(const Model *m, const Layer *l) {
     return m->config.encoding == ENCODING_TRANSFORMER_XL ? &l->wr : &l->wk;
 }
 
-// Shaw et al., arXiv 1803.02155: score += q . aK[c] / sqrt(head_dim), out += weight aV[c], with c =
-// min(d, encoding_rows - 1) and two tables (encoding_rows, head_dim) a layer, for all heads. `row`
-// is one element of a head.
+// Shaw et al., arXiv 1803.02155: score += q . aK[c] / sqrt(head_dim), out += weight aV[c], with
+// c = min(d, encoding_rows - 1) and two tables (encoding_rows, head_dim) a layer, for all heads.
+// `row` is one element of a head.
 static void shaw(const DistanceTerms *t, int layer, int64_t row) {
     const Layer *l = &t->model->layers[layer];
     int64_t d = t->model->config.head_dim;
@@ -60,12 +60,13 @@ static void shaw(const DistanceTerms *t, int layer, int64_t row) {
     }
 }
 
-// Transformer-XL, Dai et al., arXiv 1901.02860, section 3.3: score = ((q + u) . k + (q + v) . W_R
-// R_d) / sqrt(head_dim), with W_R (n_kv_heads * head_dim, dim), u and v (n_heads * head_dim).
+// Transformer-XL, Dai et al., arXiv 1901.02860, section 3.3, with W_R (n_kv_heads * head_dim, dim),
+// u and v (n_heads * head_dim):
+//     score = ((q + u) . k + (q + v) . W_R R_d) / sqrt(head_dim)
 //
-// Disentangled, what surveys give for TUPE, arXiv 2006.15595, and DeBERTa, 2006.03654: score = (q .
-// k + q . W_k R_d + W_q R_d . k) / sqrt(head_dim), by the matrices of q and k, without biases and
-// head norms.
+// Disentangled, what surveys give for TUPE, arXiv 2006.15595, and DeBERTa, 2006.03654, by the
+// matrices of q and k, without biases and head norms:
+//     score = (q . k + q . W_k R_d + W_q R_d . k) / sqrt(head_dim)
 //
 // Both: a row is one of W_R, or one of W_k and then of W_q, times all R_d. weights (dim) is memory
 // for that row.

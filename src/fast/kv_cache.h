@@ -24,8 +24,7 @@ static inline int64_t whole_vectors(int64_t n) { return (n + 15) / 16 * 16; }
 // 5. Values are followed by zeros up to value_width; nothing but clearing writes these.
 // 6. Keys are read as they were stored: what they lack of their angles, angles.h knows.
 //
-// The first five fields are filled in before
-// kv_cache_lay_out.
+// The first five fields are filled in before kv_cache_lay_out.
 typedef struct {
     Number type;  // a KvType
     int n_layers, n_kv_heads;

@@ -137,8 +137,8 @@ ALWAYS_INLINE vb weights_of(WeightType type, const uint8_t *values, int i) {
     case WEIGHT_Q5_K: return fours(values + 48, p, half) | ones(values + 16, p, half, 4);
     case WEIGHT_Q6_K: {
         // low [128], high [64], s int8 [16], d float16 [2]. Four parts in a row, p = 0 to 3, have
-        // their low four bits in the same 64 bytes of low: from byte 32 * (p % 2) on, at bit 4 * (p
-        // / 2). The high two are twos.
+        // their low four bits in the same 64 bytes of low: from byte 32 * (p % 2) on, at bit
+        // 4 * (p / 2). The high two are twos.
         const uint8_t *low = values + p / 4 * 64 + p % 2 * PART;
         int shift = p % 4 / 2 * 4;
         return take_bits(low, shift, low + PART, shift, half, 15) | twos(values + 128, p, half, 4);
@@ -172,8 +172,9 @@ ALWAYS_INLINE uint64_t words_at(const uint8_t *p) {
 }
 
 // Q4_K and Q5_K: each part has a scale and a minimum of 6 bits. For parts 0 to 3 they are the low
-// six bits of bytes p and 4 + p of s. For parts 4 to 7 the low four bits are the halves of byte 4 +
-// p, and the high two are the upper two of bytes p - 4 and p. w = d * scale * q - dm * minimum.
+// six bits of bytes p and 4 + p of s. For parts 4 to 7 the low four bits are the halves of byte
+// 4 + p, and the high two are the upper two of bytes p - 4 and p.
+// w = d * scale * q - dm * minimum.
 ALWAYS_INLINE Scales sixes(const uint8_t *block) {
     uint32_t a = word_at(block + 4);
     uint32_t b = word_at(block + 8);

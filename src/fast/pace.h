@@ -19,8 +19,8 @@ typedef struct {
 // 5. crowded is known only of the present size, and -1 after size has changed. When it turns from 0
 //    to 1 or back, rest becomes 0: the next trial is due.
 //
-// Starts as {.size = n} for always n threads, or as {.size = n,
-// .most = m} for up to m, from n on: fewer than m when others are known to want the processors.
+// Starts as {.size = n} for always n threads, or as {.size = n, .most = m} for up to m, from n on:
+// fewer than m when others are known to want the processors.
 typedef struct {
     int size, most;       // threads that steps get for now, and the most; 0: the size never changes
     int trial;            // threads that are being tried, 0: none

@@ -26,6 +26,15 @@ void catch_interrupt(int flags) {
     if (!interrupted) sigaction(SIGINT, &action, NULL);
 }
 
+static void on_end(int signal_number) {
+    (void)signal_number;
+    _exit(INTERRUPTED);
+}
+
+void end_on_interrupt(void) {
+    if (signal(SIGINT, on_end) == SIG_IGN) signal(SIGINT, SIG_IGN);
+}
+
 void catch_termination(void) {
     signal(SIGINT, on_interrupt);
     signal(SIGTERM, on_interrupt);

@@ -20,6 +20,9 @@ extern volatile sig_atomic_t interrupted;
 // Ctrl-C sets `interrupted`, a second one ends the program. With flags 0, not SA_RESTART, it also
 // ends a waiting read.
 void catch_interrupt(int flags);
+// Ctrl-C ends the program at once, as INTERRUPTED, and what was flushed stays. Where it is ignored it
+// stays so.
+void end_on_interrupt(void);
 // Ctrl-C, SIGTERM and, without nohup, SIGHUP set `interrupted`, however often they come. For work
 // that must clean up.
 void catch_termination(void);

@@ -16,8 +16,8 @@ enum {
 
 // A super-block of a vector as int8: x = scale * value, zeros behind the vector's end. Weights are
 // stored as q = w + zero, so sums begin at -zero times the sum of the values. Example: with the
-// zero 8 of Q4_0, weights -3 and 2 are stored as 5 and 10. Times values 4 and 5, from -8 * (4 + 5)
-// = -72 on, they give -72 + 20 + 50 = -2 = -12 + 10.
+// zero 8 of Q4_0, weights -3 and 2 are stored as 5 and 10. With values 4 and 5 the sum begins at
+// -8 * (4 + 5) = -72, and comes to -72 + 20 + 50 = -2, which is -12 + 10.
 typedef struct {
     // Behind them as pairs, where dot_bytes takes those.
     _Alignas(REGISTER) int8_t values[(HAS_PAIRS ? 3 : 1) * SUPER_BLOCK];

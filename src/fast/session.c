@@ -176,9 +176,7 @@ void session_rewind(Session *s, int position) {
 void session_begin(Session *s, int n) {
     session_rewind(s, 0);
     s->config.spread.n = n;
-    // The tables are of other positions, if tokens are spread.
-    s->fast->angles.n_blocks = 0;
-    s->fast->sliding.n_blocks = 0;
+    transformer_forget_angles(s->fast);  // they are of other positions, if tokens are spread
 }
 
 int session_place(const Session *s, int i) { return spread_position(&s->config.spread, i); }

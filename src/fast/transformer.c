@@ -15,7 +15,7 @@
 //     norm_whole_by_team          norm_heads, where one norm is of all heads
 //     matmul_by_team              project and matmul; those of one input are computed together
 //     rotate_and_store_by_team    norm_heads and fill_turns: keys are rotated once, when stored
-//     attention_by_team           attend, for all heads: scores, softmax, mix
+//     attention_by_team           attention, its loop over heads: scores, softmax, mix
 //     matmul_by_team, .gate       feed_forward: its first two products, and silu
 //     experts_by_team             mix_experts; experts.c
 //     transformer_logits          plain_logits
@@ -229,8 +229,8 @@ static void run_layer_by_team(const Team *team, Transformer *t, int index, int n
     int64_t kv = layer->wk.rows;
     float *x = t->x + skipped * m->dim;  // (n_wanted, dim)
 
-    // q (n, n_heads * head_dim), k and v (n, n_kv_heads * head_dim) = wq, wk, wv . rmsnorm(x) +
-    // bias
+    // q (n, n_heads * head_dim), k and v (n, n_kv_heads * head_dim):
+    // wq, wk and wv @ rmsnorm(x) + bias
     const Product qkv[] = {
         {.out = t->k, .stride = kv, .matrix = &layer->wk, .bias = layer->bk},
         {.out = t->v, .stride = kv, .matrix = &layer->wv, .bias = layer->bv},

@@ -42,6 +42,9 @@ typedef struct Transformer {
 // Takes all arrays from an arena (see util.h). Returns the bytes of the key-value cache.
 uint64_t transformer_lay_out(Transformer *transformer, Arena *arena);
 
+// The angles that are known are of other positions from now on, and will be made anew.
+void transformer_forget_angles(Transformer *transformer);
+
 // Reads n tokens, at most a chunk, behind those from 0 to first - 1, in a text of `length`
 // positions by now. The last n_logits rows of x (n, dim) become the last layer's result. Without a
 // fault the result's row is n.

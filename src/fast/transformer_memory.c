@@ -38,3 +38,8 @@ uint64_t transformer_lay_out(Transformer *t, Arena *arena) {
     t->attention = attention_lay_out(arena, &t->cache, m->n_heads, c->chunk, threads);
     return cache_bytes;
 }
+
+void transformer_forget_angles(Transformer *t) {
+    t->angles.n_blocks = 0;
+    t->sliding.n_blocks = 0;
+}

@@ -17,8 +17,7 @@ ReadByEngines read_by_engines(const Job *job, bool says_block) {
 // Every engine reads config.json by a strict parser of JSON.
 static void refuse_all(Reading *readings, int n, const char *not_json) {
     for (Reading *r = readings; r < readings + n; r++) {
-        r->refused = true;
-        r->verdict = "refused";
+        r->verdict = VERDICT_REFUSED;
         snprintf(r->note, sizeof r->note, "JSONDecodeError: %s", not_json);
     }
 }
@@ -55,9 +54,10 @@ int engines_alike(const ReadByEngines *what, int *n) {
 
 static bool check_reading(const Job *job, const Reading *r, const Reading *full, Error *err) {
     const int own = job->said->rope.rotary_dim;
-    if (r->unknown)
+    if (r->verdict == VERDICT_UNSEEN)
         return fail(err, "--reading: what %s makes of this config is not known", r->engine);
-    if (r->refused) return fail(err, "--reading: %s refuses this config: %s", r->engine, r->note);
+    if (r->verdict == VERDICT_REFUSED)
+        return fail(err, "--reading: %s refuses this config: %s", r->engine, r->note);
     if (job->model->layers && r->by_layer && !layers_have(&r->layers, KIND_SLIDING))
         return fail(err, "--reading: to %s all layers are full, and the model's slide: %s",
                     r->engine, r->note);

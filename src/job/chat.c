@@ -5,17 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum { TRIMS_NOTHING, TRIMS_USER, TRIMS_ALL } Trims;
-
 // How a family of models writes turns. {...} is a special token, {} is BOS, & the system prompt, $
-// the user's message. Special tokens in a message are encoded as plain text, so no prompt can forge
-// a turn.
+// the user's message, and what (...) holds loses the white space around it. Special tokens in a
+// message are encoded as plain text, so no prompt can forge a turn.
 typedef struct {
-    const char *
-        told_by;  // a special token of this family's tokenizers that the families below do not have
+    // A special token of this family's tokenizers that the families below do not have. NULL: `guess`
+    // says whose turns these are, and the id of the token " " tells the family (0: any).
+    const char *told_by;
+    const char *guess;
+    int space_id;
     const char *end_of_turn;      // a special token, NULL: the text's end
     const char *closing;          // what stands in its place in a later turn's prompt, NULL: itself
-    Trims trims;                  // what loses the spaces around it
+    bool spaced;                  // " " stands before it there
     const char *begin, *between;  // what opens the first turn, and each other one
     const char *system, *user;    // a turn: the system prompt only where there is one
 } Family;
@@ -24,34 +25,66 @@ typedef struct {
 static const Family chat_families[] = {
     // ChatML: Qwen2.5-7B-Instruct, and SmolLM3-3B, which has Llama 3's tokens but does not use
     // them.
-    {"<|im_start|>", "<|im_end|>", NULL, TRIMS_NOTHING, "", "\n",
-     "{<|im_start|>}system\n&{<|im_end|>}\n",
-     "{<|im_start|>}user\n${<|im_end|>}\n{<|im_start|>}assistant\n"},
+    {.told_by = "<|im_start|>",
+     .end_of_turn = "<|im_end|>",
+     .begin = "",
+     .between = "\n",
+     .system = "{<|im_start|>}system\n&{<|im_end|>}\n",
+     .user = "{<|im_start|>}user\n${<|im_end|>}\n{<|im_start|>}assistant\n"},
     // Llama-3.1-8B-Instruct.
-    {"<|start_header_id|>", "<|eot_id|>", NULL, TRIMS_ALL, "{}", "",
-     "{<|start_header_id|>}system{<|end_header_id|>}\n\n&{<|eot_id|>}",
-     "{<|start_header_id|>}user{<|end_header_id|>}\n\n${<|eot_id|>}"
-     "{<|start_header_id|>}assistant{<|end_header_id|>}\n\n"},
+    {.told_by = "<|start_header_id|>",
+     .end_of_turn = "<|eot_id|>",
+     .begin = "{}",
+     .between = "",
+     .system = "{<|start_header_id|>}system{<|end_header_id|>}\n\n(&){<|eot_id|>}",
+     .user = "{<|start_header_id|>}user{<|end_header_id|>}\n\n($){<|eot_id|>}"
+             "{<|start_header_id|>}assistant{<|end_header_id|>}\n\n"},
     // gpt-oss-20b: OpenAI's harmony format. Instructions are the developer's; the system's message
     // is always the same.
-    {"<|channel|>", "<|return|>", "<|end|>", TRIMS_NOTHING,
-     "{<|start|>}system{<|message|>}You are ChatGPT, a large language model trained by OpenAI.\n"
-     "Knowledge cutoff: 2024-06\n\nReasoning: medium\n\n"
-     "# Valid channels: analysis, commentary, final. Channel must be included for every "
-     "message.{<|end|>}",
-     "", "{<|start|>}developer{<|message|>}# Instructions\n\n&\n\n{<|end|>}",
-     "{<|start|>}user{<|message|>}${<|end|>}{<|start|>}assistant"},
+    {.told_by = "<|channel|>",
+     .end_of_turn = "<|return|>",
+     .closing = "<|end|>",
+     .begin = "{<|start|>}system{<|message|>}You are ChatGPT, a large language model trained by "
+              "OpenAI.\nKnowledge cutoff: 2024-06\n\nReasoning: medium\n\n"
+              "# Valid channels: analysis, commentary, final. Channel must be included for every "
+              "message.{<|end|>}",
+     .between = "",
+     .system = "{<|start|>}developer{<|message|>}# Instructions\n\n&\n\n{<|end|>}",
+     .user = "{<|start|>}user{<|message|>}${<|end|>}{<|start|>}assistant"},
     // Phi-3-mini-4k-instruct.
-    {"<|assistant|>", "<|end|>", NULL, TRIMS_NOTHING, "{}", "\n", "{<|system|>}\n&{<|end|>}\n",
-     "{<|user|>}\n${<|end|>}\n{<|assistant|>}\n"},
+    {.told_by = "<|assistant|>",
+     .end_of_turn = "<|end|>",
+     .begin = "{}",
+     .between = "\n",
+     .system = "{<|system|>}\n&{<|end|>}\n",
+     .user = "{<|user|>}\n${<|end|>}\n{<|assistant|>}\n"},
     // Gemma 3, whose system prompt opens the first message.
-    {"<start_of_turn>", "<end_of_turn>", NULL, TRIMS_USER, "{}{<start_of_turn>}user\n",
-     "\n{<start_of_turn>}user\n", "&\n\n", "${<end_of_turn>}\n{<start_of_turn>}model\n"},
+    {.told_by = "<start_of_turn>",
+     .end_of_turn = "<end_of_turn>",
+     .begin = "{}{<start_of_turn>}user\n",
+     .between = "\n{<start_of_turn>}user\n",
+     .system = "&\n\n",
+     .user = "($){<end_of_turn>}\n{<start_of_turn>}model\n"},
     // Mistral-7B-Instruct-v0.3.
-    {"[INST]", NULL, NULL, TRIMS_NOTHING, "{}{[INST]}", "{[INST]}", "&\n\n", "${[/INST]}"},
+    {.told_by = "[INST]",
+     .begin = "{}{[INST]}",
+     .between = "{[INST]}",
+     .system = "&\n\n",
+     .user = "${[/INST]}"},
+    // Mistral-7B-Instruct-v0.1 and v0.2.
+    {.guess = "Mistral 7B's",
+     .space_id = 28705,
+     .begin = "{}[INST] ",
+     .between = "[INST] ",
+     .system = "&\n\n",
+     .user = "$ [/INST]"},
     // Llama-2-7b-chat.
-    {NULL, NULL, NULL, TRIMS_NOTHING, "{}[INST] ", "{}[INST] ", "<<SYS>>\n&\n<</SYS>>\n\n",
-     "$ [/INST]"},
+    {.guess = "Llama 2's",
+     .spaced = true,
+     .begin = "{}[INST] (",
+     .between = "{}[INST] (",
+     .system = "<<SYS>>\n&\n<</SYS>>\n\n",
+     .user = "$) [/INST]"},
 };
 
 // The ids so far, and the text behind the last special token.
@@ -81,54 +114,89 @@ static bool end_text(Turn *t, int special) {
     return ok;
 }
 
-static void put_turn(Turn *t, const char *text, bool trims) {
-    static const char spaces[] = " \t\r\n\v\f";
-    if (trims) text += strspn(text, spaces);
+static void put_text(Turn *t, const char *text) {
     size_t length = strlen(text);
-    while (trims && length > 0 && strchr(spaces, text[length - 1])) length--;
     memcpy(t->text + t->n_text, text, length);
     t->n_text += length;
 }
 
+// What Python's str.strip() takes away, by which the templates trim: the property White_Space, and
+// four separators of ASCII.
+static bool is_white(uint32_t code) {
+    if (code <= ' ') return code == ' ' || (code >= 9 && code <= 13) || (code >= 28 && code <= 31);
+    return code == 0x85 || code == 0xA0 || code == 0x1680 || (code >= 0x2000 && code <= 0x200A) ||
+           code == 0x2028 || code == 0x2029 || code == 0x202F || code == 0x205F || code == 0x3000;
+}
+
+// Takes the white space at both ends away from the text behind `from`.
+static void trim(Turn *t, size_t from) {
+    size_t n;
+    size_t at = from;
+    while (at < t->n_text && is_white(utf8_decode(t->text + at, t->n_text - at, &n))) at += n;
+    t->n_text -= at - from;
+    memmove(t->text + from, t->text + at, t->n_text - from);
+    while (t->n_text > from) {
+        at = t->n_text - 1;
+        while (at > from && ((unsigned char)t->text[at] & 0xC0) == 0x80) at--;
+        bool white = is_white(utf8_decode(t->text + at, t->n_text - at, &n));
+        if (!white || at + n < t->n_text) return;
+        t->n_text = at;
+    }
+}
+
+static bool is_told(const Tokenizer *tokenizer, const Family *f) {
+    if (f->told_by) return tokenizer_special(tokenizer, f->told_by) >= 0;
+    return f->space_id == 0 || tokenizer_ordinary(tokenizer, " ") == f->space_id;
+}
+
 static const Family *chat_family(const Tokenizer *tokenizer) {
     const Family *f = chat_families;
-    while (f->told_by && tokenizer_special(tokenizer, f->told_by) < 0) f++;
+    while (!is_told(tokenizer, f)) f++;
     return f;
 }
 
-bool chat_is_taught(const Tokenizer *tokenizer) { return chat_family(tokenizer)->told_by != NULL; }
+const char *chat_guess(const Tokenizer *tokenizer) { return chat_family(tokenizer)->guess; }
 
 int chat_end_of_turn(const Tokenizer *tokenizer) {
     const Family *f = chat_family(tokenizer);
     return f->end_of_turn ? tokenizer_special(tokenizer, f->end_of_turn) : -1;
 }
 
-// The token that stands behind the last answer, given the one that ended it or -1.
-static int closing_of(const Tokenizer *tokenizer, const Family *f, int before) {
-    bool is_other = f->closing && before >= 0;
-    return is_other ? tokenizer_special(tokenizer, f->closing) : before;
+// Puts what stands behind the last answer, given the token that ended it or -1.
+static bool close_answer(Turn *t, const Family *f, int before) {
+    if (before < 0) return true;
+    int closing = f->closing ? tokenizer_special(t->tokenizer, f->closing) : before;
+    return (!f->spaced || end_text(t, tokenizer_ordinary(t->tokenizer, " "))) &&
+           end_text(t, closing);
+}
+
+// Puts the special token whose name begins at *at with {, and goes on to the name's end.
+static bool put_special(Turn *t, const char **at) {
+    char name[32];
+    int length = (int)strcspn(*at, "}") - 1;
+    snprintf(name, sizeof name, "%.*s", length, *at + 1);
+    *at += length + 1;
+    const Tokenizer *tokenizer = t->tokenizer;
+    return end_text(t, length ? tokenizer_special(tokenizer, name) : tokenizer_bos(tokenizer));
 }
 
 int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_prompt,
                    const char *user, int before, size_t *n, Error *err) {
     const Family *f = chat_family(tokenizer);
-    char template[768], name[32];
+    char template[768];
     snprintf(template, sizeof template, "%s%s%s", first ? f->begin : f->between,
              first && system_prompt[0] ? f->system : "", f->user);
     Turn t = {.tokenizer = tokenizer, .err = err, .special = -1};
     t.text = alloc_array(strlen(system_prompt) + strlen(user) + sizeof template, 1, "a turn", err);
-    bool ok = t.text && end_text(&t, closing_of(tokenizer, f, before));
+    size_t from = 0;  // where text begins that is trimmed
+    bool ok = t.text && close_answer(&t, f, before);
     for (const char *at = template; ok && *at; at++) {
-        if (*at == '&') put_turn(&t, system_prompt, f->trims == TRIMS_ALL);
-        else if (*at == '$') put_turn(&t, user, f->trims != TRIMS_NOTHING);
+        if (*at == '&') put_text(&t, system_prompt);
+        else if (*at == '$') put_text(&t, user);
+        else if (*at == '(') from = t.n_text;
+        else if (*at == ')') trim(&t, from);
         else if (*at != '{') t.text[t.n_text++] = *at;
-        else {
-            int length = (int)strcspn(at, "}") - 1;
-            snprintf(name, sizeof name, "%.*s", length, at + 1);
-            at += length + 1;
-            ok =
-                end_text(&t, *name ? tokenizer_special(tokenizer, name) : tokenizer_bos(tokenizer));
-        }
+        else ok = put_special(&t, &at);
     }
     ok = ok && end_text(&t, -1) && (t.n > 0 || fail(err, "the turn is empty"));
     free(t.text);

@@ -1,5 +1,5 @@
 // How a conversation is written for a model. Special tokens of its tokenizer tell its family; else
-// it is Llama 2's.
+// it is Mistral 7B's by its vocabulary, or Llama 2's.
 #pragma once
 
 #include "../core/tokenizer.h"
@@ -7,8 +7,9 @@
 // The token that ends a turn in this family, beside the text's end tokens; -1: none.
 int chat_end_of_turn(const Tokenizer *tokenizer);
 
-// Whether the tokenizer has tokens that only a chat model needs.
-bool chat_is_taught(const Tokenizer *tokenizer);
+// Whose turns are written where the tokenizer has no token that only a chat model needs; NULL: it
+// has one.
+const char *chat_guess(const Tokenizer *tokenizer);
 
 // The ids of one turn of the user, up to where the model answers. The caller frees them; NULL with
 // the reason. The first turn may have a system_prompt. `before` is the token that ended the last

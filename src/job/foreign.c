@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../core/unicode.h"
@@ -114,14 +115,26 @@ static bool refuse_text(const char *path, const char *text, const char *place, E
                 q, path, q);
 }
 
-bool check_native(const char *path, Error *err) {
+// False with the reason where there is a folder, a pipe or a device, and no file that can be mapped.
+static bool check_is_file(const char *path, Error *err) {
+    struct stat info;
+    if (stat(path, &info) != 0 || S_ISREG(info.st_mode)) return true;
     DIR *folder = opendir(path);
-    bool is_native = !folder || refuse_folder(path, folder, err);
-    if (folder) closedir(folder);
+    if (folder) {
+        refuse_folder(path, folder, err);
+        closedir(folder);
+        return false;
+    }
+    const char *what = S_ISFIFO(info.st_mode) ? "a pipe" : "a device";
+    return S_ISDIR(info.st_mode) || fail(err, "%s: not a regular file (found %s)", path, what);
+}
+
+bool check_native(const char *path, Error *err) {
+    if (!check_is_file(path, err)) return false;
     Error none;
     MappedFile file;
     char start[17] = "";
-    if (!map_file(path, &file, &none)) return is_native;
+    if (!map_file(path, &file, &none)) return true;
     bool is_whole = file.size >= 16;
     if (is_whole) memcpy(start, file.data, 16);
     unmap_file(&file);

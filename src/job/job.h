@@ -5,12 +5,14 @@
 #include "../core/tokenizer.h"
 #include "../fast/process.h"
 #include "../fast/session.h"
+#include "../settings/jobs.h"
 #include "../settings/methods.h"
 #include "../settings/publish.h"
+#include "json_out.h"
 #include "said.h"
 
 // The longest text that a job may have, in positions.
-enum { MOST_LENGTH = 1 << 30 };
+enum { MOST_LENGTH = MOST };
 
 // The options of all sessions, whatever they read.
 typedef struct {
@@ -30,25 +32,15 @@ typedef struct {
     const RopeSettings *sliding;  // of --rope-sliding
     int length;       // -n: positions of a text or a window, of the longest haystack, or how deep
     RopePlan *plans;  // (n_plans) the methods to compare, at least one; for `length` positions
-    int n_plans;      //
+    int n_plans;
     Tokenizer *tokenizer;   // NULL where a text is ids
     const char *text_path;  // of a text that is measured, for headings; NULL: none
     int32_t *ids;           // (n_ids) of the text, without BOS, or of the prompt; NULL: none
-    size_t n_ids;           //
-    bool tsv;               // tables are never drawn
+    size_t n_ids;
+    TableForm form;  // of tables
 } Job;
 
 // ---- length ----
-
-// How long a job's text is when -n does not say.
-typedef enum {
-    CONTEXT_LENGTH,  // the model's context
-    SHORT_LENGTH,    // 256 positions
-    PROMPT_LENGTH,   // the prompt's
-    BENCH_LENGTH,    // 8,192 positions, or half of what a model has learned
-    FAR_LENGTH,      // past the trained context: four times as far, or the model's context
-    TEXT_LENGTH,     // the same, but no more than the text has
-} UsualLength;
 
 // The length of a job in positions: `steps` (-n), or what is usual for it (-1); 0 is the model's
 // context.

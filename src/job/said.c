@@ -20,6 +20,7 @@ void said_by_model(const Model *model, RopeFile *said) {
         .rope = model->rope,
         .sliding = c->sliding_rope ? model->sliding : model->rope,
         .by_layer = c->sliding_rope,
+        .sizes = {(int)c->dim, c->n_layers, c->n_heads, c->n_kv_heads},
         .head_dim = (int)c->head_dim,
         .max_positions = c->seq_len,
     };

@@ -150,6 +150,10 @@ static bool ask_in_turns(Writing *t, Error *err) {
     char *system_prompt = given_or_read(o->system_prompt, "Enter system prompt (optional): ");
     for (int turn = 0; ok && !full && !interrupted; turn++) {
         char *said = given_or_read(turn == 0 ? o->first : NULL, "User: ");
+        if (!said && turn == 0 && system_prompt && !o->system_prompt && !interrupted)
+            fprintf(stderr,
+                    "run: nothing was asked: the first line is the system prompt, and the user's "
+                    "messages are behind it (-y '' or -y TEXT: all lines are the user's)\n");
         if (!said) break;
         ok = take_turn(t, turn == 0, system_prompt ? system_prompt : "", said, &last, &full, err);
         free(said);
@@ -165,11 +169,13 @@ static bool ask_in_turns(Writing *t, Error *err) {
 bool hold_chat(const Job *job, Session *session, const TextOptions *o, Error *err) {
     Writing t;
     if (!text_open(&t, job, session, o, err)) return false;
-    if (!chat_is_taught(job->tokenizer))
+    const char *guess = chat_guess(job->tokenizer);
+    if (guess)
         fprintf(
             stderr,
             "run: warning: the tokenizer has no sign that the model was taught to chat: it gets "
-            "Llama 2's turns, and may continue them instead of answering\n");
+            "%s turns, and may continue them instead of answering\n",
+            guess);
     t.end_of_turn = chat_end_of_turn(job->tokenizer);
     bool ok = ask_in_turns(&t, err);
     return text_close(&t, ok);

@@ -46,6 +46,15 @@ char *read_file(const char *path, size_t most, size_t *length, Error *err) {
     return keep_if(good, text);
 }
 
+char *read_text(const char *path, size_t *length, Error *err) {
+    static const char mark[] = "\xEF\xBB\xBF";
+    const size_t marked = sizeof mark - 1;
+    char *text = read_file(path, SIZE_MAX, length, err);
+    if (!text || strncmp(text, mark, marked) != 0) return text;
+    *length -= marked;
+    return memmove(text, text + marked, *length + 1);
+}
+
 int32_t *parse_ids(const char *path, const char *text, size_t length, int vocab_size, size_t *n,
                    Error *err) {
     static const char between[] = " \t\n\v\f\r,";
@@ -122,7 +131,7 @@ int32_t *text_ids(const TextSource *source, const Tokenizer *tokenizer, size_t *
     size_t length = strlen(text);
     char *file = NULL;
     if (path) {
-        file = read_file(path, SIZE_MAX, &length, err);
+        file = read_text(path, &length, err);
         if (!file) return NULL;
         text = file;
     }

@@ -11,6 +11,9 @@ const char *name_of_file(const char *path);
 // count. NULL with the reason, also for more than `most` bytes. Free with free().
 char *read_file(const char *path, size_t most, size_t *length, Error *err);
 
+// The same of a text, which does not begin with the byte order mark that some editors write.
+char *read_text(const char *path, size_t *length, Error *err);
+
 // True when two paths lead to one file, also by a link. False when one leads to none.
 bool is_same_file(const char *a, const char *b);
 

@@ -46,7 +46,7 @@ static void print_keys(const Job *job, const Session *s) {
     for (int i = 0; i < n; i++) max = fmax(max, scores[i]);
     for (int i = 0; i < n; i++) total += exp(scores[i] - max);
     total += exp(sink - max);
-    Table table = table_open(job->tsv);
+    Table table = table_open(job->form);
     print_heading(job, &table, "attention");
     table_note(&table, "method", "%s", job->plans->name);
     table_note(&table, "layer", "%d", watch->layer);

@@ -185,7 +185,7 @@ bool bench(const Job *job, Error *err) {
     for (int i = 0; s && i < context; i++) tokens[i] = i * 2654435761u % vocab_size;
     double reading = s ? reading_speed(&job->model->file, 0, err) : 0;
     double multiplying = reading > 0 ? multiplying_speed(err) : 0;
-    Table table = table_open(job->tsv);
+    Table table = table_open(job->form);
     bool ok = multiplying > 0;
     if (ok) {
         print_heading(job, &table, "bench");

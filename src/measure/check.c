@@ -3,8 +3,9 @@
 // end of a long text. The same tokens are compared, so nothing but positions differs. docs/check.md
 // has the rows, their limits and the reasons for them.
 //
-// This file asks for rows in order, and says the verdict. check_units.c reads the units of text of
-// a row, and check_rows.c judges it by them. Each knows those behind it alone.
+// This file asks for rows in order and prints them. check_needs.c has what a length needs to hold,
+// and check_verdict.c says what came out. check_units.c reads the units of text of a row, and
+// check_rows.c judges it by them. check_settings.c judges settings.
 #include "check.h"
 
 #include <math.h>
@@ -13,55 +14,12 @@
 #include <string.h>
 
 #include "check_units.h"
+#include "check_verdict.h"
 #include "measure.h"
 
-// A budget that is named, in shares of what was estimated.
-static const double BUDGET_MARGIN = 1.15;
+enum { ROUNDS_BELOW = 3 };          // for a length below one that fails
 static const double BASE_STEP = 8;  // to the other thetas
 static const char *const verdicts[] = {"fail", "ok", "unknown", "undecided", "between"};
-
-// ---- words ----
-
-// The budget for what should take so many seconds more, rounded up to two digits.
-static double budget_for(const Check *c, double seconds) {
-    double most = fmax(spent(c) + seconds * BUDGET_MARGIN, 0.1);
-    double unit = pow(10, floor(log10(most)) - 1);
-    return ceil(most / unit) * unit;
-}
-
-static bool by_jumps(const Row *row) { return row->kind == JUMPS || row->kind == JUMP_KEYS; }
-
-// What a row found, in words.
-static void describe_row(const Row *row, char *out, size_t size) {
-    const char *how = by_jumps(row) ? ", by jumps" : row->kind >= WHOLE_TEXT ? ", read whole" : "";
-    const char *form = "%.2f +- %.2f%s (limit %.2f)%s";
-    const char *what = " times a short text's";
-    switch (row->kind) {
-    case SHORT_PERPLEXITY:
-        form = "perplexity %.0f +- %.0f%s (limit %.0f)%s";
-        what = " in a short text, so nothing can be told";
-        break;
-    case SHORT_TEXTS:
-        form = "short texts: %.2f +- %.2f%s (limit %.2f)%s";
-        what = " times the perplexity";
-        break;
-    case OTHER_BASES:
-        form = "short texts: %.2f +- %.2f%s (limit %.2f)%s";
-        what = " times the perplexity with another theta";
-        break;
-    case STEPS:
-        form = "step by step: %.2f +- %.2f%s (limit %.2f)%s";
-        what = " change of -ln p";
-        break;
-    case JUMP_KEYS:
-    case WHOLE_KEYS:
-        form = "keys: %.2f +- %.2f%s (limit %.2f)%s";
-        what = " of them found";
-        break;
-    default: form = "perplexity %.2f +- %.2f%s (limit %.2f)%s";
-    }
-    snprintf(out, size, form, row->value, row->error, what, row->limit, how);
-}
 
 // A number with so many digits that it does not look like `other` when it is not; '-' where it is
 // not known.
@@ -78,10 +36,11 @@ static void print_apart(Table *t, bool is_known, double value, double other) {
     table_number_if(t, is_known, format, value);
 }
 
-static void print_row(Check *c, const Row *row) {
+static void print_row(Check *c, Row *row) {
     Table *t = &c->table;
-    bool is_read = row->units > 0;
+    bool is_read = row->units > 0 && (row->samples.n > 0 || row->verdict != UNABLE);
     bool needs_time = row->verdict == OPEN && !row->lacks;
+    row->printed = true;
     table_words(t, row_names[row->kind]);
     table_number(t, "%.0f", row->length);
     print_apart(t, is_read, row->value, row->limit);
@@ -107,30 +66,30 @@ static void learn_speed(Check *c, const Row *row, double took, double expected) 
     else c->per_token *= change;
 }
 
-// Whether another unit of the row is to be read.
-static bool goes_on(const Check *c, const Row *row) {
-    bool is_open = row->verdict == OPEN && row->units < most_units(c, row);
+// Whether another unit of the row is to be read, up to `most`.
+static bool goes_on(const Check *c, const Row *row, int most) {
+    bool is_open = row->verdict == OPEN && row->units < most;
     return is_open && fits(c, unit_seconds(c, row));
 }
 
 // Says why a row stays open whose units are all read.
 static void give_up(Row *row) {
-    bool has_keys = row->kind == JUMP_KEYS || row->kind == WHOLE_KEYS;
     row->lacks = "a longer text";
     // A model that does not surely find keys in a short text is not judged by them.
-    if (has_keys && !finds_in_short(row)) row->verdict = UNABLE;
+    if (asks_for_keys(row) && !finds_in_short(row)) row->verdict = UNABLE;
 }
 
-// Reads units for the row until it is decided, or until there is no more text or time. False with
-// the reason when something went wrong.
-static bool settle(Check *c, Row *row, Error *err) {
+// Reads units for the row until it is decided, until there is no more text or time, or until it is
+// the next row's turn. False with the reason when something went wrong.
+static bool settle(Check *c, Row *row, int round, Error *err) {
     const bool alone = row->kind == SHORT_PERPLEXITY || row->kind == OTHER_BASES;
-    const int most = most_units(c, row);
+    const int all = most_units(c, row);
+    const int most = units_up_to(c, row, round);
     Session *s = NULL;
     bool ok = true;
-    row->lacks = most == 0 ? "a longer text" : NULL;
+    row->lacks = all == 0 ? "a longer text" : NULL;
     snprintf(c->doing, sizeof c->doing, "%s %d", row_names[row->kind], row->length);
-    while (ok && goes_on(c, row)) {
+    while (ok && goes_on(c, row, most)) {
         Error memory;
         double began = now_seconds();
         double expected = unit_seconds(c, row);
@@ -141,212 +100,105 @@ static bool settle(Check *c, Row *row, Error *err) {
         }
         ok = unit_readers[row->kind](c, row, s, err);
         if (!ok) break;
+        double took = now_seconds() - began;
         row->units++;
+        row->seconds += took;
         judge_row(c, row);
-        learn_speed(c, row, now_seconds() - began, expected);
+        learn_speed(c, row, took, expected);
     }
-    if (ok && row->verdict == OPEN && row->units == most) give_up(row);
+    if (ok && row->verdict == OPEN && row->units == all) give_up(row);
     session_free(s);
     return ok || c->late;
 }
 
-// Reads for a row and prints it. *verdict is the row's.
-static bool ask(Check *c, RowKind kind, int length, Verdict *verdict, Error *err) {
-    Row *row = &c->rows[c->n_rows];
-    *row = (Row){.kind = kind, .length = length, .verdict = OPEN};
-    if (!settle(c, row, err)) return false;
-    c->n_rows++;
-    print_row(c, row);
-    *verdict = row->verdict;
-    return true;
+// Whether nothing more can be read for the row.
+static bool is_settled(const Row *row) { return row->verdict != OPEN || row->lacks; }
+
+// Reads for a row, new or begun, and prints it when it is settled. What jumps cannot tell, a whole
+// text does.
+static bool read_row(Check *c, Need need, int round, Error *err) {
+    int i = find_row(c, need.kind, need.length);
+    Row *row = &c->rows[i >= 0 ? i : c->n_rows];
+    if (i < 0) *row = (Row){.kind = need.kind, .length = need.length, .verdict = OPEN};
+    if (!is_settled(row) && !settle(c, row, round, err)) return false;
+    if (i < 0) c->n_rows++;
+    if (!is_settled(row)) return true;
+    if (!row->printed) print_row(c, row);
+    row->replaced = row->kind == JUMPS && (row->verdict == BETWEEN || row->verdict == OPEN);
+    return !row->replaced || read_row(c, (Need){WHOLE_TEXT, need.length}, round, err);
 }
 
-// A length by jumps. Where they cannot tell, a whole text does. Keys are asked for when the text
-// has passed.
-static bool ask_length(Check *c, int length, bool with_keys, Verdict *verdict, Error *err) {
-    if (!ask(c, JUMPS, length, verdict, err)) return false;
-    Row *jumps = &c->rows[c->n_rows - 1];
-    bool needs_whole = *verdict == BETWEEN || (*verdict == OPEN && jumps->lacks);
-    if (needs_whole) {
-        jumps->replaced = true;
-        if (!ask(c, WHOLE_TEXT, length, verdict, err)) return false;
+// Gives each row that a length needs its turn, and what is further where nothing failed. `stops`: it
+// ends at the first failure.
+static bool read_round(Check *c, int length, int round, bool stops, Error *err) {
+    Need needs[MAX_NEEDS];
+    bool failed = c->settings.failed[0] && length == c->job->length;
+    bool text_failed = false;
+    int n = needs_of(c, length, needs);
+    for (int i = 0; i < n; i++) {
+        Need need = needs[i];
+        bool is_idle = failed && (stops || is_further(c, need, length));
+        if (is_idle || (need.kind == JUMP_KEYS && text_failed)) continue;
+        if (!read_row(c, need, round, err)) return false;
+        Verdict verdict = verdict_of_need(c, need);
+        // Without the first row there is nothing to judge by.
+        if (need.kind == SHORT_PERPLEXITY && verdict != OK) return true;
+        failed = failed || verdict == FAIL;
+        text_failed = text_failed || (need.kind == JUMPS && verdict == FAIL);
     }
-    Verdict keys = OK;
-    if (with_keys && *verdict != FAIL && !ask(c, JUMP_KEYS, length, &keys, err)) return false;
-    if (keys == FAIL || (*verdict == OK && keys == OPEN)) *verdict = keys;
     return true;
 }
 
-// The shortest length that fails is looked for between one that holds (`low`) and one that does
-// not. Where reading step by step failed at -n, it is asked for at each of them, too.
-static bool find_failure(Check *c, bool with_steps, Error *err) {
+// Reads what a length needs, in so many rounds at most, until one of its rows fails.
+static bool read_length(Check *c, int length, int rounds, Error *err) {
+    Verdict verdict = OPEN;
+    for (int i = 0; i < rounds && (verdict == OPEN || verdict == BETWEEN); i++) {
+        if (!read_round(c, length, i, i > 0 || length < c->job->length, err)) return false;
+        verdict = verdict_at(c, length);
+    }
+    return true;
+}
+
+static bool fails_in_short(const Check *c) {
+    for (int i = 0; i < c->n_rows; i++)
+        if (c->rows[i].verdict == FAIL && c->rows[i].length == c->window) return true;
+    return false;
+}
+
+// The longest length that holds is looked for below -n, which fails, by halving. What is said of a
+// length is what --check says of it by itself.
+static bool find_held(Check *c, Error *err) {
     int low = 0;
     int high = c->n_lengths - 1;
-    while (high - low > 1) {
+    if (c->settings.at_any_length) return true;
+    while (high - low > 1 && !fails_in_short(c)) {
         int middle = low + (high - low) / 2;
-        Verdict verdict;
-        if (!ask_length(c, c->lengths[middle], true, &verdict, err)) return false;
-        if (with_steps && verdict == OK && !ask(c, STEPS, c->lengths[middle], &verdict, err))
-            return false;
-        if (verdict != OK && verdict != FAIL) return true;
-        if (verdict == OK) low = middle;
+        if (!read_length(c, c->lengths[middle], ROUNDS_BELOW, err)) return false;
+        if (verdict_at(c, c->lengths[middle]) == OK) low = middle;
         else high = middle;
     }
-    return true;
+    bool is_known = low > 0 || high == 0 || fails_in_short(c);
+    return is_known || read_length(c, c->lengths[0], ROUNDS_BELOW, err);
 }
 
-// Each fourth length: the pieces of a text that jumps stand up to eight times nearer than its ends.
-static bool ask_between(Check *c, Error *err) {
-    Verdict verdict;
-    for (int i = c->n_lengths - 3; i > 0; i -= 2)
-        if (!ask_length(c, c->lengths[i], false, &verdict, err)) return false;
-    return true;
-}
-
-// The rows about -n itself. *steps becomes the verdict of reading step by step, *verdict that of
-// the rest.
-static bool ask_at_length(Check *c, Verdict *verdict, Verdict *steps, Error *err) {
+static bool read_in_order(Check *c, Error *err) {
     const int n = c->job->length;
-    const int window = c->window;
-    const bool is_rope = c->job->model->config.encoding == ENCODING_ROPE;
-    Verdict unused;
-    *verdict = OK;
-    if (n > window && !ask_length(c, n, true, verdict, err)) return false;
-    if (!ask(c, SHORT_TEXTS, window, &unused, err)) return false;
-    if (n <= window && !ask(c, WHOLE_KEYS, n, &unused, err)) return false;
-    if (is_rope && !ask(c, OTHER_BASES, window, &unused, err)) return false;
-    return ask(c, STEPS, n, steps, err);
-}
-
-// `whole`: -n is held only when texts of that length were read.
-static bool ask_in_order(Check *c, bool whole, Error *err) {
-    const int n = c->job->length;
-    Verdict verdict;
-    Verdict steps;
-    if (!ask(c, SHORT_PERPLEXITY, c->window, &verdict, err)) return false;
-    if (verdict != OK) return true;
-    if (!ask_at_length(c, &verdict, &steps, err)) return false;
-    bool is_far = n > c->window;
-    bool fails = is_far && (verdict == FAIL || steps == FAIL);
-    bool ok = fails ? find_failure(c, steps == FAIL, err) : ask_between(c, err);
-    if (!ok || !is_far || !whole) return ok;
-    if (!ask(c, WHOLE_TEXT, n, &verdict, err)) return false;
-    return ask(c, WHOLE_KEYS, n, &verdict, err);
-}
-
-// ---- the verdict ----
-
-static bool is_open(const Row *row) {
-    return !row->replaced && (row->verdict == OPEN || row->verdict == BETWEEN);
-}
-
-// The row about the shortest length that failed; NULL: none did.
-static const Row *shortest_failure(const Check *c) {
-    const Row *found = NULL;
-    for (int i = 0; i < c->n_rows; i++) {
-        const Row *row = &c->rows[i];
-        if (row->verdict == FAIL && (!found || row->length < found->length)) found = row;
-    }
-    return found;
-}
-
-// The row that the verdict waits for: one about -n, or else the one about the shortest length.
-// NULL: none.
-static const Row *waited_for(const Check *c) {
-    const Row *found = NULL;
-    for (int i = 0; i < c->n_rows; i++) {
-        const Row *row = &c->rows[i];
-        if (!is_open(row)) continue;
-        if (row->length == c->job->length) return row;
-        if (!found || row->length < found->length) found = row;
-    }
-    return found;
-}
-
-// Whether a text of that length passed, and nothing about that length did not.
-static bool is_held(const Check *c, int length) {
-    bool passed = false;
-    for (int i = 0; i < c->n_rows; i++) {
-        const Row *row = &c->rows[i];
-        if (row->length != length || row->replaced) continue;
-        if (is_open(row) || row->verdict == FAIL) return false;
-        passed =
-            passed || row->kind == SHORT_TEXTS || row->kind == JUMPS || row->kind == WHOLE_TEXT;
-    }
-    return passed;
-}
-
-// The longest length below `limit` that is held; 0: none.
-static int longest_held(const Check *c, int limit) {
-    int longest = 0;
-    for (int i = 0; i < c->n_lengths; i++)
-        if (c->lengths[i] < limit && is_held(c, c->lengths[i])) longest = c->lengths[i];
-    return longest;
-}
-
-static Answer say_failure(Check *c, const Row *row) {
-    char why[FAILED_BYTES];
-    char held[60] = "";
-    int n = c->job->length;
-    int length = row ? row->length : n;
-    if (row) describe_row(row, why, sizeof why);
-    else snprintf(why, sizeof why, "%s", c->failed);
-    int below = longest_held(c, length);
-    int beyond = longest_held(c, MOST_LENGTH);
-    if (c->at_any_length) held[0] = '\0';
-    else if (below > 0) snprintf(held, sizeof held, "; holds to %d", below);
-    else if (beyond == n && !c->failed[0])
-        snprintf(held, sizeof held, "; longer texts hold to %d", n);
-    table_verdict(&c->table, "fails at %d: %s%s", length, why, held);
-    return NO;
-}
-
-// Seconds that a row should still take, begun or not.
-static double seconds_left_for(const Check *c, RowKind kind, int length) {
-    for (int i = 0; i < c->n_rows; i++) {
-        const Row *row = &c->rows[i];
-        if (row->kind == kind && row->length == length)
-            return row->verdict == OPEN && !row->lacks ? seconds_to_decide(c, row) : 0;
-    }
-    return seconds_to_decide(c, &(Row){.kind = kind, .length = length});
-}
-
-// Seconds that all rows should still take which a yes needs, and whole texts that were begun or
-// would have been.
-static double seconds_left(const Check *c) {
-    static const RowKind always[] = {SHORT_PERPLEXITY, SHORT_TEXTS, OTHER_BASES};
-    int n = c->job->length;
-    double seconds = seconds_left_for(c, STEPS, n);
-    for (int i = 0; i < 3; i++) seconds += seconds_left_for(c, always[i], c->window);
-    for (int i = c->n_lengths - 1; i > 0; i -= 2)
-        seconds += seconds_left_for(c, JUMPS, c->lengths[i]);
-    if (n > c->window) seconds += seconds_left_for(c, JUMP_KEYS, n);
+    if (!read_length(c, n, MOST_ROUNDS, err)) return false;
+    bool ok = verdict_at(c, n) != FAIL || find_held(c, err);
     for (int i = 0; i < c->n_rows; i++)
-        if (c->rows[i].kind >= WHOLE_TEXT)
-            seconds += seconds_left_for(c, c->rows[i].kind, c->rows[i].length);
-    return seconds;
+        if (!c->rows[i].printed) print_row(c, &c->rows[i]);
+    return ok;
 }
 
-// What would decide the row, and what is known of it.
-static Answer say_undecided(Check *c, const Row *row) {
-    char why[FAILED_BYTES] = "";
-    char needs[100] = "";
-    if (row->units > 0) describe_row(row, why, sizeof why);
-    bool needs_memory = row->lacks && !strcmp(row->lacks, "more memory");
-    if (needs_memory)
-        snprintf(needs, sizeof needs, "%.0f MB of memory", whole_bytes(c, row->length) / 1e6);
-    else if (row->verdict == BETWEEN) snprintf(needs, sizeof needs, "--check FILE");
-    else if (row->lacks)
-        snprintf(needs, sizeof needs, "--check FILE of more than %zu tokens", c->n_ids);
-    else if (row->verdict == OPEN)
-        snprintf(needs, sizeof needs, "--budget %.10g", budget_for(c, seconds_left(c)));
-    const char *between = why[0] && needs[0] ? "; " : "";
-    // Without the first row nothing is known about -n.
-    int length =
-        row->verdict == OPEN && row->kind == SHORT_PERPLEXITY ? c->job->length : row->length;
-    table_verdict(&c->table, "undecided at %d: %s%s%s", length, needs, between, why);
-    return UNDECIDED;
+// A reach that is not far enough fails where reading does not show that the model holds.
+static void print_beyond(Check *c) {
+    static const char *const words[] = {
+        [OK] = "beyond", [FAIL] = "fail", [OPEN] = "undecided", [BETWEEN] = "undecided"};
+    const int n = c->job->length;
+    if (c->settings.is_beyond) print_reach(&c->settings, n, words[verdict_at(c, n)], &c->table);
 }
+
+// ---- the check ----
 
 // How many engines read the settings alike, where not all do.
 static void note_engines(Check *c, bool says_block) {
@@ -356,25 +208,6 @@ static void note_engines(Check *c, bool says_block) {
     int alike = engines_alike(&what, &known);
     if (alike < known) table_note(&c->table, how, "%d of %d engines: --engines", alike, known);
 }
-
-static Answer say_verdict(Check *c) {
-    const Row *failed = shortest_failure(c);
-    const Row *open = waited_for(c);
-    const Row *first = &c->rows[0];
-    const int n = c->job->length;
-    if (failed || c->failed[0]) return say_failure(c, failed);
-    if (open) return say_undecided(c, open);
-    if (first->verdict == UNABLE) return say_undecided(c, first);
-    bool whole = n <= c->window;
-    for (int i = 0; i < c->n_rows; i++) {
-        const Row *row = &c->rows[i];
-        if (row->kind == WHOLE_TEXT && row->length == n) whole = true;
-    }
-    table_verdict(&c->table, whole ? "holds to %d, read whole" : "holds to %d by jumps", n);
-    return YES;
-}
-
-// ---- the check ----
 
 // What reading for each length should take, when rows are decided after the usual number of units.
 static void print_costs(Check *c) {
@@ -398,25 +231,37 @@ static void print_costs(Check *c) {
     }
 }
 
+// Settings alone take no weights. They are made for -n, or they are not.
+static void judge_alone(Check *c, Answer *answer) {
+    if (c->settings.is_beyond) print_reach(&c->settings, c->job->length, "fail", &c->table);
+    *answer = say_of_settings(c);
+}
+
+static bool judge_by_reading(Check *c, bool says_block, Answer *answer, Error *err) {
+    if (!read_in_order(c, err)) return false;
+    print_beyond(c);
+    note_engines(c, says_block);
+    *answer = say_verdict(c);
+    return true;
+}
+
 static bool run_checks(Check *c, const CheckOptions *o, Answer *answer, Error *err) {
     const Job *job = c->job;
     const char *what = job->model->config.encoding ? "encoding" : "method";
     const char *text = o->text_path ? o->text_path : "book.txt, built in";
-    c->table = table_open(job->tsv);
+    c->table = table_open(job->form);
     c->table.exact = true;
     print_heading(job, &c->table, "check");
     table_note(&c->table, what, "%s", job->plans->name);
-    table_note(&c->table, "text", "%.200s", text);
+    if (!o->settings) table_note(&c->table, "text", "%.200s", text);
     bool ok = true;
-    if (job->tokenizer && !isfinite(c->budget)) {
+    if (!o->settings && !isfinite(c->budget)) {
         print_costs(c);
     } else {
-        c->at_any_length = judge_settings(job, &c->references[FILES_OWN], &c->table, c->failed);
-        ok = !job->tokenizer || ask_in_order(c, o->whole, err);
-        if (ok && job->tokenizer) {
-            note_engines(c, o->says_block);
-            *answer = say_verdict(c);
-        }
+        table_columns(&c->table, "check\tlength\tvalue\tse\tlimit\tverdict\tbudget");
+        judge_settings(job, &c->references[FILES_OWN], job->length, &c->table, &c->settings);
+        if (o->settings) judge_alone(c, answer);
+        else ok = judge_by_reading(c, o->says_block, answer, err);
     }
     table_end(&c->table);
     return ok;
@@ -426,9 +271,11 @@ bool check_model(const Job *job, const CheckOptions *o, Answer *answer, Error *e
     static const double times[N_REFERENCES] = {1, 1, 1 / BASE_STEP, BASE_STEP};
     Check c = {.job = job, .doing = "speed", .budget = o->budget > 0 ? o->budget : INFINITY};
     bool ok = true;
+    if (!o->settings) catch_interrupt(0);
+    c.whole = o->whole;
     for (int i = 0; ok && i < N_REFERENCES; i++)
         ok = reference_plan(job, i != FILES_OWN, times[i], &c.references[i], err);
-    ok = ok && (!job->tokenizer || check_prepare(&c, err)) && run_checks(&c, o, answer, err);
+    ok = ok && (o->settings || check_prepare(&c, err)) && run_checks(&c, o, answer, err);
     check_free(&c);
     return ok;
 }

@@ -8,9 +8,9 @@ typedef struct {
     double budget;          // seconds that it may take; 0: only what all costs is printed
     bool whole;             // it holds only when texts were read whole
     bool says_block;        // see read_by_engines
+    bool settings;          // only these are judged: that takes neither weights nor a tokenizer
 } CheckOptions;
 
 // Judges within the budget whether the model holds to job->length positions. *answer becomes NO or
-// UNDECIDED, or stays. Without a tokenizer only the settings are judged: that takes no weights, and
-// *answer stays as it is. False with the reason.
+// UNDECIDED, or YES. False with the reason.
 bool check_model(const Job *job, const CheckOptions *options, Answer *answer, Error *err);

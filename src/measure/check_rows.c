@@ -11,9 +11,12 @@ enum {
     ANSWER = 6,          // tokens of an answer, about
     USUAL_UNITS = 3,     // stretches that decide most rows
     USUAL_KEYS = 13,
+    FIRST_UNITS = 6,  // that are read of a row before the next one's turn
+    FIRST_KEYS = 26,
     KEY_TOKENS = 256,   // of a text with a key, at most
     MOST_WINDOWS = 32,  // short windows beside a whole text
 };
+_Static_assert(FIRST_UNITS << (MOST_ROUNDS - 1) >= MOST_STRETCHES, "the last turn reads all");
 static const double SURE = 3.5;  // standard errors between a value and its limit that decide
 // perplexity, in shares of the reference's on the same tokens
 static const double MOST_LOSS = 1.25;
@@ -99,6 +102,14 @@ double unit_seconds(const Check *c, const Row *row) {
     }
 }
 
+bool asks_for_keys(const Row *row) { return row->kind == JUMP_KEYS || row->kind == WHOLE_KEYS; }
+
+int units_up_to(const Check *c, const Row *row, int round) {
+    int units = (asks_for_keys(row) ? FIRST_KEYS : FIRST_UNITS) << round;
+    int most = most_units(c, row);
+    return units < most ? units : most;
+}
+
 int most_units(const Check *c, const Row *row) {
     size_t texts = c->n_ids / (size_t)row->length;
     switch (row->kind) {
@@ -110,17 +121,18 @@ int most_units(const Check *c, const Row *row) {
     }
 }
 
-// Errors shrink with the root of the units. What is nearer to its limit takes all units.
+// Errors shrink with the root of the units. The value moves, too: half an error nearer to the limit
+// is to be expected. What is no further than that from its limit takes all units.
 double seconds_to_decide(const Check *c, const Row *row) {
-    bool keys = row->kind == JUMP_KEYS || row->kind == WHOLE_KEYS;
     double most = most_units(c, row);
-    double units = keys ? USUAL_KEYS : USUAL_UNITS;
+    double units = asks_for_keys(row) ? USUAL_KEYS : USUAL_UNITS;
+    double unit = row->units > 0 ? row->seconds / row->units : unit_seconds(c, row);
     double error = row->error;
-    double distance = fabs(row->value - row->limit);
+    double distance = fabs(row->value - row->limit) - error / 2;
     if (row->units > 0 && row->samples.n > 1)
         units = distance > 0 ? row->units * pow(SURE * error / distance, 2) : most;
     units = fmin(fmax(units, row->units + 1), most);
-    return fmax(units - row->units, 0) * unit_seconds(c, row);
+    return fmax(units - row->units, 0) * unit;
 }
 
 // ---- verdicts ----
@@ -149,13 +161,30 @@ static void judge_ratio(Row *row, double limit) {
         row->verdict = decide(row->samples.mean, error, log(limit));
 }
 
-// A ratio with a limit for what passes and a higher one for what fails. What is between them is not
-// decided here.
+bool has_two_limits(const Check *c, const Row *row, double *passes, double *fails) {
+    bool jumps = row->kind == JUMPS;
+    *passes = jumps ? PASSES_BY_JUMPS : PASSES_IN_STORY;
+    *fails = jumps ? FAILS_BY_JUMPS : MOST_LOSS;
+    return jumps || (row->kind == WHOLE_TEXT && !c->job->ids);
+}
+
+// The row's limit is the one that it is held against: where the value is surely above what passes,
+// the one above which it fails. What is between them keeps the limit that it does not pass.
 static void judge_between(Row *row, double passes, double fails) {
     judge_ratio(row, passes);
-    if (row->verdict != FAIL || passes == fails) return;
+    if (row->verdict != FAIL) return;
     judge_ratio(row, fails);
-    if (row->verdict == OK) row->verdict = BETWEEN;
+    if (row->verdict != OK) return;
+    row->verdict = BETWEEN;
+    row->limit = passes;
+}
+
+// Whether the second theta says more against the model's own: it fails, or it is open where the
+// other one passes, or its ratio is the higher one.
+static bool second_is_worse(const Verdict verdicts[2], const Samples bases[2]) {
+    static const int badness[] = {[OK] = 0, [OPEN] = 1, [FAIL] = 2};
+    int more = badness[verdicts[1]] - badness[verdicts[0]];
+    return more != 0 ? more > 0 : bases[1].mean > bases[0].mean;
 }
 
 static void judge_bases(Row *row) {
@@ -166,15 +195,14 @@ static void judge_bases(Row *row) {
         judge_ratio(row, BASE_LOSS);
         verdicts[i] = row->verdict;
     }
-    row->samples = row->bases[row->bases[1].mean > row->bases[0].mean];
+    row->base = second_is_worse(verdicts, row->bases);
+    row->samples = row->bases[row->base];
+    row->verdict = verdicts[row->base];
     judge_ratio(row, BASE_LOSS);
-    if (verdicts[0] == FAIL || verdicts[1] == FAIL) row->verdict = FAIL;
-    else row->verdict = verdicts[0] == OK && verdicts[1] == OK ? OK : OPEN;
 }
 
 static void judge_keys(Row *row) {
-    double found = row->samples.n > 0 ? row->samples.mean : 0;
-    row->value = found;
+    row->value = likely_share(&row->samples);
     row->error = share_error(&row->samples);
     row->limit = FOUND_SHARE;
     row->verdict = decide_share(&row->samples, FOUND_SHARE);
@@ -183,24 +211,23 @@ static void judge_keys(Row *row) {
     Verdict in_short = decide_share(&row->in_short, FOUND_SHARE);
     row->verdict = OPEN;
     if (row->in_short.n == 0 || in_short == OPEN) return;
-    double error = hypot(row->error, FOUND_SHARE * share_error(&row->in_short));
-    row->limit = FOUND_SHARE * row->in_short.mean;
-    if (in_short == FAIL) row->verdict = UNABLE;
-    else
-        row->verdict = decide(-likely_share(&row->samples), error,
-                              -FOUND_SHARE * likely_share(&row->in_short));
+    row->error = hypot(row->error, FOUND_SHARE * share_error(&row->in_short));
+    row->limit = FOUND_SHARE * likely_share(&row->in_short);
+    row->verdict = in_short == FAIL ? UNABLE : decide(-row->value, row->error, -row->limit);
 }
 
 void judge_row(const Check *c, Row *row) {
+    double passes, fails;
     switch (row->kind) {
     case SHORT_PERPLEXITY:
         judge_ratio(row, c->job->model->config.vocab_size * KNOWS_NOTHING);
         row->verdict = row->value <= row->limit ? OK : UNABLE;
         break;
     case OTHER_BASES: judge_bases(row); break;
-    case JUMPS: judge_between(row, PASSES_BY_JUMPS, FAILS_BY_JUMPS); break;
+    case JUMPS:
     case WHOLE_TEXT:
-        judge_between(row, c->job->ids ? MOST_LOSS : PASSES_IN_STORY, MOST_LOSS);
+        if (has_two_limits(c, row, &passes, &fails)) judge_between(row, passes, fails);
+        else judge_ratio(row, MOST_LOSS);
         break;
     case STEPS:
         row->value = row->samples.mean;

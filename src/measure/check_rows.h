@@ -10,9 +10,10 @@ enum {
     MOST_WINDOW = 512,    // tokens of a stretch of text
     MOST_STRETCHES = 96,  // of a text that are read, spread over all of it
     MAX_LENGTHS = 32,
-    MAX_ROWS = 4 * MAX_LENGTHS,
+    MAX_ROWS = 8 * MAX_LENGTHS,
     FIRST_STRETCHES = 2,  // by which the reference is chosen
     TAIL = 64,            // tokens that are read one by one
+    MOST_ROUNDS = 5,      // turns of a row, with which all of its units are read
 };
 
 // A sample is a mean over some neighboring tokens, which depend on each other, or a key that was
@@ -45,10 +46,13 @@ typedef struct {
     Samples samples;             // of all units
     Samples in_short;            // keys that are found in a short text, asked when many are missed
     Samples bases[2];            // for OTHER_BASES: one for each other theta
+    int base;                    // the one of them that the value is of
     double value, error, limit;  // error: one standard error of the value
+    double seconds;              // that its units took
     Verdict verdict;
     const char *lacks;  // what it needs to be decided; NULL: time
     bool replaced;      // by a row about a whole text of that length
+    bool printed;
 } Row;
 
 enum { PLAIN_ROPE, FILES_OWN, SMALLER_BASE, LARGER_BASE, N_REFERENCES };  // plans for short texts
@@ -85,14 +89,14 @@ typedef struct {
     int n_stretches;  // that the text has
     RopePlan references[N_REFERENCES];
     Session *reference;  // by the plan that reads short texts best
+    int reference_is;    // PLAIN_ROPE or FILES_OWN
     // (window / 2) -ln p of the second half of each stretch by the reference; NULL: not read yet.
     double *scores[MOST_STRETCHES];
     // Verdicts.
     Row rows[MAX_ROWS];
     int n_rows;
-    // What the first row about settings that failed says; empty: none did.
-    char failed[FAILED_BYTES];
-    bool at_any_length;  // one failed that would fail for any length, so none is said to hold
+    SettingsFound settings;  // of -n
+    bool whole;              // see CheckOptions
 } Check;
 
 // The name of a row's kind, as printed.
@@ -102,8 +106,16 @@ void add_sample(Samples *samples, double x);
 
 // Gives the row the value, the error, the limit and the verdict that its samples make.
 void judge_row(const Check *check, Row *row);
+// Whether a row is about keys.
+bool asks_for_keys(const Row *row);
+// The limit below which a ratio passes, and the one above which it fails. What is between them is
+// not decided by the row. False: the row has one limit, or another kind of value.
+bool has_two_limits(const Check *check, const Row *row, double *passes, double *fails);
 // How many units the text has for the row, at most.
 int most_units(const Check *check, const Row *row);
+// How many of them are read up to the row's turn number `round`: twice as many as up to the one
+// before it. So a row that sits on its limit does not take all of the time where another decides.
+int units_up_to(const Check *check, const Row *row, int round);
 // Whether the next key is to be asked for in a short text.
 bool asks_in_short(const Row *row);
 // Whether keys that are found in a short text are surely enough to judge a model by them.

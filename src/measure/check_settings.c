@@ -5,33 +5,50 @@
 #include <stdio.h>
 
 typedef struct {
-    Table *table;
-    int length;    // -n
-    char *failed;  // (FAILED_BYTES) what the first row that failed says
+    Table *table;  // NULL: nothing is printed
+    int length;
+    SettingsFound *found;
     int n_failed;
 } Judge;
 
-static void tell(Judge *j, const char *check, const Cell *found, const Cell *limit, bool good) {
+// How the limit of a row is said where the row fails.
+static const char IS_WANTED[] = "%s %.160s (%.160s wanted)";
+static const char IS_MOST[] = "%s %.160s (%.160s at most, by its factor)";
+static const char IS_MODELS[] = "%s %.160s (the model has %.160s)";
+
+static void print_setting(const Judge *j, const char *check, const Cell *found, const Cell *limit,
+                          const char *verdict) {
     Table *t = j->table;
+    if (!t) return;
     table_words(t, check);
     table_number(t, "%.0f", j->length);
     table_cell(t, found);
-    table_words(t, "-");
+    table_unknown(t);
     table_cell(t, limit);
-    table_words(t, good ? "ok" : "fail");
-    table_words(t, "-");
+    table_words(t, verdict);
+    table_unknown(t);
     table_end_row(t);
-    if (good) return;
-    if (j->n_failed++ > 0) return;
-    snprintf(j->failed, FAILED_BYTES, "%s %.160s (limit %.160s)", check, found->text, limit->text);
+}
+
+static void tell(Judge *j, const char *check, const Cell *found, const Cell *limit, bool good,
+                 const char *form) {
+    print_setting(j, check, found, limit, good ? "ok" : "fail");
+    if (good || j->n_failed++ > 0) return;
+    j->found->row = check;
+    snprintf(j->found->failed, FAILED_BYTES, form, check, found->text, limit->text);
 }
 
 // These values have no error.
-static void judge_setting(Judge *j, const char *check, double value, double limit, bool good) {
-    Cell found = number_cell(value < 1e6 ? "%.6g" : "%.10g", value);
-    Cell allowed = number_cell(limit < 1e6 ? "%.6g" : "%.10g", limit);
-    if (!(value < INFINITY)) found = words_cell("any");
-    tell(j, check, &found, &allowed, good);
+static Cell value_cell(double value) {
+    if (!(value < INFINITY)) return words_cell("any");
+    return number_cell(value < 1e6 ? "%.6g" : "%.10g", value);
+}
+
+static void judge_setting(Judge *j, const char *check, double value, double limit, bool good,
+                          const char *form) {
+    const Cell found = value_cell(value);
+    const Cell allowed = value_cell(limit);
+    tell(j, check, &found, &allowed, good, form);
 }
 
 // The longest text whose last query sees its first key at a distance below `limit`. No later key is
@@ -71,7 +88,7 @@ static void judge_lists(Judge *j, const RopeConfig *said, const RopeConfig *give
     double expected = method->attention(given, scale);
     double found = said->attention_factor;
     if (found == 0) found = method->attention(given, given->factor);
-    judge_setting(j, "temperature", found, expected, fabs(found / expected - 1) < 0.1);
+    judge_setting(j, "temperature", found, expected, fabs(found / expected - 1) < 0.1, IS_WANTED);
 }
 
 // A factor that is not the file's, though the file's is enough for the length, is one that the
@@ -91,7 +108,7 @@ static void judge_said(Judge *j, const RopeConfig *said, const RopeConfig *given
         int low = said->low_freq_factor > 0;
         int high = said->high_freq_factor > 0;
         int found = (said->factor > 0) + low + high;
-        judge_setting(j, "llama3-factors", found, 3, found == 3);
+        judge_setting(j, "llama3-factors", found, 3, found == 3, IS_WANTED);
     }
     if (flags & ROPE_USES_LISTS) judge_lists(j, said, given, seq_len);
 }
@@ -102,7 +119,7 @@ static void judge_context(Judge *j, const RopeConfig *said, const RopeConfig *gi
     bool has_factor = rope_methods[said->method].flags & ROPE_USES_FACTOR && said->factor > 0;
     double reach = reach_of(given, seq_len);
     if (has_factor && !said->dynamic)
-        judge_setting(j, "context", seq_len, reach, seq_len <= reach * 1.01 + 1);
+        judge_setting(j, "context", seq_len, reach, seq_len <= reach * 1.01 + 1, IS_MOST);
 }
 
 // What was asked for, compared with what the model was made with: another method, factor, base or
@@ -115,39 +132,54 @@ static void judge_asked(Judge *j, const Job *job, const RopePlan *own, int seq_l
     bool same = settings_same_method(made, asked);
     Cell found = words_cell(job->plans->name);
     Cell expected = words_cell(own->name);
-    if (made->method != ROPE_NONE) tell(j, "method", &found, &expected, same);
+    if (made->method != ROPE_NONE) tell(j, "method", &found, &expected, same, IS_MODELS);
     if (is_another_factor(said, made, asked, enough))
-        judge_setting(j, "factor", asked->factor, made->factor, false);
-    if (asked->theta != made->theta) judge_setting(j, "theta", asked->theta, made->theta, false);
+        judge_setting(j, "factor", asked->factor, made->factor, false, IS_MODELS);
+    if (asked->theta != made->theta)
+        judge_setting(j, "theta", asked->theta, made->theta, false, IS_MODELS);
     if (asked->train_ctx != made->train_ctx)
-        judge_setting(j, "train_ctx", asked->train_ctx, made->train_ctx, false);
+        judge_setting(j, "train_ctx", asked->train_ctx, made->train_ctx, false, IS_MODELS);
 }
 
-bool judge_settings(const Job *job, const RopePlan *own, Table *table, char failed[FAILED_BYTES]) {
+// How far the settings reach. Where that is not far enough, only reading can tell whether the model
+// holds all the same, and print_reach says what came out.
+static void judge_reach(Judge *j, const RopeConfig *asked, int seq_len) {
+    SettingsFound *found = j->found;
+    found->reach = reach_of(asked, seq_len);
+    found->is_beyond = found->reach < j->length - 0.5;
+    if (!found->is_beyond) judge_setting(j, "reach", found->reach, j->length, true, IS_WANTED);
+    snprintf(found->beyond, sizeof found->beyond, IS_WANTED, "reach", value_cell(found->reach).text,
+             value_cell(j->length).text);
+}
+
+void judge_settings(const Job *job, const RopePlan *own, int length, Table *table,
+                    SettingsFound *found) {
     const RopeConfig *said = &job->said->rope;
     const RopeConfig *asked = &job->plans->rope;
-    const int n = job->length;
     const int seq_len = said_context(job->said);
-    Judge j = {table, n, failed, 0};
+    Judge j = {table, length, found, 0};
     int by_length = 0;  // rows that failed, and would not for a shorter text
     RopeConfig given = *said;
-    settings_fill_defaults(&given, n);
-    failed[0] = '\0';
-    table_columns(table, "check\tlength\tvalue\tse\tlimit\tverdict\tbudget");
+    settings_fill_defaults(&given, length);
+    *found = (SettingsFound){.reach = INFINITY};
     judge_said(&j, said, &given, seq_len);
     if (asked->window > 0) {
         int seen = asked->window + asked->sinks;
-        judge_setting(&j, "window", seen, n, seen >= n);
-        if (seen < n) by_length++;
+        judge_setting(&j, "window", seen, length, seen >= length, IS_WANTED);
+        if (seen < length) by_length++;
     }
     bool has_rope = job->model->config.encoding == ENCODING_ROPE;
     if (has_rope && !turns_in_windows(job)) {  // else the text shows how far it reaches
         judge_context(&j, said, &given, seq_len);
-        double reach = reach_of(asked, seq_len);
-        bool is_reached = reach >= n - 0.5;
-        judge_setting(&j, "reach", reach, n, is_reached);
-        if (!is_reached) by_length++;
+        judge_reach(&j, asked, seq_len);
     }
     if (has_rope) judge_asked(&j, job, own, seq_len);
-    return j.n_failed > by_length;
+    found->at_any_length = j.n_failed > by_length;
+}
+
+void print_reach(const SettingsFound *found, int length, const char *verdict, Table *table) {
+    const Judge j = {.table = table, .length = length};
+    const Cell reach = value_cell(found->reach);
+    const Cell limit = value_cell(length);
+    print_setting(&j, "reach", &reach, &limit, verdict);
 }

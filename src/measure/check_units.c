@@ -21,11 +21,11 @@ static const double LOOK = 0.03;  // of the budget, between two looks at the clo
 
 // ---- sessions ----
 
-// A session asks this before each chunk. The end of the budget ends the reading.
+// A session asks this before each chunk. The end of the budget ends the reading, and so does Ctrl-C.
 static bool go_on(void *whose) {
     Check *c = whose;
     table_progress(&c->table, c->doing, fmin(spent(c) / c->budget, 1));
-    if (spent(c) + c->chunk * c->per_token > c->budget) c->late = true;
+    if (interrupted || spent(c) + c->chunk * c->per_token > c->budget) c->late = true;
     return !c->late;
 }
 
@@ -104,7 +104,7 @@ static const double *reference_scores(Check *c, int u, Error *err) {
 // Each function reads the row's next unit by a session that open_for has opened, and adds its
 // samples. False with the reason, or when it was too late.
 
-// A sample for each SAMPLE of n differences between two readings, and for what is left of them.
+// A sample for each CHECK_SAMPLE of n differences between two readings, and for what is left of them.
 static void add_differences(Samples *s, const double *these, const double *those, int n) {
     for (int from = 0; from < n; from += CHECK_SAMPLE) {
         int to = from + CHECK_SAMPLE < n ? from + CHECK_SAMPLE : n;
@@ -166,6 +166,7 @@ static bool read_short(Check *c, Row *row, Session *unused, Error *err) {
         if (which == PLAIN_ROPE || sums[FILES_OWN] < sums[PLAIN_ROPE]) {
             session_free(c->reference);
             c->reference = s;
+            c->reference_is = which;
             row->samples = samples;
         } else {
             session_free(s);
@@ -196,7 +197,6 @@ static bool read_bases(Check *c, Row *row, Session *unused, Error *err) {
     }
     for (int i = 0; reference && i < 2; i++)
         add_differences(&row->bases[i], reference, scores[i], c->window - c->window / 2);
-    row->samples = row->bases[row->bases[1].mean > row->bases[0].mean];
     return reference;
 }
 
@@ -261,7 +261,7 @@ static bool read_steps(Check *c, Row *row, Session *s, Error *err) {
 static bool read_key(Check *c, Row *row, Session *s, Samples *samples, Error *err) {
     bool whole = row->kind == WHOLE_KEYS && s != c->reference;
     int length = whole ? row->length : key_tokens(c);
-    Passkeys *keys = passkeys_open(c->job, length, err);
+    Tasks *keys = passkeys_open(c->job, length, err);
     int number = samples->n;
     int depth = whole ? spread_order(number % N_KEY_DEPTHS, N_KEY_DEPTHS) : 0;
     bool found = false;

@@ -68,6 +68,7 @@ static double unseen_share(const RopeConfig *c, int length) {
 // What is said above the rows of one kind of layers.
 typedef struct {
     char keys[MOST_NOTES][40], values[MOST_NOTES][1024];
+    bool are_numbers[MOST_NOTES];
     int n;
 } Notes;
 
@@ -80,6 +81,7 @@ static void say(Notes *t, const char *key, const char *format, ...) {
     snprintf(t->keys[t->n], sizeof t->keys[0], "%s", key);
     vsnprintf(t->values[t->n], sizeof t->values[0], format, arguments);
     va_end(arguments);
+    t->are_numbers[t->n] = !strchr(format, 's');
     t->n++;
 }
 
@@ -153,11 +155,11 @@ static void print_notes(Table *t, const Notes *notes, const Notes *others, const
         const char *other = others ? value_at(others, notes->keys[i]) : NULL;
         snprintf(key, sizeof key, others ? "%s_%s" : "%s", notes->keys[i], kind);
         if (!other || strcmp(other, notes->values[i]) != 0)
-            table_note(t, key, "%s", notes->values[i]);
+            table_note_of(t, key, notes->values[i], notes->are_numbers[i]);
     }
     for (int i = 0; others && i < others->n; i++) {
         snprintf(key, sizeof key, "%s_%s", others->keys[i], kind);
-        if (!value_at(notes, others->keys[i])) table_note(t, key, "-");
+        if (!value_at(notes, others->keys[i])) table_note_of(t, key, "-", true);
     }
 }
 
@@ -262,7 +264,7 @@ static bool explain_encoding(const Job *job, Error *err) {
     int length = m->learned && job->length > c->encoding_rows ? c->encoding_rows : job->length;
     float *x = alloc_array(2 * (uint64_t)c->dim, sizeof *x, "positions", err);
     if (!x) return false;
-    Table t = table_open(job->tsv);
+    Table t = table_open(job->form);
     table_note(&t, "encoding", "%s", encoding_names[c->encoding]);
     table_note(&t, "adds", "%s", e->adds);
     table_note(&t, "source", "%s", e->source);
@@ -374,7 +376,7 @@ bool explain(const Job *job, bool plots, Error *err) {
     if (job->model->config.encoding) return explain_encoding(job, err);
     Kind *kinds = alloc_array(N_LAYER_KINDS, sizeof *kinds, "kinds of layers", err);
     if (!kinds) return false;
-    Table t = table_open(job->tsv);
+    Table t = table_open(job->form);
     int n = fill_kinds(job, kinds);
     char columns[120] = "";
     if (n > 1) add_name(columns, sizeof columns, "\t", "layers");

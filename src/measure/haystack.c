@@ -36,7 +36,7 @@ bool haystack_make(Haystack *hay, const char *path, int length, Error *err) {
     size_t at = 0;
     *hay = (Haystack){.text = NULL};
     if (!path) return make_filler(hay, length, err);
-    hay->text = read_file(path, SIZE_MAX, &size, err);
+    hay->text = read_text(path, &size, err);
     if (!hay->text || !check_text(path, hay->text, size, err)) return false;
     hay->starts = alloc_array(size / UNIT_BYTES + 2, sizeof *hay->starts, "a haystack", err);
     while (hay->starts && at < size) {

@@ -10,7 +10,7 @@ void print_heading(const Job *job, Table *t, const char *what) {
     const RopePlan *plan = job->plans;
     const KvType kv = session_config(job, plan, job->length).kv;
     t->train_ctx = plan->rope.train_ctx;
-    table_note(t, what, "%.200s", job->model_path);
+    table_note(t, what, "%.200s", job->model_path ? job->model_path : "settings");
     table_note(t, "length", "%d", job->length);
     if (plan->spread) {
         table_note(t, "spread", "%d", plan->spread);
@@ -67,8 +67,8 @@ static bool try_memory(const Job *job, Error *err) {
     return true;
 }
 
-// Measures method number i. Where standard error is apart from the table, it says how long that
-// took.
+// Measures method number i, whose rows are then seen. Where standard error is apart from the table,
+// it says how long that took.
 static bool measure_one(const Job *job, const MethodsTable *methods, Table *table, int i,
                         Error *err) {
     Method method = {.job = job, .table = table, .plan = &job->plans[i], .part = i};
@@ -76,22 +76,23 @@ static bool measure_one(const Job *job, const MethodsTable *methods, Table *tabl
     double began = now_seconds();
     bool ok = method.session && methods->measure(methods->whose, &method, err);
     session_free(method.session);
+    table_end(table);
     if (!ok || !table->apart) return ok;
-    fflush(stdout);
     double took = now_seconds() - began;
     fprintf(stderr, "run: %s: %.1f s (%d of %d)\n", method.plan->name, took, i + 1, job->n_plans);
     return true;
 }
 
 bool measure_methods(const Job *job, const MethodsTable *methods, Error *err) {
-    Table table = table_open(job->tsv);
+    Table table = table_open(job->form);
     bool ok = try_memory(job, err);
+    end_on_interrupt();
     if (ok) {
         print_heading(job, &table, methods->what);
         if (methods->samples) table_note(&table, "samples", "%d", methods->samples);
         table_columns(&table, methods->columns);
+        fflush(stdout);
     }
     for (int i = 0; ok && i < job->n_plans; i++) ok = measure_one(job, methods, &table, i, err);
-    table_end(&table);
     return ok;
 }

@@ -44,7 +44,7 @@ typedef struct {
 } MethodsTable;
 
 // Prints heading and columns, then measures each of the job's methods. Before that it tries the
-// memory for each.
+// memory for each. What was measured is seen at once, and Ctrl-C leaves it there.
 bool measure_methods(const Job *job, const MethodsTable *methods, Error *err);
 
 // Shows the share `done` of a method's work.

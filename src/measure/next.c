@@ -210,13 +210,16 @@ bool show_next(const Job *job, const NextOptions *o, Error *err) {
     ok = ok && a.rank;
     if (ok) {
         const char *columns = "method\tlength\trank\ttoken\tlogprob";
-        a.table = table_open(job->tsv);
+        a.table = table_open(job->form);
         print_heading(job, &a.table, "next tokens");
         char names[80];
         snprintf(names, sizeof names, "%s%s", columns, job->tokenizer ? "\ttext" : "");
         table_columns(&a.table, names);
-        for (int i = 0; ok && i < job->n_plans; i++) ok = answer_by(&a, &job->plans[i], &all, err);
-        table_end(&a.table);
+        end_on_interrupt();
+        for (int i = 0; ok && i < job->n_plans; i++) {
+            ok = answer_by(&a, &job->plans[i], &all, err);
+            table_end(&a.table);
+        }
     }
     free(a.sorted);
     free(a.rank);

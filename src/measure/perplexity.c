@@ -100,7 +100,9 @@ static bool run_method(void *whose, Method *method, Error *err) {
     const int n = method->job->length;
     for (int sample = 0; sample < o->samples; sample++) {
         if (!score_window(all, method, sample, err)) return false;
-        if (o->per_token) print_tokens(all, method, sample);
+        if (!o->per_token) continue;
+        print_tokens(all, method, sample);
+        fflush(stdout);
     }
     if (o->per_token) return true;
     for (int from = 1, to; from < n; from = to) {

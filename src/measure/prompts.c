@@ -4,23 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../core/unicode.h"
+#include "../job/json_out.h"
 #include "tasks.h"
 #include "trial.h"
-
-// Bytes that are no UTF-8 become the replacement character, since JSON is text.
-static void print_json_text(const char *text, size_t n) {
-    char character[4];
-    size_t length;
-    putchar('"');
-    for (size_t at = 0; at < n; at += length) {
-        uint32_t code = utf8_decode(text + at, n - at, &length);
-        size_t width = utf8_encode(character, code);
-        if (code < ' ' || code == '"' || code == '\\') printf("\\u%04x", (unsigned)code);
-        else fwrite(character, 1, width, stdout);
-    }
-    putchar('"');
-}
 
 static bool print_trial(const Trial *t, int number, Error *err) {
     size_t bytes;
@@ -61,8 +47,7 @@ static bool print_task(Trial *t, int shortest, int longest, int trials, Error *e
         if (t->length == longest) break;
         t->length = next_length(t->length, longest);
     }
-    return t->pieces >= 0 ||
-           fail(err, "%d positions are too few for the task %s", longest, t->task->name);
+    return t->pieces >= 0 || trial_fits(t, err);
 }
 
 bool print_prompts(const Job *job, const TasksOptions *o, Error *err) {

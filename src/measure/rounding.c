@@ -34,8 +34,8 @@ static void say_written(const Model *model, const char *path, WeightType type, b
     else fprintf(stderr, "run: wrote %s: a copy, since the weights are %s already\n", path, name);
 }
 
-bool quantize_model(const Model *model, const char *from, WeightType type, const char *to, bool tsv,
-                    Error *err) {
+bool measure_rounding(const Model *model, const char *from, WeightType type, const char *to,
+                      TableForm form, Error *err) {
     static const char *const kinds[N_MATRIX_KINDS] = {"embedding", "attention", "feed-forward",
                                                       "classifier"};
     QuantizeError errors[N_MATRIX_KINDS];
@@ -46,7 +46,7 @@ bool quantize_model(const Model *model, const char *from, WeightType type, const
     if (!may_write_over(to, err)) return false;
     catch_termination();
     if (!model_quantize(model, type, to, errors, err)) return false;
-    Table table = table_open(tsv);
+    Table table = table_open(form);
     table_note(&table, "errors as shares of the mean absolute weight", "of the class");
     table_columns(&table, "tensors\tworst\tmean");
     bool rounded = false;

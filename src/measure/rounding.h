@@ -2,8 +2,9 @@
 #pragma once
 
 #include "../core/model.h"
+#include "../job/json_out.h"
 
 // Writes the copy of the model at `from`, with weights of the type, to `to`, and prints what
 // rounding did. False with the reason.
-bool quantize_model(const Model *model, const char *from, WeightType type, const char *to, bool tsv,
-                    Error *err);
+bool measure_rounding(const Model *model, const char *from, WeightType type, const char *to,
+                      TableForm form, Error *err);

@@ -299,7 +299,7 @@ bool search(const Job *job, const SearchOptions *options, SearchListener *listen
     s.pairs = s.start.rotary_dim / 2;
     s.hills = s.pairs < HILLS ? s.pairs : HILLS;
     s.counted = s.n - first[s.o->minimize];
-    s.table = table_open(true);
+    s.table = table_open((TableForm){.tsv = true});
     s.ids = alloc_array(s.n, sizeof *s.ids, "a window", err);
     uint64_t n_scores = (uint64_t)s.windows * (uint64_t)s.counted;
     s.nll = s.ids ? alloc_array(n_scores, sizeof *s.nll, "scores", err) : NULL;

@@ -7,6 +7,9 @@
 
 enum { N_ROPE_CELLS = 5 };
 
+// Whether there are settings that the engine has in force.
+static bool is_read(const Reading *r) { return r->verdict < VERDICT_REFUSED; }
+
 // What one engine makes of one kind of layers: method, s, L, a and the most positions.
 static void print_rope(Table *t, const Reading *r, int length) {
     const RopeConfig *c = &r->rope;
@@ -23,7 +26,7 @@ static void print_rope(Table *t, const Reading *r, int length) {
 // The columns that are drawn in words below a row, where they say something.
 static void remark_difference(Table *t, const Reading *r) {
     char words[sizeof r->note + 100] = "";
-    bool differs = !r->refused && r->worst_pair >= 0;
+    bool differs = is_read(r) && r->worst_pair >= 0;
     if (differs)
         snprintf(words, sizeof words, "pair %d turns %.4g times as fast", r->worst_pair,
                  r->worst_ratio);
@@ -33,19 +36,20 @@ static void remark_difference(Table *t, const Reading *r) {
 
 // The same columns in a pipe.
 static void print_last_columns(Table *t, const Reading *r) {
-    bool differs = !r->refused && r->worst_pair >= 0;
+    bool differs = is_read(r) && r->worst_pair >= 0;
     table_number_if(t, differs, "%.0f", r->worst_pair);
-    table_number_if(t, !r->refused, "%.6g", differs ? r->worst_ratio : 1);
-    table_words(t, r->note[0] ? r->note : "-");
+    table_number_if(t, is_read(r), "%.6g", differs ? r->worst_ratio : 1);
+    if (r->note[0]) table_words(t, r->note);
+    else table_unknown(t);
 }
 
 static void print_reading(Table *t, const Reading *r, int length) {
     table_words(t, r->engine);
     table_words(t, r->version);
-    table_words(t, r->refused ? "refused" : r->verdict);
+    table_words(t, verdict_names[r->verdict]);
     if (r->by_layer) table_words(t, kind_names[r->kind]);
-    if (!r->refused) print_rope(t, r, length);
-    for (int i = 0; r->refused && i < N_ROPE_CELLS; i++) table_words(t, "-");
+    if (is_read(r)) print_rope(t, r, length);
+    for (int i = 0; !is_read(r) && i < N_ROPE_CELLS; i++) table_unknown(t);
     if (!t->eyes) print_last_columns(t, r);
     table_end_row(t);
     if (t->eyes) remark_difference(t, r);
@@ -76,25 +80,16 @@ void note_layers(Table *t, const ConfigLayers *layers) {
     }
 }
 
-// Which engines are left out, since nobody has seen what they make of the config.
-static void note_unknown(Table *t, const Reading *readings, int n) {
-    char names[200] = "";
-    for (int i = 0; i < n; i += reading_kinds(&readings[i]))
-        if (readings[i].unknown) add_name(names, sizeof names, ", ", readings[i].engine);
-    if (names[0]) table_note(t, "not_known", "%s", names);
-}
-
 // What is told of all engines, above the rows.
-static void print_notes_of_all(Table *t, const Reading *readings, int n, int length) {
+static void print_notes_of_all(Table *t, const Reading *readings, int length) {
     const Reading *reference = &readings[REFERENCE];
     table_note(t, "length", "%d", length);
     table_note(t, "facts_of", "%s", ENGINES_DATE);
-    table_note(t, "reference", "%s", reference->refused ? "none" : reference->engine);
+    table_note(t, "reference", "%s", is_read(reference) ? reference->engine : "none");
     note_layers(t, &reference->layers);
     if (reference->by_layer) table_note(t, "window_sliding", "%d", reference->layers.window);
     if (!reference->has_rope)
         table_note(t, kind_names[reference->kind], "no RoPE: queries and keys do not turn");
-    note_unknown(t, readings, n);
 }
 
 static void name_columns(Table *t, bool by_layer) {
@@ -107,24 +102,38 @@ static void name_columns(Table *t, bool by_layer) {
     table_columns(t, columns);
 }
 
+static bool has_unseen(const Reading *readings, int n) {
+    bool found = false;
+    for (int i = 0; i < n; i++) found = found || readings[i].verdict == VERDICT_UNSEEN;
+    return found;
+}
+
 bool show_engines(const ReadByEngines *what, const char *list, Answer *answer, Error *err) {
     const int length = what->job->length;
     char with_hf5[1000];
+    char words[60];
     int n;
     int known;
+    const bool is_named = list;
     snprintf(with_hf5, sizeof with_hf5, "hf5,%s", list ? list : "");
     if (list && strncmp(list, "hf5", 3) != 0) list = with_hf5;
     Reading *readings = readings_of(what, list, length, &n, err);
     if (!readings) return false;
-    Table t = table_open(what->job->tsv);
-    print_notes_of_all(&t, readings, n, length);
+    Table t = table_open(what->job->form);
+    print_notes_of_all(&t, readings, length);
     name_columns(&t, readings[0].by_layer);
     for (int i = 0; i < n; i++) {
         const Reading *r = &readings[i];
-        if (r->has_rope && !r->unknown) print_reading(&t, r, length);
+        if (r->has_rope) print_reading(&t, r, length);
     }
     table_end(&t);
-    if (readings_alike(readings, n, &known) < known) *answer = NO;
+    int alike = readings_alike(readings, n, &known);
+    bool differ = alike < known;
+    bool is_unsure = is_named && has_unseen(readings, n);
+    if (differ || is_unsure) *answer = differ ? NO : UNDECIDED;
+    snprintf(words, sizeof words, "%d of %d engines read it alike", alike, known);
+    if (!differ && is_unsure) snprintf(words, sizeof words, "an engine was not looked at");
+    table_reason(&t, differ ? "differ" : is_unsure ? "not-looked-at" : "same", words);
     free(readings);
     return true;
 }

@@ -5,7 +5,8 @@
 #include "table.h"
 
 // Prints how the engines of a list (NULL: all) read it, for a text of job->length positions. hf5
-// comes first and is the reference. *answer becomes NO when one differs. False with the reason.
+// comes first and is the reference. *answer becomes NO when one differs, and UNDECIDED
+// when none does but nobody has looked at one that the list names. False with the reason.
 bool show_engines(const ReadByEngines *what, const char *list, Answer *answer, Error *err);
 
 // Says which layers of a config are of which kind.

@@ -29,13 +29,14 @@ static bool can_move(int file) {
     return isatty(file) && term && term[0] && strcmp(term, "dumb") != 0;
 }
 
-Table table_open(bool tsv) {
+Table table_open(TableForm form) {
     const char *no_color = getenv("NO_COLOR");
     struct winsize size;
-    bool eyes = !tsv && isatty(STDOUT_FILENO);
+    bool eyes = !form.tsv && !form.json && isatty(STDOUT_FILENO);
     bool known =
         ioctl(eyes ? STDOUT_FILENO : STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20;
-    return (Table){.eyes = eyes,
+    return (Table){.json = form.json,
+                   .eyes = eyes,
                    .color = eyes && can_move(STDOUT_FILENO) && !(no_color && no_color[0]),
                    .moves = can_move(STDERR_FILENO),
                    .apart = !can_move(STDERR_FILENO) && !(eyes && isatty(STDERR_FILENO)),
@@ -111,6 +112,11 @@ static int column_width(const Table *t, int column) {
         if (length > width) width = length;
     }
     return width;
+}
+
+// Whether a format prints a number and nothing else.
+static bool format_is_number(const char *format) {
+    return format[0] == '%' && strcspn(format, "dfgu") == strlen(format) - 1;
 }
 
 Cell words_cell(const char *words) {
@@ -230,25 +236,36 @@ static void draw_cell(Table *t) {
 
 // ---- what others call ----
 
+void table_note_of(Table *t, const char *key, const char *value, bool is_number) {
+    char both[MAX_WORDS];
+    snprintf(both, sizeof both, "%s%s %.200s", t->at > 0 ? "| " : "", key, value);
+    if (t->json) json_put_member(t->json, key, value, is_number ? JSON_NUMBER : JSON_STRING);
+    else if (t->eyes) put_cell(t, both, 1, t->headed ? INVERSE : DIM);
+    else printf("# %s%c%s\n", key, strchr(key, ' ') ? ' ' : '\t', value);
+}
+
 void table_note(Table *t, const char *key, const char *format, ...) {
-    char text[MAX_WORDS], both[MAX_WORDS];
+    char text[MAX_WORDS];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    snprintf(both, sizeof both, "%s%s %.200s", t->at > 0 ? "| " : "", key, text);
-    if (t->eyes) put_cell(t, both, 1, t->headed ? INVERSE : DIM);
-    else printf("# %s%c%s\n", key, strchr(key, ' ') ? ' ' : '\t', text);
+    table_note_of(t, key, text, format_is_number(format));
 }
 
-void table_verdict(Table *t, const char *format, ...) {
+void table_reason(Table *t, const char *code, const char *words) {
+    if (t->json) json_reason(t->json, code, words);
+}
+
+void table_verdict(Table *t, const char *code, const char *format, ...) {
     char text[MAX_WORDS];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     table_end(t);
-    if (t->eyes) put_cell(t, text, -1, INVERSE);
+    if (t->json) table_reason(t, code, text);
+    else if (t->eyes) put_cell(t, text, -1, INVERSE);
     else printf("# %s\n", text);
     table_end(t);
 }
@@ -259,12 +276,27 @@ void table_columns(Table *t, const char *columns) {
     t->shape = rates ? SHAPE_ACCURACY : strstr(columns, "\tppl") ? SHAPE_PERPLEXITY : SHAPE_LIST;
     t->n_names = 0;
     end_line(t);
-    if (!t->eyes) printf("%s\n", columns);
+    if (t->json) json_begin_rows(t->json);
+    else if (!t->eyes) printf("%s\n", columns);
     while (next_cell(&columns, "\t", name, sizeof name)) add_column(t, name);
 }
 
+// Writes a cell as a member of the row, by the name of its column.
+static void write_json_cell(Table *t, const Cell *cell) {
+    const JsonType type = cell->is_unknown  ? JSON_NULL
+                          : cell->is_number ? JSON_NUMBER
+                                            : JSON_STRING;
+    char name[2 * MAX_COLUMN_NAME];
+    int column = t->row.n;
+    if (column >= t->n_names) return;
+    const char *first = t->names[column][0];
+    snprintf(name, sizeof name, "%s%s%s", first, first[0] ? "_" : "", t->names[column][1]);
+    json_put_cell(t->json, name, cell->text, type);
+}
+
 void table_cell(Table *t, const Cell *cell) {
-    if (!t->eyes) printf("%s%s", t->row.n > 0 ? "\t" : "", cell->text);
+    if (t->json) write_json_cell(t, cell);
+    else if (!t->eyes) printf("%s%s", t->row.n > 0 ? "\t" : "", cell->text);
     add_cell(&t->row, cell);
 }
 
@@ -277,14 +309,24 @@ void table_number(Table *t, const char *format, double number) {
     table_number_if(t, true, format, number);
 }
 
+void table_unknown(Table *t) {
+    const Cell cell = {.text = "-", .is_unknown = true};
+    table_cell(t, &cell);
+}
+
 void table_number_if(Table *t, bool is_known, const char *format, double number) {
-    const Cell cell = is_known ? number_cell(format, number) : words_cell("-");
+    if (!is_known) {
+        table_unknown(t);
+        return;
+    }
+    const Cell cell = number_cell(format, number);
     table_cell(t, &cell);
 }
 
 void table_end_row(Table *t) {
     clear_bar(t);
-    if (!t->eyes) printf("\n");
+    if (t->json) json_end_row(t->json);
+    else if (!t->eyes) printf("\n");
     else if (t->shape) draw_cell(t);
     else draw_row(t, &t->row);
     t->row.n = 0;

@@ -1,7 +1,8 @@
-// Tables on standard output, with tabs for tools or drawn at a terminal, and a progress bar.
+// Tables on standard output, drawn at a terminal, with tabs or as JSON for tools, and a progress
+// bar.
 #pragma once
 
-#include <stdbool.h>
+#include "../job/json_out.h"
 
 enum { MAX_BLOCK = 176, MAX_CELL = 512, MAX_CELLS = 40, MAX_COLUMN_NAME = 32 };
 
@@ -13,6 +14,7 @@ typedef struct {
     char text[MAX_CELL];  // as in a pipe; longer words are cut
     double number;
     bool is_number;
+    bool is_unknown;  // a dash, and null in JSON
 } Cell;
 
 typedef struct {
@@ -23,6 +25,7 @@ typedef struct {
 // A table that is being written. It has nothing to free.
 typedef struct {
     TableShape shape;         // follows from the columns
+    JsonOut *json;            // NULL: it does not come as JSON
     int train_ctx;            // a matrix of perplexities marks the jump past it; 0: not known
     bool eyes, color, moves;  // drawn; in color; standard error can take a line back
     bool apart;     // standard error is not seen among the rows of the table, and shows no bar
@@ -39,18 +42,26 @@ typedef struct {
     char block[MAX_BLOCK];
 } Table;
 
-// A table that is drawn if standard output is a terminal and not `tsv`, in color unless TERM=dumb
-// or NO_COLOR is set.
-Table table_open(bool tsv);
+// A table that is drawn if standard output is a terminal and `form` says nothing else, in color
+// unless TERM=dumb or NO_COLOR is set.
+Table table_open(TableForm form);
 
 // Prints `# key<TAB>value` above or below the table, with a space for the tab if the key has
 // several words. When drawn, notes stand in a row: dim above the table, and below it, where the
-// verdict stands, the brightest of all.
+// verdict stands, the brightest of all. In JSON the value is a number unless the format takes
+// strings.
 void table_note(Table *table, const char *key, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-// Ends the table with a line of its own, what it all comes to: `# line` for tools.
-void table_verdict(Table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// The same of a value in words, which is a number or not.
+void table_note_of(Table *table, const char *key, const char *value, bool is_number);
+
+// Ends the table with a line of its own, what it all comes to: `# line` for tools. In JSON that is
+// the reason of the exit status, beside its short name.
+void table_verdict(Table *table, const char *code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+// The reason of the exit status where no line says it.
+void table_reason(Table *table, const char *code, const char *words);
 
 // Sets the names of the columns, between tabs. Perplexities and accuracies are drawn as a matrix,
 // all else as a list.
@@ -66,6 +77,7 @@ void table_words(Table *table, const char *words);
 void table_number(Table *table, const char *format, double number);
 // A number, or '-' where it is not known.
 void table_number_if(Table *table, bool is_known, const char *format, double number);
+void table_unknown(Table *table);
 
 // Ends a row. Rows of one line of a matrix must follow one another.
 void table_end_row(Table *table);

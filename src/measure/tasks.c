@@ -34,7 +34,7 @@ typedef struct {
     double accuracy;
 } Shortfall;
 
-typedef struct Tasks {
+struct Tasks {
     const Job *job;
     const TasksOptions *o;
     int32_t *ids;  // for copy: (n_ids) of all of the user's text, or of plain English
@@ -51,7 +51,7 @@ typedef struct Tasks {
     Score by_own[N_TASKS];  // see run_task; nothing asked: not known
     Shortfall *shortfalls;  // (n_shortfalls)
     size_t n_shortfalls, capacity;
-} Tasks;
+};
 
 // ---- trials ----
 
@@ -146,7 +146,7 @@ static void free_tasks(Tasks *t) {
     free(t->shortfalls);
 }
 
-Passkeys *passkeys_open(const Job *job, int length, Error *err) {
+Tasks *passkeys_open(const Job *job, int length, Error *err) {
     Tasks *t = alloc_array(1, sizeof *t, "keys", err);
     if (!t) return NULL;
     *t = (Tasks){.job = job};
@@ -158,14 +158,14 @@ Passkeys *passkeys_open(const Job *job, int length, Error *err) {
     return NULL;
 }
 
-void passkeys_close(Passkeys *t) {
+void passkeys_close(Tasks *t) {
     if (t) free_tasks(t);
     free(t);
 }
 
-bool passkeys_fit(const Passkeys *t) { return t->trial.pieces >= 0; }
+bool passkeys_fit(const Tasks *t) { return t->trial.pieces >= 0; }
 
-bool passkeys_ask(Passkeys *t, Session *s, int number, int depth, bool *found, Error *err) {
+bool passkeys_ask(Tasks *t, Session *s, int number, int depth, bool *found, Error *err) {
     int correct = 0;
     t->session = s;
     t->trial.depth = depth;
@@ -234,6 +234,7 @@ static bool run_lengths(Tasks *t, Method *method, int longest, Error *err) {
         for (t->trial.depth = 0; t->trial.pieces >= 0 && t->trial.depth < N_DEPTHS;
              t->trial.depth++)
             if (!run_cell(t, method, longest, &found, err)) return false;
+        if (method->table) table_end(method->table);  // a drawn line is seen when it is whole
         if (t->trial.pieces >= 0 && !judge_length(t, method, found, err)) return false;
         if (t->trial.length == longest) return true;
         t->trial.length = next_length(t->trial.length, longest);
@@ -295,10 +296,11 @@ unsigned tasks_asked(const char *list, Error *err) {
             nearest = nearer_name(name, all_tasks[k].name, nearest);
             if (!strcasecmp(name, all_tasks[k].name) || !strcasecmp(name, "all")) found |= 1u << k;
         }
+        nearest = nearer_name(name, "all", nearest);
         asked |= found;
         if (!found)
             return fail_unknown(err, "--tasks: there is no task", name, nearest,
-                                "expected passkey, multikey, multivalue, variables, copy");
+                                "expected passkey, multikey, multivalue, variables, copy, all");
     }
     return asked;
 }
@@ -317,10 +319,7 @@ static bool prepare(Tasks *t, Error *err) {
     for (int k = 0; k < N_TASKS; k++) {
         if (!(asked >> k & 1)) continue;
         t->trial.task = t->asked[t->n_asked++] = &all_tasks[k];
-        if (!trial_find_pieces(&t->trial, err)) return false;
-        if (t->trial.pieces < 0)
-            return fail(err, "%d positions are too few for the task %s", job->length,
-                        t->trial.task->name);
+        if (!trial_fits(&t->trial, err)) return false;
     }
     if (t->trial.task->n_hidden > 0) return true;  // all but copy, the last one
     if (o->text_path)

@@ -26,11 +26,11 @@ bool measure_tasks(const Job *job, const TasksOptions *options, Answer *answer, 
 bool print_prompts(const Job *job, const TasksOptions *options, Error *err);
 
 // Passkeys in texts of one length, the same ones for any seed. NULL with the reason.
-typedef struct Tasks Passkeys;
-Passkeys *passkeys_open(const Job *job, int length, Error *err);
-void passkeys_close(Passkeys *keys);
+typedef struct Tasks Tasks;
+Tasks *passkeys_open(const Job *job, int length, Error *err);
+void passkeys_close(Tasks *keys);
 // Whether a key and its question fit in the length at all. If not, no key may be asked for.
-bool passkeys_fit(const Passkeys *keys);
+bool passkeys_fit(const Tasks *keys);
 // Hides key number `number` in one of five depths, 0 to 4, of a text that the session then reads,
 // and asks for it. False with the reason.
-bool passkeys_ask(Passkeys *keys, Session *s, int number, int depth, bool *found, Error *err);
+bool passkeys_ask(Tasks *keys, Session *s, int number, int depth, bool *found, Error *err);

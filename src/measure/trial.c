@@ -11,6 +11,7 @@
 enum {
     PROMPT_BYTES = 1200,  // a prompt takes less without its haystack
     KEY_SLACK = 8,        // tokens by which prompts may differ, for each key
+    LEAST_COPY = 8,       // positions of a text with two copies of a page
 };
 
 static const char opening[] = "%s hidden inside a lot of irrelevant text. Find %s and memorize %s. "
@@ -120,24 +121,34 @@ void trial_wanted(const Trial *t, int k, char wanted[MAX_WANTED]) {
     fill_in(wanted, t->task->answer, t, k);
 }
 
-// Each piece is a token or more, so bisection finds how many fit. Keys may differ by a few tokens,
-// for which there is slack.
-bool trial_find_pieces(Trial *t, Error *err) {
-    int kept_free = MAX_ANSWER * t->task->n_asked + KEY_SLACK * t->task->n_hidden;
-    int low = -1;
-    int high = t->length < t->hay.n_pieces + 1 ? t->length : t->hay.n_pieces + 1;
-    int n;
-    t->pieces = t->length < 8 ? -1 : 0;
-    if (t->task->n_hidden == 0) return true;  // copy has pages
+// Chooses a trial by which lengths are judged.
+static void choose_usual(Trial *t) {
     t->depth = N_DEPTHS / 2;
     trial_choose(t, 0);
     for (int k = 0; k < MAX_HIDDEN; k++) t->values[k] = 88888;
+}
+
+// The positions that the chosen trial takes, answer included, with t->pieces of the haystack. Keys
+// may differ by a few tokens, for which there is slack. 0 with the reason.
+static int positions_taken(const Trial *t, Error *err) {
+    int n;
+    int32_t *ids = trial_ids(t, &n, err);
+    free(ids);
+    return ids ? n + MAX_ANSWER * t->task->n_asked + KEY_SLACK * t->task->n_hidden : 0;
+}
+
+// Each piece is a token or more, so bisection finds how many fit.
+bool trial_find_pieces(Trial *t, Error *err) {
+    int low = -1;
+    int high = t->length < t->hay.n_pieces + 1 ? t->length : t->hay.n_pieces + 1;
+    t->pieces = t->length < LEAST_COPY ? -1 : 0;
+    if (t->task->n_hidden == 0) return true;  // copy has pages
+    choose_usual(t);
     while (high - low > 1) {
         t->pieces = low + (high - low) / 2;
-        int32_t *ids = trial_ids(t, &n, err);
-        if (!ids) return false;
-        free(ids);
-        if (n + kept_free <= t->length) low = t->pieces;
+        int taken = positions_taken(t, err);
+        if (!taken) return false;
+        if (taken <= t->length) low = t->pieces;
         else high = t->pieces;
     }
     t->pieces = low;
@@ -145,4 +156,21 @@ bool trial_find_pieces(Trial *t, Error *err) {
            fail(err,
                 "the text is too short for a haystack of %d positions: a longer one is expected",
                 t->length);
+}
+
+// What is hidden changes with the length, so the length that is enough is tried as well.
+bool trial_fits(Trial *t, Error *err) {
+    if (!trial_find_pieces(t, err)) return false;
+    if (t->pieces >= 0) return true;
+    const int found = t->length;
+    t->pieces = 0;
+    for (int taken = found < LEAST_COPY ? LEAST_COPY : found + 1; taken > t->length;) {
+        t->length = taken;
+        if (t->task->n_hidden == 0) break;
+        choose_usual(t);
+        taken = positions_taken(t, err);
+        if (!taken) return false;
+    }
+    return fail(err, "%d positions are too few for the task %s (%d are enough)", found,
+                t->task->name, t->length);
 }

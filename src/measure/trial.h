@@ -45,6 +45,8 @@ double trial_depth(const Trial *t);
 // Finds t->pieces, the most with which prompt and answer fit in t->length; -1: not even the bare
 // task does. It changes what is hidden. False with the reason when the text is too short.
 bool trial_find_pieces(Trial *t, Error *err);
+// The same, and -1 is a failure, too: the reason says how many positions are enough.
+bool trial_fits(Trial *t, Error *err);
 
 // Chooses what trial `number` at the length and depth hides.
 void trial_choose(Trial *t, int number);

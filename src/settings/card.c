@@ -37,11 +37,12 @@ static bool has_any(const char *object, const char *const *keys, size_t n) {
 static void look_at(Card *card, bool has_braces, const char *mark) {
     static const char *const of_models[] = {"model_type", "architectures", "hidden_size"};
     static const char *const of_configs[] = {"rope_scaling", "rope_parameters",
-                                             "max_position_embeddings"};
+                                             "max_position_embeddings",
+                                             "dual_chunk_attention_config"};
     const char *object = card->object;
     const char *comma = json_loose(object, ',');
     bool is_of_model = has_any(object, of_models, 3);
-    card->is_config = is_of_model || has_any(object, of_configs, 3);
+    card->is_config = is_of_model || has_any(object, of_configs, 4);
     card->is_whole = is_of_model && has_braces && !json_loose(object, '.');
     if (!card->is_whole || !(comma || mark)) return;
     int line = json_line(card->text, mark ? mark : comma);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../core/settings.h"
 #include "config_values.h"
 #include "json.h"
 
@@ -66,6 +67,9 @@ void config_refuse_by_layer(Config *c) {
         if (v && !is_read && is_by_layer(v))
             config_reject(c, c->config, layer_keys[i].key, NO_LAYERS);
     }
+    bool has_interval = f && family_is(f, "smollm3") &&
+                        !config_is_something(json_member(c->config, "no_rope_layers"));
+    if (has_interval) config_number(c, c->config, "no_rope_layer_interval", 4, 1, MOST, OPTIONAL);
     bool is_model_s =
         !f && c->layout == BY_TYPE && !config_is_something(json_member(c->config, "rope_scaling"));
     if (!is_model_s) refuse_blocks(c, f);

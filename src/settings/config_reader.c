@@ -48,8 +48,9 @@ void config_note(const Config *c, const char *format, ...) {
 
 void config_refuse(Config *c, bool stops, const char *reason) {
     if (!stops) return;
-    if (!c->out->refused) snprintf(c->out->note, sizeof c->out->note, "%.200s", reason);
-    c->out->refused = true;
+    if (c->out->verdict >= VERDICT_REFUSED) return;
+    snprintf(c->out->note, sizeof c->out->note, "%.200s", reason);
+    c->out->verdict = VERDICT_REFUSED;
 }
 
 int config_line(const Config *c, const char *place) {

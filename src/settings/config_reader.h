@@ -47,6 +47,12 @@ enum {
     OWN_DEFAULTS = 16384,  // a missing block means no scaling, whatever the family's class has
     HAS_BELOW = 32768,     // a release of transformers may be told
     STRICT = 65536,        // this program
+    // The rope_type mrope is read as default: a text's positions are equal on its three axes.
+    READS_MROPE = 1 << 17,
+    // dynamic with an `alpha` is ntk by that factor at every length, as in Hunyuan
+    READS_ALPHA = 1 << 18,
+    READS_CHUNKS = 1 << 19,  // dual_chunk_attention_config
+    OWN_FLAGS = STRICT | PHI3_YARN | READS_MROPE | READS_ALPHA | READS_CHUNKS,
 };
 
 // In families with FAMILY_BY_TYPE: whose settings a block has.
@@ -80,8 +86,11 @@ typedef struct {
     const char *type, *rope_type;  // the block's members of these names; NULL: none
     RopeType method;
     bool is_su, was_yarn;  // the rope_type is su; it was yarn, and is longrope
-    double theta;          // where the block has none
-    int trained;           // max_position_embeddings, or what stands for it; 0: not known
+    bool is_mrope;
+    double alpha;        // of dynamic; 0: none
+    const char *chunks;  // the object of dual_chunk_attention_config; NULL: none
+    double theta;        // where the block has none
+    int trained;         // max_position_embeddings, or what stands for it; 0: not known
     int top, inside;  // original_max_position_embeddings at the top level and in the block; 0: none
     double partial;   // the share of a head that turns
     double head_dim;  // as written
@@ -94,6 +103,7 @@ typedef struct {
     const double *one_list;  // longrope's for texts of any length; NULL: there are two
     const char *why_plain, *why_attention, *why_list;  // why something differs; NULL: no reason
     const char *why_theta, *why_grows, *why_layers;
+    const char *why_far;  // why distances past L differ, though the map is the same
     Reading *out;
 
     // Of the STRICT reader.

@@ -10,14 +10,9 @@
 #include "../core/settings.h"
 #include "card.h"
 #include "config_blocks.h"
+#include "config_model.h"
 #include "config_values.h"
 #include "json.h"
-
-// Whether a config says of which family its model is.
-static bool is_of_family(const char *config) {
-    const char *list = json_member(config, "architectures");
-    return json_member(config, "model_type") || (list && *list != 'n');
-}
 
 // ---- families and heads ----
 
@@ -28,11 +23,9 @@ static void read_family(Config *c, bool is_llama) {
     const char *first = json_first(list, NULL);
     bool has_list = list && *list != 'n';
     const char *given = c->config, *architecture = family_architecture(given);
-    char names[300];
-    family_names(names, sizeof names);
     config_find_family(c, is_llama ? llama : given);
     const RopeFamily *f = c->family;
-    if (!f && (type || has_list)) config_reject(c, c->config, "model_type", "one of %s", names);
+    if (!f && (type || has_list)) config_reject_family(c);
     else if (f && has_list && (!json_is(first, architecture) || json_next(first, NULL)))
         config_reject(c, given, "architectures", "[\"%s\"]", architecture);
 }
@@ -59,7 +52,7 @@ static void check_family_head(Config *c) {
 // Of which a model turns so many elements; 0: there is no model.
 static int model_turns(const Config *c) {
     int own = c->model[c->kind].rotary_dim;
-    if (!c->model_head) return 0;
+    if (!c->file->sizes.dim) return 0;
     return own ? own : c->model[KIND_FULL].rotary_dim;
 }
 
@@ -107,7 +100,7 @@ static bool is_known_type(const Config *c) {
     RopeType type = c->method;
     bool can_stand = !c->family || family_is(c->family, "gemma4_text");
     if (type == TYPE_PROPORTIONAL) return can_stand;
-    if (c->is_phi3) return type == TYPE_PLAIN || type == TYPE_LONGROPE;
+    if (c->is_phi3) return type == TYPE_LONGROPE || (type == TYPE_PLAIN && !c->is_mrope);
     return type != TYPE_UNKNOWN && (!c->is_su || !c->family);
 }
 
@@ -164,9 +157,9 @@ static void read_block_fields(Config *c) {
     settings_fill_defaults(&filled, filled.train_ctx);
     if (filled.beta_fast < filled.beta_slow)
         config_reject(c, config_object_with(c, "beta_fast"), "beta_fast", "no less than beta_slow");
-    if (filled.high_freq_factor <= filled.low_freq_factor)
+    if (filled.high_freq_factor < filled.low_freq_factor)
         config_reject(c, config_object_with(c, "high_freq_factor"), "high_freq_factor",
-                      "a number above low_freq_factor");
+                      "a number no less than low_freq_factor");
 }
 
 // The growth of queries, which counts from the block's original length whatever the method counts
@@ -203,6 +196,27 @@ static void read_lists(Config *c) {
                       "0, since short_factor and long_factor are not the same");
 }
 
+// Dual chunk attention. Distances end at L - 1 here, and at chunk_size in Qwen's own code, which is
+// L in all that were published.
+static void read_chunks(Config *c) {
+    RopeConfig *r = c->rope;
+    bool is_scaled = r->method != ROPE_NONE, differ = c->family && c->family->period;
+    const char *v = json_member(c->config, key_of_chunks);
+    if (!v || *v == 'n') return;
+    if (*v != '{') config_reject(c, c->config, key_of_chunks, "an object of settings");
+    if (differ) config_reject(c, c->config, key_of_chunks, "none beside layers of two kinds");
+    if (is_scaled)
+        config_reject(c, c->config, key_of_chunks,
+                      "none beside a scaled block, since its frequencies are plain");
+    if (!c->good) return;
+    config_find_chunks(c);
+    double whole = 0;
+    json_number(json_member(v, "chunk_size"), &whole, NULL);
+    if (r->train_ctx != whole)
+        config_reject(c, v, key_of_original, "chunk_size, %.0f, from which far distances count",
+                      whole);
+}
+
 // Reads the block's settings.
 static void read_settings(Config *c) {
     RopeConfig *r = c->rope;
@@ -211,18 +225,24 @@ static void read_settings(Config *c) {
     read_original(c);
     if (c->layout != BY_TYPE) config_find_base(c);
     config_find_theta(c);
-    read_factor(c);
+    config_find_alpha(c);
+    if (c->alpha > 0) config_block_get(c, "alpha");
+    if (c->alpha > 0) config_block_get(c, "factor");
+    else read_factor(c);
     read_block_fields(c);
+    config_take_alpha(c);
+    if (c->is_mrope) config_block_get(c, "mrope_section");
     if (c->family && c->family->flags & FAMILY_GROWS) read_growth(c);
     if (c->method == TYPE_LONGROPE) read_lists(c);
+    read_chunks(c);
 }
 
 // Whether some type has this key (at its quote). Released blocks have the others from short_mscale
 // on, which the library does not read.
 static bool is_known_key(const char *quoted) {
-    static const char *const others[] = {"short_factor",      "long_factor",  "short_mscale",
-                                         "long_mscale",       "finetuned",    "attn_factor",
-                                         "mrope_interleaved", "mrope_section"};
+    static const char *const others[] = {"short_factor",      "long_factor",   "short_mscale",
+                                         "long_mscale",       "finetuned",     "attn_factor",
+                                         "mrope_interleaved", "mrope_section", "alpha"};
     bool known = false;
     for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++)
         known = known || (f->key && json_is(quoted, f->key));
@@ -292,26 +312,6 @@ static void read_block_of(Config *c, int kind) {
 
 // ---- a config ----
 
-// An object as a whole config. A block alone, or a config without a family, gets the values of
-// `model` as a Llama's. They stand in front, so that those of the object win.
-static char *whole_of(const Card *card, const RopeFile *model, Error *err) {
-    enum { MOST_MEMBERS = 240 };
-    const char *object = card->object;
-    bool has_original = json_member(object, "original_max_position_embeddings");
-    bool is_config = card->is_config;
-    int most = has_original && model->max_positions ? model->max_positions : model->rope.train_ctx;
-    char *whole = alloc_array(strlen(object) + MOST_MEMBERS, 1, "a config", err);
-    if (!whole) return NULL;
-    if (is_of_family(object)) return strcpy(whole, object);
-    int n = sprintf(whole, "{\"model_type\": \"llama\", \"head_dim\": %d, ", model->head_dim);
-    if (model->rope.theta > 0)
-        n += sprintf(whole + n, "\"rope_theta\": %.17g, ", model->rope.theta);
-    sprintf(whole + n, "\"max_position_embeddings\": %d, %s%s%s", most,
-            is_config ? object + 1 : "\"rope_scaling\": ", is_config ? "" : object,
-            is_config ? "" : "}");
-    return whole;
-}
-
 // Reads the blocks of all kinds of layers. What has one block turns by it in all layers that turn.
 static void read_blocks(Config *c) {
     RopeFile *file = c->file;
@@ -329,7 +329,11 @@ static void read_all(Config *c) {
     config_find_most(c);
     file->max_positions = c->trained;
     config_read_layers(c);
+    if (c->family && !(c->family->flags & FAMILY_RUNS))
+        config_remark(c, "model_type %s is explained and read by engines, and not run yet",
+                      c->family->model_type);
     read_blocks(c);
+    config_check_sizes(c);
 }
 
 // What is known before a text is read: of a model, and what the text is.
@@ -341,7 +345,7 @@ static Config reader_of(RopeFile *file, const Card *card, Error *err) {
         .whole = card->text,
         .config = card->is_config ? card->object : NULL,
         .alone = card->is_config ? NULL : card->object,
-        .flags = STRICT | PHI3_YARN,
+        .flags = OWN_FLAGS,
         .file = file,
         .model = {*full, *sliding},
         .model_head = file->head_dim,
@@ -371,10 +375,10 @@ static bool is_for_engines(const Config *c) {
 bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err) {
     Card card;
     if (!card_read(&card, text, length, err)) return false;
-    bool has_family = is_of_family(card.object);
+    bool has_family = config_names_family(card.object);
     Config c = reader_of(file, &card, err);
     remark_card(&c, &card, has_family);
-    file->whole = whole_of(&card, file, err);
+    file->whole = config_complete(&card, file, err);
     bool has_memory = file->whole;
     if (has_memory) {
         read_family(&c, card.is_whole && !has_family && !file->head_dim);

@@ -8,6 +8,7 @@
 #include "json.h"
 
 const char key_of_original[] = "original_max_position_embeddings";
+const char key_of_chunks[] = "dual_chunk_attention_config";
 
 static bool is_strict(const Config *c) { return c->flags & STRICT; }
 
@@ -97,6 +98,7 @@ RopeType config_type_named(const Config *c, const char *quoted) {
     RopeType type = TYPE_PLAIN;
     while (quoted && type < TYPE_UNKNOWN && !json_is(quoted, rope_types[type])) type++;
     bool was_yarn = c->is_phi3 && type == TYPE_YARN && c->flags & PHI3_YARN;
+    if (json_is(quoted, "mrope") && c->flags & READS_MROPE) return TYPE_PLAIN;
     return was_yarn || json_is(quoted, "su") ? TYPE_LONGROPE : type;
 }
 
@@ -106,6 +108,7 @@ void config_find_type(Config *c) {
     const char *v = c->type && (c->flags & TYPE_FIRST || !c->rope_type) ? c->type : c->rope_type;
     c->method = config_type_named(c, v);
     c->is_su = json_is(v, "su");
+    c->is_mrope = json_is(v, "mrope");
     c->was_yarn = c->method == TYPE_LONGROPE && json_is(v, "yarn");
 }
 
@@ -137,7 +140,7 @@ void config_find_head(Config *c) {
     c->head_dim = c->model_head;
     if (!f || is_model_s) return;
     double own = is_global ? f->global_head_dim : f->head_dim;
-    double missing = own == 0 && is_strict(c) ? head_of_width(c) : own;
+    double missing = own == 0 && is_strict(c) && !said ? head_of_width(c) : own;
     MayBe may_be = own == 0 ? NULL_TOO : OPTIONAL;
     c->head_dim = config_number(c, c->config, key, missing, 1, ROPE_MAX_HEAD_DIM, may_be);
     if (c->head_dim == 0 && !is_global) c->head_dim = head_of_width(c);
@@ -267,6 +270,40 @@ void config_find_fields(Config *c) {
             config_number(c, config_object_with(c, attention), attention, 0, 0, 0, NULL_TOO);
     for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++)
         if (f->key && f->methods & own) find_field(c, f);
+}
+
+void config_find_alpha(Config *c) {
+    static const char key[] = "alpha";
+    const char *v = config_member(c, key);
+    bool is_there = c->method == TYPE_DYNAMIC && config_is_something(v);
+    c->alpha = is_there ? config_number(c, config_object_with(c, key), key, 0, 0, 0, REQUIRED) : 0;
+}
+
+void config_take_alpha(Config *c) {
+    if (c->alpha <= 0) return;
+    c->rope->dynamic = false;
+    c->rope->factor = c->alpha;
+}
+
+void config_find_chunks(Config *c) {
+    static const char size[] = "chunk_size", local[] = "local_size";
+    const char *v = config_get(c, c->config, key_of_chunks);
+    c->chunks = v && *v == '{' ? v : NULL;
+    if (!c->chunks || !(c->flags & READS_CHUNKS)) return;
+    RopeConfig *r = c->rope;
+    double whole = config_number(c, v, size, 0, 2, MOST, REQUIRED);
+    double near =
+        config_number(c, v, local, 0, 1, whole > 2 ? (int)fmin(whole, MOST) - 1 : 1, REQUIRED);
+    bool is_chunk = whole <= MOST && near >= 1 && whole - near >= 1;
+    config_refuse(c, !is_chunk && !is_strict(c), "TypeError: chunk_size and local_size");
+    if (!is_chunk) return;
+    c->method = TYPE_PLAIN;
+    r->method = ROPE_NONE;
+    r->dynamic = false;
+    r->chunk = (int)(whole - near);
+    r->train_ctx = config_length(c, v, key_of_original, (int)whole, 2);
+    for (int i = 0; i < rope_n_maps; i++)
+        if (rope_maps[i].flags & ROPE_MAP_CHUNK) r->map = &rope_maps[i];
 }
 
 void config_find_growth(Config *c) {

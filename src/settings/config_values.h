@@ -6,6 +6,7 @@
 #include "config_reader.h"
 
 extern const char key_of_original[];  // of L: "original_max_position_embeddings"
+extern const char key_of_chunks[];    // "dual_chunk_attention_config"
 
 // Functions from here on go on with what those above them found: the block needs the layout and the
 // kind of layers, the rest a block.
@@ -30,6 +31,11 @@ void config_find_theta(Config *c);
 void config_find_factor(Config *c);
 // The attention factor, and the fields of the method alone.
 void config_find_fields(Config *c);
+// The alpha of dynamic; and ntk with it as the factor at every length, where there is one.
+void config_find_alpha(Config *c);
+void config_take_alpha(Config *c);
+// The chunks of dual chunk attention: the map dca of plain frequencies, where the reader knows them.
+void config_find_chunks(Config *c);
 // Ministral 3's queries: 1 + beta ln(1 + floor(p / L)) times as large at position p.
 void config_find_growth(Config *c);
 

@@ -7,10 +7,11 @@
 
 void engine_prepare_gguf(Config *c) {
     const char *scaling = json_member(c->config, "rope_scaling");
+    reading_unseen(c, reading_is_on(json_member(c->config, key_of_chunks)));
     bool has_null = scaling && *scaling == 'n' && !json_member(c->config, "rope_parameters");
     if (c->layout == BY_TYPE) c->layout = FULL_ONLY;
-    if (reading_is_new(c) && c->out->release < 2026.08) c->out->unknown = true;
-    if (family_is(c->family, "gpt_oss") && has_null) c->out->unknown = true;
+    reading_unseen(c, reading_is_new(c) && c->out->release < 2026.08);
+    reading_unseen(c, family_is(c->family, "gpt_oss") && has_null);
 }
 
 // Ministral 3's GGUF file keeps the betas, and mscale_all_dim makes its attention factor 1.
@@ -79,7 +80,7 @@ void engine_ik_llama_cpp(Config *c) {
     config_refuse(c, family_is(c->family, "olmo2 olmo3 exaone4"),
                   "the file's architecture is not known");
     if (is_gemma3) reading_read_layers(c, false);
-    if (is_gemma3 && c->method != TYPE_PLAIN && c->method != TYPE_LINEAR) c->out->unknown = true;
+    reading_unseen(c, is_gemma3 && c->method != TYPE_PLAIN && c->method != TYPE_LINEAR);
     if (is_gemma3 && c->kind == KIND_SLIDING) c->rope->theta = 1e4;
     c->why_theta = "the sliding layers' base is a constant";
     if (!family_is(c->family, "ministral3")) return;

@@ -119,14 +119,19 @@ static bool is_bare(const RopeFamily *family, const Reading *r) {
            layers_have(&r->layers, KIND_SLIDING);
 }
 
+// Facts about newer families are of a version of their own.
+static void name_version(Reading *out, const Config *c) {
+    const char *version = engines[out->row].by_layer;
+    bool is_told = out->release < 1e9;
+    if (!reading_is_new(c) || is_told || !version[0]) return;
+    snprintf(out->version, sizeof out->version, "%s", version);
+}
+
 // One kind of layers as one engine reads it. False with the reason when the config has no family or
 // no head.
 static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *err) {
-    const char *unknown = engines[out->row].unknown;
-    out->unknown = family_is(c->family, unknown);
-    bool is_told = out->release < 1e9;
-    if (reading_is_new(c) && !is_told)
-        snprintf(out->version, sizeof out->version, "%s", engines[out->row].by_layer);
+    reading_unseen(c, family_is(c->family, engines[out->row].unseen));
+    name_version(out, c);
     if (engines[out->row].prepares) engines[out->row].prepares(c);
     if (!reading_begin(c, err)) return false;
     engines[out->row].reads(c);
@@ -139,21 +144,16 @@ static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *
     return true;
 }
 
-// An engine that refuses the config for one kind of layers, or is not known for one, does or is so
-// for all.
+// An engine that refuses the config for one kind of layers, or was not looked at for one, does or
+// was so for all.
 static void agree(Reading *out, int n) {
-    const Reading *refused = NULL;
-    bool is_unknown = false;
-    for (int i = n - 1; i >= 0; i--) {
-        if (out[i].refused) refused = &out[i];
-        is_unknown = is_unknown || out[i].unknown;
-    }
-    for (int i = 0; i < n; i++) {
-        out[i].unknown = is_unknown;
-        if (!refused || out[i].refused) continue;
-        out[i].refused = true;
-        out[i].verdict = "refused";
-        memcpy(out[i].note, refused->note, sizeof refused->note);
+    const Reading *worst = out;
+    for (int i = n - 1; i >= 0; i--)
+        if (out[i].verdict >= worst->verdict) worst = &out[i];
+    for (int i = 0; i < n && worst->verdict >= VERDICT_REFUSED; i++) {
+        if (out[i].verdict == worst->verdict) continue;
+        out[i].verdict = worst->verdict;
+        memcpy(out[i].note, worst->note, sizeof worst->note);
     }
 }
 
@@ -186,19 +186,25 @@ static bool read_as(Reading *out, const char *config, int length, const Reading 
     return true;
 }
 
+static bool read_reference_as(const char *name, Reading *out, const char *config, int length,
+                              int *n, Error *err) {
+    return read_name(name, (int)strlen(name), out, err) &&
+           read_as(out, config, length, NULL, n, err);
+}
+
 // The reference, behind `readings`: what is meant by kind, or Hugging Face 5's reading, or 4's
-// where 5 refuses.
+// where 5 refuses. Neither reads some keys by which a model turns: then it is this program's.
 static bool read_reference(Reading *out, const char *config, int length, const RopeConfig *meant,
                            Error *err) {
     int n = 0;
-    bool ok = true;
-    for (int row = 0; ok && row < 2 && (row == 0 || out->refused || out->unknown); row++)
-        ok = read_name(engines[row].name, 3, out, err) &&
-             read_as(out, config, length, NULL, &n, err);
-    if (ok && out->unknown) out->refused = true;
+    const char *hf5 = engines[0].name, *hf4 = engines[1].name, *own = engines[n_engines - 1].name;
+    bool ok = read_reference_as(hf5, out, config, length, &n, err);
+    bool is_blind = ok && out->is_blind, is_read = ok && out->verdict < VERDICT_REFUSED;
+    if (is_blind) ok = read_reference_as(own, out, config, length, &n, err);
+    else if (ok && !is_read) ok = read_reference_as(hf4, out, config, length, &n, err);
     for (int i = 0; ok && meant && i < n; i++) {
         out[i].rope = meant[out[i].kind];
-        out[i].refused = false;
+        out[i].verdict = VERDICT_SAME;
     }
     return ok;
 }

@@ -12,9 +12,9 @@ void engine_prepare_mlx_lm(Config *c) {
     if (c->layout == BY_TYPE && !is_late) c->layout = FULL_ONLY;
     if (is_gemma3) reading_read_layers(c, true);
     if (family_is(c->family, "qwen3_5_text")) c->theta = 1e5;
-    if (reading_is_new(c) && c->out->release < 0.32) c->out->unknown = true;
+    reading_unseen(c, reading_is_new(c) && c->out->release < 0.32);
     if (is_late && !json_member(c->config, "rope_parameters"))
-        c->out->unknown = has_scaling || c->family->block;
+        reading_unseen(c, has_scaling || c->family->block);
 }
 
 // Where Qwen2's and Phi-3's classes find theta, and how much of a head turns.
@@ -33,6 +33,14 @@ static void refuse_by_mlx_families(Config *c) {
                   "TypeError: no rope_theta");
     config_refuse(c, is_strange, "ValueError: the rope_type is not known");
     reading_switch_off(c, family_is(c->family, "cohere2"), "rope_scaling is not read");
+}
+
+// mrope has three sections.
+static void refuse_sections(Config *c) {
+    int n = 0;
+    const char *sections = config_member(c, "mrope_section");
+    for (const char *v = json_first(sections, NULL); v; v = json_next(v, NULL)) n++;
+    config_refuse(c, n != 3, "AssertionError: mrope_section has no three sections");
 }
 
 static void mlx_lm_phi3(Config *c) {
@@ -57,6 +65,7 @@ void engine_mlx_lm(Config *c) {
     refuse_by_mlx_families(c);
     config_find_growth(c);
     if (c->is_phi3) mlx_lm_phi3(c);
+    if (c->is_mrope) refuse_sections(c);
     config_refuse(c, c->method == TYPE_UNKNOWN || (c->is_su && !c->is_phi3),
                   "ValueError: the rope_type is not known");
     config_refuse(c, c->method == TYPE_DYNAMIC && c->out->release < 0.32,
@@ -73,7 +82,7 @@ void engine_prepare_exllamav3(Config *c) {
         json_member(c->config, "rope_scaling") || json_member(c->config, "rope_parameters");
     if (is_old) c->layout = FULL_ONLY;
     if (family_is(c->family, "olmo3")) c->theta = 1e4;
-    if (c->family->block && !has_block) c->out->unknown = true;
+    reading_unseen(c, c->family->block && !has_block);
 }
 
 // Where the block has L, the factor is max_position_embeddings / L.

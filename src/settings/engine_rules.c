@@ -38,7 +38,7 @@ static void prepare_hf5(Config *c) {
     c->hf5 = c->out->release;
     if (has_one_block(c)) c->layout = ONE_BLOCK;
     if (has_one_block(c)) c->theta = 1e4;
-    if (family_is(c->family, "laguna") && c->hf5 >= 5.06 && c->hf5 < 5.15) c->out->unknown = true;
+    reading_unseen(c, family_is(c->family, "laguna") && c->hf5 >= 5.06 && c->hf5 < 5.15);
 }
 
 // What the classes of transformers 5 refuse, in all that stand on it.
@@ -80,6 +80,8 @@ static void note_silence(Config *c) {
     if (c->block == c->family->block && family_is(c->family, "gpt_oss"))
         config_note(c, "%s: YaRN of 32 all the same",
                     scaling ? "rope_scaling is null" : "no rope_scaling");
+    if (c->method == TYPE_LLAMA3 && c->rope->low_freq_factor == c->rope->high_freq_factor)
+        config_note(c, "low_freq_factor is high_freq_factor, of which it warns: a step, no ramp");
     if (c->layout == BY_TYPE) note_silence_by_type(c);
 }
 
@@ -107,8 +109,8 @@ static void prepare_hf4(Config *c) {
     const char *scaling = json_member(c->config, "rope_scaling");
     if (c->layout == BY_TYPE) c->layout = FULL_ONLY;
     if (family_is(c->family, "olmo3")) c->theta = 1e4;
-    if (reading_is_new(c) && c->out->release < 4.57) c->out->unknown = true;
-    if (family_is(c->family, "gpt_oss") && scaling && *scaling == 'n') c->out->unknown = true;
+    reading_unseen(c, reading_is_new(c) && c->out->release < 4.57);
+    reading_unseen(c, family_is(c->family, "gpt_oss") && scaling && *scaling == 'n');
 }
 
 // What the classes of transformers 4 refuse. Phi-3's takes a block of exactly three keys.
@@ -170,12 +172,20 @@ static void serve_yarn(Config *c, double own_factor) {
     if (more != 1) c->why_attention = "attn_factor is read";
 }
 
+// Qwen's classes alone take dual_chunk_attention_config.
+static bool has_chunks_elsewhere(const Config *c) {
+    bool has_chunks = reading_is_on(json_member(c->config, key_of_chunks));
+    return has_chunks && !family_is(c->family, "qwen2 qwen3 qwen3_moe");
+}
+
 // vLLM takes a layer type's block, else the whole one, of what transformers made of the config.
 static void prepare_vllm(Config *c) {
     c->hf5 = c->out->transformers;
     if (has_one_block(c) && !is_typed(c)) c->layout = ONE_BLOCK;
     if (has_one_block(c)) c->theta = 1e4;
-    if (reading_is_new(c) && c->out->release < 0.24) c->out->unknown = true;
+    bool has_chunks = reading_is_on(json_member(c->config, key_of_chunks));
+    reading_unseen(c, (reading_is_new(c) || has_chunks) && c->out->release < 0.24);
+    reading_unseen(c, has_chunks_elsewhere(c));
 }
 
 static void refuse_by_vllm(Config *c) {
@@ -188,6 +198,11 @@ static void refuse_by_vllm(Config *c) {
     config_refuse(c, family_is(c->family, "gpt_oss") && !has_betas,
                   "KeyError: beta_fast or beta_slow");
     config_refuse(c, types_disagree(c), "ValueError: type and rope_type disagree");
+    config_refuse(c, c->is_mrope && !config_member(c, "mrope_section"),
+                  "AssertionError: mrope_section");
+    config_refuse(
+        c, c->chunks,
+        "TypeError: no attention backend takes layer_idx, with dual_chunk_attention_config");
 }
 
 // One base, since 0.22 the unscaled one.
@@ -220,7 +235,8 @@ static void vllm(Config *c) {
     if (c->method <= TYPE_DYNAMIC) limit_by_factor(c, c->trained);
     config_refuse(c, c->out->served > c->out->max_len,
                   "ValueError: max_model_len is more than the config gives");
-    if (c->method == TYPE_DYNAMIC) vllm_dynamic(c);
+    if (c->method == TYPE_DYNAMIC && c->alpha <= 0) vllm_dynamic(c);
+    config_take_alpha(c);
     if (is_yarn) serve_yarn(c, is_applied ? rope_yarn_growth(c->rope->factor) + 1 : 1);
     if (c->out->release < 0.12) c->rope->truncate = true;
     if (c->method == TYPE_LONGROPE) vllm_longrope(c);
@@ -230,6 +246,7 @@ static void vllm(Config *c) {
 static void prepare_sglang(Config *c) {
     c->hf5 = reading_is_new(c) ? 5.0801 : 1e9;
     if (family_is(c->family, "gemma3_text")) c->flags &= ~(unsigned)SERVES;
+    reading_unseen(c, has_chunks_elsewhere(c));
     if (!family_is(c->family, "olmo3")) return;
     c->layout = FULL_ONLY;
     c->theta = 1e4;
@@ -244,7 +261,7 @@ static void sglang_layers(Config *c) {
     config_refuse(c, is_olmo3 && is_typed(c), "TypeError: unhashable type: dict");
     config_refuse(c, family_is(c->family, "ministral3"),
                   "AttributeError: bool object has no attribute items");
-    if (family_is(c->family, "gemma3_text") && is_full && !c->out->refused)
+    if (family_is(c->family, "gemma3_text") && is_full && c->out->verdict != VERDICT_REFUSED)
         reading_switch_off(c, true, "full layers get no block");
     if (is_pasted && is_full) {
         c->method = TYPE_PLAIN;
@@ -260,8 +277,13 @@ static void sglang_layers(Config *c) {
 static void sglang(Config *c) {
     double s = c->rope->factor;
     sglang_layers(c);
+    reading_unseen(c, c->is_mrope);
+    if (c->rope->map)
+        c->why_far =
+            "far distances end at chunk_size, one later, and keys grow by 0.1 ln(n / L) + 1";
     if (c->method <= TYPE_DYNAMIC && !c->inside) limit_by_factor(c, c->trained);
-    if (c->method == TYPE_DYNAMIC) fix_base(c, s * s - s + 1);
+    if (c->method == TYPE_DYNAMIC && c->alpha <= 0) fix_base(c, s * s - s + 1);
+    config_take_alpha(c);
     if (c->method == TYPE_YARN) serve_yarn(c, rope_yarn_growth(s) + 1);
     if (c->method == TYPE_LONGROPE && c->length == c->rope->train_ctx + 1)
         reading_choose_list(c, false, "the long one from L + 2 tokens on");
@@ -274,10 +296,11 @@ static void rope_c(Config *c) {
     Error err;
     RopeFile *file = alloc_array(1, sizeof *file, "a reading", &err);
     bool good = file && rope_config_parse(file, c->whole, strlen(c->whole), &err);
-    c->out->refused = false;
+    c->out->verdict = VERDICT_SAME;
     c->out->note[0] = '\0';
     config_refuse(c, !good, err.text);
     if (c->layout == BY_TYPE) c->rope->truncate = true;
+    config_take_alpha(c);
     config_find_growth(c);
     if (file) free(file->whole);
     free(file);
@@ -290,11 +313,13 @@ const Engine engines[] = {
     {"hf4", "4.57.0", "4.45", "4.57", prepare_hf4, hf4,
      SCALING_ONLY | TYPE_FIRST | PHI3_YARN | NEEDS_FACTOR, "4.57.6", ""},
     {"vllm", "0.24.0", "0.11", "0.24", prepare_vllm, vllm,
-     THROUGH_HF5 | HAS_LIMIT | PHI3_YARN | NEEDS_FACTOR | SERVES | L_OF_MAX | HAS_BELOW, "Jul 26",
-     "smollm3"},
+     THROUGH_HF5 | HAS_LIMIT | PHI3_YARN | NEEDS_FACTOR | SERVES | L_OF_MAX | HAS_BELOW |
+         READS_MROPE | READS_ALPHA,
+     "Jul 26", "smollm3"},
     {"sglang", "Apr 26", "2026-04", "2026-06", prepare_sglang, sglang,
-     THROUGH_HF5 | HAS_LIMIT | PHI3_YARN | NEEDS_FACTOR | SERVES | L_OF_MAX, "Jun 26",
-     "smollm3 laguna"},
+     THROUGH_HF5 | HAS_LIMIT | PHI3_YARN | NEEDS_FACTOR | SERVES | L_OF_MAX | READS_ALPHA |
+         READS_CHUNKS,
+     "Jun 26", "smollm3 laguna"},
     {"llama.cpp", "0.5.0", "2025-02", "2026-09", engine_prepare_gguf, engine_llama_cpp,
      PARAMETERS_FIRST | TEXT_CONFIG | HAS_LIMIT | PHI3_YARN | L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP |
          OWN_YARN,
@@ -304,10 +329,10 @@ const Engine engines[] = {
      "Aug 26", "phi3 smollm3 gemma4_text laguna cohere2 qwen3_5_text"},
     {"mlx-lm", "0.32.0", "0.31", "0.32", engine_prepare_mlx_lm, engine_mlx_lm,
      SCALING_ONLY | NEW_PARAMETERS | TYPE_FIRST | NEEDS_FACTOR | L_OF_BLOCK | L_OF_MAX |
-         ROUNDS_RAMP | OWN_DEFAULTS,
+         ROUNDS_RAMP | OWN_DEFAULTS | READS_MROPE,
      "0.32.0", ""},
     {"exllamav3", "1.4.1", "1.4", "1.4", engine_prepare_exllamav3, engine_exllamav3,
-     L_OF_BLOCK | L_OF_MAX | OWN_DEFAULTS, "1.4.1", ""},
+     L_OF_BLOCK | L_OF_MAX | OWN_DEFAULTS | READS_MROPE, "1.4.1", ""},
     {"exllamav2", "0.3.2", "0.3", "0.3", NULL, engine_exllamav2,
      SCALING_ONLY | TEXT_CONFIG | HAS_LIMIT | NEEDS_FACTOR | L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP |
          OWN_YARN,
@@ -315,6 +340,6 @@ const Engine engines[] = {
      "smollm3 gemma3_text olmo2 olmo3 ministral3 exaone4 gpt_oss gemma4_text laguna cohere2 "
      "qwen3_5_text mixtral "
      "qwen3_moe"},
-    {"rope.c", "own", "0", "0", NULL, rope_c, STRICT | PHI3_YARN, "own", ""},
+    {"rope.c", "own", "0", "0", NULL, rope_c, OWN_FLAGS, "own", ""},
 };
 const int n_engines = sizeof engines / sizeof engines[0];

@@ -7,6 +7,18 @@
 
 enum { MOST_READINGS = 16, REFERENCE = MOST_READINGS * N_KINDS };
 
+// What an engine's reading is beside the reference. One that nobody has looked at is neither alike
+// nor different.
+typedef enum {
+    VERDICT_SAME,  // to 1e-5
+    VERDICT_DIFFERS,
+    VERDICT_IGNORED,  // plain RoPE where a method was asked for
+    VERDICT_REFUSED,  // the engine stops with an error; the note says why
+    VERDICT_UNSEEN,   // nobody has looked at what the engine makes of this config
+    N_VERDICTS
+} ReadingVerdict;
+extern const char *const verdict_names[N_VERDICTS];  // "same", ... "not looked at"
+
 // What one engine makes of one kind of layers of a config. rope points to the lists, so a Reading
 // must not move.
 typedef struct {
@@ -18,18 +30,17 @@ typedef struct {
     int served;           // the length that the engine was started with; 0: not given
     // layers differ, and an engine has a reading for each kind that is there, full layers first
     bool by_layer;
-    int kind;         // KIND_... of families.h; without by_layer, KIND_FULL
-    bool refused;     // the engine stops with an error; `note` says why
-    bool unknown;     // nobody has seen what the engine makes of this config; nothing below is set
-    bool has_rope;    // false: layers of this kind have no RoPE, and `rope` is empty
-    RopeConfig rope;  // complete
+    int kind;  // KIND_... of families.h; without by_layer, KIND_FULL
+    // Beside the reference. REFUSED and UNSEEN are found first, and then nothing below counts but the
+    // note.
+    ReadingVerdict verdict;
+    bool is_blind;        // it does not read a key of this config that others turn by
+    bool has_rope;        // false: layers of this kind have no RoPE, and `rope` is empty
+    RopeConfig rope;      // complete
     ConfigLayers layers;  // which layers are of which kind, and the window of the sliding ones
     int max_len;     // positions that the engine allows or takes by default; 0: all, -1: not known
     char note[400];  // how it differs from the reference; empty: not at all
-    // Beside the reference: "same" to 1e-5, "differs", "ignored" (plain RoPE where a method is
-    // asked for) or "refused".
-    const char *verdict;
-    int worst_pair;      // whose frequency is furthest off; -1: none
+    int worst_pair;  // whose frequency is furthest off; -1: none
     double worst_ratio;  // its frequency divided by the reference's
     double short_factors[ROPE_MAX_PAIRS], long_factors[ROPE_MAX_PAIRS];
 } Reading;
@@ -44,7 +55,8 @@ int engines_list(const char *list, Reading readings[MOST_READINGS], Error *err);
 // What the engines of a list make of a config.json that json_check has passed, for a text of
 // `length` positions: *n readings, one for each engine and kind of layers, the kinds of an engine
 // together. From readings[REFERENCE] on stands the reference by kind: `meant` (by KIND_...), or if
-// NULL, Hugging Face 5's reading, or 4's where 5 refuses. The caller frees them. NULL with the
+// NULL, Hugging Face 5's reading, or 4's where 5 refuses. Where neither reads a key by which the
+// model turns, this program's own stands there. The caller frees them. NULL with the
 // reason for a wrong list, and for a config without a family or heads.
 Reading *engines_read(const char *list, const char *config, int length, const RopeConfig *meant,
                       int *n, Error *err);

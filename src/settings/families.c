@@ -109,12 +109,6 @@ bool family_is(const RopeFamily *family, const char *model_types) {
     return at;
 }
 
-void family_names(char *list, size_t capacity) {
-    *list = '\0';
-    for (const RopeFamily *f = families; f < families + sizeof families / sizeof *families; f++)
-        add_name(list, capacity, ", ", f->model_type);
-}
-
 const char *family_architecture(const char *config) {
     int row = wrapper_of(config);
     const RopeFamily *family = row < N_WRAPPERS ? NULL : config_family(config);

@@ -52,8 +52,6 @@ const char *family_text(const char *config);
 const RopeFamily *config_family(const char *config);
 // Whether a family is one of a list of model_types, with a space between two.
 bool family_is(const RopeFamily *family, const char *model_types);
-// The model_types of all families, with commas between them.
-void family_names(char *list, size_t capacity);
 // The architecture that a config should name: the wrapper's or the family's.
 const char *family_architecture(const char *config);
 

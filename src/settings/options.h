@@ -4,23 +4,8 @@
 
 #include "../core/util.h"
 #include "../fast/kv_cache.h"
+#include "jobs.h"
 #include "methods.h"
-
-typedef enum {
-    JOB_TEXT,
-    JOB_PPL,
-    JOB_TASKS,
-    JOB_CHECK,
-    JOB_ATTN,
-    JOB_EXPLAIN,
-    JOB_BENCH,
-    JOB_ROPE_JSON,
-    JOB_SEARCH,
-    JOB_QUANTIZE,
-    JOB_ENGINES,
-    JOB_NEXT,
-    N_JOBS
-} JobKind;
 
 enum { MODE_GENERATE, MODE_CHAT };
 
@@ -58,7 +43,8 @@ typedef struct {
     const char *text_path, *quantize_path;
     const char *tasks, *check_path;  // a list, NULL: passkey; the text of --check, NULL: made up
     const char *next;                // a number of tokens, or a file that names some
-    bool ids, per_token, plot, stepwise, stale_keys, whole, tsv, prompts;
+    bool ids, per_token, plot, stepwise, stale_keys, whole, tsv, json, prompts;
+    bool settings_alone;  // --check judges no more
     int samples, trials;
     int attn[2];  // layer and head, from 0
     double min_accuracy, budget;
@@ -69,9 +55,6 @@ typedef struct {
     bool search_attention, search_unscaled;
     bool help, version;
 } Options;
-
-// Whether a job compares a list of methods.
-bool job_takes_lists(JobKind job);
 
 // Reads the command line. The strings stay in argv. False with the reason.
 bool options_parse(int argc, char **argv, Options *options, Error *err);

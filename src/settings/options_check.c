@@ -11,11 +11,11 @@ static bool is_row_said(const Options *o, int row) { return o->said >> row & 1; 
 
 // The option that asks for the job at hand; NULL: none does, and text is generated.
 static const char *asked_by(const Options *o) {
-    if (o->job == JOB_TASKS && o->prompts) return "--prompts";
+    if (o->job == JOB_PROMPTS) return "--prompts";
     for (int i = 0; i < n_option_rows; i++) {
         if (is_row_said(o, i) && option_table[i].job) return option_table[i].value.option;
     }
-    return o->mode == MODE_CHAT ? "-m chat" : NULL;
+    return o->job == JOB_CHAT ? "-m chat" : NULL;
 }
 
 static void warn_idle(const char *option, const char *how, const char *what) {
@@ -68,45 +68,50 @@ static void drop_if(Options *o, bool is_idle, const char *name, const char *how,
 static void drop_row(Options *o, int row) {
     const Option *option = &option_table[row];
     if (is_row_said(o, row)) {
-        warn_of_job(o, option->value.option, option->jobs);
+        warn_of_job(o, option->value.option, option_jobs(option));
         unsay(o, &option->value);
     }
     for (int k = 0; k < N_ROPE_SETTINGS && option->is_rope; k++) {
-        if (o->rope.said >> k & 1) warn_of_job(o, rope_settings[k].option, option->jobs);
+        if (o->rope.said >> k & 1) warn_of_job(o, rope_settings[k].option, option_jobs(option));
     }
-}
-
-static unsigned bit_of_job(const Options *o) {
-    if (o->job == JOB_TASKS && o->prompts) return ON_PROMPTS;
-    if (o->job == JOB_TEXT && o->mode == MODE_CHAT) return ON_CHAT;
-    return 1u << o->job;
 }
 
 // Warns of each option that has no effect, and makes sure that it has none.
 static void drop_idle(Options *o) {
-    unsigned job = bit_of_job(o);
-    drop_if(o, !o->spread && job & ON_SPREAD, "--piece", "without", "--spread");
-    drop_if(o, !o->spread && job & ON_SPREAD & ~ON_TASKS, "--crowd", "without", "--spread");
+    const unsigned job = 1u << o->job;
+    const bool spreads = job_facts[o->job].needs & SPREADING;
+    drop_if(o, !o->spread && spreads, "--piece", "without", "--spread");
+    drop_if(o, !o->spread && spreads && !(job & ON_TASKS), "--crowd", "without", "--spread");
     drop_if(o, !o->stepwise && job & ON_PPL, "--stale-keys", "without", "--stepwise");
     drop_if(o, o->ids && job & ON_PPL, "-z", "with", "--ids");
+    drop_if(o, o->settings_alone, "-z", "with", "--settings");
+    drop_if(o, o->settings_alone, "--budget", "with", "--settings");
+    drop_if(o, o->settings_alone, "--whole", "with", "--settings");
     for (int i = 0; i < n_option_rows; i++) {
-        unsigned jobs = option_table[i].jobs;
-        if (jobs && !(jobs & job)) drop_row(o, i);
+        if (!(option_jobs(&option_table[i]) & job)) drop_row(o, i);
     }
 }
 
 // ---- what goes together ----
 
 static bool check_one_job(const Options *o, Error *err) {
+    const Option *first = NULL;
     for (int i = 0; i < n_option_rows; i++) {
-        int job = option_table[i].job;
-        if (is_row_said(o, i) && job && job != (int)o->job)
-            return fail(
-                err,
-                "--ppl, --passkey (or --tasks), --check, --attn, --explain, --search, --bench, "
-                "--quantize, --rope-json and --engines exclude one another");
+        const Option *row = &option_table[i];
+        if (!is_row_said(o, i) || !row->job) continue;
+        if (first && first->job != row->job)
+            return fail(err, "%s and %s exclude one another (one of them expected)",
+                        first->value.option, row->value.option);
+        first = row;
     }
     return true;
+}
+
+// The job that the one asked for becomes by other options.
+static JobKind job_meant(const Options *o) {
+    if (o->job == JOB_TEXT && o->mode == MODE_CHAT) return JOB_CHAT;
+    if (o->job == JOB_CHECK && o->settings_alone) return JOB_SETTINGS;
+    return o->job == JOB_TASKS && o->prompts ? JOB_PROMPTS : o->job;
 }
 
 bool options_say_block(const Options *o) {
@@ -119,7 +124,19 @@ bool options_say_block(const Options *o) {
     return said && o->model_path;
 }
 
-bool job_takes_lists(JobKind job) { return job == JOB_PPL || job == JOB_TASKS || job == JOB_NEXT; }
+static bool takes_lists(const Options *o) { return job_facts[o->job].needs & LISTS; }
+
+// A list where there may be one only.
+static bool fail_list(const char *option, const char *what, const char *list, int n, Error *err) {
+    char names[120] = "";
+    for (int i = 0; i < n_option_rows; i++) {
+        const Option *row = &option_table[i];
+        bool takes = row->job && job_facts[row->job].needs & LISTS;
+        if (takes) add_name(names, sizeof names, ", ", row->value.option);
+    }
+    return fail(err, "%s: one %s expected, '%.100s' are %d (lists are for %s)", option, what, list,
+                n, names);
+}
 
 static bool check_engines(const Options *o, Error *err) {
     Reading readings[MOST_READINGS];
@@ -129,12 +146,7 @@ static bool check_engines(const Options *o, Error *err) {
     if (n == 0) return fail(err, "--reading: %s", err->text);
     if (o->reading && o->job == JOB_ENGINES)
         return fail(err, "--reading and --engines exclude one another");
-    if (n > 1 && !job_takes_lists(o->job))
-        return fail(err,
-                    "--reading: one engine expected, '%.100s' are %d (lists are for --ppl, "
-                    "--passkey, --tasks and "
-                    "--next)",
-                    o->reading, n);
+    if (n > 1 && !takes_lists(o)) return fail_list("--reading", "engine", o->reading, n, err);
     bool is_read = o->reading || o->job == JOB_ENGINES;
     if (!is_read || !o->rope_config || !options_say_block(o)) return true;
     return fail(
@@ -143,7 +155,7 @@ static bool check_engines(const Options *o, Error *err) {
 
 // Without a model there may be prompts, if their length is said.
 static bool check_prompts(const Options *o, Error *err) {
-    if (o->job != JOB_TASKS || !o->prompts)
+    if (o->job != JOB_PROMPTS)
         return fail(err, "no model file given (expected model.bin [options]; see --help)");
     return o->steps > 0 ||
            fail(err, "--prompts without a model needs -n (expected the longest text, in tokens)");
@@ -152,7 +164,7 @@ static bool check_prompts(const Options *o, Error *err) {
 // The model's file, or what stands for it.
 static bool check_model_given(const Options *o, Error *err) {
     const RopeConfig *rope = &o->rope.rope;
-    bool can_lack_it = o->job == JOB_EXPLAIN || o->job == JOB_ROPE_JSON || o->job == JOB_ENGINES;
+    bool can_lack_it = job_facts[o->job].needs & A_MODEL_OR_SETTINGS;
     bool has_other = o->head_dim || o->rope_config;
     if (!o->model_path && !(can_lack_it && has_other) && !check_prompts(o, err)) return false;
     if (!o->head_dim) return true;
@@ -164,20 +176,31 @@ static bool check_model_given(const Options *o, Error *err) {
     return true;
 }
 
+// --json is of what has a table.
+static bool check_json(const Options *o, Error *err) {
+    const char *asked = asked_by(o);
+    if (o->json && !(job_facts[o->job].needs & A_TABLE))
+        return fail(err,
+                    "--json: %s has no table (expected --check, --engines, --explain, or what else "
+                    "prints one)",
+                    asked ? asked : "a text");
+    if (o->json && o->tsv) return fail(err, "--json and --tsv exclude one another");
+    if (!o->settings_alone || !o->check_path) return true;
+    return fail(err, "--check --settings reads no text (found %.100s)", o->check_path);
+}
+
 static bool read_methods(Options *o, Error *err) {
-    bool takes_a_list = job_takes_lists(o->job) && !o->reading;
+    bool takes_a_list = takes_lists(o) && !o->reading;
     if (!sliding_method_parse(o->sliding, &o->asked_sliding, err)) return false;
     o->asked = methods_parse(o->methods, &o->rope, &o->n_asked, err);
     if (!o->asked || o->n_asked == 1 || takes_a_list) return o->asked;
-    return fail(err,
-                "--rope: one method expected, '%.100s' are %d (lists are for --ppl, --passkey, "
-                "--tasks and --next)",
-                o->methods, o->n_asked);
+    return fail_list("--rope", "method", o->methods, o->n_asked, err);
 }
 
 bool options_check(Options *o, Error *err) {
-    if (!check_one_job(o, err) || !check_model_given(o, err) || !check_engines(o, err))
-        return false;
+    if (!check_one_job(o, err)) return false;
+    o->job = job_meant(o);
+    if (!check_json(o, err) || !check_model_given(o, err) || !check_engines(o, err)) return false;
     drop_idle(o);
     if (o->prompt && o->prompt_file) return fail(err, "-i and -f exclude one another");
     return read_methods(o, err);

@@ -1,15 +1,75 @@
 // Reads the command line, word by word, by the table of options.
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "names.h"
 #include "option_table.h"
 
+// What llama2.c's relatives, llama.cpp, Hugging Face and vLLM call an option, and what it is called
+// here.
+static const struct {
+    const char *theirs, *ours;
+} other_names[] = {
+    {"--temperature", "-t"},
+    {"--temp", "-t"},
+    {"-temp", "-t"},
+    {"--top-p", "-p"},
+    {"--top-k", "-k"},
+    {"--seed", "-s"},
+    {"--steps", "-n"},
+    {"--n-predict", "-n"},
+    {"--ctx-size", "-n"},
+    {"-c", "-n"},
+    {"--max-tokens", "-n"},
+    {"--max-new-tokens", "-n"},
+    {"--max-length", "-n"},
+    {"--max-model-len", "-n"},
+    {"--prompt", "-i"},
+    {"--file", "-f"},
+    {"--tokenizer", "-z"},
+    {"--chat", "-m chat"},
+    {"--conversation", "-m chat"},
+    {"--interactive", "-m chat"},
+    {"-cnv", "-m chat"},
+    {"--system-prompt", "-y"},
+    {"-sys", "-y"},
+    {"--perplexity", "--ppl"},
+    {"--cache-type-k", "--kv"},
+    {"-ctk", "--kv"},
+    {"--kv-cache-dtype", "--kv"},
+    {"--rope-scaling", "--rope"},
+    {"--rope-type", "--rope"},
+    {"--rope-scale", "--factor"},
+    {"--rope-freq-scale", "--factor"},
+    {"--rope-freq-base", "--theta"},
+    {"--rope-theta", "--theta"},
+    {"--yarn-orig-ctx", "--train-ctx"},
+    {"--yarn-attn-factor", "--attn-factor"},
+    {"--yarn-beta-fast", "--beta-fast"},
+    {"--yarn-beta-slow", "--beta-slow"},
+    {"--grp-attn-n", "--group"},
+    {"--grp-attn-w", "--near"},
+    {"--hf-overrides", "--rope-config"},
+};
+
+// What another program's option is called here, or NULL. Some write _ for -.
+static const char *our_name(const char *word) {
+    char name[32];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+    for (char *c = name; *c; c++)
+        if (*c == '_') *c = '-';
+    for (size_t i = 0; i < sizeof other_names / sizeof other_names[0]; i++)
+        if (strcasecmp(name, other_names[i].theirs) == 0) return other_names[i].ours;
+    return NULL;
+}
+
 static bool fail_no_option(const char *word, const char *nearest, Error *err) {
     char apart[40], name[3];
     const char *other;
     snprintf(name, sizeof name, "%s", word);
+    if (our_name(word)) nearest = our_name(word);
     bool holds_value = word[1] != '-' && word[2] && strchr("0123456789.", word[2]);  // -n20
     if (holds_value && option_find(name, &other) >= 0) {
         snprintf(apart, sizeof apart, "%s %.30s", name, word + 2);
@@ -66,13 +126,24 @@ static void note_given(Options *o, int number) {
     if (row->about_rope) o->about_rope = name;
 }
 
+// llama.cpp has the prompt behind -p and the model behind -m. False with the reason, and with a
+// hint where this may be meant.
+static bool hint_at_letters(const char *option, const char *text, Error *err) {
+    bool is_prompt = strcmp(option, "-p") == 0 && text[strspn(text, "0123456789.,eE+-")];
+    bool is_model = strcmp(option, "-m") == 0 && strchr(text, '.');
+    if (is_prompt) return fail(err, "%s (a prompt follows -i)", err->text);
+    if (is_model) return fail(err, "%s (a model file follows no option)", err->text);
+    return false;
+}
+
 // Puts a value where the option has its place.
 static bool put_option(Options *o, int number, const char *text, Error *err) {
     const Setting *option = option_value(number);
     bool is_rope = number >= n_option_rows;
     void *base = is_rope ? (void *)&o->rope.rope : o;
     if (option->type == PAIR) return read_pair(option->option, text, o->attn, err);
-    return setting_read(option, base, option->option, text, err);
+    return setting_read(option, base, option->option, text, err) ||
+           hint_at_letters(option->option, text, err);
 }
 
 // --quantize takes a second word, where the copy goes.

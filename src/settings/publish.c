@@ -7,36 +7,7 @@
 #include <string.h>
 
 #include "publish.h"
-
-// A member of a JSON object behind others: n numbers, as a list when there are several. Numbers
-// have enough digits to be read back the same, and a point or an exponent, so that every reader
-// takes them for floats.
-static void json_numbers(FILE *out, const char *key, const double *x, int n) {
-    char text[40];
-    fprintf(out, ", \"%s\": %s", key, n > 1 ? "[" : "");
-    for (int i = 0; i < n; i++) {
-        int digits = 12;
-        do snprintf(text, sizeof text, "%.*g", digits++, x[i]);
-        while (digits <= 17 && strtod(text, NULL) != x[i]);
-        fprintf(out, "%s%s%s", i ? ", " : "", text, strpbrk(text, ".e") ? "" : ".0");
-    }
-    if (n > 1) fputc(']', out);
-}
-
-static void put_json_number(FILE *out, const char *key, double x) { json_numbers(out, key, &x, 1); }
-
-// The fields of a block that its method has, and that are not 0; a switch when it is off.
-static void json_fields(FILE *out, const RopeConfig *c) {
-    unsigned flags = rope_methods[c->method].flags;
-    for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++) {
-        double value = setting_value(c, f);
-        bool is_switch = f->type == FLAG;
-        if (!f->key || (f->methods && !(f->methods & flags)) || (value != 0) == is_switch) continue;
-        if (is_switch) fprintf(out, ", \"%s\": false", f->key);
-        else if (f->type == WHOLE) fprintf(out, ", \"%s\": %.0f", f->key, value);
-        else put_json_number(out, f->key, value);
-    }
-}
+#include "publish_block.h"
 
 // The longest text that the settings are for.
 static int reach(const RopeConfig *c) {
@@ -48,14 +19,9 @@ static int reach(const RopeConfig *c) {
 // positions. So llama3 keeps the model's own.
 static int most_positions(const Publication *p, const RopeConfig *c) {
     const int seq_len = p->context;
+    if (block_has_chunks(c)) return seq_len > c->train_ctx ? seq_len : c->train_ctx;
     const bool keeps = rope_methods[c->method].flags & ROPE_USES_FREQ_FACTORS && seq_len > reach(c);
     return keeps ? seq_len : reach(c);
-}
-
-// Whether the method counts from a length of its own, beside max_position_embeddings.
-static bool has_original(const RopeConfig *c) {
-    return rope_methods[c->method].flags &
-           ~(ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC | ROPE_USES_TURNING);
 }
 
 // A plan as other programs know it: a larger base is plain RoPE with that base, by parts alone is
@@ -78,17 +44,10 @@ static RopePlan published_form(const RopePlan *plan) {
     return published;
 }
 
-// The name in Hugging Face of a published form's method: ours, but for two. llama.cpp has ours for
-// those up to yarn.
-static const char *rope_type_of(const RopeConfig *c) {
-    if (c->dynamic) return "dynamic";
-    return c->method == ROPE_NONE ? "default" : rope_methods[c->method].name;
-}
-
 // NULL when other programs can have this published form, else why they cannot.
 static const char *why_ours_alone(const RopeConfig *c) {
     const RopeMethod *m = &rope_methods[c->method];
-    if (c->map)
+    if (c->map && !block_has_chunks(c))
         return "distance maps have no key in other programs (without +MAP the frequencies have)";
     if (c->method > ROPE_PROPORTIONAL) return "no other program has this method";
     if (c->dynamic && c->method != ROPE_NTK) return "no other program has this dynamic method";
@@ -97,56 +56,6 @@ static const char *why_ours_alone(const RopeConfig *c) {
     if (c->attention_factor != 0 && !m->attention)
         return "no other program gives this method an attention factor";
     return NULL;
-}
-
-// The share of a head that turns, rounded up, since readers cut its product with head_dim to a
-// whole number.
-static void json_partial(FILE *out, const RopePlan *plan) {
-    int d = plan->rope.rotary_dim;
-    if (d < plan->head_dim)
-        put_json_number(out, "partial_rotary_factor", ceil(1e12 * d / plan->head_dim) / 1e12);
-}
-
-// Not all read attention_factor: vLLM and SGLang multiply 0.1 ln s + 1 by attn_factor, MLX-LM puts
-// mscale into it.
-static void json_attention(FILE *out, const RopeConfig *c) {
-    double grows = rope_yarn_growth(c->factor);
-    double a = c->attention_factor;
-    if (c->method != ROPE_YARN || a == 0) return;
-    put_json_number(out, "attn_factor", a / (grows + 1));
-    bool has_mscale = grows > 0 && a >= 1 && c->mscale_all_dim == 0;
-    if (has_mscale) put_json_number(out, "mscale", (a - 1) / grows);
-}
-
-// The fields of a block as they are written.
-static RopeConfig written_fields(const RopeConfig *c) {
-    RopeConfig fields = *c;
-    if (!has_original(c)) fields.train_ctx = 0;
-    fields.unscaled_positions = 0;
-    if (c->mscale_all_dim != 0) fields.attention_factor = 0;
-    if (c->method == ROPE_PROPORTIONAL && c->factor == 1) fields.factor = 0;
-    return fields;
-}
-
-// The block. `is_bare`: longrope's lists and nothing else, as Phi-3's was released, which needs the
-// rest beside it.
-static void print_block(FILE *out, const RopePlan *plan, bool is_bare) {
-    const RopeConfig *c = &plan->rope;
-    const RopeConfig fields = written_fields(c);
-    fprintf(out, "{\"%s\": \"%s\"", is_bare ? "type" : "rope_type", rope_type_of(c));
-    if (!is_bare) json_partial(out, plan);
-    if (c->method == ROPE_PROPORTIONAL)
-        put_json_number(out, "partial_rotary_factor", 2.0 * c->turning / c->rotary_dim);
-    if (!is_bare) json_fields(out, &fields);
-    json_attention(out, c);
-    if (c->method == ROPE_LONGROPE) {
-        json_numbers(out, "short_factor", c->short_factors, c->rotary_dim / 2);
-        json_numbers(out, "long_factor", c->long_factors, c->rotary_dim / 2);
-    }
-    if (c->unscaled_positions)
-        fprintf(out, ", \"unscaled_positions\": %d", c->unscaled_positions);  // our own key
-    if (c->temperature_beta != 0) put_json_number(out, "llama_4_scaling_beta", c->temperature_beta);
-    fputc('}', out);
 }
 
 // The family of a model that has these features, as the exporter writes it.
@@ -178,6 +87,7 @@ typedef enum {
 static const char *layered_family(const Publication *p) {
     const ModelConfig *c = &p->model->config;
     if (p->said->model_type) return p->said->model_type;
+    if (c->attention_sinks) return "gpt_oss";
     if (c->norm_place == NORM_BOTH && c->activation == ACTIVATION_GELU) return "gemma3_text";
     if (c->norm_place != NORM_AFTER) return "";
     return c->qk_norm == QK_NORM_WHOLE ? "olmo3" : c->qk_norm == QK_NORM_HEAD ? "exaone4" : "";
@@ -191,11 +101,23 @@ static RopePlan of_sliding(const Publication *p) {
     return published_form(&other);
 }
 
+// Whether both kinds of layers turn alike, but for what they see.
+static bool turn_alike(const Publication *p) {
+    RopeFreqs full, sliding;
+    int length = 2 * p->plan->rope.train_ctx;
+    rope_frequencies(&p->plan->rope, length, &full);
+    rope_frequencies(&p->plan->sliding, length, &sliding);
+    size_t n = (size_t)full.n_pairs * sizeof *full.inv_freq;
+    return full.n_pairs == sliding.n_pairs && full.attention_factor == sliding.attention_factor &&
+           memcmp(full.inv_freq, sliding.inv_freq, n) == 0;
+}
+
 static LayerForm form_of(const Publication *p, const char *family) {
     const RopePlan sliding = of_sliding(p);
     bool is_plain = sliding.rope.method == ROPE_NONE, is_local = sliding.rope.theta == 5e5;
     bool is_gemma3 = strcmp(family, "gemma3_text") == 0, is_olmo3 = strcmp(family, "olmo3") == 0;
     if (!family[0] || p->window == 0) return FORM_NONE;
+    if (strcmp(family, "gpt_oss") == 0) return turn_alike(p) ? FORM_ONE : FORM_NONE;
     if (strcmp(family, "gemma4_text") == 0 || strcmp(family, "laguna") == 0) return FORM_TYPES;
     if (!is_gemma3 && !is_olmo3) return FORM_ONE;
     return is_plain && (is_gemma3 || is_local) ? FORM_OLD : FORM_TYPES;
@@ -219,14 +141,23 @@ static void print_layer_types(FILE *out, const Publication *p) {
 // The settings as they are pasted: one block, or one for each kind of layers.
 static void print_blocks(FILE *out, const Publication *p, LayerForm form) {
     const RopePlan full = published_form(p->plan), sliding = of_sliding(p);
+    if (block_has_chunks(&full.rope)) {
+        fprintf(out, "{\"max_position_embeddings\": %d", most_positions(p, &full.rope));
+        json_put_number(out, "rope_theta", full.rope.theta);
+        block_put_share(out, &full);
+        fputs(", ", out);
+        block_put_chunks(out, &full.rope);
+        fputc('}', out);
+        return;
+    }
     if (form != FORM_TYPES) {
-        print_block(out, &full, false);
+        block_put(out, &full, false);
         return;
     }
     fprintf(out, "{\"%s\": ", kind_keys[KIND_FULL]);
-    print_block(out, &full, false);
+    block_put(out, &full, false);
     fprintf(out, ", \"%s\": ", kind_keys[KIND_SLIDING]);
-    print_block(out, &sliding, false);
+    block_put(out, &sliding, false);
     fputc('}', out);
 }
 
@@ -235,7 +166,11 @@ static const char *why_not_layered(const Publication *p, const RopePlan *full) {
     const RopePlan sliding = of_sliding(p);
     const char *why = why_ours_alone(&full->rope);
     if (!why) why = why_ours_alone(&sliding.rope);
+    if (full->rope.map) return "no other program maps the distances of layers of two kinds";
     if (why || form_of(p, layered_family(p)) != FORM_NONE) return why;
+    if (strcmp(layered_family(p), "gpt_oss") == 0)
+        return "gpt_oss has one block for all layers, and here full and sliding ones turn "
+               "otherwise (--rope-sliding is for these)";
     return "the layers differ, and no family with a model_type has such layers";
 }
 
@@ -251,13 +186,14 @@ static void print_layered(FILE *out, const Publication *p, const RopePlan *full)
     const LayerForm form = form_of(p, family);
     const int own_head = p->said->sliding_head_dim;
     print_head(out, family, own_head ? own_head : full->head_dim,
-               has_original(c) ? most_positions(p, c) : c->train_ctx);
+               block_has_original(c) ? most_positions(p, c) : c->train_ctx);
     if (own_head) fprintf(out, ", \"global_head_dim\": %d", full->head_dim);
     print_layer_types(out, p);
-    if (form != FORM_TYPES) put_json_number(out, "rope_theta", c->theta);
+    if (form != FORM_TYPES) json_put_number(out, "rope_theta", c->theta);
     if (form == FORM_OLD && strcmp(family, "gemma3_text") == 0)
-        put_json_number(out, "rope_local_base_freq", of_sliding(p).rope.theta);
-    if (form == FORM_TYPES || c->method != ROPE_NONE) {
+        json_put_number(out, "rope_local_base_freq", of_sliding(p).rope.theta);
+    // Without a block gpt-oss has its class's.
+    if (form == FORM_TYPES || c->method != ROPE_NONE || strcmp(family, "gpt_oss") == 0) {
         fprintf(out, ", \"%s\": ", form == FORM_TYPES ? "rope_parameters" : "rope_scaling");
         print_blocks(out, p, form);
     }
@@ -273,13 +209,17 @@ static void print_config(FILE *out, const Publication *p, const RopePlan *plan, 
     bool is_bare = may_be_bare && c->method == ROPE_LONGROPE && strcmp(family, "phi3") == 0 &&
                    c->attention_factor == 0 && !c->unscaled_positions &&
                    reach(c) == c->train_ctx * c->factor;
-    print_head(out, family, plan->head_dim, has_original(c) ? most_positions(p, c) : c->train_ctx);
-    put_json_number(out, "rope_theta", c->theta);
-    json_partial(out, plan);
-    if (has_original(c)) fprintf(out, ", \"original_max_position_embeddings\": %d", c->train_ctx);
+    bool has_most = block_has_original(c) || block_has_chunks(c);
+    print_head(out, family, plan->head_dim, has_most ? most_positions(p, c) : c->train_ctx);
+    json_put_number(out, "rope_theta", c->theta);
+    block_put_share(out, plan);
+    if (block_has_chunks(c)) fputs(", ", out);
+    if (block_has_chunks(c)) block_put_chunks(out, c);
+    if (block_has_original(c))
+        fprintf(out, ", \"original_max_position_embeddings\": %d", c->train_ctx);
     if (c->method != ROPE_NONE) {
         fprintf(out, ", \"%s\": ", c->temperature_beta != 0 ? "rope_parameters" : "rope_scaling");
-        print_block(out, plan, is_bare);
+        block_put(out, plan, is_bare);
     }
     fputc('}', out);
 }
@@ -304,8 +244,9 @@ static void print_llama_cpp(const RopeConfig *c) {
     unsigned flags = rope_methods[c->method].flags;
     double grown = rope_yarn_growth(c->factor) + 1,
            a = c->attention_factor != 0 ? c->attention_factor : grown;
-    bool has_option = c->method <= ROPE_YARN && !c->dynamic;
-    if (c->dynamic)
+    bool has_option = c->method <= ROPE_YARN && !c->dynamic && !c->map;
+    if (c->map) printf("# llama.cpp: no option for a distance map\n");
+    else if (c->dynamic)
         printf("# llama.cpp: no dynamic method; nearest is the fixed base of --rope ntk\n"
                "# needs max_position_embeddings %d\n",
                c->train_ctx);
@@ -330,8 +271,10 @@ static void print_llama_cpp(const RopeConfig *c) {
 // belong.
 static void print_beside(const Publication *p, LayerForm form) {
     const RopeConfig *c = &p->plan->rope;
-    if (form == FORM_TYPES) {
-        printf("# the blocks belong into rope_parameters");
+    if (form == FORM_TYPES || block_has_chunks(c)) {
+        printf(block_has_chunks(c)
+                   ? "# these belong into config.json, beside a rope_scaling of null"
+                   : "# the blocks belong into rope_parameters");
         return;
     }
     printf("# beside the block: rope_theta");
@@ -339,7 +282,7 @@ static void print_beside(const Publication *p, LayerForm form) {
         printf(", rope_local_base_freq %.9g", p->plan->sliding.theta);
     if (c->rotary_dim < p->plan->head_dim)
         printf(", partial_rotary_factor %.9g", (double)c->rotary_dim / p->plan->head_dim);
-    if (has_original(c))
+    if (block_has_original(c))
         printf(", original_max_position_embeddings %d, max_position_embeddings %d", c->train_ctx,
                most_positions(p, c));
 }
@@ -348,13 +291,12 @@ static void print_beside(const Publication *p, LayerForm form) {
 static void print_difference(const Reading *r, const Reading *last) {
     bool in_both = r < last && r->kind == KIND_FULL && r[1].kind != KIND_FULL &&
                    strcmp(r->note, r[1].note) == 0;
-    const char *kind = r->by_layer && !r->refused && !in_both ? kind_names[r->kind] : NULL;
-    printf("# %s %s", r->engine, r->refused ? "refuses it" : "differs");
+    bool is_refused = r->verdict == VERDICT_REFUSED;
+    const char *kind = r->by_layer && !is_refused && !in_both ? kind_names[r->kind] : NULL;
+    printf("# %s %s", r->engine, is_refused ? "refuses it" : "differs");
     if (kind) printf(" in %s layers", kind);
     printf(": %s\n", r->note);
 }
-
-bool reading_is_same(const Reading *r) { return strcmp(r->verdict, "same") == 0; }
 
 int reading_kinds(const Reading *r) { return r->by_layer && r[0].kind == KIND_FULL ? N_KINDS : 1; }
 
@@ -364,9 +306,9 @@ int readings_alike(const Reading *readings, int n, int *known) {
     for (int i = 0; i < n; i += reading_kinds(&readings[i])) {
         const Reading *r = &readings[i];
         const Reading *last = &r[reading_kinds(r) - 1];
-        if (r->unknown) continue;
+        if (r->verdict == VERDICT_UNSEEN) continue;
         *known += 1;
-        if (reading_is_same(r) && reading_is_same(last)) same++;
+        if (r->verdict == VERDICT_SAME && last->verdict == VERDICT_SAME) same++;
     }
     return same;
 }
@@ -378,7 +320,7 @@ static bool print_engines(const Publication *p, const char *config, LayerForm fo
     Reading *far = engines_read(NULL, config, reach(c) + 1, meant, &n, err);
     Reading *near = far ? engines_read(NULL, config, c->train_ctx / 2 + 1, meant, &n, err) : NULL;
     for (int i = 0; near && i < n; i++)
-        if (reading_is_same(&far[i])) far[i] = near[i];
+        if (far[i].verdict == VERDICT_SAME) far[i] = near[i];
     if (near) {
         print_beside(p, form);
         int same = readings_alike(far, n, &known);
@@ -387,8 +329,8 @@ static bool print_engines(const Publication *p, const char *config, LayerForm fo
     for (int i = 0; near && i < n; i++) {
         bool is_second = i > 0 && strcmp(far[i].engine, far[i - 1].engine) == 0;
         bool is_told = is_second && strcmp(far[i].note, far[i - 1].note) == 0;
-        if (!reading_is_same(&far[i]) && !far[i].unknown && !is_told)
-            print_difference(&far[i], &far[n - 1]);
+        bool is_other = far[i].verdict != VERDICT_SAME && far[i].verdict != VERDICT_UNSEEN;
+        if (is_other && !is_told) print_difference(&far[i], &far[n - 1]);
     }
     free(far);
     free(near);

@@ -28,11 +28,9 @@ char *publish_config(const Publication *publication, bool may_be_bare, Error *er
 // programs have no such method.
 bool publish_print(const Publication *publication, Error *err);
 
-// Whether an engine reads a kind of layers as the reference does.
-bool reading_is_same(const Reading *reading);
 // The readings of one engine, one for each kind of layers, stand together: how many there are from
 // `reading` on.
 int reading_kinds(const Reading *reading);
-// How many engines read all kinds of layers as the reference does. *known becomes how many are
-// known to read them.
+// How many engines read all kinds of layers as the reference does. *known becomes how many
+// were looked at.
 int readings_alike(const Reading *readings, int n, int *known);

@@ -32,6 +32,12 @@ void reading_multiply_by(Config *c, double a) {
     c->rope->mscale = c->rope->mscale_all_dim = 0;
 }
 
+void reading_unseen(Config *c, bool is_unseen) {
+    if (!is_unseen) return;
+    c->out->verdict = VERDICT_UNSEEN;
+    c->out->note[0] = '\0';
+}
+
 void reading_choose_list(Config *c, bool is_long, const char *why) {
     c->one_list = is_long ? c->out->long_factors : c->out->short_factors;
     c->why_list = why;
@@ -77,7 +83,10 @@ static bool is_scaled(const Config *c) {
 static void refuse_through_hf5(Config *c) {
     bool has_bounds = c->rope->low_freq_factor > 0 && c->rope->high_freq_factor > 0;
     config_refuse(c, c->method == TYPE_UNKNOWN, "KeyError: the rope_type is not known");
-    config_refuse(c, c->is_su, "KeyError: su is not known any more");
+    config_refuse(c, c->is_su && !c->is_phi3, "KeyError: su is not known any more");
+    config_refuse(c, c->is_su && !c->inside,
+                  "KeyError: no original_max_position_embeddings in the block, where su needs it");
+    reading_unseen(c, c->is_su && c->is_phi3 && c->inside);
     config_refuse(c, c->is_phi3 && is_scaled(c), "ValueError: Phi-3 knows longrope alone");
     config_refuse(c, is_scaled(c) && !config_member(c, "factor"), "KeyError: factor");
     config_refuse(c, c->method == TYPE_LLAMA3 && !has_bounds,
@@ -106,9 +115,7 @@ bool reading_open(Config *c, const char *config, Error *err) {
     c->whole = config;
     c->config = config;
     config_find_family(c, config);
-    char names[300];
-    family_names(names, sizeof names);
-    if (!c->family) return fail(err, "model_type: one of %s expected", names);
+    if (!c->family) return fail(err, "model_type: a family that is known expected");
     if (!config_layers(c->config, c->family, true, &c->out->layers, &key, &expected))
         return fail(err, "%s: %s expected", key, expected);
     c->theta = c->family->theta;
@@ -143,6 +150,12 @@ bool reading_begin(Config *c, Error *err) {
     lose_by_flags(c);
     refuse_by_flags(c);
     if (c->flags & HAS_LIMIT) c->out->max_len = c->trained;
+    config_find_alpha(c);
+    config_find_chunks(c);
+    bool is_mrope_lost = c->is_mrope && !(c->flags & READS_MROPE);
+    bool is_alpha_lost = c->alpha > 0 && !(c->flags & READS_ALPHA);
+    bool is_map_lost = c->chunks && !(c->flags & READS_CHUNKS);
+    c->out->is_blind = is_mrope_lost || is_alpha_lost || is_map_lost;
     return true;
 }
 
@@ -154,8 +167,10 @@ static RopeConfig plain_rope(const Config *c) {
     bool grows = r->temperature_beta != 0;
     return (RopeConfig){.rotary_dim = r->rotary_dim,
                         .theta = r->theta,
-                        .train_ctx = grows ? r->train_ctx : c->trained,
+                        .train_ctx = grows || r->map ? r->train_ctx : c->trained,
                         .factor = 1,
+                        .map = r->map,
+                        .chunk = r->chunk,
                         .temperature_beta = r->temperature_beta};
 }
 
@@ -183,8 +198,8 @@ void reading_end(Config *c) {
     config_refuse(c, r->factor == 0, "KeyError: factor");
     settings_fill_defaults(r, c->trained);
     Error err;
-    if (!out->refused && !settings_check(r, c->trained, &err)) config_refuse(c, true, err.text);
-    out->verdict = out->refused ? "refused" : "same";
+    bool is_read = out->verdict < VERDICT_REFUSED;
+    if (is_read && !settings_check(r, c->trained, &err)) config_refuse(c, true, err.text);
     out->worst_pair = -1;
     out->worst_ratio = 1;
 }

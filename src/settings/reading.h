@@ -12,7 +12,7 @@ typedef struct {
     void (*reads)(Config *config);  // what it does otherwise than hf5
     unsigned flags;
     const char *by_layer;  // the version of which the facts about newer families are
-    const char *unknown;   // families of which nothing is known
+    const char *unseen;    // families of which nobody has looked at what it makes of them
 } Engine;
 extern const Engine engines[];
 extern const int n_engines;
@@ -38,6 +38,8 @@ double reading_block_number(Config *c, const char *key, double missing);
 void reading_multiply_by(Config *c, double a);
 // Nothing is scaled, for a reason, if `is_off`.
 void reading_switch_off(Config *c, bool is_off, const char *why);
+// Nobody has looked at what the engine makes of this config, if `is_unseen`.
+void reading_unseen(Config *c, bool is_unseen);
 // Texts of any length turn by one of longrope's lists, for a reason.
 void reading_choose_list(Config *c, bool is_long, const char *why);
 // Which layers slide by their period: that of the config if `is_written`, else the family's.

@@ -5,6 +5,11 @@
 #include "../core/util.h"
 #include "families.h"
 
+// What a whole config must have in common with the model that it is tried on.
+typedef struct {
+    int dim, n_layers, n_heads, n_kv_heads;  // 0: there is no model
+} ModelSizes;
+
 // A model's settings before rope_config_parse, then the file's. rope points to the lists, so a
 // RopeFile must not move.
 typedef struct {
@@ -15,6 +20,7 @@ typedef struct {
     bool by_kind;          // each kind of layers has a block of its own
     bool bare_full;        // full layers do not turn
     ConfigLayers layers;   // which layers are of which kind; none: not known
+    ModelSizes sizes;      // of the model
     int head_dim;          // of which rope.rotary_dim turn; 0: not known
     int sliding_head_dim;  // of sliding layers, where each kind has its own; 0: head_dim
     int max_positions;     // the model's context; 0: not known
@@ -30,6 +36,6 @@ typedef struct {
 // Replaces the settings in `file` by those of a text, by the exporter's rules (export/config.py). A
 // config with a model_type or architectures replaces all, with its family's defaults. Else what it
 // does not mention stays. The text is as model cards have it (card.h). False with the reason, line
-// and key for what the exporter refuses, and for heads other than those of `file`. file->whole is
+// and key for what the exporter refuses, and for heads and sizes other than those of `file`. file->whole is
 // then set, too, unless no engine's reading would be right.
 bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err);

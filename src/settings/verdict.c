@@ -5,6 +5,9 @@
 #include "json.h"
 #include "reading.h"
 
+const char *const verdict_names[N_VERDICTS] = {"same", "differs", "ignored", "refused",
+                                               "not looked at"};
+
 // Whether rope_parameters has one block where Hugging Face 5 has one for each kind of layers.
 static bool is_flat(const Config *c) {
     const char *parameters = json_member(c->config, "rope_parameters");
@@ -45,6 +48,7 @@ static void compare(const Config *c, const Reading *reference, const RopeFreqs *
     const char *why_scale =
         config_member(c, "factor") ? "factor is not read" : "max_position_embeddings / L";
     if (c->method == TYPE_DYNAMIC) why_scale = "one base for all lengths";
+    if (c->alpha > 0) why_scale = "Hunyuan's class alone reads alpha";
     const char *why_theta = c->why_theta ? c->why_theta : c->why_plain;
     const char *betas = "beta_fast and beta_slow are not read";
     const struct {
@@ -117,24 +121,37 @@ static bool same(const RopeFreqs *here, const RopeFreqs *there, Reading *out) {
            fabs(here->attention_factor / there->attention_factor - 1) < 1e-5;
 }
 
+// Distances differ past L alone, by the map or by what comes with it.
+static bool same_distances(const Config *c, const Reading *reference) {
+    const RopeMap *map = c->rope->map;
+    const RopeMap *meant = reference->rope.map;
+    const RopeConfig *mapped = map ? c->rope : &reference->rope;
+    const char *why = "distances are not mapped: dual_chunk_attention_config is not read";
+    if (map == meant) why = c->why_far;
+    bool differ = why && c->length > mapped->train_ctx;
+    if (differ) config_note(c, "%s", why);
+    return !differ;
+}
+
 void reading_judge(const Config *c, const Reading *reference) {
     Reading *out = c->out;
     RopeFreqs here, there;
-    if (!reference || out->refused) return;
+    if (!reference || out->verdict >= VERDICT_REFUSED) return;
     rope_frequencies(c->rope, c->length, &here);
     bool was_asked = c->why_plain || c->method != TYPE_PLAIN,
          is_plain = fabs(here.attention_factor - 1) < 1e-5;
     for (int i = 0; i < here.n_pairs; i++)
         is_plain = is_plain && fabs(log(here.inv_freq[i] / rope_plain(c->rope, i))) <= 1e-5;
-    if (reference->refused) {
+    if (reference->verdict >= VERDICT_REFUSED) {
         if (c->why_plain) config_note(c, "plain RoPE: %s", c->why_plain);
     } else {
         rope_frequencies(&reference->rope, c->length, &there);
         bool alike = same(&here, &there, out), as_layers = same_layers(c, reference);
-        if (alike && as_layers && same_growth(out, reference)) return;
-        was_asked = reference->rope.method != ROPE_NONE;
+        bool is_as_far = same_distances(c, reference);
+        if (alike && as_layers && is_as_far && same_growth(out, reference)) return;
+        was_asked = reference->rope.method != ROPE_NONE || reference->rope.map;
         if (!alike) compare(c, reference, &here, &there);
         compare_growth(c, reference);
     }
-    out->verdict = is_plain && was_asked ? "ignored" : "differs";
+    out->verdict = is_plain && was_asked && !c->rope->map ? VERDICT_IGNORED : VERDICT_DIFFERS;
 }

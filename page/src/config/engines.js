@@ -14,6 +14,8 @@ const NAMES = {
 };
 const DOES = { refused: 'refuses it', ignored: 'ignores it', differs: 'reads it otherwise' };
 
+const UNSEEN = 'not looked at';
+
 const nameOf = ({ engine }) => NAMES[engine] ?? engine;
 const stops = ({ most }, length) => (most < length ? ` It stops at ${count(most)} positions.` : '');
 
@@ -59,9 +61,16 @@ function alikeLines(same, length) {
     });
 }
 
+// The engines that are neither alike nor different.
+function unseenLine(rows) {
+    const names = new Set(rows.filter((row) => row.verdict === UNSEEN).map(nameOf));
+    return names.size ? [h('li.unseen', `Nobody has looked at what ${[...names].join(', ')} would make of it.`)] : [];
+}
+
 // { date, items }: how old the facts are, and a list of sentences for a plan at a length.
 export function engineReadings(plan, length) {
-    const { date, rows } = plan.engines(length);
+    const { date, rows: all } = plan.engines(length);
+    const rows = all.filter((row) => row.verdict !== UNSEEN);
     const reference = rows.find((row) => row.verdict === 'same') ?? rows[0];
     const far = (row) => distanceFrom(reference, row);
     const others = rows
@@ -69,5 +78,6 @@ export function engineReadings(plan, length) {
         .sort((a, b) => far(b) - far(a));
     const odd = new Set(others.map(({ engine }) => engine));
     const same = rows.filter((row, i) => !odd.has(row.engine) && rows[i - 1]?.engine !== row.engine);
-    return { date, items: [...others.map((row) => sentence(row, rows, length)), ...alikeLines(same, length)] };
+    const readings = others.map((row) => sentence(row, rows, length));
+    return { date, items: [...readings, ...alikeLines(same, length), ...unseenLine(all)] };
 }

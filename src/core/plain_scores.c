@@ -1,0 +1,46 @@
+// Scores where models or options have them otherwise than the formula in plain.c: layers and models
+// without RoPE, scales that grow, windows, and texts with jumps.
+#include "plain_scores.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "plain_encodings.h"
+
+int turning_pairs(const Plain *p) {
+    bool is_rope = p->model->config.encoding == ENCODING_ROPE;
+    bool stands_still = !is_rope || p->w->flags & LAYER_NOPE;
+    return stands_still ? 0 : p->turns->rope->rotary_dim / 2;
+}
+
+float query_scale(const Plain *p) {
+    int position = place_of(p, p->i);
+    const RopeConfig *c = p->turns->rope;
+    double grown = rope_logn(c, position) * rope_temperature(c, position);
+    return (float)grown * model_score_scale(&p->model->config);
+}
+
+// Whether the query sees the key of token j. A window may hide it.
+static bool sees(const Plain *p, int j) {
+    const RopeConfig *c = p->turns->rope;
+    bool has_window = c->all_slide || !(p->w->flags & LAYER_SEES_ALL);
+    int query = place_of(p, p->i);
+    int key = place_of(p, j);
+    return !has_window || rope_sees(c, query, key);
+}
+
+void change_scores(Plain *p, int h) {
+    const Spread *spread = p->turns->spread;
+    const Watch *watch = &p->config->watch;
+    bool is_rope = p->model->config.encoding == ENCODING_ROPE;
+    for (int j = 0; j <= p->i; j++) {
+        float *score = &p->scores[j];
+        if (!is_rope) *score = encoded_score(p, h, j);
+        if (!sees(p, j)) *score = -INFINITY;
+        double crowd = spread->crowd ? spread_crowd(spread, p->i, j) : 1;
+        if (crowd != 1) *score += (float)log(crowd);  // a crowd of n keys adds ln n
+    }
+    bool is_watched = watch->scores && p->layer == watch->layer && h == watch->head;
+    size_t bytes = (p->i + 1) * sizeof(float);
+    if (is_watched) memcpy(watch->scores, p->scores, bytes);
+}

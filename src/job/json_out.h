@@ -1,0 +1,44 @@
+// A job's table as one object of JSON on standard output: its notes are members, its rows an array
+// of objects, and the last members say why the job ended as it did.
+//
+//     {"check": "model.bin", "length": 4096, ..., "rows": [
+//     {"check": "jumps", "length": 4096, "value": 1.128, ...},
+//     ...
+//     ], "status": 0, "reason": {"code": "jumps", "words": "holds to 4096 by jumps"}}
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+// What has been written of the object so far.
+typedef struct {
+    bool has_rows, in_rows;
+    int n_members, n_rows, n_cells;  // of the object, of "rows", of the row at hand
+    char code[40], words[1000];      // the reason; empty: none was given
+} JsonOut;
+
+// How a job's table comes. Without either it is drawn at a terminal.
+typedef struct {
+    bool tsv;       // with tabs
+    JsonOut *json;  // NULL: not as JSON
+} TableForm;
+
+// What stands for a text: a number with the digits that it has (null where it is NaN or infinite),
+// a string, or null.
+typedef enum { JSON_NUMBER, JSON_STRING, JSON_NULL } JsonType;
+
+// Prints n bytes as a string of JSON. Bytes that are no UTF-8 become the replacement character.
+void print_json_text(const char *text, size_t n);
+
+// A member of the object. Where rows were begun, they end here.
+void json_put_member(JsonOut *out, const char *key, const char *text, JsonType type);
+// Begins the rows.
+void json_begin_rows(JsonOut *out);
+// A cell of the row at hand, and the end of that row.
+void json_put_cell(JsonOut *out, const char *column, const char *text, JsonType type);
+void json_end_row(JsonOut *out);
+
+// Keeps why the job ends as it does: a short name for programs, and words.
+void json_reason(JsonOut *out, const char *code, const char *words);
+// Ends the object with the exit status and its reason.
+void json_end(JsonOut *out, int status);

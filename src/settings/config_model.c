@@ -1,0 +1,112 @@
+// Which model a config is of: its family, its sizes, and what a part of a config leaves out.
+#include "config_model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json.h"
+
+bool config_names_family(const char *config) {
+    const char *list = json_member(config, "architectures");
+    return json_member(config, "model_type") || (list && *list != 'n');
+}
+
+// A number of a config of whatever family: the first of some keys that has one; 0: none has.
+static double any_number(const char *config, const char *const *keys, int n) {
+    double x = 0;
+    for (int i = 0; i < n && x <= 0; i++)
+        if (!json_number(json_member(config, keys[i]), &x, NULL)) x = 0;
+    return x;
+}
+
+void config_reject_family(Config *c) {
+    static const char *const heads[] = {"qk_rope_head_dim", "head_dim"},
+                             *const width = "hidden_size", *const n_heads = "num_attention_heads",
+                             *const theta = "rope_theta", *const most = "max_position_embeddings";
+    const char *text = json_member(c->config, "text_config");
+    const char *config = text && *text == '{' ? text : c->config;
+    const char *block = json_member(config, "rope_parameters");
+    bool has_block = config_is_something(block);
+    const char *name = has_block ? "rope_parameters" : "rope_scaling";
+    double head = any_number(config, heads, 2), base = any_number(config, &theta, 1);
+    double across = any_number(config, &n_heads, 1), length = any_number(config, &most, 1);
+    char options[120] = "--head-dim, --theta and --train-ctx";
+    if (head <= 0 && across > 0) head = any_number(config, &width, 1) / across;
+    if (base <= 0) base = any_number(block, &theta, 1);
+    has_block = has_block || config_is_something(json_member(config, name));
+    if (head > 0 && base > 0 && length > 0)
+        snprintf(options, sizeof options, "--head-dim %.12g --theta %.12g --train-ctx %.12g", head,
+                 base, length);
+    if (has_block)
+        config_reject(c, c->config, "model_type",
+                      "a family that is known; without it, give %s alone, as a file, with %s", name,
+                      options);
+    else
+        config_reject(c, c->config, "model_type",
+                      "a family that is known; without it, give no file, and %s", options);
+}
+
+void config_check_sizes(Config *c) {
+    const ModelSizes *own = &c->file->sizes;
+    const struct {
+        const char *key;
+        int expected;
+    } sizes[] = {
+        {"hidden_size", own->dim},
+        {"num_hidden_layers", own->n_layers},
+        {"num_attention_heads", own->n_heads},
+        {"num_key_value_heads", own->n_kv_heads},
+    };
+    char others[200] = "", one[64];
+    int line = 0;
+    for (size_t i = 0; own->dim && i < sizeof sizes / sizeof *sizes; i++) {
+        double found;
+        bool is_there = json_number(json_member(c->config, sizes[i].key), &found, NULL);
+        if (!is_there || found == sizes[i].expected) continue;
+        if (!line) line = config_line(c, json_member(c->config, sizes[i].key));
+        snprintf(one, sizeof one, "%s is %.12g (expected %d)", sizes[i].key, found,
+                 sizes[i].expected);
+        add_name(others, sizeof others, ", ", one);
+    }
+    if (!others[0] || !c->good) return;
+    c->good = fail(c->err,
+                   "line %d: another model's config: %s: to try its settings on this model, give "
+                   "its block of them alone",
+                   line, others);
+    free(c->file->whole);
+    c->file->whole = NULL;
+}
+
+// A member behind others, unless the object has it or there is no value.
+static void add_missing(char *whole, const char *object, const char *key, double value) {
+    if (value > 0 && !json_member(object, key))
+        sprintf(whole + strlen(whole), ", \"%s\": %.17g", key, value);
+}
+
+char *config_complete(const Card *card, const RopeFile *model, Error *err) {
+    enum { MOST_MEMBERS = 320 };
+    const char *object = card->object;
+    bool has_original = json_member(object, "original_max_position_embeddings");
+    bool is_config = card->is_config;
+    int most = has_original && model->max_positions ? model->max_positions : model->rope.train_ctx;
+    char *whole = alloc_array(strlen(object) + MOST_MEMBERS, 1, "a config", err);
+    if (!whole) return NULL;
+    if (config_names_family(object)) return strcpy(whole, object);
+    const char *beside = is_config ? object : NULL;
+    // Sections and a share that turns are a block of Qwen 3.5's.
+    bool is_qwen = !is_config && json_member(object, "mrope_section") &&
+                   json_member(object, "partial_rotary_factor");
+    sprintf(whole, "{\"model_type\": \"%s\"", is_qwen ? "qwen3_5_text" : "llama");
+    add_missing(whole, beside, "head_dim", model->head_dim);
+    add_missing(whole, beside, "hidden_size", model->head_dim);
+    add_missing(whole, beside, "num_attention_heads", 1);
+    add_missing(whole, beside, "rope_theta", model->rope.theta);
+    add_missing(whole, beside, "max_position_embeddings", most);
+    bool is_empty = is_config && !json_has_members(object);
+    strcat(whole, is_empty ? "" : ", ");
+    strcat(whole, is_config ? object + 1
+                  : is_qwen ? "\"rope_parameters\": "
+                            : "\"rope_scaling\": ");
+    return is_config ? whole : strcat(strcat(whole, object), "}");
+}

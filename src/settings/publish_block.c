@@ -1,0 +1,112 @@
+// A published form of RoPE's settings as members of JSON.
+#include "publish_block.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// A member of a JSON object behind others: n numbers, as a list when there are several. Numbers
+// have enough digits to be read back the same, and a point or an exponent, so that every reader
+// takes them for floats.
+static void json_numbers(FILE *out, const char *key, const double *x, int n) {
+    char text[40];
+    fprintf(out, ", \"%s\": %s", key, n > 1 ? "[" : "");
+    for (int i = 0; i < n; i++) {
+        int digits = 12;
+        do snprintf(text, sizeof text, "%.*g", digits++, x[i]);
+        while (digits <= 17 && strtod(text, NULL) != x[i]);
+        fprintf(out, "%s%s%s", i ? ", " : "", text, strpbrk(text, ".e") ? "" : ".0");
+    }
+    if (n > 1) fputc(']', out);
+}
+
+void json_put_number(FILE *out, const char *key, double x) { json_numbers(out, key, &x, 1); }
+
+// The fields of a block that its method has, and that are not 0; a switch when it is off.
+static void json_fields(FILE *out, const RopeConfig *c) {
+    unsigned flags = rope_methods[c->method].flags;
+    for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++) {
+        double value = setting_value(c, f);
+        bool is_switch = f->type == FLAG;
+        if (!f->key || (f->methods && !(f->methods & flags)) || (value != 0) == is_switch) continue;
+        if (is_switch) fprintf(out, ", \"%s\": false", f->key);
+        else if (f->type == WHOLE) fprintf(out, ", \"%s\": %.0f", f->key, value);
+        else json_put_number(out, f->key, value);
+    }
+}
+
+bool block_has_original(const RopeConfig *c) {
+    return rope_methods[c->method].flags &
+           ~(ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC | ROPE_USES_TURNING);
+}
+
+bool block_has_chunks(const RopeConfig *c) {
+    return c->map && c->map->flags & ROPE_MAP_CHUNK && c->method == ROPE_NONE;
+}
+
+void block_put_chunks(FILE *out, const RopeConfig *c) {
+    fprintf(out,
+            "\"dual_chunk_attention_config\": {\"chunk_size\": %d, \"local_size\": %d, "
+            "\"original_max_position_embeddings\": %d}",
+            c->train_ctx, c->train_ctx - c->chunk, c->train_ctx);
+}
+
+// The name in Hugging Face of a published form's method: ours, but for two. llama.cpp has ours for
+// those up to yarn.
+static const char *rope_type_of(const RopeConfig *c) {
+    if (c->dynamic) return "dynamic";
+    return c->method == ROPE_NONE ? "default" : rope_methods[c->method].name;
+}
+
+void block_put_share(FILE *out, const RopePlan *plan) {
+    int d = plan->rope.rotary_dim;
+    if (d < plan->head_dim)
+        json_put_number(out, "partial_rotary_factor", ceil(1e12 * d / plan->head_dim) / 1e12);
+}
+
+// A quotient without its last, rounded digit.
+static double rounded(double x) {
+    char text[40];
+    snprintf(text, sizeof text, "%.15g", x);
+    return strtod(text, NULL);
+}
+
+// Not all read attention_factor: vLLM and SGLang multiply 0.1 ln s + 1 by attn_factor, MLX-LM puts
+// mscale into it.
+static void json_attention(FILE *out, const RopeConfig *c) {
+    double grows = rope_yarn_growth(c->factor);
+    double a = c->attention_factor;
+    if (c->method != ROPE_YARN || a == 0) return;
+    json_put_number(out, "attn_factor", rounded(a / (grows + 1)));
+    bool has_mscale = grows > 0 && a >= 1 && c->mscale_all_dim == 0;
+    if (has_mscale) json_put_number(out, "mscale", rounded((a - 1) / grows));
+}
+
+// The fields of a block as they are written.
+static RopeConfig written_fields(const RopeConfig *c) {
+    RopeConfig fields = *c;
+    if (!block_has_original(c)) fields.train_ctx = 0;
+    fields.unscaled_positions = 0;
+    if (c->mscale_all_dim != 0) fields.attention_factor = 0;
+    if (c->method == ROPE_PROPORTIONAL && c->factor == 1) fields.factor = 0;
+    return fields;
+}
+
+void block_put(FILE *out, const RopePlan *plan, bool is_bare) {
+    const RopeConfig *c = &plan->rope;
+    const RopeConfig fields = written_fields(c);
+    fprintf(out, "{\"%s\": \"%s\"", is_bare ? "type" : "rope_type", rope_type_of(c));
+    if (!is_bare) block_put_share(out, plan);
+    if (c->method == ROPE_PROPORTIONAL)
+        json_put_number(out, "partial_rotary_factor", 2.0 * c->turning / c->rotary_dim);
+    if (!is_bare) json_fields(out, &fields);
+    json_attention(out, c);
+    if (c->method == ROPE_LONGROPE) {
+        json_numbers(out, "short_factor", c->short_factors, c->rotary_dim / 2);
+        json_numbers(out, "long_factor", c->long_factors, c->rotary_dim / 2);
+    }
+    if (c->unscaled_positions)
+        fprintf(out, ", \"unscaled_positions\": %d", c->unscaled_positions);  // our own key
+    if (c->temperature_beta != 0) json_put_number(out, "llama_4_scaling_beta", c->temperature_beta);
+    fputc('}', out);
+}

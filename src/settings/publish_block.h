@@ -1,0 +1,22 @@
+// A block of settings as it is written for other programs. Members stand behind others, so that they
+// begin with a comma.
+#pragma once
+
+#include <stdio.h>
+
+#include "../core/settings.h"
+
+// A number, with enough digits to be read back the same.
+void json_put_number(FILE *out, const char *key, double x);
+// Whether the method counts from a length of its own, beside max_position_embeddings.
+bool block_has_original(const RopeConfig *c);
+// Dual chunk attention, for which configs have a key: of plain frequencies alone. The second writes
+// that key without a comma in front.
+bool block_has_chunks(const RopeConfig *c);
+void block_put_chunks(FILE *out, const RopeConfig *c);
+// The share of a head that turns, rounded up, since readers cut its product with head_dim to a
+// whole number.
+void block_put_share(FILE *out, const RopePlan *plan);
+// The block of a published form. `is_bare`: longrope's lists and nothing else, as Phi-3's was
+// released, which needs the rest beside it.
+void block_put(FILE *out, const RopePlan *plan, bool is_bare);
