@@ -21,8 +21,8 @@ import subprocess
 import sys
 import tempfile
 import unicodedata
-from dataclasses import replace
 import zlib
+from dataclasses import replace
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, ROOT)

@@ -303,7 +303,6 @@ REFUSED = [
     ('qwen2', dict(use_sliding_window=True, sliding_window=0, max_window_layers=0), 'sliding_window'),
     ('qwen2', dict(num_key_value_heads=...), 'num_key_value_heads'),  # 32
     ('qwen2', dict(partial_rotary_factor=0.5), 'partial_rotary_factor'),
-    ('qwen2', dict(rope_scaling=dict(type='mrope')), 'rope_scaling.type'),
     ('qwen2', dict(model_type='qwen2_moe'), 'model_type'),
     ('qwen2', dict(architectures=['Qwen3ForCausalLM']), 'architectures'),
     ('qwen3', dict(head_dim=None), 'head_dim'),
