@@ -35,9 +35,10 @@ def read_config(folder: str) -> Read:
     dim = config.integer('hidden_size', MAX_WIDTH)
     n_heads = config.integer('num_attention_heads', MAX_HEADS, family.default('num_attention_heads', REFUSED))
     head_dim = read_head_dim(config, family, dim, n_heads)
-    n_kv_heads = config.integer('num_key_value_heads', MAX_HEADS, family.default('num_key_value_heads', n_heads), n_heads)
+    key = 'num_key_value_heads'
+    n_kv_heads = config.integer(key, MAX_HEADS, family.default(key, n_heads), n_heads)
     if n_heads % n_kv_heads:
-        config.refuse('num_key_value_heads', 'a divisor of num_attention_heads, %d' % n_heads)
+        config.refuse(key, 'a divisor of num_attention_heads, %d' % n_heads)
     vocab_size = config.integer('vocab_size', MAX_VOCAB, family.default('vocab_size', REFUSED))
     model = Model(
         dim=dim, n_heads=n_heads, n_kv_heads=n_kv_heads, head_dim=head_dim, vocab_size=vocab_size,

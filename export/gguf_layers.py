@@ -14,9 +14,10 @@ def read_slides(keys, families, n_layers):
     window = keys.integer('attention.sliding_window', MAX_SEQ, 0, low=0)
     if gguf_of(families[0]).window != 'by_layer' or not window:
         return [False] * n_layers, window
+    usual = next(family.period for family in families if family.period)
     pattern = keys.get('attention.sliding_window_pattern', lambda v: type(v) is int and v > 0 or isinstance(
         v, list) and len(v) == n_layers and all(type(x) is bool for x in v),
-        'a number of layers, or true or false for each of %d' % n_layers, next(family.period for family in families if family.period))
+        'a number of layers, or true or false for each of %d' % n_layers, usual)
     return pattern if isinstance(pattern, list) else [(i + 1) % pattern != 0 for i in range(n_layers)], window
 
 

@@ -25,7 +25,8 @@ WITH_LENGTH = 'yarn', 'longrope', 'llama3'  # the others count from max_position
 # Keys that give layers or positions a RoPE of their own. Some families read one, or it is about layers without RoPE or
 # about windows in them, or means nothing: their rows say which.
 BY_LAYER = ('rope_local_base_freq', 'local_rope_theta', 'global_rope_theta', 'swa_rope_theta', 'sliding_window_pattern',
-            'attn_temperature_tuning', 'llama_4_scaling_beta', 'no_rope_layers', 'no_rope_layer_interval', 'layer_types')
+            'attn_temperature_tuning', 'llama_4_scaling_beta', 'no_rope_layers', 'no_rope_layer_interval',
+            'layer_types')
 
 
 def warn(config: Keys, text: str, *values: Any) -> None:
@@ -94,8 +95,8 @@ def blocks_by_kind(config: Keys, family: Family) -> Tuple[Keys, Keys, float]:
     if own and not {FULL, SLIDING} & set(own):
         if scaling:
             config.refuse('rope_parameters', '%s and %s in it, since there is a rope_scaling' % (FULL, SLIDING))
-        warn(config, 'rope_parameters means nothing to model_type %s without %s and %s, and is not used', family.model_type, FULL,
-             SLIDING)
+        warn(config, 'rope_parameters means nothing to model_type %s without %s and %s, and is not used',
+             family.model_type, FULL, SLIDING)
         own = {}
     blocks = Keys(config.path, own, 'rope_parameters.')
     for key in own:
