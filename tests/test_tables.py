@@ -282,7 +282,7 @@ def test_json_of_strings():
     """Names that look like numbers stay strings, and any bytes become text."""
     small = tiny_model('eyes.bin', **SHAPE)
     for name, shown in (('8', '8'), ('1e5', '1e5'), ('a"b\\c\td.bin', None), (b'\xff\xc3\xa9.bin', '\ufffd\u00e9.bin')):
-        folder = in_work('names')
+        folder = in_work('as_named')
         os.makedirs(folder, exist_ok=True)
         shutil.copy(small, os.path.join(os.fsencode(folder), os.fsencode(name)))
         result = subprocess.run([RUN, name, '--check', '--settings', '--json'], cwd=folder, stdout=subprocess.PIPE)
