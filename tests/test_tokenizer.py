@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.environ.get("TEST_ROOT") or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SOURCES = ["tests/test_tokenizer.c"] + ["src/%s.c" % name for name in (
     "core/tokenizer", "core/encode", "core/split", "core/nfc",
     "core/unicode", "core/util")]
