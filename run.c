@@ -24,7 +24,7 @@
 #include "src/measure/tasks.h"
 #include "src/settings/options.h"
 
-#define VERSION "2.0.0"
+#define VERSION "2.1.0-dev"
 #ifndef COMMIT                   // make says it in a clone,
 #define COMMIT "$Format: (%h)$"  // and `git archive` writes it here
 #endif

@@ -272,7 +272,7 @@ static void fuzz_options(const uint8_t *data, size_t size) {
     p.said.max_positions = 1024;
     bool ok = options_parse(argc, argv, &p.options, &err) && options_check(&p.options, &err);
     take_options(&p);
-    p.job.length = ok ? length_of_job(&p.job, p.options.steps, job_row(&p.options)->length) : 0;
+    p.job.length = ok ? length_of_job(&p.job, p.options.steps, job_facts[p.options.job].length) : 0;
     if (ok && make_plans(&p, &err)) {
         for (int i = 0; i < p.options.n_asked; i++)
             for (int k = 0; k < 3; k++) {
@@ -360,10 +360,9 @@ static void fuzz_engines(const uint8_t *data, size_t size) {
         for (int i = 0; readings && i < n; i++) {
             const Reading *one = &readings[i];
             RopeFreqs f;
-            promise(one->refused == (strcmp(one->verdict, "refused") == 0),
-                    "what is refused is so");
-            promise(!one->refused || one->note[0], "a refusal has a reason");
-            if (one->refused || !one->has_rope) continue;
+            promise(one->verdict < N_VERDICTS, "a verdict is one");
+            promise(one->verdict != VERDICT_REFUSED || one->note[0], "a refusal has a reason");
+            if (one->verdict >= VERDICT_REFUSED || !one->has_rope) continue;
             rope_frequencies(&one->rope, lengths[k], &f);
             promise(isfinite(f.attention_factor) && f.attention_factor > 0 && one->worst_ratio >= 0,
                     "factors are numbers");
