@@ -130,11 +130,12 @@ static void name_version(Reading *out, const Config *c) {
 // One kind of layers as one engine reads it. False with the reason when the config has no family or
 // no head.
 static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *err) {
-    reading_unseen(c, family_is(c->family, engines[out->row].unseen));
+    if (!(c->flags & STRICT)) reading_find_own(c, engines[out->row].name);
     name_version(out, c);
     if (engines[out->row].prepares) engines[out->row].prepares(c);
     if (!reading_begin(c, err)) return false;
     engines[out->row].reads(c);
+    if (c->own) config_refuse(c, c->own->refuses, c->own->refuses);
     if (out->served && out->max_len) out->max_len = out->served;
     bool is_limited = c->flags & HAS_LIMIT && c->flags & THROUGH_HF5;
     if (is_limited && c->family->flags & FAMILY_BY_TYPE && !out->served) out->max_len = -1;
