@@ -19,7 +19,7 @@ from export.families import FAMILIES, WRAPPERS  # noqa: E402
 
 HEADER = os.path.join(ROOT, 'src', 'settings', 'family_table.h')
 COLUMNS = 100
-FIRST = '// Made by tools/family_table.py from export/families.json, not by hand.\n'
+FIRST = '// Made by tools/family_table.py from export/families.json, not by hand. families.c includes it behind families.h.\n'
 # The features that src/settings/publish.c sees in a model and its plan. The others set no families apart there.
 TESTED = {
     'WINDOW', 'QKV_BIAS', 'ROUTER_BIAS', 'EXPERT_BIAS', 'CLAMPED', 'EMBEDDING_SCALE', 'GELU', 'NORMS_AFTER',
@@ -111,7 +111,8 @@ def family_text(family):
     default, rope, layers = family.default, family.rope, family.layers
     is_periodic = layers.rule == 'periodic'
     numbers = {
-        'max_positions': default('max_position_embeddings', 0), 'original': default('original_max_position_embeddings', 0),
+        'max_positions': default('max_position_embeddings', 0),
+        'original': default('original_max_position_embeddings', 0),
         'head_dim': default('head_dim', 0), 'global_head_dim': default('global_head_dim', 0),
         'theta': default('rope_theta', 1e4), 'local_theta': rope.local_theta if rope.by_kind else 0,
         'window': default('sliding_window', 0) if is_periodic else 0, 'period': family.period,
@@ -125,7 +126,8 @@ def family_text(family):
         members.append('.aliases = %s' % quoted(' '.join(family.aliases)))
     if block:
         members.append('.block = %s' % literal(json.dumps(block)))
-    for name, prefix, words in (('flags', 'FAMILY_', flags_of(family)), ('always', 'FEATURE_', features_of(family.always)),
+    for name, prefix, words in (('flags', 'FAMILY_', flags_of(family)),
+                                ('always', 'FEATURE_', features_of(family.always)),
                                 ('sign', 'FEATURE_', features_of(family.sign)),
                                 ('may', 'FEATURE_', features_of(family.may))):
         if words:
@@ -141,7 +143,7 @@ def table():
               for name, (architecture, of) in WRAPPERS.items()}
     wrappers = ''.join('    {%s, %s, %s},\n' % (quoted(name), quoted(architecture), quoted(text) if text else 'NULL')
                        for name, (architecture, text) in inside.items())
-    return (FIRST + '#pragma once\n\n#include "families.h"\n\n'
+    return (FIRST + '#pragma once\n\n'
             + '\n'.join(of_engines(family) for family in families if family.seen)
             + '\nstatic const RopeFamily families[] = {\n' + ''.join(family_text(family) for family in families)
             + '};\n\n// Models of pictures and text; inside is NULL where it may be one of several families.\n'
@@ -160,7 +162,7 @@ def main(arguments):
     except FileNotFoundError:
         found = None
     if found != text:
-        print('src/settings/family_table.h is not what export/families.json says: python3 tools/family_table.py makes it')
+        print('src/settings/family_table.h is not of export/families.json: python3 tools/family_table.py makes it')
     return 0 if found == text else 1
 
 

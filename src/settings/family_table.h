@@ -1,7 +1,5 @@
-// Made by tools/family_table.py from export/families.json, not by hand.
+// Made by tools/family_table.py from export/families.json, not by hand. families.c includes it behind families.h.
 #pragma once
-
-#include "families.h"
 
 static const FamilyEngine engines_of_llama[] = {
     {.name = "hf5"},
