@@ -72,7 +72,7 @@ def verdicts(program, config):
     path = os.path.join(WORK, 'row.json')
     with open(path, 'w', encoding='utf-8') as file:
         json.dump(config, file)
-    lines = run('--engines', '--rope-config', path, program=program).stdout.split('\n')
+    lines = run('--engines', '--rope-config', path, program=program).out.split('\n')
     return lines
 
 

@@ -24,8 +24,8 @@ static bool is_by_layer(const char *v) {
     return *v == '[' ? !alike : config_is_something(v);
 }
 
-// Keys that give layers or positions a RoPE of their own. In the families whose rows have a key it is
-// read, or it is about layers without RoPE or about windows, which the exporter reads, or it means
+// Keys that give layers or positions a RoPE of their own. In families whose rows have a key it is
+// read, or is about layers without RoPE or about windows, which the exporter reads, or it means
 // nothing.
 static const char *const layer_keys[] = {
     "rope_local_base_freq", "local_rope_theta",       "global_rope_theta",

@@ -15,7 +15,8 @@ void engine_prepare_gguf(Config *c) {
     if (reading_does(c, DOES_LAYERS_BY_DEFAULT)) reading_read_layers(c, false);
 }
 
-// Ministral 3's GGUF file, for one, keeps the betas, and mscale_all_dim makes its attention factor 1.
+// The GGUF file, Ministral 3's for one, keeps the betas, and mscale_all_dim makes its attention
+// factor 1.
 static void load_told_yarn(Config *c) {
     config_refuse(c, c->method == TYPE_YARN && !config_member(c, "mscale_all_dim"),
                   "KeyError: mscale_all_dim");

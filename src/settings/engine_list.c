@@ -194,7 +194,8 @@ static bool read_reference_as(const char *name, Reading *out, const char *config
 }
 
 // The reference, behind `readings`: what is meant by kind, or Hugging Face 5's reading, or 4's
-// where 5 refuses. Neither reads some keys by which a model turns: then it is this program's.
+// where 5 refuses. Neither reads some keys by which a model turns, and nobody looked at either with
+// some families: then it is this program's.
 static bool read_reference(Reading *out, const char *config, int length, const RopeConfig *meant,
                            Error *err) {
     int n = 0;
@@ -203,6 +204,8 @@ static bool read_reference(Reading *out, const char *config, int length, const R
     bool is_blind = ok && out->is_blind, is_read = ok && out->verdict < VERDICT_REFUSED;
     if (is_blind) ok = read_reference_as(own, out, config, length, &n, err);
     else if (ok && !is_read) ok = read_reference_as(hf4, out, config, length, &n, err);
+    if (ok && out->verdict == VERDICT_UNSEEN)
+        ok = read_reference_as(own, out, config, length, &n, err);
     for (int i = 0; ok && meant && i < n; i++) {
         out[i].rope = meant[out[i].kind];
         out[i].verdict = VERDICT_SAME;

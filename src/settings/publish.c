@@ -217,8 +217,8 @@ static void print_layered(FILE *out, const Publication *p, const RopePlan *full)
 static void print_config(FILE *out, const Publication *p, const RopePlan *plan, bool may_be_bare) {
     const RopeConfig *c = &plan->rope;
     const RopeFamily *family = published_family(p);
-    // In a family with longrope alone the class of Hugging Face 4 takes a block of lists alone, whose s all readers take from
-    // the lengths.
+    // In a family with longrope alone the class of Hugging Face 4 takes a block of lists alone,
+    // whose s all readers take from the lengths.
     bool is_bare = may_be_bare && c->method == ROPE_LONGROPE &&
                    family->flags & FAMILY_LONGROPE_ALONE && c->attention_factor == 0 &&
                    !c->unscaled_positions && reach(c) == c->train_ctx * c->factor;
