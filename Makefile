@@ -81,6 +81,12 @@ core: $(CORE_OBJECTS) build/link
 
 all: run core
 
+# The families' table in C, from their rows. Without Python the table stays as it is committed.
+src/settings/family_table.h: export/families.json tools/family_table.py
+	@if command -v $(PYTHON) > /dev/null; then $(PYTHON) tools/family_table.py; fi && touch $@
+
+build/src/settings/families.o: src/settings/family_table.h
+
 build/%.o: %.c build/flags
 	@mkdir -p $(@D)
 	$(COMPILE) $(STRICT) $(OWN_FLAGS) -MMD -MP -c $< -o $@
@@ -303,7 +309,7 @@ lint-page:
 FORMATTED = *.c *.h src/*.c src/*.h src/*/*.c src/*/*.h page/*.c page/*.h tests/*.c tests/*.h tests/*/*.c
 
 format:
-	clang-format -i $(filter-out src/core/unicode_tables.h,$(wildcard $(FORMATTED)))
+	clang-format -i $(filter-out src/core/unicode_tables.h src/settings/family_table.h,$(wildcard $(FORMATTED)))
 
 help:
 	@sed -n 's/^# make/make/p' Makefile

@@ -37,6 +37,7 @@ class Rope:
     no_scaling: bool = False  # rope_scaling is not turned into rope_parameters
     partial: bool = False     # partial_rotary_factor may be below 1
     proportional: bool = False
+    sections: bool = False    # a block by itself with sections and a share is taken for one of its
     grows: bool = False       # queries grow with their position: llama_4_scaling_beta
     one_for_both: bool = False     # one RoPE of full layers and sliding ones, never two
     tells_own_block: bool = False  # a config without a block gets the class's, with a word about it

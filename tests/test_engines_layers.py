@@ -463,7 +463,7 @@ def test_gpt_oss_brought_in():
     for candidate in found:
         candidate.signature(Model(model, None, None, None), 100)
     one_line(run(model, '--rope-json', '--rope', 'linear', '--factor', 4), 2, 'gpt-oss: full layers alone',
-             'gpt_oss has one block for all layers', '--rope-sliding')
+             'its family has one block for all layers', '--rope-sliding')
     out = good(model, '--rope-json', '--rope', 'linear', '--factor', 4, '--rope-sliding', 'linear:factor=4').out
     check('"rope_type": "linear"' in out, 'gpt-oss: all layers', out)
     rows = table(run(model, '--engines', '--rope', 'none', '--rope-sliding', 'none', '-n', 100).out)[2]

@@ -16,6 +16,7 @@ import sys
 from arrows import check_includes
 from c_source import ROOT, c_files, code_of, comma_operator, files, functions, lines_of_code, statements
 from density import PAST, check_density, is_over
+from family_names import check_family_names
 
 COLUMNS, FILE_LINES, FUNCTION_LINES, PARAMETERS, CASTS = 120, 450, 50, 7, 100
 # The files that README's walk goes through in an evening, and their lines in all.
@@ -27,7 +28,7 @@ EVENING, EVENING_LINES = ['rope.h', 'rope.c', 'src/core/model.h', 'src/core/arit
 CORE_LINES, MAIN_LINES = 5500, 80
 PROCESSORS = (r'#\s*(?:el)?ifn?(?:def)?\b.*'
               r'(?:__(?:x86|i386|amd64|AVX|SSE|FMA|F16C|AMX|ARM|arm|aarch|wasm|riscv|powerpc)|_OPENMP)')
-GENERATED = ['src/core/unicode_tables.h', 'src/measure/prose.c']
+GENERATED = ['src/core/unicode_tables.h', 'src/measure/prose.c', 'src/settings/family_table.h']
 
 
 def lines_that_count(text, past):
@@ -164,7 +165,7 @@ def unformatted(paths):
 
 def main(arguments):
     c, python = all_files()
-    found = list(findings(c, python)) + list(check_density(c))
+    found = [*findings(c, python), *check_density(c), *check_family_names()]
     if '--without-clang-format' not in arguments and shutil.which('clang-format'):
         found += unformatted([path for path in c if path not in GENERATED])
     elif '--without-clang-format' not in arguments:

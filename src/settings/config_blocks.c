@@ -24,23 +24,14 @@ static bool is_by_layer(const char *v) {
     return *v == '[' ? !alike : config_is_something(v);
 }
 
-// Keys that give layers or positions a RoPE of their own. In some families a key is read, or it is
-// about layers without RoPE or about windows, which the exporter reads, or it means nothing.
-static const struct {
-    const char *key, *but_in;
-} layer_keys[] = {
-    {"rope_local_base_freq", "gemma3_text"},
-    {"local_rope_theta", ""},
-    {"global_rope_theta", ""},
-    {"swa_rope_theta", ""},
-    {"sliding_window_pattern", "gemma3_text olmo3 exaone4 cohere2"},
-    {"attn_temperature_tuning", ""},
-    {"llama_4_scaling_beta", ""},
-    {"no_rope_layers", "smollm3"},
-    {"no_rope_layer_interval", "smollm3"},
-    {"layer_types", "mistral qwen2 qwen3 phi3 smollm3 gemma3_text olmo3 ministral3 exaone4 gpt_oss "
-                    "gemma4_text laguna "
-                    "cohere2 qwen3_5_text qwen3_moe"},
+// Keys that give layers or positions a RoPE of their own. In families whose rows have a key it is
+// read, or is about layers without RoPE or about windows, which the exporter reads, or it means
+// nothing.
+static const char *const layer_keys[] = {
+    "rope_local_base_freq", "local_rope_theta",       "global_rope_theta",
+    "swa_rope_theta",       "sliding_window_pattern", "attn_temperature_tuning",
+    "llama_4_scaling_beta", "no_rope_layers",         "no_rope_layer_interval",
+    "layer_types",
 };
 
 static void refuse_blocks(Config *c, const RopeFamily *f) {
@@ -62,12 +53,11 @@ static void refuse_blocks(Config *c, const RopeFamily *f) {
 void config_refuse_by_layer(Config *c) {
     const RopeFamily *f = c->family;
     for (size_t i = 0; i < sizeof layer_keys / sizeof *layer_keys; i++) {
-        const char *v = json_member(c->config, layer_keys[i].key);
-        bool is_read = f && family_is(f, layer_keys[i].but_in);
-        if (v && !is_read && is_by_layer(v))
-            config_reject(c, c->config, layer_keys[i].key, NO_LAYERS);
+        const char *v = json_member(c->config, layer_keys[i]);
+        bool is_read = f && family_reads(f, layer_keys[i]);
+        if (v && !is_read && is_by_layer(v)) config_reject(c, c->config, layer_keys[i], NO_LAYERS);
     }
-    bool has_interval = f && family_is(f, "smollm3") &&
+    bool has_interval = f && family_reads(f, "no_rope_layer_interval") &&
                         !config_is_something(json_member(c->config, "no_rope_layers"));
     if (has_interval) config_number(c, c->config, "no_rope_layer_interval", 4, 1, MOST, OPTIONAL);
     bool is_model_s =
@@ -83,10 +73,10 @@ static void remark_unused(Config *c) {
     if (json_member(c->config, "_sliding_window_pattern"))
         config_remark(c, "_sliding_window_pattern means nothing to model_type %s and is not used",
                       type);
-    bool is_used = c->family->flags & FAMILY_PATTERN;
-    if (!is_used && json_member(c->config, "sliding_window_pattern"))
-        config_remark(c, "sliding_window_pattern means nothing to model_type %s and is not used",
-                      type);
+    static const char pattern[] = "sliding_window_pattern";
+    bool is_used = c->family->period_key && strcmp(c->family->period_key, pattern) == 0;
+    if (!is_used && json_member(c->config, pattern))
+        config_remark(c, "%s means nothing to model_type %s and is not used", pattern, type);
 }
 
 void config_read_layers(Config *c) {
@@ -162,14 +152,14 @@ static void check_parameters(Config *c) {
 static void remark_base(Config *c) {
     double inside, beside;
     bool has_inside = json_number(json_member(c->block, "rope_theta"), &inside, NULL);
-    if (family_is(c->family, "gemma3_text")) {
-        bool both = has_inside && json_member(c->config, "rope_local_base_freq");
+    const char *own = c->family->local_key;
+    if (own) {
+        bool both = has_inside && json_member(c->config, own);
         if (both && inside != c->theta)
             config_remark(c,
-                          "rope_local_base_freq is %.12g beside rope_parameters.sliding_attention "
-                          "and rope_theta %.12g in it: "
-                          "%.12g counts",
-                          c->theta, inside, inside);
+                          "%s is %.12g beside rope_parameters.sliding_attention and rope_theta "
+                          "%.12g in it: %.12g counts",
+                          own, c->theta, inside, inside);
         return;
     }
     bool is_beside = json_number(json_member(c->config, "rope_theta"), &beside, NULL);

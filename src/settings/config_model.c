@@ -94,10 +94,11 @@ char *config_complete(const Card *card, const RopeFile *model, Error *err) {
     if (!whole) return NULL;
     if (config_names_family(object)) return strcpy(whole, object);
     const char *beside = is_config ? object : NULL;
-    // Sections and a share that turns are a block of Qwen 3.5's.
-    bool is_qwen = !is_config && json_member(object, "mrope_section") &&
-                   json_member(object, "partial_rotary_factor");
-    sprintf(whole, "{\"model_type\": \"%s\"", is_qwen ? "qwen3_5_text" : "llama");
+    // Sections and a share that turns are a block of Qwen 3.5's, for one. Others are a Llama's.
+    bool has_sections = !is_config && json_member(object, "mrope_section") &&
+                        json_member(object, "partial_rotary_factor");
+    sprintf(whole, "{\"model_type\": \"%s\"",
+            family_with(has_sections ? FAMILY_SECTIONS : 0)->model_type);
     add_missing(whole, beside, "head_dim", model->head_dim);
     add_missing(whole, beside, "hidden_size", model->head_dim);
     add_missing(whole, beside, "num_attention_heads", 1);
@@ -105,8 +106,8 @@ char *config_complete(const Card *card, const RopeFile *model, Error *err) {
     add_missing(whole, beside, "max_position_embeddings", most);
     bool is_empty = is_config && !json_has_members(object);
     strcat(whole, is_empty ? "" : ", ");
-    strcat(whole, is_config ? object + 1
-                  : is_qwen ? "\"rope_parameters\": "
-                            : "\"rope_scaling\": ");
+    strcat(whole, is_config      ? object + 1
+                  : has_sections ? "\"rope_parameters\": "
+                                 : "\"rope_scaling\": ");
     return is_config ? whole : strcat(strcat(whole, object), "}");
 }

@@ -33,7 +33,7 @@ enum {
     TYPE_FIRST = 8,        // `type` wins over `rope_type`
     THROUGH_HF5 = 16,      // transformers 5 reads the config first, and may refuse it
     HAS_LIMIT = 32,        // texts end at max_position_embeddings, unless the function changes it
-    PHI3_YARN = 64,        // Phi-3's yarn is an old name of longrope
+    OLD_YARN = 64,         // in a family with longrope alone, yarn is an old name of it
     // L is the block's, also when the top level has one; llama3's default is 8192
     L_OF_BLOCK = 128,
     L_OF_MAX = 256,      // longrope's attention factor is by max_position_embeddings / L alone
@@ -52,7 +52,7 @@ enum {
     // dynamic with an `alpha` is ntk by that factor at every length, as in Hunyuan
     READS_ALPHA = 1 << 18,
     READS_CHUNKS = 1 << 19,  // dual_chunk_attention_config
-    OWN_FLAGS = STRICT | PHI3_YARN | READS_MROPE | READS_ALPHA | READS_CHUNKS,
+    OWN_FLAGS = STRICT | OLD_YARN | READS_MROPE | READS_ALPHA | READS_CHUNKS,
 };
 
 // In families with FAMILY_BY_TYPE: whose settings a block has.
@@ -77,8 +77,8 @@ typedef struct {
     const RopeFamily *family;  // NULL: none, which the STRICT reader alone takes
     unsigned flags;
     BlockLayout layout;
-    int kind;      // KIND_... of the layers
-    bool is_phi3;  // the family is Phi-3's
+    int kind;             // KIND_... of the layers
+    bool longrope_alone;  // the family has FAMILY_LONGROPE_ALONE
 
     // What was found.
     const char *block;             // a JSON object; NULL: none
@@ -98,11 +98,14 @@ typedef struct {
     RopeConfig *rope;      // what becomes of it
 
     // Of an engine.
+    // what is known of the engine with this family; the STRICT reader has none
+    const FamilyEngine *own;
     double hf5;              // the release of transformers that reads the config first
     int length, served;      // of the text; that the engine was started with, else `trained`
     const double *one_list;  // longrope's for texts of any length; NULL: there are two
     const char *why_plain, *why_attention, *why_list;  // why something differs; NULL: no reason
     const char *why_theta, *why_grows, *why_layers;
+    char why_text[80];    // room for one of them
     const char *why_far;  // why distances past L differ, though the map is the same
     Reading *out;
 

@@ -17,13 +17,12 @@
 // ---- families and heads ----
 
 static void read_family(Config *c, bool is_llama) {
-    static const char llama[] = "{\"model_type\": \"llama\"}";
     const char *type = config_get(c, c->config, "model_type");
     const char *list = config_get(c, c->config, "architectures");
     const char *first = json_first(list, NULL);
     bool has_list = list && *list != 'n';
     const char *given = c->config, *architecture = family_architecture(given);
-    config_find_family(c, is_llama ? llama : given);
+    config_find_family(c, given, is_llama);
     const RopeFamily *f = c->family;
     if (!f && (type || has_list)) config_reject_family(c);
     else if (f && has_list && (!json_is(first, architecture) || json_next(first, NULL)))
@@ -95,12 +94,13 @@ static void read_dims(Config *c) {
 
 // ---- a block ----
 
-// Whether the family's class knows the type. Phi-3's takes every older name of longrope for it.
+// Whether the family's class knows the type. One that knows longrope alone, such as Phi-3's, takes
+// every older name for it.
 static bool is_known_type(const Config *c) {
     RopeType type = c->method;
-    bool can_stand = !c->family || family_is(c->family, "gemma4_text");
+    bool can_stand = !c->family || c->family->flags & FAMILY_PROPORTIONAL;
     if (type == TYPE_PROPORTIONAL) return can_stand;
-    if (c->is_phi3) return type == TYPE_LONGROPE || (type == TYPE_PLAIN && !c->is_mrope);
+    if (c->longrope_alone) return type == TYPE_LONGROPE || (type == TYPE_PLAIN && !c->is_mrope);
     return type != TYPE_UNKNOWN && (!c->is_su || !c->family);
 }
 
@@ -112,7 +112,8 @@ static void read_rope_type(Config *c) {
     c->file->has_type = newer || older;
     if (!is_known_type(c))
         config_reject(c, object, key, "one of default, %syarn, longrope%s",
-                      c->is_phi3 ? "" : "linear, dynamic, llama3, ", c->is_phi3 ? ", su" : "");
+                      c->longrope_alone ? "" : "linear, dynamic, llama3, ",
+                      c->longrope_alone ? ", su" : "");
     bool is_sliding = c->layout == BY_TYPE && c->kind == KIND_SLIDING;
     if (is_sliding && (type == TYPE_LONGROPE || type == TYPE_DYNAMIC))
         config_reject(c, object, key, "default, linear, yarn or llama3");

@@ -16,10 +16,10 @@ static bool is_of(const Config *c, unsigned family_flag) {
     return c->family && c->family->flags & family_flag;
 }
 
-void config_find_family(Config *c, const char *named) {
+void config_find_family(Config *c, const char *named, bool is_first) {
     c->config = family_text(c->config);
-    c->family = config_family(named);
-    c->is_phi3 = c->family && family_is(c->family, "phi3");
+    c->family = is_first ? family_with(0) : config_family(named);
+    c->longrope_alone = is_of(c, FAMILY_LONGROPE_ALONE);
     const char *own = c->alone ? c->alone : json_member(c->config, "rope_parameters");
     bool by_type = c->family ? is_of(c, FAMILY_BY_TYPE) : config_has_kinds(own);
     c->layout = by_type ? BY_TYPE : ONE_BLOCK;
@@ -97,7 +97,7 @@ void config_find_block(Config *c) {
 RopeType config_type_named(const Config *c, const char *quoted) {
     RopeType type = TYPE_PLAIN;
     while (quoted && type < TYPE_UNKNOWN && !json_is(quoted, rope_types[type])) type++;
-    bool was_yarn = c->is_phi3 && type == TYPE_YARN && c->flags & PHI3_YARN;
+    bool was_yarn = c->longrope_alone && type == TYPE_YARN && c->flags & OLD_YARN;
     if (json_is(quoted, "mrope") && c->flags & READS_MROPE) return TYPE_PLAIN;
     return was_yarn || json_is(quoted, "su") ? TYPE_LONGROPE : type;
 }
@@ -155,12 +155,14 @@ void config_turn(const Config *c, int head_dim) {
 
 // ---- lengths ----
 
-// L. llama3, yarn and longrope have an original one. Phi-3's class reads only the top level's.
+// L. llama3, yarn and longrope have an original one. A class with longrope
+// alone reads only the top level's.
 static int original_length(const Config *c) {
     bool has_most = c->family || json_member(c->config, "max_position_embeddings");
     int most = has_most ? c->trained : c->model[KIND_FULL].train_ctx;
     if (c->method < TYPE_LLAMA3) return most;
-    if (c->is_phi3 && c->method == TYPE_LONGROPE) return c->top ? c->top : 4096;
+    if (c->longrope_alone && c->method == TYPE_LONGROPE)
+        return c->top ? c->top : c->family->original;
     if (c->top && !(c->flags & L_OF_BLOCK)) return c->top;
     if (c->inside) return c->inside;
     return c->method == TYPE_LLAMA3 && c->flags & L_OF_BLOCK ? 8192 : most;
@@ -168,7 +170,7 @@ static int original_length(const Config *c) {
 
 void config_find_original(Config *c) {
     bool counts = c->method >= TYPE_LLAMA3;
-    bool in_block = !is_strict(c) || (counts && !c->is_phi3);
+    bool in_block = !is_strict(c) || (counts && !c->longrope_alone);
     bool beside = !is_strict(c) || (counts && c->layout != BY_TYPE);
     int low = c->method == TYPE_LONGROPE ? 2 : 1;  // longrope divides by its logarithm
     c->top = c->inside = 0;
@@ -188,11 +190,11 @@ static double local_base(Config *c) {
     const char *sliding = json_member(parameters, kind_keys[KIND_SLIDING]);
     bool is_read = c->layout == FULL_ONLY && c->flags & PARAMETERS_FIRST;
     double local = c->family->local_theta;
-    if (family_is(c->family, "gemma3_text"))
-        local = config_number(c, c->config, "rope_local_base_freq", local, 1, 0, OPTIONAL);
+    const char *key = c->family->local_key;
+    if (key) local = config_number(c, c->config, key, local, 1, 0, OPTIONAL);
     if (is_read) local = config_number(c, sliding, "rope_theta", local, 1, 0, OPTIONAL);
     bool has_own = is_read && json_member(sliding, "rope_theta");
-    bool is_one = c->layout == FULL_ONLY && family_is(c->family, "olmo3");
+    bool is_one = c->layout == FULL_ONLY && !key;
     if (!is_one || has_own) return local;
     Config full = *c;  // one base for all layers
     full.kind = KIND_FULL;

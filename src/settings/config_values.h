@@ -11,9 +11,9 @@ extern const char key_of_chunks[];    // "dual_chunk_attention_config"
 // Functions from here on go on with what those above them found: the block needs the layout and the
 // kind of layers, the rest a block.
 
-// The text model's config in c->config, and its family by what `named` says. Its layout is that of
-// Hugging Face 5.
-void config_find_family(Config *c, const char *named);
+// The text model's config in c->config, and its family by what `named` says (NULL: none), or the
+// first of all if `is_first`. Its layout is that of Hugging Face 5.
+void config_find_family(Config *c, const char *named, bool is_first);
 // max_position_embeddings.
 void config_find_most(Config *c);
 // The block of settings, and what lies under it.

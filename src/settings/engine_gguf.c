@@ -1,5 +1,6 @@
 // What llama.cpp and ik_llama.cpp do otherwise than Hugging Face 5, by way of GGUF files.
 // docs/engines.md has the sources.
+#include <stdio.h>
 #include <string.h>
 
 #include "json.h"
@@ -10,12 +11,13 @@ void engine_prepare_gguf(Config *c) {
     reading_unseen(c, reading_is_on(json_member(c->config, key_of_chunks)));
     bool has_null = scaling && *scaling == 'n' && !json_member(c->config, "rope_parameters");
     if (c->layout == BY_TYPE) c->layout = FULL_ONLY;
-    reading_unseen(c, reading_is_new(c) && c->out->release < 2026.08);
-    reading_unseen(c, family_is(c->family, "gpt_oss") && has_null);
+    reading_unseen(c, reading_does(c, DOES_NULL_BLOCK_UNSEEN) && has_null);
+    if (reading_does(c, DOES_LAYERS_BY_DEFAULT)) reading_read_layers(c, false);
 }
 
-// Ministral 3's GGUF file keeps the betas, and mscale_all_dim makes its attention factor 1.
-static void load_ministral3(Config *c) {
+// The GGUF file, Ministral 3's for one, keeps the betas, and mscale_all_dim makes its attention
+// factor 1.
+static void load_told_yarn(Config *c) {
     config_refuse(c, c->method == TYPE_YARN && !config_member(c, "mscale_all_dim"),
                   "KeyError: mscale_all_dim");
     c->rope->beta_fast = reading_block_number(c, "beta_fast", 0);
@@ -26,32 +28,33 @@ static void load_ministral3(Config *c) {
 
 // What is not written to the GGUF file, or not read back from it, is lost.
 static void lose_block(Config *c) {
-    bool is_qwen2 = strcmp(c->family->model_type, "qwen2") == 0;
-    bool has_shares = family_is(c->family, "gemma4_text");
+    bool by_type = reading_does(c, DOES_YARN_BY_TYPE) && c->type;
     reading_switch_off(c, c->method == TYPE_UNKNOWN, "the rope_type is not known");
-    reading_switch_off(c, c->method == TYPE_PROPORTIONAL && !has_shares,
+    reading_switch_off(c, c->method == TYPE_PROPORTIONAL && !reading_does(c, DOES_PROPORTIONAL),
                        "the rope_type is not known");
     reading_switch_off(c, c->method == TYPE_LINEAR && !config_member(c, "factor"),
                        "there is no factor");
-    reading_switch_off(c, family_is(c->family, "cohere2"), "the block is not converted");
+    reading_lose_block(c);
     reading_switch_off(c, c->method == TYPE_DYNAMIC, "dynamic is not converted");
-    reading_switch_off(c, c->method == TYPE_LONGROPE && !c->is_phi3,
+    reading_switch_off(c, c->method == TYPE_LONGROPE && !(c->family->flags & FAMILY_GGUF_LONGROPE),
                        "longrope's lists are converted for Phi-3 alone");
     reading_switch_off(c, c->method == TYPE_YARN && c->rope->factor == 0, "factor is no number");
-    reading_switch_off(
-        c, c->method == TYPE_YARN && c->out->release < 2025.12 && (!is_qwen2 || !c->type),
-        "yarn was not converted before December 2025");
+    reading_switch_off(c, c->method == TYPE_YARN && c->out->release < 2025.12 && !by_type,
+                       "yarn was not converted before December 2025");
 }
 
-// llama.cpp knows the EXAONE 4 that has windows by its 64 layers. In others all layers are full, and
-// turn.
+// llama.cpp knows the EXAONE 4 that has windows by its 64 layers. In one of such a family with
+// another number all layers are full, and turn.
 static void lose_windows(Config *c) {
     ConfigLayers *layers = &c->out->layers;
-    if (!family_is(c->family, "exaone4") || !layers->n_of[KIND_SLIDING] || layers->n == 64) return;
+    const int known = c->family->slides_with;
+    if (!known || !layers->n_of[KIND_SLIDING] || layers->n == known) return;
     memset(layers->kinds, KIND_FULL, sizeof layers->kinds);
     layers->n_of[KIND_FULL] = layers->n;
     layers->n_of[KIND_SLIDING] = 0;
-    c->why_layers = "windows are known by 64 layers alone, and all layers turn";
+    snprintf(c->why_text, sizeof c->why_text,
+             "windows are known by %d layers alone, and all layers turn", known);
+    c->why_layers = c->why_text;
 }
 
 // llama.cpp by way of its converter.
@@ -61,7 +64,7 @@ void engine_llama_cpp(Config *c) {
     lose_block(c);
     config_refuse(c, c->method == TYPE_YARN && !c->inside,
                   "KeyError: original_max_position_embeddings");
-    if (family_is(c->family, "ministral3")) load_ministral3(c);
+    if (reading_does(c, DOES_YARN_TOLD)) load_told_yarn(c);
     lose_windows(c);
     if (c->method == TYPE_LLAMA3 && c->out->release < 2026.062)
         c->rope->train_ctx = c->top ? c->top : 8192;
@@ -74,16 +77,14 @@ void engine_llama_cpp(Config *c) {
 
 // ik_llama.cpp, which was llama.cpp: the same files, but graphs of its own.
 void engine_ik_llama_cpp(Config *c) {
-    bool is_gemma3 = family_is(c->family, "gemma3_text");
+    bool is_other = c->method != TYPE_PLAIN && c->method != TYPE_LINEAR;
     c->out->release = 1e9;
     engine_llama_cpp(c);
-    config_refuse(c, family_is(c->family, "olmo2 olmo3 exaone4"),
-                  "the file's architecture is not known");
-    if (is_gemma3) reading_read_layers(c, false);
-    reading_unseen(c, is_gemma3 && c->method != TYPE_PLAIN && c->method != TYPE_LINEAR);
-    if (is_gemma3 && c->kind == KIND_SLIDING) c->rope->theta = 1e4;
+    reading_unseen(c, reading_does(c, DOES_LINEAR_ALONE) && is_other);
+    if (reading_does(c, DOES_SLIDING_BASE_FIXED) && c->kind == KIND_SLIDING)
+        c->rope->theta = c->family->local_theta;
     c->why_theta = "the sliding layers' base is a constant";
-    if (!family_is(c->family, "ministral3")) return;
+    if (!reading_does(c, DOES_MULTIPLIES_AGAIN)) return;
     reading_multiply_by(c, rope_yarn_growth(c->rope->factor) + 1);
     c->why_attention = "ggml multiplies by it again";
     c->rope->temperature_early = 1;

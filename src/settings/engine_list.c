@@ -130,11 +130,12 @@ static void name_version(Reading *out, const Config *c) {
 // One kind of layers as one engine reads it. False with the reason when the config has no family or
 // no head.
 static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *err) {
-    reading_unseen(c, family_is(c->family, engines[out->row].unseen));
+    if (!(c->flags & STRICT)) reading_find_own(c, engines[out->row].name);
     name_version(out, c);
     if (engines[out->row].prepares) engines[out->row].prepares(c);
     if (!reading_begin(c, err)) return false;
     engines[out->row].reads(c);
+    if (c->own) config_refuse(c, c->own->refuses, c->own->refuses);
     if (out->served && out->max_len) out->max_len = out->served;
     bool is_limited = c->flags & HAS_LIMIT && c->flags & THROUGH_HF5;
     if (is_limited && c->family->flags & FAMILY_BY_TYPE && !out->served) out->max_len = -1;
@@ -193,7 +194,8 @@ static bool read_reference_as(const char *name, Reading *out, const char *config
 }
 
 // The reference, behind `readings`: what is meant by kind, or Hugging Face 5's reading, or 4's
-// where 5 refuses. Neither reads some keys by which a model turns: then it is this program's.
+// where 5 refuses. Neither reads some keys by which a model turns, and nobody looked at either with
+// some families: then it is this program's.
 static bool read_reference(Reading *out, const char *config, int length, const RopeConfig *meant,
                            Error *err) {
     int n = 0;
@@ -202,6 +204,8 @@ static bool read_reference(Reading *out, const char *config, int length, const R
     bool is_blind = ok && out->is_blind, is_read = ok && out->verdict < VERDICT_REFUSED;
     if (is_blind) ok = read_reference_as(own, out, config, length, &n, err);
     else if (ok && !is_read) ok = read_reference_as(hf4, out, config, length, &n, err);
+    if (ok && out->verdict == VERDICT_UNSEEN)
+        ok = read_reference_as(own, out, config, length, &n, err);
     for (int i = 0; ok && meant && i < n; i++) {
         out[i].rope = meant[out[i].kind];
         out[i].verdict = VERDICT_SAME;

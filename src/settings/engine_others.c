@@ -7,32 +7,29 @@
 #include "reading.h"
 
 void engine_prepare_mlx_lm(Config *c) {
-    bool is_gemma3 = family_is(c->family, "gemma3_text"), is_late = c->family->flags & FAMILY_NEW;
+    bool is_late = c->family->flags & FAMILY_NEW;
     bool has_scaling = reading_is_on(json_member(c->config, "rope_scaling"));
     if (c->layout == BY_TYPE && !is_late) c->layout = FULL_ONLY;
-    if (is_gemma3) reading_read_layers(c, true);
-    if (family_is(c->family, "qwen3_5_text")) c->theta = 1e5;
-    reading_unseen(c, reading_is_new(c) && c->out->release < 0.32);
+    if (reading_does(c, DOES_LAYERS_BY_PERIOD)) reading_read_layers(c, true);
     if (is_late && !json_member(c->config, "rope_parameters"))
         reading_unseen(c, has_scaling || c->family->block);
 }
 
-// Where Qwen2's and Phi-3's classes find theta, and how much of a head turns.
+// Where classes find theta, and how much of a head turns.
 static void mlx_lm_base(Config *c) {
     const char *parameters = json_member(c->config, "rope_parameters");
-    if (strcmp(c->family->model_type, "qwen2") == 0)
-        c->rope->theta = reading_number(c, c->config, "rope_theta", 1e6);
-    if (c->is_phi3 && parameters && *parameters == '{')
+    bool is_inside = reading_does(c, DOES_THETA_IN_PARAMETERS);
+    if (is_inside && parameters && *parameters == '{')
         c->rope->theta = reading_number(c, parameters, "rope_theta", 1e4);
     if (!(c->family->flags & FAMILY_PARTIAL)) c->partial = 1;
 }
 
 static void refuse_by_mlx_families(Config *c) {
-    bool is_strange = c->method == TYPE_PROPORTIONAL && !family_is(c->family, "gemma4_text");
-    config_refuse(c, family_is(c->family, "olmo3") && !json_member(c->config, "rope_theta"),
-                  "TypeError: no rope_theta");
+    bool is_strange = c->method == TYPE_PROPORTIONAL && !reading_does(c, DOES_PROPORTIONAL);
+    bool has_theta = json_member(c->config, "rope_theta");
+    config_refuse(c, reading_does(c, DOES_NEEDS_THETA) && !has_theta, "TypeError: no rope_theta");
     config_refuse(c, is_strange, "ValueError: the rope_type is not known");
-    reading_switch_off(c, family_is(c->family, "cohere2"), "rope_scaling is not read");
+    reading_lose_block(c);
 }
 
 // mrope has three sections.
@@ -43,7 +40,8 @@ static void refuse_sections(Config *c) {
     config_refuse(c, n != 3, "AssertionError: mrope_section has no three sections");
 }
 
-static void mlx_lm_phi3(Config *c) {
+// A class that knows longrope and linear alone.
+static void mlx_lm_needs_list(Config *c) {
     bool has_list = c->type && json_member(c->block, "long_factor");
     bool is_known = c->method == TYPE_LONGROPE || c->method == TYPE_LINEAR;
     config_refuse(c, c->block && !has_list, "ValueError: Phi-3 takes type and long_factor");
@@ -64,13 +62,13 @@ void engine_mlx_lm(Config *c) {
     mlx_lm_base(c);
     refuse_by_mlx_families(c);
     config_find_growth(c);
-    if (c->is_phi3) mlx_lm_phi3(c);
+    if (reading_does(c, DOES_NEEDS_LONG_LIST)) mlx_lm_needs_list(c);
     if (c->is_mrope) refuse_sections(c);
-    config_refuse(c, c->method == TYPE_UNKNOWN || (c->is_su && !c->is_phi3),
+    config_refuse(c, c->method == TYPE_UNKNOWN || (c->is_su && !c->longrope_alone),
                   "ValueError: the rope_type is not known");
     config_refuse(c, c->method == TYPE_DYNAMIC && c->out->release < 0.32,
                   "ValueError: dynamic is not known before 0.32");
-    config_refuse(c, c->method == TYPE_LONGROPE && !c->is_phi3 && !c->inside,
+    config_refuse(c, c->method == TYPE_LONGROPE && !c->longrope_alone && !c->inside,
                   "KeyError: original_max_position_embeddings");
     if (c->method == TYPE_YARN) mlx_lm_yarn(c, m, all);
     if (c->method == TYPE_LONGROPE) reading_choose_list(c, true, "at any length");
@@ -81,7 +79,6 @@ void engine_prepare_exllamav3(Config *c) {
     bool has_block =
         json_member(c->config, "rope_scaling") || json_member(c->config, "rope_parameters");
     if (is_old) c->layout = FULL_ONLY;
-    if (family_is(c->family, "olmo3")) c->theta = 1e4;
     reading_unseen(c, c->family->block && !has_block);
 }
 
@@ -95,12 +92,11 @@ static void exllamav3_yarn(Config *c) {
 
 // ExLlamaV3. Theta at the top level wins.
 void engine_exllamav3(Config *c) {
-    bool is_gemma4 = family_is(c->family, "gemma4_text");
-    bool is_known = c->method != TYPE_UNKNOWN && c->method != TYPE_DYNAMIC;
+    bool is_known = c->method != TYPE_UNKNOWN && c->method != TYPE_DYNAMIC &&
+                    (c->method != TYPE_PROPORTIONAL || reading_does(c, DOES_PROPORTIONAL));
     if (c->kind == KIND_FULL || c->layout == ONE_BLOCK)
         c->rope->theta = reading_number(c, c->config, "rope_theta", c->rope->theta);
-    config_refuse(c, !is_known || (c->method == TYPE_PROPORTIONAL && !is_gemma4),
-                  "ValueError: the rope_type is not known");
+    config_refuse(c, !is_known, "ValueError: the rope_type is not known");
     reading_switch_off(c, c->method == TYPE_LINEAR && !config_member(c, "factor"),
                        "there is no factor");
     if (c->method == TYPE_PROPORTIONAL) c->rope->factor = 1;

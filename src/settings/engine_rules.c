@@ -26,19 +26,26 @@ static bool is_typed(const Config *c) {
     return config_has_type_blocks(json_member(c->config, "rope_parameters"));
 }
 
-// Whether transformers has one block for all of OLMo 3's layers, as it had until 5.13.
+// What transformers 5 is known to do with the family; NULL: nothing.
+static const FamilyEngine *of_transformers(const Config *c) {
+    return family_engine(c->family, engines[0].name);
+}
+
+// Whether transformers has one block for all layers, as it had for OLMo 3 until 5.13.
 static bool has_one_block(const Config *c) {
-    return family_is(c->family, "olmo3") && c->hf5 < 5.13;
+    const FamilyEngine *below = of_transformers(c);
+    return below && c->hf5 < below->one_block_before;
 }
 
 // ---- Hugging Face ----
 
-// Before 5.13 OLMo 3's class had one rotary embedding, and no theta of its own.
+// With one block for all layers, its class had a theta of its own.
 static void prepare_hf5(Config *c) {
     c->hf5 = c->out->release;
     if (has_one_block(c)) c->layout = ONE_BLOCK;
-    if (has_one_block(c)) c->theta = 1e4;
-    reading_unseen(c, family_is(c->family, "laguna") && c->hf5 >= 5.06 && c->hf5 < 5.15);
+    if (has_one_block(c)) c->theta = c->own->theta;
+    reading_unseen(c, c->own && c->own->known > 0 && c->hf5 >= c->own->known &&
+                          c->hf5 < c->own->since);
 }
 
 // What the classes of transformers 5 refuse, in all that stand on it.
@@ -46,10 +53,9 @@ static void refuse_by_classes(Config *c) {
     bool by_type = c->family->flags & FAMILY_BY_TYPE && !has_one_block(c);
     bool is_flat = reading_is_on(json_member(c->config, "rope_parameters")) && !is_typed(c) &&
                    c->kind == KIND_FULL;
-    bool came_later = family_is(c->family, "gemma4_text qwen3_5_text");
-    config_refuse(c, came_later && c->hf5 < 5.05, "KeyError: the model_type is not known");
-    config_refuse(c, family_is(c->family, "laguna") && c->hf5 < 5.06,
-                  "KeyError: the model_type is not known");
+    const FamilyEngine *below = of_transformers(c);
+    double known = !below ? 0 : below->known > 0 ? below->known : below->since;
+    if (below) config_refuse(c, below->before && c->hf5 < known, below->before);
     config_refuse(c, by_type && is_flat && c->hf5 < 5.01, "KeyError: full_attention");
     config_refuse(c, by_type && is_flat && reading_is_on(json_member(c->config, "rope_scaling")),
                   "KeyError: full_attention");
@@ -60,14 +66,15 @@ static void refuse_by_classes(Config *c) {
 // What transformers 5 does without a word where each kind of layers has a block.
 static void note_silence_by_type(Config *c) {
     const char *truncate = config_member(c, "truncate");
-    bool is_local_olmo3 = family_is(c->family, "olmo3") && c->kind == KIND_SLIDING;
+    bool is_local = c->kind == KIND_SLIDING && c->family->theta == c->family->local_theta;
     if (c->method == TYPE_YARN && truncate && *truncate == 'f') {
         config_note(c, "truncate in a layer type's block is not read");
         c->rope->truncate = true;
     }
-    if (!is_local_olmo3 || config_member(c, "rope_theta")) return;
-    if (reading_number(c, c->config, "rope_theta", 5e5) != 5e5)
-        config_note(c, "rope_theta is of full layers: 500000 in sliding ones");
+    if (!is_local || config_member(c, "rope_theta")) return;
+    double local = c->family->local_theta;
+    if (reading_number(c, c->config, "rope_theta", local) != local)
+        config_note(c, "rope_theta is of full layers: %.12g in sliding ones", local);
 }
 
 // What transformers 5 does without a word.
@@ -77,9 +84,9 @@ static void note_silence(Config *c) {
         config_note(c, "no rope_type: nothing is scaled");
     if (c->kind == KIND_FULL && c->layout == BY_TYPE && c->why_plain)
         config_note(c, "%s: it has no effect", c->why_plain);
-    if (c->block == c->family->block && family_is(c->family, "gpt_oss"))
-        config_note(c, "%s: YaRN of 32 all the same",
-                    scaling ? "rope_scaling is null" : "no rope_scaling");
+    if (c->block == c->family->block && c->family->flags & FAMILY_TELLS_BLOCK)
+        config_note(c, "%s: YaRN of %.12g all the same",
+                    scaling ? "rope_scaling is null" : "no rope_scaling", c->rope->factor);
     if (c->method == TYPE_LLAMA3 && c->rope->low_freq_factor == c->rope->high_freq_factor)
         config_note(c, "low_freq_factor is high_freq_factor, of which it warns: a step, no ramp");
     if (c->layout == BY_TYPE) note_silence_by_type(c);
@@ -108,22 +115,20 @@ static void hf5(Config *c) {
 static void prepare_hf4(Config *c) {
     const char *scaling = json_member(c->config, "rope_scaling");
     if (c->layout == BY_TYPE) c->layout = FULL_ONLY;
-    if (family_is(c->family, "olmo3")) c->theta = 1e4;
-    reading_unseen(c, reading_is_new(c) && c->out->release < 4.57);
-    reading_unseen(c, family_is(c->family, "gpt_oss") && scaling && *scaling == 'n');
+    reading_unseen(c, reading_does(c, DOES_NULL_BLOCK_UNSEEN) && scaling && *scaling == 'n');
 }
 
-// What the classes of transformers 4 refuse. Phi-3's takes a block of exactly three keys.
+// What the classes of transformers 4 refuse. Phi-3's, for one, takes a block of exactly three keys.
 static void refuse_by_hf4(Config *c) {
     int keys = 0;
     for (const char *key, *v = json_first(c->block, &key); v; v = json_next(v, &key)) keys++;
-    bool is_phi3_block = c->method == TYPE_LONGROPE && keys == 3 && c->type;
-    bool is_strange_su = c->is_su && !c->is_phi3;
+    bool is_three = c->method == TYPE_LONGROPE && keys == 3 && c->type;
+    bool is_strange_su = c->is_su && !c->longrope_alone;
     bool is_newer = c->method == TYPE_UNKNOWN || c->method == TYPE_PROPORTIONAL;
     config_refuse(c, c->block && !c->rope_type && !c->type, "KeyError: rope_type");
     config_refuse(c, c->family->flags & FAMILY_NEW, "KeyError: the model_type is not known");
     config_refuse(c, is_newer || is_strange_su, "KeyError: the rope_type is not known");
-    config_refuse(c, c->block && c->is_phi3 && !is_phi3_block,
+    config_refuse(c, c->block && reading_does(c, DOES_THREE_KEYS) && !is_three,
                   "ValueError: Phi-3 takes type, short_factor and long_factor, and no more");
     config_refuse(c, c->method == TYPE_LLAMA3 && !c->inside,
                   "KeyError: original_max_position_embeddings");
@@ -142,9 +147,10 @@ static void hf4_yarn(Config *c) {
 // The top level's L.
 static void hf4_longrope(Config *c) {
     double release = c->out->release;
-    if (c->top || c->is_phi3) c->rope->factor = 0;
+    if (c->top || c->longrope_alone) c->rope->factor = 0;
     else c->rope->train_ctx = c->trained;
-    if (!c->is_phi3 && release < 4.51) reading_choose_list(c, release < 4.48, "at any length");
+    if (!c->longrope_alone && release < 4.51)
+        reading_choose_list(c, release < 4.48, "at any length");
 }
 
 // transformers 4.
@@ -172,19 +178,19 @@ static void serve_yarn(Config *c, double own_factor) {
     if (more != 1) c->why_attention = "attn_factor is read";
 }
 
-// Qwen's classes alone take dual_chunk_attention_config.
+// Some classes alone take dual_chunk_attention_config, Qwen's.
 static bool has_chunks_elsewhere(const Config *c) {
     bool has_chunks = reading_is_on(json_member(c->config, key_of_chunks));
-    return has_chunks && !family_is(c->family, "qwen2 qwen3 qwen3_moe");
+    return has_chunks && !reading_does(c, DOES_TAKES_CHUNKS);
 }
 
 // vLLM takes a layer type's block, else the whole one, of what transformers made of the config.
 static void prepare_vllm(Config *c) {
     c->hf5 = c->out->transformers;
     if (has_one_block(c) && !is_typed(c)) c->layout = ONE_BLOCK;
-    if (has_one_block(c)) c->theta = 1e4;
+    if (has_one_block(c) && c->own) c->theta = c->own->theta;
     bool has_chunks = reading_is_on(json_member(c->config, key_of_chunks));
-    reading_unseen(c, (reading_is_new(c) || has_chunks) && c->out->release < 0.24);
+    reading_unseen(c, has_chunks && c->out->release < 0.24);
     reading_unseen(c, has_chunks_elsewhere(c));
 }
 
@@ -195,7 +201,7 @@ static void refuse_by_vllm(Config *c) {
     refuse_by_classes(c);
     config_refuse(c, is_pasted,
                   "TypeError: no rope_theta, since rope_scaling replaces rope_parameters");
-    config_refuse(c, family_is(c->family, "gpt_oss") && !has_betas,
+    config_refuse(c, reading_does(c, DOES_NEEDS_BETAS) && !has_betas,
                   "KeyError: beta_fast or beta_slow");
     config_refuse(c, types_disagree(c), "ValueError: type and rope_type disagree");
     config_refuse(c, c->is_mrope && !config_member(c, "mrope_section"),
@@ -214,7 +220,7 @@ static void vllm_dynamic(Config *c) {
 
 // Since 0.11.1 the list goes by the server's length.
 static void vllm_longrope(Config *c) {
-    int top = c->top ? c->top : c->is_phi3 ? 4096 : c->trained;
+    int top = c->top ? c->top : c->family->original ? c->family->original : c->trained;
     int most = c->out->served ? c->out->served : c->length > top ? c->trained : top;
     bool by_server = c->out->release >= 0.1101;
     bool is_long = (by_server ? most : c->length) > c->rope->train_ctx;
@@ -245,23 +251,20 @@ static void vllm(Config *c) {
 // SGLang stands on transformers 5.8.1. Its own OLMo 3 has one block, of the full layers.
 static void prepare_sglang(Config *c) {
     c->hf5 = reading_is_new(c) ? 5.0801 : 1e9;
-    if (family_is(c->family, "gemma3_text")) c->flags &= ~(unsigned)SERVES;
+    if (reading_does(c, DOES_TAKES_TEXT_CONFIG)) c->flags &= ~(unsigned)SERVES;
     reading_unseen(c, has_chunks_elsewhere(c));
-    if (!family_is(c->family, "olmo3")) return;
-    c->layout = FULL_ONLY;
-    c->theta = 1e4;
+    if (reading_does(c, DOES_FULL_ONLY)) c->layout = FULL_ONLY;
 }
 
 // What SGLang does by layer.
 static void sglang_layers(Config *c) {
-    bool is_full = c->kind == KIND_FULL, is_olmo3 = family_is(c->family, "olmo3");
-    bool is_pasted = family_is(c->family, "gemma4_text") &&
+    bool is_full = c->kind == KIND_FULL;
+    bool is_pasted = reading_does(c, DOES_PASTED_TURNS_ALL) &&
                      reading_is_on(json_member(c->config, "rope_scaling"));
     refuse_by_classes(c);
-    config_refuse(c, is_olmo3 && is_typed(c), "TypeError: unhashable type: dict");
-    config_refuse(c, family_is(c->family, "ministral3"),
-                  "AttributeError: bool object has no attribute items");
-    if (family_is(c->family, "gemma3_text") && is_full && c->out->verdict != VERDICT_REFUSED)
+    config_refuse(c, reading_does(c, DOES_REFUSES_TYPED) && is_typed(c),
+                  "TypeError: unhashable type: dict");
+    if (reading_does(c, DOES_FULL_PLAIN) && is_full && c->out->verdict != VERDICT_REFUSED)
         reading_switch_off(c, true, "full layers get no block");
     if (is_pasted && is_full) {
         c->method = TYPE_PLAIN;
@@ -309,37 +312,34 @@ static void rope_c(Config *c) {
 // To add an engine, write a function above for what it does otherwise than hf5, and give it a row
 // here.
 const Engine engines[] = {
-    {"hf5", "5.15.0", "5.0", "5.15", prepare_hf5, hf5, THROUGH_HF5 | PHI3_YARN, "5.15.0", ""},
+    {"hf5", "5.15.0", "5.0", "5.15", prepare_hf5, hf5, THROUGH_HF5 | OLD_YARN, "5.15.0"},
     {"hf4", "4.57.0", "4.45", "4.57", prepare_hf4, hf4,
-     SCALING_ONLY | TYPE_FIRST | PHI3_YARN | NEEDS_FACTOR, "4.57.6", ""},
+     SCALING_ONLY | TYPE_FIRST | OLD_YARN | NEEDS_FACTOR, "4.57.6"},
     {"vllm", "0.24.0", "0.11", "0.24", prepare_vllm, vllm,
-     THROUGH_HF5 | HAS_LIMIT | PHI3_YARN | NEEDS_FACTOR | SERVES | L_OF_MAX | HAS_BELOW |
+     THROUGH_HF5 | HAS_LIMIT | OLD_YARN | NEEDS_FACTOR | SERVES | L_OF_MAX | HAS_BELOW |
          READS_MROPE | READS_ALPHA,
-     "Jul 26", "smollm3"},
+     "Jul 26"},
     {"sglang", "Apr 26", "2026-04", "2026-06", prepare_sglang, sglang,
-     THROUGH_HF5 | HAS_LIMIT | PHI3_YARN | NEEDS_FACTOR | SERVES | L_OF_MAX | READS_ALPHA |
+     THROUGH_HF5 | HAS_LIMIT | OLD_YARN | NEEDS_FACTOR | SERVES | L_OF_MAX | READS_ALPHA |
          READS_CHUNKS,
-     "Jun 26", "smollm3 laguna"},
+     "Jun 26"},
     {"llama.cpp", "0.5.0", "2025-02", "2026-09", engine_prepare_gguf, engine_llama_cpp,
-     PARAMETERS_FIRST | TEXT_CONFIG | HAS_LIMIT | PHI3_YARN | L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP |
+     PARAMETERS_FIRST | TEXT_CONFIG | HAS_LIMIT | OLD_YARN | L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP |
          OWN_YARN,
-     "0.5.0", "qwen3_5_text"},
+     "0.5.0"},
     {"ik_llama.cpp", "Aug 26", "2026-08", "2026-08", engine_prepare_gguf, engine_ik_llama_cpp,
      PARAMETERS_FIRST | TEXT_CONFIG | HAS_LIMIT | L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP | OWN_YARN,
-     "Aug 26", "phi3 smollm3 gemma4_text laguna cohere2 qwen3_5_text"},
+     "Aug 26"},
     {"mlx-lm", "0.32.0", "0.31", "0.32", engine_prepare_mlx_lm, engine_mlx_lm,
      SCALING_ONLY | NEW_PARAMETERS | TYPE_FIRST | NEEDS_FACTOR | L_OF_BLOCK | L_OF_MAX |
          ROUNDS_RAMP | OWN_DEFAULTS | READS_MROPE,
-     "0.32.0", ""},
+     "0.32.0"},
     {"exllamav3", "1.4.1", "1.4", "1.4", engine_prepare_exllamav3, engine_exllamav3,
-     L_OF_BLOCK | L_OF_MAX | OWN_DEFAULTS | READS_MROPE, "1.4.1", ""},
+     L_OF_BLOCK | L_OF_MAX | OWN_DEFAULTS | READS_MROPE, "1.4.1"},
     {"exllamav2", "0.3.2", "0.3", "0.3", NULL, engine_exllamav2,
      SCALING_ONLY | TEXT_CONFIG | HAS_LIMIT | NEEDS_FACTOR | L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP |
          OWN_YARN,
-     "",
-     "smollm3 gemma3_text olmo2 olmo3 ministral3 exaone4 gpt_oss gemma4_text laguna cohere2 "
-     "qwen3_5_text mixtral "
-     "qwen3_moe"},
-    {"rope.c", "own", "0", "0", NULL, rope_c, OWN_FLAGS, "own", ""},
+     ""},
+    {"rope.c", "own", "0", "0", NULL, rope_c, OWN_FLAGS, "own"},
 };
 const int n_engines = sizeof engines / sizeof engines[0];

@@ -1,68 +1,19 @@
-// The families' table, and their layers. ../docs/checkpoints.md tells where the defaults were
+// Finds families in their table, and their layers. docs/checkpoints.md tells where the defaults were
 // found.
 #include "families.h"
 
 #include <string.h>
 
+#include "family_table.h"
 #include "json.h"
+
+enum {
+    N_FAMILIES = sizeof families / sizeof *families,
+    N_WRAPPERS = sizeof wrappers / sizeof *wrappers
+};
 
 const char *const kind_names[N_KINDS] = {"full", "sliding"};
 const char *const kind_keys[N_KINDS] = {"full_attention", "sliding_attention"};
-
-static const char of_gpt_oss[] = "{\"rope_type\": \"yarn\", \"factor\": 32.0, \"beta_fast\": 32.0, "
-                                 "\"beta_slow\": 1.0, \"truncate\": false, "
-                                 "\"original_max_position_embeddings\": 4096}";
-static const char of_ministral3[] =
-    "{\"rope_type\": \"yarn\", \"rope_theta\": 1000000.0, \"factor\": 16.0, \"beta_fast\": 32.0, "
-    "\"beta_slow\": 1.0, \"mscale\": 1.0, \"mscale_all_dim\": 1.0, "
-    "\"original_max_position_embeddings\": 16384, "
-    "\"llama_4_scaling_beta\": 0.1}";
-static const char of_gemma4[] =
-    "{\"rope_type\": \"proportional\", \"partial_rotary_factor\": 0.25}";
-
-static const RopeFamily families[] = {
-    {"llama", "LlamaForCausalLM", 2048, 0, 1e4, .flags = FAMILY_RUNS},
-    {"mistral", "MistralForCausalLM", 131072, 0, 1e4, .flags = FAMILY_RUNS},
-    {"qwen2", "Qwen2ForCausalLM", 32768, 0, 1e4, .flags = FAMILY_RUNS},
-    {"qwen3", "Qwen3ForCausalLM", 32768, 128, 1e4, .flags = FAMILY_RUNS},
-    {"phi3", "Phi3ForCausalLM", 4096, 0, 1e4, .flags = FAMILY_PARTIAL | FAMILY_RUNS},
-    {"smollm3", "SmolLM3ForCausalLM", 32768, 0, 2e6, .flags = FAMILY_RUNS},
-    {"gemma3_text", "Gemma3ForCausalLM", 131072, 256, 1e6, .local_theta = 1e4, .window = 4096,
-     .period = 6, .flags = FAMILY_BY_TYPE | FAMILY_PATTERN | FAMILY_RUNS},
-    {"olmo2", "Olmo2ForCausalLM", 2048, 0, 1e4, .flags = FAMILY_RUNS},
-    {"olmo3", "Olmo3ForCausalLM", 2048, 0, 5e5, .local_theta = 5e5, .window = 4096, .period = 4,
-     .flags = FAMILY_BY_TYPE | FAMILY_RUNS},
-    {"ministral3", "Ministral3ForCausalLM", 262144, 128, 1e4, .block = of_ministral3,
-     .flags = FAMILY_NEW | FAMILY_GROWS | FAMILY_RUNS},
-    {"exaone4", "Exaone4ForCausalLM", 2048, 0, 1e4, .window = 4096, .period = 4,
-     .flags = FAMILY_BARE_FULL | FAMILY_WINDOWLESS | FAMILY_PATTERN | FAMILY_RUNS},
-    {"gpt_oss", "GptOssForCausalLM", 131072, 64, 150000, .window = 128, .period = 2,
-     .block = of_gpt_oss, .flags = FAMILY_RUNS},
-    {"gemma4_text", "Gemma4ForCausalLM", 131072, 256, 1e6, .local_theta = 1e4, .window = 512,
-     .period = 6, .global_head_dim = 512, .block = of_gemma4,
-     .flags = FAMILY_BY_TYPE | FAMILY_NEW | FAMILY_NO_SCALING | FAMILY_PARTIAL},
-    {"laguna", "LagunaForCausalLM", 131072, 128, 5e5, .local_theta = 1e4, .window = 512,
-     .period = 4,
-     .flags = FAMILY_BY_TYPE | FAMILY_NEW | FAMILY_NO_SCALING | FAMILY_PARTIAL | FAMILY_FULL_FIRST},
-    {"cohere2", "Cohere2ForCausalLM", 8192, 0, 1e4, .window = 4096, .period = 4,
-     .flags = FAMILY_BARE_FULL | FAMILY_PATTERN},
-    {"qwen3_5_text", "Qwen3_5ForCausalLM", 32768, 256, 1e4, .period = 4, .partial = 0.25,
-     .flags = FAMILY_NEW | FAMILY_LINEAR | FAMILY_PARTIAL},
-    {"mixtral", "MixtralForCausalLM", 131072, 0, 1e6, .flags = FAMILY_RUNS},
-    {"qwen3_moe", "Qwen3MoeForCausalLM", 32768, 0, 1e4, .flags = FAMILY_RUNS},
-};
-
-// Models of pictures and text, whose text model has a config of its own inside.
-static const struct {
-    const char *model_type, *architecture, *inside;
-} wrappers[] = {
-    {"gemma3", "Gemma3ForConditionalGeneration", "gemma3_text"},
-    {"mistral3", "Mistral3ForConditionalGeneration", NULL},
-    {"gemma4", "Gemma4ForConditionalGeneration", "gemma4_text"},
-    {"gemma4_unified", "Gemma4UnifiedForConditionalGeneration", "gemma4_text"},
-    {"qwen3_5", "Qwen3_5ForConditionalGeneration", "qwen3_5_text"},
-};
-enum { N_WRAPPERS = sizeof wrappers / sizeof *wrappers };
 
 static bool is_named(const char *config, const char *model_type, const char *architecture) {
     const char *type = json_member(config, "model_type");
@@ -83,30 +34,70 @@ const char *family_text(const char *config) {
     return is_inside ? text : config;
 }
 
-static const RopeFamily *family_named(const char *model_type) {
-    for (const RopeFamily *f = families; f < families + sizeof families / sizeof *families; f++)
+const RopeFamily *family_named(const char *model_type) {
+    for (const RopeFamily *f = families; f < families + N_FAMILIES; f++)
         if (strcmp(model_type, f->model_type) == 0) return f;
     return NULL;
 }
 
+// Whether a word stands in a list of words with a space between two; NULL: no words.
+static bool has_word(const char *words, const char *word, size_t length) {
+    const char *at = words ? strstr(words, word) : NULL;
+    while (at && ((at > words && at[-1] != ' ') || (at[length] && at[length] != ' ')))
+        at = strstr(at + 1, word);
+    return at;
+}
+
+// Whether a JSON string is one of a family's other names.
+static bool has_alias(const RopeFamily *family, const char *quoted) {
+    char name[40];
+    size_t length = quoted && *quoted == '"' ? strcspn(quoted + 1, "\"") : 0;
+    if (!length || length >= sizeof name) return false;
+    memcpy(name, quoted + 1, length);
+    name[length] = '\0';
+    return has_word(family->aliases, name, length);
+}
+
 const RopeFamily *config_family(const char *config) {
-    const char *text = family_text(config);
-    bool is_said = json_member(text, "model_type") || json_member(text, "architectures");
+    const char *text = family_text(config), *type = json_member(text, "model_type");
+    bool is_said = type || json_member(text, "architectures");
     int row = wrapper_of(config);
     if (text != config && !is_said && wrappers[row].inside)
         return family_named(wrappers[row].inside);
-    for (const RopeFamily *f = families; f < families + sizeof families / sizeof *families; f++)
-        if (is_named(text, f->model_type, f->architecture)) return f;
-    bool is_unified = json_is(json_member(text, "model_type"), "gemma4_unified_text");
-    return is_unified ? family_named("gemma4_text") : NULL;
+    for (const RopeFamily *f = families; f < families + N_FAMILIES; f++)
+        if (is_named(text, f->model_type, f->architecture) || has_alias(f, type)) return f;
+    return NULL;
 }
 
-bool family_is(const RopeFamily *family, const char *model_types) {
-    size_t length = strlen(family->model_type);
-    const char *at = strstr(model_types, family->model_type);
-    while (at && ((at > model_types && at[-1] != ' ') || (at[length] && at[length] != ' ')))
-        at = strstr(at + 1, family->model_type);
-    return at;
+const RopeFamily *family_with(unsigned flags) {
+    const RopeFamily *f = families;
+    while (f < families + N_FAMILIES && (f->flags & flags) != flags) f++;
+    return f < families + N_FAMILIES ? f : NULL;
+}
+
+const RopeFamily *family_nearest(unsigned features, bool has_kinds) {
+    const RopeFamily *nearest = NULL;
+    unsigned least = 0;
+    for (const RopeFamily *f = families; f < families + N_FAMILIES; f++) {
+        bool can_be = f->flags & FAMILY_RUNS && (f->period > 0) == has_kinds;
+        bool has_sign = !f->sign || f->sign & features;
+        if (!can_be || !has_sign || f->always & ~features) continue;
+        unsigned strange = features & ~(f->always | f->sign | f->may);
+        if (nearest && strange >= least) continue;
+        nearest = f;
+        least = strange;
+    }
+    return nearest;
+}
+
+bool family_reads(const RopeFamily *family, const char *key) {
+    return has_word(family->layer_keys, key, strlen(key));
+}
+
+const FamilyEngine *family_engine(const RopeFamily *family, const char *engine) {
+    const FamilyEngine *e = family->engines;
+    while (e && e->name && strcmp(e->name, engine) != 0) e++;
+    return e && e->name ? e : NULL;
 }
 
 const char *family_architecture(const char *config) {
@@ -163,10 +154,8 @@ static bool periodic_layers(const LayerReader *r) {
     const RopeFamily *f = r->family;
     int period = f->period;
     int other = f->flags & FAMILY_LINEAR ? KIND_OTHER : KIND_SLIDING;
-    const char *key =
-        f->flags & FAMILY_LINEAR ? "full_attention_interval" : "sliding_window_pattern";
-    bool is_read = f->flags & (FAMILY_PATTERN | FAMILY_LINEAR);
-    if (is_read && !layer_number(r, key, &period))
+    const char *key = f->period_key;
+    if (key && !layer_number(r, key, &period))
         return fault(r, key, "a whole number from 1, or layer_types");
     int full = f->flags & FAMILY_FULL_FIRST ? 0 : period - 1;
     for (int i = 0; i < r->out->n; i++)

@@ -13,7 +13,7 @@ extern const char *const kind_keys[N_KINDS];   // "full_attention", "sliding_att
 
 enum { MOST_LAYERS = 1024 };
 
-// What is peculiar to a family.
+// What is peculiar to a family. tools/family_table.py takes these from the words of its row.
 enum {
     FAMILY_BY_TYPE =
         1,  // rope_parameters has a block for each kind of layers; rope_scaling is of the full ones
@@ -22,36 +22,127 @@ enum {
     FAMILY_BARE_FULL = 8,   // full layers have no RoPE
     FAMILY_WINDOWLESS = 16,  // but if the config has no window, all layers are full, and have it
     FAMILY_FULL_FIRST = 32,  // the first layer of a period is the full one, not the last
-    FAMILY_PATTERN = 64,     // sliding_window_pattern is the period
-    FAMILY_LINEAR = 128,     // layers that are not full have linear attention
-    FAMILY_GROWS = 256,      // queries grow with their position: llama_4_scaling_beta
-    FAMILY_PARTIAL = 512,    // partial_rotary_factor may be below 1
-    FAMILY_RUNS =
-        1024,  // this program runs its models; the others are explained and read by engines
+    FAMILY_LINEAR = 64,      // layers that are not full have linear attention
+    FAMILY_GROWS = 128,      // queries grow with their position: llama_4_scaling_beta
+    FAMILY_PARTIAL = 256,    // partial_rotary_factor may be below 1
+    // this program runs its models; the others are explained and read by engines
+    FAMILY_RUNS = 512,
+    FAMILY_SEEN_FIRST = 1024,    // engines were looked at with it before those whose layers differ
+    FAMILY_PROPORTIONAL = 2048,  // its class knows the rope_type proportional
+    FAMILY_SECTIONS = 4096,      // a block by itself with sections and a share is one of its
+    FAMILY_ONE_FOR_BOTH = 8192,  // one RoPE of full layers and sliding ones, never two
+    FAMILY_TELLS_BLOCK =
+        1 << 14,  // a config without a block gets the class's, with a word about it
+    // of the types that scale its class knows longrope alone, and su and yarn as older names of it
+    FAMILY_LONGROPE_ALONE = 1 << 15,
+    FAMILY_GGUF_LONGROPE = 1 << 16,  // longrope's lists have a place in its GGUF file
 };
 
-// A family's defaults.
+// What sets a family apart from a Llama and can be seen in a model. Where no family has all that a
+// model has, what stands further down matters more.
+enum {
+    FEATURE_WINDOW = 1,
+    FEATURE_QKV_BIAS = 2,
+    FEATURE_ROUTER_BIAS = 4,
+    FEATURE_EXPERT_BIAS = 8,
+    FEATURE_CLAMPED = 16,
+    FEATURE_EMBEDDING_SCALE = 32,
+    FEATURE_GELU = 64,
+    FEATURE_NORMS_AFTER = 128,
+    FEATURE_NORMS_BOTH = 256,
+    FEATURE_HEAD_NORMS = 512,
+    FEATURE_WHOLE_NORMS = 1024,
+    FEATURE_EXPERTS = 2048,
+    FEATURE_SINKS = 4096,
+    FEATURE_TEMPERATURE = 8192,
+    FEATURE_PARTIAL = 1 << 14,
+};
+
+// What an engine does otherwise with a family than with others.
+enum {
+    DOES_FULL_PLAIN = 1,         // full layers get no block
+    DOES_TAKES_TEXT_CONFIG = 2,  // a text_config does not stop it
+    DOES_FULL_ONLY = 4,          // one block, of the full layers
+    DOES_REFUSES_TYPED = 8,      // it stops at blocks for kinds of layers
+    DOES_PASTED_TURNS_ALL = 16,  // with a rope_scaling, all pairs of full layers turn, and plainly
+    DOES_LAYERS_BY_DEFAULT =
+        32,  // which layers slide is by the family's period, whatever is written
+    DOES_LAYERS_BY_PERIOD = 64,     // likewise by the config's period
+    DOES_SLIDING_BASE_FIXED = 128,  // the theta of sliding layers is a constant
+    DOES_LINEAR_ALONE = 256,        // nobody looked at types but linear
+    DOES_YARN_TOLD = 512,  // the file tells yarn's betas, and mscale_all_dim, which it must have
+    DOES_YARN_BY_TYPE = 1024,  // yarn was converted before others', where the key is `type`
+    DOES_MULTIPLIES_AGAIN =
+        2048,                 // by yarn's attention factor, and queries grow one position early
+    DOES_NEEDS_THETA = 4096,  // at the top level
+    DOES_NEEDS_BETAS = 8192,  // yarn's, in the block
+    DOES_NULL_BLOCK_UNSEEN = 1 << 14,    // nobody looked at a rope_scaling of null
+    DOES_PROPORTIONAL = 1 << 15,         // it knows the rope_type proportional
+    DOES_TAKES_CHUNKS = 1 << 16,         // dual_chunk_attention_config
+    DOES_THREE_KEYS = 1 << 17,           // a block has `type` and longrope's lists, and no more
+    DOES_NEEDS_LONG_LIST = 1 << 18,      // and `type` beside it, else it stops
+    DOES_THETA_IN_PARAMETERS = 1 << 19,  // that of rope_parameters counts
+};
+
+// What is known of an engine with a family. One without such a row was not looked at.
+typedef struct {
+    const char *name;         // of the engine
+    double since;             // the first release that was looked at (4.57); 0: all
+    double theta;             // where the config has none; 0: the family's
+    double known;             // the first release that knows the family; 0: `since`
+    double one_block_before;  // releases before this one have one block of all layers
+    const char *before;   // the error of releases that do not know it; NULL: nobody looked at these
+    const char *refuses;  // the error with which it stops; NULL: it does not
+    const char *block;    // why blocks are lost; NULL: they are not
+    unsigned does;        // DOES_...
+} FamilyEngine;
+
+// A row of export/families.json, as far as settings of RoPE go by it.
 typedef struct {
     const char *model_type, *architecture;
-    int max_positions, head_dim;  // a head_dim of 0 is hidden_size / num_attention_heads
-    double theta;
-    unsigned flags;
-    double local_theta;   // of sliding layers, with FAMILY_BY_TYPE
-    int window;           // W of sliding layers
-    int period;           // in each period of layers one is full; 0: all layers are alike
-    double partial;       // partial_rotary_factor; 0: 1
+    // Defaults. A head_dim of 0 is hidden_size / num_attention_heads.
+    int max_positions, head_dim;
+    int original;         // of original_max_position_embeddings; 0: none
     int global_head_dim;  // of full layers; 0: as head_dim
+    double theta;
+    double local_theta;      // of sliding layers, with FAMILY_BY_TYPE
+    const char *local_key;   // its key; NULL: none
+    int window;              // W of sliding layers
+    int period;              // in each period of layers one is full; 0: all layers are alike
+    const char *period_key;  // its key; NULL: none
+    double partial;          // partial_rotary_factor; 0: 1
+    int slides_with;         // the number of layers with which llama.cpp slides; 0: any
+    const char *layer_keys;  // keys about layers or positions that mean something; NULL: none
+    const char *aliases;     // other model_types of it; NULL: none
     // JSON that stands for a missing block of all layers or of the full ones; NULL: none.
     const char *block;
+    unsigned flags;               // FAMILY_...
+    unsigned always, sign, may;   // FEATURE_...: it has all of `always`, and one of `sign` if any
+    const FamilyEngine *engines;  // those that were looked at, up to one without a name; NULL: none
 } RopeFamily;
+
+// Models of pictures and text, whose text model has a config of its own inside.
+typedef struct {
+    const char *model_type, *architecture;
+    const char *inside;  // the model_type of the text model where it does not say it; NULL: none
+} FamilyWrapper;
 
 // The config of the text model: that of a wrapper's text_config, else the config itself.
 const char *family_text(const char *config);
 // The family of a config's text model, by its model_type or else its architecture, or what the
 // wrapper has inside. NULL: unknown.
 const RopeFamily *config_family(const char *config);
-// Whether a family is one of a list of model_types, with a space between two.
-bool family_is(const RopeFamily *family, const char *model_types);
+// The family of a model_type. NULL: unknown.
+const RopeFamily *family_named(const char *model_type);
+// The first family that has all of some flags.
+const RopeFamily *family_with(unsigned flags);
+// The family, of those that this program runs, that has two kinds of layers or has not and is
+// nearest to a model with these features. NULL: none is of what the model has.
+const RopeFamily *family_nearest(unsigned features, bool has_kinds);
+// Whether a key about layers or positions means something in a family.
+bool family_reads(const RopeFamily *family, const char *key);
+// What is known of an engine with a family. NULL: nobody looked at it.
+const FamilyEngine *family_engine(const RopeFamily *family, const char *engine);
 // The architecture that a config should name: the wrapper's or the family's.
 const char *family_architecture(const char *config);
 

@@ -58,19 +58,41 @@ static const char *why_ours_alone(const RopeConfig *c) {
     return NULL;
 }
 
-// The family of a model that has these features, as the exporter writes it.
-static const char *published_family(const Publication *p) {
+// What sets the model apart from a Llama.
+static unsigned features_of(const Publication *p) {
     const ModelConfig *c = &p->model->config;
-    if (p->said->model_type) return p->said->model_type;
-    if (p->plan->rope.rotary_dim < p->plan->head_dim) return "phi3";
-    if (p->plan->rope.temperature_beta != 0) return "ministral3";
-    if (c->attention_sinks) return "gpt_oss";
-    if (c->n_experts) return c->qk_norm ? "qwen3_moe" : "mixtral";
-    if (c->qk_norm == QK_NORM_WHOLE) return "olmo2";
-    return c->qk_norm                  ? "qwen3"
-           : c->qkv_bias && !c->o_bias ? "qwen2"
-           : c->sliding_window         ? "mistral"
-                                       : "llama";
+    const RopeConfig *r = &p->plan->rope;
+    const struct {
+        bool there;
+        unsigned feature;
+    } all[] = {
+        {c->sliding_window > 0 && !p->by_layer, FEATURE_WINDOW},
+        {c->qkv_bias && !c->o_bias, FEATURE_QKV_BIAS},
+        {c->router_bias, FEATURE_ROUTER_BIAS},
+        {c->expert_bias, FEATURE_EXPERT_BIAS},
+        {c->activation == ACTIVATION_CLAMPED, FEATURE_CLAMPED},
+        {c->embedding_scale != 0, FEATURE_EMBEDDING_SCALE},
+        {c->activation == ACTIVATION_GELU, FEATURE_GELU},
+        {c->norm_place == NORM_AFTER, FEATURE_NORMS_AFTER},
+        {c->norm_place == NORM_BOTH, FEATURE_NORMS_BOTH},
+        {c->qk_norm == QK_NORM_HEAD, FEATURE_HEAD_NORMS},
+        {c->qk_norm == QK_NORM_WHOLE, FEATURE_WHOLE_NORMS},
+        {c->n_experts > 0, FEATURE_EXPERTS},
+        {c->attention_sinks, FEATURE_SINKS},
+        {r->temperature_beta != 0, FEATURE_TEMPERATURE},
+        {r->rotary_dim < p->plan->head_dim, FEATURE_PARTIAL},
+    };
+    unsigned found = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].there) found |= all[i].feature;
+    return found;
+}
+
+// The family that a file named, or that is nearest to the model. NULL: with layers of two kinds,
+// none has what the model has.
+static const RopeFamily *published_family(const Publication *p) {
+    if (p->said->model_type) return family_named(p->said->model_type);
+    return family_nearest(features_of(p), p->by_layer);
 }
 
 // ---- two kinds of layers ----
@@ -83,15 +105,6 @@ typedef enum {
     FORM_OLD,    // rope_scaling is of the full layers, and the sliding ones are plain
     FORM_TYPES,  // a block for each kind in rope_parameters
 } LayerForm;
-
-static const char *layered_family(const Publication *p) {
-    const ModelConfig *c = &p->model->config;
-    if (p->said->model_type) return p->said->model_type;
-    if (c->attention_sinks) return "gpt_oss";
-    if (c->norm_place == NORM_BOTH && c->activation == ACTIVATION_GELU) return "gemma3_text";
-    if (c->norm_place != NORM_AFTER) return "";
-    return c->qk_norm == QK_NORM_WHOLE ? "olmo3" : c->qk_norm == QK_NORM_HEAD ? "exaone4" : "";
-}
 
 static RopePlan of_sliding(const Publication *p) {
     RopePlan other = *p->plan;
@@ -112,15 +125,14 @@ static bool turn_alike(const Publication *p) {
            memcmp(full.inv_freq, sliding.inv_freq, n) == 0;
 }
 
-static LayerForm form_of(const Publication *p, const char *family) {
+static LayerForm form_of(const Publication *p, const RopeFamily *family) {
     const RopePlan sliding = of_sliding(p);
-    bool is_plain = sliding.rope.method == ROPE_NONE, is_local = sliding.rope.theta == 5e5;
-    bool is_gemma3 = strcmp(family, "gemma3_text") == 0, is_olmo3 = strcmp(family, "olmo3") == 0;
-    if (!family[0] || p->window == 0) return FORM_NONE;
-    if (strcmp(family, "gpt_oss") == 0) return turn_alike(p) ? FORM_ONE : FORM_NONE;
-    if (strcmp(family, "gemma4_text") == 0 || strcmp(family, "laguna") == 0) return FORM_TYPES;
-    if (!is_gemma3 && !is_olmo3) return FORM_ONE;
-    return is_plain && (is_gemma3 || is_local) ? FORM_OLD : FORM_TYPES;
+    if (!family || p->window == 0) return FORM_NONE;
+    if (family->flags & FAMILY_ONE_FOR_BOTH) return turn_alike(p) ? FORM_ONE : FORM_NONE;
+    if (!(family->flags & FAMILY_BY_TYPE)) return FORM_ONE;
+    if (family->flags & FAMILY_NO_SCALING) return FORM_TYPES;
+    bool is_local = family->local_key || sliding.rope.theta == family->local_theta;
+    return sliding.rope.method == ROPE_NONE && is_local ? FORM_OLD : FORM_TYPES;
 }
 
 static int kind_of_layer(const Publication *p, int l) {
@@ -167,22 +179,23 @@ static const char *why_not_layered(const Publication *p, const RopePlan *full) {
     const char *why = why_ours_alone(&full->rope);
     if (!why) why = why_ours_alone(&sliding.rope);
     if (full->rope.map) return "no other program maps the distances of layers of two kinds";
-    if (why || form_of(p, layered_family(p)) != FORM_NONE) return why;
-    if (strcmp(layered_family(p), "gpt_oss") == 0)
-        return "gpt_oss has one block for all layers, and here full and sliding ones turn "
+    const RopeFamily *family = published_family(p);
+    if (why || form_of(p, family) != FORM_NONE) return why;
+    if (family && family->flags & FAMILY_ONE_FOR_BOTH)
+        return "its family has one block for all layers, and here full and sliding ones turn "
                "otherwise (--rope-sliding is for these)";
     return "the layers differ, and no family with a model_type has such layers";
 }
 
-static void print_head(FILE *out, const char *family, int head_dim, int max_positions) {
+static void print_head(FILE *out, const RopeFamily *family, int head_dim, int max_positions) {
     fprintf(out, "{\"model_type\": \"%s\", \"head_dim\": %d, \"max_position_embeddings\": %d",
-            family, head_dim, max_positions);
+            family->model_type, head_dim, max_positions);
 }
 
 // Two kinds of layers as a whole config.
 static void print_layered(FILE *out, const Publication *p, const RopePlan *full) {
     const RopeConfig *c = &full->rope;
-    const char *family = layered_family(p);
+    const RopeFamily *family = published_family(p);
     const LayerForm form = form_of(p, family);
     const int own_head = p->said->sliding_head_dim;
     print_head(out, family, own_head ? own_head : full->head_dim,
@@ -190,10 +203,10 @@ static void print_layered(FILE *out, const Publication *p, const RopePlan *full)
     if (own_head) fprintf(out, ", \"global_head_dim\": %d", full->head_dim);
     print_layer_types(out, p);
     if (form != FORM_TYPES) json_put_number(out, "rope_theta", c->theta);
-    if (form == FORM_OLD && strcmp(family, "gemma3_text") == 0)
-        json_put_number(out, "rope_local_base_freq", of_sliding(p).rope.theta);
-    // Without a block gpt-oss has its class's.
-    if (form == FORM_TYPES || c->method != ROPE_NONE || strcmp(family, "gpt_oss") == 0) {
+    if (form == FORM_OLD && family->local_key)
+        json_put_number(out, family->local_key, of_sliding(p).rope.theta);
+    // Without a block some families have their class's, as gpt-oss has.
+    if (form == FORM_TYPES || c->method != ROPE_NONE || family->block) {
         fprintf(out, ", \"%s\": ", form == FORM_TYPES ? "rope_parameters" : "rope_scaling");
         print_blocks(out, p, form);
     }
@@ -203,12 +216,12 @@ static void print_layered(FILE *out, const Publication *p, const RopePlan *full)
 // Layers that are alike as a whole config.
 static void print_config(FILE *out, const Publication *p, const RopePlan *plan, bool may_be_bare) {
     const RopeConfig *c = &plan->rope;
-    const char *family = published_family(p);
-    // Phi-3's class in Hugging Face 4 takes a block of lists alone, whose s all readers take from
-    // the lengths.
-    bool is_bare = may_be_bare && c->method == ROPE_LONGROPE && strcmp(family, "phi3") == 0 &&
-                   c->attention_factor == 0 && !c->unscaled_positions &&
-                   reach(c) == c->train_ctx * c->factor;
+    const RopeFamily *family = published_family(p);
+    // In a family with longrope alone the class of Hugging Face 4 takes a block of lists alone,
+    // whose s all readers take from the lengths.
+    bool is_bare = may_be_bare && c->method == ROPE_LONGROPE &&
+                   family->flags & FAMILY_LONGROPE_ALONE && c->attention_factor == 0 &&
+                   !c->unscaled_positions && reach(c) == c->train_ctx * c->factor;
     bool has_most = block_has_original(c) || block_has_chunks(c);
     print_head(out, family, plan->head_dim, has_most ? most_positions(p, c) : c->train_ctx);
     json_put_number(out, "rope_theta", c->theta);
@@ -278,8 +291,9 @@ static void print_beside(const Publication *p, LayerForm form) {
         return;
     }
     printf("# beside the block: rope_theta");
-    if (form == FORM_OLD && strcmp(layered_family(p), "gemma3_text") == 0)
-        printf(", rope_local_base_freq %.9g", p->plan->sliding.theta);
+    const RopeFamily *family = published_family(p);
+    if (form == FORM_OLD && family->local_key)
+        printf(", %s %.9g", family->local_key, p->plan->sliding.theta);
     if (c->rotary_dim < p->plan->head_dim)
         printf(", partial_rotary_factor %.9g", (double)c->rotary_dim / p->plan->head_dim);
     if (block_has_original(c))
@@ -340,7 +354,7 @@ static bool print_engines(const Publication *p, const char *config, LayerForm fo
 bool publish_print(const Publication *p, Error *err) {
     const RopeConfig *c = &p->plan->rope;
     RopePlan published = published_form(p->plan);
-    LayerForm form = p->by_layer ? form_of(p, layered_family(p)) : FORM_ONE;
+    LayerForm form = p->by_layer ? form_of(p, published_family(p)) : FORM_ONE;
     char *config = publish_config(p, false, err);
     if (!config) return false;
     print_llama_cpp(&published.rope);

@@ -25,11 +25,24 @@ void reading_switch_off(Config *c, bool is_off, const char *why) {
     c->why_plain = why;
 }
 
+void reading_lose_block(Config *c) {
+    if (c->own) reading_switch_off(c, c->own->block, c->own->block);
+}
+
 void reading_multiply_by(Config *c, double a) {
     c->why_attention =
         c->rope->attention_factor != 0 ? "attention_factor is not read" : "mscale is not read";
     c->rope->attention_factor = a;
     c->rope->mscale = c->rope->mscale_all_dim = 0;
+}
+
+bool reading_does(const Config *c, unsigned quirk) { return c->own && c->own->does & quirk; }
+
+void reading_find_own(Config *c, const char *engine) {
+    const FamilyEngine *own = family_engine(c->family, engine);
+    c->own = own;
+    reading_unseen(c, !own || (c->out->release < own->since && !own->before));
+    if (own && own->theta > 0 && own->one_block_before == 0) c->theta = own->theta;
 }
 
 void reading_unseen(Config *c, bool is_unseen) {
@@ -53,9 +66,7 @@ void reading_read_layers(Config *c, bool is_written) {
     out->window = window;
 }
 
-bool reading_is_new(const Config *c) {
-    return !family_is(c->family, "llama mistral qwen2 qwen3 phi3 smollm3");
-}
+bool reading_is_new(const Config *c) { return !(c->family->flags & FAMILY_SEEN_FIRST); }
 
 // ---- what is read, and what is refused ----
 
@@ -83,11 +94,11 @@ static bool is_scaled(const Config *c) {
 static void refuse_through_hf5(Config *c) {
     bool has_bounds = c->rope->low_freq_factor > 0 && c->rope->high_freq_factor > 0;
     config_refuse(c, c->method == TYPE_UNKNOWN, "KeyError: the rope_type is not known");
-    config_refuse(c, c->is_su && !c->is_phi3, "KeyError: su is not known any more");
+    config_refuse(c, c->is_su && !c->longrope_alone, "KeyError: su is not known any more");
     config_refuse(c, c->is_su && !c->inside,
                   "KeyError: no original_max_position_embeddings in the block, where su needs it");
-    reading_unseen(c, c->is_su && c->is_phi3 && c->inside);
-    config_refuse(c, c->is_phi3 && is_scaled(c), "ValueError: Phi-3 knows longrope alone");
+    reading_unseen(c, c->is_su && c->longrope_alone && c->inside);
+    config_refuse(c, c->longrope_alone && is_scaled(c), "ValueError: Phi-3 knows longrope alone");
     config_refuse(c, is_scaled(c) && !config_member(c, "factor"), "KeyError: factor");
     config_refuse(c, c->method == TYPE_LLAMA3 && !has_bounds,
                   "KeyError: low_freq_factor or high_freq_factor");
@@ -114,7 +125,7 @@ bool reading_open(Config *c, const char *config, Error *err) {
     const char *key, *expected;
     c->whole = config;
     c->config = config;
-    config_find_family(c, config);
+    config_find_family(c, config, false);
     if (!c->family) return fail(err, "model_type: a family that is known expected");
     if (!config_layers(c->config, c->family, true, &c->out->layers, &key, &expected))
         return fail(err, "%s: %s expected", key, expected);

@@ -12,11 +12,15 @@ typedef struct {
     void (*reads)(Config *config);  // what it does otherwise than hf5
     unsigned flags;
     const char *by_layer;  // the version of which the facts about newer families are
-    const char *unseen;    // families of which nobody has looked at what it makes of them
 } Engine;
 extern const Engine engines[];
 extern const int n_engines;
 
+// Finds what is known of an engine with the family: nobody has looked where there is no row, or
+// not at this release. Where the row has a theta, it stands for a missing one.
+void reading_find_own(Config *c, const char *engine);
+// Whether the engine does this with the family: DOES_....
+bool reading_does(const Config *c, unsigned quirk);
 // Whether the family is none of those whose layers are alike, which were looked at first.
 bool reading_is_new(const Config *c);
 
@@ -38,6 +42,8 @@ double reading_block_number(Config *c, const char *key, double missing);
 void reading_multiply_by(Config *c, double a);
 // Nothing is scaled, for a reason, if `is_off`.
 void reading_switch_off(Config *c, bool is_off, const char *why);
+// Likewise, if the engine loses the blocks of this family.
+void reading_lose_block(Config *c);
 // Nobody has looked at what the engine makes of this config, if `is_unseen`.
 void reading_unseen(Config *c, bool is_unseen);
 // Texts of any length turn by one of longrope's lists, for a reason.

@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""Writes src/settings/family_table.h, the families of models and what engines make of them, from the rows of
+export/families.json:
+
+    python3 tools/family_table.py [--check]     --check writes nothing and says whether the header is as it would be
+
+The flags, features and quirks that it names stand in src/settings/families.h: a word of a row that has none there does
+not compile.
+"""
+import json
+import os
+import re
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, ROOT)
+
+from export.families import FAMILIES, WRAPPERS  # noqa: E402
+
+HEADER = os.path.join(ROOT, 'src', 'settings', 'family_table.h')
+COLUMNS = 100
+FIRST = '// Made by tools/family_table.py from export/families.json, not by hand. families.c includes it behind families.h.\n'
+# The features that src/settings/publish.c sees in a model and its plan. The others set no families apart there.
+TESTED = {
+    'WINDOW', 'QKV_BIAS', 'ROUTER_BIAS', 'EXPERT_BIAS', 'CLAMPED', 'EMBEDDING_SCALE', 'GELU', 'NORMS_AFTER',
+    'NORMS_BOTH', 'HEAD_NORMS', 'WHOLE_NORMS', 'EXPERTS', 'SINKS', 'TEMPERATURE', 'PARTIAL'}
+KNOWN = {'theta', 'refuses', 'known', 'before', 'one_block_before', 'block', 'does'}  # what engines do otherwise
+
+
+def quoted(text):
+    return '"%s"' % text.replace('\\', '\\\\').replace('"', '\\"')
+
+
+def number(value):
+    return '%.15g' % value
+
+
+def bits(prefix, words):
+    return ' | '.join(prefix + word.upper() for word in words)
+
+
+def laid_out(start, members, end):
+    """Members with commas between them, in lines."""
+    lines, line = [], start
+    for i, member in enumerate(members):
+        text = member + (',' if i + 1 < len(members) else end)
+        if len(line) + len(text) + 1 > COLUMNS:
+            lines.append(line)
+            line = '        ' + text
+        else:
+            line += text if line.endswith('{') else ' ' + text
+    return '\n'.join([*lines, line]) + '\n'
+
+
+def literal(text):
+    """A string that may be long, in pieces of a line."""
+    pieces = re.findall(r'.{1,80}(?: |$)', text) if len(text) > 80 else [text]
+    return '\n            '.join(quoted(piece) for piece in pieces)
+
+
+def flags_of(family):
+    """The words of a row that C has a flag for."""
+    rope, layers, types = family.rope, family.layers, family.rope.types
+    if types and not (types.get('longrope') == types.get('yarn') == 'longrope' and 'linear' not in types):
+        raise ValueError('families.json: %s.rope.types: C knows all types, or longrope alone' % family.model_type)
+    if layers.period_key and family.period == 0:
+        raise ValueError('families.json: %s has no period under %s' % (family.model_type, layers.period_key))
+    words = {
+        'by_type': rope.by_kind, 'new': family.came_with > 4, 'no_scaling': rope.no_scaling,
+        'bare_full': layers.without_rope == 'full', 'windowless': layers.windowless, 'full_first': layers.full_first,
+        'linear': layers.others == 'linear', 'grows': rope.grows, 'partial': rope.partial, 'runs': family.runs,
+        'seen_first': family.seen_first, 'proportional': rope.proportional, 'sections': rope.sections,
+        'one_for_both': rope.one_for_both, 'tells_block': rope.tells_own_block, 'longrope_alone': bool(types),
+        'gguf_longrope': bool(family.gguf) and 'LONGROPE' in {each.name for each in family.gguf.ropes}}
+    return [word for word, there in words.items() if there]
+
+
+def features_of(features):
+    return sorted({feature.name for feature in features} & TESTED)
+
+
+def engine_text(family, name, since):
+    facts = family.engines.get(name, {})
+    if set(facts) - KNOWN:
+        raise ValueError('families.json: %s.engines.%s: nobody reads %s' % (
+            family.model_type, name, ', '.join(set(facts) - KNOWN)))
+    members = ['.name = ' + quoted(name)]
+    if since:
+        members.append('.since = ' + number(float(since)))
+    for word in ('theta', 'known', 'one_block_before'):
+        if word in facts:
+            members.append('.%s = %s' % (word, number(float(facts[word]))))
+    for word in ('before', 'refuses', 'block'):
+        if word in facts:
+            members.append('.%s = %s' % (word, quoted(facts[word])))
+    if facts.get('does'):
+        members.append('.does = ' + bits('DOES_', facts['does']))
+    return laid_out('    {', members, '},')
+
+
+def of_engines(family):
+    seen = dict(each.partition('@')[::2] for each in family.seen)
+    if set(family.engines) - set(seen):
+        raise ValueError('families.json: %s.engines: %s is not among those seen' % (
+            family.model_type, ', '.join(set(family.engines) - set(seen))))
+    rows = ''.join(engine_text(family, name, since) for name, since in seen.items())
+    return 'static const FamilyEngine engines_of_%s[] = {\n%s    {0},\n};\n' % (family.model_type, rows)
+
+
+def family_text(family):
+    default, rope, layers = family.default, family.rope, family.layers
+    is_periodic = layers.rule == 'periodic'
+    numbers = {
+        'max_positions': default('max_position_embeddings', 0),
+        'original': default('original_max_position_embeddings', 0),
+        'head_dim': default('head_dim', 0), 'global_head_dim': default('global_head_dim', 0),
+        'theta': default('rope_theta', 1e4), 'local_theta': rope.local_theta if rope.by_kind else 0,
+        'window': default('sliding_window', 0) if is_periodic else 0, 'period': family.period,
+        'partial': default('partial_rotary_factor', 0), 'slides_with': family.gguf.slides_with if family.gguf else 0}
+    block = default('rope_parameters')
+    texts = {'local_key': rope.local_key, 'period_key': layers.period_key, 'layer_keys': ' '.join(family.keys.by_layer)}
+    members = [quoted(family.model_type), quoted(family.architecture)]
+    members += ['.%s = %s' % (name, number(value)) for name, value in numbers.items() if value]
+    members += ['.%s = %s' % (name, quoted(text)) for name, text in texts.items() if text]
+    if family.aliases:
+        members.append('.aliases = %s' % quoted(' '.join(family.aliases)))
+    if block:
+        members.append('.block = %s' % literal(json.dumps(block)))
+    for name, prefix, words in (('flags', 'FAMILY_', flags_of(family)),
+                                ('always', 'FEATURE_', features_of(family.always)),
+                                ('sign', 'FEATURE_', features_of(family.sign)),
+                                ('may', 'FEATURE_', features_of(family.may))):
+        if words:
+            members.append('.%s = %s' % (name, bits(prefix, words)))
+    if family.seen:
+        members.append('.engines = engines_of_%s' % family.model_type)
+    return laid_out('    {', members, '},')
+
+
+def table():
+    families = [family for family in FAMILIES.values() if not family.own]
+    inside = {name: (architecture, of[0].model_type if len(of) == 1 else '')
+              for name, (architecture, of) in WRAPPERS.items()}
+    wrappers = ''.join('    {%s, %s, %s},\n' % (quoted(name), quoted(architecture), quoted(text) if text else 'NULL')
+                       for name, (architecture, text) in inside.items())
+    return (FIRST + '#pragma once\n\n'
+            + '\n'.join(of_engines(family) for family in families if family.seen)
+            + '\nstatic const RopeFamily families[] = {\n' + ''.join(family_text(family) for family in families)
+            + '};\n\n// Models of pictures and text; inside is NULL where it may be one of several families.\n'
+            + 'static const FamilyWrapper wrappers[] = {\n' + wrappers + '};\n')
+
+
+def main(arguments):
+    text = table()
+    if '--check' not in arguments:
+        with open(HEADER, 'w', encoding='utf-8') as file:
+            file.write(text)
+        return 0
+    try:
+        with open(HEADER, encoding='utf-8') as file:
+            found = file.read()
+    except FileNotFoundError:
+        found = None
+    if found != text:
+        print('src/settings/family_table.h is not of export/families.json: python3 tools/family_table.py makes it')
+    return 0 if found == text else 1
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))
