@@ -6,7 +6,7 @@ import struct
 import unicodedata
 from base64 import b64decode
 
-from .common import Keys, Problem, notes, read_small
+from .common import Keys, Problem, read_small
 from .sentencepiece import CONTROL, MAX_PIECE, NORMAL, UNUSED, USER_DEFINED, shown
 from .unicode_runs import CAPITALS, MARKS, NORMALIZED, SMALL_LETTERS, code_points
 
@@ -73,11 +73,11 @@ def missing_bytes(tokens):
 
 # ---- tiktoken's ranks, GGUF ----
 
-def read_tiktoken(path, n_ranks=LLAMA3_RANKS):
+def read_tiktoken(job, path, n_ranks=LLAMA3_RANKS):
     """Llama 3's tokenizer.model: a line for each token, in base64 and with its rank, which is its id. The pattern and
     the control tokens are not in the file: they are Llama 3's, so nothing but its number of tokens will do."""
     ranks, tokens = {}, []
-    for i, line in enumerate(read_small(path).splitlines()):
+    for i, line in enumerate(read_small(job, path).splitlines()):
         try:
             text, rank = line.split(b' ')
             token, id = b64decode(text, validate=True), int(rank)
@@ -111,9 +111,9 @@ GGUF_SPLITS = {**dict.fromkeys(LLAMA3_NAMES, LLAMA3), 'smaug-bpe': LLAMA3, 'dbrx
                'qwen2': QWEN2, 'deepseek-r1-qwen': QWEN2, 'gpt-4o': GPT4O, 'tekken': TEKKEN}
 
 
-def read_gguf(path, values):
+def read_gguf(job, path, values):
     """The byte-level tokenizer of a GGUF file, from its settings tokenizer.ggml.*, texts being bytes."""
-    keys = Keys(path, values, 'tokenizer.ggml.')
+    keys = Keys(job, path, values, 'tokenizer.ggml.')
     pre = keys.get('pre', lambda v: v in GGUF_SPLITS, 'one of ' + ', '.join(GGUF_SPLITS))
     texts, kinds, pairs = (keys.get(key, lambda v: isinstance(v, list) and all(isinstance(x, kind) for x in v),
                                     'a list')
@@ -139,8 +139,8 @@ def read_gguf(path, values):
             merges.setdefault(merge, i)
     check_spellings(path, tokens)
     if missing_bytes(tokens):
-        notes.append('%s has no tokens for %d bytes: they are left out of texts, as by llama.cpp'
-                     % (path, missing_bytes(tokens)))
+        job.note('%s has no tokens for %d bytes: they are left out of texts, as by llama.cpp'
+                 % (path, missing_bytes(tokens)))
     ends = [keys.integer(key, len(tokens) - 1, -1, -1, 0) for key in ('eos_token_id', 'eot_token_id', 'eom_token_id')]
     # The flags as llama.cpp takes them.
     return {'kind': 1, 'tokens': tokens, 'flags': IGNORE_MERGES * (pre in WHOLE_WORDS),

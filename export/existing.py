@@ -3,7 +3,7 @@
 import json
 import os
 
-from .common import Problem, inputs
+from .common import Problem
 from .model_bin import version_of
 from .tokenizer_bin import is_written_here
 from .write import HEADER, WEIGHT_TYPES
@@ -16,9 +16,9 @@ ROUNDED = WEIGHT_TYPES['Q8'], 4  # q8 and q4: --quantize makes them, as it made 
 SHARED = 'tokenizer.bin'         # the name under which a tokenizer serves every model beside it
 
 
-def may_write(path, kind, force, data=None):
+def may_write(job, path, kind, force, data=None):
     """Refuses to replace a file unless it is of this kind and was written here, or holds the same `data` already."""
-    if os.path.realpath(path) in inputs:
+    if os.path.realpath(path) in job.inputs:
         raise Problem(path, 'is being read, and would be lost')
     if not os.path.exists(path):
         return

@@ -8,7 +8,7 @@ from array import array
 from math import prod
 from typing import Dict, List, NamedTuple, Tuple
 
-from .common import CHUNK, MAX_EXPERTS, MAX_WIDTH, REFUSED, Keys, Problem, notes
+from .common import CHUNK, MAX_EXPERTS, MAX_WIDTH, REFUSED, Keys, Problem
 from .families import Family
 from .layers import not_used
 from .model import DENSE, Model
@@ -60,11 +60,11 @@ def mark_dense(config: Keys, model: Model, list_key: str, step_key: str) -> bool
     step = config.integer(step_key, 1 << 30, 1)
     dense = [layer for layer in range(n_layers) if layer in alone or (layer + 1) % step]
     if len(dense) == n_layers:
-        notes.append('no layer has experts, by %s and %s' % (step_key, list_key))
+        config.job.note('no layer has experts, by %s and %s' % (step_key, list_key))
         return False
     if dense:
         model.layers = [f | DENSE * (layer in dense) for layer, f in enumerate(model.layer_flags)]
-        notes.append('dense layers, without experts, by %s and %s: %s of %d' % (
+        config.job.note('dense layers, without experts, by %s and %s: %s of %d' % (
             step_key, list_key, ', '.join(map(str, dense)), n_layers))
     return True
 

@@ -176,7 +176,7 @@ WRAPPERS: Dict[str, Tuple[str, List[Family]]] = {}
 for _family in FAMILIES.values():
     for _wrapper, _architecture in _family.wrapped_in.items():
         WRAPPERS.setdefault(_wrapper, (_architecture, []))[1].append(_family)
-ARCHITECTURES: Dict[str, List[Family]] = {}  # of GGUF: the families that are one there, first the one whose row says how
+ARCHITECTURES: Dict[str, List[Family]] = {}  # of GGUF: families that are one there, first the one whose row says how
 for _family in FAMILIES.values():
     if _family.gguf:
         ARCHITECTURES.setdefault(_family.gguf.architecture, []).append(_family)

@@ -3,7 +3,7 @@ loads them."""
 
 from math import log, sqrt
 
-from .common import MAX_SEQ, notes
+from .common import MAX_SEQ
 from .families import gguf_of
 from .huggingface import rounded
 from .model import LONGROPE, SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE
@@ -16,7 +16,8 @@ def read_slides(keys, families, n_layers):
         return [False] * n_layers, window
     pattern = keys.get('attention.sliding_window_pattern', lambda v: type(v) is int and v > 0 or isinstance(
         v, list) and len(v) == n_layers and all(type(x) is bool for x in v),
-        'a number of layers, or true or false for each of %d' % n_layers, next(family.period for family in families if family.period))
+        'a number of layers, or true or false for each of %d' % n_layers, next(
+            family.period for family in families if family.period))
     return pattern if isinstance(pattern, list) else [(i + 1) % pattern != 0 for i in range(n_layers)], window
 
 
@@ -74,5 +75,5 @@ def read_yarn_factor(keys, rule, factor):
     given = keys.number(key, own)
     if abs(given / own - 1) < 1e-6:
         return 0
-    notes.append('%s%s is %g, as the checkpoint had it; llama.cpp itself does not read it' % (keys.inside, key, given))
+    keys.job.note('%s%s is %g, as the checkpoint had it; llama.cpp itself does not read it' % (keys.inside, key, given))
     return given

@@ -52,11 +52,11 @@ def version_of(path):
 
 
 @contextmanager
-def opened_model(path, out, stays):
+def opened_model(job, path, out, stays):
     """The checkpoint that a model.bin of any version is. Tensors become float16 unless stays(checkpoint, name of the
     tensor): ./run writes them into a file beside `out`, which is there for as long as it is needed."""
     version = version_of(path)
-    checkpoint = read_model_bin(path) if version > 2 else None if version == 2 else read_llama2c(path)
+    checkpoint = read_model_bin(job, path) if version > 2 else None if version == 2 else read_llama2c(job, path)
     if checkpoint and all(stays(checkpoint, name) for name in checkpoint.tensors):
         yield checkpoint
         return
@@ -64,7 +64,7 @@ def opened_model(path, out, stays):
     try:
         check_writable(wide, out)
         widen_all(path, wide, out)
-        widened = read_model_bin(wide)
+        widened = read_model_bin(job, wide)
         if checkpoint:
             tensors = {name: tensor if stays(checkpoint, name) else widened.tensors[name]
                        for name, tensor in checkpoint.tensors.items()}
@@ -113,8 +113,8 @@ def widen_all(path, out, asked):
 
 # ---- versions 3 to 5 ----
 
-def read_model_bin(path):
-    total = size_of(path)
+def read_model_bin(job, path):
+    total = size_of(job, path)
     with open(path, 'rb') as file:
         head = file.read(HEADER.size)
         if len(head) < HEADER.size:
@@ -127,7 +127,7 @@ def read_model_bin(path):
                 raise Problem(path, 'is cut short (found %d bytes, expected a header of %d)'
                               % (total, HEADER.size + MORE.size))
             values.update(zip(MORE_FIELDS, MORE.unpack(more)))
-        model = read_header(Keys(path, {**dict.fromkeys(MORE_FIELDS, 0), **values}, 'header: '))
+        model = read_header(Keys(job, path, {**dict.fromkeys(MORE_FIELDS, 0), **values}, 'header: '))
         n_pairs, n_flags = values['n_longrope'], values['layer_table'] * model.n_layers
         lists = file.read(16 * n_pairs)
         model.layers = read_layers(path, model, file.read(n_flags), n_flags)
@@ -142,7 +142,7 @@ def read_model_bin(path):
         raise Problem(path, 'has impossible lists or tables behind its header')
     model.set(short_factor=factors[:n_pairs], long_factor=factors[n_pairs:], tied=bool(model.shared_classifier))
     types = [TYPES[t] for t in types] or [TYPES[values['weight_type']]] * n_matrices
-    return Checkpoint(path, model, place(path, model, types, at, total), NAMES, True)
+    return Checkpoint(job, path, model, place(path, model, types, at, total), NAMES, True)
 
 
 def read_layers(path, model, layers, n_flags):

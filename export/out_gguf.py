@@ -53,8 +53,8 @@ def write_gguf(file: Any, checkpoint: Checkpoint, tokenizer: Any, name: str) -> 
                 'general.file_type': (U32, FILE_TYPES[most_used(model)[0]]),
                 'general.quantization_version': (U32, 2)}
     settings.update({'%s.%s' % (rule.architecture, key): value
-                     for key, value in keys_of(path, family, model, rope).items()})
-    settings.update(gguf_tokenizer(tokenizer, model))
+                     for key, value in keys_of(checkpoint.job, path, family, model, rope).items()})
+    settings.update(gguf_tokenizer(checkpoint.job, tokenizer, model))
     tensors = [*rope_tensors(model, rope), *named_tensors(path, plan, family, model)]
     file.write(struct.pack('<4sIQQ', b'GGUF', 3, len(tensors), len(settings)))
     for key, value in settings.items():

@@ -38,15 +38,15 @@ def can_be(family: Family, found: Set[Feature]) -> bool:
 
 def write_huggingface(folder: str, checkpoint: Checkpoint, tokenizer: Any) -> None:
     """Fills a folder that is there already."""
-    path, model = checkpoint.path, checkpoint.model
+    job, path, model = checkpoint.job, checkpoint.path, checkpoint.model
     plan = plan_model(checkpoint, in_pairs=False)
     family = family_of(path, features_of(model), can_be, "Hugging Face's that is known here")
-    tensors, config = named_tensors(path, plan, family, model), config_of(path, family, model)
+    tensors, config = named_tensors(path, plan, family, model), config_of(job, path, family, model)
     ends = list(dict.fromkeys(model.eos_ids + (tokenizer['eos_ids'] if tokenizer else [])))
     files = {'config.json': config, 'generation_config.json': {
         'bos_token_id': config['bos_token_id'], 'eos_token_id': ends if ends[1:] else ends[0] if ends else None}}
     if tokenizer:
-        files['tokenizer.json'] = tokenizer_json(path, tokenizer)
+        files['tokenizer.json'] = tokenizer_json(job, path, tokenizer)
         files['tokenizer_config.json'] = tokenizer_config(tokenizer, model, ends)
     for name, values in files.items():
         with open(os.path.join(folder, name), 'w', encoding='utf-8') as file:

@@ -6,9 +6,9 @@ from .common import TEXT_LIMIT, Keys, Problem, parse_json, size_of
 from .tensors import ITEM_SIZES, Tensor
 
 
-def read_safetensors(path):
+def read_safetensors(job, path):
     """A file's tensors by name, every length and offset checked against its size."""
-    total = size_of(path)
+    total = size_of(job, path)
     with open(path, 'rb') as file:
         length = int.from_bytes(file.read(8), 'little')
         limit = max(0, min(total - 8, TEXT_LIMIT))
@@ -18,7 +18,7 @@ def read_safetensors(path):
     header.pop('__metadata__', None)
     tensors = {}
     for name, entry in header.items():
-        entry = Keys(path, entry if isinstance(entry, dict) else {}, name + ': ')
+        entry = Keys(job, path, entry if isinstance(entry, dict) else {}, name + ': ')
         dtype = entry.get('dtype', lambda v: isinstance(v, str), 'a type')
         shape, offsets = (entry.get(key, lambda v: isinstance(v, list) and len(v) <= 8 and all(
             type(x) is int and 0 <= x < 2 ** 63 for x in v), 'whole numbers') for key in ('shape', 'data_offsets'))

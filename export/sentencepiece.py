@@ -40,10 +40,10 @@ def read_message(path, data, wanted):
             yield number, value
 
 
-def read_sentencepiece(path):
+def read_sentencepiece(job, path):
     """The tokenizer: tokens as [text, score, type], and the fields of tokenizer.bin's trailer."""
     pieces, trainer, normalizer, denormalizer = parts = [], [], [], []
-    for number, value in read_message(path, read_small(path), {1: BYTES, 2: BYTES, 3: BYTES, 5: BYTES}):
+    for number, value in read_message(path, read_small(job, path), {1: BYTES, 2: BYTES, 3: BYTES, 5: BYTES}):
         parts[{1: 0, 2: 1, 3: 2, 5: 3}[number]].append(value)  # a spec that comes in parts is their concatenation
     trainer = dict(read_message(path, b''.join(trainer), {
         3: VARINT, 24: VARINT, 35: VARINT,      # model_type, treat_whitespace_as_suffix, byte_fallback

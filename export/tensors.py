@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import NamedTuple
 
-from .common import CHUNK, Problem
+from .common import CHUNK, Job, Problem
 from .model import Model
 
 ITEM_SIZES = {'F32': 4, 'F16': 2, 'BF16': 2}
@@ -19,6 +19,7 @@ TYPE_NAMES = {'F32': 'float32', 'F16': 'float16', 'BF16': 'bfloat16', 'Q8': 'q8'
 
 class Checkpoint(NamedTuple):
     """What every source gives."""
+    job: Job
     path: str      # for messages
     model: Model   # the header's fields
     tensors: dict  # by the names that the source has for them

@@ -5,7 +5,7 @@ import re
 import struct
 
 from .bytelevel import AS_SYMBOLS, BYTE_FALLBACK, BY_PARTS, GPT4O, NFC, PREFIX, TAKES_SPACES, TEKKEN
-from .common import MAX_EOS, TEXT_LIMIT, Problem, notes, read_small
+from .common import MAX_EOS, TEXT_LIMIT, Problem, read_small
 from .sentencepiece import BYTE, CONTROL, MAX_PIECE, NORMAL, UNKNOWN, USER_DEFINED
 
 MAX_TRIPLES = 1 << 24
@@ -18,17 +18,17 @@ def beside(model_path):
     return os.path.join(folder, os.path.splitext(name)[0] + '.tokenizer.bin'), os.path.join(folder, 'tokenizer.bin')
 
 
-def find_tokenizer(model_path, vocab_size):
+def find_tokenizer(job, model_path, vocab_size):
     """The tokenizer that run would take for this model, or None and a note."""
     for path in beside(model_path):
         if os.path.exists(path):
-            return read_tokenizer_bin(path, vocab_size)
-    notes.append('no tokenizer written, since no tokenizer.bin is beside %s' % model_path)
+            return read_tokenizer_bin(job, path, vocab_size)
+    job.note('no tokenizer written, since no tokenizer.bin is beside %s' % model_path)
     return None
 
 
-def read_tokenizer_bin(path, vocab_size):
-    data = read_small(path)
+def read_tokenizer_bin(job, path, vocab_size):
+    data = read_small(job, path)
     try:
         return parse(path, data, vocab_size)
     except struct.error:

@@ -39,9 +39,9 @@ class View(NamedTuple):
     shape: tuple
 
 
-def read_torch(path):
+def read_torch(job, path):
     """A file's tensors by name, every length and offset checked against its size."""
-    entries = read_zip(path)
+    entries = read_zip(job, path)
     pickles = [name for name in entries if name.endswith('/data.pkl') and name.count('/') == 1]
     if len(pickles) != 1:
         raise Problem(path, 'is not a file of torch.save (found %d entries NAME/data.pkl, expected 1)' % len(pickles))
@@ -214,10 +214,10 @@ def whole_numbers(*values):
 
 # ---- the zip ----
 
-def read_zip(path):
+def read_zip(job, path):
     """Where a zip's entries lie, {name: (start, size)}: by its directory, which is at the end. Nothing is unpacked:
     torch.save compresses nothing, so compressed entries are refused."""
-    total = size_of(path)
+    total = size_of(job, path)
     with open(path, 'rb') as file:
         start = file.read(len(LEGACY))
         if start == LEGACY:

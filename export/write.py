@@ -6,7 +6,7 @@ from collections import Counter
 from math import prod
 from typing import NamedTuple
 
-from .common import ENCODINGS, Problem, notes
+from .common import ENCODINGS, Problem
 from .experts import layers_with_experts
 from .tensors import BLOCKS, ITEM_SIZES, Paired, Shifted, same_bytes, widen
 
@@ -99,13 +99,13 @@ def feed_forward(model, with_experts):
 def plan_model(checkpoint, in_pairs=True):
     """Checks the checkpoint against its configuration and settles shared_classifier and weight_type. Returns a Place
     for each tensor, in the file's order, what turns of a head in adjacent pairs or in halves."""
-    path, model, tensors, names, paired = checkpoint
+    job, path, model, tensors, names, paired = checkpoint
     embedding, head = tensors.get(names['embedding']), tensors.get(names['classifier'])
     if model.tied and head and not embedding:  # Transformers ties from the one that is there,
         embedding = tensors[names['embedding']] = head
     model.shared_classifier = int(model.tied and (not head or same_bytes(embedding, head)))
     if model.tied and not model.shared_classifier:  # and does not tie two that differ
-        notes.append('%s differs from the embedding and is kept, though the two should be one' % names['classifier'])
+        job.note('%s differs from the embedding and is kept, though the two should be one' % names['classifier'])
     plan, known = [], {names['classifier']} if model.tied else set()
     for part, layer, shape in tensor_order(model):
         name = names[part] if layer is None else names[part] % layer
