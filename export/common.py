@@ -6,9 +6,10 @@ import json
 import os
 import shlex
 import shutil
-import sys
 from contextlib import contextmanager
 from typing import Any, BinaryIO, Callable, Dict, Iterator, List, NoReturn, Set
+
+from .installed import called
 
 CHUNK = 1 << 20           # bytes of weights in memory at a time, however large the model
 TEXT_LIMIT = 64 << 20     # bytes that a JSON text or a tokenizer.model may have: Llama 3.1's tokenizer.json has 17 MB
@@ -21,13 +22,7 @@ MAX_VOCAB, MAX_SEQ, MAX_EOS, MAX_EPS, MAX_EXPERTS = 1 << 24, 1 << 30, 8, 1, 1 <<
 
 ENCODINGS = 'rope', 'none', 'learned', 'sinusoidal', 'alibi', 'shaw', 'transformer-xl', 'disentangled'
 
-FOLDER, NAME = os.path.split(sys.argv[0])
-if NAME.endswith('-export'):  # installed: the program lies beside the exporter and is called so but for that ending
-    EXPORTER, PROGRAM = NAME, NAME[:-len('-export')]
-    RUN = os.path.join(FOLDER, PROGRAM)
-else:
-    EXPORTER, PROGRAM = 'python3 model_export.py', './run'
-    RUN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'run')
+EXPORTER, PROGRAM, RUN = called('-export', 'python3 model_export.py')
 
 
 class Job:

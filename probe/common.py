@@ -1,15 +1,13 @@
 """What all rooms share: problems, which end the program with one line, and words of strangers on one line."""
 
-import os
+from __future__ import annotations
+
 import re
 import sys
 
-HERE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-FOLDER, NAME = os.path.split(sys.argv[0])
-if NAME.endswith('-probe'):  # installed: the program lies beside the probe and is called so but for that ending
-    RUN = os.path.join(FOLDER, NAME[:-len('-probe')])
-else:
-    RUN = os.path.join(HERE, 'run')
+from export.installed import called
+
+PROBE, _, RUN = called('-probe', 'python3 server_probe.py')
 
 # Statuses: as decided or as expected; not so; could not be asked; cannot tell; Ctrl-C.
 YES, NO, TROUBLE, UNDECIDED, INTERRUPTED = 0, 1, 2, 3, 130

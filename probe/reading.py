@@ -5,7 +5,9 @@ import time
 
 from . import candidates, decide, report, values
 from .asking import Interview, Prompt, Refusal
-from .common import HERE, NO, UNDECIDED, YES, Problem, tell, with_commas
+from export.installed import ROOT
+
+from .common import NO, UNDECIDED, YES, Problem, tell, with_commas
 from .kept import Kept
 from .ours import Model, Refused, Work
 from .vocabulary import Vocabulary, beside
@@ -216,7 +218,7 @@ class Ours:
         self.kept = Kept(options.keep, [options.model, beside(options.model)]) if options.keep else None
         config = options.rope_config and os.path.abspath(options.rope_config)
         self.model = Model(options.model, config, work, vocabulary, self.kept)
-        text_path, lengths = options.text or os.path.join(HERE, 'book.txt'), lengths_of(options)
+        text_path, lengths = options.text or os.path.join(ROOT, 'book.txt'), lengths_of(options)
         began = time.time()
         self.ids = self.model.text_ids(text_path, lengths[-1] + 8)
         self.seconds = time.time() - began
@@ -229,7 +231,7 @@ class Ours:
 
     def short_text(self):
         """Where no prompt ends at a word's end: one of the book."""
-        path = os.path.join(HERE, 'book.txt')
+        path = os.path.join(ROOT, 'book.txt')
         ids = self.model.text_ids(path, SHORTEST + 32)
         with open(path, 'rb') as file:
             found = make_prompts(self.model.vocabulary, ids, file.read(64 * len(ids)), [SHORTEST])[0]

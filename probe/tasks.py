@@ -10,7 +10,9 @@ import time
 
 from . import report
 from .asking import REFUSED, forms_to_try, model_of
-from .common import HERE, INTERRUPTED, NO, UNDECIDED, YES, Problem, Unreachable, on_one_line, tell, with_commas
+from export.installed import ROOT
+
+from .common import INTERRUPTED, NO, UNDECIDED, YES, Problem, Unreachable, on_one_line, tell, with_commas
 from .decide import ERRORS
 from .ours import Refused, run
 from .web import pause
@@ -47,7 +49,7 @@ def make_trials(tasks, n, shortest, trials, text):
     more = ['-f', text] if text else []
     try:
         out, _ = run(['--tasks', tasks, '--prompts', '-n', n, '--train-ctx', 2 * shortest, '--trials', trials,
-                      '-z', os.path.join(HERE, 'tokenizer.bin')] + more)
+                      '-z', os.path.join(ROOT, 'tokenizer.bin')] + more)
     except Refused as refused:
         raise Problem(str(refused), 'usage')
     return [Trial(line) for line in out.splitlines()]

@@ -1,12 +1,14 @@
 """The tokens of a tokenizer.bin (docs/format.md): what they spell, and which token a text is."""
 
+from __future__ import annotations
+
 import os
 import re
 import struct
 
-from .common import Problem
+from export import tokenizer_bin
 
-MAX_PIECE = 1 << 16
+from .common import Problem
 
 
 class Vocabulary:
@@ -18,14 +20,12 @@ class Vocabulary:
                 data = file.read(1 << 28)
         except OSError as error:
             raise Problem('%s: %s' % (path, error.strerror), 'file')
-        self.spelled, at = [], 4
-        while at < len(data) and data[at:at + 4] != b'TKT1':
-            length = struct.unpack_from('<fi', data, at)[1] if at + 8 <= len(data) else -1
-            if not 0 <= length <= MAX_PIECE or at + 8 + length > len(data):
-                raise Problem('%s: token %d cannot be read' % (path, len(self.spelled)), 'file')
-            self.spelled.append(spelling(data[at + 8:at + 8 + length]))
-            at += 8 + length
-        self.bos = struct.unpack_from('<i', data, at + 12)[0] if at + 20 <= len(data) else 1
+        try:
+            pieces, at = tokenizer_bin.read_pieces(data)
+            self.bos = tokenizer_bin.TRAILER.unpack_from(data, at)[3] if at < len(data) else 1
+        except (ValueError, struct.error) as error:
+            raise Problem('%s: %s' % (path, error if isinstance(error, ValueError) else 'is cut short'), 'file')
+        self.spelled = [spelling(text) for text, _ in pieces]
         self.ids = {}
         for id, token in enumerate(self.spelled):
             self.ids.setdefault(token, []).append(id)
@@ -52,9 +52,7 @@ def spelling(token):
 
 def beside(model):
     """The tokenizer.bin that run takes for this model."""
-    folder, name = os.path.split(model)
-    own = os.path.splitext(name)[0] + '.tokenizer.bin'
-    for path in os.path.join(folder, own), os.path.join(folder, 'tokenizer.bin'):
+    for path in tokenizer_bin.beside(model):
         if os.path.exists(path):
             return path
     raise Problem('%s: no tokenizer beside it (expected NAME.tokenizer.bin or tokenizer.bin)' % model, 'file')
