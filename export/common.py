@@ -138,7 +138,7 @@ def parse_json(path: str, data: bytes) -> Dict[str, Any]:
     return values
 
 
-def pasted(data: bytes, error: Exception) -> str:
+def pasted(data: bytes, error: Any) -> str:
     """What editors and web pages put into a text in place of another character, if that is what is wrong; the words are
     those of src/settings/json.c."""
     if data.startswith((b'\xef\xbb\xbf', b'\xff\xfe', b'\xfe\xff')):

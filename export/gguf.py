@@ -6,14 +6,17 @@ an architecture means without a key, is in its family's row (families.py).
 Quantized tensors keep their blocks, of which every row has whole ones.
 """
 
+from __future__ import annotations
+
 import os
 import re
 import struct
 from math import log, pi, prod
+from typing import Any, Dict, Tuple
 
-from .common import (MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, Keys, Problem,
+from .common import (MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, Job, Keys, Problem,
                      is_number, size_of)
-from .families import ARCHITECTURES, gguf_of
+from .families import ARCHITECTURES, Gguf, gguf_of
 from .gguf_experts import read_experts, stack_experts
 from .gguf_layers import read_layers, read_scales, read_temperature, read_yarn_factor
 from .huggingface import rows_of
@@ -47,7 +50,7 @@ LIST_LIMIT = 1 << 20
 IGNORED = {'vocab_size', 'rope.scaling.finetuned', 'expert_used_count', 'expert_feed_forward_length'}
 
 
-def read_gguf(job, path):
+def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
     """The checkpoint, and all settings for the tokenizer's sake."""
     settings, tensors = read_parts(job, path)
     general = Keys(job, path, settings)
@@ -81,7 +84,7 @@ def read_gguf(job, path):
     return Checkpoint(job, path, model, tensors, names, rule.adjacent), settings
 
 
-def names_of(rule):
+def names_of(rule: Gguf) -> Dict[str, str]:
     """The architecture's name of each of our tensors, a %d for the layer."""
     return {**NAMES, **rule.names.own}
 

@@ -86,7 +86,7 @@ def text_alone(job, folder, tensors):
     return found
 
 
-def rounded(value, dtype):
+def rounded(value: float, dtype: str) -> float:
     """A number as a tensor of this type holds it."""
     value, = struct.unpack('<f', struct.pack('<f', value))
     if dtype == 'F16':

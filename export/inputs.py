@@ -1,10 +1,13 @@
 """What somebody gave where something else was expected: told by its first bytes, with the command that brings it in."""
 
+from __future__ import annotations
+
 import os
 import re
 import shlex
+from typing import Optional
 
-from .common import EXPORTER, PROGRAM, TEXT_LIMIT, Problem, read_json, size_of
+from .common import EXPORTER, PROGRAM, TEXT_LIMIT, Job, Problem, read_json, size_of
 from .model_bin import version_of
 
 SETTINGS = 'config.json', 'params.json'
@@ -15,7 +18,7 @@ GGUF, TENSORS, MODEL, LLAMA2C, READY, TOKENIZER, JSON = (
     'a GGUF file', 'weights alone', 'a model.bin', 'a model of llama2.c', 'a tokenizer.bin', 'a tokenizer', 'settings')
 
 
-def kind_of(job, path):
+def kind_of(job: Job, path: str) -> Optional[str]:
     """One of the above, or None for anything else: files of llama2.c's version 0 say nothing of themselves."""
     total = size_of(job, path)
     with open(path, 'rb') as file:
@@ -51,12 +54,12 @@ def has_settings(folder):
     return any(os.path.exists(os.path.join(folder, name)) for name in SETTINGS)
 
 
-def adapter_in(folder):
+def adapter_in(folder: str) -> Optional[str]:
     """A file of a LoRA adapter in a folder, or None."""
     return next((name for name in sorted(os.listdir(folder)) if re.fullmatch(ADAPTER, name)), None)
 
 
-def adapter_alone(job, folder):
+def adapter_alone(job: Job, folder: str) -> str:
     """What to do with an adapter that came without its base model."""
     base = ''
     try:
@@ -85,7 +88,7 @@ def without_settings(job, folder, out):
     return 'is no checkpoint (expected a folder with config.json or params.json, or a file)'
 
 
-def check_source(job, path, out, tokenizer_out):
+def check_source(job: Job, path: str, out: str, tokenizer_out: str) -> None:
     """Refuses what is no checkpoint."""
     if os.path.isdir(path):
         if not has_settings(path):
@@ -108,7 +111,7 @@ def check_source(job, path, out, tokenizer_out):
                                     'its folder is expected, and that ' + without_settings(job, folder, out)))
 
 
-def check_model(job, path, out):
+def check_model(job: Job, path: str, out: str) -> None:
     """Refuses what is no model.bin, which is to be carried out."""
     if not os.path.exists(path):
         raise Problem(path, 'no such file (expected a model.bin to make %s of)' % out)
@@ -122,7 +125,7 @@ def check_model(job, path, out):
         'holds' if kind in (TENSORS, JSON) else 'is', kind, command(source, 'model.bin')))
 
 
-def check_tokenizer(job, path, out):
+def check_tokenizer(job: Job, path: str, out: str) -> None:
     """Refuses what is no tokenizer."""
     if os.path.isdir(path):
         found = [name for name in TOKENIZERS if os.path.exists(os.path.join(path, name))]

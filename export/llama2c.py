@@ -1,10 +1,12 @@
 """llama2.c's .bin, versions 0, 1 and 2, as its export.py writes them: seven integers, then each kind of tensor for all
 layers together."""
 
+from __future__ import annotations
+
 import struct
 from math import prod
 
-from .common import (MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, Keys, Problem, size_of)
+from .common import MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, Job, Keys, Problem, size_of
 from .model import Model
 from .tensors import Checkpoint, Tensor
 
@@ -17,7 +19,7 @@ NAMES = {part: part if part in ONCE else part + ' of layer %d' for part in ORDER
 MAX_GROUP = 1 << 16
 
 
-def read_llama2c(job, path):
+def read_llama2c(job: Job, path: str) -> Checkpoint:
     total = size_of(job, path)
     with open(path, 'rb') as file:
         head = file.read(256)

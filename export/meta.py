@@ -1,9 +1,12 @@
 """Meta's own folders: params.json and consolidated.NN.pth, a file for each processor that the model was split over."""
 
+from __future__ import annotations
+
 import os
 import re
+from typing import Dict, Optional, Tuple
 
-from .common import MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_VOCAB, MAX_WIDTH, Problem, read_json
+from .common import MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_VOCAB, MAX_WIDTH, Job, Problem, read_json
 from .model import Model
 from .tensors import Checkpoint, Joined, same_bytes
 from .torch_files import read_torch
@@ -17,10 +20,11 @@ NAMES = {
 SETTINGS = {'dim', 'n_layers', 'n_heads', 'n_kv_heads', 'vocab_size', 'multiple_of', 'ffn_dim_multiplier', 'norm_eps',
             'rope_theta', 'use_scaled_rope', 'rope_scaling_factor', 'rope_high_freq_factor',
             'max_seq_len', 'max_batch_size'}  # the last two size Meta's cache, not the model
-TOKENIZERS = {32000: (1, [2]), 32016: (1, [2]), 128256: (128000, [128001, 128008, 128009])}  # vocab_size: its bos, eos
+TOKENIZERS: Dict[int, Tuple[int, List[int]]] = {  # vocab_size: its bos, eos
+    32000: (1, [2]), 32016: (1, [2]), 128256: (128000, [128001, 128008, 128009])}
 
 
-def read_meta(job, folder, context=None):
+def read_meta(job: Job, folder: str, context: Optional[int] = None) -> Checkpoint:
     """context: what --context says, since params.json does not."""
     params = read_json(job, os.path.join(folder, 'params.json'))
     for key in params.values:

@@ -26,7 +26,7 @@ FILE_TYPES = {'F32': 0, 'F16': 1, 'Q4_0': 2, 'Q4_1': 3, 'Q8_0': 7, 'Q5_0': 8, 'Q
 
 def stays_in_gguf(checkpoint: Checkpoint, name: str) -> bool:
     """Whether GGUF has the type of a tensor."""
-    return checkpoint.tensors[name].dtype in {**ITEM_SIZES, **BLOCKS}
+    return checkpoint.tensors[name].dtype in [*ITEM_SIZES, *BLOCKS]
 
 
 def can_be(family: Family, found: Set[Feature]) -> bool:
@@ -138,7 +138,7 @@ def write_tensors(file, tensors):
     file.flush()
 
 
-def name_of(source):
+def name_of(source: str) -> str:
     """What llama.cpp shows."""
     stem = os.path.basename(os.path.normpath(source))
     return ''.join(c for c in os.path.splitext(stem)[0] if c.isprintable()) or 'model'

@@ -108,15 +108,16 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
 
 def write_safetensors(file: Any, tensors: Iterator[Tuple[str, Any, bool]], dtype: str) -> None:
     """What is no matrix has the type of the matrices, too, where that holds it exactly: model.bin has it in float32."""
-    tensors = [(name, tensor if is_matrix else narrowed(tensor, dtype)) for name, tensor, is_matrix in tensors]
-    header, at = {'__metadata__': {'format': 'pt'}}, 0
-    for name, tensor in tensors:
+    placed = [(name, tensor if is_matrix else narrowed(tensor, dtype)) for name, tensor, is_matrix in tensors]
+    header: Dict[str, Any] = {'__metadata__': {'format': 'pt'}}
+    at = 0
+    for name, tensor in placed:
         size = prod(tensor.shape) * {**ITEM_SIZES, 'U8': 1}[tensor.dtype]
         header[name] = {'dtype': tensor.dtype, 'shape': list(tensor.shape), 'data_offsets': [at, at + size]}
         at += size
     text = json.dumps(header, separators=(',', ':')).encode()
     text += b' ' * (-len(text) % 8)
     file.write(struct.pack('<Q', len(text)) + text)
-    for _, tensor in tensors:
+    for _, tensor in placed:
         for chunk in tensor.read():
             file.write(chunk)

@@ -1,9 +1,14 @@
 """A tokenizer in the words of others: tokenizer.json and tokenizer_config.json, and GGUF's tokenizer.ggml.*."""
 
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, Tuple
+
 from .bytelevel import (ALPHABET, BY_PARTS, BYTE_FALLBACK, DIGITS_GPT2, GGUF_SPLITS, GPT2, HIDE_UNUSED, IGNORE_MERGES,
                         LLAMA3, NFC, PREFIX, PREFIX_UNLESS_SPACE, REGEXES, WHOLE_WORDS, bytes_of)
-from .common import Problem
-from .sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, shown
+from .common import Job, Problem
+from .model import Model
+from .sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, Tokenizer, shown
 
 SPACE = '\u2581'  # how sentencepiece writes one
 LETTERS = {byte: letter for letter, byte in ALPHABET.items()}
@@ -47,7 +52,7 @@ def demand_fallback(path, tokenizer):
 
 # ---- Hugging Face ----
 
-def tokenizer_json(job, path, tokenizer):
+def tokenizer_json(job: Job, path: str, tokenizer: Tokenizer) -> Dict[str, Any]:
     demand_fallback(path, tokenizer)
     if not tokenizer.get('kind'):
         tokenizer = with_runs_merged(path, tokenizer)
@@ -162,7 +167,7 @@ def merges_of(path, tokens, texts):
     return merges
 
 
-def tokenizer_config(tokenizer, model, ends):
+def tokenizer_config(tokenizer: Tokenizer, model: Model, ends: List[int]) -> Dict[str, Any]:
     tokens = tokenizer['tokens']
     named = {'bos_token': tokenizer['bos_id'], 'eos_token': ends[0] if ends else -1, 'unk_token': tokenizer['unk_id']}
     return {'tokenizer_class': 'PreTrainedTokenizerFast', 'model_max_length': model.seq_len,
@@ -172,7 +177,7 @@ def tokenizer_config(tokenizer, model, ends):
 
 # ---- GGUF ----
 
-def gguf_tokenizer(job, tokenizer, model):
+def gguf_tokenizer(job: Job, tokenizer: Optional[Tokenizer], model: Model) -> Dict[str, Tuple[int, Any]]:
     """{key: (type, value)}, a list's value being (type of its items, items)."""
     ends = list(dict.fromkeys(model.eos_ids + (tokenizer['eos_ids'] if tokenizer else [])))
     bos_id = tokenizer['bos_id'] if tokenizer and tokenizer['bos_id'] >= 0 else model.bos_id

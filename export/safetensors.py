@@ -1,12 +1,14 @@
 """safetensors: eight bytes of length, a JSON header of that length, then the tensors' bytes without a gap."""
 
+from __future__ import annotations
+
 from math import prod
 
-from .common import TEXT_LIMIT, Keys, Problem, parse_json, size_of
-from .tensors import ITEM_SIZES, Tensor
+from .common import TEXT_LIMIT, Job, Keys, Problem, parse_json, size_of
+from .tensors import ITEM_SIZES, Tensor, Tensors
 
 
-def read_safetensors(job, path):
+def read_safetensors(job: Job, path: str) -> Tensors:
     """A file's tensors by name, every length and offset checked against its size."""
     total = size_of(job, path)
     with open(path, 'rb') as file:

@@ -1,18 +1,22 @@
 """tokenizer.bin, from whichever file holds the tokenizer, completed by what its folder adds."""
 
+from __future__ import annotations
+
 import os
 import re
 import struct
 from contextlib import contextmanager
+from typing import Any, BinaryIO, Dict, Optional
 
 from . import bytelevel
-from .common import PROGRAM, Keys, Problem, read_json, read_small
-from .sentencepiece import (BYTE, CONTROL, MAX_PIECE, NORMAL, UNUSED, USER_DEFINED, checked_tokens, demand_bytes,
-                            read_sentencepiece, shown, unknown_token)
+from .common import PROGRAM, Job, Keys, Problem, read_json, read_small
+from .model import Model
+from .sentencepiece import (BYTE, CONTROL, MAX_PIECE, NORMAL, UNUSED, USER_DEFINED, Tokenizer, checked_tokens,
+                            demand_bytes, read_sentencepiece, shown, unknown_token)
 from .tokenizer_json import read_tokenizer_json
 
 
-def read_tokenizer(job, path):
+def read_tokenizer(job: Job, path: str) -> Tokenizer:
     """The tokenizer of a file, told by its first bytes: tokens as [text, score, type], and the trailer's fields."""
     start = read_small(job, path)[:4096]
     if start.lstrip()[:1] == b'{':
@@ -34,7 +38,7 @@ def or_without():
 
 
 @or_without()
-def read_folder_tokenizer(job, folder, model):
+def read_folder_tokenizer(job: Job, folder: str, model: Model) -> Optional[Tokenizer]:
     """The tokenizer of a folder, or None and a note."""
     found = [name for name in ('tokenizer.model', 'tokenizer.json') if os.path.exists(os.path.join(folder, name))]
     if found[1:] and takes_spaces(job, folder):
@@ -122,7 +126,7 @@ def added_tokens(folder, config):
 
 
 @or_without()
-def read_gguf_tokenizer(job, path, metadata, model):
+def read_gguf_tokenizer(job: Job, path: str, metadata: Dict[str, Any], model: Model) -> Optional[Tokenizer]:
     """The tokenizer that a GGUF file brings along, or None and a note."""
     keys = Keys(job, path, {key[15:]: value for key, value in metadata.items() if key.startswith('tokenizer.ggml.')},
                 'tokenizer.ggml.')
@@ -165,7 +169,7 @@ def sentencepiece_of_gguf(path, keys):
             'eos_ids': [keys.integer('eos_token_id', len(tokens) - 1, 2, low=0)]}
 
 
-def write_tokenizer(file, tokenizer):
+def write_tokenizer(file: BinaryIO, tokenizer: Tokenizer) -> None:
     if tokenizer.get('kind'):
         return bytelevel.write_bytelevel_tokenizer(file, tokenizer)
     tokens, eos_ids = tokenizer['tokens'], tokenizer['eos_ids']

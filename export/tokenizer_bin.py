@@ -9,22 +9,22 @@ import struct
 from typing import List, Optional, Tuple
 
 from .bytelevel import AS_SYMBOLS, BYTE_FALLBACK, BY_PARTS, GPT4O, NFC, PREFIX, TAKES_SPACES, TEKKEN
-from .common import MAX_EOS, TEXT_LIMIT, Problem, read_small
-from .sentencepiece import BYTE, CONTROL, MAX_PIECE, NORMAL, UNKNOWN, USER_DEFINED
+from .common import MAX_EOS, TEXT_LIMIT, Job, Problem, read_small
+from .sentencepiece import BYTE, CONTROL, MAX_PIECE, NORMAL, UNKNOWN, USER_DEFINED, Tokenizer
 
 MAX_TRIPLES = 1 << 24
 TRAILER = struct.Struct('<4s2I2iI')  # magic, kind, flags, bos_id, unk_id, n_eos
 MAGIC = b'TKT1'
 
 
-def beside(model_path):
+def beside(model_path: str) -> Tuple[str, str]:
     """Where run looks for a model's tokenizer: NAME.tokenizer.bin, which is its own, then tokenizer.bin, which serves
     every model beside it."""
     folder, name = os.path.split(model_path)
     return os.path.join(folder, os.path.splitext(name)[0] + '.tokenizer.bin'), os.path.join(folder, 'tokenizer.bin')
 
 
-def find_tokenizer(job, model_path, vocab_size):
+def find_tokenizer(job: Job, model_path: str, vocab_size: int) -> Optional[Tokenizer]:
     """The tokenizer that run would take for this model, or None and a note."""
     for path in beside(model_path):
         if os.path.exists(path):
@@ -33,7 +33,7 @@ def find_tokenizer(job, model_path, vocab_size):
     return None
 
 
-def read_tokenizer_bin(job, path, vocab_size):
+def read_tokenizer_bin(job: Job, path: str, vocab_size: int) -> Tokenizer:
     data = read_small(job, path)
     try:
         return parse(path, data, vocab_size)
@@ -42,7 +42,7 @@ def read_tokenizer_bin(job, path, vocab_size):
                       % (len(data), vocab_size))
 
 
-def is_written_here(path):
+def is_written_here(path: str) -> bool:
     """Whether a file is a tokenizer with the trailer that this exporter writes behind the tokens, and nobody else."""
     with open(path, 'rb') as file:
         data = file.read(TEXT_LIMIT)

@@ -4,12 +4,14 @@ approximation. One that does what sentencepiece does (Llama 2) becomes a sentenc
 be one.
 """
 
+from __future__ import annotations
+
 from itertools import groupby
 
 from .bytelevel import (BY_PARTS, BYTE_FALLBACK, DIGITS_GPT2, GPT2, HIDE_UNUSED, IGNORE_MERGES, NFC, PREFIX,
                         PREFIX_UNLESS_SPACE, REGEXES, bytes_of, check_spellings, missing_bytes)
-from .common import MAX_VOCAB, Keys, Problem, read_json
-from .sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, shown
+from .common import MAX_VOCAB, Job, Keys, Problem, read_json
+from .sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, Tokenizer, shown
 
 MAX_MERGES = 1 << 24
 SPACE = '\u2581'  # how sentencepiece writes one
@@ -52,7 +54,7 @@ def a_text(value):
     return isinstance(value, str) and value != ''
 
 
-def read_tokenizer_json(job, path):
+def read_tokenizer_json(job: Job, path: str) -> Tokenizer:
     """The tokenizer as read_sentencepiece gives it, with `kind` 1, `split` and `merges` if it is a byte-level one."""
     top = read_json(job, path)
     top.get('version', lambda v: v == '1.0', '"1.0"', None)

@@ -1,7 +1,10 @@
 """Which reading of RoPE's settings a server has in force: the questions, our numbers, the decision."""
 
+from __future__ import annotations
+
 import os
 import time
+from argparse import Namespace
 
 from . import candidates, decide, report, values
 from .asking import Interview, Prompt, Refusal
@@ -10,7 +13,9 @@ from export.installed import ROOT
 from .common import NO, UNDECIDED, YES, Problem, tell, with_commas
 from .kept import Kept
 from .ours import Model, Refused, Work
+from .report import Report
 from .vocabulary import Vocabulary, beside
+from .web import Server
 
 SHORTEST = 32      # tokens of the first prompt, where the text has room
 LONG_PROMPTS = 512  # tokens of the longest prompt, unless -n says otherwise
@@ -280,7 +285,7 @@ def decided(model, readings, ids, answers, n):
     return verdict, readings, remarks, bounds, 'level' if level else 'plain'
 
 
-def probe(server, options, out):
+def probe(server: Server, options: Namespace, out: Report) -> int:
     """The whole job. Returns the status."""
     work = Work()
     ours = None

@@ -1,5 +1,7 @@
 """Whether a server's context holds: the texts of ./run --tasks, sent, judged as there, and their tokens counted."""
 
+from __future__ import annotations
+
 import json
 import math
 import os
@@ -7,6 +9,7 @@ import queue
 import re
 import threading
 import time
+from argparse import Namespace
 
 from . import report
 from .asking import REFUSED, forms_to_try, model_of
@@ -15,7 +18,8 @@ from export.installed import ROOT
 from .common import INTERRUPTED, NO, UNDECIDED, YES, Problem, Unreachable, on_one_line, tell, with_commas
 from .decide import ERRORS
 from .ours import Refused, run
-from .web import pause
+from .report import Report
+from .web import Server, pause
 
 USUAL = 4096        # -n
 SHORT = 160, 200, 240, 280, 320  # tokens of the texts by which the server's tokenizer is measured
@@ -365,7 +369,7 @@ def by_line(trials):
     return found
 
 
-def ask_tasks(server, options, out):
+def ask_tasks(server: Server, options: Namespace, out: Report) -> int:
     """The whole job. Returns the status."""
     n = options.n or USUAL
     shortest = options.from_ or max(n // 8, min(n, SHORT[-1]))

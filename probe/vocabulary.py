@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import struct
+from typing import List, Optional
 
 from export import tokenizer_bin
 
@@ -14,7 +15,7 @@ from .common import Problem
 class Vocabulary:
     """spelled: bytes of each id; id_of(bytes): the one id that spells them, or None."""
 
-    def __init__(self, path):
+    def __init__(self, path: str) -> None:
         try:
             with open(path, 'rb') as file:
                 data = file.read(1 << 28)
@@ -30,13 +31,13 @@ class Vocabulary:
         for id, token in enumerate(self.spelled):
             self.ids.setdefault(token, []).append(id)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.spelled)
 
-    def all_of(self, text):
+    def all_of(self, text: str) -> List[int]:
         return self.ids.get(text.replace('\u2581', ' ').encode('utf-8', 'surrogatepass'), [])
 
-    def id_of(self, text=None, data=None):
+    def id_of(self, text: Optional[str] = None, data: Optional[bytes] = None) -> Optional[int]:
         """Two tokens that spell the same cannot be told apart. None for these and for what no token spells."""
         key = data if data is not None else text.replace('\u2581', ' ').encode('utf-8', 'surrogatepass')
         found = self.ids.get(key, [])
@@ -50,7 +51,7 @@ def spelling(token):
     return token.replace('\u2581'.encode(), b' ')
 
 
-def beside(model):
+def beside(model: str) -> str:
     """The tokenizer.bin that run takes for this model."""
     for path in tokenizer_bin.beside(model):
         if os.path.exists(path):
