@@ -22,13 +22,26 @@ TYPE_NAMES = {'F32': 'float32', 'F16': 'float16', 'BF16': 'bfloat16', 'Q8': 'q8'
 
 class AnyTensor(Protocol):
     """What those ask who write a tensor. The classes below, and some of experts.py, say where its bytes come from."""
-    name: Any
-    path: Any
-    dtype: Any
-    shape: Any
+
+    @property
+    def name(self) -> Any:
+        """Its name in the source."""
+
+    @property
+    def path(self) -> Any:
+        """The file, for messages."""
+
+    @property
+    def dtype(self) -> Any:
+        """As of Tensor."""
+
+    @property
+    def shape(self) -> Any:
+        """Of a matrix rows and columns."""
 
     def read(self) -> Iterator[bytes]:
-        ...
+        """Its bytes, in chunks."""
+        raise NotImplementedError
 
 
 Tensors = Dict[str, Any]  # what AnyTensor says, by name
