@@ -47,7 +47,7 @@ if sys.version_info < (3, 8):  # before the modules that need it
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 
-from export.common import ENCODINGS, EXPORTER, MAX_SEQ, PROGRAM, Problem, notes, replacing, replacing_folder
+from export.common import ENCODINGS, EXPORTER, MAX_SEQ, PROGRAM, Job, Problem, replacing, replacing_folder
 from export.existing import GGUF as GGUF_OUT, MODEL, TOKENIZER, may_write, may_write_folder, same_bytes
 from export.gguf import read_gguf
 from export.huggingface import read_huggingface
@@ -64,16 +64,16 @@ from export.tokenizer_bin import beside, find_tokenizer
 from export.write import most_used, plan_model, write_model
 
 
-def export_model(source, out, tokenizer_out, with_tokenizer, context, force):
-    check_source(source, out, tokenizer_out or beside(out)[0])
-    checkpoint, find_tokenizer = read_source(source, context)
-    may_write(out, MODEL, force)
+def export_model(job, source, out, tokenizer_out, with_tokenizer, context, force):
+    check_source(job, source, out, tokenizer_out or beside(out)[0])
+    checkpoint, find_tokenizer = read_source(job, source, context)
+    may_write(job, out, MODEL, force)
     model, plan = checkpoint.model, plan_model(checkpoint)
     tokenizer = find_tokenizer() if with_tokenizer else None
     data = bytes_of(tokenizer) if tokenizer else b''
     if tokenizer:
-        tokenizer_out = tokenizer_out or place_of_tokenizer(out, data)
-        may_write(tokenizer_out, TOKENIZER, force, data)
+        tokenizer_out = tokenizer_out or place_of_tokenizer(job, out, data)
+        may_write(job, tokenizer_out, TOKENIZER, force, data)
     with replacing(out) as file:
         write_model(file, model, plan)
         if tokenizer:
@@ -83,10 +83,10 @@ def export_model(source, out, tokenizer_out, with_tokenizer, context, force):
     if model.encoding:
         rope = 'positions ' + ENCODINGS[model.encoding]
     types = ' and '.join(TYPE_NAMES[dtype] for dtype in most_used(model))
-    notes.append('wrote %s: %d layers of width %d, %s, %s, context %d' % (
+    job.note('wrote %s: %d layers of width %d, %s, %s, context %d' % (
         out, model.n_layers, model.dim, types, rope, model.seq_len))
     if tokenizer:
-        notes.append('wrote %s: %d tokens' % (tokenizer_out, len(tokenizer['tokens'])))
+        job.note('wrote %s: %d tokens' % (tokenizer_out, len(tokenizer['tokens'])))
 
 
 def bytes_of(tokenizer):
@@ -96,7 +96,7 @@ def bytes_of(tokenizer):
     return file.getvalue()
 
 
-def place_of_tokenizer(out, data):
+def place_of_tokenizer(job, out, data):
     """Where a model's tokenizer goes unless said otherwise. tokenizer.bin may serve other models: it is taken for
     model.bin alone, and only where nothing else lies there."""
     own, shared = beside(out)
@@ -104,21 +104,21 @@ def place_of_tokenizer(out, data):
         return own
     if not os.path.exists(shared) or same_bytes(shared, data):
         return shared
-    notes.append('%s is another tokenizer and stays: run takes %s for this model' % (shared, own))
+    job.note('%s is another tokenizer and stays: run takes %s for this model' % (shared, own))
     return own
 
 
-def carry_out(source, out, with_tokenizer, force):
+def carry_out(job, source, out, with_tokenizer, force):
     """A model.bin as a GGUF file, or as a folder, whose name ends with a slash."""
-    check_model(source, out)
+    check_model(job, source, out)
     folder = out.endswith('/')
     if folder:
         may_write_folder(out, force)
     else:
-        may_write(out, GGUF_OUT, force)
+        may_write(job, out, GGUF_OUT, force)
     stays = stays_in_folder if folder else stays_in_gguf
-    with opened_model(source, out.rstrip('/') or '.', stays) as model:
-        tokenizer = find_tokenizer(source, model.model.vocab_size) if with_tokenizer else None
+    with opened_model(job, source, out.rstrip('/') or '.', stays) as model:
+        tokenizer = find_tokenizer(job, source, model.model.vocab_size) if with_tokenizer else None
         if folder:
             with replacing_folder(out) as place:
                 write_huggingface(place, model, tokenizer)
@@ -126,11 +126,11 @@ def carry_out(source, out, with_tokenizer, force):
             with replacing(out) as file:
                 write_gguf(file, model, tokenizer, name_of(source))
         types = ' and '.join(TYPE_NAMES[dtype] for dtype in most_used(model.model))
-    notes.append('wrote %s: %s, %s' % (out, types, '%d tokens' % len(tokenizer['tokens']) if tokenizer else
-                                       'no tokenizer'))
+    job.note('wrote %s: %s, %s' % (out, types, '%d tokens' % len(tokenizer['tokens']) if tokenizer else
+                                   'no tokenizer'))
 
 
-def read_source(source, context):
+def read_source(job, source, context):
     """The checkpoint, whatever it is, and what finds its tokenizer."""
     def holds(name):
         return os.path.exists(os.path.join(source, name))
@@ -139,22 +139,22 @@ def read_source(source, context):
     if context and not is_meta:
         raise Problem(source, 'says its context itself (--context is for folders with params.json, which does not)')
     if os.path.isdir(source):
-        checkpoint = read_meta(source, context) if is_meta else read_huggingface(source)
-        return checkpoint, lambda: read_folder_tokenizer(source, checkpoint.model)
-    if kind_of(source) == GGUF:
-        checkpoint, settings = read_gguf(source)
-        return checkpoint, lambda: read_gguf_tokenizer(source, settings, checkpoint.model)
-    return read_llama2c(source), lambda: notes.append('no tokenizer written: llama2.c has a file of its own for it')
+        checkpoint = read_meta(job, source, context) if is_meta else read_huggingface(job, source)
+        return checkpoint, lambda: read_folder_tokenizer(job, source, checkpoint.model)
+    if kind_of(job, source) == GGUF:
+        checkpoint, settings = read_gguf(job, source)
+        return checkpoint, lambda: read_gguf_tokenizer(job, source, settings, checkpoint.model)
+    return read_llama2c(job, source), lambda: job.note('no tokenizer written: llama2.c has a file of its own for it')
 
 
-def export_tokenizer(source, out, force):
-    check_tokenizer(source, out)
-    tokenizer = read_tokenizer(source)
+def export_tokenizer(job, source, out, force):
+    check_tokenizer(job, source, out)
+    tokenizer = read_tokenizer(job, source)
     data = bytes_of(tokenizer)
-    may_write(out, TOKENIZER, force, data)
+    may_write(job, out, TOKENIZER, force, data)
     with replacing(out) as file:
         file.write(data)
-    notes.append('wrote %s: %d tokens' % (out, len(tokenizer['tokens'])))
+    job.note('wrote %s: %d tokens' % (out, len(tokenizer['tokens'])))
 
 
 # ---- the command ----
@@ -192,17 +192,18 @@ def main(arguments):
         say('wrong usage (expected SOURCE OUT.bin, model.bin OUT.gguf or OUT_FOLDER/, or --tokenizer FILE OUT.bin; see '
             '--help)')
         return TROUBLE
+    job = Job()
     for number in signal.SIGTERM, signal.SIGHUP:
         signal.signal(number, signal.default_int_handler)
     try:
         if '--tokenizer' in options:
-            export_tokenizer(*names, force)
+            export_tokenizer(job, *names, force)
         elif goes_out:
-            carry_out(*names, '--no-tokenizer' not in options, force)
+            carry_out(job, *names, '--no-tokenizer' not in options, force)
         else:
-            export_model(*names, options.get('--tokenizer-out'), '--no-tokenizer' not in options, int(context or 0),
-                         force)
-        for note in notes:
+            export_model(job, *names, options.get('--tokenizer-out'), '--no-tokenizer' not in options,
+                         int(context or 0), force)
+        for note in job.notes:
             say(note)
         return 0
     except Problem as problem:

@@ -49,7 +49,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 
-from probe.common import INTERRUPTED, NAME, TROUBLE, Problem
+from probe.common import INTERRUPTED, PROBE, TROUBLE, Problem
 from probe.forms import APIS
 from probe.reading import probe
 from probe.report import Report
@@ -128,7 +128,7 @@ def read_options(arguments):
 
 def main(arguments):
     if '-h' in arguments or '--help' in arguments:
-        print(__doc__.replace('python3 server_probe.py', NAME) if NAME.endswith('-probe') else __doc__, end='')
+        print(__doc__.replace('python3 server_probe.py', PROBE), end='')
         return 0
     out = None
     try:

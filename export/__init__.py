@@ -9,6 +9,7 @@
     gguf            llama.cpp's files; gguf_layers has what they leave unsaid of layers and norms
     write           model.bin
     model_bin       model.bin read back, to be carried out
+    installed       what the commands are called, and where the program is
     existing        what lies where something is to be written, and whether it may be replaced
     out_model       what the ways out share: families, and RoPE's settings in the words of others
     out_layers      the same of families whose layers differ

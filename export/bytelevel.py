@@ -2,12 +2,15 @@
 files that hold nothing but tokens and merges: tiktoken's ranks as Meta ships them, and GGUF's lists.
 """
 
+from __future__ import annotations
+
 import struct
 import unicodedata
 from base64 import b64decode
+from typing import Any, BinaryIO, Dict, List, Optional
 
-from .common import Keys, Problem, notes, read_small
-from .sentencepiece import CONTROL, MAX_PIECE, NORMAL, UNUSED, USER_DEFINED, shown
+from .common import Job, Keys, Problem, read_small
+from .sentencepiece import CONTROL, MAX_PIECE, NORMAL, UNUSED, USER_DEFINED, Token, Tokenizer, shown
 from .unicode_runs import CAPITALS, MARKS, NORMALIZED, SMALL_LETTERS, code_points
 
 LLAMA3, GPT2, DIGITS_GPT2, QWEN2, GPT4O, TEKKEN = range(1, 7)  # the split patterns of src/core/split.c
@@ -46,7 +49,7 @@ def byte_alphabet():
 ALPHABET = byte_alphabet()
 
 
-def bytes_of(text):
+def bytes_of(text: str) -> Optional[bytes]:
     """What a token of a byte-level vocabulary stands for, or None when it is not spelled in the alphabet."""
     try:
         return bytes(ALPHABET[c] for c in text)
@@ -54,7 +57,7 @@ def bytes_of(text):
         return None
 
 
-def check_spellings(path, tokens):
+def check_spellings(path: str, tokens: List[Token]) -> None:
     seen = set()
     for id, (text, _, kind) in enumerate(tokens):
         if not 0 < len(text) <= MAX_PIECE:
@@ -67,17 +70,17 @@ def check_spellings(path, tokens):
             seen.add(text)
 
 
-def missing_bytes(tokens):
+def missing_bytes(tokens: List[Token]) -> int:
     return 256 - len({text for text, _, kind in tokens if kind in (NORMAL, USER_DEFINED) and len(text) == 1})
 
 
 # ---- tiktoken's ranks, GGUF ----
 
-def read_tiktoken(path, n_ranks=LLAMA3_RANKS):
+def read_tiktoken(job: Job, path: str, n_ranks: int = LLAMA3_RANKS) -> Tokenizer:
     """Llama 3's tokenizer.model: a line for each token, in base64 and with its rank, which is its id. The pattern and
     the control tokens are not in the file: they are Llama 3's, so nothing but its number of tokens will do."""
     ranks, tokens = {}, []
-    for i, line in enumerate(read_small(path).splitlines()):
+    for i, line in enumerate(read_small(job, path).splitlines()):
         try:
             text, rank = line.split(b' ')
             token, id = b64decode(text, validate=True), int(rank)
@@ -111,9 +114,9 @@ GGUF_SPLITS = {**dict.fromkeys(LLAMA3_NAMES, LLAMA3), 'smaug-bpe': LLAMA3, 'dbrx
                'qwen2': QWEN2, 'deepseek-r1-qwen': QWEN2, 'gpt-4o': GPT4O, 'tekken': TEKKEN}
 
 
-def read_gguf(path, values):
+def read_gguf(job: Job, path: str, values: Dict[str, Any]) -> Tokenizer:
     """The byte-level tokenizer of a GGUF file, from its settings tokenizer.ggml.*, texts being bytes."""
-    keys = Keys(path, values, 'tokenizer.ggml.')
+    keys = Keys(job, path, values, 'tokenizer.ggml.')
     pre = keys.get('pre', lambda v: v in GGUF_SPLITS, 'one of ' + ', '.join(GGUF_SPLITS))
     texts, kinds, pairs = (keys.get(key, lambda v: isinstance(v, list) and all(isinstance(x, kind) for x in v),
                                     'a list')
@@ -139,8 +142,8 @@ def read_gguf(path, values):
             merges.setdefault(merge, i)
     check_spellings(path, tokens)
     if missing_bytes(tokens):
-        notes.append('%s has no tokens for %d bytes: they are left out of texts, as by llama.cpp'
-                     % (path, missing_bytes(tokens)))
+        job.note('%s has no tokens for %d bytes: they are left out of texts, as by llama.cpp'
+                 % (path, missing_bytes(tokens)))
     ends = [keys.integer(key, len(tokens) - 1, -1, -1, 0) for key in ('eos_token_id', 'eot_token_id', 'eom_token_id')]
     # The flags as llama.cpp takes them.
     return {'kind': 1, 'tokens': tokens, 'flags': IGNORE_MERGES * (pre in WHOLE_WORDS),
@@ -172,14 +175,14 @@ def case_rules():
     return ((code, -6, kinds[code]) for code in sorted(kinds) if code >= 0x80)
 
 
-def kinds_of(tokenizer):
+def kinds_of(tokenizer: Tokenizer) -> bytes:
     """The types of the tokens, with what else is said beside them."""
     takes, symbols = (tokenizer.get(key, ()) for key in ('takes_spaces', 'as_symbols'))
     return bytes(kind | TAKES_SPACES * (id in takes) | AS_SYMBOLS * (id in symbols)
                  for id, (_, _, kind) in enumerate(tokenizer['tokens']))
 
 
-def write_bytelevel_tokenizer(file, tokenizer):
+def write_bytelevel_tokenizer(file: BinaryIO, tokenizer: Tokenizer) -> None:
     """tokenizer.bin with a trailer of kind 1."""
     tokens, eos_ids, merges = tokenizer['tokens'], tokenizer['eos_ids'], tokenizer['merges']
     rules = (list(nfc_rules()) if tokenizer['flags'] & NFC else []) + (

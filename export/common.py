@@ -1,11 +1,15 @@
 """Problems, JSON read with suspicion, and files that appear when they are whole."""
 
+from __future__ import annotations
+
 import json
 import os
 import shlex
 import shutil
-import sys
 from contextlib import contextmanager
+from typing import Any, BinaryIO, Callable, Dict, Iterator, List, NoReturn, Set
+
+from .installed import called
 
 CHUNK = 1 << 20           # bytes of weights in memory at a time, however large the model
 TEXT_LIMIT = 64 << 20     # bytes that a JSON text or a tokenizer.model may have: Llama 3.1's tokenizer.json has 17 MB
@@ -18,22 +22,25 @@ MAX_VOCAB, MAX_SEQ, MAX_EOS, MAX_EPS, MAX_EXPERTS = 1 << 24, 1 << 30, 8, 1, 1 <<
 
 ENCODINGS = 'rope', 'none', 'learned', 'sinusoidal', 'alibi', 'shaw', 'transformer-xl', 'disentangled'
 
-FOLDER, NAME = os.path.split(sys.argv[0])
-if NAME.endswith('-export'):  # installed: the program lies beside the exporter and is called so but for that ending
-    EXPORTER, PROGRAM = NAME, NAME[:-len('-export')]
-    RUN = os.path.join(FOLDER, PROGRAM)
-else:
-    EXPORTER, PROGRAM = 'python3 model_export.py', './run'
-    RUN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'run')
+EXPORTER, PROGRAM, RUN = called('-export', 'python3 model_export.py')
 
-notes = []      # what to tell the user when all went well
-inputs = set()  # the files that are read, not to be overwritten
+
+class Job:
+    """One run of the exporter. notes: what to tell the user when all went well; inputs: the files that are read, not to
+    be overwritten."""
+
+    def __init__(self) -> None:
+        self.notes: List[str] = []
+        self.inputs: Set[str] = set()
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
 
 
 class Problem(Exception):
     """Why the export cannot be done: ends the program with this one line and status 2."""
 
-    def __init__(self, path, what):
+    def __init__(self, path: str, what: str) -> None:
         super().__init__('%s: %s' % (path, what))
 
 
@@ -45,14 +52,20 @@ REFUSED = object()  # what a missing key, or a null, is taken for unless the cal
 class Keys:
     """A JSON object, or whatever else has names and values; `inside` is where it stands in its file."""
 
-    def __init__(self, path, values, inside=''):
-        self.path, self.values, self.inside, self.asked = path, values, inside, set()
+    def __init__(self, job: Job, path: str, values: Dict[Any, Any], inside: str = '') -> None:
+        self.job, self.path, self.values, self.inside = job, path, values, inside
+        self.asked: Set[str] = set()
 
-    def refuse(self, key, expected):
+    def within(self, values: Dict[Any, Any], inside: str = '') -> Keys:
+        """Other keys of the same file."""
+        return Keys(self.job, self.path, values, inside)
+
+    def refuse(self, key: str, expected: str) -> NoReturn:
         found = json.dumps(self.values[key], default=str)[:80] if key in self.values else 'nothing'
         raise Problem(self.path, '%s%s cannot be used (found %s, expected %s)' % (self.inside, key, found, expected))
 
-    def get(self, key, good, expected, default=REFUSED, null=REFUSED):
+    def get(self, key: str, good: Callable[[Any], Any], expected: str, default: Any = REFUSED,
+            null: Any = REFUSED) -> Any:
         """The key's value if it is good, `default` when there is no such key, `null` for a null."""
         self.asked.add(key)
         value = self.values.get(key, default)
@@ -62,34 +75,35 @@ class Keys:
             self.refuse(key, expected)
         return value
 
-    def integer(self, key, high, default=REFUSED, null=REFUSED, low=1):
+    def integer(self, key: str, high: int, default: Any = REFUSED, null: Any = REFUSED, low: int = 1) -> Any:
         return self.get(key, lambda v: type(v) is int and low <= v <= high,
                         'a whole number from %d to %d' % (low, high), default, null)
 
-    def number(self, key, default=REFUSED, null=REFUSED, above=0.0, zero=False, high=NUMBER_LIMIT):
+    def number(self, key: str, default: Any = REFUSED, null: Any = REFUSED, above: float = 0.0, zero: bool = False,
+               high: float = NUMBER_LIMIT) -> Any:
         return self.get(key, lambda v: is_number(v, above) and v <= high or zero and type(v) in (int, float) and v == 0,
                         'a number above %g, at most %g' % (above, high), default, null)
 
-    def flag(self, key, default=REFUSED, null=REFUSED):
+    def flag(self, key: str, default: Any = REFUSED, null: Any = REFUSED) -> Any:
         return self.get(key, lambda v: type(v) is bool, 'true or false', default, null)
 
-    def only(self, key, *allowed):
+    def only(self, key: str, *allowed: Any) -> None:
         """Refuses any value but these; a missing key is fine."""
         self.get(key, lambda v: any(type(v) is type(a) and v == a for a in allowed),
                  ' or '.join(json.dumps(a) for a in allowed), None)
 
 
-def is_number(value, above=0.0):
+def is_number(value: Any, above: float = 0.0) -> bool:
     return type(value) in (int, float) and above < value <= NUMBER_LIMIT
 
 
 # ---- files ----
 
-def size_of(path):
+def size_of(job: Job, path: str) -> int:
     """The size of a file that will be read."""
     if not os.path.isfile(path):
         raise Problem(path, 'is not a file' if os.path.exists(path) else 'no such file')
-    inputs.add(os.path.realpath(path))
+    job.inputs.add(os.path.realpath(path))
     with open(path, 'rb') as file:
         if file.read(len(POINTER)) == POINTER:
             raise Problem(path, 'is a Git LFS pointer in place of the file: git -C %s lfs pull'
@@ -97,14 +111,15 @@ def size_of(path):
     return os.path.getsize(path)
 
 
-def read_small(path):
-    if size_of(path) > TEXT_LIMIT:
-        raise Problem(path, 'is too large (found %d bytes, expected at most %d)' % (size_of(path), TEXT_LIMIT))
+def read_small(job: Job, path: str) -> bytes:
+    size = size_of(job, path)
+    if size > TEXT_LIMIT:
+        raise Problem(path, 'is too large (found %d bytes, expected at most %d)' % (size, TEXT_LIMIT))
     with open(path, 'rb') as file:
         return file.read()
 
 
-def parse_json(path, data):
+def parse_json(path: str, data: bytes) -> Dict[str, Any]:
     def unique(pairs):
         if len(dict(pairs)) < len(pairs):
             names = sorted(name for name, _ in pairs)
@@ -123,7 +138,7 @@ def parse_json(path, data):
     return values
 
 
-def pasted(data, error):
+def pasted(data: bytes, error: Any) -> str:
     """What editors and web pages put into a text in place of another character, if that is what is wrong; the words are
     those of src/settings/json.c."""
     if data.startswith((b'\xef\xbb\xbf', b'\xff\xfe', b'\xfe\xff')):
@@ -135,12 +150,12 @@ def pasted(data, error):
     return 'line %d: found a no-break space' % error.lineno if found == '\xa0' else ''
 
 
-def read_json(path):
-    return Keys(path, parse_json(path, read_small(path)))
+def read_json(job: Job, path: str) -> Keys:
+    return Keys(job, path, parse_json(path, read_small(job, path)))
 
 
 @contextmanager
-def replacing(path):
+def replacing(path: str) -> Iterator[BinaryIO]:
     """A file to write that takes its name once it is whole; when anything goes wrong, nothing is left behind. Whether
     what is there may be replaced, existing.may_write says."""
     final = os.path.realpath(path)  # a link stays, and points to the new file
@@ -158,7 +173,7 @@ def replacing(path):
 
 
 @contextmanager
-def replacing_folder(path):
+def replacing_folder(path: str) -> Iterator[str]:
     """A new folder to write files into, which takes its name once all of them are whole. Whether what is there may be
     replaced, existing.may_write_folder says."""
     final = os.path.realpath(path)

@@ -8,7 +8,7 @@ from math import sqrt
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from .common import (ENCODINGS, MAX_EOS, MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH,
-                     REFUSED, Keys, read_json)
+                     REFUSED, Job, Keys, read_json)
 from .experts import read_experts
 from .families import FAMILIES, WRAPPERS, Family, named
 from .layers import not_used, read_layers
@@ -27,8 +27,8 @@ class Read(NamedTuple):
     wrapped: bool  # the text model is inside a model of pictures and text
 
 
-def read_config(folder: str) -> Read:
-    whole = read_json(os.path.join(folder, 'config.json'))
+def read_config(job: Job, folder: str) -> Read:
+    whole = read_json(job, os.path.join(folder, 'config.json'))
     config, family = text_config(whole)
     refuse_by_layer(config, family)
     check_keys(config, family)
@@ -90,7 +90,7 @@ def text_config(config: Keys) -> Tuple[Keys, Family]:
     if guess is REFUSED and 'model_type' not in config.values and 'architectures' not in config.values:
         refuse_by_layer(config, None)  # which says more than that there is no model_type
     inside = config.values.get('text_config')
-    for keys in config, Keys(config.path, inside if isinstance(inside, dict) else {}):
+    for keys in config, config.within(inside if isinstance(inside, dict) else {}):
         refuse_not_computed(keys)
     kinds = list(names.values())
     kind = config.get('model_type', lambda v: v in kinds, way_out(config), guess)
@@ -99,7 +99,7 @@ def text_config(config: Keys) -> Tuple[Keys, Family]:
     architecture, families = WRAPPERS[kind]
     config.only('architectures', [architecture], None)
     config.only('quantization_config', None)
-    text = Keys(config.path, config.get('text_config', lambda v: isinstance(v, dict), 'the config of a text model'))
+    text = config.within(config.get('text_config', lambda v: isinstance(v, dict), 'the config of a text model'))
     kinds = [family.model_type for family in families]
     return text, FAMILIES[text.get('model_type', lambda v: v in kinds, 'one of ' + ', '.join(kinds), kinds[0])]
 
@@ -181,7 +181,7 @@ def read_special(folder: str, whole: Keys, config: Keys, family: Family, vocab_s
     beside = [] if config is whole else end_tokens(whole, None, vocab_size)
     eos_ids = beside + end_tokens(config, None if beside or eos_id < 0 else eos_id, vocab_size)
     if os.path.exists(os.path.join(folder, 'generation_config.json')):
-        eos_ids += end_tokens(read_json(os.path.join(folder, 'generation_config.json')), None, vocab_size)
+        eos_ids += end_tokens(read_json(config.job, os.path.join(folder, 'generation_config.json')), None, vocab_size)
     eos_ids = list(dict.fromkeys(eos_ids))
     if len(eos_ids) > MAX_EOS:
         config.refuse('eos_token_id', 'at most %d end tokens with those of generation_config.json' % MAX_EOS)

@@ -1,9 +1,12 @@
 """What lies where something is to be written: what the exporter did not write itself is replaced with --force only."""
 
+from __future__ import annotations
+
 import json
 import os
+from typing import Optional
 
-from .common import Problem, inputs
+from .common import Job, Problem
 from .model_bin import version_of
 from .tokenizer_bin import is_written_here
 from .write import HEADER, WEIGHT_TYPES
@@ -16,9 +19,9 @@ ROUNDED = WEIGHT_TYPES['Q8'], 4  # q8 and q4: --quantize makes them, as it made 
 SHARED = 'tokenizer.bin'         # the name under which a tokenizer serves every model beside it
 
 
-def may_write(path, kind, force, data=None):
+def may_write(job: Job, path: str, kind: str, force: bool, data: Optional[bytes] = None) -> None:
     """Refuses to replace a file unless it is of this kind and was written here, or holds the same `data` already."""
-    if os.path.realpath(path) in inputs:
+    if os.path.realpath(path) in job.inputs:
         raise Problem(path, 'is being read, and would be lost')
     if not os.path.exists(path):
         return
@@ -47,14 +50,14 @@ def found_at(path):
     return None, 'a file that the exporter did not write'
 
 
-def same_bytes(path, data):
+def same_bytes(path: str, data: bytes) -> bool:
     if os.path.getsize(path) != len(data):
         return False
     with open(path, 'rb') as file:
         return file.read() == data
 
 
-def may_write_folder(path, force):
+def may_write_folder(path: str, force: bool) -> None:
     """Refuses to replace a folder unless it is empty, or a checkpoint that was written here."""
     path = path.rstrip('/') or '/'
     if not os.path.lexists(path) or os.path.isdir(path) and not os.listdir(path):

@@ -5,10 +5,11 @@ as gpt-oss: rows of gate and up in turns, as floats the other way round (inputs 
 from __future__ import annotations
 
 from array import array
+from dataclasses import dataclass
 from math import prod
-from typing import Dict, List, NamedTuple, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 
-from .common import CHUNK, MAX_EXPERTS, MAX_WIDTH, REFUSED, Keys, Problem, notes
+from .common import CHUNK, MAX_EXPERTS, MAX_WIDTH, REFUSED, Keys, Problem
 from .families import Family
 from .layers import not_used
 from .model import DENSE, Model
@@ -60,11 +61,11 @@ def mark_dense(config: Keys, model: Model, list_key: str, step_key: str) -> bool
     step = config.integer(step_key, 1 << 30, 1)
     dense = [layer for layer in range(n_layers) if layer in alone or (layer + 1) % step]
     if len(dense) == n_layers:
-        notes.append('no layer has experts, by %s and %s' % (step_key, list_key))
+        config.job.note('no layer has experts, by %s and %s' % (step_key, list_key))
         return False
     if dense:
         model.layers = [f | DENSE * (layer in dense) for layer, f in enumerate(model.layer_flags)]
-        notes.append('dense layers, without experts, by %s and %s: %s of %d' % (
+        config.job.note('dense layers, without experts, by %s and %s: %s of %d' % (
             step_key, list_key, ', '.join(map(str, dense)), n_layers))
     return True
 
@@ -88,10 +89,11 @@ def some_rows(tensor, n_experts, of_one, taken, at_once):
                 data[at:at + row] for at in range(0, len(data), taken.step * row))
 
 
-class Taken(NamedTuple):
+@dataclass(frozen=True)
+class Taken:
     """Some of each expert's rows, or elements, of what several matrices or vectors share."""
     name: str
-    tensor: NamedTuple  # n_experts times of_one rows, whatever its shape
+    tensor: Any  # n_experts times of_one rows, whatever its shape
     n_experts: int
     of_one: int
     taken: range
@@ -100,28 +102,29 @@ class Taken(NamedTuple):
     dtype = property(lambda self: self.tensor.dtype)
 
     @property
-    def shape(self):
+    def shape(self) -> Tuple[int, ...]:
         columns = prod(self.tensor.shape) // (self.n_experts * self.of_one)
         is_vector = self.tensor.shape in ((self.n_experts, self.of_one), (self.n_experts * self.of_one,))
         return (self.n_experts * len(self.taken), *([] if is_vector else [columns]))
 
-    def read(self):
+    def read(self) -> Iterator[bytes]:
         row = self.tensor.size // (self.n_experts * self.of_one)
         at_once = max(1, CHUNK // (row * self.taken.step))
         return some_rows(self.tensor, self.n_experts, self.of_one, self.taken, at_once)
 
 
-class Transposed(NamedTuple):
+@dataclass(frozen=True)
+class Transposed:
     """Some columns of each expert's matrix as its rows."""
     name: str
-    tensor: NamedTuple  # (experts, rows, columns), of floats
+    tensor: Any  # (experts, rows, columns), of floats
     taken: range        # of the columns
 
     path = property(lambda self: self.tensor.path)
     dtype = property(lambda self: self.tensor.dtype)
     shape = property(lambda self: (self.tensor.shape[0] * len(self.taken), self.tensor.shape[1]))
 
-    def read(self):
+    def read(self) -> Iterator[bytes]:
         n_experts, rows, columns = self.tensor.shape
         size = rows * columns * ITEM_SIZES[self.dtype]
         at_once = max(1, CHUNK // (rows * ITEM_SIZES[self.dtype]))
@@ -133,12 +136,13 @@ class Transposed(NamedTuple):
                 yield b''.join(values[column::columns].tobytes() for column in self.taken[i:i + at_once])
 
 
-def items(dtype):
+def items(dtype: str) -> array[int]:
     """An empty list of items of this type's size, which are moved and not looked at."""
     return array('I' if ITEM_SIZES[dtype] == array('I').itemsize else 'H')
 
 
-class Repacked(NamedTuple):
+@dataclass(frozen=True)
+class Repacked:
     """Some of each expert's rows of published MXFP4, in ggml's blocks: the scale first, and value 16 + i beside value
     i in byte i, where the published blocks have two neighbors in a byte, the first in its low half."""
     name: str
@@ -149,11 +153,11 @@ class Repacked(NamedTuple):
     path, dtype = property(lambda self: self.blocks.path), 'MXFP4'
 
     @property
-    def shape(self):
+    def shape(self) -> Tuple[int, ...]:
         n_experts, _, per_row, _ = self.blocks.shape
         return n_experts * len(self.taken), per_row * FP4_VALUES
 
-    def read(self):
+    def read(self) -> Iterator[bytes]:
         n_experts, of_one, per_row, _ = self.blocks.shape
         where = n_experts, of_one, self.taken, max(1, CHUNK // (per_row * FP4_BYTES * self.taken.step))
         for blocks, scales in zip(some_rows(self.blocks, *where), some_rows(self.scales, *where)):
@@ -171,7 +175,7 @@ def in_ggml_order(blocks, scales):
     return bytes(out)
 
 
-def either(a, b):
+def either(a: bytes, b: bytes) -> bytes:
     """The bits of both, byte by byte."""
     return (int.from_bytes(a, 'little') | int.from_bytes(b, 'little')).to_bytes(len(a), 'little')
 

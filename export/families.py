@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass, field
-from typing import Any, Dict, FrozenSet, List, Optional, Tuple
+from typing import AbstractSet, Any, Dict, FrozenSet, List, Optional, Tuple
 
 from .model import Feature
 
@@ -140,7 +140,7 @@ class Family:
 INNER = {'layers': Layers, 'rope': Rope, 'keys': KeysOf, 'experts': Experts, 'names': Names, 'gguf': Gguf}
 
 
-def record(kind: type, values: Dict[str, Any], where: str) -> Any:
+def record(kind: Any, values: Dict[str, Any], where: str) -> Any:
     """A record of this kind. A word in families.json that nobody reads is a mistake, and is named."""
     known = {each.name: each for each in kind.__dataclass_fields__.values()}
     found = {}
@@ -197,7 +197,7 @@ def named(name: str) -> Optional[Family]:
     return FAMILIES.get(name) or next((family for family in FAMILIES.values() if name in family.aliases), None)
 
 
-def fits(found: FrozenSet[Feature], needs: FrozenSet[Feature], sign: FrozenSet[Feature],
+def fits(found: AbstractSet[Feature], needs: FrozenSet[Feature], sign: FrozenSet[Feature],
          may: FrozenSet[Feature]) -> bool:
     """Whether a model with these features can be of a family: it has what the family needs, and one of its signs if
     there are any, and nothing that it may not have."""

@@ -6,14 +6,17 @@ an architecture means without a key, is in its family's row (families.py).
 Quantized tensors keep their blocks, of which every row has whole ones.
 """
 
+from __future__ import annotations
+
 import os
 import re
 import struct
 from math import log, pi, prod
+from typing import Any, Dict, Tuple
 
-from .common import (MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, Keys, Problem,
-                     is_number, notes, size_of)
-from .families import ARCHITECTURES, gguf_of
+from .common import (MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, Job, Keys, Problem,
+                     is_number, size_of)
+from .families import ARCHITECTURES, Gguf, gguf_of
 from .gguf_experts import read_experts, stack_experts
 from .gguf_layers import read_layers, read_scales, read_temperature, read_yarn_factor
 from .huggingface import rows_of
@@ -47,20 +50,20 @@ LIST_LIMIT = 1 << 20
 IGNORED = {'vocab_size', 'rope.scaling.finetuned', 'expert_used_count', 'expert_feed_forward_length'}
 
 
-def read_gguf(path):
+def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
     """The checkpoint, and all settings for the tokenizer's sake."""
-    settings, tensors = read_parts(path)
-    general = Keys(path, settings)
+    settings, tensors = read_parts(job, path)
+    general = Keys(job, path, settings)
     name = general.get('general.architecture', lambda v: v in list(ARCHITECTURES), 'one of ' + ', '.join(ARCHITECTURES))
     start = name + '.'
-    keys = Keys(path, {key[len(start):]: value for key, value in settings.items() if key.startswith(start)}, start)
+    keys = Keys(job, path, {key[len(start):]: value for key, value in settings.items() if key.startswith(start)}, start)
     families = ARCHITECTURES[name]
     rule, has = gguf_of(families[0]), frozenset.intersection(*(family.always for family in families))
     model = read_shape(path, keys, families[0], tensors)
     for feature in has:
         model.set(**FIELDS_OF.get(feature, {}))
     embedding = tensors[NAMES['embedding']]
-    tokens = Keys(path, settings)
+    tokens = Keys(job, path, settings)
     model.set(vocab_size=embedding.shape[0], tied=NAMES['classifier'] not in tensors,
               bos_id=tokens.integer('tokenizer.ggml.bos_token_id', embedding.shape[0] - 1, -1, low=0),
               eos_ids=end_tokens(tokens, rule, embedding.shape[0]),
@@ -78,10 +81,10 @@ def read_gguf(path):
     stack_experts(path, tensors, model, names)
     for key in sorted(set(keys.values) - keys.asked - IGNORED):
         keys.refuse(key, 'no such key, or what it asks for would be left out')
-    return Checkpoint(path, model, tensors, names, rule.adjacent), settings
+    return Checkpoint(job, path, model, tensors, names, rule.adjacent), settings
 
 
-def names_of(rule):
+def names_of(rule: Gguf) -> Dict[str, str]:
     """The architecture's name of each of our tensors, a %d for the layer."""
     return {**NAMES, **rule.names.own}
 
@@ -144,7 +147,7 @@ def read_rope(path, keys, rule, tensors, model):
             raise Problem(path, 'has divisors of its own for RoPE that cannot be used with rope.scaling.type %s, '
                           'factor %g (expected them alone)' % (kind, factor))
         if divisors[0]:
-            return divided(rope, divisors[0], rotary_dim, seq_len)
+            return divided(keys.job, rope, divisors[0], rotary_dim, seq_len)
         if original < 2:
             keys.refuse('rope.scaling.original_context_length', '2 or more')
         return {**rope, 'rope_method': 6, 'factor': seq_len / original, 'train_ctx': original,
@@ -157,8 +160,8 @@ def read_rope(path, keys, rule, tensors, model):
         rope.update(betas, rope_method=4, factor=factor, train_ctx=original, attention_factor=given)
         if not rule.truncate:
             rope['truncate'] = 0
-            notes.append("no key says whether YaRN's ramp is rounded: it is not, as in the published models, though "
-                         'llama.cpp rounds it')
+            keys.job.note("no key says whether YaRN's ramp is rounded: it is not, as in the published models, though "
+                     'llama.cpp rounds it')
         if attention != 1:
             rope['attention_factor'] = attention * (0.1 * log(factor) + 1 if factor > 1 else 1)
     elif kind == 'linear' and factor != 1:
@@ -179,7 +182,7 @@ def divisors_of(path, tensor, rotary_dim):
     return values
 
 
-def divided(rope, divisors, rotary_dim, seq_len):
+def divided(job, rope, divisors, rotary_dim, seq_len):
     """RoPE with a divisor for each pair at any length. The converter makes them from Llama 3.1's rule, of which the
     file keeps nothing else: when they are what that rule gives for some trained context, in float32, the rule is
     written down again, so that it can be seen and changed. Else they are longrope's lists, the same for short and long
@@ -191,7 +194,7 @@ def divided(rope, divisors, rotary_dim, seq_len):
                 return rope
             return {**rope, 'rope_method': 5, 'factor': factor, 'train_ctx': length, 'low_freq_factor': 1,
                     'high_freq_factor': 4}
-    notes.append('rope_freqs.weight is not by the rule of Llama 3.1: written as longrope, the same at all lengths')
+    job.note('rope_freqs.weight is not by the rule of Llama 3.1: written as longrope, the same at all lengths')
     return {**rope, 'rope_method': 6, 'factor': 1, 'train_ctx': max(2, seq_len),
             'attention_factor': rope['attention_factor'] or 1, 'short_factor': divisors, 'long_factor': divisors}
 
@@ -263,11 +266,11 @@ class Reader:
         return list(struct.unpack('<%d%s' % (count, item[1]), data)) if keep else None
 
 
-def read_parts(path):
+def read_parts(job, path):
     """The settings and the tensors of a file, or of all the parts that llama-gguf-split made of it, given any one of
     them: NAME-00001-of-00003.gguf and on, the settings in the first, tensors in each."""
-    settings, tensors = read_file(path)
-    count = Keys(path, settings).integer('split.count', 99999, 1, low=0)
+    settings, tensors = read_file(job, path)
+    count = Keys(job, path, settings).integer('split.count', 99999, 1, low=0)
     if count <= 1:
         return settings, tensors
     name = re.fullmatch(r'(.*)-[0-9]{5}-of-([0-9]{5})[.]gguf', path, re.S)
@@ -279,11 +282,11 @@ def read_parts(path):
         part = '%s-%05d-of-%s.gguf' % (name[1], i + 1, name[2])
         if not os.path.exists(part):
             raise Problem(part, 'is missing (found no such file, expected part %d of %d)' % (i + 1, count))
-        parts.append((part, *read_file(part)))
+        parts.append((part, *read_file(job, part)))
     settings, tensors = parts[0][1], {}
-    total = Keys(parts[0][0], settings).integer('split.tensors.count', 1 << 31)
+    total = Keys(job, parts[0][0], settings).integer('split.tensors.count', 1 << 31)
     for i, (part, own, more) in enumerate(parts):
-        keys = Keys(part, own)
+        keys = Keys(job, part, own)
         for key, expected in ('split.no', i), ('split.count', count), ('split.tensors.count', total):
             keys.get(key, lambda v: type(v) is int and v == expected, '%d, as the other parts say' % expected)
         for twice in sorted(set(tensors) & set(more)):
@@ -295,9 +298,9 @@ def read_parts(path):
     return settings, tensors
 
 
-def read_file(path):
+def read_file(job, path):
     """The settings by name and the tensors by name, every length and offset checked against the file's size."""
-    total = size_of(path)
+    total = size_of(job, path)
     with open(path, 'rb') as file:
         reader = Reader(path, file, total)
         reader.take(4)
@@ -318,7 +321,7 @@ def read_file(path):
                 raise Problem(path, 'tensor %s appears twice or has too many dimensions (found %d)' % (name, n_axes))
             shape = tuple(reader.number('<Q') for _ in range(n_axes))[::-1]  # ggml counts from the innermost
             places[name] = shape, reader.number('<I'), reader.number('<Q')
-    align = Keys(path, settings).integer('general.alignment', 1 << 20, 32)
+    align = Keys(job, path, settings).integer('general.alignment', 1 << 20, 32)
     base = reader.at + -reader.at % align
     return settings, place(path, places, base if places else min(base, total), align, total)
 

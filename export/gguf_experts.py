@@ -1,17 +1,22 @@
 """Experts in GGUF files: their keys, and their tensors, which have an axis for the expert. Older files of Mixtral have
 a tensor for each expert, newer ones may have gate and up in one."""
 
-from .common import MAX_EXPERTS, MAX_WIDTH, Problem
+from __future__ import annotations
+
+from typing import Dict, List
+
+from .common import MAX_EXPERTS, MAX_WIDTH, Keys, Problem
 from .experts import EXPERT_PARTS, Taken, layers_with_experts
-from .model import Feature
-from .tensors import Joined, Tensor
+from .families import Family
+from .model import Feature, Model
+from .tensors import Joined, Tensor, Tensors
 
 BOTH = 'blk.%d.ffn_gate_up_exps.weight'
 ONE_BY_ONE = {'experts_w1': 'blk.%d.ffn_gate.%d.weight', 'experts_w3': 'blk.%d.ffn_up.%d.weight',
               'experts_w2': 'blk.%d.ffn_down.%d.weight'}
 
 
-def read_experts(keys, families):
+def read_experts(keys: Keys, families: List[Family]) -> Dict[str, int]:
     """The fields about experts. Their weights are always brought to a sum of 1, which some files say, too."""
     with_experts = [family for family in families if Feature.EXPERTS in family.always]
     if not with_experts:
@@ -31,7 +36,7 @@ def read_experts(keys, families):
             'expert_hidden_dim': keys.integer('expert_feed_forward_length', MAX_WIDTH, dense, low=0) or dense}
 
 
-def stack_experts(path, tensors, model, names):
+def stack_experts(path: str, tensors: Tensors, model: Model, names: Dict[str, str]) -> None:
     """Brings the experts' matrices into two axes, and their biases into one, under the names that they have."""
     n, dim, hidden = model.n_experts, model.dim, model.expert_hidden_dim
     for layer in layers_with_experts(model):

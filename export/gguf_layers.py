@@ -1,12 +1,15 @@
 """What GGUF files say, and do not say, of families whose layers differ, or whose norms stand elsewhere: as llama.cpp
 loads them."""
 
-from math import log, sqrt
+from __future__ import annotations
 
-from .common import MAX_SEQ, notes
-from .families import gguf_of
+from math import log, sqrt
+from typing import Any, Dict, List
+
+from .common import MAX_SEQ, Keys
+from .families import Family, Gguf, gguf_of
 from .huggingface import rounded
-from .model import LONGROPE, SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE
+from .model import LONGROPE, SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE, Model
 
 
 def read_slides(keys, families, n_layers):
@@ -21,7 +24,7 @@ def read_slides(keys, families, n_layers):
     return pattern if isinstance(pattern, list) else [(i + 1) % pattern != 0 for i in range(n_layers)], window
 
 
-def read_layers(keys, families, model, rope):
+def read_layers(keys: Keys, families: List[Family], model: Model, rope: Dict[str, Any]) -> Dict[str, Any]:
     """The window, a byte for each layer, and how sliding layers turn: plainly, or as the file says."""
     rule = gguf_of(families[0])
     slides, window = read_slides(keys, families, model.n_layers)
@@ -43,7 +46,7 @@ def read_layers(keys, families, model, rope):
     return {'sliding_window': window, 'layers': layers, **({'sliding_rope': 1, **sliding} if by_itself else {})}
 
 
-def read_scales(family, rule, model):
+def read_scales(family: Family, rule: Gguf, model: Model) -> Dict[str, float]:
     """What embeddings and scores are multiplied by, which no key says."""
     found = {}
     if family.scales.get('embedding') == 'sqrt_dim':
@@ -53,7 +56,7 @@ def read_scales(family, rule, model):
     return found
 
 
-def read_temperature(keys, rule, model):
+def read_temperature(keys: Keys, rule: Gguf, model: Model) -> Dict[str, Any]:
     """Ministral 3's temperature by position, and the pair that its attention factor follows from."""
     if rule.yarn != 'told':
         return {}
@@ -65,7 +68,7 @@ def read_temperature(keys, rule, model):
     return found
 
 
-def read_yarn_factor(keys, rule, factor):
+def read_yarn_factor(keys: Keys, rule: Gguf, factor: float) -> float:
     """Hugging Face's attention_factor, which llama.cpp's converter writes down; 0 where it is YaRN's own."""
     key = 'rope.scaling.yarn_attn_factor'
     if rule.window != 'by_layer' and rule.yarn != 'told':
@@ -75,5 +78,5 @@ def read_yarn_factor(keys, rule, factor):
     given = keys.number(key, own)
     if abs(given / own - 1) < 1e-6:
         return 0
-    notes.append('%s%s is %g, as the checkpoint had it; llama.cpp itself does not read it' % (keys.inside, key, given))
+    keys.job.note('%s%s is %g, as the checkpoint had it; llama.cpp itself does not read it' % (keys.inside, key, given))
     return given

@@ -6,7 +6,7 @@ import os
 import struct
 from typing import Dict
 
-from .common import Problem, notes, read_json
+from .common import Job, Keys, Problem, read_json
 from .config import read_config
 from .experts import EXPERT_PARTS, stack_experts
 from .families import Family
@@ -52,12 +52,12 @@ def rows_of(model: Model, part: str) -> int:
     return {**rows, 'wv': rows['wk']}.get(part, model.hidden_dim)
 
 
-def read_huggingface(folder: str) -> Checkpoint:
-    model, family, wrapped = read_config(folder)
-    tensors = {name: tensor for name, tensor in read_weights(folder).items()
+def read_huggingface(job: Job, folder: str) -> Checkpoint:
+    model, family, wrapped = read_config(job, folder)
+    tensors = {name: tensor for name, tensor in read_weights(job, folder).items()
                if not name.endswith('.rotary_emb.inv_freq')}  # of old checkpoints; nobody reads it
     if wrapped:
-        tensors = text_alone(folder, tensors)
+        tensors = text_alone(job, folder, tensors)
     names = names_of(family)
     for layer in range(model.n_layers):
         for whole, parts in family.names.fused.items():
@@ -66,10 +66,10 @@ def read_huggingface(folder: str) -> Checkpoint:
     stack_experts(folder, tensors, model, family, names)
     if model.embedding_scale and names['embedding'] in tensors:
         model.embedding_scale = rounded(model.embedding_scale, tensors[names['embedding']].dtype)
-    return Checkpoint(folder, model, tensors, names, bool(model.encoding))  # without RoPE nothing turns
+    return Checkpoint(job, folder, model, tensors, names, bool(model.encoding))  # without RoPE nothing turns
 
 
-def text_alone(folder, tensors):
+def text_alone(job, folder, tensors):
     """The tensors of the text model by the names that it has by itself; those for pictures are left out."""
     found, left_out = {}, 0
     for name, tensor in tensors.items():
@@ -82,11 +82,11 @@ def text_alone(folder, tensors):
         else:
             found[short] = tensor
     if left_out:
-        notes.append('%s: the text model alone is read: %d tensors for pictures are left out' % (folder, left_out))
+        job.note('%s: the text model alone is read: %d tensors for pictures are left out' % (folder, left_out))
     return found
 
 
-def rounded(value, dtype):
+def rounded(value: float, dtype: str) -> float:
     """A number as a tensor of this type holds it."""
     value, = struct.unpack('<f', struct.pack('<f', value))
     if dtype == 'F16':
@@ -98,20 +98,20 @@ def rounded(value, dtype):
     return struct.unpack('<f', struct.pack('<I', bits & 0xffff0000))[0]
 
 
-def read_weights(folder):
+def read_weights(job, folder):
     """All tensors of a folder by name, from one file or from shards."""
     adapter = adapter_in(folder)
     for name, read in FILES:
         path = os.path.join(folder, name)
         if adapter and (os.path.exists(path) or os.path.exists(path + '.index.json')):
-            notes.append('warning: %s: the LoRA adapter beside the weights is left out (%s): merge it first, if it is '
-                         'meant to run' % (folder, adapter))
+            job.note('warning: %s: the LoRA adapter beside the weights is left out (%s): merge it first, if it is '
+                     'meant to run' % (folder, adapter))
         if os.path.exists(path):
-            return read(path)
+            return read(job, path)
         if os.path.exists(path + '.index.json'):
-            return read_shards(folder, read_json(path + '.index.json'), read)
+            return read_shards(folder, read_json(job, path + '.index.json'), read)
     if adapter:
-        raise Problem(folder, adapter_alone(folder))
+        raise Problem(folder, adapter_alone(job, folder))
     raise Problem(folder, 'holds no weights (expected model.safetensors or pytorch_model.bin, or one of them in shards '
                           'with its .index.json)')
 
@@ -121,7 +121,7 @@ def read_shards(folder, index, read):
         isinstance(x, str) and x and os.path.basename(x) == x for x in v.values()), 'tensors and their files here')
     tensors = {}
     for shard in sorted(set(shards.values())):
-        for name, tensor in read(os.path.join(folder, shard)).items():
+        for name, tensor in read(index.job, os.path.join(folder, shard)).items():
             if name in tensors:
                 raise Problem(tensor.path, '%s is also in %s' % (name, os.path.basename(tensors[name].path)))
             tensors[name] = tensor

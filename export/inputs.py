@@ -1,10 +1,13 @@
 """What somebody gave where something else was expected: told by its first bytes, with the command that brings it in."""
 
+from __future__ import annotations
+
 import os
 import re
 import shlex
+from typing import Optional
 
-from .common import EXPORTER, PROGRAM, TEXT_LIMIT, Problem, read_json, size_of
+from .common import EXPORTER, PROGRAM, TEXT_LIMIT, Job, Problem, read_json, size_of
 from .model_bin import version_of
 
 SETTINGS = 'config.json', 'params.json'
@@ -15,9 +18,9 @@ GGUF, TENSORS, MODEL, LLAMA2C, READY, TOKENIZER, JSON = (
     'a GGUF file', 'weights alone', 'a model.bin', 'a model of llama2.c', 'a tokenizer.bin', 'a tokenizer', 'settings')
 
 
-def kind_of(path):
+def kind_of(job: Job, path: str) -> Optional[str]:
     """One of the above, or None for anything else: files of llama2.c's version 0 say nothing of themselves."""
-    total = size_of(path)
+    total = size_of(job, path)
     with open(path, 'rb') as file:
         start = file.read(64)
         file.seek(max(0, total - 4096))
@@ -51,16 +54,16 @@ def has_settings(folder):
     return any(os.path.exists(os.path.join(folder, name)) for name in SETTINGS)
 
 
-def adapter_in(folder):
+def adapter_in(folder: str) -> Optional[str]:
     """A file of a LoRA adapter in a folder, or None."""
     return next((name for name in sorted(os.listdir(folder)) if re.fullmatch(ADAPTER, name)), None)
 
 
-def adapter_alone(folder):
+def adapter_alone(job: Job, folder: str) -> str:
     """What to do with an adapter that came without its base model."""
     base = ''
     try:
-        base = read_json(os.path.join(folder, 'adapter_config.json')).values.get('base_model_name_or_path')
+        base = read_json(job, os.path.join(folder, 'adapter_config.json')).values.get('base_model_name_or_path')
     except Problem:
         pass
     return ('holds a LoRA adapter (%s), no model: merge it into its base model%s, as the PEFT library does with '
@@ -68,10 +71,10 @@ def adapter_alone(folder):
             % (adapter_in(folder), ', %s' % base if base and isinstance(base, str) else ''))
 
 
-def without_settings(folder, out):
+def without_settings(job, folder, out):
     """A folder that is no checkpoint: why, and what to do about it."""
     if adapter_in(folder):
-        return adapter_alone(folder)
+        return adapter_alone(job, folder)
     names = sorted(os.listdir(folder))
     models = [name for name in names if name.endswith('.gguf')]
     weights = [name for name in names if name.endswith(WEIGHTS) and not name.endswith('tokenizer.bin')]
@@ -85,16 +88,16 @@ def without_settings(folder, out):
     return 'is no checkpoint (expected a folder with config.json or params.json, or a file)'
 
 
-def check_source(path, out, tokenizer_out):
+def check_source(job: Job, path: str, out: str, tokenizer_out: str) -> None:
     """Refuses what is no checkpoint."""
     if os.path.isdir(path):
         if not has_settings(path):
-            raise Problem(path, without_settings(path, out))
+            raise Problem(path, without_settings(job, path, out))
         return
     if not os.path.isfile(path):
         raise Problem(path, 'is neither a file nor a folder (expected a checkpoint)' if os.path.exists(path) else
                       'no such file or folder (expected a checkpoint)')
-    kind, folder = kind_of(path), folder_of(path)
+    kind, folder = kind_of(job, path), folder_of(path)
     if kind == MODEL:
         raise Problem(path, 'is a model.bin already, for %s as it is; it goes out with %s' % (
             PROGRAM, command(path, 'OUT.gguf')))
@@ -105,14 +108,14 @@ def check_source(path, out, tokenizer_out):
     if kind in (TENSORS, JSON):
         what = 'holds %s: ' % kind
         raise Problem(path, what + (command(folder, out) if has_settings(folder) else
-                                    'its folder is expected, and that ' + without_settings(folder, out)))
+                                    'its folder is expected, and that ' + without_settings(job, folder, out)))
 
 
-def check_model(path, out):
+def check_model(job: Job, path: str, out: str) -> None:
     """Refuses what is no model.bin, which is to be carried out."""
     if not os.path.exists(path):
         raise Problem(path, 'no such file (expected a model.bin to make %s of)' % out)
-    kind = 'a folder' if os.path.isdir(path) else kind_of(path)
+    kind = 'a folder' if os.path.isdir(path) else kind_of(job, path)
     if kind in (MODEL, LLAMA2C, None):
         return
     source = folder_of(path) if kind not in ('a folder', GGUF) else path
@@ -122,13 +125,13 @@ def check_model(path, out):
         'holds' if kind in (TENSORS, JSON) else 'is', kind, command(source, 'model.bin')))
 
 
-def check_tokenizer(path, out):
+def check_tokenizer(job: Job, path: str, out: str) -> None:
     """Refuses what is no tokenizer."""
     if os.path.isdir(path):
         found = [name for name in TOKENIZERS if os.path.exists(os.path.join(path, name))]
         raise Problem(path, 'is a folder: ' + command('--tokenizer', os.path.join(path, found[0]), out) if found else
                       'is a folder, and holds no tokenizer.json or tokenizer.model')
-    kind = kind_of(path)
+    kind = kind_of(job, path)
     if kind == GGUF:
         raise Problem(path, 'is a GGUF file, which brings its tokenizer along: ' + command(path, 'model.bin'))
     if kind == READY:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional
 
-from .common import MAX_SEQ, Keys, notes
+from .common import MAX_SEQ, Keys
 from .families import Family
 from .model import SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE
 
@@ -114,4 +114,4 @@ def layers_with_rope(config: Keys, n_layers: int) -> Optional[List[int]]:
 def not_used(config: Keys, family: Family, *keys: str) -> None:
     for key in keys:
         if config.values.get(key) is not None:
-            notes.append('%s means nothing to model_type %s and is not used' % (key, family.model_type))
+            config.job.note('%s means nothing to model_type %s and is not used' % (key, family.model_type))

@@ -1,10 +1,12 @@
 """llama2.c's .bin, versions 0, 1 and 2, as its export.py writes them: seven integers, then each kind of tensor for all
 layers together."""
 
+from __future__ import annotations
+
 import struct
 from math import prod
 
-from .common import (MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, Keys, Problem, size_of)
+from .common import MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, Job, Keys, Problem, size_of
 from .model import Model
 from .tensors import Checkpoint, Tensor
 
@@ -17,8 +19,8 @@ NAMES = {part: part if part in ONCE else part + ' of layer %d' for part in ORDER
 MAX_GROUP = 1 << 16
 
 
-def read_llama2c(path):
-    total = size_of(path)
+def read_llama2c(job: Job, path: str) -> Checkpoint:
+    total = size_of(job, path)
     with open(path, 'rb') as file:
         head = file.read(256)
     if len(head) < 28:
@@ -27,7 +29,7 @@ def read_llama2c(path):
     if head[:4] == MAGIC and (version not in (1, 2) or len(head) < 256):
         raise Problem(path, 'cannot be read as a file of llama2.c (found version %d and %d bytes)' % (version, total))
     fields = struct.unpack_from('<7i', head, 8 if version else 0)
-    header = Keys(path, dict(zip(FIELDS, fields)), '' if version else 'no known file; as version 0 of llama2.c: ')
+    header = Keys(job, path, dict(zip(FIELDS, fields)), '' if version else 'no known file; as version 0 of llama2.c: ')
     shared = header.values['vocab_size'] > 0  # version 0 says so by the sign
     if version:
         shared = head[36] == 1
@@ -48,7 +50,7 @@ def read_llama2c(path):
     if version == 2:
         model.group_size = group_size(path, model, *struct.unpack_from('<i', head, 37))
     tensors = place(path, model, version, 256 if version else 28, total)
-    return Checkpoint(path, model, tensors, NAMES, True)
+    return Checkpoint(job, path, model, tensors, NAMES, True)
 
 
 def group_size(path, model, size):

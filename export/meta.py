@@ -1,9 +1,12 @@
 """Meta's own folders: params.json and consolidated.NN.pth, a file for each processor that the model was split over."""
 
+from __future__ import annotations
+
 import os
 import re
+from typing import Dict, List, Optional, Tuple
 
-from .common import MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_VOCAB, MAX_WIDTH, Problem, notes, read_json
+from .common import MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_VOCAB, MAX_WIDTH, Job, Problem, read_json
 from .model import Model
 from .tensors import Checkpoint, Joined, same_bytes
 from .torch_files import read_torch
@@ -17,12 +20,13 @@ NAMES = {
 SETTINGS = {'dim', 'n_layers', 'n_heads', 'n_kv_heads', 'vocab_size', 'multiple_of', 'ffn_dim_multiplier', 'norm_eps',
             'rope_theta', 'use_scaled_rope', 'rope_scaling_factor', 'rope_high_freq_factor',
             'max_seq_len', 'max_batch_size'}  # the last two size Meta's cache, not the model
-TOKENIZERS = {32000: (1, [2]), 32016: (1, [2]), 128256: (128000, [128001, 128008, 128009])}  # vocab_size: its bos, eos
+TOKENIZERS: Dict[int, Tuple[int, List[int]]] = {  # vocab_size: its bos, eos
+    32000: (1, [2]), 32016: (1, [2]), 128256: (128000, [128001, 128008, 128009])}
 
 
-def read_meta(folder, context=None):
+def read_meta(job: Job, folder: str, context: Optional[int] = None) -> Checkpoint:
     """context: what --context says, since params.json does not."""
-    params = read_json(os.path.join(folder, 'params.json'))
+    params = read_json(job, os.path.join(folder, 'params.json'))
     for key in params.values:
         if key not in SETTINGS:
             params.refuse(key, 'no such key, or what it asks for would be left out')
@@ -35,7 +39,7 @@ def read_meta(folder, context=None):
     model = Model(dim=dim, n_layers=params.integer('n_layers', MAX_LAYERS), n_heads=n_heads, n_kv_heads=n_kv_heads,
                   head_dim=dim // n_heads, norm_eps=params.number('norm_eps', high=MAX_EPS))
 
-    tensors = read_shards(folder, params, dim)
+    tensors = read_shards(job, folder, params, dim)
     embedding, head, w1 = (tensors.get(name) for name in (NAMES['embedding'], NAMES['classifier'], NAMES['w1'] % 0))
     for name, tensor in ((NAMES['embedding'], embedding), (NAMES['w1'] % 0, w1)):
         if not tensor or len(tensor.shape) != 2 or not 0 < tensor.shape[0] <= MAX_VOCAB or tensor.shape[1] != dim:
@@ -52,10 +56,10 @@ def read_meta(folder, context=None):
         tensors.pop(NAMES['classifier'], None)
     model.bos_id, model.eos_ids = TOKENIZERS.get(embedding.shape[0], (-1, []))
     if embedding.shape[0] not in TOKENIZERS:
-        notes.append('params.json does not say the begin and end tokens, and a vocabulary of %d is not known: none are '
-                     'written' % embedding.shape[0])
+        job.note('params.json does not say the begin and end tokens, and a vocabulary of %d is not known: none are '
+                 'written' % embedding.shape[0])
     model.set(**rope_and_context(params, model.tied, context))
-    return Checkpoint(folder, model, tensors, NAMES, True)  # Meta's rows are where we want them
+    return Checkpoint(job, folder, model, tensors, NAMES, True)  # Meta's rows are where we want them
 
 
 def hidden_dim(params, dim):
@@ -79,7 +83,8 @@ def rope_and_context(params, tied, context):
     else:
         release, length = ('Llama 1', 2048) if params.values['norm_eps'] < 1e-5 else ('Llama 2', 4096)
     if not context:
-        notes.append('params.json does not say the context: %d, as in %s (--context N for another)' % (length, release))
+        params.job.note('params.json does not say the context: %d, as in %s (--context N for another)'
+                        % (length, release))
     rope = {'rope_method': 5 if scaled else 0, 'rope_dynamic': 0, 'theta': theta, 'seq_len': context or length,
             'train_ctx': 8192 if scaled else context or length, 'truncate': 1}
     if scaled:
@@ -90,18 +95,18 @@ def rope_and_context(params, tied, context):
         rope['low_freq_factor'], rope['high_freq_factor'] = 1, params.number('rope_high_freq_factor', 4, 4, above=1)
         if 'rope_scaling_factor' not in params.values:
             like = 'Llama 3.2, whose embedding is the classifier too' if tied else release
-            notes.append('params.json does not say how far RoPE is stretched: factor %d, as in %s (run --factor S for '
-                         'another)' % (usual, like))
+            params.job.note('params.json does not say how far RoPE is stretched: factor %d, as in %s (run --factor S '
+                            'for another)' % (usual, like))
     return rope
 
 
-def read_shards(folder, params, dim):
+def read_shards(job, folder, params, dim):
     """The tensors, each put together from the parts that the files have of it."""
     files = sorted(name for name in os.listdir(folder) if re.fullmatch(r'consolidated\.\d+\.pth', name))
     if not files or files != ['consolidated.%02d.pth' % i for i in range(len(files))]:
         raise Problem(folder, 'has not all parts of a checkpoint (found %s, expected consolidated.00.pth and on)'
                       % (', '.join(files) or 'none'))
-    shards = [read_torch(os.path.join(folder, name)) for name in files]
+    shards = [read_torch(job, os.path.join(folder, name)) for name in files]
     tensors = {}
     for name, tensor in shards[0].items():
         parts = [shard.get(name) for shard in shards]

@@ -1,15 +1,18 @@
 """model.bin as a source, to be carried out again: versions 3 to 5 are read by the fields of docs/format.md, and what
 has to be widened first, since nobody else has it, ./run writes as float16."""
 
+from __future__ import annotations
+
 import os
 import signal
 import struct
 import subprocess
 from contextlib import contextmanager
 from math import prod
+from typing import Callable, Iterator
 
-from .common import (MAX_EOS, MAX_EPS, MAX_EXPERTS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB,
-                     MAX_WIDTH, PROGRAM, RUN, Keys, Problem, is_number, size_of)
+from .common import (MAX_EOS, MAX_EPS, MAX_EXPERTS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH,
+                     PROGRAM, RUN, Job, Keys, Problem, is_number, size_of)
 from .experts import EXPERT_PARTS
 from .llama2c import read_llama2c
 from .model import DENSE, FIELDS as MODEL_FIELDS, Model
@@ -33,9 +36,9 @@ FROM_ZERO = {'shared_classifier': 1, 'sliding_window': MAX_SEQ, 'n_eos': MAX_EOS
              'n_experts': MAX_EXPERTS, 'n_experts_used': MAX_EXPERTS, 'expert_hidden_dim': MAX_WIDTH, 'router': 1,
              'router_bias': 1, 'expert_bias': 1, 'attention_sinks': 1}
 OF_EXPERTS = 'n_experts_used', 'expert_hidden_dim', 'router', 'router_bias', 'expert_bias'  # 0 without experts
-FLOATS = ('factor', 'beta_fast', 'beta_slow', 'attention_factor', 'mscale', 'mscale_all_dim', 'low_freq_factor',
-          'high_freq_factor')
-FLOATS += tuple('sliding_' + field for field in FLOATS)
+OF_ROPE = ('factor', 'beta_fast', 'beta_slow', 'attention_factor', 'mscale', 'mscale_all_dim', 'low_freq_factor',
+           'high_freq_factor')
+FLOATS = OF_ROPE + tuple('sliding_' + field for field in OF_ROPE)
 SCALES = 'temperature_beta', 'embedding_scale', 'score_scale'
 TYPES = {**{number: name for name, number in WEIGHT_TYPES.items()}, 4: 'Q4'}
 NAMES = {part: part + ' of layer %d' for part in (
@@ -44,7 +47,7 @@ NAMES = {part: part + ' of layer %d' for part in (
 NAMES.update((part, part) for part in ('embedding', 'final_norm', 'classifier'))
 
 
-def version_of(path):
+def version_of(path: str) -> int:
     """Of a file with llama2.c's magic number; 0 for what has none."""
     with open(path, 'rb') as file:
         head = file.read(8)
@@ -52,11 +55,11 @@ def version_of(path):
 
 
 @contextmanager
-def opened_model(path, out, stays):
+def opened_model(job: Job, path: str, out: str, stays: Callable[[Checkpoint, str], bool]) -> Iterator[Checkpoint]:
     """The checkpoint that a model.bin of any version is. Tensors become float16 unless stays(checkpoint, name of the
     tensor): ./run writes them into a file beside `out`, which is there for as long as it is needed."""
     version = version_of(path)
-    checkpoint = read_model_bin(path) if version > 2 else None if version == 2 else read_llama2c(path)
+    checkpoint = read_model_bin(job, path) if version > 2 else None if version == 2 else read_llama2c(job, path)
     if checkpoint and all(stays(checkpoint, name) for name in checkpoint.tensors):
         yield checkpoint
         return
@@ -64,7 +67,7 @@ def opened_model(path, out, stays):
     try:
         check_writable(wide, out)
         widen_all(path, wide, out)
-        widened = read_model_bin(wide)
+        widened = read_model_bin(job, wide)
         if checkpoint:
             tensors = {name: tensor if stays(checkpoint, name) else widened.tensors[name]
                        for name, tensor in checkpoint.tensors.items()}
@@ -113,8 +116,8 @@ def widen_all(path, out, asked):
 
 # ---- versions 3 to 5 ----
 
-def read_model_bin(path):
-    total = size_of(path)
+def read_model_bin(job, path):
+    total = size_of(job, path)
     with open(path, 'rb') as file:
         head = file.read(HEADER.size)
         if len(head) < HEADER.size:
@@ -127,7 +130,7 @@ def read_model_bin(path):
                 raise Problem(path, 'is cut short (found %d bytes, expected a header of %d)'
                               % (total, HEADER.size + MORE.size))
             values.update(zip(MORE_FIELDS, MORE.unpack(more)))
-        model = read_header(Keys(path, {**dict.fromkeys(MORE_FIELDS, 0), **values}, 'header: '))
+        model = read_header(Keys(job, path, {**dict.fromkeys(MORE_FIELDS, 0), **values}, 'header: '))
         n_pairs, n_flags = values['n_longrope'], values['layer_table'] * model.n_layers
         lists = file.read(16 * n_pairs)
         model.layers = read_layers(path, model, file.read(n_flags), n_flags)
@@ -142,7 +145,7 @@ def read_model_bin(path):
         raise Problem(path, 'has impossible lists or tables behind its header')
     model.set(short_factor=factors[:n_pairs], long_factor=factors[n_pairs:], tied=bool(model.shared_classifier))
     types = [TYPES[t] for t in types] or [TYPES[values['weight_type']]] * n_matrices
-    return Checkpoint(path, model, place(path, model, types, at, total), NAMES, True)
+    return Checkpoint(job, path, model, place(path, model, types, at, total), NAMES, True)
 
 
 def read_layers(path, model, layers, n_flags):

@@ -6,7 +6,7 @@ from __future__ import annotations
 from math import ceil, sqrt
 from typing import Any, Dict
 
-from .common import Problem, notes
+from .common import Job, Problem
 from .existing import WRITTEN_BY
 from .families import Family
 from .huggingface import rounded
@@ -26,7 +26,7 @@ def float_type(model: Model) -> str:
     return types.pop() if len(types) == 1 else 'F32'
 
 
-def config_of(path: str, family: Family, model: Model) -> Dict[str, Any]:
+def config_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, Any]:
     config = {
         'architectures': [family.architecture], 'model_type': family.model_type,
         'vocab_size': model.vocab_size, 'hidden_size': model.dim, 'intermediate_size': model.hidden_dim,
@@ -44,16 +44,16 @@ def config_of(path: str, family: Family, model: Model) -> Dict[str, Any]:
         config['attention_bias'] = bool(model.o_bias)
     if family.rope.partial and model.rotary_dim:  # exact, as it is cut to a whole number
         config['partial_rotary_factor'] = ceil(1e12 * model.rotary_dim / model.head_dim) / 1e12
-    config.update(family.keys.writes, **config_of_scales(path, family, model))
+    config.update(family.keys.writes, **config_of_scales(job, path, family, model))
     config.update(LAYERS[family.layers.rule](path, family, model))
-    config.update(ropes_of(path, family, model))
+    config.update(ropes_of(job, path, family, model))
     return config
 
 
-def config_of_scales(path: str, family: Family, model: Model) -> Dict[str, int]:
+def config_of_scales(job: Job, path: str, family: Family, model: Model) -> Dict[str, int]:
     """What embeddings and scores are multiplied by."""
     if family.scales.get('embedding') == 'sqrt_dim':
-        scale_of_embedding(path, model, rounded(sqrt(model.dim), model.types[0]))
+        scale_of_embedding(job, path, model, rounded(sqrt(model.dim), model.types[0]))
     key = family.scales.get('scores')
     if not key:
         return {}
@@ -102,7 +102,7 @@ LAYERS = {'alike': none_slides, 'all_slide': all_slide, 'by_flag': slide_by_flag
 
 # ---- RoPE ----
 
-def ropes_of(path: str, family: Family, model: Model) -> Dict[str, Any]:
+def ropes_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, Any]:
     """The keys about RoPE: in the older layout, which most engines read, where it can say it."""
     if family.rope.by_kind:
         return ropes_by_kind(path, family, model)
@@ -113,7 +113,7 @@ def ropes_of(path: str, family: Family, model: Model) -> Dict[str, Any]:
         refuse_two_ropes(path, family, model)
     one = sliding_model(model) if model.sliding_rope else model
     if family.rope.for_engines:
-        return rope_keys(path, family, one)
+        return rope_keys(job, path, family, one)
     block, own = block_of(path, one), family.default('rope_parameters')
     if own and block['rope_type'] == 'default':  # the class takes a missing block for its own
         return {'rope_parameters': block}
@@ -174,7 +174,7 @@ def block_of(path: str, model: Model) -> Dict[str, Any]:
     return block
 
 
-def rope_keys(path: str, family: Family, model: Model) -> Dict[str, Any]:
+def rope_keys(job: Job, path: str, family: Family, model: Model) -> Dict[str, Any]:
     """One block of all layers, and what some engines look for beside it."""
     rope = rope_of(path, model)
     kind, length = rope['kind'], rope['train_ctx']
@@ -190,15 +190,15 @@ def rope_keys(path: str, family: Family, model: Model) -> Dict[str, Any]:
     if kind == 'none':
         return keys
     if kind == 'dynamic' and length != model.seq_len:
-        notes.append('max_position_embeddings is %d, the length that dynamic scaling counts from' % length)
+        job.note('max_position_embeddings is %d, the length that dynamic scaling counts from' % length)
         keys['max_position_embeddings'] = length
     if kind == 'longrope':
-        return longrope_keys(family, model, rope, keys)
+        return longrope_keys(job, family, model, rope, keys)
     block['factor'] = float(rope['factor'])  # vLLM and SGLang stop at a whole number
     if kind in ('yarn', 'llama3'):
         keys[ORIGINAL] = block[ORIGINAL] = length
     if kind == 'yarn':
-        keys.update(reach(model, rope))
+        keys.update(reach(job, model, rope))
     if kind == 'yarn':
         block.update(beta_fast=rope['beta_fast'], beta_slow=rope['beta_slow'])
         block.update({} if rope['truncate'] else {'truncate': False})
@@ -210,12 +210,12 @@ def rope_keys(path: str, family: Family, model: Model) -> Dict[str, Any]:
     return {**keys, 'rope_scaling': block}
 
 
-def reach(model: Model, rope: Dict[str, Any]) -> Dict[str, int]:
+def reach(job: Job, model: Model, rope: Dict[str, Any]) -> Dict[str, int]:
     """ExLlama takes yarn's factor from the lengths, or none where the first is not longer than L."""
     most = ceil(rope['train_ctx'] * rope['factor'])
     if most != model.seq_len:
-        notes.append('max_position_embeddings is %d, as far as the factor reaches: some engines take the factor from '
-                     'that' % most)
+        job.note('max_position_embeddings is %d, as far as the factor reaches: some engines take the factor from '
+                 'that' % most)
     return {'max_position_embeddings': most}
 
 
@@ -226,7 +226,7 @@ def twins(rope: Dict[str, Any]) -> Dict[str, float]:
     return {'attn_factor': a / (grows + 1), **({'mscale': (a - 1) / grows} if grows > 0 and a >= 1 else {})}
 
 
-def longrope_keys(family: Family, model: Model, rope: Dict[str, Any], keys: Dict[str, Any]) -> Dict[str, Any]:
+def longrope_keys(job: Job, family: Family, model: Model, rope: Dict[str, Any], keys: Dict[str, Any]) -> Dict[str, Any]:
     """Transformers 4 looks for L beside the block, which it also takes the factor from; others look inside. Its class
     of Phi-3 takes `type` and the lists, as they were released, and refuses a block with any more."""
     key, length = ORIGINAL, rope['train_ctx']
@@ -235,12 +235,12 @@ def longrope_keys(family: Family, model: Model, rope: Dict[str, Any], keys: Dict
     block = {'type': 'longrope', **lists} if bare else {'rope_type': 'longrope', key: length, **lists}
     most = rope['factor'] * length
     if most == int(most):
-        keys.update(reach(model, rope))
+        keys.update(reach(job, model, rope))
     if rope['factor'] != keys.get('max_position_embeddings', model.seq_len) / length:
         block.update(factor=rope['factor'], attention_factor=rope['attention'])
     elif rope['attention_factor']:
         block['attention_factor'] = rope['attention_factor']
     if bare and len(block) > 3:
-        notes.append("Transformers 4 will refuse the folder, since its class of %s has no factors beside longrope's "
-                     'lists' % family.title)
+        job.note("Transformers 4 will refuse the folder, since its class of %s has no factors beside longrope's "
+                 'lists' % family.title)
     return {**keys, key: length, 'rope_scaling': block}

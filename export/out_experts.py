@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
-from typing import Any, Dict, Iterator, NamedTuple, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 
 from .experts import (EXPERT_PARTS, FP4_BYTES, FP4_VALUES, HIGH, LOW, LOWERED, RAISED, either, items,
                       layers_with_experts, one_expert)
@@ -25,8 +26,8 @@ def keeps_mxfp4(checkpoint: Checkpoint) -> bool:
 def config_of_experts(family: Family, model: Model) -> Dict[str, Any]:
     """The keys of config.json about experts."""
     rule = family.experts
-    keys = {'num_experts_per_tok': model.n_experts_used, rule.counts[0]: model.n_experts,
-            rule.width: model.expert_hidden_dim}
+    keys: Dict[str, Any] = {'num_experts_per_tok': model.n_experts_used, rule.counts[0]: model.n_experts,
+                            rule.width: model.expert_hidden_dim}
     if rule.also_used:
         keys[rule.also_used] = model.n_experts_used
     if rule.renormalized:
@@ -65,10 +66,11 @@ def in_turns(model: Model, places: Dict[str, Place]) -> Iterator[Tuple[str, Any,
         yield start + '_bias', Columns(biases, n), False
 
 
-class Columns(NamedTuple):
+@dataclass(frozen=True)
+class Columns:
     """Floats of each expert with the outputs of several parts in turns as columns, and inputs as rows: the parts have
     rows of inputs. Vectors have no inputs."""
-    parts: list
+    parts: List[Any]
     n_experts: int
 
     name = property(lambda self: self.parts[0].name)
@@ -77,7 +79,7 @@ class Columns(NamedTuple):
     of_one = property(lambda self: self.parts[0].shape[0] // self.n_experts)
     shape = property(lambda self: (self.n_experts, *self.parts[0].shape[1:], len(self.parts) * self.of_one))
 
-    def read(self):
+    def read(self) -> Iterator[bytes]:
         columns, inputs = self.shape[-1], prod(self.shape[1:-1])
         row = inputs * ITEM_SIZES[self.dtype]
         for expert in range(self.n_experts):
@@ -92,10 +94,11 @@ class Columns(NamedTuple):
             yield values.tobytes()
 
 
-class InTurns(NamedTuple):
+@dataclass(frozen=True)
+class InTurns:
     """The blocks or the scales of several parts in MXFP4, with a row of each in turns, in the order of nibbles that
     published folders have: export/experts.py draws both."""
-    parts: list
+    parts: List[Any]
     n_experts: int
     is_blocks: bool
 
@@ -104,12 +107,12 @@ class InTurns(NamedTuple):
     dtype = 'U8'
 
     @property
-    def shape(self):
+    def shape(self) -> Tuple[int, ...]:
         rows, columns = self.parts[0].shape
         shape = self.n_experts, len(self.parts) * rows // self.n_experts, columns // FP4_VALUES
         return (*shape, FP4_BYTES) if self.is_blocks else shape
 
-    def read(self):
+    def read(self) -> Iterator[bytes]:
         rows, columns = self.parts[0].shape
         size = columns // FP4_VALUES * BLOCKS['MXFP4'][1]
         for first in range(0, rows, 256):

@@ -26,7 +26,7 @@ FILE_TYPES = {'F32': 0, 'F16': 1, 'Q4_0': 2, 'Q4_1': 3, 'Q8_0': 7, 'Q5_0': 8, 'Q
 
 def stays_in_gguf(checkpoint: Checkpoint, name: str) -> bool:
     """Whether GGUF has the type of a tensor."""
-    return checkpoint.tensors[name].dtype in {**ITEM_SIZES, **BLOCKS}
+    return checkpoint.tensors[name].dtype in [*ITEM_SIZES, *BLOCKS]
 
 
 def can_be(family: Family, found: Set[Feature]) -> bool:
@@ -53,8 +53,8 @@ def write_gguf(file: Any, checkpoint: Checkpoint, tokenizer: Any, name: str) -> 
                 'general.file_type': (U32, FILE_TYPES[most_used(model)[0]]),
                 'general.quantization_version': (U32, 2)}
     settings.update({'%s.%s' % (rule.architecture, key): value
-                     for key, value in keys_of(path, family, model, rope).items()})
-    settings.update(gguf_tokenizer(tokenizer, model))
+                     for key, value in keys_of(checkpoint.job, path, family, model, rope).items()})
+    settings.update(gguf_tokenizer(checkpoint.job, tokenizer, model))
     tensors = [*rope_tensors(model, rope), *named_tensors(path, plan, family, model)]
     file.write(struct.pack('<4sIQQ', b'GGUF', 3, len(tensors), len(settings)))
     for key, value in settings.items():
@@ -138,7 +138,7 @@ def write_tensors(file, tensors):
     file.flush()
 
 
-def name_of(source):
+def name_of(source: str) -> str:
     """What llama.cpp shows."""
     stem = os.path.basename(os.path.normpath(source))
     return ''.join(c for c in os.path.splitext(stem)[0] if c.isprintable()) or 'model'

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any, Dict, List, Tuple
 
-from .common import Problem, notes
+from .common import Job, Problem
 from .families import Family, Gguf, gguf_of
 from .gguf import STRING
 from .huggingface import rounded
@@ -18,14 +18,14 @@ U32, I32, F32, BOOL, ARRAY = 4, 5, 6, 7, 9  # types
 Settings = Dict[str, Tuple[int, Any]]       # a key behind the architecture's name: type and value
 
 
-def keys_of(path: str, family: Family, model: Model, rope: Dict[str, Any]) -> Settings:
+def keys_of(job: Job, path: str, family: Family, model: Model, rope: Dict[str, Any]) -> Settings:
     """All keys of the architecture."""
     rule = gguf_of(family)
-    return {**settings_of(path, family, rule, model), **rope_settings(path, rule, model, rope),
-            **temperature_settings(path, rule, model), **layer_settings(path, family, rule, model)}
+    return {**settings_of(job, path, family, rule, model), **rope_settings(job, path, rule, model, rope),
+            **temperature_settings(path, rule, model), **layer_settings(job, path, family, rule, model)}
 
 
-def settings_of(path: str, family: Family, rule: Gguf, model: Model) -> Settings:
+def settings_of(job: Job, path: str, family: Family, rule: Gguf, model: Model) -> Settings:
     """Sizes, windows of all layers, experts."""
     settings = {
         'context_length': (U32, model.seq_len), 'embedding_length': (U32, model.dim),
@@ -36,8 +36,8 @@ def settings_of(path: str, family: Family, rule: Gguf, model: Model) -> Settings
         'rope.dimension_count': (U32, model.turning)}
     if model.sliding_window and rule.window != 'by_layer':
         settings['attention.sliding_window'] = U32, model.sliding_window
-        notes.append('llama.cpp does not slide in architecture %s: it sees all positions, not the last %d'
-                     % (rule.architecture, model.sliding_window))
+        job.note('llama.cpp does not slide in architecture %s: it sees all positions, not the last %d'
+                 % (rule.architecture, model.sliding_window))
     if model.n_experts:
         settings.update({'expert_count': (U32, model.n_experts), 'expert_used_count': (U32, model.n_experts_used),
                          'expert_feed_forward_length': (U32, model.expert_hidden_dim)})
@@ -49,7 +49,7 @@ def settings_of(path: str, family: Family, rule: Gguf, model: Model) -> Settings
     return settings
 
 
-def rope_settings(path: str, rule: Gguf, model: Model, rope: Dict[str, Any]) -> Settings:
+def rope_settings(job: Job, path: str, rule: Gguf, model: Model, rope: Dict[str, Any]) -> Settings:
     """The keys. In every architecture attn_factor multiplies what llama.cpp's method does to attention by itself."""
     kind, factor, length = rope['kind'], rope['factor'], rope['train_ctx']
     settings = {'rope.freq_base': (F32, rope['theta'])}
@@ -63,23 +63,23 @@ def rope_settings(path: str, rule: Gguf, model: Model, rope: Dict[str, Any]) -> 
     if kind in ('yarn', 'longrope'):
         settings['rope.scaling.original_context_length'] = U32, length
     if kind == 'longrope' and abs(model.seq_len / length / factor - 1) > 1e-6 and not rope['attention_factor']:
-        notes.append('attn_factor is that of factor %g, which is not context / trained context' % factor)
+        job.note('attn_factor is that of factor %g, which is not context / trained context' % factor)
     if kind == 'yarn':
-        check_truncate(path, rule, rope)
+        check_truncate(job, path, rule, rope)
         told = rule.yarn == 'told'  # of which it reads the betas, and a multiplier that the factor follows from
         attention = attention / temperature(factor) if rope['attention_factor'] and not told else 1.0
         for ours, default in ('beta_fast', 32), ('beta_slow', 1):
             if rope[ours] != default or told:
                 settings['rope.scaling.yarn_' + ours] = F32, rope[ours]
             if rope[ours] != default and not told:
-                notes.append('llama.cpp needs --yarn-%s %g besides: it takes that from its command line alone'
-                             % (ours.replace('_', '-'), rope[ours]))
+                job.note('llama.cpp needs --yarn-%s %g besides: it takes that from its command line alone'
+                         % (ours.replace('_', '-'), rope[ours]))
     if attention != 1 or kind == 'longrope':
         settings['rope.scaling.attn_factor'] = F32, attention
     return settings
 
 
-def check_truncate(path, rule, rope):
+def check_truncate(job, path, rule, rope):
     """No key says whether YaRN's ramp is cut to whole pairs. llama.cpp always cuts it, gpt-oss never."""
     if rule.truncate and not rope['truncate']:
         raise Problem(path, 'has yarn with a ramp that is not cut to whole pairs, which llama.cpp has not')
@@ -87,8 +87,8 @@ def check_truncate(path, rule, rope):
         raise Problem(path, 'has yarn with a ramp that is cut to whole pairs, which %s does not mean in GGUF'
                       % rule.architecture)
     if not rule.truncate:
-        notes.append("llama.cpp will cut the ends of YaRN's ramp to whole pairs, which the model does not: its logits "
-                     'will differ')
+        job.note("llama.cpp will cut the ends of YaRN's ramp to whole pairs, which the model does not: its logits "
+                 'will differ')
 
 
 def temperature_settings(path: str, rule: Gguf, model: Model) -> Settings:
@@ -100,14 +100,14 @@ def temperature_settings(path: str, rule: Gguf, model: Model) -> Settings:
             **log_multiplier(path, rope_of(path, model))}
 
 
-def layer_settings(path: str, family: Family, rule: Gguf, model: Model) -> Settings:
+def layer_settings(job: Job, path: str, family: Family, rule: Gguf, model: Model) -> Settings:
     """Windows of some layers, and how these turn; refuses what no key says."""
-    check_scales(path, family, rule, model)
+    check_scales(job, path, family, rule, model)
     if rule.window != 'by_layer':
         return {}
     slides = slides_of(path, model)
     if rule.slides_with:
-        warn_of_layers(rule, model.n_layers, any(slides))
+        warn_of_layers(job, rule, model.n_layers, any(slides))
     if not any(slides):
         if any(model.layers):
             raise Problem(path, 'has no layer that turns, which GGUF cannot say')
@@ -122,37 +122,37 @@ def layer_settings(path: str, family: Family, rule: Gguf, model: Model) -> Setti
     keys = {'attention.sliding_window': (U32, model.sliding_window)}
     if rule.own_theta:
         keys[rule.own_theta] = F32, own['theta']
-    return {**keys, **pattern_of(family, rule, slides)}
+    return {**keys, **pattern_of(job, family, rule, slides)}
 
 
-def pattern_of(family: Family, rule: Gguf, slides: List[bool]) -> Settings:
+def pattern_of(job: Job, family: Family, rule: Gguf, slides: List[bool]) -> Settings:
     """Which layers slide, where the architecture does not know it."""
     period = family.period
     if rule.pattern == 'unusual' and slides == [(i + 1) % period != 0 for i in range(len(slides))]:
         return {}
     if rule.pattern == 'unusual':
-        notes.append('the full layers are not each %s: llama.cpp v0.5.0 (September 2026) reads attention.'
-                     'sliding_window_pattern, which says so, and older builds may not'
-                     % {2: 'second', 6: 'sixth'}.get(period, '%dth' % period))
+        job.note('the full layers are not each %s: llama.cpp v0.5.0 (September 2026) reads attention.'
+                 'sliding_window_pattern, which says so, and older builds may not'
+                 % {2: 'second', 6: 'sixth'}.get(period, '%dth' % period))
     return {'attention.sliding_window_pattern': (ARRAY, (BOOL, slides))}
 
 
-def check_scales(path: str, family: Family, rule: Gguf, model: Model) -> None:
+def check_scales(job: Job, path: str, family: Family, rule: Gguf, model: Model) -> None:
     if family.scales.get('embedding') == 'sqrt_dim':
-        scale_of_embedding(path, model, rounded(sqrt(model.dim), 'F32'))
+        scale_of_embedding(job, path, model, rounded(sqrt(model.dim), 'F32'))
     if other_scores(rule, model) != 1:
-        notes.append('no key says the score scale of %g: attn_q_norm.weight is multiplied by %.6g instead'
-                     % (model.score_scale or model.head_dim ** -0.5, other_scores(rule, model)))
+        job.note('no key says the score scale of %g: attn_q_norm.weight is multiplied by %.6g instead'
+                 % (model.score_scale or model.head_dim ** -0.5, other_scores(rule, model)))
 
 
-def warn_of_layers(rule: Gguf, n_layers: int, has_windows: bool) -> None:
+def warn_of_layers(job: Job, rule: Gguf, n_layers: int, has_windows: bool) -> None:
     """llama.cpp knows some published models by their layers."""
     if has_windows and n_layers != rule.slides_with:
-        notes.append('llama.cpp does not slide in architecture %s with %d layers, only with %d: all layers will be '
-                     'full and turn' % (rule.architecture, n_layers, rule.slides_with))
+        job.note('llama.cpp does not slide in architecture %s with %d layers, only with %d: all layers will be '
+                 'full and turn' % (rule.architecture, n_layers, rule.slides_with))
     if not has_windows and n_layers == rule.slides_with:
-        notes.append('llama.cpp slides in architecture %s with %d layers: each fourth one will be without RoPE, and '
-                     'the others will see the last 4096' % (rule.architecture, n_layers))
+        job.note('llama.cpp slides in architecture %s with %d layers: each fourth one will be without RoPE, and '
+                 'the others will see the last 4096' % (rule.architecture, n_layers))
 
 
 def other_scores(rule: Gguf, model: Model) -> float:

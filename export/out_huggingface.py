@@ -38,15 +38,15 @@ def can_be(family: Family, found: Set[Feature]) -> bool:
 
 def write_huggingface(folder: str, checkpoint: Checkpoint, tokenizer: Any) -> None:
     """Fills a folder that is there already."""
-    path, model = checkpoint.path, checkpoint.model
+    job, path, model = checkpoint.job, checkpoint.path, checkpoint.model
     plan = plan_model(checkpoint, in_pairs=False)
     family = family_of(path, features_of(model), can_be, "Hugging Face's that is known here")
-    tensors, config = named_tensors(path, plan, family, model), config_of(path, family, model)
+    tensors, config = named_tensors(path, plan, family, model), config_of(job, path, family, model)
     ends = list(dict.fromkeys(model.eos_ids + (tokenizer['eos_ids'] if tokenizer else [])))
     files = {'config.json': config, 'generation_config.json': {
         'bos_token_id': config['bos_token_id'], 'eos_token_id': ends if ends[1:] else ends[0] if ends else None}}
     if tokenizer:
-        files['tokenizer.json'] = tokenizer_json(path, tokenizer)
+        files['tokenizer.json'] = tokenizer_json(job, path, tokenizer)
         files['tokenizer_config.json'] = tokenizer_config(tokenizer, model, ends)
     for name, values in files.items():
         with open(os.path.join(folder, name), 'w', encoding='utf-8') as file:
@@ -108,15 +108,16 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
 
 def write_safetensors(file: Any, tensors: Iterator[Tuple[str, Any, bool]], dtype: str) -> None:
     """What is no matrix has the type of the matrices, too, where that holds it exactly: model.bin has it in float32."""
-    tensors = [(name, tensor if is_matrix else narrowed(tensor, dtype)) for name, tensor, is_matrix in tensors]
-    header, at = {'__metadata__': {'format': 'pt'}}, 0
-    for name, tensor in tensors:
+    placed = [(name, tensor if is_matrix else narrowed(tensor, dtype)) for name, tensor, is_matrix in tensors]
+    header: Dict[str, Any] = {'__metadata__': {'format': 'pt'}}
+    at = 0
+    for name, tensor in placed:
         size = prod(tensor.shape) * {**ITEM_SIZES, 'U8': 1}[tensor.dtype]
         header[name] = {'dtype': tensor.dtype, 'shape': list(tensor.shape), 'data_offsets': [at, at + size]}
         at += size
     text = json.dumps(header, separators=(',', ':')).encode()
     text += b' ' * (-len(text) % 8)
     file.write(struct.pack('<Q', len(text)) + text)
-    for _, tensor in tensors:
+    for _, tensor in placed:
         for chunk in tensor.read():
             file.write(chunk)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import List, Optional
 
-from .common import Problem, notes
+from .common import Job, Problem
 from .huggingface import rounded
 from .model import DENSE, SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE, Model
 
@@ -36,11 +36,11 @@ def period_of(slides: List[bool]) -> Optional[int]:
     return period if slides == [(i + 1) % period != 0 for i in range(len(slides))] else None
 
 
-def scale_of_embedding(path: str, model: Model, own: float) -> None:
+def scale_of_embedding(job: Job, path: str, model: Model, own: float) -> None:
     """Gemma's programs multiply embeddings with the root of their width, `own`, whatever a file had."""
     found = model.embedding_scale
     if abs(found / own - 1) > 0.005:
         raise Problem(path, 'has an embedding scale of %g, which no family has (expected %g, the root of dim)'
                       % (found, own))
     if rounded(found, 'F32') != own:
-        notes.append('embeddings will be multiplied by %g, not by %g' % (own, found))
+        job.note('embeddings will be multiplied by %g, not by %g' % (own, found))

@@ -26,7 +26,7 @@ def family_of(path: str, found: Set[Feature], can_be: Callable[[Family, Set[Feat
 class Fused:
     """Gathers the matrices that a family has as one, each below the one before."""
 
-    def __init__(self, path: str, family: Family, names: Names):
+    def __init__(self, path: str, family: Family, names: Names) -> None:
         self.path, self.family = path, family
         self.whole_of = {part: whole for whole, parts in names.fused.items() for part in parts}
         self.parts_of, self.waiting = names.fused, {}
@@ -56,10 +56,11 @@ def rope_of(path: str, model: Model) -> Dict[str, Any]:
     base is plain RoPE with that base. attention_factor is 0 unless it is not what the method says by itself."""
     method, dynamic = METHODS[model.rope_method], model.rope_dynamic
     s, r, length = model.factor, model.turning, model.train_ctx
-    rope = {'kind': method, 'theta': model.theta, 'factor': s, 'train_ctx': length,
-            'attention_factor': model.attention_factor, 'truncate': model.truncate,
-            'beta_fast': model.beta_fast or 32, 'beta_slow': model.beta_slow or 1,
-            'low_freq_factor': model.low_freq_factor or 1,
+    rope: Dict[str, Any] = {
+        'kind': method, 'theta': model.theta, 'factor': s, 'train_ctx': length,
+        'attention_factor': model.attention_factor, 'truncate': model.truncate,
+        'beta_fast': model.beta_fast or 32, 'beta_slow': model.beta_slow or 1,
+        'low_freq_factor': model.low_freq_factor or 1,
             'high_freq_factor': model.high_freq_factor or 4}
 
     def refuse(why):

@@ -1,9 +1,14 @@
 """A tokenizer in the words of others: tokenizer.json and tokenizer_config.json, and GGUF's tokenizer.ggml.*."""
 
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional, Tuple
+
 from .bytelevel import (ALPHABET, BY_PARTS, BYTE_FALLBACK, DIGITS_GPT2, GGUF_SPLITS, GPT2, HIDE_UNUSED, IGNORE_MERGES,
                         LLAMA3, NFC, PREFIX, PREFIX_UNLESS_SPACE, REGEXES, WHOLE_WORDS, bytes_of)
-from .common import Problem, notes
-from .sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, shown
+from .common import Job, Problem
+from .model import Model
+from .sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, Tokenizer, shown
 
 SPACE = '\u2581'  # how sentencepiece writes one
 LETTERS = {byte: letter for letter, byte in ALPHABET.items()}
@@ -47,7 +52,7 @@ def demand_fallback(path, tokenizer):
 
 # ---- Hugging Face ----
 
-def tokenizer_json(path, tokenizer):
+def tokenizer_json(job: Job, path: str, tokenizer: Tokenizer) -> Dict[str, Any]:
     demand_fallback(path, tokenizer)
     if not tokenizer.get('kind'):
         tokenizer = with_runs_merged(path, tokenizer)
@@ -61,8 +66,8 @@ def tokenizer_json(path, tokenizer):
     ids = [entry['id'] for entry in added if entry['id'] >= size]
     if ids != list(range(size, size + len(ids))):  # the library counts on from the vocabulary's end
         size = max(ids) + 1
-    parts = bytelevel_parts(path, tokenizer, texts) if tokenizer.get('kind') else character_parts(path, tokenizer,
-                                                                                                   texts)
+    parts = bytelevel_parts(path, tokenizer, texts) if tokenizer.get('kind') else character_parts(job, path, tokenizer,
+                                                                                                        texts)
     model = {'type': 'BPE', 'dropout': None, 'unk_token': None, 'continuing_subword_prefix': None,
              'end_of_word_suffix': None, 'fuse_unk': False, 'byte_fallback': False, 'ignore_merges': False,
              'vocab': {text: id for id, text in enumerate(texts[:size])}}
@@ -115,16 +120,16 @@ def bytelevel_parts(path, tokenizer, texts):
             'model': {'merges': merges, 'ignore_merges': bool(flags & IGNORE_MERGES)}}
 
 
-def character_parts(path, tokenizer, texts):
+def character_parts(job, path, tokenizer, texts):
     """sentencepiece's rule, of all neighbours those whose joined spelling has the best score, as a list of merges."""
     flags, tokens = tokenizer['flags'], tokenizer['tokens']
     kinds = {kind for data, _, kind in tokens if data}
     by_parts = flags & BY_PARTS or USER_DEFINED not in kinds
     if flags & PREFIX and not by_parts:
-        notes.append('in tokenizer.json a text that begins with a space gets no other before it, since its tokenizer '
-                     'has tokens that are sought in text')
+        job.note('in tokenizer.json a text that begins with a space gets no other before it, since its tokenizer '
+                 'has tokens that are sought in text')
     if UNUSED in kinds and not flags & HIDE_UNUSED:
-        notes.append('in tokenizer.json merges do not pass through unused tokens, as in sentencepiece they do')
+        job.note('in tokenizer.json merges do not pass through unused tokens, as in sentencepiece they do')
     replace = {'type': 'Replace', 'pattern': {'String': ' '}, 'content': SPACE}
     if flags & PREFIX and (flags & PREFIX_UNLESS_SPACE or not by_parts):
         start = {'normalizer': None, 'pre_tokenizer': {'type': 'Metaspace', 'replacement': SPACE,
@@ -162,7 +167,7 @@ def merges_of(path, tokens, texts):
     return merges
 
 
-def tokenizer_config(tokenizer, model, ends):
+def tokenizer_config(tokenizer: Tokenizer, model: Model, ends: List[int]) -> Dict[str, Any]:
     tokens = tokenizer['tokens']
     named = {'bos_token': tokenizer['bos_id'], 'eos_token': ends[0] if ends else -1, 'unk_token': tokenizer['unk_id']}
     return {'tokenizer_class': 'PreTrainedTokenizerFast', 'model_max_length': model.seq_len,
@@ -172,44 +177,44 @@ def tokenizer_config(tokenizer, model, ends):
 
 # ---- GGUF ----
 
-def gguf_tokenizer(tokenizer, model):
+def gguf_tokenizer(job: Job, tokenizer: Optional[Tokenizer], model: Model) -> Dict[str, Tuple[int, Any]]:
     """{key: (type, value)}, a list's value being (type of its items, items)."""
     ends = list(dict.fromkeys(model.eos_ids + (tokenizer['eos_ids'] if tokenizer else [])))
     bos_id = tokenizer['bos_id'] if tokenizer and tokenizer['bos_id'] >= 0 else model.bos_id
     ids = {'bos': bos_id, **dict(zip(('eos', 'eot', 'eom'), ends))}
     if ends[3:]:
-        notes.append('a GGUF file has place for three end tokens: %s are left out' % ends[3:])
+        job.note('a GGUF file has place for three end tokens: %s are left out' % ends[3:])
     settings = {'%s_token_id' % name: (U32, id) for name, id in ids.items() if id >= 0}
     if tokenizer:
-        settings.update(gguf_lists(tokenizer, spellings('the tokenizer', tokenizer)))
+        settings.update(gguf_lists(job, tokenizer, spellings('the tokenizer', tokenizer)))
         settings['add_bos_token'] = BOOL, tokenizer['bos_id'] >= 0
     else:
         settings['model'] = STRING, 'no_vocab'
     return {'tokenizer.ggml.' + key: value for key, value in settings.items()}
 
 
-def gguf_lists(tokenizer, texts):
+def gguf_lists(job, tokenizer, texts):
     demand_fallback('the tokenizer', tokenizer)
     tokens, flags = tokenizer['tokens'], tokenizer['flags']
     lists = {'tokens': (ARRAY, (STRING, [text.encode() for text in texts])),
              'token_type': (ARRAY, (I32, [kind for _, _, kind in tokens]))}
     if not tokenizer.get('kind'):
         if tokenizer.get('as_symbols'):
-            notes.append('llama.cpp takes U+2581 for a space everywhere, where the tokenizer tells them apart')
+            job.note('llama.cpp takes U+2581 for a space everywhere, where the tokenizer tells them apart')
         if flags & PREFIX_UNLESS_SPACE:
-            notes.append('llama.cpp puts a space before a text that begins with one, too')
+            job.note('llama.cpp puts a space before a text that begins with one, too')
         return {**lists, 'model': (STRING, 'llama'), 'pre': (STRING, 'default'),
                 'scores': (ARRAY, (F32, [score for _, score, _ in tokens])),
                 'unknown_token_id': (U32, tokenizer['unk_id']), 'add_space_prefix': (BOOL, bool(flags & PREFIX))}
     if flags & NFC:
-        notes.append('llama.cpp does not normalize texts (NFC), as the tokenizer asks for')
+        job.note('llama.cpp does not normalize texts (NFC), as the tokenizer asks for')
     if flags & PREFIX:
-        notes.append('llama.cpp does not put a space before texts, as the tokenizer asks for')
+        job.note('llama.cpp does not put a space before texts, as the tokenizer asks for')
     split, ignores = tokenizer['split'], bool(flags & IGNORE_MERGES)
     pre = 'smaug-bpe' if split == LLAMA3 and not ignores else next(
         name for name, number in GGUF_SPLITS.items() if number == split)
     if ignores != (pre in WHOLE_WORDS):
-        notes.append('llama.cpp merges words that are tokens with pattern %s, which the tokenizer does not' % pre)
+        job.note('llama.cpp merges words that are tokens with pattern %s, which the tokenizer does not' % pre)
     merges = ['%s %s' % (texts[a], texts[b]) for a, b, _ in tokenizer['merges']]
     return {**lists, 'model': (STRING, 'gpt2'), 'pre': (STRING, pre),
             'merges': (ARRAY, (STRING, [merge.encode() for merge in merges])), 'add_space_prefix': (BOOL, False)}

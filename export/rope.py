@@ -6,7 +6,7 @@ from __future__ import annotations
 from math import log
 from typing import Any, Dict, Optional, Tuple
 
-from .common import MAX_SEQ, NUMBER_LIMIT, Keys, is_number, notes
+from .common import MAX_SEQ, NUMBER_LIMIT, Keys, is_number
 from .families import Family
 from .layers import FULL, SLIDING
 from .model import TURNS_AS_SLIDING, Model
@@ -31,7 +31,7 @@ BY_LAYER = ('rope_local_base_freq', 'local_rope_theta', 'global_rope_theta', 'sw
 
 def warn(config: Keys, text: str, *values: Any) -> None:
     """src/settings/config_rules.c has the same words."""
-    notes.append('warning: %s: %s' % (config.path, text % values))
+    config.job.note('warning: %s: %s' % (config.path, text % values))
 
 
 # ---- one RoPE for all layers, or one for each kind of layers ----
@@ -55,7 +55,7 @@ def refuse_by_layer(config: Keys, family: Optional[Family]) -> None:
         block = config.values.get(name)
         if isinstance(block, dict) and is_by_layer(block.get('llama_4_scaling_beta')) and not (
                 by_kind or family and family.rope.grows):
-            Keys(config.path, block, name + '.').refuse('llama_4_scaling_beta', expected)
+            config.within(block, name + '.').refuse('llama_4_scaling_beta', expected)
         has_kinds = isinstance(block, dict) and any(isinstance(value, dict) for value in block.values())
         if has_kinds and (not by_kind or name == 'rope_scaling'):
             config.refuse(name, 'one object of settings for all layers')
@@ -98,7 +98,7 @@ def blocks_by_kind(config: Keys, family: Family) -> Tuple[Keys, Keys, float]:
         warn(config, 'rope_parameters means nothing to model_type %s without %s and %s, and is not used',
              family.model_type, FULL, SLIDING)
         own = {}
-    blocks = Keys(config.path, own, 'rope_parameters.')
+    blocks = config.within(own, 'rope_parameters.')
     for key in own:
         if key not in (FULL, SLIDING):
             blocks.refuse(key, 'none beside %s and %s' % (FULL, SLIDING))
@@ -117,8 +117,8 @@ def blocks_by_kind(config: Keys, family: Family) -> Tuple[Keys, Keys, float]:
         if is_number(beside) and inside is None and beside != local:
             warn(config, 'rope_theta is %.12g for %s alone: %s has %.12g', beside, FULL, SLIDING, local)
     name = 'rope_scaling.' if scaling else 'rope_parameters.%s.' % FULL
-    return Keys(config.path, {**full, **scaling}, name), \
-        Keys(config.path, sliding, 'rope_parameters.%s.' % SLIDING), local
+    return config.within({**full, **scaling}, name), \
+        config.within(sliding, 'rope_parameters.%s.' % SLIDING), local
 
 
 def read_rotary_dim(config: Keys, block: Keys, partial: bool, head_dim: int) -> int:
@@ -148,7 +148,7 @@ def rope_block(config: Keys, family: Family) -> Keys:
         values = own
         if 'rope_scaling' in config.values:
             warn(config, 'rope_scaling is null, and model_type %s has YaRN all the same', family.model_type)
-    return Keys(config.path, values, name + '.')
+    return config.within(values, name + '.')
 
 
 def read_rope(config: Keys, block: Keys, family: Family, theta: float, model: Model) -> Dict[str, Any]:
@@ -214,13 +214,13 @@ def read_chunks(config: Keys, family: Family, rope: Dict[str, Any], kind: str) -
         config.refuse(CHUNKS, 'none beside layers of two kinds')
     if kind != 'default':
         config.refuse(CHUNKS, 'none beside a scaled block, since its frequencies are plain')
-    chunks = Keys(config.path, values, CHUNKS + '.')
+    chunks = config.within(values, CHUNKS + '.')
     size = chunks.integer('chunk_size', MAX_SEQ, low=2)
     local = chunks.integer('local_size', max(size - 1, 1))
     if chunks.integer(ORIGINAL, MAX_SEQ, size, low=2) != size:
         chunks.refuse(ORIGINAL, 'chunk_size, %d, from which far distances count' % size)
     rope['train_ctx'] = size
-    notes.append('%s is not in a model file: run it with --rope dca --chunk %d' % (CHUNKS, size - local))
+    config.job.note('%s is not in a model file: run it with --rope dca --chunk %d' % (CHUNKS, size - local))
 
 
 def read_temperature(block: Keys, rope: Dict[str, Any], kind: str, seq_len: int) -> Dict[str, Any]:
@@ -273,7 +273,7 @@ def read_yarn(config: Keys, block: Keys, rope: Dict[str, Any], family: Family) -
              given, block.inside[:-1], by_pair, given)
     if family.rope.by_kind and 'truncate' in block.values:
         block.flag('truncate', True, False)
-        notes.append('%struncate means nothing to model_type %s and is not used' % (block.inside, family.model_type))
+        block.job.note('%struncate means nothing to model_type %s and is not used' % (block.inside, family.model_type))
         return yarn
     return {**yarn, 'truncate': int(block.flag('truncate', True, False))}
 
@@ -286,7 +286,7 @@ def check_keys(block: Keys, kind: str) -> None:
             block.refuse(key, 'a key that some rope_type has')
         why = 'means nothing to rope_type %s and is not used' % kind if has_type else (
             'is not used, since a block without a rope_type means no scaling, and Hugging Face 4 refuses it')
-        notes.append('%s%s %s' % (block.inside, key, why))
+        block.job.note('%s%s %s' % (block.inside, key, why))
 
 
 def warn_of_two(config: Keys, block: Keys, key: str, inner_counts: bool) -> None:

@@ -1,14 +1,16 @@
 """safetensors: eight bytes of length, a JSON header of that length, then the tensors' bytes without a gap."""
 
+from __future__ import annotations
+
 from math import prod
 
-from .common import TEXT_LIMIT, Keys, Problem, parse_json, size_of
-from .tensors import ITEM_SIZES, Tensor
+from .common import TEXT_LIMIT, Job, Keys, Problem, parse_json, size_of
+from .tensors import ITEM_SIZES, Tensor, Tensors
 
 
-def read_safetensors(path):
+def read_safetensors(job: Job, path: str) -> Tensors:
     """A file's tensors by name, every length and offset checked against its size."""
-    total = size_of(path)
+    total = size_of(job, path)
     with open(path, 'rb') as file:
         length = int.from_bytes(file.read(8), 'little')
         limit = max(0, min(total - 8, TEXT_LIMIT))
@@ -18,7 +20,7 @@ def read_safetensors(path):
     header.pop('__metadata__', None)
     tensors = {}
     for name, entry in header.items():
-        entry = Keys(path, entry if isinstance(entry, dict) else {}, name + ': ')
+        entry = Keys(job, path, entry if isinstance(entry, dict) else {}, name + ': ')
         dtype = entry.get('dtype', lambda v: isinstance(v, str), 'a type')
         shape, offsets = (entry.get(key, lambda v: isinstance(v, list) and len(v) <= 8 and all(
             type(x) is int and 0 <= x < 2 ** 63 for x in v), 'whole numbers') for key in ('shape', 'data_offsets'))

@@ -1,10 +1,15 @@
 """tokenizer.model: a protobuf message of sentencepiece's, of which we read what decides the tokens."""
 
-import struct
+from __future__ import annotations
 
-from .common import Problem, read_small
+import struct
+from typing import Any, Dict, Iterable, List, Sequence, Tuple
+
+from .common import Job, Problem, read_small
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
+Token = List[Any]            # what it spells, its score, its type
+Tokenizer = Dict[str, Any]  # its tokens, and the trailer's fields by name
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 MAX_PIECE = 1024  # the longest token that run accepts, in bytes
 
@@ -40,18 +45,18 @@ def read_message(path, data, wanted):
             yield number, value
 
 
-def read_sentencepiece(path):
+def read_sentencepiece(job: Job, path: str) -> Tokenizer:
     """The tokenizer: tokens as [text, score, type], and the fields of tokenizer.bin's trailer."""
-    pieces, trainer, normalizer, denormalizer = parts = [], [], [], []
-    for number, value in read_message(path, read_small(path), {1: BYTES, 2: BYTES, 3: BYTES, 5: BYTES}):
-        parts[{1: 0, 2: 1, 3: 2, 5: 3}[number]].append(value)  # a spec that comes in parts is their concatenation
-    trainer = dict(read_message(path, b''.join(trainer), {
+    parts: Dict[int, List[bytes]] = {1: [], 2: [], 3: [], 5: []}
+    for number, value in read_message(path, read_small(job, path), {1: BYTES, 2: BYTES, 3: BYTES, 5: BYTES}):
+        parts[number].append(value)  # a spec that comes in parts is their concatenation
+    trainer = dict(read_message(path, b''.join(parts[2]), {
         3: VARINT, 24: VARINT, 35: VARINT,      # model_type, treat_whitespace_as_suffix, byte_fallback
         46: BYTES, 47: BYTES}))                 # bos_piece, eos_piece
-    normalizer = dict(read_message(path, b''.join(normalizer), {
+    normalizer = dict(read_message(path, b''.join(parts[3]), {
         2: BYTES, 3: VARINT,                    # precompiled_charsmap, add_dummy_prefix
         4: VARINT, 5: VARINT}))                 # remove_extra_whitespaces, escape_whitespaces
-    denormalizer = dict(read_message(path, b''.join(denormalizer), {2: BYTES}))
+    denormalizer = dict(read_message(path, b''.join(parts[5]), {2: BYTES}))
 
     def demand(name, found, expected):
         if found != expected:
@@ -64,7 +69,7 @@ def read_sentencepiece(path):
     demand('normalizer_spec.escape_whitespaces', normalizer.get(5, 1), 1)
     demand('denormalizer_spec.precompiled_charsmap', '%d bytes' % len(denormalizer.get(2, b'')), '0 bytes')
 
-    tokens, ids = checked_tokens(path, (piece_of(path, data) for data in pieces), ())
+    tokens, ids = checked_tokens(path, (piece_of(path, data) for data in parts[1]), ())
     demand_bytes(path, tokens, trainer.get(35), 'trainer_spec.byte_fallback')
 
     def control(text):
@@ -82,12 +87,13 @@ def piece_of(path, data):
     return (piece.get(1, b''), *struct.unpack('<f', piece.get(2, bytes(4))), piece.get(3, NORMAL))
 
 
-def shown(data):
+def shown(data: bytes) -> str:
     """A token's bytes as messages have them: text between quotes."""
     return repr(data[:40].decode('utf-8', 'replace'))
 
 
-def checked_tokens(path, pieces, may_have_spaces):
+def checked_tokens(path: str, pieces: Iterable[Tuple[bytes, float, int]],
+                   may_have_spaces: Sequence[int]) -> Tuple[List[Token], Dict[bytes, int]]:
     """tokenizer.bin's [text, score, type] for each piece, and the pieces' ids."""
     tokens, ids = [], {}
     for id, (text, score, kind) in enumerate(pieces):
@@ -103,14 +109,14 @@ def checked_tokens(path, pieces, may_have_spaces):
     return tokens, ids
 
 
-def unknown_token(path, tokens):
+def unknown_token(path: str, tokens: List[Token]) -> int:
     unknown = [id for id, token in enumerate(tokens) if token[2] == UNKNOWN]
     if len(unknown) != 1:
         raise Problem(path, 'the number of unknown pieces cannot be represented (found %d, expected 1)' % len(unknown))
     return unknown[0]
 
 
-def demand_bytes(path, tokens, fallback, name):
+def demand_bytes(path: str, tokens: List[Token], fallback: Any, name: str) -> None:
     """With byte fallback every byte has a token, without it none has."""
     found = sorted(text for text, _, kind in tokens if kind == BYTE)
     if found != [b'<0x%02X>' % byte for byte in range(256 if fallback else 0)]:

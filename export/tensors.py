@@ -1,12 +1,15 @@
 """Where a tensor's bytes lie, and how they come out in the order and the type of model.bin. Bytes are moved; the only
 arithmetic is widening, which is exact, and what happens to norms of Gemma: 1 + w, or a scale of its scores."""
 
+from __future__ import annotations
+
 import struct
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Protocol, Tuple
 
-from .common import CHUNK, Problem
+from .common import CHUNK, Job, Problem
 from .model import Model
 
 ITEM_SIZES = {'F32': 4, 'F16': 2, 'BF16': 2}
@@ -17,12 +20,40 @@ BLOCKS = {  # ggml's: values of a block, its bytes
 TYPE_NAMES = {'F32': 'float32', 'F16': 'float16', 'BF16': 'bfloat16', 'Q8': 'q8', **{name: name for name in BLOCKS}}
 
 
+class AnyTensor(Protocol):
+    """What those ask who write a tensor. The classes below, and some of experts.py, say where its bytes come from."""
+
+    @property
+    def name(self) -> Any:
+        """Its name in the source."""
+
+    @property
+    def path(self) -> Any:
+        """The file, for messages."""
+
+    @property
+    def dtype(self) -> Any:
+        """As of Tensor."""
+
+    @property
+    def shape(self) -> Any:
+        """Of a matrix rows and columns."""
+
+    def read(self) -> Iterator[bytes]:
+        """Its bytes, in chunks."""
+        raise NotImplementedError
+
+
+Tensors = Dict[str, Any]  # what AnyTensor says, by name
+
+
 class Checkpoint(NamedTuple):
     """What every source gives."""
+    job: Job
     path: str      # for messages
     model: Model   # the header's fields
-    tensors: dict  # by the names that the source has for them
-    names: dict    # the source's name of each of our tensors, %d for the layer
+    tensors: Tensors  # by the names that the source has for them
+    names: Dict[str, str]  # the source's name of each of our tensors, %d for the layer
     paired: bool   # whether the pairs that RoPE turns are adjacent rows already
 
 
@@ -34,9 +65,9 @@ class Tensor(NamedTuple):
     start: int
     size: int
     dtype: str
-    shape: tuple
+    shape: Tuple[int, ...]
 
-    def read(self, first=0, count=None, step=CHUNK):
+    def read(self, first: int = 0, count: Optional[int] = None, step: int = CHUNK) -> Iterator[bytes]:
         """The bytes from `first` on, in chunks of `step`."""
         left = self.size if count is None else count
         try:
@@ -53,9 +84,10 @@ class Tensor(NamedTuple):
             raise Problem(self.path, 'cannot be read (%s)' % error.strerror)
 
 
-class Joined(NamedTuple):
+@dataclass(frozen=True)
+class Joined:
     """A tensor that is dealt out over several files, by rows (axis 0) or by columns (axis 1)."""
-    parts: list
+    parts: List[Any]
     axis: int
 
     name = property(lambda self: self.parts[0].name)
@@ -63,11 +95,11 @@ class Joined(NamedTuple):
     dtype = property(lambda self: self.parts[0].dtype)
 
     @property
-    def shape(self):
+    def shape(self) -> Tuple[int, ...]:
         rows, columns = self.parts[0].shape
         return (rows, columns * len(self.parts)) if self.axis else (sum(p.shape[0] for p in self.parts), columns)
 
-    def read(self):
+    def read(self) -> Iterator[bytes]:
         if self.axis == 0:
             for part in self.parts:
                 yield from part.read()
@@ -81,7 +113,7 @@ class Joined(NamedTuple):
             yield b''.join(piece[i * width:(i + 1) * width] for i in range(count) for piece in pieces)
 
 
-def split(path, tensors, name, parts):
+def split(path: str, tensors: Tensors, name: str, parts: Dict[str, int]) -> None:
     """A matrix that is several, one below the other, becomes these: their names and rows."""
     whole, rows = tensors.pop(name, None), sum(parts.values())
     if not whole:
@@ -95,23 +127,25 @@ def split(path, tensors, name, parts):
         at += count * row
 
 
-class Small(NamedTuple):
+@dataclass(frozen=True)
+class Small:
     """A tensor that no file holds: float32 numbers that settings say."""
     name: str
-    values: list
+    values: List[float]
 
     path, dtype = '', 'F32'
     shape = property(lambda self: (len(self.values),))
 
-    def read(self):
+    def read(self) -> Iterator[bytes]:
         yield struct.pack('<%df' % len(self.values), *self.values)
 
 
-class Paired(NamedTuple):
+@dataclass(frozen=True)
+class Paired:
     """What makes query or key heads, a matrix by rows or a vector by elements, with the two halves of what turns of a
     head brought together in adjacent pairs: of the first `turning` rows, new row 2i is old row i, new row 2i + 1 old
     row i + turning / 2. Or, `back`, pairs parted again."""
-    tensor: NamedTuple
+    tensor: Any
     head_dim: int
     turning: int
     back: bool = False
@@ -121,7 +155,7 @@ class Paired(NamedTuple):
     dtype = property(lambda self: self.tensor.dtype)
     shape = property(lambda self: self.tensor.shape)
 
-    def read(self):
+    def read(self) -> Iterator[bytes]:
         row, size = self.tensor.size // self.shape[0], self.head_dim  # blocks lie within a row, so bytes are moved
         order = [i // 2 + i % 2 * (self.turning // 2) if i < self.turning else i for i in range(size)]
         if self.back:
@@ -131,10 +165,11 @@ class Paired(NamedTuple):
             yield b''.join(rows[i * row:(i + 1) * row] for i in order)
 
 
-class Shifted(NamedTuple):
+@dataclass(frozen=True)
+class Shifted:
     """A norm's weights with a number added, in float32 as Hugging Face does it. Gemma's classes multiply with 1 + w,
     and every other program has that as w."""
-    tensor: NamedTuple
+    tensor: Any
     by: int
 
     name = property(lambda self: self.tensor.name)
@@ -142,13 +177,14 @@ class Shifted(NamedTuple):
     dtype = 'F32'
     shape = property(lambda self: self.tensor.shape)
 
-    def read(self):
+    def read(self) -> Iterator[bytes]:
         return computed(self.tensor, lambda value: value + self.by)
 
 
-class Scaled(NamedTuple):
+@dataclass(frozen=True)
+class Scaled:
     """A norm's weights multiplied with a number, in float32."""
-    tensor: NamedTuple
+    tensor: Any
     by: float
 
     name = property(lambda self: self.tensor.name)
@@ -156,7 +192,7 @@ class Scaled(NamedTuple):
     dtype = 'F32'
     shape = property(lambda self: self.tensor.shape)
 
-    def read(self):
+    def read(self) -> Iterator[bytes]:
         return computed(self.tensor, lambda value: value * self.by)
 
 
@@ -168,20 +204,21 @@ def computed(tensor, formula):
         yield struct.pack('<%df' % len(values), *map(formula, values))
 
 
-class Narrowed(NamedTuple):
+@dataclass(frozen=True)
+class Narrowed:
     """Float32 numbers in a smaller type, which holds each of them exactly."""
-    tensor: NamedTuple
+    tensor: Any
     dtype: str
 
     name = property(lambda self: self.tensor.name)
     path = property(lambda self: self.tensor.path)
     shape = property(lambda self: self.tensor.shape)
 
-    def read(self):
+    def read(self) -> Iterator[bytes]:
         return narrow(self.tensor.read(), self.dtype)
 
 
-def narrowed(tensor, dtype):
+def narrowed(tensor: AnyTensor, dtype: str) -> AnyTensor:
     """A tensor in a smaller type if that holds it exactly, else as it is."""
     if tensor.dtype != 'F32' or dtype == 'F32':
         return tensor
@@ -189,7 +226,9 @@ def narrowed(tensor, dtype):
         exact = all(chunk == wide for chunk in tensor.read() for wide in widen(narrow([chunk], dtype), dtype))
     except OverflowError:  # of float16
         exact = False
-    return Narrowed(tensor, dtype) if exact else tensor
+    if exact:
+        return Narrowed(tensor, dtype)
+    return tensor
 
 
 @lru_cache(maxsize=16)  # as many parts as the largest release has
@@ -197,7 +236,7 @@ def opened(path):
     return open(path, 'rb', buffering=0)
 
 
-def same_bytes(a, b):
+def same_bytes(a: AnyTensor, b: AnyTensor) -> bool:
     return (a.dtype, a.shape) == (b.dtype, b.shape) and all(x == y for x, y in zip_longest(a.read(), b.read()))
 
 
@@ -213,7 +252,7 @@ def narrow(chunks, dtype):
             yield struct.pack('<%de' % len(values), *values)
 
 
-def widen(chunks, dtype):
+def widen(chunks: Iterable[bytes], dtype: str) -> Iterator[bytes]:
     """The same values in float32, exactly."""
     for chunk in chunks:
         count = len(chunk) // 2

@@ -1,25 +1,29 @@
 """tokenizer.bin, from whichever file holds the tokenizer, completed by what its folder adds."""
 
+from __future__ import annotations
+
 import os
 import re
 import struct
 from contextlib import contextmanager
+from typing import Any, BinaryIO, Dict, Optional
 
 from . import bytelevel
-from .common import PROGRAM, Keys, Problem, notes, read_json, read_small
-from .sentencepiece import (BYTE, CONTROL, MAX_PIECE, NORMAL, UNUSED, USER_DEFINED, checked_tokens, demand_bytes,
-                            read_sentencepiece, shown, unknown_token)
+from .common import PROGRAM, Job, Keys, Problem, read_json, read_small
+from .model import Model
+from .sentencepiece import (BYTE, CONTROL, MAX_PIECE, NORMAL, UNUSED, USER_DEFINED, Tokenizer, checked_tokens,
+                            demand_bytes, read_sentencepiece, shown, unknown_token)
 from .tokenizer_json import read_tokenizer_json
 
 
-def read_tokenizer(path):
+def read_tokenizer(job: Job, path: str) -> Tokenizer:
     """The tokenizer of a file, told by its first bytes: tokens as [text, score, type], and the trailer's fields."""
-    start = read_small(path)[:4096]
+    start = read_small(job, path)[:4096]
     if start.lstrip()[:1] == b'{':
-        return read_tokenizer_json(path)
+        return read_tokenizer_json(job, path)
     if re.match(rb'[A-Za-z0-9+/]+=* [0-9]+\r?\n', start):  # tiktoken's: a token in base64 and its rank
-        return bytelevel.read_tiktoken(path)
-    return read_sentencepiece(path)
+        return bytelevel.read_tiktoken(job, path)
+    return read_sentencepiece(job, path)
 
 
 @contextmanager
@@ -34,34 +38,34 @@ def or_without():
 
 
 @or_without()
-def read_folder_tokenizer(folder, model):
+def read_folder_tokenizer(job: Job, folder: str, model: Model) -> Optional[Tokenizer]:
     """The tokenizer of a folder, or None and a note."""
     found = [name for name in ('tokenizer.model', 'tokenizer.json') if os.path.exists(os.path.join(folder, name))]
-    if found[1:] and takes_spaces(folder):
+    if found[1:] and takes_spaces(job, folder):
         del found[0]
     if not found:
-        notes.append('no tokenizer written, since %s has no tokenizer.model or tokenizer.json' % folder)
+        job.note('no tokenizer written, since %s has no tokenizer.model or tokenizer.json' % folder)
         return None
     path = os.path.join(folder, found[0])
-    tokenizer = read_tokenizer(path)
+    tokenizer = read_tokenizer(job, path)
     if found[0] == 'tokenizer.model' and not tokenizer.get('kind'):
-        complete(folder, path, tokenizer, model)
+        complete(job, folder, path, tokenizer, model)
     else:  # the others bring their added tokens along
-        fill_up(path, tokenizer, model.vocab_size)
+        fill_up(job, path, tokenizer, model.vocab_size)
     tokenizer['eos_ids'] = model.eos_ids or tokenizer['eos_ids']
     return tokenizer
 
 
-def takes_spaces(folder):
+def takes_spaces(job, folder):
     """Whether tokens were added that are sought in text with the spaces around them: what the library does there, and
     in the parts between, tokenizer.json alone says."""
     path = os.path.join(folder, 'tokenizer_config.json')
-    added = read_json(path).values.get('added_tokens_decoder') if os.path.exists(path) else None
+    added = read_json(job, path).values.get('added_tokens_decoder') if os.path.exists(path) else None
     return isinstance(added, dict) and any(isinstance(token, dict) and not token.get('special') and
                                            (token.get('rstrip') or token.get('lstrip')) for token in added.values())
 
 
-def fill_up(path, tokenizer, vocab_size):
+def fill_up(job, path, tokenizer, vocab_size):
     """Gives the tokenizer as many tokens as the model has: unused ones at the end, or less of those that were added."""
     tokens = tokenizer['tokens']
     if len(tokens) > vocab_size:
@@ -70,19 +74,19 @@ def fill_up(path, tokenizer, vocab_size):
         if max(needed) >= vocab_size or any(kind not in (CONTROL, USER_DEFINED) for _, _, kind in tokens[vocab_size:]):
             raise Problem(path, 'has more tokens than the model (found %d, expected at most %d)'
                           % (len(tokens), vocab_size))
-        notes.append('added tokens from %d on, %s, are left out: the model has none'
-                     % (vocab_size, shown(tokens[vocab_size][0])))
+        job.note('added tokens from %d on, %s, are left out: the model has none'
+                 % (vocab_size, shown(tokens[vocab_size][0])))
         del tokens[vocab_size:]
         tokenizer['eos_ids'] = [id for id in tokenizer['eos_ids'] if id < vocab_size]
     tokens += [[b'', 0.0, UNUSED]] * (vocab_size - len(tokens))
 
 
-def complete(folder, source, tokenizer, model):
+def complete(job, folder, source, tokenizer, model):
     """What a folder adds to its tokenizer.model."""
     path = os.path.join(folder, 'tokenizer_config.json')
-    config = read_json(path) if os.path.exists(path) else Keys(path, {})
+    config = read_json(job, path) if os.path.exists(path) else Keys(job, path, {})
     tokens, n_pieces, vocab_size = tokenizer['tokens'], len(tokenizer['tokens']), model.vocab_size
-    fill_up(source, tokenizer, vocab_size)
+    fill_up(job, source, tokenizer, vocab_size)
     for id, text, special in added_tokens(folder, config):
         kind = CONTROL if special else USER_DEFINED
         if id < n_pieces and tokens[id][0] != text:
@@ -92,13 +96,13 @@ def complete(folder, source, tokenizer, model):
             own = tokens[id][2]  # Gemma's turns are user-defined in tokenizer.model
             tokens[id] = [text, tokens[id][1], kind if own in (NORMAL, UNUSED, USER_DEFINED) else own]
         else:
-            notes.append('added token %d, %s, is left out: the model has only %d' % (id, shown(text), vocab_size))
+            job.note('added token %d, %s, is left out: the model has only %d' % (id, shown(text), vocab_size))
     if not config.flag('add_bos_token', True, True):
         tokenizer['bos_id'] = -1
     if not config.flag('add_prefix_space', True, True):
         tokenizer['flags'] &= ~1
     if config.flag('add_eos_token', False, False):
-        notes.append('add_eos_token of tokenizer_config.json is not used: a prompt is never ended')
+        job.note('add_eos_token of tokenizer_config.json is not used: a prompt is never ended')
 
 
 def added_tokens(folder, config):
@@ -106,13 +110,13 @@ def added_tokens(folder, config):
     path, found = os.path.join(folder, 'added_tokens.json'), []
     if config.get('added_tokens_decoder', lambda v: isinstance(v, dict), 'an object', None, None):
         for id, entry in config.values['added_tokens_decoder'].items():
-            entry = Keys(config.path, entry if isinstance(entry, dict) else {}, 'added_tokens_decoder.%s.' % id)
+            entry = config.within(entry if isinstance(entry, dict) else {}, 'added_tokens_decoder.%s.' % id)
             special = entry.flag('special', False)
             for flag in () if special else ('lstrip', 'rstrip', 'single_word'):  # special ones are not sought in text
                 entry.only(flag, False)
             found.append((id, entry.get('content', lambda v: isinstance(v, str) and v, 'a text'), special))
     elif os.path.exists(path):  # of the days before added_tokens_decoder
-        config = read_json(path)
+        config = read_json(config.job, path)
         found = [(str(id), text, False) for text, id in config.values.items()]
     if not all(id.isdecimal() and len(id) < 10 and 0 < len(text.encode('utf-8', 'replace')) <= MAX_PIECE
                for id, text, _ in found):
@@ -122,25 +126,25 @@ def added_tokens(folder, config):
 
 
 @or_without()
-def read_gguf_tokenizer(path, metadata, model):
+def read_gguf_tokenizer(job: Job, path: str, metadata: Dict[str, Any], model: Model) -> Optional[Tokenizer]:
     """The tokenizer that a GGUF file brings along, or None and a note."""
-    keys = Keys(path, {key[15:]: value for key, value in metadata.items() if key.startswith('tokenizer.ggml.')},
+    keys = Keys(job, path, {key[15:]: value for key, value in metadata.items() if key.startswith('tokenizer.ggml.')},
                 'tokenizer.ggml.')
     kind = keys.values.get('model')
     if kind == 'gpt2':
-        tokenizer = bytelevel.read_gguf(path, keys.values)
+        tokenizer = bytelevel.read_gguf(job, path, keys.values)
     elif kind == 'llama':
         tokenizer = sentencepiece_of_gguf(path, keys)
     else:
-        notes.append('no tokenizer written, since %s has %s' % (
+        job.note('no tokenizer written, since %s has %s' % (
             path, 'one of kind %.40r, which is not read' % kind if kind else 'none'))
         return None
-    fill_up(path, tokenizer, model.vocab_size)
+    fill_up(job, path, tokenizer, model.vocab_size)
     # Unless it is said: as llama.cpp does it for the kind and the split.
     if not keys.flag('add_bos_token', kind == 'llama' or keys.values.get('pre') in bytelevel.WHOLE_WORDS):
         tokenizer['bos_id'] = -1
     if keys.flag('add_eos_token', False):
-        notes.append('tokenizer.ggml.add_eos_token is not used: a prompt is never ended')
+        job.note('tokenizer.ggml.add_eos_token is not used: a prompt is never ended')
     tokenizer['eos_ids'] = model.eos_ids or tokenizer['eos_ids']
     return tokenizer
 
@@ -165,7 +169,7 @@ def sentencepiece_of_gguf(path, keys):
             'eos_ids': [keys.integer('eos_token_id', len(tokens) - 1, 2, low=0)]}
 
 
-def write_tokenizer(file, tokenizer):
+def write_tokenizer(file: BinaryIO, tokenizer: Tokenizer) -> None:
     if tokenizer.get('kind'):
         return bytelevel.write_bytelevel_tokenizer(file, tokenizer)
     tokens, eos_ids = tokenizer['tokens'], tokenizer['eos_ids']

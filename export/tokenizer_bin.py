@@ -1,34 +1,40 @@
-"""tokenizer.bin read back, for the ways out: llama2.c's file, and the trailer that ours has (docs/format.md)."""
+"""tokenizer.bin read back, for the ways out and for the probe: llama2.c's file, and the trailer that ours has
+(docs/format.md)."""
+
+from __future__ import annotations
 
 import os
 import re
 import struct
+from typing import List, Optional, Tuple
 
 from .bytelevel import AS_SYMBOLS, BYTE_FALLBACK, BY_PARTS, GPT4O, NFC, PREFIX, TAKES_SPACES, TEKKEN
-from .common import MAX_EOS, TEXT_LIMIT, Problem, notes, read_small
-from .sentencepiece import BYTE, CONTROL, MAX_PIECE, NORMAL, UNKNOWN, USER_DEFINED
+from .common import MAX_EOS, TEXT_LIMIT, Job, Problem, read_small
+from .sentencepiece import BYTE, CONTROL, MAX_PIECE, NORMAL, UNKNOWN, USER_DEFINED, Tokenizer
 
 MAX_TRIPLES = 1 << 24
+TRAILER = struct.Struct('<4s2I2iI')  # magic, kind, flags, bos_id, unk_id, n_eos
+MAGIC = b'TKT1'
 
 
-def beside(model_path):
+def beside(model_path: str) -> Tuple[str, str]:
     """Where run looks for a model's tokenizer: NAME.tokenizer.bin, which is its own, then tokenizer.bin, which serves
     every model beside it."""
     folder, name = os.path.split(model_path)
     return os.path.join(folder, os.path.splitext(name)[0] + '.tokenizer.bin'), os.path.join(folder, 'tokenizer.bin')
 
 
-def find_tokenizer(model_path, vocab_size):
+def find_tokenizer(job: Job, model_path: str, vocab_size: int) -> Optional[Tokenizer]:
     """The tokenizer that run would take for this model, or None and a note."""
     for path in beside(model_path):
         if os.path.exists(path):
-            return read_tokenizer_bin(path, vocab_size)
-    notes.append('no tokenizer written, since no tokenizer.bin is beside %s' % model_path)
+            return read_tokenizer_bin(job, path, vocab_size)
+    job.note('no tokenizer written, since no tokenizer.bin is beside %s' % model_path)
     return None
 
 
-def read_tokenizer_bin(path, vocab_size):
-    data = read_small(path)
+def read_tokenizer_bin(job: Job, path: str, vocab_size: int) -> Tokenizer:
+    data = read_small(job, path)
     try:
         return parse(path, data, vocab_size)
     except struct.error:
@@ -36,32 +42,42 @@ def read_tokenizer_bin(path, vocab_size):
                       % (len(data), vocab_size))
 
 
-def is_written_here(path):
+def is_written_here(path: str) -> bool:
     """Whether a file is a tokenizer with the trailer that this exporter writes behind the tokens, and nobody else."""
-    at = 4
     with open(path, 'rb') as file:
         data = file.read(TEXT_LIMIT)
-    while data[at:at + 4] != b'TKT1':
-        length, = struct.unpack_from('<i', data, at + 4) if at + 8 <= len(data) else (-1,)
-        if not 0 <= length <= MAX_PIECE:
-            return False
-        at += 8 + length
-    return True
+    try:
+        _, at = read_pieces(data)
+    except (ValueError, struct.error):
+        return False
+    return at < len(data)
 
 
-def parse(path, data, vocab_size):
-    at, tokens = 4, []
-    for id in range(vocab_size):
+def read_pieces(data: bytes, count: Optional[int] = None) -> Tuple[List[Tuple[bytes, float]], int]:
+    """The first `count` tokens, or all up to the trailer or the end: what each spells and its score; and where they
+    end. A ValueError says which one cannot be used."""
+    at, pieces = 4, []
+    while len(pieces) < count if count is not None else at < len(data) and data[at:at + 4] != MAGIC:
         score, length = struct.unpack_from('<fi', data, at)
         at += 8 + length
         if not 0 <= length <= MAX_PIECE or at > len(data) or not abs(score) < float('inf'):
-            raise Problem(path, 'token %d cannot be used (found a length of %d and score %g)' % (id, length, score))
-        tokens.append([data[at - length:at], score, NORMAL])
+            raise ValueError('token %d cannot be used (found a length of %d and score %g)'
+                             % (len(pieces), length, score))
+        pieces.append((data[at - length:at], score))
+    return pieces, at
+
+
+def parse(path, data, vocab_size):
+    try:
+        pieces, at = read_pieces(data, vocab_size)
+    except ValueError as error:
+        raise Problem(path, str(error))
+    tokens = [[text, score, NORMAL] for text, score in pieces]
     if at == len(data):
         return llama2(path, tokens)
-    magic, kind, flags, bos_id, unk_id, n_eos = struct.unpack_from('<4s2I2iI', data, at)
-    at += 24
-    if magic != b'TKT1' or kind > 1 or n_eos > MAX_EOS:
+    magic, kind, flags, bos_id, unk_id, n_eos = TRAILER.unpack_from(data, at)
+    at += TRAILER.size
+    if magic != MAGIC or kind > 1 or n_eos > MAX_EOS:
         raise Problem(path, 'holds more than the %d tokens of the model, and no trailer' % vocab_size)
     split, n_merges = struct.unpack_from('<2I', data, at) if kind else (0, 0)
     at += 8 * kind

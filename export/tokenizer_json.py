@@ -4,12 +4,14 @@ approximation. One that does what sentencepiece does (Llama 2) becomes a sentenc
 be one.
 """
 
+from __future__ import annotations
+
 from itertools import groupby
 
 from .bytelevel import (BY_PARTS, BYTE_FALLBACK, DIGITS_GPT2, GPT2, HIDE_UNUSED, IGNORE_MERGES, NFC, PREFIX,
                         PREFIX_UNLESS_SPACE, REGEXES, bytes_of, check_spellings, missing_bytes)
-from .common import MAX_VOCAB, Keys, Problem, notes, read_json
-from .sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, shown
+from .common import MAX_VOCAB, Job, Keys, Problem, read_json
+from .sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, Tokenizer, shown
 
 MAX_MERGES = 1 << 24
 SPACE = '\u2581'  # how sentencepiece writes one
@@ -24,7 +26,7 @@ END_TOKENS = ('</s>', '<|end_of_text|>', '<|eot_id|>', '<|eom_id|>', '<|endoftex
 def inner(keys, key, null=None):
     """The object at `key`; an empty one (which has no type) for a null or none."""
     value = keys.get(key, lambda v: isinstance(v, dict), 'an object', null, null)
-    return Keys(keys.path, value or {}, '%s%s.' % (keys.inside, key))
+    return keys.within(value or {}, '%s%s.' % (keys.inside, key))
 
 
 def steps(keys, key, members):
@@ -38,7 +40,7 @@ def steps(keys, key, members):
     listed = part.get(members, lambda v: isinstance(v, list) and all(isinstance(x, dict) for x in v),
                       'a list of objects')
     finished(part)
-    return [Keys(part.path, value, '%s%s[%d].' % (part.inside, members, i)) for i, value in enumerate(listed)]
+    return [part.within(value, '%s%s[%d].' % (part.inside, members, i)) for i, value in enumerate(listed)]
 
 
 def finished(keys):
@@ -52,13 +54,13 @@ def a_text(value):
     return isinstance(value, str) and value != ''
 
 
-def read_tokenizer_json(path):
+def read_tokenizer_json(job: Job, path: str) -> Tokenizer:
     """The tokenizer as read_sentencepiece gives it, with `kind` 1, `split` and `merges` if it is a byte-level one."""
-    top = read_json(path)
+    top = read_json(job, path)
     top.get('version', lambda v: v == '1.0', '"1.0"', None)
     for key in 'truncation', 'padding':
         if top.get(key, lambda v: isinstance(v, dict), 'an object', None, None):
-            notes.append('%s of %s is not used: a text is encoded as it is' % (key, path))
+            job.note('%s of %s is not used: a text is encoded as it is' % (key, path))
     model = inner(top, 'model')
     model.only('type', 'BPE')  # which very old files do not say
     model.only('dropout', None, 0.0, 0)
@@ -108,7 +110,7 @@ def read_added_tokens(top, vocab, can=()):
     listed = top.get('added_tokens', lambda v: isinstance(v, list) and all(isinstance(x, dict) for x in v),
                      'a list of objects', [], [])
     for i, values in enumerate(listed):
-        token = Keys(top.path, values, 'added_tokens[%d].' % i)
+        token = top.within(values, 'added_tokens[%d].' % i)
         content = token.get('content', lambda v: a_text(v) and v not in added, 'a text that was not added before')
         id = vocab.get(content, next_id)  # what the library gives it, whatever the file says
         token.get('id', lambda v: v == id and type(v) is int, 'the id %d' % id)
@@ -139,8 +141,8 @@ def read_post_processor(top, tokens):
         if names.count(None) != 1 or 'Sequence' not in single[names.index(None)] or names.index(None) > 1:
             step.refuse('single', 'the text, with one token before it at most')
         if single[-1] is not single[names.index(None)]:
-            notes.append('%ssingle puts a token behind the text, which is not done: a prompt is never ended'
-                         % step.inside)
+            step.job.note('%ssingle puts a token behind the text, which is not done: a prompt is never ended'
+                     % step.inside)
         step.asked.add('pair')
         step.get('special_tokens', lambda v: isinstance(v, dict), 'an object', {})
         if names[0] is not None:
@@ -185,8 +187,8 @@ def read_bytelevel(top, model, vocab, merges):
     if missing and model.values.get('unk_token') is not None:
         model.refuse('unk_token', 'null, since %d bytes have no token' % missing)
     if missing:
-        notes.append('%s has no tokens for %d bytes: they are left out of texts, as by the library'
-                     % (top.path, missing))
+        top.job.note('%s has no tokens for %d bytes: they are left out of texts, as by the library'
+                 % (top.path, missing))
 
     made, spelt = {merged for _, _, merged in merges}, {text: id for id, (text, _, _) in enumerate(tokens)}
     for text, token in read_added_tokens(top, vocab).items():
@@ -217,7 +219,7 @@ def demand_raw(top):
     sought behind that."""
     for i, token in enumerate(top.values.get('added_tokens') or []):
         if token.get('normalized', True) and not token.get('special'):
-            Keys(top.path, token, 'added_tokens[%d].' % i).refuse('normalized', 'false')
+            top.within(token, 'added_tokens[%d].' % i).refuse('normalized', 'false')
 
 
 def read_pre_tokenizer(top):

@@ -7,12 +7,14 @@ a find_class of our own would keep imports out as well, but not a memo index tha
 whose hash takes years, nor attributes set on what it was allowed to find.
 """
 
+from __future__ import annotations
+
 import struct
 from math import prod
-from typing import NamedTuple
+from typing import Dict, NamedTuple, Tuple
 
-from .common import TEXT_LIMIT, Problem, size_of
-from .tensors import ITEM_SIZES, Tensor
+from .common import TEXT_LIMIT, Job, Problem, size_of
+from .tensors import ITEM_SIZES, Tensor, Tensors
 
 STORAGES = {'torch.FloatStorage': 'F32', 'torch.HalfStorage': 'F16', 'torch.BFloat16Storage': 'BF16'}
 FUNCTIONS = ('collections.OrderedDict', 'torch._utils._rebuild_tensor_v2', 'torch._utils._rebuild_parameter')
@@ -29,7 +31,7 @@ class Storage(NamedTuple):
     """The bytes of one or several tensors: data/KEY in the zip."""
     dtype: str
     key: str
-    count: int
+    length: int
 
 
 class View(NamedTuple):
@@ -39,9 +41,9 @@ class View(NamedTuple):
     shape: tuple
 
 
-def read_torch(path):
+def read_torch(job: Job, path: str) -> Tensors:
     """A file's tensors by name, every length and offset checked against its size."""
-    entries = read_zip(path)
+    entries = read_zip(job, path)
     pickles = [name for name in entries if name.endswith('/data.pkl') and name.count('/') == 1]
     if len(pickles) != 1:
         raise Problem(path, 'is not a file of torch.save (found %d entries NAME/data.pkl, expected 1)' % len(pickles))
@@ -56,12 +58,12 @@ def read_torch(path):
         if type(view) is not View or type(name) is not str:
             raise Problem(path, '%.80r is not a tensor (found a %s)' % (name, type(view).__name__))
         item, (start, size) = ITEM_SIZES[view.storage.dtype], entries.get(folder + 'data/' + view.storage.key, (0, -1))
-        if size != view.storage.count * item:
+        if size != view.storage.length * item:
             raise Problem(path, '%s: storage %.40r does not fit (found %d bytes, expected %d)'
-                          % (name, view.storage.key, size, view.storage.count * item))
-        if view.first + prod(view.shape) > view.storage.count:
+                          % (name, view.storage.key, size, view.storage.length * item))
+        if view.first + prod(view.shape) > view.storage.length:
             raise Problem(path, '%s reaches beyond its storage (found elements up to %d, expected at most %d)'
-                          % (name, view.first + prod(view.shape), view.storage.count))
+                          % (name, view.first + prod(view.shape), view.storage.length))
         tensors[name] = Tensor(name, path, start + view.first * item, prod(view.shape) * item, view.storage.dtype,
                                view.shape)
     return tensors
@@ -214,10 +216,10 @@ def whole_numbers(*values):
 
 # ---- the zip ----
 
-def read_zip(path):
+def read_zip(job: Job, path: str) -> Dict[str, Tuple[int, int]]:
     """Where a zip's entries lie, {name: (start, size)}: by its directory, which is at the end. Nothing is unpacked:
     torch.save compresses nothing, so compressed entries are refused."""
-    total = size_of(path)
+    total = size_of(job, path)
     with open(path, 'rb') as file:
         start = file.read(len(LEGACY))
         if start == LEGACY:

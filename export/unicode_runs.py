@@ -1,6 +1,10 @@
 """Made by tools/unicode_tables.py, not by hand: how many code points lie outside a set, then in it, and so on,
 as in src/core/unicode_tables.h. A Python itself knows those of its version."""
 
+from __future__ import annotations
+
+from typing import Iterator
+
 # Unicode 9.0: what is taken apart, or has a combining class.
 NORMALIZED = (
     '_EE@H@EADAE@H@EAD@PASAHBC@ECEBEAQAV`@ALA[O@EAJBAAc@AAEMkEnA@_@C@H@EE@@@BXFXDCAj@A@@B@CBI@^@UA@@B@CBVAJDx@ALCAA'
@@ -51,7 +55,7 @@ MARKS = (
     'B@_DFvJ@|@C{NC}FA_VFlBFt|dWoF')
 
 
-def code_points(runs):
+def code_points(runs: str) -> Iterator[int]:
     """The code points of a set, in order."""
     at, inside, value, shift = 0, False, 0, 0
     for letter in runs:

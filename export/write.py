@@ -1,14 +1,17 @@
 """model.bin, versions 3 to 5: a checkpoint's tensors, checked against its configuration and written in the file's
 order."""
 
+from __future__ import annotations
+
 import struct
 from collections import Counter
 from math import prod
-from typing import NamedTuple
+from typing import Any, BinaryIO, Iterator, List, NamedTuple, Optional, Tuple
 
-from .common import ENCODINGS, Problem, notes
+from .common import ENCODINGS, Problem
 from .experts import layers_with_experts
-from .tensors import BLOCKS, ITEM_SIZES, Paired, Shifted, same_bytes, widen
+from .model import Model
+from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Paired, Shifted, same_bytes, widen
 
 WEIGHT_TYPES = {'F32': 0, 'F16': 1, 'BF16': 2, 'Q8': 3, **{name: number for number, name in enumerate(BLOCKS, 5)}}
 TURNED = 'wq', 'wk', 'bq', 'bk', 'q_norm', 'k_norm'  # what has a row for each element of a query or key head
@@ -26,12 +29,12 @@ TABLES = 'learned', 'a_keys', 'a_values', 'router'  # of two dimensions, and flo
 class Place(NamedTuple):
     """A tensor and what it is."""
     part: str
-    layer: int  # None: of the whole model
-    tensor: NamedTuple
+    layer: Optional[int]  # None: of the whole model
+    tensor: Any
     is_matrix: bool
 
 
-def tensor_order(model):
+def tensor_order(model: Model) -> Iterator[Tuple[str, Optional[int], Tuple[int, ...]]]:
     """The tensors in the file's order: part, layer, shape."""
     dim, vocab = model.dim, model.vocab_size
     queries, keys = model.n_heads * model.head_dim, model.n_kv_heads * model.head_dim
@@ -96,16 +99,16 @@ def feed_forward(model, with_experts):
             yield 'experts_b' + number, (rows,)
 
 
-def plan_model(checkpoint, in_pairs=True):
+def plan_model(checkpoint: Checkpoint, in_pairs: bool = True) -> List[Place]:
     """Checks the checkpoint against its configuration and settles shared_classifier and weight_type. Returns a Place
     for each tensor, in the file's order, what turns of a head in adjacent pairs or in halves."""
-    path, model, tensors, names, paired = checkpoint
+    job, path, model, tensors, names, paired = checkpoint
     embedding, head = tensors.get(names['embedding']), tensors.get(names['classifier'])
     if model.tied and head and not embedding:  # Transformers ties from the one that is there,
         embedding = tensors[names['embedding']] = head
     model.shared_classifier = int(model.tied and (not head or same_bytes(embedding, head)))
     if model.tied and not model.shared_classifier:  # and does not tie two that differ
-        notes.append('%s differs from the embedding and is kept, though the two should be one' % names['classifier'])
+        job.note('%s differs from the embedding and is kept, though the two should be one' % names['classifier'])
     plan, known = [], {names['classifier']} if model.tied else set()
     for part, layer, shape in tensor_order(model):
         name = names[part] if layer is None else names[part] % layer
@@ -130,12 +133,12 @@ def plan_model(checkpoint, in_pairs=True):
     return plan
 
 
-def most_used(model):
+def most_used(model: Model) -> List[str]:
     """The types of the matrices, the one of most of them first."""
     return [dtype for dtype, _ in Counter(model.types).most_common()]
 
 
-def write_model(file, model, plan):
+def write_model(file: BinaryIO, model: Model, plan: List[Place]) -> None:
     short, long, layers = model.short_factor, model.long_factor, model.layers
     types = [WEIGHT_TYPES[dtype] for dtype in model.types]
     new = [getattr(model, field) for field in ('rotary_dim', 'qkv_bias', 'o_bias', 'qk_norm', 'logn', 'encoding',
@@ -166,7 +169,7 @@ def write_model(file, model, plan):
     file.flush()
 
 
-def pieces(tensor, is_matrix):
+def pieces(tensor: Any, is_matrix: bool) -> List[Iterator[bytes]]:
     """What a tensor is in the file: one run of bytes, or two when it is q8."""
     if tensor.dtype == 'Q8':
         count = prod(tensor.shape)

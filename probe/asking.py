@@ -1,20 +1,28 @@
 """Asking a server for the likeliest next tokens: finding its form, and checking every number that it gives."""
 
+from __future__ import annotations
+
 import math
+from argparse import Namespace
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from .common import Problem, Unreachable, on_one_line, with_commas
-from .forms import APIS, FORMS, SIGNS, Question, completions
-from .web import BUSY, PASSING
+from .forms import APIS, FORMS, SIGNS, Form, Question, Reply, Token, completions
+from .vocabulary import Vocabulary
+from .web import BUSY, PASSING, Answer, Server
 
 LEAST = -100   # log-probabilities below it stand for tokens that a sampler has removed
 ROUNDED = 1e-3  # a log-probability may be so far above 0, and the sum of probabilities above 1
 REFUSED = 401, 403
 
+Way = Tuple[Form, Callable[..., Dict[str, Any]], int, bool, bool]  # form, body, top, as text, sampled
+Found = Tuple[Any, Optional[int]]  # what ask() gives
+
 
 class Prompt:
     """The first `length` ids of a text, and the same as text where they end at a word's end, else None."""
 
-    def __init__(self, ids, text=None):
+    def __init__(self, ids: List[int], text: Optional[str] = None) -> None:
         self.ids, self.length, self.text = ids, len(ids), text
 
 
@@ -22,15 +30,15 @@ class Refusal(Exception):
     """The server refuses one prompt, which others may pass. With has_failed it did not say why: a status of 500 and
     above, after all tries."""
 
-    def __init__(self, length, told, status):
+    def __init__(self, length: int, told: Optional[str], status: Optional[int]) -> None:
         super().__init__('of %s tokens (%s)' % (with_commas(length), told))
         self.has_failed = bool(status) and status >= 500
 
-    def verb(self):
+    def verb(self) -> str:
         return 'fails at' if self.has_failed else 'refuses'
 
 
-def listed_model(server):
+def listed_model(server: Server) -> Dict[str, Any]:
     """What the server tells of the first model that it lists, {} where it tells nothing."""
     answer = server.get('/v1/models')
     if answer.status in REFUSED:
@@ -39,7 +47,7 @@ def listed_model(server):
     return listed[0] if isinstance(listed, list) and listed and isinstance(listed[0], dict) else {}
 
 
-def model_of(server, served):
+def model_of(server: Server, served: Optional[str]) -> str:
     """The name to ask for: --served, or the first that the server tells."""
     if served:
         return served
@@ -47,14 +55,14 @@ def model_of(server, served):
     return name if isinstance(name, str) else 'default'
 
 
-def tokens_of(server):
+def tokens_of(server: Server) -> Optional[int]:
     """How many tokens the server's vocabulary has (llama.cpp tells it), or None."""
     meta = listed_model(server).get('meta')
     count = meta.get('n_vocab') if isinstance(meta, dict) else None
     return count if isinstance(count, int) and count > 0 else None
 
 
-def forms_to_try(server, api):
+def forms_to_try(server: Server, api: Optional[str]) -> List[Form]:
     """--api's form, or all of them, that of the server's sign first."""
     if api:
         return [form for form in FORMS if form.name == APIS[api]]
@@ -92,18 +100,18 @@ class Interview:
     Ids of a larger vocabulary than the server's have killed servers. So the first question is a short text, `trial`,
     and ids, of which `highest` is the largest, are sent only where the server counts its tokens as we do."""
 
-    def __init__(self, server, vocabulary, options, trial, highest):
+    def __init__(self, server: Server, vocabulary: Vocabulary, options: Namespace, trial: Prompt, highest: int) -> None:
         self.server, self.vocabulary, self.trial, self.highest = server, vocabulary, trial, highest
         self.top, self.greedy, self.words, self.retries = options.top, options.greedy, options.words, options.retries
         self.model = model_of(server, options.served)
         self.forms = forms_to_try(server, options.api)
-        self.way = None   # (form, body, top, as text, sampled), once one has worked
-        self.told = None  # why an answer was no use, of all the one that says most
-        self.status = None  # the status that came with it
-        self.failed = None  # what a status of 500 and above said where log-probabilities were asked for
+        self.way: Optional[Way] = None  # once one has worked
+        self.told: Optional[str] = None  # why an answer was no use, of all the one that says most
+        self.status: Optional[int] = None  # the status that came with it
+        self.failed: Optional[str] = None  # what a status of 500 and above said where log-probabilities were asked for
         self.silent = False  # a token came, and no log-probabilities with it
 
-    def ask(self, prompt):
+    def ask(self, prompt: Prompt) -> Found:
         """{id: log-probability}, or with --greedy the set of ids that the token may be; and the count of tokens."""
         if self.way is None:
             self.find_way()
@@ -114,7 +122,7 @@ class Interview:
             raise Problem(self.why_silent(), 'no-logprobs')
         raise Refusal(prompt.length, self.told, self.status)
 
-    def find_way(self):
+    def find_way(self) -> None:
         """The first way in which the short text is answered; then the same with its ids, where they are safe."""
         counted = None
         for way in self.ways():
@@ -134,7 +142,7 @@ class Interview:
         self.told = self.status = None
         self.silent = False
 
-    def is_safe(self, counted):
+    def is_safe(self, counted: Optional[int]) -> bool:
         """Whether ids may be sent: the short text has as many tokens there as here, but for BOS, and the server has so
         many tokens."""
         if counted is None or abs(counted - self.trial.length) > 1:
@@ -142,13 +150,13 @@ class Interview:
         there = tokens_of(self.server)
         return there is None or there > self.highest
 
-    def why_silent(self):
+    def why_silent(self) -> str:
         words = 'the server gives no log-probabilities of other tokens than the one that it chose'
         if self.failed:
             return '%s: asked for them, it answers with %s' % (words, self.failed)
         return words + ' (--greedy judges by that one alone)'
 
-    def ways(self):
+    def ways(self) -> Iterator[Way]:
         """All that may work, as text: all tokens that are wanted before fewer."""
         for form in self.forms:
             for body in form.bodies:
@@ -156,7 +164,7 @@ class Interview:
                 yield from ((form, body, top, True, False) for top in tops)
                 yield (form, body, self.top, True, True)
 
-    def ask_by(self, way, prompt, may_fail=False):
+    def ask_by(self, way: Way, prompt: Prompt, may_fail: bool = False) -> Optional[Found]:
         """What ask() gives, or None. may_fail: an answer that this form does not have is none, too."""
         form, body, top, as_text, sampled = way
         if as_text and prompt.text is None:
@@ -186,13 +194,13 @@ class Interview:
         check_numbers(tokens)
         return self.known(tokens), reply.counted
 
-    def note_failure(self, answer, asks_for_top):
+    def note_failure(self, answer: Answer, asks_for_top: bool) -> None:
         if self.told is None or answer.status not in (404, 405):
             self.told, self.status = answer.told(), answer.status
         if answer.status >= 500 and asks_for_top:
             self.failed = answer.told()
 
-    def chosen(self, reply):
+    def chosen(self, reply: Reply) -> Optional[Found]:
         if reply.chosen is None:
             self.told = 'no token came'
             return None
@@ -200,7 +208,7 @@ class Interview:
             return {reply.chosen.id}, reply.counted
         return set(self.vocabulary.all_of(reply.chosen.text or '')), reply.counted
 
-    def check_spelling(self, tokens):
+    def check_spelling(self, tokens: List[Token]) -> None:
         """Refuses ids that most often are other bytes here: special tokens alone may be spelled otherwise."""
         spelled = self.vocabulary.spelled
         others = [t for t in tokens if not 0 <= t.id < len(spelled) or spelled[t.id] != t.data]
@@ -208,7 +216,7 @@ class Interview:
             raise Problem('token %d is %s in the server, and %s in the model: another tokenizer' % (
                 others[0].id, quoted(others[0].data), quoted(spelled[others[0].id])), 'tokenizer')
 
-    def known(self, tokens):
+    def known(self, tokens: List[Token]) -> Dict[int, float]:
         """Our ids of the tokens. Those that share a text, or that we cannot tell, are left out."""
         found, lost = {}, 0
         self.check_spelling([token for token in tokens if token.id is not None and token.data])

@@ -1,8 +1,11 @@
 """Candidates: what may be in force in a server. The engines' readings of a block, and what else goes wrong with it."""
 
-import json
+from __future__ import annotations
 
-from .ours import Refused
+import json
+from typing import Any, Dict, List, Optional, Tuple
+
+from .ours import Model, Refused
 
 # Notes of --explain that name a setting, and compute nothing that the rows and the other notes do not show.
 NAMES = {'method', 'source', 'dynamic', 'factor', 'scale', 'train_ctx', 'length', 'ramp', 'beta_fast', 'beta_slow',
@@ -13,11 +16,11 @@ FLAGS = ['--stepwise', '--stale-keys']
 class Candidate:
     """words: what it is; arguments: with which run computes it; engine: whose reading it is, or None."""
 
-    def __init__(self, words, arguments, engine=None):
+    def __init__(self, words: str, arguments: List[Any], engine: Optional[str] = None) -> None:
         self.words, self.arguments, self.engine = words, arguments, engine
         self.notes = {}  # of --explain at the longest prompt
 
-    def signature(self, model, n):
+    def signature(self, model: Model, n: int) -> Tuple[Any, ...]:
         """What it computes at length n, without weights. Raises Refused."""
         flags = [a for a in self.arguments if a in FLAGS]
         notes, rows = model.explain(n, [a for a in self.arguments if a not in FLAGS])
@@ -33,14 +36,14 @@ class Candidate:
                 tuple((row.get('layers'), row['pair'], row['scaled_inv_freq']) for row in rows))
 
 
-def number(text, other=0.0):
+def number(text: Any, other: float = 0.0) -> float:
     try:
         return float(text)
     except (TypeError, ValueError):
         return other
 
 
-def engine_readings(model, n, expected):
+def engine_readings(model: Model, n: int, expected: Optional[str]) -> Tuple[List[Candidate], Dict[str, str], float]:
     """The engines that read the settings, and {engine: why} of those that refuse them or are not known."""
     rows, refused = [row for row in model.engines(n) if row['verdict'] != 'not looked at'], {}
     names = list(dict.fromkeys(row['engine'] for row in rows))
@@ -103,7 +106,7 @@ def other_lists(model):
         yield 'the %s list at all lengths' % words, ['--rope-config', path]
 
 
-def all_candidates(model, n, expected=None):
+def all_candidates(model: Model, n: int, expected: Optional[str] = None) -> Tuple[List[Candidate], Dict[str, str]]:
     """All of them, and {engine: why it is left out}."""
     found, refused, longest = engine_readings(model, n, expected)
     facts = {}
@@ -117,7 +120,8 @@ def all_candidates(model, n, expected=None):
     return found + [Candidate(words, arguments) for words, arguments in more], refused
 
 
-def distinct(model, listed, lengths, far):
+def distinct(model: Model, listed: List[Candidate], lengths: List[int],
+             far: int) -> Tuple[List[List[Candidate]], List[List[Candidate]], List[Tuple[Candidate, str]]]:
     """[[candidates that compute the same at these lengths]]; and pairs of words that would part at `far`. Candidates
     that run refuses are left out, and come last with the reason."""
     groups, refused = {}, []

@@ -1,15 +1,14 @@
 """What all rooms share: problems, which end the program with one line, and words of strangers on one line."""
 
-import os
+from __future__ import annotations
+
 import re
 import sys
+from typing import Any
 
-HERE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-FOLDER, NAME = os.path.split(sys.argv[0])
-if NAME.endswith('-probe'):  # installed: the program lies beside the probe and is called so but for that ending
-    RUN = os.path.join(FOLDER, NAME[:-len('-probe')])
-else:
-    RUN = os.path.join(HERE, 'run')
+from export.installed import called
+
+PROBE, _, RUN = called('-probe', 'python3 server_probe.py')
 
 # Statuses: as decided or as expected; not so; could not be asked; cannot tell; Ctrl-C.
 YES, NO, TROUBLE, UNDECIDED, INTERRUPTED = 0, 1, 2, 3, 130
@@ -18,7 +17,7 @@ YES, NO, TROUBLE, UNDECIDED, INTERRUPTED = 0, 1, 2, 3, 130
 class Problem(Exception):
     """Why it cannot be done: one line on standard error, and status 2. reason: a word for machines (docs/served.md)."""
 
-    def __init__(self, words, reason='answer'):
+    def __init__(self, words: str, reason: str = 'answer') -> None:
         super().__init__(words)
         self.reason = reason
 
@@ -26,28 +25,28 @@ class Problem(Exception):
 class Unreachable(Problem):
     """The server did not answer, which may pass."""
 
-    def __init__(self, words):
+    def __init__(self, words: str) -> None:
         super().__init__(words, 'unreachable')
 
 
-def on_one_line(words, most=240):
+def on_one_line(words: Any, most: int = 240) -> str:
     """A stranger's words without line ends and control characters, cut where they are long."""
     words = re.sub(r'\s+', ' ', str(words)).strip()
     words = ''.join(c if c.isprintable() else '?' for c in words)
     return words if len(words) <= most else words[:most] + '...'
 
 
-def tell(words):
+def tell(words: str) -> None:
     """Progress and remarks go to standard error."""
     sys.stderr.write('server_probe: %s\n' % words)
     sys.stderr.flush()
 
 
-def with_commas(n):
+def with_commas(n: int) -> str:
     return '{:,}'.format(n)
 
 
-def plainly(value):
+def plainly(value: float) -> str:
     """A number of a setting as people write it: four digits, or all before the point, and never an exponent."""
     if value >= 1000:
         return '{:,.0f}'.format(value)

@@ -6,7 +6,12 @@ that noise has brought as near as each other. Its standard error is by jackknife
 1958).
 """
 
+from __future__ import annotations
+
 import math
+from typing import Any, Dict, Iterable, List, Optional, Tuple
+
+from .candidates import Candidate
 
 EXACT = 0.01   # nats: less needs no explanation
 SAME = 0.003   # nats: readings so near are one
@@ -20,29 +25,32 @@ ALIKE = 0.9    # of a distance, at most, is left without what the tokens of a pr
 #                server's doing: 0.88 and less was seen, and 0.93 and more of servers whose probabilities add up to 1
 FAINT = 0.001  # nats: a value that changes less cannot be told from the server's own arithmetic
 
+Answers = Dict[int, Dict[int, float]]  # by length of prompt: log-probabilities of ids
+Bounds = Tuple[str, Optional[float], Optional[float]]  # a value's name, the lowest and the highest
+
 
 class Reading:
     """Candidates that compute the same. ours: {length: {id: log-probability}}."""
 
-    def __init__(self, candidates, ours):
+    def __init__(self, candidates: Iterable[Candidate], ours: Answers) -> None:
         self.candidates, self.ours = list(candidates), ours
         self.distance, self.t, self.se = 0.0, 0.0, 0.0
 
-    def engines(self):
+    def engines(self) -> List[str]:
         return [c.engine for c in self.candidates if c.engine]
 
-    def words(self):
+    def words(self) -> str:
         others = [c.words for c in self.candidates if not c.engine]
         return ', '.join(self.engines() or others[:2])
 
 
-def distance(answers, ours):
+def distance(answers: Answers, ours: Answers) -> float:
     """Mean over prompts of the mean |difference| over the server's top tokens, in nats."""
     each = [sum(abs(p - ours[length][id]) for id, p in top.items()) / len(top) for length, top in answers.items()]
     return sum(each) / len(each)
 
 
-def along(answers, a, b):
+def along(answers: Answers, a: Answers, b: Answers) -> Tuple[float, float]:
     """t, and its standard error; infinite where one prompt decides alone."""
     parts = []
     for length, top in answers.items():
@@ -56,7 +64,7 @@ def along(answers, a, b):
     return over / under, math.sqrt((n - 1) / n * sum((x - mean) ** 2 for x in left_out))
 
 
-def merged(readings, answers):
+def merged(readings: List[Reading], answers: Answers) -> List[Reading]:
     """Readings that are alike at these tokens, made one."""
     found = []
     for reading in readings:
@@ -73,11 +81,11 @@ def merged(readings, answers):
 class Verdict:
     """kind: reads, between, tied, nearest or none; best: the nearest Reading; others: those that it is about."""
 
-    def __init__(self, kind, best, others, margin):
+    def __init__(self, kind: str, best: Reading, others: List[Reading], margin: Optional[float]) -> None:
         self.kind, self.best, self.others, self.margin = kind, best, others, margin
 
 
-def judge(readings, answers):
+def judge(readings: List[Reading], answers: Answers) -> Verdict:
     """Sets distance, t and se of each reading, sorts them by distance, and decides."""
     for reading in readings:
         reading.distance = distance(answers, reading.ours)
@@ -102,7 +110,7 @@ def judge(readings, answers):
     return Verdict('reads', best, [], margin)
 
 
-def left(answers, a, b, t):
+def left(answers: Answers, a: Answers, b: Answers, t: float) -> float:
     """What the mix of a and b leaves of the server: the root of the mean square."""
     squares = [(p - a[n][id] - t * (b[n][id] - a[n][id])) ** 2 for n, top in answers.items() for id, p in top.items()]
     return math.sqrt(sum(squares) / max(len(squares) - 1, 1))
@@ -114,7 +122,7 @@ def spread(answers, a, b, t):
     return left(answers, a, b, t) / math.sqrt(max(under, 1e-12))
 
 
-def lean(answers, best, reading):
+def lean(answers: Answers, best: Reading, reading: Reading) -> bool:
     """Sets t and se of a reading that has another value, the larger of its two errors. Whether the server is off the
     best reading, toward this one."""
     reading.t, reading.se = along(answers, best.ours, reading.ours)
@@ -124,19 +132,20 @@ def lean(answers, best, reading):
     return reading.t > max(LEAN, ERRORS * reading.se)
 
 
-def level(answers, tops):
+def level(answers: Answers, tops: Answers) -> Answers:
     """Log-probabilities of the same tokens, less their mean over the tokens of each prompt."""
     means = {n: sum(tops[n][id] for id in top) / len(top) for n, top in answers.items()}
     return {n: {id: tops[n][id] - means[n] for id in top} for n, top in answers.items()}
 
 
-def offset(answers, ours):
+def offset(answers: Answers, ours: Answers) -> float:
     """By how much the log-probabilities of a prompt are off alike, on average."""
     means = [sum(p - ours[n][id] for id, p in top.items()) / len(top) for n, top in answers.items()]
-    return sum(map(abs, means)) / len(means)
+    return sum(abs(mean) for mean in means) / len(means)
 
 
-def judge_level(readings, answers, verdict):
+def judge_level(readings: List[Reading], answers: Answers,
+                verdict: Verdict) -> Optional[Tuple[Verdict, List[Reading], Answers]]:
     """Judges anew without what all tokens of a prompt have in common, for servers whose probabilities do not add up to
     1 (ik_llama.cpp's, which adds the tail twice, August 2026). (verdict, readings, answers) if little is left then, of
     what was too far from every reading; else None."""
@@ -158,7 +167,7 @@ def agreement(answers, likeliest):
     return sum(bool(tokens & likeliest[n]) for n, tokens in answers.items()) / len(answers)
 
 
-def judge_greedy(readings, answers):
+def judge_greedy(readings: List[Reading], answers: Dict[int, Any]) -> Verdict:
     """The same by greedy tokens: a sign test over prompts where two readings choose otherwise. distance is the share of
     prompts that disagree, t the share of these prompts that went to the other reading."""
     hits = {id(r): {n: bool(tokens & r.ours[n]) for n, tokens in answers.items()} for r in readings}

@@ -5,26 +5,30 @@ answer's object into a Reply, or raise a Problem when it has not the form's shap
 sources or documents; docs/served.md says which were run.
 """
 
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+
 from .common import Problem, on_one_line
 
 
 class Question:
     """prompt: ids or a text; top: how many tokens; sampled: by temperature 1 with no filter, else greedily."""
 
-    def __init__(self, model, prompt, top, sampled=False):
+    def __init__(self, model: str, prompt: Any, top: int, sampled: bool = False) -> None:
         self.model, self.prompt, self.top, self.sampled = model, prompt, top, sampled
 
-    def is_text(self):
+    def is_text(self) -> bool:
         return isinstance(self.prompt, str)
 
 
 class Token:
     """A token as a server names it (id, bytes or text, None where it says nothing) and its log-probability, or None."""
 
-    def __init__(self, logprob, id=None, data=None, text=None):
+    def __init__(self, logprob: Any, id: Any = None, data: Optional[bytes] = None, text: Optional[str] = None) -> None:
         self.logprob, self.id, self.data, self.text = logprob, id, data, text
 
-    def spelled(self):
+    def spelled(self) -> str:
         return 'token %d' % self.id if self.id is not None else on_one_line(repr(self.text), 40)
 
 
@@ -32,7 +36,7 @@ class Reply:
     """top: the likeliest tokens, [] where there are none; chosen: the Token that came, or None; counted: tokens of the
     prompt as the server counts them, or None."""
 
-    def __init__(self, top, chosen, counted):
+    def __init__(self, top: List[Token], chosen: Optional[Token], counted: Optional[int]) -> None:
         self.top, self.chosen, self.counted = top, chosen, counted
 
 
@@ -82,7 +86,7 @@ def named(key, logprob):
 
 # ---- OpenAI's completions: llama.cpp, vLLM, mlx_lm, TabbyAPI, text-generation-webui ----
 
-def completions(q, **asked):
+def completions(q: Question, **asked: Any) -> Dict[str, Any]:
     sampling = {'temperature': 1, 'top_p': 1, 'top_k': 0, 'min_p': 0} if q.sampled else {'temperature': 0}
     return dict({'model': q.model, 'prompt': q.prompt, 'max_tokens': 1}, **dict(sampling, **asked))
 
@@ -182,7 +186,8 @@ def read_tgi(data):
 
 
 class Form:
-    def __init__(self, name, path, bodies, read, takes_ids, tops):
+    def __init__(self, name: str, path: str, bodies: Sequence[Callable[[Question], Dict[str, Any]]],
+                 read: Callable[[Any], Reply], takes_ids: bool, tops: Tuple[int, ...]) -> None:
         self.name, self.path, self.bodies, self.read = name, path, bodies, read
         self.takes_ids, self.tops = takes_ids, tops
 

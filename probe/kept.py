@@ -1,8 +1,11 @@
 """--keep FILE: what our side computed, for the next run with the same model, program and text."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os
+from typing import Any, Dict, List, Sequence
 
 from .common import RUN, Problem
 
@@ -37,12 +40,12 @@ class Kept:
     """A JSON file {key: {...}}. A key is made from all that a number depends on: the program, the model, its tokenizer,
     options, files by what they hold, and the tokens. Numbers of another model or program have other keys."""
 
-    def __init__(self, path, files):
+    def __init__(self, path: str, files: List[str]) -> None:
         self.path, self.changed, self.digests = path, False, {}
         self.whose = [self.digest(name) for name in [RUN] + files]
         self.numbers = self.read()
 
-    def read(self):
+    def read(self) -> Dict[str, Any]:
         if not os.path.exists(self.path):
             return {}
         try:
@@ -56,23 +59,23 @@ class Kept:
             raise Problem('--keep %s: not a file that --keep wrote (another name, or remove it)' % self.path, 'file')
         return found['numbers']
 
-    def digest(self, path):
+    def digest(self, path: str) -> str:
         if path not in self.digests:
             self.digests[path] = digest_of(path)
         return self.digests[path]
 
-    def key(self, arguments, ids=()):
+    def key(self, arguments: List[Any], ids: Sequence[int] = ()) -> str:
         named = [self.digest(a) if os.path.isfile(str(a)) else str(a) for a in arguments]
         return hashlib.sha256(json.dumps([self.whose, named, list(ids)]).encode()).hexdigest()
 
-    def of(self, key):
+    def of(self, key: str) -> Dict[str, Any]:
         """What is kept under this key, {} where there is nothing."""
         return self.numbers.get(key, {})
 
-    def put(self, key, value):
+    def put(self, key: str, value: Dict[Any, Any]) -> None:
         self.numbers[key], self.changed = value, True
 
-    def save(self):
+    def save(self) -> None:
         """Writes the file anew, whole or not at all."""
         if not self.changed:
             return

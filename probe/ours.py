@@ -1,18 +1,25 @@
 """Our side: what ./run computes, lists and explains, read from its tables."""
 
+from __future__ import annotations
+
 import json
 import os
 import subprocess
 import tempfile
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from .common import RUN, Problem, on_one_line
+from .kept import Kept
+from .vocabulary import Vocabulary
+
+Ranked = Dict[int, Dict[int, Any]]  # by length: rank and log-probability of ids
 
 
 class Refused(Exception):
     """run refuses these settings: one line of why."""
 
 
-def run(arguments, statuses=(0,)):
+def run(arguments: List[Any], statuses: Sequence[int] = (0,)) -> Tuple[str, str]:
     """Standard output and standard error of ./run with these arguments."""
     try:
         done = subprocess.run([RUN] + [str(a) for a in arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -25,7 +32,7 @@ def run(arguments, statuses=(0,)):
     return done.stdout.decode('utf-8', 'replace'), errors
 
 
-def table(text):
+def table(text: str) -> Tuple[Dict[str, str], List[Dict[str, str]]]:
     """The notes above a table, and its rows as dictionaries of words."""
     lines = text.splitlines()
     notes = dict(line[2:].split('\t', 1) for line in lines if line.startswith('# ') and '\t' in line)
@@ -36,16 +43,16 @@ def table(text):
 class Work:
     """A folder for what ./run reads, which goes away."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.folder = tempfile.TemporaryDirectory(prefix='server_probe.')
 
-    def write(self, name, text):
+    def write(self, name: str, text: str) -> str:
         path = os.path.join(self.folder.name, name)
         with open(path, 'w', encoding='utf-8') as file:
             file.write(text)
         return path
 
-    def close(self):
+    def close(self) -> None:
         self.folder.cleanup()
 
 
@@ -53,14 +60,15 @@ class Model:
     """A model of ours, its text, and the settings that --rope-config puts in place of its own. kept: what earlier runs
     computed (kept.py), or None."""
 
-    def __init__(self, path, config, work, vocabulary, kept=None):
+    def __init__(self, path: str, config: Optional[str], work: Work, vocabulary: Vocabulary,
+                 kept: Optional[Kept] = None) -> None:
         self.path, self.work, self.vocabulary, self.kept = path, work, vocabulary, kept
         self.base = ['--rope-config', config] if config else []
 
-    def text_ids(self, text_path, n):
+    def text_ids(self, text_path: str, n: int) -> List[int]:
         """The first n ids of the text, BOS among them where there is one."""
         arguments = ['--ppl', text_path, '-n', n + 1, '--rope', 'none', '--per-token', '--tsv']
-        key = self.kept and self.kept.key(arguments)
+        key = self.kept.key(arguments) if self.kept else ''
         if self.kept and self.kept.of(key):
             return [int(id) for id in self.kept.of(key)['ids']]
         try:
@@ -74,7 +82,7 @@ class Model:
             self.kept.put(key, {'ids': found})
         return found
 
-    def first_id(self, text_path, ids):
+    def first_id(self, text_path: str, ids: List[int]) -> int:
         """A text without BOS: nothing predicts its first token, and the table begins with the second."""
         with open(text_path, 'rb') as file:
             text = file.read(1 << 16)
@@ -87,7 +95,7 @@ class Model:
         raise Problem('%s: its first token cannot be told (--text FILE: a text that begins with a common word)' %
                       text_path, 'file')
 
-    def next_tokens(self, ids, asked, arguments):
+    def next_tokens(self, ids: List[int], asked: Dict[int, Any], arguments: List[Any]) -> Ranked:
         """{length: {id: (rank, log-probability)}} of the ids that `asked` lists by length, under these settings."""
         if not self.kept:
             return self.computed(ids, asked, arguments)
@@ -100,7 +108,7 @@ class Model:
             self.kept.put(keys[n], known[n])
         return known
 
-    def computed(self, ids, asked, arguments):
+    def computed(self, ids: List[int], asked: Dict[int, Any], arguments: List[Any]) -> Ranked:
         text = self.work.write('ids', ' '.join(map(str, ids)))
         lines = ['%d %s\n' % (length, ' '.join(map(str, sorted(tokens)))) for length, tokens in sorted(asked.items())
                  if tokens]
@@ -111,23 +119,23 @@ class Model:
             found.setdefault(int(row['length']), {})[int(row['token'])] = int(row['rank']), float(row['logprob'])
         return found
 
-    def engines(self, n):
+    def engines(self, n: int) -> List[Dict[str, str]]:
         """Rows of --engines, in its order."""
         try:
             return table(run([self.path, '--engines', '-n', n, '--tsv'] + self.base, statuses=(0, 1))[0])[1]
         except Refused as refused:
             raise Problem(self.with_a_way_out(refused), 'settings')
 
-    def with_a_way_out(self, refused):
+    def with_a_way_out(self, refused: Refused) -> str:
         """A model's file does not say all that a config.json does."""
         return str(refused) if self.base else '%s (--rope-config FILE: the config.json that the server was given)' % \
             refused
 
-    def explain(self, n, arguments):
+    def explain(self, n: int, arguments: List[Any]) -> Tuple[Dict[str, str], List[Dict[str, str]]]:
         """Notes and rows of --explain at a length: all that these settings compute there."""
         return table(run([self.path, '--explain', '-n', n, '--tsv'] + arguments)[0])
 
-    def block(self):
+    def block(self) -> Dict[str, Any]:
         """The rope_scaling block in force as a dictionary, {} where there is none."""
         if self.base:
             with open(self.base[1], encoding='utf-8') as file:

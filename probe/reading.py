@@ -1,14 +1,21 @@
 """Which reading of RoPE's settings a server has in force: the questions, our numbers, the decision."""
 
+from __future__ import annotations
+
 import os
 import time
+from argparse import Namespace
 
 from . import candidates, decide, report, values
 from .asking import Interview, Prompt, Refusal
-from .common import HERE, NO, UNDECIDED, YES, Problem, tell, with_commas
+from export.installed import ROOT
+
+from .common import NO, UNDECIDED, YES, Problem, tell, with_commas
 from .kept import Kept
 from .ours import Model, Refused, Work
+from .report import Report
 from .vocabulary import Vocabulary, beside
+from .web import Server
 
 SHORTEST = 32      # tokens of the first prompt, where the text has room
 LONG_PROMPTS = 512  # tokens of the longest prompt, unless -n says otherwise
@@ -216,7 +223,7 @@ class Ours:
         self.kept = Kept(options.keep, [options.model, beside(options.model)]) if options.keep else None
         config = options.rope_config and os.path.abspath(options.rope_config)
         self.model = Model(options.model, config, work, vocabulary, self.kept)
-        text_path, lengths = options.text or os.path.join(HERE, 'book.txt'), lengths_of(options)
+        text_path, lengths = options.text or os.path.join(ROOT, 'book.txt'), lengths_of(options)
         began = time.time()
         self.ids = self.model.text_ids(text_path, lengths[-1] + 8)
         self.seconds = time.time() - began
@@ -229,7 +236,7 @@ class Ours:
 
     def short_text(self):
         """Where no prompt ends at a word's end: one of the book."""
-        path = os.path.join(HERE, 'book.txt')
+        path = os.path.join(ROOT, 'book.txt')
         ids = self.model.text_ids(path, SHORTEST + 32)
         with open(path, 'rb') as file:
             found = make_prompts(self.model.vocabulary, ids, file.read(64 * len(ids)), [SHORTEST])[0]
@@ -278,7 +285,7 @@ def decided(model, readings, ids, answers, n):
     return verdict, readings, remarks, bounds, 'level' if level else 'plain'
 
 
-def probe(server, options, out):
+def probe(server: Server, options: Namespace, out: Report) -> int:
     """The whole job. Returns the status."""
     work = Work()
     ours = None

@@ -1,12 +1,17 @@
 """What is printed: tables between tabs for tools, in columns at a terminal, and the last line in words; or one object
 of JSON that says the same."""
 
+from __future__ import annotations
+
 import json
 import re
 import sys
+from argparse import Namespace
+from typing import Any, Dict, List, Optional, Tuple
 
+from .asking import Interview
 from .common import on_one_line, with_commas
-from .decide import EXACT, NEAR
+from .decide import EXACT, NEAR, Bounds, Reading, Verdict
 
 
 def as_value(cell):
@@ -21,18 +26,21 @@ def as_value(cell):
 class Report:
     """Prints notes, a table and the last line as they come. With --json it keeps them, and end() prints all of it."""
 
-    def __init__(self, options):
+    def __init__(self, options: Namespace) -> None:
         self.is_json = options.json
         self.is_drawn = sys.stdout.isatty() and not options.tsv
         self.is_plain = not options.tsv
-        self.notes, self.listed, self.values, self.words = [], [], None, None
+        self.notes: List[Tuple[str, str]] = []
+        self.listed: List[Dict[str, Any]] = []
+        self.values: Optional[List[Dict[str, Any]]] = None
+        self.words: Optional[str] = None
 
-    def note(self, key, value):
+    def note(self, key: str, value: str) -> None:
         self.notes.append((key, on_one_line(value)))
         if not self.is_json:
             print('# %s%s%s' % (key, ' ' if self.is_drawn else '\t', on_one_line(value)), flush=True)
 
-    def rows(self, names, rows):
+    def rows(self, names: List[str], rows: List[List[str]]) -> None:
         """Rows of words below their names."""
         self.listed = [dict(zip(names, map(as_value, row))) for row in rows]
         if self.is_json:
@@ -45,12 +53,12 @@ class Report:
         for row in [names] + rows:
             print('  '.join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
 
-    def last(self, words):
+    def last(self, words: str) -> None:
         self.words = words
         if not self.is_json:
             print(('' if self.is_plain else '# ') + words)
 
-    def end(self, status, reason):
+    def end(self, status: int, reason: str) -> int:
         """Prints the object. Returns the status."""
         if self.is_json:
             found = {'status': status, 'reason': reason, 'last': self.words, 'rows': self.listed,
@@ -61,7 +69,7 @@ class Report:
         return status
 
 
-def duration(seconds):
+def duration(seconds: float) -> str:
     return '%.0f s' % seconds if seconds < 100 else '%.0f minutes' % (seconds / 60)
 
 
@@ -135,12 +143,13 @@ class Findings:
     """What there is to say of a server's reading: what it answered, the readings, the verdict, remarks, bounds of
     values, and what only longer prompts would part."""
 
-    def __init__(self, heard, found, verdict, remarks, bounds, later):
+    def __init__(self, heard: Any, found: List[Reading], verdict: Verdict, remarks: List[str], bounds: List[Bounds],
+                 later: List[Any]) -> None:
         self.heard, self.found, self.verdict, self.remarks = heard, found, verdict, remarks
         self.bounds, self.later = bounds, later
 
 
-def readings(out, interview, findings, options):
+def readings(out: Report, interview: Interview, findings: Findings, options: Namespace) -> None:
     form, _, top, as_text, sampled = interview.way
     lengths, verdict = sorted(findings.heard.answers), findings.verdict
     out.note('server', '%s, form %s, %s, %d prompts of %s to %s tokens, %s%s' % (

@@ -1,5 +1,7 @@
 """Whether a server's context holds: the texts of ./run --tasks, sent, judged as there, and their tokens counted."""
 
+from __future__ import annotations
+
 import json
 import math
 import os
@@ -7,13 +9,17 @@ import queue
 import re
 import threading
 import time
+from argparse import Namespace
 
 from . import report
 from .asking import REFUSED, forms_to_try, model_of
-from .common import HERE, INTERRUPTED, NO, UNDECIDED, YES, Problem, Unreachable, on_one_line, tell, with_commas
+from export.installed import ROOT
+
+from .common import INTERRUPTED, NO, UNDECIDED, YES, Problem, Unreachable, on_one_line, tell, with_commas
 from .decide import ERRORS
 from .ours import Refused, run
-from .web import pause
+from .report import Report
+from .web import Server, pause
 
 USUAL = 4096        # -n
 SHORT = 160, 200, 240, 280, 320  # tokens of the texts by which the server's tokenizer is measured
@@ -47,7 +53,7 @@ def make_trials(tasks, n, shortest, trials, text):
     more = ['-f', text] if text else []
     try:
         out, _ = run(['--tasks', tasks, '--prompts', '-n', n, '--train-ctx', 2 * shortest, '--trials', trials,
-                      '-z', os.path.join(HERE, 'tokenizer.bin')] + more)
+                      '-z', os.path.join(ROOT, 'tokenizer.bin')] + more)
     except Refused as refused:
         raise Problem(str(refused), 'usage')
     return [Trial(line) for line in out.splitlines()]
@@ -363,7 +369,7 @@ def by_line(trials):
     return found
 
 
-def ask_tasks(server, options, out):
+def ask_tasks(server: Server, options: Namespace, out: Report) -> int:
     """The whole job. Returns the status."""
     n = options.n or USUAL
     shortest = options.from_ or max(n // 8, min(n, SHORT[-1]))

@@ -1,12 +1,16 @@
 """Values that no list has: whether a server has another theta, s, L, attention factor or beta than the reading that is
 nearest, and within which bounds each is known."""
 
+from __future__ import annotations
+
 import math
+from typing import Callable, List, Tuple
 
 from . import decide
 from .candidates import Candidate, number
 from .common import plainly
-from .ours import Refused
+from .decide import Answers, Bounds, Reading, Verdict
+from .ours import Model, Refused
 
 # What a setting's value is called in the notes of --explain, as an option, and in words.
 VALUES = [('theta', '--theta', 'theta'), ('factor', '--factor', 's'), ('train_ctx', '--train-ctx', 'L'),
@@ -25,10 +29,10 @@ EXPLAINS = 0.7  # of what the listed readings leave, at most, is left by a value
 class Numbers:
     """What values are judged by: the model of ours, the text, and the server's answers, level or as they came."""
 
-    def __init__(self, compute, model, answers, is_level, n):
+    def __init__(self, compute: Callable[..., Reading], model: Model, answers: Answers, is_level: bool, n: int) -> None:
         self.compute, self.model, self.answers, self.is_level, self.n = compute, model, answers, is_level, n
 
-    def reading(self, candidate):
+    def reading(self, candidate: Candidate) -> Reading:
         found = self.compute([candidate])
         return decide.Reading([candidate], decide.level(self.answers, found.ours)) if self.is_level else found
 
@@ -129,7 +133,7 @@ def measured_neighbors(best, numbers):
     return found
 
 
-def of_its_own(verdict, readings, numbers):
+def of_its_own(verdict: Verdict, readings: List[Reading], numbers: Numbers) -> Tuple[Verdict, List[Bounds]]:
     """The verdict, or between the reading and a neighbor of it: the server has a value that no candidate has. And
     [(name, lowest, highest)] of each value, where none is found and the reading is decided; None is no bound."""
     tried = measured_neighbors(verdict.best, numbers)
@@ -184,7 +188,7 @@ def reach_of(neighbor, numbers):
     return math.exp(reach)
 
 
-def said(bounds):
+def said(bounds: Bounds) -> str:
     """Words of bounds: `theta 9,600 to 10,500`, with as many digits as tell the two apart, rounded outward."""
     name, low, high = bounds
     if low is None and high is None:

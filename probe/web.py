@@ -1,5 +1,7 @@
 """Requests to one server and to nobody else: no redirects, no proxy that was not asked for, limits of size and time."""
 
+from __future__ import annotations
+
 import json
 import queue
 import socket
@@ -10,6 +12,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from http.client import HTTPException
+from typing import Any, Dict, Optional, Sequence, Union
 
 from .common import Problem, Unreachable, on_one_line
 
@@ -22,10 +25,10 @@ LONGEST_PAUSE = 8  # seconds between two tries
 class Answer:
     """status; data: the object in the JSON of a status of 200; words: of any other status, on one line."""
 
-    def __init__(self, status, data=None, words=''):
+    def __init__(self, status: int, data: Any = None, words: str = '') -> None:
         self.status, self.data, self.words = status, data, words
 
-    def told(self):
+    def told(self) -> str:
         return 'status %d: %s' % (self.status, self.words or 'no words')
 
 
@@ -62,7 +65,7 @@ def root_of(url):
 class Server:
     """One server. Its methods may be called by several threads."""
 
-    def __init__(self, url, key=None, proxy=None, timeout=600):
+    def __init__(self, url: str, key: Optional[str] = None, proxy: Optional[str] = None, timeout: float = 600) -> None:
         self.root, self.timeout = root_of(url), timeout
         self.headers = {'Content-Type': 'application/json', 'Accept': 'application/json'}
         if key:
@@ -70,21 +73,22 @@ class Server:
         proxies = {'http': root_of(proxy), 'https': root_of(proxy)} if proxy else {}
         self.opener = urllib.request.build_opener(urllib.request.ProxyHandler(proxies), NoRedirect())
 
-    def get(self, path):
+    def get(self, path: str) -> Answer:
         return self.ask(path, None)
 
-    def post(self, path, body):
+    def post(self, path: str, body: Dict[str, Any]) -> Answer:
         return self.ask(path, json.dumps(body).encode())
 
-    def post_again(self, path, body, retries, statuses=PASSING):
+    def post_again(self, path: str, body: Dict[str, Any], retries: int, statuses: Sequence[int] = PASSING) -> Answer:
         """The answer, after as many tries more where its status is one that may pass."""
-        for tried in range(retries + 1):
+        for tried in range(retries):
             answer = self.post(path, body)
-            if answer.status not in statuses or tried == retries:
+            if answer.status not in statuses:
                 return answer
             pause(tried)
+        return self.post(path, body)
 
-    def wait(self, seconds):
+    def wait(self, seconds: float) -> None:
         """Waits until the server answers and does not say that it is busy; a problem when the seconds are over."""
         end, tried, patience = time.time() + seconds, 0, self.timeout
         while True:
@@ -105,7 +109,7 @@ class Server:
             time.sleep(max(0, min(0.2 * 2 ** min(tried, 4), end - time.time())))
             tried += 1
 
-    def ask(self, path, body):
+    def ask(self, path: str, body: Optional[bytes]) -> Answer:
         """The answer to a request, whole within the timeout. A server may send a byte a second for ever, against
         which no timeout of a socket helps: the request has a thread of its own, which is left behind."""
         done = queue.Queue()
@@ -118,10 +122,10 @@ class Server:
             raise outcome
         return outcome
 
-    def late(self, path):
+    def late(self, path: str) -> Unreachable:
         return Unreachable('%s%s: no whole answer within %g s (--timeout)' % (self.root, path, self.timeout))
 
-    def outcome(self, path, body):
+    def outcome(self, path: str, body: Optional[bytes]) -> Union[Answer, Problem]:
         try:
             return self.exchange(path, body)
         except Problem as problem:
@@ -129,7 +133,7 @@ class Server:
         except (urllib.error.URLError, HTTPException, OSError, ValueError) as error:
             return self.trouble(path, error)
 
-    def trouble(self, path, error):
+    def trouble(self, path: str, error: Exception) -> Problem:
         reason = getattr(error, 'reason', error)
         if isinstance(reason, ssl.SSLError):
             return Problem('%s: TLS: %s' % (self.root, on_one_line(reason)))
@@ -140,7 +144,7 @@ class Server:
         return Unreachable('%s%s does not answer: %s%s' % (self.root, path, words,
                                                          '' if words == name else ' (%s)' % name))
 
-    def exchange(self, path, body):
+    def exchange(self, path: str, body: Optional[bytes]) -> Answer:
         request = urllib.request.Request(self.root + path, body, self.headers)
         try:
             with self.opener.open(request, timeout=self.timeout) as answer:
@@ -161,7 +165,7 @@ class Server:
             raise Problem('%s%s: an object expected (found %s)' % (self.root, path, on_one_line(found, 80)))
         return Answer(200, found)
 
-    def whole(self, path, answer):
+    def whole(self, path: str, answer: Any) -> bytes:
         data = b''
         while len(data) <= MOST_BYTES:
             part = answer.read(MOST_BYTES + 1 - len(data))
@@ -176,7 +180,7 @@ class Server:
         raise Problem('%s%s: the answer has more than %d MiB' % (self.root, path, MOST_BYTES >> 20))
 
 
-def pause(tried):
+def pause(tried: int) -> None:
     time.sleep(min(2 ** tried, LONGEST_PAUSE))
 
 

@@ -27,7 +27,6 @@ def run_fork(module, arguments, cwd=None):
                 os.dup2(out.fileno(), 1)
                 os.dup2(err.fileno(), 2)
                 os.chdir(cwd or '.')
-                module.notes.clear()  # of what the test itself called
                 status = module.main(list(arguments))
             except BaseException:
                 traceback.print_exc()

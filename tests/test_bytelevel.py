@@ -29,7 +29,7 @@ sys.path.insert(0, ROOT)
 sys.dont_write_bytecode = True
 from export import (bytelevel, out_tokenizer, tokenizer as tokenizers, tokenizer_bin, tokenizer_json,  # noqa: E402
                     unicode_runs)
-from export.common import Problem  # noqa: E402
+from export.common import Job, Problem  # noqa: E402
 from export.model import Model  # noqa: E402
 
 SOURCES = [os.path.join(ROOT, 'src', name + '.c')
@@ -450,7 +450,7 @@ def export(spec, name='tokenizer'):
     if 'model' in spec:
         with open(path + '.json', 'w') as file:
             json.dump(spec, file)
-        spec = tokenizer_json.read_tokenizer_json(path + '.json')
+        spec = tokenizer_json.read_tokenizer_json(Job(), path + '.json')
     with open(path + '.bin', 'wb') as file:
         tokenizers.write_tokenizer(file, spec)
     return spec, path + '.bin', len(spec['tokens'])
@@ -501,16 +501,16 @@ def compare_with_library(name, spec, texts, ids):
 def compare_out_again(name, path, size, texts, ids):
     """tokenizer.bin carried out, for Hugging Face and for llama.cpp, and brought in again, gives the same ids; so does
     the library, of the tokenizer.json that was written."""
-    tokenizer = tokenizer_bin.read_tokenizer_bin(path, size)
+    tokenizer = tokenizer_bin.read_tokenizer_bin(Job(), path, size)
     model = Model(vocab_size=size)
     try:
-        spec = json.loads(json.dumps(out_tokenizer.tokenizer_json(path, tokenizer)))
+        spec = json.loads(json.dumps(out_tokenizer.tokenizer_json(Job(), path, tokenizer)))
         _, again, again_size = export(spec, 'again')
         check(encode(again, again_size, texts) == ids, name + ': carried out to tokenizer.json and in again')
         compare_with_library(name + ', carried out', spec, texts, ids)
-        settings = out_tokenizer.gguf_tokenizer(tokenizer, model)
+        settings = out_tokenizer.gguf_tokenizer(Job(), tokenizer, model)
         values = {key: value[1] if kind == 9 else value for key, (kind, value) in settings.items()}
-        back = tokenizers.read_gguf_tokenizer('x.gguf', values, replace(model))
+        back = tokenizers.read_gguf_tokenizer(Job(), 'x.gguf', values, replace(model))
     except Problem as problem:
         return check(False, name + ': carried out', problem)
     if back['flags'] != tokenizer['flags']:  # what GGUF cannot say: a note told it
@@ -714,7 +714,7 @@ def test_tiktoken(rng, texts, tokens):
         return ids
 
     write()
-    exported = bytelevel.read_tiktoken(path, len(ranks))
+    exported = bytelevel.read_tiktoken(Job(), path, len(ranks))
     compare('tiktoken', exported, encode_ranks, texts)
     n = len(ranks)
     check(exported['bos_id'] == n and exported['eos_ids'] == [n + 1, n + 8, n + 9]
@@ -727,7 +727,7 @@ def test_tiktoken(rng, texts, tokens):
                              ('repeated', b'YQ== %d\n' % n, 'line')):
         write(line)
         try:
-            bytelevel.read_tiktoken(path, n)
+            bytelevel.read_tiktoken(Job(), path, n)
             check(False, 'tiktoken: bad ' + name)
         except Problem as problem:
             check(word in str(problem), 'tiktoken: bad ' + name, problem)
@@ -972,7 +972,7 @@ def compare_cut_runs(exported, texts):
                           ('a token with two spaces', tokens + [[b'a  b', 0.0, 1]]),
                           ('a token with a space', tokens + [[b' x', 0.0, 4]])):
         try:
-            out_tokenizer.tokenizer_json('x.bin', {**cut, 'tokens': changed})
+            out_tokenizer.tokenizer_json(Job(), 'x.bin', {**cut, 'tokens': changed})
             check(False, 'refused: runs cut out, ' + name)
         except Problem as problem:
             check('runs of spaces' in str(problem), 'refused: runs cut out, ' + name, problem)
@@ -998,7 +998,7 @@ def test_scores_out(rng, texts):
             [b'gone%d' % id, score, 5] if text.decode('utf-8', 'ignore') == lone else [text, score, kind]
             for id, (text, score, kind) in enumerate(tokenizer['tokens'])])):
         try:
-            out_tokenizer.tokenizer_json('x.bin', {**tokenizer, 'tokens': changed})
+            out_tokenizer.tokenizer_json(Job(), 'x.bin', {**tokenizer, 'tokens': changed})
             check(False, 'refused: scores, ' + word)
         except Problem as problem:
             check(word in str(problem), 'refused: scores, ' + word, problem)
@@ -1074,15 +1074,16 @@ def test_gguf(texts, tokens, merges):
               'token_type': [1] * len(tokens) + [3] * len(spec['added_tokens']),
               'merges': [' '.join(pair).encode() for pair in merges],
               'bos_token_id': len(tokens), 'eos_token_id': len(tokens) + 2}
-    compare('gguf', bytelevel.read_gguf('x.gguf', values), Reference(spec, 'llama3').encode, texts[:150])
+    compare('gguf', bytelevel.read_gguf(Job(), 'x.gguf', values), Reference(spec, 'llama3').encode, texts[:150])
     spec = harmony_spec(tokens, merges)
     named = [t.encode() for t in tokens] + [t['content'].encode() for t in spec['added_tokens']]
     values = {**values, 'pre': 'gpt-4o', 'tokens': named, 'token_type': [1] * len(tokens) + [3] * 10}
-    compare('gguf of gpt-oss', bytelevel.read_gguf('x.gguf', values), Reference(spec, 'gpt4o').encode, texts[:150])
+    compare('gguf of gpt-oss', bytelevel.read_gguf(Job(), 'x.gguf', values), Reference(spec, 'gpt4o').encode,
+            texts[:150])
     for key, value in (('pre', 'qwen35'), ('merges', [b'a nothing']), ('token_type', [1]),
                        ('tokens', values['tokens'][1:])):
         try:
-            bytelevel.read_gguf('x.gguf', {**values, key: value})
+            bytelevel.read_gguf(Job(), 'x.gguf', {**values, key: value})
             check(False, 'gguf: bad ' + key)
         except Problem as problem:
             check(key in str(problem), 'gguf: bad ' + key, problem)

@@ -12,7 +12,7 @@ import sys
 from common import ROOT, check, close, good, in_work, main, one_line, run, table, write
 
 sys.path.insert(0, ROOT)
-from export.common import notes  # noqa: E402
+from export.common import Job  # noqa: E402
 from export.config import read_config  # noqa: E402
 
 CONFIGS = os.path.join(ROOT, 'tests', 'configs')
@@ -244,6 +244,7 @@ def test_layered():
 
 def test_exporter():
     """The exporter takes each file whole, and finds the same RoPE, window and layers in it."""
+    job = Job()
     for name in sorted(os.listdir(CONFIGS)):
         if not name.endswith('.json'):
             continue
@@ -251,7 +252,7 @@ def test_exporter():
         os.makedirs(in_work('folder'), exist_ok=True)
         shutil.copy(os.path.join(CONFIGS, name), os.path.join(in_work('folder'), 'config.json'))
         _, s, L, _, _, _ = meaning(config, 1)
-        fields = vars(read_config(in_work('folder')).model)
+        fields = vars(read_config(job, in_work('folder')).model)
         fields['factor'] = fields['factor'] or s
         head_dim, r = shape(config)
         expected = {'train_ctx': L, 'head_dim': head_dim, 'rotary_dim': r % head_dim, 'sliding_window':
@@ -260,7 +261,7 @@ def test_exporter():
                     'layers': [2 * (1 - x) for x in config.get('no_rope_layers', [])]}
         wrong = {key: (fields[key], value) for key, value in expected.items() if fields[key] != value}
         check(not wrong, 'the exporter: ' + name, wrong)
-    check(any('attn_factor means nothing' in note for note in notes), 'it says what it leaves out', notes)
+    check(any('attn_factor means nothing' in note for note in job.notes), 'it says what it leaves out', job.notes)
 
 
 def test_commands():

@@ -211,7 +211,7 @@ import importlib.util, io, os, random, sys
 spec = importlib.util.spec_from_file_location('exporter', sys.argv[1])
 exporter = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(exporter)
-from export import common, tensors
+from export import tensors
 folder, out, rounds = sys.argv[2], sys.argv[3], int(sys.argv[4])
 rng, stderr = random.Random(5), sys.stderr
 for name, reach in (('config.json', 1 << 20), ('model.safetensors', 2400), ('tokenizer.model', 1 << 20),
@@ -228,7 +228,7 @@ for name, reach in (('config.json', 1 << 20), ('model.safetensors', 2400), ('tok
             elif kind == 2: del data[at:at + rng.randrange(1, 9)]
             else: data[at:at] = data[at:at + rng.randrange(1, 30)]
         open(path, 'wb').write(data)
-        common.notes.clear(); common.inputs.clear(); tensors.opened.cache_clear()
+        tensors.opened.cache_clear()
         sys.stderr = io.StringIO()
         try:
             status = exporter.main([folder, out])

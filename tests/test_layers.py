@@ -274,17 +274,17 @@ BESIDES = {'vocab_size': 40000, 'intermediate_size': 20}
 
 def exporter_says(values):
     """The exporter's fields or the reason why not, and its notes."""
+    job = export_common.Job()
     folder = in_work('folder')
     os.makedirs(folder, exist_ok=True)
     values = dict(BESIDES, **values)
     if isinstance(values.get('text_config'), dict):
         values['text_config'] = dict(BESIDES, **values['text_config'])
     write(os.path.join(folder, 'config.json'), json.dumps(values))
-    export_common.notes.clear()
     try:
-        return vars(read_config(folder).model), ''
+        return vars(read_config(job, folder).model), '', job.notes
     except export_common.Problem as problem:
-        return None, str(problem)
+        return None, str(problem), job.notes
 
 
 def differing(found, fields, prefix=''):
@@ -300,7 +300,7 @@ def differing(found, fields, prefix=''):
 
 def test_meaning():
     for name, values, full, sliding, kinds, window, beta in LAYERED:
-        found, problem = exporter_says(values)
+        found, problem, _ = exporter_says(values)
         if not check(found, name, problem):
             continue
         wrong = differing(found, sliding if full is None else full)
@@ -316,15 +316,15 @@ def test_meaning():
 
 def test_refused():
     for name, values, key in LAYERED_REFUSED:
-        found, problem = exporter_says(values)
+        found, problem, _ = exporter_says(values)
         check(not found and key + ' cannot be used' in problem and '\n' not in problem, name, problem or found)
 
 
 def test_remarks():
     path = os.path.join(in_work('folder'), 'config.json')
     for name, values, text in LAYERED_REMARKS:
-        found, problem = exporter_says(values)
-        check(found and text.replace('CONFIG', path) in export_common.notes, name, problem or export_common.notes)
+        found, problem, notes = exporter_says(values)
+        check(found and text.replace('CONFIG', path) in notes, name, problem or notes)
 
 
 # What --rope-config does not read, since RoPE has nothing to do with it, or takes for another thing.
@@ -393,7 +393,7 @@ def test_random_changes():
             place, keys = (rng.choice(blocks), IN_BLOCK) if blocks and rng.random() < 0.6 else (values, BESIDE)
             place[rng.choice(keys)] = json.loads(json.dumps(rng.choice(ODD)))
         result = run('--explain', '--rope-config', write(path, json.dumps(values)))
-        found, problem = exporter_says(values)
+        found, problem, _ = exporter_says(values)
         check((result.status == 0) == bool(found) and result.status in (0, 2),
               'both take it, or none: %s' % json.dumps(values), (result.err, problem))
         taken += result.status == 0

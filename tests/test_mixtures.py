@@ -441,9 +441,10 @@ def test_mxfp4():
 
 def with_tensors(data, change):
     """A GGUF file of float32 tensors whose (name, shape, bytes), in a list, `change` gets."""
+    from export.common import Job
     from export.gguf import read_file
     path = write(in_work('parts.gguf'), data)
-    _, tensors = read_file(path)
+    _, tensors = read_file(Job(), path)
     parts = [(tensor.name, list(tensor.shape), b''.join(tensor.read())) for tensor in tensors.values()]
     first = min(data.index(struct.pack('<Q', len(name)) + name.encode()) for name in tensors)
     parts, at, head, body = change(parts), 0, b'', b''

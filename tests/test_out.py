@@ -23,7 +23,7 @@ from test_families import GOLDEN, METHODS, VARIANTS, gguf_of, header_of, hf_tens
 from test_legacy import write_legacy
 
 sys.path.insert(0, ROOT)
-from export.common import Problem  # noqa: E402
+from export.common import Job, Problem  # noqa: E402
 from export.model import Model  # noqa: E402
 from export.out_tokenizer import gguf_tokenizer, tokenizer_json  # noqa: E402
 from export.tokenizer import write_tokenizer  # noqa: E402
@@ -606,10 +606,10 @@ def test_hostile_tokenizers():
                 data[rng.randrange(len(data))] = rng.choice((0, 1, 2, 3, 5, 127, 128, 255, rng.randrange(256)))
             del data[rng.choice((len(data), rng.randrange(len(data)))):]
             try:
-                found = read_tokenizer_bin(write(in_work('damaged.bin'), bytes(data)), n)
+                found = read_tokenizer_bin(Job(), write(in_work('damaged.bin'), bytes(data)), n)
                 ends['read'] += 1
-                gguf_tokenizer(found, Model(bos_id=1))
-                tokenizer_json('damaged.bin', found)
+                gguf_tokenizer(Job(), found, Model(bos_id=1))
+                tokenizer_json(Job(), 'damaged.bin', found)
             except Problem as problem:
                 ends['refused'] += 1
                 check('\n' not in str(problem), 'one line for a damaged tokenizer', problem)

@@ -40,14 +40,14 @@ def explained(*arguments):
 
 
 def exporter_says(values):
-    """The exporter's fields, or the reason why not; its notes are in export_common.notes."""
+    """The exporter's fields, or the reason why not; its notes."""
     os.makedirs(in_work('folder'), exist_ok=True)
     write(os.path.join(in_work('folder'), 'config.json'), json.dumps(dict(BESIDES, **values)))
-    export_common.notes.clear()
+    job = export_common.Job()
     try:
-        return vars(read_config(in_work('folder')).model), ''
+        return vars(read_config(job, in_work('folder')).model), '', job.notes
     except export_common.Problem as problem:
-        return None, str(problem)
+        return None, str(problem), job.notes
 
 
 def test_meaning():
@@ -66,7 +66,7 @@ def test_meaning():
         said = {'theta': fields['theta'], 'train_ctx': L, 'dynamic': fields['rope_dynamic']}
         said.update({'factor': fields['factor']} if fields['factor'] else {})
         close([float(settings[key]) for key in said], [float(value) for value in said.values()], 1e-9, name)
-        found, problem = exporter_says(values)
+        found, problem, _ = exporter_says(values)
         if check(found, 'the exporter takes it: ' + name, problem):
             found = dict(NOTHING, **found, short=found.get('short_factor', []), long=found.get('long_factor', []))
             found['head_dim'] = found.get('rotary_dim') or found['head_dim']
@@ -77,7 +77,7 @@ def test_meaning():
 def test_refused():
     for name, values, key in BAD:
         one_line(run('--explain', '--rope-config', saved(values)), 2, name, key + ' cannot be used', 'line ')
-        found, problem = exporter_says(values)
+        found, problem, _ = exporter_says(values)
         check(not found and key in problem, 'the exporter refuses it: ' + name, problem)
     block = {'rope_type': 'yarn', ORIGINAL: 64, 'rope_theta': 1e4}
     for key, value, found in (('factor', '"4"', '"4"'), ('factor', '0.5', '0.5'),
@@ -104,8 +104,8 @@ def both_warn(name, values):
     path = saved(values)
     result = run('--explain', '--rope-config', path)
     ours = warnings_of(result.err.splitlines(), 'run: warning: %s: ' % path)
-    found, problem = exporter_says(values)
-    theirs = warnings_of(export_common.notes, 'warning: %s: ' % os.path.join(in_work('folder'), 'config.json'))
+    found, problem, notes = exporter_says(values)
+    theirs = warnings_of(notes, 'warning: %s: ' % os.path.join(in_work('folder'), 'config.json'))
     check(result.status == 0 and found, 'both take it: ' + name, (result, problem))
     check(ours == theirs, 'both warn of the same: ' + name, (ours, theirs))
     return ours
@@ -159,7 +159,7 @@ def test_random_changes():
             place, key = (rng.choice(blocks), rng.choice(IN_BLOCK)) if inner else (values, rng.choice(BESIDE))
             place[key] = json.loads(json.dumps(rng.choice(ODD)))
         result = run('--explain', '--rope-config', saved(values))
-        found, problem = exporter_says(values)
+        found, problem, _ = exporter_says(values)
         check((result.status == 0) == bool(found), 'both take it, or none: %s' % json.dumps(values),
               (result.err, problem))
         if result.status == 0:
@@ -179,12 +179,12 @@ def test_by_layer():
             one_line(run('--explain', '--rope-config', saved(values)), 2, name, *words)
             one_line(run('--engines', '--rope-config', saved(values)), 2, 'engines: ' + name, *words)
             one_line(run('--explain', '--reading', 'hf5', '--rope-config', saved(values)), 2, name, *words)
-            found, problem = exporter_says(values)
+            found, problem, _ = exporter_says(values)
             check(not found and key + ' cannot be used' in problem, 'the exporter refuses it: ' + name, problem)
     for name, changes in ALIKE:
         good('--explain', '--rope-config', saved(dict(LLAMA, **changes)))
         good('--explain', '--rope-config', saved(dict(bare, **changes)))
-        found, problem = exporter_says(dict(LLAMA, **changes))
+        found, problem, _ = exporter_says(dict(LLAMA, **changes))
         check(found, 'the exporter takes it: ' + name, problem)
     smollm3 = family('smollm3', 'SmolLM3ForCausalLM', no_rope_layers=[1, 0], no_rope_layer_interval=2,
                      layer_types=['sliding_attention', 'full_attention'])
@@ -532,14 +532,14 @@ def test_ways_out():
         if 'alone, as a file, with ' in result.err:  # the way is open
             options = result.err.split('with ')[-1].rstrip(')\n').split()
             good('--explain', '--rope-config', saved(block, 'block'), *options)
-        _, problem = exporter_says(values)
+        _, problem, _ = exporter_says(values)
         check('docs/checkpoints.md' in problem and '--head-dim' in problem, 'the exporter: ' + values['model_type'],
               problem)
     for kind, architecture in ('cohere2', 'Cohere2ForCausalLM'), ('qwen3_5_text', 'Qwen3_5ForCausalLM'):
         values = family(kind, architecture, num_hidden_layers=4, layer_types=['full_attention'] * 4)
         result = good('--explain', '--rope-config', saved(values))
         check('model_type %s is explained and read by engines, and not run yet' % kind in result.err, kind, result.err)
-        _, problem = exporter_says(values)
+        _, problem, _ = exporter_says(values)
         check('this one is explained: ./run --explain --rope-config' in problem, 'the exporter: ' + kind, problem)
 
 
