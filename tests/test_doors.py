@@ -15,7 +15,7 @@ import sys
 import reference
 import source_writers
 from common import (ENGINES, ROOT, check, close, config, good, in_work, main, perplexity, random_ids, random_weights,
-                    read, read_model, run, table)
+                    read, read_model, run, table, write)
 from test_families import export, in_halves
 from test_layers import FULL_FIELDS, as_float32, hf_tensors, read_safetensors, sliding_name, write_folder
 from test_mixtures import EXPERT_PARTS, expert_tensors, with_experts
@@ -23,6 +23,7 @@ from test_out import read_gguf
 
 sys.path.insert(0, ROOT)
 from export import common as export_common, families  # noqa: E402
+from export import out_huggingface  # noqa: E402
 from export.config import read_config  # noqa: E402
 from export.model import Feature  # noqa: E402
 
@@ -32,6 +33,7 @@ with open(families.PLACE) as _file:
     ROWS = json.load(_file)
 RUN = [name for name, row in ROWS.items() if row.get('runs')]
 ORIGINAL = 'original_max_position_embeddings'
+out_huggingface.RUN = in_work('no-run')  # rope.README has tests of its own (test_out.py)
 
 # ---- what published checkpoints have ----
 
@@ -399,16 +401,39 @@ def through_gguf(case, model):
     for name, values in expected.items():
         there = struct.unpack_from('<%df' % len(values), tensors[name][2])
         hold(all(abs(x - y) <= 1e-6 * abs(y) for x, y in zip(there, values)), "GGUF's tensors", name)
-    theta = settings.get(architecture + '.rope.freq_base_swa', case.local)
-    hold('two_ropes' not in found or case.local is None or facts.one_theta or theta == case.local,
-         "GGUF's theta of sliding layers", theta)
+    theta = settings.get(architecture + '.rope.freq_base_swa')
+    hold(architecture != 'gemma3' or 'two_ropes' not in found or theta == case.local, "GGUF's theta of sliding layers",
+         settings)
     carried('into model.bin from GGUF', out, again)
+    as_it_was(read_model(again), read_model(model))
     return again
+
+
+def as_it_was(found, expected):
+    """The same model, with settings in float32. What multiplies scores may be in the norm of queries instead, and a
+    method's attention factor may be said, which it follows from."""
+    (c, weights), (before, own) = found, expected
+    scale = (before['score_scale'] or before['head_dim'] ** -0.5) * before['head_dim'] ** 0.5
+    usual = {'beta_fast': 32.0, 'beta_slow': 1.0, 'sliding_beta_fast': 32.0, 'sliding_beta_slow': 1.0}
+    wrong = {key: (c.get(key), value) for key, value in before.items()
+             if key not in ('score_scale', 'attention_factor', 'version')
+             and not alike(c.get(key) or usual.get(key, 0), value or usual.get(key, 0))}
+    hold(not wrong, 'fields, through GGUF', wrong)
+    wrong = [key for key, values in own.items() if not alike(
+        list(weights.get(key, ())), [x * scale for x in values] if key.startswith('q_norm') else list(values))]
+    hold(not wrong, 'weights, through GGUF', wrong[:4])
+
+
+def alike(a, b):
+    """Whether numbers, or all in two lists, are the same in float32."""
+    if isinstance(b, (list, tuple)):
+        return isinstance(a, (list, tuple)) and len(a) == len(b) and all(map(alike, a, b))
+    return a == b or isinstance(a, (int, float)) and abs(a - b) <= 1e-6 * abs(b)
 
 
 def logits(what, model, expected):
     """Both engines and reference.py."""
-    ids = random_ids(24, 40, 3)
+    ids = random_ids(20, 40, 3)
     said = reference.nll(*read_model(model), ids)
     for engine in ENGINES:
         close(perplexity(model, ids, *engine), said, 1e-4, '%s: %s' % (what, engine[0]))
@@ -460,8 +485,166 @@ def test_doors():
 
 # ---- defaults ----
 
+# What a class takes where its config.json is silent, of 8 layers, a width of 64 and 32 heads: the context, key heads, the
+# width of a head, theta, the norms' epsilon, BOS, EOS; then what else is not 0.
+IN_FOURS, IN_SIXES, IN_TWOS = [4, 4, 4, 1] * 2, [4, 4, 4, 4, 4, 1, 4, 4], [4, 1] * 4
+SILENT = {
+    'llama': (2048, 32, 2, 1e4, 1e-6, 1, [2], {}),
+    'mistral': (131072, 8, 2, 1e4, 1e-6, 1, [2], dict(sliding_window=4096)),
+    'qwen2': (32768, 32, 2, 1e4, 1e-6, -1, [], dict(qkv_bias=1)),
+    'qwen3': (32768, 32, 128, 1e4, 1e-6, -1, [], dict(qk_norm=1)),
+    'phi3': (4096, 32, 2, 1e4, 1e-5, 1, [32000], {}),
+    'smollm3': (32768, 4, 2, 2e6, 1e-6, 128000, [128001], dict(layers=[0, 0, 0, 2] * 2, tied=True)),
+    'gemma3_text': (131072, 4, 256, 1e6, 1e-6, 2, [1], dict(
+        sliding_window=4096, layers=IN_SIXES, sliding_theta=1e4, norm_place=2, qk_norm=1, activation=1, tied=True,
+        embedding_scale=8.0, norms_lack_one=True)),
+    'olmo2': (2048, 32, 2, 1e4, 1e-5, -1, [50279], dict(qk_norm=2, norm_place=1)),
+    'olmo3': (2048, 32, 2, 5e5, 1e-5, -1, [50279], dict(
+        sliding_window=4096, layers=IN_FOURS, sliding_theta=5e5, qk_norm=2, norm_place=1)),
+    'ministral3': (262144, 8, 128, 1e6, 1e-5, 1, [2], dict(
+        rope_method=4, factor=16.0, train_ctx=16384, beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0,
+        temperature_beta=0.1)),
+    'exaone4': (2048, 32, 2, 1e4, 1e-5, 0, [2], dict(
+        sliding_window=4096, layers=[4, 4, 4, 3] * 2, sliding_theta=1e4, qk_norm=1, norm_place=1)),
+    'mixtral': (131072, 8, 2, 1e6, 1e-5, 1, [2], dict(n_experts=8, n_experts_used=2, expert_hidden_dim=16)),
+    'qwen3_moe': (32768, 4, 2, 1e4, 1e-6, -1, [], dict(
+        qk_norm=1, n_experts=128, n_experts_used=8, expert_hidden_dim=768, router=1)),
+    'gpt_oss': (131072, 8, 64, 15e4, 1e-5, -1, [], dict(
+        sliding_window=128, layers=IN_TWOS, sliding_theta=15e4, rope_method=4, factor=32.0, train_ctx=4096,
+        beta_fast=32.0, beta_slow=1.0, truncate=0, qkv_bias=1, o_bias=1, n_experts=128, n_experts_used=4,
+        expert_hidden_dim=16, activation=2, router_bias=1, expert_bias=1, attention_sinks=1))}
+# And where it says that some of its 32 layers slide, and not which.
+WINDOWS = {'qwen2': dict(sliding_window=4096, layers=[SEES_ALL] * 28 + [0] * 4),
+           'qwen3': dict(sliding_window=4096, layers=[SEES_ALL] * 28 + [0] * 4),
+           'qwen3_moe': dict(sliding_window=4096, layers=[]), 'smollm3': dict(sliding_window=0, layers=[0, 0, 0, 2] * 8)}
+
+
+def silent_config(name, num_hidden_layers=8, **more):
+    folder = in_work('silent')
+    os.makedirs(folder, exist_ok=True)
+    write(os.path.join(folder, 'config.json'), json.dumps(dict(
+        model_type=name, hidden_size=64, num_attention_heads=32, num_hidden_layers=num_hidden_layers,
+        intermediate_size=16, vocab_size=300000, **more)))
+    return fields_read(folder)
+
+
 def by_silence(name):
-    pass
+    if name not in SILENT:
+        return
+    context, n_kv_heads, head_dim, theta, eps, bos_id, eos_ids, more = SILENT[name]
+    expected = dict(dim=64, hidden_dim=16, n_layers=8, n_heads=32, vocab_size=300000, seq_len=context, train_ctx=context,
+                    n_kv_heads=n_kv_heads, head_dim=head_dim, theta=theta, norm_eps=eps, bos_id=bos_id, eos_ids=eos_ids,
+                    truncate=1)
+    expected.update(more)
+    if 'sliding_theta' in more:
+        expected.update(sliding_rope=1, sliding_train_ctx=expected['train_ctx'], sliding_truncate=expected['truncate'])
+    if name == 'gpt_oss':  # whose sliding layers turn as the full ones do
+        expected.update({sliding_name(field): expected.get(field, 0) for field in FULL_FIELDS})
+    found = silent_config(name)
+    wrong = {key: (value, expected.get(key, 0)) for key, value in found.items()
+             if value != expected.get(key, 0) and (value or expected.get(key))}
+    hold(not wrong, 'a silent config, found and expected', wrong)
+    if name in WINDOWS:
+        found = silent_config(name, use_sliding_window=True, num_hidden_layers=32)
+        own = {key: found[key] for key in ('sliding_window', 'layers')}
+        hold(own == WINDOWS[name], 'layers that slide by default', own)
+
+
+
+def test_defaults():
+    for name in RUN:
+        try:
+            by_silence(name)
+            check(True, name)
+        except Wrong as wrong:
+            check(False, name, wrong)
+
+
+# ---- rows with an error ----
+
+@contextlib.contextmanager
+def other_rows(rows):
+    """The exporter, here and in its forks, goes by these rows."""
+    tables = families.FAMILIES, families.WRAPPERS, families.ARCHITECTURES
+    before = [dict(table) for table in tables]
+    path = write(in_work('families.json'), json.dumps(rows))
+    found, wrappers, architectures = families.read_families(path), {}, {}
+    for family in found.values():
+        for wrapper, architecture in family.wrapped_in.items():
+            wrappers.setdefault(wrapper, (architecture, []))[1].append(family)
+        if family.gguf:
+            architectures.setdefault(family.gguf.architecture, []).append(family)
+    try:
+        for its, new in zip(tables, (found, wrappers, architectures)):
+            its.clear()
+            its.update(new)
+        yield
+    finally:
+        for its, old in zip(tables, before):
+            its.clear()
+            its.update(old)
+
+
+GONE = object()
+Q, K, V = 'wq', 'wk', 'wv'
+PLANTS = [  # family, where in its row, what stands there instead
+    ('qwen2', 'always', []), ('qwen3', 'always', []), ('olmo2', 'always', ['whole_norms']),
+    ('olmo3', 'always', ['norms_after']), ('gemma3_text', 'always', ['norms_both', 'head_norms', 'embedding_scale']),
+    ('gpt_oss', 'always', ['experts', 'clamped', 'router_bias', 'expert_bias']),
+    ('gpt_oss', 'always', ['experts', 'router_bias', 'expert_bias', 'sinks']),
+    ('qwen3', 'may', ['window', 'some_window']), ('mistral', 'sign', []), ('phi3', 'sign', ['longrope']),
+    ('gemma3_text', 'adds_one', False), ('exaone4', 'adds_one', True),
+    ('gemma3_text', 'scales.scores', GONE), ('gemma3_text', 'activation', GONE),
+    ('llama', 'architecture', 'LLaMAForCausalLM'),
+    ('mistral', 'defaults.num_key_value_heads', 4), ('smollm3', 'defaults.tie_word_embeddings', False),
+    ('olmo3', 'defaults.rope_theta', 1e4), ('olmo3', 'defaults.period', 6), ('gpt_oss', 'defaults.num_experts_per_tok', 2),
+    ('phi3', 'defaults.rms_norm_eps', 1e-6), ('qwen3', 'defaults.max_window_layers', 4),
+    ('qwen2', 'layers.rule', 'all_slide'), ('qwen3', 'layers.rule', 'alike'), ('olmo3', 'layers.rule', 'by_flag'),
+    ('mixtral', 'layers.rule', 'alike'), ('exaone4', 'layers.without_rope', GONE),
+    ('smollm3', 'layers.without_rope', GONE), ('qwen3_moe', 'layers.flag', GONE),
+    ('gemma3_text', 'rope.local_theta', 5e5), ('gemma3_text', 'rope.local_key', GONE), ('olmo3', 'rope.by_kind', GONE),
+    ('ministral3', 'rope.grows', GONE), ('phi3', 'rope.partial', GONE),
+    ('smollm3', 'keys.attention_bias', 'unread'), ('olmo2', 'keys.attention_bias', GONE),
+    ('mixtral', 'names.own.router', 'model.layers.%d.mlp.gate_up.weight'),
+    ('gpt_oss', 'names.own.sinks', 'model.layers.%d.self_attn.sink'),
+    ('mixtral', 'experts.names', ['w3', 'w1', 'w2']), ('mixtral', 'experts.place', 'mlp'),
+    ('qwen3_moe', 'experts.renormalized', GONE), ('qwen3_moe', 'experts.dense', GONE),
+    ('gpt_oss', 'experts.layout', 'one_by_one'),
+    ('phi3', 'names.fused', {'self_attn.qkv_proj.weight': [Q, V, K], 'mlp.gate_up_proj.weight': ['w1', 'w3']}),
+    ('phi3', 'names.fused', {'self_attn.qkv_proj.weight': [Q, K, V], 'mlp.gate_up_proj.weight': ['w3', 'w1']}),
+    ('phi3', 'names', GONE),
+    ('phi3', 'gguf.names.fused', {'attn_qkv.weight': [K, Q, V], 'ffn_up.weight': ['w1', 'w3']}),
+    ('phi3', 'gguf.names', GONE), ('gpt_oss', 'gguf.names', GONE),
+    ('llama', 'gguf.adjacent', False), ('qwen3', 'gguf.adjacent', True), ('ministral3', 'gguf.adjacent', False),
+    ('qwen2', 'gguf.architecture', 'qwen'), ('qwen3', 'gguf.cannot', ['window', 'some_window']),
+    ('qwen3_moe', 'gguf.cannot', ['all_biases', 'shares', 'window']), ('gemma3_text', 'gguf.window', ''),
+    ('olmo2', 'gguf.sliding', 'as_file'), ('exaone4', 'gguf.without_rope', GONE), ('smollm3', 'gguf.without_rope', GONE),
+    ('gemma3_text', 'gguf.largest', GONE), ('gemma3_text', 'gguf.own_theta', 'rope.freq_base_local'),
+    ('gpt_oss', 'gguf.truncate', True)]
+
+
+def planted(name, where, value):
+    rows = copy.deepcopy(ROWS)
+    *path, last = where.split('.')
+    place = rows[name]
+    for key in path:
+        place = place[key]
+    if value is GONE:
+        del place[last]
+    else:
+        place[last] = value
+    return rows
+
+
+def test_planted():
+    for name, where, value in PLANTS:
+        what = '%s: %s = %s' % (name, where, 'nothing' if value is GONE else json.dumps(value))
+        share = [other for other in RUN if FACTS[other].gguf == FACTS[name].gguf] if where.startswith('gguf') else [name]
+        with other_rows(planted(name, where, value)):
+            found = next(filter(None, (noticed(other, cases_of(other)) for other in share)), '')
+        check(found, 'noticed: ' + what)
+        if os.environ.get('SHOW'):
+            print('%s\n    %s' % (what, found))
 
 
 if __name__ == '__main__':
