@@ -518,7 +518,8 @@ SILENT = {
 # And where it says that some of its 32 layers slide, and not which.
 WINDOWS = {'qwen2': dict(sliding_window=4096, layers=[SEES_ALL] * 28 + [0] * 4),
            'qwen3': dict(sliding_window=4096, layers=[SEES_ALL] * 28 + [0] * 4),
-           'qwen3_moe': dict(sliding_window=4096, layers=[]), 'smollm3': dict(sliding_window=0, layers=[0, 0, 0, 2] * 8)}
+           'qwen3_moe': dict(sliding_window=4096, layers=[]),
+           'smollm3': dict(sliding_window=0, layers=[0, 0, 0, 2] * 8)}
 
 
 def silent_config(name, num_hidden_layers=8, **more):
@@ -621,7 +622,8 @@ PLANTS = [  # family, where in its row, what stands there instead
     ('llama', 'gguf.adjacent', False), ('qwen3', 'gguf.adjacent', True), ('ministral3', 'gguf.adjacent', False),
     ('qwen2', 'gguf.architecture', 'qwen'), ('qwen3', 'gguf.cannot', ['window', 'some_window']),
     ('qwen3_moe', 'gguf.cannot', ['all_biases', 'shares', 'window']), ('gemma3_text', 'gguf.window', ''),
-    ('olmo2', 'gguf.sliding', 'as_file'), ('exaone4', 'gguf.without_rope', GONE), ('smollm3', 'gguf.without_rope', GONE),
+    ('olmo2', 'gguf.sliding', 'as_file'), ('exaone4', 'gguf.without_rope', GONE),
+    ('smollm3', 'gguf.without_rope', GONE),
     ('gemma3_text', 'gguf.largest', GONE), ('gemma3_text', 'gguf.own_theta', 'rope.freq_base_local'),
     ('gpt_oss', 'gguf.truncate', True)]
 
