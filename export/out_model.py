@@ -39,10 +39,11 @@ class Fused:
         whole = self.whole_of.get(place.part)
         if not whole:
             return tensor
-        parts = self.waiting.setdefault(whole, [])
-        parts.append(tensor)
-        if len(parts) < len(self.parts_of[whole]):
+        waiting = self.waiting.setdefault(whole, {})
+        waiting[place.part] = tensor
+        if len(waiting) < len(self.parts_of[whole]):
             return None
+        parts = [self.waiting[whole][part] for part in self.parts_of[whole]]  # in the family's order
         del self.waiting[whole]
         if len({part.dtype for part in parts}) > 1:
             raise Problem(self.path, '%s of layer %d is of several types (found %s, expected one, since %s has it in '

@@ -50,8 +50,8 @@ def order(name, quick=False):
     """Whose builds others wait for begin first, then the longest: a long one that begins last runs alone."""
     if quick:
         return list(CASES).index(name), name
-    first = ['test_portable.py', 'test_units.py', 'test_docs.py', 'test_check.py', 'test_out.py', 'test_distances.py',
-             'test_families.py', 'test_encodings.py', 'test_tokenizer.py']
+    first = ['test_portable.py', 'test_units.py', 'test_docs.py', 'test_check.py', 'test_out.py', 'test_doors.py',
+             'test_distances.py', 'test_families.py', 'test_encodings.py', 'test_tokenizer.py']
     return (first.index(name) if name in first else len(first)), name
 
 

@@ -410,17 +410,18 @@ PARTS = {'wq': 'self_attn.q_proj', 'wk': 'self_attn.k_proj', 'wv': 'self_attn.v_
 ONCE = {'embedding': 'model.embed_tokens.weight', 'final_norm': 'model.norm.weight', 'classifier': 'lm_head.weight'}
 
 
-def hf_tensors(c, weights):
-    """{name: (shape, values)} as Hugging Face has them."""
-    out = {}
+def hf_tensors(c, weights, lacks_one=None):
+    """{name: (shape, values)} as Hugging Face has them. lacks_one: norms are without their 1, as they are in Gemma."""
+    out, turning = {}, c['rotary_dim'] or c['head_dim']
+    lacks_one = c['activation'] == 1 if lacks_one is None else lacks_one
     for name, values in weights.items():
         part, _, layer = name.partition('.')
         columns = {'wo': c['n_heads'] * c['head_dim'], 'w2': c['hidden_dim']}.get(part, c['dim'])
         is_vector = part[0] == 'b' or part in NORMS
         rows = [[x] for x in values] if is_vector else [values[i:i + columns] for i in range(0, len(values), columns)]
         if part in ('wq', 'wk', 'bq', 'bk', 'q_norm', 'k_norm'):
-            rows = in_halves(rows, c['head_dim'], c['head_dim'])
-        if part in NORMS and c['activation'] == 1:
+            rows = in_halves(rows, c['head_dim'], turning)
+        if part in NORMS and lacks_one:
             rows = [[row[0] - 1] for row in rows]
         place = 'post_attention_layernorm' if part == 'ffn_norm' and not c['norm_place'] else PARTS.get(part)
         key = ONCE.get(part) or 'model.layers.%s.%s.%s' % (layer, place, 'bias' if part[0] == 'b' else 'weight')

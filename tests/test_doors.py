@@ -1,0 +1,657 @@
+#!/usr/bin/env python3
+"""Every door with every family: for each row of export/families.json that is run, a small random checkpoint with
+nothing that the family may have, with each feature alone, and with all together. It goes from Hugging Face's folder to
+model.bin, to a folder and in again, and to GGUF and in again. PUBLISHED says what the published checkpoints of known
+families have: the writer here goes by that. A family that is not there yet is taken at its row's word. Then rows get
+errors on purpose, and the same comparisons must notice each."""
+
+import contextlib
+import copy
+import gc
+import json
+import os
+import struct
+import sys
+
+import reference
+import source_writers
+from common import (ENGINES, ROOT, check, close, config, good, in_work, main, perplexity, random_ids, random_weights,
+                    read, read_model, run, table, write)
+from test_families import export, in_halves
+from test_layers import FULL_FIELDS, as_float32, hf_tensors, read_safetensors, sliding_name, write_folder
+from test_mixtures import EXPERT_PARTS, expert_tensors, with_experts
+from test_out import read_gguf
+
+sys.path.insert(0, ROOT)
+from export import common as export_common, families, out_huggingface  # noqa: E402
+from export.config import read_config  # noqa: E402
+from export.model import Feature  # noqa: E402
+
+FULL, SLIDING = 'full_attention', 'sliding_attention'
+SEES_ALL, WITHOUT_ROPE, TURNS_AS_SLIDING, DENSE = 1, 2, 4, 8
+with open(families.PLACE) as _file:
+    ROWS = json.load(_file)
+RUN = [name for name, row in ROWS.items() if row.get('runs')]
+ORIGINAL = 'original_max_position_embeddings'
+out_huggingface.RUN = in_work('no-run')  # rope.README has tests of its own (test_out.py)
+
+# ---- what published checkpoints have ----
+
+# Features by their names in families.json; `unsaid`: what the GGUF architecture has no key for.
+PUBLISHED = {
+    'llama': dict(gguf='llama', adjacent=True),
+    'mistral': dict(sign='window', gguf='llama', adjacent=True),
+    'qwen2': dict(always='qkv_bias', may='window some_window', gguf='qwen2', unsaid='window some_window'),
+    'qwen3': dict(always='head_norms', may='all_biases window some_window', gguf='qwen3',
+                  unsaid='all_biases window some_window'),
+    'phi3': dict(sign='partial longrope', may='partial window', gguf='phi3', fused=True),
+    'smollm3': dict(may='all_biases without_rope window some_window', gguf='smollm3', adjacent=True,
+                    needs='without_rope', unsaid='all_biases window some_window'),
+    'gemma3_text': dict(always='norms_both head_norms gelu embedding_scale', adds_one=True,
+                        may='all_biases score_scale two_ropes window some_window', gguf='gemma3', unsaid='all_biases'),
+    'olmo2': dict(always='norms_after whole_norms', may='all_biases', gguf='olmo2', unsaid='all_biases'),
+    'olmo3': dict(always='norms_after whole_norms', may='all_biases two_ropes window some_window', gguf='olmo2',
+                  unsaid='all_biases', one_theta=True),
+    'ministral3': dict(always='temperature', may='window', gguf='mistral3', adjacent=True),
+    'exaone4': dict(always='norms_after head_norms', may='two_ropes without_rope window some_window', gguf='exaone4'),
+    'mixtral': dict(always='experts', may='window', gguf='llama', adjacent=True, experts='mixtral'),
+    'qwen3_moe': dict(always='experts head_norms', may='all_biases window dense_between shares', gguf='qwen3moe',
+                      unsaid='all_biases dense_between shares window', experts='qwen'),
+    'gpt_oss': dict(always='experts clamped router_bias expert_bias sinks', gguf='gpt-oss', experts='gpt-oss',
+                    may='all_biases two_ropes window some_window', needs='two_ropes all_biases'),
+    'rope.c': dict(gguf='')}
+RULES = dict(llama='alike', mistral='all_slide', qwen2='by_flag', qwen3='by_flag', phi3='all_slide', smollm3='by_flag',
+             gemma3_text='periodic', olmo2='alike', olmo3='periodic', ministral3='all_slide', exaone4='periodic',
+             mixtral='all_slide', qwen3_moe='all_slide', gpt_oss='periodic')
+ARCHITECTURES = dict(llama='Llama', mistral='Mistral', qwen2='Qwen2', qwen3='Qwen3', phi3='Phi3', smollm3='SmolLM3',
+                     gemma3_text='Gemma3', olmo2='Olmo2', olmo3='Olmo3', ministral3='Ministral3', exaone4='Exaone4',
+                     mixtral='Mixtral', qwen3_moe='Qwen3Moe', gpt_oss='GptOss')
+BIASES_SAID = 'qwen3', 'smollm3', 'gemma3_text', 'olmo2', 'olmo3', 'qwen3_moe', 'gpt_oss'  # by attention_bias
+
+
+class Facts:
+    """What a family is, by PUBLISHED or else by its row."""
+
+    def __init__(self, name):
+        row, known = ROWS[name], PUBLISHED.get(name)
+        rule, experts = row.get('gguf', {}), row.get('experts', {})
+        by_row = dict(
+            {kind: ' '.join(row.get(kind, ())) for kind in ('always', 'sign', 'may')}, adds_one=row.get('adds_one'),
+            gguf=rule.get('architecture', ''), adjacent=rule.get('adjacent'), needs=' '.join(rule.get('needs', ())),
+            unsaid=' '.join(rule.get('cannot', ())), one_theta=rule.get('sliding') == 'plain_same_theta',
+            experts='gpt-oss' if experts.get('layout') == 'in_turns' else 'mixtral'
+            if experts.get('place') == 'block_sparse_moe' else 'qwen')
+        said = by_row if known is None else known
+        self.name, self.row = name, row
+        self.always, self.sign, self.may, self.needs, self.unsaid = (
+            set(said.get(kind, '').split()) for kind in ('always', 'sign', 'may', 'needs', 'unsaid'))
+        self.gguf, self.adjacent, self.adds_one = said['gguf'], bool(said.get('adjacent')), bool(said.get('adds_one'))
+        self.fused, self.one_theta, self.experts = said.get('fused'), said.get('one_theta'), said.get('experts')
+        self.rule = RULES.get(name) or row.get('layers', {}).get('rule', 'alike')
+        self.architecture = ARCHITECTURES[name] + 'ForCausalLM' if name in ARCHITECTURES else row['architecture']
+        self.says_biases = name in BIASES_SAID if known else row.get('keys', {}).get('attention_bias') == 'read'
+
+    def can_be(self, found):
+        """Whether a folder of the family can have these features."""
+        return self.always <= found <= self.always | self.sign | self.may and (
+            not self.sign or bool(self.sign & found))
+
+
+FACTS = {name: Facts(name) for name in RUN}
+gc.freeze()  # a fork then copies less
+
+# ---- a checkpoint with some features ----
+
+SIZES = dict(n_layers=4, dim=16, hidden_dim=12, n_heads=4, n_kv_heads=2, head_dim=8, vocab_size=40, seq_len=64,
+             train_ctx=64, norm_eps=2.0 ** -16)
+YARN = dict(rope_type='yarn', factor=4.0, beta_fast=32.0, beta_slow=1.0, **{ORIGINAL: 16})
+IS_YARN = dict(method='yarn', factor=4.0, beta_fast=32.0, beta_slow=1.0, train_ctx=16)
+SHORT, LONG = [1.0, 1.25, 1.5, 2.0], [1.0, 2.5, 4.0, 9.0]
+FIELDS = dict(
+    qkv_bias=dict(qkv_bias=1), all_biases=dict(qkv_bias=1, o_bias=1), head_norms=dict(qk_norm=1),
+    whole_norms=dict(qk_norm=2), norms_after=dict(norm_place=1), norms_both=dict(norm_place=2), gelu=dict(activation=1),
+    embedding_scale=dict(embedding_scale=4.0), score_scale=dict(score_scale=24 ** -0.5), partial=dict(rotary_dim=6),
+    temperature=dict(IS_YARN, temperature_beta=0.3, mscale=1.0, mscale_all_dim=1.0), clamped=dict(activation=2),
+    experts=dict(n_experts=4, n_experts_used=2, expert_hidden_dim=12), router_bias=dict(router_bias=1),
+    expert_bias=dict(expert_bias=1), sinks=dict(attention_sinks=1), shares=dict(router=1))
+LISTED = {'longrope', 'window', 'some_window', 'two_ropes', 'without_rope', 'dense_between'}  # see below
+
+
+class Case:
+    """A family with some of what it may have: its config.json, and the fields that this means."""
+
+    def __init__(self, facts, features):
+        self.facts, self.features = facts, set(features)
+        self.name = '%s with %s' % (facts.name, ', '.join(sorted(features)) or 'nothing more')
+        self.fields, self.theta, self.local = dict(SIZES), 5000.0, None
+        for feature in sorted(facts.always | self.features):
+            if feature not in FIELDS and feature not in LISTED:
+                raise KeyError('%s: tests/test_doors.py knows no feature %s' % (facts.name, feature))
+            self.fields.update(FIELDS.get(feature, {}))
+        self.settings = dict(
+            model_type=facts.name, architectures=[facts.architecture], hidden_size=16, intermediate_size=12,
+            num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, head_dim=8, vocab_size=40,
+            max_position_embeddings=64, rms_norm_eps=2.0 ** -16, bos_token_id=1, eos_token_id=2,
+            tie_word_embeddings=False)
+        self.say_parts()
+        self.say_experts()
+        self.say_layers()
+        self.say_rope()
+        self.c = config(**self.fields)
+
+    def say_parts(self):
+        facts, row = self.facts, self.facts.row
+        if facts.says_biases:
+            self.settings['attention_bias'] = 'all_biases' in self.features
+        if 'gelu' in facts.always:
+            self.settings['hidden_activation'] = 'gelu_pytorch_tanh'
+        if facts.name == 'gemma3_text' or row.get('scales', {}).get('scores'):
+            self.settings['query_pre_attn_scalar'] = 24 if 'score_scale' in self.features else 8
+        if facts.rule == 'small' or row.get('own'):
+            self.settings['position_encoding'] = 'rope'
+        if 'partial' in self.features:
+            self.settings['partial_rotary_factor'] = 0.75
+
+    def say_experts(self):
+        if 'experts' in self.facts.always:
+            self.settings.update(num_local_experts=4, num_experts_per_tok=2)
+        if self.facts.experts == 'qwen':
+            self.settings.update(moe_intermediate_size=12, norm_topk_prob='shares' not in self.features,
+                                 mlp_only_layers=[1] if 'dense_between' in self.features else [])
+
+    def say_layers(self):
+        """Layers 0, 1 and 3 slide where some do, and each fourth one does not turn."""
+        found, rule, settings, n = self.features, self.facts.rule, self.settings, SIZES['n_layers']
+        window = bool(found & {'window', 'some_window', 'two_ropes'})
+        slides = [window and ('window' in found or i != 2) for i in range(n)]
+        still = [False] * n
+        if rule == 'periodic' and 'without_rope' in self.facts.may:  # whose full layers do not turn, if it has a window
+            window = window or 'without_rope' in found
+            still = [window and not slide for slide in slides]
+        elif 'without_rope' in found:
+            still = [i % 4 == 3 for i in range(n)]
+        if rule in ('all_slide', 'by_flag', 'periodic'):
+            no_window = rule != 'periodic' or 'without_rope' in self.facts.may
+            settings['sliding_window'] = None if no_window and not window else 9
+        if rule == 'by_flag' or self.facts.name == 'qwen3_moe' or self.facts.row['layers'].get('flag'):
+            settings['use_sliding_window'] = window
+        if rule in ('by_flag', 'periodic'):
+            settings['layer_types'] = [SLIDING if slide else FULL for slide in slides]
+        if rule == 'by_flag' and 'without_rope' in self.facts.may:
+            settings['no_rope_layers'] = [int(not x) for x in still]
+        full = SEES_ALL * any(slides)
+        turning = TURNS_AS_SLIDING if rule == 'periodic' else 0
+        layers = [(turning if slide else full) + WITHOUT_ROPE * no for slide, no in zip(slides, still)]
+        if 'dense_between' in found:
+            layers[1] |= DENSE
+        self.slides, self.still = slides, still
+        self.fields.update(sliding_window=9 if any(slides) else 0, **({'layers': layers} if any(layers) else {}))
+        # What the layers have besides.
+        found.update({'two_ropes'} if turning and any(slides) else set())
+        found.update({'some_window'} if any(slides) and not all(slides) else set())
+        found.update({'without_rope'} if any(still) else set())
+
+    def say_rope(self):
+        """Sliding layers have a RoPE of their own in Gemma and OLMo 3, and that of the full ones in the others."""
+        name, settings, fields, row = self.facts.name, self.settings, self.fields, self.facts.row['rope'] \
+            if 'rope' in self.facts.row else {}
+        local_key = 'rope_local_base_freq' if name == 'gemma3_text' else row.get('local_key')
+        by_kind = name in ('gemma3_text', 'olmo3') or name not in PUBLISHED and row.get('by_kind')
+        if by_kind and local_key:
+            self.local = settings[local_key] = 300.0
+        elif by_kind:
+            self.local = 5e5 if name == 'olmo3' else row['local_theta']
+            self.theta = self.local if not self.other_theta() else 5000.0
+        settings['rope_theta'] = fields['theta'] = self.theta
+        if 'temperature' in self.facts.always:
+            settings.pop('rope_theta')
+            settings['rope_parameters'] = dict(YARN, rope_theta=self.theta, llama_4_scaling_beta=0.3, mscale=1.0,
+                                               mscale_all_dim=1.0)
+        elif 'rope_parameters' in self.facts.row['defaults']:
+            settings['rope_scaling'] = dict(YARN, truncate=False)
+            fields.update(IS_YARN, truncate=0)
+        if 'longrope' in self.features:
+            n = (fields.get('rotary_dim') or 8) // 2
+            settings.update({ORIGINAL: 16, 'rope_scaling': dict(type='longrope', short_factor=SHORT[:n],
+                                                                long_factor=LONG[:n])})
+            fields.update(method='longrope', train_ctx=16, factor=4.0, short_factors=SHORT[:n], long_factors=LONG[:n])
+        if any(flags & TURNS_AS_SLIDING for flags in fields.get('layers', ())):
+            c = config(**fields)
+            own = dict(config(**SIZES), theta=self.local) if by_kind else c
+            fields.update(sliding_rope=1, **{sliding_name(field): own[field] for field in FULL_FIELDS})
+
+    def other_theta(self):
+        return 'two_ropes' in self.features and self.asked_two_ropes
+
+    asked_two_ropes = False
+
+    @property
+    def all_features(self):
+        return self.facts.always | self.features
+
+
+class TwoThetas(Case):
+    """Full layers have another theta than sliding ones."""
+    asked_two_ropes = True
+
+
+def cases_of(name):
+    """With nothing, with each feature alone, with all that go together."""
+    facts, made = FACTS[name], []
+    every = sorted(facts.sign | facts.may)
+    wholes = [[]] + [[feature] for feature in every]
+    wholes.append([feature for feature in every if feature != 'window' or 'some_window' not in every])
+    for features in wholes:
+        case = (TwoThetas if features == ['two_ropes'] else Case)(facts, features)
+        if not any(case.settings == other.settings for other in made):
+            made.append(case)
+    return made
+
+
+# ---- the independent writer ----
+
+def folder_tensors(facts, c, weights):
+    """{name: (shape, values)} as a folder of the family has them."""
+    layers = with_experts(c) if c['n_experts'] else []
+    theirs = {'%s.%d' % (part, layer) for part in EXPERT_PARTS for layer in layers}
+    out = hf_tensors(c, {name: values for name, values in weights.items() if name not in theirs}, facts.adds_one)
+    for layer in layers:
+        out.update(expert_tensors(c, weights, layer, facts.experts))
+    fused = facts.row.get('names', {}).get('fused') if facts.fused is None else facts.fused
+    for layer in range(c['n_layers'] if fused else 0):
+        for whole, parts in (('self_attn.qkv_proj', 'qkv'), ('mlp.gate_up_proj', ('gate', 'up'))):
+            place = 'model.layers.%d.%s.' % (layer, whole.split('.')[0])
+            pieces = [out.pop('%s%s_proj.weight' % (place, part)) for part in parts]
+            out['model.layers.%d.%s.weight' % (layer, whole)] = (
+                [sum(shape[0] for shape, _ in pieces), pieces[0][0][1]], [x for _, values in pieces for x in values])
+    return out
+
+
+BLOCK = {'attention_after': 'post_attention_norm', 'ffn_after': 'post_ffw_norm', 'q_norm': 'attn_q_norm',
+         'k_norm': 'attn_k_norm', 'sinks': 'attn_sinks', 'router': 'ffn_gate_inp'}
+OF_EXPERTS = {'1': 'ffn_gate_exps', '3': 'ffn_up_exps', '2': 'ffn_down_exps'}
+
+
+def gguf_tensors(facts, c, weights):
+    """{name: values} as llama.cpp's converter writes them."""
+    out, d, turning = {}, c['head_dim'], c['rotary_dim'] or c['head_dim']
+    experts = set(with_experts(c)) if c['n_experts'] else set()
+    for name, values in weights.items():
+        part, _, layer = name.partition('.')
+        rows = list(values)
+        if part in ('wq', 'wk', 'bq', 'bk', 'q_norm', 'k_norm') and not facts.adjacent:
+            columns = c['dim'] if part[0] == 'w' else 1
+            rows = [x for row in in_halves([rows[i:i + columns] for i in range(0, len(rows), columns)], d, turning)
+                    for x in row]
+        if part == 'q_norm' and c['score_scale']:
+            rows = [x * c['score_scale'] * d ** 0.5 for x in rows]
+        stem, kind = BLOCK.get(part), 'weight'
+        if part in ('w1', 'w2', 'w3', 'b1', 'b2', 'b3') and int(layer) in experts:
+            stem, kind = OF_EXPERTS[part[1]], 'bias' if part[0] == 'b' else 'weight'
+        elif part == 'router_bias':
+            stem, kind = 'ffn_gate_inp', 'bias'
+        elif part in ('bq', 'bk', 'bv', 'bo'):
+            stem, kind = 'attn_' + {'o': 'output'}.get(part[1], part[1]), 'bias'
+        elif part == 'ffn_norm' and facts.name == 'gpt_oss':
+            stem = 'post_attention_norm'
+        stem = stem or source_writers.GGUF[part]
+        out[('blk.%s.' % layer if layer else '') + '%s.%s' % (stem, kind)] = rows
+    for layer in range(c['n_layers'] if facts.gguf == 'phi3' else 0):
+        place = 'blk.%d.' % layer
+        out[place + 'attn_qkv.weight'] = sum((out.pop('%sattn_%s.weight' % (place, part)) for part in 'qkv'), [])
+        out[place + 'ffn_up.weight'] = out.pop(place + 'ffn_gate.weight') + out.pop(place + 'ffn_up.weight')
+    for name in ('short', 'long') if 'short_factors' in c else ():
+        out['rope_factors_%s.weight' % name] = c[name + '_factors']
+    return out
+
+
+# ---- the doors, which tell what is wrong ----
+
+class Wrong(Exception):
+    """What a comparison has found."""
+
+
+def hold(fine, what, detail=''):
+    if not fine:
+        raise Wrong('%s: %s' % (what, ' '.join(str(detail).split())[:300]))
+
+
+def carried(what, source, out):
+    done = export(source, out)
+    hold(done.returncode == 0, what, done.stderr)
+
+
+def fields_read(folder):
+    """What the exporter reads of a folder's config.json."""
+    export_common.notes.clear()
+    return vars(read_config(folder).model)
+
+
+def same_values(found, expected, what):
+    hold(sorted(found) == sorted(expected), what + ': names of tensors', sorted(set(found) ^ set(expected)))
+    wrong = [name for name in expected if found[name] != struct.pack('<%df' % len(expected[name]), *expected[name])]
+    hold(not wrong, what + ': tensors', wrong[:4])
+
+
+def through_folders(case, weights):
+    """Folder, model.bin, folder, model.bin."""
+    name, facts, c = case.name, case.facts, case.c
+    tensors = folder_tensors(facts, c, weights)
+    folder = write_folder(in_work('in'), case.settings, tensors)
+    model, out, again = in_work('once.bin'), in_work('out'), in_work('twice.bin')
+    carried('into model.bin', folder, model)
+    found, own = read_model(model)
+    expected = dict(c, embedding_scale=as_float32(c['embedding_scale']))
+    wrong = {key: (found.get(key), value) for key, value in expected.items() if found.get(key) != value}
+    hold(not wrong, 'the header, found and expected', wrong)
+    for key in weights:
+        same = own[key] == weights[key]
+        if facts.adds_one and 'norm' in key:  # w + 1 is rounded
+            same = all(abs(x - y) < 1e-6 for x, y in zip(own[key], weights[key]))
+        hold(same, 'each weight in its place', key)
+    carried('out to a folder', model, out + '/')
+    family = next((other for other in RUN if FACTS[other].can_be(case.all_features)), None)
+    said = json.loads(read(os.path.join(out, 'config.json')).decode())
+    names = said['model_type'], said['architectures']
+    hold(names == (family, [FACTS[family].architecture]), 'the family that goes out', (names, family))
+    back = {key: data for key, (_, _, data) in read_safetensors(os.path.join(out, 'model.safetensors')).items()}
+    same_values(back, {key: values for key, (_, values) in folder_tensors(FACTS[family], c, own).items()},
+                'out to a folder')
+    for key in ('hidden_act', 'hidden_activation'):
+        wanted = {'hidden_act': None, 'hidden_activation': 'gelu_pytorch_tanh'} if c['activation'] == 1 else {
+            'hidden_act': 'silu', 'hidden_activation': None}
+        hold(said.get(key) == wanted[key], key, said.get(key))
+    before, after = fields_read(folder), fields_read(out)
+    hold(before == after, 'what both configs mean', {key: (before[key], after[key]) for key in before
+                                                     if before[key] != after[key]})
+    carried('into model.bin again', out, again)
+    hold(read(again) == read(model), 'the same bytes again')
+    return model, folder, out
+
+
+def says(facts, found, case):
+    """Whether GGUF has keys for these features: its architecture's, or those of Llama's."""
+    own = facts.gguf and not facts.unsaid & found and facts.needs <= found and (
+        not facts.sign or facts.sign & found or facts.gguf == 'llama')
+    as_llama = not facts.always and found <= {'all_biases', 'window'}
+    turns = found & {'without_rope'} and not any(case.slides) and case.facts.rule == 'periodic'
+    return bool(own or as_llama) and not turns and not (facts.one_theta and case.other_theta())
+
+
+def through_gguf(case, model):
+    """The model that came back from GGUF; None where GGUF cannot say it, and that is said by name."""
+    facts, found, c = case.facts, case.all_features, case.c
+    out, again = in_work('out.gguf'), in_work('back.bin')
+    for path in out, again:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+    if not says(facts, found, case):
+        done = export(model, out)
+        names = [Feature[feature.upper()].value for feature in facts.unsaid & found]
+        hold(done.returncode == 2 and done.stderr.count('\n') == 1 and not os.path.exists(out), 'GGUF cannot say it',
+             done.stderr)
+        hold(all(name in done.stderr for name in names), 'what GGUF cannot say is named', (names, done.stderr))
+        return None
+    carried('out to GGUF', model, out)
+    settings, tensors = read_gguf(out)
+    own = facts.gguf and facts.needs <= found and not facts.unsaid & found and (not facts.sign or facts.sign & found)
+    as_what = facts if own else FACTS['llama']
+    architecture = settings['general.architecture'].decode()
+    hold(architecture == as_what.gguf, "GGUF's architecture", architecture)
+    expected = gguf_tensors(as_what, c, read_model(model)[1])
+    hold(sorted(tensors) == sorted(expected), "GGUF's names", sorted(set(tensors) ^ set(expected)))
+    for name, values in expected.items():
+        there = struct.unpack_from('<%df' % len(values), tensors[name][2])
+        hold(all(abs(x - y) <= 1e-6 * abs(y) for x, y in zip(there, values)), "GGUF's tensors", name)
+    theta = settings.get(architecture + '.rope.freq_base_swa')
+    hold(architecture != 'gemma3' or 'two_ropes' not in found or theta == case.local, "GGUF's theta of sliding layers",
+         settings)
+    carried('into model.bin from GGUF', out, again)
+    as_it_was(read_model(again), read_model(model))
+    return again
+
+
+def as_it_was(found, expected):
+    """The same model, with settings in float32. What multiplies scores may be in the norm of queries instead, and a
+    method's attention factor may be said, which it follows from."""
+    (c, weights), (before, own) = found, expected
+    scale = (before['score_scale'] or before['head_dim'] ** -0.5) * before['head_dim'] ** 0.5
+    usual = {'beta_fast': 32.0, 'beta_slow': 1.0, 'sliding_beta_fast': 32.0, 'sliding_beta_slow': 1.0}
+    wrong = {key: (c.get(key), value) for key, value in before.items()
+             if key not in ('score_scale', 'attention_factor', 'version')
+             and not alike(c.get(key) or usual.get(key, 0), value or usual.get(key, 0))}
+    hold(not wrong, 'fields, through GGUF', wrong)
+    wrong = [key for key, values in own.items() if not alike(
+        list(weights.get(key, ())), [x * scale for x in values] if key.startswith('q_norm') else list(values))]
+    hold(not wrong, 'weights, through GGUF', wrong[:4])
+
+
+def alike(a, b):
+    """Whether numbers, or all in two lists, are the same in float32."""
+    if isinstance(b, (list, tuple)):
+        return isinstance(a, (list, tuple)) and len(a) == len(b) and all(map(alike, a, b))
+    return a == b or isinstance(a, (int, float)) and abs(a - b) <= 1e-6 * abs(b)
+
+
+def logits(what, model, expected):
+    """Both engines and reference.py."""
+    ids = random_ids(20, 40, 3)
+    said = reference.nll(*read_model(model), ids)
+    for engine in ENGINES:
+        close(perplexity(model, ids, *engine), said, 1e-4, '%s: %s' % (what, engine[0]))
+    if expected:
+        close(said, expected, 1e-4, what + ': as before')
+    return said
+
+
+def shows(name, folder, out):
+    """The program shows both configs alike, and tells of engines."""
+    rows = []
+    for place in folder, out:
+        path = os.path.join(place, 'config.json')
+        rows.append(table(good('--explain', '--tsv', '--rope-config', path, '-n', 64).out)[1:])
+        engines = run('--engines', '--tsv', '--rope-config', path, '-n', 64)  # 1: some read it otherwise
+        check(engines.status in (0, 1) and len(engines.out.splitlines()) > 5, name + ': engines', engines)
+    check(rows[0] == rows[1], name + ': both configs are shown alike', rows)
+
+
+def noticed(name, cases):
+    """What the comparisons find wrong with a family, or ''."""
+    try:
+        by_silence(name)
+        for seed, case in enumerate(cases):
+            model, *_ = through_folders(case, random_weights(case.c, seed))
+            through_gguf(case, model)
+    except Wrong as wrong:
+        return str(wrong)
+    except export_common.Problem as problem:
+        return 'the exporter: %s' % problem
+    return ''
+
+
+def test_doors():
+    for name in RUN:
+        for seed, case in enumerate(cases_of(name)):
+            try:
+                model, folder, out = through_folders(case, random_weights(case.c, seed))
+                back = through_gguf(case, model)
+            except Wrong as wrong:
+                check(False, case.name, wrong)
+                continue
+            said = logits(case.name, model, None)
+            if back:
+                logits(case.name + ', through GGUF', back, said)
+            if not ROWS[name].get('own'):
+                shows(case.name, folder, out)
+
+
+# ---- defaults ----
+
+# What a class takes where its config.json is silent, of 8 layers, a width of 64 and 32 heads: the context, key heads,
+# the width of a head, theta, the norms' epsilon, BOS, EOS; then what else is not 0.
+IN_FOURS, IN_SIXES, IN_TWOS = [4, 4, 4, 1] * 2, [4, 4, 4, 4, 4, 1, 4, 4], [4, 1] * 4
+SILENT = {
+    'llama': (2048, 32, 2, 1e4, 1e-6, 1, [2], {}),
+    'mistral': (131072, 8, 2, 1e4, 1e-6, 1, [2], dict(sliding_window=4096)),
+    'qwen2': (32768, 32, 2, 1e4, 1e-6, -1, [], dict(qkv_bias=1)),
+    'qwen3': (32768, 32, 128, 1e4, 1e-6, -1, [], dict(qk_norm=1)),
+    'phi3': (4096, 32, 2, 1e4, 1e-5, 1, [32000], {}),
+    'smollm3': (32768, 4, 2, 2e6, 1e-6, 128000, [128001], dict(layers=[0, 0, 0, 2] * 2, tied=True)),
+    'gemma3_text': (131072, 4, 256, 1e6, 1e-6, 2, [1], dict(
+        sliding_window=4096, layers=IN_SIXES, sliding_theta=1e4, norm_place=2, qk_norm=1, activation=1, tied=True,
+        embedding_scale=8.0, norms_lack_one=True)),
+    'olmo2': (2048, 32, 2, 1e4, 1e-5, -1, [50279], dict(qk_norm=2, norm_place=1)),
+    'olmo3': (2048, 32, 2, 5e5, 1e-5, -1, [50279], dict(
+        sliding_window=4096, layers=IN_FOURS, sliding_theta=5e5, qk_norm=2, norm_place=1)),
+    'ministral3': (262144, 8, 128, 1e6, 1e-5, 1, [2], dict(
+        rope_method=4, factor=16.0, train_ctx=16384, beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0,
+        temperature_beta=0.1)),
+    'exaone4': (2048, 32, 2, 1e4, 1e-5, 0, [2], dict(
+        sliding_window=4096, layers=[4, 4, 4, 3] * 2, sliding_theta=1e4, qk_norm=1, norm_place=1)),
+    'mixtral': (131072, 8, 2, 1e6, 1e-5, 1, [2], dict(n_experts=8, n_experts_used=2, expert_hidden_dim=16)),
+    'qwen3_moe': (32768, 4, 2, 1e4, 1e-6, -1, [], dict(
+        qk_norm=1, n_experts=128, n_experts_used=8, expert_hidden_dim=768, router=1)),
+    'gpt_oss': (131072, 8, 64, 15e4, 1e-5, -1, [], dict(
+        sliding_window=128, layers=IN_TWOS, sliding_theta=15e4, rope_method=4, factor=32.0, train_ctx=4096,
+        beta_fast=32.0, beta_slow=1.0, truncate=0, qkv_bias=1, o_bias=1, n_experts=128, n_experts_used=4,
+        expert_hidden_dim=16, activation=2, router_bias=1, expert_bias=1, attention_sinks=1))}
+# And where it says that some of its 32 layers slide, and not which.
+WINDOWS = {'qwen2': dict(sliding_window=4096, layers=[SEES_ALL] * 28 + [0] * 4),
+           'qwen3': dict(sliding_window=4096, layers=[SEES_ALL] * 28 + [0] * 4),
+           'qwen3_moe': dict(sliding_window=4096, layers=[]),
+           'smollm3': dict(sliding_window=0, layers=[0, 0, 0, 2] * 8)}
+
+
+def silent_config(name, num_hidden_layers=8, **more):
+    folder = in_work('silent')
+    os.makedirs(folder, exist_ok=True)
+    write(os.path.join(folder, 'config.json'), json.dumps(dict(
+        model_type=name, hidden_size=64, num_attention_heads=32, num_hidden_layers=num_hidden_layers,
+        intermediate_size=16, vocab_size=300000, **more)))
+    return fields_read(folder)
+
+
+def by_silence(name):
+    if name not in SILENT:
+        return
+    context, n_kv_heads, head_dim, theta, eps, bos_id, eos_ids, more = SILENT[name]
+    expected = dict(
+        dim=64, hidden_dim=16, n_layers=8, n_heads=32, vocab_size=300000, seq_len=context, train_ctx=context,
+        n_kv_heads=n_kv_heads, head_dim=head_dim, theta=theta, norm_eps=eps, bos_id=bos_id, eos_ids=eos_ids, truncate=1)
+    expected.update(more)
+    if 'sliding_theta' in more:
+        expected.update(sliding_rope=1, sliding_train_ctx=expected['train_ctx'], sliding_truncate=expected['truncate'])
+    if name == 'gpt_oss':  # whose sliding layers turn as the full ones do
+        expected.update({sliding_name(field): expected.get(field, 0) for field in FULL_FIELDS})
+    found = silent_config(name)
+    wrong = {key: (value, expected.get(key, 0)) for key, value in found.items()
+             if value != expected.get(key, 0) and (value or expected.get(key))}
+    hold(not wrong, 'a silent config, found and expected', wrong)
+    if name in WINDOWS:
+        found = silent_config(name, use_sliding_window=True, num_hidden_layers=32)
+        own = {key: found[key] for key in ('sliding_window', 'layers')}
+        hold(own == WINDOWS[name], 'layers that slide by default', own)
+
+
+
+def test_defaults():
+    for name in RUN:
+        try:
+            by_silence(name)
+            check(True, name)
+        except Wrong as wrong:
+            check(False, name, wrong)
+
+
+# ---- rows with an error ----
+
+@contextlib.contextmanager
+def other_rows(rows):
+    """The exporter, here and in its forks, goes by these rows."""
+    tables = families.FAMILIES, families.WRAPPERS, families.ARCHITECTURES
+    before = [dict(table) for table in tables]
+    path = write(in_work('families.json'), json.dumps(rows))
+    found, wrappers, architectures = families.read_families(path), {}, {}
+    for family in found.values():
+        for wrapper, architecture in family.wrapped_in.items():
+            wrappers.setdefault(wrapper, (architecture, []))[1].append(family)
+        if family.gguf:
+            architectures.setdefault(family.gguf.architecture, []).append(family)
+    try:
+        for its, new in zip(tables, (found, wrappers, architectures)):
+            its.clear()
+            its.update(new)
+        yield
+    finally:
+        for its, old in zip(tables, before):
+            its.clear()
+            its.update(old)
+
+
+GONE = object()
+Q, K, V = 'wq', 'wk', 'wv'
+PLANTS = [  # family, where in its row, what stands there instead
+    ('qwen2', 'always', []), ('qwen3', 'always', []), ('olmo2', 'always', ['whole_norms']),
+    ('olmo3', 'always', ['norms_after']), ('gemma3_text', 'always', ['norms_both', 'head_norms', 'embedding_scale']),
+    ('gpt_oss', 'always', ['experts', 'clamped', 'router_bias', 'expert_bias']),
+    ('gpt_oss', 'always', ['experts', 'router_bias', 'expert_bias', 'sinks']),
+    ('qwen3', 'may', ['window', 'some_window']), ('mistral', 'sign', []), ('phi3', 'sign', ['longrope']),
+    ('gemma3_text', 'adds_one', False), ('exaone4', 'adds_one', True),
+    ('gemma3_text', 'scales.scores', GONE), ('gemma3_text', 'activation', GONE),
+    ('llama', 'architecture', 'LLaMAForCausalLM'),
+    ('mistral', 'defaults.num_key_value_heads', 4), ('smollm3', 'defaults.tie_word_embeddings', False),
+    ('olmo3', 'defaults.rope_theta', 1e4), ('olmo3', 'defaults.period', 6),
+    ('gpt_oss', 'defaults.num_experts_per_tok', 2),
+    ('phi3', 'defaults.rms_norm_eps', 1e-6), ('qwen3', 'defaults.max_window_layers', 4),
+    ('qwen2', 'layers.rule', 'all_slide'), ('qwen3', 'layers.rule', 'alike'), ('olmo3', 'layers.rule', 'by_flag'),
+    ('mixtral', 'layers.rule', 'alike'), ('exaone4', 'layers.without_rope', GONE),
+    ('smollm3', 'layers.without_rope', GONE), ('qwen3_moe', 'layers.flag', GONE),
+    ('gemma3_text', 'rope.local_theta', 5e5), ('gemma3_text', 'rope.local_key', GONE), ('olmo3', 'rope.by_kind', GONE),
+    ('ministral3', 'rope.grows', GONE), ('phi3', 'rope.partial', GONE),
+    ('smollm3', 'keys.attention_bias', 'unread'), ('olmo2', 'keys.attention_bias', GONE),
+    ('mixtral', 'names.own.router', 'model.layers.%d.mlp.gate_up.weight'),
+    ('gpt_oss', 'names.own.sinks', 'model.layers.%d.self_attn.sink'),
+    ('mixtral', 'experts.names', ['w3', 'w1', 'w2']), ('mixtral', 'experts.place', 'mlp'),
+    ('qwen3_moe', 'experts.renormalized', GONE), ('qwen3_moe', 'experts.dense', GONE),
+    ('gpt_oss', 'experts.layout', 'one_by_one'),
+    ('phi3', 'names.fused', {'self_attn.qkv_proj.weight': [Q, V, K], 'mlp.gate_up_proj.weight': ['w1', 'w3']}),
+    ('phi3', 'names.fused', {'self_attn.qkv_proj.weight': [Q, K, V], 'mlp.gate_up_proj.weight': ['w3', 'w1']}),
+    ('phi3', 'names', GONE),
+    ('phi3', 'gguf.names.fused', {'attn_qkv.weight': [K, Q, V], 'ffn_up.weight': ['w1', 'w3']}),
+    ('phi3', 'gguf.names', GONE), ('gpt_oss', 'gguf.names', GONE),
+    ('llama', 'gguf.adjacent', False), ('qwen3', 'gguf.adjacent', True), ('ministral3', 'gguf.adjacent', False),
+    ('qwen2', 'gguf.architecture', 'qwen'), ('qwen3', 'gguf.cannot', ['window', 'some_window']),
+    ('qwen3_moe', 'gguf.cannot', ['all_biases', 'shares', 'window']), ('gemma3_text', 'gguf.window', ''),
+    ('olmo2', 'gguf.sliding', 'as_file'), ('exaone4', 'gguf.without_rope', GONE),
+    ('smollm3', 'gguf.without_rope', GONE),
+    ('gemma3_text', 'gguf.largest', GONE), ('gemma3_text', 'gguf.own_theta', 'rope.freq_base_local'),
+    ('gpt_oss', 'gguf.truncate', True)]
+
+
+def planted(name, where, value):
+    rows = copy.deepcopy(ROWS)
+    *path, last = where.split('.')
+    place = rows[name]
+    for key in path:
+        place = place[key]
+    if value is GONE:
+        del place[last]
+    else:
+        place[last] = value
+    return rows
+
+
+def test_planted():
+    for name, where, value in PLANTS:
+        what = '%s: %s = %s' % (name, where, 'nothing' if value is GONE else json.dumps(value))
+        share = [other for other in RUN if other == name or
+                 where.startswith('gguf') and FACTS[other].gguf == FACTS[name].gguf]
+        with other_rows(planted(name, where, value)):
+            found = next(filter(None, (noticed(other, cases_of(other)[::-1]) for other in share)), '')
+        check(found, 'noticed: ' + what)
+        if os.environ.get('SHOW'):
+            print('%s\n    %s' % (what, found))
+
+
+if __name__ == '__main__':
+    main(globals())
