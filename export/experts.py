@@ -7,7 +7,7 @@ from __future__ import annotations
 from array import array
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 
 from .common import CHUNK, MAX_EXPERTS, MAX_WIDTH, REFUSED, Keys, Problem
 from .families import Family

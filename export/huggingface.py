@@ -6,7 +6,7 @@ import os
 import struct
 from typing import Dict
 
-from .common import Job, Keys, Problem, read_json
+from .common import Job, Problem, read_json
 from .config import read_config
 from .experts import EXPERT_PARTS, stack_experts
 from .families import Family

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 
 from .experts import (EXPERT_PARTS, FP4_BYTES, FP4_VALUES, HIGH, LOW, LOWERED, RAISED, either, items,
                       layers_with_experts, one_expert)

@@ -8,7 +8,7 @@ from .bytelevel import (ALPHABET, BY_PARTS, BYTE_FALLBACK, DIGITS_GPT2, GGUF_SPL
                         LLAMA3, NFC, PREFIX, PREFIX_UNLESS_SPACE, REGEXES, WHOLE_WORDS, bytes_of)
 from .common import Job, Problem
 from .model import Model
-from .sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, Tokenizer, shown
+from .sentencepiece import CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, Tokenizer, shown
 
 SPACE = '\u2581'  # how sentencepiece writes one
 LETTERS = {byte: letter for letter, byte in ALPHABET.items()}
@@ -56,7 +56,7 @@ def tokenizer_json(job: Job, path: str, tokenizer: Tokenizer) -> Dict[str, Any]:
     demand_fallback(path, tokenizer)
     if not tokenizer.get('kind'):
         tokenizer = with_runs_merged(path, tokenizer)
-    texts, tokens, flags = spellings(path, tokenizer), tokenizer['tokens'], tokenizer['flags']
+    texts, tokens = spellings(path, tokenizer), tokenizer['tokens']
     used = [id for id, (data, _, kind) in enumerate(tokens) if data and kind not in (CONTROL, USER_DEFINED)]
     size = max(used, default=-1) + 1  # behind the last one that is neither added nor a filling, all are added or none
     takes, symbols = (tokenizer.get(key, ()) for key in ('takes_spaces', 'as_symbols'))

@@ -10,7 +10,7 @@ from itertools import groupby
 
 from .bytelevel import (BY_PARTS, BYTE_FALLBACK, DIGITS_GPT2, GPT2, HIDE_UNUSED, IGNORE_MERGES, NFC, PREFIX,
                         PREFIX_UNLESS_SPACE, REGEXES, bytes_of, check_spellings, missing_bytes)
-from .common import MAX_VOCAB, Job, Keys, Problem, read_json
+from .common import MAX_VOCAB, Job, Problem, read_json
 from .sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, Tokenizer, shown
 
 MAX_MERGES = 1 << 24

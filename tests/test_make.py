@@ -301,8 +301,8 @@ def test_install_places():
     share = 'opt/my programs/share/other/'
     expected = ['opt/b in/other', 'opt/b in/other-export', 'opt/b in/other-probe', 'opt/m an/man1/other.1',
                 'opt/m an/man1/other-export.1', 'opt/m an/man1/other-probe.1', 'opt/d oc/mine'] + [
-        share + name for name in ('model_export.py', 'export/part.py', 'export/rows.json', 'server_probe.py', 'probe/room.py',
-                              'model.bin', 'tokenizer.bin', 'book.txt')] + [
+        share + name for name in ('model_export.py', 'export/part.py', 'export/rows.json', 'server_probe.py',
+                              'probe/room.py', 'model.bin', 'tokenizer.bin', 'book.txt')] + [
         'opt/d oc/' + name for name in ('README.md', 'CHANGELOG.md', 'LICENSE', 'docs/lesson.md', 'docs/manual.md',
                                         'docs/figures/one.png')]
     found = files_below(stage)
