@@ -149,7 +149,7 @@ docdir = $(datadir)/doc/$(NAME)
 INSTALL ?= install
 
 # The exporter, the probe and their modules, and what the commands of the man page read; the documents. Each keeps its place in the sources.
-OWN_FILES = model_export.py server_probe.py $(wildcard export/*.py probe/*.py) model.bin tokenizer.bin book.txt
+OWN_FILES = model_export.py server_probe.py $(wildcard export/*.py probe/*.py) export/families.json model.bin tokenizer.bin book.txt
 DOC_FILES = README.md CHANGELOG.md LICENSE $(wildcard docs/*.md docs/*.json docs/figures/*.png)
 BIN = $(DESTDIR)$(bindir)
 MAN = $(DESTDIR)$(mandir)/man1
