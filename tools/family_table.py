@@ -19,8 +19,8 @@ from export.families import FAMILIES, WRAPPERS  # noqa: E402
 
 HEADER = os.path.join(ROOT, 'src', 'settings', 'family_table.h')
 COLUMNS = 100
-FIRST = ('// Made by tools/family_table.py from export/families.json, not by hand. families.c includes it behind '
-         'families.h.\n')
+FIRST = ('// Made by tools/family_table.py from export/families.json, not by hand.\n'
+         '// families.c includes it behind families.h.\n')
 # The features that src/settings/publish.c sees in a model and its plan. The others set no families apart there.
 TESTED = {
     'WINDOW', 'QKV_BIAS', 'ROUTER_BIAS', 'EXPERT_BIAS', 'CLAMPED', 'EMBEDDING_SCALE', 'GELU', 'NORMS_AFTER',

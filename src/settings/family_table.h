@@ -1,4 +1,5 @@
-// Made by tools/family_table.py from export/families.json, not by hand. families.c includes it behind families.h.
+// Made by tools/family_table.py from export/families.json, not by hand.
+// families.c includes it behind families.h.
 #pragma once
 
 static const FamilyEngine engines_of_llama[] = {
