@@ -81,9 +81,10 @@ core: $(CORE_OBJECTS) build/link
 
 all: run core
 
-# The families' table in C, from their rows. Without Python the table stays as it is committed.
-src/settings/family_table.h: export/families.json tools/family_table.py
-	@if command -v $(PYTHON) > /dev/null; then $(PYTHON) tools/family_table.py; fi && touch $@
+# The families' table in C, from their rows. It stays as it is committed without Python, or without these files.
+FAMILY_ROWS = $(wildcard export/families.json tools/family_table.py)
+src/settings/family_table.h: $(FAMILY_ROWS)
+	@if [ $(words $(FAMILY_ROWS)) = 2 ] && command -v $(PYTHON) > /dev/null; then $(PYTHON) tools/family_table.py; fi && touch $@
 
 build/src/settings/families.o: src/settings/family_table.h
 

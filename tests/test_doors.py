@@ -323,8 +323,7 @@ def carried(what, source, out):
 
 def fields_read(folder):
     """What the exporter reads of a folder's config.json."""
-    export_common.notes.clear()
-    return vars(read_config(folder).model)
+    return vars(read_config(export_common.Job(), folder).model)
 
 
 def same_values(found, expected, what):
