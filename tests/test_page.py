@@ -48,7 +48,7 @@ def test_page():
     if lacks:
         return skip('the page in a browser: ' + lacks)
     done = subprocess.run(['node', os.path.join(ROOT, 'tests', 'page', 'test.mjs')], cwd=ROOT, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=850)
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=2400)
     lines = done.stdout.decode(errors='replace').splitlines()
     for line in lines[:-1]:
         print(line)
