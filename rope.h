@@ -52,10 +52,13 @@ typedef struct {
     double k;    // leaky-rerope: far distances count k times less; 0: not given
     int window;  // W: a query sees the last W positions, its own included; 0: all
     int sinks;   // K: and the first K positions
-    bool all_slide;           // the window holds in every layer, not only where the model has one
-    bool logn;                // see rope_logn
-    double temperature_beta;  // see rope_temperature
-    int temperature_early;    // positions by which that comes early, as ik_llama.cpp has it
+    bool all_slide;             // the window holds in every layer, not only where the model has one
+    bool logn;                  // see rope_logn
+    double temperature_beta;    // see rope_temperature
+    int temperature_length;     // positions after which it grows; 0: L
+    bool temperature_unturned;  // only in layers that do not turn, where it counts from 1
+    bool mscale_in_scores;  // with multi-head latent attention, mscale_all_dim scales the scores
+    int temperature_early;  // positions by which that comes early, as ik_llama.cpp has it
 } RopeConfig;
 
 // One pair, as a method sees it.

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from enum import Enum
-from typing import Dict, List, Set
+from typing import Dict, List, NamedTuple, Set
 
-SEES_ALL, WITHOUT_ROPE, TURNS_AS_SLIDING, DENSE = 1, 2, 4, 8  # a layer's byte in model.bin
-SILU, GELU, CLAMPED = range(3)                                 # activations in model.bin
+# A layer's byte in model.bin, and activations there.
+SEES_ALL, WITHOUT_ROPE, TURNS_AS_SLIDING, DENSE, KEYS_ARE_VALUES, WITHOUT_SINKS = 1, 2, 4, 8, 16, 32
+SILU, GELU, CLAMPED, RELU2, XIELU = range(5)
+
+
+class Shape(NamedTuple):
+    """What may differ from layer to layer. kv_layer is the layer whose keys and values it reads."""
+    n_heads: int
+    n_kv_heads: int
+    head_dim: int
+    hidden_dim: int
+    kv_layer: int
 
 
 @dataclass
@@ -75,11 +85,46 @@ class Model:
     router_bias: int = 0
     expert_bias: int = 0
     attention_sinks: int = 0
+    value_dim: int = 0
+    value_scale: float = 0.0
+    value_norm: int = 0
+    attention_gate: int = 0
+    layer_norm: int = 0
+    qk_norm_late: int = 0
+    qk_norm_turning: int = 0
+    embedding_norm: int = 0
+    residual_scale: float = 0.0
+    logit_scale: float = 0.0
+    logit_cap: float = 0.0
+    score_cap: float = 0.0
+    after_norm_eps: float = 0.0
+    ffn_bias: int = 0
+    attention_chunk: int = 0
+    temperature_unturned: int = 0
+    temperature_length: int = 0
+    q_rank: int = 0
+    kv_rank: int = 0
+    latent_norm_eps: float = 0.0
+    mscale_in_scores: int = 0
+    layer_scale: int = 0
+    per_layer_dim: int = 0
+    experts_beside: int = 0
+    shared_hidden_dim: int = 0
+    shared_gate: int = 0
+    router_choice_bias: int = 0
+    router_groups: int = 0
+    router_groups_used: int = 0
+    router_group_best: int = 0
+    router_scale: float = 0.0
+    router_cap: float = 0.0
+    router_renormalizes: int = 0
+    router_scales_input: int = 0
     # Lists that stand behind the header. No layers: all are alike.
     eos_ids: List[int] = field(default_factory=list)
     short_factor: List[float] = field(default_factory=list)
     long_factor: List[float] = field(default_factory=list)
     layers: List[int] = field(default_factory=list)
+    shapes: List[Shape] = field(default_factory=list)
     # What a source says besides.
     tied: bool = False             # the classifier should be the embedding
     norms_lack_one: bool = False   # norms multiply with 1 + w
@@ -95,6 +140,12 @@ class Model:
     def turning(self) -> int:
         """Elements of a head that turn."""
         return self.rotary_dim or self.head_dim
+
+    @property
+    def layer_shapes(self) -> List[Shape]:
+        """A shape for each layer."""
+        return self.shapes or [Shape(self.n_heads, self.n_kv_heads, self.head_dim, self.hidden_dim, layer)
+                               for layer in range(self.n_layers)]
 
     @property
     def layer_flags(self) -> List[int]:

@@ -1,4 +1,4 @@
-"""model.bin as a source, to be carried out again: versions 3 to 5 are read by the fields of docs/format.md, and what
+"""model.bin as a source, to be carried out again: versions 3 to 6 are read by the fields of docs/format.md, and what
 has to be widened first, since nobody else has it, ./run writes as float16."""
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ import struct
 import subprocess
 from contextlib import contextmanager
 from math import prod
-from typing import Callable, Iterator
+from typing import Callable, Iterator, List
 
 from .common import (MAX_EOS, MAX_EPS, MAX_EXPERTS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH,
                      PROGRAM, RUN, Job, Keys, Problem, is_number, size_of)
 from .experts import EXPERT_PARTS
 from .llama2c import read_llama2c
-from .model import DENSE, FIELDS as MODEL_FIELDS, Model
+from .model import DENSE, FIELDS as MODEL_FIELDS, KEYS_ARE_VALUES, WITHOUT_SINKS, Model, Shape
 from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Tensor
-from .write import HEADER, MORE, MORE_FIELDS, TABLES, WEIGHT_TYPES, tensor_order
+from .write import HEADER, MORE, MORE_FIELDS, NEWEST, NEWEST_FIELDS, TABLES, WEIGHT_TYPES, tensor_order
 
 MAGIC = b'24ka'
 FIELDS = ('magic version weight_type group_size dim hidden_dim n_layers n_heads n_kv_heads head_dim vocab_size seq_len '
@@ -29,22 +29,34 @@ LIMITS = {'dim': MAX_WIDTH, 'hidden_dim': MAX_WIDTH, 'n_layers': MAX_LAYERS, 'n_
           'n_kv_heads': MAX_HEADS, 'head_dim': MAX_HEAD_DIM, 'vocab_size': MAX_VOCAB, 'seq_len': MAX_SEQ,
           'train_ctx': MAX_SEQ}
 FROM_ZERO = {'shared_classifier': 1, 'sliding_window': MAX_SEQ, 'n_eos': MAX_EOS, 'rope_method': 7, 'rope_dynamic': 1,
-             'ramp': 1, 'truncate': 1, 'reserved': 0, 'group_size': 1 << 16, 'qkv_bias': 1, 'o_bias': 1, 'qk_norm': 2,
+             'ramp': 1, 'truncate': 1, 'reserved': 0, 'group_size': 1 << 16, 'qkv_bias': 1, 'o_bias': 1, 'qk_norm': 3,
              'logn': 1, 'layer_table': 1, 'type_table': 1, 'n_longrope': MAX_HEAD_DIM // 2, 'rotary_dim': MAX_HEAD_DIM,
              'sliding_rope': 1, 'sliding_method': 5, 'sliding_train_ctx': MAX_SEQ, 'sliding_ramp': 1,
-             'sliding_truncate': 1, 'sliding_rotary_dim': MAX_HEAD_DIM, 'norm_place': 2, 'activation': 2,
-             'n_experts': MAX_EXPERTS, 'n_experts_used': MAX_EXPERTS, 'expert_hidden_dim': MAX_WIDTH, 'router': 1,
-             'router_bias': 1, 'expert_bias': 1, 'attention_sinks': 1}
+             'sliding_truncate': 1, 'sliding_rotary_dim': MAX_HEAD_DIM, 'norm_place': 3, 'activation': 4,
+             'n_experts': MAX_EXPERTS, 'n_experts_used': MAX_EXPERTS, 'expert_hidden_dim': MAX_WIDTH, 'router': 2,
+             'router_bias': 1, 'expert_bias': 1, 'attention_sinks': 1,
+             'layer_shapes': 1, 'value_dim': MAX_HEAD_DIM, 'value_norm': 1, 'attention_gate': 3, 'layer_norm': 1,
+             'qk_norm_late': 1, 'qk_norm_turning': 1, 'embedding_norm': 1, 'ffn_bias': 1, 'attention_chunk': MAX_SEQ,
+             'temperature_unturned': 1, 'temperature_length': MAX_SEQ, 'q_rank': MAX_WIDTH, 'kv_rank': MAX_HEAD_DIM,
+             'mscale_in_scores': 1, 'layer_scale': 1, 'per_layer_dim': 1 << 14, 'experts_beside': 1,
+             'shared_hidden_dim': MAX_WIDTH, 'shared_gate': 1, 'router_choice_bias': 1, 'router_groups': MAX_EXPERTS,
+             'router_groups_used': MAX_EXPERTS, 'router_group_best': 2, 'router_renormalizes': 1,
+             'router_scales_input': 1}
 OF_EXPERTS = 'n_experts_used', 'expert_hidden_dim', 'router', 'router_bias', 'expert_bias'  # 0 without experts
 OF_ROPE = ('factor', 'beta_fast', 'beta_slow', 'attention_factor', 'mscale', 'mscale_all_dim', 'low_freq_factor',
            'high_freq_factor')
 FLOATS = OF_ROPE + tuple('sliding_' + field for field in OF_ROPE)
-SCALES = 'temperature_beta', 'embedding_scale', 'score_scale'
+SCALES = ('temperature_beta embedding_scale score_scale value_scale residual_scale logit_scale logit_cap score_cap '
+          'router_scale router_cap').split()
 TYPES = {**{number: name for name, number in WEIGHT_TYPES.items()}, 4: 'Q4'}
+NEWEST_PARTS = ('wq_a q_a_norm wkv_a kv_a_norm wg b1 b3 b2 xielu router_choice_bias router_norm expert_scales '
+                'shared_w1 shared_w3 shared_w2 shared_gate shared_after experts_norm experts_after per_layer_gate per_layer_out '
+                'per_layer_after scale').split()
 NAMES = {part: part + ' of layer %d' for part in (
     'attention_norm', 'wq', 'wk', 'wv', 'bq', 'bk', 'bv', 'q_norm', 'k_norm', 'wo', 'bo', 'attention_after', 'ffn_norm',
-    'w1', 'w3', 'w2', 'ffn_after', 'sinks', 'router', 'router_bias', *EXPERT_PARTS)}
-NAMES.update((part, part) for part in ('embedding', 'final_norm', 'classifier'))
+    'w1', 'w3', 'w2', 'ffn_after', 'sinks', 'router', 'router_bias', *EXPERT_PARTS, *NEWEST_PARTS)}
+NAMES.update((part, part) for part in ('embedding', 'final_norm', 'classifier', 'per_layer_embedding',
+                                       'per_layer_projection', 'per_layer_norm'))
 
 
 def version_of(path: str) -> int:
@@ -114,7 +126,7 @@ def widen_all(path, out, asked):
         raise Problem(path, 'cannot be widened to float16 (%s)' % lines[-1].replace(out, asked))
 
 
-# ---- versions 3 to 5 ----
+# ---- versions 3 to 6 ----
 
 def read_model_bin(job, path):
     total = size_of(job, path)
@@ -123,22 +135,26 @@ def read_model_bin(job, path):
         if len(head) < HEADER.size:
             raise Problem(path, 'is cut short (found %d bytes, expected a header of %d)' % (total, HEADER.size))
         values, start = dict(zip(FIELDS, HEADER.unpack(head))), HEADER.size
-        if values['version'] == 5:
-            more = file.read(MORE.size)
-            start += len(more)
-            if len(more) < MORE.size:
-                raise Problem(path, 'is cut short (found %d bytes, expected a header of %d)'
-                              % (total, HEADER.size + MORE.size))
-            values.update(zip(MORE_FIELDS, MORE.unpack(more)))
-        model = read_header(Keys(job, path, {**dict.fromkeys(MORE_FIELDS, 0), **values}, 'header: '))
+        for version, names, layout in (5, MORE_FIELDS, MORE), (6, NEWEST_FIELDS, NEWEST):
+            if values['version'] < version:
+                values.update(dict.fromkeys(names, 0))
+                continue
+            more = file.read(layout.size)
+            start += layout.size
+            if len(more) < layout.size:
+                raise Problem(path, 'is cut short (found %d bytes, expected a header of %d)' % (total, start))
+            values.update(zip(names, layout.unpack(more)))
+        model = read_header(Keys(job, path, values, 'header: '))
         n_pairs, n_flags = values['n_longrope'], values['layer_table'] * model.n_layers
         lists = file.read(16 * n_pairs)
-        model.layers = read_layers(path, model, file.read(n_flags), n_flags)
+        model.layers = read_layers(path, model, file.read(n_flags), n_flags, values['version'])
+        n_shapes = 20 * values['layer_shapes'] * model.n_layers
+        model.shapes = read_shapes(path, model, file.read(n_shapes), n_shapes)
         n_matrices = sum(is_matrix(part, shape) for part, _, shape in tensor_order(model))
         n_types = values['type_table'] * n_matrices
         types = file.read(n_types) if total > n_matrices else b''
         at = file.tell()
-    if at != start + 16 * n_pairs + n_flags + n_types:
+    if at != start + 16 * n_pairs + n_flags + n_shapes + n_types:
         raise Problem(path, 'is cut short (found %d bytes, expected more in the tables)' % total)
     factors = list(struct.unpack('<%dd' % (2 * n_pairs), lists))
     if not all(map(is_number, factors)) or any(t not in TYPES for t in types):
@@ -148,17 +164,36 @@ def read_model_bin(job, path):
     return Checkpoint(job, path, model, place(path, model, types, at, total), NAMES, True)
 
 
-def read_layers(path, model, layers, n_flags):
+def read_layers(path, model, layers, n_flags, version):
     """The layer table. A layer that does not turn cannot turn as sliding ones do."""
     if len(layers) < n_flags:
         raise Problem(path, 'is cut short (found %d bytes of the layer table, expected %d)'
                       % (len(layers), model.n_layers))
     kinds = range(6 if model.sliding_rope else 4)
+    more = DENSE * bool(model.n_experts) | (KEYS_ARE_VALUES | WITHOUT_SINKS) * (version == 6)
     for layer, flags in enumerate(layers):
-        if flags & ~DENSE not in kinds or flags & DENSE and not model.n_experts:
+        if flags & ~more not in kinds:
             raise Problem(path, 'has impossible lists or tables behind its header (found %d for layer %d)'
                           % (flags, layer))
     return list(layers)
+
+
+def read_shapes(path: str, model: Model, data: bytes, size: int) -> List[Shape]:
+    """The table of shapes; run checks it as well."""
+    if len(data) < size:
+        raise Problem(path, 'is cut short (found %d bytes of the layer shapes, expected %d)' % (len(data), size))
+    shapes = [Shape(*numbers) for numbers in struct.iter_unpack('<5I', data)]
+    most = model.n_heads, model.n_kv_heads, model.head_dim, model.hidden_dim
+    for layer, shape in enumerate(shapes):
+        for name, value, high in zip(Shape._fields, shape, most):
+            if not 1 <= value <= high:
+                raise Problem(path, 'has impossible shapes of layers (found %s %d for layer %d, expected 1 to %d)'
+                              % (name, value, layer, high))
+        source = shapes[min(shape.kv_layer, layer)]
+        alike = source.kv_layer == shape.kv_layer <= layer and source[1:3] == shape[1:3]
+        if shape.n_heads % shape.n_kv_heads or shape.head_dim % 2 or not alike:
+            raise Problem(path, 'has impossible shapes of layers (found %s for layer %d)' % (list(shape), layer))
+    return shapes
 
 
 def is_matrix(part, shape):
@@ -168,13 +203,14 @@ def is_matrix(part, shape):
 def read_header(header):
     """The fields, each checked as run does."""
     values = header.values
-    header.integer('version', 5, low=3)
+    header.integer('version', 6, low=3)
     header.get('weight_type', lambda v: v in TYPES, 'a type of docs/format.md')
     for field, high in LIMITS.items():
         header.integer(field, high)
     for field, high in FROM_ZERO.items():
         header.integer(field, high, low=0)
-    header.number('norm_eps', zero=True, high=MAX_EPS)
+    for field in 'norm_eps', 'after_norm_eps', 'latent_norm_eps':
+        header.number(field, zero=True, high=MAX_EPS)
     header.number('theta', above=1.0)
     for field in FLOATS:
         header.number(field, zero=True)

@@ -1,4 +1,4 @@
-"""model.bin, versions 3 to 5: a checkpoint's tensors, checked against its configuration and written in the file's
+"""model.bin, versions 3 to 6: a checkpoint's tensors, checked against its configuration and written in the file's
 order."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Iterator, List, NamedTuple, Optional, Tuple
 
 from .common import ENCODINGS, Problem
 from .experts import layers_with_experts
-from .model import Model
+from .model import CLAMPED, KEYS_ARE_VALUES, RELU2, WITHOUT_SINKS, XIELU, Model, Shape
 from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Paired, Shifted, same_bytes, widen
 
 WEIGHT_TYPES = {'F32': 0, 'F16': 1, 'BF16': 2, 'Q8': 3, **{name: number for number, name in enumerate(BLOCKS, 5)}}
@@ -23,6 +23,13 @@ MORE_FIELDS = ('sliding_rope sliding_method sliding_theta sliding_factor sliding
                'sliding_mscale sliding_mscale_all_dim sliding_low_freq_factor sliding_high_freq_factor '
                'temperature_beta embedding_scale score_scale norm_place activation n_experts n_experts_used '
                'expert_hidden_dim router router_bias expert_bias attention_sinks').split()
+NEWEST = struct.Struct('<2I 1d 6I 5d 6I 1d 10I 2d 2I 336x')  # and what version 6 has behind that
+NEWEST_FIELDS = ('layer_shapes value_dim value_scale value_norm attention_gate layer_norm qk_norm_late '
+                 'qk_norm_turning embedding_norm residual_scale logit_scale logit_cap score_cap after_norm_eps '
+                 'ffn_bias attention_chunk temperature_unturned temperature_length q_rank kv_rank latent_norm_eps '
+                 'mscale_in_scores layer_scale per_layer_dim experts_beside shared_hidden_dim shared_gate '
+                 'router_choice_bias router_groups router_groups_used router_group_best router_scale router_cap '
+                 'router_renormalizes router_scales_input').split()
 TABLES = 'learned', 'a_keys', 'a_values', 'router'  # of two dimensions, and float32 all the same
 
 
@@ -36,67 +43,109 @@ class Place(NamedTuple):
 
 def tensor_order(model: Model) -> Iterator[Tuple[str, Optional[int], Tuple[int, ...]]]:
     """The tensors in the file's order: part, layer, shape."""
-    dim, vocab = model.dim, model.vocab_size
-    queries, keys = model.n_heads * model.head_dim, model.n_kv_heads * model.head_dim
-    encoding, rows = ENCODINGS[model.encoding], model.encoding_rows
-    before, after = model.norm_place != 1, model.norm_place > 0
-    with_experts = set(layers_with_experts(model))
-    normed = (queries, keys) if model.qk_norm == 2 else 2 * (model.head_dim,)
+    dim, vocab, own = model.dim, model.vocab_size, model.per_layer_dim
     yield 'embedding', None, (vocab, dim)
-    if encoding == 'learned':
-        yield 'learned', None, (rows, dim)
-    for layer in range(model.n_layers):
-        if before:
-            yield 'attention_norm', layer, (dim,)
-        yield 'wq', layer, (queries, dim)
-        yield 'wk', layer, (keys, dim)
-        yield 'wv', layer, (keys, dim)
-        if model.qkv_bias:
-            yield 'bq', layer, (queries,)
-            yield 'bk', layer, (keys,)
-            yield 'bv', layer, (keys,)
-        if model.qk_norm:
-            yield 'q_norm', layer, normed[:1]
-            yield 'k_norm', layer, normed[1:]
-        if encoding == 'shaw':
-            yield 'a_keys', layer, (rows, model.head_dim)
-            yield 'a_values', layer, (rows, model.head_dim)
-        if encoding == 'transformer-xl':
-            yield 'wr', layer, (keys, dim)
-            yield 'u', layer, (queries,)
-            yield 'v', layer, (queries,)
-        yield 'wo', layer, (dim, queries)
-        if model.o_bias:
-            yield 'bo', layer, (dim,)
-        if model.attention_sinks:
-            yield 'sinks', layer, (model.n_heads,)
-        if after:
-            yield 'attention_after', layer, (dim,)
-        if before:
-            yield 'ffn_norm', layer, (dim,)
-        for part, shape in feed_forward(model, layer in with_experts):
-            yield part, layer, shape
-        if after:
-            yield 'ffn_after', layer, (dim,)
+    if ENCODINGS[model.encoding] == 'learned':
+        yield 'learned', None, (model.encoding_rows, dim)
+    if own:
+        yield 'per_layer_embedding', None, (vocab, model.n_layers * own)
+        yield 'per_layer_projection', None, (model.n_layers * own, dim)
+        yield 'per_layer_norm', None, (own,)
+    with_experts = set(layers_with_experts(model))
+    for layer, shape in enumerate(model.layer_shapes):
+        for there, part, size in (*attention(model, layer, shape), *feed_forward(model, shape, layer in with_experts)):
+            if there:
+                yield part, layer, size
     yield 'final_norm', None, (dim,)
     if not model.shared_classifier:
         yield 'classifier', None, (vocab, dim)
 
 
-def feed_forward(model, with_experts):
-    """The tensors of a feed-forward layer: part, shape."""
-    dim, hidden, n = model.dim, model.hidden_dim, model.n_experts
-    if not with_experts:
-        yield from (('w1', (hidden, dim)), ('w3', (hidden, dim)), ('w2', (dim, hidden)))
-        return
-    hidden = model.expert_hidden_dim
-    yield 'router', (n, dim)
-    if model.router_bias:
-        yield 'router_bias', (n,)
-    for number, rows, columns in ('1', n * hidden, dim), ('3', n * hidden, dim), ('2', n * dim, hidden):
-        yield 'experts_w' + number, (rows, columns)
-        if model.expert_bias:
-            yield 'experts_b' + number, (rows,)
+Part = Tuple[Any, str, Tuple[int, ...]]
+
+
+def attention(model: Model, layer: int, shape: Shape) -> Iterator[Part]:
+    """Whether a layer has a tensor, its part, its shape."""
+    dim, flags = model.dim, model.layer_flags[layer]
+    queries, keys = shape.n_heads * shape.head_dim, shape.n_kv_heads * shape.head_dim
+    value_dim = model.value_dim or shape.head_dim
+    values, mixed = shape.n_kv_heads * value_dim, shape.n_heads * value_dim
+    has_keys = shape.kv_layer == layer
+    has_values = has_keys and not flags & KEYS_ARE_VALUES
+    source = model.kv_rank or dim
+    if model.kv_rank:
+        keys, values = shape.n_heads * (shape.head_dim - model.turning), mixed
+    encoding, rows = ENCODINGS[model.encoding], model.encoding_rows
+    whole, by_head = model.qk_norm == 2, model.qk_norm in (1, 2)
+    gate = {0: 0, 3: shape.n_heads}.get(model.attention_gate, mixed)
+    return iter((
+        (model.norm_place != 1, 'attention_norm', (dim,)),
+        (model.q_rank, 'wq_a', (model.q_rank, dim)),
+        (model.q_rank, 'q_a_norm', (model.q_rank,)),
+        (True, 'wq', (queries, model.q_rank or dim)),
+        (model.kv_rank, 'wkv_a', (model.kv_rank + model.turning, dim)),
+        (model.kv_rank, 'kv_a_norm', (model.kv_rank,)),
+        (has_keys, 'wk', (keys, source)),
+        (has_values, 'wv', (values, source)),
+        (model.qkv_bias, 'bq', (queries,)),
+        (model.qkv_bias and has_keys, 'bk', (keys,)),
+        (model.qkv_bias and has_values, 'bv', (values,)),
+        (by_head, 'q_norm', (queries if whole else shape.head_dim,)),
+        (by_head and has_keys, 'k_norm', (keys if whole else shape.head_dim,)),
+        (encoding == 'shaw', 'a_keys', (rows, shape.head_dim)),
+        (encoding == 'shaw', 'a_values', (rows, shape.head_dim)),
+        (encoding == 'transformer-xl', 'wr', (keys, dim)),
+        (encoding == 'transformer-xl', 'u', (queries,)),
+        (encoding == 'transformer-xl', 'v', (queries,)),
+        (gate, 'wg', (gate, dim)),
+        (True, 'wo', (dim, mixed)),
+        (model.o_bias, 'bo', (dim,)),
+        (model.attention_sinks and not flags & WITHOUT_SINKS, 'sinks', (shape.n_heads,)),
+        (model.norm_place in (1, 2), 'attention_after', (dim,))))
+
+
+def feed_forward(model: Model, shape: Shape, with_experts: bool) -> Iterator[Part]:
+    """The same of a feed-forward layer, and what ends a layer."""
+    dim, own = model.dim, model.per_layer_dim
+    gated = model.activation not in (RELU2, XIELU)
+    yield model.norm_place in (0, 2), 'ffn_norm', (dim,)
+    yield from experts(model, gated) if with_experts else dense(model, shape.hidden_dim, gated)
+    yield model.norm_place in (1, 2), 'ffn_after', (dim,)
+    yield own, 'per_layer_gate', (own, dim)
+    yield own, 'per_layer_out', (dim, own)
+    yield own, 'per_layer_after', (dim,)
+    yield model.layer_scale, 'scale', (1,)
+
+
+def dense(model: Model, hidden: int, gated: bool) -> Iterator[Part]:
+    dim, biases = model.dim, model.ffn_bias
+    return iter(((gated, 'w1', (hidden, dim)), (biases and gated, 'b1', (hidden,)), (True, 'w3', (hidden, dim)),
+                 (biases, 'b3', (hidden,)), (True, 'w2', (dim, hidden)), (biases, 'b2', (dim,)),
+                 (model.activation == XIELU, 'xielu', (4,))))
+
+
+def experts(model: Model, gated: bool) -> Iterator[Part]:
+    dim, n, hidden, shared = model.dim, model.n_experts, model.expert_hidden_dim, model.shared_hidden_dim
+    beside, biases = model.experts_beside, model.expert_bias
+    return iter((
+        (True, 'router', (n, dim)),
+        (model.router_bias, 'router_bias', (n,)),
+        (model.router_choice_bias, 'router_choice_bias', (n,)),
+        (beside, 'router_norm', (dim,)),
+        (beside, 'expert_scales', (n,)),
+        (gated, 'experts_w1', (n * hidden, dim)),
+        (biases, 'experts_b1', (n * hidden,)),
+        (True, 'experts_w3', (n * hidden, dim)),
+        (biases, 'experts_b3', (n * hidden,)),
+        (True, 'experts_w2', (n * dim, hidden)),
+        (biases, 'experts_b2', (n * dim,)),
+        (shared and gated, 'shared_w1', (shared, dim)),
+        (shared, 'shared_w3', (shared, dim)),
+        (shared, 'shared_w2', (dim, shared)),
+        (model.shared_gate, 'shared_gate', (dim,)),
+        (beside, 'shared_after', (dim,)),
+        (beside, 'experts_norm', (dim,)),
+        (beside, 'experts_after', (dim,))))
 
 
 def plan_model(checkpoint: Checkpoint, in_pairs: bool = True) -> List[Place]:
@@ -145,7 +194,9 @@ def write_model(file: BinaryIO, model: Model, plan: List[Place]) -> None:
                                              'unscaled_positions')]
     new += [int(any(layers)), int(len(set(types)) > 1), model.encoding_rows]
     more = [getattr(model, field) for field in MORE_FIELDS]
-    version = 5 if any(more) or model.qk_norm == 2 else 4 if any(new) or types[0] > 4 else 3
+    newest = [int(bool(model.shapes))] + [getattr(model, field) for field in NEWEST_FIELDS[1:]]
+    is_6 = any(newest) or model.qk_norm > 2 or model.norm_place > 2 or model.activation > CLAMPED or model.router > 1
+    version = 6 if is_6 else 5 if any(more) or model.qk_norm == 2 else 4 if any(new) or types[0] > 4 else 3
     file.write(HEADER.pack(
         0x616b3432, version, WEIGHT_TYPES[most_used(model)[0]],
         model.group_size, model.dim,
@@ -156,10 +207,15 @@ def write_model(file: BinaryIO, model: Model, plan: List[Place]) -> None:
         model.train_ctx, 0, model.truncate, 0,
         *(getattr(model, field) for field in ('beta_fast', 'beta_slow', 'attention_factor', 'mscale', 'mscale_all_dim',
                                             'low_freq_factor', 'high_freq_factor')), len(short), *new))
-    if version == 5:
+    if version >= 5:
         file.write(MORE.pack(*more))
+    if version == 6:
+        file.write(NEWEST.pack(*newest))
     file.write(struct.pack('<%dd' % len(short + long), *short, *long))
-    file.write(bytes(layers if any(layers) else []) + bytes(types if new[-2] else []))
+    file.write(bytes(layers if any(layers) else []))
+    for shape in model.shapes:
+        file.write(struct.pack('<5I', *shape))
+    file.write(bytes(types if new[-2] else []))
     for place in plan:
         for chunks in pieces(place.tensor, place.is_matrix):
             file.write(bytes(-file.tell() % 64))

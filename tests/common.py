@@ -342,8 +342,19 @@ FIELDS = [
     ('embedding_scale', 360, 'd', 0.0), ('score_scale', 368, 'd', 0.0), ('norm_place', 376, 'I', 0),
     ('activation', 380, 'I', 0), ('n_experts', 384, 'I', 0), ('n_experts_used', 388, 'I', 0),
     ('expert_hidden_dim', 392, 'I', 0), ('router', 396, 'I', 0), ('router_bias', 400, 'I', 0),
-    ('expert_bias', 404, 'I', 0), ('attention_sinks', 408, 'I', 0)]
-HEADER_BYTES = {3: 256, 4: 256, 5: 512}
+    ('expert_bias', 404, 'I', 0), ('attention_sinks', 408, 'I', 0),
+    ('layer_shapes', 512, 'I', 0), ('value_dim', 516, 'I', 0), ('value_scale', 520, 'd', 0.0), ('value_norm', 528,
+    'I', 0), ('attention_gate', 532, 'I', 0), ('layer_norm', 536, 'I', 0), ('qk_norm_late', 540, 'I', 0),
+    ('qk_norm_turning', 544, 'I', 0), ('embedding_norm', 548, 'I', 0), ('residual_scale', 552, 'd', 0.0),
+    ('logit_scale', 560, 'd', 0.0), ('logit_cap', 568, 'd', 0.0), ('score_cap', 576, 'd', 0.0), ('after_norm_eps',
+    584, 'd', 0.0), ('ffn_bias', 592, 'I', 0), ('attention_chunk', 596, 'I', 0), ('temperature_unturned', 600, 'I',
+    0), ('temperature_length', 604, 'I', 0), ('q_rank', 608, 'I', 0), ('kv_rank', 612, 'I', 0), ('latent_norm_eps',
+    616, 'd', 0.0), ('mscale_in_scores', 624, 'I', 0), ('layer_scale', 628, 'I', 0), ('per_layer_dim', 632, 'I', 0),
+    ('experts_beside', 636, 'I', 0), ('shared_hidden_dim', 640, 'I', 0), ('shared_gate', 644, 'I', 0),
+    ('router_choice_bias', 648, 'I', 0), ('router_groups', 652, 'I', 0), ('router_groups_used', 656, 'I', 0),
+    ('router_group_best', 660, 'I', 0), ('router_scale', 664, 'd', 0.0), ('router_cap', 672, 'd', 0.0),
+    ('router_renormalizes', 680, 'I', 0), ('router_scales_input', 684, 'I', 0)]
+HEADER_BYTES = {3: 256, 4: 256, 5: 512, 6: 1024}
 # The sliding layers' settings where they are not said.
 SLIDING = {'sliding_theta': 10000.0, 'sliding_train_ctx': 64, 'sliding_truncate': 1}
 LAYER_DENSE = 8  # in the layer table: a layer without experts
@@ -376,6 +387,9 @@ def config(**changes):
 def least_version(fields):
     newest = max([at for name, at, _, _ in FIELDS if fields[name]])
     by_value = fields['qk_norm'] == 2 or METHODS[fields['rope_method']] == 'proportional'
+    older = ('qk_norm', 2), ('norm_place', 2), ('activation', 2), ('router', 1)
+    if newest >= 512 or any(fields[name] > most for name, most in older):
+        return 6
     return 5 if newest >= 256 or by_value else 4 if newest >= 204 else 3
 
 

@@ -285,7 +285,7 @@ def test_config():
 def header_of(path):
     data = read(path)
     size = HEADER_BYTES[struct.unpack_from('<I', data, 4)[0]]
-    data = data[:size] + bytes(512 - size)
+    data = data[:size] + bytes(HEADER_BYTES[6] - size)
     fields = {name: struct.unpack_from('<' + kind, data, at) for name, at, kind, _ in FIELDS}
     return {name: value if len(value) > 1 else value[0] for name, value in fields.items()}
 

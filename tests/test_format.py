@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The header of versions 3 to 5 has one layout: the table in docs/format.md, the table in src/core/header.c that
+"""The header of versions 3 to 6 has one layout: the table in docs/format.md, the table in src/core/header.c that
 reads and writes it, and the one that these tests write files by say the same, field by field."""
 
 import os
@@ -8,10 +8,10 @@ import struct
 
 from common import FIELDS, ROOT, check, main
 
-HEADER_BYTES = 512
+HEADER_BYTES = 1024
 TYPES = {'U32': 'u32', 'I32': 'i32', 'I32X8': 'i32[8]', 'F64': 'f64'}  # of header.c, as the document has them
 CODES = {'I': 'u32', 'i': 'i32', '8i': 'i32[8]', 'd': 'f64'}           # of Python's struct
-BYTES = {'u32': 4, 'i32': 4, 'i32[8]': 32, 'f64': 8, 'u32[3]': 12}
+BYTES = {'u32': 4, 'i32': 4, 'i32[8]': 32, 'f64': 8, 'u32[3]': 12, 'u32[25]': 100}
 
 
 def text_of(*path):
@@ -21,7 +21,7 @@ def text_of(*path):
 
 def documented():
     """Rows (name, offset, type) of the header, and the (offset, type) of what is reserved in it."""
-    section = text_of('docs', 'format.md').split('## model.bin, versions 3 to 5')[1].split('\n## ')[0]
+    section = text_of('docs', 'format.md').split('## model.bin, versions 3 to 6')[1].split('\n## ')[0]
     rows = re.findall(r'^\| *(\d+) *\| *(\S*) *\| *(`?\w+`?)[^|]*\|', section, re.M)
     fields = [(name.strip('`'), int(offset), kind) for offset, kind, name in rows if name.startswith('`')]
     reserved = [(int(offset), kind) for offset, kind, name in rows if name == 'reserved']

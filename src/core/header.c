@@ -13,7 +13,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
     "NaN and infinity in a file have to be seen, and sums have an order: build without -ffast-math (-Ofast)"
 #endif
 
-enum { MAGIC = 0x616b3432, V0_BYTES = 28, V3_FIELDS = 204, V4_BYTES = 256 };
+enum { MAGIC = 0x616b3432, V0_BYTES = 28, V3_FIELDS = 204, V4_BYTES = 256, V5_BYTES = 512 };
 
 // Larger than any released model, and small enough that the size of a tensor fits in 64 bits.
 enum { MAX_WIDTH = 1 << 20, MAX_LAYERS = 1 << 16, MAX_HEADS = 1 << 14, MAX_VOCAB = 1 << 24 };
@@ -42,11 +42,11 @@ typedef struct {
 #define SLIDING(member) offsetof(Model, sliding.member), sizeof((Model *)0)->sliding.member
 #define N_FIELDS (sizeof fields / sizeof fields[0])
 
-// Versions 3 to 5. In version 3 all bytes from V3_FIELDS on are 0. tests/test_format.py compares
+// Versions 3 to 6. In version 3 all bytes from V3_FIELDS on are 0. tests/test_format.py compares
 // docs/format.md.
 static const Field fields[] = {
     {"magic", 0, U32, MAGIC, MAGIC, CONFIG(magic)},
-    {"version", 4, U32, 1, 5, CONFIG(version)},
+    {"version", 4, U32, 1, 6, CONFIG(version)},
     {"weight_type", 8, U32, 0, N_WEIGHT_TYPES - 1, CONFIG(weight_type)},
     {"group_size", 12, U32, 0, MAX_WIDTH, CONFIG(group_size)},
     {"dim", 16, U32, 1, MAX_WIDTH, CONFIG(dim)},
@@ -81,7 +81,7 @@ static const Field fields[] = {
     {"rotary_dim", 204, U32, 0, ROPE_MAX_HEAD_DIM, ROPE(rotary_dim)},
     {"qkv_bias", 208, U32, 0, 1, CONFIG(qkv_bias)},
     {"o_bias", 212, U32, 0, 1, CONFIG(o_bias)},
-    {"qk_norm", 216, U32, 0, QK_NORM_WHOLE, CONFIG(qk_norm)},
+    {"qk_norm", 216, U32, 0, N_QK_NORMS - 1, CONFIG(qk_norm)},
     {"logn", 220, U32, 0, 1, ROPE(logn)},
     {"encoding", 224, U32, 0, N_ENCODINGS - 1, CONFIG(encoding)},
     {"unscaled_positions", 228, U32, 0, MOST, ROPE(unscaled_positions)},
@@ -115,6 +115,41 @@ static const Field fields[] = {
     {"router_bias", 400, U32, 0, 1, CONFIG(router_bias)},
     {"expert_bias", 404, U32, 0, 1, CONFIG(expert_bias)},
     {"attention_sinks", 408, U32, 0, 1, CONFIG(attention_sinks)},
+    {"layer_shapes", 512, U32, 0, 1, CONFIG(has_shapes)},
+    {"value_dim", 516, U32, 0, ROPE_MAX_HEAD_DIM, CONFIG(value_dim)},
+    {"value_scale", 520, F64, 0, MAX_SCALE, CONFIG(value_scale)},
+    {"value_norm", 528, U32, 0, 1, CONFIG(value_norm)},
+    {"attention_gate", 532, U32, 0, N_GATES - 1, CONFIG(attention_gate)},
+    {"layer_norm", 536, U32, 0, 1, CONFIG(layer_norm)},
+    {"qk_norm_late", 540, U32, 0, 1, CONFIG(qk_norm_late)},
+    {"qk_norm_turning", 544, U32, 0, 1, CONFIG(qk_norm_turning)},
+    {"embedding_norm", 548, U32, 0, 1, CONFIG(embedding_norm)},
+    {"residual_scale", 552, F64, 0, MAX_SCALE, CONFIG(residual_scale)},
+    {"logit_scale", 560, F64, 0, MAX_SCALE, CONFIG(logit_scale)},
+    {"logit_cap", 568, F64, 0, MAX_SCALE, CONFIG(logit_cap)},
+    {"score_cap", 576, F64, 0, MAX_SCALE, CONFIG(score_cap)},
+    {"after_norm_eps", 584, F64, 0, 1, CONFIG(after_norm_eps)},
+    {"ffn_bias", 592, U32, 0, 1, CONFIG(ffn_bias)},
+    {"attention_chunk", 596, U32, 0, MOST, CONFIG(attention_chunk)},
+    {"temperature_unturned", 600, U32, 0, 1, ROPE(temperature_unturned)},
+    {"temperature_length", 604, U32, 0, MOST, ROPE(temperature_length)},
+    {"q_rank", 608, U32, 0, MAX_WIDTH, CONFIG(q_rank)},
+    {"kv_rank", 612, U32, 0, ROPE_MAX_HEAD_DIM, CONFIG(kv_rank)},
+    {"latent_norm_eps", 616, F64, 0, 1, CONFIG(latent_norm_eps)},
+    {"mscale_in_scores", 624, U32, 0, 1, ROPE(mscale_in_scores)},
+    {"layer_scale", 628, U32, 0, 1, CONFIG(layer_scale)},
+    {"per_layer_dim", 632, U32, 0, 1 << 14, CONFIG(per_layer_dim)},
+    {"experts_beside", 636, U32, 0, 1, CONFIG(experts_beside)},
+    {"shared_hidden_dim", 640, U32, 0, MAX_WIDTH, CONFIG(shared_hidden_dim)},
+    {"shared_gate", 644, U32, 0, 1, CONFIG(shared_gate)},
+    {"router_choice_bias", 648, U32, 0, 1, CONFIG(router_choice_bias)},
+    {"router_groups", 652, U32, 0, MAX_EXPERTS, CONFIG(router_groups)},
+    {"router_groups_used", 656, U32, 0, MAX_EXPERTS, CONFIG(router_groups_used)},
+    {"router_group_best", 660, U32, 0, 2, CONFIG(router_group_best)},
+    {"router_scale", 664, F64, 0, MAX_SCALE, CONFIG(router_scale)},
+    {"router_cap", 672, F64, 0, MAX_SCALE, CONFIG(router_cap)},
+    {"router_renormalizes", 680, U32, 0, 1, CONFIG(router_renormalizes)},
+    {"router_scales_input", 684, U32, 0, 1, CONFIG(router_scales_input)},
 };
 
 static int count_of(const Field *f, const Model *m) {
@@ -165,6 +200,15 @@ static bool needs_version_5(const Model *m) {
     return m->config.qk_norm == QK_NORM_WHOLE || m->rope.method == ROPE_PROPORTIONAL;
 }
 
+// The field that version 5 has and that holds what only version 6 can say, NULL: none does.
+static const char *field_of_version_6(const ModelConfig *c) {
+    bool without_gate = c->activation == ACTIVATION_RELU2 || c->activation == ACTIVATION_XIELU;
+    if (c->qk_norm == QK_NORM_BARE) return "qk_norm";
+    if (c->norm_place == NORM_PARALLEL) return "norm_place";
+    if (c->router == ROUTER_SIGMOID) return "router";
+    return without_gate ? "activation" : NULL;
+}
+
 int header_write(Model m, uint8_t out[HEADER_BYTES]) {
     static const uint8_t zeros[HEADER_BYTES];
     int turning = turning_elements(&m.rope);
@@ -178,11 +222,12 @@ int header_write(Model m, uint8_t out[HEADER_BYTES]) {
         size_t bytes = f->bytes < f->type ? f->bytes : f->type;
         memcpy(out + f->offset, (const uint8_t *)&m + f->place, bytes * count_of(f, &m));
     }
-    bool is_newest =
-        needs_version_5(&m) || memcmp(out + V4_BYTES, zeros, HEADER_BYTES - V4_BYTES) != 0;
-    bool is_newer = memcmp(out + V3_FIELDS, zeros, HEADER_BYTES - V3_FIELDS) != 0;
-    out[4] = is_newest ? 5 : is_newer ? 4 : 3;
-    return is_newest ? HEADER_BYTES : V4_BYTES;
+    bool is_6 = field_of_version_6(&m.config) ||
+                memcmp(out + V5_BYTES, zeros, HEADER_BYTES - V5_BYTES) != 0;
+    bool is_5 = needs_version_5(&m) || memcmp(out + V4_BYTES, zeros, HEADER_BYTES - V4_BYTES) != 0;
+    bool is_4 = memcmp(out + V3_FIELDS, zeros, HEADER_BYTES - V3_FIELDS) != 0;
+    out[4] = is_6 ? 6 : is_5 ? 5 : is_4 ? 4 : 3;
+    return is_6 ? HEADER_BYTES : is_5 ? V5_BYTES : V4_BYTES;
 }
 
 static bool check_reserved(const uint8_t *p, const ModelConfig *c, Error *err) {
@@ -292,6 +337,9 @@ static bool check_fields(const uint8_t *p, Model *m, Error *err) {
     if (c->version < 5 && needs_version_5(m))
         return fail(err, "%s in version %d (expected version 5)",
                     c->qk_norm == QK_NORM_WHOLE ? "qk_norm is 2" : "rope_method is 7", c->version);
+    const char *newest = field_of_version_6(c);
+    if (c->version < 6 && newest)
+        return fail(err, "%s has a value of version 6 (found version %d)", newest, c->version);
     int turning = r->rotary_dim ? r->rotary_dim : head_dim;
     int in_sliding = s->rotary_dim ? s->rotary_dim : turning;
     if (!check_turning("rotary_dim", turning, head_dim, err)) return false;
@@ -303,15 +351,63 @@ static bool check_fields(const uint8_t *p, Model *m, Error *err) {
            fail(err, "longrope lists of %d factors (expected %d)", c->n_longrope, n_pairs);
 }
 
+// What may differ by layer is the header's, unless there is a table.
+static LayerShape usual_shape(const ModelConfig *c, int layer) {
+    LayerShape shape = {c->n_heads, c->n_kv_heads, (int)c->head_dim, (int)c->hidden_dim, layer};
+    return shape;
+}
+
+// Numbers of a layer's shape, in the file's order: no more than the header's, which are the widest.
+bool read_shape_table(Model *m, const uint8_t *shapes, Error *err) {
+    const ModelConfig *c = &m->config;
+    static const char *const names[] = {"n_heads", "n_kv_heads", "head_dim", "hidden_dim"};
+    const int most[] = {c->n_heads, c->n_kv_heads, (int)c->head_dim, (int)c->hidden_dim};
+    for (int l = 0; l < c->n_layers; l++) {
+        LayerShape *shape = &m->layers[l].shape;
+        *shape = usual_shape(c, l);
+        if (!shapes) continue;
+        int32_t found[SHAPE_NUMBERS];
+        memcpy(found, shapes + l * sizeof found, sizeof found);
+        for (int i = 0; i < 4; i++) {
+            if (found[i] >= 1 && found[i] <= most[i]) continue;
+            return fail(err,
+                        "impossible header: layer_shapes has %s %d for layer %d (expected 1 to %d)",
+                        names[i], found[i], l, most[i]);
+        }
+        *shape = (LayerShape){found[0], found[1], found[2], found[3], found[4]};
+        if (shape->n_heads % shape->n_kv_heads)
+            return fail(err, "impossible header: %d heads of layer %d cannot share %d kv heads",
+                        shape->n_heads, l, shape->n_kv_heads);
+        if (shape->head_dim % 2)
+            return fail(err,
+                        "impossible header: head_dim of layer %d is %d (expected an even number)",
+                        l, shape->head_dim);
+        const LayerShape *source = &m->layers[shape->kv_layer < l ? shape->kv_layer : l].shape;
+        if (shape->kv_layer < 0 || shape->kv_layer > l)
+            return fail(err, "impossible header: kv_layer of layer %d is %d (expected 0 to %d)", l,
+                        shape->kv_layer, l);
+        bool is_alike = source->head_dim == shape->head_dim &&
+                        source->n_kv_heads == shape->n_kv_heads &&
+                        source->kv_layer == shape->kv_layer;
+        if (!is_alike)
+            return fail(err, "impossible header: layer %d takes keys of layer %d, which has others",
+                        l, shape->kv_layer);
+    }
+    return true;
+}
+
 // Of what may stand in a layer's sum, NOPE and SLIDING exclude one another.
 bool read_layer_table(Model *m, const uint8_t *flags, Error *err) {
     const ModelConfig *c = &m->config;
     int most = LAYER_SEES_ALL | (c->sliding_rope ? LAYER_SLIDING : LAYER_NOPE);
-    int dense = c->n_experts > 0 ? LAYER_DENSE : 0;
+    int more_bits = c->n_experts > 0 ? LAYER_DENSE : 0;
+    if (c->version >= 6) more_bits |= LAYER_KEYS_ARE_VALUES | LAYER_WITHOUT_SINKS;
     for (int l = 0; flags && l < c->n_layers; l++) {
         m->layers[l].flags = flags[l];
-        if ((flags[l] & ~dense) <= most) continue;
-        const char *more = dense ? ", or 8 more" : "";
+        if ((flags[l] & ~more_bits) <= most) continue;
+        const char *more = c->version >= 6 ? ", or 8, 16 or 32 more"
+                           : more_bits     ? ", or 8 more"
+                                           : "";
         return fail(err, "impossible header: layer_table has %d for layer %d (expected 0 to %d%s)",
                     flags[l], l, most, more);
     }
@@ -369,7 +465,10 @@ bool header_read(Model *m, uint64_t *bytes, Error *err) {
     memcpy(start, file, sizeof start);
     bool has_magic = start[0] == MAGIC;  // version 0 has none
     int version = has_magic ? start[1] : 0;
-    *bytes = !has_magic ? V0_BYTES : version == 5 ? HEADER_BYTES : V4_BYTES;
+    *bytes = !has_magic     ? V0_BYTES
+             : version == 6 ? HEADER_BYTES
+             : version == 5 ? V5_BYTES
+                            : V4_BYTES;
     if (size < *bytes)
         return fail(err, "truncated (%zu bytes, the header alone has %llu)", size,
                     (unsigned long long)*bytes);

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-enum { N_TENSORS = 36 };
+enum { N_TENSORS = 62 };
 
 // Macros, because no function can be given a member. The numbers are a tensor's places in
 // llama2.c's.
@@ -17,6 +17,8 @@ enum { N_TENSORS = 36 };
 #define DENSE(member, ...) OF_DENSE, offsetof(Layer, ffn.member), {__VA_ARGS__}, FEED_FORWARD
 #define EXPERTS(member) OF_EXPERTS, offsetof(Layer, ffn.member), {0}, FEED_FORWARD
 #define BIASES(member) FLOATS_OF(OF_EXPERTS, ffn.member)
+#define DENSE_BIAS(member) FLOATS_OF(OF_DENSE, ffn.member)
+#define SHARED(member) OF_EXPERTS, offsetof(Layer, shared.member), {0}, FEED_FORWARD
 
 // Where a tensor stands in the order of its file's version, from 0 on, when n stand before it in
 // versions 3 and later.
@@ -36,52 +38,120 @@ static int put_in_order(const ModelConfig *c, const Tensor all[N_TENSORS], Tenso
     return n;
 }
 
-// The same, of the table of all tensors. It has the order of versions 3 to 5. A row says where,
-// places in llama2.c's, what, rows (0: the model lacks it), and columns.
-static int tensors_in_order(const ModelConfig *c, Tensor out[N_TENSORS]) {
-    bool is_whole = c->qk_norm == QK_NORM_WHOLE, has_norms = c->qk_norm != QK_NORM_NONE;
-    bool before = c->norm_place != NORM_AFTER, after = c->norm_place != NORM_BEFORE;
-    int64_t dim = c->dim, hidden = c->hidden_dim, head = c->head_dim, vocab = c->vocab_size;
-    int64_t q = c->n_heads * head, kv = c->n_kv_heads * head;
+// How many rows and columns the matrices of a layer's attention have.
+typedef struct {
+    int64_t q, q_in;           // wq
+    int64_t keys, values, in;  // wk, wv; 0 rows: the layer has none
+    int64_t latent;            // wkv_a
+    int64_t mixed;             // what wo reads
+} AttentionShape;
+
+static AttentionShape attention_shape(const Model *m, const Layer *layer) {
+    const ModelConfig *c = &m->config;
+    const LayerShape *of = &layer->shape;
+    int64_t value_dim = c->value_dim ? c->value_dim : of->head_dim;
+    bool has_keys = of->kv_layer == layer - m->layers;
+    bool has_values = has_keys && !(layer->flags & LAYER_KEYS_ARE_VALUES);
+    AttentionShape a = {0};
+    a.q = (int64_t)of->n_heads * of->head_dim;
+    a.q_in = c->q_rank ? c->q_rank : c->dim;
+    a.in = c->dim;
+    a.mixed = of->n_heads * value_dim;
+    if (has_keys) a.keys = (int64_t)of->n_kv_heads * of->head_dim;
+    if (has_values) a.values = of->n_kv_heads * value_dim;
+    if (c->kv_rank == 0) return a;
+    a.latent = c->kv_rank + m->rope.rotary_dim;
+    a.keys = of->n_heads * (int64_t)(of->head_dim - m->rope.rotary_dim);
+    a.values = a.mixed;
+    a.in = c->kv_rank;
+    return a;
+}
+
+// The same, of the table of all tensors, for this layer (of those of the model the first one). It
+// has the order of versions 3 to 6. A row says where, places in llama2.c's, what, rows (0: the
+// model lacks it), and columns.
+static int tensors_in_order(const Model *m, const Layer *layer, Tensor out[N_TENSORS]) {
+    const ModelConfig *c = &m->config;
+    AttentionShape a = attention_shape(m, layer);
+    bool is_whole = c->qk_norm == QK_NORM_WHOLE;
+    bool has_norms = is_whole || c->qk_norm == QK_NORM_HEAD;
+    bool before = c->norm_place != NORM_AFTER;
+    bool two_before = before && c->norm_place != NORM_PARALLEL;
+    bool after = c->norm_place == NORM_AFTER || c->norm_place == NORM_BOTH;
+    bool is_gated = c->activation != ACTIVATION_RELU2 && c->activation != ACTIVATION_XIELU;
+    bool gate_by_head = c->attention_gate == GATE_SOFTPLUS_HEAD;
+    bool has_sinks = c->attention_sinks && !(layer->flags & LAYER_WITHOUT_SINKS);
+    int64_t dim = c->dim, hidden = layer->shape.hidden_dim, vocab = c->vocab_size;
+    int64_t head = layer->shape.head_dim, heads = layer->shape.n_heads;
+    int64_t normed_keys = has_norms && a.keys ? 1 : 0;
+    int64_t wg = c->attention_gate == GATE_NONE ? 0 : gate_by_head ? heads : a.mixed;
     int64_t xl = c->encoding == ENCODING_TRANSFORMER_XL;
     int64_t learned = c->encoding == ENCODING_LEARNED ? c->encoding_rows : 0;
     int64_t shaw = c->encoding == ENCODING_SHAW ? c->encoding_rows : 0;
     int64_t own = c->shared_classifier ? 0 : vocab, angles = c->version == 0 ? c->seq_len : 0;
     int64_t n = c->n_experts, narrow = c->expert_hidden_dim, wide = n * narrow;
+    int64_t beside = c->experts_beside, shared = c->shared_hidden_dim;
+    int64_t p = c->per_layer_dim, all_p = p * c->n_layers, has_p = p > 0;
     const Tensor all[N_TENSORS] = {
         {MODEL(embedding, 1, 4), EMBEDDING, vocab, dim},
         {MODEL(learned, 0), FLOATS, learned, dim},
+        {MODEL(per_layer_embedding, 0), EMBEDDING, has_p * vocab, all_p},
+        {MODEL(per_layer_projection, 0), FEED_FORWARD, all_p, dim},
+        {MODEL(per_layer_norm, 0), FLOATS, has_p, p},
         {LAYER(attention_norm, 2, 1), FLOATS, before, dim},
-        {LAYER(wq, 3, 5), ATTENTION, q, dim},
-        {LAYER(wk, 4, 6), ATTENTION, kv, dim},
-        {LAYER(wv, 5, 7), ATTENTION, kv, dim},
-        {VECTOR(bq), c->qkv_bias, q},
-        {VECTOR(bk), c->qkv_bias, kv},
-        {VECTOR(bv), c->qkv_bias, kv},
-        {VECTOR(q_norm), has_norms, is_whole ? q : head},
-        {VECTOR(k_norm), has_norms, is_whole ? kv : head},
+        {LAYER(wq_a, 0), ATTENTION, c->q_rank, dim},
+        {VECTOR(q_a_norm), c->q_rank > 0, c->q_rank},
+        {LAYER(wq, 3, 5), ATTENTION, a.q, a.q_in},
+        {LAYER(wkv_a, 0), ATTENTION, a.latent, dim},
+        {VECTOR(kv_a_norm), c->kv_rank > 0, c->kv_rank},
+        {LAYER(wk, 4, 6), ATTENTION, a.keys, a.in},
+        {LAYER(wv, 5, 7), ATTENTION, a.values, a.in},
+        {VECTOR(bq), c->qkv_bias, a.q},
+        {VECTOR(bk), c->qkv_bias, a.keys},
+        {VECTOR(bv), c->qkv_bias, a.values},
+        {VECTOR(q_norm), has_norms, is_whole ? a.q : head},
+        {VECTOR(k_norm), normed_keys, is_whole ? a.keys : head},
         {VECTOR(a_keys), shaw, head},
         {VECTOR(a_values), shaw, head},
-        {LAYER(wr, 0), ATTENTION, xl * kv, dim},
-        {VECTOR(u), xl, q},
-        {VECTOR(v), xl, q},
-        {LAYER(wo, 6, 8), ATTENTION, dim, q},
+        {LAYER(wr, 0), ATTENTION, xl * a.keys, dim},
+        {VECTOR(u), xl, a.q},
+        {VECTOR(v), xl, a.q},
+        {LAYER(wg, 0), ATTENTION, wg, dim},
+        {LAYER(wo, 6, 8), ATTENTION, dim, a.mixed},
         {VECTOR(bo), c->o_bias, dim},
-        {VECTOR(sinks), c->attention_sinks, c->n_heads},
+        {VECTOR(sinks), has_sinks, heads},
         {VECTOR(attention_after), after, dim},
-        {LAYER(ffn_norm, 7, 2), FLOATS, before, dim},
-        {DENSE(w1, 8, 9), hidden, dim},
+        {LAYER(ffn_norm, 7, 2), FLOATS, two_before, dim},
+        {DENSE(w1, 8, 9), is_gated * hidden, dim},
+        {DENSE_BIAS(b1), c->ffn_bias && is_gated, hidden},
         {DENSE(w3, 10, 11), hidden, dim},
+        {DENSE_BIAS(b3), c->ffn_bias, hidden},
         {DENSE(w2, 9, 10), dim, hidden},
+        {DENSE_BIAS(b2), c->ffn_bias, dim},
+        {VECTOR(xielu), c->activation == ACTIVATION_XIELU, 4},
         {ROUTING(router), n, dim},
         {ROUTING(router_bias), c->router_bias, n},
-        {EXPERTS(w1), wide, dim},
+        {ROUTING(router_choice_bias), c->router_choice_bias, n},
+        {ROUTING(router_norm), beside, dim},
+        {ROUTING(expert_scales), beside, n},
+        {EXPERTS(w1), is_gated * wide, dim},
         {BIASES(b1), c->expert_bias, wide},
         {EXPERTS(w3), wide, dim},
         {BIASES(b3), c->expert_bias, wide},
         {EXPERTS(w2), n * dim, narrow},
         {BIASES(b2), c->expert_bias, n * dim},
+        {SHARED(w1), is_gated * shared, dim},
+        {SHARED(w3), shared, dim},
+        {SHARED(w2), shared ? dim : 0, shared},
+        {ROUTING(shared_gate), c->shared_gate, dim},
+        {ROUTING(shared_after), beside, dim},
+        {ROUTING(experts_norm), beside, dim},
+        {ROUTING(experts_after), beside, dim},
         {VECTOR(ffn_after), after, dim},
+        {LAYER(per_layer_gate, 0), FEED_FORWARD, p, dim},
+        {LAYER(per_layer_out, 0), FEED_FORWARD, has_p * dim, p},
+        {VECTOR(per_layer_after), has_p, dim},
+        {VECTOR(scale), c->layer_scale, 1},
         {MODEL(final_norm, 11, 3), FLOATS, 1, dim},
         {MODEL(angles, 12), FLOATS, angles, head},
         {MODEL(classifier, 13, 12), CLASSIFIER, own, dim},
@@ -107,39 +177,49 @@ float model_score_scale(const ModelConfig *c) {
     return c->score_scale > 0 ? (float)c->score_scale : usual;
 }
 
-// How many of n tensors from the first one on take turns, layer by layer. In versions 3 and later
-// all of a layer do; llama2.c's files have one tensor of all layers, then the next.
-static int tensors_together(const ModelConfig *c, const Tensor *first, int n) {
-    int together = 1;
-    if (c->version < 3 || first->owner == OF_MODEL) return together;
-    while (together < n && first[together].owner != OF_MODEL) together++;
-    return together;
-}
-
 // Whether a layer is of the kind that has the tensor.
 static bool layer_has(const ModelConfig *c, const Layer *layer, const Tensor *t) {
     bool has_experts = c->n_experts > 0 && !(layer->flags & LAYER_DENSE);
     return t->owner == OF_LAYER || (t->owner == OF_EXPERTS) == has_experts;
 }
 
-void model_visit(Model *m, TensorVisitor *visit, void *whose) {
+// Visits those of the tensors that are of the model.
+static void visit_model(Model *m, const Tensor *t, TensorVisitor *visit, void *whose) {
+    if (t->owner == OF_MODEL) visit(whose, t, (uint8_t *)m + t->place);
+}
+
+// llama2.c's files have one tensor of all layers, then the next.
+static void visit_by_kind(Model *m, TensorVisitor *visit, void *whose) {
     Tensor tensors[N_TENSORS] = {{0}};
-    int n = tensors_in_order(&m->config, tensors);
-    int together;
-    for (int i = 0; i < n; i += together) {
-        const Tensor *first = &tensors[i];
-        together = tensors_together(&m->config, first, n - i);
-        if (first->owner == OF_MODEL) {
-            visit(whose, first, (uint8_t *)m + first->place);
-            continue;
-        }
-        for (int l = 0; l < m->config.n_layers; l++) {
-            Layer *layer = &m->layers[l];
-            for (const Tensor *t = first; t < first + together; t++) {
-                if (layer_has(&m->config, layer, t)) visit(whose, t, (uint8_t *)layer + t->place);
-            }
+    int n = tensors_in_order(m, m->layers, tensors);
+    for (const Tensor *t = tensors; t < tensors + n; t++) {
+        visit_model(m, t, visit, whose);
+        for (int l = 0; t->owner != OF_MODEL && l < m->config.n_layers; l++) {
+            visit(whose, t, (uint8_t *)&m->layers[l] + t->place);
         }
     }
+}
+
+void model_visit(Model *m, TensorVisitor *visit, void *whose) {
+    if (m->config.version < 3) {
+        visit_by_kind(m, visit, whose);
+        return;
+    }
+    // Those of the model stand before the layers and behind them.
+    Tensor tensors[N_TENSORS] = {{0}};
+    int n = tensors_in_order(m, m->layers, tensors);
+    int i = 0;
+    for (; tensors[i].owner == OF_MODEL; i++) visit_model(m, &tensors[i], visit, whose);
+    for (int l = 0; l < m->config.n_layers; l++) {
+        Layer *layer = &m->layers[l];
+        Tensor of_layer[N_TENSORS] = {{0}};
+        int n_of_layer = tensors_in_order(m, layer, of_layer);
+        for (const Tensor *t = of_layer; t < of_layer + n_of_layer; t++) {
+            if (t->owner == OF_MODEL || !layer_has(&m->config, layer, t)) continue;
+            visit(whose, t, (uint8_t *)layer + t->place);
+        }
+    }
+    for (; i < n; i++) visit_model(m, &tensors[i], visit, whose);
 }
 
 bool model_reaches(const Model *m, int positions, Error *err) {

@@ -20,19 +20,32 @@ enum {
 };
 extern const char *const encoding_names[N_ENCODINGS];
 
-// where a layer norms: what it reads, or what it adds
-enum { NORM_BEFORE, NORM_AFTER, NORM_BOTH, N_NORM_PLACES };
-// Of the feed-forward gate; GELU in its tanh form, and SwiGLU as gpt-oss clamps it.
-enum { ACTIVATION_SILU, ACTIVATION_GELU, ACTIVATION_CLAMPED, N_ACTIVATIONS };
-// Over which experts' logits the router's softmax goes: those that a token chose, or all.
-enum { ROUTER_CHOSEN, ROUTER_ALL, N_ROUTERS };
-// of queries and keys before RoPE: by head, or all heads
-enum { QK_NORM_NONE, QK_NORM_HEAD, QK_NORM_WHOLE };
+// Where a layer norms: what it reads, or what it adds. PARALLEL: attention and feed-forward read one
+// norm of the same x.
+enum { NORM_BEFORE, NORM_AFTER, NORM_BOTH, NORM_PARALLEL, N_NORM_PLACES };
+// Of the feed-forward gate; GELU in its tanh form, and SwiGLU as gpt-oss clamps it. The last two
+// have no gate, and act on w3 @ x.
+enum {
+    ACTIVATION_SILU,
+    ACTIVATION_GELU,
+    ACTIVATION_CLAMPED,
+    ACTIVATION_RELU2,
+    ACTIVATION_XIELU,
+    N_ACTIVATIONS
+};
+// What a router makes of logits: a softmax over those that a token chose, or over all; or a sigmoid
+// of each.
+enum { ROUTER_CHOSEN, ROUTER_ALL, ROUTER_SIGMOID, N_ROUTERS };
+// Of queries and keys: by head, all heads together, or by head without weights.
+enum { QK_NORM_NONE, QK_NORM_HEAD, QK_NORM_WHOLE, QK_NORM_BARE, N_QK_NORMS };
+// What attention's mix is multiplied by: a sigmoid or softplus of each element of wg @ x, or a
+// softplus for each head.
+enum { GATE_NONE, GATE_SIGMOID, GATE_SOFTPLUS, GATE_SOFTPLUS_HEAD, N_GATES };
 
 // What the header of a file says, except for the settings of RoPE.
 typedef struct {
     int magic;    // only in the file
-    int version;  // of the file: 0, 1, 2 (llama2.c), 3, 4 or 5
+    int version;  // of the file: 0, 1, 2 (llama2.c), or 3 to 6
     WeightType weight_type;
     int group_size;      // weights that share a scale, 0: none do
     int64_t dim;         // width of the residual stream
@@ -66,36 +79,108 @@ typedef struct {
     int encoding_rows;       // of its tables: learned positions, or shaw's distances
     int n_eos;
     int eos_ids[MAX_EOS];
+
+    // Of version 6. Zeros are what all others do.
+    int value_dim;           // of a head's values; 0: head_dim of the layer
+    double value_scale;      // of the mix of values; 0: 1
+    bool value_norm;         // an RMS norm of each head's values, without weights
+    int attention_gate;      // GATE_...
+    bool layer_norm;         // norms of the stream take the mean away, too
+    bool qk_norm_late;       // the norm of heads comes behind RoPE
+    bool qk_norm_turning;    // and only in layers that turn
+    bool embedding_norm;     // an RMS norm of the embedding, without weights
+    double residual_scale;   // of what a layer adds; 0: 1
+    double logit_scale;      // of the logits; 0: 1
+    double logit_cap;        // c: logits become c tanh(logits / c); 0: they do not
+    double score_cap;        // the same of attention's scores
+    double after_norm_eps;   // of norms of what a layer adds; 0: norm_eps
+    bool ffn_bias;           // dense w1, w3 and w2 have biases
+    int attention_chunk;     // where LAYER_SEES_ALL is not set, keys are of the query's own chunk
+    int q_rank;              // queries come through a normed vector of this width; 0: they do not
+    int kv_rank;             // and keys and values, arXiv 2405.04434; 0: they do not
+    double latent_norm_eps;  // of these two norms
+    bool layer_scale;        // what a layer leaves in the stream is multiplied by Layer.scale
+    int per_layer_dim;       // width of each layer's own embedding; 0: there are none
+    bool experts_beside;  // experts add to what a dense layer makes, each behind norms of its own
+    int64_t shared_hidden_dim;  // of the expert, or dense layer, that each token takes; 0: none
+    bool shared_gate;           // a sigmoid multiplies what it makes
+    bool router_choice_bias;    // experts are chosen by weight plus Layer.router_choice_bias
+    int router_groups, router_groups_used;  // 0: experts are not in groups
+    int router_group_best;                  // a group counts by the sum of so many of its best
+    double router_scale;                    // of the weights; 0: 1
+    double router_cap;                      // of the router's logits, as logit_cap
+    bool router_renormalizes;               // the weights of the chosen are divided by their sum
+    bool router_scales_input;  // a weight multiplies what its expert reads, not what it makes
     // What follows in the file before the tensors:
     int n_longrope;   // factors of each of longrope's two lists, 0: there are none
     bool has_layers;  // Layer.flags (n_layers), a byte each
+    bool has_shapes;  // Layer.shape (n_layers), five numbers each; else all are the header's
     // the WeightType of each matrix in the file's order, a byte each; else all are weight_type
     bool has_types;
 } ModelConfig;
 
 // A layer sees past a sliding window; neither its queries nor its keys turn; they turn by the
 // sliding layers' settings; it has no experts, though others have.
-enum { LAYER_SEES_ALL = 1, LAYER_NOPE = 2, LAYER_SLIDING = 4, LAYER_DENSE = 8 };
+// Its values are what wk makes, before norms and RoPE; it has no learned sinks, though others have.
+enum {
+    LAYER_SEES_ALL = 1,
+    LAYER_NOPE = 2,
+    LAYER_SLIDING = 4,
+    LAYER_DENSE = 8,
+    LAYER_KEYS_ARE_VALUES = 16,
+    LAYER_WITHOUT_SINKS = 32,
+};
+
+// What may differ from layer to layer.
+typedef struct {
+    int n_heads, n_kv_heads;
+    int head_dim;
+    int hidden_dim;  // of a dense feed-forward layer
+    int kv_layer;    // whose keys and values it reads: its own, or those of an earlier layer
+} LayerShape;
 
 typedef struct {
-    uint8_t flags;                 // a sum of LAYER_...
-    const float *attention_norm;   // (dim), NULL with NORM_AFTER
-    Matrix wq;                     // (n_heads * head_dim, dim)
-    Matrix wk, wv;                 // (n_kv_heads * head_dim, dim)
+    uint8_t flags;  // a sum of LAYER_...
+    LayerShape shape;
+    const float *attention_norm;  // (dim), NULL with NORM_AFTER
+    Matrix wq_a;                  // (q_rank, dim), then the norm (q_rank), and wq reads that
+    const float *q_a_norm;
+    Matrix wq;  // (n_heads * head_dim, dim or q_rank)
+    // (kv_rank + what turns, dim): the latent vector, and behind it a key for all heads, which
+    // turns; then the norm of the first part (kv_rank), which wk and wv read
+    Matrix wkv_a;
+    const float *kv_a_norm;
+    // (n_kv_heads * head_dim, dim), and wv (n_kv_heads * value_dim, dim). With kv_rank (n_heads *
+    // what does not turn, kv_rank), and wv (n_heads * value_dim, kv_rank).
+    Matrix wk, wv;
     const float *bq, *bk, *bv;     // biases (rows of wq, wk, wv), NULL: none
     const float *q_norm, *k_norm;  // (head_dim), or with QK_NORM_WHOLE (rows of wq, wk); NULL: none
     Matrix wr;                     // (n_kv_heads * head_dim, dim) of transformer-xl
     const float *u, *v;            // (n_heads * head_dim)
     const float *a_keys, *a_values;  // (encoding_rows, head_dim) of shaw
-    Matrix wo;                       // (dim, n_heads * head_dim)
+    Matrix wg;                       // (n_heads * value_dim, or n_heads, dim) the gate of attention
+    Matrix wo;                       // (dim, n_heads * value_dim)
     const float *bo;                 // (dim), NULL: none
     const float *sinks;  // (n_heads) a score without a key in each head's softmax, NULL: none
-    const float *attention_after;  // (dim) norm of what attention adds, NULL with NORM_BEFORE
-    const float *ffn_norm;         // (dim), NULL with NORM_AFTER
-    const float *router;           // (n_experts, dim), NULL: the layer is dense
-    const float *router_bias;      // (n_experts), NULL: none
-    FeedForward ffn;               // of the layer; or its experts, one below the other
-    const float *ffn_after;        // (dim) norm of what that adds, NULL with NORM_BEFORE
+    const float *attention_after;     // (dim) norm of what attention adds, NULL with NORM_BEFORE
+    const float *ffn_norm;            // (dim), NULL with NORM_AFTER
+    const float *router;              // (n_experts, dim), NULL: the layer is dense
+    const float *router_bias;         // (n_experts), NULL: none
+    const float *router_choice_bias;  // (n_experts) which counts in the choice alone
+    const float *router_norm;    // (dim) with experts_beside: the router reads rms(x) times this
+    const float *expert_scales;  // (n_experts) then: of the weights
+    FeedForward ffn;             // of the layer; or its experts, one below the other
+    const float *xielu;          // (4) alpha_p, alpha_n, beta, eps of ACTIVATION_XIELU
+    FeedForward shared;          // of shared_hidden_dim
+    const float *shared_gate;    // (dim)
+    // (dim) with experts_beside: norms of what shared makes, what experts read, what they make
+    const float *shared_after, *experts_norm, *experts_after;
+    const float *ffn_after;  // (dim) norm of what all that adds, NULL with NORM_BEFORE
+    // x += rmsnorm(per_layer_out @ (gelu(per_layer_gate @ x) * the layer's own embedding))
+    Matrix per_layer_gate;         // (per_layer_dim, dim)
+    Matrix per_layer_out;          // (dim, per_layer_dim)
+    const float *per_layer_after;  // (dim)
+    const float *scale;            // (1) x *= scale, last of all
 } Layer;
 
 typedef struct {
@@ -105,6 +190,9 @@ typedef struct {
     RopeConfig sliding;    // the same of layers with LAYER_SLIDING; zeros without sliding_rope
     Matrix embedding;      // (vocab_size, dim)
     const float *learned;  // (encoding_rows, dim) positions, NULL: none
+    Matrix per_layer_embedding;   // (vocab_size, n_layers * per_layer_dim)
+    Matrix per_layer_projection;  // (n_layers * per_layer_dim, dim)
+    const float *per_layer_norm;  // (per_layer_dim)
     Layer *layers;
     const float *final_norm;  // (dim)
     Matrix classifier;        // (vocab_size, dim); the embedding itself when they are shared
@@ -170,10 +258,13 @@ bool fail_not_finite(int layer, int n_layers, int position, Error *err);
 
 // ---- header.c ----
 
-enum { HEADER_BYTES = 512 };  // of version 5; those before have 256 or fewer
+// numbers of a LayerShape in the file
+enum { SHAPE_NUMBERS = 5 };
+enum { HEADER_BYTES = 1024 };  // of version 6; 5 has 512, and those before have 256 or fewer
 
 // What stands behind the header. The flags of each layer go into the model's; NULL: there are none.
 bool read_layer_table(Model *model, const uint8_t *flags, Error *err);
+bool read_shape_table(Model *model, const uint8_t *shapes, Error *err);
 bool check_type_table(const ModelConfig *config, const uint8_t *types, int n, Error *err);
 
 // Reads the header of the model's mapped file into its config, rope and sliding, which are zeroed
@@ -182,6 +273,6 @@ bool check_type_table(const ModelConfig *config, const uint8_t *types, int n, Er
 // header.
 bool header_read(Model *model, uint64_t *bytes, Error *err);
 
-// Writes a header of version 3, or of version 4 or 5 when it says what only that can. Returns its
+// Writes a header of version 3, or of 4 to 6 when it says what only that can. Returns its
 // bytes.
 int header_write(Model model, uint8_t out[HEADER_BYTES]);

@@ -60,18 +60,22 @@ static bool take_table(Cursor *at, int count, const uint8_t **table, Error *err)
     return fail(err, "truncated (%zu bytes found, the header has %zu)", size, (size_t)at->offset);
 }
 
-// Takes what may stand between header and tensors: longrope's lists, a byte for each layer, a byte
-// for each matrix.
+// Takes what may stand between header and tensors: longrope's lists, a byte for each layer, its
+// shape, a byte for each matrix.
 static bool take_tables(Cursor *at, Error *err) {
     Model *m = at->model;
     const ModelConfig *c = &m->config;
     const uint8_t *flags;
+    const uint8_t *shapes;
+    int n_shapes = c->has_shapes ? c->n_layers * SHAPE_NUMBERS * 4 : 0;
     int n_flags = c->has_layers ? c->n_layers : 0;
     int n_matrices = 0;
     m->rope.short_factors = take(at, c->n_longrope, sizeof(double));
     m->rope.long_factors = take(at, c->n_longrope, sizeof(double));
     if (!take_table(at, n_flags, &flags, err)) return false;
     if (!read_layer_table(m, flags, err)) return false;
+    if (!take_table(at, n_shapes, &shapes, err)) return false;
+    if (!read_shape_table(m, shapes, err)) return false;
     if (c->has_types) model_visit(m, count_matrix, &n_matrices);
     if (!take_table(at, n_matrices, &at->types, err)) return false;
     return check_type_table(c, at->types, n_matrices, err);

@@ -193,6 +193,12 @@ bool model_quantize(const Model *m, WeightType type, const char *out_path,
     if (c->n_longrope) put_bytes(&w, rope->short_factors, c->n_longrope * sizeof(double), 1);
     if (c->n_longrope) put_bytes(&w, rope->long_factors, c->n_longrope * sizeof(double), 1);
     for (int l = 0; c->has_layers && l < c->n_layers; l++) put_bytes(&w, &m->layers[l].flags, 1, 1);
+    for (int l = 0; c->has_shapes && l < c->n_layers; l++) {
+        const LayerShape *of = &m->layers[l].shape;
+        const int32_t shape[SHAPE_NUMBERS] = {of->n_heads, of->n_kv_heads, of->head_dim,
+                                              of->hidden_dim, of->kv_layer};
+        put_bytes(&w, shape, sizeof shape, 1);
+    }
     model_visit(&w.copy, put_tensor, &w);
     put_bytes(&w, "", 0, ALIGNMENT);
     if (fclose(w.file) != 0 && w.good)
