@@ -50,8 +50,8 @@ SCALES = ('temperature_beta embedding_scale score_scale value_scale residual_sca
           'router_scale router_cap').split()
 TYPES = {**{number: name for name, number in WEIGHT_TYPES.items()}, 4: 'Q4'}
 NEWEST_PARTS = ('wq_a q_a_norm wkv_a kv_a_norm wg b1 b3 b2 xielu router_choice_bias router_norm expert_scales '
-                'shared_w1 shared_w3 shared_w2 shared_gate shared_after experts_norm experts_after per_layer_gate per_layer_out '
-                'per_layer_after scale').split()
+                'shared_w1 shared_w3 shared_w2 shared_gate shared_after experts_norm experts_after per_layer_gate '
+                'per_layer_out per_layer_after scale').split()
 NAMES = {part: part + ' of layer %d' for part in (
     'attention_norm', 'wq', 'wk', 'wv', 'bq', 'bk', 'bv', 'q_norm', 'k_norm', 'wo', 'bo', 'attention_after', 'ffn_norm',
     'w1', 'w3', 'w2', 'ffn_after', 'sinks', 'router', 'router_bias', *EXPERT_PARTS, *NEWEST_PARTS)}
