@@ -37,7 +37,7 @@ static void lose_block(Config *c) {
     reading_lose_block(c);
     reading_switch_off(c, c->method == TYPE_DYNAMIC, "dynamic is not converted");
     reading_switch_off(c, c->method == TYPE_LONGROPE && !(c->family->flags & FAMILY_GGUF_LONGROPE),
-                       "longrope's lists are converted for Phi-3 alone");
+                       "longrope's lists are not converted");
     reading_switch_off(c, c->method == TYPE_YARN && c->rope->factor == 0, "factor is no number");
     reading_switch_off(c, c->method == TYPE_YARN && c->as->out->release < 2025.12 && !by_type,
                        "yarn was not converted before December 2025");

@@ -44,8 +44,8 @@ static void refuse_sections(Config *c) {
 static void mlx_lm_needs_list(Config *c) {
     bool has_list = c->type && json_member(c->block, "long_factor");
     bool is_known = c->method == TYPE_LONGROPE || c->method == TYPE_LINEAR;
-    config_refuse(c, c->block && !has_list, "ValueError: Phi-3 takes type and long_factor");
-    reading_switch_off(c, !is_known, "Phi-3 knows longrope and linear alone");
+    config_refuse(c, c->block && !has_list, "ValueError: its class takes type and long_factor");
+    reading_switch_off(c, !is_known, "its class knows longrope and linear alone");
 }
 
 // L is 4096 where the block has none. `m` is mscale, `all` mscale_all_dim.

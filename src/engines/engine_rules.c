@@ -129,7 +129,7 @@ static void refuse_by_hf4(Config *c) {
     config_refuse(c, c->family->flags & FAMILY_NEW, "KeyError: the model_type is not known");
     config_refuse(c, is_newer || is_strange_su, "KeyError: the rope_type is not known");
     config_refuse(c, c->block && reading_does(c, DOES_THREE_KEYS) && !is_three,
-                  "ValueError: Phi-3 takes type, short_factor and long_factor, and no more");
+                  "ValueError: its class takes type, short_factor and long_factor, and no more");
     config_refuse(c, c->method == TYPE_LLAMA3 && !c->inside,
                   "KeyError: original_max_position_embeddings");
 }

@@ -88,7 +88,7 @@ static void find_values(Config *c) {
     config_find_theta(c);
 }
 
-// Whether the type needs a factor in Hugging Face, and is none of Phi-3's.
+// Whether the type needs a factor in Hugging Face, and is not longrope.
 static bool is_scaled(const Config *c) {
     return c->method != TYPE_PLAIN && c->method != TYPE_PROPORTIONAL && c->method != TYPE_LONGROPE;
 }
@@ -101,7 +101,8 @@ static void refuse_through_hf5(Config *c) {
     config_refuse(c, c->is_su && !c->inside,
                   "KeyError: no original_max_position_embeddings in the block, where su needs it");
     reading_unseen(c, c->is_su && c->longrope_alone && c->inside);
-    config_refuse(c, c->longrope_alone && is_scaled(c), "ValueError: Phi-3 knows longrope alone");
+    config_refuse(c, c->longrope_alone && is_scaled(c),
+                  "ValueError: its class knows longrope alone");
     config_refuse(c, is_scaled(c) && !config_member(c, "factor"), "KeyError: factor");
     config_refuse(c, c->method == TYPE_LLAMA3 && !has_bounds,
                   "KeyError: low_freq_factor or high_freq_factor");
