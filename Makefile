@@ -83,10 +83,10 @@ all: run core
 
 # The families' table in C, from their rows. It stays as it is committed without Python, or without these files.
 FAMILY_ROWS = $(wildcard export/families.json tools/family_table.py)
-src/settings/family_table.h: $(FAMILY_ROWS)
+src/configs/family_table.h: $(FAMILY_ROWS)
 	@if [ $(words $(FAMILY_ROWS)) = 2 ] && command -v $(PYTHON) > /dev/null; then $(PYTHON) tools/family_table.py; fi && touch $@
 
-build/src/settings/families.o: src/settings/family_table.h
+build/src/configs/families.o: src/configs/family_table.h
 
 build/%.o: %.c build/flags
 	@mkdir -p $(@D)
@@ -315,7 +315,7 @@ lint-page:
 FORMATTED = *.c *.h src/*.c src/*.h src/*/*.c src/*/*.h page/*.c page/*.h tests/*.c tests/*.h tests/*/*.c
 
 format:
-	clang-format -i $(filter-out src/core/unicode_tables.h src/settings/family_table.h,$(wildcard $(FORMATTED)))
+	clang-format -i $(filter-out src/core/unicode_tables.h src/configs/family_table.h,$(wildcard $(FORMATTED)))
 
 help:
 	@sed -n 's/^# make/make/p' Makefile

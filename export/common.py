@@ -140,7 +140,7 @@ def parse_json(path: str, data: bytes) -> Dict[str, Any]:
 
 def pasted(data: bytes, error: Any) -> str:
     """What editors and web pages put into a text in place of another character, if that is what is wrong; the words are
-    those of src/settings/json.c."""
+    those of src/configs/json.c."""
     if data.startswith((b'\xef\xbb\xbf', b'\xff\xfe', b'\xfe\xff')):
         return 'line 1: found a byte order mark%s, expected UTF-8 without one' % (
             '' if data[0] == 0xef else ' of UTF-16')

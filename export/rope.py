@@ -30,7 +30,7 @@ BY_LAYER = ('rope_local_base_freq', 'local_rope_theta', 'global_rope_theta', 'sw
 
 
 def warn(config: Keys, text: str, *values: Any) -> None:
-    """src/settings/config_rules.c has the same words."""
+    """src/configs/config_rules.c has the same words."""
     config.job.note('warning: %s: %s' % (config.path, text % values))
 
 

@@ -33,7 +33,7 @@ def copy_with(change):
     for path in ('export', 'tools'):
         shutil.copytree(os.path.join(ROOT, path), os.path.join(folder, path),
                         ignore=shutil.ignore_patterns('__pycache__'))
-    for path in ('src/settings/families.c', 'src/settings/families.h', 'src/settings/json.h', 'src/core/util.h'):
+    for path in ('src/configs/families.c', 'src/configs/families.h', 'src/configs/json.h', 'src/core/util.h'):
         os.makedirs(os.path.dirname(os.path.join(folder, path)), exist_ok=True)
         shutil.copy(os.path.join(ROOT, path), os.path.join(folder, path))
     with open(ROWS, encoding='utf-8') as file:
@@ -60,7 +60,7 @@ def built_with(change):
                and os.path.isfile(os.path.join(ROOT, os.path.relpath(os.path.join(base, name),
                                                                      os.path.join(ROOT, 'build'))[:-2] + '.c'))
                and not base.startswith(os.path.join(ROOT, 'build', 'tests')) and name != 'main.o']
-    for command in ([*compiling, '-c', os.path.join(folder, 'src/settings/families.c'), '-o', own],
+    for command in ([*compiling, '-c', os.path.join(folder, 'src/configs/families.c'), '-o', own],
                     [*linking, own, *objects, '-o', program, '-lm']):
         told = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
         if told.returncode:
@@ -82,7 +82,7 @@ def test_table():
     folder = copy_with(lambda rows: None)
     check(generator(folder, '--check').returncode == 1, 'a table that is missing is told')
     check(generator(folder).returncode == 0 == generator(folder, '--check').returncode, 'and made')
-    with open(os.path.join(folder, 'src/settings/family_table.h'), 'a') as file:
+    with open(os.path.join(folder, 'src/configs/family_table.h'), 'a') as file:
         file.write('// by hand\n')
     check(generator(folder, '--check').returncode == 1, 'one that was changed is told')
 

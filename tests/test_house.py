@@ -125,6 +125,8 @@ def test_checker_on_includes():
                            ('settings of core', {'src__core__model': ['../settings/methods.h']}),
                            ('settings of fast', {'src__fast__session': ['../settings/methods.h']}),
                            ('fast of settings', {'src__settings__methods': ['../fast/session.h']}),
+                           ('engines of configs', {'src__configs__config_reader': ['../engines/engines.h']}),
+                           ('settings of engines', {'src__engines__reading': ['../settings/options.h']}),
                            ('measure of job', {'src__job__chat': ['../measure/table.h']}),
                            ('chat of core', {'src__core__plain': ['../job/chat.h']}),
                            ('measure of settings', {'src__settings__options': ['../measure/measure.h']}),

@@ -6,13 +6,16 @@ import re
 
 # The arrows, low to high. A place is a file without its ending or a folder; it may include itself and what stands here.
 CORE = ['rope', 'src/core']
-HIGH = CORE + ['src/fast', 'src/settings', 'src/job', 'src/measure']
+READING = ['src/configs', 'src/engines', 'src/settings']
+HIGH = CORE + ['src/fast', *READING, 'src/job', 'src/measure']
 ARROWS = {
     'rope': [],
     'src/core': ['rope'],
     'src/fast': CORE,
-    'src/settings': CORE + ['src/fast/kv_cache'],
-    'src/job': CORE + ['src/fast', 'src/settings'],
+    'src/configs': CORE,
+    'src/engines': CORE + ['src/configs'],
+    'src/settings': CORE + ['src/configs', 'src/engines'],
+    'src/job': CORE + ['src/fast', *READING],
     'src/measure': HIGH,
     'run': HIGH,
     'page': HIGH,

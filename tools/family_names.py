@@ -14,7 +14,7 @@ ELSEWHERE = {
     'page/src/config/examples.js': ['llama', 'qwen2'], 'tools/bench.py': ['llama', 'gpt-oss'],
     'tools/train.py': ['llama', 'LlamaForCausalLM'], 'tools/random_experts.py': ['gpt-oss', 'qwen3moe', 'qwen2'],
     'tools/layer_costs.py': ['gemma3', 'gemma3_text', 'gpt-oss', 'gpt_oss', 'laguna', 'ministral3', 'olmo3', 'smollm3']}
-MADE = ['src/settings/family_table.h', 'tools/family_names.py']
+MADE = ['src/configs/family_table.h', 'tools/family_names.py']
 OWN_TOOLS = 'SmallForCausalLM', 'rope.c'  # no other program's names
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes src/settings/family_table.h, the families of models and what engines make of them, from the rows of
+"""Writes src/configs/family_table.h, the families of models and what engines make of them, from the rows of
 export/families.json:
 
     python3 tools/family_table.py [--check]     --check writes nothing and says whether the header is as it would be
 
-The flags, features and quirks that it names stand in src/settings/families.h: a word of a row that has none there does
+The flags, features and quirks that it names stand in src/configs/families.h: a word of a row that has none there does
 not compile.
 """
 import json
@@ -17,11 +17,11 @@ sys.path.insert(0, ROOT)
 
 from export.families import FAMILIES, WRAPPERS  # noqa: E402
 
-HEADER = os.path.join(ROOT, 'src', 'settings', 'family_table.h')
+HEADER = os.path.join(ROOT, 'src', 'configs', 'family_table.h')
 COLUMNS = 100
 FIRST = ('// Made by tools/family_table.py from export/families.json, not by hand.\n'
          '// families.c includes it behind families.h.\n')
-# The features that src/settings/publish.c sees in a model and its plan. The others set no families apart there.
+# The features that src/configs/publish.c sees in a model and its plan. The others set no families apart there.
 TESTED = {
     'WINDOW', 'QKV_BIAS', 'ROUTER_BIAS', 'EXPERT_BIAS', 'CLAMPED', 'EMBEDDING_SCALE', 'GELU', 'NORMS_AFTER',
     'NORMS_BOTH', 'HEAD_NORMS', 'WHOLE_NORMS', 'EXPERTS', 'SINKS', 'TEMPERATURE', 'PARTIAL'}
@@ -163,7 +163,7 @@ def main(arguments):
     except FileNotFoundError:
         found = None
     if found != text:
-        print('src/settings/family_table.h is not of export/families.json: python3 tools/family_table.py makes it')
+        print('src/configs/family_table.h is not of export/families.json: python3 tools/family_table.py makes it')
     return 0 if found == text else 1
 
 

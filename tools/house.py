@@ -28,7 +28,7 @@ EVENING, EVENING_LINES = ['rope.h', 'rope.c', 'src/core/model.h', 'src/core/arit
 CORE_LINES, MAIN_LINES = 5500, 80
 PROCESSORS = (r'#\s*(?:el)?ifn?(?:def)?\b.*'
               r'(?:__(?:x86|i386|amd64|AVX|SSE|FMA|F16C|AMX|ARM|arm|aarch|wasm|riscv|powerpc)|_OPENMP)')
-GENERATED = ['src/core/unicode_tables.h', 'src/measure/prose.c', 'src/settings/family_table.h']
+GENERATED = ['src/core/unicode_tables.h', 'src/measure/prose.c', 'src/configs/family_table.h']
 
 
 def lines_that_count(text, past):

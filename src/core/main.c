@@ -76,5 +76,5 @@ int main(int argc, char **argv) {
     if (!ok) fprintf(stderr, "core: %s\n", err.text);
     sampler_free(&s);
     core_close(&r);
-    return ok ? 0 : 2;
+    return ok ? YES : TROUBLE;
 }

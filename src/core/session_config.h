@@ -8,6 +8,7 @@
 // How keys and values are kept: as float16, float32, or 8 bits with scales. The definition keeps
 // them as float32.
 typedef enum { KV_F16, KV_F32, KV_Q8, N_KV_TYPES } KvType;
+extern const char *const kv_type_names[N_KV_TYPES];
 
 // Takes a head's scores for the last token of each read, as the softmax takes them.
 typedef struct {

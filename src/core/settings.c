@@ -9,6 +9,10 @@
 #include <string.h>
 #include <strings.h>
 
+#include "session_config.h"
+
+const char *const kv_type_names[N_KV_TYPES] = {"f16", "f32", "q8"};
+
 static const char *const rope_ramps[2] = {"dims", "turns"};  // by RopeRamp
 
 #define IN(field) .place = offsetof(RopeConfig, field)

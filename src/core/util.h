@@ -6,6 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// What a job answers when it was done; TROUBLE: it could not be done. These are the exit statuses
+// of every command.
+typedef enum { YES, NO, TROUBLE, UNDECIDED, INTERRUPTED = 130 } Answer;
+
 enum { MOST = 1 << 30 };  // positions at most, and the largest whole number of a setting
 enum { MAX_EOS = 8 };     // end tokens that a model's file may name, and a tokenizer's
 

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-const char *const kv_type_names[N_KV_TYPES] = {"f16", "f32", "q8"};
-
 void kv_cache_lay_out(KvCache *c, Arena *arena) {
     c->value_width = whole_vectors(c->head_dim);
     c->n_blocks = ((int64_t)c->positions + KV_BLOCK - 1) / KV_BLOCK;

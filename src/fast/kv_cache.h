@@ -7,8 +7,6 @@
 _Static_assert((int)KV_F16 == NUMBER_F16 && (int)KV_F32 == NUMBER_F32 && (int)KV_Q8 == NUMBER_I8,
                "one is the other");
 
-extern const char *const kv_type_names[N_KV_TYPES];
-
 enum { KV_BLOCK = 64 };  // positions that are stored, read and rotated together
 
 static inline int64_t whole_vectors(int64_t n) { return (n + 15) / 16 * 16; }

@@ -5,10 +5,6 @@
 
 #include "../core/util.h"
 
-// What a job answers when it was done; TROUBLE: it could not be done. These are the exit statuses
-// of every command.
-typedef enum { YES, NO, TROUBLE, UNDECIDED, INTERRUPTED = 128 + SIGINT } Answer;
-
 // Seconds from an arbitrary start, for measuring; and seconds that processors have worked for all
 // threads together.
 double now_seconds(void);

@@ -80,10 +80,9 @@ float *session_logits(Session *s, int row, int n_rows, Error *err) {
 static void lay_out(Session *s) {
     int64_t rows = s->config.chunk < LOGIT_ROWS ? s->config.chunk : LOGIT_ROWS;
     Arena *arena = &s->arena;
-    s->cache_bytes =
-        s->config.plain ? plain_lay_out(s->plain, arena) : transformer_lay_out(s->fast, arena);
     s->x = arena_take(arena, s->config.chunk * s->model->config.dim, sizeof(float));
-    s->fast->x = s->x;
+    s->cache_bytes = s->config.plain ? plain_lay_out(s->plain, arena)
+                                     : transformer_lay_out(s->fast, s->x, arena);
     s->logits = arena_take(arena, rows * s->model->config.vocab_size, sizeof(float));
 }
 

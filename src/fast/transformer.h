@@ -39,8 +39,8 @@ typedef struct Transformer {
     Fault fault;
 } Transformer;
 
-// Takes all arrays from an arena (see util.h). Returns the bytes of the key-value cache.
-uint64_t transformer_lay_out(Transformer *transformer, Arena *arena);
+// Takes all arrays but `x` from an arena (see util.h). Returns the bytes of the key-value cache.
+uint64_t transformer_lay_out(Transformer *transformer, float *x, Arena *arena);
 
 // The angles that are known are of other positions from now on, and will be made anew.
 void transformer_forget_angles(Transformer *transformer);

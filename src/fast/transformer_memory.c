@@ -2,7 +2,8 @@
 #include "experts.h"
 #include "transformer.h"
 
-uint64_t transformer_lay_out(Transformer *t, Arena *arena) {
+uint64_t transformer_lay_out(Transformer *t, float *x, Arena *arena) {
+    t->x = x;
     const ModelConfig *m = &t->model->config;
     const SessionConfig *c = t->config;
     int64_t chunk = c->chunk;

@@ -3,11 +3,11 @@
 #pragma once
 
 #include "../core/tokenizer.h"
+#include "../engines/published.h"
 #include "../fast/process.h"
 #include "../fast/session.h"
 #include "../settings/jobs.h"
 #include "../settings/methods.h"
-#include "../settings/publish.h"
 #include "json_out.h"
 #include "said.h"
 

@@ -3,8 +3,8 @@
 // The Model itself stays what its file says.
 #pragma once
 
+#include "../configs/rope_config.h"
 #include "../core/model.h"
-#include "../settings/rope_config.h"
 
 // Kinds of layers: full ones see all positions, sliding ones have a window or settings of RoPE of
 // their own.

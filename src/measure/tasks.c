@@ -11,8 +11,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "../configs/names.h"
 #include "../core/sampler.h"
-#include "../settings/names.h"
 #include "english.h"
 #include "measure.h"
 #include "score.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "names.h"
+#include "../configs/names.h"
 
 enum { MAX_METHODS = 256 };  // of one list, sweeps unfolded
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "names.h"
+#include "../configs/names.h"
 
 #define OF_OPTIONS(field) .place = offsetof(Options, field)
 

@@ -2,8 +2,8 @@
 // with what.
 #pragma once
 
+#include "../core/session_config.h"
 #include "../core/util.h"
-#include "../fast/kv_cache.h"
 #include "jobs.h"
 #include "methods.h"
 

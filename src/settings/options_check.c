@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engines.h"
+#include "../engines/engines.h"
 #include "option_table.h"
 
 static bool is_row_said(const Options *o, int row) { return o->said >> row & 1; }

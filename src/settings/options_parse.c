@@ -4,7 +4,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "names.h"
+#include "../configs/names.h"
 #include "option_table.h"
 
 // What llama2.c's relatives, llama.cpp, Hugging Face and vLLM call an option, and what it is called

@@ -9,8 +9,8 @@
 #include "src/job/chat.h"
 #undef main
 
-#include "src/settings/engines.h"
-#include "src/settings/json.h"
+#include "src/engines/engines.h"
+#include "src/configs/json.h"
 
 #include <fcntl.h>
 #include <math.h>

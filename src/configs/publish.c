@@ -1,5 +1,4 @@
-// RoPE's settings as other programs read them: a block, a config, llama.cpp's options, and how
-// engines read these.
+// RoPE's settings as other programs read them: a block, a config, and llama.cpp's options.
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 #include <stdio.h>
@@ -9,9 +8,8 @@
 #include "publish.h"
 #include "publish_block.h"
 
-// The longest text that the settings are for.
-static int reach(const RopeConfig *c) {
-    return c->dynamic ? c->train_ctx : (int)fmin(ceil(c->train_ctx * fmax(c->factor, 1)), 1 << 30);
+int publish_reach(const RopeConfig *c) {
+    return c->dynamic ? c->train_ctx : (int)fmin(ceil(c->train_ctx * fmax(c->factor, 1)), MOST);
 }
 
 // max_position_embeddings beside the block, of a method that has an original length. llama3's
@@ -20,8 +18,9 @@ static int reach(const RopeConfig *c) {
 static int most_positions(const Publication *p, const RopeConfig *c) {
     const int seq_len = p->context;
     if (block_has_chunks(c)) return seq_len > c->train_ctx ? seq_len : c->train_ctx;
-    const bool keeps = rope_methods[c->method].flags & ROPE_USES_FREQ_FACTORS && seq_len > reach(c);
-    return keeps ? seq_len : reach(c);
+    const bool keeps =
+        rope_methods[c->method].flags & ROPE_USES_FREQ_FACTORS && seq_len > publish_reach(c);
+    return keeps ? seq_len : publish_reach(c);
 }
 
 // A plan as other programs know it: a larger base is plain RoPE with that base, by parts alone is
@@ -221,7 +220,7 @@ static void print_config(FILE *out, const Publication *p, const RopePlan *plan, 
     // whose s all readers take from the lengths.
     bool is_bare = may_be_bare && c->method == ROPE_LONGROPE &&
                    family->flags & FAMILY_LONGROPE_ALONE && c->attention_factor == 0 &&
-                   !c->unscaled_positions && reach(c) == c->train_ctx * c->factor;
+                   !c->unscaled_positions && publish_reach(c) == c->train_ctx * c->factor;
     bool has_most = block_has_original(c) || block_has_chunks(c);
     print_head(out, family, plan->head_dim, has_most ? most_positions(p, c) : c->train_ctx);
     json_put_number(out, "rope_theta", c->theta);
@@ -277,11 +276,9 @@ static void print_llama_cpp(const RopeConfig *c) {
     printf(" --rope-freq-base %.12g\n", c->theta);
 }
 
-// ---- engines ----
+// ---- the block and what stands around it ----
 
-// Prints what stands beside the block, and engines that read it otherwise, at L / 2 positions or
-// past the plan's reach. What has to stand beside the block, or where the blocks of kinds of layers
-// belong.
+// What has to stand beside the block, or where the blocks of kinds of layers belong.
 static void print_beside(const Publication *p, LayerForm form) {
     const RopeConfig *c = &p->plan->rope;
     if (form == FORM_TYPES || block_has_chunks(c)) {
@@ -301,70 +298,21 @@ static void print_beside(const Publication *p, LayerForm form) {
                most_positions(p, c));
 }
 
-// `last` is the last reading of all.
-static void print_difference(const Reading *r, const Reading *last) {
-    bool in_both = r < last && r->kind == KIND_FULL && r[1].kind != KIND_FULL &&
-                   strcmp(r->note, r[1].note) == 0;
-    bool is_refused = r->verdict == VERDICT_REFUSED;
-    const char *kind = r->by_layer && !is_refused && !in_both ? kind_names[r->kind] : NULL;
-    printf("# %s %s", r->engine, is_refused ? "refuses it" : "differs");
-    if (kind) printf(" in %s layers", kind);
-    printf(": %s\n", r->note);
+static LayerForm block_form(const Publication *p) {
+    return p->by_layer ? form_of(p, published_family(p)) : FORM_ONE;
 }
 
-int reading_kinds(const Reading *r) { return r->by_layer && r[0].kind == KIND_FULL ? N_KINDS : 1; }
-
-int readings_alike(const Reading *readings, int n, int *known) {
-    int same = 0;
-    *known = 0;
-    for (int i = 0; i < n; i += reading_kinds(&readings[i])) {
-        const Reading *r = &readings[i];
-        const Reading *last = &r[reading_kinds(r) - 1];
-        if (r->verdict == VERDICT_UNSEEN) continue;
-        *known += 1;
-        if (r->verdict == VERDICT_SAME && last->verdict == VERDICT_SAME) same++;
-    }
-    return same;
-}
-
-static bool print_engines(const Publication *p, const char *config, LayerForm form, Error *err) {
-    const RopeConfig *c = &p->plan->rope, meant[N_KINDS] = {p->plan->rope, p->plan->sliding};
-    int n;
-    int known;
-    Reading *far = engines_read(NULL, config, reach(c) + 1, meant, &n, err);
-    Reading *near = far ? engines_read(NULL, config, c->train_ctx / 2 + 1, meant, &n, err) : NULL;
-    for (int i = 0; near && i < n; i++)
-        if (far[i].verdict == VERDICT_SAME) far[i] = near[i];
-    if (near) {
-        print_beside(p, form);
-        int same = readings_alike(far, n, &known);
-        printf("; so %d of %d engines read it alike\n", same, known);
-    }
-    for (int i = 0; near && i < n; i++) {
-        bool is_second = i > 0 && strcmp(far[i].engine, far[i - 1].engine) == 0;
-        bool is_told = is_second && strcmp(far[i].note, far[i - 1].note) == 0;
-        bool is_other = far[i].verdict != VERDICT_SAME && far[i].verdict != VERDICT_UNSEEN;
-        if (is_other && !is_told) print_difference(&far[i], &far[n - 1]);
-    }
-    free(far);
-    free(near);
-    return near;
-}
-
-bool publish_print(const Publication *p, Error *err) {
+void publish_options(const Publication *p) {
     const RopeConfig *c = &p->plan->rope;
-    RopePlan published = published_form(p->plan);
-    LayerForm form = p->by_layer ? form_of(p, published_family(p)) : FORM_ONE;
-    char *config = publish_config(p, false, err);
-    if (!config) return false;
+    const RopePlan published = published_form(p->plan);
     print_llama_cpp(&published.rope);
     if (c->window > 0 && !p->by_layer)
         printf("# window %d is not a rope setting: Hugging Face has sliding_window\n", c->window);
     if (c->logn) printf("# logn is not a rope setting: Qwen's own code has use_logn_attn\n");
-    bool ok = print_engines(p, config, form, err);
-    free(config);
-    if (!ok) return false;
-    print_blocks(stdout, p, form);
+    print_beside(p, block_form(p));
+}
+
+void publish_block(const Publication *p) {
+    print_blocks(stdout, p, block_form(p));
     putchar('\n');
-    return true;
 }

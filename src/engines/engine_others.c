@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "json.h"
+#include "../configs/json.h"
 #include "reading.h"
 
 void engine_prepare_mlx_lm(Config *c) {
@@ -44,8 +44,8 @@ static void refuse_sections(Config *c) {
 static void mlx_lm_needs_list(Config *c) {
     bool has_list = c->type && json_member(c->block, "long_factor");
     bool is_known = c->method == TYPE_LONGROPE || c->method == TYPE_LINEAR;
-    config_refuse(c, c->block && !has_list, "ValueError: Phi-3 takes type and long_factor");
-    reading_switch_off(c, !is_known, "Phi-3 knows longrope and linear alone");
+    config_refuse(c, c->block && !has_list, "ValueError: its class takes type and long_factor");
+    reading_switch_off(c, !is_known, "its class knows longrope and linear alone");
 }
 
 // L is 4096 where the block has none. `m` is mscale, `all` mscale_all_dim.
@@ -66,7 +66,7 @@ void engine_mlx_lm(Config *c) {
     if (c->is_mrope) refuse_sections(c);
     config_refuse(c, c->method == TYPE_UNKNOWN || (c->is_su && !c->longrope_alone),
                   "ValueError: the rope_type is not known");
-    config_refuse(c, c->method == TYPE_DYNAMIC && c->out->release < 0.32,
+    config_refuse(c, c->method == TYPE_DYNAMIC && c->as->out->release < 0.32,
                   "ValueError: dynamic is not known before 0.32");
     config_refuse(c, c->method == TYPE_LONGROPE && !c->longrope_alone && !c->inside,
                   "KeyError: original_max_position_embeddings");
@@ -85,8 +85,8 @@ void engine_prepare_exllamav3(Config *c) {
 // Where the block has L, the factor is max_position_embeddings / L.
 static void exllamav3_yarn(Config *c) {
     bool grows = c->family->flags & FAMILY_GROWS && config_member(c, "llama_4_scaling_beta");
-    if (c->inside) c->rope->factor = (double)c->served / c->inside;
-    else c->rope->train_ctx = c->served;
+    if (c->inside) c->rope->factor = (double)c->as->served / c->inside;
+    else c->rope->train_ctx = c->as->served;
     if (c->rope->attention_factor == 0) reading_multiply_by(c, grows);
 }
 
@@ -108,7 +108,7 @@ void engine_exllamav3(Config *c) {
     config_find_growth(c);
     if (c->method != TYPE_LONGROPE) return;
     c->rope->train_ctx = c->inside ? c->inside : c->top;
-    reading_choose_list(c, c->served > c->rope->train_ctx, "by max_position_embeddings");
+    reading_choose_list(c, c->as->served > c->rope->train_ctx, "by max_position_embeddings");
 }
 
 // ExLlamaV2. yarn and longrope go by the length that it was started with, max_position_embeddings
@@ -121,11 +121,11 @@ void engine_exllamav2(Config *c) {
                   "KeyError: original_max_position_embeddings");
     config_refuse(c, c->method == TYPE_LONGROPE && !c->top,
                   "KeyError: original_max_position_embeddings at the top level");
-    reading_switch_off(c, c->method == TYPE_YARN && c->served <= c->inside,
+    reading_switch_off(c, c->method == TYPE_YARN && c->as->served <= c->inside,
                        "max_seq_len does not exceed the original length");
-    if (c->method == TYPE_YARN) c->rope->train_ctx = c->served;
+    if (c->method == TYPE_YARN) c->rope->train_ctx = c->as->served;
     if (c->method != TYPE_LONGROPE) return;
     c->rope->train_ctx = c->top;
-    c->rope->factor = fmax((double)c->served / fmax(c->top, 1), 1);
-    reading_choose_list(c, c->served > c->top, "by max_seq_len");
+    c->rope->factor = fmax((double)c->as->served / fmax(c->top, 1), 1);
+    reading_choose_list(c, c->as->served > c->top, "by max_seq_len");
 }

@@ -2,7 +2,21 @@
 // was found in a config.
 #pragma once
 
-#include "config_values.h"
+#include "../configs/config_values.h"
+#include "engines.h"
+
+// What an engine has beside the Config that it reads.
+typedef struct EngineReader {
+    const FamilyEngine *own;  // what is known of it with this family
+    double hf5;               // the release of transformers that reads the config first
+    int length, served;       // of the text; that it was started with, else `trained`
+    const double *one_list;   // longrope's for texts of any length; NULL: there are two
+    const char *why_attention, *why_list;  // why something differs; NULL: no reason
+    const char *why_theta, *why_grows, *why_layers;
+    char why_text[80];    // room for one of them
+    const char *why_far;  // why distances past L differ, though the map is the same
+    Reading *out;
+} EngineReader;
 
 typedef struct {
     const char *name, *version;
@@ -58,7 +72,7 @@ bool reading_is_on(const char *value);
 
 // Compares a complete reading with a reference: its verdict, its note and the worst pair. Nothing
 // is to compare without a reference (NULL), or where the engine refuses the config.
-void reading_judge(const Config *c, const Reading *reference);
+void reading_judge(Config *c, const Reading *reference);
 
 // ---- engine_gguf.c ----
 

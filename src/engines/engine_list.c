@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../configs/names.h"
 #include "../core/settings.h"
-#include "names.h"
 #include "reading.h"
 
 static const char all[] = "hf5,hf4,vllm,sglang,llama.cpp,ik_llama.cpp,mlx-lm,exllamav3,exllamav2";
@@ -135,13 +135,15 @@ static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *
     if (engines[out->row].prepares) engines[out->row].prepares(c);
     if (!reading_begin(c, err)) return false;
     engines[out->row].reads(c);
-    if (c->own) config_refuse(c, c->own->refuses, c->own->refuses);
+    if (c->as->own) config_refuse(c, c->as->own->refuses, c->as->own->refuses);
     if (out->served && out->max_len) out->max_len = out->served;
     bool is_limited = c->flags & HAS_LIMIT && c->flags & THROUGH_HF5;
     if (is_limited && c->family->flags & FAMILY_BY_TYPE && !out->served) out->max_len = -1;
     out->has_rope = !is_bare(c->family, out);
     reading_end(c);
     reading_judge(c, out->has_rope ? reference : NULL);
+    memcpy(out->note, c->note, sizeof out->note);
+    if (c->stopped && out->verdict != VERDICT_UNSEEN) out->verdict = VERDICT_REFUSED;
     return true;
 }
 
@@ -163,7 +165,8 @@ static void agree(Reading *out, int n) {
 static bool read_as(Reading *out, const char *config, int length, const Reading *reference, int *n,
                     Error *err) {
     const Reading asked = *out;
-    Config first = {.out = out};
+    EngineReader of_first = {.out = out};
+    Config first = {.as = &of_first};
     if (!reading_open(&first, config, err)) return false;
     const ConfigLayers layers = out->layers;
     *n = 0;
@@ -173,11 +176,8 @@ static bool read_as(Reading *out, const char *config, int length, const Reading 
         *one = asked;
         one->kind = kind;
         one->by_layer = layers_have(&layers, KIND_SLIDING);
-        Config c = {.out = one,
-                    .rope = &one->rope,
-                    .kind = kind,
-                    .length = length,
-                    .flags = engines[asked.row].flags};
+        EngineReader as = {.out = one, .length = length};
+        Config c = {.as = &as, .rope = &one->rope, .kind = kind, .flags = engines[asked.row].flags};
         if (!reading_open(&c, config, err) ||
             !read_kind(one, &c, reference ? &reference[*n] : NULL, err))
             return false;

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../configs/json.h"
+#include "../configs/rope_config.h"
 #include "../core/settings.h"
-#include "json.h"
 #include "reading.h"
-#include "rope_config.h"
 
 // dynamic, in the engines where it does not follow the text: ntk with one factor for every length.
 static void fix_base(Config *c, double factor) {
@@ -19,7 +19,7 @@ static void fix_base(Config *c, double factor) {
 
 static void limit_by_factor(Config *c, int length) {
     double most = length * c->rope->factor;
-    if (most > 0) c->out->max_len = (int)fmin(most, MOST);
+    if (most > 0) c->as->out->max_len = (int)fmin(most, MOST);
 }
 
 static bool is_typed(const Config *c) {
@@ -34,18 +34,18 @@ static const FamilyEngine *of_transformers(const Config *c) {
 // Whether transformers has one block for all layers, as it had for OLMo 3 until 5.13.
 static bool has_one_block(const Config *c) {
     const FamilyEngine *below = of_transformers(c);
-    return below && c->hf5 < below->one_block_before;
+    return below && c->as->hf5 < below->one_block_before;
 }
 
 // ---- Hugging Face ----
 
 // With one block for all layers, its class had a theta of its own.
 static void prepare_hf5(Config *c) {
-    c->hf5 = c->out->release;
+    c->as->hf5 = c->as->out->release;
     if (has_one_block(c)) c->layout = ONE_BLOCK;
-    if (has_one_block(c)) c->theta = c->own->theta;
-    reading_unseen(c, c->own && c->own->known > 0 && c->hf5 >= c->own->known &&
-                          c->hf5 < c->own->since);
+    if (has_one_block(c)) c->theta = c->as->own->theta;
+    reading_unseen(c, c->as->own && c->as->own->known > 0 && c->as->hf5 >= c->as->own->known &&
+                          c->as->hf5 < c->as->own->since);
 }
 
 // What the classes of transformers 5 refuse, in all that stand on it.
@@ -55,11 +55,11 @@ static void refuse_by_classes(Config *c) {
                    c->kind == KIND_FULL;
     const FamilyEngine *below = of_transformers(c);
     double known = !below ? 0 : below->known > 0 ? below->known : below->since;
-    if (below) config_refuse(c, below->before && c->hf5 < known, below->before);
-    config_refuse(c, by_type && is_flat && c->hf5 < 5.01, "KeyError: full_attention");
+    if (below) config_refuse(c, below->before && c->as->hf5 < known, below->before);
+    config_refuse(c, by_type && is_flat && c->as->hf5 < 5.01, "KeyError: full_attention");
     config_refuse(c, by_type && is_flat && reading_is_on(json_member(c->config, "rope_scaling")),
                   "KeyError: full_attention");
-    config_refuse(c, by_type && c->method == TYPE_YARN && c->hf5 < 5.09,
+    config_refuse(c, by_type && c->method == TYPE_YARN && c->as->hf5 < 5.09,
                   "KeyError: original_max_position_embeddings, though it is there");
 }
 
@@ -129,14 +129,14 @@ static void refuse_by_hf4(Config *c) {
     config_refuse(c, c->family->flags & FAMILY_NEW, "KeyError: the model_type is not known");
     config_refuse(c, is_newer || is_strange_su, "KeyError: the rope_type is not known");
     config_refuse(c, c->block && reading_does(c, DOES_THREE_KEYS) && !is_three,
-                  "ValueError: Phi-3 takes type, short_factor and long_factor, and no more");
+                  "ValueError: its class takes type, short_factor and long_factor, and no more");
     config_refuse(c, c->method == TYPE_LLAMA3 && !c->inside,
                   "KeyError: original_max_position_embeddings");
 }
 
 // The block's L. From 4.51 to 4.55 the factor is by lengths.
 static void hf4_yarn(Config *c) {
-    double release = c->out->release;
+    double release = c->as->out->release;
     bool by_max = release < 4.51 || !c->inside;
     c->rope->train_ctx = by_max ? c->trained : c->inside;
     if (!by_max && release < 4.56) c->rope->factor = (double)c->trained / c->inside;
@@ -146,7 +146,7 @@ static void hf4_yarn(Config *c) {
 
 // The top level's L.
 static void hf4_longrope(Config *c) {
-    double release = c->out->release;
+    double release = c->as->out->release;
     if (c->top || c->longrope_alone) c->rope->factor = 0;
     else c->rope->train_ctx = c->trained;
     if (!c->longrope_alone && release < 4.51)
@@ -175,7 +175,7 @@ static bool types_disagree(const Config *c) {
 static void serve_yarn(Config *c, double own_factor) {
     double more = reading_block_number(c, "attn_factor", 1);
     reading_multiply_by(c, more * own_factor);
-    if (more != 1) c->why_attention = "attn_factor is read";
+    if (more != 1) c->as->why_attention = "attn_factor is read";
 }
 
 // Some classes alone take dual_chunk_attention_config, Qwen's.
@@ -186,11 +186,11 @@ static bool has_chunks_elsewhere(const Config *c) {
 
 // vLLM takes a layer type's block, else the whole one, of what transformers made of the config.
 static void prepare_vllm(Config *c) {
-    c->hf5 = c->out->transformers;
+    c->as->hf5 = c->as->out->transformers;
     if (has_one_block(c) && !is_typed(c)) c->layout = ONE_BLOCK;
-    if (has_one_block(c) && c->own) c->theta = c->own->theta;
+    if (has_one_block(c) && c->as->own) c->theta = c->as->own->theta;
     bool has_chunks = reading_is_on(json_member(c->config, key_of_chunks));
-    reading_unseen(c, has_chunks && c->out->release < 0.24);
+    reading_unseen(c, has_chunks && c->as->out->release < 0.24);
     reading_unseen(c, has_chunks_elsewhere(c));
 }
 
@@ -215,19 +215,20 @@ static void refuse_by_vllm(Config *c) {
 static void vllm_dynamic(Config *c) {
     double s = c->rope->factor;
     double known = fmax(reading_block_number(c, "max_trained_positions", c->trained), 1);
-    fix_base(c, c->out->release < 0.22 ? s * s - s + 1 : s * c->trained / known - (s - 1));
+    fix_base(c, c->as->out->release < 0.22 ? s * s - s + 1 : s * c->trained / known - (s - 1));
 }
 
 // Since 0.11.1 the list goes by the server's length.
 static void vllm_longrope(Config *c) {
     int top = c->top ? c->top : c->family->original ? c->family->original : c->trained;
-    int most = c->out->served ? c->out->served : c->length > top ? c->trained : top;
-    bool by_server = c->out->release >= 0.1101;
-    bool is_long = (by_server ? most : c->length) > c->rope->train_ctx;
+    int most = c->as->out->served ? c->as->out->served : c->as->length > top ? c->trained : top;
+    bool by_server = c->as->out->release >= 0.1101;
+    bool is_long = (by_server ? most : c->as->length) > c->rope->train_ctx;
     if (by_server) reading_choose_list(c, is_long, "by max_model_len");
     c->rope->attention_factor =
         reading_block_number(c, is_long ? "long_mscale" : "short_mscale", 0);
-    if (c->rope->attention_factor != 0) c->why_attention = "short_mscale and long_mscale are read";
+    if (c->rope->attention_factor != 0)
+        c->as->why_attention = "short_mscale and long_mscale are read";
 }
 
 // vLLM.
@@ -236,21 +237,21 @@ static void vllm(Config *c) {
     bool is_applied = !apply || *apply != 'f', is_yarn = c->method == TYPE_YARN;
     refuse_by_vllm(c);
     if (c->method == TYPE_PROPORTIONAL) c->rope->factor = 1;
-    c->why_grows = "no llama_4_scaling at the top level";
+    c->as->why_grows = "no llama_4_scaling at the top level";
     if (is_yarn) limit_by_factor(c, c->rope->train_ctx);
     if (c->method <= TYPE_DYNAMIC) limit_by_factor(c, c->trained);
-    config_refuse(c, c->out->served > c->out->max_len,
+    config_refuse(c, c->as->out->served > c->as->out->max_len,
                   "ValueError: max_model_len is more than the config gives");
     if (c->method == TYPE_DYNAMIC && c->alpha <= 0) vllm_dynamic(c);
     config_take_alpha(c);
     if (is_yarn) serve_yarn(c, is_applied ? rope_yarn_growth(c->rope->factor) + 1 : 1);
-    if (c->out->release < 0.12) c->rope->truncate = true;
+    if (c->as->out->release < 0.12) c->rope->truncate = true;
     if (c->method == TYPE_LONGROPE) vllm_longrope(c);
 }
 
 // SGLang stands on transformers 5.8.1. Its own OLMo 3 has one block, of the full layers.
 static void prepare_sglang(Config *c) {
-    c->hf5 = reading_is_new(c) ? 5.0801 : 1e9;
+    c->as->hf5 = reading_is_new(c) ? 5.0801 : 1e9;
     if (reading_does(c, DOES_TAKES_TEXT_CONFIG)) c->flags &= ~(unsigned)SERVES;
     reading_unseen(c, has_chunks_elsewhere(c));
     if (reading_does(c, DOES_FULL_ONLY)) c->layout = FULL_ONLY;
@@ -264,7 +265,7 @@ static void sglang_layers(Config *c) {
     refuse_by_classes(c);
     config_refuse(c, reading_does(c, DOES_REFUSES_TYPED) && is_typed(c),
                   "TypeError: unhashable type: dict");
-    if (reading_does(c, DOES_FULL_PLAIN) && is_full && c->out->verdict != VERDICT_REFUSED)
+    if (reading_does(c, DOES_FULL_PLAIN) && is_full && !c->stopped)
         reading_switch_off(c, true, "full layers get no block");
     if (is_pasted && is_full) {
         c->method = TYPE_PLAIN;
@@ -282,13 +283,13 @@ static void sglang(Config *c) {
     sglang_layers(c);
     reading_unseen(c, c->is_mrope);
     if (c->rope->map)
-        c->why_far =
+        c->as->why_far =
             "far distances end at chunk_size, one later, and keys grow by 0.1 ln(n / L) + 1";
     if (c->method <= TYPE_DYNAMIC && !c->inside) limit_by_factor(c, c->trained);
     if (c->method == TYPE_DYNAMIC && c->alpha <= 0) fix_base(c, s * s - s + 1);
     config_take_alpha(c);
     if (c->method == TYPE_YARN) serve_yarn(c, rope_yarn_growth(s) + 1);
-    if (c->method == TYPE_LONGROPE && c->length == c->rope->train_ctx + 1)
+    if (c->method == TYPE_LONGROPE && c->as->length == c->rope->train_ctx + 1)
         reading_choose_list(c, false, "the long one from L + 2 tokens on");
 }
 
@@ -299,8 +300,9 @@ static void rope_c(Config *c) {
     Error err;
     RopeFile *file = alloc_array(1, sizeof *file, "a reading", &err);
     bool good = file && rope_config_parse(file, c->whole, strlen(c->whole), &err);
-    c->out->verdict = VERDICT_SAME;
-    c->out->note[0] = '\0';
+    c->as->out->verdict = VERDICT_SAME;
+    c->stopped = false;
+    c->note[0] = '\0';
     config_refuse(c, !good, err.text);
     if (c->layout == BY_TYPE) c->rope->truncate = true;
     config_take_alpha(c);

@@ -128,7 +128,7 @@ static bool layer_number(const LayerReader *r, const char *key, int *found) {
     double x;
     bool is_whole;
     if (!v) return true;
-    if (!json_number(v, &x, &is_whole) || !is_whole || x < 1 || x > 1 << 30) return false;
+    if (!json_number(v, &x, &is_whole) || !is_whole || x < 1 || x > MOST) return false;
     *found = (int)x;
     return true;
 }

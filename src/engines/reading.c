@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../configs/json.h"
 #include "../core/settings.h"
-#include "json.h"
 
 // ---- what engines do to a config ----
 
@@ -26,40 +26,43 @@ void reading_switch_off(Config *c, bool is_off, const char *why) {
 }
 
 void reading_lose_block(Config *c) {
-    if (c->own) reading_switch_off(c, c->own->block, c->own->block);
+    if (c->as->own) reading_switch_off(c, c->as->own->block, c->as->own->block);
 }
 
 void reading_multiply_by(Config *c, double a) {
-    c->why_attention =
+    c->as->why_attention =
         c->rope->attention_factor != 0 ? "attention_factor is not read" : "mscale is not read";
     c->rope->attention_factor = a;
     c->rope->mscale = c->rope->mscale_all_dim = 0;
 }
 
-bool reading_does(const Config *c, unsigned quirk) { return c->own && c->own->does & quirk; }
+bool reading_does(const Config *c, unsigned quirk) {
+    return c->as->own && c->as->own->does & quirk;
+}
 
 void reading_find_own(Config *c, const char *engine) {
     const FamilyEngine *own = family_engine(c->family, engine);
-    c->own = own;
-    reading_unseen(c, !own || (c->out->release < own->since && !own->before));
+    c->as->own = own;
+    reading_unseen(c, !own || (c->as->out->release < own->since && !own->before));
     if (own && own->theta > 0 && own->one_block_before == 0) c->theta = own->theta;
 }
 
 void reading_unseen(Config *c, bool is_unseen) {
     if (!is_unseen) return;
-    c->out->verdict = VERDICT_UNSEEN;
-    c->out->note[0] = '\0';
+    c->as->out->verdict = VERDICT_UNSEEN;
+    c->stopped = true;
+    c->note[0] = '\0';
 }
 
 void reading_choose_list(Config *c, bool is_long, const char *why) {
-    c->one_list = is_long ? c->out->long_factors : c->out->short_factors;
-    c->why_list = why;
+    c->as->one_list = is_long ? c->as->out->long_factors : c->as->out->short_factors;
+    c->as->why_list = why;
 }
 
 void reading_read_layers(Config *c, bool is_written) {
     const char *key, *expected;
     char without[60];
-    ConfigLayers *out = &c->out->layers;
+    ConfigLayers *out = &c->as->out->layers;
     int n = out->n, window = out->window;
     snprintf(without, sizeof without, n ? "{\"num_hidden_layers\": %d}" : "{}", n);
     config_layers(is_written ? c->config : without, c->family, false, out, &key, &expected);
@@ -85,7 +88,7 @@ static void find_values(Config *c) {
     config_find_theta(c);
 }
 
-// Whether the type needs a factor in Hugging Face, and is none of Phi-3's.
+// Whether the type needs a factor in Hugging Face, and is not longrope.
 static bool is_scaled(const Config *c) {
     return c->method != TYPE_PLAIN && c->method != TYPE_PROPORTIONAL && c->method != TYPE_LONGROPE;
 }
@@ -98,7 +101,8 @@ static void refuse_through_hf5(Config *c) {
     config_refuse(c, c->is_su && !c->inside,
                   "KeyError: no original_max_position_embeddings in the block, where su needs it");
     reading_unseen(c, c->is_su && c->longrope_alone && c->inside);
-    config_refuse(c, c->longrope_alone && is_scaled(c), "ValueError: Phi-3 knows longrope alone");
+    config_refuse(c, c->longrope_alone && is_scaled(c),
+                  "ValueError: its class knows longrope alone");
     config_refuse(c, is_scaled(c) && !config_member(c, "factor"), "KeyError: factor");
     config_refuse(c, c->method == TYPE_LLAMA3 && !has_bounds,
                   "KeyError: low_freq_factor or high_freq_factor");
@@ -127,7 +131,7 @@ bool reading_open(Config *c, const char *config, Error *err) {
     c->config = config;
     config_find_family(c, config, false);
     if (!c->family) return fail(err, "model_type: a family that is known expected");
-    if (!config_layers(c->config, c->family, true, &c->out->layers, &key, &expected))
+    if (!config_layers(c->config, c->family, true, &c->as->out->layers, &key, &expected))
         return fail(err, "%s: %s expected", key, expected);
     c->theta = c->family->theta;
     return true;
@@ -155,18 +159,18 @@ bool reading_begin(Config *c, Error *err) {
                     "head_dim, or hidden_size and num_attention_heads: a head of 2 to %d expected",
                     ROPE_MAX_HEAD_DIM);
     c->rope->rotary_dim = (int)c->head_dim;
-    c->served = c->out->served ? c->out->served : c->trained;
+    c->as->served = c->as->out->served ? c->as->out->served : c->trained;
     if (config_sees_scaling_only(c) && !c->block && json_member(c->config, "rope_parameters"))
         c->why_plain = "rope_parameters is not read";
     lose_by_flags(c);
     refuse_by_flags(c);
-    if (c->flags & HAS_LIMIT) c->out->max_len = c->trained;
+    if (c->flags & HAS_LIMIT) c->as->out->max_len = c->trained;
     config_find_alpha(c);
     config_find_chunks(c);
     bool is_mrope_lost = c->is_mrope && !(c->flags & READS_MROPE);
     bool is_alpha_lost = c->alpha > 0 && !(c->flags & READS_ALPHA);
     bool is_map_lost = c->chunks && !(c->flags & READS_CHUNKS);
-    c->out->is_blind = is_mrope_lost || is_alpha_lost || is_map_lost;
+    c->as->out->is_blind = is_mrope_lost || is_alpha_lost || is_map_lost;
     return true;
 }
 
@@ -187,20 +191,20 @@ static RopeConfig plain_rope(const Config *c) {
 
 static void take_lists(Config *c) {
     RopeConfig *r = c->rope;
-    Reading *out = c->out;
+    Reading *out = c->as->out;
     int n = r->rotary_dim / 2;
     bool good = config_find_list(c, "short_factor", n, out->short_factors) &&
                 config_find_list(c, "long_factor", n, out->long_factors);
     config_refuse(
         c, !good,
         "ValueError: short_factor and long_factor are no lists of a number above 0 for each pair");
-    r->short_factors = c->one_list ? c->one_list : out->short_factors;
-    r->long_factors = c->one_list ? c->one_list : out->long_factors;
+    r->short_factors = c->as->one_list ? c->as->one_list : out->short_factors;
+    r->long_factors = c->as->one_list ? c->as->one_list : out->long_factors;
 }
 
 void reading_end(Config *c) {
     RopeConfig *r = c->rope;
-    Reading *out = c->out;
+    Reading *out = c->as->out;
     config_turn(c, r->rotary_dim);
     r->method = rope_type_methods[c->method];
     if (r->method == ROPE_NONE) *r = plain_rope(c);
@@ -209,8 +213,7 @@ void reading_end(Config *c) {
     config_refuse(c, r->factor == 0, "KeyError: factor");
     settings_fill_defaults(r, c->trained);
     Error err;
-    bool is_read = out->verdict < VERDICT_REFUSED;
-    if (is_read && !settings_check(r, c->trained, &err)) config_refuse(c, true, err.text);
+    if (!c->stopped && !settings_check(r, c->trained, &err)) config_refuse(c, true, err.text);
     out->worst_pair = -1;
     out->worst_ratio = 1;
 }

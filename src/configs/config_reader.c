@@ -37,20 +37,19 @@ bool config_has_kinds(const char *object) {
 
 // ---- what is wrong ----
 
-void config_note(const Config *c, const char *format, ...) {
+void config_note(Config *c, const char *format, ...) {
     char text[200];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    add_name(c->out->note, sizeof c->out->note, "; ", text);
+    add_name(c->note, sizeof c->note, "; ", text);
 }
 
 void config_refuse(Config *c, bool stops, const char *reason) {
-    if (!stops) return;
-    if (c->out->verdict >= VERDICT_REFUSED) return;
-    snprintf(c->out->note, sizeof c->out->note, "%.200s", reason);
-    c->out->verdict = VERDICT_REFUSED;
+    if (!stops || c->stopped) return;
+    snprintf(c->note, sizeof c->note, "%.200s", reason);
+    c->stopped = true;
 }
 
 int config_line(const Config *c, const char *place) {

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "json.h"
+#include "../configs/json.h"
 #include "reading.h"
 
 const char *const verdict_names[N_VERDICTS] = {"same", "differs", "ignored", "refused",
@@ -16,7 +16,7 @@ static bool is_flat(const Config *c) {
 }
 
 // Why a reading is plain RoPE, or scaled, where the reference is not.
-static void note_plain(const Config *c, bool is_plain, bool was_plain) {
+static void note_plain(Config *c, bool is_plain, bool was_plain) {
     bool is_of_all = c->layout == ONE_BLOCK && c->family->flags & FAMILY_BY_TYPE;
     const char *why_plain = c->why_plain ? c->why_plain : "the block is not read";
     const char *why_scaled =
@@ -27,19 +27,19 @@ static void note_plain(const Config *c, bool is_plain, bool was_plain) {
     if (!is_plain && was_plain) config_note(c, "%s", why_scaled);
 }
 
-static void note_lists(const Config *c, const Reading *reference) {
+static void note_lists(Config *c, const Reading *reference) {
     static const char *const names[] = {"short_factor", "long_factor"};
     const RopeConfig *r = c->rope;
-    const double *list = c->length > r->train_ctx ? r->long_factors : r->short_factors;
-    bool is_long = list == c->out->long_factors;
-    bool was_long = c->length > reference->rope.train_ctx;
+    const double *list = c->as->length > r->train_ctx ? r->long_factors : r->short_factors;
+    bool is_long = list == c->as->out->long_factors;
+    bool was_long = c->as->length > reference->rope.train_ctx;
     if (is_long != was_long)
         config_note(c, "%s, not %s: %s", names[is_long], names[was_long],
-                    c->why_list ? c->why_list : "by that L");
+                    c->as->why_list ? c->as->why_list : "by that L");
 }
 
 // Notes each fact that differs. Where one of the two is plain RoPE, only the first two facts count.
-static void compare(const Config *c, const Reading *reference, const RopeFreqs *here,
+static void compare(Config *c, const Reading *reference, const RopeFreqs *here,
                     const RopeFreqs *there) {
     const RopeConfig *r = c->rope, *s = &reference->rope;
     bool is_plain = r->method == ROPE_NONE, was_plain = s->method == ROPE_NONE;
@@ -49,7 +49,7 @@ static void compare(const Config *c, const Reading *reference, const RopeFreqs *
         config_member(c, "factor") ? "factor is not read" : "max_position_embeddings / L";
     if (c->method == TYPE_DYNAMIC) why_scale = "one base for all lengths";
     if (c->alpha > 0) why_scale = "Hunyuan's class alone reads alpha";
-    const char *why_theta = c->why_theta ? c->why_theta : c->why_plain;
+    const char *why_theta = c->as->why_theta ? c->as->why_theta : c->why_plain;
     const char *betas = "beta_fast and beta_slow are not read";
     const struct {
         const char *name;
@@ -60,7 +60,7 @@ static void compare(const Config *c, const Reading *reference, const RopeFreqs *
         {"rope_theta", r->theta, s->theta, why_theta},
         {"s", here->scale, there->scale, why_scale},
         {"L", r->train_ctx, s->train_ctx, r->train_ctx == c->inside ? "the block's" : NULL},
-        {"a", here->attention_factor, a, c->why_attention},
+        {"a", here->attention_factor, a, c->as->why_attention},
         {"beta_fast", r->beta_fast, s->beta_fast, betas},
         {"beta_slow", r->beta_slow, s->beta_slow, betas},
         {"truncate", r->truncate, s->truncate, "truncate is not read"},
@@ -78,9 +78,9 @@ static void compare(const Config *c, const Reading *reference, const RopeFreqs *
 }
 
 // The queries' growth with their position.
-static void compare_growth(const Config *c, const Reading *reference) {
+static void compare_growth(Config *c, const Reading *reference) {
     const RopeConfig *r = c->rope, *s = &reference->rope;
-    const char *why = c->why_grows ? c->why_grows : "llama_4_scaling_beta is not read";
+    const char *why = c->as->why_grows ? c->as->why_grows : "llama_4_scaling_beta is not read";
     if (r->temperature_beta != s->temperature_beta)
         config_note(c, "queries grow by %.6g, not %.6g: %s", r->temperature_beta,
                     s->temperature_beta, why);
@@ -96,10 +96,10 @@ static bool same_growth(const Reading *here, const Reading *there) {
 }
 
 // Which layers are full, where an engine does not read that.
-static bool same_layers(const Config *c, const Reading *reference) {
-    const ConfigLayers *here = &c->out->layers, *there = &reference->layers;
+static bool same_layers(Config *c, const Reading *reference) {
+    const ConfigLayers *here = &c->as->out->layers, *there = &reference->layers;
     if (memcmp(here->kinds, there->kinds, (size_t)there->n) == 0) return true;
-    const char *why = c->why_layers ? c->why_layers : "layer_types is not read";
+    const char *why = c->as->why_layers ? c->as->why_layers : "layer_types is not read";
     config_note(c, "%s: %d of %d layers slide, not %d", why, here->n_of[KIND_SLIDING], here->n,
                 there->n_of[KIND_SLIDING]);
     return false;
@@ -122,22 +122,22 @@ static bool same(const RopeFreqs *here, const RopeFreqs *there, Reading *out) {
 }
 
 // Distances differ past L alone, by the map or by what comes with it.
-static bool same_distances(const Config *c, const Reading *reference) {
+static bool same_distances(Config *c, const Reading *reference) {
     const RopeMap *map = c->rope->map;
     const RopeMap *meant = reference->rope.map;
     const RopeConfig *mapped = map ? c->rope : &reference->rope;
     const char *why = "distances are not mapped: dual_chunk_attention_config is not read";
-    if (map == meant) why = c->why_far;
-    bool differ = why && c->length > mapped->train_ctx;
+    if (map == meant) why = c->as->why_far;
+    bool differ = why && c->as->length > mapped->train_ctx;
     if (differ) config_note(c, "%s", why);
     return !differ;
 }
 
-void reading_judge(const Config *c, const Reading *reference) {
-    Reading *out = c->out;
+void reading_judge(Config *c, const Reading *reference) {
+    Reading *out = c->as->out;
     RopeFreqs here, there;
-    if (!reference || out->verdict >= VERDICT_REFUSED) return;
-    rope_frequencies(c->rope, c->length, &here);
+    if (!reference || c->stopped) return;
+    rope_frequencies(c->rope, c->as->length, &here);
     bool was_asked = c->why_plain || c->method != TYPE_PLAIN,
          is_plain = fabs(here.attention_factor - 1) < 1e-5;
     for (int i = 0; i < here.n_pairs; i++)
@@ -145,7 +145,7 @@ void reading_judge(const Config *c, const Reading *reference) {
     if (reference->verdict >= VERDICT_REFUSED) {
         if (c->why_plain) config_note(c, "plain RoPE: %s", c->why_plain);
     } else {
-        rope_frequencies(&reference->rope, c->length, &there);
+        rope_frequencies(&reference->rope, c->as->length, &there);
         bool alike = same(&here, &there, out), as_layers = same_layers(c, reference);
         bool is_as_far = same_distances(c, reference);
         if (alike && as_layers && is_as_far && same_growth(out, reference)) return;

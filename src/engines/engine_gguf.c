@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "json.h"
+#include "../configs/json.h"
 #include "reading.h"
 
 void engine_prepare_gguf(Config *c) {
@@ -37,24 +37,24 @@ static void lose_block(Config *c) {
     reading_lose_block(c);
     reading_switch_off(c, c->method == TYPE_DYNAMIC, "dynamic is not converted");
     reading_switch_off(c, c->method == TYPE_LONGROPE && !(c->family->flags & FAMILY_GGUF_LONGROPE),
-                       "longrope's lists are converted for Phi-3 alone");
+                       "longrope's lists are not converted");
     reading_switch_off(c, c->method == TYPE_YARN && c->rope->factor == 0, "factor is no number");
-    reading_switch_off(c, c->method == TYPE_YARN && c->out->release < 2025.12 && !by_type,
+    reading_switch_off(c, c->method == TYPE_YARN && c->as->out->release < 2025.12 && !by_type,
                        "yarn was not converted before December 2025");
 }
 
 // llama.cpp knows the EXAONE 4 that has windows by its 64 layers. In one of such a family with
 // another number all layers are full, and turn.
 static void lose_windows(Config *c) {
-    ConfigLayers *layers = &c->out->layers;
+    ConfigLayers *layers = &c->as->out->layers;
     const int known = c->family->slides_with;
     if (!known || !layers->n_of[KIND_SLIDING] || layers->n == known) return;
     memset(layers->kinds, KIND_FULL, sizeof layers->kinds);
     layers->n_of[KIND_FULL] = layers->n;
     layers->n_of[KIND_SLIDING] = 0;
-    snprintf(c->why_text, sizeof c->why_text,
+    snprintf(c->as->why_text, sizeof c->as->why_text,
              "windows are known by %d layers alone, and all layers turn", known);
-    c->why_layers = c->why_text;
+    c->as->why_layers = c->as->why_text;
 }
 
 // llama.cpp by way of its converter.
@@ -66,26 +66,27 @@ void engine_llama_cpp(Config *c) {
                   "KeyError: original_max_position_embeddings");
     if (reading_does(c, DOES_YARN_TOLD)) load_told_yarn(c);
     lose_windows(c);
-    if (c->method == TYPE_LLAMA3 && c->out->release < 2026.062)
+    if (c->method == TYPE_LLAMA3 && c->as->out->release < 2026.062)
         c->rope->train_ctx = c->top ? c->top : 8192;
     if (c->method != TYPE_LONGROPE) return;
     if (c->was_yarn)
         reading_multiply_by(c, rope_yarn_growth((double)c->trained / c->rope->train_ctx) + 1);
-    reading_choose_list(c, (c->out->served ? c->served : c->length) > c->rope->train_ctx,
+    reading_choose_list(c,
+                        (c->as->out->served ? c->as->served : c->as->length) > c->rope->train_ctx,
                         "by the context, not the text");
 }
 
 // ik_llama.cpp, which was llama.cpp: the same files, but graphs of its own.
 void engine_ik_llama_cpp(Config *c) {
     bool is_other = c->method != TYPE_PLAIN && c->method != TYPE_LINEAR;
-    c->out->release = 1e9;
+    c->as->out->release = 1e9;
     engine_llama_cpp(c);
     reading_unseen(c, reading_does(c, DOES_LINEAR_ALONE) && is_other);
     if (reading_does(c, DOES_SLIDING_BASE_FIXED) && c->kind == KIND_SLIDING)
         c->rope->theta = c->family->local_theta;
-    c->why_theta = "the sliding layers' base is a constant";
+    c->as->why_theta = "the sliding layers' base is a constant";
     if (!reading_does(c, DOES_MULTIPLIES_AGAIN)) return;
     reading_multiply_by(c, rope_yarn_growth(c->rope->factor) + 1);
-    c->why_attention = "ggml multiplies by it again";
+    c->as->why_attention = "ggml multiplies by it again";
     c->rope->temperature_early = 1;
 }

@@ -6,7 +6,6 @@
 // takes, and refuses by an error of its own.
 #pragma once
 
-#include "engines.h"
 #include "families.h"
 #include "rope_config.h"
 
@@ -98,16 +97,10 @@ typedef struct {
     RopeConfig *rope;      // what becomes of it
 
     // Of an engine.
-    // what is known of the engine with this family; the STRICT reader has none
-    const FamilyEngine *own;
-    double hf5;              // the release of transformers that reads the config first
-    int length, served;      // of the text; that the engine was started with, else `trained`
-    const double *one_list;  // longrope's for texts of any length; NULL: there are two
-    const char *why_plain, *why_attention, *why_list;  // why something differs; NULL: no reason
-    const char *why_theta, *why_grows, *why_layers;
-    char why_text[80];    // room for one of them
-    const char *why_far;  // why distances past L differ, though the map is the same
-    Reading *out;
+    struct EngineReader *as;  // in src/engines/reading.h; NULL: this program
+    const char *why_plain;    // why its settings are not read; NULL: no reason
+    bool stopped;             // it refuses the config, or nobody has looked
+    char note[400];           // the reason, or what it is told of
 
     // Of the STRICT reader.
     BlockName called;
@@ -124,7 +117,7 @@ typedef struct {
 // An engine refuses the config if it `stops`. The first reason counts.
 void config_refuse(Config *c, bool stops, const char *reason);
 // Adds to what an engine's reading is told of.
-void config_note(const Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void config_note(Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // The STRICT reader notes that an object's key cannot be used, with what was found and what was
 // expected.

@@ -1,10 +1,8 @@
-// A plan as other programs read it: a config, a block with llama.cpp's options, and how many
-// engines read these alike.
+// A plan as other programs read it: a config, or a block with llama.cpp's options.
 #pragma once
 
 #include "../core/model.h"
 #include "../core/settings.h"
-#include "engines.h"
 #include "rope_config.h"
 
 // What is published: a plan, and what a config needs to know beside it.
@@ -23,14 +21,10 @@ typedef struct {
 // have no such method.
 char *publish_config(const Publication *publication, bool may_be_bare, Error *err);
 
-// Prints the plan as a rope_scaling block (JSON). Lines with # have llama.cpp's options, what has
-// to stand beside the block, and engines that read it otherwise. False with the reason where other
-// programs have no such method.
-bool publish_print(const Publication *publication, Error *err);
-
-// The readings of one engine, one for each kind of layers, stand together: how many there are from
-// `reading` on.
-int reading_kinds(const Reading *reading);
-// How many engines read all kinds of layers as the reference does. *known becomes how many
-// were looked at.
-int readings_alike(const Reading *readings, int n, int *known);
+// Prints lines with #: llama.cpp's options, and what has to stand beside the block. The last line
+// stays open.
+void publish_options(const Publication *publication);
+// Prints the plan as a rope_scaling block (JSON), or a block for each kind of layers.
+void publish_block(const Publication *publication);
+// The longest text that the settings are for.
+int publish_reach(const RopeConfig *config);

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "../../rope.h"
+#include "../configs/families.h"
 #include "../core/util.h"
-#include "families.h"
 
 enum { MOST_READINGS = 16, REFERENCE = MOST_READINGS * N_KINDS };
 

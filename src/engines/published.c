@@ -1,0 +1,63 @@
+// A published block with what engines make of it, at L / 2 positions or past the plan's reach.
+#include "published.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int reading_kinds(const Reading *r) { return r->by_layer && r[0].kind == KIND_FULL ? N_KINDS : 1; }
+
+int readings_alike(const Reading *readings, int n, int *known) {
+    int same = 0;
+    *known = 0;
+    for (int i = 0; i < n; i += reading_kinds(&readings[i])) {
+        const Reading *r = &readings[i];
+        const Reading *last = &r[reading_kinds(r) - 1];
+        if (r->verdict == VERDICT_UNSEEN) continue;
+        *known += 1;
+        if (r->verdict == VERDICT_SAME && last->verdict == VERDICT_SAME) same++;
+    }
+    return same;
+}
+
+// `last` is the last reading of all.
+static void print_difference(const Reading *r, const Reading *last) {
+    bool in_both = r < last && r->kind == KIND_FULL && r[1].kind != KIND_FULL &&
+                   strcmp(r->note, r[1].note) == 0;
+    bool is_refused = r->verdict == VERDICT_REFUSED;
+    const char *kind = r->by_layer && !is_refused && !in_both ? kind_names[r->kind] : NULL;
+    printf("# %s %s", r->engine, is_refused ? "refuses it" : "differs");
+    if (kind) printf(" in %s layers", kind);
+    printf(": %s\n", r->note);
+}
+
+static bool print_engines(const Publication *p, const char *config, Error *err) {
+    const RopeConfig *c = &p->plan->rope, meant[N_KINDS] = {p->plan->rope, p->plan->sliding};
+    int n;
+    int known;
+    Reading *far = engines_read(NULL, config, publish_reach(c) + 1, meant, &n, err);
+    Reading *near = far ? engines_read(NULL, config, c->train_ctx / 2 + 1, meant, &n, err) : NULL;
+    for (int i = 0; near && i < n; i++)
+        if (far[i].verdict == VERDICT_SAME) far[i] = near[i];
+    int same = near ? readings_alike(far, n, &known) : 0;
+    if (near) printf("; so %d of %d engines read it alike\n", same, known);
+    for (int i = 0; near && i < n; i++) {
+        bool is_second = i > 0 && strcmp(far[i].engine, far[i - 1].engine) == 0;
+        bool is_told = is_second && strcmp(far[i].note, far[i - 1].note) == 0;
+        bool is_other = far[i].verdict != VERDICT_SAME && far[i].verdict != VERDICT_UNSEEN;
+        if (is_other && !is_told) print_difference(&far[i], &far[n - 1]);
+    }
+    free(far);
+    free(near);
+    return near;
+}
+
+bool publish_print(const Publication *p, Error *err) {
+    char *config = publish_config(p, false, err);
+    if (!config) return false;
+    publish_options(p);
+    bool ok = print_engines(p, config, err);
+    free(config);
+    if (ok) publish_block(p);
+    return ok;
+}
