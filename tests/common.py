@@ -415,12 +415,17 @@ def shapes(c):
     there.update({name: kind == 'transformer-xl' for name in ('wr', 'u', 'v')})
     there.update({name: c['norm_place'] != 1 for name in ('attention_norm', 'ffn_norm')})
     there.update({name: c['norm_place'] > 0 for name in ('attention_after', 'ffn_after')})
-    there.update(sinks=c['attention_sinks'], router_bias=c['router_bias'])
+    there.update(sinks=c['attention_sinks'], router_bias=c['router_bias'], router_choice_bias=c['router_choice_bias'],
+                 shared_gate=c['shared_gate'])
+    there.update({name: c['shared_hidden_dim'] for name in ('shared_w1', 'shared_w3', 'shared_w2')})
     there.update({name: c['expert_bias'] for name in ('b1', 'b3', 'b2')})
     n, wide = c['n_experts'], c['n_experts'] * c['expert_hidden_dim']
     dense = ('w1', hidden, dim), ('w3', hidden, dim), ('w2', dim, hidden)
-    experts = (('router', 0, n * dim), ('router_bias', 0, n), ('w1', wide, dim), ('b1', 0, wide), ('w3', wide, dim),
-               ('b3', 0, wide), ('w2', n * dim, c['expert_hidden_dim']), ('b2', 0, n * dim))
+    shared = c['shared_hidden_dim']
+    experts = (('router', 0, n * dim), ('router_bias', 0, n), ('router_choice_bias', 0, n), ('w1', wide, dim),
+               ('b1', 0, wide), ('w3', wide, dim), ('b3', 0, wide), ('w2', n * dim, c['expert_hidden_dim']),
+               ('b2', 0, n * dim), ('shared_w1', shared, dim), ('shared_w3', shared, dim), ('shared_w2', dim, shared),
+               ('shared_gate', 0, dim))
     normed_q, normed_k = (q, kv) if c['qk_norm'] == 2 else (c['head_dim'], c['head_dim'])
     yield 'embedding', c['vocab_size'], dim
     if kind == 'learned':
