@@ -240,6 +240,12 @@ double rope_temperature(const RopeConfig *c, int position) {
     return 1 + c->temperature_beta * log(1 + (position + c->temperature_early) / c->train_ctx);
 }
 
+double rope_score_growth(const RopeConfig *c) {
+    bool grows = c->mscale_in_scores && rope_methods[c->method].attention == yarn_attention;
+    double m = grows ? rope_yarn_growth(c->factor) * c->mscale_all_dim + 1 : 1;
+    return m * m;
+}
+
 // ---- methods at work ----
 
 // Dynamic: s(l) = max(1, factor * l / L - (factor - 1)), Hugging Face's rule: 1 up to L and growing

@@ -146,6 +146,10 @@ double rope_logn(const RopeConfig *config, int position);
 // 1 up to L. So scores grow in steps of L positions, for the same reason. Llama 4 and Ministral 3
 // were trained with it (0.1).
 double rope_temperature(const RopeConfig *config, int position);
+
+// What scores are multiplied by besides, with mscale_in_scores and yarn: (0.1 mscale_all_dim ln s +
+// 1)^2, as DeepSeek's attention has it. Else 1.
+double rope_score_growth(const RopeConfig *config);
 // What YaRN adds to an attention factor of 1 at scale s: 0.1 ln s, and nothing up to s = 1.
 // arXiv 2309.00071.
 double rope_yarn_growth(double s);

@@ -11,6 +11,7 @@ from .common import (ENCODINGS, MAX_EOS, MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_L
                      REFUSED, Job, Keys, read_json)
 from .experts import read_experts
 from .families import FAMILIES, WRAPPERS, Family, named
+from .latent import is_interleaved, read_latent
 from .layers import not_used, read_layers
 from .model import FIELDS_OF, Feature, Model
 from .rope import read_ropes, refuse_by_layer, warn
@@ -25,6 +26,7 @@ class Read(NamedTuple):
     model: Model
     family: Family
     wrapped: bool  # the text model is inside a model of pictures and text
+    interleaved: bool  # of latent attention: the rows of a pair are neighbors
 
 
 def read_config(job: Job, folder: str) -> Read:
@@ -34,9 +36,10 @@ def read_config(job: Job, folder: str) -> Read:
     check_keys(config, family)
     dim = config.integer('hidden_size', MAX_WIDTH)
     n_heads = config.integer('num_attention_heads', MAX_HEADS, family.default('num_attention_heads', REFUSED))
-    head_dim = read_head_dim(config, family, dim, n_heads)
+    latent = read_latent(config, family) if family.latent else {}
+    head_dim = latent.pop('head_dim', 0) or read_head_dim(config, family, dim, n_heads)
     key = 'num_key_value_heads'
-    n_kv_heads = config.integer(key, MAX_HEADS, family.default(key, n_heads), n_heads)
+    n_kv_heads = n_heads if latent else config.integer(key, MAX_HEADS, family.default(key, n_heads), n_heads)
     if n_heads % n_kv_heads:
         config.refuse(key, 'a divisor of num_attention_heads, %d' % n_heads)
     vocab_size = config.integer('vocab_size', MAX_VOCAB, family.default('vocab_size', REFUSED))
@@ -47,6 +50,7 @@ def read_config(job: Job, folder: str) -> Read:
         hidden_dim=config.integer('intermediate_size', MAX_WIDTH), tied=read_tied(whole, config, family),
         norm_eps=config.number('rms_norm_eps', family.default('rms_norm_eps', 1e-6), high=MAX_EPS),
         norms_lack_one=family.adds_one)
+    model.set(**latent)
     for feature in family.always:
         model.set(**FIELDS_OF.get(feature, {}))
     if family.keys.attention_bias == 'read' and config.flag('attention_bias', family.default('attention_bias', False),
@@ -59,7 +63,7 @@ def read_config(job: Job, folder: str) -> Read:
     model.set(**read_experts(config, family, model))
     model.set(**read_special(folder, whole, config, family, vocab_size), **read_scales(config, family, model),
               **read_encoding(config, family, model.seq_len), **read_ropes(config, family, model))
-    return Read(model, family, config is not whole)
+    return Read(model, family, config is not whole, not family.latent or is_interleaved(config, family))
 
 
 def check_keys(config: Keys, family: Family) -> None:

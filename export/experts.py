@@ -32,7 +32,7 @@ def read_experts(config: Keys, family: Family, model: Model) -> Dict[str, int]:
     if not rule:
         return {}
     n_experts = read_count(config, family, rule.counts)
-    used = config.integer('num_experts_per_tok', n_experts, family.default('num_experts_per_tok'))
+    used = config.integer('num_experts_per_tok', n_experts, family.default('num_experts_per_tok', REFUSED))
     if used > n_experts:
         config.refuse('num_experts_per_tok', 'no more than there are experts, %d' % n_experts)
     width = config.integer(rule.width, MAX_WIDTH, family.default(rule.width, REFUSED))
@@ -73,11 +73,11 @@ def read_groups(config: Keys, family: Family, n_experts: int, used: int) -> Dict
         if not values[config.get(key, lambda v: v in values, 'one of ' + ', '.join(values), family.default(key))]:
             return {}
     key, used_key = rule.groups
-    n_groups = config.integer(key, n_experts, family.default(key))
+    n_groups = config.integer(key, n_experts, family.default(key, REFUSED))
     of_group = n_experts // n_groups
     if n_experts % n_groups or of_group < rule.group_best and n_groups > 1:
         config.refuse(key, 'what makes groups of %d or more of the %d experts' % (rule.group_best, n_experts))
-    best = config.integer(used_key, n_groups, family.default(used_key))
+    best = config.integer(used_key, n_groups, family.default(used_key, REFUSED))
     if best > n_groups or best * of_group < used:
         config.refuse(used_key, 'at most %d groups, with %d experts or more' % (n_groups, used))
     return {'router_groups': n_groups, 'router_groups_used': best,

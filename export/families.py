@@ -138,6 +138,7 @@ class Family:
     rope: Rope = Rope()
     keys: KeysOf = KeysOf()
     experts: Optional[Experts] = None
+    latent: str = ''  # latent attention: `interleave`, whose pairs are as rope_interleave says, or `pairs` side by side
     names: Names = Names()
     gguf: Optional[Gguf] = None
     seen: Tuple[str, ...] = ()  # the engines that were seen to know it, NAME or NAME@RELEASE

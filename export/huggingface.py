@@ -11,6 +11,8 @@ from .config import read_config
 from .experts import EXPERT_PARTS, SHARED_PARTS, stack_experts
 from .families import Family
 from .inputs import adapter_alone, adapter_in
+from .latent import BOTH as BOTH_OF_LATENT
+from .latent import LATENT_NAMES, QUERIES as QUERIES_OF_LATENT, take_latent
 from .model import Feature, Model
 from .safetensors import read_safetensors
 from .tensors import Checkpoint, split
@@ -38,11 +40,13 @@ PICTURES = 'vision_tower.', 'multi_modal_projector.', 'model.vision_tower.', 'mo
 TEXT = {'language_model.model.': 'model.', 'model.language_model.': 'model.', 'language_model.lm_head.': 'lm_head.'}
 
 
-def names_of(family: Family) -> Dict[str, str]:
+def names_of(family: Family, model: Model) -> Dict[str, str]:
     """The library's name of each of our tensors, a %d for the layer."""
     names = {**NAMES, **(BOTH if {Feature.NORMS_AFTER, Feature.NORMS_BOTH} & family.always else {})}
     stacked = {part: 'model.layers.%%d.mlp.experts.%s' % name for part, name in zip(EXPERT_PARTS, (
         'gate_proj', 'up_proj', 'down_proj', 'gate_proj_bias', 'up_proj_bias', 'down_proj_bias'))}
+    if model.kv_rank:
+        names.update(LATENT_NAMES, **({'wq': QUERIES_OF_LATENT} if model.q_rank else {}))
     if not family.experts:
         return {**names, **family.names.own}
     rule = family.experts
@@ -58,13 +62,15 @@ def rows_of(model: Model, part: str) -> int:
 
 
 def read_huggingface(job: Job, folder: str) -> Checkpoint:
-    model, family, wrapped = read_config(job, folder)
+    model, family, wrapped, interleaved = read_config(job, folder)
     tensors = {name: tensor for name, tensor in read_weights(job, folder).items()
                if not name.endswith('.rotary_emb.inv_freq')}  # of old checkpoints; nobody reads it
     if wrapped:
         tensors = text_alone(job, folder, tensors)
     leave_out(job, folder, tensors, family, model)
-    names = names_of(family)
+    names = names_of(family, model)
+    if model.kv_rank:
+        take_latent(folder, tensors, model, names, BOTH_OF_LATENT, interleaved)
     for layer in range(model.n_layers):
         for whole, parts in family.names.fused.items():
             split(folder, tensors, 'model.layers.%d.%s' % (layer, whole),
@@ -72,7 +78,8 @@ def read_huggingface(job: Job, folder: str) -> Checkpoint:
     stack_experts(folder, tensors, model, family, names)
     if model.embedding_scale and names['embedding'] in tensors:
         model.embedding_scale = rounded(model.embedding_scale, tensors[names['embedding']].dtype)
-    return Checkpoint(job, folder, model, tensors, names, bool(model.encoding))  # without RoPE nothing turns
+    in_pairs = bool(model.encoding or model.kv_rank)  # without RoPE nothing turns
+    return Checkpoint(job, folder, model, tensors, names, in_pairs)
 
 
 def leave_out(job, folder, tensors, family, model):

@@ -184,6 +184,9 @@ class Feature(Enum):
     ROUTER_SCALE = 'a scale of the weights of experts'
     ROUTER_CAP = 'a cap of the logits of routers'
     SCALED_INPUT = 'weights of experts that multiply what these read'
+    LATENT = 'latent attention'
+    Q_LATENT = 'latent queries'
+    SCORE_MSCALE = 'a temperature of YaRN in the scores'
     SHARED_EXPERT = 'a shared expert'
     SHARED_GATE = 'a gate of the shared expert'
     CLAMPED = 'clamped SwiGLU'
@@ -215,8 +218,9 @@ def features_of(model: Model) -> Set[Feature]:
     methods = {model.rope_method, model.sliding_method if model.sliding_rope else 0}
     found = {
         Feature.EMBEDDING_SCALE: model.embedding_scale, Feature.SCORE_SCALE: model.score_scale,
-        Feature.TEMPERATURE: model.temperature_beta, Feature.PARTIAL: model.rotary_dim,
+        Feature.TEMPERATURE: model.temperature_beta, Feature.PARTIAL: model.rotary_dim and not model.kv_rank,
         Feature.EXPERTS: model.n_experts, Feature.DENSE_BETWEEN: any(flags & DENSE for flags in layers),
+        Feature.LATENT: model.kv_rank, Feature.Q_LATENT: model.q_rank, Feature.SCORE_MSCALE: model.mscale_in_scores,
         Feature.GROUPS: model.router_groups, Feature.ROUTER_SCALE: model.router_scale,
         Feature.ROUTER_CAP: model.router_cap, Feature.SHARED_EXPERT: model.shared_hidden_dim,
         Feature.TWO_ROPES: any(flags & TURNS_AS_SLIDING for flags in layers),

@@ -10,6 +10,7 @@ from .common import Job, Problem
 from .existing import WRITTEN_BY
 from .families import Family
 from .huggingface import rounded
+from .latent import config_of_latent
 from .layers import FULL, SLIDING
 from .model import SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE, Feature, Model, features_of
 from .out_experts import config_of_experts
@@ -38,6 +39,9 @@ def config_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, An
         'bos_token_id': None if model.bos_id < 0 else model.bos_id,
         'eos_token_id': model.eos_ids if model.eos_ids[1:] else model.eos_ids[0] if model.eos_ids else None,
         'torch_dtype': DTYPES[float_type(model)], 'use_cache': True, 'written_by': WRITTEN_BY}
+    if model.kv_rank:
+        config.update(config_of_latent(family, model))
+        del config['head_dim']
     if model.n_experts:
         config.update(config_of_experts(path, family, model))
     found = features_of(model)
@@ -169,8 +173,9 @@ def block_of(path: str, model: Model) -> Dict[str, Any]:
         block.update(low_freq_factor=rope['low_freq_factor'], high_freq_factor=rope['high_freq_factor'])
     if kind == 'longrope':
         block.update(short_factor=rope['short_factor'], long_factor=rope['long_factor'])
-    if kind == 'yarn' and all(pair) and not model.attention_factor:
-        block.update(mscale=pair[0], mscale_all_dim=pair[1])
+    if model.mscale_in_scores or kind == 'yarn' and all(pair) and not model.attention_factor and not model.kv_rank:
+        block.update({key: value for key, value in zip(('mscale', 'mscale_all_dim'), pair) if value})
+        block.update({'attention_factor': model.attention_factor} if model.attention_factor else {})
     elif rope['attention_factor'] and kind not in ('yarn', 'longrope'):
         raise Problem(path, 'has an attention factor with rope %s (found %g), which Hugging Face has not'
                       % (kind, rope['attention_factor']))

@@ -13,6 +13,7 @@ from .common import PROGRAM, RUN, Problem
 from .experts import EXPERT_PARTS
 from .families import Family, fits
 from .huggingface import names_of
+from .latent import BOTH, Reordered, keys_and_values, order_back
 from .model import Feature, Model, features_of
 from .out_config import ORIGINAL, config_of, float_type
 from .out_experts import in_halves, in_turns, keeps_mxfp4, one_by_one
@@ -39,7 +40,7 @@ def can_be(family: Family, found: Set[Feature]) -> bool:
 def write_huggingface(folder: str, checkpoint: Checkpoint, tokenizer: Any) -> None:
     """Fills a folder that is there already."""
     job, path, model = checkpoint.job, checkpoint.path, checkpoint.model
-    plan = plan_model(checkpoint, in_pairs=False)
+    plan = plan_model(checkpoint, in_pairs=bool(model.kv_rank))  # latent attention has an order of its own
     family = family_of(path, features_of(model), can_be, "Hugging Face's that is known here")
     tensors, config = named_tensors(path, plan, family, model), config_of(job, path, family, model)
     ends = list(dict.fromkeys(model.eos_ids + (tokenizer['eos_ids'] if tokenizer else [])))
@@ -80,8 +81,15 @@ def write_readme(folder: str, config: Dict[str, Any]) -> None:
 
 def named_tensors(path: str, plan: List[Place], family: Family, model: Model) -> Iterator[Tuple[str, Any, bool]]:
     """(name, tensor, whether it is a matrix) as the family has them: some fused, and experts in their way."""
-    names, fused, experts = names_of(family), Fused(path, family, family.names), {}
+    names, fused, experts = names_of(family, model), Fused(path, family, family.names), {}
+    keys: Any = None  # of latent attention, until its values are there
     for place in plan:
+        if model.kv_rank and place.part == 'wk':
+            keys = place.tensor
+            continue
+        if model.kv_rank and place.part == 'wv':
+            yield BOTH % place.layer, keys_and_values(path, model, keys, place.tensor), True
+            continue
         layout = family.experts.layout if family.experts else ''
         if place.part in EXPERT_PARTS and layout != 'one_by_one':
             experts[place.part] = place
@@ -94,6 +102,8 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
             continue
         name = names[place.part] if place.layer is None else names[place.part] % place.layer
         tensor = place.tensor
+        if model.kv_rank and place.part in ('wq', 'wkv_a'):
+            tensor = Reordered(tensor, order_back(place.part, model))
         if place.part in NORMS and family.adds_one:  # whose class adds 1 again
             tensor = Shifted(tensor, -1)
         whole = fused.take(place, tensor)

@@ -121,9 +121,13 @@ def blocks_by_kind(config: Keys, family: Family) -> Tuple[Keys, Keys, float]:
         config.within(sliding, 'rope_parameters.%s.' % SLIDING), local
 
 
-def read_rotary_dim(config: Keys, block: Keys, family: Family, kind: str, head_dim: int) -> int:
+def read_rotary_dim(config: Keys, block: Keys, family: Family, kind: str, model: Model) -> int:
     """How many elements of a head turn: all of them, but in families that can turn a part."""
-    key = family.rope.rotary_key
+    key, head_dim = family.rope.rotary_key, model.head_dim
+    if model.kv_rank:
+        for keys in config, block:
+            keys.only('partial_rotary_factor', 1, 1.0, None, model.turning / model.head_dim)
+        return model.turning
     if key and config.values.get(key) is not None:
         rotary_dim = config.integer(key, head_dim)
         if rotary_dim % 2:
@@ -173,7 +177,7 @@ def read_rope(config: Keys, block: Keys, family: Family, theta: float, model: Mo
     one in it, unless the block is of one kind of layers."""
     by_kind, seq_len = family.rope.by_kind, model.seq_len
     kind = read_type(config, block, family)
-    rotary_dim = read_rotary_dim(config, block, family, kind, model.head_dim)
+    rotary_dim = read_rotary_dim(config, block, family, kind, model)
     if not by_kind:
         theta = config.number('rope_theta', theta, above=1.0)
     theta = block.number('rope_theta', theta, above=1.0)
@@ -282,7 +286,9 @@ def read_yarn(config: Keys, block: Keys, rope: Dict[str, Any], family: Family) -
     if (yarn['beta_fast'] or 32) < (yarn['beta_slow'] or 1):
         block.refuse('beta_fast', 'no less than beta_slow')
     given, grown = rope['attention_factor'], 0.1 * log(rope['factor']) if rope['factor'] > 1 else 0
-    if not (yarn['mscale'] and yarn['mscale_all_dim']):  # one without the other has no effect
+    if family.latent and yarn['mscale_all_dim']:  # which counts by itself there
+        yarn['mscale_in_scores'] = 1
+    elif not (yarn['mscale'] and yarn['mscale_all_dim']):  # one without the other has no effect
         yarn['mscale'] = yarn['mscale_all_dim'] = 0
     by_pair = (grown * yarn['mscale'] + 1) / (grown * yarn['mscale_all_dim'] + 1)
     if given and yarn['mscale'] and not abs(by_pair / given - 1) < 1e-6:

@@ -290,6 +290,18 @@ static const RopeFamily families[] = {
         .layer_keys = "sliding_window_pattern layer_types",
         .flags = FAMILY_NEW | FAMILY_BARE_FULL | FAMILY_RUNS,
         .always = FEATURE_EXPERTS | FEATURE_HEAD_NORMS, .may = FEATURE_WINDOW},
+    {"glm4_moe_lite", "Glm4MoeLiteForCausalLM", .max_positions = 202752, .theta = 10000,
+        .flags = FAMILY_NEW | FAMILY_RUNS, .always = FEATURE_EXPERTS},
+    {"deepseek_v2", "DeepseekV2ForCausalLM", .max_positions = 2048, .theta = 10000,
+        .flags = FAMILY_RUNS, .always = FEATURE_EXPERTS},
+    {"deepseek_v3", "DeepseekV3ForCausalLM", .max_positions = 4096, .theta = 10000,
+        .flags = FAMILY_RUNS, .always = FEATURE_EXPERTS},
+    {"mistral4", "Mistral4ForCausalLM", .max_positions = 1048576, .theta = 10000,
+        .block = "{\"rope_type\": \"yarn\", \"rope_theta\": 10000.0, \"factor\": 128.0, "
+            "\"original_max_position_embeddings\": 8192, \"beta_fast\": 32.0, \"beta_slow\": 1.0, "
+            "\"mscale\": 1.0, \"mscale_all_dim\": 1.0, \"llama_4_scaling_beta\": 0.1}",
+        .flags = FAMILY_NEW | FAMILY_GROWS | FAMILY_RUNS,
+        .always = FEATURE_EXPERTS | FEATURE_TEMPERATURE},
     {"gemma4_text", "Gemma4ForCausalLM", .max_positions = 131072, .head_dim = 256,
         .global_head_dim = 512, .theta = 1000000, .local_theta = 10000, .window = 512, .period = 6,
         .layer_keys = "layer_types", .aliases = "gemma4_unified_text",

@@ -360,6 +360,26 @@ static bool check_turning(const char *field, int turning, int head_dim, Error *e
                 head_dim);
 }
 
+// Latent attention has heads of one kind, and part of each turns. What other attention has besides
+// would have no place in it.
+static bool check_latent(const ModelConfig *c, const RopeConfig *r, Error *err) {
+    int turning = r->rotary_dim ? r->rotary_dim : (int)c->head_dim;
+    if (c->kv_rank == 0)
+        return !(c->q_rank || c->latent_norm_eps > 0 || r->mscale_in_scores) ||
+               fail(err, "kv_rank is 0, and other fields of latent attention are not (expected 0 in "
+                         "q_rank, latent_norm_eps and mscale_in_scores)");
+    if (c->n_kv_heads != c->n_heads)
+        return fail(err, "n_kv_heads is %d with kv_rank (expected %d, as n_heads)", c->n_kv_heads,
+                    c->n_heads);
+    if (turning >= c->head_dim)
+        return fail(err, "rotary_dim is %d of head_dim %d with kv_rank (expected less)", turning,
+                    (int)c->head_dim);
+    bool has_more = c->qkv_bias || c->qk_norm || c->has_shapes || c->sliding_rope;
+    has_more = has_more || c->encoding != ENCODING_ROPE || c->value_norm;
+    return !has_more || fail(err, "kv_rank with fields of other attention (expected 0 in qkv_bias, "
+                                  "qk_norm, layer_shapes, sliding_rope, encoding and value_norm)");
+}
+
 // Checks fields against one another. A rotary_dim of 0 becomes what it stands for.
 static bool check_fields(const uint8_t *p, Model *m, Error *err) {
     const ModelConfig *c = &m->config;
@@ -369,6 +389,7 @@ static bool check_fields(const uint8_t *p, Model *m, Error *err) {
     if (!check_reserved(p, c, err) || !check_types(c, err) || !check_shapes(c, err)) return false;
     if (!check_encoding(c, r, err) || !check_sliding(m, err) || !check_experts(c, err))
         return false;
+    if (!check_latent(c, r, err)) return false;
     if (c->version < 5 && needs_version_5(m))
         return fail(err, "%s in version %d (expected version 5)",
                     c->qk_norm == QK_NORM_WHOLE ? "qk_norm is 2" : "rope_method is 7", c->version);
@@ -436,7 +457,8 @@ bool read_layer_table(Model *m, const uint8_t *flags, Error *err) {
     const ModelConfig *c = &m->config;
     int most = LAYER_SEES_ALL | (c->sliding_rope ? LAYER_SLIDING : LAYER_NOPE);
     int more_bits = c->n_experts > 0 ? LAYER_DENSE : 0;
-    if (c->version >= 6) more_bits |= LAYER_KEYS_ARE_VALUES | LAYER_WITHOUT_SINKS;
+    if (c->version >= 6) more_bits |= LAYER_WITHOUT_SINKS;
+    if (c->version >= 6 && c->kv_rank == 0) more_bits |= LAYER_KEYS_ARE_VALUES;
     for (int l = 0; flags && l < c->n_layers; l++) {
         m->layers[l].flags = flags[l];
         if ((flags[l] & ~more_bits) <= most) continue;

@@ -213,7 +213,12 @@ int model_window(const Model *model);
 // all.
 int64_t model_used_width(const ModelConfig *config);
 
-// What scores are multiplied by, but for logn and a temperature.
+// Of the values of a head, where it is the same in all layers.
+static inline int64_t model_value_dim(const ModelConfig *config) {
+    return config->value_dim ? config->value_dim : config->head_dim;
+}
+
+// What scores are multiplied by, but for logn, a temperature and rope_score_growth.
 float model_score_scale(const ModelConfig *config);
 
 // What a tensor is for. Those that are not matrices are FLOATS.

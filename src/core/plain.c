@@ -4,8 +4,8 @@
 //
 // A key is kept unturned. The query is turned instead, for each key anew, by the distance
 // between the two. So every RoPE method and distance map stands here as its formula. What few
-// models or options need stands beside it: plain_turns.c, plain_scores.c, plain_experts.c,
-// plain_encodings.c. In comments d is head_dim.
+// models or options need stands beside it: plain_turns.c, plain_scores.c, plain_latent.c,
+// plain_experts.c, plain_encodings.c. In comments d is head_dim.
 #include "plain.h"
 
 #include <string.h>
@@ -13,6 +13,7 @@
 #include "arithmetic.h"
 #include "plain_encodings.h"
 #include "plain_experts.h"
+#include "plain_latent.h"
 #include "plain_scores.h"
 #include "plain_turns.h"
 
@@ -78,14 +79,20 @@ static void attention(Plain *p, float *x) {
     const ModelConfig *m = &p->model->config;
     const Layer *w = p->w;
     int64_t d = m->head_dim;
+    int64_t value_dim = model_value_dim(m);  // d in most models
 
-    // q (n_heads * d); k and v (n_kv_heads * d), which stay for the tokens to come
+    // q (n_heads * d), k (n_kv_heads * d) and v (n_kv_heads * value_dim); the last two stay for the
+    // tokens to come
     float *k = kv_row(p, p->keys, p->i);
-    float *v = kv_row(p, p->values, p->i);
+    float *v = value_row(p, p->i);
     read_normed(p, x, w->attention_norm);
-    project(p, p->q, &w->wq, p->normed, w->bq);
-    project(p, k, &w->wk, p->normed, w->bk);
-    project(p, v, &w->wv, p->normed, w->bv);
+    if (m->kv_rank) {
+        project_latent(p, k, v);
+    } else {
+        project(p, p->q, &w->wq, p->normed, w->bq);
+        project(p, k, &w->wk, p->normed, w->bk);
+        project(p, v, &w->wv, p->normed, w->bv);
+    }
     norm_heads(p, p->q, m->n_heads, w->q_norm);
     norm_heads(p, k, m->n_kv_heads, w->k_norm);
     fill_distances(p);  // of encodings before RoPE
@@ -104,16 +111,16 @@ static void attention(Plain *p, float *x) {
         }
         change_scores(p, h);  // where there are windows, jumps or other encodings
 
-        // mixed (d) = the sum over j of softmax(scores)[j] * value[j]. A learned sink is one score
+        // mixed (value_dim) = the sum over j of softmax(scores)[j] * value[j]. A learned sink is one score
         // more, without a value: weight goes to it when no key is worth it.
-        float *mixed = p->mixed + h * d;
+        float *mixed = p->mixed + h * value_dim;
         int n = p->i + 1;
         if (w->sinks) p->scores[n++] = w->sinks[h];
         softmax(p->scores, n);
-        memset(mixed, 0, d * sizeof(float));
+        memset(mixed, 0, value_dim * sizeof(float));
         for (int j = 0; j <= p->i; j++) {
-            const float *value = kv_head(p, p->values, j, h);
-            add(mixed, p->scores[j], value, d);
+            const float *value = value_head(p, j, h);
+            add(mixed, p->scores[j], value, value_dim);
         }
         if (m->encoding == ENCODING_SHAW) mix_shaw(p, h);
     }

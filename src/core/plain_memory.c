@@ -32,13 +32,16 @@ uint64_t plain_lay_out(Plain *p, Arena *arena) {
     int64_t rows = m->n_layers * context;
     int64_t heads = m->n_heads * m->head_dim;
     int64_t kv = m->n_kv_heads * m->head_dim;
+    int64_t value_dim = model_value_dim(m);
+    int64_t mixed = m->n_heads * value_dim;
+    int64_t rotary_dim = p->model->rope.rotary_dim;
     int64_t hidden = m->hidden_dim;
     if (m->expert_hidden_dim > hidden) hidden = m->expert_hidden_dim;
     if (m->shared_hidden_dim > hidden) hidden = m->shared_hidden_dim;
     bool has_queries = m->encoding == ENCODING_DISENTANGLED;
     bool has_keys = has_queries || m->encoding == ENCODING_TRANSFORMER_XL;
     p->keys = floats(arena, rows, kv);
-    p->values = floats(arena, rows, kv);
+    p->values = floats(arena, rows, m->n_kv_heads * value_dim);
     uint64_t kept = arena->used;
     if (has_keys) p->distance_keys = floats(arena, rows, kv);
     if (has_queries) p->distance_queries = floats(arena, rows, heads);
@@ -50,8 +53,11 @@ uint64_t plain_lay_out(Plain *p, Arena *arena) {
     p->normed = vector(arena, m->dim);
     p->added = vector(arena, m->dim);
     p->q = vector(arena, heads);
-    p->mixed = vector(arena, heads);
+    p->mixed = vector(arena, mixed);
     p->turned = vector(arena, m->head_dim);
+    p->q_latent = vector(arena, m->q_rank);
+    p->latent = vector(arena, m->kv_rank ? m->kv_rank + rotary_dim : 0);
+    p->still = vector(arena, m->kv_rank ? m->n_heads * (m->head_dim - rotary_dim) : 0);
     p->gate = vector(arena, hidden);
     p->up = vector(arena, hidden);
     p->routing = lay_out_routing(arena, m);
@@ -60,6 +66,9 @@ uint64_t plain_lay_out(Plain *p, Arena *arena) {
     // A row of any matrix, filled up to whole packs of q4.
     int64_t widest = m->dim;
     if (heads > widest) widest = heads;
+    if (mixed > widest) widest = mixed;
+    if (m->q_rank > widest) widest = m->q_rank;
+    if (m->kv_rank > widest) widest = m->kv_rank;
     if (hidden > widest) widest = hidden;
     p->row = vector(arena, widest + Q4_PACK);
     return kept;

@@ -16,7 +16,7 @@ int turning_pairs(const Plain *p) {
 float query_scale(const Plain *p) {
     int position = place_of(p, p->i);
     const RopeConfig *c = p->turns->rope;
-    double grown = rope_logn(c, position) * rope_temperature(c, position);
+    double grown = rope_logn(c, position) * rope_temperature(c, position) * rope_score_growth(c);
     return (float)grown * model_score_scale(&p->model->config);
 }
 

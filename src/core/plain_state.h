@@ -29,16 +29,21 @@ typedef struct Plain {
     const Turns *turns;  // and which of the two below it turns by
 
     // For every token that was read.
-    float *keys, *values;  // (n_layers, context, n_kv_heads * head_dim), as wk and wv made them
-    int *lengths;          // (context) the length when it was read, for stale keys
+    float *keys;    // (n_layers, context, n_kv_heads * head_dim), as wk made them
+    float *values;  // (n_layers, context, n_kv_heads * value_dim), as wv did
+    int *lengths;   // (context) the length when it was read, for stale keys
     // For every number of tokens by which a key can be behind the query.
     int *distances;           // (n_layers, context) the distance to which that comes
     float *distance_keys;     // (n_layers, context, n_kv_heads * head_dim), NULL: not in use
     float *distance_queries;  // (n_layers, context, n_heads * head_dim), likewise
     // For the present token.
     float *normed, *added;  // (dim)
-    float *q, *mixed;       // (n_heads * head_dim)
+    float *q;               // (n_heads * head_dim)
+    float *mixed;           // (n_heads * value_dim)
     float *turned;          // (head_dim) a head of q, turned to meet one key
+    float *q_latent;        // (q_rank) what wq reads of latent attention,
+    float *latent;          // (kv_rank + rotary_dim) and what wk and wv read, and all keys share
+    float *still;           // (n_heads * (head_dim - rotary_dim)) what its keys have besides
     float *gate, *up;       // (hidden_dim, or what experts have if that is more)
     Routing routing;        // which experts the token takes
     float *expert;          // (dim) what one of them makes
@@ -57,7 +62,7 @@ static inline float *layer_row(const Plain *p, float *array, int i, int64_t widt
     return array + row * width;
 }
 
-// The same in an array of keys or values, (n_layers, context, n_kv_heads * head_dim).
+// The same in an array of keys, (n_layers, context, n_kv_heads * head_dim).
 static inline float *kv_row(const Plain *p, float *array, int i) {
     const ModelConfig *m = &p->model->config;
     return layer_row(p, array, i, m->n_kv_heads * m->head_dim);
@@ -68,4 +73,15 @@ static inline const float *kv_head(const Plain *p, float *array, int i, int h) {
     const ModelConfig *m = &p->model->config;
     int sharing = m->n_heads / m->n_kv_heads;
     return kv_row(p, array, i) + h / sharing * m->head_dim;
+}
+
+// The same two of values, (n_layers, context, n_kv_heads * value_dim).
+static inline float *value_row(const Plain *p, int i) {
+    const ModelConfig *m = &p->model->config;
+    return layer_row(p, p->values, i, m->n_kv_heads * model_value_dim(m));
+}
+static inline const float *value_head(const Plain *p, int i, int h) {
+    const ModelConfig *m = &p->model->config;
+    int sharing = m->n_heads / m->n_kv_heads;
+    return value_row(p, i) + h / sharing * model_value_dim(m);
 }

@@ -73,6 +73,7 @@ static void load_queries(const AttentionTask *k) {
     const Angles *a = c->angles;
     int64_t d = c->cache->head_dim;
     bool has_far = a && a->far;
+    double growth = rope_score_growth(c->rope);
     const Layer *layer = c->terms ? &c->terms->model->layers[c->layer] : NULL;
     float *near = k->scratch->q[NEAR].x;
     float *far = k->scratch->q[FAR].x;
@@ -82,7 +83,7 @@ static void load_queries(const AttentionTask *k) {
         int64_t head = head_of(k, r);
         const float *q = c->q + (head + (token - c->first) * c->n_heads) * d;
         double grown = rope_logn(c->rope, position) * rope_temperature(c->rope, position);
-        float factor = c->scale * (float)grown;
+        float factor = c->scale * (float)(grown * growth);
         for (int64_t i = 0; i < d; i++) near[r * d + i] = q[i] * factor;
         if (has_far || layer) memcpy(far + r * d, near + r * d, d * sizeof *q);
         for (int64_t i = 0; layer && layer->u && i < d; i++) {
