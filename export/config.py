@@ -52,6 +52,9 @@ def read_config(job: Job, folder: str) -> Read:
     if family.keys.attention_bias == 'read' and config.flag('attention_bias', family.default('attention_bias', False),
                                                             False):
         model.set(**FIELDS_OF[Feature.ALL_BIASES])
+    for key, feature in family.keys.says.items():
+        if config.flag(key, family.default(key, False), False):
+            model.set(**FIELDS_OF[Feature[feature.upper()]])
     model.set(**read_layers(config, family, model.n_layers))
     model.set(**read_experts(config, family, model))
     model.set(**read_special(folder, whole, config, family, vocab_size), **read_scales(config, family, model),

@@ -9,13 +9,16 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Dict, Iterator, List, Tuple
 
-from .common import CHUNK, MAX_EXPERTS, MAX_WIDTH, REFUSED, Keys, Problem
+from .common import CHUNK, MAX_EXPERTS, MAX_LAYERS, MAX_WIDTH, REFUSED, Keys, Problem
 from .families import Family
 from .layers import not_used
-from .model import DENSE, Model
+from .model import DENSE, FIELDS_OF, Feature, Model
 from .tensors import ITEM_SIZES, Joined, Tensor
 
 EXPERT_PARTS = 'experts_w1', 'experts_w3', 'experts_w2', 'experts_b1', 'experts_b3', 'experts_b2'
+SHARED_PARTS = 'shared_w1', 'shared_w3', 'shared_w2'
+EXPERT_FIELDS = {name for feature in (Feature.SIGMOIDS, Feature.CHOICE_BIAS, Feature.SCALED_INPUT, Feature.SHARED_GATE,
+                                      Feature.ROUTER_BIAS, Feature.EXPERT_BIAS) for name in FIELDS_OF[feature]}
 FP4_VALUES, FP4_BYTES = 32, 16  # of a block of MXFP4, its scale apart
 LOW, HIGH = bytes(b & 15 for b in range(256)), bytes(b & 240 for b in range(256))
 RAISED, LOWERED = bytes((b & 15) << 4 for b in range(256)), bytes(b >> 4 for b in range(256))
@@ -33,14 +36,81 @@ def read_experts(config: Keys, family: Family, model: Model) -> Dict[str, int]:
     if used > n_experts:
         config.refuse('num_experts_per_tok', 'no more than there are experts, %d' % n_experts)
     width = config.integer(rule.width, MAX_WIDTH, family.default(rule.width, REFUSED))
-    fields = {'n_experts': n_experts, 'n_experts_used': used, 'expert_hidden_dim': width}
+    fields = {'n_experts': n_experts, 'n_experts_used': used, 'expert_hidden_dim': width,
+              **read_router(config, family, n_experts, used), **read_shared(config, family, width)}
     if rule.also_used and config.values.get(rule.also_used, used) != used:
         not_used(config, family, rule.also_used)
-    if rule.renormalized:
-        fields['router'] = int(not config.flag(rule.renormalized, family.default(rule.renormalized)))
     if rule.dense and not mark_dense(config, model, *rule.dense):
         return {}
+    if (rule.dense_first or rule.dense_types or rule.n_dense) and not mark_first(config, family, model):
+        return {name: 0 for name in EXPERT_FIELDS}
     return fields
+
+
+def read_router(config: Keys, family: Family, n_experts: int, used: int) -> Dict[str, Any]:
+    """How weights come from logits, and which experts are chosen by them."""
+    rule = family.experts
+    divided = config.flag(rule.renormalized, family.default(rule.renormalized)) if rule.renormalized \
+        else not rule.shares
+    fields: Dict[str, Any] = read_groups(config, family, n_experts, used)
+    if rule.router == 'sigmoid' or fields:
+        fields['router'] = 2 if rule.router == 'sigmoid' else 1
+        fields['router_renormalizes'] = int(divided)
+    else:
+        fields['router'] = int(not divided)
+    for key, name in (rule.scale, 'router_scale'), (rule.cap, 'router_cap'):
+        value = config.number(key, family.default(key, 0), 0, zero=name == 'router_cap', high=1e6) if key else 0
+        fields[name] = 0.0 if value == 1 and name == 'router_scale' else float(value)
+    return fields
+
+
+def read_groups(config: Keys, family: Family, n_experts: int, used: int) -> Dict[str, Any]:
+    """The fields about groups; none where all experts are one."""
+    rule = family.experts
+    if not rule.groups:
+        return {}
+    for key, values in rule.grouping.items():
+        if not values[config.get(key, lambda v: v in values, 'one of ' + ', '.join(values), family.default(key))]:
+            return {}
+    key, used_key = rule.groups
+    n_groups = config.integer(key, n_experts, family.default(key))
+    of_group = n_experts // n_groups
+    if n_experts % n_groups or of_group < rule.group_best and n_groups > 1:
+        config.refuse(key, 'what makes groups of %d or more of the %d experts' % (rule.group_best, n_experts))
+    best = config.integer(used_key, n_groups, family.default(used_key))
+    if best > n_groups or best * of_group < used:
+        config.refuse(used_key, 'at most %d groups, with %d experts or more' % (n_groups, used))
+    return {'router_groups': n_groups, 'router_groups_used': best,
+            'router_group_best': rule.group_best} if n_groups > 1 else {}
+
+
+def read_shared(config: Keys, family: Family, width: int) -> Dict[str, int]:
+    """The width of the expert that each token takes, or of all such together."""
+    rule = family.experts
+    if not rule.shared:
+        return {}
+    if rule.shared_width:
+        return {'shared_hidden_dim': config.integer(rule.shared_width, MAX_WIDTH, family.default(rule.shared_width))}
+    count = 1 if rule.shared == 'one' else config.integer(rule.shared, MAX_WIDTH // width,
+                                                          family.default(rule.shared), low=0)
+    return {'shared_hidden_dim': count * width}
+
+
+def mark_first(config: Keys, family: Family, model: Model) -> bool:
+    """Marks the first layers, or those of a list, that have no experts. False: none has any."""
+    rule, n_layers = family.experts, model.n_layers
+    n_dense = config.integer(rule.dense_first, MAX_LAYERS, family.default(rule.dense_first), low=0) \
+        if rule.dense_first else rule.n_dense
+    types = config.get(rule.dense_types, lambda v: isinstance(v, list) and len(v) == n_layers and all(
+        x in ('dense', 'sparse') for x in v), 'dense or sparse for each of %d layers' % n_layers, None,
+        None) if rule.dense_types else None
+    dense = [kind == 'dense' for kind in types] if types else [i < n_dense for i in range(n_layers)]
+    if any(dense) and not all(dense):
+        model.layers = [f | DENSE * own for f, own in zip(model.layer_flags, dense)]
+    if all(dense):
+        config.job.note('no layer has experts, by %s' % ' and '.join(filter(None, (rule.dense_types,
+                                                                                     rule.dense_first))))
+    return not all(dense)
 
 
 def read_count(config: Keys, family: Family, names: Tuple[str, ...]) -> int:
@@ -185,13 +255,15 @@ def either(a: bytes, b: bytes) -> bytes:
 def stack_experts(path: str, tensors: dict, model: Model, family: Family, names: dict) -> None:
     """Puts the experts of a folder under the names that `names` has of them, each matrix in one tensor."""
     for layer in layers_with_experts(model):
-        place = 'model.layers.%d.mlp.' % layer
+        place = 'model.layers.%d.%s.' % (layer, family.experts.place)
         parts = {part: names[part] % layer for part in EXPERT_PARTS if part in names}
         router = place + 'gate.weight'  # which a family with a place of its own has in release 5, too
         if router in tensors:
             tensors[names['router'] % layer] = tensors.pop(router)
         if family.experts.layout == 'in_turns':
             stack_in_turns(path, tensors, model, place + 'experts.', parts)
+        elif family.experts.layout == 'columns':
+            stack_columns(path, tensors, model, place + 'experts.', parts)
         elif place + 'experts.gate_up_proj' in tensors or place + 'experts.down_proj' in tensors:
             stack_halves(path, tensors, model, place + 'experts.', parts)
         else:
@@ -226,6 +298,16 @@ def stack_halves(path, tensors, model, place, parts):
              'experts_w2': (down, range(dim))}
     for part, (tensor, rows) in taken.items():
         tensors[parts[part]] = Taken(tensor.name, tensor, n, tensor.shape[1], rows)
+
+
+def stack_columns(path, tensors, model, place, parts):
+    """Gate and up in one tensor, gate first, with inputs as rows."""
+    n, hidden, dim = model.n_experts, model.expert_hidden_dim, model.dim
+    both = take(path, tensors, place + 'gate_up_proj', (n, dim, 2 * hidden))
+    down = take(path, tensors, place + 'down_proj', (n, hidden, dim))
+    tensors[parts['experts_w1']] = Transposed(both.name, both, range(hidden))
+    tensors[parts['experts_w3']] = Transposed(both.name, both, range(hidden, 2 * hidden))
+    tensors[parts['experts_w2']] = Transposed(down.name, down, range(dim))
 
 
 def stack_in_turns(path, tensors, model, place, parts):

@@ -36,6 +36,8 @@ class Rope:
     local_theta: float = 1e4  # theirs, where no key says it
     no_scaling: bool = False  # rope_scaling is not turned into rope_parameters
     partial: bool = False     # partial_rotary_factor may be below 1
+    share_beside: bool = False  # of a scaled block's share and one beside it, that beside counts
+    rotary_key: str = ''      # the key of how many elements of a head turn, which goes before it
     proportional: bool = False
     sections: bool = False    # a block by itself with sections and a share is taken for one of its
     grows: bool = False       # queries grow with their position: llama_4_scaling_beta
@@ -53,6 +55,7 @@ class KeysOf:
     must: Dict[str, List[Any]] = field(default_factory=dict)  # keys and the values that they may have
     unread: Tuple[str, ...] = ()     # keys that the class does not look at, which is worth a word
     quantization: str = ''           # the quant_method that is read
+    says: Dict[str, str] = field(default_factory=dict)  # flags, and the feature that each one says
     writes: Dict[str, Any] = field(default_factory=dict)  # keys that go out besides
 
 
@@ -61,18 +64,32 @@ class Experts:
     """Experts in config.json and in folders."""
     counts: Tuple[str, ...]   # the keys of how many there are, the newer one last
     width: str                # the key of their hidden width
-    layout: str               # one_by_one, or in_turns: gate and up in turns
+    layout: str               # one_by_one; in_turns: gate and up in turns; halves; columns: halves, inputs first
     place: str = 'mlp'        # of a layer
     names: Tuple[str, ...] = ()   # of an expert's w1, w3 and w2
     dense: Tuple[str, ...] = ()   # the keys of a list and of a step that name dense layers
-    renormalized: str = ''        # the key that says so; '': they always are
+    renormalized: str = ''        # the key that says so; '': they always are, or never:
+    shares: bool = False          # weights are never divided by their sum
     also_used: str = ''           # another name of num_experts_per_tok, which is not read
+    router: str = 'softmax'       # or sigmoid
+    groups: Tuple[str, ...] = ()  # the keys of how many groups there are, and of how many of these experts are chosen
+    group_best: int = 2           # a group counts by the sum of so many
+    grouping: Dict[str, Dict[str, bool]] = field(default_factory=dict)  # a key, its values, and whether groups count
+    scale: str = ''               # the key of what weights are multiplied by
+    cap: str = ''                 # the key of what logits are capped by
+    shared: str = ''              # the key of how many experts each token takes, or `one`
+    shared_width: str = ''        # the key of the width of these all; '': each has that of another expert
+    shared_place: str = ''        # in a layer's place
+    dense_first: str = ''         # the key of how many first layers are dense
+    dense_types: str = ''         # the key of a list of dense and sparse ones, which goes before that
+    n_dense: int = 0              # how many first layers are dense where no key says it
 
 
 @dataclass(frozen=True)
 class Names:
     """The names that a family has for our tensors where they are not Llama's, and the matrices that are several."""
     own: Dict[str, str] = field(default_factory=dict)
+    left_out: Tuple[str, ...] = ()  # how names begin that are no part of the model, a %d for its number of layers
     fused: Dict[str, List[str]] = field(default_factory=dict)  # behind a layer's place: the parts, one below the other
 
 

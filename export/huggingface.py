@@ -8,7 +8,7 @@ from typing import Dict
 
 from .common import Job, Problem, read_json
 from .config import read_config
-from .experts import EXPERT_PARTS, stack_experts
+from .experts import EXPERT_PARTS, SHARED_PARTS, stack_experts
 from .families import Family
 from .inputs import adapter_alone, adapter_in
 from .model import Feature, Model
@@ -43,7 +43,12 @@ def names_of(family: Family) -> Dict[str, str]:
     names = {**NAMES, **(BOTH if {Feature.NORMS_AFTER, Feature.NORMS_BOTH} & family.always else {})}
     stacked = {part: 'model.layers.%%d.mlp.experts.%s' % name for part, name in zip(EXPERT_PARTS, (
         'gate_proj', 'up_proj', 'down_proj', 'gate_proj_bias', 'up_proj_bias', 'down_proj_bias'))}
-    return {**names, **(stacked if family.experts else {}), **family.names.own}
+    if not family.experts:
+        return {**names, **family.names.own}
+    rule = family.experts
+    shared = {part: 'model.layers.%%d.%s.%s.%s.weight' % (rule.place, rule.shared_place, name)
+              for part, name in zip(SHARED_PARTS, rule.names)}
+    return {**names, **stacked, **(shared if rule.shared else {}), **family.names.own}
 
 
 def rows_of(model: Model, part: str) -> int:
@@ -58,6 +63,7 @@ def read_huggingface(job: Job, folder: str) -> Checkpoint:
                if not name.endswith('.rotary_emb.inv_freq')}  # of old checkpoints; nobody reads it
     if wrapped:
         tensors = text_alone(job, folder, tensors)
+    leave_out(job, folder, tensors, family, model)
     names = names_of(family)
     for layer in range(model.n_layers):
         for whole, parts in family.names.fused.items():
@@ -67,6 +73,16 @@ def read_huggingface(job: Job, folder: str) -> Checkpoint:
     if model.embedding_scale and names['embedding'] in tensors:
         model.embedding_scale = rounded(model.embedding_scale, tensors[names['embedding']].dtype)
     return Checkpoint(job, folder, model, tensors, names, bool(model.encoding))  # without RoPE nothing turns
+
+
+def leave_out(job, folder, tensors, family, model):
+    """Layers past the last one, which predict further tokens, are no part of the model."""
+    starts = tuple(start % model.n_layers if '%d' in start else start for start in family.names.left_out)
+    found = [name for name in tensors if starts and name.startswith(starts)]
+    for name in found:
+        del tensors[name]
+    if found:
+        job.note('%s: %d tensors of layers that predict further tokens are left out' % (folder, len(found)))
 
 
 def text_alone(job, folder, tensors):

@@ -65,7 +65,8 @@ def periodic_layers(config, family, n_layers):
     not_used(config, family, *(key for key in family.keys.unread if 'sliding_window_pattern' in key))
     window = window_of(config, family)
     slides = named_layers(config, n_layers, window)
-    if slides is None and not window:
+    needs_window = family.layers.without_rope == 'full' and not family.layers.windowless
+    if not window and (slides is None or needs_window):
         config.refuse('sliding_window', 'a whole number from 1 to %d, or layer_types' % MAX_SEQ)
     if slides is None:
         key = family.layers.period_key

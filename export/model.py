@@ -177,6 +177,15 @@ class Feature(Enum):
     EXPERTS = 'experts'
     SHARES = 'weights of experts that are not renormalized'
     DENSE_BETWEEN = 'dense layers between'
+    SIGMOIDS = 'a router of sigmoids'
+    RENORMALIZED = 'weights of experts that are divided by their sum'
+    CHOICE_BIAS = 'a bias of the choice of experts'
+    GROUPS = 'groups of experts'
+    ROUTER_SCALE = 'a scale of the weights of experts'
+    ROUTER_CAP = 'a cap of the logits of routers'
+    SCALED_INPUT = 'weights of experts that multiply what these read'
+    SHARED_EXPERT = 'a shared expert'
+    SHARED_GATE = 'a gate of the shared expert'
     CLAMPED = 'clamped SwiGLU'
     ROUTER_BIAS = 'biases of routers'
     EXPERT_BIAS = 'biases of experts'
@@ -193,7 +202,9 @@ FIELDS_OF: Dict[Feature, Dict[str, int]] = {
     Feature.WHOLE_NORMS: {'qk_norm': 2}, Feature.NORMS_AFTER: {'norm_place': 1}, Feature.NORMS_BOTH: {'norm_place': 2},
     Feature.GELU: {'activation': GELU}, Feature.CLAMPED: {'activation': CLAMPED},
     Feature.ROUTER_BIAS: {'router_bias': 1}, Feature.EXPERT_BIAS: {'expert_bias': 1},
-    Feature.SINKS: {'attention_sinks': 1}, Feature.SHARES: {'router': 1}, Feature.LOGN: {'logn': 1}}
+    Feature.SIGMOIDS: {'router': 2}, Feature.RENORMALIZED: {'router_renormalizes': 1},
+    Feature.CHOICE_BIAS: {'router_choice_bias': 1}, Feature.SCALED_INPUT: {'router_scales_input': 1},
+    Feature.SHARED_GATE: {'shared_gate': 1}, Feature.SINKS: {'attention_sinks': 1}, Feature.SHARES: {'router': 1}, Feature.LOGN: {'logn': 1}}
 LONGROPE, LLAMA3 = 6, 5  # of rope_method
 
 
@@ -206,6 +217,8 @@ def features_of(model: Model) -> Set[Feature]:
         Feature.EMBEDDING_SCALE: model.embedding_scale, Feature.SCORE_SCALE: model.score_scale,
         Feature.TEMPERATURE: model.temperature_beta, Feature.PARTIAL: model.rotary_dim,
         Feature.EXPERTS: model.n_experts, Feature.DENSE_BETWEEN: any(flags & DENSE for flags in layers),
+        Feature.GROUPS: model.router_groups, Feature.ROUTER_SCALE: model.router_scale,
+        Feature.ROUTER_CAP: model.router_cap, Feature.SHARED_EXPERT: model.shared_hidden_dim,
         Feature.TWO_ROPES: any(flags & TURNS_AS_SLIDING for flags in layers),
         Feature.WITHOUT_ROPE: any(flags & WITHOUT_ROPE for flags in layers),
         Feature.WINDOW: model.sliding_window and not some, Feature.SOME_WINDOW: model.sliding_window and some,

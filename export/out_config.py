@@ -11,7 +11,7 @@ from .existing import WRITTEN_BY
 from .families import Family
 from .huggingface import rounded
 from .layers import FULL, SLIDING
-from .model import SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE, Model
+from .model import SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE, Feature, Model, features_of
 from .out_experts import config_of_experts
 from .out_layers import period_of, scale_of_embedding, sliding_model, slides_of
 from .out_model import rope_of, temperature
@@ -39,7 +39,9 @@ def config_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, An
         'eos_token_id': model.eos_ids if model.eos_ids[1:] else model.eos_ids[0] if model.eos_ids else None,
         'torch_dtype': DTYPES[float_type(model)], 'use_cache': True, 'written_by': WRITTEN_BY}
     if model.n_experts:
-        config.update(config_of_experts(family, model))
+        config.update(config_of_experts(path, family, model))
+    found = features_of(model)
+    config.update({key: Feature[feature.upper()] in found for key, feature in family.keys.says.items()})
     if family.keys.attention_bias == 'read':
         config['attention_bias'] = bool(model.o_bias)
     if family.rope.partial and model.rotary_dim:  # exact, as it is cut to a whole number

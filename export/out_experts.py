@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Dict, Iterator, List, Tuple
 
+from .common import Problem
 from .experts import (EXPERT_PARTS, FP4_BYTES, FP4_VALUES, HIGH, LOW, LOWERED, RAISED, either, items,
                       layers_with_experts, one_expert)
-from .families import Family
+from .families import Experts, Family
 from .model import DENSE, Model
 from .tensors import BLOCKS, ITEM_SIZES, Checkpoint
 from .write import Place
@@ -23,7 +24,7 @@ def keeps_mxfp4(checkpoint: Checkpoint) -> bool:
         checkpoint.tensors[name].dtype == 'MXFP4' for name in names)
 
 
-def config_of_experts(family: Family, model: Model) -> Dict[str, Any]:
+def config_of_experts(path: str, family: Family, model: Model) -> Dict[str, Any]:
     """The keys of config.json about experts."""
     rule = family.experts
     keys: Dict[str, Any] = {'num_experts_per_tok': model.n_experts_used, rule.counts[0]: model.n_experts,
@@ -31,7 +32,16 @@ def config_of_experts(family: Family, model: Model) -> Dict[str, Any]:
     if rule.also_used:
         keys[rule.also_used] = model.n_experts_used
     if rule.renormalized:
-        keys[rule.renormalized] = not model.router
+        keys[rule.renormalized] = bool(model.router == 0 or model.router_renormalizes)
+    if rule.groups:
+        keys.update(zip(rule.groups, (model.router_groups or 1, model.router_groups_used or 1)))
+    for key, values in rule.grouping.items():
+        keys[key] = next(name for name, counts in values.items() if counts == bool(model.router_groups))
+    if rule.scale:
+        keys[rule.scale] = model.router_scale or 1.0
+    if rule.cap:
+        keys[rule.cap] = model.router_cap
+    keys.update(config_of_shared(path, rule, model), **config_of_dense(path, rule, model))
     if rule.dense:
         list_key, step_key = rule.dense
         keys.update({step_key: 1, list_key: [i for i, flags in enumerate(model.layer_flags) if flags & DENSE]})
@@ -39,6 +49,34 @@ def config_of_experts(family: Family, model: Model) -> Dict[str, Any]:
         keys['quantization_config'] = {'quant_method': family.keys.quantization,
                                        'modules_to_not_convert': NOT_CONVERTED}
     return keys
+
+
+def config_of_shared(path: str, rule: Experts, model: Model) -> Dict[str, Any]:
+    """What a model has of experts that each token takes, in as many as make its width."""
+    if rule.shared_width:
+        return {rule.shared_width: model.shared_hidden_dim}
+    if not rule.shared:
+        return {}
+    count, rest = divmod(model.shared_hidden_dim, model.expert_hidden_dim)
+    if rest or rule.shared == 'one' and count != 1:
+        raise Problem(path, 'has a shared expert of width %d, which its family has not (expected a multiple of %d)'
+                      % (model.shared_hidden_dim, model.expert_hidden_dim))
+    return {} if rule.shared == 'one' else {rule.shared: count}
+
+
+def config_of_dense(path: str, rule: Experts, model: Model) -> Dict[str, Any]:
+    """Which layers are dense, where that is the first ones, or a list says it."""
+    dense = [bool(flags & DENSE) for flags in model.layer_flags]
+    n_first = dense.index(False)
+    if rule.dense_types:
+        keys: Dict[str, Any] = {rule.dense_types: ['dense' if own else 'sparse' for own in dense]}
+        return {**keys, **({rule.dense_first: n_first} if rule.dense_first else {})}
+    if not rule.dense_first:
+        return {}
+    if any(dense[n_first:]):
+        raise Problem(path, 'has a dense layer behind one with experts, which its family has not (found layer %d)'
+                      % (len(dense) - 1 - dense[::-1].index(True)))
+    return {rule.dense_first: n_first}
 
 
 def one_by_one(family: Family, model: Model, place: Place) -> Iterator[Tuple[str, Any, bool]]:
@@ -66,12 +104,48 @@ def in_turns(model: Model, places: Dict[str, Place]) -> Iterator[Tuple[str, Any,
         yield start + '_bias', Columns(biases, n), False
 
 
+def in_halves(path: str, family: Family, model: Model, places: Dict[str, Place]) -> Iterator[Tuple[str, Any, bool]]:
+    """The same of experts whose gate and up are one tensor, gate first; with inputs as rows, or outputs."""
+    rule, n = family.experts, model.n_experts
+    start = 'model.layers.%d.%s.experts.' % (places['experts_w2'].layer, rule.place)
+    for name, numbers in ('gate_up_proj', '13'), ('down_proj', '2'):
+        parts = [places['experts_w' + number].tensor for number in numbers]
+        other = next((part for part in parts if part.dtype not in ITEM_SIZES or part.dtype != parts[0].dtype), None)
+        if other:
+            raise Problem(path, '%s%s is %s, which cannot be there (expected floats of one type)' % (
+                start, name, other.dtype))
+        yield start + name, Columns(parts, n, False) if rule.layout == 'columns' else Halves(parts, n), True
+
+
 @dataclass(frozen=True)
-class Columns:
-    """Floats of each expert with the outputs of several parts in turns as columns, and inputs as rows: the parts have
-    rows of inputs. Vectors have no inputs."""
+class Halves:
+    """The rows of several parts of each expert, one part below the other."""
     parts: List[Any]
     n_experts: int
+
+    name = property(lambda self: self.parts[0].name)
+    path = property(lambda self: self.parts[0].path)
+    dtype = property(lambda self: self.parts[0].dtype)
+
+    @property
+    def shape(self) -> Tuple[int, ...]:
+        rows, columns = self.parts[0].shape
+        return self.n_experts, len(self.parts) * rows // self.n_experts, columns
+
+    def read(self) -> Iterator[bytes]:
+        size = self.parts[0].size // self.n_experts
+        for expert in range(self.n_experts):
+            for part in self.parts:
+                yield from part.read(expert * size, size)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Floats of each expert with the outputs of several parts as columns, in turns or one part behind the other, and
+    inputs as rows: the parts have rows of inputs. Vectors have no inputs."""
+    parts: List[Any]
+    n_experts: int
+    in_turns: bool = True
 
     name = property(lambda self: self.parts[0].name)
     path = property(lambda self: self.parts[0].path)
@@ -89,8 +163,9 @@ class Columns:
                 data = items(self.dtype)
                 for chunk in part.read(expert * self.of_one * row, self.of_one * row):
                     data.frombytes(chunk)
+                first, step = (i, len(self.parts)) if self.in_turns else (i * self.of_one, 1)
                 for output in range(self.of_one):
-                    values[i + output * len(self.parts)::columns] = data[output * inputs:(output + 1) * inputs]
+                    values[first + output * step::columns] = data[output * inputs:(output + 1) * inputs]
             yield values.tobytes()
 
 

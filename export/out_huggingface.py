@@ -15,7 +15,7 @@ from .families import Family, fits
 from .huggingface import names_of
 from .model import Feature, Model, features_of
 from .out_config import ORIGINAL, config_of, float_type
-from .out_experts import in_turns, keeps_mxfp4, one_by_one
+from .out_experts import in_halves, in_turns, keeps_mxfp4, one_by_one
 from .out_model import Fused, family_of
 from .out_tokenizer import tokenizer_config, tokenizer_json
 from .tensors import ITEM_SIZES, Checkpoint, Shifted, narrowed
@@ -82,10 +82,11 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
     """(name, tensor, whether it is a matrix) as the family has them: some fused, and experts in their way."""
     names, fused, experts = names_of(family), Fused(path, family, family.names), {}
     for place in plan:
-        if place.part in EXPERT_PARTS and family.experts.layout == 'in_turns':
+        layout = family.experts.layout if family.experts else ''
+        if place.part in EXPERT_PARTS and layout != 'one_by_one':
             experts[place.part] = place
-            if len(experts) == len(EXPERT_PARTS):
-                yield from in_turns(model, experts)
+            if len(experts) == (len(EXPERT_PARTS) if layout == 'in_turns' else 3):
+                yield from in_turns(model, experts) if layout == 'in_turns' else in_halves(path, family, model, experts)
                 experts = {}
             continue
         if place.part in EXPERT_PARTS:

@@ -121,18 +121,34 @@ def blocks_by_kind(config: Keys, family: Family) -> Tuple[Keys, Keys, float]:
         config.within(sliding, 'rope_parameters.%s.' % SLIDING), local
 
 
-def read_rotary_dim(config: Keys, block: Keys, partial: bool, head_dim: int) -> int:
+def read_rotary_dim(config: Keys, block: Keys, family: Family, kind: str, head_dim: int) -> int:
     """How many elements of a head turn: all of them, but in families that can turn a part."""
-    if not partial:
+    key = family.rope.rotary_key
+    if key and config.values.get(key) is not None:
+        rotary_dim = config.integer(key, head_dim)
+        if rotary_dim % 2:
+            config.refuse(key, 'an even number up to head_dim, %d' % head_dim)
+        return rotary_dim
+    if not family.rope.partial:
         for keys in config, block:
             keys.only('partial_rotary_factor', 1, 1.0, None)
         return head_dim
     key = 'partial_rotary_factor'
-    outside = config.number(key, 1.0, 1.0, high=1)
-    rotary_dim = int(head_dim * block.number(key, outside, outside, high=1))
+    usual = family.default(key, 1.0)
+    outside = config.number(key, usual, usual, high=1)
+    share = block.number(key, outside, outside, high=1)
+    if outside_counts(config, family, kind):
+        share = outside
+    rotary_dim = int(head_dim * share)
     if rotary_dim < 2 or rotary_dim % 2:
         (block if block.values.get(key) else config).refuse(key, 'what makes an even part of head_dim, %d' % head_dim)
     return rotary_dim
+
+
+def outside_counts(config: Keys, family: Family, kind: str) -> bool:
+    """Whether a share beside the block goes before one in it."""
+    key = 'partial_rotary_factor'
+    return family.rope.share_beside and kind != 'default' and bool(config.values.get(key) or family.default(key))
 
 
 def rope_block(config: Keys, family: Family) -> Keys:
@@ -157,7 +173,7 @@ def read_rope(config: Keys, block: Keys, family: Family, theta: float, model: Mo
     one in it, unless the block is of one kind of layers."""
     by_kind, seq_len = family.rope.by_kind, model.seq_len
     kind = read_type(config, block, family)
-    rotary_dim = read_rotary_dim(config, block, family.rope.partial, model.head_dim)
+    rotary_dim = read_rotary_dim(config, block, family, kind, model.head_dim)
     if not by_kind:
         theta = config.number('rope_theta', theta, above=1.0)
     theta = block.number('rope_theta', theta, above=1.0)
@@ -189,7 +205,8 @@ def read_rope(config: Keys, block: Keys, family: Family, theta: float, model: Mo
         rope.update(read_temperature(block, rope, kind, seq_len))
     read_chunks(config, family, rope, kind)
     check_keys(block, kind)
-    for key, inner_counts in (('rope_theta', True), ('partial_rotary_factor', True)) + (
+    for key, inner_counts in (('rope_theta', True), ('partial_rotary_factor', not outside_counts(
+            config, family, kind))) + (
             ((ORIGINAL, by_kind),) if kind in WITH_LENGTH else ()):
         if key != 'rope_theta' or not by_kind or FULL in block.inside or block.inside == 'rope_scaling.':
             warn_of_two(config, block, key, inner_counts)

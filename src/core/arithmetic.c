@@ -57,6 +57,8 @@ void softmax(float *x, int n) {
     for (int i = 0; i < n; i++) x[i] /= sum;
 }
 
+float sigmoid(float z) { return 1 / (1 + expf(-z)); }
+
 float silu(float z) { return z / (1 + expf(-z)); }
 
 float gelu(float z) {

@@ -19,6 +19,8 @@ void add(float *out, float scale, const float *x, int64_t n);
 void rmsnorm(float *out, const float *x, const float *weight, int64_t n, double eps);
 // x (n >= 1) = exp(x) / sum(exp(x)); 0 where x is -infinity. Not all of it may be that.
 void softmax(float *x, int n);
+// 1 / (1 + exp(-z)).
+float sigmoid(float z);
 // z / (1 + exp(-z)). arXiv 1702.03118.
 float silu(float z);
 // z (1 + tanh(sqrt(2 / pi) (z + 0.044715 z^3))) / 2, the usual form of GELU. arXiv 1606.08415.

@@ -305,18 +305,53 @@ static bool check_sliding(const Model *m, Error *err) {
     return m->sliding.train_ctx > 0 || fail(err, "sliding_train_ctx is 0 (expected 1 to %d)", MOST);
 }
 
+// What a router with weights of its own may have, and what goes with its groups.
+static bool check_router(const ModelConfig *c, Error *err) {
+    int n = c->router_groups;
+    int of_group = n ? c->n_experts / n : 0;
+    int most = c->router_groups_used * of_group;
+    bool has_more = n || c->router_choice_bias || c->router_renormalizes;
+    if (c->router == ROUTER_CHOSEN && has_more)
+        return fail(err,
+                    "router is 0 with settings of others (expected 0 in router_choice_bias, "
+                    "router_groups and router_renormalizes)");
+    if (c->shared_gate && !c->shared_hidden_dim)
+        return fail(err, "shared_gate without shared_hidden_dim (expected 0)");
+    if (n == 0)
+        return !(c->router_groups_used || c->router_group_best) ||
+               fail(err,
+                    "router_groups is 0 (expected 0 in router_groups_used and router_group_best)");
+    if (c->n_experts % n)
+        return fail(err, "router_groups is %d, which does not divide %d experts", n, c->n_experts);
+    if (c->router_groups_used < 1 || c->router_groups_used > n)
+        return fail(err, "router_groups_used is %d of %d groups (expected 1 to %d)",
+                    c->router_groups_used, n, n);
+    if (c->router_group_best < 1 || c->router_group_best > of_group)
+        return fail(err, "router_group_best is %d with groups of %d experts (expected 1 or 2)",
+                    c->router_group_best, of_group);
+    return c->n_experts_used <= most ||
+           fail(err, "n_experts_used is %d with %d experts in %d groups (expected 1 to %d)",
+                c->n_experts_used, most, c->router_groups_used, most);
+}
+
 static bool check_experts(const ModelConfig *c, Error *err) {
     int n = c->n_experts;
     int used = c->n_experts_used;
     bool has_settings =
         used || c->expert_hidden_dim || c->router || c->router_bias || c->expert_bias;
+    bool has_more = c->shared_hidden_dim || c->shared_gate || c->router_choice_bias ||
+                    c->router_groups || c->router_groups_used || c->router_group_best ||
+                    c->router_scale > 0 || c->router_cap > 0 || c->router_renormalizes ||
+                    c->router_scales_input || c->experts_beside;
+    has_settings = has_settings || has_more;
     if (n == 0)
         return !has_settings ||
                fail(err, "n_experts is 0, and other fields of experts are not (expected 0 in all)");
     if (used < 1 || used > n)
         return fail(err, "n_experts_used is %d of %d experts (expected 1 to %d)", used, n, n);
-    return c->expert_hidden_dim > 0 ||
-           fail(err, "expert_hidden_dim is 0 with %d experts (expected 1 or more)", n);
+    if (c->expert_hidden_dim == 0)
+        return fail(err, "expert_hidden_dim is 0 with %d experts (expected 1 or more)", n);
+    return check_router(c, err);
 }
 
 static bool check_turning(const char *field, int turning, int head_dim, Error *err) {

@@ -169,7 +169,8 @@ int model_window(const Model *m) {
 }
 
 int64_t model_used_width(const ModelConfig *c) {
-    return c->n_experts ? c->n_experts_used * c->expert_hidden_dim : c->hidden_dim;
+    if (c->n_experts == 0) return c->hidden_dim;
+    return c->n_experts_used * c->expert_hidden_dim + c->shared_hidden_dim;
 }
 
 float model_score_scale(const ModelConfig *c) {

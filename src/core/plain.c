@@ -41,9 +41,10 @@ static void fill_turns(Plain *p, Turns *t, int length) {
 
 // ---- attention ----
 
-// out (rows) = w @ what a layer has normed, and a bias (rows) if there is one.
-static void project(const Plain *p, float *out, const Matrix *w, const float *bias) {
-    matmul(out, w, p->normed, p->row);
+// out (rows) = w @ x, and a bias (rows) if there is one.
+static void project(const Plain *p, float *out, const Matrix *w, const float *x,
+                    const float *bias) {
+    matmul(out, w, x, p->row);
     if (bias) add(out, 1, bias, w->rows);
 }
 
@@ -82,9 +83,9 @@ static void attention(Plain *p, float *x) {
     float *k = kv_row(p, p->keys, p->i);
     float *v = kv_row(p, p->values, p->i);
     read_normed(p, x, w->attention_norm);
-    project(p, p->q, &w->wq, w->bq);
-    project(p, k, &w->wk, w->bk);
-    project(p, v, &w->wv, w->bv);
+    project(p, p->q, &w->wq, p->normed, w->bq);
+    project(p, k, &w->wk, p->normed, w->bk);
+    project(p, v, &w->wv, p->normed, w->bv);
     norm_heads(p, p->q, m->n_heads, w->q_norm);
     norm_heads(p, k, m->n_kv_heads, w->k_norm);
     fill_distances(p);  // of encodings before RoPE
@@ -131,13 +132,13 @@ static float times_gate(const Plain *p, float gate, float up) {
     return factor * up;
 }
 
-// out (dim) = w2 @ (silu(w1 @ normed) * (w3 @ normed)), of the layer or of one of its experts.
+// out (dim) = w2 @ (silu(w1 @ x) * (w3 @ x)), of the layer or of one of its experts.
 // SwiGLU, arXiv 2002.05202; with GELU in place of SiLU it is GeGLU.
-static void feed_forward(const Plain *p, const FeedForward *w, float *out) {
+static void feed_forward(const Plain *p, const FeedForward *w, const float *x, float *out) {
     float *gate = p->gate;
     float *up = p->up;
-    project(p, gate, &w->w1, w->b1);
-    project(p, up, &w->w3, w->b3);
+    project(p, gate, &w->w1, x, w->b1);
+    project(p, up, &w->w3, x, w->b3);
     for (int64_t e = 0; e < w->w1.rows; e++) {
         gate[e] = times_gate(p, gate[e], up[e]);
     }
@@ -145,24 +146,42 @@ static void feed_forward(const Plain *p, const FeedForward *w, float *out) {
     if (w->b2) add(out, 1, w->b2, w->w2.rows);
 }
 
-// added (dim) = the sum of what the chosen experts make, each by its weight
+// added (dim) += what expert e makes, by its weight, which may multiply what it reads instead
+static void add_expert(Plain *p, int e) {
+    const ModelConfig *m = &p->model->config;
+    FeedForward expert = expert_of(&p->w->ffn, m->n_experts, e);
+    float weight = p->routing.weights[e];
+    memcpy(p->expert_input, p->normed, m->dim * sizeof(float));
+    if (m->router_scales_input) scale_all(p->expert_input, weight, m->dim);
+    feed_forward(p, &expert, p->expert_input, p->expert);
+    add(p->added, m->router_scales_input ? 1 : weight, p->expert, m->dim);
+}
+
+// added (dim) += what the expert makes that every token takes, by its gate if it has one
+static void add_shared_expert(Plain *p) {
+    const ModelConfig *m = &p->model->config;
+    const Layer *w = p->w;
+    float weight = w->shared_gate ? sigmoid(dot(w->shared_gate, p->normed, m->dim)) : 1;
+    feed_forward(p, &w->shared, p->normed, p->expert);
+    add(p->added, weight, p->expert, m->dim);
+}
+
+// added (dim) = the sum of what the chosen experts make, and of what the shared one does
 static void mix_experts(Plain *p) {
     const ModelConfig *m = &p->model->config;
-    choose_experts(m, p->w, p->normed, p->weights, p->is_chosen);
+    choose_experts(m, p->w, p->normed, &p->routing);
     memset(p->added, 0, m->dim * sizeof(float));
     for (int e = 0; e < m->n_experts; e++) {
-        if (!p->is_chosen[e]) continue;
-        FeedForward expert = expert_of(&p->w->ffn, m->n_experts, e);
-        feed_forward(p, &expert, p->expert);
-        add(p->added, p->weights[e], p->expert, m->dim);
+        if (p->routing.is_chosen[e]) add_expert(p, e);
     }
+    if (m->shared_hidden_dim) add_shared_expert(p);
 }
 
 // The feed-forward layer: x += feed_forward(rmsnorm(x)), or a mix of experts of that.
 static void add_feed_forward(Plain *p, float *x) {
     read_normed(p, x, p->w->ffn_norm);
     if (p->w->router) mix_experts(p);
-    else feed_forward(p, &p->w->ffn, p->added);
+    else feed_forward(p, &p->w->ffn, p->normed, p->added);
     add_normed(p, x, p->w->ffn_after);
 }
 

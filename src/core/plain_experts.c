@@ -1,46 +1,96 @@
 // The router of a layer with experts: a few of them are chosen for each token.
-// Sparsely gated mixtures, arXiv 1701.06538; as here in Mixtral, arXiv 2401.04088.
+// Sparsely gated mixtures, arXiv 1701.06538; as here in Mixtral, arXiv 2401.04088. Groups, and a
+// bias of the choice alone, are of DeepSeek's, arXiv 2405.04434 and 2412.19437.
 #include "plain_experts.h"
 
 #include <math.h>
 
 #include "arithmetic.h"
 
-// The expert of the greatest logit among those not chosen yet; of equals the one of the smaller
-// number.
-static int best_expert(const float *logits, const bool *is_chosen, int n) {
+// The greatest of n scores among those not chosen yet; of equals the one of the smaller number.
+static int best_of(const float *scores, const bool *is_chosen, int n) {
     int best = -1;
     for (int e = 0; e < n; e++) {
         if (is_chosen[e]) continue;
-        if (best < 0 || logits[e] > logits[best]) best = e;
+        if (best < 0 || scores[e] > scores[best]) best = e;
     }
     return best;
 }
 
-// logits (n_experts) = router @ x + bias
+static void choose(const float *scores, int n, int n_used, bool *is_chosen) {
+    for (int e = 0; e < n; e++) is_chosen[e] = false;
+    for (int k = 0; k < n_used; k++) {
+        int best = best_of(scores, is_chosen, n);
+        is_chosen[best] = true;
+    }
+}
+
+// logits (n_experts) = router @ x + bias, and no more than a cap if there is one
 static void route(const ModelConfig *m, const Layer *w, const float *x, float *logits) {
+    float cap = (float)m->router_cap;
     for (int e = 0; e < m->n_experts; e++) {
         const float *row = w->router + e * m->dim;
         logits[e] = dot(row, x, m->dim);
         if (w->router_bias) logits[e] += w->router_bias[e];
+        if (cap > 0) logits[e] = cap * tanhf(logits[e] / cap);
     }
 }
 
-// The weights are the softmax over the logits of the chosen, or over all logits.
-void choose_experts(const ModelConfig *m, const Layer *w, const float *x, float *weights,
-                    bool *is_chosen) {
+// The sum of the best one or two of n scores.
+static float sum_of_best(const float *scores, int n, int n_best) {
+    float first = -INFINITY;
+    float second = -INFINITY;
+    for (int e = 0; e < n; e++) {
+        float score = scores[e];
+        if (score > first) {
+            second = first;
+            first = score;
+        } else if (score > second) {
+            second = score;
+        }
+    }
+    return n_best == 2 ? first + second : first;
+}
+
+// Experts outside of the best groups are out of the question.
+static void close_groups(const ModelConfig *m, Routing *r) {
+    int n = m->router_groups;
+    int of_group = m->n_experts / n;
+    for (int g = 0; g < n; g++) {
+        r->group_scores[g] = sum_of_best(r->scores + g * of_group, of_group, m->router_group_best);
+    }
+    choose(r->group_scores, n, m->router_groups_used, r->is_open);
+    for (int e = 0; e < m->n_experts; e++) {
+        if (!r->is_open[e / of_group]) r->scores[e] = -INFINITY;
+    }
+}
+
+// The weights are a sigmoid of each logit, or the softmax over the logits of the chosen, or over
+// all. All of these grow with the logits, by which experts are chosen as long as nothing else
+// counts.
+void choose_experts(const ModelConfig *m, const Layer *w, const float *x, Routing *r) {
     int n = m->n_experts;
+    float *weights = r->weights;
     route(m, w, x, weights);
     bool is_good = all_finite(weights, n);
-    for (int e = 0; e < n; e++) is_chosen[e] = false;
-    for (int k = 0; k < m->n_experts_used; k++) {
-        int best = best_expert(weights, is_chosen, n);
-        is_chosen[best] = true;
+    for (int e = 0; e < n; e++) r->scores[e] = weights[e];
+    if (m->router == ROUTER_ALL) softmax(weights, n);
+    for (int e = 0; e < n && m->router == ROUTER_SIGMOID; e++) weights[e] = sigmoid(weights[e]);
+    bool by_weight = w->router_choice_bias || m->router_groups;
+    for (int e = 0; e < n && by_weight; e++) {
+        r->scores[e] = weights[e];
+        if (w->router_choice_bias) r->scores[e] += w->router_choice_bias[e];
     }
+    if (m->router_groups) close_groups(m, r);
+    choose(r->scores, n, m->n_experts_used, r->is_chosen);
+
+    float sum = 0;
     for (int e = 0; e < n; e++) {
-        bool counts = is_chosen[e] || m->router == ROUTER_ALL;
-        if (!counts) weights[e] = -INFINITY;
+        if (r->is_chosen[e]) sum += weights[e];
+        else if (m->router == ROUTER_CHOSEN) weights[e] = -INFINITY;
     }
-    softmax(weights, n);
+    if (m->router == ROUTER_CHOSEN) softmax(weights, n);
+    if (m->router_renormalizes) scale_all(weights, 1 / (sum + 1e-20f), n);
+    if (m->router_scale > 0) scale_all(weights, (float)m->router_scale, n);
     if (!is_good) scale_all(weights, NAN, n);
 }

@@ -16,6 +16,15 @@ static Turns lay_out_turns(const RopeConfig *rope, const Spread *spread, Arena *
     return t;
 }
 
+static Routing lay_out_routing(Arena *arena, const ModelConfig *m) {
+    Routing r = {.weights = vector(arena, m->n_experts)};
+    r.is_chosen = arena_take(arena, m->n_experts, sizeof(bool));
+    r.scores = vector(arena, m->n_experts);
+    r.group_scores = vector(arena, m->router_groups);
+    r.is_open = arena_take(arena, m->router_groups, sizeof(bool));
+    return r;
+}
+
 uint64_t plain_lay_out(Plain *p, Arena *arena) {
     const ModelConfig *m = &p->model->config;
     const SessionConfig *c = p->config;
@@ -25,6 +34,7 @@ uint64_t plain_lay_out(Plain *p, Arena *arena) {
     int64_t kv = m->n_kv_heads * m->head_dim;
     int64_t hidden = m->hidden_dim;
     if (m->expert_hidden_dim > hidden) hidden = m->expert_hidden_dim;
+    if (m->shared_hidden_dim > hidden) hidden = m->shared_hidden_dim;
     bool has_queries = m->encoding == ENCODING_DISENTANGLED;
     bool has_keys = has_queries || m->encoding == ENCODING_TRANSFORMER_XL;
     p->keys = floats(arena, rows, kv);
@@ -44,9 +54,9 @@ uint64_t plain_lay_out(Plain *p, Arena *arena) {
     p->turned = vector(arena, m->head_dim);
     p->gate = vector(arena, hidden);
     p->up = vector(arena, hidden);
-    p->weights = vector(arena, m->n_experts);
-    p->is_chosen = arena_take(arena, m->n_experts, sizeof(bool));
+    p->routing = lay_out_routing(arena, m);
     p->expert = vector(arena, m->dim);
+    p->expert_input = vector(arena, m->dim);
     // A row of any matrix, filled up to whole packs of q4.
     int64_t widest = m->dim;
     if (heads > widest) widest = heads;

@@ -3,6 +3,7 @@
 
 #include "../../rope.h"
 #include "model.h"
+#include "plain_experts.h"
 #include "session_config.h"
 
 // The angles of one RoPE. A model has one, or one for its full layers and one for its sliding ones.
@@ -38,10 +39,10 @@ typedef struct Plain {
     float *normed, *added;  // (dim)
     float *q, *mixed;       // (n_heads * head_dim)
     float *turned;          // (head_dim) a head of q, turned to meet one key
-    float *gate, *up;       // (hidden_dim, or expert_hidden_dim if that is more)
-    float *weights;         // (n_experts) of the experts,
-    bool *is_chosen;        // (n_experts) and whether the token takes them
+    float *gate, *up;       // (hidden_dim, or what experts have if that is more)
+    Routing routing;        // which experts the token takes
     float *expert;          // (dim) what one of them makes
+    float *expert_input;    // (dim) what one reads that its weight multiplies
     Turns full, sliding;    // `sliding` is for layers with LAYER_SLIDING, `full` for all others
     float *scores;          // (context + 1) of one head, and of its sink
     float *row;             // (widest) of a matrix, as float32

@@ -29,8 +29,16 @@ typedef struct {
     int n;          // rows
 } Batch;
 
+// By what a thread chooses.
+typedef struct {
+    float *scores;  // (n_experts)
+    float *groups;  // (router_groups) scores of groups
+    int *open;      // (router_groups_used) the best groups
+} Choice;
+
 // What a thread keeps of a single row.
 typedef struct {
+    Choice choice;         // of any row
     int *chosen;           // (n_used)
     float *weights;        // (n_used) what their answers are multiplied with
     FeedForward *experts;  // (n_used)
@@ -61,34 +69,68 @@ static bool is_among(const int *numbers, int n, int number) {
     return false;
 }
 
-// The k greatest of n logits, the first of equals first, and their weights. Where a logit is no
-// number, no weight is.
-static void choose_fast(const ModelConfig *m, const float *logits, int *chosen, float *weights) {
-    int n = m->n_experts;
-    int k = m->n_experts_used;
-    float total = 0;
+// The k greatest of n scores, the first of equals first.
+static void choose_best(const float *scores, int n, int k, int *chosen) {
     for (int i = 0; i < k; i++) {
         int best = -1;
         for (int e = 0; e < n; e++) {
-            bool is_better = best < 0 || logits[e] > logits[best];
+            bool is_better = best < 0 || scores[e] > scores[best];
             if (is_better && !is_among(chosen, i, e)) best = e;
         }
         chosen[i] = best;
     }
-    float max = logits[chosen[0]];
-    for (int i = 0; i < k; i++) {
-        weights[i] = expf(logits[chosen[i]] - max);
-        total += weights[i];
-    }
-    if (m->router == ROUTER_ALL) {
-        total = 0;
-        for (int e = 0; e < n; e++) total += expf(logits[e] - max);
-    }
-    float scale = all_finite(logits, n) ? 1 / total : NAN;
-    scale_by(weights, scale, k);
 }
 
-// logits (n, n_experts) = router . x + bias
+// Puts -inf where an expert is in none of the best groups, by the sum of its best one or two.
+static void close_groups(const ModelConfig *m, const Choice *c) {
+    int n = m->router_groups;
+    int of_group = m->n_experts / n;
+    int best[2] = {0};
+    for (int g = 0; g < n; g++) {
+        const float *scores = c->scores + g * of_group;
+        choose_best(scores, of_group, m->router_group_best, best);
+        c->groups[g] = scores[best[0]];
+        if (m->router_group_best == 2) c->groups[g] += scores[best[1]];
+    }
+    choose_best(c->groups, n, m->router_groups_used, c->open);
+    for (int e = 0; e < m->n_experts; e++)
+        if (!is_among(c->open, m->router_groups_used, e / of_group)) c->scores[e] = -INFINITY;
+}
+
+// What a logit weighs before weights are divided by a sum.
+static float weight_of(const ModelConfig *m, float logit, float max) {
+    return m->router == ROUTER_SIGMOID ? 1 / (1 + expf(-logit)) : expf(logit - max);
+}
+
+// The experts that a row of logits chooses, and their weights. Where a logit is no number, no
+// weight is.
+static void choose_fast(const ModelConfig *m, const Layer *layer, const float *logits,
+                        const Choice *c, int *chosen, float *weights) {
+    const float *bias = layer->router_choice_bias;
+    int n = m->n_experts;
+    int k = m->n_experts_used;
+    float max = logits[0];
+    float all = 0;
+    float total = 0;
+    for (int e = 1; e < n; e++) max = fmaxf(max, logits[e]);
+    for (int e = 0; e < n && m->router == ROUTER_ALL; e++) all += weight_of(m, logits[e], max);
+    float unit = m->router == ROUTER_ALL ? 1 / all : 1;
+    memcpy(c->scores, logits, n * sizeof *logits);
+    for (int e = 0; e < n && (bias || m->router_groups); e++)
+        c->scores[e] = unit * weight_of(m, logits[e], max) + (bias ? bias[e] : 0);
+    if (m->router_groups) close_groups(m, c);
+    choose_best(c->scores, n, k, chosen);
+    for (int i = 0; i < k; i++) {
+        weights[i] = unit * weight_of(m, logits[chosen[i]], max);
+        total += weights[i];
+    }
+    if (m->router == ROUTER_CHOSEN) unit = 1 / total;
+    else unit = m->router_renormalizes ? 1 / (total + 1e-20f) : 1;
+    if (m->router_scale > 0) unit *= (float)m->router_scale;
+    scale_by(weights, all_finite(logits, n) ? unit : NAN, k);
+}
+
+// logits (n, n_experts) = router . x + bias, no more than a cap if there is one
 static void route_by_team(const Team *team, Experts *e, const Layer *layer, const Input *input,
                           Workspace *ws) {
     const ModelConfig *m = e->config;
@@ -97,24 +139,33 @@ static void route_by_team(const Team *team, Experts *e, const Layer *layer, cons
     Product product = {.matrix = &router, .bias = layer->router_bias, .out = e->logits};
     product.stride = m->n_experts;
     matmul_by_team(team, &product, 1, input, ws);
+    float cap = (float)m->router_cap;
+    if (cap <= 0) return;
+    int n = (int)input->n * m->n_experts;
+    for (int i = team_first(team, n), end = team_end(team, n); i < end; i++)
+        e->logits[i] = cap * tanhf(e->logits[i] / cap);
+    team_wait(team);
 }
 
 // ---- products of an expert ----
 
-// hidden = act(w1 . x + b1) * (w3 . x + b3)
-static Product first_products(const ModelConfig *m, const FeedForward *w, float *hidden) {
+// hidden = act(w1 . x + b1) * (w3 . x + b3), of x times the factors if the router's weights
+// multiply that
+static Product first_products(const ModelConfig *m, const FeedForward *w, const float *factors,
+                              float *hidden) {
     Product p = {.gate = &w->w1, .matrix = &w->w3, .out = hidden, .stride = m->expert_hidden_dim};
+    p.input_factors = m->router_scales_input ? factors : NULL;
     p.gate_bias = w->b1;
     p.bias = w->b3;
     p.activation = m->activation;
     return p;
 }
 
-// out += factor * (w2 . hidden + b2)
+// out += factor * (w2 . hidden + b2), or without the factor
 static Product last_product(const ModelConfig *m, const FeedForward *w, const float *factors,
                             float *out) {
     Product p = {.matrix = &w->w2, .bias = w->b2, .out = out, .stride = m->dim, .add = true};
-    p.factors = factors;
+    p.factors = m->router_scales_input ? NULL : factors;
     return p;
 }
 
@@ -159,10 +210,10 @@ static void run_one_by_team(const Team *team, Experts *e, const Layer *layer, co
     int k = m->n_experts_used;
     int64_t wide = m->expert_hidden_dim;
     float *sums = sums_of(team, ws);
-    choose_fast(m, e->logits, own->chosen, own->weights);
+    choose_fast(m, layer, e->logits, &own->choice, own->chosen, own->weights);
     for (int i = 0; i < k; i++) {
         own->experts[i] = expert_of(&layer->ffn, m->n_experts, own->chosen[i]);
-        own->products[i] = first_products(m, &own->experts[i], e->hidden + i * wide);
+        own->products[i] = first_products(m, &own->experts[i], &own->weights[i], e->hidden + i * wide);
     }
     matmul_by_team(team, own->products, k, input, ws);
 
@@ -232,7 +283,7 @@ static void prepare_rows_by_team(const Team *team, const Experts *e, const Input
                                  const Workspace *ws) {
     for (int task; (task = team_next_task(team)) < e->n_batches;) {
         const Batch *b = &e->batches[task];
-        Product p = first_products(e->config, &b->weights, NULL);
+        Product p = first_products(e->config, &b->weights, NULL, NULL);
         Vectors v = vectors_of(team, e, b, e->config->dim, NULL, ws);
         Input rows = *input;
         rows.n = b->n;
@@ -249,7 +300,7 @@ static void multiply_first_by_team(const Team *team, const Experts *e, const Wor
     int panels = (int)((wide + PANEL_ROWS - 1) / PANEL_ROWS);
     for (int task; (task = team_next_task(team)) < e->n_batches * panels;) {
         const Batch *b = &e->batches[task / panels];
-        Product p = first_products(m, &b->weights, e->hidden + b->first * wide);
+        Product p = first_products(m, &b->weights, e->factors + b->first, e->hidden + b->first * wide);
         Vectors v = vectors_of(team, e, b, m->dim, NULL, ws);
         v.x = v.normed;
         multiply_some(&p, task % panels * (int64_t)PANEL_ROWS, group_for(&p, ws), &v,
@@ -293,7 +344,8 @@ static void run_many_by_team(const Team *team, Experts *e, const Layer *layer, c
     int k = m->n_experts_used;
     for (int row = team_first(team, n), end = team_end(team, n); row < end; row++) {
         const float *logits = e->logits + (int64_t)row * m->n_experts;
-        choose_fast(m, logits, e->chosen + row * k, e->weights + row * k);
+        choose_fast(m, layer, logits, &e->of_threads[team->number].choice, e->chosen + row * k,
+                    e->weights + row * k);
     }
     team_wait(team);
     if (team->number == 0) gather(e, layer, n, ws->units);
@@ -316,6 +368,9 @@ void experts_by_team(const Team *team, Experts *e, const Layer *layer, const Inp
 static Single lay_out_single(Arena *arena, const ModelConfig *m) {
     int64_t k = m->n_experts_used;
     Single s = {.chosen = arena_take(arena, k, sizeof *s.chosen)};
+    s.choice.scores = arena_take(arena, m->n_experts, sizeof(float));
+    s.choice.groups = arena_take(arena, m->router_groups, sizeof(float));
+    s.choice.open = arena_take(arena, m->router_groups_used, sizeof(int));
     s.weights = arena_take(arena, k, sizeof *s.weights);
     s.experts = arena_take(arena, k, sizeof *s.experts);
     s.products = arena_take(arena, k, sizeof *s.products);

@@ -202,9 +202,11 @@ void multiply_piece(const Product *p, int64_t row, MultiplyRows *multiply, int w
     for (int64_t t = 0; t < v->n; t++) {
         float *out = place_in_out(p, t, row);
         float *result = sums + t * width;
+        if (p->input_factors) scale_by(result, p->input_factors[t], n_rows);
         if (p->bias) add_to(result, p->bias + row, n_rows);
         if (p->gate) {
             float *gate = gates + t * width;
+            if (p->input_factors) scale_by(gate, p->input_factors[t], n_rows);
             if (p->gate_bias) add_to(gate, p->gate_bias + row, n_rows);
             gate_by(p->activation, gate, result, n_rows);
             result = gate;

@@ -33,6 +33,7 @@ typedef struct {
     bool add;
     const int *to;         // (n) the row of `out` of each vector, NULL: its own number
     const float *factors;  // (n), NULL: 1
+    const float *input_factors;  // (n) of the vectors themselves, before biases; NULL: 1
 } Product;
 
 // Computes all the products. Their matrices have equal cols. The number of threads does not change

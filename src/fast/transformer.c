@@ -30,6 +30,7 @@
 // how many threads a step gets; a small read runs on the caller alone.
 #include "transformer.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "process.h"
@@ -203,6 +204,39 @@ static void add_feed_forward_by_team(const Team *team, Transformer *t, float *x,
     add_product_by_team(team, t, x, &w2, &input, layer->ffn_after);
 }
 
+// Of the expert that every token takes: hidden (n, shared_hidden_dim), and the gate of each row.
+static void start_shared_by_team(const Team *team, Transformer *t, const Layer *layer,
+                                 const Input *input) {
+    const ModelConfig *m = &t->model->config;
+    const FeedForward *w = &layer->shared;
+    Product w1_w3 = {
+        .out = t->hidden,
+        .stride = m->shared_hidden_dim,
+        .gate = &w->w1,
+        .matrix = &w->w3,
+        .activation = m->activation,
+    };
+    matmul_by_team(team, &w1_w3, 1, input, t->workspace);
+    if (!layer->shared_gate) return;
+    Matrix row = {.type = WEIGHT_F32, .rows = 1, .cols = m->dim, .data = layer->shared_gate};
+    Product gate = {.out = t->shared_gates, .stride = 1, .matrix = &row};
+    matmul_by_team(team, &gate, 1, input, t->workspace);
+    int n = (int)input->n;
+    for (int i = team_first(team, n), end = team_end(team, n); i < end; i++)
+        t->shared_gates[i] = 1 / (1 + expf(-t->shared_gates[i]));
+    team_wait(team);
+}
+
+// out (n, dim) += w2 . hidden, by the gates if there are any
+static void add_shared_by_team(const Team *team, Transformer *t, const Layer *layer, int n,
+                               float *out) {
+    Product w2 = {.matrix = &layer->shared.w2, .out = out, .add = true};
+    w2.stride = t->model->config.dim;
+    if (layer->shared_gate) w2.factors = t->shared_gates;
+    Input input = {.x = t->hidden, .n = n};
+    matmul_by_team(team, &w2, 1, &input, t->workspace);
+}
+
 // The same of a layer with experts, which add up where there is 0, or to x itself.
 static void add_experts_by_team(const Team *team, Transformer *t, float *x, int n,
                                 const Layer *layer) {
@@ -213,7 +247,9 @@ static void add_experts_by_team(const Team *team, Transformer *t, float *x, int 
     int end = norm ? team_end(team, n) : 0;
     for (int row = team_first(team, n); row < end; row++)
         memset(out + row * m->dim, 0, m->dim * sizeof *out);
+    if (m->shared_hidden_dim) start_shared_by_team(team, t, layer, &input);
     experts_by_team(team, t->experts, layer, &input, out, t->workspace);
+    if (m->shared_hidden_dim) add_shared_by_team(team, t, layer, n, out);
     if (norm) add_normed_by_team(team, t, x, n, norm);
 }
 

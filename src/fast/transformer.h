@@ -35,7 +35,8 @@ typedef struct Transformer {
     float *k, *v;   // (chunk, n_kv_heads * head_dim)
     float *mixed;   // (chunk, n_heads * head_dim) attention's mix of values
     float *added;   // (chunk, dim) what a layer adds before its norm, NULL with NORM_BEFORE
-    float *hidden;  // (chunk, hidden_dim) the feed-forward layer
+    float *hidden;  // (chunk, hidden_dim or shared_hidden_dim) the feed-forward layer
+    float *shared_gates;  // (chunk) of the shared expert
     Fault fault;
 } Transformer;
 

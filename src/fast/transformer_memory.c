@@ -10,7 +10,8 @@ uint64_t transformer_lay_out(Transformer *t, float *x, Arena *arena) {
     int64_t heads = m->n_heads * m->head_dim;
     int64_t kv = m->n_kv_heads * m->head_dim;
     int64_t widest = m->dim;
-    if (m->hidden_dim > widest) widest = m->hidden_dim;
+    int64_t hidden = m->shared_hidden_dim > m->hidden_dim ? m->shared_hidden_dim : m->hidden_dim;
+    if (hidden > widest) widest = hidden;
     int threads = thread_count();
     t->cache = (KvCache){
         .type = (Number)c->kv,
@@ -25,7 +26,8 @@ uint64_t transformer_lay_out(Transformer *t, float *x, Arena *arena) {
     t->k = arena_take(arena, chunk * kv, sizeof(float));
     t->v = arena_take(arena, chunk * kv, sizeof(float));
     t->mixed = arena_take(arena, chunk * heads, sizeof(float));
-    t->hidden = arena_take(arena, chunk * m->hidden_dim, sizeof(float));
+    t->hidden = arena_take(arena, chunk * hidden, sizeof(float));
+    t->shared_gates = arena_take(arena, chunk, sizeof(float));
     t->added = NULL;
     bool norms_added = m->norm_place != NORM_BEFORE;
     if (norms_added) t->added = arena_take(arena, chunk * m->dim, sizeof(float));
