@@ -41,7 +41,7 @@ def found_at(path):
     if start[:4] == b'GGUF':
         ours = WRITTEN_BY.encode() in start
         return GGUF if ours else None, GGUF if ours else 'a GGUF file of another program'
-    if version_of(path) in (3, 4, 5) and len(start) >= HEADER.size:
+    if version_of(path) in (3, 4, 5, 6) and len(start) >= HEADER.size:
         ours = HEADER.unpack_from(start)[2] not in ROUNDED
         return MODEL if ours else None, MODEL if ours else 'a model whose weights --quantize rounded'
     if is_written_here(path):
