@@ -44,8 +44,11 @@ def config_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, An
     config.update({key: Feature[feature.upper()] in found for key, feature in family.keys.says.items()})
     if family.keys.attention_bias == 'read':
         config['attention_bias'] = bool(model.o_bias)
-    if family.rope.partial and model.rotary_dim:  # exact, as it is cut to a whole number
-        config['partial_rotary_factor'] = ceil(1e12 * model.rotary_dim / model.head_dim) / 1e12
+    if family.rope.partial and (model.rotary_dim or family.default('partial_rotary_factor')):
+        exact = ceil(1e12 * model.turning / model.head_dim) / 1e12  # as it is cut to a whole number
+        config['partial_rotary_factor'] = exact
+    if family.rope.rotary_key:
+        config[family.rope.rotary_key] = model.turning
     config.update(family.keys.writes, **config_of_scales(job, path, family, model))
     config.update(LAYERS[family.layers.rule](path, family, model))
     config.update(ropes_of(job, path, family, model))

@@ -325,13 +325,40 @@ def feed_forward(c, matrices, biases, x, seen):
     return biased(product(matrices[2], seen(hidden)), biases[2])
 
 
-def chosen(c, router, bias, x):
+def sigmoid(x):
+    return 1 / (1 + math.exp(-x)) if x > -700 else 0.0
+
+
+def best_of(scores, n):
+    """The places of the n greatest, the first of equals first."""
+    return sorted(range(len(scores)), key=lambda e: (-scores[e], e))[:n]
+
+
+def in_groups(c, scores):
+    """The scores, but those outside of the best groups out of the question."""
+    n, size = c['router_groups'], len(scores) // c['router_groups']
+    groups = [sum(sorted(scores[g * size:g * size + size])[-c['router_group_best']:]) for g in range(n)]
+    best = best_of(groups, c['router_groups_used'])
+    return [score if e // size in best else -math.inf for e, score in enumerate(scores)]
+
+
+def softmax(scores):
+    top = max(scores)
+    total = sum(math.exp(score - top) for score in scores)
+    return [math.exp(score - top) / total for score in scores]
+
+
+def chosen(c, router, bias, choice_bias, x):
     """The experts that the router chooses for x, and the weight of each."""
-    scores = biased(product(router, x), bias)
-    best = sorted(range(len(scores)), key=lambda e: (-scores[e], e))[:c['n_experts_used']]
-    among = range(len(scores)) if c['router'] == 1 else best  # what the softmax is over
-    total = sum(math.exp(scores[e] - scores[best[0]]) for e in among)
-    return {e: math.exp(scores[e] - scores[best[0]]) / total for e in best}
+    logits, cap = biased(product(router, x), bias), c['router_cap']
+    logits = [cap * math.tanh(z / cap) for z in logits] if cap else logits
+    weights = [softmax(logits), softmax(logits), list(map(sigmoid, logits))][c['router']]
+    scores = biased(weights, choice_bias) if choice_bias or c['router_groups'] else logits
+    best = best_of(in_groups(c, scores) if c['router_groups'] else scores, c['n_experts_used'])
+    if c['router'] == 0 or c['router_renormalizes']:
+        total = sum(weights[e] for e in best)
+        weights = [weight / total for weight in weights]
+    return {e: weights[e] * (c['router_scale'] or 1) for e in best}
 
 
 def part_of(all_rows, number, n):
@@ -350,14 +377,24 @@ def feed_forward_of(c, weights, layer, flags, seen):
     biases = [weights.get('%s.%d' % (name, layer)) for name in ('b1', 'b3', 'b2')]
     if not with_experts:
         return lambda x: feed_forward(c, matrices, biases, x, seen)
-    router, bias = rows_of(weights, 'router.%d' % layer, dim), weights.get('router_bias.%d' % layer)
+    router = rows_of(weights, 'router.%d' % layer, dim)
+    bias, choice_bias = weights.get('router_bias.%d' % layer), weights.get('router_choice_bias.%d' % layer)
+    shared = [rows_of(weights, 'shared_%s.%d' % (name, layer), columns) for name, columns in (
+        ('w1', dim), ('w3', dim), ('w2', c['shared_hidden_dim']))] if c['shared_hidden_dim'] else None
+    gate = weights.get('shared_gate.%d' % layer)
     experts = [[[part_of(rows, e, c['n_experts']) for rows in parts] for parts in (matrices, biases)]
                for e in range(c['n_experts'])]
 
     def say(x):
         sums = [0.0] * dim
-        for e, share in chosen(c, router, bias, x).items():
-            sums = [y + share * z for y, z in zip(sums, feed_forward(c, *experts[e], x, seen))]
+        for e, share in chosen(c, router, bias, choice_bias, x).items():
+            inside, outside = (share, 1) if c['router_scales_input'] else (1, share)
+            said = feed_forward(c, *experts[e], [inside * y for y in x], seen)
+            sums = [y + outside * z for y, z in zip(sums, said)]
+        if shared:
+            share = sigmoid(dot(gate, x)) if gate else 1
+            said = feed_forward(c, shared, [None] * 3, x, seen)
+            sums = [y + share * z for y, z in zip(sums, said)]
         return sums
     return say
 

@@ -79,8 +79,7 @@ class Facts:
             {kind: ' '.join(row.get(kind, ())) for kind in ('always', 'sign', 'may')}, adds_one=row.get('adds_one'),
             gguf=rule.get('architecture', ''), adjacent=rule.get('adjacent'), needs=' '.join(rule.get('needs', ())),
             unsaid=' '.join(rule.get('cannot', ())), one_theta=rule.get('sliding') == 'plain_same_theta',
-            experts='gpt-oss' if experts.get('layout') == 'in_turns' else 'mixtral'
-            if experts.get('place') == 'block_sparse_moe' else 'qwen')
+            experts='gpt-oss' if experts.get('layout') == 'in_turns' else 'row')
         said = by_row if known is None else known
         self.name, self.row = name, row
         self.always, self.sign, self.may, self.needs, self.unsaid = (
@@ -113,7 +112,11 @@ FIELDS = dict(
     embedding_scale=dict(embedding_scale=4.0), score_scale=dict(score_scale=24 ** -0.5), partial=dict(rotary_dim=6),
     temperature=dict(IS_YARN, temperature_beta=0.3, mscale=1.0, mscale_all_dim=1.0), clamped=dict(activation=2),
     experts=dict(n_experts=4, n_experts_used=2, expert_hidden_dim=12), router_bias=dict(router_bias=1),
-    expert_bias=dict(expert_bias=1), sinks=dict(attention_sinks=1), shares=dict(router=1))
+    expert_bias=dict(expert_bias=1), sinks=dict(attention_sinks=1), shares=dict(router=1), sigmoids=dict(router=2),
+    renormalized=dict(router_renormalizes=1), choice_bias=dict(router_choice_bias=1),
+    groups=dict(router_groups=2, router_groups_used=1), router_scale=dict(router_scale=1.5),
+    router_cap=dict(router_cap=0.75), scaled_input=dict(router_scales_input=1), shared_expert=dict(shared_hidden_dim=24),
+    shared_gate=dict(shared_gate=1))
 LISTED = {'longrope', 'window', 'some_window', 'two_ropes', 'without_rope', 'dense_between'}  # see below
 
 
@@ -141,6 +144,8 @@ class Case:
 
     def say_parts(self):
         facts, row = self.facts, self.facts.row
+        says = row.get('keys', {}).get('says', {})
+        self.settings.update({key: feature in self.features for key, feature in says.items()})
         if facts.says_biases:
             self.settings['attention_bias'] = 'all_biases' in self.features
         if 'gelu' in facts.always:
@@ -149,11 +154,43 @@ class Case:
             self.settings['query_pre_attn_scalar'] = 24 if 'score_scale' in self.features else 8
         if facts.rule == 'small' or row.get('own'):
             self.settings['position_encoding'] = 'rope'
-        if 'partial' in self.features:
-            self.settings['partial_rotary_factor'] = 0.75
+        if 'partial' in self.features or row['defaults'].get('partial_rotary_factor'):
+            self.settings['partial_rotary_factor'] = 0.75 if 'partial' in self.features else 1.0
+
+    def say_row_experts(self):
+        """The keys that a row names."""
+        rule, found, fields, settings = self.facts.row['experts'], self.all_features, self.fields, self.settings
+        defaults = self.facts.row['defaults']
+        settings.update({rule['counts'][0]: 4, 'num_experts_per_tok': 2, rule['width']: 12})
+        if rule.get('renormalized'):
+            settings[rule['renormalized']] = 'renormalized' in found if rule.get('router') else 'shares' not in found
+        if 'groups' in found:
+            fields['router_group_best'] = rule.get('group_best', 2)
+            if rule.get('router') != 'sigmoid':
+                fields.update(router=1, router_renormalizes=int('shares' not in found and not rule.get('shares')))
+        for key, of_group in zip(rule.get('groups', ()), (2, 1)):
+            settings[key] = of_group if 'groups' in found else 1
+        for key, values in rule.get('grouping', {}).items():
+            settings[key] = next(value for value, counts in values.items() if counts == ('groups' in found))
+        for key, name in (rule.get('scale'), 'router_scale'), (rule.get('cap'), 'router_cap'):
+            if key:
+                settings[key] = fields.get(name) or float(name == 'router_scale')
+        if rule.get('shared') == 'one':
+            fields['shared_hidden_dim'] = 12
+        elif rule.get('shared_width'):
+            settings[rule['shared_width']] = 24
+        elif rule.get('shared'):
+            settings[rule['shared']] = 2 * ('shared_expert' in found)
+        if rule.get('dense_first'):
+            settings[rule['dense_first']] = int('dense_between' in found)
+        if rule.get('dense_types'):
+            settings[rule['dense_types']] = ['dense' if i == 0 and 'dense_between' in found else 'sparse'
+                                             for i in range(4)]
 
     def say_experts(self):
-        if 'experts' in self.facts.always:
+        if self.facts.experts == 'row':
+            self.say_row_experts()
+        elif 'experts' in self.facts.always:
             self.settings.update(num_local_experts=4, num_experts_per_tok=2)
         if self.facts.experts == 'qwen':
             self.settings.update(moe_intermediate_size=12, norm_topk_prob='shares' not in self.features,
@@ -166,14 +203,14 @@ class Case:
         slides = [window and ('window' in found or i != 2) for i in range(n)]
         still = [False] * n
         if rule == 'periodic' and 'without_rope' in self.facts.may:  # whose full layers do not turn, if it has a window
-            window = window or 'without_rope' in found
+            window = window or 'without_rope' in found or not self.facts.row['layers'].get('windowless')
             still = [window and not slide for slide in slides]
         elif 'without_rope' in found:
             still = [i % 4 == 3 for i in range(n)]
         if rule in ('all_slide', 'by_flag', 'periodic'):
             no_window = rule != 'periodic' or 'without_rope' in self.facts.may
             settings['sliding_window'] = None if no_window and not window else 9
-        if rule == 'by_flag' or self.facts.name == 'qwen3_moe' or self.facts.row['layers'].get('flag'):
+        if rule == 'by_flag' or self.facts.name == 'qwen3_moe' or self.facts.row.get('layers', {}).get('flag'):
             settings['use_sliding_window'] = window
         if rule in ('by_flag', 'periodic'):
             settings['layer_types'] = [SLIDING if slide else FULL for slide in slides]
@@ -183,7 +220,7 @@ class Case:
         turning = TURNS_AS_SLIDING if rule == 'periodic' else 0
         layers = [(turning if slide else full) + WITHOUT_ROPE * no for slide, no in zip(slides, still)]
         if 'dense_between' in found:
-            layers[1] |= DENSE
+            layers[self.facts.experts != 'row'] |= DENSE
         self.slides, self.still = slides, still
         self.fields.update(sliding_window=9 if any(slides) else 0, **({'layers': layers} if any(layers) else {}))
         # What the layers have besides.
@@ -250,13 +287,51 @@ def cases_of(name):
 
 # ---- the independent writer ----
 
+BESIDE_EXPERTS = ['router_choice_bias', 'shared_w1', 'shared_w3', 'shared_w2', 'shared_gate']
+
+
+def row_experts(facts, c, weights, layer):
+    """{name: (shape, values)} of a layer's router and experts, by the words of a row."""
+    rule, own, n, dim, hidden = (facts.row['experts'], facts.row['names']['own'], c['n_experts'], c['dim'],
+                                 c['expert_hidden_dim'])
+    place = 'model.layers.%d.%s.' % (layer, rule.get('place', 'mlp'))
+    out = {own['router'] % layer: ([n, dim], weights['router.%d' % layer])}
+    if c['router_choice_bias']:
+        out[own['router_choice_bias'] % layer] = [n], weights['router_choice_bias.%d' % layer]
+    matrices = {part: cut(weights['%s.%d' % (part, layer)], columns)
+                for part, columns in (('w1', dim), ('w3', dim), ('w2', hidden))}
+    each = [[matrices['w1'][e * hidden:][:hidden], matrices['w3'][e * hidden:][:hidden], matrices['w2'][e * dim:][:dim]]
+            for e in range(n)]
+    for e, three in enumerate(each if rule['layout'] == 'one_by_one' else ()):
+        for name, rows in zip(rule['names'], three):
+            out['%sexperts.%d.%s.weight' % (place, e, name)] = [len(rows), len(rows[0])], sum(rows, [])
+    if rule['layout'] == 'halves':
+        out[place + 'experts.gate_up_proj'] = [n, 2 * hidden, dim], [x for g, u, _ in each for row in g + u for x in row]
+        out[place + 'experts.down_proj'] = [n, dim, hidden], [x for *_, down in each for row in down for x in row]
+    if rule['layout'] == 'columns':
+        out[place + 'experts.gate_up_proj'] = [n, dim, 2 * hidden], [
+            x for g, u, _ in each for column in zip(*g, *u) for x in column]
+        out[place + 'experts.down_proj'] = [n, hidden, dim], [x for *_, down in each for row in zip(*down) for x in row]
+    for name, part, shape in zip(rule['names'], ('w1', 'w3', 'w2'), ((0, 1), (0, 1), (1, 0))):
+        if c['shared_hidden_dim']:
+            sizes = c['shared_hidden_dim'], dim
+            out['%s%s.%s.weight' % (place, rule['shared_place'], name)] = (
+                [sizes[i] for i in shape], weights['shared_%s.%d' % (part, layer)])
+    return out
+
+
+def cut(values, columns):
+    return [list(values[i:i + columns]) for i in range(0, len(values), columns)]
+
+
 def folder_tensors(facts, c, weights):
     """{name: (shape, values)} as a folder of the family has them."""
     layers = with_experts(c) if c['n_experts'] else []
-    theirs = {'%s.%d' % (part, layer) for part in EXPERT_PARTS for layer in layers}
+    theirs = {'%s.%d' % (part, layer) for part in EXPERT_PARTS + BESIDE_EXPERTS for layer in layers}
     out = hf_tensors(c, {name: values for name, values in weights.items() if name not in theirs}, facts.adds_one)
     for layer in layers:
-        out.update(expert_tensors(c, weights, layer, facts.experts))
+        out.update(row_experts(facts, c, weights, layer) if facts.experts == 'row' else
+                   expert_tensors(c, weights, layer, facts.experts))
     fused = facts.row.get('names', {}).get('fused') if facts.fused is None else facts.fused
     for layer in range(c['n_layers'] if fused else 0):
         for whole, parts in (('self_attn.qkv_proj', 'qkv'), ('mlp.gate_up_proj', ('gate', 'up'))):
