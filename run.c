@@ -31,13 +31,13 @@
 
 typedef struct {
     Options options;
-    Model model;        // without layers when the options replace it
-    RopeFile said;      // of its RoPE; plans point to the lists in it
-    Reading *readings;  // of --reading; plans point to the lists in them
-    Job job;            // finish frees its tokenizer, plans and ids
-    JsonOut json;       // of --json
-    Answer answer;      // YES, unless the job answers otherwise
-    Session *session;   // of a text
+    Model model;         // without layers when the options replace it
+    RopeFile said;       // of its RoPE; plans point to the lists in it
+    Readings *readings;  // of --reading; plans point to the lists in them
+    Job job;             // finish frees its tokenizer, plans and ids
+    JsonOut json;        // of --json
+    Answer answer;       // YES, unless the job answers otherwise
+    Session *session;    // of a text
 } Program;
 
 static bool run_job(Program *p, Error *err);

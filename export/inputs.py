@@ -25,7 +25,7 @@ def kind_of(job: Job, path: str) -> Optional[str]:
         start = file.read(64)
         file.seek(max(0, total - 4096))
         end = file.read()
-    kind = {1: LLAMA2C, 2: LLAMA2C, 3: MODEL, 4: MODEL, 5: MODEL}.get(version_of(path))
+    kind = {1: LLAMA2C, 2: LLAMA2C, 3: MODEL, 4: MODEL, 5: MODEL, 6: MODEL}.get(version_of(path))
     length = int.from_bytes(start[:8], 'little')
     if start[:4] == b'GGUF':
         return GGUF

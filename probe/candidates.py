@@ -9,7 +9,7 @@ from .ours import Model, Refused
 
 # Notes of --explain that name a setting, and compute nothing that the rows and the other notes do not show.
 NAMES = {'method', 'source', 'dynamic', 'factor', 'scale', 'train_ctx', 'length', 'ramp', 'beta_fast', 'beta_slow',
-         'unseen_share', 'theta', 'low_freq_factor', 'high_freq_factor', 'head_dim', 'window', 'sinks'}
+         'unseen_share', 'tells_apart', 'theta', 'low_freq_factor', 'high_freq_factor', 'head_dim', 'window', 'sinks'}
 FLAGS = ['--stepwise', '--stale-keys']
 
 

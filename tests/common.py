@@ -357,13 +357,14 @@ FIELDS = [
 HEADER_BYTES = {3: 256, 4: 256, 5: 512, 6: 1024}
 # The sliding layers' settings where they are not said.
 SLIDING = {'sliding_theta': 10000.0, 'sliding_train_ctx': 64, 'sliding_truncate': 1}
-LAYER_DENSE = 8  # in the layer table: a layer without experts
+# In the layer table: a layer without experts, without values of its own, without sinks.
+LAYER_DENSE, LAYER_KEYS_ARE_VALUES, LAYER_WITHOUT_SINKS = 8, 16, 32
 ENCODINGS = ['rope', 'none', 'learned', 'sinusoidal', 'alibi', 'shaw', 'transformer-xl', 'disentangled']
 
 
 def config(**changes):
-    """The fields of a small model; beside those of the header short_factors, long_factors, layers and types, which
-    follow it. The version is the least that has them all."""
+    """The fields of a small model; beside those of the header short_factors, long_factors, layers, shapes and types,
+    which follow it. The version is the least that has them all."""
     fields = {name: value for name, _, _, value in FIELDS}
     if 'method' in changes:
         changes['rope_method'] = METHODS.index(changes.pop('method'))
@@ -373,11 +374,12 @@ def config(**changes):
         fields.update(SLIDING)
     if isinstance(changes.get('encoding'), str):
         changes['encoding'] = ENCODINGS.index(changes['encoding'])
-    unknown = set(changes) - set(fields) - {'short_factors', 'long_factors', 'layers', 'types'}
+    unknown = set(changes) - set(fields) - {'short_factors', 'long_factors', 'layers', 'shapes', 'types'}
     if unknown:
         raise KeyError(unknown)
     fields.update(changes)
-    for field, tail in ('n_longrope', 'short_factors'), ('layer_table', 'layers'), ('type_table', 'types'):
+    for field, tail in ('n_longrope', 'short_factors'), ('layer_table', 'layers'), ('layer_shapes', 'shapes'), (
+            'type_table', 'types'):
         fields[field] = changes.get(field, len(fields.get(tail, ())) if field == 'n_longrope' else int(tail in fields))
     if 'version' not in changes:
         fields['version'] = least_version(fields)
@@ -401,48 +403,96 @@ def header(c):
             continue
         struct.pack_into('<' + kind, head, offset, *(value if isinstance(value, tuple) else (value,)))
     lists = list(c.get('short_factors', ())) + list(c.get('long_factors', ()))
-    tables = bytes(c.get('layers', ())) + bytes(c.get('types', ()))
+    of_layers = b''.join(struct.pack('<5I', *shape) for shape in c.get('shapes', ()))
+    tables = bytes(c.get('layers', ())) + of_layers + bytes(c.get('types', ()))
     return bytes(head) + struct.pack('<%dd' % len(lists), *lists) + tables
+
+
+def shape_of(c, layer):
+    """n_heads, n_kv_heads, head_dim, hidden_dim and kv_layer of a layer."""
+    if 'shapes' in c:
+        return c['shapes'][layer]
+    return c['n_heads'], c['n_kv_heads'], c['head_dim'], c['hidden_dim'], layer
 
 
 def shapes(c):
     """(name, rows, columns) in the file's order; a vector has 0 rows."""
-    dim, q, kv, hidden = c['dim'], c['n_heads'] * c['head_dim'], c['n_kv_heads'] * c['head_dim'], c['hidden_dim']
-    there = {'bq': c['qkv_bias'], 'bk': c['qkv_bias'], 'bv': c['qkv_bias'], 'bo': c['o_bias'], 'q_norm': c['qk_norm'],
-             'k_norm': c['qk_norm']}
-    kind, table = ENCODINGS[c['encoding']], c['encoding_rows'] * c['head_dim']
-    there.update({name: kind == 'shaw' for name in ('a_keys', 'a_values')})
-    there.update({name: kind == 'transformer-xl' for name in ('wr', 'u', 'v')})
-    there.update({name: c['norm_place'] != 1 for name in ('attention_norm', 'ffn_norm')})
-    there.update({name: c['norm_place'] > 0 for name in ('attention_after', 'ffn_after')})
-    there.update(sinks=c['attention_sinks'], router_bias=c['router_bias'], router_choice_bias=c['router_choice_bias'],
-                 shared_gate=c['shared_gate'])
-    there.update({name: c['shared_hidden_dim'] for name in ('shared_w1', 'shared_w3', 'shared_w2')})
-    there.update({name: c['expert_bias'] for name in ('b1', 'b3', 'b2')})
-    n, wide = c['n_experts'], c['n_experts'] * c['expert_hidden_dim']
-    dense = ('w1', hidden, dim), ('w3', hidden, dim), ('w2', dim, hidden)
-    shared = c['shared_hidden_dim']
-    experts = (('router', 0, n * dim), ('router_bias', 0, n), ('router_choice_bias', 0, n), ('w1', wide, dim),
-               ('b1', 0, wide), ('w3', wide, dim), ('b3', 0, wide), ('w2', n * dim, c['expert_hidden_dim']),
-               ('b2', 0, n * dim), ('shared_w1', shared, dim), ('shared_w3', shared, dim), ('shared_w2', dim, shared),
-               ('shared_gate', 0, dim))
-    normed_q, normed_k = (q, kv) if c['qk_norm'] == 2 else (c['head_dim'], c['head_dim'])
+    dim, own, learned = c['dim'], c['per_layer_dim'], ENCODINGS[c['encoding']] == 'learned'
     yield 'embedding', c['vocab_size'], dim
-    if kind == 'learned':
+    if learned:
         yield 'learned', 0, c['encoding_rows'] * dim
+    if own:
+        yield 'per_layer_embedding', c['vocab_size'], c['n_layers'] * own
+        yield 'per_layer_projection', c['n_layers'] * own, dim
+        yield 'per_layer_norm', 0, own
     for i in range(c['n_layers']):
-        is_dense = not n or c['layer_table'] and c['layers'][i] & LAYER_DENSE
-        for name, rows, columns in (('attention_norm', 0, dim), ('wq', q, dim), ('wk', kv, dim), ('wv', kv, dim),
-                                    ('bq', 0, q), ('bk', 0, kv), ('bv', 0, kv), ('q_norm', 0, normed_q),
-                                    ('k_norm', 0, normed_k), ('a_keys', 0, table), ('a_values', 0, table),
-                                    ('wr', kv, dim), ('u', 0, q), ('v', 0, q), ('wo', dim, q), ('bo', 0, dim),
-                                    ('sinks', 0, c['n_heads']), ('attention_after', 0, dim), ('ffn_norm', 0, dim),
-                                    *(dense if is_dense else experts), ('ffn_after', 0, dim)):
-            if there.get(name, True):
+        for there, name, rows, columns in (*attention_shapes(c, i), *feed_forward_shapes(c, i)):
+            if there:
                 yield '%s.%d' % (name, i), rows, columns
     yield 'final_norm', 0, dim
     if not c['shared_classifier']:
         yield 'classifier', c['vocab_size'], dim
+
+
+def flags_of(c, layer):
+    return c['layers'][layer] if c['layer_table'] else 0
+
+
+def attention_shapes(c, i):
+    """(whether layer i has it, name, rows, columns)."""
+    n_heads, n_kv_heads, head, _, source = shape_of(c, i)
+    dim, value_dim, turning = c['dim'], c['value_dim'] or head, c['rotary_dim'] or head
+    q, keys, values, mixed, inner = n_heads * head, n_kv_heads * head, n_kv_heads * value_dim, n_heads * value_dim, dim
+    has_keys = source == i
+    has_values = has_keys and not flags_of(c, i) & LAYER_KEYS_ARE_VALUES
+    if c['kv_rank']:
+        keys, values, inner = n_heads * (head - turning), mixed, c['kv_rank']
+    kind, table = ENCODINGS[c['encoding']], c['encoding_rows'] * head
+    shaw, xl = kind == 'shaw', kind == 'transformer-xl'
+    whole, normed = c['qk_norm'] == 2, c['qk_norm'] in (1, 2)
+    gate = [0, mixed, mixed, n_heads][c['attention_gate']]
+    return (
+        (c['norm_place'] != 1, 'attention_norm', 0, dim), (c['q_rank'], 'wq_a', c['q_rank'], dim),
+        (c['q_rank'], 'q_a_norm', 0, c['q_rank']), (True, 'wq', q, c['q_rank'] or dim),
+        (c['kv_rank'], 'wkv_a', c['kv_rank'] + turning, dim), (c['kv_rank'], 'kv_a_norm', 0, c['kv_rank']),
+        (has_keys, 'wk', keys, inner), (has_values, 'wv', values, inner), (c['qkv_bias'], 'bq', 0, q),
+        (c['qkv_bias'] and has_keys, 'bk', 0, keys), (c['qkv_bias'] and has_values, 'bv', 0, values),
+        (normed, 'q_norm', 0, q if whole else head), (normed and has_keys, 'k_norm', 0, keys if whole else head),
+        (shaw, 'a_keys', 0, table), (shaw, 'a_values', 0, table), (xl, 'wr', keys, dim), (xl, 'u', 0, q),
+        (xl, 'v', 0, q), (gate, 'wg', gate, dim), (True, 'wo', dim, mixed), (c['o_bias'], 'bo', 0, dim),
+        (c['attention_sinks'] and not flags_of(c, i) & LAYER_WITHOUT_SINKS, 'sinks', 0, n_heads),
+        (c['norm_place'] in (1, 2), 'attention_after', 0, dim))
+
+
+def feed_forward_shapes(c, i):
+    """The same of the feed-forward layer, and of what ends a layer."""
+    dim, own, gated = c['dim'], c['per_layer_dim'], c['activation'] < 3
+    is_dense = not c['n_experts'] or flags_of(c, i) & LAYER_DENSE
+    return (
+        (c['norm_place'] in (0, 2), 'ffn_norm', 0, dim),
+        *(dense_shapes(c, shape_of(c, i)[3], gated) if is_dense else expert_shapes(c, gated)),
+        (c['norm_place'] in (1, 2), 'ffn_after', 0, dim), (own, 'per_layer_gate', own, dim),
+        (own, 'per_layer_out', dim, own), (own, 'per_layer_after', 0, dim), (c['layer_scale'], 'scale', 0, 1))
+
+
+def dense_shapes(c, hidden, gated):
+    dim, biases = c['dim'], c['ffn_bias']
+    return ((gated, 'w1', hidden, dim), (gated and biases, 'b1', 0, hidden), (True, 'w3', hidden, dim),
+            (biases, 'b3', 0, hidden), (True, 'w2', dim, hidden), (biases, 'b2', 0, dim),
+            (c['activation'] == 4, 'xielu', 0, 4))
+
+
+def expert_shapes(c, gated):
+    dim, n, hidden, shared = c['dim'], c['n_experts'], c['expert_hidden_dim'], c['shared_hidden_dim']
+    biases, beside = c['expert_bias'], c['experts_beside']
+    return (
+        (True, 'router', 0, n * dim), (c['router_bias'], 'router_bias', 0, n),
+        (c['router_choice_bias'], 'router_choice_bias', 0, n), (beside, 'router_norm', 0, dim),
+        (beside, 'expert_scales', 0, n), (gated, 'w1', n * hidden, dim), (biases, 'b1', 0, n * hidden),
+        (True, 'w3', n * hidden, dim), (biases, 'b3', 0, n * hidden), (True, 'w2', n * dim, hidden),
+        (biases, 'b2', 0, n * dim), (shared and gated, 'shared_w1', shared, dim), (shared, 'shared_w3', shared, dim),
+        (shared, 'shared_w2', dim, shared), (c['shared_gate'], 'shared_gate', 0, dim), (beside, 'shared_after', 0, dim),
+        (beside, 'experts_norm', 0, dim), (beside, 'experts_after', 0, dim))
 
 
 def random_weights(c, seed):
@@ -554,6 +604,9 @@ def read_model(path):
     if changes['layer_table']:
         changes['layers'] = list(data[at:at + changes['n_layers']])
         at += changes['n_layers']
+    if changes.get('layer_shapes'):
+        changes['shapes'] = [struct.unpack_from('<5I', data, at + 20 * i) for i in range(changes['n_layers'])]
+        at += 20 * changes['n_layers']
     c, weights = config(**changes), {}
     n_matrices = sum(rows > 0 for _, rows, _ in shapes(c))
     types = iter(data[at:at + n_matrices] if c['type_table'] else [c['weight_type']] * n_matrices)

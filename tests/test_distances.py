@@ -3,6 +3,8 @@
 and, with test_forward.c, prompts against the same text token by token. That D is the published formula for all pairs is
 tested in test_units.c, and other people's numbers in test_golden.py."""
 
+import math
+
 import reference
 from common import (ENGINES, METHODS, add_counts, check, close, compiled, config, good, in_work, main, one_line,
                     perplexity, random_ids, random_weights, run, skip, table, tiny_model, write_model)
@@ -151,6 +153,21 @@ def test_dynamic_decoding():
                  'dynamic-ntk+self-extend:group=11:near=9')
     session_test('dynamic', model, 'f32', 90, 2e-5, 'one layer, under the sanitizers',
                  'dynamic-ntk+dca:chunk=13', 'sanitized')
+
+
+def test_tells_apart():
+    """The distance up to which like keys score higher, from the frequencies that --explain prints."""
+    for options in (['--theta', 4300], ['--theta', 27000], ['--theta', 4300, '--rope', 'yarn', '--factor', 4],
+                    ['--theta', 10000, '--rope', 'linear', '--factor', 2], ['--theta', 3]):
+        notes, _, rows = table(good('--explain', '--head-dim', 128, '--train-ctx', 1024, '-n', 2048, *options).out)
+        frequencies = [float(row['scaled_inv_freq']) for row in rows]
+        first = next(m for m in range(1, 1 << 18) if sum(math.cos(m * f) for f in frequencies) < 0)
+        # What is printed has six digits, and a sum that touches zero may be one position away.
+        check(abs(int(notes['tells_apart']) - (first - 1)) <= 2, 'tells_apart: %s' % options, (notes, first))
+    # arXiv 2405.14591 has 4.3e3 as the least theta for 1,024 positions with heads of 128.
+    for theta, expected in (4300, True), (3000, False):
+        notes, _, _ = table(good('--explain', '--head-dim', 128, '--train-ctx', 1024, '--theta', theta).out)
+        check((int(notes['tells_apart']) >= 1024) == expected, 'theta %d' % theta, notes['tells_apart'])
 
 
 def test_explain():

@@ -193,7 +193,7 @@ static bool read_reference_as(const char *name, Reading *out, const char *config
            read_as(out, config, length, NULL, n, err);
 }
 
-// The reference, behind `readings`: what is meant by kind, or Hugging Face 5's reading, or 4's
+// The reference: what is meant by kind, or Hugging Face 5's reading, or 4's
 // where 5 refuses. Neither reads some keys by which a model turns, and nobody looked at either with
 // some families: then it is this program's.
 static bool read_reference(Reading *out, const char *config, int length, const RopeConfig *meant,
@@ -213,18 +213,19 @@ static bool read_reference(Reading *out, const char *config, int length, const R
     return ok;
 }
 
-Reading *engines_read(const char *list, const char *config, int length, const RopeConfig *meant,
-                      int *n, Error *err) {
-    Reading *readings =
-        alloc_array(REFERENCE + N_KINDS + MOST_READINGS, sizeof *readings, "readings", err);
-    Reading *reference = readings + REFERENCE, *asked = reference + N_KINDS;
-    int n_asked = readings ? engines_list(list, asked, err) : 0, of_one = 0;
-    bool ok = n_asked > 0 && read_reference(reference, config, length, meant, err);
-    *n = 0;
+Readings *engines_read(const char *list, const char *config, int length, const RopeConfig *meant,
+                       Error *err) {
+    Reading asked[MOST_READINGS];
+    int n_asked = engines_list(list, asked, err), of_one = 0;
+    if (!n_asked) return NULL;
+    Readings *all = alloc_array(1, sizeof *all, "readings", err);
+    bool ok = all && read_reference(all->reference, config, length, meant, err);
+    if (ok) all->n = 0;
     for (int i = 0; ok && i < n_asked; i++) {
-        readings[*n] = asked[i];
-        ok = read_as(&readings[*n], config, length, reference, &of_one, err);
-        *n += of_one;
+        Reading *out = &all->of[all->n];
+        *out = asked[i];
+        ok = read_as(out, config, length, all->reference, &of_one, err);
+        all->n += of_one;
     }
-    return keep_if(ok, readings);
+    return keep_if(ok, all);
 }

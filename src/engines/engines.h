@@ -5,7 +5,7 @@
 #include "../configs/families.h"
 #include "../core/util.h"
 
-enum { MOST_READINGS = 16, REFERENCE = MOST_READINGS * N_KINDS };
+enum { MOST_READINGS = 16 };  // engines of a list
 
 // What an engine's reading is beside the reference. One that nobody has looked at is neither alike
 // nor different.
@@ -52,11 +52,18 @@ typedef struct {
 // release of transformers below it: "hf4@4.51,vllm:max_len=131072,vllm:transformers=5.5.4".
 int engines_list(const char *list, Reading readings[MOST_READINGS], Error *err);
 
+// What engines make of a config: a reading for each engine and kind of layers, the kinds of an
+// engine together; and what they are compared with, by kind.
+typedef struct {
+    int n;
+    Reading of[MOST_READINGS * N_KINDS];
+    Reading reference[N_KINDS];
+} Readings;
+
 // What the engines of a list make of a config.json that json_check has passed, for a text of
-// `length` positions: *n readings, one for each engine and kind of layers, the kinds of an engine
-// together. From readings[REFERENCE] on stands the reference by kind: `meant` (by KIND_...), or if
-// NULL, Hugging Face 5's reading, or 4's where 5 refuses. Where neither reads a key by which the
-// model turns, this program's own stands there. The caller frees them. NULL with the
-// reason for a wrong list, and for a config without a family or heads.
-Reading *engines_read(const char *list, const char *config, int length, const RopeConfig *meant,
-                      int *n, Error *err);
+// `length` positions. The reference is `meant` (by KIND_...), or if NULL, Hugging Face 5's reading,
+// or 4's where 5 refuses; where neither reads a key by which the model turns, this program's own.
+// The caller frees them. NULL with the reason for a wrong list, and for a config without a family
+// or heads.
+Readings *engines_read(const char *list, const char *config, int length, const RopeConfig *meant,
+                       Error *err);

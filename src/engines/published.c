@@ -7,11 +7,11 @@
 
 int reading_kinds(const Reading *r) { return r->by_layer && r[0].kind == KIND_FULL ? N_KINDS : 1; }
 
-int readings_alike(const Reading *readings, int n, int *known) {
+int readings_alike(const Readings *readings, int *known) {
     int same = 0;
     *known = 0;
-    for (int i = 0; i < n; i += reading_kinds(&readings[i])) {
-        const Reading *r = &readings[i];
+    for (int i = 0; i < readings->n; i += reading_kinds(&readings->of[i])) {
+        const Reading *r = &readings->of[i];
         const Reading *last = &r[reading_kinds(r) - 1];
         if (r->verdict == VERDICT_UNSEEN) continue;
         *known += 1;
@@ -33,19 +33,20 @@ static void print_difference(const Reading *r, const Reading *last) {
 
 static bool print_engines(const Publication *p, const char *config, Error *err) {
     const RopeConfig *c = &p->plan->rope, meant[N_KINDS] = {p->plan->rope, p->plan->sliding};
-    int n;
     int known;
-    Reading *far = engines_read(NULL, config, publish_reach(c) + 1, meant, &n, err);
-    Reading *near = far ? engines_read(NULL, config, c->train_ctx / 2 + 1, meant, &n, err) : NULL;
-    for (int i = 0; near && i < n; i++)
-        if (far[i].verdict == VERDICT_SAME) far[i] = near[i];
-    int same = near ? readings_alike(far, n, &known) : 0;
+    Readings *far = engines_read(NULL, config, publish_reach(c) + 1, meant, err);
+    Readings *near = far ? engines_read(NULL, config, c->train_ctx / 2 + 1, meant, err) : NULL;
+    int n = near ? near->n : 0;
+    Reading *r = near ? far->of : NULL;
+    for (int i = 0; i < n; i++)
+        if (r[i].verdict == VERDICT_SAME) r[i] = near->of[i];
+    int same = near ? readings_alike(far, &known) : 0;
     if (near) printf("; so %d of %d engines read it alike\n", same, known);
-    for (int i = 0; near && i < n; i++) {
-        bool is_second = i > 0 && strcmp(far[i].engine, far[i - 1].engine) == 0;
-        bool is_told = is_second && strcmp(far[i].note, far[i - 1].note) == 0;
-        bool is_other = far[i].verdict != VERDICT_SAME && far[i].verdict != VERDICT_UNSEEN;
-        if (is_other && !is_told) print_difference(&far[i], &far[n - 1]);
+    for (int i = 0; i < n; i++) {
+        bool is_second = i > 0 && strcmp(r[i].engine, r[i - 1].engine) == 0;
+        bool is_told = is_second && strcmp(r[i].note, r[i - 1].note) == 0;
+        bool is_other = r[i].verdict != VERDICT_SAME && r[i].verdict != VERDICT_UNSEEN;
+        if (is_other && !is_told) print_difference(&r[i], &r[n - 1]);
     }
     free(far);
     free(near);

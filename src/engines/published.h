@@ -14,4 +14,4 @@ bool publish_print(const Publication *publication, Error *err);
 int reading_kinds(const Reading *reading);
 // How many engines read all kinds of layers as the reference does. *known becomes how many
 // were looked at.
-int readings_alike(const Reading *readings, int n, int *known);
+int readings_alike(const Readings *readings, int *known);

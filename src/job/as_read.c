@@ -15,14 +15,14 @@ ReadByEngines read_by_engines(const Job *job, bool says_block) {
 }
 
 // Every engine reads config.json by a strict parser of JSON.
-static void refuse_all(Reading *readings, int n, const char *not_json) {
+static void refuse(Reading *readings, int n, const char *not_json) {
     for (Reading *r = readings; r < readings + n; r++) {
         r->verdict = VERDICT_REFUSED;
         snprintf(r->note, sizeof r->note, "JSONDecodeError: %s", not_json);
     }
 }
 
-Reading *readings_of(const ReadByEngines *what, const char *list, int length, int *n, Error *err) {
+Readings *readings_of(const ReadByEngines *what, const char *list, int length, Error *err) {
     const RopeFile *said = what->job->said;
     char *published = NULL;
     const char *config = said->whole;
@@ -31,21 +31,22 @@ Reading *readings_of(const ReadByEngines *what, const char *list, int length, in
         published = publish_config(&publication, true, err);
         config = published;
     }
-    Reading *readings = config ? engines_read(list, config, length, NULL, n, err) : NULL;
-    if (readings && what->as_it_stands && said->not_json[0])
-        refuse_all(readings, REFERENCE + N_KINDS, said->not_json);
+    Readings *readings = config ? engines_read(list, config, length, NULL, err) : NULL;
+    if (readings && what->as_it_stands && said->not_json[0]) {
+        refuse(readings->of, readings->n, said->not_json);
+        refuse(readings->reference, N_KINDS, said->not_json);
+    }
     free(published);
     return readings;
 }
 
 int engines_alike(const ReadByEngines *what, int *n) {
     Error unused;
-    int known = 0;
     *n = 0;
     if (what->job->model->config.encoding) return 0;
-    Reading *readings = readings_of(what, NULL, what->job->length, &known, &unused);
+    Readings *readings = readings_of(what, NULL, what->job->length, &unused);
     if (!readings) return 0;
-    int alike = readings_alike(readings, known, n);
+    int alike = readings_alike(readings, n);
     free(readings);
     return alike;
 }
@@ -96,15 +97,16 @@ static RopeSettings beside_blocks(const RopeSettings *given) {
 }
 
 bool plans_as_read(Job *job, const char *list, bool says_block, const RopeSettings *given,
-                   Reading **readings, Error *err) {
+                   Readings **readings, Error *err) {
     const RopeSettings beside = beside_blocks(given);
     const ReadByEngines what = read_by_engines(job, says_block);
     int length = job->sessions.spread ? job->sessions.spread : job->length;
-    int n = 0;
-    Reading *read = readings_of(&what, list, length, &n, err);
+    Readings *all = readings_of(&what, list, length, err);
+    const Reading *read = all ? all->of : NULL;
+    int n = all ? all->n : 0;
     free(*readings);
     free(job->plans);
-    *readings = read;
+    *readings = all;
     job->n_plans = 0;
     job->plans = read ? alloc_array((uint64_t)n, sizeof *job->plans, "plans", err) : NULL;
     if (!job->plans) return false;

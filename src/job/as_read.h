@@ -14,8 +14,8 @@ typedef struct {
 ReadByEngines read_by_engines(const Job *job, bool says_block);
 
 // What the engines of a list (NULL: all) make of it, for a text of `length` positions. The caller
-// frees the *n readings, and the reference behind them (engines_read). NULL with the reason.
-Reading *readings_of(const ReadByEngines *what, const char *list, int length, int *n, Error *err);
+// frees it. NULL with the reason.
+Readings *readings_of(const ReadByEngines *what, const char *list, int length, Error *err);
 
 // How many of all *n engines read it alike, at job->length positions; 0 of 0 where other programs
 // have no such method.
@@ -25,4 +25,4 @@ int engines_alike(const ReadByEngines *what, int *n);
 // `given`'s window, sinks and logn. Their lists lie in *readings; the caller frees both, and what
 // *readings had before is freed. False with the reason where an engine refuses it.
 bool plans_as_read(Job *job, const char *list, bool says_block, const RopeSettings *given,
-                   Reading **readings, Error *err);
+                   Readings **readings, Error *err);

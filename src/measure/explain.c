@@ -14,8 +14,9 @@
 #include "show_engines.h"
 
 static const double FULL_TURN = 6.28318530717958647693;
-enum { MOST_WIDE = 40 };   // columns of a bar
-enum { MOST_NOTES = 40 };  // more than are ever said of one kind of layers
+enum { MOST_WIDE = 40 };       // columns of a bar
+enum { MOST_NOTES = 40 };      // more than are ever said of one kind of layers
+enum { MOST_TOLD = 1 << 18 };  // positions; what is beyond is not looked for
 
 // kept[i] = g, the share of pair i that is kept: 1 is kept, 0 is interpolated by s. At a fixed
 // scale it follows from the frequency, which is plain * g + plain / s * (1 - g).
@@ -61,6 +62,30 @@ static double unseen_share(const RopeConfig *c, int length) {
         all += (double)i + 1;
     }
     return unseen / all;
+}
+
+// The largest distance up to which a key that is like the query scores higher, on average, than one
+// that is not: the sum of cos(m f) over all pairs stays at 0 or more for each m up to there. The
+// bound of arXiv 2405.14591 on theta, asked the other way round. MOST_TOLD where it is beyond.
+static int tells_apart(const RopeFreqs *now) {
+    double cosine[ROPE_MAX_PAIRS], sine[ROPE_MAX_PAIRS], step[2][ROPE_MAX_PAIRS];
+    for (int i = 0; i < now->n_pairs; i++) {
+        cosine[i] = 1;
+        sine[i] = 0;
+        step[0][i] = cos(now->inv_freq[i]);
+        step[1][i] = sin(now->inv_freq[i]);
+    }
+    for (int m = 1; m <= MOST_TOLD; m++) {
+        double sum = 0;
+        for (int i = 0; i < now->n_pairs; i++) {
+            double turned = cosine[i] * step[0][i] - sine[i] * step[1][i];
+            sine[i] = sine[i] * step[0][i] + cosine[i] * step[1][i];
+            cosine[i] = turned;
+            sum += turned;
+        }
+        if (sum < 0) return m - 1;
+    }
+    return MOST_TOLD;
 }
 
 // ---- notes ----
@@ -133,6 +158,7 @@ static void note_settings(Notes *t, const RopeConfig *c, int head_dim, int lengt
     if (c->window > 0) note_number(t, "sinks", c->sinks);
     if (c->map) note_map(t, c, length);
     say(t, "unseen_share", "%.6g", unseen_share(c, length));
+    note_number(t, "tells_apart", tells_apart(now));
     if (c->logn) say(t, "logn", "%.6g", rope_logn(c, length - 1));
     if (c->temperature_beta != 0) {
         note_number(t, "temperature_beta", c->temperature_beta);

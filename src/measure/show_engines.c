@@ -81,8 +81,7 @@ void note_layers(Table *t, const ConfigLayers *layers) {
 }
 
 // What is told of all engines, above the rows.
-static void print_notes_of_all(Table *t, const Reading *readings, int length) {
-    const Reading *reference = &readings[REFERENCE];
+static void print_notes_of_all(Table *t, const Reading *reference, int length) {
     table_note(t, "length", "%d", length);
     table_note(t, "facts_of", "%s", ENGINES_DATE);
     table_note(t, "reference", "%s", is_read(reference) ? reference->engine : "none");
@@ -102,9 +101,10 @@ static void name_columns(Table *t, bool by_layer) {
     table_columns(t, columns);
 }
 
-static bool has_unseen(const Reading *readings, int n) {
+static bool has_unseen(const Readings *readings) {
     bool found = false;
-    for (int i = 0; i < n; i++) found = found || readings[i].verdict == VERDICT_UNSEEN;
+    for (int i = 0; i < readings->n; i++)
+        found = found || readings->of[i].verdict == VERDICT_UNSEEN;
     return found;
 }
 
@@ -112,24 +112,23 @@ bool show_engines(const ReadByEngines *what, const char *list, Answer *answer, E
     const int length = what->job->length;
     char with_hf5[1000];
     char words[60];
-    int n;
     int known;
     const bool is_named = list;
     snprintf(with_hf5, sizeof with_hf5, "hf5,%s", list ? list : "");
     if (list && strncmp(list, "hf5", 3) != 0) list = with_hf5;
-    Reading *readings = readings_of(what, list, length, &n, err);
+    Readings *readings = readings_of(what, list, length, err);
     if (!readings) return false;
     Table t = table_open(what->job->form);
-    print_notes_of_all(&t, readings, length);
-    name_columns(&t, readings[0].by_layer);
-    for (int i = 0; i < n; i++) {
-        const Reading *r = &readings[i];
+    print_notes_of_all(&t, readings->reference, length);
+    name_columns(&t, readings->of[0].by_layer);
+    for (int i = 0; i < readings->n; i++) {
+        const Reading *r = &readings->of[i];
         if (r->has_rope) print_reading(&t, r, length);
     }
     table_end(&t);
-    int alike = readings_alike(readings, n, &known);
+    int alike = readings_alike(readings, &known);
     bool differ = alike < known;
-    bool is_unsure = is_named && has_unseen(readings, n);
+    bool is_unsure = is_named && has_unseen(readings);
     if (differ || is_unsure) *answer = differ ? NO : UNDECIDED;
     snprintf(words, sizeof words, "%d of %d engines read it alike", alike, known);
     if (!differ && is_unsure) snprintf(words, sizeof words, "an engine was not looked at");

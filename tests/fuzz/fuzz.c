@@ -350,15 +350,15 @@ static void fuzz_engines(const uint8_t *data, size_t size) {
                                "llama.cpp@2025.2,exllamav3:max_len=64k";
     char *text = calloc(1, size + 1);
     Error err;
-    int n, lengths[] = {1, 700, 1 << 20};
+    int lengths[] = {1, 700, 1 << 20};
     if (!text) abort();
     memcpy(text, data, size);
     const char *object = text + strspn(text, " \t\r\n");
     for (int k = 0; k < 3 && *object == '{' && json_check(text, size, &err); k++) {
-        Reading *readings = engines_read(list, object, lengths[k], NULL, &n, &err);
+        Readings *readings = engines_read(list, object, lengths[k], NULL, &err);
         promise(readings || (err.text[0] && !strchr(err.text, '\n')), "a reason is one line");
-        for (int i = 0; readings && i < n; i++) {
-            const Reading *one = &readings[i];
+        for (int i = 0; readings && i < readings->n; i++) {
+            const Reading *one = &readings->of[i];
             RopeFreqs f;
             promise(one->verdict < N_VERDICTS, "a verdict is one");
             promise(one->verdict != VERDICT_REFUSED || one->note[0], "a refusal has a reason");
