@@ -279,6 +279,8 @@ static bool check_encoding(const ModelConfig *c, const RopeConfig *r, Error *err
                     "rotary_dim, logn, "
                     "sliding_rope and temperature_beta)",
                     encoding);
+    if (c->encoding != ENCODING_ROPE && c->value_dim)
+        return fail(err, "value_dim is %d with %s (expected 0)", c->value_dim, encoding);
     if (c->encoding == ENCODING_LEARNED && c->seq_len > c->encoding_rows)
         return fail(err, "seq_len is %d with %d learned positions", c->seq_len, c->encoding_rows);
     return true;

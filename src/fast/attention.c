@@ -251,6 +251,19 @@ static void update_softmax(float *scores, float *sums, int64_t width, float *max
     else *total += exp_and_sum(scores, KV_BLOCK, *maximum);
 }
 
+// The values of a block that are in its keys, as (KV_BLOCK, value_width) float32.
+static void take_values(const AttentionTask *k, const KvBlock *block) {
+    const KvCache *c = k->call->cache;
+    const float *from = k->scratch->widened;
+    float *to = k->scratch->values;
+    int64_t first = (c->head_dim - c->value_dim) * KV_BLOCK * number_bytes(c->type);
+    numbers_to_f32(k->scratch->widened, block->keys + first, c->type, c->value_dim * KV_BLOCK);
+    for (int j = 0; j < KV_BLOCK; j++) {
+        for (int64_t e = 0; e < c->value_width; e++)
+            to[j * c->value_width + e] = e < c->value_dim ? from[e * KV_BLOCK + j] : 0;
+    }
+}
+
 // sums (rows, width) += the weights . the first `count` values of a block.
 static void mix_values(const AttentionTask *k, const KvBlock *block, int count, float *sums) {
     const Rows *weights = &k->scratch->scores;
@@ -267,6 +280,11 @@ static void mix_values(const AttentionTask *k, const KvBlock *block, int count, 
         .b_stride = width,
         .c = sums,
     };
+    if (k->call->cache->values_in_keys) {
+        take_values(k, block);
+        product.b = k->scratch->values;
+        product.b_type = NUMBER_F32;
+    }
     for (int64_t r = 0; r < k->rows; r++)
         multiply_each(weights->x + r * KV_BLOCK, block->value_scales);
     rows_changed(weights, k->rows, KV_BLOCK);
@@ -318,24 +336,24 @@ static void attend_task(const Attention *c, const Cut *cut, int slot,
 // Merges the results of row `row` of the tasks from `slot` on, one per split, and divides by the
 // total. A learned sink has a share of that, too; NULL: there is none.
 static void merge(const AttentionScratch *s, int64_t slot, int splits, int64_t row,
-                  const float *sink, float *out, int64_t head_dim) {
+                  const float *sink, float *out, int64_t value_dim) {
     float max = sink ? *sink : -INFINITY;
     float total = 0;
     for (int i = 0; i < splits; i++) max = fmaxf(max, s->maxima[(slot + i) * s->rows + row]);
-    memset(out, 0, head_dim * sizeof *out);
+    memset(out, 0, value_dim * sizeof *out);
     for (int i = 0; i < splits; i++) {
         int64_t at = (slot + i) * s->rows + row;
         if (s->maxima[at] == -INFINITY) continue;
         float share = expf(s->maxima[at] - max);
         total += share * s->totals[at];
-        for (int64_t j = 0; j < head_dim; j++) out[j] += share * s->sums[at * s->width + j];
+        for (int64_t j = 0; j < value_dim; j++) out[j] += share * s->sums[at * s->width + j];
     }
     if (sink) total += expf(*sink - max);
-    scale_by(out, 1 / total, head_dim);
+    scale_by(out, 1 / total, value_dim);
 }
 
 void attention_by_team(const Team *team, const Attention *a) {
-    int64_t d = a->cache->head_dim;
+    int64_t d = a->cache->value_dim;
     Cut c = attention_cut(a->cache, a->n_heads, a->n, (a->first + a->n - 1) / KV_BLOCK + 1);
     // The last groups have the longest past, so they are begun first.
     int n_tasks = a->cache->n_kv_heads * c.groups * c.splits;

@@ -45,9 +45,10 @@ AttentionScratch *attention_lay_out(Arena *arena, const KvCache *cache, int n_he
         for (Zone zone = 0; zone < N_ZONES; zone++)
             t.q[zone] = take_rows(arena, cache, rows, d, KV_BLOCK);
         t.scores = take_rows(arena, cache, rows, KV_BLOCK, width);
-        int64_t of_block = width * KV_BLOCK;
+        int64_t of_block = (d > width ? d : width) * KV_BLOCK;
         t.other_scores = arena_take(arena, rows * KV_BLOCK, sizeof(float));
         t.widened = arena_take(arena, of_block, sizeof(float));
+        t.values = arena_take(arena, cache->values_in_keys ? width * KV_BLOCK : 0, sizeof(float));
         t.block_parts = arena_take(arena, of_block, UNIT_PARTS * sizeof(uint16_t));
         if (s.threads) s.threads[i] = t;
     }

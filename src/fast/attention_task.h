@@ -24,7 +24,7 @@ typedef struct {
     const DistanceTerms *terms;  // of an encoding other than RoPE; NULL: none
     const float *q;              // (n, n_heads * head_dim), rotated to meet near keys
     int first, n;
-    float *out;          // (n, n_heads * head_dim)
+    float *out;          // (n, n_heads * value_dim)
     const Watch *watch;  // gets the scores of its head for a single query; NULL: nobody wants any
 } Attention;
 
@@ -46,6 +46,7 @@ typedef struct {
     Rows scores;            // (rows, KV_BLOCK)
     float *other_scores;    // (rows, KV_BLOCK) of a block on the border, for near keys
     float *widened;         // a block's keys or values, or a few queries that are rotated back
+    float *values;          // (KV_BLOCK, value_width) of a block whose values are in its keys
     uint32_t *block_parts;  // these keys or values for matrix units
 } AttentionMemory;
 

@@ -170,6 +170,15 @@ void add_products(float *out, const float *a, int64_t a_stride, const float *b, 
     }
 }
 
+float dot_fast(const float *a, const float *b, int64_t n) {
+    vf sums = {0};
+    float sum = 0;
+    int64_t whole = in_whole_vectors(n);
+    for (int64_t i = 0; i < whole; i += LANES) sums += load(a + i) * load(b + i);
+    for (int64_t i = whole; i < n; i++) sum += a[i] * b[i];
+    return sum + sum_lanes(sums);
+}
+
 // As rmsnorm in src/core/arithmetic.c, by vectors. Whoever changes the norm changes both.
 void rmsnorm_fast(float *out, const float *x, const float *weight, int64_t n, float eps) {
     vf squares = {0};

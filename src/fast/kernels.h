@@ -27,6 +27,9 @@ void gemm_accumulate(const Gemm *gemm);
 // (k, 64) side by side.
 void add_products(float *out, const float *a, int64_t a_stride, const float *b, int64_t k);
 
+// The sum of a[i] * b[i], all of n elements.
+float dot_fast(const float *a, const float *b, int64_t n);
+
 // out = x / sqrt(mean(x^2) + eps) * weight, all of n elements.
 void rmsnorm_fast(float *out, const float *x, const float *weight, int64_t n, float eps);
 

@@ -1,15 +1,29 @@
 // A block of the cache is its keys, then its values, then for q8 a float32 scale per position for
-// each.
+// each. Without values, one.
 #include "kv_cache.h"
 
 #include <string.h>
 
+// The longest key: what turns of a head, and a latent vector.
+enum { MAX_KEY = 2 * ROPE_MAX_HEAD_DIM };
+
+KvCache kv_cache_for(const ModelConfig *m, const RopeConfig *rope, Number type, int n_layers,
+                     int positions) {
+    KvCache c = {.type = type, .n_layers = n_layers, .positions = positions};
+    c.n_kv_heads = m->kv_rank ? 1 : m->n_kv_heads;
+    c.head_dim = m->kv_rank ? rope->rotary_dim + m->kv_rank : m->head_dim;
+    c.value_dim = m->kv_rank ? m->kv_rank : model_value_dim(m);
+    c.values_in_keys = m->kv_rank > 0;
+    return c;
+}
+
 void kv_cache_lay_out(KvCache *c, Arena *arena) {
-    c->value_width = whole_vectors(c->head_dim);
+    if (c->value_dim == 0) c->value_dim = c->head_dim;
+    c->value_width = whole_vectors(c->value_dim);
     c->n_blocks = ((int64_t)c->positions + KV_BLOCK - 1) / KV_BLOCK;
-    int64_t elements = c->head_dim + c->value_width;
+    int64_t elements = c->head_dim + (c->values_in_keys ? 0 : c->value_width);
     int64_t position_bytes = elements * number_bytes(c->type);
-    if (c->type == NUMBER_I8) position_bytes += 2 * sizeof(float);
+    if (c->type == NUMBER_I8) position_bytes += (c->values_in_keys ? 1 : 2) * sizeof(float);
     c->block_bytes = KV_BLOCK * position_bytes;
     int64_t heads = (int64_t)c->n_layers * c->n_kv_heads;
     c->data = arena_take(arena, heads * c->n_blocks, c->block_bytes);
@@ -21,9 +35,12 @@ KvBlock kv_cache_block(const KvCache *c, int layer, int kv_head, int64_t block) 
     int column = KV_BLOCK * number_bytes(c->type);  // bytes that 64 positions take for one element
     uint8_t *keys = c->data + index * c->block_bytes;
     uint8_t *values = keys + c->head_dim * column;
-    if (c->type != NUMBER_I8) return (KvBlock){.keys = keys, .values = values};
-    float *scales = (float *)(void *)(values + c->value_width * column);
-    return (KvBlock){keys, values, scales, scales + KV_BLOCK};
+    KvBlock found = {.keys = keys, .values = c->values_in_keys ? NULL : values};
+    if (c->type != NUMBER_I8) return found;
+    uint8_t *behind = c->values_in_keys ? values : values + c->value_width * column;
+    found.key_scales = (float *)(void *)behind;
+    found.value_scales = found.key_scales + (c->values_in_keys ? 0 : KV_BLOCK);
+    return found;
 }
 
 // Copies n numbers of so many bytes from a row into a column: one behind each KV_BLOCK numbers of
@@ -45,14 +62,14 @@ void kv_cache_write(KvCache *c, int layer, int kv_head, int position, const floa
     int64_t p = position % KV_BLOCK;
     int64_t bytes = number_bytes(c->type);
     KvBlock block = kv_cache_block(c, layer, kv_head, position / KV_BLOCK);
-    // The key lies where the value will, until it is transposed.
-    uint8_t *row = block.values + p * c->value_width * bytes;
+    uint8_t row[MAX_KEY * sizeof(float)];  // of the key, until it is transposed
     uint8_t *column = block.keys + p * bytes;
     if (p == 0) memset(block.keys, 0, c->block_bytes);
     float key_scale = numbers_from_f32(row, c->type, key, d);
     transpose_key(column, row, d, bytes);
-    float value_scale = numbers_from_f32(row, c->type, value, d);
-    if (!block.key_scales) return;
-    block.key_scales[p] = key_scale;
-    block.value_scales[p] = value_scale;
+    if (block.key_scales) block.key_scales[p] = key_scale;
+    if (c->values_in_keys) return;
+    uint8_t *values = block.values + p * c->value_width * bytes;
+    float value_scale = numbers_from_f32(values, c->type, value, c->value_dim);
+    if (block.value_scales) block.value_scales[p] = value_scale;
 }

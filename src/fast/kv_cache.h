@@ -1,6 +1,7 @@
 // The key-value cache: what attention has to remember of every position, in blocks of 64 positions.
 #pragma once
 
+#include "../core/model.h"
 #include "../core/session_config.h"
 #include "kernels.h"
 
@@ -20,24 +21,32 @@ static inline int64_t whole_vectors(int64_t n) { return (n + 15) / 16 * 16; }
 //    since then, keys, values and scales are 0, and products with them are finite.
 // 4. Position p lies in block p / KV_BLOCK, at place p % KV_BLOCK, whatever is read.
 // 5. Values are followed by zeros up to value_width; nothing but clearing writes these.
-// 6. Keys are read as they were stored: what they lack of their angles, angles.h knows.
+// 6. With values_in_keys, as of latent attention, a value is the last value_dim elements of its
+//    key, and is stored as that alone.
+// 7. Keys are read as they were stored: what they lack of their angles, angles.h knows.
 //
-// The first five fields are filled in before kv_cache_lay_out.
+// The fields up to `values_in_keys` are filled in before kv_cache_lay_out.
 typedef struct {
     Number type;  // a KvType
     int n_layers, n_kv_heads;
-    int64_t head_dim;
+    int64_t head_dim;     // of keys
     int positions;        // most that it will hold
-    int64_t value_width;  // head_dim in whole vectors of the widest kind, zeros behind
+    int64_t value_dim;    // 0: head_dim
+    bool values_in_keys;
+    int64_t value_width;  // value_dim in whole vectors of the widest kind, zeros behind
     int64_t n_blocks, block_bytes;
     uint8_t *data;
 } KvCache;
+
+// The cache of so many layers of a model, for so many positions, yet without memory.
+KvCache kv_cache_for(const ModelConfig *config, const RopeConfig *rope, Number type, int n_layers,
+                     int positions);
 
 // Takes the memory from an arena (see util.h). A block's first write clears it, so that unused
 // blocks cost nothing.
 void kv_cache_lay_out(KvCache *cache, Arena *arena);
 
-// Stores a position's key and value (head_dim each). Positions are written in rising order, a
+// Stores a position's key (head_dim) and value (value_dim; not read with values_in_keys). Positions are written in rising order, a
 // block's by one thread.
 void kv_cache_write(KvCache *cache, int layer, int kv_head, int position, const float *key,
                     const float *value);
@@ -46,9 +55,9 @@ void kv_cache_write(KvCache *cache, int layer, int kv_head, int position, const 
 // side.
 typedef struct {
     uint8_t *keys;        // (head_dim, KV_BLOCK) of the cache's type
-    uint8_t *values;      // (KV_BLOCK, value_width)
+    uint8_t *values;      // (KV_BLOCK, value_width), NULL with values_in_keys
     float *key_scales;    // (KV_BLOCK) of q8, else NULL
-    float *value_scales;  // (KV_BLOCK)
+    float *value_scales;  // (KV_BLOCK), of values_in_keys those of keys
 } KvBlock;
 
 KvBlock kv_cache_block(const KvCache *cache, int layer, int kv_head, int64_t block);

@@ -92,6 +92,7 @@ static void rotate_and_store_by_team(const Team *team, Transformer *t, int index
     int64_t pairs = angles ? angles->n_pairs : 0;
     int64_t d = m->head_dim;
     int64_t kv = m->n_kv_heads * d;
+    int64_t value_dim = model_value_dim(m);
     int64_t heads = m->n_heads * d;
     int group = m->n_heads / m->n_kv_heads;
     int first_block = t->first / KV_BLOCK;
@@ -105,7 +106,7 @@ static void rotate_and_store_by_team(const Team *team, Transformer *t, int index
         int start = block_start > 0 ? block_start : 0;
         for (int row = start; row < stop; row++) {
             float *k = t->k + row * kv + h * d;
-            float *v = t->v + row * kv + h * d;
+            float *v = t->v + (row * m->n_kv_heads + h) * value_dim;
             float *q = t->q + row * heads + h * group * d;
             int64_t at = row * 2 * pairs;
             const float *k_turns = turns_of_keys ? turns_of_keys + at : NULL;
@@ -141,9 +142,10 @@ static void attend_by_team(const Team *team, Transformer *t, int index, int skip
     a.angles = angles_of(t, layer);
     a.terms = encoding_has_terms(m->encoding) ? &t->terms : NULL;
     a.q = t->q + skipped * layer->wq.rows;
+    if (m->kv_rank) a.q = t->latent.queries + skipped * m->n_heads * t->cache.head_dim;
     a.first = t->first + skipped;
     a.n = t->n - skipped;
-    a.out = t->mixed;
+    a.out = m->kv_rank ? t->latent.mixed : t->mixed;
     a.watch = watch;
     attention_by_team(team, &a);
 }
@@ -253,6 +255,35 @@ static void add_experts_by_team(const Team *team, Transformer *t, float *x, int 
     if (norm) add_normed_by_team(team, t, x, n, norm);
 }
 
+// q (n, n_heads * head_dim), k (n, n_kv_heads * head_dim) and v (n, n_kv_heads * value_dim): wq, wk
+// and wv @ the input + bias. Queries and keys are normed, each head first or all together, and
+// turned by their positions' angles; keys and values go into the cache.
+static void store_by_team(const Team *team, Transformer *t, int index, int n_wanted,
+                          const Input *input) {
+    const ModelConfig *m = &t->model->config;
+    const Layer *layer = &t->model->layers[index];
+    int skipped = t->n - n_wanted;
+    const Product qkv[] = {
+        {.out = t->k, .stride = layer->wk.rows, .matrix = &layer->wk, .bias = layer->bk},
+        {.out = t->v, .stride = layer->wv.rows, .matrix = &layer->wv, .bias = layer->bv},
+        {.out = t->q, .stride = layer->wq.rows, .matrix = &layer->wq, .bias = layer->bq},
+    };
+    matmul_by_team(team, qkv, n_wanted > 0 ? 3 : 2, input, t->workspace);
+    if (m->qk_norm == QK_NORM_WHOLE) norm_whole_by_team(team, t, layer, skipped);
+    rotate_and_store_by_team(team, t, index, skipped);
+}
+
+// The same of latent attention: queries as they meet latent keys, and these in the cache.
+static void store_latent_by_team(const Team *team, Transformer *t, int index, int n_wanted,
+                                 const Input *input) {
+    const Layer *layer = &t->model->layers[index];
+    const Angles *angles = angles_of(t, layer);
+    Latent *l = &t->latent;
+    latent_project_by_team(team, l, layer, input, t->q, n_wanted == 0, t->workspace);
+    latent_store_by_team(team, l, index, angles, &t->cache, t->first, t->n);
+    if (n_wanted > 0) latent_absorb_by_team(team, l, layer, angles, t->q, t->n - n_wanted, t->n);
+}
+
 // One layer for the n rows of the chunk. All rows get keys and values. The rest is done for the
 // last n_wanted rows: in the last layer those whose logits are wanted, in all other layers every
 // row.
@@ -261,30 +292,19 @@ static void run_layer_by_team(const Team *team, Transformer *t, int index, int n
     const Layer *layer = &t->model->layers[index];
     const Watch *watch = &t->config->watch;
     int skipped = t->n - n_wanted;
-    int64_t heads = layer->wq.rows;
-    int64_t kv = layer->wk.rows;
     float *x = t->x + skipped * m->dim;  // (n_wanted, dim)
 
-    // q (n, n_heads * head_dim), k and v (n, n_kv_heads * head_dim):
-    // wq, wk and wv @ rmsnorm(x) + bias
-    const Product qkv[] = {
-        {.out = t->k, .stride = kv, .matrix = &layer->wk, .bias = layer->bk},
-        {.out = t->v, .stride = kv, .matrix = &layer->wv, .bias = layer->bv},
-        {.out = t->q, .stride = heads, .matrix = &layer->wq, .bias = layer->bq},
-    };
+    // queries, and keys and values in the cache, of rmsnorm(x)
     Input input = rmsnorm_of(t->x, t->n, layer->attention_norm, m);
-    matmul_by_team(team, qkv, n_wanted > 0 ? 3 : 2, &input, t->workspace);
-
-    // rotate q and k by their positions' angles, each head normed first, or all together; k and v
-    // go into the cache
-    if (m->qk_norm == QK_NORM_WHOLE) norm_whole_by_team(team, t, layer, skipped);
-    rotate_and_store_by_team(team, t, index, skipped);
+    if (m->kv_rank) store_latent_by_team(team, t, index, n_wanted, &input);
+    else store_by_team(team, t, index, n_wanted, &input);
     if (n_wanted == 0) return;
 
-    // mixed (n_wanted, n_heads * head_dim) = softmax(scale q k) v over all tokens so far
+    // mixed (n_wanted, n_heads * value_dim) = softmax(scale q k) v over all tokens so far
     bool is_watched = watch->scores && index == watch->layer;
     if (is_watched) attend_by_team(team, t, index, t->n - 1, watch);
     attend_by_team(team, t, index, skipped, NULL);
+    if (m->kv_rank) latent_values_by_team(team, &t->latent, layer, n_wanted, t->mixed);
 
     // x += wo . mixed
     Product wo = {.matrix = &layer->wo, .bias = layer->bo};

@@ -5,6 +5,7 @@
 #include "../core/session_config.h"
 #include "attention.h"
 #include "experts.h"
+#include "latent.h"
 #include "pace.h"
 
 // Where a NaN or an infinity showed first: the row, and the layer that it came out of, -1 for the
@@ -32,8 +33,9 @@ typedef struct Transformer {
     float *x;       // (n, dim) the residual stream, the caller's
     int n, first;   // rows, and the number of the first token
     float *q;       // (chunk, n_heads * head_dim)
-    float *k, *v;   // (chunk, n_kv_heads * head_dim)
-    float *mixed;   // (chunk, n_heads * head_dim) attention's mix of values
+    float *k, *v;   // (chunk, n_kv_heads * head_dim), and value_dim of values
+    float *mixed;   // (chunk, n_heads * value_dim) attention's mix of values
+    Latent latent;  // of latent attention, which has no k and v
     float *added;   // (chunk, dim) what a layer adds before its norm, NULL with NORM_BEFORE
     float *hidden;  // (chunk, hidden_dim or shared_hidden_dim) the feed-forward layer
     float *shared_gates;  // (chunk) of the shared expert

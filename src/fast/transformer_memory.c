@@ -8,24 +8,21 @@ uint64_t transformer_lay_out(Transformer *t, float *x, Arena *arena) {
     const SessionConfig *c = t->config;
     int64_t chunk = c->chunk;
     int64_t heads = m->n_heads * m->head_dim;
-    int64_t kv = m->n_kv_heads * m->head_dim;
+    int64_t kv = m->kv_rank ? 0 : m->n_kv_heads * m->head_dim;
+    int64_t values = m->kv_rank ? 0 : m->n_kv_heads * model_value_dim(m);
+    int64_t mixed = m->n_heads * model_value_dim(m);
     int64_t widest = m->dim;
     int64_t hidden = m->shared_hidden_dim > m->hidden_dim ? m->shared_hidden_dim : m->hidden_dim;
     if (hidden > widest) widest = hidden;
     int threads = thread_count();
-    t->cache = (KvCache){
-        .type = (Number)c->kv,
-        .n_layers = m->n_layers,
-        .n_kv_heads = m->n_kv_heads,
-        .head_dim = m->head_dim,
-        .positions = c->context,
-    };
+    t->cache = kv_cache_for(m, &t->model->rope, (Number)c->kv, m->n_layers, c->context);
     kv_cache_lay_out(&t->cache, arena);
     uint64_t cache_bytes = arena->used;
     t->q = arena_take(arena, chunk * heads, sizeof(float));
     t->k = arena_take(arena, chunk * kv, sizeof(float));
-    t->v = arena_take(arena, chunk * kv, sizeof(float));
-    t->mixed = arena_take(arena, chunk * heads, sizeof(float));
+    t->v = arena_take(arena, chunk * values, sizeof(float));
+    t->mixed = arena_take(arena, chunk * mixed, sizeof(float));
+    if (m->kv_rank) latent_lay_out(&t->latent, arena, t->model, chunk, threads);
     t->hidden = arena_take(arena, chunk * hidden, sizeof(float));
     t->shared_gates = arena_take(arena, chunk, sizeof(float));
     t->added = NULL;
@@ -36,6 +33,8 @@ uint64_t transformer_lay_out(Transformer *t, float *x, Arena *arena) {
     if (is_rope) angles_lay_out(&t->angles, arena, c, c->rope, &c->spread);
     else encoding_lay_out(&t->terms, arena, t->model, t->cache.n_blocks);
     if (heads > widest) widest = heads;
+    if (mixed > widest) widest = mixed;
+    if (m->q_rank > widest) widest = m->q_rank;
     t->workspace = workspace_lay_out(arena, chunk, widest, threads, c->floats);
     if (m->n_experts) t->experts = experts_lay_out(arena, m, chunk, threads);
     t->attention = attention_lay_out(arena, &t->cache, m->n_heads, c->chunk, threads);
