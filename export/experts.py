@@ -255,7 +255,7 @@ def either(a: bytes, b: bytes) -> bytes:
 def stack_experts(path: str, tensors: dict, model: Model, family: Family, names: dict) -> None:
     """Puts the experts of a folder under the names that `names` has of them, each matrix in one tensor."""
     for layer in layers_with_experts(model):
-        place = 'model.layers.%d.%s.' % (layer, family.experts.place)
+        place = 'model.layers.%d.mlp.' % layer
         parts = {part: names[part] % layer for part in EXPERT_PARTS if part in names}
         router = place + 'gate.weight'  # which a family with a place of its own has in release 5, too
         if router in tensors:
@@ -263,7 +263,7 @@ def stack_experts(path: str, tensors: dict, model: Model, family: Family, names:
         if family.experts.layout == 'in_turns':
             stack_in_turns(path, tensors, model, place + 'experts.', parts)
         elif family.experts.layout == 'columns':
-            stack_columns(path, tensors, model, place + 'experts.', parts)
+            stack_columns(path, tensors, model, 'model.layers.%d.%s.experts.' % (layer, family.experts.place), parts)
         elif place + 'experts.gate_up_proj' in tensors or place + 'experts.down_proj' in tensors:
             stack_halves(path, tensors, model, place + 'experts.', parts)
         else:

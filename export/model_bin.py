@@ -42,7 +42,9 @@ FROM_ZERO = {'shared_classifier': 1, 'sliding_window': MAX_SEQ, 'n_eos': MAX_EOS
              'shared_hidden_dim': MAX_WIDTH, 'shared_gate': 1, 'router_choice_bias': 1, 'router_groups': MAX_EXPERTS,
              'router_groups_used': MAX_EXPERTS, 'router_group_best': 2, 'router_renormalizes': 1,
              'router_scales_input': 1}
-OF_EXPERTS = 'n_experts_used', 'expert_hidden_dim', 'router', 'router_bias', 'expert_bias'  # 0 without experts
+OF_EXPERTS = ('n_experts_used expert_hidden_dim router router_bias expert_bias shared_hidden_dim shared_gate '
+              'router_choice_bias router_groups router_scale router_cap router_renormalizes '
+              'router_scales_input').split()  # 0 without experts
 OF_ROPE = ('factor', 'beta_fast', 'beta_slow', 'attention_factor', 'mscale', 'mscale_all_dim', 'low_freq_factor',
            'high_freq_factor')
 FLOATS = OF_ROPE + tuple('sliding_' + field for field in OF_ROPE)
@@ -200,6 +202,9 @@ def is_matrix(part, shape):
     return len(shape) == 2 and part not in TABLES
 
 
+MOST_IN_5 = {'qk_norm': 2, 'norm_place': 2, 'activation': 2, 'router': 1}
+
+
 def read_header(header):
     """The fields, each checked as run does."""
     values = header.values
@@ -224,6 +229,7 @@ def read_header(header):
     for i in range(values['n_eos']):
         header.integer('eos_%d' % i, values['vocab_size'] - 1, low=0)
     turning = values['rotary_dim'] or values['head_dim']
+    rank, groups = values['kv_rank'], values['router_groups']
     for field, good, expected in (
             ('head_dim', values['head_dim'] % 2 == 0, 'an even number'),
             ('n_kv_heads', values['n_heads'] % values['n_kv_heads'] == 0, 'a divisor of n_heads'),
@@ -231,6 +237,11 @@ def read_header(header):
             ('n_longrope', values['n_longrope'] in (0, turning // 2), 'half of what turns'),
             ('n_longrope', (values['rope_method'] == 6) <= (values['n_longrope'] > 0), 'lists for longrope'),
             ('n_experts_used', values['n_experts_used'] <= values['n_experts'], 'no more than n_experts'),
+            *((field, values['version'] > 5 or values[field] <= most, 'at most %d in version %d' % (
+                most, values['version'])) for field, most in MOST_IN_5.items()),
+            ('n_kv_heads', not rank or values['n_kv_heads'] == values['n_heads'], 'n_heads, with kv_rank'),
+            ('rotary_dim', not rank or turning < values['head_dim'], 'less than head_dim, with kv_rank'),
+            ('router_groups', not groups or values['n_experts'] % groups == 0, 'a divisor of n_experts'),
             *((field, not values[field] or values['n_experts'], '0 without experts') for field in OF_EXPERTS),
             *((field, values[field] or not values['n_experts'], '1 or more') for field in OF_EXPERTS[:2]),
             ('group_size', values['weight_type'] != 3 or values['group_size'] > 0, '1 or more')):

@@ -120,8 +120,8 @@ OF_EXPERTS = {
     'full layers shifted': lambda c, w: (full_layers_shifted(c), w)}
 
 
-def weighted_alike(c, router, bias, x):
-    return dict.fromkeys(CHOSEN(c, router, bias, x), 1 / c['n_experts_used'])
+def weighted_alike(c, *routed):
+    return dict.fromkeys(CHOSEN(c, *routed), 1 / c['n_experts_used'])
 
 
 def swiglu(limit=7.0, slope=1.702, more=1.0):
