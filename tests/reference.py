@@ -265,7 +265,10 @@ def sees(position, key, window, sinks):
 
 
 def score_scale(c):
-    return c['score_scale'] or 1 / math.sqrt(c['head_dim'])
+    grown = 1.0
+    if c['mscale_in_scores'] and METHODS[c['rope_method']] == 'yarn':
+        grown = temperature(c['factor'], c['mscale_all_dim']) ** 2
+    return (c['score_scale'] or 1 / math.sqrt(c['head_dim'])) * grown
 
 
 def attend(queries, keys, values, c, positions, window, sinks, meet, between, far, counts, learned):
@@ -418,6 +421,28 @@ def both(stream, rows):
     return [[x + y for x, y in zip(*pair)] for pair in zip(stream, rows)]
 
 
+def latent_of(c, weights, name, layer, seen):
+    """The same of latent attention: a narrow vector, and what all keys share and turn, are of wkv_a @ x."""
+    eps, rank, turned = c['latent_norm_eps'], c['kv_rank'], turning(c)
+    inner, width = rank, c['value_dim'] or c['head_dim']
+    if name == 'q':
+        inner, width = c['q_rank'] or c['dim'], c['head_dim']
+    elif name == 'k':
+        width = c['head_dim'] - turned
+    matrix = rows_of(weights, 'w%s.%d' % (name, layer), inner)
+    narrow = rows_of(weights, 'w%s_a.%d' % ('q' if name == 'q' else 'kv', layer), c['dim']) \
+        if name != 'q' or c['q_rank'] else None
+    own_norm = weights.get('%s_a_norm.%d' % ('q' if name == 'q' else 'kv', layer))
+
+    def of(x):
+        z = product(narrow, seen(x)) if narrow else x
+        y = norm(z[:inner], own_norm, eps) if narrow else x
+        out = product(matrix, seen(y))
+        heads = [out[i:i + width] for i in range(0, len(out), width)]
+        return [z[rank:] + head for head in heads] if name == 'k' else heads
+    return of
+
+
 def added(stream, rows, after):
     """The residual stream with what attention or the feed-forward layer says, behind its norm if there is one."""
     return both(stream, after(rows))
@@ -451,7 +476,7 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
         positions = in_place if flags & TURNS_AS_SLIDING else of_text
         width = window if window is not None else 0 if flags & SEES_ALL else c['sliding_window']
         before = normed('attention_norm', layer, stream)
-        three = (heads_of(c, weights, name, layer, seen) for name in 'qkv')
+        three = ((latent_of if c['kv_rank'] else heads_of)(c, weights, name, layer, seen) for name in 'qkv')
         queries, keys, values = ([of(x) for x in before] for of in three)
         if not flags & TURNS_AS_SLIDING:
             queries = [[[x * growth(c, i, logn or c['logn']) for x in head] for head in row]
@@ -465,7 +490,7 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
         mixed = attend(queries, keys, values, c, positions, width, sinks, meet, between, distant(c, weights, layer),
                        (lambda i, j: crowd(of_text, piece, i, j)) if piece and positions is of_text else None,
                        list(weights['sinks.%d' % layer]) if c['attention_sinks'] else None)
-        wo = rows_of(weights, 'wo.%d' % layer, c['n_heads'] * c['head_dim'])
+        wo = rows_of(weights, 'wo.%d' % layer, c['n_heads'] * (c['value_dim'] or c['head_dim']))
         out = [biased(product(wo, seen(m)), weights.get('bo.%d' % layer)) for m in mixed]
         stream = added(stream, out, lambda rows: normed('attention_after', layer, rows))
         say = feed_forward_of(c, weights, layer, flags, seen)

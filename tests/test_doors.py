@@ -116,7 +116,9 @@ FIELDS = dict(
     renormalized=dict(router_renormalizes=1), choice_bias=dict(router_choice_bias=1),
     groups=dict(router_groups=2, router_groups_used=1), router_scale=dict(router_scale=1.5),
     router_cap=dict(router_cap=0.75), scaled_input=dict(router_scales_input=1), shared_expert=dict(shared_hidden_dim=24),
-    shared_gate=dict(shared_gate=1))
+    shared_gate=dict(shared_gate=1), q_latent=dict(q_rank=10), score_mscale=dict(
+        IS_YARN, mscale_in_scores=1, mscale=0.75, mscale_all_dim=0.5),
+    latent=dict(kv_rank=12, rotary_dim=4, value_dim=6, n_kv_heads=4, latent_norm_eps=1e-6))
 LISTED = {'longrope', 'window', 'some_window', 'two_ropes', 'without_rope', 'dense_between'}  # see below
 
 
@@ -146,6 +148,9 @@ class Case:
         facts, row = self.facts, self.facts.row
         says = row.get('keys', {}).get('says', {})
         self.settings.update({key: feature in self.features for key, feature in says.items()})
+        if 'latent' in facts.always:
+            self.settings.update(kv_lora_rank=12, q_lora_rank=10 if 'q_latent' in self.features else None,
+                                 qk_nope_head_dim=4, qk_rope_head_dim=4, v_head_dim=6)
         if facts.says_biases:
             self.settings['attention_bias'] = 'all_biases' in self.features
         if 'gelu' in facts.always:
@@ -244,9 +249,16 @@ class Case:
             settings.pop('rope_theta')
             settings['rope_parameters'] = dict(YARN, rope_theta=self.theta, llama_4_scaling_beta=0.3, mscale=1.0,
                                                mscale_all_dim=1.0)
+            if 'latent' in self.facts.always:  # where that would be in the scores
+                del settings['rope_parameters']['mscale'], settings['rope_parameters']['mscale_all_dim']
+                fields.update(mscale=0, mscale_all_dim=0)
         elif 'rope_parameters' in self.facts.row['defaults']:
             settings['rope_scaling'] = dict(YARN, truncate=False)
             fields.update(IS_YARN, truncate=0)
+        if 'score_mscale' in self.features:
+            key = 'rope_parameters' if 'rope_parameters' in settings else 'rope_scaling'
+            settings[key] = dict(settings.get(key, YARN), mscale=0.75, mscale_all_dim=0.5)
+            fields.update(mscale=0.75, mscale_all_dim=0.5)
         if 'longrope' in self.features:
             n = (fields.get('rotary_dim') or 8) // 2
             settings.update({ORIGINAL: 16, 'rope_scaling': dict(type='longrope', short_factor=SHORT[:n],
@@ -320,6 +332,29 @@ def row_experts(facts, c, weights, layer):
     return out
 
 
+LATENT_PARTS = 'wq', 'wq_a', 'q_a_norm', 'wkv_a', 'kv_a_norm', 'wk', 'wv', 'wo'
+
+
+def latent_tensors(c, weights, layer):
+    """The same of latent attention, with pairs side by side. What turns of a head is its end there."""
+    n, d, turns, rank, value = c['n_heads'], c['head_dim'], c['rotary_dim'], c['kv_rank'], c['value_dim'] or c['head_dim']
+    own = {part: weights.get('%s.%d' % (part, layer)) for part in LATENT_PARTS}
+    q, still = cut(own['wq'], c['q_rank'] or c['dim']), d - turns
+    q = [row for h in range(n) for row in q[h * d + turns:h * d + d] + q[h * d:h * d + turns]]
+    k, v = cut(own['wk'], rank), cut(own['wv'], rank)
+    both = [row for h in range(n) for row in k[h * still:h * still + still] + v[h * value:h * value + value]]
+    name = 'model.layers.%d.self_attn.' % layer
+    out = {name + ('q_b_proj' if c['q_rank'] else 'q_proj') + '.weight': ([n * d, len(q[0])], sum(q, [])),
+           name + 'kv_a_proj_with_mqa.weight': ([rank + turns, c['dim']], own['wkv_a']),
+           name + 'kv_a_layernorm.weight': ([rank], own['kv_a_norm']),
+           name + 'kv_b_proj.weight': ([len(both), rank], sum(both, [])),
+           name + 'o_proj.weight': ([c['dim'], n * value], own['wo'])}
+    if c['q_rank']:
+        out.update({name + 'q_a_proj.weight': ([c['q_rank'], c['dim']], own['wq_a']),
+                    name + 'q_a_layernorm.weight': ([c['q_rank']], own['q_a_norm'])})
+    return out
+
+
 def cut(values, columns):
     return [list(values[i:i + columns]) for i in range(0, len(values), columns)]
 
@@ -328,7 +363,10 @@ def folder_tensors(facts, c, weights):
     """{name: (shape, values)} as a folder of the family has them."""
     layers = with_experts(c) if c['n_experts'] else []
     theirs = {'%s.%d' % (part, layer) for part in EXPERT_PARTS + BESIDE_EXPERTS for layer in layers}
+    theirs.update(name for name in weights if c['kv_rank'] and name.split('.')[0] in LATENT_PARTS)
     out = hf_tensors(c, {name: values for name, values in weights.items() if name not in theirs}, facts.adds_one)
+    for layer in range(c['n_layers'] if c['kv_rank'] else 0):
+        out.update(latent_tensors(c, weights, layer))
     for layer in layers:
         out.update(row_experts(facts, c, weights, layer) if facts.experts == 'row' else
                    expert_tensors(c, weights, layer, facts.experts))
