@@ -105,11 +105,10 @@ static void test_product(void) {
 static void test_cache(void) {
     enum { D = 128, WINDOW = 40 };
     static const int positions[N_KV_TYPES] = {
-        [KV_F16] = 2100000, [KV_F32] = 1050000, [KV_Q8] = 4200000};
+        [KV_F16] = 4200000, [KV_F32] = 2100000, [KV_Q8] = 8400000};
     for (KvType type = 0; type < N_KV_TYPES; type++) {
         int n = positions[type] / KV_BLOCK * KV_BLOCK;
-        KvCache cache = {
-            .type = (Number)type, .n_layers = 2, .n_kv_heads = 4, .head_dim = D, .positions = n};
+        KvCache cache = {.type = (Number)type, .n_kv_heads = 4, .head_dim = D, .positions = n};
         AttentionScratch *scratch = NULL;
         TeamShared shared = {0};
         Arena arena = {0};
@@ -117,7 +116,9 @@ static void test_cache(void) {
         float q[4 * D] = {0}, key[D] = {0}, value[D], out[4 * D];
         for (int pass = 0; pass < 2; pass++) {
             kv_cache_lay_out(&cache, &arena);
-            scratch = attention_lay_out(&arena, &cache, 4, 1, 1);
+            AttentionNeeds needs = {.max_n = 1};
+            attention_need(&needs, &cache, 4);
+            scratch = attention_lay_out(&arena, &needs, 1);
             if (pass == 0 && !arena_open(&arena, "a large cache", &err)) exit(NO_MEMORY);
         }
         Attention attention = {.cache = &cache,
@@ -133,7 +134,7 @@ static void test_cache(void) {
             for (int p = n - KV_BLOCK; p < n; p++) {
                 for (int i = 0; i < D; i++)
                     value[i] = p < n - WINDOW ? 1000 : (float)(head + 1 + p % 2);
-                kv_cache_write(&cache, 1, head, p, key, value);
+                kv_cache_write(&cache, head, p, key, value);
             }
         Team team = team_join(&shared);
         attention_by_team(&team, &attention);

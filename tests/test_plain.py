@@ -303,7 +303,7 @@ PLANTS = [
      'rmsnorm_fast(k, k, layer->k_norm, kv / 2, eps);', 'olmo3', 'none'),
     ('SiLU for GELU', 'if (activation == ACTIVATION_GELU) geglu(', 'if (activation == ACTIVATION_GELU) swiglu(',
      'gemma3', 'none'),
-    ('scores by the size of a head', 'a.scale = model_score_scale(m);', 'a.scale = 0.5f;',
+    ('scores by the size of a head', 'a.scale = layer_score_scale(m, layer);', 'a.scale = 0.5f;',
      'gemma3', 'none'),
     ('the embedding as it is', 'if (m->embedding_scale > 0) scale_by', 'if (false) scale_by', 'gemma3', 'none')]
 

@@ -41,7 +41,7 @@ void add(float *out, float scale, const float *x, int64_t n) {
 void rmsnorm(float *out, const float *x, const float *weight, int64_t n, double eps) {
     float mean = dot(x, x, n) / (float)n;
     float scale = 1 / sqrtf(mean + (float)eps);
-    for (int64_t i = 0; i < n; i++) out[i] = x[i] * scale * weight[i];
+    for (int64_t i = 0; i < n; i++) out[i] = x[i] * scale * (weight ? weight[i] : 1);
 }
 
 // The largest is subtracted first, so that exp stays in range.

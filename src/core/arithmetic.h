@@ -15,7 +15,8 @@ void matmul(float *out, const Matrix *w, const float *x, float *row);
 void scale_all(float *x, float scale, int64_t n);
 // out += scale * x, both (n).
 void add(float *out, float scale, const float *x, int64_t n);
-// out = x / sqrt(mean(x^2) + eps) * weight, all (n); out may be x. arXiv 1910.07467.
+// out = x / sqrt(mean(x^2) + eps) * weight, all (n); out may be x. Without weights
+// (NULL) they are 1. arXiv 1910.07467.
 void rmsnorm(float *out, const float *x, const float *weight, int64_t n, double eps);
 // x (n >= 1) = exp(x) / sum(exp(x)); 0 where x is -infinity. Not all of it may be that.
 void softmax(float *x, int n);

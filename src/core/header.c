@@ -314,9 +314,8 @@ static bool check_router(const ModelConfig *c, Error *err) {
     int most = c->router_groups_used * of_group;
     bool has_more = n || c->router_choice_bias || c->router_renormalizes;
     if (c->router == ROUTER_CHOSEN && has_more)
-        return fail(err,
-                    "router is 0 with settings of others (expected 0 in router_choice_bias, "
-                    "router_groups and router_renormalizes)");
+        return fail(err, "router is 0 with settings of others (expected 0 in router_choice_bias, "
+                         "router_groups and router_renormalizes)");
     if (c->shared_gate && !c->shared_hidden_dim)
         return fail(err, "shared_gate without shared_hidden_dim (expected 0)");
     if (n == 0)
@@ -368,8 +367,9 @@ static bool check_latent(const ModelConfig *c, const RopeConfig *r, Error *err) 
     int turning = r->rotary_dim ? r->rotary_dim : (int)c->head_dim;
     if (c->kv_rank == 0)
         return !(c->q_rank || c->latent_norm_eps > 0 || r->mscale_in_scores) ||
-               fail(err, "kv_rank is 0, and other fields of latent attention are not (expected 0 in "
-                         "q_rank, latent_norm_eps and mscale_in_scores)");
+               fail(err,
+                    "kv_rank is 0, and other fields of latent attention are not (expected 0 in "
+                    "q_rank, latent_norm_eps and mscale_in_scores)");
     if (c->n_kv_heads != c->n_heads)
         return fail(err, "n_kv_heads is %d with kv_rank (expected %d, as n_heads)", c->n_kv_heads,
                     c->n_heads);

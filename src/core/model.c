@@ -173,9 +173,14 @@ int64_t model_used_width(const ModelConfig *c) {
     return c->n_experts_used * c->expert_hidden_dim + c->shared_hidden_dim;
 }
 
-float model_score_scale(const ModelConfig *c) {
-    float usual = 1 / sqrtf((float)c->head_dim);
-    return c->score_scale > 0 ? (float)c->score_scale : usual;
+static float score_scale(const ModelConfig *c, int64_t head_dim) {
+    return c->score_scale > 0 ? (float)c->score_scale : 1 / sqrtf((float)head_dim);
+}
+
+float model_score_scale(const ModelConfig *c) { return score_scale(c, c->head_dim); }
+
+float layer_score_scale(const ModelConfig *c, const Layer *layer) {
+    return score_scale(c, layer->shape.head_dim);
 }
 
 // Whether a layer is of the kind that has the tensor.

@@ -213,13 +213,17 @@ int model_window(const Model *model);
 // all.
 int64_t model_used_width(const ModelConfig *config);
 
-// Of the values of a head, where it is the same in all layers.
+// Of the values of a head of a layer, or the most of all layers.
+static inline int64_t layer_value_dim(const ModelConfig *config, const Layer *layer) {
+    return config->value_dim ? config->value_dim : layer->shape.head_dim;
+}
 static inline int64_t model_value_dim(const ModelConfig *config) {
     return config->value_dim ? config->value_dim : config->head_dim;
 }
 
 // What scores are multiplied by, but for logn, a temperature and rope_score_growth.
 float model_score_scale(const ModelConfig *config);
+float layer_score_scale(const ModelConfig *config, const Layer *layer);
 
 // What a tensor is for. Those that are not matrices are FLOATS.
 typedef enum {

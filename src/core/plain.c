@@ -66,11 +66,29 @@ static void add_normed(Plain *p, float *x, const float *weight) {
 // A norm of each of the n heads of x (n, d), or one of them all; most families have none.
 static void norm_heads(const Plain *p, float *x, int n, const float *weight) {
     const ModelConfig *m = &p->model->config;
-    int64_t all = n * m->head_dim;
-    int64_t width = m->qk_norm == QK_NORM_WHOLE ? all : m->head_dim;
+    int64_t d = p->w->shape.head_dim;
+    int64_t all = n * d;
+    int64_t width = m->qk_norm == QK_NORM_WHOLE ? all : d;
     for (int64_t at = 0; weight && at < all; at += width) {
         rmsnorm(x + at, x + at, weight, width, m->norm_eps);
     }
+}
+
+// k (n_kv_heads * d) and v (n_kv_heads * value_dim), unless the layer reads those of another one. In
+// some layers of Gemma 4 keys are values, before they are normed.
+static void project_keys(Plain *p, float *k, float *v) {
+    const ModelConfig *m = &p->model->config;
+    const Layer *w = p->w;
+    int n = w->shape.n_kv_heads;
+    int64_t value_dim = layer_value_dim(m, w);
+    if (w->shape.kv_layer != p->layer) return;
+    project(p, k, &w->wk, p->normed, w->bk);
+    if (w->flags & LAYER_KEYS_ARE_VALUES) memcpy(v, k, n * value_dim * sizeof(float));
+    else project(p, v, &w->wv, p->normed, w->bv);
+    for (int h = 0; m->value_norm && h < n; h++) {
+        rmsnorm(v + h * value_dim, v + h * value_dim, NULL, value_dim, m->norm_eps);
+    }
+    norm_heads(p, k, n, w->k_norm);
 }
 
 // x += wo @ mixed. A head mixes the values of all tokens, each by how well its key meets the query,
@@ -78,8 +96,9 @@ static void norm_heads(const Plain *p, float *x, int n, const float *weight) {
 static void attention(Plain *p, float *x) {
     const ModelConfig *m = &p->model->config;
     const Layer *w = p->w;
-    int64_t d = m->head_dim;
-    int64_t value_dim = model_value_dim(m);  // d in most models
+    int n_heads = w->shape.n_heads;
+    int64_t d = w->shape.head_dim;
+    int64_t value_dim = layer_value_dim(m, w);  // d in most models
 
     // q (n_heads * d), k (n_kv_heads * d) and v (n_kv_heads * value_dim); the last two stay for the
     // tokens to come
@@ -90,16 +109,14 @@ static void attention(Plain *p, float *x) {
         project_latent(p, k, v);
     } else {
         project(p, p->q, &w->wq, p->normed, w->bq);
-        project(p, k, &w->wk, p->normed, w->bk);
-        project(p, v, &w->wv, p->normed, w->bv);
+        project_keys(p, k, v);
     }
-    norm_heads(p, p->q, m->n_heads, w->q_norm);
-    norm_heads(p, k, m->n_kv_heads, w->k_norm);
+    norm_heads(p, p->q, n_heads, w->q_norm);
     fill_distances(p);  // of encodings before RoPE
 
     int n_pairs = turning_pairs(p);  // the elements behind them do not turn
     float scale = query_scale(p);    // 1 / sqrt(d) in most models
-    for (int h = 0; h < m->n_heads; h++) {
+    for (int h = 0; h < n_heads; h++) {
         // scores (i + 1) = scale * q . k, where q (d) turns to meet each k (d)
         const float *q = p->q + h * d;
         for (int j = 0; j <= p->i; j++) {

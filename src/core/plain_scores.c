@@ -17,7 +17,7 @@ float query_scale(const Plain *p) {
     int position = place_of(p, p->i);
     const RopeConfig *c = p->turns->rope;
     double grown = rope_logn(c, position) * rope_temperature(c, position) * rope_score_growth(c);
-    return (float)grown * model_score_scale(&p->model->config);
+    return (float)grown * layer_score_scale(&p->model->config, p->w);
 }
 
 // Whether the query sees the key of token j. A window may hide it.

@@ -62,26 +62,32 @@ static inline float *layer_row(const Plain *p, float *array, int i, int64_t widt
     return array + row * width;
 }
 
-// The same in an array of keys, (n_layers, context, n_kv_heads * head_dim).
+// The row of token i in an array of keys or values (n_layers, context, width) that the present
+// layer reads: its own, or that of the layer whose keys and values it shares.
+static inline float *shared_row(const Plain *p, float *array, int i, int64_t width) {
+    int64_t row = (int64_t)p->w->shape.kv_layer * p->config->context + i;
+    return array + row * width;
+}
+
+// Of keys (n_kv_heads * head_dim), where rows are those of the widest layer; and the head there that
+// the query's head h meets. Several of these share one.
 static inline float *kv_row(const Plain *p, float *array, int i) {
     const ModelConfig *m = &p->model->config;
-    return layer_row(p, array, i, m->n_kv_heads * m->head_dim);
+    return shared_row(p, array, i, m->n_kv_heads * m->head_dim);
 }
-
-// And the head (head_dim) there that the query's head h meets. Several of these share one.
 static inline const float *kv_head(const Plain *p, float *array, int i, int h) {
-    const ModelConfig *m = &p->model->config;
-    int sharing = m->n_heads / m->n_kv_heads;
-    return kv_row(p, array, i) + h / sharing * m->head_dim;
+    const LayerShape *of = &p->w->shape;
+    int sharing = of->n_heads / of->n_kv_heads;
+    return kv_row(p, array, i) + h / sharing * of->head_dim;
 }
 
-// The same two of values, (n_layers, context, n_kv_heads * value_dim).
+// The same two of values (n_kv_heads * value_dim).
 static inline float *value_row(const Plain *p, int i) {
     const ModelConfig *m = &p->model->config;
-    return layer_row(p, p->values, i, m->n_kv_heads * model_value_dim(m));
+    return shared_row(p, p->values, i, m->n_kv_heads * model_value_dim(m));
 }
 static inline const float *value_head(const Plain *p, int i, int h) {
-    const ModelConfig *m = &p->model->config;
-    int sharing = m->n_heads / m->n_kv_heads;
-    return value_row(p, i) + h / sharing * model_value_dim(m);
+    const LayerShape *of = &p->w->shape;
+    int sharing = of->n_heads / of->n_kv_heads;
+    return value_row(p, i) + h / sharing * layer_value_dim(&p->model->config, p->w);
 }

@@ -305,19 +305,20 @@ static void attend_task(const Attention *c, const Cut *cut, int slot,
     bool is_watched = c->watch && c->watch->head / cut->heads == kv_head;
     int block0 = slot % cut->splits * cut->per_split;
     int64_t at = slot * s->rows;
-    float *sums = s->sums + at * s->width;
+    int64_t width = c->cache->value_width;
+    float *sums = s->sums + at * width;
     float *maxima = s->maxima + at;
     float *totals = s->totals + at;
     load_queries(&k);
     for (int64_t r = 0; r < k.rows; r++) maxima[r] = -INFINITY;
     memset(totals, 0, k.rows * sizeof *totals);
-    memset(sums, 0, k.rows * s->width * sizeof *sums);
+    memset(sums, 0, k.rows * width * sizeof *sums);
     for (int b = block0; b < block0 + cut->per_split && b * KV_BLOCK < end; b++) {
         int start = b * KV_BLOCK;
         int count = start + KV_BLOCK < end ? KV_BLOCK : end - start;
         bool is_seen = start + count > window_start(c, first) || start < c->sinks;
         if (!is_seen && !is_watched) continue;
-        KvBlock block = kv_cache_block(c->cache, c->layer, kv_head, b);
+        KvBlock block = kv_cache_block(c->cache, kv_head, b);
         float *scores = scratch->scores.x;
         score_block(&k, &block, b);
         if (is_watched) {
@@ -325,8 +326,8 @@ static void attend_task(const Attention *c, const Cut *cut, int slot,
             memcpy(c->watch->scores + start, scores + row * KV_BLOCK, count * sizeof *scores);
         }
         for (int64_t r = 0; r < k.rows; r++) {
-            float *sum = sums + r * s->width;
-            update_softmax(scores + r * KV_BLOCK, sum, s->width, &maxima[r], &totals[r]);
+            float *sum = sums + r * width;
+            update_softmax(scores + r * KV_BLOCK, sum, width, &maxima[r], &totals[r]);
         }
         add_terms_of_values(&k, b, scores, sums);
         mix_values(&k, &block, count, sums);
@@ -336,7 +337,9 @@ static void attend_task(const Attention *c, const Cut *cut, int slot,
 // Merges the results of row `row` of the tasks from `slot` on, one per split, and divides by the
 // total. A learned sink has a share of that, too; NULL: there is none.
 static void merge(const AttentionScratch *s, int64_t slot, int splits, int64_t row,
-                  const float *sink, float *out, int64_t value_dim) {
+                  const float *sink, float *out, const KvCache *cache) {
+    int64_t value_dim = cache->value_dim;
+    int64_t width = cache->value_width;
     float max = sink ? *sink : -INFINITY;
     float total = 0;
     for (int i = 0; i < splits; i++) max = fmaxf(max, s->maxima[(slot + i) * s->rows + row]);
@@ -346,7 +349,7 @@ static void merge(const AttentionScratch *s, int64_t slot, int splits, int64_t r
         if (s->maxima[at] == -INFINITY) continue;
         float share = expf(s->maxima[at] - max);
         total += share * s->totals[at];
-        for (int64_t j = 0; j < value_dim; j++) out[j] += share * s->sums[at * s->width + j];
+        for (int64_t j = 0; j < value_dim; j++) out[j] += share * s->sums[at * width + j];
     }
     if (sink) total += expf(*sink - max);
     scale_by(out, 1 / total, value_dim);
@@ -369,7 +372,7 @@ void attention_by_team(const Team *team, const Attention *a) {
         int64_t slot = group * c.splits;
         int64_t row = t % c.per_group * c.heads + head % c.heads;
         const float *sink = a->learned_sinks ? a->learned_sinks + head : NULL;
-        merge(a->scratch, slot, c.splits, row, sink, a->out + i * d, d);
+        merge(a->scratch, slot, c.splits, row, sink, a->out + i * d, a->cache);
     }
     team_wait(team);
 }

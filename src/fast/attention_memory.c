@@ -12,43 +12,50 @@ Cut attention_cut(const KvCache *cache, int n_heads, int n, int n_blocks) {
     return c;
 }
 
-// Memory for n rows that multiply blocks of so many columns. A float32 cache wants exact numbers:
-// no matrix units.
-static Rows take_rows(Arena *arena, const KvCache *cache, int64_t n, int64_t width,
-                      int64_t columns) {
-    bool is_whole = width % UNIT == 0 && columns % UNIT == 0;
-    bool by_units = cache->type != NUMBER_F32 && is_whole && matrix_units_allowed();
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+void attention_need(AttentionNeeds *needs, const KvCache *cache, int n_heads) {
+    Cut c = attention_cut(cache, n_heads, needs->max_n, 1);
+    // The most tasks that a call can have: with the past whole there may be many groups of queries,
+    // with it split few.
+    int64_t groups = (int64_t)cache->n_kv_heads * c.groups;
+    int64_t few = groups < ENOUGH_TASKS ? groups : ENOUGH_TASKS;
+    int64_t splits = (cache->n_blocks + SPLIT_BLOCKS - 1) / SPLIT_BLOCKS;
+    // A float32 cache wants exact numbers: no matrix units.
+    bool is_whole = cache->head_dim % UNIT == 0 && cache->value_width % UNIT == 0;
+    bool can = cache->type != NUMBER_F32 && is_whole && matrix_units_allowed();
+    needs->by_units = can && (needs->by_units || needs->rows == 0);
+    needs->rows = larger(needs->rows, whole_units(c.per_group * c.heads));
+    needs->key_dim = larger(needs->key_dim, cache->head_dim);
+    needs->width = larger(needs->width, cache->value_width);
+    needs->tasks = larger(needs->tasks, larger(groups, few * splits));
+    needs->values_in_keys = needs->values_in_keys || cache->values_in_keys;
+}
+
+// Memory for n rows that multiply blocks.
+static Rows take_rows(Arena *arena, bool by_units, int64_t n, int64_t width) {
     int64_t numbers = n * width;
     Rows rows = {.x = arena_take(arena, numbers, sizeof(float))};
     if (by_units) rows.parts = arena_take(arena, numbers, UNIT_PARTS * sizeof(uint16_t));
     return rows;
 }
 
-AttentionScratch *attention_lay_out(Arena *arena, const KvCache *cache, int n_heads, int max_n,
-                                    int n_threads) {
-    Cut c = attention_cut(cache, n_heads, max_n, 1);
-    int64_t d = cache->head_dim;
-    int64_t rows = whole_units(c.per_group * c.heads);
-    int64_t width = cache->value_width;
-    // The most tasks that a call can have: with the past whole there may be many groups of queries,
-    // with it split few.
-    int64_t groups = (int64_t)cache->n_kv_heads * c.groups;
-    int64_t few = groups < ENOUGH_TASKS ? groups : ENOUGH_TASKS;
-    int64_t splits = (cache->n_blocks + SPLIT_BLOCKS - 1) / SPLIT_BLOCKS;
-    int64_t split = few * splits;
-    int64_t results = (groups > split ? groups : split) * rows;
-    AttentionScratch s = {.rows = rows, .width = width};
+AttentionScratch *attention_lay_out(Arena *arena, const AttentionNeeds *needs, int n_threads) {
+    int64_t rows = needs->rows;
+    int64_t width = needs->width;
+    int64_t of_block = larger(needs->key_dim, width) * KV_BLOCK;
+    int64_t results = needs->tasks * rows;
+    AttentionScratch s = {.rows = rows};
     AttentionScratch *placed = arena_take(arena, 1, sizeof s);
     s.threads = arena_take(arena, n_threads, sizeof *s.threads);
     for (int i = 0; i < n_threads; i++) {
         AttentionMemory t;
         for (Zone zone = 0; zone < N_ZONES; zone++)
-            t.q[zone] = take_rows(arena, cache, rows, d, KV_BLOCK);
-        t.scores = take_rows(arena, cache, rows, KV_BLOCK, width);
-        int64_t of_block = (d > width ? d : width) * KV_BLOCK;
+            t.q[zone] = take_rows(arena, needs->by_units, rows, needs->key_dim);
+        t.scores = take_rows(arena, needs->by_units, rows, KV_BLOCK);
         t.other_scores = arena_take(arena, rows * KV_BLOCK, sizeof(float));
         t.widened = arena_take(arena, of_block, sizeof(float));
-        t.values = arena_take(arena, cache->values_in_keys ? width * KV_BLOCK : 0, sizeof(float));
+        t.values = arena_take(arena, needs->values_in_keys ? width * KV_BLOCK : 0, sizeof(float));
         t.block_parts = arena_take(arena, of_block, UNIT_PARTS * sizeof(uint16_t));
         if (s.threads) s.threads[i] = t;
     }

@@ -51,7 +51,7 @@ typedef struct {
 } AttentionMemory;
 
 struct AttentionScratch {
-    int64_t rows, width;       // most rows of a task; value_width of the cache
+    int64_t rows;              // most rows of a task
     AttentionMemory *threads;  // (n_threads)
     // Results of all tasks of a call, `rows` each: the weighted sum of values (width), the
     // softmax's maximum and total.
@@ -84,10 +84,22 @@ static inline int64_t head_of(const AttentionTask *k, int64_t r) {
 
 // ---- attention_memory.c ----
 
-// Memory for calls with up to max_n queries by teams of up to n_threads; NULL while the arena only
-// counts.
-AttentionScratch *attention_lay_out(Arena *arena, const KvCache *cache, int n_heads, int max_n,
-                                    int n_threads);
+// What calls with up to max_n queries need, the most of all layers.
+typedef struct {
+    int max_n;
+    int64_t rows;     // of a task
+    int64_t key_dim;  // of a query's head
+    int64_t width;    // value_width
+    int64_t tasks;    // of a call
+    bool values_in_keys;
+    bool by_units;  // matrix units can multiply all of them
+} AttentionNeeds;
+
+// Adds what a layer with this cache and so many heads needs.
+void attention_need(AttentionNeeds *needs, const KvCache *cache, int n_heads);
+
+// Memory for that, by teams of up to n_threads; NULL while the arena only counts.
+AttentionScratch *attention_lay_out(Arena *arena, const AttentionNeeds *needs, int n_threads);
 
 // How a call with so many heads, queries and blocks of the past is cut.
 Cut attention_cut(const KvCache *cache, int n_heads, int n, int n_blocks);

@@ -213,7 +213,8 @@ static void run_one_by_team(const Team *team, Experts *e, const Layer *layer, co
     choose_fast(m, layer, e->logits, &own->choice, own->chosen, own->weights);
     for (int i = 0; i < k; i++) {
         own->experts[i] = expert_of(&layer->ffn, m->n_experts, own->chosen[i]);
-        own->products[i] = first_products(m, &own->experts[i], &own->weights[i], e->hidden + i * wide);
+        own->products[i] =
+            first_products(m, &own->experts[i], &own->weights[i], e->hidden + i * wide);
     }
     matmul_by_team(team, own->products, k, input, ws);
 
@@ -300,7 +301,8 @@ static void multiply_first_by_team(const Team *team, const Experts *e, const Wor
     int panels = (int)((wide + PANEL_ROWS - 1) / PANEL_ROWS);
     for (int task; (task = team_next_task(team)) < e->n_batches * panels;) {
         const Batch *b = &e->batches[task / panels];
-        Product p = first_products(m, &b->weights, e->factors + b->first, e->hidden + b->first * wide);
+        Product p =
+            first_products(m, &b->weights, e->factors + b->first, e->hidden + b->first * wide);
         Vectors v = vectors_of(team, e, b, m->dim, NULL, ws);
         v.x = v.normed;
         multiply_some(&p, task % panels * (int64_t)PANEL_ROWS, group_for(&p, ws), &v,

@@ -187,7 +187,7 @@ void rmsnorm_fast(float *out, const float *x, const float *weight, int64_t n, fl
     for (int64_t i = 0; i < whole; i += LANES) squares += load(x + i) * load(x + i);
     for (int64_t i = whole; i < n; i++) sum += x[i] * x[i];
     float scale = 1 / sqrtf((sum + sum_lanes(squares)) / (float)n + eps);
-    for (int64_t i = 0; i < n; i++) out[i] = x[i] * scale * weight[i];
+    for (int64_t i = 0; i < n; i++) out[i] = x[i] * scale * (weight ? weight[i] : 1);
 }
 
 // e^x for x up to 88, to 4 units in the last place: x = n ln 2 + r with |r| <= ln 2 / 2, a

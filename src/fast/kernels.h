@@ -30,7 +30,8 @@ void add_products(float *out, const float *a, int64_t a_stride, const float *b, 
 // The sum of a[i] * b[i], all of n elements.
 float dot_fast(const float *a, const float *b, int64_t n);
 
-// out = x / sqrt(mean(x^2) + eps) * weight, all of n elements.
+// out = x / sqrt(mean(x^2) + eps) * weight, all of n elements. Without weights (NULL) they
+// are 1.
 void rmsnorm_fast(float *out, const float *x, const float *weight, int64_t n, float eps);
 
 // gate = silu(gate) * up, silu(x) = x / (1 + exp(-x)). SwiGLU, arXiv 2002.05202.

@@ -7,12 +7,13 @@
 // The longest key: what turns of a head, and a latent vector.
 enum { MAX_KEY = 2 * ROPE_MAX_HEAD_DIM };
 
-KvCache kv_cache_for(const ModelConfig *m, const RopeConfig *rope, Number type, int n_layers,
-                     int positions) {
-    KvCache c = {.type = type, .n_layers = n_layers, .positions = positions};
-    c.n_kv_heads = m->kv_rank ? 1 : m->n_kv_heads;
-    c.head_dim = m->kv_rank ? rope->rotary_dim + m->kv_rank : m->head_dim;
-    c.value_dim = m->kv_rank ? m->kv_rank : model_value_dim(m);
+KvCache kv_cache_for(const Model *model, const Layer *layer, Number type, int positions) {
+    const ModelConfig *m = &model->config;
+    const LayerShape *of = &layer->shape;
+    KvCache c = {.type = type, .positions = positions};
+    c.n_kv_heads = m->kv_rank ? 1 : of->n_kv_heads;
+    c.head_dim = m->kv_rank ? model->rope.rotary_dim + m->kv_rank : of->head_dim;
+    c.value_dim = m->kv_rank ? m->kv_rank : layer_value_dim(m, layer);
     c.values_in_keys = m->kv_rank > 0;
     return c;
 }
@@ -20,18 +21,16 @@ KvCache kv_cache_for(const ModelConfig *m, const RopeConfig *rope, Number type, 
 void kv_cache_lay_out(KvCache *c, Arena *arena) {
     if (c->value_dim == 0) c->value_dim = c->head_dim;
     c->value_width = whole_vectors(c->value_dim);
-    c->n_blocks = ((int64_t)c->positions + KV_BLOCK - 1) / KV_BLOCK;
+    c->n_blocks = blocks_of(c->positions);
     int64_t elements = c->head_dim + (c->values_in_keys ? 0 : c->value_width);
     int64_t position_bytes = elements * number_bytes(c->type);
     if (c->type == NUMBER_I8) position_bytes += (c->values_in_keys ? 1 : 2) * sizeof(float);
     c->block_bytes = KV_BLOCK * position_bytes;
-    int64_t heads = (int64_t)c->n_layers * c->n_kv_heads;
-    c->data = arena_take(arena, heads * c->n_blocks, c->block_bytes);
+    c->data = arena_take(arena, c->n_kv_heads * c->n_blocks, c->block_bytes);
 }
 
-KvBlock kv_cache_block(const KvCache *c, int layer, int kv_head, int64_t block) {
-    int64_t head = (int64_t)layer * c->n_kv_heads + kv_head;
-    int64_t index = head * c->n_blocks + block;
+KvBlock kv_cache_block(const KvCache *c, int kv_head, int64_t block) {
+    int64_t index = kv_head * c->n_blocks + block;
     int column = KV_BLOCK * number_bytes(c->type);  // bytes that 64 positions take for one element
     uint8_t *keys = c->data + index * c->block_bytes;
     uint8_t *values = keys + c->head_dim * column;
@@ -56,12 +55,11 @@ static void transpose_key(uint8_t *column, const uint8_t *row, int64_t n, int64_
     }
 }
 
-void kv_cache_write(KvCache *c, int layer, int kv_head, int position, const float *key,
-                    const float *value) {
+void kv_cache_write(KvCache *c, int kv_head, int position, const float *key, const float *value) {
     int64_t d = c->head_dim;
     int64_t p = position % KV_BLOCK;
     int64_t bytes = number_bytes(c->type);
-    KvBlock block = kv_cache_block(c, layer, kv_head, position / KV_BLOCK);
+    KvBlock block = kv_cache_block(c, kv_head, position / KV_BLOCK);
     uint8_t row[MAX_KEY * sizeof(float)];  // of the key, until it is transposed
     uint8_t *column = block.keys + p * bytes;
     if (p == 0) memset(block.keys, 0, c->block_bytes);

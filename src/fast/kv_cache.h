@@ -10,12 +10,13 @@ _Static_assert((int)KV_F16 == NUMBER_F16 && (int)KV_F32 == NUMBER_F32 && (int)KV
 
 enum { KV_BLOCK = 64 };  // positions that are stored, read and rotated together
 
+static inline int64_t blocks_of(int64_t positions) { return (positions + KV_BLOCK - 1) / KV_BLOCK; }
 static inline int64_t whole_vectors(int64_t n) { return (n + 15) / 16 * 16; }
 
-// Keys and values of every layer and kv head.
+// Keys and values of a layer, of every kv head.
 //
 // 1. All fields but what `data` points to are final once kv_cache_lay_out has returned.
-// 2. kv_cache_write alone changes the data. A layer's positions are written in rising order, and
+// 2. kv_cache_write alone changes the data. Positions are written in rising order, and
 //    anew from where a session was rewound; one thread writes all of a block of one kv head.
 // 3. The write of a block's first position clears the block. So where a position was not written
 //    since then, keys, values and scales are 0, and products with them are finite.
@@ -28,19 +29,18 @@ static inline int64_t whole_vectors(int64_t n) { return (n + 15) / 16 * 16; }
 // The fields up to `values_in_keys` are filled in before kv_cache_lay_out.
 typedef struct {
     Number type;  // a KvType
-    int n_layers, n_kv_heads;
-    int64_t head_dim;     // of keys
-    int positions;        // most that it will hold
-    int64_t value_dim;    // 0: head_dim
+    int n_kv_heads;
+    int64_t head_dim;   // of keys
+    int positions;      // most that it will hold
+    int64_t value_dim;  // 0: head_dim
     bool values_in_keys;
     int64_t value_width;  // value_dim in whole vectors of the widest kind, zeros behind
     int64_t n_blocks, block_bytes;
     uint8_t *data;
 } KvCache;
 
-// The cache of so many layers of a model, for so many positions, yet without memory.
-KvCache kv_cache_for(const ModelConfig *config, const RopeConfig *rope, Number type, int n_layers,
-                     int positions);
+// The cache of a layer, for so many positions, yet without memory.
+KvCache kv_cache_for(const Model *model, const Layer *layer, Number type, int positions);
 
 // Takes the memory from an arena (see util.h). A block's first write clears it, so that unused
 // blocks cost nothing.
@@ -48,7 +48,7 @@ void kv_cache_lay_out(KvCache *cache, Arena *arena);
 
 // Stores a position's key (head_dim) and value (value_dim; not read with values_in_keys). Positions are written in rising order, a
 // block's by one thread.
-void kv_cache_write(KvCache *cache, int layer, int kv_head, int position, const float *key,
+void kv_cache_write(KvCache *cache, int kv_head, int position, const float *key,
                     const float *value);
 
 // One block. Keys are transposed, so that vector operations score and rotate 64 positions side by
@@ -60,4 +60,4 @@ typedef struct {
     float *value_scales;  // (KV_BLOCK), of values_in_keys those of keys
 } KvBlock;
 
-KvBlock kv_cache_block(const KvCache *cache, int layer, int kv_head, int64_t block);
+KvBlock kv_cache_block(const KvCache *cache, int kv_head, int64_t block);

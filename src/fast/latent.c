@@ -56,7 +56,7 @@ void latent_store_by_team(const Team *team, const Latent *l, int index, const An
                 const float *turns = angles->keys + (int64_t)row * 2 * angles->n_pairs;
                 rope_rotate(key, angles->n_pairs, turns, turns + angles->n_pairs);
             }
-            kv_cache_write(cache, index, 0, first + row, key, NULL);
+            kv_cache_write(cache, 0, first + row, key, NULL);
         }
     }
     team_wait(team);
@@ -114,7 +114,8 @@ void latent_values_by_team(const Team *team, const Latent *l, const Layer *layer
     int64_t rank = m->kv_rank;
     int64_t value_dim = model_value_dim(m);
     int n_rows = (int)layer->wv.rows;
-    float *weights = l->weights + team->number * (m->head_dim - l->model->rope.rotary_dim) * l->width;
+    float *weights =
+        l->weights + team->number * (m->head_dim - l->model->rope.rotary_dim) * l->width;
     for (int r = team_first(team, n_rows), end = team_end(team, n_rows); r < end; r++) {
         int64_t h = r / value_dim;
         matrix_row(&layer->wv, r, 0, rank, weights);

@@ -20,8 +20,7 @@ typedef struct {
     float *rows;     // (n_threads, chunk, width) a head of all queries
 } Latent;
 
-void latent_lay_out(Latent *latent, Arena *arena, const Model *model, int64_t chunk,
-                    int n_threads);
+void latent_lay_out(Latent *latent, Arena *arena, const Model *model, int64_t chunk, int n_threads);
 
 // q (n, n_heads * head_dim) and the latent vectors of the input's n rows; without q with `alone`.
 void latent_project_by_team(const Team *team, Latent *latent, const Layer *layer,

@@ -31,8 +31,8 @@ typedef struct {
     float *out;
     int64_t stride;
     bool add;
-    const int *to;         // (n) the row of `out` of each vector, NULL: its own number
-    const float *factors;  // (n), NULL: 1
+    const int *to;               // (n) the row of `out` of each vector, NULL: its own number
+    const float *factors;        // (n), NULL: 1
     const float *input_factors;  // (n) of the vectors themselves, before biases; NULL: 1
 } Product;
 

@@ -59,22 +59,35 @@ static void norm_whole_by_team(const Team *team, Transformer *t, const Layer *la
     for (int row = team_first(team, t->n); row < end; row++) {
         float *q = t->q + row * heads;
         float *k = t->k + row * kv;
-        rmsnorm_fast(k, k, layer->k_norm, kv, eps);
+        if (kv > 0) rmsnorm_fast(k, k, layer->k_norm, kv, eps);
         if (row >= skipped) rmsnorm_fast(q, q, layer->q_norm, heads, eps);
     }
     team_wait(team);
 }
 
-// n_heads heads of a row: each normed, if there are weights for it, then turned by the row's angles
-// of so many pairs, if there are any.
-static void rotate_heads(const ModelConfig *m, float *x, int n_heads, const float *norm,
-                         const float *turns, int64_t pairs) {
-    float eps = (float)m->norm_eps;
-    for (int h = 0; h < n_heads; h++) {
-        if (norm) rmsnorm_fast(x, x, norm, m->head_dim, eps);
-        if (turns) rope_rotate(x, (int)pairs, turns, turns + pairs);
-        x += m->head_dim;
+// The heads of a layer: their width, and how many pairs of each turn.
+typedef struct {
+    int64_t dim, pairs;
+    float eps;
+} Heads;
+
+// n_heads heads of a row: each normed, if there are weights for it, then turned by the row's
+// angles, if there are any.
+static void rotate_heads(const Heads *h, float *x, int n_heads, const float *norm,
+                         const float *turns) {
+    for (int i = 0; i < n_heads; i++) {
+        if (norm) rmsnorm_fast(x, x, norm, h->dim, h->eps);
+        if (turns) rope_rotate(x, (int)h->pairs, turns, turns + h->pairs);
+        x += h->dim;
     }
+}
+
+// The values of a head: of wv, or as the key is before its norm, and normed if the model does.
+static void make_value(const Transformer *t, const Layer *layer, const float *key, float *value) {
+    const ModelConfig *m = &t->model->config;
+    int64_t n = layer_value_dim(m, layer);
+    if (layer->flags & LAYER_KEYS_ARE_VALUES) memcpy(value, key, n * sizeof *value);
+    if (m->value_norm) rmsnorm_fast(value, value, NULL, n, (float)m->norm_eps);
 }
 
 // Norms and rotates the heads of k, and of q but for the first `skipped` rows; stores k and v. A
@@ -89,15 +102,17 @@ static void rotate_and_store_by_team(const Team *team, Transformer *t, int index
     bool by_head = m->qk_norm == QK_NORM_HEAD;
     const float *q_norm = by_head ? layer->q_norm : NULL;
     const float *k_norm = by_head ? layer->k_norm : NULL;
-    int64_t pairs = angles ? angles->n_pairs : 0;
-    int64_t d = m->head_dim;
-    int64_t kv = m->n_kv_heads * d;
-    int64_t value_dim = model_value_dim(m);
-    int64_t heads = m->n_heads * d;
-    int group = m->n_heads / m->n_kv_heads;
+    const LayerShape *of = &layer->shape;
+    int64_t d = of->head_dim;
+    const Heads head = {d, angles ? angles->n_pairs : 0, (float)m->norm_eps};
+    int64_t kv = of->n_kv_heads * d;
+    int64_t value_dim = layer_value_dim(m, layer);
+    int64_t heads = of->n_heads * d;
+    int group = of->n_heads / of->n_kv_heads;
+    bool has_keys = of->kv_layer == index;
     int first_block = t->first / KV_BLOCK;
     int n_blocks = (t->first + t->n - 1) / KV_BLOCK - first_block + 1;
-    int n = m->n_kv_heads * n_blocks;
+    int n = of->n_kv_heads * n_blocks;
     int end = team_end(team, n);
     for (int i = team_first(team, n); i < end; i++) {
         int h = i / n_blocks;
@@ -106,14 +121,17 @@ static void rotate_and_store_by_team(const Team *team, Transformer *t, int index
         int start = block_start > 0 ? block_start : 0;
         for (int row = start; row < stop; row++) {
             float *k = t->k + row * kv + h * d;
-            float *v = t->v + (row * m->n_kv_heads + h) * value_dim;
+            float *v = t->v + (row * of->n_kv_heads + h) * value_dim;
             float *q = t->q + row * heads + h * group * d;
-            int64_t at = row * 2 * pairs;
+            int64_t at = row * 2 * head.pairs;
             const float *k_turns = turns_of_keys ? turns_of_keys + at : NULL;
             const float *q_turns = turns ? turns + at : NULL;
-            rotate_heads(m, k, 1, k_norm, k_turns, pairs);
-            kv_cache_write(&t->cache, index, h, t->first + row, k, v);
-            if (row >= skipped) rotate_heads(m, q, group, q_norm, q_turns, pairs);
+            if (has_keys) {
+                make_value(t, layer, k, v);
+                rotate_heads(&head, k, 1, k_norm, k_turns);
+                kv_cache_write(&t->caches[index], h, t->first + row, k, v);
+            }
+            if (row >= skipped) rotate_heads(&head, q, group, q_norm, q_turns);
         }
     }
     team_wait(team);
@@ -128,12 +146,12 @@ static void attend_by_team(const Team *team, Transformer *t, int index, int skip
     const SessionConfig *c = t->config;
     const RopeConfig *rope = layer_rope(layer, c->rope, c->sliding);
     Attention a = {0};
-    a.cache = &t->cache;
+    a.cache = &t->caches[index];
     a.scratch = t->attention;
     a.rope = rope;
     a.layer = index;
-    a.n_heads = m->n_heads;
-    a.scale = model_score_scale(m);
+    a.n_heads = layer->shape.n_heads;
+    a.scale = layer_score_scale(m, layer);
     bool sees_all = layer->flags & LAYER_SEES_ALL && !rope->all_slide;
     a.window = sees_all ? 0 : rope->window;
     a.spread = layer->flags & LAYER_SLIDING ? &in_place : &t->config->spread;
@@ -142,7 +160,7 @@ static void attend_by_team(const Team *team, Transformer *t, int index, int skip
     a.angles = angles_of(t, layer);
     a.terms = encoding_has_terms(m->encoding) ? &t->terms : NULL;
     a.q = t->q + skipped * layer->wq.rows;
-    if (m->kv_rank) a.q = t->latent.queries + skipped * m->n_heads * t->cache.head_dim;
+    if (m->kv_rank) a.q = t->latent.queries + skipped * m->n_heads * a.cache->head_dim;
     a.first = t->first + skipped;
     a.n = t->n - skipped;
     a.out = m->kv_rank ? t->latent.mixed : t->mixed;
@@ -193,7 +211,7 @@ static void add_feed_forward_by_team(const Team *team, Transformer *t, float *x,
     // hidden (n, hidden_dim) = silu(w1 . rmsnorm(x)) * (w3 . rmsnorm(x)), or gelu
     Product w1_w3 = {
         .out = t->hidden,
-        .stride = m->hidden_dim,
+        .stride = layer->shape.hidden_dim,
         .gate = &w->w1,
         .matrix = &w->w3,
         .activation = m->activation,
@@ -263,12 +281,16 @@ static void store_by_team(const Team *team, Transformer *t, int index, int n_wan
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
     int skipped = t->n - n_wanted;
-    const Product qkv[] = {
+    const Product all[] = {
         {.out = t->k, .stride = layer->wk.rows, .matrix = &layer->wk, .bias = layer->bk},
         {.out = t->v, .stride = layer->wv.rows, .matrix = &layer->wv, .bias = layer->bv},
         {.out = t->q, .stride = layer->wq.rows, .matrix = &layer->wq, .bias = layer->bq},
     };
-    matmul_by_team(team, qkv, n_wanted > 0 ? 3 : 2, input, t->workspace);
+    Product asked[3];
+    int n = 0;
+    for (int i = 0; i < (n_wanted > 0 ? 3 : 2); i++)
+        if (all[i].matrix->rows > 0) asked[n++] = all[i];
+    if (n > 0) matmul_by_team(team, asked, n, input, t->workspace);
     if (m->qk_norm == QK_NORM_WHOLE) norm_whole_by_team(team, t, layer, skipped);
     rotate_and_store_by_team(team, t, index, skipped);
 }
@@ -280,7 +302,7 @@ static void store_latent_by_team(const Team *team, Transformer *t, int index, in
     const Angles *angles = angles_of(t, layer);
     Latent *l = &t->latent;
     latent_project_by_team(team, l, layer, input, t->q, n_wanted == 0, t->workspace);
-    latent_store_by_team(team, l, index, angles, &t->cache, t->first, t->n);
+    latent_store_by_team(team, l, index, angles, &t->caches[index], t->first, t->n);
     if (n_wanted > 0) latent_absorb_by_team(team, l, layer, angles, t->q, t->n - n_wanted, t->n);
 }
 

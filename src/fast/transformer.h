@@ -20,7 +20,7 @@ typedef struct Transformer {
     const SessionConfig *config;
     Pace decoding, reading;  // how many threads read a token, and a prompt
 
-    KvCache cache;
+    KvCache *caches;  // (n_layers); of one that reads another's keys, that one's
     // what turns queries and keys, in most layers and in those with LAYER_SLIDING,
     Angles angles, sliding;
     DistanceTerms terms;  // or, without RoPE, what is added to scores
@@ -30,14 +30,14 @@ typedef struct Transformer {
     TeamShared team;
 
     // For the present chunk.
-    float *x;       // (n, dim) the residual stream, the caller's
-    int n, first;   // rows, and the number of the first token
-    float *q;       // (chunk, n_heads * head_dim)
-    float *k, *v;   // (chunk, n_kv_heads * head_dim), and value_dim of values
-    float *mixed;   // (chunk, n_heads * value_dim) attention's mix of values
-    Latent latent;  // of latent attention, which has no k and v
-    float *added;   // (chunk, dim) what a layer adds before its norm, NULL with NORM_BEFORE
-    float *hidden;  // (chunk, hidden_dim or shared_hidden_dim) the feed-forward layer
+    float *x;             // (n, dim) the residual stream, the caller's
+    int n, first;         // rows, and the number of the first token
+    float *q;             // (chunk, n_heads * head_dim)
+    float *k, *v;         // (chunk, n_kv_heads * head_dim), and value_dim of values
+    float *mixed;         // (chunk, n_heads * value_dim) attention's mix of values
+    Latent latent;        // of latent attention, which has no k and v
+    float *added;         // (chunk, dim) what a layer adds before its norm, NULL with NORM_BEFORE
+    float *hidden;        // (chunk, hidden_dim or shared_hidden_dim) the feed-forward layer
     float *shared_gates;  // (chunk) of the shared expert
     Fault fault;
 } Transformer;

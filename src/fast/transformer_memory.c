@@ -2,6 +2,24 @@
 #include "experts.h"
 #include "transformer.h"
 
+// The cache of each layer, and what its attention needs. Returns their bytes.
+static uint64_t lay_out_caches(Transformer *t, Arena *arena, AttentionNeeds *needs) {
+    const Model *model = t->model;
+    int n_layers = model->config.n_layers;
+    t->caches = arena_take(arena, n_layers, sizeof *t->caches);
+    uint64_t before = arena->used;
+    for (int l = 0; l < n_layers; l++) {
+        const Layer *layer = &model->layers[l];
+        const int source = layer->shape.kv_layer;
+        KvCache own = kv_cache_for(model, layer, (Number)t->config->kv, t->config->context);
+        if (source == l) kv_cache_lay_out(&own, arena);
+        else kv_cache_lay_out(&own, &(Arena){0});
+        if (t->caches) t->caches[l] = source == l ? own : t->caches[source];
+        attention_need(needs, &own, layer->shape.n_heads);
+    }
+    return arena->used - before;
+}
+
 uint64_t transformer_lay_out(Transformer *t, float *x, Arena *arena) {
     t->x = x;
     const ModelConfig *m = &t->model->config;
@@ -15,9 +33,8 @@ uint64_t transformer_lay_out(Transformer *t, float *x, Arena *arena) {
     int64_t hidden = m->shared_hidden_dim > m->hidden_dim ? m->shared_hidden_dim : m->hidden_dim;
     if (hidden > widest) widest = hidden;
     int threads = thread_count();
-    t->cache = kv_cache_for(m, &t->model->rope, (Number)c->kv, m->n_layers, c->context);
-    kv_cache_lay_out(&t->cache, arena);
-    uint64_t cache_bytes = arena->used;
+    AttentionNeeds needs = {.max_n = (int)chunk};
+    uint64_t cache_bytes = lay_out_caches(t, arena, &needs);
     t->q = arena_take(arena, chunk * heads, sizeof(float));
     t->k = arena_take(arena, chunk * kv, sizeof(float));
     t->v = arena_take(arena, chunk * values, sizeof(float));
@@ -31,13 +48,13 @@ uint64_t transformer_lay_out(Transformer *t, float *x, Arena *arena) {
     if (m->sliding_rope) angles_lay_out(&t->sliding, arena, c, c->sliding, &in_place);
     bool is_rope = m->encoding == ENCODING_ROPE;
     if (is_rope) angles_lay_out(&t->angles, arena, c, c->rope, &c->spread);
-    else encoding_lay_out(&t->terms, arena, t->model, t->cache.n_blocks);
+    else encoding_lay_out(&t->terms, arena, t->model, blocks_of(c->context));
     if (heads > widest) widest = heads;
     if (mixed > widest) widest = mixed;
     if (m->q_rank > widest) widest = m->q_rank;
     t->workspace = workspace_lay_out(arena, chunk, widest, threads, c->floats);
     if (m->n_experts) t->experts = experts_lay_out(arena, m, chunk, threads);
-    t->attention = attention_lay_out(arena, &t->cache, m->n_heads, c->chunk, threads);
+    t->attention = attention_lay_out(arena, &needs, threads);
     return cache_bytes;
 }
 

@@ -123,17 +123,18 @@ static double idle_bytes(const Model *m) {
 // Bytes of the cache of so many positions, or in each layer of those that its window shows.
 static double cache_bytes(const Job *job, KvType kv, double positions) {
     const ModelConfig *c = &job->model->config;
-    KvCache block = kv_cache_for(c, &job->model->rope, (Number)kv, 1, KV_BLOCK);
-    Arena count = {0};
-    double seen = 0;
-    kv_cache_lay_out(&block, &count);
+    double bytes = 0;
     for (int l = 0; l < c->n_layers; l++) {
         const Layer *layer = &job->model->layers[l];
         const RopeConfig *rope = layer_rope(layer, &job->plans->rope, &job->plans->sliding);
         bool sees_all = rope->window == 0 || (layer->flags & LAYER_SEES_ALL && !rope->all_slide);
-        seen += sees_all ? positions : fmin(positions, (double)rope->window + rope->sinks);
+        double seen = sees_all ? positions : fmin(positions, (double)rope->window + rope->sinks);
+        KvCache block = kv_cache_for(job->model, layer, (Number)kv, KV_BLOCK);
+        Arena count = {0};
+        kv_cache_lay_out(&block, &count);
+        bytes += (double)count.used / KV_BLOCK * seen;
     }
-    return (double)count.used / KV_BLOCK * seen;
+    return bytes;
 }
 
 // Prints the row of reading the first n of `tokens`, or (decode) of decoding behind them once these
