@@ -280,8 +280,8 @@ def test_not_finite():
 # What it is, the text that must stand once in the fast engine's files, the text in its place, and the comparison that
 # must tell: a model, its method, options.
 PLANTS = [
-    ('cosines for sines in a rotation', 'rope_rotate(x, (int)pairs, turns, turns + pairs);',
-     'rope_rotate(x, (int)pairs, turns, turns);', 'llama', 'none'),
+    ('cosines for sines in a rotation', 'rope_rotate(x, (int)h->pairs, turns, turns + h->pairs);',
+     'rope_rotate(x, (int)h->pairs, turns, turns);', 'llama', 'none'),
     ("a map's border off by one", 'p + 1 - rope_parts(c->rope, p).near',
      'p - rope_parts(c->rope, p).near', 'llama',
      'self-extend:group=5'),
