@@ -49,8 +49,9 @@ class Library:
         if done.returncode:
             raise RuntimeError('tests/world/llama.c does not compile with the headers of %s: %s' % (
                 self.release, done.stdout.decode()[-300:]))
+        self.log = open(os.path.join(folder, 'log'), 'w+')
         self.process = subprocess.Popen([program, libraries], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE)
+                                        stderr=self.log)
 
     def ask(self, *words):
         """The numbers of an answer. RuntimeError with the reason."""
@@ -59,9 +60,12 @@ class Library:
             self.process.stdin.flush()
         answer = self.process.stdout.readline().decode()
         if not answer or answer.startswith('error'):
-            raise RuntimeError('llama.cpp: ' + (answer.strip() or 'it ended'))
+            self.log.seek(0)
+            lines = [line.strip() for line in self.log.read().splitlines() if line.strip()]
+            raise RuntimeError('llama.cpp: %s: %s' % (answer.strip() or 'it ended', ' '.join(lines[-3:])))
         return [] if answer == 'ok\n' else [float(x) for x in answer.split()]
 
     def close(self):
         self.process.stdin.close()
         self.process.wait()
+        self.log.close()
