@@ -334,4 +334,5 @@ def test_halved():
               done.err + asked.err)
 
 
-main(globals())
+if __name__ == '__main__':
+    main(globals())
