@@ -65,6 +65,13 @@ static const Family chat_families[] = {
      .between = "\n{<start_of_turn>}user\n",
      .system = "&\n\n",
      .user = "($){<end_of_turn>}\n{<start_of_turn>}model\n"},
+    // DeepSeek-V3, and what was distilled from R1.
+    {.told_by = "<\uFF5CAssistant\uFF5C>",
+     .end_of_turn = "<\uFF5Cend\u2581of\u2581sentence\uFF5C>",
+     .begin = "{}",
+     .between = "",
+     .system = "&",
+     .user = "{<\uFF5CUser\uFF5C>}${<\uFF5CAssistant\uFF5C>}"},
     // Mistral-7B-Instruct-v0.3.
     {.told_by = "[INST]",
      .begin = "{}{[INST]}",
