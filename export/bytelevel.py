@@ -7,7 +7,7 @@ from __future__ import annotations
 import struct
 import unicodedata
 from base64 import b64decode
-from typing import Any, BinaryIO, Dict, List, Optional
+from typing import Any, BinaryIO, Dict, List, Optional, Tuple
 
 from .common import Job, Keys, Problem, read_small
 from .sentencepiece import CONTROL, MAX_PIECE, NORMAL, UNUSED, USER_DEFINED, Token, Tokenizer, shown
@@ -29,10 +29,11 @@ REGEXES = {
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+": QWEN2,
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+": GPT2}
 # Each by itself, and the three of DeepSeek V3, which cut one behind the other: numbers, CJK, what is between.
-SPLITS = {**{(regex,): number for regex, number in REGEXES.items()}, (
+SPLITS: Dict[Tuple[str, ...], int] = {(regex,): number for regex, number in REGEXES.items()}
+SPLITS[
     r"\p{N}{1,3}", '[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+',
     r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^CRLF\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[CRLF]*"""
-    r"|\s*[CRLF]+|\s+(?!\S)|\s+".replace('CRLF', '\r\n')): DEEPSEEK}
+    r"|\s*[CRLF]+|\s+(?!\S)|\s+".replace('CRLF', '\r\n')] = DEEPSEEK
 BY_CASE = GPT4O, TEKKEN  # patterns that tell capitals from small letters
 
 # Llama 3's control tokens, in order from id 128000 (Meta's llama-models, 2025). Llama 3 and 3.1 have the same

@@ -250,8 +250,8 @@ def read_pre_tokenizer(top):
                      '"Isolated"')
         finished(step)
     if own_regex and len(before) > 1 or found and found not in SPLITS:
-        raise Problem(top.path, "pre_tokenizer.pretokenizers cannot be used (found %d steps before the ByteLevel, "
-                      "expected one, a Split or Digits, or DeepSeek V3's three)" % len(before))
+        raise Problem(top.path, "pre_tokenizer cannot be used (found %d steps before the ByteLevel, expected one, a "
+                      "Split or Digits, or DeepSeek V3's three)" % len(before))
     split = SPLITS.get(found, split)
     if not split:
         last.refuse('use_regex', 'true, or a Split before it')

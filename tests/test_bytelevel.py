@@ -743,7 +743,8 @@ def test_families(rng, texts, tokens, merges):
             ('tekken', "camelCase isn't 12", "camel|Case| isn|'t| |1|2"),
             ('llama3', "we'LL it'\u017fo 'Tis x's", "we|'LL| it|'\u017f|o| '|Tis| x|'s"),
             ('gpt2', "we'LL it's", "we|'|LL| it|'s"), ('llama3', '1234567', '123|456|7'),
-            ('deepseek', "it's 1234 \u3042\u4e2d a\x00\x01b .net\n", "it|'s| |123|4| |\u3042\u4e2d| a|\x00|\x01b| .|net|\n"),
+            ('deepseek', "it's 1234 \u3042\u4e2d a\x00\x01b .net\n",
+             "it|'s| |123|4| |\u3042\u4e2d| a|\x00|\x01b| .|net|\n"),
             ('digits', 'a12 3', 'a|1|2| |3'), ('gpt2', 'a  b \n', 'a| | b| \n'), ('llama3', ' \n \n  a', ' \n \n| | a'),
             ('llama3', '.\n\n x', '.\n\n| x'), ('llama3', '\ta\n\tb', '\ta|\n|\tb')):
         check('|'.join(split(pattern, text)) == words, 'the reference itself: %s %r' % (pattern, text),

@@ -6,7 +6,7 @@
 
 // What a character can be, a bit each. A set of a regex is a sum of these.
 enum {
-    REST = 1 << CLASS_OTHER,
+    NEITHER = 1 << CLASS_OTHER,
     LETTER = 1 << CLASS_LETTER,   // \p{L}
     NUMBERS = 1 << CLASS_NUMBER,  // \p{N}
     SPACE = 1 << CLASS_SPACE,     // and none of the next two
@@ -22,11 +22,11 @@ enum {
     ASCII_LETTER = 1 << 13,  // beside LETTER, for DeepSeek's pattern: [A-Za-z]
     ASCII_SIGN = 1 << 14,    // beside SIGN or SLASH, the same
     CJK = 1 << 15,           // there in place of all: [\u4E00-\u9FA5\u3040-\u30FF]
-    WHITE = SPACE | BLANK | NEWLINE,        // \s
-    SIGNS = SIGN | SLASH,                   // [\p{P}\p{S}]
-    OTHER = REST | MARK | SIGNS,            // [^\s\p{L}\p{N}]
-    LEAD = OTHER | SPACE | BLANK,           // [^\r\n\p{L}\p{N}]
-    LEAD_V3 = REST | MARK | SPACE | BLANK,  // [^\r\n\p{L}\p{P}\p{S}], where no number is
+    WHITE = SPACE | BLANK | NEWLINE,           // \s
+    SIGNS = SIGN | SLASH,                      // [\p{P}\p{S}]
+    OTHER = NEITHER | MARK | SIGNS,            // [^\s\p{L}\p{N}]
+    LEAD = OTHER | SPACE | BLANK,              // [^\r\n\p{L}\p{N}]
+    LEAD_V3 = NEITHER | MARK | SPACE | BLANK,  // [^\r\n\p{L}\p{P}\p{S}], where no number is
     MANY = 1 << 30,
 };
 
@@ -71,7 +71,7 @@ static const struct {
     {GPT2 | LLAMA3 | QWEN2 | GPT4O | TEKKEN, {{WHITE, 1, MANY}, {WHITE | END, 1, 0}}},  // \s+(?!\S)
     {GPT2 | DIGITS | LLAMA3 | QWEN2 | GPT4O | TEKKEN | DEEPSEEK, {{WHITE, 1, MANY}}},
     // What no regex matches stays together, up to the character that goes with letters behind it.
-    {DEEPSEEK, {{REST, 1, MANY}, {REST | SIGNS | WHITE | NUMBERS | CJK | END, 1, 0}}},
+    {DEEPSEEK, {{NEITHER, 1, MANY}, {NEITHER | SIGNS | WHITE | NUMBERS | CJK | END, 1, 0}}},
 };
 
 typedef struct {
@@ -88,6 +88,19 @@ static uint32_t in_deepseek(uint32_t code, uint32_t kind) {
     return kind | (kind & LETTER ? ASCII_LETTER : 0) | (kind & SIGNS ? ASCII_SIGN : 0);
 }
 
+// With the bits by which patterns with cases know it.
+static uint32_t with_case(const Text *text, uint32_t code, uint32_t kind) {
+    if (code < 0x80) {
+        uint32_t of_case = code & 0x20 ? SMALL : CAPITAL;
+        return kind == LETTER ? kind | of_case : kind;
+    }
+    uint32_t otherwise = kind == LETTER ? IN_U + IN_W : 0;
+    uint32_t in = unicode_rule(text->tokenizer, code, RULE_CASE, otherwise);
+    if (in & IN_U) kind |= CAPITAL;
+    if (in & IN_W) kind |= SMALL;
+    return kind;
+}
+
 // The bits of the character at `at`, and where the next one begins.
 static uint32_t char_at(const Text *text, size_t at, size_t *next) {
     if (at >= text->length) return END;
@@ -101,15 +114,7 @@ static uint32_t char_at(const Text *text, size_t at, size_t *next) {
     }
     uint32_t kind = 1u << text->tokenizer->classes[code];
     if (text->pattern == DEEPSEEK) return in_deepseek(code, kind);
-    if (!(text->pattern & (GPT4O | TEKKEN))) return kind;
-    if (code < 0x80) {
-        uint32_t of_case = code & 0x20 ? SMALL : CAPITAL;
-        return kind == LETTER ? kind | of_case : kind;
-    }
-    uint32_t otherwise = kind == LETTER ? IN_U + IN_W : 0;
-    uint32_t in = unicode_rule(text->tokenizer, code, RULE_CASE, otherwise);
-    if (in & IN_U) kind |= CAPITAL;
-    if (in & IN_W) kind |= SMALL;
+    if (text->pattern & (GPT4O | TEKKEN)) return with_case(text, code, kind);
     return kind;
 }
 

@@ -8,7 +8,9 @@ A part that cannot be had here is skipped, with a word. With --planted each part
 it notices each.
 """
 
+import json
 import os
+import re
 import sys
 import time
 
@@ -18,6 +20,16 @@ sys.dont_write_bytecode = True
 import common  # noqa: E402
 
 PARTS = 'tokenizers', 'llama', 'server'
+
+
+def pinned():
+    """Every version is one, so that the same is installed tomorrow."""
+    with open(os.path.join(common.ROOT, 'tests', 'world.json')) as file:
+        rules = json.load(file)
+    versions = {**{name: version for rule in rules.values() for kind in rule.values()
+                   for name, version in kind.items()}}
+    wrong = [name for name, version in versions.items() if not re.match(r'\d+\.\d+\.\d+$', version)]
+    common.check(versions and not wrong, 'tests/world.json: a version is three numbers', wrong)
 
 
 def part(name, planted):
@@ -37,7 +49,8 @@ def main():
     if unknown:
         sys.exit('tests/world: no such part: %s (expected %s)' % (unknown[0], ', '.join(PARTS)))
     sys.argv[1:] = []
-    common.main({'test_' + name: part(name, planted) for name in PARTS if name in asked or not asked})
+    parts = {'test_' + name: part(name, planted) for name in PARTS if name in asked or not asked}
+    common.main({'test_pinned': pinned, **parts})
 
 
 if __name__ == '__main__':

@@ -14,7 +14,8 @@ from common import ROOT  # noqa: E402
 
 NEWEST = os.environ.get('WORLD') == 'newest'
 PLACE = os.path.join(ROOT, 'build', 'world', 'newest' if NEWEST else 'pinned')
-QUIET = ['--ignore-scripts', '--no-audit', '--no-fund', '--no-package-lock', '--loglevel=error']
+QUIET = ['--ignore-scripts', '--no-audit', '--no-fund', '--no-package-lock', '--loglevel=error',
+         '--fetch-retries=1']
 PROCESSORS = {'x86_64': 'x64', 'amd64': 'x64', 'aarch64': 'arm64', 'arm64': 'arm64'}
 
 
@@ -24,11 +25,12 @@ class Missing(Exception):
 
 def npm(folder, *arguments):
     """What npm prints. Missing, where it is not here or has no registry."""
-    if not shutil.which('npm'):
-        raise Missing('npm is not here')
+    for program in 'npm', 'node':
+        if not shutil.which(program):
+            raise Missing('%s is not here' % program)
     try:
         done = subprocess.run(['npm', *arguments, *QUIET], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              stdin=subprocess.DEVNULL, timeout=300)
+                              stdin=subprocess.DEVNULL, timeout=400)
     except subprocess.TimeoutExpired:
         raise Missing('npm does not answer')
     if done.returncode:

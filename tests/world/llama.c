@@ -1,5 +1,6 @@
 // llama.cpp's library as others publish it, asked by lines on standard input:
 //
+//   set NAME VALUE       a setting of the next context: see set()
 //   load PATH CONTEXT    a GGUF file, with a cache of float32 and without flash attention
 //   score ID ID ...      the log-probability of each token but the first, given those before it
 //   next TOP ID ID ...   the TOP likeliest tokens behind these, as ID LOG-PROBABILITY pairs
@@ -23,6 +24,7 @@ typedef struct {
     struct llama_context *context;
     int n_ids;
     llama_token ids[MAX_IDS];
+    struct llama_context_params settings;  // of the next context
 } State;
 
 static void be_quiet(enum ggml_log_level level, const char *text, void *unused) {
@@ -44,13 +46,25 @@ static void load(State *s, const char *path, int n) {
         puts("error the file cannot be loaded");
         return;
     }
-    struct llama_context_params p = llama_context_default_params();
+    struct llama_context_params p = s->settings;
+    s->settings = llama_context_default_params();
     p.n_ctx = p.n_batch = p.n_ubatch = (uint32_t)n;
     p.n_threads = p.n_threads_batch = 1;
     p.type_k = p.type_v = GGML_TYPE_F32;
     p.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
     s->context = llama_init_from_model(s->model, p);
     puts(s->context ? "ok" : "error no context of this length");
+}
+
+// What a server's options --rope-scaling (its number in llama.h), --rope-freq-base, --rope-freq-scale
+// and --yarn-orig-ctx set.
+static bool set(struct llama_context_params *p, const char *name, double value) {
+    if (strcmp(name, "rope-scaling") == 0) p->rope_scaling_type = (int)value;
+    else if (strcmp(name, "rope-freq-base") == 0) p->rope_freq_base = (float)value;
+    else if (strcmp(name, "rope-freq-scale") == 0) p->rope_freq_scale = (float)value;
+    else if (strcmp(name, "yarn-orig-ctx") == 0) p->yarn_orig_ctx = (uint32_t)value;
+    else return false;
+    return true;
 }
 
 static bool read_ids(State *s, char *text) {
@@ -127,6 +141,7 @@ int main(int argc, char **argv) {
     llama_log_set(be_quiet, NULL);
     if (argc == 2) ggml_backend_load_all_from_path(argv[1]);
     llama_backend_init();
+    s.settings = llama_context_default_params();
     while (fgets(line, sizeof line, stdin)) {
         line[strcspn(line, "\n")] = '\0';
         char *space = strrchr(line, ' ');
@@ -134,6 +149,9 @@ int main(int argc, char **argv) {
         if (strncmp(line, "load ", 5) == 0 && space > line + 4) {
             *space = '\0';
             load(&s, line + 5, atoi(space + 1));
+        } else if (strncmp(line, "set ", 4) == 0 && space > line + 4) {
+            *space = '\0';
+            puts(set(&s.settings, line + 4, atof(space + 1)) ? "ok" : "error no such setting");
         } else if (strncmp(line, "score ", 6) == 0 && read_ids(&s, rest)) {
             score(&s);
         } else if (strncmp(line, "next ", 5) == 0) {

@@ -14,10 +14,12 @@ SCRIPTS = [(0x41, 0x5B), (0x61, 0x7B), (0xC0, 0x250), (0x370, 0x400), (0x400, 0x
            (0xAC00, 0xD7A4), (0x1D400, 0x1D800), (0x20000, 0x20100), (0xFF01, 0xFF66), (0x3000, 0x3040)]
 EMOJI = ['\U0001F600', '\U0001F44D\U0001F3FD', '\u2764\uFE0F', '\U0001F469\u200D\U0001F4BB', '\U0001F1E9\U0001F1EA',
          '\U0001F468\u200D\U0001F469\u200D\U0001F467', '1\uFE0F\u20E3', '\u2603', '\U0001F3F4\U000E0067\U000E007F']
-SPACES = [' ', '  ', '   ', '\t', '\n', '\r\n', '\n\n', '\u00A0', '\u3000', '\u2581', '\u2003', '\u2028', '\x0b', '\x0c',
-          '\x85', '\u200B', '\uFEFF']
+SPACES = [' ', '  ', '   ', '\t', '\n', '\r\n', '\n\n', '\u00A0', '\u3000', '\u2581', '\u2003', '\u2028', '\x0b',
+          '\x0c', '\x85', '\u200B', '\uFEFF']
+DIGITS = '0123456789', '0123456789', '\u0660\u0661\u0662', '\u0966\u0967', '\u00B2\u00BD\u2167\u2460'
 ENDINGS = ["'s", "'T", "'re", "'VE", "'m", "'ll", "'D", "'\u017F", '\u2019s', "''", "'x"]
-SIGNS = '!"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}~\u00AB\u00BB\u2014\u2026\u20AC\u00A7\u00B0\u221E\u2211\uFF0C\u3002\u30FB\u0964'
+SIGNS = ('!"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}~'
+         '\u00AB\u00BB\u2014\u2026\u20AC\u00A7\u00B0\u221E\u2211\uFF0C\u3002\u30FB\u0964')
 MARKUP = ['<div class="a b">', '```python\n', '| a | b |\n|--|--|\n', '{"key": [1, 2.5e-3, null]}', '# Title\n\n- x\n',
           'https://example.org/a?b=c&d=%20#e', '\\frac{a}{b}', 'SELECT * FROM t;', '/* x */ if (a->b) { c++; }\n',
           '0x1F 1_000 3.14e+10 12:34:56', '<unk>', '<s', '</s', '[INST', '<0x41>', '<|x|>', '\ufffd']
@@ -54,7 +56,7 @@ def piece(random):
     if kind == 4:
         return random.choice(SPACES) * random.choice((1, 1, 2, 3, 7, 33))
     if kind == 5:
-        digits = random.choice(('0123456789', '0123456789', '\u0660\u0661\u0662', '\u0966\u0967', '\u00B2\u00BD\u2167\u2460'))
+        digits = random.choice(DIGITS)
         return ''.join(random.choice(digits) for _ in range(random.randrange(1, 12)))
     if kind == 6:
         return word(random) + random.choice(ENDINGS)
@@ -72,7 +74,7 @@ def piece(random):
 def texts(seed, count):
     """`count` texts; '\\udcXX' stands for a byte that is not UTF-8."""
     source = random.Random(seed)
-    prose, made = paragraphs(), ['', ' ', '  ', '\n', 'a', '\u2581', ' \u2581 ', '\ud83d'.encode('utf-8', 'replace').decode()]
+    prose, made = paragraphs(), ['', ' ', '  ', '\n', 'a', '\u2581', ' \u2581 ', '?', '\u0301', '\udcff']
     made += [' ' * n for n in range(3, 40)] + ['\u2581' * n for n in range(2, 40)] + [
         'a' + '\u2581' * n + ' ' * (n % 5) + 'b' for n in range(1, 40)]
     while len(made) < count:

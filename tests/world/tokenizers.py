@@ -31,7 +31,8 @@ TEMPLATES = {
                "message['content'].strip() + ' [/INST]' }}{% else %}{{ ' ' + message['content'].strip() + ' ' + "
                "eos_token }}{% endif %}{% endfor %}",
     'Mistral v0.1': "{{ bos_token }}{% for message in messages %}{% if message['role'] == 'user' %}{{ '[INST] ' + "
-                    "message['content'] + ' [/INST]' }}{% else %}{{ message['content'] + eos_token }}{% endif %}{% endfor %}"}
+                    "message['content'] + ' [/INST]' }}{% else %}{{ message['content'] + eos_token }}{% endif %}"
+                    "{% endfor %}"}
 # What a template adds and `run` leaves out, or cannot say: see docs/checkpoints.md.
 ENDS = {'Llama 3': '<|eot_id|>', 'Qwen3': '<|im_end|>', 'Gemma 3': '<end_of_turn>', 'Llama 2': '</s>',
         'Mistral v0.1': '</s>', 'DeepSeek V3': '<\uff5cend\u2581of\u2581sentence\uff5c>'}
@@ -68,8 +69,8 @@ def replaced(text):
 def drivers():
     """tests/test_tokenizer.c and test_chat.py's driver, compiled."""
     import test_chat
-    sources = [os.path.join(ROOT, 'src', 'core', name + '.c') for name in ('tokenizer', 'encode', 'split', 'nfc', 'unicode',
-                                                                        'util')]
+    sources = [os.path.join(ROOT, 'src', 'core', name + '.c')
+               for name in ('tokenizer', 'encode', 'split', 'nfc', 'unicode', 'util')]
     program = in_work('tokenizer')
     subprocess.run(shlex.split(os.environ.get('CC', 'cc')) + ['-std=c11', '-O2', '-I', os.path.join(ROOT, 'src'),
                    os.path.join(ROOT, 'tests', 'test_tokenizer.c'), *sources, '-lm', '-o', program], check=True)
@@ -145,7 +146,8 @@ def model_folder(name, spec, config):
 
 
 def exported(*arguments):
-    return subprocess.run([*EXPORT, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
+    return subprocess.run([*EXPORT, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          universal_newlines=True)
 
 
 class Exported:
@@ -238,8 +240,8 @@ def again(own, size, spec, folder, program, made, wanted):
                                              [pairs[text] for text in plain]))]
 
 
-WORDS = ['Hi!', ' two  spaces ', '\u3000wide\u00a0', 'a\nb\n', "\u00e9t\u00e9 na\u00efve 'll", 'x = [1, 2];', '\u6f22\u5b57 and 123456',
-         '[INST] no </turn>']
+WORDS = ['Hi!', ' two  spaces ', '\u3000wide\u00a0', 'a\nb\n', "\u00e9t\u00e9 na\u00efve 'll", 'x = [1, 2];',
+         '\u6f22\u5b57 and 123456', '[INST] no </turn>']
 
 
 def compare_chats(name, spec, config, folder, chat, own):
