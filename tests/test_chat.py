@@ -216,7 +216,8 @@ HARMONY_SYSTEM = (
 HARMONY = ['<|startoftext|>', '<|endoftext|>', '<|return|>', '<|constrain|>', '<|channel|>', '<|start|>', '<|end|>',
            '<|message|>', '<|call|>']
 CHATML = ['<|endoftext|>', '<|im_start|>', '<|im_end|>']
-DEEPSEEK = ['<\uff5cUser\uff5c>', '<\uff5cAssistant\uff5c>', '<\uff5cend\u2581of\u2581sentence\uff5c>']
+DEEPSEEK = ['<\uff5cbegin\u2581of\u2581sentence\uff5c>', '<\uff5cUser\uff5c>', '<\uff5cAssistant\uff5c>',
+            '<\uff5cend\u2581of\u2581sentence\uff5c>']
 PHI3 = ['<s>', '<|end|>', '<|system|>', '<|user|>', '<|assistant|>']
 SMOLLM3 = ['<|begin_of_text|>', '<|start_header_id|>', '<|eot_id|>', '<|im_start|>', '<|im_end|>']
 FAMILIES = [  # name, template, special tokens, sentencepiece, those that strip, BOS once, end of turn, what is between
@@ -226,7 +227,7 @@ FAMILIES = [  # name, template, special tokens, sentencepiece, those that strip,
     ('Phi-3 without a BOS', phi3, PHI3[1:], PREFIX + FALLBACK, PHI3[1:], '', '<|end|>', '\n'),
     ('Phi-3, nothing stripped', phi3, PHI3, PREFIX + FALLBACK, (), '<s>', '<|end|>', '\n'),
     ('Gemma', gemma, ['<bos>', '<start_of_turn>', '<end_of_turn>'], FALLBACK, (), '<bos>', '<end_of_turn>', '\n'),
-    ('DeepSeek', deepseek, DEEPSEEK, 0, (), '', DEEPSEEK[2], ''),
+    ('DeepSeek', deepseek, DEEPSEEK, 0, (), DEEPSEEK[0], DEEPSEEK[3], ''),
     ('Mistral', mistral, ['<s>', '</s>', '[INST]', '[/INST]'], PREFIX + FALLBACK, (), '<s>', '</s>', '')]
 
 
