@@ -5,6 +5,8 @@
 # make check-portable  does so with other compilers, for other processors, under valgrind and with clang's race detector
 # make valgrind  the one of these under valgrind
 # make test-served  asks a real llama-server (LLAMA_SERVER=path) which reading it has in force
+# make test-world  installs what others publish from npm, as tests/world.json pins it, into build/world, and holds the
+#               program against it; WORLD=newest: today's versions. Minutes, and a gigabyte
 # make figures  measures and draws docs/figures again (matplotlib; TEXT=FILE: on that text); interrupted, it goes on
 # make class    runs each command of docs/class.md and compares what it prints
 # make page     builds the browser page in build/page (emscripten, node); make page-open serves it on this machine
@@ -131,6 +133,10 @@ check-quick: run
 # Against a real server: LLAMA_SERVER=path of llama-server. Minutes.
 test-served: run
 	@MAKEFLAGS= $(PYTHON) tests/test_served.py
+
+# Published tokenizers, llama.cpp's published library and a server of it. A part that cannot be had says so.
+test-world: run
+	@MAKEFLAGS= CC='$(CC)' WORLD='$(WORLD)' $(PYTHON) tests/world
 
 figures: run
 	$(PYTHON) tools/figures.py
@@ -321,7 +327,7 @@ help:
 	@sed -n 's/^# make/make/p' Makefile
 
 .PHONY: all install uninstall page page-tools page-open dist dist-models dist-page test-page page-picture debug check-portable valgrind
-.PHONY: wasm-bench test check-quick test-served figures class fuzz lint lint-page format clean help say-flags FORCE
+.PHONY: wasm-bench test check-quick test-served test-world figures class fuzz lint lint-page format clean help say-flags FORCE
 FORCE:
 
 -include $(sort $(OBJECTS:.o=.d) $(CORE_OBJECTS:.o=.d))

@@ -7,13 +7,13 @@ from __future__ import annotations
 import struct
 import unicodedata
 from base64 import b64decode
-from typing import Any, BinaryIO, Dict, List, Optional
+from typing import Any, BinaryIO, Dict, List, Optional, Tuple
 
 from .common import Job, Keys, Problem, read_small
 from .sentencepiece import CONTROL, MAX_PIECE, NORMAL, UNUSED, USER_DEFINED, Token, Tokenizer, shown
 from .unicode_runs import CAPITALS, MARKS, NORMALIZED, SMALL_LETTERS, code_points
 
-LLAMA3, GPT2, DIGITS_GPT2, QWEN2, GPT4O, TEKKEN = range(1, 7)  # the split patterns of src/core/split.c
+LLAMA3, GPT2, DIGITS_GPT2, QWEN2, GPT4O, TEKKEN, DEEPSEEK = range(1, 8)  # the split patterns of src/core/split.c
 PREFIX, BYTE_FALLBACK, PREFIX_UNLESS_SPACE, IGNORE_MERGES, HIDE_UNUSED, BY_PARTS, NFC = (1 << i for i in range(7))
 TAKES_SPACES, AS_SYMBOLS = 16, 32  # beside a token's type
 
@@ -28,6 +28,13 @@ REGEXES = {
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+": QWEN2,
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+": GPT2}
+# Each by itself, and the three of DeepSeek V3, which cut one behind the other: numbers, CJK, what is between.
+SPLITS: Dict[Tuple[str, ...], int] = {(regex,): number for regex, number in REGEXES.items()}
+SPLITS[
+    r"\p{N}{1,3}", '[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+',
+    r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^CRLF\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[CRLF]*"""
+    r"|\s*[CRLF]+|\s+(?!\S)|\s+".replace('CRLF', '\r\n')] = DEEPSEEK
+BY_CASE = GPT4O, TEKKEN  # patterns that tell capitals from small letters
 
 # Llama 3's control tokens, in order from id 128000 (Meta's llama-models, 2025). Llama 3 and 3.1 have the same
 # tokenizer.model with some of these still called reserved; the ids of those that are in use were never changed.
@@ -111,7 +118,8 @@ LLAMA3_NAMES = 'llama-bpe', 'llama3', 'llama-v3'
 WHOLE_WORDS = (*LLAMA3_NAMES, 'tekken')  # for which llama.cpp ignores merges and adds a BOS
 GGUF_SPLITS = {**dict.fromkeys(LLAMA3_NAMES, LLAMA3), 'smaug-bpe': LLAMA3, 'dbrx': LLAMA3, 'gpt-2': GPT2,
                'exaone4': GPT2, 'smollm': DIGITS_GPT2,
-               'qwen2': QWEN2, 'deepseek-r1-qwen': QWEN2, 'gpt-4o': GPT4O, 'tekken': TEKKEN}
+               'qwen2': QWEN2, 'deepseek-r1-qwen': QWEN2, 'gpt-4o': GPT4O, 'tekken': TEKKEN,
+               'deepseek-v3': DEEPSEEK}
 
 
 def read_gguf(job: Job, path: str, values: Dict[str, Any]) -> Tokenizer:
@@ -186,7 +194,7 @@ def write_bytelevel_tokenizer(file: BinaryIO, tokenizer: Tokenizer) -> None:
     """tokenizer.bin with a trailer of kind 1."""
     tokens, eos_ids, merges = tokenizer['tokens'], tokenizer['eos_ids'], tokenizer['merges']
     rules = (list(nfc_rules()) if tokenizer['flags'] & NFC else []) + (
-        list(case_rules()) if tokenizer['split'] >= GPT4O else [])
+        list(case_rules()) if tokenizer['split'] in BY_CASE else [])
     file.write(struct.pack('<i', max(len(text) for text, _, _ in tokens)))
     for text, score, _ in tokens:
         file.write(struct.pack('<fi', score, len(text)) + text)

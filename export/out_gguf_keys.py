@@ -38,6 +38,9 @@ def settings_of(job: Job, path: str, family: Family, rule: Gguf, model: Model) -
         settings['attention.sliding_window'] = U32, model.sliding_window
         job.note('llama.cpp does not slide in architecture %s: it sees all positions, not the last %d'
                  % (rule.architecture, model.sliding_window))
+    if rule.square and model.n_heads * model.head_dim != model.dim:
+        job.note('llama.cpp does not load architecture %s with heads of %d together where the model is %d wide'
+                 % (rule.architecture, model.n_heads * model.head_dim, model.dim))
     if model.n_experts:
         settings.update({'expert_count': (U32, model.n_experts), 'expert_used_count': (U32, model.n_experts_used),
                          'expert_feed_forward_length': (U32, model.expert_hidden_dim)})

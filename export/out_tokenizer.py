@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Optional, Tuple
 
 from .bytelevel import (ALPHABET, BY_PARTS, BYTE_FALLBACK, DIGITS_GPT2, GGUF_SPLITS, GPT2, HIDE_UNUSED, IGNORE_MERGES,
-                        LLAMA3, NFC, PREFIX, PREFIX_UNLESS_SPACE, REGEXES, WHOLE_WORDS, bytes_of)
+                        LLAMA3, NFC, PREFIX, PREFIX_UNLESS_SPACE, SPLITS, WHOLE_WORDS, bytes_of)
 from .common import Job, Problem
 from .model import Model
 from .sentencepiece import CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, Tokenizer, shown
@@ -110,9 +110,9 @@ def bytelevel_parts(path, tokenizer, texts):
             'use_regex': own_regex}
     if flags & PREFIX and split != GPT2:
         raise Problem(path, "has a tokenizer that puts a space before texts, which only GPT-2's pattern can have there")
-    before = [{'type': 'Digits', 'individual_digits': True}] if split == DIGITS_GPT2 else [] if own_regex else [
-        {'type': 'Split', 'pattern': {'Regex': next(regex for regex, number in REGEXES.items() if number == split)},
-         'behavior': 'Isolated', 'invert': False}]
+    patterns = [] if own_regex else next(patterns for patterns, number in SPLITS.items() if number == split)
+    before = [{'type': 'Digits', 'individual_digits': True}] * (split == DIGITS_GPT2) + [
+        {'type': 'Split', 'pattern': {'Regex': regex}, 'behavior': 'Isolated', 'invert': False} for regex in patterns]
     merges = ['%s %s' % (texts[a], texts[b]) for a, b, _ in tokenizer['merges']]
     return {'normalizer': {'type': 'NFC'} if flags & NFC else None,
             'pre_tokenizer': {'type': 'Sequence', 'pretokenizers': before + [last]} if before else last,

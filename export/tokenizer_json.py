@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import groupby
 
 from .bytelevel import (BY_PARTS, BYTE_FALLBACK, DIGITS_GPT2, GPT2, HIDE_UNUSED, IGNORE_MERGES, NFC, PREFIX,
-                        PREFIX_UNLESS_SPACE, REGEXES, bytes_of, check_spellings, missing_bytes)
+                        PREFIX_UNLESS_SPACE, SPLITS, bytes_of, check_spellings, missing_bytes)
 from .common import MAX_VOCAB, Job, Problem, read_json
 from .sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, Tokenizer, shown
 
@@ -231,10 +231,7 @@ def read_pre_tokenizer(top):
     finished(last)
     if before and prefix:
         last.refuse('add_prefix_space', 'false behind another step')
-    split = GPT2 if own_regex else None
-    if len(before) > 1:
-        raise Problem(top.path, 'pre_tokenizer.pretokenizers cannot be used (found %d steps before the ByteLevel, '
-                      'expected one, a Split or Digits)' % len(before))
+    split, found = GPT2 if own_regex else None, ()
     for step in before:
         step.only('type', 'Split', 'Digits')
         if own_regex != (step.values.get('type') == 'Digits'):
@@ -243,13 +240,19 @@ def read_pre_tokenizer(top):
             step.get('individual_digits', lambda v: v is True, 'true')
             split = DIGITS_GPT2
         else:
-            pattern = inner(step, 'pattern')
-            split = REGEXES[pattern.get('Regex', lambda v: isinstance(v, str) and v in REGEXES,
-                                        "Llama 3's, Qwen 2's, GPT-4o's, Tekken's or GPT-2's pattern")]
+            pattern, so_far = inner(step, 'pattern'), found
+            found += pattern.get(
+                'Regex', lambda v: any((*so_far, v) == known[:len(so_far) + 1] for known in SPLITS),
+                "Llama 3's, Qwen 2's, GPT-4o's, Tekken's or GPT-2's pattern, or DeepSeek V3's three"),
             finished(pattern)
             invert = step.flag('invert')  # the pattern leaves nothing out, so what is kept is all the same
-            step.get('behavior', lambda v: v == 'Isolated' or v == 'Removed' and invert, '"Isolated"')
+            step.get('behavior', lambda v: v == 'Isolated' or v == 'Removed' and invert and len(before) == 1,
+                     '"Isolated"')
         finished(step)
+    if own_regex and len(before) > 1 or found and found not in SPLITS:
+        raise Problem(top.path, "pre_tokenizer cannot be used (found %d steps before the ByteLevel, expected one, a "
+                      "Split or Digits, or DeepSeek V3's three)" % len(before))
+    split = SPLITS.get(found, split)
     if not split:
         last.refuse('use_regex', 'true, or a Split before it')
     return split, prefix

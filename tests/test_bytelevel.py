@@ -135,6 +135,13 @@ for name, more, digits in ('gpt4o', [MAYBE_ENDING], 3), ('tekken', [], 1):
                       [(not_a_word, 0, 1), (cased('Lu', 'Lt'), 1, MANY), (cased('Ll'), 0, MANY)] + more,
                       [(number, 1, digits)], [(one_of(' '), 0, 1), (other, 1, MANY), (one_of('\r\n/'), 0, MANY)],
                       [(space, 0, MANY), (one_of('\r\n'), 1, MANY)], *SPACE_RUNS]
+# The last of DeepSeek V3's three, which sees what is between numbers and CJK.
+PATTERNS['deepseek'] = [
+    [(lambda c: '!' <= c <= '~' and not c.isalnum(), 1, 1), (lambda c: c.isascii() and c.isalpha(), 1, MANY)],
+    [(lambda c: c not in '\r\n' and unicodedata.category(c)[0] not in 'LPS', 0, 1),
+     (lambda c: unicodedata.category(c)[0] in 'LM', 1, MANY)],
+    [(one_of(' '), 0, 1), (lambda c: unicodedata.category(c)[0] in 'PS', 1, MANY), (one_of('\r\n'), 0, MANY)],
+    [(space, 0, MANY), (one_of('\r\n'), 1, MANY)], *SPACE_RUNS]
 PATTERNS['qwen2'] = [[(number, 1, 1)] if parts == [(number, 1, 3)] else parts for parts in PATTERNS['llama3']]
 
 
@@ -168,11 +175,44 @@ def split(pattern, text):
         for part in parts + [text[start:]]:
             yield from [part] if part and kind_of(part[0]) == 'number' else split('gpt2', part)
         return
+    if pattern == 'deepseek':
+        for part in runs_of(text, number, 3):
+            for part in [part] if number(part[0]) else runs_of(part, is_cjk, MANY):
+                yield from [part] if number(part[0]) or is_cjk(part[0]) else found_in(part)
+        return
     at = 0
     while at < len(text):
         end = next(end for end in (match(parts, text, at) for parts in PATTERNS[pattern]) if end is not None)
         yield text[at:end]
         at = end
+
+
+def is_cjk(char):
+    return '\u4e00' <= char <= '\u9fa5' or '\u3040' <= char <= '\u30ff'
+
+
+def runs_of(text, kind, most):
+    """The text cut at runs of a kind, of at most so many characters, which are parts, too."""
+    parts = []
+    for char in text:
+        if parts and kind(char) == kind(parts[-1][0]) and (not kind(char) or len(parts[-1]) < most):
+            parts[-1] += char
+        else:
+            parts.append(char)
+    return parts
+
+
+def found_in(text):
+    """What DeepSeek's last regex finds, and what is between its finds."""
+    at, start = 0, 0
+    while at < len(text):
+        end = next((end for end in (match(parts, text, at) for parts in PATTERNS['deepseek']) if end is not None), None)
+        if end is None:
+            at += 1
+            continue
+        yield from [text[start:at], text[at:end]] if start < at else [text[at:end]]
+        at = start = end
+    yield from [text[start:]] if start < len(text) else []
 
 
 def merged(symbols, rank):
@@ -218,7 +258,7 @@ class Reference:
         self.added = sorted(spec['added_tokens'], key=lambda token: -len(token['content']))
         steps = spec['pre_tokenizer'] or {}
         self.prefix = steps.get('type') == 'ByteLevel' and steps['add_prefix_space']
-        self.nfc = spec['normalizer'] is not None
+        self.nfc = (spec['normalizer'] or {}).get('type') == 'NFC'
 
     def word(self, text):
         chars = in_alphabet(text.encode())
@@ -421,6 +461,19 @@ def harmony_spec(tokens, merges):
     return spec
 
 
+def deepseek_spec(tokens, merges):
+    """DeepSeek V3's three splits, and an empty list of normalizers."""
+    [patterns] = (patterns for patterns in bytelevel.SPLITS if len(patterns) == 3)
+    steps = [{'type': 'Split', 'pattern': {'Regex': regex}, 'behavior': 'Isolated', 'invert': False}
+             for regex in patterns]
+    spec = spec_of(tokens, [list(pair) for pair in merges], pre_tokenizer=sequence(
+        'pretokenizers', *steps, byte_level(use_regex=False)), post_processor=byte_level(),
+                   normalizer=sequence('normalizers'))
+    add(spec, '<|endoftext|>', '<|end|>')
+    add(spec, '<tool>', special=False)
+    return spec
+
+
 def cased_texts(rng, count):
     """Capitals, small letters, letters without case, marks, and what may stand before and behind them."""
     few = list("AB\u00c9\u01c5\u0416\U00010400") + list("ab\u00e9\u00df\u0436\U00010428") + list(
@@ -555,12 +608,14 @@ def refused(name, spec, *words):
 def test_classes():
     """Returns the code points that this Python and the tables agree about."""
     classes = run('classes').decode()
-    names = 'other', 'letter', 'number', 'space'
+    names = 'other', 'letter', 'number', 'space', 'other', 'other'
+    finer = {'M': '4', 'P': '5', 'S': '5'}
     newer = tuple(map(int, unicodedata.unidata_version.split('.'))) > (16, 0, 0)
     wrong, usable = [], []
     for code, digit in enumerate(classes):
         assigned = unicodedata.category(chr(code)) not in ('Cn', 'Cs')
-        if names[int(digit)] == kind_of(chr(code)):
+        fine = digit in '123' or digit == finer.get(unicodedata.category(chr(code))[0], '0')
+        if names[int(digit)] == kind_of(chr(code)) and fine:
             usable += [code] if assigned else []
         elif assigned and not (newer and digit == '0'):  # what Unicode 17 or later has assigned, the tables do not know
             wrong.append(hex(code))
@@ -568,6 +623,7 @@ def test_classes():
           'classes of code points, Unicode %s here' % unicodedata.unidata_version, wrong[:9])
     check(classes.count('1') == 141028 and classes.count('2') == 1911 and classes.count('3') == 25,
           'numbers of letters, numbers, spaces')
+    check(classes.count('4') == 2501 and classes.count('5') == 9369, 'numbers of marks, of signs')
     return usable
 
 
@@ -602,7 +658,7 @@ def test_tables_are_fixed():
 
 
 def test_words(texts):
-    for number, pattern in (1, 'llama3'), (2, 'gpt2'), (3, 'digits'), (4, 'qwen2'):
+    for number, pattern in (1, 'llama3'), (2, 'gpt2'), (3, 'digits'), (4, 'qwen2'), (7, 'deepseek'):
         lines = run('words', number, inputs=[replaced(text).encode() for text in texts]).decode().split('\n')
         wrong = [text[:60] for text, line in zip(texts, lines) if list(map(int, line.split())) != [
             len(word.encode()) for word in split(pattern, replaced(text))]]
@@ -660,6 +716,8 @@ def test_families(rng, texts, tokens, merges):
         spec = cased_spec(tokens, merges, regex)
         compare(name, spec, Reference(spec, name).encode, texts + list(cased_texts(random.Random(7), 1500)))
 
+    spec = deepseek_spec(tokens, merges)
+    compare('deepseek', spec, Reference(spec, 'deepseek').encode, texts + list(cased_texts(random.Random(11), 500)))
     spec = harmony_spec(tokens, merges)
     compare('harmony', spec, Reference(spec, 'gpt4o').encode, texts[:300] + list(cased_texts(random.Random(8), 300)))
     exported, path, size = export(spec)
@@ -685,6 +743,8 @@ def test_families(rng, texts, tokens, merges):
             ('tekken', "camelCase isn't 12", "camel|Case| isn|'t| |1|2"),
             ('llama3', "we'LL it'\u017fo 'Tis x's", "we|'LL| it|'\u017f|o| '|Tis| x|'s"),
             ('gpt2', "we'LL it's", "we|'|LL| it|'s"), ('llama3', '1234567', '123|456|7'),
+            ('deepseek', "it's 1234 \u3042\u4e2d a\x00\x01b .net\n",
+             "it|'s| |123|4| |\u3042\u4e2d| a|\x00|\x01b| .|net|\n"),
             ('digits', 'a12 3', 'a|1|2| |3'), ('gpt2', 'a  b \n', 'a| | b| \n'), ('llama3', ' \n \n  a', ' \n \n| | a'),
             ('llama3', '.\n\n x', '.\n\n| x'), ('llama3', '\ta\n\tb', '\ta|\n|\tb')):
         check('|'.join(split(pattern, text)) == words, 'the reference itself: %s %r' % (pattern, text),
@@ -1104,7 +1164,7 @@ def test_damage(tokens, merges):
              ('bos', head + 12, '<i', size, 'bos_id'),
              ('unk', head + 16, '<i', 0, 'unk_id'), ('n_eos', head + 20, '<I', 9, 'end tokens'),
              ('n_eos', head + 20, '<I', 0, 'size'), ('split 0', head + 24, '<I', 0, 'split'),
-             ('split 7', head + 24, '<I', 7, 'split'), ('merges', head + 28, '<I', n_merges - 1, 'size'),
+             ('split 8', head + 24, '<I', 8, 'split'), ('merges', head + 28, '<I', n_merges - 1, 'size'),
              ('merges', head + 28, '<I', 1 << 25, 'number of merges'), ('merges', head + 28, '<I', 1 << 24, 'size'),
              ('eos', head + 32, '<i', -1, 'end token'), ('type 7', types, '<B', 7, 'type'),
              ('type 6', types, '<B', 6, 'byte'), ('type 2', types, '<B', 2, 'type 2'),

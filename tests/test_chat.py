@@ -194,6 +194,10 @@ def gemma(system, user):
         system + '\n\n' * (system != ''), user.strip())
 
 
+def deepseek(system, user):
+    return '%s<\uff5cUser\uff5c>%s<\uff5cAssistant\uff5c>' % (system, user)
+
+
 def harmony(system, user):
     """OpenAI's harmony format as gpt-oss's template writes it, but for the line with the date."""
     return (HARMONY_SYSTEM + '<|start|>developer<|message|># Instructions\n\n%s\n\n<|end|>' % system * (system != '') +
@@ -212,6 +216,8 @@ HARMONY_SYSTEM = (
 HARMONY = ['<|startoftext|>', '<|endoftext|>', '<|return|>', '<|constrain|>', '<|channel|>', '<|start|>', '<|end|>',
            '<|message|>', '<|call|>']
 CHATML = ['<|endoftext|>', '<|im_start|>', '<|im_end|>']
+DEEPSEEK = ['<\uff5cbegin\u2581of\u2581sentence\uff5c>', '<\uff5cUser\uff5c>', '<\uff5cAssistant\uff5c>',
+            '<\uff5cend\u2581of\u2581sentence\uff5c>']
 PHI3 = ['<s>', '<|end|>', '<|system|>', '<|user|>', '<|assistant|>']
 SMOLLM3 = ['<|begin_of_text|>', '<|start_header_id|>', '<|eot_id|>', '<|im_start|>', '<|im_end|>']
 FAMILIES = [  # name, template, special tokens, sentencepiece, those that strip, BOS once, end of turn, what is between
@@ -221,6 +227,7 @@ FAMILIES = [  # name, template, special tokens, sentencepiece, those that strip,
     ('Phi-3 without a BOS', phi3, PHI3[1:], PREFIX + FALLBACK, PHI3[1:], '', '<|end|>', '\n'),
     ('Phi-3, nothing stripped', phi3, PHI3, PREFIX + FALLBACK, (), '<s>', '<|end|>', '\n'),
     ('Gemma', gemma, ['<bos>', '<start_of_turn>', '<end_of_turn>'], FALLBACK, (), '<bos>', '<end_of_turn>', '\n'),
+    ('DeepSeek', deepseek, DEEPSEEK, 0, (), DEEPSEEK[0], DEEPSEEK[3], ''),
     ('Mistral', mistral, ['<s>', '</s>', '[INST]', '[/INST]'], PREFIX + FALLBACK, (), '<s>', '</s>', '')]
 
 
@@ -334,4 +341,5 @@ def test_halved():
               done.err + asked.err)
 
 
-main(globals())
+if __name__ == '__main__':
+    main(globals())

@@ -80,7 +80,8 @@ def main():
         file.write("// Made by tools/unicode_tables.py from Unicode 16.0, not by hand: how many code points lie\n"
                    "// outside a class, then in it, and so on. A number is digits of 5 bits, the lowest first,\n"
                    "// from '?' on; 32 more mean that another digit follows.\n")
-        for name, members in ('letter', of('L')), ('number', of('N')), ('space', SPACES):
+        for name, members in ('letter', of('L')), ('number', of('N')), ('space', SPACES), (
+                'mark', of('M')), ('sign', of('P', 'S')):
             file.write(array(name, members))
     with open(MODULE, 'w') as file:
         file.write('"""Made by tools/unicode_tables.py, not by hand: how many code points lie outside a set, then in '

@@ -6,20 +6,27 @@
 
 // What a character can be, a bit each. A set of a regex is a sum of these.
 enum {
-    SIGN = 1 << CLASS_OTHER,
-    LETTER = 1 << CLASS_LETTER,           // \p{L}
-    NUMBERS = 1 << CLASS_NUMBER,          // \p{N}
-    SPACE = 1 << CLASS_SPACE,             // and none of the next two
-    BLANK = 1 << 4,                       // ' '
-    NEWLINE = 1 << 5,                     // [\r\n]
-    SLASH = 1 << 6,                       // a sign
-    CAPITAL = 1 << 7,                     // beside another bit: [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]
-    SMALL = 1 << 8,                       // beside another bit: [\p{Ll}\p{Lm}\p{Lo}\p{M}]
-    END = 1 << 9,                         // the end of the text
-    WHITE = SPACE | BLANK | NEWLINE,      // \s
-    OTHER = SIGN | SLASH,                 // [^\s\p{L}\p{N}]
-    LEAD = SIGN | SLASH | SPACE | BLANK,  // [^\r\n\p{L}\p{N}]
-    ENDING = 1 << 10,  // in place of a set: 's|'t|'re|'ve|'m|'ll|'d; beside SIGN: their '
+    NEITHER = 1 << CLASS_OTHER,
+    LETTER = 1 << CLASS_LETTER,   // \p{L}
+    NUMBERS = 1 << CLASS_NUMBER,  // \p{N}
+    SPACE = 1 << CLASS_SPACE,     // and none of the next two
+    MARK = 1 << CLASS_MARK,       // \p{M}
+    SIGN = 1 << CLASS_SIGN,       // [\p{P}\p{S}], and not the slash
+    BLANK = 1 << 6,               // ' '
+    NEWLINE = 1 << 7,             // [\r\n]
+    SLASH = 1 << 8,               // a sign
+    CAPITAL = 1 << 9,             // beside another bit: [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]
+    SMALL = 1 << 10,              // beside another bit: [\p{Ll}\p{Lm}\p{Lo}\p{M}]
+    END = 1 << 11,                // the end of the text
+    ENDING = 1 << 12,        // in place of a set: 's|'t|'re|'ve|'m|'ll|'d; beside SIGN: their '
+    ASCII_LETTER = 1 << 13,  // beside LETTER, for DeepSeek's pattern: [A-Za-z]
+    ASCII_SIGN = 1 << 14,    // beside SIGN or SLASH, the same
+    CJK = 1 << 15,           // there in place of all: [\u4E00-\u9FA5\u3040-\u30FF]
+    WHITE = SPACE | BLANK | NEWLINE,           // \s
+    SIGNS = SIGN | SLASH,                      // [\p{P}\p{S}]
+    OTHER = NEITHER | MARK | SIGNS,            // [^\s\p{L}\p{N}]
+    LEAD = OTHER | SPACE | BLANK,              // [^\r\n\p{L}\p{N}]
+    LEAD_V3 = NEITHER | MARK | SPACE | BLANK,  // [^\r\n\p{L}\p{P}\p{S}], where no number is
     MANY = 1 << 30,
 };
 
@@ -31,6 +38,7 @@ typedef struct {
 
 enum { LLAMA3 = 1 << SPLIT_LLAMA3, GPT2 = 1 << SPLIT_GPT2, DIGITS = 1 << SPLIT_DIGITS_GPT2 };
 enum { QWEN2 = 1 << SPLIT_QWEN2, GPT4O = 1 << SPLIT_GPT4O, TEKKEN = 1 << SPLIT_TEKKEN };
+enum { DEEPSEEK = 1 << SPLIT_DEEPSEEK };
 
 // An alternative of the regexes and the patterns that have it. The first match counts. The parts
 // end with an empty one.
@@ -44,17 +52,26 @@ static const struct {
     {GPT4O | TEKKEN, {{LEAD, 1, 1}, {CAPITAL, 0, MANY}, {SMALL, 1, MANY}, {ENDING, 0, 1}}},
     {GPT4O | TEKKEN, {{CAPITAL, 0, MANY}, {SMALL, 1, MANY}, {ENDING, 0, 1}}},
     {GPT4O | TEKKEN, {{LEAD, 0, 1}, {CAPITAL, 1, MANY}, {SMALL, 0, MANY}, {ENDING, 0, 1}}},
-    {LLAMA3 | GPT4O, {{NUMBERS, 1, 3}}},
+    {LLAMA3 | GPT4O | DEEPSEEK, {{NUMBERS, 1, 3}}},
     {QWEN2 | TEKKEN | DIGITS, {{NUMBERS, 1, 1}}},
     {GPT2 | DIGITS, {{BLANK, 0, 1}, {LETTER, 1, MANY}}},
     {GPT2, {{BLANK, 0, 1}, {NUMBERS, 1, MANY}}},
     {GPT2 | DIGITS, {{BLANK, 0, 1}, {OTHER, 1, MANY}}},
     {LLAMA3 | QWEN2, {{BLANK, 0, 1}, {OTHER, 1, MANY}, {NEWLINE, 0, MANY}}},
     {GPT4O | TEKKEN, {{BLANK, 0, 1}, {OTHER, 1, MANY}, {NEWLINE | SLASH, 0, MANY}}},
-    {LLAMA3 | QWEN2 | GPT4O | TEKKEN, {{WHITE, 0, MANY}, {NEWLINE, 1, MANY}}},
+    // DeepSeek V3 cuts out numbers, then runs of CJK, and what is between by the last of its three
+    // regexes. Letters are sought last: behind a sign, and behind any other character but these.
+    {DEEPSEEK, {{CJK, 1, MANY}}},
+    {DEEPSEEK, {{ASCII_SIGN, 1, 1}, {ASCII_LETTER, 1, MANY}}},
+    {DEEPSEEK, {{LEAD_V3, 0, 1}, {LETTER | MARK, 1, MANY}}},
+    {DEEPSEEK, {{BLANK, 0, 1}, {SIGNS, 1, MANY}, {NEWLINE, 0, MANY}}},
+    {LLAMA3 | QWEN2 | GPT4O | TEKKEN | DEEPSEEK, {{WHITE, 0, MANY}, {NEWLINE, 1, MANY}}},
+    {DEEPSEEK, {{WHITE, 1, MANY}, {WHITE | NUMBERS | CJK | END, 1, 0}}},
     {DIGITS, {{WHITE, 1, MANY}, {WHITE | NUMBERS | END, 1, 0}}},  // numbers were split off before
     {GPT2 | LLAMA3 | QWEN2 | GPT4O | TEKKEN, {{WHITE, 1, MANY}, {WHITE | END, 1, 0}}},  // \s+(?!\S)
-    {GPT2 | DIGITS | LLAMA3 | QWEN2 | GPT4O | TEKKEN, {{WHITE, 1, MANY}}},
+    {GPT2 | DIGITS | LLAMA3 | QWEN2 | GPT4O | TEKKEN | DEEPSEEK, {{WHITE, 1, MANY}}},
+    // What no regex matches stays together, up to the character that goes with letters behind it.
+    {DEEPSEEK, {{NEITHER, 1, MANY}, {NEITHER | SIGNS | WHITE | NUMBERS | CJK | END, 1, 0}}},
 };
 
 typedef struct {
@@ -64,19 +81,15 @@ typedef struct {
     uint32_t pattern;  // its bit
 } Text;
 
-// The bits of the character at `at`, and where the next one begins.
-static uint32_t char_at(const Text *text, size_t at, size_t *next) {
-    if (at >= text->length) return END;
-    uint32_t code = utf8_decode(text->bytes + at, text->length - at, next);
-    *next += at;
-    if (code < '0') {
-        if (code == ' ') return BLANK;
-        if (code == '\r' || code == '\n') return NEWLINE;
-        if (code == '\'') return SIGN | ENDING;
-        if (code == '/') return SLASH;
-    }
-    uint32_t kind = 1u << text->tokenizer->classes[code];
-    if (!(text->pattern & (GPT4O | TEKKEN))) return kind;
+// The bits beside its own by which DeepSeek's pattern knows a character, or the one in their place.
+static uint32_t in_deepseek(uint32_t code, uint32_t kind) {
+    if ((code >= 0x4E00 && code <= 0x9FA5) || (code >= 0x3040 && code <= 0x30FF)) return CJK;
+    if (code >= 0x80) return kind;
+    return kind | (kind & LETTER ? ASCII_LETTER : 0) | (kind & SIGNS ? ASCII_SIGN : 0);
+}
+
+// With the bits by which patterns with cases know it.
+static uint32_t with_case(const Text *text, uint32_t code, uint32_t kind) {
     if (code < 0x80) {
         uint32_t of_case = code & 0x20 ? SMALL : CAPITAL;
         return kind == LETTER ? kind | of_case : kind;
@@ -85,6 +98,23 @@ static uint32_t char_at(const Text *text, size_t at, size_t *next) {
     uint32_t in = unicode_rule(text->tokenizer, code, RULE_CASE, otherwise);
     if (in & IN_U) kind |= CAPITAL;
     if (in & IN_W) kind |= SMALL;
+    return kind;
+}
+
+// The bits of the character at `at`, and where the next one begins.
+static uint32_t char_at(const Text *text, size_t at, size_t *next) {
+    if (at >= text->length) return END;
+    uint32_t code = utf8_decode(text->bytes + at, text->length - at, next);
+    *next += at;
+    if (code < '0') {
+        if (code == ' ') return BLANK;
+        if (code == '\r' || code == '\n') return NEWLINE;
+        if (code == '\'') return SIGN | ENDING | ASCII_SIGN;
+        if (code == '/') return SLASH | ASCII_SIGN;
+    }
+    uint32_t kind = 1u << text->tokenizer->classes[code];
+    if (text->pattern == DEEPSEEK) return in_deepseek(code, kind);
+    if (text->pattern & (GPT4O | TEKKEN)) return with_case(text, code, kind);
     return kind;
 }
 

@@ -185,7 +185,8 @@ static bool read_triples(Tokenizer *t, Triple **triples, const uint8_t *at, int 
 static bool read_trailer(Tokenizer *t, const uint8_t *at, size_t left, Error *err) {
     TrailerHead *head = &t->head;
     memcpy(head, at, left < sizeof *head ? left : sizeof *head);
-    bool has_rules = head->flags & NFC || head->split >= SPLIT_GPT4O;
+    bool by_case = head->split == SPLIT_GPT4O || head->split == SPLIT_TEKKEN;
+    bool has_rules = head->flags & NFC || by_case;
     size_t of_bytelevel = has_rules ? sizeof *head : offsetof(TrailerHead, n_rules);
     size_t n_tokens = t->vocab_size;
     size_t size = head->kind == BYTELEVEL ? of_bytelevel : offsetof(TrailerHead, split);

@@ -101,6 +101,7 @@ enum {
     SPLIT_QWEN2,
     SPLIT_GPT4O,
     SPLIT_TEKKEN,
+    SPLIT_DEEPSEEK,
     N_SPLITS
 };
 

@@ -59,6 +59,8 @@ void unicode_classes(uint8_t classes[N_CODE_POINTS]) {
     mark(classes, letter_runs, CLASS_LETTER);
     mark(classes, number_runs, CLASS_NUMBER);
     mark(classes, space_runs, CLASS_SPACE);
+    mark(classes, mark_runs, CLASS_MARK);
+    mark(classes, sign_runs, CLASS_SIGN);
 }
 
 size_t utf8_push(Utf8Stream *stream, const char *bytes, size_t length, char *out) {

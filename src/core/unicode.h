@@ -15,9 +15,9 @@ uint32_t utf8_decode(const char *text, size_t n, size_t *length);
 // Writes a code point as UTF-8 to `out`, which has room for 4 bytes. Returns how many it took.
 size_t utf8_encode(char *out, uint32_t code);
 
-// The classes of code points in Unicode 16.0: \p{L}, \p{N}, \s (the property White_Space), or none
-// of these.
-enum { CLASS_OTHER, CLASS_LETTER, CLASS_NUMBER, CLASS_SPACE };
+// The classes of code points in Unicode 16.0: \p{L}, \p{N}, \s (the property White_Space), \p{M},
+// [\p{P}\p{S}], or none of these.
+enum { CLASS_OTHER, CLASS_LETTER, CLASS_NUMBER, CLASS_SPACE, CLASS_MARK, CLASS_SIGN };
 
 // Fills a table of the classes of all code points, which is zeroed before.
 void unicode_classes(uint8_t classes[N_CODE_POINTS]);

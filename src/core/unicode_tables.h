@@ -27,3 +27,23 @@ static const char number_runs[] =
     "@@B@CkAl@@Na]LbvAI";
 static const char space_runs[] =
     "HDQ@cB@Y@~mD@~jAJ\\AD@n@@_|B@";
+static const char mark_runs[] =
+    "_WoBrGFfGl@@@@A@A@@gAJo@TO@dBFAEAA@Cb@@]ZzAJy@HH@WC@H@B@Dj@Bz@Hi@W@`@u@B@Q@FIA\\Bw@@@FAAABH@IAY@ABw@@"
+    "@DCAABB@]AB@JBw@@@G@B@BSAUE@Bw@@@FAAABFBIA]@z@DBB@CH@g@Dv@@@F@B@CFAJA\\Bw@@@F@B@CFAJAN@KCv@A@F@B@CH@I"
+    "A\\BeA@CE@@@GQA|@@AFKGaB@AHJFhAAZ@@@@@CAp@S@ADJ@c@H@cBSVCCB@BAFBCLK@@IC~TBq\\C[B\\A]A_A_@H@l@B@@tBAa@@u"
+    "BKCKzEDx@I@\\A@o@^p@Dn@Pe@HKB]Lw@Mo@SwCB@TC@E@ABeE_AoU`@}~ABlC@_B_@iPEhBAsm\\C@I_@AoAAoG@B@C@VDC@rAAq@"
+    "QYQL@e@GXLk@Cn@Mc@@bAMK@GAl@Bq@@@BAADA@@h@DDAkFG@AoxR@`VOOOl]@aF@tCDes@B@ADCg@BC@dDA|PC`AD|HAnACeAJp"
+    "@CyBBt@Nh@@AAICl@JF@|@Bc@MOAk@@KBo@MGC@A{AKE@A@|CKTCv@A@FAAABH@IAAFBDbAH@@A@@C@D@@MAqAQV@pASjFFAHZAq"
+    "APiBLdBN_GNtFE@AAC@@@AlCFAFB@[Ig@F@CG@HJm@OtKG@GqAU@MyBEB@@A@F@@aAD@A@DzICHA@@o@FBDV@dfD@ENgeJQ_mADz"
+    "@Fw_@@@v@FCpA@JAjdRA`rCm@AV}ODBEGGAF]CsCBz|@v@Cq@G@M@UD@Noi@F@PAF@A@DcB@_DFvJ@|@C{NC}FA_VFlBFt|dWoF";
+static const char sign_runs[] =
+    "`@NIFYEYCa@H@A@CA@@BA@B@V@^@iMCKMDF@@@PtB@G@DA@@mB@jC@vEEh@AABm@@@@A@A@k@APIJ@@BiACeB@H@I@RA@MgFCCAo"
+    "@N^@h@@zEAI@`CAEA@@wB@xBA}B@aCG{B@F@C@iE@h@@yB@iA@N@IAdDVAES@@@@@@CfA@w@G@E@LnBEmAAzA@cRHf@IeB@kRAk@"
+    "AmABfAA|CB@Cc@JtH@BAwCa@]A_CF@E_DAIPHK{BCz@D}@A_AGJ@hV@@BJBLBLBLAPWGn@ZDJDP`@~@A@C@AI@@BDE@@@@@@C@JA"
+    "CDDC@@y@ACySUJpAmAUuR]_^A_@@hBdFEMC@AoB@nCn@@m@a@Y@xAKuEYO@CBXN@DADBzAAB@yA@sCACI_@e@H@O^J]G@N_@If@N"
+    "_I_mE_AosTv@v@AlGBbB@I@rBEGVHAfBA|CCICy@CuAAg@B@@p@An@@`BLOA{BCVBcBAOAhB@MA~B@|xR@gCPzJQ~B@k@COIUb@@"
+    "R@CtCNIFYEYJyBF@FLAaGBs@Hx@PAB@LB@n@l@aL@o@@}K@fV@^AeD@^@oGHe@@gA@f@FaAFxACpM@^A|G@fDDk@C|DFlBA@C}BC"
+    "o@AnACC@L@@BwAEjB@iHA@AqBDIA@@gB@yFVhBB[LkA@aCCzF@gGBzC@{AGrAB@D|AIvE@~ADi@AdSAiALdC\\L@ob@D{zAAzrMAd"
+    "C@`AHCAfPBfHCfI@xdR@A@_zBoFOsL{CsB{@uFIf@A{@DBUAF]C|@TaAB@yDvAiZ@X@^@X@^@X@^@X@^@X@{@_Ov@Cq@G@M@Fbu@"
+    "@nL@~V@}YAkY@B@|B@`MAmGk@CcBKNAN@N@d@V`Dw@\\Lk@CHFAMEyCw]CPBLBvBC~AEKC@NKCw@GIEg@G]AKCA}@sIKMALBIDw@F"
+    "NAJEHFrC@{A";

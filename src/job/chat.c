@@ -14,9 +14,10 @@ typedef struct {
     const char *told_by;
     const char *guess;
     int space_id;
-    const char *end_of_turn;      // a special token, NULL: the text's end
-    const char *closing;          // what stands in its place in a later turn's prompt, NULL: itself
-    bool spaced;                  // " " stands before it there
+    const char *end_of_turn;  // a special token, NULL: the text's end
+    const char *closing;      // what stands in its place in a later turn's prompt, NULL: itself
+    bool spaced;              // " " stands before it there
+    bool in_text;             // its tokens may be sought in texts: then a message can spell them
     const char *begin, *between;  // what opens the first turn, and each other one
     const char *system, *user;    // a turn: the system prompt only where there is one
 } Family;
@@ -65,6 +66,14 @@ static const Family chat_families[] = {
      .between = "\n{<start_of_turn>}user\n",
      .system = "&\n\n",
      .user = "($){<end_of_turn>}\n{<start_of_turn>}model\n"},
+    // DeepSeek-V3, and what was distilled from R1.
+    {.told_by = "<\uFF5CAssistant\uFF5C>",
+     .in_text = true,
+     .end_of_turn = "<\uFF5Cend\u2581of\u2581sentence\uFF5C>",
+     .begin = "{<\uFF5Cbegin\u2581of\u2581sentence\uFF5C>}",
+     .between = "",
+     .system = "&",
+     .user = "{<\uFF5CUser\uFF5C>}${<\uFF5CAssistant\uFF5C>}"},
     // Mistral-7B-Instruct-v0.3.
     {.told_by = "[INST]",
      .begin = "{}{[INST]}",
@@ -144,8 +153,20 @@ static void trim(Turn *t, size_t from) {
     }
 }
 
+// The token of a turn, -1: none.
+static int turn_token(const Tokenizer *tokenizer, const Family *f, const char *name) {
+    int id = tokenizer_special(tokenizer, name);
+    if (id >= 0 || !f->in_text) return id;
+    size_t n;
+    Error err;
+    int32_t *ids = tokenizer_encode(tokenizer, name, strlen(name), false, &n, &err);
+    if (ids && n == 1) id = ids[0];
+    free(ids);
+    return id;
+}
+
 static bool is_told(const Tokenizer *tokenizer, const Family *f) {
-    if (f->told_by) return tokenizer_special(tokenizer, f->told_by) >= 0;
+    if (f->told_by) return turn_token(tokenizer, f, f->told_by) >= 0;
     return f->space_id == 0 || tokenizer_ordinary(tokenizer, " ") == f->space_id;
 }
 
@@ -171,13 +192,13 @@ static bool close_answer(Turn *t, const Family *f, int before) {
 }
 
 // Puts the special token whose name begins at *at with {, and goes on to the name's end.
-static bool put_special(Turn *t, const char **at) {
+static bool put_special(Turn *t, const Family *f, const char **at) {
     char name[32];
     int length = (int)strcspn(*at, "}") - 1;
     snprintf(name, sizeof name, "%.*s", length, *at + 1);
     *at += length + 1;
     const Tokenizer *tokenizer = t->tokenizer;
-    return end_text(t, length ? tokenizer_special(tokenizer, name) : tokenizer_bos(tokenizer));
+    return end_text(t, length ? turn_token(tokenizer, f, name) : tokenizer_bos(tokenizer));
 }
 
 int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_prompt,
@@ -196,7 +217,7 @@ int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_pr
         else if (*at == '(') from = t.n_text;
         else if (*at == ')') trim(&t, from);
         else if (*at != '{') t.text[t.n_text++] = *at;
-        else ok = put_special(&t, &at);
+        else ok = put_special(&t, f, &at);
     }
     ok = ok && end_text(&t, -1) && (t.n > 0 || fail(err, "the turn is empty"));
     free(t.text);

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""make test-world: the program held against what others publish. From anywhere:
+
+    python3 tests/world [PART ...] [--planted]      parts: tokenizers llama server
+    WORLD=newest python3 tests/world                today's versions in place of those of tests/world.json
+
+A part that cannot be had here is skipped, with a word. With --planted each part gets errors on purpose, and passes if
+it notices each.
+"""
+
+import json
+import os
+import re
+import sys
+import time
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [FOLDER, os.path.dirname(FOLDER), os.path.dirname(os.path.dirname(FOLDER))]
+sys.dont_write_bytecode = True
+import common  # noqa: E402
+
+PARTS = 'tokenizers', 'llama', 'server'
+
+
+def pinned():
+    """Every version is one, so that the same is installed tomorrow."""
+    with open(os.path.join(common.ROOT, 'tests', 'world.json')) as file:
+        rules = json.load(file)
+    versions = {**{name: version for rule in rules.values() for kind in rule.values()
+                   for name, version in kind.items()}}
+    wrong = [name for name, version in versions.items() if not re.match(r'\d+\.\d+\.\d+$', version)]
+    common.check(versions and not wrong, 'tests/world.json: a version is three numbers', wrong)
+
+
+def part(name, planted):
+    def test():
+        began = time.time()
+        print('---- %s ----' % name, flush=True)
+        __import__(name).run(planted)
+        print('%s: %.0f s' % (name, time.time() - began), flush=True)
+    return test
+
+
+def main():
+    words = sys.argv[1:]
+    planted = '--planted' in words
+    asked = [word for word in words if word != '--planted']
+    unknown = [word for word in asked if word not in PARTS]
+    if unknown:
+        sys.exit('tests/world: no such part: %s (expected %s)' % (unknown[0], ', '.join(PARTS)))
+    sys.argv[1:] = []
+    parts = {'test_' + name: part(name, planted) for name in PARTS if name in asked or not asked}
+    common.main({'test_pinned': pinned, **parts})
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,229 @@
+"""Every family that goes out as GGUF, in llama.cpp's published library: random weights in float32, log-probabilities
+of a prompt past the window and past the original length, against ours. A difference above 1e-3 nats is one that
+model_export.py warned of, or is shown to be theirs."""
+
+import os
+import struct
+
+from install import Missing
+from llama_library import Library
+import reference
+import test_doors
+from common import (ENGINES, check, close, config, export, in_work, perplexity, random_ids, random_weights, read_model,
+                    skip, write_model)
+from test_doors import RUN, cases_of, folder_tensors
+from test_layers import write_folder
+from export import out_gguf
+
+# Heads that are as wide together as the model, as some of llama.cpp's architectures want it, and wider ones.
+NARROW, WIDE = dict(n_heads=2, n_kv_heads=1), dict(n_heads=4, n_kv_heads=2)
+test_doors.SIZES.update(NARROW)
+
+LENGTH, CONTEXT, TOLERANCE = 100, 256, 1e-3
+# What the exporter says where llama.cpp computes something else, and what that is in a model file's fields.
+WARNED = {
+    'it sees all positions': lambda c: dict(c, sliding_window=0, layers=[flags & 2 for flags in c.get('layers', ())]),
+    'all layers will be full and turn': lambda c: dict(c, sliding_window=0, sliding_rope=0, layers=[]),
+    'each fourth one will be without RoPE': lambda c: dict(c, sliding_window=4096, layers=[0, 0, 0, 3] * 16),
+    "will cut the ends of YaRN's ramp": lambda c: dict(c, truncate=1, sliding_truncate=1),
+    'llama.cpp needs --yarn-': lambda c: dict(c, beta_fast=32.0, beta_slow=1.0)}
+YARN = dict(method='yarn', factor=4.0, beta_fast=32.0, beta_slow=1.0, train_ctx=16)
+LISTS = dict(method='longrope', factor=4.0, train_ctx=16, short_factors=[1.0, 1.25, 1.5, 2.0],
+             long_factors=[1.0, 2.5, 4.0, 9.0])
+# Methods on a Llama of heads of 8, whose context is 64.
+METHODS = {
+    'linear': dict(method='linear', factor=4.0), 'ntk': dict(method='ntk', factor=4.0),
+    'ntk-by-parts': dict(YARN, method='ntk-by-parts'), 'yarn': YARN,
+    'yarn with a factor of its own': dict(YARN, attention_factor=0.9),
+    'yarn with betas': dict(YARN, beta_fast=4.0, beta_slow=0.25, train_ctx=56),
+    'yarn without temperature': dict(YARN, attention_factor=1.0),
+    'llama3': dict(method='llama3', factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, train_ctx=16)}
+
+
+def models():
+    """(name, model.bin, its fields) of every row of families.json with every feature, then of every method."""
+    for name in RUN:
+        yield from of_family(name, cases_of(name), dict(num_attention_heads=2, num_key_value_heads=1))
+    test_doors.SIZES.update(WIDE)
+    for name in RUN:
+        yield from of_family(name + ', wide heads', cases_of(name)[:1], {})
+    test_doors.SIZES.update(NARROW)
+    for name, fields in METHODS.items():
+        c = config(**dict(test_doors.SIZES, **fields))
+        path = in_work('llama-%s.bin' % name.replace(' ', '-'))
+        write_model(path, c, random_weights(c, 3))
+        yield 'llama by ' + name, path, c
+    yield from exaone()
+
+
+def of_family(name, cases, heads):
+    for seed, case in enumerate(cases):
+        case.settings.update(heads)
+        if 'truncate' in (case.settings.get('rope_scaling') or {}):
+            case.settings['rope_scaling'][test_doors.ORIGINAL] = 56  # here a ramp that is cut is another one
+        weights = random_weights(case.c, seed)
+        folder = write_folder(in_work('in'), case.settings, folder_tensors(case.facts, case.c, weights))
+        path = in_work('%s-%d.bin' % (name, seed))
+        done = export(folder, path)
+        if check(done.returncode == 0, case.name + ': comes in', done.stderr):
+            yield case.name.replace(case.facts.name, name, 1), path, case.c
+
+
+def exaone():
+    """EXAONE 4's published number of layers, by which llama.cpp knows that some slide."""
+    base = next(case for case in cases_of('exaone4') if 'some_window' in case.features)
+    layers = [base.c['layers'][0]] * 3 + [base.c['layers'][2]]
+    c = dict(base.c, n_layers=64, layers=layers * 16)
+    path = in_work('exaone64.bin')
+    write_model(path, c, random_weights(c, 5))
+    yield 'exaone4 of 64 layers', path, c
+
+
+def gelu_by_table(x):
+    """As ggml has it for a processor: a table of float16, by float16."""
+    def half(value):
+        return struct.unpack('<e', struct.pack('<e', value))[0]
+    return x if x >= 10 else 0.0 if x <= -10 else half(GELU(half(x)))
+
+
+GELU = reference.gelu
+
+
+def difference(library, name, path, c):
+    """(what is wrong or '', the worst difference, a word about it) of one model. The difference is None where it cannot
+    go out, or where llama.cpp cannot load it, as is said."""
+    out = in_work('out.gguf')
+    if os.path.exists(out):
+        os.unlink(out)
+    done = export(path, out)
+    if done.returncode:
+        return '', None, done.stderr.strip().partition(path)[2].lstrip(': ')
+    ids = random_ids(LENGTH, c['vocab_size'], 3)
+    refuses = 'llama.cpp does not load architecture' in done.stderr
+    try:
+        library.ask('load', out, CONTEXT)
+    except RuntimeError as problem:
+        return '' if refuses else str(problem), None, 'it does not load, as was said'
+    if refuses:
+        return 'it loads, but "does not load" is said', 0, ''
+    theirs = [-x for x in library.ask('score', *ids)]
+    worst = apart(theirs, perplexity(path, ids, *ENGINES[0]))
+    warned = [words for words in WARNED if words in done.stderr]
+    if worst <= TOLERANCE:
+        return ('it agrees, but %r is said' % warned[0] if warned else ''), worst, ''
+    for words in warned:
+        fields, weights = read_model(path)
+        other = in_work('theirs.bin')
+        write_model(other, config(**kept(WARNED[words](fields))), weights)
+        still = apart(theirs, perplexity(other, ids, *ENGINES[0]))
+        wrong = '' if still <= TOLERANCE else '%.3g nats apart, and %.3g from what was said' % (worst, still)
+        return wrong, worst, 'warned: "%s", %.2g from that' % (words, still)
+    if c['activation'] == 1:
+        reference.gelu = gelu_by_table
+        try:
+            still = apart(theirs, reference.nll(*read_model(path), ids))
+        finally:
+            reference.gelu = GELU
+        if still <= TOLERANCE:
+            return '', worst, 'theirs: GELU from a table of float16, %.2g from that' % still
+    return '%.3g nats a token apart, and no warning' % worst, worst, ''
+
+
+def apart(theirs, ours):
+    return max(abs(x - y) if x == x else float('inf') for x, y in zip(theirs, ours[-len(theirs):]))
+
+
+def kept(fields):
+    """Without the counts, which follow from the lists, empty lists, and sliding layers' RoPE where there is none."""
+    return {key: value for key, value in fields.items()
+            if (fields.get('sliding_rope') or not key.startswith('sliding_') or key == 'sliding_window')
+            and key not in ('n_longrope', 'layer_table', 'type_table', 'version')
+            and not (key in ('layers', 'types', 'short_factors', 'long_factors') and not value)}
+
+
+def table(rows):
+    print('%-58s %10s  %s' % ('model', 'worst', ''))
+    for name, worst, word in rows:
+        print('%-58s %10.2g  %s' % (name, worst, word))
+
+
+def hold(library, found):
+    """Compares all, and counts."""
+    rows, refused = [], []
+    for name, path, c in found:
+        try:
+            said = difference(library, name, path, c)
+        except RuntimeError as problem:
+            check(False, name, problem)
+            continue
+        wrong, worst, word = said
+        check(not wrong, '%s in llama.cpp %s' % (name, library.release), wrong)
+        if worst is None:
+            refused += [(name, word)]
+            continue
+        rows.append((name, worst, word or wrong))
+    table(rows)
+    for name, word in refused:
+        print('refused: %s: %s' % (name, word))
+    print('%d models in llama.cpp %s: %d agree to %g nats, %d differ; %d are refused' % (
+        len(rows), library.release, sum(not word for _, _, word in rows), TOLERANCE,
+        sum(bool(word) for _, _, word in rows), len(refused)))
+
+
+# ---- errors on purpose ----
+
+def without(key):
+    def plant(settings):
+        return {name: value for name, value in settings.items() if name != key}
+    return plant
+
+
+def turned_round(settings):
+    key = 'attention.sliding_window_pattern'
+    if key in settings:
+        kind, (inner, slides) = settings[key]
+        settings = {**settings, key: (kind, (inner, slides[::-1]))}
+    return settings
+
+
+def one_less(settings):
+    key = 'attention.sliding_window'
+    return {**settings, key: (settings[key][0], settings[key][1] - 1)} if key in settings else settings
+
+
+PLANTED = [('GGUF without rope.freq_base', 'llama', without('rope.freq_base')),
+           ('GGUF without rope.scaling.factor', 'llama by linear', without('rope.scaling.factor')),
+           ('GGUF without attn_factor', 'llama by yarn with a factor', without('rope.scaling.attn_factor')),
+           ('a window one less', 'gemma3_text', one_less), ('a window one less', 'olmo3', one_less),
+           ('the windows of other layers', 'gemma3_text', turned_round),
+           ('the windows of other layers', 'olmo3', turned_round)]
+
+
+def planted(library):
+    """The same comparison must name what is wrong."""
+    keys_of = out_gguf.keys_of
+    found = [(name, path, c) for name, path, c in models()]
+    for what, prefix, plant in PLANTED:
+        out_gguf.keys_of = lambda *arguments: plant(keys_of(*arguments))
+        named = []
+        for name, path, c in found:
+            if name.startswith(prefix) and not (prefix == 'llama' and 'by' in name):
+                try:
+                    said = difference(library, name, path, c)
+                except RuntimeError as problem:
+                    said = str(problem), 0, ''
+                named += [(name, said[0])] if said and said[0] else []
+        out_gguf.keys_of = keys_of
+        if check(named, 'planted, %s in %s: nothing notices' % (what, prefix)):
+            print('planted: %s; FAILS by name: %s: %s' % (what, *named[0]))
+
+
+def run(is_planted):
+    try:
+        library = Library()
+    except Missing as why:
+        return skip("llama.cpp's published library: %s" % why)
+    try:
+        (planted if is_planted else lambda library: hold(library, models()))(library)
+    finally:
+        library.close()
