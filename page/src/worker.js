@@ -101,7 +101,10 @@ async function searcher(job, m) {
     }
 }
 
-// A key that is hidden: { text, ids, place }, `place` the positions of its sentences, [from, to).
+/**
+ * A key that is hidden: its text, and `place`, the positions of its sentences, [from, to).
+ * @returns {{ text: string, ids: Int32Array, place: [number, number] }}
+ */
 function hidden(m, { length, depth, key }) {
     const [before, needle, behind] = haystack(m, length, depth, key),
         text = before + needle + behind;
@@ -110,10 +113,10 @@ function hidden(m, { length, depth, key }) {
 }
 
 // What a model answers behind its prompt, the likeliest token each time, up to as many characters as the key has.
-async function answerTo(job, m, reader, last, key, hear) {
+async function answerTo(job, m, reader, asking, key, hear) {
     reader.sampler(0, 0, 1);
     const spell = speller(m);
-    spell(last);
+    spell(asking);
     let answer = '';
     for (let i = 0; i < MAX_ANSWER && answer.trim().length < key.length; i++) {
         const { id } = reader.next();
@@ -127,13 +130,13 @@ async function answerTo(job, m, reader, last, key, hear) {
 }
 
 // The likeliest next words, [{ text, p }]: where the likeliest token is a blank alone, what comes behind it.
-function nextWords(m, reader, last, many) {
+function nextWords(m, reader, asking, many) {
     const spell = speller(m);
-    spell(last);
+    spell(asking);
     const [first, ...others] = reader.likely(many),
         alone = spell(first.id) === ' ';
     if (alone) reader.read([first.id], reader.position + 1, 1);
-    const before = alone ? first.id : last,
+    const before = alone ? first.id : asking,
         words = alone ? reader.likely(many).map(({ id, p }) => ({ id, p: p * first.p })) : [first, ...others];
     return words.map(({ id, p }) => ({ p, text: new TextDecoder().decode(m.piece(before, id)).trim() }));
 }
@@ -327,13 +330,13 @@ const wishes = {
             head = await searcher(job, m),
             { text, ids, place } = hidden(m, { length, depth, key }),
             n = ids.length,
-            last = ids.at(-1),
+            asking = ids.at(-1),
             reader = m.open(method, Math.max(n, length) + MAX_ANSWER);
         try {
             await readPrompt(job, reader, ids, n);
-            const words = nextWords(m, reader, last, 6);
-            const look = looks(reader, last, n, place, head),
-                answer = await answerTo(job, m, reader, last, key);
+            const words = nextWords(m, reader, asking, 6);
+            const look = looks(reader, asking, n, place, head),
+                answer = await answerTo(job, m, reader, asking, key);
             return { text, n, from: place[0], to: place[1], words, answer, ...look };
         } finally {
             reader.close();
@@ -351,7 +354,7 @@ const wishes = {
         try {
             await readPrompt(job, reader, ids, ids.length, (read) => part({ read, of: ids.length }));
             if (head) part({ look: looks(reader, ids.at(-1), ids.length, place, head) });
-            const answer = await answerTo(job, m, reader, ids.at(-1), key, (answer) => part({ answer }));
+            const answer = await answerTo(job, m, reader, ids.at(-1), key, (sofar) => part({ answer: sofar }));
             return { answer, n: ids.length, needle: place[0] };
         } finally {
             reader.close();

@@ -137,11 +137,11 @@ export function oneHand({ engine, file, shipped, book }) {
                 ['beginning.txt', text],
                 ['hands.json', `${JSON.stringify(block)}\n`],
             ],
-            how = `-n ${L} --kv f32 --rope-config hands.json`;
-        line.put(
-            [`./run ${file} --attn ${state.get('hand')} ${how} -f beginning.txt`, files],
-            [`./run ${file} --ppl beginning.txt --per-token ${how}`, files],
-        );
+            how = '--kv f32 --rope-config hands.json',
+            n = 1 + (known.get(asTrained)?.nll.length ?? 0);
+        const looks = [`./run ${file} --attn ${state.get('hand')} -n ${L} ${how} -f beginning.txt`, files],
+            reads = [`./run ${file} --ppl beginning.txt --per-token -n ${n} ${how}`, files];
+        line.put(...(n > 1 ? [looks, reads] : [looks]));
     }
     const redraw = onceAFrame(draw);
     async function read(run, name, list) {

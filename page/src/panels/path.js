@@ -65,7 +65,7 @@ export function fromScoreToWord({ engine, file, shipped }) {
             rule: { at: L, text: 'never in training' },
             show,
         });
-    const scores = small('Score of each token by its distance', { label: 'score', domain: [-15, 25] }, (v) =>
+    const scores = small('Score of each token by its distance', { label: 'score', domain: [-20, 30] }, (v) =>
             v.toFixed(1),
         ),
         shares = small(
