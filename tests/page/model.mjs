@@ -7,6 +7,8 @@ import { browser, chip, commandsOf, page, runShown, text, until, url } from './d
 
 export default {
     async your_model() {
+        // The reader has said a length, which files that are pasted then do not change.
+        await page.evaluate(() => [65536, 131072].forEach((n) => rope.state.set('want', n)));
         const area = page.locator('#model textarea');
         const example = async (name) => {
             await page.locator('#model button', { hasText: name }).first().click();

@@ -31,17 +31,17 @@ export function promiseOf(pasted, { maxPositions, trainedContext, factor }) {
  * other promises more positions than the file. `pasted` is empty where another method was chosen.
  * @param {string[]} published
  * @param {string} pasted
- * @param {{ maxPositions: number }} told
+ * @param {{ maxPositions: number, trainedContext: number, factor: number }} told
  * @param {number} alike engines that read the file as it is meant
  * @returns {{ lines: string[], words: string, isOwn: boolean }}
  */
-export function blockToPaste(published, pasted, { maxPositions }, alike) {
+export function blockToPaste(published, pasted, told, alike) {
     const own = ropeBlock(pasted),
         said = published.join('\n'),
         [, readers] = said.match(/so (\d+) of \d+ engines/) ?? [],
         [, reach] = said.match(/max_position_embeddings (\d+);/) ?? [];
     const isFewer = +readers < alike,
-        isMore = maxPositions > 0 && +reach > maxPositions;
+        isMore = +reach > promiseOf(pasted, told);
     if (!own || !(isFewer || isMore)) return { lines: published, words: '', isOwn: false };
     const why = isFewer
         ? `${alike} engines read it as it is meant, and another spelling would be read by ${readers}.`

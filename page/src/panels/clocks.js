@@ -236,8 +236,8 @@ export function clocks({ file, page, shipped }) {
         numbers.replaceChildren(
             fact(count(d), 'positions apart'),
             fact(`${strange} of ${pairs}`, 'hands where they never stood'),
-            fact(`${left} of ${pairs}`, 'have been past their arc: some came round again'),
             fact(fixed(expectedScore(frequencies, d, attention), 2), productIs(attention)),
+            fact(`${left} of ${pairs}`, 'have been past their arc: some came round again'),
         );
         line.put(
             `./run ${file} --explain --rope ${methodFor(name, MOST)} -n ` +
