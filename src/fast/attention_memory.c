@@ -47,6 +47,7 @@ AttentionScratch *attention_lay_out(Arena *arena, const KvCache *cache, int n_he
         t.scores = take_rows(arena, cache, rows, KV_BLOCK, width);
         int64_t of_block = width * KV_BLOCK;
         t.other_scores = arena_take(arena, rows * KV_BLOCK, sizeof(float));
+        t.unpacked = arena_take(arena, kv_cache_room(cache), sizeof(float));
         t.widened = arena_take(arena, of_block, sizeof(float));
         t.block_parts = arena_take(arena, of_block, UNIT_PARTS * sizeof(uint16_t));
         if (s.threads) s.threads[i] = t;

@@ -45,6 +45,7 @@ typedef struct {
     Rows q[N_ZONES];        // (rows, head_dim) for each zone, already times the scale
     Rows scores;            // (rows, KV_BLOCK)
     float *other_scores;    // (rows, KV_BLOCK) of a block on the border, for near keys
+    float *unpacked;        // a block of a cache of 4 bits
     float *widened;         // a block's keys or values, or a few queries that are rotated back
     uint32_t *block_parts;  // these keys or values for matrix units
 } AttentionMemory;

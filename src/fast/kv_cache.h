@@ -7,6 +7,7 @@
 _Static_assert((int)KV_F16 == NUMBER_F16 && (int)KV_F32 == NUMBER_F32 && (int)KV_Q8 == NUMBER_I8,
                "one is the other");
 
+// A block of a cache of 4 bits is unpacked to float32 when it is read.
 extern const char *const kv_type_names[N_KV_TYPES];
 
 enum { KV_BLOCK = 64 };  // positions that are stored, read and rotated together
@@ -23,13 +24,15 @@ static inline int64_t whole_vectors(int64_t n) { return (n + 15) / 16 * 16; }
 // 4. Position p lies in block p / KV_BLOCK, at place p % KV_BLOCK, whatever is read.
 // 5. Values are followed by zeros up to value_width; nothing but clearing writes these.
 // 6. Keys are read as they were stored: what they lack of their angles, angles.h knows.
+// 7. `type` is what a block is read as: the kind that is kept, but float32 for 4 bits.
 //
 // The first five fields are filled in before kv_cache_lay_out.
 typedef struct {
-    Number type;  // a KvType
+    KvType kept;
     int n_layers, n_kv_heads;
     int64_t head_dim;
-    int positions;        // most that it will hold
+    int positions;  // most that it will hold
+    Number type;
     int64_t value_width;  // head_dim in whole vectors of the widest kind, zeros behind
     int64_t n_blocks, block_bytes;
     uint8_t *data;
@@ -53,4 +56,8 @@ typedef struct {
     float *value_scales;  // (KV_BLOCK)
 } KvBlock;
 
-KvBlock kv_cache_block(const KvCache *cache, int layer, int kv_head, int64_t block);
+// Room is for a block of float32, where a cache of 4 bits is unpacked.
+KvBlock kv_cache_block(const KvCache *cache, int layer, int kv_head, int64_t block, float *room);
+
+// float32 numbers that the room takes; 0: it is not used.
+int64_t kv_cache_room(const KvCache *cache);

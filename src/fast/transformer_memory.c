@@ -12,7 +12,7 @@ uint64_t transformer_lay_out(Transformer *t, Arena *arena) {
     if (m->hidden_dim > widest) widest = m->hidden_dim;
     int threads = thread_count();
     t->cache = (KvCache){
-        .type = (Number)c->kv,
+        .kept = c->kv,
         .n_layers = m->n_layers,
         .n_kv_heads = m->n_kv_heads,
         .head_dim = m->head_dim,

@@ -123,7 +123,7 @@ static double idle_bytes(const Model *m) {
 // Bytes of the cache of so many positions, or in each layer of those that its window shows.
 static double cache_bytes(const Job *job, KvType kv, double positions) {
     const ModelConfig *c = &job->model->config;
-    KvCache block = {(Number)kv, 1, c->n_kv_heads, c->head_dim, .positions = KV_BLOCK};
+    KvCache block = {kv, 1, c->n_kv_heads, c->head_dim, .positions = KV_BLOCK};
     Arena count = {0};
     double seen = 0;
     kv_cache_lay_out(&block, &count);
