@@ -78,7 +78,9 @@ static void read_dims(Config *c) {
     int of_model = model_turns(c);
     config_find_share(c);
     const char *where = config_member(c, key) ? config_object_with(c, key) : c->config;
-    if (c->partial > 1 || (!has_part && c->partial != 1)) config_reject(c, where, key, "1");
+    bool is_latent = c->family && c->family->turning > 0;  // whose head says it
+    if (!is_latent && (c->partial > 1 || (!has_part && c->partial != 1)))
+        config_reject(c, where, key, "1");
     c->partial = fmin(c->partial, 1);
     config_find_head(c);
     if (c->family) check_family_head(c);
@@ -291,7 +293,7 @@ static void remark_attention(Config *c) {
 
 static void remark_contradictions(Config *c) {
     if (c->layout != BY_TYPE || c->kind == KIND_FULL) remark_two(c, "rope_theta", true);
-    remark_two(c, "partial_rotary_factor", true);
+    remark_two(c, "partial_rotary_factor", !config_share_beside(c));
     if (c->method >= TYPE_LLAMA3) remark_two(c, key_of_original, c->layout == BY_TYPE);
     if (c->method == TYPE_YARN) remark_attention(c);
 }

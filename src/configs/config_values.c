@@ -119,8 +119,30 @@ void config_find_share(Config *c) {
     double whole = c->family && c->family->partial > 0 ? c->family->partial : 1;
     config_block_get(c, key);
     c->partial = config_number(c, c->config, key, whole, 0, 0, NULL_TOO);
-    if (config_sees_scaling_only(c)) return;
+    if (config_sees_scaling_only(c) || config_share_beside(c)) return;
     c->partial = config_number(c, config_object_with(c, key), key, c->partial, 0, 0, NULL_TOO);
+}
+
+bool config_share_beside(const Config *c) {
+    const RopeFamily *f = c->family;
+    bool goes_first = f && f->flags & FAMILY_SHARE_BESIDE && c->method != TYPE_PLAIN;
+    return goes_first && (f->partial > 0 || json_member(c->config, "partial_rotary_factor"));
+}
+
+// The share that so many elements of the head are, such that it is cut to them again.
+static void take_turning(Config *c, double turning) {
+    c->partial = fmin(1, (turning + 0.5) / c->head_dim);
+}
+
+// A head of latent attention has a part that turns and one that does not.
+static void find_latent_head(Config *c) {
+    const RopeFamily *f = c->family;
+    double turning =
+        config_number(c, c->config, "qk_rope_head_dim", f->turning, 1, ROPE_MAX_HEAD_DIM, OPTIONAL);
+    double still =
+        config_number(c, c->config, "qk_nope_head_dim", f->still, 1, ROPE_MAX_HEAD_DIM, OPTIONAL);
+    c->head_dim = turning + still;
+    take_turning(c, turning);
 }
 
 static double head_of_width(Config *c) {
@@ -139,11 +161,18 @@ void config_find_head(Config *c) {
     c->hidden = c->heads = 0;
     c->head_dim = c->model_head;
     if (!f || is_model_s) return;
+    if (f->turning > 0) {
+        find_latent_head(c);
+        return;
+    }
     double own = is_global ? f->global_head_dim : f->head_dim;
     double missing = own == 0 && is_strict(c) && !said ? head_of_width(c) : own;
     MayBe may_be = own == 0 ? NULL_TOO : OPTIONAL;
     c->head_dim = config_number(c, c->config, key, missing, 1, ROPE_MAX_HEAD_DIM, may_be);
     if (c->head_dim == 0 && !is_global) c->head_dim = head_of_width(c);
+    if (!f->rotary_key || !json_member(c->config, f->rotary_key)) return;
+    double whole = c->head_dim;
+    take_turning(c, config_number(c, c->config, f->rotary_key, whole, 1, whole, NULL_TOO));
 }
 
 void config_turn(const Config *c, int head_dim) {

@@ -43,6 +43,8 @@ void config_find_growth(Config *c);
 RopeType config_type_named(const Config *c, const char *quoted);
 // Whether the reader does not see `rope_parameters`, with the theta and share of a head in it.
 bool config_sees_scaling_only(const Config *c);
+// Whether a share of a head beside the block goes before one in it.
+bool config_share_beside(const Config *c);
 // A factor that is missing is the length over L, where the type allows that.
 void config_fill_factor(Config *c);
 // How much of a head turns, by the share: elements, or with proportional pairs.

@@ -36,6 +36,8 @@ enum {
     // of the types that scale its class knows longrope alone, and su and yarn as older names of it
     FAMILY_LONGROPE_ALONE = 1 << 15,
     FAMILY_GGUF_LONGROPE = 1 << 16,  // longrope's lists have a place in its GGUF file
+    // of a scaled block's partial_rotary_factor and one beside it, that beside counts
+    FAMILY_SHARE_BESIDE = 1 << 17,
 };
 
 // What sets a family apart from a Llama and can be seen in a model. Where no family has all that a
@@ -104,6 +106,9 @@ typedef struct {
     int max_positions, head_dim;
     int original;         // of original_max_position_embeddings; 0: none
     int global_head_dim;  // of full layers; 0: as head_dim
+    // of latent attention, qk_rope_head_dim, which turns, and qk_nope_head_dim; 0: has a head_dim
+    int turning, still;
+    const char *rotary_key;  // the key of how many elements turn, before any share; NULL: none
     double theta;
     double local_theta;      // of sliding layers, with FAMILY_BY_TYPE
     const char *local_key;   // its key; NULL: none
