@@ -22,6 +22,11 @@ KINDS = dict(sliding_rope=1, layers=[4, 1], sliding_window=5, sliding_theta=20.0
              factor=4.0)
 EXPERTS = dict(n_experts=5, n_experts_used=2, expert_hidden_dim=3, router_bias=1, expert_bias=1, attention_sinks=1,
                activation=2, layers=[0, 8])
+ROUTED = dict(n_experts=6, n_experts_used=2, expert_hidden_dim=3, router=2, router_choice_bias=1, router_groups=3,
+              router_groups_used=2, router_group_best=2, router_scale=1.5, router_cap=2.0, router_renormalizes=1,
+              shared_hidden_dim=7, shared_gate=1, layers=[8, 0])
+LATENT = dict(kv_rank=3, rotary_dim=2, q_rank=5, value_dim=6, n_kv_heads=2, latent_norm_eps=1e-6, method='yarn',
+              factor=4.0, mscale_all_dim=0.5, mscale_in_scores=1)
 LISTS = dict(method='longrope', factor=4.0, short_factors=[1.0, 1.5], long_factors=[2.0, 9.0])
 
 
@@ -37,7 +42,8 @@ def models():
                         ('q8', dict(weight_type=Q8, group_size=64, method='llama3', factor=8.0)),
                         ('q8 by 3', dict(weight_type=Q8, group_size=3)), ('q4', dict(weight_type=Q4, group_size=32)),
                         ('longrope', LISTS), ('families', FAMILIES), ('kinds of layers', KINDS),
-                        ('experts', EXPERTS), ('experts, softmax of all', dict(
+                        ('experts', EXPERTS), ('routers', ROUTED), ('latent', LATENT), ('latent, q8', dict(
+                            LATENT, q_rank=0, weight_type=Q8, group_size=64)), ('experts, softmax of all', dict(
                             n_experts=3, n_experts_used=3, expert_hidden_dim=7, router=1, weight_type=Q8,
                             group_size=64)),
                         ('experts of two types', dict(
@@ -53,7 +59,7 @@ def models():
                             0, 1, 2, 0, 3, 0, 4, 0, 1, 2, 3, 3, 3, 0, 0, 4, 1, 2])),
                         ('disentangled', dict(encoding='disentangled', weight_type=Q8, group_size=64)),
                         ('types', dict(types=[0, 1, 2, 0, 3, 0, 4, 0, 1, 2, 3, 3, 3, 0, 0, 4], group_size=64))):
-        c = config(**SMALL, **extra)
+        c = config(**dict(SMALL, **extra))
         yield name, c, data_of(c)
     for name, c in BLOCK_MODELS.items():
         yield name, c, data_of(c)
@@ -209,6 +215,46 @@ def test_impossible_experts():
                 last = result.err.splitlines()[-1]
                 check(result.status == 2 and 'NaN or infinity came out of layer %s' % part[-1] in last,
                       '%s of %g, %s' % (part, bad, engine[-1]), result)
+
+
+def test_impossible_routers():
+    """Groups that do not divide the experts or hold too few, settings of another router, a gate without its expert.
+    Each refusal names the field."""
+    c, data = next((c, data) for name, c, data in models() if name == 'routers')
+    huge, numbers = (0xffffffff, 0x80000000, 0x7fffffff), (float('nan'), float('inf'), -1.0, 1e7)
+    values = {'router': (0, 3, *huge), 'router_choice_bias': (2, *huge), 'router_groups': (0, 4, 4097, *huge),
+              'router_groups_used': (0, 4, *huge), 'router_group_best': (0, 3, *huge), 'router_scale': numbers,
+              'router_cap': numbers, 'router_renormalizes': (2, *huge), 'router_scales_input': (2, *huge),
+              'shared_hidden_dim': (0, *huge), 'shared_gate': (2, *huge), 'n_experts': (0, 5), 'n_experts_used': (5,)}
+    words = {'n_experts = 5': 'router_groups', 'router_groups = 0': 'router_groups'}
+    files = [('%s = %s' % (name, value), changed(c, data, **{name: value}))
+             for name in values for value in values[name]]
+    for label, reason in opened(files, 'impossible routers').items():
+        word = words.get(label, label.split(' = ')[0])
+        check(reason != 'ok' and word in reason, 'a header with %s' % label, reason)
+    dense = data_of(config(**SMALL))
+    files = [(name, header(config(**SMALL, **{name: value})) + dense[256:]) for name, value in ROUTED.items()
+             if name not in ('layers', 'n_experts')]
+    for label, reason in opened(files, 'routers that are not there').items():
+        check('n_experts is 0' in reason, label + ' without experts', reason)
+
+
+def test_impossible_latent():
+    """Latent attention whose heads turn as a whole, or with what only other attention has; and its fields without it."""
+    c, data = next((c, data) for name, c, data in models() if name == 'latent')
+    huge, numbers = (0xffffffff, 0x80000000, 0x7fffffff), (float('nan'), float('inf'), -1.0, 2.0)
+    values = {'kv_rank': (0, 1025, *huge), 'q_rank': huge, 'latent_norm_eps': numbers, 'mscale_in_scores': (2, *huge),
+              'rotary_dim': (0, 4), 'n_kv_heads': (1,), 'qkv_bias': (1,), 'qk_norm': (1, 2, 3), 'value_norm': (1,),
+              'value_dim': (1025, *huge)}
+    files = [('%s = %s' % (name, value), changed(c, data, **{name: value}))
+             for name in values for value in values[name]]
+    for label, reason in opened(files, 'impossible latent attention').items():
+        check(reason != 'ok' and label.split(' = ')[0] in reason, 'a header with %s' % label, reason)
+    plain = data_of(config(**SMALL))
+    files = [(name, header(config(**SMALL, **{name: LATENT[name]})) + plain[256:])
+             for name in ('q_rank', 'latent_norm_eps', 'mscale_in_scores')]
+    for label, reason in opened(files, 'latent attention that is not there').items():
+        check('kv_rank is 0' in reason, label + ' without kv_rank', reason)
 
 
 def test_impossible_encodings():

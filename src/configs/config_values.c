@@ -301,6 +301,8 @@ void config_find_fields(Config *c) {
             config_number(c, config_object_with(c, attention), attention, 0, 0, 0, NULL_TOO);
     for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++)
         if (f->key && f->methods & own) find_field(c, f);
+    bool is_latent = c->family && c->family->turning > 0;
+    if (is_latent) r->mscale_in_scores = r->mscale_all_dim != 0;
 }
 
 void config_find_alpha(Config *c) {
