@@ -111,6 +111,7 @@ class Gguf:
     largest: int = 0         # the number of layers of the model whose scores go by the width of a head in dim
     yarn: str = ''           # told: the betas are read, and a multiplier that the attention factor follows from
     truncate: bool = True    # YaRN's ramp is cut to whole pairs
+    experts: str = ''        # told: keys say how weights are made and which layers are dense; '': a sum of 1, none is
     not_an_end: str = ''     # a token that the file calls an end of text, and that is none
     names: Names = Names()
 
