@@ -11,6 +11,7 @@ typedef struct {
     const RopeConfig *rope;
     const Spread *spread;    // where tokens stand in these layers
     float *cosines, *sines;  // (context, rotary_dim / 2) by which the query turns to meet each key
+    float *own_cosines, *own_sines;  // (rotary_dim / 2) by which it turns in front of a norm
 } Turns;
 
 // What the definition keeps. The first two fields are filled in before plain_lay_out. At token i:
@@ -38,6 +39,7 @@ typedef struct Plain {
     // For the present token.
     float *normed, *added;  // (dim)
     float *q, *mixed;       // (n_heads * head_dim)
+    float *gates;           // (n_heads * head_dim) by which `mixed` is multiplied
     float *turned;          // (head_dim) a head of q, turned to meet one key
     float *gate, *up;       // (hidden_dim, or what experts have if that is more)
     Routing routing;        // which experts the token takes

@@ -34,7 +34,8 @@ typedef struct Transformer {
     float *q;       // (chunk, n_heads * head_dim)
     float *k, *v;   // (chunk, n_kv_heads * head_dim)
     float *mixed;   // (chunk, n_heads * head_dim) attention's mix of values
-    float *added;   // (chunk, dim) what a layer adds before its norm, NULL with NORM_BEFORE
+    float *gates;   // (chunk, n_heads * head_dim) what multiplies it, NULL without a gate
+    float *added;   // (chunk, dim) what a layer adds before its norm or scale, NULL without these
     float *hidden;  // (chunk, hidden_dim or shared_hidden_dim) the feed-forward layer
     float *shared_gates;  // (chunk) of the shared expert
     Fault fault;
