@@ -7,15 +7,17 @@
 #include <string.h>
 
 #include "../fast/kv_cache.h"
+#include "check_like.h"
 #include "prose.h"
 #include "score.h"
 #include "tasks.h"
 
 enum {
-    PIECES = 8,         // of a stretch that jumps
-    CHECK_SAMPLE = 64,  // tokens of a sample, at most
-    KEY_PIECES = 3,     // the key in the first one, the question in the last
-    N_KEY_DEPTHS = 5,   // of keys in a whole text
+    PIECES = 8,          // of a stretch that jumps
+    CHECK_SAMPLE = 64,   // tokens of a sample, at most
+    MISTAKE_SAMPLE = 4,  // of one of a text with a mistake, which changes much
+    KEY_PIECES = 3,      // the key in the first one, the question in the last
+    N_KEY_DEPTHS = 5,    // of keys in a whole text
 };
 static const double LOOK = 0.03;  // of the budget, between two looks at the clock
 
@@ -29,7 +31,7 @@ static bool go_on(void *whose) {
     return !c->late;
 }
 
-static SessionConfig timed_config(Check *c, const RopePlan *plan, int context) {
+SessionConfig timed_config(Check *c, const RopePlan *plan, int context) {
     SessionConfig config = session_config(c->job, plan, context);
     config.chunk = c->chunk;
     config.go_on = go_on;
@@ -49,11 +51,9 @@ double whole_bytes(const Check *c, int length) {
 
 // ---- texts ----
 
-static bool has_bos(const Check *c) { return tokenizer_bos(c->job->tokenizer) >= 0; }
+bool has_bos(const Check *c) { return tokenizer_bos(c->job->tokenizer) >= 0; }
 
-// Copies n tokens that begin with the text's id number `start`, behind BOS in the first one's
-// place, if there is one.
-static void take_text(const Check *c, size_t start, int n, int32_t *text) {
+void take_text(const Check *c, size_t start, int n, int32_t *text) {
     text[0] = tokenizer_bos(c->job->tokenizer);
     memcpy(text + has_bos(c), c->ids + start, (size_t)(n - has_bos(c)) * sizeof *text);
 }
@@ -76,8 +76,7 @@ static int spread_order(int i, int n) {
     }
 }
 
-// The first id of the u-th of n texts of `length` tokens, which are spread over all of the text.
-static size_t start_of(const Check *c, int u, int n, int length) {
+size_t start_of(const Check *c, int u, int n, int length) {
     size_t last = c->n_ids - (size_t)(length - has_bos(c));
     return n > 1 ? (size_t)((double)last * spread_order(u, n) / (n - 1)) : 0;
 }
@@ -104,14 +103,18 @@ static const double *reference_scores(Check *c, int u, Error *err) {
 // Each function reads the row's next unit by a session that open_for has opened, and adds its
 // samples. False with the reason, or when it was too late.
 
-// A sample for each CHECK_SAMPLE of n differences between two readings, and for what is left of them.
-static void add_differences(Samples *s, const double *these, const double *those, int n) {
-    for (int from = 0; from < n; from += CHECK_SAMPLE) {
-        int to = from + CHECK_SAMPLE < n ? from + CHECK_SAMPLE : n;
+// A sample for each `size` of n differences between two readings, and for what is left of them.
+static void add_samples(Samples *s, const double *these, const double *those, int n, int size) {
+    for (int from = 0; from < n; from += size) {
+        int to = from + size < n ? from + size : n;
         double sum = 0;
         for (int i = from; i < to; i++) sum += these[i] - those[i];
         add_sample(s, sum / (to - from));
     }
+}
+
+static void add_differences(Samples *s, const double *these, const double *those, int n) {
+    add_samples(s, these, those, n, CHECK_SAMPLE);
 }
 
 // The plan that is checked, for n tokens that are spread over the row's positions. All keys but BOS
@@ -196,8 +199,49 @@ static bool read_bases(Check *c, Row *row, Session *unused, Error *err) {
         if (!ok) return false;
     }
     for (int i = 0; reference && i < 2; i++)
-        add_differences(&row->bases[i], reference, scores[i], c->window - c->window / 2);
+        add_differences(&row->others[i], reference, scores[i], c->window - c->window / 2);
     return reference;
+}
+
+// -ln p of the second half of a text by the model with a mistake.
+static bool score_mistake(Check *c, int mistake, Span span, double *nll, Error *err) {
+    MistakenModel other;
+    const RopePlan *plan = &c->references[c->reference_is];
+    bool ok = mistake_make(mistake, c->job->model, plan, &other, err);
+    SessionConfig config = timed_config(c, &other.plan, span.to);
+    Session *s = ok ? session_new(&other.model, &config, err) : NULL;
+    ok = s && score_span(s, span, nll, err);
+    session_free(s);
+    mistake_undo(&other);
+    return ok;
+}
+
+// A text that is shorter than a stretch, by the reference and with each mistake that is open.
+static bool read_mistakes(Check *c, Row *row, Session *unused, Error *err) {
+    const int n = mistake_tokens(c);
+    double right[MISTAKE_TOKENS];
+    double wrong[N_MISTAKES][MISTAKE_TOKENS];
+    bool is_read[N_MISTAKES];
+    int32_t text[MISTAKE_TOKENS];
+    const Span read = {text, n / 2, n, n};
+    (void)unused;
+    take_text(c, start_of(c, row->units, c->n_stretches, c->window), n, text);
+    session_rewind(c->reference, 0);
+    bool ok = score_span(c->reference, read, right, err);
+    for (int m = 0; ok && m < N_MISTAKES; m++) {
+        is_read[m] = is_open_mistake(c, row, m);
+        ok = !is_read[m] || score_mistake(c, m, read, wrong[m], err);
+    }
+    for (int m = 0; ok && m < N_MISTAKES; m++)
+        if (is_read[m]) add_samples(&row->others[m], right, wrong[m], n - n / 2, MISTAKE_SAMPLE);
+    return ok;
+}
+
+// A stretch beside another model's reading of it.
+static bool read_like(Check *c, Row *row, Session *unused, Error *err) {
+    const double *scores = reference_scores(c, row->units, err);
+    (void)unused;
+    return scores && like_read(c, row, scores, err);
 }
 
 // A text of all of the length, beside the reference's reading of some of the same tokens in short
@@ -278,9 +322,9 @@ static bool read_keys(Check *c, Row *row, Session *s, Error *err) {
     return read_key(c, row, s, &row->samples, err);
 }
 
-ReadUnit *const unit_readers[N_ROW_KINDS] = {read_short,      read_stretch, read_bases,
-                                             read_stretch,    read_keys,    read_steps,
-                                             read_whole_text, read_keys};
+ReadUnit *const unit_readers[N_ROW_KINDS] = {
+    read_short,   read_mistakes, read_like,  read_stretch,    read_bases,
+    read_stretch, read_keys,     read_steps, read_whole_text, read_keys};
 
 // ---- the beginning ----
 
@@ -345,10 +389,12 @@ bool check_prepare(Check *c, Error *err) {
     for (int length = c->window; length<n; length = length> n / 3 ? n : 2 * length)
         c->lengths[c->n_lengths++] = length;
     c->lengths[c->n_lengths++] = n;
-    return find_text(c, err) && measure_speed(c, err);
+    bool ok = !c->like_path || (c->like = like_open(c->job, c->like_path, err));
+    return ok && find_text(c, err) && measure_speed(c, err);
 }
 
 void check_free(Check *c) {
+    like_close(c->like);
     session_free(c->reference);
     free(c->ids);
     for (int u = 0; u < MOST_STRETCHES; u++) free(c->scores[u]);
