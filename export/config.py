@@ -97,7 +97,9 @@ def text_config(config: Keys) -> Tuple[Keys, Family]:
     if guess is REFUSED and 'model_type' not in config.values and 'architectures' not in config.values:
         refuse_by_layer(config, None)  # which says more than that there is no model_type
     inside = config.values.get('text_config')
-    for keys in config, config.within(inside if isinstance(inside, dict) else {}):
+    name = config.values.get('model_type')
+    is_explained = isinstance(name, str) and name not in names.values() and (named(name) or name in WRAPPERS)
+    for keys in (config, config.within(inside if isinstance(inside, dict) else {})) * (not is_explained):
         refuse_not_computed(keys)
     kinds = list(names.values())
     kind = config.get('model_type', lambda v: v in kinds, way_out(config), guess)

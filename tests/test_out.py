@@ -374,7 +374,8 @@ def test_phi3_through_gguf():
     write_model(in_work('m.bin'), c, weights)
     for out in in_work('phi.gguf'), in_work('phi/'):
         done = export('--no-tokenizer', in_work('m.bin'), out)
-        check(done.returncode == 0 and len(done.stderr.splitlines()) == 1, 'Phi-3 out to ' + out[-5:], done.stderr)
+        notes = [line for line in done.stderr.splitlines() if 'heads of 40 together' not in line]
+        check(done.returncode == 0 and len(notes) == 1, 'Phi-3 out to ' + out[-5:], done.stderr)
         done = export('--no-tokenizer', '--force', out, in_work('m.bin'))
         check(done.returncode == 0, 'Phi-3 in from ' + out[-5:], done.stderr)
     found = json.loads(read(in_work('phi/config.json')))
@@ -428,7 +429,7 @@ def test_layers_in_gguf():
         what, weights = '%s, %d' % (family, seed), random_weights(c, seed)
         write_model(in_work('m.bin'), c, weights)
         done = export('--no-tokenizer', in_work('m.bin'), in_work('m.gguf'))
-        notes = done.stderr.splitlines()[:-1]
+        notes = [line for line in done.stderr.splitlines()[:-1] if 'heads of 40 together' not in line]
         check(done.returncode == 0 and len(notes) == bool(words) and all(words in note for note in notes),
               what + ': notes', done.stderr)
         settings, tensors = read_gguf(in_work('m.gguf'))

@@ -71,7 +71,7 @@ def flags_of(family):
         'bare_full': layers.without_rope == 'full', 'windowless': layers.windowless, 'full_first': layers.full_first,
         'linear': layers.others == 'linear', 'grows': rope.grows, 'partial': rope.partial, 'runs': family.runs,
         'seen_first': family.seen_first, 'proportional': rope.proportional, 'sections': rope.sections,
-        'one_for_both': rope.one_for_both, 'tells_block': rope.tells_own_block, 'longrope_alone': bool(types),
+        'one_for_both': rope.one_for_both, 'tells_block': rope.tells_own_block, 'longrope_alone': bool(types), 'latent': bool(family.latent),
         'gguf_longrope': bool(family.gguf) and 'LONGROPE' in {each.name for each in family.gguf.ropes}}
     return [word for word, there in words.items() if there]
 
@@ -115,6 +115,7 @@ def family_text(family):
         'max_positions': default('max_position_embeddings', 0),
         'original': default('original_max_position_embeddings', 0),
         'head_dim': default('head_dim', 0), 'global_head_dim': default('global_head_dim', 0),
+        'still': default('qk_nope_head_dim', 0), 'turning': default('qk_rope_head_dim', 0),
         'theta': default('rope_theta', 1e4), 'local_theta': rope.local_theta if rope.by_kind else 0,
         'window': default('sliding_window', 0) if is_periodic else 0, 'period': family.period,
         'partial': default('partial_rotary_factor', 0), 'slides_with': family.gguf.slides_with if family.gguf else 0}

@@ -130,6 +130,17 @@ static double head_of_width(Config *c) {
     return c->hidden / c->heads;
 }
 
+// The two parts of a head with latent attention, of which the second one turns.
+static void find_latent_head(Config *c) {
+    const RopeFamily *f = c->family;
+    double still =
+        config_number(c, c->config, "qk_nope_head_dim", f->still, 1, ROPE_MAX_HEAD_DIM, OPTIONAL);
+    double turning =
+        config_number(c, c->config, "qk_rope_head_dim", f->turning, 1, ROPE_MAX_HEAD_DIM, OPTIONAL);
+    c->head_dim = still + turning;
+    c->turning = (int)turning;
+}
+
 void config_find_head(Config *c) {
     const RopeFamily *f = c->family;
     bool is_global = f && f->global_head_dim && c->kind == KIND_FULL;
@@ -139,6 +150,10 @@ void config_find_head(Config *c) {
     c->hidden = c->heads = 0;
     c->head_dim = c->model_head;
     if (!f || is_model_s) return;
+    if (is_of(c, FAMILY_LATENT)) {
+        find_latent_head(c);
+        return;
+    }
     double own = is_global ? f->global_head_dim : f->head_dim;
     double missing = own == 0 && is_strict(c) && !said ? head_of_width(c) : own;
     MayBe may_be = own == 0 ? NULL_TOO : OPTIONAL;
@@ -148,7 +163,7 @@ void config_find_head(Config *c) {
 
 void config_turn(const Config *c, int head_dim) {
     bool is_whole = c->method == TYPE_PROPORTIONAL;
-    int part = (int)(head_dim * c->partial);
+    int part = c->turning ? c->turning : (int)(head_dim * c->partial);
     if (is_whole) c->rope->turning = part / 2;
     c->rope->rotary_dim = is_whole ? head_dim : part;
 }
@@ -272,6 +287,9 @@ void config_find_fields(Config *c) {
             config_number(c, config_object_with(c, attention), attention, 0, 0, 0, NULL_TOO);
     for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++)
         if (f->key && f->methods & own) find_field(c, f);
+    // Which counts by itself there, and scales the scores.
+    bool is_latent = is_of(c, FAMILY_LATENT) && c->method == TYPE_YARN;
+    r->mscale_in_scores = is_latent && r->mscale_all_dim != 0;
 }
 
 void config_find_alpha(Config *c) {

@@ -35,6 +35,7 @@ enum {
         1 << 14,  // a config without a block gets the class's, with a word about it
     // of the types that scale its class knows longrope alone, and su and yarn as older names of it
     FAMILY_LONGROPE_ALONE = 1 << 15,
+    FAMILY_LATENT = 1 << 17,  // latent attention: a part of each head stands still, and another turns
     FAMILY_GGUF_LONGROPE = 1 << 16,  // longrope's lists have a place in its GGUF file
 };
 
@@ -104,6 +105,7 @@ typedef struct {
     int max_positions, head_dim;
     int original;         // of original_max_position_embeddings; 0: none
     int global_head_dim;  // of full layers; 0: as head_dim
+    int still, turning;   // of a head, with FAMILY_LATENT
     double theta;
     double local_theta;      // of sliding layers, with FAMILY_BY_TYPE
     const char *local_key;   // its key; NULL: none
