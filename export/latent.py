@@ -127,6 +127,6 @@ class Alternating:
 
 def keys_and_values(path: str, model: Model, wk: Any, wv: Any) -> Alternating:
     if wk.dtype != wv.dtype or wk.dtype not in ITEM_SIZES:
-        raise Problem(path, 'has keys of type %s and values of type %s (expected floats of one type, since they go into '
-                      'one matrix)' % (wk.dtype, wv.dtype))
+        raise Problem(path, 'has keys of type %s and values of type %s (expected floats of one type, since they go '
+                      'into one matrix)' % (wk.dtype, wv.dtype))
     return Alternating([wk, wv], model.n_heads)

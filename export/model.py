@@ -207,7 +207,8 @@ FIELDS_OF: Dict[Feature, Dict[str, int]] = {
     Feature.ROUTER_BIAS: {'router_bias': 1}, Feature.EXPERT_BIAS: {'expert_bias': 1},
     Feature.SIGMOIDS: {'router': 2}, Feature.RENORMALIZED: {'router_renormalizes': 1},
     Feature.CHOICE_BIAS: {'router_choice_bias': 1}, Feature.SCALED_INPUT: {'router_scales_input': 1},
-    Feature.SHARED_GATE: {'shared_gate': 1}, Feature.SINKS: {'attention_sinks': 1}, Feature.SHARES: {'router': 1}, Feature.LOGN: {'logn': 1}}
+    Feature.SHARED_GATE: {'shared_gate': 1}, Feature.SINKS: {'attention_sinks': 1}, Feature.SHARES: {'router': 1},
+    Feature.LOGN: {'logn': 1}}
 LONGROPE, LLAMA3 = 6, 5  # of rope_method
 
 

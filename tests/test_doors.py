@@ -115,7 +115,8 @@ FIELDS = dict(
     expert_bias=dict(expert_bias=1), sinks=dict(attention_sinks=1), shares=dict(router=1), sigmoids=dict(router=2),
     renormalized=dict(router_renormalizes=1), choice_bias=dict(router_choice_bias=1),
     groups=dict(router_groups=2, router_groups_used=1), router_scale=dict(router_scale=1.5),
-    router_cap=dict(router_cap=0.75), scaled_input=dict(router_scales_input=1), shared_expert=dict(shared_hidden_dim=24),
+    router_cap=dict(router_cap=0.75), scaled_input=dict(router_scales_input=1),
+    shared_expert=dict(shared_hidden_dim=24),
     shared_gate=dict(shared_gate=1), q_latent=dict(q_rank=10), score_mscale=dict(
         IS_YARN, mscale_in_scores=1, mscale=0.75, mscale_all_dim=0.5),
     latent=dict(kv_rank=12, rotary_dim=4, value_dim=6, n_kv_heads=4, latent_norm_eps=1e-6))
@@ -318,7 +319,8 @@ def row_experts(facts, c, weights, layer):
         for name, rows in zip(rule['names'], three):
             out['%sexperts.%d.%s.weight' % (place, e, name)] = [len(rows), len(rows[0])], sum(rows, [])
     if rule['layout'] == 'halves':
-        out[place + 'experts.gate_up_proj'] = [n, 2 * hidden, dim], [x for g, u, _ in each for row in g + u for x in row]
+        out[place + 'experts.gate_up_proj'] = [n, 2 * hidden, dim], [
+            x for g, u, _ in each for row in g + u for x in row]
         out[place + 'experts.down_proj'] = [n, dim, hidden], [x for *_, down in each for row in down for x in row]
     if rule['layout'] == 'columns':
         out[place + 'experts.gate_up_proj'] = [n, dim, 2 * hidden], [
@@ -337,7 +339,8 @@ LATENT_PARTS = 'wq', 'wq_a', 'q_a_norm', 'wkv_a', 'kv_a_norm', 'wk', 'wv', 'wo'
 
 def latent_tensors(c, weights, layer):
     """The same of latent attention, with pairs side by side. What turns of a head is its end there."""
-    n, d, turns, rank, value = c['n_heads'], c['head_dim'], c['rotary_dim'], c['kv_rank'], c['value_dim'] or c['head_dim']
+    n, d, turns, rank = c['n_heads'], c['head_dim'], c['rotary_dim'], c['kv_rank']
+    value = c['value_dim'] or d
     own = {part: weights.get('%s.%d' % (part, layer)) for part in LATENT_PARTS}
     q, still = cut(own['wq'], c['q_rank'] or c['dim']), d - turns
     q = [row for h in range(n) for row in q[h * d + turns:h * d + d] + q[h * d:h * d + turns]]

@@ -71,7 +71,8 @@ def flags_of(family):
         'bare_full': layers.without_rope == 'full', 'windowless': layers.windowless, 'full_first': layers.full_first,
         'linear': layers.others == 'linear', 'grows': rope.grows, 'partial': rope.partial, 'runs': family.runs,
         'seen_first': family.seen_first, 'proportional': rope.proportional, 'sections': rope.sections,
-        'one_for_both': rope.one_for_both, 'tells_block': rope.tells_own_block, 'longrope_alone': bool(types), 'latent': bool(family.latent),
+        'one_for_both': rope.one_for_both, 'tells_block': rope.tells_own_block, 'longrope_alone': bool(types),
+        'latent': bool(family.latent),
         'gguf_longrope': bool(family.gguf) and 'LONGROPE' in {each.name for each in family.gguf.ropes}}
     return [word for word, there in words.items() if there]
 

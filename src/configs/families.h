@@ -35,7 +35,8 @@ enum {
         1 << 14,  // a config without a block gets the class's, with a word about it
     // of the types that scale its class knows longrope alone, and su and yarn as older names of it
     FAMILY_LONGROPE_ALONE = 1 << 15,
-    FAMILY_LATENT = 1 << 17,  // latent attention: a part of each head stands still, and another turns
+    FAMILY_LATENT =
+        1 << 17,  // latent attention: a part of each head stands still, and another turns
     FAMILY_GGUF_LONGROPE = 1 << 16,  // longrope's lists have a place in its GGUF file
 };
 

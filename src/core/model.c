@@ -27,16 +27,17 @@ static int place_in_file(const ModelConfig *c, const Tensor *t, int n) {
     return c->version < 3 ? t->llama2c[1] - 1 : n;
 }
 
-// Puts the tensors that the model has in the order of its file's version. Returns their number.
-static int put_in_order(const ModelConfig *c, const Tensor all[N_TENSORS], Tensor out[N_TENSORS]) {
-    int n = 0;
-    for (const Tensor *t = all; t < all + N_TENSORS; t++) {
+// Puts those of a table's tensors that the model has behind the n in `out`, or in versions before 3
+// where these have them. Returns how many there are then.
+static int put_in_order(const ModelConfig *c, const Tensor *table, int rows, Tensor *out, int n) {
+    for (const Tensor *t = table; t < table + rows; t++) {
         if (t->rows == 0) continue;
         out[place_in_file(c, t, n)] = *t;
         n++;
     }
     return n;
 }
+#define PUT(table) put_in_order(c, table, sizeof(table) / sizeof *(table), out, n)
 
 // How many rows and columns the matrices of a layer's attention have.
 typedef struct {
@@ -67,37 +68,41 @@ static AttentionShape attention_shape(const Model *m, const Layer *layer) {
     return a;
 }
 
-// The same, of the table of all tensors, for this layer (of those of the model the first one). It
-// has the order of versions 3 to 6. A row says where, places in llama2.c's, what, rows (0: the
-// model lacks it), and columns.
-static int tensors_in_order(const Model *m, const Layer *layer, Tensor out[N_TENSORS]) {
-    const ModelConfig *c = &m->config;
-    AttentionShape a = attention_shape(m, layer);
-    bool is_whole = c->qk_norm == QK_NORM_WHOLE;
-    bool has_norms = is_whole || c->qk_norm == QK_NORM_HEAD;
-    bool before = c->norm_place != NORM_AFTER;
-    bool two_before = before && c->norm_place != NORM_PARALLEL;
-    bool after = c->norm_place == NORM_AFTER || c->norm_place == NORM_BOTH;
-    bool is_gated = c->activation != ACTIVATION_RELU2 && c->activation != ACTIVATION_XIELU;
-    bool gate_by_head = c->attention_gate == GATE_SOFTPLUS_HEAD;
-    bool has_sinks = c->attention_sinks && !(layer->flags & LAYER_WITHOUT_SINKS);
-    int64_t dim = c->dim, hidden = layer->shape.hidden_dim, vocab = c->vocab_size;
-    int64_t head = layer->shape.head_dim, heads = layer->shape.n_heads;
-    int64_t normed_keys = has_norms && a.keys ? 1 : 0;
-    int64_t wg = c->attention_gate == GATE_NONE ? 0 : gate_by_head ? heads : a.mixed;
-    int64_t xl = c->encoding == ENCODING_TRANSFORMER_XL;
+// Tables of tensors have the order of versions 3 to 6. A row says where, places in llama2.c's, what,
+// rows (0: the model lacks it), and columns.
+static int put_front(const ModelConfig *c, Tensor *out, int n) {
+    int64_t dim = c->dim, vocab = c->vocab_size;
     int64_t learned = c->encoding == ENCODING_LEARNED ? c->encoding_rows : 0;
-    int64_t shaw = c->encoding == ENCODING_SHAW ? c->encoding_rows : 0;
-    int64_t own = c->shared_classifier ? 0 : vocab, angles = c->version == 0 ? c->seq_len : 0;
-    int64_t n = c->n_experts, narrow = c->expert_hidden_dim, wide = n * narrow;
-    int64_t beside = c->experts_beside, shared = c->shared_hidden_dim;
     int64_t p = c->per_layer_dim, all_p = p * c->n_layers, has_p = p > 0;
-    const Tensor all[N_TENSORS] = {
+    const Tensor table[] = {
         {MODEL(embedding, 1, 4), EMBEDDING, vocab, dim},
         {MODEL(learned, 0), FLOATS, learned, dim},
         {MODEL(per_layer_embedding, 0), EMBEDDING, has_p * vocab, all_p},
         {MODEL(per_layer_projection, 0), FEED_FORWARD, all_p, dim},
         {MODEL(per_layer_norm, 0), FLOATS, has_p, p},
+    };
+    return PUT(table);
+}
+
+// How many rows the gate of attention has.
+static int64_t gate_rows(const ModelConfig *c, const Layer *layer, int64_t mixed) {
+    if (c->attention_gate == GATE_SOFTPLUS_HEAD) return layer->shape.n_heads;
+    return c->attention_gate == GATE_NONE ? 0 : mixed;
+}
+
+static int put_attention(const Model *m, const Layer *layer, Tensor *out, int n) {
+    const ModelConfig *c = &m->config;
+    AttentionShape a = attention_shape(m, layer);
+    bool is_whole = c->qk_norm == QK_NORM_WHOLE;
+    bool has_norms = is_whole || c->qk_norm == QK_NORM_HEAD;
+    bool before = c->norm_place != NORM_AFTER;
+    bool after = c->norm_place == NORM_AFTER || c->norm_place == NORM_BOTH;
+    bool has_sinks = c->attention_sinks && !(layer->flags & LAYER_WITHOUT_SINKS);
+    int64_t dim = c->dim, head = layer->shape.head_dim, heads = layer->shape.n_heads;
+    int64_t normed_keys = has_norms && a.keys ? 1 : 0, wg = gate_rows(c, layer, a.mixed);
+    int64_t xl = c->encoding == ENCODING_TRANSFORMER_XL;
+    int64_t shaw = c->encoding == ENCODING_SHAW ? c->encoding_rows : 0;
+    const Tensor table[] = {
         {LAYER(attention_norm, 2, 1), FLOATS, before, dim},
         {LAYER(wq_a, 0), ATTENTION, c->q_rank, dim},
         {VECTOR(q_a_norm), c->q_rank > 0, c->q_rank},
@@ -121,42 +126,92 @@ static int tensors_in_order(const Model *m, const Layer *layer, Tensor out[N_TEN
         {VECTOR(bo), c->o_bias, dim},
         {VECTOR(sinks), has_sinks, heads},
         {VECTOR(attention_after), after, dim},
+    };
+    return PUT(table);
+}
+
+// Whether w1 is there.
+static bool is_gated(const ModelConfig *c) {
+    return c->activation != ACTIVATION_RELU2 && c->activation != ACTIVATION_XIELU;
+}
+
+static int put_dense(const ModelConfig *c, const Layer *layer, Tensor *out, int n) {
+    bool two_before = c->norm_place == NORM_BEFORE || c->norm_place == NORM_BOTH,
+         gated = is_gated(c);
+    int64_t dim = c->dim, hidden = layer->shape.hidden_dim;
+    const Tensor table[] = {
         {LAYER(ffn_norm, 7, 2), FLOATS, two_before, dim},
-        {DENSE(w1, 8, 9), is_gated * hidden, dim},
-        {DENSE_BIAS(b1), c->ffn_bias && is_gated, hidden},
+        {DENSE(w1, 8, 9), gated * hidden, dim},
+        {DENSE_BIAS(b1), c->ffn_bias && gated, hidden},
         {DENSE(w3, 10, 11), hidden, dim},
         {DENSE_BIAS(b3), c->ffn_bias, hidden},
         {DENSE(w2, 9, 10), dim, hidden},
         {DENSE_BIAS(b2), c->ffn_bias, dim},
         {VECTOR(xielu), c->activation == ACTIVATION_XIELU, 4},
-        {ROUTING(router), n, dim},
-        {ROUTING(router_bias), c->router_bias, n},
-        {ROUTING(router_choice_bias), c->router_choice_bias, n},
+    };
+    return PUT(table);
+}
+
+static int put_experts(const ModelConfig *c, Tensor *out, int n) {
+    int64_t dim = c->dim, all = c->n_experts, narrow = c->expert_hidden_dim, wide = all * narrow;
+    int64_t beside = c->experts_beside, shared = c->shared_hidden_dim, gated = is_gated(c);
+    const Tensor table[] = {
+        {ROUTING(router), all, dim},
+        {ROUTING(router_bias), c->router_bias, all},
+        {ROUTING(router_choice_bias), c->router_choice_bias, all},
         {ROUTING(router_norm), beside, dim},
-        {ROUTING(expert_scales), beside, n},
-        {EXPERTS(w1), is_gated * wide, dim},
+        {ROUTING(expert_scales), beside, all},
+        {EXPERTS(w1), gated * wide, dim},
         {BIASES(b1), c->expert_bias, wide},
         {EXPERTS(w3), wide, dim},
         {BIASES(b3), c->expert_bias, wide},
-        {EXPERTS(w2), n * dim, narrow},
-        {BIASES(b2), c->expert_bias, n * dim},
-        {SHARED(w1), is_gated * shared, dim},
+        {EXPERTS(w2), all * dim, narrow},
+        {BIASES(b2), c->expert_bias, all * dim},
+        {SHARED(w1), gated * shared, dim},
         {SHARED(w3), shared, dim},
         {SHARED(w2), shared ? dim : 0, shared},
         {ROUTING(shared_gate), c->shared_gate, dim},
         {ROUTING(shared_after), beside, dim},
         {ROUTING(experts_norm), beside, dim},
         {ROUTING(experts_after), beside, dim},
+    };
+    return PUT(table);
+}
+
+static int put_end_of_layer(const ModelConfig *c, Tensor *out, int n) {
+    bool after = c->norm_place == NORM_AFTER || c->norm_place == NORM_BOTH;
+    int64_t dim = c->dim, p = c->per_layer_dim, has_p = p > 0;
+    const Tensor table[] = {
         {VECTOR(ffn_after), after, dim},
         {LAYER(per_layer_gate, 0), FEED_FORWARD, p, dim},
         {LAYER(per_layer_out, 0), FEED_FORWARD, has_p * dim, p},
         {VECTOR(per_layer_after), has_p, dim},
         {VECTOR(scale), c->layer_scale, 1},
+    };
+    return PUT(table);
+}
+
+static int put_back(const ModelConfig *c, Tensor *out, int n) {
+    int64_t dim = c->dim, head = c->head_dim, vocab = c->vocab_size;
+    int64_t own = c->shared_classifier ? 0 : vocab, angles = c->version == 0 ? c->seq_len : 0;
+    const Tensor table[] = {
         {MODEL(final_norm, 11, 3), FLOATS, 1, dim},
         {MODEL(angles, 12), FLOATS, angles, head},
         {MODEL(classifier, 13, 12), CLASSIFIER, own, dim},
     };
-    return put_in_order(c, all, out);
+    return PUT(table);
+}
+
+// All tensors in the order of the file's version: those of the model, and between them those of this
+// layer. Returns their number.
+static int tensors_in_order(const Model *m, const Layer *layer, Tensor out[N_TENSORS]) {
+    const ModelConfig *c = &m->config;
+    int n = put_front(c, out, 0);
+    n = put_attention(m, layer, out, n);
+    n = put_dense(c, layer, out, n);
+    n = put_experts(c, out, n);
+    n = put_end_of_layer(c, out, n);
+    return put_back(c, out, n);
 }
 
 int model_window(const Model *m) {

@@ -265,16 +265,18 @@ void model_close(Model *model);
 // embedding, and n_layers stands for the logits.
 bool fail_not_finite(int layer, int n_layers, int position, Error *err);
 
-// ---- header.c ----
-
-// numbers of a LayerShape in the file
-enum { SHAPE_NUMBERS = 5 };
-enum { HEADER_BYTES = 1024 };  // of version 6; 5 has 512, and those before have 256 or fewer
+// ---- layer_tables.c ----
 
 // What stands behind the header. The flags of each layer go into the model's; NULL: there are none.
 bool read_layer_table(Model *model, const uint8_t *flags, Error *err);
 bool read_shape_table(Model *model, const uint8_t *shapes, Error *err);
 bool check_type_table(const ModelConfig *config, const uint8_t *types, int n, Error *err);
+
+// ---- header.c ----
+
+// numbers of a LayerShape in the file
+enum { SHAPE_NUMBERS = 5 };
+enum { HEADER_BYTES = 1024 };  // of version 6; 5 has 512, and those before have 256 or fewer
 
 // Reads the header of the model's mapped file into its config, rope and sliding, which are zeroed
 // before. *bytes says where it ends. False with the reason when a field is out of range, or when

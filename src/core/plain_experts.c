@@ -53,7 +53,7 @@ static float sum_of_best(const float *scores, int n, int n_best) {
 }
 
 // Experts outside of the best groups are out of the question.
-static void close_groups(const ModelConfig *m, Routing *r) {
+static void open_best_groups(const ModelConfig *m, Routing *r) {
     int n = m->router_groups;
     int of_group = m->n_experts / n;
     for (int g = 0; g < n; g++) {
@@ -81,7 +81,7 @@ void choose_experts(const ModelConfig *m, const Layer *w, const float *x, Routin
         r->scores[e] = weights[e];
         if (w->router_choice_bias) r->scores[e] += w->router_choice_bias[e];
     }
-    if (m->router_groups) close_groups(m, r);
+    if (m->router_groups) open_best_groups(m, r);
     choose(r->scores, n, m->n_experts_used, r->is_chosen);
 
     float sum = 0;

@@ -46,8 +46,8 @@ KvCache kv_cache_for(const Model *model, const Layer *layer, Number type, int po
 // blocks cost nothing.
 void kv_cache_lay_out(KvCache *cache, Arena *arena);
 
-// Stores a position's key (head_dim) and value (value_dim; not read with values_in_keys). Positions are written in rising order, a
-// block's by one thread.
+// Stores a position's key (head_dim) and value (value_dim; not read with values_in_keys). Positions
+// are written in rising order, a block's by one thread.
 void kv_cache_write(KvCache *cache, int kv_head, int position, const float *key,
                     const float *value);
 

@@ -15,7 +15,7 @@ ReadByEngines read_by_engines(const Job *job, bool says_block) {
 }
 
 // Every engine reads config.json by a strict parser of JSON.
-static void refuse(Reading *readings, int n, const char *not_json) {
+static void refuse_readings(Reading *readings, int n, const char *not_json) {
     for (Reading *r = readings; r < readings + n; r++) {
         r->verdict = VERDICT_REFUSED;
         snprintf(r->note, sizeof r->note, "JSONDecodeError: %s", not_json);
@@ -33,8 +33,8 @@ Readings *readings_of(const ReadByEngines *what, const char *list, int length, E
     }
     Readings *readings = config ? engines_read(list, config, length, NULL, err) : NULL;
     if (readings && what->as_it_stands && said->not_json[0]) {
-        refuse(readings->of, readings->n, said->not_json);
-        refuse(readings->reference, N_KINDS, said->not_json);
+        refuse_readings(readings->of, readings->n, said->not_json);
+        refuse_readings(readings->reference, N_KINDS, said->not_json);
     }
     free(published);
     return readings;

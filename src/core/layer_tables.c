@@ -1,0 +1,82 @@
+// The tables between header and tensors: what may differ from layer to layer, and the types of
+// matrices.
+#include <string.h>
+
+#include "model.h"
+
+// What may differ by layer is the header's, unless there is a table.
+static LayerShape usual_shape(const ModelConfig *c, int layer) {
+    LayerShape shape = {c->n_heads, c->n_kv_heads, (int)c->head_dim, (int)c->hidden_dim, layer};
+    return shape;
+}
+
+// Numbers of a layer's shape, in the file's order: no more than the header's, which are the widest.
+bool read_shape_table(Model *m, const uint8_t *shapes, Error *err) {
+    const ModelConfig *c = &m->config;
+    static const char *const names[] = {"n_heads", "n_kv_heads", "head_dim", "hidden_dim"};
+    const int most[] = {c->n_heads, c->n_kv_heads, (int)c->head_dim, (int)c->hidden_dim};
+    for (int l = 0; l < c->n_layers; l++) {
+        LayerShape *shape = &m->layers[l].shape;
+        *shape = usual_shape(c, l);
+        if (!shapes) continue;
+        int32_t found[SHAPE_NUMBERS];
+        memcpy(found, shapes + l * sizeof found, sizeof found);
+        for (int i = 0; i < 4; i++) {
+            if (found[i] >= 1 && found[i] <= most[i]) continue;
+            return fail(err,
+                        "impossible header: layer_shapes has %s %d for layer %d (expected 1 to %d)",
+                        names[i], found[i], l, most[i]);
+        }
+        *shape = (LayerShape){found[0], found[1], found[2], found[3], found[4]};
+        if (shape->n_heads % shape->n_kv_heads)
+            return fail(err, "impossible header: %d heads of layer %d cannot share %d kv heads",
+                        shape->n_heads, l, shape->n_kv_heads);
+        if (shape->head_dim % 2)
+            return fail(err,
+                        "impossible header: head_dim of layer %d is %d (expected an even number)",
+                        l, shape->head_dim);
+        const LayerShape *source = &m->layers[shape->kv_layer < l ? shape->kv_layer : l].shape;
+        if (shape->kv_layer < 0 || shape->kv_layer > l)
+            return fail(err, "impossible header: kv_layer of layer %d is %d (expected 0 to %d)", l,
+                        shape->kv_layer, l);
+        bool is_alike = source->head_dim == shape->head_dim &&
+                        source->n_kv_heads == shape->n_kv_heads &&
+                        source->kv_layer == shape->kv_layer;
+        if (!is_alike)
+            return fail(err, "impossible header: layer %d takes keys of layer %d, which has others",
+                        l, shape->kv_layer);
+    }
+    return true;
+}
+
+// Of what may stand in a layer's sum, NOPE and SLIDING exclude one another.
+bool read_layer_table(Model *m, const uint8_t *flags, Error *err) {
+    const ModelConfig *c = &m->config;
+    int most = LAYER_SEES_ALL | (c->sliding_rope ? LAYER_SLIDING : LAYER_NOPE);
+    int more_bits = c->n_experts > 0 ? LAYER_DENSE : 0;
+    if (c->version >= 6) more_bits |= LAYER_WITHOUT_SINKS;
+    if (c->version >= 6 && c->kv_rank == 0) more_bits |= LAYER_KEYS_ARE_VALUES;
+    for (int l = 0; flags && l < c->n_layers; l++) {
+        m->layers[l].flags = flags[l];
+        if ((flags[l] & ~more_bits) <= most) continue;
+        const char *more = c->version >= 6 ? ", or 8, 16 or 32 more"
+                           : more_bits     ? ", or 8 more"
+                                           : "";
+        return fail(err, "impossible header: layer_table has %d for layer %d (expected 0 to %d%s)",
+                    flags[l], l, most, more);
+    }
+    return true;
+}
+
+bool check_type_table(const ModelConfig *c, const uint8_t *types, int n, Error *err) {
+    for (int i = 0; i < n; i++) {
+        bool is_known = types[i] < N_WEIGHT_TYPES;
+        bool has_groups = types[i] != WEIGHT_Q8 || c->group_size > 0;
+        if (is_known && has_groups) continue;
+        return fail(err,
+                    "impossible header: type_table has %d for matrix %d "
+                    "(expected 0 to %d, q8 with groups)",
+                    types[i], i, N_WEIGHT_TYPES - 1);
+    }
+    return true;
+}
