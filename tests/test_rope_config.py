@@ -511,13 +511,13 @@ def test_ways_out():
     not run say so, to the exporter, too."""
     yarn = {'type': 'yarn', 'factor': 40, ORIGINAL: 4096}
     for values, words in (
-            ({'model_type': 'deepseek_v3', 'hidden_size': 7168, 'num_attention_heads': 128, 'qk_rope_head_dim': 64,
+            ({'model_type': 'kimi_k2', 'hidden_size': 7168, 'num_attention_heads': 128, 'qk_rope_head_dim': 64,
               'max_position_embeddings': 163840, 'rope_theta': 10000, 'rope_scaling': yarn},
              ['give rope_scaling alone', '--head-dim 64 --theta 10000 --train-ctx 163840']),
             ({'model_type': 'seed_oss', 'hidden_size': 5120, 'num_attention_heads': 80, 'head_dim': 128,
               'max_position_embeddings': 524288, 'rope_theta': 10000000.0, 'rope_scaling': {'rope_type': 'default'}},
              ['--head-dim 128 --theta 10000000 --train-ctx 524288']),
-            ({'model_type': 'glm4_moe', 'hidden_size': 4096, 'num_attention_heads': 96, 'head_dim': 128,
+            ({'model_type': 'dots1', 'hidden_size': 4096, 'num_attention_heads': 96, 'head_dim': 128,
               'max_position_embeddings': 131072, 'rope_theta': 1000000, 'rope_scaling': None},
              ['give no file, and --head-dim 128 --theta 1000000 --train-ctx 131072']),
             ({'model_type': 'qwen2_5_vl', 'text_config': {
