@@ -112,6 +112,7 @@ class Gguf:
     yarn: str = ''           # told: the betas are read, and a multiplier that the attention factor follows from
     truncate: bool = True    # YaRN's ramp is cut to whole pairs
     square: bool = False     # it loads only heads that are as wide together as the model
+    experts: str = ''        # told: keys say how weights are made and which layers are dense; '': a sum of 1, none is
     not_an_end: str = ''     # a token that the file calls an end of text, and that is none
     names: Names = Names()
 

@@ -8,6 +8,8 @@ from typing import Any, Dict, List, Tuple
 from .common import Job, Problem
 from .families import Family, Gguf, gguf_of
 from .gguf import STRING
+from .gguf_experts import settings_of_router
+from .gguf_latent import settings_of_latent
 from .huggingface import rounded
 from .model import WITHOUT_ROPE, Model
 from .out_config import refuse_two_ropes
@@ -34,6 +36,11 @@ def settings_of(job: Job, path: str, family: Family, rule: Gguf, model: Model) -
         'attention.key_length': (U32, model.head_dim), 'attention.value_length': (U32, model.head_dim),
         'attention.layer_norm_rms_epsilon': (F32, model.norm_eps), 'vocab_size': (U32, model.vocab_size),
         'rope.dimension_count': (U32, model.turning)}
+    if model.kv_rank:
+        settings.update(settings_of_latent(path, model))
+        if model.latent_norm_eps != model.norm_eps:
+            job.note('no key says the epsilon of the norms of latent vectors, %g: llama.cpp takes that of the others, '
+                     '%g' % (model.latent_norm_eps, model.norm_eps))
     if model.sliding_window and rule.window != 'by_layer':
         settings['attention.sliding_window'] = U32, model.sliding_window
         job.note('llama.cpp does not slide in architecture %s: it sees all positions, not the last %d'
@@ -44,6 +51,8 @@ def settings_of(job: Job, path: str, family: Family, rule: Gguf, model: Model) -
     if model.n_experts:
         settings.update({'expert_count': (U32, model.n_experts), 'expert_used_count': (U32, model.n_experts_used),
                          'expert_feed_forward_length': (U32, model.expert_hidden_dim)})
+        if rule.experts == 'told':
+            settings.update(settings_of_router(path, model))
         if family.experts and family.experts.width == 'intermediate_size':
             settings['feed_forward_length'] = U32, model.expert_hidden_dim
     if rule.without_rope == 'each_fourth' and model.layer_flags != [
