@@ -18,7 +18,7 @@ from .common import (MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_SEQ, MAX_
                      is_number, size_of)
 from .families import ARCHITECTURES, Gguf, gguf_of
 from .gguf_experts import leave_out, mark_dense, read_experts, stack_experts
-from .gguf_latent import BOTH, LATENT_NAMES, QUERIES, log_multiplier_of, read_latent, take_apart
+from .gguf_latent import BOTH, LATENT_NAMES, QUERIES, check_linear, read_latent, read_yarn, take_apart
 from .gguf_layers import read_layers, read_scales, read_temperature, read_yarn_factor
 from .huggingface import rows_of
 from .latent import take_latent
@@ -74,7 +74,7 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
               bos_id=tokens.integer('tokenizer.ggml.bos_token_id', embedding.shape[0] - 1, -1, low=0),
               eos_ids=end_tokens(tokens, rule, embedding.shape[0]),
               qkv_bias=int(Feature.QKV_BIAS in has or NAMES['bq'] % 0 in tensors),
-              o_bias=int(NAMES['bo'] % 0 in tensors), **read_experts(keys, families, has, tensors))
+              o_bias=int(NAMES['bo'] % 0 in tensors), **read_experts(keys, families, tensors))
     if Feature.HEAD_NORMS in families[0].may and NAMES['q_norm'] % 0 in tensors:
         model.set(**FIELDS_OF[Feature.HEAD_NORMS])
     rope = read_rope(path, keys, rule, tensors, model)
@@ -161,7 +161,9 @@ def read_rope(path, keys, rule, tensors, model):
     # These say in some files what they say in Hugging Face's, in others something of llama.cpp's own.
     keys.only('rope.scaling.yarn_ext_factor', 1.0, -1.0)
     given = read_yarn_factor(keys, rule, factor)
-    if rule.yarn != 'told' and not model.kv_rank:
+    if model.kv_rank:
+        keys.asked.add('rope.scaling.yarn_log_multiplier')  # which says nothing without a factor
+    elif rule.yarn != 'told':
         keys.only('rope.scaling.yarn_log_multiplier', 0.0)
     rope = {'rope_method': 0, 'rope_dynamic': 0, 'theta': keys.number('rope.freq_base', 10000.0, above=1.0),
             'train_ctx': seq_len, 'truncate': 1, 'attention_factor': 0 if attention == 1 else attention}
@@ -184,15 +186,18 @@ def read_rope(path, keys, rule, tensors, model):
         if (betas['beta_fast'] or 32) < (betas['beta_slow'] or 1):
             raise Problem(path, 'rope.scaling.yarn_beta_fast cannot be used (expected no less than yarn_beta_slow)')
         rope.update(betas, rope_method=4, factor=factor, train_ctx=original, attention_factor=given)
-        rope.update(log_multiplier_of(keys) if model.kv_rank else {})
         if not rule.truncate:
             rope['truncate'] = 0
             keys.job.note("no key says whether YaRN's ramp is rounded: it is not, as in the published models, though "
                      'llama.cpp rounds it')
-        if attention != 1:
+        if model.kv_rank:
+            rope.update(read_yarn(keys, rule, factor))
+        elif attention != 1:
             rope['attention_factor'] = attention * (0.1 * log(factor) + 1 if factor > 1 else 1)
     elif kind == 'linear' and factor != 1:
         rope.update(rope_method=1, factor=factor)
+        if model.kv_rank:
+            check_linear(keys, factor)
     return rope
 
 

@@ -119,7 +119,7 @@ FIELDS = dict(
     shared_expert=dict(shared_hidden_dim=24),
     shared_gate=dict(shared_gate=1), q_latent=dict(q_rank=10), score_mscale=dict(
         IS_YARN, mscale_in_scores=1, mscale=0.5, mscale_all_dim=0.5),
-    latent=dict(kv_rank=12, rotary_dim=4, value_dim=6, n_kv_heads=4, latent_norm_eps=1e-6))
+    latent=dict(kv_rank=12, rotary_dim=4, value_dim=6, latent_norm_eps=1e-6))
 LISTED = {'longrope', 'window', 'some_window', 'two_ropes', 'without_rope', 'dense_between'}  # see below
 
 
@@ -134,6 +134,8 @@ class Case:
             if feature not in FIELDS and feature not in LISTED:
                 raise KeyError('%s: tests/test_doors.py knows no feature %s' % (facts.name, feature))
             self.fields.update(FIELDS.get(feature, {}))
+        if 'latent' in facts.always:
+            self.fields['n_kv_heads'] = self.fields['n_heads']
         self.settings = dict(
             model_type=facts.name, architectures=[facts.architecture], hidden_size=16, intermediate_size=12,
             num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, head_dim=8, vocab_size=40,
