@@ -6,8 +6,10 @@ cache, of these models and of others."""
 import json
 import math
 import os
+import random
 import struct
 
+import blocks
 import source_writers
 from common import (ENGINES, check, close, config, export, good, in_work, main, one_line, perplexity, random_ids,
                     random_weights, read_model, run, table, write, write_model)
@@ -43,11 +45,14 @@ def out(path, what):
 
 def rewritten(settings, tensors):
     """A GGUF file with these settings and float32 tensors {name: (shape, numbers)}."""
+    return write(in_work('rewritten.gguf'), source_writers.gguf(typed(settings), {
+        name: (0, shape, struct.pack('<%df' % len(values), *values)) for name, (shape, values) in tensors.items()}))
+
+
+def typed(settings):
     kinds = {bytes: source_writers.STRING, bool: source_writers.BOOL, int: source_writers.U32,
              float: source_writers.GF32}
-    return write(in_work('rewritten.gguf'), source_writers.gguf(
-        {key: (kinds[type(value)], value) for key, value in settings.items()},
-        {name: (0, shape, struct.pack('<%df' % len(values), *values)) for name, (shape, values) in tensors.items()}))
+    return {key: (kinds[type(value)], value) for key, value in settings.items()}
 
 
 def numbers_of(tensors):
@@ -157,6 +162,28 @@ def test_layouts():
         silent = {key: value for key, value in settings.items() if 'gating_func' not in key}
         back, _ = comes_in('without a gating function', rewritten(silent, tensors))
         check(read_model(back)[0]['router'] == 2, 'a bias of the choice goes with sigmoids')
+
+
+def test_blocks():
+    """Keys in blocks, which lie along the rows that become columns: their values by a second derivation."""
+    path, c = model_of('deepseek_v3', 'shared_expert', head_dim=36)  # 32 of which do not turn
+    settings, tensors, _ = out(path, 'wider heads')
+    heads, rank, still, rng = c['n_heads'], c['kv_rank'], 32, random.Random(3)
+    for kind in ('Q4_0', 'Q4_1', 'Q5_0', 'Q5_1', 'Q8_0', 'IQ4_NL'):
+        packed = {name: (0, shape, struct.pack('<%df' % len(values), *values))
+                  for name, (shape, values) in numbers_of(tensors).items()}
+        data = blocks.random_blocks(kind, heads * rank, rng)
+        packed['blk.2.attn_k_b.weight'] = blocks.GGML_NUMBERS[kind], [heads, rank, still], bytes(data)
+        back, _ = comes_in(kind, write(in_work('blocks.gguf'), source_writers.gguf(typed(settings), packed)))
+        own = blocks.decode(kind, data)
+        rows = [own[(head * rank + i) * still + column] for head in range(heads) for column in range(still)
+                for i in range(rank)]
+        close(read_model(back)[1]['wk.2'], rows, 1e-8, 'keys of %s' % kind)
+    data = bytes(84 * heads * rank // 8)
+    packed['blk.2.attn_k_b.weight'] = blocks.GGML_NUMBERS['Q2_K'], [heads, rank, still], data
+    done = export('--no-tokenizer', write(in_work('blocks.gguf'), source_writers.gguf(typed(settings), packed)),
+                  in_work('x.bin'))
+    check(done.returncode == 2 and done.stderr.count('\n') == 1, 'other blocks', done.stderr)
 
 
 def test_groups_of_softmax():
