@@ -318,6 +318,10 @@ static bool check_router(const ModelConfig *c, Error *err) {
                          "router_groups and router_renormalizes)");
     if (c->shared_gate && !c->shared_hidden_dim)
         return fail(err, "shared_gate without shared_hidden_dim (expected 0)");
+    bool lone = c->shared_gate || c->router_bias || c->norm_place == NORM_PARALLEL;
+    if (c->experts_beside && (!c->shared_hidden_dim || lone))
+        return fail(err, "experts_beside needs shared_hidden_dim, and excludes shared_gate, "
+                         "router_bias and a norm_place of 3");
     if (n == 0)
         return !(c->router_groups_used || c->router_group_best) ||
                fail(err,
@@ -362,7 +366,6 @@ static const char *const not_computed[] = {
     "residual_scale",  "logit_scale",          "logit_cap",
     "score_cap",       "after_norm_eps",       "ffn_bias",
     "attention_chunk", "temperature_unturned", "temperature_length",
-    "layer_scale",     "per_layer_dim",        "experts_beside",
 };
 
 // Refuses what would be left out in silence.
