@@ -44,8 +44,10 @@ uint64_t transformer_lay_out(Transformer *t, float *x, Arena *arena) {
     t->hidden = arena_take(arena, chunk * hidden, sizeof(float));
     t->shared_gates = arena_take(arena, chunk, sizeof(float));
     t->added = NULL;
-    bool norms_added = m->norm_place != NORM_BEFORE || m->experts_beside || m->per_layer_dim;
-    if (norms_added) t->added = arena_take(arena, chunk * m->dim, sizeof(float));
+    if (m->attention_gate) t->gates = arena_take(arena, chunk * mixed, sizeof(float));
+    bool norms_added = m->norm_place == NORM_AFTER || m->norm_place == NORM_BOTH;
+    bool apart = norms_added || m->residual_scale > 0 || m->experts_beside || m->per_layer_dim;
+    if (apart) t->added = arena_take(arena, chunk * m->dim, sizeof(float));
     t->beside = arena_take(arena, m->experts_beside ? chunk * m->dim : 0, sizeof(float));
     per_layer_lay_out(&t->per_layer, arena, m, chunk, threads);
     if (m->sliding_rope) angles_lay_out(&t->sliding, arena, c, c->sliding, &in_place);
