@@ -14,6 +14,7 @@ settings, plain RoPE, another scale, and so on. The second hides numbers in text
     --prompts K          prompts, the shortest of 32 tokens [8; 64 with --greedy]
     --top N              likeliest tokens asked for [20]
     --greedy             judge by the token that the server chooses: for servers without log-probabilities
+    --budget SECONDS     solve for values that no reading has so long [60]; 0: not at all
     --words              send text, where token ids are sent if the server takes them
     --text FILE          take prompts, or the texts of --tasks, from this file [book.txt; filler]
 
@@ -102,7 +103,7 @@ def make_parser():
     for name, low, high, usual in (('-n', 16, MOST, 0), ('--prompts', 1, 4096, 0), ('--top', 2, 1000, 20),
                                    ('--from', 16, MOST, 0), ('--trials', 1, 10000, 2), ('--jobs', 1, 256, 1),
                                    ('--retries', 0, 100, 2), ('--timeout', 1, 86400, 600),
-                                   ('--wait', 0, 86400, 0)):
+                                   ('--wait', 0, 86400, 0), ('--budget', 0, 86400, 60)):
         p.add_argument(name, type=whole(low, high), default=usual, dest={'--from': 'from_'}.get(name))
     p.add_argument('--min-accuracy', type=share)
     p.add_argument('--api', type=api)

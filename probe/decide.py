@@ -79,10 +79,12 @@ def merged(readings: List[Reading], answers: Answers) -> List[Reading]:
 
 
 class Verdict:
-    """kind: reads, between, tied, nearest or none; best: the nearest Reading; others: those that it is about."""
+    """kind: reads, solved, between, tied, nearest or none; best: the nearest Reading; others: those that it is about;
+    solution: of solved, what solve.py found."""
 
-    def __init__(self, kind: str, best: Reading, others: List[Reading], margin: Optional[float]) -> None:
-        self.kind, self.best, self.others, self.margin = kind, best, others, margin
+    def __init__(self, kind: str, best: Reading, others: List[Reading], margin: Optional[float],
+                 solution: Any = None) -> None:
+        self.kind, self.best, self.others, self.margin, self.solution = kind, best, others, margin, solution
 
 
 def judge(readings: List[Reading], answers: Answers) -> Verdict:

@@ -6,7 +6,7 @@ import os
 import time
 from argparse import Namespace
 
-from . import candidates, decide, report, values
+from . import candidates, decide, report, solve, values
 from .asking import Interview, Prompt, Refusal
 from export.installed import ROOT
 
@@ -263,7 +263,7 @@ def say_beforehand(groups, later, refused, options, seconds):
             len(groups), about, report.duration(readings), report.duration(whole)))
 
 
-def decided(model, readings, ids, answers, n):
+def decided(model, readings, ids, answers, n, budget):
     """The verdict by log-probabilities, the readings that it is about, remarks on the numbers, bounds of values, and
     how prompts that were cut are to be compared: level or plain."""
     readings, remarks = decide.merged(readings, answers), []
@@ -276,11 +276,18 @@ def decided(model, readings, ids, answers, n):
         remarks = ['the log-probabilities of a prompt are all off alike, by %.2f nats on average: they do not add up '
                    'to 1; compared without that' % decide.offset(answers, plain.ours)]
         readings, answers = levelled, flat
+    numbers = values.Numbers(lambda group, some: compute(model, [group], ids, some, False)[0], model, answers,
+                             bool(level), n)
     if verdict.kind != 'none':
-        numbers = values.Numbers(lambda group: compute(model, [group], ids, heard, False)[0], model, answers,
-                                 bool(level), n)
         verdict, bounds = values.of_its_own(verdict, readings, numbers)
-    if bounds:
+    if verdict.kind != 'reads' and budget:
+        solution, remark = solve.own_values(verdict, readings, numbers, budget)
+        remarks += [remark] if remark else []
+        if solution:
+            readings.append(solution.reading)
+            verdict = decide.Verdict('solved', verdict.best, [solution.reading], verdict.margin, solution)
+            bounds = solution.bounds
+    elif bounds:
         remarks.append('values known within: ' + ', '.join(map(values.said, bounds)))
     return verdict, readings, remarks, bounds, 'level' if level else 'plain'
 
@@ -317,7 +324,8 @@ def ask_and_decide(server, ours, options, out):
     if options.greedy:
         verdict, remarks, bounds, how = decide.judge_greedy(readings, heard.answers), [], [], 'greedy'
     else:
-        verdict, readings, remarks, bounds, how = decided(model, readings, ids, heard.answers, lengths[-1])
+        verdict, readings, remarks, bounds, how = decided(model, readings, ids, heard.answers, lengths[-1],
+                                                            options.budget)
     remarks += tell_cuts(heard, ids, model, verdict.best, how)
     status, reason = status_of(verdict, options.expect, heard)
     report.readings(out, interview, report.Findings(heard, readings, verdict, remarks, bounds, later), options)
@@ -339,4 +347,4 @@ def status_of(verdict, expected, heard):
         return UNDECIDED, 'tied'
     if verdict.kind == 'nearest':
         return UNDECIDED, 'other-weights'
-    return (NO, 'other-value') if verdict.kind == 'between' else (NO, 'nothing-fits')
+    return (NO, 'other-value') if verdict.kind in ('between', 'solved') else (NO, 'nothing-fits')

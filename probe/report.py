@@ -9,6 +9,7 @@ import sys
 from argparse import Namespace
 from typing import Any, Dict, List, Optional, Tuple
 
+from . import solve
 from .asking import Interview
 from .common import on_one_line, with_commas
 from .decide import EXACT, NEAR, Bounds, Reading, Verdict
@@ -111,6 +112,8 @@ def sentence(verdict, later, expected):
         expects = expected and expected not in best.engines()
         return 'the server reads it as %s%s%s' % (name_of(best), margins(verdict), '; expected %s' % expected
                                                  if expects else '')
+    if verdict.kind == 'solved':
+        return solve.sentence(verdict.solution) + ('; expected %s' % expected if expected else '')
     if verdict.kind == 'tied':
         return 'cannot tell apart: %s%s; what would: %s' % (
             ' | '.join([name] + [r.words() for r in verdict.others]), margins(verdict), advice(verdict, later))

@@ -4,7 +4,7 @@ nearest, and within which bounds each is known."""
 from __future__ import annotations
 
 import math
-from typing import Callable, List, Tuple
+from typing import Callable, List, Optional, Tuple
 
 from . import decide
 from .candidates import Candidate, number
@@ -32,9 +32,11 @@ class Numbers:
     def __init__(self, compute: Callable[..., Reading], model: Model, answers: Answers, is_level: bool, n: int) -> None:
         self.compute, self.model, self.answers, self.is_level, self.n = compute, model, answers, is_level, n
 
-    def reading(self, candidate: Candidate) -> Reading:
-        found = self.compute([candidate])
-        return decide.Reading([candidate], decide.level(self.answers, found.ours)) if self.is_level else found
+    def reading(self, candidate: Candidate, some: Optional[Answers] = None) -> Reading:
+        """Of all answers, or of some of them."""
+        answers = self.answers if some is None else some
+        found = self.compute([candidate], answers)
+        return decide.Reading([candidate], decide.level(answers, found.ours)) if self.is_level else found
 
 
 class Neighbor:
