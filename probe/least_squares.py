@@ -49,12 +49,12 @@ class Fit:
 
 
 def columns_at(measure: Callable[[Vector], Optional[Vector]], x: Vector, left: Vector, steps: Vector) -> List[Vector]:
-    """Derivatives by one-sided differences; the other side, where one cannot be computed."""
+    """Derivatives by one-sided differences; by the other side, where one changes nothing or cannot be computed."""
     found = []
     for i, step in enumerate(steps):
         for side in step, -step:
             there = measure([v + side * (j == i) for j, v in enumerate(x)])
-            if there is not None:
+            if there is not None and there != left:
                 found.append([(a - b) / side for a, b in zip(left, there)])
                 break
         else:
@@ -111,6 +111,10 @@ def least_squares(measure: Callable[[Vector], Optional[Vector]], x: Vector, step
 def errors(columns: List[Vector], left: Vector, sizes: List[int]) -> Vector:
     """Standard errors of the parameters: of two the larger, by token, and by prompt (sizes: tokens of each), which
     allows for what the tokens of a prompt have in common. Infinite where nothing tells a parameter."""
+    told = [i for i, column in enumerate(columns) if any(column)]
+    if len(told) < len(columns):
+        rest = dict(zip(told, errors([columns[i] for i in told], left, sizes))) if told else {}
+        return [rest.get(i, math.inf) for i in range(len(columns))]
     k, n = len(columns), len(left)
     square = [[dot(a, b) for b in columns] for a in columns]
     inverse = [solved(square, [float(i == j) for j in range(k)]) for i in range(k)]

@@ -171,6 +171,11 @@ def compute(model, groups, ids, answers, greedy):
     return readings
 
 
+def one_reading(model, group, ids, answers):
+    found = model.next_tokens(ids, answers, group[0].arguments)
+    return decide.Reading(group, {n: {id: p for id, (_, p) in found[n].items()} for n in answers})
+
+
 def what_remains_of(cut, length, ids, model, best):
     """Of a prompt that was cut: which of its tokens the server read, as (words, nats). cut: the server's count, its
     tokens, and whether they are compared without what they have in common."""
@@ -276,8 +281,7 @@ def decided(model, readings, ids, answers, n, budget):
         remarks = ['the log-probabilities of a prompt are all off alike, by %.2f nats on average: they do not add up '
                    'to 1; compared without that' % decide.offset(answers, plain.ours)]
         readings, answers = levelled, flat
-    numbers = values.Numbers(lambda group, some: compute(model, [group], ids, some, False)[0], model, answers,
-                             bool(level), n)
+    numbers = values.Numbers(lambda group, some: one_reading(model, group, ids, some), model, answers, bool(level), n)
     if verdict.kind != 'none':
         verdict, bounds = values.of_its_own(verdict, readings, numbers)
     if verdict.kind != 'reads' and budget:

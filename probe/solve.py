@@ -11,22 +11,31 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from . import decide, values
 from .candidates import Candidate, number
-from .common import plainly, tell, with_commas
+from .common import plainly, with_commas
 from .decide import Answers, Bounds, Reading, Verdict
-from .least_squares import Fit, columns_at, errors, least_squares
+from .least_squares import Fit, columns_at, dot, errors, least_squares, solved
+from .ours import Refused
 from .values import VALUES, Numbers
 
 # How far a value is moved for its derivative: further where ramps begin and end at whole pairs.
 STEPS = {'theta': 0.1, 'factor': 0.1, 'attention_factor': 0.05, 'train_ctx': 0.3, 'beta_fast': 0.5, 'beta_slow': 0.5,
          'low_freq_factor': 0.2, 'high_freq_factor': 0.2}
 FIRST = 'theta', 'factor', 'train_ctx', 'attention_factor'  # the betas come in where they explain more
+WIDE = 1.5          # times a value: what computes the same there does not depend on it
+STEPPED = 'train_ctx', 'beta_fast', 'beta_slow'  # ramps begin and end at whole pairs: many values compute the same
 REACH = 1.0         # of the logarithm of a value: the longest step
 SCALES = 1.5, 2.25, 3.5, 5, 7, 10, 14, 20, 28, 40, 60, 90
 THETAS = 0.03, 0.1, 0.25, 0.5, 0.7, 1.5, 2.2, 3.5, 6, 12, 40, 120
-CONTEXTS = 0.25, 0.5, 0.7, 1.5, 2, 4, 8, 16
+CONTEXTS = 0.25, 0.5, 1, 2, 4, 12
+FEW_SCALES = 2, 5, 12, 30
 STARTS = 3          # points that least squares begins at
 CLEAR = 4           # standard errors by which what is solved for explains more than a listed reading
 MINDS = 12          # of the mean square: what a value explains at least, that is named
+FAR = 30            # times more: what the derivatives say of values so far off is not tried
+NO_SCALE = 1.2      # a scale below it may be none
+MANY = 3            # values that differ: so many may be a valley beside the right one, and the grid is tried
+HALF = 0.6          # of what a value explains, that another must explain on a coarse grid to be tried in its place
+WELL = 0.035        # nats: a fit that leaves less is not looked for elsewhere
 EXPLAINS = 0.7      # of what the listed readings leave, at most
 LOW, HIGH = {'factor': 1.0, 'train_ctx': 8, 'theta': 2.0, 'attention_factor': 0.05}, {'train_ctx': 1 << 27,
                                                                                    'attention_factor': 20}
@@ -49,10 +58,17 @@ class Family:
         own = Candidate(self.words, self.arguments)
         if values.computes(numbers.model, own, numbers.n) is None:
             return False
-        self.notes = own.notes
-        self.settings = [note for note in SETTING if values.takes(numbers.model, [own], SETTING[note], numbers.n) and
-                         not (note == 'factor' and number(own.notes.get('scale'), 1) == 1)]
+        self.notes, computed = own.notes, own.signature(numbers.model, numbers.n)
+        for note in SETTING if number(own.notes.get('scale'), 1) != 1 else [n for n in SETTING if n != 'factor']:
+            value = WIDE * self.usual(note)
+            moved = self.candidate({note: value}) if note in own.notes and value > 0 else None
+            if moved and values.computes(numbers.model, moved, numbers.n) not in (None, computed) and \
+                    abs(number(moved.notes.get(note)) - value) < 0.01 * value:
+                self.settings.append(note)
         return True
+
+    def is_plain(self) -> bool:
+        return self.notes.get('method') == 'none'
 
     def usual(self, note: str) -> float:
         return number(self.notes.get(note), 1)
@@ -92,7 +108,7 @@ class Solver:
 
     def __init__(self, numbers: Numbers, budget: float) -> None:
         self.numbers, self.kept, self.end, self.count = numbers, {}, time.time() + budget, 0
-        self.began = time.time()
+        self.signatures: Dict[Tuple[str, ...], Any] = {}
         self.answers = numbers.answers
         lengths = sorted(self.answers)
         self.short = {n: self.answers[n] for n in lengths[:max(2, (len(lengths) + 1) // 2)]}
@@ -100,7 +116,12 @@ class Solver:
     def left(self, family: Family, given: Given, answers: Answers) -> Optional[List[float]]:
         """What the server's log-probabilities are off ours, prompt by prompt; None where run refuses the values."""
         candidate = family.candidate(given)
-        signature = values.computes(self.numbers.model, candidate, self.numbers.n)
+        called = tuple(map(str, candidate.arguments))
+        if called not in self.signatures and not any(note in STEPPED for note in given):
+            self.signatures[called] = called
+        if called not in self.signatures:
+            self.signatures[called] = values.computes(self.numbers.model, candidate, self.numbers.n)
+        signature = self.signatures[called]
         if signature is None:
             return None
         key = signature, len(answers)
@@ -108,7 +129,10 @@ class Solver:
             if time.time() > self.end:
                 raise OutOfTime()
             self.count += 1
-            ours = self.numbers.reading(candidate, answers).ours
+            try:
+                ours = self.numbers.reading(candidate, answers).ours
+            except Refused:
+                return None
             self.kept[key] = [p - ours[n][id] for n in sorted(answers) for id, p in answers[n].items()]
         return self.kept[key]
 
@@ -141,18 +165,20 @@ class Solver:
         return min(found, key=lambda g: self.squares(family, g, self.short))
 
     def coarse(self, family: Family) -> Given:
-        """One value after another on a wide grid; twice, because they depend on each other."""
+        """The scale and L together, which depend on each other, then theta, then the scale again."""
         given: Given = {}
-        for _ in range(2):
-            if 'factor' in family.settings:
-                given = self.best_of(family, given, 'factor', list(SCALES))
-            for note, grid in ('theta', THETAS), ('train_ctx', CONTEXTS):
-                if note in family.settings:
-                    given = self.best_of(family, given, note, [family.usual(note) * step for step in grid])
-        return given
+        if 'train_ctx' in family.settings and 'factor' in family.settings:
+            usual = family.usual('train_ctx')
+            grid = [{'factor': s, 'train_ctx': usual * step} for s in FEW_SCALES for step in CONTEXTS]
+            given = min(grid, key=lambda g: self.squares(family, g, self.short))
+        elif 'factor' in family.settings:
+            given = self.best_of(family, given, 'factor', list(SCALES))
+        if 'theta' in family.settings:
+            given = self.best_of(family, given, 'theta', [family.usual('theta') * step for step in THETAS])
+        return self.best_of(family, given, 'factor', list(SCALES)) if 'factor' in family.settings else given
 
-    def starts(self, families: List[Family], nearest: List[Candidate], is_far: bool) -> List[Tuple[Family, Given]]:
-        """Points to begin at: the nearest candidates, and where they are far the best of a grid for each method."""
+    def begins(self, families: List[Family], nearest: List[Candidate]) -> List[Tuple[Family, Given]]:
+        """The nearest candidates."""
         found = []
         for candidate in nearest:
             for family in families:
@@ -161,10 +187,19 @@ class Solver:
                     found.append((family, {note: value for note, value in given.items() if value > 0 and
                                            abs(value - family.usual(note)) > 1e-6 * value}))
                     break
-        if is_far:
-            found += [(family, self.coarse(family)) for family in families]
-        found.sort(key=lambda start: self.squares(*start, self.short))
-        return [start for i, start in enumerate(found) if start not in found[:i]][:STARTS]
+        return [start for i, start in enumerate(found) if start not in found[:i]]
+
+    def far_begins(self, families: List[Family]) -> List[Tuple[Family, Given]]:
+        """The best of a grid for each method, the methods that fit best."""
+        found = [(family, self.coarse(family)) for family in families]
+        return sorted(found, key=lambda start: self.squares(*start, self.short))[:STARTS]
+
+    def best_fit(self, starts: List[Tuple[Family, Given]]) -> Optional[Solution]:
+        fits = []
+        for family, given in starts:
+            free = {note: family.usual(note) for note in FIRST if note in family.settings}
+            fits.append(self.solution(family, dict(free, **given)))
+        return min(filter(None, fits), key=lambda s: s.fit.squares, default=None)
 
     # ---- what differs ----
 
@@ -175,42 +210,77 @@ class Solver:
         """Whether the server minds that a value is not free."""
         return fewer.squares - more.squares > MINDS * self.mean_square(more)
 
+    def usual(self, solution: Solution, note: str) -> float:
+        """What the family has where the value is not given: of the attention factor, what the scale makes of it."""
+        rest = solution.family.candidate({n: v for n, v in solution.given.items() if n != note})
+        values.computes(self.numbers.model, rest, self.numbers.n)
+        return number(rest.notes.get(note), 1)
+
+    def weights(self, solution: Solution) -> Dict[str, float]:
+        """By how much the squares would grow if a value were the usual one, as the derivatives say."""
+        columns = solution.fit.columns
+        square = [[dot(a, b) for b in columns] for a in columns]
+        found = {}
+        for i, note in enumerate(solution.given):
+            row = solved(square, [float(i == j) for j in range(len(columns))])
+            way = math.log(solution.given[note] / max(self.usual(solution, note), 1e-9))
+            found[note] = way * way / row[i] if row and row[i] > 0 else 0.0
+        return found
+
+    def without(self, solution: Solution, out: List[str]) -> Optional[Solution]:
+        return self.solution(solution.family, {n: v for n, v in solution.given.items() if n not in out})
+
     def simpler(self, solution: Solution) -> Solution:
-        """With as few values of its own as explain as much."""
+        """With as few values of its own as explain as much; `others` are as few, and explain as much."""
         while solution.given:
-            tried = [self.solution(solution.family, {n: v for n, v in solution.given.items() if n != note})
-                     for note in solution.given]
-            tried = [s for s in tried if s and not self.minds(solution.fit, s.fit)]
-            if not tried:
-                return solution
-            solution = min(tried, key=lambda s: s.fit.squares)
+            mean, weights = MINDS * self.mean_square(solution.fit), self.weights(solution)
+            light = [note for note, weight in weights.items() if weight < mean]
+            at_once = self.without(solution, light) if len(light) > 1 else None
+            if at_once and not self.minds(solution.fit, at_once.fit):
+                solution = at_once
+                continue
+            tried = [self.without(solution, [note]) for note, weight in weights.items()
+                     if note in STEPPED or weight < FAR * mean]
+            fits = sorted((s for s in tried if s and not self.minds(solution.fit, s.fit)), key=lambda s: s.fit.squares)
+            if not fits:
+                break
+            solution, fits[0].others = fits[0], fits[1:]
         return solution
 
     def exchanges(self, solution: Solution) -> Iterator[Solution]:
-        """One of its values the usual one, and another free in its place."""
-        for out in solution.given:
-            kept = {note: value for note, value in solution.given.items() if note != out}
-            for note in solution.family.settings:
-                if note not in solution.given:
-                    usual = solution.family.usual(note)
-                    start = self.best_of(solution.family, kept, note, [usual * step for step in (0.4, 0.7, 1.5, 2.5)])
-                    found = self.solution(solution.family, dict({note: usual}, **start))
+        """One of its values the usual one, and one that was not free yet in its place."""
+        own, family = sum(x * x for x in self.short_left(solution.family, solution.given)), solution.family
+        for note in family.settings:
+            for out in solution.given if note not in FIRST and note not in solution.given else ():
+                kept = {n: v for n, v in solution.given.items() if n != out}
+                tried = [family.usual(note) * step for step in (0.3, 0.55, 1.8, 3.2)]
+                start = self.best_of(family, kept, note, tried)
+                gained = self.squares(family, kept, self.short) - self.squares(family, start, self.short)
+                if note in start and gained > HALF * (self.squares(family, kept, self.short) - own):
+                    found = self.solution(family, start)
                     if found:
                         yield found
 
-    def settled(self, solution: Solution) -> Solution:
+    def short_left(self, family: Family, given: Given) -> List[float]:
+        return self.left(family, given, self.short) or [math.inf]
+
+    def settled(self, solution: Solution, families: List[Family]) -> Solution:
         """The simplest, or another that differs in one value and explains more; others that explain as much."""
         solution = self.simpler(solution)
-        for _ in range(2):
-            tried = list(self.exchanges(solution))
-            best = min(tried, key=lambda s: s.fit.squares, default=solution)
-            if best.fit.squares >= solution.fit.squares:
-                break
-            tried.append(solution)
-            solution = self.simpler(best)
-        solution.others = [s for s in tried if len(s.given) == len(solution.given) and s.names() != solution.names() and
-                           not self.minds(solution.fit, s.fit)] if solution.given else []
-        return solution
+        found = [solution] + [self.simpler(other) for other in self.exchanges(solution)]
+        if solution.given.get('factor', 2) < NO_SCALE:
+            found += [self.simpler(plain) for plain in [self.best_fit([(f, {}) for f in families if f.is_plain()])] if
+                      plain]
+        return self.best_of_both(found)
+
+    def best_of_both(self, found: List[Solution]) -> Solution:
+        """Of those that explain as much as the best the one of fewest values. `others` have as few."""
+        best = min(found, key=lambda s: s.fit.squares)
+        as_good = [s for s in found + [o for s in found for o in s.others] if not self.minds(best.fit, s.fit)]
+        fewest = min(len(s.given) for s in as_good)
+        as_good = sorted((s for s in as_good if len(s.given) == fewest), key=lambda s: s.fit.squares)
+        as_good[0].others = [s for i, s in enumerate(as_good) if s.names() not in [o.names() for o in as_good[:i]]][1:]
+        return as_good[0]
 
     # ---- what is known of it ----
 
@@ -288,16 +358,14 @@ def search(solver: Solver, verdict: Verdict, readings: List[Reading]) -> Optiona
     numbers = solver.numbers
     families = families_of(numbers)
     nearest = [r.candidates[0] for r in readings[:2]] + [r.candidates[0] for r in readings if r.engines()][:1]
-    is_far = verdict.best.distance > decide.NEAR
-    fits = []
-    for family, given in solver.starts(families, nearest, is_far):
-        free = {note: family.usual(note) for note in FIRST if note in family.settings}
-        solution = solver.solution(family, dict(free, **given))
-        if solution:
-            fits.append(solution)
-    if not fits:
+    found = [solver.best_fit(solver.begins(families, nearest))]
+    found = [solver.settled(s, families) for s in found if s and mean_of(s.fit.left) <= WELL]
+    if not found or len(found[0].given) >= MANY or not set(found[0].given) <= set(FIRST):
+        far = solver.best_fit(solver.far_begins(families))
+        found += [solver.settled(far, families)] if far and mean_of(far.fit.left) <= decide.NEAR else []
+    if not found:
         return None
-    best = solver.settled(min(fits, key=lambda s: s.fit.squares))
+    best = solver.best_of_both(found)
     if not best.given and best.family.words == 'the settings':
         return None
     return finished(solver, best, verdict, readings)
@@ -322,6 +390,11 @@ def finished(solver: Solver, best: Solution, verdict: Verdict, readings: List[Re
     return best
 
 
+def mean_of(left: List[float]) -> float:
+    """In nats, as decide.distance counts where all prompts have as many tokens."""
+    return sum(map(abs, left)) / len(left)
+
+
 def leftover(answers: Answers, ours: Answers) -> List[float]:
     return [p - ours[n][id] for n, top in answers.items() for id, p in top.items()]
 
@@ -331,7 +404,11 @@ def leftover(answers: Answers, ours: Answers) -> List[float]:
 def settings_in_words(notes: Dict[str, str]) -> str:
     """`yarn 5.02 x 512, theta 10,000, attention factor 1.161`"""
     words = notes.get('method', '')
-    if number(notes.get('scale'), 1) != 1:
+    if words == 'none':
+        words = 'plain RoPE'
+    elif words == 'linear':
+        words += ', s %s' % plainly(number(notes['scale']))
+    elif number(notes.get('scale'), 1) != 1:
         words += ' %s x %s' % (plainly(number(notes['scale'])), with_commas(int(number(notes.get('train_ctx')))))
     return '%s, theta %s, attention factor %s' % (words, plainly(number(notes.get('theta'))),
                                                   plainly(number(notes.get('attention_factor'), 1)))
