@@ -286,7 +286,7 @@ class Solver:
 
     def bounds(self, solution: Solution) -> List[Bounds]:
         """Of each value that is named: three standard errors and half as much again, because the way is not quite
-        straight, and further while run computes the same."""
+        straight, and further while run computes the same. Where values come in steps, as far as the server does not mind."""
         family, given, notes = solution.family, solution.given, list(solution.given)
 
         def measure(x):
@@ -306,13 +306,20 @@ class Solver:
         return found
 
     def same_until(self, solution: Solution, note: str, side: int, reach: float) -> float:
-        """side x reach, further while it is computed alike."""
+        """side x reach, further while it is computed alike, and over steps that the server does not mind."""
         def at(way):
             moved = dict(solution.given, **{note: solution.given[note] * math.exp(side * way)})
             return values.computes(self.numbers.model, solution.family.candidate(moved), self.numbers.n)
-        there = at(reach)
-        while reach < 3 and at(reach + values.GRAIN) == there:
-            reach += values.GRAIN
+        def is_minded(way):
+            moved = dict(solution.given, **{note: solution.given[note] * math.exp(side * way)})
+            return self.squares(solution.family, moved, self.answers) - solution.fit.squares > \
+                MINDS * self.mean_square(solution.fit)
+        there, most = at(reach), 3
+        while reach < most:
+            beyond = at(reach + values.GRAIN)
+            if beyond != there and (note not in STEPPED or is_minded(reach + values.GRAIN)):
+                break
+            there, reach = beyond, reach + values.GRAIN
         return side * reach
 
 
