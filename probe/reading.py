@@ -268,17 +268,41 @@ def say_beforehand(groups, later, refused, options, seconds):
             len(groups), about, report.duration(readings), report.duration(whole)))
 
 
+def with_few_bits(model, readings, verdict, ids, answers):
+    """Whether a key-value cache of fewer bits explains what is left. Then our side has it from now on: (readings, a
+    remark), else (readings, None)."""
+    nearest = [verdict.best] + [r for r in readings if r.engines() and r is not verdict.best][:1]
+    for kind, words in ('q8', '8 bits'), ('q4', '4 bits'):
+        model.cache = ['--kv', kind]
+        try:
+            few = [one_reading(model, r.candidates, ids, answers) for r in nearest]
+        except Refused:
+            break
+        least = min(decide.distance(answers, r.ours) for r in few)
+        if least < decide.FEW_BITS * verdict.best.distance:
+            return compute(model, [r.candidates for r in readings], ids, answers, False), \
+                'the key-value cache of the server has %s, as it seems: %.4f nats with one like that here, %.4f with ' \
+                '16 bits' % (words, least, verdict.best.distance)
+    model.cache = []
+    return readings, None
+
+
 def decided(model, readings, ids, answers, n, budget):
     """The verdict by log-probabilities, the readings that it is about, remarks on the numbers, bounds of values, and
     how prompts that were cut are to be compared: level or plain."""
     readings, remarks = decide.merged(readings, answers), []
     verdict = decide.judge(readings, answers)
+    if verdict.best.distance > decide.EXACT and verdict.kind != 'reads':
+        readings, remark = with_few_bits(model, readings, verdict, ids, answers)
+        if remark:
+            readings, remarks = decide.merged(readings, answers), [remark]
+            verdict = decide.judge(readings, answers)
     level = verdict.best.distance > decide.EXACT and decide.judge_level(readings, answers, verdict)
-    bounds, heard = [], answers
+    bounds = []
     if level:
         verdict, levelled, flat = level
         plain = next(r for r in readings if r.candidates == verdict.best.candidates)
-        remarks = ['the log-probabilities of a prompt are all off alike, by %.2f nats on average: they do not add up '
+        remarks += ['the log-probabilities of a prompt are all off alike, by %.2f nats on average: they do not add up '
                    'to 1; compared without that' % decide.offset(answers, plain.ours)]
         readings, answers = levelled, flat
     numbers = values.Numbers(lambda group, some: one_reading(model, group, ids, some), model, answers, bool(level), n)

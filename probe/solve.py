@@ -35,7 +35,7 @@ FAR = 30            # times more: what the derivatives say of values so far off 
 NO_SCALE = 1.2      # a scale below it may be none
 MANY = 3            # values that differ: so many may be a valley beside the right one, and the grid is tried
 HALF = 0.6          # of what a value explains, that another must explain on a coarse grid to be tried in its place
-WELL = 0.035        # nats: a fit that leaves less is not looked for elsewhere
+WELL = 0.04         # nats, at most, that are left by values that are named: rounding makes as much
 EXPLAINS = 0.7      # of what the listed readings leave, at most
 LOW, HIGH = {'factor': 1.0, 'train_ctx': 8, 'theta': 2.0, 'attention_factor': 0.05}, {'train_ctx': 1 << 27,
                                                                                    'attention_factor': 20}
@@ -177,6 +177,14 @@ class Solver:
             given = self.best_of(family, given, 'theta', [family.usual('theta') * step for step in THETAS])
         return self.best_of(family, given, 'factor', list(SCALES)) if 'factor' in family.settings else given
 
+    def theta_first(self, family: Family) -> Given:
+        given: Given = {}
+        for note, grid in ('theta', THETAS), ('factor', SCALES), ('train_ctx', CONTEXTS):
+            usual = family.usual(note) if note != 'factor' else 1
+            if note in family.settings:
+                given = self.best_of(family, given, note, [usual * step for step in grid])
+        return given
+
     def begins(self, families: List[Family], nearest: List[Candidate]) -> List[Tuple[Family, Given]]:
         """The nearest candidates."""
         found = []
@@ -192,6 +200,7 @@ class Solver:
     def far_begins(self, families: List[Family]) -> List[Tuple[Family, Given]]:
         """The best of a grid for each method, the methods that fit best."""
         found = [(family, self.coarse(family)) for family in families]
+        found += [(family, self.theta_first(family)) for family in families if 'train_ctx' in family.settings]
         return sorted(found, key=lambda start: self.squares(*start, self.short))[:STARTS]
 
     def best_fit(self, starts: List[Tuple[Family, Given]]) -> Optional[Solution]:
@@ -369,7 +378,7 @@ def search(solver: Solver, verdict: Verdict, readings: List[Reading]) -> Optiona
     found = [solver.settled(s, families) for s in found if s and mean_of(s.fit.left) <= WELL]
     if not found or len(found[0].given) >= MANY or not set(found[0].given) <= set(FIRST):
         far = solver.best_fit(solver.far_begins(families))
-        found += [solver.settled(far, families)] if far and mean_of(far.fit.left) <= decide.NEAR else []
+        found += [solver.settled(far, families)] if far and mean_of(far.fit.left) <= WELL else []
     if not found:
         return None
     best = solver.best_of_both(found)
@@ -386,7 +395,7 @@ def finished(solver: Solver, best: Solution, verdict: Verdict, readings: List[Re
     best.reading.distance = decide.distance(answers, best.reading.ours)
     listed = min(sum(x * x for x in leftover(answers, r.ours)) for r in readings)
     share = EXPLAINS if verdict.kind in ('none', 'nearest') else 1
-    if best.reading.distance > decide.NEAR or best.fit.squares > share ** 2 * listed:
+    if best.reading.distance > WELL or best.fit.squares > share ** 2 * listed:
         return None
     if not is_clear(best, readings, answers):
         return None
