@@ -28,6 +28,7 @@ SCALES = 1.5, 2.25, 3.5, 5, 7, 10, 14, 20, 28, 40, 60, 90
 THETAS = 0.03, 0.1, 0.25, 0.5, 0.7, 1.5, 2.2, 3.5, 6, 12, 40, 120
 CONTEXTS = 0.25, 0.5, 1, 2, 4, 12
 FEW_SCALES = 2, 5, 12, 30
+RESTARTS = 0.45, 2.2  # times theta
 STARTS = 3          # points that least squares begins at
 CLEAR = 4           # standard errors by which what is solved for explains more than a listed reading
 MINDS = 12          # of the mean square: what a value explains at least, that is named
@@ -273,6 +274,17 @@ class Solver:
     def short_left(self, family: Family, given: Given) -> List[float]:
         return self.left(family, given, self.short) or [math.inf]
 
+    def restarted(self, solution: Solution) -> Optional[Solution]:
+        """The best fit that begins at another theta than this solution's: the others depend on it."""
+        family, found = solution.family, []
+        for step in RESTARTS if 'theta' in family.settings else ():
+            free = {note: self.usual(solution, note) for note in FIRST if note in family.settings}
+            given = dict(free, **solution.given)
+            fit = self.solution(family, dict(given, theta=given['theta'] * step))
+            if fit and self.minds(fit.fit, solution.fit):
+                found.append(fit)
+        return min(found, key=lambda s: s.fit.squares, default=None)
+
     def settled(self, solution: Solution, families: List[Family]) -> Solution:
         """The simplest, or another that differs in one value and explains more; others that explain as much."""
         solution = self.simpler(solution)
@@ -381,7 +393,8 @@ def search(solver: Solver, verdict: Verdict, readings: List[Reading]) -> Optiona
         found += [solver.settled(far, families)] if far and mean_of(far.fit.left) <= WELL else []
     if not found:
         return None
-    best = solver.best_of_both(found)
+    again = solver.restarted(solver.best_of_both(found))
+    best = solver.best_of_both(found + ([solver.settled(again, families)] if again else []))
     if not best.given and best.family.words == 'the settings':
         return None
     return finished(solver, best, verdict, readings)
