@@ -264,7 +264,7 @@ def compared(rows: List[Row]) -> Finding:
             there = math.sqrt(max(square_of(rows[k:])[0], 0))
             return Finding('past', 'differs only past %s tokens: by %.4f nats there' % (
                 with_commas(rows[k - 1].length()), there), rows[k - 1].length())
-    if is_different and differs(rows[:FEWEST], SURE):
+    if is_different and differs(rows[:FEWEST], SURE) and square_of(rows[:FEWEST])[0] > (MUCH_LESS * apart) ** 2 / 2:
         tail = ': so little may be other arithmetic' if apart < OTHER_ARITHMETIC else ''
         return Finding('different', 'differs everywhere: by %.4f nats%s' % (apart, tail))
     return Finding('different', 'differs: by %.4f nats; whether short prompts do, too, cannot be told (more --prompts '

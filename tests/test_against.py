@@ -129,7 +129,7 @@ def test_many_times():
         if 'past' in allowed:
             check(all(finding.past < 200 for finding in found) and
                   sum(finding.kind == 'past' for finding in found) > 180 and
-                  not any('everywhere' in finding.words for finding in found), 'past a window only', kinds)
+                  not any('everywhere' in finding.words for finding in found), 'past a window only', sorted({f.words for f in found})[:4] + [sum(f.kind == 'past' for f in found)])
 
 
 # ---- --cut ----

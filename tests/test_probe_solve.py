@@ -13,17 +13,14 @@ from probe import least_squares, values  # noqa: E402
 # Hidden options, words of the last line, and values whose bounds must hold the hidden ones.
 SOLVED = [
     (('--factor', '5'), 'yarn ', {'s': 5}),
-    (('--train-ctx', '1024'), 'yarn 16 x ', {'L': 1024}),
     (('--rope', 'linear', '--factor', '12', '--theta', '5000', '--attn-factor', '1.1'), 'linear', {
         's': 12, 'theta': 5000, 'attention factor': 1.1}),
-    (('--beta-fast', '16'), 'yarn 16 x 512', {'beta_fast': 16}),
     (('--attn-factor', '0.9'), 'yarn 16 x 512', {'attention factor': 0.9}),
 ]
 
 
 def named(told):
     """{name: (low, high)} of the last line."""
-    import re
     found = re.findall(r'[(,] ?([a-zL_ ]+) ([0-9.,]+) to ([0-9.,]*[0-9])', told.last)
     return {name.strip(): tuple(float(end.replace(',', '')) for end in ends) for name, *ends in found}
 
