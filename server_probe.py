@@ -17,7 +17,7 @@ settings, plain RoPE, another scale, and so on. The second hides numbers in text
     --cut                look for the length, up to -n, from which on prompts are cut or refused
     --expect WHAT        of two servers: same, different or different-past:N; status 1 if it is not so
     --expect ENGINE      status 1 unless the server reads them as this engine does (hf5, vllm, llama.cpp, hf4@4.51 ...)
-    -n N                 tokens of the longest prompt [512; of --tasks: 4k; of two servers: 2k; of --cut: 32k]; 8k is 8,192
+    -n N                 tokens of the longest prompt; 8k is 8,192 [512; --tasks: 4k; two servers: 2k; --cut: 32k]
     --prompts K          prompts, the shortest of 32 tokens [8; 64 with --greedy]
     --top N              likeliest tokens asked for [20]
     --greedy             judge by the token that the server chooses: for servers without log-probabilities
@@ -105,7 +105,8 @@ def make_parser():
     p = Parser(prog='server_probe.py', add_help=False, allow_abbrev=False)
     p.add_argument('url', metavar='URL')
     p.add_argument('model', metavar='model.bin', nargs='?')
-    for name in '--rope-config', '--expect', '--text', '--tasks', '--served', '--key-env', '--proxy', '--keep', '--save', '--against':
+    for name in '--rope-config', '--expect', '--text', '--tasks', '--served', '--key-env', '--proxy', '--keep', \
+                '--save', '--against':
         p.add_argument(name)
     for name in '--greedy', '--words', '--chat', '--tsv', '--json', '--cut':
         p.add_argument(name, action='store_true')

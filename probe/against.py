@@ -15,6 +15,7 @@ import re
 from argparse import Namespace
 from typing import Any, Dict, List, Optional, Tuple
 
+from export import families
 from export.installed import ROOT
 
 from .asking import Found, Interview, Prompt, Refusal, forms_to_try, model_of
@@ -183,8 +184,8 @@ def load(path: str, asked: str) -> List[Said]:
 # ---- comparing ----
 
 class Row:
-    """One prompt: `products` (a1 - b1)(a2 - b2) of its tokens, and `chances`, the squares of their errors; `apart` the mean |difference|, `own` that of each
-    server's two rounds; `se` the standard error of `apart`."""
+    """One prompt: `products` (a1 - b1)(a2 - b2) of its tokens, and `chances`, the squares of their errors; `apart` the
+    mean |difference|, `own` that of each server's two rounds; `se` the standard error of `apart`."""
 
     def __init__(self, a: Said, b: Said) -> None:
         self.a, self.b = a, b
@@ -230,7 +231,8 @@ def mean_and_error(values: List[float]) -> Tuple[float, float]:
 def square_of(rows: List[Row]) -> Tuple[float, float]:
     """The mean square of what differs, and its standard error."""
     products = [product for row in rows for product in row.products]
-    return sum(products) / len(products), math.sqrt(sum(chance for row in rows for chance in row.chances)) / len(products)
+    chance = sum(chance for row in rows for chance in row.chances)
+    return sum(products) / len(products), math.sqrt(chance) / len(products)
 
 
 def differs(rows: List[Row], errors: float) -> bool:
@@ -333,12 +335,11 @@ def does_not_turn(config: Optional[str]) -> str:
         raise Problem('%s: no JSON' % config, 'file')
     found = found.get('text_config', found) if isinstance(found, dict) else {}
     kind = found.get('model_type')
-    still = found.get('no_rope_layers') or found.get('no_rope_layer_interval') or kind in STILL
-    return '; config.json (%s) has layers that do not turn: for these no setting of RoPE does anything' % kind if still \
-        else ''
-
-
-STILL = {'cohere2', 'smollm3', 'exaone4', 'llama4', 'llama4_text', 'afmoe'}  # full layers without RoPE
+    family = families.named(kind) if isinstance(kind, str) else None
+    layers = family.layers if family else None
+    if not (layers and layers.without_rope):
+        return ''
+    return '; config.json (%s) has layers that do not turn: for these no setting of RoPE does anything' % kind
 
 
 def as_expected(finding: Finding, expected: str) -> bool:
@@ -368,7 +369,8 @@ def compare(server: Server, other: Optional[Server], options: Namespace, out: Re
     said = ask_server(server, texts, options)
     if options.save:
         save(options.save, said, asked)
-        out.last('%d prompts asked twice, kept in %s: --against it asks again and compares' % (len(texts), options.save))
+        out.last('%d prompts asked twice, kept in %s: --against it asks again and compares' % (
+            len(texts), options.save))
         return out.end(YES, 'saved')
     a, b = (before, said) if before else (said, ask_server(other, texts, options))
     rows = [Row(x, y) for x, y in zip(a, b)]

@@ -1,7 +1,7 @@
 """From which length on a server cuts, refuses or forgets prompts, and which end it keeps. No model and no reference.
 
-A text of one sentence, again and again, is counted by the server: each sentence more is as many tokens more, until it is
-not. Which end was kept shows without any knowledge of the model: a text with another beginning, and one with another
+A text of one sentence, again and again, is counted by the server: each sentence more is as many tokens more, until it
+is not. Which end was kept shows without any knowledge of the model: a text with another beginning, and one with another
 end. What the server does not see changes nothing."""
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ USUAL = 32768     # tokens, to which it is looked: -n
 FIRST = 8, 16, 24  # sentences by which the server's count is measured
 SENTENCE = ' The grass is green, the sky is blue, and the sun is yellow.'
 STARTS = 'The pass key of today is 48213.', 'The pass key of today is 90576.'
-ENDS = ' What was the pass key of today? The pass key of today is', ' Once upon a time, in a small village by the sea, there lived'
+ENDS = (' What was the pass key of today? The pass key of today is',
+        ' Once upon a time, in a small village by the sea, there lived')
 FEW = 3           # tokens that a count may be off the line
 WORDS = 16        # tokens of an answer that are compared
 
@@ -115,8 +116,8 @@ def ask_cut(server: Server, options: Namespace, out: Report) -> int:
         ['%d' % k, '%.0f' % cutting.expected(k), '-' if counted is None else '%d' % counted]
         for k, counted in sorted(cutting.counts.items())])
     if short is None:
-        forgets = '; of these the beginning changes nothing in the answer: a window, or too far for the model (--tasks ' \
-            'tells)' if cutting.forgets(whole) else ''
+        forgets = '; of these the beginning changes nothing in the answer: a window, or too far for the model ' \
+            '(--tasks tells)' if cutting.forgets(whole) else ''
         out.last('whole to %s tokens%s' % (cutting.told(whole), forgets))
         return out.end(YES, 'whole')
     to = cutting.told(whole)

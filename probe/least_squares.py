@@ -84,7 +84,7 @@ def least_squares(measure: Callable[[Vector], Optional[Vector]], x: Vector, step
             step = damped_step(fit.columns, fit.left, damping)
             if step is None:
                 continue
-            longest = max(map(abs, step))
+            longest = max(abs(part) for part in step)
             step = [s * min(1, reach / longest) for s in step] if longest > 0 else step
             there = measure([a + b for a, b in zip(fit.x, step)]) if longest > 1e-4 else None
             tries += 1

@@ -9,10 +9,12 @@ import sys
 from argparse import Namespace
 from typing import Any, Dict, List, Optional, Tuple
 
-from . import solve
+from . import values
 from .asking import Interview
-from .common import on_one_line, with_commas
+from .candidates import number
+from .common import on_one_line, plainly, with_commas
 from .decide import EXACT, NEAR, Bounds, Reading, Verdict
+from .solve import Solution
 
 
 def as_value(cell):
@@ -92,6 +94,34 @@ def name_of(reading):
     return reading.words()
 
 
+def settings_in_words(notes: Dict[str, str]) -> str:
+    """`yarn 5.02 x 512, theta 10,000, attention factor 1.161`"""
+    words = notes.get('method', '')
+    if words == 'none':
+        words = 'plain RoPE'
+    elif words == 'linear':
+        words += ', s %s' % plainly(number(notes['scale']))
+    elif number(notes.get('scale'), 1) != 1:
+        words += ' %s x %s' % (plainly(number(notes['scale'])), with_commas(int(number(notes.get('train_ctx')))))
+    return '%s, theta %s, attention factor %s' % (words, plainly(number(notes.get('theta'))),
+                                                  plainly(number(notes.get('attention_factor'), 1)))
+
+
+def described(solution: Solution) -> str:
+    """`yarn 5.02 x 512, theta 10,000, attention factor 1.161 (s 4.9 to 5.1)`"""
+    words = settings_in_words(solution.notes)
+    known = ', '.join(map(values.said, solution.bounds))
+    return '%s (%s)' % (words, known) if known else words
+
+
+def solved_sentence(solution: Solution) -> str:
+    """The end of the last line: what it is, and that the settings say otherwise."""
+    either = [solution] + solution.others
+    words = ' or '.join(map(described, either))
+    return 'the server has values of its own: %s; %.4f nats from that; the settings say %s' % (
+        words, solution.reading.distance, settings_in_words(solution.usual))
+
+
 def margins(verdict):
     nats = '; %.4f nats from that' % verdict.best.distance
     return nats + (', %.4f from the next' % verdict.margin if verdict.margin is not None else '')
@@ -113,7 +143,7 @@ def sentence(verdict, later, expected):
         return 'the server reads it as %s%s%s' % (name_of(best), margins(verdict), '; expected %s' % expected
                                                  if expects else '')
     if verdict.kind == 'solved':
-        return solve.sentence(verdict.solution) + ('; expected %s' % expected if expected else '')
+        return solved_sentence(verdict.solution) + ('; expected %s' % expected if expected else '')
     if verdict.kind == 'tied':
         return 'cannot tell apart: %s%s; what would: %s' % (
             ' | '.join([name] + [r.words() for r in verdict.others]), margins(verdict), advice(verdict, later))

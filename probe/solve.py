@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from . import decide, values
 from .candidates import Candidate, number
-from .common import plainly, with_commas
+from .common import plainly, tell
 from .decide import Answers, Bounds, Reading, Verdict
 from .least_squares import Fit, columns_at, dot, errors, least_squares, solved
 from .ours import Refused
@@ -28,6 +28,7 @@ SCALES = 1.5, 2.25, 3.5, 5, 7, 10, 14, 20, 28, 40, 60, 90
 THETAS = 0.03, 0.1, 0.25, 0.5, 0.7, 1.5, 2.2, 3.5, 6, 12, 40, 120
 CONTEXTS = 0.25, 0.5, 1, 2, 4, 12
 FEW_SCALES = 2, 5, 12, 30
+SLOW = 0.5            # seconds of a reading, from which on the budget is told beforehand
 RESTARTS = 0.45, 2.2  # times theta
 STARTS = 3          # points that least squares begins at
 CLEAR = 4           # standard errors by which what is solved for explains more than a listed reading
@@ -129,11 +130,14 @@ class Solver:
         if key not in self.kept:
             if time.time() > self.end:
                 raise OutOfTime()
-            self.count += 1
+            self.count, began = self.count + 1, time.time()
             try:
                 ours = self.numbers.reading(candidate, answers).ours
             except Refused:
                 return None
+            if self.count == 1 and time.time() - began > SLOW:
+                tell('values are solved for, by readings of about %.1f s, until %.0f s are over (--budget)' % (
+                    time.time() - began, self.end - began))
             self.kept[key] = [p - ours[n][id] for n in sorted(answers) for id, p in answers[n].items()]
         return self.kept[key]
 
@@ -149,7 +153,7 @@ class Solver:
             return self.left(family, {note: math.exp(v) for note, v in zip(notes, x)}, self.answers)
         if not notes:
             left = self.left(family, {}, self.answers)
-            return left and Fit([], left, [])
+            return Fit([], left, []) if left else None
         return least_squares(measure, [math.log(given[note]) for note in notes], [STEPS[note] for note in notes], REACH)
 
     def solution(self, family: Family, given: Given) -> Optional[Solution]:
@@ -202,7 +206,7 @@ class Solver:
         """The best of a grid for each method, the methods that fit best."""
         found = [(family, self.coarse(family)) for family in families]
         found += [(family, self.theta_first(family)) for family in families if 'train_ctx' in family.settings]
-        return sorted(found, key=lambda start: self.squares(*start, self.short))[:STARTS]
+        return sorted(found, key=lambda start: self.squares(start[0], start[1], self.short))[:STARTS]
 
     def best_fit(self, starts: List[Tuple[Family, Given]]) -> Optional[Solution]:
         fits = []
@@ -307,7 +311,8 @@ class Solver:
 
     def bounds(self, solution: Solution) -> List[Bounds]:
         """Of each value that is named: three standard errors and half as much again, because the way is not quite
-        straight, and further while run computes the same. Where values come in steps, as far as the server does not mind."""
+        straight, and further while run computes the same. Where values come in steps, as far as the server does not
+        mind."""
         family, given, notes = solution.family, solution.given, list(solution.given)
 
         def measure(x):
@@ -315,7 +320,7 @@ class Solver:
         x = [math.log(given[note]) for note in notes]
         columns = columns_at(measure, x, solution.fit.left, [STEPS[note] for note in notes])
         sizes = [len(self.answers[n]) for n in sorted(self.answers)]
-        found = []
+        found: List[Bounds] = []
         for note, error in zip(notes, errors(columns, solution.fit.left, sizes)):
             name = values.name_of(SETTING[note], family.notes)
             if error > 0.5:
@@ -352,7 +357,8 @@ def families_of(numbers: Numbers) -> List[Family]:
     own = Family('the settings', base)
     found = [own] if own.look(numbers) else []
     method = own.notes.get('method')
-    for name, more in (('none', []), ('linear', ['--factor', '4']), ('yarn', ['--factor', '4'])):
+    scaled: List[Any] = ['--factor', '4']
+    for name, more in (('none', []), ('linear', scaled), ('yarn', scaled)):
         family = Family(name, base + ['--rope', name] + more + (['--attn-factor', '1'] if name != 'yarn' else []))
         if name != method and family.look(numbers):
             found.append(family)
@@ -421,38 +427,8 @@ def finished(solver: Solver, best: Solution, verdict: Verdict, readings: List[Re
 
 def mean_of(left: List[float]) -> float:
     """In nats, as decide.distance counts where all prompts have as many tokens."""
-    return sum(map(abs, left)) / len(left)
+    return sum(abs(x) for x in left) / len(left)
 
 
 def leftover(answers: Answers, ours: Answers) -> List[float]:
     return [p - ours[n][id] for n, top in answers.items() for id, p in top.items()]
-
-
-# ---- in words ----
-
-def settings_in_words(notes: Dict[str, str]) -> str:
-    """`yarn 5.02 x 512, theta 10,000, attention factor 1.161`"""
-    words = notes.get('method', '')
-    if words == 'none':
-        words = 'plain RoPE'
-    elif words == 'linear':
-        words += ', s %s' % plainly(number(notes['scale']))
-    elif number(notes.get('scale'), 1) != 1:
-        words += ' %s x %s' % (plainly(number(notes['scale'])), with_commas(int(number(notes.get('train_ctx')))))
-    return '%s, theta %s, attention factor %s' % (words, plainly(number(notes.get('theta'))),
-                                                  plainly(number(notes.get('attention_factor'), 1)))
-
-
-def described(solution: Solution) -> str:
-    """`yarn 5.02 x 512, theta 10,000, attention factor 1.161 (s 4.9 to 5.1)`"""
-    words = settings_in_words(solution.notes)
-    known = ', '.join(map(values.said, solution.bounds))
-    return '%s (%s)' % (words, known) if known else words
-
-
-def sentence(solution: Solution) -> str:
-    """The end of the last line: what it is, and that the settings say otherwise."""
-    either = [solution] + solution.others
-    words = ' or '.join(map(described, either))
-    return 'the server has values of its own: %s; %.4f nats from that; the settings say %s' % (
-        words, solution.reading.distance, settings_in_words(solution.usual))

@@ -163,7 +163,7 @@ def test_threads():
 
 
 def four_bits(row):
-    """A row as ggml's Q4_0 keeps it: blocks of 32, d = the largest number / -8, then (whole number - 8) d in float16."""
+    """A row as ggml's Q4_0 keeps it: blocks of 32, d = the largest number / -8 in float16, then (nibble - 8) d."""
     found = []
     for at in range(0, len(row), 32):
         block = row[at:at + 32]

@@ -11,7 +11,8 @@ import time
 
 from common import ROOT, check, in_work, lacks, main, table, write
 from fake_server import MODEL, Fake
-from probe_common import TASKS, SMALL, argparse_like, ours_of, probe, program, reads, refused, remembering_run, small_weights
+from probe_common import (SMALL, TASKS, argparse_like, ours_of, probe, program, reads, refused, remembering_run,
+                          small_weights)
 from probe import ours, reading, web  # noqa: E402
 from probe.candidates import Candidate  # noqa: E402
 from probe.common import Problem  # noqa: E402
@@ -184,7 +185,8 @@ def test_other_weights():
     for fault in None, 'tail twice':
         for n in (96, 256):
             with Fake('vllm', weights=small_weights('q4'), fault=fault) as server:
-                told = probe(server.url, MODEL, '-n', n, '--prompts', 4, *([] if n == 96 and not fault else ['--budget', 0]))
+                budget = [] if n == 96 and not fault else ['--budget', 0]
+                told = probe(server.url, MODEL, '-n', n, '--prompts', 4, *budget)
                 check(told.status == 3 and told.last.startswith('cannot tell: nearest to ') and
                       'the very weights' in told.last, '4 bits, %s, %d' % (fault, n), told)
     with Fake('vllm', weights=os.path.join(ROOT, 'model.bin')) as server:
@@ -224,8 +226,8 @@ def test_json():
         check(asked(server, in_work('none.bin'), *SMALL)['reason'] == 'file', 'no file')
         check(asked(server, MODEL, '--prompts', 'x')['reason'] == 'usage', 'usage')
     for more, arguments, reason in (
-            (dict(hidden=('--factor', '12')), SMALL + ['--budget', 0], 'other-value'), (dict(weights=small_weights('q4')), SMALL + ['--budget', 0],
-                                                                     'other-weights'),
+            (dict(hidden=('--factor', '12')), SMALL + ['--budget', 0], 'other-value'),
+            (dict(weights=small_weights('q4')), SMALL + ['--budget', 0], 'other-weights'),
             (dict(hidden=('--theta', '300')), SMALL + ['--budget', 0], 'nothing-fits'),
             (dict(limit=64), ['-n', 96, '--prompts', 5], 'cut'),
             (dict(refuse=64), ['-n', 96, '--prompts', 5], 'refused'),

@@ -26,7 +26,8 @@ def false_leans(model, ids, prompts):
     tops = {n: likeliest(tuple(ids[:n]), BLOCK, 20) for n in lengths}
     exact = {n: dict(top) for n, top in tops.items()}
     best = decide.Reading([Candidate('as served', list(BLOCK))], exact)
-    numbers = values.Numbers(lambda group, some: reading.one_reading(model, group, ids, some), model, exact, False, lengths[-1])
+    numbers = values.Numbers(lambda group, some: reading.one_reading(model, group, ids, some), model, exact, False,
+                             lengths[-1])
     tried = values.neighbors(model, best, lengths[-1])
     for neighbor in tried:
         values.measure(neighbor, numbers)
