@@ -6,7 +6,7 @@ import os
 import time
 from argparse import Namespace
 
-from . import candidates, decide, report, solve, values
+from . import candidates, decide, report, search, values
 from .asking import Interview, Prompt, Refusal
 from export.installed import ROOT
 
@@ -309,7 +309,7 @@ def decided(model, readings, ids, answers, n, budget):
     if verdict.kind != 'none':
         verdict, bounds = values.of_its_own(verdict, readings, numbers)
     if verdict.kind != 'reads' and budget:
-        solution, remark = solve.own_values(verdict, readings, numbers, budget)
+        solution, remark = search.own_values(verdict, readings, numbers, budget)
         remarks += [remark] if remark else []
         if solution:
             readings.append(solution.reading)

@@ -96,15 +96,27 @@ def name_of(reading):
 
 def settings_in_words(notes: Dict[str, str]) -> str:
     """`yarn 5.02 x 512, theta 10,000, attention factor 1.161`"""
-    words = notes.get('method', '')
-    if words == 'none':
-        words = 'plain RoPE'
-    elif words == 'linear':
-        words += ', s %s' % plainly(number(notes['scale']))
-    elif number(notes.get('scale'), 1) != 1:
-        words += ' %s x %s' % (plainly(number(notes['scale'])), with_commas(int(number(notes.get('train_ctx')))))
-    return '%s, theta %s, attention factor %s' % (words, plainly(number(notes.get('theta'))),
-                                                  plainly(number(notes.get('attention_factor'), 1)))
+    words = '%s, theta %s, attention factor %s' % (method_in_words(notes, ''), plainly(number(notes.get('theta'))),
+                                                   plainly(number(notes.get('attention_factor'), 1)))
+    if 'turning' in notes:
+        words += ', the first %s pairs of a head turn' % notes['turning']
+    if number(notes.get('window')):
+        words += ', window %s' % with_commas(int(number(notes['window'])))
+    if 'theta_sliding' in notes or 'scale_sliding' in notes:
+        words += '; its sliding layers %s, theta %s' % (
+            method_in_words(notes, '_sliding'), plainly(number(notes.get('theta_sliding', notes.get('theta')))))
+    return words
+
+
+def method_in_words(notes: Dict[str, str], kind: str) -> str:
+    """Of the full layers, or of the sliding ones (kind `_sliding`), which have what the full ones have but for these."""
+    method, scale, length = (notes.get(key + kind, notes.get(key)) for key in ('method', 'scale', 'train_ctx'))
+    if method == 'none' or method == 'linear' and number(scale, 1) == 1:
+        return 'plain RoPE'
+    if method == 'linear':
+        return 'linear, s %s' % plainly(number(scale))
+    return method if number(scale, 1) == 1 else '%s %s x %s' % (method, plainly(number(scale)),
+                                                                with_commas(int(number(length))))
 
 
 def described(solution: Solution) -> str:

@@ -11,16 +11,17 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from . import decide, values
 from .candidates import Candidate, number
-from .common import plainly, tell
-from .decide import Answers, Bounds, Reading, Verdict
+from .common import tell
+from .decide import Answers, Bounds, Reading
 from .least_squares import Fit, columns_at, dot, errors, least_squares, solved
 from .ours import Refused
-from .values import VALUES, Numbers
+from .values import SLIDING, VALUES, WHOLE, Numbers
 
 # How far a value is moved for its derivative: further where ramps begin and end at whole pairs.
 STEPS = {'theta': 0.1, 'factor': 0.1, 'attention_factor': 0.05, 'train_ctx': 0.3, 'beta_fast': 0.5, 'beta_slow': 0.5,
-         'low_freq_factor': 0.2, 'high_freq_factor': 0.2}
-FIRST = 'theta', 'factor', 'train_ctx', 'attention_factor'  # the betas come in where they explain more
+         'low_freq_factor': 0.2, 'high_freq_factor': 0.2, 'theta_sliding': 0.1, 'factor_sliding': 0.1}
+# The betas come in where they explain more.
+FIRST = 'theta', 'factor', 'train_ctx', 'attention_factor', 'theta_sliding', 'factor_sliding'
 WIDE = 1.5          # times a value: what computes the same there does not depend on it
 STEPPED = 'train_ctx', 'beta_fast', 'beta_slow'  # ramps begin and end at whole pairs: many values compute the same
 REACH = 1.0         # of the logarithm of a value: the longest step
@@ -31,17 +32,15 @@ FEW_SCALES = 2, 5, 12, 30
 SLOW = 0.5            # seconds of a reading, from which on the budget is told beforehand
 RESTARTS = 0.45, 2.2  # times theta
 STARTS = 3          # points that least squares begins at
-CLEAR = 4           # standard errors by which what is solved for explains more than a listed reading
 MINDS = 12          # of the mean square: what a value explains at least, that is named
 FAR = 30            # times more: what the derivatives say of values so far off is not tried
 NO_SCALE = 1.2      # a scale below it may be none
-MANY = 3            # values that differ: so many may be a valley beside the right one, and the grid is tried
 HALF = 0.6          # of what a value explains, that another must explain on a coarse grid to be tried in its place
-WELL = 0.04         # nats, at most, that are left by values that are named: rounding makes as much
-EXPLAINS = 0.7      # of what the listed readings leave, at most
-LOW, HIGH = {'factor': 1.0, 'train_ctx': 8, 'theta': 2.0, 'attention_factor': 0.05}, {'train_ctx': 1 << 27,
-                                                                                   'attention_factor': 20}
-SETTING = {setting[0]: setting for setting in VALUES}
+LOW = {'factor': 1.0, 'train_ctx': 8, 'theta': 2.0, 'attention_factor': 0.05, 'factor_sliding': 1.0,
+       'theta_sliding': 2.0, 'window': 1, 'turning': 1}
+HIGH = {'train_ctx': 1 << 27, 'attention_factor': 20}
+SETTING = {setting[0]: setting for setting in VALUES + SLIDING + WHOLE}
+COUNTS = 'train_ctx', 'window', 'turning'  # whole numbers
 Given = Dict[str, float]  # values by the names of --explain's notes
 
 
@@ -61,26 +60,50 @@ class Family:
         if values.computes(numbers.model, own, numbers.n) is None:
             return False
         self.notes, computed = own.notes, own.signature(numbers.model, numbers.n)
-        for note in SETTING if number(own.notes.get('scale'), 1) != 1 else [n for n in SETTING if n != 'factor']:
+        scaled = number(own.notes.get('scale'), 1) != 1
+        for note, _, _ in VALUES + (SLIDING if self.has_kinds(numbers) else []):
             value = WIDE * self.usual(note)
-            moved = self.candidate({note: value}) if note in own.notes and value > 0 else None
+            is_there = (note in own.notes or note.endswith('_sliding')) and (scaled or note != 'factor')
+            moved = self.candidate({note: value}) if is_there and value > 0 else None
             if moved and values.computes(numbers.model, moved, numbers.n) not in (None, computed) and \
                     abs(number(moved.notes.get(note)) - value) < 0.01 * value:
                 self.settings.append(note)
         return True
 
+    def has_kinds(self, numbers: Numbers) -> bool:
+        """Whether sliding layers turn by settings of their own."""
+        return values.computes(numbers.model, Candidate('', self.arguments + ['--rope-sliding', 'none']),
+                               numbers.n) is not None
+
     def is_plain(self) -> bool:
         return self.notes.get('method') == 'none'
 
     def usual(self, note: str) -> float:
+        if note == 'theta_sliding' and note not in self.notes:
+            note = 'theta'
         return number(self.notes.get(note), 1)
 
     def candidate(self, given: Given) -> Candidate:
-        arguments = list(self.arguments)
+        arguments, sliding = list(self.arguments), {}
         for note, value in given.items():
             value = max(LOW.get(note, 1e-3), min(HIGH.get(note, 1e12), value))
-            arguments += [SETTING[note][1], '%d' % round(value) if note == 'train_ctx' else '%.6g' % value]
-        return Candidate(self.words, arguments)
+            words = '%d' % round(value) if note in COUNTS else '%.6g' % value
+            if note.endswith('_sliding'):
+                sliding[SETTING[note][1]] = words
+            else:
+                arguments += [SETTING[note][1], words]
+        return Candidate(self.words, arguments + (self.of_sliding(sliding) if sliding else []))
+
+    def told(self, notes: Dict[str, str]) -> Dict[str, str]:
+        """The notes of a candidate as they are to be told."""
+        return notes
+
+    def of_sliding(self, given: Dict[str, str]) -> List[str]:
+        """The sliding layers' settings with some values given. Without a scale linear is none."""
+        method = self.notes.get('method_sliding', self.notes.get('method', 'none'))
+        usual = {'theta': '%.6g' % self.usual('theta_sliding'), 'factor': '%.6g' % self.usual('factor_sliding')}
+        words = ':'.join('%s=%s' % setting for setting in dict(usual, **given).items())
+        return ['--rope-sliding', '%s:%s' % ('linear' if method == 'none' else method, words)]
 
 
 class Solution:
@@ -99,7 +122,7 @@ class Solution:
         own, candidate = Candidate('', numbers.model.base), self.family.candidate(self.given)
         values.computes(numbers.model, own, numbers.n)
         values.computes(numbers.model, candidate, numbers.n)
-        self.notes, self.usual = candidate.notes, own.notes
+        self.notes, self.usual = self.family.told(candidate.notes), own.notes
 
     def names(self) -> List[str]:
         return [SETTING[note][2] for note in self.given]
@@ -180,6 +203,11 @@ class Solver:
             given = self.best_of(family, given, 'factor', list(SCALES))
         if 'theta' in family.settings:
             given = self.best_of(family, given, 'theta', [family.usual('theta') * step for step in THETAS])
+        if 'theta_sliding' in family.settings:
+            own = family.usual('theta_sliding')
+            given = self.best_of(family, given, 'theta_sliding', [own * step for step in THETAS])
+        if 'factor_sliding' in family.settings:
+            given = self.best_of(family, given, 'factor_sliding', list(SCALES))
         return self.best_of(family, given, 'factor', list(SCALES)) if 'factor' in family.settings else given
 
     def theta_first(self, family: Family) -> Given:
@@ -347,88 +375,3 @@ class Solver:
                 break
             there, reach = beyond, reach + values.GRAIN
         return side * reach
-
-
-# ---- the whole ----
-
-def families_of(numbers: Numbers) -> List[Family]:
-    """The settings' own method, and the methods that servers put in its place."""
-    base = numbers.model.base
-    own = Family('the settings', base)
-    found = [own] if own.look(numbers) else []
-    method = own.notes.get('method')
-    scaled: List[Any] = ['--factor', '4']
-    for name, more in (('none', []), ('linear', scaled), ('yarn', scaled)):
-        family = Family(name, base + ['--rope', name] + more + (['--attn-factor', '1'] if name != 'yarn' else []))
-        if name != method and family.look(numbers):
-            found.append(family)
-    return found
-
-
-def is_clear(solution: Solution, listed: List[Reading], answers: Answers) -> bool:
-    """Whether the server is off each of these readings, toward what was found: by less than half of the way it would be
-    either."""
-    for reading in listed:
-        t, error = decide.along(answers, reading.ours, solution.reading.ours)
-        error = max(error, decide.spread(answers, reading.ours, solution.reading.ours, t))
-        if not t - CLEAR * error > 0:
-            return False
-    return True
-
-
-def own_values(verdict: Verdict, readings: List[Reading], numbers: Numbers, budget: float) -> Tuple[
-        Optional[Solution], Optional[str]]:
-    """What was solved for, None where nothing is found that explains the server and no listed reading does; and a
-    remark on the budget."""
-    solver = Solver(numbers, budget)
-    try:
-        found = search(solver, verdict, readings)
-    except OutOfTime:
-        return None, 'values: not all tried in %s s (--budget): %d readings' % (plainly(budget), solver.count)
-    return found, None
-
-
-def search(solver: Solver, verdict: Verdict, readings: List[Reading]) -> Optional[Solution]:
-    numbers = solver.numbers
-    families = families_of(numbers)
-    nearest = [r.candidates[0] for r in readings[:2]] + [r.candidates[0] for r in readings if r.engines()][:1]
-    found = [solver.best_fit(solver.begins(families, nearest))]
-    found = [solver.settled(s, families) for s in found if s and mean_of(s.fit.left) <= WELL]
-    if not found or len(found[0].given) >= MANY or not set(found[0].given) <= set(FIRST):
-        far = solver.best_fit(solver.far_begins(families))
-        found += [solver.settled(far, families)] if far and mean_of(far.fit.left) <= WELL else []
-    if not found:
-        return None
-    again = solver.restarted(solver.best_of_both(found))
-    best = solver.best_of_both(found + ([solver.settled(again, families)] if again else []))
-    if not best.given and best.family.words == 'the settings':
-        return None
-    return finished(solver, best, verdict, readings)
-
-
-def finished(solver: Solver, best: Solution, verdict: Verdict, readings: List[Reading]) -> Optional[Solution]:
-    """The solution with its reading and bounds, if it explains the server and no listed reading does."""
-    numbers, answers = solver.numbers, solver.answers
-    best.look(numbers)
-    best.reading = numbers.reading(best.family.candidate(best.given))
-    best.reading.distance = decide.distance(answers, best.reading.ours)
-    listed = min(sum(x * x for x in leftover(answers, r.ours)) for r in readings)
-    share = EXPLAINS if verdict.kind in ('none', 'nearest') else 1
-    if best.reading.distance > WELL or best.fit.squares > share ** 2 * listed:
-        return None
-    if not is_clear(best, readings, answers):
-        return None
-    best.bounds = solver.bounds(best)
-    for other in best.others:
-        other.look(numbers)
-        other.bounds = solver.bounds(other)
-    return best
-
-
-def mean_of(left: List[float]) -> float:
-    """In nats, as decide.distance counts where all prompts have as many tokens."""
-    return sum(abs(x) for x in left) / len(left)
-
-
-def leftover(answers: Answers, ours: Answers) -> List[float]:
-    return [p - ours[n][id] for n, top in answers.items() for id, p in top.items()]
