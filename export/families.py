@@ -133,9 +133,13 @@ class Gguf:
     own_theta: str = ''      # the key of sliding layers' theta
     without_rope: str = ''   # each_fourth layer, or full ones
     largest: int = 0         # the number of layers of the model whose scores go by the width of a head in dim
-    yarn: str = ''           # told: the betas are read, and a multiplier that the attention factor follows from
+    yarn: str = ''           # told: the betas are read, and a multiplier that the attention factor follows from; both:
+                             # that multiplier stands for mscale, too
     truncate: bool = True    # YaRN's ramp is cut to whole pairs
     square: bool = False     # it loads only heads that are as wide together as the model
+    loads: FrozenSet[Feature] = frozenset()   # what a file must have, or llama.cpp does not load it
+    untied: bool = False     # and a classifier of its own
+    experts: str = ''        # told: keys say how weights are made and which layers are dense; '': a sum of 1, none is
     not_an_end: str = ''     # a token that the file calls an end of text, and that is none
     names: Names = Names()
 

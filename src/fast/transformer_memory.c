@@ -11,7 +11,7 @@ static uint64_t lay_out_caches(Transformer *t, Arena *arena, AttentionNeeds *nee
     for (int l = 0; l < n_layers; l++) {
         const Layer *layer = &model->layers[l];
         const int source = layer->shape.kv_layer;
-        KvCache own = kv_cache_for(model, layer, (Number)t->config->kv, t->config->context);
+        KvCache own = kv_cache_for(model, layer, t->config->kv, t->config->context);
         if (source == l) kv_cache_lay_out(&own, arena);
         else kv_cache_lay_out(&own, &(Arena){0});
         if (t->caches) t->caches[l] = source == l ? own : t->caches[source];
