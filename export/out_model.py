@@ -72,7 +72,7 @@ def rope_of(path: str, model: Model) -> Dict[str, Any]:
     if method == 'none':
         return rope
     if method == 'proportional':
-        refuse('no family has that is carried out')
+        return {**rope, 'factor': s or 1.0}
     if dynamic:
         if method != 'ntk':
             refuse('no other program has')

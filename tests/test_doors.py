@@ -13,6 +13,7 @@ import os
 import struct
 import sys
 
+import door_shapes
 import reference
 import source_writers
 from common import (ENGINES, ROOT, check, close, config, good, in_work, main, perplexity, random_ids, random_weights,
@@ -47,6 +48,8 @@ PUBLISHED = {
     'phi3': dict(sign='partial longrope', may='partial window', gguf='phi3', fused=True),
     'smollm3': dict(may='all_biases without_rope window some_window', gguf='smollm3', adjacent=True,
                     needs='without_rope', unsaid='all_biases window some_window'),
+    'gemma': dict(always='gelu embedding_scale', adds_one=True, may='all_biases', gguf='gemma', unsaid='all_biases',
+                  activation='hidden_act'),
     'gemma3_text': dict(always='norms_both head_norms gelu embedding_scale', adds_one=True,
                         may='all_biases score_scale two_ropes window some_window', gguf='gemma3', unsaid='all_biases'),
     'olmo2': dict(always='norms_after whole_norms', may='all_biases', gguf='olmo2', unsaid='all_biases'),
@@ -83,13 +86,13 @@ PUBLISHED = {
         may='q_latent score_mscale shares renormalized router_scale groups shared_expert dense_between'),
     'rope.c': dict(gguf='')}
 RULES = dict(llama='alike', mistral='all_slide', qwen2='by_flag', qwen3='by_flag', phi3='all_slide', smollm3='by_flag',
-             gemma3_text='periodic', olmo2='alike', olmo3='periodic', ministral3='all_slide', exaone4='periodic',
-             mixtral='all_slide', qwen3_moe='all_slide', gpt_oss='periodic')
+             gemma='alike', gemma3_text='periodic', olmo2='alike', olmo3='periodic', ministral3='all_slide',
+             exaone4='periodic', mixtral='all_slide', qwen3_moe='all_slide', gpt_oss='periodic')
 ARCHITECTURES = dict(llama='Llama', mistral='Mistral', qwen2='Qwen2', qwen3='Qwen3', phi3='Phi3', smollm3='SmolLM3',
-                     gemma3_text='Gemma3', olmo2='Olmo2', olmo3='Olmo3', ministral3='Ministral3', exaone4='Exaone4',
-                     mixtral='Mixtral', qwen3_moe='Qwen3Moe', gpt_oss='GptOss')
+                     gemma='Gemma', gemma3_text='Gemma3', olmo2='Olmo2', olmo3='Olmo3', ministral3='Ministral3',
+                     exaone4='Exaone4', mixtral='Mixtral', qwen3_moe='Qwen3Moe', gpt_oss='GptOss')
 # By attention_bias.
-BIASES_SAID = 'qwen3', 'smollm3', 'gemma3_text', 'olmo2', 'olmo3', 'qwen3_moe', 'gpt_oss', 'flex_olmo'
+BIASES_SAID = 'qwen3', 'smollm3', 'gemma', 'gemma3_text', 'olmo2', 'olmo3', 'qwen3_moe', 'gpt_oss', 'flex_olmo'
 
 
 class Facts:
@@ -102,13 +105,14 @@ class Facts:
             {kind: ' '.join(row.get(kind, ())) for kind in ('always', 'sign', 'may')}, adds_one=row.get('adds_one'),
             gguf=rule.get('architecture', ''), adjacent=rule.get('adjacent'), needs=' '.join(rule.get('needs', ())),
             unsaid=' '.join(rule.get('cannot', ())), one_theta=rule.get('sliding') == 'plain_same_theta',
-            experts='gpt-oss' if experts.get('layout') == 'in_turns' else 'row')
+            experts=None if not experts else 'gpt-oss' if experts.get('layout') == 'in_turns' else 'row')
         said = by_row if known is None else known
         self.name, self.row = name, row
         self.always, self.sign, self.may, self.needs, self.unsaid = (
             set(said.get(kind, '').split()) for kind in ('always', 'sign', 'may', 'needs', 'unsaid'))
         self.gguf, self.adjacent, self.adds_one = said['gguf'], bool(said.get('adjacent')), bool(said.get('adds_one'))
         self.fused, self.one_theta, self.experts = said.get('fused'), said.get('one_theta'), said.get('experts')
+        self.activation = said.get('activation', 'hidden_activation')
         self.rule = RULES.get(name) or row.get('layers', {}).get('rule', 'alike')
         self.architecture = ARCHITECTURES[name] + 'ForCausalLM' if name in ARCHITECTURES else row['architecture']
         self.says_biases = name in BIASES_SAID if known else row.get('keys', {}).get('attention_bias') == 'read'
@@ -143,14 +147,15 @@ FIELDS = dict(
     shared_gate=dict(shared_gate=1), q_latent=dict(q_rank=10), score_mscale=dict(
         IS_YARN, mscale_in_scores=1, mscale=0.5, mscale_all_dim=0.5),
     latent=dict(kv_rank=12, rotary_dim=4, value_dim=6, latent_norm_eps=1e-6))
-LISTED = {'longrope', 'window', 'some_window', 'two_ropes', 'without_rope', 'dense_between'}  # see below
+FIELDS.update(door_shapes.FIELDS)
+LISTED = {'longrope', 'window', 'some_window', 'two_ropes', 'without_rope', 'dense_between'} | door_shapes.LISTED
 
 
 class Case:
     """A family with some of what it may have: its config.json, and the fields that this means."""
 
     def __init__(self, facts, features):
-        self.facts, self.features = facts, set(features)
+        self.facts, self.features = facts, door_shapes.together(facts, features)
         self.name = '%s with %s' % (facts.name, ', '.join(sorted(features)) or 'nothing more')
         self.fields, self.theta, self.local = dict(SIZES), 5000.0, None
         for feature in sorted(facts.always | self.features):
@@ -168,6 +173,11 @@ class Case:
         self.say_experts()
         self.say_layers()
         self.say_rope()
+        door_shapes.say_scales(self)
+        if 'shapes' in facts.row:
+            door_shapes.say_shapes(self)
+        if facts.row.get('rope', {}).get('no_scaling'):
+            door_shapes.say_blocks(self)
         self.c = config(**self.fields)
 
     def say_parts(self):
@@ -180,8 +190,8 @@ class Case:
         if facts.says_biases:
             self.settings['attention_bias'] = 'all_biases' in self.features
         if 'gelu' in facts.always:
-            self.settings['hidden_activation'] = 'gelu_pytorch_tanh'
-        if facts.name == 'gemma3_text' or row.get('scales', {}).get('scores'):
+            self.settings[facts.activation] = 'gelu_pytorch_tanh'
+        if facts.name == 'gemma3_text' or row.get('scales', {}).get('scores', 'one') != 'one':
             self.settings['query_pre_attn_scalar'] = 24 if 'score_scale' in self.features else 8
         if facts.rule == 'small' or row.get('own'):
             self.settings['position_encoding'] = 'rope'
@@ -206,10 +216,10 @@ class Case:
         for key, name in (rule.get('scale'), 'router_scale'), (rule.get('cap'), 'router_cap'):
             if key:
                 settings[key] = fields.get(name) or float(name == 'router_scale')
-        if rule.get('shared') == 'one':
-            fields['shared_hidden_dim'] = 12
-        elif rule.get('shared_width'):
+        if rule.get('shared_width'):
             settings[rule['shared_width']] = 24
+        elif rule.get('shared') == 'one':
+            fields['shared_hidden_dim'] = 12
         elif rule.get('shared'):
             settings[rule['shared']] = 2 * ('shared_expert' in found)
         if rule.get('dense_first'):
@@ -219,7 +229,9 @@ class Case:
                                              for i in range(4)]
 
     def say_experts(self):
-        if self.facts.experts == 'row':
+        if self.facts.row.get('experts', {}).get('beside'):
+            door_shapes.say_experts(self)
+        elif self.facts.experts == 'row':
             self.say_row_experts()
         elif 'experts' in self.facts.always:
             self.settings.update(num_local_experts=4, num_experts_per_tok=2)
@@ -231,7 +243,7 @@ class Case:
         """Layers 0, 1 and 3 slide where some do, and each fourth one does not turn."""
         found, rule, settings, n = self.features, self.facts.rule, self.settings, SIZES['n_layers']
         window = bool(found & {'window', 'some_window', 'two_ropes'})
-        slides = [window and ('window' in found or i != 2) for i in range(n)]
+        slides = door_shapes.slides_of(self.facts.row, window, 'window' in found)
         still = [False] * n
         if rule == 'periodic' and 'without_rope' in self.facts.may:  # whose full layers do not turn, if it has a window
             window = window or 'without_rope' in found or not self.facts.row['layers'].get('windowless')
@@ -278,7 +290,7 @@ class Case:
             if 'latent' in self.facts.always:  # where that would be in the scores
                 del settings['rope_parameters']['mscale'], settings['rope_parameters']['mscale_all_dim']
                 fields.update(mscale=0, mscale_all_dim=0)
-        elif 'rope_parameters' in self.facts.row['defaults']:
+        elif 'rope_parameters' in self.facts.row['defaults'] and not row.get('no_scaling'):
             settings['rope_scaling'] = dict(YARN, truncate=False)
             fields.update(IS_YARN, truncate=0)
         if 'score_mscale' in self.features:
@@ -332,7 +344,7 @@ def row_experts(facts, c, weights, layer):
     """{name: (shape, values)} of a layer's router and experts, by the words of a row."""
     rule, own, n, dim, hidden = (facts.row['experts'], facts.row['names']['own'], c['n_experts'], c['dim'],
                                  c['expert_hidden_dim'])
-    place = 'model.layers.%d.%s.' % (layer, rule.get('place', 'mlp'))
+    place = 'model.layers.%d.%s' % (layer, rule.get('place', 'mlp') + '.' * (rule.get('place', 'mlp') != ''))
     out = {own['router'] % layer: ([n, dim], weights['router.%d' % layer])}
     if c['router_choice_bias']:
         out[own['router_choice_bias'] % layer] = [n], weights['router_choice_bias.%d' % layer]
@@ -352,7 +364,7 @@ def row_experts(facts, c, weights, layer):
             x for g, u, _ in each for column in zip(*g, *u) for x in column]
         out[place + 'experts.down_proj'] = [n, hidden, dim], [x for *_, down in each for row in zip(*down) for x in row]
     for name, part, shape in zip(rule['names'], ('w1', 'w3', 'w2'), ((0, 1), (0, 1), (1, 0))):
-        if c['shared_hidden_dim']:
+        if c['shared_hidden_dim'] and not c['experts_beside']:
             sizes = c['shared_hidden_dim'], dim
             out['%s%s.%s.weight' % (place, rule['shared_place'], name)] = (
                 [sizes[i] for i in shape], weights['shared_%s.%d' % (part, layer)])
@@ -392,7 +404,14 @@ def folder_tensors(facts, c, weights):
     layers = with_experts(c) if c['n_experts'] else []
     theirs = {'%s.%d' % (part, layer) for part in EXPERT_PARTS + BESIDE_EXPERTS for layer in layers}
     theirs.update(name for name in weights if c['kv_rank'] and name.split('.')[0] in LATENT_PARTS)
+    if 'shapes' in facts.row:  # what is in a layer's own place there
+        theirs -= {name for name in weights if name.startswith('sinks') or c['experts_beside'] and name.startswith(
+            'shared_w')}
+    shaped = door_shapes.shaped_tensors(c, weights, theirs) if 'shapes' in facts.row else {}
+    if shaped:
+        theirs.update(name for name in weights if name.split('.')[0] in {**door_shapes.NAMES, **door_shapes.ONCE})
     out = hf_tensors(c, {name: values for name, values in weights.items() if name not in theirs}, facts.adds_one)
+    out.update(shaped)
     for layer in range(c['n_layers'] if c['kv_rank'] else 0):
         out.update(latent_tensors(c, weights, layer))
     for layer in layers:
@@ -517,9 +536,8 @@ def through_folders(case, weights):
     same_values(back, {key: values for key, (_, values) in folder_tensors(FACTS[family], c, own).items()},
                 'out to a folder')
     for key in ('hidden_act', 'hidden_activation'):
-        wanted = {'hidden_act': None, 'hidden_activation': 'gelu_pytorch_tanh'} if c['activation'] == 1 else {
-            'hidden_act': 'silu', 'hidden_activation': None}
-        hold(said.get(key) == wanted[key], key, said.get(key))
+        wanted = {FACTS[family].activation: 'gelu_pytorch_tanh'} if c['activation'] == 1 else {'hidden_act': 'silu'}
+        hold(said.get(key) == wanted.get(key), key, said.get(key))
     before, after = fields_read(folder), fields_read(out)
     hold(before == after, 'what both configs mean', {key: (before[key], after[key]) for key in before
                                                      if before[key] != after[key]})
@@ -658,6 +676,8 @@ SILENT = {
     'qwen3': (32768, 32, 128, 1e4, 1e-6, -1, [], dict(qk_norm=1)),
     'phi3': (4096, 32, 2, 1e4, 1e-5, 1, [32000], {}),
     'smollm3': (32768, 4, 2, 2e6, 1e-6, 128000, [128001], dict(layers=[0, 0, 0, 2] * 2, tied=True)),
+    'gemma': (8192, 16, 256, 1e4, 1e-6, 2, [1], dict(
+        activation=1, tied=True, embedding_scale=8.0, norms_lack_one=True)),
     'gemma3_text': (131072, 4, 256, 1e6, 1e-6, 2, [1], dict(
         sliding_window=4096, layers=IN_SIXES, sliding_theta=1e4, norm_place=2, qk_norm=1, activation=1, tied=True,
         embedding_scale=8.0, norms_lack_one=True)),

@@ -9,7 +9,7 @@
 
 // Bytes of a layer's cache of so many positions.
 static uint64_t layer_bytes(const Job *job, const Layer *layer, KvType kv, int positions) {
-    KvCache cache = kv_cache_for(job->model, layer, (Number)kv, positions);
+    KvCache cache = kv_cache_for(job->model, layer, kv, positions);
     Arena count = {0};
     kv_cache_lay_out(&cache, &count);
     return count.used;
