@@ -247,7 +247,7 @@ def vectors(c, layer):
 
 
 def bytes_of(c, layer, kv):
-    """Of a token. Values fill whole vectors of 16, but of 4 bits; a vector of q8 has a scale, and q4 is blocks of 32."""
+    """Of a token. Values fill whole vectors of 16 but in q4; a vector of q8 has a scale, and q4 is blocks of 32."""
     own = vectors(c, layer)
     if kv == 'q4':
         return sum((n + 31) // 32 * 18 for n in own)
