@@ -75,7 +75,8 @@ def read_config(job: Job, folder: str) -> Read:
 
 def check_keys(config: Keys, family: Family) -> None:
     """Refuses what the family does not compute, and tells what its class does not look at."""
-    config.only('architectures', [family.architecture], None)
+    if config.values.get('model_type') not in family.aliases:  # which have classes of their own names
+        config.only('architectures', [family.architecture], None)
     if family.activation:
         for key, value in family.activation.items():
             config.only(key, value)
@@ -109,16 +110,18 @@ def text_config(config: Keys) -> Tuple[Keys, Family]:
     for keys in (config, config.within(inside if isinstance(inside, dict) else {})) * (not is_explained):
         refuse_not_computed(keys, named(str(keys.values.get('model_type'))) or named(str((inside or {}).get(
             'model_type')) if isinstance(inside, dict) else '') or (WRAPPERS[name][1][0] if name in WRAPPERS else None))
-    kinds = list(names.values())
+    aliases = {alias: name for name, family in FAMILIES.items() if family.runs for alias in family.aliases}
+    kinds = [*names.values(), *aliases]
     kind = config.get('model_type', lambda v: v in kinds, way_out(config), guess)
     if kind not in WRAPPERS:
-        return config, FAMILIES[kind]
+        return config, FAMILIES[aliases.get(kind, kind)]
     architecture, families = WRAPPERS[kind]
     config.only('architectures', [architecture], None)
     config.only('quantization_config', None)
     text = config.within(config.get('text_config', lambda v: isinstance(v, dict), 'the config of a text model'))
-    kinds = [family.model_type for family in families]
-    return text, FAMILIES[text.get('model_type', lambda v: v in kinds, 'one of ' + ', '.join(kinds), kinds[0])]
+    kinds = [family.model_type for family in families] + [alias for family in families for alias in family.aliases]
+    kind = text.get('model_type', lambda v: v in kinds, 'one of ' + ', '.join(kinds), kinds[0])
+    return text, FAMILIES[aliases.get(kind, kind)]
 
 
 def way_out(config: Keys) -> str:

@@ -56,7 +56,8 @@ def config_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, An
     config.update({key: Feature[feature.upper()] in found for key, feature in family.keys.says.items()})
     if family.keys.attention_bias == 'read':
         config['attention_bias'] = bool(model.o_bias)
-    if family.rope.partial and not family.rope.by_kind and (model.rotary_dim or family.default('partial_rotary_factor')):
+    if family.rope.partial and not family.rope.by_kind and (
+            model.rotary_dim or family.default('partial_rotary_factor')):
         config['partial_rotary_factor'] = share_of(model)
     if family.rope.rotary_key:
         config[family.rope.rotary_key] = model.turning
