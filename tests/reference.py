@@ -626,8 +626,8 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
         stream = added(c, stream, out, lambda rows: normed('attention_after', layer, rows))
         say = feed_forward_of(c, weights, layer, flags, seen)
         parallel = c['norm_place'] == 3  # both read one norm of the same stream
-        out = [say(x) for x in (before if parallel else stream if c['experts_beside'] else
-                                normed('ffn_norm', layer, stream))]
+        whole_norms = c['experts_beside'] and 'router_norm.%d' % layer in weights  # say has norms of its own
+        out = [say(x) for x in (before if parallel else stream if whole_norms else normed('ffn_norm', layer, stream))]
         stream = added(c, stream, out, lambda rows: normed('ffn_after', layer, rows))
         stream = layer_end(c, weights, layer, stream, own)
     classifier = embedding if c['shared_classifier'] else rows_of(weights, 'classifier', dim)
