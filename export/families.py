@@ -138,7 +138,7 @@ class Gguf:
     truncate: bool = True    # YaRN's ramp is cut to whole pairs
     square: bool = False     # it loads only heads that are as wide together as the model
     loads: FrozenSet[Feature] = frozenset()   # what a file must have, or llama.cpp does not load it
-    untied: bool = False     # and a classifier of its own
+    classifier: str = ''     # own: a file must have one; tied: a file must have none; '': either
     experts: str = ''        # told: keys say how weights are made and which layers are dense; '': a sum of 1, none is
     not_an_end: str = ''     # a token that the file calls an end of text, and that is none
     names: Names = Names()
