@@ -126,13 +126,14 @@ class Gguf:
     cannot: FrozenSet[Feature] = frozenset()  # what it cannot say of what the family may have
     also: FrozenSet[Feature] = frozenset()    # what it may have besides
     ropes: FrozenSet[Feature] = frozenset()   # divisors of frequencies that it takes as tensors
-    pattern: str = 'always'  # which layers slide is written always, or if it is unusual
+    pattern: str = 'always'  # which layers slide is written always, or if it is unusual; or it is fixed
     slides_with: int = 0     # the number of layers with which llama.cpp slides; 0: any
     window: str = ''         # unread: llama.cpp sees all; by_layer: it slides; '': the file cannot have one
     sliding: str = ''        # how sliding layers turn: plain, plain_same_theta, or as_file says
     own_theta: str = ''      # the key of sliding layers' theta
     without_rope: str = ''   # each_fourth layer, or full ones
     largest: int = 0         # the number of layers of the model whose scores go by the width of a head in dim
+    caps: Dict[str, str] = field(default_factory=dict)  # keys of logit_cap and score_cap, which it always has
     yarn: str = ''           # told: the betas are read, and a multiplier that the attention factor follows from; both:
                              # that multiplier stands for mscale, too
     truncate: bool = True    # YaRN's ramp is cut to whole pairs
