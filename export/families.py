@@ -13,9 +13,9 @@ from .model import Feature
 PLACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'families.json')
 # What a key of gates may be, and the attention_gate that it means.
 GATES = {True: 3, 'per-head': 3, 'per-element': 2}
-# Which layers slide, by a config: none; all by its window; by use_sliding_window and lists; by a period; or as
-# tools/train.py writes it.
-RULES = 'alike', 'all_slide', 'by_flag', 'periodic', 'small'
+# Which layers slide, by a config: none; all by its window; by use_sliding_window and lists; by a period; by a list, or
+# all; or as tools/train.py writes it.
+RULES = 'alike', 'all_slide', 'by_flag', 'periodic', 'listed', 'small'
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,8 @@ class Layers:
     full_sinks: bool = True   # full layers have sinks, if the others do
     others: str = 'sliding'  # what the layers are that are not full: sliding, or linear
     without_rope: str = ''   # which layers do not turn: `listed` by no_rope_layers, or `full` ones
+    rope_key: str = ''       # the key without whose `rope` no layer turns
+    types: str = ''          # the word that layer_types has for each layer
     windowless: bool = False  # a window of null makes all layers full, and then they turn
 
 
@@ -75,8 +77,11 @@ class KeysOf:
     gate: str = ''                   # the key of which gates attention has, see GATES
     per_layer: str = ''              # of the width of each layer's own embedding of a token
     unread: Tuple[str, ...] = ()     # keys that the class does not look at, which is worth a word
+    hidden: str = 'intermediate_size'  # the width of a dense feed-forward layer
+    eps: str = 'rms_norm_eps'        # of all norms
+    after_eps: str = ''              # of norms of what a layer adds
     quantization: str = ''           # the quant_method that is read
-    says: Dict[str, str] = field(default_factory=dict)  # flags, and the feature that each one says
+    says: Dict[str, str] = field(default_factory=dict)  # flags, and the features that each one says
     writes: Dict[str, Any] = field(default_factory=dict)  # keys that go out besides
 
 
@@ -168,6 +173,7 @@ class Family:
     keys: KeysOf = KeysOf()
     shapes: Optional[Shapes] = None
     experts: Optional[Experts] = None
+    adjacent: bool = False  # pairs that turn are rows side by side
     latent: str = ''  # latent attention: `interleave`, whose pairs are as rope_interleave says, or `pairs` side by side
     names: Names = Names()
     gguf: Optional[Gguf] = None

@@ -30,7 +30,8 @@ NAMES = {
         ('bq', 'q_proj.bias'), ('bk', 'k_proj.bias'), ('bv', 'v_proj.bias'), ('bo', 'o_proj.bias'),
         ('q_norm', 'q_norm.weight'), ('k_norm', 'k_norm.weight'), ('a_keys', 'relative_keys'),
         ('a_values', 'relative_values'), ('wr', 'r_proj.weight'), ('u', 'u'), ('v', 'v'))},
-    'learned': 'model.positions.weight'}
+    'b1': 'model.layers.%d.mlp.gate_proj.bias', 'b3': 'model.layers.%d.mlp.up_proj.bias',
+    'b2': 'model.layers.%d.mlp.down_proj.bias', 'learned': 'model.positions.weight'}
 BOTH = {'attention_after': 'model.layers.%d.post_attention_layernorm.weight',
         'ffn_norm': 'model.layers.%d.pre_feedforward_layernorm.weight',
         'ffn_after': 'model.layers.%d.post_feedforward_layernorm.weight'}  # of families with norms before and after
@@ -87,9 +88,9 @@ def read_huggingface(job: Job, folder: str) -> Checkpoint:
             split(folder, tensors, 'model.layers.%d.%s' % (layer, whole),
                   {names[part] % layer: rows_of(model, part) for part in parts})
     stack_experts(folder, tensors, model, family, names)
-    if model.embedding_scale and names['embedding'] in tensors:
+    if family.scales.get('embedding') == 'sqrt_dim' and names['embedding'] in tensors:
         model.embedding_scale = rounded(model.embedding_scale, tensors[names['embedding']].dtype)
-    in_pairs = bool(model.encoding or model.kv_rank)  # without RoPE nothing turns
+    in_pairs = bool(model.encoding or model.kv_rank or family.adjacent)  # without RoPE nothing turns
     return Checkpoint(job, folder, model, tensors, names, in_pairs)
 
 

@@ -26,7 +26,10 @@ def window_of(config: Keys, family: Family) -> int:
 
 def all_alike(config, family, n_layers):
     config.only('sliding_window', None)
-    return 0, []
+    rope_key, word = family.layers.rope_key, family.layers.types
+    if word:
+        config.get('layer_types', lambda v: v == [word] * n_layers, '%s for each of %d layers' % (word, n_layers))
+    return 0, [WITHOUT_ROPE * bool(rope_key and config.values.get(rope_key) != 'rope')] * n_layers
 
 
 def all_slide(config, family, n_layers):
@@ -57,6 +60,14 @@ def layers_by_flag(config, family, n_layers):
     if not any(slides):
         window = 0
     return window, [SEES_ALL * bool(window and not slides[i]) + WITHOUT_ROPE * still[i] for i in range(n_layers)]
+
+
+def listed_layers(config, family, n_layers):
+    """Those of layer_types slide. Without the list all do, if there is a window."""
+    window = window_of(config, family)
+    slides = named_layers(config, n_layers, window) or [bool(window)] * n_layers
+    window = window if any(slides) else 0
+    return window, [SEES_ALL * bool(window and not slide) for slide in slides]
 
 
 def periodic_layers(config, family, n_layers):
@@ -98,7 +109,7 @@ def layers_of_small(config, family, n_layers):
 
 
 RULES = {'alike': all_alike, 'all_slide': all_slide, 'by_flag': layers_by_flag, 'periodic': periodic_layers,
-         'small': layers_of_small}
+         'listed': listed_layers, 'small': layers_of_small}
 
 
 def named_layers(config: Keys, n_layers: int, window: int) -> Optional[List[bool]]:

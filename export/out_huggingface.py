@@ -40,8 +40,9 @@ def can_be(family: Family, found: Set[Feature]) -> bool:
 def write_huggingface(folder: str, checkpoint: Checkpoint, tokenizer: Any) -> None:
     """Fills a folder that is there already."""
     job, path, model = checkpoint.job, checkpoint.path, checkpoint.model
-    plan = plan_model(checkpoint, in_pairs=bool(model.kv_rank))  # latent attention has an order of its own
     family = family_of(path, features_of(model), can_be, "Hugging Face's that is known here")
+    # Latent attention has an order of its own.
+    plan = plan_model(checkpoint, in_pairs=bool(model.kv_rank or family.adjacent))
     tensors, config = named_tensors(path, plan, family, model), config_of(job, path, family, model)
     ends = list(dict.fromkeys(model.eos_ids + (tokenizer['eos_ids'] if tokenizer else [])))
     files = {'config.json': config, 'generation_config.json': {

@@ -623,7 +623,7 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
         mixed = attend(queries, keys, values, c, positions, width, sinks, chunk, meet, between,
                        distant(c, weights, layer),
                        (lambda i, j: crowd(of_text, piece, i, j)) if piece and positions is of_text else None,
-                       list(weights['sinks.%d' % layer]) if c['attention_sinks'] else None)
+                       list(weights['sinks.%d' % layer]) if 'sinks.%d' % layer in weights else None)
         mixed = [by_gate(c, weights, layer, x, m, seen) for x, m in zip(before, mixed)]
         wo = rows_of(weights, 'wo.%d' % layer, c['n_heads'] * (c['value_dim'] or c['head_dim']))
         out = [biased(product(wo, seen(m)), weights.get('bo.%d' % layer)) for m in mixed]
