@@ -15,7 +15,7 @@ from .families import FAMILIES, GATES, WRAPPERS, Family, named
 from .latent import is_interleaved, read_latent
 from .layers import not_used, read_layers
 from .model import FIELDS_OF, Feature, Model
-from .rope import read_ropes, refuse_by_layer, warn
+from .rope import read_ropes, refuse_by_layer, rope_block, warn
 from .shapes import mark_same, read_shapes
 
 # What other families have, and why these do without.
@@ -53,7 +53,7 @@ def read_config(job: Job, folder: str) -> Read:
         hidden_dim=config.integer(family.keys.hidden, MAX_WIDTH, family.default(family.keys.hidden, REFUSED)),
         tied=read_tied(whole, config, family),
         norm_eps=config.number(family.keys.eps, family.default(family.keys.eps, 1e-6), high=MAX_EPS),
-        norms_lack_one=family.adds_one)
+        norms_lack_one=family.adds_one, last_is_whole=family.last_is_whole)
     model.set(**latent)
     for feature in family.always:
         model.set(**FIELDS_OF.get(feature, {}))
@@ -75,6 +75,8 @@ def read_config(job: Job, folder: str) -> Read:
     model.set(**read_experts(config, family, model))
     model.set(**read_special(folder, whole, config, family, vocab_size), **read_scales(config, family, model),
               **read_encoding(config, family, model.seq_len), **read_ropes(config, family, model))
+    if model.qk_norm_late and (model.rope_dynamic or model.short_factor != model.long_factor):
+        rope_block(config, family).refuse('rope_type', 'a scale of all lengths, since norms of heads come behind RoPE')
     return Read(model, family, config is not whole, not family.latent or is_interleaved(config, family))
 
 
@@ -159,6 +161,9 @@ def refuse_not_computed(config: Keys, family: Optional[Family]) -> None:
 
 def read_head_dim(config: Keys, family: Family, dim: int, n_heads: int) -> int:
     usual, null = family.default('head_dim'), REFUSED
+    if 'head_dim' in family.keys.unread:
+        not_used(config, family, 'head_dim')
+        config = config.within({key: value for key, value in config.values.items() if key != 'head_dim'})
     if not usual:
         if config.values.get('head_dim') is None and dim % (2 * n_heads):
             config.refuse('hidden_size', 'an even multiple of num_attention_heads, %d' % n_heads)

@@ -30,6 +30,8 @@ class Layers:
     full_sinks: bool = True   # full layers have sinks, if the others do
     others: str = 'sliding'  # what the layers are that are not full: sliding, or linear
     without_rope: str = ''   # which layers do not turn: `listed` by no_rope_layers, or `full` ones
+    from_end: bool = False   # periods are counted from the last layer, which is full
+    thetas: str = ''         # the key of a list that has a 0 for layers that do not turn
     rope_key: str = ''       # the key without whose `rope` no layer turns
     types: str = ''          # the word that layer_types has for each layer
     windowless: bool = False  # a window of null makes all layers full, and then they turn
@@ -61,6 +63,7 @@ class Rope:
     rotary_key: str = ''      # the key of how many elements of a head turn, which goes before it
     proportional: bool = False
     sections: bool = False    # a block by itself with sections and a share is taken for one of its
+    alpha: bool = False       # ntk at every length goes out as `alpha`
     grows: bool = False       # queries grow with their position: llama_4_scaling_beta
     one_for_both: bool = False     # one RoPE of full layers and sliding ones, never two
     tells_own_block: bool = False  # a config without a block gets the class's, with a word about it
@@ -166,6 +169,7 @@ class Family:
     may: FrozenSet[Feature] = frozenset()
     cannot: FrozenSet[Feature] = frozenset()  # what another family says better on the way out
     adds_one: bool = False    # norms multiply with 1 + w
+    last_is_whole: bool = False  # but the last one with w
     scales: Dict[str, str] = field(default_factory=dict)  # what `embedding` and `scores` are multiplied by
     activation: Dict[str, str] = field(default_factory=dict)  # its key and value, where it is not hidden_act
     layers: Layers = Layers()

@@ -13,9 +13,9 @@ from .families import Family
 from .inputs import adapter_alone, adapter_in
 from .latent import BOTH as BOTH_OF_LATENT
 from .latent import LATENT_NAMES, QUERIES as QUERIES_OF_LATENT, take_latent
-from .model import Feature, Model
+from .model import XIELU, Feature, Model
 from .safetensors import read_safetensors
-from .tensors import Checkpoint, split
+from .tensors import Checkpoint, gather_numbers, split
 from .torch_files import read_torch
 
 FILES = [('model.safetensors', read_safetensors), ('pytorch_model.bin', read_torch)]  # each alone, or NAME.index.json
@@ -31,7 +31,8 @@ NAMES = {
         ('q_norm', 'q_norm.weight'), ('k_norm', 'k_norm.weight'), ('a_keys', 'relative_keys'),
         ('a_values', 'relative_values'), ('wr', 'r_proj.weight'), ('u', 'u'), ('v', 'v'))},
     'b1': 'model.layers.%d.mlp.gate_proj.bias', 'b3': 'model.layers.%d.mlp.up_proj.bias',
-    'b2': 'model.layers.%d.mlp.down_proj.bias', 'learned': 'model.positions.weight'}
+    'b2': 'model.layers.%d.mlp.down_proj.bias', 'xielu': 'model.layers.%d.mlp.act_fn.',
+    'learned': 'model.positions.weight'}
 BOTH = {'attention_after': 'model.layers.%d.post_attention_layernorm.weight',
         'ffn_norm': 'model.layers.%d.pre_feedforward_layernorm.weight',
         'ffn_after': 'model.layers.%d.post_feedforward_layernorm.weight'}  # of families with norms before and after
@@ -87,6 +88,8 @@ def read_huggingface(job: Job, folder: str) -> Checkpoint:
         for whole, parts in family.names.fused.items():
             split(folder, tensors, 'model.layers.%d.%s' % (layer, whole),
                   {names[part] % layer: rows_of(model, part) for part in parts})
+    for layer in range(model.n_layers if model.activation == XIELU else 0):
+        gather_numbers(folder, tensors, names['xielu'] % layer)
     stack_experts(folder, tensors, model, family, names)
     if family.scales.get('embedding') == 'sqrt_dim' and names['embedding'] in tensors:
         model.embedding_scale = rounded(model.embedding_scale, tensors[names['embedding']].dtype)

@@ -82,11 +82,16 @@ def periodic_layers(config, family, n_layers):
     if slides is None:
         key = family.layers.period_key
         period = config.integer(key, MAX_SEQ, family.default(key)) if key else family.default('period')
-        full = 0 if family.layers.full_first else period - 1
+        full = 0 if family.layers.full_first else (n_layers - 1) % period if family.layers.from_end else period - 1
         slides = [i % period != full and not (i == 0 and family.layers.full_too) for i in range(n_layers)]
     if family.layers.full_last and slides[-1]:
         slides[-1] = False
         config.job.note('the last layer is full, as the class has it whatever layer_types says')
+    turns = turning_layers(config, family, n_layers)
+    if turns:  # by themselves, whatever slides
+        window = window if any(slides) else 0
+        return window, [SEES_ALL * bool(window and not slide) + WITHOUT_ROPE * (not turn)
+                        for slide, turn in zip(slides, turns)]
     bare = WITHOUT_ROPE if family.layers.without_rope == 'full' and window else 0
     window = window if any(slides) else 0
     return window, [TURNS_AS_SLIDING if slide else SEES_ALL * bool(window) + bare for slide in slides]
@@ -110,6 +115,18 @@ def layers_of_small(config, family, n_layers):
 
 RULES = {'alike': all_alike, 'all_slide': all_slide, 'by_flag': layers_by_flag, 'periodic': periodic_layers,
          'listed': listed_layers, 'small': layers_of_small}
+
+
+def turning_layers(config: Keys, family: Family, n_layers: int) -> Optional[List[bool]]:
+    """Whether each layer turns, in families that have a list of thetas: it does where that is not 0, and the theta
+    is the block's. Without the list the layers that would be full do not turn. None: another rule counts."""
+    key = family.layers.thetas
+    if not key:
+        return None
+    thetas = config.get(key, lambda v: isinstance(v, list) and len(v) == n_layers and all(
+        type(x) in (int, float) and x >= 0 for x in v), 'a number from 0 for each of %d layers' % n_layers, None, None)
+    return [theta > 0 for theta in thetas] if thetas else [
+        (n_layers - 1 - layer) % family.period != 0 for layer in range(n_layers)]
 
 
 def named_layers(config: Keys, n_layers: int, window: int) -> Optional[List[bool]]:

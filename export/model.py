@@ -128,6 +128,7 @@ class Model:
     # What a source says besides.
     tied: bool = False             # the classifier should be the embedding
     norms_lack_one: bool = False   # norms multiply with 1 + w
+    last_is_whole: bool = False    # but the last one with w
     types: List[str] = field(default_factory=list)  # of the matrices, in the file's order
 
     def set(self, **values: object) -> None:

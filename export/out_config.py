@@ -19,6 +19,7 @@ from .out_layers import full_model, period_of, scale_of_embedding, sliding_model
 from .out_model import rope_of, temperature
 from .shapes import config_of_shapes
 
+NTK = 2  # of rope_method
 ORIGINAL = 'original_max_position_embeddings'
 DTYPES = {'F32': 'float32', 'F16': 'float16', 'BF16': 'bfloat16'}
 
@@ -44,6 +45,11 @@ def config_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, An
     if model.kv_rank:
         config.update(config_of_latent(family, model))
         del config['head_dim']
+    if 'head_dim' in family.keys.unread:
+        del config['head_dim']
+        if model.head_dim * model.n_heads != model.dim:
+            raise Problem(path, 'has heads of %d, which %s has not (expected %d, as many as all make the width)'
+                          % (model.head_dim, family.title, model.dim // model.n_heads))
     config.update(config_of_shapes(path, family, model))
     if family.keys.per_layer:
         config.update({family.keys.per_layer: model.per_layer_dim, 'vocab_size_per_layer_input': model.vocab_size})
@@ -144,6 +150,10 @@ def slide_by_flag(path, family, model):
 
 def slide_by_period(path, family, model):
     """Without a layer that slides a window of null would be no answer, but in the families that take it for that."""
+    thetas = family.layers.thetas
+    if thetas:
+        return {**listed(path, family, model),
+                thetas: [0 if flags & WITHOUT_ROPE else model.theta for flags in model.layer_flags]}
     slides = slides_of(path, model)
     turns = not any(flags & WITHOUT_ROPE for flags in model.layers)
     window = model.sliding_window or (None if family.layers.windowless and turns else family.default('sliding_window'))
@@ -163,6 +173,8 @@ def ropes_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, Any
     """The keys about RoPE: in the older layout, which most engines read, where it can say it."""
     if family.rope.by_kind:
         return ropes_by_kind(path, family, model)
+    if family.rope.alpha and model.rope_method == NTK and not model.rope_dynamic:
+        return {'rope_theta': model.theta, 'rope_scaling': {'type': 'dynamic', 'alpha': model.factor, 'factor': 1.0}}
     if family.rope.grows:
         return {'rope_parameters': {**block_of(path, model), 'llama_4_scaling_beta': model.temperature_beta,
                                     ORIGINAL: model.train_ctx}}

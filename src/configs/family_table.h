@@ -348,8 +348,20 @@ static const RopeFamily families[] = {
         .layer_keys = "layer_types", .flags = FAMILY_RUNS, .sign = FEATURE_EMBEDDING_SCALE},
     {"cohere2", "Cohere2ForCausalLM", .max_positions = 8192, .theta = 10000, .window = 4096,
         .period = 4, .period_key = "sliding_window_pattern",
-        .layer_keys = "sliding_window_pattern layer_types", .flags = FAMILY_BARE_FULL,
+        .layer_keys = "sliding_window_pattern layer_types",
+        .flags = FAMILY_BARE_FULL | FAMILY_RUNS | FAMILY_ONE_FOR_BOTH, .may = FEATURE_WINDOW,
         .engines = engines_of_cohere2},
+    {"apertus", "ApertusForCausalLM", .max_positions = 65536, .theta = 12000000,
+        .block = "{\"rope_type\": \"llama3\", \"rope_theta\": 12000000.0, \"factor\": 8.0, "
+            "\"original_max_position_embeddings\": 8192, \"low_freq_factor\": 1.0, "
+            "\"high_freq_factor\": 4.0}",
+        .flags = FAMILY_RUNS, .always = FEATURE_HEAD_NORMS},
+    {"hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM", .max_positions = 2048, .theta = 10000,
+        .flags = FAMILY_RUNS, .always = FEATURE_HEAD_NORMS},
+    {"muse_glimmer_text", "MuseGlimmerForCausalLM", .max_positions = 131072, .head_dim = 128,
+        .theta = 10000, .window = 2048, .period = 4, .layer_keys = "layer_types layer_rope_theta",
+        .flags = FAMILY_NEW | FAMILY_BARE_FULL | FAMILY_RUNS, .always = FEATURE_NORMS_BOTH,
+        .may = FEATURE_WINDOW},
     {"qwen3_5_text", "Qwen3_5ForCausalLM", .max_positions = 32768, .head_dim = 256, .theta = 10000,
         .period = 4, .partial = 0.25, .period_key = "full_attention_interval",
         .layer_keys = "layer_types",
@@ -363,5 +375,6 @@ static const FamilyWrapper wrappers[] = {
     {"gemma3", "Gemma3ForConditionalGeneration", "gemma3_text"},
     {"gemma4", "Gemma4ForConditionalGeneration", "gemma4_text"},
     {"gemma4_unified", "Gemma4UnifiedForConditionalGeneration", "gemma4_text"},
+    {"muse_glimmer", "MuseGlimmerForConditionalGeneration", "muse_glimmer_text"},
     {"qwen3_5", "Qwen3_5ForConditionalGeneration", "qwen3_5_text"},
 };
