@@ -14,7 +14,7 @@ from .experts import read_experts
 from .families import FAMILIES, GATES, WRAPPERS, Family, named
 from .latent import is_interleaved, read_latent
 from .layers import not_used, read_layers
-from .model import FIELDS_OF, Feature, Model
+from .model import FIELDS_OF, WITHOUT_ROPE, Feature, Model
 from .rope import read_ropes, refuse_by_layer, rope_block, warn
 from .shapes import mark_same, read_shapes
 
@@ -67,6 +67,7 @@ def read_config(job: Job, folder: str) -> Read:
         model.set(after_norm_eps=config.number(family.keys.after_eps, family.default(family.keys.after_eps),
                                                high=MAX_EPS))
     model.set(**read_layers(config, family, model.n_layers), **read_per_layer(config, family, model))
+    model.set(**read_unturned(config, family, model))
     read_shapes(config, family, model)
     mark_same(config, family, model)
     if family.keys.gate:
@@ -222,6 +223,19 @@ def read_scales(config: Keys, family: Family, model: Model) -> Dict[str, float]:
         width = config.number(scores, family.default(scores))
         found['score_scale'] = 0 if width == model.head_dim else width ** -0.5
     return found
+
+
+def read_unturned(config: Keys, family: Family, model: Model) -> Dict[str, Any]:
+    """A temperature by position, in layers that do not turn, if there are any. Its flag may be a number."""
+    if not family.rope.unturned:
+        return {}
+    flag, scale, length = family.rope.unturned
+    tuned = config.get(flag, lambda v: type(v) in (bool, int), 'true or false', family.default(flag), False)
+    beta = config.number(scale, family.default(scale), high=1e6)
+    positions = config.integer(length, MAX_SEQ, family.default(length))
+    if not tuned or not any(flags & WITHOUT_ROPE for flags in model.layers):
+        return {}
+    return {'temperature_beta': beta, 'temperature_length': positions, 'temperature_unturned': 1}
 
 
 def read_per_layer(config: Keys, family: Family, model: Model) -> Dict[str, int]:

@@ -14,8 +14,8 @@ PLACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'families.json'
 # What a key of gates may be, and the attention_gate that it means.
 GATES = {True: 3, 'per-head': 3, 'per-element': 2}
 # Which layers slide, by a config: none; all by its window; by use_sliding_window and lists; by a period; by a list, or
-# all; or as tools/train.py writes it.
-RULES = 'alike', 'all_slide', 'by_flag', 'periodic', 'listed', 'small'
+# all; none, but some see chunks; or as tools/train.py writes it.
+RULES = 'alike', 'all_slide', 'by_flag', 'periodic', 'listed', 'chunked', 'small'
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,7 @@ class Rope:
     rotary_key: str = ''      # the key of how many elements of a head turn, which goes before it
     proportional: bool = False
     sections: bool = False    # a block by itself with sections and a share is taken for one of its
+    unturned: Tuple[str, ...] = ()  # the keys of a temperature of layers that do not turn: the flag, its scale, length
     alpha: bool = False       # ntk at every length goes out as `alpha`
     grows: bool = False       # queries grow with their position: llama_4_scaling_beta
     one_for_both: bool = False     # one RoPE of full layers and sliding ones, never two
@@ -99,6 +100,8 @@ class Experts:
     flag: str = ''            # the key without which there are none
     beside: bool = False      # they add to what a dense layer makes
     names: Tuple[str, ...] = ()   # of an expert's w1, w3 and w2
+    sparse: Tuple[str, ...] = ()  # the keys of a list and of a step that name layers with experts
+    scales_input: bool = False    # a weight multiplies what its expert reads
     dense: Tuple[str, ...] = ()   # the keys of a list and of a step that name dense layers
     renormalized: str = ''        # the key that says so; '': they always are, or never:
     shares: bool = False          # weights are never divided by their sum

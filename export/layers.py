@@ -8,7 +8,7 @@ from .common import MAX_SEQ, Keys
 from .families import Family
 from .model import SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE
 
-FULL, SLIDING = 'full_attention', 'sliding_attention'
+FULL, SLIDING, CHUNKED = 'full_attention', 'sliding_attention', 'chunked_attention'
 
 
 def read_layers(config: Keys, family: Family, n_layers: int) -> Dict[str, Any]:
@@ -16,6 +16,8 @@ def read_layers(config: Keys, family: Family, n_layers: int) -> Dict[str, Any]:
     rule = family.layers.rule
     if rule == 'small' and config.values.get('layer_types') is None:
         rule = 'alike'
+    if rule == 'chunked':
+        return chunked_layers(config, family, n_layers)
     window, layers = RULES[rule](config, family, n_layers)
     return {'sliding_window': window, 'layers': layers if any(layers) else []}
 
@@ -95,6 +97,22 @@ def periodic_layers(config, family, n_layers):
     bare = WITHOUT_ROPE if family.layers.without_rope == 'full' and window else 0
     window = window if any(slides) else 0
     return window, [TURNS_AS_SLIDING if slide else SEES_ALL * bool(window) + bare for slide in slides]
+
+
+def chunked_layers(config: Keys, family: Family, n_layers: int) -> Dict[str, Any]:
+    """Which layers turn, by no_rope_layers or an interval, and which see their chunk alone: those of layer_types, else
+    those that turn."""
+    key, length_key = 'no_rope_layer_interval', 'attention_chunk_size'
+    given = layers_with_rope(config, n_layers) if config.values.get('no_rope_layers') else None
+    interval = 0 if given else config.integer(key, MAX_SEQ, family.default(key))
+    turns = [bool(given[i]) if given else (i + 1) % interval != 0 for i in range(n_layers)]
+    chunk = config.integer(length_key, MAX_SEQ, family.default(length_key), 0)
+    types = config.get('layer_types', lambda v: isinstance(v, list) and len(v) == n_layers and all(
+        t in (FULL, CHUNKED) for t in v), '%s or %s for each of %d layers' % (FULL, CHUNKED, n_layers), None, None)
+    in_chunks = [kind == CHUNKED for kind in types] if types else turns
+    chunk = chunk if any(in_chunks) else 0
+    layers = [SEES_ALL * bool(chunk and not own) + WITHOUT_ROPE * (not turn) for own, turn in zip(in_chunks, turns)]
+    return {'attention_chunk': chunk, 'layers': layers if any(layers) else []}
 
 
 def layers_of_small(config, family, n_layers):

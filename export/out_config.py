@@ -12,7 +12,7 @@ from .existing import WRITTEN_BY
 from .families import GATES, Family
 from .huggingface import rounded
 from .latent import config_of_latent
-from .layers import FULL, SLIDING
+from .layers import CHUNKED, FULL, SLIDING
 from .model import SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE, Feature, Model, features_of
 from .out_experts import config_of_experts
 from .out_layers import full_model, period_of, scale_of_embedding, sliding_model, slides_of
@@ -126,6 +126,17 @@ def none_slides(path, family, model):
             **({rope_key: 'nope' if True in still else 'rope'} if rope_key else {})}
 
 
+def chunked(path, family, model):
+    """Layers that turn and that see a chunk, by lists of their own."""
+    flag, scale, length = family.rope.unturned
+    keys = {'attention_chunk_size': model.attention_chunk or None, flag: bool(model.temperature_beta),
+            'no_rope_layers': [int(not flags & WITHOUT_ROPE) for flags in model.layer_flags],
+            'layer_types': [FULL if flags & SEES_ALL else CHUNKED for flags in model.layer_flags]}
+    if model.temperature_beta:
+        keys.update({scale: model.temperature_beta, length: model.temperature_length or model.train_ctx})
+    return keys
+
+
 def listed(path, family, model):
     slides = [bool(model.sliding_window) and not flags & SEES_ALL for flags in model.layer_flags]
     return {'sliding_window': model.sliding_window or None,
@@ -164,7 +175,7 @@ def slide_by_period(path, family, model):
 
 
 LAYERS = {'alike': none_slides, 'all_slide': all_slide, 'by_flag': slide_by_flag, 'periodic': slide_by_period,
-          'listed': listed}
+          'listed': listed, 'chunked': chunked}
 
 
 # ---- RoPE ----

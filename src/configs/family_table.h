@@ -358,6 +358,9 @@ static const RopeFamily families[] = {
         .flags = FAMILY_RUNS, .always = FEATURE_HEAD_NORMS},
     {"hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM", .max_positions = 2048, .theta = 10000,
         .flags = FAMILY_RUNS, .always = FEATURE_HEAD_NORMS},
+    {"llama4_text", "Llama4ForCausalLM", .max_positions = 131072, .head_dim = 128, .theta = 500000,
+        .layer_keys = "attn_temperature_tuning no_rope_layers no_rope_layer_interval layer_types",
+        .flags = FAMILY_RUNS, .may = FEATURE_EXPERTS | FEATURE_TEMPERATURE},
     {"muse_glimmer_text", "MuseGlimmerForCausalLM", .max_positions = 131072, .head_dim = 128,
         .theta = 10000, .window = 2048, .period = 4, .layer_keys = "layer_types layer_rope_theta",
         .flags = FAMILY_NEW | FAMILY_BARE_FULL | FAMILY_RUNS, .always = FEATURE_NORMS_BOTH,
@@ -375,6 +378,7 @@ static const FamilyWrapper wrappers[] = {
     {"gemma3", "Gemma3ForConditionalGeneration", "gemma3_text"},
     {"gemma4", "Gemma4ForConditionalGeneration", "gemma4_text"},
     {"gemma4_unified", "Gemma4UnifiedForConditionalGeneration", "gemma4_text"},
+    {"llama4", "Llama4ForConditionalGeneration", "llama4_text"},
     {"muse_glimmer", "MuseGlimmerForConditionalGeneration", "muse_glimmer_text"},
     {"qwen3_5", "Qwen3_5ForConditionalGeneration", "qwen3_5_text"},
 };
