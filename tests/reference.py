@@ -595,16 +595,21 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
         positions = in_place if flags & TURNS_AS_SLIDING else of_text
         width = window if window is not None else 0 if flags & SEES_ALL else c['sliding_window']
         before = normed('attention_norm', layer, stream)
+        turned, is_late = not c['encoding'] and not flags & WITHOUT_ROPE, c['qk_norm_late'] and norms_heads(c, layer)
         shares = c['kv_layer'] != layer
+
+        def own_late(name, rows):
+            """Behind a norm that comes behind RoPE, in models that have one."""
+            if not is_late or name == 'v':
+                return rows
+            by, length = sliding(c) if flags & TURNS_AS_SLIDING else c, positions[-1] + 1 if turned else 0
+            return [late(by, weights, name, layer, row, i, length) for i, row in zip(positions, rows)]
+
         three = ((latent_of if c['kv_rank'] else heads_of)(c, weights, name, layer, seen)
                  for name in ('q' if shares else 'qkv'))
-        queries, *others = ([of(x) for x in before] for of in three)
-        keys, values = others or ([], [])
-        turned, is_late = not c['encoding'] and not flags & WITHOUT_ROPE, c['qk_norm_late'] and norms_heads(c, layer)
-        if is_late:
-            at, length = sliding(c) if flags & TURNS_AS_SLIDING else c, positions[-1] + 1 if turned else 0
-            queries, keys = ([late(at, weights, name, layer, row, i, length) for i, row in zip(positions, rows)]
-                             for name, rows in (('q', queries), ('k', keys)))
+        queries, *others = (own_late(name, [of(x) for x in before]) for name, of in zip('qkv', three))
+        keys, values = kept[c['kv_layer']] if shares else others
+        kept[layer] = keys, values
         if not flags & TURNS_AS_SLIDING:
             queries = [[[x * growth(c, i, turned, logn or c['logn']) for x in head] for head in row]
                        for i, row in zip(positions, queries)]
@@ -614,12 +619,11 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
             between, turning = of_sliding if flags & TURNS_AS_SLIDING else of_full
             queries = [[pairs(head, turning) for head in row] for row in queries]
             keys = [[conjugate(pairs(head, turning)) for head in row] for row in keys]
-        kept[layer] = keys, values = kept[c['kv_layer']] if shares else (keys, values)
         chunk = 0 if flags & SEES_ALL else c['attention_chunk']
         mixed = attend(queries, keys, values, c, positions, width, sinks, chunk, meet, between,
                        distant(c, weights, layer),
                        (lambda i, j: crowd(of_text, piece, i, j)) if piece and positions is of_text else None,
-                       list(weights.get('sinks.%d' % layer, [])) or None)
+                       list(weights['sinks.%d' % layer]) if 'sinks.%d' % layer in weights else None)
         mixed = [by_gate(c, weights, layer, x, m, seen) for x, m in zip(before, mixed)]
         wo = rows_of(weights, 'wo.%d' % layer, c['n_heads'] * (c['value_dim'] or c['head_dim']))
         out = [biased(product(wo, seen(m)), weights.get('bo.%d' % layer)) for m in mixed]
@@ -627,8 +631,8 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
         say = feed_forward_of(c, weights, layer, flags, seen)
         parallel = c['norm_place'] == 3  # both read one norm of the same stream
         whole_norms = c['experts_beside'] and 'router_norm.%d' % layer in weights  # say has norms of its own
-        out = [say(x) for x in (before if parallel else stream if whole_norms else normed('ffn_norm', layer, stream))]
-        stream = added(c, stream, out, lambda rows: normed('ffn_after', layer, rows))
+        reads = before if parallel else stream if whole_norms else normed('ffn_norm', layer, stream)
+        stream = added(c, stream, [say(x) for x in reads], lambda rows: normed('ffn_after', layer, rows))
         stream = layer_end(c, weights, layer, stream, own)
     classifier = embedding if c['shared_classifier'] else rows_of(weights, 'classifier', dim)
     last = [norm(x, weights['final_norm'], eps, c['layer_norm']) for x in stream]
