@@ -13,9 +13,9 @@ from .model import Feature
 PLACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'families.json')
 # What a key of gates may be, and the attention_gate that it means.
 GATES = {True: 3, 'per-head': 3, 'per-element': 2}
-# Which layers slide, by a config: none; all by its window; by use_sliding_window and lists; by a period; or as
-# tools/train.py writes it.
-RULES = 'alike', 'all_slide', 'by_flag', 'periodic', 'small'
+# Which layers slide, by a config: none; all by its window; by use_sliding_window and lists; by a period; by a list, or
+# all; none, but some see chunks; or as tools/train.py writes it.
+RULES = 'alike', 'all_slide', 'by_flag', 'periodic', 'listed', 'chunked', 'small'
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,10 @@ class Layers:
     full_sinks: bool = True   # full layers have sinks, if the others do
     others: str = 'sliding'  # what the layers are that are not full: sliding, or linear
     without_rope: str = ''   # which layers do not turn: `listed` by no_rope_layers, or `full` ones
+    from_end: bool = False   # periods are counted from the last layer, which is full
+    thetas: str = ''         # the key of a list that has a 0 for layers that do not turn
+    rope_key: str = ''       # the key without whose `rope` no layer turns
+    types: str = ''          # the word that layer_types has for each layer
     windowless: bool = False  # a window of null makes all layers full, and then they turn
 
 
@@ -59,6 +63,8 @@ class Rope:
     rotary_key: str = ''      # the key of how many elements of a head turn, which goes before it
     proportional: bool = False
     sections: bool = False    # a block by itself with sections and a share is taken for one of its
+    unturned: Tuple[str, ...] = ()  # the keys of a temperature of layers that do not turn: the flag, its scale, length
+    alpha: bool = False       # ntk at every length goes out as `alpha`
     grows: bool = False       # queries grow with their position: llama_4_scaling_beta
     one_for_both: bool = False     # one RoPE of full layers and sliding ones, never two
     tells_own_block: bool = False  # a config without a block gets the class's, with a word about it
@@ -75,8 +81,11 @@ class KeysOf:
     gate: str = ''                   # the key of which gates attention has, see GATES
     per_layer: str = ''              # of the width of each layer's own embedding of a token
     unread: Tuple[str, ...] = ()     # keys that the class does not look at, which is worth a word
+    hidden: str = 'intermediate_size'  # the width of a dense feed-forward layer
+    eps: str = 'rms_norm_eps'        # of all norms
+    after_eps: str = ''              # of norms of what a layer adds
     quantization: str = ''           # the quant_method that is read
-    says: Dict[str, str] = field(default_factory=dict)  # flags, and the feature that each one says
+    says: Dict[str, str] = field(default_factory=dict)  # flags, and the features that each one says
     writes: Dict[str, Any] = field(default_factory=dict)  # keys that go out besides
 
 
@@ -91,6 +100,8 @@ class Experts:
     flag: str = ''            # the key without which there are none
     beside: bool = False      # they add to what a dense layer makes
     names: Tuple[str, ...] = ()   # of an expert's w1, w3 and w2
+    sparse: Tuple[str, ...] = ()  # the keys of a list and of a step that name layers with experts
+    scales_input: bool = False    # a weight multiplies what its expert reads
     dense: Tuple[str, ...] = ()   # the keys of a list and of a step that name dense layers
     renormalized: str = ''        # the key that says so; '': they always are, or never:
     shares: bool = False          # weights are never divided by their sum
@@ -126,13 +137,14 @@ class Gguf:
     cannot: FrozenSet[Feature] = frozenset()  # what it cannot say of what the family may have
     also: FrozenSet[Feature] = frozenset()    # what it may have besides
     ropes: FrozenSet[Feature] = frozenset()   # divisors of frequencies that it takes as tensors
-    pattern: str = 'always'  # which layers slide is written always, or if it is unusual
+    pattern: str = 'always'  # which layers slide is written always, or if it is unusual; or it is fixed
     slides_with: int = 0     # the number of layers with which llama.cpp slides; 0: any
     window: str = ''         # unread: llama.cpp sees all; by_layer: it slides; '': the file cannot have one
     sliding: str = ''        # how sliding layers turn: plain, plain_same_theta, or as_file says
     own_theta: str = ''      # the key of sliding layers' theta
     without_rope: str = ''   # each_fourth layer, or full ones
     largest: int = 0         # the number of layers of the model whose scores go by the width of a head in dim
+    caps: Dict[str, str] = field(default_factory=dict)  # keys of logit_cap and score_cap, which it always has
     yarn: str = ''           # told: the betas are read, and a multiplier that the attention factor follows from; both:
                              # that multiplier stands for mscale, too
     truncate: bool = True    # YaRN's ramp is cut to whole pairs
@@ -161,6 +173,7 @@ class Family:
     may: FrozenSet[Feature] = frozenset()
     cannot: FrozenSet[Feature] = frozenset()  # what another family says better on the way out
     adds_one: bool = False    # norms multiply with 1 + w
+    last_is_whole: bool = False  # but the last one with w
     scales: Dict[str, str] = field(default_factory=dict)  # what `embedding` and `scores` are multiplied by
     activation: Dict[str, str] = field(default_factory=dict)  # its key and value, where it is not hidden_act
     layers: Layers = Layers()
@@ -168,6 +181,7 @@ class Family:
     keys: KeysOf = KeysOf()
     shapes: Optional[Shapes] = None
     experts: Optional[Experts] = None
+    adjacent: bool = False  # pairs that turn are rows side by side
     latent: str = ''  # latent attention: `interleave`, whose pairs are as rope_interleave says, or `pairs` side by side
     names: Names = Names()
     gguf: Optional[Gguf] = None
@@ -185,7 +199,8 @@ class Family:
 
 # ---- reading the rows ----
 
-INNER = {'shapes': Shapes, 'layers': Layers, 'rope': Rope, 'keys': KeysOf, 'experts': Experts, 'names': Names, 'gguf': Gguf}
+INNER = {'shapes': Shapes, 'layers': Layers, 'rope': Rope, 'keys': KeysOf, 'experts': Experts, 'names': Names,
+         'gguf': Gguf}
 
 
 def record(kind: Any, values: Dict[str, Any], where: str) -> Any:

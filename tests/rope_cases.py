@@ -427,8 +427,6 @@ LAYERED_REFUSED = [
     ('a pattern of halves', changed(GEMMA3, sliding_window_pattern=2.5), 'sliding_window_pattern'),
     ('bidirectional attention', changed(GEMMA3, use_bidirectional_attention=True), 'use_bidirectional_attention'),
     ('softcaps of logits', changed(GEMMA3, final_logit_softcapping=30.0), 'final_logit_softcapping'),
-    ('gemma 2', changed(GEMMA3, model_type='gemma2', architectures=['Gemma2ForCausalLM'], attn_logit_softcapping=50.0,
-                        final_logit_softcapping=30.0), 'attn_logit_softcapping'),
     ('gemma 3n', changed(GEMMA3, model_type='gemma3n_text', architectures=['Gemma3nForCausalLM'],
                          hidden_size_per_layer_input=256), 'hidden_size_per_layer_input'),
     ('gemma 3n with pictures', inside('gemma3n', 'Gemma3n', changed(GEMMA3, hidden_size_per_layer_input=256)),

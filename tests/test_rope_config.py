@@ -196,7 +196,7 @@ def test_by_layer():
         close([float(row['scaled_inv_freq']) for row in rows if row['layers'] == kind],
               [theta ** (-i / 4) / s for i in range(4)], 1e-9, 'blocks alone: ' + kind)
     one_line(run('--engines', *given), 2, 'blocks alone have no family', 'model_type')
-    one_line(run('--explain', '--rope-config', saved(dict(LLAMA, model_type='gemma2', rope_local_base_freq=1e4))),
+    one_line(run('--explain', '--rope-config', saved(dict(LLAMA, model_type='gemma3n_text', rope_local_base_freq=1e4))),
              2, 'a family that is not known is named first', 'model_type cannot be used')
 
 

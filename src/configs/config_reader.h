@@ -108,6 +108,7 @@ typedef struct {
     RopeFile *file;
     RopeConfig model[N_KINDS];  // what was given before: a model's, whose head and share must stay
     int model_head;             // 0: there is no model
+    int model_sliding_head;     // of its sliding layers; 0: the same
     bool keeps_sliding;         // a block by itself is of the full layers of a model with two RoPEs
     bool good;                  // nothing is wrong so far; if false at first, nothing is told
     Error *err;                 // the first thing that is wrong

@@ -40,12 +40,15 @@ static void check_family_head(Config *c) {
                       c->heads);
     if (head_dim % 2 || head_dim > ROPE_MAX_HEAD_DIM)
         config_reject(c, c->config, key, "an even number up to %d", ROPE_MAX_HEAD_DIM);
-    if (c->model_head && head_dim != c->model_head && c->good)
+    int of_model = c->model_head;
+    if (of_model && c->kind == KIND_SLIDING && c->model_sliding_head)
+        of_model = c->model_sliding_head;
+    if (of_model && head_dim != of_model && c->good)
         c->good = fail(c->err,
                        "line %d: another model's config: head_dim is %d, and the model's is %d "
                        "(give it with its own "
                        "model, or with none: --explain or --rope-json, and --rope-config)",
-                       config_line(c, said ? said : c->config), head_dim, c->model_head);
+                       config_line(c, said ? said : c->config), head_dim, of_model);
 }
 
 // Of which a model turns so many elements; 0: there is no model.
@@ -350,6 +353,7 @@ static Config reader_of(RopeFile *file, const Card *card, Error *err) {
         .file = file,
         .model = {*full, *sliding},
         .model_head = file->head_dim,
+        .model_sliding_head = file->sliding_head_dim,
         .keeps_sliding = file->by_layer && differ,
         .good = true,
         .err = err,

@@ -2,6 +2,7 @@
 #include "config_values.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "../core/settings.h"
@@ -141,6 +142,24 @@ static void find_latent_head(Config *c) {
     c->turning = (int)turning;
 }
 
+// Newer releases write heads of some layers by number: those of the first layer of this kind; NULL:
+// there is no such object.
+static const char *heads_by_layer(Config *c) {
+    const char *by_layer = config_get(c, c->config, "per_layer_config");
+    ConfigLayers layers;
+    char name[16];
+    const char *key, *expected;
+    if (!by_layer || *by_layer != '{') return NULL;
+    if (!config_layers(c->config, c->family, true, &layers, &key, &expected)) return by_layer;
+    for (int i = 0; i < layers.n; i++) {
+        if (layers.kinds[i] != c->kind) continue;
+        snprintf(name, sizeof name, "%d", i);
+        const char *own = json_member(by_layer, name);
+        return own ? own : by_layer;  // which has no head_dim itself
+    }
+    return by_layer;
+}
+
 void config_find_head(Config *c) {
     const RopeFamily *f = c->family;
     bool is_global = f && f->global_head_dim && c->kind == KIND_FULL;
@@ -152,6 +171,13 @@ void config_find_head(Config *c) {
     if (!f || is_model_s) return;
     if (is_of(c, FAMILY_LATENT)) {
         find_latent_head(c);
+        return;
+    }
+    const char *by_layer = f->global_head_dim ? heads_by_layer(c) : NULL;
+    if (by_layer) {
+        double usual =
+            config_number(c, c->config, "head_dim", f->head_dim, 1, ROPE_MAX_HEAD_DIM, OPTIONAL);
+        c->head_dim = config_number(c, by_layer, "head_dim", usual, 1, ROPE_MAX_HEAD_DIM, OPTIONAL);
         return;
     }
     double own = is_global ? f->global_head_dim : f->head_dim;

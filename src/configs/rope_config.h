@@ -7,7 +7,8 @@
 
 // What a whole config must have in common with the model that it is tried on.
 typedef struct {
-    int dim, n_layers, n_heads, n_kv_heads;  // 0: there is no model
+    // 0: there is no model, or its layers differ in them
+    int dim, n_layers, n_heads, n_kv_heads;
 } ModelSizes;
 
 // A model's settings before rope_config_parse, then the file's. rope points to the lists, so a
