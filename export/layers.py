@@ -78,7 +78,7 @@ def periodic_layers(config, family, n_layers):
     not_used(config, family, *(key for key in family.keys.unread if 'sliding_window_pattern' in key))
     window = window_of(config, family)
     slides = named_layers(config, n_layers, window)
-    needs_window = family.layers.without_rope == 'full' and not family.layers.windowless
+    needs_window = family.layers.without_rope == 'full' and not family.layers.windowless and not family.layers.thetas
     if not window and (slides is None or needs_window):
         config.refuse('sliding_window', 'a whole number from 1 to %d, or layer_types' % MAX_SEQ)
     if slides is None:

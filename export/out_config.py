@@ -57,6 +57,8 @@ def config_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, An
         config[family.keys.gate] = next(word for word, gate in reversed(GATES.items()) if gate == model.attention_gate)
     if model.n_experts:
         config.update(config_of_experts(path, family, model))
+    elif family.experts and family.experts.sparse:
+        config[family.experts.sparse[0]] = []
     elif family.experts and family.experts.flag:
         config[family.experts.flag] = False
     config.update({key: all(getattr(model, field) == value for field, value in said_by(names).items())
@@ -165,6 +167,7 @@ def slide_by_period(path, family, model):
     thetas = family.layers.thetas
     if thetas:
         return {**listed(path, family, model),
+                'sliding_window': model.sliding_window or family.default('sliding_window'),
                 thetas: [0 if flags & WITHOUT_ROPE else model.theta for flags in model.layer_flags]}
     slides = slides_of(path, model)
     turns = not any(flags & WITHOUT_ROPE for flags in model.layers)

@@ -14,6 +14,7 @@ import struct
 import sys
 
 import door_shapes
+import door_steps
 import reference
 import source_writers
 from common import (ENGINES, ROOT, check, close, config, good, in_work, main, perplexity, random_ids, random_weights,
@@ -149,7 +150,7 @@ FIELDS = dict(
     shared_gate=dict(shared_gate=1), q_latent=dict(q_rank=10), score_mscale=dict(
         IS_YARN, mscale_in_scores=1, mscale=0.5, mscale_all_dim=0.5),
     latent=dict(kv_rank=12, rotary_dim=4, value_dim=6, latent_norm_eps=1e-6))
-FIELDS.update(door_shapes.FIELDS)
+FIELDS.update(door_shapes.FIELDS, **door_steps.FIELDS)
 LISTED = {'longrope', 'window', 'some_window', 'two_ropes', 'without_rope', 'dense_between'} | door_shapes.LISTED
 
 
@@ -157,7 +158,7 @@ class Case:
     """A family with some of what it may have: its config.json, and the fields that this means."""
 
     def __init__(self, facts, features):
-        self.facts, self.features = facts, door_shapes.together(facts, features)
+        self.facts, self.features = facts, door_steps.together(facts, door_shapes.together(facts, features))
         self.name = '%s with %s' % (facts.name, ', '.join(sorted(features)) or 'nothing more')
         self.fields, self.theta, self.local = dict(SIZES), 5000.0, None
         for feature in sorted(facts.always | self.features):
@@ -180,6 +181,7 @@ class Case:
             door_shapes.say_shapes(self)
         if facts.row.get('rope', {}).get('no_scaling'):
             door_shapes.say_blocks(self)
+        door_steps.say(self)
         self.c = config(**self.fields)
 
     def say_parts(self):
@@ -412,13 +414,17 @@ def folder_tensors(facts, c, weights):
     shaped = door_shapes.shaped_tensors(c, weights, theirs) if 'shapes' in facts.row else {}
     if shaped:
         theirs.update(name for name in weights if name.split('.')[0] in {**door_shapes.NAMES, **door_shapes.ONCE})
-    out = hf_tensors(c, {name: values for name, values in weights.items() if name not in theirs}, facts.adds_one)
+    stepped = facts.name in door_steps.FAMILIES
+    out = door_steps.tensors(facts, c, weights, theirs) if stepped else hf_tensors(
+        c, {name: values for name, values in weights.items() if name not in theirs}, facts.adds_one)
     out.update(shaped)
     for layer in range(c['n_layers'] if c['kv_rank'] else 0):
         out.update(latent_tensors(c, weights, layer))
     for layer in layers:
         out.update(row_experts(facts, c, weights, layer) if facts.experts == 'row' else
                    expert_tensors(c, weights, layer, facts.experts))
+    if facts.name in door_steps.FAMILIES:
+        return out
     fused = facts.row.get('names', {}).get('fused') if facts.fused is None else facts.fused
     for layer in range(c['n_layers'] if fused else 0):
         for whole, parts in (('self_attn.qkv_proj', 'qkv'), ('mlp.gate_up_proj', ('gate', 'up'))):
@@ -538,7 +544,8 @@ def through_folders(case, weights):
     same_values(back, {key: values for key, (_, values) in folder_tensors(FACTS[family], c, own).items()},
                 'out to a folder')
     for key in ('hidden_act', 'hidden_activation'):
-        wanted = {FACTS[family].activation: 'gelu_pytorch_tanh'} if c['activation'] == 1 else {'hidden_act': 'silu'}
+        wanted = {FACTS[family].activation: 'gelu_pytorch_tanh'} if c['activation'] == 1 else (
+            ROWS[family].get('activation', {'hidden_act': 'silu'}))
         hold(said.get(key) == wanted.get(key), key, said.get(key))
     before, after = fields_read(folder), fields_read(out)
     hold(before == after, 'what both configs mean', {key: (before[key], after[key]) for key in before
@@ -552,7 +559,7 @@ def says(facts, found, case):
     """Whether GGUF has keys for these features: its architecture's, or those of Llama's."""
     own = facts.gguf and not facts.unsaid & found and facts.needs <= found and (
         not facts.sign or facts.sign & found or facts.gguf == 'llama')
-    as_llama = not facts.always and found <= {'all_biases', 'window'}
+    as_llama = not facts.always and found <= {'all_biases', 'o_bias', 'window'}
     turns = found & {'without_rope'} and not any(case.slides) and case.facts.rule == 'periodic'
     return bool(own or as_llama) and not turns and not (facts.one_theta and case.other_theta())
 
@@ -566,6 +573,9 @@ def through_gguf(case, model):
             os.unlink(path)
     if not says(facts, found, case):
         done = export(model, out)
+        if not facts.gguf and done.returncode == 0:  # by the row of another family that has all of it
+            hold(any(FACTS[other].gguf and FACTS[other].can_be(found) for other in RUN), 'GGUF of no family', found)
+            return None
         names = [Feature[feature.upper()].value for feature in facts.unsaid & found]
         hold(done.returncode == 2 and done.stderr.count('\n') == 1 and not os.path.exists(out), 'GGUF cannot say it',
              done.stderr)
