@@ -8,7 +8,7 @@ from . import decide, whole
 from .candidates import Candidate
 from .common import plainly
 from .decide import Answers, Bounds, Reading, Verdict
-from .solve import FIRST, Family, OutOfTime, Solution, Solver
+from .solve import FIRST, WIDE, Family, OutOfTime, Solution, Solver, mean_of
 from .values import WHOLE, Numbers
 
 CLEAR = 4           # standard errors by which what is solved for explains more than a listed reading
@@ -67,10 +67,13 @@ def search(solver: Solver, verdict: Verdict, readings: List[Reading]) -> Optiona
     if found:
         again = solver.restarted(solver.best_of_both(found))
         found += [solver.settled(again, families)] if again else []
-    if not found or len(solver.best_of_both(found).given) > 1:
-        by_number = whole.window_of(solver, [*families[:1], *on_short_prompts(solver, readings)]), \
-            whole.turning_of(solver)
-        found += [solution for solution in by_number if is_well(solution)]
+    best = solver.best_of_both(found) if found else None
+    if best is None or len(best.given) > 1:
+        by_number = whole.window_of(solver, [*families[:1], *on_short_prompts(solver, readings)])
+        found += [by_number] if is_well(by_number) else []
+    if best is None or len(best.given) > 1 or best.family.is_plain() and 'theta' in best.given:
+        by_number = whole.turning_of(solver)
+        found += [by_number] if is_well(by_number) else []
     if not found:
         return None
     best = solver.best_of_both(found)
@@ -110,13 +113,14 @@ def finished(solver: Solver, best: Solution, verdict: Verdict, readings: List[Re
 
 
 def bounds_of(solver: Solver, solution: Solution) -> List[Bounds]:
-    is_whole = set(solution.given) <= {note for note, _, _ in WHOLE}
-    return whole.bounds_of(solver, solution) if is_whole else solver.bounds(solution)
-
-
-def mean_of(left: List[float]) -> float:
-    """In nats, as decide.distance counts where all prompts have as many tokens."""
-    return sum(abs(x) for x in left) / len(left)
+    if set(solution.given) <= {note for note, _, _ in WHOLE}:
+        return whole.bounds_of(solver, solution)
+    bounds, family = solver.bounds(solution), solution.family
+    for note, (name, low, _) in zip(solution.given, bounds):
+        if low is None:
+            moved = dict(solution.given, **{note: WIDE * solution.given[note]})
+            solver.numbers.untold.append((name, family.candidate(solution.given), family.candidate(moved)))
+    return bounds
 
 
 def leftover(answers: Answers, ours: Answers) -> List[float]:
