@@ -23,7 +23,6 @@ SOLVED = [
         's': 12, 'theta': 5000, 'attention factor': 1.1}),
     (('--attn-factor', '0.9'), 'yarn 16 x 512', {'attention factor': 0.9}),
     (('--window', '60'), 'yarn 16 x 512, theta 10,000, attention factor 1.277, window 60 ', {'window': 60}),
-    (PART + ('9',), 'proportional, theta 10,000, attention factor 1, the first 9 pairs', {'pairs that turn': 9}),
 ]
 
 
