@@ -302,6 +302,7 @@ static bool run_check(Program *p, Error *err) {
     const Options *o = &p->options;
     const CheckOptions asked = {
         .text_path = o->check_path,
+        .like_path = o->like_path,
         .budget = o->budget,
         .whole = o->whole,
         .says_block = options_say_block(o),

@@ -5,6 +5,7 @@
 
 typedef struct {
     const char *text_path;  // of job->ids; NULL: the story that is compiled in is read
+    const char *like_path;  // of another model, which it is to read as well as; NULL: none
     double budget;          // seconds that it may take; 0: only what all costs is printed
     bool whole;             // it holds only when texts were read whole
     bool says_block;        // see read_by_engines

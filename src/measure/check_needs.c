@@ -24,6 +24,8 @@ int needs_of(const Check *c, int length, Need needs[MAX_NEEDS]) {
     const int window = c->window;
     const bool is_far = length > window;
     int n = add_need(needs, 0, SHORT_PERPLEXITY, window);
+    if (c->like) n = add_need(needs, n, LIKE, window);
+    n = add_need(needs, n, CONVERSION, window);
     if (is_far) {
         n = add_need(needs, n, JUMPS, length);
         n = add_need(needs, n, JUMP_KEYS, length);
@@ -66,8 +68,7 @@ Verdict verdict_of_need(const Check *c, Need need) {
     if (!row) return OPEN;
     bool lacks_text = row->lacks && strcmp(row->lacks, "more memory") != 0;
     if (row->verdict == OPEN && lacks_text) return BETWEEN;
-    // A model that knows nothing of the text cannot be judged. One that cannot find keys can.
-    if (row->verdict == UNABLE) return row->kind == SHORT_PERPLEXITY ? BETWEEN : OK;
+    if (row->verdict == UNABLE) return OK;  // a model that finds no keys can be judged by the rest
     return row->verdict;
 }
 

@@ -137,6 +137,10 @@ const Option option_table[] = {
                "does the model hold to N positions? On a text of yours, or one that is made up",
                TEXT, OF_OPTIONS(check_path)},
      .job = JOB_CHECK},
+    {.value = {"--like", "FILE",
+               "--check also wants the model to read short texts as well as this one, within 5 %",
+               TEXT, OF_OPTIONS(like_path)},
+     .jobs = ON_CHECK},
     {.value =
          {"--budget", "SECONDS",
           "--check takes so long at most, and names what it left out; 0: only what all costs [60]",

@@ -42,6 +42,7 @@ typedef struct {
     // Measurements.
     const char *text_path, *quantize_path;
     const char *tasks, *check_path;  // a list, NULL: passkey; the text of --check, NULL: made up
+    const char *like_path;           // a model, NULL: none
     const char *next;                // a number of tokens, or a file that names some
     bool ids, per_token, plot, stepwise, stale_keys, whole, tsv, json, prompts;
     bool settings_alone;  // --check judges no more
