@@ -305,6 +305,7 @@ static bool run_check(Program *p, Error *err) {
         .like_path = o->like_path,
         .budget = o->budget,
         .whole = o->whole,
+        .min_page = o->min_page,
         .says_block = options_say_block(o),
         .settings = o->settings_alone,
     };

@@ -225,8 +225,8 @@ static void print_costs(Check *c) {
         int n = c->lengths[i];
         double whole = 0;
         for (RowKind kind = 0; kind < N_ROW_KINDS; kind++) {
-            if (kind == LIKE && !c->like) continue;
-            bool once = kind != JUMPS && kind != JUMP_KEYS && kind < WHOLE_TEXT;
+            if ((kind == LIKE && !c->like) || (kind == PAGE && c->min_page < 0)) continue;
+            bool once = kind != JUMPS && kind != JUMP_KEYS && kind != PAGE && kind < WHOLE_TEXT;
             Row row = {.kind = kind, .length = n};
             double seconds = seconds_to_decide(c, &row);
             if (kind >= WHOLE_TEXT) whole += seconds;
@@ -284,6 +284,7 @@ bool check_model(const Job *job, const CheckOptions *o, Answer *answer, Error *e
     if (!o->settings) catch_interrupt(0);
     c.whole = o->whole;
     c.like_path = o->like_path;
+    c.min_page = o->min_page;
     for (int i = 0; ok && i < N_REFERENCES; i++)
         ok = reference_plan(job, i != FILES_OWN, times[i], &c.references[i], err);
     ok = ok && (o->settings || check_prepare(&c, err)) && run_checks(&c, o, answer, err);

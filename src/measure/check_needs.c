@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "check_page.h"
+
 // Adds a need, and returns the number of them.
 static int add_need(Need *needs, int n, RowKind kind, int length) {
     needs[n].kind = kind;
@@ -36,6 +38,7 @@ int needs_of(const Check *c, int length, Need needs[MAX_NEEDS]) {
         n = add_need(needs, n, OTHER_BASES, window);
     n = add_need(needs, n, STEPS, length);
     n = needs_between(c, length, needs, n);
+    if (is_far && c->min_page >= 0 && window >= PAGE_WINDOW) n = add_need(needs, n, PAGE, length);
     if (is_far && c->whole) {
         n = add_need(needs, n, WHOLE_TEXT, length);
         n = add_need(needs, n, WHOLE_KEYS, length);
@@ -45,6 +48,7 @@ int needs_of(const Check *c, int length, Need needs[MAX_NEEDS]) {
 
 bool is_further(const Check *c, Need need, int length) {
     if (need.kind == WHOLE_TEXT || need.kind == WHOLE_KEYS) return length > c->window;
+    if (need.kind == PAGE) return true;
     return need.kind == JUMPS && need.length != length;
 }
 

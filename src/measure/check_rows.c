@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "check_page.h"
+
 enum {
     LEAST_SAMPLES = 12,  // that decide
     MOST_TEXTS = 64,     // that are read whole for a row
@@ -35,8 +37,8 @@ static const double KNOWS_NOTHING = 0.1;  // perplexity of a short text in share
 static const double MARGIN = 1.15;        // what is begun may take so many times what it should
 
 const char *const row_names[N_ROW_KINDS] = {
-    "short-perplexity", "like",         "conversion", "short-texts", "base", "jumps",
-    "jump-retrieval",   "step-by-step", "perplexity", "retrieval"};
+    "short-perplexity", "like",         "conversion", "short-texts", "base",     "jumps",
+    "jump-retrieval",   "step-by-step", "page",       "perplexity",  "retrieval"};
 
 // ---- samples ----
 
@@ -113,6 +115,7 @@ double unit_seconds(const Check *c, const Row *row) {
     case OTHER_BASES: return 2 * stretch + reference;
     case JUMP_KEYS: return seconds_for(c, key_tokens(c), key_tokens(c)) + answer;
     case STEPS: return 2 * stretch + TAIL * c->per_step;
+    case PAGE: return 2 * stretch;
     case WHOLE_TEXT: return whole + windows_beside(c, row->length) * stretch;
     default: return whole + answer;
     }
@@ -261,6 +264,7 @@ void judge_row(const Check *c, Row *row) {
         row->limit = MOST_CHANGE;
         row->verdict = decide(row->value, row->error, row->limit);
         break;
+    case PAGE: page_judge(c, row); break;
     case JUMP_KEYS:
     case WHOLE_KEYS:
         if (row->verdict != UNABLE) judge_keys(row);

@@ -34,6 +34,7 @@ typedef enum {
     JUMPS,             // a short text, spread over many positions
     JUMP_KEYS,
     STEPS,  // a prompt, and the same read as generation reads
+    PAGE,   // a page that is read again
     WHOLE_TEXT,
     WHOLE_KEYS,
     N_ROW_KINDS,
@@ -49,7 +50,7 @@ typedef struct {
     int units;         // stretches, texts or keys that were read
     Samples samples;   // of all units
     Samples in_short;  // keys that are found in a short text, asked when many are missed
-    // for OTHER_BASES and CONVERSION: one for each other theta, or mistake
+    // for OTHER_BASES and CONVERSION: one for each other theta, or mistake; for PAGE: its gains
     Samples others[N_MISTAKES];
     int other;                   // the one of them that the value is of
     double value, error, limit;  // error: one standard error of the value
@@ -104,6 +105,7 @@ typedef struct {
     int n_rows;
     SettingsFound settings;  // of -n
     bool whole;              // see CheckOptions
+    double min_page;         // likewise
 } Check;
 
 // The name of a row's kind, as printed.

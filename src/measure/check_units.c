@@ -7,6 +7,7 @@
 
 #include "../fast/kv_cache.h"
 #include "check_like.h"
+#include "check_page.h"
 #include "check_texts.h"
 #include "prose.h"
 #include "score.h"
@@ -75,6 +76,11 @@ Session *open_for(Check *c, const Row *row, Error *err) {
     int n = whole ? row->length : c->window;
     if (jumps) plan = jumping_plan(c, row, n, PIECES);
     if (row->kind == STEPS) plan.crowd = 0;  // it would make rounding larger
+    if (row->kind == PAGE) {
+        plan = jumping_plan(c, row, n, PAGE_PIECES);
+        plan.piece = n / PAGE_PIECES;
+        plan.crowd = plan.piece;  // so does the page
+    }
     if (row->kind == JUMP_KEYS) {
         n = key_tokens(c);
         plan = jumping_plan(c, row, n, KEY_PIECES);
@@ -263,8 +269,8 @@ static bool read_keys(Check *c, Row *row, Session *s, Error *err) {
 }
 
 ReadUnit *const unit_readers[N_ROW_KINDS] = {
-    read_short,   read_like, read_mistakes, read_stretch,    read_bases,
-    read_stretch, read_keys, read_steps,    read_whole_text, read_keys};
+    read_short, read_like,  read_mistakes, read_stretch,    read_bases, read_stretch,
+    read_keys,  read_steps, page_read,     read_whole_text, read_keys};
 
 // ---- the beginning ----
 

@@ -19,7 +19,7 @@ double budget_for(const Check *c, double seconds) {
 // ---- what a row found ----
 
 static const char *how_it_was_read(const Row *row) {
-    bool by_jumps = row->kind == JUMPS || row->kind == JUMP_KEYS;
+    bool by_jumps = row->kind == JUMPS || row->kind == JUMP_KEYS || row->kind == PAGE;
     if (by_jumps) return ", by jumps";
     return row->kind >= WHOLE_TEXT ? ", read whole" : "";
 }
@@ -74,6 +74,12 @@ static void describe_row(const Check *c, const Row *row, char *out, size_t size)
         break;
     case STEPS:
         snprintf(out, size, "step by step: %.2f +- %.2f change of -ln p (%s)", value, error, limit);
+        return;
+    case PAGE:
+        snprintf(out, size,
+                 "a page that is read again gains %.2f +- %.2f of what it does in a short text "
+                 "(%.2f wanted), by jumps",
+                 value, error, row->limit);
         return;
     case JUMP_KEYS:
     case WHOLE_KEYS: describe_keys(row, out, size); return;
@@ -180,14 +186,32 @@ static Answer say_undecided(Check *c) {
 
 // ---- the last line ----
 
+// What a length that holds is worth, and what could not be judged.
+static void describe_worth(const Check *c, int n, char *out, size_t size) {
+    const int keys = find_row(c, n > c->window ? JUMP_KEYS : WHOLE_KEYS, n);
+    const int page = find_row(c, PAGE, n);
+    int used = 0;
+    out[0] = '\0';
+    if (keys >= 0 && c->rows[keys].verdict == UNABLE)
+        used = snprintf(out, size, "; keys were not judged: it does not find them in a short text");
+    if (page < 0) return;
+    const bool is_known = c->rows[page].verdict == OK;
+    if (is_known)
+        snprintf(out + used, size - (size_t)used,
+                 "; a page is read again at %.0f %% of its short gain", 100 * c->rows[page].value);
+    else snprintf(out + used, size - (size_t)used, "; it copies no page in a short text");
+}
+
 Answer say_verdict(Check *c) {
     const int n = c->job->length;
     Verdict verdict = verdict_at(c, n);
     if (verdict == FAIL) return say_failure(c);
     if (verdict != OK) return say_undecided(c);
     bool whole = n <= c->window || find_row(c, WHOLE_TEXT, n) >= 0;
-    if (whole) table_verdict(&c->table, "whole", "holds to %d, read whole", n);
-    else table_verdict(&c->table, "jumps", "holds to %d by jumps", n);
+    char worth[200];
+    describe_worth(c, n, worth, sizeof worth);
+    if (whole) table_verdict(&c->table, "whole", "holds to %d, read whole%s", n, worth);
+    else table_verdict(&c->table, "jumps", "holds to %d by jumps%s", n, worth);
     return YES;
 }
 
