@@ -225,8 +225,9 @@ static void print_costs(Check *c) {
         int n = c->lengths[i];
         double whole = 0;
         for (RowKind kind = 0; kind < N_ROW_KINDS; kind++) {
-            if ((kind == LIKE && !c->like) || (kind == PAGE && c->min_page < 0)) continue;
-            bool once = kind != JUMPS && kind != JUMP_KEYS && kind != PAGE && kind < WHOLE_TEXT;
+            if ((kind == LIKE && !c->like) || (kind == READ_AGAIN && c->min_page < 0)) continue;
+            bool once =
+                kind != JUMPS && kind != JUMP_KEYS && kind != READ_AGAIN && kind < WHOLE_TEXT;
             Row row = {.kind = kind, .length = n};
             double seconds = seconds_to_decide(c, &row);
             if (kind >= WHOLE_TEXT) whole += seconds;

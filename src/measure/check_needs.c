@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "check_page.h"
-
 // Adds a need, and returns the number of them.
 static int add_need(Need *needs, int n, RowKind kind, int length) {
     needs[n].kind = kind;
@@ -38,7 +36,8 @@ int needs_of(const Check *c, int length, Need needs[MAX_NEEDS]) {
         n = add_need(needs, n, OTHER_BASES, window);
     n = add_need(needs, n, STEPS, length);
     n = needs_between(c, length, needs, n);
-    if (is_far && c->min_page >= 0 && window >= PAGE_WINDOW) n = add_need(needs, n, PAGE, length);
+    if (is_far && c->min_page >= 0 && window >= PAGE_WINDOW)
+        n = add_need(needs, n, READ_AGAIN, length);
     if (is_far && c->whole) {
         n = add_need(needs, n, WHOLE_TEXT, length);
         n = add_need(needs, n, WHOLE_KEYS, length);
@@ -48,7 +47,7 @@ int needs_of(const Check *c, int length, Need needs[MAX_NEEDS]) {
 
 bool is_further(const Check *c, Need need, int length) {
     if (need.kind == WHOLE_TEXT || need.kind == WHOLE_KEYS) return length > c->window;
-    if (need.kind == PAGE) return true;
+    if (need.kind == READ_AGAIN) return true;
     return need.kind == JUMPS && need.length != length;
 }
 

@@ -3,20 +3,11 @@
 // that.
 #include "check_page.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "check_texts.h"
 #include "score.h"
 
-enum {
-    GAIN_LONG,   // in nats for each token, with jumps
-    GAIN_SHORT,  // in place
-    GAIN_SUM,    // of both, which tells how they vary together
-    LEAST_PAGES = 6,
-};
-static const double SURE = 3.5;           // as of other rows
-static const double LEAST_GAIN = 0.1;     // in a short text, by which a model can be judged
 static const double WARMING_UP = 1 / 6.;  // of the page, before it is seen that it is read again
 
 static double mean_difference(const double *first, const double *second, int n) {
@@ -50,27 +41,4 @@ bool page_read(Check *c, Row *row, Session *s, Error *err) {
     add_sample(&row->others[GAIN_SHORT], short_gain);
     add_sample(&row->others[GAIN_SUM], long_gain + short_gain);
     return true;
-}
-
-static double variance(const Samples *s) { return s->n > 1 ? s->squares / (s->n - 1) : INFINITY; }
-
-void page_judge(const Check *c, Row *row) {
-    const Samples *far = &row->others[GAIN_LONG];
-    const Samples *near = &row->others[GAIN_SHORT];
-    const double share = far->mean / near->mean;
-    const double both = (variance(&row->others[GAIN_SUM]) - variance(far) - variance(near)) / 2;
-    // Of a ratio of means, by its linear part (Cochran 1977, 2.11).
-    const double spread = variance(far) - 2 * share * both + share * share * variance(near);
-    const double n = far->n;
-    row->value = share;
-    row->error = n > 1 ? sqrt(fmax(spread, 0) / n) / fabs(near->mean) : INFINITY;
-    row->limit = c->min_page;
-    if (n < LEAST_PAGES) return;
-    if (near->mean - SURE * sqrt(variance(near) / n) < LEAST_GAIN) {
-        row->verdict = n < PAGE_STRETCHES ? OPEN : UNABLE;
-        return;
-    }
-    if (c->min_page == 0) row->verdict = n < PAGE_STRETCHES ? OPEN : OK;
-    else if (share - SURE * row->error >= c->min_page) row->verdict = OK;
-    else if (share + SURE * row->error <= c->min_page) row->verdict = FAIL;
 }

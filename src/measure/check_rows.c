@@ -4,8 +4,6 @@
 
 #include <math.h>
 
-#include "check_page.h"
-
 enum {
     LEAST_SAMPLES = 12,  // that decide
     MOST_TEXTS = 64,     // that are read whole for a row
@@ -13,6 +11,7 @@ enum {
     ANSWER = 6,          // tokens of an answer, about
     USUAL_UNITS = 3,     // stretches that decide most rows
     USUAL_KEYS = 13,
+    LEAST_PAGES = 6,  // that decide
     FIRST_UNITS = 6,  // that are read of a row before the next one's turn
     FIRST_KEYS = 26,
     KEY_TOKENS = 256,    // of a text with a key, at most
@@ -32,7 +31,9 @@ static const double MISTAKE_LOSS = 1.02;  // or with a mistake
 static const double LIKE_LOSS = 1.05;     // or that of another model
 // of -ln p(token) when it is read by itself and not in a prompt, on average
 static const double MOST_CHANGE = 0.16;
-static const double FOUND_SHARE = 0.6;    // of the keys that are found in a short text
+static const double FOUND_SHARE = 0.6;  // of the keys that are found in a short text
+static const double LEAST_GAIN =
+    0.1;  // of a page that is read again in a short text, by which it tells
 static const double KNOWS_NOTHING = 0.1;  // perplexity of a short text in shares of the vocabulary
 static const double MARGIN = 1.15;        // what is begun may take so many times what it should
 
@@ -115,7 +116,7 @@ double unit_seconds(const Check *c, const Row *row) {
     case OTHER_BASES: return 2 * stretch + reference;
     case JUMP_KEYS: return seconds_for(c, key_tokens(c), key_tokens(c)) + answer;
     case STEPS: return 2 * stretch + TAIL * c->per_step;
-    case PAGE: return 2 * stretch;
+    case READ_AGAIN: return 2 * stretch;
     case WHOLE_TEXT: return whole + windows_beside(c, row->length) * stretch;
     default: return whole + answer;
     }
@@ -243,6 +244,30 @@ static void judge_keys(Row *row) {
     row->verdict = in_short == FAIL ? UNABLE : decide(-row->value, row->error, -row->limit);
 }
 
+static double variance(const Samples *s) { return s->n > 1 ? s->squares / (s->n - 1) : INFINITY; }
+
+// The share that is left of the gain in a short text. Where none is wanted it is only told.
+static void judge_page(const Check *c, Row *row) {
+    const Samples *far = &row->others[GAIN_LONG];
+    const Samples *near = &row->others[GAIN_SHORT];
+    const double share = far->mean / near->mean;
+    const double both = (variance(&row->others[GAIN_SUM]) - variance(far) - variance(near)) / 2;
+    // Of a ratio of means, by its linear part (Cochran 1977, 2.11).
+    const double spread = variance(far) - 2 * share * both + share * share * variance(near);
+    const double n = far->n;
+    row->value = share;
+    row->error = n > 1 ? sqrt(fmax(spread, 0) / n) / fabs(near->mean) : INFINITY;
+    row->limit = c->min_page;
+    if (n < LEAST_PAGES) return;
+    if (near->mean - SURE * sqrt(variance(near) / n) < LEAST_GAIN) {
+        row->verdict = n < PAGE_STRETCHES ? OPEN : UNABLE;
+        return;
+    }
+    if (c->min_page == 0) row->verdict = n < PAGE_STRETCHES ? OPEN : OK;
+    else if (share - SURE * row->error >= c->min_page) row->verdict = OK;
+    else if (share + SURE * row->error <= c->min_page) row->verdict = FAIL;
+}
+
 void judge_row(const Check *c, Row *row) {
     double passes, fails;
     switch (row->kind) {
@@ -264,7 +289,7 @@ void judge_row(const Check *c, Row *row) {
         row->limit = MOST_CHANGE;
         row->verdict = decide(row->value, row->error, row->limit);
         break;
-    case PAGE: page_judge(c, row); break;
+    case READ_AGAIN: judge_page(c, row); break;
     case JUMP_KEYS:
     case WHOLE_KEYS:
         if (row->verdict != UNABLE) judge_keys(row);

@@ -18,6 +18,16 @@ enum {
     MOST_ROUNDS = 5,       // turns of a row, with which all of its units are read
 };
 
+// Of the row about a page that is read again.
+enum {
+    PAGE_PIECES = 4,      // of a stretch: the page stands in the first one, and again in the last
+    PAGE_WINDOW = 256,    // tokens of a stretch, at least: shorter ones have no page
+    PAGE_STRETCHES = 12,  // which are read where no share is asked for
+};
+// Its gains in nats for each token: with jumps, in place, and the sum, which tells how these two
+// vary together.
+enum { GAIN_LONG, GAIN_SHORT, GAIN_SUM };
+
 // A sample is a mean over some neighboring tokens, which depend on each other, or a key that was
 // asked for.
 typedef struct {
@@ -33,8 +43,8 @@ typedef enum {
     OTHER_BASES,       // does the model read better with another theta?
     JUMPS,             // a short text, spread over many positions
     JUMP_KEYS,
-    STEPS,  // a prompt, and the same read as generation reads
-    PAGE,   // a page that is read again
+    STEPS,       // a prompt, and the same read as generation reads
+    READ_AGAIN,  // a page is
     WHOLE_TEXT,
     WHOLE_KEYS,
     N_ROW_KINDS,
@@ -50,7 +60,7 @@ typedef struct {
     int units;         // stretches, texts or keys that were read
     Samples samples;   // of all units
     Samples in_short;  // keys that are found in a short text, asked when many are missed
-    // for OTHER_BASES and CONVERSION: one for each other theta, or mistake; for PAGE: its gains
+    // for OTHER_BASES and CONVERSION: one for each other theta, or mistake; for READ_AGAIN: its gains
     Samples others[N_MISTAKES];
     int other;                   // the one of them that the value is of
     double value, error, limit;  // error: one standard error of the value

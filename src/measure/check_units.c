@@ -76,7 +76,7 @@ Session *open_for(Check *c, const Row *row, Error *err) {
     int n = whole ? row->length : c->window;
     if (jumps) plan = jumping_plan(c, row, n, PIECES);
     if (row->kind == STEPS) plan.crowd = 0;  // it would make rounding larger
-    if (row->kind == PAGE) {
+    if (row->kind == READ_AGAIN) {
         plan = jumping_plan(c, row, n, PAGE_PIECES);
         plan.piece = n / PAGE_PIECES;
         plan.crowd = plan.piece;  // so does the page

@@ -19,7 +19,7 @@ double budget_for(const Check *c, double seconds) {
 // ---- what a row found ----
 
 static const char *how_it_was_read(const Row *row) {
-    bool by_jumps = row->kind == JUMPS || row->kind == JUMP_KEYS || row->kind == PAGE;
+    bool by_jumps = row->kind == JUMPS || row->kind == JUMP_KEYS || row->kind == READ_AGAIN;
     if (by_jumps) return ", by jumps";
     return row->kind >= WHOLE_TEXT ? ", read whole" : "";
 }
@@ -75,7 +75,7 @@ static void describe_row(const Check *c, const Row *row, char *out, size_t size)
     case STEPS:
         snprintf(out, size, "step by step: %.2f +- %.2f change of -ln p (%s)", value, error, limit);
         return;
-    case PAGE:
+    case READ_AGAIN:
         snprintf(out, size,
                  "a page that is read again gains %.2f +- %.2f of what it does in a short text "
                  "(%.2f wanted), by jumps",
@@ -189,7 +189,7 @@ static Answer say_undecided(Check *c) {
 // What a length that holds is worth, and what could not be judged.
 static void describe_worth(const Check *c, int n, char *out, size_t size) {
     const int keys = find_row(c, n > c->window ? JUMP_KEYS : WHOLE_KEYS, n);
-    const int page = find_row(c, PAGE, n);
+    const int page = find_row(c, READ_AGAIN, n);
     int used = 0;
     out[0] = '\0';
     if (keys >= 0 && c->rows[keys].verdict == UNABLE)
