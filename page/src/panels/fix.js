@@ -83,7 +83,7 @@ export function fixIt({ file, engine, page, shipped, recorded, book }) {
         label: 'Perplexity by position',
         height: 200,
         x: { domain: [0, n()], label: 'position', name: 'position' },
-        y: { log: true, label: 'perplexity, live', most: 600 },
+        y: { log: true, label: 'perplexity of the story', most: 600 },
         rule: { at: L, text: 'trained' },
         show: (v) => v.toFixed(1),
     });
