@@ -8,18 +8,16 @@ import { SPAN } from '../reading.js';
 import { number, state, text } from '../state.js';
 import { marks } from '../tints.js';
 import { column, PICTURE_MS } from './column.js';
+import { HOW, PAST_TRAINED } from './writing.js';
 
 const NAMES = ['none', 'yarn'];
-const BEYOND = 1888, // positions past the trained context that are written
-    TEMPERATURE = 0.8,
-    TOP_P = 0.9,
-    MOST_OPENING = 2000; // characters
+const MOST_OPENING = 2000; // characters
 
 export function watchItBreak({ engine, shipped, recorded, file, own, book }) {
     state.add('seed', number(1, 4294967295), recorded.first.seed);
     state.add('open', text(MOST_OPENING), '');
     const edge = shipped.trainedContext,
-        PAST = edge + BEYOND,
+        PAST = edge + PAST_TRAINED,
         // So much of the story is as long as training was; of another model's tokens it may be a little less.
         characters = own ? Math.round((0.9 * recorded.first.characters * edge) / 512) : recorded.first.characters;
     const columns = NAMES.map((name) => column(name, edge));
@@ -107,7 +105,7 @@ export function watchItBreak({ engine, shipped, recorded, file, own, book }) {
             given = 0;
         const texts = NAMES.map((name, i) => {
             const wish = { model: 'model', method: methodOf(name), prompt: beginning(), seed: run.input.seed };
-            const how = { context: PAST, holdAt: edge, temperature: TEMPERATURE, topP: TOP_P, judge: 'window' };
+            const how = { context: PAST, holdAt: edge, ...HOW, judge: 'window' };
             return run.ask('write', { ...wish, ...how }, (part) => {
                 if (part.held) {
                     if (++held === NAMES.length) hold(given / NAMES.length);
@@ -164,7 +162,7 @@ export function watchItBreak({ engine, shipped, recorded, file, own, book }) {
     const lines = command();
     function showCommands() {
         const how =
-            `-n ${PAST} -t ${TEMPERATURE} -p ${TOP_P} -s ${state.get('seed')} --ignore-eos --kv f32 ` +
+            `-n ${PAST} -t ${HOW.temperature} -p ${HOW.topP} -s ${state.get('seed')} --ignore-eos --kv f32 ` +
             '--activations f32';
         const opened = state.get('open'),
             [before, prompt] = opened ? ['', `-i ${quoted(opened)}`] : [`head -c ${characters} book.txt | `, '-f -'];
