@@ -39,7 +39,7 @@ async function bytesOf(name) {
     }
     if (!['rope.wasm', 'book.txt'].includes(name)) await whole; // what stands behind this script may be there in part
     const stored = document.getElementById(`file-${name}`);
-    if (!stored) throw new Refusal(`${name} is not in this file: pick it from the repository's folder`);
+    if (!stored) throw new Refusal(`${name} is not in this file: give it in the field above (it is in the repository)`);
     const packed = fromBase85(stored.textContent);
     stored.remove();
     return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'))).arrayBuffer();

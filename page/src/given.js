@@ -103,6 +103,7 @@ async function give(files, folder) {
  */
 export async function take(files, { folder, say = note } = {}) {
     try {
+        say(''); // of the files before
         await give(files, folder);
     } catch (error) {
         if (!error.isCancelled) say(error.message, true);
