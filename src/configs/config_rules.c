@@ -351,10 +351,10 @@ static void read_all(Config *c) {
     config_read_layers(c);
     if (c->family && !(c->family->flags & FAMILY_RUNS))
         config_remark(c, "model_type %s is explained, and not run yet", c->family->model_type);
-    read_blocks(c);
     file->still = config_is_still(c);
     if (file->still && file->sizes.dim)
         config_reject(c, c->config, "model_type", "a family with RoPE, as the model has it");
+    read_blocks(c);
     config_check_sizes(c);
 }
 
