@@ -25,7 +25,7 @@ enum {
     FAMILY_LINEAR = 64,      // layers that are not full have linear attention
     FAMILY_GROWS = 128,      // queries grow with their position: llama_4_scaling_beta
     FAMILY_PARTIAL = 256,    // partial_rotary_factor may be below 1
-    // this program runs its models; the others are explained and read by engines
+    // this program runs its models; the others are explained
     FAMILY_RUNS = 512,
     FAMILY_SEEN_FIRST = 1024,    // engines were looked at with it before those whose layers differ
     FAMILY_PROPORTIONAL = 2048,  // its class knows the rope_type proportional
