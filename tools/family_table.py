@@ -69,11 +69,12 @@ def flags_of(family):
     words = {
         'by_type': rope.by_kind, 'new': family.came_with > 4, 'no_scaling': rope.no_scaling,
         'bare_full': layers.without_rope == 'full', 'windowless': layers.windowless, 'full_first': layers.full_first,
+        'full_too': layers.full_too, 'full_last': layers.full_last,
         'linear': layers.others == 'linear', 'grows': rope.grows, 'partial': rope.partial, 'runs': family.runs,
         'seen_first': family.seen_first, 'proportional': rope.proportional, 'sections': rope.sections,
         'one_for_both': rope.one_for_both, 'tells_block': rope.tells_own_block, 'longrope_alone': bool(types),
         'latent': bool(family.latent), 'share_beside': rope.share_beside, 'still': rope.none,
-        'from_end': layers.from_end, 'also_first': layers.also_first, 'flat_is_full': rope.flat_is_full,
+        'from_end': layers.from_end, 'flat_is_full': rope.flat_is_full,
         'axes': rope.axes, 'mscales': rope.mscales, 'unmultiplied': rope.unmultiplied, 'lists': rope.lists,
         'cuts_lists': layers.cuts_lists,
         'gguf_longrope': bool(family.gguf) and 'LONGROPE' in {each.name for each in family.gguf.ropes}}
@@ -137,6 +138,8 @@ def family_text(family):
         members.append('.aliases = %s' % quoted(' '.join(family.aliases)))
     if block:
         members.append('.block = %s' % literal(json.dumps(block)))
+    if default('sliding_parameters'):
+        members.append('.sliding_block = %s' % literal(json.dumps(default('sliding_parameters'))))
     for name, prefix, words in (('flags', 'FAMILY_', flags_of(family)),
                                 ('always', 'FEATURE_', features_of(family.always)),
                                 ('sign', 'FEATURE_', features_of(family.sign)),

@@ -86,8 +86,9 @@ static void find_typed(Config *c) {
         is_typed ? json_member(parameters, family_block_name(c->family, c->kind)) : NULL;
     bool is_there = own && *own != 'n';
     c->block = is_there ? own : NULL;
-    if (c->kind != KIND_FULL) return;
     bool is_silent = !is_typed && (!is_flat || is_strict(c));
+    if (is_silent && c->kind != KIND_FULL && c->family) c->block = c->family->sliding_block;
+    if (c->kind != KIND_FULL) return;
     if (is_silent) c->block = default_block(c);
     if (is_flat && !is_taken) c->why_plain = "rope_parameters has no block for a kind of layers";
     if (!scaling) return;

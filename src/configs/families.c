@@ -199,9 +199,9 @@ static bool periodic_layers(const LayerReader *r) {
     int full = f->flags & FAMILY_FULL_FIRST ? 0 : period - 1;
     for (int i = 0; i < n; i++) {
         int place = f->flags & FAMILY_FROM_END ? period - 1 - (n - 1 - i) % period : i % period;
-        bool is_full = place == full || (f->flags & FAMILY_ALSO_FIRST && i == 0);
-        r->out->kinds[i] = (unsigned char)(is_full ? KIND_FULL : other);
+        r->out->kinds[i] = (unsigned char)(place == full ? KIND_FULL : other);
     }
+    if (f->flags & FAMILY_FULL_TOO && n > 0) r->out->kinds[0] = KIND_FULL;
     return true;
 }
 
@@ -223,6 +223,8 @@ static bool count_kinds(LayerReader *r, const char *list) {
                    : indexes ? numbered_layers(r, some, indexes, false)
                              : periodic_layers(r);
     if (!is_read) return false;
+    if (r->family->flags & FAMILY_FULL_LAST && layers->n > 0)
+        layers->kinds[layers->n - 1] = KIND_FULL;
     for (int i = 0; i < layers->n; i++) layers->n_of[layers->kinds[i]]++;
     return true;
 }

@@ -37,18 +37,19 @@ enum {
     FAMILY_LONGROPE_ALONE = 1 << 15,
     FAMILY_LATENT =
         1 << 17,  // latent attention: a part of each head stands still, and another turns
+    FAMILY_FULL_TOO = 1 << 18,       // the first layer of all is full, too
+    FAMILY_FULL_LAST = 1 << 19,      // so is the last one, whatever a config says
     FAMILY_GGUF_LONGROPE = 1 << 16,  // longrope's lists have a place in its GGUF file
     // of a scaled block's share and one beside it (or the class's) that beside counts
-    FAMILY_SHARE_BESIDE = 1 << 18,
-    FAMILY_STILL = 1 << 19,         // its class has no RoPE
-    FAMILY_FROM_END = 1 << 20,      // periods of layers are counted from the last layer
-    FAMILY_ALSO_FIRST = 1 << 21,    // the first layer is full besides
-    FAMILY_FLAT_IS_FULL = 1 << 22,  // one block for all is that of the full layers
-    FAMILY_UNMULTIPLIED = 1 << 23,  // yarn's attention factor is 1 unless the block says one
-    FAMILY_LISTS = 1 << 24,         // thetas and shares may be lists, of a number a layer
-    FAMILY_AXES = 1 << 26,          // blocks have sections of three axes, which are one in a text
-    FAMILY_MSCALES = 1 << 27,       // longrope's attention factor is long_mscale
-    FAMILY_CUTS_LISTS = 1 << 25,    // what lists have behind the last layer is not used
+    FAMILY_SHARE_BESIDE = 1 << 20,
+    FAMILY_STILL = 1 << 21,         // its class has no RoPE
+    FAMILY_FROM_END = 1 << 22,      // periods of layers are counted from the last layer
+    FAMILY_FLAT_IS_FULL = 1 << 23,  // one block for all is that of the full layers
+    FAMILY_UNMULTIPLIED = 1 << 24,  // yarn's attention factor is 1 unless the block says one
+    FAMILY_LISTS = 1 << 25,         // thetas and shares may be lists, of a number a layer
+    FAMILY_AXES = 1 << 27,          // blocks have sections of three axes, which are one in a text
+    FAMILY_MSCALES = 1 << 28,       // longrope's attention factor is long_mscale
+    FAMILY_CUTS_LISTS = 1 << 26,    // what lists have behind the last layer is not used
 };
 
 // What sets a family apart from a Llama and can be seen in a model. Where no family has all that a
@@ -137,6 +138,7 @@ typedef struct {
     const char *aliases;      // other model_types of it; NULL: none
     // JSON that stands for a missing block of all layers or of the full ones; NULL: none.
     const char *block;
+    const char *sliding_block;    // likewise of the sliding ones
     unsigned flags;               // FAMILY_...
     unsigned always, sign, may;   // FEATURE_...: it has all of `always`, and one of `sign` if any
     const FamilyEngine *engines;  // those that were looked at, up to one without a name; NULL: none

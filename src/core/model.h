@@ -167,7 +167,8 @@ typedef struct {
     const float *router;              // (n_experts, dim), NULL: the layer is dense
     const float *router_bias;         // (n_experts), NULL: none
     const float *router_choice_bias;  // (n_experts) which counts in the choice alone
-    const float *router_norm;    // (dim) with experts_beside: the router reads rms(x) times this
+    // (dim) with experts_beside: the router reads rms(x) times this, divided by sqrt(dim)
+    const float *router_norm;
     const float *expert_scales;  // (n_experts) then: of the weights
     FeedForward ffn;             // of the layer; or its experts, one below the other
     const float *xielu;          // (4) alpha_p, alpha_n, beta, eps of ACTIVATION_XIELU
@@ -203,6 +204,23 @@ typedef struct {
 static inline const RopeConfig *layer_rope(const Layer *layer, const RopeConfig *rope,
                                            const RopeConfig *sliding) {
     return layer->flags & LAYER_SLIDING ? sliding : rope;
+}
+
+// What the query at `position` of a layer is multiplied by: rope_temperature, where that counts.
+static inline double layer_temperature(const Layer *layer, const RopeConfig *rope, int position) {
+    bool counts = !rope->temperature_unturned || layer->flags & LAYER_NOPE;
+    return counts ? rope_temperature(rope, position) : 1;
+}
+
+// Whether the heads of a layer's queries and keys are normed each by itself.
+static inline bool layer_norms_heads(const Layer *layer, const ModelConfig *config) {
+    bool by_head = config->qk_norm == QK_NORM_HEAD || config->qk_norm == QK_NORM_BARE;
+    return by_head && !(config->qk_norm_turning && layer->flags & LAYER_NOPE);
+}
+
+// What the keys of a layer are cut into: a query sees those of its own chunk. 0: nothing.
+static inline int layer_chunk(const Layer *layer, const ModelConfig *config) {
+    return layer->flags & LAYER_SEES_ALL ? 0 : config->attention_chunk;
 }
 
 // The window that the layers turning by `rope` have in the file; 0: they see all. Not in layers
@@ -271,6 +289,11 @@ bool fail_not_finite(int layer, int n_layers, int position, Error *err);
 bool read_layer_table(Model *model, const uint8_t *flags, Error *err);
 bool read_shape_table(Model *model, const uint8_t *shapes, Error *err);
 bool check_type_table(const ModelConfig *config, const uint8_t *types, int n, Error *err);
+
+// ---- header_steps.c ----
+
+// Refuses steps of version 6 that contradict one another.
+bool check_steps(const ModelConfig *config, const RopeConfig *rope, Error *err);
 
 // ---- header.c ----
 

@@ -13,6 +13,8 @@ static Turns lay_out_turns(const RopeConfig *rope, const Spread *spread, Arena *
     int64_t n_pairs = rope->rotary_dim / 2;
     t.cosines = floats(arena, context, n_pairs);
     t.sines = floats(arena, context, n_pairs);
+    t.own_cosines = vector(arena, n_pairs);
+    t.own_sines = vector(arena, n_pairs);
     return t;
 }
 
@@ -38,6 +40,8 @@ uint64_t plain_lay_out(Plain *p, Arena *arena) {
     int64_t hidden = m->hidden_dim;
     if (m->expert_hidden_dim > hidden) hidden = m->expert_hidden_dim;
     if (m->shared_hidden_dim > hidden) hidden = m->shared_hidden_dim;
+    if (m->per_layer_dim > hidden) hidden = m->per_layer_dim;
+    int64_t own = (int64_t)m->n_layers * m->per_layer_dim;
     bool has_queries = m->encoding == ENCODING_DISENTANGLED;
     bool has_keys = has_queries || m->encoding == ENCODING_TRANSFORMER_XL;
     p->keys = floats(arena, rows, kv);
@@ -54,6 +58,7 @@ uint64_t plain_lay_out(Plain *p, Arena *arena) {
     p->added = vector(arena, m->dim);
     p->q = vector(arena, heads);
     p->mixed = vector(arena, mixed);
+    p->gates = vector(arena, m->attention_gate ? mixed : 0);
     p->turned = vector(arena, m->head_dim);
     p->q_latent = vector(arena, m->q_rank);
     p->latent = vector(arena, m->kv_rank ? m->kv_rank + rotary_dim : 0);
@@ -63,6 +68,8 @@ uint64_t plain_lay_out(Plain *p, Arena *arena) {
     p->routing = lay_out_routing(arena, m);
     p->expert = vector(arena, m->dim);
     p->expert_input = vector(arena, m->dim);
+    p->beside = vector(arena, m->experts_beside ? m->dim : 0);
+    p->own = vector(arena, own);
     // A row of any matrix, filled up to whole packs of q4.
     int64_t widest = m->dim;
     if (heads > widest) widest = heads;
@@ -70,6 +77,7 @@ uint64_t plain_lay_out(Plain *p, Arena *arena) {
     if (m->q_rank > widest) widest = m->q_rank;
     if (m->kv_rank > widest) widest = m->kv_rank;
     if (hidden > widest) widest = hidden;
+    if (own > widest) widest = own;
     p->row = vector(arena, widest + Q4_PACK);
     return kept;
 }

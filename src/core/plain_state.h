@@ -11,6 +11,7 @@ typedef struct {
     const RopeConfig *rope;
     const Spread *spread;    // where tokens stand in these layers
     float *cosines, *sines;  // (context, rotary_dim / 2) by which the query turns to meet each key
+    float *own_cosines, *own_sines;  // (rotary_dim / 2) by which it turns in front of a norm
 } Turns;
 
 // What the definition keeps. The first two fields are filled in before plain_lay_out. At token i:
@@ -39,7 +40,7 @@ typedef struct Plain {
     // For the present token.
     float *normed, *added;  // (dim)
     float *q;               // (n_heads * head_dim)
-    float *mixed;           // (n_heads * value_dim)
+    float *mixed, *gates;   // (n_heads * value_dim) and by what that is multiplied
     float *turned;          // (head_dim) a head of q, turned to meet one key
     float *q_latent;        // (q_rank) what wq reads of latent attention,
     float *latent;          // (kv_rank + rotary_dim) and what wk and wv read, and all keys share
@@ -47,7 +48,9 @@ typedef struct Plain {
     float *gate, *up;       // (hidden_dim, or what experts have if that is more)
     Routing routing;        // which experts the token takes
     float *expert;          // (dim) what one of them makes
+    float *beside;          // (dim) what a dense layer beside them makes
     float *expert_input;    // (dim) what one reads that its weight multiplies
+    float *own;             // (n_layers, per_layer_dim) the token's embeddings of each layer
     Turns full, sliding;    // `sliding` is for layers with LAYER_SLIDING, `full` for all others
     float *scores;          // (context + 1) of one head, and of its sink
     float *row;             // (widest) of a matrix, as float32

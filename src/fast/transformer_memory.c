@@ -11,7 +11,7 @@ static uint64_t lay_out_caches(Transformer *t, Arena *arena, AttentionNeeds *nee
     for (int l = 0; l < n_layers; l++) {
         const Layer *layer = &model->layers[l];
         const int source = layer->shape.kv_layer;
-        KvCache own = kv_cache_for(model, layer, (Number)t->config->kv, t->config->context);
+        KvCache own = kv_cache_for(model, layer, t->config->kv, t->config->context);
         if (source == l) kv_cache_lay_out(&own, arena);
         else kv_cache_lay_out(&own, &(Arena){0});
         if (t->caches) t->caches[l] = source == l ? own : t->caches[source];
@@ -32,6 +32,7 @@ uint64_t transformer_lay_out(Transformer *t, float *x, Arena *arena) {
     int64_t widest = m->dim;
     int64_t hidden = m->shared_hidden_dim > m->hidden_dim ? m->shared_hidden_dim : m->hidden_dim;
     if (hidden > widest) widest = hidden;
+    if (m->per_layer_dim > widest) widest = m->per_layer_dim;
     int threads = thread_count();
     AttentionNeeds needs = {.max_n = (int)chunk};
     uint64_t cache_bytes = lay_out_caches(t, arena, &needs);
@@ -43,8 +44,12 @@ uint64_t transformer_lay_out(Transformer *t, float *x, Arena *arena) {
     t->hidden = arena_take(arena, chunk * hidden, sizeof(float));
     t->shared_gates = arena_take(arena, chunk, sizeof(float));
     t->added = NULL;
-    bool norms_added = m->norm_place != NORM_BEFORE;
-    if (norms_added) t->added = arena_take(arena, chunk * m->dim, sizeof(float));
+    if (m->attention_gate) t->gates = arena_take(arena, chunk * mixed, sizeof(float));
+    bool norms_added = m->norm_place == NORM_AFTER || m->norm_place == NORM_BOTH;
+    bool apart = norms_added || m->residual_scale > 0 || m->experts_beside || m->per_layer_dim;
+    if (apart) t->added = arena_take(arena, chunk * m->dim, sizeof(float));
+    t->beside = arena_take(arena, m->experts_beside ? chunk * m->dim : 0, sizeof(float));
+    per_layer_lay_out(&t->per_layer, arena, m, chunk, threads);
     if (m->sliding_rope) angles_lay_out(&t->sliding, arena, c, c->sliding, &in_place);
     bool is_rope = m->encoding == ENCODING_ROPE;
     if (is_rope) angles_lay_out(&t->angles, arena, c, c->rope, &c->spread);

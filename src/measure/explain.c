@@ -11,6 +11,7 @@
 
 #include "../fast/encodings.h"
 #include "../fast/widen.h"
+#include "cache_size.h"
 #include "show_engines.h"
 
 static const double FULL_TURN = 6.28318530717958647693;
@@ -198,10 +199,12 @@ static void note_experts(Table *t, const Model *m) {
         if (m->layers[l].flags & LAYER_DENSE) add_name(dense, sizeof dense, " ", number);
     }
     if (c->n_experts > 0) {
-        const char *whose = c->router == ROUTER_ALL ? "all" : "the chosen";
+        const char *how = c->router == ROUTER_SIGMOID ? "sigmoids"
+                          : c->router == ROUTER_ALL   ? "softmax over all"
+                                                      : "softmax over the chosen";
         table_note(t, "experts", "%d in a layer, a token takes %d", c->n_experts,
                    c->n_experts_used);
-        table_note(t, "router", "softmax over %s", whose);
+        table_note(t, "router", "%s", how);
     }
     if (dense[0]) table_note(t, "dense_layers", "%s", dense);
     if (c->attention_sinks) table_note(t, "learned_sinks", "one in each head's softmax");
@@ -298,6 +301,7 @@ static bool explain_encoding(const Job *job, Error *err) {
     table_note(&t, "length", "%d", length);
     if (c->encoding_rows) table_note(&t, "encoding_rows", "%d", c->encoding_rows);
     note_experts(&t, m);
+    note_cache(&t, job);
     table_note(&t, "value", "%s", e->value);
     table_columns(&t, "layer\thead\tdistance\tvalue");
     for (int layer = 0; layer < (e->by_layer ? c->n_layers : 1); layer++)
@@ -417,6 +421,7 @@ bool explain(const Job *job, bool plots, Error *err) {
     print_all_notes(&t, kinds, n);
     note_layers(&t, &job->said->layers);
     note_experts(&t, job->model);
+    note_cache(&t, job);
     table_columns(&t, columns);
     for (const Kind *k = kinds; k < kinds + n; k++)
         if (k->turns) print_pairs(&t, k, n > 1);
