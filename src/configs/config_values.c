@@ -67,6 +67,12 @@ static void find_one(Config *c) {
     if (!found && !(c->flags & OWN_DEFAULTS)) c->block = default_block(c);
 }
 
+// The class's block of the kind. NULL: none.
+static const char *default_of_kind(const Config *c) {
+    if (c->kind == KIND_FULL || !c->family) return default_block(c);
+    return c->family->sliding_block;
+}
+
 // The block of all layers that is laid over that of the full ones: rope_scaling, or `flat`, which
 // counts where there is none. NULL: none.
 static const char *laid_over_full(const Config *c, const char *flat) {
@@ -87,9 +93,8 @@ static void find_typed(Config *c) {
     bool is_there = own && *own != 'n';
     c->block = is_there ? own : NULL;
     bool is_silent = !is_typed && (!is_flat || is_strict(c));
-    if (is_silent && c->kind != KIND_FULL && c->family) c->block = c->family->sliding_block;
+    if (is_silent) c->block = default_of_kind(c);
     if (c->kind != KIND_FULL) return;
-    if (is_silent) c->block = default_block(c);
     if (is_flat && !is_taken) c->why_plain = "rope_parameters has no block for a kind of layers";
     if (!scaling) return;
     c->under = c->block;
