@@ -330,7 +330,7 @@ def test_remarks():
 # What --rope-config does not read, since RoPE has nothing to do with it, or takes for another thing.
 EXPORTER_ALONE = {
     'a window of 0 in ministral 3', 'layers slide without a window',
-    'bidirectional attention', 'softcaps of logits', 'gemma 2', 'gemma 3n', 'gemma 3n with pictures',
+    'bidirectional attention', 'softcaps of logits',
     'a kind that is a list', 'another text model inside', 'no text model inside', 'layer types in ministral 3',
     'softcaps of scores in gemma 3', 'two answers about tying', 'another limit', 'another slope',
     'another activation', 'other blocks than MXFP4', 'blocks in mixtral', 'more chosen than there are',

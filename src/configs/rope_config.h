@@ -20,6 +20,7 @@ typedef struct {
     bool by_layer;         // some layers slide, and turn by `sliding`
     bool by_kind;          // each kind of layers has a block of its own
     bool bare_full;        // full layers do not turn
+    bool still;            // no layer turns
     ConfigLayers layers;   // which layers are of which kind; none: not known
     ModelSizes sizes;      // of the model
     int head_dim;          // of which rope.rotary_dim turn; 0: not known

@@ -117,7 +117,7 @@ LayerKinds kinds_of_layers(const Model *model, const RopeFile *said) {
         bool has_full = !said->by_layer || layers_have(layers, KIND_FULL);
         return (LayerKinds){
             .is_there = {has_full, said->by_layer},
-            .turns = {!said->bare_full, said->by_layer},
+            .turns = {!said->bare_full && !said->still, said->by_layer && !said->still},
             .own_sliding = said->by_layer,
         };
     }

@@ -123,8 +123,8 @@ export default {
                 'nor the heading of its block',
             );
         }
-        await area.fill('{"model_type": "kimi_k2", "rope_scaling": {"rope_type": "yarn", "factor": 32}}');
-        await until('#model .status', /kimi_k2/);
+        await area.fill('{"model_type": "nobody", "rope_scaling": {"rope_type": "yarn", "factor": 32}}');
+        await until('#model .status', /nobody/);
         check(/paste only the block/.test(await text('#model')), 'a family that is not read: what would do');
         await area.fill(
             '{"hidden_size": 1152, "rope_local_base_freq": 10000, "rope_scaling": {"rope_type": "linear"}}',
