@@ -198,7 +198,8 @@ class Family:
 
 # ---- reading the rows ----
 
-INNER = {'shapes': Shapes, 'layers': Layers, 'rope': Rope, 'keys': KeysOf, 'experts': Experts, 'names': Names, 'gguf': Gguf}
+INNER = {'shapes': Shapes, 'layers': Layers, 'rope': Rope, 'keys': KeysOf, 'experts': Experts, 'names': Names,
+         'gguf': Gguf}
 
 
 def record(kind: Any, values: Dict[str, Any], where: str) -> Any:
