@@ -160,6 +160,16 @@ static const char *heads_by_layer(Config *c) {
     return by_layer;
 }
 
+static bool find_head_by_layer(Config *c) {
+    static const char key[] = "head_dim";
+    const char *by_layer = heads_by_layer(c);
+    if (!by_layer) return false;
+    double own = c->family->head_dim;
+    double usual = config_number(c, c->config, key, own, 1, ROPE_MAX_HEAD_DIM, OPTIONAL);
+    c->head_dim = config_number(c, by_layer, key, usual, 1, ROPE_MAX_HEAD_DIM, OPTIONAL);
+    return true;
+}
+
 void config_find_head(Config *c) {
     const RopeFamily *f = c->family;
     bool is_global = f && f->global_head_dim && c->kind == KIND_FULL;
@@ -173,13 +183,7 @@ void config_find_head(Config *c) {
         find_latent_head(c);
         return;
     }
-    const char *by_layer = f->global_head_dim ? heads_by_layer(c) : NULL;
-    if (by_layer) {
-        double usual =
-            config_number(c, c->config, "head_dim", f->head_dim, 1, ROPE_MAX_HEAD_DIM, OPTIONAL);
-        c->head_dim = config_number(c, by_layer, "head_dim", usual, 1, ROPE_MAX_HEAD_DIM, OPTIONAL);
-        return;
-    }
+    if (f->global_head_dim && find_head_by_layer(c)) return;
     double own = is_global ? f->global_head_dim : f->head_dim;
     double missing = own == 0 && is_strict(c) && !said ? head_of_width(c) : own;
     MayBe may_be = own == 0 ? NULL_TOO : OPTIONAL;
