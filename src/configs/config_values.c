@@ -170,6 +170,17 @@ static bool find_head_by_layer(Config *c) {
     return true;
 }
 
+// A head of all layers, or of the full ones under a key of their own.
+static void find_one_head(Config *c, bool is_global, const char *said) {
+    const RopeFamily *f = c->family;
+    const char *key = is_global ? "global_head_dim" : "head_dim";
+    double own = is_global ? f->global_head_dim : f->head_dim;
+    double missing = own == 0 && is_strict(c) && !said ? head_of_width(c) : own;
+    MayBe may_be = own == 0 ? NULL_TOO : OPTIONAL;
+    c->head_dim = config_number(c, c->config, key, missing, 1, ROPE_MAX_HEAD_DIM, may_be);
+    if (c->head_dim == 0 && !is_global) c->head_dim = head_of_width(c);
+}
+
 void config_find_head(Config *c) {
     const RopeFamily *f = c->family;
     bool is_global = f && f->global_head_dim && c->kind == KIND_FULL;
@@ -184,11 +195,7 @@ void config_find_head(Config *c) {
         return;
     }
     if (f->global_head_dim && find_head_by_layer(c)) return;
-    double own = is_global ? f->global_head_dim : f->head_dim;
-    double missing = own == 0 && is_strict(c) && !said ? head_of_width(c) : own;
-    MayBe may_be = own == 0 ? NULL_TOO : OPTIONAL;
-    c->head_dim = config_number(c, c->config, key, missing, 1, ROPE_MAX_HEAD_DIM, may_be);
-    if (c->head_dim == 0 && !is_global) c->head_dim = head_of_width(c);
+    find_one_head(c, is_global, said);
 }
 
 void config_turn(const Config *c, int head_dim) {
