@@ -724,7 +724,8 @@ def test_wrappers():
             folder = write_folder(in_work('whole'), whole, tensors)
             model = in_work('whole%d%d.bin' % (seed, i))
             done = export(folder, model)
-            check(done.returncode == 0 and '1 tensors for pictures or sound are left out' in done.stderr, start, done.stderr)
+            check(done.returncode == 0 and '1 tensors for pictures or sound are left out' in done.stderr, start,
+                  done.stderr)
             check(read(model) == expected, '%s: %s' % (model_type, start))
         twice = dict(tensors, **{'model.norm.weight': own['model.norm.weight']})
         done = export(write_folder(in_work('twice'), whole, twice), in_work('refused.bin'))

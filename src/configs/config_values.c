@@ -202,6 +202,27 @@ static const char *heads_by_layer(Config *c) {
     return by_layer;
 }
 
+static bool find_head_by_layer(Config *c) {
+    static const char key[] = "head_dim";
+    const char *by_layer = heads_by_layer(c);
+    if (!by_layer) return false;
+    double own = c->family->head_dim;
+    double usual = config_number(c, c->config, key, own, 1, ROPE_MAX_HEAD_DIM, OPTIONAL);
+    c->head_dim = config_number(c, by_layer, key, usual, 1, ROPE_MAX_HEAD_DIM, OPTIONAL);
+    return true;
+}
+
+// A head of all layers, or of the full ones under a key of their own.
+static void find_one_head(Config *c, bool is_global, const char *said) {
+    const RopeFamily *f = c->family;
+    const char *key = is_global ? "global_head_dim" : "head_dim";
+    double own = is_global ? f->global_head_dim : f->head_dim;
+    double missing = own == 0 && is_strict(c) && !said ? head_of_width(c) : own;
+    MayBe may_be = own == 0 ? NULL_TOO : OPTIONAL;
+    c->head_dim = config_number(c, c->config, key, missing, 1, ROPE_MAX_HEAD_DIM, may_be);
+    if (c->head_dim == 0 && !is_global) c->head_dim = head_of_width(c);
+}
+
 // How many elements of a head turn, where a config says that by itself.
 static void find_rotary(Config *c) {
     const char *key = c->family->rotary_key, *v = key ? json_member(c->config, key) : NULL;
@@ -226,18 +247,8 @@ void config_find_head(Config *c) {
         find_latent_head(c);
         return;
     }
-    const char *by_layer = f->global_head_dim ? heads_by_layer(c) : NULL;
-    if (by_layer) {
-        double usual =
-            config_number(c, c->config, "head_dim", f->head_dim, 1, ROPE_MAX_HEAD_DIM, OPTIONAL);
-        c->head_dim = config_number(c, by_layer, "head_dim", usual, 1, ROPE_MAX_HEAD_DIM, OPTIONAL);
-        return;
-    }
-    double own = is_global ? f->global_head_dim : f->head_dim;
-    double missing = own == 0 && is_strict(c) && !said ? head_of_width(c) : own;
-    MayBe may_be = own == 0 ? NULL_TOO : OPTIONAL;
-    c->head_dim = config_number(c, c->config, key, missing, 1, ROPE_MAX_HEAD_DIM, may_be);
-    if (c->head_dim == 0 && !is_global) c->head_dim = head_of_width(c);
+    if (f->global_head_dim && find_head_by_layer(c)) return;
+    find_one_head(c, is_global, said);
     find_rotary(c);
 }
 
