@@ -80,8 +80,8 @@ def test_untold():
     value = 'theta', Candidate('here', ['--rope', 'none']), Candidate('there', ['--rope', 'none', '--theta', '10500'])
     lengths = [further.told_from(value, off)[0] for off in (0.0001, 0.01, 0.02, 0.05, 5)]
     told = [n for n in lengths if n]
-    check(lengths[0] == 2 * further.lengths[-1] and lengths[-1] is None and told == sorted(told) and None not in lengths[:2],
-          'lengths that would tell', lengths)
+    check(lengths[0] == 2 * further.lengths[-1] and lengths[-1] is None and told == sorted(told) and
+          None not in lengths[:2], 'lengths that would tell', lengths)
     same = 'L', value[1], Candidate('as plain', ['--rope', 'none', '--train-ctx', '700'])
     check(further.told_from(same, 0.01) == (None, 4 * further.lengths[-1]), 'no length tells it, and the text ends')
     found = untold.remarks(further, [value, same], 0.0001)
