@@ -21,9 +21,10 @@ PATIENCE = 10          # seconds that this may take, about
 class Further:
     """Our numbers at longer lengths than the prompts'. ids_to: the first tokens of the text, as many as there are."""
 
-    def __init__(self, model: Model, ids_to: Callable[[int], List[int]], lengths: Sequence[int]) -> None:
+    def __init__(self, model: Model, ids_to: Callable[[int], List[int]], lengths: Sequence[int],
+                 patience: float = PATIENCE) -> None:
         self.model, self.ids_to, self.lengths = model, ids_to, sorted(lengths)
-        self.end = time.time() + PATIENCE
+        self.patience, self.end = patience, time.time() + patience
 
     def moved(self, value: Untold, n: int) -> Optional[float]:
         """Mean square of what the other value changes behind n tokens; None where the text is shorter."""
@@ -58,7 +59,7 @@ class Further:
 
 def remarks(further: Further, untold: List[Untold], off: float) -> List[str]:
     """A line for each value."""
-    found = []
+    found, further.end = [], time.time() + further.patience
     for value in untold:
         enough, tried = further.told_from(value, off)
         if enough:

@@ -75,13 +75,13 @@ def test_untold():
     """What the prompts cannot tell is said, with the length that would: the less noise, the shorter."""
     model, ids, prompts = ours_of(48, 4)
     text = model.text_ids(os.path.join(ROOT, 'book.txt'), 200)
-    further = untold.Further(model, lambda n: text[:n], [prompt.length for prompt in prompts])
-    further.end += 900
+    lengths = [prompt.length for prompt in prompts]
+    further = untold.Further(model, lambda n: text[:n], lengths, 900)
     value = 'theta', Candidate('here', ['--rope', 'none']), Candidate('there', ['--rope', 'none', '--theta', '10500'])
     lengths = [further.told_from(value, off)[0] for off in (0.0001, 0.01, 0.02, 0.05, 5)]
     told = [n for n in lengths if n]
-    check(lengths[0] == 2 * further.lengths[-1] and lengths[-1] is None and told == sorted(told) and None not in lengths[:2],
-          'lengths that would tell', lengths)
+    check(lengths[0] == 2 * further.lengths[-1] and lengths[-1] is None and told == sorted(told) and
+          None not in lengths[:2], 'lengths that would tell', lengths)
     same = 'L', value[1], Candidate('as plain', ['--rope', 'none', '--train-ctx', '700'])
     check(further.told_from(same, 0.01) == (None, 4 * further.lengths[-1]), 'no length tells it, and the text ends')
     found = untold.remarks(further, [value, same], 0.0001)
