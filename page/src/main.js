@@ -3,7 +3,7 @@ import recorded from '../recorded.json';
 import { cardsBelowChips } from './cards.js';
 import { contents } from './contents.js';
 import { button, count, h } from './dom.js';
-import { Engine } from './engine.js';
+import { Engine, isOneFile } from './engine.js';
 import { followAddress, go, linkTo } from './links.js';
 import { lacking } from './lacking.js';
 import { learnMethods, methodFor } from './methods.js';
@@ -126,7 +126,12 @@ async function begin() {
     frames();
     const lacks = lacking();
     if (lacks) throw new Error(lacks);
-    const engine = new Engine();
+    const engine = new Engine(),
+        loading = /** @type {HTMLProgressElement} */ (document.getElementById('loading'));
+    engine.hears = (share) => {
+        loading.value = share;
+        loading.hidden = share === 1;
+    };
     const [small, bytes] = await Promise.all([engine.small(), engine.file('book.txt')]);
     const book = new TextDecoder().decode(bytes);
     const keys = state.keys();
@@ -144,7 +149,7 @@ async function begin() {
             file: own?.name ?? 'model.bin',
             own,
         };
-        const context = { engine, small, page, book, methods: learnMethods(page, facts), build, ...what };
+        const context = { engine, small, page, book, methods: learnMethods(page, facts), build, hasToolBeside: !isOneFile, ...what };
         for (const chapter of CHAPTERS) fill(chapter, context);
         showWhose(facts.trainedContext, own);
     };

@@ -216,7 +216,7 @@ function resultsOf() {
     };
 }
 
-export function yourModel({ small }) {
+export function yourModel({ small, hasToolBeside }) {
     state.add('config', text(MOST_LINK), '');
     state.add('want', number(...WANT), FIRST_WANT);
     state.add('other', choice(['', ...METHODS]), '');
@@ -324,6 +324,7 @@ export function yourModel({ small }) {
                 'p',
                 'Paste the config.json of a checkpoint, or only its rope_scaling; or drop the file anywhere. How far ' +
                     'will it go?',
+                ...(hasToolBeside ? [' ', h('a', { href: 'config.html' }, 'This tool has a page of its own.')] : []),
             ),
             h('div.row.middle', examples, pick),
             area,
