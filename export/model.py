@@ -7,7 +7,8 @@ from enum import Enum
 from typing import Dict, List, NamedTuple, Set
 
 # A layer's byte in model.bin, and activations there.
-SEES_ALL, WITHOUT_ROPE, TURNS_AS_SLIDING, DENSE, KEYS_ARE_VALUES, WITHOUT_SINKS = 1, 2, 4, 8, 16, 32
+SEES_ALL, WITHOUT_ROPE, TURNS_AS_SLIDING, DENSE, KEYS_ARE_VALUES, WITHOUT_SINKS, STATE = 1, 2, 4, 8, 16, 32, 64
+DELTA, CONV = 1, 2  # of state_kind
 SILU, GELU, CLAMPED, RELU2, XIELU = range(5)
 
 
@@ -119,6 +120,14 @@ class Model:
     router_cap: float = 0.0
     router_renormalizes: int = 0
     router_scales_input: int = 0
+    state_kind: int = 0
+    conv_width: int = 0
+    state_key_heads: int = 0
+    state_value_heads: int = 0
+    state_key_dim: int = 0
+    state_value_dim: int = 0
+    state_bias: int = 0
+    gate_bias: int = 0
     # Lists that stand behind the header. No layers: all are alike.
     eos_ids: List[int] = field(default_factory=list)
     short_factor: List[float] = field(default_factory=list)
@@ -140,6 +149,16 @@ class Model:
     def turning(self) -> int:
         """Elements of a head that turn."""
         return self.rotary_dim or self.head_dim
+
+    @property
+    def state_width(self) -> int:
+        """How wide is what a layer with a state makes."""
+        return self.state_value_heads * self.state_value_dim if self.state_kind == DELTA else self.dim
+
+    @property
+    def state_channels(self) -> int:
+        """Of its convolution."""
+        return 2 * self.state_key_heads * self.state_key_dim + self.state_width
 
     @property
     def layer_shapes(self) -> List[Shape]:
@@ -189,6 +208,10 @@ class Feature(Enum):
     SCORE_MSCALE = 'a temperature of YaRN in the scores'
     SHARED_EXPERT = 'a shared expert'
     SHARED_GATE = 'a gate of the shared expert'
+    DELTA_RULE = 'layers with a delta rule'
+    SHORT_CONV = 'layers with a short convolution'
+    STATE_BIAS = 'biases of short convolutions'
+    GATE_BIAS = 'a bias of the gate of attention'
     CLAMPED = 'clamped SwiGLU'
     ROUTER_BIAS = 'biases of routers'
     EXPERT_BIAS = 'biases of experts'
@@ -208,7 +231,8 @@ FIELDS_OF: Dict[Feature, Dict[str, int]] = {
     Feature.SIGMOIDS: {'router': 2}, Feature.RENORMALIZED: {'router_renormalizes': 1},
     Feature.CHOICE_BIAS: {'router_choice_bias': 1}, Feature.SCALED_INPUT: {'router_scales_input': 1},
     Feature.SHARED_GATE: {'shared_gate': 1}, Feature.SINKS: {'attention_sinks': 1}, Feature.SHARES: {'router': 1},
-    Feature.LOGN: {'logn': 1}}
+    Feature.DELTA_RULE: {'state_kind': DELTA}, Feature.SHORT_CONV: {'state_kind': CONV},
+    Feature.STATE_BIAS: {'state_bias': 1}, Feature.GATE_BIAS: {'gate_bias': 1}, Feature.LOGN: {'logn': 1}}
 LONGROPE, LLAMA3 = 6, 5  # of rope_method
 
 

@@ -59,6 +59,8 @@ void softmax(float *x, int n) {
 
 float sigmoid(float z) { return 1 / (1 + expf(-z)); }
 
+float softplus(float z) { return z > 20 ? z : log1pf(expf(z)); }
+
 float silu(float z) { return z / (1 + expf(-z)); }
 
 float gelu(float z) {

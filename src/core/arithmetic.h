@@ -22,6 +22,8 @@ void rmsnorm(float *out, const float *x, const float *weight, int64_t n, double 
 void softmax(float *x, int n);
 // 1 / (1 + exp(-z)).
 float sigmoid(float z);
+// ln(1 + exp(z))
+float softplus(float z);
 // z / (1 + exp(-z)). arXiv 1702.03118.
 float silu(float z);
 // z (1 + tanh(sqrt(2 / pi) (z + 0.044715 z^3))) / 2, the usual form of GELU. arXiv 1606.08415.
