@@ -55,6 +55,8 @@ class KeysOf:
     must: Dict[str, List[Any]] = field(default_factory=dict)  # keys and the values that they may have
     unread: Tuple[str, ...] = ()     # keys that the class does not look at, which is worth a word
     quantization: str = ''           # the quant_method that is read
+    eps: str = 'rms_norm_eps'        # the key of the norms' epsilon
+    tied: str = 'tie_word_embeddings'  # the key that goes before that one
     says: Dict[str, str] = field(default_factory=dict)  # flags, and the feature that each one says
     writes: Dict[str, Any] = field(default_factory=dict)  # keys that go out besides
 
@@ -86,11 +88,21 @@ class Experts:
 
 
 @dataclass(frozen=True)
+class States:
+    """Layers with a state in place of keys and values."""
+    kind: str               # delta: the gated delta rule; conv: a short convolution
+    words: Tuple[str, ...]  # what layer_types calls them
+    listed: str = ''        # the key of a list of the other layers, where there are no layer_types
+    joined: bool = False    # queries, keys, values and gates are one matrix, by key head
+
+
+@dataclass(frozen=True)
 class Names:
     """The names that a family has for our tensors where they are not Llama's, and the matrices that are several."""
     own: Dict[str, str] = field(default_factory=dict)
     left_out: Tuple[str, ...] = ()  # how names begin that are no part of the model, a %d for its number of layers
     fused: Dict[str, List[str]] = field(default_factory=dict)  # behind a layer's place: the parts, one below the other
+    gate_in_queries: bool = False  # the gate of attention has its rows in q_proj, head by head
 
 
 @dataclass(frozen=True)
@@ -139,6 +151,7 @@ class Family:
     rope: Rope = Rope()
     keys: KeysOf = KeysOf()
     experts: Optional[Experts] = None
+    states: Optional[States] = None
     latent: str = ''  # latent attention: `interleave`, whose pairs are as rope_interleave says, or `pairs` side by side
     names: Names = Names()
     gguf: Optional[Gguf] = None
@@ -156,7 +169,7 @@ class Family:
 
 # ---- reading the rows ----
 
-INNER = {'layers': Layers, 'rope': Rope, 'keys': KeysOf, 'experts': Experts, 'names': Names, 'gguf': Gguf}
+INNER = {'layers': Layers, 'rope': Rope, 'keys': KeysOf, 'experts': Experts, 'states': States, 'names': Names, 'gguf': Gguf}
 
 
 def record(kind: Any, values: Dict[str, Any], where: str) -> Any:

@@ -208,6 +208,7 @@ class Feature(Enum):
     SCORE_MSCALE = 'a temperature of YaRN in the scores'
     SHARED_EXPERT = 'a shared expert'
     SHARED_GATE = 'a gate of the shared expert'
+    GATE = 'a gate of attention'
     DELTA_RULE = 'layers with a delta rule'
     SHORT_CONV = 'layers with a short convolution'
     STATE_BIAS = 'biases of short convolutions'
@@ -231,7 +232,7 @@ FIELDS_OF: Dict[Feature, Dict[str, int]] = {
     Feature.SIGMOIDS: {'router': 2}, Feature.RENORMALIZED: {'router_renormalizes': 1},
     Feature.CHOICE_BIAS: {'router_choice_bias': 1}, Feature.SCALED_INPUT: {'router_scales_input': 1},
     Feature.SHARED_GATE: {'shared_gate': 1}, Feature.SINKS: {'attention_sinks': 1}, Feature.SHARES: {'router': 1},
-    Feature.DELTA_RULE: {'state_kind': DELTA}, Feature.SHORT_CONV: {'state_kind': CONV},
+    Feature.GATE: {'attention_gate': 1}, Feature.DELTA_RULE: {'state_kind': DELTA}, Feature.SHORT_CONV: {'state_kind': CONV},
     Feature.STATE_BIAS: {'state_bias': 1}, Feature.GATE_BIAS: {'gate_bias': 1}, Feature.LOGN: {'logn': 1}}
 LONGROPE, LLAMA3 = 6, 5  # of rope_method
 

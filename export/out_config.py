@@ -16,6 +16,7 @@ from .model import SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE, Feature, Model, fea
 from .out_experts import config_of_experts
 from .out_layers import period_of, scale_of_embedding, sliding_model, slides_of
 from .out_model import rope_of, temperature
+from .states import config_of_states
 
 ORIGINAL = 'original_max_position_embeddings'
 DTYPES = {'F32': 'float32', 'F16': 'float16', 'BF16': 'bfloat16'}
@@ -34,7 +35,7 @@ def config_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, An
         'num_hidden_layers': model.n_layers, 'num_attention_heads': model.n_heads,
         'num_key_value_heads': model.n_kv_heads, 'head_dim': model.head_dim,
         **(family.activation or {'hidden_act': 'silu'}),
-        'max_position_embeddings': model.seq_len, 'rms_norm_eps': model.norm_eps, 'attention_dropout': 0.0,
+        'max_position_embeddings': model.seq_len, family.keys.eps: model.norm_eps, 'attention_dropout': 0.0,
         'tie_word_embeddings': bool(model.shared_classifier), 'pad_token_id': None,
         'bos_token_id': None if model.bos_id < 0 else model.bos_id,
         'eos_token_id': model.eos_ids if model.eos_ids[1:] else model.eos_ids[0] if model.eos_ids else None,
@@ -54,7 +55,7 @@ def config_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, An
     if family.rope.rotary_key:
         config[family.rope.rotary_key] = model.turning
     config.update(family.keys.writes, **config_of_scales(job, path, family, model))
-    config.update(LAYERS[family.layers.rule](path, family, model))
+    config.update(config_of_states(family, model) if family.states else LAYERS[family.layers.rule](path, family, model))
     config.update(ropes_of(job, path, family, model))
     return config
 

@@ -19,6 +19,7 @@ from .out_config import ORIGINAL, config_of, float_type
 from .out_experts import in_halves, in_turns, keeps_mxfp4, one_by_one
 from .out_model import Fused, family_of
 from .out_tokenizer import tokenizer_config, tokenizer_json
+from .states import StatesOut
 from .tensors import ITEM_SIZES, Checkpoint, Shifted, narrowed
 from .write import NORMS, Place, plan_model
 
@@ -83,6 +84,7 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
     """(name, tensor, whether it is a matrix) as the family has them: some fused, and experts in their way."""
     names, fused, experts = names_of(family, model), Fused(path, family, family.names), {}
     keys: Any = None  # of latent attention, until its values are there
+    states = StatesOut(path, family, model)
     for place in plan:
         if model.kv_rank and place.part == 'wk':
             keys = place.tensor
@@ -106,6 +108,11 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
             tensor = Reordered(tensor, order_back(place.part, model))
         if place.part in NORMS and family.adds_one:  # whose class adds 1 again
             tensor = Shifted(tensor, -1)
+        part, tensor = states.take(place.part, tensor)
+        if tensor is None:
+            continue
+        if place.layer is not None:
+            name = names.get(part, part) % place.layer
         whole = fused.take(place, tensor)
         if whole is None:
             continue

@@ -321,8 +321,19 @@ static const RopeFamily families[] = {
     {"qwen3_5_text", "Qwen3_5ForCausalLM", .max_positions = 32768, .head_dim = 256, .theta = 10000,
         .period = 4, .partial = 0.25, .period_key = "full_attention_interval",
         .layer_keys = "layer_types",
-        .flags = FAMILY_NEW | FAMILY_LINEAR | FAMILY_PARTIAL | FAMILY_SECTIONS,
-        .engines = engines_of_qwen3_5_text},
+        .flags = FAMILY_NEW | FAMILY_LINEAR | FAMILY_PARTIAL | FAMILY_RUNS | FAMILY_SECTIONS,
+        .always = FEATURE_HEAD_NORMS, .may = FEATURE_PARTIAL, .engines = engines_of_qwen3_5_text},
+    {"qwen3_next", "Qwen3NextForCausalLM", .max_positions = 32768, .head_dim = 256, .theta = 10000,
+        .period = 4, .partial = 0.25, .period_key = "full_attention_interval",
+        .layer_keys = "layer_types", .flags = FAMILY_LINEAR | FAMILY_PARTIAL | FAMILY_RUNS,
+        .always = FEATURE_EXPERTS | FEATURE_HEAD_NORMS, .may = FEATURE_PARTIAL},
+    {"qwen3_5_moe_text", "Qwen3_5MoeForCausalLM", .max_positions = 32768, .head_dim = 256,
+        .theta = 10000, .period = 4, .partial = 0.25, .period_key = "full_attention_interval",
+        .layer_keys = "layer_types",
+        .flags = FAMILY_NEW | FAMILY_LINEAR | FAMILY_PARTIAL | FAMILY_RUNS | FAMILY_SECTIONS,
+        .always = FEATURE_EXPERTS | FEATURE_HEAD_NORMS, .may = FEATURE_PARTIAL},
+    {"lfm2", "Lfm2ForCausalLM", .max_positions = 128000, .theta = 1000000,
+        .layer_keys = "layer_types", .flags = FAMILY_RUNS, .always = FEATURE_HEAD_NORMS},
 };
 
 // Models of pictures and text; inside is NULL where it may be one of several families.
@@ -332,4 +343,6 @@ static const FamilyWrapper wrappers[] = {
     {"gemma4", "Gemma4ForConditionalGeneration", "gemma4_text"},
     {"gemma4_unified", "Gemma4UnifiedForConditionalGeneration", "gemma4_text"},
     {"qwen3_5", "Qwen3_5ForConditionalGeneration", "qwen3_5_text"},
+    {"qwen3_5_moe", "Qwen3_5MoeForConditionalGeneration", "qwen3_5_moe_text"},
+    {"lfm2_vl", "Lfm2VlForConditionalGeneration", "lfm2"},
 };
