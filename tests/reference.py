@@ -10,7 +10,7 @@ import functools
 import math
 from operator import mul
 
-from common import ENCODINGS, METHODS, Q4, Q8
+from common import DELTA, ENCODINGS, LAYER_STATE, METHODS, Q4, Q8
 
 
 def sliding(c):
@@ -417,6 +417,59 @@ def heads_of(c, weights, name, layer, seen):
     return of
 
 
+# ---- layers with a state ----
+
+def convolved(c, weights, layer, rows):
+    """Each channel of the rows (positions): a sum of the last conv_width positions, the present one last."""
+    width, n = c['conv_width'], len(rows[0])
+    taps, bias = rows_of(weights, 'state_conv.%d' % layer, width), weights.get('b_state_conv.%d' % layer)
+    padded = [[0.0] * n] * (width - 1) + rows
+    return [biased([sum(taps[k][j] * padded[t + j][k] for j in range(width)) for k in range(n)], bias)
+            for t in range(len(rows))]
+
+
+def unit(x):
+    size = math.sqrt(dot(x, x) + 1e-6)
+    return [v / size for v in x]
+
+
+def delta_rule(c, weights, layer, before, seen):
+    """What a layer of the gated delta rule adds, of the rows that it reads: each head's state is a list of rows, one
+    for each element of a key."""
+    dim, width = c['dim'], c['state_value_dim']
+    n_keys, n_heads, d = c['state_key_heads'], c['state_value_heads'], c['state_key_dim']
+    mixed, gates, betas, steps = ([product(matrix, seen(x)) for x in before] for matrix in (
+        rows_of(weights, '%s.%d' % (name, layer), dim) for name in ('state_in', 'state_gate', 'state_beta',
+                                                                    'state_step')))
+    mixed = [list(map(silu, row)) for row in convolved(c, weights, layer, mixed)]
+    decay, dt, own_norm = (weights['%s.%d' % (name, layer)] for name in ('state_decay', 'state_dt', 'state_norm'))
+    wo = rows_of(weights, 'state_out.%d' % layer, n_heads * width)
+    states, out = [[[0.0] * width for _ in range(d)] for _ in range(n_heads)], []
+    for row, gate, beta, step in zip(mixed, gates, betas, steps):
+        said = []
+        for h in range(n_heads):
+            key = h * n_keys // n_heads
+            q, k = (unit(row[at:at + d]) for at in (key * d, (n_keys + key) * d))
+            v = row[2 * n_keys * d + h * width:][:width]
+            forgets = math.exp(-math.exp(decay[h]) * math.log1p(math.exp(step[h] + dt[h])))
+            state = [[forgets * x for x in line] for line in states[h]]
+            lacks = [sigmoid(beta[h]) * (x - dot(k, column)) for x, column in zip(v, zip(*state))]
+            states[h] = state = [[x + a * b for x, b in zip(line, lacks)] for line, a in zip(state, k)]
+            o = [dot(q, column) / math.sqrt(d) for column in zip(*state)]
+            said += [x * silu(z) for x, z in zip(norm(o, own_norm, c['norm_eps']), gate[h * width:])]
+        out.append(product(wo, seen(said)))
+    return out
+
+
+def short_convolution(c, weights, layer, before, seen):
+    dim, bias, last = c['dim'], weights.get('b_state_in.%d' % layer), weights.get('b_state_out.%d' % layer)
+    w, wo = (rows_of(weights, '%s.%d' % (name, layer), dim) for name in ('state_in', 'state_out'))
+    rows = [biased(product(w, seen(x)), bias) for x in before]
+    parts = [[row[i * dim:(i + 1) * dim] for row in rows] for i in range(3)]
+    y = convolved(c, weights, layer, [list(map(mul, b, x)) for b, x in zip(parts[0], parts[2])])
+    return [biased(product(wo, seen(list(map(mul, gate, row)))), last) for gate, row in zip(parts[1], y)]
+
+
 def both(stream, rows):
     return [[x + y for x, y in zip(*pair)] for pair in zip(stream, rows)]
 
@@ -471,11 +524,21 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
         weight = weights.get('%s.%d' % (place, layer))
         return [norm(x, weight, eps) for x in rows] if weight else rows
 
+    def fed(stream, layer, flags):
+        say = feed_forward_of(c, weights, layer, flags, seen)
+        out = [say(x) for x in normed('ffn_norm', layer, stream)]
+        return added(stream, out, lambda rows: normed('ffn_after', layer, rows))
+
     for layer in range(c['n_layers']):
         flags = c['layers'][layer] if c['layer_table'] else 0
         positions = in_place if flags & TURNS_AS_SLIDING else of_text
         width = window if window is not None else 0 if flags & SEES_ALL else c['sliding_window']
         before = normed('attention_norm', layer, stream)
+        if flags & LAYER_STATE:
+            mixer = delta_rule if c['state_kind'] == DELTA else short_convolution
+            out = mixer(c, weights, layer, before, seen)
+            stream = fed(added(stream, out, lambda rows: normed('attention_after', layer, rows)), layer, flags)
+            continue
         three = ((latent_of if c['kv_rank'] else heads_of)(c, weights, name, layer, seen) for name in 'qkv')
         queries, keys, values = ([of(x) for x in before] for of in three)
         if not flags & TURNS_AS_SLIDING:
@@ -493,9 +556,7 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
         wo = rows_of(weights, 'wo.%d' % layer, c['n_heads'] * (c['value_dim'] or c['head_dim']))
         out = [biased(product(wo, seen(m)), weights.get('bo.%d' % layer)) for m in mixed]
         stream = added(stream, out, lambda rows: normed('attention_after', layer, rows))
-        say = feed_forward_of(c, weights, layer, flags, seen)
-        out = [say(x) for x in normed('ffn_norm', layer, stream)]
-        stream = added(stream, out, lambda rows: normed('ffn_after', layer, rows))
+        stream = fed(stream, layer, flags)
     classifier = embedding if c['shared_classifier'] else rows_of(weights, 'classifier', dim)
     return [product(classifier, seen(norm(x, weights['final_norm'], eps))) for x in stream]
 
