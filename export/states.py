@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from .common import MAX_HEAD_DIM, MAX_HEADS, MAX_WIDTH, Keys, Problem
 from .experts import Taken
@@ -125,12 +125,36 @@ def take_states(path: str, tensors: Tensors, model: Model, family: Family, names
                 take_gate(tensors, model, names[part] % layer, names[gate] % layer)
 
 
+@dataclass(frozen=True)
+class HalfOfHeads:
+    """One half of each head's rows, or elements: the first, or the second."""
+    name: str
+    tensor: Any
+    n_heads: int
+    second: bool
+
+    path = property(lambda self: self.tensor.path)
+    dtype = property(lambda self: self.tensor.dtype)
+    size = property(lambda self: self.tensor.size // 2)
+    shape = property(lambda self: (self.tensor.shape[0] // 2, *self.tensor.shape[1:]))
+
+    def read(self, first: int = 0, count: Optional[int] = None) -> Iterator[bytes]:
+        """The bytes from `first` on."""
+        half = self.size // self.n_heads
+        end = self.size if count is None else first + count
+        while first < end:
+            head, at = divmod(first, half)
+            wanted = min(half - at, end - first)
+            yield from self.tensor.read((2 * head + self.second) * half + at, wanted)
+            first += wanted
+
+
 def take_gate(tensors: Tensors, model: Model, name: str, gate: str) -> None:
     """The queries of each head, and its gate behind them."""
     both, head = tensors.get(name), model.head_dim
     if both and both.shape[0] == 2 * model.n_heads * head:  # else it is refused later
-        tensors[name] = Taken(name, both, model.n_heads, 2 * head, range(head))
-        tensors[gate] = Taken(gate, both, model.n_heads, 2 * head, range(head, 2 * head))
+        tensors[name] = HalfOfHeads(name, both, model.n_heads, False)
+        tensors[gate] = HalfOfHeads(gate, both, model.n_heads, True)
 
 
 def take_joined(path: str, tensors: Tensors, model: Model, layer: int) -> None:
