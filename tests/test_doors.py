@@ -47,6 +47,8 @@ PUBLISHED = {
     'phi3': dict(sign='partial longrope', may='partial window', gguf='phi3', fused=True),
     'smollm3': dict(may='all_biases without_rope window some_window', gguf='smollm3', adjacent=True,
                     needs='without_rope', unsaid='all_biases window some_window'),
+    'gemma': dict(always='gelu embedding_scale', adds_one=True, may='all_biases', gguf='gemma', unsaid='all_biases',
+                  activation='hidden_act'),
     'gemma3_text': dict(always='norms_both head_norms gelu embedding_scale', adds_one=True,
                         may='all_biases score_scale two_ropes window some_window', gguf='gemma3', unsaid='all_biases'),
     'olmo2': dict(always='norms_after whole_norms', may='all_biases', gguf='olmo2', unsaid='all_biases'),
@@ -61,12 +63,12 @@ PUBLISHED = {
                     may='all_biases two_ropes window some_window', needs='two_ropes all_biases'),
     'rope.c': dict(gguf='')}
 RULES = dict(llama='alike', mistral='all_slide', qwen2='by_flag', qwen3='by_flag', phi3='all_slide', smollm3='by_flag',
-             gemma3_text='periodic', olmo2='alike', olmo3='periodic', ministral3='all_slide', exaone4='periodic',
-             mixtral='all_slide', qwen3_moe='all_slide', gpt_oss='periodic')
+             gemma='alike', gemma3_text='periodic', olmo2='alike', olmo3='periodic', ministral3='all_slide',
+             exaone4='periodic', mixtral='all_slide', qwen3_moe='all_slide', gpt_oss='periodic')
 ARCHITECTURES = dict(llama='Llama', mistral='Mistral', qwen2='Qwen2', qwen3='Qwen3', phi3='Phi3', smollm3='SmolLM3',
-                     gemma3_text='Gemma3', olmo2='Olmo2', olmo3='Olmo3', ministral3='Ministral3', exaone4='Exaone4',
-                     mixtral='Mixtral', qwen3_moe='Qwen3Moe', gpt_oss='GptOss')
-BIASES_SAID = 'qwen3', 'smollm3', 'gemma3_text', 'olmo2', 'olmo3', 'qwen3_moe', 'gpt_oss'  # by attention_bias
+                     gemma='Gemma', gemma3_text='Gemma3', olmo2='Olmo2', olmo3='Olmo3', ministral3='Ministral3',
+                     exaone4='Exaone4', mixtral='Mixtral', qwen3_moe='Qwen3Moe', gpt_oss='GptOss')
+BIASES_SAID = 'qwen3', 'smollm3', 'gemma', 'gemma3_text', 'olmo2', 'olmo3', 'qwen3_moe', 'gpt_oss'  # by attention_bias
 
 
 class Facts:
@@ -79,13 +81,14 @@ class Facts:
             {kind: ' '.join(row.get(kind, ())) for kind in ('always', 'sign', 'may')}, adds_one=row.get('adds_one'),
             gguf=rule.get('architecture', ''), adjacent=rule.get('adjacent'), needs=' '.join(rule.get('needs', ())),
             unsaid=' '.join(rule.get('cannot', ())), one_theta=rule.get('sliding') == 'plain_same_theta',
-            experts='gpt-oss' if experts.get('layout') == 'in_turns' else 'row')
+            experts=None if not experts else 'gpt-oss' if experts.get('layout') == 'in_turns' else 'row')
         said = by_row if known is None else known
         self.name, self.row = name, row
         self.always, self.sign, self.may, self.needs, self.unsaid = (
             set(said.get(kind, '').split()) for kind in ('always', 'sign', 'may', 'needs', 'unsaid'))
         self.gguf, self.adjacent, self.adds_one = said['gguf'], bool(said.get('adjacent')), bool(said.get('adds_one'))
         self.fused, self.one_theta, self.experts = said.get('fused'), said.get('one_theta'), said.get('experts')
+        self.activation = said.get('activation', 'hidden_activation')
         self.rule = RULES.get(name) or row.get('layers', {}).get('rule', 'alike')
         self.architecture = ARCHITECTURES[name] + 'ForCausalLM' if name in ARCHITECTURES else row['architecture']
         self.says_biases = name in BIASES_SAID if known else row.get('keys', {}).get('attention_bias') == 'read'
@@ -155,7 +158,7 @@ class Case:
         if facts.says_biases:
             self.settings['attention_bias'] = 'all_biases' in self.features
         if 'gelu' in facts.always:
-            self.settings['hidden_activation'] = 'gelu_pytorch_tanh'
+            self.settings[facts.activation] = 'gelu_pytorch_tanh'
         if facts.name == 'gemma3_text' or row.get('scales', {}).get('scores'):
             self.settings['query_pre_attn_scalar'] = 24 if 'score_scale' in self.features else 8
         if facts.rule == 'small' or row.get('own'):
@@ -473,9 +476,8 @@ def through_folders(case, weights):
     same_values(back, {key: values for key, (_, values) in folder_tensors(FACTS[family], c, own).items()},
                 'out to a folder')
     for key in ('hidden_act', 'hidden_activation'):
-        wanted = {'hidden_act': None, 'hidden_activation': 'gelu_pytorch_tanh'} if c['activation'] == 1 else {
-            'hidden_act': 'silu', 'hidden_activation': None}
-        hold(said.get(key) == wanted[key], key, said.get(key))
+        wanted = {FACTS[family].activation: 'gelu_pytorch_tanh'} if c['activation'] == 1 else {'hidden_act': 'silu'}
+        hold(said.get(key) == wanted.get(key), key, said.get(key))
     before, after = fields_read(folder), fields_read(out)
     hold(before == after, 'what both configs mean', {key: (before[key], after[key]) for key in before
                                                      if before[key] != after[key]})
@@ -612,6 +614,8 @@ SILENT = {
     'qwen3': (32768, 32, 128, 1e4, 1e-6, -1, [], dict(qk_norm=1)),
     'phi3': (4096, 32, 2, 1e4, 1e-5, 1, [32000], {}),
     'smollm3': (32768, 4, 2, 2e6, 1e-6, 128000, [128001], dict(layers=[0, 0, 0, 2] * 2, tied=True)),
+    'gemma': (8192, 16, 256, 1e4, 1e-6, 2, [1], dict(
+        activation=1, tied=True, embedding_scale=8.0, norms_lack_one=True)),
     'gemma3_text': (131072, 4, 256, 1e6, 1e-6, 2, [1], dict(
         sliding_window=4096, layers=IN_SIXES, sliding_theta=1e4, norm_place=2, qk_norm=1, activation=1, tied=True,
         embedding_scale=8.0, norms_lack_one=True)),

@@ -236,6 +236,8 @@ static const RopeFamily families[] = {
         .layer_keys = "layer_types no_rope_layers no_rope_layer_interval",
         .flags = FAMILY_RUNS | FAMILY_SEEN_FIRST, .may = FEATURE_WINDOW,
         .engines = engines_of_smollm3},
+    {"gemma", "GemmaForCausalLM", .max_positions = 8192, .head_dim = 256, .theta = 10000,
+        .flags = FAMILY_RUNS, .always = FEATURE_EMBEDDING_SCALE | FEATURE_GELU},
     {"gemma3_text", "Gemma3ForCausalLM", .max_positions = 131072, .head_dim = 256, .theta = 1000000,
         .local_theta = 10000, .window = 4096, .period = 6, .local_key = "rope_local_base_freq",
         .period_key = "sliding_window_pattern",
