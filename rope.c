@@ -237,7 +237,9 @@ double rope_logn(const RopeConfig *c, int position) {
 }
 
 double rope_temperature(const RopeConfig *c, int position) {
-    return 1 + c->temperature_beta * log(1 + (position + c->temperature_early) / c->train_ctx);
+    int length = c->temperature_length ? c->temperature_length : c->train_ctx;
+    int count = position + c->temperature_early + c->temperature_unturned;
+    return 1 + c->temperature_beta * log(1 + count / length);
 }
 
 double rope_score_growth(const RopeConfig *c) {

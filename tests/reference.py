@@ -470,6 +470,14 @@ def short_convolution(c, weights, layer, before, seen):
     return [biased(product(wo, seen(list(map(mul, gate, row)))), last) for gate, row in zip(parts[1], y)]
 
 
+def gated_mix(c, weights, layer, x, mixed, seen):
+    """Attention's mix times its gate: a sigmoid or softplus of each element, or softplus for each head."""
+    gates = biased(product(rows_of(weights, 'wg.%d' % layer, c['dim']), seen(x)), weights.get('bg.%d' % layer))
+    gates = [sigmoid(z) if c['attention_gate'] == 1 else math.log1p(math.exp(z)) for z in gates]
+    shared = len(mixed) // len(gates)
+    return [y * gates[i // shared] for i, y in enumerate(mixed)]
+
+
 def both(stream, rows):
     return [[x + y for x, y in zip(*pair)] for pair in zip(stream, rows)]
 
@@ -553,6 +561,8 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
         mixed = attend(queries, keys, values, c, positions, width, sinks, meet, between, distant(c, weights, layer),
                        (lambda i, j: crowd(of_text, piece, i, j)) if piece and positions is of_text else None,
                        list(weights['sinks.%d' % layer]) if c['attention_sinks'] else None)
+        if c['attention_gate']:
+            mixed = [gated_mix(c, weights, layer, *pair, seen) for pair in zip(before, mixed)]
         wo = rows_of(weights, 'wo.%d' % layer, c['n_heads'] * (c['value_dim'] or c['head_dim']))
         out = [biased(product(wo, seen(m)), weights.get('bo.%d' % layer)) for m in mixed]
         stream = added(stream, out, lambda rows: normed('attention_after', layer, rows))

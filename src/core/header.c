@@ -364,26 +364,11 @@ static bool check_experts(const ModelConfig *c, Error *err) {
 }
 
 // Fields that have their place in version 6, and that neither forward pass computes yet.
-static const char *const not_computed[] = {
-    "value_scale",     "attention_gate",       "layer_norm",
-    "qk_norm_late",    "qk_norm_turning",      "embedding_norm",
-    "residual_scale",  "logit_scale",          "logit_cap",
-    "score_cap",       "after_norm_eps",       "ffn_bias",
-    "attention_chunk", "temperature_unturned", "temperature_length",
-    "layer_scale",     "per_layer_dim",        "experts_beside",
-};
+static const char *const not_computed[] = {"layer_scale", "per_layer_dim", "experts_beside"};
 
 // Refuses what would be left out in silence.
 static bool check_computed(const Model *m, Error *err) {
-    const ModelConfig *c = &m->config;
     static const uint8_t zeros[8];
-    bool is_new = c->norm_place == NORM_PARALLEL || c->activation > ACTIVATION_CLAMPED ||
-                  c->qk_norm == QK_NORM_BARE;
-    if (is_new)
-        return fail(err,
-                    "norm_place %d, activation %d, qk_norm %d: not computed yet (expected at "
-                    "most 2 in each)",
-                    c->norm_place, c->activation, c->qk_norm);
     for (const Field *f = fields; f < fields + N_FIELDS; f++)
         for (size_t i = 0; i < sizeof not_computed / sizeof *not_computed; i++)
             if (strcmp(f->name, not_computed[i]) == 0 &&
@@ -428,7 +413,7 @@ static bool check_fields(const uint8_t *p, Model *m, Error *err) {
     if (!check_reserved(p, c, err) || !check_types(c, err) || !check_shapes(c, err)) return false;
     if (!check_encoding(c, r, err) || !check_sliding(m, err) || !check_experts(c, err))
         return false;
-    if (!check_latent(c, r, err) || !check_states(c, err)) return false;
+    if (!check_latent(c, r, err) || !check_states(c, err) || !check_steps(c, r, err)) return false;
     if (c->version < 5 && needs_version_5(m))
         return fail(err, "%s in version %d (expected version 5)",
                     c->qk_norm == QK_NORM_WHOLE ? "qk_norm is 2" : "rope_method is 7", c->version);

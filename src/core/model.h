@@ -229,6 +229,23 @@ static inline const RopeConfig *layer_rope(const Layer *layer, const RopeConfig 
     return layer->flags & LAYER_SLIDING ? sliding : rope;
 }
 
+// What the query at `position` of a layer is multiplied by: rope_temperature, where that counts.
+static inline double layer_temperature(const Layer *layer, const RopeConfig *rope, int position) {
+    bool counts = !rope->temperature_unturned || layer->flags & LAYER_NOPE;
+    return counts ? rope_temperature(rope, position) : 1;
+}
+
+// Whether the heads of a layer's queries and keys are normed each by itself.
+static inline bool layer_norms_heads(const Layer *layer, const ModelConfig *config) {
+    bool by_head = config->qk_norm == QK_NORM_HEAD || config->qk_norm == QK_NORM_BARE;
+    return by_head && !(config->qk_norm_turning && layer->flags & LAYER_NOPE);
+}
+
+// What the keys of a layer are cut into: a query sees those of its own chunk. 0: nothing.
+static inline int layer_chunk(const Layer *layer, const ModelConfig *config) {
+    return layer->flags & LAYER_SEES_ALL ? 0 : config->attention_chunk;
+}
+
 // The window that the layers turning by `rope` have in the file; 0: they see all. Not in layers
 // with LAYER_SEES_ALL.
 int model_window(const Model *model);
@@ -321,6 +338,11 @@ bool read_shape_table(Model *model, const uint8_t *shapes, Error *err);
 bool check_type_table(const ModelConfig *config, const uint8_t *types, int n, Error *err);
 // Whether the header's fields of layers with a state go together.
 bool check_states(const ModelConfig *config, Error *err);
+
+// ---- header_steps.c ----
+
+// Refuses steps of version 6 that contradict one another.
+bool check_steps(const ModelConfig *config, const RopeConfig *rope, Error *err);
 
 // ---- header.c ----
 

@@ -50,18 +50,27 @@ static void project(const Plain *p, float *out, const Matrix *w, const float *x,
     if (bias) add(out, 1, bias, w->rows);
 }
 
+// The norm of the residual stream x (dim), or of what is added to it.
+static void norm(const Plain *p, float *out, const float *x, const float *weight, double eps) {
+    const ModelConfig *m = &p->model->config;
+    if (m->layer_norm) layernorm(out, x, weight, m->dim, eps);
+    else rmsnorm(out, x, weight, m->dim, eps);
+}
+
 // What a layer reads of x (dim): its norm, unless the layer norms only what it adds.
 static void read_normed(Plain *p, const float *x, const float *weight) {
     const ModelConfig *m = &p->model->config;
-    if (weight) rmsnorm(p->normed, x, weight, m->dim, m->norm_eps);
+    if (weight) norm(p, p->normed, x, weight, m->norm_eps);
     else memcpy(p->normed, x, m->dim * sizeof(float));
 }
 
 // x (dim) += what a layer adds to it, normed before that if there are weights for it.
 static void add_normed(Plain *p, float *x, const float *weight) {
     const ModelConfig *m = &p->model->config;
-    if (weight) rmsnorm(p->added, p->added, weight, m->dim, m->norm_eps);
-    add(x, 1, p->added, m->dim);
+    double eps = m->after_norm_eps > 0 ? m->after_norm_eps : m->norm_eps;
+    float scale = m->residual_scale > 0 ? (float)m->residual_scale : 1;
+    if (weight) norm(p, p->added, p->added, weight, eps);
+    add(x, scale, p->added, m->dim);
 }
 
 // A norm of each of the n heads of x (n, d), or one of them all; most families have none.
@@ -69,8 +78,11 @@ static void norm_heads(const Plain *p, float *x, int n, const float *weight) {
     const ModelConfig *m = &p->model->config;
     int64_t d = p->w->shape.head_dim;
     int64_t all = n * d;
-    int64_t width = m->qk_norm == QK_NORM_WHOLE ? all : d;
-    for (int64_t at = 0; weight && at < all; at += width) {
+    bool is_whole = m->qk_norm == QK_NORM_WHOLE;
+    int64_t width = is_whole ? all : d;
+    if (!is_whole && !layer_norms_heads(p->w, m)) return;
+    if (m->qk_norm_late) turn_heads(p, x, n);
+    for (int64_t at = 0; at < all; at += width) {
         rmsnorm(x + at, x + at, weight, width, m->norm_eps);
     }
 }
@@ -115,8 +127,9 @@ static void attention(Plain *p, float *x) {
     norm_heads(p, p->q, n_heads, w->q_norm);
     fill_distances(p);  // of encodings before RoPE
 
-    int n_pairs = turning_pairs(p);  // the elements behind them do not turn
-    float scale = query_scale(p);    // 1 / sqrt(d) in most models
+    // The elements behind these do not turn. Where norms come behind RoPE, all have turned by now.
+    int n_pairs = m->qk_norm_late ? 0 : turning_pairs(p);
+    float scale = query_scale(p);  // 1 / sqrt(d) in most models
     for (int h = 0; h < n_heads; h++) {
         // scores (i + 1) = scale * q . k, where q (d) turns to meet each k (d)
         const float *q = p->q + h * d;
@@ -142,6 +155,7 @@ static void attention(Plain *p, float *x) {
         }
         if (m->encoding == ENCODING_SHAW) mix_shaw(p, h);
     }
+    change_mixed(p);
     matmul(p->added, &w->wo, p->mixed, p->row);
     if (w->bo) add(p->added, 1, w->bo, m->dim);
     add_normed(p, x, w->attention_after);
@@ -165,17 +179,24 @@ static float times_gate(const Plain *p, float gate, float up) {
     return factor * up;
 }
 
+// What becomes of a number without a gate beside it.
+static float activated(const Plain *p, float up) {
+    bool is_xielu = p->model->config.activation == ACTIVATION_XIELU;
+    return is_xielu ? xielu(up, p->w->xielu) : relu2(up);
+}
+
 // out (dim) = w2 @ (silu(w1 @ x) * (w3 @ x)), of the layer or of one of its experts.
-// SwiGLU, arXiv 2002.05202; with GELU in place of SiLU it is GeGLU.
+// SwiGLU, arXiv 2002.05202; with GELU in place of SiLU it is GeGLU. Without w1 it is w2 @ f(w3 @ x).
 static void feed_forward(const Plain *p, const FeedForward *w, const float *x, float *out) {
     float *gate = p->gate;
     float *up = p->up;
-    project(p, gate, &w->w1, x, w->b1);
+    bool has_gate = w->w1.rows > 0;
+    if (has_gate) project(p, gate, &w->w1, x, w->b1);
     project(p, up, &w->w3, x, w->b3);
-    for (int64_t e = 0; e < w->w1.rows; e++) {
-        gate[e] = times_gate(p, gate[e], up[e]);
+    for (int64_t e = 0; e < w->w3.rows; e++) {
+        up[e] = has_gate ? times_gate(p, gate[e], up[e]) : activated(p, up[e]);
     }
-    matmul(out, &w->w2, gate, p->row);
+    matmul(out, &w->w2, up, p->row);
     if (w->b2) add(out, 1, w->b2, w->w2.rows);
 }
 
@@ -210,9 +231,11 @@ static void mix_experts(Plain *p) {
     if (m->shared_hidden_dim) add_shared_expert(p);
 }
 
-// The feed-forward layer: x += feed_forward(rmsnorm(x)), or a mix of experts of that.
+// The feed-forward layer: x += feed_forward(rmsnorm(x)), or a mix of experts of that. With
+// NORM_PARALLEL it reads what attention has read.
 static void add_feed_forward(Plain *p, float *x) {
-    read_normed(p, x, p->w->ffn_norm);
+    bool is_parallel = p->model->config.norm_place == NORM_PARALLEL;
+    if (!is_parallel) read_normed(p, x, p->w->ffn_norm);
     if (p->w->router) mix_experts(p);
     else feed_forward(p, &p->w->ffn, p->normed, p->added);
     add_normed(p, x, p->w->ffn_after);
@@ -225,7 +248,10 @@ static void add_feed_forward(Plain *p, float *x) {
 // turn (SmolLM3), that have a window (Mistral), and that then turn by settings of their own (Gemma
 // 3); norms of what a layer adds (OLMo 2), or of what it reads and adds (Gemma 3); GELU, scales of
 // embedding and scores (Gemma 3); queries that grow with their position (Ministral 3); experts
-// (Mixtral, Qwen3-MoE), and learned sinks (gpt-oss).
+// (Mixtral, Qwen3-MoE), and learned sinks (gpt-oss); norms of heads behind RoPE (Hunyuan); a norm
+// that takes the mean away, and one for attention and feed-forward together (Cohere 2); scales of
+// what is added and of logits (Granite), caps (Gemma 2), no gate in the feed-forward layer (Arcee,
+// Apertus), a gate of attention (Muse-Glimmer), and chunks (Llama 4).
 
 static void forget_states(Plain *p) {
     int64_t n = layers_with_state(p->model, p->model->config.n_layers);
@@ -234,9 +260,10 @@ static void forget_states(Plain *p) {
 
 // The angles of the present token by one RoPE, which p->turns then is: place_of asks it.
 static void fill_angles(Plain *p, Turns *t, int length) {
-    p->turns = t;
     bool is_uneven = p->config->stale_keys || t->rope->unscaled_positions > 0;
-    if (is_uneven) fill_uneven_turns(p, t, length);
+    p->turns = t;
+    if (p->model->config.qk_norm_late) fill_own_turns(p, t, length);
+    else if (is_uneven) fill_uneven_turns(p, t, length);
     else fill_turns(p, t, length);
 }
 
@@ -248,6 +275,7 @@ int plain_forward(Plain *p, int32_t token, int i, int length, float *x) {
     // x (dim) = the token's row of the embedding (vocab_size, dim)
     const float *row = weights_row(&p->model->embedding, token, p->row);
     memcpy(x, row, m->dim * sizeof *x);
+    if (m->embedding_norm) rmsnorm(x, x, NULL, m->dim, m->norm_eps);
     if (m->embedding_scale > 0) scale_all(x, (float)m->embedding_scale, m->dim);
     int bad = all_finite(x, m->dim) ? m->n_layers : -1;  // the first bad layer; n_layers: none
 
@@ -271,6 +299,10 @@ int plain_forward(Plain *p, int32_t token, int i, int length, float *x) {
 
 void plain_logits(Plain *p, const float *x, float *logits) {
     const ModelConfig *m = &p->model->config;
-    rmsnorm(p->normed, x, p->model->final_norm, m->dim, m->norm_eps);
+    norm(p, p->normed, x, p->model->final_norm, m->norm_eps);
     matmul(logits, &p->model->classifier, p->normed, p->row);
+    if (m->logit_scale > 0) scale_all(logits, (float)m->logit_scale, m->vocab_size);
+    for (int i = 0; i < m->vocab_size && m->logit_cap > 0; i++) {
+        logits[i] = capped(logits[i], (float)m->logit_cap);
+    }
 }

@@ -13,6 +13,8 @@ static Turns lay_out_turns(const RopeConfig *rope, const Spread *spread, Arena *
     int64_t n_pairs = rope->rotary_dim / 2;
     t.cosines = floats(arena, context, n_pairs);
     t.sines = floats(arena, context, n_pairs);
+    t.own_cosines = vector(arena, n_pairs);
+    t.own_sines = vector(arena, n_pairs);
     return t;
 }
 
@@ -70,6 +72,7 @@ uint64_t plain_lay_out(Plain *p, Arena *arena) {
     p->added = vector(arena, m->dim);
     p->q = vector(arena, heads);
     p->mixed = vector(arena, mixed);
+    p->gates = vector(arena, m->attention_gate ? mixed : 0);
     p->turned = vector(arena, m->head_dim);
     p->q_latent = vector(arena, m->q_rank);
     p->latent = vector(arena, m->kv_rank ? m->kv_rank + rotary_dim : 0);

@@ -8,5 +8,8 @@ int turning_pairs(const Plain *p);
 // What the product of query and key is multiplied by. It grows with the position in some models.
 float query_scale(const Plain *p);
 // Changes the scores (i + 1) of the query's head h: other encodings have formulas of their own, a
-// window hides keys, and behind a jump a key counts as many.
+// window or a chunk hides keys, a cap bends them, and behind a jump a key counts as many.
 void change_scores(Plain *p, int h);
+// Multiplies what attention has mixed by a scale, and by what a gate makes of the layer's input. It
+// is wg @ normed: a number for each element, or one for each head. Most models have neither.
+void change_mixed(Plain *p);

@@ -11,6 +11,7 @@ typedef struct {
     const RopeConfig *rope;
     const Spread *spread;    // where tokens stand in these layers
     float *cosines, *sines;  // (context, rotary_dim / 2) by which the query turns to meet each key
+    float *own_cosines, *own_sines;  // (rotary_dim / 2) by which it turns in front of a norm
 } Turns;
 
 // What the definition keeps. The first two fields are filled in before plain_lay_out. At token i:
@@ -42,7 +43,8 @@ typedef struct Plain {
     // For the present token.
     float *normed, *added;  // (dim)
     float *q;               // (n_heads * head_dim)
-    float *mixed;           // (n_heads * value_dim, or state_width)
+    float *mixed;           // (n_heads * value_dim, or state_width) what is mixed of values,
+    float *gates;           // (n_heads * value_dim) and by what that is multiplied
     float *turned;          // (head_dim) a head of q, turned to meet one key
     float *q_latent;        // (q_rank) what wq reads of latent attention,
     float *latent;          // (kv_rank + rotary_dim) and what wk and wv read, and all keys share

@@ -1,5 +1,8 @@
-// RoPE where the position changes the frequency: stale keys, and longrope's unscaled positions.
+// RoPE where the position changes the frequency: stale keys, and longrope's unscaled positions. And
+// where norms of heads come behind it.
 #include "plain_turns.h"
+
+#include "plain_scores.h"
 
 // The angles where f depends on the position. Longrope may leave the first positions unscaled. A
 // stale key turned at the scale of the step that read it, at `then`. A distance is a part of the
@@ -26,5 +29,22 @@ void fill_uneven_turns(Plain *p, Turns *t, int length) {
             int64_t place = (int64_t)j * now.n_pairs + pair;
             rope_cos_sin(1, angle, factor, &t->cosines[place], &t->sines[place]);
         }
+    }
+}
+
+void fill_own_turns(Plain *p, Turns *t, int length) {
+    RopeFreqs now;
+    rope_frequencies(t->rope, length, &now);
+    int position = place_of(p, p->i);
+    for (int pair = 0; pair < now.n_pairs; pair++) {
+        rope_cos_sin(now.inv_freq[pair], position, now.attention_factor, &t->own_cosines[pair],
+                     &t->own_sines[pair]);
+    }
+}
+
+void turn_heads(const Plain *p, float *x, int n) {
+    int64_t d = p->w->shape.head_dim;
+    for (int h = 0; h < n; h++) {
+        rope_rotate(x + h * d, turning_pairs(p), p->turns->own_cosines, p->turns->own_sines);
     }
 }

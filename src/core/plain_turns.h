@@ -1,4 +1,4 @@
-// RoPE where the position changes the frequency, for plain.c.
+// RoPE where the position changes the frequency, and where norms come behind it, for plain.c.
 #pragma once
 
 #include "plain_state.h"
@@ -6,3 +6,7 @@
 // The angles of the present token, as fill_turns of plain.c makes them, where keys are stale or the
 // first positions are unscaled.
 void fill_uneven_turns(Plain *p, Turns *t, int length);
+// Where norms of heads come behind RoPE, queries and keys turn by their own positions first. The
+// first function makes the angles of the present token, the second turns n heads of x (n, d).
+void fill_own_turns(Plain *p, Turns *t, int length);
+void turn_heads(const Plain *p, float *x, int n);

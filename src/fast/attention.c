@@ -82,8 +82,9 @@ static void load_queries(const AttentionTask *k) {
         int position = spread_position(c->spread, token);
         int64_t head = head_of(k, r);
         const float *q = c->q + (head + (token - c->first) * c->n_heads) * d;
-        double grown = rope_logn(c->rope, position) * rope_temperature(c->rope, position);
-        float factor = c->scale * (float)(grown * growth);
+        double grown = growth * rope_logn(c->rope, position);
+        if (c->grows) grown *= rope_temperature(c->rope, position);
+        float factor = c->scale * (float)grown;
         for (int64_t i = 0; i < d; i++) near[r * d + i] = q[i] * factor;
         if (has_far || layer) memcpy(far + r * d, near + r * d, d * sizeof *q);
         for (int64_t i = 0; layer && layer->u && i < d; i++) {
@@ -200,8 +201,11 @@ static void multiply_zones(const AttentionTask *k, const uint8_t *keys, int bloc
 
 // The first token that a query of token i sees, the sinks apart.
 static int window_start(const Attention *c, int i) {
-    if (c->window <= 0) return 0;
-    return spread_token(c->spread, spread_position(c->spread, i) - c->window + 1);
+    int position = spread_position(c->spread, i);
+    int first = c->window > 0 ? position - c->window + 1 : 0;
+    int chunk = c->chunk > 0 ? position / c->chunk * c->chunk : 0;
+    int seen = first > chunk ? first : chunk;
+    return seen > 0 ? spread_token(c->spread, seen) : 0;
 }
 
 // Puts -inf where a query of token i does not see a key of the block that begins at `first`.
@@ -229,6 +233,7 @@ static void score_block(const AttentionTask *k, const KvBlock *block, int index)
     }
     for (int64_t r = 0; r < k->rows; r++) multiply_each(scores + r * KV_BLOCK, block->key_scales);
     add_terms_of_distances(k, index, scores);
+    if (c->cap > 0) cap_all(scores, c->cap, k->rows * KV_BLOCK);
     add_crowd(k, index, scores);
     for (int64_t r = 0; r < k->rows; r++)
         mask(scores + r * KV_BLOCK, index * KV_BLOCK, token_of(k, r), c);

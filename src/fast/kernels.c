@@ -190,6 +190,13 @@ void rmsnorm_fast(float *out, const float *x, const float *weight, int64_t n, fl
     for (int64_t i = 0; i < n; i++) out[i] = x[i] * scale * (weight ? weight[i] : 1);
 }
 
+void layernorm_fast(float *out, const float *x, const float *weight, int64_t n, float eps) {
+    float sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += x[i];
+    for (int64_t i = 0; i < n; i++) out[i] = x[i] - sum / (float)n;
+    rmsnorm_fast(out, out, weight, n, eps);
+}
+
 // e^x for x up to 88, to 4 units in the last place: x = n ln 2 + r with |r| <= ln 2 / 2, a
 // polynomial for e^r (least greatest relative error, e^0 exact), and n added to the exponent. 0
 // where e^x is not normal; NaN stays.
@@ -262,6 +269,51 @@ void clamped_glu(float *gate, const float *up, int64_t n) {
         u = select_vf(u < least, least, u);
         vf passed = gate_vf(g, 1.702f * g);
         store_some(gate + i, passed * (u + 1.0f), n - i);
+    }
+}
+
+void relu2_all(float *x, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        float z = x[i] < 0 ? 0 : x[i];  // NaN stays
+        x[i] = z * z;
+    }
+}
+
+static float softplus_fast(float z) { return z > 20 ? z : log1pf(expf(z)); }
+
+void xielu_all(float *x, const float parameters[4], int64_t n) {
+    float beta = parameters[2];
+    const vf rising = splat(softplus_fast(parameters[0]));
+    const vf falling = splat(beta + softplus_fast(parameters[1]));
+    const vf eps = splat(parameters[3]);
+    for (int64_t i = 0; i < n; i += LANES) {
+        vf z = load_some(x + i, n - i);
+        vf least = select_vf(z > eps, eps, z);
+        // NaN is not above 0.
+        vf below = (exp_vf(least) - 1.0f - z) * falling;
+        vf curve = select_vf(z > 0.0f, rising * z * z, below);
+        store_some(x + i, curve + beta * z, n - i);
+    }
+}
+
+// tanh(z) is 1 - 2 / (1 + exp(2 z)).
+void cap_all(float *x, float cap, int64_t n) {
+    const vf most = splat(80);
+    for (int64_t i = 0; i < n; i += LANES) {
+        vf twice = load_some(x + i, n - i) * (2 / cap);
+        vf power = exp_vf(select_vf(twice > most, most, twice));
+        store_some(x + i, cap - 2 * cap / (1.0f + power), n - i);
+    }
+}
+
+void gate_by_softplus(float *x, const float *gates, int64_t shared, int64_t n) {
+    for (int64_t i = 0; i < n; i++) x[i] *= softplus_fast(gates[i / shared]);
+}
+
+void gate_by_sigmoid(float *x, const float *gates, int64_t n) {
+    for (int64_t i = 0; i < n; i += LANES) {
+        vf gated = gate_vf(load_some(x + i, n - i), load_some(gates + i, n - i));
+        store_some(x + i, gated, n - i);
     }
 }
 

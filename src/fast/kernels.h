@@ -30,9 +30,10 @@ void add_products(float *out, const float *a, int64_t a_stride, const float *b, 
 // The sum of a[i] * b[i], all of n elements.
 float dot_fast(const float *a, const float *b, int64_t n);
 
-// out = x / sqrt(mean(x^2) + eps) * weight, all of n elements. Without weights (NULL) they
-// are 1.
+// out = x / sqrt(mean(x^2) + eps) * weight, all of n elements. A weight of NULL is ones.
 void rmsnorm_fast(float *out, const float *x, const float *weight, int64_t n, float eps);
+// The same of x less its mean.
+void layernorm_fast(float *out, const float *x, const float *weight, int64_t n, float eps);
 
 // gate = silu(gate) * up, silu(x) = x / (1 + exp(-x)). SwiGLU, arXiv 2002.05202.
 void swiglu(float *gate, const float *up, int64_t n);
@@ -43,6 +44,15 @@ void geglu(float *gate, const float *up, int64_t n);
 // gate = g sigmoid(1.702 g) (u + 1) with g = min(gate, 7), u = up clamped to -7 ... 7. gpt-oss,
 // arXiv 2508.10925.
 void clamped_glu(float *gate, const float *up, int64_t n);
+
+// x = max(x, 0)^2, and xielu of src/core/arithmetic.h.
+void relu2_all(float *x, int64_t n);
+void xielu_all(float *x, const float parameters[4], int64_t n);
+// x = cap tanh(x / cap)
+void cap_all(float *x, float cap, int64_t n);
+// x (n) *= softplus of the gates (n / shared), or sigmoid of the gates (n).
+void gate_by_softplus(float *x, const float *gates, int64_t shared, int64_t n);
+void gate_by_sigmoid(float *x, const float *gates, int64_t n);
 
 void scale_by(float *x, float factor, int64_t n);  // x *= factor
 void add_to(float *x, const float *y, int64_t n);  // x += y

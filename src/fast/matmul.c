@@ -139,7 +139,8 @@ void prepare_vector(const Input *input, int group, Vectors *v, int64_t t) {
     float *normed = v->normed + t * v->cols;
     if (input->rows && !input->norm) memcpy(normed, x, v->cols * sizeof *x);
     if (input->norm) {
-        rmsnorm_fast(normed, x, input->norm, v->cols, input->eps);
+        if (input->centers) layernorm_fast(normed, x, input->norm, v->cols, input->eps);
+        else rmsnorm_fast(normed, x, input->norm, v->cols, input->eps);
         x = normed;
     }
     if (group == 0) {
@@ -211,6 +212,8 @@ void multiply_piece(const Product *p, int64_t row, MultiplyRows *multiply, int w
             gate_by(p->activation, gate, result, n_rows);
             result = gate;
         }
+        if (p->activation == ACTIVATION_RELU2) relu2_all(result, n_rows);
+        if (p->activation == ACTIVATION_XIELU) xielu_all(result, p->xielu, n_rows);
         if (p->factors) scale_by(result, p->factors[t], n_rows);
         if (p->add) add_to(out, result, n_rows);
         else memcpy(out, result, n_rows * sizeof *out);

@@ -11,22 +11,25 @@ Workspace *workspace_lay_out(Arena *arena, int64_t max_n, int64_t max_cols, int 
                              bool floats);
 
 // n vectors, rows of x (all, cols). With `norm` they first go through an RMS norm with these
-// weights and `eps`.
+// weights and `eps`, of x less its mean if it `centers`.
 typedef struct {
     const float *x;
     int64_t n;
     const float *norm;  // (cols), NULL: none
     float eps;
+    bool centers;
     const int *rows;  // (n) which rows of x, NULL: the first n. Not in matmul_by_team
 } Input;
 
 // One product of a set that shares its input: out[t * stride + r] = W[r] . x[t] + bias[r]. With
 // `gate` the product with the gate, plus its bias, goes through the activation and multiplies the
-// other (see swiglu, geglu, clamped_glu). With `factors` that is multiplied with the vector's
-// factor. With `add` it is added to what is there.
+// other (see swiglu, geglu, clamped_glu). An activation without a gate is of the product itself.
+// With `factors` that is multiplied with the vector's factor. With `add` it is added to what is
+// there.
 typedef struct {
     const Matrix *matrix, *gate;
     int activation;                 // ACTIVATION_...
+    const float *xielu;             // (4) of ACTIVATION_XIELU
     const float *bias, *gate_bias;  // (rows), NULL: none
     float *out;
     int64_t stride;

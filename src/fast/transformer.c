@@ -65,20 +65,24 @@ static void norm_whole_by_team(const Team *team, Transformer *t, const Layer *la
     team_wait(team);
 }
 
-// The heads of a layer: their width, and how many pairs of each turn.
+// How the heads of a layer's queries or keys are normed and turned: their width, and how many pairs
+// of each turn.
 typedef struct {
     int64_t dim, pairs;
     float eps;
+    bool norms, norms_late;  // before they turn, or behind that
+    const float *norm;       // (dim) NULL: ones
+    const float *turns;      // (n, 2, pairs) of the chunk's rows; NULL: they do not turn
 } Heads;
 
-// n_heads heads of a row: each normed, if there are weights for it, then turned by the row's
-// angles, if there are any.
-static void rotate_heads(const Heads *h, float *x, int n_heads, const float *norm,
-                         const float *turns) {
-    for (int i = 0; i < n_heads; i++) {
-        if (norm) rmsnorm_fast(x, x, norm, h->dim, h->eps);
-        if (turns) rope_rotate(x, (int)h->pairs, turns, turns + h->pairs);
-        x += h->dim;
+// n_heads heads of x, which are of this row.
+static void rotate_heads(const Heads *of, float *x, int n_heads, int row) {
+    const float *turns = of->turns ? of->turns + row * 2 * of->pairs : NULL;
+    for (int h = 0; h < n_heads; h++) {
+        if (of->norms && !of->norms_late) rmsnorm_fast(x, x, of->norm, of->dim, of->eps);
+        if (turns) rope_rotate(x, (int)of->pairs, turns, turns + of->pairs);
+        if (of->norms && of->norms_late) rmsnorm_fast(x, x, of->norm, of->dim, of->eps);
+        x += of->dim;
     }
 }
 
@@ -97,14 +101,16 @@ static void rotate_and_store_by_team(const Team *team, Transformer *t, int index
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
     const Angles *angles = angles_of(t, layer);
-    const float *turns = angles ? angles->queries : NULL;
-    const float *turns_of_keys = angles ? angles->keys : NULL;
-    bool by_head = m->qk_norm == QK_NORM_HEAD;
-    const float *q_norm = by_head ? layer->q_norm : NULL;
-    const float *k_norm = by_head ? layer->k_norm : NULL;
     const LayerShape *of = &layer->shape;
     int64_t d = of->head_dim;
-    const Heads head = {d, angles ? angles->n_pairs : 0, (float)m->norm_eps};
+    Heads queries = {.dim = d, .eps = (float)m->norm_eps, .norm = layer->q_norm};
+    queries.norms = layer_norms_heads(layer, m);
+    queries.norms_late = m->qk_norm_late;
+    if (angles) queries.pairs = angles->n_pairs;
+    Heads keys = queries;
+    keys.norm = layer->k_norm;
+    if (angles) queries.turns = angles->queries;
+    if (angles) keys.turns = angles->keys;
     int64_t kv = of->n_kv_heads * d;
     int64_t value_dim = layer_value_dim(m, layer);
     int64_t heads = of->n_heads * d;
@@ -123,15 +129,12 @@ static void rotate_and_store_by_team(const Team *team, Transformer *t, int index
             float *k = t->k + row * kv + h * d;
             float *v = t->v + (row * of->n_kv_heads + h) * value_dim;
             float *q = t->q + row * heads + h * group * d;
-            int64_t at = row * 2 * head.pairs;
-            const float *k_turns = turns_of_keys ? turns_of_keys + at : NULL;
-            const float *q_turns = turns ? turns + at : NULL;
             if (has_keys) {
                 make_value(t, layer, k, v);
-                rotate_heads(&head, k, 1, k_norm, k_turns);
+                rotate_heads(&keys, k, 1, row);
                 kv_cache_write(&t->caches[index], h, t->first + row, k, v);
             }
-            if (row >= skipped) rotate_heads(&head, q, group, q_norm, q_turns);
+            if (row >= skipped) rotate_heads(&queries, q, group, row);
         }
     }
     team_wait(team);
@@ -152,6 +155,9 @@ static void attend_by_team(const Team *team, Transformer *t, int index, int skip
     a.layer = index;
     a.n_heads = layer->shape.n_heads;
     a.scale = layer_score_scale(m, layer);
+    a.cap = (float)m->score_cap;
+    a.grows = !rope->temperature_unturned || layer->flags & LAYER_NOPE;
+    a.chunk = layer_chunk(layer, m);
     bool sees_all = layer->flags & LAYER_SEES_ALL && !rope->all_slide;
     a.window = sees_all ? 0 : rope->window;
     a.spread = layer->flags & LAYER_SLIDING ? &in_place : &t->config->spread;
@@ -173,17 +179,25 @@ static void attend_by_team(const Team *team, Transformer *t, int index, int skip
 // The n rows x, normed if there are weights for it.
 static Input rmsnorm_of(const float *x, int n, const float *weight, const ModelConfig *m) {
     float eps = (float)m->norm_eps;
-    return (Input){.x = x, .n = n, .norm = weight, .eps = eps};
+    return (Input){.x = x, .n = n, .norm = weight, .eps = eps, .centers = m->layer_norm};
 }
 
-// x (n, dim) += t->added, with that normed before by these weights.
+// Whether what a layer adds is made by itself first: it has a norm with these weights, or a scale.
+static bool adds_apart(const ModelConfig *m, const float *norm) {
+    return norm || m->residual_scale > 0;
+}
+
+// x (n, dim) += t->added, with that normed before if there are weights for it, and scaled.
 static void add_normed_by_team(const Team *team, Transformer *t, float *x, int n,
                                const float *norm) {
     const ModelConfig *m = &t->model->config;
+    float eps = (float)(m->after_norm_eps > 0 ? m->after_norm_eps : m->norm_eps);
     int end = team_end(team, n);
     for (int row = team_first(team, n); row < end; row++) {
         float *added = t->added + row * m->dim;
-        rmsnorm_fast(added, added, norm, m->dim, (float)m->norm_eps);
+        if (norm && m->layer_norm) layernorm_fast(added, added, norm, m->dim, eps);
+        else if (norm) rmsnorm_fast(added, added, norm, m->dim, eps);
+        if (m->residual_scale > 0) scale_by(added, (float)m->residual_scale, m->dim);
         add_to(x + row * m->dim, added, m->dim);
     }
     team_wait(team);
@@ -195,32 +209,40 @@ static void add_product_by_team(const Team *team, Transformer *t, float *x, cons
                                 const Input *input, const float *norm) {
     const ModelConfig *m = &t->model->config;
     Product p = *product;
+    bool apart = adds_apart(m, norm);
     int n = (int)input->n;
-    p.out = norm ? t->added : x;
+    p.out = apart ? t->added : x;
     p.stride = m->dim;
-    p.add = !norm;
+    p.add = !apart;
     matmul_by_team(team, &p, 1, input, t->workspace);
-    if (norm) add_normed_by_team(team, t, x, n, norm);
+    if (apart) add_normed_by_team(team, t, x, n, norm);
 }
 
-// A dense feed-forward layer: x (n, dim) += w2 . hidden
-static void add_feed_forward_by_team(const Team *team, Transformer *t, float *x, int n,
-                                     const Layer *layer) {
+// A dense feed-forward layer: hidden (n, hidden_dim) = silu(w1 . rmsnorm(x)) * (w3 . rmsnorm(x)), or
+// what other activations make of both, or of w3 . rmsnorm(x) alone
+static void start_feed_forward_by_team(const Team *team, Transformer *t, const float *x, int n,
+                                       const Layer *layer, const float *norm) {
     const ModelConfig *m = &t->model->config;
     const FeedForward *w = &layer->ffn;
-    // hidden (n, hidden_dim) = silu(w1 . rmsnorm(x)) * (w3 . rmsnorm(x)), or gelu
     Product w1_w3 = {
         .out = t->hidden,
         .stride = layer->shape.hidden_dim,
-        .gate = &w->w1,
+        .gate = w->w1.rows > 0 ? &w->w1 : NULL,
         .matrix = &w->w3,
+        .gate_bias = w->b1,
+        .bias = w->b3,
         .activation = m->activation,
+        .xielu = layer->xielu,
     };
-    Input input = rmsnorm_of(x, n, layer->ffn_norm, m);
+    Input input = rmsnorm_of(x, n, norm, m);
     matmul_by_team(team, &w1_w3, 1, &input, t->workspace);
+}
 
-    Product w2 = {.matrix = &w->w2};
-    input = (Input){.x = t->hidden, .n = n};
+// x (n, dim) += w2 . hidden
+static void end_feed_forward_by_team(const Team *team, Transformer *t, float *x, int n,
+                                     const Layer *layer) {
+    Product w2 = {.matrix = &layer->ffn.w2, .bias = layer->ffn.b2};
+    Input input = {.x = t->hidden, .n = n};
     add_product_by_team(team, t, x, &w2, &input, layer->ffn_after);
 }
 
@@ -263,19 +285,41 @@ static void add_experts_by_team(const Team *team, Transformer *t, float *x, int 
     const ModelConfig *m = &t->model->config;
     const float *norm = layer->ffn_after;
     Input input = rmsnorm_of(x, n, layer->ffn_norm, m);
-    float *out = norm ? t->added : x;
-    int end = norm ? team_end(team, n) : 0;
+    bool apart = adds_apart(m, norm);
+    float *out = apart ? t->added : x;
+    int end = apart ? team_end(team, n) : 0;
     for (int row = team_first(team, n); row < end; row++)
         memset(out + row * m->dim, 0, m->dim * sizeof *out);
     if (m->shared_hidden_dim) start_shared_by_team(team, t, layer, &input);
     experts_by_team(team, t->experts, layer, &input, out, t->workspace);
     if (m->shared_hidden_dim) add_shared_by_team(team, t, layer, n, out);
-    if (norm) add_normed_by_team(team, t, x, n, norm);
+    if (apart) add_normed_by_team(team, t, x, n, norm);
+}
+
+// mixed (n_wanted, rows of wo) times a scale, and times what the gates make of them, which have a
+// number for each element or for each head.
+static void change_mixed_by_team(const Team *team, Transformer *t, const Layer *layer,
+                                 int skipped) {
+    const ModelConfig *m = &t->model->config;
+    int64_t width = layer->wo.cols;
+    int64_t n_gates = layer->wg.rows;
+    int n = t->n - skipped;
+    if (n_gates == 0 && m->value_scale <= 0) return;
+    for (int row = team_first(team, n), end = team_end(team, n); row < end; row++) {
+        float *mixed = t->mixed + row * width;
+        const float *gates = t->gates + (row + skipped) * n_gates;
+        if (m->value_scale > 0) scale_by(mixed, (float)m->value_scale, width);
+        if (n_gates == 0) continue;
+        if (m->attention_gate == GATE_SIGMOID) gate_by_sigmoid(mixed, gates, width);
+        else gate_by_softplus(mixed, gates, width / n_gates, width);
+    }
+    team_wait(team);
 }
 
 // q (n, n_heads * head_dim), k (n, n_kv_heads * head_dim) and v (n, n_kv_heads * value_dim): wq, wk
-// and wv @ the input + bias. Queries and keys are normed, each head first or all together, and
-// turned by their positions' angles; keys and values go into the cache.
+// and wv @ the input + bias; and if there is a gate, gates (n, rows of wg). Queries and keys are
+// normed, by head or all together, and turned by their positions' angles; keys and values go into
+// the cache.
 static void store_by_team(const Team *team, Transformer *t, int index, int n_wanted,
                           const Input *input) {
     const ModelConfig *m = &t->model->config;
@@ -285,10 +329,11 @@ static void store_by_team(const Team *team, Transformer *t, int index, int n_wan
         {.out = t->k, .stride = layer->wk.rows, .matrix = &layer->wk, .bias = layer->bk},
         {.out = t->v, .stride = layer->wv.rows, .matrix = &layer->wv, .bias = layer->bv},
         {.out = t->q, .stride = layer->wq.rows, .matrix = &layer->wq, .bias = layer->bq},
+        {.out = t->gates, .stride = layer->wg.rows, .matrix = &layer->wg, .bias = layer->bg},
     };
-    Product asked[3];
+    Product asked[4];
     int n = 0;
-    for (int i = 0; i < (n_wanted > 0 ? 3 : 2); i++)
+    for (int i = 0; i < (n_wanted > 0 ? 4 : 2); i++)
         if (all[i].matrix->rows > 0) asked[n++] = all[i];
     if (n > 0) matmul_by_team(team, asked, n, input, t->workspace);
     if (m->qk_norm == QK_NORM_WHOLE) norm_whole_by_team(team, t, layer, skipped);
@@ -327,14 +372,24 @@ static void run_layer_by_team(const Team *team, Transformer *t, int index, int n
     if (is_watched) attend_by_team(team, t, index, t->n - 1, watch);
     attend_by_team(team, t, index, skipped, NULL);
     if (m->kv_rank) latent_values_by_team(team, &t->latent, layer, n_wanted, t->mixed);
+    change_mixed_by_team(team, t, layer, skipped);
+
+    // Where both read one norm of the same x, feed-forward begins before attention adds to x.
+    bool is_parallel = m->norm_place == NORM_PARALLEL;
+    const float *norm = is_parallel ? layer->attention_norm : layer->ffn_norm;
+    if (is_parallel) start_feed_forward_by_team(team, t, x, n_wanted, layer, norm);
 
     // x += wo . mixed
     Product wo = {.matrix = &layer->wo, .bias = layer->bo};
     input = (Input){.x = t->mixed, .n = n_wanted};
     add_product_by_team(team, t, x, &wo, &input, layer->attention_after);
 
-    if (layer->router) add_experts_by_team(team, t, x, n_wanted, layer);
-    else add_feed_forward_by_team(team, t, x, n_wanted, layer);
+    if (layer->router) {
+        add_experts_by_team(team, t, x, n_wanted, layer);
+        return;
+    }
+    if (!is_parallel) start_feed_forward_by_team(team, t, x, n_wanted, layer, norm);
+    end_feed_forward_by_team(team, t, x, n_wanted, layer);
 }
 
 // t->fault.row becomes the first row of x, from `first` on, that has a NaN or an infinity.
@@ -374,6 +429,8 @@ Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int firs
         float *x = t->x + i * dim;
         matrix_row(&t->model->embedding, tokens[i], 0, dim, x);
     }
+    for (int i = 0; i < n && m->embedding_norm; i++)
+        rmsnorm_fast(t->x + i * dim, t->x + i * dim, NULL, dim, (float)m->norm_eps);
     if (m->embedding_scale > 0) scale_by(t->x, (float)m->embedding_scale, n * dim);
     t->n = n;
     t->first = first;
@@ -399,6 +456,19 @@ Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int firs
     return t->fault;
 }
 
+// Scales and caps the logits (n_rows, vocab_size); a thread's share is columns.
+static void change_logits_by_team(const Team *team, const ModelConfig *m, float *logits,
+                                  int n_rows) {
+    int first = team_first(team, m->vocab_size);
+    int n = team_end(team, m->vocab_size) - first;
+    for (int row = 0; row < n_rows; row++) {
+        float *some = logits + (int64_t)row * m->vocab_size + first;
+        if (m->logit_scale > 0) scale_by(some, (float)m->logit_scale, n);
+        if (m->logit_cap > 0) cap_all(some, (float)m->logit_cap, n);
+    }
+    team_wait(team);
+}
+
 void transformer_logits(Transformer *t, const float *x, int n_rows, float *logits) {
     const ModelConfig *m = &t->model->config;
     Input input = rmsnorm_of(x, n_rows, t->model->final_norm, m);
@@ -415,5 +485,6 @@ void transformer_logits(Transformer *t, const float *x, int n_rows, float *logit
     {
         Team team = team_join(&t->team);
         matmul_by_team(&team, &classifier, 1, &input, t->workspace);
+        change_logits_by_team(&team, m, logits, n_rows);
     }
 }

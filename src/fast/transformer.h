@@ -35,8 +35,9 @@ typedef struct Transformer {
     float *q;             // (chunk, n_heads * head_dim)
     float *k, *v;         // (chunk, n_kv_heads * head_dim), and value_dim of values
     float *mixed;         // (chunk, n_heads * value_dim) attention's mix of values
+    float *gates;         // (chunk, n_heads * value_dim) what multiplies it, NULL without a gate
     Latent latent;        // of latent attention, which has no k and v
-    float *added;         // (chunk, dim) what a layer adds before its norm, NULL with NORM_BEFORE
+    float *added;         // (chunk, dim) what a layer adds before its norm or scale, else NULL
     float *hidden;        // (chunk, hidden_dim or shared_hidden_dim) the feed-forward layer
     float *shared_gates;  // (chunk) of the shared expert
     Fault fault;

@@ -43,8 +43,10 @@ uint64_t transformer_lay_out(Transformer *t, float *x, Arena *arena) {
     t->hidden = arena_take(arena, chunk * hidden, sizeof(float));
     t->shared_gates = arena_take(arena, chunk, sizeof(float));
     t->added = NULL;
-    bool norms_added = m->norm_place != NORM_BEFORE;
-    if (norms_added) t->added = arena_take(arena, chunk * m->dim, sizeof(float));
+    if (m->attention_gate) t->gates = arena_take(arena, chunk * mixed, sizeof(float));
+    bool norms_added = m->norm_place == NORM_AFTER || m->norm_place == NORM_BOTH;
+    if (norms_added || m->residual_scale > 0)
+        t->added = arena_take(arena, chunk * m->dim, sizeof(float));
     if (m->sliding_rope) angles_lay_out(&t->sliding, arena, c, c->sliding, &in_place);
     bool is_rope = m->encoding == ENCODING_ROPE;
     if (is_rope) angles_lay_out(&t->angles, arena, c, c->rope, &c->spread);
