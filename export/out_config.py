@@ -168,7 +168,7 @@ def block_of(path: str, model: Model) -> Dict[str, Any]:
     if kind in ('yarn', 'llama3', 'longrope'):
         block[ORIGINAL] = rope['train_ctx']
     if kind == 'yarn':
-        block.update(beta_fast=rope['beta_fast'], beta_slow=rope['beta_slow'])
+        block.update({key: rope[key] for key in ('beta_fast', 'beta_slow') if getattr(model, key)})  # else as usual
         block.update({} if rope['truncate'] else {'truncate': False})
     if kind == 'llama3':
         block.update(low_freq_factor=rope['low_freq_factor'], high_freq_factor=rope['high_freq_factor'])
