@@ -3,17 +3,25 @@
 
     python3 server_probe.py URL model.bin [--rope-config config.json]     which reading
     python3 server_probe.py URL --tasks passkey -n 32k                    does the context hold; needs no model
+    python3 server_probe.py URL_A URL_B                                   does a setting change anything; no model
+    python3 server_probe.py URL --save FILE, later URL --against FILE     the same with one server
+    python3 server_probe.py URL --cut                                     from which length on are prompts cut; no model
 
 model.bin is made by model_export.py from the very file that is served. The first form sends a few short prompts and
 compares the server's likeliest next tokens with what ./run computes under each candidate: how the engines read the
 settings, plain RoPE, another scale, and so on. The second hides numbers in texts and asks for them (./run --tasks).
 
     --rope-config FILE   the config.json that the server was given, in place of the model's settings
+    --save FILE          ask, and keep the answers
+    --against FILE       ask again, and compare with what was kept
+    --cut                look for the length, up to -n, from which on prompts are cut or refused
+    --expect WHAT        of two servers: same, different or different-past:N; status 1 if it is not so
     --expect ENGINE      status 1 unless the server reads them as this engine does (hf5, vllm, llama.cpp, hf4@4.51 ...)
-    -n N                 tokens of the longest prompt [512; of --tasks: 4k]; 8k is 8,192
+    -n N                 tokens of the longest prompt; 8k is 8,192 [512; --tasks: 4k; two servers: 2k; --cut: 32k]
     --prompts K          prompts, the shortest of 32 tokens [8; 64 with --greedy]
     --top N              likeliest tokens asked for [20]
     --greedy             judge by the token that the server chooses: for servers without log-probabilities
+    --budget SECONDS     solve for values that no reading has so long [60]; 0: not at all
     --words              send text, where token ids are sent if the server takes them
     --text FILE          take prompts, or the texts of --tasks, from this file [book.txt; filler]
 
@@ -49,7 +57,9 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 
+from probe.against import compare
 from probe.common import INTERRUPTED, PROBE, TROUBLE, Problem
+from probe.cut import ask_cut
 from probe.forms import APIS
 from probe.reading import probe
 from probe.report import Report
@@ -95,14 +105,15 @@ def make_parser():
     p = Parser(prog='server_probe.py', add_help=False, allow_abbrev=False)
     p.add_argument('url', metavar='URL')
     p.add_argument('model', metavar='model.bin', nargs='?')
-    for name in '--rope-config', '--expect', '--text', '--tasks', '--served', '--key-env', '--proxy', '--keep':
+    for name in '--rope-config', '--expect', '--text', '--tasks', '--served', '--key-env', '--proxy', '--keep', \
+                '--save', '--against':
         p.add_argument(name)
-    for name in '--greedy', '--words', '--chat', '--tsv', '--json':
+    for name in '--greedy', '--words', '--chat', '--tsv', '--json', '--cut':
         p.add_argument(name, action='store_true')
     for name, low, high, usual in (('-n', 16, MOST, 0), ('--prompts', 1, 4096, 0), ('--top', 2, 1000, 20),
                                    ('--from', 16, MOST, 0), ('--trials', 1, 10000, 2), ('--jobs', 1, 256, 1),
                                    ('--retries', 0, 100, 2), ('--timeout', 1, 86400, 600),
-                                   ('--wait', 0, 86400, 0)):
+                                   ('--wait', 0, 86400, 0), ('--budget', 0, 86400, 60)):
         p.add_argument(name, type=whole(low, high), default=usual, dest={'--from': 'from_'}.get(name))
     p.add_argument('--min-accuracy', type=share)
     p.add_argument('--api', type=api)
@@ -111,11 +122,19 @@ def make_parser():
 
 def read_options(arguments):
     options = make_parser().parse_args(arguments)
-    if options.tasks is None and options.model is None:
-        raise Problem('a model file expected behind the URL (model.bin, of the weights that are served), or --tasks',
-                      'usage')
-    if options.tasks is not None and options.model is not None:
-        raise Problem('--tasks needs no model file (found %s)' % options.model, 'usage')
+    options.other = None
+    if options.model and re.match('https?://', options.model):
+        options.other, options.model = options.model, None
+    jobs = [name for name, is_asked in (('--tasks', options.tasks is not None), ('--cut', options.cut),
+                                        ('--save', options.save), ('--against', options.against),
+                                        ('a second URL', options.other)) if is_asked]
+    if not jobs and options.model is None:
+        raise Problem('a model file expected behind the URL (model.bin, of the weights that are served), or a second '
+                      'URL, --tasks, --cut, --save or --against', 'usage')
+    if jobs and options.model is not None:
+        raise Problem('%s needs no model file (found %s)' % (jobs[0], options.model), 'usage')
+    if len(jobs) > 1:
+        raise Problem('%s and %s do not go together' % (jobs[0], jobs[1]), 'usage')
     if options.tasks is not None and options.keep is not None:
         raise Problem('--keep is for a model file: --tasks computes nothing here', 'usage')
     options.key = None
@@ -124,6 +143,19 @@ def read_options(arguments):
         if not options.key or not options.key.isprintable():
             raise Problem('--key-env %s: the environment has no key there' % options.key_env, 'key')
     return options
+
+
+def compare_two(server, options, out):
+    other = options.other and Server(options.other, options.key, options.proxy, options.timeout)
+    return compare(server, other, options, out)
+
+
+def job_of(options):
+    if options.tasks is not None:
+        return ask_tasks
+    if options.cut:
+        return ask_cut
+    return compare_two if options.other or options.save or options.against else probe
 
 
 def main(arguments):
@@ -137,7 +169,7 @@ def main(arguments):
         server = Server(options.url, options.key, options.proxy, options.timeout)
         if options.wait:
             server.wait(options.wait)
-        return (ask_tasks if options.tasks is not None else probe)(server, options, out)
+        return job_of(options)(server, options, out)
     except KeyboardInterrupt:
         if out:
             out.words = 'interrupted'

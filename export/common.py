@@ -19,6 +19,7 @@ NUMBER_LIMIT = 1e12       # no base, factor or number of turns comes near
 # What run accepts.
 MAX_WIDTH, MAX_LAYERS, MAX_HEADS, MAX_HEAD_DIM = 1 << 20, 1 << 16, 1 << 14, 1 << 10
 MAX_VOCAB, MAX_SEQ, MAX_EOS, MAX_EPS, MAX_EXPERTS = 1 << 24, 1 << 30, 8, 1, 1 << 12
+MAX_PER_LAYER = 1 << 14
 
 ENCODINGS = 'rope', 'none', 'learned', 'sinusoidal', 'alibi', 'shaw', 'transformer-xl', 'disentangled'
 

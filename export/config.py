@@ -8,15 +8,17 @@ from math import sqrt
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from .common import (ENCODINGS, MAX_EOS, MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH,
-                     REFUSED, Job, Keys, read_json)
+                     MAX_PER_LAYER, REFUSED, Job, Keys, read_json)
 from .experts import read_experts
 from .families import FAMILIES, WRAPPERS, Family, named
 from .latent import is_interleaved, read_latent
 from .layers import not_used, read_layers
 from .model import FIELDS_OF, Feature, Model
 from .rope import read_ropes, refuse_by_layer, warn
+from .shapes import mark_same, read_shapes
 from .states import read_hidden_dim, read_states
 
+# What other families have, and why these do without.
 NOT_COMPUTED = {'attn_logit_softcapping': 'null, since softcaps are not computed',
                 'final_logit_softcapping': 'null, since softcaps are not computed',
                 'hidden_size_per_layer_input': 'none, since per-layer embeddings are not computed'}
@@ -62,7 +64,10 @@ def read_config(job: Job, folder: str) -> Read:
             model.set(**FIELDS_OF[Feature[feature.upper()]])
     if model.attention_gate and model.qkv_bias:
         model.gate_bias = 1
-    model.set(**(read_states(config, family, model) if family.states else read_layers(config, family, model.n_layers)))
+    model.set(**read_states(config, family, model) if family.states else read_layers(config, family, model.n_layers),
+              **read_per_layer(config, family, model))
+    read_shapes(config, family, model)
+    mark_same(config, family, model)
     model.set(**read_experts(config, family, model))
     model.set(**read_special(folder, whole, config, family, vocab_size), **read_scales(config, family, model),
               **read_encoding(config, family, model.seq_len), **read_ropes(config, family, model))
@@ -103,7 +108,8 @@ def text_config(config: Keys) -> Tuple[Keys, Family]:
     name = config.values.get('model_type')
     is_explained = isinstance(name, str) and name not in names.values() and (named(name) or name in WRAPPERS)
     for keys in (config, config.within(inside if isinstance(inside, dict) else {})) * (not is_explained):
-        refuse_not_computed(keys)
+        refuse_not_computed(keys, named(str(keys.values.get('model_type'))) or named(str((inside or {}).get(
+            'model_type')) if isinstance(inside, dict) else '') or (WRAPPERS[name][1][0] if name in WRAPPERS else None))
     kinds = list(names.values())
     kind = config.get('model_type', lambda v: v in kinds, way_out(config), guess)
     if kind not in WRAPPERS:
@@ -125,12 +131,13 @@ def way_out(config: Keys) -> str:
             'a file: ./run --explain --rope-config FILE --head-dim D --theta T --train-ctx L')
 
 
-def refuse_not_computed(config: Keys) -> None:
-    """Refuses, by its key, what other families have (Gemma 2, Gemma 3n), unless the family's class does not look."""
-    family = named(str(config.values.get('model_type')))
+def refuse_not_computed(config: Keys, family: Optional[Family]) -> None:
+    """Refuses, by its key, what other families have (Gemma 2, Gemma 3n), unless the family reads it, or its class does
+    not look."""
+    read = {*family.scales.values(), family.keys.per_layer} if family else set()
     for key, expected in NOT_COMPUTED.items():
         value = config.values.get(key)
-        if value is None or key == 'hidden_size_per_layer_input' and value == 0:
+        if value is None or key in read or key == 'hidden_size_per_layer_input' and value == 0:
             continue
         if not family or key not in family.keys.unread:
             config.refuse(key, expected)
@@ -169,11 +176,25 @@ def read_scales(config: Keys, family: Family, model: Model) -> Dict[str, float]:
     found = {}
     if family.scales.get('embedding') == 'sqrt_dim':
         found['embedding_scale'] = sqrt(model.dim)
+    for field, word in ('logit_cap', family.scales.get('logit_cap')), ('score_cap', family.scales.get('score_cap')):
+        found[field] = config.number(word, family.default(word, 0), 0, zero=True, high=1e6) if word else 0
     scores = family.scales.get('scores')
-    if scores:
+    if scores == 'one':
+        found['score_scale'] = 1.0
+    elif scores:
         width = config.number(scores, family.default(scores))
         found['score_scale'] = 0 if width == model.head_dim else width ** -0.5
     return found
+
+
+def read_per_layer(config: Keys, family: Family, model: Model) -> Dict[str, int]:
+    """The width of each layer's own embedding of a token, from a table of as many tokens."""
+    key, size_key = family.keys.per_layer, 'vocab_size_per_layer_input'
+    width = config.integer(key, MAX_PER_LAYER, family.default(key), 0, low=0) if key else 0
+    size = config.integer(size_key, MAX_VOCAB, family.default(size_key)) if width else 0
+    if width and size != model.vocab_size:
+        config.refuse(size_key, 'vocab_size, %d' % model.vocab_size)
+    return {'per_layer_dim': width}
 
 
 def read_encoding(config: Keys, family: Family, seq_len: int) -> Dict[str, int]:

@@ -29,15 +29,19 @@ RAISED, LOWERED = bytes((b & 15) << 4 for b in range(256)), bytes(b >> 4 for b i
 def read_experts(config: Keys, family: Family, model: Model) -> Dict[str, int]:
     """The fields about experts. Marks dense layers in the model's, a byte for each layer."""
     rule = family.experts
-    if not rule:
+    if not rule or rule.flag and not config.flag(rule.flag, False, False):
         return {}
     n_experts = read_count(config, family, rule.counts)
-    used = config.integer('num_experts_per_tok', n_experts, family.default('num_experts_per_tok', REFUSED))
+    used = config.integer(rule.used, n_experts, family.default(rule.used, REFUSED))
     if used > n_experts:
-        config.refuse('num_experts_per_tok', 'no more than there are experts, %d' % n_experts)
+        config.refuse(rule.used, 'no more than there are experts, %d' % n_experts)
     width = config.integer(rule.width, MAX_WIDTH, family.default(rule.width, REFUSED))
     fields = {'n_experts': n_experts, 'n_experts_used': used, 'expert_hidden_dim': width,
               **read_router(config, family, n_experts, used), **read_shared(config, family, width)}
+    if rule.beside:
+        if len({shape.hidden_dim for shape in model.layer_shapes}) > 1:
+            config.refuse(rule.flag, 'false, since feed-forward layers are of several widths')
+        fields.update(experts_beside=1, shared_hidden_dim=model.hidden_dim)
     if rule.also_used and config.values.get(rule.also_used, used) != used:
         not_used(config, family, rule.also_used)
     if rule.dense and not mark_dense(config, model, *rule.dense):
@@ -255,7 +259,7 @@ def either(a: bytes, b: bytes) -> bytes:
 def stack_experts(path: str, tensors: dict, model: Model, family: Family, names: dict) -> None:
     """Puts the experts of a folder under the names that `names` has of them, each matrix in one tensor."""
     for layer in layers_with_experts(model):
-        place = 'model.layers.%d.mlp.' % layer
+        place = place_of(family, layer) if family.experts.layout == 'halves' else 'model.layers.%d.mlp.' % layer
         parts = {part: names[part] % layer for part in EXPERT_PARTS if part in names}
         router = place + 'gate.weight'  # which a family with a place of its own has in release 5, too
         if router in tensors:
@@ -263,7 +267,7 @@ def stack_experts(path: str, tensors: dict, model: Model, family: Family, names:
         if family.experts.layout == 'in_turns':
             stack_in_turns(path, tensors, model, place + 'experts.', parts)
         elif family.experts.layout == 'columns':
-            stack_columns(path, tensors, model, 'model.layers.%d.%s.experts.' % (layer, family.experts.place), parts)
+            stack_columns(path, tensors, model, place_of(family, layer) + 'experts.', parts)
         elif place + 'experts.gate_up_proj' in tensors or place + 'experts.down_proj' in tensors:
             stack_halves(path, tensors, model, place + 'experts.', parts)
         else:
@@ -271,10 +275,16 @@ def stack_experts(path: str, tensors: dict, model: Model, family: Family, names:
                 stack_one_by_one(path, tensors, model, one_expert(family, part, layer), part, parts[part])
 
 
+def place_of(family: Family, layer: int) -> str:
+    """Where a layer has its experts."""
+    place = family.experts.place
+    return 'model.layers.%d.%s' % (layer, place + '.' if place else '')
+
+
 def one_expert(family: Family, part: str, layer: int) -> str:
     """The name of a matrix of one expert, with a %d for its number."""
     rule = family.experts
-    return 'model.layers.%d.%s.experts.%%d.%s.weight' % (layer, rule.place, rule.names[EXPERT_PARTS.index(part)])
+    return '%sexperts.%%d.%s.weight' % (place_of(family, layer), rule.names[EXPERT_PARTS.index(part)])
 
 
 def stack_one_by_one(path, tensors, model, pattern, part, name):

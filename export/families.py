@@ -23,9 +23,24 @@ class Layers:
     flag: str = ''           # the key without which none slides
     period_key: str = ''     # of the period; '': it is `period` of the defaults, always
     full_first: bool = False  # the first layer of a period is the full one, not the last
+    full_too: bool = False    # the first layer of all is full, too
+    full_last: bool = False   # so is the last one, whatever a config says
     others: str = 'sliding'  # what the layers are that are not full: sliding, or linear
     without_rope: str = ''   # which layers do not turn: `listed` by no_rope_layers, or `full` ones
     windowless: bool = False  # a window of null makes all layers full, and then they turn
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """The keys about heads and widths that differ from layer to layer."""
+    heads: str = ''            # of a list of query heads
+    full_head: str = ''        # of the elements of a head in full layers
+    full_kv: str = ''          # of their key heads, where their keys are values
+    keys_are_values: str = ''  # of the flag that says so
+    by_layer: str = ''         # of an object of layers' settings, which newer releases write in place of these
+    shared: str = ''           # of how many last layers read the keys and values of earlier ones
+    double: str = ''           # of the flag by which these have feed-forward layers twice as wide
+    sliding_kv_times: int = 1  # how many times the key heads sliding layers have
 
 
 @dataclass(frozen=True)
@@ -53,6 +68,7 @@ class KeysOf:
     attention_bias: str = 'refused'  # read; unread: the class does not look at it; refused: false alone
     by_layer: Tuple[str, ...] = ()   # keys about layers or positions that mean something here
     must: Dict[str, List[Any]] = field(default_factory=dict)  # keys and the values that they may have
+    per_layer: str = ''              # of the width of each layer's own embedding of a token
     unread: Tuple[str, ...] = ()     # keys that the class does not look at, which is worth a word
     quantization: str = ''           # the quant_method that is read
     eps: str = 'rms_norm_eps'        # the key of the norms' epsilon
@@ -67,7 +83,10 @@ class Experts:
     counts: Tuple[str, ...]   # the keys of how many there are, the newer one last
     width: str                # the key of their hidden width
     layout: str               # one_by_one; in_turns: gate and up in turns; halves; columns: halves, inputs first
-    place: str = 'mlp'        # of a layer
+    place: str = 'mlp'        # of a layer; '': the layer itself
+    used: str = 'num_experts_per_tok'  # the key of how many a token takes
+    flag: str = ''            # the key without which there are none
+    beside: bool = False      # they add to what a dense layer makes
     names: Tuple[str, ...] = ()   # of an expert's w1, w3 and w2
     dense: Tuple[str, ...] = ()   # the keys of a list and of a step that name dense layers
     renormalized: str = ''        # the key that says so; '': they always are, or never:
@@ -121,9 +140,13 @@ class Gguf:
     own_theta: str = ''      # the key of sliding layers' theta
     without_rope: str = ''   # each_fourth layer, or full ones
     largest: int = 0         # the number of layers of the model whose scores go by the width of a head in dim
-    yarn: str = ''           # told: the betas are read, and a multiplier that the attention factor follows from
+    yarn: str = ''           # told: the betas are read, and a multiplier that the attention factor follows from; both:
+                             # that multiplier stands for mscale, too
     truncate: bool = True    # YaRN's ramp is cut to whole pairs
     square: bool = False     # it loads only heads that are as wide together as the model
+    loads: FrozenSet[Feature] = frozenset()   # what a file must have, or llama.cpp does not load it
+    untied: bool = False     # and a classifier of its own
+    experts: str = ''        # told: keys say how weights are made and which layers are dense; '': a sum of 1, none is
     not_an_end: str = ''     # a token that the file calls an end of text, and that is none
     names: Names = Names()
 
@@ -150,6 +173,7 @@ class Family:
     layers: Layers = Layers()
     rope: Rope = Rope()
     keys: KeysOf = KeysOf()
+    shapes: Optional[Shapes] = None
     experts: Optional[Experts] = None
     states: Optional[States] = None
     latent: str = ''  # latent attention: `interleave`, whose pairs are as rope_interleave says, or `pairs` side by side
@@ -169,7 +193,8 @@ class Family:
 
 # ---- reading the rows ----
 
-INNER = {'layers': Layers, 'rope': Rope, 'keys': KeysOf, 'experts': Experts, 'states': States, 'names': Names, 'gguf': Gguf}
+INNER = {'shapes': Shapes, 'layers': Layers, 'rope': Rope, 'keys': KeysOf, 'experts': Experts, 'states': States,
+         'names': Names, 'gguf': Gguf}
 
 
 def record(kind: Any, values: Dict[str, Any], where: str) -> Any:

@@ -17,9 +17,11 @@ from typing import Any, Dict, Tuple
 from .common import (MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, Job, Keys, Problem,
                      is_number, size_of)
 from .families import ARCHITECTURES, Gguf, gguf_of
-from .gguf_experts import read_experts, stack_experts
+from .gguf_experts import leave_out, mark_dense, read_experts, stack_experts
+from .gguf_latent import BOTH, LATENT_NAMES, QUERIES, check_linear, read_latent, read_yarn, take_apart
 from .gguf_layers import read_layers, read_scales, read_temperature, read_yarn_factor
 from .huggingface import rows_of
+from .latent import take_latent
 from .model import FIELDS_OF, Feature, Model
 from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Tensor, split
 
@@ -35,7 +37,11 @@ NAMES = {
     'router_bias': 'blk.%d.ffn_gate_inp.bias', 'experts_w1': 'blk.%d.ffn_gate_exps.weight',
     'experts_w3': 'blk.%d.ffn_up_exps.weight', 'experts_w2': 'blk.%d.ffn_down_exps.weight',
     'experts_b1': 'blk.%d.ffn_gate_exps.bias', 'experts_b3': 'blk.%d.ffn_up_exps.bias',
-    'experts_b2': 'blk.%d.ffn_down_exps.bias'}
+    'experts_b2': 'blk.%d.ffn_down_exps.bias', 'router_choice_bias': 'blk.%d.exp_probs_b.bias',
+    'shared_w1': 'blk.%d.ffn_gate_shexp.weight', 'shared_w3': 'blk.%d.ffn_up_shexp.weight',
+    'shared_w2': 'blk.%d.ffn_down_shexp.weight', 'wq_a': 'blk.%d.attn_q_a.weight',
+    'q_a_norm': 'blk.%d.attn_q_a_norm.weight', 'wkv_a': 'blk.%d.attn_kv_a_mqa.weight',
+    'kv_a_norm': 'blk.%d.attn_kv_a_norm.weight'}
 TYPES = {0: 'F32', 1: 'F16', 2: 'Q4_0', 3: 'Q4_1', 6: 'Q5_0', 7: 'Q5_1', 8: 'Q8_0', 10: 'Q2_K', 11: 'Q3_K', 12: 'Q4_K',
          13: 'Q5_K', 14: 'Q6_K', 20: 'IQ4_NL', 23: 'IQ4_XS', 30: 'BF16', 39: 'MXFP4'}
 OTHER_TYPES = {9: 'Q8_1', 15: 'Q8_K', 16: 'IQ2_XXS', 17: 'IQ2_XS', 18: 'IQ3_XXS', 19: 'IQ1_S', 21: 'IQ3_S', 22: 'IQ2_S',
@@ -68,12 +74,19 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
               bos_id=tokens.integer('tokenizer.ggml.bos_token_id', embedding.shape[0] - 1, -1, low=0),
               eos_ids=end_tokens(tokens, rule, embedding.shape[0]),
               qkv_bias=int(Feature.QKV_BIAS in has or NAMES['bq'] % 0 in tensors),
-              o_bias=int(NAMES['bo'] % 0 in tensors), **read_experts(keys, families))
+              o_bias=int(NAMES['bo'] % 0 in tensors), **read_experts(keys, families, tensors))
+    if Feature.HEAD_NORMS in families[0].may and NAMES['q_norm'] % 0 in tensors:
+        model.set(**FIELDS_OF[Feature.HEAD_NORMS])
     rope = read_rope(path, keys, rule, tensors, model)
     model.set(**rope)
     model.set(**read_temperature(keys, rule, model), **read_scales(families[0], rule, model))
     model.set(**read_layers(keys, families, model, {name: getattr(model, name) for name in rope}))
-    names = names_of(rule)
+    mark_dense(keys, rule, model)
+    leave_out(keys, rule, tensors, model)
+    names = names_of(rule, model)
+    if model.kv_rank:
+        take_latent(path, tensors, model, names, BOTH, True)
+        take_apart(path, tensors, model, names)
     for layer in range(model.n_layers):
         for whole, parts in rule.names.fused.items():
             split(path, tensors, 'blk.%d.%s' % (layer, whole),
@@ -84,15 +97,38 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
     return Checkpoint(job, path, model, tensors, names, rule.adjacent), settings
 
 
-def names_of(rule: Gguf) -> Dict[str, str]:
+def names_of(rule: Gguf, model: Model) -> Dict[str, str]:
     """The architecture's name of each of our tensors, a %d for the layer."""
-    return {**NAMES, **rule.names.own}
+    return {**NAMES, **rule.names.own, **(LATENT_NAMES if model.kv_rank else {}),
+            **({'wq': QUERIES} if model.q_rank else {})}
 
 
 def read_shape(path, keys, family, tensors):
     """Widths, heads and layers."""
+    rule, n_layers = gguf_of(family), keys.integer('block_count', MAX_LAYERS)
+    heads = read_heads(path, keys, family)
+    if not rule.window:
+        keys.only('attention.sliding_window', 0)  # llama.cpp has none for them
+    keys.only('attention.causal', True)
+    keys.only('tensor_data_layout', 'reference', 'Meta AI original pth')  # one is made by the other's rules
+    embedding = tensors.get(NAMES['embedding'])
+    if not embedding or len(embedding.shape) != 2 or not 0 < embedding.shape[0] <= MAX_VOCAB:
+        raise Problem(path, '%s is missing or not a matrix' % NAMES['embedding'])
+    if rule.experts == 'told':  # layers that predict further tokens are counted, too
+        n_layers -= keys.integer('nextn_predict_layers', n_layers - 1, 0, low=0)
+    norm_eps = keys.number('attention.layer_norm_rms_epsilon', high=MAX_EPS)
+    return Model(**heads, dim=keys.integer('embedding_length', MAX_WIDTH), n_layers=n_layers,
+                 seq_len=keys.integer('context_length', MAX_SEQ), norm_eps=norm_eps,
+                 hidden_dim=keys.integer('feed_forward_length', MAX_WIDTH),
+                 latent_norm_eps=norm_eps if family.latent else 0)  # as llama.cpp has it
+
+
+def read_heads(path, keys, family):
+    """The counts and widths of heads."""
     dim, n_heads = keys.integer('embedding_length', MAX_WIDTH), keys.integer('attention.head_count', MAX_HEADS)
     n_kv_heads = keys.integer('attention.head_count_kv', MAX_HEADS, n_heads)
+    if family.latent:
+        return {'n_heads': n_heads, **read_latent(keys, n_heads)}
     head_dim = keys.integer('attention.key_length', MAX_HEAD_DIM, dim // n_heads)
     if not 0 < head_dim <= MAX_HEAD_DIM or head_dim % 2 or n_heads % n_kv_heads:
         raise Problem(path, '%sattention.* cannot be used (found heads of %d, %d for queries and %d for keys)'
@@ -100,17 +136,7 @@ def read_shape(path, keys, family, tensors):
     keys.only('attention.value_length', head_dim)
     rotary_dim = keys.get('rope.dimension_count', lambda v: v == head_dim or family.rope.partial and type(v) is int and
                           1 < v < head_dim and v % 2 == 0, 'the length of a key, %d' % head_dim, head_dim)
-    if not gguf_of(family).window:
-        keys.only('attention.sliding_window', 0)  # llama.cpp has none for them
-    keys.only('attention.causal', True)
-    keys.only('tensor_data_layout', 'reference', 'Meta AI original pth')  # one is made by the other's rules
-    embedding = tensors.get(NAMES['embedding'])
-    if not embedding or len(embedding.shape) != 2 or not 0 < embedding.shape[0] <= MAX_VOCAB:
-        raise Problem(path, '%s is missing or not a matrix' % NAMES['embedding'])
-    return Model(dim=dim, n_heads=n_heads, n_kv_heads=n_kv_heads, head_dim=head_dim, rotary_dim=rotary_dim % head_dim,
-                 n_layers=keys.integer('block_count', MAX_LAYERS), seq_len=keys.integer('context_length', MAX_SEQ),
-                 hidden_dim=keys.integer('feed_forward_length', MAX_WIDTH),
-                 norm_eps=keys.number('attention.layer_norm_rms_epsilon', high=MAX_EPS))
+    return {'n_heads': n_heads, 'n_kv_heads': n_kv_heads, 'head_dim': head_dim, 'rotary_dim': rotary_dim % head_dim}
 
 
 def end_tokens(settings, rule, vocab_size):
@@ -135,7 +161,9 @@ def read_rope(path, keys, rule, tensors, model):
     # These say in some files what they say in Hugging Face's, in others something of llama.cpp's own.
     keys.only('rope.scaling.yarn_ext_factor', 1.0, -1.0)
     given = read_yarn_factor(keys, rule, factor)
-    if rule.yarn != 'told':
+    if model.kv_rank:
+        keys.asked.add('rope.scaling.yarn_log_multiplier')  # which says nothing without a factor
+    elif rule.yarn != 'told':
         keys.only('rope.scaling.yarn_log_multiplier', 0.0)
     rope = {'rope_method': 0, 'rope_dynamic': 0, 'theta': keys.number('rope.freq_base', 10000.0, above=1.0),
             'train_ctx': seq_len, 'truncate': 1, 'attention_factor': 0 if attention == 1 else attention}
@@ -162,10 +190,14 @@ def read_rope(path, keys, rule, tensors, model):
             rope['truncate'] = 0
             keys.job.note("no key says whether YaRN's ramp is rounded: it is not, as in the published models, though "
                      'llama.cpp rounds it')
-        if attention != 1:
+        if model.kv_rank:
+            rope.update(read_yarn(keys, rule, factor))
+        elif attention != 1:
             rope['attention_factor'] = attention * (0.1 * log(factor) + 1 if factor > 1 else 1)
     elif kind == 'linear' and factor != 1:
         rope.update(rope_method=1, factor=factor)
+        if model.kv_rank:
+            check_linear(keys, factor)
     return rope
 
 

@@ -3,12 +3,12 @@ a tensor for each expert, newer ones may have gate and up in one."""
 
 from __future__ import annotations
 
-from typing import Dict, List
+from typing import Any, Dict, List, Tuple
 
 from .common import MAX_EXPERTS, MAX_WIDTH, Keys, Problem
 from .experts import EXPERT_PARTS, Taken, layers_with_experts
-from .families import Family
-from .model import Feature, Model
+from .families import Family, Gguf, gguf_of
+from .model import DENSE, Feature, Model
 from .tensors import Joined, Tensor, Tensors
 
 BOTH = 'blk.%d.ffn_gate_up_exps.weight'
@@ -16,8 +16,9 @@ ONE_BY_ONE = {'experts_w1': 'blk.%d.ffn_gate.%d.weight', 'experts_w3': 'blk.%d.f
               'experts_w2': 'blk.%d.ffn_down.%d.weight'}
 
 
-def read_experts(keys: Keys, families: List[Family]) -> Dict[str, int]:
-    """The fields about experts. Their weights are always brought to a sum of 1, which some files say, too."""
+def read_experts(keys: Keys, families: List[Family], tensors: Tensors) -> Dict[str, Any]:
+    """The fields about experts. Their weights are always brought to a sum of 1, which some files say, too, but in
+    architectures where keys tell how they are made."""
     with_experts = [family for family in families if Feature.EXPERTS in family.always]
     if not with_experts:
         keys.only('expert_count', 0)
@@ -25,15 +26,93 @@ def read_experts(keys: Keys, families: List[Family]) -> Dict[str, int]:
     n_experts = keys.integer('expert_count', MAX_EXPERTS, 0, low=int(with_experts == families))
     if not n_experts:
         return {}
-    keys.only('expert_weights_norm', True)
-    keys.only('expert_weights_scale', 1.0)
-    keys.only('expert_shared_count', 0)
+    told = gguf_of(families[0]).experts == 'told'
+    if not told:
+        keys.only('expert_weights_norm', True)
+        keys.only('expert_weights_scale', 1.0)
+        keys.only('expert_shared_count', 0)
     used = keys.integer('expert_used_count', MAX_EXPERTS)
     if used > n_experts:
         keys.refuse('expert_used_count', 'no more than there are experts, %d' % n_experts)
     dense = keys.integer('feed_forward_length', MAX_WIDTH)
-    return {'n_experts': n_experts, 'n_experts_used': used,
-            'expert_hidden_dim': keys.integer('expert_feed_forward_length', MAX_WIDTH, dense, low=0) or dense}
+    width = keys.integer('expert_feed_forward_length', MAX_WIDTH, dense, low=0) or dense
+    return {'n_experts': n_experts, 'n_experts_used': used, 'expert_hidden_dim': width,
+            **(read_router(keys, families, tensors, n_experts, width) if told else {})}
+
+
+def read_router(keys: Keys, families: List[Family], tensors: Tensors, n_experts: int, width: int) -> Dict[str, Any]:
+    """How weights come from logits; 1 is a softmax, 2 a sigmoid. A bias of the choice goes with sigmoids."""
+    has = frozenset.intersection(*(family.always for family in families))
+    biased = any('.exp_probs_b.' in name for name in tensors)
+    kind = keys.get('expert_gating_func', lambda v: v in (1, 2), '1 (softmax) or 2 (sigmoid)',
+                    2 if Feature.SIGMOIDS in has or biased else 1)
+    divided = keys.flag('expert_weights_norm', Feature.RENORMALIZED in has)
+    scale = keys.number('expert_weights_scale', 1.0, zero=True, high=1e6) or 1.0
+    shared = width * keys.integer('expert_shared_count', MAX_WIDTH // width, 0, low=0)
+    fields: Dict[str, Any] = {
+        **read_groups(keys, families, n_experts, kind), 'router': 2, 'router_renormalizes': int(divided),
+        'router_scale': 0.0 if scale == 1 else scale, 'router_choice_bias': int(biased),
+        'shared_hidden_dim': keys.integer('expert_shared_feed_forward_length', MAX_WIDTH, shared, low=0)}
+    if kind == 1:  # of chosen ones, or of all
+        fields['router'] = int('router_groups' in fields or not divided or biased)
+        fields['router_renormalizes'] = int(divided and fields['router'])
+    return fields
+
+
+def read_groups(keys: Keys, families: List[Family], n_experts: int, kind: int) -> Dict[str, int]:
+    """The fields about groups of experts. For llama.cpp a group counts by its best two."""
+    groups = keys.integer('expert_group_count', n_experts, 1, low=0) or 1
+    used = keys.integer('expert_group_used_count', groups, groups, low=0) or groups
+    if n_experts % groups:
+        keys.refuse('expert_group_count', 'a divisor of expert_count, %d' % n_experts)
+    if groups == 1 or used == groups:
+        return {}
+    best = next((family.experts.group_best for family in families
+                 if family.experts and (family.experts.router == 'sigmoid') == (kind == 2)), 2)
+    if best != 2:
+        keys.job.note('groups of experts count by their best expert, as the architecture published them; llama.cpp '
+                      'takes the sum of the best two')
+    return {'router_groups': groups, 'router_groups_used': used, 'router_group_best': best}
+
+
+def mark_dense(keys: Keys, rule: Gguf, model: Model) -> None:
+    """Marks the first layers that have no experts."""
+    n_dense = keys.integer('leading_dense_block_count', model.n_layers, 0, low=0) if rule.experts == 'told' else 0
+    if n_dense and n_dense < model.n_layers and model.n_experts:
+        model.layers = [flags | DENSE * (i < n_dense) for i, flags in enumerate(model.layer_flags)]
+    elif n_dense and model.n_experts:
+        keys.refuse('leading_dense_block_count', 'less than the number of layers, %d' % model.n_layers)
+
+
+def leave_out(keys: Keys, rule: Gguf, tensors: Tensors, model: Model) -> None:
+    """Layers behind the last one predict further tokens."""
+    n_more = keys.values.get('nextn_predict_layers') or 0 if rule.experts == 'told' else 0
+    starts = tuple('blk.%d.' % (model.n_layers + i) for i in range(n_more))
+    for name in [name for name in tensors if starts and name.startswith(starts)]:
+        del tensors[name]
+
+
+def settings_of_router(path: str, model: Model) -> Dict[str, Tuple[int, Any]]:
+    """The keys of a model that goes out."""
+    u32, f32, boolean = 4, 6, 7
+    count, rest = divmod(model.shared_hidden_dim, model.expert_hidden_dim)
+    dense = [bool(flags & DENSE) for flags in model.layer_flags]
+    if rest or any(dense[dense.index(False):]):
+        raise Problem(path, 'has %s, which GGUF cannot say' % (
+            'a shared expert of width %d' % model.shared_hidden_dim if rest else 'dense layers that are not the first'))
+    settings = {
+        'expert_shared_count': (u32, count), 'expert_shared_feed_forward_length': (u32, model.shared_hidden_dim),
+        'leading_dense_block_count': (u32, dense.index(False)),
+        'expert_gating_func': (u32, 2 if model.router == 2 else 1),
+        'expert_weights_norm': (boolean, model.router == 0 or bool(model.router_renormalizes)),
+        'expert_weights_scale': (f32, model.router_scale or 1.0)}
+    if model.router_groups > model.router_groups_used:  # else all experts can be chosen
+        if model.router_group_best != 2:
+            raise Problem(path, 'has groups of experts that count by their best %d, which llama.cpp has not (expected '
+                          '2)' % model.router_group_best)
+        settings.update({'expert_group_count': (u32, model.router_groups),
+                         'expert_group_used_count': (u32, model.router_groups_used)})
+    return settings
 
 
 def stack_experts(path: str, tensors: Tensors, model: Model, names: Dict[str, str]) -> None:

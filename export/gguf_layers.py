@@ -6,6 +6,7 @@ from __future__ import annotations
 from math import log, sqrt
 from typing import Any, Dict, List
 
+from . import gguf_latent
 from .common import MAX_SEQ, Keys
 from .families import Family, Gguf, gguf_of
 from .huggingface import rounded
@@ -58,6 +59,8 @@ def read_scales(family: Family, rule: Gguf, model: Model) -> Dict[str, float]:
 
 def read_temperature(keys: Keys, rule: Gguf, model: Model) -> Dict[str, Any]:
     """Ministral 3's temperature by position, and the pair that its attention factor follows from."""
+    if model.kv_rank:
+        return gguf_latent.read_temperature(keys, model)
     if rule.yarn != 'told':
         return {}
     beta, found = keys.number('attention.temperature_scale', 0.0, zero=True, high=1e6), {}

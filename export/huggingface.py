@@ -37,14 +37,14 @@ BOTH = {'attention_after': 'model.layers.%d.post_attention_layernorm.weight',
         'ffn_after': 'model.layers.%d.post_feedforward_layernorm.weight'}  # of families with norms before and after
 # What a model of pictures and text has beside its text model, and where it has that: in files, and in memory since
 # release 5 of the library.
-PICTURES = ('vision_tower.', 'multi_modal_projector.', 'model.vision_tower.', 'model.multi_modal_projector.', 'visual.',
-            'model.visual.')
+PICTURES = tuple(start + part for start in ('', 'model.') for part in (
+    'vision_tower.', 'audio_tower.', 'multi_modal_projector.', 'embed_vision.', 'embed_audio.', 'visual.'))
 TEXT = {'language_model.model.': 'model.', 'model.language_model.': 'model.', 'language_model.lm_head.': 'lm_head.'}
 
 
 def names_of(family: Family, model: Model) -> Dict[str, str]:
     """The library's name of each of our tensors, a %d for the layer."""
-    names = {**NAMES, **(BOTH if {Feature.NORMS_AFTER, Feature.NORMS_BOTH} & family.always else {})}
+    names = {**NAMES, **ENDS, **(BOTH if {Feature.NORMS_AFTER, Feature.NORMS_BOTH} & family.always else {})}
     stacked = {part: 'model.layers.%%d.mlp.experts.%s' % name for part, name in zip(EXPERT_PARTS, (
         'gate_proj', 'up_proj', 'down_proj', 'gate_proj_bias', 'up_proj_bias', 'down_proj_bias'))}
     if model.attention_gate:
@@ -61,10 +61,20 @@ def names_of(family: Family, model: Model) -> Dict[str, str]:
     return {**names, **stacked, **(shared if rule.shared else {}), **family.names.own}
 
 
+# What ends a layer, and embeddings by layer.
+ENDS = {'per_layer_embedding': 'model.embed_tokens_per_layer.weight',
+        'per_layer_projection': 'model.per_layer_model_projection.weight',
+        'per_layer_norm': 'model.per_layer_projection_norm.weight',
+        'per_layer_gate': 'model.layers.%d.per_layer_input_gate.weight',
+        'per_layer_out': 'model.layers.%d.per_layer_projection.weight',
+        'per_layer_after': 'model.layers.%d.post_per_layer_input_norm.weight', 'scale': 'model.layers.%d.layer_scalar'}
+
+
 def rows_of(model: Model, part: str) -> int:
     """Of a matrix that may be fused with others."""
     rows = {'wq': model.n_heads * model.head_dim, 'wk': model.n_kv_heads * model.head_dim}
-    return {**rows, 'wv': rows['wk']}.get(part, model.hidden_dim)
+    rows['wv'] = model.n_kv_heads * (model.value_dim or model.head_dim)
+    return rows.get(part, model.hidden_dim)
 
 
 def read_huggingface(job: Job, folder: str) -> Checkpoint:
@@ -73,8 +83,8 @@ def read_huggingface(job: Job, folder: str) -> Checkpoint:
                if not name.endswith('.rotary_emb.inv_freq')}  # of old checkpoints; nobody reads it
     if wrapped:
         tensors = text_alone(job, folder, tensors)
-    leave_out(job, folder, tensors, family, model)
     names = names_of(family, model)
+    leave_out(job, folder, tensors, family, names, model)
     if model.kv_rank:
         take_latent(folder, tensors, model, names, BOTH_OF_LATENT, interleaved)
     for layer in range(model.n_layers):
@@ -89,12 +99,19 @@ def read_huggingface(job: Job, folder: str) -> Checkpoint:
     return Checkpoint(job, folder, model, tensors, names, in_pairs)
 
 
-def leave_out(job, folder, tensors, family, model):
-    """Layers past the last one, which predict further tokens, are no part of the model."""
+def leave_out(job, folder, tensors, family, names, model):
+    """Layers past the last one, which predict further tokens, are no part of the model. Neither are keys that nothing
+    reads."""
     starts = tuple(start % model.n_layers if '%d' in start else start for start in family.names.left_out)
     found = [name for name in tensors if starts and name.startswith(starts)]
     for name in found:
         del tensors[name]
+    own = [names[part] % layer for layer, shape in enumerate(model.shapes) if shape.kv_layer != layer
+           for part in ('wk', 'wv', 'bk', 'bv', 'k_norm')]
+    unused = [tensors.pop(name) for name in own if name in tensors]
+    if unused:
+        job.note('%s: %d tensors are left out: keys and values of layers that read those of others' % (
+            folder, len(unused)))
     if found:
         job.note('%s: %d tensors of layers that predict further tokens are left out' % (folder, len(found)))
 
@@ -112,7 +129,7 @@ def text_alone(job, folder, tensors):
         else:
             found[short] = tensor
     if left_out:
-        job.note('%s: the text model alone is read: %d tensors for pictures are left out' % (folder, left_out))
+        job.note('%s: the text model alone is read: %d tensors for pictures or sound are left out' % (folder, left_out))
     return found
 
 

@@ -71,7 +71,11 @@ def periodic_layers(config, family, n_layers):
     if slides is None:
         key = family.layers.period_key
         period = config.integer(key, MAX_SEQ, family.default(key)) if key else family.default('period')
-        slides = [(i + 1) % period != 0 for i in range(n_layers)]
+        full = 0 if family.layers.full_first else period - 1
+        slides = [i % period != full and not (i == 0 and family.layers.full_too) for i in range(n_layers)]
+    if family.layers.full_last and slides[-1]:
+        slides[-1] = False
+        config.job.note('the last layer is full, as the class has it whatever layer_types says')
     bare = WITHOUT_ROPE if family.layers.without_rope == 'full' and window else 0
     window = window if any(slides) else 0
     return window, [TURNS_AS_SLIDING if slide else SEES_ALL * bool(window) + bare for slide in slides]

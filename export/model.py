@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from enum import Enum
-from typing import Dict, List, NamedTuple, Set
+from typing import Dict, List, NamedTuple, Set, Tuple
 
 # A layer's byte in model.bin, and activations there.
 SEES_ALL, WITHOUT_ROPE, TURNS_AS_SLIDING, DENSE, KEYS_ARE_VALUES, WITHOUT_SINKS, STATE = 1, 2, 4, 8, 16, 32, 64
@@ -150,6 +150,15 @@ class Model:
         """Elements of a head that turn."""
         return self.rotary_dim or self.head_dim
 
+    def turning_in(self, layer: int) -> Tuple[int, int]:
+        """The same of a layer, and how far apart the two of a pair are where the halves of a head stand one behind the
+        other."""
+        slides = self.layer_flags[layer] & TURNS_AS_SLIDING
+        method = self.sliding_method if slides else self.rope_method
+        head_dim = self.layer_shapes[layer].head_dim
+        turning = min(slides and self.sliding_rotary_dim or self.turning, head_dim)
+        return turning, (head_dim if method == PROPORTIONAL else turning) // 2
+
     @property
     def state_width(self) -> int:
         """How wide is what a layer with a state makes."""
@@ -217,6 +226,16 @@ class Feature(Enum):
     ROUTER_BIAS = 'biases of routers'
     EXPERT_BIAS = 'biases of experts'
     SINKS = 'attention sinks'
+    VALUE_NORMS = 'norms of values'
+    LAYER_SCALES = 'scales of layers'
+    LAYER_EMBEDDINGS = 'embeddings by layer'
+    OWN_SHAPES = 'layers whose shapes differ'
+    SHARED_KEYS = 'layers that read the keys of others'
+    KEYS_AS_VALUES = 'keys that are values'
+    EXPERTS_BESIDE = 'experts beside a dense layer'
+    LOGIT_CAP = 'a cap of the logits'
+    SCORE_CAP = 'a cap of the scores'
+    PROPORTIONAL = 'proportional RoPE'
     LOGN = 'logn'
     LONGROPE = 'longrope'
     DIVISORS = 'divisors'
@@ -232,9 +251,11 @@ FIELDS_OF: Dict[Feature, Dict[str, int]] = {
     Feature.SIGMOIDS: {'router': 2}, Feature.RENORMALIZED: {'router_renormalizes': 1},
     Feature.CHOICE_BIAS: {'router_choice_bias': 1}, Feature.SCALED_INPUT: {'router_scales_input': 1},
     Feature.SHARED_GATE: {'shared_gate': 1}, Feature.SINKS: {'attention_sinks': 1}, Feature.SHARES: {'router': 1},
-    Feature.GATE: {'attention_gate': 1}, Feature.DELTA_RULE: {'state_kind': DELTA}, Feature.SHORT_CONV: {'state_kind': CONV},
+    Feature.VALUE_NORMS: {'value_norm': 1}, Feature.LAYER_SCALES: {'layer_scale': 1},
+    Feature.EXPERTS_BESIDE: {'experts_beside': 1}, Feature.GATE: {'attention_gate': 1},
+    Feature.DELTA_RULE: {'state_kind': DELTA}, Feature.SHORT_CONV: {'state_kind': CONV},
     Feature.STATE_BIAS: {'state_bias': 1}, Feature.GATE_BIAS: {'gate_bias': 1}, Feature.LOGN: {'logn': 1}}
-LONGROPE, LLAMA3 = 6, 5  # of rope_method
+PROPORTIONAL, LONGROPE, LLAMA3 = 7, 6, 5  # of rope_method
 
 
 def features_of(model: Model) -> Set[Feature]:
@@ -244,7 +265,13 @@ def features_of(model: Model) -> Set[Feature]:
     methods = {model.rope_method, model.sliding_method if model.sliding_rope else 0}
     found = {
         Feature.EMBEDDING_SCALE: model.embedding_scale, Feature.SCORE_SCALE: model.score_scale,
-        Feature.TEMPERATURE: model.temperature_beta, Feature.PARTIAL: model.rotary_dim and not model.kv_rank,
+        Feature.TEMPERATURE: model.temperature_beta,
+        Feature.PARTIAL: PROPORTIONAL not in methods and not model.kv_rank and any(
+            model.turning_in(layer)[0] < shape.head_dim for layer, shape in enumerate(model.layer_shapes)),
+        Feature.PROPORTIONAL: PROPORTIONAL in methods, Feature.LAYER_EMBEDDINGS: model.per_layer_dim,
+        Feature.OWN_SHAPES: model.shapes, Feature.LOGIT_CAP: model.logit_cap, Feature.SCORE_CAP: model.score_cap,
+        Feature.SHARED_KEYS: any(shape.kv_layer != layer for layer, shape in enumerate(model.shapes)),
+        Feature.KEYS_AS_VALUES: any(flags & KEYS_ARE_VALUES for flags in layers),
         Feature.EXPERTS: model.n_experts, Feature.DENSE_BETWEEN: any(flags & DENSE for flags in layers),
         Feature.LATENT: model.kv_rank, Feature.Q_LATENT: model.q_rank, Feature.SCORE_MSCALE: model.mscale_in_scores,
         Feature.GROUPS: model.router_groups, Feature.ROUTER_SCALE: model.router_scale,

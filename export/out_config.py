@@ -14,8 +14,9 @@ from .latent import config_of_latent
 from .layers import FULL, SLIDING
 from .model import SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE, Feature, Model, features_of
 from .out_experts import config_of_experts
-from .out_layers import period_of, scale_of_embedding, sliding_model, slides_of
+from .out_layers import full_model, period_of, scale_of_embedding, sliding_model, slides_of
 from .out_model import rope_of, temperature
+from .shapes import config_of_shapes
 from .states import config_of_states
 
 ORIGINAL = 'original_max_position_embeddings'
@@ -43,15 +44,19 @@ def config_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, An
     if model.kv_rank:
         config.update(config_of_latent(family, model))
         del config['head_dim']
+    config.update(config_of_shapes(path, family, model))
+    if family.keys.per_layer:
+        config.update({family.keys.per_layer: model.per_layer_dim, 'vocab_size_per_layer_input': model.vocab_size})
     if model.n_experts:
         config.update(config_of_experts(path, family, model))
+    elif family.experts and family.experts.flag:
+        config[family.experts.flag] = False
     found = features_of(model)
     config.update({key: Feature[feature.upper()] in found for key, feature in family.keys.says.items()})
     if family.keys.attention_bias == 'read':
         config['attention_bias'] = bool(model.o_bias)
-    if family.rope.partial and (model.rotary_dim or family.default('partial_rotary_factor')):
-        exact = ceil(1e12 * model.turning / model.head_dim) / 1e12  # as it is cut to a whole number
-        config['partial_rotary_factor'] = exact
+    if family.rope.partial and not family.rope.by_kind and (model.rotary_dim or family.default('partial_rotary_factor')):
+        config['partial_rotary_factor'] = share_of(model)
     if family.rope.rotary_key:
         config[family.rope.rotary_key] = model.turning
     config.update(family.keys.writes, **config_of_scales(job, path, family, model))
@@ -60,18 +65,28 @@ def config_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, An
     return config
 
 
-def config_of_scales(job: Job, path: str, family: Family, model: Model) -> Dict[str, int]:
-    """What embeddings and scores are multiplied by."""
+def share_of(model: Model) -> float:
+    """partial_rotary_factor, which is cut to a whole number of elements."""
+    return ceil(1e12 * model.turning / model.head_dim) / 1e12
+
+
+def config_of_scales(job: Job, path: str, family: Family, model: Model) -> Dict[str, Any]:
+    """What embeddings and scores are multiplied by, and what caps logits and scores."""
     if family.scales.get('embedding') == 'sqrt_dim':
         scale_of_embedding(job, path, model, rounded(sqrt(model.dim), model.types[0]))
+    caps = {key: getattr(model, field) or None for field in ('logit_cap', 'score_cap')
+            if (key := family.scales.get(field))}
     key = family.scales.get('scores')
-    if not key:
-        return {}
+    if key == 'one' and model.score_scale != 1:
+        raise Problem(path, 'has a score scale of %g, which %s has not (expected 1)' % (
+            model.score_scale, family.title))
+    if not key or key == 'one':
+        return caps
     width = model.score_scale ** -2 if model.score_scale else model.head_dim
     if abs(width / round(width) - 1) > 1e-9:
         raise Problem(path, 'has a score scale of %g, which Hugging Face has not (expected a whole number to the '
                       'power of -1/2)' % model.score_scale)
-    return {key: round(width)}
+    return {**caps, key: round(width)}
 
 
 # ---- layers ----
@@ -132,15 +147,19 @@ def ropes_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, Any
 
 def ropes_by_kind(path: str, family: Family, model: Model) -> Dict[str, Any]:
     """A block for each kind of layers, or rope_scaling for the full ones where the sliding ones are plain."""
-    full, local_key = block_of(path, model), family.rope.local_key
-    sliding = block_of(path, sliding_model(model)) if model.sliding_rope else None
+    kinds, local_key = [full_model(model)] + [sliding_model(model)] * model.sliding_rope, family.rope.local_key
+    blocks = [block_of(path, kind) for kind in kinds]
+    for kind, block in zip(kinds, blocks):
+        if family.rope.partial:
+            block['partial_rotary_factor'] = share_of(kind)
+    full, sliding = blocks[0], blocks[1] if model.sliding_rope else None
     if 'truncate' in full or sliding and 'truncate' in sliding:
         raise Problem(path, 'has yarn with a ramp that is not cut to whole pairs, which Hugging Face has not where '
                       'each kind of layers has a block')
     plain = not sliding or sliding['rope_type'] == 'default'
     alike = not sliding or local_key or sliding['rope_theta'] == full['rope_theta'] == family.rope.local_theta
-    if not plain or not alike:
-        return {'rope_parameters': {FULL: full, SLIDING: sliding}}
+    if not plain or not alike or family.rope.no_scaling:
+        return {'rope_parameters': {FULL: full, **({SLIDING: sliding} if sliding else {})}}
     keys = {'rope_theta': full.pop('rope_theta'), 'rope_scaling': full if full['rope_type'] != 'default' else None}
     return {**keys, **({local_key: sliding['rope_theta']} if sliding and local_key else {})}
 

@@ -8,7 +8,7 @@ from typing import Any, Dict, Iterator, List, Tuple
 
 from .common import Problem
 from .experts import (EXPERT_PARTS, FP4_BYTES, FP4_VALUES, HIGH, LOW, LOWERED, RAISED, either, items,
-                      layers_with_experts, one_expert)
+                      layers_with_experts, one_expert, place_of)
 from .families import Experts, Family
 from .model import DENSE, Model
 from .tensors import BLOCKS, ITEM_SIZES, Checkpoint
@@ -27,8 +27,10 @@ def keeps_mxfp4(checkpoint: Checkpoint) -> bool:
 def config_of_experts(path: str, family: Family, model: Model) -> Dict[str, Any]:
     """The keys of config.json about experts."""
     rule = family.experts
-    keys: Dict[str, Any] = {'num_experts_per_tok': model.n_experts_used, rule.counts[0]: model.n_experts,
+    keys: Dict[str, Any] = {rule.used: model.n_experts_used, rule.counts[0]: model.n_experts,
                             rule.width: model.expert_hidden_dim}
+    if rule.flag:
+        keys[rule.flag] = True
     if rule.also_used:
         keys[rule.also_used] = model.n_experts_used
     if rule.renormalized:
@@ -107,7 +109,7 @@ def in_turns(model: Model, places: Dict[str, Place]) -> Iterator[Tuple[str, Any,
 def in_halves(path: str, family: Family, model: Model, places: Dict[str, Place]) -> Iterator[Tuple[str, Any, bool]]:
     """The same of experts whose gate and up are one tensor, gate first; with inputs as rows, or outputs."""
     rule, n = family.experts, model.n_experts
-    start = 'model.layers.%d.%s.experts.' % (places['experts_w2'].layer, rule.place)
+    start = place_of(family, places['experts_w2'].layer) + 'experts.'
     for name, numbers in ('gate_up_proj', '13'), ('down_proj', '2'):
         parts = [places['experts_w' + number].tensor for number in numbers]
         other = next((part for part in parts if part.dtype not in ITEM_SIZES or part.dtype != parts[0].dtype), None)

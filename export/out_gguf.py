@@ -7,11 +7,14 @@ import struct
 from math import pi, prod
 from typing import Any, Iterator, List, Set, Tuple
 
+from .common import Problem
 from .experts import EXPERT_PARTS
 from .existing import WRITTEN_BY
 from .families import Family, fits, gguf_of
 from .gguf import STRING, TYPES, names_of
+from .latent import Reordered, order_back
 from .model import Feature, Model, features_of
+from .out_experts import Columns
 from .out_gguf_keys import ARRAY, BOOL, F32, I32, U32, keys_of, other_scores
 from .out_layers import sliding_model
 from .out_model import Fused, family_of, rope_of
@@ -45,7 +48,7 @@ def write_gguf(file: Any, checkpoint: Checkpoint, tokenizer: Any, name: str) -> 
     rope = rope_of(path, one)
     family = family_of(path, found, can_be, "llama.cpp's that is known here")
     rule = gguf_of(family)
-    plan = plan_model(checkpoint, in_pairs=rule.adjacent)
+    plan = plan_model(checkpoint, in_pairs=rule.adjacent)  # latent attention has pairs side by side
     if tokenizer and tokenizer.get('takes_spaces'):
         name = 'phi-3 ' + name  # by which llama.cpp knows that tokens take the spaces behind them
     settings = {'general.architecture': (STRING, rule.architecture), 'general.name': (STRING, name),
@@ -81,15 +84,24 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
     """(tensor with its name, whether it is a matrix). Some are fused, and another scale of scores than llama.cpp's own
     is in the norm of queries."""
     rule = gguf_of(family)
-    names, fused, scores = names_of(rule), Fused(path, family, rule.names), other_scores(rule, model)
+    names, fused, scores = names_of(rule, model), Fused(path, family, rule.names), other_scores(rule, model)
     for place in plan:
         tensor = Scaled(place.tensor, scores) if place.part == 'q_norm' and scores != 1 else place.tensor
+        if model.kv_rank and place.part in ('wq', 'wkv_a'):
+            tensor = Reordered(tensor, order_back(place.part, model))
+        if model.kv_rank and place.part == 'wk':
+            if tensor.dtype not in ITEM_SIZES:
+                raise Problem(path, 'has keys of type %s (expected floats, since they go out transposed)'
+                              % tensor.dtype)
+            tensor = Columns([tensor], model.n_heads)
         whole = fused.take(place, tensor)
         if whole is None:
             continue
         name = names[place.part] if whole is tensor else 'blk.%d.' + fused.name_of(place.part)
         name = name if place.layer is None else name % place.layer
-        yield Named(name, whole, model.n_experts if place.part in EXPERT_PARTS else 0), place.is_matrix
+        axis = model.n_experts if place.part in EXPERT_PARTS else 0
+        axis = model.n_heads if model.kv_rank and place.part == 'wv' else axis
+        yield Named(name, whole, axis), place.is_matrix
 
 
 class Named:

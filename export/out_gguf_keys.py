@@ -8,13 +8,16 @@ from typing import Any, Dict, List, Tuple
 from .common import Job, Problem
 from .families import Family, Gguf, gguf_of
 from .gguf import STRING
+from .gguf_experts import settings_of_router
+from .gguf_latent import settings_of_latent, yarn_settings
 from .huggingface import rounded
-from .model import WITHOUT_ROPE, Model
+from .model import WITHOUT_ROPE, Model, features_of
 from .out_config import refuse_two_ropes
 from .out_layers import scale_of_embedding, sliding_model, slides_of
 from .out_model import rope_of, temperature
 
 U32, I32, F32, BOOL, ARRAY = 4, 5, 6, 7, 9  # types
+LITE = 26, 27  # numbers of layers by which llama.cpp knows DeepSeek V2 Lite and its like
 Settings = Dict[str, Tuple[int, Any]]       # a key behind the architecture's name: type and value
 
 
@@ -34,6 +37,11 @@ def settings_of(job: Job, path: str, family: Family, rule: Gguf, model: Model) -
         'attention.key_length': (U32, model.head_dim), 'attention.value_length': (U32, model.head_dim),
         'attention.layer_norm_rms_epsilon': (F32, model.norm_eps), 'vocab_size': (U32, model.vocab_size),
         'rope.dimension_count': (U32, model.turning)}
+    if model.kv_rank:
+        settings.update(settings_of_latent(model))
+        if model.latent_norm_eps != model.norm_eps:
+            job.note('no key says the epsilon of the norms of latent vectors, %g: llama.cpp takes that of the others, '
+                     '%g' % (model.latent_norm_eps, model.norm_eps))
     if model.sliding_window and rule.window != 'by_layer':
         settings['attention.sliding_window'] = U32, model.sliding_window
         job.note('llama.cpp does not slide in architecture %s: it sees all positions, not the last %d'
@@ -41,15 +49,28 @@ def settings_of(job: Job, path: str, family: Family, rule: Gguf, model: Model) -
     if rule.square and model.n_heads * model.head_dim != model.dim:
         job.note('llama.cpp does not load architecture %s with heads of %d together where the model is %d wide'
                  % (rule.architecture, model.n_heads * model.head_dim, model.dim))
+    warn_of_loading(job, rule, model)
     if model.n_experts:
         settings.update({'expert_count': (U32, model.n_experts), 'expert_used_count': (U32, model.n_experts_used),
                          'expert_feed_forward_length': (U32, model.expert_hidden_dim)})
+        if rule.experts == 'told':
+            settings.update(settings_of_router(path, model))
         if family.experts and family.experts.width == 'intermediate_size':
             settings['feed_forward_length'] = U32, model.expert_hidden_dim
     if rule.without_rope == 'each_fourth' and model.layer_flags != [
             WITHOUT_ROPE * (layer % 4 == 3) for layer in range(model.n_layers)]:
         raise Problem(path, 'has layers without RoPE that are not each fourth one, which GGUF cannot say')
     return settings
+
+
+def warn_of_loading(job: Job, rule: Gguf, model: Model) -> None:
+    """llama.cpp asks for some tensors that a family may be without."""
+    missing = sorted(feature.value for feature in rule.loads - features_of(model))
+    missing += ['a classifier of its own'] if rule.untied and model.shared_classifier else []
+    if rule.yarn == 'both' and model.q_rank and model.n_layers in LITE:
+        missing.append('queries that come from no latent vector, since it has %d layers' % model.n_layers)
+    for what in missing:
+        job.note('llama.cpp does not load architecture %s without %s' % (rule.architecture, what))
 
 
 def rope_settings(job: Job, path: str, rule: Gguf, model: Model, rope: Dict[str, Any]) -> Settings:
@@ -77,6 +98,8 @@ def rope_settings(job: Job, path: str, rule: Gguf, model: Model, rope: Dict[str,
             if rope[ours] != default and not told:
                 job.note('llama.cpp needs --yarn-%s %g besides: it takes that from its command line alone'
                          % (ours.replace('_', '-'), rope[ours]))
+    if model.kv_rank:
+        return {**settings, **yarn_settings(rule, model, rope)}
     if attention != 1 or kind == 'longrope':
         settings['rope.scaling.attn_factor'] = F32, attention
     return settings

@@ -7,15 +7,26 @@ from typing import List, Optional
 
 from .common import Job, Problem
 from .huggingface import rounded
-from .model import DENSE, SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE, Model
+from .model import DENSE, KEYS_ARE_VALUES, SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE, WITHOUT_SINKS, Model
+from .shapes import of_kind
+
+OTHERWISE = DENSE | KEYS_ARE_VALUES | WITHOUT_SINKS  # what layers may be besides
 
 
 def sliding_model(model: Model) -> Model:
     """The model as its sliding layers have it: their settings of RoPE in the places of the others."""
     names = ('rope_method', 'theta', 'factor', 'train_ctx', 'ramp', 'truncate', 'beta_fast', 'beta_slow',
              'attention_factor', 'mscale', 'mscale_all_dim', 'low_freq_factor', 'high_freq_factor')
-    return replace(model, rope_dynamic=0, **{
+    head_dim, _ = of_kind(model, True)
+    turning = model.sliding_rotary_dim or model.turning
+    return replace(model, rope_dynamic=0, head_dim=head_dim, rotary_dim=turning % head_dim, shapes=[], **{
         name: getattr(model, 'sliding_' + name.replace('rope_', '')) for name in names})
+
+
+def full_model(model: Model) -> Model:
+    """The same of its full layers."""
+    head_dim, _ = of_kind(model, False)
+    return replace(model, head_dim=head_dim, rotary_dim=model.turning % head_dim, shapes=[])
 
 
 def slides_of(path: str, model: Model) -> List[bool]:
@@ -24,10 +35,10 @@ def slides_of(path: str, model: Model) -> List[bool]:
     still = WITHOUT_ROPE * any(flags & WITHOUT_ROPE for flags in layers)
     full, slide = SEES_ALL * bool(model.sliding_window) + still, TURNS_AS_SLIDING * bool(model.sliding_rope)
     for layer, flags in enumerate(layers):
-        if flags & ~DENSE not in (full, slide):
+        if flags & ~OTHERWISE not in (full, slide):
             raise Problem(path, 'has a layer that is neither full nor sliding as its family has them (found %d for '
                           'layer %d, expected %d or %d)' % (flags, layer, full, slide))
-    return [flags & ~DENSE == slide and slide != full for flags in layers]
+    return [flags & ~OTHERWISE == slide and slide != full for flags in layers]
 
 
 def period_of(slides: List[bool]) -> Optional[int]:

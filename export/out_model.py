@@ -6,7 +6,7 @@ from math import log, sqrt
 from typing import Any, Callable, Dict, Set
 
 from .common import Problem
-from .families import FAMILIES, Family, Names
+from .families import FAMILIES, Family, Names, fits
 from .model import Feature, Model
 from .tensors import Joined
 from .write import Place
@@ -18,8 +18,10 @@ def family_of(path: str, found: Set[Feature], can_be: Callable[[Family, Set[Feat
     """The first family that a model with these features can be."""
     family = next((family for family in FAMILIES.values() if family.runs and can_be(family, found)), None)
     if not family:
-        raise Problem(path, 'is of no family of %s (found %s together)' % (
-            whose, ', '.join(sorted(feature.value for feature in found))))
+        known = next((other.title for other in FAMILIES.values()
+                      if other.runs and not other.own and fits(found, other.always, other.sign, other.may)), '')
+        raise Problem(path, 'is %sof no family of %s (found %s together)' % (
+            known and known + ', but ', whose, ', '.join(sorted(feature.value for feature in found))))
     return family
 
 
@@ -70,7 +72,7 @@ def rope_of(path: str, model: Model) -> Dict[str, Any]:
     if method == 'none':
         return rope
     if method == 'proportional':
-        refuse('no family has that is carried out')
+        return {**rope, 'factor': s or 1.0}
     if dynamic:
         if method != 'ntk':
             refuse('no other program has')

@@ -3,13 +3,15 @@ meaning is that of Transformers 5.17."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import log
 from typing import Any, Dict, Optional, Tuple
 
-from .common import MAX_SEQ, NUMBER_LIMIT, Keys, is_number
+from .common import MAX_SEQ, NUMBER_LIMIT, REFUSED, Keys, is_number
 from .families import Family
-from .layers import FULL, SLIDING
+from .layers import FULL, SLIDING, not_used
 from .model import TURNS_AS_SLIDING, Model
+from .shapes import of_kind
 
 BLOCKS = 'rope_scaling', 'rope_parameters'
 ORIGINAL = 'original_max_position_embeddings'
@@ -19,8 +21,10 @@ IN_BLOCKS = {'rope_theta', 'factor', ORIGINAL, 'beta_fast', 'beta_slow', 'trunca
              'long_factor', 'short_mscale', 'long_mscale', 'finetuned', 'attn_factor', 'mrope_interleaved',
              'mrope_section', 'alpha'}
 CHUNKS = 'dual_chunk_attention_config'
-ROPE_METHODS = {'default': 0, 'linear': 1, 'dynamic': 2, 'yarn': 4, 'llama3': 5, 'longrope': 6}  # dynamic: of ntk
-TYPES = {**{kind: kind for kind in ROPE_METHODS}, 'mrope': 'default'}  # the three axes of mrope are one in a text
+ROPE_METHODS = {'default': 0, 'linear': 1, 'dynamic': 2, 'yarn': 4, 'llama3': 5, 'longrope': 6,  # dynamic: of ntk
+                'proportional': 7}
+# The three axes of mrope are one in a text.
+TYPES = {**{kind: kind for kind in ROPE_METHODS if kind != 'proportional'}, 'mrope': 'default'}
 WITH_LENGTH = 'yarn', 'longrope', 'llama3'  # the others count from max_position_embeddings, whatever else is said
 # Keys that give layers or positions a RoPE of their own. Some families read one, or it is about layers without RoPE or
 # about windows in them, or means nothing: their rows say which.
@@ -69,11 +73,22 @@ def read_ropes(config: Keys, family: Family, model: Model) -> Dict[str, Any]:
         rope = read_rope(config, rope_block(config, family), family, theta, model)
         return {**rope, **(as_sliding(rope, model) if slide else {})}
     full, sliding, local = blocks_by_kind(config, family)
-    rope = read_rope(config, full, family, config.number('rope_theta', theta, above=1.0), model)
-    own = read_rope(config, sliding, family, local, model)
+    (full_dim, n_full), (sliding_dim, _) = of_kind(model, False), of_kind(model, True)
+    rope = read_rope(config, full, family, config.number('rope_theta', theta, above=1.0),
+                     replace(model, head_dim=full_dim))
+    own = read_rope(config, sliding, family, local, replace(model, head_dim=sliding_dim))
     if own['rope_method'] == ROPE_METHODS['longrope'] or own['rope_dynamic']:
         sliding.refuse('rope_type', 'default, linear, yarn or llama3')
-    return {**rope, **(as_sliding(own, model) if slide else {})}
+    turning, in_sliding = rope['rotary_dim'] or full_dim, own.pop('rotary_dim') or sliding_dim
+    widest = [dim for dim, block in ((full_dim, rope), (sliding_dim, own))
+              if block['rope_method'] == ROPE_METHODS['proportional'] and dim != model.head_dim]
+    if n_full and widest:
+        full.refuse('rope_type', 'another one than proportional, since other layers have wider heads')
+    if not n_full:  # the header's settings are those of full layers, of which there are none
+        turning = min(turning, in_sliding)
+    rope['rotary_dim'] = turning % model.head_dim
+    own_dim = {'sliding_rotary_dim': in_sliding} if in_sliding != turning else {}
+    return {**rope, **({**as_sliding(own, model), **own_dim} if slide else {})}
 
 
 def as_sliding(rope: Dict[str, Any], model: Model) -> Dict[str, Any]:
@@ -98,6 +113,12 @@ def blocks_by_kind(config: Keys, family: Family) -> Tuple[Keys, Keys, float]:
         warn(config, 'rope_parameters means nothing to model_type %s without %s and %s, and is not used',
              family.model_type, FULL, SLIDING)
         own = {}
+    if family.rope.no_scaling and scaling:
+        not_used(config, family, 'rope_scaling')
+        scaling = {}
+    if not own and not scaling:  # the class has blocks of its own
+        own = {kind: family.default(key) for kind, key in ((FULL, 'rope_parameters'), (SLIDING, 'sliding_parameters'))
+               if family.default(key)}
     blocks = config.within(own, 'rope_parameters.')
     for key in own:
         if key not in (FULL, SLIDING):
@@ -144,6 +165,8 @@ def read_rotary_dim(config: Keys, block: Keys, family: Family, kind: str, model:
     if outside_counts(config, family, kind):
         share = outside
     rotary_dim = int(head_dim * share)
+    if kind == 'proportional':  # which counts pairs
+        rotary_dim = 2 * int(head_dim * share / 2)
     if rotary_dim < 2 or rotary_dim % 2:
         (block if block.values.get(key) else config).refuse(key, 'what makes an even part of head_dim, %d' % head_dim)
     return rotary_dim
@@ -259,6 +282,8 @@ def read_temperature(block: Keys, rope: Dict[str, Any], kind: str, seq_len: int)
 def read_type(config: Keys, block: Keys, family: Family) -> str:
     """rope_type, or `type` where there is none, as the family takes it: some classes take older names for others."""
     values, meant = block.values, family.rope.types or TYPES
+    if family.rope.proportional:
+        meant = {**meant, 'proportional': 'proportional'}
     key = 'type' if 'type' in values and 'rope_type' not in values else 'rope_type'
     kinds = list(meant)
     kind = meant[block.get(key, lambda v: isinstance(v, str) and v in kinds, 'one of ' + ', '.join(kinds), 'default')]
@@ -274,7 +299,8 @@ def read_type(config: Keys, block: Keys, family: Family) -> str:
 
 def read_factor(block: Keys, kind: str, ratio: float) -> float:
     """The scale. One below 1 is a mistake, unless it is what the lengths give."""
-    factor = block.number('factor', ratio, ratio) if kind in ('yarn', 'longrope') else block.number('factor')
+    usual = {'yarn': ratio, 'longrope': ratio, 'proportional': 1.0}.get(kind, REFUSED)
+    factor = block.number('factor', usual, usual)
     if factor < 1 and factor != ratio:
         block.refuse('factor', 'a number from 1 to %g' % NUMBER_LIMIT)
     return factor

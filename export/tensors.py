@@ -143,12 +143,9 @@ class Small:
 @dataclass(frozen=True)
 class Paired:
     """What makes query or key heads, a matrix by rows or a vector by elements, with the two halves of what turns of a
-    head brought together in adjacent pairs: of the first `turning` rows, new row 2i is old row i, new row 2i + 1 old
-    row i + turning / 2. Or, `back`, pairs parted again."""
+    head brought together in adjacent pairs, or parted again: new row i of a head is old row order[i]."""
     tensor: Any
-    head_dim: int
-    turning: int
-    back: bool = False
+    order: Tuple[int, ...]
 
     name = property(lambda self: self.tensor.name)
     path = property(lambda self: self.tensor.path)
@@ -156,13 +153,18 @@ class Paired:
     shape = property(lambda self: self.tensor.shape)
 
     def read(self) -> Iterator[bytes]:
-        row, size = self.tensor.size // self.shape[0], self.head_dim  # blocks lie within a row, so bytes are moved
-        order = [i // 2 + i % 2 * (self.turning // 2) if i < self.turning else i for i in range(size)]
-        if self.back:
-            order = sorted(range(size), key=order.__getitem__)
+        row, size = self.tensor.size // self.shape[0], len(self.order)  # blocks lie within a row, so bytes are moved
         for head in range(0, self.shape[0], size):
             rows = b''.join(self.tensor.read(head * row, size * row))
-            yield b''.join(rows[i * row:(i + 1) * row] for i in order)
+            yield b''.join(rows[i * row:(i + 1) * row] for i in self.order)
+
+
+def in_pairs_of(head_dim: int, turning: int, apart: int, back: bool = False) -> Tuple[int, ...]:
+    """Of a head's rows: new row 2i is old row i, new row 2i + 1 is old row i + apart, for the `turning` rows that turn;
+    the others follow as they stand. Or, `back`, pairs parted again."""
+    first = [i // 2 + i % 2 * apart for i in range(turning)]
+    order = first + sorted(set(range(head_dim)) - set(first))
+    return tuple(sorted(range(head_dim), key=order.__getitem__) if back else order)
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,13 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from math import prod
-from typing import Any, BinaryIO, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, BinaryIO, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from .common import ENCODINGS, Problem
 from .experts import layers_with_experts
 from .model import CLAMPED, DELTA, KEYS_ARE_VALUES, RELU2, STATE, WITHOUT_SINKS, XIELU, Model, Shape
-from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Paired, Shifted, same_bytes, widen
+from .shapes import ColumnsMoved
+from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Paired, Shifted, in_pairs_of, same_bytes, widen
 
 WEIGHT_TYPES = {'F32': 0, 'F16': 1, 'BF16': 2, 'Q8': 3, **{name: number for number, name in enumerate(BLOCKS, 5)}}
 TURNED = 'wq', 'wk', 'bq', 'bk', 'q_norm', 'k_norm'  # what has a row for each element of a query or key head
@@ -184,6 +185,8 @@ def plan_model(checkpoint: Checkpoint, in_pairs: bool = True) -> List[Place]:
     if model.tied and not model.shared_classifier:  # and does not tie two that differ
         job.note('%s differs from the embedding and is kept, though the two should be one' % names['classifier'])
     plan, known = [], {names['classifier']} if model.tied else set()
+    if paired != in_pairs:
+        settle_values(tensors, names, model)
     for part, layer, shape in tensor_order(model):
         name = names[part] if layer is None else names[part] % layer
         if name not in tensors:
@@ -194,7 +197,9 @@ def plan_model(checkpoint: Checkpoint, in_pairs: bool = True) -> List[Place]:
                           % (name, tensor.dtype, list(tensor.shape), 'one of the types that run reads,' if is_matrix
                              else 'F32, F16 or BF16', list(shape)))
         if part in TURNED and paired != in_pairs:
-            tensor = Paired(tensor, model.head_dim, model.rotary_dim or model.head_dim, paired)
+            tensor = Paired(tensor, order_in(model, layer, paired))
+        if part == 'wo' and paired != in_pairs and model.layer_flags[layer] & KEYS_ARE_VALUES:
+            tensor = ColumnsMoved(tensor, order_in(model, layer, paired))
         if part in NORMS and model.norms_lack_one:
             tensor = Shifted(tensor, 1)
         plan.append(Place(part, layer, tensor, is_matrix))
@@ -205,6 +210,22 @@ def plan_model(checkpoint: Checkpoint, in_pairs: bool = True) -> List[Place]:
                           % (name, tensor.dtype, list(tensor.shape)))
     model.types = [place.tensor.dtype for place in plan if place.is_matrix]
     return plan
+
+
+def order_in(model: Model, layer: int, back: bool) -> Tuple[int, ...]:
+    """The order of a head's rows, as Paired has them: in pairs, or `back` in halves."""
+    turning, apart = model.turning_in(layer)
+    return in_pairs_of(model.layer_shapes[layer].head_dim, turning, apart, back)
+
+
+def settle_values(tensors: Dict[str, Any], names: Dict[str, str], model: Model) -> None:
+    """Values that are keys come in another order with these, and so do the columns of wo. Where these are in blocks,
+    values become a matrix of their own."""
+    for layer, flags in enumerate(model.layer_flags):
+        wo, wk = (tensors.get(names[part] % layer) for part in ('wo', 'wk'))
+        if flags & KEYS_ARE_VALUES and wo and wk and wo.dtype not in ITEM_SIZES:
+            model.layers[layer] = flags & ~KEYS_ARE_VALUES
+            tensors[names['wv'] % layer] = wk
 
 
 def most_used(model: Model) -> List[str]:

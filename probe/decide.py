@@ -23,6 +23,7 @@ BETWEEN = 0.2  # of the way to another reading, which no rounding makes
 LEAN = 0.4     # of the way to a value a tenth larger or smaller: an error of 4 % in that value
 ALIKE = 0.9    # of a distance, at most, is left without what the tokens of a prompt have in common, where that is the
 #                server's doing: 0.88 and less was seen, and 0.93 and more of servers whose probabilities add up to 1
+FEW_BITS = 0.6  # of a distance, at most, is left by a cache of as few bits as the server's
 FAINT = 0.001  # nats: a value that changes less cannot be told from the server's own arithmetic
 
 Answers = Dict[int, Dict[int, float]]  # by length of prompt: log-probabilities of ids
@@ -79,10 +80,12 @@ def merged(readings: List[Reading], answers: Answers) -> List[Reading]:
 
 
 class Verdict:
-    """kind: reads, between, tied, nearest or none; best: the nearest Reading; others: those that it is about."""
+    """kind: reads, solved, between, tied, nearest or none; best: the nearest Reading; others: those that it is about;
+    solution: of solved, what solve.py found."""
 
-    def __init__(self, kind: str, best: Reading, others: List[Reading], margin: Optional[float]) -> None:
-        self.kind, self.best, self.others, self.margin = kind, best, others, margin
+    def __init__(self, kind: str, best: Reading, others: List[Reading], margin: Optional[float],
+                 solution: Any = None) -> None:
+        self.kind, self.best, self.others, self.margin, self.solution = kind, best, others, margin, solution
 
 
 def judge(readings: List[Reading], answers: Answers) -> Verdict:

@@ -64,6 +64,7 @@ class Model:
                  kept: Optional[Kept] = None) -> None:
         self.path, self.work, self.vocabulary, self.kept = path, work, vocabulary, kept
         self.base = ['--rope-config', config] if config else []
+        self.cache = []  # options of the key-value cache, which a server may have of fewer bits
 
     def text_ids(self, text_path: str, n: int) -> List[int]:
         """The first n ids of the text, BOS among them where there is one."""
@@ -99,7 +100,7 @@ class Model:
         """{length: {id: (rank, log-probability)}} of the ids that `asked` lists by length, under these settings."""
         if not self.kept:
             return self.computed(ids, asked, arguments)
-        keys = {n: self.kept.key(['--next'] + arguments, ids[:n]) for n in asked}
+        keys = {n: self.kept.key(['--next'] + self.cache + arguments, ids[:n]) for n in asked}
         known = {n: {int(id): tuple(pair) for id, pair in self.kept.of(keys[n]).items()} for n in asked}
         missing = {n: set(asked[n]) | set(known[n]) for n in asked if not set(asked[n]) <= set(known[n])}
         if missing:
@@ -113,7 +114,7 @@ class Model:
         lines = ['%d %s\n' % (length, ' '.join(map(str, sorted(tokens)))) for length, tokens in sorted(asked.items())
                  if tokens]
         out, _ = run([self.path, '--ids', '-f', text, '--next', self.work.write('asked', ''.join(lines)),
-                      '--activations', 'f32', '--tsv'] + arguments)
+                      '--activations', 'f32', '--tsv'] + self.cache + arguments)
         found = {}
         for row in table(out)[1]:
             found.setdefault(int(row['length']), {})[int(row['token'])] = int(row['rank']), float(row['logprob'])

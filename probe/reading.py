@@ -6,7 +6,7 @@ import os
 import time
 from argparse import Namespace
 
-from . import candidates, decide, report, values
+from . import candidates, decide, report, search, values
 from .asking import Interview, Prompt, Refusal
 from export.installed import ROOT
 
@@ -171,6 +171,11 @@ def compute(model, groups, ids, answers, greedy):
     return readings
 
 
+def one_reading(model, group, ids, answers):
+    found = model.next_tokens(ids, answers, group[0].arguments)
+    return decide.Reading(group, {n: {id: p for id, (_, p) in found[n].items()} for n in answers})
+
+
 def what_remains_of(cut, length, ids, model, best):
     """Of a prompt that was cut: which of its tokens the server read, as (words, nats). cut: the server's count, its
     tokens, and whether they are compared without what they have in common."""
@@ -263,24 +268,54 @@ def say_beforehand(groups, later, refused, options, seconds):
             len(groups), about, report.duration(readings), report.duration(whole)))
 
 
-def decided(model, readings, ids, answers, n):
+def with_few_bits(model, readings, verdict, ids, answers):
+    """Whether a key-value cache of fewer bits explains what is left. Then our side has it from now on: (readings, a
+    remark), else (readings, None)."""
+    nearest = [verdict.best] + [r for r in readings if r.engines() and r is not verdict.best][:1]
+    for kind, words in ('q8', '8 bits'), ('q4', '4 bits'):
+        model.cache = ['--kv', kind]
+        try:
+            few = [one_reading(model, r.candidates, ids, answers) for r in nearest]
+        except Refused:
+            break
+        least = min(decide.distance(answers, r.ours) for r in few)
+        if least < decide.FEW_BITS * verdict.best.distance:
+            return compute(model, [r.candidates for r in readings], ids, answers, False), \
+                'the key-value cache of the server has %s, as it seems: %.4f nats with one like that here, %.4f with ' \
+                '16 bits' % (words, least, verdict.best.distance)
+    model.cache = []
+    return readings, None
+
+
+def decided(model, readings, ids, answers, n, budget):
     """The verdict by log-probabilities, the readings that it is about, remarks on the numbers, bounds of values, and
     how prompts that were cut are to be compared: level or plain."""
     readings, remarks = decide.merged(readings, answers), []
     verdict = decide.judge(readings, answers)
+    if verdict.best.distance > decide.EXACT and verdict.kind != 'reads':
+        readings, remark = with_few_bits(model, readings, verdict, ids, answers)
+        if remark:
+            readings, remarks = decide.merged(readings, answers), [remark]
+            verdict = decide.judge(readings, answers)
     level = verdict.best.distance > decide.EXACT and decide.judge_level(readings, answers, verdict)
-    bounds, heard = [], answers
+    bounds = []
     if level:
         verdict, levelled, flat = level
         plain = next(r for r in readings if r.candidates == verdict.best.candidates)
-        remarks = ['the log-probabilities of a prompt are all off alike, by %.2f nats on average: they do not add up '
+        remarks += ['the log-probabilities of a prompt are all off alike, by %.2f nats on average: they do not add up '
                    'to 1; compared without that' % decide.offset(answers, plain.ours)]
         readings, answers = levelled, flat
+    numbers = values.Numbers(lambda group, some: one_reading(model, group, ids, some), model, answers, bool(level), n)
     if verdict.kind != 'none':
-        numbers = values.Numbers(lambda group: compute(model, [group], ids, heard, False)[0], model, answers,
-                                 bool(level), n)
         verdict, bounds = values.of_its_own(verdict, readings, numbers)
-    if bounds:
+    if verdict.kind != 'reads' and budget:
+        solution, remark = search.own_values(verdict, readings, numbers, budget)
+        remarks += [remark] if remark else []
+        if solution:
+            readings.append(solution.reading)
+            verdict = decide.Verdict('solved', verdict.best, [solution.reading], verdict.margin, solution)
+            bounds = solution.bounds
+    elif bounds:
         remarks.append('values known within: ' + ', '.join(map(values.said, bounds)))
     return verdict, readings, remarks, bounds, 'level' if level else 'plain'
 
@@ -317,7 +352,8 @@ def ask_and_decide(server, ours, options, out):
     if options.greedy:
         verdict, remarks, bounds, how = decide.judge_greedy(readings, heard.answers), [], [], 'greedy'
     else:
-        verdict, readings, remarks, bounds, how = decided(model, readings, ids, heard.answers, lengths[-1])
+        verdict, readings, remarks, bounds, how = decided(model, readings, ids, heard.answers, lengths[-1],
+                                                            options.budget)
     remarks += tell_cuts(heard, ids, model, verdict.best, how)
     status, reason = status_of(verdict, options.expect, heard)
     report.readings(out, interview, report.Findings(heard, readings, verdict, remarks, bounds, later), options)
@@ -339,4 +375,4 @@ def status_of(verdict, expected, heard):
         return UNDECIDED, 'tied'
     if verdict.kind == 'nearest':
         return UNDECIDED, 'other-weights'
-    return (NO, 'other-value') if verdict.kind == 'between' else (NO, 'nothing-fits')
+    return (NO, 'other-value') if verdict.kind in ('between', 'solved') else (NO, 'nothing-fits')

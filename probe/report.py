@@ -9,9 +9,12 @@ import sys
 from argparse import Namespace
 from typing import Any, Dict, List, Optional, Tuple
 
+from . import values
 from .asking import Interview
-from .common import on_one_line, with_commas
+from .candidates import number
+from .common import on_one_line, plainly, with_commas
 from .decide import EXACT, NEAR, Bounds, Reading, Verdict
+from .solve import Solution
 
 
 def as_value(cell):
@@ -91,6 +94,46 @@ def name_of(reading):
     return reading.words()
 
 
+def settings_in_words(notes: Dict[str, str]) -> str:
+    """`yarn 5.02 x 512, theta 10,000, attention factor 1.161`"""
+    words = '%s, theta %s, attention factor %s' % (method_in_words(notes, ''), plainly(number(notes.get('theta'))),
+                                                   plainly(number(notes.get('attention_factor'), 1)))
+    if 'turning' in notes:
+        words += ', the first %s pairs of a head turn' % notes['turning']
+    if number(notes.get('window')):
+        words += ', window %s' % with_commas(int(number(notes['window'])))
+    if 'theta_sliding' in notes or 'scale_sliding' in notes:
+        words += '; its sliding layers %s, theta %s' % (
+            method_in_words(notes, '_sliding'), plainly(number(notes.get('theta_sliding', notes.get('theta')))))
+    return words
+
+
+def method_in_words(notes: Dict[str, str], kind: str) -> str:
+    """Of the full layers, or of the sliding ones (kind `_sliding`), which have what the full ones have but for these."""
+    method, scale, length = (notes.get(key + kind, notes.get(key)) for key in ('method', 'scale', 'train_ctx'))
+    if method == 'none' or method == 'linear' and number(scale, 1) == 1:
+        return 'plain RoPE'
+    if method == 'linear':
+        return 'linear, s %s' % plainly(number(scale))
+    return method if number(scale, 1) == 1 else '%s %s x %s' % (method, plainly(number(scale)),
+                                                                with_commas(int(number(length))))
+
+
+def described(solution: Solution) -> str:
+    """`yarn 5.02 x 512, theta 10,000, attention factor 1.161 (s 4.9 to 5.1)`"""
+    words = settings_in_words(solution.notes)
+    known = ', '.join(map(values.said, solution.bounds))
+    return '%s (%s)' % (words, known) if known else words
+
+
+def solved_sentence(solution: Solution) -> str:
+    """The end of the last line: what it is, and that the settings say otherwise."""
+    either = [solution] + solution.others
+    words = ' or '.join(map(described, either))
+    return 'the server has values of its own: %s; %.4f nats from that; the settings say %s' % (
+        words, solution.reading.distance, settings_in_words(solution.usual))
+
+
 def margins(verdict):
     nats = '; %.4f nats from that' % verdict.best.distance
     return nats + (', %.4f from the next' % verdict.margin if verdict.margin is not None else '')
@@ -111,6 +154,8 @@ def sentence(verdict, later, expected):
         expects = expected and expected not in best.engines()
         return 'the server reads it as %s%s%s' % (name_of(best), margins(verdict), '; expected %s' % expected
                                                  if expects else '')
+    if verdict.kind == 'solved':
+        return solved_sentence(verdict.solution) + ('; expected %s' % expected if expected else '')
     if verdict.kind == 'tied':
         return 'cannot tell apart: %s%s; what would: %s' % (
             ' | '.join([name] + [r.words() for r in verdict.others]), margins(verdict), advice(verdict, later))

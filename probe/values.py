@@ -4,7 +4,7 @@ nearest, and within which bounds each is known."""
 from __future__ import annotations
 
 import math
-from typing import Callable, List, Tuple
+from typing import Callable, List, Optional, Tuple
 
 from . import decide
 from .candidates import Candidate, number
@@ -17,6 +17,10 @@ VALUES = [('theta', '--theta', 'theta'), ('factor', '--factor', 's'), ('train_ct
           ('attention_factor', '--attn-factor', 'attention factor'), ('beta_fast', '--beta-fast', 'beta_fast'),
           ('beta_slow', '--beta-slow', 'beta_slow'), ('low_freq_factor', '--low-freq-factor', 'low_freq_factor'),
           ('high_freq_factor', '--high-freq-factor', 'high_freq_factor')]
+# Of sliding layers that turn by settings of their own: the key of --rope-sliding's settings in place of an option.
+SLIDING = [('theta_sliding', 'theta', 'theta of the sliding layers'), ('factor_sliding', 'factor', 's of the sliding layers')]
+# Whole numbers, which change nothing until they change all: solved for one by one (whole.py).
+WHOLE = [('window', '--window', 'window'), ('turning', '--turning', 'pairs that turn')]
 # From a value to its neighbors: near enough that the way is almost straight, and the second where nothing changes
 # before (ramps begin and end at whole pairs). Where the server leans toward one, all of them are tried.
 STEPS = 1.1, 1.5, 2.25
@@ -32,9 +36,11 @@ class Numbers:
     def __init__(self, compute: Callable[..., Reading], model: Model, answers: Answers, is_level: bool, n: int) -> None:
         self.compute, self.model, self.answers, self.is_level, self.n = compute, model, answers, is_level, n
 
-    def reading(self, candidate: Candidate) -> Reading:
-        found = self.compute([candidate])
-        return decide.Reading([candidate], decide.level(self.answers, found.ours)) if self.is_level else found
+    def reading(self, candidate: Candidate, some: Optional[Answers] = None) -> Reading:
+        """Of all answers, or of some of them."""
+        answers = self.answers if some is None else some
+        found = self.compute([candidate], answers)
+        return decide.Reading([candidate], decide.level(answers, found.ours)) if self.is_level else found
 
 
 class Neighbor:
@@ -195,6 +201,8 @@ def said(bounds: Bounds) -> str:
         return '%s not at all' % name
     if low is None or high is None:
         return '%s %s or %s' % (name, plainly(high if low is None else low), 'less' if low is None else 'more')
+    if low == high:
+        return '%s %s' % (name, plainly(low))
     unit = 10.0 ** math.floor(math.log10((high - low) / 4))
     digits = max(0, -round(math.log10(unit)))
     return '{} {:,.{d}f} to {:,.{d}f}'.format(name, math.floor(low / unit) * unit, math.ceil(high / unit) * unit,

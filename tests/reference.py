@@ -10,7 +10,7 @@ import functools
 import math
 from operator import mul
 
-from common import DELTA, ENCODINGS, LAYER_STATE, METHODS, Q4, Q8
+from common import DELTA, ENCODINGS, LAYER_KEYS_ARE_VALUES, LAYER_STATE, METHODS, Q4, Q8, shape_of
 
 
 def sliding(c):
@@ -241,8 +241,14 @@ def rounded(x):
 
 
 def norm(x, weight, eps):
+    """Without weights, None, these are ones."""
     scale = 1 / math.sqrt(dot(x, x) / len(x) + eps)
-    return [v * scale * w for v, w in zip(x, weight)]
+    return [v * scale * w for v, w in zip(x, weight or [1.0] * len(x))]
+
+
+def of_layer(c, layer):
+    """The settings with the shape of a layer in their places."""
+    return dict(c, **dict(zip(('n_heads', 'n_kv_heads', 'head_dim', 'hidden_dim', 'kv_layer'), shape_of(c, layer))))
 
 
 def pairs(x, turning):
@@ -388,31 +394,83 @@ def feed_forward_of(c, weights, layer, flags, seen):
     experts = [[[part_of(rows, e, c['n_experts']) for rows in parts] for parts in (matrices, biases)]
                for e in range(c['n_experts'])]
 
-    def say(x):
+    scales = weights.get('expert_scales.%d' % layer)
+
+    def say(x, routed=None):
         sums = [0.0] * dim
-        for e, share in chosen(c, router, bias, choice_bias, x).items():
+        for e, share in chosen(c, router, bias, choice_bias, routed or x).items():
+            share *= scales[e] if scales else 1
             inside, outside = (share, 1) if c['router_scales_input'] else (1, share)
             said = feed_forward(c, *experts[e], [inside * y for y in x], seen)
             sums = [y + outside * z for y, z in zip(sums, said)]
-        if shared:
+        if shared and not c['experts_beside']:
             share = sigmoid(dot(gate, x)) if gate else 1
             said = feed_forward(c, shared, [None] * 3, x, seen)
             sums = [y + share * z for y, z in zip(sums, said)]
         return sums
+    return beside(c, weights, layer, say) if c['experts_beside'] else say
+
+
+def beside(c, weights, layer, mixed):
+    """say(x) of x itself: a dense layer and the experts beside it, each behind norms of its own. mixed(x, routed): the
+    sum of what experts make of x, chosen by `routed`."""
+    eps, own = c['norm_eps'], {name: weights['%s.%d' % (name, layer)] for name in (
+        'ffn_norm', 'shared_after', 'router_norm', 'experts_norm', 'experts_after')}
+    shared = [rows_of(weights, 'shared_%s.%d' % (name, layer), columns) for name, columns in (
+        ('w1', c['dim']), ('w3', c['dim']), ('w2', c['shared_hidden_dim']))]
+
+    def say(x):
+        dense = feed_forward(c, shared, [None] * 3, norm(x, own['ffn_norm'], eps), list)
+        routed = [v / math.sqrt(c['dim']) for v in norm(x, own['router_norm'], eps)]
+        experts = mixed(norm(x, own['experts_norm'], eps), routed)
+        return [a + b for a, b in zip(norm(dense, own['shared_after'], eps), norm(experts, own['experts_after'], eps))]
     return say
+
+
+def own_embeddings(c, weights, ids, stream):
+    """[position][layer]: each layer's own embedding of a token, from a table and from its embedding in the stream."""
+    width, n = c['per_layer_dim'], c['n_layers']
+    if not width:
+        return None
+    table, projection = (rows_of(weights, 'per_layer_' + name, columns) for name, columns in (
+        ('embedding', n * width), ('projection', c['dim'])))
+    out = []
+    for token, x in zip(ids, stream):
+        context = [v / math.sqrt(c['dim']) for v in product(projection, x)]
+        row = [v * math.sqrt(width) for v in table[token]]
+        out.append([[(a + b) / math.sqrt(2) for a, b in zip(
+            norm(context[i:i + width], weights['per_layer_norm'], c['norm_eps']), row[i:i + width])]
+            for i in range(0, n * width, width)])
+    return out
+
+
+def layer_end(c, weights, layer, stream, own):
+    """The stream with what the layer's own embedding of each token gives, and scaled."""
+    if own:
+        gate, out = (rows_of(weights, 'per_layer_%s.%d' % (name, layer), columns) for name, columns in (
+            ('gate', c['dim']), ('out', c['per_layer_dim'])))
+        said = [product(out, [gelu(g) * v for g, v in zip(product(gate, x), mine[layer])])
+                for x, mine in zip(stream, own)]
+        stream = both(stream, [norm(y, weights['per_layer_after.%d' % layer], c['norm_eps']) for y in said])
+    scale = weights['scale.%d' % layer][0] if c['layer_scale'] else 1
+    return [[v * scale for v in x] for x in stream]
 
 
 def heads_of(c, weights, name, layer, seen):
     """of(x): the queries (name q), keys (k) or values (v) of one position, by head: with bias and norm, not turned."""
-    d = c['head_dim']
-    matrix = rows_of(weights, 'w%s.%d' % (name, layer), c['dim'])
-    bias, own_norm = weights.get('b%s.%d' % (name, layer)), weights.get('%s_norm.%d' % (name, layer))
+    of_values, d = name == 'v', c['value_dim'] or c['head_dim'] if name == 'v' else c['head_dim']
+    own_norm = weights.get('%s_norm.%d' % (name, layer))
+    if of_values and c['layer_table'] and c['layers'][layer] & LAYER_KEYS_ARE_VALUES:
+        name = 'k'
+    matrix, bias = rows_of(weights, 'w%s.%d' % (name, layer), c['dim']), weights.get('b%s.%d' % (name, layer))
 
     def of(x):
         y = biased(product(matrix, seen(x)), bias)
         if own_norm and c['qk_norm'] == 2:
             y = norm(y, own_norm, c['norm_eps'])
         heads = [y[i:i + d] for i in range(0, len(y), d)]
+        if of_values and c['value_norm']:
+            return [norm(head, None, c['norm_eps']) for head in heads]
         return [norm(head, own_norm, c['norm_eps']) for head in heads] if own_norm and c['qk_norm'] == 1 else heads
     return of
 
@@ -526,6 +584,7 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
     embedding = rows_of(weights, 'embedding', dim)
     scaled = [[x * (c['embedding_scale'] or 1) for x in embedding[token]] for token in ids]
     stream = [embedded(c, weights, x, p) for x, p in zip(scaled, of_text)]
+    own, kept, whole = own_embeddings(c, weights, ids, stream), {}, c
 
     def normed(place, layer, rows):
         """The rows behind one of the layer's norms, if the model has that one."""
@@ -534,10 +593,11 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
 
     def fed(stream, layer, flags):
         say = feed_forward_of(c, weights, layer, flags, seen)
-        out = [say(x) for x in normed('ffn_norm', layer, stream)]
-        return added(stream, out, lambda rows: normed('ffn_after', layer, rows))
+        out = [say(x) for x in (stream if c['experts_beside'] else normed('ffn_norm', layer, stream))]
+        return layer_end(c, weights, layer, added(stream, out, lambda rows: normed('ffn_after', layer, rows)), own)
 
     for layer in range(c['n_layers']):
+        c = of_layer(whole, layer)
         flags = c['layers'][layer] if c['layer_table'] else 0
         positions = in_place if flags & TURNS_AS_SLIDING else of_text
         width = window if window is not None else 0 if flags & SEES_ALL else c['sliding_window']
@@ -547,8 +607,12 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
             out = mixer(c, weights, layer, before, seen)
             stream = fed(added(stream, out, lambda rows: normed('attention_after', layer, rows)), layer, flags)
             continue
-        three = ((latent_of if c['kv_rank'] else heads_of)(c, weights, name, layer, seen) for name in 'qkv')
-        queries, keys, values = ([of(x) for x in before] for of in three)
+        shares = c['kv_layer'] != layer
+        three = ((latent_of if c['kv_rank'] else heads_of)(c, weights, name, layer, seen)
+                 for name in ('q' if shares else 'qkv'))
+        queries, *others = ([of(x) for x in before] for of in three)
+        keys, values = kept[c['kv_layer']] if shares else others
+        kept[layer] = keys, values
         if not flags & TURNS_AS_SLIDING:
             queries = [[[x * growth(c, i, logn or c['logn']) for x in head] for head in row]
                        for i, row in zip(positions, queries)]

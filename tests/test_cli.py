@@ -313,7 +313,7 @@ def test_text():
     last = result.err.splitlines()[-1]
     check('prefill' in last and 'decode' in last and 'MB of memory' in result.err and result.out.count('\n') == 1,
           'the closing line', result)
-    for kv in ('f16', 'f32', 'q8'):
+    for kv in ('f16', 'f32', 'q8', 'q4'):
         check(text(m, '-i', 'd', '--kv', kv) == text(m, '-i', 'd'), '--kv %s' % kv)
     check(text(m, '-i', 'd', '-z', in_work('alphabet.tokenizer.bin')) == text(m, '-i', 'd'), '-z')
 

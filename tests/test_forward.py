@@ -2,6 +2,8 @@
 """The forward pass: against the plain transformer of reference.py over shapes, weight types, methods and windows; and,
 with test_forward.c, against itself when a text is read in other pieces, token by token or on other threads."""
 
+import struct
+
 import reference
 from common import (BF16, ENGINES, F16, METHODS, Q4, Q8, add_counts, check, close, compiled, config, good, in_work,
                     main, one_line, perplexity, random_ids, random_weights, run, skip, tiny_model, with_header, write,
@@ -158,6 +160,61 @@ def test_threads():
     outs = [good(in_work('threads.bin'), '--ppl', write(in_work('ids.txt'), ' '.join(map(str, random_ids(300, 50, 4)))),
                  '--ids', '--per-token', '-n', 300, '--threads', t).out for t in (1, 2, 3)]
     check(outs[0] == outs[1] == outs[2], '--ppl with 1, 2 and 3 threads')
+
+
+def four_bits(row):
+    """A row as ggml's Q4_0 keeps it: blocks of 32, d = the largest number / -8 in float16, then (nibble - 8) d."""
+    found = []
+    for at in range(0, len(row), 32):
+        block = row[at:at + 32]
+        d = max(block, key=abs) / -8
+        kept = struct.unpack('<e', struct.pack('<e', d))[0]
+        found += [(min(15, int(x / d + 8.5)) - 8) * kept if d else 0.0 for x in block]
+    return found
+
+
+def rounding_attend(plain, round_values):
+    """reference.attend with keys, and values if asked, rounded by the definition of the block."""
+    def rounding(queries, keys, values, c, positions, window, sinks, meet, between, *more):
+        def kept(position, head):  # keys are kept as they are turned
+            turns = between(position, 0)
+            there = [pair.conjugate() * turn for pair, turn in zip(head[0], turns)]
+            flat = four_bits([part for pair in there for part in (pair.real, pair.imag)])
+            return [(complex(x, y) / turn).conjugate() for x, y, turn in zip(flat[::2], flat[1::2], turns)], head[1]
+        keys = [[kept(position, head) for head in row] for position, row in zip(positions, keys)]
+        if round_values:
+            values = [[four_bits(head) for head in row] for row in values]
+        return plain(queries, keys, values, c, positions, window, sinks, meet, between, *more)
+    return rounding
+
+
+def check_four_bits(name, **shape):
+    """--kv q4 against the naive reference. Of latent attention the vector is rounded that its norm makes."""
+    c = config(**dict(dict(n_layers=1, dim=20, n_heads=2, n_kv_heads=1, hidden_dim=30, vocab_size=40), **shape))
+    weights, ids = write_model(in_work('four.bin'), c, random_weights(c, 7)), random_ids(150, 40, 7)
+    exact = reference.nll(c, weights, ids)
+    attend, norm = reference.attend, reference.norm
+    of_latent = [weights.get('kv_a_norm.%d' % layer) for layer in range(c['n_layers'])]
+    reference.attend = rounding_attend(attend, not c['kv_rank'])
+    reference.norm = lambda x, weight, eps: (
+        four_bits if any(weight is one for one in of_latent) else list)(norm(x, weight, eps))
+    try:
+        expected = reference.nll(c, weights, ids)
+    finally:
+        reference.attend, reference.norm = attend, norm
+    found = perplexity(in_work('four.bin'), ids, '--kv', 'q4')
+    close(found, expected, 1e-3, 'a cache of 4 bits, %s' % name)
+    check(max(abs(a - b) for a, b in zip(exact, expected)) > 5e-3, 'which rounds', name)
+    session_test('chunks', in_work('four.bin'), 'q4', 0, 0, 130, TOLERANCE['q8'], 'chunks, 4 bits, %s' % name)
+    session_test('threads', in_work('four.bin'), 'q4', 0, 0, 90, 0, 'threads, 4 bits, %s' % name)
+
+
+def test_a_cache_of_four_bits():
+    for head_dim in (64, 80, 6):
+        check_four_bits('head_dim %d' % head_dim, head_dim=head_dim)
+    check_four_bits('values narrower than keys', head_dim=64, value_dim=40)
+    check_four_bits('latent attention', head_dim=48, rotary_dim=32, kv_rank=40, value_dim=24, n_kv_heads=2,
+                    latent_norm_eps=1e-6)
 
 
 def test_generation():

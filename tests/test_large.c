@@ -105,10 +105,10 @@ static void test_product(void) {
 static void test_cache(void) {
     enum { D = 128, WINDOW = 40 };
     static const int positions[N_KV_TYPES] = {
-        [KV_F16] = 4200000, [KV_F32] = 2100000, [KV_Q8] = 8400000};
+        [KV_F16] = 4200000, [KV_F32] = 2100000, [KV_Q8] = 8400000, [KV_Q4] = 15200000};
     for (KvType type = 0; type < N_KV_TYPES; type++) {
         int n = positions[type] / KV_BLOCK * KV_BLOCK;
-        KvCache cache = {.type = (Number)type, .n_kv_heads = 4, .head_dim = D, .positions = n};
+        KvCache cache = {.kept = type, .n_kv_heads = 4, .head_dim = D, .positions = n};
         AttentionScratch *scratch = NULL;
         TeamShared shared = {0};
         Arena arena = {0};

@@ -8,6 +8,7 @@ hidden options, the probe's last line. Then the sums:
 
     decided     as the hidden one
     in bounds   decided as a listed one, and the bounds that the probe tells hold the hidden value
+    named       solved for: the hidden value is named, within its bounds
     declined    by words that claim nothing wrong: between, cannot tell apart, nearest to, no reading fits
     wrong       all else; status 1 if there is one
 """
@@ -47,14 +48,15 @@ def drawn(rng):
 
 def is_in_bounds(out, name, value):
     """Whether the verdict tells bounds of this value that hold it."""
-    told = re.search(r'known within: .*?\b%s (?:([0-9.,]*[0-9]) to ([0-9.,]*[0-9])|not at all)' % name, out)
-    if not told or not told.group(1):
-        return bool(told)
-    low, high = (float(end.replace(',', '')) for end in told.groups())
-    return low <= value <= high
+    told = re.findall(r'(?:known within: |, |\()%s (?:([0-9.,]*[0-9]) to ([0-9.,]*[0-9])|not at all)' % name, out)
+    ends = [[float(end.replace(',', '')) for end in found if end] for found in told]
+    return any(not found or found[0] <= value <= found[1] for found in ends)
 
 
 def outcome(hidden, words, name, status, out):
+    if status == 1 and 'values of its own' in out:
+        named = name is not None and is_in_bounds(out.splitlines()[-1], name, float(hidden[1]))
+        return 'named' if named else 'wrong'
     if status != 0:
         return 'declined'
     if words is not None:

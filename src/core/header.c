@@ -326,6 +326,10 @@ static bool check_router(const ModelConfig *c, Error *err) {
                          "router_groups and router_renormalizes)");
     if (c->shared_gate && !c->shared_hidden_dim)
         return fail(err, "shared_gate without shared_hidden_dim (expected 0)");
+    bool lone = c->shared_gate || c->router_bias || c->norm_place == NORM_PARALLEL;
+    if (c->experts_beside && (!c->shared_hidden_dim || lone))
+        return fail(err, "experts_beside needs shared_hidden_dim, and excludes shared_gate, "
+                         "router_bias and a norm_place of 3");
     if (n == 0)
         return !(c->router_groups_used || c->router_group_best) ||
                fail(err,
@@ -363,18 +367,12 @@ static bool check_experts(const ModelConfig *c, Error *err) {
     return check_router(c, err);
 }
 
-// Fields that have their place in version 6, and that neither forward pass computes yet.
-static const char *const not_computed[] = {"layer_scale", "per_layer_dim", "experts_beside"};
-
-// Refuses what would be left out in silence.
-static bool check_computed(const Model *m, Error *err) {
-    static const uint8_t zeros[8];
-    for (const Field *f = fields; f < fields + N_FIELDS; f++)
-        for (size_t i = 0; i < sizeof not_computed / sizeof *not_computed; i++)
-            if (strcmp(f->name, not_computed[i]) == 0 &&
-                memcmp((const uint8_t *)m + f->place, zeros, f->bytes) != 0)
-                return fail(err, "%s is not computed yet (expected 0)", f->name);
-    return true;
+// What Gemma 4 has at the end of a layer, and beside its experts, is normed as there.
+static bool check_ends(const ModelConfig *c, Error *err) {
+    bool is_otherwise = c->layer_norm || c->residual_scale > 0 || c->after_norm_eps > 0;
+    return !(c->per_layer_dim || c->experts_beside) || !is_otherwise ||
+           fail(err, "per_layer_dim and experts_beside exclude layer_norm, residual_scale and "
+                     "after_norm_eps (expected 0)");
 }
 
 static bool check_turning(const char *field, int turning, int head_dim, Error *err) {
@@ -417,7 +415,7 @@ static bool check_fields(const uint8_t *p, Model *m, Error *err) {
     if (c->version < 5 && needs_version_5(m))
         return fail(err, "%s in version %d (expected version 5)",
                     c->qk_norm == QK_NORM_WHOLE ? "qk_norm is 2" : "rope_method is 7", c->version);
-    if (!check_computed(m, err)) return false;
+    if (!check_ends(c, err)) return false;
     const char *newest = field_of_version_6(c);
     if (c->version < 6 && newest)
         return fail(err, "%s has a value of version 6 (found version %d)", newest, c->version);

@@ -10,6 +10,31 @@ static LayerShape usual_shape(const ModelConfig *c, int layer) {
     return shape;
 }
 
+// Whether what turns has its place in a layer's heads, and values theirs in keys.
+static bool check_heads(const Model *m, int l, Error *err) {
+    const ModelConfig *c = &m->config;
+    const Layer *layer = &m->layers[l];
+    const RopeConfig *rope = layer_rope(layer, &m->rope, &m->sliding);
+    int head_dim = layer->shape.head_dim;
+    bool turns = c->encoding == ENCODING_ROPE && !(layer->flags & LAYER_NOPE);
+    bool counts_all = rope->method == ROPE_PROPORTIONAL;
+    if (turns && (counts_all ? head_dim != rope->rotary_dim : head_dim < rope->rotary_dim))
+        return fail(err, "impossible header: head_dim of layer %d is %d, and %d elements turn%s", l,
+                    head_dim, rope->rotary_dim, counts_all ? " or rest" : "");
+    if (!(layer->flags & LAYER_KEYS_ARE_VALUES)) return true;
+    if (c->qk_norm == QK_NORM_WHOLE)
+        return fail(
+            err, "impossible header: keys of layer %d are values (expected qk_norm 0, 1 or 3)", l);
+    return layer_value_dim(c, layer) == head_dim ||
+           fail(err, "impossible header: keys of layer %d are values (expected value_dim %d or 0)",
+                l, head_dim);
+}
+
+// A layer that reads another's keys turns its queries as that one does.
+static bool turns_alike(const Model *m, int a, int b) {
+    return ((m->layers[a].flags ^ m->layers[b].flags) & (LAYER_SLIDING | LAYER_NOPE)) == 0;
+}
+
 // Numbers of a layer's shape, in the file's order: no more than the header's, which are the widest.
 bool read_shape_table(Model *m, const uint8_t *shapes, Error *err) {
     const ModelConfig *c = &m->config;
@@ -18,6 +43,7 @@ bool read_shape_table(Model *m, const uint8_t *shapes, Error *err) {
     for (int l = 0; l < c->n_layers; l++) {
         LayerShape *shape = &m->layers[l].shape;
         *shape = usual_shape(c, l);
+        if (!shapes && !check_heads(m, l, err)) return false;
         if (!shapes) continue;
         int32_t found[SHAPE_NUMBERS];
         memcpy(found, shapes + l * sizeof found, sizeof found);
@@ -41,11 +67,12 @@ bool read_shape_table(Model *m, const uint8_t *shapes, Error *err) {
                         shape->kv_layer, l);
         bool is_alike = source->head_dim == shape->head_dim &&
                         source->n_kv_heads == shape->n_kv_heads &&
-                        source->kv_layer == shape->kv_layer;
+                        turns_alike(m, l, shape->kv_layer) && source->kv_layer == shape->kv_layer;
         bool has_keys = shape->kv_layer == l || !(m->layers[shape->kv_layer].flags & LAYER_STATE);
         if (!is_alike || !has_keys)
             return fail(err, "impossible header: layer %d takes keys of layer %d, which has others",
                         l, shape->kv_layer);
+        if (!check_heads(m, l, err)) return false;
     }
     return true;
 }

@@ -191,7 +191,8 @@ typedef struct {
     const float *router;              // (n_experts, dim), NULL: the layer is dense
     const float *router_bias;         // (n_experts), NULL: none
     const float *router_choice_bias;  // (n_experts) which counts in the choice alone
-    const float *router_norm;    // (dim) with experts_beside: the router reads rms(x) times this
+    // (dim) with experts_beside: the router reads rms(x) times this, divided by sqrt(dim)
+    const float *router_norm;
     const float *expert_scales;  // (n_experts) then: of the weights
     FeedForward ffn;             // of the layer; or its experts, one below the other
     const float *xielu;          // (4) alpha_p, alpha_n, beta, eps of ACTIVATION_XIELU

@@ -5,9 +5,10 @@
 // A key is kept unturned. The query is turned instead, for each key anew, by the distance
 // between the two. So every RoPE method and distance map stands here as its formula. What few
 // models or options need stands beside it: plain_turns.c, plain_scores.c, plain_latent.c,
-// plain_delta.c, plain_experts.c, plain_encodings.c. In comments d is head_dim.
+// plain_delta.c, plain_experts.c, plain_per_layer.c, plain_encodings.c. In comments d is head_dim.
 #include "plain.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "arithmetic.h"
@@ -15,6 +16,7 @@
 #include "plain_encodings.h"
 #include "plain_experts.h"
 #include "plain_latent.h"
+#include "plain_per_layer.h"
 #include "plain_scores.h"
 #include "plain_turns.h"
 
@@ -220,15 +222,37 @@ static void add_shared_expert(Plain *p) {
     add(p->added, weight, p->expert, m->dim);
 }
 
-// added (dim) = the sum of what the chosen experts make, and of what the shared one does
-static void mix_experts(Plain *p) {
+// added (dim) = the sum of what the chosen experts make of what is normed
+static void add_chosen(Plain *p) {
     const ModelConfig *m = &p->model->config;
-    choose_experts(m, p->w, p->normed, &p->routing);
     memset(p->added, 0, m->dim * sizeof(float));
     for (int e = 0; e < m->n_experts; e++) {
         if (p->routing.is_chosen[e]) add_expert(p, e);
     }
+}
+
+// The same, and what the shared one makes.
+static void mix_experts(Plain *p) {
+    const ModelConfig *m = &p->model->config;
+    choose_experts(m, p->w, p->normed, &p->routing);
+    add_chosen(p);
     if (m->shared_hidden_dim) add_shared_expert(p);
+}
+
+// added (dim) = rmsnorm(the dense layer of what is normed) + rmsnorm(the experts). The router and
+// the experts read x (dim) behind norms of their own.
+static void mix_beside(Plain *p, const float *x) {
+    const ModelConfig *m = &p->model->config;
+    const Layer *w = p->w;
+    feed_forward(p, &w->shared, p->normed, p->beside);
+    rmsnorm(p->beside, p->beside, w->shared_after, m->dim, m->norm_eps);
+    rmsnorm(p->normed, x, w->router_norm, m->dim, m->norm_eps);
+    scale_all(p->normed, 1 / sqrtf((float)m->dim), m->dim);
+    choose_experts(m, w, p->normed, &p->routing);
+    rmsnorm(p->normed, x, w->experts_norm, m->dim, m->norm_eps);
+    add_chosen(p);
+    rmsnorm(p->added, p->added, w->experts_after, m->dim, m->norm_eps);
+    add(p->added, 1, p->beside, m->dim);
 }
 
 // The feed-forward layer: x += feed_forward(rmsnorm(x)), or a mix of experts of that. With
@@ -236,7 +260,8 @@ static void mix_experts(Plain *p) {
 static void add_feed_forward(Plain *p, float *x) {
     bool is_parallel = p->model->config.norm_place == NORM_PARALLEL;
     if (!is_parallel) read_normed(p, x, p->w->ffn_norm);
-    if (p->w->router) mix_experts(p);
+    if (p->w->router_norm) mix_beside(p, x);
+    else if (p->w->router) mix_experts(p);
     else feed_forward(p, &p->w->ffn, p->normed, p->added);
     add_normed(p, x, p->w->ffn_after);
 }
@@ -277,6 +302,7 @@ int plain_forward(Plain *p, int32_t token, int i, int length, float *x) {
     memcpy(x, row, m->dim * sizeof *x);
     if (m->embedding_norm) rmsnorm(x, x, NULL, m->dim, m->norm_eps);
     if (m->embedding_scale > 0) scale_all(x, (float)m->embedding_scale, m->dim);
+    if (m->per_layer_dim) embed_by_layer(p, token, x);
     int bad = all_finite(x, m->dim) ? m->n_layers : -1;  // the first bad layer; n_layers: none
 
     // Positions enter here, in the angles or in the embedding.
@@ -292,6 +318,7 @@ int plain_forward(Plain *p, int32_t token, int i, int length, float *x) {
         if (p->w->flags & LAYER_STATE) add_state(p, x);
         else attention(p, x);
         add_feed_forward(p, x);
+        end_layer(p, x);
         if (bad == m->n_layers && !all_finite(x, m->dim)) bad = l;
     }
     return bad;

@@ -54,6 +54,8 @@ uint64_t plain_lay_out(Plain *p, Arena *arena) {
     int64_t hidden = m->hidden_dim;
     if (m->expert_hidden_dim > hidden) hidden = m->expert_hidden_dim;
     if (m->shared_hidden_dim > hidden) hidden = m->shared_hidden_dim;
+    if (m->per_layer_dim > hidden) hidden = m->per_layer_dim;
+    int64_t own = (int64_t)m->n_layers * m->per_layer_dim;
     bool has_queries = m->encoding == ENCODING_DISENTANGLED;
     bool has_keys = has_queries || m->encoding == ENCODING_TRANSFORMER_XL;
     p->keys = floats(arena, rows, kv);
@@ -82,6 +84,8 @@ uint64_t plain_lay_out(Plain *p, Arena *arena) {
     p->routing = lay_out_routing(arena, m);
     p->expert = vector(arena, m->dim);
     p->expert_input = vector(arena, m->dim);
+    p->beside = vector(arena, m->experts_beside ? m->dim : 0);
+    p->own = vector(arena, own);
     // A row of any matrix, filled up to whole packs of q4.
     int64_t widest = m->dim;
     if (heads > widest) widest = heads;
@@ -89,6 +93,7 @@ uint64_t plain_lay_out(Plain *p, Arena *arena) {
     if (m->q_rank > widest) widest = m->q_rank;
     if (m->kv_rank > widest) widest = m->kv_rank;
     if (hidden > widest) widest = hidden;
+    if (own > widest) widest = own;
     p->row = vector(arena, widest + Q4_PACK);
     return kept;
 }

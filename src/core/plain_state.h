@@ -55,7 +55,9 @@ typedef struct Plain {
     float *gate, *up;                // (hidden_dim, or what experts have if that is more)
     Routing routing;                 // which experts the token takes
     float *expert;                   // (dim) what one of them makes
+    float *beside;                   // (dim) what a dense layer beside them makes
     float *expert_input;             // (dim) what one reads that its weight multiplies
+    float *own;           // (n_layers, per_layer_dim) the token's embeddings of each layer
     Turns full, sliding;  // `sliding` is for layers with LAYER_SLIDING, `full` for all others
     float *scores;        // (context + 1) of one head, and of its sink
     float *row;           // (widest) of a matrix, as float32

@@ -5,9 +5,9 @@
 #include "../../rope.h"
 #include "spread.h"
 
-// How keys and values are kept: as float16, float32, or 8 bits with scales. The definition keeps
-// them as float32.
-typedef enum { KV_F16, KV_F32, KV_Q8, N_KV_TYPES } KvType;
+// How keys and values are kept: as float16, float32, 8 bits with scales, or 4 bits in blocks of
+// 32 as ggml writes them. The definition keeps them as float32.
+typedef enum { KV_F16, KV_F32, KV_Q8, KV_Q4, N_KV_TYPES } KvType;
 extern const char *const kv_type_names[N_KV_TYPES];
 
 // Takes a head's scores for the last token of each read, as the softmax takes them.

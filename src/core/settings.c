@@ -11,7 +11,7 @@
 
 #include "session_config.h"
 
-const char *const kv_type_names[N_KV_TYPES] = {"f16", "f32", "q8"};
+const char *const kv_type_names[N_KV_TYPES] = {"f16", "f32", "q8", "q4"};
 
 static const char *const rope_ramps[2] = {"dims", "turns"};  // by RopeRamp
 

@@ -323,7 +323,7 @@ static void attend_task(const Attention *c, const Cut *cut, int slot,
         int count = start + KV_BLOCK < end ? KV_BLOCK : end - start;
         bool is_seen = start + count > window_start(c, first) || start < c->sinks;
         if (!is_seen && !is_watched) continue;
-        KvBlock block = kv_cache_block(c->cache, kv_head, b);
+        KvBlock block = kv_cache_block(c->cache, kv_head, b, scratch->unpacked);
         float *scores = scratch->scores.x;
         score_block(&k, &block, b);
         if (is_watched) {

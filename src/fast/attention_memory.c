@@ -28,6 +28,7 @@ void attention_need(AttentionNeeds *needs, const KvCache *cache, int n_heads) {
     needs->rows = larger(needs->rows, whole_units(c.per_group * c.heads));
     needs->key_dim = larger(needs->key_dim, cache->head_dim);
     needs->width = larger(needs->width, cache->value_width);
+    needs->unpacked = larger(needs->unpacked, kv_cache_room(cache));
     needs->tasks = larger(needs->tasks, larger(groups, few * splits));
     needs->values_in_keys = needs->values_in_keys || cache->values_in_keys;
 }
@@ -54,6 +55,7 @@ AttentionScratch *attention_lay_out(Arena *arena, const AttentionNeeds *needs, i
             t.q[zone] = take_rows(arena, needs->by_units, rows, needs->key_dim);
         t.scores = take_rows(arena, needs->by_units, rows, KV_BLOCK);
         t.other_scores = arena_take(arena, rows * KV_BLOCK, sizeof(float));
+        t.unpacked = arena_take(arena, needs->unpacked, sizeof(float));
         t.widened = arena_take(arena, of_block, sizeof(float));
         t.values = arena_take(arena, needs->values_in_keys ? width * KV_BLOCK : 0, sizeof(float));
         t.block_parts = arena_take(arena, of_block, UNIT_PARTS * sizeof(uint16_t));

@@ -128,9 +128,12 @@ static void choose_fast(const ModelConfig *m, const Layer *layer, const float *l
     else unit = m->router_renormalizes ? 1 / (total + 1e-20f) : 1;
     if (m->router_scale > 0) unit *= (float)m->router_scale;
     scale_by(weights, all_finite(logits, n) ? unit : NAN, k);
+    for (int i = 0; i < k && layer->expert_scales; i++)
+        weights[i] *= layer->expert_scales[chosen[i]];
 }
 
-// logits (n, n_experts) = router . x + bias, no more than a cap if there is one
+// logits (n, n_experts) = router . x + bias, no more than a cap if there is one. Experts beside a
+// dense layer have a norm for their router, which stands in the place of the input's.
 static void route_by_team(const Team *team, Experts *e, const Layer *layer, const Input *input,
                           Workspace *ws) {
     const ModelConfig *m = e->config;
@@ -138,12 +141,16 @@ static void route_by_team(const Team *team, Experts *e, const Layer *layer, cons
         .type = WEIGHT_F32, .rows = m->n_experts, .cols = m->dim, .data = layer->router};
     Product product = {.matrix = &router, .bias = layer->router_bias, .out = e->logits};
     product.stride = m->n_experts;
-    matmul_by_team(team, &product, 1, input, ws);
+    Input read = *input;
+    if (layer->router_norm) read.norm = layer->router_norm;
+    matmul_by_team(team, &product, 1, &read, ws);
     float cap = (float)m->router_cap;
-    if (cap <= 0) return;
+    if (cap <= 0 && !layer->router_norm) return;
     int n = (int)input->n * m->n_experts;
-    for (int i = team_first(team, n), end = team_end(team, n); i < end; i++)
-        e->logits[i] = cap * tanhf(e->logits[i] / cap);
+    for (int i = team_first(team, n), end = team_end(team, n); i < end; i++) {
+        if (layer->router_norm) e->logits[i] /= sqrtf((float)m->dim);
+        if (cap > 0) e->logits[i] = cap * tanhf(e->logits[i] / cap);
+    }
     team_wait(team);
 }
 

@@ -1,16 +1,86 @@
 // A block of the cache is its keys, then its values, then for q8 a float32 scale per position for
-// each. Without values, one.
+// each. Without values, one. Of 4 bits it is rows that are packed as ggml packs them, and is
+// unpacked to be read.
 #include "kv_cache.h"
 
+#include <math.h>
 #include <string.h>
 
 // The longest key: what turns of a head, and a latent vector.
 enum { MAX_KEY = 2 * ROPE_MAX_HEAD_DIM };
 
-KvCache kv_cache_for(const Model *model, const Layer *layer, Number type, int positions) {
+// ---- 4 bits ----
+
+enum { PACK = 32, PACK_BYTES = 2 + PACK / 2 };  // ggml's Q4_0: a float16 scale, then nibbles
+
+static int64_t packed_bytes(int64_t n) { return (n + PACK - 1) / PACK * PACK_BYTES; }
+
+// The scale is an eighth of the number that is largest without its sign, with the other sign.
+static float pack_scale(const float *x, int64_t n) {
+    float largest = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (!(fabsf(x[i]) <= fabsf(largest))) largest = x[i];
+    return largest / -8;
+}
+
+// n numbers to blocks of PACK, with zeros behind the last. Number i of a block is in the low bits
+// of byte i, and i + 16 in the high ones.
+static void pack_row(uint8_t *out, const float *x, int64_t n) {
+    for (int64_t at = 0; at < n; at += PACK, out += PACK_BYTES) {
+        int64_t count = n - at < PACK ? n - at : PACK;
+        float scale = pack_scale(x + at, count);
+        float inverse = scale != 0 ? 1 / scale : 0;
+        numbers_from_f32(out, NUMBER_F16, &scale, 1);
+        memset(out + 2, 0, PACK / 2);
+        for (int i = 0; i < PACK; i++) {
+            float number = i < count ? x[at + i] : 0;
+            int nibble = (int)fminf(15, number * inverse + 8.5f);  // 15 for what is no number
+            out[2 + i % 16] |= (uint8_t)(nibble << (i < 16 ? 0 : 4));
+        }
+    }
+}
+
+// A row of n numbers, `stride` apart.
+static void unpack_row(float *out, int64_t stride, const uint8_t *packed, int64_t n) {
+    for (int64_t at = 0; at < n; at += PACK, packed += PACK_BYTES) {
+        float scale;
+        numbers_to_f32(&scale, packed, NUMBER_F16, 1);
+        for (int i = 0; i < PACK && at + i < n; i++) {
+            int nibble = packed[2 + i % 16] >> (i < 16 ? 0 : 4) & 15;
+            out[(at + i) * stride] = scale * (float)(nibble - 8);
+        }
+    }
+}
+
+// Bytes of a position: its key, then its value unless that is in the key.
+static int64_t packed_position(const KvCache *c) {
+    return packed_bytes(c->head_dim) + (c->values_in_keys ? 0 : packed_bytes(c->value_dim));
+}
+
+static KvBlock unpacked(const KvCache *c, const uint8_t *packed, float *room) {
+    float *keys = room;
+    float *values = c->values_in_keys ? NULL : room + c->head_dim * KV_BLOCK;
+    if (values) memset(values, 0, KV_BLOCK * c->value_width * sizeof *values);
+    for (int p = 0; p < KV_BLOCK; p++, packed += packed_position(c)) {
+        unpack_row(keys + p, KV_BLOCK, packed, c->head_dim);
+        if (!values) continue;
+        const uint8_t *value = packed + packed_bytes(c->head_dim);
+        unpack_row(values + p * c->value_width, 1, value, c->value_dim);
+    }
+    return (KvBlock){.keys = (uint8_t *)keys, .values = (uint8_t *)values};
+}
+
+int64_t kv_cache_room(const KvCache *c) {
+    int64_t width = c->head_dim + (c->values_in_keys ? 0 : c->value_width);
+    return c->kept == KV_Q4 ? KV_BLOCK * width : 0;
+}
+
+// ---- all kinds ----
+
+KvCache kv_cache_for(const Model *model, const Layer *layer, KvType kept, int positions) {
     const ModelConfig *m = &model->config;
     const LayerShape *of = &layer->shape;
-    KvCache c = {.type = type, .positions = positions};
+    KvCache c = {.kept = kept, .positions = positions};
     c.n_kv_heads = m->kv_rank ? 1 : of->n_kv_heads;
     c.head_dim = m->kv_rank ? model->rope.rotary_dim + m->kv_rank : of->head_dim;
     c.value_dim = m->kv_rank ? m->kv_rank : layer_value_dim(m, layer);
@@ -19,20 +89,26 @@ KvCache kv_cache_for(const Model *model, const Layer *layer, Number type, int po
 }
 
 void kv_cache_lay_out(KvCache *c, Arena *arena) {
+    c->type = c->kept == KV_Q4 ? NUMBER_F32 : (Number)c->kept;
     if (c->value_dim == 0) c->value_dim = c->head_dim;
     c->value_width = whole_vectors(c->value_dim);
     c->n_blocks = blocks_of(c->positions);
     int64_t elements = c->head_dim + (c->values_in_keys ? 0 : c->value_width);
     int64_t position_bytes = elements * number_bytes(c->type);
     if (c->type == NUMBER_I8) position_bytes += (c->values_in_keys ? 1 : 2) * sizeof(float);
+    if (c->kept == KV_Q4) position_bytes = packed_position(c);
     c->block_bytes = KV_BLOCK * position_bytes;
     c->data = arena_take(arena, c->n_kv_heads * c->n_blocks, c->block_bytes);
 }
 
-KvBlock kv_cache_block(const KvCache *c, int kv_head, int64_t block) {
-    int64_t index = kv_head * c->n_blocks + block;
+static uint8_t *block_at(const KvCache *c, int kv_head, int64_t block) {
+    return c->data + (kv_head * c->n_blocks + block) * c->block_bytes;
+}
+
+KvBlock kv_cache_block(const KvCache *c, int kv_head, int64_t block, float *room) {
+    uint8_t *keys = block_at(c, kv_head, block);
+    if (c->kept == KV_Q4) return unpacked(c, keys, room);
     int column = KV_BLOCK * number_bytes(c->type);  // bytes that 64 positions take for one element
-    uint8_t *keys = c->data + index * c->block_bytes;
     uint8_t *values = keys + c->head_dim * column;
     KvBlock found = {.keys = keys, .values = c->values_in_keys ? NULL : values};
     if (c->type != NUMBER_I8) return found;
@@ -59,10 +135,17 @@ void kv_cache_write(KvCache *c, int kv_head, int position, const float *key, con
     int64_t d = c->head_dim;
     int64_t p = position % KV_BLOCK;
     int64_t bytes = number_bytes(c->type);
-    KvBlock block = kv_cache_block(c, kv_head, position / KV_BLOCK);
+    uint8_t *start = block_at(c, kv_head, position / KV_BLOCK);
+    if (p == 0) memset(start, 0, c->block_bytes);
+    if (c->kept == KV_Q4) {
+        uint8_t *row = start + p * packed_position(c);
+        pack_row(row, key, d);
+        if (!c->values_in_keys) pack_row(row + packed_bytes(d), value, c->value_dim);
+        return;
+    }
+    KvBlock block = kv_cache_block(c, kv_head, position / KV_BLOCK, NULL);
     uint8_t row[MAX_KEY * sizeof(float)];  // of the key, until it is transposed
     uint8_t *column = block.keys + p * bytes;
-    if (p == 0) memset(block.keys, 0, c->block_bytes);
     float key_scale = numbers_from_f32(row, c->type, key, d);
     transpose_key(column, row, d, bytes);
     if (block.key_scales) block.key_scales[p] = key_scale;

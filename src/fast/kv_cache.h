@@ -25,22 +25,24 @@ static inline int64_t whole_vectors(int64_t n) { return (n + 15) / 16 * 16; }
 // 6. With values_in_keys, as of latent attention, a value is the last value_dim elements of its
 //    key, and is stored as that alone.
 // 7. Keys are read as they were stored: what they lack of their angles, angles.h knows.
+// 8. `type` is what a block is read as: the kind that is kept, but float32 for 4 bits.
 //
 // The fields up to `values_in_keys` are filled in before kv_cache_lay_out.
 typedef struct {
-    Number type;  // a KvType
+    KvType kept;
     int n_kv_heads;
     int64_t head_dim;   // of keys
     int positions;      // most that it will hold
     int64_t value_dim;  // 0: head_dim
     bool values_in_keys;
+    Number type;
     int64_t value_width;  // value_dim in whole vectors of the widest kind, zeros behind
     int64_t n_blocks, block_bytes;
     uint8_t *data;
 } KvCache;
 
 // The cache of a layer, for so many positions, yet without memory.
-KvCache kv_cache_for(const Model *model, const Layer *layer, Number type, int positions);
+KvCache kv_cache_for(const Model *model, const Layer *layer, KvType kept, int positions);
 
 // Takes the memory from an arena (see util.h). A block's first write clears it, so that unused
 // blocks cost nothing.
@@ -60,4 +62,8 @@ typedef struct {
     float *value_scales;  // (KV_BLOCK), of values_in_keys those of keys
 } KvBlock;
 
-KvBlock kv_cache_block(const KvCache *cache, int kv_head, int64_t block);
+// Room is for a block of float32, where a cache of 4 bits is unpacked.
+KvBlock kv_cache_block(const KvCache *cache, int kv_head, int64_t block, float *room);
+
+// float32 numbers that the room takes; 0: it is not used.
+int64_t kv_cache_room(const KvCache *cache);

@@ -18,6 +18,7 @@
 //     attention_by_team           attention, its loop over heads: scores, softmax, mix
 //     matmul_by_team, .gate       feed_forward: its first two products, and silu
 //     experts_by_team             mix_experts; experts.c
+//     states_by_team              gated_delta_rule and short_convolution; states.c
 //     transformer_logits          plain_logits
 //
 // Threads. transformer_forward opens a parallel region for each step: a token, or one layer of a
@@ -279,11 +280,41 @@ static void add_shared_by_team(const Team *team, Transformer *t, const Layer *la
     matmul_by_team(team, &w2, 1, &input, t->workspace);
 }
 
+// t->added (n, dim) = rmsnorm(the dense layer) + rmsnorm(the experts beside it), which read x
+// behind norms of their own.
+static void mix_beside_by_team(const Team *team, Transformer *t, const float *x, int n,
+                               const Layer *layer) {
+    const ModelConfig *m = &t->model->config;
+    float eps = (float)m->norm_eps;
+    Input input = rmsnorm_of(x, n, layer->ffn_norm, m);
+    Input of_experts = rmsnorm_of(x, n, layer->experts_norm, m);
+    int first = team_first(team, n);
+    int end = team_end(team, n);
+    memset(t->added + first * m->dim, 0, (end - first) * m->dim * sizeof(float));
+    memset(t->beside + first * m->dim, 0, (end - first) * m->dim * sizeof(float));
+    start_shared_by_team(team, t, layer, &input);
+    experts_by_team(team, t->experts, layer, &of_experts, t->added, t->workspace);
+    add_shared_by_team(team, t, layer, n, t->beside);
+    for (int row = first; row < end; row++) {
+        float *added = t->added + row * m->dim;
+        float *beside = t->beside + row * m->dim;
+        rmsnorm_fast(added, added, layer->experts_after, m->dim, eps);
+        rmsnorm_fast(beside, beside, layer->shared_after, m->dim, eps);
+        add_to(added, beside, m->dim);
+    }
+    team_wait(team);
+}
+
 // The same of a layer with experts, which add up where there is 0, or to x itself.
 static void add_experts_by_team(const Team *team, Transformer *t, float *x, int n,
                                 const Layer *layer) {
     const ModelConfig *m = &t->model->config;
     const float *norm = layer->ffn_after;
+    if (m->experts_beside) {
+        mix_beside_by_team(team, t, x, n, layer);
+        add_normed_by_team(team, t, x, n, norm);
+        return;
+    }
     Input input = rmsnorm_of(x, n, layer->ffn_norm, m);
     bool apart = adds_apart(m, norm);
     float *out = apart ? t->added : x;
@@ -351,28 +382,62 @@ static void store_latent_by_team(const Team *team, Transformer *t, int index, in
     if (n_wanted > 0) latent_absorb_by_team(team, l, layer, angles, t->q, t->n - n_wanted, t->n);
 }
 
+// The last steps of a layer on the rows x (n, dim), of which the first is row `skipped` of the
+// chunk: its own embedding of the token, and a scale of all.
+static void end_layer_by_team(const Team *team, Transformer *t, float *x, int index, int skipped) {
+    const ModelConfig *m = &t->model->config;
+    const Layer *layer = &t->model->layers[index];
+    int n = t->n - skipped;
+    if (m->per_layer_dim) {
+        Input input = {.x = x, .n = n};
+        per_layer_gate_by_team(team, &t->per_layer, t->model, index, skipped, &input, t->workspace);
+        Product out = {.matrix = &layer->per_layer_out};
+        input.x = t->per_layer.gate;
+        add_product_by_team(team, t, x, &out, &input, layer->per_layer_after);
+    }
+    if (!layer->scale) return;
+    int end = team_end(team, n);
+    for (int row = team_first(team, n); row < end; row++)
+        scale_by(x + row * m->dim, *layer->scale, m->dim);
+    team_wait(team);
+}
+
+// mixed (n_wanted, n_heads * value_dim) = softmax(scale q k) v over all tokens so far, where all rows of
+// the input get keys and values; or in a layer with a state what that makes. Returns it.
+static const float *mix_by_team(const Team *team, Transformer *t, int index, int n_wanted,
+                                const Input *input) {
+    const ModelConfig *m = &t->model->config;
+    const Layer *layer = &t->model->layers[index];
+    const Watch *watch = &t->config->watch;
+    int skipped = t->n - n_wanted;
+    if (layer->flags & LAYER_STATE) {
+        states_by_team(team, &t->states, index, input, n_wanted, t->workspace);
+        return t->states.made;
+    }
+    if (m->kv_rank) store_latent_by_team(team, t, index, n_wanted, input);
+    else store_by_team(team, t, index, n_wanted, input);
+    if (n_wanted == 0) return NULL;
+
+    bool is_watched = watch->scores && index == watch->layer;
+    if (is_watched) attend_by_team(team, t, index, t->n - 1, watch);
+    attend_by_team(team, t, index, skipped, NULL);
+    if (m->kv_rank) latent_values_by_team(team, &t->latent, layer, n_wanted, t->mixed);
+    change_mixed_by_team(team, t, layer, skipped);
+    return t->mixed;
+}
+
 // One layer for the n rows of the chunk. All rows get keys and values. The rest is done for the
 // last n_wanted rows: in the last layer those whose logits are wanted, in all other layers every
 // row.
 static void run_layer_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
-    const Watch *watch = &t->config->watch;
+    bool has_state = layer->flags & LAYER_STATE;
     int skipped = t->n - n_wanted;
     float *x = t->x + skipped * m->dim;  // (n_wanted, dim)
-
-    // queries, and keys and values in the cache, of rmsnorm(x)
     Input input = rmsnorm_of(t->x, t->n, layer->attention_norm, m);
-    if (m->kv_rank) store_latent_by_team(team, t, index, n_wanted, &input);
-    else store_by_team(team, t, index, n_wanted, &input);
+    const float *mixed = mix_by_team(team, t, index, n_wanted, &input);
     if (n_wanted == 0) return;
-
-    // mixed (n_wanted, n_heads * value_dim) = softmax(scale q k) v over all tokens so far
-    bool is_watched = watch->scores && index == watch->layer;
-    if (is_watched) attend_by_team(team, t, index, t->n - 1, watch);
-    attend_by_team(team, t, index, skipped, NULL);
-    if (m->kv_rank) latent_values_by_team(team, &t->latent, layer, n_wanted, t->mixed);
-    change_mixed_by_team(team, t, layer, skipped);
 
     // Where both read one norm of the same x, feed-forward begins before attention adds to x.
     bool is_parallel = m->norm_place == NORM_PARALLEL;
@@ -380,16 +445,18 @@ static void run_layer_by_team(const Team *team, Transformer *t, int index, int n
     if (is_parallel) start_feed_forward_by_team(team, t, x, n_wanted, layer, norm);
 
     // x += wo . mixed
-    Product wo = {.matrix = &layer->wo, .bias = layer->bo};
-    input = (Input){.x = t->mixed, .n = n_wanted};
+    Product wo = {.matrix = has_state ? &layer->state_out : &layer->wo};
+    wo.bias = has_state ? layer->b_state_out : layer->bo;
+    input = (Input){.x = mixed, .n = n_wanted};
     add_product_by_team(team, t, x, &wo, &input, layer->attention_after);
 
     if (layer->router) {
         add_experts_by_team(team, t, x, n_wanted, layer);
-        return;
+    } else {
+        if (!is_parallel) start_feed_forward_by_team(team, t, x, n_wanted, layer, norm);
+        end_feed_forward_by_team(team, t, x, n_wanted, layer);
     }
-    if (!is_parallel) start_feed_forward_by_team(team, t, x, n_wanted, layer, norm);
-    end_feed_forward_by_team(team, t, x, n_wanted, layer);
+    end_layer_by_team(team, t, x, index, skipped);
 }
 
 // t->fault.row becomes the first row of x, from `first` on, that has a NaN or an infinity.
@@ -405,13 +472,17 @@ static void check_finite_by_team(const Team *team, Transformer *t, int first) {
     team_wait(team);
 }
 
-// What stands before the first layer: positions, as angles or in the embedding.
-static void place_by_team(const Team *team, Transformer *t, int length) {
+// What stands before the first layer: positions, as angles or in the embedding, and embeddings for
+// each layer.
+static void place_by_team(const Team *team, Transformer *t, const int32_t *tokens, int length) {
     const ModelConfig *m = &t->model->config;
+    Input embeddings = {.x = t->x, .n = t->n};
     const Spread *spread = &t->config->spread;
     bool is_rope = m->encoding == ENCODING_ROPE;
     check_finite_by_team(team, t, 0);
     if (is_rope) angles_prepare_by_team(team, &t->angles, t->first, t->n, length);
+    if (m->per_layer_dim)
+        per_layer_embed_by_team(team, &t->per_layer, t->model, tokens, &embeddings, t->workspace);
     if (m->sliding_rope) angles_prepare_by_team(team, &t->sliding, t->first, t->n, length);
     if (!is_rope) encoding_prepare_by_team(team, &t->terms, spread, t->x, t->first, t->n);
 }
@@ -432,6 +503,7 @@ Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int firs
     for (int i = 0; i < n && m->embedding_norm; i++)
         rmsnorm_fast(t->x + i * dim, t->x + i * dim, NULL, dim, (float)m->norm_eps);
     if (m->embedding_scale > 0) scale_by(t->x, (float)m->embedding_scale, n * dim);
+    if (first == 0) states_forget(&t->states);
     t->n = n;
     t->first = first;
     t->fault = (Fault){n, -1};
@@ -440,7 +512,7 @@ Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int firs
 #pragma omp parallel num_threads(is_worth_it ? pace_threads(pace) : 1)
         {
             Team team = team_join(&t->team);
-            if (l == 0) place_by_team(&team, t, length);
+            if (l == 0) place_by_team(&team, t, tokens, length);
             for (int i = l; i < l + layers && t->fault.row == n; i++) {
                 int n_wanted = i == m->n_layers - 1 ? n_logits : n;
                 run_layer_by_team(&team, t, i, n_wanted);

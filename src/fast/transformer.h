@@ -7,6 +7,8 @@
 #include "experts.h"
 #include "latent.h"
 #include "pace.h"
+#include "per_layer.h"
+#include "states.h"
 
 // Where a NaN or an infinity showed first: the row, and the layer that it came out of, -1 for the
 // embedding.
@@ -37,7 +39,10 @@ typedef struct Transformer {
     float *mixed;         // (chunk, n_heads * value_dim) attention's mix of values
     float *gates;         // (chunk, n_heads * value_dim) what multiplies it, NULL without a gate
     Latent latent;        // of latent attention, which has no k and v
+    States states;        // of layers with a state
     float *added;         // (chunk, dim) what a layer adds before its norm or scale, else NULL
+    float *beside;        // (chunk, dim) what a dense layer beside experts makes
+    PerLayer per_layer;   // embeddings of each layer
     float *hidden;        // (chunk, hidden_dim or shared_hidden_dim) the feed-forward layer
     float *shared_gates;  // (chunk) of the shared expert
     Fault fault;

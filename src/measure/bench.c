@@ -129,7 +129,7 @@ static double cache_bytes(const Job *job, KvType kv, double positions) {
         const RopeConfig *rope = layer_rope(layer, &job->plans->rope, &job->plans->sliding);
         bool sees_all = rope->window == 0 || (layer->flags & LAYER_SEES_ALL && !rope->all_slide);
         double seen = sees_all ? positions : fmin(positions, (double)rope->window + rope->sinks);
-        KvCache block = kv_cache_for(job->model, layer, (Number)kv, KV_BLOCK);
+        KvCache block = kv_cache_for(job->model, layer, kv, KV_BLOCK);
         Arena count = {0};
         kv_cache_lay_out(&block, &count);
         bytes += (double)count.used / KV_BLOCK * seen;

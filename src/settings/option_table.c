@@ -58,7 +58,7 @@ const Option option_table[] = {
     {.value = {"--ignore-eos", NULL, "keep generating past an end token", FLAG,
                OF_OPTIONS(ignore_eos)},
      .needs = SAMPLING},
-    {.value = {"--kv", "TYPE", "precision of the key-value cache: f16, f32 or q8 [f16]", WORD,
+    {.value = {"--kv", "TYPE", "precision of the key-value cache: f16, f32, q8 or q4 [f16]", WORD,
                OF_OPTIONS(kv), 0, N_KV_TYPES - 1, kv_type_names},
      .needs = RUNNING},
     {.value =

@@ -40,6 +40,15 @@ METHODS = {
     'llama3': dict(method='llama3', factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, train_ctx=16)}
 
 
+# YaRN's two temperatures by their pair, on latent attention; then what else scales scores there.
+PAIRS = {
+    'neither': {}, 'mscale alone': dict(mscale=0.7), 'mscale_all_dim alone': dict(mscale_all_dim=0.7),
+    'another pair': dict(mscale=0.9, mscale_all_dim=0.6), 'ones': dict(mscale=1.0, mscale_all_dim=1.0),
+    'a factor of its own': dict(attention_factor=0.9)}
+LATENT = {**{'yarn, %s' % name: dict(YARN, mscale_in_scores=int('mscale_all_dim' in pair), **pair)
+             for name, pair in PAIRS.items()}, 'linear': dict(method='linear', factor=4.0)}
+
+
 def models():
     """(name, model.bin, its fields) of every row of families.json with every feature, then of every method."""
     for name in RUN:
@@ -53,6 +62,7 @@ def models():
         path = in_work('llama-%s.bin' % name.replace(' ', '-'))
         write_model(path, c, random_weights(c, 3))
         yield 'llama by ' + name, path, c
+    yield from latent()
     yield from exaone()
 
 
@@ -67,6 +77,18 @@ def of_family(name, cases, heads):
         done = export(folder, path)
         if check(done.returncode == 0, case.name + ': comes in', done.stderr):
             yield case.name.replace(case.facts.name, name, 1), path, case.c
+
+
+def latent():
+    """Families of latent attention, the one with a temperature by position by YaRN alone, by each way to scale."""
+    for name in (name for name in RUN if 'latent' in test_doors.FACTS[name].always):
+        base = next(case for case in cases_of(name) if case.features == {'shared_expert'})
+        for what, fields in LATENT.items():
+            c = config(**{**base.fields, 'mscale': 0, 'mscale_all_dim': 0, **fields})
+            path = in_work('%s-%s.bin' % (name, what.replace(' ', '-')))
+            if fields['method'] == 'yarn' or not c['temperature_beta']:
+                write_model(path, c, random_weights(c, 4))
+                yield '%s by %s' % (name, what), path, c
 
 
 def exaone():

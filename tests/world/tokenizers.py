@@ -300,10 +300,13 @@ def hold(folder):
 
 # ---- errors on purpose ----
 
-def swapped(spec):
-    """Two merges in each other's place: those of the pair that is merged first, and of the next that begins alike."""
-    merges = spec['model']['merges']
-    return {**spec, 'model': {**spec['model'], 'merges': [*merges[1:200], merges[0], *merges[200:]]}}
+def misplaced(spec):
+    """The first merge of two letters stands behind all others."""
+    merges = list(spec['model']['merges'])
+    pairs = [merge.split(' ') if isinstance(merge, str) else merge for merge in merges]
+    i = next(i for i, pair in enumerate(pairs) if all(part.isascii() and part.isalpha() for part in pair))
+    merges.append(merges.pop(i))
+    return {**spec, 'model': {**spec['model'], 'merges': merges}}
 
 
 def planted(folder):
@@ -313,7 +316,7 @@ def planted(folder):
         made = without_specials(spec, texts(SEED, 400))
         place, size = model_folder(name, spec, config)
         wanted = library_ids(folder, os.path.join(place, 'tokenizer.json'), [replaced(text) for text in made])
-        write(os.path.join(place, 'tokenizer.json'), json.dumps(swapped(spec)))
+        write(os.path.join(place, 'tokenizer.json'), json.dumps(misplaced(spec)))
         own = Exported(place, 'planted', size)
         words = differ(made, our_ids(program, own.tokenizer, made), wanted) if own.fine else own.done.stderr
         if check(words, 'planted, the order of merges in %s: nothing notices' % name):

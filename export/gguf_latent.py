@@ -1,0 +1,144 @@
+"""Latent attention in GGUF files. Newer ones have keys and values apart, the keys' matrices transposed, and call what a
+token takes in the cache the length of a key; older ones have both in one matrix."""
+
+from __future__ import annotations
+
+from math import log
+from typing import Any, Dict, Tuple
+
+from .common import MAX_HEAD_DIM, MAX_SEQ, MAX_WIDTH, NUMBER_LIMIT, Keys, Problem
+from .experts import Transposed
+from .families import Gguf
+from .model import Model
+from .tensors import ITEM_SIZES, Tensors
+
+U32, F32 = 4, 6  # types
+YARN = 4          # of rope_method
+QUERIES, BOTH = 'blk.%d.attn_q_b.weight', 'blk.%d.attn_kv_b.weight'
+LATENT_NAMES = {'wk': 'blk.%d.attn_k_b.weight', 'wv': 'blk.%d.attn_v_b.weight'}
+
+
+def read_latent(keys: Keys, n_heads: int) -> Dict[str, Any]:
+    """The widths of heads and of latent vectors."""
+    turning = keys.integer('rope.dimension_count', MAX_HEAD_DIM)
+    rank = keys.integer('attention.kv_lora_rank', MAX_HEAD_DIM)
+    is_new = 'attention.key_length_mla' in keys.values
+    key, value = ('attention.%s_length%s' % (name, '_mla' * is_new) for name in ('key', 'value'))
+    head_dim, value_dim = keys.integer(key, MAX_HEAD_DIM), keys.integer(value, MAX_HEAD_DIM)
+    if turning % 2 or head_dim % 2 or turning >= head_dim:
+        keys.refuse('rope.dimension_count', 'an even number below the length of a key, %d' % head_dim)
+    keys.get('attention.head_count_kv', lambda v: v in (1, n_heads), '1 or the number of heads, %d' % n_heads, n_heads)
+    if is_new:
+        keys.only('attention.key_length', rank + turning)
+        keys.only('attention.value_length', rank)
+    return {'n_kv_heads': n_heads, 'head_dim': head_dim, 'rotary_dim': turning, 'kv_rank': rank,
+            'q_rank': keys.integer('attention.q_lora_rank', MAX_WIDTH, 0, low=0),
+            'value_dim': 0 if value_dim == head_dim else value_dim}
+
+
+# ---- YaRN ----
+
+def grown(factor: float, mscale: float = 1.0) -> float:
+    """What an mscale comes to."""
+    return 0.1 * mscale * log(factor) + 1 if factor > 1 else 1.0
+
+
+def own_growth(rule: Gguf, factor: float, multiplier: float) -> float:
+    """What llama.cpp multiplies queries and keys with, both for scores, before attn_factor does. The multiplier stands
+    for mscale_all_dim, and for mscale too where the row says `both`; elsewhere mscale is 1."""
+    return grown(factor, multiplier if rule.yarn == 'both' and multiplier else 1.0)
+
+
+def read_yarn(keys: Keys, rule: Gguf, factor: float) -> Dict[str, Any]:
+    """How much cos and sin, and how much scores grow, in the words of config.json."""
+    multiplier = 10 * keys.number('rope.scaling.yarn_log_multiplier', 0.0, above=-NUMBER_LIMIT, zero=True)
+    scores = keys.number('rope.scaling.attn_factor', 1.0) * own_growth(rule, factor, multiplier)
+    turned = scores / grown(factor, multiplier)
+    if is_same(scores, 1):
+        return {'attention_factor': 0 if is_same(turned, grown(factor)) else turned}
+    if factor <= 1 or scores < 1:
+        keys.refuse('rope.scaling.attn_factor', 'one by which the scores of latent attention do not become less')
+    each = 0.1 * log(factor)
+    pair = {'mscale_in_scores': 1, 'mscale_all_dim': shortest((scores - 1) / each)}
+    if is_same(turned, grown(factor)):
+        return pair
+    mscale = shortest((turned * scores - 1) / each)
+    return {**pair, 'mscale': mscale} if mscale > 0 else {**pair, 'attention_factor': turned}
+
+
+def check_linear(keys: Keys, factor: float) -> None:
+    """llama.cpp multiplies scores by linear interpolation, too, unless the multiplier takes that back."""
+    multiplier = 10 * keys.number('rope.scaling.yarn_log_multiplier', 0.0, above=-NUMBER_LIMIT, zero=True)
+    if not is_same(grown(factor) * grown(factor, multiplier), 1):
+        if multiplier:
+            keys.refuse('rope.scaling.yarn_log_multiplier', 'none, or what keeps scores as they are')
+        keys.job.note('llama.cpp multiplies the scores of latent attention by %.6g with linear interpolation; run does '
+                      'not' % grown(factor) ** 2)
+
+
+def yarn_settings(rule: Gguf, model: Model, rope: Dict[str, Any]) -> Dict[str, Tuple[int, Any]]:
+    """The multiplier and attn_factor by which llama.cpp comes to the same. It multiplies scores by linear
+    interpolation, too."""
+    kind, factor = rope['kind'], rope['factor']
+    if kind not in ('yarn', 'linear') or factor <= 1:
+        return {}
+    turned = (rope['attention_factor'] or grown(factor)) if kind == 'yarn' else 1.0
+    scores = grown(factor, model.mscale_all_dim) if model.mscale_in_scores else 1.0
+    each, by_itself = 0.1 * log(factor), grown(factor) if kind == 'linear' else 1.0
+    multiplier = shortest((scores / turned / by_itself - 1) / each)
+    multiplier = 0.0 if abs(multiplier) < 1e-6 else multiplier
+    own = own_growth(rule, factor, multiplier) if kind == 'yarn' else by_itself * grown(factor, multiplier)
+    return {'rope.scaling.yarn_log_multiplier': (F32, multiplier / 10), 'rope.scaling.attn_factor': (F32, scores / own)}
+
+
+def is_same(a: float, b: float) -> bool:
+    """But for the rounding of float32."""
+    return abs(a / b - 1) < 1e-6
+
+
+def shortest(value: float) -> float:
+    """Without what float32 leaves behind the seventh digit."""
+    return float('%.7g' % value)
+
+
+# ---- tensors ----
+
+def take_apart(path: str, tensors: Tensors, model: Model, names: Dict[str, str]) -> None:
+    """The matrices of keys and values of newer files, head by head, as they stand in model.bin."""
+    heads, rank, still = model.n_heads, model.kv_rank, model.head_dim - model.turning
+    value_dim = model.value_dim or model.head_dim
+    for layer in range(model.n_layers):
+        for part, shape in ('wk', (heads, rank, still)), ('wv', (heads, value_dim, rank)):
+            tensor = tensors.get(names[part] % layer)
+            if not tensor or len(tensor.shape) == 2:  # of an older file
+                continue
+            if tensor.shape != shape or part == 'wk' and tensor.dtype not in ITEM_SIZES:
+                raise Problem(tensor.path, '%s does not fit the configuration (found %s %s, expected %s of %s)' % (
+                    tensor.name, tensor.dtype, list(tensor.shape), list(shape),
+                    'floats, since it stands transposed' if part == 'wk' else 'a type that run reads'))
+            tensors[names[part] % layer] = Transposed(tensor.name, tensor, range(still)) if part == 'wk' else \
+                tensor._replace(shape=(heads * value_dim, rank))
+
+
+def settings_of_latent(model: Model) -> Dict[str, Tuple[int, Any]]:
+    """The keys of a model that goes out, as newer files have them."""
+    rank, turning = model.kv_rank, model.turning
+    settings = {
+        'attention.head_count_kv': (U32, 1), 'attention.kv_lora_rank': (U32, rank),
+        'attention.key_length': (U32, rank + turning), 'attention.value_length': (U32, rank),
+        'attention.key_length_mla': (U32, model.head_dim),
+        'attention.value_length_mla': (U32, model.value_dim or model.head_dim)}
+    settings['attention.q_lora_rank'] = U32, model.q_rank  # llama.cpp asks for it, and 0 is none
+    if model.temperature_beta:
+        settings.update({'attention.temperature_scale': (F32, model.temperature_beta),
+                         'attention.temperature_length': (U32, model.train_ctx)})
+    return settings
+
+
+def read_temperature(keys: Keys, model: Model) -> Dict[str, Any]:
+    """Queries that grow with their position. model.bin has one length, for this and for YaRN."""
+    beta = keys.number('attention.temperature_scale', 0.0, zero=True, high=1e6)
+    length = keys.integer('attention.temperature_length', MAX_SEQ, model.train_ctx, low=0)
+    if beta and model.rope_method == YARN and length != model.train_ctx:
+        keys.refuse('attention.temperature_length', 'rope.scaling.original_context_length, %d' % model.train_ctx)
+    return {'temperature_beta': beta, 'train_ctx': length} if beta else {}

@@ -1,0 +1,377 @@
+"""Values that no list has, solved for: the settings of each method are moved until our model gives the server's
+numbers. Coarse steps by the short prompts find where to begin, then least squares (least_squares.py) over all of them.
+
+At last each value goes back to what the settings say, if the server does not mind: so what is named is what differs."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+from . import decide, values
+from .candidates import Candidate, number
+from .common import tell
+from .decide import Answers, Bounds, Reading
+from .least_squares import Fit, columns_at, dot, errors, least_squares, solved
+from .ours import Refused
+from .values import SLIDING, VALUES, WHOLE, Numbers
+
+# How far a value is moved for its derivative: further where ramps begin and end at whole pairs.
+STEPS = {'theta': 0.1, 'factor': 0.1, 'attention_factor': 0.05, 'train_ctx': 0.3, 'beta_fast': 0.5, 'beta_slow': 0.5,
+         'low_freq_factor': 0.2, 'high_freq_factor': 0.2, 'theta_sliding': 0.1, 'factor_sliding': 0.1}
+# The betas come in where they explain more.
+FIRST = 'theta', 'factor', 'train_ctx', 'attention_factor', 'theta_sliding', 'factor_sliding'
+WIDE = 1.5          # times a value: what computes the same there does not depend on it
+STEPPED = 'train_ctx', 'beta_fast', 'beta_slow'  # ramps begin and end at whole pairs: many values compute the same
+REACH = 1.0         # of the logarithm of a value: the longest step
+SCALES = 1.5, 2.25, 3.5, 5, 7, 10, 14, 20, 28, 40, 60, 90
+THETAS = 0.03, 0.1, 0.25, 0.5, 0.7, 1.5, 2.2, 3.5, 6, 12, 40, 120
+CONTEXTS = 0.25, 0.5, 1, 2, 4, 12
+FEW_SCALES = 2, 5, 12, 30
+SLOW = 0.5            # seconds of a reading, from which on the budget is told beforehand
+RESTARTS = 0.45, 2.2  # times theta
+STARTS = 3          # points that least squares begins at
+MINDS = 12          # of the mean square: what a value explains at least, that is named
+FAR = 30            # times more: what the derivatives say of values so far off is not tried
+NO_SCALE = 1.2      # a scale below it may be none
+HALF = 0.6          # of what a value explains, that another must explain on a coarse grid to be tried in its place
+LOW = {'factor': 1.0, 'train_ctx': 8, 'theta': 2.0, 'attention_factor': 0.05, 'factor_sliding': 1.0,
+       'theta_sliding': 2.0, 'window': 1, 'turning': 1}
+HIGH = {'train_ctx': 1 << 27, 'attention_factor': 20}
+SETTING = {setting[0]: setting for setting in VALUES + SLIDING + WHOLE}
+COUNTS = 'train_ctx', 'window', 'turning'  # whole numbers
+Given = Dict[str, float]  # values by the names of --explain's notes
+
+
+class OutOfTime(Exception):
+    """The budget is used up."""
+
+
+class Family:
+    """A method with its values as the settings say them. settings: those whose value changes what is computed."""
+
+    def __init__(self, words: str, arguments: List[Any]) -> None:
+        self.words, self.arguments, self.settings, self.notes = words, arguments, [], {}
+
+    def look(self, numbers: Numbers) -> bool:
+        """Fills in the rest; False where run refuses it."""
+        own = Candidate(self.words, self.arguments)
+        if values.computes(numbers.model, own, numbers.n) is None:
+            return False
+        self.notes, computed = own.notes, own.signature(numbers.model, numbers.n)
+        scaled = number(own.notes.get('scale'), 1) != 1
+        for note, _, _ in VALUES + (SLIDING if self.has_kinds(numbers) else []):
+            value = WIDE * self.usual(note)
+            is_there = (note in own.notes or note.endswith('_sliding')) and (scaled or note != 'factor')
+            moved = self.candidate({note: value}) if is_there and value > 0 else None
+            if moved and values.computes(numbers.model, moved, numbers.n) not in (None, computed) and \
+                    abs(number(moved.notes.get(note)) - value) < 0.01 * value:
+                self.settings.append(note)
+        return True
+
+    def has_kinds(self, numbers: Numbers) -> bool:
+        """Whether sliding layers turn by settings of their own."""
+        return values.computes(numbers.model, Candidate('', self.arguments + ['--rope-sliding', 'none']),
+                               numbers.n) is not None
+
+    def is_plain(self) -> bool:
+        return self.notes.get('method') == 'none'
+
+    def usual(self, note: str) -> float:
+        if note == 'theta_sliding' and note not in self.notes:
+            note = 'theta'
+        return number(self.notes.get(note), 1)
+
+    def candidate(self, given: Given) -> Candidate:
+        arguments, sliding = list(self.arguments), {}
+        for note, value in given.items():
+            value = max(LOW.get(note, 1e-3), min(HIGH.get(note, 1e12), value))
+            words = '%d' % round(value) if note in COUNTS else '%.6g' % value
+            if note.endswith('_sliding'):
+                sliding[SETTING[note][1]] = words
+            else:
+                arguments += [SETTING[note][1], words]
+        return Candidate(self.words, arguments + (self.of_sliding(sliding) if sliding else []))
+
+    def told(self, notes: Dict[str, str]) -> Dict[str, str]:
+        """The notes of a candidate as they are to be told."""
+        return notes
+
+    def of_sliding(self, given: Dict[str, str]) -> List[str]:
+        """The sliding layers' settings with some values given. Without a scale linear is none."""
+        method = self.notes.get('method_sliding', self.notes.get('method', 'none'))
+        usual = {'theta': '%.6g' % self.usual('theta_sliding'), 'factor': '%.6g' % self.usual('factor_sliding')}
+        words = ':'.join('%s=%s' % setting for setting in dict(usual, **given).items())
+        return ['--rope-sliding', '%s:%s' % ('linear' if method == 'none' else method, words)]
+
+
+class Solution:
+    """What was found: the family, the values that differ from its own, and how well it fits."""
+
+    def __init__(self, family: Family, given: Given, fit: Fit) -> None:
+        self.family, self.given, self.fit = family, given, fit
+        self.reading: Optional[Reading] = None
+        self.bounds: List[Bounds] = []
+        self.notes: Dict[str, str] = {}
+        self.usual: Dict[str, str] = {}
+        self.others: List['Solution'] = []  # that explain the server as well
+
+    def look(self, numbers: Numbers) -> None:
+        """Fills in what the values come to, and what the settings say."""
+        own, candidate = Candidate('', numbers.model.base), self.family.candidate(self.given)
+        values.computes(numbers.model, own, numbers.n)
+        values.computes(numbers.model, candidate, numbers.n)
+        self.notes, self.usual = self.family.told(candidate.notes), own.notes
+
+    def names(self) -> List[str]:
+        return [SETTING[note][2] for note in self.given]
+
+
+class Solver:
+    """Measures points of families, each once, until the budget in seconds is used up."""
+
+    def __init__(self, numbers: Numbers, budget: float) -> None:
+        self.numbers, self.kept, self.end, self.count = numbers, {}, time.time() + budget, 0
+        self.signatures: Dict[Tuple[str, ...], Any] = {}
+        self.answers = numbers.answers
+        lengths = sorted(self.answers)
+        self.short = {n: self.answers[n] for n in lengths[:max(2, (len(lengths) + 1) // 2)]}
+
+    def left(self, family: Family, given: Given, answers: Answers) -> Optional[List[float]]:
+        """What the server's log-probabilities are off ours, prompt by prompt; None where run refuses the values."""
+        candidate = family.candidate(given)
+        called = tuple(map(str, candidate.arguments))
+        if called not in self.signatures and not any(note in STEPPED for note in given):
+            self.signatures[called] = called
+        if called not in self.signatures:
+            self.signatures[called] = values.computes(self.numbers.model, candidate, self.numbers.n)
+        signature = self.signatures[called]
+        if signature is None:
+            return None
+        key = signature, len(answers)
+        if key not in self.kept:
+            if time.time() > self.end:
+                raise OutOfTime()
+            self.count, began = self.count + 1, time.time()
+            try:
+                ours = self.numbers.reading(candidate, answers).ours
+            except Refused:
+                return None
+            if self.count == 1 and time.time() - began > SLOW:
+                tell('values are solved for, by readings of about %.1f s, until %.0f s are over (--budget)' % (
+                    time.time() - began, self.end - began))
+            self.kept[key] = [p - ours[n][id] for n in sorted(answers) for id, p in answers[n].items()]
+        return self.kept[key]
+
+    def squares(self, family: Family, given: Given, answers: Answers) -> float:
+        left = self.left(family, given, answers)
+        return math.inf if left is None else sum(x * x for x in left)
+
+    def fit(self, family: Family, given: Given) -> Optional[Fit]:
+        """Least squares over the values given, all prompts."""
+        notes = list(given)
+
+        def measure(x):
+            return self.left(family, {note: math.exp(v) for note, v in zip(notes, x)}, self.answers)
+        if not notes:
+            left = self.left(family, {}, self.answers)
+            return Fit([], left, []) if left else None
+        return least_squares(measure, [math.log(given[note]) for note in notes], [STEPS[note] for note in notes], REACH)
+
+    def solution(self, family: Family, given: Given) -> Optional[Solution]:
+        fit = self.fit(family, given)
+        if fit is None:
+            return None
+        return Solution(family, {note: math.exp(v) for note, v in zip(given, fit.x)}, fit)
+
+    # ---- where to begin ----
+
+    def best_of(self, family: Family, given: Given, note: str, tried: List[float]) -> Given:
+        """The same with the one of these values that leaves least of the short prompts."""
+        found = [dict(given, **{note: value}) for value in tried] + [given]
+        return min(found, key=lambda g: self.squares(family, g, self.short))
+
+    def coarse(self, family: Family) -> Given:
+        """The scale and L together, which depend on each other, then theta, then the scale again."""
+        given: Given = {}
+        if 'train_ctx' in family.settings and 'factor' in family.settings:
+            usual = family.usual('train_ctx')
+            grid = [{'factor': s, 'train_ctx': usual * step} for s in FEW_SCALES for step in CONTEXTS]
+            given = min(grid, key=lambda g: self.squares(family, g, self.short))
+        elif 'factor' in family.settings:
+            given = self.best_of(family, given, 'factor', list(SCALES))
+        if 'theta' in family.settings:
+            given = self.best_of(family, given, 'theta', [family.usual('theta') * step for step in THETAS])
+        if 'theta_sliding' in family.settings:
+            own = family.usual('theta_sliding')
+            given = self.best_of(family, given, 'theta_sliding', [own * step for step in THETAS])
+        if 'factor_sliding' in family.settings:
+            given = self.best_of(family, given, 'factor_sliding', list(SCALES))
+        return self.best_of(family, given, 'factor', list(SCALES)) if 'factor' in family.settings else given
+
+    def theta_first(self, family: Family) -> Given:
+        given: Given = {}
+        for note, grid in ('theta', THETAS), ('factor', SCALES), ('train_ctx', CONTEXTS):
+            usual = family.usual(note) if note != 'factor' else 1
+            if note in family.settings:
+                given = self.best_of(family, given, note, [usual * step for step in grid])
+        return given
+
+    def begins(self, families: List[Family], nearest: List[Candidate]) -> List[Tuple[Family, Given]]:
+        """The nearest candidates."""
+        found = []
+        for candidate in nearest:
+            for family in families:
+                if family.notes.get('method') == candidate.notes.get('method'):
+                    given = {note: number(candidate.notes.get(note)) for note in family.settings}
+                    found.append((family, {note: value for note, value in given.items() if value > 0 and
+                                           abs(value - family.usual(note)) > 1e-6 * value}))
+                    break
+        return [start for i, start in enumerate(found) if start not in found[:i]]
+
+    def far_begins(self, families: List[Family]) -> List[Tuple[Family, Given]]:
+        """The best of a grid for each method, the methods that fit best."""
+        found = [(family, self.coarse(family)) for family in families]
+        found += [(family, self.theta_first(family)) for family in families if 'train_ctx' in family.settings]
+        return sorted(found, key=lambda start: self.squares(start[0], start[1], self.short))[:STARTS]
+
+    def best_fit(self, starts: List[Tuple[Family, Given]]) -> Optional[Solution]:
+        fits = []
+        for family, given in starts:
+            free = {note: family.usual(note) for note in FIRST if note in family.settings}
+            fits.append(self.solution(family, dict(free, **given)))
+        return min(filter(None, fits), key=lambda s: s.fit.squares, default=None)
+
+    # ---- what differs ----
+
+    def mean_square(self, fit: Fit) -> float:
+        return max(fit.squares / max(len(fit.left) - len(fit.x), 1), decide.FAINT ** 2)
+
+    def minds(self, more: Fit, fewer: Fit) -> bool:
+        """Whether the server minds that a value is not free."""
+        return fewer.squares - more.squares > MINDS * self.mean_square(more)
+
+    def usual(self, solution: Solution, note: str) -> float:
+        """What the family has where the value is not given: of the attention factor, what the scale makes of it."""
+        rest = solution.family.candidate({n: v for n, v in solution.given.items() if n != note})
+        values.computes(self.numbers.model, rest, self.numbers.n)
+        return number(rest.notes.get(note), 1)
+
+    def weights(self, solution: Solution) -> Dict[str, float]:
+        """By how much the squares would grow if a value were the usual one, as the derivatives say."""
+        columns = solution.fit.columns
+        square = [[dot(a, b) for b in columns] for a in columns]
+        found = {}
+        for i, note in enumerate(solution.given):
+            row = solved(square, [float(i == j) for j in range(len(columns))])
+            way = math.log(solution.given[note] / max(self.usual(solution, note), 1e-9))
+            found[note] = way * way / row[i] if row and row[i] > 0 else 0.0
+        return found
+
+    def without(self, solution: Solution, out: List[str]) -> Optional[Solution]:
+        return self.solution(solution.family, {n: v for n, v in solution.given.items() if n not in out})
+
+    def simpler(self, solution: Solution) -> Solution:
+        """With as few values of its own as explain as much; `others` are as few, and explain as much."""
+        while solution.given:
+            mean, weights = MINDS * self.mean_square(solution.fit), self.weights(solution)
+            light = [note for note, weight in weights.items() if weight < mean]
+            at_once = self.without(solution, light) if len(light) > 1 else None
+            if at_once and not self.minds(solution.fit, at_once.fit):
+                solution = at_once
+                continue
+            tried = [self.without(solution, [note]) for note, weight in weights.items()
+                     if note in STEPPED or weight < FAR * mean]
+            fits = sorted((s for s in tried if s and not self.minds(solution.fit, s.fit)), key=lambda s: s.fit.squares)
+            if not fits:
+                break
+            solution, fits[0].others = fits[0], fits[1:]
+        return solution
+
+    def exchanges(self, solution: Solution) -> Iterator[Solution]:
+        """One of its values the usual one, and one that was not free yet in its place."""
+        own, family = sum(x * x for x in self.short_left(solution.family, solution.given)), solution.family
+        for note in family.settings:
+            for out in solution.given if note not in FIRST and note not in solution.given else ():
+                kept = {n: v for n, v in solution.given.items() if n != out}
+                tried = [family.usual(note) * step for step in (0.3, 0.55, 1.8, 3.2)]
+                start = self.best_of(family, kept, note, tried)
+                gained = self.squares(family, kept, self.short) - self.squares(family, start, self.short)
+                if note in start and gained > HALF * (self.squares(family, kept, self.short) - own):
+                    found = self.solution(family, start)
+                    if found:
+                        yield found
+
+    def short_left(self, family: Family, given: Given) -> List[float]:
+        return self.left(family, given, self.short) or [math.inf]
+
+    def restarted(self, solution: Solution) -> Optional[Solution]:
+        """The best fit that begins at another theta than this solution's: the others depend on it."""
+        family, found = solution.family, []
+        for step in RESTARTS if 'theta' in family.settings else ():
+            free = {note: self.usual(solution, note) for note in FIRST if note in family.settings}
+            given = dict(free, **solution.given)
+            fit = self.solution(family, dict(given, theta=given['theta'] * step))
+            if fit and self.minds(fit.fit, solution.fit):
+                found.append(fit)
+        return min(found, key=lambda s: s.fit.squares, default=None)
+
+    def settled(self, solution: Solution, families: List[Family]) -> Solution:
+        """The simplest, or another that differs in one value and explains more; others that explain as much."""
+        solution = self.simpler(solution)
+        found = [solution] + [self.simpler(other) for other in self.exchanges(solution)]
+        if solution.given.get('factor', 2) < NO_SCALE:
+            found += [self.simpler(plain) for plain in [self.best_fit([(f, {}) for f in families if f.is_plain()])] if
+                      plain]
+        return self.best_of_both(found)
+
+    def best_of_both(self, found: List[Solution]) -> Solution:
+        """Of those that explain as much as the best the one of fewest values. `others` have as few."""
+        best = min(found, key=lambda s: s.fit.squares)
+        as_good = [s for s in found + [o for s in found for o in s.others] if not self.minds(best.fit, s.fit)]
+        fewest = min(len(s.given) for s in as_good)
+        as_good = sorted((s for s in as_good if len(s.given) == fewest), key=lambda s: s.fit.squares)
+        as_good[0].others = [s for i, s in enumerate(as_good) if s.names() not in [o.names() for o in as_good[:i]]][1:]
+        return as_good[0]
+
+    # ---- what is known of it ----
+
+    def bounds(self, solution: Solution) -> List[Bounds]:
+        """Of each value that is named: three standard errors and half as much again, because the way is not quite
+        straight, and further while run computes the same. Where values come in steps, as far as the server does not
+        mind."""
+        family, given, notes = solution.family, solution.given, list(solution.given)
+
+        def measure(x):
+            return self.left(family, {note: math.exp(v) for note, v in zip(notes, x)}, self.answers)
+        x = [math.log(given[note]) for note in notes]
+        columns = columns_at(measure, x, solution.fit.left, [STEPS[note] for note in notes])
+        sizes = [len(self.answers[n]) for n in sorted(self.answers)]
+        found: List[Bounds] = []
+        for note, error in zip(notes, errors(columns, solution.fit.left, sizes)):
+            name = values.name_of(SETTING[note], family.notes)
+            if error > 0.5:
+                found.append((name, None, None))
+                continue
+            reach = max(values.CROOKED * decide.ERRORS * error, values.LEAST)
+            low, high = (given[note] * math.exp(self.same_until(solution, note, side, reach)) for side in (-1, 1))
+            found.append((name, low, high))
+        return found
+
+    def same_until(self, solution: Solution, note: str, side: int, reach: float) -> float:
+        """side x reach, further while it is computed alike, and over steps that the server does not mind."""
+        def at(way):
+            moved = dict(solution.given, **{note: solution.given[note] * math.exp(side * way)})
+            return values.computes(self.numbers.model, solution.family.candidate(moved), self.numbers.n)
+        def is_minded(way):
+            moved = dict(solution.given, **{note: solution.given[note] * math.exp(side * way)})
+            return self.squares(solution.family, moved, self.answers) - solution.fit.squares > \
+                MINDS * self.mean_square(solution.fit)
+        there, most = at(reach), 3
+        while reach < most:
+            beyond = at(reach + values.GRAIN)
+            if beyond != there and (note not in STEPPED or is_minded(reach + values.GRAIN)):
+                break
+            there, reach = beyond, reach + values.GRAIN
+        return side * reach

@@ -1,0 +1,126 @@
+"""What the tests of server_probe.py share: the probe in this process, and a memory of what ./run says."""
+
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+
+from common import ROOT, check, good, in_work
+from fake_server import MODEL
+
+sys.path[:0] = [ROOT, os.path.join(ROOT, 'tools')]
+import server_probe  # noqa: E402
+from probe import ours, reading, tasks  # noqa: E402
+from probe.candidates import Candidate  # noqa: E402
+from probe.common import Problem  # noqa: E402
+
+BLOCK = ('--rope', 'yarn')  # of MODEL, as its file says it
+SMALL = ['-n', 96, '--prompts', 4]
+MORE = ['-n', 96, '--prompts', 6]
+TASKS = ['--tasks', 'passkey', '-n', 2048, '--from', 512, '--trials', 1]
+# Hidden settings, words of the verdict, and the status, without values that are solved for.
+HIDDEN = [
+    (('--rope', 'none'), 'as plain RoPE: the block is not in force', 0),
+    (('--attn-factor', '1'), 'as attention factor 1', 0),
+    (('--factor', '8'), 'as half the scale, s 8', 0),
+    (('--factor', '32'), 'as twice the scale, s 32', 0),
+    (('--rope', 'linear', '--factor', '16', '--attn-factor', '1'), 'as linear, s 16', 0),
+    (('--rope', 'ntk', '--factor', '16', '--attn-factor', '1'), 'as ntk, s 16', 0),
+    (('--train-ctx', '8192'), 'as exllamav2 does: yarn 16 x 8192', 0),
+    (('--factor', '12'), 'of the way', 1),
+    (('--theta', '300'), 'no reading fits', 1),
+]
+memory, plain_run = {}, ours.run
+
+
+def remembering_run(arguments, statuses=(0,)):
+    """Our side says the same to the same question: files are known by what they hold."""
+    def held(argument):
+        path = str(argument)
+        inside = path.startswith('/') and 'server_probe.' in path and os.path.isfile(path)
+        return open(path).read() if inside else path
+    key = tuple(map(held, arguments)), tuple(statuses)
+    if key not in memory:
+        try:
+            memory[key] = plain_run(arguments, statuses)
+        except ours.Refused as refused:
+            memory[key] = refused
+    if isinstance(memory[key], ours.Refused):
+        raise memory[key]
+    return memory[key]
+
+
+ours.run = tasks.run = remembering_run
+
+
+class Told:
+    def __init__(self, status, out, err):
+        self.status, self.out, self.err = status, out, err
+        self.last = (out.splitlines() or [''])[-1]
+
+    def __repr__(self):
+        return 'status %s, %r, stderr %r' % (self.status, self.out[-500:], self.err[-300:])
+
+
+def probe(*arguments):
+    """server_probe.py in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            status = server_probe.main([str(a) for a in arguments])
+        except Problem as problem:
+            status = 2
+            err.write('server_probe: %s\n' % problem)
+    return Told(status, out.getvalue(), err.getvalue())
+
+
+def program(*arguments, **options):
+    """The same as a program of its own."""
+    return subprocess.Popen([sys.executable, os.path.join(ROOT, 'server_probe.py')] + [str(a) for a in arguments],
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+
+
+def reads(told, words, what):
+    check(told.status == 0 and told.last.startswith('the server reads it as ') and words in told.last, what, told)
+
+
+def refused(told, *words):
+    """Status 2, one line that says why, and nothing that looks like a verdict."""
+    why = [line for line in told.err.splitlines() if 'do not part' not in line and 'left out' not in line]
+    check(told.status == 2 and len(why) == 1 and all(word in why[0] for word in words) and not told.out,
+          'refused: %s' % (words,), told)
+
+
+def small_weights(kind):
+    path = in_work('%s.bin' % kind)
+    if not os.path.exists(path):
+        good(MODEL, '--quantize', kind, path)
+    return path
+
+
+def ours_of(n, prompts):
+    class Options:
+        greedy, model, rope_config, text, keep = False, MODEL, None, None, None
+    Options.n, Options.prompts = n, prompts
+    found = reading.Ours(Options, ours.Work())
+    return found.model, found.ids, found.prompts
+
+
+def argparse_like(**options):
+    return type('Options', (), options)
+
+
+def decide_candidate(name):
+    return Candidate(name, [])
+
+
+def bounds_of(told):
+    return [(name, float(low.replace(',', '')), float(high.replace(',', ''))) for name, low, high in
+            re.findall(r'(?:within:|,) ([a-zL_ ]+) ([0-9.,]+) to ([0-9.,]*[0-9])', told.out)]
+
+
+def rows_of(told):
+    lines = [line for line in told.out.splitlines() if '\t' in line and not line.startswith('#')]
+    return [dict(zip(lines[0].split('\t'), line.split('\t'))) for line in lines[1:]]
