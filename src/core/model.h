@@ -284,6 +284,9 @@ static inline int64_t state_numbers(const ModelConfig *c) {
     return inputs + state_width(c) * (c->state_kind == STATE_DELTA ? c->state_key_dim : 0);
 }
 
+// What is added to the sum of squares by whose root its queries and keys are divided.
+#define STATE_EPS 1e-6F
+
 // How many of the first `layers` layers keep a state.
 int layers_with_state(const Model *model, int layers);
 

@@ -15,8 +15,6 @@
 
 #include "arithmetic.h"
 
-static const float L2_EPS = 1e-6F;  // of the families that have such layers
-
 // out (rows) = w @ normed, and a bias (rows) if there is one.
 static void project_state(const Plain *p, float *out, const Matrix *w, const float *bias) {
     matmul(out, w, p->normed, p->row);
@@ -50,7 +48,7 @@ static void convolve(const Plain *p, const float *u, float *past, float *y) {
 static void unit_heads(float *x, int n, int64_t width) {
     for (int h = 0; h < n; h++) {
         float *head = x + h * width;
-        scale_all(head, 1 / sqrtf(dot(head, head, width) + L2_EPS), width);
+        scale_all(head, 1 / sqrtf(dot(head, head, width) + STATE_EPS), width);
     }
 }
 

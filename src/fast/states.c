@@ -10,11 +10,10 @@
 #include "simd.h"
 
 enum {
-    CHANNELS = 16,      // of the convolution, at a time
-    MAX_TAPS = 64,      // of the header
-    BLOCK = 4 * LANES,  // columns of a head's matrix, at a time
+    CHANNELS = 16,        // of the convolution, at a time
+    MAX_TAPS = 64,        // of the header
+    COLUMNS = 4 * LANES,  // columns of a head's matrix, at a time
 };
-static const float L2_EPS = 1e-6F;  // as in plain_delta.c
 
 uint64_t states_lay_out(States *s, Arena *arena, const Model *model, int64_t chunk) {
     const ModelConfig *m = &model->config;
@@ -150,7 +149,7 @@ static void prepare_heads_by_team(const Team *team, States *s, const Layer *laye
         float *head = s->inputs + row * state_inputs(m) + h * d;
         float scale = h < n_keys ? 1 / sqrtf((float)d) : 1;
         if (h < 2 * n_keys) {
-            scale_by(head, scale / sqrtf(dot_fast(head, head, d) + L2_EPS), d);
+            scale_by(head, scale / sqrtf(dot_fast(head, head, d) + STATE_EPS), d);
             continue;
         }
         h -= 2 * n_keys;
@@ -176,7 +175,7 @@ typedef struct {
     int64_t columns;
 } Head;
 
-// BLOCK columns of it, from `first` on.
+// COLUMNS columns of it, from `first` on.
 static void step_block(const Head *h, int64_t first) {
     float *state = h->state + first;
     for (int row = 0; row < h->n; row++) {
@@ -238,10 +237,10 @@ static void step_heads_by_team(const Team *team, States *s, int index, int n) {
     int n_keys = m->state_key_heads;
     int n_heads = m->state_value_heads;
     float *states = kept_of(s, index) + (m->conv_width - 1) * state_channels(m);
-    int blocks = (int)((columns + BLOCK - 1) / BLOCK);
+    int blocks = (int)((columns + COLUMNS - 1) / COLUMNS);
     for (int task; (task = team_next_task(team)) < n_heads * blocks;) {
         int h = task / blocks;
-        int64_t first = task % blocks * BLOCK;
+        int64_t first = task % blocks * COLUMNS;
         const float *q = s->inputs + h / (n_heads / n_keys) * key_dim;
         Head head = {n,    key_dim, state_inputs(m), n_heads, q, q + n_keys * key_dim, NULL, NULL,
                      NULL, NULL,    columns};
@@ -249,7 +248,7 @@ static void step_heads_by_team(const Team *team, States *s, int index, int n) {
         head.betas = s->betas + h;
         head.decays = s->decays + h;
         head.state = states + h * key_dim * columns;
-        if (first + BLOCK <= columns) step_block(&head, first);
+        if (first + COLUMNS <= columns) step_block(&head, first);
         else step_rest(&head, first);
     }
     team_wait(team);

@@ -126,6 +126,10 @@ static double cache_bytes(const Job *job, KvType kv, double positions) {
     double bytes = 0;
     for (int l = 0; l < c->n_layers; l++) {
         const Layer *layer = &job->model->layers[l];
+        if (layer->flags & LAYER_STATE) {
+            bytes += 2.0 * sizeof(float) * (double)state_numbers(c);  // read and written
+            continue;
+        }
         const RopeConfig *rope = layer_rope(layer, &job->plans->rope, &job->plans->sliding);
         bool sees_all = rope->window == 0 || (layer->flags & LAYER_SEES_ALL && !rope->all_slide);
         double seen = sees_all ? positions : fmin(positions, (double)rope->window + rope->sinks);
@@ -148,6 +152,7 @@ static bool bench_phase(const Job *job, Table *table, Session *s, const int32_t 
     double weights = weight_bytes(job->model) - (decode ? idle_bytes(job->model) : 0);
     double bytes = (decode ? DECODED : 1) * (weights + cache);
     Runs runs = {0};
+    if (decode) session_keep(s);
     while (another_run(&runs)) {
         session_rewind(s, depth);
         for (int i = depth; i < depth + count; i += step)
