@@ -491,6 +491,15 @@ def unit(x):
     return [v / size for v in x]
 
 
+def softplus(x):
+    return math.log1p(math.exp(x)) if x < 700 else x
+
+
+def says(state, key):
+    """What a state says of a key."""
+    return [dot(key, column) for column in zip(*state)]
+
+
 def delta_rule(c, weights, layer, before, seen):
     """What a layer of the gated delta rule adds, of the rows that it reads: each head's state is a list of rows, one
     for each element of a key."""
@@ -509,11 +518,11 @@ def delta_rule(c, weights, layer, before, seen):
             key = h * n_keys // n_heads
             q, k = (unit(row[at:at + d]) for at in (key * d, (n_keys + key) * d))
             v = row[2 * n_keys * d + h * width:][:width]
-            forgets = math.exp(-math.exp(decay[h]) * math.log1p(math.exp(step[h] + dt[h])))
+            forgets = math.exp(-math.exp(decay[h]) * softplus(step[h] + dt[h]))
             state = [[forgets * x for x in line] for line in states[h]]
-            lacks = [sigmoid(beta[h]) * (x - dot(k, column)) for x, column in zip(v, zip(*state))]
+            lacks = [sigmoid(beta[h]) * (x - said) for x, said in zip(v, says(state, k))]
             states[h] = state = [[x + a * b for x, b in zip(line, lacks)] for line, a in zip(state, k)]
-            o = [dot(q, column) / math.sqrt(d) for column in zip(*state)]
+            o = [x / math.sqrt(d) for x in says(state, q)]
             said += [x * silu(z) for x, z in zip(norm(o, own_norm, c['norm_eps']), gate[h * width:])]
         out.append(product(wo, seen(said)))
     return out
@@ -531,7 +540,7 @@ def short_convolution(c, weights, layer, before, seen):
 def gated_mix(c, weights, layer, x, mixed, seen):
     """Attention's mix times its gate: a sigmoid or softplus of each element, or softplus for each head."""
     gates = biased(product(rows_of(weights, 'wg.%d' % layer, c['dim']), seen(x)), weights.get('bg.%d' % layer))
-    gates = [sigmoid(z) if c['attention_gate'] == 1 else math.log1p(math.exp(z)) for z in gates]
+    gates = [(sigmoid if c['attention_gate'] == 1 else softplus)(z) for z in gates]
     shared = len(mixed) // len(gates)
     return [y * gates[i // shared] for i, y in enumerate(mixed)]
 
