@@ -10,7 +10,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 from .common import (ENCODINGS, MAX_EOS, MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH,
                      MAX_PER_LAYER, REFUSED, Job, Keys, read_json)
 from .experts import read_experts
-from .families import FAMILIES, WRAPPERS, Family, named
+from .families import FAMILIES, GATES, WRAPPERS, Family, named
 from .latent import is_interleaved, read_latent
 from .layers import not_used, read_layers
 from .model import FIELDS_OF, Feature, Model
@@ -68,6 +68,9 @@ def read_config(job: Job, folder: str) -> Read:
               **read_per_layer(config, family, model))
     read_shapes(config, family, model)
     mark_same(config, family, model)
+    if family.keys.gate:
+        model.set(attention_gate=GATES[config.get(family.keys.gate, lambda v: type(v) in (bool, str) and v in GATES,
+                                                  'true, per-head or per-element', True)])
     model.set(**read_experts(config, family, model))
     model.set(**read_special(folder, whole, config, family, vocab_size), **read_scales(config, family, model),
               **read_encoding(config, family, model.seq_len), **read_ropes(config, family, model))
@@ -178,6 +181,10 @@ def read_scales(config: Keys, family: Family, model: Model) -> Dict[str, float]:
         found['embedding_scale'] = sqrt(model.dim)
     for field, word in ('logit_cap', family.scales.get('logit_cap')), ('score_cap', family.scales.get('score_cap')):
         found[field] = config.number(word, family.default(word, 0), 0, zero=True, high=1e6) if word else 0
+    values = family.scales.get('values')
+    if values:
+        scale = config.number(values, family.default(values, 1.0), 1.0, high=1e6)
+        found['value_scale'] = 0.0 if scale == 1 else scale
     scores = family.scales.get('scores')
     if scores == 'one':
         found['score_scale'] = 1.0

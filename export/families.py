@@ -11,6 +11,8 @@ from typing import AbstractSet, Any, Dict, FrozenSet, List, Optional, Tuple
 from .model import Feature
 
 PLACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'families.json')
+# What a key of gates may be, and the attention_gate that it means.
+GATES = {True: 3, 'per-head': 3, 'per-element': 2}
 # Which layers slide, by a config: none; all by its window; by use_sliding_window and lists; by a period; or as
 # tools/train.py writes it.
 RULES = 'alike', 'all_slide', 'by_flag', 'periodic', 'small'
@@ -25,6 +27,7 @@ class Layers:
     full_first: bool = False  # the first layer of a period is the full one, not the last
     full_too: bool = False    # the first layer of all is full, too
     full_last: bool = False   # so is the last one, whatever a config says
+    full_sinks: bool = True   # full layers have sinks, if the others do
     others: str = 'sliding'  # what the layers are that are not full: sliding, or linear
     without_rope: str = ''   # which layers do not turn: `listed` by no_rope_layers, or `full` ones
     windowless: bool = False  # a window of null makes all layers full, and then they turn
@@ -40,6 +43,7 @@ class Shapes:
     by_layer: str = ''         # of an object of layers' settings, which newer releases write in place of these
     shared: str = ''           # of how many last layers read the keys and values of earlier ones
     double: str = ''           # of the flag by which these have feed-forward layers twice as wide
+    values: str = ''           # of the elements of a head's values
     sliding_kv_times: int = 1  # how many times the key heads sliding layers have
 
 
@@ -68,6 +72,7 @@ class KeysOf:
     attention_bias: str = 'refused'  # read; unread: the class does not look at it; refused: false alone
     by_layer: Tuple[str, ...] = ()   # keys about layers or positions that mean something here
     must: Dict[str, List[Any]] = field(default_factory=dict)  # keys and the values that they may have
+    gate: str = ''                   # the key of which gates attention has, see GATES
     per_layer: str = ''              # of the width of each layer's own embedding of a token
     unread: Tuple[str, ...] = ()     # keys that the class does not look at, which is worth a word
     quantization: str = ''           # the quant_method that is read
@@ -145,7 +150,7 @@ class Gguf:
     truncate: bool = True    # YaRN's ramp is cut to whole pairs
     square: bool = False     # it loads only heads that are as wide together as the model
     loads: FrozenSet[Feature] = frozenset()   # what a file must have, or llama.cpp does not load it
-    untied: bool = False     # and a classifier of its own
+    classifier: str = ''     # own: a file must have one; tied: a file must have none; '': either
     experts: str = ''        # told: keys say how weights are made and which layers are dense; '': a sum of 1, none is
     not_an_end: str = ''     # a token that the file calls an end of text, and that is none
     names: Names = Names()

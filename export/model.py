@@ -227,6 +227,11 @@ class Feature(Enum):
     EXPERT_BIAS = 'biases of experts'
     SINKS = 'attention sinks'
     VALUE_NORMS = 'norms of values'
+    VALUE_DIM = 'values of another width'
+    VALUE_SCALE = 'a scale of values'
+    HEAD_GATES = 'a gate of each head'
+    ELEMENT_GATES = 'a softplus gate of each element'
+    SOME_SINKS = 'attention sinks of some layers'
     LAYER_SCALES = 'scales of layers'
     LAYER_EMBEDDINGS = 'embeddings by layer'
     OWN_SHAPES = 'layers whose shapes differ'
@@ -251,6 +256,7 @@ FIELDS_OF: Dict[Feature, Dict[str, int]] = {
     Feature.SIGMOIDS: {'router': 2}, Feature.RENORMALIZED: {'router_renormalizes': 1},
     Feature.CHOICE_BIAS: {'router_choice_bias': 1}, Feature.SCALED_INPUT: {'router_scales_input': 1},
     Feature.SHARED_GATE: {'shared_gate': 1}, Feature.SINKS: {'attention_sinks': 1}, Feature.SHARES: {'router': 1},
+    Feature.HEAD_GATES: {'attention_gate': 3}, Feature.ELEMENT_GATES: {'attention_gate': 2},
     Feature.VALUE_NORMS: {'value_norm': 1}, Feature.LAYER_SCALES: {'layer_scale': 1},
     Feature.EXPERTS_BESIDE: {'experts_beside': 1}, Feature.GATE: {'attention_gate': 1},
     Feature.DELTA_RULE: {'state_kind': DELTA}, Feature.SHORT_CONV: {'state_kind': CONV},
@@ -269,7 +275,8 @@ def features_of(model: Model) -> Set[Feature]:
         Feature.PARTIAL: PROPORTIONAL not in methods and not model.kv_rank and any(
             model.turning_in(layer)[0] < shape.head_dim for layer, shape in enumerate(model.layer_shapes)),
         Feature.PROPORTIONAL: PROPORTIONAL in methods, Feature.LAYER_EMBEDDINGS: model.per_layer_dim,
-        Feature.OWN_SHAPES: model.shapes, Feature.LOGIT_CAP: model.logit_cap, Feature.SCORE_CAP: model.score_cap,
+        Feature.VALUE_DIM: model.value_dim and not model.kv_rank, Feature.VALUE_SCALE: model.value_scale,
+        Feature.SOME_SINKS: any(flags & WITHOUT_SINKS for flags in layers), Feature.OWN_SHAPES: model.shapes, Feature.LOGIT_CAP: model.logit_cap, Feature.SCORE_CAP: model.score_cap,
         Feature.SHARED_KEYS: any(shape.kv_layer != layer for layer, shape in enumerate(model.shapes)),
         Feature.KEYS_AS_VALUES: any(flags & KEYS_ARE_VALUES for flags in layers),
         Feature.EXPERTS: model.n_experts, Feature.DENSE_BETWEEN: any(flags & DENSE for flags in layers),

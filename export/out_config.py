@@ -8,7 +8,7 @@ from typing import Any, Dict
 
 from .common import Job, Problem
 from .existing import WRITTEN_BY
-from .families import Family
+from .families import GATES, Family
 from .huggingface import rounded
 from .latent import config_of_latent
 from .layers import FULL, SLIDING
@@ -47,6 +47,8 @@ def config_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, An
     config.update(config_of_shapes(path, family, model))
     if family.keys.per_layer:
         config.update({family.keys.per_layer: model.per_layer_dim, 'vocab_size_per_layer_input': model.vocab_size})
+    if family.keys.gate:
+        config[family.keys.gate] = next(word for word, gate in reversed(GATES.items()) if gate == model.attention_gate)
     if model.n_experts:
         config.update(config_of_experts(path, family, model))
     elif family.experts and family.experts.flag:
@@ -76,6 +78,8 @@ def config_of_scales(job: Job, path: str, family: Family, model: Model) -> Dict[
         scale_of_embedding(job, path, model, rounded(sqrt(model.dim), model.types[0]))
     caps = {key: getattr(model, field) or None for field in ('logit_cap', 'score_cap')
             if (key := family.scales.get(field))}
+    key = family.scales.get('values')
+    caps.update({key: model.value_scale or 1.0} if key else {})
     key = family.scales.get('scores')
     if key == 'one' and model.score_scale != 1:
         raise Problem(path, 'has a score scale of %g, which %s has not (expected 1)' % (

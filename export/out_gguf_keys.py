@@ -66,11 +66,13 @@ def settings_of(job: Job, path: str, family: Family, rule: Gguf, model: Model) -
 def warn_of_loading(job: Job, rule: Gguf, model: Model) -> None:
     """llama.cpp asks for some tensors that a family may be without."""
     missing = sorted(feature.value for feature in rule.loads - features_of(model))
-    missing += ['a classifier of its own'] if rule.untied and model.shared_classifier else []
+    missing += ['a classifier of its own'] if rule.classifier == 'own' and model.shared_classifier else []
     if rule.yarn == 'both' and model.q_rank and model.n_layers in LITE:
         missing.append('queries that come from no latent vector, since it has %d layers' % model.n_layers)
     for what in missing:
         job.note('llama.cpp does not load architecture %s without %s' % (rule.architecture, what))
+    if rule.classifier == 'tied' and not model.shared_classifier:
+        job.note('llama.cpp does not load architecture %s with a classifier of its own' % rule.architecture)
 
 
 def rope_settings(job: Job, path: str, rule: Gguf, model: Model, rope: Dict[str, Any]) -> Settings:

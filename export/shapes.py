@@ -10,7 +10,7 @@ from .common import MAX_HEAD_DIM, MAX_HEADS, MAX_WIDTH, REFUSED, Keys, Problem
 from .experts import items
 from .families import Family
 from .layers import FULL
-from .model import KEYS_ARE_VALUES, TURNS_AS_SLIDING, Model, Shape
+from .model import KEYS_ARE_VALUES, TURNS_AS_SLIDING, WITHOUT_SINKS, Model, Shape
 from .tensors import CHUNK, ITEM_SIZES
 
 KV = 'num_key_value_heads'
@@ -38,8 +38,12 @@ def read_shapes(config: Keys, family: Family, model: Model) -> None:
         source = sources[layer]
         if (n_kv_heads[layer], head_dims[layer]) != (n_kv_heads[source], head_dims[source]):
             config.refuse(rule.by_layer, 'heads of layer %d as in layer %d, whose keys it reads' % (layer, source))
-    shapes = [Shape(*numbers) for numbers in zip(n_heads, n_kv_heads, head_dims, hidden, sources)]
-    set_shapes(model, shapes)
+    if rule.values:
+        value_dim = config.integer(rule.values, MAX_HEAD_DIM, family.default(rule.values))
+        model.value_dim = value_dim if any(dim != value_dim for dim in head_dims) else 0
+    set_shapes(model, [Shape(*numbers) for numbers in zip(n_heads, n_kv_heads, head_dims, hidden, sources)])
+    if not family.layers.full_sinks:
+        model.layers = [flags | WITHOUT_SINKS * (not slide) for flags, slide in zip(model.layer_flags, slides)]
 
 
 def set_shapes(model: Model, shapes: List[Shape]) -> None:
@@ -148,6 +152,8 @@ def config_of_shapes(path: str, family: Family, model: Model) -> Dict[str, Any]:
         keys[rule.shared] = sum(sharing)
     if sources_of(slides, sum(sharing)) != [shape.kv_layer for shape in shapes]:
         raise Problem(path, 'has layers that read the keys of others than in %s' % family.title)
+    if rule.values:
+        keys[rule.values] = model.value_dim or model.head_dim
     if rule.heads:
         keys[rule.heads] = [shape.n_heads for shape in shapes]
     elif len({shape.n_heads for shape in shapes}) > 1:

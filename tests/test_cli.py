@@ -471,7 +471,8 @@ def test_warnings_of_another_method():
 
 
 TEXT_ONLY = {'-t': 1, '-p': 0.5, '-k': 3, '--min-p': 0.1, '-m': 'generate', '-y': 'x', '--ignore-eos': None}
-SESSION = {'--kv': 'q8', '--activations': 'f32', '--plain': None}
+SESSION_RUNS = {'--activations': 'f32', '--plain': None}
+SESSION = {'--kv': 'q8', **SESSION_RUNS}
 NEEDS = {'--ids': None, '--per-token': None, '--samples': 2, '--stepwise': None, '--budget': 5, '--whole': None,
          '--trials': 2, '--min-accuracy': 0.9, '--plot': None, '--reads': 3, '--seconds': 3, '--search-windows': 2,
          '--population': 5, '--minimize': 'half', '--search-attention': None, '--search-unscaled': None}
@@ -566,7 +567,7 @@ def test_options_without_effect():
             (('--ppl', ids, '--ids', '-n', 30), {**TEXT_ONLY, '-f': 'none.txt', '-z': 'none.bin', '--stale-keys': None},
              {'-z': 'with --ids', '--stale-keys': 'without --stepwise'}),
             (('--passkey', '-n', 800, '--trials', 1), {**TEXT_ONLY, '-i': 'a', '--budget': 3}, {}),
-            (('--explain', '-n', 30), {**TEXT_ONLY, **SESSION, '-f': 'none.txt', '--spread': 999, '--threads': 1,
+            (('--explain', '-n', 30), {**TEXT_ONLY, **SESSION_RUNS, '-f': 'none.txt', '--spread': 999, '--threads': 1,
                                        '-z': 'none.bin', '--samples': 3}, {}),
             (('--attn', '0.0', '-i', 'abc'), {**TEXT_ONLY, '-s': 2, '--per-token': None}, {}),
             (('--rope-json',), {**TEXT_ONLY, **SESSION, '--piece': 3, '--whole': None}, {}),

@@ -13,6 +13,7 @@ import os
 import struct
 import sys
 
+import door_shapes
 import reference
 import source_writers
 from common import (ENGINES, ROOT, check, close, config, good, in_work, main, perplexity, random_ids, random_weights,
@@ -146,14 +147,15 @@ FIELDS = dict(
     shared_gate=dict(shared_gate=1), q_latent=dict(q_rank=10), score_mscale=dict(
         IS_YARN, mscale_in_scores=1, mscale=0.5, mscale_all_dim=0.5),
     latent=dict(kv_rank=12, rotary_dim=4, value_dim=6, latent_norm_eps=1e-6))
-LISTED = {'longrope', 'window', 'some_window', 'two_ropes', 'without_rope', 'dense_between'}  # see below
+FIELDS.update(door_shapes.FIELDS)
+LISTED = {'longrope', 'window', 'some_window', 'two_ropes', 'without_rope', 'dense_between'} | door_shapes.LISTED
 
 
 class Case:
     """A family with some of what it may have: its config.json, and the fields that this means."""
 
     def __init__(self, facts, features):
-        self.facts, self.features = facts, set(features)
+        self.facts, self.features = facts, door_shapes.together(facts, features)
         self.name = '%s with %s' % (facts.name, ', '.join(sorted(features)) or 'nothing more')
         self.fields, self.theta, self.local = dict(SIZES), 5000.0, None
         for feature in sorted(facts.always | self.features):
@@ -171,6 +173,11 @@ class Case:
         self.say_experts()
         self.say_layers()
         self.say_rope()
+        door_shapes.say_scales(self)
+        if 'shapes' in facts.row:
+            door_shapes.say_shapes(self)
+        if facts.row.get('rope', {}).get('no_scaling'):
+            door_shapes.say_blocks(self)
         self.c = config(**self.fields)
 
     def say_parts(self):
@@ -184,7 +191,7 @@ class Case:
             self.settings['attention_bias'] = 'all_biases' in self.features
         if 'gelu' in facts.always:
             self.settings[facts.activation] = 'gelu_pytorch_tanh'
-        if facts.name == 'gemma3_text' or row.get('scales', {}).get('scores'):
+        if facts.name == 'gemma3_text' or row.get('scales', {}).get('scores', 'one') != 'one':
             self.settings['query_pre_attn_scalar'] = 24 if 'score_scale' in self.features else 8
         if facts.rule == 'small' or row.get('own'):
             self.settings['position_encoding'] = 'rope'
@@ -209,10 +216,10 @@ class Case:
         for key, name in (rule.get('scale'), 'router_scale'), (rule.get('cap'), 'router_cap'):
             if key:
                 settings[key] = fields.get(name) or float(name == 'router_scale')
-        if rule.get('shared') == 'one':
-            fields['shared_hidden_dim'] = 12
-        elif rule.get('shared_width'):
+        if rule.get('shared_width'):
             settings[rule['shared_width']] = 24
+        elif rule.get('shared') == 'one':
+            fields['shared_hidden_dim'] = 12
         elif rule.get('shared'):
             settings[rule['shared']] = 2 * ('shared_expert' in found)
         if rule.get('dense_first'):
@@ -222,7 +229,9 @@ class Case:
                                              for i in range(4)]
 
     def say_experts(self):
-        if self.facts.experts == 'row':
+        if self.facts.row.get('experts', {}).get('beside'):
+            door_shapes.say_experts(self)
+        elif self.facts.experts == 'row':
             self.say_row_experts()
         elif 'experts' in self.facts.always:
             self.settings.update(num_local_experts=4, num_experts_per_tok=2)
@@ -234,7 +243,7 @@ class Case:
         """Layers 0, 1 and 3 slide where some do, and each fourth one does not turn."""
         found, rule, settings, n = self.features, self.facts.rule, self.settings, SIZES['n_layers']
         window = bool(found & {'window', 'some_window', 'two_ropes'})
-        slides = [window and ('window' in found or i != 2) for i in range(n)]
+        slides = door_shapes.slides_of(self.facts.row, window, 'window' in found)
         still = [False] * n
         if rule == 'periodic' and 'without_rope' in self.facts.may:  # whose full layers do not turn, if it has a window
             window = window or 'without_rope' in found or not self.facts.row['layers'].get('windowless')
@@ -281,7 +290,7 @@ class Case:
             if 'latent' in self.facts.always:  # where that would be in the scores
                 del settings['rope_parameters']['mscale'], settings['rope_parameters']['mscale_all_dim']
                 fields.update(mscale=0, mscale_all_dim=0)
-        elif 'rope_parameters' in self.facts.row['defaults']:
+        elif 'rope_parameters' in self.facts.row['defaults'] and not row.get('no_scaling'):
             settings['rope_scaling'] = dict(YARN, truncate=False)
             fields.update(IS_YARN, truncate=0)
         if 'score_mscale' in self.features:
@@ -335,7 +344,7 @@ def row_experts(facts, c, weights, layer):
     """{name: (shape, values)} of a layer's router and experts, by the words of a row."""
     rule, own, n, dim, hidden = (facts.row['experts'], facts.row['names']['own'], c['n_experts'], c['dim'],
                                  c['expert_hidden_dim'])
-    place = 'model.layers.%d.%s.' % (layer, rule.get('place', 'mlp'))
+    place = 'model.layers.%d.%s' % (layer, rule.get('place', 'mlp') + '.' * (rule.get('place', 'mlp') != ''))
     out = {own['router'] % layer: ([n, dim], weights['router.%d' % layer])}
     if c['router_choice_bias']:
         out[own['router_choice_bias'] % layer] = [n], weights['router_choice_bias.%d' % layer]
@@ -355,7 +364,7 @@ def row_experts(facts, c, weights, layer):
             x for g, u, _ in each for column in zip(*g, *u) for x in column]
         out[place + 'experts.down_proj'] = [n, hidden, dim], [x for *_, down in each for row in zip(*down) for x in row]
     for name, part, shape in zip(rule['names'], ('w1', 'w3', 'w2'), ((0, 1), (0, 1), (1, 0))):
-        if c['shared_hidden_dim']:
+        if c['shared_hidden_dim'] and not c['experts_beside']:
             sizes = c['shared_hidden_dim'], dim
             out['%s%s.%s.weight' % (place, rule['shared_place'], name)] = (
                 [sizes[i] for i in shape], weights['shared_%s.%d' % (part, layer)])
@@ -395,7 +404,14 @@ def folder_tensors(facts, c, weights):
     layers = with_experts(c) if c['n_experts'] else []
     theirs = {'%s.%d' % (part, layer) for part in EXPERT_PARTS + BESIDE_EXPERTS for layer in layers}
     theirs.update(name for name in weights if c['kv_rank'] and name.split('.')[0] in LATENT_PARTS)
+    if 'shapes' in facts.row:  # what is in a layer's own place there
+        theirs -= {name for name in weights if name.startswith('sinks') or c['experts_beside'] and name.startswith(
+            'shared_w')}
+    shaped = door_shapes.shaped_tensors(c, weights, theirs) if 'shapes' in facts.row else {}
+    if shaped:
+        theirs.update(name for name in weights if name.split('.')[0] in {**door_shapes.NAMES, **door_shapes.ONCE})
     out = hf_tensors(c, {name: values for name, values in weights.items() if name not in theirs}, facts.adds_one)
+    out.update(shaped)
     for layer in range(c['n_layers'] if c['kv_rank'] else 0):
         out.update(latent_tensors(c, weights, layer))
     for layer in layers:

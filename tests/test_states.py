@@ -166,7 +166,7 @@ def test_jobs():
     check(told.get('states', '').startswith('3 of 4 layers') and 'delta' in told['states'], 'what layers keep', told)
     numbers = 3 * (4 * 6 * 10 + 3 * (2 * 2 * 6 + 4 * 10))
     check(told.get('state_bytes') == str(4 * numbers), 'bytes at all', told)
-    check(told.get('cache_bytes_per_token') == str(2 * 2 * (8 + 16)), 'bytes a token', told)
+    check(told.get('cache_token_bytes') == str(2 * 2 * (8 + 16)), 'bytes a token', told)
     one_line(run(model, '--attn', '1.0', '-i', 'a text'), 2, 'a layer that does not attend', '--attn 1.0', 'state')
     good(model, '--attn', '3.0', '-i', 'a text')
     # Prefixes in an order that goes back: as each by itself.

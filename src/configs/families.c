@@ -160,6 +160,7 @@ static bool periodic_layers(const LayerReader *r) {
     int full = f->flags & FAMILY_FULL_FIRST ? 0 : period - 1;
     for (int i = 0; i < r->out->n; i++)
         r->out->kinds[i] = (unsigned char)(period && i % period != full ? other : KIND_FULL);
+    if (f->flags & FAMILY_FULL_TOO && r->out->n > 0) r->out->kinds[0] = KIND_FULL;
     return true;
 }
 
@@ -170,6 +171,8 @@ static bool count_kinds(LayerReader *r, const char *list) {
     ConfigLayers *layers = r->out;
     bool is_read = list ? named_layers(r, list) : periodic_layers(r);
     if (!is_read) return false;
+    if (r->family->flags & FAMILY_FULL_LAST && layers->n > 0)
+        layers->kinds[layers->n - 1] = KIND_FULL;
     for (int i = 0; i < layers->n; i++) layers->n_of[layers->kinds[i]]++;
     return true;
 }

@@ -37,6 +37,8 @@ enum {
     FAMILY_LONGROPE_ALONE = 1 << 15,
     FAMILY_LATENT =
         1 << 17,  // latent attention: a part of each head stands still, and another turns
+    FAMILY_FULL_TOO = 1 << 18,       // the first layer of all is full, too
+    FAMILY_FULL_LAST = 1 << 19,      // so is the last one, whatever a config says
     FAMILY_GGUF_LONGROPE = 1 << 16,  // longrope's lists have a place in its GGUF file
 };
 

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../fast/kv_cache.h"
 #include "../fast/matmul.h"
+#include "cache_size.h"
 #include "measure.h"
 
 enum { SHORT_PROMPT = 512, DECODED = 32 };  // tokens of a run
@@ -120,27 +120,6 @@ static double idle_bytes(const Model *m) {
     return bytes > 0 ? bytes * idle / c->n_experts : 0;
 }
 
-// Bytes of the cache of so many positions, or in each layer of those that its window shows.
-static double cache_bytes(const Job *job, KvType kv, double positions) {
-    const ModelConfig *c = &job->model->config;
-    double bytes = 0;
-    for (int l = 0; l < c->n_layers; l++) {
-        const Layer *layer = &job->model->layers[l];
-        if (layer->flags & LAYER_STATE) {
-            bytes += 2.0 * sizeof(float) * (double)state_numbers(c);  // read and written
-            continue;
-        }
-        const RopeConfig *rope = layer_rope(layer, &job->plans->rope, &job->plans->sliding);
-        bool sees_all = rope->window == 0 || (layer->flags & LAYER_SEES_ALL && !rope->all_slide);
-        double seen = sees_all ? positions : fmin(positions, (double)rope->window + rope->sinks);
-        KvCache block = kv_cache_for(job->model, layer, kv, KV_BLOCK);
-        Arena count = {0};
-        kv_cache_lay_out(&block, &count);
-        bytes += (double)count.used / KV_BLOCK * seen;
-    }
-    return bytes;
-}
-
 // Prints the row of reading the first n of `tokens`, or (decode) of decoding behind them once these
 // have been read.
 static bool bench_phase(const Job *job, Table *table, Session *s, const int32_t *tokens,
@@ -148,7 +127,8 @@ static bool bench_phase(const Job *job, Table *table, Session *s, const int32_t 
     int depth = decode ? n : 0;
     int count = decode ? DECODED : n;
     int step = decode ? 1 : n;
-    double cache = cache_bytes(job, s->config.kv, decode ? n + (DECODED + 1) / 2.0 : n);
+    double cache = cache_bytes_read(job, s->config.kv, decode ? n + (DECODED + 1) / 2.0 : n);
+    cache += 2 * state_bytes(job->model);  // which are read and written
     double weights = weight_bytes(job->model) - (decode ? idle_bytes(job->model) : 0);
     double bytes = (decode ? DECODED : 1) * (weights + cache);
     Runs runs = {0};
@@ -172,7 +152,8 @@ static bool bench_phase(const Job *job, Table *table, Session *s, const int32_t 
     fflush(stdout);
     if (!decode) return true;
     double limit =
-        reading_speed(&job->model->file, (size_t)cache_bytes(job, s->config.kv, depth), err) * 1e-9;
+        reading_speed(&job->model->file, (size_t)cache_bytes_read(job, s->config.kv, depth), err) *
+        1e-9;
     if (limit == 0) return false;
     fprintf(stderr, "run: decoding at depth %d reads %.2f GB/s, %.0f %%", depth, speed,
             100 * speed / limit);

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "../fast/encodings.h"
-#include "../fast/kv_cache.h"
 #include "../fast/widen.h"
+#include "cache_size.h"
 #include "show_engines.h"
 
 static const double FULL_TURN = 6.28318530717958647693;
@@ -199,34 +199,15 @@ static void note_experts(Table *t, const Model *m) {
         if (m->layers[l].flags & LAYER_DENSE) add_name(dense, sizeof dense, " ", number);
     }
     if (c->n_experts > 0) {
-        const char *whose = c->router == ROUTER_ALL ? "all" : "the chosen";
+        const char *how = c->router == ROUTER_SIGMOID ? "sigmoids"
+                          : c->router == ROUTER_ALL   ? "softmax over all"
+                                                      : "softmax over the chosen";
         table_note(t, "experts", "%d in a layer, a token takes %d", c->n_experts,
                    c->n_experts_used);
-        table_note(t, "router", "softmax over %s", whose);
+        table_note(t, "router", "%s", how);
     }
     if (dense[0]) table_note(t, "dense_layers", "%s", dense);
     if (c->attention_sinks) table_note(t, "learned_sinks", "one in each head's softmax");
-}
-
-// What layers with a state keep, beside what the others do of each token.
-static void note_states(Table *t, const Job *job) {
-    const Model *m = job->model;
-    const ModelConfig *c = &m->config;
-    const bool is_delta = c->state_kind == STATE_DELTA;
-    int n = m->layers ? layers_with_state(m, c->n_layers) : 0;
-    uint64_t of_token = 0;
-    if (n == 0) return;
-    for (int l = 0; l < c->n_layers; l++) {
-        Arena count = {0};
-        KvCache block = kv_cache_for(m, &m->layers[l], job->sessions.kv, KV_BLOCK);
-        if (m->layers[l].flags & LAYER_STATE) continue;
-        kv_cache_lay_out(&block, &count);
-        of_token += count.used / KV_BLOCK;
-    }
-    table_note(t, "states", "%d of %d layers keep a state, by %s, and know no positions", n,
-               c->n_layers, is_delta ? "the gated delta rule" : "a short convolution");
-    table_note(t, "state_bytes", "%.0f", (double)(n * state_numbers(c)) * sizeof(float));
-    table_note(t, "cache_bytes_per_token", "%.0f", (double)of_token);
 }
 
 // ---- encodings ----
@@ -320,7 +301,7 @@ static bool explain_encoding(const Job *job, Error *err) {
     table_note(&t, "length", "%d", length);
     if (c->encoding_rows) table_note(&t, "encoding_rows", "%d", c->encoding_rows);
     note_experts(&t, m);
-    note_states(&t, job);
+    note_cache(&t, job);
     table_note(&t, "value", "%s", e->value);
     table_columns(&t, "layer\thead\tdistance\tvalue");
     for (int layer = 0; layer < (e->by_layer ? c->n_layers : 1); layer++)
@@ -434,7 +415,7 @@ bool explain(const Job *job, bool plots, Error *err) {
     print_all_notes(&t, kinds, n);
     note_layers(&t, &job->said->layers);
     note_experts(&t, job->model);
-    note_states(&t, job);
+    note_cache(&t, job);
     table_columns(&t, columns);
     for (const Kind *k = kinds; k < kinds + n; k++)
         if (k->turns) print_pairs(&t, k, n > 1);

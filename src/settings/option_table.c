@@ -60,7 +60,8 @@ const Option option_table[] = {
      .needs = SAMPLING},
     {.value = {"--kv", "TYPE", "precision of the key-value cache: f16, f32, q8 or q4 [f16]", WORD,
                OF_OPTIONS(kv), 0, N_KV_TYPES - 1, kv_type_names},
-     .needs = RUNNING},
+     .needs = RUNNING,
+     .jobs = ON_EXPLAIN},
     {.value =
          {"--activations", "TYPE",
           "what quantized weights multiply: activations rounded to int8, or kept as f32 [int8]",

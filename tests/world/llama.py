@@ -69,6 +69,9 @@ def models():
 def of_family(name, cases, heads):
     for seed, case in enumerate(cases):
         case.settings.update(heads)
+        if case.facts.row.get('gguf', {}).get('classifier') == 'tied':
+            case.c.update(shared_classifier=1)
+            case.settings.update(tie_word_embeddings=True)
         if 'truncate' in (case.settings.get('rope_scaling') or {}):
             case.settings['rope_scaling'][test_doors.ORIGINAL] = 56  # here a ramp that is cut is another one
         weights = random_weights(case.c, seed)
