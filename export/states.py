@@ -43,7 +43,7 @@ def read_states(config: Keys, family: Family, model: Model) -> Dict[str, Any]:
     layers = [STATE if own else 0 for own in has_state]
     if not any(layers):
         config.job.note('no layer has a state, by %s' % (rule.listed or 'layer_types'))
-        return {}
+        return {'state_kind': 0}
     if rule.kind == 'conv':
         key = 'conv_L_cache'
         return {'state_kind': CONV, 'layers': layers,
