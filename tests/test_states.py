@@ -182,7 +182,8 @@ def test_jobs():
     for job in (['--passkey', '-n', 400, '--trials', 3], ['--bench', '-n', 64], ['--check', '-n', 600, '--budget', 2]):
         done = run(model, *job)
         check(done.status in (0, 1, 3), 'it runs: %s' % job[0], done)
-    answers = [good(model, '--passkey', '-n', 400, '--trials', 4, '--tsv', *engine).out for engine in ((), ('--plain',))]
+    answers = [good(model, '--passkey', '-n', 400, '--trials', 4, '--tsv', *engine).out
+               for engine in ((), ('--plain',))]
     check(answers[0].splitlines()[-1] == answers[1].splitlines()[-1], 'both engines find as many keys', answers)
 
 
