@@ -1,4 +1,4 @@
-"""What test_doors.py knows of layers with a state: the fields that features mean, what config.json says, and the tensors
+"""What test_doors.py knows of layers with a state: the fields that features mean, what config.json says, and tensors
 of a folder, by the names and orders of published checkpoints."""
 
 SIZES = dict(linear_conv_kernel_dim=4, linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=6,
