@@ -3,9 +3,10 @@ layers and of RoPE. What families make of a key, or of none, is in their rows (f
 
 from __future__ import annotations
 
+import json
 import os
 from math import sqrt
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from .common import (ENCODINGS, MAX_EOS, MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH,
                      MAX_PER_LAYER, REFUSED, Job, Keys, read_json)
@@ -13,8 +14,8 @@ from .experts import read_experts
 from .families import FAMILIES, GATES, WRAPPERS, Family, named
 from .latent import is_interleaved, read_latent
 from .layers import not_used, read_layers
-from .model import FIELDS_OF, Feature, Model
-from .rope import read_ropes, refuse_by_layer, warn
+from .model import FIELDS_OF, WITHOUT_ROPE, Feature, Model
+from .rope import read_ropes, refuse_by_layer, rope_block, warn
 from .shapes import mark_same, read_shapes
 from .states import read_hidden_dim, read_states
 
@@ -52,20 +53,24 @@ def read_config(job: Job, folder: str) -> Read:
         seq_len=config.integer('max_position_embeddings', MAX_SEQ, family.default('max_position_embeddings')),
         hidden_dim=read_hidden_dim(config, family), tied=read_tied(whole, config, family),
         norm_eps=config.number(family.keys.eps, family.default(family.keys.eps, 1e-6), high=MAX_EPS),
-        norms_lack_one=family.adds_one)
+        norms_lack_one=family.adds_one, last_is_whole=family.last_is_whole)
     model.set(**latent)
     for feature in family.always:
         model.set(**FIELDS_OF.get(feature, {}))
     if family.keys.attention_bias == 'read' and config.flag('attention_bias', family.default('attention_bias', False),
                                                             False):
         model.set(**FIELDS_OF[Feature.ALL_BIASES])
-    for key, feature in family.keys.says.items():
+    for key, names in family.keys.says.items():
         if config.flag(key, family.default(key, False), False):
-            model.set(**FIELDS_OF[Feature[feature.upper()]])
-    if model.attention_gate and model.qkv_bias:
+            model.set(**said_by(names))
+    if model.attention_gate and model.qkv_bias and family.names.gate_in_queries:
         model.gate_bias = 1
+    if family.keys.after_eps:
+        model.set(after_norm_eps=config.number(family.keys.after_eps, family.default(family.keys.after_eps),
+                                               high=MAX_EPS))
     model.set(**read_states(config, family, model) if family.states else read_layers(config, family, model.n_layers),
               **read_per_layer(config, family, model))
+    model.set(**read_unturned(config, family, model))
     read_shapes(config, family, model)
     mark_same(config, family, model)
     if family.keys.gate:
@@ -74,7 +79,15 @@ def read_config(job: Job, folder: str) -> Read:
     model.set(**read_experts(config, family, model))
     model.set(**read_special(folder, whole, config, family, vocab_size), **read_scales(config, family, model),
               **read_encoding(config, family, model.seq_len), **read_ropes(config, family, model))
+    if model.qk_norm_late and (model.rope_dynamic or model.short_factor != model.long_factor):
+        rope_block(config, family).refuse('rope_type', 'a scale of all lengths, since norms of heads come behind RoPE')
     return Read(model, family, config is not whole, not family.latent or is_interleaved(config, family))
+
+
+def said_by(names: str) -> Dict[str, int]:
+    """The fields that a flag sets, by the names of its features."""
+    return {field: value for name in names.split() for field, value in FIELDS_OF[Feature[name.upper()]].items()
+            if value}
 
 
 def check_keys(config: Keys, family: Family) -> None:
@@ -85,9 +98,12 @@ def check_keys(config: Keys, family: Family) -> None:
             config.only(key, value)
     else:
         config.only('hidden_act', 'silu', 'swish')
-    config.only('mlp_bias', False)
+    if 'mlp_bias' not in family.keys.says:
+        config.only('mlp_bias', False)
     for key, values in family.keys.must.items():
         config.only(key, *values)
+        if key not in config.values and family.default(key, values[0]) not in values:
+            config.refuse(key, ' or '.join(json.dumps(value) for value in values))
     kind = family.keys.quantization
     if kind:
         config.get('quantization_config', lambda v: isinstance(v, dict) and v.get('quant_method') == kind,
@@ -149,6 +165,9 @@ def refuse_not_computed(config: Keys, family: Optional[Family]) -> None:
 
 def read_head_dim(config: Keys, family: Family, dim: int, n_heads: int) -> int:
     usual, null = family.default('head_dim'), REFUSED
+    if 'head_dim' in family.keys.unread:
+        not_used(config, family, 'head_dim')
+        config = config.within({key: value for key, value in config.values.items() if key != 'head_dim'})
     if not usual:
         if config.values.get('head_dim') is None and dim % (2 * n_heads):
             config.refuse('hidden_size', 'an even multiple of num_attention_heads, %d' % n_heads)
@@ -173,6 +192,17 @@ def read_tied(whole: Keys, config: Keys, family: Family) -> bool:
     return tied
 
 
+# Words of a row's scales that have a key's number: the field, what it is of the number and of the width of a head, and
+# the way back.
+FACTORS: Dict[str, Tuple[str, Callable[[float, int], float], Callable[[float, int], float]]] = {
+    'embedding_factor': ('embedding_scale', lambda x, d: x, lambda x, d: x),
+    'residual_factor': ('residual_scale', lambda x, d: x, lambda x, d: x),
+    'score_factor': ('score_scale', lambda x, d: x, lambda x, d: x),
+    'query_factor': ('score_scale', lambda x, d: x * d ** -0.5, lambda x, d: x / d ** -0.5),
+    'logit_factor': ('logit_scale', lambda x, d: x, lambda x, d: x),
+    'logit_divisor': ('logit_scale', lambda x, d: 1 / x, lambda x, d: 1 / x)}
+
+
 def read_scales(config: Keys, family: Family, model: Model) -> Dict[str, float]:
     """What embeddings and scores are multiplied by. The embedding's scale is rounded to the type of the weights when
     these are read."""
@@ -181,6 +211,12 @@ def read_scales(config: Keys, family: Family, model: Model) -> Dict[str, float]:
         found['embedding_scale'] = sqrt(model.dim)
     for field, word in ('logit_cap', family.scales.get('logit_cap')), ('score_cap', family.scales.get('score_cap')):
         found[field] = config.number(word, family.default(word, 0), 0, zero=True, high=1e6) if word else 0
+    for word, (field, make, _) in FACTORS.items():
+        key = family.scales.get(word)
+        if key:
+            factor = make(config.number(key, family.default(key, 1.0), high=1e6), model.head_dim)
+            usual = model.head_dim ** -0.5 if field == 'score_scale' else 1
+            found[field] = 0.0 if factor == usual else factor
     values = family.scales.get('values')
     if values:
         scale = config.number(values, family.default(values, 1.0), 1.0, high=1e6)
@@ -192,6 +228,19 @@ def read_scales(config: Keys, family: Family, model: Model) -> Dict[str, float]:
         width = config.number(scores, family.default(scores))
         found['score_scale'] = 0 if width == model.head_dim else width ** -0.5
     return found
+
+
+def read_unturned(config: Keys, family: Family, model: Model) -> Dict[str, Any]:
+    """A temperature by position, in layers that do not turn, if there are any. Its flag may be a number."""
+    if not family.rope.unturned:
+        return {}
+    flag, scale, length = family.rope.unturned
+    tuned = config.get(flag, lambda v: type(v) in (bool, int), 'true or false', family.default(flag), False)
+    beta = config.number(scale, family.default(scale), high=1e6)
+    positions = config.integer(length, MAX_SEQ, family.default(length))
+    if not tuned or not any(flags & WITHOUT_ROPE for flags in model.layers):
+        return {}
+    return {'temperature_beta': beta, 'temperature_length': positions, 'temperature_unturned': 1}
 
 
 def read_per_layer(config: Keys, family: Family, model: Model) -> Dict[str, int]:
@@ -216,7 +265,7 @@ def read_encoding(config: Keys, family: Family, seq_len: int) -> Dict[str, int]:
 # ---- tokens that begin and end texts ----
 
 def read_special(folder: str, whole: Keys, config: Keys, family: Family, vocab_size: int) -> Dict[str, Any]:
-    bos_id, eos_id = (-1 if id is None or id >= vocab_size else id for id in (
+    bos_id, eos_id = (-1 if type(id) is not int or id >= vocab_size else id for id in (
         family.default('bos_token_id'), family.default('eos_token_id')))
     # generate() stops at the tokens of generation_config.json where there is one: chat checkpoints name the end of a
     # turn only there (Llama 3: config.json has end_of_text, generation_config.json adds eot_id). Ours stops at both.

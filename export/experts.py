@@ -31,6 +31,8 @@ def read_experts(config: Keys, family: Family, model: Model) -> Dict[str, int]:
     rule = family.experts
     if not rule or rule.flag and not config.flag(rule.flag, False, False):
         return {}
+    if rule.sparse and not mark_sparse(config, family, model):
+        return {}
     n_experts = read_count(config, family, rule.counts)
     used = config.integer(rule.used, n_experts, family.default(rule.used, REFUSED))
     if used > n_experts:
@@ -38,6 +40,8 @@ def read_experts(config: Keys, family: Family, model: Model) -> Dict[str, int]:
     width = config.integer(rule.width, MAX_WIDTH, family.default(rule.width, REFUSED))
     fields = {'n_experts': n_experts, 'n_experts_used': used, 'expert_hidden_dim': width,
               **read_router(config, family, n_experts, used), **read_shared(config, family, width)}
+    if rule.scales_input:
+        fields['router_scales_input'] = 1
     if rule.beside:
         if len({shape.hidden_dim for shape in model.layer_shapes}) > 1:
             config.refuse(rule.flag, 'false, since feed-forward layers are of several widths')
@@ -142,6 +146,19 @@ def mark_dense(config: Keys, model: Model, list_key: str, step_key: str) -> bool
         config.job.note('dense layers, without experts, by %s and %s: %s of %d' % (
             step_key, list_key, ', '.join(map(str, dense)), n_layers))
     return True
+
+
+def mark_sparse(config: Keys, family: Family, model: Model) -> bool:
+    """Marks the others than those that a list names, or a step where there is none, as dense. False: none is named."""
+    (list_key, step_key), n_layers = family.experts.sparse, model.n_layers
+    named = config.get(list_key, lambda v: isinstance(v, list) and all(
+        type(x) is int and 0 <= x < n_layers for x in v), 'numbers of layers from 0 to %d' % (n_layers - 1), None, None)
+    step = config.integer(step_key, 1 << 30, family.default(step_key), low=0)
+    if named is None:
+        named = range(step - 1, n_layers, step) if step else []
+    if named and len(set(named)) < n_layers:
+        model.layers = [f | DENSE * (layer not in named) for layer, f in enumerate(model.layer_flags)]
+    return bool(named)
 
 
 def layers_with_experts(model: Model) -> List[int]:

@@ -13,9 +13,9 @@ from .model import Feature
 PLACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'families.json')
 # What a key of gates may be, and the attention_gate that it means.
 GATES = {True: 3, 'per-head': 3, 'per-element': 2}
-# Which layers slide, by a config: none; all by its window; by use_sliding_window and lists; by a period; or as
-# tools/train.py writes it.
-RULES = 'alike', 'all_slide', 'by_flag', 'periodic', 'small'
+# Which layers slide, by a config: none; all by its window; by use_sliding_window and lists; by a period; by a list, or
+# all; none, but some see chunks; or as tools/train.py writes it.
+RULES = 'alike', 'all_slide', 'by_flag', 'periodic', 'listed', 'chunked', 'small'
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,10 @@ class Layers:
     full_sinks: bool = True   # full layers have sinks, if the others do
     others: str = 'sliding'  # what the layers are that are not full: sliding, or linear
     without_rope: str = ''   # which layers do not turn: `listed` by no_rope_layers, or `full` ones
+    from_end: bool = False   # periods are counted from the last layer, which is full
+    thetas: str = ''         # the key of a list that has a 0 for layers that do not turn
+    rope_key: str = ''       # the key without whose `rope` no layer turns
+    types: str = ''          # the word that layer_types has for each layer
     windowless: bool = False  # a window of null makes all layers full, and then they turn
 
 
@@ -59,6 +63,8 @@ class Rope:
     rotary_key: str = ''      # the key of how many elements of a head turn, which goes before it
     proportional: bool = False
     sections: bool = False    # a block by itself with sections and a share is taken for one of its
+    unturned: Tuple[str, ...] = ()  # the keys of a temperature of layers that do not turn: the flag, its scale, length
+    alpha: bool = False       # ntk at every length goes out as `alpha`
     grows: bool = False       # queries grow with their position: llama_4_scaling_beta
     one_for_both: bool = False     # one RoPE of full layers and sliding ones, never two
     tells_own_block: bool = False  # a config without a block gets the class's, with a word about it
@@ -75,10 +81,12 @@ class KeysOf:
     gate: str = ''                   # the key of which gates attention has, see GATES
     per_layer: str = ''              # of the width of each layer's own embedding of a token
     unread: Tuple[str, ...] = ()     # keys that the class does not look at, which is worth a word
+    hidden: str = 'intermediate_size'  # the width of a dense feed-forward layer
+    eps: str = 'rms_norm_eps'        # of all norms
+    after_eps: str = ''              # of norms of what a layer adds
     quantization: str = ''           # the quant_method that is read
-    eps: str = 'rms_norm_eps'        # the key of the norms' epsilon
     tied: str = 'tie_word_embeddings'  # the key that goes before that one
-    says: Dict[str, str] = field(default_factory=dict)  # flags, and the feature that each one says
+    says: Dict[str, str] = field(default_factory=dict)  # flags, and the features that each one says
     writes: Dict[str, Any] = field(default_factory=dict)  # keys that go out besides
 
 
@@ -93,6 +101,8 @@ class Experts:
     flag: str = ''            # the key without which there are none
     beside: bool = False      # they add to what a dense layer makes
     names: Tuple[str, ...] = ()   # of an expert's w1, w3 and w2
+    sparse: Tuple[str, ...] = ()  # the keys of a list and of a step that name layers with experts
+    scales_input: bool = False    # a weight multiplies what its expert reads
     dense: Tuple[str, ...] = ()   # the keys of a list and of a step that name dense layers
     renormalized: str = ''        # the key that says so; '': they always are, or never:
     shares: bool = False          # weights are never divided by their sum
@@ -173,6 +183,7 @@ class Family:
     may: FrozenSet[Feature] = frozenset()
     cannot: FrozenSet[Feature] = frozenset()  # what another family says better on the way out
     adds_one: bool = False    # norms multiply with 1 + w
+    last_is_whole: bool = False  # but the last one with w
     scales: Dict[str, str] = field(default_factory=dict)  # what `embedding` and `scores` are multiplied by
     activation: Dict[str, str] = field(default_factory=dict)  # its key and value, where it is not hidden_act
     layers: Layers = Layers()
@@ -181,6 +192,7 @@ class Family:
     shapes: Optional[Shapes] = None
     experts: Optional[Experts] = None
     states: Optional[States] = None
+    adjacent: bool = False  # pairs that turn are rows side by side
     latent: str = ''  # latent attention: `interleave`, whose pairs are as rope_interleave says, or `pairs` side by side
     names: Names = Names()
     gguf: Optional[Gguf] = None

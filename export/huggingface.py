@@ -13,10 +13,10 @@ from .families import Family
 from .inputs import adapter_alone, adapter_in
 from .latent import BOTH as BOTH_OF_LATENT
 from .latent import LATENT_NAMES, QUERIES as QUERIES_OF_LATENT, take_latent
-from .model import Feature, Model
+from .model import XIELU, Feature, Model
 from .safetensors import read_safetensors
 from .states import NAMES_OF, take_states
-from .tensors import Checkpoint, split
+from .tensors import Checkpoint, gather_numbers, split
 from .torch_files import read_torch
 
 FILES = [('model.safetensors', read_safetensors), ('pytorch_model.bin', read_torch)]  # each alone, or NAME.index.json
@@ -31,6 +31,8 @@ NAMES = {
         ('bq', 'q_proj.bias'), ('bk', 'k_proj.bias'), ('bv', 'v_proj.bias'), ('bo', 'o_proj.bias'),
         ('q_norm', 'q_norm.weight'), ('k_norm', 'k_norm.weight'), ('a_keys', 'relative_keys'),
         ('a_values', 'relative_values'), ('wr', 'r_proj.weight'), ('u', 'u'), ('v', 'v'))},
+    'b1': 'model.layers.%d.mlp.gate_proj.bias', 'b3': 'model.layers.%d.mlp.up_proj.bias',
+    'b2': 'model.layers.%d.mlp.down_proj.bias', 'xielu': 'model.layers.%d.mlp.act_fn.',
     'learned': 'model.positions.weight'}
 BOTH = {'attention_after': 'model.layers.%d.post_attention_layernorm.weight',
         'ffn_norm': 'model.layers.%d.pre_feedforward_layernorm.weight',
@@ -38,7 +40,7 @@ BOTH = {'attention_after': 'model.layers.%d.post_attention_layernorm.weight',
 # What a model of pictures and text has beside its text model, and where it has that: in files, and in memory since
 # release 5 of the library.
 PICTURES = tuple(start + part for start in ('', 'model.') for part in (
-    'vision_tower.', 'audio_tower.', 'multi_modal_projector.', 'embed_vision.', 'embed_audio.', 'visual.'))
+    'vision_tower.', 'vision_model.', 'audio_tower.', 'multi_modal_projector.', 'embed_vision.', 'embed_audio.', 'visual.'))
 TEXT = {'language_model.model.': 'model.', 'model.language_model.': 'model.', 'language_model.lm_head.': 'lm_head.'}
 
 
@@ -91,11 +93,13 @@ def read_huggingface(job: Job, folder: str) -> Checkpoint:
         for whole, parts in family.names.fused.items():
             split(folder, tensors, 'model.layers.%d.%s' % (layer, whole),
                   {names[part] % layer: rows_of(model, part) for part in parts})
+    for layer in range(model.n_layers if model.activation == XIELU else 0):
+        gather_numbers(folder, tensors, names['xielu'] % layer)
     stack_experts(folder, tensors, model, family, names)
     take_states(folder, tensors, model, family, names)
-    if model.embedding_scale and names['embedding'] in tensors:
+    if family.scales.get('embedding') == 'sqrt_dim' and names['embedding'] in tensors:
         model.embedding_scale = rounded(model.embedding_scale, tensors[names['embedding']].dtype)
-    in_pairs = bool(model.encoding or model.kv_rank)  # without RoPE nothing turns
+    in_pairs = bool(model.encoding or model.kv_rank or family.adjacent)  # without RoPE nothing turns
     return Checkpoint(job, folder, model, tensors, names, in_pairs)
 
 

@@ -8,7 +8,7 @@ from .common import MAX_SEQ, Keys
 from .families import Family
 from .model import SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE
 
-FULL, SLIDING = 'full_attention', 'sliding_attention'
+FULL, SLIDING, CHUNKED = 'full_attention', 'sliding_attention', 'chunked_attention'
 
 
 def read_layers(config: Keys, family: Family, n_layers: int) -> Dict[str, Any]:
@@ -16,6 +16,8 @@ def read_layers(config: Keys, family: Family, n_layers: int) -> Dict[str, Any]:
     rule = family.layers.rule
     if rule == 'small' and config.values.get('layer_types') is None:
         rule = 'alike'
+    if rule == 'chunked':
+        return chunked_layers(config, family, n_layers)
     window, layers = RULES[rule](config, family, n_layers)
     return {'sliding_window': window, 'layers': layers if any(layers) else []}
 
@@ -26,7 +28,10 @@ def window_of(config: Keys, family: Family) -> int:
 
 def all_alike(config, family, n_layers):
     config.only('sliding_window', None)
-    return 0, []
+    rope_key, word = family.layers.rope_key, family.layers.types
+    if word:
+        config.get('layer_types', lambda v: v == [word] * n_layers, '%s for each of %d layers' % (word, n_layers))
+    return 0, [WITHOUT_ROPE * bool(rope_key and config.values.get(rope_key) != 'rope')] * n_layers
 
 
 def all_slide(config, family, n_layers):
@@ -59,26 +64,55 @@ def layers_by_flag(config, family, n_layers):
     return window, [SEES_ALL * bool(window and not slides[i]) + WITHOUT_ROPE * still[i] for i in range(n_layers)]
 
 
+def listed_layers(config, family, n_layers):
+    """Those of layer_types slide. Without the list all do, if there is a window."""
+    window = window_of(config, family)
+    slides = named_layers(config, n_layers, window) or [bool(window)] * n_layers
+    window = window if any(slides) else 0
+    return window, [SEES_ALL * bool(window and not slide) for slide in slides]
+
+
 def periodic_layers(config, family, n_layers):
     """All slide but one in a period, which may turn otherwise than the full ones. In families whose full layers do not
     turn, a config without a window makes all full, and then they turn."""
     not_used(config, family, *(key for key in family.keys.unread if 'sliding_window_pattern' in key))
     window = window_of(config, family)
     slides = named_layers(config, n_layers, window)
-    needs_window = family.layers.without_rope == 'full' and not family.layers.windowless
+    needs_window = family.layers.without_rope == 'full' and not family.layers.windowless and not family.layers.thetas
     if not window and (slides is None or needs_window):
         config.refuse('sliding_window', 'a whole number from 1 to %d, or layer_types' % MAX_SEQ)
     if slides is None:
         key = family.layers.period_key
         period = config.integer(key, MAX_SEQ, family.default(key)) if key else family.default('period')
-        full = 0 if family.layers.full_first else period - 1
+        full = 0 if family.layers.full_first else (n_layers - 1) % period if family.layers.from_end else period - 1
         slides = [i % period != full and not (i == 0 and family.layers.full_too) for i in range(n_layers)]
     if family.layers.full_last and slides[-1]:
         slides[-1] = False
         config.job.note('the last layer is full, as the class has it whatever layer_types says')
+    turns = turning_layers(config, family, n_layers)
+    if turns:  # by themselves, whatever slides
+        window = window if any(slides) else 0
+        return window, [SEES_ALL * bool(window and not slide) + WITHOUT_ROPE * (not turn)
+                        for slide, turn in zip(slides, turns)]
     bare = WITHOUT_ROPE if family.layers.without_rope == 'full' and window else 0
     window = window if any(slides) else 0
     return window, [TURNS_AS_SLIDING if slide else SEES_ALL * bool(window) + bare for slide in slides]
+
+
+def chunked_layers(config: Keys, family: Family, n_layers: int) -> Dict[str, Any]:
+    """Which layers turn, by no_rope_layers or an interval, and which see their chunk alone: those of layer_types, else
+    those that turn."""
+    key, length_key = 'no_rope_layer_interval', 'attention_chunk_size'
+    given = layers_with_rope(config, n_layers) if config.values.get('no_rope_layers') else None
+    interval = 0 if given else config.integer(key, MAX_SEQ, family.default(key))
+    turns = [bool(given[i]) if given else (i + 1) % interval != 0 for i in range(n_layers)]
+    chunk = config.integer(length_key, MAX_SEQ, family.default(length_key), 0)
+    types = config.get('layer_types', lambda v: isinstance(v, list) and len(v) == n_layers and all(
+        t in (FULL, CHUNKED) for t in v), '%s or %s for each of %d layers' % (FULL, CHUNKED, n_layers), None, None)
+    in_chunks = [kind == CHUNKED for kind in types] if types else turns
+    chunk = chunk if any(in_chunks) else 0
+    layers = [SEES_ALL * bool(chunk and not own) + WITHOUT_ROPE * (not turn) for own, turn in zip(in_chunks, turns)]
+    return {'attention_chunk': chunk, 'layers': layers if any(layers) else []}
 
 
 def layers_of_small(config, family, n_layers):
@@ -98,7 +132,19 @@ def layers_of_small(config, family, n_layers):
 
 
 RULES = {'alike': all_alike, 'all_slide': all_slide, 'by_flag': layers_by_flag, 'periodic': periodic_layers,
-         'small': layers_of_small}
+         'listed': listed_layers, 'small': layers_of_small}
+
+
+def turning_layers(config: Keys, family: Family, n_layers: int) -> Optional[List[bool]]:
+    """Whether each layer turns, in families that have a list of thetas: it does where that is not 0, and the theta
+    is the block's. Without the list the layers that would be full do not turn. None: another rule counts."""
+    key = family.layers.thetas
+    if not key:
+        return None
+    thetas = config.get(key, lambda v: isinstance(v, list) and len(v) == n_layers and all(
+        type(x) in (int, float) and x >= 0 for x in v), 'a number from 0 for each of %d layers' % n_layers, None, None)
+    return [theta > 0 for theta in thetas] if thetas else [
+        (n_layers - 1 - layer) % family.period != 0 for layer in range(n_layers)]
 
 
 def named_layers(config: Keys, n_layers: int, window: int) -> Optional[List[bool]]:

@@ -137,6 +137,7 @@ class Model:
     # What a source says besides.
     tied: bool = False             # the classifier should be the embedding
     norms_lack_one: bool = False   # norms multiply with 1 + w
+    last_is_whole: bool = False    # but the last one with w
     types: List[str] = field(default_factory=list)  # of the matrices, in the file's order
 
     def set(self, **values: object) -> None:
@@ -217,7 +218,6 @@ class Feature(Enum):
     SCORE_MSCALE = 'a temperature of YaRN in the scores'
     SHARED_EXPERT = 'a shared expert'
     SHARED_GATE = 'a gate of the shared expert'
-    GATE = 'a gate of attention'
     DELTA_RULE = 'layers with a delta rule'
     SHORT_CONV = 'layers with a short convolution'
     STATE_BIAS = 'biases of short convolutions'
@@ -241,6 +241,21 @@ class Feature(Enum):
     LOGIT_CAP = 'a cap of the logits'
     SCORE_CAP = 'a cap of the scores'
     PROPORTIONAL = 'proportional RoPE'
+    FFN_BIAS = 'biases of feed-forward layers'
+    LAYER_NORMS = 'norms that take the mean away'
+    PARALLEL = 'one norm of attention and feed-forward layer'
+    RELU2 = 'ReLU squared'
+    XIELU = 'xIELU'
+    BARE_NORMS = 'head norms without weights'
+    LATE_NORMS = 'head norms behind RoPE'
+    TURNING_NORMS = 'head norms of layers that turn alone'
+    EMBEDDING_NORM = 'a norm of the embedding'
+    GATES = 'a sigmoid gate of each element'
+    RESIDUAL_SCALE = 'a scale of what layers add'
+    LOGIT_SCALE = 'a scale of the logits'
+    AFTER_EPS = 'an epsilon of norms after'
+    CHUNKS = 'chunks of attention'
+    UNTURNED_TEMPERATURE = 'a temperature of layers without RoPE'
     LOGN = 'logn'
     LONGROPE = 'longrope'
     DIVISORS = 'divisors'
@@ -258,9 +273,13 @@ FIELDS_OF: Dict[Feature, Dict[str, int]] = {
     Feature.SHARED_GATE: {'shared_gate': 1}, Feature.SINKS: {'attention_sinks': 1}, Feature.SHARES: {'router': 1},
     Feature.HEAD_GATES: {'attention_gate': 3}, Feature.ELEMENT_GATES: {'attention_gate': 2},
     Feature.VALUE_NORMS: {'value_norm': 1}, Feature.LAYER_SCALES: {'layer_scale': 1},
-    Feature.EXPERTS_BESIDE: {'experts_beside': 1}, Feature.GATE: {'attention_gate': 1},
+    Feature.EXPERTS_BESIDE: {'experts_beside': 1}, Feature.LOGN: {'logn': 1}, Feature.FFN_BIAS: {'ffn_bias': 1},
+    Feature.LAYER_NORMS: {'layer_norm': 1}, Feature.PARALLEL: {'norm_place': 3}, Feature.RELU2: {'activation': RELU2},
+    Feature.XIELU: {'activation': XIELU}, Feature.BARE_NORMS: {'qk_norm': 3}, Feature.LATE_NORMS: {'qk_norm_late': 1},
+    Feature.TURNING_NORMS: {'qk_norm_turning': 1}, Feature.EMBEDDING_NORM: {'embedding_norm': 1},
+    Feature.GATES: {'attention_gate': 1}, Feature.UNTURNED_TEMPERATURE: {'temperature_unturned': 1},
     Feature.DELTA_RULE: {'state_kind': DELTA}, Feature.SHORT_CONV: {'state_kind': CONV},
-    Feature.STATE_BIAS: {'state_bias': 1}, Feature.GATE_BIAS: {'gate_bias': 1}, Feature.LOGN: {'logn': 1}}
+    Feature.STATE_BIAS: {'state_bias': 1}, Feature.GATE_BIAS: {'gate_bias': 1}}
 PROPORTIONAL, LONGROPE, LLAMA3 = 7, 6, 5  # of rope_method
 
 
@@ -276,7 +295,10 @@ def features_of(model: Model) -> Set[Feature]:
             model.turning_in(layer)[0] < shape.head_dim for layer, shape in enumerate(model.layer_shapes)),
         Feature.PROPORTIONAL: PROPORTIONAL in methods, Feature.LAYER_EMBEDDINGS: model.per_layer_dim,
         Feature.VALUE_DIM: model.value_dim and not model.kv_rank, Feature.VALUE_SCALE: model.value_scale,
-        Feature.SOME_SINKS: any(flags & WITHOUT_SINKS for flags in layers), Feature.OWN_SHAPES: model.shapes, Feature.LOGIT_CAP: model.logit_cap, Feature.SCORE_CAP: model.score_cap,
+        Feature.SOME_SINKS: any(flags & WITHOUT_SINKS for flags in layers), Feature.OWN_SHAPES: model.shapes,
+        Feature.LOGIT_CAP: model.logit_cap, Feature.SCORE_CAP: model.score_cap,
+        Feature.RESIDUAL_SCALE: model.residual_scale, Feature.LOGIT_SCALE: model.logit_scale,
+        Feature.AFTER_EPS: model.after_norm_eps, Feature.CHUNKS: model.attention_chunk,
         Feature.SHARED_KEYS: any(shape.kv_layer != layer for layer, shape in enumerate(model.shapes)),
         Feature.KEYS_AS_VALUES: any(flags & KEYS_ARE_VALUES for flags in layers),
         Feature.EXPERTS: model.n_experts, Feature.DENSE_BETWEEN: any(flags & DENSE for flags in layers),

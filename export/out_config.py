@@ -4,14 +4,15 @@ layers.py, rope.py) have them, and nothing left to a default that differs from r
 from __future__ import annotations
 
 from math import ceil, sqrt
-from typing import Any, Dict
+from typing import Any, Callable, Dict
 
 from .common import Job, Problem
+from .config import FACTORS, said_by
 from .existing import WRITTEN_BY
 from .families import GATES, Family
 from .huggingface import rounded
 from .latent import config_of_latent
-from .layers import FULL, SLIDING
+from .layers import CHUNKED, FULL, SLIDING
 from .model import SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE, Feature, Model, features_of
 from .out_experts import config_of_experts
 from .out_layers import full_model, period_of, scale_of_embedding, sliding_model, slides_of
@@ -19,6 +20,7 @@ from .out_model import rope_of, temperature
 from .shapes import config_of_shapes
 from .states import config_of_states
 
+NTK = 2  # of rope_method
 ORIGINAL = 'original_max_position_embeddings'
 DTYPES = {'F32': 'float32', 'F16': 'float16', 'BF16': 'bfloat16'}
 
@@ -32,7 +34,7 @@ def float_type(model: Model) -> str:
 def config_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, Any]:
     config = {
         'architectures': [family.architecture], 'model_type': family.model_type,
-        'vocab_size': model.vocab_size, 'hidden_size': model.dim, 'intermediate_size': model.hidden_dim,
+        'vocab_size': model.vocab_size, 'hidden_size': model.dim, family.keys.hidden: model.hidden_dim,
         'num_hidden_layers': model.n_layers, 'num_attention_heads': model.n_heads,
         'num_key_value_heads': model.n_kv_heads, 'head_dim': model.head_dim,
         **(family.activation or {'hidden_act': 'silu'}),
@@ -44,6 +46,11 @@ def config_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, An
     if model.kv_rank:
         config.update(config_of_latent(family, model))
         del config['head_dim']
+    if 'head_dim' in family.keys.unread:
+        del config['head_dim']
+        if model.head_dim * model.n_heads != model.dim:
+            raise Problem(path, 'has heads of %d, which %s has not (expected %d, as many as all make the width)'
+                          % (model.head_dim, family.title, model.dim // model.n_heads))
     config.update(config_of_shapes(path, family, model))
     if family.keys.per_layer:
         config.update({family.keys.per_layer: model.per_layer_dim, 'vocab_size_per_layer_input': model.vocab_size})
@@ -51,13 +58,18 @@ def config_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, An
         config[family.keys.gate] = next(word for word, gate in reversed(GATES.items()) if gate == model.attention_gate)
     if model.n_experts:
         config.update(config_of_experts(path, family, model))
+    elif family.experts and family.experts.sparse:
+        config[family.experts.sparse[0]] = []
     elif family.experts and family.experts.flag:
         config[family.experts.flag] = False
-    found = features_of(model)
-    config.update({key: Feature[feature.upper()] in found for key, feature in family.keys.says.items()})
+    config.update({key: all(getattr(model, field) == value for field, value in said_by(names).items())
+                   for key, names in family.keys.says.items()})
+    if family.keys.after_eps:
+        config[family.keys.after_eps] = model.after_norm_eps
     if family.keys.attention_bias == 'read':
         config['attention_bias'] = bool(model.o_bias)
-    if family.rope.partial and not family.rope.by_kind and (model.rotary_dim or family.default('partial_rotary_factor')):
+    if family.rope.partial and not family.rope.by_kind and (
+            model.rotary_dim or family.default('partial_rotary_factor')):
         config['partial_rotary_factor'] = share_of(model)
     if family.rope.rotary_key:
         config[family.rope.rotary_key] = model.turning
@@ -78,6 +90,11 @@ def config_of_scales(job: Job, path: str, family: Family, model: Model) -> Dict[
         scale_of_embedding(job, path, model, rounded(sqrt(model.dim), model.types[0]))
     caps = {key: getattr(model, field) or None for field in ('logit_cap', 'score_cap')
             if (key := family.scales.get(field))}
+    for word, (field, make, back) in FACTORS.items():
+        key = family.scales.get(word)
+        if key:
+            usual = model.head_dim ** -0.5 if field == 'score_scale' else 1.0
+            caps[key] = number_back(getattr(model, field) or usual, make, back, model.head_dim)
     key = family.scales.get('values')
     caps.update({key: model.value_scale or 1.0} if key else {})
     key = family.scales.get('scores')
@@ -93,10 +110,41 @@ def config_of_scales(job: Job, path: str, family: Family, model: Model) -> Dict[
     return {**caps, key: round(width)}
 
 
+def number_back(value: float, make: Callable[[float, int], float], back: Callable[[float, int], float],
+                head_dim: int) -> float:
+    """The number of the fewest digits that means the value."""
+    guess = back(value, head_dim)
+    some = (float('%.*g' % (digits, guess)) for digits in range(1, 18))
+    return next((number for number in some if number and make(number, head_dim) == value), guess)
+
+
 # ---- layers ----
 
 def none_slides(path, family, model):
-    return {}
+    types, rope_key = family.layers.types, family.layers.rope_key
+    still = {bool(flags & WITHOUT_ROPE) for flags in model.layer_flags}
+    if rope_key and len(still) > 1:
+        raise Problem(path, 'has layers that turn and layers that do not, which %s has not (expected all alike)'
+                      % family.title)
+    return {**({'layer_types': [types] * model.n_layers} if types else {}),
+            **({rope_key: 'nope' if True in still else 'rope'} if rope_key else {})}
+
+
+def chunked(path, family, model):
+    """Layers that turn and that see a chunk, by lists of their own."""
+    flag, scale, length = family.rope.unturned
+    keys = {'attention_chunk_size': model.attention_chunk or None, flag: bool(model.temperature_beta),
+            'no_rope_layers': [int(not flags & WITHOUT_ROPE) for flags in model.layer_flags],
+            'layer_types': [FULL if flags & SEES_ALL else CHUNKED for flags in model.layer_flags]}
+    if model.temperature_beta:
+        keys.update({scale: model.temperature_beta, length: model.temperature_length or model.train_ctx})
+    return keys
+
+
+def listed(path, family, model):
+    slides = [bool(model.sliding_window) and not flags & SEES_ALL for flags in model.layer_flags]
+    return {'sliding_window': model.sliding_window or None,
+            'layer_types': [SLIDING if slide else FULL for slide in slides]}
 
 
 def all_slide(path, family, model):
@@ -117,6 +165,11 @@ def slide_by_flag(path, family, model):
 
 def slide_by_period(path, family, model):
     """Without a layer that slides a window of null would be no answer, but in the families that take it for that."""
+    thetas = family.layers.thetas
+    if thetas:
+        return {**listed(path, family, model),
+                'sliding_window': model.sliding_window or family.default('sliding_window'),
+                thetas: [0 if flags & WITHOUT_ROPE else model.theta for flags in model.layer_flags]}
     slides = slides_of(path, model)
     turns = not any(flags & WITHOUT_ROPE for flags in model.layers)
     window = model.sliding_window or (None if family.layers.windowless and turns else family.default('sliding_window'))
@@ -126,7 +179,8 @@ def slide_by_period(path, family, model):
     return keys
 
 
-LAYERS = {'alike': none_slides, 'all_slide': all_slide, 'by_flag': slide_by_flag, 'periodic': slide_by_period}
+LAYERS = {'alike': none_slides, 'all_slide': all_slide, 'by_flag': slide_by_flag, 'periodic': slide_by_period,
+          'listed': listed, 'chunked': chunked}
 
 
 # ---- RoPE ----
@@ -135,6 +189,8 @@ def ropes_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, Any
     """The keys about RoPE: in the older layout, which most engines read, where it can say it."""
     if family.rope.by_kind:
         return ropes_by_kind(path, family, model)
+    if family.rope.alpha and model.rope_method == NTK and not model.rope_dynamic:
+        return {'rope_theta': model.theta, 'rope_scaling': {'type': 'dynamic', 'alpha': model.factor, 'factor': 1.0}}
     if family.rope.grows:
         return {'rope_parameters': {**block_of(path, model), 'llama_4_scaling_beta': model.temperature_beta,
                                     ORIGINAL: model.train_ctx}}

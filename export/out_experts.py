@@ -44,6 +44,8 @@ def config_of_experts(path: str, family: Family, model: Model) -> Dict[str, Any]
     if rule.cap:
         keys[rule.cap] = model.router_cap
     keys.update(config_of_shared(path, rule, model), **config_of_dense(path, rule, model))
+    if rule.sparse:
+        keys[rule.sparse[0]] = layers_with_experts(model)
     if rule.dense:
         list_key, step_key = rule.dense
         keys.update({step_key: 1, list_key: [i for i, flags in enumerate(model.layer_flags) if flags & DENSE]})

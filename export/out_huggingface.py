@@ -20,7 +20,7 @@ from .out_experts import in_halves, in_turns, keeps_mxfp4, one_by_one
 from .out_model import Fused, family_of
 from .out_tokenizer import tokenizer_config, tokenizer_json
 from .states import StatesOut
-from .tensors import ITEM_SIZES, Checkpoint, Shifted, narrowed
+from .tensors import ITEM_SIZES, Checkpoint, Shifted, narrowed, numbers_of
 from .write import NORMS, Place, plan_model
 
 OF_TYPES = {Feature.LONGROPE, Feature.DIVISORS}  # rope_types, which the classes of all families know
@@ -41,8 +41,9 @@ def can_be(family: Family, found: Set[Feature]) -> bool:
 def write_huggingface(folder: str, checkpoint: Checkpoint, tokenizer: Any) -> None:
     """Fills a folder that is there already."""
     job, path, model = checkpoint.job, checkpoint.path, checkpoint.model
-    plan = plan_model(checkpoint, in_pairs=bool(model.kv_rank))  # latent attention has an order of its own
     family = family_of(path, features_of(model), can_be, "Hugging Face's that is known here")
+    # Latent attention has an order of its own.
+    plan = plan_model(checkpoint, in_pairs=bool(model.kv_rank or family.adjacent))
     tensors, config = named_tensors(path, plan, family, model), config_of(job, path, family, model)
     ends = list(dict.fromkeys(model.eos_ids + (tokenizer['eos_ids'] if tokenizer else [])))
     files = {'config.json': config, 'generation_config.json': {
@@ -106,8 +107,11 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
         tensor = place.tensor
         if model.kv_rank and place.part in ('wq', 'wkv_a'):
             tensor = Reordered(tensor, order_back(place.part, model))
-        if place.part in NORMS and family.adds_one:  # whose class adds 1 again
+        if place.part in NORMS and family.adds_one and not (place.part == 'final_norm' and family.last_is_whole):
             tensor = Shifted(tensor, -1)
+        if place.part == 'xielu':
+            yield from ((name + each, each_tensor, False) for each, each_tensor in numbers_of(tensor))
+            continue
         part, tensor = states.take(place.part, tensor)
         if tensor is None:
             continue

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from .common import MAX_HEAD_DIM, MAX_HEADS, MAX_WIDTH, Keys, Problem
+from .common import MAX_HEAD_DIM, MAX_HEADS, MAX_WIDTH, REFUSED, Keys, Problem
 from .experts import Taken
 from .families import Family
 from .layers import FULL
@@ -86,9 +86,9 @@ def config_of_states(family: Family, model: Model) -> Dict[str, Any]:
 
 def read_hidden_dim(config: Keys, family: Family) -> int:
     """The width of feed-forward layers. LFM2 makes it of another number, rounded up."""
-    key = 'intermediate_size'
+    key = family.keys.hidden
     if not family.states or family.states.kind != 'conv':
-        return config.integer(key, MAX_WIDTH, family.default(key))
+        return config.integer(key, MAX_WIDTH, family.default(key, REFUSED))
     if config.values.get('block_ff_dim') is not None:
         key = 'block_ff_dim'
     width = config.integer(key, MAX_WIDTH, family.default(key))

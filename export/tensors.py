@@ -113,6 +113,41 @@ class Joined:
             yield b''.join(piece[i * width:(i + 1) * width] for i in range(count) for piece in pieces)
 
 
+XIELU_NUMBERS = (('alpha_p', (1,)), ('alpha_n', (1,)), ('beta', ()), ('eps', ()))  # and the shapes that they have
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A few numbers that have come out of others' tensors, or go into one."""
+    name: str
+    path: str
+    dtype: str
+    shape: Tuple[int, ...]
+    data: bytes
+
+    def read(self) -> Iterator[bytes]:
+        yield self.data
+
+
+def gather_numbers(path: str, tensors: Tensors, name: str) -> None:
+    """xIELU's four numbers, each a tensor whose name begins so, become one."""
+    found = [tensors.pop(name + each, None) for each, _ in XIELU_NUMBERS]
+    for (each, shape), tensor in zip(XIELU_NUMBERS, found):
+        if not tensor or tensor.shape not in (shape, (1,)) or tensor.dtype != found[0].dtype:
+            raise Problem(tensor.path if tensor else path, '%s%s does not fit the configuration (found %s, expected a '
+                          'number%s)' % (name, each, '%s %s' % (tensor.dtype, list(tensor.shape)) if tensor else
+                                         'no such tensor', ' of the type of the others' if found[0] else ''))
+    tensors[name] = Numbers(name, found[0].path, found[0].dtype, (len(found),),
+                            b''.join(chunk for tensor in found for chunk in tensor.read()))
+
+
+def numbers_of(tensor: Any) -> List[Tuple[str, Numbers]]:
+    """The way back: what each is called, and it."""
+    data, size = b''.join(tensor.read()), ITEM_SIZES[tensor.dtype]
+    return [(each, Numbers(each, tensor.path, tensor.dtype, shape, data[i * size:i * size + size]))
+            for i, (each, shape) in enumerate(XIELU_NUMBERS)]
+
+
 def split(path: str, tensors: Tensors, name: str, parts: Dict[str, int]) -> None:
     """A matrix that is several, one below the other, becomes these: their names and rows."""
     whole, rows = tensors.pop(name, None), sum(parts.values())

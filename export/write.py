@@ -200,7 +200,7 @@ def plan_model(checkpoint: Checkpoint, in_pairs: bool = True) -> List[Place]:
             tensor = Paired(tensor, order_in(model, layer, paired))
         if part == 'wo' and paired != in_pairs and model.layer_flags[layer] & KEYS_ARE_VALUES:
             tensor = ColumnsMoved(tensor, order_in(model, layer, paired))
-        if part in NORMS and model.norms_lack_one:
+        if part in NORMS and model.norms_lack_one and not (part == 'final_norm' and model.last_is_whole):
             tensor = Shifted(tensor, 1)
         plan.append(Place(part, layer, tensor, is_matrix))
         known.add(name)

@@ -4,7 +4,7 @@ of a folder, by the names and orders of published checkpoints."""
 SIZES = dict(linear_conv_kernel_dim=4, linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=6,
              linear_value_head_dim=5)
 FIELDS = dict(
-    gate=dict(attention_gate=1), gate_bias=dict(gate_bias=1), state_bias=dict(state_bias=1),
+    gates=dict(attention_gate=1), gate_bias=dict(gate_bias=1), state_bias=dict(state_bias=1),
     delta_rule=dict(state_kind=1, conv_width=4, state_key_heads=2, state_value_heads=4, state_key_dim=6,
                     state_value_dim=5),
     short_conv=dict(state_kind=2, conv_width=3))
@@ -23,7 +23,7 @@ OWN = ('wg', 'bg', 'state_conv', 'shared_gate', *DELTA_NAMES, *CONV_NAMES)
 
 def together(facts, features):
     """A gate's bias comes with the others."""
-    return set(features) | ({'all_biases', 'gate_bias'} if 'gate' in facts.always and set(features) & {
+    return set(features) | ({'all_biases', 'gate_bias'} if 'gates' in facts.always and set(features) & {
         'all_biases', 'gate_bias'} else set())
 
 

@@ -158,10 +158,12 @@ def turns(c, positions, map=None, stale=False):
     return turn, 2 * len(f)
 
 
-def growth(c, i, logn=False):
-    """What a query at i is multiplied with: logn, and a temperature by position."""
+def growth(c, i, turned, logn=False):
+    """What a query at i is multiplied with, in a layer that turns or not: logn, and a temperature by position."""
     grown = max(1.0, math.log(i + 1) / math.log(c['train_ctx'])) if logn else 1.0
-    return grown * (1 + c['temperature_beta'] * math.log(1 + i // c['train_ctx']))
+    unturned = c['temperature_unturned']  # counts from 1, and not in layers that turn
+    steps = 0 if unturned and turned else (i + unturned) // (c['temperature_length'] or c['train_ctx'])
+    return grown * (1 + c['temperature_beta'] * math.log(1 + steps))
 
 
 # ---- encodings other than RoPE ----
@@ -240,8 +242,10 @@ def rounded(x):
     return out
 
 
-def norm(x, weight, eps):
-    """Without weights, None, these are ones."""
+def norm(x, weight, eps, centered=False):
+    """RMSNorm, or LayerNorm without a bias; a weight of None is ones."""
+    mean = sum(x) / len(x) if centered else 0
+    x = [v - mean for v in x]
     scale = 1 / math.sqrt(dot(x, x) / len(x) + eps)
     return [v * scale * w for v, w in zip(x, weight or [1.0] * len(x))]
 
@@ -266,8 +270,10 @@ def meet_turned(_, q, k, turns):
     return turned + dot(q[1], k[1]) if q[1] else turned
 
 
-def sees(position, key, window, sinks):
-    return key <= position and (not window or key > position - window or key < sinks)
+def sees(position, key, window, sinks, chunk=0):
+    if key > position or chunk and key // chunk < position // chunk:
+        return False
+    return not window or key > position - window or key < sinks
 
 
 def score_scale(c):
@@ -277,7 +283,7 @@ def score_scale(c):
     return (c['score_scale'] or 1 / math.sqrt(c['head_dim'])) * grown
 
 
-def attend(queries, keys, values, c, positions, window, sinks, meet, between, far, counts, learned):
+def attend(queries, keys, values, c, positions, window, sinks, chunk, meet, between, far, counts, learned):
     """meet(h, q, k, between(i, j)) is the score of a query at i and a key at j, before score_scale; far(d) is added
     to values at distance d, if anything is. A key counts once, or counts(number of the query, its own) times. learned:
     None, or for each head the score of a key that is not there, its sink: it takes weight and has no value."""
@@ -285,10 +291,11 @@ def attend(queries, keys, values, c, positions, window, sinks, meet, between, fa
     out = []
     for number, (position, heads) in enumerate(zip(positions, queries)):
         mixed = []
-        seen = [k for k, key in enumerate(positions) if sees(position, key, window, sinks)]
+        seen = [k for k, key in enumerate(positions) if sees(position, key, window, sinks, chunk)]
         apart = [between(position, positions[k]) for k in seen]
         for h in range(c['n_heads']):
-            scores = [meet(h, heads[h], keys[k][h // share], what) * scale for k, what in zip(seen, apart)]
+            scores = [capped(meet(h, heads[h], keys[k][h // share], what) * scale, c['score_cap'])
+                      for k, what in zip(seen, apart)]
             top = max(scores + (learned or [])[h:h + 1])
             weights = [math.exp(score - top) for score in scores]
             if counts:
@@ -301,6 +308,14 @@ def attend(queries, keys, values, c, positions, window, sinks, meet, between, fa
             mixed += [dot(weights, column) / total for column in zip(*there)]
         out.append(mixed)
     return out
+
+
+def capped(x, cap):
+    return cap * math.tanh(x / cap) if cap else x
+
+
+def softplus(x):
+    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
 
 
 def silu(x):
@@ -323,14 +338,24 @@ def gated(c, gate, up):
     return clamped(gate, up) if c['activation'] == 2 else (gelu if c['activation'] else silu)(gate) * up
 
 
+def ungated(c, up, alphas):
+    """The same of an activation without w1: ReLU squared, or xIELU (arXiv 2411.13010) with its four numbers."""
+    if c['activation'] == 3:
+        return max(up, 0.0) ** 2
+    alpha_p, alpha_n, beta, eps = alphas
+    if up > 0:
+        return softplus(alpha_p) * up * up + beta * up
+    return (math.expm1(min(up, eps)) - up) * (beta + softplus(alpha_n)) + beta * up
+
+
 def biased(y, bias):
     return [a + b for a, b in zip(y, bias)] if bias else y
 
 
-def feed_forward(c, matrices, biases, x, seen):
+def feed_forward(c, matrices, biases, x, seen, alphas=None):
     """A dense feed-forward layer, or one expert, whose w1, w3 and w2 and their biases (None: none) these are."""
     gates, ups = (biased(product(rows, seen(x)), bias) for rows, bias in zip(matrices, biases[:2]))
-    hidden = [gated(c, gate, up) for gate, up in zip(gates, ups)]
+    hidden = [gated(c, gate, up) for gate, up in zip(gates, ups)] if gates else [ungated(c, up, alphas) for up in ups]
     return biased(product(matrices[2], seen(hidden)), biases[2])
 
 
@@ -381,11 +406,12 @@ def feed_forward_of(c, weights, layer, flags, seen):
     DENSE, dim = 8, c['dim']
     with_experts = c['n_experts'] and not flags & DENSE
     hidden = c['expert_hidden_dim'] if with_experts else c['hidden_dim']
-    matrices = [rows_of(weights, '%s.%d' % (name, layer), columns)
+    matrices = [rows_of(weights, '%s.%d' % (name, layer), columns) if '%s.%d' % (name, layer) in weights else []
                 for name, columns in (('w1', dim), ('w3', dim), ('w2', hidden))]
+    alphas = weights.get('xielu.%d' % layer)
     biases = [weights.get('%s.%d' % (name, layer)) for name in ('b1', 'b3', 'b2')]
     if not with_experts:
-        return lambda x: feed_forward(c, matrices, biases, x, seen)
+        return lambda x: feed_forward(c, matrices, biases, x, seen, alphas)
     router = rows_of(weights, 'router.%d' % layer, dim)
     bias, choice_bias = weights.get('router_bias.%d' % layer), weights.get('router_choice_bias.%d' % layer)
     shared = [rows_of(weights, 'shared_%s.%d' % (name, layer), columns) for name, columns in (
@@ -457,7 +483,8 @@ def layer_end(c, weights, layer, stream, own):
 
 
 def heads_of(c, weights, name, layer, seen):
-    """of(x): the queries (name q), keys (k) or values (v) of one position, by head: with bias and norm, not turned."""
+    """of(x): the queries (name q), keys (k) or values (v) of one position, by head: with bias and with the norm that
+    comes before RoPE, not turned."""
     of_values, d = name == 'v', c['value_dim'] or c['head_dim'] if name == 'v' else c['head_dim']
     own_norm = weights.get('%s_norm.%d' % (name, layer))
     if of_values and c['layer_table'] and c['layers'][layer] & LAYER_KEYS_ARE_VALUES:
@@ -471,7 +498,8 @@ def heads_of(c, weights, name, layer, seen):
         heads = [y[i:i + d] for i in range(0, len(y), d)]
         if of_values and c['value_norm']:
             return [norm(head, None, c['norm_eps']) for head in heads]
-        return [norm(head, own_norm, c['norm_eps']) for head in heads] if own_norm and c['qk_norm'] == 1 else heads
+        by_head = not of_values and norms_heads(c, layer) and not c['qk_norm_late']
+        return [norm(head, own_norm, c['norm_eps']) for head in heads] if by_head else heads
     return of
 
 
@@ -489,10 +517,6 @@ def convolved(c, weights, layer, rows):
 def unit(x):
     size = math.sqrt(dot(x, x) + 1e-6)
     return [v / size for v in x]
-
-
-def softplus(x):
-    return math.log1p(math.exp(x)) if x < 700 else x
 
 
 def says(state, key):
@@ -537,12 +561,34 @@ def short_convolution(c, weights, layer, before, seen):
     return [biased(product(wo, seen(list(map(mul, gate, row)))), last) for gate, row in zip(parts[1], y)]
 
 
-def gated_mix(c, weights, layer, x, mixed, seen):
-    """Attention's mix times its gate: a sigmoid or softplus of each element, or softplus for each head."""
-    gates = biased(product(rows_of(weights, 'wg.%d' % layer, c['dim']), seen(x)), weights.get('bg.%d' % layer))
-    gates = [(sigmoid if c['attention_gate'] == 1 else softplus)(z) for z in gates]
-    shared = len(mixed) // len(gates)
-    return [y * gates[i // shared] for i, y in enumerate(mixed)]
+def norms_heads(c, layer):
+    """Whether heads are normed one by one: in some models only where they turn."""
+    WITHOUT_ROPE = 2
+    still = c['layer_table'] and c['layers'][layer] & WITHOUT_ROPE
+    return c['qk_norm'] in (1, 3) and not (c['qk_norm_turning'] and still)
+
+
+def late(c, weights, name, layer, heads, position, length):
+    """Heads of a position that turn by it, if their layer does (a length of 0: it does not), and are normed then."""
+    weight = weights.get('%s_norm.%d' % (name, layer))
+    f, a = rope(c, length) if length else ([], 1)
+    out = []
+    for head in heads:
+        first, rest = pairs(head, 2 * len(f))
+        turned = [z * cmath.rect(a, position * x) for z, x in zip(first, f)]
+        out.append(norm([x for z in turned for x in (z.real, z.imag)] + rest, weight, c['norm_eps']))
+    return out
+
+
+def by_gate(c, weights, layer, x, mixed, seen):
+    """Attention's mix, multiplied by a scale and by what a gate says of the layer's input."""
+    mixed = [v * (c['value_scale'] or 1) for v in mixed]
+    if not c['attention_gate']:
+        return mixed
+    said = biased(product(rows_of(weights, 'wg.%d' % layer, c['dim']), seen(x)), weights.get('bg.%d' % layer))
+    gates = [sigmoid(z) if c['attention_gate'] == 1 else softplus(z) for z in said]
+    each = len(mixed) // len(gates)
+    return [v * gates[i // each] for i, v in enumerate(mixed)]
 
 
 def both(stream, rows):
@@ -571,9 +617,9 @@ def latent_of(c, weights, name, layer, seen):
     return of
 
 
-def added(stream, rows, after):
+def added(c, stream, rows, after):
     """The residual stream with what attention or the feed-forward layer says, behind its norm if there is one."""
-    return both(stream, after(rows))
+    return both(stream, [[x * (c['residual_scale'] or 1) for x in row] for row in after(rows)])
 
 
 def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn=False, stale=False, piece=0):
@@ -583,7 +629,7 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
     as a crowd. Layers that turn as sliding ones read in place."""
     in_place = list(range(len(ids)))
     of_text = positions or in_place
-    dim, eps = c['dim'], c['norm_eps']
+    dim, eps, after_eps = c['dim'], c['norm_eps'], c['after_norm_eps'] or c['norm_eps']
     seen = rounded if c['weight_type'] == Q4 or c['weight_type'] == Q8 and c['group_size'] == 64 else list
     if map and map['name'] in ('streaming', 'lm-infinite'):
         window, sinks = map['window'], map['sinks']
@@ -591,19 +637,22 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
     of_full = turns(c, of_text, map, stale)
     of_sliding = turns(sliding(c), in_place) if c['sliding_rope'] else None
     embedding = rows_of(weights, 'embedding', dim)
-    scaled = [[x * (c['embedding_scale'] or 1) for x in embedding[token]] for token in ids]
+    read = [norm(embedding[token], None, eps) if c['embedding_norm'] else embedding[token] for token in ids]
+    scaled = [[x * (c['embedding_scale'] or 1) for x in row] for row in read]
     stream = [embedded(c, weights, x, p) for x, p in zip(scaled, of_text)]
     own, kept, whole = own_embeddings(c, weights, ids, stream), {}, c
 
     def normed(place, layer, rows):
         """The rows behind one of the layer's norms, if the model has that one."""
-        weight = weights.get('%s.%d' % (place, layer))
-        return [norm(x, weight, eps) for x in rows] if weight else rows
+        weight, own_eps = weights.get('%s.%d' % (place, layer)), after_eps if 'after' in place else eps
+        return [norm(x, weight, own_eps, c['layer_norm']) for x in rows] if weight else rows
 
-    def fed(stream, layer, flags):
+    def fed(stream, layer, flags, before):
         say = feed_forward_of(c, weights, layer, flags, seen)
-        out = [say(x) for x in (stream if c['experts_beside'] else normed('ffn_norm', layer, stream))]
-        return layer_end(c, weights, layer, added(stream, out, lambda rows: normed('ffn_after', layer, rows)), own)
+        parallel = c['norm_place'] == 3  # both read one norm of the same stream
+        reads = before if parallel else stream if c['experts_beside'] else normed('ffn_norm', layer, stream)
+        stream = added(c, stream, [say(x) for x in reads], lambda rows: normed('ffn_after', layer, rows))
+        return layer_end(c, weights, layer, stream, own)
 
     for layer in range(c['n_layers']):
         c = of_layer(whole, layer)
@@ -614,34 +663,46 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
         if flags & LAYER_STATE:
             mixer = delta_rule if c['state_kind'] == DELTA else short_convolution
             out = mixer(c, weights, layer, before, seen)
-            stream = fed(added(stream, out, lambda rows: normed('attention_after', layer, rows)), layer, flags)
+            stream = fed(added(c, stream, out, lambda rows: normed('attention_after', layer, rows)), layer, flags, before)
             continue
+        turned, is_late = not c['encoding'] and not flags & WITHOUT_ROPE, c['qk_norm_late'] and norms_heads(c, layer)
         shares = c['kv_layer'] != layer
+
+        def own_late(name, rows):
+            """Behind a norm that comes behind RoPE, in models that have one."""
+            if not is_late or name == 'v':
+                return rows
+            by, length = sliding(c) if flags & TURNS_AS_SLIDING else c, positions[-1] + 1 if turned else 0
+            return [late(by, weights, name, layer, row, i, length) for i, row in zip(positions, rows)]
+
         three = ((latent_of if c['kv_rank'] else heads_of)(c, weights, name, layer, seen)
                  for name in ('q' if shares else 'qkv'))
-        queries, *others = ([of(x) for x in before] for of in three)
+        queries, *others = (own_late(name, [of(x) for x in before]) for name, of in zip('qkv', three))
         keys, values = kept[c['kv_layer']] if shares else others
         kept[layer] = keys, values
         if not flags & TURNS_AS_SLIDING:
-            queries = [[[x * growth(c, i, logn or c['logn']) for x in head] for head in row]
+            queries = [[[x * growth(c, i, turned, logn or c['logn']) for x in head] for head in row]
                        for i, row in zip(positions, queries)]
         meet, between = meeting(c, weights, layer), lambda i, j: i - j
-        if not c['encoding'] and not flags & WITHOUT_ROPE:
+        if turned and not is_late:
             meet = meet_turned
             between, turning = of_sliding if flags & TURNS_AS_SLIDING else of_full
             queries = [[pairs(head, turning) for head in row] for row in queries]
             keys = [[conjugate(pairs(head, turning)) for head in row] for row in keys]
-        mixed = attend(queries, keys, values, c, positions, width, sinks, meet, between, distant(c, weights, layer),
+        chunk = 0 if flags & SEES_ALL else c['attention_chunk']
+        mixed = attend(queries, keys, values, c, positions, width, sinks, chunk, meet, between,
+                       distant(c, weights, layer),
                        (lambda i, j: crowd(of_text, piece, i, j)) if piece and positions is of_text else None,
-                       list(weights['sinks.%d' % layer]) if c['attention_sinks'] else None)
-        if c['attention_gate']:
-            mixed = [gated_mix(c, weights, layer, *pair, seen) for pair in zip(before, mixed)]
+                       list(weights['sinks.%d' % layer]) if 'sinks.%d' % layer in weights else None)
+        mixed = [by_gate(c, weights, layer, x, m, seen) for x, m in zip(before, mixed)]
         wo = rows_of(weights, 'wo.%d' % layer, c['n_heads'] * (c['value_dim'] or c['head_dim']))
         out = [biased(product(wo, seen(m)), weights.get('bo.%d' % layer)) for m in mixed]
-        stream = added(stream, out, lambda rows: normed('attention_after', layer, rows))
-        stream = fed(stream, layer, flags)
+        stream = added(c, stream, out, lambda rows: normed('attention_after', layer, rows))
+        stream = fed(stream, layer, flags, before)
     classifier = embedding if c['shared_classifier'] else rows_of(weights, 'classifier', dim)
-    return [product(classifier, seen(norm(x, weights['final_norm'], eps))) for x in stream]
+    last = [norm(x, weights['final_norm'], eps, c['layer_norm']) for x in stream]
+    scale = c['logit_scale'] or 1
+    return [[capped(z * scale, c['logit_cap']) for z in product(classifier, seen(x))] for x in last]
 
 
 def nll(c, weights, ids, **options):

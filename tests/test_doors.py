@@ -15,6 +15,7 @@ import sys
 
 import door_shapes
 import door_states
+import door_steps
 import reference
 import source_writers
 from common import (ENGINES, ROOT, check, close, config, good, in_work, main, perplexity, random_ids, random_weights,
@@ -148,7 +149,7 @@ FIELDS = dict(
     shared_gate=dict(shared_gate=1), q_latent=dict(q_rank=10), score_mscale=dict(
         IS_YARN, mscale_in_scores=1, mscale=0.5, mscale_all_dim=0.5),
     latent=dict(kv_rank=12, rotary_dim=4, value_dim=6, latent_norm_eps=1e-6))
-FIELDS.update({**door_shapes.FIELDS, **door_states.FIELDS})
+FIELDS.update({**door_shapes.FIELDS, **door_steps.FIELDS, **door_states.FIELDS})
 LISTED = {'longrope', 'window', 'some_window', 'two_ropes', 'without_rope', 'dense_between'} | door_shapes.LISTED
 
 
@@ -156,7 +157,8 @@ class Case:
     """A family with some of what it may have: its config.json, and the fields that this means."""
 
     def __init__(self, facts, features):
-        self.facts, self.features = facts, door_states.together(facts, door_shapes.together(facts, features))
+        self.facts = facts
+        self.features = door_states.together(facts, door_steps.together(facts, door_shapes.together(facts, features)))
         self.name = '%s with %s' % (facts.name, ', '.join(sorted(features)) or 'nothing more')
         self.fields, self.theta, self.local = dict(SIZES), 5000.0, None
         for feature in sorted(facts.always | self.features):
@@ -181,6 +183,7 @@ class Case:
             door_shapes.say_shapes(self)
         if facts.row.get('rope', {}).get('no_scaling'):
             door_shapes.say_blocks(self)
+        door_steps.say(self)
         self.c = config(**self.fields)
 
     def say_parts(self):
@@ -414,13 +417,17 @@ def folder_tensors(facts, c, weights):
     shaped = door_shapes.shaped_tensors(c, weights, theirs) if 'shapes' in facts.row else {}
     if shaped:
         theirs.update(name for name in weights if name.split('.')[0] in {**door_shapes.NAMES, **door_shapes.ONCE})
-    out = hf_tensors(c, {name: values for name, values in weights.items() if name not in theirs}, facts.adds_one)
+    stepped = facts.name in door_steps.FAMILIES
+    out = door_steps.tensors(facts, c, weights, theirs) if stepped else hf_tensors(
+        c, {name: values for name, values in weights.items() if name not in theirs}, facts.adds_one)
     out.update(shaped)
     for layer in range(c['n_layers'] if c['kv_rank'] else 0):
         out.update(latent_tensors(c, weights, layer))
     for layer in layers:
         out.update(row_experts(facts, c, weights, layer) if facts.experts == 'row' else
                    expert_tensors(c, weights, layer, facts.experts))
+    if facts.name in door_steps.FAMILIES:
+        return out
     if 'states' in facts.row:
         door_states.add_states(facts, c, weights, out)
     fused = facts.row.get('names', {}).get('fused') if facts.fused is None else facts.fused
@@ -542,7 +549,8 @@ def through_folders(case, weights):
     same_values(back, {key: values for key, (_, values) in folder_tensors(FACTS[family], c, own).items()},
                 'out to a folder')
     for key in ('hidden_act', 'hidden_activation'):
-        wanted = {FACTS[family].activation: 'gelu_pytorch_tanh'} if c['activation'] == 1 else {'hidden_act': 'silu'}
+        wanted = {FACTS[family].activation: 'gelu_pytorch_tanh'} if c['activation'] == 1 else (
+            ROWS[family].get('activation', {'hidden_act': 'silu'}))
         hold(said.get(key) == wanted.get(key), key, said.get(key))
     before, after = fields_read(folder), fields_read(out)
     hold(before == after, 'what both configs mean', {key: (before[key], after[key]) for key in before
@@ -556,7 +564,7 @@ def says(facts, found, case):
     """Whether GGUF has keys for these features: its architecture's, or those of Llama's."""
     own = facts.gguf and not facts.unsaid & found and facts.needs <= found and (
         not facts.sign or facts.sign & found or facts.gguf == 'llama')
-    as_llama = not facts.always and found <= {'all_biases', 'window'}
+    as_llama = not facts.always and found <= {'all_biases', 'o_bias', 'window'}
     turns = found & {'without_rope'} and not any(case.slides) and case.facts.rule == 'periodic'
     return bool(own or as_llama) and not turns and not (facts.one_theta and case.other_theta())
 
@@ -570,6 +578,9 @@ def through_gguf(case, model):
             os.unlink(path)
     if not says(facts, found, case):
         done = export(model, out)
+        if not facts.gguf and done.returncode == 0:  # by the row of another family that has all of it
+            hold(any(FACTS[other].gguf and FACTS[other].can_be(found) for other in RUN), 'GGUF of no family', found)
+            return None
         names = [Feature[feature.upper()].value for feature in facts.unsaid & found]
         hold(done.returncode == 2 and done.stderr.count('\n') == 1 and not os.path.exists(out), 'GGUF cannot say it',
              done.stderr)

@@ -231,10 +231,10 @@ def normed_after_rope():
 
 
 def temperature(position_of):
-    return lambda c, i, logn=False: 1 + c['temperature_beta'] * math.log(1 + position_of(c, i))
+    return lambda c, i, turned, logn=False: 1 + c['temperature_beta'] * math.log(1 + position_of(c, i))
 
 
-def norm_of_the_sum(stream, rows, after):
+def norm_of_the_sum(c, stream, rows, after):
     return after(reference.both(stream, rows))
 
 

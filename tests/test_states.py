@@ -128,7 +128,7 @@ MISTAKES = {
     'each section starting its frequencies anew': dict(rope=sections_anew),
     'queries and keys of any length': dict(unit=list),
     'rotary over the whole head': dict(turning=lambda c: c['head_dim']),
-    'the gate left out': dict(gated_mix=lambda c, weights, layer, x, mixed, seen: mixed)}
+    'the gate left out': dict(by_gate=lambda c, weights, layer, x, mixed, seen: mixed)}
 
 
 def test_mistakes():

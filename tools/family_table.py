@@ -69,7 +69,7 @@ def flags_of(family):
     words = {
         'by_type': rope.by_kind, 'new': family.came_with > 4, 'no_scaling': rope.no_scaling,
         'bare_full': layers.without_rope == 'full', 'windowless': layers.windowless, 'full_first': layers.full_first,
-        'full_too': layers.full_too, 'full_last': layers.full_last,
+        'full_too': layers.full_too, 'full_last': layers.full_last, 'from_end': layers.from_end,
         'linear': layers.others == 'linear', 'grows': rope.grows, 'partial': rope.partial, 'runs': family.runs,
         'seen_first': family.seen_first, 'proportional': rope.proportional, 'sections': rope.sections,
         'one_for_both': rope.one_for_both, 'tells_block': rope.tells_own_block, 'longrope_alone': bool(types),

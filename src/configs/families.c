@@ -158,6 +158,7 @@ static bool periodic_layers(const LayerReader *r) {
     if (key && !layer_number(r, key, &period))
         return fault(r, key, "a whole number from 1, or layer_types");
     int full = f->flags & FAMILY_FULL_FIRST ? 0 : period - 1;
+    if (f->flags & FAMILY_FROM_END && period) full = (r->out->n - 1) % period;
     for (int i = 0; i < r->out->n; i++)
         r->out->kinds[i] = (unsigned char)(period && i % period != full ? other : KIND_FULL);
     if (f->flags & FAMILY_FULL_TOO && r->out->n > 0) r->out->kinds[0] = KIND_FULL;

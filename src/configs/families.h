@@ -38,6 +38,7 @@ enum {
     FAMILY_LATENT =
         1 << 17,  // latent attention: a part of each head stands still, and another turns
     FAMILY_FULL_TOO = 1 << 18,       // the first layer of all is full, too
+    FAMILY_FROM_END = 1 << 20,       // periods are counted from the last layer, which is full
     FAMILY_FULL_LAST = 1 << 19,      // so is the last one, whatever a config says
     FAMILY_GGUF_LONGROPE = 1 << 16,  // longrope's lists have a place in its GGUF file
 };
