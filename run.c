@@ -302,8 +302,10 @@ static bool run_check(Program *p, Error *err) {
     const Options *o = &p->options;
     const CheckOptions asked = {
         .text_path = o->check_path,
+        .like_path = o->like_path,
         .budget = o->budget,
         .whole = o->whole,
+        .min_page = o->min_page,
         .says_block = options_say_block(o),
         .settings = o->settings_alone,
     };

@@ -92,7 +92,8 @@ def said_by(names: str) -> Dict[str, int]:
 
 def check_keys(config: Keys, family: Family) -> None:
     """Refuses what the family does not compute, and tells what its class does not look at."""
-    config.only('architectures', [family.architecture], None)
+    if config.values.get('model_type') not in family.aliases:  # which have classes of their own names
+        config.only('architectures', [family.architecture], None)
     if family.activation:
         for key, value in family.activation.items():
             config.only(key, value)
@@ -127,18 +128,28 @@ def text_config(config: Keys) -> Tuple[Keys, Family]:
     name = config.values.get('model_type')
     is_explained = isinstance(name, str) and name not in names.values() and (named(name) or name in WRAPPERS)
     for keys in (config, config.within(inside if isinstance(inside, dict) else {})) * (not is_explained):
-        refuse_not_computed(keys, named(str(keys.values.get('model_type'))) or named(str((inside or {}).get(
-            'model_type')) if isinstance(inside, dict) else '') or (WRAPPERS[name][1][0] if name in WRAPPERS else None))
-    kinds = list(names.values())
+        refuse_not_computed(keys, family_meant(keys, name, inside))
+    aliases = {alias: name for name, family in FAMILIES.items() if family.runs for alias in family.aliases}
+    kinds = [*names.values(), *aliases]
     kind = config.get('model_type', lambda v: v in kinds, way_out(config), guess)
     if kind not in WRAPPERS:
-        return config, FAMILIES[kind]
+        return config, FAMILIES[aliases.get(kind, kind)]
     architecture, families = WRAPPERS[kind]
     config.only('architectures', [architecture], None)
     config.only('quantization_config', None)
     text = config.within(config.get('text_config', lambda v: isinstance(v, dict), 'the config of a text model'))
-    kinds = [family.model_type for family in families]
-    return text, FAMILIES[text.get('model_type', lambda v: v in kinds, 'one of ' + ', '.join(kinds), kinds[0])]
+    kinds = [family.model_type for family in families] + [alias for family in families for alias in family.aliases]
+    kind = text.get('model_type', lambda v: v in kinds, 'one of ' + ', '.join(kinds), kinds[0])
+    return text, FAMILIES[aliases.get(kind, kind)]
+
+
+def family_meant(keys: Keys, name: Any, inside: Any) -> Optional[Family]:
+    """The family that some keys are of: that of their own model_type, of the text model inside, or of the wrapper."""
+    for kind in keys.values.get('model_type'), inside.get('model_type') if isinstance(inside, dict) else None:
+        family = named(kind) if isinstance(kind, str) else None
+        if family:
+            return family
+    return WRAPPERS[name][1][0] if isinstance(name, str) and name in WRAPPERS else None
 
 
 def way_out(config: Keys) -> str:

@@ -34,6 +34,10 @@ class Layers:
     thetas: str = ''         # the key of a list that has a 0 for layers that do not turn
     rope_key: str = ''       # the key without whose `rope` no layer turns
     types: str = ''          # the word that layer_types has for each layer
+    numbers_key: str = ''    # of a list of numbers, 0 for each sliding layer
+    indexes_key: str = ''    # of a list of the full layers
+    full_words: Tuple[str, ...] = ()  # in layer_types for full layers, besides full_attention
+    cuts_lists: bool = False  # what lists have behind the last layer is not used
     windowless: bool = False  # a window of null makes all layers full, and then they turn
 
 
@@ -57,6 +61,15 @@ class Rope:
     by_kind: bool = False     # a block for each kind of layers; rope_scaling is of the full ones
     local_key: str = ''       # the key of sliding layers' theta
     local_theta: float = 1e4  # theirs, where no key says it
+    theta_key: str = ''       # the key of full layers' theta, where it is not rope_theta
+    blocks: Dict[str, str] = field(default_factory=dict)  # names of the blocks of `full` and `sliding` layers
+    flat_is_full: bool = False  # one block for all is that of the full layers
+    lists: bool = False       # thetas and shares may be lists, of a number a layer
+    none: bool = False        # the class has no RoPE
+    only_key: str = ''        # layers turn if this key says `rope`
+    axes: bool = False        # blocks have sections of three axes, which are one in a text
+    mscales: bool = False     # longrope's attention factor is long_mscale
+    unmultiplied: bool = False  # YaRN's attention factor is 1 unless the block says one
     no_scaling: bool = False  # rope_scaling is not turned into rope_parameters
     partial: bool = False     # partial_rotary_factor may be below 1
     share_beside: bool = False  # of a scaled block's share and one beside it, that beside counts
@@ -148,13 +161,14 @@ class Gguf:
     cannot: FrozenSet[Feature] = frozenset()  # what it cannot say of what the family may have
     also: FrozenSet[Feature] = frozenset()    # what it may have besides
     ropes: FrozenSet[Feature] = frozenset()   # divisors of frequencies that it takes as tensors
-    pattern: str = 'always'  # which layers slide is written always, or if it is unusual
+    pattern: str = 'always'  # which layers slide is written always, or if it is unusual; or it is fixed
     slides_with: int = 0     # the number of layers with which llama.cpp slides; 0: any
     window: str = ''         # unread: llama.cpp sees all; by_layer: it slides; '': the file cannot have one
     sliding: str = ''        # how sliding layers turn: plain, plain_same_theta, or as_file says
     own_theta: str = ''      # the key of sliding layers' theta
     without_rope: str = ''   # each_fourth layer, or full ones
     largest: int = 0         # the number of layers of the model whose scores go by the width of a head in dim
+    caps: Dict[str, str] = field(default_factory=dict)  # keys of logit_cap and score_cap, which it always has
     yarn: str = ''           # told: the betas are read, and a multiplier that the attention factor follows from; both:
                              # that multiplier stands for mscale, too
     truncate: bool = True    # YaRN's ramp is cut to whole pairs
@@ -177,6 +191,7 @@ class Family:
     seen_first: bool = False  # engines were looked at with it before those whose layers differ
     aliases: Tuple[str, ...] = ()
     wrapped_in: Dict[str, str] = field(default_factory=dict)  # model_type: architecture, of models of pictures and text
+    wrapped_flat: bool = False  # the keys of the text model may stand in the wrapper itself
     defaults: Dict[str, Any] = field(default_factory=dict)    # of its class, where config.json says nothing
     always: FrozenSet[Feature] = frozenset()
     sign: FrozenSet[Feature] = frozenset()  # a model is taken for one of the family by one of these
@@ -239,8 +254,16 @@ def feature_named(name: str, where: str) -> Feature:
 
 
 def read_families(path: str = PLACE) -> Dict[str, Family]:
+    def each_once(members: List[Tuple[str, Any]]) -> Dict[str, Any]:
+        found: Dict[str, Any] = {}
+        for key, value in members:
+            if key in found:
+                raise ValueError('families.json: %s stands there twice' % key)
+            found[key] = value
+        return found
+
     with open(path, encoding='utf-8') as file:
-        rows = json.load(file)
+        rows = json.load(file, object_pairs_hook=each_once)
     return {name: record(Family, {'model_type': name, **row}, name) for name, row in rows.items()}
 
 

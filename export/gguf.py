@@ -79,7 +79,7 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
         model.set(**FIELDS_OF[Feature.HEAD_NORMS])
     rope = read_rope(path, keys, rule, tensors, model)
     model.set(**rope)
-    model.set(**read_temperature(keys, rule, model), **read_scales(families[0], rule, model))
+    model.set(**read_temperature(keys, rule, model), **read_scales(keys, families[0], rule, model))
     model.set(**read_layers(keys, families, model, {name: getattr(model, name) for name in rope}))
     mark_dense(keys, rule, model)
     leave_out(keys, rule, tensors, model)

@@ -11,6 +11,7 @@ from .experts import Transposed
 from .families import Gguf
 from .model import Model
 from .tensors import ITEM_SIZES, Tensors
+from .widened import WIDENED, Widened
 
 U32, F32 = 4, 6  # types
 YARN = 4          # of rope_method
@@ -112,12 +113,21 @@ def take_apart(path: str, tensors: Tensors, model: Model, names: Dict[str, str])
             tensor = tensors.get(names[part] % layer)
             if not tensor or len(tensor.shape) == 2:  # of an older file
                 continue
-            if tensor.shape != shape or part == 'wk' and tensor.dtype not in ITEM_SIZES:
-                raise Problem(tensor.path, '%s does not fit the configuration (found %s %s, expected %s of %s)' % (
-                    tensor.name, tensor.dtype, list(tensor.shape), list(shape),
-                    'floats, since it stands transposed' if part == 'wk' else 'a type that run reads'))
-            tensors[names[part] % layer] = Transposed(tensor.name, tensor, range(still)) if part == 'wk' else \
-                tensor._replace(shape=(heads * value_dim, rank))
+            if tensor.shape != shape:
+                raise Problem(tensor.path, '%s does not fit the configuration (found %s, expected %s)'
+                              % (tensor.name, list(tensor.shape), list(shape)))
+            tensors[names[part] % layer] = tensor._replace(shape=(heads * value_dim, rank)) if part == 'wv' else \
+                Transposed(tensor.name, as_floats(tensor.path, tensor), range(still))
+
+
+def as_floats(path: str, tensor: Any) -> Any:
+    """A matrix of keys that is to be transposed."""
+    if tensor.dtype in WIDENED:
+        return Widened(tensor)
+    if tensor.dtype not in ITEM_SIZES:
+        raise Problem(path, '%s is of type %s (expected one of %s, since it stands transposed in GGUF)'
+                      % (tensor.name, tensor.dtype, ', '.join([*ITEM_SIZES, *WIDENED])))
+    return tensor
 
 
 def settings_of_latent(model: Model) -> Dict[str, Tuple[int, Any]]:

@@ -47,9 +47,9 @@ def read_layers(keys: Keys, families: List[Family], model: Model, rope: Dict[str
     return {'sliding_window': window, 'layers': layers, **({'sliding_rope': 1, **sliding} if by_itself else {})}
 
 
-def read_scales(family: Family, rule: Gguf, model: Model) -> Dict[str, float]:
-    """What embeddings and scores are multiplied by, which no key says."""
-    found = {}
+def read_scales(keys: Keys, family: Family, rule: Gguf, model: Model) -> Dict[str, float]:
+    """What embeddings and scores are multiplied by, which no key says; and caps."""
+    found = {field: keys.number(key, family.default(key), high=1e6) for field, key in rule.caps.items()}
     if family.scales.get('embedding') == 'sqrt_dim':
         found['embedding_scale'] = rounded(sqrt(model.dim), 'F32')
     if rule.largest and model.n_layers == rule.largest:

@@ -7,11 +7,11 @@ import struct
 from math import pi, prod
 from typing import Any, Iterator, List, Set, Tuple
 
-from .common import Problem
 from .experts import EXPERT_PARTS
 from .existing import WRITTEN_BY
 from .families import Family, fits, gguf_of
 from .gguf import STRING, TYPES, names_of
+from .gguf_latent import as_floats
 from .latent import Reordered, order_back
 from .model import Feature, Model, features_of
 from .out_experts import Columns
@@ -90,10 +90,7 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
         if model.kv_rank and place.part in ('wq', 'wkv_a'):
             tensor = Reordered(tensor, order_back(place.part, model))
         if model.kv_rank and place.part == 'wk':
-            if tensor.dtype not in ITEM_SIZES:
-                raise Problem(path, 'has keys of type %s (expected floats, since they go out transposed)'
-                              % tensor.dtype)
-            tensor = Columns([tensor], model.n_heads)
+            tensor = Columns([as_floats(path, tensor)], model.n_heads)
         whole = fused.take(place, tensor)
         if whole is None:
             continue

@@ -50,6 +50,7 @@ def settings_of(job: Job, path: str, family: Family, rule: Gguf, model: Model) -
         job.note('llama.cpp does not load architecture %s with heads of %d together where the model is %d wide'
                  % (rule.architecture, model.n_heads * model.head_dim, model.dim))
     warn_of_loading(job, rule, model)
+    settings.update({key: (F32, getattr(model, field)) for field, key in rule.caps.items()})
     if model.n_experts:
         settings.update({'expert_count': (U32, model.n_experts), 'expert_used_count': (U32, model.n_experts_used),
                          'expert_feed_forward_length': (U32, model.expert_hidden_dim)})
@@ -150,13 +151,19 @@ def layer_settings(job: Job, path: str, family: Family, rule: Gguf, model: Model
     keys = {'attention.sliding_window': (U32, model.sliding_window)}
     if rule.own_theta:
         keys[rule.own_theta] = F32, own['theta']
-    return {**keys, **pattern_of(job, family, rule, slides)}
+    return {**keys, **pattern_of(job, path, family, rule, slides)}
 
 
-def pattern_of(job: Job, family: Family, rule: Gguf, slides: List[bool]) -> Settings:
+def pattern_of(job: Job, path: str, family: Family, rule: Gguf, slides: List[bool]) -> Settings:
     """Which layers slide, where the architecture does not know it."""
     period = family.period
-    if rule.pattern == 'unusual' and slides == [(i + 1) % period != 0 for i in range(len(slides))]:
+    usual = slides == [(i + 1) % period != 0 for i in range(len(slides))]
+    if rule.pattern == 'fixed' and not usual:
+        raise Problem(path, 'has full layers that are not each %s, which no key of %s says' % (
+            'second' if period == 2 else '%dth' % period, rule.architecture))
+    if rule.pattern == 'fixed':
+        return {}
+    if rule.pattern == 'unusual' and usual:
         return {}
     if rule.pattern == 'unusual':
         job.note('the full layers are not each %s: llama.cpp v0.5.0 (September 2026) reads attention.'
@@ -168,6 +175,9 @@ def pattern_of(job: Job, family: Family, rule: Gguf, slides: List[bool]) -> Sett
 def check_scales(job: Job, path: str, family: Family, rule: Gguf, model: Model) -> None:
     if family.scales.get('embedding') == 'sqrt_dim':
         scale_of_embedding(job, path, model, rounded(sqrt(model.dim), 'F32'))
+    if other_scores(rule, model) != 1 and not model.qk_norm:
+        raise Problem(path, 'has a score scale of %g, which no key of %s says (expected %g)' % (
+            model.score_scale or model.head_dim ** -0.5, rule.architecture, model.head_dim ** -0.5))
     if other_scores(rule, model) != 1:
         job.note('no key says the score scale of %g: attn_q_norm.weight is multiplied by %.6g instead'
                  % (model.score_scale or model.head_dim ** -0.5, other_scores(rule, model)))

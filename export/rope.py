@@ -232,6 +232,7 @@ def read_rope(config: Keys, block: Keys, family: Family, theta: float, model: Mo
         rope.update(read_temperature(block, rope, kind, seq_len))
     read_chunks(config, family, rope, kind)
     check_keys(block, kind)
+    warn_of_share(config, block, family, kind)
     for key, inner_counts in (('rope_theta', True), ('partial_rotary_factor', not outside_counts(
             config, family, kind))) + (
             ((ORIGINAL, by_kind),) if kind in WITH_LENGTH else ()):
@@ -347,6 +348,15 @@ def warn_of_two(config: Keys, block: Keys, key: str, inner_counts: bool) -> None
     if {type(beside), type(inside)} <= {int, float} and beside != inside:
         warn(config, '%s is %.12g beside %s and %.12g in it: %.12g counts', key, beside, block.inside[:-1], inside,
              inside if inner_counts else beside)
+
+
+def warn_of_share(config: Keys, block: Keys, family: Family, kind: str) -> None:
+    """A share in a scaled block, before which the class's own goes."""
+    key = 'partial_rotary_factor'
+    inside, usual = block.values.get(key), family.default(key, 1.0)
+    if outside_counts(config, family, kind) and not config.values.get(key) and is_number(inside) and inside != usual:
+        warn(config, '%s is %.12g in %s, and nothing beside it: model_type %s has %.12g there, which counts', key,
+             inside, block.inside[:-1], family.model_type, usual)
 
 
 def read_longrope(block: Keys, n_pairs: int) -> Dict[str, Any]:

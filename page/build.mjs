@@ -1,5 +1,5 @@
-// Builds the page into build/page: the C by emscripten, the modules by esbuild, then index.html with its files beside it,
-// and rope.html, which holds everything but the models of two panels and opens from disk.
+// Builds the page into build/page: the C by emscripten, the modules by esbuild, then index.html and the
+// tool, config.html, with their files beside them, and rope.html, which holds everything but the models of two panels and opens from disk.
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -129,6 +129,7 @@ buildWasm();
 say('esbuild bundles the modules');
 const worker = await bundle('worker.js', {});
 const script = await bundle('main.js', { WORKER_SOURCE: JSON.stringify(worker), METHOD_SOURCES: formulas() });
+const tool = await bundle('tool.js', { METHOD_SOURCES: formulas() });
 const licences = `/*\n${notices()}\n*/`.replaceAll('</', '< /');
 const style = (await esbuild.build({ entryPoints: [join(here, 'style.css')], minify: true, write: false }))
     .outputFiles[0].text;
@@ -143,7 +144,22 @@ const policy = (connect) =>
     `<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; ` +
     `script-src 'self' 'unsafe-inline' 'wasm-unsafe-eval' blob:; style-src 'self' 'unsafe-inline'; ` +
     `worker-src blob:; connect-src ${connect}">`;
-const fill = (parts) => html.replace(/<!-- (\w+) -->/g, (_, name) => parts[name]);
+const fill = (parts, template = html) => template.replace(/<!-- (\w+) -->/g, (_, name) => parts[name] ?? '');
+
+// What a link to a page shows where links have cards. Most places want whole addresses: SITE is where the page will be.
+const site = process.env.SITE ?? '';
+const card = (template) => {
+    const of = (pattern) => template.match(pattern)[1].replace(/\s+/g, ' ').replaceAll('"', '&quot;');
+    const all = {
+        'og:type': 'website',
+        'og:title': of(/<title>([^<]*)/),
+        'og:description': of(/name="description" content="([^"]*)/),
+        'og:image': `${site}card.png`,
+        'og:image:alt': 'One text, written past position 512 twice: it breaks as trained, and goes on with YaRN',
+    };
+    const lines = Object.entries(all).map(([name, words]) => `<meta property="${name}" content="${words}">`);
+    return [...lines, '<meta name="twitter:card" content="summary_large_image">'].join('\n');
+};
 
 rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
@@ -155,15 +171,18 @@ writeFileSync(join(out, 'book.txt'), book);
 writeFileSync(join(out, 'rope.wasm'), wasm);
 writeFileSync(join(out, 'page.js'), `${script}${licences}\n`);
 writeFileSync(join(out, 'page.css'), style);
+writeFileSync(join(out, 'tool.js'), `${tool}${licences}\n`);
+copyFileSync(join(root, 'docs/figures/page.png'), join(out, 'card.png'));
+const toolHtml = readFileSync(join(here, 'tool.html'), 'utf8');
+const beside = (file) => ({
+    policy: policy("'self'"),
+    style: '<link rel="stylesheet" href="page.css">',
+    script: `<script src="${file}" defer></script>`,
+});
+writeFileSync(join(out, 'config.html'), fill({ ...beside('tool.js'), card: card(toolHtml) }, toolHtml));
 writeFileSync(
     join(out, 'index.html'),
-    fill({
-        policy: policy("'self'"),
-        first: '',
-        files: '',
-        style: '<link rel="stylesheet" href="page.css">',
-        script: '<script src="page.js" defer></script>',
-    }),
+    fill({ ...beside('page.js'), card: card(html) }),
 );
 const stored = (name, bytes) =>
     `<script type="text/plain" id="file-${name}">${toBase85(gzipSync(bytes, { level: 9 }))}</script>`;

@@ -71,6 +71,8 @@ FOR_PAGE bool page_config(Page *page, char *text, int length, int head_dim, doub
                         fill & TRAIN_CTX ? train_ctx : 0, said);
         good = rope_config_parse(said, text, (size_t)length, &page->err);
     }
+    if (good && said->still)
+        return fail(&page->err, "model_type: this family has no RoPE, so there is nothing to show");
     return good && settings_check(&said->rope, said->rope.train_ctx, &page->err);
 }
 

@@ -105,13 +105,10 @@ FOR_PAGE int page_reader_next(PageReader *r) {
     return next;
 }
 
-// The probability that this token comes next, behind a read that kept logits; -1: it cannot be had.
-FOR_PAGE double page_reader_probability(PageReader *r, int id) {
-    Error *err = &r->page->err;
-    const int vocab_size = r->page->model.config.vocab_size;
-    float *logits = session_logits(r->session, 0, 1, err);
-    if (!logits || id < 0 || id >= vocab_size) return -1;
-    return exp(-negative_log_likelihood(logits, vocab_size, id));
+// The logits of the next token, one for each of the vocabulary, behind a read that kept them; NULL:
+// they cannot be had.
+FOR_PAGE const float *page_reader_logits(PageReader *r) {
+    return session_logits(r->session, 0, 1, &r->page->err);
 }
 
 FOR_PAGE double page_reader_surprise(const PageReader *r) { return r->nll; }

@@ -109,6 +109,19 @@ class Model:
             self.kept.put(keys[n], known[n])
         return known
 
+    def likeliest(self, ids: List[int], count: int, arguments: List[Any]) -> List[int]:
+        """The likeliest tokens behind these, as these settings have it."""
+        key = self.kept.key(['--next', count] + self.cache + arguments, ids) if self.kept else ''
+        if self.kept and self.kept.of(key):
+            return [int(id) for id in self.kept.of(key)['ids']]
+        text = self.work.write('ids', ' '.join(map(str, ids)))
+        out, _ = run([self.path, '--ids', '-f', text, '--next', count, '--activations', 'f32', '--tsv'] + self.cache +
+                     arguments)
+        found = [int(row['token']) for row in table(out)[1]]
+        if self.kept:
+            self.kept.put(key, {'ids': found})
+        return found
+
     def computed(self, ids: List[int], asked: Dict[int, Any], arguments: List[Any]) -> Ranked:
         text = self.work.write('ids', ' '.join(map(str, ids)))
         lines = ['%d %s\n' % (length, ' '.join(map(str, sorted(tokens)))) for length, tokens in sorted(asked.items())

@@ -6,7 +6,7 @@ import os
 import time
 from argparse import Namespace
 
-from . import candidates, decide, report, search, values
+from . import candidates, decide, report, search, untold, values
 from .asking import Interview, Prompt, Refusal
 from export.installed import ROOT
 
@@ -228,16 +228,20 @@ class Ours:
         self.kept = Kept(options.keep, [options.model, beside(options.model)]) if options.keep else None
         config = options.rope_config and os.path.abspath(options.rope_config)
         self.model = Model(options.model, config, work, vocabulary, self.kept)
-        text_path, lengths = options.text or os.path.join(ROOT, 'book.txt'), lengths_of(options)
+        self.text_path, lengths = options.text or os.path.join(ROOT, 'book.txt'), lengths_of(options)
         began = time.time()
-        self.ids = self.model.text_ids(text_path, lengths[-1] + 8)
+        self.ids = self.model.text_ids(self.text_path, lengths[-1] + 8)
         self.seconds = time.time() - began
         if max(self.ids) >= len(vocabulary):
             raise Problem('%s has fewer tokens than the model' % beside(options.model), 'file')
-        with open(text_path, 'rb') as file:
+        with open(self.text_path, 'rb') as file:
             text = file.read(64 * len(self.ids) + 4096)
         self.prompts = make_prompts(vocabulary, self.ids, text, lengths)
         self.trial = next((prompt for prompt in self.prompts if prompt.text), None) or self.short_text()
+
+    def further(self):
+        return untold.Further(self.model, lambda n: self.model.text_ids(self.text_path, n),
+                              [prompt.length for prompt in self.prompts])
 
     def short_text(self):
         """Where no prompt ends at a word's end: one of the book."""
@@ -287,37 +291,50 @@ def with_few_bits(model, readings, verdict, ids, answers):
     return readings, None
 
 
-def decided(model, readings, ids, answers, n, budget):
+def levelled_if_so(readings, answers, verdict):
+    """Where the probabilities of a prompt do not add up to 1: what is judged without what they have in common, as
+    (verdict, readings, answers), and a remark. Else None twice."""
+    found = verdict.best.distance > decide.EXACT and decide.judge_level(readings, answers, verdict)
+    if not found:
+        return None, None
+    plain = next(r for r in readings if r.candidates == found[0].best.candidates)
+    return found, 'the log-probabilities of a prompt are all off alike, by %.2f nats on average: they do not add up ' \
+        'to 1; compared without that' % decide.offset(answers, plain.ours)
+
+
+def decided(model, readings, ids, answers, further, budget):
     """The verdict by log-probabilities, the readings that it is about, remarks on the numbers, bounds of values, and
     how prompts that were cut are to be compared: level or plain."""
-    readings, remarks = decide.merged(readings, answers), []
+    readings, remarks, heard = decide.merged(readings, answers), [], answers
     verdict = decide.judge(readings, answers)
     if verdict.best.distance > decide.EXACT and verdict.kind != 'reads':
         readings, remark = with_few_bits(model, readings, verdict, ids, answers)
         if remark:
             readings, remarks = decide.merged(readings, answers), [remark]
             verdict = decide.judge(readings, answers)
-    level = verdict.best.distance > decide.EXACT and decide.judge_level(readings, answers, verdict)
+    level, off_alike = levelled_if_so(readings, answers, verdict)
     bounds = []
     if level:
-        verdict, levelled, flat = level
-        plain = next(r for r in readings if r.candidates == verdict.best.candidates)
-        remarks += ['the log-probabilities of a prompt are all off alike, by %.2f nats on average: they do not add up '
-                   'to 1; compared without that' % decide.offset(answers, plain.ours)]
-        readings, answers = levelled, flat
-    numbers = values.Numbers(lambda group, some: one_reading(model, group, ids, some), model, answers, bool(level), n)
+        verdict, readings, answers = level
+    numbers = values.Numbers(lambda group, some: one_reading(model, group, ids, some), model, answers, bool(level),
+                             further.lengths[-1])
     if verdict.kind != 'none':
         verdict, bounds = values.of_its_own(verdict, readings, numbers)
     if verdict.kind != 'reads' and budget:
         solution, remark = search.own_values(verdict, readings, numbers, budget)
         remarks += [remark] if remark else []
         if solution:
+            whole = one_reading(model, solution.reading.candidates, ids, heard)
+            if decide.distance(heard, whole.ours) <= decide.EXACT:  # nothing is off alike from the right values
+                off_alike = None
             readings.append(solution.reading)
             verdict = decide.Verdict('solved', verdict.best, [solution.reading], verdict.margin, solution)
             bounds = solution.bounds
     elif bounds:
         remarks.append('values known within: ' + ', '.join(map(values.said, bounds)))
-    return verdict, readings, remarks, bounds, 'level' if level else 'plain'
+    best = verdict.solution.reading if verdict.kind == 'solved' else verdict.best
+    remarks += untold.remarks(further, numbers.untold, decide.left(answers, best.ours, best.ours, 0))
+    return verdict, readings, [off_alike] * bool(off_alike) + remarks, bounds, 'level' if level else 'plain'
 
 
 def probe(server: Server, options: Namespace, out: Report) -> int:
@@ -352,7 +369,7 @@ def ask_and_decide(server, ours, options, out):
     if options.greedy:
         verdict, remarks, bounds, how = decide.judge_greedy(readings, heard.answers), [], [], 'greedy'
     else:
-        verdict, readings, remarks, bounds, how = decided(model, readings, ids, heard.answers, lengths[-1],
+        verdict, readings, remarks, bounds, how = decided(model, readings, ids, heard.answers, ours.further(),
                                                             options.budget)
     remarks += tell_cuts(heard, ids, model, verdict.best, how)
     status, reason = status_of(verdict, options.expect, heard)

@@ -109,7 +109,7 @@ def settings_in_words(notes: Dict[str, str]) -> str:
 
 
 def method_in_words(notes: Dict[str, str], kind: str) -> str:
-    """Of the full layers, or of the sliding ones (kind `_sliding`), which have what the full ones have but for these."""
+    """Of the full layers, or of the sliding ones (kind `_sliding`), which are as the full ones but for own notes."""
     method, scale, length = (notes.get(key + kind, notes.get(key)) for key in ('method', 'scale', 'train_ctx'))
     if method == 'none' or method == 'linear' and number(scale, 1) == 1:
         return 'plain RoPE'

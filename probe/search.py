@@ -8,7 +8,7 @@ from . import decide, whole
 from .candidates import Candidate
 from .common import plainly
 from .decide import Answers, Bounds, Reading, Verdict
-from .solve import FIRST, Family, OutOfTime, Solution, Solver
+from .solve import FIRST, WIDE, Family, OutOfTime, Solution, Solver, mean_of
 from .values import WHOLE, Numbers
 
 CLEAR = 4           # standard errors by which what is solved for explains more than a listed reading
@@ -61,16 +61,25 @@ def search(solver: Solver, verdict: Verdict, readings: List[Reading]) -> Optiona
     nearest = [r.candidates[0] for r in readings[:2]] + [r.candidates[0] for r in readings if r.engines()][:1]
     found = [solver.best_fit(solver.begins(families, nearest))]
     found = [solver.settled(s, families) for s in found if is_well(s)]
+    behind = on_short_prompts(solver, readings)
+    if not found and behind:
+        by_number = whole.window_of(solver, behind)
+        found = [by_number] if is_well(by_number) else []
+        if found:
+            return finished(solver, found[0], verdict, readings)
     if not found or len(found[0].given) >= MANY or not set(found[0].given) <= set(FIRST):
         far = solver.best_fit(solver.far_begins(families))
         found += [solver.settled(far, families)] if is_well(far) else []
     if found:
         again = solver.restarted(solver.best_of_both(found))
         found += [solver.settled(again, families)] if again else []
-    if not found or len(solver.best_of_both(found).given) > 1:
-        by_number = whole.window_of(solver, [*families[:1], *on_short_prompts(solver, readings)]), \
-            whole.turning_of(solver)
-        found += [solution for solution in by_number if is_well(solution)]
+    best = solver.best_of_both(found) if found else None
+    if best is not None and len(best.given) > 1 and behind:
+        by_number = whole.window_of(solver, behind)
+        found += [by_number] if is_well(by_number) else []
+    if best is None or len(best.given) > 1 or best.family.is_plain() and 'theta' in best.given:
+        by_number = whole.turning_of(solver)
+        found += [by_number] if is_well(by_number) else []
     if not found:
         return None
     best = solver.best_of_both(found)
@@ -84,10 +93,12 @@ def is_well(solution: Optional[Solution]) -> bool:
 
 
 def on_short_prompts(solver: Solver, readings: List[Reading]) -> List[Family]:
-    """The reading that fits the shortest prompts best, which a window does not touch."""
+    """The reading that fits the shortest prompts, which a window does not touch; [] where none does."""
     answers = {n: solver.answers[n] for n in sorted(solver.answers)[:SHORTEST]}
-    best = min(readings, key=lambda r: decide.distance(answers, r.ours)).candidates[0]
-    return [Family(best.words, best.arguments)]
+    best = min(readings, key=lambda r: decide.distance(answers, r.ours))
+    if decide.distance(answers, best.ours) > WELL:
+        return []
+    return [Family(best.candidates[0].words, best.candidates[0].arguments)]
 
 
 def finished(solver: Solver, best: Solution, verdict: Verdict, readings: List[Reading]) -> Optional[Solution]:
@@ -110,13 +121,14 @@ def finished(solver: Solver, best: Solution, verdict: Verdict, readings: List[Re
 
 
 def bounds_of(solver: Solver, solution: Solution) -> List[Bounds]:
-    is_whole = set(solution.given) <= {note for note, _, _ in WHOLE}
-    return whole.bounds_of(solver, solution) if is_whole else solver.bounds(solution)
-
-
-def mean_of(left: List[float]) -> float:
-    """In nats, as decide.distance counts where all prompts have as many tokens."""
-    return sum(abs(x) for x in left) / len(left)
+    if set(solution.given) <= {note for note, _, _ in WHOLE}:
+        return whole.bounds_of(solver, solution)
+    bounds, family = solver.bounds(solution), solution.family
+    for note, (name, low, _) in zip(solution.given, bounds):
+        if low is None:
+            moved = dict(solution.given, **{note: WIDE * solution.given[note]})
+            solver.numbers.untold.append((name, family.candidate(solution.given), family.candidate(moved)))
+    return bounds
 
 
 def leftover(answers: Answers, ours: Answers) -> List[float]:

@@ -32,6 +32,7 @@ FEW_SCALES = 2, 5, 12, 30
 SLOW = 0.5            # seconds of a reading, from which on the budget is told beforehand
 RESTARTS = 0.45, 2.2  # times theta
 STARTS = 3          # points that least squares begins at
+NEARLY = 0.04, 0.2  # nats, between which a fit goes on
 MINDS = 12          # of the mean square: what a value explains at least, that is named
 FAR = 30            # times more: what the derivatives say of values so far off is not tried
 NO_SCALE = 1.2      # a scale below it may be none
@@ -194,21 +195,25 @@ class Solver:
 
     def coarse(self, family: Family) -> Given:
         """The scale and L together, which depend on each other, then theta, then the scale again."""
-        given: Given = {}
+        given: Given = self.coarse_sliding(family)
         if 'train_ctx' in family.settings and 'factor' in family.settings:
             usual = family.usual('train_ctx')
-            grid = [{'factor': s, 'train_ctx': usual * step} for s in FEW_SCALES for step in CONTEXTS]
+            grid = [dict(given, factor=s, train_ctx=usual * step) for s in FEW_SCALES for step in CONTEXTS]
             given = min(grid, key=lambda g: self.squares(family, g, self.short))
         elif 'factor' in family.settings:
             given = self.best_of(family, given, 'factor', list(SCALES))
         if 'theta' in family.settings:
             given = self.best_of(family, given, 'theta', [family.usual('theta') * step for step in THETAS])
-        if 'theta_sliding' in family.settings:
-            own = family.usual('theta_sliding')
-            given = self.best_of(family, given, 'theta_sliding', [own * step for step in THETAS])
-        if 'factor_sliding' in family.settings:
-            given = self.best_of(family, given, 'factor_sliding', list(SCALES))
         return self.best_of(family, given, 'factor', list(SCALES)) if 'factor' in family.settings else given
+
+    def coarse_sliding(self, family: Family) -> Given:
+        """Of sliding layers, which are most."""
+        given: Given = {}
+        for note, tried in (('factor_sliding', list(SCALES)),
+                            ('theta_sliding', [family.usual('theta_sliding') * step for step in THETAS])):
+            if note in family.settings:
+                given = self.best_of(family, given, note, tried)
+        return given
 
     def theta_first(self, family: Family) -> Given:
         given: Given = {}
@@ -236,11 +241,22 @@ class Solver:
         found += [(family, self.theta_first(family)) for family in families if 'train_ctx' in family.settings]
         return sorted(found, key=lambda start: self.squares(start[0], start[1], self.short))[:STARTS]
 
+    def patiently(self, family: Family, given: Given) -> Optional[Solution]:
+        """Once more from where it ended, if that is near: along a valley steps are short."""
+        found = self.solution(family, given)
+        if found is None or not NEARLY[0] < mean_of(found.fit.left) < NEARLY[1]:
+            return found
+        again = self.solution(family, found.given)
+        return again if again and again.fit.squares < found.fit.squares else found
+
     def best_fit(self, starts: List[Tuple[Family, Given]]) -> Optional[Solution]:
         fits = []
         for family, given in starts:
-            free = {note: family.usual(note) for note in FIRST if note in family.settings}
-            fits.append(self.solution(family, dict(free, **given)))
+            free = {note: family.usual(note) for note in FIRST if note in family.settings and
+                    (note in given or not note.endswith('_sliding'))}
+            fits.append(self.patiently(family, dict(free, **given)))
+            if any(note.endswith('_sliding') for note in given):  # so many values may hinder each other
+                fits.append(self.patiently(family, given))
         return min(filter(None, fits), key=lambda s: s.fit.squares, default=None)
 
     # ---- what differs ----
@@ -375,3 +391,8 @@ class Solver:
                 break
             there, reach = beyond, reach + values.GRAIN
         return side * reach
+
+
+def mean_of(left: List[float]) -> float:
+    """In nats, as decide.distance counts where all prompts have as many tokens."""
+    return sum(abs(x) for x in left) / len(left)

@@ -18,7 +18,8 @@ VALUES = [('theta', '--theta', 'theta'), ('factor', '--factor', 's'), ('train_ct
           ('beta_slow', '--beta-slow', 'beta_slow'), ('low_freq_factor', '--low-freq-factor', 'low_freq_factor'),
           ('high_freq_factor', '--high-freq-factor', 'high_freq_factor')]
 # Of sliding layers that turn by settings of their own: the key of --rope-sliding's settings in place of an option.
-SLIDING = [('theta_sliding', 'theta', 'theta of the sliding layers'), ('factor_sliding', 'factor', 's of the sliding layers')]
+SLIDING = [('theta_sliding', 'theta', 'theta of the sliding layers'),
+           ('factor_sliding', 'factor', 's of the sliding layers')]
 # Whole numbers, which change nothing until they change all: solved for one by one (whole.py).
 WHOLE = [('window', '--window', 'window'), ('turning', '--turning', 'pairs that turn')]
 # From a value to its neighbors: near enough that the way is almost straight, and the second where nothing changes
@@ -30,11 +31,15 @@ GRAIN = 0.02    # of a value, by which bounds grow where run computes the same
 EXPLAINS = 0.7  # of what the listed readings leave, at most, is left by a value of its own
 
 
+Untold = Tuple[str, Candidate, Candidate]  # a value's name, what is nearest to the server, and that with another value
+
+
 class Numbers:
     """What values are judged by: the model of ours, the text, and the server's answers, level or as they came."""
 
     def __init__(self, compute: Callable[..., Reading], model: Model, answers: Answers, is_level: bool, n: int) -> None:
         self.compute, self.model, self.answers, self.is_level, self.n = compute, model, answers, is_level, n
+        self.untold: List[Untold] = []  # of what was found
 
     def reading(self, candidate: Candidate, some: Optional[Answers] = None) -> Reading:
         """Of all answers, or of some of them."""
@@ -151,7 +156,11 @@ def of_its_own(verdict: Verdict, readings: List[Reading], numbers: Numbers) -> T
     share = {'reads': math.inf, 'between': 1}.get(verdict.kind, EXPLAINS)
     if least and least.left(numbers.answers) < share * left_by_list(verdict, numbers):
         return decide.Verdict('between', least.best, [least.reading], verdict.margin), []
-    return verdict, all_bounds(tried, numbers) if verdict.kind == 'reads' else []
+    if verdict.kind != 'reads':
+        return verdict, []
+    bounds = all_bounds(tried, numbers)
+    numbers.untold = untold(tried, bounds)
+    return verdict, bounds
 
 
 def left_by_list(verdict, numbers):
@@ -192,6 +201,17 @@ def reach_of(neighbor, numbers):
             break
         reach += GRAIN
     return math.exp(reach)
+
+
+def untold(tried: List[Neighbor], bounds: List[Bounds]) -> List[Untold]:
+    """The values of which no bound is known: their name, the reading, and a neighbor of it."""
+    unknown = {name for name, low, high in bounds if low is None and high is None}
+    found = {}
+    for neighbor in tried:
+        name = name_of(neighbor.setting, neighbor.candidate.notes)
+        if name in unknown:
+            found[name] = name, neighbor.candidate, with_value(neighbor.candidate, neighbor.setting, neighbor.step)
+    return list(found.values())
 
 
 def said(bounds: Bounds) -> str:

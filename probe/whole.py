@@ -1,5 +1,5 @@
-"""Whole numbers that no list has, solved for: a window, and how many pairs turn. Neither has a derivative: what a window
-hides is all or nothing. So a grid is tried, and then the numbers around its best."""
+"""Whole numbers that no list has, solved for: a window, and how many pairs turn. Neither has a derivative: what a
+window hides is all or nothing. So a grid is tried, and then the numbers around its best."""
 
 from __future__ import annotations
 

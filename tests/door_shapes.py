@@ -48,9 +48,9 @@ def say_experts(case):
 
 
 def slides_of(row, window, every):
-    """Which of four layers slide, where the last one is full whatever a config says."""
-    return [window and i % 2 == 0 for i in range(4)] if row.get('layers', {}).get('full_last') else [
-        window and (every or i != 2) for i in range(4)]
+    """Which of four layers slide, where the last one is full whatever a config says, or GGUF has each second one so."""
+    in_twos = row.get('layers', {}).get('full_last') or row.get('gguf', {}).get('pattern') == 'fixed' and not every
+    return [window and (i % 2 == 0 if in_twos else every or i != 2) for i in range(4)]
 
 
 def say_shapes(case):

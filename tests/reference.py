@@ -650,7 +650,8 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
     def fed(stream, layer, flags, before):
         say = feed_forward_of(c, weights, layer, flags, seen)
         parallel = c['norm_place'] == 3  # both read one norm of the same stream
-        reads = before if parallel else stream if c['experts_beside'] else normed('ffn_norm', layer, stream)
+        whole_norms = c['experts_beside'] and 'router_norm.%d' % layer in weights  # say has norms of its own
+        reads = before if parallel else stream if whole_norms else normed('ffn_norm', layer, stream)
         stream = added(c, stream, [say(x) for x in reads], lambda rows: normed('ffn_after', layer, rows))
         return layer_end(c, weights, layer, stream, own)
 

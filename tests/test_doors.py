@@ -110,6 +110,8 @@ class Facts:
             experts=None if not experts else 'gpt-oss' if experts.get('layout') == 'in_turns' else 'row')
         said = by_row if known is None else known
         self.name, self.row = name, row
+        if known is None and rule.get('largest') and 'head_norms' not in row['always']:
+            by_row['unsaid'] += ' score_scale'  # which nothing in a file can say
         self.always, self.sign, self.may, self.needs, self.unsaid = (
             set(said.get(kind, '').split()) for kind in ('always', 'sign', 'may', 'needs', 'unsaid'))
         self.gguf, self.adjacent, self.adds_one = said['gguf'], bool(said.get('adjacent')), bool(said.get('adds_one'))
@@ -473,7 +475,7 @@ def gguf_tensors(facts, c, weights):
             columns = c['dim'] if part[0] == 'w' else 1
             rows = [x for row in in_halves([rows[i:i + columns] for i in range(0, len(rows), columns)], d, turning)
                     for x in row]
-        if part == 'q_norm' and c['score_scale']:
+        if part == 'q_norm' and c['score_scale'] and facts.name == 'gemma3_text':
             rows = [x * c['score_scale'] * d ** 0.5 for x in rows]
         stem, kind = BLOCK.get(part), 'weight'
         if part in ('w1', 'w2', 'w3', 'b1', 'b2', 'b3') and int(layer) in experts:

@@ -495,7 +495,7 @@ def test_refusals():
              ['vllm turns 64 elements', 'stored for 8']),
             ([model, '--engines', '--rope', 'yarn+dca'], ['distance maps have no key']),
             (['--engines', '--rope-config', saved('{"rope_type": }', 'bad.json')], ['bad.json: line 1: found']),
-            (['--engines', '--rope-config', saved({'model_type': 'gemma'}, 'gemma.json')], ['model_type']),
+            (['--engines', '--rope-config', saved({'model_type': 'nobody'}, 'nobody.json')], ['model_type']),
             (['--engines', '--rope-config', in_work('none.json')], ['none.json'])):
         one_line(run(*arguments), 2, ' '.join(map(str, arguments))[-60:], *words)
     check(good('--explain', '--rope-config', unknown, '--reading', 'llama.cpp').out.startswith('# method\tnone'),

@@ -196,7 +196,7 @@ BY_TYPE = {FULL: {'rope_type': 'linear', 'factor': 4.0, 'rope_theta': 2e6},
            SLIDING: {'rope_type': 'default', 'rope_theta': 2e4}}
 YARN = {'rope_type': 'yarn', 'factor': 4.0, 'original_max_position_embeddings': 8192}
 OLMO = layered('olmo3', rope_theta=2e6, rope_scaling=YARN)
-LAGUNA = layered('laguna', rope_parameters={
+LAGUNA = layered('laguna', layer_types=([FULL] + 3 * [SLIDING]) * 3, rope_parameters={
     FULL: {'rope_type': 'yarn', 'factor': 64.0, 'original_max_position_embeddings': 2048, 'attention_factor': 1.0,
            'beta_fast': 16.0, 'partial_rotary_factor': 0.5, 'rope_theta': 5e5},
     SLIDING: {'rope_type': 'default', 'rope_theta': 1e4, 'partial_rotary_factor': 1.0}})

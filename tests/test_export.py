@@ -164,7 +164,7 @@ def test_refused_settings():
                    ('overflow', '1e999'), ('huge', '9' * 5000), ('negative', '-1'), ('a list', '[1]')]
     cases = [
         ('another architecture', {'architectures': ['GPT2LMHeadModel']}, 'architectures'),
-        ('another model_type', {'model_type': 'gemma2', 'architectures': ['Gemma2ForCausalLM']}, 'model_type'),
+        ('another model_type', {'model_type': 'gemma3n_text', 'architectures': ['Gemma3nForCausalLM']}, 'model_type'),
         ('model_type of another kind', {'model_type': ['llama']}, 'model_type'),
         ('no model_type at all', {'model_type': ..., 'architectures': ...}, 'model_type'),
         ('architecture and type at odds', {'model_type': 'mistral'}, 'architectures'),

@@ -4,6 +4,7 @@ engine answers for a family when its row lists it, and code names no families (t
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -85,6 +86,16 @@ def test_table():
     with open(os.path.join(folder, 'src/configs/family_table.h'), 'a') as file:
         file.write('// by hand\n')
     check(generator(folder, '--check').returncode == 1, 'one that was changed is told')
+
+
+def test_bits():
+    """No two flags of a kind are one bit."""
+    with open(os.path.join(ROOT, 'src', 'configs', 'families.h')) as file:
+        text = file.read()
+    for kind in 'FAMILY', 'FEATURE', 'DOES':
+        bits = [eval(value) for value in re.findall(r'^    %s_[A-Z_]+\s*=\s*([0-9< ]+)' % kind, text, re.M)]
+        check(len(bits) > 10 and len(set(bits)) == len(bits) and all(bit & (bit - 1) == 0 for bit in bits),
+              'the bits of ' + kind, sorted(bits))
 
 
 def test_rows():

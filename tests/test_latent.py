@@ -6,11 +6,13 @@ cache, of these models and of others."""
 import json
 import math
 import os
+import random
 import struct
 
+import blocks
 import source_writers
 from common import (ENGINES, check, close, config, export, good, in_work, main, one_line, perplexity, random_ids,
-                    random_weights, read_model, run, table, write, write_model)
+                    random_weights, read_model, run, shape_of, table, write, write_model)
 from test_doors import FACTS, RUN, Case, IS_YARN, folder_tensors
 from test_layers import write_folder
 from test_out import read_gguf
@@ -43,11 +45,14 @@ def out(path, what):
 
 def rewritten(settings, tensors):
     """A GGUF file with these settings and float32 tensors {name: (shape, numbers)}."""
+    return write(in_work('rewritten.gguf'), source_writers.gguf(typed(settings), {
+        name: (0, shape, struct.pack('<%df' % len(values), *values)) for name, (shape, values) in tensors.items()}))
+
+
+def typed(settings):
     kinds = {bytes: source_writers.STRING, bool: source_writers.BOOL, int: source_writers.U32,
              float: source_writers.GF32}
-    return write(in_work('rewritten.gguf'), source_writers.gguf(
-        {key: (kinds[type(value)], value) for key, value in settings.items()},
-        {name: (0, shape, struct.pack('<%df' % len(values), *values)) for name, (shape, values) in tensors.items()}))
+    return {key: (kinds[type(value)], value) for key, value in settings.items()}
 
 
 def numbers_of(tensors):
@@ -159,6 +164,28 @@ def test_layouts():
         check(read_model(back)[0]['router'] == 2, 'a bias of the choice goes with sigmoids')
 
 
+def test_blocks():
+    """Keys in blocks, which lie along the rows that become columns: their values by a second derivation."""
+    path, c = model_of('deepseek_v3', 'shared_expert', head_dim=36)  # 32 of which do not turn
+    settings, tensors, _ = out(path, 'wider heads')
+    heads, rank, still, rng = c['n_heads'], c['kv_rank'], 32, random.Random(3)
+    for kind in ('Q4_0', 'Q4_1', 'Q5_0', 'Q5_1', 'Q8_0', 'IQ4_NL'):
+        packed = {name: (0, shape, struct.pack('<%df' % len(values), *values))
+                  for name, (shape, values) in numbers_of(tensors).items()}
+        data = blocks.random_blocks(kind, heads * rank, rng)
+        packed['blk.2.attn_k_b.weight'] = blocks.GGML_NUMBERS[kind], [heads, rank, still], bytes(data)
+        back, _ = comes_in(kind, write(in_work('blocks.gguf'), source_writers.gguf(typed(settings), packed)))
+        own = blocks.decode(kind, data)
+        rows = [own[(head * rank + i) * still + column] for head in range(heads) for column in range(still)
+                for i in range(rank)]
+        close(read_model(back)[1]['wk.2'], rows, 1e-8, 'keys of %s' % kind)
+    data = bytes(84 * heads * rank // 8)
+    packed['blk.2.attn_k_b.weight'] = blocks.GGML_NUMBERS['Q2_K'], [heads, rank, still], data
+    done = export('--no-tokenizer', write(in_work('blocks.gguf'), source_writers.gguf(typed(settings), packed)),
+                  in_work('x.bin'))
+    check(done.returncode == 2 and done.stderr.count('\n') == 1, 'other blocks', done.stderr)
+
+
 def test_groups_of_softmax():
     """Of DeepSeek V2 a group counts by its best expert, and of llama.cpp by its best two."""
     settings, tensors, _ = out(model_of('deepseek_v2', 'shared_expert')[0], 'deepseek_v2')
@@ -211,35 +238,42 @@ def test_biases():
 
 # ---- memory ----
 
-BYTES = {'f16': 2, 'f32': 4, 'q8': 1}
-
-
-def vectors(c):
-    """The lengths of what a position keeps in a layer. Values fill whole vectors of 16."""
+def vectors(c, layer):
+    """The lengths of what a position keeps in a layer; none where it reads those of an earlier one."""
+    _, n_kv_heads, head_dim, _, kv_layer = shape_of(c, layer)
     if c['kv_rank']:
         return [c['kv_rank'] + c['rotary_dim']]
-    value = c['value_dim'] or c['head_dim']
-    return [c['head_dim'], (value + 15) // 16 * 16] * c['n_kv_heads']
+    return [head_dim, c['value_dim'] or head_dim] * n_kv_heads if kv_layer == layer else []
+
+
+def bytes_of(c, layer, kv):
+    """Of a token. Values fill whole vectors of 16 but in q4; a vector of q8 has a scale, and q4 is blocks of 32."""
+    own = vectors(c, layer)
+    if kv == 'q4':
+        return sum((n + 31) // 32 * 18 for n in own)
+    kept = [n if i % 2 == 0 else (n + 15) // 16 * 16 for i, n in enumerate(own)]
+    return sum(kept) * {'f16': 2, 'f32': 4, 'q8': 1}[kv] + 4 * len(own) * (kv == 'q8')
 
 
 def test_memory():
     """--explain's bytes, from the model's sizes."""
-    cases = [config(n_layers=3), config(encoding='alibi', n_layers=3), case_of('deepseek_v3', 'shared_expert').c,
-             case_of('olmo3', 'some_window', 'window').c, config(n_layers=3, sliding_window=9)]
-    for c in cases:
-        path = in_work('memory.bin')
+    borrowed = [(4, 2, 8, 44, 0), (4, 2, 8, 44, 0), (4, 1, 16, 44, 2)]
+    for c in (config(n_layers=3), config(encoding='alibi', n_layers=3), case_of('deepseek_v3', 'shared_expert').c,
+              case_of('olmo3', 'some_window', 'window').c, config(n_layers=3, sliding_window=9),
+              config(n_layers=3, shapes=borrowed, head_dim=16, rotary_dim=8)):
+        path, layers = in_work('memory.bin'), range(c['n_layers'])
         write_model(path, c, random_weights(c, 2))
-        for kv, size in BYTES.items():
-            what, own = 'cache of %s' % {key: c[key] for key in ('encoding', 'kv_rank', 'sliding_window')}, vectors(c)
-            token = c['n_layers'] * (sum(own) * size + 4 * len(own) * (kv == 'q8'))
+        for kv in 'f16', 'f32', 'q8', 'q4':
+            what = 'cache of %s, %s' % ({key: c[key] for key in ('encoding', 'kv_rank', 'sliding_window')}, kv)
+            token, window = sum(bytes_of(c, layer, kv) for layer in layers), c['sliding_window']
             found = table(good(path, '--explain', '--kv', kv, '-n', 60, '--tsv').out)[0]
             said = [found['cache'], int(found['cache_token_bytes']), int(found['cache_bytes'])]
-            check(said == [kv, token, 64 * token], '%s, %s' % (what, kv), (said, token))
+            check(said == [kv, token, 64 * token], what, (said, token))
             check(('cache_latent' in found) == bool(c['kv_rank']), what + ': latent', found)
-            full = sum(1 for flags in c.get('layers') or [0] * c['n_layers'] if flags & 1 or not c['sliding_window'])
-            read = token // c['n_layers'] * (full * 60 + (c['n_layers'] - full) * 9)
-            check(found.get('cache_read_bytes') == (str(read) if c['sliding_window'] else None), what + ': read',
-                  (found, read))
+            check(found.get('cache_borrowing_layers') == ('1' if 'shapes' in c else None), what + ': shared', found)
+            flags = c.get('layers') or [0] * c['n_layers']
+            read = sum(bytes_of(c, layer, kv) * (9 if window and not flags[layer] & 1 else 60) for layer in layers)
+            check(found.get('cache_read_bytes') == (str(read) if window else None), what + ': read', (found, read))
             in_json = json.loads(good(path, '--explain', '--kv', kv, '-n', 60, '--json').out)
             check(in_json['cache_token_bytes'] == token, what + ': --json', in_json)
     found = good('--explain', '--head-dim', 8, '--theta', 1e4, '--train-ctx', 64)

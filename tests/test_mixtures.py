@@ -140,7 +140,7 @@ def beside_its_normed_input():
         seen.clear()
         return lambda x: seen.append(x) or say(x)
 
-    def added(stream, rows, after):
+    def added(c, stream, rows, after):
         read, seen[:] = list(seen), []
         return reference.both(read or stream, after(rows))
     return {'feed_forward_of': feed_forward_of, 'added': added}

@@ -84,6 +84,9 @@ def test_configs_saved_again():
             model = exported(copy, name + '_resaved')
             if model:
                 holds(model, golden['ids'], golden['nll'], '%s, saved again' % name)
+            shown = [run('--explain', '--rope-config', os.path.join(place, 'config.json')).out
+                     for place in (folder, copy)]
+            check(shown[0] == shown[1] and 'head_dim' in shown[0], '%s, saved again: explained' % name, shown)
 
 
 def test_there_and_back():
@@ -109,6 +112,10 @@ def test_explained():
             continue
         done = run('--explain', '--rope-config', config)
         check(done.status == 0, '%s: explained' % name, done.err)
+        model = exported(folder, name) if row.runs else None
+        if model:
+            done = run('--explain', model, '--rope-config', config)
+            check(done.status == 0, '%s: explained with its own model' % name, done.err)
         if not row.runs:
             done = export(folder, in_work(name + '.bin'))
             check(done.returncode != 0 and 'explained' in done.stderr and done.stderr.count('\n') == 1,

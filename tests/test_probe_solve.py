@@ -2,13 +2,19 @@
 """server_probe.py solves for values: each alone and several, named with bounds that hold them; and nothing is named
 within too short a budget."""
 
+import json
+import os
 import random
 import re
 
-from common import check, lacks, main
+from common import ROOT, check, in_work, lacks, main, write
 from fake_server import MODEL, Fake
-from probe_common import MORE, SMALL, probe, reads
-from probe import least_squares, values  # noqa: E402
+from probe_common import MORE, SMALL, ours_of, probe, reads
+from probe import least_squares, untold, values  # noqa: E402
+from probe.candidates import Candidate  # noqa: E402
+
+LONG = ['--budget', 900]  # of a busy machine
+PART = ('--rope', 'proportional', '--factor', '1', '--attn-factor', '1', '--turning')
 
 # Hidden options, words of the last line, and values whose bounds must hold the hidden ones.
 SOLVED = [
@@ -16,25 +22,76 @@ SOLVED = [
     (('--rope', 'linear', '--factor', '12', '--theta', '5000', '--attn-factor', '1.1'), 'linear', {
         's': 12, 'theta': 5000, 'attention factor': 1.1}),
     (('--attn-factor', '0.9'), 'yarn 16 x 512', {'attention factor': 0.9}),
+    (('--window', '60'), 'yarn 16 x 512, theta 10,000, attention factor 1.277, window 60 ', {'window': 60}),
 ]
 
 
 def named(told):
     """{name: (low, high)} of the last line."""
-    found = re.findall(r'[(,] ?([a-zL_ ]+) ([0-9.,]+) to ([0-9.,]*[0-9])', told.last)
-    return {name.strip(): tuple(float(end.replace(',', '')) for end in ends) for name, *ends in found}
+    bounds = ' '.join(re.findall(r'\(([^()]*)\)', told.last))
+    found = re.findall(r'(?:^|, )([a-zL_ ]+) ([0-9.,]*[0-9])(?: to ([0-9.,]*[0-9]))?', bounds)
+    return {name.strip(): tuple(float(end.replace(',', '')) for end in (low, high or low)) for name, low, high in found}
 
 
 def test_solved():
     for hidden, words, true in SOLVED:
         with Fake('vllm', hidden, noise=0.005) as server:
-            told = probe(server.url, MODEL, *MORE)
+            told = probe(server.url, MODEL, *MORE, *LONG)
             known = named(told)
             check(told.status == 1 and told.last.startswith('the server has values of its own: ' + words) and
                   'the settings say yarn 16 x 512' in told.last, 'solved: %s' % (hidden,), told)
             check(set(known) == set(true) and all(known[n][0] <= value <= known[n][1] and
                                                   known[n][1] < 1.6 * known[n][0] for n, value in true.items()),
                   'each value within its bounds, and no other: %s' % (hidden,), (known, told))
+
+
+def test_a_part_of_the_head():
+    """Half of the pairs turn, as llama.cpp counts; what another theta does as well is said beside it."""
+    with Fake('vllm', PART + ('16', '--theta', '100000000'), noise=0.005) as server:
+        told = probe(server.url, MODEL, *MORE, *LONG)
+        check(told.status == 1 and 'the first 16 pairs of a head turn (pairs that turn 16) or plain RoPE, theta ' in
+              told.last and 'add up to 1' not in told.out, 'half of the pairs', told)
+
+
+def test_two_kinds_of_layers():
+    """Values of the full layers and of the sliding ones."""
+    model = os.path.join(ROOT, 'models', 'layers-theta.bin')
+    config = write(in_work('kinds.json'), json.dumps(dict(
+        model_type='gemma3_text', hidden_size=128, intermediate_size=320, num_hidden_layers=5, num_attention_heads=4,
+        num_key_value_heads=4, head_dim=32, vocab_size=4096, max_position_embeddings=256, sliding_window=64,
+        layer_types=4 * ['sliding_attention'] + ['full_attention'], rope_theta=1e6, rope_local_base_freq=10000)))
+    for hidden, true in ((('--rope-sliding', 'none:theta=3000'), {'theta of the sliding layers': 3000}),
+                         (('--rope-sliding', 'linear:factor=3', '--theta', '20000'),
+                          {'s of the sliding layers': 3, 'theta': 20000})):
+        with Fake('vllm', hidden, noise=0.005, weights=model) as server:
+            told = probe(server.url, model, '--rope-config', config, '-n', 128, '--prompts', 6, *LONG)
+            known = named(told)
+            check(told.status == 1 and set(known) == set(true) and
+                  all(known[n][0] <= value <= known[n][1] < 1.2 * known[n][0] for n, value in true.items()) and
+                  'its sliding layers' in told.last, 'two kinds: %s' % (hidden,), (known, told))
+
+
+def test_untold():
+    """What the prompts cannot tell is said, with the length that would: the less noise, the shorter."""
+    model, ids, prompts = ours_of(48, 4)
+    text = model.text_ids(os.path.join(ROOT, 'book.txt'), 200)
+    lengths = [prompt.length for prompt in prompts]
+    further = untold.Further(model, lambda n: text[:n], lengths, 900)
+    value = 'theta', Candidate('here', ['--rope', 'none']), Candidate('there', ['--rope', 'none', '--theta', '10500'])
+    lengths = [further.told_from(value, off)[0] for off in (0.0001, 0.01, 0.02, 0.05, 5)]
+    told = [n for n in lengths if n]
+    check(lengths[0] == 2 * further.lengths[-1] and lengths[-1] is None and told == sorted(told) and
+          None not in lengths[:2], 'lengths that would tell', lengths)
+    same = 'L', value[1], Candidate('as plain', ['--rope', 'none', '--train-ctx', '700'])
+    check(further.told_from(same, 0.01) == (None, 4 * further.lengths[-1]), 'no length tells it, and the text ends')
+    found = untold.remarks(further, [value, same], 0.0001)
+    check('theta is not told by these prompts: prompts of %d tokens would tell it (-n' % lengths[0] in found[0] and
+          'L is not told by these prompts: no prompts of up to ' in found[1], 'its words', found)
+    with Fake('vllm', ('--train-ctx', '8192'), noise=0.03) as server:
+        told = probe(server.url, MODEL, '-n', 48, '--prompts', 6, '--budget', 0)
+        for name in re.findall(r'([a-zL_ ]+) not at all', told.out):
+            check('%s is not told by these prompts' % name.strip() in told.out, 'a line for it', told)
+        check('not at all' in told.out, 'there is one', told)
 
 
 def test_nothing_is_solved():

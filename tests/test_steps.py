@@ -124,6 +124,19 @@ REFUSED = [
      'attention_gate is 1 with kv_rank (expected 0)')]
 
 
+def test_late_norms():
+    """Where norms of heads come behind RoPE, a method that changes with the length is refused, by either engine."""
+    c, model = config(**dict(BASE, qk_norm=1, qk_norm_late=1)), in_work('late.bin')
+    write_model(model, c, random_weights(c, 1))
+    ids = write(in_work('ids.txt'), ' '.join(map(str, random_ids(20, BASE['vocab_size'], 8))))
+    for method, good in (('linear:factor=4', True), ('yarn:factor=4', True), ('dynamic-ntk:factor=4', False),
+                         ('rerope:near=9', False)):
+        for more in ((), ('--plain',)):
+            done = run(model, '--ppl', ids, '--ids', '-n', 20, '--rope', method, *more)
+            said = 'norms of heads come behind RoPE' in done.err and done.err.count('\n') == 1
+            check(done.status == 0 if good else done.status == 2 and said, 'late norms with ' + method, done)
+
+
 def test_contradictions():
     """One line that names what was wrong, status 2."""
     ids = write(in_work('ids.txt'), ' '.join(map(str, random_ids(20, BASE['vocab_size'], 8))))

@@ -73,7 +73,10 @@ def flags_of(family):
         'linear': layers.others == 'linear', 'grows': rope.grows, 'partial': rope.partial, 'runs': family.runs,
         'seen_first': family.seen_first, 'proportional': rope.proportional, 'sections': rope.sections,
         'one_for_both': rope.one_for_both, 'tells_block': rope.tells_own_block, 'longrope_alone': bool(types),
-        'latent': bool(family.latent),
+        'latent': bool(family.latent), 'share_beside': rope.share_beside, 'still': rope.none,
+        'from_end': layers.from_end, 'flat_is_full': rope.flat_is_full,
+        'axes': rope.axes, 'mscales': rope.mscales, 'unmultiplied': rope.unmultiplied, 'lists': rope.lists,
+        'cuts_lists': layers.cuts_lists,
         'gguf_longrope': bool(family.gguf) and 'LONGROPE' in {each.name for each in family.gguf.ropes}}
     return [word for word, there in words.items() if there]
 
@@ -122,14 +125,21 @@ def family_text(family):
         'window': default('sliding_window', 0) if is_periodic else 0, 'period': family.period,
         'partial': default('partial_rotary_factor', 0), 'slides_with': family.gguf.slides_with if family.gguf else 0}
     block = default('rope_parameters')
-    texts = {'local_key': rope.local_key, 'period_key': layers.period_key, 'layer_keys': ' '.join(family.keys.by_layer)}
+    texts = {'local_key': rope.local_key, 'theta_key': rope.theta_key, 'rotary_key': rope.rotary_key,
+             'only_key': rope.only_key, 'period_key': layers.period_key, 'numbers_key': layers.numbers_key,
+             'indexes_key': layers.indexes_key, 'full_words': ' '.join(layers.full_words),
+             'layer_keys': ' '.join(family.keys.by_layer)}
     members = [quoted(family.model_type), quoted(family.architecture)]
     members += ['.%s = %s' % (name, number(value)) for name, value in numbers.items() if value]
     members += ['.%s = %s' % (name, quoted(text)) for name, text in texts.items() if text]
+    if rope.blocks:
+        members.append('.block_names = {%s}' % ', '.join(quoted(rope.blocks[kind]) for kind in ('full', 'sliding')))
     if family.aliases:
         members.append('.aliases = %s' % quoted(' '.join(family.aliases)))
     if block:
         members.append('.block = %s' % literal(json.dumps(block)))
+    if default('sliding_parameters'):
+        members.append('.sliding_block = %s' % literal(json.dumps(default('sliding_parameters'))))
     for name, prefix, words in (('flags', 'FAMILY_', flags_of(family)),
                                 ('always', 'FEATURE_', features_of(family.always)),
                                 ('sign', 'FEATURE_', features_of(family.sign)),
@@ -143,10 +153,11 @@ def family_text(family):
 
 def table():
     families = [family for family in FAMILIES.values() if not family.own]
-    inside = {name: (architecture, of[0].model_type if len(of) == 1 else '')
+    inside = {name: (architecture, of[0].model_type if len(of) == 1 else '', of[0].wrapped_flat)
               for name, (architecture, of) in WRAPPERS.items()}
-    wrappers = ''.join('    {%s, %s, %s},\n' % (quoted(name), quoted(architecture), quoted(text) if text else 'NULL')
-                       for name, (architecture, text) in inside.items())
+    wrappers = ''.join('    {%s, %s, %s, %s},\n' % (
+        quoted(name), quoted(architecture), quoted(text) if text else 'NULL', 'true' if is_flat else 'false')
+        for name, (architecture, text, is_flat) in inside.items())
     return (FIRST + '#pragma once\n\n'
             + '\n'.join(of_engines(family) for family in families if family.seen)
             + '\nstatic const RopeFamily families[] = {\n' + ''.join(family_text(family) for family in families)

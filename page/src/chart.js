@@ -125,7 +125,7 @@ export function chart(options) {
         recordedText
             .attr('x', right)
             .attr('y', width < 560 ? 25 : 10)
-            .text([...series.values()].some(isAlone) ? 'recorded' : '');
+            .text([...series.values()].some(isAlone) ? 'thin lines: recorded' : '');
         drawLevel(right);
         drawCursor(bottom);
     }
@@ -252,6 +252,12 @@ export function chart(options) {
         },
         change(more) {
             for (const key of Object.keys(more)) options[key] = { ...options[key], ...more[key] };
+            redraw();
+        },
+        // Makes room on y for values, to the next ten, and takes none away: what is compared keeps its scale.
+        widen([low, high]) {
+            const [from, to] = options.y.domain;
+            options.y.domain = [Math.min(from, 10 * Math.floor(low / 10)), Math.max(to, 10 * Math.ceil(high / 10))];
             redraw();
         },
         points: (name) => series.get(name)?.points,

@@ -35,7 +35,10 @@ export const reducedMotion = () => matchMedia('(prefers-reduced-motion: reduce)'
 
 export const count = (n) => Math.round(n).toLocaleString('en');
 export const short = (x, digits = 3) =>
-    x === 0 ? '0' : Math.abs(x) >= 1e4 ? count(x) : String(+x.toPrecision(digits));
+    x === 0 ? '0' : Math.abs(x) >= 1e4 ? count(x) : String(+x.toPrecision(digits)).replace(/^-/, '−');
+
+// With so many digits behind the point, and a minus as long as a plus.
+export const fixed = (x, digits) => x.toFixed(digits).replace('-', '−');
 
 // A button; `primary` for the one that a panel is about.
 /** @param {string} label @param {(...given: any[]) => any} onclick @param {{ primary?: boolean, [more: string]: any }} [look] */

@@ -30,16 +30,31 @@ const whole = new Promise((resolve) => {
     else document.addEventListener('DOMContentLoaded', resolve);
 });
 
+// An answer's bytes; `hear` is told what share of them is there. A server that packs them does not say how many they are.
+async function counted(answer, hear) {
+    const all = +answer.headers.get('content-length');
+    if (!all || !answer.body) return answer.arrayBuffer();
+    const reader = answer.body.getReader(),
+        parts = [];
+    let here = 0;
+    for (let part; !(part = await reader.read()).done;) {
+        parts.push(part.value);
+        here += part.value.length;
+        hear(Math.min(1, here / all));
+    }
+    return new Blob(parts).arrayBuffer();
+}
+
 // The bytes of a file that stands beside the page, or in it.
-async function bytesOf(name) {
+async function bytesOf(name, hear) {
     if (!isOneFile) {
         const answer = await fetch(name);
         if (!answer.ok) throw new Refusal(`${name} is not beside the page (the server says ${answer.status})`);
-        return answer.arrayBuffer();
+        return hear ? counted(answer, hear) : answer.arrayBuffer();
     }
     if (!['rope.wasm', 'book.txt'].includes(name)) await whole; // what stands behind this script may be there in part
     const stored = document.getElementById(`file-${name}`);
-    if (!stored) throw new Refusal(`${name} is not in this file: pick it from the repository's folder`);
+    if (!stored) throw new Refusal(`${name} is not in this file: give it in the field above (it is in the repository)`);
     const packed = fromBase85(stored.textContent);
     stored.remove();
     return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip'))).arrayBuffer();
@@ -55,6 +70,7 @@ export class Engine {
         this.smallRope = null; // see small()
         this.wishes = 0; // asked for, and not yet done
         this.mates = []; // engines that take wishes while this one has some
+        this.hears = null; // told what share of the model that ships has been fetched
         this.trial = null; // an engine that tries a file of the reader's
         this.start();
     }
@@ -87,7 +103,7 @@ export class Engine {
 
     // The bytes of a file, read once.
     file(name) {
-        return (this.files[name] ??= bytesOf(name));
+        return (this.files[name] ??= bytesOf(name, name === 'model.bin' && ((share) => this.hears?.(share))));
     }
 
     // A file that the reader of the page has picked stands for a model's, and another one for its tokenizer's. `refuse`

@@ -88,7 +88,7 @@ async function give(files, folder) {
     if (model.length) await takers.model(model[0], tokenizer[0]);
     if (text.length && !folder) takers.text(await text[0].text(), text[0].name);
     if (weights.length) {
-        const read = config.length ? 'Its config.json is read, in chapter 6. ' : '';
+        const read = config.length ? `Its config.json is read${document.getElementById('yours') ? ', in chapter 6' : ''}. ` : '';
         throw new Error(read + otherwise(...weights[0], folder));
     }
     if (odd.length && !folder) throw new Error(otherwise(...odd[0]));
@@ -103,6 +103,7 @@ async function give(files, folder) {
  */
 export async function take(files, { folder, say = note } = {}) {
     try {
+        say(''); // of the files before
         await give(files, folder);
     } catch (error) {
         if (!error.isCancelled) say(error.message, true);

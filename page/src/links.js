@@ -33,11 +33,15 @@ export function go(id) {
     show(id);
 }
 
-// A heading's button that copies the link to it.
-export function linkTo(id, title) {
+/**
+ * A button that copies the link to a part of the page, as it is now.
+ * @param {string} id @param {string} label @param {object} [look]
+ */
+export function copyLink(id, label, look) {
     const copy = button(
-        '#',
+        label,
         async () => {
+            state.writeNow();
             const address = new URL(addressOf(id), location.href).href;
             try {
                 await navigator.clipboard.writeText(address);
@@ -47,11 +51,20 @@ export function linkTo(id, title) {
                 copy.textContent = 'now in the address';
             }
             setTimeout(() => {
-                copy.textContent = '#';
+                copy.textContent = label;
             }, 1500);
         },
-        { ariaLabel: `copy a link to “${title}” as it is now`, title: 'copy a link to this, as it is now' },
+        look,
     );
+    return copy;
+}
+
+// A heading's own.
+export function linkTo(id, title) {
+    const copy = copyLink(id, '#', {
+        ariaLabel: `copy a link to “${title}” as it is now`,
+        title: 'copy a link to this, as it is now',
+    });
     copy.classList.add('link');
     return copy;
 }

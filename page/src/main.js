@@ -2,14 +2,14 @@
 import recorded from '../recorded.json';
 import { cardsBelowChips } from './cards.js';
 import { contents } from './contents.js';
-import { button, h } from './dom.js';
-import { Engine } from './engine.js';
+import { button, count, h } from './dom.js';
+import { Engine, isOneFile } from './engine.js';
 import { followAddress, go, linkTo } from './links.js';
 import { lacking } from './lacking.js';
 import { learnMethods, methodFor } from './methods.js';
 import { whereAHeadLooks } from './panels/attention.js';
+import { oneHand } from './panels/hand.js';
 import { opening } from './panels/opening.js';
-import { fromScoreToWord } from './panels/path.js';
 import { tuned } from './panels/tuned.js';
 import { leaveAll, panelOf } from './place.js';
 import { still } from './still.js';
@@ -18,7 +18,7 @@ import { CHAPTERS } from './story.js';
 import { prose } from './terms.js';
 
 // Panels that show what was recorded of the model that ships, or its sibling; and no recordings, for another model.
-const OF_THE_SHIPPED = [whereAHeadLooks, fromScoreToWord, tuned];
+const OF_THE_SHIPPED = [oneHand, whereAHeadLooks, tuned];
 const NOTHING = {
     write: {},
     race: {},
@@ -57,12 +57,8 @@ function frames() {
     };
     const runs = button('Run it yourself', write, { primary: true, id: 'run-it', disabled: true });
     document.getElementById(CHAPTERS[0].id).append(
+        h('p.status', { id: 'whose', hidden: true }),
         opening({ recorded, shipped }),
-        h(
-            'p.gradual',
-            'It comes gradually: right behind 512 only a few tokens are further back than training ever showed; at 2,000 ' +
-                'most are.',
-        ),
         h(
             'div.row.middle.under',
             runs,
@@ -78,6 +74,14 @@ function frames() {
         word.replaceWith(...prose(`[${word.textContent}|${word.getAttribute('data-term')}]`));
     contents(document.getElementById('toc'), CHAPTERS);
     document.querySelector('footer').prepend(h('p', button('Start again from the top', startAgain)));
+}
+
+// The title is of the model that runs; what was recorded stays of the one that ships.
+function showWhose(trained, own) {
+    document.querySelector('h1').textContent = `What happens after position ${count(trained)}?`;
+    const whose = document.getElementById('whose');
+    whose.hidden = !own;
+    whose.textContent = own ? `These texts are recorded, of model.bin. All panels below run ${own.name}.` : '';
 }
 
 // For the next reader at the same screen: nothing of what the last one pasted, moved or opened is left.
@@ -122,7 +126,12 @@ async function begin() {
     frames();
     const lacks = lacking();
     if (lacks) throw new Error(lacks);
-    const engine = new Engine();
+    const engine = new Engine(),
+        loading = /** @type {HTMLProgressElement} */ (document.getElementById('loading'));
+    engine.hears = (share) => {
+        loading.value = share;
+        loading.hidden = share === 1;
+    };
     const [small, bytes] = await Promise.all([engine.small(), engine.file('book.txt')]);
     const book = new TextDecoder().decode(bytes);
     const keys = state.keys();
@@ -140,8 +149,9 @@ async function begin() {
             file: own?.name ?? 'model.bin',
             own,
         };
-        const context = { engine, small, page, book, methods: learnMethods(page, facts), build, ...what };
+        const context = { engine, small, page, book, methods: learnMethods(page, facts), build, hasToolBeside: !isOneFile, ...what };
         for (const chapter of CHAPTERS) fill(chapter, context);
+        showWhose(facts.trainedContext, own);
     };
     cardsBelowChips(main);
     build();

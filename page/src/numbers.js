@@ -1,6 +1,8 @@
 // Arithmetic that panels share: perplexities along a text, expected scores, what angles were seen.
 export const TURN = 2 * Math.PI;
 
+const POINTS = 120; // of a curve
+
 // exp of the mean of the last `span` values at every `step`th place: [[place, perplexity]].
 export function movingPerplexity(nlls, span, step = 8) {
     const out = [];
@@ -31,6 +33,11 @@ export function isSeen(plain, trained, angle) {
     return plain * trained >= TURN || angle <= plain * trained || angle % TURN <= plain * trained;
 }
 
+// Has a hand, at this angle, been where training never had it? Once past its arc it stays so, though it comes round again.
+export function hasLeft(plain, trained, angle) {
+    return plain * trained < TURN && angle > plain * trained;
+}
+
 // The share of a hand's distances up to n that stand at seen angles.
 export function seenShare(plain, frequency, trained, n) {
     if (plain * trained >= TURN) return 1;
@@ -44,4 +51,29 @@ export function seenShare(plain, frequency, trained, n) {
 export function sharpness(plain, frequencies) {
     const contrast = (list) => list.reduce((sum, f) => sum + 1 - Math.cos(f), 0);
     return contrast(frequencies) / contrast(plain);
+}
+
+// A head's values by distance from the last token, the largest of every few neighbors, since one high score is what counts.
+// Those in [from, to) are left out.
+export function highest(values, from = values.length, to = from) {
+    const n = values.length,
+        step = Math.max(1, Math.ceil(n / POINTS)),
+        out = [];
+    for (let d = 1; d < n; d += step) {
+        let most = -Infinity;
+        for (let k = d; k < Math.min(n, d + step); k++) {
+            const at = n - 1 - k;
+            if (at < from || at >= to) most = Math.max(most, values[at]);
+        }
+        if (most > -Infinity) out.push([d + step / 2, most]);
+    }
+    return out;
+}
+
+// Scores as shares of all attention, in percent.
+export function sharesOf(scores) {
+    const max = scores.reduce((a, b) => Math.max(a, b)),
+        weights = Array.from(scores, (score) => Math.exp(score - max)),
+        sum = weights.reduce((a, b) => a + b);
+    return weights.map((weight) => (100 * weight) / sum);
 }

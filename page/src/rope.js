@@ -376,11 +376,17 @@ class Reader {
         return this.wasm.HEAPF32.slice(at, at + this.position);
     }
 
-    // The probability that an id comes next, behind a read that kept logits.
-    probability(id) {
-        const p = this.wasm._page_reader_probability(this.at, id);
-        this.page.check(p >= 0);
-        return p;
+    // The likeliest next tokens behind a read that kept logits: [{ id, p }].
+    likely(many) {
+        const at = this.wasm._page_reader_logits(this.at);
+        this.page.check(at);
+        const logits = this.wasm.HEAPF32.slice(at / POINTER, at / POINTER + this.page.facts().vocabulary),
+            max = logits.reduce((a, b) => Math.max(a, b)),
+            weights = logits.map((x) => Math.exp(x - max)),
+            sum = weights.reduce((a, b) => a + b);
+        return Array.from(weights, (w, id) => ({ id, p: w / sum }))
+            .sort((a, b) => b.p - a.p)
+            .slice(0, many);
     }
 
     sampler(temperature, topP, seed) {

@@ -62,18 +62,34 @@ function inAddress(all, key) {
     return first[key];
 }
 
-let timer;
-function writeAddress() {
+const GESTURE_MS = 1500; // changes that follow one another faster are one step of the browser's back button
+
+// The address that says all that is not as at the beginning.
+function addressNow() {
+    const all = new URLSearchParams();
+    for (const key of Object.keys(kinds)) {
+        const value = kinds[key].write(now[key]);
+        if (value !== kinds[key].write(first[key])) all.set(key, value);
+    }
+    const hash = all.toString().replaceAll('%2C', ',').replaceAll('%3A', ':').replaceAll('%3D', '=');
+    return hash ? `#${hash}` : location.pathname + location.search;
+}
+
+let timer,
+    lastStep = -Infinity, // when the reader last changed something
+    isFollowing = false; // the address, which then is written already
+// What the reader changes is a step to come back from; what follows from it, or loads, is none.
+function writeAddress(isStep) {
     clearTimeout(timer);
     timer = setTimeout(() => {
-        const all = new URLSearchParams();
-        for (const key of Object.keys(kinds)) {
-            const value = kinds[key].write(now[key]);
-            if (value !== kinds[key].write(first[key])) all.set(key, value);
-        }
-        const hash = all.toString().replaceAll('%2C', ',').replaceAll('%3A', ':').replaceAll('%3D', '=');
+        const address = addressNow(),
+            time = performance.now(),
+            isNew = isStep && time - lastStep > GESTURE_MS && navigator.userActivation?.isActive;
+        if (isStep) lastStep = time;
+        if (address === (location.hash || location.pathname + location.search)) return;
         try {
-            history.replaceState(null, '', hash ? `#${hash}` : location.pathname + location.search);
+            if (isNew) history.pushState(null, '', address);
+            else history.replaceState(null, '', address);
         } catch {
             // a browser that does not let a file change its address: the page works without
         }
@@ -93,7 +109,7 @@ export const state = {
     set(key, value) {
         if (JSON.stringify(value) === JSON.stringify(now[key])) return;
         now[key] = value;
-        writeAddress();
+        if (!isFollowing) writeAddress(key !== 'at');
         for (const listener of listeners[key]) listener(value);
     },
     // Sets a key from text; false when the text is no such value.
@@ -101,6 +117,15 @@ export const state = {
         const value = kinds[key].read(String(written).trim());
         if (value !== undefined) state.set(key, value);
         return value !== undefined;
+    },
+    // Does not wait for the next change, where an address is wanted at once.
+    writeNow() {
+        clearTimeout(timer);
+        try {
+            history.replaceState(null, '', addressNow());
+        } catch {
+            // as above
+        }
     },
     expects: (key) => kinds[key].expects,
     on(keys, listener) {
@@ -119,5 +144,8 @@ export const state = {
 
 addEventListener('hashchange', () => {
     const written = fromAddress();
+    clearTimeout(timer);
+    isFollowing = true;
     for (const key of Object.keys(kinds)) state.set(key, inAddress(written, key));
+    isFollowing = false;
 });

@@ -5,6 +5,7 @@ import { watchItBreak } from './panels/break.js';
 import { clocks } from './panels/clocks.js';
 import { yourModel } from './panels/config.js';
 import { fixIt } from './panels/fix.js';
+import { oneHand } from './panels/hand.js';
 import { yourMethod } from './panels/formula.js';
 import { hideAKey } from './panels/key.js';
 import { kindsOfLayers } from './panels/layers.js';
@@ -56,9 +57,9 @@ export const CHAPTERS = [
         id: 'why',
         title: 'Why it breaks',
         lead: 'Past 512 the slow hands point where they never pointed before.',
-        panels: [countTheTurns, fromScoreToWord, whereAHeadLooks],
-        more: [whyScoresGoWrong],
-        what: 'the scores of all 24 heads',
+        panels: [countTheTurns, oneHand, fromScoreToWord],
+        more: [whereAHeadLooks, whyScoresGoWrong],
+        what: 'where a head looks, and the scores of all 24',
         on: 'Plain RoPE looks far away, at angles that nobody taught it. So bring the slow hands back.',
     },
     {
@@ -80,8 +81,8 @@ export const CHAPTERS = [
         more: [race, tuned],
         what: 'the race, and two hundred steps of tuning',
         on:
-            'So it reads four times its length, and remembers, without any training. Every model with RoPE has ' +
-            'these hands.',
+            'So it reads four times its length, and remembers, without any training. Most models of ' +
+            'today have such hands.',
     },
     {
         id: 'yours',

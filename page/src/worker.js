@@ -65,26 +65,80 @@ async function readPrompt(job, reader, ids, length, report) {
     }
 }
 
-// The head whose last query gives most weight to the positions [from, to), and where else it looks.
-function lookBack(m, reader, ids, from, to) {
-    const n = ids.length,
-        { layers, heads } = m.facts();
-    let best = null;
-    for (let layer = 0; layer < layers; layer++)
-        for (let head = 0; head < heads; head++) {
-            reader.rewind(n - 1);
-            const scores = reader.scores(layer, head, ids[n - 1], n),
-                max = scores.reduce((a, b) => Math.max(a, b));
-            const weights = scores.map((s) => Math.exp(s - max)),
-                sum = weights.reduce((a, b) => a + b);
-            const share = weights.subarray(from, to).reduce((a, b) => a + b, 0) / sum;
-            if (best && share <= best.share) continue;
-            const keys = Array.from(weights, (w, i) => [i, w / sum])
-                .sort((a, b) => b[1] - a[1])
-                .slice(0, 12);
-            best = { layer, head, share, keys };
+// Where a head of the last token looks: { layer, head, scores, share, keys }, its share for positions [from, to), and the
+// positions that it gives most, [position, weight].
+function looks(reader, id, n, [from, to], { layer, head }) {
+    reader.rewind(n - 1);
+    const scores = reader.scores(layer, head, id, n),
+        max = scores.reduce((a, b) => Math.max(a, b)),
+        weights = scores.map((s) => Math.exp(s - max)),
+        sum = weights.reduce((a, b) => a + b);
+    const share = weights.subarray(from, to).reduce((a, b) => a + b, 0) / sum;
+    const keys = Array.from(weights, (w, i) => [i, w / sum])
+        .sort((a, b) => b[1] - a[1])
+        .slice(0, 12);
+    return { layer, head, scores, share, keys };
+}
+
+// The head of a model that searches: the one that looks at a key most where every distance is one of training and nothing
+// is slowed. It is the same for all texts and methods, so that pictures of it can be compared.
+async function searcher(job, m) {
+    if (m.searcher) return m.searcher;
+    const { layers, heads, trainedContext: length } = m.facts(),
+        { ids, place } = hidden(m, { length, depth: 0.25, key: '73914' }),
+        reader = m.open('none', Math.max(ids.length, length));
+    try {
+        await readPrompt(job, reader, ids, ids.length);
+        let best = { share: -1 };
+        for (let i = 0; i < layers * heads; i++) {
+            const one = { layer: Math.floor(i / heads), head: i % heads },
+                { share } = looks(reader, ids.at(-1), ids.length, place, one);
+            if (share > best.share) best = { ...one, share };
         }
-    return best;
+        return (m.searcher = best);
+    } finally {
+        reader.close();
+    }
+}
+
+/**
+ * A key that is hidden: its text, and `place`, the positions of its sentences, [from, to).
+ * @returns {{ text: string, ids: Int32Array, place: [number, number] }}
+ */
+function hidden(m, { length, depth, key }) {
+    const [before, needle, behind] = haystack(m, length, depth, key),
+        text = before + needle + behind;
+    const end = (part) => m.encode(part, true).length;
+    return { text, ids: m.encode(text, true), place: [end(before), end(before + needle)] };
+}
+
+// What a model answers behind its prompt, the likeliest token each time, up to as many characters as the key has.
+async function answerTo(job, m, reader, asking, key, hear) {
+    reader.sampler(0, 0, 1);
+    const spell = speller(m);
+    spell(asking);
+    let answer = '';
+    for (let i = 0; i < MAX_ANSWER && answer.trim().length < key.length; i++) {
+        const { id } = reader.next();
+        if (m.isEnd(id)) break;
+        answer += spell(id);
+        hear?.(answer.trim());
+        reader.read([id], reader.position + 1, 1);
+        await rest(job);
+    }
+    return answer.trim().slice(0, key.length);
+}
+
+// The likeliest next words, [{ text, p }]: where the likeliest token is a blank alone, what comes behind it.
+function nextWords(m, reader, asking, many) {
+    const spell = speller(m);
+    spell(asking);
+    const [first, ...others] = reader.likely(many),
+        alone = spell(first.id) === ' ';
+    if (alone) reader.read([first.id], reader.position + 1, 1);
+    const before = alone ? first.id : asking,
+        words = alone ? reader.likely(many).map(({ id, p }) => ({ id, p: p * first.p })) : [first, ...others];
+    return words.map(({ id, p }) => ({ p, text: new TextDecoder().decode(m.piece(before, id)).trim() }));
 }
 
 // The text of the passkey task for so many positions, in parts: before the needle, the needle, behind it.
@@ -268,26 +322,22 @@ const wishes = {
         return { text: haystack(page(model), length, depth, key).join('') };
     },
 
-    // { model, method, length, depth, key, layer, head } -> { text, n, from, to, scores, chances }: a key is hidden and asked
-    // for, up to the blank before its first digit. What one head of the last token thinks of each position, where the key
-    // stands, and the probability of each digit to come next.
-    async path(job, { model, method, length, depth, key, layer, head }) {
+    // { model, method, length, depth, key } -> { text, n, from, to, layer, head, scores, share, words, answer }: a key is
+    // hidden and asked for. What the head that searches thinks of each position, where the key stands, which words are the
+    // likeliest to come next, and what the model answers.
+    async path(job, { model, method, length, depth, key }) {
         const m = page(model),
-            [before, needle, behind] = haystack(m, length, depth, key),
-            text = `${before}${needle}${behind} `,
-            ids = m.encode(text, true),
+            head = await searcher(job, m),
+            { text, ids, place } = hidden(m, { length, depth, key }),
             n = ids.length,
-            reader = m.open(method, Math.max(n, length));
+            asking = ids.at(-1),
+            reader = m.open(method, Math.max(n, length) + MAX_ANSWER);
         try {
             await readPrompt(job, reader, ids, n);
-            const chances = Array.from({ length: 10 }, (_, digit) =>
-                reader.probability(m.encode(`is ${digit}`, false).at(-1)),
-            );
-            reader.rewind(n - 1);
-            const scores = reader.scores(layer, head, ids[n - 1], n),
-                from = m.encode(before, true).length,
-                to = m.encode(before + needle, true).length;
-            return { text, n, from, to, scores, chances };
+            const words = nextWords(m, reader, asking, 6);
+            const look = looks(reader, asking, n, place, head),
+                answer = await answerTo(job, m, reader, asking, key);
+            return { text, n, from: place[0], to: place[1], words, answer, ...look };
         } finally {
             reader.close();
         }
@@ -295,30 +345,17 @@ const wishes = {
 
     // { model, method, length, depth, key, context, looks } -> parts of { read, of }, { look } and { answer }, then
     // { answer, n, needle }: a key is hidden in `length` positions of filler and asked for. `needle` is where its first
-    // token stands, `look` the head that looks there most: { layer, head, share, keys: [[position, weight]] }.
-    async hide(job, { model, method, length, depth, key, context, looks }, part) {
+    // token stands, `look` what the head that searches does: { layer, head, share, keys: [[position, weight]] }.
+    async hide(job, { model, method, length, depth, key, context, looks: wanted }, part) {
         const m = page(model),
-            [before, needle, behind] = haystack(m, length, depth, key);
-        const ids = m.encode(before + needle + behind, true),
-            at = m.encode(before, true).length;
-        const reader = m.open(method, Math.max(context, length));
+            head = wanted && (await searcher(job, m)),
+            { ids, place } = hidden(m, { length, depth, key }),
+            reader = m.open(method, Math.max(context, length));
         try {
             await readPrompt(job, reader, ids, ids.length, (read) => part({ read, of: ids.length }));
-            const look = looks ? lookBack(m, reader, ids, at, m.encode(before + needle, true).length) : null;
-            if (look) part({ look });
-            reader.sampler(0, 0, 1);
-            const spell = speller(m);
-            spell(ids[ids.length - 1]);
-            let answer = '';
-            for (let i = 0; i < MAX_ANSWER && answer.trim().length < key.length; i++) {
-                const { id } = reader.next();
-                if (m.isEnd(id)) break;
-                answer += spell(id);
-                part({ answer: answer.trim() });
-                reader.read([id], reader.position + 1, 1);
-                await rest(job);
-            }
-            return { answer: answer.trim().slice(0, key.length), n: ids.length, needle: at };
+            if (head) part({ look: looks(reader, ids.at(-1), ids.length, place, head) });
+            const answer = await answerTo(job, m, reader, ids.at(-1), key, (sofar) => part({ answer: sofar }));
+            return { answer, n: ids.length, needle: place[0] };
         } finally {
             reader.close();
         }

@@ -84,6 +84,7 @@ void config_read_layers(Config *c) {
     if (c->family) c->file->by_layer = false;
     if (!c->family || !c->family->period) return;
     ConfigLayers *layers = &c->file->layers;
+    c->layers = layers;
     if (!config_layers(c->config, c->family, true, layers, &key, &expected))
         config_reject(c, c->config, key, "%s", expected);
     remark_unused(c);
@@ -123,29 +124,29 @@ static void check_one(Config *c) {
 static void check_parameters(Config *c) {
     const char *own = config_get(c, c->config, "rope_parameters"), *key;
     bool is_something = config_is_something(own);
+    const char *full = family_block_name(c->family, KIND_FULL);
+    const char *sliding = family_block_name(c->family, KIND_SLIDING);
     if (is_something && *own != '{')
         config_reject(c, c->config, "rope_parameters", "an object of settings");
-    if (config_has_type_blocks(own)) {
+    if (config_has_type_blocks(c->family, own)) {
         for (const char *v = json_first(own, &key); v; v = json_next(v, &key)) {
-            if (json_is(key, kind_keys[KIND_FULL]) || json_is(key, kind_keys[KIND_SLIDING]))
-                continue;
+            if (json_is(key, full) || json_is(key, sliding)) continue;
             c->block = own;
             name_block(c, "rope_parameters");
-            config_reject(c, own, config_word(key).text,
-                          "none beside full_attention and sliding_attention");
+            config_reject(c, own, config_word(key).text, "none beside %s and %s", full, sliding);
         }
         return;
     }
     bool has_scaling = config_is_something(json_member(c->config, "rope_scaling"));
+    if (c->family->flags & FAMILY_FLAT_IS_FULL) return;
     if (is_something && has_scaling)
         config_reject(c, c->config, "rope_parameters",
-                      "full_attention and sliding_attention in it, since there is a rope_scaling");
+                      "%s and %s in it, since there is a rope_scaling", full, sliding);
     else if (is_something && c->kind == KIND_FULL)
         config_remark(c,
-                      "rope_parameters means nothing to model_type %s without full_attention and "
-                      "sliding_attention, and is "
+                      "rope_parameters means nothing to model_type %s without %s and %s, and is "
                       "not used",
-                      c->family->model_type);
+                      c->family->model_type, full, sliding);
 }
 
 // What contradicts the theta of sliding layers where their block has none.
@@ -156,10 +157,8 @@ static void remark_base(Config *c) {
     if (own) {
         bool both = has_inside && json_member(c->config, own);
         if (both && inside != c->theta)
-            config_remark(c,
-                          "%s is %.12g beside rope_parameters.sliding_attention and rope_theta "
-                          "%.12g in it: %.12g counts",
-                          own, c->theta, inside, inside);
+            config_remark(c, "%s is %.12g beside %s and rope_theta %.12g in it: %.12g counts", own,
+                          c->theta, c->called.name, inside, inside);
         return;
     }
     bool is_beside = json_number(json_member(c->config, "rope_theta"), &beside, NULL);
@@ -184,20 +183,22 @@ static void check_laid_over(Config *c, const char *scaling, const char *typed) {
 
 // The block of a kind of layers.
 static void check_typed(Config *c) {
-    static const char *const names[] = {"rope_parameters.full_attention",
-                                        "rope_parameters.sliding_attention"};
+    char name[40];
     const char *scaling = config_get(c, c->config, "rope_scaling");
     const char *own = json_member(c->config, "rope_parameters");
-    const char *typed = NULL;
-    if (config_has_type_blocks(own)) typed = json_member(own, kind_keys[c->kind]);
+    const char *typed = NULL, *of_kind = family_block_name(c->family, c->kind);
+    if (config_has_type_blocks(c->family, own)) typed = json_member(own, of_kind);
     check_parameters(c);
     bool is_there = typed && *typed != 'n';
-    if (is_there && *typed != '{')
-        config_reject(c, own, kind_keys[c->kind], "an object of settings");
-    name_block(c, names[c->kind]);
+    if (is_there && *typed != '{') config_reject(c, own, of_kind, "an object of settings");
+    snprintf(name, sizeof name, "rope_parameters.%s", of_kind);
+    name_block(c, name);
     config_find_base(c);
+    bool is_flat =
+        c->family->flags & FAMILY_FLAT_IS_FULL && !config_has_type_blocks(c->family, own);
     if (c->kind == KIND_SLIDING) remark_base(c);
     else if (config_is_something(scaling)) check_laid_over(c, scaling, typed);
+    else if (is_flat && config_is_something(own)) name_block(c, "rope_parameters");
 }
 
 void config_check_block(Config *c) {

@@ -63,7 +63,7 @@ void config_check_sizes(Config *c) {
     for (size_t i = 0; own->dim && i < sizeof sizes / sizeof *sizes; i++) {
         double found;
         bool is_there = json_number(json_member(c->config, sizes[i].key), &found, NULL);
-        if (!is_there || found == sizes[i].expected) continue;
+        if (!is_there || !sizes[i].expected || found == sizes[i].expected) continue;
         if (!line) line = config_line(c, json_member(c->config, sizes[i].key));
         snprintf(one, sizeof one, "%s is %.12g (expected %d)", sizes[i].key, found,
                  sizes[i].expected);

@@ -16,10 +16,10 @@ const int rope_type_methods[TYPE_UNKNOWN + 1] = {ROPE_NONE,         ROPE_LINEAR,
                                                  ROPE_PROPORTIONAL, ROPE_LLAMA3, ROPE_YARN,
                                                  ROPE_LONGROPE,     ROPE_NONE};
 
-bool config_has_type_blocks(const char *parameters) {
+bool config_has_type_blocks(const RopeFamily *family, const char *parameters) {
     bool found = false;
     for (int kind = 0; kind < N_KINDS; kind++) {
-        const char *v = json_member(parameters, kind_keys[kind]);
+        const char *v = json_member(parameters, family_block_name(family, kind));
         found = found || (v && *v == '{');
     }
     return found;

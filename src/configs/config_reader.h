@@ -51,6 +51,7 @@ enum {
     // dynamic with an `alpha` is ntk by that factor at every length, as in Hunyuan
     READS_ALPHA = 1 << 18,
     READS_CHUNKS = 1 << 19,  // dual_chunk_attention_config
+    SHARE_BESIDE = 1 << 20,  // was looked at with FAMILY_SHARE_BESIDE
     OWN_FLAGS = STRICT | OLD_YARN | READS_MROPE | READS_ALPHA | READS_CHUNKS,
 };
 
@@ -76,8 +77,9 @@ typedef struct {
     const RopeFamily *family;  // NULL: none, which the STRICT reader alone takes
     unsigned flags;
     BlockLayout layout;
-    int kind;             // KIND_... of the layers
-    bool longrope_alone;  // the family has FAMILY_LONGROPE_ALONE
+    int kind;                    // KIND_... of the layers
+    const ConfigLayers *layers;  // which there are; NULL: not known
+    bool longrope_alone;         // the family has FAMILY_LONGROPE_ALONE
 
     // What was found.
     const char *block;             // a JSON object; NULL: none
@@ -92,8 +94,9 @@ typedef struct {
     int trained;         // max_position_embeddings, or what stands for it; 0: not known
     int top, inside;  // original_max_position_embeddings at the top level and in the block; 0: none
     double partial;   // the share of a head that turns
+    bool two_shares;  // a scaled block has another one, which does not count
     double head_dim;  // as written
-    int turning;      // of a head with latent attention; 0: by the share
+    int turning;      // of a head, where that is said by itself; 0: by the share
     double hidden, heads;  // hidden_size and num_attention_heads, where they made it
     RopeConfig *rope;      // what becomes of it
 
@@ -108,6 +111,7 @@ typedef struct {
     RopeFile *file;
     RopeConfig model[N_KINDS];  // what was given before: a model's, whose head and share must stay
     int model_head;             // 0: there is no model
+    int model_sliding_head;     // of its sliding layers; 0: the same
     bool keeps_sliding;         // a block by itself is of the full layers of a model with two RoPEs
     bool good;                  // nothing is wrong so far; if false at first, nothing is told
     Error *err;                 // the first thing that is wrong
@@ -161,7 +165,7 @@ int config_length(Config *c, const char *object, const char *key, int missing, i
 
 // Whether Python takes a value for true.
 bool config_is_something(const char *v);
-// Whether an object has a block for a kind of layers.
-bool config_has_type_blocks(const char *parameters);
+// Whether an object has a block for a kind of the family's layers.
+bool config_has_type_blocks(const RopeFamily *family, const char *parameters);
 // Whether an object has nothing but blocks for kinds of layers.
 bool config_has_kinds(const char *object);

@@ -25,7 +25,8 @@ static void read_family(Config *c, bool is_llama) {
     config_find_family(c, given, is_llama);
     const RopeFamily *f = c->family;
     if (!f && (type || has_list)) config_reject_family(c);
-    else if (f && has_list && (!json_is(first, architecture) || json_next(first, NULL)))
+    else if (f && has_list && f->flags & FAMILY_RUNS &&
+             (!json_is(first, architecture) || json_next(first, NULL)))
         config_reject(c, given, "architectures", "[\"%s\"]", architecture);
 }
 
@@ -40,12 +41,15 @@ static void check_family_head(Config *c) {
                       c->heads);
     if (head_dim % 2 || head_dim > ROPE_MAX_HEAD_DIM)
         config_reject(c, c->config, key, "an even number up to %d", ROPE_MAX_HEAD_DIM);
-    if (c->model_head && head_dim != c->model_head && c->good)
+    int of_model = c->model_head;
+    if (of_model && c->kind == KIND_SLIDING && c->model_sliding_head)
+        of_model = c->model_sliding_head;
+    if (of_model && head_dim != of_model && c->good)
         c->good = fail(c->err,
                        "line %d: another model's config: head_dim is %d, and the model's is %d "
                        "(give it with its own "
                        "model, or with none: --explain or --rope-json, and --rope-config)",
-                       config_line(c, said ? said : c->config), head_dim, c->model_head);
+                       config_line(c, said ? said : c->config), head_dim, of_model);
 }
 
 // Of which a model turns so many elements; 0: there is no model.
@@ -232,7 +236,9 @@ static void read_settings(Config *c) {
     else read_factor(c);
     read_block_fields(c);
     config_take_alpha(c);
-    if (c->is_mrope) config_block_get(c, "mrope_section");
+    bool has_axes = c->family && c->family->flags & FAMILY_AXES;
+    if (c->is_mrope || has_axes) config_block_get(c, "mrope_section");
+    if (has_axes) config_block_get(c, "mrope_interleaved");
     if (c->family && c->family->flags & FAMILY_GROWS) read_growth(c);
     if (c->method == TYPE_LONGROPE) read_lists(c);
     read_chunks(c);
@@ -289,9 +295,25 @@ static void remark_attention(Config *c) {
                       a, c->called.name, by_pair, a);
 }
 
+// A share in a scaled block that the class's own goes before.
+static void remark_share(Config *c) {
+    static const char key[] = "partial_rotary_factor";
+    double inside;
+    bool is_lost = config_outside_counts(c) && !config_is_something(json_member(c->config, key)) &&
+                   json_number(config_member(c, key), &inside, NULL);
+    if (is_lost && inside != c->partial)
+        config_remark(c,
+                      "%s is %.12g in %s, and nothing beside it: model_type %s has %.12g there, "
+                      "which counts",
+                      key, inside, c->called.name, c->family->model_type, c->partial);
+}
+
 static void remark_contradictions(Config *c) {
-    if (c->layout != BY_TYPE || c->kind == KIND_FULL) remark_two(c, "rope_theta", true);
-    remark_two(c, "partial_rotary_factor", true);
+    bool has_own_key = c->family && c->family->theta_key;
+    bool is_theta_of_kind = c->layout != BY_TYPE || c->kind == KIND_FULL;
+    if (is_theta_of_kind && !has_own_key) remark_two(c, "rope_theta", true);
+    remark_two(c, "partial_rotary_factor", !config_outside_counts(c));
+    remark_share(c);
     if (c->method >= TYPE_LLAMA3) remark_two(c, key_of_original, c->layout == BY_TYPE);
     if (c->method == TYPE_YARN) remark_attention(c);
 }
@@ -331,8 +353,10 @@ static void read_all(Config *c) {
     file->max_positions = c->trained;
     config_read_layers(c);
     if (c->family && !(c->family->flags & FAMILY_RUNS))
-        config_remark(c, "model_type %s is explained and read by engines, and not run yet",
-                      c->family->model_type);
+        config_remark(c, "model_type %s is explained, and not run yet", c->family->model_type);
+    file->still = config_is_still(c);
+    if (file->still && file->sizes.dim)
+        config_reject(c, c->config, "model_type", "a family with RoPE, as the model has it");
     read_blocks(c);
     config_check_sizes(c);
 }
@@ -350,6 +374,7 @@ static Config reader_of(RopeFile *file, const Card *card, Error *err) {
         .file = file,
         .model = {*full, *sliding},
         .model_head = file->head_dim,
+        .model_sliding_head = file->sliding_head_dim,
         .keeps_sliding = file->by_layer && differ,
         .good = true,
         .err = err,

@@ -2,6 +2,7 @@
 #include "config_values.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "../core/settings.h"
@@ -58,29 +59,45 @@ static void find_one(Config *c) {
     const char *found = c->config ? one_block(c, c->config, c->flags) : c->alone;
     bool is_empty = !found && parameters && *parameters != 'n';
     if (is_empty && !config_sees_scaling_only(c)) found = parameters;  // which has no defaults
-    bool is_typed = is_of(c, FAMILY_BY_TYPE) && config_has_type_blocks(found);
-    const char *full =
-        c->flags & PARAMETERS_FIRST ? json_member(found, kind_keys[KIND_FULL]) : NULL;
+    bool is_typed = is_of(c, FAMILY_BY_TYPE) && config_has_type_blocks(c->family, found);
+    const char *full = c->flags & PARAMETERS_FIRST
+                           ? json_member(found, family_block_name(c->family, KIND_FULL))
+                           : NULL;
     c->block = is_typed ? full : found;
     if (is_typed && !c->block) c->why_plain = "rope_parameters by layer type is not read";
     if (!found && !(c->flags & OWN_DEFAULTS)) c->block = default_block(c);
 }
 
+// The class's block of the kind. NULL: none.
+static const char *default_of_kind(const Config *c) {
+    if (c->kind == KIND_FULL || !c->family) return default_block(c);
+    return c->family->sliding_block;
+}
+
+// The block of all layers that is laid over that of the full ones: rope_scaling, or `flat`, which
+// counts where there is none. NULL: none.
+static const char *laid_over_full(const Config *c, const char *flat) {
+    const char *scaling = json_member(c->config, "rope_scaling");
+    if (!c->family || is_of(c, FAMILY_NO_SCALING)) return NULL;
+    return json_has_members(scaling) ? scaling : flat;
+}
+
 // The block of the kind's name, and rope_scaling laid over that of the full layers.
 static void find_typed(Config *c) {
-    const char *scaling = json_member(c->config, "rope_scaling");
     const char *parameters = c->config ? json_member(c->config, "rope_parameters") : c->alone;
-    bool is_typed = config_has_type_blocks(parameters);
+    bool is_typed = config_has_type_blocks(c->family, parameters);
     bool is_flat = !is_typed && json_has_members(parameters);
-    const char *own = is_typed ? json_member(parameters, kind_keys[c->kind]) : NULL;
+    bool is_taken = is_flat && is_of(c, FAMILY_FLAT_IS_FULL);
+    const char *scaling = laid_over_full(c, is_taken ? parameters : NULL);
+    const char *own =
+        is_typed ? json_member(parameters, family_block_name(c->family, c->kind)) : NULL;
     bool is_there = own && *own != 'n';
     c->block = is_there ? own : NULL;
-    if (c->kind != KIND_FULL) return;
     bool is_silent = !is_typed && (!is_flat || is_strict(c));
-    if (is_silent) c->block = default_block(c);
-    if (is_flat) c->why_plain = "rope_parameters has no block for a kind of layers";
-    bool is_laid_over = c->family && !is_of(c, FAMILY_NO_SCALING) && json_has_members(scaling);
-    if (!is_laid_over) return;
+    if (is_silent) c->block = default_of_kind(c);
+    if (c->kind != KIND_FULL) return;
+    if (is_flat && !is_taken) c->why_plain = "rope_parameters has no block for a kind of layers";
+    if (!scaling) return;
     c->under = c->block;
     c->block = scaling;
     c->why_plain = NULL;
@@ -114,13 +131,39 @@ void config_find_type(Config *c) {
 
 // ---- head ----
 
-void config_find_share(Config *c) {
+// A number under a key, or in the list there that has one for each layer: that of the first layer
+// of the kind.
+static double number_of_kind(Config *c, const char *key, double missing, int low, MayBe may_be) {
+    const char *list = json_member(c->config, key);
+    const ConfigLayers *layers = c->layers;
+    double x;
+    bool is_list = list && *list == '[' && is_of(c, FAMILY_LISTS) && layers;
+    if (!is_list) return config_number(c, c->config, key, missing, low, 0, may_be);
+    const char *v = json_first(config_get(c, c->config, key), NULL);
+    for (int i = 0; v && i < layers->n && layers->kinds[i] != c->kind; i++) v = json_next(v, NULL);
+    if (v && json_number(v, &x, NULL) && x > low && x <= CONFIG_LIMIT) return x;
+    config_reject(c, c->config, key, "a number above %d for each layer", low);
+    return missing;
+}
+
+bool config_outside_counts(const Config *c) {
     static const char key[] = "partial_rotary_factor";
+    bool is_scaled = c->method != TYPE_PLAIN;
+    const char *beside = json_member(c->config, key);
+    bool is_there = c->family && (c->family->partial > 0 || config_is_something(beside));
+    return is_scaled && is_there && is_of(c, FAMILY_SHARE_BESIDE);
+}
+
+void config_find_share(Config *c) {
+    static const char key[] = "partial_rotary_factor", lists[] = "partial_rotary_factors";
     double whole = c->family && c->family->partial > 0 ? c->family->partial : 1;
+    if (is_of(c, FAMILY_LISTS)) whole = number_of_kind(c, lists, whole, 0, NULL_TOO);
     config_block_get(c, key);
     c->partial = config_number(c, c->config, key, whole, 0, 0, NULL_TOO);
     if (config_sees_scaling_only(c)) return;
-    c->partial = config_number(c, config_object_with(c, key), key, c->partial, 0, 0, NULL_TOO);
+    double inside = config_number(c, config_object_with(c, key), key, c->partial, 0, 0, NULL_TOO);
+    c->two_shares = config_outside_counts(c) && inside != c->partial;
+    if (!c->two_shares) c->partial = inside;
 }
 
 static double head_of_width(Config *c) {
@@ -141,6 +184,56 @@ static void find_latent_head(Config *c) {
     c->turning = (int)turning;
 }
 
+// Newer releases write heads of some layers by number: those of the first layer of this kind; NULL:
+// there is no such object.
+static const char *heads_by_layer(Config *c) {
+    const char *by_layer = config_get(c, c->config, "per_layer_config");
+    ConfigLayers layers;
+    char name[16];
+    const char *key, *expected;
+    if (!by_layer || *by_layer != '{') return NULL;
+    if (!config_layers(c->config, c->family, true, &layers, &key, &expected)) return by_layer;
+    for (int i = 0; i < layers.n; i++) {
+        if (layers.kinds[i] != c->kind) continue;
+        snprintf(name, sizeof name, "%d", i);
+        const char *own = json_member(by_layer, name);
+        return own ? own : by_layer;  // which has no head_dim itself
+    }
+    return by_layer;
+}
+
+static bool find_head_by_layer(Config *c) {
+    static const char key[] = "head_dim";
+    const char *by_layer = heads_by_layer(c);
+    if (!by_layer) return false;
+    double own = c->family->head_dim;
+    double usual = config_number(c, c->config, key, own, 1, ROPE_MAX_HEAD_DIM, OPTIONAL);
+    c->head_dim = config_number(c, by_layer, key, usual, 1, ROPE_MAX_HEAD_DIM, OPTIONAL);
+    return true;
+}
+
+// A head of all layers, or of the full ones under a key of their own.
+static void find_one_head(Config *c, bool is_global, const char *said) {
+    const RopeFamily *f = c->family;
+    const char *key = is_global ? "global_head_dim" : "head_dim";
+    double own = is_global ? f->global_head_dim : f->head_dim;
+    double missing = own == 0 && is_strict(c) && !said ? head_of_width(c) : own;
+    MayBe may_be = own == 0 ? NULL_TOO : OPTIONAL;
+    c->head_dim = config_number(c, c->config, key, missing, 1, ROPE_MAX_HEAD_DIM, may_be);
+    if (c->head_dim == 0 && !is_global) c->head_dim = head_of_width(c);
+}
+
+// How many elements of a head turn, where a config says that by itself.
+static void find_rotary(Config *c) {
+    const char *key = c->family->rotary_key, *v = key ? json_member(c->config, key) : NULL;
+    int most = c->head_dim >= 1 && c->head_dim <= ROPE_MAX_HEAD_DIM ? (int)c->head_dim : 1;
+    c->turning = 0;
+    if (!v || *v == 'n') return;
+    c->turning = (int)config_number(c, c->config, key, 0, 1, most, REQUIRED);
+    if (c->turning % 2 || c->turning > most)
+        config_reject(c, c->config, key, "an even number up to head_dim, %d", most);
+}
+
 void config_find_head(Config *c) {
     const RopeFamily *f = c->family;
     bool is_global = f && f->global_head_dim && c->kind == KIND_FULL;
@@ -154,11 +247,9 @@ void config_find_head(Config *c) {
         find_latent_head(c);
         return;
     }
-    double own = is_global ? f->global_head_dim : f->head_dim;
-    double missing = own == 0 && is_strict(c) && !said ? head_of_width(c) : own;
-    MayBe may_be = own == 0 ? NULL_TOO : OPTIONAL;
-    c->head_dim = config_number(c, c->config, key, missing, 1, ROPE_MAX_HEAD_DIM, may_be);
-    if (c->head_dim == 0 && !is_global) c->head_dim = head_of_width(c);
+    if (f->global_head_dim && find_head_by_layer(c)) return;
+    find_one_head(c, is_global, said);
+    find_rotary(c);
 }
 
 void config_turn(const Config *c, int head_dim) {
@@ -166,6 +257,12 @@ void config_turn(const Config *c, int head_dim) {
     int part = c->turning ? c->turning : (int)(head_dim * c->partial);
     if (is_whole) c->rope->turning = part / 2;
     c->rope->rotary_dim = is_whole ? head_dim : part;
+}
+
+bool config_is_still(const Config *c) {
+    const char *key = c->family ? c->family->only_key : NULL;
+    bool is_said = key && json_is(json_member(c->config, key), "rope");
+    return is_of(c, FAMILY_STILL) || (key && !is_said);
 }
 
 // ---- lengths ----
@@ -202,11 +299,11 @@ void config_find_original(Config *c) {
 // That of sliding layers where their block has none.
 static double local_base(Config *c) {
     const char *parameters = json_member(c->config, "rope_parameters");
-    const char *sliding = json_member(parameters, kind_keys[KIND_SLIDING]);
+    const char *sliding = json_member(parameters, family_block_name(c->family, KIND_SLIDING));
     bool is_read = c->layout == FULL_ONLY && c->flags & PARAMETERS_FIRST;
     double local = c->family->local_theta;
     const char *key = c->family->local_key;
-    if (key) local = config_number(c, c->config, key, local, 1, 0, OPTIONAL);
+    if (key) local = number_of_kind(c, key, local, 1, OPTIONAL);
     if (is_read) local = config_number(c, sliding, "rope_theta", local, 1, 0, OPTIONAL);
     bool has_own = is_read && json_member(sliding, "rope_theta");
     bool is_one = c->layout == FULL_ONLY && !key;
@@ -226,8 +323,17 @@ void config_find_base(Config *c) {
         c->theta = local_base(c);
         return;
     }
+    const char *own = c->family && c->family->theta_key ? c->family->theta_key : key;
     bool may_lack = c->theta > 0 || config_block_get(c, key);  // one place must have it
-    c->theta = config_number(c, c->config, key, c->theta, 1, 0, may_lack ? OPTIONAL : REQUIRED);
+    c->theta = number_of_kind(c, own, c->theta, 1, may_lack ? OPTIONAL : REQUIRED);
+}
+
+// Whether the theta in a block counts. Where full layers have a key of their own for it, it counts
+// in blocks for kinds of layers alone.
+static bool has_theta(const Config *c) {
+    bool is_own = c->family && c->family->theta_key && c->kind == KIND_FULL;
+    const char *typed = json_member(c->config, "rope_parameters");
+    return !is_own || c->block == json_member(typed, family_block_name(c->family, KIND_FULL));
 }
 
 void config_find_theta(Config *c) {
@@ -235,7 +341,7 @@ void config_find_theta(Config *c) {
     const char *object = config_object_with(c, key);
     MayBe may_be = c->theta > 0 ? OPTIONAL : REQUIRED;
     c->rope->theta = c->theta;
-    if (config_sees_scaling_only(c)) return;
+    if (config_sees_scaling_only(c) || !has_theta(c)) return;
     c->rope->theta = config_number(c, object, key, c->theta, 1, 0, may_be);
 }
 
@@ -276,6 +382,15 @@ static void find_field(Config *c, const Setting *f) {
     setting_put(c->rope, f, value);
 }
 
+// longrope's attention factor where a block says it twice, once for each list.
+static void find_mscales(Config *c) {
+    static const char of_long[] = "long_mscale", of_short[] = "short_mscale";
+    double first = config_number(c, c->block, of_short, 0, 0, 0, REQUIRED);
+    double second = config_number(c, c->block, of_long, 0, 0, 0, REQUIRED);
+    if (first != second) config_reject(c, c->block, of_short, "long_mscale, %.12g", second);
+    c->rope->attention_factor = second;
+}
+
 void config_find_fields(Config *c) {
     static const char attention[] = "attention_factor";
     RopeConfig *r = c->rope;
@@ -285,6 +400,9 @@ void config_find_fields(Config *c) {
     if (c->method >= TYPE_YARN)
         r->attention_factor =
             config_number(c, config_object_with(c, attention), attention, 0, 0, 0, NULL_TOO);
+    if (c->method == TYPE_YARN && r->attention_factor == 0 && is_of(c, FAMILY_UNMULTIPLIED))
+        r->attention_factor = 1;
+    if (c->method == TYPE_LONGROPE && is_of(c, FAMILY_MSCALES)) find_mscales(c);
     for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++)
         if (f->key && f->methods & own) find_field(c, f);
     // Which counts by itself there, and scales the scores.

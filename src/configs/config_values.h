@@ -24,6 +24,8 @@ void config_find_base(Config *c);
 void config_find_type(Config *c);
 // The share of a head that turns, and the head.
 void config_find_share(Config *c);
+// Whether a share beside a scaled block, or the class's, goes before one in it.
+bool config_outside_counts(const Config *c);
 void config_find_head(Config *c);
 // L.
 void config_find_original(Config *c);
@@ -45,6 +47,8 @@ RopeType config_type_named(const Config *c, const char *quoted);
 bool config_sees_scaling_only(const Config *c);
 // A factor that is missing is the length over L, where the type allows that.
 void config_fill_factor(Config *c);
+// Whether no layer turns.
+bool config_is_still(const Config *c);
 // How much of a head turns, by the share: elements, or with proportional pairs.
 void config_turn(const Config *c, int head_dim);
 // Reads one of longrope's lists of n numbers above 0. False when there is no such list.

@@ -2,6 +2,7 @@
 // found.
 #include "families.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "family_table.h"
@@ -62,7 +63,9 @@ const RopeFamily *config_family(const char *config) {
     const char *text = family_text(config), *type = json_member(text, "model_type");
     bool is_said = type || json_member(text, "architectures");
     int row = wrapper_of(config);
-    if (text != config && !is_said && wrappers[row].inside)
+    bool is_flat =
+        row < N_WRAPPERS && text == config && wrappers[row].may_be_flat && wrappers[row].inside;
+    if (is_flat || (text != config && !is_said && wrappers[row].inside))
         return family_named(wrappers[row].inside);
     for (const RopeFamily *f = families; f < families + N_FAMILIES; f++)
         if (is_named(text, f->model_type, f->architecture) || has_alias(f, type)) return f;
@@ -88,6 +91,11 @@ const RopeFamily *family_nearest(unsigned features, bool has_kinds) {
         least = strange;
     }
     return nearest;
+}
+
+const char *family_block_name(const RopeFamily *family, int kind) {
+    const char *own = family ? family->block_names[kind] : NULL;
+    return own ? own : kind_keys[kind];
 }
 
 bool family_reads(const RopeFamily *family, const char *key) {
@@ -133,44 +141,87 @@ static bool layer_number(const LayerReader *r, const char *key, int *found) {
     return true;
 }
 
+// The kind of layer that a word of layer_types names; -1: none.
+static int kind_named(const RopeFamily *f, const char *quoted) {
+    static const char *const others[] = {"linear_attention", "conv", "mamba"};
+    char word[40] = "";
+    int kind = 0;
+    while (kind < N_KINDS && !json_is(quoted, kind_keys[kind])) kind++;
+    if (kind < N_KINDS) return kind;
+    if (*quoted == '"')
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(quoted + 1, "\""), quoted + 1);
+    if (word[0] && has_word(f->full_words, word, strlen(word))) return KIND_FULL;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(word, others[i]) == 0) return KIND_OTHER;
+    return -1;
+}
+
 static bool named_layers(const LayerReader *r, const char *list) {
-    static const char *const others[] = {"linear_attention"};
     ConfigLayers *out = r->out;
     int n = 0;
     for (const char *v = json_first(list, NULL); v; v = json_next(v, NULL), n++) {
         if (n == MOST_LAYERS) return fault(r, "layer_types", "at most 1024 layers");
-        int kind = 0;
-        while (kind < N_KINDS && !json_is(v, kind_keys[kind])) kind++;
-        if (kind == N_KINDS && !json_is(v, others[0]))
+        int kind = kind_named(r->family, v);
+        if (kind < 0)
             return fault(r, "layer_types", "full_attention or sliding_attention for each layer");
         out->kinds[n] = (unsigned char)kind;
     }
-    if (out->n && out->n != n) return fault(r, "layer_types", "as many as num_hidden_layers");
-    out->n = n;
+    bool is_cut = r->family->flags & FAMILY_CUTS_LISTS && out->n && n > out->n;
+    if (out->n && out->n != n && !is_cut)
+        return fault(r, "layer_types", "as many as num_hidden_layers");
+    if (!is_cut) out->n = n;
     return true;
+}
+
+// A list of numbers: one for each layer, 0 for those that slide (more may follow, of layers past
+// the last), or the numbers of the full layers.
+static bool numbered_layers(const LayerReader *r, const char *key, const char *list, bool is_each) {
+    ConfigLayers *out = r->out;
+    int other = r->family->flags & FAMILY_LINEAR ? KIND_OTHER : KIND_SLIDING, i = 0;
+    memset(out->kinds, is_each ? KIND_FULL : other, (size_t)out->n);
+    for (const char *v = json_first(list, NULL); v; v = json_next(v, NULL), i++) {
+        double x;
+        bool is_whole, good = json_number(v, &x, &is_whole) && is_whole && x >= 0;
+        if (!good || (!is_each && x >= out->n)) return fault(r, key, "a whole number a layer");
+        if (is_each && i < out->n && x == 0) out->kinds[i] = (unsigned char)other;
+        if (!is_each) out->kinds[(int)x] = KIND_FULL;
+    }
+    return !is_each || i >= out->n || fault(r, key, "as many as num_hidden_layers");
 }
 
 static bool periodic_layers(const LayerReader *r) {
     const RopeFamily *f = r->family;
-    int period = f->period;
+    int period = f->period, n = r->out->n;
     int other = f->flags & FAMILY_LINEAR ? KIND_OTHER : KIND_SLIDING;
     const char *key = f->period_key;
     if (key && !layer_number(r, key, &period))
         return fault(r, key, "a whole number from 1, or layer_types");
     int full = f->flags & FAMILY_FULL_FIRST ? 0 : period - 1;
-    if (f->flags & FAMILY_FROM_END && period) full = (r->out->n - 1) % period;
-    for (int i = 0; i < r->out->n; i++)
-        r->out->kinds[i] = (unsigned char)(period && i % period != full ? other : KIND_FULL);
-    if (f->flags & FAMILY_FULL_TOO && r->out->n > 0) r->out->kinds[0] = KIND_FULL;
+    for (int i = 0; i < n && period; i++) {
+        int place = f->flags & FAMILY_FROM_END ? period - 1 - (n - 1 - i) % period : i % period;
+        r->out->kinds[i] = (unsigned char)(place == full ? KIND_FULL : other);
+    }
+    if (f->flags & FAMILY_FULL_TOO && n > 0) r->out->kinds[0] = KIND_FULL;
     return true;
 }
 
 static bool is_null(const char *value) { return value && *value == 'n'; }
 
-// Reads which layer is of which kind, from `list` or (NULL) from the family's period.
+// A list under a key that may be NULL.
+static const char *list_of(const LayerReader *r, const char *key) {
+    const char *list = key ? json_member(r->text, key) : NULL;
+    return list && *list == '[' ? list : NULL;
+}
+
+// Reads which layer is of which kind, from `list` or (NULL) from the family's own lists or period.
 static bool count_kinds(LayerReader *r, const char *list) {
     ConfigLayers *layers = r->out;
-    bool is_read = list ? named_layers(r, list) : periodic_layers(r);
+    const char *each = r->family->numbers_key, *some = r->family->indexes_key;
+    const char *numbers = list_of(r, each), *indexes = list_of(r, some);
+    bool is_read = list      ? named_layers(r, list)
+                   : numbers ? numbered_layers(r, each, numbers, true)
+                   : indexes ? numbered_layers(r, some, indexes, false)
+                             : periodic_layers(r);
     if (!is_read) return false;
     if (r->family->flags & FAMILY_FULL_LAST && layers->n > 0)
         layers->kinds[layers->n - 1] = KIND_FULL;

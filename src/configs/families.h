@@ -25,7 +25,7 @@ enum {
     FAMILY_LINEAR = 64,      // layers that are not full have linear attention
     FAMILY_GROWS = 128,      // queries grow with their position: llama_4_scaling_beta
     FAMILY_PARTIAL = 256,    // partial_rotary_factor may be below 1
-    // this program runs its models; the others are explained and read by engines
+    // this program runs its models; the others are explained
     FAMILY_RUNS = 512,
     FAMILY_SEEN_FIRST = 1024,    // engines were looked at with it before those whose layers differ
     FAMILY_PROPORTIONAL = 2048,  // its class knows the rope_type proportional
@@ -38,9 +38,18 @@ enum {
     FAMILY_LATENT =
         1 << 17,  // latent attention: a part of each head stands still, and another turns
     FAMILY_FULL_TOO = 1 << 18,       // the first layer of all is full, too
-    FAMILY_FROM_END = 1 << 20,       // periods are counted from the last layer, which is full
     FAMILY_FULL_LAST = 1 << 19,      // so is the last one, whatever a config says
     FAMILY_GGUF_LONGROPE = 1 << 16,  // longrope's lists have a place in its GGUF file
+    // of a scaled block's share and one beside it (or the class's) that beside counts
+    FAMILY_SHARE_BESIDE = 1 << 20,
+    FAMILY_STILL = 1 << 21,         // its class has no RoPE
+    FAMILY_FROM_END = 1 << 22,      // periods of layers are counted from the last layer
+    FAMILY_FLAT_IS_FULL = 1 << 23,  // one block for all is that of the full layers
+    FAMILY_UNMULTIPLIED = 1 << 24,  // yarn's attention factor is 1 unless the block says one
+    FAMILY_LISTS = 1 << 25,         // thetas and shares may be lists, of a number a layer
+    FAMILY_AXES = 1 << 27,          // blocks have sections of three axes, which are one in a text
+    FAMILY_MSCALES = 1 << 28,       // longrope's attention factor is long_mscale
+    FAMILY_CUTS_LISTS = 1 << 26,    // what lists have behind the last layer is not used
 };
 
 // What sets a family apart from a Llama and can be seen in a model. Where no family has all that a
@@ -111,17 +120,25 @@ typedef struct {
     int global_head_dim;  // of full layers; 0: as head_dim
     int still, turning;   // of a head, with FAMILY_LATENT
     double theta;
-    double local_theta;      // of sliding layers, with FAMILY_BY_TYPE
-    const char *local_key;   // its key; NULL: none
-    int window;              // W of sliding layers
-    int period;              // in each period of layers one is full; 0: all layers are alike
-    const char *period_key;  // its key; NULL: none
-    double partial;          // partial_rotary_factor; 0: 1
-    int slides_with;         // the number of layers with which llama.cpp slides; 0: any
-    const char *layer_keys;  // keys about layers or positions that mean something; NULL: none
-    const char *aliases;     // other model_types of it; NULL: none
+    double local_theta;                // of sliding layers, with FAMILY_BY_TYPE
+    const char *local_key;             // its key; NULL: none
+    const char *theta_key;             // of theta in full layers; NULL: rope_theta
+    const char *rotary_key;            // of how many elements of a head turn; NULL: none
+    const char *only_key;              // layers turn if this key says rope; NULL: always
+    const char *block_names[N_KINDS];  // of the kinds' blocks; NULL: kind_keys
+    int window;                        // W of sliding layers
+    int period;               // in each period of layers one is full; 0: all layers are alike
+    const char *period_key;   // its key; NULL: none
+    const char *numbers_key;  // of a list with a 0 for each sliding layer; NULL: none
+    const char *indexes_key;  // of a list of the full layers; NULL: none
+    const char *full_words;   // in layer_types for full layers, besides full_attention; NULL: none
+    double partial;           // partial_rotary_factor; 0: 1
+    int slides_with;          // the number of layers with which llama.cpp slides; 0: any
+    const char *layer_keys;   // keys about layers or positions that mean something; NULL: none
+    const char *aliases;      // other model_types of it; NULL: none
     // JSON that stands for a missing block of all layers or of the full ones; NULL: none.
     const char *block;
+    const char *sliding_block;    // likewise of the sliding ones
     unsigned flags;               // FAMILY_...
     unsigned always, sign, may;   // FEATURE_...: it has all of `always`, and one of `sign` if any
     const FamilyEngine *engines;  // those that were looked at, up to one without a name; NULL: none
@@ -131,6 +148,7 @@ typedef struct {
 typedef struct {
     const char *model_type, *architecture;
     const char *inside;  // the model_type of the text model where it does not say it; NULL: none
+    bool may_be_flat;    // without a text_config the text model's keys stand in the wrapper itself
 } FamilyWrapper;
 
 // The config of the text model: that of a wrapper's text_config, else the config itself.
@@ -145,6 +163,8 @@ const RopeFamily *family_with(unsigned flags);
 // The family, of those that this program runs, that has two kinds of layers or has not and is
 // nearest to a model with these features. NULL: none is of what the model has.
 const RopeFamily *family_nearest(unsigned features, bool has_kinds);
+// The name that a kind of layers has in rope_parameters. NULL stands for no family.
+const char *family_block_name(const RopeFamily *family, int kind);
 // Whether a key about layers or positions means something in a family.
 bool family_reads(const RopeFamily *family, const char *key);
 // What is known of an engine with a family. NULL: nobody looked at it.

@@ -238,7 +238,9 @@ static void print_config(FILE *out, const Publication *p, const RopePlan *plan, 
 
 char *publish_config(const Publication *p, bool may_be_bare, Error *err) {
     const RopePlan plan = published_form(p->plan);
-    const char *why = p->by_layer ? why_not_layered(p, &plan) : why_ours_alone(&plan.rope);
+    const char *why = p->said->still ? "its family has no RoPE"
+                      : p->by_layer  ? why_not_layered(p, &plan)
+                                     : why_ours_alone(&plan.rope);
     char *text = NULL;
     size_t size;
     FILE *out = why ? NULL : open_memstream(&text, &size);

@@ -7,7 +7,8 @@
 
 // What a whole config must have in common with the model that it is tried on.
 typedef struct {
-    int dim, n_layers, n_heads, n_kv_heads;  // 0: there is no model
+    // 0: there is no model, or its layers differ in them
+    int dim, n_layers, n_heads, n_kv_heads;
 } ModelSizes;
 
 // A model's settings before rope_config_parse, then the file's. rope points to the lists, so a
@@ -19,6 +20,7 @@ typedef struct {
     bool by_layer;         // some layers slide, and turn by `sliding`
     bool by_kind;          // each kind of layers has a block of its own
     bool bare_full;        // full layers do not turn
+    bool still;            // no layer turns
     ConfigLayers layers;   // which layers are of which kind; none: not known
     ModelSizes sizes;      // of the model
     int head_dim;          // of which rope.rotary_dim turn; 0: not known

@@ -26,6 +26,7 @@ static bool configure(Core *r, const RopeSettings *given, int n, Error *err) {
     if (good && m->sliding_rope)
         good = settings_resolve_sliding(given, &none, &model->sliding, m->sliding_window, n, plan,
                                         err);
+    good = good && model_turns_by(model, &plan->rope, err);
     if (!good || !model_reaches(model, n, err)) return false;
     r->config = (SessionConfig){.rope = &plan->rope, .sliding = &plan->sliding, .context = n};
     r->plain = (Plain){.model = model, .config = &r->config};

@@ -1,6 +1,7 @@
 // Which steps of attention and of the feed-forward layer go together: fields of version 6 that a
 // few families have.
 #include "model.h"
+#include "settings.h"
 
 static bool check_norms(const ModelConfig *c, Error *err) {
     bool by_head = c->qk_norm == QK_NORM_HEAD || c->qk_norm == QK_NORM_BARE;
@@ -25,6 +26,15 @@ static bool check_feed_forward(const ModelConfig *c, Error *err) {
                     c->activation);
     return c->norm_place != NORM_PARALLEL ||
            fail(err, "norm_place %d with experts (expected 0 to 2)", c->norm_place);
+}
+
+bool model_turns_by(const Model *model, const RopeConfig *rope, Error *err) {
+    bool has_lists = rope_methods[rope->method].flags & ROPE_USES_LISTS;
+    bool has_two = has_lists && !settings_has_one_list(rope);
+    bool is_even = !rope->dynamic && !rope->map && !has_two && rope->unscaled_positions == 0;
+    return is_even || !model->config.qk_norm_late ||
+           fail(err, "norms of heads come behind RoPE in this model, so that its keys cannot turn "
+                     "again (expected a method of one scale for all lengths, without a map)");
 }
 
 bool check_steps(const ModelConfig *c, const RopeConfig *r, Error *err) {

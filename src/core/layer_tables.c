@@ -35,44 +35,51 @@ static bool turns_alike(const Model *m, int a, int b) {
     return ((m->layers[a].flags ^ m->layers[b].flags) & (LAYER_SLIDING | LAYER_NOPE)) == 0;
 }
 
+// Whether a layer's heads go together, and those of the layer whose keys it reads are as its own.
+static bool check_shape(const Model *m, int l, Error *err) {
+    const LayerShape *shape = &m->layers[l].shape;
+    if (shape->n_heads % shape->n_kv_heads)
+        return fail(err, "impossible header: %d heads of layer %d cannot share %d kv heads",
+                    shape->n_heads, l, shape->n_kv_heads);
+    if (shape->head_dim % 2)
+        return fail(err, "impossible header: head_dim of layer %d is %d (expected an even number)",
+                    l, shape->head_dim);
+    if (shape->kv_layer < 0 || shape->kv_layer > l)
+        return fail(err, "impossible header: kv_layer of layer %d is %d (expected 0 to %d)", l,
+                    shape->kv_layer, l);
+    const LayerShape *source = &m->layers[shape->kv_layer].shape;
+    bool is_alike = source->head_dim == shape->head_dim &&
+                    source->n_kv_heads == shape->n_kv_heads && source->kv_layer == shape->kv_layer;
+    bool has_keys = shape->kv_layer == l || !(m->layers[shape->kv_layer].flags & LAYER_STATE);
+    return (is_alike && has_keys && turns_alike(m, l, shape->kv_layer)) ||
+           fail(err, "impossible header: layer %d takes keys of layer %d, which has others", l,
+                shape->kv_layer);
+}
+
 // Numbers of a layer's shape, in the file's order: no more than the header's, which are the widest.
-bool read_shape_table(Model *m, const uint8_t *shapes, Error *err) {
+static bool read_shape(const Model *m, const uint8_t *numbers, int l, LayerShape *shape,
+                       Error *err) {
     const ModelConfig *c = &m->config;
     static const char *const names[] = {"n_heads", "n_kv_heads", "head_dim", "hidden_dim"};
     const int most[] = {c->n_heads, c->n_kv_heads, (int)c->head_dim, (int)c->hidden_dim};
-    for (int l = 0; l < c->n_layers; l++) {
-        LayerShape *shape = &m->layers[l].shape;
-        *shape = usual_shape(c, l);
-        if (!shapes && !check_heads(m, l, err)) return false;
-        if (!shapes) continue;
-        int32_t found[SHAPE_NUMBERS];
-        memcpy(found, shapes + l * sizeof found, sizeof found);
-        for (int i = 0; i < 4; i++) {
-            if (found[i] >= 1 && found[i] <= most[i]) continue;
+    int32_t found[SHAPE_NUMBERS];
+    memcpy(found, numbers, sizeof found);
+    for (int i = 0; i < 4; i++)
+        if (found[i] < 1 || found[i] > most[i])
             return fail(err,
                         "impossible header: layer_shapes has %s %d for layer %d (expected 1 to %d)",
                         names[i], found[i], l, most[i]);
-        }
-        *shape = (LayerShape){found[0], found[1], found[2], found[3], found[4]};
-        if (shape->n_heads % shape->n_kv_heads)
-            return fail(err, "impossible header: %d heads of layer %d cannot share %d kv heads",
-                        shape->n_heads, l, shape->n_kv_heads);
-        if (shape->head_dim % 2)
-            return fail(err,
-                        "impossible header: head_dim of layer %d is %d (expected an even number)",
-                        l, shape->head_dim);
-        const LayerShape *source = &m->layers[shape->kv_layer < l ? shape->kv_layer : l].shape;
-        if (shape->kv_layer < 0 || shape->kv_layer > l)
-            return fail(err, "impossible header: kv_layer of layer %d is %d (expected 0 to %d)", l,
-                        shape->kv_layer, l);
-        bool is_alike = source->head_dim == shape->head_dim &&
-                        source->n_kv_heads == shape->n_kv_heads &&
-                        turns_alike(m, l, shape->kv_layer) && source->kv_layer == shape->kv_layer;
-        bool has_keys = shape->kv_layer == l || !(m->layers[shape->kv_layer].flags & LAYER_STATE);
-        if (!is_alike || !has_keys)
-            return fail(err, "impossible header: layer %d takes keys of layer %d, which has others",
-                        l, shape->kv_layer);
-        if (!check_heads(m, l, err)) return false;
+    *shape = (LayerShape){found[0], found[1], found[2], found[3], found[4]};
+    return true;
+}
+
+bool read_shape_table(Model *m, const uint8_t *shapes, Error *err) {
+    for (int l = 0; l < m->config.n_layers; l++) {
+        LayerShape *shape = &m->layers[l].shape;
+        const uint8_t *numbers = shapes ? shapes + (size_t)l * SHAPE_NUMBERS * 4 : NULL;
+        *shape = usual_shape(&m->config, l);
+        if (numbers && !read_shape(m, numbers, l, shape, err)) return false;
+        if (!check_shape(m, l, err) || !check_heads(m, l, err)) return false;
     }
     return true;
 }

@@ -347,6 +347,9 @@ bool check_states(const ModelConfig *config, Error *err);
 
 // Refuses steps of version 6 that contradict one another.
 bool check_steps(const ModelConfig *config, const RopeConfig *rope, Error *err);
+// False with the reason when a model cannot turn by these settings: where norms come behind RoPE, a
+// key is stored as it turned first.
+bool model_turns_by(const Model *model, const RopeConfig *rope, Error *err);
 
 // ---- header.c ----
 

@@ -207,6 +207,7 @@ static void add_expert(Plain *p, int e) {
     const ModelConfig *m = &p->model->config;
     FeedForward expert = expert_of(&p->w->ffn, m->n_experts, e);
     float weight = p->routing.weights[e];
+    if (p->w->expert_scales) weight *= p->w->expert_scales[e];
     memcpy(p->expert_input, p->normed, m->dim * sizeof(float));
     if (m->router_scales_input) scale_all(p->expert_input, weight, m->dim);
     feed_forward(p, &expert, p->expert_input, p->expert);

@@ -92,6 +92,5 @@ void choose_experts(const ModelConfig *m, const Layer *w, const float *x, Routin
     if (m->router == ROUTER_CHOSEN) softmax(weights, n);
     if (m->router_renormalizes) scale_all(weights, 1 / (sum + 1e-20f), n);
     if (m->router_scale > 0) scale_all(weights, (float)m->router_scale, n);
-    for (int e = 0; e < n && w->expert_scales; e++) weights[e] *= w->expert_scales[e];
     if (!is_good) scale_all(weights, NAN, n);
 }

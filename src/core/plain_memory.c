@@ -41,6 +41,13 @@ static int64_t lay_out_states(Plain *p, Arena *arena) {
     return state_width(m);
 }
 
+static int64_t greatest(const int64_t *numbers, int n) {
+    int64_t found = 0;
+    for (int i = 0; i < n; i++)
+        if (numbers[i] > found) found = numbers[i];
+    return found;
+}
+
 uint64_t plain_lay_out(Plain *p, Arena *arena) {
     const ModelConfig *m = &p->model->config;
     const SessionConfig *c = p->config;
@@ -51,10 +58,9 @@ uint64_t plain_lay_out(Plain *p, Arena *arena) {
     int64_t value_dim = model_value_dim(m);
     int64_t mixed = m->n_heads * value_dim;
     int64_t rotary_dim = p->model->rope.rotary_dim;
-    int64_t hidden = m->hidden_dim;
-    if (m->expert_hidden_dim > hidden) hidden = m->expert_hidden_dim;
-    if (m->shared_hidden_dim > hidden) hidden = m->shared_hidden_dim;
-    if (m->per_layer_dim > hidden) hidden = m->per_layer_dim;
+    int64_t of_hidden[] = {m->hidden_dim, m->expert_hidden_dim, m->shared_hidden_dim,
+                           m->per_layer_dim};
+    int64_t hidden = greatest(of_hidden, 4);
     int64_t own = (int64_t)m->n_layers * m->per_layer_dim;
     bool has_queries = m->encoding == ENCODING_DISENTANGLED;
     bool has_keys = has_queries || m->encoding == ENCODING_TRANSFORMER_XL;
@@ -87,13 +93,7 @@ uint64_t plain_lay_out(Plain *p, Arena *arena) {
     p->beside = vector(arena, m->experts_beside ? m->dim : 0);
     p->own = vector(arena, own);
     // A row of any matrix, filled up to whole packs of q4.
-    int64_t widest = m->dim;
-    if (heads > widest) widest = heads;
-    if (mixed > widest) widest = mixed;
-    if (m->q_rank > widest) widest = m->q_rank;
-    if (m->kv_rank > widest) widest = m->kv_rank;
-    if (hidden > widest) widest = hidden;
-    if (own > widest) widest = own;
-    p->row = vector(arena, widest + Q4_PACK);
+    int64_t columns[] = {m->dim, heads, mixed, m->q_rank, m->kv_rank, hidden, own};
+    p->row = vector(arena, greatest(columns, 7) + Q4_PACK);
     return kept;
 }

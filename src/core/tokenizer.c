@@ -317,24 +317,39 @@ Tokenizer *tokenizer_open(const char *path, int vocab_size, Error *err) {
 
 // ---- What others ask ----
 
-Tokenizer *tokenizer_find(const char *path, const char *model_path, int vocab_size,
-                          const char *exporter, Error *err) {
-    char own[4096];  // cut, they lead to no file
-    char common[4096];
+// The two files that may be a model's. Cut, they lead to none.
+typedef struct {
+    char own[4096], common[4096];
+} Places;
+
+static Places places_beside(const char *model_path) {
+    Places at;
     const char *slash = strrchr(model_path, '/');
     const char *name = slash ? slash + 1 : model_path;
     const char *dot = strrchr(name, '.');
     size_t stem = dot && dot > name ? (size_t)(dot - model_path) : strlen(model_path);
-    snprintf(own, sizeof own, "%.*s.tokenizer.bin", (int)stem, model_path);
-    snprintf(common, sizeof common, "%.*stokenizer.bin", (int)(name - model_path), model_path);
-    if (!path && access(own, F_OK) == 0) path = own;
-    if (!path && access(common, F_OK) == 0) path = common;
+    snprintf(at.own, sizeof at.own, "%.*s.tokenizer.bin", (int)stem, model_path);
+    snprintf(at.common, sizeof at.common, "%.*stokenizer.bin", (int)(name - model_path),
+             model_path);
+    return at;
+}
+
+bool tokenizer_is_beside(const char *model_path) {
+    const Places at = places_beside(model_path);
+    return access(at.own, F_OK) == 0 || access(at.common, F_OK) == 0;
+}
+
+Tokenizer *tokenizer_find(const char *path, const char *model_path, int vocab_size,
+                          const char *exporter, Error *err) {
+    const Places at = places_beside(model_path);
+    if (!path && access(at.own, F_OK) == 0) path = at.own;
+    if (!path && access(at.common, F_OK) == 0) path = at.common;
     if (path) return tokenizer_open(path, vocab_size, err);
     fail(err,
          "no tokenizer: there is no %s and no %s (-z FILE names another; to make one of a "
          "checkpoint's: %s --tokenizer FOLDER/tokenizer.json %s, or FOLDER/tokenizer.model if that "
          "is refused; without one, --ppl FILE --ids reads token ids)",
-         own, common, exporter, own);
+         at.own, at.common, exporter, at.own);
     return NULL;
 }
 

@@ -22,6 +22,9 @@ void tokenizer_free(Tokenizer *tokenizer);
 Tokenizer *tokenizer_find(const char *path, const char *model_path, int vocab_size,
                           const char *exporter, Error *err);
 
+// Whether there is such a file beside the model.
+bool tokenizer_is_beside(const char *model_path);
+
 int tokenizer_bos(const Tokenizer *tokenizer);              // -1: none; so without a tokenizer
 bool tokenizer_is_end(const Tokenizer *tokenizer, int id);  // an end-of-text or end-of-turn token
 

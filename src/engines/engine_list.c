@@ -139,7 +139,7 @@ static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *
     if (out->served && out->max_len) out->max_len = out->served;
     bool is_limited = c->flags & HAS_LIMIT && c->flags & THROUGH_HF5;
     if (is_limited && c->family->flags & FAMILY_BY_TYPE && !out->served) out->max_len = -1;
-    out->has_rope = !is_bare(c->family, out);
+    out->has_rope = !is_bare(c->family, out) && !config_is_still(c);
     reading_end(c);
     reading_judge(c, out->has_rope ? reference : NULL);
     memcpy(out->note, c->note, sizeof out->note);

@@ -23,7 +23,7 @@ static void limit_by_factor(Config *c, int length) {
 }
 
 static bool is_typed(const Config *c) {
-    return config_has_type_blocks(json_member(c->config, "rope_parameters"));
+    return config_has_type_blocks(c->family, json_member(c->config, "rope_parameters"));
 }
 
 // What transformers 5 is known to do with the family; NULL: nothing.
@@ -314,7 +314,8 @@ static void rope_c(Config *c) {
 // To add an engine, write a function above for what it does otherwise than hf5, and give it a row
 // here.
 const Engine engines[] = {
-    {"hf5", "5.15.0", "5.0", "5.15", prepare_hf5, hf5, THROUGH_HF5 | OLD_YARN, "5.15.0"},
+    {"hf5", "5.15.0", "5.0", "5.15", prepare_hf5, hf5, THROUGH_HF5 | OLD_YARN | SHARE_BESIDE,
+     "5.15.0"},
     {"hf4", "4.57.0", "4.45", "4.57", prepare_hf4, hf4,
      SCALING_ONLY | TYPE_FIRST | OLD_YARN | NEEDS_FACTOR, "4.57.6"},
     {"vllm", "0.24.0", "0.11", "0.24", prepare_vllm, vllm,

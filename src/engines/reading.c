@@ -133,6 +133,7 @@ bool reading_open(Config *c, const char *config, Error *err) {
     if (!c->family) return fail(err, "model_type: a family that is known expected");
     if (!config_layers(c->config, c->family, true, &c->as->out->layers, &key, &expected))
         return fail(err, "%s: %s expected", key, expected);
+    c->layers = &c->as->out->layers;
     c->theta = c->family->theta;
     return true;
 }
@@ -164,6 +165,7 @@ bool reading_begin(Config *c, Error *err) {
         c->why_plain = "rope_parameters is not read";
     lose_by_flags(c);
     refuse_by_flags(c);
+    reading_unseen(c, c->two_shares && !(c->flags & (STRICT | SHARE_BESIDE)));
     if (c->flags & HAS_LIMIT) c->as->out->max_len = c->trained;
     config_find_alpha(c);
     config_find_chunks(c);

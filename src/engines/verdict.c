@@ -12,7 +12,7 @@ const char *const verdict_names[N_VERDICTS] = {"same", "differs", "ignored", "re
 static bool is_flat(const Config *c) {
     const char *parameters = json_member(c->config, "rope_parameters");
     return c->family->flags & FAMILY_BY_TYPE && json_has_members(parameters) &&
-           !config_has_type_blocks(parameters);
+           !config_has_type_blocks(c->family, parameters);
 }
 
 // Why a reading is plain RoPE, or scaled, where the reference is not.

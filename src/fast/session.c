@@ -102,7 +102,7 @@ static bool check_places(const Model *model, const SessionConfig *c, Error *err)
                     "%d tokens in pieces of %d cannot be spread over %d positions "
                     "(expected at least %d positions, and pieces of at least 1)",
                     c->context, c->spread.piece, length, c->context);
-    return model_reaches(model, positions, err);
+    return model_turns_by(model, c->rope, err) && model_reaches(model, positions, err);
 }
 
 bool session_is_plain(const Model *model, const SessionConfig *config) {

@@ -22,6 +22,14 @@ static uint64_t lay_out_caches(Transformer *t, Arena *arena, AttentionNeeds *nee
     return arena->used - before;
 }
 
+static float *rows_of(Arena *arena, int64_t n, int64_t width) {
+    return arena_take(arena, n * width, sizeof(float));
+}
+
+static void widen(int64_t *widest, int64_t width) {
+    if (width > *widest) *widest = width;
+}
+
 uint64_t transformer_lay_out(Transformer *t, float *x, Arena *arena) {
     t->x = x;
     const ModelConfig *m = &t->model->config;
@@ -32,35 +40,36 @@ uint64_t transformer_lay_out(Transformer *t, float *x, Arena *arena) {
     int64_t values = m->kv_rank ? 0 : m->n_kv_heads * model_value_dim(m);
     int64_t mixed = m->n_heads * model_value_dim(m);
     int64_t widest = m->dim;
-    int64_t hidden = m->shared_hidden_dim > m->hidden_dim ? m->shared_hidden_dim : m->hidden_dim;
-    if (hidden > widest) widest = hidden;
-    if (m->per_layer_dim > widest) widest = m->per_layer_dim;
+    int64_t hidden = m->hidden_dim;
+    widen(&hidden, m->shared_hidden_dim);
+    widen(&widest, hidden);
+    widen(&widest, m->per_layer_dim);
     int threads = thread_count();
     AttentionNeeds needs = {.max_n = (int)chunk};
     uint64_t cache_bytes = lay_out_caches(t, arena, &needs);
-    t->q = arena_take(arena, chunk * heads, sizeof(float));
-    t->k = arena_take(arena, chunk * kv, sizeof(float));
-    t->v = arena_take(arena, chunk * values, sizeof(float));
-    t->mixed = arena_take(arena, chunk * mixed, sizeof(float));
+    t->q = rows_of(arena, chunk, heads);
+    t->k = rows_of(arena, chunk, kv);
+    t->v = rows_of(arena, chunk, values);
+    t->mixed = rows_of(arena, chunk, mixed);
     cache_bytes += states_lay_out(&t->states, arena, t->model, chunk);
     if (m->kv_rank) latent_lay_out(&t->latent, arena, t->model, chunk, threads);
-    t->hidden = arena_take(arena, chunk * hidden, sizeof(float));
+    t->hidden = rows_of(arena, chunk, hidden);
     t->shared_gates = arena_take(arena, chunk, sizeof(float));
     t->added = NULL;
-    if (m->attention_gate) t->gates = arena_take(arena, chunk * mixed, sizeof(float));
+    if (m->attention_gate) t->gates = rows_of(arena, chunk, mixed);
     bool norms_added = m->norm_place == NORM_AFTER || m->norm_place == NORM_BOTH;
     bool apart = norms_added || m->residual_scale > 0 || m->experts_beside || m->per_layer_dim;
-    if (apart) t->added = arena_take(arena, chunk * m->dim, sizeof(float));
-    t->beside = arena_take(arena, m->experts_beside ? chunk * m->dim : 0, sizeof(float));
+    if (apart) t->added = rows_of(arena, chunk, m->dim);
+    t->beside = rows_of(arena, chunk, m->experts_beside ? m->dim : 0);
     per_layer_lay_out(&t->per_layer, arena, m, chunk, threads);
     if (m->sliding_rope) angles_lay_out(&t->sliding, arena, c, c->sliding, &in_place);
     bool is_rope = m->encoding == ENCODING_ROPE;
     if (is_rope) angles_lay_out(&t->angles, arena, c, c->rope, &c->spread);
     else encoding_lay_out(&t->terms, arena, t->model, blocks_of(c->context));
-    if (heads > widest) widest = heads;
-    if (mixed > widest) widest = mixed;
-    if (m->state_kind && state_width(m) > widest) widest = state_width(m);
-    if (m->q_rank > widest) widest = m->q_rank;
+    widen(&widest, heads);
+    widen(&widest, mixed);
+    widen(&widest, m->q_rank);
+    widen(&widest, m->state_kind ? state_width(m) : 0);
     t->workspace = workspace_lay_out(arena, chunk, widest, threads, c->floats);
     if (m->n_experts) t->experts = experts_lay_out(arena, m, chunk, threads);
     t->attention = attention_lay_out(arena, &needs, threads);

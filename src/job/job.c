@@ -101,7 +101,7 @@ static bool is_idle_method(const Job *job, const RopeSettings *given, const Rope
 void print_advice(const Job *job, const RopeSettings *methods, bool of_reach, bool of_tuning) {
     const RopeConfig *own = own_settings(job);
     char others[300] = "";
-    if (job->model->config.encoding) return;
+    if (job->model->config.encoding || job->said->still) return;
     of_reach = of_reach && !turns_in_windows(job);
     for (int i = 0; i < job->n_plans; i++) {
         const RopePlan *plan = &job->plans[i];

@@ -14,14 +14,26 @@ bool open_model(const char *path, Model *model, Error *err) {
     return check_native(path, err) && model_open(path, model, err);
 }
 
+// Elements of a head of the layers that slide, where these have others; 0: they have not.
+static int sliding_head(const Model *m) {
+    for (int l = 0; m->config.has_shapes && l < m->config.n_layers; l++) {
+        int head_dim = m->layers[l].shape.head_dim;
+        bool differs = head_dim != m->config.head_dim;
+        if (m->layers[l].flags & LAYER_SLIDING) return differs ? head_dim : 0;
+    }
+    return 0;
+}
+
 void said_by_model(const Model *model, RopeFile *said) {
     const ModelConfig *c = &model->config;
     *said = (RopeFile){
         .rope = model->rope,
         .sliding = c->sliding_rope ? model->sliding : model->rope,
         .by_layer = c->sliding_rope,
-        .sizes = {(int)c->dim, c->n_layers, c->n_heads, c->n_kv_heads},
+        .sizes = {(int)c->dim, c->n_layers, c->has_shapes ? 0 : c->n_heads,
+                  c->has_shapes ? 0 : c->n_kv_heads},
         .head_dim = (int)c->head_dim,
+        .sliding_head_dim = sliding_head(model),
         .max_positions = c->seq_len,
     };
 }
@@ -105,7 +117,7 @@ LayerKinds kinds_of_layers(const Model *model, const RopeFile *said) {
         bool has_full = !said->by_layer || layers_have(layers, KIND_FULL);
         return (LayerKinds){
             .is_there = {has_full, said->by_layer},
-            .turns = {!said->bare_full, said->by_layer},
+            .turns = {!said->bare_full && !said->still, said->by_layer && !said->still},
             .own_sliding = said->by_layer,
         };
     }

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check_texts.h"
 #include "check_units.h"
 #include "check_verdict.h"
 #include "measure.h"
@@ -62,6 +63,8 @@ static void print_row(Check *c, Row *row) {
 static void learn_speed(Check *c, const Row *row, double took, double expected) {
     double ratio = took / expected;
     double change = ratio > 1 ? ratio : (1 + ratio) / 2;
+    // These have texts, or a model, of their own.
+    if (row->kind == CONVERSION || row->kind == LIKE) return;
     if (row->kind == STEPS) c->per_step *= change;
     else c->per_token *= change;
 }
@@ -77,12 +80,14 @@ static void give_up(Row *row) {
     row->lacks = "a longer text";
     // A model that does not surely find keys in a short text is not judged by them.
     if (asks_for_keys(row) && !finds_in_short(row)) row->verdict = UNABLE;
+    // A mistake that neither harms nor helps tells nothing.
+    if (row->kind == CONVERSION) row->verdict = UNABLE;
 }
 
 // Reads units for the row until it is decided, until there is no more text or time, or until it is
 // the next row's turn. False with the reason when something went wrong.
 static bool settle(Check *c, Row *row, int round, Error *err) {
-    const bool alone = row->kind == SHORT_PERPLEXITY || row->kind == OTHER_BASES;
+    const bool alone = row->kind <= CONVERSION || row->kind == OTHER_BASES;
     const int all = most_units(c, row);
     const int most = units_up_to(c, row, round);
     Session *s = NULL;
@@ -134,6 +139,7 @@ static bool read_round(Check *c, int length, int round, bool stops, Error *err) 
     Need needs[MAX_NEEDS];
     bool failed = c->settings.failed[0] && length == c->job->length;
     bool text_failed = false;
+    bool knows = true;  // something of the text
     int n = needs_of(c, length, needs);
     for (int i = 0; i < n; i++) {
         Need need = needs[i];
@@ -141,9 +147,11 @@ static bool read_round(Check *c, int length, int round, bool stops, Error *err) 
         if (is_idle || (need.kind == JUMP_KEYS && text_failed)) continue;
         if (!read_row(c, need, round, err)) return false;
         Verdict verdict = verdict_of_need(c, need);
-        // Without the first row there is nothing to judge by.
-        if (need.kind == SHORT_PERPLEXITY && verdict != OK) return true;
         failed = failed || verdict == FAIL;
+        // Without the first row there is nothing to judge by. Where it fails, a mistake may be why.
+        if (need.kind == SHORT_PERPLEXITY && verdict == OPEN) return true;
+        knows = knows && (need.kind != SHORT_PERPLEXITY || verdict == OK);
+        if (!knows && need.kind == CONVERSION) return true;
         text_failed = text_failed || (need.kind == JUMPS && verdict == FAIL);
     }
     return true;
@@ -217,7 +225,9 @@ static void print_costs(Check *c) {
         int n = c->lengths[i];
         double whole = 0;
         for (RowKind kind = 0; kind < N_ROW_KINDS; kind++) {
-            bool once = kind != JUMPS && kind != JUMP_KEYS && kind < WHOLE_TEXT;
+            if ((kind == LIKE && !c->like) || (kind == READ_AGAIN && c->min_page < 0)) continue;
+            bool once =
+                kind != JUMPS && kind != JUMP_KEYS && kind != READ_AGAIN && kind < WHOLE_TEXT;
             Row row = {.kind = kind, .length = n};
             double seconds = seconds_to_decide(c, &row);
             if (kind >= WHOLE_TEXT) whole += seconds;
@@ -254,6 +264,7 @@ static bool run_checks(Check *c, const CheckOptions *o, Answer *answer, Error *e
     print_heading(job, &c->table, "check");
     table_note(&c->table, what, "%s", job->plans->name);
     if (!o->settings) table_note(&c->table, "text", "%.200s", text);
+    if (o->like_path) table_note(&c->table, "like", "%.200s", o->like_path);
     bool ok = true;
     if (!o->settings && !isfinite(c->budget)) {
         print_costs(c);
@@ -273,6 +284,8 @@ bool check_model(const Job *job, const CheckOptions *o, Answer *answer, Error *e
     bool ok = true;
     if (!o->settings) catch_interrupt(0);
     c.whole = o->whole;
+    c.like_path = o->like_path;
+    c.min_page = o->min_page;
     for (int i = 0; ok && i < N_REFERENCES; i++)
         ok = reference_plan(job, i != FILES_OWN, times[i], &c.references[i], err);
     ok = ok && (o->settings || check_prepare(&c, err)) && run_checks(&c, o, answer, err);

@@ -24,6 +24,8 @@ int needs_of(const Check *c, int length, Need needs[MAX_NEEDS]) {
     const int window = c->window;
     const bool is_far = length > window;
     int n = add_need(needs, 0, SHORT_PERPLEXITY, window);
+    if (c->like) n = add_need(needs, n, LIKE, window);
+    n = add_need(needs, n, CONVERSION, window);
     if (is_far) {
         n = add_need(needs, n, JUMPS, length);
         n = add_need(needs, n, JUMP_KEYS, length);
@@ -34,6 +36,8 @@ int needs_of(const Check *c, int length, Need needs[MAX_NEEDS]) {
         n = add_need(needs, n, OTHER_BASES, window);
     n = add_need(needs, n, STEPS, length);
     n = needs_between(c, length, needs, n);
+    if (is_far && c->min_page >= 0 && window >= PAGE_WINDOW)
+        n = add_need(needs, n, READ_AGAIN, length);
     if (is_far && c->whole) {
         n = add_need(needs, n, WHOLE_TEXT, length);
         n = add_need(needs, n, WHOLE_KEYS, length);
@@ -43,6 +47,7 @@ int needs_of(const Check *c, int length, Need needs[MAX_NEEDS]) {
 
 bool is_further(const Check *c, Need need, int length) {
     if (need.kind == WHOLE_TEXT || need.kind == WHOLE_KEYS) return length > c->window;
+    if (need.kind == READ_AGAIN) return true;
     return need.kind == JUMPS && need.length != length;
 }
 
@@ -66,8 +71,7 @@ Verdict verdict_of_need(const Check *c, Need need) {
     if (!row) return OPEN;
     bool lacks_text = row->lacks && strcmp(row->lacks, "more memory") != 0;
     if (row->verdict == OPEN && lacks_text) return BETWEEN;
-    // A model that knows nothing of the text cannot be judged. One that cannot find keys can.
-    if (row->verdict == UNABLE) return row->kind == SHORT_PERPLEXITY ? BETWEEN : OK;
+    if (row->verdict == UNABLE) return OK;  // a model that finds no keys can be judged by the rest
     return row->verdict;
 }
 

@@ -3,7 +3,7 @@
 
 #include "check_rows.h"
 
-enum { MAX_NEEDS = MAX_LENGTHS + 8 };
+enum { MAX_NEEDS = MAX_LENGTHS + 12 };
 
 typedef struct {
     RowKind kind;

@@ -11,10 +11,12 @@ enum {
     ANSWER = 6,          // tokens of an answer, about
     USUAL_UNITS = 3,     // stretches that decide most rows
     USUAL_KEYS = 13,
+    LEAST_PAGES = 6,  // that decide
     FIRST_UNITS = 6,  // that are read of a row before the next one's turn
     FIRST_KEYS = 26,
-    KEY_TOKENS = 256,   // of a text with a key, at most
-    MOST_WINDOWS = 32,  // short windows beside a whole text
+    KEY_TOKENS = 256,    // of a text with a key, at most
+    MOST_WINDOWS = 32,   // short windows beside a whole text
+    MOST_MISTAKES = 48,  // texts that are read with mistakes
 };
 _Static_assert(FIRST_UNITS << (MOST_ROUNDS - 1) >= MOST_STRETCHES, "the last turn reads all");
 static const double SURE = 3.5;  // standard errors between a value and its limit that decide
@@ -24,16 +26,20 @@ static const double MOST_LOSS = 1.25;
 static const double PASSES_BY_JUMPS = 1.2, FAILS_BY_JUMPS = 1.6;
 // the same of the story, which is easier to read whole than novels are
 static const double PASSES_IN_STORY = 1.05;
-static const double BASE_LOSS = 1.05;  // the reference's, in shares of that with another theta
+static const double BASE_LOSS = 1.05;     // the reference's, in shares of that with another theta
+static const double MISTAKE_LOSS = 1.02;  // or with a mistake
+static const double LIKE_LOSS = 1.05;     // or that of another model
 // of -ln p(token) when it is read by itself and not in a prompt, on average
 static const double MOST_CHANGE = 0.16;
-static const double FOUND_SHARE = 0.6;    // of the keys that are found in a short text
+static const double FOUND_SHARE = 0.6;  // of the keys that are found in a short text
+static const double LEAST_GAIN =
+    0.1;  // of a page that is read again in a short text, by which it tells
 static const double KNOWS_NOTHING = 0.1;  // perplexity of a short text in shares of the vocabulary
 static const double MARGIN = 1.15;        // what is begun may take so many times what it should
 
 const char *const row_names[N_ROW_KINDS] = {
-    "short-perplexity", "short-texts",  "base",       "jumps",
-    "jump-retrieval",   "step-by-step", "perplexity", "retrieval"};
+    "short-perplexity", "like",         "conversion", "short-texts", "base",     "jumps",
+    "jump-retrieval",   "step-by-step", "page",       "perplexity",  "retrieval"};
 
 // ---- samples ----
 
@@ -68,6 +74,10 @@ static Verdict decide(double value, double error, double limit) {
 
 double spent(const Check *c) { return now_seconds() - c->start; }
 
+int mistake_tokens(const Check *c) {
+    return c->window < MISTAKE_TOKENS ? c->window : MISTAKE_TOKENS;
+}
+
 int key_tokens(const Check *c) { return c->window < KEY_TOKENS ? c->window : KEY_TOKENS; }
 
 int windows_beside(const Check *c, int length) {
@@ -83,6 +93,13 @@ static double seconds_for(const Check *c, double tokens, double n) {
     return tokens * c->per_token * (1 + c->deep * n);
 }
 
+// Of a text that is read in place, and again with each mistake that is open.
+static double seconds_for_mistakes(const Check *c, const Row *row) {
+    int readings = 1;
+    for (int m = 0; m < N_MISTAKES; m++) readings += is_open_mistake(c, row, m);
+    return readings * seconds_for(c, mistake_tokens(c), mistake_tokens(c));
+}
+
 double unit_seconds(const Check *c, const Row *row) {
     double stretch = seconds_for(c, c->window, c->window);
     double reference = row->units < c->n_stretches && c->scores[row->units] ? 0 : stretch;
@@ -92,11 +109,14 @@ double unit_seconds(const Check *c, const Row *row) {
     case SHORT_PERPLEXITY:
         return FIRST_STRETCHES * stretch *
                (c->references[FILES_OWN].rope.method == ROPE_NONE ? 1 : 2);
+    case CONVERSION: return seconds_for_mistakes(c, row);
+    case LIKE:
     case SHORT_TEXTS:
     case JUMPS: return stretch + reference;
     case OTHER_BASES: return 2 * stretch + reference;
     case JUMP_KEYS: return seconds_for(c, key_tokens(c), key_tokens(c)) + answer;
     case STEPS: return 2 * stretch + TAIL * c->per_step;
+    case READ_AGAIN: return 2 * stretch;
     case WHOLE_TEXT: return whole + windows_beside(c, row->length) * stretch;
     default: return whole + answer;
     }
@@ -114,6 +134,7 @@ int most_units(const Check *c, const Row *row) {
     size_t texts = c->n_ids / (size_t)row->length;
     switch (row->kind) {
     case SHORT_PERPLEXITY: return 1;
+    case CONVERSION: return c->n_stretches < MOST_MISTAKES ? c->n_stretches : MOST_MISTAKES;
     case JUMP_KEYS:
     case WHOLE_KEYS: return MOST_KEYS;
     case WHOLE_TEXT: return texts < MOST_TEXTS ? (int)texts : MOST_TEXTS;
@@ -125,7 +146,7 @@ int most_units(const Check *c, const Row *row) {
 // is to be expected. What is no further than that from its limit takes all units.
 double seconds_to_decide(const Check *c, const Row *row) {
     double most = most_units(c, row);
-    double units = asks_for_keys(row) ? USUAL_KEYS : USUAL_UNITS;
+    double units = asks_for_keys(row) ? USUAL_KEYS : row->kind == CONVERSION ? 1 : USUAL_UNITS;
     double unit = row->units > 0 ? row->seconds / row->units : unit_seconds(c, row);
     double error = row->error;
     double distance = fabs(row->value - row->limit) - error / 2;
@@ -179,26 +200,33 @@ static void judge_between(Row *row, double passes, double fails) {
     row->limit = passes;
 }
 
-// Whether the second theta says more against the model's own: it fails, or it is open where the
-// other one passes, or its ratio is the higher one.
-static bool second_is_worse(const Verdict verdicts[2], const Samples bases[2]) {
+// Judges the row by the one of n other readings that says most against the model: it fails, or it
+// is open where others pass, or its ratio is the highest one.
+static void judge_others(Row *row, int n, double limit) {
     static const int badness[] = {[OK] = 0, [OPEN] = 1, [FAIL] = 2};
-    int more = badness[verdicts[1]] - badness[verdicts[0]];
-    return more != 0 ? more > 0 : bases[1].mean > bases[0].mean;
+    Row worst = *row;
+    int worst_is = -1;
+    for (int i = 0; i < n; i++) {
+        Row one = *row;
+        one.samples = row->others[i];
+        one.other = i;
+        one.verdict = OPEN;
+        if (one.samples.n == 0) continue;
+        judge_ratio(&one, limit);
+        bool is_worse = worst_is < badness[one.verdict] ||
+                        (worst_is == badness[one.verdict] && one.value > worst.value);
+        if (!is_worse) continue;
+        worst = one;
+        worst_is = badness[one.verdict];
+    }
+    *row = worst;
 }
 
-static void judge_bases(Row *row) {
-    Verdict verdicts[2];
-    for (int i = 0; i < 2; i++) {
-        row->samples = row->bases[i];
-        row->verdict = OPEN;
-        judge_ratio(row, BASE_LOSS);
-        verdicts[i] = row->verdict;
-    }
-    row->base = second_is_worse(verdicts, row->bases);
-    row->samples = row->bases[row->base];
-    row->verdict = verdicts[row->base];
-    judge_ratio(row, BASE_LOSS);
+bool is_open_mistake(const Check *c, const Row *row, int mistake) {
+    Row one = {.samples = row->others[mistake], .verdict = OPEN};
+    if (!mistake_applies(mistake, c->job->model, &c->references[c->reference_is])) return false;
+    if (one.samples.n > 0) judge_ratio(&one, MISTAKE_LOSS);
+    return one.verdict == OPEN;
 }
 
 static void judge_keys(Row *row) {
@@ -216,14 +244,40 @@ static void judge_keys(Row *row) {
     row->verdict = in_short == FAIL ? UNABLE : decide(-row->value, row->error, -row->limit);
 }
 
+static double variance(const Samples *s) { return s->n > 1 ? s->squares / (s->n - 1) : INFINITY; }
+
+// The share that is left of the gain in a short text. Where none is wanted it is only told.
+static void judge_page(const Check *c, Row *row) {
+    const Samples *far = &row->others[GAIN_LONG];
+    const Samples *near = &row->others[GAIN_SHORT];
+    const double share = far->mean / near->mean;
+    const double both = (variance(&row->others[GAIN_SUM]) - variance(far) - variance(near)) / 2;
+    // Of a ratio of means, by its linear part (Cochran 1977, 2.11).
+    const double spread = variance(far) - 2 * share * both + share * share * variance(near);
+    const double n = far->n;
+    row->value = share;
+    row->error = n > 1 ? sqrt(fmax(spread, 0) / n) / fabs(near->mean) : INFINITY;
+    row->limit = c->min_page;
+    if (n < LEAST_PAGES) return;
+    if (near->mean - SURE * sqrt(variance(near) / n) < LEAST_GAIN) {
+        row->verdict = n < PAGE_STRETCHES ? OPEN : UNABLE;
+        return;
+    }
+    if (c->min_page == 0) row->verdict = n < PAGE_STRETCHES ? OPEN : OK;
+    else if (share - SURE * row->error >= c->min_page) row->verdict = OK;
+    else if (share + SURE * row->error <= c->min_page) row->verdict = FAIL;
+}
+
 void judge_row(const Check *c, Row *row) {
     double passes, fails;
     switch (row->kind) {
     case SHORT_PERPLEXITY:
         judge_ratio(row, c->job->model->config.vocab_size * KNOWS_NOTHING);
-        row->verdict = row->value <= row->limit ? OK : UNABLE;
+        row->verdict = row->value <= row->limit ? OK : FAIL;
         break;
-    case OTHER_BASES: judge_bases(row); break;
+    case OTHER_BASES: judge_others(row, 2, BASE_LOSS); break;
+    case CONVERSION: judge_others(row, N_MISTAKES, MISTAKE_LOSS); break;
+    case LIKE: judge_ratio(row, LIKE_LOSS); break;
     case JUMPS:
     case WHOLE_TEXT:
         if (has_two_limits(c, row, &passes, &fails)) judge_between(row, passes, fails);
@@ -235,6 +289,7 @@ void judge_row(const Check *c, Row *row) {
         row->limit = MOST_CHANGE;
         row->verdict = decide(row->value, row->error, row->limit);
         break;
+    case READ_AGAIN: judge_page(c, row); break;
     case JUMP_KEYS:
     case WHOLE_KEYS:
         if (row->verdict != UNABLE) judge_keys(row);

@@ -3,6 +3,7 @@
 
 #include "../job/job.h"
 #include "check_settings.h"
+#include "mistakes.h"
 #include "table.h"
 
 enum {
@@ -11,10 +12,21 @@ enum {
     MOST_STRETCHES = 96,  // of a text that are read, spread over all of it
     MAX_LENGTHS = 32,
     MAX_ROWS = 8 * MAX_LENGTHS,
-    FIRST_STRETCHES = 2,  // by which the reference is chosen
-    TAIL = 64,            // tokens that are read one by one
-    MOST_ROUNDS = 5,      // turns of a row, with which all of its units are read
+    FIRST_STRETCHES = 2,   // by which the reference is chosen
+    TAIL = 64,             // tokens that are read one by one
+    MISTAKE_TOKENS = 128,  // of a text that is read with each mistake, at most
+    MOST_ROUNDS = 5,       // turns of a row, with which all of its units are read
 };
+
+// Of the row about a page that is read again.
+enum {
+    PAGE_PIECES = 4,      // of a stretch: the page stands in the first one, and again in the last
+    PAGE_WINDOW = 256,    // tokens of a stretch, at least: shorter ones have no page
+    PAGE_STRETCHES = 12,  // which are read where no share is asked for
+};
+// Its gains in nats for each token: with jumps, in place, and the sum, which tells how these two
+// vary together.
+enum { GAIN_LONG, GAIN_SHORT, GAIN_SUM };
 
 // A sample is a mean over some neighboring tokens, which depend on each other, or a key that was
 // asked for.
@@ -25,11 +37,14 @@ typedef struct {
 
 typedef enum {
     SHORT_PERPLEXITY,  // does the model know the text at all?
+    LIKE,              // does it read short texts as well as another model?
+    CONVERSION,        // does it read better with a mistake that converters make?
     SHORT_TEXTS,       // what the setting costs texts within the trained context
     OTHER_BASES,       // does the model read better with another theta?
     JUMPS,             // a short text, spread over many positions
     JUMP_KEYS,
-    STEPS,  // a prompt, and the same read as generation reads
+    STEPS,       // a prompt, and the same read as generation reads
+    READ_AGAIN,  // a page is
     WHOLE_TEXT,
     WHOLE_KEYS,
     N_ROW_KINDS,
@@ -41,12 +56,13 @@ typedef enum { FAIL, OK, UNABLE, OPEN, BETWEEN } Verdict;
 
 typedef struct {
     RowKind kind;
-    int length;                  // positions
-    int units;                   // stretches, texts or keys that were read
-    Samples samples;             // of all units
-    Samples in_short;            // keys that are found in a short text, asked when many are missed
-    Samples bases[2];            // for OTHER_BASES: one for each other theta
-    int base;                    // the one of them that the value is of
+    int length;        // positions
+    int units;         // stretches, texts or keys that were read
+    Samples samples;   // of all units
+    Samples in_short;  // keys that are found in a short text, asked when many are missed
+    // for OTHER_BASES and CONVERSION: one for each other theta, or mistake; for READ_AGAIN: its gains
+    Samples others[N_MISTAKES];
+    int other;                   // the one of them that the value is of
     double value, error, limit;  // error: one standard error of the value
     double seconds;              // that its units took
     Verdict verdict;
@@ -88,8 +104,10 @@ typedef struct {
     int window;       // tokens of a stretch, within the trained context
     int n_stretches;  // that the text has
     RopePlan references[N_REFERENCES];
-    Session *reference;  // by the plan that reads short texts best
-    int reference_is;    // PLAIN_ROPE or FILES_OWN
+    Session *reference;     // by the plan that reads short texts best
+    int reference_is;       // PLAIN_ROPE or FILES_OWN
+    const char *like_path;  // of another model; NULL: there is none
+    struct Likeness *like;
     // (window / 2) -ln p of the second half of each stretch by the reference; NULL: not read yet.
     double *scores[MOST_STRETCHES];
     // Verdicts.
@@ -97,6 +115,7 @@ typedef struct {
     int n_rows;
     SettingsFound settings;  // of -n
     bool whole;              // see CheckOptions
+    double min_page;         // likewise
 } Check;
 
 // The name of a row's kind, as printed.
@@ -116,6 +135,8 @@ int most_units(const Check *check, const Row *row);
 // How many of them are read up to the row's turn number `round`: twice as many as up to the one
 // before it. So a row that sits on its limit does not take all of the time where another decides.
 int units_up_to(const Check *check, const Row *row, int round);
+// Whether a reading with the mistake can still tell anything.
+bool is_open_mistake(const Check *check, const Row *row, int mistake);
 // Whether the next key is to be asked for in a short text.
 bool asks_in_short(const Row *row);
 // Whether keys that are found in a short text are surely enough to judge a model by them.
@@ -132,6 +153,7 @@ double unit_seconds(const Check *check, const Row *row);
 // Seconds that an open row should take until it is decided, by what is known of it.
 double seconds_to_decide(const Check *check, const Row *row);
 
-// Tokens of a text with a key, and short windows that are read beside a text of so many tokens.
+// Tokens of a text with a mistake, of one with a key, and short windows that are read beside a text of so many tokens.
+int mistake_tokens(const Check *check);
 int key_tokens(const Check *check);
 int windows_beside(const Check *check, int length);

@@ -1,5 +1,4 @@
-// The texts of --check, and how a unit of each kind of row is read: a stretch of text, a key, a
-// text of all the length.
+// How a unit of each kind of row is read: a stretch of text, a key, a text of all the length.
 #include "check_units.h"
 
 #include <math.h>
@@ -7,80 +6,21 @@
 #include <string.h>
 
 #include "../fast/kv_cache.h"
+#include "check_like.h"
+#include "check_page.h"
+#include "check_texts.h"
 #include "prose.h"
 #include "score.h"
 #include "tasks.h"
 
 enum {
-    PIECES = 8,         // of a stretch that jumps
-    CHECK_SAMPLE = 64,  // tokens of a sample, at most
-    KEY_PIECES = 3,     // the key in the first one, the question in the last
-    N_KEY_DEPTHS = 5,   // of keys in a whole text
+    PIECES = 8,          // of a stretch that jumps
+    CHECK_SAMPLE = 64,   // tokens of a sample, at most
+    MISTAKE_SAMPLE = 4,  // of one of a text with a mistake, which changes much
+    KEY_PIECES = 3,      // the key in the first one, the question in the last
+    N_KEY_DEPTHS = 5,    // of keys in a whole text
 };
 static const double LOOK = 0.03;  // of the budget, between two looks at the clock
-
-// ---- sessions ----
-
-// A session asks this before each chunk. The end of the budget ends the reading, and so does Ctrl-C.
-static bool go_on(void *whose) {
-    Check *c = whose;
-    table_progress(&c->table, c->doing, fmin(spent(c) / c->budget, 1));
-    if (interrupted || spent(c) + c->chunk * c->per_token > c->budget) c->late = true;
-    return !c->late;
-}
-
-static SessionConfig timed_config(Check *c, const RopePlan *plan, int context) {
-    SessionConfig config = session_config(c->job, plan, context);
-    config.chunk = c->chunk;
-    config.go_on = go_on;
-    config.whose = c;
-    return config;
-}
-
-static Session *open_timed(Check *c, const RopePlan *plan, int context, Error *err) {
-    SessionConfig config = timed_config(c, plan, context);
-    return session_new(c->job->model, &config, err);
-}
-
-double whole_bytes(const Check *c, int length) {
-    SessionConfig config = session_config(c->job, c->job->plans, length);
-    return (double)session_needs(c->job->model, &config);
-}
-
-// ---- texts ----
-
-static bool has_bos(const Check *c) { return tokenizer_bos(c->job->tokenizer) >= 0; }
-
-// Copies n tokens that begin with the text's id number `start`, behind BOS in the first one's
-// place, if there is one.
-static void take_text(const Check *c, size_t start, int n, int32_t *text) {
-    text[0] = tokenizer_bos(c->job->tokenizer);
-    memcpy(text + has_bos(c), c->ids + start, (size_t)(n - has_bos(c)) * sizeof *text);
-}
-
-// The i-th of n places in an order in which each beginning is spread over the whole: 0, n/2, n/4,
-// 3n/4, ... (van der Corput's, 1935).
-static int spread_order(int i, int n) {
-    int size = 1;
-    while (size < n) size *= 2;
-    for (int number = 0;; number++) {
-        int place = 0;
-        int from = size / 2;
-        for (int bit = 1; bit < size; bit *= 2) {
-            if (number & bit) place += from;
-            from /= 2;
-        }
-        if (place >= n) continue;
-        if (i == 0) return place;
-        i--;
-    }
-}
-
-// The first id of the u-th of n texts of `length` tokens, which are spread over all of the text.
-static size_t start_of(const Check *c, int u, int n, int length) {
-    size_t last = c->n_ids - (size_t)(length - has_bos(c));
-    return n > 1 ? (size_t)((double)last * spread_order(u, n) / (n - 1)) : 0;
-}
 
 // -ln p of the second half of stretch u, by a session for `window` tokens.
 static bool score_stretch(Check *c, Session *s, int u, double *nll, Error *err) {
@@ -104,14 +44,18 @@ static const double *reference_scores(Check *c, int u, Error *err) {
 // Each function reads the row's next unit by a session that open_for has opened, and adds its
 // samples. False with the reason, or when it was too late.
 
-// A sample for each CHECK_SAMPLE of n differences between two readings, and for what is left of them.
-static void add_differences(Samples *s, const double *these, const double *those, int n) {
-    for (int from = 0; from < n; from += CHECK_SAMPLE) {
-        int to = from + CHECK_SAMPLE < n ? from + CHECK_SAMPLE : n;
+// A sample for each `size` of n differences between two readings, and for what is left of them.
+static void add_samples(Samples *s, const double *these, const double *those, int n, int size) {
+    for (int from = 0; from < n; from += size) {
+        int to = from + size < n ? from + size : n;
         double sum = 0;
         for (int i = from; i < to; i++) sum += these[i] - those[i];
         add_sample(s, sum / (to - from));
     }
+}
+
+static void add_differences(Samples *s, const double *these, const double *those, int n) {
+    add_samples(s, these, those, n, CHECK_SAMPLE);
 }
 
 // The plan that is checked, for n tokens that are spread over the row's positions. All keys but BOS
@@ -132,6 +76,11 @@ Session *open_for(Check *c, const Row *row, Error *err) {
     int n = whole ? row->length : c->window;
     if (jumps) plan = jumping_plan(c, row, n, PIECES);
     if (row->kind == STEPS) plan.crowd = 0;  // it would make rounding larger
+    if (row->kind == READ_AGAIN) {
+        plan = jumping_plan(c, row, n, PAGE_PIECES);
+        plan.piece = n / PAGE_PIECES;
+        plan.crowd = plan.piece;  // so does the page
+    }
     if (row->kind == JUMP_KEYS) {
         n = key_tokens(c);
         plan = jumping_plan(c, row, n, KEY_PIECES);
@@ -196,8 +145,49 @@ static bool read_bases(Check *c, Row *row, Session *unused, Error *err) {
         if (!ok) return false;
     }
     for (int i = 0; reference && i < 2; i++)
-        add_differences(&row->bases[i], reference, scores[i], c->window - c->window / 2);
+        add_differences(&row->others[i], reference, scores[i], c->window - c->window / 2);
     return reference;
+}
+
+// -ln p of the second half of a text by the model with a mistake.
+static bool score_mistake(Check *c, int mistake, Span span, double *nll, Error *err) {
+    MistakenModel other;
+    const RopePlan *plan = &c->references[c->reference_is];
+    bool ok = mistake_make(mistake, c->job->model, plan, &other, err);
+    SessionConfig config = timed_config(c, &other.plan, span.to);
+    Session *s = ok ? session_new(&other.model, &config, err) : NULL;
+    ok = s && score_span(s, span, nll, err);
+    session_free(s);
+    mistake_undo(&other);
+    return ok;
+}
+
+// A text that is shorter than a stretch, by the reference and with each mistake that is open.
+static bool read_mistakes(Check *c, Row *row, Session *unused, Error *err) {
+    const int n = mistake_tokens(c);
+    double right[MISTAKE_TOKENS];
+    double wrong[N_MISTAKES][MISTAKE_TOKENS];
+    bool is_read[N_MISTAKES];
+    int32_t text[MISTAKE_TOKENS];
+    const Span read = {text, n / 2, n, n};
+    (void)unused;
+    take_text(c, start_of(c, row->units, c->n_stretches, c->window), n, text);
+    session_rewind(c->reference, 0);
+    bool ok = score_span(c->reference, read, right, err);
+    for (int m = 0; ok && m < N_MISTAKES; m++) {
+        is_read[m] = is_open_mistake(c, row, m);
+        ok = !is_read[m] || score_mistake(c, m, read, wrong[m], err);
+    }
+    for (int m = 0; ok && m < N_MISTAKES; m++)
+        if (is_read[m]) add_samples(&row->others[m], right, wrong[m], n - n / 2, MISTAKE_SAMPLE);
+    return ok;
+}
+
+// A stretch beside another model's reading of it.
+static bool read_like(Check *c, Row *row, Session *unused, Error *err) {
+    const double *scores = reference_scores(c, row->units, err);
+    (void)unused;
+    return scores && like_read(c, row, scores, err);
 }
 
 // A text of all of the length, beside the reference's reading of some of the same tokens in short
@@ -278,9 +268,9 @@ static bool read_keys(Check *c, Row *row, Session *s, Error *err) {
     return read_key(c, row, s, &row->samples, err);
 }
 
-ReadUnit *const unit_readers[N_ROW_KINDS] = {read_short,      read_stretch, read_bases,
-                                             read_stretch,    read_keys,    read_steps,
-                                             read_whole_text, read_keys};
+ReadUnit *const unit_readers[N_ROW_KINDS] = {
+    read_short, read_like,  read_mistakes, read_stretch,    read_bases, read_stretch,
+    read_keys,  read_steps, page_read,     read_whole_text, read_keys};
 
 // ---- the beginning ----
 
@@ -345,10 +335,12 @@ bool check_prepare(Check *c, Error *err) {
     for (int length = c->window; length<n; length = length> n / 3 ? n : 2 * length)
         c->lengths[c->n_lengths++] = length;
     c->lengths[c->n_lengths++] = n;
-    return find_text(c, err) && measure_speed(c, err);
+    bool ok = !c->like_path || (c->like = like_open(c->job, c->like_path, err));
+    return ok && find_text(c, err) && measure_speed(c, err);
 }
 
 void check_free(Check *c) {
+    like_close(c->like);
     session_free(c->reference);
     free(c->ids);
     for (int u = 0; u < MOST_STRETCHES; u++) free(c->scores[u]);

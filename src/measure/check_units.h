@@ -1,4 +1,4 @@
-// The texts of --check, and how they are read.
+// The units of --check, and how they are read.
 #pragma once
 
 #include "check_rows.h"
@@ -14,6 +14,3 @@ Session *open_for(Check *check, const Row *row, Error *err);
 // it was too late.
 typedef bool ReadUnit(Check *check, Row *row, Session *session, Error *err);
 extern ReadUnit *const unit_readers[N_ROW_KINDS];
-
-// Bytes of the session that reads a text of `length` tokens whole.
-double whole_bytes(const Check *check, int length);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check_units.h"
+#include "check_texts.h"
 
 // A budget that is named, in shares of what was estimated.
 static const double BUDGET_MARGIN = 1.15;
@@ -19,7 +19,7 @@ double budget_for(const Check *c, double seconds) {
 // ---- what a row found ----
 
 static const char *how_it_was_read(const Row *row) {
-    bool by_jumps = row->kind == JUMPS || row->kind == JUMP_KEYS;
+    bool by_jumps = row->kind == JUMPS || row->kind == JUMP_KEYS || row->kind == READ_AGAIN;
     if (by_jumps) return ", by jumps";
     return row->kind >= WHOLE_TEXT ? ", read whole" : "";
 }
@@ -51,37 +51,59 @@ static void describe_row(const Check *c, const Row *row, char *out, size_t size)
     double error = row->error;
     const bool is_plain = c->reference_is == PLAIN_ROPE;
     describe_limit(c, row, limit, sizeof limit);
+    const char *ask = "";
     switch (row->kind) {
     case SHORT_PERPLEXITY:
-        snprintf(out, size, "perplexity %.0f +- %.0f in a short text, so nothing can be told (%s)",
+        snprintf(out, size,
+                 "perplexity %.0f +- %.0f in a short text (%s): it knows next to nothing of the "
+                 "text. Wrongly converted?",
                  value, error, limit);
         return;
+    case CONVERSION:
+        snprintf(what, sizeof what, "their perplexity with %s", mistake_words[row->other]);
+        ask = ". Wrongly converted?";
+        break;
+    case LIKE: snprintf(what, sizeof what, "their perplexity by %.60s", c->like_path); break;
     case SHORT_TEXTS:
         snprintf(what, sizeof what, "their perplexity by %s",
                  is_plain ? "plain RoPE" : "the model's own settings");
         break;
     case OTHER_BASES:
         snprintf(what, sizeof what, "their perplexity with a theta of %.6g",
-                 c->references[SMALLER_BASE + row->base].rope.theta);
+                 c->references[SMALLER_BASE + row->other].rope.theta);
         break;
     case STEPS:
         snprintf(out, size, "step by step: %.2f +- %.2f change of -ln p (%s)", value, error, limit);
+        return;
+    case READ_AGAIN:
+        snprintf(out, size,
+                 "a page that is read again gains %.2f +- %.2f of what it does in a short text "
+                 "(%.2f wanted), by jumps",
+                 value, error, row->limit);
         return;
     case JUMP_KEYS:
     case WHOLE_KEYS: describe_keys(row, out, size); return;
     default: snprintf(what, sizeof what, "a short text's");
     }
-    const char *form = row->kind == SHORT_TEXTS || row->kind == OTHER_BASES
-                           ? "short texts: %.2f +- %.2f times %s (%s)%s"
-                           : "perplexity %.2f +- %.2f times %s (%s)%s";
-    snprintf(out, size, form, value, error, what, limit, how_it_was_read(row));
+    const char *form = row->kind < JUMPS ? "short texts: %.2f +- %.2f times %s (%s)%s%s"
+                                         : "perplexity %.2f +- %.2f times %s (%s)%s%s";
+    snprintf(out, size, form, value, error, what, limit, how_it_was_read(row), ask);
 }
 
 // ---- no ----
 
-// The row about the shortest length that failed; NULL: none did.
+// Whether a mistake is why the model knows next to nothing: read with it, it knows something.
+static bool mistake_tells(const Check *c, const Row *mistake) {
+    const int i = find_row(c, SHORT_PERPLEXITY, c->window);
+    return mistake->verdict == FAIL && c->rows[i].value / mistake->value <= c->rows[i].limit;
+}
+
+// The row about the shortest length that failed; NULL: none did. What a mistake made is told by the
+// mistake.
 static const Row *shortest_failure(const Check *c) {
+    const int mistakes = find_row(c, CONVERSION, c->window);
     const Row *found = NULL;
+    if (mistakes >= 0 && mistake_tells(c, &c->rows[mistakes])) return &c->rows[mistakes];
     for (int i = 0; i < c->n_rows; i++) {
         const Row *row = &c->rows[i];
         if (row->verdict == FAIL && (!found || row->length < found->length)) found = row;
@@ -123,7 +145,7 @@ static Answer say_failure(Check *c) {
     const char *code = describe_failure(c, row, why, sizeof why);
     int below = c->settings.at_any_length ? 0 : longest_held(c, length);
     if (below > 0) snprintf(held, sizeof held, "; holds to %d", below);
-    else if (length < n && passes_itself(c, n))
+    else if (length < n && row->kind > CONVERSION && passes_itself(c, n))
         snprintf(held, sizeof held, "; longer texts hold to %d", n);
     table_verdict(&c->table, code, "fails at %d: %s%s", length, why, held);
     return NO;
@@ -135,7 +157,6 @@ static Answer say_failure(Check *c) {
 static const char *describe_lack(const Check *c, const Row *row, char *out, size_t size) {
     bool needs_memory = row->lacks && !strcmp(row->lacks, "more memory");
     out[0] = '\0';
-    if (row->verdict == UNABLE) return "model";
     if (needs_memory) {
         snprintf(out, size, "%.0f MB of memory", whole_bytes(c, row->length) / 1e6);
         return "memory";
@@ -165,14 +186,32 @@ static Answer say_undecided(Check *c) {
 
 // ---- the last line ----
 
+// What a length that holds is worth, and what could not be judged.
+static void describe_worth(const Check *c, int n, char *out, size_t size) {
+    const int keys = find_row(c, n > c->window ? JUMP_KEYS : WHOLE_KEYS, n);
+    const int page = find_row(c, READ_AGAIN, n);
+    int used = 0;
+    out[0] = '\0';
+    if (keys >= 0 && c->rows[keys].verdict == UNABLE)
+        used = snprintf(out, size, "; keys were not judged: it does not find them in a short text");
+    if (page < 0) return;
+    const bool is_known = c->rows[page].verdict == OK;
+    if (is_known)
+        snprintf(out + used, size - (size_t)used,
+                 "; a page is read again at %.0f %% of its short gain", 100 * c->rows[page].value);
+    else snprintf(out + used, size - (size_t)used, "; it copies no page in a short text");
+}
+
 Answer say_verdict(Check *c) {
     const int n = c->job->length;
     Verdict verdict = verdict_at(c, n);
     if (verdict == FAIL) return say_failure(c);
     if (verdict != OK) return say_undecided(c);
     bool whole = n <= c->window || find_row(c, WHOLE_TEXT, n) >= 0;
-    if (whole) table_verdict(&c->table, "whole", "holds to %d, read whole", n);
-    else table_verdict(&c->table, "jumps", "holds to %d by jumps", n);
+    char worth[200];
+    describe_worth(c, n, worth, sizeof worth);
+    if (whole) table_verdict(&c->table, "whole", "holds to %d, read whole%s", n, worth);
+    else table_verdict(&c->table, "jumps", "holds to %d by jumps%s", n, worth);
     return YES;
 }
 

@@ -348,7 +348,7 @@ static int fill_kinds(const Job *job, Kind kinds[N_LAYER_KINDS]) {
         bool own = k->own_sliding && (i == LAYERS_SLIDING || (both && !k->turns[LAYERS_FULL]));
         int own_head = own ? job->said->sliding_head_dim : 0;
         *kind = (Kind){.name = names[i],
-                       .turns = !both || k->turns[i],
+                       .turns = k->turns[i] || (!both && !job->said->still),
                        .rope = own ? plan->sliding : plan->rope};
         if (both && i == LAYERS_FULL && !plan->rope.all_slide)
             kind->rope.window = kind->rope.sinks = 0;
@@ -396,6 +396,12 @@ static void plot_pairs(const char *layers, const Job *job, const Kind *kind, int
 
 // The notes of all kinds. A kind that does not turn has one that says so.
 static void print_all_notes(Table *t, const Kind *kinds, int n) {
+    bool is_still = true;
+    for (int i = 0; i < n; i++) is_still = is_still && !kinds[i].turns;
+    if (is_still) {
+        table_note(t, "layers", "no RoPE: queries and keys do not turn");
+        return;
+    }
     print_notes(t, &kinds[0].notes, NULL, kinds[0].name);
     if (n > 1 && kinds[1].turns) print_notes(t, &kinds[1].notes, &kinds[0].notes, kinds[1].name);
     for (int i = 0; i < n; i++)

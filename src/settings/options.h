@@ -42,12 +42,14 @@ typedef struct {
     // Measurements.
     const char *text_path, *quantize_path;
     const char *tasks, *check_path;  // a list, NULL: passkey; the text of --check, NULL: made up
+    const char *like_path;           // a model, NULL: none
     const char *next;                // a number of tokens, or a file that names some
     bool ids, per_token, plot, stepwise, stale_keys, whole, tsv, json, prompts;
     bool settings_alone;  // --check judges no more
     int samples, trials;
     int attn[2];  // layer and head, from 0
     double min_accuracy, budget;
+    double min_page;    // -1: not given
     int quantize_type;  // 0: q8, 1: q4, 2: f16, 3: f32
     // Search.
     int reads, population, search_windows, minimize;

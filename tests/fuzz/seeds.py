@@ -17,6 +17,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import blocks
 from common import WORK, config, in_work, random_weights, read, write, write_tokenizer
 from rope_cases import FAMILIES, PHI_REFUSED, REFUSED, SPELLINGS, changed
+from test_explained import SILENT
 from test_hostile import SMALL, models
 from test_legacy import write_legacy
 
@@ -90,6 +91,9 @@ def seeds():
         yield 'options', str(i), command.replace(' ', '\n').encode()
     for i, (_, values, _) in enumerate(SPELLINGS + FAMILIES + REFUSED + PHI_REFUSED):
         yield 'config', str(i), b'# x\n' * (i % 3) + json.dumps(changed(values), indent=i % 2 or None).encode()
+    for i, (_, values, *_) in enumerate(SILENT):
+        for target in 'config', 'engines':
+            yield target, 'explained-%d' % i, json.dumps(values).encode()
     yield 'config', 'copied', b'"hidden_size": 64, ..., "rope_scaling": {"type": "linear", "factor": 2, ... },\n...,'
     yield 'config', 'escapes', b'{"x": "\\u00e9\\n\\\\u", "y": [NaN, -Infinity, [], {}, 1e-3, null], "type": "su"}'
     yield 'config', 'lists', json.dumps({'rope_type': 'longrope', 'short_factor': [1.5] * 8, 'long_factor': [1.5] * 8,

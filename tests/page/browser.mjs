@@ -1,6 +1,6 @@
 // What the page's tests share: a server of build/page, a browser that is watched, ./run, and counting.
 import { execFileSync } from 'node:child_process';
-import { cpSync, createReadStream, existsSync, mkdirSync, rmSync } from 'node:fs';
+import { cpSync, createReadStream, existsSync, mkdirSync, rmSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import { dirname, extname, join } from 'node:path';
@@ -102,6 +102,7 @@ export function serve() {
         if (!path.startsWith(PAGE) || !existsSync(path)) return void response.writeHead(404).end();
         response.writeHead(200, {
             'content-type': TYPES[extname(path)] ?? 'application/octet-stream',
+            'content-length': statSync(path).size,
         });
         createReadStream(path).pipe(response);
     });

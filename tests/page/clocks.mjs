@@ -94,4 +94,31 @@ export default {
             'the address has the method',
         );
     },
+
+    // A key never stands behind its query, by keys or by an address; hands that came round again are told.
+    async key_and_query() {
+        await page.evaluate(() => {
+            rope.state.set('method', 'none');
+            rope.state.set('key', 0);
+            rope.state.set('query', 1056);
+        });
+        await page.locator('#clocks .token').nth(0).focus();
+        await page.keyboard.press('End');
+        await page.waitForTimeout(80);
+        const both = () => page.evaluate(() => [rope.state.get('key'), rope.state.get('query')]);
+        check((await both()).join() === '1056,1056', 'End brings the key to its query, no further', await both());
+        await page.evaluate(() => {
+            rope.state.set('query', 300);
+        });
+        check((await both())[0] <= 300, 'an address cannot part them otherwise', await both());
+        await page.evaluate(() => {
+            rope.state.set('key', 0);
+            rope.state.set('query', 2048);
+        });
+        await page.waitForTimeout(80);
+        const f = table('--explain --head-dim 64 --theta 10000 --train-ctx 512 -n 2048 --rope none').map((r) => +r.inv_freq),
+            left = f.filter((x) => x * 512 < 2 * Math.PI).length;
+        check((await text('#clocks .numbers')).includes(`${left} of 32`), 'hands that have been past their arc', left);
+        await page.evaluate(() => rope.state.set('query', 900));
+    },
 };

@@ -27,7 +27,7 @@ export const wish = (on, name, data) =>
         },
         [name, data],
     );
-export const text = (selector) => page.locator(selector).innerText();
+export const text = (selector, on = page) => on.locator(selector).innerText();
 export const until = (selector, pattern, on = page) =>
     on.waitForFunction(
         ([s, p]) => new RegExp(p).test(document.querySelector(s)?.innerText ?? ''),

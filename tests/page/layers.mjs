@@ -244,8 +244,10 @@ export default {
     // In one file the models are to be picked, and another one is not taken.
     async one_file() {
         const p = await open(browser, `file://${join(PAGE, 'rope.html')}#stack=layers-nope`, { ready: false });
-        await p.locator('#layers button.primary').click();
-        await until('#layers .status', /models\/layers-nope\.bin is not in this file: pick it/, p);
+        const disabled = () =>
+            p.locator('#layers button', { hasText: /^(Read|Hide)/ }).evaluateAll((all) => all.map((one) => one.disabled));
+        check((await disabled()).join() === 'true,true', 'there is nothing to read yet', await disabled());
+        check(/these models are not in it/.test(await text('#layers', p)), 'and it is said where the models are');
         const pick = p.locator('#layers input[type=file]');
         await pick.setInputFiles(join(ROOT, 'models/layers-sliding.bin'));
         await until('#layers .status', /layers-sliding\.bin has other layers: models\/layers-nope\.bin is expected/, p);
@@ -257,7 +259,7 @@ export default {
         await p.evaluate(() => rope.state.set('stack', 'layers-nope'));
         await pick.setInputFiles(join(ROOT, 'models/layers-nope.bin'));
         await until('#layers .status', READ, p);
-        check(true, 'the stack itself is read');
+        check((await disabled()).join() === 'false,false', 'the stack itself is read', await disabled());
         check(p.complaints.length === 0, 'no complaint', p.complaints);
         await p.close();
     },

@@ -1,12 +1,14 @@
 // Your model.
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { PICTURES, ROOT, check, run, table, tableOf } from './browser.mjs';
-import { chip, commandsOf, page, runShown, text, until } from './driver.mjs';
+import { PICTURES, ROOT, check, open, run, table, tableOf } from './browser.mjs';
+import { browser, chip, commandsOf, page, runShown, text, until, url } from './driver.mjs';
 
 export default {
     async your_model() {
+        // The reader has said a length, which files that are pasted then do not change.
+        await page.evaluate(() => [65536, 131072].forEach((n) => rope.state.set('want', n)));
         const area = page.locator('#model textarea');
         const example = async (name) => {
             await page.locator('#model button', { hasText: name }).first().click();
@@ -121,8 +123,8 @@ export default {
                 'nor the heading of its block',
             );
         }
-        await area.fill('{"model_type": "kimi_k2", "rope_scaling": {"rope_type": "yarn", "factor": 32}}');
-        await until('#model .status', /kimi_k2/);
+        await area.fill('{"model_type": "nobody", "rope_scaling": {"rope_type": "yarn", "factor": 32}}');
+        await until('#model .status', /nobody/);
         check(/paste only the block/.test(await text('#model')), 'a family that is not read: what would do');
         await area.fill(
             '{"hidden_size": 1152, "rope_local_base_freq": 10000, "rope_scaling": {"rope_type": "linear"}}',
@@ -199,7 +201,7 @@ export default {
         await page.evaluate(() => rope.state.set('want', 131072));
         for (const [name, what] of [
             ['llama-3.1-8b', /max_position_embeddings 131072;/],
-            ['phi-4-mini-instruct', /"partial_rotary_factor": 0\.75/],
+            ['qwen2.5-7b-instruct', /"rope_type": "default"/],
         ]) {
             const path = join(ROOT, `tests/configs/${name}.json`),
                 words = readFileSync(path, 'utf8');
@@ -372,5 +374,63 @@ export default {
             'the rows about settings are those of the command',
             `${shown} ${rows.map((row) => `${row.check} ${row.verdict}`)}`,
         );
+    },
+
+    // On a fresh page a file stands at the length that it promises, and sentence, table and advice agree with one another.
+    async promises() {
+        const p = await open(browser, url, { ready: false });
+        const said = async (words) => {
+            await p.locator('#model textarea').fill(words);
+            await p.waitForTimeout(450);
+            return p.locator('#model').innerText();
+        };
+        const folder = join(ROOT, 'tests/configs');
+        const files = [folder, join(folder, 'by_layer')].flatMap((one) =>
+            readdirSync(one)
+                .filter((name) => name.endsWith('.json'))
+                .map((name) => join(one, name)),
+        );
+        check(files.length > 15, 'published configs are there', files.length);
+        for (const path of files) {
+            const name = path.split('/').at(-1),
+                all = await said(readFileSync(path, 'utf8')),
+                fails = await p.locator('#model tr.fail').count(),
+                verdict = await p.locator('#model .verdict').innerText();
+            check(fails === 0 && /hold together|No angle is new/.test(verdict), `${name} holds as far as it says`, verdict);
+            check(!/expect nonsense at any length/.test(all), `${name}: no sentence contradicts that`, all);
+            const best = +(all.match(/so (\d+) of \d+ engines/)?.[1] ?? 99),
+                lines = await p.locator('#model .readings li.same').allInnerTexts();
+            check(best >= (lines.join().match(/,/g) ?? []).length - 1, `${name}: advice is no worse than the file`, [
+                best,
+                lines,
+            ]);
+        }
+        const cohere = {
+            ...{ model_type: 'cohere2', head_dim: 128, hidden_size: 4096, num_attention_heads: 32 },
+            ...{ num_hidden_layers: 32, max_position_embeddings: 8192, rope_theta: 50000 },
+            ...{ sliding_window: 4096, sliding_window_pattern: 4 },
+        };
+        let all = await said(JSON.stringify(cohere));
+        check(/No angle is new here, at any length/.test(all) && !/try yarn/.test(all), 'Cohere 2: nothing is new', all);
+        check(!(await p.locator('#model table.list').count()), 'and no empty table stands there');
+        const llama = {
+            ...{ model_type: 'llama', head_dim: 64, hidden_size: 2048, num_attention_heads: 32, rope_theta: 500000 },
+            max_position_embeddings: 131072,
+            rope_scaling: {
+                ...{ rope_type: 'llama3', factor: 32, low_freq_factor: 1, high_freq_factor: 4 },
+                original_max_position_embeddings: 8192,
+            },
+        };
+        all = await said(JSON.stringify(llama));
+        check(/file's own block/.test(all) && !/262144/.test(all), 'Llama 3.2 1B keeps its own block', all.slice(-900));
+        all = await said(JSON.stringify({ model_type: 'bert', hidden_size: 768 }));
+        check(/says nothing of RoPE/.test(all) && !/a block of your own/.test(all), 'BERT is told no block', all);
+        await said('');
+        check(!(await p.locator('#model .status.bad').count()), 'an empty field is no error');
+        const began = Date.now();
+        await said(JSON.stringify({ rope_type: 'linear', factor: 4, more: Array(1e5).fill('a b c') }));
+        await until('#model .status', /which is no config\.json/, p);
+        check(Date.now() - began < 5000, 'a megabyte is refused at once', Date.now() - began);
+        await p.close();
     },
 };

@@ -56,13 +56,17 @@ static void load(State *s, const char *path, int n) {
     puts(s->context ? "ok" : "error no context of this length");
 }
 
-// What a server's options --rope-scaling (its number in llama.h), --rope-freq-base, --rope-freq-scale
-// and --yarn-orig-ctx set.
+// What a server's options set: --rope-scaling (its number in llama.h), --rope-freq-base and the others
+// of RoPE.
 static bool set(struct llama_context_params *p, const char *name, double value) {
     if (strcmp(name, "rope-scaling") == 0) p->rope_scaling_type = (int)value;
     else if (strcmp(name, "rope-freq-base") == 0) p->rope_freq_base = (float)value;
     else if (strcmp(name, "rope-freq-scale") == 0) p->rope_freq_scale = (float)value;
     else if (strcmp(name, "yarn-orig-ctx") == 0) p->yarn_orig_ctx = (uint32_t)value;
+    else if (strcmp(name, "yarn-ext-factor") == 0) p->yarn_ext_factor = (float)value;
+    else if (strcmp(name, "yarn-attn-factor") == 0) p->yarn_attn_factor = (float)value;
+    else if (strcmp(name, "yarn-beta-fast") == 0) p->yarn_beta_fast = (float)value;
+    else if (strcmp(name, "yarn-beta-slow") == 0) p->yarn_beta_slow = (float)value;
     else return false;
     return true;
 }

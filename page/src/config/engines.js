@@ -67,7 +67,8 @@ function unseenLine(rows) {
     return names.size ? [h('li.unseen', `Nobody has looked at what ${[...names].join(', ')} would make of it.`)] : [];
 }
 
-// { date, items }: how old the facts are, and a list of sentences for a plan at a length.
+// { date, items, alike }: how old the facts are, a list of sentences for a plan at a length, and how many engines read
+// it as it is meant.
 export function engineReadings(plan, length) {
     const { date, rows: all } = plan.engines(length);
     const rows = all.filter((row) => row.verdict !== UNSEEN);
@@ -79,5 +80,5 @@ export function engineReadings(plan, length) {
     const odd = new Set(others.map(({ engine }) => engine));
     const same = rows.filter((row, i) => !odd.has(row.engine) && rows[i - 1]?.engine !== row.engine);
     const readings = others.map((row) => sentence(row, rows, length));
-    return { date, items: [...readings, ...alikeLines(same, length), ...unseenLine(all)] };
+    return { date, items: [...readings, ...alikeLines(same, length), ...unseenLine(all)], alike: same.length };
 }

@@ -15,6 +15,7 @@ const shown = (x) => h('td', isNaN(x) ? x : short(+x, 6));
 
 // A row for each of --check's: { check, value, limit, verdict }.
 export function verdictTable(rows) {
+    if (!rows.length) return '';
     const head = COLUMNS.map((name) => h('th', name));
     const body = rows.map(({ check, value, limit, verdict }) =>
         h(

@@ -38,6 +38,12 @@ export function layersInWords(notes, kinds, want) {
 
 // What a reader can do about a refusal.
 export function wayOut(reason, words) {
+    if (!words.trim()) return '';
+    if (/model_type|architectures/.test(reason) && !/"(rope|rotary)/.test(words))
+        return (
+            'This file says nothing of RoPE. Models such as BERT and GPT-2 know positions in another way: they have no ' +
+            'hands that could be slowed.'
+        );
     const hasBlock = /"rope_(scaling|parameters)"/.test(words);
     if (/model_type|architectures|layer|sliding|text_config/.test(reason))
         return hasBlock
@@ -51,8 +57,19 @@ export function wayOut(reason, words) {
         : '';
 }
 
-// One sentence on top: do the settings hold at that length? `failed` are rows of --check.
-export function verdictOf(failed, length) {
+// Is there no angle that training did not show, at any length? So it is where full layers do not turn, and the others see
+// no further than training went. `notes` are --explain's.
+export const isNothingNew = (notes, trained) => !!notes.full && +notes.window_sliding <= trained;
+
+// One sentence on top: do the settings hold at that length? `rows` are those of --check.
+export function verdictOf(rows, length, { notes, trained }) {
+    const failed = rows.filter((row) => row.verdict === 'fail');
+    if (isNothingNew(notes, trained))
+        return (
+            'No angle is new here, at any length: full layers do not turn, and sliding ones see the last ' +
+            `${count(+notes.window_sliding)} positions, no more than training showed.`
+        );
+    if (!rows.length) return 'These settings say nothing that could be checked without the weights.';
     if (!failed.length) return `These settings hold together, and reach ${count(length)} positions.`;
     const reach = failed.find((row) => row.check === 'reach'),
         others = failed.filter((row) => row !== reach).map((row) => row.check);
@@ -63,13 +80,21 @@ export function verdictOf(failed, length) {
 
 // What is worth a word besides, a line each: the config's own contradictions, the plan's advice, and what follows from
 // the numbers. `sharp` is the share of the contrast between neighbors that is left.
-export function remarks({ told, advice, method, scale, sharp, length }) {
+export function remarks({ told, advice, method, scale, sharp, length, isOwn, isOnTop }) {
     const all = told.remarks.map(inWords);
     if (advice) all.push(inWords(advice));
+    if (isOnTop)
+        all.push(
+            `It does not say how long it was trained without the factor. If the ${count(told.trainedContext)} positions are ` +
+                'those with it, as with Gemma 3, they are the reach, and not that many times the factor.',
+        );
     if (told.unused) all.push(`Not used, since they mean nothing to this rope_type: ${told.unused}.`);
     if (sharp < 0.6)
         all.push(
-            'The fastest hands are slowed: neighbors blur. Without tuning at this scale, expect nonsense at any length.',
+            isOwn
+                ? 'The fastest hands are slowed, as in the file. A model that was trained so reads well; any other one reads ' +
+                      'nonsense.'
+                : 'The fastest hands are slowed: neighbors blur. Without tuning at this scale, expect nonsense at any length.',
         );
     if (scale > 1 && length <= told.trainedContext && !method.startsWith('dynamic'))
         all.push(

@@ -2,7 +2,7 @@
 // distance alone; pairs of many speeds. Below them the formula, its parts in the pictures' colours.
 import { scaleLinear } from 'd3-scale';
 import { line } from 'd3-shape';
-import { button, drawing, h, onceAFrame, stateSlider } from '../dom.js';
+import { button, drawing, fixed, h, onceAFrame, stateSlider } from '../dom.js';
 import { expectedScore, TURN } from '../numbers.js';
 import { number, state } from '../state.js';
 import { prose } from '../terms.js';
@@ -158,13 +158,13 @@ export function whatRopeIs({ page, shipped }) {
         between.attr('d', wedge(n * SPEED, m * SPEED, 30));
         const fits = Math.cos(d * SPEED);
         product.put((x) => Math.cos(x * SPEED), d);
-        twoText.textContent = `${d} apart: product ${fits.toFixed(2)}`;
+        twoText.textContent = `${d} apart: product ${fixed(fits, 2)}`;
         for (const { i, hands } of clocks) {
             hands[0].turn(n * plain[i]);
             hands[1].turn(m * plain[i]);
         }
         all.put((x) => expectedScore(plain, x), d);
-        threeText.textContent = `${d} apart: ${expectedScore(plain, d).toFixed(2)} of all ${plain.length}`;
+        threeText.textContent = `${d} apart: the mean of all ${plain.length} is ${fixed(expectedScore(plain, d), 2)}`;
     }
     const redraw = onceAFrame(draw);
     state.on(['m', 'k'], redraw);

@@ -3,81 +3,21 @@
 import { chart } from '../chart.js';
 import { button, command, count, h, onceAFrame, predict, quoted, stateField, statusLine } from '../dom.js';
 import { runs } from '../job.js';
-import { colourOf, lookOf, methodFor, titleOf } from '../methods.js';
-import { movingPerplexity, perplexity } from '../numbers.js';
+import { lookOf, methodFor } from '../methods.js';
+import { SPAN } from '../reading.js';
 import { number, state, text } from '../state.js';
-import { markOf, marks } from '../tints.js';
+import { marks } from '../tints.js';
+import { column, PICTURE_MS } from './column.js';
+import { HOW, PAST_TRAINED } from './writing.js';
 
 const NAMES = ['none', 'yarn'];
-const BEYOND = 1888, // positions past the trained context that are written
-    SPAN = 128, // tokens that a perplexity is the mean of
-    TEMPERATURE = 0.8,
-    TOP_P = 0.9,
-    MOST_OPENING = 2000; // characters
-const PICTURE_MS = 120, // between two pictures: laying out and painting long texts costs more than writing them
-    FAR = 1e9;
-
-// One text as it grows.
-function column(name, edge) {
-    const at = h('small'),
-        scroll = h('div.scroll', { tabIndex: 0, ariaLabel: `text by ${titleOf(name)}` });
-    const box = h('div.column', h('h3', titleOf(name), at), scroll);
-    box.style.setProperty('--mine', colourOf(name));
-    let position = 0, // of the next token
-        nlls = [],
-        fresh = [];
-    let read = 0; // positions
-    let follows = true; // the text's end, unless the reader has scrolled away from it
-    scroll.onscroll = () => {
-        follows = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 60;
-    };
-    const draw = () => {
-        scroll.append(...fresh);
-        fresh = [];
-        const last = nlls.slice(-SPAN);
-        at.textContent =
-            (read ? `position ${count(read)}` : '') +
-            (last.length > SPAN / 4 ? ` · perplexity ${perplexity(last, 0).toFixed(1)}` : '');
-        if (follows) scroll.scrollTop = FAR; // beyond its end
-    };
-    const flush = onceAFrame(draw, PICTURE_MS);
-    return Object.assign(box, {
-        draw, // at once: the text stops for a while
-        reset() {
-            position = 0;
-            nlls = [];
-            fresh = [];
-            follows = true;
-            scroll.replaceChildren();
-            at.textContent = '';
-        },
-        push({ tokens, position: now }) {
-            read = now;
-            for (const token of tokens) {
-                if (position === edge) fresh.push(h('div.edge', `position ${edge}: training ended here`));
-                const part = h('span', token.text);
-                if (token.given) part.className = 'given';
-                else {
-                    part.className = markOf(token.nll);
-                    part.title = `position ${position}: -ln p = ${token.nll.toFixed(2)} to a reader of the last ${edge}`;
-                    nlls.push(token.nll);
-                }
-                fresh.push(part);
-                position++;
-            }
-            flush();
-        },
-        curve: () => movingPerplexity(nlls, SPAN).map(([x, y]) => [x + position - nlls.length, y]),
-        // The perplexity of what was written at positions from ... to.
-        between: (from, to) => perplexity(nlls, from - (position - nlls.length), to - (position - nlls.length)),
-    });
-}
+const MOST_OPENING = 2000; // characters
 
 export function watchItBreak({ engine, shipped, recorded, file, own, book }) {
     state.add('seed', number(1, 4294967295), recorded.first.seed);
     state.add('open', text(MOST_OPENING), '');
     const edge = shipped.trainedContext,
-        PAST = edge + BEYOND,
+        PAST = edge + PAST_TRAINED,
         // So much of the story is as long as training was; of another model's tokens it may be a little less.
         characters = own ? Math.round((0.9 * recorded.first.characters * edge) / 512) : recorded.first.characters;
     const columns = NAMES.map((name) => column(name, edge));
@@ -165,7 +105,7 @@ export function watchItBreak({ engine, shipped, recorded, file, own, book }) {
             given = 0;
         const texts = NAMES.map((name, i) => {
             const wish = { model: 'model', method: methodOf(name), prompt: beginning(), seed: run.input.seed };
-            const how = { context: PAST, holdAt: edge, temperature: TEMPERATURE, topP: TOP_P, judge: 'window' };
+            const how = { context: PAST, holdAt: edge, ...HOW, judge: 'window' };
             return run.ask('write', { ...wish, ...how }, (part) => {
                 if (part.held) {
                     if (++held === NAMES.length) hold(given / NAMES.length);
@@ -222,7 +162,7 @@ export function watchItBreak({ engine, shipped, recorded, file, own, book }) {
     const lines = command();
     function showCommands() {
         const how =
-            `-n ${PAST} -t ${TEMPERATURE} -p ${TOP_P} -s ${state.get('seed')} --ignore-eos --kv f32 ` +
+            `-n ${PAST} -t ${HOW.temperature} -p ${HOW.topP} -s ${state.get('seed')} --ignore-eos --kv f32 ` +
             '--activations f32';
         const opened = state.get('open'),
             [before, prompt] = opened ? ['', `-i ${quoted(opened)}`] : [`head -c ${characters} book.txt | `, '-f -'];

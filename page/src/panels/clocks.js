@@ -4,9 +4,21 @@
 import { drag } from 'd3-drag';
 import { scaleLinear } from 'd3-scale';
 import { pointer } from 'd3-selection';
-import { button, command, count, drawing, fact, h, onceAFrame, reducedMotion, short, stateChips } from '../dom.js';
+import {
+    button,
+    command,
+    count,
+    drawing,
+    fact,
+    fixed,
+    h,
+    onceAFrame,
+    reducedMotion,
+    short,
+    stateChips,
+} from '../dom.js';
 import { methodChoices, methodFor, SIX } from '../methods.js';
-import { expectedScore, isSeen, TURN } from '../numbers.js';
+import { expectedScore, hasLeft, isSeen, TURN } from '../numbers.js';
 import { kept } from '../place.js';
 import { number, state } from '../state.js';
 
@@ -73,6 +85,7 @@ export function clocks({ file, page, shipped }) {
     const still = Math.round((900 / 512) * L); // what those see who want no motion
     state.add('query', number(0, MOST), still);
     state.add('key', number(0, MOST), 0);
+    const inOrder = () => state.get('key') > state.get('query') && state.set('key', state.get('query')); // an address may not be
     const dials = Array.from({ length: pairs }, (_, i) => dial(i, pairs));
     const method = stateChips('method', 'method', methodChoices(SIX));
     const numbers = h('div.numbers', { ariaLive: 'polite' });
@@ -80,7 +93,12 @@ export function clocks({ file, page, shipped }) {
         caption = h('p.film');
     let played = null, // the position that the film shows in the query's place
         ended = -1; // where it left the query; what it said there stays until the query moves
-    const put = (key, at) => state.set(key, Math.round(Math.min(MOST, Math.max(0, at))));
+    // A query sees no later token: the key stops at the query, and the query at the key.
+    const limits = { key: () => [0, state.get('query')], query: () => [state.get('key'), MOST] };
+    const put = (which, at) => {
+        const [low, high] = limits[which]();
+        state.set(which, Math.round(Math.min(high, Math.max(low, at))));
+    };
 
     // The ruler with the two tokens and the band between, each to be dragged or moved with the arrow keys.
     const svg = drawing('ruler');
@@ -133,8 +151,7 @@ export function clocks({ file, page, shipped }) {
         const low = Math.min(state.get('query'), state.get('key')),
             high = Math.max(state.get('query'), state.get('key'));
         const step = Math.round(Math.max(-low, Math.min(MOST - high, by)));
-        put('query', state.get('query') + step);
-        put('key', state.get('key') + step);
+        for (const which of step > 0 ? ['query', 'key'] : ['key', 'query']) put(which, state.get(which) + step);
     }
     let grip = null;
     band.call(
@@ -190,41 +207,37 @@ export function clocks({ file, page, shipped }) {
         }
         const name = state.get('method');
         const { frequencies, plain, attention, scale } = page.plan(methodFor(name, MOST), MOST).frequencies(MOST);
-        let strange = 0;
+        let strange = 0,
+            left = 0;
         dials.forEach(({ box, parts, turn, turns }, i) => {
             const seen = Math.min(TURN, plain[i] * L),
                 angle = d * frequencies[i],
                 isNew = !isSeen(plain[i], L, angle);
             strange += +isNew;
+            left += +hasLeft(plain[i], L, angle);
             turn('query', at * frequencies[i]);
             turn('key', from * frequencies[i]);
-            parts.key.style.display = from ? '' : 'none';
-            const base = from * frequencies[i],
-                sign = at >= from ? 1 : -1; // what was seen is seen of differences
-            const begin = sign > 0 ? base : base - seen;
-            parts.seen.setAttribute('d', sector(begin, begin + seen));
+            const base = from * frequencies[i]; // what was seen is seen of differences
+            parts.seen.setAttribute('d', sector(base, base + seen));
             parts.strange.setAttribute(
                 'd',
-                isNew
-                    ? sign > 0
-                        ? sector(base + seen, base + (angle % TURN))
-                        : sector(base - (angle % TURN), base - seen)
-                    : '',
+                isNew ? sector(base + seen, base + (angle % TURN)) : '',
             );
             const rest = angle % TURN;
             parts.between.setAttribute(
                 'd',
-                from ? (sign > 0 ? sector(base, base + rest, 11) : sector(base - rest, base, 11)) : '',
+                from ? sector(base, base + rest, 11) : '',
             );
             box.classList.toggle('new', isNew);
             turns.textContent = `${shortTurns((d * frequencies[i]) / TURN)} turns`;
         });
-        if (played !== null) caption.textContent = told(d, strange);
+        if (played !== null) caption.textContent = told(d, strange, left);
         else if (at !== ended) caption.textContent = '';
         numbers.replaceChildren(
             fact(count(d), 'positions apart'),
             fact(`${strange} of ${pairs}`, 'hands where they never stood'),
-            fact(expectedScore(frequencies, d, attention).toFixed(2), productIs(attention)),
+            fact(fixed(expectedScore(frequencies, d, attention), 2), productIs(attention)),
+            fact(`${left} of ${pairs}`, 'have been past their arc: some came round again'),
         );
         line.put(
             `./run ${file} --explain --rope ${methodFor(name, MOST)} -n ` +
@@ -232,14 +245,15 @@ export function clocks({ file, page, shipped }) {
         );
     }
     const redraw = onceAFrame(draw);
-    const told = (d, strange) =>
+    const told = (d, strange, left) =>
         d < L
             ? 'The query walks away from a key at 0. Every angle so far is one that training showed.'
             : d === L
               ? `${count(L)}: training ended here. The slow hands stand at the end of their blue arcs.`
-              : `Past ${count(L)}: ${strange} of ${pairs} hands point where they never pointed.`;
+              : `Past ${count(L)}: ${strange} of ${pairs} hands point where they never pointed` +
+                (left > strange ? `; ${left - strange} did, and came round into their arc again.` : '.');
     const productIs = (attention) =>
-        `score of two equal arrows${attention === 1 ? '' : `, grown by YaRN's ${short(attention ** 2, 3)}`}`;
+        `mean of all pairs, each from −1 to 1: what a query and a key alike in all of them would score${attention === 1 ? '' : `, grown by YaRN's ${short(attention ** 2, 3)}`}`;
 
     // ---- the film
 
@@ -271,7 +285,9 @@ export function clocks({ file, page, shipped }) {
         draw();
     }
     const watch = button('Play', () => (began ? stop() : play()));
+    inOrder();
     state.on(['query', 'key', 'method', 'factor'], () => {
+        inOrder();
         if (began) return;
         redraw();
     });

@@ -3,9 +3,10 @@
 import { engineReadings } from '../config/engines.js';
 import { EXAMPLES } from '../config/examples.js';
 import { gapFields } from '../config/gaps.js';
+import { blockToPaste, hasOriginal, promiseOf } from '../config/paste.js';
 import { verdictTable } from '../config/verdicts.js';
 import { wavelengths } from '../config/waves.js';
-import { inWords, layersInWords, remarks, verdictOf, wayOut } from '../config/words.js';
+import { inWords, isNothingNew, layersInWords, remarks, verdictOf, wayOut } from '../config/words.js';
 import { afterPause, button, command, count, fact, h, short, stateChips, stateSlider, statusLine } from '../dom.js';
 import { mb, takes } from '../given.js';
 import { go } from '../links.js';
@@ -16,7 +17,9 @@ import { choice, number, state, text } from '../state.js';
 const METHODS = [...SIX, 'dynamic-yarn'];
 const TUNED = ['llama3', 'longrope']; // methods that models are trained on with
 const MOST_LINK = 8000, // characters of a config in a link
-    MOST_FILE = 8e6; // bytes
+    MOST_FILE = 3e5; // characters of a config: a few thousand are usual
+const WANT = [512, 1048576], // positions
+    FIRST_WANT = 131072;
 const SEEN = 0.98; // share of a pair's angles from which on they count as seen
 
 // A config as a link carries it: the same JSON without blanks, or as it is where it is no JSON. Numbers stay as they are
@@ -75,15 +78,17 @@ function resultsOf() {
         verdicts = h('div.overflow', { ariaLive: 'polite' }),
         readings = h('ul.readings', { ariaLive: 'polite' }),
         warnings = h('ul.warnings'),
-        block = h('pre.block', { tabIndex: 0 });
+        block = h('pre.block', { tabIndex: 0 }),
+        blockTold = h('p', { ariaLive: 'polite' }),
+        rowsOnTop = h('p', 'What --check says of these settings; how well the model then reads, only weights can tell:');
     const checkLine = command(),
         enginesLine = command(),
         serverLine = command(),
         elsewhereLines = command();
     const waves = wavelengths();
     const want = stateSlider('the length you want', 'want', {
-        min: 512,
-        max: 1048576,
+        min: WANT[0],
+        max: WANT[1],
         log: true,
         step: 512,
         show: count,
@@ -96,7 +101,7 @@ function resultsOf() {
         other,
         facts,
         kindsOfLayers,
-        h('p', 'What --check says of these settings; how well the model then reads, only weights can tell:'),
+        rowsOnTop,
         verdicts,
         checkLine,
         warnings,
@@ -114,39 +119,49 @@ function resultsOf() {
         ),
         waves.box,
         h('h3', 'To paste elsewhere'),
+        blockTold,
         block,
         elsewhereLines,
     );
 
     function putReadings(plan, length) {
         try {
-            const { date, items } = engineReadings(plan, length);
+            const { date, items, alike } = engineReadings(plan, length);
             dated.textContent = `Facts of ${date}. Where an engine has a limit, it is the one that the config gives it.`;
             readings.replaceChildren(...items);
+            return alike;
         } catch (error) {
             dated.textContent = '';
             readings.replaceChildren(h('li', inWords(error.message)));
+            return 0;
         }
     }
 
-    function putBlock(plan) {
+    // The block, and whether it is the file's own.
+    function putBlock(plan, pasted, told, alike) {
         try {
-            block.textContent = plan.json().join('\n');
+            const { lines, words, isOwn } = blockToPaste(plan.json(), pasted, told, alike);
+            block.textContent = lines.join('\n');
+            blockTold.textContent = words;
+            return isOwn;
         } catch (error) {
+            blockTold.textContent = '';
             block.textContent = `# ${error.message}`;
+            return false;
         }
     }
 
     // The same at a terminal. `pasted` is the config, `filled` the options for what it does not say.
-    function putCommands(pasted, filled, chosen, length) {
+    function putCommands(pasted, filled, chosen, length, isOwn) {
         const file = [['config.json', pasted]],
             how = `--rope-config config.json${filled}`,
             method = chosen ? ` --rope ${chosen}` : '';
         checkLine.put([`./run mymodel.bin --check --rope-config config.json${method} -n ${length}`, file]);
         enginesLine.put([`./run --engines ${how} -n ${length}`, file]);
         serverLine.put([`python3 server_probe.py http://127.0.0.1:8080 mymodel.bin --rope-config config.json`, file]);
+        const published = [`./run --rope-json ${how}${method} -n ${length}`, file];
         elsewhereLines.put(
-            [`./run --rope-json ${how}${method} -n ${length}`, file],
+            ...(isOwn ? [] : [published]),
             [`./run --explain ${how}${method} -n ${length}`, file],
         );
     }
@@ -165,18 +180,22 @@ function resultsOf() {
             const { notes, kinds } = explained,
                 method = chosen || told.method,
                 pairs = pairsOf(explained),
-                sharp = sharpness(pairs.plain, pairs.frequencies);
+                sharp = sharpness(pairs.plain, pairs.frequencies),
+                trained = told.trainedContext,
+                advice = isNothingNew(notes, trained) ? '' : plan.advice(length),
+                isOnTop = !chosen && scaled.scale > 1 && told.maxPositions === trained && !hasOriginal(pasted);
             box.hidden = false;
-            onTop.textContent = verdictOf(failed, length);
+            onTop.textContent = verdictOf(rows, length, { notes, trained });
             onTop.classList.toggle('bad', failed.length > 0);
             facts.replaceChildren(...factsOf(told, method, scaled, pairs, length, !!kinds.sliding));
-            const said = remarks({ told, advice: plan.advice(length), method, scale: scaled.scale, sharp, length });
+            const said = remarks({ told, advice, method, scale: scaled.scale, sharp, length, isOwn: !chosen, isOnTop });
             warnings.replaceChildren(...said.map((line) => h('li', line)));
             kindsOfLayers.textContent = layersInWords(notes, kinds, length);
+            rowsOnTop.hidden = !rows.length;
             verdicts.replaceChildren(verdictTable(rows));
-            putReadings(plan, length);
-            putBlock(plan);
-            putCommands(pasted, filled, chosen, length);
+            const alike = putReadings(plan, length),
+                isOwn = putBlock(plan, chosen ? '' : pasted, told, alike);
+            putCommands(pasted, filled, chosen, length, isOwn);
             waves.put({
                 plain: pairs.plain,
                 frequencies: pairs.frequencies,
@@ -189,7 +208,7 @@ function resultsOf() {
         // Nothing of the config before stays: neither numbers nor commands nor a file to save.
         clear() {
             box.hidden = true;
-            for (const one of [onTop, dated, kindsOfLayers, block]) one.textContent = '';
+            for (const one of [onTop, dated, kindsOfLayers, block, blockTold]) one.textContent = '';
             for (const one of [checkLine, enginesLine, serverLine, elsewhereLines]) one.put();
             for (const one of [facts, verdicts, readings, warnings]) one.replaceChildren();
             waves.put(null);
@@ -197,9 +216,9 @@ function resultsOf() {
     };
 }
 
-export function yourModel({ small }) {
+export function yourModel({ small, hasToolBeside }) {
     state.add('config', text(MOST_LINK), '');
-    state.add('want', number(512, 1048576), 131072);
+    state.add('want', number(...WANT), FIRST_WANT);
     state.add('other', choice(['', ...METHODS]), '');
     const first = JSON.stringify(EXAMPLES['Llama 3.1'], null, 2);
     let pasted = state.get('config') || first;
@@ -216,14 +235,26 @@ export function yourModel({ small }) {
     const results = resultsOf();
 
     function refuse(reason) {
-        status.say(inWords(reason), true);
+        const isEmpty = !pasted.trim();
+        status.say(isEmpty ? 'The field is empty: paste a config.json, or take an example above.' : inWords(reason), !isEmpty);
         advised.textContent = wayOut(reason, pasted);
-        gaps.fields.open ||= advised.textContent !== '';
+        gaps.fields.open ||= /below/.test(advised.textContent);
         gaps.clear();
         results.clear();
     }
 
+    // A file that is new stands at the length that it promises, until the reader has said another one.
+    let wished = state.get('want') !== FIRST_WANT,
+        isOurs = false;
+    function promise(told) {
+        if (wished) return;
+        isOurs = true;
+        state.set('want', Math.min(WANT[1], Math.max(WANT[0], promiseOf(pasted, told))));
+        isOurs = false;
+    }
+
     function read() {
+        if (pasted.length > MOST_FILE) return refuse(`this has ${mb(pasted.length)}, which is no config.json`);
         const { headDim, theta, trainedContext } = gaps.numbers;
         let page;
         try {
@@ -232,6 +263,7 @@ export function yourModel({ small }) {
             status.say('');
             advised.textContent = '';
             gaps.put(told);
+            promise(told);
             results.put(page, pasted, gaps.options(told));
         } catch (error) {
             refuse(error.message);
@@ -242,7 +274,7 @@ export function yourModel({ small }) {
 
     const paste = afterPause(150, () => {
         pasted = area.value;
-        const link = pasted === first ? '' : squeezed(pasted);
+        const link = pasted === first || pasted.length > MOST_FILE ? '' : squeezed(pasted);
         state.set('config', link.length <= MOST_LINK ? link : '');
         carried.textContent =
             link.length <= MOST_LINK
@@ -271,7 +303,12 @@ export function yourModel({ small }) {
         'div.chips',
         Object.entries(EXAMPLES).map(([name, config]) => button(name, () => take(JSON.stringify(config, null, 2)))),
     );
-    state.on(['want', 'other'], read);
+    state.on('want', () => {
+        if (isOurs) return;
+        wished = true;
+        read();
+    });
+    state.on('other', read);
     state.on('config', (value) => {
         if (value && value !== squeezed(area.value)) {
             area.value = pasted = value;
@@ -287,6 +324,7 @@ export function yourModel({ small }) {
                 'p',
                 'Paste the config.json of a checkpoint, or only its rope_scaling; or drop the file anywhere. How far ' +
                     'will it go?',
+                ...(hasToolBeside ? [' ', h('a', { href: 'config.html' }, 'This tool has a page of its own.')] : []),
             ),
             h('div.row.middle', examples, pick),
             area,

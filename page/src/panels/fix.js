@@ -1,6 +1,7 @@
 // A handle for each pair, how much it is slowed; what that does to neighbors, to unseen angles and to perplexity.
 import { chart, legend } from '../chart.js';
 import {
+    afterPause,
     button,
     chips,
     command,
@@ -17,8 +18,10 @@ import { expectedScore, seenShare, sharpness, TURN } from '../numbers.js';
 import { number, state } from '../state.js';
 import { handleBoard } from './handles.js';
 import { measureHandles, searchHandles } from './measured.js';
+import { rewrite } from './rewrite.js';
 
-const MOVING_MS = 450; // handles on their way to a method's places
+const MOVING_MS = 450, // handles on their way to a method's places
+    SETTLED_MS = 700; // after which the reader has let go of them
 
 function gauge(name) {
     const level = h('div.level'),
@@ -40,7 +43,7 @@ function gauge(name) {
     });
 }
 
-export function fixIt({ file, engine, page, shipped, recorded, book }) {
+export function fixIt({ file, engine, page, shipped, recorded, book, own }) {
     const L = shipped.trainedContext,
         pairs = shipped.headDim / 2,
         plain = plainSpeeds();
@@ -69,7 +72,16 @@ export function fixIt({ file, engine, page, shipped, recorded, book }) {
 
     // ---- what is seen
 
-    const board = handleBoard({ pairs, slow: handles, shares, scale, most: () => 2 * scale(), move: (to) => put(to) });
+    let over = null; // YaRN's places, while the reader's are near
+    const board = handleBoard({
+        ...{ pairs, slow: handles, shares, scale, most: () => 2 * scale(), over: () => over },
+        move: (to) => put(to),
+    });
+    const again = rewrite({
+        ...{ engine, file, book, shipped, recorded, own, length: n, places: () => placesOf('yarn') },
+        isPreset: () => shownAs === 'yarn',
+    });
+    const letGo = afterPause(SETTLED_MS, again.touched);
     const neighbors = gauge('neighbors stay sharp'),
         angles = gauge('angles that training showed');
     const score = chart({
@@ -83,7 +95,7 @@ export function fixIt({ file, engine, page, shipped, recorded, book }) {
         label: 'Perplexity by position',
         height: 200,
         x: { domain: [0, n()], label: 'position', name: 'position' },
-        y: { log: true, label: 'perplexity, live', most: 600 },
+        y: { log: true, label: 'perplexity of the story', most: 600 },
         rule: { at: L, text: 'trained' },
         show: (v) => v.toFixed(1),
     });
@@ -113,6 +125,8 @@ export function fixIt({ file, engine, page, shipped, recorded, book }) {
     function draw() {
         const f = speeds(),
             share = shares();
+        shownAs = named();
+        over = again.look();
         board.draw();
         neighbors.put(sharpness(plain, f));
         angles.put(share.reduce((a, b) => a + b, 0) / pairs);
@@ -125,7 +139,14 @@ export function fixIt({ file, engine, page, shipped, recorded, book }) {
         score.change({ x: { domain: [0, n()] } });
         score.set('~none', at(plain, 1), { colour: colourOf('none'), ghost: true, computed: true, title: 'plain' });
         score.set('yours', at(f, state.get('temper')), { colour: colourOf('yours'), title: 'yours' });
-        shownAs = named();
+        if (over) {
+            const { slow, temper } = placesOf('yarn'),
+                curve = at(
+                    plain.map((p, i) => p / slow[i]),
+                    temper,
+                );
+            score.set('~yarn', curve, { colour: colourOf('yarn'), ghost: true, computed: true, title: 'yarn' });
+        } else score.remove('~yarn');
         presets.draw();
         showSlowing();
         showCommands();
@@ -185,6 +206,7 @@ export function fixIt({ file, engine, page, shipped, recorded, book }) {
         moving++;
         search.end();
         set(slow, temper, () => measure.moved());
+        letGo();
     }
     function preset(name) {
         const from = handles(),
@@ -226,7 +248,10 @@ export function fixIt({ file, engine, page, shipped, recorded, book }) {
         max: 2,
         step: 0.005,
         show: (v) => v.toFixed(3),
-        onset: () => measure.moved(),
+        onset: () => {
+            measure.moved();
+            letGo();
+        },
     });
     ghosts();
     new ResizeObserver(redraw).observe(board.box);
@@ -243,6 +268,7 @@ export function fixIt({ file, engine, page, shipped, recorded, book }) {
             ),
             board.body,
             h('div.gauges', neighbors, angles),
+            again.box,
             h('div.row', tempered),
             result,
             h('div.two', score, live),

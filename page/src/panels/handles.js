@@ -12,14 +12,14 @@ const HEIGHT = 230,
 
 // One picture of the handles of some pairs: `draw` puts it up to date, `at` tells what is at a point.
 function picture(svg) {
-    const [guides, stems, dots, labels] = Array.from({ length: 4 }, () => svg.append('g'));
+    const [guides, laid, stems, dots, labels] = Array.from({ length: 5 }, () => svg.append('g'));
     const x = bands().padding(0.2),
         y = scaleLog().clamp(true);
     /**
      * @param {{ slow: number[], shares: number[], from: number, to: number, chosen: number, scale: number, most: number,
-     *     width: number, words: any[][], knob?: boolean }} look
+     *     width: number, words: any[][], over: number[] | null, knob?: boolean }} look
      */
-    function draw({ slow, shares, from, to, chosen, scale, most, width, words, knob }) {
+    function draw({ slow, shares, from, to, chosen, scale, most, width, words, over, knob }) {
         const pairs = Array.from({ length: to - from }, (_, k) => from + k);
         svg.attr('width', width).attr('height', HEIGHT);
         x.domain(pairs).range([38, width - 6]);
@@ -43,6 +43,11 @@ function picture(svg) {
             .attr('text-anchor', 'end')
             .attr('y', (v) => y(v) + 4)
             .text((v) => `${short(v)}×`);
+        laid.selectAll('path')
+            .data(over ? [pairs.map((i) => `${cx(i)},${y(over[i])}`)] : [])
+            .join('path')
+            .attr('class', 'over')
+            .attr('d', (points) => `M${points.join('L')}`);
         stems
             .selectAll('line')
             .data(pairs)
@@ -86,9 +91,10 @@ function picture(svg) {
     return { draw, at, slowAt: (py) => y.invert(py) };
 }
 
-// { pairs, slow, shares, scale, most, move }: functions that tell how much each pair is slowed, what share of its angles
-// was seen, by how much the text is longer than trained, and the highest that a handle goes; `move` takes a new list.
-export function handleBoard({ pairs, slow, shares, scale, most, move }) {
+// { pairs, slow, shares, scale, most, over, move }: functions that tell how much each pair is slowed, what share of its
+// angles was seen, by how much the text is longer than trained, the highest that a handle goes, and a list that is laid
+// over as a curve, or null; `move` takes a new list.
+export function handleBoard({ pairs, slow, shares, scale, most, over, move }) {
     let chosen = 0,
         painted = null, // the pair that the mouse was at
         first = 0, // of the strip
@@ -171,7 +177,7 @@ export function handleBoard({ pairs, slow, shares, scale, most, move }) {
         });
 
     function draw() {
-        const look = { slow: slow(), shares: shares(), chosen, scale: scale(), most: most() };
+        const look = { slow: slow(), shares: shares(), chosen, scale: scale(), most: most(), over: over() };
         const ends = [
             ['left', 'fast hands'],
             ['right', 'slow hands'],

@@ -111,7 +111,7 @@ export function hideAKey({ file, engine, page, shipped, recorded }) {
             redraw();
         });
         show(found.answer, key, name, true);
-        const back = found.n - found.needle;
+        const back = found.n - found.needle; // as From score to word counts it
         status.say(
             found.answer === key
                 ? `Found, ${count(back)} tokens back.`
@@ -133,7 +133,7 @@ export function hideAKey({ file, engine, page, shipped, recorded }) {
     });
     digits.oninput = () => state.put('digits', digits.value) || asking.renew();
     const guess = predict(
-        'Perplexity likes the window best of all. Who finds a key that stands 1,500 tokens back?',
+        `Perplexity likes the window best of all. Who finds a key that stands ${count(3 * L)} tokens back?`,
         ['the window', 'plain', 'YaRN, without any training'],
         {
             say: (guessed) =>

@@ -302,6 +302,11 @@ export function kindsOfLayers({ engine, recorded, book }) {
         primary: true,
     });
     const hide = seeking.button(['Hide five keys']);
+    // One file has none of these models: what is not given cannot be read.
+    const offer = () => {
+        const lacks = isOneFile && !engine.given[state.get('stack')];
+        for (const one of [go, hide]) one.disabled = lacks;
+    };
     const pick = h('input', { type: 'file', accept: '.bin', ariaLabel: 'the model of this stack' });
     pick.onchange = async () => {
         const [file] = pick.files,
@@ -309,12 +314,17 @@ export function kindsOfLayers({ engine, recorded, book }) {
         if (!file) return;
         try {
             await engine.give(name, file, { refuse: (facts) => refuse(name, facts, file.name) });
+            offer();
             reading.begin();
         } catch (error) {
             if (!error.isCancelled) status.say(error.message, true);
         }
     };
-    state.on('stack', () => (says.textContent = ''));
+    state.on('stack', () => {
+        says.textContent = '';
+        offer();
+    });
+    offer();
     state.on(['stack', 'slowed'], draw);
     draw();
     return {

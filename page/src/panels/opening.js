@@ -52,6 +52,11 @@ export function opening({ recorded, shipped }) {
         h('div.at.across', h('span', `one beginning for both, by a person: 0 to ${edge}`), judged(given.ppl)),
         h('p.across', `… ${given.text.slice(from + 1)}`),
         h('div.edge.across', `position ${edge}: training ended here`),
+        h(
+            'div.gradual.across',
+            `It comes gradually: right behind ${edge} only a few tokens are further back than training ever showed; at 2,000 ` +
+                'most are.',
+        ),
         name('goes on as it was trained', 'none'),
         name('goes on with [YaRN|yarn]', 'yarn'),
         rows,

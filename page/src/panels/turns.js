@@ -12,11 +12,19 @@ const KNOWN = [
     { name: 'Qwen2.5', theta: 1000000, trained: 32768, head: 128 },
 ];
 
+// How many pairs of a model never went round in its training.
+function neverOf(small, { headDim, theta, trainedContext }) {
+    const page = small.describe(headDim, theta, trainedContext),
+        { plain } = page.plan('none', trainedContext).frequencies(trainedContext);
+    page.close();
+    return plain.filter((f) => f * trainedContext < TURN).length;
+}
+
 export function countTheTurns({ small, shipped }) {
     state.add('theta', number(100, 100000000, false), shipped.theta);
     state.add('trained', number(16, 1048576), shipped.trainedContext);
     state.add('head', number(8, 256, true, { is: (x) => x % 2 === 0, words: 'even' }), shipped.headDim);
-    const svg = drawing('bars', 260).attr('role', 'img');
+    const svg = drawing('bars', 290).attr('role', 'img');
     svg.html(
         '<defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">' +
             '<rect width="6" height="6" fill="none"/><line x1="0" x2="0" y1="0" y2="6" stroke="var(--paper)" ' +
@@ -26,6 +34,9 @@ export function countTheTurns({ small, shipped }) {
         hatches = svg.append('g'),
         axis = svg.append('g'),
         one = svg.append('line').attr('class', 'one');
+    const titles = ['turns in training', 'pair, fast to slow →'].map((title) =>
+        svg.append('text').attr('class', 'axis-label').text(title),
+    );
     const oneText = svg.append('text').style('fill', 'var(--ink)');
     const box = h('div.hidden-answer', svg.node());
     const result = h('p', { ariaLive: 'polite' });
@@ -37,11 +48,13 @@ export function countTheTurns({ small, shipped }) {
         page.close();
         return Array.from(plain, (f) => (f * state.get('trained')) / TURN);
     }
-    const never = () => turns().filter((t) => t < 1).length;
+    const never = () => turns().filter((t) => t < 1).length,
+        pairs = shipped.headDim / 2,
+        its = neverOf(small, shipped);
 
     function draw() {
         const width = box.clientWidth || 600,
-            height = 260,
+            height = 290,
             all = turns(),
             narrow = width < 560;
         const few = all.filter((t) => t < 1).length;
@@ -60,7 +73,7 @@ export function countTheTurns({ small, shipped }) {
             high = Math.max(20, ...all);
         const y = scaleLog()
             .domain([low / 1.5, high * 1.3])
-            .range([height - 26, 8]);
+            .range([height - 46, 24]);
         const place = (sel) =>
             sel
                 .attr('x', (_, i) => x(i))
@@ -103,8 +116,13 @@ export function countTheTurns({ small, shipped }) {
             .attr('class', 'x')
             .attr('text-anchor', 'middle')
             .attr('x', (i) => x(i) + x.bandwidth() / 2)
-            .attr('y', height - 6)
+            .attr('y', height - 26)
             .text(String);
+        titles[0].attr('x', 4).attr('y', 12);
+        titles[1]
+            .attr('x', width - 8)
+            .attr('y', height - 6)
+            .attr('text-anchor', 'end');
         one.attr('x1', 40)
             .attr('x2', width - 8)
             .attr('y1', y(1))
@@ -137,18 +155,20 @@ export function countTheTurns({ small, shipped }) {
         step: 16,
         ...look,
     });
+    const halves = [0, pairs / 8, pairs / 2, (7 * pairs) / 8].map(Math.round),
+        choices = [...new Set([...halves.filter((x) => Math.abs(x - its) > 1), its])].sort((a, b) => a - b);
     const guess = predict(
         prose(
             `This model: [theta] ${count(shipped.theta)}, ${shipped.headDim / 2} pairs, trained on ` +
                 `${shipped.trainedContext} positions. How many of the pairs never made one whole turn?`,
         ),
-        ['none', '4', '16', '28'],
+        choices.map((x) => (x ? String(x) : 'none')),
         {
             onanswer: (i) => {
                 box.classList.remove('hidden-answer');
                 const right = never();
                 guess.say(
-                    [0, 4, 16, 28][i] === right ? `Yes: ${right}.` : `It is ${right}.`,
+                    choices[i] === right ? `Yes: ${right}.` : `It is ${right}.`,
                     ' The hands slow down by a constant ratio, so their turns fall on a straight line here.',
                 );
                 redraw();

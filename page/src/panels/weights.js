@@ -23,6 +23,10 @@ export function yourWeights({ engine, shipped, own, build }) {
             const name = quoted(file.name) + (tokenizer ? ` -z ${quoted(tokenizer.name)}` : '');
             build({ name, facts });
             go('weights');
+        } catch (error) {
+            if (!tokenizer && /tokenizer|vocabulary/.test(error.message))
+                error.message += '. Give its tokenizer too: both files at once (model_export.py writes them side by side)';
+            throw error;
         } finally {
             if (mine === newest) status.say('');
         }

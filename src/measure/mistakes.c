@@ -1,0 +1,238 @@
+// Mistakes that converters make. Most are about pairs: our files have the two elements of a pair
+// side by side, Hugging Face's have them half of the rotary dimensions apart. So a converter moves
+// rows of wq and wk. It may forget that, do it where it is done, do it to one of them alone, or
+// within too many rows.
+#include "mistakes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// What is changed.
+enum {
+    QUERIES = 1,
+    KEYS = 2,
+    BOTH = QUERIES | KEYS,
+    ONE_MORE = 4,  // the weights of norms
+    ONE_LESS = 8,
+    THETAS = 16,  // of full and of sliding layers, which change places
+    GATES = 32,   // and what they multiply, likewise
+};
+// How a head's rows stand: as Hugging Face has them, or in pairs over those that turn, over half
+// the head, or over all of it.
+typedef enum { ROWS_IN_HALVES, ROWS_IN_PAIRS, PAIRS_OVER_HALF, PAIRS_OVER_ALL } RowOrder;
+
+static const struct {
+    unsigned changes;
+    RowOrder from, to;
+} mistakes[N_MISTAKES] = {
+    {BOTH, ROWS_IN_HALVES, ROWS_IN_PAIRS},
+    {BOTH, ROWS_IN_PAIRS, ROWS_IN_HALVES},
+    {QUERIES, ROWS_IN_HALVES, ROWS_IN_PAIRS},
+    {QUERIES, ROWS_IN_PAIRS, ROWS_IN_HALVES},
+    {KEYS, ROWS_IN_HALVES, ROWS_IN_PAIRS},
+    {KEYS, ROWS_IN_PAIRS, ROWS_IN_HALVES},
+    {BOTH, ROWS_IN_PAIRS, PAIRS_OVER_HALF},
+    {BOTH, ROWS_IN_PAIRS, PAIRS_OVER_ALL},
+    {.changes = ONE_MORE},
+    {.changes = ONE_LESS},
+    {.changes = THETAS},
+    {.changes = GATES},
+};
+const char *const mistake_words[N_MISTAKES] = {
+    "the halves of q and k as pairs",
+    "the pairs of q and k as halves",
+    "the halves of q as pairs",
+    "the pairs of q as halves",
+    "the halves of k as pairs",
+    "the pairs of k as halves",
+    "half of each head turning",
+    "all of each head turning",
+    "1 + w for the weights w of norms",
+    "w - 1 for the weights w of norms",
+    "theta of full and sliding layers exchanged",
+    "w1 and w3, gate and up, exchanged",
+};
+
+// ---- which apply ----
+
+// A part that is smaller than half is none that a converter takes for all.
+static bool can_turn_over(RowOrder to, const RopeConfig *rope, int64_t head_dim) {
+    if (rope_methods[rope->method].flags & ROPE_USES_LISTS) return false;
+    if (to == PAIRS_OVER_ALL) return rope->rotary_dim != head_dim;
+    return rope->rotary_dim == head_dim && head_dim % 4 == 0;
+}
+
+// Whether rows of wq and wk can be moved with what belongs to them, and nothing else with them.
+static bool has_movable_rows(const Model *model) {
+    const Matrix *wq = &model->layers[0].wq;
+    bool good = model->config.encoding == ENCODING_ROPE;
+    // Multi-head latent attention has its turning rows elsewhere.
+    good = good && model->config.kv_rank == 0;
+    good = good && !(wq->groups_cross_rows && wq->cols % wq->group_size != 0);
+    for (int l = 0; l < model->config.n_layers; l++)
+        good = good && !(model->layers[l].flags & LAYER_KEYS_ARE_VALUES);
+    return good;
+}
+
+static bool has_gates(const Model *model) {
+    for (int l = 0; l < model->config.n_layers; l++)
+        if (model->layers[l].ffn.w3.data) return true;
+    return false;
+}
+
+bool mistake_applies(int mistake, const Model *model, const RopePlan *plan) {
+    const ModelConfig *m = &model->config;
+    const unsigned what = mistakes[mistake].changes;
+    const RowOrder to = mistakes[mistake].to;
+    if (what & (ONE_MORE | ONE_LESS)) return true;
+    if (what == GATES) return has_gates(model);
+    if (what == THETAS) return m->sliding_rope && plan->rope.theta != plan->sliding.theta;
+    if (!has_movable_rows(model)) return false;
+    if (to != PAIRS_OVER_HALF && to != PAIRS_OVER_ALL) return true;
+    return !m->has_shapes && !m->sliding_rope && can_turn_over(to, &plan->rope, m->head_dim);
+}
+
+// ---- the copy ----
+
+// Where element e of a head, as Hugging Face has them, stands in pairs over d rows.
+static int64_t row_of(int64_t e, int64_t d) {
+    if (e >= d) return e;
+    return e < d / 2 ? 2 * e : 2 * (e - d / 2) + 1;
+}
+
+static int64_t rows_in_pairs(RowOrder order, int64_t rotary_dim, int64_t head_dim) {
+    const int64_t rows[] = {0, rotary_dim, head_dim / 2, head_dim};
+    return rows[order];
+}
+
+// A layer's rows that move: of a matrix, its biases, and the weights of the norm behind it.
+typedef struct {
+    Arena *arena;  // which only counts in a first pass
+    RowOrder from, to;
+    int64_t rotary_dim, head_dim;
+} Move;
+
+static void move_rows(const Move *move, int64_t rows, const void *from, void *to, int64_t bytes) {
+    const int64_t size = move->head_dim;
+    const int64_t before = rows_in_pairs(move->from, move->rotary_dim, size);
+    const int64_t after = rows_in_pairs(move->to, move->rotary_dim, size);
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t head = row / size * size;
+        int64_t source = head + row_of(row - head, before);
+        int64_t place = head + row_of(row - head, after);
+        memcpy((uint8_t *)to + place * bytes, (const uint8_t *)from + source * bytes,
+               (size_t)bytes);
+    }
+}
+
+static void move_floats(const Move *move, int64_t n, const float **floats) {
+    if (!*floats) return;
+    float *moved = arena_take(move->arena, (uint64_t)n, sizeof *moved);
+    if (!moved) return;
+    move_rows(move, n, *floats, moved, sizeof *moved);
+    *floats = moved;
+}
+
+static void move_matrix(const Move *move, Matrix *m) {
+    if (!m->data) return;  // the layer reads another one's keys
+    const int64_t row_bytes = matrix_row_bytes(m);
+    const int64_t scale_bytes = matrix_scale_bytes(m) / m->rows;
+    uint8_t *data = arena_take(move->arena, (uint64_t)m->rows, (uint64_t)row_bytes);
+    uint8_t *scales = arena_take(move->arena, (uint64_t)m->rows, (uint64_t)scale_bytes);
+    if (!data) return;
+    move_rows(move, m->rows, m->data, data, row_bytes);
+    if (scale_bytes > 0) move_rows(move, m->rows, m->scales, scales, scale_bytes);
+    m->data = data;
+    if (scale_bytes > 0) m->scales = scales;
+}
+
+static void move_layer(unsigned what, const ModelConfig *c, const Move *move, Layer *layer) {
+    const bool is_whole = c->qk_norm == QK_NORM_WHOLE;
+    if (what & QUERIES) {
+        move_matrix(move, &layer->wq);
+        move_floats(move, layer->wq.rows, &layer->bq);
+        move_floats(move, is_whole ? layer->wq.rows : move->head_dim, &layer->q_norm);
+    }
+    if (what & KEYS) {
+        move_matrix(move, &layer->wk);
+        move_floats(move, layer->wk.rows, &layer->bk);
+        move_floats(move, is_whole ? layer->wk.rows : move->head_dim, &layer->k_norm);
+    }
+}
+
+static void change_norm(float change, Arena *arena, int64_t n, const float **norm) {
+    if (!*norm) return;
+    float *more = arena_take(arena, (uint64_t)n, sizeof *more);
+    if (!more) return;
+    for (int64_t i = 0; i < n; i++) more[i] = (*norm)[i] + change;
+    *norm = more;
+}
+
+static void change_norms(float change, Arena *arena, const ModelConfig *c, Layer *layer) {
+    const bool is_whole = c->qk_norm == QK_NORM_WHOLE;
+    const int64_t head_dim = layer->shape.head_dim;
+    const float **of_stream[] = {&layer->attention_norm, &layer->attention_after, &layer->ffn_norm,
+                                 &layer->ffn_after};
+    for (int i = 0; i < 4; i++) change_norm(change, arena, c->dim, of_stream[i]);
+    change_norm(change, arena, is_whole ? layer->wq.rows : head_dim, &layer->q_norm);
+    change_norm(change, arena, is_whole ? layer->wk.rows : head_dim, &layer->k_norm);
+}
+
+static void exchange_gates(FeedForward *ffn) {
+    const FeedForward was = *ffn;
+    if (!was.w3.data) return;
+    ffn->w1 = was.w3;
+    ffn->w3 = was.w1;
+    ffn->b1 = was.b3;
+    ffn->b3 = was.b1;
+}
+
+// Makes the mistake in all layers, with memory from the arena.
+static void change_layers(int mistake, Arena *arena, MistakenModel *to) {
+    Model *model = &to->model;
+    const unsigned what = mistakes[mistake].changes;
+    const float change = what & ONE_MORE ? 1 : what & ONE_LESS ? -1 : 0;
+    for (int l = 0; l < model->config.n_layers; l++) {
+        Layer *layer = &model->layers[l];
+        const RopeConfig *rope = layer_rope(layer, &to->plan.rope, &to->plan.sliding);
+        const Move move = {arena, mistakes[mistake].from, mistakes[mistake].to, rope->rotary_dim,
+                           layer->shape.head_dim};
+        const bool turns = !(layer->flags & LAYER_NOPE);
+        if (what & BOTH && turns) move_layer(what, &model->config, &move, layer);
+        if (change != 0) change_norms(change, arena, &model->config, layer);
+        // A first pass only counts bytes.
+        if (what & GATES && arena->memory) exchange_gates(&layer->ffn);
+        if (what & GATES && arena->memory) exchange_gates(&layer->shared);
+    }
+    if (change != 0) change_norm(change, arena, model->config.dim, &model->final_norm);
+}
+
+static void change_plan(int mistake, int head_dim, RopePlan *plan) {
+    const double theta = plan->rope.theta;
+    const RowOrder to = mistakes[mistake].to;
+    if (to == PAIRS_OVER_HALF || to == PAIRS_OVER_ALL)
+        plan->rope.rotary_dim = (int)rows_in_pairs(to, 0, head_dim);
+    if (!(mistakes[mistake].changes & THETAS)) return;
+    plan->rope.theta = plan->sliding.theta;
+    plan->sliding.theta = theta;
+}
+
+bool mistake_make(int mistake, const Model *model, const RopePlan *plan, MistakenModel *mistaken,
+                  Error *err) {
+    const size_t n = (size_t)model->config.n_layers;
+    Arena *arena = &mistaken->room;
+    *mistaken = (MistakenModel){.model = *model, .plan = *plan};
+    mistaken->model.layers = alloc_array(n, sizeof *model->layers, "layers", err);
+    if (!mistaken->model.layers) return false;
+    memcpy(mistaken->model.layers, model->layers, n * sizeof *model->layers);
+    change_layers(mistake, arena, mistaken);
+    if (!arena_open(arena, "weights with a mistake", err)) return false;
+    change_layers(mistake, arena, mistaken);
+    change_plan(mistake, (int)model->config.head_dim, &mistaken->plan);
+    return true;
+}
+
+void mistake_undo(MistakenModel *mistaken) {
+    arena_close(&mistaken->room);
+    free(mistaken->model.layers);
+}

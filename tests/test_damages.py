@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""--check on models that something is wrong with: mistakes that converters make are found by the row `conversion`
+without another model, and all that costs more than a tenth by --like. Healthy models of every kind pass."""
+
+import os
+import re
+import struct
+
+from common import (ROOT, check, compiled, config, good, in_work, lacks, main, random_weights, read, run, table, write,
+                    write_model, write_tokenizer)
+from damages import (as_halves, as_pairs, exchanged, floats_of_model, pairs_damaged, scaled, with_norms,
+                     with_swapped_layers, write_damaged)
+
+TOKENIZER = os.path.join(ROOT, 'tokenizer.bin')
+YES, NO = range(2)
+
+
+def judge(model, *options):
+    """The exit status, the last line, and {check: row}."""
+    result = run(model, '--check', '-z', TOKENIZER, '--budget', 600, *options, timeout=600)
+    rows = {row['check']: row for row in table(result.out)[2]}
+    return result.status, result.out.splitlines()[-1], rows
+
+
+def test_healthy_models():
+    """Whatever knows positions, and whatever layers see, no mistake reads better."""
+    if lacks('models/alibi.bin'):
+        return
+    models = [os.path.join('models', name) for name in sorted(os.listdir(os.path.join(ROOT, 'models')))
+              if name.endswith('.bin') and 'tokenizer' not in name]
+    for model in ['model.bin', 'model-8k.bin', *models]:
+        rows = judge(os.path.join(ROOT, model), '-n', 256)[2]
+        check(rows['conversion']['verdict'] == 'ok', 'no mistake reads better than %s' % model, rows['conversion'])
+
+
+def test_mistakes_of_converters():
+    """Each is found by itself, the last line says which, and asks the question."""
+    c, weights, _ = floats_of_model('model.bin', 'healthy.bin')
+    head = c['head_dim']
+    pairs, halves = as_pairs(head, head), as_halves(head, head)
+    both, q, k = ('wq', 'wk'), ('wq',), ('wk',)
+    half = pairs_damaged(c, pairs_damaged(c, weights, both, halves), both, as_pairs(head, head // 2))
+    for what, c_of, damaged in (
+            ('the pairs of q and k as halves', c, pairs_damaged(c, weights, both, pairs)),
+            ('the halves of q and k as pairs', c, pairs_damaged(c, weights, both, halves)),
+            ('the pairs of q as halves', c, pairs_damaged(c, weights, q, pairs)),
+            ('the halves of q as pairs', c, pairs_damaged(c, weights, q, halves)),
+            ('the pairs of k as halves', c, pairs_damaged(c, weights, k, pairs)),
+            ('the halves of k as pairs', c, pairs_damaged(c, weights, k, halves)),
+            ('all of each head turning', dict(c, version=4, rotary_dim=head // 2), half),
+            ('1 + w for the weights w of norms', c, with_norms(weights, lambda w: w - 1)),
+            ('w - 1 for the weights w of norms', c, with_norms(weights, lambda w: w + 1)),
+            ('w1 and w3, gate and up, exchanged', c, exchanged(weights, 'w1', 'w3'))):
+        status, last, rows = judge(write_damaged('damaged.bin', c_of, damaged))
+        words = (r'# fails at 512: short texts: \S+ \+- \S+ times their perplexity with %s \(limit 1\.02\)\. '
+                 r'Wrongly converted\?' % re.escape(what))
+        check(status == NO and re.fullmatch(words, last) and rows['conversion']['verdict'] == 'fail', what, last)
+
+
+def test_thetas_exchanged():
+    """Full and sliding layers turn by another theta each."""
+    if lacks('models/layers-theta.bin'):
+        return
+    c, weights, _ = floats_of_model('models/layers-theta.bin', 'theta.bin')
+    path = write_damaged('exchanged.bin', dict(c, theta=c['sliding_theta'], sliding_theta=c['theta']), weights)
+    status, last, _ = judge(path)
+    check(status == NO and 'with theta of full and sliding layers exchanged' in last, 'thetas exchanged', last)
+
+
+def test_quantized_weights():
+    """Rows move with their scales, in q8 and in q4."""
+    c, weights, _ = floats_of_model('model.bin', 'healthy.bin')
+    path = write_damaged('damaged.bin', c, pairs_damaged(c, weights, ('wk',), as_pairs(c['head_dim'], c['head_dim'])))
+    for weight_type in 'q8', 'q4':
+        rounded = in_work(weight_type + '.bin')
+        good(path, '--quantize', weight_type, rounded)
+        last = judge(rounded)[1]
+        check('with the pairs of k as halves' in last, 'in ' + weight_type, last)
+
+
+def test_a_model_that_knows_nothing():
+    """It is a no, with the question, whatever the length."""
+    c = config(vocab_size=259, train_ctx=64, seq_len=256)
+    write_model(in_work('random.bin'), c, random_weights(c, 2))
+    write_tokenizer(in_work('random.tokenizer.bin'))
+    for n in 64, 200:
+        result = run(in_work('random.bin'), '--check', '-n', n)
+        last = result.out.splitlines()[-1]
+        check(result.status == NO and re.fullmatch(
+            r'# fails at 64: perplexity \d+ \+- \d+ in a short text \(limit 26\): it knows next to nothing of the '
+            r'text\. Wrongly converted\?', last), 'random weights at %d' % n, last)
+
+
+def test_like():
+    """What costs more than a tenth shows beside the healthy model; a healthy copy passes."""
+    c, weights, healthy = floats_of_model('model-8k.bin', 'healthy.bin')
+    original = os.path.join(ROOT, 'model-8k.bin')
+    status, _, rows = judge(original, '-n', 512, '--like', healthy)
+    check(status == YES and abs(float(rows['like']['value']) - 1) < 0.01, 'a copy in other numbers', rows['like'])
+    k3 = pairs_damaged(c, weights, ('wk',), as_halves(c['head_dim'], c['head_dim']), (3,))
+    for what, damaged in (('k of a layer', k3), ('layers 3 and 4 swapped', with_swapped_layers(weights, 3, 4)),
+                          ('layers 1 and 2 swapped', with_swapped_layers(weights, 1, 2)),
+                          ('a head negated', scaled(weights, ('wq',), -1, (2,), (0, 1, c['n_heads']))),
+                          ('attention of a layer lost', scaled(weights, ('wo',), 0, (1,)))):
+        path = write_damaged('damaged.bin', c, damaged)
+        alone = judge(path, '-n', 512)
+        status, last, rows = judge(path, '-n', 512, '--like', original)
+        check(alone[2]['conversion']['verdict'] == 'ok', 'no mistake of the list: ' + what, alone[1])
+        check(status == NO and rows['like']['verdict'] == 'fail' and re.search(
+            r'short texts: 1\.\d\d \+- 0\.\d\d times their perplexity by \S+ \(limit 1\.05\)$', last), what, last)
+    program = compiled('tests/test_check.c', 'same', '-Wl,--wrap=now_seconds,--wrap=transformer_forward')
+    result = run(0.001, 1e9, 1, path, '--check', '-z', TOKENIZER, '-n', 512, '--like', original, '--budget', 10,
+                 program=program)
+    check(result.status == NO, 'within ten seconds of a machine that reads 1,000 tokens in one', result)
+
+
+def likes(model, other, *options):
+    """The row `like` of a check."""
+    rows = judge(model, *options, '--like', other)[2]
+    return {name: float(rows['like'][name]) for name in ('value', 'se')}, rows['like']['verdict']
+
+
+def moved_tokens(data, n, number):
+    """A tokenizer.bin of n tokens, the i-th of which has become number(i), in its trailer, too."""
+    out, at = [b''] * n, 4
+    for i in range(n):
+        size = 8 + struct.unpack_from('<i', data, at + 4)[0]
+        out[number(i)] = data[at:at + size]
+        at += size
+    types = len(data) - n if data[at:] else at
+    moved = bytearray(data[types:])
+    for i, kind in enumerate(data[types:]):
+        moved[number(i)] = kind
+    return data[:4] + b''.join(out) + data[at:types] + bytes(moved)
+
+
+def test_like_by_bytes():
+    """A model whose tokens have other numbers, and another's: what each gives to the same bytes is compared. The first
+    has the same perplexity."""
+    c, weights, healthy = floats_of_model('model.bin', 'healthy.bin')
+    fixed, n, dim = 259, c['vocab_size'], c['dim']
+
+    def number(i):
+        return i if i < fixed else n - 1 - (i - fixed)
+    numbered = moved_tokens(read(TOKENIZER), n, number)
+    write(in_work('numbered.tokenizer.bin'), numbered)
+    embedding = weights['embedding'][:]
+    for i in range(n):
+        embedding[number(i) * dim:(number(i) + 1) * dim] = weights['embedding'][i * dim:(i + 1) * dim]
+    write_damaged('numbered.bin', c, dict(weights, embedding=embedding))
+    row, verdict = likes(healthy, in_work('numbered.bin'))
+    check(abs(row['value'] - 1) < 0.003 and verdict == 'ok', 'tokens with other numbers', row)
+    write_damaged('numbered.bin', c, with_swapped_layers(dict(weights, embedding=embedding), 2, 3))
+    row, verdict = likes(healthy, in_work('numbered.bin'))
+    check(verdict == 'ok' and row['value'] < 0.95, 'one that reads worse', row)
+
+
+main(globals())
