@@ -17,6 +17,7 @@ from .layers import not_used, read_layers
 from .model import FIELDS_OF, WITHOUT_ROPE, Feature, Model
 from .rope import read_ropes, refuse_by_layer, rope_block, warn
 from .shapes import mark_same, read_shapes
+from .states import read_hidden_dim, read_states
 
 # What other families have, and why these do without.
 NOT_COMPUTED = {'attn_logit_softcapping': 'null, since softcaps are not computed',
@@ -37,7 +38,7 @@ def read_config(job: Job, folder: str) -> Read:
     config, family = text_config(whole)
     refuse_by_layer(config, family)
     check_keys(config, family)
-    dim = config.integer('hidden_size', MAX_WIDTH)
+    dim = config.integer('hidden_size', MAX_WIDTH, family.default('hidden_size', REFUSED))
     n_heads = config.integer('num_attention_heads', MAX_HEADS, family.default('num_attention_heads', REFUSED))
     latent = read_latent(config, family) if family.latent else {}
     head_dim = latent.pop('head_dim', 0) or read_head_dim(config, family, dim, n_heads)
@@ -48,10 +49,9 @@ def read_config(job: Job, folder: str) -> Read:
     vocab_size = config.integer('vocab_size', MAX_VOCAB, family.default('vocab_size', REFUSED))
     model = Model(
         dim=dim, n_heads=n_heads, n_kv_heads=n_kv_heads, head_dim=head_dim, vocab_size=vocab_size,
-        n_layers=config.integer('num_hidden_layers', MAX_LAYERS),
+        n_layers=config.integer('num_hidden_layers', MAX_LAYERS, family.default('num_hidden_layers', REFUSED)),
         seq_len=config.integer('max_position_embeddings', MAX_SEQ, family.default('max_position_embeddings')),
-        hidden_dim=config.integer(family.keys.hidden, MAX_WIDTH, family.default(family.keys.hidden, REFUSED)),
-        tied=read_tied(whole, config, family),
+        hidden_dim=read_hidden_dim(config, family), tied=read_tied(whole, config, family),
         norm_eps=config.number(family.keys.eps, family.default(family.keys.eps, 1e-6), high=MAX_EPS),
         norms_lack_one=family.adds_one, last_is_whole=family.last_is_whole)
     model.set(**latent)
@@ -63,10 +63,13 @@ def read_config(job: Job, folder: str) -> Read:
     for key, names in family.keys.says.items():
         if config.flag(key, family.default(key, False), False):
             model.set(**said_by(names))
+    if model.attention_gate and model.qkv_bias and family.names.gate_in_queries:
+        model.gate_bias = 1
     if family.keys.after_eps:
         model.set(after_norm_eps=config.number(family.keys.after_eps, family.default(family.keys.after_eps),
                                                high=MAX_EPS))
-    model.set(**read_layers(config, family, model.n_layers), **read_per_layer(config, family, model))
+    model.set(**read_states(config, family, model) if family.states else read_layers(config, family, model.n_layers),
+              **read_per_layer(config, family, model))
     model.set(**read_unturned(config, family, model))
     read_shapes(config, family, model)
     mark_same(config, family, model)
@@ -189,9 +192,11 @@ def read_head_dim(config: Keys, family: Family, dim: int, n_heads: int) -> int:
 def read_tied(whole: Keys, config: Keys, family: Family) -> bool:
     """Whether the classifier is the embedding: a model of pictures and text says that itself, true by default."""
     inside = config.flag('tie_word_embeddings', family.default('tie_word_embeddings', False))
+    if config.values.get(family.keys.tied) is not None:
+        inside = config.flag(family.keys.tied, inside)
     if config is whole:
         return inside
-    tied = whole.flag('tie_word_embeddings', True)
+    tied = whole.flag('tie_word_embeddings', inside if family.states else True)
     if 'tie_word_embeddings' in config.values and inside != tied:
         warn(config, 'tie_word_embeddings is %s beside text_config and %s in it: %s counts',
              *(str(value).lower() for value in (tied, inside, tied)))

@@ -98,6 +98,7 @@ class KeysOf:
     eps: str = 'rms_norm_eps'        # of all norms
     after_eps: str = ''              # of norms of what a layer adds
     quantization: str = ''           # the quant_method that is read
+    tied: str = 'tie_word_embeddings'  # the key that goes before that one
     says: Dict[str, str] = field(default_factory=dict)  # flags, and the features that each one says
     writes: Dict[str, Any] = field(default_factory=dict)  # keys that go out besides
 
@@ -134,11 +135,21 @@ class Experts:
 
 
 @dataclass(frozen=True)
+class States:
+    """Layers with a state in place of keys and values."""
+    kind: str               # delta: the gated delta rule; conv: a short convolution
+    words: Tuple[str, ...]  # what layer_types calls them
+    listed: str = ''        # the key of a list of the other layers, where there are no layer_types
+    joined: bool = False    # queries, keys, values and gates are one matrix, by key head
+
+
+@dataclass(frozen=True)
 class Names:
     """The names that a family has for our tensors where they are not Llama's, and the matrices that are several."""
     own: Dict[str, str] = field(default_factory=dict)
     left_out: Tuple[str, ...] = ()  # how names begin that are no part of the model, a %d for its number of layers
     fused: Dict[str, List[str]] = field(default_factory=dict)  # behind a layer's place: the parts, one below the other
+    gate_in_queries: bool = False  # the gate of attention has its rows in q_proj, head by head
 
 
 @dataclass(frozen=True)
@@ -195,6 +206,7 @@ class Family:
     keys: KeysOf = KeysOf()
     shapes: Optional[Shapes] = None
     experts: Optional[Experts] = None
+    states: Optional[States] = None
     adjacent: bool = False  # pairs that turn are rows side by side
     latent: str = ''  # latent attention: `interleave`, whose pairs are as rope_interleave says, or `pairs` side by side
     names: Names = Names()
@@ -213,8 +225,8 @@ class Family:
 
 # ---- reading the rows ----
 
-INNER = {'shapes': Shapes, 'layers': Layers, 'rope': Rope, 'keys': KeysOf, 'experts': Experts, 'names': Names,
-         'gguf': Gguf}
+INNER = {'shapes': Shapes, 'layers': Layers, 'rope': Rope, 'keys': KeysOf, 'experts': Experts, 'states': States,
+         'names': Names, 'gguf': Gguf}
 
 
 def record(kind: Any, values: Dict[str, Any], where: str) -> Any:

@@ -15,6 +15,7 @@ from .latent import BOTH as BOTH_OF_LATENT
 from .latent import LATENT_NAMES, QUERIES as QUERIES_OF_LATENT, take_latent
 from .model import XIELU, Feature, Model
 from .safetensors import read_safetensors
+from .states import NAMES_OF, take_states
 from .tensors import Checkpoint, gather_numbers, split
 from .torch_files import read_torch
 
@@ -39,7 +40,7 @@ BOTH = {'attention_after': 'model.layers.%d.post_attention_layernorm.weight',
 # What a model of pictures and text has beside its text model, and where it has that: in files, and in memory since
 # release 5 of the library.
 PICTURES = tuple(start + part for start in ('', 'model.') for part in (
-    'vision_tower.', 'vision_model.', 'audio_tower.', 'multi_modal_projector.', 'embed_vision.', 'embed_audio.'))
+    'vision_tower.', 'vision_model.', 'audio_tower.', 'multi_modal_projector.', 'embed_vision.', 'embed_audio.', 'visual.'))
 TEXT = {'language_model.model.': 'model.', 'model.language_model.': 'model.', 'language_model.lm_head.': 'lm_head.'}
 
 
@@ -48,6 +49,10 @@ def names_of(family: Family, model: Model) -> Dict[str, str]:
     names = {**NAMES, **ENDS, **(BOTH if {Feature.NORMS_AFTER, Feature.NORMS_BOTH} & family.always else {})}
     stacked = {part: 'model.layers.%%d.mlp.experts.%s' % name for part, name in zip(EXPERT_PARTS, (
         'gate_proj', 'up_proj', 'down_proj', 'gate_proj_bias', 'up_proj_bias', 'down_proj_bias'))}
+    if model.attention_gate:
+        names.update(wg='model.layers.%d.self_attn.gate_proj.weight', bg='model.layers.%d.self_attn.gate_proj.bias')
+    if family.states:
+        names.update(NAMES_OF[family.states.kind])
     if model.kv_rank:
         names.update(LATENT_NAMES, **({'wq': QUERIES_OF_LATENT} if model.q_rank else {}))
     if not family.experts:
@@ -91,6 +96,7 @@ def read_huggingface(job: Job, folder: str) -> Checkpoint:
     for layer in range(model.n_layers if model.activation == XIELU else 0):
         gather_numbers(folder, tensors, names['xielu'] % layer)
     stack_experts(folder, tensors, model, family, names)
+    take_states(folder, tensors, model, family, names)
     if family.scales.get('embedding') == 'sqrt_dim' and names['embedding'] in tensors:
         model.embedding_scale = rounded(model.embedding_scale, tensors[names['embedding']].dtype)
     in_pairs = bool(model.encoding or model.kv_rank or family.adjacent)  # without RoPE nothing turns

@@ -7,7 +7,8 @@ from enum import Enum
 from typing import Dict, List, NamedTuple, Set, Tuple
 
 # A layer's byte in model.bin, and activations there.
-SEES_ALL, WITHOUT_ROPE, TURNS_AS_SLIDING, DENSE, KEYS_ARE_VALUES, WITHOUT_SINKS = 1, 2, 4, 8, 16, 32
+SEES_ALL, WITHOUT_ROPE, TURNS_AS_SLIDING, DENSE, KEYS_ARE_VALUES, WITHOUT_SINKS, STATE = 1, 2, 4, 8, 16, 32, 64
+DELTA, CONV = 1, 2  # of state_kind
 SILU, GELU, CLAMPED, RELU2, XIELU = range(5)
 
 
@@ -119,6 +120,14 @@ class Model:
     router_cap: float = 0.0
     router_renormalizes: int = 0
     router_scales_input: int = 0
+    state_kind: int = 0
+    conv_width: int = 0
+    state_key_heads: int = 0
+    state_value_heads: int = 0
+    state_key_dim: int = 0
+    state_value_dim: int = 0
+    state_bias: int = 0
+    gate_bias: int = 0
     # Lists that stand behind the header. No layers: all are alike.
     eos_ids: List[int] = field(default_factory=list)
     short_factor: List[float] = field(default_factory=list)
@@ -150,6 +159,16 @@ class Model:
         head_dim = self.layer_shapes[layer].head_dim
         turning = min(slides and self.sliding_rotary_dim or self.turning, head_dim)
         return turning, (head_dim if method == PROPORTIONAL else turning) // 2
+
+    @property
+    def state_width(self) -> int:
+        """How wide is what a layer with a state makes."""
+        return self.state_value_heads * self.state_value_dim if self.state_kind == DELTA else self.dim
+
+    @property
+    def state_channels(self) -> int:
+        """Of its convolution."""
+        return 2 * self.state_key_heads * self.state_key_dim + self.state_width
 
     @property
     def layer_shapes(self) -> List[Shape]:
@@ -199,6 +218,10 @@ class Feature(Enum):
     SCORE_MSCALE = 'a temperature of YaRN in the scores'
     SHARED_EXPERT = 'a shared expert'
     SHARED_GATE = 'a gate of the shared expert'
+    DELTA_RULE = 'layers with a delta rule'
+    SHORT_CONV = 'layers with a short convolution'
+    STATE_BIAS = 'biases of short convolutions'
+    GATE_BIAS = 'a bias of the gate of attention'
     CLAMPED = 'clamped SwiGLU'
     ROUTER_BIAS = 'biases of routers'
     EXPERT_BIAS = 'biases of experts'
@@ -254,7 +277,9 @@ FIELDS_OF: Dict[Feature, Dict[str, int]] = {
     Feature.LAYER_NORMS: {'layer_norm': 1}, Feature.PARALLEL: {'norm_place': 3}, Feature.RELU2: {'activation': RELU2},
     Feature.XIELU: {'activation': XIELU}, Feature.BARE_NORMS: {'qk_norm': 3}, Feature.LATE_NORMS: {'qk_norm_late': 1},
     Feature.TURNING_NORMS: {'qk_norm_turning': 1}, Feature.EMBEDDING_NORM: {'embedding_norm': 1},
-    Feature.GATES: {'attention_gate': 1}, Feature.UNTURNED_TEMPERATURE: {'temperature_unturned': 1}}
+    Feature.GATES: {'attention_gate': 1}, Feature.UNTURNED_TEMPERATURE: {'temperature_unturned': 1},
+    Feature.DELTA_RULE: {'state_kind': DELTA}, Feature.SHORT_CONV: {'state_kind': CONV},
+    Feature.STATE_BIAS: {'state_bias': 1}, Feature.GATE_BIAS: {'gate_bias': 1}}
 PROPORTIONAL, LONGROPE, LLAMA3 = 7, 6, 5  # of rope_method
 
 

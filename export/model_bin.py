@@ -15,7 +15,7 @@ from .common import (MAX_EOS, MAX_EPS, MAX_EXPERTS, MAX_HEADS, MAX_HEAD_DIM, MAX
                      PROGRAM, RUN, Job, Keys, Problem, is_number, size_of)
 from .experts import EXPERT_PARTS
 from .llama2c import read_llama2c
-from .model import DENSE, FIELDS as MODEL_FIELDS, KEYS_ARE_VALUES, WITHOUT_SINKS, Model, Shape
+from .model import DENSE, FIELDS as MODEL_FIELDS, KEYS_ARE_VALUES, STATE, WITHOUT_SINKS, Model, Shape
 from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Tensor
 from .write import HEADER, MORE, MORE_FIELDS, NEWEST, NEWEST_FIELDS, TABLES, WEIGHT_TYPES, tensor_order
 
@@ -41,10 +41,13 @@ FROM_ZERO = {'shared_classifier': 1, 'sliding_window': MAX_SEQ, 'n_eos': MAX_EOS
              'mscale_in_scores': 1, 'layer_scale': 1, 'per_layer_dim': 1 << 14, 'experts_beside': 1,
              'shared_hidden_dim': MAX_WIDTH, 'shared_gate': 1, 'router_choice_bias': 1, 'router_groups': MAX_EXPERTS,
              'router_groups_used': MAX_EXPERTS, 'router_group_best': 2, 'router_renormalizes': 1,
-             'router_scales_input': 1}
+             'router_scales_input': 1, 'state_kind': 2, 'conv_width': 64, 'state_key_heads': MAX_HEADS,
+             'state_value_heads': MAX_HEADS, 'state_key_dim': MAX_HEAD_DIM, 'state_value_dim': MAX_HEAD_DIM,
+             'state_bias': 1, 'gate_bias': 1}
 OF_EXPERTS = ('n_experts_used expert_hidden_dim router router_bias expert_bias shared_hidden_dim shared_gate '
               'router_choice_bias router_groups router_scale router_cap router_renormalizes '
               'router_scales_input').split()  # 0 without experts
+OF_DELTA = 'state_key_heads', 'state_value_heads', 'state_key_dim', 'state_value_dim'
 OF_ROPE = ('factor', 'beta_fast', 'beta_slow', 'attention_factor', 'mscale', 'mscale_all_dim', 'low_freq_factor',
            'high_freq_factor')
 FLOATS = OF_ROPE + tuple('sliding_' + field for field in OF_ROPE)
@@ -53,7 +56,8 @@ SCALES = ('temperature_beta embedding_scale score_scale value_scale residual_sca
 TYPES = {**{number: name for name, number in WEIGHT_TYPES.items()}, 4: 'Q4'}
 NEWEST_PARTS = ('wq_a q_a_norm wkv_a kv_a_norm wg b1 b3 b2 xielu router_choice_bias router_norm expert_scales '
                 'shared_w1 shared_w3 shared_w2 shared_gate shared_after experts_norm experts_after per_layer_gate '
-                'per_layer_out per_layer_after scale').split()
+                'per_layer_out per_layer_after scale bg state_in b_state_in state_gate state_beta state_step '
+                'state_conv b_state_conv state_decay state_dt state_norm state_out b_state_out').split()
 NAMES = {part: part + ' of layer %d' for part in (
     'attention_norm', 'wq', 'wk', 'wv', 'bq', 'bk', 'bv', 'q_norm', 'k_norm', 'wo', 'bo', 'attention_after', 'ffn_norm',
     'w1', 'w3', 'w2', 'ffn_after', 'sinks', 'router', 'router_bias', *EXPERT_PARTS, *NEWEST_PARTS)}
@@ -174,7 +178,7 @@ def read_layers(path, model, layers, n_flags, version):
     kinds = range(6 if model.sliding_rope else 4)
     more = DENSE * bool(model.n_experts) | (KEYS_ARE_VALUES | WITHOUT_SINKS) * (version == 6)
     for layer, flags in enumerate(layers):
-        if flags & ~more not in kinds:
+        if (0 if model.state_kind and flags & ~DENSE == STATE else flags & ~more) not in kinds:
             raise Problem(path, 'has impossible lists or tables behind its header (found %d for layer %d)'
                           % (flags, layer))
     return list(layers)
@@ -229,7 +233,7 @@ def read_header(header):
     for i in range(values['n_eos']):
         header.integer('eos_%d' % i, values['vocab_size'] - 1, low=0)
     turning = values['rotary_dim'] or values['head_dim']
-    rank, groups = values['kv_rank'], values['router_groups']
+    rank, groups, state = values['kv_rank'], values['router_groups'], values['state_kind']
     for field, good, expected in (
             ('head_dim', values['head_dim'] % 2 == 0, 'an even number'),
             ('n_kv_heads', values['n_heads'] % values['n_kv_heads'] == 0, 'a divisor of n_heads'),
@@ -241,6 +245,13 @@ def read_header(header):
                 most, values['version'])) for field, most in MOST_IN_5.items()),
             ('n_kv_heads', not rank or values['n_kv_heads'] == values['n_heads'], 'n_heads, with kv_rank'),
             ('rotary_dim', not rank or turning < values['head_dim'], 'less than head_dim, with kv_rank'),
+            *((field, bool(values[field]) == (state == 1), '1 or more with the delta rule, else 0')
+              for field in OF_DELTA),
+            ('state_value_heads', state != 1 or values['state_value_heads'] % values['state_key_heads'] == 0,
+             'a multiple of state_key_heads'),
+            ('conv_width', bool(values['conv_width']) == bool(state), '1 or more with state_kind, else 0'),
+            ('state_bias', not values['state_bias'] or state == 2, '0 without a short convolution'),
+            ('layer_table', not state or values['layer_table'], '1 with state_kind'),
             ('router_groups', not groups or values['n_experts'] % groups == 0, 'a divisor of n_experts'),
             *((field, not values[field] or values['n_experts'], '0 without experts') for field in OF_EXPERTS),
             *((field, values[field] or not values['n_experts'], '1 or more') for field in OF_EXPERTS[:2]),

@@ -18,6 +18,7 @@ from .out_experts import config_of_experts
 from .out_layers import full_model, period_of, scale_of_embedding, sliding_model, slides_of
 from .out_model import rope_of, temperature
 from .shapes import config_of_shapes
+from .states import config_of_states
 
 NTK = 2  # of rope_method
 ORIGINAL = 'original_max_position_embeddings'
@@ -73,7 +74,7 @@ def config_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, An
     if family.rope.rotary_key:
         config[family.rope.rotary_key] = model.turning
     config.update(family.keys.writes, **config_of_scales(job, path, family, model))
-    config.update(LAYERS[family.layers.rule](path, family, model))
+    config.update(config_of_states(family, model) if family.states else LAYERS[family.layers.rule](path, family, model))
     config.update(ropes_of(job, path, family, model))
     return config
 
@@ -246,7 +247,7 @@ def block_of(path: str, model: Model) -> Dict[str, Any]:
     if kind in ('yarn', 'llama3', 'longrope'):
         block[ORIGINAL] = rope['train_ctx']
     if kind == 'yarn':
-        block.update(beta_fast=rope['beta_fast'], beta_slow=rope['beta_slow'])
+        block.update({key: rope[key] for key in ('beta_fast', 'beta_slow') if getattr(model, key)})  # else as usual
         block.update({} if rope['truncate'] else {'truncate': False})
     if kind == 'llama3':
         block.update(low_freq_factor=rope['low_freq_factor'], high_freq_factor=rope['high_freq_factor'])

@@ -19,6 +19,7 @@ from .out_config import ORIGINAL, config_of, float_type
 from .out_experts import in_halves, in_turns, keeps_mxfp4, one_by_one
 from .out_model import Fused, family_of
 from .out_tokenizer import tokenizer_config, tokenizer_json
+from .states import StatesOut
 from .tensors import ITEM_SIZES, Checkpoint, Shifted, narrowed, numbers_of
 from .write import NORMS, Place, plan_model
 
@@ -84,6 +85,7 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
     """(name, tensor, whether it is a matrix) as the family has them: some fused, and experts in their way."""
     names, fused, experts = names_of(family, model), Fused(path, family, family.names), {}
     keys: Any = None  # of latent attention, until its values are there
+    states = StatesOut(path, family, model)
     for place in plan:
         if model.kv_rank and place.part == 'wk':
             keys = place.tensor
@@ -110,6 +112,11 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
         if place.part == 'xielu':
             yield from ((name + each, each_tensor, False) for each, each_tensor in numbers_of(tensor))
             continue
+        part, tensor = states.take(place.part, tensor)
+        if tensor is None:
+            continue
+        if place.layer is not None:
+            name = names.get(part, part) % place.layer
         whole = fused.take(place, tensor)
         if whole is None:
             continue

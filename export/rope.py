@@ -290,6 +290,9 @@ def read_type(config: Keys, block: Keys, family: Family) -> str:
     kind = meant[block.get(key, lambda v: isinstance(v, str) and v in kinds, 'one of ' + ', '.join(kinds), 'default')]
     if values.get(key) == 'mrope':
         block.asked.add('mrope_section')
+    if family.rope.sections and 'mrope_section' in values:
+        block.asked.update(('mrope_section', 'mrope_interleaved'))
+        config.job.note('mrope_section changes nothing in a text, where its three positions are one')
     older = values.get('type')
     both = isinstance(older, str) and 'rope_type' in values and (older, kind) != ('su', 'longrope')
     if both and meant.get(older, older) != kind:

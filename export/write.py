@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Dict, Iterator, List, NamedTuple, Optional, Tu
 
 from .common import ENCODINGS, Problem
 from .experts import layers_with_experts
-from .model import CLAMPED, KEYS_ARE_VALUES, RELU2, WITHOUT_SINKS, XIELU, Model, Shape
+from .model import CLAMPED, DELTA, KEYS_ARE_VALUES, RELU2, STATE, WITHOUT_SINKS, XIELU, Model, Shape
 from .shapes import ColumnsMoved
 from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Paired, Shifted, in_pairs_of, same_bytes, widen
 
@@ -24,14 +24,15 @@ MORE_FIELDS = ('sliding_rope sliding_method sliding_theta sliding_factor sliding
                'sliding_mscale sliding_mscale_all_dim sliding_low_freq_factor sliding_high_freq_factor '
                'temperature_beta embedding_scale score_scale norm_place activation n_experts n_experts_used '
                'expert_hidden_dim router router_bias expert_bias attention_sinks').split()
-NEWEST = struct.Struct('<2I 1d 6I 5d 6I 1d 10I 2d 2I 336x')  # and what version 6 has behind that
+NEWEST = struct.Struct('<2I 1d 6I 5d 6I 1d 10I 2d 10I 304x')  # and what version 6 has behind that
 NEWEST_FIELDS = ('layer_shapes value_dim value_scale value_norm attention_gate layer_norm qk_norm_late '
                  'qk_norm_turning embedding_norm residual_scale logit_scale logit_cap score_cap after_norm_eps '
                  'ffn_bias attention_chunk temperature_unturned temperature_length q_rank kv_rank latent_norm_eps '
                  'mscale_in_scores layer_scale per_layer_dim experts_beside shared_hidden_dim shared_gate '
                  'router_choice_bias router_groups router_groups_used router_group_best router_scale router_cap '
-                 'router_renormalizes router_scales_input').split()
-TABLES = 'learned', 'a_keys', 'a_values', 'router'  # of two dimensions, and float32 all the same
+                 'router_renormalizes router_scales_input state_kind conv_width state_key_heads state_value_heads '
+                 'state_key_dim state_value_dim state_bias gate_bias').split()
+TABLES = 'learned', 'a_keys', 'a_values', 'router', 'state_conv'  # of two dimensions, and float32 all the same
 
 
 class Place(NamedTuple):
@@ -54,7 +55,8 @@ def tensor_order(model: Model) -> Iterator[Tuple[str, Optional[int], Tuple[int, 
         yield 'per_layer_norm', None, (own,)
     with_experts = set(layers_with_experts(model))
     for layer, shape in enumerate(model.layer_shapes):
-        for there, part, size in (*attention(model, layer, shape), *feed_forward(model, shape, layer in with_experts)):
+        mixer = state(model) if model.layer_flags[layer] & STATE else attention(model, layer, shape)
+        for there, part, size in (*mixer, *feed_forward(model, shape, layer in with_experts)):
             if there:
                 yield part, layer, size
     yield 'final_norm', None, (dim,)
@@ -99,9 +101,32 @@ def attention(model: Model, layer: int, shape: Shape) -> Iterator[Part]:
         (encoding == 'transformer-xl', 'u', (queries,)),
         (encoding == 'transformer-xl', 'v', (queries,)),
         (gate, 'wg', (gate, dim)),
+        (model.gate_bias, 'bg', (gate,)),
         (True, 'wo', (dim, mixed)),
         (model.o_bias, 'bo', (dim,)),
         (model.attention_sinks and not flags & WITHOUT_SINKS, 'sinks', (shape.n_heads,)),
+        (model.norm_place in (1, 2), 'attention_after', (dim,))))
+
+
+def state(model: Model) -> Iterator[Part]:
+    """The same of what keeps a state in attention's place."""
+    dim, width, channels, heads = model.dim, model.state_width, model.state_channels, model.state_value_heads
+    delta, biases = model.state_kind == DELTA, model.state_bias
+    rows = channels if delta else 3 * dim
+    return iter((
+        (model.norm_place != 1, 'attention_norm', (dim,)),
+        (True, 'state_in', (rows, dim)),
+        (biases, 'b_state_in', (rows,)),
+        (delta, 'state_gate', (width, dim)),
+        (delta, 'state_beta', (heads, dim)),
+        (delta, 'state_step', (heads, dim)),
+        (True, 'state_conv', (channels, model.conv_width)),
+        (biases, 'b_state_conv', (channels,)),
+        (delta, 'state_decay', (heads,)),
+        (delta, 'state_dt', (heads,)),
+        (delta, 'state_norm', (model.state_value_dim,)),
+        (True, 'state_out', (dim, width)),
+        (biases, 'b_state_out', (dim,)),
         (model.norm_place in (1, 2), 'attention_after', (dim,))))
 
 

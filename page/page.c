@@ -113,7 +113,7 @@ FOR_PAGE int page_layer_window(const Page *page, int layer) {
 FOR_PAGE double page_layer_theta(const Page *page, int layer) {
     const Model *m = &page->model;
     const int flags = m->layers[layer].flags;
-    if (flags & LAYER_NOPE) return 0;
+    if (flags & (LAYER_NOPE | LAYER_STATE)) return 0;
     return flags & LAYER_SLIDING ? m->sliding.theta : m->rope.theta;
 }
 

@@ -16,6 +16,7 @@ typedef struct {
     double nll;  // of the last token that was sampled
     int context;
     float *scores;  // (context) of the head that is watched; NULL: none
+    bool is_lost;   // a layer with a state could not go back to where it should
 } PageReader;
 
 // Opens a text of at most `context` positions that is read as the page has planned it, with
@@ -51,11 +52,13 @@ FOR_PAGE void page_reader_free(PageReader *r) {
 
 FOR_PAGE int page_reader_position(const PageReader *r) { return r->session->position; }
 FOR_PAGE void page_reader_rewind(PageReader *r, int position) {
-    session_rewind(r->session, position);
+    r->is_lost = session_rewind(r->session, position) < position;
 }
 
 // See session_read.
 FOR_PAGE bool page_reader_read(PageReader *r, const int32_t *ids, int n, int length, int n_logits) {
+    if (r->is_lost)
+        return fail(&r->page->err, "layers with a state cannot go back: read the text again");
     return session_read(r->session, ids, n, length, n_logits, &r->page->err);
 }
 

@@ -353,12 +353,16 @@ FIELDS = [
     ('experts_beside', 636, 'I', 0), ('shared_hidden_dim', 640, 'I', 0), ('shared_gate', 644, 'I', 0),
     ('router_choice_bias', 648, 'I', 0), ('router_groups', 652, 'I', 0), ('router_groups_used', 656, 'I', 0),
     ('router_group_best', 660, 'I', 0), ('router_scale', 664, 'd', 0.0), ('router_cap', 672, 'd', 0.0),
-    ('router_renormalizes', 680, 'I', 0), ('router_scales_input', 684, 'I', 0)]
+    ('router_renormalizes', 680, 'I', 0), ('router_scales_input', 684, 'I', 0), ('state_kind', 688, 'I', 0),
+    ('conv_width', 692, 'I', 0), ('state_key_heads', 696, 'I', 0), ('state_value_heads', 700, 'I', 0),
+    ('state_key_dim', 704, 'I', 0), ('state_value_dim', 708, 'I', 0), ('state_bias', 712, 'I', 0),
+    ('gate_bias', 716, 'I', 0)]
 HEADER_BYTES = {3: 256, 4: 256, 5: 512, 6: 1024}
 # The sliding layers' settings where they are not said.
 SLIDING = {'sliding_theta': 10000.0, 'sliding_train_ctx': 64, 'sliding_truncate': 1}
 # In the layer table: a layer without experts, without values of its own, without sinks.
-LAYER_DENSE, LAYER_KEYS_ARE_VALUES, LAYER_WITHOUT_SINKS = 8, 16, 32
+LAYER_DENSE, LAYER_KEYS_ARE_VALUES, LAYER_WITHOUT_SINKS, LAYER_STATE = 8, 16, 32, 64
+DELTA, CONV = 1, 2  # of state_kind
 ENCODINGS = ['rope', 'none', 'learned', 'sinusoidal', 'alibi', 'shaw', 'transformer-xl', 'disentangled']
 
 
@@ -426,7 +430,8 @@ def shapes(c):
         yield 'per_layer_projection', c['n_layers'] * own, dim
         yield 'per_layer_norm', 0, own
     for i in range(c['n_layers']):
-        for there, name, rows, columns in (*attention_shapes(c, i), *feed_forward_shapes(c, i)):
+        mixer = state_shapes(c) if flags_of(c, i) & LAYER_STATE else attention_shapes(c, i)
+        for there, name, rows, columns in (*mixer, *feed_forward_shapes(c, i)):
             if there:
                 yield '%s.%d' % (name, i), rows, columns
     yield 'final_norm', 0, dim
@@ -459,8 +464,29 @@ def attention_shapes(c, i):
         (c['qkv_bias'] and has_keys, 'bk', 0, keys), (c['qkv_bias'] and has_values, 'bv', 0, values),
         (normed, 'q_norm', 0, q if whole else head), (normed and has_keys, 'k_norm', 0, keys if whole else head),
         (shaw, 'a_keys', 0, table), (shaw, 'a_values', 0, table), (xl, 'wr', keys, dim), (xl, 'u', 0, q),
-        (xl, 'v', 0, q), (gate, 'wg', gate, dim), (True, 'wo', dim, mixed), (c['o_bias'], 'bo', 0, dim),
+        (xl, 'v', 0, q), (gate, 'wg', gate, dim), (c['gate_bias'], 'bg', 0, gate), (True, 'wo', dim, mixed),
+        (c['o_bias'], 'bo', 0, dim),
         (c['attention_sinks'] and not flags_of(c, i) & LAYER_WITHOUT_SINKS, 'sinks', 0, n_heads),
+        (c['norm_place'] in (1, 2), 'attention_after', 0, dim))
+
+
+def state_width(c):
+    """How wide is what a layer with a state makes."""
+    return c['state_value_heads'] * c['state_value_dim'] if c['state_kind'] == DELTA else c['dim']
+
+
+def state_shapes(c):
+    """The same of what keeps a state in attention's place."""
+    dim, heads, width, delta, bias = c['dim'], c['state_value_heads'], state_width(c), c['state_kind'] == DELTA, c[
+        'state_bias']
+    channels = 2 * c['state_key_heads'] * c['state_key_dim'] + width
+    rows = channels if delta else 3 * dim
+    return (
+        (c['norm_place'] != 1, 'attention_norm', 0, dim), (True, 'state_in', rows, dim), (bias, 'b_state_in', 0, rows),
+        (delta, 'state_gate', width, dim), (delta, 'state_beta', heads, dim), (delta, 'state_step', heads, dim),
+        (True, 'state_conv', 0, channels * c['conv_width']), (bias, 'b_state_conv', 0, channels),
+        (delta, 'state_decay', 0, heads), (delta, 'state_dt', 0, heads), (delta, 'state_norm', 0, c['state_value_dim']),
+        (True, 'state_out', dim, width), (bias, 'b_state_out', 0, dim),
         (c['norm_place'] in (1, 2), 'attention_after', 0, dim))
 
 

@@ -10,7 +10,7 @@ import functools
 import math
 from operator import mul
 
-from common import ENCODINGS, LAYER_KEYS_ARE_VALUES, METHODS, Q4, Q8, shape_of
+from common import DELTA, ENCODINGS, LAYER_KEYS_ARE_VALUES, LAYER_STATE, METHODS, Q4, Q8, shape_of
 
 
 def sliding(c):
@@ -503,6 +503,64 @@ def heads_of(c, weights, name, layer, seen):
     return of
 
 
+# ---- layers with a state ----
+
+def convolved(c, weights, layer, rows):
+    """Each channel of the rows (positions): a sum of the last conv_width positions, the present one last."""
+    width, n = c['conv_width'], len(rows[0])
+    taps, bias = rows_of(weights, 'state_conv.%d' % layer, width), weights.get('b_state_conv.%d' % layer)
+    padded = [[0.0] * n] * (width - 1) + rows
+    return [biased([sum(taps[k][j] * padded[t + j][k] for j in range(width)) for k in range(n)], bias)
+            for t in range(len(rows))]
+
+
+def unit(x):
+    size = math.sqrt(dot(x, x) + 1e-6)
+    return [v / size for v in x]
+
+
+def says(state, key):
+    """What a state says of a key."""
+    return [dot(key, column) for column in zip(*state)]
+
+
+def delta_rule(c, weights, layer, before, seen):
+    """What a layer of the gated delta rule adds, of the rows that it reads: each head's state is a list of rows, one
+    for each element of a key."""
+    dim, width = c['dim'], c['state_value_dim']
+    n_keys, n_heads, d = c['state_key_heads'], c['state_value_heads'], c['state_key_dim']
+    mixed, gates, betas, steps = ([product(matrix, seen(x)) for x in before] for matrix in (
+        rows_of(weights, '%s.%d' % (name, layer), dim) for name in ('state_in', 'state_gate', 'state_beta',
+                                                                    'state_step')))
+    mixed = [list(map(silu, row)) for row in convolved(c, weights, layer, mixed)]
+    decay, dt, own_norm = (weights['%s.%d' % (name, layer)] for name in ('state_decay', 'state_dt', 'state_norm'))
+    wo = rows_of(weights, 'state_out.%d' % layer, n_heads * width)
+    states, out = [[[0.0] * width for _ in range(d)] for _ in range(n_heads)], []
+    for row, gate, beta, step in zip(mixed, gates, betas, steps):
+        said = []
+        for h in range(n_heads):
+            key = h * n_keys // n_heads
+            q, k = (unit(row[at:at + d]) for at in (key * d, (n_keys + key) * d))
+            v = row[2 * n_keys * d + h * width:][:width]
+            forgets = math.exp(-math.exp(decay[h]) * softplus(step[h] + dt[h]))
+            state = [[forgets * x for x in line] for line in states[h]]
+            lacks = [sigmoid(beta[h]) * (x - said) for x, said in zip(v, says(state, k))]
+            states[h] = state = [[x + a * b for x, b in zip(line, lacks)] for line, a in zip(state, k)]
+            o = [x / math.sqrt(d) for x in says(state, q)]
+            said += [x * silu(z) for x, z in zip(norm(o, own_norm, c['norm_eps']), gate[h * width:])]
+        out.append(product(wo, seen(said)))
+    return out
+
+
+def short_convolution(c, weights, layer, before, seen):
+    dim, bias, last = c['dim'], weights.get('b_state_in.%d' % layer), weights.get('b_state_out.%d' % layer)
+    w, wo = (rows_of(weights, '%s.%d' % (name, layer), dim) for name in ('state_in', 'state_out'))
+    rows = [biased(product(w, seen(x)), bias) for x in before]
+    parts = [[row[i * dim:(i + 1) * dim] for row in rows] for i in range(3)]
+    y = convolved(c, weights, layer, [list(map(mul, b, x)) for b, x in zip(parts[0], parts[2])])
+    return [biased(product(wo, seen(list(map(mul, gate, row)))), last) for gate, row in zip(parts[1], y)]
+
+
 def norms_heads(c, layer):
     """Whether heads are normed one by one: in some models only where they turn."""
     WITHOUT_ROPE = 2
@@ -527,7 +585,7 @@ def by_gate(c, weights, layer, x, mixed, seen):
     mixed = [v * (c['value_scale'] or 1) for v in mixed]
     if not c['attention_gate']:
         return mixed
-    said = product(rows_of(weights, 'wg.%d' % layer, c['dim']), seen(x))
+    said = biased(product(rows_of(weights, 'wg.%d' % layer, c['dim']), seen(x)), weights.get('bg.%d' % layer))
     gates = [sigmoid(z) if c['attention_gate'] == 1 else softplus(z) for z in said]
     each = len(mixed) // len(gates)
     return [v * gates[i // each] for i, v in enumerate(mixed)]
@@ -589,12 +647,25 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
         weight, own_eps = weights.get('%s.%d' % (place, layer)), after_eps if 'after' in place else eps
         return [norm(x, weight, own_eps, c['layer_norm']) for x in rows] if weight else rows
 
+    def fed(stream, layer, flags, before):
+        say = feed_forward_of(c, weights, layer, flags, seen)
+        parallel = c['norm_place'] == 3  # both read one norm of the same stream
+        whole_norms = c['experts_beside'] and 'router_norm.%d' % layer in weights  # say has norms of its own
+        reads = before if parallel else stream if whole_norms else normed('ffn_norm', layer, stream)
+        stream = added(c, stream, [say(x) for x in reads], lambda rows: normed('ffn_after', layer, rows))
+        return layer_end(c, weights, layer, stream, own)
+
     for layer in range(c['n_layers']):
         c = of_layer(whole, layer)
         flags = c['layers'][layer] if c['layer_table'] else 0
         positions = in_place if flags & TURNS_AS_SLIDING else of_text
         width = window if window is not None else 0 if flags & SEES_ALL else c['sliding_window']
         before = normed('attention_norm', layer, stream)
+        if flags & LAYER_STATE:
+            mixer = delta_rule if c['state_kind'] == DELTA else short_convolution
+            out = mixer(c, weights, layer, before, seen)
+            stream = fed(added(c, stream, out, lambda rows: normed('attention_after', layer, rows)), layer, flags, before)
+            continue
         turned, is_late = not c['encoding'] and not flags & WITHOUT_ROPE, c['qk_norm_late'] and norms_heads(c, layer)
         shares = c['kv_layer'] != layer
 
@@ -628,12 +699,7 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
         wo = rows_of(weights, 'wo.%d' % layer, c['n_heads'] * (c['value_dim'] or c['head_dim']))
         out = [biased(product(wo, seen(m)), weights.get('bo.%d' % layer)) for m in mixed]
         stream = added(c, stream, out, lambda rows: normed('attention_after', layer, rows))
-        say = feed_forward_of(c, weights, layer, flags, seen)
-        parallel = c['norm_place'] == 3  # both read one norm of the same stream
-        whole_norms = c['experts_beside'] and 'router_norm.%d' % layer in weights  # say has norms of its own
-        reads = before if parallel else stream if whole_norms else normed('ffn_norm', layer, stream)
-        stream = added(c, stream, [say(x) for x in reads], lambda rows: normed('ffn_after', layer, rows))
-        stream = layer_end(c, weights, layer, stream, own)
+        stream = fed(stream, layer, flags, before)
     classifier = embedding if c['shared_classifier'] else rows_of(weights, 'classifier', dim)
     last = [norm(x, weights['final_norm'], eps, c['layer_norm']) for x in stream]
     scale = c['logit_scale'] or 1

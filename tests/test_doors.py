@@ -14,6 +14,7 @@ import struct
 import sys
 
 import door_shapes
+import door_states
 import door_steps
 import reference
 import source_writers
@@ -150,7 +151,7 @@ FIELDS = dict(
     shared_gate=dict(shared_gate=1), q_latent=dict(q_rank=10), score_mscale=dict(
         IS_YARN, mscale_in_scores=1, mscale=0.5, mscale_all_dim=0.5),
     latent=dict(kv_rank=12, rotary_dim=4, value_dim=6, latent_norm_eps=1e-6))
-FIELDS.update(door_shapes.FIELDS, **door_steps.FIELDS)
+FIELDS.update({**door_shapes.FIELDS, **door_steps.FIELDS, **door_states.FIELDS})
 LISTED = {'longrope', 'window', 'some_window', 'two_ropes', 'without_rope', 'dense_between'} | door_shapes.LISTED
 
 
@@ -158,7 +159,8 @@ class Case:
     """A family with some of what it may have: its config.json, and the fields that this means."""
 
     def __init__(self, facts, features):
-        self.facts, self.features = facts, door_steps.together(facts, door_shapes.together(facts, features))
+        self.facts = facts
+        self.features = door_states.together(facts, door_steps.together(facts, door_shapes.together(facts, features)))
         self.name = '%s with %s' % (facts.name, ', '.join(sorted(features)) or 'nothing more')
         self.fields, self.theta, self.local = dict(SIZES), 5000.0, None
         for feature in sorted(facts.always | self.features):
@@ -175,6 +177,8 @@ class Case:
         self.say_parts()
         self.say_experts()
         self.say_layers()
+        if 'states' in facts.row:
+            door_states.say_states(self)
         self.say_rope()
         door_shapes.say_scales(self)
         if 'shapes' in facts.row:
@@ -411,6 +415,7 @@ def folder_tensors(facts, c, weights):
     if 'shapes' in facts.row:  # what is in a layer's own place there
         theirs -= {name for name in weights if name.startswith('sinks') or c['experts_beside'] and name.startswith(
             'shared_w')}
+    theirs.update(name for name in weights if 'states' in facts.row and name.split('.')[0] in door_states.OWN)
     shaped = door_shapes.shaped_tensors(c, weights, theirs) if 'shapes' in facts.row else {}
     if shaped:
         theirs.update(name for name in weights if name.split('.')[0] in {**door_shapes.NAMES, **door_shapes.ONCE})
@@ -425,6 +430,8 @@ def folder_tensors(facts, c, weights):
                    expert_tensors(c, weights, layer, facts.experts))
     if facts.name in door_steps.FAMILIES:
         return out
+    if 'states' in facts.row:
+        door_states.add_states(facts, c, weights, out)
     fused = facts.row.get('names', {}).get('fused') if facts.fused is None else facts.fused
     for layer in range(c['n_layers'] if fused else 0):
         for whole, parts in (('self_attn.qkv_proj', 'qkv'), ('mlp.gate_up_proj', ('gate', 'up'))):
@@ -809,6 +816,10 @@ def other_rows(rows):
 GONE = object()
 Q, K, V = 'wq', 'wk', 'wv'
 PLANTS = [  # family, where in its row, what stands there instead
+    ('qwen3_5_text', 'adds_one', False), ('qwen3_5_text', 'names.gate_in_queries', GONE),
+    ('qwen3_5_text', 'always', ['head_norms', 'delta_rule']), ('qwen3_next', 'states.joined', GONE),
+    ('lfm2', 'keys.eps', GONE), ('lfm2', 'states.words', ['short_conv']),
+    ('lfm2', 'names.own.wo', 'model.layers.%d.self_attn.o_proj.weight'),
     ('qwen2', 'always', []), ('qwen3', 'always', []), ('olmo2', 'always', ['whole_norms']),
     ('olmo3', 'always', ['norms_after']), ('gemma3_text', 'always', ['norms_both', 'head_norms', 'embedding_scale']),
     ('gpt_oss', 'always', ['experts', 'clamped', 'router_bias', 'expert_bias']),

@@ -103,14 +103,24 @@ static void test_chunks(void) {
     read_ids(s, ids, n / 2, n / 2, 0);
     session_begin(s, n);
     read_ids(s, ids, n, n, 0);
-    session_rewind(s, n / 3);
-    read_ids(s, ids + n / 3, n - n / 3, n, 1);
-    copy_logits(s, 1, last);
-    double off = distance(last, whole + (size_t)(n - 1) * vocab(), 1);
-    check(off <= tolerance, "%s: rewound to %d and read again: off by %g", label, n / 3, off);
+    // A state has no way back but to its copy, or to the beginning.
+    bool has_states = s->n_states > 0;
+    for (int keeps = 0; keeps < 2; keeps++) {
+        int back = session_rewind(s, n / 3);
+        check(back == (has_states && !keeps ? 0 : n / 3) && s->position == back,
+              "%s: rewound to %d of %d", label, back, n / 3);
+        read_ids(s, ids + back, n / 3 - back, n, 0);
+        session_keep(s);
+        read_ids(s, ids + n / 3, n - n / 3, n, 1);
+        copy_logits(s, 1, last);
+        double off = distance(last, whole + (size_t)(n - 1) * vocab(), 1);
+        check(off <= tolerance, "%s: rewound to %d and read again: off by %g", label, n / 3, off);
+    }
     Error err;
     check(!session_read(s, ids, 1, n + 1, 1, &err) && strstr(err.text, "fit"),
           "%s: a position past the context is refused", label);
+    check(session_rewind(s, n / 3 - 1) == (has_states ? 0 : n / 3 - 1),
+          "%s: before its copy there is no way back", label);
     session_begin(s, n / 2);
     check(session_read(s, ids, n, n, 0, &err) == !spread.length,
           "%s: a text that ends too late for its spread", label);

@@ -211,6 +211,42 @@ def test_impossible_experts():
                       '%s of %g, %s' % (part, bad, engine[-1]), result)
 
 
+def test_impossible_states():
+    """Fields of states that are out of range, that contradict one another or have no state_kind; layers with a state
+    that also attend, or whose keys others read. Each refusal names the field."""
+    huge, sizes = (0xffffffff, 0x80000000, 0x7fffffff), dict(SMALL, n_layers=3, layers=[64, 0, 64])
+    delta = dict(state_kind=1, conv_width=4, state_key_heads=2, state_value_heads=4, state_key_dim=4, state_value_dim=6)
+    c = config(**sizes, **delta)
+    data = data_of(c)
+    values = {'state_kind': (0, 2, 3, *huge), 'conv_width': (0, 65, *huge), 'state_key_heads': (0, 3, 8, *huge),
+              'state_value_heads': (0, 1, *huge), 'state_key_dim': (0, 1025, *huge), 'gate_bias': (1, 2, *huge),
+              'state_value_dim': (0, 1025, *huge), 'state_bias': (1, 2, *huge), 'kv_rank': (4,), 'layer_table': (0,),
+              'encoding': (4, 7)}
+    files = [('%s = %s' % (name, value), changed(c, data, **{name: value}))
+             for name in values for value in values[name]]
+    files += [('layer_table = %d' % value, data[:1024] + bytes([value]) + data[1025:]) for value in (
+        65, 66, 68, 72, 80, 96, 128, 192)]
+    words = {'state_key_heads': ' key heads', 'state_value_heads': ' value heads'}
+    for label, reason in opened(files, 'impossible states').items():
+        field = label.split(' = ')[0]
+        check(reason != 'ok' and (field in reason or words.get(field, field) in reason), 'a header with %s' % label,
+              reason)
+    short = dict(sizes, state_kind=2, conv_width=3)
+    shapes = [(2, 1, 4, 5, layer) for layer in (0, 0, 2)]
+    good = [config(**sizes, **delta), config(**short), config(**short, state_bias=1),
+            config(**sizes, **delta, norm_place=2), config(**dict(sizes, layers=[72, 8, 64]), **delta, n_experts=2,
+                                                           n_experts_used=1, expert_hidden_dim=4),
+            config(**sizes, **delta, shapes=[(*shape[:4], i) for i, shape in enumerate(shapes)])]
+    for label, reason in opened([(str(i), data_of(c)) for i, c in enumerate(good)], 'states').items():
+        check(reason == 'ok', 'a header of states, %s' % label, reason)
+    c = config(**sizes, **delta, shapes=shapes)
+    bad = [('kv_layer of a state', header(c) + data[1024:]), ('a key dimension', data_of(config(
+        **short))[:704] + b'\1' + data_of(config(**short))[705:]), ('without a kind', header(
+            config(**SMALL, conv_width=3)) + data[1024:])]
+    for label, reason in opened(bad, 'states that are not there').items():
+        check(reason != 'ok' and 'bytes found' not in reason, label, reason)
+
+
 def test_impossible_encodings():
     """Encodings that miss their tables, have another's, or have settings of RoPE beside them; and tables that are no
     numbers, which end in a line when they are read with."""

@@ -17,7 +17,7 @@ enum { MAGIC = 0x616b3432, V0_BYTES = 28, V3_FIELDS = 204, V4_BYTES = 256, V5_BY
 
 // Larger than any released model, and small enough that the size of a tensor fits in 64 bits.
 enum { MAX_WIDTH = 1 << 20, MAX_LAYERS = 1 << 16, MAX_HEADS = 1 << 14, MAX_VOCAB = 1 << 24 };
-enum { MAX_EXPERTS = 1 << 12, MAX_SCALE = 1000000 };
+enum { MAX_EXPERTS = 1 << 12, MAX_SCALE = 1000000, MAX_CONV_WIDTH = 64 };
 
 const char *const encoding_names[N_ENCODINGS] = {"rope",  "none", "learned",        "sinusoidal",
                                                  "alibi", "shaw", "transformer-xl", "disentangled"};
@@ -150,6 +150,14 @@ static const Field fields[] = {
     {"router_cap", 672, F64, 0, MAX_SCALE, CONFIG(router_cap)},
     {"router_renormalizes", 680, U32, 0, 1, CONFIG(router_renormalizes)},
     {"router_scales_input", 684, U32, 0, 1, CONFIG(router_scales_input)},
+    {"state_kind", 688, U32, 0, N_STATES - 1, CONFIG(state_kind)},
+    {"conv_width", 692, U32, 0, MAX_CONV_WIDTH, CONFIG(conv_width)},
+    {"state_key_heads", 696, U32, 0, MAX_HEADS, CONFIG(state_key_heads)},
+    {"state_value_heads", 700, U32, 0, MAX_HEADS, CONFIG(state_value_heads)},
+    {"state_key_dim", 704, U32, 0, ROPE_MAX_HEAD_DIM, CONFIG(state_key_dim)},
+    {"state_value_dim", 708, U32, 0, ROPE_MAX_HEAD_DIM, CONFIG(state_value_dim)},
+    {"state_bias", 712, U32, 0, 1, CONFIG(state_bias)},
+    {"gate_bias", 716, U32, 0, 1, CONFIG(gate_bias)},
 };
 
 static int count_of(const Field *f, const Model *m) {
@@ -403,7 +411,7 @@ static bool check_fields(const uint8_t *p, Model *m, Error *err) {
     if (!check_reserved(p, c, err) || !check_types(c, err) || !check_shapes(c, err)) return false;
     if (!check_encoding(c, r, err) || !check_sliding(m, err) || !check_experts(c, err))
         return false;
-    if (!check_latent(c, r, err) || !check_steps(c, r, err)) return false;
+    if (!check_latent(c, r, err) || !check_states(c, err) || !check_steps(c, r, err)) return false;
     if (c->version < 5 && needs_version_5(m))
         return fail(err, "%s in version %d (expected version 5)",
                     c->qk_norm == QK_NORM_WHOLE ? "qk_norm is 2" : "rope_method is 7", c->version);

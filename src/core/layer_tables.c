@@ -50,7 +50,8 @@ static bool check_shape(const Model *m, int l, Error *err) {
     const LayerShape *source = &m->layers[shape->kv_layer].shape;
     bool is_alike = source->head_dim == shape->head_dim &&
                     source->n_kv_heads == shape->n_kv_heads && source->kv_layer == shape->kv_layer;
-    return (is_alike && turns_alike(m, l, shape->kv_layer)) ||
+    bool has_keys = shape->kv_layer == l || !(m->layers[shape->kv_layer].flags & LAYER_STATE);
+    return (is_alike && has_keys && turns_alike(m, l, shape->kv_layer)) ||
            fail(err, "impossible header: layer %d takes keys of layer %d, which has others", l,
                 shape->kv_layer);
 }
@@ -83,7 +84,8 @@ bool read_shape_table(Model *m, const uint8_t *shapes, Error *err) {
     return true;
 }
 
-// Of what may stand in a layer's sum, NOPE and SLIDING exclude one another.
+// Of what may stand in a layer's sum, NOPE and SLIDING exclude one another, and a state all but
+// DENSE.
 bool read_layer_table(Model *m, const uint8_t *flags, Error *err) {
     const ModelConfig *c = &m->config;
     int most = LAYER_SEES_ALL | (c->sliding_rope ? LAYER_SLIDING : LAYER_NOPE);
@@ -91,9 +93,11 @@ bool read_layer_table(Model *m, const uint8_t *flags, Error *err) {
     if (c->version >= 6) more_bits |= LAYER_WITHOUT_SINKS;
     if (c->version >= 6 && c->kv_rank == 0) more_bits |= LAYER_KEYS_ARE_VALUES;
     for (int l = 0; flags && l < c->n_layers; l++) {
+        int others = flags[l];
         m->layers[l].flags = flags[l];
-        if ((flags[l] & ~more_bits) <= most) continue;
-        const char *more = c->version >= 6 ? ", or 8, 16 or 32 more"
+        if (c->state_kind && (others & ~LAYER_DENSE) == LAYER_STATE) others &= LAYER_DENSE;
+        if ((others & ~more_bits) <= most) continue;
+        const char *more = c->version >= 6 ? ", or 8, 16 or 32 more; or 64 with state_kind"
                            : more_bits     ? ", or 8 more"
                                            : "";
         return fail(err, "impossible header: layer_table has %d for layer %d (expected 0 to %d%s)",
@@ -113,4 +117,34 @@ bool check_type_table(const ModelConfig *c, const uint8_t *types, int n, Error *
                     types[i], i, N_WEIGHT_TYPES - 1);
     }
     return true;
+}
+
+// The fields of a kind of state, and what it goes with. All are 0 without one.
+bool check_states(const ModelConfig *c, Error *err) {
+    int keys = c->state_key_heads, values = c->state_value_heads;
+    bool has_heads = keys || values || c->state_key_dim || c->state_value_dim;
+    if (c->gate_bias && !c->attention_gate)
+        return fail(err, "gate_bias without attention_gate (expected 0)");
+    if (c->state_kind == STATE_NONE)
+        return !(has_heads || c->conv_width || c->state_bias) ||
+               fail(err, "state_kind is 0, and other fields of states are not (expected 0 in all)");
+    if (!c->has_layers)
+        return fail(err, "state_kind without a layer_table, which says the layers that it is for");
+    if (c->conv_width < 1) return fail(err, "conv_width is 0 with state_kind (expected 1 or more)");
+    if (c->kv_rank || c->encoding > ENCODING_SINUSOIDAL)
+        return fail(err,
+                    "state_kind with kv_rank or an encoding in scores (expected 0 in kv_rank, "
+                    "and an encoding up to %d)",
+                    ENCODING_SINUSOIDAL);
+    if (c->state_kind == STATE_CONV)
+        return !has_heads || fail(err,
+                                  "state_kind is %d with heads of a state (expected 0 in "
+                                  "state_key_heads, state_value_heads, and their widths)",
+                                  STATE_CONV);
+    if (c->state_bias) return fail(err, "state_bias with state_kind %d (expected 0)", STATE_DELTA);
+    if (keys < 1 || values < 1 || values % keys)
+        return fail(err, "%d value heads of a state cannot share %d key heads", values, keys);
+    return (c->state_key_dim > 0 && c->state_value_dim > 0) ||
+           fail(err, "state_key_dim is %d and state_value_dim is %d (expected 1 or more)",
+                c->state_key_dim, c->state_value_dim);
 }

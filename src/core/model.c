@@ -90,6 +90,32 @@ static int64_t gate_rows(const ModelConfig *c, const Layer *layer, int64_t mixed
     return c->attention_gate == GATE_NONE ? 0 : mixed;
 }
 
+// What a layer has in attention's place that keeps a state.
+static int put_state(const ModelConfig *c, Tensor *out, int n) {
+    bool is_delta = c->state_kind == STATE_DELTA, biases = c->state_bias;
+    bool before = c->norm_place != NORM_AFTER;
+    bool after = c->norm_place == NORM_AFTER || c->norm_place == NORM_BOTH;
+    int64_t dim = c->dim, in = state_inputs(c), width = state_width(c), all = state_channels(c);
+    int64_t heads = is_delta ? c->state_value_heads : 0;
+    const Tensor table[] = {
+        {LAYER(attention_norm, 0), FLOATS, before, dim},
+        {LAYER(state_in, 0), ATTENTION, in, dim},
+        {VECTOR(b_state_in), biases, in},
+        {LAYER(state_gate, 0), ATTENTION, is_delta * width, dim},
+        {LAYER(state_beta, 0), ATTENTION, heads, dim},
+        {LAYER(state_step, 0), ATTENTION, heads, dim},
+        {VECTOR(state_conv), all, c->conv_width},
+        {VECTOR(b_state_conv), biases, all},
+        {VECTOR(state_decay), is_delta, heads},
+        {VECTOR(state_dt), is_delta, heads},
+        {VECTOR(state_norm), is_delta, c->state_value_dim},
+        {LAYER(state_out, 0), ATTENTION, dim, width},
+        {VECTOR(b_state_out), biases, dim},
+        {VECTOR(attention_after), after, dim},
+    };
+    return PUT(table);
+}
+
 static int put_attention(const Model *m, const Layer *layer, Tensor *out, int n) {
     const ModelConfig *c = &m->config;
     AttentionShape a = attention_shape(m, layer);
@@ -122,6 +148,7 @@ static int put_attention(const Model *m, const Layer *layer, Tensor *out, int n)
         {VECTOR(u), xl, a.q},
         {VECTOR(v), xl, a.q},
         {LAYER(wg, 0), ATTENTION, wg, dim},
+        {VECTOR(bg), c->gate_bias, wg},
         {LAYER(wo, 6, 8), ATTENTION, dim, a.mixed},
         {VECTOR(bo), c->o_bias, dim},
         {VECTOR(sinks), has_sinks, heads},
@@ -207,7 +234,8 @@ static int put_back(const ModelConfig *c, Tensor *out, int n) {
 static int tensors_in_order(const Model *m, const Layer *layer, Tensor out[N_TENSORS]) {
     const ModelConfig *c = &m->config;
     int n = put_front(c, out, 0);
-    n = put_attention(m, layer, out, n);
+    if (layer->flags & LAYER_STATE) n = put_state(c, out, n);
+    else n = put_attention(m, layer, out, n);
     n = put_dense(c, layer, out, n);
     n = put_experts(c, out, n);
     n = put_end_of_layer(c, out, n);
@@ -218,9 +246,15 @@ int model_window(const Model *m) {
     bool has_window = !m->config.sliding_rope;
     for (int l = 0; m->layers && l < m->config.n_layers; l++) {
         int flags = m->layers[l].flags;
-        if (!(flags & (LAYER_SEES_ALL | LAYER_SLIDING))) has_window = true;
+        if (!(flags & (LAYER_SEES_ALL | LAYER_SLIDING | LAYER_STATE))) has_window = true;
     }
     return has_window ? m->config.sliding_window : 0;
+}
+
+int layers_with_state(const Model *m, int layers) {
+    int n = 0;
+    for (int l = 0; l < layers; l++) n += (m->layers[l].flags & LAYER_STATE) != 0;
+    return n;
 }
 
 int64_t model_used_width(const ModelConfig *c) {

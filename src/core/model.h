@@ -41,6 +41,9 @@ enum { QK_NORM_NONE, QK_NORM_HEAD, QK_NORM_WHOLE, QK_NORM_BARE, N_QK_NORMS };
 // What attention's mix is multiplied by: a sigmoid or softplus of each element of wg @ x, or a
 // softplus for each head.
 enum { GATE_NONE, GATE_SIGMOID, GATE_SOFTPLUS, GATE_SOFTPLUS_HEAD, N_GATES };
+// What layers with LAYER_STATE keep in place of keys and values: the state of a gated delta rule,
+// or the last inputs of a short convolution.
+enum { STATE_NONE, STATE_DELTA, STATE_CONV, N_STATES };
 
 // What the header of a file says, except for the settings of RoPE.
 typedef struct {
@@ -111,6 +114,12 @@ typedef struct {
     double router_cap;                      // of the router's logits, as logit_cap
     bool router_renormalizes;               // the weights of the chosen are divided by their sum
     bool router_scales_input;  // a weight multiplies what its expert reads, not what it makes
+    int state_kind;            // STATE_..., of layers with LAYER_STATE
+    int conv_width;            // positions that its convolution reads, the present one included
+    int state_key_heads, state_value_heads;  // of STATE_DELTA; the first divides the second
+    int state_key_dim, state_value_dim;      // of one such head
+    bool state_bias;                         // state_in, state_conv and state_out have biases
+    bool gate_bias;                          // wg has one
     // What follows in the file before the tensors:
     int n_longrope;   // factors of each of longrope's two lists, 0: there are none
     bool has_layers;  // Layer.flags (n_layers), a byte each
@@ -121,7 +130,8 @@ typedef struct {
 
 // A layer sees past a sliding window; neither its queries nor its keys turn; they turn by the
 // sliding layers' settings; it has no experts, though others have.
-// Its values are what wk makes, before norms and RoPE; it has no learned sinks, though others have.
+// Its values are what wk makes, before norms and RoPE; it has no learned sinks, though others have;
+// it keeps a state, and does not attend.
 enum {
     LAYER_SEES_ALL = 1,
     LAYER_NOPE = 2,
@@ -129,6 +139,7 @@ enum {
     LAYER_DENSE = 8,
     LAYER_KEYS_ARE_VALUES = 16,
     LAYER_WITHOUT_SINKS = 32,
+    LAYER_STATE = 64,
 };
 
 // What may differ from layer to layer.
@@ -159,9 +170,22 @@ typedef struct {
     const float *u, *v;            // (n_heads * head_dim)
     const float *a_keys, *a_values;  // (encoding_rows, head_dim) of shaw
     Matrix wg;                       // (n_heads * value_dim, or n_heads, dim) the gate of attention
+    const float *bg;                 // (rows of wg), NULL: none
     Matrix wo;                       // (dim, n_heads * value_dim)
     const float *bo;                 // (dim), NULL: none
     const float *sinks;  // (n_heads) a score without a key in each head's softmax, NULL: none
+    // In place of all that from wq_a on, with LAYER_STATE. STATE_CONV has none of those from
+    // state_gate to state_decay, and no state_norm.
+    Matrix state_in;                      // (state_inputs, dim)
+    const float *b_state_in;              // (state_inputs), NULL: none
+    Matrix state_gate;                    // (state_width, dim)
+    Matrix state_beta, state_step;        // (state_value_heads, dim)
+    const float *state_conv;              // (state_channels, conv_width), the present one last
+    const float *b_state_conv;            // (state_channels), NULL: none
+    const float *state_decay, *state_dt;  // (state_value_heads)
+    const float *state_norm;              // (state_value_dim)
+    Matrix state_out;                     // (dim, state_width)
+    const float *b_state_out;             // (dim), NULL: none
     const float *attention_after;     // (dim) norm of what attention adds, NULL with NORM_BEFORE
     const float *ffn_norm;            // (dim), NULL with NORM_AFTER
     const float *router;              // (n_experts, dim), NULL: the layer is dense
@@ -239,6 +263,33 @@ static inline int64_t model_value_dim(const ModelConfig *config) {
     return config->value_dim ? config->value_dim : config->head_dim;
 }
 
+// Of a layer with LAYER_STATE: the channels of its convolution, the rows of state_in, and how wide
+// is what it makes.
+static inline int64_t state_width(const ModelConfig *c) {
+    bool is_delta = c->state_kind == STATE_DELTA;
+    return is_delta ? (int64_t)c->state_value_heads * c->state_value_dim : c->dim;
+}
+static inline int64_t state_channels(const ModelConfig *c) {
+    int64_t keys = (int64_t)c->state_key_heads * c->state_key_dim;
+    return 2 * keys + state_width(c);
+}
+static inline int64_t state_inputs(const ModelConfig *c) {
+    return c->state_kind == STATE_CONV ? 3 * c->dim : state_channels(c);
+}
+
+// The numbers that such a layer keeps: the last inputs of its convolution (conv_width - 1, channels),
+// and of the delta rule a matrix (state_key_dim, state_value_dim) for each of state_value_heads.
+static inline int64_t state_numbers(const ModelConfig *c) {
+    int64_t inputs = (c->conv_width - 1) * state_channels(c);
+    return inputs + state_width(c) * (c->state_kind == STATE_DELTA ? c->state_key_dim : 0);
+}
+
+// What is added to the sum of squares by whose root its queries and keys are divided.
+#define STATE_EPS 1e-6F
+
+// How many of the first `layers` layers keep a state.
+int layers_with_state(const Model *model, int layers);
+
 // What scores are multiplied by, but for logn, a temperature and rope_score_growth.
 float model_score_scale(const ModelConfig *config);
 float layer_score_scale(const ModelConfig *config, const Layer *layer);
@@ -289,6 +340,8 @@ bool fail_not_finite(int layer, int n_layers, int position, Error *err);
 bool read_layer_table(Model *model, const uint8_t *flags, Error *err);
 bool read_shape_table(Model *model, const uint8_t *shapes, Error *err);
 bool check_type_table(const ModelConfig *config, const uint8_t *types, int n, Error *err);
+// Whether the header's fields of layers with a state go together.
+bool check_states(const ModelConfig *config, Error *err);
 
 // ---- header_steps.c ----
 

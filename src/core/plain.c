@@ -5,13 +5,14 @@
 // A key is kept unturned. The query is turned instead, for each key anew, by the distance
 // between the two. So every RoPE method and distance map stands here as its formula. What few
 // models or options need stands beside it: plain_turns.c, plain_scores.c, plain_latent.c,
-// plain_experts.c, plain_per_layer.c, plain_encodings.c. In comments d is head_dim.
+// plain_delta.c, plain_experts.c, plain_per_layer.c, plain_encodings.c. In comments d is head_dim.
 #include "plain.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "arithmetic.h"
+#include "plain_delta.h"
 #include "plain_encodings.h"
 #include "plain_experts.h"
 #include "plain_latent.h"
@@ -162,6 +163,14 @@ static void attention(Plain *p, float *x) {
     add_normed(p, x, w->attention_after);
 }
 
+// The same of layers that keep a state, and do not attend: most of Qwen 3.5's, or LFM2's.
+static void add_state(Plain *p, float *x) {
+    read_normed(p, x, p->w->attention_norm);
+    if (p->model->config.state_kind == STATE_DELTA) gated_delta_rule(p);
+    else short_convolution(p);
+    add_normed(p, x, p->w->attention_after);
+}
+
 // ---- feed-forward ----
 
 // What a gate makes of the number beside it.
@@ -270,6 +279,11 @@ static void add_feed_forward(Plain *p, float *x) {
 // what is added and of logits (Granite), caps (Gemma 2), no gate in the feed-forward layer (Arcee,
 // Apertus), a gate of attention (Muse-Glimmer), and chunks (Llama 4).
 
+static void forget_states(Plain *p) {
+    int64_t n = layers_with_state(p->model, p->model->config.n_layers);
+    if (n) memset(p->states, 0, n * state_numbers(&p->model->config) * sizeof(float));
+}
+
 // The angles of the present token by one RoPE, which p->turns then is: place_of asks it.
 static void fill_angles(Plain *p, Turns *t, int length) {
     bool is_uneven = p->config->stale_keys || t->rope->unscaled_positions > 0;
@@ -282,6 +296,7 @@ static void fill_angles(Plain *p, Turns *t, int length) {
 int plain_forward(Plain *p, int32_t token, int i, int length, float *x) {
     const ModelConfig *m = &p->model->config;
     p->i = i;
+    if (i == 0) forget_states(p);
 
     // x (dim) = the token's row of the embedding (vocab_size, dim)
     const float *row = weights_row(&p->model->embedding, token, p->row);
@@ -301,7 +316,8 @@ int plain_forward(Plain *p, int32_t token, int i, int length, float *x) {
         p->w = &p->model->layers[l];
         bool turns_apart = p->w->flags & LAYER_SLIDING;
         p->turns = turns_apart ? &p->sliding : &p->full;
-        attention(p, x);
+        if (p->w->flags & LAYER_STATE) add_state(p, x);
+        else attention(p, x);
         add_feed_forward(p, x);
         end_layer(p, x);
         if (bad == m->n_layers && !all_finite(x, m->dim)) bad = l;

@@ -27,6 +27,20 @@ static Routing lay_out_routing(Arena *arena, const ModelConfig *m) {
     return r;
 }
 
+// What layers with a state keep, and make of the present token. Returns how wide that is, 0: there
+// are no such layers.
+static int64_t lay_out_states(Plain *p, Arena *arena) {
+    const ModelConfig *m = &p->model->config;
+    int64_t n = layers_with_state(p->model, m->n_layers);
+    if (n == 0) return 0;
+    p->states = floats(arena, n, state_numbers(m));
+    p->state_in = vector(arena, state_inputs(m));
+    p->state_gate = vector(arena, state_width(m));
+    p->state_beta = vector(arena, m->state_value_heads);
+    p->state_step = vector(arena, m->state_value_heads);
+    return state_width(m);
+}
+
 static int64_t greatest(const int64_t *numbers, int n) {
     int64_t found = 0;
     for (int i = 0; i < n; i++)
@@ -52,6 +66,8 @@ uint64_t plain_lay_out(Plain *p, Arena *arena) {
     bool has_keys = has_queries || m->encoding == ENCODING_TRANSFORMER_XL;
     p->keys = floats(arena, rows, kv);
     p->values = floats(arena, rows, m->n_kv_heads * value_dim);
+    int64_t made = lay_out_states(p, arena);
+    if (made > mixed) mixed = made;
     uint64_t kept = arena->used;
     if (has_keys) p->distance_keys = floats(arena, rows, kv);
     if (has_queries) p->distance_queries = floats(arena, rows, heads);

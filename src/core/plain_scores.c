@@ -59,6 +59,7 @@ void change_mixed(Plain *p) {
     if (!m->attention_gate) return;
     int64_t shared = n / wg->rows;  // elements of a head that one number multiplies
     matmul(p->gates, wg, p->normed, p->row);
+    if (p->w->bg) add(p->gates, 1, p->w->bg, wg->rows);
     for (int64_t i = 0; i < n; i++) {
         float gate = p->gates[i / shared];
         p->mixed[i] *= m->attention_gate == GATE_SIGMOID ? sigmoid(gate) : softplus(gate);

@@ -19,6 +19,8 @@ typedef struct {
 // 2. plain_forward writes row i of each, layer by layer, and all that is for the present token.
 // 3. To forget tokens is to read others at their numbers: no row behind i is ever read.
 // 4. cosines and sines are those of token i, for all layers; scores are those of one head.
+// 5. states are those behind token i - 1. They are cleared for token 0, and know no way back: whoever
+//    forgets other tokens has kept a copy.
 typedef struct Plain {
     const Model *model;
     const SessionConfig *config;
@@ -33,6 +35,7 @@ typedef struct Plain {
     float *keys;    // (n_layers, context, n_kv_heads * head_dim), as wk made them
     float *values;  // (n_layers, context, n_kv_heads * value_dim), as wv did
     int *lengths;   // (context) the length when it was read, for stale keys
+    float *states;  // (layers with LAYER_STATE, state_numbers) what they keep of all of them
     // For every number of tokens by which a key can be behind the query.
     int *distances;           // (n_layers, context) the distance to which that comes
     float *distance_keys;     // (n_layers, context, n_kv_heads * head_dim), NULL: not in use
@@ -40,20 +43,24 @@ typedef struct Plain {
     // For the present token.
     float *normed, *added;  // (dim)
     float *q;               // (n_heads * head_dim)
-    float *mixed, *gates;   // (n_heads * value_dim) and by what that is multiplied
+    float *mixed;           // (n_heads * value_dim, or state_width) what is mixed of values,
+    float *gates;           // (n_heads * value_dim) and by what that is multiplied
     float *turned;          // (head_dim) a head of q, turned to meet one key
     float *q_latent;        // (q_rank) what wq reads of latent attention,
     float *latent;          // (kv_rank + rotary_dim) and what wk and wv read, and all keys share
     float *still;           // (n_heads * (head_dim - rotary_dim)) what its keys have besides
-    float *gate, *up;       // (hidden_dim, or what experts have if that is more)
-    Routing routing;        // which experts the token takes
-    float *expert;          // (dim) what one of them makes
-    float *beside;          // (dim) what a dense layer beside them makes
-    float *expert_input;    // (dim) what one reads that its weight multiplies
-    float *own;             // (n_layers, per_layer_dim) the token's embeddings of each layer
-    Turns full, sliding;    // `sliding` is for layers with LAYER_SLIDING, `full` for all others
-    float *scores;          // (context + 1) of one head, and of its sink
-    float *row;             // (widest) of a matrix, as float32
+    float *state_in;        // (state_inputs) what a layer with a state reads,
+    float *state_gate;      // (state_width) and multiplies what it makes with
+    float *state_beta, *state_step;  // (state_value_heads) how much a head takes and forgets
+    float *gate, *up;                // (hidden_dim, or what experts have if that is more)
+    Routing routing;                 // which experts the token takes
+    float *expert;                   // (dim) what one of them makes
+    float *beside;                   // (dim) what a dense layer beside them makes
+    float *expert_input;             // (dim) what one reads that its weight multiplies
+    float *own;           // (n_layers, per_layer_dim) the token's embeddings of each layer
+    Turns full, sliding;  // `sliding` is for layers with LAYER_SLIDING, `full` for all others
+    float *scores;        // (context + 1) of one head, and of its sink
+    float *row;           // (widest) of a matrix, as float32
 } Plain;
 
 // Where token i stands in the present layer: at i, unless the text jumps there.
@@ -93,4 +100,10 @@ static inline const float *value_head(const Plain *p, int i, int h) {
     const LayerShape *of = &p->w->shape;
     int sharing = of->n_heads / of->n_kv_heads;
     return value_row(p, i) + h / sharing * layer_value_dim(&p->model->config, p->w);
+}
+
+// What the present layer keeps as its state.
+static inline float *present_state(const Plain *p) {
+    int64_t number = layers_with_state(p->model, p->layer);
+    return p->states + number * state_numbers(&p->model->config);
 }

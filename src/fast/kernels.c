@@ -246,6 +246,13 @@ void swiglu(float *gate, const float *up, int64_t n) {
     }
 }
 
+void silu_all(float *x, int64_t n) {
+    for (int64_t i = 0; i < n; i += LANES) {
+        vf y = load_some(x + i, n - i);
+        store_some(x + i, gate_vf(y, y), n - i);
+    }
+}
+
 // (1 + tanh(z)) / 2 is 1 / (1 + exp(-2 z)).
 void geglu(float *gate, const float *up, int64_t n) {
     for (int64_t i = 0; i < n; i += LANES) {

@@ -37,6 +37,8 @@ void layernorm_fast(float *out, const float *x, const float *weight, int64_t n, 
 
 // gate = silu(gate) * up, silu(x) = x / (1 + exp(-x)). SwiGLU, arXiv 2002.05202.
 void swiglu(float *gate, const float *up, int64_t n);
+// x = silu(x).
+void silu_all(float *x, int64_t n);
 // gate = gelu(gate) * up, gelu(x) = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2. GELU, arXiv
 // 1606.08415.
 void geglu(float *gate, const float *up, int64_t n);

@@ -31,6 +31,7 @@ static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int
                       ? read_plainly(s, tokens, n, length, n_logits)
                       : transformer_forward(s->fast, tokens, n, s->position, length, n_logits);
     int at = session_place(s, s->position + fault.row);
+    s->states_at = fault.row < n ? -1 : s->position + n;
     if (fault.row < n) return fail_not_finite(fault.layer, s->model->config.n_layers, at, err);
     memmove(s->x, s->x + (n - n_logits) * dim, n_logits * dim * sizeof *s->x);
     s->n_logits = n_logits;
@@ -46,6 +47,9 @@ bool session_read(Session *s, const int32_t *tokens, int n, int length, int n_lo
         return fail(err, "%d positions do not fit behind %d in a context of %d", n, s->position,
                     context);
     length = session_place(s, length - 1) + 1;
+    if (s->n_states && s->position > 0 && s->states_at != s->position)
+        return fail(err, "layers with a state have lost position %d: read the text again",
+                    s->position);
     for (int i = 0; i < n; i++)
         if (tokens[i] < 0 || tokens[i] >= vocab_size)
             return fail(err, "token %d is not in the vocabulary of %d", (int)tokens[i], vocab_size);
@@ -83,6 +87,9 @@ static void lay_out(Session *s) {
     s->x = arena_take(arena, s->config.chunk * s->model->config.dim, sizeof(float));
     s->cache_bytes = s->config.plain ? plain_lay_out(s->plain, arena)
                                      : transformer_lay_out(s->fast, s->x, arena);
+    s->n_states = layers_with_state(s->model, s->model->config.n_layers);
+    s->n_states *= state_numbers(&s->model->config);
+    s->kept = arena_take(arena, s->n_states, sizeof(float));
     s->logits = arena_take(arena, rows * s->model->config.vocab_size, sizeof(float));
 }
 
@@ -167,9 +174,25 @@ void session_free(Session *s) {
     free(s);
 }
 
-void session_rewind(Session *s, int position) {
+// What all layers keep as their states, by the engine that reads.
+static float *states_of(const Session *s) {
+    return s->config.plain ? s->plain->states : s->fast->states.kept;
+}
+
+void session_keep(Session *s) {
+    if (s->n_states == 0 || s->states_at != s->position) return;
+    memcpy(s->kept, states_of(s), s->n_states * sizeof *s->kept);
+    s->kept_at = s->position;
+}
+
+int session_rewind(Session *s, int position) {
     if (position < s->position) s->position = position;
     s->n_logits = 0;
+    if (s->position < s->kept_at) s->kept_at = 0;  // other tokens may come there now
+    if (s->n_states == 0 || s->states_at == s->position) return s->position;
+    if (s->kept_at > 0) memcpy(states_of(s), s->kept, s->n_states * sizeof *s->kept);
+    s->position = s->states_at = s->kept_at;  // at 0 the engine begins with none
+    return s->position;
 }
 
 void session_begin(Session *s, int n) {

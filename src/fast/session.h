@@ -22,21 +22,27 @@ enum {
 //    session_begin alone lower it.
 // 4. The cache has keys and values of tokens 0 to position - 1. Rows behind them may hold what was
 //    read before a rewind, and no read sees them before it writes them.
-// 5. Rows 0 to n_logits - 1 of x are the last layer's result for the last n_logits tokens of the
+// 5. A model whose layers keep states has these as they are behind token states_at - 1. That is where
+//    `position` stands, but after a read that failed. `kept` has a copy of them, behind token
+//    kept_at - 1 of the same text; kept_at is 0 without one.
+// 6. Rows 0 to n_logits - 1 of x are the last layer's result for the last n_logits tokens of the
 //    last chunk, so n_logits <= config.chunk. A rewind makes it 0.
-// 6. logits belong to the caller of session_logits until the next call of any function here.
-// 7. One of fast and plain does all the work, as session_is_plain says. Only its arrays are laid
+// 7. logits belong to the caller of session_logits until the next call of any function here.
+// 8. One of fast and plain does all the work, as session_is_plain says. Only its arrays are laid
 //    out, and it alone has a past.
-// 8. Nothing is allocated after session_new, and session_free frees all of it.
+// 9. Nothing is allocated after session_new, and session_free frees all of it.
 typedef struct {
     const Model *model;
     SessionConfig config;
     int position;          // tokens read so far
-    uint64_t cache_bytes;  // of the key-value cache
-    Arena arena;           // where all arrays lie
-    int n_logits;          // rows of x that session_logits can use
-    float *x;              // (chunk, dim) the residual stream
-    float *logits;         // (LOGIT_ROWS, vocab_size)
+    uint64_t cache_bytes;  // of the key-value cache, and of states
+    int64_t n_states;      // numbers of all states; 0: no layer keeps one
+    float *kept;           // (n_states)
+    int states_at, kept_at;
+    Arena arena;    // where all arrays lie
+    int n_logits;   // rows of x that session_logits can use
+    float *x;       // (chunk, dim) the residual stream
+    float *logits;  // (LOGIT_ROWS, vocab_size)
     struct Transformer *fast;
     struct Plain *plain;  // used instead when config.plain
 } Session;
@@ -53,10 +59,16 @@ uint64_t session_needs(const Model *model, const SessionConfig *config);
 // cannot.
 bool session_is_plain(const Model *model, const SessionConfig *config);
 
-// Forgets what was read from `position` on; 0: all. For a method that follows the length, the rest
+// Keeps a copy of what layers with a state have read so far, for a way back to here; there is one. Of
+// other models it does nothing.
+void session_keep(Session *session);
+
+// Forgets what was read from `position` on; 0: all. A state has no earlier position: of models with
+// such layers it forgets more, all that came behind the copy, or all. Returns how many tokens are
+// still read: whoever goes on reads again what is missing. For a method that follows the length, the rest
 // must be read at the length at which the kept part was read. Otherwise the cache is not what a
 // fresh session would hold.
-void session_rewind(Session *session, int position);
+int session_rewind(Session *session, int position);
 
 // Forgets all, for a text of n tokens, at most as many as the session can hold. When they are
 // spread, no more are read.

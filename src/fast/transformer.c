@@ -18,6 +18,7 @@
 //     attention_by_team           attention, its loop over heads: scores, softmax, mix
 //     matmul_by_team, .gate       feed_forward: its first two products, and silu
 //     experts_by_team             mix_experts; experts.c
+//     states_by_team              gated_delta_rule and short_convolution; states.c
 //     transformer_logits          plain_logits
 //
 // Threads. transformer_forward opens a parallel region for each step: a token, or one layer of a
@@ -359,7 +360,7 @@ static void store_by_team(const Team *team, Transformer *t, int index, int n_wan
         {.out = t->k, .stride = layer->wk.rows, .matrix = &layer->wk, .bias = layer->bk},
         {.out = t->v, .stride = layer->wv.rows, .matrix = &layer->wv, .bias = layer->bv},
         {.out = t->q, .stride = layer->wq.rows, .matrix = &layer->wq, .bias = layer->bq},
-        {.out = t->gates, .stride = layer->wg.rows, .matrix = &layer->wg},
+        {.out = t->gates, .stride = layer->wg.rows, .matrix = &layer->wg, .bias = layer->bg},
     };
     Product asked[4];
     int n = 0;
@@ -401,28 +402,42 @@ static void end_layer_by_team(const Team *team, Transformer *t, float *x, int in
     team_wait(team);
 }
 
+// mixed (n_wanted, n_heads * value_dim) = softmax(scale q k) v over all tokens so far, where all rows of
+// the input get keys and values; or in a layer with a state what that makes. Returns it.
+static const float *mix_by_team(const Team *team, Transformer *t, int index, int n_wanted,
+                                const Input *input) {
+    const ModelConfig *m = &t->model->config;
+    const Layer *layer = &t->model->layers[index];
+    const Watch *watch = &t->config->watch;
+    int skipped = t->n - n_wanted;
+    if (layer->flags & LAYER_STATE) {
+        states_by_team(team, &t->states, index, input, n_wanted, t->workspace);
+        return t->states.made;
+    }
+    if (m->kv_rank) store_latent_by_team(team, t, index, n_wanted, input);
+    else store_by_team(team, t, index, n_wanted, input);
+    if (n_wanted == 0) return NULL;
+
+    bool is_watched = watch->scores && index == watch->layer;
+    if (is_watched) attend_by_team(team, t, index, t->n - 1, watch);
+    attend_by_team(team, t, index, skipped, NULL);
+    if (m->kv_rank) latent_values_by_team(team, &t->latent, layer, n_wanted, t->mixed);
+    change_mixed_by_team(team, t, layer, skipped);
+    return t->mixed;
+}
+
 // One layer for the n rows of the chunk. All rows get keys and values. The rest is done for the
 // last n_wanted rows: in the last layer those whose logits are wanted, in all other layers every
 // row.
 static void run_layer_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
-    const Watch *watch = &t->config->watch;
+    bool has_state = layer->flags & LAYER_STATE;
     int skipped = t->n - n_wanted;
     float *x = t->x + skipped * m->dim;  // (n_wanted, dim)
-
-    // queries, and keys and values in the cache, of rmsnorm(x)
     Input input = rmsnorm_of(t->x, t->n, layer->attention_norm, m);
-    if (m->kv_rank) store_latent_by_team(team, t, index, n_wanted, &input);
-    else store_by_team(team, t, index, n_wanted, &input);
+    const float *mixed = mix_by_team(team, t, index, n_wanted, &input);
     if (n_wanted == 0) return;
-
-    // mixed (n_wanted, n_heads * value_dim) = softmax(scale q k) v over all tokens so far
-    bool is_watched = watch->scores && index == watch->layer;
-    if (is_watched) attend_by_team(team, t, index, t->n - 1, watch);
-    attend_by_team(team, t, index, skipped, NULL);
-    if (m->kv_rank) latent_values_by_team(team, &t->latent, layer, n_wanted, t->mixed);
-    change_mixed_by_team(team, t, layer, skipped);
 
     // Where both read one norm of the same x, feed-forward begins before attention adds to x.
     bool is_parallel = m->norm_place == NORM_PARALLEL;
@@ -430,8 +445,9 @@ static void run_layer_by_team(const Team *team, Transformer *t, int index, int n
     if (is_parallel) start_feed_forward_by_team(team, t, x, n_wanted, layer, norm);
 
     // x += wo . mixed
-    Product wo = {.matrix = &layer->wo, .bias = layer->bo};
-    input = (Input){.x = t->mixed, .n = n_wanted};
+    Product wo = {.matrix = has_state ? &layer->state_out : &layer->wo};
+    wo.bias = has_state ? layer->b_state_out : layer->bo;
+    input = (Input){.x = mixed, .n = n_wanted};
     add_product_by_team(team, t, x, &wo, &input, layer->attention_after);
 
     if (layer->router) {
@@ -487,6 +503,7 @@ Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int firs
     for (int i = 0; i < n && m->embedding_norm; i++)
         rmsnorm_fast(t->x + i * dim, t->x + i * dim, NULL, dim, (float)m->norm_eps);
     if (m->embedding_scale > 0) scale_by(t->x, (float)m->embedding_scale, n * dim);
+    if (first == 0) states_forget(&t->states);
     t->n = n;
     t->first = first;
     t->fault = (Fault){n, -1};

@@ -8,6 +8,7 @@
 #include "latent.h"
 #include "pace.h"
 #include "per_layer.h"
+#include "states.h"
 
 // Where a NaN or an infinity showed first: the row, and the layer that it came out of, -1 for the
 // embedding.
@@ -38,6 +39,7 @@ typedef struct Transformer {
     float *mixed;         // (chunk, n_heads * value_dim) attention's mix of values
     float *gates;         // (chunk, n_heads * value_dim) what multiplies it, NULL without a gate
     Latent latent;        // of latent attention, which has no k and v
+    States states;        // of layers with a state
     float *added;         // (chunk, dim) what a layer adds before its norm or scale, else NULL
     float *beside;        // (chunk, dim) what a dense layer beside experts makes
     PerLayer per_layer;   // embeddings of each layer

@@ -11,6 +11,8 @@ static uint64_t lay_out_caches(Transformer *t, Arena *arena, AttentionNeeds *nee
     for (int l = 0; l < n_layers; l++) {
         const Layer *layer = &model->layers[l];
         const int source = layer->shape.kv_layer;
+        if (t->caches) t->caches[l] = (KvCache){0};
+        if (layer->flags & LAYER_STATE) continue;
         KvCache own = kv_cache_for(model, layer, t->config->kv, t->config->context);
         if (source == l) kv_cache_lay_out(&own, arena);
         else kv_cache_lay_out(&own, &(Arena){0});
@@ -49,6 +51,7 @@ uint64_t transformer_lay_out(Transformer *t, float *x, Arena *arena) {
     t->k = rows_of(arena, chunk, kv);
     t->v = rows_of(arena, chunk, values);
     t->mixed = rows_of(arena, chunk, mixed);
+    cache_bytes += states_lay_out(&t->states, arena, t->model, chunk);
     if (m->kv_rank) latent_lay_out(&t->latent, arena, t->model, chunk, threads);
     t->hidden = rows_of(arena, chunk, hidden);
     t->shared_gates = arena_take(arena, chunk, sizeof(float));
@@ -66,6 +69,7 @@ uint64_t transformer_lay_out(Transformer *t, float *x, Arena *arena) {
     widen(&widest, heads);
     widen(&widest, mixed);
     widen(&widest, m->q_rank);
+    widen(&widest, m->state_kind ? state_width(m) : 0);
     t->workspace = workspace_lay_out(arena, chunk, widest, threads, c->floats);
     if (m->n_experts) t->experts = experts_lay_out(arena, m, chunk, threads);
     t->attention = attention_lay_out(arena, &needs, threads);

@@ -157,8 +157,9 @@ Session *open_session(const Job *job, const RopePlan *plan, int context, bool sa
     if (!s || !say_memory) return s;
     char over[40] = "positions";
     if (plan->spread) snprintf(over, sizeof over, "tokens over %d positions", plan->spread);
-    fprintf(stderr, "run: %d %s, %.1f MB of memory (%s key-value cache %.1f MB)\n", context, over,
-            (double)s->arena.used / 1e6, kv_type_names[config.kv], (double)s->cache_bytes / 1e6);
+    fprintf(stderr, "run: %d %s, %.1f MB of memory (%s key-value cache%s %.1f MB)\n", context, over,
+            (double)s->arena.used / 1e6, kv_type_names[config.kv], s->n_states ? " and states" : "",
+            (double)s->cache_bytes / 1e6);
     if (plan->spread && context <= plan->piece)
         fprintf(stderr,
                 "run: warning: %d tokens make one piece of --piece %d, so there is no jump\n",

@@ -124,6 +124,7 @@ LayerKinds kinds_of_layers(const Model *model, const RopeFile *said) {
     LayerKinds kinds = {.own_sliding = c->sliding_rope};
     for (int l = 0; l < c->n_layers; l++) {
         int flags = model->layers[l].flags;
+        if (flags & LAYER_STATE) continue;
         bool has_window = c->sliding_window > 0 && !(flags & LAYER_SEES_ALL);
         int kind = has_window || flags & LAYER_SLIDING ? LAYERS_SLIDING : LAYERS_FULL;
         kinds.is_there[kind] = true;

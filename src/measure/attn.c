@@ -71,6 +71,9 @@ bool show_attention(const Job *job, int layer, int head, Error *err) {
     if (layer >= layers || head >= heads)
         return fail(err, "--attn %d.%d: the model has layers 0 to %d and heads 0 to %d", layer,
                     head, layers - 1, heads - 1);
+    if (job->model->layers[layer].flags & LAYER_STATE)
+        return fail(err, "--attn %d.%d: layer %d keeps a state, and does not attend", layer, head,
+                    layer);
     float *scores = alloc_array(job->n_ids, sizeof *scores, "scores", err);
     if (!scores) return false;
     Session *s = open_session(job, job->plans, n, true, err);

@@ -128,9 +128,11 @@ static bool bench_phase(const Job *job, Table *table, Session *s, const int32_t 
     int count = decode ? DECODED : n;
     int step = decode ? 1 : n;
     double cache = cache_bytes_read(job, s->config.kv, decode ? n + (DECODED + 1) / 2.0 : n);
+    cache += 2 * state_bytes(job->model);  // which are read and written
     double weights = weight_bytes(job->model) - (decode ? idle_bytes(job->model) : 0);
     double bytes = (decode ? DECODED : 1) * (weights + cache);
     Runs runs = {0};
+    if (decode) session_keep(s);
     while (another_run(&runs)) {
         session_rewind(s, depth);
         for (int i = depth; i < depth + count; i += step)

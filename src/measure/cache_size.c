@@ -7,12 +7,18 @@
 
 #include "../fast/kv_cache.h"
 
-// Bytes of a layer's cache of so many positions.
+// Bytes of a layer's cache of so many positions. A layer with a state has none.
 static uint64_t layer_bytes(const Job *job, const Layer *layer, KvType kv, int positions) {
     KvCache cache = kv_cache_for(job->model, layer, kv, positions);
     Arena count = {0};
+    if (layer->flags & LAYER_STATE) return 0;
     kv_cache_lay_out(&cache, &count);
     return count.used;
+}
+
+double state_bytes(const Model *m) {
+    int n = layers_with_state(m, m->config.n_layers);
+    return (double)(n * state_numbers(&m->config)) * sizeof(float);
 }
 
 double cache_bytes_read(const Job *job, KvType kv, double positions) {
@@ -25,6 +31,16 @@ double cache_bytes_read(const Job *job, KvType kv, double positions) {
         bytes += (double)layer_bytes(job, layer, kv, KV_BLOCK) / KV_BLOCK * seen;
     }
     return bytes;
+}
+
+// What layers with a state keep, whatever the text's length.
+static void note_states(Table *t, const Model *m) {
+    int n = layers_with_state(m, m->config.n_layers);
+    if (n == 0) return;
+    bool is_delta = m->config.state_kind == STATE_DELTA;
+    table_note(t, "states", "%d of %d layers keep a state, by %s, and know no positions", n,
+               m->config.n_layers, is_delta ? "the gated delta rule" : "a short convolution");
+    table_note(t, "state_bytes", "%.0f", state_bytes(m));
 }
 
 static void note_bytes(Table *t, const char *key, double bytes) {
@@ -51,6 +67,7 @@ void note_cache(Table *t, const Job *job) {
         whole += (double)layer_bytes(job, layer, kv, job->length);
     }
     double read = cache_bytes_read(job, kv, job->length);
+    note_states(t, m);
     table_note(t, "cache", "%s", kv_type_names[kv]);
     note_bytes(t, "cache_token_bytes", of_block / KV_BLOCK);
     note_bytes(t, "cache_bytes", whole);

@@ -64,8 +64,8 @@ static int rewind_to_shared(Tasks *t, int32_t *ids, int n, int most) {
     free(t->last);
     t->last = ids;
     t->n_last = n;
-    if (shared > 0) session_rewind(t->session, shared);
-    else session_begin(t->session, t->trial.length);
+    if (shared > 0) shared = session_rewind(t->session, shared);
+    if (shared == 0) session_begin(t->session, t->trial.length);
     return shared;
 }
 

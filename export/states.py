@@ -1,0 +1,269 @@
+"""Layers with a state in place of keys and values: what config.json says of them, and their tensors in folders of
+Hugging Face, both ways. There some families have several of our matrices in one, key head by key head; and those whose
+attention has a gate have its rows in q_proj, behind the queries of each head."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+from .common import MAX_HEAD_DIM, MAX_HEADS, MAX_WIDTH, REFUSED, Keys, Problem
+from .experts import Taken
+from .families import Family
+from .layers import FULL
+from .model import CONV, DELTA, SEES_ALL, STATE, Model
+from .tensors import ITEM_SIZES, Joined, Tensors
+
+MAX_CONV_WIDTH = 64
+DELTA_NAMES = {part: 'model.layers.%%d.linear_attn.%s' % name for part, name in (
+    ('state_in', 'in_proj_qkv.weight'), ('state_gate', 'in_proj_z.weight'), ('state_beta', 'in_proj_b.weight'),
+    ('state_step', 'in_proj_a.weight'), ('state_conv', 'conv1d.weight'), ('state_decay', 'A_log'),
+    ('state_dt', 'dt_bias'), ('state_norm', 'norm.weight'), ('state_out', 'out_proj.weight'))}
+CONV_NAMES = {part: 'model.layers.%%d.conv.%s' % name for part, name in (
+    ('state_in', 'in_proj.weight'), ('b_state_in', 'in_proj.bias'), ('state_conv', 'conv.weight'),
+    ('b_state_conv', 'conv.bias'), ('state_out', 'out_proj.weight'), ('b_state_out', 'out_proj.bias'))}
+QKVZ, BA = 'model.layers.%d.linear_attn.in_proj_qkvz.weight', 'model.layers.%d.linear_attn.in_proj_ba.weight'
+NAMES_OF = {'delta': DELTA_NAMES, 'conv': CONV_NAMES}
+OF_DELTA = (('linear_conv_kernel_dim', 'conv_width', MAX_CONV_WIDTH),
+            ('linear_num_key_heads', 'state_key_heads', MAX_HEADS),
+            ('linear_num_value_heads', 'state_value_heads', MAX_HEADS),
+            ('linear_key_head_dim', 'state_key_dim', MAX_HEAD_DIM),
+            ('linear_value_head_dim', 'state_value_dim', MAX_HEAD_DIM))
+
+
+# ---- config.json ----
+
+def read_states(config: Keys, family: Family, model: Model) -> Dict[str, Any]:
+    """The fields about states, and a byte for each layer."""
+    rule = family.states
+    if not rule:
+        return {}
+    has_state = layers_with_state(config, family, model.n_layers)
+    layers = [STATE if own else 0 for own in has_state]
+    if not any(layers):
+        config.job.note('no layer has a state, by %s' % (rule.listed or 'layer_types'))
+        return {'state_kind': 0}
+    if rule.kind == 'conv':
+        key = 'conv_L_cache'
+        return {'state_kind': CONV, 'layers': layers,
+                'conv_width': config.integer(key, MAX_CONV_WIDTH, family.default(key))}
+    found = {field: config.integer(key, most, family.default(key)) for key, field, most in OF_DELTA}
+    if found['state_value_heads'] % found['state_key_heads']:
+        config.refuse('linear_num_value_heads', 'a multiple of linear_num_key_heads, %d' % found['state_key_heads'])
+    return {'state_kind': DELTA, 'layers': layers, **found}
+
+
+def layers_with_state(config: Keys, family: Family, n_layers: int) -> List[bool]:
+    """Which layers keep a state: those that layer_types calls so, else those that are not listed as full ones, or all
+    but the last of each period."""
+    rule, words = family.states, (FULL, 'attention')
+    types = config.get('layer_types', lambda v: isinstance(v, list) and len(v) == n_layers and all(
+        x in (*words, *rule.words) for x in v), '%s for each of %d layers' % (
+            ' or '.join((FULL, *rule.words)), n_layers), None, None)
+    if types:
+        return [kind not in words for kind in types]
+    if rule.listed:
+        full = config.get(rule.listed, lambda v: isinstance(v, list) and all(
+            type(x) is int and 0 <= x < n_layers for x in v), 'numbers of layers from 0 to %d' % (n_layers - 1),
+            None, None)
+        return [full is not None and layer not in full for layer in range(n_layers)]
+    key = family.layers.period_key
+    period = config.integer(key, 1 << 30, family.default(key))
+    return [(layer + 1) % period != 0 for layer in range(n_layers)]
+
+
+def config_of_states(family: Family, model: Model) -> Dict[str, Any]:
+    """The same keys of a model that goes out."""
+    rule, layers = family.states, model.layer_flags
+    keys: Dict[str, Any] = {'layer_types': [rule.words[0] if flags & STATE else FULL for flags in layers]}
+    if rule.listed:
+        keys[rule.listed] = [layer for layer, flags in enumerate(layers) if not flags & STATE]
+    if rule.kind == 'conv':
+        return {**keys, 'conv_L_cache': model.conv_width}
+    return {**keys, **{key: getattr(model, field) for key, field, _ in OF_DELTA}}
+
+
+def read_hidden_dim(config: Keys, family: Family) -> int:
+    """The width of feed-forward layers. LFM2 makes it of another number, rounded up."""
+    key = family.keys.hidden
+    if not family.states or family.states.kind != 'conv':
+        return config.integer(key, MAX_WIDTH, family.default(key, REFUSED))
+    if config.values.get('block_ff_dim') is not None:
+        key = 'block_ff_dim'
+    width = config.integer(key, MAX_WIDTH, family.default(key))
+    if not config.flag('block_auto_adjust_ff_dim', True):
+        return width
+    factor = config.number('block_ffn_dim_multiplier', 1.0, 1.0)
+    multiple = config.integer('block_multiple_of', MAX_WIDTH, 256)
+    width = -(-int(factor * int(2 * width / 3)) // multiple) * multiple
+    if not 0 < width <= MAX_WIDTH:
+        config.refuse(key, 'what makes a width from 1 to %d' % MAX_WIDTH)
+    return width
+
+
+# ---- in ----
+
+def reshaped(tensor: Any, shape: Tuple[int, ...]) -> Any:
+    return tensor._replace(shape=shape) if hasattr(tensor, '_replace') else tensor
+
+
+def take_states(path: str, tensors: Tensors, model: Model, family: Family, names: Dict[str, str]) -> None:
+    """Brings a folder's tensors into our order."""
+    for layer in range(model.n_layers):
+        conv = names.get('state_conv', '%d') % layer
+        found = tensors.get(conv)
+        if found and found.shape == (model.state_channels, 1, model.conv_width):
+            tensors[conv] = reshaped(found, (model.state_channels, model.conv_width))
+        gate = names.get('shared_gate', '%d') % layer
+        if gate in tensors and tensors[gate].shape == (1, model.dim):
+            tensors[gate] = reshaped(tensors[gate], (model.dim,))
+        if family.states and family.states.joined and model.layer_flags[layer] & STATE:
+            take_joined(path, tensors, model, layer)
+        if family.names.gate_in_queries and not model.layer_flags[layer] & STATE:
+            for part, gate in ('wq', 'wg'), ('bq', 'bg'):
+                take_gate(tensors, model, names[part] % layer, names[gate] % layer)
+
+
+@dataclass(frozen=True)
+class HalfOfHeads:
+    """One half of each head's rows, or elements: the first, or the second."""
+    name: str
+    tensor: Any
+    n_heads: int
+    second: bool
+
+    path = property(lambda self: self.tensor.path)
+    dtype = property(lambda self: self.tensor.dtype)
+    size = property(lambda self: self.tensor.size // 2)
+    shape = property(lambda self: (self.tensor.shape[0] // 2, *self.tensor.shape[1:]))
+
+    def read(self, first: int = 0, count: Optional[int] = None) -> Iterator[bytes]:
+        """The bytes from `first` on."""
+        half = self.size // self.n_heads
+        end = self.size if count is None else first + count
+        while first < end:
+            head, at = divmod(first, half)
+            wanted = min(half - at, end - first)
+            yield from self.tensor.read((2 * head + self.second) * half + at, wanted)
+            first += wanted
+
+
+def take_gate(tensors: Tensors, model: Model, name: str, gate: str) -> None:
+    """The queries of each head, and its gate behind them."""
+    both, head = tensors.get(name), model.head_dim
+    if both and both.shape[0] == 2 * model.n_heads * head:  # else it is refused later
+        tensors[name] = HalfOfHeads(name, both, model.n_heads, False)
+        tensors[gate] = HalfOfHeads(gate, both, model.n_heads, True)
+
+
+def take_joined(path: str, tensors: Tensors, model: Model, layer: int) -> None:
+    """Queries, keys, values and gates of each key head one below the other; and both small matrices."""
+    n, key = model.state_key_heads, model.state_key_dim
+    heads = model.state_value_heads // n
+    values, edges = heads * model.state_value_dim, {}
+    for pattern, parts in (QKVZ, (('q', key), ('k', key), ('v', values), ('state_gate', values))), (
+            BA, (('state_beta', heads), ('state_step', heads))):
+        whole, of_one, at = tensors.pop(pattern % layer, None), sum(rows for _, rows in parts), 0
+        if not whole or whole.shape != (n * of_one, model.dim):
+            raise Problem(path, '%s does not fit the configuration (found %s, expected %s)' % (
+                pattern % layer, list(whole.shape) if whole else 'none', [n * of_one, model.dim]))
+        for part, rows in parts:
+            edges[part] = Taken(whole.name, whole, n, of_one, range(at, at + rows))
+            at += rows
+    tensors[DELTA_NAMES['state_in'] % layer] = Joined([edges.pop(part) for part in 'qkv'], 0)
+    for part, tensor in edges.items():
+        tensors[DELTA_NAMES[part] % layer] = tensor
+
+
+# ---- out ----
+
+@dataclass(frozen=True)
+class ByHead:
+    """The rows of several parts, those of each head of one below those of the one before."""
+    parts: List[Any]
+    n_heads: int
+
+    name = property(lambda self: self.parts[0].name)
+    path = property(lambda self: self.parts[0].path)
+    dtype = property(lambda self: self.parts[0].dtype)
+    shape = property(lambda self: (sum(part.shape[0] for part in self.parts), *self.parts[0].shape[1:]))
+
+    def read(self) -> Iterator[bytes]:
+        sources = [in_pieces(part, self.n_heads) for part in self.parts]
+        for _ in range(self.n_heads):
+            for source in sources:
+                yield next(source)
+
+
+def in_pieces(tensor: Any, n: int) -> Iterator[bytes]:
+    """The bytes of a tensor of floats in n pieces of one size."""
+    size, held = prod(tensor.shape) * ITEM_SIZES[tensor.dtype] // n, bytearray()
+    for chunk in tensor.read():
+        held += chunk
+        while len(held) >= size:
+            yield bytes(held[:size])
+            del held[:size]
+
+
+@dataclass(frozen=True)
+class Shaped:
+    """A tensor with as many numbers in another shape."""
+    tensor: Any
+    shape: Tuple[int, ...]
+
+    name = property(lambda self: self.tensor.name)
+    path = property(lambda self: self.tensor.path)
+    dtype = property(lambda self: self.tensor.dtype)
+
+    def read(self) -> Iterator[bytes]:
+        return self.tensor.read()
+
+
+class StatesOut:
+    """Gives each tensor the shape that a folder has, and gathers those that are one there."""
+
+    def __init__(self, path: str, family: Family, model: Model) -> None:
+        self.path, self.family, self.model = path, family, model
+        self.waiting: Dict[str, Any] = {}
+
+    def take(self, part: str, tensor: Any) -> Tuple[str, Any]:
+        """The part by whose name it goes, or the pattern of a name; and the tensor, None while others are missing."""
+        model, rule = self.model, self.family.states
+        if part == 'state_conv':
+            return part, Shaped(tensor, (model.state_channels, 1, model.conv_width))
+        if part == 'shared_gate' and rule:
+            return part, Shaped(tensor, (1, model.dim))
+        if self.family.names.gate_in_queries and part in ('wq', 'bq', 'wg', 'bg'):
+            return self.gather('bq' if part[0] == 'b' else 'wq', part, tensor, (part[0] + 'q', part[0] + 'g'),
+                               model.n_heads)
+        if rule and rule.joined and part in ('state_in', 'state_gate'):
+            return self.gather(QKVZ, part, tensor, ('state_in', 'state_gate'), model.state_key_heads)
+        if rule and rule.joined and part in ('state_beta', 'state_step'):
+            return self.gather(BA, part, tensor, ('state_beta', 'state_step'), model.state_key_heads)
+        return part, tensor
+
+    def gather(self, name: str, part: str, tensor: Any, parts: Tuple[str, ...], n_heads: int) -> Tuple[str, Any]:
+        if tensor.dtype not in ITEM_SIZES:
+            raise Problem(self.path, '%s is %s, which cannot be in one matrix with others (expected floats)' % (
+                tensor.name, tensor.dtype))
+        self.waiting[part] = tensor
+        if not all(each in self.waiting for each in parts):
+            return name, None
+        found = [self.waiting.pop(each) for each in parts]
+        if len({each.dtype for each in found}) > 1:
+            raise Problem(self.path, '%s and %s are of two types (found %s, expected one, since they go into one '
+                          'matrix)' % (*parts, ' and '.join(each.dtype for each in found)))
+        if parts[0] == 'state_in':
+            found = [*self.cut(found[0]), found[1]]
+        return name, ByHead(found, n_heads)
+
+    def cut(self, tensor: Any) -> List[Any]:
+        """Queries, keys and values of all heads."""
+        model = self.model
+        keys, parts, at = model.state_key_heads * model.state_key_dim, [], 0
+        row = tensor.size // tensor.shape[0]
+        for rows in keys, keys, model.state_width:
+            parts.append(tensor._replace(start=tensor.start + at * row, size=rows * row, shape=(rows, model.dim)))
+            at += rows
+        return parts

@@ -1,0 +1,302 @@
+// Layers with a state (plain_delta.c), a chunk of rows at a time: the products with weights are of
+// all rows together, and the recurrence goes from row to row. A head's matrix is read by columns,
+// which do not know of one another: a few of them stay near the processor for all rows.
+#include "states.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "kernels.h"
+#include "simd.h"
+
+enum {
+    CHANNELS = 16,        // of the convolution, at a time
+    MAX_TAPS = 64,        // of the header
+    COLUMNS = 4 * LANES,  // columns of a head's matrix, at a time
+};
+
+uint64_t states_lay_out(States *s, Arena *arena, const Model *model, int64_t chunk) {
+    const ModelConfig *m = &model->config;
+    int64_t n = layers_with_state(model, m->n_layers);
+    *s = (States){.model = model, .numbers = n * state_numbers(m)};
+    if (n == 0) return 0;
+    uint64_t before = arena->used;
+    s->kept = arena_take(arena, s->numbers, sizeof(float));
+    uint64_t bytes = arena->used - before;
+    s->inputs = arena_take(arena, chunk * state_inputs(m), sizeof(float));
+    s->made = arena_take(arena, chunk * state_width(m), sizeof(float));
+    s->betas = arena_take(arena, chunk * m->state_value_heads, sizeof(float));
+    s->decays = arena_take(arena, chunk * m->state_value_heads, sizeof(float));
+    return bytes;
+}
+
+void states_forget(States *s) {
+    if (s->numbers) memset(s->kept, 0, s->numbers * sizeof *s->kept);
+}
+
+// What a layer keeps.
+static float *kept_of(const States *s, int index) {
+    return s->kept + layers_with_state(s->model, index) * state_numbers(&s->model->config);
+}
+
+// ---- convolution ----
+
+// Some channels, side by side: the weights (taps, CHANNELS), biases, and the inputs of the rows before
+// the first one.
+typedef struct {
+    float weights[MAX_TAPS][CHANNELS];
+    float bias[CHANNELS];
+    float past[MAX_TAPS][CHANNELS];
+    int taps, n;
+} Channels;
+
+// Takes the channels from `first` on, and puts the last inputs of the n rows u in their place.
+static void take_channels(Channels *c, const Layer *layer, const ModelConfig *m, float *past,
+                          const float *u, int n, int64_t first) {
+    int64_t all = state_channels(m);
+    int before = m->conv_width - 1;
+    c->taps = m->conv_width;
+    c->n = all - first < CHANNELS ? (int)(all - first) : CHANNELS;
+    for (int i = 0; i < c->n; i++) {
+        c->bias[i] = layer->b_state_conv ? layer->b_state_conv[first + i] : 0;
+        for (int j = 0; j < c->taps; j++)
+            c->weights[j][i] = layer->state_conv[(first + i) * c->taps + j];
+    }
+    for (int j = 0; j < before; j++)
+        memcpy(c->past[j], past + j * all + first, c->n * sizeof *past);
+    for (int j = 0; j < before; j++) {
+        int row = n - before + j;  // which has the input that will stand there
+        const float *from = row >= 0 ? u + row * state_inputs(m) : c->past[n + j];
+        memcpy(past + j * all + first, from, c->n * sizeof *past);
+    }
+}
+
+// The rows u (n, stride) of the channels, each becoming its convolution: the last one first, so that
+// what others read is still there.
+static void convolve_rows(const Channels *c, float *u, int64_t stride, int n) {
+    for (int row = n - 1; row >= 0; row--) {
+        float sums[CHANNELS];
+        memcpy(sums, c->bias, sizeof sums);
+        for (int j = 0; j < c->taps; j++) {
+            int from = row - c->taps + 1 + j;
+            const float *x = from >= 0 ? u + from * stride : c->past[c->taps - 1 + from];
+            for (int i = 0; i < c->n; i++) sums[i] += c->weights[j][i] * x[i];
+        }
+        memcpy(u + row * stride, sums, c->n * sizeof *u);
+    }
+}
+
+static int channel_blocks(const ModelConfig *m) {
+    return (int)((state_channels(m) + CHANNELS - 1) / CHANNELS);
+}
+
+// inputs = silu(convolution of inputs), of the delta rule
+static void convolve_by_team(const Team *team, States *s, int index, int n) {
+    const ModelConfig *m = &s->model->config;
+    const Layer *layer = &s->model->layers[index];
+    int64_t stride = state_inputs(m);
+    float *past = kept_of(s, index);
+    int blocks = channel_blocks(m);
+    Channels c = {.taps = 0};
+    for (int b = team_first(team, blocks), end = team_end(team, blocks); b < end; b++) {
+        int64_t first = (int64_t)b * CHANNELS;
+        float *u = s->inputs + first;
+        take_channels(&c, layer, m, past, u, n, first);
+        convolve_rows(&c, u, stride, n);
+        for (int row = 0; row < n; row++) silu_all(u + row * stride, c.n);
+    }
+    team_wait(team);
+}
+
+// made (n - skipped, dim) = C * convolution of (B * X), where a row of inputs has B, C and X
+static void short_convolution_by_team(const Team *team, States *s, int index, int n, int skipped) {
+    const ModelConfig *m = &s->model->config;
+    const Layer *layer = &s->model->layers[index];
+    int64_t stride = state_inputs(m);
+    float *past = kept_of(s, index);
+    int blocks = channel_blocks(m);
+    Channels c = {.taps = 0};
+    for (int b = team_first(team, blocks), end = team_end(team, blocks); b < end; b++) {
+        int64_t first = (int64_t)b * CHANNELS;
+        float *u = s->inputs + first;
+        int width = m->dim - first < CHANNELS ? (int)(m->dim - first) : CHANNELS;
+        for (int row = 0; row < n; row++)
+            for (int i = 0; i < width; i++) u[row * stride + i] *= u[row * stride + 2 * m->dim + i];
+        take_channels(&c, layer, m, past, u, n, first);
+        convolve_rows(&c, u, stride, n);
+        for (int row = skipped; row < n; row++) {
+            float *out = s->made + (row - skipped) * m->dim + first;
+            for (int i = 0; i < width; i++)
+                out[i] = u[row * stride + i] * u[row * stride + m->dim + i];
+        }
+    }
+    team_wait(team);
+}
+
+// ---- the delta rule ----
+
+// Queries and keys of length 1, the first ones divided by sqrt(key_dim); betas and decays.
+static void prepare_heads_by_team(const Team *team, States *s, const Layer *layer, int n) {
+    const ModelConfig *m = &s->model->config;
+    int64_t d = m->state_key_dim;
+    int n_keys = m->state_key_heads;
+    int n_heads = m->state_value_heads;
+    int per_row = 2 * n_keys + n_heads;
+    int end = team_end(team, n * per_row);
+    for (int i = team_first(team, n * per_row); i < end; i++) {
+        int64_t row = i / per_row;
+        int h = i % per_row;
+        float *head = s->inputs + row * state_inputs(m) + h * d;
+        float scale = h < n_keys ? 1 / sqrtf((float)d) : 1;
+        if (h < 2 * n_keys) {
+            scale_by(head, scale / sqrtf(dot_fast(head, head, d) + STATE_EPS), d);
+            continue;
+        }
+        h -= 2 * n_keys;
+        float *beta = s->betas + row * n_heads + h;
+        float *decay = s->decays + row * n_heads + h;
+        float z = *decay + layer->state_dt[h];
+        float softplus = z > 20 ? z : log1pf(expf(z));
+        *beta = 1 / (1 + expf(-*beta));
+        *decay = expf(-expf(layer->state_decay[h]) * softplus);
+    }
+    team_wait(team);
+}
+
+// A head for n rows: its queries and keys (key_dim), and its values, which become what it says of
+// the queries; rows lie a stride apart. Betas and decays lie `heads` apart.
+typedef struct {
+    int n;
+    int64_t key_dim, stride, heads;
+    const float *q, *k;
+    float *v;
+    const float *betas, *decays;
+    float *state;  // (key_dim, columns)
+    int64_t columns;
+} Head;
+
+// COLUMNS columns of it, from `first` on.
+static void step_block(const Head *h, int64_t first) {
+    float *state = h->state + first;
+    for (int row = 0; row < h->n; row++) {
+        const float *k = h->k + row * h->stride;
+        const float *q = h->q + row * h->stride;
+        float *v = h->v + row * h->stride + first;
+        vf decay = splat(h->decays[row * h->heads]);
+        vf beta = splat(h->betas[row * h->heads]);
+        vf said[4] = {{0}};
+        vf out[4] = {{0}};
+        for (int64_t i = 0; i < h->key_dim; i++) {
+            vf key = splat(k[i]);
+            UNROLLED (j, 4)
+                said[j] = multiply_add(key, load(state + i * h->columns + j * LANES), said[j]);
+        }
+        UNROLLED (j, 4) said[j] = beta * (load(v + j * LANES) - decay * said[j]);
+        for (int64_t i = 0; i < h->key_dim; i++) {
+            vf key = splat(k[i]);
+            vf query = splat(q[i]);
+            float *line = state + i * h->columns;
+            UNROLLED (j, 4) {
+                vf new = multiply_add(key, said[j], decay * load(line + j * LANES));
+                store(line + j * LANES, new);
+                out[j] = multiply_add(query, new, out[j]);
+            }
+        }
+        UNROLLED (j, 4) store(v + j * LANES, out[j]);
+    }
+}
+
+// The columns behind the last block.
+static void step_rest(const Head *h, int64_t first) {
+    for (int row = 0; row < h->n; row++) {
+        const float *k = h->k + row * h->stride;
+        const float *q = h->q + row * h->stride;
+        float *v = h->v + row * h->stride;
+        float decay = h->decays[row * h->heads];
+        float beta = h->betas[row * h->heads];
+        for (int64_t c = first; c < h->columns; c++) {
+            float said = 0;
+            float out = 0;
+            float *x = h->state + c;
+            for (int64_t i = 0; i < h->key_dim; i++) said += k[i] * x[i * h->columns];
+            float d = beta * (v[c] - decay * said);
+            for (int64_t i = 0; i < h->key_dim; i++) {
+                x[i * h->columns] = decay * x[i * h->columns] + k[i] * d;
+                out += q[i] * x[i * h->columns];
+            }
+            v[c] = out;
+        }
+    }
+}
+
+// Values become what heads say of queries. A thread's share is blocks of a head's columns.
+static void step_heads_by_team(const Team *team, States *s, int index, int n) {
+    const ModelConfig *m = &s->model->config;
+    int64_t key_dim = m->state_key_dim;
+    int64_t columns = m->state_value_dim;
+    int n_keys = m->state_key_heads;
+    int n_heads = m->state_value_heads;
+    float *states = kept_of(s, index) + (m->conv_width - 1) * state_channels(m);
+    int blocks = (int)((columns + COLUMNS - 1) / COLUMNS);
+    for (int task; (task = team_next_task(team)) < n_heads * blocks;) {
+        int h = task / blocks;
+        int64_t first = task % blocks * COLUMNS;
+        const float *q = s->inputs + h / (n_heads / n_keys) * key_dim;
+        Head head = {n,    key_dim, state_inputs(m), n_heads, q, q + n_keys * key_dim, NULL, NULL,
+                     NULL, NULL,    columns};
+        head.v = s->inputs + 2 * n_keys * key_dim + h * columns;
+        head.betas = s->betas + h;
+        head.decays = s->decays + h;
+        head.state = states + h * key_dim * columns;
+        if (first + COLUMNS <= columns) step_block(&head, first);
+        else step_rest(&head, first);
+    }
+    team_wait(team);
+}
+
+// made (n - skipped, state_width) = silu(made) * rmsnorm of what each head says
+static void gate_heads_by_team(const Team *team, States *s, const Layer *layer, int n,
+                               int skipped) {
+    const ModelConfig *m = &s->model->config;
+    int64_t d = m->state_value_dim;
+    int n_heads = m->state_value_heads;
+    int count = (n - skipped) * n_heads;
+    for (int i = team_first(team, count), end = team_end(team, count); i < end; i++) {
+        int64_t row = skipped + i / n_heads;
+        float *said = s->inputs + (row + 1) * state_inputs(m) - (n_heads - i % n_heads) * d;
+        rmsnorm_fast(said, said, layer->state_norm, d, (float)m->norm_eps);
+        swiglu(s->made + i * d, said, d);
+    }
+    team_wait(team);
+}
+
+void states_by_team(const Team *team, States *s, int index, const Input *input, int n_wanted,
+                    Workspace *workspace) {
+    const ModelConfig *m = &s->model->config;
+    const Layer *w = &s->model->layers[index];
+    int n = (int)input->n;
+    int skipped = n - n_wanted;
+    bool is_delta = m->state_kind == STATE_DELTA;
+    const Product of_all[] = {
+        {.out = s->inputs,
+         .stride = w->state_in.rows,
+         .matrix = &w->state_in,
+         .bias = w->b_state_in},
+        {.out = s->betas, .stride = w->state_beta.rows, .matrix = &w->state_beta},
+        {.out = s->decays, .stride = w->state_step.rows, .matrix = &w->state_step},
+    };
+    matmul_by_team(team, of_all, is_delta ? 3 : 1, input, workspace);
+    if (!is_delta) {
+        short_convolution_by_team(team, s, index, n, skipped);
+        return;
+    }
+    Input wanted = *input;
+    wanted.x += skipped * m->dim;
+    wanted.n = n_wanted;
+    Product gates = {.out = s->made, .stride = w->state_gate.rows, .matrix = &w->state_gate};
+    if (n_wanted > 0) matmul_by_team(team, &gates, 1, &wanted, workspace);
+    convolve_by_team(team, s, index, n);
+    prepare_heads_by_team(team, s, w, n);
+    step_heads_by_team(team, s, index, n);
+    gate_heads_by_team(team, s, w, n, skipped);
+}

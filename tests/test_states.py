@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""Layers that keep a state: the gated delta rule and short convolutions of many shapes, both engines beside
+reference.py; a text in other pieces, token by token, on other threads, and read again from an earlier place; the
+mistakes that are made with such layers, each of which moves the numbers; and what jobs say and do there."""
+
+import contextlib
+import json
+import math
+import os
+
+import reference
+from common import (ENGINES, F16, Q4, Q8, SHARED, add_counts, check, close, compiled, config, good, in_work, main,
+                    one_line, perplexity, random_ids, random_weights, read_model, run, skip, table, write, write_model,
+                    write_tokenizer)
+from test_families import export
+
+DELTA = dict(state_kind=1, conv_width=4, state_key_heads=2, state_value_heads=4, state_key_dim=6, state_value_dim=10)
+CONV = dict(state_kind=2, conv_width=3)
+GATED = dict(DELTA, attention_gate=1, qk_norm=1, rotary_dim=6)
+SHAPES = {
+    'three to one': dict(GATED, n_layers=4, layers=[64, 64, 64, 0]),
+    'a state last': dict(GATED, n_layers=3, layers=[0, 64, 64], gate_bias=1, qkv_bias=1, o_bias=1),
+    'no layer attends': dict(DELTA, n_layers=2, layers=[64, 64]),
+    'one head, one tap': dict(DELTA, conv_width=1, state_key_heads=1, state_value_heads=1, layers=[64, 0]),
+    'heads of 64': dict(DELTA, state_key_dim=16, state_value_dim=64, state_value_heads=2, layers=[64, 0]),
+    'heads of 130': dict(DELTA, state_key_dim=9, state_value_dim=130, state_value_heads=2, layers=[64, 64]),
+    'nine taps': dict(DELTA, conv_width=9, n_layers=2, layers=[0, 64]),
+    'norms before and after': dict(DELTA, norm_place=2, layers=[64, 0]),
+    'norms after': dict(DELTA, norm_place=1, layers=[64, 0]),
+    'no RoPE': dict(DELTA, n_layers=3, layers=[64, 2, 64]),
+    'windows': dict(DELTA, n_layers=3, layers=[64, 0, 64], sliding_window=7),
+    'experts': dict(GATED, n_layers=3, layers=[64, 72, 0], n_experts=4, n_experts_used=2, expert_hidden_dim=12,
+                    shared_hidden_dim=20, shared_gate=1, router=1),
+    'convolutions': dict(CONV, n_layers=3, layers=[64, 0, 64], qk_norm=1),
+    'convolutions with biases': dict(CONV, state_bias=1, n_layers=3, layers=[0, 64, 64]),
+    'convolutions of two': dict(CONV, conv_width=2, dim=20, head_dim=10, n_heads=2, n_kv_heads=1, layers=[64, 64])}
+
+
+def model_of(name, **changes):
+    c = config(**dict(SHAPES[name], **changes))
+    model = in_work(name.replace(' ', '_') + '.bin')
+    return model, c, write_model(model, c, random_weights(c, len(name)))
+
+
+def test_shapes():
+    for name in SHAPES:
+        model, c, stored = model_of(name)
+        ids = random_ids(90, c['vocab_size'], 3)
+        expected = reference.nll(c, stored, ids)
+        for engine in ENGINES:
+            close(perplexity(model, ids, *engine), expected, 1e-4, '%s: %s' % (name, engine[0]))
+            close(perplexity(model, ids, *engine, '--stepwise'), expected, 1e-4,
+                  '%s: %s, token by token' % (name, engine[0]))
+
+
+def test_weight_types():
+    for kind, group, tolerance in (F16, 0, 1e-4), (Q8, 64, 0.05), (Q4, 32, 0.05):
+        for name in 'three to one', 'convolutions':
+            model, c, stored = model_of(name, weight_type=kind, group_size=group)
+            ids = random_ids(60, c['vocab_size'], 4)
+            close(perplexity(model, ids, '--kv', 'f32'), reference.nll(c, stored, ids), tolerance,
+                  '%s of weight type %d' % (name, kind))
+
+
+def session_test(command, model, kv, n, tolerance, label, kind='same'):
+    program = compiled('tests/test_forward.c', kind)
+    if not program:
+        return skip(label + ' (the compiler has no sanitizers)')
+    add_counts(run(command, model, kv, 0, 0, n, tolerance, label, program=program), label)
+
+
+def test_sessions():
+    """Pieces of 1, 3, 64, 100 and a rest, ways back, and threads, which change no bit."""
+    for name in 'three to one', 'a state last', 'heads of 130', 'experts', 'convolutions with biases':
+        model, *_ = model_of(name, seq_len=600)
+        for kv, n in ('f32', 160), ('plain', 40):
+            session_test('chunks', model, kv, n, 1e-4, '%s, %s' % (name, kv))
+        session_test('threads', model, 'f32', 70, 0, name)
+    for name in 'three to one', 'convolutions':
+        model, *_ = model_of(name)
+        session_test('chunks', model, 'f16', 130, 2e-2, name + ', sanitized', 'sanitized')
+
+
+def test_quantized():
+    """A copy with smaller weights is the model still."""
+    model, c, _ = model_of('three to one')
+    ids = random_ids(50, c['vocab_size'], 5)
+    good(model, '--quantize', 'f16', in_work('f16.bin'))
+    close(perplexity(in_work('f16.bin'), ids), perplexity(model, ids), 0.02, 'a copy in float16')
+
+
+# ---- mistakes ----
+
+@contextlib.contextmanager
+def instead(**functions):
+    before = {name: getattr(reference, name) for name in functions}
+    for name, function in functions.items():
+        setattr(reference, name, function)
+    try:
+        yield
+    finally:
+        for name, function in before.items():
+            setattr(reference, name, function)
+
+
+def one_late(c, weights, layer, rows):
+    return CONVOLVED(c, weights, layer, [[0.0] * len(rows[0])] + rows[:-1])
+
+
+def taps_reversed(c, weights, layer, rows):
+    width, name = c['conv_width'], 'state_conv.%d' % layer
+    turned = [x for row in reference.rows_of(weights, name, width) for x in row[::-1]]
+    return CONVOLVED(c, dict(weights, **{name: type(weights[name])('f', turned)}), layer, rows)
+
+
+def sections_anew(c, length):
+    """The frequencies of Qwen's sections, each beginning at the first one again."""
+    f, a = ROPE(c, length)
+    sizes = [len(f) - 2 * (len(f) // 3), len(f) // 3, len(f) // 3]
+    return [x for size in sizes for x in f[:size]], a
+
+
+CONVOLVED, ROPE = reference.convolved, reference.rope
+MISTAKES = {
+    'decay without its softplus': dict(softplus=lambda x: x),
+    'the state transposed': dict(says=lambda state, key: [reference.dot(key, line) for line in state]),
+    'a convolution off by one': dict(convolved=one_late), 'its taps reversed': dict(convolved=taps_reversed),
+    'each section starting its frequencies anew': dict(rope=sections_anew),
+    'queries and keys of any length': dict(unit=list),
+    'rotary over the whole head': dict(turning=lambda c: c['head_dim']),
+    'the gate left out': dict(by_gate=lambda c, weights, layer, x, mixed, seen: mixed)}
+
+
+def test_mistakes():
+    """Each moves a token by more than the tolerance to which the engines are held, of a model like Qwen 3.5, and of
+    its golden one where that is here."""
+    models = [('a model', *model_of('three to one', state_value_dim=6)[1:], random_ids(60, 50, 8))]
+    for case in 'qwen35', 'qwen35moe':
+        folder = os.path.join(SHARED, 'golden_next', case)
+        if not os.path.exists(folder):
+            skip('mistakes in %s (../shared/golden_next is not here)' % case)
+            continue
+        done = export(folder, in_work(case + '.bin'))
+        if check(done.returncode == 0, case, done.stderr):
+            with open(os.path.join(folder, 'golden.json')) as file:
+                ids = json.load(file)['ids'][:60]
+            models.append((case, *read_model(in_work(case + '.bin')), ids))
+    for model, c, weights, ids in models:
+        right = reference.nll(c, weights, ids)
+        for name, functions in MISTAKES.items():
+            with instead(**functions):
+                try:
+                    wrong = reference.nll(c, weights, ids)
+                except (OverflowError, ValueError):
+                    wrong = [math.inf] * len(right)
+            most = max(abs(a - b) if a == a else math.inf for a, b in zip(wrong, right))
+            check(not most <= 1e-2, '%s: %s' % (model, name), most)
+
+
+# ---- jobs ----
+
+def test_jobs():
+    model, c, _ = model_of('three to one', vocab_size=259, n_layers=4, seq_len=512)
+    write_tokenizer(model[:-4] + '.tokenizer.bin')
+    told = dict(table(good('--explain', '--tsv', model).out)[0])
+    check(told.get('states', '').startswith('3 of 4 layers') and 'delta' in told['states'], 'what layers keep', told)
+    numbers = 3 * (4 * 6 * 10 + 3 * (2 * 2 * 6 + 4 * 10))
+    check(told.get('state_bytes') == str(4 * numbers), 'bytes at all', told)
+    check(told.get('cache_token_bytes') == str(2 * 2 * (8 + 16)), 'bytes a token', told)
+    one_line(run(model, '--attn', '1.0', '-i', 'a text'), 2, 'a layer that does not attend', '--attn 1.0', 'state')
+    good(model, '--attn', '3.0', '-i', 'a text')
+    # Prefixes in an order that goes back: as each by itself.
+    text = write(in_work('text.txt'), 'of things that are read and read again')
+    rows = []
+    for lengths in ([9], [20], [12]), ([9, 20, 12],):
+        for some in lengths:
+            asked = write(in_work('asked.txt'), ''.join('%d 5 70\n' % n for n in some))
+            rows.append(table(good(model, '--next', asked, '-i', text, '--tsv', '--kv', 'f32').out)[2])
+    each, together = rows[0] + rows[1] + rows[2], rows[3]
+    close([float(row['logprob']) for row in together], [float(row['logprob']) for row in each], 1e-4,
+          '--next goes back')
+    for job in (['--passkey', '-n', 400, '--trials', 3], ['--bench', '-n', 64], ['--check', '-n', 600, '--budget', 2]):
+        done = run(model, *job)
+        check(done.status in (0, 1, 3), 'it runs: %s' % job[0], done)
+    answers = [good(model, '--passkey', '-n', 400, '--trials', 4, '--tsv', *engine).out
+               for engine in ((), ('--plain',))]
+    check(answers[0].splitlines()[-1] == answers[1].splitlines()[-1], 'both engines find as many keys', answers)
+
+
+if __name__ == '__main__':
+    main(globals())
