@@ -40,7 +40,8 @@ BOTH = {'attention_after': 'model.layers.%d.post_attention_layernorm.weight',
 # What a model of pictures and text has beside its text model, and where it has that: in files, and in memory since
 # release 5 of the library.
 PICTURES = tuple(start + part for start in ('', 'model.') for part in (
-    'vision_tower.', 'vision_model.', 'audio_tower.', 'multi_modal_projector.', 'embed_vision.', 'embed_audio.', 'visual.'))
+    'vision_tower.', 'vision_model.', 'audio_tower.', 'multi_modal_projector.', 'embed_vision.', 'embed_audio.',
+    'visual.'))
 TEXT = {'language_model.model.': 'model.', 'model.language_model.': 'model.', 'language_model.lm_head.': 'lm_head.'}
 
 

@@ -664,7 +664,8 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
         if flags & LAYER_STATE:
             mixer = delta_rule if c['state_kind'] == DELTA else short_convolution
             out = mixer(c, weights, layer, before, seen)
-            stream = fed(added(c, stream, out, lambda rows: normed('attention_after', layer, rows)), layer, flags, before)
+            stream = added(c, stream, out, lambda rows: normed('attention_after', layer, rows))
+            stream = fed(stream, layer, flags, before)
             continue
         turned, is_late = not c['encoding'] and not flags & WITHOUT_ROPE, c['qk_norm_late'] and norms_heads(c, layer)
         shares = c['kv_layer'] != layer

@@ -648,7 +648,8 @@ def shows(name, folder, out):
         rows.append(table(good('--explain', '--tsv', '--rope-config', path, '-n', 64).out)[1:])
         engines = run('--engines', '--tsv', '--rope-config', path, '-n', 64)  # 1: some read it otherwise
         check(engines.status in (0, 1) and len(engines.out.splitlines()) > 5, name + ': engines', engines)
-    check(rows[0] == rows[1], name + ': both configs are shown alike', rows)
+    # Where no layer turns, one family has no angles at all, and another has angles that no layer uses.
+    check(not all(angles for _, angles in rows) or rows[0] == rows[1], name + ': both configs are shown alike', rows)
 
 
 def noticed(name, cases):

@@ -196,8 +196,8 @@ def check_four_bits(name, **shape):
     attend, norm = reference.attend, reference.norm
     of_latent = [weights.get('kv_a_norm.%d' % layer) for layer in range(c['n_layers'])]
     reference.attend = rounding_attend(attend, not c['kv_rank'])
-    reference.norm = lambda x, weight, eps: (
-        four_bits if any(weight is one for one in of_latent) else list)(norm(x, weight, eps))
+    reference.norm = lambda x, weight, *how: (
+        four_bits if any(weight is one for one in of_latent) else list)(norm(x, weight, *how))
     try:
         expected = reference.nll(c, weights, ids)
     finally:

@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(ROOT, 'tools'))
 import density  # noqa: E402
 import house  # noqa: E402
 
-WALK = 2000  # lines at most in the numbered rows
+WALK = 2200  # lines at most in the numbered rows
 
 # ---- the style ----
 
@@ -175,7 +175,7 @@ def test_ruler():
     said = list(house.ruler(found, texts, {}))
     check(len(found) == 1 and 'f is too long (56' in found[0], 'one of two lengths fails', found)
     check(len(said) == 2 and 'rope.c' in said[0] and '461 lines, at most 450' in said[0] and said[1] ==
-          'the core has %d lines (at most 5500), the evening %d (at most 1600)' % (518, 518),
+          'the core has %d lines (at most 5500), the evening %d (at most 1700)' % (518, 518),
           'the ruler tells the other one, and the sums', said)
     python = '"""A file."""\n' + '# why\n' * 600
     check(list(house.check_python('tools/a.py', python)) == [], 'comments of Python fail nothing')
@@ -455,7 +455,7 @@ def test_reading_itself():
             ('a file left out', good.replace('[x](run.c)', ''), 'run.c is not named'),
             ('a room left out', good.replace('src/core |', 'words |'), 'src/core/encode.c is not named'),
             ('a number left out', good.replace('| 2 |', '| 3 |'), 'numbered'),
-            ('a walk too long', good.replace('| %d | methods' % rope, '| %d | methods' % WALK), 'at most 2000')):
+            ('a walk too long', good.replace('| %d | methods' % rope, '| %d | methods' % WALK), 'at most 2200')):
         faults = list(reading_faults(section))
         check(any(words in fault for fault in faults), 'a section with ' + what, faults)
 

@@ -535,7 +535,7 @@ def test_ways_out():
         _, problem, _ = exporter_says(values)
         check('docs/checkpoints.md' in problem and '--head-dim' in problem, 'the exporter: ' + values['model_type'],
               problem)
-    for kind, architecture in (('cohere2', 'Cohere2ForCausalLM'),):
+    for kind, architecture in (('afmoe', 'AfmoeForCausalLM'), ('vaultgemma', 'VaultGemmaForCausalLM')):
         values = family(kind, architecture, num_hidden_layers=4, layer_types=['full_attention'] * 4)
         result = good('--explain', '--rope-config', saved(values))
         check('model_type %s is explained, and not run yet' % kind in result.err, kind, result.err)

@@ -120,7 +120,7 @@ def test_the_verdict_stands_out():
     for what in ((os.path.join(ROOT, 'model.bin'), '-n', 128), (model, '-n', 64)):
         verdict = run(*what, '--check').out.splitlines()[-1][2:]
         lines = [line for line in at_terminal((*what, '--check')).replace('\r\n', '\n').split('\n') if line]
-        check(verdict.startswith('undecided at 64' if what[0] == model else 'holds to 128')
+        check(verdict.startswith('fails at 64' if what[0] == model else 'holds to 128')
               and lines[-1] == '\x1b[1;7m%s\x1b[0m' % verdict
               and not any('\x1b[1;7m' in line for line in lines[:-1]), 'the verdict at a terminal', (verdict, lines))
         check(screen(at_terminal((*what, '--check'), NO_COLOR='1'))[-2:] == [verdict, ''], 'and without colour')

@@ -23,7 +23,7 @@ COLUMNS, FILE_LINES, FUNCTION_LINES, PARAMETERS, CASTS = 120, 450, 50, 7, 100
 EVENING, EVENING_LINES = ['rope.h', 'rope.c', 'src/core/model.h', 'src/core/arithmetic.h', 'src/core/arithmetic.c',
                           'src/core/plain_state.h', 'src/core/plain.h', 'src/core/plain.c', 'src/core/model.c',
                           'src/core/sampler.h', 'src/core/sampler.c', 'src/core/core.h', 'src/core/core.c',
-                          'src/core/main.c'], 1600
+                          'src/core/main.c'], 1700
 # The tiny program: all its lines, those of its main, and the conditions that it has not.
 CORE_LINES, MAIN_LINES = 5500, 80
 PROCESSORS = (r'#\s*(?:el)?ifn?(?:def)?\b.*'

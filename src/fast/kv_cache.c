@@ -34,7 +34,7 @@ static void pack_row(uint8_t *out, const float *x, int64_t n) {
         memset(out + 2, 0, PACK / 2);
         for (int i = 0; i < PACK; i++) {
             float number = i < count ? x[at + i] : 0;
-            int nibble = (int)fminf(15, number * inverse + 8.5f);  // 15 for what is no number
+            int nibble = (int)fmaxf(0, fminf(15, number * inverse + 8.5f));  // NaN: 15
             out[2 + i % 16] |= (uint8_t)(nibble << (i < 16 ? 0 : 4));
         }
     }

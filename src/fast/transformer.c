@@ -487,6 +487,17 @@ static void place_by_team(const Team *team, Transformer *t, const int32_t *token
     if (!is_rope) encoding_prepare_by_team(team, &t->terms, spread, t->x, t->first, t->n);
 }
 
+// x becomes the embeddings of n tokens, normed and scaled where the model has it so.
+static void embed(Transformer *t, const int32_t *tokens, int n) {
+    const ModelConfig *m = &t->model->config;
+    for (int i = 0; i < n; i++) {
+        float *x = t->x + i * m->dim;
+        matrix_row(&t->model->embedding, tokens[i], 0, m->dim, x);
+        if (m->embedding_norm) rmsnorm_fast(x, x, NULL, m->dim, (float)m->norm_eps);
+    }
+    if (m->embedding_scale > 0) scale_by(t->x, (float)m->embedding_scale, n * m->dim);
+}
+
 Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int first, int length,
                           int n_logits) {
     const ModelConfig *m = &t->model->config;
@@ -496,13 +507,7 @@ Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int firs
     bool is_worth_it = work * m->n_layers >= WORTH_A_TEAM;
     int layers = n == 1 ? m->n_layers : 1;  // of one parallel region
     Pace *pace = n == 1 ? &t->decoding : &t->reading;
-    for (int i = 0; i < n; i++) {
-        float *x = t->x + i * dim;
-        matrix_row(&t->model->embedding, tokens[i], 0, dim, x);
-    }
-    for (int i = 0; i < n && m->embedding_norm; i++)
-        rmsnorm_fast(t->x + i * dim, t->x + i * dim, NULL, dim, (float)m->norm_eps);
-    if (m->embedding_scale > 0) scale_by(t->x, (float)m->embedding_scale, n * dim);
+    embed(t, tokens, n);
     if (first == 0) states_forget(&t->states);
     t->n = n;
     t->first = first;

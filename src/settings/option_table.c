@@ -260,7 +260,7 @@ const Option option_table[] = {
 };
 enum { N_ROWS = sizeof option_table / sizeof option_table[0] };
 const int n_option_rows = N_ROWS;
-_Static_assert(N_ROWS <= 64, "options that were said are bits");
+_Static_assert((int)N_ROWS <= (int)MOST_OPTIONS, "each option has a place in `said`");
 _Static_assert(sizeof(KvType) == sizeof(int), "a word is put in its place as an int");
 
 const Options options_unsaid = {

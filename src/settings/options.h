@@ -8,11 +8,12 @@
 #include "methods.h"
 
 enum { MODE_GENERATE, MODE_CHAT };
+enum { MOST_OPTIONS = 96 };
 
 typedef struct {
-    const char *model_path;  // NULL: none
-    JobKind job;             // the last one that was asked for
-    uint64_t said;           // bits (1 << row of the table)
+    const char *model_path;   // NULL: none
+    JobKind job;              // the last one that was asked for
+    bool said[MOST_OPTIONS];  // by row of the table
     // Text.
     double temperature, top_p, min_p;
     int top_k;      // 0: all

@@ -5,7 +5,7 @@
 #include "../engines/engines.h"
 #include "option_table.h"
 
-static bool is_row_said(const Options *o, int row) { return o->said >> row & 1; }
+static bool is_row_said(const Options *o, int row) { return o->said[row]; }
 
 // ---- what has no effect ----
 

@@ -121,7 +121,7 @@ static void note_given(Options *o, int number) {
         return;
     }
     const Option *row = &option_table[number];
-    o->said |= UINT64_C(1) << number;
+    o->said[number] = true;
     if (row->job) o->job = row->job;
     if (row->about_rope) o->about_rope = name;
 }
