@@ -23,7 +23,7 @@ OWN = ('wg', 'bg', 'state_conv', 'shared_gate', *DELTA_NAMES, *CONV_NAMES)
 
 def together(facts, features):
     """A gate's bias comes with the others."""
-    return set(features) | ({'all_biases', 'gate_bias'} if 'gates' in facts.always and set(features) & {
+    return set(features) | ({'all_biases', 'gate_bias'} if 'gate_bias' in facts.may and set(features) & {
         'all_biases', 'gate_bias'} else set())
 
 
