@@ -180,7 +180,8 @@ static const char *why_not_layered(const Publication *p, const RopePlan *full) {
     if (full->rope.map) return "no other program maps the distances of layers of two kinds";
     const RopeFamily *family = published_family(p);
     if (why || form_of(p, family) != FORM_NONE) return why;
-    if (p->said->model_type && family && family->flags & FAMILY_ONE_FOR_BOTH)
+    bool is_known = p->said->model_type || p->model->layers;  // blocks alone are of no family
+    if (is_known && family && family->flags & FAMILY_ONE_FOR_BOTH)
         return "its family has one block for all layers, and here full and sliding ones turn "
                "otherwise (--rope-sliding is for these)";
     return "the layers differ, and no family with a model_type has such layers";
