@@ -119,7 +119,7 @@ SILENT = [
      {'full': dict(method='ntk', factor=1000.0, train_ctx=2048)}, {}),
     ('granite 4 with RoPE', of('granitemoehybrid', num_hidden_layers=2, position_embedding_type='rope',
                                layer_types=['attention', 'mamba'], rope_theta=1e7), 16,
-     {'full': dict(theta=1e7, train_ctx=2048)}, {}),
+     {'full': dict(theta=1e7, train_ctx=2048)}, {'layers_full': '0', 'layers_linear': '1'}),
     ('phi-3.5-moe: its own mscales', of('phimoe', hidden_size=32, rope_scaling=dict(
         LISTS, type='longrope', short_mscale=1.25, long_mscale=1.25, **{ORIGINAL: 4096})), 8,
      {'full': dict(method='longrope', factor=32.0, theta=1e6, train_ctx=4096, attention_factor=1.25,

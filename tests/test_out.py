@@ -115,6 +115,7 @@ HUGGING_FACE = {
     'plain': ('llama', {}), 'tied': ('llama', dict(tie_word_embeddings=True)),
     'a window': ('mistral', dict(sliding_window=9)),
     'biases': ('qwen2', dict(use_sliding_window=False, layer_types=[FULL] * 3)),
+    'a bias of wo': ('seed_oss', dict(attention_bias=False, attention_out_bias=True, mlp_bias=False)),
     'all biases': ('smollm3', dict(attention_bias=True, no_rope_layers=ALL, use_sliding_window=False)),
     'head norms': ('qwen3', dict(attention_bias=False, use_sliding_window=False)),
     'head norms and biases': ('qwen3', dict(attention_bias=True)),

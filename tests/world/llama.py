@@ -11,7 +11,7 @@ import reference
 import test_doors
 from common import (ENGINES, check, close, config, export, in_work, perplexity, random_ids, random_weights, read_model,
                     skip, write_model)
-from test_doors import ROWS, RUN, cases_of, folder_tensors
+from test_doors import FACTS, ROWS, RUN, cases_of, folder_tensors
 from test_layers import write_folder
 from export import out_gguf
 
@@ -54,7 +54,8 @@ def models():
     method."""
     said = [name for name in RUN if ROWS[name].get('gguf') or ROWS[name].get('own')]  # test_doors has the others
     for name in said:
-        yield from of_family(name, cases_of(name), dict(num_attention_heads=2, num_key_value_heads=1))
+        cases = cases_of(name) + cases_of_needs(name)
+        yield from of_family(name, cases, dict(num_attention_heads=2, num_key_value_heads=1))
     test_doors.SIZES.update(WIDE)
     for name in said:
         yield from of_family(name + ', wide heads', cases_of(name)[:1], {})
@@ -66,6 +67,14 @@ def models():
         yield 'llama by ' + name, path, c
     yield from latent()
     yield from exaone()
+
+
+def cases_of_needs(name):
+    """With all that the family's architecture always has there, if that is more than one feature."""
+    facts = FACTS[name]
+    needs = facts.needs & (facts.may | facts.sign)
+    slides = {'some_window'} if 'two_ropes' in needs and 'some_window' in facts.may else set()
+    return [test_doors.Case(facts, sorted(needs | slides))] if len(needs) > 1 else []
 
 
 def of_family(name, cases, heads):

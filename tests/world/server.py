@@ -18,19 +18,6 @@ CASES = [('its own settings', {}, ' llama.cpp,'),
          ('--rope-scaling none', {'rope-scaling': NONE}, 'as plain RoPE'),
          ('--rope-scaling linear', {'rope-scaling': LINEAR, 'rope-freq-scale': 1 / 16}, 'as linear, s 16'),
          ('--rope-freq-scale 0.125', {'rope-freq-scale': 0.125}, 'as half the scale, s 8')]
-# Settings that no list has, and the values that the probe must name, or know within bounds. YaRN of 1 / scale.
-S, THETA, L, A = 's', 'theta', 'L', 'attention factor'
-OWN = [({'rope-freq-scale': 1 / 3}, {S: 3}), ({'rope-freq-scale': 0.2}, {S: 5}), ({'rope-freq-scale': 1 / 12}, {S: 12}),
-       ({'rope-freq-scale': 1 / 24}, {S: 24}), ({'rope-freq-base': 5000}, {THETA: 5000}),
-       ({'rope-freq-base': 12000}, {THETA: 12000}), ({'rope-freq-base': 20000}, {THETA: 20000}),
-       ({'rope-freq-base': 50000}, {THETA: 50000}), ({'yarn-orig-ctx': 256}, {L: 256}),
-       ({'yarn-orig-ctx': 1024}, {L: 1024}), ({'yarn-beta-fast': 16}, {'beta_fast': 16}),
-       ({'yarn-beta-slow': 2}, {'beta_slow': 2}), ({'yarn-attn-factor': 0.9}, {A: 0.9 * 1.27725887}),
-       ({'yarn-attn-factor': 1.1}, {A: 1.1 * 1.27725887}), ({'yarn-ext-factor': 0}, {}),
-       ({'yarn-ext-factor': 0.5}, {}), ({'rope-scaling': LINEAR, 'rope-freq-scale': 0.2}, {S: 5}),
-       ({'rope-freq-scale': 0.2, 'rope-freq-base': 20000}, {S: 5, THETA: 20000}),
-       ({'rope-scaling': NONE, 'rope-freq-base': 30000}, {THETA: 30000}),
-       ({'rope-freq-scale': 0.125, 'rope-freq-base': 20000, 'yarn-orig-ctx': 1024}, {S: 8, THETA: 20000, L: 1024})]
 
 
 class Served(Fake):
