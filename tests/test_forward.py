@@ -175,7 +175,7 @@ def four_bits(row):
 
 def rounding_attend(plain, round_values):
     """reference.attend with keys, and values if asked, rounded by the definition of the block."""
-    def rounding(queries, keys, values, c, positions, window, sinks, meet, between, *more):
+    def rounding(queries, keys, values, c, positions, window, sinks, chunk, meet, between, *more):
         def kept(position, head):  # keys are kept as they are turned
             turns = between(position, 0)
             there = [pair.conjugate() * turn for pair, turn in zip(head[0], turns)]
@@ -184,7 +184,7 @@ def rounding_attend(plain, round_values):
         keys = [[kept(position, head) for head in row] for position, row in zip(positions, keys)]
         if round_values:
             values = [[four_bits(head) for head in row] for row in values]
-        return plain(queries, keys, values, c, positions, window, sinks, meet, between, *more)
+        return plain(queries, keys, values, c, positions, window, sinks, chunk, meet, between, *more)
     return rounding
 
 
