@@ -29,8 +29,9 @@ def documented():
 
 
 def in_c():
-    """The same of header_fields.h's table. A row is {"name", offset, type, low, high, CONFIG(member)}, ROPE or SLIDING."""
-    table = re.search(r'\bfields\[\] = \{\n(.*?)\n\};', text_of('src', 'core', 'header_fields.h'), re.S).group(1)
+    """The same of header_fields.h. A row is {"name", offset, type, low, high, CONFIG(member)}, ROPE or SLIDING."""
+    text = text_of('src', 'core', 'header_fields.h')
+    table = re.search(r'\bfields\[\] = \{\n(.*?)\n\};', text, re.S).group(1)
     rows = re.findall(r'\{\s*"(\w+)",\s*(\d+),\s*(\w+),[^{}]*?((?:CONFIG|ROPE|SLIDING)\([\w\[\]]+\))\s*\}', table)
     n_rows = table.count('{')
     check(len(rows) == n_rows > 30, 'every row of the table in C is understood', '%d of %d' % (len(rows), n_rows))
