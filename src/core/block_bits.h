@@ -3,6 +3,24 @@
 #pragma once
 
 #include <stdint.h>
+#include <string.h>
+
+// The half-precision number (IEEE 754) at any address.
+// |ffffffff|seeeeeff|: sign s, exponent e, fraction f. With e = 0 it is f 2^-24, with e = 31
+// infinity (f = 0) or NaN, else (1 + f / 1024) 2^(e - 15).
+static inline float float16_at(const uint8_t *bytes) {
+    uint32_t bits = bytes[0] | bytes[1] << 8;
+    uint32_t exponent = bits >> 10 & 31;
+    uint32_t fraction = bits & 1023;
+    float size = (float)fraction * 0x1p-24f;
+    if (exponent > 0) {
+        // float32 has eight bits of exponent, which stands for e - 127, and 23 of fraction.
+        uint32_t wide = exponent == 31 ? 255 : exponent - 15 + 127;
+        uint32_t word = wide << 23 | fraction << 13;
+        memcpy(&size, &word, sizeof size);
+    }
+    return bits >> 15 ? -size : size;
+}
 
 // What a nibble of IQ4_NL and IQ4_XS stands for.
 static const int iq4_numbers[16] = {-127, -104, -83, -65, -49, -35, -22, -10,  // 0 to 7

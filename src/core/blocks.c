@@ -1,5 +1,5 @@
-// Decoders of all types of weights in plain C, but for those of coded.c. The fast engine has others (src/fast/layouts.h),
-// which the tests compare with these. The layouts are those of ggml's ggml-common.h
+// Decoders of types of weights in plain C; coded.c has the others. The fast engine has its own
+// (src/fast/layouts.h), which the tests compare with these. The layouts are those of ggml's ggml-common.h
 // (github.com/ggml-org/ggml), MXFP4 that of the OCP Microscaling Formats Specification 1.0.
 //
 // A picture above each decoder shows the block. Its lines begin with the number of a byte. Between
@@ -13,22 +13,6 @@
 #include "matrix.h"
 
 // ---- numbers ----
-
-// |ffffffff|seeeeeff|: sign s, exponent e, fraction f. With e = 0 it is f 2^-24, with e = 31
-// infinity (f = 0) or NaN, else (1 + f / 1024) 2^(e - 15).
-float float16_at(const uint8_t *bytes) {
-    uint32_t bits = bytes[0] | bytes[1] << 8;
-    uint32_t exponent = bits >> 10 & 31;
-    uint32_t fraction = bits & 1023;
-    float size = (float)fraction * 0x1p-24f;
-    if (exponent > 0) {
-        // float32 has eight bits of exponent, which stands for e - 127, and 23 of fraction.
-        uint32_t wide = exponent == 31 ? 255 : exponent - 15 + 127;
-        uint32_t word = wide << 23 | fraction << 13;
-        memcpy(&size, &word, sizeof size);
-    }
-    return bits >> 15 ? -size : size;
-}
 
 static void decode_f32(const uint8_t *block, float *out) { memcpy(out, block, sizeof *out); }
 

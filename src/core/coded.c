@@ -8,38 +8,8 @@
 
 #include "block_bits.h"
 #include "grids.h"
-#include "matrix.h"
 
 // ---- grids ----
-
-// What the digits of a character of a grid stand for: the four of base 3, or the two of base 8.
-typedef int8_t Threes[81][4];
-typedef int8_t Eights[64][2];
-
-#define FOUR(n, of)                                                                                \
-    { of((n) % 3), of((n) / 3 % 3), of((n) / 9 % 3), of((n) / 27) }
-#define FOURS_3(n, of) FOUR(n, of), FOUR(n + 1, of), FOUR(n + 2, of)
-#define FOURS_9(n, of) FOURS_3(n, of), FOURS_3(n + 3, of), FOURS_3(n + 6, of)
-#define FOURS_27(n, of) FOURS_9(n, of), FOURS_9(n + 9, of), FOURS_9(n + 18, of)
-#define ALL_FOURS(of)                                                                              \
-    { FOURS_27(0, of), FOURS_27(27, of), FOURS_27(54, of) }
-
-#define TWO(n, of)                                                                                 \
-    { of((n) % 8), of((n) / 8) }
-#define TWOS_4(n, of) TWO(n, of), TWO(n + 1, of), TWO(n + 2, of), TWO(n + 3, of)
-#define TWOS_16(n, of) TWOS_4(n, of), TWOS_4(n + 4, of), TWOS_4(n + 8, of), TWOS_4(n + 12, of)
-#define ALL_TWOS(of)                                                                               \
-    { TWOS_16(0, of), TWOS_16(16, of), TWOS_16(32, of), TWOS_16(48, of) }
-
-#define IQ1_NUMBER(digit) (8 * (digit)-8)  // -1, 0 and 1, in eighths
-#define IQ2_NUMBER(digit) ((digit) == 0 ? 8 : (digit) == 1 ? 25 : 43)
-#define IQ3_XXS_NUMBER(digit) ((digit) == 7 ? 62 : 4 + 8 * (digit))
-#define IQ3_S_NUMBER(digit) (1 + 2 * (digit))
-
-static const Threes iq1_numbers = ALL_FOURS(IQ1_NUMBER);
-static const Threes iq2_numbers = ALL_FOURS(IQ2_NUMBER);
-static const Eights iq3_xxs_numbers = ALL_TWOS(IQ3_XXS_NUMBER);
-static const Eights iq3_s_numbers = ALL_TWOS(IQ3_S_NUMBER);
 
 // Eight numbers of entry `index`.
 static void put_eight(const Threes numbers, const char *grid, int index, int8_t *q) {
@@ -83,8 +53,7 @@ static int nibble_at(const uint8_t *bytes, int i) { return bytes[i / 2] >> i % 2
 //     2  |00000000|11111111|22222222|33333333|  entries
 //     6  |10000000|22111111|33322222|ssss3333|  signs and the scale
 //    10  those of the other parts, likewise
-void numbers_iq2_xxs(const uint8_t *block, float head, int8_t *q, float *scales) {
-    (void)head;
+void numbers_iq2_xxs(const uint8_t *block, int8_t *q, float *scales) {
     float d = float16_at(block);
     for (int part = 0; part < 8; part++) {
         const uint8_t *entries = block + 2 + 8 * part;
@@ -101,15 +70,17 @@ void numbers_iq2_xxs(const uint8_t *block, float head, int8_t *q, float *scales)
 
 // Two scales of four bits for a part: d (1/8 + scale / 4).
 static void put_iq2_scales(float d, const uint8_t *both, float *scales) {
-    for (int i = 0; i < 16; i++) scales[i] = d * (0.5f + (float)nibble_at(both, i)) * 0.25f;
+    for (int i = 0; i < 16; i++) {
+        float scale = 0.5f + (float)nibble_at(both, i);
+        scales[i] = d * scale * 0.25f;
+    }
 }
 
 // IQ2_XS: as IQ2_XXS, but 16 weights share a scale, and an entry's number has nine bits.
 //     0  |dddddddd|dddddddd|
 //     2  |00000000|sssssss0|11111111|sssssss1| ...  entries 0 to 31, each with its seven signs
 //    66  |11110000|33332222| ...                    scales 0 to 15
-void numbers_iq2_xs(const uint8_t *block, float head, int8_t *q, float *scales) {
-    (void)head;
+void numbers_iq2_xs(const uint8_t *block, int8_t *q, float *scales) {
     put_iq2_scales(float16_at(block), block + 66, scales);
     for (int i = 0; i < 32; i++) {
         int both = word_of(block + 2 + 2 * i);
@@ -124,8 +95,7 @@ void numbers_iq2_xs(const uint8_t *block, float head, int8_t *q, float *scales) 
 //    34  |76543210|fedcba98| ...  signs
 //    66  |33221100|77665544| ...  the entries' upper two bits
 //    74  |11110000|33332222| ...  scales
-void numbers_iq2_s(const uint8_t *block, float head, int8_t *q, float *scales) {
-    (void)head;
+void numbers_iq2_s(const uint8_t *block, int8_t *q, float *scales) {
     put_iq2_scales(float16_at(block), block + 74, scales);
     for (int i = 0; i < 32; i++) {
         int upper = block[66 + i / 4] >> i % 4 * 2 & 3;
@@ -139,8 +109,7 @@ void numbers_iq2_s(const uint8_t *block, float head, int8_t *q, float *scales) {
 //     2  |00000000|11111111| ...                entries 0 to 63
 //    66  |10000000|22111111|33322222|ssss3333|  of part 0 seven signs for each eight, and the scale
 //    70  those of the other parts, likewise
-void numbers_iq3_xxs(const uint8_t *block, float head, int8_t *q, float *scales) {
-    (void)head;
+void numbers_iq3_xxs(const uint8_t *block, int8_t *q, float *scales) {
     float d = float16_at(block);
     for (int part = 0; part < 8; part++) {
         uint32_t signs = double_word_of(block + 66 + 4 * part);
@@ -162,10 +131,12 @@ void numbers_iq3_xxs(const uint8_t *block, float head, int8_t *q, float *scales)
 //    66  |76543210|fedcba98| ...  their ninth bits
 //    74  |76543210|fedcba98| ...  signs
 //   106  |11110000|33332222| ...  scales of parts 0 to 7
-void numbers_iq3_s(const uint8_t *block, float head, int8_t *q, float *scales) {
-    (void)head;
+void numbers_iq3_s(const uint8_t *block, int8_t *q, float *scales) {
     float d = float16_at(block);
-    for (int i = 0; i < 16; i++) scales[i] = d * (float)(1 + 2 * nibble_at(block + 106, i / 2));
+    for (int i = 0; i < 16; i++) {
+        int scale = 1 + 2 * nibble_at(block + 106, i / 2);
+        scales[i] = d * (float)scale;
+    }
     for (int i = 0; i < 64; i++) {
         int index = block[2 + i] | bit_of(block + 66, i) << 8;
         put_four(iq3_s_numbers, iq3_s_grid, index, q + 4 * i);
@@ -176,20 +147,24 @@ void numbers_iq3_s(const uint8_t *block, float head, int8_t *q, float *scales) {
 // Eight numbers of -1, 0 and 1, in eighths, and an eighth more or less for all.
 static void put_iq1(int index, int is_less, int8_t q[8]) {
     put_eight(iq1_numbers, iq1_grid, index, q);
-    for (int i = 0; i < 8; i++) q[i] = (int8_t)(q[i] + (is_less ? -1 : 1));
+    int shift = is_less ? -1 : 1;
+    for (int i = 0; i < 8; i++) {
+        int number = q[i] + shift;
+        q[i] = (int8_t)number;
+    }
 }
 
 // IQ1_S: weight = d (2 scale + 1) (number + shift), where shift is 1/8 or -1/8 for 32 weights.
 //     0  |dddddddd|dddddddd|
 //     2  |00000000|11111111| ...  lower eight bits of the entries 0 to 31, of eleven
 //    34  |22111000|-sss3332| ...  of each part their upper three bits, the scale, and shift's sign
-void numbers_iq1_s(const uint8_t *block, float head, int8_t *q, float *scales) {
-    (void)head;
+void numbers_iq1_s(const uint8_t *block, int8_t *q, float *scales) {
     float d = float16_at(block);
     for (int i = 0; i < 32; i++) {
         int both = word_of(block + 34 + i / 4 * 2);
         int upper = both >> i % 4 * 3 & 7;
-        scales[i / 2] = d * (float)(2 * (both >> 12 & 7) + 1) * 0.125f;
+        int scale = both >> 12 & 7;
+        scales[i / 2] = d * (float)(2 * scale + 1) * 0.125f;
         put_iq1(block[2 + i] | upper << 8, both >> 15, q + 8 * i);
     }
 }
@@ -198,15 +173,18 @@ void numbers_iq1_s(const uint8_t *block, float head, int8_t *q, float *scales) {
 //     0  |00000000|11111111| ...            lower eight bits of the entries
 //    32  |-111-000|-333-222| ...            upper three, and shift's sign
 //    48  |22111000|dddd3332|22111000| ...  scales 0 to 15, of three bits, and d, the lowest bits first
-void numbers_iq1_m(const uint8_t *block, float head, int8_t *q, float *scales) {
-    (void)head;
+void numbers_iq1_m(const uint8_t *block, int8_t *q, float *scales) {
     uint8_t bytes[2];
-    for (int i = 0; i < 2; i++)
-        bytes[i] = (uint8_t)(block[49 + 4 * i] >> 4 | (block[51 + 4 * i] & 0xf0));
+    for (int i = 0; i < 2; i++) {
+        int lower = block[49 + 4 * i] >> 4;
+        int upper = block[51 + 4 * i] >> 4;
+        bytes[i] = (uint8_t)(lower | upper << 4);
+    }
     float d = float16_at(bytes);
     for (int i = 0; i < 32; i++) {
         int both = nibble_at(block + 32, i);
-        put_iq1(block[i] | (both & 7) << 8, both >> 3, q + 8 * i);
+        int upper = both & 7;
+        put_iq1(block[i] | upper << 8, both >> 3, q + 8 * i);
     }
     for (int k = 0; k < 16; k++) {
         int scale = word_of(block + 48 + k / 4 * 2) >> k % 4 * 3 & 7;
@@ -220,12 +198,13 @@ static void one_scale(float d, int n, float *scales) {
     for (int i = 0; i < n; i++) scales[i] = d;
 }
 
-// The digit of base 3 that stands so many places behind the point of byte / 256. Bytes are rounded up,
-// so that the digits are exact.
-static int digit_of(int byte, int places) {
+// The digit of base 3 that stands so many places behind the point of byte / 256, less 1. Bytes are
+// rounded up, so that the digits are exact.
+static int8_t digit_of(int byte, int places) {
     static const int powers[5] = {1, 3, 9, 27, 81};
     int rest = byte * powers[places] & 255;
-    return rest * 3 >> 8;
+    int digit = rest * 3 >> 8;
+    return (int8_t)(digit - 1);
 }
 
 // TQ1_0: weight = d (digit - 1)
@@ -233,19 +212,17 @@ static int digit_of(int byte, int places) {
 //    32  five in each of 16: byte i has weights 160 + i, 176 + i, ... 224 + i
 //    48  four in each of 4: byte i has weights 240 + i, ... 252 + i
 //    52  |dddddddd|dddddddd|
-void numbers_tq1_0(const uint8_t *block, float head, int8_t *q, float *scales) {
-    (void)head;
+void numbers_tq1_0(const uint8_t *block, int8_t *q, float *scales) {
     one_scale(float16_at(block + 52), 16, scales);
-    for (int i = 0; i < 160; i++) q[i] = (int8_t)(digit_of(block[i % 32], i / 32) - 1);
-    for (int i = 0; i < 80; i++) q[160 + i] = (int8_t)(digit_of(block[32 + i % 16], i / 16) - 1);
-    for (int i = 0; i < 16; i++) q[240 + i] = (int8_t)(digit_of(block[48 + i % 4], i / 4) - 1);
+    for (int i = 0; i < 160; i++) q[i] = digit_of(block[i % 32], i / 32);
+    for (int i = 0; i < 80; i++) q[160 + i] = digit_of(block[32 + i % 16], i / 16);
+    for (int i = 0; i < 16; i++) q[240 + i] = digit_of(block[48 + i % 4], i / 4);
 }
 
 // TQ2_0: weight = d (q - 1)
 //     0  two_of's 64 bytes
 //    64  |dddddddd|dddddddd|
-void numbers_tq2_0(const uint8_t *block, float head, int8_t *q, float *scales) {
-    (void)head;
+void numbers_tq2_0(const uint8_t *block, int8_t *q, float *scales) {
     one_scale(float16_at(block + 64), 16, scales);
     for (int i = 0; i < 256; i++) q[i] = (int8_t)(two_of(block, i) - 1);
 }
@@ -253,8 +230,7 @@ void numbers_tq2_0(const uint8_t *block, float head, int8_t *q, float *scales) {
 // Q1_0: weight = d, or -d where its bit is 0
 //     0  |dddddddd|dddddddd|
 //     2  |76543210|fedcba98| ...  128 bits
-void numbers_q1_0(const uint8_t *block, float head, int8_t *q, float *scales) {
-    (void)head;
+void numbers_q1_0(const uint8_t *block, int8_t *q, float *scales) {
     one_scale(float16_at(block), 8, scales);
     for (int i = 0; i < 128; i++) q[i] = (int8_t)(2 * bit_of(block + 2, i) - 1);
 }
@@ -262,10 +238,12 @@ void numbers_q1_0(const uint8_t *block, float head, int8_t *q, float *scales) {
 // Q2_0: weight = d (q - 1)
 //     0  |dddddddd|dddddddd|
 //     2  |33221100|77665544| ...  64 numbers
-void numbers_q2_0(const uint8_t *block, float head, int8_t *q, float *scales) {
-    (void)head;
+void numbers_q2_0(const uint8_t *block, int8_t *q, float *scales) {
     one_scale(float16_at(block), 4, scales);
-    for (int i = 0; i < 64; i++) q[i] = (int8_t)((block[2 + i / 4] >> i % 4 * 2 & 3) - 1);
+    for (int i = 0; i < 64; i++) {
+        int two = block[2 + i / 4] >> i % 4 * 2 & 3;
+        q[i] = (int8_t)(two - 1);
+    }
 }
 
 // ---- tables ----
@@ -274,9 +252,8 @@ void numbers_q2_0(const uint8_t *block, float head, int8_t *q, float *scales) {
 //     0  |0eeeefff|0eeeefff| ...          scales 0 to 3
 //     4  |88880000|99991111| ...          weights 0 to 15, and eight bytes each of the others
 // A scale is (1 + f / 8) 2^(e - 7), and f 2^-9 where e is 0. 127 counts as 0. A nibble is one of MXFP4.
-void numbers_nvfp4(const uint8_t *block, float head, int8_t *q, float *scales) {
+void numbers_nvfp4(const uint8_t *block, int8_t *q, float *scales) {
     static const int8_t doubled[8] = {0, 1, 2, 3, 4, 6, 8, 12};
-    (void)head;
     for (int k = 0; k < 4; k++) {
         int e = block[k] >> 3 & 15;
         int f = block[k] & 7;
@@ -296,13 +273,18 @@ void numbers_nvfp4(const uint8_t *block, float head, int8_t *q, float *scales) {
 //     0  |dddddddd|dddddddd|76543210|fedcba98|  d, and which are shifted
 //     4  |11110000|33332222| ...                scales
 //    12  two_of's 64 bytes
-void numbers_iq2_k(const uint8_t *block, float head, int8_t *q, float *scales) {
+void numbers_iq2_k(const uint8_t *block, int8_t *q, float *scales) {
     static const int numbers[4] = {-31, -13, 1, 17};
-    (void)head;
     float d = float16_at(block);
-    for (int k = 0; k < 16; k++) scales[k] = d * (float)(nibble_at(block + 4, k) - 8);
-    for (int i = 0; i < 256; i++)
-        q[i] = (int8_t)(numbers[two_of(block + 12, i)] + 5 * bit_of(block + 2, i / 16));
+    for (int k = 0; k < 16; k++) {
+        int scale = nibble_at(block + 4, k) - 8;
+        scales[k] = d * (float)scale;
+    }
+    for (int i = 0; i < 256; i++) {
+        int number = numbers[two_of(block + 12, i)];
+        int shift = 5 * bit_of(block + 2, i / 16);
+        q[i] = (int8_t)(number + shift);
+    }
 }
 
 // IQ3_K: weight = d sign (2 scale + 1) number
@@ -311,17 +293,19 @@ void numbers_iq2_k(const uint8_t *block, float head, int8_t *q, float *scales) {
 //     6  |11110000|33332222| ...                scales
 //    14  two_of's 64 bytes, the lower two bits
 //    78  part_bit_of's 32 bytes, the third bits: a part is 32 weights
-void numbers_iq3_k(const uint8_t *block, float head, int8_t *q, float *scales) {
+void numbers_iq3_k(const uint8_t *block, int8_t *q, float *scales) {
     static const int numbers[8] = {-63, -40, -23, -10, 1, 13, 28, 47};
-    (void)head;
     float d = float16_at(block);
     for (int k = 0; k < 16; k++) {
         int scale = 2 * nibble_at(block + 6, k) + 1;
-        scales[k] = d * (float)(bit_of(block + 4, k) ? -scale : scale);
+        int is_negative = bit_of(block + 4, k);
+        scales[k] = d * (float)(is_negative ? -scale : scale);
     }
     for (int i = 0; i < 256; i++) {
-        int number = two_of(block + 14, i) | part_bit_of(block + 78, i / 32, i % 32) << 2;
-        q[i] = (int8_t)(numbers[number] + 4 * bit_of(block + 2, i / 16));
+        int third = part_bit_of(block + 78, i / 32, i % 32);
+        int number = two_of(block + 14, i) | third << 2;
+        int shift = 4 * bit_of(block + 2, i / 16);
+        q[i] = (int8_t)(numbers[number] + shift);
     }
 }
 
@@ -331,7 +315,8 @@ void numbers_iq3_k(const uint8_t *block, float head, int8_t *q, float *scales) {
 static void put_six_bits(float d, const uint8_t *bytes, float *scales) {
     for (int k = 0; k < 16; k++) {
         int upper = bytes[k / 4] >> k % 4 * 2 & 3;
-        scales[k] = d * (float)((nibble_at(bytes + 4, k) | upper << 4) - 32);
+        int scale = nibble_at(bytes + 4, k) | upper << 4;
+        scales[k] = d * (float)(scale - 32);
     }
 }
 
@@ -339,12 +324,12 @@ static void put_six_bits(float d, const uint8_t *bytes, float *scales) {
 //     0  |dddddddd|dddddddd|76543210|fedcba98|  d, and which are shifted
 //     4  put_six_bits' 12 bytes
 //    16  |16160000|17170101| ... |31311515|     of part 0, and 16 bytes each of the others
-void numbers_iq4_k(const uint8_t *block, float head, int8_t *q, float *scales) {
-    (void)head;
+void numbers_iq4_k(const uint8_t *block, int8_t *q, float *scales) {
     put_six_bits(float16_at(block), block + 4, scales);
     for (int i = 0; i < 256; i++) {
         int nibble = nibble_of(block + 16 + i / 32 * 16, i % 32);
-        q[i] = (int8_t)(iq4_numbers[nibble] + 4 * bit_of(block + 2, i / 16));
+        int shift = 4 * bit_of(block + 2, i / 16);
+        q[i] = (int8_t)(iq4_numbers[nibble] + shift);
     }
 }
 
@@ -359,40 +344,47 @@ static const int8_t iq5_numbers[32] = {-126, -114, -103, -92, -83, -74, -65, -57
 //     4  put_six_bits' 12 bytes
 //    16  four_of's 128 bytes, the lower four bits
 //   144  part_bit_of's 32 bytes, the fifth bits
-void numbers_iq5_k(const uint8_t *block, float head, int8_t *q, float *scales) {
-    (void)head;
+void numbers_iq5_k(const uint8_t *block, int8_t *q, float *scales) {
     put_six_bits(float16_at(block), block + 4, scales);
     for (int i = 0; i < 256; i++) {
-        int number = four_of(block + 16, i) | part_bit_of(block + 144, i / 32, i % 32) << 4;
-        q[i] = (int8_t)(iq5_numbers[number] + 2 * bit_of(block + 2, i / 16));
+        int fifth = part_bit_of(block + 144, i / 32, i % 32);
+        int number = four_of(block + 16, i) | fifth << 4;
+        int shift = 2 * bit_of(block + 2, i / 16);
+        q[i] = (int8_t)(iq5_numbers[number] + shift);
     }
 }
 
-// Eight scales and whether numbers are shifted, of which the lowest bit says that: head (s - 127),
-// where s is the byte without that bit.
-static void put_row_scales(float head, const uint8_t *bytes, float *scales) {
-    for (int k = 0; k < 16; k++) scales[k] = head * (float)((bytes[k / 2] & 254) - 127);
+// Eight scales of 32 weights: s - 127, where s is a byte without its lowest bit, which says whether
+// numbers are shifted.
+static void put_row_scales(const uint8_t *bytes, float *scales) {
+    for (int k = 0; k < 16; k++) {
+        int scale = bytes[k / 2] & 254;
+        scales[k] = (float)(scale - 127);
+    }
 }
 
-// IQ4_KS: weight = head (scale - 127) number
+// IQ4_KS: weight = row_head (scale - 127) number
 //     0  |0000000s|1111111s| ...             scales, and whether a part's numbers are shifted
 //     8  |16160000|17170101| ... |31311515|  of part 0, and 16 bytes each of the others
-void numbers_iq4_ks(const uint8_t *block, float head, int8_t *q, float *scales) {
-    put_row_scales(head, block, scales);
+void numbers_iq4_ks(const uint8_t *block, int8_t *q, float *scales) {
+    put_row_scales(block, scales);
     for (int i = 0; i < 256; i++) {
         int nibble = nibble_of(block + 8 + i / 32 * 16, i % 32);
-        q[i] = (int8_t)(iq4_numbers[nibble] + 4 * (block[i / 32] & 1));
+        int shift = 4 * (block[i / 32] & 1);
+        q[i] = (int8_t)(iq4_numbers[nibble] + shift);
     }
 }
 
-// IQ5_KS: weight = head (scale - 127) number
+// IQ5_KS: weight = row_head (scale - 127) number
 //     0  |0000000s|1111111s| ...  scales, and whether a part's numbers are shifted
 //     8  four_of's 128 bytes, the lower four bits
 //   136  part_bit_of's 32 bytes, the fifth bits
-void numbers_iq5_ks(const uint8_t *block, float head, int8_t *q, float *scales) {
-    put_row_scales(head, block, scales);
+void numbers_iq5_ks(const uint8_t *block, int8_t *q, float *scales) {
+    put_row_scales(block, scales);
     for (int i = 0; i < 256; i++) {
-        int number = four_of(block + 8, i) | part_bit_of(block + 136, i / 32, i % 32) << 4;
-        q[i] = (int8_t)(iq5_numbers[number] + 2 * (block[i / 32] & 1));
+        int fifth = part_bit_of(block + 136, i / 32, i % 32);
+        int number = four_of(block + 8, i) | fifth << 4;
+        int shift = 2 * (block[i / 32] & 1);
+        q[i] = (int8_t)(iq5_numbers[number] + shift);
     }
 }

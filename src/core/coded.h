@@ -4,9 +4,9 @@
 
 #include <stdint.h>
 
-// The weights of a block: number i of `q`, between -127 and 127, times scale i / 16 of `scales`. Some
-// types have another scale in front of a row, `head`.
-typedef void BlockNumbers(const uint8_t *block, float head, int8_t *q, float *scales);
+// The weights of a block: number i of `q`, between -127 and 127, times scale i / 16 of `scales`, times
+// the row's row_head.
+typedef void BlockNumbers(const uint8_t *block, int8_t *q, float *scales);
 
 BlockNumbers numbers_iq1_s, numbers_iq1_m, numbers_iq2_xxs, numbers_iq2_xs, numbers_iq2_s;
 BlockNumbers numbers_iq3_xxs, numbers_iq3_s;

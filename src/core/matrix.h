@@ -109,8 +109,5 @@ typedef struct {
 
 extern const BlockType block_types[N_WEIGHT_TYPES];
 
-// The half-precision number (IEEE 754) at any address.
-float float16_at(const uint8_t *bytes);
-
 // What stands in front of a row of `type`; 1 where nothing does.
 float row_head(WeightType type, const uint8_t *row);

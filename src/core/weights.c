@@ -1,6 +1,7 @@
 // Weights as they lie in a file: their sizes, and rows of them as float32.
 #include <string.h>
 
+#include "block_bits.h"
 #include "matrix.h"
 
 const char *const weight_type_names[N_WEIGHT_TYPES] = {
@@ -107,8 +108,9 @@ static void coded_row(const Matrix *m, const uint8_t *row, float *out) {
     float scales[16];
     row += block->head;
     for (int64_t first = 0; first < m->cols; first += block->weights) {
-        block->numbers(row, head, q, scales);
-        for (int i = 0; i < block->weights; i++) out[first + i] = scales[i / 16] * (float)q[i];
+        block->numbers(row, q, scales);
+        for (int i = 0; i < block->weights; i++)
+            out[first + i] = scales[i / 16] * head * (float)q[i];
         row += block->bytes;
     }
 }

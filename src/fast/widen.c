@@ -54,10 +54,10 @@ static SuperBlock decoded(WeightType type, float head, const uint8_t *at, int n,
     int every = layouts[type].columns / 16;
     memset(out, 0, sizeof *out);
     for (int i = 0; i < n; i += block->weights) {
-        block->numbers(at, head, (int8_t *)out->values + i, out->scales + i / 16);
+        block->numbers(at, (int8_t *)out->values + i, out->scales + i / 16);
         at += block->bytes;
     }
-    for (int s = 0; s < 2 * PARTS / every; s++) out->scales[s] = out->scales[s * every];
+    for (int s = 0; s < 2 * PARTS / every; s++) out->scales[s] = out->scales[s * every] * head;
     return (SuperBlock){out->values, (const uint8_t *)out->scales};
 }
 
