@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import struct
-from math import log, pi, prod
+from math import log, pi
 from typing import Any, Dict, Tuple
 
 from .common import (MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, Job, Keys, Problem,
@@ -23,7 +23,7 @@ from .gguf_layers import read_layers, read_scales, read_temperature, read_yarn_f
 from .huggingface import rows_of
 from .latent import take_latent
 from .model import FIELDS_OF, Feature, Model
-from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Tensor, split
+from .tensors import BLOCKS, Checkpoint, Tensor, size_of_rows, split
 
 NAMES = {
     'embedding': 'token_embd.weight', 'attention_norm': 'blk.%d.attn_norm.weight', 'wq': 'blk.%d.attn_q.weight',
@@ -43,9 +43,17 @@ NAMES = {
     'q_a_norm': 'blk.%d.attn_q_a_norm.weight', 'wkv_a': 'blk.%d.attn_kv_a_mqa.weight',
     'kv_a_norm': 'blk.%d.attn_kv_a_norm.weight'}
 TYPES = {0: 'F32', 1: 'F16', 2: 'Q4_0', 3: 'Q4_1', 6: 'Q5_0', 7: 'Q5_1', 8: 'Q8_0', 10: 'Q2_K', 11: 'Q3_K', 12: 'Q4_K',
-         13: 'Q5_K', 14: 'Q6_K', 20: 'IQ4_NL', 23: 'IQ4_XS', 30: 'BF16', 39: 'MXFP4'}
-OTHER_TYPES = {9: 'Q8_1', 15: 'Q8_K', 16: 'IQ2_XXS', 17: 'IQ2_XS', 18: 'IQ3_XXS', 19: 'IQ1_S', 21: 'IQ3_S', 22: 'IQ2_S',
-               24: 'I8', 25: 'I16', 26: 'I32', 27: 'I64', 28: 'F64', 29: 'IQ1_M', 34: 'TQ1_0', 35: 'TQ2_0'}
+         13: 'Q5_K', 14: 'Q6_K', 16: 'IQ2_XXS', 17: 'IQ2_XS', 18: 'IQ3_XXS', 19: 'IQ1_S', 20: 'IQ4_NL', 21: 'IQ3_S',
+         22: 'IQ2_S', 23: 'IQ4_XS', 29: 'IQ1_M', 30: 'BF16', 34: 'TQ1_0', 35: 'TQ2_0', 39: 'MXFP4', 40: 'NVFP4',
+         41: 'Q1_0', 42: 'Q2_0',
+         # ik_llama.cpp's
+         137: 'IQ2_K', 138: 'IQ3_K', 139: 'IQ4_K', 140: 'IQ5_K', 144: 'IQ4_KS', 152: 'IQ5_KS'}
+OTHER_TYPES = {9: 'Q8_1', 15: 'Q8_K', 24: 'I8', 25: 'I16', 26: 'I32', 27: 'I64', 28: 'F64', 36: 'I2_S', 133: 'Q6_0',
+               134: 'IQ1_BN', 135: 'IQ2_BN', 141: 'IQ6_K', 145: 'IQ2_KS', 146: 'IQ4_KSS', 153: 'IQ2_KT',
+               154: 'IQ3_KT', 155: 'IQ4_KT', 156: 'IQ3_KS', 157: 'IQ2_KL', 158: 'IQ1_KT',
+               # rows side by side, as ik_llama.cpp packs them
+               202: 'Q4_0_R8', 206: 'Q5_0_R4', 208: 'Q8_0_R8', 210: 'Q2_K_R4', 211: 'Q3_K_R4', 212: 'Q4_K_R4',
+               213: 'Q5_K_R4', 214: 'Q6_K_R4', 220: 'IQ4_NL_R4', 223: 'IQ4_XS_R8', 339: 'IQ4_K_R4', 344: 'IQ4_KS_R4'}
 NUMBERS = {0: '<B', 1: '<b', 2: '<H', 3: '<h', 4: '<I', 5: '<i', 6: '<f', 7: '<?', 10: '<Q', 11: '<q', 12: '<d'}
 STRING, ARRAY = 8, 9
 LISTS = 'tokens', 'scores', 'token_type', 'merges'  # of tokenizer.ggml
@@ -366,10 +374,9 @@ def place(path, places, base, align, total):
             raise Problem(path, '%s cannot be read (found type %s, expected one of %s)'
                           % (name, OTHER_TYPES.get(kind, kind), ', '.join(TYPES.values())))
         dtype = TYPES[kind]
-        values, size = BLOCKS.get(dtype) or (1, ITEM_SIZES[dtype])
-        if not shape or shape[-1] % values:
+        if not shape or shape[-1] % BLOCKS.get(dtype, (1,))[0]:
             raise Problem(path, '%s has rows that are not whole blocks (found %s of %s)' % (name, list(shape), dtype))
-        start, size = base + offset, prod(shape) // values * size
+        start, size = base + offset, size_of_rows(dtype, shape)
         if offset % align or start < at or start - at >= align:
             raise Problem(path, '%s overlaps another tensor or leaves a gap (found at byte %d, expected at %d)'
                           % (name, start, at + -at % align))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
-from math import pi, prod
+from math import pi
 from typing import Any, Iterator, List, Set, Tuple
 
 from .experts import EXPERT_PARTS
@@ -19,12 +19,15 @@ from .out_gguf_keys import ARRAY, BOOL, F32, I32, U32, keys_of, other_scores
 from .out_layers import sliding_model
 from .out_model import Fused, family_of, rope_of
 from .out_tokenizer import gguf_tokenizer
-from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Scaled, Small
+from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Scaled, Small, size_of_rows
 from .write import Place, most_used, pieces, plan_model
 
 ALIGNMENT = 32
 FILE_TYPES = {'F32': 0, 'F16': 1, 'Q4_0': 2, 'Q4_1': 3, 'Q8_0': 7, 'Q5_0': 8, 'Q5_1': 9, 'Q2_K': 10, 'Q3_K': 12,
-              'Q4_K': 15, 'Q5_K': 17, 'Q6_K': 18, 'IQ4_NL': 25, 'IQ4_XS': 30, 'BF16': 32, 'MXFP4': 38}
+              'Q4_K': 15, 'Q5_K': 17, 'Q6_K': 18, 'IQ4_NL': 25, 'IQ4_XS': 30, 'BF16': 32, 'MXFP4': 38,
+              'IQ2_XXS': 19, 'IQ2_XS': 20, 'IQ3_XXS': 23, 'IQ1_S': 24, 'IQ3_S': 26, 'IQ2_S': 28, 'IQ1_M': 31,
+              'TQ1_0': 36, 'TQ2_0': 37, 'NVFP4': 39, 'Q1_0': 40, 'Q2_0': 41,
+              'IQ2_K': 138, 'IQ3_K': 139, 'IQ4_K': 140, 'IQ5_K': 141, 'IQ4_KS': 145, 'IQ5_KS': 150}  # ik_llama.cpp's
 
 
 def stays_in_gguf(checkpoint: Checkpoint, name: str) -> bool:
@@ -133,10 +136,9 @@ def write_tensors(file, tensors):
     numbers, at, sizes = {name: number for number, name in TYPES.items()}, 0, []
     for tensor, is_matrix in tensors:
         dtype = tensor.dtype if is_matrix else 'F32'
-        values, size = BLOCKS.get(dtype) or (1, ITEM_SIZES[dtype])
         file.write(text_of(tensor.name.encode()) + struct.pack(
             '<I%dQIQ' % len(tensor.shape), len(tensor.shape), *tensor.shape[::-1], numbers[dtype], at))
-        sizes.append(prod(tensor.shape) // values * size)
+        sizes.append(size_of_rows(dtype, tensor.shape))
         at += sizes[-1] + -sizes[-1] % ALIGNMENT
     file.write(bytes(-file.tell() % ALIGNMENT))
     for (tensor, is_matrix), size in zip(tensors, sizes):
