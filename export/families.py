@@ -167,6 +167,9 @@ class Gguf:
     sliding: str = ''        # how sliding layers turn: plain, plain_same_theta, or as_file says
     own_theta: str = ''      # the key of sliding layers' theta
     without_rope: str = ''   # each_fourth layer, or full ones
+    turns: str = ''          # the key that is false where no layer turns
+    eps: str = 'attention.layer_norm_rms_epsilon'  # the key of all norms' epsilon
+    scales: Dict[str, str] = field(default_factory=dict)  # words of the family's scales, and their keys here
     largest: int = 0         # the number of layers of the model whose scores go by the width of a head in dim
     caps: Dict[str, str] = field(default_factory=dict)  # keys of logit_cap and score_cap, which it always has
     yarn: str = ''           # told: the betas are read, and a multiplier that the attention factor follows from; both:

@@ -19,6 +19,7 @@ from .common import (MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_SEQ, MAX_
 from .families import ARCHITECTURES, Gguf, gguf_of
 from .gguf_experts import leave_out, mark_dense, read_experts, stack_experts
 from .gguf_latent import BOTH, LATENT_NAMES, QUERIES, check_linear, read_latent, read_yarn, take_apart
+from .gguf_steps import XIELU_KEYS, read_factors, read_xielu
 from .gguf_layers import read_layers, read_scales, read_temperature, read_yarn_factor
 from .huggingface import rows_of
 from .latent import take_latent
@@ -41,7 +42,8 @@ NAMES = {
     'shared_w1': 'blk.%d.ffn_gate_shexp.weight', 'shared_w3': 'blk.%d.ffn_up_shexp.weight',
     'shared_w2': 'blk.%d.ffn_down_shexp.weight', 'wq_a': 'blk.%d.attn_q_a.weight',
     'q_a_norm': 'blk.%d.attn_q_a_norm.weight', 'wkv_a': 'blk.%d.attn_kv_a_mqa.weight',
-    'kv_a_norm': 'blk.%d.attn_kv_a_norm.weight'}
+    'kv_a_norm': 'blk.%d.attn_kv_a_norm.weight', 'b1': 'blk.%d.ffn_gate.bias', 'b3': 'blk.%d.ffn_up.bias',
+    'b2': 'blk.%d.ffn_down.bias', 'xielu': 'blk.%d.xielu'}
 TYPES = {0: 'F32', 1: 'F16', 2: 'Q4_0', 3: 'Q4_1', 6: 'Q5_0', 7: 'Q5_1', 8: 'Q8_0', 10: 'Q2_K', 11: 'Q3_K', 12: 'Q4_K',
          13: 'Q5_K', 14: 'Q6_K', 20: 'IQ4_NL', 23: 'IQ4_XS', 30: 'BF16', 39: 'MXFP4'}
 OTHER_TYPES = {9: 'Q8_1', 15: 'Q8_K', 16: 'IQ2_XXS', 17: 'IQ2_XS', 18: 'IQ3_XXS', 19: 'IQ1_S', 21: 'IQ3_S', 22: 'IQ2_S',
@@ -49,7 +51,7 @@ OTHER_TYPES = {9: 'Q8_1', 15: 'Q8_K', 16: 'IQ2_XXS', 17: 'IQ2_XS', 18: 'IQ3_XXS'
 NUMBERS = {0: '<B', 1: '<b', 2: '<H', 3: '<h', 4: '<I', 5: '<i', 6: '<f', 7: '<?', 10: '<Q', 11: '<q', 12: '<d'}
 STRING, ARRAY = 8, 9
 LISTS = 'tokens', 'scores', 'token_type', 'merges'  # of tokenizer.ggml
-BY_LAYER = '.attention.sliding_window_pattern'     # no other list is kept
+BY_LAYER = ('.attention.sliding_window_pattern', *XIELU_KEYS)  # no other list is kept
 HEAD_LIMIT = 64 << 20  # bytes of settings and places: a vocabulary of 128,000 with its merges takes 8 MB
 LIST_LIMIT = 1 << 20
 # vocab_size: the embedding says it. The others say how many experts a model without experts uses.
@@ -77,9 +79,12 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
               o_bias=int(NAMES['bo'] % 0 in tensors), **read_experts(keys, families, tensors))
     if Feature.HEAD_NORMS in families[0].may and NAMES['q_norm'] % 0 in tensors:
         model.set(**FIELDS_OF[Feature.HEAD_NORMS])
+    if Feature.FFN_BIAS in families[0].may | rule.also and NAMES['b2'] % 0 in tensors:
+        model.set(**FIELDS_OF[Feature.FFN_BIAS])
     rope = read_rope(path, keys, rule, tensors, model)
     model.set(**rope)
-    model.set(**read_temperature(keys, rule, model), **read_scales(keys, families[0], rule, model))
+    model.set(**read_temperature(keys, rule, model), **read_scales(keys, families[0], rule, model),
+              **read_factors(keys, rule, model))
     model.set(**read_layers(keys, families, model, {name: getattr(model, name) for name in rope}))
     mark_dense(keys, rule, model)
     leave_out(keys, rule, tensors, model)
@@ -92,6 +97,7 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
             split(path, tensors, 'blk.%d.%s' % (layer, whole),
                   {names[part] % layer: rows_of(model, part) for part in parts})
     stack_experts(path, tensors, model, names)
+    read_xielu(tokens, tensors, model, names['xielu'])
     for key in sorted(set(keys.values) - keys.asked - IGNORED):
         keys.refuse(key, 'no such key, or what it asks for would be left out')
     return Checkpoint(job, path, model, tensors, names, rule.adjacent), settings
@@ -116,7 +122,7 @@ def read_shape(path, keys, family, tensors):
         raise Problem(path, '%s is missing or not a matrix' % NAMES['embedding'])
     if rule.experts == 'told':  # layers that predict further tokens are counted, too
         n_layers -= keys.integer('nextn_predict_layers', n_layers - 1, 0, low=0)
-    norm_eps = keys.number('attention.layer_norm_rms_epsilon', high=MAX_EPS)
+    norm_eps = keys.number(rule.eps, high=MAX_EPS)
     return Model(**heads, dim=keys.integer('embedding_length', MAX_WIDTH), n_layers=n_layers,
                  seq_len=keys.integer('context_length', MAX_SEQ), norm_eps=norm_eps,
                  hidden_dim=keys.integer('feed_forward_length', MAX_WIDTH),

@@ -9,6 +9,7 @@ from typing import Any, Dict, List
 from . import gguf_latent
 from .common import MAX_SEQ, Keys
 from .families import Family, Gguf, gguf_of
+from .gguf_steps import read_turns
 from .huggingface import rounded
 from .model import LONGROPE, SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE, Model
 
@@ -31,6 +32,8 @@ def read_layers(keys: Keys, families: List[Family], model: Model, rope: Dict[str
     slides, window = read_slides(keys, families, model.n_layers)
     if rule.without_rope == 'each_fourth':
         return {'sliding_window': 0, 'layers': [WITHOUT_ROPE * (i % 4 == 3) for i in range(model.n_layers)]}
+    if rule.turns:
+        return {'sliding_window': window, 'layers': read_turns(keys, rule, model.n_layers)}
     if not any(slides):
         return {'sliding_window': 0 if rule.window == 'by_layer' else window, 'layers': []}
     theta = rope['theta']

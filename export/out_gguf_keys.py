@@ -10,6 +10,7 @@ from .families import Family, Gguf, gguf_of
 from .gguf import STRING
 from .gguf_experts import settings_of_router
 from .gguf_latent import settings_of_latent, yarn_settings
+from .gguf_steps import factor_settings, turns_setting
 from .huggingface import rounded
 from .model import WITHOUT_ROPE, Model, features_of
 from .out_config import refuse_two_ropes
@@ -35,7 +36,7 @@ def settings_of(job: Job, path: str, family: Family, rule: Gguf, model: Model) -
         'block_count': (U32, model.n_layers), 'feed_forward_length': (U32, model.hidden_dim),
         'attention.head_count': (U32, model.n_heads), 'attention.head_count_kv': (U32, model.n_kv_heads),
         'attention.key_length': (U32, model.head_dim), 'attention.value_length': (U32, model.head_dim),
-        'attention.layer_norm_rms_epsilon': (F32, model.norm_eps), 'vocab_size': (U32, model.vocab_size),
+        rule.eps: (F32, model.norm_eps), 'vocab_size': (U32, model.vocab_size),
         'rope.dimension_count': (U32, model.turning)}
     if model.kv_rank:
         settings.update(settings_of_latent(model))
@@ -51,6 +52,7 @@ def settings_of(job: Job, path: str, family: Family, rule: Gguf, model: Model) -
                  % (rule.architecture, model.n_heads * model.head_dim, model.dim))
     warn_of_loading(job, rule, model)
     settings.update({key: (F32, getattr(model, field)) for field, key in rule.caps.items()})
+    settings.update({**factor_settings(rule, model), **turns_setting(path, rule, model)})
     if model.n_experts:
         settings.update({'expert_count': (U32, model.n_experts), 'expert_used_count': (U32, model.n_experts_used),
                          'expert_feed_forward_length': (U32, model.expert_hidden_dim)})

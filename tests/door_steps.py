@@ -2,6 +2,8 @@
 of other kinds and places, gates of attention, chunks. What config.json says of it, the fields that this means, and the
 tensors by the names of Hugging Face."""
 
+from math import pi
+
 SEES_ALL, WITHOUT_ROPE, DENSE = 1, 2, 8
 FULL, SLIDING, CHUNKED = 'full_attention', 'sliding_attention', 'chunked_attention'
 FIELDS = dict(
@@ -170,4 +172,27 @@ def tensors(facts, c, weights, theirs):
         place = 'model.layers.%d.' % layer
         gate, up = (out.pop(place + 'mlp.%s_proj.weight' % part) for part in ('gate', 'up'))
         out[place + FUSED[facts.name]] = [gate[0][0] + up[0][0], gate[0][1]], gate[1] + up[1]
+    return out
+
+
+# ---- GGUF ----
+
+def scales_of(architecture, c):
+    """Keys that few of llama.cpp's architectures have: scales, all of Granite's, whose logits are divided, and another
+    name of the norms' epsilon."""
+    scale = c['score_scale'] or c['head_dim'] ** -0.5
+    return {'granite': {
+        'embedding_scale': c['embedding_scale'] or 1.0, 'residual_scale': c['residual_scale'] or 1.0,
+        'attention.scale': scale, 'logit_scale': 1 / (c['logit_scale'] or 1.0)},
+        'cohere2': {'logit_scale': c['logit_scale'] or 1.0, 'attention.layer_norm_epsilon': c['norm_eps']}}.get(architecture, {})
+
+
+def divisors(c, turning):
+    """By what llama3 divides the frequency of each pair: by its wavelength, as the published rule has it."""
+    low, high, out = c['train_ctx'] / c['low_freq_factor'], c['train_ctx'] / c['high_freq_factor'], []
+    for i in range(0, turning, 2):
+        wavelength = 2 * pi * c['theta'] ** (i / turning)
+        smooth = (c['train_ctx'] / wavelength - c['low_freq_factor']) / (c['high_freq_factor'] - c['low_freq_factor'])
+        out.append(1.0 if wavelength < high else c['factor'] if wavelength > low else
+                   1 / ((1 - smooth) / c['factor'] + smooth))
     return out

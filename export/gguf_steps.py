@@ -1,0 +1,83 @@
+"""What GGUF files say of steps that few architectures have: scales that are keys, xIELU's numbers, which are lists of a
+number a layer, and layers that do not turn; both ways."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Dict, List, Tuple
+
+from .common import Keys, Problem, is_number
+from .config import FACTORS
+from .families import Gguf
+from .model import WITHOUT_ROPE, XIELU, Model
+from .tensors import XIELU_NUMBERS, Small, Tensors, widen
+
+F32, BOOL, ARRAY = 6, 7, 9  # types
+XIELU_KEYS = tuple('xielu.' + each for each, _ in XIELU_NUMBERS)  # of no architecture
+Settings = Dict[str, Tuple[int, Any]]
+
+
+# ---- scales ----
+
+def read_factors(keys: Keys, rule: Gguf, model: Model) -> Dict[str, float]:
+    """The fields of scales. A number that changes nothing is no scale, and so is 0, or no key, to llama.cpp."""
+    found = {}
+    for word, key in rule.scales.items():
+        field, make, _ = FACTORS[word]
+        number = keys.number(key, 0.0, zero=True, high=1e6)
+        factor = make(number, model.head_dim) if number else 0.0
+        found[field] = 0.0 if abs(factor / usual_of(field, model) - 1) < 1e-6 else factor
+    return found
+
+
+def usual_of(field: str, model: Model) -> float:
+    """What a scale is where nothing says one."""
+    return model.head_dim ** -0.5 if field == 'score_scale' else 1.0
+
+
+def factor_settings(rule: Gguf, model: Model) -> Settings:
+    """Each key that the architecture has for a scale, whether it changes anything or not: some must be there."""
+    settings: Settings = {}
+    for word, key in rule.scales.items():
+        field, _, back = FACTORS[word]
+        settings[key] = F32, back(getattr(model, field) or usual_of(field, model), model.head_dim)
+    return settings
+
+
+# ---- layers that do not turn ----
+
+def read_turns(keys: Keys, rule: Gguf, n_layers: int) -> List[int]:
+    """Bytes of layers where one key says whether any turns."""
+    return [] if keys.flag(rule.turns, True) else [WITHOUT_ROPE] * n_layers
+
+
+def turns_setting(path: str, rule: Gguf, model: Model) -> Settings:
+    if not rule.turns:
+        return {}
+    still = [bool(flags & WITHOUT_ROPE) for flags in model.layer_flags]
+    if any(still) and not all(still):
+        raise Problem(path, 'has layers that turn and layers that do not, which no key of %s says' % rule.architecture)
+    return {rule.turns: (BOOL, not any(still))}
+
+
+# ---- xIELU ----
+
+def read_xielu(keys: Keys, tensors: Tensors, model: Model, name: str) -> None:
+    """xIELU's four numbers of each layer as tensors of this name, which no file has: keys say them, a list of a number
+    for each layer, or one for all."""
+    if model.activation != XIELU:
+        return
+    n, lists = model.n_layers, []
+    for key in XIELU_KEYS:
+        value = keys.get(key, lambda v: all(is_number(x, -1e6) for x in (v if isinstance(v, list) else [v])) and (
+            not isinstance(v, list) or len(v) == n), 'a number, or one for each of %d layers' % n)
+        lists.append(value if isinstance(value, list) else [value] * n)
+    for layer, numbers in enumerate(zip(*lists)):
+        tensors[name % layer] = Small(name % layer, list(numbers))
+
+
+def xielu_settings(tensors: List[Any]) -> Settings:
+    """The keys, from the tensor of each layer."""
+    layers = [struct.unpack('<4f', b''.join(tensor.read() if tensor.dtype == 'F32' else widen(
+        tensor.read(), tensor.dtype))) for tensor in tensors]
+    return {key: (ARRAY, (F32, list(numbers))) for key, numbers in zip(XIELU_KEYS, zip(*layers))} if layers else {}
