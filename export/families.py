@@ -162,9 +162,10 @@ class Gguf:
     also: FrozenSet[Feature] = frozenset()    # what it may have besides
     ropes: FrozenSet[Feature] = frozenset()   # divisors of frequencies that it takes as tensors
     pattern: str = 'always'  # which layers slide is written always, or if it is unusual; or it is fixed
+    windowed: bool = False   # some layers slide, always
     slides_with: int = 0     # the number of layers with which llama.cpp slides; 0: any
     window: str = ''         # unread: llama.cpp sees all; by_layer: it slides; '': the file cannot have one
-    sliding: str = ''        # how sliding layers turn: plain, plain_same_theta, or as_file says
+    sliding: str = ''        # how sliding layers turn: plain, plain_same_theta, or as_file says; or it is said of all
     own_theta: str = ''      # the key of sliding layers' theta
     without_rope: str = ''   # each_fourth layer, or full ones
     turns: str = ''          # the key that is false where no layer turns
@@ -175,6 +176,8 @@ class Gguf:
     yarn: str = ''           # told: the betas are read, and a multiplier that the attention factor follows from; both:
                              # that multiplier stands for mscale, too
     truncate: bool = True    # YaRN's ramp is cut to whole pairs
+    bare: bool = False       # head norms without weights have some, which say what queries are multiplied by
+    after_eps: float = 0.0   # the epsilon of norms after, which no key says
     square: bool = False     # it loads only heads that are as wide together as the model
     loads: FrozenSet[Feature] = frozenset()   # what a file must have, or llama.cpp does not load it
     classifier: str = ''     # own: a file must have one; tied: a file must have none; '': either

@@ -19,7 +19,7 @@ from .common import (MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_SEQ, MAX_
 from .families import ARCHITECTURES, Gguf, gguf_of
 from .gguf_experts import leave_out, mark_dense, read_experts, stack_experts
 from .gguf_latent import BOTH, LATENT_NAMES, QUERIES, check_linear, read_latent, read_yarn, take_apart
-from .gguf_steps import XIELU_KEYS, read_factors, read_xielu
+from .gguf_steps import XIELU_KEYS, read_factors, read_xielu, take_bare
 from .gguf_layers import read_layers, read_scales, read_temperature, read_yarn_factor
 from .huggingface import rows_of
 from .latent import take_latent
@@ -43,7 +43,7 @@ NAMES = {
     'shared_w2': 'blk.%d.ffn_down_shexp.weight', 'wq_a': 'blk.%d.attn_q_a.weight',
     'q_a_norm': 'blk.%d.attn_q_a_norm.weight', 'wkv_a': 'blk.%d.attn_kv_a_mqa.weight',
     'kv_a_norm': 'blk.%d.attn_kv_a_norm.weight', 'b1': 'blk.%d.ffn_gate.bias', 'b3': 'blk.%d.ffn_up.bias',
-    'b2': 'blk.%d.ffn_down.bias', 'xielu': 'blk.%d.xielu'}
+    'b2': 'blk.%d.ffn_down.bias', 'xielu': 'blk.%d.xielu', 'wg': 'blk.%d.attn_gate.weight'}
 TYPES = {0: 'F32', 1: 'F16', 2: 'Q4_0', 3: 'Q4_1', 6: 'Q5_0', 7: 'Q5_1', 8: 'Q8_0', 10: 'Q2_K', 11: 'Q3_K', 12: 'Q4_K',
          13: 'Q5_K', 14: 'Q6_K', 20: 'IQ4_NL', 23: 'IQ4_XS', 30: 'BF16', 39: 'MXFP4'}
 OTHER_TYPES = {9: 'Q8_1', 15: 'Q8_K', 16: 'IQ2_XXS', 17: 'IQ2_XS', 18: 'IQ3_XXS', 19: 'IQ1_S', 21: 'IQ3_S', 22: 'IQ2_S',
@@ -70,6 +70,7 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
     model = read_shape(path, keys, families[0], tensors)
     for feature in has:
         model.set(**FIELDS_OF.get(feature, {}))
+    model.set(after_norm_eps=rule.after_eps)
     embedding = tensors[NAMES['embedding']]
     tokens = Keys(job, path, settings)
     model.set(vocab_size=embedding.shape[0], tied=NAMES['classifier'] not in tensors,
@@ -97,6 +98,8 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
             split(path, tensors, 'blk.%d.%s' % (layer, whole),
                   {names[part] % layer: rows_of(model, part) for part in parts})
     stack_experts(path, tensors, model, names)
+    if rule.bare:
+        take_bare(path, tensors, model, names)
     read_xielu(tokens, tensors, model, names['xielu'])
     for key in sorted(set(keys.values) - keys.asked - IGNORED):
         keys.refuse(key, 'no such key, or what it asks for would be left out')

@@ -11,7 +11,10 @@ from .common import MAX_SEQ, Keys
 from .families import Family, Gguf, gguf_of
 from .gguf_steps import read_turns
 from .huggingface import rounded
-from .model import LONGROPE, SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE, Model
+from .model import LONGROPE, SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE, Feature, Model
+
+
+CAPS = {'logit_cap': 30.0, 'score_cap': 50.0}  # what llama.cpp takes where no key says one; 0 is none
 
 
 def read_slides(keys, families, n_layers):
@@ -42,17 +45,18 @@ def read_layers(keys: Keys, families: List[Family], model: Model, rope: Dict[str
     elif rule.sliding == 'plain_same_theta':
         keys.get('rope.freq_base_swa', lambda v: v == theta, 'rope.freq_base, %g' % theta, theta)
     plain = {'rope_method': 0, 'theta': theta, 'train_ctx': model.seq_len, 'truncate': 1}
-    own = rope if rule.sliding == 'as_file' else plain
+    own = plain if rule.sliding.startswith('plain') else rope
     still = WITHOUT_ROPE if rule.without_rope == 'full' else 0
-    by_itself = own['rope_method'] != LONGROPE  # which sliding layers have not: full ones do not turn, so all have it
-    layers = [TURNS_AS_SLIDING * by_itself if slide else SEES_ALL + still for slide in slides]
+    by_itself = rule.sliding and own['rope_method'] != LONGROPE  # which sliding layers have not: full ones do not turn, so all have it
+    layers = [TURNS_AS_SLIDING * bool(by_itself) if slide else SEES_ALL + still for slide in slides]
     sliding = {'sliding_' + name.replace('rope_', ''): value for name, value in own.items() if name != 'rope_dynamic'}
     return {'sliding_window': window, 'layers': layers, **({'sliding_rope': 1, **sliding} if by_itself else {})}
 
 
 def read_scales(keys: Keys, family: Family, rule: Gguf, model: Model) -> Dict[str, float]:
     """What embeddings and scores are multiplied by, which no key says; and caps."""
-    found = {field: keys.number(key, family.default(key), high=1e6) for field, key in rule.caps.items()}
+    found = {field: keys.number(key, CAPS[field], zero=Feature[field.upper()] not in rule.needs, high=1e6)
+             for field, key in rule.caps.items()}
     if family.scales.get('embedding') == 'sqrt_dim':
         found['embedding_scale'] = rounded(sqrt(model.dim), 'F32')
     if rule.largest and model.n_layers == rule.largest:

@@ -60,6 +60,34 @@ def turns_setting(path: str, rule: Gguf, model: Model) -> Settings:
     return {rule.turns: (BOOL, not any(still))}
 
 
+# ---- head norms without weights ----
+
+def bare_norms(model: Model, names: Dict[str, str]) -> List[Small]:
+    """Weights for them: what scores are multiplied by beside the usual, and ones."""
+    factor = (model.score_scale or usual_of('score_scale', model)) / usual_of('score_scale', model)
+    return [Small(names[part] % layer, [number] * model.head_dim) for layer in range(model.n_layers)
+            for part, number in (('q_norm', factor), ('k_norm', 1.0))]
+
+
+def take_bare(path: str, tensors: Tensors, model: Model, names: Dict[str, str]) -> None:
+    """The way back: takes the weights out and sets the scale of scores, which they must all be."""
+    factors: Dict[str, float] = {}
+    for layer in range(model.n_layers):
+        for part in ('q_norm', 'k_norm'):
+            name = names[part] % layer
+            tensor = tensors.pop(name, None)
+            if not tensor or tensor.dtype != 'F32' or tensor.shape != (model.head_dim,):
+                raise Problem(path, '%s does not fit the configuration (found %s, expected F32 [%d])' % (
+                    name, '%s %s' % (tensor.dtype, list(tensor.shape)) if tensor else 'no such tensor', model.head_dim))
+            values = struct.unpack('<%df' % model.head_dim, b''.join(tensor.read()))
+            wanted = factors.setdefault(part, values[0] if part == 'q_norm' else 1.0)
+            if any(value != wanted for value in values) or not is_number(wanted):
+                raise Problem(path, '%s has weights, which the norms of heads of this family have not (expected %g '
+                              'everywhere)' % (name, wanted))
+    factor = factors['q_norm']
+    model.score_scale = 0.0 if factor == 1 else factor * usual_of('score_scale', model)
+
+
 # ---- xIELU ----
 
 def read_xielu(keys: Keys, tensors: Tensors, model: Model, name: str) -> None:

@@ -12,7 +12,7 @@ from .existing import WRITTEN_BY
 from .families import FAMILIES, Family, fits, gguf_of
 from .gguf import STRING, TYPES, names_of
 from .gguf_latent import as_floats
-from .gguf_steps import xielu_settings
+from .gguf_steps import bare_norms, xielu_settings
 from .latent import Reordered, order_back
 from .model import Feature, Model, features_of
 from .out_experts import Columns
@@ -99,6 +99,7 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
     is in the norm of queries."""
     rule = gguf_of(family)
     names, fused, scores = names_of(rule, model), Fused(path, family, rule.names), other_scores(rule, model)
+    yield from ((tensor, False) for tensor in (bare_norms(model, names) if rule.bare else ()))
     for place in plan:
         tensor = Scaled(place.tensor, scores) if place.part == 'q_norm' and scores != 1 else place.tensor
         if model.kv_rank and place.part in ('wq', 'wkv_a'):

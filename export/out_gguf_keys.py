@@ -142,11 +142,13 @@ def layer_settings(job: Job, path: str, family: Family, rule: Gguf, model: Model
     if not any(slides):
         if any(model.layers):
             raise Problem(path, 'has no layer that turns, which GGUF cannot say')
+        if rule.windowed:
+            raise Problem(path, 'has no layer that slides, which %s is never without' % rule.architecture)
         return {}
     own = rope_of(path, sliding_model(model)) if model.sliding_rope else rope_of(path, model)
     if family.rope.one_for_both:
         refuse_two_ropes(path, family, model)
-    elif rule.sliding != 'as_file' and (
+    elif rule.sliding.startswith('plain') and (
             own['kind'] != 'none' or rule.sliding == 'plain_same_theta' and own['theta'] != model.theta):
         raise Problem(path, 'has sliding layers with RoPE of their own (found %s, theta %g), which GGUF cannot say'
                       % (own['kind'], own['theta']))
@@ -175,6 +177,9 @@ def pattern_of(job: Job, path: str, family: Family, rule: Gguf, slides: List[boo
 
 
 def check_scales(job: Job, path: str, family: Family, rule: Gguf, model: Model) -> None:
+    if rule.after_eps and abs(model.after_norm_eps / rule.after_eps - 1) > 1e-6:
+        raise Problem(path, 'has an epsilon of norms after of %g, which no key of %s says (expected %g)' % (
+            model.after_norm_eps, rule.architecture, rule.after_eps))
     if family.scales.get('embedding') == 'sqrt_dim':
         scale_of_embedding(job, path, model, rounded(sqrt(model.dim), 'F32'))
     if other_scores(rule, model) != 1 and not model.qk_norm:

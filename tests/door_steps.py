@@ -11,7 +11,7 @@ FIELDS = dict(
     relu2=dict(activation=3), xielu=dict(activation=4), bare_norms=dict(qk_norm=3), late_norms=dict(qk_norm_late=1),
     turning_norms=dict(qk_norm_turning=1), embedding_norm=dict(embedding_norm=1), gates=dict(attention_gate=1),
     residual_scale=dict(residual_scale=0.5), logit_scale=dict(logit_scale=0.25),
-    after_eps=dict(after_norm_eps=2.0 ** -12), chunks=dict(attention_chunk=7), unturned_temperature=dict(
+    after_eps=dict(after_norm_eps=1e-8), chunks=dict(attention_chunk=7), unturned_temperature=dict(
         temperature_beta=0.25, temperature_length=5, temperature_unturned=1))
 FAMILIES = {'seed_oss', 'ernie4_5', 'arcee', 'ministral', 'glm4', 'granite', 'granitemoehybrid', 'cohere2', 'apertus',
             'hunyuan_v1_dense', 'llama4_text', 'muse_glimmer_text'}
@@ -44,7 +44,7 @@ def say(case):
         if key:
             settings[key] = settings[name] if key == 'intermediate_size_mlp' else settings.pop(name)
     if keys.get('after_eps'):
-        settings[keys['after_eps']] = 2.0 ** -12
+        settings[keys['after_eps']] = 1e-8
     biases = found | ({'qkv_bias', 'o_bias'} if 'all_biases' in found else set())
     settings.update({key: set(names.split()) <= biases for key, names in keys.get('says', {}).items()})
     for word, feature, there, silent in (
@@ -184,6 +184,7 @@ def scales_of(architecture, c):
     return {'granite': {
         'embedding_scale': c['embedding_scale'] or 1.0, 'residual_scale': c['residual_scale'] or 1.0,
         'attention.scale': scale, 'logit_scale': 1 / (c['logit_scale'] or 1.0)},
+        'muse-glimmer': {'logit_scale': c['logit_scale'] or 1.0, 'final_logit_softcapping': c['logit_cap']},
         'cohere2': {'logit_scale': c['logit_scale'] or 1.0, 'attention.layer_norm_epsilon': c['norm_eps']}}.get(architecture, {})
 
 

@@ -459,7 +459,7 @@ def latent_rows(c, part, values):
         if part == 'wk' else values
 
 
-BLOCK = {'attention_after': 'post_attention_norm', 'ffn_after': 'post_ffw_norm', 'q_norm': 'attn_q_norm',
+BLOCK = {'wg': 'attn_gate', 'attention_after': 'post_attention_norm', 'ffn_after': 'post_ffw_norm', 'q_norm': 'attn_q_norm',
          'k_norm': 'attn_k_norm', 'sinks': 'attn_sinks', 'router': 'ffn_gate_inp', 'shared_w1': 'ffn_gate_shexp',
          'shared_w3': 'ffn_up_shexp', 'shared_w2': 'ffn_down_shexp', 'wq_a': 'attn_q_a', 'q_a_norm': 'attn_q_a_norm',
          'wkv_a': 'attn_kv_a_mqa', 'kv_a_norm': 'attn_kv_a_norm'}
@@ -505,6 +505,9 @@ def gguf_tensors(facts, c, weights):
         if facts.gguf == 'phi3':
             out[place + 'attn_qkv.weight'] = sum((out.pop('%sattn_%s.weight' % (place, part)) for part in 'qkv'), [])
         out[place + 'ffn_up.weight'] = out.pop(place + 'ffn_gate.weight') + out.pop(place + 'ffn_up.weight')
+    for layer in range(c['n_layers'] if facts.gguf == 'muse-glimmer' else 0):
+        factor = (c['score_scale'] or d ** -0.5) * d ** 0.5
+        out.update({'blk.%d.attn_q_norm.weight' % layer: [factor] * d, 'blk.%d.attn_k_norm.weight' % layer: [1.0] * d})
     if c['rope_method'] == 5:
         out['rope_freqs.weight'] = door_steps.divisors(c, turning)
     for name in ('short', 'long') if 'short_factors' in c else ():
