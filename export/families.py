@@ -176,6 +176,15 @@ class Gguf:
     yarn: str = ''           # told: the betas are read, and a multiplier that the attention factor follows from; both:
                              # that multiplier stands for mscale, too
     truncate: bool = True    # YaRN's ramp is cut to whole pairs
+    lists: Tuple[str, ...] = ()  # keys of heads and widths that may be a list, of a number a layer
+    own_length: bool = False     # heads of sliding layers may have another width
+    own_turning: bool = False    # of these another part may turn
+    values: bool = False         # values may have a width of their own
+    proportional: bool = False   # divisors say which pairs of full layers turn
+    shared: str = ''             # the key of how many last layers read the keys of others
+    per_layer: str = ''          # of the width of each layer's own embedding of a token
+    dense: str = ''          # which layers are dense: the first ones, by_tensors, or by a step, of the name of its key
+    full_first: int = 0      # where no key says which layers slide, the first of so many is full
     bare: bool = False       # head norms without weights have some, which say what queries are multiplied by
     after_eps: float = 0.0   # the epsilon of norms after, which no key says
     square: bool = False     # it loads only heads that are as wide together as the model

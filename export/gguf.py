@@ -19,6 +19,7 @@ from .common import (MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_SEQ, MAX_
 from .families import ARCHITECTURES, Gguf, gguf_of
 from .gguf_experts import leave_out, mark_dense, read_experts, stack_experts
 from .gguf_latent import BOTH, LATENT_NAMES, QUERIES, check_linear, read_latent, read_yarn, take_apart
+from .gguf_shapes import HEADS, KV_HEADS, LISTED, WIDTH, read_proportional, read_rest, read_shapes, widest
 from .gguf_steps import XIELU_KEYS, read_factors, read_xielu, take_bare
 from .gguf_layers import read_layers, read_scales, read_temperature, read_yarn_factor
 from .huggingface import rows_of
@@ -51,7 +52,7 @@ OTHER_TYPES = {9: 'Q8_1', 15: 'Q8_K', 16: 'IQ2_XXS', 17: 'IQ2_XS', 18: 'IQ3_XXS'
 NUMBERS = {0: '<B', 1: '<b', 2: '<H', 3: '<h', 4: '<I', 5: '<i', 6: '<f', 7: '<?', 10: '<Q', 11: '<q', 12: '<d'}
 STRING, ARRAY = 8, 9
 LISTS = 'tokens', 'scores', 'token_type', 'merges'  # of tokenizer.ggml
-BY_LAYER = ('.attention.sliding_window_pattern', *XIELU_KEYS)  # no other list is kept
+BY_LAYER = ('.attention.sliding_window_pattern', *('.' + key for key in LISTED), *XIELU_KEYS)  # no other list is kept
 HEAD_LIMIT = 64 << 20  # bytes of settings and places: a vocabulary of 128,000 with its merges takes 8 MB
 LIST_LIMIT = 1 << 20
 # vocab_size: the embedding says it. The others say how many experts a model without experts uses.
@@ -87,7 +88,9 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
     model.set(**read_temperature(keys, rule, model), **read_scales(keys, families[0], rule, model),
               **read_factors(keys, rule, model))
     model.set(**read_layers(keys, families, model, {name: getattr(model, name) for name in rope}))
-    mark_dense(keys, rule, model)
+    read_shapes(keys, families[0], rule, tensors, model)
+    read_rest(keys, families[0], rule, tensors, model)
+    mark_dense(keys, rule, tensors, model)
     leave_out(keys, rule, tensors, model)
     names = names_of(rule, model)
     if model.kv_rank:
@@ -128,24 +131,28 @@ def read_shape(path, keys, family, tensors):
     norm_eps = keys.number(rule.eps, high=MAX_EPS)
     return Model(**heads, dim=keys.integer('embedding_length', MAX_WIDTH), n_layers=n_layers,
                  seq_len=keys.integer('context_length', MAX_SEQ), norm_eps=norm_eps,
-                 hidden_dim=keys.integer('feed_forward_length', MAX_WIDTH),
+                 hidden_dim=widest(keys, rule, WIDTH, MAX_WIDTH),
                  latent_norm_eps=norm_eps if family.latent else 0)  # as llama.cpp has it
 
 
 def read_heads(path, keys, family):
     """The counts and widths of heads."""
-    dim, n_heads = keys.integer('embedding_length', MAX_WIDTH), keys.integer('attention.head_count', MAX_HEADS)
-    n_kv_heads = keys.integer('attention.head_count_kv', MAX_HEADS, n_heads)
+    rule, dim = gguf_of(family), keys.integer('embedding_length', MAX_WIDTH)
+    n_heads = widest(keys, rule, HEADS, MAX_HEADS)
+    n_kv_heads = widest(keys, rule, KV_HEADS, MAX_HEADS, n_heads)
     if family.latent:
         return {'n_heads': n_heads, **read_latent(keys, n_heads)}
     head_dim = keys.integer('attention.key_length', MAX_HEAD_DIM, dim // n_heads)
-    if not 0 < head_dim <= MAX_HEAD_DIM or head_dim % 2 or n_heads % n_kv_heads:
+    if not 0 < head_dim <= MAX_HEAD_DIM or head_dim % 2 or n_heads % n_kv_heads and not rule.lists:
         raise Problem(path, '%sattention.* cannot be used (found heads of %d, %d for queries and %d for keys)'
                       % (keys.inside, head_dim, n_heads, n_kv_heads))
-    keys.only('attention.value_length', head_dim)
+    value_dim = keys.integer('attention.value_length', MAX_HEAD_DIM, head_dim)
+    if not rule.values:
+        keys.only('attention.value_length', head_dim)
     rotary_dim = keys.get('rope.dimension_count', lambda v: v == head_dim or family.rope.partial and type(v) is int and
                           1 < v < head_dim and v % 2 == 0, 'the length of a key, %d' % head_dim, head_dim)
-    return {'n_heads': n_heads, 'n_kv_heads': n_kv_heads, 'head_dim': head_dim, 'rotary_dim': rotary_dim % head_dim}
+    return {'n_heads': n_heads, 'n_kv_heads': n_kv_heads, 'head_dim': head_dim, 'rotary_dim': rotary_dim % head_dim,
+            'value_dim': 0 if value_dim == head_dim else value_dim}
 
 
 def end_tokens(settings, rule, vocab_size):
@@ -177,6 +184,8 @@ def read_rope(path, keys, rule, tensors, model):
     rope = {'rope_method': 0, 'rope_dynamic': 0, 'theta': keys.number('rope.freq_base', 10000.0, above=1.0),
             'train_ctx': seq_len, 'truncate': 1, 'attention_factor': 0 if attention == 1 else attention}
     betas = {ours: keys.number('rope.scaling.yarn_' + ours, 0, zero=True) for ours in ('beta_fast', 'beta_slow')}
+    if rule.proportional and 'rope_freqs.weight' in tensors:
+        rope.update(read_proportional(path, tensors.pop('rope_freqs.weight'), model.head_dim))
     divisors = [divisors_of(path, tensors.pop('rope_%s.weight' % name, None), rotary_dim)
                 for name in ('freqs', 'factors_short', 'factors_long')]
     if any(divisors):

@@ -7,7 +7,7 @@ from math import log, sqrt
 from typing import Any, Dict, List
 
 from . import gguf_latent
-from .common import MAX_SEQ, Keys
+from .common import MAX_LAYERS, MAX_SEQ, Keys
 from .families import Family, Gguf, gguf_of
 from .gguf_steps import read_turns
 from .huggingface import rounded
@@ -22,11 +22,14 @@ def read_slides(keys, families, n_layers):
     window = keys.integer('attention.sliding_window', MAX_SEQ, 0, low=0)
     if gguf_of(families[0]).window != 'by_layer' or not window:
         return [False] * n_layers, window
-    usual = next(family.period for family in families if family.period)
+    rule, n_all = gguf_of(families[0]), keys.integer('block_count', MAX_LAYERS)
+    usual = rule.full_first or next(family.period for family in families if family.period)
     pattern = keys.get('attention.sliding_window_pattern', lambda v: type(v) is int and v > 0 or isinstance(
-        v, list) and len(v) == n_layers and all(type(x) is bool for x in v),
-        'a number of layers, or true or false for each of %d' % n_layers, usual)
-    return pattern if isinstance(pattern, list) else [(i + 1) % pattern != 0 for i in range(n_layers)], window
+        v, list) and len(v) == n_all and all(type(x) is bool or x in (0, 1) for x in v),
+        'a number of layers, or true or false for each of %d' % n_all, usual)
+    full = 0 if rule.full_first else pattern - 1 if isinstance(pattern, int) else 0
+    return [bool(x) for x in pattern[:n_layers]] if isinstance(pattern, list) else [
+        i % pattern != full for i in range(n_layers)], window
 
 
 def read_layers(keys: Keys, families: List[Family], model: Model, rope: Dict[str, Any]) -> Dict[str, Any]:
@@ -59,6 +62,8 @@ def read_scales(keys: Keys, family: Family, rule: Gguf, model: Model) -> Dict[st
              for field, key in rule.caps.items()}
     if family.scales.get('embedding') == 'sqrt_dim':
         found['embedding_scale'] = rounded(sqrt(model.dim), 'F32')
+    if family.scales.get('scores') == 'one':
+        found['score_scale'] = 1.0
     if rule.largest and model.n_layers == rule.largest:
         found['score_scale'] = (model.dim / model.n_heads) ** -0.5
     return found

@@ -12,6 +12,7 @@ from .existing import WRITTEN_BY
 from .families import FAMILIES, Family, fits, gguf_of
 from .gguf import STRING, TYPES, names_of
 from .gguf_latent import as_floats
+from .gguf_shapes import proportional_tensor
 from .gguf_steps import bare_norms, xielu_settings
 from .latent import Reordered, order_back
 from .model import Feature, Model, features_of
@@ -71,7 +72,7 @@ def write_gguf(file: Any, checkpoint: Checkpoint, tokenizer: Any, name: str) -> 
                      for key, value in keys_of(checkpoint.job, path, family, model, rope).items()})
     settings.update(xielu_settings([place.tensor for place in plan if place.part == 'xielu']))
     settings.update(gguf_tokenizer(checkpoint.job, tokenizer, model))
-    tensors = [*rope_tensors(model, rope), *named_tensors(
+    tensors = [*rope_tensors(rule, model, rope), *named_tensors(
         path, [place for place in plan if place.part != 'xielu'], family, model)]
     file.write(struct.pack('<4sIQQ', b'GGUF', 3, len(tensors), len(settings)))
     for key, value in settings.items():
@@ -79,11 +80,13 @@ def write_gguf(file: Any, checkpoint: Checkpoint, tokenizer: Any, name: str) -> 
     write_tensors(file, tensors)
 
 
-def rope_tensors(model, rope):
+def rope_tensors(rule, model, rope):
     """Divisors of the frequencies, where llama.cpp wants them as tensors: longrope's lists, and Llama 3's rule."""
     if rope['kind'] == 'longrope':
         yield Small('rope_factors_long.weight', rope['long_factor']), False
         yield Small('rope_factors_short.weight', rope['short_factor']), False
+    if rule.proportional:
+        yield proportional_tensor(model, rope), False
     if rope['kind'] == 'llama3':
         r, divisors = model.turning, []
         low, high = rope['low_freq_factor'], rope['high_freq_factor']

@@ -10,6 +10,7 @@ from .families import Family, Gguf, gguf_of
 from .gguf import STRING
 from .gguf_experts import settings_of_router
 from .gguf_latent import settings_of_latent, yarn_settings
+from .gguf_shapes import shape_settings
 from .gguf_steps import factor_settings, turns_setting
 from .huggingface import rounded
 from .model import WITHOUT_ROPE, Model, features_of
@@ -33,11 +34,8 @@ def settings_of(job: Job, path: str, family: Family, rule: Gguf, model: Model) -
     """Sizes, windows of all layers, experts."""
     settings = {
         'context_length': (U32, model.seq_len), 'embedding_length': (U32, model.dim),
-        'block_count': (U32, model.n_layers), 'feed_forward_length': (U32, model.hidden_dim),
-        'attention.head_count': (U32, model.n_heads), 'attention.head_count_kv': (U32, model.n_kv_heads),
-        'attention.key_length': (U32, model.head_dim), 'attention.value_length': (U32, model.head_dim),
-        rule.eps: (F32, model.norm_eps), 'vocab_size': (U32, model.vocab_size),
-        'rope.dimension_count': (U32, model.turning)}
+        'block_count': (U32, model.n_layers), rule.eps: (F32, model.norm_eps), 'vocab_size': (U32, model.vocab_size)}
+    settings.update(shape_settings(path, rule, model))
     if model.kv_rank:
         settings.update(settings_of_latent(model))
         if model.latent_norm_eps != model.norm_eps:
@@ -57,7 +55,7 @@ def settings_of(job: Job, path: str, family: Family, rule: Gguf, model: Model) -
         settings.update({'expert_count': (U32, model.n_experts), 'expert_used_count': (U32, model.n_experts_used),
                          'expert_feed_forward_length': (U32, model.expert_hidden_dim)})
         if rule.experts == 'told':
-            settings.update(settings_of_router(path, model))
+            settings.update(settings_of_router(path, rule, model))
         if family.experts and family.experts.width == 'intermediate_size':
             settings['feed_forward_length'] = U32, model.expert_hidden_dim
     if rule.without_rope == 'each_fourth' and model.layer_flags != [
@@ -140,7 +138,7 @@ def layer_settings(job: Job, path: str, family: Family, rule: Gguf, model: Model
     if rule.slides_with:
         warn_of_layers(job, rule, model.n_layers, any(slides))
     if not any(slides):
-        if any(model.layers):
+        if any(flags & WITHOUT_ROPE for flags in model.layers):
             raise Problem(path, 'has no layer that turns, which GGUF cannot say')
         if rule.windowed:
             raise Problem(path, 'has no layer that slides, which %s is never without' % rule.architecture)
@@ -177,6 +175,9 @@ def pattern_of(job: Job, path: str, family: Family, rule: Gguf, slides: List[boo
 
 
 def check_scales(job: Job, path: str, family: Family, rule: Gguf, model: Model) -> None:
+    if family.scales.get('scores') == 'one' and model.score_scale != 1:
+        raise Problem(path, 'has a score scale of %g, which no key of %s says (expected 1)' % (
+            model.score_scale, rule.architecture))
     if rule.after_eps and abs(model.after_norm_eps / rule.after_eps - 1) > 1e-6:
         raise Problem(path, 'has an epsilon of norms after of %g, which no key of %s says (expected %g)' % (
             model.after_norm_eps, rule.architecture, rule.after_eps))

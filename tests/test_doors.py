@@ -468,11 +468,15 @@ OF_EXPERTS = {'1': 'ffn_gate_exps', '3': 'ffn_up_exps', '2': 'ffn_down_exps'}
 
 def gguf_tensors(facts, c, weights):
     """{name: values} as llama.cpp's converter writes them."""
-    out, d, turning = {}, c['head_dim'], c['rotary_dim'] or c['head_dim']
+    shaped = door_shapes.gguf_shaped(facts.gguf, c, weights) if 'shapes' in facts.row else {}
+    out, d, turning = shaped, c['head_dim'], c['rotary_dim'] or c['head_dim']
     experts = set(with_experts(c)) if c['n_experts'] else set()
     for name, values in weights.items():
         part, _, layer = name.partition('.')
         rows = list(values)
+        if shaped and (part in {**door_shapes.GGUF, **door_shapes.GGUF_OF.get(facts.gguf, {})} or
+                       part in door_shapes.GGUF_ONCE):
+            continue
         if c['kv_rank'] and part in ('wq', 'wk', 'wv'):
             out['blk.%s.%s.weight' % (layer, 'attn_q' if part == 'wq' and not c['q_rank'] else {
                 'wq': 'attn_q_b', 'wk': 'attn_k_b', 'wv': 'attn_v_b'}[part])] = latent_rows(c, part, rows)
@@ -595,6 +599,7 @@ def goes_as(case):
     first = (loads or can_be or [None])[0]
     no_turns = found & {'without_rope'} and not any(case.slides) and case.facts.rule == 'periodic'
     no_turns = no_turns or first and all(flags & WITHOUT_ROPE for flags in c.get('layers') or [0]) and first.gguf != 'granite'
+    no_turns = no_turns or first and first.gguf == 'mimo2' and c['sliding_rotary_dim']  # of which as much turns there
     return None if no_turns or first and first.one_theta and case.other_theta() else first
 
 
@@ -625,8 +630,9 @@ def through_gguf(case, model):
     hold(architecture != 'gemma3' or 'two_ropes' not in found or theta == case.local, "GGUF's theta of sliding layers",
          settings)
     scales = {key: (settings.get('%s.%s' % (architecture, key)), value)
-              for key, value in door_steps.scales_of(as_what.gguf, c).items()}
-    hold(all(alike(there or 0, value) for there, value in scales.values()), 'scales in GGUF', scales)
+              for key, value in {**door_steps.scales_of(as_what.gguf, c),
+                                 **door_shapes.gguf_keys(as_what.gguf, c)}.items()}
+    hold(all(alike(there or 0, value) for there, value in scales.values()), 'keys in GGUF', scales)
     carried('into model.bin from GGUF', out, again)
     as_it_was(read_model(again), read_model(model))
     return again
@@ -637,6 +643,7 @@ def as_it_was(found, expected):
     method's attention factor may be said, which it follows from."""
     (c, weights), (before, own) = found, expected
     scale = (before['score_scale'] or before['head_dim'] ** -0.5) * before['head_dim'] ** 0.5
+    scale = 1 if alike(c['score_scale'], before['score_scale']) else scale
     usual = {'beta_fast': 32.0, 'beta_slow': 1.0, 'sliding_beta_fast': 32.0, 'sliding_beta_slow': 1.0}
     wrong = {key: (c.get(key), value) for key, value in before.items()
              if key not in ('score_scale', 'attention_factor', 'version', 'latent_norm_eps')
