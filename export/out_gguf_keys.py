@@ -35,7 +35,7 @@ def settings_of(job: Job, path: str, family: Family, rule: Gguf, model: Model) -
     settings = {
         'context_length': (U32, model.seq_len), 'embedding_length': (U32, model.dim),
         'block_count': (U32, model.n_layers), rule.eps: (F32, model.norm_eps), 'vocab_size': (U32, model.vocab_size)}
-    settings.update(shape_settings(path, rule, model))
+    settings.update(shape_settings(job, path, rule, model))
     if model.kv_rank:
         settings.update(settings_of_latent(model))
         if model.latent_norm_eps != model.norm_eps:

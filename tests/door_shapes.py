@@ -50,6 +50,8 @@ def say_experts(case):
 def slides_of(row, window, every):
     """Which of four layers slide, where the last one is full whatever a config says, or GGUF has each second one so."""
     in_twos = row.get('layers', {}).get('full_last') or row.get('gguf', {}).get('pattern') == 'fixed' and not every
+    if row.get('layers', {}).get('full_first') and not every:
+        return [window and i != 0 for i in range(4)]
     return [window and (i % 2 == 0 if in_twos else every or i != 2) for i in range(4)]
 
 
@@ -166,7 +168,7 @@ def shaped_tensors(c, weights, theirs, names=NAMES, once=ONCE, start='model.laye
                 part, [c['per_layer_dim']])
             out[once[part]] = shape, list(values)
             continue
-        heads, _, head, hidden, _ = shape_of(c, int(layer))
+        heads, _, head, hidden, source = shape_of(c, int(layer))
         columns = {'w2': hidden, 'wo': heads * (c['value_dim'] or head), 'shared_w2': c['shared_hidden_dim'],
                    'per_layer_out': c['per_layer_dim']}.get(part, c['dim'])
         is_matrix = part in ('w1', 'w2', 'w3', 'wg', 'per_layer_gate', 'per_layer_out') or part[:8] in (
@@ -174,7 +176,7 @@ def shaped_tensors(c, weights, theirs, names=NAMES, once=ONCE, start='model.laye
         numbers, order = list(values), order_of(c, int(layer))
         if part in TURNED:
             numbers = moved(numbers, order, columns if is_matrix else 1)
-        if part == 'wo' and c['layer_table'] and c['layers'][int(layer)] & KEYS_ARE_VALUES:
+        if part == 'wo' and c['layer_table'] and c['layers'][source] & KEYS_ARE_VALUES:
             numbers = [x for i in range(0, len(numbers), columns) for x in moved(numbers[i:i + columns], order, 1)]
         shape = [len(numbers) // columns, columns] if is_matrix else [len(numbers)]
         out[start % (layer, names[part])] = shape, numbers
