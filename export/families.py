@@ -184,6 +184,7 @@ class Gguf:
     shared: str = ''             # the key of how many last layers read the keys of others
     per_layer: str = ''          # of the width of each layer's own embedding of a token
     dense: str = ''          # which layers are dense: the first ones, by_tensors, or by a step, of the name of its key
+    chunks: int = 0          # layers see chunks of so many positions, by a pattern that is fixed
     full_first: int = 0      # where no key says which layers slide, the first of so many is full
     bare: bool = False       # head norms without weights have some, which say what queries are multiplied by
     after_eps: float = 0.0   # the epsilon of norms after, which no key says

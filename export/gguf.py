@@ -20,7 +20,7 @@ from .families import ARCHITECTURES, Gguf, gguf_of
 from .gguf_experts import leave_out, mark_dense, read_experts, stack_experts
 from .gguf_latent import BOTH, LATENT_NAMES, QUERIES, check_linear, read_latent, read_yarn, take_apart
 from .gguf_shapes import HEADS, KV_HEADS, LISTED, WIDTH, read_proportional, read_rest, read_shapes, widest
-from .gguf_steps import XIELU_KEYS, read_factors, read_xielu, take_bare
+from .gguf_steps import XIELU_KEYS, read_chunks, read_factors, read_xielu, take_bare
 from .gguf_layers import read_layers, read_scales, read_temperature, read_yarn_factor
 from .huggingface import rows_of
 from .latent import take_latent
@@ -88,6 +88,7 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
     model.set(**read_temperature(keys, rule, model), **read_scales(keys, families[0], rule, model),
               **read_factors(keys, rule, model))
     model.set(**read_layers(keys, families, model, {name: getattr(model, name) for name in rope}))
+    read_chunks(keys, rule, model)
     read_shapes(keys, families[0], rule, tensors, model)
     read_rest(keys, families[0], rule, tensors, model)
     mark_dense(keys, rule, tensors, model)
@@ -119,7 +120,7 @@ def read_shape(path, keys, family, tensors):
     """Widths, heads and layers."""
     rule, n_layers = gguf_of(family), keys.integer('block_count', MAX_LAYERS)
     heads = read_heads(path, keys, family)
-    if not rule.window:
+    if not rule.window and not rule.chunks:
         keys.only('attention.sliding_window', 0)  # llama.cpp has none for them
     keys.only('attention.causal', True)
     keys.only('tensor_data_layout', 'reference', 'Meta AI original pth')  # one is made by the other's rules

@@ -45,16 +45,18 @@ def read_experts(keys: Keys, families: List[Family], tensors: Tensors) -> Dict[s
 
 def read_router(keys: Keys, families: List[Family], tensors: Tensors, n_experts: int, width: int) -> Dict[str, Any]:
     """How weights come from logits; 1 is a softmax, 2 a sigmoid. A bias of the choice goes with sigmoids."""
-    has = frozenset.intersection(*(family.always for family in families))
+    needs = gguf_of(families[0]).needs
+    has = frozenset.intersection(*(family.always for family in families)) | needs
     biased = any('.exp_probs_b.' in name for name in tensors)
     kind = keys.get('expert_gating_func', lambda v: v in (1, 2), '1 (softmax) or 2 (sigmoid)',
                     2 if Feature.SIGMOIDS in has or biased else 1)
-    divided = keys.flag('expert_weights_norm', Feature.RENORMALIZED in has | gguf_of(families[0]).needs)
+    divided = keys.flag('expert_weights_norm', Feature.RENORMALIZED in has)
     scale = keys.number('expert_weights_scale', 1.0, zero=True, high=1e6) or 1.0
-    shared = width * keys.integer('expert_shared_count', MAX_WIDTH // width, 0, low=0)
+    shared = width * keys.integer('expert_shared_count', MAX_WIDTH // width, int(Feature.SHARED_EXPERT in needs), low=0)
     fields: Dict[str, Any] = {
         **read_groups(keys, families, n_experts, kind), 'router': 2, 'router_renormalizes': int(divided),
         'router_scale': 0.0 if scale == 1 else scale, 'router_choice_bias': int(biased),
+        'router_scales_input': int(Feature.SCALED_INPUT in has),
         'shared_hidden_dim': keys.integer('expert_shared_feed_forward_length', MAX_WIDTH, shared, low=0)}
     if kind == 1:  # of chosen ones, or of all
         fields['router'] = int('router_groups' in fields or not divided or biased)

@@ -38,6 +38,8 @@ def read_layers(keys: Keys, families: List[Family], model: Model, rope: Dict[str
     slides, window = read_slides(keys, families, model.n_layers)
     if rule.without_rope == 'each_fourth':
         return {'sliding_window': 0, 'layers': [WITHOUT_ROPE * (i % 4 == 3) for i in range(model.n_layers)]}
+    if rule.chunks:
+        return {}
     if rule.turns:
         return {'sliding_window': window, 'layers': read_turns(keys, rule, model.n_layers)}
     if not any(slides):

@@ -6,8 +6,7 @@ from __future__ import annotations
 import struct
 from typing import Any, Dict, List, Tuple
 
-from .common import (MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_PER_LAYER, MAX_WIDTH, REFUSED, Job, Keys,
-                     Problem)
+from .common import (MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_PER_LAYER, MAX_WIDTH, REFUSED, Keys, Problem)
 from .families import Family, Gguf
 from .model import (FIELDS_OF, KEYS_ARE_VALUES, PROPORTIONAL, TURNS_AS_SLIDING, WITHOUT_SINKS, Feature, Model, Shape)
 from .shapes import of_kind, set_shapes, sources_of
@@ -132,7 +131,7 @@ def read_rest(keys: Keys, family: Family, rule: Gguf, tensors: Tensors, model: M
 
 # ---- out ----
 
-def shape_settings(job: Job, path: str, rule: Gguf, model: Model) -> Settings:
+def shape_settings(path: str, rule: Gguf, model: Model) -> Settings:
     """The keys about heads and widths, those of sliding layers among them."""
     shapes, slides = model.layer_shapes, [bool(flags & TURNS_AS_SLIDING) for flags in model.layer_flags]
     width = [model.shared_hidden_dim if model.experts_beside else shape.hidden_dim for shape in shapes]
@@ -152,7 +151,8 @@ def shape_settings(job: Job, path: str, rule: Gguf, model: Model) -> Settings:
         raise Problem(path, 'has sliding layers of which another part of a head turns, which no key of %s says'
                       % rule.architecture)
     if rule.full_first and slides[0] and turning[0] not in (0, turning[1]):
-        job.note('llama.cpp will take it that in full layers as many elements of a head turn as in layer 0, which slides')
+        raise Problem(path, 'has a first layer that slides, from which llama.cpp takes how much of a head turns in full '
+                      'layers (found %d and %d there)' % (turning[1], turning[0]))
     full = lengths[0] if False in slides else lengths[1]
     settings.update({'attention.key_length': (U32, full), 'attention.value_length': (U32, model.value_dim or full),
                      'rope.dimension_count': (U32, full if model.rope_method == PROPORTIONAL else turning[0] or

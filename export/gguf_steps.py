@@ -6,13 +6,13 @@ from __future__ import annotations
 import struct
 from typing import Any, Dict, List, Tuple
 
-from .common import Keys, Problem, is_number
+from .common import MAX_SEQ, Keys, Problem, is_number
 from .config import FACTORS
 from .families import Gguf
-from .model import WITHOUT_ROPE, XIELU, Model
+from .model import DENSE, SEES_ALL, WITHOUT_ROPE, XIELU, Model
 from .tensors import XIELU_NUMBERS, Small, Tensors, widen
 
-F32, BOOL, ARRAY = 6, 7, 9  # types
+U32, F32, BOOL, ARRAY = 4, 6, 7, 9  # types
 XIELU_KEYS = tuple('xielu.' + each for each, _ in XIELU_NUMBERS)  # of no architecture
 Settings = Dict[str, Tuple[int, Any]]
 
@@ -58,6 +58,44 @@ def turns_setting(path: str, rule: Gguf, model: Model) -> Settings:
     if any(still) and not all(still):
         raise Problem(path, 'has layers that turn and layers that do not, which no key of %s says' % rule.architecture)
     return {rule.turns: (BOOL, not any(still))}
+
+
+# ---- chunks, and what llama.cpp has with them ----
+
+# Each fourth layer sees all and does not turn; its queries grow by this, once for a chunk. Heads have norms in layers
+# that turn, but in the model of so many experts.
+GROWS, WITHOUT_NORMS = 0.1, 128
+
+
+def chunked_fields(rule: Gguf, n_layers: int, n_experts: int) -> Dict[str, Any]:
+    """The fields that the architecture fixes."""
+    fields: Dict[str, Any] = {'qk_norm': 0, 'qk_norm_turning': 0} if n_experts == WITHOUT_NORMS else {
+        'qk_norm': 3, 'qk_norm_turning': 1}
+    return {**fields, 'attention_chunk': rule.chunks, 'temperature_beta': GROWS, 'temperature_length': rule.chunks,
+            'temperature_unturned': 1,
+            'layers': [(SEES_ALL | WITHOUT_ROPE) * (layer % 4 == 3) for layer in range(n_layers)]}
+
+
+def read_chunks(keys: Keys, rule: Gguf, model: Model) -> None:
+    """A window of 0 would say that there are none, with which llama.cpp v0.5.0 stops. All others mean the same."""
+    if rule.chunks:
+        keys.integer('attention.sliding_window', MAX_SEQ, rule.chunks)
+        model.set(**chunked_fields(rule, model.n_layers, model.n_experts))
+
+
+def chunk_settings(path: str, rule: Gguf, model: Model) -> Settings:
+    """The window. Refuses what is not as the architecture has it."""
+    if not rule.chunks:
+        return {}
+    for name, expected in chunked_fields(rule, model.n_layers, model.n_experts).items():
+        found = [flags & ~DENSE for flags in model.layer_flags] if name == 'layers' else getattr(model, name)
+        if found != expected:
+            raise Problem(path, 'has %s %s, which %s has not (expected %s)' % (
+                name, found, rule.architecture, expected))
+    if model.shared_hidden_dim != model.expert_hidden_dim:
+        raise Problem(path, 'has a shared expert of width %d, which %s has not (expected that of the others, %d)'
+                      % (model.shared_hidden_dim, rule.architecture, model.expert_hidden_dim))
+    return {'attention.sliding_window': (U32, rule.chunks)}
 
 
 # ---- head norms without weights ----

@@ -11,7 +11,7 @@ from .gguf import STRING
 from .gguf_experts import settings_of_router
 from .gguf_latent import settings_of_latent, yarn_settings
 from .gguf_shapes import shape_settings
-from .gguf_steps import factor_settings, turns_setting
+from .gguf_steps import chunk_settings, factor_settings, turns_setting
 from .huggingface import rounded
 from .model import WITHOUT_ROPE, Model, features_of
 from .out_config import refuse_two_ropes
@@ -35,7 +35,7 @@ def settings_of(job: Job, path: str, family: Family, rule: Gguf, model: Model) -
     settings = {
         'context_length': (U32, model.seq_len), 'embedding_length': (U32, model.dim),
         'block_count': (U32, model.n_layers), rule.eps: (F32, model.norm_eps), 'vocab_size': (U32, model.vocab_size)}
-    settings.update(shape_settings(job, path, rule, model))
+    settings.update(shape_settings(path, rule, model))
     if model.kv_rank:
         settings.update(settings_of_latent(model))
         if model.latent_norm_eps != model.norm_eps:
@@ -50,7 +50,7 @@ def settings_of(job: Job, path: str, family: Family, rule: Gguf, model: Model) -
                  % (rule.architecture, model.n_heads * model.head_dim, model.dim))
     warn_of_loading(job, rule, model)
     settings.update({key: (F32, getattr(model, field)) for field, key in rule.caps.items()})
-    settings.update({**factor_settings(rule, model), **turns_setting(path, rule, model)})
+    settings.update({**factor_settings(rule, model), **turns_setting(path, rule, model), **chunk_settings(path, rule, model)})
     if model.n_experts:
         settings.update({'expert_count': (U32, model.n_experts), 'expert_used_count': (U32, model.n_experts_used),
                          'expert_feed_forward_length': (U32, model.expert_hidden_dim)})

@@ -109,8 +109,22 @@ def say_chunks(case):
     elif 'dense_between' in found:
         settings['moe_layers'] = [1, 2, 3]
         flags[0] |= DENSE
+    if case.as_published and chunks:  # by which llama.cpp goes
+        settings.update(no_rope_layers=[1, 1, 1, 0], attention_chunk_size=8192, attn_scale=0.1, floor_scale=8192,
+                        layer_types=[CHUNKED] * 3 + [FULL], moe_layers=[1, 3])
+        fields.update(attention_chunk=8192, temperature_beta=0.1, temperature_length=8192)
+        flags = [DENSE, 0, DENSE, SEES_ALL + WITHOUT_ROPE]
     fields.pop('layers', None)
     fields.update({'layers': flags} if any(flags) else {})
+
+
+def is_published(c):
+    """Whether Llama 4's numbers are those that llama.cpp has."""
+    flags = [flag & ~DENSE for flag in c.get('layers', [0] * 4)]
+    dense = [bool(flag & DENSE) for flag in c.get('layers', [0] * 4)]
+    chunks = c['attention_chunk'] == 8192 and flags == [0, 0, 0, SEES_ALL + WITHOUT_ROPE] and (
+        c['temperature_beta'] == 0.1 and c['temperature_length'] == 8192)
+    return chunks and c['qk_norm'] == 3 and dense == [True, False] * 2
 
 
 OWN = {'ministral': say_listed, 'granitemoehybrid': say_attention_alone, 'cohere2': say_whole_width,

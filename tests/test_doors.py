@@ -323,7 +323,7 @@ class Case:
     def other_theta(self):
         return 'two_ropes' in self.features and self.asked_two_ropes
 
-    asked_two_ropes = False
+    asked_two_ropes = as_published = False
 
     @property
     def all_features(self):
@@ -333,6 +333,11 @@ class Case:
 class TwoThetas(Case):
     """Full layers have another theta than sliding ones."""
     asked_two_ropes = True
+
+
+class AsPublished(Case):
+    """Numbers that GGUF has no key for are those of the published models."""
+    as_published = True
 
 
 def cases_of(name):
@@ -346,6 +351,8 @@ def cases_of(name):
         case = (TwoThetas if features == ['two_ropes'] else Case)(facts, features)
         if not any(case.settings == other.settings for other in made):
             made.append(case)
+    if facts.gguf == 'llama4':
+        made.append(AsPublished(facts, wholes[-1]))
     return made
 
 
@@ -469,7 +476,7 @@ OF_EXPERTS = {'1': 'ffn_gate_exps', '3': 'ffn_up_exps', '2': 'ffn_down_exps'}
 def gguf_tensors(facts, c, weights):
     """{name: values} as llama.cpp's converter writes them."""
     shaped = door_shapes.gguf_shaped(facts.gguf, c, weights) if 'shapes' in facts.row else {}
-    out, d, turning = shaped, c['head_dim'], c['rotary_dim'] or c['head_dim']
+    out, d, turning = dict(shaped), c['head_dim'], c['rotary_dim'] or c['head_dim']
     experts = set(with_experts(c)) if c['n_experts'] else set()
     for name, values in weights.items():
         part, _, layer = name.partition('.')
@@ -599,6 +606,7 @@ def goes_as(case):
     first = (loads or can_be or [None])[0]
     no_turns = found & {'without_rope'} and not any(case.slides) and case.facts.rule == 'periodic'
     no_turns = no_turns or first and all(flags & WITHOUT_ROPE for flags in c.get('layers') or [0]) and first.gguf != 'granite'
+    no_turns = no_turns or first and first.gguf == 'llama4' and not door_steps.is_published(c)
     no_turns = no_turns or first and first.gguf == 'mimo2' and c['sliding_rotary_dim']  # of which as much turns there
     return None if no_turns or first and first.one_theta and case.other_theta() else first
 

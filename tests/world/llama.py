@@ -26,8 +26,6 @@ WARNED = {
     'all layers will be full and turn': lambda c: dict(c, sliding_window=0, sliding_rope=0, layers=[]),
     'each fourth one will be without RoPE': lambda c: dict(c, sliding_window=4096, layers=[0, 0, 0, 3] * 16),
     "will cut the ends of YaRN's ramp": lambda c: dict(c, truncate=1, sliding_truncate=1),
-    'as many elements of a head turn as in layer 0': lambda c: dict(
-        c, rotary_dim=c['sliding_rotary_dim'] % c['head_dim'], sliding_rotary_dim=0),
     'llama.cpp needs --yarn-': lambda c: dict(c, beta_fast=32.0, beta_slow=1.0)}
 YARN = dict(method='yarn', factor=4.0, beta_fast=32.0, beta_slow=1.0, train_ctx=16)
 LISTS = dict(method='longrope', factor=4.0, train_ctx=16, short_factors=[1.0, 1.25, 1.5, 2.0],
@@ -71,7 +69,6 @@ def models():
         yield 'llama by ' + name, path, c
     yield from latent()
     yield from exaone()
-    yield from first_slides()
 
 
 def cases_of_needs(name):
@@ -118,16 +115,6 @@ def exaone():
     path = in_work('exaone64.bin')
     write_model(path, c, random_weights(c, 5))
     yield 'exaone4 of 64 layers', path, c
-
-
-def first_slides():
-    """Laguna with a first layer that slides, whose part that turns is taken for that of full layers."""
-    base = next(case for case in cases_of('laguna') if {'partial', 'some_window'} <= case.features)
-    c = config(**{**base.fields, 'layers': base.c['layers'][1:] + base.c['layers'][:1],
-                  'shapes': [(*shape[:4], i) for i, shape in enumerate(base.c['shapes'][1:] + base.c['shapes'][:1])]})
-    path = in_work('first-slides.bin')
-    write_model(path, c, random_weights(c, 6))
-    yield 'laguna whose first layer slides', path, c
 
 
 def gelu_by_table(x):
