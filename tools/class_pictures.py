@@ -73,30 +73,30 @@ def height_of(perplexity):
     return BOTTOM - share * (BOTTOM - TOP)
 
 
-def place_of(position, last):
-    return LEFT + math.log(position / 32) / math.log(last / 32) * (RIGHT - LEFT)
+def place_of(position, last, right=RIGHT):
+    return LEFT + math.log(position / 32) / math.log(last / 32) * (right - LEFT)
 
 
-def axes(last, trained, paper=False):
+def axes(last, trained, right=RIGHT, size=17):
     """The frame of a chart of perplexity by position, up to a position."""
     for perplexity in (20, 30, 50, 100, 180):
         y = height_of(perplexity)
-        yield line(LEFT, y, RIGHT, y)
-        yield words(LEFT - 10, y + 6, str(perplexity), 17, SOFT, 'end')
+        yield line(LEFT, y, right, y)
+        yield words(LEFT - 10, y + 6, str(perplexity), size, SOFT, 'end')
     position = 64
     while position <= last:
-        x = place_of(position, last)
+        x = place_of(position, last, right)
         yield line(x, BOTTOM, x, BOTTOM + 6, SOFT)
-        yield words(x, BOTTOM + 24, '{:,}'.format(position), 17, SOFT, 'middle')
+        yield words(x, BOTTOM + 24, '{:,}'.format(position), size, SOFT, 'middle')
         position *= 2
-    yield line(LEFT, BOTTOM, RIGHT, BOTTOM, SOFT, 1.4)
-    yield words((LEFT + RIGHT) / 2, HEIGHT - 6, 'position in the text', 17, SOFT, 'middle')
-    x = place_of(trained, last)
+    yield line(LEFT, BOTTOM, right, BOTTOM, SOFT, 1.4)
+    yield words((LEFT + right) / 2, HEIGHT - 4, 'position in the text', size, SOFT, 'middle')
+    yield words(LEFT + 8, TOP + size, 'perplexity', size, SOFT)
+    x = place_of(trained, last, right)
+    yield '<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="#d55e00" opacity="0.06"/>' % (
+        x, TOP, right - x, BOTTOM - TOP)
     yield line(x, TOP, x, BOTTOM, SOFT, 1.6, ' stroke-dasharray="3 5"')
-    yield words(x + 8, TOP + 14, 'trained to %d' % trained, 16, SOFT)
-    if not paper:
-        yield '<rect class="past" x="%.1f" y="%d" width="%.1f" height="%d" fill="#d55e00" opacity="0.06"/>' % (
-            x, TOP, RIGHT - x, BOTTOM - TOP)
+    yield words(x + 8, TOP + size, 'trained to %d' % trained, size, SOFT)
 
 
 def apart(ends):
@@ -150,7 +150,7 @@ def clocks(position=600):
         if new:
             parts.append(later([line(x, y, *end, NEVER, 3.4, ' stroke-linecap="round"')]))
         parts.append(words(x - 44, y - 26, str(pair), 14, SOFT))
-    parts.append(later([words(792, 24, 'blue: seen in training   red hand: a new angle', 18, NEVER, 'end')]))
+    parts.append(later([words(792, 24, 'blue: seen in training · red hand: a new angle', 18, NEVER, 'end')]))
     return svg(parts, '32 clocks')
 
 
@@ -250,7 +250,7 @@ def pictures(sections):
 
 def blank():
     """A chart to draw in by hand, on paper."""
-    return svg(axes(4096, TRAINED, True), 'a chart to draw in')
+    return svg(axes(4096, TRAINED, 792, 22), 'a chart to draw in')
 
 
 def strip():

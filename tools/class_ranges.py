@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The ranges of docs/class.md: what its commands give on other texts, so that a teacher need not read one text's digits.
+"""The ranges of docs/class.md: what its commands give on other texts, so that nobody need say one text's digits.
 
     tools/class_ranges.py TEXT...    measures each text in three places, and prints the table for docs/class.md
     tools/class_ranges.py --hold     whether book.txt, from two thirds on, lies within the ranges that stand there
@@ -43,7 +43,8 @@ FIGURES = [
      'sliding', 'none'),
     ('exercise 9', 'ExLlamaV2 is worse than Hugging Face at 2,048', '%', 'tuned', 'exllamav2:yarn', 0, 'tuned',
      'hf5:yarn'),
-    ('exercise 10', '`none` in shares of `yarn`, in the last four pieces', 'times', 'jumps', 'none', 8192, 'jumps', 'yarn'),
+    ('exercise 10', '`none` in shares of `yarn`, in the last four pieces', 'times', 'jumps', 'none', 8192, 'jumps',
+     'yarn'),
     ('exercise 11', 'YaRN in all layers is worse, from 2,048 to 4,095', '%', 'mistaken', 'yarn', 4096, 'right', 'yarn')]
 
 
@@ -140,7 +141,8 @@ def main(paths):
             found = measured(place_of(text, place))
             for kept, row in zip(values, FIGURES):
                 kept.append(figure(found, row))
-            print('%s %.2f: %s' % (os.path.basename(path), place, ' '.join('%.3g' % v[-1] for v in values)), file=sys.stderr)
+            of_place = ' '.join('%.3g' % kept[-1] for kept in values)
+            print('%s %.2f: %s' % (os.path.basename(path), place, of_place), file=sys.stderr)
     print(HEAD + '\n| --- | --- | ---: |')
     for kept, row in zip(values, FIGURES):
         print('| %s | %s | %s |' % (*row[:2], words_of(row[2], kept)))

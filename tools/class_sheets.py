@@ -31,7 +31,8 @@ def read(*names):
 
 def section(text, title, level=2):
     """What stands below a heading, up to the next one of its level or above."""
-    found = re.search(r'^%s %s$\n(.*?)(?=^#{1,%d} |\Z)' % ('#' * level, re.escape(title), level), text, re.M | re.S)
+    end = r'(?=^#{1,%d} [A-Z]|\Z)' % level  # a remark in a block of code begins small
+    found = re.search('^%s %s$\n(.*?)%s' % ('#' * level, re.escape(title), end), text, re.M | re.S)
     if not found:
         sys.exit('class_sheets.py: docs/class.md has no heading %r' % title)
     return found[1].strip('\n')
@@ -74,7 +75,7 @@ def slide(kind, inner, minute='', notes=''):
 def question(number, title, body, picture, minute):
     """The question and its picture. The answer comes after the guess: the first sentence of what the teacher says."""
     answer, rest = first_sentence(paragraph(body, r'Say\.'))
-    command = re.search(r'^\$ (.*)$', body, re.M)[1]
+    command = re.search(r'^\$ (?!echo)(.*)$', body, re.M)[1]
     parts = ['<h2><b>%d</b>%s</h2>' % (number, inline(title)), '<div class="two"><div class="said">',
              '<p class="predict">%s</p>' % inline(paragraph(body, r'Predict\.')),
              '<p class="answer later">%s</p>' % inline(answer),
@@ -91,21 +92,22 @@ def embedded(name):
 
 
 def asked_of(figure, lesson):
-    """The question of the lesson's chapter that holds a figure, or none."""
+    """The question of the lesson's chapter that holds a figure, or nothing."""
     for chapter in re.split(r'^## ', lesson, flags=re.M):
         if 'figures/%s)' % figure in chapter:
             return ' '.join(re.search(r'^\*\*Question\.\*\*(.*?)\n\n', chapter, re.M | re.S)[1].split())
-    return 'What does the page show?'
+    return ''
 
 
 def figures(text):
     """One picture a slide: the question of its chapter first, then the picture and its sentence."""
-    lesson = read('docs', 'lesson.md')
+    lesson, asked = read('docs', 'lesson.md'), 'What happens after position 512?'
     for row in re.findall(r'^\| \d+ \| .*$', section(text, 'Slides'), re.M):
         number, link, said = cells_of(row)
         name = re.search(r'figures/([\w-]+\.png)', link)[1]
+        asked = asked_of(name, lesson) or asked  # a further figure of the same chapter
         yield slide('figure', '<p class="predict"><b>%s</b>%s</p><img class="later" alt="%s" src="%s">'
-                    '<p class="answer later">%s</p>' % (number, inline(asked_of(name, lesson)), name, embedded(name),
+                    '<p class="answer later">%s</p>' % (number, inline(asked), name, embedded(name),
                                                         inline(said.strip('"'))))
 
 
@@ -200,8 +202,9 @@ def main(arguments):
     text = read('docs', 'class.md')
     write(os.path.join(folder, 'slides.html'), slides(text))
     words_of, printed = printer(), True
-    for name, title, inner in (('handout', 'What happens after position 512?', handout(text)),
-                               ('solutions', 'Solutions', solutions(text)), ('plan', 'A class in ninety minutes', plan(text))):
+    papers = (('handout', 'What happens after position 512?', handout(text)), ('solutions', 'Solutions', solutions(text)),
+              ('plan', 'A class in ninety minutes', plan(text)))
+    for name, title, inner in papers:
         write(os.path.join(folder, name + '.html'), paper(title, inner))
         printed = printed and words_of is not None and print_pdf(words_of, name, title, inner, folder)
     page = os.path.join(ROOT, 'build', 'page', 'rope.html')
