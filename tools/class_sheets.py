@@ -202,9 +202,9 @@ def main(arguments):
     text = read('docs', 'class.md')
     write(os.path.join(folder, 'slides.html'), slides(text))
     words_of, printed = printer(), True
-    papers = (('handout', 'What happens after position 512?', handout(text)), ('solutions', 'Solutions', solutions(text)),
-              ('plan', 'A class in ninety minutes', plan(text)))
-    for name, title, inner in papers:
+    papers = {'handout': ('What happens after position 512?', handout(text)),
+              'solutions': ('Solutions', solutions(text)), 'plan': ('A class in ninety minutes', plan(text))}
+    for name, (title, inner) in papers.items():
         write(os.path.join(folder, name + '.html'), paper(title, inner))
         printed = printed and words_of is not None and print_pdf(words_of, name, title, inner, folder)
     page = os.path.join(ROOT, 'build', 'page', 'rope.html')
