@@ -466,9 +466,9 @@ def latent_rows(c, part, values):
         if part == 'wk' else values
 
 
-BLOCK = {'wg': 'attn_gate', 'attention_after': 'post_attention_norm', 'ffn_after': 'post_ffw_norm', 'q_norm': 'attn_q_norm',
-         'k_norm': 'attn_k_norm', 'sinks': 'attn_sinks', 'router': 'ffn_gate_inp', 'shared_w1': 'ffn_gate_shexp',
-         'shared_w3': 'ffn_up_shexp', 'shared_w2': 'ffn_down_shexp', 'wq_a': 'attn_q_a', 'q_a_norm': 'attn_q_a_norm',
+BLOCK = {'wg': 'attn_gate', 'attention_after': 'post_attention_norm', 'ffn_after': 'post_ffw_norm',
+         'q_norm': 'attn_q_norm', 'k_norm': 'attn_k_norm', 'sinks': 'attn_sinks', 'router': 'ffn_gate_inp',
+         'shared_w1': 'ffn_gate_shexp', 'shared_w3': 'ffn_up_shexp', 'shared_w2': 'ffn_down_shexp', 'wq_a': 'attn_q_a', 'q_a_norm': 'attn_q_a_norm',
          'wkv_a': 'attn_kv_a_mqa', 'kv_a_norm': 'attn_kv_a_norm'}
 OF_EXPERTS = {'1': 'ffn_gate_exps', '3': 'ffn_up_exps', '2': 'ffn_down_exps'}
 
@@ -605,7 +605,8 @@ def goes_as(case):
     loads = [facts for facts in can_be if facts.gguf not in SQUARE or c['n_heads'] * c['head_dim'] == c['dim']]
     first = (loads or can_be or [None])[0]
     no_turns = found & {'without_rope'} and not any(case.slides) and case.facts.rule == 'periodic'
-    no_turns = no_turns or first and all(flags & WITHOUT_ROPE for flags in c.get('layers') or [0]) and first.gguf != 'granite'
+    still = all(flags & WITHOUT_ROPE for flags in c.get('layers') or [0])
+    no_turns = no_turns or first and still and first.gguf != 'granite'
     no_turns = no_turns or first and first.gguf == 'llama4' and not door_steps.is_published(c)
     no_turns = no_turns or first and first.gguf == 'mimo2' and c['sliding_rotary_dim']  # of which as much turns there
     return None if no_turns or first and first.one_theta and case.other_theta() else first
