@@ -468,8 +468,8 @@ def latent_rows(c, part, values):
 
 BLOCK = {'wg': 'attn_gate', 'attention_after': 'post_attention_norm', 'ffn_after': 'post_ffw_norm',
          'q_norm': 'attn_q_norm', 'k_norm': 'attn_k_norm', 'sinks': 'attn_sinks', 'router': 'ffn_gate_inp',
-         'shared_w1': 'ffn_gate_shexp', 'shared_w3': 'ffn_up_shexp', 'shared_w2': 'ffn_down_shexp', 'wq_a': 'attn_q_a', 'q_a_norm': 'attn_q_a_norm',
-         'wkv_a': 'attn_kv_a_mqa', 'kv_a_norm': 'attn_kv_a_norm'}
+         'shared_w1': 'ffn_gate_shexp', 'shared_w3': 'ffn_up_shexp', 'shared_w2': 'ffn_down_shexp', 'wq_a': 'attn_q_a',
+         'q_a_norm': 'attn_q_a_norm', 'wkv_a': 'attn_kv_a_mqa', 'kv_a_norm': 'attn_kv_a_norm'}
 OF_EXPERTS = {'1': 'ffn_gate_exps', '3': 'ffn_up_exps', '2': 'ffn_down_exps'}
 
 
