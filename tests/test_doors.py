@@ -14,6 +14,7 @@ import struct
 import sys
 
 import door_shapes
+import door_silent
 import door_states
 import door_steps
 import reference
@@ -783,9 +784,10 @@ SILENT = {
     'mistral4': (1048576, 32, 64 + 64, 1e4, 1e-6, 1, [2], dict(
         rope_method=4, factor=128.0, train_ctx=8192, beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0,
         mscale_in_scores=1, temperature_beta=0.1, rotary_dim=64, q_rank=1024, kv_rank=256, latent_norm_eps=1e-6,
-        n_experts=128, n_experts_used=4, expert_hidden_dim=2048, shared_hidden_dim=2048))}
+        n_experts=128, n_experts_used=4, expert_hidden_dim=2048, shared_hidden_dim=2048)),
+    **door_silent.SILENT}
 # What has no default.
-ASKED = {'glm4_moe': dict(head_dim=16), 'deepseek_v2': dict(num_experts_per_tok=6)}
+ASKED = {**door_silent.ASKED, 'glm4_moe': dict(head_dim=16), 'deepseek_v2': dict(num_experts_per_tok=6)}
 # And where it says that some of its 32 layers slide, and not which.
 WINDOWS = {'qwen2': dict(sliding_window=4096, layers=[SEES_ALL] * 28 + [0] * 4),
            'qwen3': dict(sliding_window=4096, layers=[SEES_ALL] * 28 + [0] * 4),
