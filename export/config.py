@@ -176,6 +176,8 @@ def refuse_not_computed(config: Keys, family: Optional[Family]) -> None:
 
 def read_head_dim(config: Keys, family: Family, dim: int, n_heads: int) -> int:
     usual, null = family.default('head_dim'), REFUSED
+    if family.keys.null_head and 'head_dim' in config.values and config.values['head_dim'] is None:
+        usual = None
     if 'head_dim' in family.keys.unread:
         not_used(config, family, 'head_dim')
         config = config.within({key: value for key, value in config.values.items() if key != 'head_dim'})

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../core/settings.h"
+#include "config_still.h"
 #include "config_values.h"
 #include "json.h"
 
@@ -82,6 +83,7 @@ static void remark_unused(Config *c) {
 void config_read_layers(Config *c) {
     const char *key = "", *expected = "";
     if (c->family) c->file->by_layer = false;
+    if (c->family) config_read_still(c);
     if (!c->family || !c->family->period) return;
     ConfigLayers *layers = &c->file->layers;
     c->layers = layers;
