@@ -117,8 +117,9 @@ static void check_one(Config *c) {
         config_remark(c, "rope_parameters is not used, since there is a rope_scaling");
     if (!is_one) c->block = NULL;
     if (is_silent && c->block && scaling)
-        config_remark(c, "rope_scaling is null, and model_type %s has YaRN all the same",
-                      c->family->model_type);
+        config_remark(c, "rope_scaling is null, and model_type %s has %s all the same",
+                      c->family->model_type,
+                      strstr(c->family->block, "\"llama3\"") ? "llama3" : "YaRN");
     name_block(c, name);
 }
 

@@ -1,3 +1,4 @@
+// Reads which layers have no RoPE, from a list or each so manieth, and what goes with that.
 #include "config_still.h"
 
 #include <string.h>
@@ -12,7 +13,7 @@ static int whole(Config *c, const char *key, int missing, int low, int high) {
 }
 
 // By no_rope_layers, which has a 0 for each layer without RoPE; more may follow.
-static void read_list(Config *c, LayersAtRest *out, const char *list, int n_layers) {
+static void read_still_list(Config *c, LayersAtRest *out, const char *list, int n_layers) {
     int i = 0;
     for (const char *v = json_first(list, NULL); v; v = json_next(v, NULL), i++) {
         double x = 2;
@@ -27,8 +28,7 @@ static void read_list(Config *c, LayersAtRest *out, const char *list, int n_laye
 static void read_temperature(Config *c, LayersAtRest *out) {
     const RopeFamily *f = c->family;
     const char *flag = json_member(c->config, f->unturned[0]);
-    double beta =
-        config_number(c, c->config, f->unturned[1], f->unturned_beta, 0, 0, OPTIONAL);
+    double beta = config_number(c, c->config, f->unturned[1], f->unturned_beta, 0, 0, OPTIONAL);
     int length = whole(c, f->unturned[2], f->unturned_length, 1, MOST_EACH);
     if (out->n == 0 || (flag && !config_is_something(flag))) return;
     out->beta = beta;
@@ -44,13 +44,14 @@ void config_read_still(Config *c) {
     int each = whole(c, "no_rope_layer_interval", f->still_each, 1, MOST_EACH);
     const char *list = json_member(c->config, "no_rope_layers");
     if (json_first(list, NULL)) {
-        read_list(c, out, list, n_layers);
+        read_still_list(c, out, list, n_layers);
     } else {
         for (int i = each - 1; i < n_layers; i += each) out->layers[out->n++] = (short)i;
     }
     if (f->unturned[0]) read_temperature(c, out);
     if (f->chunk && n_layers) {
         const char *said = json_member(c->config, "attention_chunk_size");
-        out->chunk = said && *said == 'n' ? 0 : whole(c, "attention_chunk_size", f->chunk, 1, MOST_EACH);
+        out->chunk =
+            said && *said == 'n' ? 0 : whole(c, "attention_chunk_size", f->chunk, 1, MOST_EACH);
     }
 }
