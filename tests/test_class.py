@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""docs/class.md is as it says: its plan, its links, its sums, its commands and its ranges. What is wrong in it is found.
+"""docs/class.md is as it says: its plan, its links, its sums, its commands, its ranges. What is wrong in it is found.
 Slides and sheets are made of it."""
 
 import glob
@@ -79,7 +79,7 @@ def test_wrong_ranges():
 
 
 def test_slides():
-    """Nine questions with a picture and an answer that waits, then each figure; nothing that a network would have to bring."""
+    """Nine questions with a picture and an answer that waits, then each figure; nothing that a network has to bring."""
     with open(CLASS, encoding='utf-8') as file:
         text = file.read()
     page = class_sheets.slides(text)
@@ -89,7 +89,8 @@ def test_slides():
                                   for inner in asked), 'nine questions, whose answers wait', len(asked))
     shown = [inner for kind, inner in slides if kind == 'figure']
     figures = glob.glob(os.path.join(ROOT, 'docs', 'figures', '*.png'))
-    check(len(shown) == len(figures) and all('<img class="later"' in inner for inner in shown), 'each figure, after a question')
+    check(len(shown) == len(figures) and all('<img class="later"' in inner for inner in shown),
+          'each figure, after a question')
     check(not re.search(r'(?:src|href)="(?!data:|https?:)|@import|<link|<script src|url\(', page)
           and "default-src 'none'" in page, 'one file, from a stick')
     numbers = re.findall(r'<polyline points="([^"]*)"', asked[1])
@@ -100,7 +101,7 @@ def test_sheets():
     """Solutions are apart from what students get, and all of it is there."""
     with open(CLASS, encoding='utf-8') as file:
         text = file.read()
-    handout, solutions, plan = (make(text) for make in (class_sheets.handout, class_sheets.solutions, class_sheets.plan))
+    handout, solutions, plan = class_sheets.handout(text), class_sheets.solutions(text), class_sheets.plan(text)
     check(handout.count('class="sheet"') == 2 and handout.count('<svg') == 2, 'two sheets, two charts to draw in')
     check(all('<b>%d.</b>' % k in solutions for k in range(1, 12)), 'eleven solutions')
     check('usual wrong' not in handout and '174970' not in handout + plan, 'solutions are apart')
