@@ -56,7 +56,8 @@ def test_wrong_ranges():
         text = file.read()
     rows = class_ranges.stated(text)
     check([row[:2] for row in rows] == [row[:2] for row in class_ranges.FIGURES], 'a row for each figure', rows)
-    middles = [sum(map(float, re.findall(r'[\d.]+(?= )', row[2])[:2])) / 2 for row in rows]
+    ends = [tuple(map(float, re.match(r'(\S+) to (\S+) ', row[2]).groups())) for row in rows]
+    middles = [sum(pair) / 2 for pair in ends]
 
     def misses(text, values):
         at = {id(row): value for row, value in zip(class_ranges.FIGURES, values)}
@@ -66,9 +67,8 @@ def test_wrong_ranges():
         finally:
             class_ranges.figure = kept
     check(misses(text, middles) == [], 'the middle of each range lies within it', misses(text, middles))
-    for k, (_, what, range_) in enumerate(rows):
-        high = float(re.search(r'to ([\d.]+)', range_)[1])
-        for value in (high + 1.5, -2.0):
+    for k, ((_, what, _), (low, high)) in enumerate(zip(rows, ends)):
+        for value in (high + 0.5, low - 0.5):
             found = misses(text, middles[:k] + [value] + middles[k + 1:])
             check(len(found) == 1 and what in found[0], 'a figure that left its range: ' + what, found)
     section = text.index('### 2.')
