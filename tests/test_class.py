@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""docs/class.md is as it says: its plan, its links, its sums, its commands and its ranges. What is wrong in it is found.
+"""docs/class.md is as it says: its plan, its links, its sums, its commands, its ranges. What is wrong in it is found.
 Slides and sheets are made of it."""
 
 import glob
@@ -56,7 +56,8 @@ def test_wrong_ranges():
         text = file.read()
     rows = class_ranges.stated(text)
     check([row[:2] for row in rows] == [row[:2] for row in class_ranges.FIGURES], 'a row for each figure', rows)
-    middles = [sum(map(float, re.findall(r'[\d.]+(?= )', row[2])[:2])) / 2 for row in rows]
+    ends = [tuple(map(float, re.match(r'(\S+) to (\S+) ', row[2]).groups())) for row in rows]
+    middles = [sum(pair) / 2 for pair in ends]
 
     def misses(text, values):
         at = {id(row): value for row, value in zip(class_ranges.FIGURES, values)}
@@ -66,9 +67,8 @@ def test_wrong_ranges():
         finally:
             class_ranges.figure = kept
     check(misses(text, middles) == [], 'the middle of each range lies within it', misses(text, middles))
-    for k, (_, what, range_) in enumerate(rows):
-        high = float(re.search(r'to ([\d.]+)', range_)[1])
-        for value in (high + 1.5, -2.0):
+    for k, ((_, what, _), (low, high)) in enumerate(zip(rows, ends)):
+        for value in (high + 0.5, low - 0.5):
             found = misses(text, middles[:k] + [value] + middles[k + 1:])
             check(len(found) == 1 and what in found[0], 'a figure that left its range: ' + what, found)
     section = text.index('### 2.')
@@ -79,7 +79,7 @@ def test_wrong_ranges():
 
 
 def test_slides():
-    """Nine questions with a picture and an answer that waits, then each figure; nothing that a network would have to bring."""
+    """Nine questions with a picture and an answer that waits, then each figure; nothing that a network has to bring."""
     with open(CLASS, encoding='utf-8') as file:
         text = file.read()
     page = class_sheets.slides(text)
@@ -89,7 +89,8 @@ def test_slides():
                                   for inner in asked), 'nine questions, whose answers wait', len(asked))
     shown = [inner for kind, inner in slides if kind == 'figure']
     figures = glob.glob(os.path.join(ROOT, 'docs', 'figures', '*.png'))
-    check(len(shown) == len(figures) and all('<img class="later"' in inner for inner in shown), 'each figure, after a question')
+    check(len(shown) == len(figures) and all('<img class="later"' in inner for inner in shown),
+          'each figure, after a question')
     check(not re.search(r'(?:src|href)="(?!data:|https?:)|@import|<link|<script src|url\(', page)
           and "default-src 'none'" in page, 'one file, from a stick')
     numbers = re.findall(r'<polyline points="([^"]*)"', asked[1])
@@ -100,7 +101,7 @@ def test_sheets():
     """Solutions are apart from what students get, and all of it is there."""
     with open(CLASS, encoding='utf-8') as file:
         text = file.read()
-    handout, solutions, plan = (make(text) for make in (class_sheets.handout, class_sheets.solutions, class_sheets.plan))
+    handout, solutions, plan = class_sheets.handout(text), class_sheets.solutions(text), class_sheets.plan(text)
     check(handout.count('class="sheet"') == 2 and handout.count('<svg') == 2, 'two sheets, two charts to draw in')
     check(all('<b>%d.</b>' % k in solutions for k in range(1, 12)), 'eleven solutions')
     check('usual wrong' not in handout and '174970' not in handout + plan, 'solutions are apart')

@@ -250,7 +250,7 @@ def pictures(sections):
 
 def blank():
     """A chart to draw in by hand, on paper."""
-    return svg(axes(4096, TRAINED, 792, 22), 'a chart to draw in')
+    return svg(axes(4096, TRAINED, 762, 22), 'a chart to draw in')
 
 
 def strip():

@@ -5,7 +5,8 @@
     tools/class_ranges.py --hold     whether book.txt, from two thirds on, lies within the ranges that stand there
 
 A range goes from the least to the largest figure of all places, rounded outward. A place is the beginning of a text,
-a third of it or two thirds, and is read by the commands of the class as they are. Five seconds of a processor a place.
+a third of it or two thirds, and is read by the commands of the class as they are. A place takes eleven seconds of a
+processor.
 """
 import math
 import os
