@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, List, Optional, Tuple
 
-from . import decide, whole
+from . import decide, fewest, whole
 from .candidates import Candidate
 from .common import plainly
 from .decide import Answers, Bounds, Reading, Verdict
@@ -59,15 +59,18 @@ def search(solver: Solver, verdict: Verdict, readings: List[Reading]) -> Optiona
     numbers = solver.numbers
     families = families_of(numbers)
     nearest = [r.candidates[0] for r in readings[:2]] + [r.candidates[0] for r in readings if r.engines()][:1]
-    found = [solver.best_fit(solver.begins(families, nearest))]
+    starts, behind = solver.begins(families, nearest), on_short_prompts(solver, readings)
+    few = fewest.of_few(solver, starts)
+    if few and len(few.given) <= 1:
+        return named(solver, few, verdict, readings)
+    found = [few or solver.best_fit(starts)]
     found = [solver.settled(s, families) for s in found if is_well(s)]
-    behind = on_short_prompts(solver, readings)
     if not found and behind:
         by_number = whole.window_of(solver, behind)
         found = [by_number] if is_well(by_number) else []
         if found:
             return finished(solver, found[0], verdict, readings)
-    if not found or len(found[0].given) >= MANY or not set(found[0].given) <= set(FIRST):
+    if not few and (not found or len(found[0].given) >= MANY or not set(found[0].given) <= set(FIRST)):
         far = solver.best_fit(solver.far_begins(families))
         found += [solver.settled(far, families)] if is_well(far) else []
     if found:
@@ -80,9 +83,10 @@ def search(solver: Solver, verdict: Verdict, readings: List[Reading]) -> Optiona
     if best is None or len(best.given) > 1 or best.family.is_plain() and 'theta' in best.given:
         by_number = whole.turning_of(solver)
         found += [by_number] if is_well(by_number) else []
-    if not found:
-        return None
-    best = solver.best_of_both(found)
+    return named(solver, solver.best_of_both(found), verdict, readings) if found else None
+
+
+def named(solver: Solver, best: Solution, verdict: Verdict, readings: List[Reading]) -> Optional[Solution]:
     if not best.given and best.family.words == 'the settings':
         return None
     return finished(solver, best, verdict, readings)

@@ -37,6 +37,7 @@ MINDS = 12          # of the mean square: what a value explains at least, that i
 FAR = 30            # times more: what the derivatives say of values so far off is not tried
 NO_SCALE = 1.2      # a scale below it may be none
 HALF = 0.6          # of what a value explains, that another must explain on a coarse grid to be tried in its place
+FARTHEST = 3        # of the logarithm of a value: where bounds end that nothing told ends
 LOW = {'factor': 1.0, 'train_ctx': 8, 'theta': 2.0, 'attention_factor': 0.05, 'factor_sliding': 1.0,
        'theta_sliding': 2.0, 'window': 1, 'turning': 1}
 HIGH = {'train_ctx': 1 << 27, 'attention_factor': 20}
@@ -127,6 +128,9 @@ class Solution:
 
     def names(self) -> List[str]:
         return [SETTING[note][2] for note in self.given]
+
+    def kind(self) -> Tuple[str, List[str]]:
+        return self.family.words, sorted(self.given)
 
 
 class Solver:
@@ -348,7 +352,7 @@ class Solver:
         as_good = [s for s in found + [o for s in found for o in s.others] if not self.minds(best.fit, s.fit)]
         fewest = min(len(s.given) for s in as_good)
         as_good = sorted((s for s in as_good if len(s.given) == fewest), key=lambda s: s.fit.squares)
-        as_good[0].others = [s for i, s in enumerate(as_good) if s.names() not in [o.names() for o in as_good[:i]]][1:]
+        as_good[0].others = [s for i, s in enumerate(as_good) if s.kind() not in [o.kind() for o in as_good[:i]]][1:]
         return as_good[0]
 
     # ---- what is known of it ----
@@ -378,19 +382,18 @@ class Solver:
     def same_until(self, solution: Solution, note: str, side: int, reach: float) -> float:
         """side x reach, further while it is computed alike, and over steps that the server does not mind."""
         def at(way):
-            moved = dict(solution.given, **{note: solution.given[note] * math.exp(side * way)})
-            return values.computes(self.numbers.model, solution.family.candidate(moved), self.numbers.n)
-        def is_minded(way):
-            moved = dict(solution.given, **{note: solution.given[note] * math.exp(side * way)})
-            return self.squares(solution.family, moved, self.answers) - solution.fit.squares > \
-                MINDS * self.mean_square(solution.fit)
-        there, most = at(reach), 3
-        while reach < most:
-            beyond = at(reach + values.GRAIN)
-            if beyond != there and (note not in STEPPED or is_minded(reach + values.GRAIN)):
-                break
-            there, reach = beyond, reach + values.GRAIN
-        return side * reach
+            return dict(solution.given, **{note: solution.given[note] * math.exp(side * way)})
+
+        def computed(way):
+            return values.computes(self.numbers.model, solution.family.candidate(at(way)), self.numbers.n)
+        own = computed(reach)
+
+        def holds(way):
+            if computed(way) == own:
+                return True
+            gained = self.squares(solution.family, at(way), self.answers) - solution.fit.squares
+            return note in STEPPED and gained <= MINDS * self.mean_square(solution.fit)
+        return side * values.as_far_as(reach, FARTHEST, holds)
 
 
 def mean_of(left: List[float]) -> float:
