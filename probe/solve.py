@@ -5,6 +5,7 @@ At last each value goes back to what the settings say, if the server does not mi
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from typing import Any, Dict, Iterator, List, Optional, Tuple
@@ -142,6 +143,12 @@ class Solver:
         self.answers = numbers.answers
         lengths = sorted(self.answers)
         self.short = {n: self.answers[n] for n in lengths[:max(2, (len(lengths) + 1) // 2)]}
+
+    def on(self, lengths: List[int]) -> 'Solver':
+        """Of some of the prompts, within the same time."""
+        numbers = copy.copy(self.numbers)
+        numbers.answers, numbers.n = {n: self.answers[n] for n in lengths}, lengths[-1]
+        return Solver(numbers, self.end - time.time())
 
     def left(self, family: Family, given: Given, answers: Answers) -> Optional[List[float]]:
         """What the server's log-probabilities are off ours, prompt by prompt; None where run refuses the values."""

@@ -143,6 +143,13 @@ def bounds_of(told):
             re.findall(r'(?:within:|,) ([a-zL_ ]+) ([0-9.,]+) to ([0-9.,]*[0-9])', told.out)]
 
 
+def named(told):
+    """{name: (low, high)} of the values that the last line names."""
+    bounds = ' '.join(re.findall(r'\(([^()]*)\)', told.last))
+    found = re.findall(r'(?:^|, )([a-zL_ ]+) ([0-9.,]*[0-9])(?: to ([0-9.,]*[0-9]))?', bounds)
+    return {name.strip(): tuple(float(end.replace(',', '')) for end in (low, high or low)) for name, low, high in found}
+
+
 def rows_of(told):
     lines = [line for line in told.out.splitlines() if '\t' in line and not line.startswith('#')]
     return [dict(zip(lines[0].split('\t'), line.split('\t'))) for line in lines[1:]]

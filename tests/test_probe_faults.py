@@ -125,7 +125,7 @@ def test_program():
     out, err = program('--help').communicate()
     check(b'URL --tasks' in out and not err, '--help', (out[:200], err))
     with Fake('llama', noise=0.02) as server:
-        process = program(server.url, MODEL, *SMALL)
+        process = program(server.url, MODEL, '-n', 64, '--prompts', 4)
         out, err = process.communicate()
         check(process.returncode == 0 and b'the server reads it as hf5' in out, 'a whole run', (out[-300:], err))
 
