@@ -103,5 +103,8 @@ def of_few(solver: Solver, starts: List[Tuple[Family, Given]]) -> Optional[Solut
     """As few values as no other value would explain more of; None where so many leave more than rounding does."""
     found = of_one(solver, starts)
     while found is not None and not is_all(solver, found):
-        found = with_one_more(solver, found) if len(found.given) < MOST else None
+        more = with_one_more(solver, found) if len(found.given) < MOST else None
+        if more and any(solver.is_usual(more, note) for note in more.given if note not in found.given):
+            break
+        found = more
     return found if found is not None and mean_of(found.fit.left) <= ENOUGH else None

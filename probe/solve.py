@@ -272,6 +272,10 @@ class Solver:
 
     # ---- what differs ----
 
+    def is_usual(self, solution: Solution, note: str) -> bool:
+        """Whether a value is so near the usual one that its bounds, however exact a server, would hold that."""
+        return abs(math.log(solution.given[note] / max(self.usual(solution, note), 1e-9))) < values.LEAST
+
     def mean_square(self, fit: Fit) -> float:
         return max(fit.squares / max(len(fit.left) - len(fit.x), 1), decide.FAINT ** 2)
 
@@ -308,9 +312,10 @@ class Solver:
             if at_once and not self.minds(solution.fit, at_once.fit):
                 solution = at_once
                 continue
-            tried = [self.without(solution, [note]) for note, weight in weights.items()
-                     if note in STEPPED or weight < FAR * mean]
-            fits = sorted((s for s in tried if s and not self.minds(solution.fit, s.fit)), key=lambda s: s.fit.squares)
+            tried = [(self.without(solution, [note]), note) for note, weight in weights.items()
+                     if note in STEPPED or weight < FAR * mean or self.is_usual(solution, note)]
+            fits = sorted((s for s, note in tried if s and (
+                not self.minds(solution.fit, s.fit) or self.is_usual(solution, note))), key=lambda s: s.fit.squares)
             if not fits:
                 break
             solution, fits[0].others = fits[0], fits[1:]

@@ -8,7 +8,7 @@ import random
 import re
 
 from common import check, in_work, lacks, main, table, write
-from fake_server import MODEL, TEXT, Fake, likeliest
+from fake_server import MODEL, TEXT, Fake
 from probe_common import BLOCK, HIDDEN, SMALL, bounds_of, decide_candidate, probe, reads, refused
 from probe import decide, forms, values  # noqa: E402
 from probe.candidates import Candidate  # noqa: E402
@@ -91,7 +91,6 @@ def test_noise():
         decided += told.status == 0
         check(told.status in (1, 3) or told.status == 0 and right, 'noise, hidden %s' % (hidden,), told)
     check(decided >= len(listed) // 2, 'most are decided', decided)
-    check(likeliest.cache_info().hits > 0, 'the server remembers')
 
 
 def test_expect():
@@ -185,7 +184,7 @@ def test_decision():
 def test_greedy():
     """By the chosen token alone: many prompts, for servers that give no log-probabilities."""
     with Fake('none', ('--rope', 'none')) as server:
-        told = probe(server.url, MODEL, '--greedy', '-n', 200, '--prompts', 30)
+        told = probe(server.url, MODEL, '--greedy', '-n', 300, '--prompts', 40)
         check(told.status in (0, 3) and 'plain RoPE' in told.last and '% of ' in told.last, 'greedy', told)
         check('hf5' not in told.last, 'the block is excluded', told)
         refused(probe(server.url, MODEL, *SMALL), 'no log-probabilities', '--greedy')

@@ -24,8 +24,9 @@ CASES = [('its own settings', {}, ' llama.cpp,'),
 # YaRN 16 x 512, theta 10,000. WORLD_OWN=all takes all of them, else those of SOME.
 S, THETA, L, A, FAST, SLOW = 's', 'theta', 'L', 'attention factor', 'beta_fast', 'beta_slow'
 OF_16 = 0.1 * math.log(16) + 1  # llama.cpp multiplies --yarn-attn-factor by what the scale makes of it
-OWN = [({'rope-freq-scale': 1 / 3}, {S: 3}), ({'rope-freq-scale': 1 / 5}, {S: 5}), ({'rope-freq-scale': 1 / 12}, {S: 12}),
-       ({'rope-freq-scale': 1 / 24}, {S: 24}), ({'rope-freq-base': 5000}, {THETA: 5000}),
+OWN = [({'rope-freq-scale': 1 / 3}, {S: 3}), ({'rope-freq-scale': 1 / 5}, {S: 5}),
+       ({'rope-freq-scale': 1 / 12}, {S: 12}), ({'rope-freq-scale': 1 / 24}, {S: 24}),
+       ({'rope-freq-base': 5000}, {THETA: 5000}),
        ({'rope-freq-base': 20000}, {THETA: 20000}), ({'rope-freq-base': 50000}, {THETA: 50000}),
        ({'yarn-orig-ctx': 256}, {L: 256}), ({'yarn-orig-ctx': 1024}, {L: 1024}), ({'yarn-beta-fast': 16}, {FAST: 16}),
        ({'yarn-beta-slow': 2}, {SLOW: 2}), ({'yarn-attn-factor': 0.9}, {A: 0.9 * OF_16}),
