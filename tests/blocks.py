@@ -241,7 +241,7 @@ def row_values(kind, row):
 
 def decode(kind, data, columns=None):
     """The values of rows of blocks, in double. Without a number of columns it is one row."""
-    step, out = row_bytes(kind, columns) if columns else len(data), []
+    step, out = max(columns and row_bytes(kind, columns) or len(data), 1), []
     for at in range(0, len(data), step):
         out.extend(scale * q + offset for scale, q, offset in row_values(kind, data[at:at + step]))
     return out

@@ -231,6 +231,10 @@ def test_gguf_types():
             same_as(what, place, C, tensors, stored)
             check(place.header()['version'] == 4 and all(kind in place.lines or kind in ('F32', 'F16', 'BF16')
                                                          for kind in kinds), what + ' is said', place.lines)
+            back = in_work('back.gguf')
+            done = subprocess.run([*EXPORT, '--no-tokenizer', place.out, back], stderr=subprocess.PIPE)
+            data = read(back) if check(done.returncode == 0, what + ' goes back', done.stderr) else b''
+            check(all(values in data for _, _, values in tensors.values()), what + ' goes back byte for byte')
     small, stored = w.C, dict(w.WEIGHTS)
     tensors = w.gguf_tensors(small, w.WEIGHTS, 'Q8_0', stored)
     place = Place()
