@@ -299,8 +299,10 @@ unsigned tasks_asked(const char *list, Error *err) {
         nearest = nearer_name(name, "all", nearest);
         asked |= found;
         if (!found)
-            return fail_unknown(err, "--tasks: there is no task", name, nearest,
-                                "expected passkey, multikey, multivalue, variables, copy, all");
+            return fail_unknown(
+                err, "--tasks: there is no task", name, nearest,
+                "expected passkey, multikey, multivalue, variables, updates, hops, copy, "
+                "all");
     }
     return asked;
 }

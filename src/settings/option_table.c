@@ -162,10 +162,11 @@ const Option option_table[] = {
      .jobs = ON_CHECK | ON_SETTINGS},
     {.value = {"--passkey", NULL, "retrieval of a hidden key by length and depth", .type = NOTHING},
      .job = JOB_TASKS},
-    {.value = {"--tasks", "LIST",
-               "tasks by length and depth: passkey, multikey, multivalue, variables, copy, or all; "
-               "-f: in that text",
-               TEXT, OF_OPTIONS(tasks)},
+    {.value =
+         {"--tasks", "LIST",
+          "tasks by length and depth: passkey, multikey, multivalue, variables, updates, hops, "
+          "copy, or all; -f: in that text",
+          TEXT, OF_OPTIONS(tasks)},
      .job = JOB_TASKS},
     {.value = {"--trials", "K", "ask K times at each length and depth [10]", WHOLE,
                OF_OPTIONS(trials), 1, MOST_COUNT},
