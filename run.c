@@ -306,6 +306,8 @@ static bool run_check(Program *p, Error *err) {
         .budget = o->budget,
         .whole = o->whole,
         .min_page = o->min_page,
+        .min_updates = o->min_updates,
+        .max_cache = o->max_cache,
         .says_block = options_say_block(o),
         .settings = o->settings_alone,
     };

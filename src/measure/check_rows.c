@@ -11,6 +11,7 @@ enum {
     ANSWER = 6,          // tokens of an answer, about
     USUAL_UNITS = 3,     // stretches that decide most rows
     USUAL_KEYS = 13,
+    N_ANSWERS = 4,    // values of which the last is asked for
     LEAST_PAGES = 6,  // that decide
     FIRST_UNITS = 6,  // that are read of a row before the next one's turn
     FIRST_KEYS = 26,
@@ -32,14 +33,19 @@ static const double LIKE_LOSS = 1.05;     // or that of another model
 // of -ln p(token) when it is read by itself and not in a prompt, on average
 static const double MOST_CHANGE = 0.16;
 static const double FOUND_SHARE = 0.6;  // of the keys that are found in a short text
-static const double LEAST_GAIN =
-    0.1;  // of a page that is read again in a short text, by which it tells
+// by which a row tells: of a page that is read again in a short text, and of a last value
+static const double LEAST_GAIN = 0.1, LEAST_SURENESS = 0.05;
 static const double KNOWS_NOTHING = 0.1;  // perplexity of a short text in shares of the vocabulary
 static const double MARGIN = 1.15;        // what is begun may take so many times what it should
 
 const char *const row_names[N_ROW_KINDS] = {
-    "short-perplexity", "like",         "conversion", "short-texts", "base",     "jumps",
-    "jump-retrieval",   "step-by-step", "page",       "perplexity",  "retrieval"};
+    "short-perplexity", "like",         "conversion", "short-texts", "base",  "jumps",
+    "jump-retrieval",   "step-by-step", "page",       "updates",     "cache", "perplexity",
+    "retrieval"};
+const CachePart cache_parts[N_CACHE_PARTS] = {
+    {"cache-q8-keys", KV_Q8, KV_F16},   {"cache-q8-values", KV_F16, KV_Q8},
+    {"cache-q8", KV_Q8, KV_Q8},         {"cache-q4-keys", KV_Q4, KV_F16},
+    {"cache-q4-values", KV_F16, KV_Q4}, {"cache-q4", KV_Q4, KV_Q4}};
 
 // ---- samples ----
 
@@ -100,6 +106,12 @@ static double seconds_for_mistakes(const Check *c, const Row *row) {
     return readings * seconds_for(c, mistake_tokens(c), mistake_tokens(c));
 }
 
+static int parts_told(const Check *c) {
+    int n = 0;
+    for (int part = 0; part < N_CACHE_PARTS; part++) n += asks_for_part(c, part);
+    return n;
+}
+
 double unit_seconds(const Check *c, const Row *row) {
     double stretch = seconds_for(c, c->window, c->window);
     double reference = row->units < c->n_stretches && c->scores[row->units] ? 0 : stretch;
@@ -117,6 +129,9 @@ double unit_seconds(const Check *c, const Row *row) {
     case JUMP_KEYS: return seconds_for(c, key_tokens(c), key_tokens(c)) + answer;
     case STEPS: return 2 * stretch + TAIL * c->per_step;
     case READ_AGAIN: return 2 * stretch;
+    case LATEST_VALUES:
+        return 2 * (seconds_for(c, key_tokens(c), key_tokens(c)) + N_ANSWERS * answer);
+    case ROUNDED_CACHE: return (1 + parts_told(c)) * stretch;
     case WHOLE_TEXT: return whole + windows_beside(c, row->length) * stretch;
     default: return whole + answer;
     }
@@ -246,8 +261,15 @@ static void judge_keys(Row *row) {
 
 static double variance(const Samples *s) { return s->n > 1 ? s->squares / (s->n - 1) : INFINITY; }
 
-// The share that is left of the gain in a short text. Where none is wanted it is only told.
-static void judge_page(const Check *c, Row *row) {
+// What a row about gains is held against.
+typedef struct {
+    double wanted;  // share; 0: it is only told
+    double least;   // gain in a short text by which it tells
+    int units;      // with which the share is told
+} GainLimits;
+
+// The share that is left of the gain in a short text.
+static void judge_gain(Row *row, GainLimits limits) {
     const Samples *far = &row->others[GAIN_LONG];
     const Samples *near = &row->others[GAIN_SHORT];
     const double share = far->mean / near->mean;
@@ -257,15 +279,55 @@ static void judge_page(const Check *c, Row *row) {
     const double n = far->n;
     row->value = share;
     row->error = n > 1 ? sqrt(fmax(spread, 0) / n) / fabs(near->mean) : INFINITY;
-    row->limit = c->min_page;
+    row->limit = limits.wanted;
     if (n < LEAST_PAGES) return;
-    if (near->mean - SURE * sqrt(variance(near) / n) < LEAST_GAIN) {
-        row->verdict = n < PAGE_STRETCHES ? OPEN : UNABLE;
+    if (near->mean - SURE * sqrt(variance(near) / n) < limits.least) {
+        row->verdict = n < limits.units ? OPEN : UNABLE;
         return;
     }
-    if (c->min_page == 0) row->verdict = n < PAGE_STRETCHES ? OPEN : OK;
-    else if (share - SURE * row->error >= c->min_page) row->verdict = OK;
-    else if (share + SURE * row->error <= c->min_page) row->verdict = FAIL;
+    if (limits.wanted == 0) row->verdict = n < limits.units ? OPEN : OK;
+    else if (share - SURE * row->error >= limits.wanted) row->verdict = OK;
+    else if (share + SURE * row->error <= limits.wanted) row->verdict = FAIL;
+}
+
+int part_in_force(const Check *c) {
+    const KvType kv = session_config(c->job, c->job->plans, c->window).kv;
+    return kv == KV_Q8 ? Q8_CACHE : kv == KV_Q4 ? Q4_CACHE : -1;
+}
+
+bool asks_for_part(const Check *c, int part) {
+    const int in_force = part_in_force(c);
+    return in_force < 0 || cache_parts[part].keys == cache_parts[in_force].keys ||
+           cache_parts[part].values == cache_parts[in_force].values;
+}
+
+void tell_part(const Row *row, int part, double *mean, double *error) {
+    *mean = row->others[part].mean;
+    *error = standard_error(&row->others[part]);
+}
+
+// Only a cache that is in force can fail. Others are told.
+static void judge_cache(const Check *c, Row *row) {
+    const int in_force = part_in_force(c);
+    row->other = in_force < 0 ? Q4_CACHE : in_force;
+    row->samples = row->others[row->other];
+    row->limit = in_force < 0 ? 0 : c->max_cache;
+    tell_part(row, row->other, &row->value, &row->error);
+    if (row->verdict == UNABLE || row->samples.n < LEAST_SAMPLES) return;
+    if (row->limit > 0) row->verdict = decide(row->value, row->error, row->limit);
+    else if (row->units >= CACHE_STRETCHES) row->verdict = OK;
+}
+
+bool is_about_worth(RowKind kind) { return kind >= READ_AGAIN && kind <= ROUNDED_CACHE; }
+
+bool is_wanted(const Check *c, RowKind kind) {
+    switch (kind) {
+    case LIKE: return c->like;
+    case READ_AGAIN: return c->min_page >= 0;
+    case LATEST_VALUES: return c->min_updates >= 0;
+    case ROUNDED_CACHE: return c->max_cache >= 0;
+    default: return true;
+    }
 }
 
 void judge_row(const Check *c, Row *row) {
@@ -289,7 +351,12 @@ void judge_row(const Check *c, Row *row) {
         row->limit = MOST_CHANGE;
         row->verdict = decide(row->value, row->error, row->limit);
         break;
-    case READ_AGAIN: judge_page(c, row); break;
+    case READ_AGAIN: judge_gain(row, (GainLimits){c->min_page, LEAST_GAIN, PAGE_STRETCHES}); break;
+    case LATEST_VALUES:
+        if (row->verdict == UNABLE) break;
+        judge_gain(row, (GainLimits){c->min_updates, LEAST_SURENESS, UPDATES_TEXTS});
+        break;
+    case ROUNDED_CACHE: judge_cache(c, row); break;
     case JUMP_KEYS:
     case WHOLE_KEYS:
         if (row->verdict != UNABLE) judge_keys(row);

@@ -7,8 +7,8 @@
 
 #include "../fast/kv_cache.h"
 #include "check_like.h"
-#include "check_page.h"
 #include "check_texts.h"
+#include "check_worth.h"
 #include "prose.h"
 #include "score.h"
 #include "tasks.h"
@@ -18,6 +18,7 @@ enum {
     CHECK_SAMPLE = 64,   // tokens of a sample, at most
     MISTAKE_SAMPLE = 4,  // of one of a text with a mistake, which changes much
     KEY_PIECES = 3,      // the key in the first one, the question in the last
+    UPDATES_PIECES = 2,  // all values in the first one, the question in the other
     N_KEY_DEPTHS = 5,    // of keys in a whole text
 };
 static const double LOOK = 0.03;  // of the budget, between two looks at the clock
@@ -69,23 +70,34 @@ static RopePlan jumping_plan(const Check *c, const Row *row, int n, int pieces) 
     return plan;
 }
 
-Session *open_for(Check *c, const Row *row, Error *err) {
+RopePlan plan_of_row(const Check *c, const Row *row) {
+    const bool is_far = row->length > c->window;
+    const int n = c->window;
     RopePlan plan = c->job->plans[0];
-    bool whole = row->kind == WHOLE_TEXT || row->kind == WHOLE_KEYS;
-    bool jumps = row->kind == JUMPS || (row->kind == STEPS && row->length > c->window);
-    int n = whole ? row->length : c->window;
-    if (jumps) plan = jumping_plan(c, row, n, PIECES);
-    if (row->kind == STEPS) plan.crowd = 0;  // it would make rounding larger
-    if (row->kind == READ_AGAIN) {
+    switch (row->kind) {
+    case JUMPS: return jumping_plan(c, row, n, PIECES);
+    case STEPS:
+    case ROUNDED_CACHE:
+        if (is_far) plan = jumping_plan(c, row, n, PIECES);
+        plan.crowd = 0;  // it would make rounding larger
+        return plan;
+    case READ_AGAIN:
         plan = jumping_plan(c, row, n, PAGE_PIECES);
         plan.piece = n / PAGE_PIECES;
-        plan.crowd = plan.piece;  // so does the page
+        break;
+    case LATEST_VALUES: plan = jumping_plan(c, row, key_tokens(c), UPDATES_PIECES); break;
+    case JUMP_KEYS: plan = jumping_plan(c, row, key_tokens(c), KEY_PIECES); break;
+    default: return plan;
     }
-    if (row->kind == JUMP_KEYS) {
-        n = key_tokens(c);
-        plan = jumping_plan(c, row, n, KEY_PIECES);
-        plan.crowd = plan.piece;  // the key, in the first piece, is there once
-    }
+    plan.crowd = plan.piece;  // what is to be found, in the first piece, is there once
+    return plan;
+}
+
+Session *open_for(Check *c, const Row *row, Error *err) {
+    const bool whole = row->kind == WHOLE_TEXT || row->kind == WHOLE_KEYS;
+    const bool asks = row->kind == JUMP_KEYS || row->kind == LATEST_VALUES;
+    const int n = whole ? row->length : asks ? key_tokens(c) : c->window;
+    const RopePlan plan = plan_of_row(c, row);
     SessionConfig config = timed_config(c, &plan, n);
     config.rope = &c->job->plans->rope;  // the same as in `plan`, which the session outlives
     config.sliding = &c->job->plans->sliding;
@@ -269,8 +281,8 @@ static bool read_keys(Check *c, Row *row, Session *s, Error *err) {
 }
 
 ReadUnit *const unit_readers[N_ROW_KINDS] = {
-    read_short, read_like,  read_mistakes, read_stretch,    read_bases, read_stretch,
-    read_keys,  read_steps, page_read,     read_whole_text, read_keys};
+    read_short, read_like, read_mistakes, read_stretch, read_bases,      read_stretch, read_keys,
+    read_steps, page_read, updates_read,  cache_read,   read_whole_text, read_keys};
 
 // ---- the beginning ----
 
