@@ -37,7 +37,7 @@ static void print_apart(Table *t, bool is_known, double value, double other) {
     table_number_if(t, is_known, format, value);
 }
 
-static void print_line(Check *c, const Row *row, const char *name) {
+static void print_check_line(Check *c, const Row *row, const char *name) {
     Table *t = &c->table;
     const bool is_read = row->units > 0 && (row->samples.n > 0 || row->verdict != UNABLE);
     const bool has_limit = is_read && !(is_about_worth(row->kind) && row->limit == 0);
@@ -61,14 +61,14 @@ static void print_parts(Check *c, const Row *row) {
         tell_part(row, part, &one.value, &one.error);
         if (part != row->other) one.limit = 0;
         if (part != row->other && row->verdict == FAIL) one.verdict = OK;
-        print_line(c, &one, cache_parts[part].row);
+        print_check_line(c, &one, cache_parts[part].row);
     }
 }
 
 static void print_row(Check *c, Row *row) {
     row->printed = true;
     if (row->kind == ROUNDED_CACHE && row->units > 0) print_parts(c, row);
-    else print_line(c, row, row_names[row->kind]);
+    else print_check_line(c, row, row_names[row->kind]);
     if (!c->table.eyes) fflush(stdout);
     if (row->units > 0 && !c->table.moves)
         fprintf(stderr, "run: %s %d: %.1f of %g s\n", row_names[row->kind], row->length, spent(c),

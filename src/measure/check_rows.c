@@ -313,7 +313,7 @@ static void judge_cache(const Check *c, Row *row) {
     row->samples = row->others[row->other];
     row->limit = in_force < 0 ? 0 : c->max_cache;
     tell_part(row, row->other, &row->value, &row->error);
-    if (row->verdict == UNABLE || row->samples.n < LEAST_SAMPLES) return;
+    if (row->samples.n < LEAST_SAMPLES) return;
     if (row->limit > 0) row->verdict = decide(row->value, row->error, row->limit);
     else if (row->units >= CACHE_STRETCHES) row->verdict = OK;
 }
@@ -328,6 +328,14 @@ bool is_wanted(const Check *c, RowKind kind) {
     case ROUNDED_CACHE: return c->max_cache >= 0;
     default: return true;
     }
+}
+
+static void judge_worth(const Check *c, Row *row) {
+    const GainLimits page = {c->min_page, LEAST_GAIN, PAGE_STRETCHES};
+    const GainLimits updates = {c->min_updates, LEAST_SURENESS, UPDATES_TEXTS};
+    if (row->verdict == UNABLE) return;
+    if (row->kind == ROUNDED_CACHE) judge_cache(c, row);
+    else judge_gain(row, row->kind == READ_AGAIN ? page : updates);
 }
 
 void judge_row(const Check *c, Row *row) {
@@ -351,12 +359,9 @@ void judge_row(const Check *c, Row *row) {
         row->limit = MOST_CHANGE;
         row->verdict = decide(row->value, row->error, row->limit);
         break;
-    case READ_AGAIN: judge_gain(row, (GainLimits){c->min_page, LEAST_GAIN, PAGE_STRETCHES}); break;
+    case READ_AGAIN:
     case LATEST_VALUES:
-        if (row->verdict == UNABLE) break;
-        judge_gain(row, (GainLimits){c->min_updates, LEAST_SURENESS, UPDATES_TEXTS});
-        break;
-    case ROUNDED_CACHE: judge_cache(c, row); break;
+    case ROUNDED_CACHE: judge_worth(c, row); break;
     case JUMP_KEYS:
     case WHOLE_KEYS:
         if (row->verdict != UNABLE) judge_keys(row);

@@ -14,11 +14,8 @@
 #include "tasks.h"
 
 enum {
-    PIECES = 8,          // of a stretch that jumps
     CHECK_SAMPLE = 64,   // tokens of a sample, at most
     MISTAKE_SAMPLE = 4,  // of one of a text with a mistake, which changes much
-    KEY_PIECES = 3,      // the key in the first one, the question in the last
-    UPDATES_PIECES = 2,  // all values in the first one, the question in the other
     N_KEY_DEPTHS = 5,    // of keys in a whole text
 };
 static const double LOOK = 0.03;  // of the budget, between two looks at the clock
@@ -57,40 +54,6 @@ static void add_samples(Samples *s, const double *these, const double *those, in
 
 static void add_differences(Samples *s, const double *these, const double *those, int n) {
     add_samples(s, these, those, n, CHECK_SAMPLE);
-}
-
-// The plan that is checked, for n tokens that are spread over the row's positions. All keys but BOS
-// count as a crowd.
-static RopePlan jumping_plan(const Check *c, const Row *row, int n, int pieces) {
-    RopePlan plan = c->job->plans[0];
-    plan.spread = row->length;
-    if (plan.piece == 0) plan.piece = (n + pieces - 1) / pieces;
-    if (plan.piece > n / 2) plan.piece = n / 2;
-    plan.crowd = 1;
-    return plan;
-}
-
-RopePlan plan_of_row(const Check *c, const Row *row) {
-    const bool is_far = row->length > c->window;
-    const int n = c->window;
-    RopePlan plan = c->job->plans[0];
-    switch (row->kind) {
-    case JUMPS: return jumping_plan(c, row, n, PIECES);
-    case STEPS:
-    case ROUNDED_CACHE:
-        if (is_far) plan = jumping_plan(c, row, n, PIECES);
-        plan.crowd = 0;  // it would make rounding larger
-        return plan;
-    case READ_AGAIN:
-        plan = jumping_plan(c, row, n, PAGE_PIECES);
-        plan.piece = n / PAGE_PIECES;
-        break;
-    case LATEST_VALUES: plan = jumping_plan(c, row, key_tokens(c), UPDATES_PIECES); break;
-    case JUMP_KEYS: plan = jumping_plan(c, row, key_tokens(c), KEY_PIECES); break;
-    default: return plan;
-    }
-    plan.crowd = plan.piece;  // what is to be found, in the first piece, is there once
-    return plan;
 }
 
 Session *open_for(Check *c, const Row *row, Error *err) {

@@ -8,8 +8,6 @@
 bool check_prepare(Check *check, Error *err);
 void check_free(Check *check);
 
-// How the row's units are read where it is tried: in place, or with jumps over its positions.
-RopePlan plan_of_row(const Check *check, const Row *row);
 // A session for the row's units. NULL with the reason when there is no memory.
 Session *open_for(Check *check, const Row *row, Error *err);
 // Reads the row's next unit by that session, and adds its samples. False with the reason, or when

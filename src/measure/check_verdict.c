@@ -44,6 +44,26 @@ static void describe_keys(const Row *row, char *out, size_t size) {
              row->in_short.n * row->in_short.mean, row->in_short.n);
 }
 
+// The same of a row about what a context is worth.
+static void describe_wanted(const Check *c, const Row *row, char *out, size_t size) {
+    const double value = row->value;
+    const double error = row->error;
+    const char *how = row->length > c->window ? ", by jumps" : "";
+    if (row->kind == READ_AGAIN)
+        snprintf(out, size,
+                 "a page that is read again gains %.2f +- %.2f of what it does in a short text "
+                 "(%.2f wanted)%s",
+                 value, error, row->limit, how);
+    else if (row->kind == LATEST_VALUES)
+        snprintf(out, size,
+                 "the last of several values is said %.2f +- %.2f times as surely as in a short "
+                 "text (%.2f wanted)%s",
+                 value, error, row->limit, how);
+    else
+        snprintf(out, size, "--kv %s changes %.4f +- %.4f nats for each token (%.4g at most)%s",
+                 cache_parts[row->other].row + strlen("cache-"), value, error, row->limit, how);
+}
+
 // What a row found, in words.
 static void describe_row(const Check *c, const Row *row, char *out, size_t size) {
     char limit[80];
@@ -77,22 +97,8 @@ static void describe_row(const Check *c, const Row *row, char *out, size_t size)
         snprintf(out, size, "step by step: %.2f +- %.2f change of -ln p (%s)", value, error, limit);
         return;
     case READ_AGAIN:
-        snprintf(out, size,
-                 "a page that is read again gains %.2f +- %.2f of what it does in a short text "
-                 "(%.2f wanted), by jumps",
-                 value, error, row->limit);
-        return;
     case LATEST_VALUES:
-        snprintf(out, size,
-                 "the last of several values is said %.2f +- %.2f times as surely as in a short "
-                 "text (%.2f wanted), by jumps",
-                 value, error, row->limit);
-        return;
-    case ROUNDED_CACHE:
-        snprintf(out, size, "--kv %s changes %.4f +- %.4f nats for each token (%.4g at most)%s",
-                 cache_parts[row->other].row + strlen("cache-"), value, error, row->limit,
-                 row->length > c->window ? ", by jumps" : "");
-        return;
+    case ROUNDED_CACHE: describe_wanted(c, row, out, size); return;
     case JUMP_KEYS:
     case WHOLE_KEYS: describe_keys(row, out, size); return;
     default: snprintf(what, sizeof what, "a short text's");
@@ -157,7 +163,8 @@ static Answer say_failure(Check *c) {
     const char *code = describe_failure(c, row, why, sizeof why);
     int below = c->settings.at_any_length ? 0 : longest_held(c, length);
     if (below > 0) snprintf(held, sizeof held, "; holds to %d", below);
-    else if (length < n && row->kind > CONVERSION && passes_itself(c, n))
+    else if (length < n && row->kind > CONVERSION && !is_about_worth(row->kind) &&
+             passes_itself(c, n))
         snprintf(held, sizeof held, "; longer texts hold to %d", n);
     table_verdict(&c->table, code, "fails at %d: %s%s", length, why, held);
     return NO;

@@ -10,7 +10,6 @@
 
 #include "../fast/kernels.h"
 #include "check_texts.h"
-#include "check_units.h"
 #include "score.h"
 #include "tasks.h"
 
