@@ -66,7 +66,7 @@ def test_updates():
     """model.bin says the last value in a short text. By YaRN it does not past that."""
     status, last, rows = judge(MODEL, '-n', 2048, '--rope', 'yarn', '--min-updates', 0.6)
     check(status == NO and rows['updates']['verdict'] == 'fail' and re.search(
-        r'fails at 1024: the last of several values is said -?0\.\d\d \+- 0\.\d\d times as surely as in a short text '
+        r'fails at 1024: the last of several values is told -?0\.\d\d \+- 0\.\d\d times as surely as in a short text '
         r'\(0\.60 wanted\), by jumps; holds to 512$', last), 'values that YaRN confuses', last)
     status, last, rows = judge(SIBLING, '-n', 1024, '--min-updates', 0.6)
     check(status == YES and rows['updates']['verdict'] == 'unknown' and

@@ -24,6 +24,7 @@ int needs_of(const Check *c, int length, Need needs[MAX_NEEDS]) {
     const int window = c->window;
     const bool is_far = length > window;
     int n = add_need(needs, 0, SHORT_PERPLEXITY, window);
+    if (is_wanted(c, ANCHORED)) n = add_need(needs, n, ANCHORED, window);
     if (is_wanted(c, LIKE)) n = add_need(needs, n, LIKE, window);
     n = add_need(needs, n, CONVERSION, window);
     if (is_far) {

@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "anchor.h"
+
 enum {
     LEAST_SAMPLES = 12,  // that decide
     MOST_TEXTS = 64,     // that are read whole for a row
@@ -30,6 +32,8 @@ static const double PASSES_IN_STORY = 1.05;
 static const double BASE_LOSS = 1.05;     // the reference's, in shares of that with another theta
 static const double MISTAKE_LOSS = 1.02;  // or with a mistake
 static const double LIKE_LOSS = 1.05;     // or that of another model
+// the same of what was noted when the file was made, or the other way round
+static const double ANCHOR_CHANGE = 1.01;
 // of -ln p(token) when it is read by itself and not in a prompt, on average
 static const double MOST_CHANGE = 0.16;
 static const double FOUND_SHARE = 0.6;  // of the keys that are found in a short text
@@ -39,9 +43,10 @@ static const double KNOWS_NOTHING = 0.1;  // perplexity of a short text in share
 static const double MARGIN = 1.15;        // what is begun may take so many times what it should
 
 const char *const row_names[N_ROW_KINDS] = {
-    "short-perplexity", "like",         "conversion", "short-texts", "base",  "jumps",
-    "jump-retrieval",   "step-by-step", "page",       "updates",     "cache", "perplexity",
-    "retrieval"};
+    "short-perplexity", "anchor",   "like",    "conversion",
+    "short-texts",      "base",     "jumps",   "jump-retrieval",
+    "step-by-step",     "page",     "updates", "cache",
+    "perplexity",       "retrieval"};
 const CachePart cache_parts[N_CACHE_PARTS] = {
     {"cache-q8-keys", KV_Q8, KV_F16},   {"cache-q8-values", KV_F16, KV_Q8},
     {"cache-q8", KV_Q8, KV_Q8},         {"cache-q4-keys", KV_Q4, KV_F16},
@@ -112,15 +117,26 @@ static int parts_told(const Check *c) {
     return n;
 }
 
+// Of the rows about what a context is worth.
+static double worth_seconds(const Check *c, RowKind kind) {
+    const double stretch = seconds_for(c, c->window, c->window);
+    const double asked = seconds_for(c, key_tokens(c), key_tokens(c));
+    if (kind == READ_AGAIN) return 2 * stretch;
+    if (kind == LATEST_VALUES) return 2 * (asked + N_ANSWERS * ANSWER * c->per_step);
+    return (1 + parts_told(c)) * stretch;
+}
+
 double unit_seconds(const Check *c, const Row *row) {
     double stretch = seconds_for(c, c->window, c->window);
     double reference = row->units < c->n_stretches && c->scores[row->units] ? 0 : stretch;
     double answer = ANSWER * c->per_step;
     double whole = seconds_for(c, row->length, row->length);
+    if (is_about_worth(row->kind)) return worth_seconds(c, row->kind);
     switch (row->kind) {
     case SHORT_PERPLEXITY:
         return FIRST_STRETCHES * stretch *
                (c->references[FILES_OWN].rope.method == ROPE_NONE ? 1 : 2);
+    case ANCHORED: return ANCHOR_STRETCHES * stretch;
     case CONVERSION: return seconds_for_mistakes(c, row);
     case LIKE:
     case SHORT_TEXTS:
@@ -128,10 +144,6 @@ double unit_seconds(const Check *c, const Row *row) {
     case OTHER_BASES: return 2 * stretch + reference;
     case JUMP_KEYS: return seconds_for(c, key_tokens(c), key_tokens(c)) + answer;
     case STEPS: return 2 * stretch + TAIL * c->per_step;
-    case READ_AGAIN: return 2 * stretch;
-    case LATEST_VALUES:
-        return 2 * (seconds_for(c, key_tokens(c), key_tokens(c)) + N_ANSWERS * answer);
-    case ROUNDED_CACHE: return (1 + parts_told(c)) * stretch;
     case WHOLE_TEXT: return whole + windows_beside(c, row->length) * stretch;
     default: return whole + answer;
     }
@@ -148,7 +160,8 @@ int units_up_to(const Check *c, const Row *row, int round) {
 int most_units(const Check *c, const Row *row) {
     size_t texts = c->n_ids / (size_t)row->length;
     switch (row->kind) {
-    case SHORT_PERPLEXITY: return 1;
+    case SHORT_PERPLEXITY:
+    case ANCHORED: return 1;
     case CONVERSION: return c->n_stretches < MOST_MISTAKES ? c->n_stretches : MOST_MISTAKES;
     case JUMP_KEYS:
     case WHOLE_KEYS: return MOST_KEYS;
@@ -322,6 +335,7 @@ bool is_about_worth(RowKind kind) { return kind >= READ_AGAIN && kind <= ROUNDED
 
 bool is_wanted(const Check *c, RowKind kind) {
     switch (kind) {
+    case ANCHORED: return c->job->model->anchor.is_noted;
     case LIKE: return c->like;
     case READ_AGAIN: return c->min_page >= 0;
     case LATEST_VALUES: return c->min_updates >= 0;
@@ -338,9 +352,20 @@ static void judge_worth(const Check *c, Row *row) {
     else judge_gain(row, row->kind == READ_AGAIN ? page : updates);
 }
 
+static void judge_anchor(Row *row) {
+    row->error = INFINITY;  // it has none
+    row->limit = ANCHOR_CHANGE;
+    row->verdict = row->value <= row->limit ? OK : FAIL;
+}
+
 void judge_row(const Check *c, Row *row) {
     double passes, fails;
+    if (is_about_worth(row->kind)) {
+        judge_worth(c, row);
+        return;
+    }
     switch (row->kind) {
+    case ANCHORED: judge_anchor(row); break;
     case SHORT_PERPLEXITY:
         judge_ratio(row, c->job->model->config.vocab_size * KNOWS_NOTHING);
         row->verdict = row->value <= row->limit ? OK : FAIL;
@@ -359,9 +384,6 @@ void judge_row(const Check *c, Row *row) {
         row->limit = MOST_CHANGE;
         row->verdict = decide(row->value, row->error, row->limit);
         break;
-    case READ_AGAIN:
-    case LATEST_VALUES:
-    case ROUNDED_CACHE: judge_worth(c, row); break;
     case JUMP_KEYS:
     case WHOLE_KEYS:
         if (row->verdict != UNABLE) judge_keys(row);

@@ -44,6 +44,18 @@ static void describe_keys(const Row *row, char *out, size_t size) {
              row->in_short.n * row->in_short.mean, row->in_short.n);
 }
 
+static void describe_anchor(const Row *row, char *out, size_t size) {
+    if (!isfinite(row->value))
+        snprintf(out, size,
+                 "its tokenizer gives a short text other tokens than when the file was made");
+    else
+        snprintf(out, size,
+                 "short texts: perplexity is %s by a factor of %.2f than when the file was made "
+                 "(limit %.2f). Was it "
+                 "changed?",
+                 row->samples.mean > 0 ? "higher" : "lower", row->value, row->limit);
+}
+
 // The same of a row about what a context is worth.
 static void describe_wanted(const Check *c, const Row *row, char *out, size_t size) {
     const double value = row->value;
@@ -56,7 +68,7 @@ static void describe_wanted(const Check *c, const Row *row, char *out, size_t si
                  value, error, row->limit, how);
     else if (row->kind == LATEST_VALUES)
         snprintf(out, size,
-                 "the last of several values is said %.2f +- %.2f times as surely as in a short "
+                 "the last of several values is told %.2f +- %.2f times as surely as in a short "
                  "text (%.2f wanted)%s",
                  value, error, row->limit, how);
     else
@@ -96,6 +108,7 @@ static void describe_row(const Check *c, const Row *row, char *out, size_t size)
     case STEPS:
         snprintf(out, size, "step by step: %.2f +- %.2f change of -ln p (%s)", value, error, limit);
         return;
+    case ANCHORED: describe_anchor(row, out, size); return;
     case READ_AGAIN:
     case LATEST_VALUES:
     case ROUNDED_CACHE: describe_wanted(c, row, out, size); return;
@@ -240,7 +253,7 @@ static void describe_worth(const Check *c, int n, char *out, size_t size) {
         else if (row->kind == READ_AGAIN)
             add_words(out, size, "; it copies no page in a short text");
         if (row->kind == LATEST_VALUES && is_known)
-            add_words(out, size, "; the last of several values is said %.0f %% as surely",
+            add_words(out, size, "; the last of several values is told %.0f %% as surely",
                       100 * row->value);
         else if (row->kind == LATEST_VALUES)
             add_words(out, size, "; it tells no last value from older ones in a short text");
