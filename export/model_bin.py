@@ -20,6 +20,7 @@ from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Tensor, size_of_rows
 from .write import HEADER, MORE, MORE_FIELDS, NEWEST, NEWEST_FIELDS, TABLES, WEIGHT_TYPES, tensor_order
 
 MAGIC = b'24ka'
+ANCHOR, ANCHOR_BYTES = b'ANCR', 32
 FIELDS = ('magic version weight_type group_size dim hidden_dim n_layers n_heads n_kv_heads head_dim vocab_size seq_len '
           'shared_classifier sliding_window norm_eps bos_id n_eos eos_0 eos_1 eos_2 eos_3 eos_4 eos_5 eos_6 eos_7 '
           'rope_method rope_dynamic theta factor train_ctx ramp truncate reserved beta_fast beta_slow attention_factor '
@@ -275,10 +276,17 @@ def place(path, model, types, at, total):
         at += size
         if at > total:
             break
-    if at + -at % 64 != total:
+    if at + -at % 64 != total - anchor_bytes(path, total):
         raise Problem(path, 'is cut short or too long for what its header says (found %d bytes, expected %s%d)'
                       % (total, 'at least ' if at > total else '', at + -at % 64))
     return tensors
+
+
+def anchor_bytes(path, total):
+    """Of the note at a file's end, where one is: --anchor writes it, and it is not the model's."""
+    with open(path, 'rb') as file:
+        file.seek(max(total - ANCHOR_BYTES, 0))
+        return ANCHOR_BYTES if file.read(len(ANCHOR)) == ANCHOR else 0
 
 
 def size_in_file(path, name, dtype, shape, group_size):

@@ -149,9 +149,13 @@ class Fake(http.server.ThreadingHTTPServer):
         return 'w%d' % id if self.fault == 'other words' else tokens()[id % 4096].decode('utf-8', 'replace')
 
     def continued(self, text):
-        """What a model says to a question of --tasks: the hidden numbers that are left of the text, if it knows."""
+        """What a model says to a question of --tasks: the hidden number that is left of the text, if it knows."""
         kept = text if not self.limit else text[-3 * self.limit:]
-        keys = re.findall(r'The pass key is ([0-9]{5})\. Remember', kept)
+        keys = re.findall(r'The pass key is ([0-9]{5})\. Remember', kept)[:1]
+        keys = keys or re.findall(r'is now ([0-9]{5})\.', kept)[-1:]
+        hop = re.search(r'Which pass key has the (\w+)\?', kept)
+        link = hop and re.search(r' The %s has the pass key of the (\w+)\.' % hop.group(1), kept)
+        keys = keys or (re.findall(r'pass key of the %s is ([0-9]{5})' % link.group(1), kept) if link else [])
         return ' %s. And so on' % keys[0] if keys and self.random.random() < self.knows else ' 1 and 2'
 
     # ---- what it answers, by form ----

@@ -208,8 +208,20 @@ typedef struct {
     const float *scale;            // (1) x *= scale, last of all
 } Layer;
 
+// What a file notes behind its tensors: how well the model read a text when it was made.
+typedef struct {
+    bool is_noted;
+    uint32_t window;  // tokens of a stretch, of which the second half counts
+    uint32_t text;    // a checksum of the ids
+    double nll;       // their mean -ln p
+} Anchor;
+enum { ANCHOR_BYTES = 32 };
+void anchor_to_bytes(const Anchor *anchor, uint8_t out[ANCHOR_BYTES]);
+
 typedef struct {
     MappedFile file;
+    uint64_t end;  // of the tensors in the file, where the anchor stands
+    Anchor anchor;
     ModelConfig config;
     RopeConfig rope;       // as the file has it, without defaults filled in
     RopeConfig sliding;    // the same of layers with LAYER_SLIDING; zeros without sliding_rope
