@@ -8,8 +8,10 @@ import { followAddress, go, linkTo } from './links.js';
 import { lacking } from './lacking.js';
 import { learnMethods, methodFor } from './methods.js';
 import { whereAHeadLooks } from './panels/attention.js';
+import { film } from './panels/film.js';
 import { oneHand } from './panels/hand.js';
 import { opening } from './panels/opening.js';
+import { scene } from './panels/scene.js';
 import { tuned } from './panels/tuned.js';
 import { leaveAll, panelOf } from './place.js';
 import { still } from './still.js';
@@ -29,6 +31,7 @@ const NOTHING = {
     twice: {},
     temper: {},
     layers: {},
+    scene: {},
 };
 
 const shipped = recorded.model; // theta, trained context, head_dim: what the model says of itself once it is open
@@ -40,34 +43,37 @@ function heading(tag, id, title, number) {
     return h(tag, { id: `h-${id}`, tabIndex: -1, ariaLabel: title }, mark, title, linkTo(id, title));
 }
 
+// For those who go by Tab: past a chapter, to the next one. It shows while it has the focus.
+const skipTo = (chapter) =>
+    chapter && button(`skip to “${chapter.title}”`, () => go(chapter.id), { className: 'skip-on' });
+
 // What needs no program: the chapters' frames, and in the first of them the demonstration.
 function frames() {
-    for (const [i, { id, title, lead }] of CHAPTERS.entries())
-        main.append(
-            h(
-                'section.chapter',
-                { id, 'aria-labelledby': `h-${id}` },
-                heading('h2', id, title, String(i + 1)),
-                lead ? h('p.lead', prose(lead)) : null,
-            ),
-        );
+    const chapters = CHAPTERS.map(({ id, title, lead }, i) =>
+        h(
+            'section.chapter',
+            { id, 'aria-labelledby': `h-${id}` },
+            heading('h2', id, title, String(i + 1)),
+            skipTo(CHAPTERS[i + 1]),
+            lead ? h('p.lead', prose(lead)) : null,
+        ),
+    );
+    main.append(chapters[0], h('div.story', h('div.steps', chapters.slice(1, -1))), chapters.at(-1));
     const write = () => {
         go('break');
         /** @type {HTMLElement} */ (document.querySelector('#break button.primary'))?.click();
     };
     const runs = button('Run it yourself', write, { primary: true, id: 'run-it', disabled: true });
+    const scrolling = film({ recorded, shipped });
     document.getElementById(CHAPTERS[0].id).append(
+        scrolling.box,
+        h('div.row.middle.under', runs, button('What happened? ↓', () => go(CHAPTERS[1].id)), scrolling.go),
         h('p.status', { id: 'whose', hidden: true }),
         opening({ recorded, shipped }),
         h(
-            'div.row.middle.under',
-            runs,
-            button('What happened? ↓', () => go(CHAPTERS[1].id)),
-            h(
-                'p.fine',
-                `Recorded, with seed ${recorded.first.seed}. Marked, and counted as perplexity: what a reader of the last ` +
-                    '512 tokens did not expect. A person surprises it more than it does itself.',
-            ),
+            'p.fine',
+            `Recorded, with seed ${recorded.first.seed}. Marked, and counted as perplexity: what a reader of the last 512 ` +
+                'tokens did not expect.',
         ),
     );
     for (const word of document.querySelectorAll('[data-term]'))
@@ -114,12 +120,21 @@ function fill({ id, panels, more, what, on }, context) {
         h(
             'div.filled',
             panels.filter(fits).map(section),
+            id === 'yours' && !isOneFile && h('p', h('a.button', { href: 'config.html' }, 'Open the tool for configs')),
             on && h('p.lead.on', prose(on)),
             further.length ? h('details.more', h('summary', `More: ${what}`), further.map(section)) : null,
         ),
     );
 }
 let all = 1;
+
+// The scene, beside the chapters that it belongs to.
+function setScene(context) {
+    const panel = panelOf(scene, context, all++),
+        story = document.querySelector('.story');
+    document.getElementById('scene')?.remove();
+    story.prepend(h('section', { id: 'scene', ariaLabel: panel.title }, panel.body));
+}
 
 async function begin() {
     boot.textContent = 'Starting the program …';
@@ -151,6 +166,7 @@ async function begin() {
         };
         const context = { engine, small, page, book, methods: learnMethods(page, facts), build, hasToolBeside: !isOneFile, ...what };
         for (const chapter of CHAPTERS) fill(chapter, context);
+        setScene(context);
         showWhose(facts.trainedContext, own);
     };
     cardsBelowChips(main);

@@ -192,11 +192,12 @@ export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
     state.on(['looks', 'row'], redraw);
     const slider = h('input', { type: 'range', min: 0, max: positions.length - 1, step: 1, ariaLabel: 'the query' });
     slider.oninput = () => state.set('row', +slider.value);
-    state.on('row', (row) => {
+    const putSlider = (row) => {
         slider.value = row;
         slider.setAttribute('aria-valuetext', `position ${positions[row]}`);
-    });
-    slider.value = state.get('row');
+    };
+    state.on('row', putSlider);
+    putSlider(state.get('row'));
     new ResizeObserver(redraw).observe(views[0].figure);
     return {
         id: 'attention',
