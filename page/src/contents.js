@@ -54,10 +54,8 @@ export function contents(bar, chapters) {
     let now = -1;
     const look = onceAFrame(() => {
         const tops = chapters.map(({ id }) => document.getElementById(id).getBoundingClientRect().top);
-        const at = Math.max(
-            0,
-            tops.findLastIndex((top) => top < innerHeight * 0.4),
-        );
+        const isEnd = scrollY + innerHeight >= document.documentElement.scrollHeight - 2,
+            at = isEnd && scrollY > 0 ? tops.length - 1 : Math.max(0, tops.findLastIndex((top) => top < innerHeight * 0.4));
         read.style.transform = `scaleX(${scrollY / Math.max(1, document.documentElement.scrollHeight - innerHeight)})`;
         if (at === now) return;
         now = at;

@@ -62,7 +62,7 @@ export default {
             const isNamed = (one) =>
                 one.getAttribute('aria-label') || one.ariaLabel || one.querySelector('[aria-label]') || one.closest('[aria-hidden=true], [role=img][aria-label]');
             const pictures = [...document.querySelectorAll('main svg, main canvas')].filter((one) => !isNamed(one)),
-                figures = [...document.querySelectorAll('figure')].filter((one) => !one.querySelector('figcaption')?.innerText.trim());
+                figures = [...document.querySelectorAll('figure')].filter((one) => !one.querySelector('figcaption')?.textContent.trim());
             return [...pictures, ...figures].map((one) => `${one.closest('section')?.id}: ${one.outerHTML.slice(0, 60)}`);
         });
         check(nameless.length === 0, 'every picture has a name', nameless);
@@ -127,8 +127,8 @@ export default {
             const long = await p.evaluate(() =>
                 [...document.querySelectorAll('main .panel p, main .lead')]
                     .filter((one) => one.getClientRects().length && getComputedStyle(one).fontFamily.startsWith('Charter'))
-                    .map((one) => one.getBoundingClientRect().width / parseFloat(getComputedStyle(one).fontSize))
-                    .filter((ems) => ems > 38.5),
+                    .map((one) => [one.getBoundingClientRect().width / parseFloat(getComputedStyle(one).fontSize), one.textContent.slice(0, 40)])
+                    .filter(([ems]) => ems > 38.5),
             );
             check(long.length === 0, `${width}: at most 38 em, some 75 letters, in a line`, long);
             const used = await p.evaluate(() => {

@@ -140,7 +140,7 @@ export async function open(browser, url, { ready = true, more = true, ...options
     page.on('pageerror', (error) => page.complaints.push(error.stack));
     page.on('request', (request) => page.asked.push(request.url()));
     await page.goto(url);
-    await page.waitForFunction(() => document.querySelectorAll('#panels section').length > 6);
+    await page.waitForFunction(() => document.querySelector('#panels[data-whole]'));
     if (more)
         await page.evaluate(() => {
             for (const box of document.querySelectorAll('details.more, details.others, details.folded')) box.open = true;

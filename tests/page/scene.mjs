@@ -13,11 +13,11 @@ const put = (p, far, by) =>
         [far, by],
     );
 const answered = (p) =>
-    p.waitForFunction(() => /The model answers/.test(document.querySelector('#scene .told').innerText), undefined, {
+    p.waitForFunction(() => /The model answers/.test(document.querySelector('#scene .told').textContent), undefined, {
         timeout: 120000,
     });
 const told = async (p) => {
-    const said = await text('#scene .told', p);
+    const said = await p.locator('#scene .told').textContent();
     return { said, share: +said.match(/([\d.]+) %/)[1], answer: said.match(/“(.*)”/)[1] };
 };
 const back = async (p) => +(await text('#scene .pull output', p)).replace(/\D/g, '');
@@ -85,7 +85,7 @@ export default {
             const [word, p] = await page
                 .locator('#scene .chances > div')
                 .first()
-                .evaluate((row) => [row.querySelector('b').innerText, row.querySelector('small').innerText]);
+                .evaluate((row) => [row.querySelector('b').textContent, row.querySelector('small').textContent]);
             check(word === found.first.text, `${by}: and the next word`, [word, found.first.text]);
             check(Math.abs(+p - 100 * found.first.p) < 1, `${by}: and its probability`, [p, found.first.p]);
         }
@@ -152,6 +152,8 @@ export default {
         await p.waitForTimeout(300);
         const { top, bottom } = await p.locator('#scene').evaluate((one) => one.getBoundingClientRect().toJSON());
         check(top < 60 && bottom < 844 * 0.4, 'on a telephone it stays above the text', [top, bottom]);
+        const heading = (await p.locator('#h-why').boundingBox()).y;
+        check(heading >= bottom && heading < 500, 'and the chapter begins below it', [heading, bottom]);
         await p.screenshot({ path: join(PICTURES, 'scene-phone.png') });
         await p.locator('#scene button', { hasText: 'Play' }).click();
         const first = await back(p);

@@ -107,7 +107,7 @@ export function whatRopeIs({ page, shipped }) {
     const trail = one.append('g').attr('class', 'trail'),
         swept = one.append('path').attr('class', 'swept').attr('data-part', 'f');
     const single = arrow(one, 'query', 'm'),
-        oneText = h('p.readout', { ariaLive: 'polite' });
+        oneText = h('p.readout');
 
     const two = plane('a query and a key, both turned, and the angle between them');
     const between = two.append('path').attr('class', 'between');
@@ -124,7 +124,7 @@ export function whatRopeIs({ page, shipped }) {
         return { i, hands, box: h('div', svg.node(), name) };
     });
     const all = curve('the sum of all pairs by distance', -0.35);
-    const threeText = h('p.readout', { ariaLive: 'polite' });
+    const threeText = h('p.readout');
 
     const both = (by) => {
         const step = Math.max(-state.get('k'), Math.min(LAST - state.get('m'), by));

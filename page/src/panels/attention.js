@@ -46,7 +46,7 @@ export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
 
     const views = NAMES.map((name) => {
         const canvas = h('canvas', { width: bins, height: positions.length, role: 'img' });
-        const over = drawing('over')
+        const over = drawing('over').attr('aria-hidden', 'true')
             .attr('preserveAspectRatio', 'none')
             .attr('viewBox', `0 0 ${bins} ${positions.length}`);
         over.append('line').attr('class', 'edge-line').attr('x1', edge).attr('x2', edge).attr('y2', positions.length);

@@ -18,7 +18,7 @@ export function clocks({ file, page, shipped }) {
     const inOrder = () => state.get('key') > state.get('query') && state.set('key', state.get('query')); // an address may not be
     const dials = Array.from({ length: pairs }, (_, i) => dial(i, pairs, L));
     const method = stateChips('method', 'method', methodChoices(SIX));
-    const numbers = h('div.numbers', { ariaLive: 'polite' });
+    const numbers = h('div.numbers');
     const line = command();
     // A query sees no later token: the key stops at the query, and the query at the key.
     const limits = { key: () => [0, state.get('query')], query: () => [state.get('key'), MOST] };

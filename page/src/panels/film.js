@@ -23,7 +23,8 @@ export function film({ recorded, shipped: { theta, headDim, trainedContext: L } 
         dials = smallDials(pairs, L),
         position = h('b'),
         hands = h('span'),
-        text = h('div.film-text', { role: 'img', tabIndex: 0 });
+        text = h('div'), // stands on the bottom of its box
+        frameOf = h('div.film-text', { role: 'img', tabIndex: 0 }, text);
     const breaks = h('mark.breaks');
     const spans = tokens.map(([token, nll], i) => {
         const isWord = from + i >= at - word + 1 && from + i <= at;
@@ -34,7 +35,7 @@ export function film({ recorded, shipped: { theta, headDim, trainedContext: L } 
     });
     const label = h('small', chance(tokens[at - from][1]));
     const edge = h('span.film-edge', `${L}`);
-    text.ariaLabel = `A text that the model wrote past position ${L}, as it was trained. At ${count(at)} it writes a word that is none.`;
+    frameOf.ariaLabel = `A text that the model wrote past position ${L}, as it was trained. At ${count(at)} it writes a word that is none.`;
 
     let shown = 0; // tokens
     function show(n) {
@@ -57,14 +58,13 @@ export function film({ recorded, shipped: { theta, headDim, trainedContext: L } 
         position.textContent = count(here);
         hands.textContent = `${strange} of ${pairs} clocks where training never had them`;
         hands.className = strange ? 'strange' : '';
-        text.scrollTop = text.scrollHeight;
     }
 
     let began = 0, // when its first picture was due; 0: it rests
         done = 0; // milliseconds that were shown before
     const frame = kept((now) => {
         if (!began) return;
-        show(Math.max(1, tokenAt(done + Math.max(0, now - began), L - from)));
+        show(reducedMotion() ? spans.length : Math.max(1, tokenAt(done + Math.max(0, now - began), L - from)));
         if (shown < spans.length) requestAnimationFrame(frame);
         else rest(true);
     });
@@ -81,14 +81,14 @@ export function film({ recorded, shipped: { theta, headDim, trainedContext: L } 
     }
     const go = button('Play', () => (began ? rest(false) : play()));
     if (reducedMotion()) {
-        requestAnimationFrame(() => show(spans.length)); // once it has a size to scroll in
+        show(spans.length);
         rest(true);
     } else {
         show(L - from >> 1);
         play();
     }
     return {
-        box: h('div.film', text, h('div.film-side', h('p.film-at', h('small', 'position'), position), dials.box, hands)),
+        box: h('div.film', frameOf, h('div.film-side', h('p.film-at', h('small', 'position'), position), dials.box, hands)),
         go,
     };
 }

@@ -104,7 +104,7 @@ export function fixIt({ file, engine, page, shipped, recorded, book, own }) {
         result = h('div.numbers', { ariaLive: 'polite' }),
         line = command(),
         searchLine = command();
-    const slowing = h('p', { ariaLive: 'polite' });
+    const slowing = h('p');
     let shownAs = ''; // the method whose chip is pressed
 
     // How much YaRN slows which pairs, in words. Pairs that it slows by less than a thousandth are kept.

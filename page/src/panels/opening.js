@@ -53,7 +53,7 @@ export function opening({ recorded, shipped }) {
         h('p.across', `… ${given.text.slice(from + 1)}`),
         h('div.edge.across', `position ${edge}: training ended here`),
         h(
-            'p.gradual.across',
+            'div.gradual.across',
             `It comes gradually. Right behind ${edge} only a few tokens are further back than training ever showed, and a text ` +
                 'that the model writes itself surprises it less than a person’s. At 2,000 most are.',
         ),
