@@ -51,11 +51,11 @@ def say(text):
 
 # ---- running ----
 
-def run_quietly(arguments, text=b''):
-    """Standard output of ./run, whose remarks on stderr are shown only when it fails. A
-    pipe there also means no bars."""
+def run_quietly(arguments, text=b'', good=(0,)):
+    """Standard output of ./run, whose remarks on stderr are shown only when it fails: when its status is none of
+    `good`. A pipe there also means no bars."""
     done = subprocess.run(['./run'] + arguments, cwd=ROOT, input=text, capture_output=True)
-    if done.returncode:
+    if done.returncode not in good:
         fail('%s: %s' % (shlex.join(['./run'] + arguments), done.stderr.decode(errors='replace').strip()))
     return done.stdout
 
@@ -159,7 +159,7 @@ def experiment(options, name, text, trained):
     models = ['models/%s.bin' % kind for kind in small] or [options.model]
     if kept(options, path, ['# book\t' + text.name], models, text):
         return
-    say('# %s: many runs of --ppl or --attn' % name)
+    say('# %s: many runs of --ppl, --attn or --check' % name)
     try:
         command, columns, rows = EXPERIMENTS[name](run_quietly, options.model, text.content(), options.quick)
         with open(path, 'w', encoding='utf-8') as file:
@@ -243,6 +243,7 @@ PICTURES = {  # their tables and the other arguments of plot.py
         '--title', 'Keys found, %: the four maps that see everything find all']),
     'passkey-sibling': (['passkey-sibling'], ['--title', 'Keys found after 200 steps of tuning: FOUND']),
     'again': (['again'], ['--title', 'A page read again 9,000 characters later: a window does not know it']),
+    'shares': (['shares'], ['--title', 'What is left of a page that is read again, by length']),
     'stale': (['stale'], ['--title', 'With stale keys a text read token by token is another text']),
     'encodings': (['encodings'], ['--title', 'Trained on 256: RoPE slides, ALiBi holds (text: BOOK)']),
     'encodings-keys': (['encodings-keys'], ['--title',
