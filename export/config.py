@@ -268,8 +268,9 @@ def read_per_layer(config: Keys, family: Family, model: Model) -> Dict[str, int]
 
 
 def read_encoding(config: Keys, family: Family, seq_len: int) -> Dict[str, int]:
-    """How a model of this program's tools knows positions, and the rows of its tables."""
-    if not family.own:
+    """How a model of this program's tools knows positions, and the rows of its tables. Those with states are of a
+    family, and say so where their attending layers do not turn."""
+    if not family.own and not (family.states and 'position_encoding' in config.values):
         return {}
     name = config.get('position_encoding', lambda v: v in ENCODINGS, 'one of ' + ', '.join(ENCODINGS))
     rows = seq_len if name == 'learned' else 1 + config.integer('clip_distance', MAX_SEQ) if name == 'shaw' else 0

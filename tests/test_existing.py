@@ -184,11 +184,11 @@ def test_folders():
 def test_trained():
     """tools/train.py puts its export into a new folder, or over an older export; not over a checkpoint from a hub. It
     needs PyTorch, and so one function of it is tried alone."""
-    with open(os.path.join(ROOT, 'tools', 'train.py'), encoding='utf-8') as file:
+    with open(os.path.join(ROOT, 'tools', 'checkpoints.py'), encoding='utf-8') as file:
         tree = ast.parse(file.read())
     function = next(node for node in tree.body if getattr(node, 'name', '') == 'check_folder')
     names = {}
-    exec(compile(ast.Module([function], []), 'train.py', 'exec'), names)
+    exec(compile(ast.Module([function], []), 'checkpoints.py', 'exec'), names)
     place = pathlib.Path(room('trained'))
     own = ['config.json', 'pytorch_model.bin', 'tokenizer.model']
     for files, good in ([], True), (own, True), (['README.md'], False):
@@ -200,7 +200,7 @@ def test_trained():
         except SystemExit as problem:
             found = str(problem)
         words = '%s: holds README.md, which is not of an export (expected a new folder)' % place
-        check(found == ('' if good else words), 'train.py onto %s' % files, found)
+        check(found == ('' if good else words), 'checkpoints.py onto %s' % files, found)
     names['check_folder'](place / 'new')
 
 

@@ -13,7 +13,8 @@ ELSEWHERE = {
     'export/bytelevel.py': ['exaone4', 'qwen2'], 'export/out_tokenizer.py': ['llama'], 'export/tokenizer.py': ['llama'],
     'page/src/config/examples.js': ['llama', 'qwen2'], 'page/src/panels/arrows.js': ['phi'],
     'tools/bench.py': ['llama', 'gpt-oss'],
-    'tools/train.py': ['llama', 'LlamaForCausalLM'], 'tools/random_experts.py': ['gpt-oss', 'qwen3moe', 'qwen2'],
+    'tools/checkpoints.py': ['llama', 'LlamaForCausalLM', 'qwen3_5_text', 'Qwen3_5ForCausalLM'],
+    'tools/random_experts.py': ['gpt-oss', 'qwen3moe', 'qwen2'],
     'tools/layer_costs.py': ['gemma3', 'gemma3_text', 'gpt-oss', 'gpt_oss', 'laguna', 'ministral3', 'olmo3', 'smollm3']}
 MADE = ['src/configs/family_table.h', 'tools/family_names.py']
 OWN_TOOLS = 'SmallForCausalLM', 'rope.c'  # no other program's names

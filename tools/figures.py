@@ -22,7 +22,7 @@ import sys
 import time
 
 from before_rope import NAMES, TRAINED, name_of
-from experiments import EXPERIMENTS
+from experiments import DROPPED, EXPERIMENTS
 from layer_patterns import MODELS
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -51,11 +51,11 @@ def say(text):
 
 # ---- running ----
 
-def run_quietly(arguments, text=b''):
-    """Standard output of ./run, whose remarks on stderr are shown only when it fails. A
-    pipe there also means no bars."""
+def run_quietly(arguments, text=b'', good=(0,)):
+    """Standard output of ./run, whose remarks on stderr are shown only when it fails: when its status is none of
+    `good`. A pipe there also means no bars."""
     done = subprocess.run(['./run'] + arguments, cwd=ROOT, input=text, capture_output=True)
-    if done.returncode:
+    if done.returncode not in good:
         fail('%s: %s' % (shlex.join(['./run'] + arguments), done.stderr.decode(errors='replace').strip()))
     return done.stdout
 
@@ -155,11 +155,12 @@ def measure(options, name, commands, text, trained):
 def experiment(options, name, text, trained):
     """The table of one of experiments.py."""
     start, path = time.time(), os.path.join(options.out, name + '.tsv')
-    small = NAMES if name.startswith('encodings') else MODELS.values() if name == 'layers' else []
+    small = (NAMES if name.startswith('encodings') else MODELS.values() if name == 'layers' else
+             {file for file, _ in DROPPED.values()} if name.startswith('dropped') else [])
     models = ['models/%s.bin' % kind for kind in small] or [options.model]
     if kept(options, path, ['# book\t' + text.name], models, text):
         return
-    say('# %s: many runs of --ppl or --attn' % name)
+    say('# %s: many runs of --ppl, --attn or --check' % name)
     try:
         command, columns, rows = EXPERIMENTS[name](run_quietly, options.model, text.content(), options.quick)
         with open(path, 'w', encoding='utf-8') as file:
@@ -243,10 +244,13 @@ PICTURES = {  # their tables and the other arguments of plot.py
         '--title', 'Keys found, %: the four maps that see everything find all']),
     'passkey-sibling': (['passkey-sibling'], ['--title', 'Keys found after 200 steps of tuning: FOUND']),
     'again': (['again'], ['--title', 'A page read again 9,000 characters later: a window does not know it']),
+    'shares': (['shares'], ['--title', 'What is left of a page that is read again, by length']),
     'stale': (['stale'], ['--title', 'With stale keys a text read token by token is another text']),
     'encodings': (['encodings'], ['--title', 'Trained on 256: RoPE slides, ALiBi holds (text: BOOK)']),
     'encodings-keys': (['encodings-keys'], ['--title',
                                             'Keys found, %: with learned distances nearly all, 16 times further']),
+    'dropped': (['dropped'], ['--title', 'RoPE taken away: flat past 256, and worse at every length than YaRN']),
+    'dropped-keys': (['dropped-keys'], ['--title', 'Keys found, %: what copied does not copy without RoPE']),
     'layers': (['layers'], ['--title', 'With one full layer of five, little breaks (text: BOOK)']),
     'crowd': (['crowd'], ['--title', 'Large angles cost much, a crowd of keys little, and both together most']),
     'attention': (['attention'], ['--title', 'Past 512, plain RoPE gives keys scores that no near key has']),

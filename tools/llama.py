@@ -5,7 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from position_encodings import Added, Attention, LayerAttention
+from gated_delta import GatedDelta
+from position_encodings import STATE, Added, Attention, LayerAttention
 
 
 def rope_frequencies(config):
@@ -33,7 +34,7 @@ def turns_of(config):
     are alike."""
     encoding = config.get("encoding", "rope")
     blocks = {None: config if encoding == "rope" else {}}
-    if encoding == "layers":
+    if "rope_parameters" in config:
         blocks = {kind: dict(config, **block) if block else {} for kind, block in config["rope_parameters"].items()}
     turns = {}
     for kind, block in blocks.items():
@@ -106,9 +107,9 @@ class SwiGLU(torch.autograd.Function):
 
 
 class RMSNorm(nn.Module):
-    def __init__(self, c):
+    def __init__(self, c, width=None):
         super().__init__()
-        self.weight, self.eps = nn.Parameter(torch.ones(c["hidden_size"])), c["rms_norm_eps"]
+        self.weight, self.eps = nn.Parameter(torch.ones(width or c["hidden_size"])), c["rms_norm_eps"]
 
     def forward(self, x):
         return Normalize.apply(x, self.weight, self.eps)
@@ -120,20 +121,33 @@ class Block(nn.Module):
         self.n_q, self.n_kv, self.head_dim = c["num_attention_heads"], c["num_key_value_heads"], c["head_dim"]
         dim, hidden = c["hidden_size"], c["intermediate_size"]
         self.input_norm, self.post_norm = RMSNorm(c), RMSNorm(c)
-        self.qkv = nn.Linear(dim, (self.n_q + 2 * self.n_kv) * self.head_dim, bias=False)
-        self.o = nn.Linear(self.n_q * self.head_dim, dim, bias=False)
+        self.encoding = c.get("encoding", "rope")
+        self.kind = c["layer_types"][layer] if "layer_types" in c else None
+        if self.kind == STATE:
+            self.delta = GatedDelta(c)
+        else:
+            self.qkv = nn.Linear(dim, (self.n_q + 2 * self.n_kv) * self.head_dim, bias=False)
+            self.o = nn.Linear(self.n_q * self.head_dim, dim, bias=False)
+        if self.encoding == "states" and self.kind != STATE:
+            self.gate = nn.Linear(dim, self.n_q * self.head_dim, bias=False)
+            self.q_norm, self.k_norm = RMSNorm(c, self.head_dim), RMSNorm(c, self.head_dim)
         self.gate_up = nn.Linear(dim, 2 * hidden, bias=False)
         self.down = nn.Linear(hidden, dim, bias=False)
-        self.encoding = c.get("encoding", "rope")
-        self.kind = c["layer_types"][layer] if self.encoding == "layers" else None
         self.attention = None
-        if "encoding" in c:
+        if "encoding" in c and self.kind != STATE:
             self.attention = LayerAttention(c, layer) if self.encoding == "layers" else Attention(c)
 
     def forward(self, x, turns):
         """turns: {kind of layers: (cos, sin), or None where nothing turns}; kind None where all layers are alike."""
+        x = x + (self.delta(self.input_norm(x)) if self.kind == STATE else self.attend(self.input_norm(x), turns))
+        return x + self.down(SwiGLU.apply(self.gate_up(self.post_norm(x))))
+
+    def attend(self, x, turns):
         B, T, _ = x.shape
-        qkv = self.qkv(self.input_norm(x)).view(B, T, -1, self.head_dim)
+        qkv = self.qkv(x).view(B, T, -1, self.head_dim)
+        if self.encoding == "states":
+            q, k, v = qkv.split([self.n_q, self.n_kv, self.n_kv], 2)
+            qkv = torch.cat([self.q_norm(q), self.k_norm(k), v], 2)
         if turns[self.kind]:
             qkv = Rotate.apply(qkv, *turns[self.kind], self.n_q + self.n_kv)
         q, k, v = qkv.transpose(1, 2).split([self.n_q, self.n_kv, self.n_kv], 1)
@@ -144,8 +158,8 @@ class Block(nn.Module):
             y = self.attention(q, k, v, *self.qkv.weight.split(self.n_q * self.head_dim)[:2])
         else:
             y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.o(y.transpose(1, 2).reshape(B, T, -1))
-        return x + self.down(SwiGLU.apply(self.gate_up(self.post_norm(x))))
+        y = y.transpose(1, 2).reshape(B, T, -1)
+        return self.o(y * self.gate(x).sigmoid() if self.encoding == "states" else y)
 
 
 class Llama(nn.Module):
@@ -158,7 +172,7 @@ class Llama(nn.Module):
         self.added = Added(config) if "encoding" in config else None
         for name, p in self.named_parameters():
             if p.dim() == 2:
-                out = name.endswith(("o.weight", "down.weight"))
+                out = name.endswith(("o.weight", "down.weight", "out.weight"))
                 nn.init.normal_(p, std=0.02 / math.sqrt(2 * len(self.layers)) if out else 0.02)
         self.turns = turns_of(config)
 

@@ -17,9 +17,11 @@ class Optimizer:
         for name, p in model.named_parameters():
             part = name.split(".")
             owner = (int(part[1]) if part[0] == "layers" else workers - 1) % workers
-            matrix = part[0] == "layers" and p.dim() == 2 and "relative" not in name  # those are embeddings
+            # tables of distances are embeddings, and a row for each head is a few numbers
+            matrix = (part[0] == "layers" and p.dim() == 2 and "relative" not in name and
+                      len(p) > c["num_attention_heads"])
             if matrix:
-                self.matrices[owner].append((name, p, fused.get(part[2], [len(p)])))
+                self.matrices[owner].append((name, p, fused.get(part[-2], [len(p)])))
             else:
                 self.others[owner].append((name, p))
             for kind in ("momentum",) if matrix else ("momentum", "square"):

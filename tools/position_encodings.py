@@ -9,7 +9,7 @@ ENCODINGS = ["rope", "none", "learned", "sinusoidal", "alibi", "shaw", "transfor
 SHAPE = dict(vocab_size=4096, hidden_size=128, intermediate_size=320, num_hidden_layers=5, num_attention_heads=4,
              num_key_value_heads=4, head_dim=32, rms_norm_eps=1e-5, rope_theta=10000.0, max_position_embeddings=256,
              clip_distance=64)
-FULL, SLIDING = "full_attention", "sliding_attention"
+FULL, SLIDING, STATE = "full_attention", "sliding_attention", "linear_attention"
 PLAIN = dict(rope_type="default", rope_theta=10000.0)
 
 
@@ -21,6 +21,17 @@ def by_layer(full):
                 rope_parameters={FULL: full, SLIDING: PLAIN})
 
 
+def with_state(full):
+    """The config of a sibling in which each fourth layer attends, and the others keep a state: Qwen 3.5's layers, with
+    norms of the attending layer's heads, and its gate. The states are as wide as the heads. All pairs of a head turn,
+    where Qwen 3.5 has a quarter of them."""
+    types = [STATE if (i + 1) % 4 else FULL for i in range(SHAPE["num_hidden_layers"])]
+    heads, width = SHAPE["num_attention_heads"], SHAPE["head_dim"]
+    return dict(SHAPE, encoding="states", layer_types=types, rope_parameters={FULL: full}, linear_conv_kernel_dim=4,
+                linear_num_key_heads=heads, linear_num_value_heads=heads, linear_key_head_dim=width,
+                linear_value_head_dim=width)
+
+
 # The siblings of the lesson's chapter on two kinds of layers, beside `rope`, whose layers are all full. The
 # temperature 1 + beta ln(1 + floor(p / L)) has the window as L, so that it is felt in training: it is 1.33 at the
 # last of 256 positions. beta is 1 / ln L. So 1 + beta ln(p / L) is ln p / ln L, the growth by which the entropy of
@@ -29,6 +40,8 @@ PATTERNS = {
     "sliding": by_layer(PLAIN),
     "nope": by_layer({}),
     "theta": by_layer(dict(PLAIN, rope_theta=1e6)),
+    "state": with_state(PLAIN),
+    "state-nope": with_state({}),
     "temperature": by_layer(dict(PLAIN, llama_4_scaling_beta=0.24, original_max_position_embeddings=64)),
 }
 

@@ -26,6 +26,8 @@ STAGES = {
     "small": dict(tokens=4096, lengths=[(0.5, [96]), (1.0, [256])], exercises=[(0.5, 0.6), (1.0, 0.3)], lr=1e-3,
                   warmup=0.02, cosine=0.5, muon=[(1.0, 10)], answer_weight=[(0.5, 1.0), (1.0, 0.5)],
                   prose_in_exercises=[(0.5, False), (1.0, True)], mix=COPYING),
+    "drop": dict(tokens=4096, lengths=[(1.0, [256])], exercises=0.3, lr=1e-3, warmup=0.05, cosine=0,
+                 muon=[(1.0, 10)], answer_weight=0.5, prose_in_exercises=True, mix=COPYING),
     "extend": dict(tokens=8192, lengths=[(1.0, [2048, 2048, 4096, 8192])], exercises=0.5, lr=4e-4, warmup=0.05,
                    cosine=0, muon=[(1.0, 4)], answer_weight=0.5, prose_in_exercises=True, mix=LETTING_GO),
 }

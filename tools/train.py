@@ -11,9 +11,12 @@
     train.py extend --start settle --name linear --method linear --steps 200  # as many steps, for comparison
     train.py small --encoding alibi --steps 1400    # one of models/, which differ in how positions are known
     train.py small --layers nope --steps 1400       # or in what their layers see, and how these turn
+    train.py import --folder hf-rope --name rope    # weights of a model in models/, to train on from
+    train.py drop --start rope --name dropped --steps 175   # its RoPE taken away; --encoding rope: left in
     train.py eval --name yarn --lengths 512 2048 8192
     train.py export --name yarn --out hf-8k         # a Hugging Face folder, for model_export.py
 
+--keep 9 44 keeps the weights of these steps, as NAME-9 and NAME-44.
 Everything lies in --work: tokens, checkpoints, logs. A stage that is started again goes on from its checkpoint.
 --minutes is wall-clock time: the schedule reaches its end then, however fast the machine was.
 
@@ -26,14 +29,12 @@ One single-threaded process for each core beats one process with threads, above 
 glibc gives every big tensor's memory back at once unless told otherwise: OMP_NUM_THREADS=1,
 MALLOC_MMAP_THRESHOLD_=4000000000 and MALLOC_TRIM_THRESHOLD_=8000000000 in the environment are worth a third of the
 speed. Needs PyTorch (2.1 or later; `small` 1.13), NumPy and sentencepiece. The stages are in recipe.py, the model in
-llama.py, the rest in position_encodings.py, optimizer.py, exercises.py and evaluate.py.
+llama.py, the rest in position_encodings.py, gated_delta.py, optimizer.py, exercises.py, evaluate.py and checkpoints.py.
 """
 import argparse
-import json
 import lzma
 import math
 import os
-import shutil
 import signal
 import string
 import struct
@@ -46,6 +47,7 @@ import torch
 import torch.multiprocessing as mp
 
 from position_encodings import ENCODINGS, PATTERNS, SHAPE
+from checkpoints import export, import_folder, save
 from evaluate import evaluate
 from exercises import Books, Exercises, Tokenizer
 from llama import ClassifierLoss, Llama
@@ -55,12 +57,6 @@ from recipe import BOS, BYTES_END, CONFIG, EOS, STAGES, at_progress, batch, lear
 
 # ---- training ----
 
-def save(path, value):
-    """Writes a checkpoint so that a crash in the middle leaves the old one whole."""
-    torch.save(value, f"{path}.tmp")
-    os.replace(f"{path}.tmp", path)
-
-
 def train(args):
     """Trains on `--workers` processes of one thread each. Weights, gradients and optimizer state are shared: after
     its backward pass each worker sums everybody's gradients of the layers it owns, and updates those."""
@@ -69,6 +65,8 @@ def train(args):
     config = dict(CONFIG)
     if args.command == "small":
         config = PATTERNS[args.layers] if args.layers else dict(SHAPE, encoding=args.encoding)
+    if args.command == "drop":
+        config = dict(SHAPE, encoding=args.encoding)
     if args.command == "extend":
         config["rope_scaling"] = dict(rope_type=args.method, factor=16.0)
         if args.method == "yarn":
@@ -126,6 +124,9 @@ class Journal:
             save(Path(args.work) / f"{args.name}.pt", dict(model=self.model.state_dict(), state=state,
                                                            optimizer=self.optimizer.state, config=self.model.config))
             self.last_save = now
+        if state["step"] in args.keep:
+            save(Path(args.work) / f"{args.name}-{state['step']}.pt",
+                 dict(model=self.model.state_dict(), state=state, config=self.model.config))
         if args.eval_minutes and (now - self.last_eval > 60 * args.eval_minutes or over):
             longest = self.stage["lengths"][-1][1][-1]
             evaluate(self.model, self.tokenizer, self.valid, [512, 2048, 8192] if longest > 512 else [longest],
@@ -220,75 +221,41 @@ def make_tokenizer(args):
         print(f"{part}: {len(files[part])} books, {len(ids)} tokens")
 
 
+def varint(data, at):
+    """The number of protobuf's variable length that begins at `at`, and where it ends."""
+    value = shift = 0
+    while True:
+        value |= (data[at] & 127) << shift
+        at, shift = at + 1, shift + 7
+        if data[at - 1] < 128:
+            return value, at
+
+
+def as_varint(value):
+    return bytes([value & 127 | 128]) + as_varint(value >> 7) if value > 127 else bytes([value])
+
+
 def reorder(path, like):
     """Gives the pieces of a sentencepiece model the order of a tokenizer.bin that has the same ones: releases of
-    sentencepiece break ties between pieces otherwise. Needs protobuf."""
-    from sentencepiece import sentencepiece_model_pb2
-    proto = sentencepiece_model_pb2.ModelProto()
-    proto.ParseFromString(path.read_bytes())
-    data, at, order = Path(like).read_bytes(), 4, []
-    for _ in proto.pieces:
-        length = struct.unpack_from("<4xi", data, at)[0]
-        order.append(data[at + 8:at + 8 + length].decode("utf-8", "replace").replace(" ", "\u2581"))
-        at += 8 + length
+    sentencepiece break ties between pieces otherwise. In the model's protobuf each piece is a message of field 1, with
+    the text as its own field 1, and they stand before all else."""
+    model, pieces, at = path.read_bytes(), [], 0
+    while model[at:at + 1] == b"\x0a":
+        size, begin = varint(model, at + 1)
+        length, text = varint(model, begin + 1)
+        pieces.append((model[text:text + length], model[text + length:begin + size]))
+        at = begin + size
+    rest, data, order, place = model[at:], Path(like).read_bytes(), [], 4
+    for _ in pieces:
+        length = struct.unpack_from("<4xi", data, place)[0]
+        order.append(data[place + 8:place + 8 + length].replace(b" ", "\u2581".encode()))
+        place += 8 + length
     first = BYTES_END  # unk, bos, eos and the bytes stand where they do
-    if set(order[first:]) != {p.piece for p in proto.pieces[first:]}:
+    if set(order[first:]) != {text for text, _ in pieces[first:]}:
         raise SystemExit(f"{like}: other pieces than those that were learned")
-    for p, piece in zip(proto.pieces[first:], order[first:]):
-        p.piece = piece
-    path.write_bytes(proto.SerializeToString())
-
-
-def check_folder(out):
-    """Ends the program unless a folder is new, or holds an older export and nothing else."""
-    own = {"config.json", "pytorch_model.bin", "tokenizer.model"}
-    others = sorted({path.name for path in out.iterdir()} - own) if out.is_dir() else []
-    if others:
-        raise SystemExit(f"{out}: holds {others[0]}, which is not of an export (expected a new folder)")
-
-
-def export(args):
-    """Writes a checkpoint as a folder that model_export.py reads, float32: of a Llama as Hugging Face has it."""
-    work, out = Path(args.work), Path(args.out)
-    check_folder(out)
-    saved = torch.load(work / f"{args.name}.pt")
-    write_folder(saved["config"], saved["model"], out)
-    shutil.copyfile(work / "tokenizer.model", out / "tokenizer.model")
-    print(f"{out}: step {saved['state']['step']}, {saved['state']['tokens'] / 1e6:.1f}M tokens")
-
-
-def write_folder(config, weights, out):
-    q, kv = config["num_attention_heads"] * config["head_dim"], config["num_key_value_heads"] * config["head_dim"]
-    tensors = {"model.embed_tokens.weight": weights["embed.weight"], "model.norm.weight": weights["norm.weight"]}
-    for i in range(config["num_hidden_layers"]):
-        a, b = f"layers.{i}.", f"model.layers.{i}."
-        tensors[b + "input_layernorm.weight"] = weights[a + "input_norm.weight"]
-        tensors[b + "post_attention_layernorm.weight"] = weights[a + "post_norm.weight"]
-        for name, part in zip("qkv", weights[a + "qkv.weight"].split([q, kv, kv])):
-            tensors[b + f"self_attn.{name}_proj.weight"] = part
-        tensors[b + "self_attn.o_proj.weight"] = weights[a + "o.weight"]
-        for name, part in zip(("gate", "up"), weights[a + "gate_up.weight"].chunk(2)):
-            tensors[b + f"mlp.{name}_proj.weight"] = part
-        tensors[b + "mlp.down_proj.weight"] = weights[a + "down.weight"]
-        for name in ("relative_keys", "relative_values", "r.weight", "u", "v"):
-            if f"{a}attention.{name}" in weights:
-                tensors[b + "self_attn." + name.replace("r.", "r_proj.")] = weights[f"{a}attention.{name}"]
-    if "added.table" in weights:
-        tensors["model.positions.weight"] = weights["added.table"]
-    out.mkdir(parents=True, exist_ok=True)
-    save(out / "pytorch_model.bin", {name: t.float().clone() for name, t in tensors.items()})
-    full = dict(architectures=["LlamaForCausalLM"], model_type="llama", **config, hidden_act="silu",
-                tie_word_embeddings=True, attention_bias=False, mlp_bias=False, attention_dropout=0.0,
-                bos_token_id=BOS, eos_token_id=EOS, initializer_range=0.02, torch_dtype="float32", use_cache=True)
-    full.setdefault("rope_scaling", None)
-    if config.get("encoding", "rope") != "rope":
-        full.update(architectures=["SmallForCausalLM"], model_type="rope.c", position_encoding=config["encoding"])
-    if "layer_types" in config:
-        turns = [int(bool(config["rope_parameters"][kind])) for kind in config["layer_types"]]
-        full.update(position_encoding="rope", no_rope_layers=turns)
-        del full["rope_scaling"]
-    (out / "config.json.tmp").write_text(json.dumps(full, indent=2) + "\n")
-    os.replace(out / "config.json.tmp", out / "config.json")
+    texts = [text for text, _ in pieces[:first]] + order[first:]
+    messages = (b"\x0a" + as_varint(len(text)) + text + more for text, (_, more) in zip(texts, pieces))
+    path.write_bytes(b"".join(b"\x0a" + as_varint(len(each)) + each for each in messages) + rest)
 
 
 def evaluate_checkpoint(args):
@@ -322,8 +289,14 @@ def main():
         p.add_argument("--seed", type=int, default=1)
         p.add_argument("--workers", type=int, default=os.cpu_count())
         p.add_argument("--eval-minutes", type=float, default=6, help="between evaluations into the log; 0: none")
+        p.add_argument("--keep", type=int, nargs="+", default=[], help="steps whose weights are kept")
+        if name == "drop":
+            p.add_argument("--encoding", choices=["none", "rope"], default="none", help="what is left")
         if name == "extend":
             p.add_argument("--method", choices=["yarn", "linear"], required=True)
+    p = commands.add_parser("import", parents=[common])
+    p.add_argument("--folder", required=True, help="that model_export.py wrote")
+    p.add_argument("--name", required=True)
     p = commands.add_parser("eval", parents=[common])
     p.add_argument("--name", required=True)
     p.add_argument("--lengths", type=int, nargs="+", default=[512])
@@ -339,7 +312,8 @@ def main():
     if args.command in STAGES:
         train(args)
     else:
-        {"tokenizer": make_tokenizer, "eval": evaluate_checkpoint, "export": export}[args.command](args)
+        {"tokenizer": make_tokenizer, "import": import_folder, "eval": evaluate_checkpoint,
+         "export": export}[args.command](args)
 
 
 if __name__ == "__main__":
