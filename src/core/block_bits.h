@@ -23,8 +23,8 @@ static inline float float16_at(const uint8_t *bytes) {
 }
 
 // What a nibble of IQ4_NL and IQ4_XS stands for.
-static const int iq4_numbers[16] = {-127, -104, -83, -65, -49, -35, -22, -10,  // 0 to 7
-                                    1,    13,   25,  38,  53,  69,  89,  113};
+static const int8_t iq4_numbers[16] = {-127, -104, -83, -65, -49, -35, -22, -10,  // 0 to 7
+                                       1,    13,   25,  38,  53,  69,  89,  113};
 
 // A number of 16 bits, its lower byte first.
 static inline int word_of(const uint8_t *bytes) { return bytes[0] | bytes[1] << 8; }

@@ -3,7 +3,6 @@
 // (github.com/ikawrakow/ik_llama.cpp). NVFP4's is NVIDIA's. blocks.c says how pictures are read.
 #include "coded.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "block_bits.h"
@@ -11,26 +10,33 @@
 
 // ---- grids ----
 
-// Eight numbers of entry `index`.
-static void put_eight(const Threes numbers, const char *grid, int index, int8_t *q) {
+// Eight numbers of entry `index`, a byte each. They stay in a register until they have their signs:
+// memory that has just been written in parts is slow to read as a whole.
+static uint64_t eight_of(const Threes numbers, const char *grid, int index) {
     const char *digits = grid + 2 * index;
-    memcpy(q, numbers[digits[0] - GRID_ZERO], 4);
-    memcpy(q + 4, numbers[digits[1] - GRID_ZERO], 4);
+    uint32_t first, second;
+    memcpy(&first, numbers[digits[0] - GRID_ZERO], sizeof first);
+    memcpy(&second, numbers[digits[1] - GRID_ZERO], sizeof second);
+    return first | (uint64_t)second << 32;
 }
 
 // Four numbers of entry `index`.
-static void put_four(const Eights numbers, const char *grid, int index, int8_t *q) {
+static uint32_t half_of(const Eights numbers, const char *grid, int index) {
     const char *digits = grid + 2 * index;
-    memcpy(q, numbers[digits[0] - GRID_ZERO], 2);
-    memcpy(q + 2, numbers[digits[1] - GRID_ZERO], 2);
+    uint16_t first, second;
+    memcpy(&first, numbers[digits[0] - GRID_ZERO], sizeof first);
+    memcpy(&second, numbers[digits[1] - GRID_ZERO], sizeof second);
+    return first | (uint32_t)second << 16;
 }
 
-// Number i becomes negative where bit i of `signs` is set.
-static void give_signs(int signs, int8_t q[8]) {
-    for (int i = 0; i < 8; i++) {
-        int is_negative = signs >> i & 1;
-        q[i] = (int8_t)((q[i] ^ -is_negative) + is_negative);
-    }
+// Number i of eight, none of them 0, becomes negative where bit i of `signs` is set. All at once: a
+// byte of the word keeps its own bit, which a sum brings to the top, and from there to the bottom.
+static void put_signed(uint64_t word, int signs, int8_t q[8]) {
+    const uint64_t each = 0x0101010101010101;
+    uint64_t own = each * (uint64_t)signs & 0x8040201008040201;
+    uint64_t negative = (own + 0x7f * each) >> 7 & each;
+    word = (word ^ 0xff * negative) + negative;
+    memcpy(q, &word, sizeof word);
 }
 
 // Seven signs are stored. The eighth makes the number of negative ones even.
@@ -61,9 +67,8 @@ void numbers_iq2_xxs(const uint8_t *block, int8_t *q, float *scales) {
         scales[2 * part] = d * (0.5f + (float)(signs >> 28)) * 0.25f;
         scales[2 * part + 1] = scales[2 * part];
         for (int i = 0; i < 4; i++) {
-            int8_t *eight = q + 32 * part + 8 * i;
-            put_eight(iq2_numbers, iq2_xxs_grid, entries[i], eight);
-            give_signs(eighth_sign(signs >> 7 * i & 127), eight);
+            uint64_t eight = eight_of(iq2_numbers, iq2_xxs_grid, entries[i]);
+            put_signed(eight, eighth_sign(signs >> 7 * i & 127), q + 32 * part + 8 * i);
         }
     }
 }
@@ -84,8 +89,8 @@ void numbers_iq2_xs(const uint8_t *block, int8_t *q, float *scales) {
     put_iq2_scales(float16_at(block), block + 66, scales);
     for (int i = 0; i < 32; i++) {
         int both = word_of(block + 2 + 2 * i);
-        put_eight(iq2_numbers, iq2_xs_grid, both & 511, q + 8 * i);
-        give_signs(eighth_sign(both >> 9), q + 8 * i);
+        uint64_t eight = eight_of(iq2_numbers, iq2_xs_grid, both & 511);
+        put_signed(eight, eighth_sign(both >> 9), q + 8 * i);
     }
 }
 
@@ -99,8 +104,8 @@ void numbers_iq2_s(const uint8_t *block, int8_t *q, float *scales) {
     put_iq2_scales(float16_at(block), block + 74, scales);
     for (int i = 0; i < 32; i++) {
         int upper = block[66 + i / 4] >> i % 4 * 2 & 3;
-        put_eight(iq2_numbers, iq2_s_grid, block[2 + i] | upper << 8, q + 8 * i);
-        give_signs(block[34 + i], q + 8 * i);
+        uint64_t eight = eight_of(iq2_numbers, iq2_s_grid, block[2 + i] | upper << 8);
+        put_signed(eight, block[34 + i], q + 8 * i);
     }
 }
 
@@ -117,10 +122,10 @@ void numbers_iq3_xxs(const uint8_t *block, int8_t *q, float *scales) {
         scales[2 * part + 1] = scales[2 * part];
         for (int i = 0; i < 4; i++) {
             const uint8_t *entries = block + 2 + 8 * part + 2 * i;
-            int8_t *eight = q + 32 * part + 8 * i;
-            put_four(iq3_xxs_numbers, iq3_xxs_grid, entries[0], eight);
-            put_four(iq3_xxs_numbers, iq3_xxs_grid, entries[1], eight + 4);
-            give_signs(eighth_sign(signs >> 7 * i & 127), eight);
+            uint64_t first = half_of(iq3_xxs_numbers, iq3_xxs_grid, entries[0]);
+            uint64_t second = half_of(iq3_xxs_numbers, iq3_xxs_grid, entries[1]);
+            int all_signs = eighth_sign(signs >> 7 * i & 127);
+            put_signed(first | second << 32, all_signs, q + 32 * part + 8 * i);
         }
     }
 }
@@ -137,21 +142,19 @@ void numbers_iq3_s(const uint8_t *block, int8_t *q, float *scales) {
         int scale = 1 + 2 * nibble_at(block + 106, i / 2);
         scales[i] = d * (float)scale;
     }
-    for (int i = 0; i < 64; i++) {
-        int index = block[2 + i] | bit_of(block + 66, i) << 8;
-        put_four(iq3_s_numbers, iq3_s_grid, index, q + 4 * i);
+    for (int i = 0; i < 32; i++) {
+        int first = block[2 + 2 * i] | bit_of(block + 66, 2 * i) << 8;
+        int second = block[3 + 2 * i] | bit_of(block + 66, 2 * i + 1) << 8;
+        uint64_t eight = half_of(iq3_s_numbers, iq3_s_grid, first);
+        eight |= (uint64_t)half_of(iq3_s_numbers, iq3_s_grid, second) << 32;
+        put_signed(eight, block[74 + i], q + 8 * i);
     }
-    for (int i = 0; i < 32; i++) give_signs(block[74 + i], q + 8 * i);
 }
 
-// Eight numbers of -1, 0 and 1, in eighths, and an eighth more or less for all.
+// Eight numbers of -1, 0 and 1, in eighths, with an eighth more or less for all.
 static void put_iq1(int index, int is_less, int8_t q[8]) {
-    put_eight(iq1_numbers, iq1_grid, index, q);
-    int shift = is_less ? -1 : 1;
-    for (int i = 0; i < 8; i++) {
-        int number = q[i] + shift;
-        q[i] = (int8_t)number;
-    }
+    uint64_t eight = eight_of(is_less ? iq1_less_numbers : iq1_more_numbers, iq1_grid, index);
+    memcpy(q, &eight, sizeof eight);
 }
 
 // IQ1_S: weight = d (2 scale + 1) (number + shift), where shift is 1/8 or -1/8 for 32 weights.
@@ -198,13 +201,16 @@ static void one_scale(float d, int n, float *scales) {
     for (int i = 0; i < n; i++) scales[i] = d;
 }
 
-// The digit of base 3 that stands so many places behind the point of byte / 256, less 1. Bytes are
-// rounded up, so that the digits are exact.
-static int8_t digit_of(int byte, int places) {
+// The digits of base 3 that stand so many places behind the point of byte / 256, less 1, of n bytes.
+// Bytes are rounded up, so that the digits are exact.
+static void put_digits(const uint8_t *bytes, int n, int places, int8_t *q) {
     static const int powers[5] = {1, 3, 9, 27, 81};
-    int rest = byte * powers[places] & 255;
-    int digit = rest * 3 >> 8;
-    return (int8_t)(digit - 1);
+    int power = powers[places];
+    for (int i = 0; i < n; i++) {
+        int rest = bytes[i] * power & 255;
+        int digit = rest * 3 >> 8;
+        q[i] = (int8_t)(digit - 1);
+    }
 }
 
 // TQ1_0: weight = d (digit - 1)
@@ -214,9 +220,51 @@ static int8_t digit_of(int byte, int places) {
 //    52  |dddddddd|dddddddd|
 void numbers_tq1_0(const uint8_t *block, int8_t *q, float *scales) {
     one_scale(float16_at(block + 52), 16, scales);
-    for (int i = 0; i < 160; i++) q[i] = digit_of(block[i % 32], i / 32);
-    for (int i = 0; i < 80; i++) q[160 + i] = digit_of(block[32 + i % 16], i / 16);
-    for (int i = 0; i < 16; i++) q[240 + i] = digit_of(block[48 + i % 4], i / 4);
+    for (int i = 0; i < 5; i++) put_digits(block, 32, i, q + 32 * i);
+    for (int i = 0; i < 5; i++) put_digits(block + 32, 16, i, q + 160 + 16 * i);
+    for (int i = 0; i < 4; i++) put_digits(block + 48, 4, i, q + 240 + 4 * i);
+}
+
+// The numbers of part p of 32 weights, of two bits, as two_of has them.
+static void put_twos(const uint8_t *bytes, int p, int8_t *q) {
+    const uint8_t *from = bytes + p / 4 * 32;
+    int shift = p % 4 * 2;
+    for (int i = 0; i < 32; i++) q[i] = from[i] >> shift & 3;
+}
+
+// The same of four bits, as four_of has them.
+static void put_fours(const uint8_t *bytes, int p, int8_t *q) {
+    const uint8_t *from = bytes + p / 2 * 32;
+    int shift = p % 2 * 4;
+    for (int i = 0; i < 32; i++) q[i] = from[i] >> shift & 15;
+}
+
+// The same of nibble_of's 16 bytes for each part.
+static void put_nibbles(const uint8_t *bytes, int p, int8_t *q) {
+    const uint8_t *from = bytes + p * 16;
+    for (int i = 0; i < 16; i++) {
+        q[i] = from[i] & 15;
+        q[16 + i] = from[i] >> 4;
+    }
+}
+
+// One more bit, worth `value`, of each of a part, as part_bit_of has them.
+static void add_bits(const uint8_t *bytes, int p, int value, int8_t *q) {
+    for (int i = 0; i < 32; i++) {
+        int bit = bytes[i] >> p & 1;
+        q[i] = (int8_t)(q[i] + bit * value);
+    }
+}
+
+// What n numbers stand for, shifted.
+static void look_all_up(const int8_t *numbers, int shift, int n, int8_t *q) {
+    for (int i = 0; i < n; i++) q[i] = (int8_t)(numbers[q[i]] + shift);
+}
+
+// The same of a part whose halves have bits 2p and 2p + 1 of `shifts`, each worth `shift`.
+static void look_halves_up(const int8_t *numbers, int p, int shifts, int shift, int8_t *q) {
+    look_all_up(numbers, shift * (shifts >> 2 * p & 1), 16, q);
+    look_all_up(numbers, shift * (shifts >> (2 * p + 1) & 1), 16, q + 16);
 }
 
 // TQ2_0: weight = d (q - 1)
@@ -224,7 +272,11 @@ void numbers_tq1_0(const uint8_t *block, int8_t *q, float *scales) {
 //    64  |dddddddd|dddddddd|
 void numbers_tq2_0(const uint8_t *block, int8_t *q, float *scales) {
     one_scale(float16_at(block + 64), 16, scales);
-    for (int i = 0; i < 256; i++) q[i] = (int8_t)(two_of(block, i) - 1);
+    static const int8_t numbers[4] = {-1, 0, 1, 2};
+    for (int p = 0; p < 8; p++) {
+        put_twos(block, p, q + 32 * p);
+        look_all_up(numbers, 0, 32, q + 32 * p);
+    }
 }
 
 // Q1_0: weight = d, or -d where its bit is 0
@@ -253,18 +305,22 @@ void numbers_q2_0(const uint8_t *block, int8_t *q, float *scales) {
 //     4  |88880000|99991111| ...          weights 0 to 15, and eight bytes each of the others
 // A scale is (1 + f / 8) 2^(e - 7), and f 2^-9 where e is 0. 127 counts as 0. A nibble is one of MXFP4.
 void numbers_nvfp4(const uint8_t *block, int8_t *q, float *scales) {
-    static const int8_t doubled[8] = {0, 1, 2, 3, 4, 6, 8, 12};
+    static const int8_t doubled[16] = {0, 1,  2,  3,  4,  6,  8,  12,  // and the same below 0
+                                       0, -1, -2, -3, -4, -6, -8, -12};
     for (int k = 0; k < 4; k++) {
         int e = block[k] >> 3 & 15;
         int f = block[k] & 7;
-        float scale = e ? ldexpf((float)(8 + f), e - 10) : ldexpf((float)f, -9);
-        scales[k] = block[k] == 127 ? 0 : 0.5f * scale;
+        float scale = (float)f * 0x1p-10f;
+        if (e > 0) {
+            uint32_t word = (uint32_t)(e + 119) << 23 | (uint32_t)f << 20;  // a float32, halved
+            memcpy(&scale, &word, sizeof scale);
+        }
+        scales[k] = block[k] == 127 ? 0 : scale;
     }
-    for (int i = 0; i < 64; i++) {
-        int byte = block[4 + i / 16 * 8 + i % 8];
-        int nibble = i % 16 < 8 ? byte & 15 : byte >> 4;
-        int number = doubled[nibble & 7];
-        q[i] = (int8_t)(nibble & 8 ? -number : number);
+    for (int i = 0; i < 32; i++) {
+        int8_t *at = q + i / 8 * 16 + i % 8;
+        at[0] = doubled[block[4 + i] & 15];
+        at[8] = doubled[block[4 + i] >> 4];
     }
 }
 
@@ -274,16 +330,15 @@ void numbers_nvfp4(const uint8_t *block, int8_t *q, float *scales) {
 //     4  |11110000|33332222| ...                scales
 //    12  two_of's 64 bytes
 void numbers_iq2_k(const uint8_t *block, int8_t *q, float *scales) {
-    static const int numbers[4] = {-31, -13, 1, 17};
+    static const int8_t numbers[4] = {-31, -13, 1, 17};
     float d = float16_at(block);
     for (int k = 0; k < 16; k++) {
         int scale = nibble_at(block + 4, k) - 8;
         scales[k] = d * (float)scale;
     }
-    for (int i = 0; i < 256; i++) {
-        int number = numbers[two_of(block + 12, i)];
-        int shift = 5 * bit_of(block + 2, i / 16);
-        q[i] = (int8_t)(number + shift);
+    for (int p = 0; p < 8; p++) {
+        put_twos(block + 12, p, q + 32 * p);
+        look_halves_up(numbers, p, word_of(block + 2), 5, q + 32 * p);
     }
 }
 
@@ -294,18 +349,17 @@ void numbers_iq2_k(const uint8_t *block, int8_t *q, float *scales) {
 //    14  two_of's 64 bytes, the lower two bits
 //    78  part_bit_of's 32 bytes, the third bits: a part is 32 weights
 void numbers_iq3_k(const uint8_t *block, int8_t *q, float *scales) {
-    static const int numbers[8] = {-63, -40, -23, -10, 1, 13, 28, 47};
+    static const int8_t numbers[8] = {-63, -40, -23, -10, 1, 13, 28, 47};
     float d = float16_at(block);
     for (int k = 0; k < 16; k++) {
         int scale = 2 * nibble_at(block + 6, k) + 1;
         int is_negative = bit_of(block + 4, k);
         scales[k] = d * (float)(is_negative ? -scale : scale);
     }
-    for (int i = 0; i < 256; i++) {
-        int third = part_bit_of(block + 78, i / 32, i % 32);
-        int number = two_of(block + 14, i) | third << 2;
-        int shift = 4 * bit_of(block + 2, i / 16);
-        q[i] = (int8_t)(numbers[number] + shift);
+    for (int p = 0; p < 8; p++) {
+        put_twos(block + 14, p, q + 32 * p);
+        add_bits(block + 78, p, 4, q + 32 * p);
+        look_halves_up(numbers, p, word_of(block + 2), 4, q + 32 * p);
     }
 }
 
@@ -326,10 +380,9 @@ static void put_six_bits(float d, const uint8_t *bytes, float *scales) {
 //    16  |16160000|17170101| ... |31311515|     of part 0, and 16 bytes each of the others
 void numbers_iq4_k(const uint8_t *block, int8_t *q, float *scales) {
     put_six_bits(float16_at(block), block + 4, scales);
-    for (int i = 0; i < 256; i++) {
-        int nibble = nibble_of(block + 16 + i / 32 * 16, i % 32);
-        int shift = 4 * bit_of(block + 2, i / 16);
-        q[i] = (int8_t)(iq4_numbers[nibble] + shift);
+    for (int p = 0; p < 8; p++) {
+        put_nibbles(block + 16, p, q + 32 * p);
+        look_halves_up(iq4_numbers, p, word_of(block + 2), 4, q + 32 * p);
     }
 }
 
@@ -346,11 +399,10 @@ static const int8_t iq5_numbers[32] = {-126, -114, -103, -92, -83, -74, -65, -57
 //   144  part_bit_of's 32 bytes, the fifth bits
 void numbers_iq5_k(const uint8_t *block, int8_t *q, float *scales) {
     put_six_bits(float16_at(block), block + 4, scales);
-    for (int i = 0; i < 256; i++) {
-        int fifth = part_bit_of(block + 144, i / 32, i % 32);
-        int number = four_of(block + 16, i) | fifth << 4;
-        int shift = 2 * bit_of(block + 2, i / 16);
-        q[i] = (int8_t)(iq5_numbers[number] + shift);
+    for (int p = 0; p < 8; p++) {
+        put_fours(block + 16, p, q + 32 * p);
+        add_bits(block + 144, p, 16, q + 32 * p);
+        look_halves_up(iq5_numbers, p, word_of(block + 2), 2, q + 32 * p);
     }
 }
 
@@ -368,10 +420,9 @@ static void put_row_scales(const uint8_t *bytes, float *scales) {
 //     8  |16160000|17170101| ... |31311515|  of part 0, and 16 bytes each of the others
 void numbers_iq4_ks(const uint8_t *block, int8_t *q, float *scales) {
     put_row_scales(block, scales);
-    for (int i = 0; i < 256; i++) {
-        int nibble = nibble_of(block + 8 + i / 32 * 16, i % 32);
-        int shift = 4 * (block[i / 32] & 1);
-        q[i] = (int8_t)(iq4_numbers[nibble] + shift);
+    for (int p = 0; p < 8; p++) {
+        put_nibbles(block + 8, p, q + 32 * p);
+        look_all_up(iq4_numbers, 4 * (block[p] & 1), 32, q + 32 * p);
     }
 }
 
@@ -381,10 +432,9 @@ void numbers_iq4_ks(const uint8_t *block, int8_t *q, float *scales) {
 //   136  part_bit_of's 32 bytes, the fifth bits
 void numbers_iq5_ks(const uint8_t *block, int8_t *q, float *scales) {
     put_row_scales(block, scales);
-    for (int i = 0; i < 256; i++) {
-        int fifth = part_bit_of(block + 136, i / 32, i % 32);
-        int number = four_of(block + 8, i) | fifth << 4;
-        int shift = 2 * (block[i / 32] & 1);
-        q[i] = (int8_t)(iq5_numbers[number] + shift);
+    for (int p = 0; p < 8; p++) {
+        put_fours(block + 8, p, q + 32 * p);
+        add_bits(block + 136, p, 16, q + 32 * p);
+        look_all_up(iq5_numbers, 2 * (block[p] & 1), 32, q + 32 * p);
     }
 }

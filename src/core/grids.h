@@ -30,12 +30,15 @@ typedef int8_t Eights[64][2];
 #define ALL_TWOS(of)                                                                               \
     { TWOS_16(0, of), TWOS_16(16, of), TWOS_16(32, of), TWOS_16(48, of) }
 
-#define IQ1_NUMBER(digit) (8 * (digit)-8)  // -1, 0 and 1, in eighths
+// -1, 0 and 1 in eighths, and one more or less.
+#define IQ1_MORE(digit) (8 * (digit)-7)
+#define IQ1_LESS(digit) (8 * (digit)-9)
 #define IQ2_NUMBER(digit) ((digit) == 0 ? 8 : (digit) == 1 ? 25 : 43)
 #define IQ3_XXS_NUMBER(digit) ((digit) == 7 ? 62 : 4 + 8 * (digit))
 #define IQ3_S_NUMBER(digit) (1 + 2 * (digit))
 
-static const Threes iq1_numbers = ALL_FOURS(IQ1_NUMBER);
+static const Threes iq1_more_numbers = ALL_FOURS(IQ1_MORE);
+static const Threes iq1_less_numbers = ALL_FOURS(IQ1_LESS);
 static const Threes iq2_numbers = ALL_FOURS(IQ2_NUMBER);
 static const Eights iq3_xxs_numbers = ALL_TWOS(IQ3_XXS_NUMBER);
 static const Eights iq3_s_numbers = ALL_TWOS(IQ3_S_NUMBER);
