@@ -75,7 +75,7 @@ def test_updates():
 
 
 def test_nothing_is_read_twice():
-    """A text in place by the reference's own settings is the reference's reading: no time, and none that is not told."""
+    """A text in place by the reference's own settings is the reference's reading: no time is taken."""
     result = run(MODEL, '--check', '-n', 512, '--rope', 'none')
     row = next(row for row in table(result.out)[2] if row['check'] == 'short-texts')
     check((row['value'], row['se'], row['verdict']) == ('1', '0', 'ok') and 'nan' not in result.out, 'short texts', row)
