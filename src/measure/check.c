@@ -80,6 +80,7 @@ static void print_row(Check *c, Row *row) {
 // When a unit takes longer than estimated, later estimates grow as much. When it takes less, they
 // shrink by half of it.
 static void learn_speed(Check *c, const Row *row, double took, double expected) {
+    if (expected <= 0) return;  // nothing was read
     double ratio = took / expected;
     double change = ratio > 1 ? ratio : (1 + ratio) / 2;
     // These have texts, or a model, of their own.

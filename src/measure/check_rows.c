@@ -3,6 +3,7 @@
 #include "check_rows.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "anchor.h"
 
@@ -126,6 +127,13 @@ static double worth_seconds(const Check *c, RowKind kind) {
     return (1 + parts_told(c)) * stretch;
 }
 
+bool is_reference(const Check *c) {
+    const RopePlan *tried = c->job->plans;
+    const RopePlan *reference = &c->references[c->reference_is];
+    return memcmp(&tried->rope, &reference->rope, sizeof tried->rope) == 0 &&
+           memcmp(&tried->sliding, &reference->sliding, sizeof tried->sliding) == 0;
+}
+
 double unit_seconds(const Check *c, const Row *row) {
     double stretch = seconds_for(c, c->window, c->window);
     double reference = row->units < c->n_stretches && c->scores[row->units] ? 0 : stretch;
@@ -138,8 +146,8 @@ double unit_seconds(const Check *c, const Row *row) {
                (c->references[FILES_OWN].rope.method == ROPE_NONE ? 1 : 2);
     case ANCHORED: return ANCHOR_STRETCHES * stretch;
     case CONVERSION: return seconds_for_mistakes(c, row);
+    case SHORT_TEXTS: return (is_reference(c) ? 0 : stretch) + reference;
     case LIKE:
-    case SHORT_TEXTS:
     case JUMPS: return stretch + reference;
     case OTHER_BASES: return 2 * stretch + reference;
     case JUMP_KEYS: return seconds_for(c, key_tokens(c), key_tokens(c)) + answer;

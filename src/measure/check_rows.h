@@ -171,6 +171,8 @@ bool finds_in_short(const Row *row);
 double spent(const Check *check);
 // Whether what should take so many seconds may be begun.
 bool fits(const Check *check, double seconds);
+// Whether a text in place is read by the reference's own settings.
+bool is_reference(const Check *check);
 // Seconds that the row's next unit should take.
 double unit_seconds(const Check *check, const Row *row);
 // Seconds that an open row should take until it is decided, by what is known of it.
