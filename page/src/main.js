@@ -43,11 +43,12 @@ function heading(tag, id, title, number) {
     return h(tag, { id: `h-${id}`, tabIndex: -1, ariaLabel: title }, mark, title, linkTo(id, title));
 }
 
+const LATEST_MS = 40;
 // Between two pieces the browser may paint, and hear the reader.
 const breath = () =>
     new Promise((goOn) => {
-        if (document.hidden) setTimeout(goOn); // nothing is painted
-        else requestAnimationFrame(() => setTimeout(goOn));
+        requestAnimationFrame(() => setTimeout(goOn));
+        setTimeout(goOn, LATEST_MS); // where nothing is painted, or slowly
     });
 
 // For those who go by Tab: past a chapter, to the next one. It shows while it has the focus.
