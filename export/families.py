@@ -97,6 +97,7 @@ class KeysOf:
     hidden: str = 'intermediate_size'  # the width of a dense feed-forward layer
     eps: str = 'rms_norm_eps'        # of all norms
     after_eps: str = ''              # of norms of what a layer adds
+    null_head: bool = False          # a head_dim of null is the model's width by its heads, not the class's number
     quantization: str = ''           # the quant_method that is read
     tied: str = 'tie_word_embeddings'  # the key that goes before that one
     says: Dict[str, str] = field(default_factory=dict)  # flags, and the features that each one says

@@ -52,7 +52,8 @@ def read_layers(keys: Keys, families: List[Family], model: Model, rope: Dict[str
     plain = {'rope_method': 0, 'theta': theta, 'train_ctx': model.seq_len, 'truncate': 1}
     own = plain if rule.sliding.startswith('plain') else rope
     still = WITHOUT_ROPE if rule.without_rope == 'full' else 0
-    by_itself = rule.sliding and own['rope_method'] != LONGROPE  # which sliding layers have not: full ones do not turn, so all have it
+    # Sliding layers have no longrope of their own: where full ones do not turn, it is that of all.
+    by_itself = rule.sliding and own['rope_method'] != LONGROPE
     layers = [TURNS_AS_SLIDING * bool(by_itself) if slide else SEES_ALL + still for slide in slides]
     sliding = {'sliding_' + name.replace('rope_', ''): value for name, value in own.items() if name != 'rope_dynamic'}
     return {'sliding_window': window, 'layers': layers, **({'sliding_rope': 1, **sliding} if by_itself else {})}

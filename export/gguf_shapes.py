@@ -136,7 +136,8 @@ def shape_settings(path: str, rule: Gguf, model: Model) -> Settings:
     shapes, slides = model.layer_shapes, [bool(flags & TURNS_AS_SLIDING) for flags in model.layer_flags]
     width = [model.shared_hidden_dim if model.experts_beside else shape.hidden_dim for shape in shapes]
     settings: Settings = {}
-    for key, numbers in (HEADS, [s.n_heads for s in shapes]), (KV_HEADS, [s.n_kv_heads for s in shapes]), (WIDTH, width):
+    heads = [shape.n_heads for shape in shapes], [shape.n_kv_heads for shape in shapes]
+    for key, numbers in zip(LISTED, (*heads, width)):
         alike = len(set(numbers)) == 1
         if not alike and key not in rule.lists:
             raise Problem(path, 'has layers whose numbers of heads or widths differ, for which %s has one key, %s'
@@ -151,8 +152,8 @@ def shape_settings(path: str, rule: Gguf, model: Model) -> Settings:
         raise Problem(path, 'has sliding layers of which another part of a head turns, which no key of %s says'
                       % rule.architecture)
     if rule.full_first and slides[0] and turning[0] not in (0, turning[1]):
-        raise Problem(path, 'has a first layer that slides, from which llama.cpp takes how much of a head turns in full '
-                      'layers (found %d and %d there)' % (turning[1], turning[0]))
+        raise Problem(path, 'has a first layer that slides, from which llama.cpp takes how much of a head turns in '
+                      'full layers (found %d and %d there)' % (turning[1], turning[0]))
     full = lengths[0] if False in slides else lengths[1]
     settings.update({'attention.key_length': (U32, full), 'attention.value_length': (U32, model.value_dim or full),
                      'rope.dimension_count': (U32, full if model.rope_method == PROPORTIONAL else turning[0] or
@@ -170,8 +171,8 @@ def source_settings(path: str, rule: Gguf, model: Model, slides: List[bool]) -> 
     sources = [shape.kv_layer for shape in model.layer_shapes]
     shared = sum(source != layer for layer, source in enumerate(sources))
     if shared and sources_in_file(slides, shared) != sources:
-        raise Problem(path, 'has layers that read the keys of others than the last one of each kind, the full one last, '
-                      'which no key of %s says' % rule.architecture)
+        raise Problem(path, 'has layers that read the keys of others than the last one of each kind, the full one '
+                      'last, which no key of %s says' % rule.architecture)
     return {rule.shared: (U32, shared)} if rule.shared else {}
 
 

@@ -50,7 +50,8 @@ def settings_of(job: Job, path: str, family: Family, rule: Gguf, model: Model) -
                  % (rule.architecture, model.n_heads * model.head_dim, model.dim))
     warn_of_loading(job, rule, model)
     settings.update({key: (F32, getattr(model, field)) for field, key in rule.caps.items()})
-    settings.update({**factor_settings(rule, model), **turns_setting(path, rule, model), **chunk_settings(path, rule, model)})
+    settings.update({**factor_settings(rule, model), **turns_setting(path, rule, model),
+                     **chunk_settings(path, rule, model)})
     if model.n_experts:
         settings.update({'expert_count': (U32, model.n_experts), 'expert_used_count': (U32, model.n_experts_used),
                          'expert_feed_forward_length': (U32, model.expert_hidden_dim)})

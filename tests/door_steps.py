@@ -199,7 +199,8 @@ def scales_of(architecture, c):
         'embedding_scale': c['embedding_scale'] or 1.0, 'residual_scale': c['residual_scale'] or 1.0,
         'attention.scale': scale, 'logit_scale': 1 / (c['logit_scale'] or 1.0)},
         'muse-glimmer': {'logit_scale': c['logit_scale'] or 1.0, 'final_logit_softcapping': c['logit_cap']},
-        'cohere2': {'logit_scale': c['logit_scale'] or 1.0, 'attention.layer_norm_epsilon': c['norm_eps']}}.get(architecture, {})
+        'cohere2': {'logit_scale': c['logit_scale'] or 1.0, 'attention.layer_norm_epsilon': c['norm_eps']},
+        'llama4': {'attention.sliding_window': 8192, 'interleave_moe_layer_step': 2}}.get(architecture, {})
 
 
 def divisors(c, turning):

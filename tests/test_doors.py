@@ -14,6 +14,7 @@ import struct
 import sys
 
 import door_shapes
+import door_silent
 import door_states
 import door_steps
 import reference
@@ -466,10 +467,10 @@ def latent_rows(c, part, values):
         if part == 'wk' else values
 
 
-BLOCK = {'wg': 'attn_gate', 'attention_after': 'post_attention_norm', 'ffn_after': 'post_ffw_norm', 'q_norm': 'attn_q_norm',
-         'k_norm': 'attn_k_norm', 'sinks': 'attn_sinks', 'router': 'ffn_gate_inp', 'shared_w1': 'ffn_gate_shexp',
-         'shared_w3': 'ffn_up_shexp', 'shared_w2': 'ffn_down_shexp', 'wq_a': 'attn_q_a', 'q_a_norm': 'attn_q_a_norm',
-         'wkv_a': 'attn_kv_a_mqa', 'kv_a_norm': 'attn_kv_a_norm'}
+BLOCK = {'wg': 'attn_gate', 'attention_after': 'post_attention_norm', 'ffn_after': 'post_ffw_norm',
+         'q_norm': 'attn_q_norm', 'k_norm': 'attn_k_norm', 'sinks': 'attn_sinks', 'router': 'ffn_gate_inp',
+         'shared_w1': 'ffn_gate_shexp', 'shared_w3': 'ffn_up_shexp', 'shared_w2': 'ffn_down_shexp', 'wq_a': 'attn_q_a',
+         'q_a_norm': 'attn_q_a_norm', 'wkv_a': 'attn_kv_a_mqa', 'kv_a_norm': 'attn_kv_a_norm'}
 OF_EXPERTS = {'1': 'ffn_gate_exps', '3': 'ffn_up_exps', '2': 'ffn_down_exps'}
 
 
@@ -605,7 +606,8 @@ def goes_as(case):
     loads = [facts for facts in can_be if facts.gguf not in SQUARE or c['n_heads'] * c['head_dim'] == c['dim']]
     first = (loads or can_be or [None])[0]
     no_turns = found & {'without_rope'} and not any(case.slides) and case.facts.rule == 'periodic'
-    no_turns = no_turns or first and all(flags & WITHOUT_ROPE for flags in c.get('layers') or [0]) and first.gguf != 'granite'
+    still = all(flags & WITHOUT_ROPE for flags in c.get('layers') or [0])
+    no_turns = no_turns or first and still and first.gguf != 'granite'
     no_turns = no_turns or first and first.gguf == 'llama4' and not door_steps.is_published(c)
     no_turns = no_turns or first and first.gguf == 'mimo2' and c['sliding_rotary_dim']  # of which as much turns there
     return None if no_turns or first and first.one_theta and case.other_theta() else first
@@ -782,9 +784,10 @@ SILENT = {
     'mistral4': (1048576, 32, 64 + 64, 1e4, 1e-6, 1, [2], dict(
         rope_method=4, factor=128.0, train_ctx=8192, beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0,
         mscale_in_scores=1, temperature_beta=0.1, rotary_dim=64, q_rank=1024, kv_rank=256, latent_norm_eps=1e-6,
-        n_experts=128, n_experts_used=4, expert_hidden_dim=2048, shared_hidden_dim=2048))}
+        n_experts=128, n_experts_used=4, expert_hidden_dim=2048, shared_hidden_dim=2048)),
+    **door_silent.SILENT}
 # What has no default.
-ASKED = {'glm4_moe': dict(head_dim=16), 'deepseek_v2': dict(num_experts_per_tok=6)}
+ASKED = {**door_silent.ASKED, 'glm4_moe': dict(head_dim=16), 'deepseek_v2': dict(num_experts_per_tok=6)}
 # And where it says that some of its 32 layers slide, and not which.
 WINDOWS = {'qwen2': dict(sliding_window=4096, layers=[SEES_ALL] * 28 + [0] * 4),
            'qwen3': dict(sliding_window=4096, layers=[SEES_ALL] * 28 + [0] * 4),
