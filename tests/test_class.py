@@ -7,7 +7,7 @@ import os
 import re
 import sys
 
-from common import ROOT, add_counts, check, in_work, lacks, main, run, write
+from common import ROOT, add_counts, check, in_work, lacks, main, run, skip, write
 
 sys.path.insert(0, os.path.join(ROOT, 'tools'))
 import class_ranges  # noqa: E402
@@ -109,6 +109,18 @@ def test_sheets():
     check('Three sentences' in handout and 'Three sentences' not in first, 'the answers are on the second sheet')
     check('size: A4;' in class_sheets.paper('x', '', 'A4') and 'size:' not in re.search(
         r'@page.*', class_sheets.paper('x', ''))[0], 'HTML without a paper fits the printer')
+
+
+def test_handout_on_paper():
+    with open(CLASS, encoding='utf-8') as file:
+        handout = class_sheets.handout(file.read())
+    words_of = class_sheets.printer()
+    if not words_of or not class_sheets.print_pdf(words_of, 'handout', 'x', handout, in_work('')):
+        return skip('no program here prints a PDF, or it took too long')
+    for name in class_sheets.PAPERS:
+        with open(os.path.join(in_work(''), 'handout-%s.pdf' % name), 'rb') as file:
+            pages = len(re.findall(rb'/Type\s*/Page\b', file.read()))
+        check(pages == 2, 'a handout of two pages on ' + name, pages)
 
 
 if not os.path.exists(os.path.join(ROOT, 'model.bin')):
