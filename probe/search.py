@@ -14,6 +14,7 @@ from .values import WHOLE, Numbers
 CLEAR = 4           # standard errors by which what is solved for explains more than a listed reading
 MANY = 3            # values that differ: so many may be a valley beside the right one, and the grid is tried
 WELL = 0.04         # nats, at most, that are left by values that are named: rounding makes as much
+MOST_OF = 0.1       # of the squares, at most, is left by a window for which no values need be looked at
 SHORTEST = 2        # prompts that tell the reading behind a window
 EXPLAINS = 0.7      # of what the listed readings leave, at most
 
@@ -60,15 +61,19 @@ def search(solver: Solver, verdict: Verdict, readings: List[Reading]) -> Optiona
     families = families_of(numbers)
     nearest = [r.candidates[0] for r in readings[:2]] + [r.candidates[0] for r in readings if r.engines()][:1]
     starts, behind = solver.begins(families, nearest), on_short_prompts(solver, readings)
+    window = whole.window_of(solver, behind)
+    if window and mean_of(window.fit.left) <= fewest.ENOUGH and \
+            window.fit.squares < MOST_OF * solver.squares(*behind[0], solver.answers):
+        return finished(solver, window, verdict, readings)
     few = fewest.of_few(solver, starts)
     if few and len(few.given) <= 1:
         return named(solver, few, verdict, readings)
+    if not few:
+        window = window if is_well(window) else whole.window_and_values(solver, families, readings)
+    if not few and is_well(window):
+        return finished(solver, window, verdict, readings)
     found = [few or solver.best_fit(starts)]
     found = [solver.settled(s, families) for s in found if is_well(s)]
-    if not found:
-        by_number = whole.window_of(solver, behind) or whole.window_and_values(solver, families, readings)
-        if is_well(by_number):
-            return finished(solver, by_number, verdict, readings)
     if not few and (not found or len(found[0].given) >= MANY or not set(found[0].given) <= set(FIRST)):
         far = solver.best_fit(solver.far_begins(families))
         found += [solver.settled(far, families)] if is_well(far) else []
@@ -76,9 +81,8 @@ def search(solver: Solver, verdict: Verdict, readings: List[Reading]) -> Optiona
         again = solver.restarted(solver.best_of_both(found))
         found += [solver.settled(again, families)] if again else []
     best = solver.best_of_both(found) if found else None
-    if best is not None and len(best.given) > 1 and behind:
-        by_number = whole.window_of(solver, behind)
-        found += [by_number] if is_well(by_number) else []
+    if best is not None and len(best.given) > 1 and is_well(window):
+        found += [window]
     if best is None or len(best.given) > 1 or best.family.is_plain() and 'theta' in best.given:
         by_number = whole.turning_of(solver)
         found += [by_number] if is_well(by_number) else []
@@ -96,10 +100,11 @@ def is_well(solution: Optional[Solution]) -> bool:
 
 
 def on_short_prompts(solver: Solver, readings: List[Reading]) -> List[Tuple[Family, Given]]:
-    """The reading that fits the shortest prompts, which a window does not touch; [] where none does."""
+    """The reading that fits the shortest prompts, which a window does not touch; [] where none does, or all others,
+    too."""
     answers = {n: solver.answers[n] for n in sorted(solver.answers)[:SHORTEST]}
     best = min(readings, key=lambda r: decide.distance(answers, r.ours))
-    if decide.distance(answers, best.ours) > WELL:
+    if decide.distance(answers, best.ours) > WELL or decide.distance(solver.answers, best.ours) <= WELL:
         return []
     return [(Family(best.candidates[0].words, best.candidates[0].arguments), {})]
 

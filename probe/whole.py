@@ -81,13 +81,17 @@ def around(solver: Solver, start: Tuple[Family, Given], note: str, tried: List[i
 
 
 def window_of(solver: Solver, starts: List[Tuple[Family, Given]]) -> Optional[Solution]:
-    """A window behind one of these settings, of the longest prompt at most."""
+    """A window behind one of these settings, of the longest prompt at most; None where it explains nothing."""
     longest, grid, width = max(solver.answers), [], float(LEAST)
     while width < longest:
         grid.append(round(width))
         width *= STEP
     found = [around(solver, start, 'window', grid, longest - 1) for start in starts]
-    return min(filter(None, found), key=lambda s: s.fit.squares, default=None)
+    best = min(filter(None, found), key=lambda s: s.fit.squares, default=None)
+    if best is None:
+        return None
+    without = solver.squares(best.family, {n: v for n, v in best.given.items() if n != 'window'}, solver.answers)
+    return best if without - best.fit.squares > MINDS * solver.mean_square(best.fit) else None
 
 
 def window_and_values(solver: Solver, families: List[Family], readings: List[Reading]) -> Optional[Solution]:
