@@ -56,6 +56,20 @@ def test_pytorch_by_layer():
         as_pytorch('layers', name, text)
 
 
+def test_pytorch_with_states():
+    """Those with states, in a family's folder, and how they say that their attending layer does not turn."""
+    with open(os.path.join(GOLDEN, 'states', 'nll.json')) as file:
+        expected = json.load(file)
+    for name, text in expected.items():
+        model = as_pytorch('states', name, text)
+        says = table(good(model, '--explain', '--tsv').out)[0]
+        check(says.get('encoding', 'rope') == ('rope' if name == 'state' else 'none') and
+              '4 of 5 layers keep a state, by the gated delta rule' in says['states'], name + ': its kind', says)
+    check(expected['state']['ids'] == expected['state-nope']['ids'] and max(
+        abs(a - b) for a, b in zip(expected['state']['nll'], expected['state-nope']['nll'])) > 0.1,
+          'RoPE in the attending layer moves the numbers')
+
+
 def test_bad_layers():
     """A config of a small model that contradicts itself is refused by its key."""
     with open(os.path.join(GOLDEN, 'layers', 'nope', 'config.json')) as file:

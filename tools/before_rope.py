@@ -46,21 +46,22 @@ def rows_of(output):
     return [dict(zip(names, row)) for row in rows]
 
 
-def perplexities(name, text, run=run_program):
+def perplexities(name, text, run=run_program, options=()):
     """(length, windows, nll, se) of one model: windows of each length side by side, at most 64, and 65,536 tokens."""
     found = []
     for length in lengths_of(name):
         windows = max(1, min(64, 65536 // length, len(text) // (CHARACTERS * length)))
-        last = rows_of(run(['models/%s.bin' % name, '--ppl', '-', '-n', str(length), '--samples', str(windows)],
-                           text))[-1]
+        last = rows_of(run(['models/%s.bin' % name, '--ppl', '-', '-n', str(length), '--samples', str(windows),
+                            *options], text))[-1]
         found.append((length, windows, float(last['nll']), float(last['se'])))
     return found
 
 
-def accuracies(name, task, text=b'', trials=4, run=run_program):
+def accuracies(name, task, text=b'', trials=4, run=run_program, options=()):
     """(length, trials, share) of a task that ./run measures."""
     longest = lengths_of(name)[-1]
-    arguments = ['models/%s.bin' % name, '--tasks', task, '-n', str(longest), '--trials', str(trials)]
+    arguments = ['models/%s.bin' % name, '--tasks', task, '-n', str(longest), '--trials', str(trials),
+                 *options]
     sums = {}
     for row in rows_of(run(arguments + (['-f', '-'] if text else []), text)):
         asked, right = sums.get(int(row['length']), (0, 0))

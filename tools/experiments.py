@@ -14,6 +14,8 @@ HEAD, BIN = '3.3', 16  # of model.bin: a head that looks near; distances that sh
 FAR, NEAR, JUDGED = 8192, 1024, 512  # tokens: of a whole text, of one that jumps, and how many of the last are judged
 SEE_ALL, TUNED = ['yarn', 'rerope', 'dca', 'self-extend'], 'model-8k.bin'
 CHECKED = 0, 1, 3  # ends of a --check that says something
+DROPPED = {'rope': ('rope', []), 'rope, yarn': ('rope', ['--rope', 'yarn']), 'none': ('none', []),
+           'dropped': ('dropped', [])}
 BOS = '1'  # of model.bin's tokenizer, which --ids does not ask: each of its training windows began with it
 
 
@@ -179,6 +181,24 @@ def keys_before_rope(run, model, text, quick):
     return ['models/NAME.bin', '--passkey'], 'method length trials share', rows
 
 
+def dropped(run, model, text, quick):
+    """A model, the same with its RoPE taken away and trained on, and one that never had it: as the first table."""
+    rows = []
+    for name, (file, options) in list(DROPPED.items())[-2 if quick else 0:]:
+        for length, windows, nll, se in perplexities(file, text[:20000] if quick else text, run, options):
+            rows.append([name, length, windows, '%.4f' % nll, '%.4f' % se])
+    return ['models/NAME.bin', '--ppl', '-', '-n', 'LENGTH'], 'method length windows nll se', rows
+
+
+def keys_dropped(run, model, text, quick):
+    """And the keys that these find."""
+    rows = []
+    for name, (file, options) in list(DROPPED.items())[-2 if quick else 0:]:
+        for length, trials, share in accuracies(file, 'passkey', trials=1 if quick else 4, run=run, options=options):
+            rows.append([name, length, trials, '%.4f' % share])
+    return ['models/NAME.bin', '--passkey'], 'method length trials share', rows
+
+
 def by_layer(run, model, text, quick):
     """The models whose layers differ: perplexity by position, by what is done about the length."""
     rows = []
@@ -191,4 +211,5 @@ def by_layer(run, model, text, quick):
 
 EXPERIMENTS = {'again': again, 'shares': shares, 'stale': stale, 'attention': attention, 'crowd': crowd,
                'encodings': before_rope, 'encodings-keys': keys_before_rope,
+               'dropped': dropped, 'dropped-keys': keys_dropped,
                'layers': by_layer}

@@ -22,7 +22,7 @@ import sys
 import time
 
 from before_rope import NAMES, TRAINED, name_of
-from experiments import EXPERIMENTS
+from experiments import DROPPED, EXPERIMENTS
 from layer_patterns import MODELS
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -155,7 +155,8 @@ def measure(options, name, commands, text, trained):
 def experiment(options, name, text, trained):
     """The table of one of experiments.py."""
     start, path = time.time(), os.path.join(options.out, name + '.tsv')
-    small = NAMES if name.startswith('encodings') else MODELS.values() if name == 'layers' else []
+    small = (NAMES if name.startswith('encodings') else MODELS.values() if name == 'layers' else
+             {file for file, _ in DROPPED.values()} if name.startswith('dropped') else [])
     models = ['models/%s.bin' % kind for kind in small] or [options.model]
     if kept(options, path, ['# book\t' + text.name], models, text):
         return
@@ -248,6 +249,8 @@ PICTURES = {  # their tables and the other arguments of plot.py
     'encodings': (['encodings'], ['--title', 'Trained on 256: RoPE slides, ALiBi holds (text: BOOK)']),
     'encodings-keys': (['encodings-keys'], ['--title',
                                             'Keys found, %: with learned distances nearly all, 16 times further']),
+    'dropped': (['dropped'], ['--title', 'RoPE taken away: flat past 256, and worse at every length than YaRN']),
+    'dropped-keys': (['dropped-keys'], ['--title', 'Keys found, %: what copied does not copy without RoPE']),
     'layers': (['layers'], ['--title', 'With one full layer of five, little breaks (text: BOOK)']),
     'crowd': (['crowd'], ['--title', 'Large angles cost much, a crowd of keys little, and both together most']),
     'attention': (['attention'], ['--title', 'Past 512, plain RoPE gives keys scores that no near key has']),
