@@ -64,7 +64,7 @@ def test_pytorch_with_states():
         model = as_pytorch('states', name, text)
         says = table(good(model, '--explain', '--tsv').out)[0]
         check(says.get('encoding', 'rope') == ('rope' if name == 'state' else 'none') and
-              says['states'].startswith('4 of 5 layers keep a state, by the gated delta rule'), name + ': its kind', says)
+              '4 of 5 layers keep a state, by the gated delta rule' in says['states'], name + ': its kind', says)
     check(expected['state']['ids'] == expected['state-nope']['ids'] and max(
         abs(a - b) for a, b in zip(expected['state']['nll'], expected['state-nope']['nll'])) > 0.1,
           'RoPE in the attending layer moves the numbers')
@@ -233,6 +233,24 @@ def test_shipped():
     check(max(ppl.values()) < 2 * min(ppl.values()), 'they are not far apart within 256', ppl)
     ppl = {kind: float(row['ppl']) for kind, row in far.items()}
     check(ppl['rope'] > 1.2 * ppl['alibi'], 'past 2,048 RoPE is worse than ALiBi', ppl)
+
+
+def test_shipped_dropped():
+    """rope.bin with its RoPE taken away: what it says it is, and what the lesson's chapter says on book.txt. It does not
+    break, and costs a text of 256."""
+    if lacks('models/dropped.bin', 'models/rope.bin'):
+        return
+    text, found = os.path.join(ROOT, 'book.txt'), {}
+    for name in 'dropped', 'rope':
+        model = os.path.join(ROOT, 'models', name + '.bin')
+        rows = table(good(model, '--ppl', text, '-n', 4096, '--samples', 2, '--tsv').out)[2]
+        found[name] = [float(row['ppl']) for row in rows]  # 128 to 256 is the third, past 2,048 the last but one
+    check(os.path.getsize(os.path.join(ROOT, 'models', 'dropped.bin')) <= 1800000, 'dropped.bin is at most 1.8 MB')
+    check(table(good(os.path.join(ROOT, 'models', 'dropped.bin'), '--explain', '--tsv').out)[0]['encoding'] == 'none',
+          'it has no RoPE')
+    check(found['dropped'][2] > 1.15 * found['rope'][2], 'without RoPE a short text costs more', found)
+    check(found['dropped'][-2] / found['dropped'][2] < 0.8 * found['rope'][-2] / found['rope'][2], 'and nothing breaks',
+          found)
 
 
 LAYERS = {'sliding': ([4, 4, 4, 1, 4], 1e4), 'theta': ([4, 4, 4, 1, 4], 1e6), 'nope': ([4, 4, 4, 3, 4], 1e4)}

@@ -43,6 +43,8 @@ def test_readings():
     asked.clear()
     found = patterns.perplexities('nope', b'x' * 100000, run=run)
     check(sorted(found) == ['a window in full layers', 'untouched', 'yarn in all layers'], 'no RoPE to scale', found)
+    found = patterns.perplexities('state', b'x' * 100000, run=run)
+    check(len(found) == 4 and 'yarn in all layers' not in found, 'nothing slides beside states', found)
     check(patterns.label('nope', 'yarn in all layers') == 'nope, yarn in sliding layers', 'full layers do not turn')
     check(patterns.label('sliding', 'yarn in all layers') == 'sliding, yarn in all layers', 'here they do')
     check('none' == asked[1][asked[1].index('--rope') + 1], 'full layers stay without RoPE', asked[1])

@@ -8,14 +8,16 @@ positions of their training.
 
 In `rope` all five layers are full. In the others the fourth is, and queries of the rest see 64 positions. `sliding` has
 theta 10,000 in all layers. The others differ from it in their full ones: `theta` has 1,000,000 there, those of `nope`
-do not turn, and in those of `temperature` queries grow with their position. '-' stands for what a model cannot have.
+do not turn, and in those of `temperature` queries grow with their position. The other layers of `state` do not slide:
+they keep a state, and no keys. '-' stands for what a model cannot have.
 """
 import math
 import sys
 
 from before_rope import CHARACTERS, STORY, name_of, rows_of, run_program
 
-MODELS = {'rope': 'rope', **{name: 'layers-' + name for name in ('sliding', 'theta', 'nope', 'temperature')}}
+MODELS = {'rope': 'rope', **{name: 'layers-' + name for name in (
+    'sliding', 'theta', 'nope', 'temperature', 'state')}}
 LENGTH, TRAINED = 4096, 256
 FACTOR = LENGTH // TRAINED
 PIECE = 32  # of the tokens that stand spread
@@ -34,11 +36,11 @@ WITH_OTHER_L = {'yarn': BY_TURNS, 'ntk-by-parts': BY_TURNS, 'window': STILL, 're
 
 
 def can_have(name, reading):
-    """Full layers that do not turn have no RoPE to scale, and where all are full there are no others."""
+    """Full layers that do not turn have no RoPE to scale, and where all are full, or have a state, none slide."""
     full, sliding = READINGS[reading]
     if reading in OF_GROWTH:
         return name == 'temperature'
-    return not (name == 'rope' and sliding or name == 'nope' and full.startswith(('yarn', 'linear')) and not sliding)
+    return not (name in ('rope', 'state') and sliding or name == 'nope' and full.startswith(('yarn', 'linear')) and not sliding)
 
 
 def of_model(name, method):

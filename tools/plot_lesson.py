@@ -156,7 +156,8 @@ def draw_encodings(tables, options):
 
 LAYERS = {('rope', 'untouched'): 'all full', ('rope', 'yarn in full layers'): 'all full, yarn',
           ('sliding', 'untouched'): 'one of five full', ('theta', 'untouched'): 'theta 1,000,000',
-          ('nope', 'untouched'): 'no RoPE in full ones', ('temperature', 'untouched'): 'growing queries'}
+          ('nope', 'untouched'): 'no RoPE in full ones', ('temperature', 'untouched'): 'growing queries',
+          ('state', 'untouched'): 'states in four of five'}
 
 
 def draw_layers(tables, options):
