@@ -25,8 +25,8 @@ EXPERTS = dict(n_experts=5, n_experts_used=2, expert_hidden_dim=3, router_bias=1
 SIGMOIDS = dict(n_experts=4, n_experts_used=2, expert_hidden_dim=3, router=2, shared_hidden_dim=3)
 # What version 6 has, in models as families have it.
 NEWEST = {
-    'one norm of both': dict(norm_place=3, layer_norm=1, residual_scale=0.5, logit_scale=0.25, ffn_bias=1, logit_cap=5.0,
-                             score_cap=3.0, activation=3),
+    'one norm of both': dict(norm_place=3, layer_norm=1, residual_scale=0.5, logit_scale=0.25, ffn_bias=1,
+                             logit_cap=5.0, score_cap=3.0, activation=3),
     'bare norms and a gate': dict(norm_place=2, qk_norm=3, embedding_norm=1, attention_gate=1, after_norm_eps=1e-8,
                                   qkv_bias=1, gate_bias=1),
     'norms behind RoPE': dict(qk_norm=1, qk_norm_late=1, activation=4),
