@@ -20,7 +20,7 @@ import door_steps
 import reference
 import source_writers
 from common import (ENGINES, ROOT, check, close, config, good, in_work, main, perplexity, random_ids, random_weights,
-                    read, read_model, run, table, write)
+                    read, read_model, run, table, write, write_model)
 from test_families import export, in_halves
 from test_layers import FULL_FIELDS, as_float32, hf_tensors, read_safetensors, sliding_name, write_folder
 from test_mixtures import EXPERT_PARTS, expert_tensors, with_experts
@@ -726,6 +726,24 @@ def test_doors():
                 logits(case.name + ', through GGUF', back, said, 2e-3 if case.c['kv_rank'] else 1e-4)
             if not ROWS[name].get('own'):
                 shows(case.name, folder, out)
+
+
+def test_largest():
+    """Of 46 layers llama.cpp takes the scale of scores for that of Gemma 2's largest model, by the width of the model
+    and its heads; no key says another one."""
+    base, root = cases_of('gemma2')[-1], (16 / 4) ** -0.5
+    for n, scale, fine in (46, root, True), (46, 0.0, False), (4, root, False), (4, 0.0, True):
+        c = config(**dict(base.fields, n_layers=n, layers=base.c['layers'][:2] * (n // 2), score_scale=scale,
+                          shared_classifier=1))
+        weights = random_weights(c, n)
+        write_model(in_work('largest.bin'), c, weights)
+        done = export(in_work('largest.bin'), in_work('largest.gguf'))
+        what = 'Gemma 2 of %d layers with scores by %g' % (n, scale or 8 ** -0.5)
+        if not fine:
+            check(done.returncode == 2 and 'score scale' in done.stderr, what + ' cannot be said', done)
+        elif check(done.returncode == 0, what, done.stderr):
+            carried('in again', in_work('largest.gguf'), in_work('again.bin'))
+            check(abs(read_model(in_work('again.bin'))[0]['score_scale'] - scale) < 1e-7, what + ', again')
 
 
 # ---- defaults ----

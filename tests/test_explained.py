@@ -227,6 +227,21 @@ def test_engines():
     check(verdicts['hf5'] == 'same' and verdicts['vllm'] == 'not looked at', 'two shares', verdicts)
 
 
+def test_sections():
+    """mlx-vlm's class for blocks with sections reads no type, and LightLLM's way of August 2026 divides positions."""
+    yarn = dict(YARN, mrope_section=[11, 11, 10], rope_theta=1e7, partial_rotary_factor=0.25)
+    plain = dict(yarn, rope_type='default', factor=1.0)
+    for block, found in (yarn, {'mlx-vlm': ('ignored', 'none'), 'lightllm': ('differs', 'linear')}), (
+            plain, {'mlx-vlm': ('same', 'none'), 'lightllm': ('same', 'none')}):
+        path = saved({'model_type': 'qwen3_5', 'text_config': of('qwen3_5_text', num_hidden_layers=4, head_dim=256,
+                                                                 rope_parameters=block)})
+        rows = table(run('--engines', 'hf5,mlx-vlm,lightllm', '--rope-config', path, '-n', 100).out)[2]
+        said = {row['engine']: (row['verdict'], row['method']) for row in rows if row['engine'] != 'hf5'}
+        check(said == found, 'sections in a block of ' + block['rope_type'], said)
+    rows = table(run('--engines', 'mlx-vlm,lightllm', '--rope-config', saved(of('glm4'))).out)[2]
+    check({row['verdict'] for row in rows} == {'not looked at'}, 'other families of theirs', rows)
+
+
 def test_remarks():
     for values, text in (
             (of('glm4', partial_rotary_factor=0.5, rope_scaling=dict(YARN, partial_rotary_factor=0.25)),

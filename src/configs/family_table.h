@@ -212,6 +212,13 @@ static const FamilyEngine engines_of_qwen3_5_text[] = {
     {.name = "sglang"},
     {.name = "mlx-lm", .since = 0.32, .theta = 100000},
     {.name = "exllamav3"},
+    {.name = "mlx-vlm"},
+    {.name = "lightllm"},
+    {0},
+};
+
+static const FamilyEngine engines_of_qwen3_5_moe_text[] = {
+    {.name = "mlx-vlm"},
     {0},
 };
 
@@ -387,7 +394,8 @@ static const RopeFamily families[] = {
         .theta = 10000, .period = 4, .partial = 0.25, .period_key = "full_attention_interval",
         .full_words = "attention", .layer_keys = "layer_types",
         .flags = FAMILY_NEW | FAMILY_LINEAR | FAMILY_PARTIAL | FAMILY_RUNS | FAMILY_SECTIONS | FAMILY_SHARE_BESIDE | FAMILY_AXES,
-        .always = FEATURE_EXPERTS | FEATURE_HEAD_NORMS, .may = FEATURE_PARTIAL},
+        .always = FEATURE_EXPERTS | FEATURE_HEAD_NORMS, .may = FEATURE_PARTIAL,
+        .engines = engines_of_qwen3_5_moe_text},
     {"lfm2", "Lfm2ForCausalLM", .max_positions = 128000, .theta = 1000000, .period = 1,
         .indexes_key = "full_attn_idxs", .layer_keys = "layer_types",
         .flags = FAMILY_LINEAR | FAMILY_RUNS, .always = FEATURE_HEAD_NORMS},

@@ -69,6 +69,7 @@ def models():
         yield 'llama by ' + name, path, c
     yield from latent()
     yield from exaone()
+    yield from gemma()
 
 
 def cases_of_needs(name):
@@ -115,6 +116,16 @@ def exaone():
     path = in_work('exaone64.bin')
     write_model(path, c, random_weights(c, 5))
     yield 'exaone4 of 64 layers', path, c
+
+
+def gemma():
+    """Gemma 2's largest model, whose scale of scores follows from its 46 layers."""
+    base = cases_of('gemma2')[-1]
+    c = config(**dict({**base.fields, **WIDE}, n_layers=46, layers=base.c['layers'][:2] * 23, shared_classifier=1,
+                      score_scale=(16 / 4) ** -0.5))
+    path = in_work('gemma46.bin')
+    write_model(path, c, random_weights(c, 11))
+    yield 'gemma2 of 46 layers', path, c
 
 
 def gelu_by_table(x):
