@@ -10,6 +10,7 @@ from .families import Family, Gguf, gguf_of
 from .gguf import STRING
 from .gguf_experts import settings_of_router
 from .gguf_latent import settings_of_latent, yarn_settings
+from .gguf_states import settings_of_states
 from .huggingface import rounded
 from .model import WITHOUT_ROPE, Model, features_of
 from .out_config import refuse_two_ropes
@@ -51,11 +52,15 @@ def settings_of(job: Job, path: str, family: Family, rule: Gguf, model: Model) -
                  % (rule.architecture, model.n_heads * model.head_dim, model.dim))
     warn_of_loading(job, rule, model)
     settings.update({key: (F32, getattr(model, field)) for field, key in rule.caps.items()})
+    if model.state_kind:
+        settings.update(settings_of_states(job, rule, family, model))
     if model.n_experts:
         settings.update({'expert_count': (U32, model.n_experts), 'expert_used_count': (U32, model.n_experts_used),
                          'expert_feed_forward_length': (U32, model.expert_hidden_dim)})
         if rule.experts == 'told':
             settings.update(settings_of_router(path, model))
+        elif model.shared_hidden_dim:
+            settings['expert_shared_feed_forward_length'] = U32, model.shared_hidden_dim
         if family.experts and family.experts.width == 'intermediate_size':
             settings['feed_forward_length'] = U32, model.expert_hidden_dim
     if rule.without_rope == 'each_fourth' and model.layer_flags != [

@@ -7,6 +7,7 @@ import struct
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import zip_longest
+from math import prod
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Protocol, Tuple
 
 from .common import CHUNK, Job, Problem
@@ -45,6 +46,12 @@ class AnyTensor(Protocol):
 
 
 Tensors = Dict[str, Any]  # what AnyTensor says, by name
+
+
+def bytes_of(tensor: AnyTensor) -> int:
+    """How many bytes a tensor of floats or blocks has."""
+    values, size = BLOCKS.get(tensor.dtype) or (1, ITEM_SIZES[tensor.dtype])
+    return prod(tensor.shape) // values * size
 
 
 class Checkpoint(NamedTuple):

@@ -467,6 +467,8 @@ def gguf_tensors(facts, c, weights):
     for name, values in weights.items():
         part, _, layer = name.partition('.')
         rows = list(values)
+        if c['state_kind'] and part in door_states.of_gguf(c):
+            continue
         if c['kv_rank'] and part in ('wq', 'wk', 'wv'):
             out['blk.%s.%s.weight' % (layer, 'attn_q' if part == 'wq' and not c['q_rank'] else {
                 'wq': 'attn_q_b', 'wk': 'attn_k_b', 'wv': 'attn_v_b'}[part])] = latent_rows(c, part, rows)
@@ -494,6 +496,8 @@ def gguf_tensors(facts, c, weights):
         place = 'blk.%d.' % layer
         out[place + 'attn_qkv.weight'] = sum((out.pop('%sattn_%s.weight' % (place, part)) for part in 'qkv'), [])
         out[place + 'ffn_up.weight'] = out.pop(place + 'ffn_gate.weight') + out.pop(place + 'ffn_up.weight')
+    if c['state_kind']:
+        out.update(door_states.gguf_states(facts, c, weights, in_halves))
     for name in ('short', 'long') if 'short_factors' in c else ():
         out['rope_factors_%s.weight' % name] = c[name + '_factors']
     return out
@@ -571,6 +575,13 @@ def says(facts, found, case):
     return bool(own or as_llama) and not turns and not (facts.one_theta and case.other_theta())
 
 
+def first_of(facts, found):
+    """The family of GGUF that comes first of those that can be: two may be one but for their names."""
+    first = next(other for other in map(FACTS.get, RUN) if other.gguf and other.needs <= found and not
+                 other.unsaid & found and other.can_be(found))
+    return facts if first.gguf == facts.gguf else first
+
+
 def through_gguf(case, model):
     """The model that came back from GGUF; None where GGUF cannot say it, and that is said by name."""
     facts, found, c = case.facts, case.all_features, case.c
@@ -591,7 +602,7 @@ def through_gguf(case, model):
     carried('out to GGUF', model, out)
     settings, tensors = read_gguf(out)
     own = facts.gguf and facts.needs <= found and not facts.unsaid & found and (not facts.sign or facts.sign & found)
-    as_what = facts if own else FACTS['llama']
+    as_what = first_of(facts, found) if own else FACTS['llama']
     architecture = settings['general.architecture'].decode()
     hold(architecture == as_what.gguf, "GGUF's architecture", architecture)
     expected = gguf_tensors(as_what, c, read_model(model)[1])
@@ -611,10 +622,11 @@ def as_it_was(found, expected):
     """The same model, with settings in float32. What multiplies scores may be in the norm of queries instead, and a
     method's attention factor may be said, which it follows from."""
     (c, weights), (before, own) = found, expected
+    weights, own = door_states.side_by_side(c, weights), door_states.side_by_side(before, own)
     scale = (before['score_scale'] or before['head_dim'] ** -0.5) * before['head_dim'] ** 0.5
     usual = {'beta_fast': 32.0, 'beta_slow': 1.0, 'sliding_beta_fast': 32.0, 'sliding_beta_slow': 1.0}
     wrong = {key: (c.get(key), value) for key, value in before.items()
-             if key not in ('score_scale', 'attention_factor', 'version', 'latent_norm_eps')
+             if key not in ('score_scale', 'attention_factor', 'version', 'latent_norm_eps', 'state_tiled')
              and not alike(c.get(key) or usual.get(key, 0), value or usual.get(key, 0))}
     hold(not wrong, 'fields, through GGUF', wrong)
     wrong = [key for key, values in own.items() if not alike(

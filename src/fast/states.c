@@ -241,7 +241,7 @@ static void step_heads_by_team(const Team *team, States *s, int index, int n) {
     for (int task; (task = team_next_task(team)) < n_heads * blocks;) {
         int h = task / blocks;
         int64_t first = task % blocks * COLUMNS;
-        const float *q = s->inputs + h / (n_heads / n_keys) * key_dim;
+        const float *q = s->inputs + state_key_head(m, h) * key_dim;
         Head head = {n,    key_dim, state_inputs(m), n_heads, q, q + n_keys * key_dim, NULL, NULL,
                      NULL, NULL,    columns};
         head.v = s->inputs + 2 * n_keys * key_dim + h * columns;
