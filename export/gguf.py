@@ -55,7 +55,8 @@ OTHER_TYPES = {9: 'Q8_1', 15: 'Q8_K', 16: 'IQ2_XXS', 17: 'IQ2_XS', 18: 'IQ3_XXS'
 NUMBERS = {0: '<B', 1: '<b', 2: '<H', 3: '<h', 4: '<I', 5: '<i', 6: '<f', 7: '<?', 10: '<Q', 11: '<q', 12: '<d'}
 STRING, ARRAY = 8, 9
 LISTS = 'tokens', 'scores', 'token_type', 'merges'  # of tokenizer.ggml
-BY_LAYER = tuple('.' + key for key in ('attention.sliding_window_pattern', KV_HEADS, RECURRENT, SECTIONS))  # are kept, too
+# These are kept, too.
+BY_LAYER = tuple('.' + key for key in ('attention.sliding_window_pattern', KV_HEADS, RECURRENT, SECTIONS))
 HEAD_LIMIT = 64 << 20  # bytes of settings and places: a vocabulary of 128,000 with its merges takes 8 MB
 LIST_LIMIT = 1 << 20
 # vocab_size: the embedding says it. The others say how many experts a model without experts uses.

@@ -36,8 +36,8 @@ def in_order(path: str, plan: List[Place], model: Model, tiled: bool) -> List[Pl
             tensor = HeadsMoved(tensor, order, 0)
         elif place.part == 'state_out':
             if model.state_value_dim % BLOCKS.get(tensor.dtype, (1,))[0]:
-                raise Problem(path, '%s is %s, whose blocks are not whole in a head of %d (expected floats, since value '
-                              'heads stand in another order there)' % (
+                raise Problem(path, '%s is %s, whose blocks are not whole in a head of %d (expected floats, since '
+                              'value heads stand in another order there)' % (
                                   tensor.name, tensor.dtype, model.state_value_dim))
             tensor = ColumnHeadsMoved(tensor, order)
         placed.append(place._replace(tensor=tensor))

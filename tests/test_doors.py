@@ -86,6 +86,16 @@ PUBLISHED = {
     'mistral4': dict(
         always='latent experts temperature', gguf='mistral4', adjacent=True, experts='row',
         may='q_latent score_mscale shares renormalized router_scale groups shared_expert dense_between'),
+    'qwen3_5_text': dict(always='head_norms gates delta_rule', adds_one=True, gguf='qwen35',
+                         may='partial all_biases gate_bias', unsaid='all_biases gate_bias'),
+    'qwen3_next': dict(
+        always='head_norms gates delta_rule experts shared_expert shared_gate', adds_one=True, gguf='qwen3next',
+        may='partial all_biases gate_bias shares dense_between', experts='row',
+        unsaid='all_biases gate_bias shares dense_between'),
+    'qwen3_5_moe_text': dict(
+        always='head_norms gates delta_rule experts shared_expert shared_gate', adds_one=True, gguf='qwen35moe',
+        may='partial all_biases gate_bias', unsaid='all_biases gate_bias', experts='row'),
+    'lfm2': dict(always='head_norms short_conv', may='state_bias', gguf='lfm2', unsaid='state_bias'),
     'rope.c': dict(gguf='')}
 RULES = dict(llama='alike', mistral='all_slide', qwen2='by_flag', qwen3='by_flag', phi3='all_slide', smollm3='by_flag',
              gemma='alike', gemma3_text='periodic', olmo2='alike', olmo3='periodic', ministral3='all_slide',
@@ -94,7 +104,8 @@ ARCHITECTURES = dict(llama='Llama', mistral='Mistral', qwen2='Qwen2', qwen3='Qwe
                      gemma='Gemma', gemma3_text='Gemma3', olmo2='Olmo2', olmo3='Olmo3', ministral3='Ministral3',
                      exaone4='Exaone4', mixtral='Mixtral', qwen3_moe='Qwen3Moe', gpt_oss='GptOss')
 # By attention_bias.
-BIASES_SAID = 'qwen3', 'smollm3', 'gemma', 'gemma3_text', 'olmo2', 'olmo3', 'qwen3_moe', 'gpt_oss', 'flex_olmo'
+BIASES_SAID = ('qwen3', 'smollm3', 'gemma', 'gemma3_text', 'olmo2', 'olmo3', 'qwen3_moe', 'gpt_oss', 'flex_olmo',
+               'qwen3_5_text', 'qwen3_next', 'qwen3_5_moe_text')
 
 
 class Facts:
@@ -703,6 +714,9 @@ def test_doors():
 # What a class takes where its config.json is silent, of 8 layers, a width of 64 and 32 heads: the context, key heads,
 # the width of a head, theta, the norms' epsilon, BOS, EOS; then what else is not 0.
 IN_FOURS, IN_SIXES, IN_TWOS = [4, 4, 4, 1] * 2, [4, 4, 4, 4, 4, 1, 4, 4], [4, 1] * 4
+DELTA = dict(
+    norms_lack_one=True, qk_norm=1, attention_gate=1, rotary_dim=64, state_kind=1, conv_width=4, state_key_heads=16,
+    state_value_heads=32, state_key_dim=128, state_value_dim=128, layers=[64, 64, 64, 0] * 2)
 BY_SIGMOIDS = dict(router=2, router_choice_bias=1, router_renormalizes=1)
 SILENT = {
     'llama': (2048, 32, 2, 1e4, 1e-6, 1, [2], {}),
@@ -754,7 +768,13 @@ SILENT = {
     'mistral4': (1048576, 32, 64 + 64, 1e4, 1e-6, 1, [2], dict(
         rope_method=4, factor=128.0, train_ctx=8192, beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0,
         mscale_in_scores=1, temperature_beta=0.1, rotary_dim=64, q_rank=1024, kv_rank=256, latent_norm_eps=1e-6,
-        n_experts=128, n_experts_used=4, expert_hidden_dim=2048, shared_hidden_dim=2048))}
+        n_experts=128, n_experts_used=4, expert_hidden_dim=2048, shared_hidden_dim=2048)),
+    'qwen3_5_text': (32768, 4, 256, 1e4, 1e-6, -1, [], DELTA),
+    'qwen3_next': (32768, 2, 256, 1e4, 1e-6, -1, [], dict(
+        DELTA, n_experts=512, n_experts_used=10, expert_hidden_dim=512, shared_hidden_dim=512, shared_gate=1)),
+    'qwen3_5_moe_text': (32768, 2, 256, 1e4, 1e-6, -1, [], dict(
+        DELTA, n_experts=256, n_experts_used=8, expert_hidden_dim=512, shared_hidden_dim=512, shared_gate=1)),
+    'lfm2': (128000, 8, 2, 1e6, 1e-5, 1, [2], dict(qk_norm=1, tied=True, hidden_dim=256))}
 # What has no default.
 ASKED = {'glm4_moe': dict(head_dim=16), 'deepseek_v2': dict(num_experts_per_tok=6)}
 # And where it says that some of its 32 layers slide, and not which.
@@ -834,6 +854,9 @@ Q, K, V = 'wq', 'wk', 'wv'
 PLANTS = [  # family, where in its row, what stands there instead
     ('qwen3_5_text', 'adds_one', False), ('qwen3_5_text', 'names.gate_in_queries', GONE),
     ('qwen3_5_text', 'always', ['head_norms', 'delta_rule']), ('qwen3_next', 'states.joined', GONE),
+    ('qwen3_5_text', 'gguf.tiled', GONE), ('qwen3_5_text', 'gguf.names', GONE), ('lfm2', 'gguf.names', GONE),
+    ('qwen3_next', 'gguf.architecture', 'qwen35moe'), ('qwen3_5_text', 'defaults.linear_num_value_heads', 16),
+    ('qwen3_5_moe_text', 'defaults.full_attention_interval', 2),
     ('lfm2', 'keys.eps', GONE), ('lfm2', 'states.words', ['short_conv']),
     ('lfm2', 'names.own.wo', 'model.layers.%d.self_attn.o_proj.weight'),
     ('qwen2', 'always', []), ('qwen3', 'always', []), ('olmo2', 'always', ['whole_norms']),
