@@ -50,7 +50,7 @@ PLANTS = [
     ('a prompt may fill more than -n', 'run.c', 'job->n_ids > (size_t)job->length',
      'job->n_ids > (size_t)job->length + 1'),
     ('ranks from 0', 'src/measure/next.c', 'a->rank[a->sorted[i].token] = i + 1;', 'a->rank[a->sorted[i].token] = i;'),
-    ('cosines for sines in a rotation', 'src/fast/transformer.c',
+    ('cosines for sines in a rotation', 'src/fast/project.c',
      'rope_rotate(x, (int)of->pairs, turns, turns + of->pairs);',
      'rope_rotate(x, (int)of->pairs, turns, turns);'),
     ("ALiBi's slope of the head before", 'src/fast/encodings.c', 'exp2(-8.0 * (head + 1) / n_heads)',

@@ -2,51 +2,7 @@
 // has its definition.
 #pragma once
 
-#include "../core/session_config.h"
-#include "attention.h"
-#include "experts.h"
-#include "latent.h"
-#include "pace.h"
-#include "per_layer.h"
-#include "states.h"
-
-// Where a NaN or an infinity showed first: the row, and the layer that it came out of, -1 for the
-// embedding.
-typedef struct {
-    int row, layer;
-} Fault;
-
-// The fields up to `reading` are filled in before transformer_lay_out, which lays out the others.
-typedef struct Transformer {
-    const Model *model;
-    const SessionConfig *config;
-    Pace decoding, reading;  // how many threads read a token, and a prompt
-
-    KvCache *caches;  // (n_layers); of one that reads another's keys, that one's
-    // what turns queries and keys, in most layers and in those with LAYER_SLIDING,
-    Angles angles, sliding;
-    DistanceTerms terms;  // or, without RoPE, what is added to scores
-    AttentionScratch *attention;
-    Workspace *workspace;
-    Experts *experts;  // NULL: all layers are dense
-    TeamShared team;
-
-    // For the present chunk.
-    float *x;             // (n, dim) the residual stream, the caller's
-    int n, first;         // rows, and the number of the first token
-    float *q;             // (chunk, n_heads * head_dim)
-    float *k, *v;         // (chunk, n_kv_heads * head_dim), and value_dim of values
-    float *mixed;         // (chunk, n_heads * value_dim) attention's mix of values
-    float *gates;         // (chunk, n_heads * value_dim) what multiplies it, NULL without a gate
-    Latent latent;        // of latent attention, which has no k and v
-    States states;        // of layers with a state
-    float *added;         // (chunk, dim) what a layer adds before its norm or scale, else NULL
-    float *beside;        // (chunk, dim) what a dense layer beside experts makes
-    PerLayer per_layer;   // embeddings of each layer
-    float *hidden;        // (chunk, hidden_dim or shared_hidden_dim) the feed-forward layer
-    float *shared_gates;  // (chunk) of the shared expert
-    Fault fault;
-} Transformer;
+#include "layer_steps.h"
 
 // Takes all arrays but `x` from an arena (see util.h). Returns the bytes of the key-value cache.
 uint64_t transformer_lay_out(Transformer *transformer, float *x, Arena *arena);
