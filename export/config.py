@@ -211,6 +211,7 @@ FACTORS: Dict[str, Tuple[str, Callable[[float, int], float], Callable[[float, in
     'score_factor': ('score_scale', lambda x, d: x, lambda x, d: x),
     'query_factor': ('score_scale', lambda x, d: x * d ** -0.5, lambda x, d: x / d ** -0.5),
     'logit_factor': ('logit_scale', lambda x, d: x, lambda x, d: x),
+    'value_factor': ('value_scale', lambda x, d: x, lambda x, d: x),
     'logit_divisor': ('logit_scale', lambda x, d: 1 / x, lambda x, d: 1 / x)}
 
 

@@ -9,6 +9,7 @@ from typing import Any, Dict, Iterator, List, Tuple
 
 from .common import MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, Job, Keys, Problem
 from .families import Family, Gguf
+from .gguf_shapes import KV_HEADS
 from .model import DELTA, STATE, Model
 from .states import BOTH_SMALL, JOINED, MAX_CONV_WIDTH
 from .tensors import Tensors, widen
@@ -16,7 +17,7 @@ from .tensors import Tensors, widen
 U32, I32, BOOL, ARRAY = 4, 5, 7, 9  # types
 QKVZ, BA = 'blk.%d.ssm_in.weight', 'blk.%d.ssm_ba.weight'
 GATE = 'blk.%d.attn_q.gate'  # no file has it: it is in attn_q
-KV_HEADS, RECURRENT, PERIOD = 'attention.head_count_kv', 'attention.recurrent_layers', 'full_attention_interval'
+RECURRENT, PERIOD = 'attention.recurrent_layers', 'full_attention_interval'
 SECTIONS = 'rope.dimension_sections'
 
 

@@ -16,7 +16,7 @@ from .common import (MAX_EOS, MAX_EPS, MAX_EXPERTS, MAX_HEADS, MAX_HEAD_DIM, MAX
 from .experts import EXPERT_PARTS
 from .llama2c import read_llama2c
 from .model import DENSE, FIELDS as MODEL_FIELDS, KEYS_ARE_VALUES, STATE, WITHOUT_SINKS, Model, Shape
-from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Tensor
+from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Tensor, size_of_rows
 from .write import HEADER, MORE, MORE_FIELDS, NEWEST, NEWEST_FIELDS, TABLES, WEIGHT_TYPES, tensor_order
 
 MAGIC = b'24ka'
@@ -288,10 +288,9 @@ def size_in_file(path, name, dtype, shape, group_size):
         return prod(shape) * ITEM_SIZES[dtype]
     rows, columns = shape
     if dtype in BLOCKS:
-        values, size = BLOCKS[dtype]
-        if columns % values:
+        if columns % BLOCKS[dtype][0]:
             raise Problem(path, '%s has rows of %d, which are not whole blocks of %s' % (name, columns, dtype))
-        return rows * columns // values * size
+        return size_of_rows(dtype, shape)
     if dtype == 'Q8' and not group_size:
         raise Problem(path, '%s is q8 without a group_size' % name)
     packs, groups = -(-columns // 64), -(-columns // (group_size or 1))

@@ -8,7 +8,7 @@ from typing import Any, Iterator, List, Optional, Tuple
 
 from .common import Problem
 from .model import Model
-from .tensors import BLOCKS, bytes_of
+from .tensors import BLOCKS, HEADS, bytes_of
 from .write import Place
 
 BY_VALUE = 'state_gate', 'state_beta', 'state_step', 'state_decay', 'state_dt'  # what has rows for value heads alone
@@ -35,7 +35,7 @@ def in_order(path: str, plan: List[Place], model: Model, tiled: bool) -> List[Pl
         elif place.part in BY_VALUE:
             tensor = HeadsMoved(tensor, order, 0)
         elif place.part == 'state_out':
-            if model.state_value_dim % BLOCKS.get(tensor.dtype, (1,))[0]:
+            if tensor.dtype in HEADS or model.state_value_dim % BLOCKS.get(tensor.dtype, (1,))[0]:
                 raise Problem(path, '%s is %s, whose blocks are not whole in a head of %d (expected floats, since '
                               'value heads stand in another order there)' % (
                                   tensor.name, tensor.dtype, model.state_value_dim))

@@ -198,7 +198,7 @@ def plan_model(checkpoint: Checkpoint, in_pairs: bool = True) -> List[Place]:
                              else 'F32, F16 or BF16', list(shape)))
         if part in TURNED and paired != in_pairs:
             tensor = Paired(tensor, order_in(model, layer, paired))
-        if part == 'wo' and paired != in_pairs and model.layer_flags[layer] & KEYS_ARE_VALUES:
+        if part == 'wo' and paired != in_pairs and values_are_keys(model, layer):
             tensor = ColumnsMoved(tensor, order_in(model, layer, paired))
         if part in NORMS and model.norms_lack_one and not (part == 'final_norm' and model.last_is_whole):
             tensor = Shifted(tensor, 1)
@@ -218,12 +218,19 @@ def order_in(model: Model, layer: int, back: bool) -> Tuple[int, ...]:
     return in_pairs_of(model.layer_shapes[layer].head_dim, turning, apart, back)
 
 
+def values_are_keys(model: Model, layer: int) -> bool:
+    """Whether the values that a layer reads, its own or those of an earlier one, are keys."""
+    return bool(model.layer_flags[model.layer_shapes[layer].kv_layer] & KEYS_ARE_VALUES)
+
+
 def settle_values(tensors: Dict[str, Any], names: Dict[str, str], model: Model) -> None:
     """Values that are keys come in another order with these, and so do the columns of wo. Where these are in blocks,
     values become a matrix of their own."""
     for layer, flags in enumerate(model.layer_flags):
-        wo, wk = (tensors.get(names[part] % layer) for part in ('wo', 'wk'))
-        if flags & KEYS_ARE_VALUES and wo and wk and wo.dtype not in ITEM_SIZES:
+        wk = tensors.get(names['wk'] % layer)
+        readers = [tensors.get(names['wo'] % other) for other, shape in enumerate(model.layer_shapes)
+                   if shape.kv_layer == layer]
+        if flags & KEYS_ARE_VALUES and wk and any(wo and wo.dtype not in ITEM_SIZES for wo in readers):
             model.layers[layer] = flags & ~KEYS_ARE_VALUES
             tensors[names['wv'] % layer] = wk
 

@@ -345,8 +345,8 @@ static const RopeFamily families[] = {
     {"glm4", "Glm4ForCausalLM", .max_positions = 131072, .head_dim = 128, .theta = 10000,
         .partial = 0.5, .flags = FAMILY_PARTIAL | FAMILY_RUNS | FAMILY_SHARE_BESIDE,
         .always = FEATURE_NORMS_BOTH, .may = FEATURE_PARTIAL | FEATURE_QKV_BIAS},
-    {"granite", "GraniteForCausalLM", .max_positions = 2048, .theta = 10000, .flags = FAMILY_RUNS,
-        .sign = FEATURE_EMBEDDING_SCALE},
+    {"granite", "GraniteForCausalLM", .max_positions = 2048, .theta = 10000,
+        .flags = FAMILY_RUNS | FAMILY_GGUF_LONGROPE, .sign = FEATURE_EMBEDDING_SCALE},
     {"granitemoehybrid", "GraniteMoeHybridForCausalLM", .max_positions = 2048, .theta = 10000,
         .period = 1, .only_key = "position_embedding_type", .full_words = "attention",
         .layer_keys = "layer_types", .flags = FAMILY_LINEAR | FAMILY_RUNS,
@@ -360,7 +360,7 @@ static const RopeFamily families[] = {
         .block = "{\"rope_type\": \"llama3\", \"rope_theta\": 12000000.0, \"factor\": 8.0, "
             "\"original_max_position_embeddings\": 8192, \"low_freq_factor\": 1.0, "
             "\"high_freq_factor\": 4.0}",
-        .flags = FAMILY_RUNS, .always = FEATURE_HEAD_NORMS},
+        .flags = FAMILY_RUNS | FAMILY_GGUF_LONGROPE, .always = FEATURE_HEAD_NORMS},
     {"hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM", .max_positions = 2048, .theta = 10000,
         .flags = FAMILY_RUNS, .always = FEATURE_HEAD_NORMS},
     {"llama4_text", "Llama4ForCausalLM", .max_positions = 131072, .head_dim = 128, .theta = 500000,

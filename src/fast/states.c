@@ -1,6 +1,6 @@
 // Layers with a state (plain_delta.c), a chunk of rows at a time: the products with weights are of
-// all rows together, and the recurrence goes from row to row. A head's matrix is read by columns,
-// which do not know of one another: a few of them stay near the processor for all rows.
+// all rows together, and the recurrence goes over a few rows at once. A head's matrix is read by
+// columns, which do not know of one another: some of them stay near the processor for all rows.
 #include "states.h"
 
 #include <math.h>
@@ -10,11 +10,11 @@
 #include "simd.h"
 
 enum {
-    CHANNELS = 16,        // of the convolution, at a time
-    MAX_TAPS = 64,        // of the header
-    COLUMNS = 4 * LANES,  // columns of a head's matrix, at a time
-    AT_ONCE = 4,                    // rows
-    VECS = LANES == 16 ? 2 : 1,     // of these columns: 2 AT_ONCE sums of each stay in registers
+    CHANNELS = 16,                  // of the convolution, at a time
+    MAX_TAPS = 64,                  // of the header
+    COLUMNS = 4 * LANES,            // columns of a head's matrix, at a time
+    AT_ONCE = LANES == 16 ? 4 : 2,  // rows, and vectors of these columns: AT_ONCE times VECS
+    VECS = 2,                       // sums of two kinds stay in registers
 };
 
 uint64_t states_lay_out(States *s, Arena *arena, const Model *model, int64_t chunk) {
@@ -91,8 +91,8 @@ static void convolve_rows(const Channels *c, float *u, int64_t stride, int n) {
             for (int j = 0; j < c->taps; j++) {
                 const float *x = input_of(c, u, stride, row, j);
                 UNROLLED (i, FULL)
-                    sums[i] = multiply_add(load(c->weights[j] + i * LANES), load(x + i * LANES),
-                                           sums[i]);
+                    sums[i] =
+                        multiply_add(load(c->weights[j] + i * LANES), load(x + i * LANES), sums[i]);
             }
             UNROLLED (i, FULL) store(out + i * LANES, sums[i]);
             continue;
@@ -206,13 +206,13 @@ typedef struct {
 typedef struct {
     const float *k[AT_ONCE], *q[AT_ONCE];
     float beta[AT_ONCE];
-    float left[AT_ONCE];            // A_t
+    float left[AT_ONCE];              // A_t
     float keys[AT_ONCE][AT_ONCE];     // [s][t]: D_st (k_s k_t), s < t
     float queries[AT_ONCE][AT_ONCE];  // [s][t]: D_st (k_s q_t), s <= t
-    float last[AT_ONCE];            // D_s, to the last one
-} Rows;
+    float last[AT_ONCE];              // D_s, to the last one
+} RowGroup;
 
-ALWAYS_INLINE void relate_rows(Rows *r, const Head *h, int row, int n) {
+ALWAYS_INLINE void relate_rows(RowGroup *r, const Head *h, int row, int n) {
     for (int t = 0; t < n; t++) {
         float decay = h->decays[(row + t) * h->heads];
         r->k[t] = h->k + (row + t) * h->stride;
@@ -229,7 +229,7 @@ ALWAYS_INLINE void relate_rows(Rows *r, const Head *h, int row, int n) {
 }
 
 // VECS vectors of columns, from `first` on, of n rows: a constant, so that all sums are in registers.
-ALWAYS_INLINE void step_columns(const Rows *r, const Head *h, int row, int64_t first, int n) {
+ALWAYS_INLINE void step_columns(const RowGroup *r, const Head *h, int row, int64_t first, int n) {
     float *state = h->state + first;
     vf d[AT_ONCE][VECS] = {{{0}}};
     vf out[AT_ONCE][VECS] = {{{0}}};
@@ -269,7 +269,7 @@ ALWAYS_INLINE void step_columns(const Rows *r, const Head *h, int row, int64_t f
 }
 
 ALWAYS_INLINE void step_rows(const Head *h, int row, int64_t first, int n) {
-    Rows r;
+    RowGroup r;
     relate_rows(&r, h, row, n);
     for (int64_t c = 0; c < COLUMNS; c += VECS * LANES) step_columns(&r, h, row, first + c, n);
 }

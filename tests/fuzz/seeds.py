@@ -107,7 +107,8 @@ def seeds():
         yield 'engines', str(i), json.dumps(whole).encode()
     for i, (kind, (values, _, _)) in enumerate(blocks.HALVES.items()):
         for count in 1, 9, 17:  # of a row of 32 values and more
-            rows = blocks.random_blocks(kind, (count * 32 + values - 1) // values, random.Random(i))
+            columns = (count * 32 + values - 1) // values * values
+            rows = blocks.random_rows(kind, 1, columns, random.Random(i))
             yield 'blocks', '%s-%d' % (kind, count), bytes([i, 37 * count & 255]) + rows
     for name in sorted(os.listdir(REGRESSIONS)):
         yield name.split('-')[0], name, read(os.path.join(REGRESSIONS, name))
