@@ -29,7 +29,7 @@ becomes float16, by ./run. What the others cannot express is refused by name: a 
     --context N            the context of a model of Meta's, whose params.json has none
     -h, --help             this text
 
-Weights are moved as bytes and not computed with here, but for Gemma's norms, whose 1 + w is written: what is in the
+Weights are moved as bytes and not computed with here, but for norms, whose 1 + w is written, and decays: what is in the
 checkpoint is what runs. The settings mean what they mean to the newest Transformers release. What the files cannot
 represent exactly is refused by name, in one line on standard error. The exit status is 0; 2 when it could not be done,
 and then nothing is left behind; 130 after Ctrl-C.

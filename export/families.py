@@ -192,6 +192,7 @@ class Gguf:
     square: bool = False     # it loads only heads that are as wide together as the model
     loads: FrozenSet[Feature] = frozenset()   # what a file must have, or llama.cpp does not load it
     classifier: str = ''     # own: a file must have one; tied: a file must have none; '': either
+    tiled: bool = False      # value heads of a state stand in tiles
     experts: str = ''        # told: keys say how weights are made and which layers are dense; '': a sum of 1, none is
     not_an_end: str = ''     # a token that the file calls an end of text, and that is none
     names: Names = Names()

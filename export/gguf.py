@@ -17,14 +17,16 @@ from typing import Any, Dict, Tuple
 from .common import (MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, Job, Keys, Problem,
                      is_number, size_of)
 from .families import ARCHITECTURES, Gguf, gguf_of
-from .gguf_experts import leave_out, mark_dense, read_experts, stack_experts
+from .gguf_experts import leave_out, mark_dense, read_experts, read_hidden, stack_experts
 from .gguf_latent import BOTH, LATENT_NAMES, QUERIES, check_linear, read_latent, read_yarn, take_apart
 from .gguf_shapes import HEADS, KV_HEADS, LISTED, WIDTH, read_proportional, read_rest, read_shapes, widest
 from .gguf_steps import XIELU_KEYS, read_chunks, read_factors, read_xielu, take_bare
+from .gguf_states import GATE, RECURRENT, SECTIONS, joined_of, read_kv_heads, read_states, take_decays
 from .gguf_layers import read_layers, read_scales, read_temperature, read_yarn_factor
 from .huggingface import rows_of
 from .latent import take_latent
 from .model import FIELDS_OF, Feature, Model
+from .states import take_states
 from .tensors import BLOCKS, Checkpoint, Tensor, size_of_rows, split
 
 NAMES = {
@@ -44,7 +46,11 @@ NAMES = {
     'shared_w2': 'blk.%d.ffn_down_shexp.weight', 'wq_a': 'blk.%d.attn_q_a.weight',
     'q_a_norm': 'blk.%d.attn_q_a_norm.weight', 'wkv_a': 'blk.%d.attn_kv_a_mqa.weight',
     'kv_a_norm': 'blk.%d.attn_kv_a_norm.weight', 'b1': 'blk.%d.ffn_gate.bias', 'b3': 'blk.%d.ffn_up.bias',
-    'b2': 'blk.%d.ffn_down.bias', 'xielu': 'blk.%d.xielu', 'wg': 'blk.%d.attn_gate.weight'}
+    'b2': 'blk.%d.ffn_down.bias', 'xielu': 'blk.%d.xielu', 'wg': 'blk.%d.attn_gate.weight',
+    'shared_gate': 'blk.%d.ffn_gate_inp_shexp.weight', 'state_in': 'blk.%d.attn_qkv.weight',
+    'state_gate': 'blk.%d.attn_gate.weight', 'state_beta': 'blk.%d.ssm_beta.weight',
+    'state_step': 'blk.%d.ssm_alpha.weight', 'state_conv': 'blk.%d.ssm_conv1d.weight', 'state_decay': 'blk.%d.ssm_a',
+    'state_dt': 'blk.%d.ssm_dt.bias', 'state_norm': 'blk.%d.ssm_norm.weight', 'state_out': 'blk.%d.ssm_out.weight'}
 TYPES = {0: 'F32', 1: 'F16', 2: 'Q4_0', 3: 'Q4_1', 6: 'Q5_0', 7: 'Q5_1', 8: 'Q8_0', 10: 'Q2_K', 11: 'Q3_K', 12: 'Q4_K',
          13: 'Q5_K', 14: 'Q6_K', 16: 'IQ2_XXS', 17: 'IQ2_XS', 18: 'IQ3_XXS', 19: 'IQ1_S', 20: 'IQ4_NL', 21: 'IQ3_S',
          22: 'IQ2_S', 23: 'IQ4_XS', 29: 'IQ1_M', 30: 'BF16', 34: 'TQ1_0', 35: 'TQ2_0', 39: 'MXFP4', 40: 'NVFP4',
@@ -60,7 +66,8 @@ OTHER_TYPES = {9: 'Q8_1', 15: 'Q8_K', 24: 'I8', 25: 'I16', 26: 'I32', 27: 'I64',
 NUMBERS = {0: '<B', 1: '<b', 2: '<H', 3: '<h', 4: '<I', 5: '<i', 6: '<f', 7: '<?', 10: '<Q', 11: '<q', 12: '<d'}
 STRING, ARRAY = 8, 9
 LISTS = 'tokens', 'scores', 'token_type', 'merges'  # of tokenizer.ggml
-BY_LAYER = ('.attention.sliding_window_pattern', *('.' + key for key in LISTED), *XIELU_KEYS)  # no other list is kept
+# No other list is kept.
+BY_LAYER = ('.attention.sliding_window_pattern', *('.' + key for key in (*LISTED, RECURRENT, SECTIONS)), *XIELU_KEYS)
 HEAD_LIMIT = 64 << 20  # bytes of settings and places: a vocabulary of 128,000 with its merges takes 8 MB
 LIST_LIMIT = 1 << 20
 # vocab_size: the embedding says it. The others say how many experts a model without experts uses.
@@ -96,11 +103,12 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
     model.set(**read_temperature(keys, rule, model), **read_scales(keys, families[0], rule, model),
               **read_factors(keys, rule, model))
     model.set(**read_layers(keys, families, model, {name: getattr(model, name) for name in rope}))
+    model.set(**read_states(keys, families[0], rule, model.n_layers, model.turning))
     read_chunks(keys, rule, model)
     read_shapes(keys, families[0], rule, tensors, model)
     read_rest(keys, families[0], rule, tensors, model)
     mark_dense(keys, rule, tensors, model)
-    leave_out(keys, rule, tensors, model)
+    leave_out(keys, tensors, model)
     names = names_of(rule, model)
     if model.kv_rank:
         take_latent(path, tensors, model, names, BOTH, True)
@@ -110,6 +118,9 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
             split(path, tensors, 'blk.%d.%s' % (layer, whole),
                   {names[part] % layer: rows_of(model, part) for part in parts})
     stack_experts(path, tensors, model, names)
+    if model.state_kind:
+        take_decays(tensors, model, names)
+    take_states(path, tensors, model, names, joined_of(families[0]), rule.names.gate_in_queries)
     if rule.bare:
         take_bare(path, tensors, model, names)
     read_xielu(tokens, tensors, model, names['xielu'])
@@ -121,7 +132,7 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
 def names_of(rule: Gguf, model: Model) -> Dict[str, str]:
     """The architecture's name of each of our tensors, a %d for the layer."""
     return {**NAMES, **rule.names.own, **(LATENT_NAMES if model.kv_rank else {}),
-            **({'wq': QUERIES} if model.q_rank else {})}
+            **({'wq': QUERIES} if model.q_rank else {}), **({'wg': GATE} if rule.names.gate_in_queries else {})}
 
 
 def read_shape(path, keys, family, tensors):
@@ -135,12 +146,12 @@ def read_shape(path, keys, family, tensors):
     embedding = tensors.get(NAMES['embedding'])
     if not embedding or len(embedding.shape) != 2 or not 0 < embedding.shape[0] <= MAX_VOCAB:
         raise Problem(path, '%s is missing or not a matrix' % NAMES['embedding'])
-    if rule.experts == 'told':  # layers that predict further tokens are counted, too
+    if rule.experts == 'told' or family.states:  # layers that predict further tokens are counted, too
         n_layers -= keys.integer('nextn_predict_layers', n_layers - 1, 0, low=0)
     norm_eps = keys.number(rule.eps, high=MAX_EPS)
     return Model(**heads, dim=keys.integer('embedding_length', MAX_WIDTH), n_layers=n_layers,
                  seq_len=keys.integer('context_length', MAX_SEQ), norm_eps=norm_eps,
-                 hidden_dim=widest(keys, rule, WIDTH, MAX_WIDTH),
+                 hidden_dim=read_hidden(keys, family),
                  latent_norm_eps=norm_eps if family.latent else 0)  # as llama.cpp has it
 
 
@@ -148,7 +159,7 @@ def read_heads(path, keys, family):
     """The counts and widths of heads."""
     rule, dim = gguf_of(family), keys.integer('embedding_length', MAX_WIDTH)
     n_heads = widest(keys, rule, HEADS, MAX_HEADS)
-    n_kv_heads = widest(keys, rule, KV_HEADS, MAX_HEADS, n_heads)
+    n_kv_heads = read_kv_heads(keys, n_heads) if family.states else widest(keys, rule, KV_HEADS, MAX_HEADS, n_heads)
     if family.latent:
         return {'n_heads': n_heads, **read_latent(keys, n_heads)}
     head_dim = keys.integer('attention.key_length', MAX_HEAD_DIM, dim // n_heads)

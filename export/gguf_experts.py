@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Tuple
 
-from .common import MAX_EXPERTS, MAX_LAYERS, MAX_WIDTH, Keys, Problem
+from .common import MAX_EXPERTS, MAX_LAYERS, MAX_WIDTH, REFUSED, Keys, Problem
 from .experts import EXPERT_PARTS, Taken, layers_with_experts
 from .families import Family, Gguf, gguf_of
 from .gguf_shapes import WIDTH, widest
@@ -37,10 +37,19 @@ def read_experts(keys: Keys, families: List[Family], tensors: Tensors) -> Dict[s
     used = keys.integer('expert_used_count', MAX_EXPERTS)
     if used > n_experts:
         keys.refuse('expert_used_count', 'no more than there are experts, %d' % n_experts)
-    dense = widest(keys, rule, WIDTH, MAX_WIDTH)
+    dense = read_hidden(keys, families[0])
     width = keys.integer('expert_feed_forward_length', MAX_WIDTH, dense, low=0) or dense
-    return {'n_experts': n_experts, 'n_experts_used': used, 'expert_hidden_dim': width,
-            **(read_router(keys, families, tensors, n_experts, width) if told else {})}
+    fields = {'n_experts': n_experts, 'n_experts_used': used, 'expert_hidden_dim': width}
+    if not told and Feature.SHARED_EXPERT in families[0].always:
+        fields['shared_hidden_dim'] = keys.integer('expert_shared_feed_forward_length', MAX_WIDTH, dense)
+    return {**fields, **(read_router(keys, families, tensors, n_experts, width) if told else {})}
+
+
+def read_hidden(keys: Keys, family: Family) -> int:
+    """The width of a dense feed-forward layer, which files of models without such a layer need not say."""
+    of_expert = keys.values.get('expert_feed_forward_length')
+    return widest(keys, gguf_of(family), WIDTH, MAX_WIDTH, of_expert if Feature.EXPERTS in family.always and of_expert
+                  else REFUSED)
 
 
 def read_router(keys: Keys, families: List[Family], tensors: Tensors, n_experts: int, width: int) -> Dict[str, Any]:
@@ -98,9 +107,9 @@ def mark_dense(keys: Keys, rule: Gguf, tensors: Tensors, model: Model) -> None:
         keys.refuse('leading_dense_block_count', 'less than the number of layers, %d' % model.n_layers)
 
 
-def leave_out(keys: Keys, rule: Gguf, tensors: Tensors, model: Model) -> None:
+def leave_out(keys: Keys, tensors: Tensors, model: Model) -> None:
     """Layers behind the last one predict further tokens."""
-    n_more = keys.values.get('nextn_predict_layers') or 0 if rule.experts == 'told' else 0
+    n_more = keys.values['nextn_predict_layers'] if 'nextn_predict_layers' in keys.asked & set(keys.values) else 0
     starts = tuple('blk.%d.' % (model.n_layers + i) for i in range(n_more))
     for name in [name for name in tensors if starts and name.startswith(starts)]:
         del tensors[name]

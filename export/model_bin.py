@@ -44,7 +44,7 @@ FROM_ZERO = {'shared_classifier': 1, 'sliding_window': MAX_SEQ, 'n_eos': MAX_EOS
              'router_groups_used': MAX_EXPERTS, 'router_group_best': 2, 'router_renormalizes': 1,
              'router_scales_input': 1, 'state_kind': 2, 'conv_width': 64, 'state_key_heads': MAX_HEADS,
              'state_value_heads': MAX_HEADS, 'state_key_dim': MAX_HEAD_DIM, 'state_value_dim': MAX_HEAD_DIM,
-             'state_bias': 1, 'gate_bias': 1}
+             'state_bias': 1, 'gate_bias': 1, 'state_tiled': 1}
 OF_EXPERTS = ('n_experts_used expert_hidden_dim router router_bias expert_bias shared_hidden_dim shared_gate '
               'router_choice_bias router_groups router_scale router_cap router_renormalizes '
               'router_scales_input').split()  # 0 without experts
@@ -252,6 +252,7 @@ def read_header(header):
              'a multiple of state_key_heads'),
             ('conv_width', bool(values['conv_width']) == bool(state), '1 or more with state_kind, else 0'),
             ('state_bias', not values['state_bias'] or state == 2, '0 without a short convolution'),
+            ('state_tiled', not values['state_tiled'] or state == 1, '0 without a delta rule'),
             ('layer_table', not state or values['layer_table'], '1 with state_kind'),
             ('router_groups', not groups or values['n_experts'] % groups == 0, 'a divisor of n_experts'),
             *((field, not values[field] or values['n_experts'], '0 without experts') for field in OF_EXPERTS),

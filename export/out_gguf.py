@@ -14,6 +14,7 @@ from .gguf import STRING, TYPES, names_of
 from .gguf_latent import as_floats
 from .gguf_shapes import proportional_tensor
 from .gguf_steps import bare_norms, xielu_settings
+from .gguf_states import Decays, joined_out
 from .latent import Reordered, order_back
 from .model import Feature, Model, features_of
 from .out_experts import Columns
@@ -21,7 +22,9 @@ from .out_gguf_keys import ARRAY, BOOL, F32, I32, U32, keys_of, other_scores
 from .out_layers import sliding_model
 from .out_model import Fused, family_of, rope_of
 from .out_tokenizer import gguf_tokenizer
+from .states import StatesOut
 from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Scaled, Small, size_of_rows
+from .tiled import in_order
 from .write import Place, most_used, pieces, plan_model
 
 ALIGNMENT = 32
@@ -65,6 +68,7 @@ def write_gguf(file: Any, checkpoint: Checkpoint, tokenizer: Any, name: str) -> 
     family = family_of(path, found, loading(model), "llama.cpp's that is known here")
     rule = gguf_of(family)
     plan = plan_model(checkpoint, in_pairs=rule.adjacent)  # latent attention has pairs side by side
+    plan = in_order(path, plan, model, rule.tiled)
     if tokenizer and tokenizer.get('takes_spaces'):
         name = 'phi-3 ' + name  # by which llama.cpp knows that tokens take the spaces behind them
     settings = {'general.architecture': (STRING, rule.architecture), 'general.name': (STRING, name),
@@ -105,6 +109,7 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
     is in the norm of queries."""
     rule = gguf_of(family)
     names, fused, scores = names_of(rule, model), Fused(path, family, rule.names), other_scores(rule, model)
+    states = StatesOut(path, model, joined_out(family), rule.names.gate_in_queries)
     yield from ((tensor, False) for tensor in (bare_norms(model, names) if rule.bare else ()))
     for place in plan:
         tensor = Scaled(place.tensor, scores) if place.part == 'q_norm' and scores != 1 else place.tensor
@@ -112,10 +117,15 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
             tensor = Reordered(tensor, order_back(place.part, model))
         if model.kv_rank and place.part == 'wk':
             tensor = Columns([as_floats(path, tensor)], model.n_heads)
+        if place.part == 'state_decay':
+            tensor = Decays(tensor, back=True)
+        part, tensor = states.take(place.part, tensor)
+        if tensor is None:
+            continue
         whole = fused.take(place, tensor)
         if whole is None:
             continue
-        name = names[place.part] if whole is tensor else 'blk.%d.' + fused.name_of(place.part)
+        name = names.get(part, part) if whole is tensor else 'blk.%d.' + fused.name_of(place.part)
         name = name if place.layer is None else name % place.layer
         axis = model.n_experts if place.part in EXPERT_PARTS else 0
         axis = model.n_heads if model.kv_rank and place.part == 'wv' else axis

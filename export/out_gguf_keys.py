@@ -12,8 +12,9 @@ from .gguf_experts import settings_of_router
 from .gguf_latent import settings_of_latent, yarn_settings
 from .gguf_shapes import shape_settings
 from .gguf_steps import chunk_settings, factor_settings, turns_setting
+from .gguf_states import settings_of_states
 from .huggingface import rounded
-from .model import WITHOUT_ROPE, Model, features_of
+from .model import WITHOUT_ROPE, Feature, Model, features_of
 from .out_config import refuse_two_ropes
 from .out_layers import scale_of_embedding, sliding_model, slides_of
 from .out_model import rope_of, temperature
@@ -52,11 +53,15 @@ def settings_of(job: Job, path: str, family: Family, rule: Gguf, model: Model) -
     settings.update({key: (F32, getattr(model, field)) for field, key in rule.caps.items()})
     settings.update({**factor_settings(rule, model), **turns_setting(path, rule, model),
                      **chunk_settings(path, rule, model)})
+    if model.state_kind:
+        settings.update(settings_of_states(job, rule, family, model))
     if model.n_experts:
         settings.update({'expert_count': (U32, model.n_experts), 'expert_used_count': (U32, model.n_experts_used),
                          'expert_feed_forward_length': (U32, model.expert_hidden_dim)})
         if rule.experts == 'told':
             settings.update(settings_of_router(path, rule, model))
+        elif Feature.SHARED_EXPERT in family.always:
+            settings['expert_shared_feed_forward_length'] = U32, model.shared_hidden_dim
         if family.experts and family.experts.width == 'intermediate_size':
             settings['feed_forward_length'] = U32, model.expert_hidden_dim
     if rule.without_rope == 'each_fourth' and model.layer_flags != [

@@ -59,6 +59,11 @@ class AnyTensor(Protocol):
 Tensors = Dict[str, Any]  # what AnyTensor says, by name
 
 
+def bytes_of(tensor: AnyTensor) -> int:
+    """How many bytes a tensor of floats or blocks has."""
+    return size_of_rows(tensor.dtype, tensor.shape)
+
+
 class Checkpoint(NamedTuple):
     """What every source gives."""
     job: Job

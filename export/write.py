@@ -24,14 +24,14 @@ MORE_FIELDS = ('sliding_rope sliding_method sliding_theta sliding_factor sliding
                'sliding_mscale sliding_mscale_all_dim sliding_low_freq_factor sliding_high_freq_factor '
                'temperature_beta embedding_scale score_scale norm_place activation n_experts n_experts_used '
                'expert_hidden_dim router router_bias expert_bias attention_sinks').split()
-NEWEST = struct.Struct('<2I 1d 6I 5d 6I 1d 10I 2d 10I 304x')  # and what version 6 has behind that
+NEWEST = struct.Struct('<2I 1d 6I 5d 6I 1d 10I 2d 11I 300x')  # and what version 6 has behind that
 NEWEST_FIELDS = ('layer_shapes value_dim value_scale value_norm attention_gate layer_norm qk_norm_late '
                  'qk_norm_turning embedding_norm residual_scale logit_scale logit_cap score_cap after_norm_eps '
                  'ffn_bias attention_chunk temperature_unturned temperature_length q_rank kv_rank latent_norm_eps '
                  'mscale_in_scores layer_scale per_layer_dim experts_beside shared_hidden_dim shared_gate '
                  'router_choice_bias router_groups router_groups_used router_group_best router_scale router_cap '
                  'router_renormalizes router_scales_input state_kind conv_width state_key_heads state_value_heads '
-                 'state_key_dim state_value_dim state_bias gate_bias').split()
+                 'state_key_dim state_value_dim state_bias gate_bias state_tiled').split()
 TABLES = 'learned', 'a_keys', 'a_values', 'router', 'state_conv'  # of two dimensions, and float32 all the same
 
 

@@ -356,7 +356,7 @@ FIELDS = [
     ('router_renormalizes', 680, 'I', 0), ('router_scales_input', 684, 'I', 0), ('state_kind', 688, 'I', 0),
     ('conv_width', 692, 'I', 0), ('state_key_heads', 696, 'I', 0), ('state_value_heads', 700, 'I', 0),
     ('state_key_dim', 704, 'I', 0), ('state_value_dim', 708, 'I', 0), ('state_bias', 712, 'I', 0),
-    ('gate_bias', 716, 'I', 0)]
+    ('gate_bias', 716, 'I', 0), ('state_tiled', 720, 'I', 0)]
 HEADER_BYTES = {3: 256, 4: 256, 5: 512, 6: 1024}
 # The sliding layers' settings where they are not said.
 SLIDING = {'sliding_theta': 10000.0, 'sliding_train_ctx': 64, 'sliding_truncate': 1}

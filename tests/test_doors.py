@@ -87,6 +87,16 @@ PUBLISHED = {
     'mistral4': dict(
         always='latent experts temperature', gguf='mistral4', adjacent=True, experts='row',
         may='q_latent score_mscale shares renormalized router_scale groups shared_expert dense_between'),
+    'qwen3_5_text': dict(always='head_norms gates delta_rule', adds_one=True, gguf='qwen35',
+                         may='partial all_biases gate_bias', unsaid='all_biases gate_bias'),
+    'qwen3_next': dict(
+        always='head_norms gates delta_rule experts shared_expert shared_gate', adds_one=True, gguf='qwen3next',
+        may='partial all_biases gate_bias shares dense_between', experts='row',
+        unsaid='all_biases gate_bias shares dense_between'),
+    'qwen3_5_moe_text': dict(
+        always='head_norms gates delta_rule experts shared_expert shared_gate', adds_one=True, gguf='qwen35moe',
+        may='partial all_biases gate_bias', unsaid='all_biases gate_bias', experts='row'),
+    'lfm2': dict(always='head_norms short_conv', may='state_bias', gguf='lfm2', unsaid='state_bias'),
     'rope.c': dict(gguf='')}
 RULES = dict(llama='alike', mistral='all_slide', qwen2='by_flag', qwen3='by_flag', phi3='all_slide', smollm3='by_flag',
              gemma='alike', gemma3_text='periodic', olmo2='alike', olmo3='periodic', ministral3='all_slide',
@@ -95,7 +105,8 @@ ARCHITECTURES = dict(llama='Llama', mistral='Mistral', qwen2='Qwen2', qwen3='Qwe
                      gemma='Gemma', gemma3_text='Gemma3', olmo2='Olmo2', olmo3='Olmo3', ministral3='Ministral3',
                      exaone4='Exaone4', mixtral='Mixtral', qwen3_moe='Qwen3Moe', gpt_oss='GptOss')
 # By attention_bias.
-BIASES_SAID = 'qwen3', 'smollm3', 'gemma', 'gemma3_text', 'olmo2', 'olmo3', 'qwen3_moe', 'gpt_oss', 'flex_olmo'
+BIASES_SAID = ('qwen3', 'smollm3', 'gemma', 'gemma3_text', 'olmo2', 'olmo3', 'qwen3_moe', 'gpt_oss', 'flex_olmo',
+               'qwen3_5_text', 'qwen3_next', 'qwen3_5_moe_text')
 
 
 class Facts:
@@ -482,6 +493,8 @@ def gguf_tensors(facts, c, weights):
     for name, values in weights.items():
         part, _, layer = name.partition('.')
         rows = list(values)
+        if c['state_kind'] and part in door_states.of_gguf(c):
+            continue
         if shaped and (part in {**door_shapes.GGUF, **door_shapes.GGUF_OF.get(facts.gguf, {})} or
                        part in door_shapes.GGUF_ONCE):
             continue
@@ -517,6 +530,8 @@ def gguf_tensors(facts, c, weights):
         if facts.gguf == 'phi3':
             out[place + 'attn_qkv.weight'] = sum((out.pop('%sattn_%s.weight' % (place, part)) for part in 'qkv'), [])
         out[place + 'ffn_up.weight'] = out.pop(place + 'ffn_gate.weight') + out.pop(place + 'ffn_up.weight')
+    if c['state_kind']:
+        out.update(door_states.gguf_states(facts, c, weights, in_halves))
     for layer in range(c['n_layers'] if facts.gguf == 'muse-glimmer' else 0):
         factor = (c['score_scale'] or d ** -0.5) * d ** 0.5
         out.update({'blk.%d.attn_q_norm.weight' % layer: [factor] * d, 'blk.%d.attn_k_norm.weight' % layer: [1.0] * d})
@@ -652,11 +667,12 @@ def as_it_was(found, expected):
     """The same model, with settings in float32. What multiplies scores may be in the norm of queries instead, and a
     method's attention factor may be said, which it follows from."""
     (c, weights), (before, own) = found, expected
+    weights, own = door_states.side_by_side(c, weights), door_states.side_by_side(before, own)
     scale = (before['score_scale'] or before['head_dim'] ** -0.5) * before['head_dim'] ** 0.5
     scale = 1 if alike(c['score_scale'], before['score_scale']) else scale
     usual = {'beta_fast': 32.0, 'beta_slow': 1.0, 'sliding_beta_fast': 32.0, 'sliding_beta_slow': 1.0}
     wrong = {key: (c.get(key), value) for key, value in before.items()
-             if key not in ('score_scale', 'attention_factor', 'version', 'latent_norm_eps')
+             if key not in ('score_scale', 'attention_factor', 'version', 'latent_norm_eps', 'state_tiled')
              and not alike(c.get(key) or usual.get(key, 0), value or usual.get(key, 0))}
     hold(not wrong, 'fields, through GGUF', wrong)
     wrong = [key for key, values in own.items() if not alike(
@@ -751,6 +767,9 @@ def test_largest():
 # What a class takes where its config.json is silent, of 8 layers, a width of 64 and 32 heads: the context, key heads,
 # the width of a head, theta, the norms' epsilon, BOS, EOS; then what else is not 0.
 IN_FOURS, IN_SIXES, IN_TWOS = [4, 4, 4, 1] * 2, [4, 4, 4, 4, 4, 1, 4, 4], [4, 1] * 4
+DELTA = dict(
+    norms_lack_one=True, qk_norm=1, attention_gate=1, rotary_dim=64, state_kind=1, conv_width=4, state_key_heads=16,
+    state_value_heads=32, state_key_dim=128, state_value_dim=128, layers=[64, 64, 64, 0] * 2)
 BY_SIGMOIDS = dict(router=2, router_choice_bias=1, router_renormalizes=1)
 SILENT = {
     'llama': (2048, 32, 2, 1e4, 1e-6, 1, [2], {}),
@@ -803,6 +822,12 @@ SILENT = {
         rope_method=4, factor=128.0, train_ctx=8192, beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0,
         mscale_in_scores=1, temperature_beta=0.1, rotary_dim=64, q_rank=1024, kv_rank=256, latent_norm_eps=1e-6,
         n_experts=128, n_experts_used=4, expert_hidden_dim=2048, shared_hidden_dim=2048)),
+    'qwen3_5_text': (32768, 4, 256, 1e4, 1e-6, -1, [], DELTA),
+    'qwen3_next': (32768, 2, 256, 1e4, 1e-6, -1, [], dict(
+        DELTA, n_experts=512, n_experts_used=10, expert_hidden_dim=512, shared_hidden_dim=512, shared_gate=1)),
+    'qwen3_5_moe_text': (32768, 2, 256, 1e4, 1e-6, -1, [], dict(
+        DELTA, n_experts=256, n_experts_used=8, expert_hidden_dim=512, shared_hidden_dim=512, shared_gate=1)),
+    'lfm2': (128000, 8, 2, 1e6, 1e-5, 1, [2], dict(qk_norm=1, tied=True, hidden_dim=256)),
     **door_silent.SILENT}
 # What has no default.
 ASKED = {**door_silent.ASKED, 'glm4_moe': dict(head_dim=16), 'deepseek_v2': dict(num_experts_per_tok=6)}
@@ -883,6 +908,9 @@ Q, K, V = 'wq', 'wk', 'wv'
 PLANTS = [  # family, where in its row, what stands there instead
     ('qwen3_5_text', 'adds_one', False), ('qwen3_5_text', 'names.gate_in_queries', GONE),
     ('qwen3_5_text', 'always', ['head_norms', 'delta_rule']), ('qwen3_next', 'states.joined', GONE),
+    ('qwen3_5_text', 'gguf.tiled', GONE), ('qwen3_5_text', 'gguf.names', GONE), ('lfm2', 'gguf.names', GONE),
+    ('qwen3_next', 'gguf.architecture', 'qwen35moe'), ('qwen3_5_text', 'defaults.linear_num_value_heads', 16),
+    ('qwen3_5_moe_text', 'defaults.full_attention_interval', 2),
     ('lfm2', 'keys.eps', GONE), ('lfm2', 'states.words', ['short_conv']),
     ('lfm2', 'names.own.wo', 'model.layers.%d.self_attn.o_proj.weight'),
     ('qwen2', 'always', []), ('qwen3', 'always', []), ('olmo2', 'always', ['whole_norms']),

@@ -245,7 +245,8 @@ def test_impossible_states():
     data = data_of(c)
     values = {'state_kind': (0, 2, 3, *huge), 'conv_width': (0, 65, *huge), 'state_key_heads': (0, 3, 8, *huge),
               'state_value_heads': (0, 1, *huge), 'state_key_dim': (0, 1025, *huge), 'gate_bias': (1, 2, *huge),
-              'state_value_dim': (0, 1025, *huge), 'state_bias': (1, 2, *huge), 'kv_rank': (4,), 'layer_table': (0,),
+              'state_tiled': (2, *huge), 'state_value_dim': (0, 1025, *huge), 'state_bias': (1, 2, *huge),
+              'kv_rank': (4,), 'layer_table': (0,),
               'encoding': (4, 7)}
     files = [('%s = %s' % (name, value), changed(c, data, **{name: value}))
              for name in values for value in values[name]]

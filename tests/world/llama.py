@@ -8,6 +8,7 @@ import struct
 from install import Missing
 from llama_library import Library
 import reference
+import door_states
 import test_doors
 from common import (ENGINES, check, close, config, export, in_work, perplexity, random_ids, random_weights, read_model,
                     skip, write_model)
@@ -18,6 +19,8 @@ from export import out_gguf
 # Heads that are as wide together as the model, as some of llama.cpp's architectures want it, and wider ones.
 NARROW, WIDE = dict(n_heads=2, n_kv_heads=1), dict(n_heads=4, n_kv_heads=2)
 test_doors.SIZES.update(NARROW)
+# llama.cpp has one width of keys and values in a state.
+test_doors.FIELDS['delta_rule']['state_value_dim'] = door_states.SIZES['linear_value_head_dim'] = 6
 
 LENGTH, CONTEXT, TOLERANCE, BY_TABLE = 100, 256, 1e-3, 3e-3
 # What the exporter says where llama.cpp computes something else, and what that is in a model file's fields.
@@ -68,6 +71,7 @@ def models():
         write_model(path, c, random_weights(c, 3))
         yield 'llama by ' + name, path, c
     yield from latent()
+    yield from states()
     yield from exaone()
     yield from gemma()
 
@@ -106,6 +110,21 @@ def latent():
             if fields['method'] == 'yarn' or not c['temperature_beta']:
                 write_model(path, c, random_weights(c, 4))
                 yield '%s by %s' % (name, what), path, c
+
+
+def states():
+    """Layers with a state in no period, by YaRN; with as many value heads as key heads; and in tiles, as they come
+    from GGUF."""
+    for name in 'qwen3_5_text', 'qwen3_next':
+        base = cases_of(name)[0].fields
+        for what, fields in {
+                'other layers, by yarn': dict(YARN, layers=[64, 0, 64, 64], rotary_dim=6),
+                'as many key heads': dict(state_key_heads=4), 'tiles': dict(state_tiled=1, state_value_heads=6),
+                'values of another width': dict(state_value_dim=5)}.items():
+            c = config(**{**base, **fields})
+            path = in_work('%s-%s.bin' % (name, what.replace(' ', '-')))
+            write_model(path, c, random_weights(c, 7))
+            yield '%s with %s' % (name, what), path, c
 
 
 def exaone():
