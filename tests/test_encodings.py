@@ -236,8 +236,8 @@ def test_shipped():
 
 
 def test_shipped_dropped():
-    """rope.bin with its RoPE taken away: what it says it is, and what the lesson's chapter says on book.txt. It does not
-    break, and costs a text of 256."""
+    """rope.bin with its RoPE taken away: what it says it is, and what the lesson's chapter says on book.txt. It does
+    not break, and costs a text of 256."""
     if lacks('models/dropped.bin', 'models/rope.bin'):
         return
     text, found = os.path.join(ROOT, 'book.txt'), {}
