@@ -11,24 +11,17 @@
 
 enum { GRID_ZERO = '#' };
 
-// What the digits of a character of a grid stand for: the four of base 3, or the two of base 8.
-typedef int8_t Threes[81][4];
-typedef int8_t Eights[64][2];
-
-#define FOUR(n, of)                                                                                \
-    { of((n) % 3), of((n) / 3 % 3), of((n) / 9 % 3), of((n) / 27) }
+// What the digits of all characters stand for: four of base 3, or two of base 8.
+#define FOUR(n, of) of((n) % 3), of((n) / 3 % 3), of((n) / 9 % 3), of((n) / 27)
 #define FOURS_3(n, of) FOUR(n, of), FOUR(n + 1, of), FOUR(n + 2, of)
 #define FOURS_9(n, of) FOURS_3(n, of), FOURS_3(n + 3, of), FOURS_3(n + 6, of)
 #define FOURS_27(n, of) FOURS_9(n, of), FOURS_9(n + 9, of), FOURS_9(n + 18, of)
-#define ALL_FOURS(of)                                                                              \
-    { FOURS_27(0, of), FOURS_27(27, of), FOURS_27(54, of) }
+#define FOURS(of) FOURS_27(0, of), FOURS_27(27, of), FOURS_27(54, of)
 
-#define TWO(n, of)                                                                                 \
-    { of((n) % 8), of((n) / 8) }
+#define TWO(n, of) of((n) % 8), of((n) / 8)
 #define TWOS_4(n, of) TWO(n, of), TWO(n + 1, of), TWO(n + 2, of), TWO(n + 3, of)
 #define TWOS_16(n, of) TWOS_4(n, of), TWOS_4(n + 4, of), TWOS_4(n + 8, of), TWOS_4(n + 12, of)
-#define ALL_TWOS(of)                                                                               \
-    { TWOS_16(0, of), TWOS_16(16, of), TWOS_16(32, of), TWOS_16(48, of) }
+#define TWOS(of) TWOS_16(0, of), TWOS_16(16, of), TWOS_16(32, of), TWOS_16(48, of)
 
 // -1, 0 and 1 in eighths, and one more or less.
 #define IQ1_MORE(digit) (8 * (digit)-7)
@@ -37,11 +30,11 @@ typedef int8_t Eights[64][2];
 #define IQ3_XXS_NUMBER(digit) ((digit) == 7 ? 62 : 4 + 8 * (digit))
 #define IQ3_S_NUMBER(digit) (1 + 2 * (digit))
 
-static const Threes iq1_more_numbers = ALL_FOURS(IQ1_MORE);
-static const Threes iq1_less_numbers = ALL_FOURS(IQ1_LESS);
-static const Threes iq2_numbers = ALL_FOURS(IQ2_NUMBER);
-static const Eights iq3_xxs_numbers = ALL_TWOS(IQ3_XXS_NUMBER);
-static const Eights iq3_s_numbers = ALL_TWOS(IQ3_S_NUMBER);
+static const int8_t iq1_more_numbers[] = {FOURS(IQ1_MORE)};
+static const int8_t iq1_less_numbers[] = {FOURS(IQ1_LESS)};
+static const int8_t iq2_numbers[] = {FOURS(IQ2_NUMBER)};
+static const int8_t iq3_xxs_numbers[] = {TWOS(IQ3_XXS_NUMBER)};
+static const int8_t iq3_s_numbers[] = {TWOS(IQ3_S_NUMBER)};
 
 static const char iq1_grid[] =
     "##%#'#)#+#-#0#5#7#;#=#B#H#J#L#T#Y#[#_#a#f#k#m#q#s#&$'$-$/$1$3$4$9$\?$C$E$I$K$O$Q$S$U$V$]$c$e$"
