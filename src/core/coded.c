@@ -171,8 +171,7 @@ void numbers_iq1_s(const uint8_t *block, int8_t *q, float *scales) {
 //    48  |22111000|dddd3332|22111000| ...  scales 0 to 15, of three bits, and d, the lowest bits first
 void numbers_iq1_m(const uint8_t *block, int8_t *q, float *scales) {
     uint8_t bytes[2];
-    for (int i = 0; i < 2; i++)
-        bytes[i] = (uint8_t)(block[49 + 4 * i] >> 4 | (block[51 + 4 * i] & 0xf0));
+    for (int i = 0; i < 2; i++) bytes[i] = block[49 + 4 * i] >> 4 | (block[51 + 4 * i] & 0xf0);
     float d = float16_at(bytes);
     for (int i = 0; i < 32; i++) {
         int both = nibble_at(block + 32, i);
@@ -198,7 +197,7 @@ static void put_digits(const uint8_t *bytes, int n, int places, int8_t *q) {
     for (int i = 0; i < n; i++) {
         int rest = bytes[i] * power & 255;
         int digit = rest * 3 >> 8;
-        q[i] = (int8_t)(digit - 1);
+        q[i] = digit - 1;
     }
 }
 
@@ -238,13 +237,13 @@ static void put_nibbles(const uint8_t *bytes, int p, int8_t *q) {
 // One more bit, worth `value`, of each of a part, as part_bit_of has them.
 static void add_bits(const uint8_t *bytes, int p, int value, int8_t *q) {
     for (int i = 0; i < 32; i++) {
-        q[i] = (int8_t)(q[i] + (bytes[i] >> p & 1) * value);
+        q[i] += (bytes[i] >> p & 1) * value;
     }
 }
 
 // What n numbers stand for, shifted.
 static void look_all_up(const int8_t *numbers, int shift, int n, int8_t *q) {
-    for (int i = 0; i < n; i++) q[i] = (int8_t)(numbers[q[i]] + shift);
+    for (int i = 0; i < n; i++) q[i] = numbers[q[i]] + shift;
 }
 
 // The same of a part whose halves have bits 2p and 2p + 1 of `shifts`, each worth `shift`.
@@ -267,7 +266,7 @@ void numbers_tq2_0(const uint8_t *block, int8_t *q, float *scales) {
 //     2  |76543210|fedcba98| ...  128 bits
 void numbers_q1_0(const uint8_t *block, int8_t *q, float *scales) {
     one_scale(float16_at(block), 8, scales);
-    for (int i = 0; i < 128; i++) q[i] = (int8_t)(2 * bit_of(block + 2, i) - 1);
+    for (int i = 0; i < 128; i++) q[i] = 2 * bit_of(block + 2, i) - 1;
 }
 
 // Q2_0: weight = d (q - 1)
@@ -275,7 +274,7 @@ void numbers_q1_0(const uint8_t *block, int8_t *q, float *scales) {
 //     2  |33221100|77665544| ...  64 numbers
 void numbers_q2_0(const uint8_t *block, int8_t *q, float *scales) {
     one_scale(float16_at(block), 4, scales);
-    for (int i = 0; i < 64; i++) q[i] = (int8_t)((block[2 + i / 4] >> i % 4 * 2 & 3) - 1);
+    for (int i = 0; i < 64; i++) q[i] = (block[2 + i / 4] >> i % 4 * 2 & 3) - 1;
 }
 
 // ---- tables ----
@@ -285,8 +284,6 @@ void numbers_q2_0(const uint8_t *block, int8_t *q, float *scales) {
 //     4  |88880000|99991111| ...          weights 0 to 15, and eight bytes each of the others
 // A scale is (1 + f / 8) 2^(e - 7), and f 2^-9 where e is 0. 127 counts as 0. A nibble is one of MXFP4.
 void numbers_nvfp4(const uint8_t *block, int8_t *q, float *scales) {
-    static const int8_t doubled[16] = {0, 1,  2,  3,  4,  6,  8,  12,  // and the same below 0
-                                       0, -1, -2, -3, -4, -6, -8, -12};
     for (int k = 0; k < 4; k++) {
         int e = block[k] >> 3 & 15;
         int f = block[k] & 7;
@@ -299,8 +296,8 @@ void numbers_nvfp4(const uint8_t *block, int8_t *q, float *scales) {
     }
     for (int i = 0; i < 32; i++) {
         int8_t *at = q + i / 8 * 16 + i % 8;
-        at[0] = doubled[block[4 + i] & 15];
-        at[8] = doubled[block[4 + i] >> 4];
+        at[0] = nvfp4_numbers[block[4 + i] & 15];
+        at[8] = nvfp4_numbers[block[4 + i] >> 4];
     }
 }
 
@@ -310,12 +307,11 @@ void numbers_nvfp4(const uint8_t *block, int8_t *q, float *scales) {
 //     4  |11110000|33332222| ...                scales
 //    12  two_of's 64 bytes
 void numbers_iq2_k(const uint8_t *block, int8_t *q, float *scales) {
-    static const int8_t numbers[4] = {-31, -13, 1, 17};
-    float d = float16_at(block);
-    for (int k = 0; k < 16; k++) scales[k] = d * (float)(nibble_at(block + 4, k) - 8);
+    for (int k = 0; k < 16; k++)
+        scales[k] = float16_at(block) * (float)(nibble_at(block + 4, k) - 8);
     for (int p = 0; p < 8; p++) {
         put_twos(block + 12, p, q + 32 * p);
-        look_halves_up(numbers, p, word_of(block + 2), 5, q + 32 * p);
+        look_halves_up(iq2_k_numbers, p, word_of(block + 2), 5, q + 32 * p);
     }
 }
 
@@ -326,7 +322,6 @@ void numbers_iq2_k(const uint8_t *block, int8_t *q, float *scales) {
 //    14  two_of's 64 bytes, the lower two bits
 //    78  part_bit_of's 32 bytes, the third bits: a part is 32 weights
 void numbers_iq3_k(const uint8_t *block, int8_t *q, float *scales) {
-    static const int8_t numbers[8] = {-63, -40, -23, -10, 1, 13, 28, 47};
     float d = float16_at(block);
     for (int k = 0; k < 16; k++) {
         int scale = 2 * nibble_at(block + 6, k) + 1;
@@ -335,7 +330,7 @@ void numbers_iq3_k(const uint8_t *block, int8_t *q, float *scales) {
     for (int p = 0; p < 8; p++) {
         put_twos(block + 14, p, q + 32 * p);
         add_bits(block + 78, p, 4, q + 32 * p);
-        look_halves_up(numbers, p, word_of(block + 2), 4, q + 32 * p);
+        look_halves_up(iq3_k_numbers, p, word_of(block + 2), 4, q + 32 * p);
     }
 }
 
@@ -360,12 +355,6 @@ void numbers_iq4_k(const uint8_t *block, int8_t *q, float *scales) {
         look_halves_up(iq4_numbers, p, word_of(block + 2), 4, q + 32 * p);
     }
 }
-
-// What five bits of IQ5_K and IQ5_KS stand for.
-static const int8_t iq5_numbers[32] = {-126, -114, -103, -92, -83, -74, -65, -57,  // 0 to 7
-                                       -50,  -43,  -36,  -30, -24, -18, -12, -6,   // 8 to 15
-                                       -1,   5,    11,   17,  23,  29,  36,  43,   // 16 to 23
-                                       51,   59,   68,   77,  87,  97,  109, 121};
 
 // IQ5_K: weight = d (scale - 32) number
 //     0  |dddddddd|dddddddd|76543210|fedcba98|  d, and which are shifted

@@ -36,6 +36,18 @@ static const int8_t iq2_numbers[] = {FOURS(IQ2_NUMBER)};
 static const int8_t iq3_xxs_numbers[] = {TWOS(IQ3_XXS_NUMBER)};
 static const int8_t iq3_s_numbers[] = {TWOS(IQ3_S_NUMBER)};
 
+// What five bits of IQ5_K and IQ5_KS stand for.
+static const int8_t iq5_numbers[32] = {-126, -114, -103, -92, -83, -74, -65, -57, -50, -43, -36,
+                                       -30,  -24,  -18,  -12, -6,  -1,  5,   11,  17,  23,  29,
+                                       36,   43,   51,   59,  68,  77,  87,  97,  109, 121};
+
+// What a nibble of NVFP4 stands for, doubled.
+static const int8_t nvfp4_numbers[16] = {0, 1,  2,  3,  4,  6,  8,  12,  // and the same below 0
+                                         0, -1, -2, -3, -4, -6, -8, -12};
+
+static const int8_t iq2_k_numbers[4] = {-31, -13, 1, 17};
+static const int8_t iq3_k_numbers[8] = {-63, -40, -23, -10, 1, 13, 28, 47};
+
 static const char iq1_grid[] =
     "##%#'#)#+#-#0#5#7#;#=#B#H#J#L#T#Y#[#_#a#f#k#m#q#s#&$'$-$/$1$3$4$9$\?$C$E$I$K$O$Q$S$U$V$]$c$e$"
     "g$o$#%%%)%+%0%5%7%;%=%B%H%N%S%W%Y%[%_%a%c%f%i%k%m%q%s%-&/&1&9&\?&E&K&O&S&T&c&i&o&$'&'''('0'2'"
