@@ -12,20 +12,20 @@
 
 // Eight numbers of entry `index`, a byte each. They stay in a register until they have their signs:
 // memory that has just been written in parts is slow to read as a whole.
-static uint64_t eight_of(const Threes numbers, const char *grid, int index) {
+static uint64_t eight_of(const int8_t *numbers, const char *grid, int index) {
     const char *digits = grid + 2 * index;
     uint32_t first, second;
-    memcpy(&first, numbers[digits[0] - GRID_ZERO], sizeof first);
-    memcpy(&second, numbers[digits[1] - GRID_ZERO], sizeof second);
+    memcpy(&first, numbers + 4 * (digits[0] - GRID_ZERO), sizeof first);
+    memcpy(&second, numbers + 4 * (digits[1] - GRID_ZERO), sizeof second);
     return first | (uint64_t)second << 32;
 }
 
 // Four numbers of entry `index`.
-static uint32_t half_of(const Eights numbers, const char *grid, int index) {
+static uint32_t half_of(const int8_t *numbers, const char *grid, int index) {
     const char *digits = grid + 2 * index;
     uint16_t first, second;
-    memcpy(&first, numbers[digits[0] - GRID_ZERO], sizeof first);
-    memcpy(&second, numbers[digits[1] - GRID_ZERO], sizeof second);
+    memcpy(&first, numbers + 2 * (digits[0] - GRID_ZERO), sizeof first);
+    memcpy(&second, numbers + 2 * (digits[1] - GRID_ZERO), sizeof second);
     return first | (uint32_t)second << 16;
 }
 
@@ -75,10 +75,7 @@ void numbers_iq2_xxs(const uint8_t *block, int8_t *q, float *scales) {
 
 // Two scales of four bits for a part: d (1/8 + scale / 4).
 static void put_iq2_scales(float d, const uint8_t *both, float *scales) {
-    for (int i = 0; i < 16; i++) {
-        float scale = 0.5f + (float)nibble_at(both, i);
-        scales[i] = d * scale * 0.25f;
-    }
+    for (int i = 0; i < 16; i++) scales[i] = d * (0.5f + (float)nibble_at(both, i)) * 0.25f;
 }
 
 // IQ2_XS: as IQ2_XXS, but 16 weights share a scale, and an entry's number has nine bits.
@@ -124,8 +121,8 @@ void numbers_iq3_xxs(const uint8_t *block, int8_t *q, float *scales) {
             const uint8_t *entries = block + 2 + 8 * part + 2 * i;
             uint64_t first = half_of(iq3_xxs_numbers, iq3_xxs_grid, entries[0]);
             uint64_t second = half_of(iq3_xxs_numbers, iq3_xxs_grid, entries[1]);
-            int all_signs = eighth_sign(signs >> 7 * i & 127);
-            put_signed(first | second << 32, all_signs, q + 32 * part + 8 * i);
+            uint64_t eight = first | second << 32;
+            put_signed(eight, eighth_sign(signs >> 7 * i & 127), q + 32 * part + 8 * i);
         }
     }
 }
@@ -138,15 +135,12 @@ void numbers_iq3_xxs(const uint8_t *block, int8_t *q, float *scales) {
 //   106  |11110000|33332222| ...  scales of parts 0 to 7
 void numbers_iq3_s(const uint8_t *block, int8_t *q, float *scales) {
     float d = float16_at(block);
-    for (int i = 0; i < 16; i++) {
-        int scale = 1 + 2 * nibble_at(block + 106, i / 2);
-        scales[i] = d * (float)scale;
-    }
+    for (int i = 0; i < 16; i++) scales[i] = d * (float)(1 + 2 * nibble_at(block + 106, i / 2));
     for (int i = 0; i < 32; i++) {
         int first = block[2 + 2 * i] | bit_of(block + 66, 2 * i) << 8;
         int second = block[3 + 2 * i] | bit_of(block + 66, 2 * i + 1) << 8;
-        uint64_t eight = half_of(iq3_s_numbers, iq3_s_grid, first);
-        eight |= (uint64_t)half_of(iq3_s_numbers, iq3_s_grid, second) << 32;
+        uint64_t eight = half_of(iq3_s_numbers, iq3_s_grid, second);
+        eight = eight << 32 | half_of(iq3_s_numbers, iq3_s_grid, first);
         put_signed(eight, block[74 + i], q + 8 * i);
     }
 }
@@ -166,8 +160,7 @@ void numbers_iq1_s(const uint8_t *block, int8_t *q, float *scales) {
     for (int i = 0; i < 32; i++) {
         int both = word_of(block + 34 + i / 4 * 2);
         int upper = both >> i % 4 * 3 & 7;
-        int scale = both >> 12 & 7;
-        scales[i / 2] = d * (float)(2 * scale + 1) * 0.125f;
+        scales[i / 2] = d * (float)(2 * (both >> 12 & 7) + 1) * 0.125f;
         put_iq1(block[2 + i] | upper << 8, both >> 15, q + 8 * i);
     }
 }
@@ -178,16 +171,11 @@ void numbers_iq1_s(const uint8_t *block, int8_t *q, float *scales) {
 //    48  |22111000|dddd3332|22111000| ...  scales 0 to 15, of three bits, and d, the lowest bits first
 void numbers_iq1_m(const uint8_t *block, int8_t *q, float *scales) {
     uint8_t bytes[2];
-    for (int i = 0; i < 2; i++) {
-        int lower = block[49 + 4 * i] >> 4;
-        int upper = block[51 + 4 * i] >> 4;
-        bytes[i] = (uint8_t)(lower | upper << 4);
-    }
+    for (int i = 0; i < 2; i++) bytes[i] = block[49 + 4 * i] >> 4 | (block[51 + 4 * i] & 0xf0);
     float d = float16_at(bytes);
     for (int i = 0; i < 32; i++) {
         int both = nibble_at(block + 32, i);
-        int upper = both & 7;
-        put_iq1(block[i] | upper << 8, both >> 3, q + 8 * i);
+        put_iq1(block[i] | (both & 7) << 8, both >> 3, q + 8 * i);
     }
     for (int k = 0; k < 16; k++) {
         int scale = word_of(block + 48 + k / 4 * 2) >> k % 4 * 3 & 7;
@@ -209,7 +197,7 @@ static void put_digits(const uint8_t *bytes, int n, int places, int8_t *q) {
     for (int i = 0; i < n; i++) {
         int rest = bytes[i] * power & 255;
         int digit = rest * 3 >> 8;
-        q[i] = (int8_t)(digit - 1);
+        q[i] = digit - 1;
     }
 }
 
@@ -242,23 +230,20 @@ static void put_fours(const uint8_t *bytes, int p, int8_t *q) {
 // The same of nibble_of's 16 bytes for each part.
 static void put_nibbles(const uint8_t *bytes, int p, int8_t *q) {
     const uint8_t *from = bytes + p * 16;
-    for (int i = 0; i < 16; i++) {
-        q[i] = from[i] & 15;
-        q[16 + i] = from[i] >> 4;
-    }
+    for (int i = 0; i < 16; i++) q[i] = from[i] & 15;
+    for (int i = 0; i < 16; i++) q[16 + i] = from[i] >> 4;
 }
 
 // One more bit, worth `value`, of each of a part, as part_bit_of has them.
 static void add_bits(const uint8_t *bytes, int p, int value, int8_t *q) {
     for (int i = 0; i < 32; i++) {
-        int bit = bytes[i] >> p & 1;
-        q[i] = (int8_t)(q[i] + bit * value);
+        q[i] += (bytes[i] >> p & 1) * value;
     }
 }
 
 // What n numbers stand for, shifted.
 static void look_all_up(const int8_t *numbers, int shift, int n, int8_t *q) {
-    for (int i = 0; i < n; i++) q[i] = (int8_t)(numbers[q[i]] + shift);
+    for (int i = 0; i < n; i++) q[i] = numbers[q[i]] + shift;
 }
 
 // The same of a part whose halves have bits 2p and 2p + 1 of `shifts`, each worth `shift`.
@@ -272,11 +257,8 @@ static void look_halves_up(const int8_t *numbers, int p, int shifts, int shift, 
 //    64  |dddddddd|dddddddd|
 void numbers_tq2_0(const uint8_t *block, int8_t *q, float *scales) {
     one_scale(float16_at(block + 64), 16, scales);
-    static const int8_t numbers[4] = {-1, 0, 1, 2};
-    for (int p = 0; p < 8; p++) {
-        put_twos(block, p, q + 32 * p);
-        look_all_up(numbers, 0, 32, q + 32 * p);
-    }
+    for (int p = 0; p < 8; p++) put_twos(block, p, q + 32 * p);
+    for (int i = 0; i < 256; i++) q[i]--;
 }
 
 // Q1_0: weight = d, or -d where its bit is 0
@@ -284,7 +266,7 @@ void numbers_tq2_0(const uint8_t *block, int8_t *q, float *scales) {
 //     2  |76543210|fedcba98| ...  128 bits
 void numbers_q1_0(const uint8_t *block, int8_t *q, float *scales) {
     one_scale(float16_at(block), 8, scales);
-    for (int i = 0; i < 128; i++) q[i] = (int8_t)(2 * bit_of(block + 2, i) - 1);
+    for (int i = 0; i < 128; i++) q[i] = 2 * bit_of(block + 2, i) - 1;
 }
 
 // Q2_0: weight = d (q - 1)
@@ -292,10 +274,7 @@ void numbers_q1_0(const uint8_t *block, int8_t *q, float *scales) {
 //     2  |33221100|77665544| ...  64 numbers
 void numbers_q2_0(const uint8_t *block, int8_t *q, float *scales) {
     one_scale(float16_at(block), 4, scales);
-    for (int i = 0; i < 64; i++) {
-        int two = block[2 + i / 4] >> i % 4 * 2 & 3;
-        q[i] = (int8_t)(two - 1);
-    }
+    for (int i = 0; i < 64; i++) q[i] = (block[2 + i / 4] >> i % 4 * 2 & 3) - 1;
 }
 
 // ---- tables ----
@@ -305,8 +284,6 @@ void numbers_q2_0(const uint8_t *block, int8_t *q, float *scales) {
 //     4  |88880000|99991111| ...          weights 0 to 15, and eight bytes each of the others
 // A scale is (1 + f / 8) 2^(e - 7), and f 2^-9 where e is 0. 127 counts as 0. A nibble is one of MXFP4.
 void numbers_nvfp4(const uint8_t *block, int8_t *q, float *scales) {
-    static const int8_t doubled[16] = {0, 1,  2,  3,  4,  6,  8,  12,  // and the same below 0
-                                       0, -1, -2, -3, -4, -6, -8, -12};
     for (int k = 0; k < 4; k++) {
         int e = block[k] >> 3 & 15;
         int f = block[k] & 7;
@@ -319,8 +296,8 @@ void numbers_nvfp4(const uint8_t *block, int8_t *q, float *scales) {
     }
     for (int i = 0; i < 32; i++) {
         int8_t *at = q + i / 8 * 16 + i % 8;
-        at[0] = doubled[block[4 + i] & 15];
-        at[8] = doubled[block[4 + i] >> 4];
+        at[0] = nvfp4_numbers[block[4 + i] & 15];
+        at[8] = nvfp4_numbers[block[4 + i] >> 4];
     }
 }
 
@@ -330,15 +307,11 @@ void numbers_nvfp4(const uint8_t *block, int8_t *q, float *scales) {
 //     4  |11110000|33332222| ...                scales
 //    12  two_of's 64 bytes
 void numbers_iq2_k(const uint8_t *block, int8_t *q, float *scales) {
-    static const int8_t numbers[4] = {-31, -13, 1, 17};
-    float d = float16_at(block);
-    for (int k = 0; k < 16; k++) {
-        int scale = nibble_at(block + 4, k) - 8;
-        scales[k] = d * (float)scale;
-    }
+    for (int k = 0; k < 16; k++)
+        scales[k] = float16_at(block) * (float)(nibble_at(block + 4, k) - 8);
     for (int p = 0; p < 8; p++) {
         put_twos(block + 12, p, q + 32 * p);
-        look_halves_up(numbers, p, word_of(block + 2), 5, q + 32 * p);
+        look_halves_up(iq2_k_numbers, p, word_of(block + 2), 5, q + 32 * p);
     }
 }
 
@@ -349,17 +322,15 @@ void numbers_iq2_k(const uint8_t *block, int8_t *q, float *scales) {
 //    14  two_of's 64 bytes, the lower two bits
 //    78  part_bit_of's 32 bytes, the third bits: a part is 32 weights
 void numbers_iq3_k(const uint8_t *block, int8_t *q, float *scales) {
-    static const int8_t numbers[8] = {-63, -40, -23, -10, 1, 13, 28, 47};
     float d = float16_at(block);
     for (int k = 0; k < 16; k++) {
         int scale = 2 * nibble_at(block + 6, k) + 1;
-        int is_negative = bit_of(block + 4, k);
-        scales[k] = d * (float)(is_negative ? -scale : scale);
+        scales[k] = d * (float)(bit_of(block + 4, k) ? -scale : scale);
     }
     for (int p = 0; p < 8; p++) {
         put_twos(block + 14, p, q + 32 * p);
         add_bits(block + 78, p, 4, q + 32 * p);
-        look_halves_up(numbers, p, word_of(block + 2), 4, q + 32 * p);
+        look_halves_up(iq3_k_numbers, p, word_of(block + 2), 4, q + 32 * p);
     }
 }
 
@@ -369,8 +340,7 @@ void numbers_iq3_k(const uint8_t *block, int8_t *q, float *scales) {
 static void put_six_bits(float d, const uint8_t *bytes, float *scales) {
     for (int k = 0; k < 16; k++) {
         int upper = bytes[k / 4] >> k % 4 * 2 & 3;
-        int scale = nibble_at(bytes + 4, k) | upper << 4;
-        scales[k] = d * (float)(scale - 32);
+        scales[k] = d * (float)((nibble_at(bytes + 4, k) | upper << 4) - 32);
     }
 }
 
@@ -385,12 +355,6 @@ void numbers_iq4_k(const uint8_t *block, int8_t *q, float *scales) {
         look_halves_up(iq4_numbers, p, word_of(block + 2), 4, q + 32 * p);
     }
 }
-
-// What five bits of IQ5_K and IQ5_KS stand for.
-static const int8_t iq5_numbers[32] = {-126, -114, -103, -92, -83, -74, -65, -57,  // 0 to 7
-                                       -50,  -43,  -36,  -30, -24, -18, -12, -6,   // 8 to 15
-                                       -1,   5,    11,   17,  23,  29,  36,  43,   // 16 to 23
-                                       51,   59,   68,   77,  87,  97,  109, 121};
 
 // IQ5_K: weight = d (scale - 32) number
 //     0  |dddddddd|dddddddd|76543210|fedcba98|  d, and which are shifted
@@ -409,10 +373,7 @@ void numbers_iq5_k(const uint8_t *block, int8_t *q, float *scales) {
 // Eight scales of 32 weights: s - 127, where s is a byte without its lowest bit, which says whether
 // numbers are shifted.
 static void put_row_scales(const uint8_t *bytes, float *scales) {
-    for (int k = 0; k < 16; k++) {
-        int scale = bytes[k / 2] & 254;
-        scales[k] = (float)(scale - 127);
-    }
+    for (int k = 0; k < 16; k++) scales[k] = (float)((bytes[k / 2] & 254) - 127);
 }
 
 // IQ4_KS: weight = row_head (scale - 127) number
