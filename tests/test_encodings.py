@@ -249,8 +249,8 @@ def test_shipped_dropped():
     check(table(good(os.path.join(ROOT, 'models', 'dropped.bin'), '--explain', '--tsv').out)[0]['encoding'] == 'none',
           'it has no RoPE')
     check(found['dropped'][2] > 1.15 * found['rope'][2], 'without RoPE a short text costs more', found)
-    check(found['dropped'][-2] / found['dropped'][2] < 0.8 * found['rope'][-2] / found['rope'][2], 'and nothing breaks',
-          found)
+    growth = {name: values[-2] / values[2] for name, values in found.items()}
+    check(growth['dropped'] < 0.8 * growth['rope'], 'and nothing breaks', growth)
 
 
 LAYERS = {'sliding': ([4, 4, 4, 1, 4], 1e4), 'theta': ([4, 4, 4, 1, 4], 1e6), 'nope': ([4, 4, 4, 3, 4], 1e4)}
@@ -279,6 +279,23 @@ def test_shipped_layers():
         found.append(table(good(model, '--ppl', text, *far, '--rope', 'yarn', *more).out)[2][-1])
     once, twice = (float(row['ppl']) for row in found)
     check(twice > 1.02 * once, 'YaRN in the sliding layers, too, costs', (once, twice))
+
+
+def test_shipped_state():
+    """The one with states: the layer that attends, and what the lesson's chapter says of it on book.txt."""
+    if lacks('models/layers-state.bin', 'models/rope.bin'):
+        return
+    text, found = os.path.join(ROOT, 'book.txt'), {}
+    for name in 'layers-state', 'rope':
+        model = os.path.join(ROOT, 'models', name + '.bin')
+        rows = table(good(model, '--ppl', text, '-n', 4096, '--samples', 2, '--rope', 'none,window', '--tsv').out)[2]
+        found[name] = [float(row['ppl']) for row in rows]
+    says = table(good(os.path.join(ROOT, 'models', 'layers-state.bin'), '--explain', '--tsv').out)[0]
+    check('4 of 5 layers keep a state, by the gated delta rule' in says['states'], 'its layers', says)
+    n = len(found['rope']) // 2  # rows of a method; the last but one is past 2,048
+    check(os.path.getsize(os.path.join(ROOT, 'models', 'layers-state.bin')) <= 1800000, 'at most 1.8 MB')
+    ends = {name: values[n - 2] / values[2 * n - 2] for name, values in found.items()}
+    check(ends['layers-state'] < 1.15 < ends['rope'], 'it ends near its own window, and rope.bin does not', ends)
 
 
 if __name__ == '__main__':
