@@ -8,7 +8,7 @@
 # make test-world  installs what others publish from npm, as tests/world.json pins it, into build/world, and holds the
 #               program against it; WORLD=newest: today's versions. Minutes, and a gigabyte
 # make figures  measures and draws docs/figures again (matplotlib; TEXT=FILE: on that text); interrupted, it goes on
-# make class    runs each command of docs/class.md and compares what it prints
+# make class    writes slides, handout and solutions to build/class; runs each command of docs/class.md and compares what it prints
 # make page     builds the browser page in build/page (emscripten, node); make page-open serves it on this machine
 # make dist     writes the sources as they are committed, a tarball, into dist; make dist-page puts the page in one file there
 # make dist-models  packs the siblings of the small model, which make dist leaves out: unpacked in the same place, they are there
@@ -142,6 +142,7 @@ figures: run
 	$(PYTHON) tools/figures.py
 
 class: run
+	$(PYTHON) tools/class_sheets.py
 	$(PYTHON) tools/class.py
 
 # ---- install ----

@@ -25,10 +25,11 @@ becomes float16, by ./run. What the others cannot express is refused by name: a 
     --force                replace what is called OUT, whoever wrote it
     --tokenizer-out FILE   write the tokenizer there instead
     --no-tokenizer         write the model only
+    --anchor               note in OUT.bin how well it reads a short text, by ./run: --check finds what changed since
     --context N            the context of a model of Meta's, whose params.json has none
     -h, --help             this text
 
-Weights are moved as bytes and not computed with here, but for Gemma's norms, whose 1 + w is written: what is in the
+Weights are moved as bytes and not computed with here, but for norms, whose 1 + w is written, and decays: what is in the
 checkpoint is what runs. The settings mean what they mean to the newest Transformers release. What the files cannot
 represent exactly is refused by name, in one line on standard error. The exit status is 0; 2 when it could not be done,
 and then nothing is left behind; 130 after Ctrl-C.
@@ -39,6 +40,7 @@ import io
 import os
 import re
 import signal
+import subprocess
 import sys
 
 if sys.version_info < (3, 8):  # before the modules that need it
@@ -47,7 +49,7 @@ if sys.version_info < (3, 8):  # before the modules that need it
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 
-from export.common import ENCODINGS, EXPORTER, MAX_SEQ, PROGRAM, Job, Problem, replacing, replacing_folder
+from export.common import ENCODINGS, EXPORTER, MAX_SEQ, PROGRAM, RUN, Job, Problem, replacing, replacing_folder
 from export.existing import GGUF as GGUF_OUT, MODEL, TOKENIZER, may_write, may_write_folder, same_bytes
 from export.gguf import read_gguf
 from export.huggingface import read_huggingface
@@ -147,6 +149,19 @@ def read_source(job, source, context):
     return read_llama2c(job, source), lambda: job.note('no tokenizer written: llama2.c has a file of its own for it')
 
 
+def add_anchor(job, out, tokenizer):
+    """What the model reads is computed by ./run, as everything is."""
+    try:
+        told = subprocess.run([RUN, os.path.abspath(out), '--anchor'] + (['-z', tokenizer] if tokenizer else []),
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    except OSError as error:
+        raise Problem(out, 'was written without an anchor: %s: %s' % (PROGRAM, error.strerror))
+    words = told.stderr.decode('utf-8', 'replace').strip().rpartition('\n')[2]
+    if told.returncode:
+        raise Problem(out, 'was written without an anchor: %s' % words)
+    job.note(words.replace('run: ', '', 1))
+
+
 def export_tokenizer(job, source, out, force):
     check_tokenizer(job, source, out)
     tokenizer = read_tokenizer(job, source)
@@ -160,7 +175,7 @@ def export_tokenizer(job, source, out, force):
 # ---- the command ----
 
 TROUBLE, INTERRUPTED = 2, 130  # exit statuses, as run has them
-WITH_VALUE, ALONE = ('--tokenizer-out', '--context'), ('--tokenizer', '--no-tokenizer', '--force')
+WITH_VALUE, ALONE = ('--tokenizer-out', '--context'), ('--tokenizer', '--no-tokenizer', '--force', '--anchor')
 
 
 def say(text):
@@ -185,8 +200,11 @@ def main(arguments):
     if context is not None and not (re.fullmatch('[0-9]{1,10}', context) and 0 < int(context) <= MAX_SEQ):
         say('--context: cannot be %.40s (expected a whole number from 1 to %d)' % (context, MAX_SEQ))
         return TROUBLE
-    force = options.pop('--force', False)
+    force, anchor = options.pop('--force', False), options.pop('--anchor', False)
     goes_out = names[1:] and names[1].endswith(('.gguf', '/'))
+    if anchor and (goes_out or set(options) & {'--tokenizer', '--no-tokenizer'}):
+        say('--anchor: is for a model.bin and its tokenizer, which are written together')
+        return TROUBLE
     if len(names) != 2 or not all(options.values()) or len(options) > 1 or '--tokenizer' in options and context or \
             goes_out and (context or set(options) - {'--no-tokenizer'}):
         say('wrong usage (expected SOURCE OUT.bin, model.bin OUT.gguf or OUT_FOLDER/, or --tokenizer FILE OUT.bin; see '
@@ -203,6 +221,8 @@ def main(arguments):
         else:
             export_model(job, *names, options.get('--tokenizer-out'), '--no-tokenizer' not in options,
                          int(context or 0), force)
+            if anchor:
+                add_anchor(job, names[1], options.get('--tokenizer-out'))
         for note in job.notes:
             say(note)
         return 0

@@ -12,6 +12,7 @@
 #include "src/job/foreign.h"
 #include "src/job/text.h"
 #include "src/job/text_io.h"
+#include "src/measure/anchor.h"
 #include "src/measure/attn.h"
 #include "src/measure/bench.h"
 #include "src/measure/check.h"
@@ -306,6 +307,8 @@ static bool run_check(Program *p, Error *err) {
         .budget = o->budget,
         .whole = o->whole,
         .min_page = o->min_page,
+        .min_updates = o->min_updates,
+        .max_cache = o->max_cache,
         .says_block = options_say_block(o),
         .settings = o->settings_alone,
     };
@@ -350,6 +353,8 @@ static bool run_engines(Program *p, Error *err) {
     const ReadByEngines what = read_by_engines(&p->job, options_say_block(&p->options));
     return show_engines(&what, p->options.engines, &p->answer, err);
 }
+
+static bool run_anchor(Program *p, Error *err) { return anchor_write(&p->job, err); }
 
 static bool run_quantize(Program *p, Error *err) {
     static const WeightType types[] = {WEIGHT_Q8, WEIGHT_Q4, WEIGHT_F16, WEIGHT_F32};

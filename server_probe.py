@@ -25,7 +25,7 @@ settings, plain RoPE, another scale, and so on. The second hides numbers in text
     --words              send text, where token ids are sent if the server takes them
     --text FILE          take prompts, or the texts of --tasks, from this file [book.txt; filler]
 
-    --tasks LIST         passkey, multikey, multivalue, variables, or all
+    --tasks LIST         passkey, multikey, multivalue, variables, updates, hops, or all
     --from N             the shortest text [an eighth of -n]
     --trials K           questions at each length and depth [2]
     --min-accuracy A     status 1 when the accuracy of a task at a length is below A [0.5, and 3 if the shortest is]

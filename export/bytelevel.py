@@ -13,7 +13,8 @@ from .common import Job, Keys, Problem, read_small
 from .sentencepiece import CONTROL, MAX_PIECE, NORMAL, UNUSED, USER_DEFINED, Token, Tokenizer, shown
 from .unicode_runs import CAPITALS, MARKS, NORMALIZED, SMALL_LETTERS, code_points
 
-LLAMA3, GPT2, DIGITS_GPT2, QWEN2, GPT4O, TEKKEN, DEEPSEEK = range(1, 8)  # the split patterns of src/core/split.c
+# The split patterns of src/core/split.c.
+LLAMA3, GPT2, DIGITS_GPT2, QWEN2, GPT4O, TEKKEN, DEEPSEEK, QWEN35 = range(1, 9)
 PREFIX, BYTE_FALLBACK, PREFIX_UNLESS_SPACE, IGNORE_MERGES, HIDE_UNUSED, BY_PARTS, NFC = (1 << i for i in range(7))
 TAKES_SPACES, AS_SYMBOLS = 16, 32  # beside a token's type
 
@@ -27,6 +28,8 @@ REGEXES = {
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+": LLAMA3,
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+": QWEN2,
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}"
+    r"| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+": QWEN35,
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+": GPT2}
 # Each by itself, and the three of DeepSeek V3, which cut one behind the other: numbers, CJK, what is between.
 SPLITS: Dict[Tuple[str, ...], int] = {(regex,): number for regex, number in REGEXES.items()}
@@ -114,11 +117,11 @@ def read_tiktoken(job: Job, path: str, n_ranks: int = LLAMA3_RANKS) -> Tokenizer
             'split': LLAMA3, 'merges': merges}
 
 
-LLAMA3_NAMES = 'llama-bpe', 'llama3', 'llama-v3'
+LLAMA3_NAMES = 'llama-bpe', 'llama3', 'llama-v3', 'lfm2'
 WHOLE_WORDS = (*LLAMA3_NAMES, 'tekken')  # for which llama.cpp ignores merges and adds a BOS
 GGUF_SPLITS = {**dict.fromkeys(LLAMA3_NAMES, LLAMA3), 'smaug-bpe': LLAMA3, 'dbrx': LLAMA3, 'gpt-2': GPT2,
                'exaone4': GPT2, 'smollm': DIGITS_GPT2,
-               'qwen2': QWEN2, 'deepseek-r1-qwen': QWEN2, 'gpt-4o': GPT4O, 'tekken': TEKKEN,
+               'qwen2': QWEN2, 'qwen35': QWEN35, 'deepseek-r1-qwen': QWEN2, 'gpt-4o': GPT4O, 'tekken': TEKKEN,
                'deepseek-v3': DEEPSEEK}
 
 

@@ -176,6 +176,8 @@ def refuse_not_computed(config: Keys, family: Optional[Family]) -> None:
 
 def read_head_dim(config: Keys, family: Family, dim: int, n_heads: int) -> int:
     usual, null = family.default('head_dim'), REFUSED
+    if family.keys.null_head and 'head_dim' in config.values and config.values['head_dim'] is None:
+        usual = None
     if 'head_dim' in family.keys.unread:
         not_used(config, family, 'head_dim')
         config = config.within({key: value for key, value in config.values.items() if key != 'head_dim'})
@@ -211,6 +213,7 @@ FACTORS: Dict[str, Tuple[str, Callable[[float, int], float], Callable[[float, in
     'score_factor': ('score_scale', lambda x, d: x, lambda x, d: x),
     'query_factor': ('score_scale', lambda x, d: x * d ** -0.5, lambda x, d: x / d ** -0.5),
     'logit_factor': ('logit_scale', lambda x, d: x, lambda x, d: x),
+    'value_factor': ('value_scale', lambda x, d: x, lambda x, d: x),
     'logit_divisor': ('logit_scale', lambda x, d: 1 / x, lambda x, d: 1 / x)}
 
 
@@ -277,12 +280,14 @@ def read_encoding(config: Keys, family: Family, seq_len: int) -> Dict[str, int]:
 # ---- tokens that begin and end texts ----
 
 def read_special(folder: str, whole: Keys, config: Keys, family: Family, vocab_size: int) -> Dict[str, Any]:
-    bos_id, eos_id = (-1 if type(id) is not int or id >= vocab_size else id for id in (
-        family.default('bos_token_id'), family.default('eos_token_id')))
+    bos_id = family.default('bos_token_id', -1)
+    usual = family.default('eos_token_id', [])
+    usual = [id for id in (usual if isinstance(usual, (list, tuple)) else [usual]) if id < vocab_size]
+    bos_id = bos_id if bos_id < vocab_size else -1
     # generate() stops at the tokens of generation_config.json where there is one: chat checkpoints name the end of a
     # turn only there (Llama 3: config.json has end_of_text, generation_config.json adds eot_id). Ours stops at both.
     beside = [] if config is whole else end_tokens(whole, None, vocab_size)
-    eos_ids = beside + end_tokens(config, None if beside or eos_id < 0 else eos_id, vocab_size)
+    eos_ids = beside + end_tokens(config, None if beside else usual, vocab_size)
     if os.path.exists(os.path.join(folder, 'generation_config.json')):
         eos_ids += end_tokens(read_json(config.job, os.path.join(folder, 'generation_config.json')), None, vocab_size)
     eos_ids = list(dict.fromkeys(eos_ids))
@@ -291,7 +296,7 @@ def read_special(folder: str, whole: Keys, config: Keys, family: Family, vocab_s
     return {'bos_id': config.integer('bos_token_id', vocab_size - 1, bos_id, -1, 0), 'eos_ids': eos_ids}
 
 
-def end_tokens(config: Keys, default: Optional[int], vocab_size: int) -> List[int]:
+def end_tokens(config: Keys, default: Optional[List[int]], vocab_size: int) -> List[int]:
     """eos_token_id as a list: it may be an id, a list of ids, or null."""
     value = config.values.get('eos_token_id', default)
     ids = value if isinstance(value, list) else [] if value is None else [value]

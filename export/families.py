@@ -97,6 +97,7 @@ class KeysOf:
     hidden: str = 'intermediate_size'  # the width of a dense feed-forward layer
     eps: str = 'rms_norm_eps'        # of all norms
     after_eps: str = ''              # of norms of what a layer adds
+    null_head: bool = False          # a head_dim of null is the model's width by its heads, not the class's number
     quantization: str = ''           # the quant_method that is read
     tied: str = 'tie_word_embeddings'  # the key that goes before that one
     says: Dict[str, str] = field(default_factory=dict)  # flags, and the features that each one says
@@ -162,19 +163,36 @@ class Gguf:
     also: FrozenSet[Feature] = frozenset()    # what it may have besides
     ropes: FrozenSet[Feature] = frozenset()   # divisors of frequencies that it takes as tensors
     pattern: str = 'always'  # which layers slide is written always, or if it is unusual; or it is fixed
+    windowed: bool = False   # some layers slide, always
     slides_with: int = 0     # the number of layers with which llama.cpp slides; 0: any
     window: str = ''         # unread: llama.cpp sees all; by_layer: it slides; '': the file cannot have one
-    sliding: str = ''        # how sliding layers turn: plain, plain_same_theta, or as_file says
+    sliding: str = ''        # how sliding layers turn: plain, plain_same_theta, or as_file says; or it is said of all
     own_theta: str = ''      # the key of sliding layers' theta
     without_rope: str = ''   # each_fourth layer, or full ones
+    turns: str = ''          # the key that is false where no layer turns
+    eps: str = 'attention.layer_norm_rms_epsilon'  # the key of all norms' epsilon
+    scales: Dict[str, str] = field(default_factory=dict)  # words of the family's scales, and their keys here
     largest: int = 0         # the number of layers of the model whose scores go by the width of a head in dim
     caps: Dict[str, str] = field(default_factory=dict)  # keys of logit_cap and score_cap, which it always has
     yarn: str = ''           # told: the betas are read, and a multiplier that the attention factor follows from; both:
                              # that multiplier stands for mscale, too
     truncate: bool = True    # YaRN's ramp is cut to whole pairs
+    lists: Tuple[str, ...] = ()  # keys of heads and widths that may be a list, of a number a layer
+    own_length: bool = False     # heads of sliding layers may have another width
+    own_turning: bool = False    # of these another part may turn
+    values: bool = False         # values may have a width of their own
+    proportional: bool = False   # divisors say which pairs of full layers turn
+    shared: str = ''             # the key of how many last layers read the keys of others
+    per_layer: str = ''          # of the width of each layer's own embedding of a token
+    dense: str = ''          # which layers are dense: the first ones, by_tensors, or by a step, of the name of its key
+    chunks: int = 0          # layers see chunks of so many positions, by a pattern that is fixed
+    full_first: int = 0      # where no key says which layers slide, the first of so many is full
+    bare: bool = False       # head norms without weights have some, which say what queries are multiplied by
+    after_eps: float = 0.0   # the epsilon of norms after, which no key says
     square: bool = False     # it loads only heads that are as wide together as the model
     loads: FrozenSet[Feature] = frozenset()   # what a file must have, or llama.cpp does not load it
     classifier: str = ''     # own: a file must have one; tied: a file must have none; '': either
+    tiled: bool = False      # value heads of a state stand in tiles
     experts: str = ''        # told: keys say how weights are made and which layers are dense; '': a sum of 1, none is
     not_an_end: str = ''     # a token that the file calls an end of text, and that is none
     names: Names = Names()

@@ -11,19 +11,23 @@ from __future__ import annotations
 import os
 import re
 import struct
-from math import log, pi, prod
+from math import log, pi
 from typing import Any, Dict, Tuple
 
 from .common import (MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, Job, Keys, Problem,
                      is_number, size_of)
 from .families import ARCHITECTURES, Gguf, gguf_of
-from .gguf_experts import leave_out, mark_dense, read_experts, stack_experts
+from .gguf_experts import leave_out, mark_dense, read_experts, read_hidden, stack_experts
 from .gguf_latent import BOTH, LATENT_NAMES, QUERIES, check_linear, read_latent, read_yarn, take_apart
+from .gguf_shapes import HEADS, KV_HEADS, LISTED, WIDTH, read_proportional, read_rest, read_shapes, widest
+from .gguf_steps import XIELU_KEYS, read_chunks, read_factors, read_xielu, take_bare
+from .gguf_states import GATE, RECURRENT, SECTIONS, joined_of, read_kv_heads, read_states, take_decays
 from .gguf_layers import read_layers, read_scales, read_temperature, read_yarn_factor
 from .huggingface import rows_of
 from .latent import take_latent
 from .model import FIELDS_OF, Feature, Model
-from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Tensor, split
+from .states import take_states
+from .tensors import BLOCKS, Checkpoint, Tensor, size_of_rows, split
 
 NAMES = {
     'embedding': 'token_embd.weight', 'attention_norm': 'blk.%d.attn_norm.weight', 'wq': 'blk.%d.attn_q.weight',
@@ -41,15 +45,29 @@ NAMES = {
     'shared_w1': 'blk.%d.ffn_gate_shexp.weight', 'shared_w3': 'blk.%d.ffn_up_shexp.weight',
     'shared_w2': 'blk.%d.ffn_down_shexp.weight', 'wq_a': 'blk.%d.attn_q_a.weight',
     'q_a_norm': 'blk.%d.attn_q_a_norm.weight', 'wkv_a': 'blk.%d.attn_kv_a_mqa.weight',
-    'kv_a_norm': 'blk.%d.attn_kv_a_norm.weight'}
+    'kv_a_norm': 'blk.%d.attn_kv_a_norm.weight', 'b1': 'blk.%d.ffn_gate.bias', 'b3': 'blk.%d.ffn_up.bias',
+    'b2': 'blk.%d.ffn_down.bias', 'xielu': 'blk.%d.xielu', 'wg': 'blk.%d.attn_gate.weight',
+    'shared_gate': 'blk.%d.ffn_gate_inp_shexp.weight', 'state_in': 'blk.%d.attn_qkv.weight',
+    'state_gate': 'blk.%d.attn_gate.weight', 'state_beta': 'blk.%d.ssm_beta.weight',
+    'state_step': 'blk.%d.ssm_alpha.weight', 'state_conv': 'blk.%d.ssm_conv1d.weight', 'state_decay': 'blk.%d.ssm_a',
+    'state_dt': 'blk.%d.ssm_dt.bias', 'state_norm': 'blk.%d.ssm_norm.weight', 'state_out': 'blk.%d.ssm_out.weight'}
 TYPES = {0: 'F32', 1: 'F16', 2: 'Q4_0', 3: 'Q4_1', 6: 'Q5_0', 7: 'Q5_1', 8: 'Q8_0', 10: 'Q2_K', 11: 'Q3_K', 12: 'Q4_K',
-         13: 'Q5_K', 14: 'Q6_K', 20: 'IQ4_NL', 23: 'IQ4_XS', 30: 'BF16', 39: 'MXFP4'}
-OTHER_TYPES = {9: 'Q8_1', 15: 'Q8_K', 16: 'IQ2_XXS', 17: 'IQ2_XS', 18: 'IQ3_XXS', 19: 'IQ1_S', 21: 'IQ3_S', 22: 'IQ2_S',
-               24: 'I8', 25: 'I16', 26: 'I32', 27: 'I64', 28: 'F64', 29: 'IQ1_M', 34: 'TQ1_0', 35: 'TQ2_0'}
+         13: 'Q5_K', 14: 'Q6_K', 16: 'IQ2_XXS', 17: 'IQ2_XS', 18: 'IQ3_XXS', 19: 'IQ1_S', 20: 'IQ4_NL', 21: 'IQ3_S',
+         22: 'IQ2_S', 23: 'IQ4_XS', 29: 'IQ1_M', 30: 'BF16', 34: 'TQ1_0', 35: 'TQ2_0', 39: 'MXFP4', 40: 'NVFP4',
+         41: 'Q1_0', 42: 'Q2_0',
+         # ik_llama.cpp's
+         137: 'IQ2_K', 138: 'IQ3_K', 139: 'IQ4_K', 140: 'IQ5_K', 144: 'IQ4_KS', 152: 'IQ5_KS'}
+OTHER_TYPES = {9: 'Q8_1', 15: 'Q8_K', 24: 'I8', 25: 'I16', 26: 'I32', 27: 'I64', 28: 'F64', 36: 'I2_S', 133: 'Q6_0',
+               134: 'IQ1_BN', 135: 'IQ2_BN', 141: 'IQ6_K', 145: 'IQ2_KS', 146: 'IQ4_KSS', 153: 'IQ2_KT',
+               154: 'IQ3_KT', 155: 'IQ4_KT', 156: 'IQ3_KS', 157: 'IQ2_KL', 158: 'IQ1_KT',
+               # rows side by side, as ik_llama.cpp packs them
+               202: 'Q4_0_R8', 206: 'Q5_0_R4', 208: 'Q8_0_R8', 210: 'Q2_K_R4', 211: 'Q3_K_R4', 212: 'Q4_K_R4',
+               213: 'Q5_K_R4', 214: 'Q6_K_R4', 220: 'IQ4_NL_R4', 223: 'IQ4_XS_R8', 339: 'IQ4_K_R4', 344: 'IQ4_KS_R4'}
 NUMBERS = {0: '<B', 1: '<b', 2: '<H', 3: '<h', 4: '<I', 5: '<i', 6: '<f', 7: '<?', 10: '<Q', 11: '<q', 12: '<d'}
 STRING, ARRAY = 8, 9
 LISTS = 'tokens', 'scores', 'token_type', 'merges'  # of tokenizer.ggml
-BY_LAYER = '.attention.sliding_window_pattern'     # no other list is kept
+# No other list is kept.
+BY_LAYER = ('.attention.sliding_window_pattern', *('.' + key for key in (*LISTED, RECURRENT, SECTIONS)), *XIELU_KEYS)
 HEAD_LIMIT = 64 << 20  # bytes of settings and places: a vocabulary of 128,000 with its merges takes 8 MB
 LIST_LIMIT = 1 << 20
 # vocab_size: the embedding says it. The others say how many experts a model without experts uses.
@@ -68,6 +86,7 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
     model = read_shape(path, keys, families[0], tensors)
     for feature in has:
         model.set(**FIELDS_OF.get(feature, {}))
+    model.set(after_norm_eps=rule.after_eps)
     embedding = tensors[NAMES['embedding']]
     tokens = Keys(job, path, settings)
     model.set(vocab_size=embedding.shape[0], tied=NAMES['classifier'] not in tensors,
@@ -77,12 +96,19 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
               o_bias=int(NAMES['bo'] % 0 in tensors), **read_experts(keys, families, tensors))
     if Feature.HEAD_NORMS in families[0].may and NAMES['q_norm'] % 0 in tensors:
         model.set(**FIELDS_OF[Feature.HEAD_NORMS])
+    if Feature.FFN_BIAS in families[0].may | rule.also and NAMES['b2'] % 0 in tensors:
+        model.set(**FIELDS_OF[Feature.FFN_BIAS])
     rope = read_rope(path, keys, rule, tensors, model)
     model.set(**rope)
-    model.set(**read_temperature(keys, rule, model), **read_scales(keys, families[0], rule, model))
+    model.set(**read_temperature(keys, rule, model), **read_scales(keys, families[0], rule, model),
+              **read_factors(keys, rule, model))
     model.set(**read_layers(keys, families, model, {name: getattr(model, name) for name in rope}))
-    mark_dense(keys, rule, model)
-    leave_out(keys, rule, tensors, model)
+    model.set(**read_states(keys, families[0], rule, model.n_layers, model.turning))
+    read_chunks(keys, rule, model)
+    read_shapes(keys, families[0], rule, tensors, model)
+    read_rest(keys, families[0], rule, tensors, model)
+    mark_dense(keys, rule, tensors, model)
+    leave_out(keys, tensors, model)
     names = names_of(rule, model)
     if model.kv_rank:
         take_latent(path, tensors, model, names, BOTH, True)
@@ -92,6 +118,12 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
             split(path, tensors, 'blk.%d.%s' % (layer, whole),
                   {names[part] % layer: rows_of(model, part) for part in parts})
     stack_experts(path, tensors, model, names)
+    if model.state_kind:
+        take_decays(tensors, model, names)
+    take_states(path, tensors, model, names, joined_of(families[0]), rule.names.gate_in_queries)
+    if rule.bare:
+        take_bare(path, tensors, model, names)
+    read_xielu(tokens, tensors, model, names['xielu'])
     for key in sorted(set(keys.values) - keys.asked - IGNORED):
         keys.refuse(key, 'no such key, or what it asks for would be left out')
     return Checkpoint(job, path, model, tensors, names, rule.adjacent), settings
@@ -100,43 +132,47 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
 def names_of(rule: Gguf, model: Model) -> Dict[str, str]:
     """The architecture's name of each of our tensors, a %d for the layer."""
     return {**NAMES, **rule.names.own, **(LATENT_NAMES if model.kv_rank else {}),
-            **({'wq': QUERIES} if model.q_rank else {})}
+            **({'wq': QUERIES} if model.q_rank else {}), **({'wg': GATE} if rule.names.gate_in_queries else {})}
 
 
 def read_shape(path, keys, family, tensors):
     """Widths, heads and layers."""
     rule, n_layers = gguf_of(family), keys.integer('block_count', MAX_LAYERS)
     heads = read_heads(path, keys, family)
-    if not rule.window:
+    if not rule.window and not rule.chunks:
         keys.only('attention.sliding_window', 0)  # llama.cpp has none for them
     keys.only('attention.causal', True)
     keys.only('tensor_data_layout', 'reference', 'Meta AI original pth')  # one is made by the other's rules
     embedding = tensors.get(NAMES['embedding'])
     if not embedding or len(embedding.shape) != 2 or not 0 < embedding.shape[0] <= MAX_VOCAB:
         raise Problem(path, '%s is missing or not a matrix' % NAMES['embedding'])
-    if rule.experts == 'told':  # layers that predict further tokens are counted, too
+    if rule.experts == 'told' or family.states:  # layers that predict further tokens are counted, too
         n_layers -= keys.integer('nextn_predict_layers', n_layers - 1, 0, low=0)
-    norm_eps = keys.number('attention.layer_norm_rms_epsilon', high=MAX_EPS)
+    norm_eps = keys.number(rule.eps, high=MAX_EPS)
     return Model(**heads, dim=keys.integer('embedding_length', MAX_WIDTH), n_layers=n_layers,
                  seq_len=keys.integer('context_length', MAX_SEQ), norm_eps=norm_eps,
-                 hidden_dim=keys.integer('feed_forward_length', MAX_WIDTH),
+                 hidden_dim=read_hidden(keys, family),
                  latent_norm_eps=norm_eps if family.latent else 0)  # as llama.cpp has it
 
 
 def read_heads(path, keys, family):
     """The counts and widths of heads."""
-    dim, n_heads = keys.integer('embedding_length', MAX_WIDTH), keys.integer('attention.head_count', MAX_HEADS)
-    n_kv_heads = keys.integer('attention.head_count_kv', MAX_HEADS, n_heads)
+    rule, dim = gguf_of(family), keys.integer('embedding_length', MAX_WIDTH)
+    n_heads = widest(keys, rule, HEADS, MAX_HEADS)
+    n_kv_heads = read_kv_heads(keys, n_heads) if family.states else widest(keys, rule, KV_HEADS, MAX_HEADS, n_heads)
     if family.latent:
         return {'n_heads': n_heads, **read_latent(keys, n_heads)}
     head_dim = keys.integer('attention.key_length', MAX_HEAD_DIM, dim // n_heads)
-    if not 0 < head_dim <= MAX_HEAD_DIM or head_dim % 2 or n_heads % n_kv_heads:
+    if not 0 < head_dim <= MAX_HEAD_DIM or head_dim % 2 or n_heads % n_kv_heads and not rule.lists:
         raise Problem(path, '%sattention.* cannot be used (found heads of %d, %d for queries and %d for keys)'
                       % (keys.inside, head_dim, n_heads, n_kv_heads))
-    keys.only('attention.value_length', head_dim)
+    value_dim = keys.integer('attention.value_length', MAX_HEAD_DIM, head_dim)
+    if not rule.values:
+        keys.only('attention.value_length', head_dim)
     rotary_dim = keys.get('rope.dimension_count', lambda v: v == head_dim or family.rope.partial and type(v) is int and
                           1 < v < head_dim and v % 2 == 0, 'the length of a key, %d' % head_dim, head_dim)
-    return {'n_heads': n_heads, 'n_kv_heads': n_kv_heads, 'head_dim': head_dim, 'rotary_dim': rotary_dim % head_dim}
+    return {'n_heads': n_heads, 'n_kv_heads': n_kv_heads, 'head_dim': head_dim, 'rotary_dim': rotary_dim % head_dim,
+            'value_dim': 0 if value_dim == head_dim else value_dim}
 
 
 def end_tokens(settings, rule, vocab_size):
@@ -168,6 +204,8 @@ def read_rope(path, keys, rule, tensors, model):
     rope = {'rope_method': 0, 'rope_dynamic': 0, 'theta': keys.number('rope.freq_base', 10000.0, above=1.0),
             'train_ctx': seq_len, 'truncate': 1, 'attention_factor': 0 if attention == 1 else attention}
     betas = {ours: keys.number('rope.scaling.yarn_' + ours, 0, zero=True) for ours in ('beta_fast', 'beta_slow')}
+    if rule.proportional and 'rope_freqs.weight' in tensors:
+        rope.update(read_proportional(path, tensors.pop('rope_freqs.weight'), model.head_dim))
     divisors = [divisors_of(path, tensors.pop('rope_%s.weight' % name, None), rotary_dim)
                 for name in ('freqs', 'factors_short', 'factors_long')]
     if any(divisors):
@@ -366,10 +404,9 @@ def place(path, places, base, align, total):
             raise Problem(path, '%s cannot be read (found type %s, expected one of %s)'
                           % (name, OTHER_TYPES.get(kind, kind), ', '.join(TYPES.values())))
         dtype = TYPES[kind]
-        values, size = BLOCKS.get(dtype) or (1, ITEM_SIZES[dtype])
-        if not shape or shape[-1] % values:
+        if not shape or shape[-1] % BLOCKS.get(dtype, (1,))[0]:
             raise Problem(path, '%s has rows that are not whole blocks (found %s of %s)' % (name, list(shape), dtype))
-        start, size = base + offset, prod(shape) // values * size
+        start, size = base + offset, size_of_rows(dtype, shape)
         if offset % align or start < at or start - at >= align:
             raise Problem(path, '%s overlaps another tensor or leaves a gap (found at byte %d, expected at %d)'
                           % (name, start, at + -at % align))

@@ -7,10 +7,14 @@ from math import log, sqrt
 from typing import Any, Dict, List
 
 from . import gguf_latent
-from .common import MAX_SEQ, Keys
+from .common import MAX_LAYERS, MAX_SEQ, Keys
 from .families import Family, Gguf, gguf_of
+from .gguf_steps import read_turns
 from .huggingface import rounded
-from .model import LONGROPE, SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE, Model
+from .model import LONGROPE, SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE, Feature, Model
+
+
+CAPS = {'logit_cap': 30.0, 'score_cap': 50.0}  # what llama.cpp takes where no key says one; 0 is none
 
 
 def read_slides(keys, families, n_layers):
@@ -18,11 +22,14 @@ def read_slides(keys, families, n_layers):
     window = keys.integer('attention.sliding_window', MAX_SEQ, 0, low=0)
     if gguf_of(families[0]).window != 'by_layer' or not window:
         return [False] * n_layers, window
-    usual = next(family.period for family in families if family.period)
+    rule, n_all = gguf_of(families[0]), keys.integer('block_count', MAX_LAYERS)
+    usual = rule.full_first or next(family.period for family in families if family.period)
     pattern = keys.get('attention.sliding_window_pattern', lambda v: type(v) is int and v > 0 or isinstance(
-        v, list) and len(v) == n_layers and all(type(x) is bool for x in v),
-        'a number of layers, or true or false for each of %d' % n_layers, usual)
-    return pattern if isinstance(pattern, list) else [(i + 1) % pattern != 0 for i in range(n_layers)], window
+        v, list) and len(v) == n_all and all(type(x) is bool or x in (0, 1) for x in v),
+        'a number of layers, or true or false for each of %d' % n_all, usual)
+    full = 0 if rule.full_first else pattern - 1 if isinstance(pattern, int) else 0
+    return [bool(x) for x in pattern[:n_layers]] if isinstance(pattern, list) else [
+        i % pattern != full for i in range(n_layers)], window
 
 
 def read_layers(keys: Keys, families: List[Family], model: Model, rope: Dict[str, Any]) -> Dict[str, Any]:
@@ -31,6 +38,10 @@ def read_layers(keys: Keys, families: List[Family], model: Model, rope: Dict[str
     slides, window = read_slides(keys, families, model.n_layers)
     if rule.without_rope == 'each_fourth':
         return {'sliding_window': 0, 'layers': [WITHOUT_ROPE * (i % 4 == 3) for i in range(model.n_layers)]}
+    if rule.chunks:
+        return {}
+    if rule.turns:
+        return {'sliding_window': window, 'layers': read_turns(keys, rule, model.n_layers)}
     if not any(slides):
         return {'sliding_window': 0 if rule.window == 'by_layer' else window, 'layers': []}
     theta = rope['theta']
@@ -39,19 +50,23 @@ def read_layers(keys: Keys, families: List[Family], model: Model, rope: Dict[str
     elif rule.sliding == 'plain_same_theta':
         keys.get('rope.freq_base_swa', lambda v: v == theta, 'rope.freq_base, %g' % theta, theta)
     plain = {'rope_method': 0, 'theta': theta, 'train_ctx': model.seq_len, 'truncate': 1}
-    own = rope if rule.sliding == 'as_file' else plain
+    own = plain if rule.sliding.startswith('plain') else rope
     still = WITHOUT_ROPE if rule.without_rope == 'full' else 0
-    by_itself = own['rope_method'] != LONGROPE  # which sliding layers have not: full ones do not turn, so all have it
-    layers = [TURNS_AS_SLIDING * by_itself if slide else SEES_ALL + still for slide in slides]
+    # Sliding layers have no longrope of their own: where full ones do not turn, it is that of all.
+    by_itself = rule.sliding and own['rope_method'] != LONGROPE
+    layers = [TURNS_AS_SLIDING * bool(by_itself) if slide else SEES_ALL + still for slide in slides]
     sliding = {'sliding_' + name.replace('rope_', ''): value for name, value in own.items() if name != 'rope_dynamic'}
     return {'sliding_window': window, 'layers': layers, **({'sliding_rope': 1, **sliding} if by_itself else {})}
 
 
 def read_scales(keys: Keys, family: Family, rule: Gguf, model: Model) -> Dict[str, float]:
     """What embeddings and scores are multiplied by, which no key says; and caps."""
-    found = {field: keys.number(key, family.default(key), high=1e6) for field, key in rule.caps.items()}
+    found = {field: keys.number(key, CAPS[field], zero=Feature[field.upper()] not in rule.needs, high=1e6)
+             for field, key in rule.caps.items()}
     if family.scales.get('embedding') == 'sqrt_dim':
         found['embedding_scale'] = rounded(sqrt(model.dim), 'F32')
+    if family.scales.get('scores') == 'one':
+        found['score_scale'] = 1.0
     if rule.largest and model.n_layers == rule.largest:
         found['score_scale'] = (model.dim / model.n_heads) ** -0.5
     return found

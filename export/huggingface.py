@@ -15,7 +15,7 @@ from .latent import BOTH as BOTH_OF_LATENT
 from .latent import LATENT_NAMES, QUERIES as QUERIES_OF_LATENT, take_latent
 from .model import XIELU, Feature, Model
 from .safetensors import read_safetensors
-from .states import NAMES_OF, take_states
+from .states import NAMES_OF, joined_of, take_states
 from .tensors import Checkpoint, gather_numbers, split
 from .torch_files import read_torch
 
@@ -97,7 +97,7 @@ def read_huggingface(job: Job, folder: str) -> Checkpoint:
     for layer in range(model.n_layers if model.activation == XIELU else 0):
         gather_numbers(folder, tensors, names['xielu'] % layer)
     stack_experts(folder, tensors, model, family, names)
-    take_states(folder, tensors, model, family, names)
+    take_states(folder, tensors, model, names, joined_of(family), family.names.gate_in_queries)
     if family.scales.get('embedding') == 'sqrt_dim' and names['embedding'] in tensors:
         model.embedding_scale = rounded(model.embedding_scale, tensors[names['embedding']].dtype)
     in_pairs = bool(model.encoding or model.kv_rank or family.adjacent)  # without RoPE nothing turns

@@ -128,6 +128,7 @@ class Model:
     state_value_dim: int = 0
     state_bias: int = 0
     gate_bias: int = 0
+    state_tiled: int = 0
     # Lists that stand behind the header. No layers: all are alike.
     eos_ids: List[int] = field(default_factory=list)
     short_factor: List[float] = field(default_factory=list)
@@ -222,6 +223,7 @@ class Feature(Enum):
     SHORT_CONV = 'layers with a short convolution'
     STATE_BIAS = 'biases of short convolutions'
     GATE_BIAS = 'a bias of the gate of attention'
+    TILED = 'value heads in tiles'
     CLAMPED = 'clamped SwiGLU'
     ROUTER_BIAS = 'biases of routers'
     EXPERT_BIAS = 'biases of experts'
@@ -279,7 +281,8 @@ FIELDS_OF: Dict[Feature, Dict[str, int]] = {
     Feature.TURNING_NORMS: {'qk_norm_turning': 1}, Feature.EMBEDDING_NORM: {'embedding_norm': 1},
     Feature.GATES: {'attention_gate': 1}, Feature.UNTURNED_TEMPERATURE: {'temperature_unturned': 1},
     Feature.DELTA_RULE: {'state_kind': DELTA}, Feature.SHORT_CONV: {'state_kind': CONV},
-    Feature.STATE_BIAS: {'state_bias': 1}, Feature.GATE_BIAS: {'gate_bias': 1}}
+    Feature.STATE_BIAS: {'state_bias': 1}, Feature.GATE_BIAS: {'gate_bias': 1},
+    Feature.TILED: {'state_tiled': 1}}
 PROPORTIONAL, LONGROPE, LLAMA3 = 7, 6, 5  # of rope_method
 
 

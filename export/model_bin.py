@@ -16,10 +16,11 @@ from .common import (MAX_EOS, MAX_EPS, MAX_EXPERTS, MAX_HEADS, MAX_HEAD_DIM, MAX
 from .experts import EXPERT_PARTS
 from .llama2c import read_llama2c
 from .model import DENSE, FIELDS as MODEL_FIELDS, KEYS_ARE_VALUES, STATE, WITHOUT_SINKS, Model, Shape
-from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Tensor
+from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Tensor, size_of_rows
 from .write import HEADER, MORE, MORE_FIELDS, NEWEST, NEWEST_FIELDS, TABLES, WEIGHT_TYPES, tensor_order
 
 MAGIC = b'24ka'
+ANCHOR, ANCHOR_BYTES = b'ANCR', 32
 FIELDS = ('magic version weight_type group_size dim hidden_dim n_layers n_heads n_kv_heads head_dim vocab_size seq_len '
           'shared_classifier sliding_window norm_eps bos_id n_eos eos_0 eos_1 eos_2 eos_3 eos_4 eos_5 eos_6 eos_7 '
           'rope_method rope_dynamic theta factor train_ctx ramp truncate reserved beta_fast beta_slow attention_factor '
@@ -43,7 +44,7 @@ FROM_ZERO = {'shared_classifier': 1, 'sliding_window': MAX_SEQ, 'n_eos': MAX_EOS
              'router_groups_used': MAX_EXPERTS, 'router_group_best': 2, 'router_renormalizes': 1,
              'router_scales_input': 1, 'state_kind': 2, 'conv_width': 64, 'state_key_heads': MAX_HEADS,
              'state_value_heads': MAX_HEADS, 'state_key_dim': MAX_HEAD_DIM, 'state_value_dim': MAX_HEAD_DIM,
-             'state_bias': 1, 'gate_bias': 1}
+             'state_bias': 1, 'gate_bias': 1, 'state_tiled': 1}
 OF_EXPERTS = ('n_experts_used expert_hidden_dim router router_bias expert_bias shared_hidden_dim shared_gate '
               'router_choice_bias router_groups router_scale router_cap router_renormalizes '
               'router_scales_input').split()  # 0 without experts
@@ -251,6 +252,7 @@ def read_header(header):
              'a multiple of state_key_heads'),
             ('conv_width', bool(values['conv_width']) == bool(state), '1 or more with state_kind, else 0'),
             ('state_bias', not values['state_bias'] or state == 2, '0 without a short convolution'),
+            ('state_tiled', not values['state_tiled'] or state == 1, '0 without a delta rule'),
             ('layer_table', not state or values['layer_table'], '1 with state_kind'),
             ('router_groups', not groups or values['n_experts'] % groups == 0, 'a divisor of n_experts'),
             *((field, not values[field] or values['n_experts'], '0 without experts') for field in OF_EXPERTS),
@@ -275,10 +277,17 @@ def place(path, model, types, at, total):
         at += size
         if at > total:
             break
-    if at + -at % 64 != total:
+    if at + -at % 64 != total - anchor_bytes(path, total):
         raise Problem(path, 'is cut short or too long for what its header says (found %d bytes, expected %s%d)'
                       % (total, 'at least ' if at > total else '', at + -at % 64))
     return tensors
+
+
+def anchor_bytes(path, total):
+    """Of the note at a file's end, where one is: --anchor writes it, and it is not the model's."""
+    with open(path, 'rb') as file:
+        file.seek(max(total - ANCHOR_BYTES, 0))
+        return ANCHOR_BYTES if file.read(len(ANCHOR)) == ANCHOR else 0
 
 
 def size_in_file(path, name, dtype, shape, group_size):
@@ -287,10 +296,9 @@ def size_in_file(path, name, dtype, shape, group_size):
         return prod(shape) * ITEM_SIZES[dtype]
     rows, columns = shape
     if dtype in BLOCKS:
-        values, size = BLOCKS[dtype]
-        if columns % values:
+        if columns % BLOCKS[dtype][0]:
             raise Problem(path, '%s has rows of %d, which are not whole blocks of %s' % (name, columns, dtype))
-        return rows * columns // values * size
+        return size_of_rows(dtype, shape)
     if dtype == 'Q8' and not group_size:
         raise Problem(path, '%s is q8 without a group_size' % name)
     packs, groups = -(-columns // 64), -(-columns // (group_size or 1))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import struct
-from math import pi, prod
-from typing import Any, Iterator, List, Set, Tuple
+from math import pi
+from typing import Any, Callable, Iterator, List, Set, Tuple
 
 from .experts import EXPERT_PARTS
 from .existing import WRITTEN_BY
-from .families import Family, fits, gguf_of
+from .families import FAMILIES, Family, fits, gguf_of
 from .gguf import STRING, TYPES, names_of
 from .gguf_latent import as_floats
+from .gguf_shapes import proportional_tensor
+from .gguf_steps import bare_norms, xielu_settings
+from .gguf_states import Decays, joined_out
 from .latent import Reordered, order_back
 from .model import Feature, Model, features_of
 from .out_experts import Columns
@@ -19,12 +22,17 @@ from .out_gguf_keys import ARRAY, BOOL, F32, I32, U32, keys_of, other_scores
 from .out_layers import sliding_model
 from .out_model import Fused, family_of, rope_of
 from .out_tokenizer import gguf_tokenizer
-from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Scaled, Small
+from .states import StatesOut
+from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Scaled, Small, size_of_rows
+from .tiled import in_order
 from .write import Place, most_used, pieces, plan_model
 
 ALIGNMENT = 32
 FILE_TYPES = {'F32': 0, 'F16': 1, 'Q4_0': 2, 'Q4_1': 3, 'Q8_0': 7, 'Q5_0': 8, 'Q5_1': 9, 'Q2_K': 10, 'Q3_K': 12,
-              'Q4_K': 15, 'Q5_K': 17, 'Q6_K': 18, 'IQ4_NL': 25, 'IQ4_XS': 30, 'BF16': 32, 'MXFP4': 38}
+              'Q4_K': 15, 'Q5_K': 17, 'Q6_K': 18, 'IQ4_NL': 25, 'IQ4_XS': 30, 'BF16': 32, 'MXFP4': 38,
+              'IQ2_XXS': 19, 'IQ2_XS': 20, 'IQ3_XXS': 23, 'IQ1_S': 24, 'IQ3_S': 26, 'IQ2_S': 28, 'IQ1_M': 31,
+              'TQ1_0': 36, 'TQ2_0': 37, 'NVFP4': 39, 'Q1_0': 40, 'Q2_0': 41,
+              'IQ2_K': 138, 'IQ3_K': 139, 'IQ4_K': 140, 'IQ5_K': 141, 'IQ4_KS': 145, 'IQ5_KS': 150}  # ik_llama.cpp's
 
 
 def stays_in_gguf(checkpoint: Checkpoint, name: str) -> bool:
@@ -41,14 +49,26 @@ def can_be(family: Family, found: Set[Feature]) -> bool:
     return fits(found, family.always | own.needs, family.sign - own.cannot, may)
 
 
+def loading(model: Model) -> Callable[[Family, Set[Feature]], bool]:
+    """The same, of families that llama.cpp loads with heads so wide, if there is one."""
+    wide = model.n_heads * model.head_dim != model.dim
+
+    def also_loads(family: Family, found: Set[Feature]) -> bool:
+        return can_be(family, found) and not (wide and gguf_of(family).square)
+
+    found = features_of(model)
+    return also_loads if any(family.runs and also_loads(family, found) for family in FAMILIES.values()) else can_be
+
+
 def write_gguf(file: Any, checkpoint: Checkpoint, tokenizer: Any, name: str) -> None:
     path, model = checkpoint.path, checkpoint.model
     found = features_of(model)
     one = sliding_model(model) if Feature.WITHOUT_ROPE in found and model.sliding_rope else model
     rope = rope_of(path, one)
-    family = family_of(path, found, can_be, "llama.cpp's that is known here")
+    family = family_of(path, found, loading(model), "llama.cpp's that is known here")
     rule = gguf_of(family)
     plan = plan_model(checkpoint, in_pairs=rule.adjacent)  # latent attention has pairs side by side
+    plan = in_order(path, plan, model, rule.tiled)
     if tokenizer and tokenizer.get('takes_spaces'):
         name = 'phi-3 ' + name  # by which llama.cpp knows that tokens take the spaces behind them
     settings = {'general.architecture': (STRING, rule.architecture), 'general.name': (STRING, name),
@@ -57,19 +77,23 @@ def write_gguf(file: Any, checkpoint: Checkpoint, tokenizer: Any, name: str) -> 
                 'general.quantization_version': (U32, 2)}
     settings.update({'%s.%s' % (rule.architecture, key): value
                      for key, value in keys_of(checkpoint.job, path, family, model, rope).items()})
+    settings.update(xielu_settings([place.tensor for place in plan if place.part == 'xielu']))
     settings.update(gguf_tokenizer(checkpoint.job, tokenizer, model))
-    tensors = [*rope_tensors(model, rope), *named_tensors(path, plan, family, model)]
+    tensors = [*rope_tensors(rule, model, rope), *named_tensors(
+        path, [place for place in plan if place.part != 'xielu'], family, model)]
     file.write(struct.pack('<4sIQQ', b'GGUF', 3, len(tensors), len(settings)))
     for key, value in settings.items():
         file.write(text_of(key.encode()) + value_of(*value))
     write_tensors(file, tensors)
 
 
-def rope_tensors(model, rope):
+def rope_tensors(rule, model, rope):
     """Divisors of the frequencies, where llama.cpp wants them as tensors: longrope's lists, and Llama 3's rule."""
     if rope['kind'] == 'longrope':
         yield Small('rope_factors_long.weight', rope['long_factor']), False
         yield Small('rope_factors_short.weight', rope['short_factor']), False
+    if rule.proportional:
+        yield proportional_tensor(model, rope), False
     if rope['kind'] == 'llama3':
         r, divisors = model.turning, []
         low, high = rope['low_freq_factor'], rope['high_freq_factor']
@@ -85,16 +109,23 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
     is in the norm of queries."""
     rule = gguf_of(family)
     names, fused, scores = names_of(rule, model), Fused(path, family, rule.names), other_scores(rule, model)
+    states = StatesOut(path, model, joined_out(family), rule.names.gate_in_queries)
+    yield from ((tensor, False) for tensor in (bare_norms(model, names) if rule.bare else ()))
     for place in plan:
         tensor = Scaled(place.tensor, scores) if place.part == 'q_norm' and scores != 1 else place.tensor
         if model.kv_rank and place.part in ('wq', 'wkv_a'):
             tensor = Reordered(tensor, order_back(place.part, model))
         if model.kv_rank and place.part == 'wk':
             tensor = Columns([as_floats(path, tensor)], model.n_heads)
+        if place.part == 'state_decay':
+            tensor = Decays(tensor, back=True)
+        part, tensor = states.take(place.part, tensor)
+        if tensor is None:
+            continue
         whole = fused.take(place, tensor)
         if whole is None:
             continue
-        name = names[place.part] if whole is tensor else 'blk.%d.' + fused.name_of(place.part)
+        name = names.get(part, part) if whole is tensor else 'blk.%d.' + fused.name_of(place.part)
         name = name if place.layer is None else name % place.layer
         axis = model.n_experts if place.part in EXPERT_PARTS else 0
         axis = model.n_heads if model.kv_rank and place.part == 'wv' else axis
@@ -133,10 +164,9 @@ def write_tensors(file, tensors):
     numbers, at, sizes = {name: number for number, name in TYPES.items()}, 0, []
     for tensor, is_matrix in tensors:
         dtype = tensor.dtype if is_matrix else 'F32'
-        values, size = BLOCKS.get(dtype) or (1, ITEM_SIZES[dtype])
         file.write(text_of(tensor.name.encode()) + struct.pack(
             '<I%dQIQ' % len(tensor.shape), len(tensor.shape), *tensor.shape[::-1], numbers[dtype], at))
-        sizes.append(prod(tensor.shape) // values * size)
+        sizes.append(size_of_rows(dtype, tensor.shape))
         at += sizes[-1] + -sizes[-1] % ALIGNMENT
     file.write(bytes(-file.tell() % ALIGNMENT))
     for (tensor, is_matrix), size in zip(tensors, sizes):

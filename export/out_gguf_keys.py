@@ -10,8 +10,11 @@ from .families import Family, Gguf, gguf_of
 from .gguf import STRING
 from .gguf_experts import settings_of_router
 from .gguf_latent import settings_of_latent, yarn_settings
+from .gguf_shapes import shape_settings
+from .gguf_steps import chunk_settings, factor_settings, turns_setting
+from .gguf_states import settings_of_states
 from .huggingface import rounded
-from .model import WITHOUT_ROPE, Model, features_of
+from .model import WITHOUT_ROPE, Feature, Model, features_of
 from .out_config import refuse_two_ropes
 from .out_layers import scale_of_embedding, sliding_model, slides_of
 from .out_model import rope_of, temperature
@@ -32,11 +35,8 @@ def settings_of(job: Job, path: str, family: Family, rule: Gguf, model: Model) -
     """Sizes, windows of all layers, experts."""
     settings = {
         'context_length': (U32, model.seq_len), 'embedding_length': (U32, model.dim),
-        'block_count': (U32, model.n_layers), 'feed_forward_length': (U32, model.hidden_dim),
-        'attention.head_count': (U32, model.n_heads), 'attention.head_count_kv': (U32, model.n_kv_heads),
-        'attention.key_length': (U32, model.head_dim), 'attention.value_length': (U32, model.head_dim),
-        'attention.layer_norm_rms_epsilon': (F32, model.norm_eps), 'vocab_size': (U32, model.vocab_size),
-        'rope.dimension_count': (U32, model.turning)}
+        'block_count': (U32, model.n_layers), rule.eps: (F32, model.norm_eps), 'vocab_size': (U32, model.vocab_size)}
+    settings.update(shape_settings(path, rule, model))
     if model.kv_rank:
         settings.update(settings_of_latent(model))
         if model.latent_norm_eps != model.norm_eps:
@@ -51,11 +51,17 @@ def settings_of(job: Job, path: str, family: Family, rule: Gguf, model: Model) -
                  % (rule.architecture, model.n_heads * model.head_dim, model.dim))
     warn_of_loading(job, rule, model)
     settings.update({key: (F32, getattr(model, field)) for field, key in rule.caps.items()})
+    settings.update({**factor_settings(rule, model), **turns_setting(path, rule, model),
+                     **chunk_settings(path, rule, model)})
+    if model.state_kind:
+        settings.update(settings_of_states(job, rule, family, model))
     if model.n_experts:
         settings.update({'expert_count': (U32, model.n_experts), 'expert_used_count': (U32, model.n_experts_used),
                          'expert_feed_forward_length': (U32, model.expert_hidden_dim)})
         if rule.experts == 'told':
-            settings.update(settings_of_router(path, model))
+            settings.update(settings_of_router(path, rule, model))
+        elif Feature.SHARED_EXPERT in family.always:
+            settings['expert_shared_feed_forward_length'] = U32, model.shared_hidden_dim
         if family.experts and family.experts.width == 'intermediate_size':
             settings['feed_forward_length'] = U32, model.expert_hidden_dim
     if rule.without_rope == 'each_fourth' and model.layer_flags != [
@@ -138,13 +144,15 @@ def layer_settings(job: Job, path: str, family: Family, rule: Gguf, model: Model
     if rule.slides_with:
         warn_of_layers(job, rule, model.n_layers, any(slides))
     if not any(slides):
-        if any(model.layers):
+        if any(flags & WITHOUT_ROPE for flags in model.layers):
             raise Problem(path, 'has no layer that turns, which GGUF cannot say')
+        if rule.windowed:
+            raise Problem(path, 'has no layer that slides, which %s is never without' % rule.architecture)
         return {}
     own = rope_of(path, sliding_model(model)) if model.sliding_rope else rope_of(path, model)
     if family.rope.one_for_both:
         refuse_two_ropes(path, family, model)
-    elif rule.sliding != 'as_file' and (
+    elif rule.sliding.startswith('plain') and (
             own['kind'] != 'none' or rule.sliding == 'plain_same_theta' and own['theta'] != model.theta):
         raise Problem(path, 'has sliding layers with RoPE of their own (found %s, theta %g), which GGUF cannot say'
                       % (own['kind'], own['theta']))
@@ -173,6 +181,12 @@ def pattern_of(job: Job, path: str, family: Family, rule: Gguf, slides: List[boo
 
 
 def check_scales(job: Job, path: str, family: Family, rule: Gguf, model: Model) -> None:
+    if family.scales.get('scores') == 'one' and model.score_scale != 1:
+        raise Problem(path, 'has a score scale of %g, which no key of %s says (expected 1)' % (
+            model.score_scale, rule.architecture))
+    if rule.after_eps and abs(model.after_norm_eps / rule.after_eps - 1) > 1e-6:
+        raise Problem(path, 'has an epsilon of norms after of %g, which no key of %s says (expected %g)' % (
+            model.after_norm_eps, rule.architecture, rule.after_eps))
     if family.scales.get('embedding') == 'sqrt_dim':
         scale_of_embedding(job, path, model, rounded(sqrt(model.dim), 'F32'))
     if other_scores(rule, model) != 1 and not model.qk_norm:

@@ -19,8 +19,9 @@ from .out_config import ORIGINAL, config_of, float_type
 from .out_experts import in_halves, in_turns, keeps_mxfp4, one_by_one
 from .out_model import Fused, family_of
 from .out_tokenizer import tokenizer_config, tokenizer_json
-from .states import StatesOut
+from .states import StatesOut, in_shape, joined_of
 from .tensors import ITEM_SIZES, Checkpoint, Shifted, narrowed, numbers_of
+from .tiled import in_order
 from .write import NORMS, Place, plan_model
 
 OF_TYPES = {Feature.LONGROPE, Feature.DIVISORS}  # rope_types, which the classes of all families know
@@ -41,9 +42,9 @@ def can_be(family: Family, found: Set[Feature]) -> bool:
 def write_huggingface(folder: str, checkpoint: Checkpoint, tokenizer: Any) -> None:
     """Fills a folder that is there already."""
     job, path, model = checkpoint.job, checkpoint.path, checkpoint.model
-    family = family_of(path, features_of(model), can_be, "Hugging Face's that is known here")
+    family = family_of(path, features_of(model) - {Feature.TILED}, can_be, "Hugging Face's that is known here")
     # Latent attention has an order of its own.
-    plan = plan_model(checkpoint, in_pairs=bool(model.kv_rank or family.adjacent))
+    plan = in_order(path, plan_model(checkpoint, in_pairs=bool(model.kv_rank or family.adjacent)), model, False)
     tensors, config = named_tensors(path, plan, family, model), config_of(job, path, family, model)
     ends = list(dict.fromkeys(model.eos_ids + (tokenizer['eos_ids'] if tokenizer else [])))
     files = {'config.json': config, 'generation_config.json': {
@@ -85,7 +86,7 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
     """(name, tensor, whether it is a matrix) as the family has them: some fused, and experts in their way."""
     names, fused, experts = names_of(family, model), Fused(path, family, family.names), {}
     keys: Any = None  # of latent attention, until its values are there
-    states = StatesOut(path, family, model)
+    states = StatesOut(path, model, joined_of(family), family.names.gate_in_queries)
     for place in plan:
         if model.kv_rank and place.part == 'wk':
             keys = place.tensor
@@ -112,7 +113,7 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
         if place.part == 'xielu':
             yield from ((name + each, each_tensor, False) for each, each_tensor in numbers_of(tensor))
             continue
-        part, tensor = states.take(place.part, tensor)
+        part, tensor = states.take(place.part, in_shape(model, place.part, tensor) if family.states else tensor)
         if tensor is None:
             continue
         if place.layer is not None:

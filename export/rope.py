@@ -190,7 +190,8 @@ def rope_block(config: Keys, family: Family) -> Keys:
     if own and name == 'rope_parameters' and config.values.get(name) is None:
         values = own
         if 'rope_scaling' in config.values:
-            warn(config, 'rope_scaling is null, and model_type %s has YaRN all the same', family.model_type)
+            warn(config, 'rope_scaling is null, and model_type %s has %s all the same', family.model_type,
+                 {'yarn': 'YaRN'}.get(own.get('rope_type'), own.get('rope_type')))
     return config.within(values, name + '.')
 
 

@@ -5,7 +5,6 @@ attention has a gate have its rows in q_proj, behind the queries of each head.""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from .common import MAX_HEAD_DIM, MAX_HEADS, MAX_WIDTH, REFUSED, Keys, Problem
@@ -13,7 +12,7 @@ from .experts import Taken
 from .families import Family
 from .layers import FULL
 from .model import CONV, DELTA, SEES_ALL, STATE, Model
-from .tensors import ITEM_SIZES, Joined, Tensors
+from .tensors import BLOCKS, ITEM_SIZES, Joined, Tensors, bytes_of
 
 MAX_CONV_WIDTH = 64
 DELTA_NAMES = {part: 'model.layers.%%d.linear_attn.%s' % name for part, name in (
@@ -24,6 +23,8 @@ CONV_NAMES = {part: 'model.layers.%%d.conv.%s' % name for part, name in (
     ('state_in', 'in_proj.weight'), ('b_state_in', 'in_proj.bias'), ('state_conv', 'conv.weight'),
     ('b_state_conv', 'conv.bias'), ('state_out', 'out_proj.weight'), ('b_state_out', 'out_proj.bias'))}
 QKVZ, BA = 'model.layers.%d.linear_attn.in_proj_qkvz.weight', 'model.layers.%d.linear_attn.in_proj_ba.weight'
+# What both are, by key head.
+JOINED, BOTH_SMALL = ('state_in', 'state_gate'), ('state_beta', 'state_step')
 NAMES_OF = {'delta': DELTA_NAMES, 'conv': CONV_NAMES}
 OF_DELTA = (('linear_conv_kernel_dim', 'conv_width', MAX_CONV_WIDTH),
             ('linear_num_key_heads', 'state_key_heads', MAX_HEADS),
@@ -108,8 +109,14 @@ def reshaped(tensor: Any, shape: Tuple[int, ...]) -> Any:
     return tensor._replace(shape=shape) if hasattr(tensor, '_replace') else tensor
 
 
-def take_states(path: str, tensors: Tensors, model: Model, family: Family, names: Dict[str, str]) -> None:
-    """Brings a folder's tensors into our order."""
+def joined_of(family: Family) -> Dict[str, Tuple[str, ...]]:
+    """The matrices of a folder that are several, and their parts."""
+    return {QKVZ: JOINED, BA: BOTH_SMALL} if family.states and family.states.joined else {}
+
+
+def take_states(path: str, tensors: Tensors, model: Model, names: Dict[str, str], joined: Dict[str, Tuple[str, ...]],
+                gate_in_queries: bool) -> None:
+    """Brings a source's tensors into our order: those of `joined` are several."""
     for layer in range(model.n_layers):
         conv = names.get('state_conv', '%d') % layer
         found = tensors.get(conv)
@@ -118,11 +125,13 @@ def take_states(path: str, tensors: Tensors, model: Model, family: Family, names
         gate = names.get('shared_gate', '%d') % layer
         if gate in tensors and tensors[gate].shape == (1, model.dim):
             tensors[gate] = reshaped(tensors[gate], (model.dim,))
-        if family.states and family.states.joined and model.layer_flags[layer] & STATE:
-            take_joined(path, tensors, model, layer)
-        if family.names.gate_in_queries and not model.layer_flags[layer] & STATE:
+        for pattern, parts in joined.items() if model.layer_flags[layer] & STATE else ():
+            if any(names[part] % layer not in tensors for part in parts):
+                take_joined(path, tensors, model, pattern % layer, {part: names[part] % layer for part in parts})
+        if gate_in_queries and not model.layer_flags[layer] & STATE:
             for part, gate in ('wq', 'wg'), ('bq', 'bg'):
-                take_gate(tensors, model, names[part] % layer, names[gate] % layer)
+                if part in names and gate in names:
+                    take_gate(tensors, model, names[part] % layer, names[gate] % layer)
 
 
 @dataclass(frozen=True)
@@ -157,23 +166,22 @@ def take_gate(tensors: Tensors, model: Model, name: str, gate: str) -> None:
         tensors[gate] = HalfOfHeads(gate, both, model.n_heads, True)
 
 
-def take_joined(path: str, tensors: Tensors, model: Model, layer: int) -> None:
-    """Queries, keys, values and gates of each key head one below the other; and both small matrices."""
-    n, key = model.state_key_heads, model.state_key_dim
-    heads = model.state_value_heads // n
-    values, edges = heads * model.state_value_dim, {}
-    for pattern, parts in (QKVZ, (('q', key), ('k', key), ('v', values), ('state_gate', values))), (
-            BA, (('state_beta', heads), ('state_step', heads))):
-        whole, of_one, at = tensors.pop(pattern % layer, None), sum(rows for _, rows in parts), 0
-        if not whole or whole.shape != (n * of_one, model.dim):
-            raise Problem(path, '%s does not fit the configuration (found %s, expected %s)' % (
-                pattern % layer, list(whole.shape) if whole else 'none', [n * of_one, model.dim]))
-        for part, rows in parts:
-            edges[part] = Taken(whole.name, whole, n, of_one, range(at, at + rows))
-            at += rows
-    tensors[DELTA_NAMES['state_in'] % layer] = Joined([edges.pop(part) for part in 'qkv'], 0)
-    for part, tensor in edges.items():
-        tensors[DELTA_NAMES[part] % layer] = tensor
+def take_joined(path: str, tensors: Tensors, model: Model, name: str, names: Dict[str, str]) -> None:
+    """Queries, keys, values and gates of each key head one below the other, or both small matrices: {part: its
+    name}."""
+    n, key, heads = model.state_key_heads, model.state_key_dim, model.state_value_heads // model.state_key_heads
+    values, at, pieces = heads * model.state_value_dim, 0, []
+    sizes = (key, key, values, values) if 'state_in' in names else (heads, heads)
+    whole = tensors.pop(name, None)
+    if not whole or whole.shape != (n * sum(sizes), model.dim):
+        raise Problem(path, '%s does not fit the configuration (found %s, expected %s)' % (
+            name, list(whole.shape) if whole else 'none', [n * sum(sizes), model.dim]))
+    for rows in sizes:
+        pieces.append(Taken(whole.name, whole, n, sum(sizes), range(at, at + rows)))
+        at += rows
+    if 'state_in' in names:
+        pieces = [Joined(pieces[:3], 0), pieces[3]]
+    tensors.update(zip(names.values(), pieces))
 
 
 # ---- out ----
@@ -197,8 +205,8 @@ class ByHead:
 
 
 def in_pieces(tensor: Any, n: int) -> Iterator[bytes]:
-    """The bytes of a tensor of floats in n pieces of one size."""
-    size, held = prod(tensor.shape) * ITEM_SIZES[tensor.dtype] // n, bytearray()
+    """The bytes of a tensor in n pieces of one size."""
+    size, held = bytes_of(tensor) // n, bytearray()
     for chunk in tensor.read():
         held += chunk
         while len(held) >= size:
@@ -221,32 +229,27 @@ class Shaped:
 
 
 class StatesOut:
-    """Gives each tensor the shape that a folder has, and gathers those that are one there."""
+    """Gathers tensors that are one where they go: those of `joined`, and queries with their gates."""
 
-    def __init__(self, path: str, family: Family, model: Model) -> None:
-        self.path, self.family, self.model = path, family, model
+    def __init__(self, path: str, model: Model, joined: Dict[str, Tuple[str, ...]], gate_in_queries: bool) -> None:
+        self.path, self.model, self.gate_in_queries = path, model, gate_in_queries
+        self.joined = {part: (name, parts) for name, parts in joined.items() for part in parts}
         self.waiting: Dict[str, Any] = {}
 
     def take(self, part: str, tensor: Any) -> Tuple[str, Any]:
         """The part by whose name it goes, or the pattern of a name; and the tensor, None while others are missing."""
-        model, rule = self.model, self.family.states
-        if part == 'state_conv':
-            return part, Shaped(tensor, (model.state_channels, 1, model.conv_width))
-        if part == 'shared_gate' and rule:
-            return part, Shaped(tensor, (1, model.dim))
-        if self.family.names.gate_in_queries and part in ('wq', 'bq', 'wg', 'bg'):
+        if self.gate_in_queries and part in ('wq', 'bq', 'wg', 'bg'):
             return self.gather('bq' if part[0] == 'b' else 'wq', part, tensor, (part[0] + 'q', part[0] + 'g'),
-                               model.n_heads)
-        if rule and rule.joined and part in ('state_in', 'state_gate'):
-            return self.gather(QKVZ, part, tensor, ('state_in', 'state_gate'), model.state_key_heads)
-        if rule and rule.joined and part in ('state_beta', 'state_step'):
-            return self.gather(BA, part, tensor, ('state_beta', 'state_step'), model.state_key_heads)
+                               self.model.n_heads)
+        if part in self.joined:
+            name, parts = self.joined[part]
+            return self.gather(name, part, tensor, parts, self.model.state_key_heads)
         return part, tensor
 
     def gather(self, name: str, part: str, tensor: Any, parts: Tuple[str, ...], n_heads: int) -> Tuple[str, Any]:
-        if tensor.dtype not in ITEM_SIZES:
-            raise Problem(self.path, '%s is %s, which cannot be in one matrix with others (expected floats)' % (
-                tensor.name, tensor.dtype))
+        if tensor.dtype not in ITEM_SIZES and tensor.dtype not in BLOCKS:
+            raise Problem(self.path, '%s is %s, which cannot be in one matrix with others (expected floats or blocks '
+                          'of ggml)' % (tensor.name, tensor.dtype))
         self.waiting[part] = tensor
         if not all(each in self.waiting for each in parts):
             return name, None
@@ -261,9 +264,29 @@ class StatesOut:
     def cut(self, tensor: Any) -> List[Any]:
         """Queries, keys and values of all heads."""
         model = self.model
-        keys, parts, at = model.state_key_heads * model.state_key_dim, [], 0
-        row = tensor.size // tensor.shape[0]
-        for rows in keys, keys, model.state_width:
-            parts.append(tensor._replace(start=tensor.start + at * row, size=rows * row, shape=(rows, model.dim)))
-            at += rows
-        return parts
+        keys = model.state_key_heads * model.state_key_dim
+        return [Rows(tensor, 0, keys), Rows(tensor, keys, keys), Rows(tensor, 2 * keys, model.state_width)]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows of a matrix."""
+    tensor: Any
+    first: int
+    count: int
+
+    name = property(lambda self: self.tensor.name)
+    path = property(lambda self: self.tensor.path)
+    dtype = property(lambda self: self.tensor.dtype)
+    shape = property(lambda self: (self.count, *self.tensor.shape[1:]))
+
+    def read(self) -> Iterator[bytes]:
+        row = bytes_of(self.tensor) // self.tensor.shape[0]
+        return self.tensor.read(self.first * row, self.count * row)
+
+
+def in_shape(model: Model, part: str, tensor: Any) -> Any:
+    """With the axes that folders have besides."""
+    if part == 'state_conv':
+        return Shaped(tensor, (model.state_channels, 1, model.conv_width))
+    return Shaped(tensor, (1, model.dim)) if part == 'shared_gate' else tensor

@@ -24,14 +24,14 @@ MORE_FIELDS = ('sliding_rope sliding_method sliding_theta sliding_factor sliding
                'sliding_mscale sliding_mscale_all_dim sliding_low_freq_factor sliding_high_freq_factor '
                'temperature_beta embedding_scale score_scale norm_place activation n_experts n_experts_used '
                'expert_hidden_dim router router_bias expert_bias attention_sinks').split()
-NEWEST = struct.Struct('<2I 1d 6I 5d 6I 1d 10I 2d 10I 304x')  # and what version 6 has behind that
+NEWEST = struct.Struct('<2I 1d 6I 5d 6I 1d 10I 2d 11I 300x')  # and what version 6 has behind that
 NEWEST_FIELDS = ('layer_shapes value_dim value_scale value_norm attention_gate layer_norm qk_norm_late '
                  'qk_norm_turning embedding_norm residual_scale logit_scale logit_cap score_cap after_norm_eps '
                  'ffn_bias attention_chunk temperature_unturned temperature_length q_rank kv_rank latent_norm_eps '
                  'mscale_in_scores layer_scale per_layer_dim experts_beside shared_hidden_dim shared_gate '
                  'router_choice_bias router_groups router_groups_used router_group_best router_scale router_cap '
                  'router_renormalizes router_scales_input state_kind conv_width state_key_heads state_value_heads '
-                 'state_key_dim state_value_dim state_bias gate_bias').split()
+                 'state_key_dim state_value_dim state_bias gate_bias state_tiled').split()
 TABLES = 'learned', 'a_keys', 'a_values', 'router', 'state_conv'  # of two dimensions, and float32 all the same
 
 
@@ -198,7 +198,7 @@ def plan_model(checkpoint: Checkpoint, in_pairs: bool = True) -> List[Place]:
                              else 'F32, F16 or BF16', list(shape)))
         if part in TURNED and paired != in_pairs:
             tensor = Paired(tensor, order_in(model, layer, paired))
-        if part == 'wo' and paired != in_pairs and model.layer_flags[layer] & KEYS_ARE_VALUES:
+        if part == 'wo' and paired != in_pairs and values_are_keys(model, layer):
             tensor = ColumnsMoved(tensor, order_in(model, layer, paired))
         if part in NORMS and model.norms_lack_one and not (part == 'final_norm' and model.last_is_whole):
             tensor = Shifted(tensor, 1)
@@ -218,12 +218,19 @@ def order_in(model: Model, layer: int, back: bool) -> Tuple[int, ...]:
     return in_pairs_of(model.layer_shapes[layer].head_dim, turning, apart, back)
 
 
+def values_are_keys(model: Model, layer: int) -> bool:
+    """Whether the values that a layer reads, its own or those of an earlier one, are keys."""
+    return bool(model.layer_flags[model.layer_shapes[layer].kv_layer] & KEYS_ARE_VALUES)
+
+
 def settle_values(tensors: Dict[str, Any], names: Dict[str, str], model: Model) -> None:
     """Values that are keys come in another order with these, and so do the columns of wo. Where these are in blocks,
     values become a matrix of their own."""
     for layer, flags in enumerate(model.layer_flags):
-        wo, wk = (tensors.get(names[part] % layer) for part in ('wo', 'wk'))
-        if flags & KEYS_ARE_VALUES and wo and wk and wo.dtype not in ITEM_SIZES:
+        wk = tensors.get(names['wk'] % layer)
+        readers = [tensors.get(names['wo'] % other) for other, shape in enumerate(model.layer_shapes)
+                   if shape.kv_layer == layer]
+        if flags & KEYS_ARE_VALUES and wk and any(wo and wo.dtype not in ITEM_SIZES for wo in readers):
             model.layers[layer] = flags & ~KEYS_ARE_VALUES
             tensors[names['wv'] % layer] = wk
 

@@ -23,6 +23,8 @@ SPARE = 50  # tokens that a text may have fewer of when it is read again
 EXCERPTS = [[512, 562], [1600, 1650], [2300, 2350]]  # those of its tokens that are shown, and stretches that are judged
 STRETCHES = [[512, 1024], [1024, 2048], [2048, 2350]]
 GIVEN_SHOWN = 28  # tokens of the book that are shown
+FILM = 448, 24  # the film's first token, and how many it has behind the word where the text breaks
+BREAKS = math.log(1e4)  # -ln p from which a word breaks it
 BIN, CHARACTERS = 16, 5300  # distances, and how much of the book, in the picture of a head
 
 
@@ -78,6 +80,15 @@ def tokens_of(name, length):
     return [re.sub(r"\\x(..)", lambda code: chr(int(code[1], 16)), row[4]) for row in rows if row[0].isdigit()]
 
 
+def film(tokens):
+    """Of a text, from a little before 512 until it breaks: at the first token past 512 with less than one chance in ten
+    thousand, which ends a word of so many tokens."""
+    at = next(i for i in range(512, len(tokens)) if tokens[i][1] > BREAKS)
+    begins = next(i for i in range(at, 512, -1) if tokens[i][0].startswith((" ", "\n")))
+    return {"from": FILM[0], "at": at, "word": at - begins + 1,
+            "tokens": [[text, round(nll, 1)] for text, nll in tokens[FILM[0]:at + 1 + FILM[1]]]}
+
+
 def first():
     """The page's first picture: one beginning, written on by two methods, in excerpts and in perplexities of
     stretches."""
@@ -88,6 +99,8 @@ def first():
         judged = [math.exp(sum(nll for _, nll in tokens[a:b]) / (b - a)) for a, b in [[256, 512], *STRETCHES]]
         given = "".join(text for text, _ in tokens[512 - GIVEN_SHOWN:512])
         found["given"] = {"text": given, "ppl": round(judged[0], 1)}
+        if method == "none":
+            found["film"] = film(tokens)
         found[method] = {"excerpts": [[[text, round(nll, 1)] for text, nll in tokens[a:b]] for a, b in EXCERPTS],
                          "ppl": [round(ppl, 1) for ppl in judged[1:]]}
     return found

@@ -124,15 +124,22 @@ def distinct(model: Model, listed: List[Candidate], lengths: List[int],
              far: int) -> Tuple[List[List[Candidate]], List[List[Candidate]], List[Tuple[Candidate, str]]]:
     """[[candidates that compute the same at these lengths]]; and pairs of words that would part at `far`. Candidates
     that run refuses are left out, and come last with the reason."""
-    groups, refused = {}, []
+    groups, refused, later = {}, [], []
     for candidate in listed:
         try:
-            beyond = candidate.signature(model, far)
             near = tuple(candidate.signature(model, n) for n in sorted({lengths[0], lengths[-1]}))
         except Refused as reason:
             refused.append((candidate, str(reason)))
             continue
-        groups.setdefault(near, {}).setdefault(beyond, []).append(candidate)
-    merged = [[c for same in parts.values() for c in same] for parts in groups.values()]
-    later = [[same[0] for same in parts.values()] for parts in groups.values() if len(parts) > 1]
-    return merged, later, refused
+        groups.setdefault(near, []).append(candidate)
+    for same in groups.values():
+        beyond = {}
+        for candidate in same if len(same) > 1 else []:
+            try:
+                there = Candidate(candidate.words, candidate.arguments).signature(model, far)
+            except Refused:
+                continue
+            beyond.setdefault(there, candidate)
+        if len(beyond) > 1:
+            later.append(list(beyond.values()))
+    return list(groups.values()), later, refused

@@ -64,6 +64,7 @@ class Model:
                  kept: Optional[Kept] = None) -> None:
         self.path, self.work, self.vocabulary, self.kept = path, work, vocabulary, kept
         self.base = ['--rope-config', config] if config else []
+        self.explained: Dict[Any, Any] = {}  # by length and arguments
         self.cache = []  # options of the key-value cache, which a server may have of fewer bits
 
     def text_ids(self, text_path: str, n: int) -> List[int]:
@@ -147,7 +148,10 @@ class Model:
 
     def explain(self, n: int, arguments: List[Any]) -> Tuple[Dict[str, str], List[Dict[str, str]]]:
         """Notes and rows of --explain at a length: all that these settings compute there."""
-        return table(run([self.path, '--explain', '-n', n, '--tsv'] + arguments)[0])
+        called = n, tuple(map(str, arguments))
+        if called not in self.explained:
+            self.explained[called] = table(run([self.path, '--explain', '-n', n, '--tsv'] + arguments)[0])
+        return self.explained[called]
 
     def block(self) -> Dict[str, Any]:
         """The rope_scaling block in force as a dictionary, {} where there is none."""

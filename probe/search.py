@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any, List, Optional, Tuple
 
-from . import decide, whole
+from . import decide, fewest, whole
 from .candidates import Candidate
 from .common import plainly
 from .decide import Answers, Bounds, Reading, Verdict
-from .solve import FIRST, WIDE, Family, OutOfTime, Solution, Solver, mean_of
+from .solve import FIRST, WIDE, Family, Given, OutOfTime, Solution, Solver, mean_of
 from .values import WHOLE, Numbers
 
 CLEAR = 4           # standard errors by which what is solved for explains more than a listed reading
 MANY = 3            # values that differ: so many may be a valley beside the right one, and the grid is tried
 WELL = 0.04         # nats, at most, that are left by values that are named: rounding makes as much
+MOST_OF = 0.1       # of the squares, at most, is left by a window for which no values need be looked at
 SHORTEST = 2        # prompts that tell the reading behind a window
 EXPLAINS = 0.7      # of what the listed readings leave, at most
 
@@ -59,30 +60,36 @@ def search(solver: Solver, verdict: Verdict, readings: List[Reading]) -> Optiona
     numbers = solver.numbers
     families = families_of(numbers)
     nearest = [r.candidates[0] for r in readings[:2]] + [r.candidates[0] for r in readings if r.engines()][:1]
-    found = [solver.best_fit(solver.begins(families, nearest))]
+    starts, behind = solver.begins(families, nearest), on_short_prompts(solver, readings)
+    window = whole.window_of(solver, behind)
+    if window and mean_of(window.fit.left) <= fewest.ENOUGH and \
+            window.fit.squares < MOST_OF * solver.squares(*behind[0], solver.answers):
+        return finished(solver, window, verdict, readings)
+    few = fewest.of_few(solver, starts)
+    if few and len(few.given) <= 1:
+        return named(solver, few, verdict, readings)
+    if not few:
+        window = window if is_well(window) else whole.window_and_values(solver, families, readings)
+    if not few and is_well(window):
+        return finished(solver, window, verdict, readings)
+    found = [few or solver.best_fit(starts)]
     found = [solver.settled(s, families) for s in found if is_well(s)]
-    behind = on_short_prompts(solver, readings)
-    if not found and behind:
-        by_number = whole.window_of(solver, behind)
-        found = [by_number] if is_well(by_number) else []
-        if found:
-            return finished(solver, found[0], verdict, readings)
-    if not found or len(found[0].given) >= MANY or not set(found[0].given) <= set(FIRST):
+    if not few and (not found or len(found[0].given) >= MANY or not set(found[0].given) <= set(FIRST)):
         far = solver.best_fit(solver.far_begins(families))
         found += [solver.settled(far, families)] if is_well(far) else []
     if found:
         again = solver.restarted(solver.best_of_both(found))
         found += [solver.settled(again, families)] if again else []
     best = solver.best_of_both(found) if found else None
-    if best is not None and len(best.given) > 1 and behind:
-        by_number = whole.window_of(solver, behind)
-        found += [by_number] if is_well(by_number) else []
+    if best is not None and len(best.given) > 1 and is_well(window):
+        found += [window]
     if best is None or len(best.given) > 1 or best.family.is_plain() and 'theta' in best.given:
         by_number = whole.turning_of(solver)
         found += [by_number] if is_well(by_number) else []
-    if not found:
-        return None
-    best = solver.best_of_both(found)
+    return named(solver, solver.best_of_both(found), verdict, readings) if found else None
+
+
+def named(solver: Solver, best: Solution, verdict: Verdict, readings: List[Reading]) -> Optional[Solution]:
     if not best.given and best.family.words == 'the settings':
         return None
     return finished(solver, best, verdict, readings)
@@ -92,13 +99,14 @@ def is_well(solution: Optional[Solution]) -> bool:
     return solution is not None and mean_of(solution.fit.left) <= WELL
 
 
-def on_short_prompts(solver: Solver, readings: List[Reading]) -> List[Family]:
-    """The reading that fits the shortest prompts, which a window does not touch; [] where none does."""
+def on_short_prompts(solver: Solver, readings: List[Reading]) -> List[Tuple[Family, Given]]:
+    """The reading that fits the shortest prompts, which a window does not touch; [] where none does, or all others,
+    too."""
     answers = {n: solver.answers[n] for n in sorted(solver.answers)[:SHORTEST]}
     best = min(readings, key=lambda r: decide.distance(answers, r.ours))
-    if decide.distance(answers, best.ours) > WELL:
+    if decide.distance(answers, best.ours) > WELL or decide.distance(solver.answers, best.ours) <= WELL:
         return []
-    return [Family(best.candidates[0].words, best.candidates[0].arguments)]
+    return [(Family(best.candidates[0].words, best.candidates[0].arguments), {})]
 
 
 def finished(solver: Solver, best: Solution, verdict: Verdict, readings: List[Reading]) -> Optional[Solution]:
@@ -121,8 +129,11 @@ def finished(solver: Solver, best: Solution, verdict: Verdict, readings: List[Re
 
 
 def bounds_of(solver: Solver, solution: Solution) -> List[Bounds]:
-    if set(solution.given) <= {note for note, _, _ in WHOLE}:
-        return whole.bounds_of(solver, solution)
+    counts = [note for note, _, _ in WHOLE if note in solution.given]
+    if counts:
+        rest = {note: value for note, value in solution.given.items() if note not in counts}
+        others = bounds_of(solver, Solution(whole.fixed(solution, counts[0]), rest, solution.fit)) if rest else []
+        return others + [whole.bounds_of(solver, solution, counts[0])]
     bounds, family = solver.bounds(solution), solution.family
     for note, (name, low, _) in zip(solution.given, bounds):
         if low is None:

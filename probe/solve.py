@@ -5,6 +5,7 @@ At last each value goes back to what the settings say, if the server does not mi
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from typing import Any, Dict, Iterator, List, Optional, Tuple
@@ -37,6 +38,7 @@ MINDS = 12          # of the mean square: what a value explains at least, that i
 FAR = 30            # times more: what the derivatives say of values so far off is not tried
 NO_SCALE = 1.2      # a scale below it may be none
 HALF = 0.6          # of what a value explains, that another must explain on a coarse grid to be tried in its place
+FARTHEST = 3        # of the logarithm of a value: where bounds end that nothing told ends
 LOW = {'factor': 1.0, 'train_ctx': 8, 'theta': 2.0, 'attention_factor': 0.05, 'factor_sliding': 1.0,
        'theta_sliding': 2.0, 'window': 1, 'turning': 1}
 HIGH = {'train_ctx': 1 << 27, 'attention_factor': 20}
@@ -128,6 +130,9 @@ class Solution:
     def names(self) -> List[str]:
         return [SETTING[note][2] for note in self.given]
 
+    def kind(self) -> Tuple[str, List[str]]:
+        return self.family.words, sorted(self.given)
+
 
 class Solver:
     """Measures points of families, each once, until the budget in seconds is used up."""
@@ -138,6 +143,12 @@ class Solver:
         self.answers = numbers.answers
         lengths = sorted(self.answers)
         self.short = {n: self.answers[n] for n in lengths[:max(2, (len(lengths) + 1) // 2)]}
+
+    def on(self, lengths: List[int]) -> 'Solver':
+        """Of some of the prompts, within the same time."""
+        numbers = copy.copy(self.numbers)
+        numbers.answers, numbers.n = {n: self.answers[n] for n in lengths}, lengths[-1]
+        return Solver(numbers, self.end - time.time())
 
     def left(self, family: Family, given: Given, answers: Answers) -> Optional[List[float]]:
         """What the server's log-probabilities are off ours, prompt by prompt; None where run refuses the values."""
@@ -261,6 +272,10 @@ class Solver:
 
     # ---- what differs ----
 
+    def is_usual(self, solution: Solution, note: str) -> bool:
+        """Whether a value is so near the usual one that its bounds, however exact a server, would hold that."""
+        return abs(math.log(solution.given[note] / max(self.usual(solution, note), 1e-9))) < values.LEAST
+
     def mean_square(self, fit: Fit) -> float:
         return max(fit.squares / max(len(fit.left) - len(fit.x), 1), decide.FAINT ** 2)
 
@@ -297,9 +312,10 @@ class Solver:
             if at_once and not self.minds(solution.fit, at_once.fit):
                 solution = at_once
                 continue
-            tried = [self.without(solution, [note]) for note, weight in weights.items()
-                     if note in STEPPED or weight < FAR * mean]
-            fits = sorted((s for s in tried if s and not self.minds(solution.fit, s.fit)), key=lambda s: s.fit.squares)
+            tried = [(self.without(solution, [note]), note) for note, weight in weights.items()
+                     if note in STEPPED or weight < FAR * mean or self.is_usual(solution, note)]
+            fits = sorted((s for s, note in tried if s and (
+                not self.minds(solution.fit, s.fit) or self.is_usual(solution, note))), key=lambda s: s.fit.squares)
             if not fits:
                 break
             solution, fits[0].others = fits[0], fits[1:]
@@ -348,7 +364,7 @@ class Solver:
         as_good = [s for s in found + [o for s in found for o in s.others] if not self.minds(best.fit, s.fit)]
         fewest = min(len(s.given) for s in as_good)
         as_good = sorted((s for s in as_good if len(s.given) == fewest), key=lambda s: s.fit.squares)
-        as_good[0].others = [s for i, s in enumerate(as_good) if s.names() not in [o.names() for o in as_good[:i]]][1:]
+        as_good[0].others = [s for i, s in enumerate(as_good) if s.kind() not in [o.kind() for o in as_good[:i]]][1:]
         return as_good[0]
 
     # ---- what is known of it ----
@@ -378,19 +394,18 @@ class Solver:
     def same_until(self, solution: Solution, note: str, side: int, reach: float) -> float:
         """side x reach, further while it is computed alike, and over steps that the server does not mind."""
         def at(way):
-            moved = dict(solution.given, **{note: solution.given[note] * math.exp(side * way)})
-            return values.computes(self.numbers.model, solution.family.candidate(moved), self.numbers.n)
-        def is_minded(way):
-            moved = dict(solution.given, **{note: solution.given[note] * math.exp(side * way)})
-            return self.squares(solution.family, moved, self.answers) - solution.fit.squares > \
-                MINDS * self.mean_square(solution.fit)
-        there, most = at(reach), 3
-        while reach < most:
-            beyond = at(reach + values.GRAIN)
-            if beyond != there and (note not in STEPPED or is_minded(reach + values.GRAIN)):
-                break
-            there, reach = beyond, reach + values.GRAIN
-        return side * reach
+            return dict(solution.given, **{note: solution.given[note] * math.exp(side * way)})
+
+        def computed(way):
+            return values.computes(self.numbers.model, solution.family.candidate(at(way)), self.numbers.n)
+        own = computed(reach)
+
+        def holds(way):
+            if computed(way) == own:
+                return True
+            gained = self.squares(solution.family, at(way), self.answers) - solution.fit.squares
+            return note in STEPPED and gained <= MINDS * self.mean_square(solution.fit)
+        return side * values.as_far_as(reach, FARTHEST, holds)
 
 
 def mean_of(left: List[float]) -> float:

@@ -195,12 +195,25 @@ def reach_of(neighbor, numbers):
     way = CROOKED * max(neighbor.reading.t, 0) + error
     reach, side = max(way * abs(math.log(neighbor.step)), LEAST), math.copysign(1, math.log(neighbor.step))
     own = neighbor.candidate.signature(numbers.model, numbers.n)
-    while reach < 4 * math.log(STEPS[1]):
-        there = with_value(neighbor.candidate, neighbor.setting, math.exp(side * reach))
-        if computes(numbers.model, there, numbers.n) != own:
-            break
-        reach += GRAIN
-    return math.exp(reach)
+
+    def is_alike(way):
+        there = with_value(neighbor.candidate, neighbor.setting, math.exp(side * way))
+        return computes(numbers.model, there, numbers.n) == own
+    return math.exp(as_far_as(reach, 4 * math.log(STEPS[1]), is_alike))
+
+
+def as_far_as(reach: float, most: float, holds: Callable[[float], bool]) -> float:
+    """The last of reach, reach + GRAIN and so on, to `most` about, that holds, where all before it do: found by steps
+    that double, and then by halves."""
+    count, low = max(0, math.ceil((most - reach) / GRAIN)), 0
+    high = count + 1
+    while high - low > 1:
+        at = (low + high) // 2 if high <= count else min(2 * low + 1, count)
+        if holds(reach + at * GRAIN):
+            low = at
+        else:
+            high = at
+    return reach + low * GRAIN
 
 
 def untold(tried: List[Neighbor], bounds: List[Bounds]) -> List[Untold]:

@@ -1,12 +1,15 @@
 """Whole numbers that no list has, solved for: a window, and how many pairs turn. Neither has a derivative: what a
-window hides is all or nothing. So a grid is tried, and then the numbers around its best."""
+window hides is all or nothing. So a grid is tried, and then the numbers around its best. What else a server with a
+window has of its own is told by the prompts that are shorter."""
 
 from __future__ import annotations
 
-from typing import Dict, List, Optional
+import copy
+from typing import Dict, List, Optional, Tuple
 
+from . import decide, fewest
 from .candidates import Candidate
-from .decide import Bounds
+from .decide import Bounds, Reading
 from .least_squares import Fit
 from .ours import Refused
 from .solve import MINDS, SETTING, Family, Given, Solution, Solver
@@ -14,6 +17,7 @@ from .values import Numbers
 
 STEP = 1.4         # from a window of the grid to the next
 LEAST = 4          # positions of the smallest window
+TELLING = 3        # prompts that tell values, at least
 SIXTEENTHS = 16    # shares of the head that are tried at first
 
 
@@ -56,12 +60,13 @@ def of_parts(solver: Solver) -> List[Family]:
     return [family for family in found if family.look(solver.numbers)]
 
 
-def around(solver: Solver, family: Family, note: str, tried: List[int], most: int) -> Optional[Solution]:
-    """The number that leaves least: the best of those that are tried, and then those beside it, ever nearer."""
-    tried = sorted(set(n for n in tried if 1 <= n <= most))
+def around(solver: Solver, start: Tuple[Family, Given], note: str, tried: List[int], most: int) -> Optional[Solution]:
+    """The number that leaves least beside the values given: the best of those that are tried, and then those beside it,
+    ever nearer."""
+    tried, (family, given) = sorted(set(n for n in tried if 1 <= n <= most)), start
 
     def squares(n):
-        return solver.squares(family, {note: n}, solver.answers)
+        return solver.squares(family, dict(given, **{note: n}), solver.answers)
     if not tried:
         return None
     best = min(tried, key=squares)
@@ -70,39 +75,73 @@ def around(solver: Solver, family: Family, note: str, tried: List[int], most: in
     while step > 1:
         step = (step + 1) // 2
         best = min((n for n in (best, best - step, best + step) if 1 <= n <= most), key=squares)
-    left = solver.left(family, {note: best}, solver.answers)
-    return Solution(family, {note: best}, Fit([float(best)], left, [])) if left else None
+    found = dict(given, **{note: best})
+    left = solver.left(family, found, solver.answers)
+    return Solution(family, found, Fit([float(best)], left, [])) if left else None
 
 
-def window_of(solver: Solver, families: List[Family]) -> Optional[Solution]:
-    """A window behind one of these settings, of the longest prompt at most."""
+def window_of(solver: Solver, starts: List[Tuple[Family, Given]]) -> Optional[Solution]:
+    """A window behind one of these settings, of the longest prompt at most; None where it explains nothing."""
     longest, grid, width = max(solver.answers), [], float(LEAST)
     while width < longest:
         grid.append(round(width))
         width *= STEP
-    found = [around(solver, family, 'window', grid, longest - 1) for family in families]
-    return min(filter(None, found), key=lambda s: s.fit.squares, default=None)
+    found = [around(solver, start, 'window', grid, longest - 1) for start in starts]
+    best = min(filter(None, found), key=lambda s: s.fit.squares, default=None)
+    if best is None:
+        return None
+    without = solver.squares(best.family, {n: v for n, v in best.given.items() if n != 'window'}, solver.answers)
+    return best if without - best.fit.squares > MINDS * solver.mean_square(best.fit) else None
+
+
+def window_and_values(solver: Solver, families: List[Family], readings: List[Reading]) -> Optional[Solution]:
+    """Values by the shorter prompts alone, which a window does not touch; then the window behind them; then the values
+    once more, by all prompts."""
+    lengths, behind = sorted(solver.answers), []
+    for count in sorted({(len(lengths) + 1) // 2, TELLING}, reverse=True):
+        if behind or not TELLING <= count < len(lengths):
+            continue
+        short = solver.on(lengths[:count])
+        nearest = sorted(readings, key=lambda r: decide.distance(short.answers, r.ours))[:2]
+        few = fewest.of_few(short, short.begins(families, [r.candidates[0] for r in nearest]))
+        behind += [(few.family, few.given)] if few and few.given else []
+    found = window_of(solver, behind)
+    if found is None:
+        return None
+    rest = {note: value for note, value in found.given.items() if note != 'window'}
+    again = solver.solution(fixed(found, 'window'), rest)
+    if again is None or again.fit.squares >= found.fit.squares:
+        return found
+    return Solution(found.family, dict(again.given, window=found.given['window']), again.fit)
+
+
+def fixed(solution: Solution, note: str) -> Family:
+    """The same settings, of which the number is no value that moves."""
+    family = copy.copy(solution.family)
+    family.arguments = family.arguments + [SETTING[note][1], '%d' % solution.given[note]]
+    return family
 
 
 def turning_of(solver: Solver) -> Optional[Solution]:
     found = []
     for family in of_parts(solver):
         grid = [round(family.pairs * i / SIXTEENTHS) for i in range(1, SIXTEENTHS)]
-        found.append(around(solver, family, 'turning', grid, family.pairs - 1))
+        found.append(around(solver, (family, {}), 'turning', grid, family.pairs - 1))
     return min(filter(None, found), key=lambda s: s.fit.squares, default=None)
 
 
-def bounds_of(solver: Solver, solution: Solution) -> List[Bounds]:
+def bounds_of(solver: Solver, solution: Solution, note: str) -> Bounds:
     """From the number down and up, as far as the server does not mind."""
-    [(note, value)] = solution.given.items()
+    value = solution.given[note]
     most, ends = solution.fit.squares + MINDS * solver.mean_square(solution.fit), []
     for side in -1, 1:
         at, step = int(value), 1
         while step:
             there = at + side * step
-            if there >= 1 and solver.squares(solution.family, {note: there}, solver.answers) <= most:
+            given = dict(solution.given, **{note: there})
+            if there >= 1 and solver.squares(solution.family, given, solver.answers) <= most:
                 at, step = there, 2 * step
             else:
                 step //= 2
         ends.append(float(at))
-    return [(SETTING[note][2], ends[0], ends[1])]
+    return SETTING[note][2], ends[0], ends[1]

@@ -356,7 +356,7 @@ FIELDS = [
     ('router_renormalizes', 680, 'I', 0), ('router_scales_input', 684, 'I', 0), ('state_kind', 688, 'I', 0),
     ('conv_width', 692, 'I', 0), ('state_key_heads', 696, 'I', 0), ('state_value_heads', 700, 'I', 0),
     ('state_key_dim', 704, 'I', 0), ('state_value_dim', 708, 'I', 0), ('state_bias', 712, 'I', 0),
-    ('gate_bias', 716, 'I', 0)]
+    ('gate_bias', 716, 'I', 0), ('state_tiled', 720, 'I', 0)]
 HEADER_BYTES = {3: 256, 4: 256, 5: 512, 6: 1024}
 # The sliding layers' settings where they are not said.
 SLIDING = {'sliding_theta': 10000.0, 'sliding_train_ctx': 64, 'sliding_truncate': 1}
@@ -563,7 +563,7 @@ def encode(values, weight_type, columns, group_size):
     if weight_type == Q4:
         return encode_q4(values, columns)
     if weight_type > Q4:
-        return [values], array.array('f', blocks.decode(list(blocks.HALVES)[weight_type - Q4 - 1], values))
+        return [values], array.array('f', blocks.decode(list(blocks.HALVES)[weight_type - Q4 - 1], values, columns))
     numbers, scales, floats = array.array('b'), array.array('f'), array.array('f')
     for row in range(0, len(values), columns):
         for first in range(row, row + columns, group_size):
@@ -638,28 +638,27 @@ def read_model(path):
     types = iter(data[at:at + n_matrices] if c['type_table'] else [c['weight_type']] * n_matrices)
     at += n_matrices * c['type_table']
     for name, rows, columns in shapes(c):
-        kind, count = next(types) if rows else F32, max(rows, 1) * columns
+        kind = next(types) if rows else F32
         at += -at % 64
-        size = bytes_of(kind, count)
-        weights[name] = floats_of(data[at:at + size], kind)
+        size = bytes_of(kind, max(rows, 1), columns)
+        weights[name] = floats_of(data[at:at + size], kind, columns)
         at += size
     if at + -at % 64 != len(data):
         raise ValueError('%s: %d bytes, %d expected' % (path, len(data), at + -at % 64))
     return c, weights
 
 
-def bytes_of(kind, count):
-    """Of so many values of a type but our own q8 and q4."""
+def bytes_of(kind, rows, columns):
+    """Of a tensor of a type but our own q8 and q4."""
     if kind <= Q4:
-        return count * (2 if kind else 4)
-    values, size, _ = list(blocks.HALVES.values())[kind - Q4 - 1]
-    return count // values * size
+        return rows * columns * (2 if kind else 4)
+    return rows * blocks.row_bytes(list(blocks.HALVES)[kind - Q4 - 1], columns)
 
 
-def floats_of(data, kind):
+def floats_of(data, kind, columns):
     """The values of a tensor of float32, float16, bfloat16 or ggml's blocks."""
     if kind > Q4:
-        return array.array('f', blocks.decode(list(blocks.HALVES)[kind - Q4 - 1], data))
+        return array.array('f', blocks.decode(list(blocks.HALVES)[kind - Q4 - 1], data, columns))
     if kind == F16:
         return array.array('f', struct.unpack('<%de' % (len(data) // 2), data))
     if kind == BF16:
@@ -692,7 +691,7 @@ def block_weights(c, weights, seed):
         kind = next(types, c['weight_type']) if rows else F32
         if kind > Q4:
             kind = list(blocks.HALVES)[kind - Q4 - 1]
-            out[name] = blocks.random_blocks(kind, rows * columns // blocks.HALVES[kind][0], rng)
+            out[name] = blocks.random_rows(kind, rows, columns, rng)
     return out
 
 

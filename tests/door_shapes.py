@@ -50,6 +50,8 @@ def say_experts(case):
 def slides_of(row, window, every):
     """Which of four layers slide, where the last one is full whatever a config says, or GGUF has each second one so."""
     in_twos = row.get('layers', {}).get('full_last') or row.get('gguf', {}).get('pattern') == 'fixed' and not every
+    if row.get('layers', {}).get('full_first') and not every:
+        return [window and i != 0 for i in range(4)]
     return [window and (i % 2 == 0 if in_twos else every or i != 2) for i in range(4)]
 
 
@@ -104,6 +106,7 @@ def say_blocks(case):
         fields.get('shapes', [(0, 0, head)] * 4), case.slides) if not slide])
     proportional = 'proportional' in found
     share, own_share = 0.5 if found & {'partial', 'proportional'} else 1.0, 0.75 if 'partial' in found else 1.0
+    own_share = share if 'value_dim' in found else own_share
     turning, own = int(full_dim * share), int(8 * own_share)
     settings.pop('rope_theta')
     settings.pop('partial_rotary_factor', None)
@@ -152,20 +155,20 @@ def moved(values, order, width):
     return [x for head in range(0, len(rows), len(order)) for i in order for x in rows[head + i]]
 
 
-def shaped_tensors(c, weights, theirs):
+def shaped_tensors(c, weights, theirs, names=NAMES, once=ONCE, start='model.layers.%s.%s'):
     """{name: (shape, values)} of all that hf_tensors of test_layers.py does not know, but for what is in `theirs`."""
     out = {}
     for name, values in weights.items():
         part, _, layer = name.partition('.')
-        if name in theirs or part not in ONCE and (part not in NAMES or not layer):
+        if name in theirs or part not in once and (part not in names or not layer):
             continue
-        if part in ONCE:
+        if part in once:
             n = c['n_layers'] * c['per_layer_dim']
             shape = {'per_layer_embedding': [c['vocab_size'], n], 'per_layer_projection': [n, c['dim']]}.get(
                 part, [c['per_layer_dim']])
-            out[ONCE[part]] = shape, list(values)
+            out[once[part]] = shape, list(values)
             continue
-        heads, _, head, hidden, _ = shape_of(c, int(layer))
+        heads, _, head, hidden, source = shape_of(c, int(layer))
         columns = {'w2': hidden, 'wo': heads * (c['value_dim'] or head), 'shared_w2': c['shared_hidden_dim'],
                    'per_layer_out': c['per_layer_dim']}.get(part, c['dim'])
         is_matrix = part in ('w1', 'w2', 'w3', 'wg', 'per_layer_gate', 'per_layer_out') or part[:8] in (
@@ -173,8 +176,51 @@ def shaped_tensors(c, weights, theirs):
         numbers, order = list(values), order_of(c, int(layer))
         if part in TURNED:
             numbers = moved(numbers, order, columns if is_matrix else 1)
-        if part == 'wo' and c['layer_table'] and c['layers'][int(layer)] & KEYS_ARE_VALUES:
+        if part == 'wo' and c['layer_table'] and c['layers'][source] & KEYS_ARE_VALUES:
             numbers = [x for i in range(0, len(numbers), columns) for x in moved(numbers[i:i + columns], order, 1)]
         shape = [len(numbers) // columns, columns] if is_matrix else [len(numbers)]
-        out['model.layers.%s.%s' % (layer, NAMES[part])] = shape, numbers
+        out[start % (layer, names[part])] = shape, numbers
     return out
+
+
+# What llama.cpp calls what is not as in other families.
+GGUF_ONCE = {'per_layer_embedding': 'per_layer_token_embd.weight', 'per_layer_norm': 'per_layer_proj_norm.weight',
+             'per_layer_projection': 'per_layer_model_proj.weight'}
+GGUF = {**{part: 'attn_%s.weight' % name for part, name in (
+    ('wq', 'q'), ('wk', 'k'), ('wv', 'v'), ('wo', 'output'), ('q_norm', 'q_norm'), ('k_norm', 'k_norm'), ('wg', 'gate'),
+    ('sinks', 'sinks'))}, **{'b' + part: 'attn_%s.bias' % part for part in 'qkv'}}
+GGUF_OF = {'gemma4': {
+    'scale': 'layer_output_scale.weight', 'per_layer_gate': 'inp_gate.weight', 'per_layer_out': 'proj.weight',
+    'per_layer_after': 'post_norm.weight', 'router_norm': 'ffn_gate_inp.scale', 'expert_scales': 'ffn_down_exps.scale',
+    'shared_w1': 'ffn_gate.weight', 'shared_w3': 'ffn_up.weight', 'shared_w2': 'ffn_down.weight',
+    'shared_after': 'post_ffw_norm_1.weight', 'experts_norm': 'pre_ffw_norm_2.weight',
+    'experts_after': 'post_ffw_norm_2.weight'}}
+
+
+def gguf_shaped(architecture, c, weights):
+    """{name: values} of these in GGUF, with the divisors of full layers' frequencies."""
+    names, once = {**GGUF, **GGUF_OF.get(architecture, {})}, GGUF_ONCE if architecture == 'gemma4' else {}
+    out = {name: values for name, (_, values) in shaped_tensors(c, weights, (), names, once, 'blk.%s.%s').items()}
+    if architecture == 'gemma4':
+        full = [shape_of(c, i)[2] for i in range(c['n_layers']) if not c['layers'][i] & TURNS_AS_SLIDING][0]
+        pairs = min(c['rotary_dim'] or full, full) // 2 if c['rope_method'] == 7 else full // 2
+        out['rope_freqs.weight'] = [c['factor'] or 1.0] * pairs + [1e30] * (full // 2 - pairs)
+    return out
+
+
+def gguf_keys(architecture, c):
+    """Keys of heads and widths that are not one number for all layers, in words of the header's fields."""
+    shapes, flags = [shape_of(c, i) for i in range(c['n_layers'])], c.get('layers', [0] * c['n_layers'])
+    slides = [bool(flag & TURNS_AS_SLIDING) for flag in flags]
+    full, own = (next((shape[2] for shape, slide in zip(shapes, slides) if slide == which), c['head_dim'])
+                 for which in (False, True))
+    turning = min(c['rotary_dim'] or c['head_dim'], full)
+    return {
+        'gemma4': {'attention.key_length': full, 'attention.key_length_swa': own, 'attention.shared_kv_layers': sum(
+            shape[4] != i for i, shape in enumerate(shapes)), 'embedding_length_per_layer_input': c['per_layer_dim'],
+            'rope.dimension_count': full if c['rope_method'] == 7 else turning,
+            'rope.dimension_count_swa': c['sliding_rotary_dim'] or min(c['rotary_dim'] or own, own)},
+        'laguna': {'rope.dimension_count': turning, 'leading_dense_block_count': int(bool(flags[0] & DENSE)),
+                   'expert_shared_feed_forward_length': c['shared_hidden_dim']},
+        'mimo2': {'attention.value_length': c['value_dim'] or c['head_dim'], 'rope.dimension_count': turning,
+                  'attention.value_scale': c['value_scale'] or 1.0}}.get(architecture, {})

@@ -1,5 +1,7 @@
 """What test_doors.py knows of layers with a state: the fields that features mean, what config.json says, and tensors
-of a folder, by the names and orders of published checkpoints."""
+of a folder and of a GGUF file, by the names and orders of published checkpoints."""
+
+import math
 
 SIZES = dict(linear_conv_kernel_dim=4, linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=6,
              linear_value_head_dim=5)
@@ -18,6 +20,13 @@ DELTA_NAMES = {'state_in': 'in_proj_qkv.weight', 'state_gate': 'in_proj_z.weight
                'state_norm': 'norm.weight', 'state_out': 'out_proj.weight'}
 CONV_NAMES = {'state_in': 'in_proj.weight', 'b_state_in': 'in_proj.bias', 'b_state_conv': 'conv.bias',
               'state_out': 'out_proj.weight', 'b_state_out': 'out_proj.bias'}
+GGUF_NAMES = {'state_in': 'attn_qkv.weight', 'state_gate': 'attn_gate.weight', 'state_beta': 'ssm_beta.weight',
+              'state_step': 'ssm_alpha.weight', 'state_conv': 'ssm_conv1d.weight', 'state_decay': 'ssm_a',
+              'state_dt': 'ssm_dt.bias', 'state_norm': 'ssm_norm.weight', 'state_out': 'ssm_out.weight',
+              'wq': 'attn_q.weight', 'wg': 'attn_q.weight', 'shared_gate': 'ffn_gate_inp_shexp.weight',
+              'ffn_norm': 'post_attention_norm.weight'}
+GGUF_OF_LFM2 = {'state_in': 'shortconv.in_proj.weight', 'state_conv': 'shortconv.conv.weight',
+                'state_out': 'shortconv.out_proj.weight', 'final_norm': 'token_embd_norm.weight'}
 OWN = ('wg', 'bg', 'state_conv', 'shared_gate', *DELTA_NAMES, *CONV_NAMES)
 
 
@@ -104,4 +113,67 @@ def state_tensors(facts, c, own, place):
             out[place + name] = [sum(map(len, parts)), dim], by_head(parts, n_keys)
         for part in 'state_in', 'state_gate', 'state_beta', 'state_step':
             del out[place + names[part]]
+    return out
+
+
+def in_other_order(c, part, values, tiled):
+    """Value heads in tiles, or side by side, in which they are in the other order."""
+    n, heads, value, keys = (c[name] for name in ('state_key_heads', 'state_value_heads', 'state_value_dim',
+                                                  'state_key_dim'))
+    each, behind = heads // n, 2 * n * keys if part in ('state_in', 'state_conv') else 0
+    order = [k * each + v for v in range(each) for k in range(n)]
+    if not tiled:
+        order = sorted(range(heads), key=order.__getitem__)
+    if part == 'state_out':
+        return [x for row in cut(values, heads * value) for i in order for x in row[i * value:(i + 1) * value]]
+    columns = len(values) // (heads if part in ('state_decay', 'state_dt', 'state_beta', 'state_step') else
+                              behind + heads * value)
+    size = (len(values) - behind * columns) // heads
+    moved = cut(values[behind * columns:], size)
+    return list(values[:behind * columns]) + [x for i in order for x in moved[i]]
+
+
+MOVED = 'state_in', 'state_conv', 'state_gate', 'state_beta', 'state_step', 'state_decay', 'state_dt', 'state_out'
+
+
+def side_by_side(c, weights):
+    """The same model with the value heads of each key head side by side, and its decays as A_log's exponents."""
+    out = dict(weights)
+    for name, values in weights.items():
+        part = name.partition('.')[0]
+        if part in MOVED and c['state_tiled']:
+            out[name] = in_other_order(c, part, list(values), False)
+        if part == 'state_decay':
+            out[name] = [math.exp(x) for x in out[name]]
+    return out
+
+
+def of_gguf(c):
+    """The names of these parts."""
+    return GGUF_OF_LFM2 if c['state_kind'] == 2 else GGUF_NAMES
+
+
+def gguf_states(facts, c, weights, halves):
+    """{name: values} of what llama.cpp's converter writes of layers with a state, and of gates in queries. `halves`
+    brings rows of heads into the order of halves."""
+    out, dim, names = {}, c['dim'], of_gguf(c)
+    for name, values in weights.items():
+        part, _, layer = name.partition('.')
+        if part not in names:
+            continue
+        values, place = list(values), 'blk.%s.' % layer if layer else ''
+        if facts.gguf in ('qwen35', 'qwen35moe') and part in MOVED:
+            values = in_other_order(c, part, values, True)
+        if part == 'state_decay':
+            values = [-math.exp(x) for x in values]
+        if part == 'wq':
+            both = halves(cut(values, dim), c['head_dim'], c['rotary_dim'] or c['head_dim'])
+            values = by_head((both, cut(weights['wg.' + layer], dim)), c['n_heads'])
+        if part != 'wg':
+            out[place + names[part]] = values
+    for layer in range(c['n_layers'] if facts.gguf == 'qwen3next' else 0):
+        place, n = 'blk.%d.' % layer, c['state_key_heads']
+        parts = [out.pop(place + names[part], None) for part in ('state_beta', 'state_step')]
+        if parts[0]:
+            out[place + 'ssm_ba.weight'] = by_head([cut(values, dim) for values in parts], n)
     return out

@@ -2,6 +2,8 @@
 of other kinds and places, gates of attention, chunks. What config.json says of it, the fields that this means, and the
 tensors by the names of Hugging Face."""
 
+from math import pi
+
 SEES_ALL, WITHOUT_ROPE, DENSE = 1, 2, 8
 FULL, SLIDING, CHUNKED = 'full_attention', 'sliding_attention', 'chunked_attention'
 FIELDS = dict(
@@ -9,7 +11,7 @@ FIELDS = dict(
     relu2=dict(activation=3), xielu=dict(activation=4), bare_norms=dict(qk_norm=3), late_norms=dict(qk_norm_late=1),
     turning_norms=dict(qk_norm_turning=1), embedding_norm=dict(embedding_norm=1), gates=dict(attention_gate=1),
     residual_scale=dict(residual_scale=0.5), logit_scale=dict(logit_scale=0.25),
-    after_eps=dict(after_norm_eps=2.0 ** -12), chunks=dict(attention_chunk=7), unturned_temperature=dict(
+    after_eps=dict(after_norm_eps=1e-8), chunks=dict(attention_chunk=7), unturned_temperature=dict(
         temperature_beta=0.25, temperature_length=5, temperature_unturned=1))
 FAMILIES = {'seed_oss', 'ernie4_5', 'arcee', 'ministral', 'glm4', 'granite', 'granitemoehybrid', 'cohere2', 'apertus',
             'hunyuan_v1_dense', 'llama4_text', 'muse_glimmer_text'}
@@ -42,7 +44,7 @@ def say(case):
         if key:
             settings[key] = settings[name] if key == 'intermediate_size_mlp' else settings.pop(name)
     if keys.get('after_eps'):
-        settings[keys['after_eps']] = 2.0 ** -12
+        settings[keys['after_eps']] = 1e-8
     biases = found | ({'qkv_bias', 'o_bias'} if 'all_biases' in found else set())
     settings.update({key: set(names.split()) <= biases for key, names in keys.get('says', {}).items()})
     for word, feature, there, silent in (
@@ -107,8 +109,22 @@ def say_chunks(case):
     elif 'dense_between' in found:
         settings['moe_layers'] = [1, 2, 3]
         flags[0] |= DENSE
+    if case.as_published and chunks:  # by which llama.cpp goes
+        settings.update(no_rope_layers=[1, 1, 1, 0], attention_chunk_size=8192, attn_scale=0.1, floor_scale=8192,
+                        layer_types=[CHUNKED] * 3 + [FULL], moe_layers=[1, 3])
+        fields.update(attention_chunk=8192, temperature_beta=0.1, temperature_length=8192)
+        flags = [DENSE, 0, DENSE, SEES_ALL + WITHOUT_ROPE]
     fields.pop('layers', None)
     fields.update({'layers': flags} if any(flags) else {})
+
+
+def is_published(c):
+    """Whether Llama 4's numbers are those that llama.cpp has."""
+    flags = [flag & ~DENSE for flag in c.get('layers', [0] * 4)]
+    dense = [bool(flag & DENSE) for flag in c.get('layers', [0] * 4)]
+    chunks = c['attention_chunk'] == 8192 and flags == [0, 0, 0, SEES_ALL + WITHOUT_ROPE] and (
+        c['temperature_beta'] == 0.1 and c['temperature_length'] == 8192)
+    return chunks and c['qk_norm'] == 3 and dense == [True, False] * 2
 
 
 OWN = {'ministral': say_listed, 'granitemoehybrid': say_attention_alone, 'cohere2': say_whole_width,
@@ -170,4 +186,29 @@ def tensors(facts, c, weights, theirs):
         place = 'model.layers.%d.' % layer
         gate, up = (out.pop(place + 'mlp.%s_proj.weight' % part) for part in ('gate', 'up'))
         out[place + FUSED[facts.name]] = [gate[0][0] + up[0][0], gate[0][1]], gate[1] + up[1]
+    return out
+
+
+# ---- GGUF ----
+
+def scales_of(architecture, c):
+    """Keys that few of llama.cpp's architectures have: scales, all of Granite's, whose logits are divided, and another
+    name of the norms' epsilon."""
+    scale = c['score_scale'] or c['head_dim'] ** -0.5
+    return {'granite': {
+        'embedding_scale': c['embedding_scale'] or 1.0, 'residual_scale': c['residual_scale'] or 1.0,
+        'attention.scale': scale, 'logit_scale': 1 / (c['logit_scale'] or 1.0)},
+        'muse-glimmer': {'logit_scale': c['logit_scale'] or 1.0, 'final_logit_softcapping': c['logit_cap']},
+        'cohere2': {'logit_scale': c['logit_scale'] or 1.0, 'attention.layer_norm_epsilon': c['norm_eps']},
+        'llama4': {'attention.sliding_window': 8192, 'interleave_moe_layer_step': 2}}.get(architecture, {})
+
+
+def divisors(c, turning):
+    """By what llama3 divides the frequency of each pair: by its wavelength, as the published rule has it."""
+    low, high, out = c['train_ctx'] / c['low_freq_factor'], c['train_ctx'] / c['high_freq_factor'], []
+    for i in range(0, turning, 2):
+        wavelength = 2 * pi * c['theta'] ** (i / turning)
+        smooth = (c['train_ctx'] / wavelength - c['low_freq_factor']) / (c['high_freq_factor'] - c['low_freq_factor'])
+        out.append(1.0 if wavelength < high else c['factor'] if wavelength > low else
+                   1 / ((1 - smooth) / c['factor'] + smooth))
     return out

@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 
+import remembered
 from common import ROOT, RUN
 
 os.environ['OMP_NUM_THREADS'] = '1'  # what is asked for is small, and test files run side by side
@@ -32,11 +33,15 @@ def run(*arguments):
 @functools.lru_cache(None)
 def likeliest(ids, hidden, top, model=MODEL):
     """[(id, log-probability)] behind these ids."""
+    key = remembered.key('likeliest', ids, hidden, top, model)
+    said = remembered.recall(key)
+    if said is not None:
+        return [tuple(pair) for pair in said]
     with tempfile.NamedTemporaryFile('w', suffix='.ids') as file:
         file.write(' '.join(map(str, ids)))
         file.flush()
         rows = run(model, '--ids', '-f', file.name, '--next', top, '--activations', 'f32', *hidden)
-    return [(int(row[3]), float(row[4])) for row in rows]
+    return remembered.keep(key, [(int(row[3]), float(row[4])) for row in rows])
 
 
 @functools.lru_cache(None)
@@ -144,9 +149,13 @@ class Fake(http.server.ThreadingHTTPServer):
         return 'w%d' % id if self.fault == 'other words' else tokens()[id % 4096].decode('utf-8', 'replace')
 
     def continued(self, text):
-        """What a model says to a question of --tasks: the hidden numbers that are left of the text, if it knows."""
+        """What a model says to a question of --tasks: the hidden number that is left of the text, if it knows."""
         kept = text if not self.limit else text[-3 * self.limit:]
-        keys = re.findall(r'The pass key is ([0-9]{5})\. Remember', kept)
+        keys = re.findall(r'The pass key is ([0-9]{5})\. Remember', kept)[:1]
+        keys = keys or re.findall(r'is now ([0-9]{5})\.', kept)[-1:]
+        hop = re.search(r'Which pass key has the (\w+)\?', kept)
+        link = hop and re.search(r' The %s has the pass key of the (\w+)\.' % hop.group(1), kept)
+        keys = keys or (re.findall(r'pass key of the %s is ([0-9]{5})' % link.group(1), kept) if link else [])
         return ' %s. And so on' % keys[0] if keys and self.random.random() < self.knows else ' 1 and 2'
 
     # ---- what it answers, by form ----

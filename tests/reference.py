@@ -539,7 +539,7 @@ def delta_rule(c, weights, layer, before, seen):
     for row, gate, beta, step in zip(mixed, gates, betas, steps):
         said = []
         for h in range(n_heads):
-            key = h * n_keys // n_heads
+            key = h % n_keys if c['state_tiled'] else h * n_keys // n_heads
             q, k = (unit(row[at:at + d]) for at in (key * d, (n_keys + key) * d))
             v = row[2 * n_keys * d + h * width:][:width]
             forgets = math.exp(-math.exp(decay[h]) * softplus(step[h] + dt[h]))

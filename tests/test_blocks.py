@@ -4,6 +4,7 @@ dequantizer made (tests/golden/blocks.json); models of them against the plain tr
 whole and in parts; ../shared/golden_gguf where it is there."""
 
 import array
+import hashlib
 import json
 import math
 import os
@@ -31,7 +32,7 @@ def widened(kind, data, what):
     for build in ('same', 'sanitized'):
         program = compiled('tests/test_blocks.c', build)
         if program:
-            result = run(kind, len(data) // size * values, stdin=data, program=program)
+            result = run(kind, (len(data) - blocks.HEADS.get(kind, 0)) // size * values, stdin=data, program=program)
             check(result.status == 0, '%s, %s' % (what, build), result)
             answers.append(result.raw)
     check(answers[0] == answers[-1], what + ': the sanitized build has the same bits')
@@ -42,9 +43,7 @@ def widened(kind, data, what):
 def compare(kind, data, what):
     """Both within rounding: the product and the sum are made in float32. Without an offset they are the same."""
     fast, plain = widened(kind, data, what)
-    size = blocks.HALVES[kind][1]
-    values = [value for block in range(0, len(data), size)
-              for value in blocks.values_of(kind, data[block:block + size])]
+    values = list(blocks.row_values(kind, data))
     for found, whose in ((fast, 'the fast engine'), (plain, 'the definition')):
         wrong = []
         for at, ((scale, q, offset), x) in enumerate(zip(values, found)):
@@ -65,25 +64,54 @@ def test_values():
         rng = random.Random(kind)
         count = 512 // values
         for name, scale in SCALES.items():
-            if places or name in ('typical', 'one'):  # MXFP4's scales have no float16: all 256 are tried below
-                compare(kind, blocks.random_blocks(kind, count, rng, scale), '%s, scales %s' % (kind, name))
-        for byte in (0, 0x0f, 0x80, 0xff):
-            compare(kind, bytes([byte]) * size * 2, '%s of bytes %d' % (kind, byte))
-    rng = random.Random(5)
+            if kind in blocks.CODED and name not in ('typical', 'subnormals', 'infinity'):
+                continue  # whole numbers times a scale, as of other types
+            if places or kind == 'IQ1_M' or kind in blocks.HEADS or name in ('typical', 'one'):
+                compare(kind, blocks.random_rows(kind, 1, count * values, rng, scale), '%s, scales %s' % (kind, name))
+        for byte in (0, 0x0f, 0x80, 0xff)[3 * (kind in blocks.CODED):]:
+            data = bytes([byte]) * (blocks.HEADS.get(kind, 0) + size * 2)
+            compare(kind, data, '%s of bytes %d' % (kind, byte))
+    rng = random.Random(5)  # scales that are no float16: all 256
     compare('MXFP4', b''.join(bytes([e]) + bytes(rng.getrandbits(8) for _ in range(16)) for e in range(256)),
             'MXFP4 at every scale')
+    compare('NVFP4', b''.join(bytes([e]) * 4 + bytes(rng.getrandbits(8) for _ in range(32)) for e in range(256)),
+            'NVFP4 at every scale')
 
 
 def test_ggml():
     """256 values of each type, quantized and widened by ggml (commit d99724f2): the same to the last bit."""
     with open(os.path.join(GOLDEN, 'blocks.json')) as file:
         golden = json.load(file)
-    check(list(golden) == list(blocks.HALVES), 'ggml has every type', list(golden))
+    check(list(golden) + blocks.CODED == list(blocks.HALVES), 'ggml has every type', list(golden))
     for kind, made in golden.items():
         expected, both = array.array('f', made['values']), widened(kind, bytes.fromhex(made['blocks']), kind)
         for found, whose in zip(both, ('the fast engine', 'the definition')):
             check(found == expected, "%s as ggml's dequantizer has it, %s" % (kind, whose),
                   [(i, a, b) for i, (a, b) in enumerate(zip(found, expected)) if a != b][:3])
+
+
+def random_row(kind, count):
+    """A row of so many blocks of random bytes, with finite scales."""
+    (_, size, places), head = blocks.HALVES[kind], blocks.HEADS.get(kind, 0)
+    bits = 8 * (head + count * size)
+    row = bytearray(random.Random(kind).getrandbits(bits).to_bytes(bits // 8, 'little'))
+    places = [head - 1] if head else [at + 1 for at in places or {'IQ1_M': [54]}.get(kind, [])]
+    for at in places:
+        for upper in range(at, 4 if head else len(row), size):
+            row[upper] &= 0xbf
+    return bytes(row)
+
+
+def test_coded():
+    """A row of each type that is decoded to whole numbers, each entry of each grid in it: golden/coded.json has the
+    SHA-256 of what llama.cpp v0.5.0 makes of it, and ik_llama.cpp (commit 8337e4cd) of its own types."""
+    with open(os.path.join(GOLDEN, 'coded.json')) as file:
+        golden = json.load(file)
+    check(list(golden) == blocks.CODED, 'types that are decoded', list(golden))
+    for kind, expected in golden.items():
+        fast, plain = widened(kind, random_row(kind, 1024), kind)
+        check(hashlib.sha256(plain.tobytes()).hexdigest() == expected, "%s as ggml's dequantizer has it" % kind)
+        check(fast == plain, '%s, the fast engine' % kind, sum(a != b for a, b in zip(fast, plain)))
 
 
 def test_documented():
@@ -108,8 +136,10 @@ def near(found, expected, what):
 def test_models():
     """Of blocks in every mixture: against the plain transformer; on two threads; as q8 and q4."""
     types = list(blocks.NUMBERS.values())
+    coded = [blocks.NUMBERS[kind] for kind in blocks.CODED]
     wide = dict(dim=256, hidden_dim=256, n_layers=2, n_heads=2, n_kv_heads=1, head_dim=128, vocab_size=40)
     models = {**BLOCK_MODELS, 'all types': config(**wide, types=[types[5 * i % 13] for i in range(16)]),
+              'coded types': config(**wide, types=[coded[5 * i % 18] for i in range(16)]),
               'one type': config(**dict(wide, n_layers=1), weight_type=blocks.NUMBERS['Q5_K'], version=4)}
     for name, c in models.items():
         path = in_work(name + '.bin')
@@ -138,12 +168,16 @@ def test_no_numbers():
                    types=[0] * 8 + [blocks.NUMBERS[kind]] + [0] * 7)  # wq of layer 1
         weights = block_weights(c, random_weights(c, 6), 6)
         ids = write(in_work('ids.txt'), ' '.join(map(str, random_ids(12, 8, 3))))
-        for number in (math.inf, -math.inf, math.nan):
+        for number in (math.inf, -math.inf, math.nan)[2 * (kind in blocks.CODED):]:
             data = bytearray(weights['wq.1'])
+            if kind == 'NVFP4':  # has no such scale
+                continue
+            if not places and kind != 'MXFP4':
+                data = bytearray(blocks.random_rows(kind, 2, 256, random.Random(1), number))
             for block in range(len(data) // size):
                 if places:
                     struct.pack_into('<e', data, block * size + places[0], number)
-                else:
+                elif kind == 'MXFP4':
                     data[block * size] = 255
             result = run(spoiled(c, weights, bytes(data)), '--ppl', ids, '--ids', '-n', 12)
             check(result.status == 2 and 'NaN or infinity came out of layer 1' in result.err.splitlines()[-1],
@@ -169,9 +203,9 @@ def mixture(c, first=0, seed=3):
     for (name, shape, values), ours in zip(w.named(c, weights, w.GGUF, 'blk.%d.'), weights):
         kind = ALL[(first + len(kinds)) % len(ALL)] if len(shape) == 2 else 'F32'
         if kind in blocks.HALVES:
-            data = blocks.random_blocks(kind, len(values) // blocks.HALVES[kind][0], rng)
+            data = blocks.random_rows(kind, len(values) // shape[-1], shape[-1], rng)
             tensors[name] = blocks.GGML_NUMBERS[kind], shape, data
-            stored[ours] = array.array('f', blocks.decode(kind, data))
+            stored[ours] = array.array('f', blocks.decode(kind, data, shape[-1]))
         else:
             tensors[name], stored[ours] = (w.TYPE_IDS[kind], shape, w.encoded(values, kind)), values
         if len(shape) == 2:
@@ -190,13 +224,17 @@ def same_as(what, place, c, tensors, stored):
 
 
 def test_gguf_types():
-    for first in (0, 9):
+    for first in (0, 16):
         tensors, stored, kinds = mixture(C, first)
         place, what = Place(), 'GGUF of types from %s on' % kinds[0]
         if place.exported(what, place.put('a.gguf', w.gguf(w.gguf_settings(C), tensors))):
             same_as(what, place, C, tensors, stored)
             check(place.header()['version'] == 4 and all(kind in place.lines or kind in ('F32', 'F16', 'BF16')
                                                          for kind in kinds), what + ' is said', place.lines)
+            back = in_work('back.gguf')
+            done = subprocess.run([*EXPORT, '--no-tokenizer', place.out, back], stderr=subprocess.PIPE)
+            data = read(back) if check(done.returncode == 0, what + ' goes back', done.stderr) else b''
+            check(all(values in data for _, _, values in tensors.values()), what + ' goes back byte for byte')
     small, stored = w.C, dict(w.WEIGHTS)
     tensors = w.gguf_tensors(small, w.WEIGHTS, 'Q8_0', stored)
     place = Place()

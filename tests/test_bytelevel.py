@@ -142,6 +142,11 @@ PATTERNS['deepseek'] = [
      (lambda c: unicodedata.category(c)[0] in 'LM', 1, MANY)],
     [(one_of(' '), 0, 1), (lambda c: unicodedata.category(c)[0] in 'PS', 1, MANY), (one_of('\r\n'), 0, MANY)],
     [(space, 0, MANY), (one_of('\r\n'), 1, MANY)], *SPACE_RUNS]
+# Qwen 3.5's words have marks beside letters.
+PATTERNS['qwen35'] = [
+    *endings(True), [(not_a_word, 0, 1), (lambda c: unicodedata.category(c)[0] in 'LM', 1, MANY)], [(number, 1, 1)],
+    [(one_of(' '), 0, 1), (lambda c: other(c) and unicodedata.category(c)[0] != 'M', 1, MANY),
+     (one_of('\r\n'), 0, MANY)], [(space, 0, MANY), (one_of('\r\n'), 1, MANY)], *SPACE_RUNS]
 PATTERNS['qwen2'] = [[(number, 1, 1)] if parts == [(number, 1, 3)] else parts for parts in PATTERNS['llama3']]
 
 
@@ -371,7 +376,8 @@ def train(rng, texts, count):
     return sorted(sorted(tokens), key=lambda _: rng.random()), merges
 
 
-LLAMA3_REGEX, GPT2_REGEX, QWEN2_REGEX, GPT4O_REGEX, TEKKEN_REGEX = sorted(bytelevel.REGEXES, key=bytelevel.REGEXES.get)
+LLAMA3_REGEX, GPT2_REGEX, QWEN2_REGEX, GPT4O_REGEX, TEKKEN_REGEX, QWEN35_REGEX = sorted(
+    bytelevel.REGEXES, key=bytelevel.REGEXES.get)
 
 
 def byte_level(**changes):
@@ -658,7 +664,7 @@ def test_tables_are_fixed():
 
 
 def test_words(texts):
-    for number, pattern in (1, 'llama3'), (2, 'gpt2'), (3, 'digits'), (4, 'qwen2'), (7, 'deepseek'):
+    for number, pattern in (1, 'llama3'), (2, 'gpt2'), (3, 'digits'), (4, 'qwen2'), (7, 'deepseek'), (8, 'qwen35'):
         lines = run('words', number, inputs=[replaced(text).encode() for text in texts]).decode().split('\n')
         wrong = [text[:60] for text, line in zip(texts, lines) if list(map(int, line.split())) != [
             len(word.encode()) for word in split(pattern, replaced(text))]]
@@ -712,7 +718,7 @@ def test_families(rng, texts, tokens, merges):
             [part.encode() for text in every for part in (text[i:i + 500] for i in range(0, len(text), 500))],
             nfc)
 
-    for name, regex in (('gpt4o', GPT4O_REGEX), ('tekken', TEKKEN_REGEX)):
+    for name, regex in (('gpt4o', GPT4O_REGEX), ('tekken', TEKKEN_REGEX), ('qwen35', QWEN35_REGEX)):
         spec = cased_spec(tokens, merges, regex)
         compare(name, spec, Reference(spec, name).encode, texts + list(cased_texts(random.Random(7), 1500)))
 
@@ -1164,7 +1170,7 @@ def test_damage(tokens, merges):
              ('bos', head + 12, '<i', size, 'bos_id'),
              ('unk', head + 16, '<i', 0, 'unk_id'), ('n_eos', head + 20, '<I', 9, 'end tokens'),
              ('n_eos', head + 20, '<I', 0, 'size'), ('split 0', head + 24, '<I', 0, 'split'),
-             ('split 8', head + 24, '<I', 8, 'split'), ('merges', head + 28, '<I', n_merges - 1, 'size'),
+             ('split 9', head + 24, '<I', 9, 'split'), ('merges', head + 28, '<I', n_merges - 1, 'size'),
              ('merges', head + 28, '<I', 1 << 25, 'number of merges'), ('merges', head + 28, '<I', 1 << 24, 'size'),
              ('eos', head + 32, '<i', -1, 'end token'), ('type 7', types, '<B', 7, 'type'),
              ('type 6', types, '<B', 6, 'byte'), ('type 2', types, '<B', 2, 'type 2'),

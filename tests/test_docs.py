@@ -228,6 +228,11 @@ def counts():
         yield 'small models', r'(?i)(?:\*\*|# |\| |\. |the |:)(\w+) small(?:er)? models', [len(models)]
     yield 'lines of the reference', r'in (\S+) plain lines of Python', [document('tests/reference.py').count('\n')]
     yield 'engines', r'(?i)(?:how|one block,) (\w+) engines', [len(engines)]
+    with open(os.path.join(ROOT, 'export', 'families.json'), encoding='utf-8') as file:
+        families = sum(row.get('runs', False) and name != 'rope.c' for name, row in json.load(file).items())
+    yield 'families, in tens', r'(?i)more than (\w+)\s+\[?families', [families // 10 * 10]
+    scaled = set(re.findall(r'^  ([\w-]+)', good('--help').out.split('Methods of --rope:')[1].split('\n\n')[0], re.M))
+    yield 'scaling methods', r'(\w+) scaling methods', [len(scaled - {'none', 'window'})]
     yield 'engines of a check', r'\d of (\d+) engines', [len(engines)]
     yield 'engines of the class', r'(?i)(\w+) programs (?:that )?read it', [len(engines)]
     yield 'configs', r'Take (\d+) ordinary configs \(`tests/engines`\)\. With (\d+) of\s+them', list(

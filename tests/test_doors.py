@@ -14,12 +14,13 @@ import struct
 import sys
 
 import door_shapes
+import door_silent
 import door_states
 import door_steps
 import reference
 import source_writers
 from common import (ENGINES, ROOT, check, close, config, good, in_work, main, perplexity, random_ids, random_weights,
-                    read, read_model, run, table, write)
+                    read, read_model, run, table, write, write_model)
 from test_families import export, in_halves
 from test_layers import FULL_FIELDS, as_float32, hf_tensors, read_safetensors, sliding_name, write_folder
 from test_mixtures import EXPERT_PARTS, expert_tensors, with_experts
@@ -86,6 +87,16 @@ PUBLISHED = {
     'mistral4': dict(
         always='latent experts temperature', gguf='mistral4', adjacent=True, experts='row',
         may='q_latent score_mscale shares renormalized router_scale groups shared_expert dense_between'),
+    'qwen3_5_text': dict(always='head_norms gates delta_rule', adds_one=True, gguf='qwen35',
+                         may='partial all_biases gate_bias', unsaid='all_biases gate_bias'),
+    'qwen3_next': dict(
+        always='head_norms gates delta_rule experts shared_expert shared_gate', adds_one=True, gguf='qwen3next',
+        may='partial all_biases gate_bias shares dense_between', experts='row',
+        unsaid='all_biases gate_bias shares dense_between'),
+    'qwen3_5_moe_text': dict(
+        always='head_norms gates delta_rule experts shared_expert shared_gate', adds_one=True, gguf='qwen35moe',
+        may='partial all_biases gate_bias', unsaid='all_biases gate_bias', experts='row'),
+    'lfm2': dict(always='head_norms short_conv', may='state_bias', gguf='lfm2', unsaid='state_bias'),
     'rope.c': dict(gguf='')}
 RULES = dict(llama='alike', mistral='all_slide', qwen2='by_flag', qwen3='by_flag', phi3='all_slide', smollm3='by_flag',
              gemma='alike', gemma3_text='periodic', olmo2='alike', olmo3='periodic', ministral3='all_slide',
@@ -94,7 +105,8 @@ ARCHITECTURES = dict(llama='Llama', mistral='Mistral', qwen2='Qwen2', qwen3='Qwe
                      gemma='Gemma', gemma3_text='Gemma3', olmo2='Olmo2', olmo3='Olmo3', ministral3='Ministral3',
                      exaone4='Exaone4', mixtral='Mixtral', qwen3_moe='Qwen3Moe', gpt_oss='GptOss')
 # By attention_bias.
-BIASES_SAID = 'qwen3', 'smollm3', 'gemma', 'gemma3_text', 'olmo2', 'olmo3', 'qwen3_moe', 'gpt_oss', 'flex_olmo'
+BIASES_SAID = ('qwen3', 'smollm3', 'gemma', 'gemma3_text', 'olmo2', 'olmo3', 'qwen3_moe', 'gpt_oss', 'flex_olmo',
+               'qwen3_5_text', 'qwen3_next', 'qwen3_5_moe_text')
 
 
 class Facts:
@@ -102,11 +114,13 @@ class Facts:
 
     def __init__(self, name):
         row, known = ROWS[name], PUBLISHED.get(name)
-        rule, experts = row.get('gguf', {}), row.get('experts', {})
+        architecture, experts = row.get('gguf', {}).get('architecture', ''), row.get('experts', {})
+        rule = next((other['gguf'] for other in ROWS.values()  # the first one's says how
+                     if other.get('gguf', {}).get('architecture') == architecture), {})
         by_row = dict(
             {kind: ' '.join(row.get(kind, ())) for kind in ('always', 'sign', 'may')}, adds_one=row.get('adds_one'),
-            gguf=rule.get('architecture', ''), adjacent=rule.get('adjacent'), needs=' '.join(rule.get('needs', ())),
-            unsaid=' '.join(rule.get('cannot', ())), one_theta=rule.get('sliding') == 'plain_same_theta',
+            gguf=architecture, adjacent=rule.get('adjacent'), needs=' '.join(rule.get('needs', ())),
+            unsaid=' '.join(row.get('gguf', {}).get('cannot', ())), one_theta=rule.get('sliding') == 'plain_same_theta',
             experts=None if not experts else 'gpt-oss' if experts.get('layout') == 'in_turns' else 'row')
         said = by_row if known is None else known
         self.name, self.row = name, row
@@ -136,6 +150,8 @@ SIZES = dict(n_layers=4, dim=16, hidden_dim=12, n_heads=4, n_kv_heads=2, head_di
              train_ctx=64, norm_eps=2.0 ** -16)
 YARN = dict(rope_type='yarn', factor=4.0, beta_fast=32.0, beta_slow=1.0, **{ORIGINAL: 16})
 IS_YARN = dict(method='yarn', factor=4.0, beta_fast=32.0, beta_slow=1.0, train_ctx=16)
+LLAMA3 = dict(rope_type='llama3', factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, **{ORIGINAL: 16})
+IS_LLAMA3 = dict(method='llama3', factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, train_ctx=16)
 SHORT, LONG = [1.0, 1.25, 1.5, 2.0], [1.0, 2.5, 4.0, 9.0]
 FIELDS = dict(
     qkv_bias=dict(qkv_bias=1), all_biases=dict(qkv_bias=1, o_bias=1), head_norms=dict(qk_norm=1),
@@ -299,8 +315,9 @@ class Case:
                 del settings['rope_parameters']['mscale'], settings['rope_parameters']['mscale_all_dim']
                 fields.update(mscale=0, mscale_all_dim=0)
         elif 'rope_parameters' in self.facts.row['defaults'] and not row.get('no_scaling'):
-            settings['rope_scaling'] = dict(YARN, truncate=False)
-            fields.update(IS_YARN, truncate=0)
+            own = self.facts.row['defaults']['rope_parameters']['rope_type']
+            settings['rope_scaling'] = LLAMA3 if own == 'llama3' else dict(YARN, truncate=False)
+            fields.update(IS_LLAMA3 if own == 'llama3' else dict(IS_YARN, truncate=0))
         if 'score_mscale' in self.features:
             key = 'rope_parameters' if 'rope_parameters' in settings else 'rope_scaling'
             settings[key] = dict(settings.get(key, YARN), mscale=0.5, mscale_all_dim=0.5)
@@ -318,7 +335,7 @@ class Case:
     def other_theta(self):
         return 'two_ropes' in self.features and self.asked_two_ropes
 
-    asked_two_ropes = False
+    asked_two_ropes = as_published = False
 
     @property
     def all_features(self):
@@ -330,16 +347,24 @@ class TwoThetas(Case):
     asked_two_ropes = True
 
 
+class AsPublished(Case):
+    """Numbers that GGUF has no key for are those of the published models."""
+    as_published = True
+
+
 def cases_of(name):
     """With nothing, with each feature alone, with all that go together."""
     facts, made = FACTS[name], []
     every = sorted(facts.sign | facts.may)
     wholes = [[]] + [[feature] for feature in every]
-    wholes.append([feature for feature in every if feature != 'window' or 'some_window' not in every])
+    whole = [feature for feature in every if feature != 'window' or 'some_window' not in every]
+    wholes += [whole, [feature for feature in whole if feature not in facts.unsaid]]  # and all that GGUF can say
     for features in wholes:
         case = (TwoThetas if features == ['two_ropes'] else Case)(facts, features)
         if not any(case.settings == other.settings for other in made):
             made.append(case)
+    if facts.gguf == 'llama4':
+        made.append(AsPublished(facts, wholes[-1]))
     return made
 
 
@@ -453,20 +478,26 @@ def latent_rows(c, part, values):
         if part == 'wk' else values
 
 
-BLOCK = {'attention_after': 'post_attention_norm', 'ffn_after': 'post_ffw_norm', 'q_norm': 'attn_q_norm',
-         'k_norm': 'attn_k_norm', 'sinks': 'attn_sinks', 'router': 'ffn_gate_inp', 'shared_w1': 'ffn_gate_shexp',
-         'shared_w3': 'ffn_up_shexp', 'shared_w2': 'ffn_down_shexp', 'wq_a': 'attn_q_a', 'q_a_norm': 'attn_q_a_norm',
-         'wkv_a': 'attn_kv_a_mqa', 'kv_a_norm': 'attn_kv_a_norm'}
+BLOCK = {'wg': 'attn_gate', 'attention_after': 'post_attention_norm', 'ffn_after': 'post_ffw_norm',
+         'q_norm': 'attn_q_norm', 'k_norm': 'attn_k_norm', 'sinks': 'attn_sinks', 'router': 'ffn_gate_inp',
+         'shared_w1': 'ffn_gate_shexp', 'shared_w3': 'ffn_up_shexp', 'shared_w2': 'ffn_down_shexp', 'wq_a': 'attn_q_a',
+         'q_a_norm': 'attn_q_a_norm', 'wkv_a': 'attn_kv_a_mqa', 'kv_a_norm': 'attn_kv_a_norm'}
 OF_EXPERTS = {'1': 'ffn_gate_exps', '3': 'ffn_up_exps', '2': 'ffn_down_exps'}
 
 
 def gguf_tensors(facts, c, weights):
     """{name: values} as llama.cpp's converter writes them."""
-    out, d, turning = {}, c['head_dim'], c['rotary_dim'] or c['head_dim']
+    shaped = door_shapes.gguf_shaped(facts.gguf, c, weights) if 'shapes' in facts.row else {}
+    out, d, turning = dict(shaped), c['head_dim'], c['rotary_dim'] or c['head_dim']
     experts = set(with_experts(c)) if c['n_experts'] else set()
     for name, values in weights.items():
         part, _, layer = name.partition('.')
         rows = list(values)
+        if c['state_kind'] and part in door_states.of_gguf(c):
+            continue
+        if shaped and (part in {**door_shapes.GGUF, **door_shapes.GGUF_OF.get(facts.gguf, {})} or
+                       part in door_shapes.GGUF_ONCE):
+            continue
         if c['kv_rank'] and part in ('wq', 'wk', 'wv'):
             out['blk.%s.%s.weight' % (layer, 'attn_q' if part == 'wq' and not c['q_rank'] else {
                 'wq': 'attn_q_b', 'wk': 'attn_k_b', 'wv': 'attn_v_b'}[part])] = latent_rows(c, part, rows)
@@ -486,14 +517,26 @@ def gguf_tensors(facts, c, weights):
             stem, kind = 'attn_' + {'o': 'output'}.get(part[1], part[1]), 'bias'
         elif part == 'router_choice_bias':
             stem, kind = 'exp_probs_b', 'bias'
-        elif part == 'ffn_norm' and facts.name in ('gpt_oss', 'glm4_moe'):
+        elif part == 'ffn_norm' and facts.name in ('gpt_oss', 'glm4_moe', 'seed_oss'):
             stem = 'post_attention_norm'
+        elif part in ('b1', 'b2', 'b3'):
+            stem, kind = {'1': 'ffn_gate', '2': 'ffn_down', '3': 'ffn_up'}[part[1]], 'bias'
+        elif part == 'xielu':  # which keys say
+            continue
         stem = stem or source_writers.GGUF[part]
         out[('blk.%s.' % layer if layer else '') + '%s.%s' % (stem, kind)] = rows
-    for layer in range(c['n_layers'] if facts.gguf == 'phi3' else 0):
+    for layer in range(c['n_layers'] if facts.gguf in ('phi3', 'glm4') else 0):
         place = 'blk.%d.' % layer
-        out[place + 'attn_qkv.weight'] = sum((out.pop('%sattn_%s.weight' % (place, part)) for part in 'qkv'), [])
+        if facts.gguf == 'phi3':
+            out[place + 'attn_qkv.weight'] = sum((out.pop('%sattn_%s.weight' % (place, part)) for part in 'qkv'), [])
         out[place + 'ffn_up.weight'] = out.pop(place + 'ffn_gate.weight') + out.pop(place + 'ffn_up.weight')
+    if c['state_kind']:
+        out.update(door_states.gguf_states(facts, c, weights, in_halves))
+    for layer in range(c['n_layers'] if facts.gguf == 'muse-glimmer' else 0):
+        factor = (c['score_scale'] or d ** -0.5) * d ** 0.5
+        out.update({'blk.%d.attn_q_norm.weight' % layer: [factor] * d, 'blk.%d.attn_k_norm.weight' % layer: [1.0] * d})
+    if c['rope_method'] == 5:
+        out['rope_freqs.weight'] = door_steps.divisors(c, turning)
     for name in ('short', 'long') if 'short_factors' in c else ():
         out['rope_factors_%s.weight' % name] = c[name + '_factors']
     return out
@@ -562,27 +605,38 @@ def through_folders(case, weights):
     return model, folder, out
 
 
-def says(facts, found, case):
-    """Whether GGUF has keys for these features: its architecture's, or those of Llama's."""
-    own = facts.gguf and not facts.unsaid & found and facts.needs <= found and (
-        not facts.sign or facts.sign & found or facts.gguf == 'llama')
-    as_llama = not facts.always and found <= {'all_biases', 'o_bias', 'window'}
-    turns = found & {'without_rope'} and not any(case.slides) and case.facts.rule == 'periodic'
-    return bool(own or as_llama) and not turns and not (facts.one_theta and case.other_theta())
+# Architectures that llama.cpp loads only with heads that are as wide together as the model.
+SQUARE = {'qwen2', 'phi3', 'olmo2', 'exaone4', 'cohere2'}
+
+
+def goes_as(case):
+    """The family by whose architecture GGUF says these features: the first that it can be, but for those that llama.cpp
+    would not load, if there is another. None where no architecture has keys for them."""
+    found, c, can_be = case.all_features, case.c, []
+    for name in RUN:
+        facts = FACTS[name]
+        own = facts.gguf and facts.can_be(found) and not facts.unsaid & found and facts.needs <= found
+        if name == 'llama' and found <= {'all_biases', 'o_bias', 'ffn_bias', 'window'} or own:
+            can_be.append(facts)
+    loads = [facts for facts in can_be if facts.gguf not in SQUARE or c['n_heads'] * c['head_dim'] == c['dim']]
+    first = (loads or can_be or [None])[0]
+    no_turns = found & {'without_rope'} and not any(case.slides) and case.facts.rule == 'periodic'
+    still = all(flags & WITHOUT_ROPE for flags in c.get('layers') or [0])
+    no_turns = no_turns or first and still and first.gguf != 'granite'
+    no_turns = no_turns or first and first.gguf == 'llama4' and not door_steps.is_published(c)
+    no_turns = no_turns or first and first.gguf == 'mimo2' and c['sliding_rotary_dim']  # of which as much turns there
+    return None if no_turns or first and first.one_theta and case.other_theta() else first
 
 
 def through_gguf(case, model):
     """The model that came back from GGUF; None where GGUF cannot say it, and that is said by name."""
-    facts, found, c = case.facts, case.all_features, case.c
+    facts, found, c, as_what = case.facts, case.all_features, case.c, goes_as(case)
     out, again = in_work('out.gguf'), in_work('back.bin')
     for path in out, again:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
-    if not says(facts, found, case):
+    if not as_what:
         done = export(model, out)
-        if not facts.gguf and done.returncode == 0:  # by the row of another family that has all of it
-            hold(any(FACTS[other].gguf and FACTS[other].can_be(found) for other in RUN), 'GGUF of no family', found)
-            return None
         names = [Feature[feature.upper()].value for feature in facts.unsaid & found]
         hold(done.returncode == 2 and done.stderr.count('\n') == 1 and not os.path.exists(out), 'GGUF cannot say it',
              done.stderr)
@@ -590,8 +644,6 @@ def through_gguf(case, model):
         return None
     carried('out to GGUF', model, out)
     settings, tensors = read_gguf(out)
-    own = facts.gguf and facts.needs <= found and not facts.unsaid & found and (not facts.sign or facts.sign & found)
-    as_what = facts if own else FACTS['llama']
     architecture = settings['general.architecture'].decode()
     hold(architecture == as_what.gguf, "GGUF's architecture", architecture)
     expected = gguf_tensors(as_what, c, read_model(model)[1])
@@ -602,6 +654,10 @@ def through_gguf(case, model):
     theta = settings.get(architecture + '.rope.freq_base_swa')
     hold(architecture != 'gemma3' or 'two_ropes' not in found or theta == case.local, "GGUF's theta of sliding layers",
          settings)
+    scales = {key: (settings.get('%s.%s' % (architecture, key)), value)
+              for key, value in {**door_steps.scales_of(as_what.gguf, c),
+                                 **door_shapes.gguf_keys(as_what.gguf, c)}.items()}
+    hold(all(alike(there or 0, value) for there, value in scales.values()), 'keys in GGUF', scales)
     carried('into model.bin from GGUF', out, again)
     as_it_was(read_model(again), read_model(model))
     return again
@@ -611,10 +667,12 @@ def as_it_was(found, expected):
     """The same model, with settings in float32. What multiplies scores may be in the norm of queries instead, and a
     method's attention factor may be said, which it follows from."""
     (c, weights), (before, own) = found, expected
+    weights, own = door_states.side_by_side(c, weights), door_states.side_by_side(before, own)
     scale = (before['score_scale'] or before['head_dim'] ** -0.5) * before['head_dim'] ** 0.5
+    scale = 1 if alike(c['score_scale'], before['score_scale']) else scale
     usual = {'beta_fast': 32.0, 'beta_slow': 1.0, 'sliding_beta_fast': 32.0, 'sliding_beta_slow': 1.0}
     wrong = {key: (c.get(key), value) for key, value in before.items()
-             if key not in ('score_scale', 'attention_factor', 'version', 'latent_norm_eps')
+             if key not in ('score_scale', 'attention_factor', 'version', 'latent_norm_eps', 'state_tiled')
              and not alike(c.get(key) or usual.get(key, 0), value or usual.get(key, 0))}
     hold(not wrong, 'fields, through GGUF', wrong)
     wrong = [key for key, values in own.items() if not alike(
@@ -686,11 +744,32 @@ def test_doors():
                 shows(case.name, folder, out)
 
 
+def test_largest():
+    """Of 46 layers llama.cpp takes the scale of scores for that of Gemma 2's largest model, by the width of the model
+    and its heads; no key says another one."""
+    base, root = cases_of('gemma2')[-1], (16 / 4) ** -0.5
+    for n, scale, fine in (46, root, True), (46, 0.0, False), (4, root, False), (4, 0.0, True):
+        c = config(**dict(base.fields, n_layers=n, layers=base.c['layers'][:2] * (n // 2), score_scale=scale,
+                          shared_classifier=1))
+        weights = random_weights(c, n)
+        write_model(in_work('largest.bin'), c, weights)
+        done = export(in_work('largest.bin'), in_work('largest.gguf'))
+        what = 'Gemma 2 of %d layers with scores by %g' % (n, scale or 8 ** -0.5)
+        if not fine:
+            check(done.returncode == 2 and 'score scale' in done.stderr, what + ' cannot be said', done)
+        elif check(done.returncode == 0, what, done.stderr):
+            carried('in again', in_work('largest.gguf'), in_work('again.bin'))
+            check(abs(read_model(in_work('again.bin'))[0]['score_scale'] - scale) < 1e-7, what + ', again')
+
+
 # ---- defaults ----
 
 # What a class takes where its config.json is silent, of 8 layers, a width of 64 and 32 heads: the context, key heads,
 # the width of a head, theta, the norms' epsilon, BOS, EOS; then what else is not 0.
 IN_FOURS, IN_SIXES, IN_TWOS = [4, 4, 4, 1] * 2, [4, 4, 4, 4, 4, 1, 4, 4], [4, 1] * 4
+DELTA = dict(
+    norms_lack_one=True, qk_norm=1, attention_gate=1, rotary_dim=64, state_kind=1, conv_width=4, state_key_heads=16,
+    state_value_heads=32, state_key_dim=128, state_value_dim=128, layers=[64, 64, 64, 0] * 2)
 BY_SIGMOIDS = dict(router=2, router_choice_bias=1, router_renormalizes=1)
 SILENT = {
     'llama': (2048, 32, 2, 1e4, 1e-6, 1, [2], {}),
@@ -742,9 +821,16 @@ SILENT = {
     'mistral4': (1048576, 32, 64 + 64, 1e4, 1e-6, 1, [2], dict(
         rope_method=4, factor=128.0, train_ctx=8192, beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0,
         mscale_in_scores=1, temperature_beta=0.1, rotary_dim=64, q_rank=1024, kv_rank=256, latent_norm_eps=1e-6,
-        n_experts=128, n_experts_used=4, expert_hidden_dim=2048, shared_hidden_dim=2048))}
+        n_experts=128, n_experts_used=4, expert_hidden_dim=2048, shared_hidden_dim=2048)),
+    'qwen3_5_text': (32768, 4, 256, 1e4, 1e-6, -1, [], DELTA),
+    'qwen3_next': (32768, 2, 256, 1e4, 1e-6, -1, [], dict(
+        DELTA, n_experts=512, n_experts_used=10, expert_hidden_dim=512, shared_hidden_dim=512, shared_gate=1)),
+    'qwen3_5_moe_text': (32768, 2, 256, 1e4, 1e-6, -1, [], dict(
+        DELTA, n_experts=256, n_experts_used=8, expert_hidden_dim=512, shared_hidden_dim=512, shared_gate=1)),
+    'lfm2': (128000, 8, 2, 1e6, 1e-5, 1, [2], dict(qk_norm=1, tied=True, hidden_dim=256)),
+    **door_silent.SILENT}
 # What has no default.
-ASKED = {'glm4_moe': dict(head_dim=16), 'deepseek_v2': dict(num_experts_per_tok=6)}
+ASKED = {**door_silent.ASKED, 'glm4_moe': dict(head_dim=16), 'deepseek_v2': dict(num_experts_per_tok=6)}
 # And where it says that some of its 32 layers slide, and not which.
 WINDOWS = {'qwen2': dict(sliding_window=4096, layers=[SEES_ALL] * 28 + [0] * 4),
            'qwen3': dict(sliding_window=4096, layers=[SEES_ALL] * 28 + [0] * 4),
@@ -822,6 +908,9 @@ Q, K, V = 'wq', 'wk', 'wv'
 PLANTS = [  # family, where in its row, what stands there instead
     ('qwen3_5_text', 'adds_one', False), ('qwen3_5_text', 'names.gate_in_queries', GONE),
     ('qwen3_5_text', 'always', ['head_norms', 'delta_rule']), ('qwen3_next', 'states.joined', GONE),
+    ('qwen3_5_text', 'gguf.tiled', GONE), ('qwen3_5_text', 'gguf.names', GONE), ('lfm2', 'gguf.names', GONE),
+    ('qwen3_next', 'gguf.architecture', 'qwen35moe'), ('qwen3_5_text', 'defaults.linear_num_value_heads', 16),
+    ('qwen3_5_moe_text', 'defaults.full_attention_interval', 2),
     ('lfm2', 'keys.eps', GONE), ('lfm2', 'states.words', ['short_conv']),
     ('lfm2', 'names.own.wo', 'model.layers.%d.self_attn.o_proj.weight'),
     ('qwen2', 'always', []), ('qwen3', 'always', []), ('olmo2', 'always', ['whole_norms']),
@@ -869,7 +958,10 @@ PLANTS = [  # family, where in its row, what stands there instead
     ('glm4_moe_lite', 'gguf.experts', ''), ('deepseek_v2', 'experts.group_best', 2),
     ('deepseek_v3', 'experts.router', 'softmax'), ('deepseek_v3', 'defaults.first_k_dense_replace', 1),
     ('mistral4', 'rope.grows', GONE), ('mistral4', 'experts.layout', 'one_by_one'),
-    ('mistral4', 'gguf.architecture', 'mistral3'), ('mistral4', 'gguf.experts', '')]
+    ('mistral4', 'gguf.architecture', 'mistral3'), ('mistral4', 'gguf.experts', ''),
+    ('glm4', 'gguf.names', GONE), ('seed_oss', 'gguf.names', GONE), ('cohere2', 'gguf.eps', GONE),
+    ('cohere2', 'gguf.without_rope', GONE), ('granite', 'gguf.turns', GONE), ('arcee', 'gguf.adjacent', False),
+    ('granite', 'gguf.scales', {'embedding_factor': 'embedding_scale', 'score_factor': 'attention.scale'})]
 
 
 def planted(name, where, value):

@@ -32,7 +32,8 @@ PUBLISHED = {
     'qwen3-vl-8b': (128, {'full': dict(theta=5e6, train_ctx=262144)}, {}),
     'glm-4.1v-9b': (128, {'full': dict(theta=10000.0, train_ctx=32768, turns=64)}, {}),
     'llama-4-scout': (128, {'full': dict(method='llama3', factor=16.0, theta=500000.0, train_ctx=8192,
-                                         low_freq_factor=1.0, high_freq_factor=1.0)}, {}),
+                                         low_freq_factor=1.0, high_freq_factor=1.0)},
+                      {'layers_still': ' '.join(str(i) for i in range(3, 48, 4)), 'temperature_beta': '0.1'}),
     'mimo-v2-flash': (192, {'full': dict(theta=5e6, train_ctx=131072, turns=64),
                             'sliding': dict(theta=1e4, train_ctx=131072, turns=64)},
                       {'layers_full': '0 5 11 17 23 29 35 41 47'}),
@@ -127,8 +128,21 @@ SILENT = [
     ('solar open', of('solar_open', rope_scaling=dict(YARN, partial_rotary_factor=1.0)), 128,
      {'full': dict(method='yarn', factor=4.0, theta=1e6, train_ctx=64)}, {}),
     ('stablelm', of('stablelm'), 16, {'full': dict(train_ctx=4096, turns=4)}, {}),
-    ('llama 4 without lists', of('llama4_text', attn_temperature_tuning=True), 128,
-     {'full': dict(theta=5e5, train_ctx=131072)}, {}),
+    ('llama 4 without lists', of('llama4_text', num_hidden_layers=9, attn_temperature_tuning=True), 128,
+     {'full': dict(theta=5e5, train_ctx=131072)},
+     {'layers_still': '3 7', 'chunk': '8192', 'temperature_beta': '0.1'}),
+    ('llama 4 with lists', of('llama4_text', num_hidden_layers=4, no_rope_layers=[1, 0, 0, 1], attn_scale=0.25,
+                              attention_chunk_size=16, head_dim=None), 16,
+     {'full': dict(theta=5e5, train_ctx=131072)},
+     {'layers_still': '1-2', 'chunk': '16', 'temperature_beta': '0.25'}),
+    ('llama 4 without a temperature', of('llama4_text', num_hidden_layers=4, attn_temperature_tuning=False,
+                                         attention_chunk_size=None, no_rope_layer_interval=2), 128,
+     {'full': dict(theta=5e5, train_ctx=131072)},
+     {'layers_still': '1 3', 'chunk': None, 'temperature_beta': None}),
+    ('smollm 3, by an interval', of('smollm3', num_hidden_layers=8, no_rope_layer_interval=3), 16,
+     {'full': dict(theta=2e6, train_ctx=32768)}, {'layers_still': '2 5', 'temperature_beta': None}),
+    ('a head of null', of('seed_oss', head_dim=None), 16, {'full': dict(train_ctx=524288)}, {}),
+    ('a head of null in ernie 4.5', of('ernie4_5', head_dim=None), 16, {'full': dict(theta=5e5, train_ctx=131072)}, {}),
     ('ernie 4.5', of('ernie4_5'), 128, {'full': dict(theta=5e5, train_ctx=131072)}, {}),
     ('seed-oss', of('seed_oss', rope_theta=1e7), 128, {'full': dict(theta=1e7, train_ctx=524288)}, {}),
     ('helium', of('helium'), 128, {'full': dict(theta=1e5, train_ctx=4096)}, {}),
@@ -213,6 +227,21 @@ def test_engines():
     check(verdicts['hf5'] == 'same' and verdicts['vllm'] == 'not looked at', 'two shares', verdicts)
 
 
+def test_sections():
+    """mlx-vlm's class for blocks with sections reads no type, and LightLLM's way of August 2026 divides positions."""
+    yarn = dict(YARN, mrope_section=[11, 11, 10], rope_theta=1e7, partial_rotary_factor=0.25)
+    plain = dict(yarn, rope_type='default', factor=1.0)
+    for block, found in (yarn, {'mlx-vlm': ('ignored', 'none'), 'lightllm': ('differs', 'linear')}), (
+            plain, {'mlx-vlm': ('same', 'none'), 'lightllm': ('same', 'none')}):
+        path = saved({'model_type': 'qwen3_5', 'text_config': of('qwen3_5_text', num_hidden_layers=4, head_dim=256,
+                                                                 rope_parameters=block)})
+        rows = table(run('--engines', 'hf5,mlx-vlm,lightllm', '--rope-config', path, '-n', 100).out)[2]
+        said = {row['engine']: (row['verdict'], row['method']) for row in rows if row['engine'] != 'hf5'}
+        check(said == found, 'sections in a block of ' + block['rope_type'], said)
+    rows = table(run('--engines', 'mlx-vlm,lightllm', '--rope-config', saved(of('glm4'))).out)[2]
+    check({row['verdict'] for row in rows} == {'not looked at'}, 'other families of theirs', rows)
+
+
 def test_remarks():
     for values, text in (
             (of('glm4', partial_rotary_factor=0.5, rope_scaling=dict(YARN, partial_rotary_factor=0.25)),
@@ -246,6 +275,11 @@ def test_refused():
              'rope_parameters.rope_theta'),
             ('two mscales', of('phimoe', hidden_size=32, rope_scaling=dict(
                 LISTS, type='longrope', short_mscale=1.25, long_mscale=1.5, **{ORIGINAL: 4096})), 'short_mscale'),
+            ('a list of layers that is too short', of('llama4_text', num_hidden_layers=4, no_rope_layers=[1, 0]),
+             'no_rope_layers'),
+            ('a layer that half turns', of('smollm3', num_hidden_layers=1, no_rope_layers=[0.5]), 'no_rope_layers'),
+            ('an interval of 0', of('llama4_text', num_hidden_layers=4, no_rope_layer_interval=0),
+             'no_rope_layer_interval'),
             ('a part in a family without one', of('seed_oss', partial_rotary_factor=0.5), 'partial_rotary_factor')):
         one_line(run('--explain', '--rope-config', saved(values)), 2, name, key + ' cannot be used')
 

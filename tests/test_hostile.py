@@ -22,6 +22,30 @@ KINDS = dict(sliding_rope=1, layers=[4, 1], sliding_window=5, sliding_theta=20.0
              factor=4.0)
 EXPERTS = dict(n_experts=5, n_experts_used=2, expert_hidden_dim=3, router_bias=1, expert_bias=1, attention_sinks=1,
                activation=2, layers=[0, 8])
+SIGMOIDS = dict(n_experts=4, n_experts_used=2, expert_hidden_dim=3, router=2, shared_hidden_dim=3)
+# What version 6 has, in models as families have it.
+NEWEST = {
+    'one norm of both': dict(norm_place=3, layer_norm=1, residual_scale=0.5, logit_scale=0.25, ffn_bias=1,
+                             logit_cap=5.0, score_cap=3.0, activation=3),
+    'bare norms and a gate': dict(norm_place=2, qk_norm=3, embedding_norm=1, attention_gate=1, after_norm_eps=1e-8,
+                                  qkv_bias=1, gate_bias=1),
+    'norms behind RoPE': dict(qk_norm=1, qk_norm_late=1, activation=4),
+    'chunks': dict(SIGMOIDS, qk_norm=3, qk_norm_turning=1, attention_chunk=3, layers=[0, 3], temperature_beta=0.25,
+                   temperature_length=5, temperature_unturned=1, router_scales_input=1),
+    'shapes': dict(SIGMOIDS, router=1, router_renormalizes=1, experts_beside=1, shared_hidden_dim=5, value_norm=1,
+                   layer_scale=1, per_layer_dim=3, layers=[4, 17], sliding_window=5, sliding_rope=1, sliding_theta=20.0,
+                   sliding_train_ctx=32, method='proportional', factor=1.0, rotary_dim=2, sliding_rotary_dim=2,
+                   shapes=[(2, 1, 2, 5, 0), (2, 1, 4, 5, 1)]),
+    'shared keys': dict(shapes=[(2, 1, 4, 5, 0), (1, 1, 4, 4, 0)], attention_gate=3),
+    'values of their own': dict(value_dim=2, value_scale=0.75, attention_sinks=1, layers=[32, 0], attention_gate=2),
+    'latent': dict(SIGMOIDS, n_kv_heads=2, q_rank=3, kv_rank=5, rotary_dim=2, value_dim=3, latent_norm_eps=1e-6,
+                   mscale_in_scores=1, mscale=0.5, mscale_all_dim=0.5, method='yarn', factor=4.0, router_groups=2,
+                   router_groups_used=1, router_group_best=2, router_choice_bias=1, router_renormalizes=1,
+                   router_scale=1.5, router_cap=0.75),
+    'delta rule': dict(layers=[64, 0], state_kind=1, conv_width=3, state_key_heads=1, state_value_heads=2,
+                       state_key_dim=2, state_value_dim=3, n_experts=2, n_experts_used=1, expert_hidden_dim=3,
+                       shared_hidden_dim=3, shared_gate=1),
+    'short convolution': dict(layers=[64, 0], state_kind=2, conv_width=3, state_bias=1)}
 LISTS = dict(method='longrope', factor=4.0, short_factors=[1.0, 1.5], long_factors=[2.0, 9.0])
 
 
@@ -52,6 +76,7 @@ def models():
                         ('transformer-xl types', dict(encoding='transformer-xl', group_size=64, types=[
                             0, 1, 2, 0, 3, 0, 4, 0, 1, 2, 3, 3, 3, 0, 0, 4, 1, 2])),
                         ('disentangled', dict(encoding='disentangled', weight_type=Q8, group_size=64)),
+                        *NEWEST.items(),
                         ('types', dict(types=[0, 1, 2, 0, 3, 0, 4, 0, 1, 2, 3, 3, 3, 0, 0, 4], group_size=64))):
         c = config(**SMALL, **extra)
         yield name, c, data_of(c)
@@ -220,7 +245,8 @@ def test_impossible_states():
     data = data_of(c)
     values = {'state_kind': (0, 2, 3, *huge), 'conv_width': (0, 65, *huge), 'state_key_heads': (0, 3, 8, *huge),
               'state_value_heads': (0, 1, *huge), 'state_key_dim': (0, 1025, *huge), 'gate_bias': (1, 2, *huge),
-              'state_value_dim': (0, 1025, *huge), 'state_bias': (1, 2, *huge), 'kv_rank': (4,), 'layer_table': (0,),
+              'state_tiled': (2, *huge), 'state_value_dim': (0, 1025, *huge), 'state_bias': (1, 2, *huge),
+              'kv_rank': (4,), 'layer_table': (0,),
               'encoding': (4, 7)}
     files = [('%s = %s' % (name, value), changed(c, data, **{name: value}))
              for name in values for value in values[name]]
@@ -326,7 +352,7 @@ def test_blocks_that_do_not_fit():
     """Rows that are not whole blocks, numbers of no type, blocks in version 3; each named."""
     fits = BLOCK_MODELS['blocks']
     files = [('fits', data_of(fits))]
-    for number in (*range(5, 18), 18, 255):
+    for number in (*range(5, 18), 36, 255):
         wide = data_of(dict(fits, dim=32))
         files.append(('%s %d' % ('a number of no type,' if number > 17 else 'type in rows of 48,', number),
                       wide[:256] + bytes([number]) + wide[257:] if number > 17 else

@@ -81,7 +81,7 @@ def test_memory():
     def limit(megabytes):
         return lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
     for what in (('-i', 'x'), ('-m', 'chat', '-y', ''), ('--ppl', ids, '--ids'), ('--passkey',)):
-        for kv in ('f32', 'f16', 'q8'):
+        for kv in ('f32', 'f16', 'q8', 'q4'):
             result = run(model, *what, '-n', 200000, '--kv', kv, preexec_fn=limit(1024))
             one_line(result, 2, '%s of 200,000 positions in 1 GB, %s' % (what[0], kv), '200000', 'MB')
     model, n = tiny_model('wide.bin', n_layers=1, n_heads=1, n_kv_heads=1, head_dim=64, dim=2, hidden_dim=1), 200000

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -349,6 +350,30 @@ def test_prompts():
     whole = json.loads(good(model, '--tasks', 'variables', '-n', 512, '--trials', 1, '--prompts').out.splitlines()[2])
     check(len(whole['answers']) == 5 and all('VAR %s =' % name in whole['prompt'] for name in whole['answers']),
           'all names of a chain are right', whole)
+
+
+def test_latest_values_and_links():
+    """Of updates the last one in the text is asked for, and stands at the depth. Of links the question names the one,
+    and the other has the value."""
+    def places(pattern, text):
+        return [(*found.groups(), found.start() / len(text)) for found in re.finditer(pattern, text)]
+    lines = good('--tasks', 'updates,hops', '--prompts', '-n', 2048, '--trials', 3, cwd=ROOT).out.splitlines()
+    for t in map(json.loads, lines[:15]):
+        said = places(r' The pass key of the (\w+) is now (\d{5})\.', t['prompt'])
+        check(len({who for who, *_ in said}) == 1 and len({value for _, value, _ in said}) == 4 and
+              t['answers'] == [said[-1][1]] and abs(said[-1][2] - t['depth']) < 0.07 and
+              t['prompt'].endswith(' The pass key of the %s is now' % said[0][0]), 'the last of four values', t)
+        check(t['depth'] == 0 or said[0][2] < said[1][2] - 0.04, 'updates are spread', said)
+    depths = set()
+    for t in map(json.loads, lines[15:]):
+        said = places(r' The (\w+) has the pass key of the (\w+)\.', t['prompt'])
+        links = {who: (whose, at) for who, whose, at in said}
+        keys = {who: value for who, value, _ in places(r' The pass key of the (\w+) is (\d{5})\.', t['prompt'])}
+        asked = re.search(r'Which pass key has the (\w+)\?', t['prompt']).group(1)
+        check(len(links) == len(keys) == 2 and asked not in keys and keys[links[asked][0]] == t['answers'][0] and
+              t['prompt'].count(t['answers'][0]) == 1 and abs(links[asked][1] - t['depth']) < 0.07, 'two hops', t)
+        depths.add(t['depth'])
+    check(len(lines) == 30 and len(depths) == 5, 'all depths', (len(lines), depths))
 
 
 def test_prompts_without_a_model():

@@ -143,7 +143,7 @@ def test_encodings():
 
 def in_blocks(name, number):
     """A model with one of ggml's types wherever it fits."""
-    big = blocks.HALVES[name][0] == 256
+    big = blocks.HALVES[name][0] > 32
     c = config(**BASE, dim=256 if big else 32, hidden_dim=32, n_heads=2, n_kv_heads=1, head_dim=16, n_layers=1,
                vocab_size=30, types=[0 if big and i in (4, 7) else number for i in range(9)])
     weights = block_weights(c, random_weights(c, number), number)

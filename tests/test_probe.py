@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""server_probe.py: each form of server, each verdict on listed readings. Behind it is a server of the tests' own
-(fake_server.py)."""
+"""server_probe.py: each form of server, each verdict on listed readings, and values that no reading has where none is
+solved for. Behind it is a server of the tests' own (fake_server.py)."""
 
 import json
 import math
 import random
+import re
 
 from common import check, in_work, lacks, main, table, write
 from fake_server import MODEL, TEXT, Fake
-from probe_common import HIDDEN, SMALL, decide_candidate, probe, reads, refused
-from probe import decide, forms  # noqa: E402
+from probe_common import BLOCK, HIDDEN, SMALL, bounds_of, decide_candidate, probe, reads, refused
+from probe import decide, forms, values  # noqa: E402
+from probe.candidates import Candidate  # noqa: E402
 from probe.common import Problem  # noqa: E402
 
 
@@ -77,6 +79,20 @@ def test_hidden_readings():
             check(told.last.count('\n') == 0 and 'nan' not in told.out, 'its words', told)
 
 
+def test_noise():
+    """Hidden settings and noise of 0.02: decided rightly, or declined."""
+    listed = [BLOCK] + [hidden for hidden, _, _ in HIDDEN[:3]]
+    decided = 0
+    for number, hidden in enumerate(listed):
+        with Fake('vllm', hidden, noise=0.02) as server:
+            server.random.seed(number)
+            told = probe(server.url, MODEL, *SMALL, '--budget', 0)
+        right = 'hf5' in told.last if hidden == BLOCK else HIDDEN[number - 1][1] in told.last
+        decided += told.status == 0
+        check(told.status in (1, 3) or told.status == 0 and right, 'noise, hidden %s' % (hidden,), told)
+    check(decided >= len(listed) // 2, 'most are decided', decided)
+
+
 def test_expect():
     with Fake('llama') as server:
         check(probe(server.url, MODEL, *SMALL, '--expect', 'hf5').status == 0, 'as expected')
@@ -110,7 +126,7 @@ def test_dynamic():
         told = probe(server.url, MODEL, *SMALL, '--rope-config', config)
         reads(told, 'hf5', 'short prompts')
         check('do not part: ' in told.err and 'longer -n' in told.err, 'what they do not part', told)
-        told = probe(server.url, MODEL, '-n', 500, '--prompts', 4, '--rope-config', config)
+        told = probe(server.url, MODEL, '-n', 260, '--prompts', 4, '--rope-config', config)
         reads(told, 'hf5', 'prompts past the trained context')
         check('do not part: hf5' not in told.err, 'they part', told)
 
@@ -118,7 +134,7 @@ def test_dynamic():
 def test_undecided():
     """Noise as large as the difference: it says so, and what would tell."""
     with Fake('llama', ('--factor', '24'), noise=0.03) as server:
-        told = probe(server.url, MODEL, *SMALL, '--text', TEXT)
+        told = probe(server.url, MODEL, *SMALL, '--text', TEXT, '--budget', 0)
         check(told.status in (1, 3), 'between two readings', told)
     with Fake('llama') as server:
         told = probe(server.url, MODEL, '-n', 64, '--prompts', 1)
@@ -175,8 +191,65 @@ def test_greedy():
     with Fake('one') as server:
         refused(probe(server.url, MODEL, *SMALL), 'no log-probabilities', '--greedy')
     with Fake('none', ('--rope', 'linear', '--factor', '64', '--theta', '100', '--attn-factor', '3')) as server:
-        told = probe(server.url, MODEL, '--greedy', '-n', 200, '--prompts', 16)
+        told = probe(server.url, MODEL, '--greedy', '-n', 100, '--prompts', 12)
         check(told.status == 1 and 'no reading fits' in told.last, 'greedy, nothing fits', told)
+
+
+def test_values():
+    """A decided reading comes with bounds of its values; a value off the list within 0.12 nats is seen as such."""
+    with Fake('vllm', noise=0.005) as server:
+        told = probe(server.url, MODEL, *SMALL)
+        known = bounds_of(told)
+        check([name for name, _, _ in known] == ['theta', 's', 'L', 'attention factor', 'beta_fast', 'beta_slow'],
+              'values that are told', told)
+        true = dict(theta=10000, s=16, L=512, beta_fast=32, beta_slow=1)
+        check(all(low <= true.get(name, 1.27726) <= high for name, low, high in known), 'bounds', known)
+        check('e+' not in told.out and 'theta 9,' in told.out, 'numbers in words', told)
+    for hidden in (('--factor', '14'), ('--attn-factor', '1.3'), ('--rope', 'none', '--theta', '8800'),
+                   ('--beta-fast', '48')):
+        with Fake('vllm', hidden, noise=0.005) as server:
+            told = probe(server.url, MODEL, *SMALL, '--budget', 0)
+            words = 'of the way' if told.status == 1 else 'cannot tell apart'
+            check(told.status in (1, 3) and words in told.last, 'a value of its own: %s' % (hidden,), told)
+
+
+def test_names_of_values():
+    """A value of its own is called by its name, the one that leaves least, also where listed readings are tied."""
+    for hidden, words in ((('--theta', '11500'), 'past theta 11,000'), (('--theta', '9000'), 'past theta 9,091'),
+                          (('--theta', '7000'), 'and theta 6,667'), (('--beta-fast', '16'), 'and beta_fast 14.22'),
+                          (('--beta-slow', '2'), 'and beta_slow 2.25'), (('--train-ctx', '400'), 'L 465'),
+                          (('--attn-factor', '1.4'), 'attention factor 1.405'),
+                          (('--rope', 'none', '--theta', '12000'), 'past theta 11,000')):
+        with Fake('vllm', hidden, noise=0.005) as server:
+            told = probe(server.url, MODEL, *SMALL, '--budget', 0)
+            check(told.status == 1 and words in told.last and 'a value of its own' in told.last,
+                  'its name: %s' % (hidden,), told)
+    ntk = Candidate('ntk, s 16', ['--rope', 'ntk', '--factor', '16'])
+    ntk.notes = {'theta': '10000', 'method': 'ntk', 'train_ctx': '512'}
+    found = [values.with_value(ntk, setting, 1.5).words for setting in (values.VALUES[0], values.VALUES[2])]
+    check(found == ['theta 15,000 with ntk', 'L 768'], 'theta of ntk is the one before', found)
+
+
+def test_bounds():
+    """Bounds hold the hidden value, off the listed one and without noise, too."""
+    for hidden, name, value in ((('--theta', '10300'), 'theta', 10300), (('--theta', '9700'), 'theta', 9700),
+                                (('--factor', '16.5'), 's', 16.5), (('--train-ctx', '560'), 'L', 560),
+                                (('--beta-fast', '28'), 'beta_fast', 28)):
+        with Fake('vllm', hidden) as server:
+            told = probe(server.url, MODEL, *(['-n', 256, '--prompts', 5] if value == 10300 else SMALL))
+            ends = [(low, high) for found, low, high in bounds_of(told) if found == name]
+            check(told.status == 0 and ends and ends[0][0] <= value <= ends[0][1], 'bounds of %s' % (hidden,),
+                  (ends, told))
+    for bounds, words in ((('theta', 9970.3, 10249.9), 'theta 9,950 to 10,250'), (('s', 1.2771, 1.2849), None),
+                          (('L', None, None), 'L not at all'), (('L', 400.0, None), 'L 400 or more'),
+                          (('s', None, 8.25), 's 8.25 or less'), (('theta', 999999.0, 1000200.0), None)):
+        found = values.said(bounds)
+        low, high = (re.findall(r'[0-9.,]+', found) + [None, None])[:2]
+        check('e+' not in found and low != high or bounds[1] is None, 'two numbers', found)
+        if None not in bounds:
+            low, high = (float(end.replace(',', '')) for end in (low, high))
+            check(low <= bounds[1] < bounds[2] <= high, 'outward', found)
+        check(words is None or found.startswith('theta 9,9') or found == words, 'bounds in words', found)
 
 
 if __name__ == '__main__':

@@ -11,8 +11,8 @@ import time
 
 from common import ROOT, check, in_work, lacks, main, table, write
 from fake_server import MODEL, Fake
-from probe_common import (SMALL, TASKS, argparse_like, ours_of, probe, program, reads, refused, remembering_run,
-                          small_weights)
+from probe_common import (SMALL, TASKS, argparse_like, ours_of, plain_computed, probe, program, reads, refused,
+                          remember, remembering_run, small_weights)
 from probe import ours, reading, web  # noqa: E402
 from probe.candidates import Candidate  # noqa: E402
 from probe.common import Problem  # noqa: E402
@@ -125,7 +125,7 @@ def test_program():
     out, err = program('--help').communicate()
     check(b'URL --tasks' in out and not err, '--help', (out[:200], err))
     with Fake('llama', noise=0.02) as server:
-        process = program(server.url, MODEL, *SMALL)
+        process = program(server.url, MODEL, '-n', 64, '--prompts', 4)
         out, err = process.communicate()
         check(process.returncode == 0 and b'the server reads it as hf5' in out, 'a whole run', (out[-300:], err))
 
@@ -182,15 +182,13 @@ def test_wait():
 
 def test_other_weights():
     """Weights of 4 bits behind the server: it cannot be told, and that is no no."""
-    for fault in None, 'tail twice':
-        for n in (96, 256):
-            with Fake('vllm', weights=small_weights('q4'), fault=fault) as server:
-                budget = [] if n == 96 and not fault else ['--budget', 0]
-                told = probe(server.url, MODEL, '-n', n, '--prompts', 4, *budget)
-                check(told.status == 3 and told.last.startswith('cannot tell: nearest to ') and
-                      'the very weights' in told.last, '4 bits, %s, %d' % (fault, n), told)
+    for fault, budget in ((None, []), ('tail twice', ['--budget', 0])):
+        with Fake('vllm', weights=small_weights('q4'), fault=fault) as server:
+            told = probe(server.url, MODEL, *SMALL, *budget)
+            check(told.status == 3 and told.last.startswith('cannot tell: nearest to ') and
+                  'the very weights' in told.last, '4 bits, %s' % fault, told)
     with Fake('vllm', weights=os.path.join(ROOT, 'model.bin')) as server:
-        told = probe(server.url, MODEL, '--budget', 0)
+        told = probe(server.url, MODEL, *SMALL, '--budget', 0)
         check(told.status == 1 and told.last.startswith('no reading fits'), 'another model', told)
 
 
@@ -255,7 +253,7 @@ def test_keep():
     def counting(arguments, statuses=(0,)):
         computed.extend(a for a in arguments if a in ('--next', '--ppl'))
         return remembering_run(arguments, statuses)
-    ours.run = counting
+    ours.run, ours.Model.computed = counting, plain_computed
     try:
         with Fake('llama') as server:
             first = probe(server.url, MODEL, *SMALL, '--keep', kept)
@@ -277,7 +275,7 @@ def test_keep():
                 check(open(broken).read() == text, 'it is left alone')
             refused(probe(server.url, '--keep', kept, '--tasks', 'passkey'), '--keep')
     finally:
-        ours.run = remembering_run
+        remember()
 
 
 def test_ways_out():
@@ -293,7 +291,7 @@ def test_ways_out():
     except Problem as problem:
         check('the layers differ' in str(problem) and '--rope-config FILE' in str(problem), 'a way out', problem)
     finally:
-        ours.run = remembering_run
+        remember()
     try:
         model.first_id(write(in_work('odd.txt'), 'zqxj' * 9), [5, 6, 7])
         check(False, 'no first token')

@@ -9,7 +9,7 @@ import re
 
 from common import ROOT, check, lacks, main
 from fake_server import MODEL, Fake, likeliest
-from probe_common import BLOCK, HIDDEN, MORE, SMALL, ours_of, probe, reads
+from probe_common import BLOCK, MORE, ours_of, probe, reads
 import probe_settings  # noqa: E402
 from probe import decide, reading, values  # noqa: E402
 from probe.candidates import Candidate  # noqa: E402
@@ -43,28 +43,13 @@ def false_leans(model, ids, prompts):
         check(false <= 0.02 * trials, 'noise is no value of its own', (lengths, alone, alike, false))
 
 
-def test_noise():
-    """Hidden settings and noise of 0.02: decided rightly, or declined."""
-    listed = [BLOCK] + [hidden for hidden, _, status in HIDDEN if status == 0]
-    decided = 0
-    for number, hidden in enumerate(listed):
-        with Fake('vllm', hidden, noise=0.02) as server:
-            server.random.seed(number)
-            told = probe(server.url, MODEL, *SMALL, '--budget', 0)
-        right = 'hf5' in told.last if hidden == BLOCK else HIDDEN[number - 1][1] in told.last
-        decided += told.status == 0
-        check(told.status in (1, 3) or told.status == 0 and right, 'noise, hidden %s' % (hidden,), told)
-    check(decided >= len(listed) // 2, 'most are decided', decided)
-    check(likeliest.cache_info().hits > 0, 'the server remembers')
-
-
 def test_random_settings():
-    """tools/probe_settings.py: a few settings, none wrongly decided; and its own judging."""
+    """tools/probe_settings.py: two settings, none wrongly decided; and its own judging."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        status = probe_settings.main(4, 0.02)
+        status = probe_settings.main(2, 0.02)
     lines = out.getvalue().splitlines()
-    check(status == 0 and len(lines) == 5 and re.search(r'decided [1-9]', lines[-1]), 'four settings', lines)
+    check(status == 0 and len(lines) == 3 and re.search(r'decided [1-9]', lines[-1]), 'two settings', lines)
     known = ('# prompts\tvalues known within: theta 9,000 to 11,000, s 30 to 34, L not at all\n'
              'the server reads it as plain RoPE')
     free = ('--factor', '33')

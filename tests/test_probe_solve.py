@@ -9,7 +9,7 @@ import re
 
 from common import ROOT, check, in_work, lacks, main, write
 from fake_server import MODEL, Fake
-from probe_common import MORE, SMALL, ours_of, probe, reads
+from probe_common import MORE, SMALL, named, ours_of, probe, reads
 from probe import least_squares, untold, values  # noqa: E402
 from probe.candidates import Candidate  # noqa: E402
 
@@ -23,14 +23,8 @@ SOLVED = [
         's': 12, 'theta': 5000, 'attention factor': 1.1}),
     (('--attn-factor', '0.9'), 'yarn 16 x 512', {'attention factor': 0.9}),
     (('--window', '60'), 'yarn 16 x 512, theta 10,000, attention factor 1.277, window 60 ', {'window': 60}),
+    (('--window', '60', '--theta', '20000'), 'yarn 16 x 512, theta ', {'window': 60, 'theta': 20000}),
 ]
-
-
-def named(told):
-    """{name: (low, high)} of the last line."""
-    bounds = ' '.join(re.findall(r'\(([^()]*)\)', told.last))
-    found = re.findall(r'(?:^|, )([a-zL_ ]+) ([0-9.,]*[0-9])(?: to ([0-9.,]*[0-9]))?', bounds)
-    return {name.strip(): tuple(float(end.replace(',', '')) for end in (low, high or low)) for name, low, high in found}
 
 
 def test_solved():

@@ -27,6 +27,19 @@ def test_tasks():
           'tokens are counted by tokenizer.bin', rows)
 
 
+def test_latest_values_and_links():
+    """A server that follows them holds; one that takes the first value for the last does not."""
+    asked = '-n', 640, '--from', 320, '--trials', 1
+    with Fake('llama') as server:
+        told = probe(server.url, '--tasks', 'updates,hops', *asked)
+        check(told.status == 0 and told.last.startswith('holds to 640: prompts arrive whole, accuracy 1.000') and
+              {r['task'] for r in rows_of(told)} == {'updates', 'hops'}, 'updates and links', told)
+        plain = server.continued
+        server.continued = lambda text: ' ' + (re.findall(r'is now ([0-9]{5})', text) or plain(text).split())[0]
+        told = probe(server.url, '--tasks', 'updates', *asked)
+        check(told.status == 3 and 'updates, 320 tokens: accuracy 0.000' in told.last, 'an old value', told)
+
+
 def test_tasks_short_of_it():
     with Fake('llama', limit=1500) as server:
         told = probe(server.url, *TASKS)

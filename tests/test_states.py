@@ -19,6 +19,7 @@ CONV = dict(state_kind=2, conv_width=3)
 GATED = dict(DELTA, attention_gate=1, qk_norm=1, rotary_dim=6)
 SHAPES = {
     'three to one': dict(GATED, n_layers=4, layers=[64, 64, 64, 0]),
+    'value heads in tiles': dict(GATED, state_tiled=1, state_value_heads=6, n_layers=3, layers=[64, 64, 0]),
     'a state last': dict(GATED, n_layers=3, layers=[0, 64, 64], gate_bias=1, qkv_bias=1, o_bias=1),
     'no layer attends': dict(DELTA, n_layers=2, layers=[64, 64]),
     'one head, one tap': dict(DELTA, conv_width=1, state_key_heads=1, state_value_heads=1, layers=[64, 0]),

@@ -359,11 +359,10 @@ TASKS = ['task', 'method', 'length', 'depth', 'trials', 'correct', 'accuracy']
 
 def test_tasks():
     model = os.path.join(ROOT, 'model.bin')
-    result = good(model, '--tasks', 'passkey,multikey,multivalue,variables,copy', '-n', 512, '--trials', 2, '--rope',
-                  'none')
+    names = ['passkey', 'multikey', 'multivalue', 'variables', 'updates', 'hops', 'copy']
+    result = good(model, '--tasks', ','.join(names), '-n', 512, '--trials', 2, '--rope', 'none')
     _, header, rows = table(result.out)
     check(header == TASKS, 'the columns of --tasks', header)
-    names = ['passkey', 'multikey', 'multivalue', 'variables', 'copy']
     check([r['task'] for r in rows] == [name for name in names for _ in range(10)], 'the rows of --tasks', rows)
     share = {name: sum(int(r['correct']) for r in rows if r['task'] == name) / 20 for name in names}
     check(share['passkey'] > 0.9 and share['copy'] >= 0.5, 'what the model can do within its context', share)
@@ -389,7 +388,7 @@ def test_tasks():
         one_line(run(model, '--tasks', value), 2, '--tasks %r' % value, '--tasks')
     one_line(run(model, '--tasks', 'multikye'), 2, 'a misspelled task', 'did you mean multikey')
     one_line(run(model, '--tasks', 'foo'), 2, 'all is a task, too', "'foo'", 'copy, all')
-    for task in 'passkey', 'multikey', 'multivalue', 'variables', 'copy':
+    for task in names:
         for few in 5, 60, 101:
             told = re.search(r"%d positions are too few for the task %s \((\d+) are enough\)" % (few, task),
                              run(model, '--tasks', task, '-n', few).err)

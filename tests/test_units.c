@@ -29,7 +29,7 @@ static void check_turns(double theta, int d, int position, int count, double att
             long double angle = (position + (long double)p) * powl(theta, -2.0L * i / d);
             float cosine, sine;
             rope_cos_sin(freqs.inv_freq[i], (double)position + p, freqs.attention_factor, &cosine,
-                      &sine);
+                         &sine);
             worst = fmaxl(worst, fmaxl(fabsl(cosine - (long double)attention * cosl(angle)),
                                        fabsl(sine - (long double)attention * sinl(angle))));
         }
@@ -477,15 +477,17 @@ static Matrix random_q4(int rows, int cols, double *weights, uint8_t **memory) {
                     .group_size = 32};
 }
 
-// Random blocks, drawn again until their values are neither large nor all small, at an odd address.
+// Random blocks, drawn again until their values are neither large nor all small, at an odd address. Where a row has a
+// scale in front, whole rows are drawn.
 static Matrix random_blocks(WeightType type, int rows, int cols, double *weights,
                             uint8_t **memory) {
-    const int columns = block_columns(type);
+    const int columns = block_types[type].head ? cols : block_columns(type);
     const size_t n = (size_t)rows * (size_t)cols / (size_t)columns;
     const size_t bytes = (size_t)matrix_row_bytes(&(Matrix){.type = type, .cols = columns});
     uint8_t *data = (*memory = get(n * bytes)) + 1;
+    float *values = get((size_t)columns * 4);
     for (size_t b = 0; b < n; b++) {
-        float values[256], most;
+        float most;
         do {
             for (size_t i = 0; i < bytes; i++) data[b * bytes + i] = (uint8_t)random_bits();
             const Matrix block = {
@@ -497,6 +499,7 @@ static Matrix random_blocks(WeightType type, int rows, int cols, double *weights
         } while (!(most > 0.01f && most < 10));
         for (int i = 0; i < columns; i++) weights[b * (size_t)columns + (size_t)i] = values[i];
     }
+    free(values);
     return (Matrix){.type = type, .rows = rows, .cols = cols, .data = data};
 }
 
@@ -795,13 +798,28 @@ static void check_mixed(int n) {
     free(x), free(out);
 }
 
-// Weights that are whole numbers, and activations that stay so: every sum is one that float32 has, whatever the order,
+// The scale of block b becomes 1 or -2; and the offset's, where there is one.
+static void set_scale(int type, uint8_t *block, size_t b) {
+    static const int places[N_WEIGHT_TYPES][2] = {
+        [WEIGHT_Q4_1] = {0, 2},     [WEIGHT_Q5_1] = {0, 2},    [WEIGHT_Q2_K] = {80, 82},
+        [WEIGHT_Q3_K] = {108, 108}, [WEIGHT_Q4_K] = {0, 2},    [WEIGHT_Q5_K] = {0, 2},
+        [WEIGHT_Q6_K] = {208, 208}, [WEIGHT_MXFP4] = {-1, -1}, [WEIGHT_IQ1_M] = {-1, -1},
+        [WEIGHT_TQ1_0] = {52, 52},  [WEIGHT_TQ2_0] = {64, 64}, [WEIGHT_NVFP4] = {-1, -1},
+        [WEIGHT_IQ4_KS] = {-1, -1}, [WEIGHT_IQ5_KS] = {-1, -1}};
+    static const uint8_t iq1_m[] = {0, 0, 0xc0, 0x30};
+    const uint16_t one = 0x3c00, minus_two = 0xc000;
+    for (int i = 0; i < 2; i++)
+        if (places[type][i] >= 0) memcpy(block + places[type][i], b % 3 ? &one : &minus_two, 2);
+    if (type == WEIGHT_MXFP4) block[0] = 128;
+    for (int k = 0; k < 4 && type == WEIGHT_NVFP4; k++) block[k] = 64;
+    for (int k = 0; k < 4 && type == WEIGHT_IQ1_M; k++)
+        block[49 + 2 * k] = (uint8_t)((block[49 + 2 * k] & 15) | iq1_m[k]);
+}
+
+// Weights that are whole numbers or eighths, and activations that stay so: every sum is one that float32 has, whatever the order,
 // so that in place and in panels, on every processor, the product is the exact one to the last bit.
 static void check_whole(int type, int cols) {
     enum { ROWS = 67, N = 9 };
-    static const int places[][2] = {{0, 0},   {0, 2},     {0, 0},  {0, 2}, {0, 0},
-                                    {80, 82}, {108, 108}, {0, 2},  {0, 2}, {208, 208},
-                                    {0, 0},   {0, 0},     {-1, -1}};  // of d, and of m
     double *weights = get(ROWS * (size_t)cols * 8);
     uint8_t *memory;
     Matrix m = random_matrix(type, type == WEIGHT_Q8 ? 64 : 32, ROWS, cols, weights, &memory);
@@ -815,13 +833,14 @@ static void check_whole(int type, int cols) {
     for (size_t i = 0; type == WEIGHT_Q8 && i < groups; i++) memcpy(scales + 4 * i, &two, 4);
     for (size_t i = 0; type == WEIGHT_Q4 && i < 2 * groups; i++)
         memcpy(scales + 2 * i, i % 2 ? &one : &minus_two, 2);
-    const size_t block_bytes = blocks ? ROWS * (size_t)matrix_row_bytes(&m) / blocks : 0;
-    for (size_t b = 0; b < blocks; b++)
-        for (int i = 0; i < 2; i++) {
-            const int at = places[type - WEIGHT_Q4_0][i];
-            if (at < 0) data[b * block_bytes] = 128;
-            else memcpy(data + b * block_bytes + at, b % 3 ? &one : &minus_two, 2);
-        }
+    const BlockType *block = &block_types[type];
+    for (size_t r = 0; r < ROWS && blocks; r++) {
+        uint8_t *start = data + r * (size_t)matrix_row_bytes(&m);
+        const float head = r % 3 ? 0.5f : -1;
+        if (block->head) memcpy(start, &head, sizeof head);
+        for (size_t b = 0; b < blocks / ROWS; b++)
+            set_scale(type, start + block->head + b * (size_t)block->bytes, r + b);
+    }
     float *x = get(N * (size_t)cols * 4), *out = get(N * STRIDE * 4), *row = get((size_t)cols * 4);
     whole_activations(x, N, cols);
     for (int n = 1; n <= N; n += 2) {
@@ -849,7 +868,7 @@ static void test_products(int quick) {
     for (int type = WEIGHT_Q8; type < N_WEIGHT_TYPES; type++) {
         const int values = block_columns((WeightType)type);
         check_whole(type, 256);
-        check_whole(type, values == 256 ? 512 : values > 1 ? 416 : 330);
+        check_whole(type, values > 32 ? 256 + values : values > 1 ? 416 : 330);
     }
     static const int sizes[] = {1, 3, 17, 63, 64, 65, 100, 172},
                      widths[] = {1, 3, 17, 63, 64, 65, 100, 128, 129, 172, 320};
@@ -986,6 +1005,66 @@ static void test_spreads(void) {
               "without a spread, token %d", i);
 }
 
+// ---- the cache ----
+
+enum { KEY = 40, VALUE = 24, KEPT = 70 };
+
+static KvCache rounded_cache(KvType kept, bool rounds, KvType keys, KvType values, Arena *arena) {
+    KvCache c = {.kept = kept, .n_kv_heads = 1, .head_dim = KEY, .value_dim = VALUE};
+    c.positions = KEPT;
+    c.rounds = rounds;
+    c.keys_as = keys;
+    c.values_as = values;
+    for (int pass = 0; pass < 2; pass++) {
+        kv_cache_lay_out(&c, arena);
+        if (pass == 0 && !arena_open(arena, "a cache", &err)) exit(2);
+    }
+    return c;
+}
+
+// What is read of a position: its key, then its value.
+static void read_position(const KvCache *c, int p, float out[KEY + VALUE]) {
+    static float room[KV_BLOCK * (KEY + 64)];
+    const KvBlock b = kv_cache_block(c, 0, p / KV_BLOCK, room);
+    const int at = p % KV_BLOCK;
+    const int bytes = number_bytes(c->type);
+    for (int i = 0; i < KEY; i++) {
+        numbers_to_f32(out + i, b.keys + (i * KV_BLOCK + at) * bytes, c->type, 1);
+        if (b.key_scales) out[i] *= b.key_scales[at];
+    }
+    numbers_to_f32(out + KEY, b.values + at * c->value_width * bytes, c->type, VALUE);
+    for (int i = 0; i < VALUE && b.value_scales; i++) out[KEY + i] *= b.value_scales[at];
+}
+
+// A cache of float32 that rounds keys, values or both reads as those that keep them so.
+static void test_rounded_cache(void) {
+    static const KvType kinds[] = {KV_F16, KV_Q8, KV_Q4};
+    for (int k = 0; k < 9; k++) {
+        Arena arenas[3] = {{0}};
+        KvCache caches[3] = {
+            rounded_cache(kinds[k / 3], false, 0, 0, &arenas[0]),
+            rounded_cache(kinds[k % 3], false, 0, 0, &arenas[1]),
+            rounded_cache(KV_F32, true, kinds[k / 3], kinds[k % 3], &arenas[2]),
+        };
+        int wrong = 0, rounded = 0;
+        for (int p = 0; p < KEPT; p++) {
+            float x[KEY + VALUE], read[3][KEY + VALUE];
+            for (int i = 0; i < KEY + VALUE; i++) x[i] = (float)(random_bits() % 2000) / 1000 - 1;
+            for (int c = 0; c < 3; c++) {
+                kv_cache_write(&caches[c], 0, p, x, x + KEY);
+                read_position(&caches[c], p, read[c]);
+            }
+            for (int i = 0; i < KEY + VALUE; i++) {
+                wrong += read[2][i] != read[i < KEY ? 0 : 1][i];
+                rounded += read[2][i] != x[i];
+            }
+        }
+        check(wrong == 0 && rounded > KEPT * KEY / 2, "keys as %s, values as %s: %d wrong",
+              kv_type_names[kinds[k / 3]], kv_type_names[kinds[k % 3]], wrong);
+        for (int c = 0; c < 3; c++) arena_close(&arenas[c]);
+    }
+}
+
 int main(int argc, char **argv) {
     int quick = argc > 1 && strcmp(argv[1], "quick") == 0;
     test_positions();
@@ -998,6 +1077,7 @@ int main(int argc, char **argv) {
     test_rotated();
     test_nucleus();
     test_spreads();
+    test_rounded_cache();
     test_products(quick);
     return finish();
 }

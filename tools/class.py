@@ -4,6 +4,8 @@ somewhere, and its minutes are ninety. `make class`.
 
     tools/class.py [--quick] [FILE]    --quick: the commands that cost least alone; FILE: another text
 
+The ranges that a teacher says are held on the last third of the story, too (tools/class_ranges.py).
+
 What is compared: ```console blocks, `$ command` and what it prints at a terminal of 100 columns ("..." is left out);
 ```python blocks, whose comments are the values; ```c blocks, a method and its row, which are built into a copy for the
 commands that name it. Numbers may differ by TOLERANCE or by half of their last digit: processors round differently.
@@ -20,6 +22,8 @@ import sys
 import tempfile
 import termios
 import time
+
+import class_ranges
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CLASS = os.path.join(ROOT, 'docs', 'class.md')
@@ -212,7 +216,9 @@ def check_plan(text, count):
         for name in names:
             with open(os.path.join(at, name), encoding='utf-8') as file:
                 page += file.read()
-    for title in re.findall(r'^\| \d+ to \d+ \|[^|]*\| ([^|]+?) \|', text, re.M):
+    panels = re.findall(r'^\| \d(?:, \d)* \| ([A-Z][\w ]+) \|$', text, re.M)  # of the path without a compiler
+    count.check(len(panels) == 6, 'six panels answer commands', panels)
+    for title in panels + re.findall(r'^\| \d+ to \d+ \|[^|]*\| ([^|]+?) \|', text, re.M):
         for part in title.split(': '):
             count.check("'%s'" % part in page, 'a title that the page has', part)
 
@@ -232,6 +238,9 @@ def main(arguments):
     check_sums(text, count)
     with tempfile.TemporaryDirectory() as folder:
         check_commands(text, count, quick, folder)
+    if not quick:
+        wrong = class_ranges.held(text)
+        count.check(not wrong, 'the ranges hold on the last third of the story', '; '.join(wrong))
     print('%d passed, %d failed' % (count.passed, count.failed))
     return 1 if count.failed else 0
 

@@ -76,7 +76,7 @@ def flags_of(family):
         'latent': bool(family.latent), 'share_beside': rope.share_beside, 'still': rope.none,
         'from_end': layers.from_end, 'flat_is_full': rope.flat_is_full,
         'axes': rope.axes, 'mscales': rope.mscales, 'unmultiplied': rope.unmultiplied, 'lists': rope.lists,
-        'cuts_lists': layers.cuts_lists,
+        'cuts_lists': layers.cuts_lists, 'null_head': family.keys.null_head,
         'gguf_longrope': bool(family.gguf) and 'LONGROPE' in {each.name for each in family.gguf.ropes}}
     return [word for word, there in words.items() if there]
 
@@ -123,6 +123,8 @@ def family_text(family):
         'still': default('qk_nope_head_dim', 0), 'turning': default('qk_rope_head_dim', 0),
         'theta': default('rope_theta', 1e4), 'local_theta': rope.local_theta if rope.by_kind else 0,
         'window': default('sliding_window', 0) if is_periodic else 0, 'period': family.period,
+        'still_each': default('no_rope_layer_interval', 0) if layers.without_rope == 'listed' else 0,
+        'chunk': default('attention_chunk_size', 0) if layers.rule == 'chunked' else 0,
         'partial': default('partial_rotary_factor', 0), 'slides_with': family.gguf.slides_with if family.gguf else 0}
     block = default('rope_parameters')
     texts = {'local_key': rope.local_key, 'theta_key': rope.theta_key, 'rotary_key': rope.rotary_key,
@@ -134,6 +136,10 @@ def family_text(family):
     members += ['.%s = %s' % (name, quoted(text)) for name, text in texts.items() if text]
     if rope.blocks:
         members.append('.block_names = {%s}' % ', '.join(quoted(rope.blocks[kind]) for kind in ('full', 'sliding')))
+    if rope.unturned:
+        _, scale, length = rope.unturned
+        members += ['.unturned = {%s}' % ', '.join(map(quoted, rope.unturned)),
+                    '.unturned_beta = ' + number(default(scale)), '.unturned_length = ' + number(default(length))]
     if family.aliases:
         members.append('.aliases = %s' % quoted(' '.join(family.aliases)))
     if block:

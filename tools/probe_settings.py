@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """How often the probe decides, and how often wrongly: random hidden settings behind the tests' own server, with noise.
 
-    python3 tools/probe_settings.py [HOW_MANY] [NOISE]     200 and 0.02 unless said; 0.02 nats is what bfloat16 makes
+    python3 tools/probe_settings.py [HOW_MANY] [NOISE] [FIRST]     200, 0.02 and 0 unless said; 0.02 nats is what
+                                                                   bfloat16 makes; FIRST: so many are left out
 
 Half of the hidden settings are in the probe's list, half have one value at random. A line each: what became of it, the
 hidden options, the probe's last line. Then the sums:
@@ -13,8 +14,6 @@ hidden options, the probe's last line. Then the sums:
     wrong       all else; status 1 if there is one
 """
 
-import contextlib
-import io
 import os
 import random
 import re
@@ -23,8 +22,8 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [ROOT, os.path.join(ROOT, 'tests')]
 
-import server_probe  # noqa: E402
 from fake_server import MODEL, Fake  # noqa: E402
+from probe_common import probe  # noqa: E402  (which remembers our numbers from one server to the next)
 
 # run's options, and the words of the right verdict.
 LISTED = [((), 'hf5'), (('--rope', 'none'), 'plain RoPE'), (('--attn-factor', '1'), 'attention factor 1'),
@@ -64,18 +63,18 @@ def outcome(hidden, words, name, status, out):
     return 'in bounds' if is_in_bounds(out, name, float(hidden[1])) else 'wrong'
 
 
-def main(count=200, noise=0.02):
+def main(count=200, noise=0.02, first=0):
     rng, sums = random.Random(1), {}
-    for number in range(int(count)):
+    for number in range(int(first) + int(count)):
         hidden, words, name = drawn(rng)
-        out = io.StringIO()
+        if number < int(first):
+            continue
         with Fake('vllm', hidden, noise=float(noise)) as server:
             server.random.seed(number)
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
-                status = server_probe.main([server.url, MODEL, '-n', '96', '--prompts', '6'])
-        what = outcome(hidden, words, name, status, out.getvalue())
+            told = probe(server.url, MODEL, '-n', 96, '--prompts', 6, '--budget', 900)
+        what = outcome(hidden, words, name, told.status, told.out)
         sums[what] = sums.get(what, 0) + 1
-        print('\t'.join([what, ' '.join(hidden) or '-', out.getvalue().splitlines()[-1]]), flush=True)
+        print('\t'.join([what, ' '.join(hidden) or '-', told.last]), flush=True)
     print('# %s' % ', '.join('%s %d' % item for item in sorted(sums.items())))
     return 1 if 'wrong' in sums else 0
 

@@ -116,7 +116,7 @@ export function cardsBelowChips(root) {
         const chip = event.target.closest('button.chip'),
             row = chip?.closest('.chips'),
             panel = chip?.closest('section');
-        if (!row || /^\d*$/.test(chip.value)) return;
+        if (!row || row.matches('.no-cards') || /^\d*$/.test(chip.value)) return;
         if (!isMethod(chip.value)) return void shown.get(panel)?.remove();
         if (!shown.has(panel)) shown.set(panel, h('div.method-card', { role: 'note' }));
         const card = shown.get(panel);

@@ -21,11 +21,12 @@ function apartBy(pixels, scale) {
 }
 
 // { label, height, x: { domain, log, label, ticks }, y: { domain (or undefined: what there is), log, label, most },
-//   rule: { at, text }, level: { at, text }, show }
+//   rule: { at, text }, level: { at, text }, margin: sides that are not as usual, show }
 export function chart(options) {
+    let margin = { ...MARGIN, ...options.margin };
     const series = new Map(); // by name: { points: [[x, y]], colour, dash, ghost, title, width }
     const svg = drawing().attr('role', 'img').attr('tabindex', 0);
-    const readout = h('p.readout', { ariaLive: 'polite' });
+    const readout = h('p.readout');
     const box = h('div.chart', svg.node(), readout);
     const clip = `clip${Math.random().toString(36).slice(2)}`;
     let x,
@@ -71,15 +72,15 @@ export function chart(options) {
             height = options.height ?? 260;
         if (!width) return;
         svg.attr('width', width).attr('height', height).attr('viewBox', `0 0 ${width} ${height}`);
-        const right = width - MARGIN.right,
-            bottom = height - MARGIN.bottom;
-        x = (options.x.log ? scaleLog().base(2) : scaleLinear()).domain(options.x.domain).range([MARGIN.left, right]);
-        y = (options.y.log ? scaleLog() : scaleLinear()).domain(yDomain()).range([bottom, MARGIN.top]);
+        const right = width - margin.right,
+            bottom = height - margin.bottom;
+        x = (options.x.log ? scaleLog().base(2) : scaleLinear()).domain(options.x.domain).range([margin.left, right]);
+        y = (options.y.log ? scaleLog() : scaleLinear()).domain(yDomain()).range([bottom, margin.top]);
         clipRect
-            .attr('x', MARGIN.left)
-            .attr('y', MARGIN.top - 2)
-            .attr('width', right - MARGIN.left)
-            .attr('height', bottom - MARGIN.top + 2);
+            .attr('x', margin.left)
+            .attr('y', margin.top - 2)
+            .attr('width', right - margin.left)
+            .attr('height', bottom - margin.top + 2);
         const few = Math.max(2, Math.floor(width / 90));
         const xAxis = axisBottom(x)
             .tickSizeOuter(0)
@@ -93,10 +94,10 @@ export function chart(options) {
             spread = all.filter((_, i) => i % Math.ceil(all.length / 7) === 0);
         const wanted = !options.y.log ? y.ticks(5) : round.length > 2 ? round : spread;
         const yTicks = wanted.filter(apartBy(LINE, y));
-        parts.yAxis.attr('transform', `translate(${MARGIN.left},0)`).call(
+        parts.yAxis.attr('transform', `translate(${margin.left},0)`).call(
             axisLeft(y)
                 .tickValues(yTicks)
-                .tickSize(-(right - MARGIN.left))
+                .tickSize(-(right - margin.left))
                 .tickFormat((v) => short(v)),
         );
         xLabel
@@ -143,7 +144,7 @@ export function chart(options) {
         const levels = options.level ? [options.level] : [];
         const g = parts.levels.selectAll('g').data(levels).join(lineWithText('level-line'));
         g.attr('transform', (level) => `translate(0,${y(level.at)})`);
-        g.select('line').attr('x1', MARGIN.left).attr('x2', right);
+        g.select('line').attr('x1', margin.left).attr('x2', right);
         g.select('text')
             .attr('x', right)
             .attr('y', -4)
@@ -162,17 +163,17 @@ export function chart(options) {
             .join('rect')
             .attr('class', 'past')
             .attr('x', (r) => x(r.at))
-            .attr('y', MARGIN.top)
+            .attr('y', margin.top)
             .attr('width', (r) => Math.max(0, right - x(r.at)))
-            .attr('height', bottom - MARGIN.top);
+            .attr('height', bottom - margin.top);
         const g = parts.marks.selectAll('g').data(rules).join(lineWithText('rule'));
         g.attr('transform', (r) => `translate(${x(r.at)},0)`);
-        g.select('line').attr('y1', MARGIN.top).attr('y2', bottom);
+        g.select('line').attr('y1', margin.top).attr('y2', bottom);
         const onLeft = rules[0] && x(rules[0].at) > right - 130;
         g.select('text')
             .attr('x', onLeft ? -4 : 4)
             .attr('text-anchor', onLeft ? 'end' : 'start')
-            .attr('y', MARGIN.top + 8)
+            .attr('y', margin.top + 8)
             .text((r) => r.text);
     }
 
@@ -196,7 +197,7 @@ export function chart(options) {
             .attr('class', 'cursor')
             .attr('x1', (c) => x(c))
             .attr('x2', (c) => x(c))
-            .attr('y1', MARGIN.top)
+            .attr('y1', margin.top)
             .attr('y2', bottom);
         parts.over
             .selectAll('circle')
@@ -214,7 +215,7 @@ export function chart(options) {
             ...dots.flatMap(({ s, p }) => {
                 const dot = h('i.dot');
                 dot.style.background = s.colour;
-                return [dot, `${s.title} ${show(p[1])}  `];
+                return [dot, `${s.title} ${show(p[1]).replace('-', '−')}  `];
             }),
         );
     }
@@ -226,7 +227,11 @@ export function chart(options) {
     };
     svg.on('pointermove', (event) => x && move(x.invert(pointer(event)[0])))
         .on('pointerleave', () => move(null))
-        .on('blur', () => move(null))
+        .on('focus', () => (readout.ariaLive = 'polite')) // it is read out for those who move the cursor by keys
+        .on('blur', () => {
+            readout.ariaLive = 'off';
+            move(null);
+        })
         .on('keydown', (event) => {
             const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
             if (!step || !x) return;
@@ -258,6 +263,12 @@ export function chart(options) {
         widen([low, high]) {
             const [from, to] = options.y.domain;
             options.y.domain = [Math.min(from, 10 * Math.floor(low / 10)), Math.max(to, 10 * Math.ceil(high / 10))];
+            redraw();
+        },
+        // Another height, and other margins.
+        fit({ height, margin: sides }) {
+            options.height = height;
+            margin = { ...MARGIN, ...sides };
             redraw();
         },
         points: (name) => series.get(name)?.points,

@@ -1,6 +1,38 @@
 // The bar of contents that stays at the top: the chapter that is being read, and how far the reader is.
-import { h, onceAFrame } from './dom.js';
+import { button, h, onceAFrame } from './dom.js';
 import { go } from './links.js';
+
+const OFF = 'motion off';
+// A switch for all motion, which the browser remembers.
+function motionSwitch() {
+    const all = document.documentElement.classList,
+        saved = (value) => {
+            try {
+                return value === undefined ? localStorage.getItem(OFF) : localStorage.setItem(OFF, value);
+            } catch {
+                return null; // a browser that keeps nothing for this page
+            }
+        };
+    const put = (isOff) => {
+        all.toggle('no-motion', isOff);
+        press.setAttribute('aria-pressed', String(isOff));
+    };
+    const press = button(OFF, () => {
+        put(!all.contains('no-motion'));
+        saved(all.contains('no-motion') ? 'yes' : '');
+    });
+    press.classList.add('motion');
+    put(saved() === 'yes');
+    return press;
+}
+
+let reading = '',
+    listener = null;
+// Calls `listen` with the chapter that is being read, now and whenever it is another one. There is one who listens.
+export function onChapter(listen) {
+    listener = listen;
+    if (reading) listen(reading);
+}
 
 export function contents(bar, chapters) {
     const read = h('div.read');
@@ -18,17 +50,17 @@ export function contents(bar, chapters) {
             h('span', title),
         ),
     );
-    bar.append(h('div.links', links), read);
+    bar.append(h('div.links', links, motionSwitch()), read);
     let now = -1;
     const look = onceAFrame(() => {
         const tops = chapters.map(({ id }) => document.getElementById(id).getBoundingClientRect().top);
-        const at = Math.max(
-            0,
-            tops.findLastIndex((top) => top < innerHeight * 0.4),
-        );
+        const isEnd = scrollY + innerHeight >= document.documentElement.scrollHeight - 2,
+            at = isEnd && scrollY > 0 ? tops.length - 1 : Math.max(0, tops.findLastIndex((top) => top < innerHeight * 0.4));
         read.style.transform = `scaleX(${scrollY / Math.max(1, document.documentElement.scrollHeight - innerHeight)})`;
         if (at === now) return;
         now = at;
+        reading = chapters[at].id;
+        listener?.(reading);
         links.forEach((link, i) => {
             link.classList.toggle('done', i < at);
             if (i === at) link.setAttribute('aria-current', 'true');

@@ -31,7 +31,9 @@ export const fact = (value, name) => h('div', h('b', value), name);
 let ids = 0;
 export const unique = () => `x${++ids}`;
 
-export const reducedMotion = () => matchMedia('(prefers-reduced-motion: reduce)').matches;
+// Does the reader want no motion, by the system's settings or by the page's own switch?
+export const reducedMotion = () =>
+    matchMedia('(prefers-reduced-motion: reduce)').matches || document.documentElement.classList.contains('no-motion');
 
 export const count = (n) => Math.round(n).toLocaleString('en');
 export const short = (x, digits = 3) =>
@@ -80,6 +82,9 @@ export function chips(label, choices, { get, set, many, colour }) {
     draw();
     return Object.assign(list, { draw });
 }
+
+// What is folded away until it is asked for.
+export const folded = (title, ...rest) => h('details.folded', h('summary', title), rest);
 
 export const counts = (numbers) => numbers.map((n) => [String(n), count(n)]);
 

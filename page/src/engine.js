@@ -225,6 +225,7 @@ export class Engine {
 
     // The same program on the page itself, for what takes microseconds: plans and frequencies.
     async small() {
-        return (this.smallRope ??= this.file('rope.wasm').then((wasm) => loadRope(wasm)));
+        const apart = (wasm) => new Promise((goOn) => setTimeout(() => goOn(loadRope(wasm)))); // a task of its own
+        return (this.smallRope ??= this.file('rope.wasm').then(apart));
     }
 }

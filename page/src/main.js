@@ -8,8 +8,10 @@ import { followAddress, go, linkTo } from './links.js';
 import { lacking } from './lacking.js';
 import { learnMethods, methodFor } from './methods.js';
 import { whereAHeadLooks } from './panels/attention.js';
+import { film } from './panels/film.js';
 import { oneHand } from './panels/hand.js';
 import { opening } from './panels/opening.js';
+import { scene } from './panels/scene.js';
 import { tuned } from './panels/tuned.js';
 import { leaveAll, panelOf } from './place.js';
 import { still } from './still.js';
@@ -29,6 +31,7 @@ const NOTHING = {
     twice: {},
     temper: {},
     layers: {},
+    scene: {},
 };
 
 const shipped = recorded.model; // theta, trained context, head_dim: what the model says of itself once it is open
@@ -40,39 +43,54 @@ function heading(tag, id, title, number) {
     return h(tag, { id: `h-${id}`, tabIndex: -1, ariaLabel: title }, mark, title, linkTo(id, title));
 }
 
-// What needs no program: the chapters' frames, and in the first of them the demonstration.
-function frames() {
-    for (const [i, { id, title, lead }] of CHAPTERS.entries())
-        main.append(
-            h(
-                'section.chapter',
-                { id, 'aria-labelledby': `h-${id}` },
-                heading('h2', id, title, String(i + 1)),
-                lead ? h('p.lead', prose(lead)) : null,
-            ),
-        );
+const LATEST_MS = 40;
+// Between two pieces the browser may paint, and hear the reader.
+const breath = () =>
+    new Promise((goOn) => {
+        requestAnimationFrame(() => setTimeout(goOn));
+        setTimeout(goOn, LATEST_MS); // where nothing is painted, or slowly
+    });
+
+// For those who go by Tab: past a chapter, to the next one. It shows while it has the focus.
+const skipTo = (chapter) =>
+    chapter && button(`skip to “${chapter.title}”`, () => go(chapter.id), { className: 'skip-on' });
+
+// What needs no program: the chapters' frames, and in the first of them the demonstration. A piece at a time.
+async function frames() {
+    const chapters = CHAPTERS.map(({ id, title, lead }, i) =>
+        h(
+            'section.chapter',
+            { id, 'aria-labelledby': `h-${id}` },
+            heading('h2', id, title, String(i + 1)),
+            skipTo(CHAPTERS[i + 1]),
+            lead ? h('p.lead', prose(lead)) : null,
+        ),
+    );
+    main.append(chapters[0], h('div.story', h('div.steps', chapters.slice(1, -1))), chapters.at(-1));
+    contents(document.getElementById('toc'), CHAPTERS); // whose switch says whether things may move
+    await breath();
     const write = () => {
         go('break');
         /** @type {HTMLElement} */ (document.querySelector('#break button.primary'))?.click();
     };
     const runs = button('Run it yourself', write, { primary: true, id: 'run-it', disabled: true });
+    const scrolling = film({ recorded, shipped });
+    document.getElementById(CHAPTERS[0].id).append(
+        scrolling.box,
+        h('div.row.middle.under', runs, button('What happened? ↓', () => go(CHAPTERS[1].id)), scrolling.go),
+    );
+    await breath();
     document.getElementById(CHAPTERS[0].id).append(
         h('p.status', { id: 'whose', hidden: true }),
         opening({ recorded, shipped }),
         h(
-            'div.row.middle.under',
-            runs,
-            button('What happened? ↓', () => go(CHAPTERS[1].id)),
-            h(
-                'p.fine',
-                `Recorded, with seed ${recorded.first.seed}. Marked, and counted as perplexity: what a reader of the last ` +
-                    '512 tokens did not expect. A person surprises it more than it does itself.',
-            ),
+            'p.fine',
+            `Recorded, with seed ${recorded.first.seed}. Marked, and counted as perplexity: what a reader of the last 512 ` +
+                'tokens did not expect.',
         ),
     );
     for (const word of document.querySelectorAll('[data-term]'))
         word.replaceWith(...prose(`[${word.textContent}|${word.getAttribute('data-term')}]`));
-    contents(document.getElementById('toc'), CHAPTERS);
     document.querySelector('footer').prepend(h('p', button('Start again from the top', startAgain)));
 }
 
@@ -92,12 +110,14 @@ function startAgain() {
 }
 
 /**
- * A chapter's panels, those under "more", and how it goes on.
- * @param {import('./story.js').Chapter} chapter
- * @param {object} context
+ * Makes all panels, one at a time: those of the story, then the scene, then those under "more". `isWanted` tells whether
+ * they still are: another model takes the place of one that is not through.
+ * @param {object} context @param {() => boolean} isWanted
  */
-function fill({ id, panels, more, what, on }, context) {
-    const chapter = document.getElementById(id);
+async function fill(context, isWanted) {
+    let all = 1;
+    const fits = (make) => !context.own || !OF_THE_SHIPPED.includes(make);
+    for (const old of document.querySelectorAll('.filled, #scene')) old.remove();
     const section = (make) => {
         const panel = panelOf(make, context, all++);
         return h(
@@ -107,23 +127,39 @@ function fill({ id, panels, more, what, on }, context) {
             panel.body,
         );
     };
-    const fits = (make) => !context.own || !OF_THE_SHIPPED.includes(make),
-        further = more.filter(fits);
-    chapter.querySelector('.filled')?.remove();
-    chapter.append(
-        h(
-            'div.filled',
-            panels.filter(fits).map(section),
-            on && h('p.lead.on', prose(on)),
-            further.length ? h('details.more', h('summary', `More: ${what}`), further.map(section)) : null,
-        ),
-    );
+    const rest = [];
+    await breath();
+    for (const { id, panels, more, what, on } of CHAPTERS) {
+        const box = h('div.filled'),
+            further = more.filter(fits);
+        document.getElementById(id).append(box);
+        for (const make of panels.filter(fits)) {
+            box.append(section(make));
+            await breath();
+            if (!isWanted()) return;
+        }
+        if (id === 'yours' && !isOneFile) box.append(h('p', h('a.button', { href: 'config.html' }, 'Open the tool for configs')));
+        if (on) box.append(h('p.lead.on', prose(on)));
+        if (!further.length) continue;
+        const folded = h('details.more', h('summary', `More: ${what}`));
+        box.append(folded);
+        rest.push(...further.map((make) => [folded, make]));
+    }
+    await breath();
+    if (!isWanted()) return;
+    const { title, body } = panelOf(scene, context, all++);
+    document.querySelector('.story').prepend(h('section', { id: 'scene', ariaLabel: title }, body));
+    for (const [folded, make] of rest) {
+        await breath();
+        if (!isWanted()) return;
+        folded.append(section(make));
+    }
 }
-let all = 1;
 
 async function begin() {
     boot.textContent = 'Starting the program …';
-    frames();
+    await breath();
+    await frames();
     const lacks = lacking();
     if (lacks) throw new Error(lacks);
     const engine = new Engine(),
@@ -136,10 +172,12 @@ async function begin() {
     const book = new TextDecoder().decode(bytes);
     const keys = state.keys();
     // All panels, for the model that ships or for one of the reader's: { name, facts }.
-    const build = (own) => {
+    let newest = 0;
+    const build = async (own) => {
+        const mine = ++newest;
+        delete main.dataset.whole;
         leaveAll();
         state.keepOnly(keys);
-        all = 1;
         const facts = own?.facts ?? shipped,
             page = small.describe(facts.headDim, facts.theta, facts.trainedContext);
         globalThis.rope = { engine, small, page, state, methodFor }; // for the console, and for tests
@@ -150,11 +188,13 @@ async function begin() {
             own,
         };
         const context = { engine, small, page, book, methods: learnMethods(page, facts), build, hasToolBeside: !isOneFile, ...what };
-        for (const chapter of CHAPTERS) fill(chapter, context);
         showWhose(facts.trainedContext, own);
+        await fill(context, () => mine === newest);
+        if (mine === newest) main.dataset.whole = 'yes';
     };
     cardsBelowChips(main);
-    build();
+    await breath();
+    await build();
     document.getElementById('run-it').removeAttribute('disabled');
     followAddress();
     const complaint = state.complaints()[0];

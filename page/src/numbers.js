@@ -1,7 +1,7 @@
 // Arithmetic that panels share: perplexities along a text, expected scores, what angles were seen.
 export const TURN = 2 * Math.PI;
 
-const POINTS = 120; // of a curve
+const POINTS = 120; // of a curve at most
 
 // exp of the mean of the last `span` values at every `step`th place: [[place, perplexity]].
 export function movingPerplexity(nlls, span, step = 8) {
@@ -55,9 +55,9 @@ export function sharpness(plain, frequencies) {
 
 // A head's values by distance from the last token, the largest of every few neighbors, since one high score is what counts.
 // Those in [from, to) are left out.
-export function highest(values, from = values.length, to = from) {
+export function highest(values, from = values.length, to = from, points = POINTS) {
     const n = values.length,
-        step = Math.max(1, Math.ceil(n / POINTS)),
+        step = Math.max(1, Math.ceil(n / points)),
         out = [];
     for (let d = 1; d < n; d += step) {
         let most = -Infinity;

@@ -11,7 +11,6 @@ import { hideAKey } from './panels/key.js';
 import { kindsOfLayers } from './panels/layers.js';
 import { distances } from './panels/maps.js';
 import { race } from './panels/race.js';
-import { fromScoreToWord } from './panels/path.js';
 import { whyScoresGoWrong } from './panels/scores.js';
 import { staleKeys } from './panels/stale.js';
 import { temperature } from './panels/temper.js';
@@ -48,16 +47,19 @@ export const CHAPTERS = [
     {
         id: 'turning',
         title: 'What turns',
-        lead: 'Inside the model, positions are hands of clocks.',
-        panels: [whatRopeIs, clocks],
-        more: [],
+        lead: 'Inside the model, positions are hands of clocks. The key here is a number to be remembered. Pull it away.',
+        panels: [whatRopeIs],
+        more: [clocks],
+        what: 'all clocks of a head, and two tokens to drag',
         on: 'Some hands went round many times in training. Others hardly moved.',
     },
     {
         id: 'why',
         title: 'Why it breaks',
-        lead: 'Past 512 the slow hands point where they never pointed before.',
-        panels: [countTheTurns, oneHand, fromScoreToWord],
+        lead:
+            'Past 512 the slow hands point where they never pointed before. The key’s score falls behind, its share is ' +
+            'gone, and the next word is wrong.',
+        panels: [countTheTurns, oneHand],
         more: [whereAHeadLooks, whyScoresGoWrong],
         what: 'where a head looks, and the scores of all 24',
         on: 'Plain RoPE looks far away, at angles that nobody taught it. So bring the slow hands back.',
@@ -66,8 +68,8 @@ export const CHAPTERS = [
         id: 'mend',
         title: 'Fix it yourself',
         lead:
-            '[YaRN|yarn] slows most the hands that never went round, and less those that did a few times. It leaves the ' +
-            'fastest alone.',
+            'Slow the hands, until the key is found again. [YaRN|yarn] slows most those that never went round, less those ' +
+            'that did a few times, and not the fastest.',
         panels: [fixIt],
         more: [temperature, distances, yourMethod],
         what: 'temperature, distances, a method of your own',
@@ -77,19 +79,18 @@ export const CHAPTERS = [
         id: 'proof',
         title: 'The proof',
         lead: 'A model with a [window] of 512 writes well for ever: it forgets the rest. So hide a key, and ask.',
-        panels: [hideAKey, samePageTwice],
-        more: [race, tuned],
-        what: 'the race, and two hundred steps of tuning',
+        panels: [hideAKey],
+        more: [samePageTwice, race, tuned],
+        what: 'the same page twice, the race, and two hundred steps of tuning',
         on:
-            'So it reads four times its length, and remembers, without any training. Most models of ' +
-            'today have such hands.',
+            'So it finds a key in eight times its length, without any training. Most models of today have such hands.',
     },
     {
         id: 'yours',
         title: 'Your model',
-        lead: 'Paste its config. See which hands are lost, and who reads it otherwise.',
-        panels: [yourModel, yourWeights],
-        more: [kindsOfLayers, staleKeys],
-        what: 'two kinds of layers, growing texts and stale keys',
+        lead: 'How far does it go? Drop its config.json anywhere, or its weights.',
+        panels: [],
+        more: [yourModel, yourWeights, kindsOfLayers, staleKeys],
+        what: 'its config here, its weights, two kinds of layers, growing texts and stale keys',
     },
 ];

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../core/settings.h"
+#include "config_still.h"
 #include "config_values.h"
 #include "json.h"
 
@@ -82,6 +83,7 @@ static void remark_unused(Config *c) {
 void config_read_layers(Config *c) {
     const char *key = "", *expected = "";
     if (c->family) c->file->by_layer = false;
+    if (c->family) config_read_still(c);
     if (!c->family || !c->family->period) return;
     ConfigLayers *layers = &c->file->layers;
     c->layers = layers;
@@ -115,8 +117,9 @@ static void check_one(Config *c) {
         config_remark(c, "rope_parameters is not used, since there is a rope_scaling");
     if (!is_one) c->block = NULL;
     if (is_silent && c->block && scaling)
-        config_remark(c, "rope_scaling is null, and model_type %s has YaRN all the same",
-                      c->family->model_type);
+        config_remark(c, "rope_scaling is null, and model_type %s has %s all the same",
+                      c->family->model_type,
+                      strstr(c->family->block, "\"llama3\"") ? "llama3" : "YaRN");
     name_block(c, name);
 }
 

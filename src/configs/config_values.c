@@ -217,6 +217,7 @@ static void find_one_head(Config *c, bool is_global, const char *said) {
     const RopeFamily *f = c->family;
     const char *key = is_global ? "global_head_dim" : "head_dim";
     double own = is_global ? f->global_head_dim : f->head_dim;
+    if (is_of(c, FAMILY_NULL_HEAD) && said && *said == 'n') own = 0;
     double missing = own == 0 && is_strict(c) && !said ? head_of_width(c) : own;
     MayBe may_be = own == 0 ? NULL_TOO : OPTIONAL;
     c->head_dim = config_number(c, c->config, key, missing, 1, ROPE_MAX_HEAD_DIM, may_be);

@@ -50,6 +50,7 @@ enum {
     FAMILY_AXES = 1 << 27,          // blocks have sections of three axes, which are one in a text
     FAMILY_MSCALES = 1 << 28,       // longrope's attention factor is long_mscale
     FAMILY_CUTS_LISTS = 1 << 26,    // what lists have behind the last layer is not used
+    FAMILY_NULL_HEAD = 1 << 29,     // a head_dim of null is the model's width by its heads
 };
 
 // What sets a family apart from a Llama and can be seen in a model. Where no family has all that a
@@ -133,9 +134,16 @@ typedef struct {
     const char *indexes_key;  // of a list of the full layers; NULL: none
     const char *full_words;   // in layer_types for full layers, besides full_attention; NULL: none
     double partial;           // partial_rotary_factor; 0: 1
-    int slides_with;          // the number of layers with which llama.cpp slides; 0: any
-    const char *layer_keys;   // keys about layers or positions that mean something; NULL: none
-    const char *aliases;      // other model_types of it; NULL: none
+    int still_each;  // each so manieth layer has no RoPE, where no list says which; 0: all have
+    int chunk;       // of how many positions a layer with RoPE sees one part; 0: no chunks
+    // Keys of a temperature of layers without RoPE, a flag, what queries grow by and how often, and
+    // the defaults of the last two; NULL: none.
+    const char *unturned[3];
+    double unturned_beta;
+    int unturned_length;
+    int slides_with;         // the number of layers with which llama.cpp slides; 0: any
+    const char *layer_keys;  // keys about layers or positions that mean something; NULL: none
+    const char *aliases;     // other model_types of it; NULL: none
     // JSON that stands for a missing block of all layers or of the full ones; NULL: none.
     const char *block;
     const char *sliding_block;    // likewise of the sliding ones
@@ -178,6 +186,15 @@ typedef struct {
     int window;  // W of sliding layers, a query's own position included; 0: none slide
     unsigned char kinds[MOST_LAYERS];  // KIND_... of each layer
 } ConfigLayers;
+
+// Layers without RoPE in families that list them.
+typedef struct {
+    int n;
+    short layers[MOST_LAYERS];
+    double
+        beta;  // their queries are multiplied by 1 + beta ln(1 + (position + 1) / length); 0: not
+    int length, chunk;  // the others see their own chunk of so many positions; 0: no chunks
+} LayersAtRest;
 
 // Whether there are layers of a kind. Where it is not known which are which, there are both.
 bool layers_have(const ConfigLayers *layers, int kind);

@@ -22,6 +22,7 @@ typedef struct {
     bool bare_full;        // full layers do not turn
     bool still;            // no layer turns
     ConfigLayers layers;   // which layers are of which kind; none: not known
+    LayersAtRest at_rest;  // layers without RoPE, where the family lists them
     ModelSizes sizes;      // of the model
     int head_dim;          // of which rope.rotary_dim turn; 0: not known
     int sliding_head_dim;  // of sliding layers, where each kind has its own; 0: head_dim

@@ -1,33 +1,18 @@
-// Decoders of all types of weights in plain C. The fast engine has others (src/fast/layouts.h),
-// which the tests compare with these. The layouts are those of ggml's ggml-common.h
+// Decoders of types of weights in plain C; coded.c has the others. The fast engine has its own
+// (src/fast/layouts.h), which the tests compare with these. The layouts are those of ggml's ggml-common.h
 // (github.com/ggml-org/ggml), MXFP4 that of the OCP Microscaling Formats Specification 1.0.
 //
 // A picture above each decoder shows the block. Its lines begin with the number of a byte. Between
 // two bars are the eight bits of a byte, the highest one first, and each is drawn by the number of
 // its weight or scale: |16160000| has four bits of weight 16, then four of weight 0. A float16 is
 // |dddddddd|dddddddd|, its lower byte first.
-#include "matrix.h"
-
 #include <math.h>
 #include <string.h>
 
-// ---- numbers ----
+#include "block_bits.h"
+#include "matrix.h"
 
-// |ffffffff|seeeeeff|: sign s, exponent e, fraction f. With e = 0 it is f 2^-24, with e = 31
-// infinity (f = 0) or NaN, else (1 + f / 1024) 2^(e - 15).
-float float16_at(const uint8_t *bytes) {
-    uint32_t bits = bytes[0] | bytes[1] << 8;
-    uint32_t exponent = bits >> 10 & 31;
-    uint32_t fraction = bits & 1023;
-    float size = (float)fraction * 0x1p-24f;
-    if (exponent > 0) {
-        // float32 has eight bits of exponent, which stands for e - 127, and 23 of fraction.
-        uint32_t wide = exponent == 31 ? 255 : exponent - 15 + 127;
-        uint32_t word = wide << 23 | fraction << 13;
-        memcpy(&size, &word, sizeof size);
-    }
-    return bits >> 15 ? -size : size;
-}
+// ---- numbers ----
 
 static void decode_f32(const uint8_t *block, float *out) { memcpy(out, block, sizeof *out); }
 
@@ -37,36 +22,6 @@ static void decode_f16(const uint8_t *block, float *out) { *out = float16_at(blo
 static void decode_bf16(const uint8_t *block, float *out) {
     uint32_t word = (uint32_t)(block[0] | block[1] << 8) << 16;
     memcpy(out, &word, sizeof *out);
-}
-
-// ---- bits ----
-
-// Nibble i of 32 in 16 bytes: |16160000|17170101|18180202| ... |31311515|
-static int nibble_of(const uint8_t *bytes, int i) {
-    int byte = bytes[i % 16];
-    return i < 16 ? byte & 15 : byte >> 4;
-}
-
-// Bit i of a number that begins with its lowest byte: |76543210|fedcba98| ...
-static int bit_of(const uint8_t *bytes, int i) { return bytes[i / 8] >> i % 8 & 1; }
-
-// Bit `part` of byte i: |76543210|76543210| ...
-static int part_bit_of(const uint8_t *bytes, int part, int i) { return bytes[i] >> part & 1; }
-
-// The two bits of weight i of 256 in 64 bytes. The first 32 bytes have weights 0 to 127, the others
-// 128 to 255 likewise: |96643200|97653301|98663402| ...
-static int two_of(const uint8_t *bytes, int i) {
-    int place = i % 128;
-    int byte = bytes[i / 128 * 32 + place % 32];
-    return byte >> place / 32 * 2 & 3;
-}
-
-// The four bits of weight i of 256 in 128 bytes. Each 32 bytes have 64 weights:
-// |32320000|33330101|34340202| ... |63633131|
-static int four_of(const uint8_t *bytes, int i) {
-    int place = i % 64;
-    int byte = bytes[i / 64 * 32 + place % 32];
-    return byte >> place / 32 * 4 & 15;
 }
 
 // ---- blocks of 32 ----
@@ -129,10 +84,6 @@ static void decode_q8_0(const uint8_t *block, float *out) {
         out[i] = d * (float)q;
     }
 }
-
-// What a nibble of IQ4_NL and IQ4_XS stands for.
-static const int iq4_numbers[16] = {-127, -104, -83, -65, -49, -35, -22, -10,  // 0 to 7
-                                    1,    13,   25,  38,  53,  69,  89,  113};
 
 // IQ4_NL: weight = d number[nibble]
 //     0  |dddddddd|dddddddd|
@@ -287,13 +238,40 @@ static void decode_iq4_xs(const uint8_t *block, float *out) {
 }
 
 const BlockType block_types[N_WEIGHT_TYPES] = {
-    [WEIGHT_F32] = {1, 4, decode_f32},           [WEIGHT_F16] = {1, 2, decode_f16},
-    [WEIGHT_BF16] = {1, 2, decode_bf16},         [WEIGHT_Q8] = {1, 1, NULL},
-    [WEIGHT_Q4] = {Q4_PACK, Q4_PACK / 2, NULL},  [WEIGHT_Q4_0] = {32, 18, decode_q4_0},
-    [WEIGHT_Q4_1] = {32, 20, decode_q4_1},       [WEIGHT_Q5_0] = {32, 22, decode_q5_0},
-    [WEIGHT_Q5_1] = {32, 24, decode_q5_1},       [WEIGHT_Q8_0] = {32, 34, decode_q8_0},
-    [WEIGHT_Q2_K] = {256, 84, decode_q2_k},      [WEIGHT_Q3_K] = {256, 110, decode_q3_k},
-    [WEIGHT_Q4_K] = {256, 144, decode_q4_k},     [WEIGHT_Q5_K] = {256, 176, decode_q5_k},
-    [WEIGHT_Q6_K] = {256, 210, decode_q6_k},     [WEIGHT_IQ4_NL] = {32, 18, decode_iq4_nl},
-    [WEIGHT_IQ4_XS] = {256, 136, decode_iq4_xs}, [WEIGHT_MXFP4] = {32, 17, decode_mxfp4},
+    [WEIGHT_F32] = {1, 4, .decode = decode_f32},
+    [WEIGHT_F16] = {1, 2, .decode = decode_f16},
+    [WEIGHT_BF16] = {1, 2, .decode = decode_bf16},
+    [WEIGHT_Q8] = {1, 1},
+    [WEIGHT_Q4] = {Q4_PACK, Q4_PACK / 2},
+    [WEIGHT_Q4_0] = {32, 18, .decode = decode_q4_0},
+    [WEIGHT_Q4_1] = {32, 20, .decode = decode_q4_1},
+    [WEIGHT_Q5_0] = {32, 22, .decode = decode_q5_0},
+    [WEIGHT_Q5_1] = {32, 24, .decode = decode_q5_1},
+    [WEIGHT_Q8_0] = {32, 34, .decode = decode_q8_0},
+    [WEIGHT_Q2_K] = {256, 84, .decode = decode_q2_k},
+    [WEIGHT_Q3_K] = {256, 110, .decode = decode_q3_k},
+    [WEIGHT_Q4_K] = {256, 144, .decode = decode_q4_k},
+    [WEIGHT_Q5_K] = {256, 176, .decode = decode_q5_k},
+    [WEIGHT_Q6_K] = {256, 210, .decode = decode_q6_k},
+    [WEIGHT_IQ4_NL] = {32, 18, .decode = decode_iq4_nl},
+    [WEIGHT_IQ4_XS] = {256, 136, .decode = decode_iq4_xs},
+    [WEIGHT_MXFP4] = {32, 17, .decode = decode_mxfp4},
+    [WEIGHT_IQ1_S] = {256, 50, .numbers = numbers_iq1_s},
+    [WEIGHT_IQ1_M] = {256, 56, .numbers = numbers_iq1_m},
+    [WEIGHT_IQ2_XXS] = {256, 66, .numbers = numbers_iq2_xxs},
+    [WEIGHT_IQ2_XS] = {256, 74, .numbers = numbers_iq2_xs},
+    [WEIGHT_IQ2_S] = {256, 82, .numbers = numbers_iq2_s},
+    [WEIGHT_IQ3_XXS] = {256, 98, .numbers = numbers_iq3_xxs},
+    [WEIGHT_IQ3_S] = {256, 110, .numbers = numbers_iq3_s},
+    [WEIGHT_TQ1_0] = {256, 54, .numbers = numbers_tq1_0},
+    [WEIGHT_TQ2_0] = {256, 66, .numbers = numbers_tq2_0},
+    [WEIGHT_Q1_0] = {128, 18, .numbers = numbers_q1_0},
+    [WEIGHT_Q2_0] = {64, 18, .numbers = numbers_q2_0},
+    [WEIGHT_NVFP4] = {64, 36, .numbers = numbers_nvfp4},
+    [WEIGHT_IQ2_K] = {256, 76, .numbers = numbers_iq2_k},
+    [WEIGHT_IQ3_K] = {256, 110, .numbers = numbers_iq3_k},
+    [WEIGHT_IQ4_K] = {256, 144, .numbers = numbers_iq4_k},
+    [WEIGHT_IQ5_K] = {256, 176, .numbers = numbers_iq5_k},
+    [WEIGHT_IQ4_KS] = {256, 136, .numbers = numbers_iq4_ks, .head = 4},
+    [WEIGHT_IQ5_KS] = {256, 168, .numbers = numbers_iq5_ks, .head = 4},
 };

@@ -148,4 +148,5 @@ static const Field fields[] = {
     {"state_value_dim", 708, U32, 0, ROPE_MAX_HEAD_DIM, CONFIG(state_value_dim)},
     {"state_bias", 712, U32, 0, 1, CONFIG(state_bias)},
     {"gate_bias", 716, U32, 0, 1, CONFIG(gate_bias)},
+    {"state_tiled", 720, U32, 0, 1, CONFIG(state_tiled)},
 };

@@ -125,6 +125,8 @@ bool check_states(const ModelConfig *c, Error *err) {
     bool has_heads = keys || values || c->state_key_dim || c->state_value_dim;
     if (c->gate_bias && !c->attention_gate)
         return fail(err, "gate_bias without attention_gate (expected 0)");
+    if (c->state_tiled && c->state_kind != STATE_DELTA)
+        return fail(err, "state_tiled with state_kind %d (expected 0)", c->state_kind);
     if (c->state_kind == STATE_NONE)
         return !(has_heads || c->conv_width || c->state_bias) ||
                fail(err, "state_kind is 0, and other fields of states are not (expected 0 in all)");

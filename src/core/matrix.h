@@ -1,6 +1,7 @@
 // Weights as they lie in a file, of every type.
 #pragma once
 
+#include "coded.h"
 #include "util.h"
 
 // F32 to Q4 are ours; the others are ggml's blocks, as GGUF files hold them.
@@ -23,10 +24,30 @@ typedef enum {
     WEIGHT_IQ4_NL,
     WEIGHT_IQ4_XS,
     WEIGHT_MXFP4,
+    // These are decoded to whole numbers first (coded.c).
+    WEIGHT_IQ1_S,
+    WEIGHT_IQ1_M,
+    WEIGHT_IQ2_XXS,
+    WEIGHT_IQ2_XS,
+    WEIGHT_IQ2_S,
+    WEIGHT_IQ3_XXS,
+    WEIGHT_IQ3_S,
+    WEIGHT_TQ1_0,
+    WEIGHT_TQ2_0,
+    WEIGHT_Q1_0,
+    WEIGHT_Q2_0,
+    WEIGHT_NVFP4,
+    WEIGHT_IQ2_K,
+    WEIGHT_IQ3_K,
+    WEIGHT_IQ4_K,
+    WEIGHT_IQ5_K,
+    WEIGHT_IQ4_KS,
+    WEIGHT_IQ5_KS,
     N_WEIGHT_TYPES
 } WeightType;
 
 static inline bool is_ggml(WeightType type) { return type >= WEIGHT_Q4_0; }
+static inline bool is_coded(WeightType type) { return type >= WEIGHT_IQ1_S; }
 
 extern const char *const weight_type_names[N_WEIGHT_TYPES];
 
@@ -80,11 +101,13 @@ static inline const uint8_t *group_scales(const Matrix *m, int64_t row, int64_t 
 // Blocks of weights, as ggml's types have them and as our q4 does (blocks.c).
 typedef struct {
     int weights, bytes;  // of a block
-    // The block's weights as float32. NULL: their scales lie elsewhere.
+    // The block's weights as float32. NULL: their scales lie elsewhere, or it has `numbers`.
     void (*decode)(const uint8_t *block, float *out);
+    BlockNumbers *numbers;
+    int head;  // bytes in front of a row: none, or 4 of a float32 scale
 } BlockType;
 
 extern const BlockType block_types[N_WEIGHT_TYPES];
 
-// The half-precision number (IEEE 754) at any address.
-float float16_at(const uint8_t *bytes);
+// What stands in front of a row of `type`; 1 where nothing does.
+float row_head(WeightType type, const uint8_t *row);

@@ -120,6 +120,7 @@ typedef struct {
     int state_key_dim, state_value_dim;      // of one such head
     bool state_bias;                         // state_in, state_conv and state_out have biases
     bool gate_bias;                          // wg has one
+    bool state_tiled;                        // the order of value heads, see state_key_head
     // What follows in the file before the tensors:
     int n_longrope;   // factors of each of longrope's two lists, 0: there are none
     bool has_layers;  // Layer.flags (n_layers), a byte each
@@ -208,8 +209,20 @@ typedef struct {
     const float *scale;            // (1) x *= scale, last of all
 } Layer;
 
+// What a file notes behind its tensors: how well the model read a text when it was made.
+typedef struct {
+    bool is_noted;
+    uint32_t window;  // tokens of a stretch, of which the second half counts
+    uint32_t text;    // a checksum of the ids
+    double nll;       // their mean -ln p
+} Anchor;
+enum { ANCHOR_BYTES = 32 };
+void anchor_to_bytes(const Anchor *anchor, uint8_t out[ANCHOR_BYTES]);
+
 typedef struct {
     MappedFile file;
+    uint64_t end;  // of the tensors in the file, where the anchor stands
+    Anchor anchor;
     ModelConfig config;
     RopeConfig rope;       // as the file has it, without defaults filled in
     RopeConfig sliding;    // the same of layers with LAYER_SLIDING; zeros without sliding_rope
@@ -286,6 +299,13 @@ static inline int64_t state_numbers(const ModelConfig *c) {
 
 // What is added to the sum of squares by whose root its queries and keys are divided.
 #define STATE_EPS 1e-6F
+
+// The key head of a value head: those of one key head stand side by side, or with state_tiled one
+// of each key head stands behind the other, over and over.
+static inline int state_key_head(const ModelConfig *c, int value_head) {
+    return c->state_tiled ? value_head % c->state_key_heads
+                          : value_head / (c->state_value_heads / c->state_key_heads);
+}
 
 // How many of the first `layers` layers keep a state.
 int layers_with_state(const Model *model, int layers);

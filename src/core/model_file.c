@@ -1,5 +1,6 @@
 // Where a model file has its tensors: it is mapped, and they are used where they lie.
 #include <stdlib.h>
+#include <string.h>
 
 #include "model.h"
 #include "settings.h"
@@ -81,6 +82,28 @@ static bool take_tables(Cursor *at, Error *err) {
     return check_type_table(c, at->types, n_matrices, err);
 }
 
+// The anchor: magic, window, checksum, nothing, the mean as float64, nothing.
+static const uint32_t ANCHOR_MAGIC = 0x52434e41;  // "ANCR"
+
+void anchor_to_bytes(const Anchor *anchor, uint8_t out[ANCHOR_BYTES]) {
+    const uint32_t head[] = {ANCHOR_MAGIC, anchor->window, anchor->text, 0};
+    memset(out, 0, ANCHOR_BYTES);
+    memcpy(out, head, sizeof head);
+    memcpy(out + sizeof head, &anchor->nll, sizeof anchor->nll);
+}
+
+// Whether nothing but an anchor stands behind the tensors, which is then read.
+static bool is_anchor(Model *m, const uint8_t *bytes, uint64_t n) {
+    uint32_t head[4];
+    uint8_t again[ANCHOR_BYTES];
+    if (m->config.version < 3 || n != ANCHOR_BYTES) return false;
+    memcpy(head, bytes, sizeof head);
+    m->anchor = (Anchor){.is_noted = true, .window = head[1], .text = head[2]};
+    memcpy(&m->anchor.nll, bytes + sizeof head, sizeof m->anchor.nll);
+    anchor_to_bytes(&m->anchor, again);
+    return memcmp(bytes, again, ANCHOR_BYTES) == 0 && m->anchor.nll > 0 && m->anchor.nll < 1e6;
+}
+
 // Takes all tensors, and compares what they need with what the file has.
 static bool take_tensors(Cursor *at, Error *err) {
     Model *m = at->model;
@@ -93,7 +116,11 @@ static bool take_tensors(Cursor *at, Error *err) {
     if (at->cut)
         return fail(err, "impossible header: rows of %s are not whole blocks of %d weights",
                     weight_type_names[at->cut], block_columns(at->cut));
+    m->end = at->offset;
     if (at->offset == size) return true;
+    if (size > at->offset &&
+        is_anchor(m, (const uint8_t *)m->file.data + at->offset, size - at->offset))
+        return true;
     return fail(err, "%s (%zu bytes found, %llu expected from the header)",
                 at->offset > size ? "truncated" : "too long", size, (unsigned long long)at->offset);
 }

@@ -95,7 +95,7 @@ void gated_delta_rule(Plain *p) {
     project_state(p, p->state_beta, &w->state_beta, NULL);
     project_state(p, p->state_step, &w->state_step, NULL);
     for (int h = 0; h < n_heads; h++) {
-        int64_t key = h / (n_heads / n_keys) * key_dim;  // several heads share one
+        int64_t key = state_key_head(m, h) * key_dim;  // several heads share one
         float *o = p->mixed + h * value_dim;
         const float *gate = p->state_gate + h * value_dim;
         float g = -expf(w->state_decay[h]) * softplus(p->state_step[h] + w->state_dt[h]);

@@ -38,7 +38,7 @@ typedef struct {
 
 enum { LLAMA3 = 1 << SPLIT_LLAMA3, GPT2 = 1 << SPLIT_GPT2, DIGITS = 1 << SPLIT_DIGITS_GPT2 };
 enum { QWEN2 = 1 << SPLIT_QWEN2, GPT4O = 1 << SPLIT_GPT4O, TEKKEN = 1 << SPLIT_TEKKEN };
-enum { DEEPSEEK = 1 << SPLIT_DEEPSEEK };
+enum { DEEPSEEK = 1 << SPLIT_DEEPSEEK, QWEN35 = 1 << SPLIT_QWEN35 };
 
 // An alternative of the regexes and the patterns that have it. The first match counts. The parts
 // end with an empty one.
@@ -46,18 +46,21 @@ static const struct {
     uint32_t patterns;
     Part parts[5];
 } alternatives[] = {
-    {GPT2 | DIGITS | LLAMA3 | QWEN2, {{ENDING, 1, 1}}},
+    {GPT2 | DIGITS | LLAMA3 | QWEN2 | QWEN35, {{ENDING, 1, 1}}},
     {LLAMA3 | QWEN2, {{LEAD, 0, 1}, {LETTER, 1, MANY}}},
-    // [LEAD]? may take a mark that the rest needs, so these two stand with it and without it.
+    // [LEAD]? may take a mark that the rest needs, so these stand with it and without it.
+    {QWEN35, {{LEAD, 1, 1}, {LETTER | MARK, 1, MANY}}},
+    {QWEN35, {{LETTER | MARK, 1, MANY}}},
     {GPT4O | TEKKEN, {{LEAD, 1, 1}, {CAPITAL, 0, MANY}, {SMALL, 1, MANY}, {ENDING, 0, 1}}},
     {GPT4O | TEKKEN, {{CAPITAL, 0, MANY}, {SMALL, 1, MANY}, {ENDING, 0, 1}}},
     {GPT4O | TEKKEN, {{LEAD, 0, 1}, {CAPITAL, 1, MANY}, {SMALL, 0, MANY}, {ENDING, 0, 1}}},
     {LLAMA3 | GPT4O | DEEPSEEK, {{NUMBERS, 1, 3}}},
-    {QWEN2 | TEKKEN | DIGITS, {{NUMBERS, 1, 1}}},
+    {QWEN2 | QWEN35 | TEKKEN | DIGITS, {{NUMBERS, 1, 1}}},
     {GPT2 | DIGITS, {{BLANK, 0, 1}, {LETTER, 1, MANY}}},
     {GPT2, {{BLANK, 0, 1}, {NUMBERS, 1, MANY}}},
     {GPT2 | DIGITS, {{BLANK, 0, 1}, {OTHER, 1, MANY}}},
     {LLAMA3 | QWEN2, {{BLANK, 0, 1}, {OTHER, 1, MANY}, {NEWLINE, 0, MANY}}},
+    {QWEN35, {{BLANK, 0, 1}, {NEITHER | SIGNS, 1, MANY}, {NEWLINE, 0, MANY}}},
     {GPT4O | TEKKEN, {{BLANK, 0, 1}, {OTHER, 1, MANY}, {NEWLINE | SLASH, 0, MANY}}},
     // DeepSeek V3 cuts out numbers, then runs of CJK, and what is between by the last of its three
     // regexes. Letters are sought last: behind a sign, and behind any other character but these.
@@ -65,11 +68,12 @@ static const struct {
     {DEEPSEEK, {{ASCII_SIGN, 1, 1}, {ASCII_LETTER, 1, MANY}}},
     {DEEPSEEK, {{LEAD_V3, 0, 1}, {LETTER | MARK, 1, MANY}}},
     {DEEPSEEK, {{BLANK, 0, 1}, {SIGNS, 1, MANY}, {NEWLINE, 0, MANY}}},
-    {LLAMA3 | QWEN2 | GPT4O | TEKKEN | DEEPSEEK, {{WHITE, 0, MANY}, {NEWLINE, 1, MANY}}},
+    {LLAMA3 | QWEN2 | QWEN35 | GPT4O | TEKKEN | DEEPSEEK, {{WHITE, 0, MANY}, {NEWLINE, 1, MANY}}},
     {DEEPSEEK, {{WHITE, 1, MANY}, {WHITE | NUMBERS | CJK | END, 1, 0}}},
     {DIGITS, {{WHITE, 1, MANY}, {WHITE | NUMBERS | END, 1, 0}}},  // numbers were split off before
-    {GPT2 | LLAMA3 | QWEN2 | GPT4O | TEKKEN, {{WHITE, 1, MANY}, {WHITE | END, 1, 0}}},  // \s+(?!\S)
-    {GPT2 | DIGITS | LLAMA3 | QWEN2 | GPT4O | TEKKEN | DEEPSEEK, {{WHITE, 1, MANY}}},
+    // \s+(?!\S)
+    {GPT2 | LLAMA3 | QWEN2 | QWEN35 | GPT4O | TEKKEN, {{WHITE, 1, MANY}, {WHITE | END, 1, 0}}},
+    {GPT2 | DIGITS | LLAMA3 | QWEN2 | QWEN35 | GPT4O | TEKKEN | DEEPSEEK, {{WHITE, 1, MANY}}},
     // What no regex matches stays together, up to the character that goes with letters behind it.
     {DEEPSEEK, {{NEITHER, 1, MANY}, {NEITHER | SIGNS | WHITE | NUMBERS | CJK | END, 1, 0}}},
 };

@@ -102,6 +102,7 @@ enum {
     SPLIT_GPT4O,
     SPLIT_TEKKEN,
     SPLIT_DEEPSEEK,
+    SPLIT_QWEN35,
     N_SPLITS
 };
 

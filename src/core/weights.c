@@ -1,18 +1,21 @@
 // Weights as they lie in a file: their sizes, and rows of them as float32.
 #include <string.h>
 
+#include "block_bits.h"
 #include "matrix.h"
 
 const char *const weight_type_names[N_WEIGHT_TYPES] = {
-    "float32", "float16", "bfloat16", "q8",   "q4",   "Q4_0", "Q4_1",   "Q5_0",   "Q5_1",
-    "Q8_0",    "Q2_K",    "Q3_K",     "Q4_K", "Q5_K", "Q6_K", "IQ4_NL", "IQ4_XS", "MXFP4"};
+    "float32", "float16", "bfloat16", "q8",     "q4",    "Q4_0",    "Q4_1",   "Q5_0",   "Q5_1",
+    "Q8_0",    "Q2_K",    "Q3_K",     "Q4_K",   "Q5_K",  "Q6_K",    "IQ4_NL", "IQ4_XS", "MXFP4",
+    "IQ1_S",   "IQ1_M",   "IQ2_XXS",  "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S",  "TQ1_0",  "TQ2_0",
+    "Q1_0",    "Q2_0",    "NVFP4",    "IQ2_K",  "IQ3_K", "IQ4_K",   "IQ5_K",  "IQ4_KS", "IQ5_KS"};
 
 int block_columns(WeightType type) { return is_ggml(type) ? block_types[type].weights : 1; }
 
 int64_t matrix_row_bytes(const Matrix *m) {
     const BlockType *block = &block_types[m->type];
     int64_t n_blocks = (m->cols + block->weights - 1) / block->weights;
-    return n_blocks * block->bytes;
+    return block->head + n_blocks * block->bytes;
 }
 
 int64_t matrix_scale_bytes(const Matrix *m) {
@@ -92,6 +95,26 @@ static void q4_row(const Matrix *m, int64_t row, float *out) {
 
 // ---- all of them ----
 
+float row_head(WeightType type, const uint8_t *row) {
+    float head = 1;
+    if (block_types[type].head) memcpy(&head, row, sizeof head);
+    return head;
+}
+
+static void coded_row(const Matrix *m, const uint8_t *row, float *out) {
+    const BlockType *block = &block_types[m->type];
+    const float head = row_head(m->type, row);
+    int8_t q[256];
+    float scales[16];
+    row += block->head;
+    for (int64_t first = 0; first < m->cols; first += block->weights) {
+        block->numbers(row, q, scales);
+        for (int i = 0; i < block->weights; i++)
+            out[first + i] = scales[i / 16] * head * (float)q[i];
+        row += block->bytes;
+    }
+}
+
 const float *weights_row(const Matrix *m, int64_t row, float *room) {
     const BlockType *block = &block_types[m->type];
     const uint8_t *bytes = (const uint8_t *)m->data + row * matrix_row_bytes(m);
@@ -99,6 +122,7 @@ const float *weights_row(const Matrix *m, int64_t row, float *room) {
     if (in_place) return (const float *)(const void *)bytes;
     if (m->type == WEIGHT_Q8) q8_row(m, row, room);
     if (m->type == WEIGHT_Q4) q4_row(m, row, room);
+    if (block->numbers) coded_row(m, bytes, room);
     for (int64_t i = 0; block->decode && i < m->cols; i += block->weights) {
         block->decode(bytes, room + i);
         bytes += block->bytes;

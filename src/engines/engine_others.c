@@ -1,4 +1,4 @@
-// What MLX-LM, ExLlamaV3 and ExLlamaV2 do otherwise than Hugging Face 5. docs/engines.md has the
+// What MLX-LM, mlx-vlm, LightLLM, ExLlamaV3 and ExLlamaV2 do otherwise than Hugging Face 5. docs/engines.md has the
 // sources.
 #include <math.h>
 #include <string.h>
@@ -72,6 +72,27 @@ void engine_mlx_lm(Config *c) {
                   "KeyError: original_max_position_embeddings");
     if (c->method == TYPE_YARN) mlx_lm_yarn(c, m, all);
     if (c->method == TYPE_LONGROPE) reading_choose_list(c, true, "at any length");
+}
+
+// mlx-vlm's class for blocks with sections, which omlx has, too. It takes theta, the share and the
+// sections.
+void engine_mlx_vlm(Config *c) {
+    reading_unseen(c, !json_member(c->config, "rope_parameters"));
+    reading_switch_off(c, true, "its MRoPE class reads no rope_type");
+    c->rope->attention_factor = 0;
+}
+
+// LightLLM. A block with sections goes the way of plain RoPE, where positions are divided by a
+// factor.
+void engine_lightllm(Config *c) {
+    double factor = reading_block_number(c, "factor", 1);
+    bool has_type = c->type || c->rope_type;
+    reading_unseen(c, c->block && !config_member(c, "mrope_section"));
+    config_refuse(c, c->block && !has_type, "ValueError: a block without a type");
+    if (c->method != TYPE_PLAIN) config_note(c, "with sections a factor divides positions");
+    c->method = factor == 1 ? TYPE_PLAIN : TYPE_LINEAR;
+    c->rope->factor = factor;
+    c->rope->attention_factor = c->rope->mscale = c->rope->mscale_all_dim = 0;
 }
 
 void engine_prepare_exllamav3(Config *c) {

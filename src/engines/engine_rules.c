@@ -343,6 +343,11 @@ const Engine engines[] = {
      SCALING_ONLY | TEXT_CONFIG | HAS_LIMIT | NEEDS_FACTOR | L_OF_BLOCK | L_OF_MAX | ROUNDS_RAMP |
          OWN_YARN,
      ""},
+    // These two are asked for by name alone: of them one class was looked at.
+    {"mlx-vlm", "Sep 26", "2026-09", "2026-09", NULL, engine_mlx_vlm,
+     TEXT_CONFIG | PARAMETERS_FIRST | OWN_DEFAULTS | READS_MROPE, "Sep 26"},
+    {"lightllm", "Aug 26", "2026-08", "2026-08", NULL, engine_lightllm,
+     TEXT_CONFIG | OWN_DEFAULTS | READS_MROPE, "Aug 26"},
     {"rope.c", "own", "0", "0", NULL, rope_c, OWN_FLAGS, "own"},
 };
 const int n_engines = sizeof engines / sizeof engines[0];

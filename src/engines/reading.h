@@ -85,6 +85,8 @@ void engine_ik_llama_cpp(Config *c);
 
 void engine_prepare_mlx_lm(Config *c);
 void engine_mlx_lm(Config *c);
+void engine_mlx_vlm(Config *c);
+void engine_lightllm(Config *c);
 void engine_prepare_exllamav3(Config *c);
 void engine_exllamav3(Config *c);
 void engine_exllamav2(Config *c);

@@ -88,6 +88,15 @@ KvCache kv_cache_for(const Model *model, const Layer *layer, KvType kept, int po
     return c;
 }
 
+KvCache kv_cache_of(const Model *model, const Layer *layer, const SessionConfig *config) {
+    KvCache c = kv_cache_for(model, layer, config->kv, config->context);
+    c.rounds = config->rounds_kv;
+    c.keys_as = config->keys_as;
+    c.values_as = config->values_as;
+    if (c.rounds) c.kept = KV_F32;
+    return c;
+}
+
 void kv_cache_lay_out(KvCache *c, Arena *arena) {
     c->type = c->kept == KV_Q4 ? NUMBER_F32 : (Number)c->kept;
     if (c->value_dim == 0) c->value_dim = c->head_dim;
@@ -131,8 +140,31 @@ static void transpose_key(uint8_t *column, const uint8_t *row, int64_t n, int64_
     }
 }
 
+// A row of n numbers as it is read when it was kept as a kind.
+static void round_row(float *out, const float *x, int64_t n, KvType kind) {
+    uint8_t kept[MAX_KEY * sizeof(float)];
+    if (kind == KV_Q4) {
+        pack_row(kept, x, n);
+        unpack_row(out, 1, kept, n);
+        return;
+    }
+    const float scale = numbers_from_f32(kept, (Number)kind, x, n);
+    numbers_to_f32(out, kept, (Number)kind, n);
+    scale_by(out, scale, n);
+}
+
 void kv_cache_write(KvCache *c, int kv_head, int position, const float *key, const float *value) {
     int64_t d = c->head_dim;
+    float rounded_key[MAX_KEY];
+    float rounded_value[MAX_KEY];
+    if (c->rounds) {
+        round_row(rounded_key, key, d, c->keys_as);
+        key = rounded_key;
+    }
+    if (c->rounds && !c->values_in_keys) {
+        round_row(rounded_value, value, c->value_dim, c->values_as);
+        value = rounded_value;
+    }
     int64_t p = position % KV_BLOCK;
     int64_t bytes = number_bytes(c->type);
     uint8_t *start = block_at(c, kv_head, position / KV_BLOCK);

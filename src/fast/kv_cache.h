@@ -27,7 +27,7 @@ static inline int64_t whole_vectors(int64_t n) { return (n + 15) / 16 * 16; }
 // 7. Keys are read as they were stored: what they lack of their angles, angles.h knows.
 // 8. `type` is what a block is read as: the kind that is kept, but float32 for 4 bits.
 //
-// The fields up to `values_in_keys` are filled in before kv_cache_lay_out.
+// The fields up to `values_as` are filled in before kv_cache_lay_out.
 typedef struct {
     KvType kept;
     int n_kv_heads;
@@ -35,6 +35,9 @@ typedef struct {
     int positions;      // most that it will hold
     int64_t value_dim;  // 0: head_dim
     bool values_in_keys;
+    // What is kept as float32 has first been kept as these kinds.
+    bool rounds;
+    KvType keys_as, values_as;
     Number type;
     int64_t value_width;  // value_dim in whole vectors of the widest kind, zeros behind
     int64_t n_blocks, block_bytes;
@@ -43,6 +46,8 @@ typedef struct {
 
 // The cache of a layer, for so many positions, yet without memory.
 KvCache kv_cache_for(const Model *model, const Layer *layer, KvType kept, int positions);
+// The same as a session asks for it.
+KvCache kv_cache_of(const Model *model, const Layer *layer, const SessionConfig *config);
 
 // Takes the memory from an arena (see util.h). A block's first write clears it, so that unused
 // blocks cost nothing.

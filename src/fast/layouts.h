@@ -56,6 +56,25 @@ static const Layout layouts[N_WEIGHT_TYPES] = {
     [WEIGHT_IQ4_NL] = {32, 18, 32, 8, .nibbles = 2},
     [WEIGHT_IQ4_XS] = {256, 136, 32, 8, .nibbles = 8},
     [WEIGHT_MXFP4] = {32, 17, 32, 5, .zero_bits = 4, .nibbles = 1},
+    // decoded to int8 first, by the core
+    [WEIGHT_IQ1_S] = {256, 50, 32, .bits = 8},
+    [WEIGHT_IQ1_M] = {256, 56, 16, .bits = 8},
+    [WEIGHT_IQ2_XXS] = {256, 66, 32, .bits = 8},
+    [WEIGHT_IQ2_XS] = {256, 74, 16, .bits = 8},
+    [WEIGHT_IQ2_S] = {256, 82, 16, .bits = 8},
+    [WEIGHT_IQ3_XXS] = {256, 98, 32, .bits = 8},
+    [WEIGHT_IQ3_S] = {256, 110, 32, .bits = 8},
+    [WEIGHT_TQ1_0] = {256, 54, 32, .bits = 8},
+    [WEIGHT_TQ2_0] = {256, 66, 32, .bits = 8},
+    [WEIGHT_Q1_0] = {128, 18, 32, .bits = 8},
+    [WEIGHT_Q2_0] = {64, 18, 32, .bits = 8},
+    [WEIGHT_NVFP4] = {64, 36, 16, .bits = 8},
+    [WEIGHT_IQ2_K] = {256, 76, 16, .bits = 8},
+    [WEIGHT_IQ3_K] = {256, 110, 16, .bits = 8},
+    [WEIGHT_IQ4_K] = {256, 144, 16, .bits = 8},
+    [WEIGHT_IQ5_K] = {256, 176, 16, .bits = 8},
+    [WEIGHT_IQ4_KS] = {256, 136, 32, .bits = 8},
+    [WEIGHT_IQ5_KS] = {256, 168, 32, .bits = 8},
 };
 
 // The table of IQ4_NL and IQ4_XS, with 128 added.
@@ -81,7 +100,8 @@ ALWAYS_INLINE bool is_looked_up(WeightType type) {
     return type == WEIGHT_IQ4_NL || type == WEIGHT_IQ4_XS;
 }
 
-// Where a super-block lies; its scales are in `values` except for q8 and q4.
+// Where a super-block lies; its scales are in `values` except for q8 and q4, and for what has been
+// decoded.
 typedef struct {
     const uint8_t *values, *scales;
 } SuperBlock;
@@ -121,6 +141,7 @@ ALWAYS_INLINE vb weights_of(WeightType type, const uint8_t *values, int i) {
     int half = i * REGISTER % PART / 16;
     const uint8_t *block = values + p * layout->bytes;  // of 32 columns
     const uint8_t *next = block + layout->bytes;
+    if (is_coded(type)) return load_bytes(values + i * REGISTER) ^ INT8_OFFSET;
     switch (type) {
     case WEIGHT_Q8: return load_bytes(values + i * REGISTER) ^ INT8_OFFSET;
     case WEIGHT_Q8_0: return take_bits(block + 2, 0, next + 2, 0, half, 255) ^ INT8_OFFSET;
@@ -235,6 +256,10 @@ ALWAYS_INLINE Scales scales_of(WeightType type, SuperBlock at) {
     const uint8_t *block = at.values;
     int bytes = layouts[type].bytes;
     Scales out = {.scales = {{{0}}}};
+    if (is_coded(type)) {
+        memcpy(&out.scales, at.scales, sizeof out.scales);
+        return out;
+    }
     switch (type) {
     case WEIGHT_Q8: out.scales.of[0] = (vf)repeat(at.scales); break;
     case WEIGHT_Q4: out.scales = floats_of_halves(NUMBER_F16, halves_at(at.scales, 2)); break;
@@ -272,7 +297,10 @@ ALWAYS_INLINE void for_ggml_type(WeightType type, void (*work)(WeightType type, 
     case WEIGHT_Q6_K: work(WEIGHT_Q6_K, given); break;
     case WEIGHT_IQ4_NL: work(WEIGHT_IQ4_NL, given); break;
     case WEIGHT_IQ4_XS: work(WEIGHT_IQ4_XS, given); break;
-    default: work(WEIGHT_MXFP4, given);
+    case WEIGHT_MXFP4: work(WEIGHT_MXFP4, given); break;
+    default:  // what is decoded differs in its columns alone
+        if (layouts[type].columns == 16) work(WEIGHT_IQ4_K, given);
+        else work(WEIGHT_IQ4_KS, given);
     }
 }
 
@@ -285,13 +313,16 @@ ALWAYS_INLINE void for_type(WeightType type, void (*work)(WeightType type, const
     }
 }
 
-// Room for the end of a row, with zeros behind it.
+// Room for the end of a row, with zeros behind it; or for what has been decoded, int8 and a float32
+// for each Layout.columns.
 typedef struct {
-    uint8_t values[SUPER_BLOCK / 32 * 34], scales[16];
+    uint8_t values[SUPER_BLOCK / 32 * 34];
+    float scales[2 * PARTS];
 } SuperBlockCopy;
 
 // Super-block number `index` of a row of blocks, of q8 in groups of 64, or of q4. What the row has
-// of it can be read in whole registers. Scales that the row lacks are zeros.
+// of it can be read in whole registers. Scales that the row lacks are zeros. Coded types are decoded
+// into the copy.
 SuperBlock super_block_at(const Matrix *matrix, int64_t row, int64_t index, SuperBlockCopy *copy);
 
 // The stored numbers of a super-block, and its scales and offsets, 8 or 16 of each.

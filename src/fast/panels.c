@@ -221,6 +221,7 @@ static inline void multiply_panel_of(Dot how, int columns, const Vectors *v, con
     else if (columns == 32 && is_q8) multiply_panel((Dot)Q8_DOT, 32, v, panel, sums);
     else if (columns == 32 && is_q6) multiply_panel((Dot)Q6_DOT, 32, v, panel, sums);
     else if (columns == 32) multiply_panel((Dot)Q4_DOT, 32, v, panel, sums);
+    else if (is_q8 && !is_q6) multiply_panel((Dot)Q8_DOT, 16, v, panel, sums);
     else if (is_q6) multiply_panel((Dot)Q6_DOT, 16, v, panel, sums);
     else multiply_panel((Dot)Q4_DOT, 16, v, panel, sums);
 }

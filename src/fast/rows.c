@@ -13,6 +13,7 @@ ALWAYS_INLINE int bytes_of(WeightType type) {
 
 // Prefetches with register i of a super-block its share of the cache lines.
 ALWAYS_INLINE void prefetch_share(WeightType type, SuperBlock at, int i) {
+    if (is_coded(type)) return;  // it has been decoded from elsewhere
     int bytes = bytes_of(type);
     int every = 64 * REGISTERS / bytes;
     if (every < 2 || i % every == 0) prefetch_ahead(at.values + i * bytes / REGISTERS);
@@ -111,6 +112,14 @@ ALWAYS_INLINE void add_super_block(WeightType type, SuperBlock at, int n, const 
         }
 }
 
+// The bytes of super-block i, as far ahead as those of other types.
+static inline void prefetch_coded(const Matrix *m, int64_t row, int64_t i) {
+    int64_t row_bytes = matrix_row_bytes(m);
+    int64_t bytes = row_bytes * SUPER_BLOCK / m->cols;
+    const uint8_t *at = (const uint8_t *)m->data + row * row_bytes + i * bytes;
+    for (int64_t b = 0; b < bytes; b += 64) prefetch_ahead(at + b);
+}
+
 // A row times vector t. *at is where the row begins, and then where its last whole super-block
 // ends.
 ALWAYS_INLINE float int8_row_dot(WeightType type, const Matrix *m, int64_t row, SuperBlock *at,
@@ -119,7 +128,12 @@ ALWAYS_INLINE float int8_row_dot(WeightType type, const Matrix *m, int64_t row, 
     vf sum[4] = {{0}};
     const Rounded *x = v->rounded + t;
     const InLanes *lanes = v->in_lanes + t;
-    for (int64_t i = 0; i < whole; i++, x += v->n, lanes += v->n) {
+    for (int64_t i = 0; is_coded(type) && i < whole; i++, x += v->n, lanes += v->n) {
+        SuperBlockCopy copy;
+        prefetch_coded(m, row, i);
+        add_super_block(type, super_block_at(m, row, i, &copy), REGISTERS, x, lanes, sum);
+    }
+    for (int64_t i = 0; !is_coded(type) && i < whole; i++, x += v->n, lanes += v->n) {
         if (type == WEIGHT_Q4) prefetch_ahead(at->scales);
         add_super_block(type, *at, REGISTERS, x, lanes, sum);
         at->values += bytes_of(type);
@@ -210,7 +224,8 @@ typedef struct {
 
 ALWAYS_INLINE void int8_rows(WeightType type, const void *given) {
     const Int8Rows *g = given;
-    bool side_by_side = g->m->cols % SUPER_BLOCK == 0;  // the next row begins where a row ends
+    // The next row begins where a row ends.
+    bool side_by_side = g->m->cols % SUPER_BLOCK == 0 && !is_coded(type);
     SuperBlockCopy copy;
     for (int64_t t = 0; t < g->v->n; t++) {
         SuperBlock at = {0};

@@ -1,6 +1,6 @@
 // Layers with a state (plain_delta.c), a chunk of rows at a time: the products with weights are of
-// all rows together, and the recurrence goes from row to row. A head's matrix is read by columns,
-// which do not know of one another: a few of them stay near the processor for all rows.
+// all rows together, and the recurrence goes over a few rows at once. A head's matrix is read by
+// columns, which do not know of one another: some of them stay near the processor for all rows.
 #include "states.h"
 
 #include <math.h>
@@ -10,9 +10,11 @@
 #include "simd.h"
 
 enum {
-    CHANNELS = 16,        // of the convolution, at a time
-    MAX_TAPS = 64,        // of the header
-    COLUMNS = 4 * LANES,  // columns of a head's matrix, at a time
+    CHANNELS = 16,                  // of the convolution, at a time
+    MAX_TAPS = 64,                  // of the header
+    COLUMNS = 4 * LANES,            // columns of a head's matrix, at a time
+    AT_ONCE = LANES == 16 ? 4 : 2,  // rows, and vectors of these columns: AT_ONCE times VECS
+    VECS = 2,                       // sums of two kinds stay in registers
 };
 
 uint64_t states_lay_out(States *s, Arena *arena, const Model *model, int64_t chunk) {
@@ -71,18 +73,37 @@ static void take_channels(Channels *c, const Layer *layer, const ModelConfig *m,
     }
 }
 
+// What `tap` of the channels reads for a row of u.
+static const float *input_of(const Channels *c, const float *u, int64_t stride, int row, int tap) {
+    int from = row - c->taps + 1 + tap;
+    return from >= 0 ? u + from * stride : c->past[c->taps - 1 + from];
+}
+
 // The rows u (n, stride) of the channels, each becoming its convolution: the last one first, so that
 // what others read is still there.
 static void convolve_rows(const Channels *c, float *u, int64_t stride, int n) {
+    enum { FULL = CHANNELS / LANES };
     for (int row = n - 1; row >= 0; row--) {
+        float *out = u + row * stride;
+        if (c->n == CHANNELS) {
+            vf sums[FULL];
+            UNROLLED (i, FULL) sums[i] = load(c->bias + i * LANES);
+            for (int j = 0; j < c->taps; j++) {
+                const float *x = input_of(c, u, stride, row, j);
+                UNROLLED (i, FULL)
+                    sums[i] =
+                        multiply_add(load(c->weights[j] + i * LANES), load(x + i * LANES), sums[i]);
+            }
+            UNROLLED (i, FULL) store(out + i * LANES, sums[i]);
+            continue;
+        }
         float sums[CHANNELS];
         memcpy(sums, c->bias, sizeof sums);
         for (int j = 0; j < c->taps; j++) {
-            int from = row - c->taps + 1 + j;
-            const float *x = from >= 0 ? u + from * stride : c->past[c->taps - 1 + from];
+            const float *x = input_of(c, u, stride, row, j);
             for (int i = 0; i < c->n; i++) sums[i] += c->weights[j][i] * x[i];
         }
-        memcpy(u + row * stride, sums, c->n * sizeof *u);
+        memcpy(out, sums, c->n * sizeof *u);
     }
 }
 
@@ -175,35 +196,89 @@ typedef struct {
     int64_t columns;
 } Head;
 
-// COLUMNS columns of it, from `first` on.
-static void step_block(const Head *h, int64_t first) {
-    float *state = h->state + first;
-    for (int row = 0; row < h->n; row++) {
-        const float *k = h->k + row * h->stride;
-        const float *q = h->q + row * h->stride;
-        float *v = h->v + row * h->stride + first;
-        vf decay = splat(h->decays[row * h->heads]);
-        vf beta = splat(h->betas[row * h->heads]);
-        vf said[4] = {{0}};
-        vf out[4] = {{0}};
-        for (int64_t i = 0; i < h->key_dim; i++) {
-            vf key = splat(k[i]);
-            UNROLLED (j, 4)
-                said[j] = multiply_add(key, load(state + i * h->columns + j * LANES), said[j]);
+// What a few rows have to do with one another, each behind the one before. Their states are, with A
+// for what is left of the one before them, S0, and D for what is left from row s to row t
+// (arXiv 2406.06484, with the decay of arXiv 2412.06464):
+//     d_t = beta_t (v_t - A_t S0^T k_t - the sum over s < t of D_st (k_s k_t) d_s)
+//     o_t = A_t S0^T q_t + the sum over s <= t of D_st (k_s q_t) d_s
+//     S = A S0 + the sum over s of D_s k_s d_s^T
+// So S0 is read once for all of them, and written once.
+typedef struct {
+    const float *k[AT_ONCE], *q[AT_ONCE];
+    float beta[AT_ONCE];
+    float left[AT_ONCE];              // A_t
+    float keys[AT_ONCE][AT_ONCE];     // [s][t]: D_st (k_s k_t), s < t
+    float queries[AT_ONCE][AT_ONCE];  // [s][t]: D_st (k_s q_t), s <= t
+    float last[AT_ONCE];              // D_s, to the last one
+} RowGroup;
+
+ALWAYS_INLINE void relate_rows(RowGroup *r, const Head *h, int row, int n) {
+    for (int t = 0; t < n; t++) {
+        float decay = h->decays[(row + t) * h->heads];
+        r->k[t] = h->k + (row + t) * h->stride;
+        r->q[t] = h->q + (row + t) * h->stride;
+        r->beta[t] = h->betas[(row + t) * h->heads];
+        r->left[t] = t ? r->left[t - 1] * decay : decay;
+        r->last[t] = 1;
+        for (int s = 0; s < t; s++) r->last[s] *= decay;
+        for (int s = 0; s <= t; s++) {
+            r->keys[s][t] = s < t ? r->last[s] * dot_fast(r->k[s], r->k[t], h->key_dim) : 0;
+            r->queries[s][t] = r->last[s] * dot_fast(r->k[s], r->q[t], h->key_dim);
         }
-        UNROLLED (j, 4) said[j] = beta * (load(v + j * LANES) - decay * said[j]);
-        for (int64_t i = 0; i < h->key_dim; i++) {
-            vf key = splat(k[i]);
-            vf query = splat(q[i]);
-            float *line = state + i * h->columns;
-            UNROLLED (j, 4) {
-                vf new = multiply_add(key, said[j], decay * load(line + j * LANES));
-                store(line + j * LANES, new);
-                out[j] = multiply_add(query, new, out[j]);
+    }
+}
+
+// VECS vectors of columns, from `first` on, of n rows: a constant, so that all sums are in registers.
+ALWAYS_INLINE void step_columns(const RowGroup *r, const Head *h, int row, int64_t first, int n) {
+    float *state = h->state + first;
+    vf d[AT_ONCE][VECS] = {{{0}}};
+    vf out[AT_ONCE][VECS] = {{{0}}};
+    for (int64_t i = 0; i < h->key_dim; i++) {
+        const float *line = state + i * h->columns;
+        UNROLLED (t, n) {
+            vf key = splat(r->k[t][i]);
+            vf query = splat(r->q[t][i]);
+            UNROLLED (j, VECS) {
+                d[t][j] = multiply_add(key, load(line + j * LANES), d[t][j]);
+                out[t][j] = multiply_add(query, load(line + j * LANES), out[t][j]);
             }
         }
-        UNROLLED (j, 4) store(v + j * LANES, out[j]);
     }
+    UNROLLED (t, n) {
+        float *v = h->v + (row + t) * h->stride + first;
+        UNROLLED (j, VECS) {
+            vf said = splat(r->left[t]) * d[t][j];
+            UNROLLED (s, t) said = multiply_add(splat(r->keys[s][t]), d[s][j], said);
+            d[t][j] = splat(r->beta[t]) * (load(v + j * LANES) - said);
+            out[t][j] *= splat(r->left[t]);
+            UNROLLED (s, t + 1)
+                out[t][j] = multiply_add(splat(r->queries[s][t]), d[s][j], out[t][j]);
+            store(v + j * LANES, out[t][j]);
+        }
+    }
+    UNROLLED (t, n)
+        UNROLLED (j, VECS) d[t][j] *= splat(r->last[t]);
+    for (int64_t i = 0; i < h->key_dim; i++) {
+        float *line = state + i * h->columns;
+        UNROLLED (j, VECS) {
+            vf new = splat(r->left[n - 1]) * load(line + j * LANES);
+            UNROLLED (t, n) new = multiply_add(splat(r->k[t][i]), d[t][j], new);
+            store(line + j * LANES, new);
+        }
+    }
+}
+
+ALWAYS_INLINE void step_rows(const Head *h, int row, int64_t first, int n) {
+    RowGroup r;
+    relate_rows(&r, h, row, n);
+    for (int64_t c = 0; c < COLUMNS; c += VECS * LANES) step_columns(&r, h, row, first + c, n);
+}
+
+// COLUMNS columns of it, from `first` on.
+static void step_block(const Head *h, int64_t first) {
+    int row = 0;
+    for (; row + AT_ONCE <= h->n; row += AT_ONCE) step_rows(h, row, first, AT_ONCE);
+    for (; row < h->n; row++) step_rows(h, row, first, 1);
 }
 
 // The columns behind the last block.
@@ -241,7 +316,7 @@ static void step_heads_by_team(const Team *team, States *s, int index, int n) {
     for (int task; (task = team_next_task(team)) < n_heads * blocks;) {
         int h = task / blocks;
         int64_t first = task % blocks * COLUMNS;
-        const float *q = s->inputs + h / (n_heads / n_keys) * key_dim;
+        const float *q = s->inputs + state_key_head(m, h) * key_dim;
         Head head = {n,    key_dim, state_inputs(m), n_heads, q, q + n_keys * key_dim, NULL, NULL,
                      NULL, NULL,    columns};
         head.v = s->inputs + 2 * n_keys * key_dim + h * columns;

@@ -13,7 +13,7 @@ static uint64_t lay_out_caches(Transformer *t, Arena *arena, AttentionNeeds *nee
         const int source = layer->shape.kv_layer;
         if (t->caches) t->caches[l] = (KvCache){0};
         if (layer->flags & LAYER_STATE) continue;
-        KvCache own = kv_cache_for(model, layer, t->config->kv, t->config->context);
+        KvCache own = kv_cache_of(model, layer, t->config);
         if (source == l) kv_cache_lay_out(&own, arena);
         else kv_cache_lay_out(&own, &(Arena){0});
         if (t->caches) t->caches[l] = source == l ? own : t->caches[source];

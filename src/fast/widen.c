@@ -47,10 +47,31 @@ void unpack_super_block(WeightType type, SuperBlock at, int first, int end, Unpa
     for_type(type, unpack, &given);
 }
 
+// Of a type that the core decodes: n columns, whole blocks, of which `at` is the first.
+static SuperBlock decoded(WeightType type, float head, const uint8_t *at, int n,
+                          SuperBlockCopy *out) {
+    const BlockType *block = &block_types[type];
+    int every = layouts[type].columns / 16;
+    memset(out, 0, sizeof *out);
+    for (int i = 0; i < n; i += block->weights) {
+        block->numbers(at, (int8_t *)out->values + i, out->scales + i / 16);
+        at += block->bytes;
+    }
+    for (int s = 0; s < 2 * PARTS / every; s++) out->scales[s] = out->scales[s * every] * head;
+    return (SuperBlock){out->values, (const uint8_t *)out->scales};
+}
+
 SuperBlock super_block_at(const Matrix *m, int64_t row, int64_t index, SuperBlockCopy *copy) {
     const Layout *layout = &layouts[m->type];
     int64_t first = index * SUPER_BLOCK;
     int64_t left = m->cols - first;
+    if (is_coded(m->type)) {
+        const uint8_t *start = (const uint8_t *)m->data + row * matrix_row_bytes(m);
+        const BlockType *block = &block_types[m->type];
+        const uint8_t *values = start + block->head + first / block->weights * block->bytes;
+        int n = left < SUPER_BLOCK ? (int)left : SUPER_BLOCK;
+        return decoded(m->type, row_head(m->type, start), values, n, copy);
+    }
     int64_t row_values = m->type == WEIGHT_Q4 ? groups_of(m->cols) * Q4_PACK : m->cols;
     SuperBlock at = {.values = (const uint8_t *)m->data};
     at.values += (row * row_values + first) / layout->values * layout->bytes;

@@ -37,19 +37,38 @@ static void print_apart(Table *t, bool is_known, double value, double other) {
     table_number_if(t, is_known, format, value);
 }
 
-static void print_row(Check *c, Row *row) {
+static void print_check_line(Check *c, const Row *row, const char *name) {
     Table *t = &c->table;
-    bool is_read = row->units > 0 && (row->samples.n > 0 || row->verdict != UNABLE);
-    bool needs_time = row->verdict == OPEN && !row->lacks;
-    row->printed = true;
-    table_words(t, row_names[row->kind]);
+    const bool is_read = row->units > 0 && (row->samples.n > 0 || row->verdict != UNABLE);
+    const bool has_limit = is_read && !(is_about_worth(row->kind) && row->limit == 0);
+    const bool needs_time = row->verdict == OPEN && !row->lacks;
+    table_words(t, name);
     table_number(t, "%.0f", row->length);
     print_apart(t, is_read, row->value, row->limit);
     table_number_if(t, is_read && isfinite(row->error), "%.2g", row->error);
-    print_apart(t, is_read, row->limit, row->value);
+    print_apart(t, has_limit, row->limit, row->value);
     table_words(t, verdicts[row->verdict]);
     table_number_if(t, needs_time, "%.10g", budget_for(c, seconds_to_decide(c, row)));
     table_end_row(t);
+}
+
+// A line for each part of the cache that is told. Those that are not in force have no limit.
+static void print_parts(Check *c, const Row *row) {
+    for (int part = 0; part < N_CACHE_PARTS; part++) {
+        Row one = *row;
+        if (!asks_for_part(c, part)) continue;
+        one.samples = row->others[part];
+        tell_part(row, part, &one.value, &one.error);
+        if (part != row->other) one.limit = 0;
+        if (part != row->other && row->verdict == FAIL) one.verdict = OK;
+        print_check_line(c, &one, cache_parts[part].row);
+    }
+}
+
+static void print_row(Check *c, Row *row) {
+    row->printed = true;
+    if (row->kind == ROUNDED_CACHE && row->units > 0) print_parts(c, row);
+    else print_check_line(c, row, row_names[row->kind]);
     if (!c->table.eyes) fflush(stdout);
     if (row->units > 0 && !c->table.moves)
         fprintf(stderr, "run: %s %d: %.1f of %g s\n", row_names[row->kind], row->length, spent(c),
@@ -61,6 +80,7 @@ static void print_row(Check *c, Row *row) {
 // When a unit takes longer than estimated, later estimates grow as much. When it takes less, they
 // shrink by half of it.
 static void learn_speed(Check *c, const Row *row, double took, double expected) {
+    if (expected <= 0) return;  // nothing was read
     double ratio = took / expected;
     double change = ratio > 1 ? ratio : (1 + ratio) / 2;
     // These have texts, or a model, of their own.
@@ -87,7 +107,8 @@ static void give_up(Row *row) {
 // Reads units for the row until it is decided, until there is no more text or time, or until it is
 // the next row's turn. False with the reason when something went wrong.
 static bool settle(Check *c, Row *row, int round, Error *err) {
-    const bool alone = row->kind <= CONVERSION || row->kind == OTHER_BASES;
+    const bool alone =
+        row->kind <= CONVERSION || row->kind == OTHER_BASES || row->kind == ROUNDED_CACHE;
     const int all = most_units(c, row);
     const int most = units_up_to(c, row, round);
     Session *s = NULL;
@@ -225,9 +246,9 @@ static void print_costs(Check *c) {
         int n = c->lengths[i];
         double whole = 0;
         for (RowKind kind = 0; kind < N_ROW_KINDS; kind++) {
-            if ((kind == LIKE && !c->like) || (kind == READ_AGAIN && c->min_page < 0)) continue;
-            bool once =
-                kind != JUMPS && kind != JUMP_KEYS && kind != READ_AGAIN && kind < WHOLE_TEXT;
+            if (!is_wanted(c, kind)) continue;
+            const bool once =
+                kind != JUMPS && kind != JUMP_KEYS && !is_about_worth(kind) && kind < WHOLE_TEXT;
             Row row = {.kind = kind, .length = n};
             double seconds = seconds_to_decide(c, &row);
             if (kind >= WHOLE_TEXT) whole += seconds;
@@ -286,6 +307,8 @@ bool check_model(const Job *job, const CheckOptions *o, Answer *answer, Error *e
     c.whole = o->whole;
     c.like_path = o->like_path;
     c.min_page = o->min_page;
+    c.min_updates = o->min_updates;
+    c.max_cache = o->max_cache;
     for (int i = 0; ok && i < N_REFERENCES; i++)
         ok = reference_plan(job, i != FILES_OWN, times[i], &c.references[i], err);
     ok = ok && (o->settings || check_prepare(&c, err)) && run_checks(&c, o, answer, err);

@@ -24,7 +24,8 @@ int needs_of(const Check *c, int length, Need needs[MAX_NEEDS]) {
     const int window = c->window;
     const bool is_far = length > window;
     int n = add_need(needs, 0, SHORT_PERPLEXITY, window);
-    if (c->like) n = add_need(needs, n, LIKE, window);
+    if (is_wanted(c, ANCHORED)) n = add_need(needs, n, ANCHORED, window);
+    if (is_wanted(c, LIKE)) n = add_need(needs, n, LIKE, window);
     n = add_need(needs, n, CONVERSION, window);
     if (is_far) {
         n = add_need(needs, n, JUMPS, length);
@@ -36,8 +37,11 @@ int needs_of(const Check *c, int length, Need needs[MAX_NEEDS]) {
         n = add_need(needs, n, OTHER_BASES, window);
     n = add_need(needs, n, STEPS, length);
     n = needs_between(c, length, needs, n);
-    if (is_far && c->min_page >= 0 && window >= PAGE_WINDOW)
+    if (is_wanted(c, READ_AGAIN) && is_far && window >= PAGE_WINDOW)
         n = add_need(needs, n, READ_AGAIN, length);
+    if (is_wanted(c, LATEST_VALUES) && is_far) n = add_need(needs, n, LATEST_VALUES, length);
+    if (is_wanted(c, ROUNDED_CACHE) && window >= PAGE_WINDOW)
+        n = add_need(needs, n, ROUNDED_CACHE, length);
     if (is_far && c->whole) {
         n = add_need(needs, n, WHOLE_TEXT, length);
         n = add_need(needs, n, WHOLE_KEYS, length);
@@ -47,7 +51,7 @@ int needs_of(const Check *c, int length, Need needs[MAX_NEEDS]) {
 
 bool is_further(const Check *c, Need need, int length) {
     if (need.kind == WHOLE_TEXT || need.kind == WHOLE_KEYS) return length > c->window;
-    if (need.kind == READ_AGAIN) return true;
+    if (is_about_worth(need.kind)) return true;
     return need.kind == JUMPS && need.length != length;
 }
 

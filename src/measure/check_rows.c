@@ -3,6 +3,9 @@
 #include "check_rows.h"
 
 #include <math.h>
+#include <string.h>
+
+#include "anchor.h"
 
 enum {
     LEAST_SAMPLES = 12,  // that decide
@@ -11,6 +14,7 @@ enum {
     ANSWER = 6,          // tokens of an answer, about
     USUAL_UNITS = 3,     // stretches that decide most rows
     USUAL_KEYS = 13,
+    N_ANSWERS = 4,    // values of which the last is asked for
     LEAST_PAGES = 6,  // that decide
     FIRST_UNITS = 6,  // that are read of a row before the next one's turn
     FIRST_KEYS = 26,
@@ -29,17 +33,25 @@ static const double PASSES_IN_STORY = 1.05;
 static const double BASE_LOSS = 1.05;     // the reference's, in shares of that with another theta
 static const double MISTAKE_LOSS = 1.02;  // or with a mistake
 static const double LIKE_LOSS = 1.05;     // or that of another model
+// the same of what was noted when the file was made, or the other way round
+static const double ANCHOR_CHANGE = 1.01;
 // of -ln p(token) when it is read by itself and not in a prompt, on average
 static const double MOST_CHANGE = 0.16;
 static const double FOUND_SHARE = 0.6;  // of the keys that are found in a short text
-static const double LEAST_GAIN =
-    0.1;  // of a page that is read again in a short text, by which it tells
+// by which a row tells: of a page that is read again in a short text, and of a last value
+static const double LEAST_GAIN = 0.1, LEAST_SURENESS = 0.05;
 static const double KNOWS_NOTHING = 0.1;  // perplexity of a short text in shares of the vocabulary
 static const double MARGIN = 1.15;        // what is begun may take so many times what it should
 
 const char *const row_names[N_ROW_KINDS] = {
-    "short-perplexity", "like",         "conversion", "short-texts", "base",     "jumps",
-    "jump-retrieval",   "step-by-step", "page",       "perplexity",  "retrieval"};
+    "short-perplexity", "anchor",   "like",    "conversion",
+    "short-texts",      "base",     "jumps",   "jump-retrieval",
+    "step-by-step",     "page",     "updates", "cache",
+    "perplexity",       "retrieval"};
+const CachePart cache_parts[N_CACHE_PARTS] = {
+    {"cache-q8-keys", KV_Q8, KV_F16},   {"cache-q8-values", KV_F16, KV_Q8},
+    {"cache-q8", KV_Q8, KV_Q8},         {"cache-q4-keys", KV_Q4, KV_F16},
+    {"cache-q4-values", KV_F16, KV_Q4}, {"cache-q4", KV_Q4, KV_Q4}};
 
 // ---- samples ----
 
@@ -100,23 +112,46 @@ static double seconds_for_mistakes(const Check *c, const Row *row) {
     return readings * seconds_for(c, mistake_tokens(c), mistake_tokens(c));
 }
 
+static int parts_told(const Check *c) {
+    int n = 0;
+    for (int part = 0; part < N_CACHE_PARTS; part++) n += asks_for_part(c, part);
+    return n;
+}
+
+// Of the rows about what a context is worth.
+static double worth_seconds(const Check *c, RowKind kind) {
+    const double stretch = seconds_for(c, c->window, c->window);
+    const double asked = seconds_for(c, key_tokens(c), key_tokens(c));
+    if (kind == READ_AGAIN) return 2 * stretch;
+    if (kind == LATEST_VALUES) return 2 * (asked + N_ANSWERS * ANSWER * c->per_step);
+    return (1 + parts_told(c)) * stretch;
+}
+
+bool is_reference(const Check *c) {
+    const RopePlan *tried = c->job->plans;
+    const RopePlan *reference = &c->references[c->reference_is];
+    return memcmp(&tried->rope, &reference->rope, sizeof tried->rope) == 0 &&
+           memcmp(&tried->sliding, &reference->sliding, sizeof tried->sliding) == 0;
+}
+
 double unit_seconds(const Check *c, const Row *row) {
     double stretch = seconds_for(c, c->window, c->window);
     double reference = row->units < c->n_stretches && c->scores[row->units] ? 0 : stretch;
     double answer = ANSWER * c->per_step;
     double whole = seconds_for(c, row->length, row->length);
+    if (is_about_worth(row->kind)) return worth_seconds(c, row->kind);
     switch (row->kind) {
     case SHORT_PERPLEXITY:
         return FIRST_STRETCHES * stretch *
                (c->references[FILES_OWN].rope.method == ROPE_NONE ? 1 : 2);
+    case ANCHORED: return ANCHOR_STRETCHES * stretch;
     case CONVERSION: return seconds_for_mistakes(c, row);
+    case SHORT_TEXTS: return (is_reference(c) ? 0 : stretch) + reference;
     case LIKE:
-    case SHORT_TEXTS:
     case JUMPS: return stretch + reference;
     case OTHER_BASES: return 2 * stretch + reference;
     case JUMP_KEYS: return seconds_for(c, key_tokens(c), key_tokens(c)) + answer;
     case STEPS: return 2 * stretch + TAIL * c->per_step;
-    case READ_AGAIN: return 2 * stretch;
     case WHOLE_TEXT: return whole + windows_beside(c, row->length) * stretch;
     default: return whole + answer;
     }
@@ -133,7 +168,8 @@ int units_up_to(const Check *c, const Row *row, int round) {
 int most_units(const Check *c, const Row *row) {
     size_t texts = c->n_ids / (size_t)row->length;
     switch (row->kind) {
-    case SHORT_PERPLEXITY: return 1;
+    case SHORT_PERPLEXITY:
+    case ANCHORED: return 1;
     case CONVERSION: return c->n_stretches < MOST_MISTAKES ? c->n_stretches : MOST_MISTAKES;
     case JUMP_KEYS:
     case WHOLE_KEYS: return MOST_KEYS;
@@ -246,8 +282,15 @@ static void judge_keys(Row *row) {
 
 static double variance(const Samples *s) { return s->n > 1 ? s->squares / (s->n - 1) : INFINITY; }
 
-// The share that is left of the gain in a short text. Where none is wanted it is only told.
-static void judge_page(const Check *c, Row *row) {
+// What a row about gains is held against.
+typedef struct {
+    double wanted;  // share; 0: it is only told
+    double least;   // gain in a short text by which it tells
+    int units;      // with which the share is told
+} GainLimits;
+
+// The share that is left of the gain in a short text.
+static void judge_gain(Row *row, GainLimits limits) {
     const Samples *far = &row->others[GAIN_LONG];
     const Samples *near = &row->others[GAIN_SHORT];
     const double share = far->mean / near->mean;
@@ -257,20 +300,80 @@ static void judge_page(const Check *c, Row *row) {
     const double n = far->n;
     row->value = share;
     row->error = n > 1 ? sqrt(fmax(spread, 0) / n) / fabs(near->mean) : INFINITY;
-    row->limit = c->min_page;
+    row->limit = limits.wanted;
     if (n < LEAST_PAGES) return;
-    if (near->mean - SURE * sqrt(variance(near) / n) < LEAST_GAIN) {
-        row->verdict = n < PAGE_STRETCHES ? OPEN : UNABLE;
+    if (near->mean - SURE * sqrt(variance(near) / n) < limits.least) {
+        row->verdict = n < limits.units ? OPEN : UNABLE;
         return;
     }
-    if (c->min_page == 0) row->verdict = n < PAGE_STRETCHES ? OPEN : OK;
-    else if (share - SURE * row->error >= c->min_page) row->verdict = OK;
-    else if (share + SURE * row->error <= c->min_page) row->verdict = FAIL;
+    if (limits.wanted == 0) row->verdict = n < limits.units ? OPEN : OK;
+    else if (share - SURE * row->error >= limits.wanted) row->verdict = OK;
+    else if (share + SURE * row->error <= limits.wanted) row->verdict = FAIL;
+}
+
+int part_in_force(const Check *c) {
+    const KvType kv = session_config(c->job, c->job->plans, c->window).kv;
+    return kv == KV_Q8 ? Q8_CACHE : kv == KV_Q4 ? Q4_CACHE : -1;
+}
+
+bool asks_for_part(const Check *c, int part) {
+    const int in_force = part_in_force(c);
+    return in_force < 0 || cache_parts[part].keys == cache_parts[in_force].keys ||
+           cache_parts[part].values == cache_parts[in_force].values;
+}
+
+void tell_part(const Row *row, int part, double *mean, double *error) {
+    *mean = row->others[part].mean;
+    *error = standard_error(&row->others[part]);
+}
+
+// Only a cache that is in force can fail. Others are told.
+static void judge_cache(const Check *c, Row *row) {
+    const int in_force = part_in_force(c);
+    row->other = in_force < 0 ? Q4_CACHE : in_force;
+    row->samples = row->others[row->other];
+    row->limit = in_force < 0 ? 0 : c->max_cache;
+    tell_part(row, row->other, &row->value, &row->error);
+    if (row->samples.n < LEAST_SAMPLES) return;
+    if (row->limit > 0) row->verdict = decide(row->value, row->error, row->limit);
+    else if (row->units >= CACHE_STRETCHES) row->verdict = OK;
+}
+
+bool is_about_worth(RowKind kind) { return kind >= READ_AGAIN && kind <= ROUNDED_CACHE; }
+
+bool is_wanted(const Check *c, RowKind kind) {
+    switch (kind) {
+    case ANCHORED: return c->job->model->anchor.is_noted;
+    case LIKE: return c->like;
+    case READ_AGAIN: return c->min_page >= 0;
+    case LATEST_VALUES: return c->min_updates >= 0;
+    case ROUNDED_CACHE: return c->max_cache >= 0;
+    default: return true;
+    }
+}
+
+static void judge_worth(const Check *c, Row *row) {
+    const GainLimits page = {c->min_page, LEAST_GAIN, PAGE_STRETCHES};
+    const GainLimits updates = {c->min_updates, LEAST_SURENESS, UPDATES_TEXTS};
+    if (row->verdict == UNABLE) return;
+    if (row->kind == ROUNDED_CACHE) judge_cache(c, row);
+    else judge_gain(row, row->kind == READ_AGAIN ? page : updates);
+}
+
+static void judge_anchor(Row *row) {
+    row->error = INFINITY;  // it has none
+    row->limit = ANCHOR_CHANGE;
+    row->verdict = row->value <= row->limit ? OK : FAIL;
 }
 
 void judge_row(const Check *c, Row *row) {
     double passes, fails;
+    if (is_about_worth(row->kind)) {
+        judge_worth(c, row);
+        return;
+    }
     switch (row->kind) {
+    case ANCHORED: judge_anchor(row); break;
     case SHORT_PERPLEXITY:
         judge_ratio(row, c->job->model->config.vocab_size * KNOWS_NOTHING);
         row->verdict = row->value <= row->limit ? OK : FAIL;
@@ -289,7 +392,6 @@ void judge_row(const Check *c, Row *row) {
         row->limit = MOST_CHANGE;
         row->verdict = decide(row->value, row->error, row->limit);
         break;
-    case READ_AGAIN: judge_page(c, row); break;
     case JUMP_KEYS:
     case WHOLE_KEYS:
         if (row->verdict != UNABLE) judge_keys(row);

@@ -18,15 +18,25 @@ enum {
     MOST_ROUNDS = 5,       // turns of a row, with which all of its units are read
 };
 
-// Of the row about a page that is read again.
+// Of the rows about what a context is worth.
 enum {
     PAGE_PIECES = 4,      // of a stretch: the page stands in the first one, and again in the last
     PAGE_WINDOW = 256,    // tokens of a stretch, at least: shorter ones have no page
     PAGE_STRETCHES = 12,  // which are read where no share is asked for
+    UPDATES_TEXTS = 40,   // likewise
+    CACHE_STRETCHES = 4,  // likewise
 };
-// Its gains in nats for each token: with jumps, in place, and the sum, which tells how these two
-// vary together.
+// Gains with jumps, in place, and the sum, which tells how these two vary together. Those of a page
+// are nats for each token. Those of the last value are its probability beyond chance.
 enum { GAIN_LONG, GAIN_SHORT, GAIN_SUM };
+// What of a cache is rounded.
+typedef struct {
+    const char *row;  // the name of its row
+    KvType keys, values;
+} CachePart;
+enum { Q8_KEYS, Q8_VALUES, Q8_CACHE, Q4_KEYS, Q4_VALUES, Q4_CACHE, N_CACHE_PARTS };
+_Static_assert((int)N_CACHE_PARTS <= (int)N_MISTAKES, "a row has room for them");
+extern const CachePart cache_parts[N_CACHE_PARTS];
 
 // A sample is a mean over some neighboring tokens, which depend on each other, or a key that was
 // asked for.
@@ -37,14 +47,17 @@ typedef struct {
 
 typedef enum {
     SHORT_PERPLEXITY,  // does the model know the text at all?
+    ANCHORED,          // does it still read as well as when its file was made?
     LIKE,              // does it read short texts as well as another model?
     CONVERSION,        // does it read better with a mistake that converters make?
     SHORT_TEXTS,       // what the setting costs texts within the trained context
     OTHER_BASES,       // does the model read better with another theta?
     JUMPS,             // a short text, spread over many positions
     JUMP_KEYS,
-    STEPS,       // a prompt, and the same read as generation reads
-    READ_AGAIN,  // a page is
+    STEPS,          // a prompt, and the same read as generation reads
+    READ_AGAIN,     // a page is
+    LATEST_VALUES,  // of several values the last is asked for
+    ROUNDED_CACHE,  // what rounding of keys and values changes
     WHOLE_TEXT,
     WHOLE_KEYS,
     N_ROW_KINDS,
@@ -60,7 +73,8 @@ typedef struct {
     int units;         // stretches, texts or keys that were read
     Samples samples;   // of all units
     Samples in_short;  // keys that are found in a short text, asked when many are missed
-    // for OTHER_BASES and CONVERSION: one for each other theta, or mistake; for READ_AGAIN: its gains
+    // for OTHER_BASES, CONVERSION and ROUNDED_CACHE: one for each other theta, mistake or part; for
+    // READ_AGAIN and LATEST_VALUES: gains
     Samples others[N_MISTAKES];
     int other;                   // the one of them that the value is of
     double value, error, limit;  // error: one standard error of the value
@@ -113,9 +127,9 @@ typedef struct {
     // Verdicts.
     Row rows[MAX_ROWS];
     int n_rows;
-    SettingsFound settings;  // of -n
-    bool whole;              // see CheckOptions
-    double min_page;         // likewise
+    SettingsFound settings;                   // of -n
+    bool whole;                               // see CheckOptions
+    double min_page, min_updates, max_cache;  // likewise
 } Check;
 
 // The name of a row's kind, as printed.
@@ -135,6 +149,15 @@ int most_units(const Check *check, const Row *row);
 // How many of them are read up to the row's turn number `round`: twice as many as up to the one
 // before it. So a row that sits on its limit does not take all of the time where another decides.
 int units_up_to(const Check *check, const Row *row, int round);
+// Whether the row is asked for at all: those about what a context is worth have options.
+bool is_wanted(const Check *check, RowKind kind);
+bool is_about_worth(RowKind kind);
+// Whether a part of the cache is told: where the cache is not rounded, all are.
+bool asks_for_part(const Check *check, int part);
+// The part that the cache of the job is; -1: it is not rounded.
+int part_in_force(const Check *check);
+// Mean and standard error of the samples of a part.
+void tell_part(const Row *row, int part, double *mean, double *error);
 // Whether a reading with the mistake can still tell anything.
 bool is_open_mistake(const Check *check, const Row *row, int mistake);
 // Whether the next key is to be asked for in a short text.
@@ -148,6 +171,8 @@ bool finds_in_short(const Row *row);
 double spent(const Check *check);
 // Whether what should take so many seconds may be begun.
 bool fits(const Check *check, double seconds);
+// Whether a text in place is read by the reference's own settings.
+bool is_reference(const Check *check);
 // Seconds that the row's next unit should take.
 double unit_seconds(const Check *check, const Row *row);
 // Seconds that an open row should take until it is decided, by what is known of it.

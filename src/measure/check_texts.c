@@ -4,7 +4,47 @@
 #include <math.h>
 #include <string.h>
 
+enum {
+    PIECES = 8,          // of a stretch that jumps
+    KEY_PIECES = 3,      // the key in the first one, the question in the last
+    UPDATES_PIECES = 2,  // all values in the first one, the question in the other
+};
+
 // ---- sessions ----
+
+// The plan that is checked, for n tokens that are spread over the row's positions. All keys but BOS
+// count as a crowd.
+static RopePlan jumping_plan(const Check *c, const Row *row, int n, int pieces) {
+    RopePlan plan = c->job->plans[0];
+    plan.spread = row->length;
+    if (plan.piece == 0) plan.piece = (n + pieces - 1) / pieces;
+    if (plan.piece > n / 2) plan.piece = n / 2;
+    plan.crowd = 1;
+    return plan;
+}
+
+RopePlan plan_of_row(const Check *c, const Row *row) {
+    const bool is_far = row->length > c->window;
+    const int n = c->window;
+    RopePlan plan = c->job->plans[0];
+    switch (row->kind) {
+    case JUMPS: return jumping_plan(c, row, n, PIECES);
+    case STEPS:
+    case ROUNDED_CACHE:
+        if (is_far) plan = jumping_plan(c, row, n, PIECES);
+        plan.crowd = 0;  // it would make rounding larger
+        return plan;
+    case READ_AGAIN:
+        plan = jumping_plan(c, row, n, PAGE_PIECES);
+        plan.piece = n / PAGE_PIECES;
+        break;
+    case LATEST_VALUES: plan = jumping_plan(c, row, key_tokens(c), UPDATES_PIECES); break;
+    case JUMP_KEYS: plan = jumping_plan(c, row, key_tokens(c), KEY_PIECES); break;
+    default: return plan;
+    }
+    plan.crowd = plan.piece;  // what is to be found, in the first piece, is there once
+    return plan;
+}
 
 // A session asks this before each chunk. The end of the budget ends the reading, and so does Ctrl-C.
 static bool go_on(void *whose) {

@@ -13,6 +13,9 @@ int spread_order(int i, int n);
 // The first id of the u-th of n texts of `length` tokens, which are spread over all of the text.
 size_t start_of(const Check *check, int u, int n, int length);
 
+// How the row's units are read where it is tried: in place, or with jumps over its positions.
+RopePlan plan_of_row(const Check *check, const Row *row);
+
 // A session for a plan, which asks for the time before each chunk. NULL with the reason.
 SessionConfig timed_config(Check *check, const RopePlan *plan, int context);
 Session *open_timed(Check *check, const RopePlan *plan, int context, Error *err);

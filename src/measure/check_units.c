@@ -6,18 +6,17 @@
 #include <string.h>
 
 #include "../fast/kv_cache.h"
+#include "anchor.h"
 #include "check_like.h"
-#include "check_page.h"
 #include "check_texts.h"
+#include "check_worth.h"
 #include "prose.h"
 #include "score.h"
 #include "tasks.h"
 
 enum {
-    PIECES = 8,          // of a stretch that jumps
     CHECK_SAMPLE = 64,   // tokens of a sample, at most
     MISTAKE_SAMPLE = 4,  // of one of a text with a mistake, which changes much
-    KEY_PIECES = 3,      // the key in the first one, the question in the last
     N_KEY_DEPTHS = 5,    // of keys in a whole text
 };
 static const double LOOK = 0.03;  // of the budget, between two looks at the clock
@@ -58,34 +57,11 @@ static void add_differences(Samples *s, const double *these, const double *those
     add_samples(s, these, those, n, CHECK_SAMPLE);
 }
 
-// The plan that is checked, for n tokens that are spread over the row's positions. All keys but BOS
-// count as a crowd.
-static RopePlan jumping_plan(const Check *c, const Row *row, int n, int pieces) {
-    RopePlan plan = c->job->plans[0];
-    plan.spread = row->length;
-    if (plan.piece == 0) plan.piece = (n + pieces - 1) / pieces;
-    if (plan.piece > n / 2) plan.piece = n / 2;
-    plan.crowd = 1;
-    return plan;
-}
-
 Session *open_for(Check *c, const Row *row, Error *err) {
-    RopePlan plan = c->job->plans[0];
-    bool whole = row->kind == WHOLE_TEXT || row->kind == WHOLE_KEYS;
-    bool jumps = row->kind == JUMPS || (row->kind == STEPS && row->length > c->window);
-    int n = whole ? row->length : c->window;
-    if (jumps) plan = jumping_plan(c, row, n, PIECES);
-    if (row->kind == STEPS) plan.crowd = 0;  // it would make rounding larger
-    if (row->kind == READ_AGAIN) {
-        plan = jumping_plan(c, row, n, PAGE_PIECES);
-        plan.piece = n / PAGE_PIECES;
-        plan.crowd = plan.piece;  // so does the page
-    }
-    if (row->kind == JUMP_KEYS) {
-        n = key_tokens(c);
-        plan = jumping_plan(c, row, n, KEY_PIECES);
-        plan.crowd = plan.piece;  // the key, in the first piece, is there once
-    }
+    const bool whole = row->kind == WHOLE_TEXT || row->kind == WHOLE_KEYS;
+    const bool asks = row->kind == JUMP_KEYS || row->kind == LATEST_VALUES;
+    const int n = whole ? row->length : asks ? key_tokens(c) : c->window;
+    const RopePlan plan = plan_of_row(c, row);
     SessionConfig config = timed_config(c, &plan, n);
     config.rope = &c->job->plans->rope;  // the same as in `plan`, which the session outlives
     config.sliding = &c->job->plans->sliding;
@@ -124,12 +100,15 @@ static bool read_short(Check *c, Row *row, Session *unused, Error *err) {
     return true;
 }
 
-// A stretch in place or with jumps, beside the reference's reading of the same tokens.
+// A stretch in place or with jumps, beside the reference's reading of the same tokens, which is not
+// read twice.
 static bool read_stretch(Check *c, Row *row, Session *s, Error *err) {
     double scores[MOST_WINDOW];
     const double *reference = reference_scores(c, row->units, err);
-    if (!reference || !score_stretch(c, s, row->units, scores, err)) return false;
-    add_differences(&row->samples, scores, reference, c->window - c->window / 2);
+    const bool is_read = row->kind == SHORT_TEXTS && is_reference(c);
+    if (!reference || (!is_read && !score_stretch(c, s, row->units, scores, err))) return false;
+    add_differences(&row->samples, is_read ? reference : scores, reference,
+                    c->window - c->window / 2);
     return true;
 }
 
@@ -181,6 +160,19 @@ static bool read_mistakes(Check *c, Row *row, Session *unused, Error *err) {
     for (int m = 0; ok && m < N_MISTAKES; m++)
         if (is_read[m]) add_samples(&row->others[m], right, wrong[m], n - n / 2, MISTAKE_SAMPLE);
     return ok;
+}
+
+// The text of the anchor, which is another one where the tokenizer is.
+static bool read_anchor(Check *c, Row *row, Session *unused, Error *err) {
+    const Anchor *noted = &c->job->model->anchor;
+    const SessionConfig timed = timed_config(c, &c->references[FILES_OWN], c->window);
+    Anchor found;
+    (void)unused;
+    if (!anchor_measure(c->job, &timed, &found, err)) return false;
+    const bool is_same = found.window == noted->window && found.text == noted->text;
+    row->value = is_same ? exp(fabs(found.nll - noted->nll)) : INFINITY;
+    add_sample(&row->samples, found.nll - noted->nll);
+    return true;
 }
 
 // A stretch beside another model's reading of it.
@@ -269,8 +261,8 @@ static bool read_keys(Check *c, Row *row, Session *s, Error *err) {
 }
 
 ReadUnit *const unit_readers[N_ROW_KINDS] = {
-    read_short, read_like,  read_mistakes, read_stretch,    read_bases, read_stretch,
-    read_keys,  read_steps, page_read,     read_whole_text, read_keys};
+    read_short, read_anchor, read_like, read_mistakes, read_stretch, read_bases,      read_stretch,
+    read_keys,  read_steps,  page_read, updates_read,  cache_read,   read_whole_text, read_keys};
 
 // ---- the beginning ----
 

@@ -2,6 +2,7 @@
 #include "check_verdict.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,7 +20,7 @@ double budget_for(const Check *c, double seconds) {
 // ---- what a row found ----
 
 static const char *how_it_was_read(const Row *row) {
-    bool by_jumps = row->kind == JUMPS || row->kind == JUMP_KEYS || row->kind == READ_AGAIN;
+    bool by_jumps = row->kind == JUMPS || row->kind == JUMP_KEYS || is_about_worth(row->kind);
     if (by_jumps) return ", by jumps";
     return row->kind >= WHOLE_TEXT ? ", read whole" : "";
 }
@@ -41,6 +42,38 @@ static void describe_keys(const Row *row, char *out, size_t size) {
     if (row->verdict != OPEN || !asks_in_short(row)) return;
     snprintf(out + n, size - (size_t)n, "; of those in a short text %.0f of %d so far",
              row->in_short.n * row->in_short.mean, row->in_short.n);
+}
+
+static void describe_anchor(const Row *row, char *out, size_t size) {
+    if (!isfinite(row->value))
+        snprintf(out, size,
+                 "its tokenizer gives a short text other tokens than when the file was made");
+    else
+        snprintf(out, size,
+                 "short texts: perplexity is %s by a factor of %.2f than when the file was made "
+                 "(limit %.2f). Was it "
+                 "changed?",
+                 row->samples.mean > 0 ? "higher" : "lower", row->value, row->limit);
+}
+
+// The same of a row about what a context is worth.
+static void describe_wanted(const Check *c, const Row *row, char *out, size_t size) {
+    const double value = row->value;
+    const double error = row->error;
+    const char *how = row->length > c->window ? ", by jumps" : "";
+    if (row->kind == READ_AGAIN)
+        snprintf(out, size,
+                 "a page that is read again gains %.2f +- %.2f of what it does in a short text "
+                 "(%.2f wanted)%s",
+                 value, error, row->limit, how);
+    else if (row->kind == LATEST_VALUES)
+        snprintf(out, size,
+                 "the last of several values is told %.2f +- %.2f times as surely as in a short "
+                 "text (%.2f wanted)%s",
+                 value, error, row->limit, how);
+    else
+        snprintf(out, size, "--kv %s changes %.4f +- %.4f nats for each token (%.4g at most)%s",
+                 cache_parts[row->other].row + strlen("cache-"), value, error, row->limit, how);
 }
 
 // What a row found, in words.
@@ -75,12 +108,10 @@ static void describe_row(const Check *c, const Row *row, char *out, size_t size)
     case STEPS:
         snprintf(out, size, "step by step: %.2f +- %.2f change of -ln p (%s)", value, error, limit);
         return;
+    case ANCHORED: describe_anchor(row, out, size); return;
     case READ_AGAIN:
-        snprintf(out, size,
-                 "a page that is read again gains %.2f +- %.2f of what it does in a short text "
-                 "(%.2f wanted), by jumps",
-                 value, error, row->limit);
-        return;
+    case LATEST_VALUES:
+    case ROUNDED_CACHE: describe_wanted(c, row, out, size); return;
     case JUMP_KEYS:
     case WHOLE_KEYS: describe_keys(row, out, size); return;
     default: snprintf(what, sizeof what, "a short text's");
@@ -145,7 +176,8 @@ static Answer say_failure(Check *c) {
     const char *code = describe_failure(c, row, why, sizeof why);
     int below = c->settings.at_any_length ? 0 : longest_held(c, length);
     if (below > 0) snprintf(held, sizeof held, "; holds to %d", below);
-    else if (length < n && row->kind > CONVERSION && passes_itself(c, n))
+    else if (length < n && row->kind > CONVERSION && !is_about_worth(row->kind) &&
+             passes_itself(c, n))
         snprintf(held, sizeof held, "; longer texts hold to %d", n);
     table_verdict(&c->table, code, "fails at %d: %s%s", length, why, held);
     return NO;
@@ -186,20 +218,50 @@ static Answer say_undecided(Check *c) {
 
 // ---- the last line ----
 
+// Adds words behind those that are there.
+static void add_words(char *out, size_t size, const char *format, ...) {
+    const size_t used = strlen(out);
+    va_list list;
+    va_start(list, format);
+    vsnprintf(out + used, size - used, format, list);
+    va_end(list);
+}
+
+// What q8 or q4 changes, in nats.
+static void add_cache(const Check *c, const Row *row, int keys, char *out, size_t size) {
+    double nats[3];
+    double error;
+    if (!asks_for_part(c, keys)) return;
+    for (int i = 0; i < 3; i++) tell_part(row, keys + i, &nats[i], &error);
+    add_words(out, size, "; --kv %s changes %.2g nats (keys %.2g, values %.2g)",
+              cache_parts[keys + 2].row + strlen("cache-"), nats[2], nats[0], nats[1]);
+}
+
 // What a length that holds is worth, and what could not be judged.
 static void describe_worth(const Check *c, int n, char *out, size_t size) {
     const int keys = find_row(c, n > c->window ? JUMP_KEYS : WHOLE_KEYS, n);
-    const int page = find_row(c, READ_AGAIN, n);
-    int used = 0;
     out[0] = '\0';
     if (keys >= 0 && c->rows[keys].verdict == UNABLE)
-        used = snprintf(out, size, "; keys were not judged: it does not find them in a short text");
-    if (page < 0) return;
-    const bool is_known = c->rows[page].verdict == OK;
-    if (is_known)
-        snprintf(out + used, size - (size_t)used,
-                 "; a page is read again at %.0f %% of its short gain", 100 * c->rows[page].value);
-    else snprintf(out + used, size - (size_t)used, "; it copies no page in a short text");
+        add_words(out, size, "; keys were not judged: it does not find them in a short text");
+    for (int i = 0; i < c->n_rows; i++) {
+        const Row *row = &c->rows[i];
+        const bool is_known = row->verdict == OK;
+        if (row->length != n) continue;
+        if (row->kind == READ_AGAIN && is_known)
+            add_words(out, size, "; a page is read again at %.0f %% of its short gain",
+                      100 * row->value);
+        else if (row->kind == READ_AGAIN)
+            add_words(out, size, "; it copies no page in a short text");
+        if (row->kind == LATEST_VALUES && is_known)
+            add_words(out, size, "; the last of several values is told %.0f %% as surely",
+                      100 * row->value);
+        else if (row->kind == LATEST_VALUES)
+            add_words(out, size, "; it tells no last value from older ones in a short text");
+        if (row->kind == ROUNDED_CACHE && is_known) {
+            add_cache(c, row, Q8_KEYS, out, size);
+            add_cache(c, row, Q4_KEYS, out, size);
+        }
+    }
 }
 
 Answer say_verdict(Check *c) {
@@ -208,7 +270,7 @@ Answer say_verdict(Check *c) {
     if (verdict == FAIL) return say_failure(c);
     if (verdict != OK) return say_undecided(c);
     bool whole = n <= c->window || find_row(c, WHOLE_TEXT, n) >= 0;
-    char worth[200];
+    char worth[FAILED_BYTES];
     describe_worth(c, n, worth, sizeof worth);
     if (whole) table_verdict(&c->table, "whole", "holds to %d, read whole%s", n, worth);
     else table_verdict(&c->table, "jumps", "holds to %d by jumps%s", n, worth);

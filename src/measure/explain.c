@@ -12,6 +12,7 @@
 #include "../fast/encodings.h"
 #include "../fast/widen.h"
 #include "cache_size.h"
+#include "explain_still.h"
 #include "show_engines.h"
 
 static const double FULL_TURN = 6.28318530717958647693;
@@ -420,6 +421,7 @@ bool explain(const Job *job, bool plots, Error *err) {
              "pair\tinv_freq\twavelength\tturns\tramp\tscaled_inv_freq\tscaled_wavelength");
     print_all_notes(&t, kinds, n);
     note_layers(&t, &job->said->layers);
+    note_still(&t, job);
     note_experts(&t, job->model);
     note_cache(&t, job);
     table_columns(&t, columns);

@@ -67,6 +67,6 @@ bool print_prompts(const Job *job, const TasksOptions *o, Error *err) {
     if (!ok || any) return ok;
     return fail(
         err,
-        "copy is judged by perplexity and has no prompt (expected passkey, multikey, multivalue or "
-        "variables)");
+        "copy is judged by perplexity and has no prompt (expected passkey, multikey, multivalue, "
+        "variables, updates or hops)");
 }

@@ -55,8 +55,7 @@ static void print_reading(Table *t, const Reading *r, int length) {
     if (t->eyes) remark_difference(t, r);
 }
 
-// The numbers of a kind's layers, as "0-4 6-10".
-static void list_layers(const ConfigLayers *layers, int kind, char *list, size_t capacity) {
+void list_layers(const ConfigLayers *layers, int kind, char *list, size_t capacity) {
     char one[24];
     *list = '\0';
     for (int i = 0; i < layers->n; i++) {

@@ -33,6 +33,14 @@ const Task all_tasks[N_TASKS] = {
      " Find all variables that have the value #. Answer with five names. The variables that have "
      "the value # are",
      "@", 5, 5, CHAIN},
+    {"updates", "There is a pass key that changes", "it", "its latest value",
+     " The pass key of the @ is now #.", NULL,
+     " What is the pass key of the @ now? Answer with one number. The pass key of the @ is now",
+     "#", 4, 1, UPDATES},
+    {"hops", "There are some pass keys", "them", "one of the pass keys",
+     " The @ has the pass key of the >.", " The pass key of the @ is #.",
+     " Which pass key has the @? Answer with one number. The pass key of the @ is", "#", 4, 1,
+     LINKS},
     {.name = "copy"},
 };
 
@@ -47,7 +55,7 @@ int next_length(int length, int longest) { return length > longest / 2 ? longest
 // splitmix64's mixing (Steele et al., 2014).
 void trial_choose(Trial *t, int number) {
     uint64_t trial = (uint64_t)t->length * 1000003 + (uint64_t)t->depth * 10007 + (uint64_t)number;
-    bool one_name = t->task->names == ONE_NAME;
+    bool one_name = t->task->names == ONE_NAME || t->task->names == UPDATES;
     bool is_chain = t->task->names == CHAIN;
     for (int k = 0; k < MAX_HIDDEN; k++) {
         uint64_t bits = (t->seed + (uint64_t)k * 7919) * 0x9e3779b97f4a7c15u + trial;
@@ -66,6 +74,8 @@ void trial_choose(Trial *t, int number) {
         snprintf(t->names[k], sizeof t->names[k], "%s",
                  is_chain ? letters : owners[owner % N_OWNERS]);
     }
+    for (int k = 0; t->task->names == LINKS && k < t->task->n_hidden; k += 2)
+        t->values[k] = t->values[k + 1];
 }
 
 // Fills a template in for the k-th sentence. Returns the new end.
@@ -74,28 +84,46 @@ static char *fill_in(char *end, const char *form, const Trial *t, int k) {
         if (*form == '#') end += snprintf(end, KEY_DIGITS + 1, "%d", t->values[k]);
         else if (*form == '@') end = stpcpy(end, t->names[k]);
         else if (*form == '<') end = stpcpy(end, t->names[k > 0 ? k - 1 : 0]);
+        else if (*form == '>') end = stpcpy(end, t->names[k + 1]);
         else *end++ = *form;
     }
     *end = '\0';
     return end;
 }
 
-// Sentences of a chain keep their order up to the end of the text. Others wrap around.
+static const char *sentence_of(const Task *task, int k) {
+    const bool is_first = task->names == LINKS ? k % 2 == 0 : k == 0;
+    return is_first || !task->others ? task->first : task->others;
+}
+
+// Where the k-th sentence stands, in shares of the haystack. Those of a chain keep their order up to
+// the end of the text. Updates stand before the last one, which is sentence number 0. Others wrap
+// around.
+static double share_before(const Trial *t, int k) {
+    const double depth = trial_depth(t);
+    const double step = (double)k / t->task->n_hidden;
+    if (k == 0) return depth;
+    switch (t->task->names) {
+    case CHAIN: return depth + (1 - depth) * step;
+    case UPDATES: return depth * step;
+    default: return fmod(depth + step, 1);
+    }
+}
+
 char *trial_text(const Trial *t, size_t *n, Error *err) {
     const Task *task = t->task;
     const size_t *starts = t->hay.starts;
-    double depth = trial_depth(t);
+    // The first sentence comes behind all others that stand at its place.
+    const int begin = task->names == UPDATES;
     char *text = alloc_array(starts[t->pieces] + PROMPT_BYTES, 1, "a haystack", err);
     if (!text) return NULL;
     char *end = text + snprintf(text, PROMPT_BYTES, opening, task->what, task->them, task->them,
                                 task->asked);
     for (int i = 0; i <= t->pieces; i++) {
-        for (int k = 0; k < task->n_hidden; k++) {
-            double step = (double)k / task->n_hidden;
-            double round = k > 0 ? fmod(depth + step, 1) : depth;
-            double place = task->names == CHAIN ? depth + (1 - depth) * step : round;
-            if ((int)(t->pieces * place + 0.5) != i) continue;
-            end = fill_in(end, k > 0 && task->others ? task->others : task->first, t, k);
+        for (int j = 0; j < task->n_hidden; j++) {
+            const int k = (j + begin) % task->n_hidden;
+            if ((int)(t->pieces * share_before(t, k) + 0.5) == i)
+                end = fill_in(end, sentence_of(task, k), t, k);
         }
         size_t bytes = i < t->pieces ? starts[i + 1] - starts[i] : 0;
         memcpy(end, t->hay.text + starts[i], bytes);
@@ -106,15 +134,25 @@ char *trial_text(const Trial *t, size_t *n, Error *err) {
     return text;
 }
 
-int32_t *trial_ids(const Trial *t, int *n, Error *err) {
+// The prompt with an answer, which may be empty.
+static int32_t *encode_prompt(const Trial *t, const char *answer, int *n, Error *err) {
     size_t bytes;
     size_t n_ids;
     char *text = trial_text(t, &bytes, err);
     if (!text) return NULL;
+    bytes = (size_t)(stpcpy(text + bytes, answer) - text);
     int32_t *ids = tokenizer_encode(t->tokenizer, text, bytes, true, &n_ids, err);
     free(text);
     *n = (int)n_ids;
     return ids;
+}
+
+int32_t *trial_ids(const Trial *t, int *n, Error *err) { return encode_prompt(t, "", n, err); }
+
+int32_t *trial_ids_answered(const Trial *t, int k, int *n, Error *err) {
+    char answer[KEY_DIGITS + 2];
+    snprintf(answer, sizeof answer, " %d", t->values[k]);
+    return encode_prompt(t, answer, n, err);
 }
 
 void trial_wanted(const Trial *t, int k, char wanted[MAX_WANTED]) {

@@ -6,7 +6,7 @@
 #include "haystack.h"
 
 enum {
-    N_TASKS = 5,
+    N_TASKS = 7,
     N_DEPTHS = 5,
     MAX_HIDDEN = 5,  // sentences that a task hides
     KEY_DIGITS = 5,
@@ -14,15 +14,17 @@ enum {
     MAX_WANTED = 16,  // bytes of a number or name, with its NUL
 };
 
-// In a template # is a value, @ a name, and < the name of the sentence before. A question takes
-// those of the first.
+// In a template # is a value, @ a name, and < and > the names of the sentences before and behind. A
+// question takes those of the first.
 typedef struct {
     const char *name;
     const char *what, *them, *asked;  // what is hidden, and what of it will be asked
     const char *first, *others;       // the sentences that are hidden; NULL: all like the first
     const char *question, *answer;    // of each sentence that is asked for
     int n_hidden, n_asked;            // 0: a page is copied
-    enum { NAMES_DIFFER, ONE_NAME, CHAIN } names;  // each of a chain is about the one before it
+    // Each of a chain is about the one before it. Updates are of one name, and the first sentence
+    // is the last update. Of links each first one says where the other one's value is to be sought.
+    enum { NAMES_DIFFER, ONE_NAME, CHAIN, UPDATES, LINKS } names;
 } Task;
 
 extern const Task all_tasks[N_TASKS];
@@ -55,6 +57,8 @@ void trial_choose(Trial *t, int number);
 // reason.
 char *trial_text(const Trial *t, size_t *n, Error *err);
 int32_t *trial_ids(const Trial *t, int *n, Error *err);
+// The prompt and what the k-th sentence says, as ids (*n), likewise.
+int32_t *trial_ids_answered(const Trial *t, int k, int *n, Error *err);
 
 // The k-th of the t->task->n_asked answers that are right.
 void trial_wanted(const Trial *t, int k, char wanted[MAX_WANTED]);

@@ -152,6 +152,16 @@ const Option option_table[] = {
                "0: only tells it",
                NUMBER, OF_OPTIONS(min_page), 0, 1},
      .jobs = ON_CHECK},
+    {.value = {"--min-updates", "A",
+               "--check also wants the last of several values said as surely as in a short text, "
+               "times A; 0: only tells it",
+               NUMBER, OF_OPTIONS(min_updates), 0, 1},
+     .jobs = ON_CHECK},
+    {.value = {"--max-cache", "NATS",
+               "--check also wants --kv q8 or q4 to change no more than this for each token, "
+               "against f16; 0: only tells both",
+               NUMBER, OF_OPTIONS(max_cache), 0, 100},
+     .jobs = ON_CHECK},
     {.value = {"--whole", NULL,
                "--check passes only when it read texts of N positions whole, not by jumps alone",
                FLAG, OF_OPTIONS(whole)},
@@ -162,10 +172,11 @@ const Option option_table[] = {
      .jobs = ON_CHECK | ON_SETTINGS},
     {.value = {"--passkey", NULL, "retrieval of a hidden key by length and depth", .type = NOTHING},
      .job = JOB_TASKS},
-    {.value = {"--tasks", "LIST",
-               "tasks by length and depth: passkey, multikey, multivalue, variables, copy, or all; "
-               "-f: in that text",
-               TEXT, OF_OPTIONS(tasks)},
+    {.value =
+         {"--tasks", "LIST",
+          "tasks by length and depth: passkey, multikey, multivalue, variables, updates, hops, "
+          "copy, or all; -f: in that text",
+          TEXT, OF_OPTIONS(tasks)},
      .job = JOB_TASKS},
     {.value = {"--trials", "K", "ask K times at each length and depth [10]", WHOLE,
                OF_OPTIONS(trials), 1, MOST_COUNT},
@@ -245,6 +256,11 @@ const Option option_table[] = {
                "speed of prefill and decode, at the start and behind N positions [8192]",
                .type = NOTHING},
      .job = JOB_BENCH},
+    {.value =
+         {"--anchor", NULL,
+          "note in the model's file how well it reads a short text, which --check then wants again",
+          .type = NOTHING},
+     .job = JOB_ANCHOR},
     {.value = {"--quantize", "TYPE OUT",
                "write a copy with q8, q4, f16 or f32 weights, and print what rounding did", WORD,
                OF_OPTIONS(quantize_type), 0, 3, quantized_types},
@@ -271,6 +287,8 @@ const Options options_unsaid = {
     .trials = 10,
     .budget = 60,
     .min_page = -1,
+    .min_updates = -1,
+    .max_cache = -1,
     .reads = 400,
     .population = 8,
     .search_windows = 8,

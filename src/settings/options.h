@@ -50,8 +50,8 @@ typedef struct {
     int samples, trials;
     int attn[2];  // layer and head, from 0
     double min_accuracy, budget;
-    double min_page;    // -1: not given
-    int quantize_type;  // 0: q8, 1: q4, 2: f16, 3: f32
+    double min_page, min_updates, max_cache;  // -1: not given
+    int quantize_type;                        // 0: q8, 1: q4, 2: f16, 3: f32
     // Search.
     int reads, population, search_windows, minimize;
     double seconds;  // 0: no limit

@@ -88,6 +88,8 @@ static void drop_idle(Options *o) {
     drop_if(o, o->settings_alone, "--budget", "with", "--settings");
     drop_if(o, o->settings_alone, "--whole", "with", "--settings");
     drop_if(o, o->settings_alone, "--min-page", "with", "--settings");
+    drop_if(o, o->settings_alone, "--min-updates", "with", "--settings");
+    drop_if(o, o->settings_alone, "--max-cache", "with", "--settings");
     drop_if(o, o->settings_alone, "--like", "with", "--settings");
     for (int i = 0; i < n_option_rows; i++) {
         if (!(option_jobs(&option_table[i]) & job)) drop_row(o, i);

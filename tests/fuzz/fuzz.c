@@ -382,12 +382,14 @@ static void fuzz_blocks(const uint8_t *data, size_t size) {
     if (size < 2) return;
     const WeightType type = (WeightType)(WEIGHT_Q4_0 + data[0] % (N_WEIGHT_TYPES - WEIGHT_Q4_0));
     const int columns = block_columns(type);
-    const size_t block_bytes = (size_t)matrix_row_bytes(&(Matrix){.type = type, .cols = columns});
-    const int n = (int)((size - 2) / block_bytes) * columns, from = n ? data[1] % n : 0;
+    const size_t block_bytes = (size_t)block_types[type].bytes, head = (size_t)block_types[type].head;
+    if (size < 2 + head) return;
+    const int n = (int)((size - 2 - head) / block_bytes) * columns, from = n ? data[1] % n : 0;
     if (n == 0 || n > MOST) return;
-    uint8_t *row = malloc((size_t)(n / columns) * block_bytes);  // not a byte longer
+    const size_t row_bytes = head + (size_t)(n / columns) * block_bytes;
+    uint8_t *row = malloc(row_bytes);  // not a byte longer
     if (!row) abort();
-    memcpy(row, data + 2, (size_t)(n / columns) * block_bytes);
+    memcpy(row, data + 2, row_bytes);
     const Matrix m = {.type = type, .rows = 1, .cols = n, .data = row};
     matrix_row(&m, 0, 0, n, weights);
     matrix_row(&m, 0, from, n - from, some);

@@ -18,7 +18,7 @@ import blocks
 from common import WORK, config, in_work, random_weights, read, write, write_tokenizer
 from rope_cases import FAMILIES, PHI_REFUSED, REFUSED, SPELLINGS, changed
 from test_explained import SILENT
-from test_hostile import SMALL, models
+from test_hostile import SMALL, data_of, models
 from test_legacy import write_legacy
 
 ENGINES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'engines')
@@ -27,6 +27,9 @@ TEXTS = ['', 'a', ' the  theme \n\n\n of aaaaaaa 1111 [u]a[ua[u] \u2581 \u00e9\U
          "it's They'RE 12345 \t\r\n  end  ", '<s><0x41></s> 1 2,3\n456',
          '[u]  e\u0301a\u0323\u0301 \xe9\u0301 \uac00\u11a8[u]',
          b'\xff\xc3 \xe2\x96 \xf0\x9f\x98 \0 a\xc3[\xc3\xa9', 'the the ' * 20]
+DELTA = dict(state_kind=1, conv_width=4, state_key_heads=2, state_value_heads=4, state_key_dim=4, state_value_dim=6)
+STATES = {'states': DELTA, 'states-in-tiles': dict(DELTA, state_tiled=1, attention_gate=1, qk_norm=1),
+          'convolutions': dict(state_kind=2, conv_width=3, state_bias=1)}
 COMMANDS = ['m.bin -n 2048 --rope yarn -t 0.8 -i text',
             'm.bin --ppl f -n 1024 --rope none,yarn:factor=4,8,16:ramp=turns,dynamic --samples 3 --ids',
             'm.bin --passkey --rope all --trials 3 --min-accuracy=0.5 -s 7',
@@ -77,6 +80,9 @@ def seeds():
     for i, (name, c, data) in enumerate(models()):
         # The last byte is padding: it chooses cache and window.
         yield 'model', name.replace(' ', '-'), data[:-1] + bytes([37 * i & 255])
+    for i, (name, fields) in enumerate(STATES.items()):
+        data = data_of(config(**dict(SMALL, n_layers=2, layers=[64, 0], **fields)))
+        yield 'model', name, data[:-1] + bytes([41 * i & 255])
     for version in 0, 1, 2:
         c = config(**dict(SMALL, dim=8, hidden_dim=4, n_heads=2, n_kv_heads=1, shared_classifier=version & 1))
         write_legacy(in_work('seed'), c, random_weights(c, 4), version, 8)
@@ -107,7 +113,8 @@ def seeds():
         yield 'engines', str(i), json.dumps(whole).encode()
     for i, (kind, (values, _, _)) in enumerate(blocks.HALVES.items()):
         for count in 1, 9, 17:  # of a row of 32 values and more
-            rows = blocks.random_blocks(kind, (count * 32 + values - 1) // values, random.Random(i))
+            columns = (count * 32 + values - 1) // values * values
+            rows = blocks.random_rows(kind, 1, columns, random.Random(i))
             yield 'blocks', '%s-%d' % (kind, count), bytes([i, 37 * count & 255]) + rows
     for name in sorted(os.listdir(REGRESSIONS)):
         yield name.split('-')[0], name, read(os.path.join(REGRESSIONS, name))

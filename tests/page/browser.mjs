@@ -124,7 +124,7 @@ export async function launch() {
 }
 
 // A page whose complaints and requests are kept in page.complaints and page.asked.
-// Panels under "more" are open, unless `more` is false.
+// Panels under "more", and what is folded, are open, unless `more` is false.
 export async function open(browser, url, { ready = true, more = true, ...options } = {}) {
     const page = await browser.newPage({
         viewport: { width: 1100, height: 900 },
@@ -140,11 +140,13 @@ export async function open(browser, url, { ready = true, more = true, ...options
     page.on('pageerror', (error) => page.complaints.push(error.stack));
     page.on('request', (request) => page.asked.push(request.url()));
     await page.goto(url);
-    await page.waitForFunction(() => document.querySelectorAll('#panels section').length > 6);
+    const patient = { timeout: 240000 }; // a machine may have much else to do
+    await page.waitForFunction(() => document.querySelector('#panels[data-whole]'), undefined, patient);
     if (more)
         await page.evaluate(() => {
-            for (const box of document.querySelectorAll('details.more, details.others')) box.open = true;
+            for (const box of document.querySelectorAll('details.more, details.others, details.folded')) box.open = true;
         });
-    if (ready) await page.waitForFunction(() => /Ready/.test(document.getElementById('boot').textContent));
+    if (ready)
+        await page.waitForFunction(() => /Ready/.test(document.getElementById('boot').textContent), undefined, patient);
     return page;
 }

@@ -1,38 +1,9 @@
-// Clocks.
+// All clocks of a head.
 import { join } from 'node:path';
-import { PICTURES, check, open, table, tableOf } from './browser.mjs';
-import { browser, chip, dragTo, page, runShown, shows, text, until, url } from './driver.mjs';
+import { PICTURES, check, table, tableOf } from './browser.mjs';
+import { chip, dragTo, page, runShown, shows, text } from './driver.mjs';
 
 export default {
-    // They play by themselves when they are seen: hands leave the arcs of training. A touch ends it, and who wants no
-    // motion sees a still with both.
-    async film() {
-        const p = await open(browser, url, { more: false, reducedMotion: 'no-preference' });
-        const strange = () => p.locator('#clocks .dial.new').count();
-        await p.locator('#clocks .dials').scrollIntoViewIfNeeded();
-        await until('#clocks .film', /Every angle so far/, p);
-        check((await strange()) === 0, 'up to 512 no hand is where it never was', await strange());
-        await until('#clocks .film', /training ended here/, p);
-        await until('#clocks .film', /[1-9]\d* of 32 hands point where they never pointed/, p);
-        check((await strange()) > 0, 'past it some are', await strange());
-        await p.locator('#clocks .token').last().focus();
-        const at = +(await p.locator('#clocks .token').last().getAttribute('aria-valuenow'));
-        check(at > 512 && at <= 2048, 'the reader takes over where it was', at);
-        await p.keyboard.press('ArrowLeft');
-        await p.waitForFunction((n) => rope.state.get('query') === n, at - 1);
-        check(true, 'and moves on from there');
-        await p.locator('#clocks button', { hasText: 'Play it again' }).click();
-        await until('#clocks .film', /Every angle so far/, p);
-        await p.locator('#clocks button', { hasText: 'Stop' }).click();
-        check(p.complaints.length === 0, 'no complaint', p.complaints);
-        await p.close();
-        const still = await open(browser, url, { more: false });
-        await still.locator('#clocks .dials').scrollIntoViewIfNeeded();
-        check((await still.locator('#clocks .film').innerText()) === '', 'no film for those who want no motion');
-        check((await still.locator('#clocks .dial.new').count()) > 0, 'but hands where they never stood');
-        await still.close();
-    },
-
     // What never was is one colour on all pictures, and a key another one.
     async colours() {
         const found = await page.evaluate(() => {

@@ -1,15 +1,16 @@
 """server_probe.py against a server whose answers llama.cpp's published library computes: this small HTTP server has
 the form of llama-server's completions (fake_server.py), and the library behind it."""
 
+import math
 import os
 import subprocess
-import sys
 import threading
 
 from install import Missing
 from llama_library import Library
-from common import EXPORT, ROOT, check, in_work, skip
+from common import EXPORT, check, in_work, skip
 from fake_server import MODEL, Fake
+from probe_common import named, probe
 
 CONTEXT = 2048
 NONE, LINEAR = 0, 1  # llama.h's numbers of --rope-scaling
@@ -18,6 +19,28 @@ CASES = [('its own settings', {}, ' llama.cpp,'),
          ('--rope-scaling none', {'rope-scaling': NONE}, 'as plain RoPE'),
          ('--rope-scaling linear', {'rope-scaling': LINEAR, 'rope-freq-scale': 1 / 16}, 'as linear, s 16'),
          ('--rope-freq-scale 0.125', {'rope-freq-scale': 0.125}, 'as half the scale, s 8')]
+
+# Settings that no list has, and the values that the probe must name, each within its told bounds, in place of those of
+# YaRN 16 x 512, theta 10,000. WORLD_OWN=all takes all of them, else those of SOME.
+S, THETA, L, A, FAST, SLOW = 's', 'theta', 'L', 'attention factor', 'beta_fast', 'beta_slow'
+OF_16 = 0.1 * math.log(16) + 1  # llama.cpp multiplies --yarn-attn-factor by what the scale makes of it
+OWN = [({'rope-freq-scale': 1 / 3}, {S: 3}), ({'rope-freq-scale': 1 / 5}, {S: 5}),
+       ({'rope-freq-scale': 1 / 12}, {S: 12}), ({'rope-freq-scale': 1 / 24}, {S: 24}),
+       ({'rope-freq-base': 5000}, {THETA: 5000}),
+       ({'rope-freq-base': 20000}, {THETA: 20000}), ({'rope-freq-base': 50000}, {THETA: 50000}),
+       ({'yarn-orig-ctx': 256}, {L: 256}), ({'yarn-orig-ctx': 1024}, {L: 1024}), ({'yarn-beta-fast': 16}, {FAST: 16}),
+       ({'yarn-beta-slow': 2}, {SLOW: 2}), ({'yarn-attn-factor': 0.9}, {A: 0.9 * OF_16}),
+       ({'yarn-attn-factor': 1.1}, {A: 1.1 * OF_16}),
+       ({'yarn-ext-factor': 0}, None), ({'yarn-ext-factor': 0.5}, None),
+       ({'rope-scaling': LINEAR, 'rope-freq-scale': 1 / 5}, {S: 5}),
+       ({'rope-scaling': NONE, 'rope-freq-base': 30000}, {THETA: 30000}),
+       ({'rope-freq-scale': 1 / 5, 'rope-freq-base': 20000}, {S: 5, THETA: 20000}),
+       ({'rope-freq-scale': 1 / 12, 'rope-freq-base': 50000, 'yarn-orig-ctx': 1024}, {S: 12, THETA: 50000, L: 1024}),
+       ({'rope-scaling': LINEAR, 'rope-freq-scale': 1 / 3, 'rope-freq-base': 5000, 'yarn-attn-factor': 0.9},
+        {S: 3, THETA: 5000, A: 0.9}),
+       ({'rope-freq-scale': 1 / 24, 'rope-freq-base': 20000, 'yarn-attn-factor': 1.1},
+        {S: 24, THETA: 20000, A: 1.1 * (0.1 * math.log(24) + 1)})]
+SOME = 1, 6, 11, 15
 
 
 class Served(Fake):
@@ -36,28 +59,35 @@ class Served(Fake):
         return list(zip(map(int, said[::2]), said[1::2]))
 
 
-def probe(url, *arguments):
-    """(status, its last line)"""
-    done = subprocess.run([sys.executable, os.path.join(ROOT, 'server_probe.py'), url, *map(str, arguments)],
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
-    return done.returncode, ((done.stdout + done.stderr).splitlines() or [''])[-1] if not done.stdout else \
-        done.stdout.splitlines()[-1]
-
-
 def hold(library, gguf):
     for name, settings, words in CASES:
         with Served(library, gguf, settings) as server:
-            status, last = probe(server.url, MODEL)
-        check(status == 0 and 'reads it as' in last and words in last, 'a server with %s' % name, (status, last))
-        print('%-26s status %d: %s' % (name, status, last), flush=True)
+            told = probe(server.url, MODEL)
+        check(told.status == 0 and 'reads it as' in told.last and words in told.last, 'a server with %s' % name, told)
+        print('%-26s status %d: %s' % (name, told.status, told.last), flush=True)
+    for settings, true in OWN if os.environ.get('WORLD_OWN') == 'all' else [OWN[i] for i in SOME]:
+        with Served(library, gguf, settings) as server:
+            told = probe(server.url, MODEL, '-n', 256, '--prompts', 6, '--budget', 900)
+        name, known = ' '.join('--%s %.4g' % setting for setting in settings.items()), named(told)
+        check(is_right(told, known, true), 'a server with %s' % name, told)
+        print('%-26s status %d: %s' % (name, told.status, told.last), flush=True)
+
+
+def is_right(told, known, true):
+    """Each value within its bounds and no other named. None: what no model file can say, which must not be named."""
+    if true is None:
+        return told.status in (1, 3) and not known
+    return told.status == 1 and set(known) == set(true) and all(
+        known[name][0] <= value <= known[name][1] for name, value in true.items())
 
 
 def planted(library, gguf):
     """A server that reads the block otherwise is no match of what is expected, by name."""
     with Served(library, gguf, {'rope-freq-scale': 0.125}) as server:
-        status, last = probe(server.url, MODEL, '--expect', 'llama.cpp')
-    check(status == 1 and 'expected llama.cpp' in last, 'planted: another factor in the server: nothing notices', last)
-    print('planted: another factor in the server; FAILS by name: status %d: %s' % (status, last))
+        told = probe(server.url, MODEL, '--expect', 'llama.cpp')
+    check(told.status == 1 and 'expected llama.cpp' in told.last,
+          'planted: another factor in the server: nothing notices', told)
+    print('planted: another factor in the server; FAILS by name: status %d: %s' % (told.status, told.last))
 
 
 def run(is_planted):

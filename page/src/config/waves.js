@@ -80,7 +80,7 @@ function drawLengths(group, { trained, want }, width, { y }) {
     const below = want >= trained && want <= trained * 1.6;
     const rules = [
         { length: trained, name: `trained ${count(trained)}`, colour: 'var(--blue)', up: below ? -14 : 5 },
-        { length: want, name: `wanted ${count(want)}`, colour: 'var(--vermillion)', up: 5 },
+        { length: want, name: `wanted ${count(want)}`, colour: 'var(--vermillion)', ink: 'var(--vermillion-text)', up: 5 },
     ];
     group
         .selectAll('line')
@@ -99,7 +99,7 @@ function drawLengths(group, { trained, want }, width, { y }) {
         .attr('x', LEFT + 6)
         .attr('y', ({ length, up }) => y(length) - up)
         .text(({ name }) => name)
-        .style('fill', ({ colour }) => colour);
+        .style('fill', ({ colour, ink = colour }) => ink);
 }
 
 function drawAxes(group, n, width, { y, high, middle }) {

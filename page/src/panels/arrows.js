@@ -7,7 +7,7 @@ import { expectedScore, TURN } from '../numbers.js';
 import { number, state } from '../state.js';
 import { prose } from '../terms.js';
 
-const WORDS = 'It was a fine morning in the spring when the post came with a letter'.split(' ');
+const WORDS = 'The pass key is 73914. Remember it. What is the pass key? The pass key is'.split(' '); // the scene's, without its middle
 const SPEED = 0.42, // radians per position, of the one pair that the first two pictures have
     LAST = WORDS.length - 1,
     FAR = 40, // distances in the curves
@@ -91,8 +91,8 @@ const PARTS = {
 };
 
 export function whatRopeIs({ page, shipped }) {
-    state.add('m', number(0, LAST), 9);
-    state.add('k', number(0, LAST), 3);
+    state.add('m', number(0, LAST), LAST);
+    state.add('k', number(0, LAST), WORDS.indexOf('73914.'));
     const { plain } = page.plan('none', shipped.trainedContext).frequencies(shipped.trainedContext);
 
     const words = h(
@@ -107,7 +107,7 @@ export function whatRopeIs({ page, shipped }) {
     const trail = one.append('g').attr('class', 'trail'),
         swept = one.append('path').attr('class', 'swept').attr('data-part', 'f');
     const single = arrow(one, 'query', 'm'),
-        oneText = h('p.readout', { ariaLive: 'polite' });
+        oneText = h('p.readout');
 
     const two = plane('a query and a key, both turned, and the angle between them');
     const between = two.append('path').attr('class', 'between');
@@ -124,7 +124,7 @@ export function whatRopeIs({ page, shipped }) {
         return { i, hands, box: h('div', svg.node(), name) };
     });
     const all = curve('the sum of all pairs by distance', -0.35);
-    const threeText = h('p.readout', { ariaLive: 'polite' });
+    const threeText = h('p.readout');
 
     const both = (by) => {
         const step = Math.max(-state.get('k'), Math.min(LAST - state.get('m'), by));
@@ -235,7 +235,7 @@ export function whatRopeIs({ page, shipped }) {
             ),
         ),
         h(
-            'figure',
+            'figure.whole-row',
             h(
                 'figcaption',
                 h('b', '3'),

@@ -46,7 +46,7 @@ export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
 
     const views = NAMES.map((name) => {
         const canvas = h('canvas', { width: bins, height: positions.length, role: 'img' });
-        const over = drawing('over')
+        const over = drawing('over').attr('aria-hidden', 'true')
             .attr('preserveAspectRatio', 'none')
             .attr('viewBox', `0 0 ${bins} ${positions.length}`);
         over.append('line').attr('class', 'edge-line').attr('x1', edge).attr('x2', edge).attr('y2', positions.length);
@@ -192,11 +192,12 @@ export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
     state.on(['looks', 'row'], redraw);
     const slider = h('input', { type: 'range', min: 0, max: positions.length - 1, step: 1, ariaLabel: 'the query' });
     slider.oninput = () => state.set('row', +slider.value);
-    state.on('row', (row) => {
+    const putSlider = (row) => {
         slider.value = row;
         slider.setAttribute('aria-valuetext', `position ${positions[row]}`);
-    });
-    slider.value = state.get('row');
+    };
+    state.on('row', putSlider);
+    putSlider(state.get('row'));
     new ResizeObserver(redraw).observe(views[0].figure);
     return {
         id: 'attention',

@@ -73,13 +73,13 @@ function factsOf(told, method, { scale, attention }, pairs, want, hasKinds) {
 function resultsOf() {
     const onTop = h('p.verdict', { role: 'status' }),
         dated = h('p.fine'),
-        facts = h('div.numbers', { ariaLive: 'polite' }),
-        kindsOfLayers = h('p', { ariaLive: 'polite' }),
-        verdicts = h('div.overflow', { ariaLive: 'polite' }),
-        readings = h('ul.readings', { ariaLive: 'polite' }),
+        facts = h('div.numbers'),
+        kindsOfLayers = h('p'),
+        verdicts = h('div.overflow'),
+        readings = h('ul.readings'),
         warnings = h('ul.warnings'),
         block = h('pre.block', { tabIndex: 0 }),
-        blockTold = h('p', { ariaLive: 'polite' }),
+        blockTold = h('p'),
         rowsOnTop = h('p', 'What --check says of these settings; how well the model then reads, only weights can tell:');
     const checkLine = command(),
         enginesLine = command(),

@@ -7,6 +7,7 @@ import {
     command,
     count,
     counts,
+    folded,
     h,
     onceAFrame,
     reducedMotion,
@@ -86,14 +87,14 @@ export function fixIt({ file, engine, page, shipped, recorded, book, own }) {
         angles = gauge('angles that training showed');
     const score = chart({
         label: 'Expected score by distance',
-        height: 200,
+        height: 180,
         x: { domain: [0, n()], label: 'distance', name: 'distance' },
         y: { label: 'expected score of equal vectors', domain: [-0.45, 1.05] },
         rule: { at: L, text: 'trained' },
     });
     const live = chart({
         label: 'Perplexity by position',
-        height: 200,
+        height: 180,
         x: { domain: [0, n()], label: 'position', name: 'position' },
         y: { log: true, label: 'perplexity of the story', most: 600 },
         rule: { at: L, text: 'trained' },
@@ -103,7 +104,7 @@ export function fixIt({ file, engine, page, shipped, recorded, book, own }) {
         result = h('div.numbers', { ariaLive: 'polite' }),
         line = command(),
         searchLine = command();
-    const slowing = h('p', { ariaLive: 'polite' });
+    const slowing = h('p');
     let shownAs = ''; // the method whose chip is pressed
 
     // How much YaRN slows which pairs, in words. Pairs that it slows by less than a thousandth are kept.
@@ -169,10 +170,8 @@ export function fixIt({ file, engine, page, shipped, recorded, book, own }) {
 
     function ghosts() {
         intro.textContent =
-            `To read ${count(n())} tokens, hands must be slowed, so that none goes where it never was. But slow the ` +
-            'fast ones, and neighbors blur. The height of a handle is how many times slower its hand turns. Drag one, or paint ' +
-            'across many; red ones still meet angles that training ' +
-            'never showed. Keep both gauges full.';
+            `To read ${count(n())} tokens, no hand may go where it never was. But slow the fast ones, and neighbors blur. A ` +
+            'handle’s height is how many times slower its hand turns: drag one, or paint across many. Keep both gauges full.';
         live.clear(false);
         live.change({ x: { domain: [0, n()] } });
         const all = recorded.race[n()] ?? {};
@@ -279,15 +278,16 @@ export function fixIt({ file, engine, page, shipped, recorded, book, own }) {
                 { title: 'yarn', colour: colourOf('yarn') },
                 { title: 'window', colour: colourOf('window'), dash: true },
             ]),
-            h('p', 'Now see where people put them:'),
+            h('p', 'Where people put them:'),
             presets,
-            slowing,
-            h('p', 'Or let the program look for something better, as LongRoPE does, beginning with these:'),
-            h('div.row.middle', search.button(['Search', 'Stop the search'])),
-            search.status,
-            searchLine,
-            h('p', 'What the handles do, at a terminal:'),
-            line,
+            folded('How much YaRN slows which', slowing),
+            folded(
+                'Let the program look for something better, as LongRoPE does',
+                h('div.row.middle', search.button(['Search', 'Stop the search'])),
+                search.status,
+                searchLine,
+            ),
+            folded('The command that reads with these handles', line),
         ],
     };
 }

@@ -34,7 +34,7 @@ export function yourMethod({ file, page, shipped }) {
         y: { log: true, label: 'times slower' },
         show: (v) => v.toFixed(2),
     });
-    const numbers = h('div.numbers', { ariaLive: 'polite' });
+    const numbers = h('div.numbers');
     const plain = plainSpeeds();
 
     function draw() {

@@ -1,5 +1,5 @@
 // What is measured of keys: all lengths and depths for three methods, a cell at a time, beside what was recorded.
-import { command, count, h, statusLine } from '../dom.js';
+import { command, count, folded, h, statusLine } from '../dom.js';
 import { DEPTHS, keyOf } from '../haystack.js';
 import { runs } from '../job.js';
 import { methodFor, titleOf } from '../methods.js';
@@ -35,8 +35,8 @@ export function keyGrid({ engine, recorded, file, trained }) {
     const head = () =>
         h(
             'tr',
-            h('th', ''),
-            DEPTHS.map((d) => h('th', `${100 * d} %`)),
+            h('th', '%'),
+            DEPTHS.map((d) => h('th', String(100 * d))),
         );
     const tables = NAMES.map((name) =>
         h(
@@ -86,12 +86,11 @@ export function keyGrid({ engine, recorded, file, trained }) {
         h('h3', 'Every length, every depth'),
         h(
             'p.fine',
-            'Rows: the length of the text. Columns: how deep the key stands. Pale cells were recorded with the command ' +
-                'below, full ones are yours.',
+            'Rows: the length of the text. Columns: how deep the key stands, in percent. Pale cells are recorded, full ones yours.',
         ),
         h('div.grids', tables),
         asking.button(['Run the grid']),
         status,
-        line,
+        folded('The command that fills the grid', line),
     );
 }

@@ -1,7 +1,7 @@
 // Why unseen means wrong: in a text no longer than training went, one slow hand of a real head is turned further than it
 // ever was. Scores of far tokens rise, the softmax follows; with all slow hands the text goes, too.
 import { chart } from '../chart.js';
-import { afterPause, command, count, drawing, h, onceAFrame, stateChips, stateSlider, statusLine } from '../dom.js';
+import { afterPause, command, count, drawing, folded, h, onceAFrame, stateChips, stateSlider, statusLine } from '../dom.js';
 import { runs } from '../job.js';
 import { plainSpeeds } from '../methods.js';
 import { highest, perplexity, sharesOf, TURN } from '../numbers.js';
@@ -64,7 +64,7 @@ export function oneHand({ engine, file, shipped, book }) {
     const small = (label, y) =>
         chart({
             label,
-            height: 210,
+            height: 180,
             x: { domain: [0, L], label: 'tokens back', name: 'tokens back' },
             y,
             show: (v) => v.toFixed(1),
@@ -205,17 +205,17 @@ export function oneHand({ engine, file, shipped, book }) {
                 'div.three',
                 h('figure', h('figcaption', h('b', '1'), 'The hand at the furthest token.'), dial.node, turned),
                 h('figure', h('figcaption', h('b', '2'), 'The last token scores all before it.'), scores),
-                h('figure', h('figcaption', h('b', '3'), 'A point more of score is 2.7 times the share.'), shares),
+                h('figure.whole-row', h('figcaption', h('b', '3'), 'A point more of score is 2.7 times the share.'), shares),
             ),
             says,
             status,
             h(
-                'p',
-                'How we read it: a hand adds to the score the cosine of its angle. Inside the arc training saw to it that far tokens score low. ' +
-                    'Past the arc the cosine just goes on, and may come back up: nothing ever held it down there. One hand ' +
-                    'moves some heads, and others make up for it; all slow hands together, nobody does.',
+                'p.fine',
+                'How we read it: a hand adds the cosine of its angle to the score. Inside the arc, training kept far tokens low. ' +
+                    'Past it the cosine goes on, and may come back up: nothing ever held it down there. Other heads make up for ' +
+                    'one hand; for all slow hands together, nobody does.',
             ),
-            line,
+            folded('The commands that do this', line),
         ],
     };
 }

@@ -1,5 +1,5 @@
 // A key is hidden in filler and asked for at the end. Whoever only sees the last 512 tokens cannot know it.
-import { command, count, counts, foldedChips, h, onceAFrame, predict, stateChips, statusLine } from '../dom.js';
+import { command, count, counts, folded, foldedChips, h, onceAFrame, predict, stateChips, statusLine } from '../dom.js';
 import { build } from '../haystack.js';
 import { runs } from '../job.js';
 import { colourOf, methodChoices, methodFor, optionsFor, SIX, titleOf } from '../methods.js';
@@ -149,8 +149,7 @@ export function hideAKey({ file, engine, page, shipped, recorded }) {
         body: [
             h(
                 'p',
-                'Five digits stand somewhere in a lot of grass and sky; the last line asks for them. Drag them to ' +
-                    'where you like. Most heads look near, as the one of chapter 3; the one drawn here searches.',
+                'Put the key where you like: drag it. Another number, a longer text, another method: who finds it?',
             ),
             guess,
             h(
@@ -164,7 +163,7 @@ export function hideAKey({ file, engine, page, shipped, recorded }) {
             h('div.row.middle', asking.button(['Ask for the key'], { primary: true })),
             answer,
             status,
-            line,
+            folded('The command that asks', line),
             keyGrid({ engine, recorded, file, trained: L }),
         ],
     };

@@ -171,7 +171,7 @@ export function kindsOfLayers({ engine, recorded, book }) {
         line = command(),
         says = h('p.readout', { ariaLive: 'polite' }),
         marks = h('p.fine.marks'),
-        table = h('div.overflow', { ariaLive: 'polite' });
+        table = h('div.overflow');
     const plot = chart({
         label: 'Perplexity of stacks of layers by position',
         height: 260,

@@ -54,8 +54,8 @@ export function opening({ recorded, shipped }) {
         h('div.edge.across', `position ${edge}: training ended here`),
         h(
             'div.gradual.across',
-            `It comes gradually: right behind ${edge} only a few tokens are further back than training ever showed; at 2,000 ` +
-                'most are.',
+            `It comes gradually. Right behind ${edge} only a few tokens are further back than training ever showed, and a text ` +
+                'that the model writes itself surprises it less than a person’s. At 2,000 most are.',
         ),
         name('goes on as it was trained', 'none'),
         name('goes on with [YaRN|yarn]', 'yarn'),

@@ -36,7 +36,7 @@ export function staleKeys({ file, engine, page, shipped, recorded, book }) {
         }
     };
     const keys = h('canvas.strip', { role: 'img' }),
-        keyText = h('p.readout', { ariaLive: 'polite' });
+        keyText = h('p.readout');
     let stale = true;
 
     // Keys coloured by the scale they are turned with, when the text has grown so far.

@@ -19,7 +19,7 @@ export function temperature({ file, engine, page, shipped, recorded, book }) {
     state.add('times', choice(TIMES), 16);
     const status = statusLine(),
         line = command(),
-        numbers = h('div.numbers', { ariaLive: 'polite' });
+        numbers = h('div.numbers');
     // By how many times as long: perplexity past L, and the tokens that a head looks at, by a.
     const measured = { 4: new Map(), 16: new Map() };
     const plot = chart({

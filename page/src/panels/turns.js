@@ -1,10 +1,11 @@
 // How often each pair went round within the trained context. Those that never did are what breaks.
 import { scaleLog } from 'd3-scale';
-import { bands, button, command, count, drawing, h, onceAFrame, predict, short, stateSlider } from '../dom.js';
+import { bands, button, command, count, drawing, folded, h, onceAFrame, predict, short, stateSlider } from '../dom.js';
 import { TURN } from '../numbers.js';
 import { number, state } from '../state.js';
 import { prose } from '../terms.js';
 
+const HEIGHT = 250; // pixels
 const KNOWN = [
     { name: 'this page’s model', theta: 10000, trained: 512, head: 64 },
     { name: 'Llama 2', theta: 10000, trained: 4096, head: 128 },
@@ -24,7 +25,7 @@ export function countTheTurns({ small, shipped }) {
     state.add('theta', number(100, 100000000, false), shipped.theta);
     state.add('trained', number(16, 1048576), shipped.trainedContext);
     state.add('head', number(8, 256, true, { is: (x) => x % 2 === 0, words: 'even' }), shipped.headDim);
-    const svg = drawing('bars', 290).attr('role', 'img');
+    const svg = drawing('bars', HEIGHT).attr('role', 'img');
     svg.html(
         '<defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">' +
             '<rect width="6" height="6" fill="none"/><line x1="0" x2="0" y1="0" y2="6" stroke="var(--paper)" ' +
@@ -54,7 +55,7 @@ export function countTheTurns({ small, shipped }) {
 
     function draw() {
         const width = box.clientWidth || 600,
-            height = 290,
+            height = HEIGHT,
             all = turns(),
             narrow = width < 560;
         const few = all.filter((t) => t < 1).length;
@@ -197,9 +198,7 @@ export function countTheTurns({ small, shipped }) {
             guess,
             box,
             result,
-            h('div.row', thetaSlider, trainedSlider),
-            known,
-            line,
+            folded('Other models', h('div.row', thetaSlider, trainedSlider), known, line),
         ],
     };
 }

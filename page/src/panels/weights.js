@@ -21,7 +21,7 @@ export function yourWeights({ engine, shipped, own, build }) {
                     trainedContext >= SHORTEST ? '' : `${file.name} was trained on ${trainedContext} positions only`,
             });
             const name = quoted(file.name) + (tokenizer ? ` -z ${quoted(tokenizer.name)}` : '');
-            build({ name, facts });
+            await build({ name, facts });
             go('weights');
         } catch (error) {
             if (!tokenizer && /tokenizer|vocabulary/.test(error.message))
@@ -42,9 +42,9 @@ export function yourWeights({ engine, shipped, own, build }) {
         const mine = ++picked;
         take([...pick.files], { say: (words, bad) => mine === picked && status.say(words, bad) });
     };
-    const back = button('Back to model.bin', () => {
+    const back = button('Back to model.bin', async () => {
         engine.takeBack('model');
-        build();
+        await build();
         go('weights');
     });
     const running = ({ layers, heads, trainedContext, bytes }) =>

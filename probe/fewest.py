@@ -1,0 +1,110 @@
+"""The fewest values of its own that explain a server, most often one. A value is fitted alone, from a reading that is
+near, and believed if the derivatives by all other values say that none of them would explain more (Rao's score test,
+1948). Else the one that would explain most is let go, too. So a quarter of the readings is enough that it takes to
+move all values at once."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, List, Optional, Tuple
+
+from .least_squares import Fit, Vector, columns_at, dot, solved
+from .solve import FIRST, MINDS, STEPPED, STEPS, Family, Given, Solution, Solver, mean_of
+
+ENOUGH = 0.025       # nats, at most, that are left where no others need be looked at: rounding makes about as much
+SURE = 'theta', 'factor'  # are fitted whatever their derivatives say, which hold near by only
+MOST = 3             # values that are let go, one after another
+NEARBY = 4           # times the squares that the nearest reading leaves: what leaves more is no start
+ALIKE = 0.4          # of what the best explains that way, at least
+JUMPS = 0.3, 0.55, 1.8, 3.2  # times a value that comes in steps, to begin with
+
+
+def moved(solver: Solver, solution: Solution, note: str) -> Optional[Vector]:
+    """What the server is off by, changed by a unit of the logarithm of one more value."""
+    family, given = solution.family, solution.given
+    value = given.get(note) or solver.usual(solution, note)
+
+    def measure(x):
+        return solver.left(family, dict(given, **{note: math.exp(x[0])}), solver.answers)
+    column = columns_at(measure, [math.log(value)], solution.fit.left, [STEPS[note]])[0] if value > 0 else []
+    return column if any(column) else None
+
+
+def gain(columns: List[Vector], left: Vector) -> float:
+    """By how much the squares of `left` would shrink, if these columns could be mixed at will."""
+    square = [[dot(a, b) for b in columns] for a in columns]
+    largest = max((square[i][i] for i in range(len(columns))), default=0)
+    for i in range(len(columns)):
+        square[i][i] += 1e-6 * largest
+    right = [dot(column, left) for column in columns]
+    mix = solved(square, right) if columns else None
+    return dot(mix, right) if mix else 0.0
+
+
+def is_all(solver: Solver, solution: Solution) -> bool:
+    """Whether no other value, nor all others together, would explain more."""
+    columns = [moved(solver, solution, note) for note in solution.family.settings]
+    return gain([c for c in columns if c], solution.fit.left) <= MINDS * solver.mean_square(solution.fit)
+
+
+def values_to_try(solver: Solver, start: Solution, notes: List[str]) -> List[str]:
+    """Of these values those that explain most by their derivatives."""
+    columns = [(note, moved(solver, start, note)) for note in notes]
+    gains = {note: gain([column], start.fit.left) for note, column in columns if column}
+    most = max(gains.values(), default=0.0)
+    return [note for note, explained in gains.items() if note in SURE or explained >= ALIKE * most]
+
+
+def fitted(solver: Solver, family: Family, note: str, given: Given) -> Optional[Solution]:
+    usual = family.usual(note)
+    start = given or {note: usual}
+    if note in STEPPED and not given:
+        start = solver.best_of(family, start, note, [usual * jump for jump in JUMPS])
+    return solver.solution(family, start)
+
+
+def of_one(solver: Solver, starts: List[Tuple[Family, Given]]) -> Optional[Solution]:
+    """The settings with one value of its own, or with none. starts: of readings that are near. Betas, which seldom are
+    what differs, are tried where no other value is all."""
+    found: List[Any] = []
+    squares = [solver.squares(family, given, solver.answers) for family, given in starts]
+    for is_first in (True, False):
+        for (family, given), start in zip(starts, squares):
+            left = solver.left(family, {}, solver.answers)
+            if len(given) > 1 or left is None or start > NEARBY * min(squares):
+                continue
+            notes = [note for note in given or family.settings if (note in FIRST) is is_first]
+            plain = Solution(family, {}, Fit([], left, []))
+            notes = notes if given else values_to_try(solver, plain, notes)
+            found += [plain] + [fitted(solver, family, note, given) for note in notes]
+        found = [s for s in found if s is not None]
+        best = solver.best_of_both(found) if found else None
+        if best is None or mean_of(best.fit.left) <= ENOUGH and is_all(solver, best):
+            return best
+    return best
+
+
+def with_one_more(solver: Solver, solution: Solution) -> Optional[Solution]:
+    """The value that explains most of what is left goes free, too, by its derivatives beside those of the others."""
+    own = [moved(solver, solution, note) for note in solution.given]
+    gains = []
+    for note in solution.family.settings:
+        column = None if note in solution.given else moved(solver, solution, note)
+        if column:
+            gains.append((gain([c for c in own if c] + [column], solution.fit.left), note))
+    if not gains:
+        return None
+    note = max(gains)[1]
+    more = solver.solution(solution.family, dict(solution.given, **{note: solver.usual(solution, note)}))
+    return more if more and solver.minds(more.fit, solution.fit) else None
+
+
+def of_few(solver: Solver, starts: List[Tuple[Family, Given]]) -> Optional[Solution]:
+    """As few values as no other value would explain more of; None where so many leave more than rounding does."""
+    found = of_one(solver, starts)
+    while found is not None and not is_all(solver, found):
+        more = with_one_more(solver, found) if len(found.given) < MOST else None
+        if more and any(solver.is_usual(more, note) for note in more.given if note not in found.given):
+            break
+        found = more
+    return found if found is not None and mean_of(found.fit.left) <= ENOUGH else None

@@ -1,0 +1,60 @@
+// Where ggml's blocks have the bits of a weight, as several types have them. blocks.c says how the
+// pictures are read.
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+
+// The half-precision number (IEEE 754) at any address.
+// |ffffffff|seeeeeff|: sign s, exponent e, fraction f. With e = 0 it is f 2^-24, with e = 31
+// infinity (f = 0) or NaN, else (1 + f / 1024) 2^(e - 15).
+static inline float float16_at(const uint8_t *bytes) {
+    uint32_t bits = bytes[0] | bytes[1] << 8;
+    uint32_t exponent = bits >> 10 & 31;
+    uint32_t fraction = bits & 1023;
+    float size = (float)fraction * 0x1p-24f;
+    if (exponent > 0) {
+        // float32 has eight bits of exponent, which stands for e - 127, and 23 of fraction.
+        uint32_t wide = exponent == 31 ? 255 : exponent - 15 + 127;
+        uint32_t word = wide << 23 | fraction << 13;
+        memcpy(&size, &word, sizeof size);
+    }
+    return bits >> 15 ? -size : size;
+}
+
+// What a nibble of IQ4_NL and IQ4_XS stands for.
+static const int8_t iq4_numbers[16] = {-127, -104, -83, -65, -49, -35, -22, -10,  // 0 to 7
+                                       1,    13,   25,  38,  53,  69,  89,  113};
+
+// A number of 16 bits, its lower byte first.
+static inline int word_of(const uint8_t *bytes) { return bytes[0] | bytes[1] << 8; }
+
+// Nibble i of 32 in 16 bytes: |16160000|17170101|18180202| ... |31311515|
+static inline int nibble_of(const uint8_t *bytes, int i) {
+    int byte = bytes[i % 16];
+    return i < 16 ? byte & 15 : byte >> 4;
+}
+
+// Bit i of a number that begins with its lowest byte: |76543210|fedcba98| ...
+static inline int bit_of(const uint8_t *bytes, int i) { return bytes[i / 8] >> i % 8 & 1; }
+
+// Bit `part` of byte i: |76543210|76543210| ...
+static inline int part_bit_of(const uint8_t *bytes, int part, int i) {
+    return bytes[i] >> part & 1;
+}
+
+// The two bits of weight i of 256 in 64 bytes. The first 32 bytes have weights 0 to 127, the others
+// 128 to 255 likewise: |96643200|97653301|98663402| ...
+static inline int two_of(const uint8_t *bytes, int i) {
+    int place = i % 128;
+    int byte = bytes[i / 128 * 32 + place % 32];
+    return byte >> place / 32 * 2 & 3;
+}
+
+// The four bits of weight i of 256 in 128 bytes. Each 32 bytes have 64 weights:
+// |32320000|33330101|34340202| ... |63633131|
+static inline int four_of(const uint8_t *bytes, int i) {
+    int place = i % 64;
+    int byte = bytes[i / 64 * 32 + place % 32];
+    return byte >> place / 32 * 4 & 15;
+}

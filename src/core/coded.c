@@ -1,0 +1,440 @@
+// Blocks whose numbers stand for others. The layouts are those of ggml's ggml-common.h
+// (github.com/ggml-org/ggml) and, of the types that end in K and KS, of ik_llama.cpp's
+// (github.com/ikawrakow/ik_llama.cpp). NVFP4's is NVIDIA's. blocks.c says how pictures are read.
+#include "coded.h"
+
+#include <string.h>
+
+#include "block_bits.h"
+#include "grids.h"
+
+// ---- grids ----
+
+// Eight numbers of entry `index`, a byte each. They stay in a register until they have their signs:
+// memory that has just been written in parts is slow to read as a whole.
+static uint64_t eight_of(const Threes numbers, const char *grid, int index) {
+    const char *digits = grid + 2 * index;
+    uint32_t first, second;
+    memcpy(&first, numbers[digits[0] - GRID_ZERO], sizeof first);
+    memcpy(&second, numbers[digits[1] - GRID_ZERO], sizeof second);
+    return first | (uint64_t)second << 32;
+}
+
+// Four numbers of entry `index`.
+static uint32_t half_of(const Eights numbers, const char *grid, int index) {
+    const char *digits = grid + 2 * index;
+    uint16_t first, second;
+    memcpy(&first, numbers[digits[0] - GRID_ZERO], sizeof first);
+    memcpy(&second, numbers[digits[1] - GRID_ZERO], sizeof second);
+    return first | (uint32_t)second << 16;
+}
+
+// Number i of eight, none of them 0, becomes negative where bit i of `signs` is set. All at once: a
+// byte of the word keeps its own bit, which a sum brings to the top, and from there to the bottom.
+static void put_signed(uint64_t word, int signs, int8_t q[8]) {
+    const uint64_t each = 0x0101010101010101;
+    uint64_t own = each * (uint64_t)signs & 0x8040201008040201;
+    uint64_t negative = (own + 0x7f * each) >> 7 & each;
+    word = (word ^ 0xff * negative) + negative;
+    memcpy(q, &word, sizeof word);
+}
+
+// Seven signs are stored. The eighth makes the number of negative ones even.
+static int eighth_sign(int seven) {
+    int odd = seven ^ seven >> 4;
+    odd ^= odd >> 2;
+    odd ^= odd >> 1;
+    return seven | (odd & 1) << 7;
+}
+
+static uint32_t double_word_of(const uint8_t *bytes) {
+    return (uint32_t)word_of(bytes) | (uint32_t)word_of(bytes + 2) << 16;
+}
+
+static int nibble_at(const uint8_t *bytes, int i) { return bytes[i / 2] >> i % 2 * 4 & 15; }
+
+// IQ2_XXS: weight = d (1/8 + scale / 4) sign number. 32 weights share a scale, eight an entry of the
+// grid, whose number has eight bits, and seven signs.
+//     0  |dddddddd|dddddddd|
+//     2  |00000000|11111111|22222222|33333333|  entries
+//     6  |10000000|22111111|33322222|ssss3333|  signs and the scale
+//    10  those of the other parts, likewise
+void numbers_iq2_xxs(const uint8_t *block, int8_t *q, float *scales) {
+    float d = float16_at(block);
+    for (int part = 0; part < 8; part++) {
+        const uint8_t *entries = block + 2 + 8 * part;
+        uint32_t signs = double_word_of(entries + 4);
+        scales[2 * part] = d * (0.5f + (float)(signs >> 28)) * 0.25f;
+        scales[2 * part + 1] = scales[2 * part];
+        for (int i = 0; i < 4; i++) {
+            uint64_t eight = eight_of(iq2_numbers, iq2_xxs_grid, entries[i]);
+            put_signed(eight, eighth_sign(signs >> 7 * i & 127), q + 32 * part + 8 * i);
+        }
+    }
+}
+
+// Two scales of four bits for a part: d (1/8 + scale / 4).
+static void put_iq2_scales(float d, const uint8_t *both, float *scales) {
+    for (int i = 0; i < 16; i++) {
+        float scale = 0.5f + (float)nibble_at(both, i);
+        scales[i] = d * scale * 0.25f;
+    }
+}
+
+// IQ2_XS: as IQ2_XXS, but 16 weights share a scale, and an entry's number has nine bits.
+//     0  |dddddddd|dddddddd|
+//     2  |00000000|sssssss0|11111111|sssssss1| ...  entries 0 to 31, each with its seven signs
+//    66  |11110000|33332222| ...                    scales 0 to 15
+void numbers_iq2_xs(const uint8_t *block, int8_t *q, float *scales) {
+    put_iq2_scales(float16_at(block), block + 66, scales);
+    for (int i = 0; i < 32; i++) {
+        int both = word_of(block + 2 + 2 * i);
+        uint64_t eight = eight_of(iq2_numbers, iq2_xs_grid, both & 511);
+        put_signed(eight, eighth_sign(both >> 9), q + 8 * i);
+    }
+}
+
+// IQ2_S: as IQ2_XS, but an entry's number has ten bits, and all eight signs are stored.
+//     0  |dddddddd|dddddddd|
+//     2  |00000000|11111111| ...  the entries' lower eight bits
+//    34  |76543210|fedcba98| ...  signs
+//    66  |33221100|77665544| ...  the entries' upper two bits
+//    74  |11110000|33332222| ...  scales
+void numbers_iq2_s(const uint8_t *block, int8_t *q, float *scales) {
+    put_iq2_scales(float16_at(block), block + 74, scales);
+    for (int i = 0; i < 32; i++) {
+        int upper = block[66 + i / 4] >> i % 4 * 2 & 3;
+        uint64_t eight = eight_of(iq2_numbers, iq2_s_grid, block[2 + i] | upper << 8);
+        put_signed(eight, block[34 + i], q + 8 * i);
+    }
+}
+
+// IQ3_XXS: weight = d (1/4 + scale / 2) sign number. Four weights share an entry of eight bits.
+//     0  |dddddddd|dddddddd|
+//     2  |00000000|11111111| ...                entries 0 to 63
+//    66  |10000000|22111111|33322222|ssss3333|  of part 0 seven signs for each eight, and the scale
+//    70  those of the other parts, likewise
+void numbers_iq3_xxs(const uint8_t *block, int8_t *q, float *scales) {
+    float d = float16_at(block);
+    for (int part = 0; part < 8; part++) {
+        uint32_t signs = double_word_of(block + 66 + 4 * part);
+        scales[2 * part] = d * (0.5f + (float)(signs >> 28)) * 0.5f;
+        scales[2 * part + 1] = scales[2 * part];
+        for (int i = 0; i < 4; i++) {
+            const uint8_t *entries = block + 2 + 8 * part + 2 * i;
+            uint64_t first = half_of(iq3_xxs_numbers, iq3_xxs_grid, entries[0]);
+            uint64_t second = half_of(iq3_xxs_numbers, iq3_xxs_grid, entries[1]);
+            int all_signs = eighth_sign(signs >> 7 * i & 127);
+            put_signed(first | second << 32, all_signs, q + 32 * part + 8 * i);
+        }
+    }
+}
+
+// IQ3_S: weight = d (1 + 2 scale) sign number. An entry's number has nine bits.
+//     0  |dddddddd|dddddddd|
+//     2  |00000000|11111111| ...  the entries' lower eight bits
+//    66  |76543210|fedcba98| ...  their ninth bits
+//    74  |76543210|fedcba98| ...  signs
+//   106  |11110000|33332222| ...  scales of parts 0 to 7
+void numbers_iq3_s(const uint8_t *block, int8_t *q, float *scales) {
+    float d = float16_at(block);
+    for (int i = 0; i < 16; i++) {
+        int scale = 1 + 2 * nibble_at(block + 106, i / 2);
+        scales[i] = d * (float)scale;
+    }
+    for (int i = 0; i < 32; i++) {
+        int first = block[2 + 2 * i] | bit_of(block + 66, 2 * i) << 8;
+        int second = block[3 + 2 * i] | bit_of(block + 66, 2 * i + 1) << 8;
+        uint64_t eight = half_of(iq3_s_numbers, iq3_s_grid, first);
+        eight |= (uint64_t)half_of(iq3_s_numbers, iq3_s_grid, second) << 32;
+        put_signed(eight, block[74 + i], q + 8 * i);
+    }
+}
+
+// Eight numbers of -1, 0 and 1, in eighths, with an eighth more or less for all.
+static void put_iq1(int index, int is_less, int8_t q[8]) {
+    uint64_t eight = eight_of(is_less ? iq1_less_numbers : iq1_more_numbers, iq1_grid, index);
+    memcpy(q, &eight, sizeof eight);
+}
+
+// IQ1_S: weight = d (2 scale + 1) (number + shift), where shift is 1/8 or -1/8 for 32 weights.
+//     0  |dddddddd|dddddddd|
+//     2  |00000000|11111111| ...  lower eight bits of the entries 0 to 31, of eleven
+//    34  |22111000|-sss3332| ...  of each part their upper three bits, the scale, and shift's sign
+void numbers_iq1_s(const uint8_t *block, int8_t *q, float *scales) {
+    float d = float16_at(block);
+    for (int i = 0; i < 32; i++) {
+        int both = word_of(block + 34 + i / 4 * 2);
+        int upper = both >> i % 4 * 3 & 7;
+        int scale = both >> 12 & 7;
+        scales[i / 2] = d * (float)(2 * scale + 1) * 0.125f;
+        put_iq1(block[2 + i] | upper << 8, both >> 15, q + 8 * i);
+    }
+}
+
+// IQ1_M: as IQ1_S, but 16 weights share a scale, and eight a shift.
+//     0  |00000000|11111111| ...            lower eight bits of the entries
+//    32  |-111-000|-333-222| ...            upper three, and shift's sign
+//    48  |22111000|dddd3332|22111000| ...  scales 0 to 15, of three bits, and d, the lowest bits first
+void numbers_iq1_m(const uint8_t *block, int8_t *q, float *scales) {
+    uint8_t bytes[2];
+    for (int i = 0; i < 2; i++) {
+        int lower = block[49 + 4 * i] >> 4;
+        int upper = block[51 + 4 * i] >> 4;
+        bytes[i] = (uint8_t)(lower | upper << 4);
+    }
+    float d = float16_at(bytes);
+    for (int i = 0; i < 32; i++) {
+        int both = nibble_at(block + 32, i);
+        int upper = both & 7;
+        put_iq1(block[i] | upper << 8, both >> 3, q + 8 * i);
+    }
+    for (int k = 0; k < 16; k++) {
+        int scale = word_of(block + 48 + k / 4 * 2) >> k % 4 * 3 & 7;
+        scales[k] = d * (float)(2 * scale + 1) * 0.125f;
+    }
+}
+
+// ---- three numbers, or two ----
+
+static void one_scale(float d, int n, float *scales) {
+    for (int i = 0; i < n; i++) scales[i] = d;
+}
+
+// The digits of base 3 that stand so many places behind the point of byte / 256, less 1, of n bytes.
+// Bytes are rounded up, so that the digits are exact.
+static void put_digits(const uint8_t *bytes, int n, int places, int8_t *q) {
+    static const int powers[5] = {1, 3, 9, 27, 81};
+    int power = powers[places];
+    for (int i = 0; i < n; i++) {
+        int rest = bytes[i] * power & 255;
+        int digit = rest * 3 >> 8;
+        q[i] = (int8_t)(digit - 1);
+    }
+}
+
+// TQ1_0: weight = d (digit - 1)
+//     0  five digits in each of 32 bytes: byte i has weights i, i + 32, ... i + 128
+//    32  five in each of 16: byte i has weights 160 + i, 176 + i, ... 224 + i
+//    48  four in each of 4: byte i has weights 240 + i, ... 252 + i
+//    52  |dddddddd|dddddddd|
+void numbers_tq1_0(const uint8_t *block, int8_t *q, float *scales) {
+    one_scale(float16_at(block + 52), 16, scales);
+    for (int i = 0; i < 5; i++) put_digits(block, 32, i, q + 32 * i);
+    for (int i = 0; i < 5; i++) put_digits(block + 32, 16, i, q + 160 + 16 * i);
+    for (int i = 0; i < 4; i++) put_digits(block + 48, 4, i, q + 240 + 4 * i);
+}
+
+// The numbers of part p of 32 weights, of two bits, as two_of has them.
+static void put_twos(const uint8_t *bytes, int p, int8_t *q) {
+    const uint8_t *from = bytes + p / 4 * 32;
+    int shift = p % 4 * 2;
+    for (int i = 0; i < 32; i++) q[i] = from[i] >> shift & 3;
+}
+
+// The same of four bits, as four_of has them.
+static void put_fours(const uint8_t *bytes, int p, int8_t *q) {
+    const uint8_t *from = bytes + p / 2 * 32;
+    int shift = p % 2 * 4;
+    for (int i = 0; i < 32; i++) q[i] = from[i] >> shift & 15;
+}
+
+// The same of nibble_of's 16 bytes for each part.
+static void put_nibbles(const uint8_t *bytes, int p, int8_t *q) {
+    const uint8_t *from = bytes + p * 16;
+    for (int i = 0; i < 16; i++) {
+        q[i] = from[i] & 15;
+        q[16 + i] = from[i] >> 4;
+    }
+}
+
+// One more bit, worth `value`, of each of a part, as part_bit_of has them.
+static void add_bits(const uint8_t *bytes, int p, int value, int8_t *q) {
+    for (int i = 0; i < 32; i++) {
+        int bit = bytes[i] >> p & 1;
+        q[i] = (int8_t)(q[i] + bit * value);
+    }
+}
+
+// What n numbers stand for, shifted.
+static void look_all_up(const int8_t *numbers, int shift, int n, int8_t *q) {
+    for (int i = 0; i < n; i++) q[i] = (int8_t)(numbers[q[i]] + shift);
+}
+
+// The same of a part whose halves have bits 2p and 2p + 1 of `shifts`, each worth `shift`.
+static void look_halves_up(const int8_t *numbers, int p, int shifts, int shift, int8_t *q) {
+    look_all_up(numbers, shift * (shifts >> 2 * p & 1), 16, q);
+    look_all_up(numbers, shift * (shifts >> (2 * p + 1) & 1), 16, q + 16);
+}
+
+// TQ2_0: weight = d (q - 1)
+//     0  two_of's 64 bytes
+//    64  |dddddddd|dddddddd|
+void numbers_tq2_0(const uint8_t *block, int8_t *q, float *scales) {
+    one_scale(float16_at(block + 64), 16, scales);
+    static const int8_t numbers[4] = {-1, 0, 1, 2};
+    for (int p = 0; p < 8; p++) {
+        put_twos(block, p, q + 32 * p);
+        look_all_up(numbers, 0, 32, q + 32 * p);
+    }
+}
+
+// Q1_0: weight = d, or -d where its bit is 0
+//     0  |dddddddd|dddddddd|
+//     2  |76543210|fedcba98| ...  128 bits
+void numbers_q1_0(const uint8_t *block, int8_t *q, float *scales) {
+    one_scale(float16_at(block), 8, scales);
+    for (int i = 0; i < 128; i++) q[i] = (int8_t)(2 * bit_of(block + 2, i) - 1);
+}
+
+// Q2_0: weight = d (q - 1)
+//     0  |dddddddd|dddddddd|
+//     2  |33221100|77665544| ...  64 numbers
+void numbers_q2_0(const uint8_t *block, int8_t *q, float *scales) {
+    one_scale(float16_at(block), 4, scales);
+    for (int i = 0; i < 64; i++) {
+        int two = block[2 + i / 4] >> i % 4 * 2 & 3;
+        q[i] = (int8_t)(two - 1);
+    }
+}
+
+// ---- tables ----
+
+// NVFP4: weight = scale number. Sixteen weights share a scale, of which a block has four.
+//     0  |0eeeefff|0eeeefff| ...          scales 0 to 3
+//     4  |88880000|99991111| ...          weights 0 to 15, and eight bytes each of the others
+// A scale is (1 + f / 8) 2^(e - 7), and f 2^-9 where e is 0. 127 counts as 0. A nibble is one of MXFP4.
+void numbers_nvfp4(const uint8_t *block, int8_t *q, float *scales) {
+    static const int8_t doubled[16] = {0, 1,  2,  3,  4,  6,  8,  12,  // and the same below 0
+                                       0, -1, -2, -3, -4, -6, -8, -12};
+    for (int k = 0; k < 4; k++) {
+        int e = block[k] >> 3 & 15;
+        int f = block[k] & 7;
+        float scale = (float)f * 0x1p-10f;
+        if (e > 0) {
+            uint32_t word = (uint32_t)(e + 119) << 23 | (uint32_t)f << 20;  // a float32, halved
+            memcpy(&scale, &word, sizeof scale);
+        }
+        scales[k] = block[k] == 127 ? 0 : scale;
+    }
+    for (int i = 0; i < 32; i++) {
+        int8_t *at = q + i / 8 * 16 + i % 8;
+        at[0] = doubled[block[4 + i] & 15];
+        at[8] = doubled[block[4 + i] >> 4];
+    }
+}
+
+// IQ2_K: weight = d (scale - 8) number. Sixteen weights share a scale, and whether all of their numbers
+// are shifted.
+//     0  |dddddddd|dddddddd|76543210|fedcba98|  d, and which are shifted
+//     4  |11110000|33332222| ...                scales
+//    12  two_of's 64 bytes
+void numbers_iq2_k(const uint8_t *block, int8_t *q, float *scales) {
+    static const int8_t numbers[4] = {-31, -13, 1, 17};
+    float d = float16_at(block);
+    for (int k = 0; k < 16; k++) {
+        int scale = nibble_at(block + 4, k) - 8;
+        scales[k] = d * (float)scale;
+    }
+    for (int p = 0; p < 8; p++) {
+        put_twos(block + 12, p, q + 32 * p);
+        look_halves_up(numbers, p, word_of(block + 2), 5, q + 32 * p);
+    }
+}
+
+// IQ3_K: weight = d sign (2 scale + 1) number
+//     0  |dddddddd|dddddddd|76543210|fedcba98|  d, and which are shifted
+//     4  |76543210|fedcba98|                    the scales' signs
+//     6  |11110000|33332222| ...                scales
+//    14  two_of's 64 bytes, the lower two bits
+//    78  part_bit_of's 32 bytes, the third bits: a part is 32 weights
+void numbers_iq3_k(const uint8_t *block, int8_t *q, float *scales) {
+    static const int8_t numbers[8] = {-63, -40, -23, -10, 1, 13, 28, 47};
+    float d = float16_at(block);
+    for (int k = 0; k < 16; k++) {
+        int scale = 2 * nibble_at(block + 6, k) + 1;
+        int is_negative = bit_of(block + 4, k);
+        scales[k] = d * (float)(is_negative ? -scale : scale);
+    }
+    for (int p = 0; p < 8; p++) {
+        put_twos(block + 14, p, q + 32 * p);
+        add_bits(block + 78, p, 4, q + 32 * p);
+        look_halves_up(numbers, p, word_of(block + 2), 4, q + 32 * p);
+    }
+}
+
+// Sixteen scales of six bits, d (scale - 32).
+//     0  |33221100|77665544| ...  upper two bits
+//     4  |11110000|33332222| ...  lower four
+static void put_six_bits(float d, const uint8_t *bytes, float *scales) {
+    for (int k = 0; k < 16; k++) {
+        int upper = bytes[k / 4] >> k % 4 * 2 & 3;
+        int scale = nibble_at(bytes + 4, k) | upper << 4;
+        scales[k] = d * (float)(scale - 32);
+    }
+}
+
+// IQ4_K: weight = d (scale - 32) number
+//     0  |dddddddd|dddddddd|76543210|fedcba98|  d, and which are shifted
+//     4  put_six_bits' 12 bytes
+//    16  |16160000|17170101| ... |31311515|     of part 0, and 16 bytes each of the others
+void numbers_iq4_k(const uint8_t *block, int8_t *q, float *scales) {
+    put_six_bits(float16_at(block), block + 4, scales);
+    for (int p = 0; p < 8; p++) {
+        put_nibbles(block + 16, p, q + 32 * p);
+        look_halves_up(iq4_numbers, p, word_of(block + 2), 4, q + 32 * p);
+    }
+}
+
+// What five bits of IQ5_K and IQ5_KS stand for.
+static const int8_t iq5_numbers[32] = {-126, -114, -103, -92, -83, -74, -65, -57,  // 0 to 7
+                                       -50,  -43,  -36,  -30, -24, -18, -12, -6,   // 8 to 15
+                                       -1,   5,    11,   17,  23,  29,  36,  43,   // 16 to 23
+                                       51,   59,   68,   77,  87,  97,  109, 121};
+
+// IQ5_K: weight = d (scale - 32) number
+//     0  |dddddddd|dddddddd|76543210|fedcba98|  d, and which are shifted
+//     4  put_six_bits' 12 bytes
+//    16  four_of's 128 bytes, the lower four bits
+//   144  part_bit_of's 32 bytes, the fifth bits
+void numbers_iq5_k(const uint8_t *block, int8_t *q, float *scales) {
+    put_six_bits(float16_at(block), block + 4, scales);
+    for (int p = 0; p < 8; p++) {
+        put_fours(block + 16, p, q + 32 * p);
+        add_bits(block + 144, p, 16, q + 32 * p);
+        look_halves_up(iq5_numbers, p, word_of(block + 2), 2, q + 32 * p);
+    }
+}
+
+// Eight scales of 32 weights: s - 127, where s is a byte without its lowest bit, which says whether
+// numbers are shifted.
+static void put_row_scales(const uint8_t *bytes, float *scales) {
+    for (int k = 0; k < 16; k++) {
+        int scale = bytes[k / 2] & 254;
+        scales[k] = (float)(scale - 127);
+    }
+}
+
+// IQ4_KS: weight = row_head (scale - 127) number
+//     0  |0000000s|1111111s| ...             scales, and whether a part's numbers are shifted
+//     8  |16160000|17170101| ... |31311515|  of part 0, and 16 bytes each of the others
+void numbers_iq4_ks(const uint8_t *block, int8_t *q, float *scales) {
+    put_row_scales(block, scales);
+    for (int p = 0; p < 8; p++) {
+        put_nibbles(block + 8, p, q + 32 * p);
+        look_all_up(iq4_numbers, 4 * (block[p] & 1), 32, q + 32 * p);
+    }
+}
+
+// IQ5_KS: weight = row_head (scale - 127) number
+//     0  |0000000s|1111111s| ...  scales, and whether a part's numbers are shifted
+//     8  four_of's 128 bytes, the lower four bits
+//   136  part_bit_of's 32 bytes, the fifth bits
+void numbers_iq5_ks(const uint8_t *block, int8_t *q, float *scales) {
+    put_row_scales(block, scales);
+    for (int p = 0; p < 8; p++) {
+        put_fours(block + 8, p, q + 32 * p);
+        add_bits(block + 136, p, 16, q + 32 * p);
+        look_all_up(iq5_numbers, 2 * (block[p] & 1), 32, q + 32 * p);
+    }
+}

@@ -1,0 +1,204 @@
+// For every eye, hand and ear: contrast, names, what is read out, stops of Tab, type, motion, and minus signs.
+import { join } from 'node:path';
+import { PICTURES, check, open } from './browser.mjs';
+import { browser, page, text, url } from './driver.mjs';
+
+const CHAPTERS = ['breaks', 'turning', 'why', 'mend', 'proof', 'yours'];
+
+// Texts with less contrast to what they stand on than 4.5 to 1 (3 to 1 where they are large), as [ratio, words, where].
+// Colours are composed as they are painted, down to the page; disabled buttons, and what is not seen, are left out.
+function pale() {
+    const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+    const painted = (colours) => {
+        canvas.clearRect(0, 0, 1, 1);
+        for (const colour of colours) {
+            canvas.fillStyle = colour;
+            canvas.fillRect(0, 0, 1, 1);
+        }
+        return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3);
+    };
+    const light = (c) =>
+        c
+            .map((v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4))
+            .reduce((s, v, i) => s + v * [0.2126, 0.7152, 0.0722][i], 0);
+    const found = [],
+        walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    for (let node; (node = walker.nextNode());) {
+        const one = node.parentElement,
+            words = node.textContent.trim();
+        if (!words || one.closest('script, style, :disabled, .looks, noscript, option') || !one.getClientRects().length) continue;
+        const style = getComputedStyle(one);
+        if (style.visibility === 'hidden') continue;
+        const grounds = [];
+        let opacity = 1;
+        for (let up = one; up; up = up.parentElement) {
+            grounds.unshift(getComputedStyle(up).backgroundColor);
+            opacity *= +getComputedStyle(up).opacity;
+        }
+        if (opacity < 1) continue; // what fades, or shows when it is pointed at
+        const ink = one instanceof SVGElement ? style.fill : style.color,
+            [a, b] = [light(painted(grounds)), light(painted([...grounds, ink]))],
+            ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05),
+            size = parseFloat(style.fontSize),
+            isLarge = size >= 24 || (size >= 18.6 && +style.fontWeight >= 600);
+        if (ratio < (isLarge ? 3 : 4.5)) found.push([ratio.toFixed(2), words.slice(0, 30), one.closest('[id]')?.id, one.className.baseVal ?? one.className]);
+    }
+    return found;
+}
+
+export default {
+    async all_contrast() {
+        for (const colorScheme of ['light', 'dark']) {
+            const p = await open(browser, url, { colorScheme, ready: false });
+            const found = await p.evaluate(pale);
+            check(found.length === 0, `${colorScheme}: all words have 4.5 to 1`, JSON.stringify(found.slice(0, 12)));
+            await p.close();
+        }
+    },
+
+    // Every picture has a name, or is said to be none.
+    async names() {
+        const nameless = await page.evaluate(() => {
+            const isNamed = (one) =>
+                one.getAttribute('aria-label') || one.ariaLabel || one.querySelector('[aria-label]') || one.closest('[aria-hidden=true], [role=img][aria-label]');
+            const pictures = [...document.querySelectorAll('main svg, main canvas')].filter((one) => !isNamed(one)),
+                figures = [...document.querySelectorAll('figure')].filter((one) => !one.querySelector('figcaption')?.textContent.trim());
+            return [...pictures, ...figures].map((one) => `${one.closest('section')?.id}: ${one.outerHTML.slice(0, 60)}`);
+        });
+        check(nameless.length === 0, 'every picture has a name', nameless);
+        const slider = page.locator('#attention input[type=range]'),
+            said = await slider.getAttribute('aria-valuetext');
+        check(/^position [\d,]+$/.test(said ?? ''), 'a slider says the position, not the row', said);
+    },
+
+    // What changes is read out where the reader asked for it; a chart speaks while it has the focus.
+    async live_regions() {
+        const many = await page.evaluate(() => document.querySelectorAll('[aria-live=polite], [role=status], [role=alert]').length);
+        check(many <= 60, 'at most 60 live regions: there were 81', many);
+        const charts = await page.locator('.chart .readout[aria-live=polite]').count();
+        check(charts === 0, 'charts are silent', charts);
+        const svg = page.locator('#race .chart svg');
+        await svg.focus();
+        check((await page.locator('#race .chart .readout').getAttribute('aria-live')) === 'polite', 'but not for those who read them by keys');
+        await page.keyboard.press('ArrowRight');
+        await svg.blur();
+    },
+
+    // By Tab from the top, and Enter on a link of the contents, nobody needs more than 12 stops to a chapter's first control.
+    async tabs() {
+        const p = await open(browser, url, { more: false, ready: false });
+        for (const [i, id] of CHAPTERS.entries()) {
+            await p.evaluate(() => {
+                document.activeElement?.blur();
+                scrollTo(0, 0);
+                getSelection().removeAllRanges();
+                document.querySelector('.skip').focus();
+            });
+            let stops = 1;
+            for (; stops < 12; stops++) {
+                await p.keyboard.press('Tab');
+                const at = await p.evaluate(() => document.activeElement.getAttribute('href'));
+                if (at === `#at=${id}`) break;
+            }
+            await p.keyboard.press('Enter');
+            await p.waitForTimeout(60);
+            let isThere = false;
+            for (stops++; stops < 13 && !isThere; stops++) {
+                await p.keyboard.press('Tab');
+                isThere = await p.evaluate(
+                    (id) => !!document.activeElement.closest(`#${id}`) && !document.activeElement.matches('.link, .skip-on'),
+                    id,
+                );
+            }
+            check(isThere, `chapter ${i + 1}: at most 12 stops to its first control`, stops);
+        }
+        // And from chapter to chapter.
+        await p.locator('#why .skip-on').focus();
+        await p.keyboard.press('Enter');
+        await p.waitForTimeout(60);
+        check((await p.evaluate(() => document.activeElement.id)) === 'h-mend', 'a chapter can be skipped');
+        await p.close();
+    },
+
+    // A line of text has a measure that is made for reading, in a serif; what is operated has none.
+    async type() {
+        for (const width of [1440, 1100, 390]) {
+            const p = await open(browser, url, { more: false, ready: false, viewport: { width, height: 900 } });
+            const long = await p.evaluate(() =>
+                [...document.querySelectorAll('main .panel p, main .lead')]
+                    .filter((one) => one.getClientRects().length && getComputedStyle(one).fontFamily.startsWith('Charter'))
+                    .map((one) => [one.getBoundingClientRect().width / parseFloat(getComputedStyle(one).fontSize), one.textContent.slice(0, 40)])
+                    .filter(([ems]) => ems > 38.5),
+            );
+            check(long.length === 0, `${width}: at most 38 em, some 75 letters, in a line`, long);
+            const used = await p.evaluate(() => {
+                const [left, right] = ['.steps', '#scene'].map((name) => document.querySelector(name).getBoundingClientRect());
+                return (Math.max(left.right, right.right) - left.left) / innerWidth;
+            });
+            check(used > 0.88, `${width}: the width is used`, used);
+            const wide = await p.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+            check(wide[0] <= wide[1], `${width}: and no more`, wide);
+            await p.close();
+        }
+        const font = await page.locator('#weights input[type=file]').evaluate((one) => {
+            const { backgroundColor, borderRadius } = getComputedStyle(one, '::file-selector-button');
+            return [backgroundColor, borderRadius, getComputedStyle(document.querySelector('#weights button, #race button.chip')).backgroundColor];
+        });
+        check(font[0] === font[2] && parseFloat(font[1]) > 15, 'file pickers look like the page', font);
+    },
+
+    // Motion can be turned off, and stays off.
+    async motion() {
+        const p = await open(browser, url, { more: false, ready: false, reducedMotion: 'no-preference', viewport: { width: 1440, height: 900 } });
+        const at = async () => +(await text('.film-at b', p)).replace(',', '');
+        const first = await at();
+        await p.waitForFunction((n) => +document.querySelector('.film-at b').innerText > n, first);
+        check(true, 'the first screen moves');
+        await p.locator('.under button', { hasText: 'Pause' }).click();
+        const rests = await at();
+        await p.waitForTimeout(250);
+        check((await at()) === rests, 'and can be paused', rests);
+        await p.locator('nav .motion').click();
+        await p.reload();
+        await p.waitForFunction(() => /^9\d\d$/.test(document.querySelector('.film-at b').innerText));
+        check((await p.locator('nav .motion').getAttribute('aria-pressed')) === 'true', 'motion is off, and stays off');
+        check(/1 in /.test(await text('.film .breaks', p)), 'what would move stands still at its end');
+        await p.locator('nav .motion').click();
+        await p.screenshot({ path: join(PICTURES, 'still.png') });
+        await p.close();
+    },
+
+    // A minus is as long as a plus; a stroke across handles selects no words.
+    async minus() {
+        await page.locator('#scores .chart svg').first().focus();
+        await page.keyboard.press('ArrowRight');
+        await page.waitForTimeout(60);
+        const hyphens = await page.evaluate(() => {
+            const found = [],
+                walker = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
+            for (let node; (node = walker.nextNode());)
+                if (!node.parentElement.closest('code, pre, .scroll, .opening, textarea, details.card') && /(^|[\s(:,])-\d/.test(node.textContent))
+                    found.push(node.textContent.slice(0, 40));
+            return found;
+        });
+        check(hyphens.length === 0, 'no hyphen stands for a minus', hyphens);
+        check((await page.locator('#turns svg .axis-label').count()) === 2, 'turns and pairs have titles');
+        const box = await page.locator('#fix .handles').first().boundingBox();
+        await page.locator('#fix .handles').first().scrollIntoViewIfNeeded();
+        const { x, y, width, height } = (await page.locator('#fix .handles').first().boundingBox()) ?? box;
+        await page.mouse.move(x + 60, y + height - 8);
+        await page.mouse.down();
+        await page.mouse.move(x + width - 20, y + height - 6, { steps: 5 });
+        await page.mouse.up();
+        check((await page.evaluate(() => String(getSelection()))) === '', 'a stroke selects no words');
+        await page.evaluate(() => rope.state.set('slow', []));
+        const colour = await page.evaluate(() => {
+            const probe = document.body.appendChild(document.createElement('i'));
+            probe.style.color = 'color-mix(in srgb, var(--gold) 35%, transparent)';
+            const gold = getComputedStyle(probe).color;
+            probe.remove();
+            return [getComputedStyle(document.querySelector('.excerpt mark')).backgroundColor, gold];
+        });
+        check(colour[0] === colour[1], 'five digits are gold in their text, too', colour);
+    },
+};
