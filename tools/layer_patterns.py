@@ -40,8 +40,8 @@ def can_have(name, reading):
     full, sliding = READINGS[reading]
     if reading in OF_GROWTH:
         return name == 'temperature'
-    scaled = full.startswith(('yarn', 'linear'))
-    return not (name in ('rope', 'state') and sliding or name == 'nope' and scaled and not sliding)
+    still = name == 'nope' and full.startswith(('yarn', 'linear')) and not sliding
+    return not (name in ('rope', 'state') and sliding or still)
 
 
 def of_model(name, method):
