@@ -133,7 +133,8 @@ HUGGING_FACE = {
                                             layer_types=[SLIDING, FULL, SLIDING])),
     'upper layers slide': ('qwen2', dict(use_sliding_window=True, sliding_window=9, max_window_layers=2,
                                          layer_types=[FULL, FULL, SLIDING]))}
-LLAMA_CPP = {'plain': 'llama', 'tied': 'llama', 'a window': 'llama', 'biases': 'qwen2', 'all biases': 'llama',
+# llama.cpp loads Qwen 2 only with heads that are as wide together as the model, which these are not.
+LLAMA_CPP = {'plain': 'llama', 'tied': 'llama', 'a window': 'llama', 'biases': 'seed_oss', 'all biases': 'llama',
              'a bias of wo': 'llama', 'head norms': 'qwen3', 'a part turns': 'phi3', 'one pair turns': 'phi3',
              'longrope': 'phi3',
              'every fourth layer without rope': 'smollm3'}
@@ -203,6 +204,8 @@ def test_gguf():
         check(settings['general.architecture'].decode() == family, what, settings['general.architecture'])
         write(in_work('theirs.gguf'), gguf_of('smollm3' if family == 'llama' else family, c, weights))
         _, expected = read_gguf(in_work('theirs.gguf'))
+        if family == 'seed_oss':  # which calls this norm otherwise
+            expected = {tensor.replace('ffn_norm', 'post_attention_norm'): e for tensor, e in expected.items()}
         check(set(tensors) == set(expected), what + ': tensors', set(tensors) ^ set(expected))
         for tensor, (kind, shape, data) in expected.items():
             size = 4 * shape[0] * (shape[1] if shape[1:] else 1)
