@@ -1146,7 +1146,7 @@ def test_gguf(texts, tokens, merges):
     values = {**values, 'pre': 'gpt-4o', 'tokens': named, 'token_type': [1] * len(tokens) + [3] * 10}
     compare('gguf of gpt-oss', bytelevel.read_gguf(Job(), 'x.gguf', values), Reference(spec, 'gpt4o').encode,
             texts[:150])
-    for key, value in (('pre', 'qwen35'), ('merges', [b'a nothing']), ('token_type', [1]),
+    for key, value in (('pre', 'no-such-split'), ('merges', [b'a nothing']), ('token_type', [1]),
                        ('tokens', values['tokens'][1:])):
         try:
             bytelevel.read_gguf(Job(), 'x.gguf', {**values, key: value})

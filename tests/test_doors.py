@@ -352,6 +352,16 @@ class AsPublished(Case):
     as_published = True
 
 
+class Square(Case):
+    """With heads that are as wide together as the model, as llama.cpp wants them of some architectures."""
+
+    def __init__(self, facts, features):
+        super().__init__(facts, features)
+        self.settings['head_dim'] = self.fields['head_dim'] = self.fields['dim'] // self.fields['n_heads']
+        self.name += ', square'
+        self.c = config(**self.fields)
+
+
 def cases_of(name):
     """With nothing, with each feature alone, with all that go together."""
     facts, made = FACTS[name], []
@@ -365,6 +375,8 @@ def cases_of(name):
             made.append(case)
     if facts.gguf == 'llama4':
         made.append(AsPublished(facts, wholes[-1]))
+    if facts.name == 'qwen2':  # others of its features go out as Seed-OSS
+        made.append(Square(facts, []))
     return made
 
 
