@@ -78,7 +78,7 @@ def models():
                         ('disentangled', dict(encoding='disentangled', weight_type=Q8, group_size=64)),
                         *NEWEST.items(),
                         ('types', dict(types=[0, 1, 2, 0, 3, 0, 4, 0, 1, 2, 3, 3, 3, 0, 0, 4], group_size=64))):
-        c = config(**SMALL, **extra)
+        c = config(**{**SMALL, **extra})
         yield name, c, data_of(c)
     for name, c in BLOCK_MODELS.items():
         yield name, c, data_of(c)
