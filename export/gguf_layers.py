@@ -25,7 +25,7 @@ def read_slides(keys, families, n_layers):
     rule, n_all = gguf_of(families[0]), keys.integer('block_count', MAX_LAYERS)
     usual = rule.full_first or next(family.period for family in families if family.period)
     pattern = keys.get('attention.sliding_window_pattern', lambda v: type(v) is int and v > 0 or isinstance(
-        v, list) and len(v) == n_all and all(type(x) is bool or x in (0, 1) for x in v),
+        v, list) and len(v) == n_all and all(x in (False, True) for x in v),
         'a number of layers, or true or false for each of %d' % n_all, usual)
     full = 0 if rule.full_first else pattern - 1 if isinstance(pattern, int) else 0
     return [bool(x) for x in pattern[:n_layers]] if isinstance(pattern, list) else [

@@ -691,7 +691,7 @@ def test_hostile_gguf():
              'sliding_window_pattern'),
             ('too few layers', 'attention.sliding_window_pattern', array, struct.pack('<IQ3?', 7, 3, 1, 1, 0),
              'sliding_window_pattern'),
-            ('numbers for layers', 'attention.sliding_window_pattern', array, struct.pack('<IQ6I', 4, 6, *6 * [1]),
+            ('another number', 'attention.sliding_window_pattern', array, struct.pack('<IQ6I', 4, 6, *6 * [2]),
              'sliding_window_pattern'),
             ('a softcap', 'final_logit_softcapping', float32, struct.pack('<f', 30), 'final_logit_softcapping'),
             ('a temperature', 'attention.temperature_scale', float32, struct.pack('<f', 0.1), 'temperature_scale')):
