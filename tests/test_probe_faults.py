@@ -188,7 +188,7 @@ def test_other_weights():
             check(told.status == 3 and told.last.startswith('cannot tell: nearest to ') and
                   'the very weights' in told.last, '4 bits, %s' % fault, told)
     with Fake('vllm', weights=os.path.join(ROOT, 'model.bin')) as server:
-        told = probe(server.url, MODEL, *SMALL, '--budget', 0)
+        told = probe(server.url, MODEL, '--budget', 0)
         check(told.status == 1 and told.last.startswith('no reading fits'), 'another model', told)
 
 
