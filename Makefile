@@ -253,7 +253,7 @@ dist-page: page
 
 test-page: BROWSER = "$${CHROMIUM:-chromium}" chromium-browser google-chrome
 test-page: run page
-	@MAKEFLAGS= $(PYTHON) tests/run_tests.py test_page
+	@MAKEFLAGS= PAGE_IN_BROWSER=1 $(PYTHON) tests/run_tests.py test_page
 
 page-picture: BROWSER = "$${CHROMIUM:-chromium}" chromium-browser google-chrome
 page-picture: page
