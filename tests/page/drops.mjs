@@ -64,18 +64,18 @@ export default {
     async what_can() {
         const p = await open(browser, url, { more: false });
         await drop(p, [['config.json', config]]);
-        await p.waitForFunction(() => /3,072|longrope/.test(document.querySelector('#model .numbers').innerText));
+        await p.waitForFunction(() => /3,072|longrope/.test(document.querySelector('#model .numbers')?.innerText ?? ''));
         check(!(await p.locator('.note').isVisible()), 'a config.json is taken without a word');
         const top = await p.locator('#model').evaluate((one) => one.getBoundingClientRect().top);
         check(top > -5 && top < 200, 'and shown', top);
         await drop(p, [['story.txt', BOOK.slice(0, 3000)]]);
-        await p.waitForFunction(() => /mytext\.txt/.test(document.querySelector('#race .command').textContent));
+        await p.waitForFunction(() => /mytext\.txt/.test(document.querySelector('#race .command')?.textContent ?? ''));
         check(await p.locator('#race textarea').isVisible(), 'a text goes to the race');
         await drop(p, [
             ['rope.bin', readFileSync(join(ROOT, 'models/rope.bin'))],
             ['config.json', config],
         ]);
-        await p.waitForFunction(() => /trained on 256 positions/.test(document.querySelector('#weights').innerText));
+        await p.waitForFunction(() => /trained on 256 positions/.test(document.querySelector('#weights')?.innerText ?? ''));
         check(true, 'a model is run');
         check(p.complaints.length === 0, 'no complaint', p.complaints);
         await p.close();
