@@ -12,7 +12,7 @@ from .families import Family, Gguf
 from .gguf_shapes import KV_HEADS
 from .model import DELTA, STATE, Model
 from .states import BOTH_SMALL, JOINED, MAX_CONV_WIDTH
-from .tensors import Tensors, widen
+from .tensors import Made, Tensors, widen
 
 U32, I32, BOOL, ARRAY = 4, 5, 7, 9  # types
 QKVZ, BA = 'blk.%d.ssm_in.weight', 'blk.%d.ssm_ba.weight'
@@ -108,15 +108,11 @@ def settings_of_states(job: Job, rule: Gguf, family: Family, model: Model) -> Di
 # ---- tensors ----
 
 @dataclass(frozen=True)
-class Decays:
+class Decays(Made):
     """A_log in place of -exp(A_log), or the way back."""
-    tensor: Any
     back: bool = False
 
     dtype = 'F32'
-    name = property(lambda self: self.tensor.name)
-    path = property(lambda self: self.tensor.path)
-    shape = property(lambda self: self.tensor.shape)
 
     def read(self) -> Iterator[bytes]:
         chunks = self.tensor.read()

@@ -11,7 +11,7 @@ from .common import MAX_HEAD_DIM, MAX_WIDTH, Keys, Problem
 from .experts import Taken
 from .families import Family
 from .model import Model
-from .tensors import ITEM_SIZES, Tensors
+from .tensors import ITEM_SIZES, Made, Tensors
 
 LATENT_NAMES = {part: 'model.layers.%%d.self_attn.%s.weight' % name for part, name in (
     ('wq_a', 'q_a_proj'), ('q_a_norm', 'q_a_layernorm'), ('wkv_a', 'kv_a_proj_with_mqa'),
@@ -53,15 +53,9 @@ def is_interleaved(config: Keys, family: Family) -> bool:
 # ---- rows ----
 
 @dataclass(frozen=True)
-class Reordered:
+class Reordered(Made):
     """The rows of a matrix in another order in each block of so many: new row i is the block's old row order[i]."""
-    tensor: Any
     order: Tuple[int, ...]
-
-    name = property(lambda self: self.tensor.name)
-    path = property(lambda self: self.tensor.path)
-    dtype = property(lambda self: self.tensor.dtype)
-    shape = property(lambda self: self.tensor.shape)
 
     def read(self) -> Iterator[bytes]:
         row, size = self.tensor.size // self.shape[0], len(self.order)

@@ -11,7 +11,7 @@ from .experts import items
 from .families import Family
 from .layers import FULL
 from .model import KEYS_ARE_VALUES, TURNS_AS_SLIDING, WITHOUT_SINKS, Model, Shape
-from .tensors import CHUNK, ITEM_SIZES
+from .tensors import CHUNK, ITEM_SIZES, Made
 
 KV = 'num_key_value_heads'
 
@@ -210,16 +210,11 @@ def config_of_full(path: str, family: Family, model: Model, slides: List[bool]) 
 # ---- columns ----
 
 @dataclass(frozen=True)
-class ColumnsMoved:
+class ColumnsMoved(Made):
     """A matrix of floats with the columns of each head in another order: new column i is old column order[i]. What
     reads values that are keys reads them in the order of keys."""
-    tensor: Any
     order: Tuple[int, ...]
 
-    name = property(lambda self: self.tensor.name)
-    path = property(lambda self: self.tensor.path)
-    dtype = property(lambda self: self.tensor.dtype)
-    shape = property(lambda self: self.tensor.shape)
     size = property(lambda self: self.tensor.size)
 
     def read(self) -> Iterator[bytes]:

@@ -12,7 +12,7 @@ from .experts import Taken
 from .families import Family
 from .layers import FULL
 from .model import CONV, DELTA, SEES_ALL, STATE, Model
-from .tensors import BLOCKS, ITEM_SIZES, Joined, Tensors, bytes_of
+from .tensors import BLOCKS, ITEM_SIZES, Joined, Made, Tensors, bytes_of
 
 MAX_CONV_WIDTH = 64
 DELTA_NAMES = {part: 'model.layers.%%d.linear_attn.%s' % name for part, name in (
@@ -269,15 +269,11 @@ class StatesOut:
 
 
 @dataclass(frozen=True)
-class Rows:
+class Rows(Made):
     """Some rows of a matrix."""
-    tensor: Any
     first: int
     count: int
 
-    name = property(lambda self: self.tensor.name)
-    path = property(lambda self: self.tensor.path)
-    dtype = property(lambda self: self.tensor.dtype)
     shape = property(lambda self: (self.count, *self.tensor.shape[1:]))
 
     def read(self) -> Iterator[bytes]:

@@ -193,16 +193,21 @@ class Small:
 
 
 @dataclass(frozen=True)
-class Paired:
-    """What makes query or key heads, a matrix by rows or a vector by elements, with the two halves of what turns of a
-    head brought together in adjacent pairs, or parted again: new row i of a head is old row order[i]."""
+class Made:
+    """A tensor made of another one, whose name, file, type and shape it has unless it says otherwise."""
     tensor: Any
-    order: Tuple[int, ...]
 
     name = property(lambda self: self.tensor.name)
     path = property(lambda self: self.tensor.path)
     dtype = property(lambda self: self.tensor.dtype)
     shape = property(lambda self: self.tensor.shape)
+
+
+@dataclass(frozen=True)
+class Paired(Made):
+    """What makes query or key heads, a matrix by rows or a vector by elements, with the two halves of what turns of a
+    head brought together in adjacent pairs, or parted again: new row i of a head is old row order[i]."""
+    order: Tuple[int, ...]
 
     def read(self) -> Iterator[bytes]:
         row, size = self.tensor.size // self.shape[0], len(self.order)  # blocks lie within a row, so bytes are moved
@@ -220,31 +225,23 @@ def in_pairs_of(head_dim: int, turning: int, apart: int, back: bool = False) -> 
 
 
 @dataclass(frozen=True)
-class Shifted:
+class Shifted(Made):
     """A norm's weights with a number added, in float32 as Hugging Face does it. Gemma's classes multiply with 1 + w,
     and every other program has that as w."""
-    tensor: Any
     by: int
 
-    name = property(lambda self: self.tensor.name)
-    path = property(lambda self: self.tensor.path)
     dtype = 'F32'
-    shape = property(lambda self: self.tensor.shape)
 
     def read(self) -> Iterator[bytes]:
         return computed(self.tensor, lambda value: value + self.by)
 
 
 @dataclass(frozen=True)
-class Scaled:
+class Scaled(Made):
     """A norm's weights multiplied with a number, in float32."""
-    tensor: Any
     by: float
 
-    name = property(lambda self: self.tensor.name)
-    path = property(lambda self: self.tensor.path)
     dtype = 'F32'
-    shape = property(lambda self: self.tensor.shape)
 
     def read(self) -> Iterator[bytes]:
         return computed(self.tensor, lambda value: value * self.by)

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Iterator, List, Optional, Tuple
+from typing import Iterator, List, Optional, Tuple
 
 from .common import Problem
 from .model import Model
-from .tensors import BLOCKS, HEADS, bytes_of
+from .tensors import BLOCKS, HEADS, Made, bytes_of
 from .write import Place
 
 BY_VALUE = 'state_gate', 'state_beta', 'state_step', 'state_decay', 'state_dt'  # what has rows for value heads alone
@@ -45,17 +45,12 @@ def in_order(path: str, plan: List[Place], model: Model, tiled: bool) -> List[Pl
 
 
 @dataclass(frozen=True)
-class HeadsMoved:
+class HeadsMoved(Made):
     """The rows, or elements, of heads in another order, behind `fixed` ones that stay: new head i is old head
     order[i]."""
-    tensor: Any
     order: Tuple[int, ...]
     fixed: int
 
-    name = property(lambda self: self.tensor.name)
-    path = property(lambda self: self.tensor.path)
-    dtype = property(lambda self: self.tensor.dtype)
-    shape = property(lambda self: self.tensor.shape)
     size = property(lambda self: bytes_of(self.tensor))
 
     def read(self, first: int = 0, count: Optional[int] = None) -> Iterator[bytes]:
@@ -77,15 +72,10 @@ class HeadsMoved:
 
 
 @dataclass(frozen=True)
-class ColumnHeadsMoved:
+class ColumnHeadsMoved(Made):
     """The columns of heads in another order, whose blocks lie within a head."""
-    tensor: Any
     order: Tuple[int, ...]
 
-    name = property(lambda self: self.tensor.name)
-    path = property(lambda self: self.tensor.path)
-    dtype = property(lambda self: self.tensor.dtype)
-    shape = property(lambda self: self.tensor.shape)
     size = property(lambda self: bytes_of(self.tensor))
 
     def read(self) -> Iterator[bytes]:

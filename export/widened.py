@@ -5,24 +5,20 @@ from __future__ import annotations
 import struct
 from array import array
 from dataclasses import dataclass
-from typing import Any, Iterator, List
+from typing import Iterator, List
 
 from .common import CHUNK
-from .tensors import BLOCKS
+from .tensors import BLOCKS, Made
 
 IQ4 = -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113
 WIDENED = 'Q4_0', 'Q4_1', 'Q5_0', 'Q5_1', 'Q8_0', 'IQ4_NL'
 
 
 @dataclass(frozen=True)
-class Widened:
+class Widened(Made):
     """The values of a tensor of such blocks, whose rows have whole ones."""
-    tensor: Any
 
     dtype = 'F32'
-    name = property(lambda self: self.tensor.name)
-    path = property(lambda self: self.tensor.path)
-    shape = property(lambda self: self.tensor.shape)
 
     def read(self, first: int, count: int) -> Iterator[bytes]:
         """The bytes from `first` on; both are of whole blocks."""

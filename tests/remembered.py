@@ -39,7 +39,7 @@ def key(*question):
     def held(part):
         if isinstance(part, (list, tuple)):
             return [held(each) for each in part]
-        is_file = isinstance(part, str) and os.path.isabs(part) and os.path.isfile(part)
+        is_file = isinstance(part, str) and os.path.isfile(part)
         return ['file', digest(part)] if is_file else part
     return hashlib.sha256(json.dumps([RUNNER, held(question)]).encode()).hexdigest()[:32]
 
