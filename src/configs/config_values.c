@@ -11,18 +11,12 @@
 const char key_of_original[] = "original_max_position_embeddings";
 const char key_of_chunks[] = "dual_chunk_attention_config";
 
-static bool is_strict(const Config *c) { return c->flags & STRICT; }
-
-static bool is_of(const Config *c, unsigned family_flag) {
-    return c->family && c->family->flags & family_flag;
-}
-
 void config_find_family(Config *c, const char *named, bool is_first) {
     c->config = family_text(c->config);
     c->family = is_first ? family_with(0) : config_family(named);
-    c->longrope_alone = is_of(c, FAMILY_LONGROPE_ALONE);
+    c->longrope_alone = config_is_of(c, FAMILY_LONGROPE_ALONE);
     const char *own = c->alone ? c->alone : json_member(c->config, "rope_parameters");
-    bool by_type = c->family ? is_of(c, FAMILY_BY_TYPE) : config_has_kinds(own);
+    bool by_type = c->family ? config_is_of(c, FAMILY_BY_TYPE) : config_has_kinds(own);
     c->layout = by_type ? BY_TYPE : ONE_BLOCK;
 }
 
@@ -59,7 +53,7 @@ static void find_one(Config *c) {
     const char *found = c->config ? one_block(c, c->config, c->flags) : c->alone;
     bool is_empty = !found && parameters && *parameters != 'n';
     if (is_empty && !config_sees_scaling_only(c)) found = parameters;  // which has no defaults
-    bool is_typed = is_of(c, FAMILY_BY_TYPE) && config_has_type_blocks(c->family, found);
+    bool is_typed = config_is_of(c, FAMILY_BY_TYPE) && config_has_type_blocks(c->family, found);
     const char *full = c->flags & PARAMETERS_FIRST
                            ? json_member(found, family_block_name(c->family, KIND_FULL))
                            : NULL;
@@ -78,7 +72,7 @@ static const char *default_of_kind(const Config *c) {
 // counts where there is none. NULL: none.
 static const char *laid_over_full(const Config *c, const char *flat) {
     const char *scaling = json_member(c->config, "rope_scaling");
-    if (!c->family || is_of(c, FAMILY_NO_SCALING)) return NULL;
+    if (!c->family || config_is_of(c, FAMILY_NO_SCALING)) return NULL;
     return json_has_members(scaling) ? scaling : flat;
 }
 
@@ -87,13 +81,13 @@ static void find_typed(Config *c) {
     const char *parameters = c->config ? json_member(c->config, "rope_parameters") : c->alone;
     bool is_typed = config_has_type_blocks(c->family, parameters);
     bool is_flat = !is_typed && json_has_members(parameters);
-    bool is_taken = is_flat && is_of(c, FAMILY_FLAT_IS_FULL);
+    bool is_taken = is_flat && config_is_of(c, FAMILY_FLAT_IS_FULL);
     const char *scaling = laid_over_full(c, is_taken ? parameters : NULL);
     const char *own =
         is_typed ? json_member(parameters, family_block_name(c->family, c->kind)) : NULL;
     bool is_there = own && *own != 'n';
     c->block = is_there ? own : NULL;
-    bool is_silent = !is_typed && (!is_flat || is_strict(c));
+    bool is_silent = !is_typed && (!is_flat || config_is_strict(c));
     if (is_silent) c->block = default_of_kind(c);
     if (c->kind != KIND_FULL) return;
     if (is_flat && !is_taken) c->why_plain = "rope_parameters has no block for a kind of layers";
@@ -129,141 +123,19 @@ void config_find_type(Config *c) {
     c->was_yarn = c->method == TYPE_LONGROPE && json_is(v, "yarn");
 }
 
-// ---- head ----
+// ---- numbers ----
 
-// A number under a key, or in the list there that has one for each layer: that of the first layer
-// of the kind.
-static double number_of_kind(Config *c, const char *key, double missing, int low, MayBe may_be) {
+double config_number_of_kind(Config *c, const char *key, double missing, int low, MayBe may_be) {
     const char *list = json_member(c->config, key);
     const ConfigLayers *layers = c->layers;
     double x;
-    bool is_list = list && *list == '[' && is_of(c, FAMILY_LISTS) && layers;
+    bool is_list = list && *list == '[' && config_is_of(c, FAMILY_LISTS) && layers;
     if (!is_list) return config_number(c, c->config, key, missing, low, 0, may_be);
     const char *v = json_first(config_get(c, c->config, key), NULL);
     for (int i = 0; v && i < layers->n && layers->kinds[i] != c->kind; i++) v = json_next(v, NULL);
     if (v && json_number(v, &x, NULL) && x > low && x <= CONFIG_LIMIT) return x;
     config_reject(c, c->config, key, "a number above %d for each layer", low);
     return missing;
-}
-
-bool config_outside_counts(const Config *c) {
-    static const char key[] = "partial_rotary_factor";
-    bool is_scaled = c->method != TYPE_PLAIN;
-    const char *beside = json_member(c->config, key);
-    bool is_there = c->family && (c->family->partial > 0 || config_is_something(beside));
-    return is_scaled && is_there && is_of(c, FAMILY_SHARE_BESIDE);
-}
-
-void config_find_share(Config *c) {
-    static const char key[] = "partial_rotary_factor", lists[] = "partial_rotary_factors";
-    double whole = c->family && c->family->partial > 0 ? c->family->partial : 1;
-    if (is_of(c, FAMILY_LISTS)) whole = number_of_kind(c, lists, whole, 0, NULL_TOO);
-    config_block_get(c, key);
-    c->partial = config_number(c, c->config, key, whole, 0, 0, NULL_TOO);
-    if (config_sees_scaling_only(c)) return;
-    double inside = config_number(c, config_object_with(c, key), key, c->partial, 0, 0, NULL_TOO);
-    c->two_shares = config_outside_counts(c) && inside != c->partial;
-    if (!c->two_shares) c->partial = inside;
-}
-
-static double head_of_width(Config *c) {
-    int some = is_strict(c);  // a number to go on with, when they are refused
-    c->hidden = config_number(c, c->config, "hidden_size", 2 * some, 1, 1 << 20, REQUIRED);
-    c->heads = config_number(c, c->config, "num_attention_heads", some, 1, 1 << 14, REQUIRED);
-    return c->hidden / c->heads;
-}
-
-// The two parts of a head with latent attention, of which the second one turns.
-static void find_latent_head(Config *c) {
-    const RopeFamily *f = c->family;
-    double still =
-        config_number(c, c->config, "qk_nope_head_dim", f->still, 1, ROPE_MAX_HEAD_DIM, OPTIONAL);
-    double turning =
-        config_number(c, c->config, "qk_rope_head_dim", f->turning, 1, ROPE_MAX_HEAD_DIM, OPTIONAL);
-    c->head_dim = still + turning;
-    c->turning = (int)turning;
-}
-
-// Newer releases write heads of some layers by number: those of the first layer of this kind; NULL:
-// there is no such object.
-static const char *heads_by_layer(Config *c) {
-    const char *by_layer = config_get(c, c->config, "per_layer_config");
-    ConfigLayers layers;
-    char name[16];
-    const char *key, *expected;
-    if (!by_layer || *by_layer != '{') return NULL;
-    if (!config_layers(c->config, c->family, true, &layers, &key, &expected)) return by_layer;
-    for (int i = 0; i < layers.n; i++) {
-        if (layers.kinds[i] != c->kind) continue;
-        snprintf(name, sizeof name, "%d", i);
-        const char *own = json_member(by_layer, name);
-        return own ? own : by_layer;  // which has no head_dim itself
-    }
-    return by_layer;
-}
-
-static bool find_head_by_layer(Config *c) {
-    static const char key[] = "head_dim";
-    const char *by_layer = heads_by_layer(c);
-    if (!by_layer) return false;
-    double own = c->family->head_dim;
-    double usual = config_number(c, c->config, key, own, 1, ROPE_MAX_HEAD_DIM, OPTIONAL);
-    c->head_dim = config_number(c, by_layer, key, usual, 1, ROPE_MAX_HEAD_DIM, OPTIONAL);
-    return true;
-}
-
-// A head of all layers, or of the full ones under a key of their own.
-static void find_one_head(Config *c, bool is_global, const char *said) {
-    const RopeFamily *f = c->family;
-    const char *key = is_global ? "global_head_dim" : "head_dim";
-    double own = is_global ? f->global_head_dim : f->head_dim;
-    if (is_of(c, FAMILY_NULL_HEAD) && said && *said == 'n') own = 0;
-    double missing = own == 0 && is_strict(c) && !said ? head_of_width(c) : own;
-    MayBe may_be = own == 0 ? NULL_TOO : OPTIONAL;
-    c->head_dim = config_number(c, c->config, key, missing, 1, ROPE_MAX_HEAD_DIM, may_be);
-    if (c->head_dim == 0 && !is_global) c->head_dim = head_of_width(c);
-}
-
-// How many elements of a head turn, where a config says that by itself.
-static void find_rotary(Config *c) {
-    const char *key = c->family->rotary_key, *v = key ? json_member(c->config, key) : NULL;
-    int most = c->head_dim >= 1 && c->head_dim <= ROPE_MAX_HEAD_DIM ? (int)c->head_dim : 1;
-    c->turning = 0;
-    if (!v || *v == 'n') return;
-    c->turning = (int)config_number(c, c->config, key, 0, 1, most, REQUIRED);
-    if (c->turning % 2 || c->turning > most)
-        config_reject(c, c->config, key, "an even number up to head_dim, %d", most);
-}
-
-void config_find_head(Config *c) {
-    const RopeFamily *f = c->family;
-    bool is_global = f && f->global_head_dim && c->kind == KIND_FULL;
-    const char *key = is_global ? "global_head_dim" : "head_dim";
-    const char *said = config_get(c, c->config, key);
-    bool is_model_s = c->model_head && !config_get(c, c->config, "hidden_size") && !said;
-    c->hidden = c->heads = 0;
-    c->head_dim = c->model_head;
-    if (!f || is_model_s) return;
-    if (is_of(c, FAMILY_LATENT)) {
-        find_latent_head(c);
-        return;
-    }
-    if (f->global_head_dim && find_head_by_layer(c)) return;
-    find_one_head(c, is_global, said);
-    find_rotary(c);
-}
-
-void config_turn(const Config *c, int head_dim) {
-    bool is_whole = c->method == TYPE_PROPORTIONAL;
-    int part = c->turning ? c->turning : (int)(head_dim * c->partial);
-    if (is_whole) c->rope->turning = part / 2;
-    c->rope->rotary_dim = is_whole ? head_dim : part;
-}
-
-bool config_is_still(const Config *c) {
-    const char *key = c->family ? c->family->only_key : NULL;
-    bool is_said = key && json_is(json_member(c->config, key), "rope");
-    return is_of(c, FAMILY_STILL) || (key && !is_said);
 }
 
 // ---- lengths ----
@@ -283,8 +155,8 @@ static int original_length(const Config *c) {
 
 void config_find_original(Config *c) {
     bool counts = c->method >= TYPE_LLAMA3;
-    bool in_block = !is_strict(c) || (counts && !c->longrope_alone);
-    bool beside = !is_strict(c) || (counts && c->layout != BY_TYPE);
+    bool in_block = !config_is_strict(c) || (counts && !c->longrope_alone);
+    bool beside = !config_is_strict(c) || (counts && c->layout != BY_TYPE);
     int low = c->method == TYPE_LONGROPE ? 2 : 1;  // longrope divides by its logarithm
     c->top = c->inside = 0;
     if (in_block)
@@ -304,7 +176,7 @@ static double local_base(Config *c) {
     bool is_read = c->layout == FULL_ONLY && c->flags & PARAMETERS_FIRST;
     double local = c->family->local_theta;
     const char *key = c->family->local_key;
-    if (key) local = number_of_kind(c, key, local, 1, OPTIONAL);
+    if (key) local = config_number_of_kind(c, key, local, 1, OPTIONAL);
     if (is_read) local = config_number(c, sliding, "rope_theta", local, 1, 0, OPTIONAL);
     bool has_own = is_read && json_member(sliding, "rope_theta");
     bool is_one = c->layout == FULL_ONLY && !key;
@@ -326,7 +198,7 @@ void config_find_base(Config *c) {
     }
     const char *own = c->family && c->family->theta_key ? c->family->theta_key : key;
     bool may_lack = c->theta > 0 || config_block_get(c, key);  // one place must have it
-    c->theta = number_of_kind(c, own, c->theta, 1, may_lack ? OPTIONAL : REQUIRED);
+    c->theta = config_number_of_kind(c, own, c->theta, 1, may_lack ? OPTIONAL : REQUIRED);
 }
 
 // Whether the theta in a block counts. Where full layers have a key of their own for it, it counts
@@ -353,7 +225,7 @@ void config_find_factor(Config *c) {
     MayBe may_be = c->method >= TYPE_YARN ? NULL_TOO : REQUIRED;
     bool is_whole = c->method == TYPE_PROPORTIONAL;
     if (is_whole) may_be = OPTIONAL;
-    if (is_strict(c) && c->method == TYPE_PLAIN) return;
+    if (config_is_strict(c) && c->method == TYPE_PLAIN) return;
     c->rope->factor = config_number(c, object, "factor", is_whole, 0, 0, may_be);
 }
 
@@ -368,13 +240,13 @@ static void find_field(Config *c, const Setting *f) {
     const char *object = config_object_with(c, f->key);
     MayBe may_be = f->methods & ROPE_USES_FREQ_FACTORS ? REQUIRED : UNSAID;
     bool is_whole = f->type == WHOLE;
-    if (is_whole && !is_strict(c)) return;
+    if (is_whole && !config_is_strict(c)) return;
     if (is_whole) may_be = OPTIONAL;
     double value = 0;
     if (f->type == FLAG) {
         const char *v = config_block_get(c, f->key);
         bool is_bad = v && !strchr("tfn", *v);
-        if (is_bad && is_strict(c)) config_reject(c, object, f->key, "true or false");
+        if (is_bad && config_is_strict(c)) config_reject(c, object, f->key, "true or false");
         value = c->flags & ROUNDS_RAMP || !v || *v == 't';  // as in the library, null is false
     } else {
         config_block_get(c, f->key);
@@ -401,13 +273,13 @@ void config_find_fields(Config *c) {
     if (c->method >= TYPE_YARN)
         r->attention_factor =
             config_number(c, config_object_with(c, attention), attention, 0, 0, 0, NULL_TOO);
-    if (c->method == TYPE_YARN && r->attention_factor == 0 && is_of(c, FAMILY_UNMULTIPLIED))
+    if (c->method == TYPE_YARN && r->attention_factor == 0 && config_is_of(c, FAMILY_UNMULTIPLIED))
         r->attention_factor = 1;
-    if (c->method == TYPE_LONGROPE && is_of(c, FAMILY_MSCALES)) find_mscales(c);
+    if (c->method == TYPE_LONGROPE && config_is_of(c, FAMILY_MSCALES)) find_mscales(c);
     for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++)
         if (f->key && f->methods & own) find_field(c, f);
     // Which counts by itself there, and scales the scores.
-    bool is_latent = is_of(c, FAMILY_LATENT) && c->method == TYPE_YARN;
+    bool is_latent = config_is_of(c, FAMILY_LATENT) && c->method == TYPE_YARN;
     r->mscale_in_scores = is_latent && r->mscale_all_dim != 0;
 }
 
@@ -434,7 +306,7 @@ void config_find_chunks(Config *c) {
     double near =
         config_number(c, v, local, 0, 1, whole > 2 ? (int)fmin(whole, MOST) - 1 : 1, REQUIRED);
     bool is_chunk = whole <= MOST && near >= 1 && whole - near >= 1;
-    config_refuse(c, !is_chunk && !is_strict(c), "TypeError: chunk_size and local_size");
+    config_refuse(c, !is_chunk && !config_is_strict(c), "TypeError: chunk_size and local_size");
     if (!is_chunk) return;
     c->method = TYPE_PLAIN;
     r->method = ROPE_NONE;
@@ -448,7 +320,7 @@ void config_find_chunks(Config *c) {
 void config_find_growth(Config *c) {
     static const char beta[] = "llama_4_scaling_beta";
     const char *object = config_object_with(c, beta);
-    if (!is_of(c, FAMILY_GROWS)) return;
+    if (!config_is_of(c, FAMILY_GROWS)) return;
     c->rope->temperature_beta = config_number(c, object, beta, 0, 0, 0, UNSAID);
     if (c->method >= TYPE_LLAMA3) return;
     c->inside = config_length(c, config_object_with(c, key_of_original), key_of_original, 0, 1);

@@ -8,6 +8,16 @@
 extern const char key_of_original[];  // of L: "original_max_position_embeddings"
 extern const char key_of_chunks[];    // "dual_chunk_attention_config"
 
+static inline bool config_is_strict(const Config *c) { return c->flags & STRICT; }
+
+static inline bool config_is_of(const Config *c, unsigned family_flag) {
+    return c->family && c->family->flags & family_flag;
+}
+
+// A number under a key, or in the list there that has one for each layer: that of the first layer
+// of the kind.
+double config_number_of_kind(Config *c, const char *key, double missing, int low, MayBe may_be);
+
 // Functions from here on go on with what those above them found: the block needs the layout and the
 // kind of layers, the rest a block.
 
