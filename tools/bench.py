@@ -11,7 +11,7 @@ The models are llama2.c's stories110M in shape (12 layers, 768 wide) and TinyLla
 weights), written to --folder as float32 or float16 for ./run, which quantizes them itself; as GGUF (F32, Q8_0, Q4_0)
 for llama.cpp; as version 0 for llama2.c. With --llama-quantize there are rows for files of its types, which are the
 same for all programs: exported from ours, quantized by it, and imported. Needs NumPy, 12 GB of disk and memory for the
-largest file. The rows of models with experts (--only experts) need 5 GB and no NumPy: tools/random_experts.py writes
+largest file. The rows of published shapes (--only shape) need 12 GB and no NumPy: tools/random_models.py writes
 them.
 """
 import argparse
@@ -25,10 +25,10 @@ import sys
 
 try:
     import numpy as np
-except ImportError:  # without which there are models with experts
+except ImportError:  # without which there are published shapes
     np = None
 
-import random_experts
+import random_models
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 VOCAB = 32000
@@ -55,11 +55,13 @@ ROWS = [
 FILES = ['Q4_K_M', 'Q8_0', 'Q4_0', 'Q5_K_M', 'Q6_K', 'IQ4_XS']
 ROWS += [('1.1B %s file %s' % (kind, label), '1.1B', kind, phase, n) for kind in FILES
          for label, phase, n in (('decode', 'decode', 0), ('prefill of 512', 'prefill', 512))]
-# Models with experts, whose files random_experts.py writes as they are.
-EXPERTS = 'qwen3moe-1.5B', 'gpt-oss-2B'
-ROWS += [('%s experts %s' % (model, label), model, 'experts', phase, n) for model in EXPERTS
+# Shapes of published models, whose files random_models.py writes as they are: name, mix of types.
+SHAPES = [('qwen3moe-1.5B', 'Q4_K_M'), ('gpt-oss-2B', 'MXFP4')] + [
+    (model, mix) for model in ('gemma4-E2B', 'glm-4.7-flash-6', 'qwen3.5-0.8B', 'lfm2-1.2B')
+    for mix in ('Q4_K_M', 'Q8_0')]
+ROWS += [('shape %s %s %s' % (model, mix, label), model, 'shape ' + mix, phase, n) for model, mix in SHAPES
          for label, phase, n in (('decode', 'decode', 0), ('prefill of 512', 'prefill', 512),
-                                 ('decode at depth 4,096', 'decode', 4096))]
+                                 ('decode at depth 4,096', 'decode', 4096), ('prefill of 8,192', 'prefill', 8192))]
 
 
 def fail(what):
@@ -87,7 +89,7 @@ class Numbers:
 
     def __init__(self):
         if np is None:
-            fail('needs NumPy for models without experts (found none; --only experts does without)')
+            fail('needs NumPy for models that are not of a published shape (found none; --only shape does without)')
         self.pool = np.random.default_rng(1).standard_normal(1 << 22, dtype=np.float32)
         self.at = 0
 
@@ -211,10 +213,11 @@ def quantized_gguf(options, model, kind):
         [options.llama_quantize, floats, path, kind], options.threads))
 
 
-def file_of_experts(options, model):
+def file_of_shape(options, model, kind):
     """A GGUF file of random weights, which every program reads."""
-    return made(os.path.join(options.folder, '%s.gguf' % model),
-                lambda path: random_experts.write_gguf(path, random_experts.SHAPES[model]))
+    mix = kind.split()[1]
+    return made(os.path.join(options.folder, '%s-%s.gguf' % (model, mix)),
+                lambda path: random_models.write_gguf(path, random_models.SHAPES[model], mix))
 
 
 def export(source, path, rename=None, *more):
@@ -242,9 +245,9 @@ class Ours:
 
     def file(self, model, kind):
         folder = self.options.folder
-        if kind == 'experts':
-            return made(os.path.join(folder, '%s.bin' % model), lambda path: export(
-                file_of_experts(self.options, model), path, None, '--no-tokenizer'))
+        if kind.startswith('shape '):
+            source = file_of_shape(self.options, model, kind)
+            return made(source[:-5] + '.bin', lambda path: export(source, path, None, '--no-tokenizer'))
         shape = MODELS[model]
         if kind in FILES:
             return made(os.path.join(folder, 'model-%s-%s.bin' % (model, kind)), lambda path: export(
@@ -283,7 +286,7 @@ class LlamaBench:
         if phase == 'decode' and n and not self.at_depth:
             return None
         path = (quantized_gguf(self.options, model, kind) if kind in FILES else
-                file_of_experts(self.options, model) if kind == 'experts' else
+                file_of_shape(self.options, model, kind) if kind.startswith('shape ') else
                 made(os.path.join(self.options.folder, '%s-%s.gguf' % (model, kind)), write_gguf, MODELS[model], kind))
         test = {'prefill': ['-p', str(n), '-n', '0'], 'generate': ['-p', '0', '-n', str(n)],
                 'decode': ['-p', '0', '-n', '0', '-gp', '%d,32' % n] if n else ['-p', '0', '-n', '64']}[phase]
