@@ -368,8 +368,8 @@ ONCE = {'model.embed_tokens': 'token_embd', 'model.norm': 'output_norm', 'lm_hea
 
 
 def gguf_of(family, c, weights, **changes):
-    """As llama.cpp's converter writes it: heads in halves, but in smollm3 in pairs, as in our own files."""
-    in_pairs = dict(c, rotary_dim=2) if family == 'smollm3' else c
+    """As llama.cpp's converter writes it: heads in halves, but in two families in pairs, as in our own files."""
+    in_pairs = dict(c, rotary_dim=2) if family in ('smollm3', 'ernie4_5') else c
     tensors = {}
     for name, rows in hf_tensors(in_pairs, weights, family == 'phi3').items():
         stem, kind = name.rsplit('.', 1)
@@ -403,6 +403,7 @@ GGUF_CASES = [
     ('phi3', dict(method='longrope', rotary_dim=6, train_ctx=16, factor=4.0, attention_factor=1.25, **GGUF_LISTS),
      dict(rope__scaling__original_context_length=(w.U32, 16), rope__scaling__attn_factor=(w.GF32, 1.25),
           attention__sliding_window=(w.U32, 0))),
+    ('ernie4_5', dict(shared_classifier=1), {}),
     ('smollm3', dict(n_layers=8, layers=[0, 0, 0, 2, 0, 0, 0, 2]), {}),
     ('smollm3', dict(n_layers=5, layers=[0, 0, 0, 2, 0], shared_classifier=1, qkv_bias=1, o_bias=1), {})]
 
