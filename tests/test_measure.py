@@ -508,8 +508,9 @@ def bench_shapes(c):
 
 
 def test_bench():
-    c = config(dim=64, hidden_dim=128, n_layers=2, n_heads=4, n_kv_heads=2, head_dim=16, vocab_size=64, seq_len=64,
-               train_ctx=64)
+    shape = dict(dim=64, hidden_dim=128, n_layers=2, n_heads=4, n_kv_heads=2, head_dim=16, vocab_size=64, seq_len=64,
+                 train_ctx=64)
+    c = config(**shape)
     write_model(in_work('bench.bin'), c, random_weights(c, 5))
     for options, depth, kv_bytes in (((), 700, 2), (('--kv', 'f32', '--rope', 'dynamic-yarn'), 513, 4),
                                      (('--threads', '1', '--window', '64'), 40, 2)):
@@ -536,6 +537,14 @@ def test_bench():
                   (r, total))
         check(result.err.count('% of the') == len([r for r in rows if r['phase'] == 'decode']), 'the shares of --bench',
               result.err)
+    # each layer's table is most of the file
+    of_layers = config(**dict(shape, per_layer_dim=32, vocab_size=2048, shared_classifier=1))
+    write_model(in_work('layers.bin'), of_layers, random_weights(of_layers, 5))
+    row = table(good(in_work('layers.bin'), '--bench', '-n', 1).out)[2][0]
+    found = float(row['gbytes_per_s']) * 1e9 * float(row['seconds']) / 32
+    projections = 4 * 3 * 64 * 2 * 32  # of both layers' embeddings, in and out
+    expected = bytes_needed(of_layers, 2, 16) + projections
+    check(abs(found / expected - 1) < 0.15, "--bench of a model with an embedding of each layer's", (found, expected))
     one_line(run(in_work('bench.bin'), '--bench', '--passkey'), 2, '--bench beside --passkey', 'exclude one another')
     one_line(run(in_work('bench.bin'), '--bench', '-n', '9999999999'), 2, '--bench -n too large', '-n')
     one_line(run('--bench'), 2, '--bench without a model', 'no model file')

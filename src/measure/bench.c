@@ -91,20 +91,17 @@ static double multiplying_speed(Error *err) {
     return 2.0 * COUNT * SIZE / median(&runs);
 }
 
-// Bytes of the file without the embedding, of which a token needs one row, unless it is the
-// classifier too.
-static double weight_bytes(const Model *m) {
-    const Layer *first = &m->layers[0];
-    const uint8_t *embedding = m->embedding.data;
-    const uint8_t *after =
-        first->attention_norm ? (const void *)first->attention_norm : first->wq.data;
-    bool apart = !m->config.shared_classifier && after > embedding;
-    return (double)m->file.size - (apart ? (double)(after - embedding) : 0);
-}
-
 static double matrix_bytes(const Matrix *m) {
     int64_t values = m->rows * matrix_row_bytes(m);
     return (double)(values + matrix_scale_bytes(m));
+}
+
+// Bytes of the file without the embeddings, of which a token needs one row: that of each layer, and the
+// first one unless it is the classifier too.
+static double weight_bytes(const Model *m) {
+    double first = m->config.shared_classifier ? 0 : matrix_bytes(&m->embedding);
+    double of_layers = m->config.per_layer_dim ? matrix_bytes(&m->per_layer_embedding) : 0;
+    return (double)m->file.size - first - of_layers;
 }
 
 // Bytes of the experts that one token leaves alone.
