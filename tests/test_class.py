@@ -20,9 +20,9 @@ FAULTS = {
     'a line that nothing prints': ('    31 0.000133', '    30 9.000133  1.0e+04\n    31 0.000133'),
     'a line too few': ('mlx-lm\tsame\t29\n', ''),
     'a sum': ('# 174970', '# 174971'),
-    'a minute': ('| 80 to 84 |', '| 81 to 84 |'),
+    'a minute': ('| 79 to 83 |', '| 80 to 83 |'),
     'a link': ('(figures/attention.png)', '(figures/attentive.png)'),
-    'a chapter of the page': ('| The proof: Hide', '| The truth: Hide'),
+    'a chapter of the page': ('| The proof: Hide a key | length', '| The truth: Hide a key | length'),
     'a command that fails': ('none --theta 160000', 'nothing --theta 160000'),
 }
 

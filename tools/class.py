@@ -192,6 +192,21 @@ def check_sums(text, count):
             count.check(good, sum_.strip(), '%r, not %s' % (value, said))
 
 
+def chapters_of_page():
+    """{title of a chapter of the page: the titles of its panels}."""
+    def source(*names):
+        with open(os.path.join(ROOT, 'page', 'src', *names), encoding='utf-8') as file:
+            return file.read()
+    story = source('story.js')
+    files = dict(re.findall(r"^import \{ (\w+) \} from '\./(.*?)';", story, re.M))
+    found = {}
+    for chapter in story.split("\n        id: '")[1:]:
+        makers = re.findall(r'\w+', ' '.join(re.findall(r'^        (?:panels|more): \[(.*?)\]', chapter, re.M)))
+        titles = [title for maker in makers for title in re.findall(r"^        title: '(.*?)'", source(files[maker]), re.M)]
+        found[re.search(r"title: '(.*?)'", chapter)[1]] = titles
+    return found
+
+
 def check_plan(text, count):
     minutes = [tuple(map(int, pair)) for pair in re.findall(r'^\| (\d+) to (\d+) \|', text, re.M)]
     count.check(minutes and minutes[0][0] == 0 and minutes[-1][1] == 90 and all(
@@ -211,16 +226,14 @@ def check_plan(text, count):
                 for line in re.findall(r'^#+ (.*)', text, re.M)}
     for link in re.findall(r'\]\(#([^)]+)', text):
         count.check(link in headings, 'a link within the text', link)
-    page = ''
-    for at, _, names in os.walk(os.path.join(ROOT, 'page', 'src')):
-        for name in names:
-            with open(os.path.join(at, name), encoding='utf-8') as file:
-                page += file.read()
-    panels = re.findall(r'^\| \d(?:, \d)* \| ([A-Z][\w ]+) \|$', text, re.M)  # of the path without a compiler
-    count.check(len(panels) == 6, 'six panels answer commands', panels)
-    for title in panels + re.findall(r'^\| \d+ to \d+ \|[^|]*\| ([^|]+?) \|', text, re.M):
-        for part in title.split(': '):
-            count.check("'%s'" % part in page, 'a title that the page has', part)
+    page = chapters_of_page()
+    panels = re.findall(r'^\| (\d(?:, \d)*) \| ([A-Z][^|]+: [^|]+) \| [^|]+ \|$', text, re.M)  # without a compiler
+    answered = [number for numbers, _ in panels for number in numbers.split(', ')]
+    count.check(sorted(answered) == list('12345678'), 'a panel answers each command but the last', panels)
+    for title in [title for _, title in panels] + re.findall(r'^\| \d+ to \d+ \|[^|]*\| ([^|]+?) \|', text, re.M):
+        chapter, _, panel = title.partition(': ')
+        count.check(chapter in page and (not panel or panel in page[chapter]), 'a chapter of the page, and its panel',
+                    title)
 
 
 def main(arguments):

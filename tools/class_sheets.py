@@ -121,7 +121,7 @@ def slides(text):
                    'answers.</p>%s' % class_pictures.strip(), '0 to 8')]
     parts += [question(number, *found[number], drawn[number], when[number]) for number in sorted(found)]
     parts.insert(8, slide('pause', '<h1>Exercises</h1><p>In pairs: two by hand, one by program. They stand on your '
-                          'second sheet.</p>', '68 to 80'))
+                          'second sheet.</p>', '68 to 79'))
     parts.append(slide('pause', '<h1>Before you go</h1><p>A paper shows flat perplexity to 128k. What do you ask for?'
                        '</p><p>Write two lines.</p>', '87 to 90'))
     parts.append(slide('pause three', '<h1>Three things</h1>%s' % sentences))
