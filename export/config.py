@@ -138,6 +138,9 @@ def text_config(config: Keys) -> Tuple[Keys, Family]:
     config.only('architectures', [architecture], None)
     config.only('quantization_config', None)
     text = config.within(config.get('text_config', lambda v: isinstance(v, dict), 'the config of a text model'))
+    for key in 'rope_scaling', 'rope_parameters':
+        if config.values.get(key):
+            warn(config, '%s beside text_config is not used: its place is in it', key)
     kinds = [family.model_type for family in families] + [alias for family in families for alias in family.aliases]
     kind = text.get('model_type', lambda v: v in kinds, 'one of ' + ', '.join(kinds), kinds[0])
     return text, FAMILIES[aliases.get(kind, kind)]

@@ -242,8 +242,68 @@ def test_sections():
     check({row['verdict'] for row in rows} == {'not looked at'}, 'other families of theirs', rows)
 
 
+# Qwen 3.5's block, scaled, and what engines make of it in text_config: the verdict, and (method, factor, theta, share
+# of a head of 256) by their sources; NOTHING: no reading.
+QWEN = dict(YARN, original_max_position_embeddings=262144, mrope_section=[11, 11, 10], mrope_interleaved=True,
+            rope_theta=1e7, partial_rotary_factor=0.25)
+AT_REST = {**QWEN, 'rope_type': 'default'}
+PASTED = dict(YARN, original_max_position_embeddings=262144)
+NOTHING = None
+MEANT, PLAIN = ('yarn', 4, 1e7, 0.25), ('none', 1, 1e7, 0.25)
+READ = (
+    ('as it is written', {'rope_parameters': QWEN}, {
+        'hf5': ('same', MEANT), 'vllm': ('same', MEANT), 'sglang': ('same', MEANT), 'llama.cpp': ('same', MEANT),
+        'ik_llama.cpp': ('same', MEANT), 'mlx-lm': ('same', MEANT), 'exllamav3': ('ignored', PLAIN),
+        'mlx-vlm': ('ignored', PLAIN), 'hf4': ('refused', NOTHING), 'exllamav2': ('not looked at', NOTHING)}),
+    ('a raised length', {'rope_parameters': QWEN, 'max_position_embeddings': 4 * 262144}, {
+        'exllamav3': ('same', MEANT), 'llama.cpp': ('same', MEANT), 'mlx-vlm': ('ignored', PLAIN)}),
+    ('rope_scaling beside the block', {'rope_parameters': AT_REST, 'rope_scaling': PASTED}, {
+        'hf5': ('same', ('yarn', 4, 1e4, 0.25)), 'llama.cpp': ('ignored', PLAIN), 'ik_llama.cpp': ('ignored', PLAIN),
+        'mlx-lm': ('ignored', PLAIN), 'mlx-vlm': ('ignored', PLAIN), 'exllamav3': ('ignored', PLAIN)}),
+    ('no share', {'rope_parameters': {key: QWEN[key] for key in QWEN if key != 'partial_rotary_factor'},
+                  'max_position_embeddings': 4 * 262144}, {
+        'hf5': ('same', MEANT), 'llama.cpp': ('same', MEANT), 'mlx-lm': ('same', MEANT),
+        'exllamav3': ('differs', ('yarn', 4, 1e7, 1)), 'mlx-vlm': ('refused', NOTHING)}),
+    ('two shares', {'rope_parameters': {**QWEN, 'partial_rotary_factor': 0.5}, 'partial_rotary_factor': 0.25,
+                    'max_position_embeddings': 4 * 262144}, {
+        'hf5': ('same', MEANT), 'llama.cpp': ('differs', ('yarn', 4, 1e7, 0.5)), 'exllamav3': ('same', MEANT),
+        'mlx-lm': ('differs', ('yarn', 4, 1e7, 0.5)), 'mlx-vlm': ('ignored', ('none', 1, 1e7, 0.5)),
+        'vllm': ('not looked at', NOTHING), 'sglang': ('not looked at', NOTHING)}),
+    ('no sections', {'rope_parameters': {key: QWEN[key] for key in QWEN if not key.startswith('mrope')}}, {
+        'llama.cpp': ('same', MEANT), 'mlx-vlm': ('refused', NOTHING)}),
+    ('a factor of its own for attention', {'rope_parameters': dict(QWEN, attention_factor=1.0)}, {
+        'vllm': ('differs', MEANT), 'llama.cpp': ('differs', MEANT), 'mlx-lm': ('differs', MEANT)}))
+
+
+def test_read_by_engines():
+    """Qwen 3.5's block of YaRN, dense and with experts, by each engine: verdicts, and the frequencies in force."""
+    for wrapper in 'qwen3_5', 'qwen3_5_moe':
+        for what, keys, found in READ:
+            text = of(wrapper + '_text', num_hidden_layers=4, head_dim=256,
+                      **{'max_position_embeddings': 262144, **keys})
+            path = saved({'model_type': wrapper, 'text_config': text})
+            rows = {row['engine']: row for row in table(run(
+                '--engines', ','.join(found), '--rope-config', path, '-n', 300000).out)[2]}
+            for engine, (verdict, meant) in found.items():
+                name = '%s, %s, %s' % (wrapper, what, engine)
+                check(rows[engine]['verdict'] == verdict, name, rows[engine])
+                if not meant:
+                    continue
+                done = run('--explain', '--reading', engine, '--rope-config', path, '-n', 300000)
+                if meant[3] != 0.25:  # weights would have to be stored for it
+                    one_line(done, 2, name, 'turns %d elements of a head' % (256 * meant[3]))
+                    continue
+                c = config(method=meant[0], factor=float(meant[1]), theta=meant[2], train_ctx=262144, head_dim=64)
+                frequencies = [float(row['scaled_inv_freq']) for row in table(done.out)[2]]
+                close(frequencies, reference.rope(c, 300000)[0], 1e-9, name)
+
+
 def test_remarks():
     for values, text in (
+            ({'model_type': 'qwen3_5', 'text_config': of('qwen3_5_text', num_hidden_layers=4), 'rope_scaling': YARN},
+             'rope_scaling beside text_config is not used: its place is in it'),
+            (of('qwen3_5_text', num_hidden_layers=4, rope_parameters=AT_REST, rope_scaling=PASTED),
+             'rope_parameters is not used, since there is a rope_scaling'),
             (of('glm4', partial_rotary_factor=0.5, rope_scaling=dict(YARN, partial_rotary_factor=0.25)),
              'partial_rotary_factor is 0.5 beside rope_scaling and 0.25 in it: 0.5 counts'),
             (of('glm4', rope_parameters=dict(YARN, partial_rotary_factor=0.25)),

@@ -559,7 +559,7 @@ def test_fragment():
                      '--train-ctx', 262144).out)[2]
     verdicts = {row['engine']: row['verdict'] for row in rows}
     check((verdicts['hf5'], verdicts['vllm'], verdicts['hf4'], verdicts['llama.cpp']) ==
-          ('same', 'same', 'refused', 'not looked at'), 'as Qwen 3.5', verdicts)
+          ('same', 'same', 'refused', 'same'), 'as Qwen 3.5', verdicts)
     check('rotation fails' not in str(rows), 'not as a Llama', rows)
     model = tiny_model('whole.bin', head_dim=8)
     one_line(run(model, '--explain', '--rope-config', saved(dict(fragment, factor=2.0))), 2, 'a model turns as it does',

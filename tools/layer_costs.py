@@ -18,7 +18,7 @@ from before_rope import CHARACTERS, STORY, name_of, rows_of, run_program
 from layer_patterns import MODELS
 
 LENGTH, TRAINED, BLOCK, SAMPLES = 4096, 256, 256, 4
-FULL, SLIDING = 'full_attention', 'sliding_attention'
+FULL, SLIDING, STATE = 'full_attention', 'sliding_attention', 'linear_attention'
 SHAPE = {'vocab_size': 4096, 'hidden_size': 128, 'intermediate_size': 320, 'num_hidden_layers': 5,
          'num_attention_heads': 4, 'num_key_value_heads': 4, 'head_dim': 32, 'max_position_embeddings': LENGTH,
          'sliding_window': 64, 'layer_types': [SLIDING] * 3 + [FULL, SLIDING]}
@@ -42,7 +42,10 @@ CONFIGS = {
     'gemma3-flat': {'model_type': 'gemma3_text', 'rope_parameters': {'rope_theta': 1e6, **LINEAR}},
     'laguna': {'model_type': 'laguna', **by_kind({**TURNING_YARN, 'attention_factor': 1.0})},
     'smollm3': {'model_type': 'smollm3', 'rope_theta': 10000.0, 'rope_scaling': YARN, 'layer_types': None,
-                'sliding_window': None, 'no_rope_layers': [1] * 5, 'max_position_embeddings': TRAINED}}
+                'sliding_window': None, 'no_rope_layers': [1] * 5, 'max_position_embeddings': TRAINED},
+    'qwen3.5': {'model_type': 'qwen3_5_text', 'layer_types': [STATE] * 3 + [FULL, STATE], 'sliding_window': None,
+                'max_position_embeddings': TRAINED, 'partial_rotary_factor': 1.0, 'rope_parameters': {
+                    **TURNING_YARN, 'partial_rotary_factor': 1.0, 'mrope_section': [6, 5, 5]}}}
 # The row of the list, the model (Ministral 3 and SmolLM 3 have full layers alone), the config and the reading that are
 # right, those that are wrong. OLMo 3's two layouts mean the same but for the theta of the sliding layers. It is 500,000
 # by the older one, and was 10,000 in training.
@@ -56,7 +59,10 @@ ROWS = [
     (6, 'theta', ('gemma3-flat', 'hf5'), ('gemma3-flat', 'llama.cpp')),
     (7, 'sliding', ('laguna', 'hf5'), ('laguna', 'vllm')),
     (9, 'rope', ('smollm3', 'hf5'), ('smollm3', 'exllamav3')),
-    (10, 'sliding', ('gpt-oss', 'hf5'), ('gpt-oss', 'llama.cpp'))]
+    (10, 'sliding', ('gpt-oss', 'hf5'), ('gpt-oss', 'llama.cpp')),
+    (11, 'state', ('qwen3.5', 'hf5'), ('qwen3.5', 'mlx-vlm')),
+    (11, 'state', ('qwen3.5', 'hf5'), ('qwen3.5', 'exllamav3')),
+    (11, 'state', ('qwen3.5', 'hf5'), ('qwen3.5', 'lightllm'))]
 
 
 def options_of(folder, config, engine):

@@ -11,8 +11,18 @@
 const char key_of_original[] = "original_max_position_embeddings";
 const char key_of_chunks[] = "dual_chunk_attention_config";
 
+// A block beside text_config is read by nobody, though it looks like one.
+static void remark_outside(Config *c, const char *whole) {
+    static const char *const keys[] = {"rope_scaling", "rope_parameters"};
+    for (int i = 0; i < 2 && config_is_strict(c) && c->config != whole; i++)
+        if (config_is_something(json_member(whole, keys[i])))
+            config_remark(c, "%s beside text_config is not used: its place is in it", keys[i]);
+}
+
 void config_find_family(Config *c, const char *named, bool is_first) {
-    c->config = family_text(c->config);
+    const char *whole = c->config;
+    c->config = family_text(whole);
+    remark_outside(c, whole);
     c->family = is_first ? family_with(0) : config_family(named);
     c->longrope_alone = config_is_of(c, FAMILY_LONGROPE_ALONE);
     const char *own = c->alone ? c->alone : json_member(c->config, "rope_parameters");

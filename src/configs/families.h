@@ -97,6 +97,10 @@ enum {
     DOES_THREE_KEYS = 1 << 17,           // a block has `type` and longrope's lists, and no more
     DOES_NEEDS_LONG_LIST = 1 << 18,      // and `type` beside it, else it stops
     DOES_THETA_IN_PARAMETERS = 1 << 19,  // that of rope_parameters counts
+    // of two shares of a head it takes that of the block, or the one beside it, which is 1 if neither
+    // is there
+    DOES_SHARE_INSIDE = 1 << 20,
+    DOES_SHARE_OUTSIDE = 1 << 21,
 };
 
 // What is known of an engine with a family. One without such a row was not looked at.

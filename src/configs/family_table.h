@@ -210,15 +210,25 @@ static const FamilyEngine engines_of_qwen3_5_text[] = {
     {.name = "hf4", .since = 4.57},
     {.name = "vllm", .since = 0.24},
     {.name = "sglang"},
-    {.name = "mlx-lm", .since = 0.32, .theta = 100000},
-    {.name = "exllamav3"},
-    {.name = "mlx-vlm"},
+    {.name = "llama.cpp", .since = 2026.09, .does = DOES_SHARE_INSIDE},
+    {.name = "ik_llama.cpp", .does = DOES_SHARE_INSIDE},
+    {.name = "mlx-lm", .since = 0.32, .theta = 100000, .does = DOES_SHARE_INSIDE},
+    {.name = "exllamav3", .theta = 10000000, .does = DOES_SHARE_OUTSIDE},
+    {.name = "mlx-vlm", .does = DOES_SHARE_INSIDE},
     {.name = "lightllm"},
     {0},
 };
 
 static const FamilyEngine engines_of_qwen3_5_moe_text[] = {
-    {.name = "mlx-vlm"},
+    {.name = "hf5", .since = 5.05, .before = "KeyError: the model_type is not known"},
+    {.name = "hf4", .since = 4.57},
+    {.name = "vllm", .since = 0.24},
+    {.name = "sglang"},
+    {.name = "llama.cpp", .since = 2026.09, .does = DOES_SHARE_INSIDE},
+    {.name = "ik_llama.cpp", .does = DOES_SHARE_INSIDE},
+    {.name = "mlx-lm", .since = 0.32, .theta = 100000, .does = DOES_SHARE_INSIDE},
+    {.name = "exllamav3", .theta = 10000000, .does = DOES_SHARE_OUTSIDE},
+    {.name = "mlx-vlm", .does = DOES_SHARE_INSIDE},
     {0},
 };
 

@@ -60,6 +60,9 @@ static void lose_windows(Config *c) {
 // llama.cpp by way of its converter.
 void engine_llama_cpp(Config *c) {
     if (!(c->family->flags & FAMILY_PARTIAL)) c->partial = 1;
+    if (reading_does(c, DOES_SHARE_INSIDE))
+        c->partial = reading_block_number(c, "partial_rotary_factor", c->partial);
+    c->as->why_share = "that of rope_parameters";
     if (c->method == TYPE_PROPORTIONAL) c->rope->factor = 1;
     lose_block(c);
     config_refuse(c, c->method == TYPE_YARN && !c->inside,
@@ -82,9 +85,10 @@ void engine_ik_llama_cpp(Config *c) {
     c->as->out->release = 1e9;
     engine_llama_cpp(c);
     reading_unseen(c, reading_does(c, DOES_LINEAR_ALONE) && is_other);
-    if (reading_does(c, DOES_SLIDING_BASE_FIXED) && c->kind == KIND_SLIDING)
+    if (reading_does(c, DOES_SLIDING_BASE_FIXED) && c->kind == KIND_SLIDING) {
         c->rope->theta = c->family->local_theta;
-    c->as->why_theta = "the sliding layers' base is a constant";
+        c->as->why_theta = "the sliding layers' base is a constant";
+    }
     if (!reading_does(c, DOES_MULTIPLIES_AGAIN)) return;
     reading_multiply_by(c, rope_yarn_growth(c->rope->factor) + 1);
     c->as->why_attention = "ggml multiplies by it again";

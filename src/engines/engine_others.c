@@ -15,6 +15,13 @@ void engine_prepare_mlx_lm(Config *c) {
         reading_unseen(c, has_scaling || c->family->block);
 }
 
+// Of a share of a head in the block and one beside it, that in the block.
+static void share_inside(Config *c, double missing) {
+    if (!reading_does(c, DOES_SHARE_INSIDE)) return;
+    c->partial = reading_block_number(c, "partial_rotary_factor", missing);
+    c->as->why_share = "that of rope_parameters";
+}
+
 // Where classes find theta, and how much of a head turns.
 static void mlx_lm_base(Config *c) {
     const char *parameters = json_member(c->config, "rope_parameters");
@@ -22,6 +29,7 @@ static void mlx_lm_base(Config *c) {
     if (is_inside && parameters && *parameters == '{')
         c->rope->theta = reading_number(c, parameters, "rope_theta", 1e4);
     if (!(c->family->flags & FAMILY_PARTIAL)) c->partial = 1;
+    share_inside(c, c->family->partial);
 }
 
 static void refuse_by_mlx_families(Config *c) {
@@ -77,7 +85,12 @@ void engine_mlx_lm(Config *c) {
 // mlx-vlm's class for blocks with sections, which omlx has, too. It takes theta, the share and the
 // sections.
 void engine_mlx_vlm(Config *c) {
+    static const char *const keys[] = {"mrope_section", "rope_theta", "partial_rotary_factor"};
     reading_unseen(c, !json_member(c->config, "rope_parameters"));
+    for (int i = 0; i < 3; i++)
+        config_refuse(c, !config_member(c, keys[i]), "ValueError: rope_parameters lacks a key");
+    config_refuse(c, !c->type && !c->rope_type, "ValueError: rope_parameters lacks a key");
+    share_inside(c, c->family->partial);
     reading_switch_off(c, true, "its MRoPE class reads no rope_type");
     c->rope->attention_factor = 0;
 }
@@ -89,7 +102,8 @@ void engine_lightllm(Config *c) {
     bool has_type = c->type || c->rope_type;
     reading_unseen(c, c->block && !config_member(c, "mrope_section"));
     config_refuse(c, c->block && !has_type, "ValueError: a block without a type");
-    if (c->method != TYPE_PLAIN) config_note(c, "with sections a factor divides positions");
+    if (c->method != TYPE_PLAIN && !c->stopped)
+        config_note(c, "with sections a factor divides positions");
     c->method = factor == 1 ? TYPE_PLAIN : TYPE_LINEAR;
     c->rope->factor = factor;
     c->rope->attention_factor = c->rope->mscale = c->rope->mscale_all_dim = 0;
@@ -111,10 +125,23 @@ static void exllamav3_yarn(Config *c) {
     if (c->rope->attention_factor == 0) reading_multiply_by(c, grows);
 }
 
+// Theta and the share of a head are looked for beside the block, then in rope_parameters, though the
+// block may be rope_scaling.
+static void exllamav3_outside(Config *c) {
+    static const char share[] = "partial_rotary_factor";
+    const char *parameters = json_member(c->config, "rope_parameters");
+    if (!reading_does(c, DOES_SHARE_OUTSIDE)) return;
+    c->rope->theta = reading_number(c, parameters, "rope_theta", c->as->own->theta);
+    bool is_there = json_member(c->config, share) || json_member(parameters, share);
+    c->partial = reading_number(c, c->config, share, reading_number(c, parameters, share, 1));
+    c->as->why_share = is_there ? "that beside the block" : "by default it is the whole head";
+}
+
 // ExLlamaV3. Theta at the top level wins.
 void engine_exllamav3(Config *c) {
     bool is_known = c->method != TYPE_UNKNOWN && c->method != TYPE_DYNAMIC &&
                     (c->method != TYPE_PROPORTIONAL || reading_does(c, DOES_PROPORTIONAL));
+    exllamav3_outside(c);
     if (c->kind == KIND_FULL || c->layout == ONE_BLOCK)
         c->rope->theta = reading_number(c, c->config, "rope_theta", c->rope->theta);
     config_refuse(c, !is_known, "ValueError: the rope_type is not known");

@@ -80,8 +80,13 @@ static void note_silence_by_type(Config *c) {
 // What transformers 5 does without a word.
 static void note_silence(Config *c) {
     const char *scaling = json_member(c->config, "rope_scaling");
+    const char *parameters = json_member(c->config, "rope_parameters");
     if (!c->rope_type && !c->type && config_member(c, "factor"))
         config_note(c, "no rope_type: nothing is scaled");
+    if (c->block == scaling && json_member(parameters, "rope_theta") &&
+        c->rope->theta == c->family->theta)
+        config_note(c, "rope_scaling replaces rope_parameters: rope_theta is %.12g",
+                    c->rope->theta);
     if (c->kind == KIND_FULL && c->layout == BY_TYPE && c->why_plain)
         config_note(c, "%s: it has no effect", c->why_plain);
     if (c->block == c->family->block && c->family->flags & FAMILY_TELLS_BLOCK)
@@ -234,7 +239,8 @@ static void vllm_longrope(Config *c) {
 // vLLM.
 static void vllm(Config *c) {
     const char *apply = config_member(c, "apply_yarn_scaling");
-    bool is_applied = !apply || *apply != 'f', is_yarn = c->method == TYPE_YARN;
+    bool is_applied = !apply || *apply != 'f' || config_member(c, "mrope_section");
+    bool is_yarn = c->method == TYPE_YARN;
     refuse_by_vllm(c);
     if (c->method == TYPE_PROPORTIONAL) c->rope->factor = 1;
     c->as->why_grows = "no llama_4_scaling at the top level";

@@ -163,9 +163,15 @@ bool reading_begin(Config *c, Error *err) {
     c->as->served = c->as->out->served ? c->as->out->served : c->trained;
     if (config_sees_scaling_only(c) && !c->block && json_member(c->config, "rope_parameters"))
         c->why_plain = "rope_parameters is not read";
+    bool has_scaling = reading_is_on(json_member(c->config, "rope_scaling"));
+    bool is_other = c->block && c->block == json_member(c->config, "rope_parameters");
+    if (has_scaling && is_other && c->layout == ONE_BLOCK)
+        c->why_plain = "rope_parameters is read, and rope_scaling is not";
     lose_by_flags(c);
     refuse_by_flags(c);
-    reading_unseen(c, c->two_shares && !(c->flags & (STRICT | SHARE_BESIDE)));
+    bool is_share_known = c->flags & (STRICT | SHARE_BESIDE) ||
+                          reading_does(c, DOES_SHARE_INSIDE | DOES_SHARE_OUTSIDE);
+    reading_unseen(c, c->two_shares && !is_share_known);
     if (c->flags & HAS_LIMIT) c->as->out->max_len = c->trained;
     config_find_alpha(c);
     config_find_chunks(c);

@@ -12,7 +12,7 @@ typedef struct EngineReader {
     int length, served;       // of the text; that it was started with, else `trained`
     const double *one_list;   // longrope's for texts of any length; NULL: there are two
     const char *why_attention, *why_list;  // why something differs; NULL: no reason
-    const char *why_theta, *why_grows, *why_layers;
+    const char *why_theta, *why_share, *why_grows, *why_layers;
     char why_text[80];    // room for one of them
     const char *why_far;  // why distances past L differ, though the map is the same
     Reading *out;

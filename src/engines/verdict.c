@@ -49,14 +49,17 @@ static void compare(Config *c, const Reading *reference, const RopeFreqs *here,
         config_member(c, "factor") ? "factor is not read" : "max_position_embeddings / L";
     if (c->method == TYPE_DYNAMIC) why_scale = "one base for all lengths";
     if (c->alpha > 0) why_scale = "Hunyuan's class alone reads alpha";
-    const char *why_theta = c->as->why_theta ? c->as->why_theta : c->why_plain;
+    const char *why_other = is_plain && !was_plain ? NULL : c->why_plain;  // which is said already
+    const char *why_theta = c->as->why_theta ? c->as->why_theta : why_other;
+    const char *why_share =
+        c->as->why_share ? c->as->why_share : "partial_rotary_factor is not read";
     const char *betas = "beta_fast and beta_slow are not read";
     const struct {
         const char *name;
         double here, there;
         const char *why;
     } facts[] = {
-        {"rotary_dim", r->rotary_dim, s->rotary_dim, "partial_rotary_factor is not read"},
+        {"rotary_dim", r->rotary_dim, s->rotary_dim, why_share},
         {"rope_theta", r->theta, s->theta, why_theta},
         {"s", here->scale, there->scale, why_scale},
         {"L", r->train_ctx, s->train_ctx, r->train_ctx == c->inside ? "the block's" : NULL},
