@@ -4,6 +4,7 @@ import { whereAHeadLooks } from './panels/attention.js';
 import { watchItBreak } from './panels/break.js';
 import { clocks } from './panels/clocks.js';
 import { yourModel } from './panels/config.js';
+import { ropeTakenAway } from './panels/dropped.js';
 import { fixIt } from './panels/fix.js';
 import { oneHand } from './panels/hand.js';
 import { yourMethod } from './panels/formula.js';
@@ -90,7 +91,7 @@ export const CHAPTERS = [
         title: 'Your model',
         lead: 'How far does it go? Drop its config.json anywhere, or its weights.',
         panels: [],
-        more: [yourModel, yourWeights, kindsOfLayers, staleKeys],
-        what: 'its config here, its weights, two kinds of layers, growing texts and stale keys',
+        more: [yourModel, yourWeights, kindsOfLayers, ropeTakenAway, staleKeys],
+        what: 'its config here, its weights, two kinds of layers, RoPE taken away, growing texts and stale keys',
     },
 ];

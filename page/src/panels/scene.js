@@ -26,6 +26,7 @@ import { wordBars } from './chances.js';
 import { dial, nameOfLarge } from './dial.js';
 
 const STOP_MS = 240, // that the film rests at a stop
+    BAR = 46, // pixels of the contents above it, as style.css has it
     NEEDLE = needle(KEY).trim(),
     QUESTION = 'What is the pass key? The pass key is';
 const NARROW = matchMedia('(max-width: 1039px)'); // as style.css has it
@@ -213,7 +214,7 @@ export function scene({ engine, file, page, shipped, recorded, own }) {
         });
     }
     const play = button('Play', film);
-    const pull = slider('the key stands so far back', {
+    const pull = slider('the key’s distance', {
         ...{ min: LEAST, max: MOST, step: STEP, value: length() },
         show: () => `${count(distance())} tokens`,
         oninput: (n) => {
@@ -271,6 +272,12 @@ export function scene({ engine, file, page, shipped, recorded, own }) {
     );
     NARROW.onchange = kept(fitCharts);
     fitCharts();
+    // On a narrow page it stays above the text, which is scrolled to below it.
+    const cover = kept(() => {
+        const stays = NARROW.matches && getComputedStyle(box.parentElement).position === 'sticky';
+        document.documentElement.style.setProperty('--covered', stays ? `${BAR + box.parentElement.offsetHeight}px` : '');
+    });
+    new ResizeObserver(cover).observe(box);
     new IntersectionObserver(
         kept(([entry]) => {
             isSeen = entry.isIntersecting;
