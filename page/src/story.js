@@ -48,7 +48,9 @@ export const CHAPTERS = [
     {
         id: 'turning',
         title: 'What turns',
-        lead: 'Inside the model, positions are hands of clocks. The key here is a number to be remembered. Pull it away.',
+        lead:
+            'Inside the model, positions are hands of clocks. The gold sentence has a number to be remembered, a pass key. ' +
+            'Pull it away.',
         panels: [whatRopeIs],
         more: [clocks],
         what: 'all clocks of a head, and two tokens to drag',
@@ -63,7 +65,9 @@ export const CHAPTERS = [
         panels: [countTheTurns, oneHand],
         more: [whereAHeadLooks, whyScoresGoWrong],
         what: 'where a head looks, and the scores of all 24',
-        on: 'Plain RoPE looks far away, at angles that nobody taught it. So bring the slow hands back.',
+        on:
+            'A new angle may lift what is far and worthless, or bury the very key. Training never said what it means. So ' +
+            'bring the slow hands back.',
     },
     {
         id: 'mend',
@@ -74,7 +78,9 @@ export const CHAPTERS = [
         panels: [fixIt],
         more: [temperature, distances, yourMethod],
         what: 'temperature, distances, a method of your own',
-        on: 'The text reads well again. But does the model still know what it read?',
+        on:
+            'With YaRN’s hands one key is found, and the text reads well. But a text may read well when its beginning is ' +
+            'forgotten.',
     },
     {
         id: 'proof',

@@ -262,7 +262,12 @@ export function scene({ engine, file, page, shipped, recorded, own }) {
         { 'data-chapter': chapter },
         sentence,
         h('div.row.middle.pull', pull, play),
-        figure('its-hands', 'Four clocks of a [head]: gold the [key], blue the [query].', h('div.dials', dials.map((d) => d.box))),
+        figure(
+            'its-hands',
+            'Four clocks of a [head]. Gold: the [key] of the gold sentence. Blue: the [query] that asks. Shaded: where ' +
+                'training had it. Red: where it never was.',
+            h('div.dials', dials.map((d) => d.box)),
+        ),
         figure('its-score', 'Its [score|attention] for every token.', scores),
         figure('its-share', 'Its share of [attention].', shares),
         figure('its-word', 'The next word: probability, %', words.box, told),
