@@ -123,12 +123,25 @@ function formulas() {
     return JSON.stringify(found);
 }
 
+// The rows of a figure's table, below its comments and its head.
+function rowsOf(figure) {
+    const lines = readFileSync(join(root, `docs/figures/${figure}.tsv`), 'utf8').trim().split('\n');
+    return lines
+        .filter((line) => !line.startsWith('#'))
+        .slice(1)
+        .map((line) => line.split('\t'));
+}
+
 const inline = (script) => script.replaceAll('</script', '<\\/script');
 
 buildWasm();
 say('esbuild bundles the modules');
 const worker = await bundle('worker.js', {});
-const script = await bundle('main.js', { WORKER_SOURCE: JSON.stringify(worker), METHOD_SOURCES: formulas() });
+const script = await bundle('main.js', {
+    WORKER_SOURCE: JSON.stringify(worker),
+    METHOD_SOURCES: formulas(),
+    DROPPED: JSON.stringify({ perplexity: rowsOf('dropped'), keys: rowsOf('dropped-keys') }),
+});
 const tool = await bundle('tool.js', { METHOD_SOURCES: formulas() });
 const licences = `/*\n${notices()}\n*/`.replaceAll('</', '< /');
 const style = (await esbuild.build({ entryPoints: [join(here, 'style.css')], minify: true, write: false }))

@@ -2,7 +2,9 @@
 import { button, h, onceAFrame } from './dom.js';
 import { go } from './links.js';
 
-const OFF = 'motion off';
+const OFF = 'motion off',
+    BELOW = 60; // pixels below the scene at which a chapter is begun
+
 // A switch for all motion, which the browser remembers.
 function motionSwitch() {
     const all = document.documentElement.classList,
@@ -53,9 +55,11 @@ export function contents(bar, chapters) {
     bar.append(h('div.links', links, motionSwitch()), read);
     let now = -1;
     const look = onceAFrame(() => {
-        const tops = chapters.map(({ id }) => document.getElementById(id).getBoundingClientRect().top);
+        const tops = chapters.map(({ id }) => document.getElementById(id).getBoundingClientRect().top),
+            covered = parseFloat(document.documentElement.style.getPropertyValue('--covered')) || 0, // by the scene
+            reached = Math.max(innerHeight * 0.4, covered + BELOW);
         const isEnd = scrollY + innerHeight >= document.documentElement.scrollHeight - 2,
-            at = isEnd && scrollY > 0 ? tops.length - 1 : Math.max(0, tops.findLastIndex((top) => top < innerHeight * 0.4));
+            at = isEnd && scrollY > 0 ? tops.length - 1 : Math.max(0, tops.findLastIndex((top) => top < reached));
         read.style.transform = `scaleX(${scrollY / Math.max(1, document.documentElement.scrollHeight - innerHeight)})`;
         if (at === now) return;
         now = at;

@@ -4,6 +4,7 @@ import { whereAHeadLooks } from './panels/attention.js';
 import { watchItBreak } from './panels/break.js';
 import { clocks } from './panels/clocks.js';
 import { yourModel } from './panels/config.js';
+import { ropeTakenAway } from './panels/dropped.js';
 import { fixIt } from './panels/fix.js';
 import { oneHand } from './panels/hand.js';
 import { yourMethod } from './panels/formula.js';
@@ -47,7 +48,9 @@ export const CHAPTERS = [
     {
         id: 'turning',
         title: 'What turns',
-        lead: 'Inside the model, positions are hands of clocks. The key here is a number to be remembered. Pull it away.',
+        lead:
+            'Inside the model, positions are hands of clocks. The gold sentence has a number to be remembered, a pass key. ' +
+            'Pull it away.',
         panels: [whatRopeIs],
         more: [clocks],
         what: 'all clocks of a head, and two tokens to drag',
@@ -62,7 +65,9 @@ export const CHAPTERS = [
         panels: [countTheTurns, oneHand],
         more: [whereAHeadLooks, whyScoresGoWrong],
         what: 'where a head looks, and the scores of all 24',
-        on: 'Plain RoPE looks far away, at angles that nobody taught it. So bring the slow hands back.',
+        on:
+            'A new angle may lift what is far and worthless, or bury the very key. Training never said what it means. So ' +
+            'bring the slow hands back.',
     },
     {
         id: 'mend',
@@ -73,7 +78,9 @@ export const CHAPTERS = [
         panels: [fixIt],
         more: [temperature, distances, yourMethod],
         what: 'temperature, distances, a method of your own',
-        on: 'The text reads well again. But does the model still know what it read?',
+        on:
+            'With YaRN’s hands one key is found, and the text reads well. But a text may read well when its beginning is ' +
+            'forgotten.',
     },
     {
         id: 'proof',
@@ -90,7 +97,7 @@ export const CHAPTERS = [
         title: 'Your model',
         lead: 'How far does it go? Drop its config.json anywhere, or its weights.',
         panels: [],
-        more: [yourModel, yourWeights, kindsOfLayers, staleKeys],
-        what: 'its config here, its weights, two kinds of layers, growing texts and stale keys',
+        more: [yourModel, yourWeights, kindsOfLayers, ropeTakenAway, staleKeys],
+        what: 'its config here, its weights, two kinds of layers, RoPE taken away, growing texts and stale keys',
     },
 ];

@@ -9,3 +9,4 @@ declare module 'rope-glue' {
 }
 declare const WORKER_SOURCE: string;
 declare const METHOD_SOURCES: Record<string, { name: string; code: string }>;
+declare const DROPPED: { perplexity: string[][]; keys: string[][] };

@@ -1,7 +1,7 @@
 // For every eye, hand and ear: contrast, names, what is read out, stops of Tab, type, motion, and minus signs.
 import { join } from 'node:path';
 import { PICTURES, check, open } from './browser.mjs';
-import { browser, page, text, url } from './driver.mjs';
+import { browser, lookAt, page, text, url } from './driver.mjs';
 
 const CHAPTERS = ['breaks', 'turning', 'why', 'mend', 'proof', 'yours'];
 
@@ -49,10 +49,9 @@ function pale() {
 export default {
     async all_contrast() {
         for (const colorScheme of ['light', 'dark']) {
-            const p = await open(browser, url, { colorScheme, ready: false });
-            const found = await p.evaluate(pale);
+            const p = await lookAt({ colorScheme }),
+                found = await p.evaluate(pale);
             check(found.length === 0, `${colorScheme}: all words have 4.5 to 1`, JSON.stringify(found.slice(0, 12)));
-            await p.close();
         }
     },
 
@@ -123,7 +122,7 @@ export default {
     // A line of text has a measure that is made for reading, in a serif; what is operated has none.
     async type() {
         for (const width of [1440, 1100, 390]) {
-            const p = await open(browser, url, { more: false, ready: false, viewport: { width, height: 900 } });
+            const p = await lookAt({ more: false, viewport: { width, height: 900 } });
             const long = await p.evaluate(() =>
                 [...document.querySelectorAll('main .panel p, main .lead')]
                     .filter((one) => one.getClientRects().length && getComputedStyle(one).fontFamily.startsWith('Charter'))
@@ -138,7 +137,6 @@ export default {
             check(used > 0.88, `${width}: the width is used`, used);
             const wide = await p.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
             check(wide[0] <= wide[1], `${width}: and no more`, wide);
-            await p.close();
         }
         const font = await page.locator('#weights input[type=file]').evaluate((one) => {
             const { backgroundColor, borderRadius } = getComputedStyle(one, '::file-selector-button');

@@ -3,14 +3,33 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { buildReference, check, launch, open, reference, ROOT, serve } from './browser.mjs';
+import { alone, check, launch, open, reference, ROOT, serve } from './browser.mjs';
 
-buildReference();
 export const { server, url } = await serve();
 export const browser = await launch();
 const began = Date.now();
 export const page = await open(browser, url, { ready: false });
 export const alive = Date.now() - began;
+
+// Another page, to look at and not to operate: every panel open, in the window and colours that a test wants. It is one for
+// all tests, since each that opens costs seconds. What it shows is settled: drawn again for this window.
+let looked;
+export const pages = () => Promise.all(looked ? [page, looked] : [page]);
+export async function lookAt({ viewport = { width: 1100, height: 900 }, colorScheme = 'light', more = true } = {}) {
+    looked ??= open(browser, url, { ready: false });
+    const p = await looked;
+    await p.emulateMedia({ media: 'screen', colorScheme });
+    await p.setViewportSize(viewport);
+    await p.evaluate((more) => {
+        for (const box of document.querySelectorAll('details.more, details.others, details.folded')) box.open = more;
+        scrollTo(0, 0);
+    }, more);
+    await p.evaluate(async () => {
+        for (let i = 0; i < 4; i++) await new Promise((next) => requestAnimationFrame(next));
+    });
+    return p;
+}
+
 export const BOOK = readFileSync(join(ROOT, 'book.txt'), 'utf8');
 
 // A wish to the page's own engine: what it ends with, and -ln p and tokens of all its parts.
@@ -87,7 +106,7 @@ export async function runShown(panel, nth = 0, on = page) {
         await download.saveAs(join(desk, download.suggestedFilename()));
     }
     const line = await box.locator('code').textContent(),
-        done = spawnSync('sh', ['-c', line], { cwd: desk, encoding: 'utf8', maxBuffer: 1 << 28 });
+        done = spawnSync('sh', ['-c', line], { cwd: desk, env: alone, encoding: 'utf8', maxBuffer: 1 << 28 });
     if (!check([0, 1, 3].includes(done.status), `it runs: ${line}`, done.stderr)) return '';
     return done.stdout;
 }

@@ -67,6 +67,8 @@ export default {
         );
         const gauges = async () => (await text('#fix .gauges')).match(/\d+/g).map(Number);
         check((await gauges())[0] > 90 && (await gauges())[1] > 98, 'both gauges are full with YaRN', await gauges());
+        const titles = await page.locator('#fix .chart').nth(1).locator('.axis-label').allTextContents();
+        check(titles.includes('perplexity of the story') && !/live/.test(titles.join()), 'one head over one chart', titles);
         await page.locator('#fix').screenshot({ path: join(PICTURES, 'fix-yarn.png') });
         await chip('fix', 'linear').click();
         await page.waitForTimeout(200);

@@ -69,6 +69,41 @@ export default {
         }
     },
 
+    // The head that is drawn is the same for all methods, and the one of the scene; here and there the same key is found or not.
+    async one_head() {
+        await page.evaluate(() => {
+            rope.state.set('depth', 0);
+            rope.state.set('digits', '73914');
+        });
+        await chip('key', '2,048').click();
+        const heads = new Set();
+        for (const [name, by] of [
+            ['plain', 'none'],
+            ['yarn', 'yarn'],
+            ['window', 'window'],
+        ]) {
+            await chip('key', name).click();
+            await page.locator('#key button.primary').click();
+            await page.waitForFunction(() => /: (right|wrong)$/.test(document.querySelector('#key .digits').innerText));
+            const drawn = await page.locator('#key .hay').evaluate((svg) => svg.textContent.match(/layer (\d+), head (\d+): (\d+) %/));
+            await page.evaluate((by) => {
+                rope.state.set('far', 2048);
+                rope.state.set('by', by);
+            }, by);
+            await page.waitForTimeout(80);
+            const told = (await page.locator('#scene .told').textContent()).match(/Head (\d+) of layer (\d+) gives the key (\d+) %.*“(.*)”/);
+            heads.add(`${drawn[1]}.${drawn[2]}`).add(`${told[2]}.${told[1]}`);
+            check(Math.abs(drawn[3] - told[3]) <= 1, `${name}: panel and scene see the same share on the key`, [drawn[3], told[3]]);
+            const answer = (await text('#key .digits')).slice(0, 5);
+            check(answer.trim() === told[4].trim(), `${name}: and the same answer`, [answer, told[4]]);
+        }
+        check(heads.size === 1, 'one head is drawn, whatever the method', [...heads]);
+        await page.evaluate(() => {
+            rope.state.set('far', 0);
+            rope.state.set('by', '');
+        });
+    },
+
     // Another place while it is asked: the old answer does not come under it.
     async another_place() {
         await chip('key', 'yarn').click();

@@ -1,7 +1,7 @@
 // Two kinds of layers: the stacks are those of the files, what a click makes of them, and perplexities beside ./run's.
 import { join } from 'node:path';
 import { PAGE, PICTURES, ROOT, check, close, open, run, table, tableOf } from './browser.mjs';
-import { BOOK, browser, byMethod, chip, page, pplOf, runShown, shows, text, until, url, wish } from './driver.mjs';
+import { BOOK, browser, byMethod, chip, lookAt, page, pplOf, runShown, shows, text, until, wish } from './driver.mjs';
 
 const YARN = 'yarn:factor=16';
 const READ = /^Past 256: ([\d.]+), and with a window ([\d.]+)\.$/;
@@ -122,6 +122,29 @@ export default {
         near(await widths(4), [['nope', 1]], 'NoPE does not turn');
     },
 
+    // Bars of all layers begin and end alike, whatever is said beside them, so that they can be compared.
+    async ends() {
+        for (const [name, viewport] of [
+            ['wide', { width: 1100, height: 900 }],
+            ['phone', { width: 390, height: 800 }],
+        ]) {
+            await page.setViewportSize(viewport);
+            for (const stack of Object.keys(STACKS)) {
+                await set(stack, 'all');
+                await page.waitForTimeout(50);
+                const ends = await page.locator('#layers .sees').evaluateAll((all) =>
+                    all.map((bar) => {
+                        const { left, right } = bar.getBoundingClientRect(),
+                            last = bar.lastElementChild.getBoundingClientRect();
+                        return [left, right, last.right].map(Math.round).join(' ');
+                    }),
+                );
+                check(ends.length === 5 && new Set(ends).size === 1, `${name}, ${stack}: bars end alike`, ends);
+            }
+        }
+        await page.setViewportSize({ width: 1100, height: 900 });
+    },
+
     // Perplexities are those of the command that is shown, token by token and as shown.
     async perplexities() {
         for (const [stack, method, options] of [
@@ -221,7 +244,12 @@ export default {
             ['phone', { viewport: { width: 390, height: 800 } }],
             ['phone-dark', { viewport: { width: 390, height: 800 }, colorScheme: 'dark' }],
         ]) {
-            const p = await open(browser, `${url}#stack=layers-sliding&slowed=all`, { ...options, ready: false });
+            const p = await lookAt(options);
+            await p.evaluate(() => {
+                rope.state.set('stack', 'layers-sliding');
+                rope.state.set('slowed', 'all');
+            });
+            await p.waitForTimeout(80);
             const wide = await p.evaluate(() => [
                 document.documentElement.scrollWidth,
                 innerWidth,
@@ -234,10 +262,8 @@ export default {
                 `${name}: nothing is wider than the screen`,
                 wide,
             );
-            await p.waitForTimeout(400);
             await p.locator('#layers').screenshot({ path: join(PICTURES, `layers-${name}.png`) });
             check(p.complaints.length === 0, `${name}: no complaint`, p.complaints);
-            await p.close();
         }
     },
 

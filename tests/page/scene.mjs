@@ -152,14 +152,54 @@ export default {
         await p.waitForTimeout(300);
         const { top, bottom } = await p.locator('#scene').evaluate((one) => one.getBoundingClientRect().toJSON());
         check(top < 60 && bottom < 844 * 0.4, 'on a telephone it stays above the text', [top, bottom]);
-        const heading = (await p.locator('#h-why').boundingBox()).y;
-        check(heading >= bottom && heading < 500, 'and the chapter begins below it', [heading, bottom]);
         await p.screenshot({ path: join(PICTURES, 'scene-phone.png') });
         await p.locator('#scene button', { hasText: 'Play' }).click();
         const first = await back(p);
         await p.waitForFunction((n) => +document.querySelector('#scene .pull output').innerText.replace(/\D/g, '') > n + 200, first);
         await p.locator('#scene button', { hasText: 'Stop' }).click();
         check((await p.locator('#scene button', { hasText: 'Play' }).count()) === 1, 'it plays, and can be stopped');
+        await p.close();
+    },
+
+    // On telephones it takes a part of the screen, shows all it has, and covers nothing that one goes to.
+    async on_telephones() {
+        const p = await open(browser, url, { more: false, ready: false, viewport: { width: 390, height: 844 } });
+        for (const [width, height, most] of [
+            [390, 844, 0.34],
+            [320, 640, 0.44],
+        ]) {
+            await p.setViewportSize({ width, height });
+            for (const id of ['turning', 'why', 'mend', 'proof']) {
+                await p.locator(`#toc a[href="#at=${id}"]`).click();
+                await p.waitForFunction((id) => document.querySelector('.scene-body').dataset.chapter === id, id);
+                await p.waitForTimeout(150);
+                const heading = (await p.locator(`#h-${id}`).boundingBox()).y,
+                    { bottom, tall } = await p.locator('#scene').evaluate((one) => ({ bottom: one.getBoundingClientRect().bottom, tall: one.offsetHeight }));
+                check(heading >= bottom && heading < bottom + 90, `${width}, ${id}: its heading is below the scene`, [heading, bottom]);
+                check(tall < most * height, `${width}, ${id}: the scene leaves room`, tall);
+            }
+            const wrong = await p.evaluate(() => {
+                const box = (name) => document.querySelector(`#scene ${name}`).getBoundingClientRect(),
+                    rows = ['.pull', '.dials', '.its-score', '.told', '.by'].map(box),
+                    found = rows.slice(1).filter((row, i) => row.top < rows[i].bottom - 1).map((row) => `a row at ${row.top} is covered`);
+                for (const one of document.querySelectorAll('#scene :is(span, output, button, p, text)')) {
+                    const { left, right, width } = one.getBoundingClientRect();
+                    if (width && (left < -1 || right > innerWidth + 1 || (one.scrollWidth ?? 0) > one.clientWidth + 1 && getComputedStyle(one).display !== 'inline'))
+                        found.push(`${one.textContent.slice(0, 20)} is cut`);
+                }
+                return found;
+            });
+            check(wrong.length === 0, `${width}: nothing of it is covered or cut`, wrong);
+            // What is reached by keys comes below it, as far as it fits there.
+            for (const selector of ['#fix .handles', '#hand .chart svg', '#key .needle']) {
+                await p.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
+                const [top, bottom] = await p.locator(selector).first().evaluate((one) => {
+                    one.focus();
+                    return [one.getBoundingClientRect().top, document.getElementById('scene').getBoundingClientRect().bottom];
+                });
+                check(top >= bottom - 1 && top < height, `${width}: the scene does not cover ${selector}`, [top, bottom]);
+            }
+        }
         await p.close();
     },
 };

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { PICTURES, ROOT, check, close, open, table, tableOf } from './browser.mjs';
+import { PICTURES, ROOT, alone, check, close, open, table, tableOf } from './browser.mjs';
 import { BOOK, browser, commandsOf, desk, page, runShown, text, until, url, wish } from './driver.mjs';
 
 const recorded = JSON.parse(readFileSync(join(ROOT, 'page/recorded.json'), 'utf8'));
@@ -102,7 +102,7 @@ export default {
                 factor = recorded.first.length / 512,
                 // A part of it, with the factor of the whole.
                 part = line.replace(/-n \d+/, '-n 1100').replace('--rope yarn', `--rope yarn:factor=${factor}`),
-                say = (more) => execFileSync('sh', ['-c', part + more], { cwd: desk, stdio: 'pipe' }).toString();
+                say = (more) => execFileSync('sh', ['-c', part + more], { cwd: desk, env: alone, stdio: 'pipe' }).toString();
             const said = say('');
             check(said === say(' --plain') && said.length > 3500, `--plain writes the text of ${name}`);
         }

@@ -2,8 +2,16 @@
 import { copyFileSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ROOT, check, open, tableOf } from './browser.mjs';
+import { ROOT, check, open, table, tableOf } from './browser.mjs';
 import { BOOK, browser, desk, runShown, pplOf, shows, until, url, wish } from './driver.mjs';
+
+// A file of llama2.c, all zeros, whose vocabulary has so many pieces: a tokenizer of another one does not fit it.
+function otherVocabulary(pieces) {
+    const [dim, hidden, layers, heads, length] = [64, 64, 1, 2, 128],
+        floats = pieces * dim + layers * (2 * dim + 4 * dim * dim + 3 * dim * hidden) + dim + (length * dim) / heads,
+        head = Int32Array.of(dim, hidden, layers, heads, heads, pieces, length);
+    return Buffer.concat([Buffer.from(head.buffer), Buffer.alloc(4 * floats)]);
+}
 
 export default {
     async a_model_file() {
@@ -79,5 +87,46 @@ export default {
         check(p.complaints.length === 0, 'no complaint', p.complaints);
         await p.close();
         rmSync(folder, { recursive: true });
+    },
+
+    // What stands on the page is of the model that runs, also where its layers differ: title, guesses, lengths, the scene.
+    async layers_that_slide() {
+        const p = await open(browser, url),
+            pick = p.locator('#weights input[type=file]'),
+            says = () => p.locator('#weights .status').innerText(),
+            path = 'models/layers-sliding.bin';
+        const odd = join(desk, 'odd.bin'),
+            config = join(ROOT, 'tests/configs/phi-4-mini-instruct.json');
+        writeFileSync(odd, otherVocabulary(300));
+        await pick.setInputFiles(odd);
+        await until('#weights .status', /Give its tokenizer too/, p).catch(() => {});
+        check(/both files at once/.test(await says()), 'a model of another vocabulary: what would do is said', await says());
+        await pick.setInputFiles(config);
+        await p.waitForFunction(() => /longrope/.test(document.querySelector('#model .numbers').innerText));
+        check((await says()) === '', 'a config that is picked takes the error before away', await says());
+        await pick.setInputFiles(join(ROOT, path));
+        await until('#weights', /layers-sliding\.bin, 1\.6 MB: .*trained on 256 positions/, p);
+        await p.waitForFunction(() => document.querySelector('#panels[data-whole]'));
+        const title = await p.locator('h1').innerText();
+        check(title === 'What happens after position 256?', 'the title is of this model', title);
+        const whose = await p.locator('#whose').innerText();
+        check(/recorded, of model\.bin.*run layers-sliding\.bin/.test(whose), 'what is recorded says of whom it is', whose);
+        const never = table(path, ...'--explain --rope none'.split(' ')).filter((row) => +row.turns < 1).length,
+            choices = await p.locator('#turns .predict .chips button').allInnerTexts();
+        check(choices.includes(String(never)), 'the right number of hands can be guessed', [never, choices]);
+        await p.locator('#turns .predict .chips button', { hasText: new RegExp(`^${never}$`) }).click();
+        check(new RegExp(`^Yes: ${never}`).test(await p.locator('#turns .reply').innerText()), 'and is right');
+        const question = await p.locator('#key .question').innerText(),
+            chosen = await p.locator('#key .chip[aria-pressed=true]', { hasText: /^[\d,]+$/ }).innerText();
+        check(/stands 768 tokens back/.test(question) && chosen === '1,024', 'the key of the question fits its text', [question, chosen]);
+        for (const id of ['scene', 'scores', 'key', 'twice', 'race'])
+            check((await p.locator(`#${id}`).count()) === 1, `${id} is there for this model, too`);
+        await p.locator('#toc a[href="#at=why"]').click();
+        await p.waitForFunction(() => /The model answers/.test(document.querySelector('#scene .told').textContent), undefined, { timeout: 120000 });
+        const back = +(await p.locator('#scene .pull output').innerText()).replace(/\D/g, '');
+        check(back > 768 && back < 1024, 'the scene is measured for it, at four times its length', back);
+        check((await p.locator('.failed:not([hidden])').count()) === 0, 'no panel fails');
+        check(p.complaints.length === 0, 'no complaint', p.complaints);
+        await p.close();
     },
 };

@@ -170,8 +170,9 @@ export function fixIt({ file, engine, page, shipped, recorded, book, own }) {
 
     function ghosts() {
         intro.textContent =
-            `To read ${count(n())} tokens, no hand may go where it never was. But slow the fast ones, and neighbors blur. A ` +
-            'handle’s height is how many times slower its hand turns: drag one, or paint across many. Keep both gauges full.';
+            `To read ${count(n())} tokens, no hand may go where it never was. But slow the fast ones, and tokens side by side ` +
+            'look alike. A handle’s height is how many times slower its hand turns: drag one, or paint across many. Keep ' +
+            'both gauges full.';
         live.clear(false);
         live.change({ x: { domain: [0, n()] } });
         const all = recorded.race[n()] ?? {};

@@ -5,6 +5,7 @@ import { afterPause, command, count, drawing, folded, h, onceAFrame, stateChips,
 import { runs } from '../job.js';
 import { plainSpeeds } from '../methods.js';
 import { highest, perplexity, sharesOf, TURN } from '../numbers.js';
+import { kept } from '../place.js';
 import { choice, number, state } from '../state.js';
 
 // Heads and hands of model.bin: three that follow, and one that does not.
@@ -175,6 +176,15 @@ export function oneHand({ engine, file, shipped, book }) {
         later();
     });
     redraw();
+    // Pictures are not empty when the reader comes to them.
+    const sight = new IntersectionObserver(
+        kept(([entry]) => {
+            if (!entry.isIntersecting) return;
+            sight.disconnect();
+            if (!known.has(asTrained)) reading.begin();
+        }),
+    );
+    sight.observe(dial.node);
     return {
         id: 'hand',
         title: 'Take one slow hand out',

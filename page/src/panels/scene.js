@@ -26,6 +26,7 @@ import { wordBars } from './chances.js';
 import { dial, nameOfLarge } from './dial.js';
 
 const STOP_MS = 240, // that the film rests at a stop
+    BAR = 46, // pixels of the contents above it, as style.css has it
     NEEDLE = needle(KEY).trim(),
     QUESTION = 'What is the pass key? The pass key is';
 const NARROW = matchMedia('(max-width: 1039px)'); // as style.css has it
@@ -213,7 +214,7 @@ export function scene({ engine, file, page, shipped, recorded, own }) {
         });
     }
     const play = button('Play', film);
-    const pull = slider('the key stands so far back', {
+    const pull = slider('the key’s distance', {
         ...{ min: LEAST, max: MOST, step: STEP, value: length() },
         show: () => `${count(distance())} tokens`,
         oninput: (n) => {
@@ -261,7 +262,12 @@ export function scene({ engine, file, page, shipped, recorded, own }) {
         { 'data-chapter': chapter },
         sentence,
         h('div.row.middle.pull', pull, play),
-        figure('its-hands', 'Four clocks of a [head]: gold the [key], blue the [query].', h('div.dials', dials.map((d) => d.box))),
+        figure(
+            'its-hands',
+            'Four clocks of a [head]. Gold: the [key] of the gold sentence. Blue: the [query] that asks. Shaded: where ' +
+                'training had it. Red: where it never was.',
+            h('div.dials', dials.map((d) => d.box)),
+        ),
         figure('its-score', 'Its [score|attention] for every token.', scores),
         figure('its-share', 'Its share of [attention].', shares),
         figure('its-word', 'The next word: probability, %', words.box, told),
@@ -271,6 +277,12 @@ export function scene({ engine, file, page, shipped, recorded, own }) {
     );
     NARROW.onchange = kept(fitCharts);
     fitCharts();
+    // On a narrow page it stays above the text, which is scrolled to below it.
+    const cover = kept(() => {
+        const stays = NARROW.matches && getComputedStyle(box.parentElement).position === 'sticky';
+        document.documentElement.style.setProperty('--covered', stays ? `${BAR + box.parentElement.offsetHeight}px` : '');
+    });
+    new ResizeObserver(cover).observe(box);
     new IntersectionObserver(
         kept(([entry]) => {
             isSeen = entry.isIntersecting;
