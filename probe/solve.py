@@ -249,11 +249,18 @@ class Solver:
         for candidate in nearest:
             for family in families:
                 if family.notes.get('method') == candidate.notes.get('method'):
-                    given = {note: number(candidate.notes.get(note)) for note in family.settings}
-                    found.append((family, {note: value for note, value in given.items() if value > 0 and
-                                           abs(value - family.usual(note)) > 1e-6 * value}))
+                    found.append((family, self.own_values(family, candidate)))
                     break
         return [start for i, start in enumerate(found) if start not in found[:i]]
+
+    def own_values(self, family: Family, candidate: Candidate) -> Given:
+        """What a candidate has otherwise than the family, but for an attention factor that its scale makes."""
+        given = {note: number(candidate.notes.get(note)) for note in family.settings}
+        given = {note: value for note, value in given.items()
+                 if value > 0 and abs(value - family.usual(note)) > 1e-6 * value}
+        made = self.made(family, given, 'attention_factor') if 'attention_factor' in given else math.inf
+        return {note: value for note, value in given.items() if note != 'attention_factor' or
+                abs(value - made) > 1e-6 * value}
 
     def far_begins(self, families: List[Family]) -> List[Tuple[Family, Given]]:
         """The best of a grid for each method, the methods that fit best."""
@@ -294,7 +301,10 @@ class Solver:
 
     def usual(self, solution: Solution, note: str) -> float:
         """What the family has where the value is not given: of the attention factor, what the scale makes of it."""
-        rest = solution.family.candidate({n: v for n, v in solution.given.items() if n != note})
+        return self.made(solution.family, solution.given, note)
+
+    def made(self, family: Family, given: Given, note: str) -> float:
+        rest = family.candidate({n: v for n, v in given.items() if n != note})
         values.computes(self.numbers.model, rest, self.numbers.n)
         return number(rest.notes.get(note), 1)
 
