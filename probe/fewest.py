@@ -20,6 +20,7 @@ ALIKE = 0.4          # of what the best explains that way, at least
 JUMPS = 0.3, 0.55, 1.8, 3.2  # times a value that comes in steps, to begin with
 # Far values, where nothing near is all: times the usual one, of a scale itself.
 FAR = {'theta': THETAS, 'factor': SCALES, 'train_ctx': CONTEXTS, 'theta_sliding': THETAS, 'factor_sliding': SCALES}
+MAYBE = 10.0         # times the squares of the best of them, that are fitted by the shorter prompts
 ALSO = 2.0           # times the squares of the best of them by the shorter prompts, that all prompts are asked of
 
 
@@ -69,16 +70,18 @@ def fitted(solver: Solver, family: Family, note: str, given: Given) -> Optional[
 
 def from_afar(solver: Solver, families: List[Family]) -> List[Optional[Solution]]:
     """One value from the best of a wide grid, by the shorter prompts first: the longer the prompt, the more valleys."""
-    near: List[Solution] = []
+    starts = []
     for family in families:
         for note, steps in FAR.items():
             if note in family.settings:
                 usual = 1.0 if note.startswith('factor') else family.usual(note)
-                start = solver.best_of(family, {}, note, [usual * step for step in steps])
-                found = solver.solution(family, start, solver.short) if start else None
-                near += [found] if found else []
-    least = min((s.fit.squares for s in near), default=0.0)
-    return [solver.solution(s.family, s.given) for s in near if s.fit.squares <= ALSO * least]
+                given = solver.best_of(family, {}, note, [usual * step for step in steps])
+                starts.append((solver.squares(family, given, solver.short), family, given))
+    least = min((squares for squares, _, _ in starts), default=0.0)
+    near = [solver.solution(family, given, solver.short) for squares, family, given in starts
+            if given and squares <= MAYBE * least]
+    least = min((s.fit.squares for s in near if s), default=0.0)
+    return [solver.solution(s.family, s.given) for s in near if s and s.fit.squares <= ALSO * least]
 
 
 def of_one(solver: Solver, starts: List[Tuple[Family, Given]]) -> Optional[Solution]:

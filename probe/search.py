@@ -80,13 +80,12 @@ def search(solver: Solver, verdict: Verdict, readings: List[Reading]) -> Optiona
     if not few and (not found or len(found[0].given) >= MANY or not set(found[0].given) <= set(FIRST)):
         far = solver.best_fit(solver.far_begins(families))
         found += [solver.settled(far, families)] if is_well(far) else []
-    if found:
+    if found and not (few and fewest.is_enough(solver, few)):
         again = solver.restarted(solver.best_of_both(found))
         found += [solver.settled(again, families)] if again else []
+        found += doubts.with_fewer(solver, solver.best_of_both(found))
+    found += [onward(solver, solver.best_of_both(found), families)] if found else []
     best = solver.best_of_both(found) if found else None
-    if best is not None:
-        best = onward(solver, best, families)
-        found += [best]
     if best is not None and len(best.given) > 1 and is_well(window):
         found += [window]
     if best is None or len(best.given) > 1 or best.family.is_plain() and 'theta' in best.given:
@@ -96,14 +95,14 @@ def search(solver: Solver, verdict: Verdict, readings: List[Reading]) -> Optiona
 
 
 def onward(solver: Solver, best: Solution, families: List[Family]) -> Solution:
-    """The search once more, from what it still lies toward; then with fewer values."""
+    """The search once more, from what the server still lies toward."""
     for _ in range(FURTHER):
         beyond = doubts.toward(solver, best)
         again = beyond and not set(beyond[1]) & set(COUNTS) and solver.solution(*beyond)
         if not again or again.fit.squares >= best.fit.squares:
             break
         best = solver.best_of_both([best, solver.settled(again, families)])
-    return solver.best_of_both([best] + doubts.with_fewer(solver, best))
+    return best
 
 
 def named(solver: Solver, best: Solution, verdict: Verdict, readings: List[Reading]) -> Optional[Solution]:
