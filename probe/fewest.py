@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any, List, Optional, Tuple
 
+from . import decide
 from .least_squares import Fit, Vector, columns_at, dot, solved
 from .solve import CONTEXTS, FIRST, MINDS, SCALES, STEPS, THETAS, Family, Given, Solution, Solver, mean_of
 from .values import STEPPED
@@ -143,7 +144,8 @@ def of_few(solver: Solver, starts: List[Tuple[Family, Given]]) -> Optional[Solut
     """As few values as no other value would explain more of; None where so many leave more than rounding does."""
     found = of_one(solver, starts)
     while found is not None and not is_all(solver, found):
-        more = with_one_more(solver, found) if len(found.given) < MOST else None
+        is_near = mean_of(found.fit.left) <= decide.LOST
+        more = with_one_more(solver, found) if is_near and len(found.given) < MOST else None
         if more and any(solver.is_usual(more, note) for note in more.given if note not in found.given):
             break
         found = more

@@ -29,7 +29,6 @@ STEPS = 1.1, 1.5, 2.25
 CROOKED = 1.5   # the way is not quite straight: bounds allow for so many times what was measured
 LEAST = 0.01    # of a value: no bounds are nearer
 GRAIN = 0.02    # of a value, by which bounds grow where run computes the same
-HALVINGS = 7    # of a grain, by which the end of what computes the same is found
 EXPLAINS = 0.7  # of what the listed readings leave, at most, is left by a value of its own
 
 
@@ -204,9 +203,9 @@ def reach_of(neighbor, numbers):
     return math.exp(as_far_as(reach, 4 * math.log(STEPS[1]), is_alike, neighbor.setting[0] in STEPPED))
 
 
-def as_far_as(reach: float, most: float, holds: Callable[[float], bool], to_the_end: bool) -> float:
+def as_far_as(reach: float, most: float, holds: Callable[[float], bool], in_steps: bool) -> float:
     """The last of reach, reach + GRAIN and so on, to `most` about, that holds, where all before it do: found by steps
-    that double, and then by halves. to_the_end: of a grain, too, with a rest on the far side."""
+    that double, and then by halves. in_steps: the first that does not, since what holds ends between the two."""
     count, low = max(0, math.ceil((most - reach) / GRAIN)), 0
     high = count + 1
     while high - low > 1:
@@ -215,11 +214,7 @@ def as_far_as(reach: float, most: float, holds: Callable[[float], bool], to_the_
             low = at
         else:
             high = at
-    near, far = reach + low * GRAIN, reach + (low + 1) * GRAIN
-    for _ in range(HALVINGS if to_the_end and low < count else 0):
-        middle = (near + far) / 2
-        near, far = (middle, far) if holds(middle) else (near, middle)
-    return far if to_the_end and low < count else near
+    return reach + (low + (in_steps and low < count)) * GRAIN
 
 
 def untold(tried: List[Neighbor], bounds: List[Bounds]) -> List[Untold]:
