@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 from typing import Any, List, Optional, Tuple
 
+from . import decide
 from .least_squares import Fit, Vector, columns_at, dot, solved
-from .solve import FIRST, MINDS, STEPPED, STEPS, Family, Given, Solution, Solver, mean_of
+from .solve import CONTEXTS, FIRST, MINDS, SCALES, STEPS, THETAS, Family, Given, Solution, Solver, mean_of
+from .values import STEPPED
 
 ENOUGH = 0.025       # nats, at most, that are left where no others need be looked at: rounding makes about as much
 SURE = 'theta', 'factor'  # are fitted whatever their derivatives say, which hold near by only
@@ -17,6 +19,10 @@ MOST = 3             # values that are let go, one after another
 NEARBY = 4           # times the squares that the nearest reading leaves: what leaves more is no start
 ALIKE = 0.4          # of what the best explains that way, at least
 JUMPS = 0.3, 0.55, 1.8, 3.2  # times a value that comes in steps, to begin with
+# Far values, where nothing near is all: times the usual one, of a scale itself.
+FAR = {'theta': THETAS, 'factor': SCALES, 'train_ctx': CONTEXTS, 'theta_sliding': THETAS, 'factor_sliding': SCALES}
+MAYBE = 10.0         # times the squares of the best of them, that are fitted by the shorter prompts
+ALSO = 2.0           # times the squares of the best of them by the shorter prompts, that all prompts are asked of
 
 
 def moved(solver: Solver, solution: Solution, note: str) -> Optional[Vector]:
@@ -63,12 +69,33 @@ def fitted(solver: Solver, family: Family, note: str, given: Given) -> Optional[
     return solver.solution(family, start)
 
 
+def from_afar(solver: Solver, families: List[Family]) -> List[Optional[Solution]]:
+    """One value from the best of a wide grid, by the shorter prompts first: the longer the prompt, the more valleys."""
+    starts = []
+    for family in families:
+        for note, steps in FAR.items():
+            if note in family.settings:
+                usual = 1.0 if note.startswith('factor') else family.usual(note)
+                given = solver.best_of(family, {}, note, [usual * step for step in steps])
+                starts.append((solver.squares(family, given, solver.short), family, given))
+    least = min((squares for squares, _, _ in starts), default=0.0)
+    near = [solver.solution(family, given, solver.short) for squares, family, given in starts
+            if given and squares <= MAYBE * least]
+    least = min((s.fit.squares for s in near if s), default=0.0)
+    return [solver.solution(s.family, s.given) for s in near if s and s.fit.squares <= ALSO * least]
+
+
 def of_one(solver: Solver, starts: List[Tuple[Family, Given]]) -> Optional[Solution]:
-    """The settings with one value of its own, or with none. starts: of readings that are near. Betas, which seldom are
-    what differs, are tried where no other value is all."""
+    """The settings with one value of its own, or with none. starts: of readings that are near. Far values are tried
+    where none is all, and then betas, which seldom are what differs."""
     found: List[Any] = []
     squares = [solver.squares(family, given, solver.answers) for family, given in starts]
     for is_first in (True, False):
+        if not is_first:
+            found += from_afar(solver, [f for i, (f, _) in enumerate(starts) if f not in [s[0] for s in starts[:i]]])
+            best = best_of_all(solver, found)
+            if best is None or is_enough(solver, best):
+                return best
         for (family, given), start in zip(starts, squares):
             left = solver.left(family, {}, solver.answers)
             if len(given) > 1 or left is None or start > NEARBY * min(squares):
@@ -77,11 +104,25 @@ def of_one(solver: Solver, starts: List[Tuple[Family, Given]]) -> Optional[Solut
             plain = Solution(family, {}, Fit([], left, []))
             notes = notes if given else values_to_try(solver, plain, notes)
             found += [plain] + [fitted(solver, family, note, given) for note in notes]
-        found = [s for s in found if s is not None]
-        best = solver.best_of_both(found) if found else None
-        if best is None or mean_of(best.fit.left) <= ENOUGH and is_all(solver, best):
+        best = best_of_all(solver, found)
+        if best is None or is_enough(solver, best):
             return best
     return best
+
+
+def best_of_all(solver: Solver, found: List[Optional[Solution]]) -> Optional[Solution]:
+    some = [s for s in found if s is not None]
+    return solver.best_of_both(some) if some else None
+
+
+def is_enough(solver: Solver, solution: Solution) -> bool:
+    return mean_of(solution.fit.left) <= ENOUGH and is_all(solver, solution)
+
+
+def as_given(solver: Solver, starts: List[Tuple[Family, Given]]) -> Optional[Solution]:
+    """With the values of one of these, if they are all."""
+    best = best_of_all(solver, [solver.solution(family, given) for family, given in starts])
+    return best if best and is_enough(solver, best) else None
 
 
 def with_one_more(solver: Solver, solution: Solution) -> Optional[Solution]:
@@ -103,7 +144,8 @@ def of_few(solver: Solver, starts: List[Tuple[Family, Given]]) -> Optional[Solut
     """As few values as no other value would explain more of; None where so many leave more than rounding does."""
     found = of_one(solver, starts)
     while found is not None and not is_all(solver, found):
-        more = with_one_more(solver, found) if len(found.given) < MOST else None
+        is_near = mean_of(found.fit.left) <= decide.LOST
+        more = with_one_more(solver, found) if is_near and len(found.given) < MOST else None
         if more and any(solver.is_usual(more, note) for note in more.given if note not in found.given):
             break
         found = more

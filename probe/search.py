@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, List, Optional, Tuple
 
-from . import decide, fewest, whole
+from . import decide, doubts, fewest, whole
 from .candidates import Candidate
 from .common import plainly
 from .decide import Answers, Bounds, Reading, Verdict
-from .solve import FIRST, WIDE, Family, Given, OutOfTime, Solution, Solver, mean_of
+from .solve import COUNTS, FIRST, WIDE, Family, Given, OutOfTime, Solution, Solver, mean_of
 from .values import WHOLE, Numbers
 
 CLEAR = 4           # standard errors by which what is solved for explains more than a listed reading
@@ -17,6 +17,7 @@ WELL = 0.04         # nats, at most, that are left by values that are named: rou
 MOST_OF = 0.1       # of the squares, at most, is left by a window for which no values need be looked at
 SHORTEST = 2        # prompts that tell the reading behind a window
 EXPLAINS = 0.7      # of what the listed readings leave, at most
+FURTHER = 2         # times that a search goes on toward what is doubted
 
 
 def families_of(numbers: Numbers) -> List[Family]:
@@ -66,10 +67,12 @@ def search(solver: Solver, verdict: Verdict, readings: List[Reading]) -> Optiona
             window.fit.squares < MOST_OF * solver.squares(*behind[0], solver.answers):
         return finished(solver, window, verdict, readings)
     few = fewest.of_few(solver, starts)
-    if few and len(few.given) <= 1:
+    if not few and not is_well(window):
+        behind = whole.by_shorter_prompts(solver, families, readings)
+        few = fewest.as_given(solver, behind)
+        window = window if few else whole.window_and_values(solver, behind)
+    if few and len(few.given) <= 1 and not doubts.toward(solver, few):
         return named(solver, few, verdict, readings)
-    if not few:
-        window = window if is_well(window) else whole.window_and_values(solver, families, readings)
     if not few and is_well(window):
         return finished(solver, window, verdict, readings)
     found = [few or solver.best_fit(starts)]
@@ -77,9 +80,11 @@ def search(solver: Solver, verdict: Verdict, readings: List[Reading]) -> Optiona
     if not few and (not found or len(found[0].given) >= MANY or not set(found[0].given) <= set(FIRST)):
         far = solver.best_fit(solver.far_begins(families))
         found += [solver.settled(far, families)] if is_well(far) else []
-    if found:
+    if found and not (few and fewest.is_enough(solver, few)):
         again = solver.restarted(solver.best_of_both(found))
         found += [solver.settled(again, families)] if again else []
+        found += doubts.with_fewer(solver, solver.best_of_both(found))
+    found += [onward(solver, solver.best_of_both(found), families)] if found else []
     best = solver.best_of_both(found) if found else None
     if best is not None and len(best.given) > 1 and is_well(window):
         found += [window]
@@ -87,6 +92,17 @@ def search(solver: Solver, verdict: Verdict, readings: List[Reading]) -> Optiona
         by_number = whole.turning_of(solver)
         found += [by_number] if is_well(by_number) else []
     return named(solver, solver.best_of_both(found), verdict, readings) if found else None
+
+
+def onward(solver: Solver, best: Solution, families: List[Family]) -> Solution:
+    """The search once more, from what the server still lies toward."""
+    for _ in range(FURTHER):
+        beyond = doubts.toward(solver, best)
+        again = beyond and not set(beyond[1]) & set(COUNTS) and solver.solution(*beyond)
+        if not again or again.fit.squares >= best.fit.squares:
+            break
+        best = solver.best_of_both([best, solver.settled(again, families)])
+    return best
 
 
 def named(solver: Solver, best: Solution, verdict: Verdict, readings: List[Reading]) -> Optional[Solution]:
@@ -110,7 +126,8 @@ def on_short_prompts(solver: Solver, readings: List[Reading]) -> List[Tuple[Fami
 
 
 def finished(solver: Solver, best: Solution, verdict: Verdict, readings: List[Reading]) -> Optional[Solution]:
-    """The solution with its reading and bounds, if it explains the server and no listed reading does."""
+    """The solution with its reading and bounds, if it explains the server, and no listed reading does nor anything
+    else that was tried."""
     numbers, answers = solver.numbers, solver.answers
     best.look(numbers)
     best.reading = numbers.reading(best.family.candidate(best.given))
@@ -119,7 +136,7 @@ def finished(solver: Solver, best: Solution, verdict: Verdict, readings: List[Re
     share = EXPLAINS if verdict.kind in ('none', 'nearest') else 1
     if best.reading.distance > WELL or best.fit.squares > share ** 2 * listed:
         return None
-    if not is_clear(best, readings, answers):
+    if not is_clear(best, readings, answers) or doubts.toward(solver, best):
         return None
     best.bounds = bounds_of(solver, best)
     for other in best.others:

@@ -16,15 +16,14 @@ from .common import tell
 from .decide import Answers, Bounds, Reading
 from .least_squares import Fit, columns_at, dot, errors, least_squares, solved
 from .ours import Refused
-from .values import SLIDING, VALUES, WHOLE, Numbers
+from .values import SLIDING, STEPPED, VALUES, WHOLE, Numbers
 
 # How far a value is moved for its derivative: further where ramps begin and end at whole pairs.
-STEPS = {'theta': 0.1, 'factor': 0.1, 'attention_factor': 0.05, 'train_ctx': 0.3, 'beta_fast': 0.5, 'beta_slow': 0.5,
-         'low_freq_factor': 0.2, 'high_freq_factor': 0.2, 'theta_sliding': 0.1, 'factor_sliding': 0.1}
+STEPS = {'theta': 0.03, 'factor': 0.1, 'attention_factor': 0.05, 'train_ctx': 0.3, 'beta_fast': 0.5, 'beta_slow': 0.5,
+         'low_freq_factor': 0.2, 'high_freq_factor': 0.2, 'theta_sliding': 0.03, 'factor_sliding': 0.1}
 # The betas come in where they explain more.
 FIRST = 'theta', 'factor', 'train_ctx', 'attention_factor', 'theta_sliding', 'factor_sliding'
 WIDE = 1.5          # times a value: what computes the same there does not depend on it
-STEPPED = 'train_ctx', 'beta_fast', 'beta_slow'  # ramps begin and end at whole pairs: many values compute the same
 REACH = 1.0         # of the logarithm of a value: the longest step
 SCALES = 1.5, 2.25, 3.5, 5, 7, 10, 14, 20, 28, 40, 60, 90
 THETAS = 0.03, 0.1, 0.25, 0.5, 0.7, 1.5, 2.2, 3.5, 6, 12, 40, 120
@@ -45,6 +44,7 @@ HIGH = {'train_ctx': 1 << 27, 'attention_factor': 20}
 SETTING = {setting[0]: setting for setting in VALUES + SLIDING + WHOLE}
 COUNTS = 'train_ctx', 'window', 'turning'  # whole numbers
 Given = Dict[str, float]  # values by the names of --explain's notes
+Point = Tuple[Any, Given, List[float]]  # a family, values, and what they leave of the server
 
 
 class OutOfTime(Exception):
@@ -143,6 +143,7 @@ class Solver:
         self.answers = numbers.answers
         lengths = sorted(self.answers)
         self.short = {n: self.answers[n] for n in lengths[:max(2, (len(lengths) + 1) // 2)]}
+        self.points: List[Point] = []  # all that was measured by all prompts
 
     def on(self, lengths: List[int]) -> 'Solver':
         """Of some of the prompts, within the same time."""
@@ -173,26 +174,34 @@ class Solver:
             if self.count == 1 and time.time() - began > SLOW:
                 tell('values are solved for, by readings of about %.1f s, until %.0f s are over (--budget)' % (
                     time.time() - began, self.end - began))
-            self.kept[key] = [p - ours[n][id] for n in sorted(answers) for id, p in answers[n].items()]
+            self.keep(signature, family, given, answers, ours)
         return self.kept[key]
+
+    def keep(self, signature: Any, family: Family, given: Given, answers: Answers, ours: Answers) -> None:
+        """What all prompts say, the short ones say, too."""
+        each = {n: [p - ours[n][id] for id, p in answers[n].items()] for n in sorted(answers)}
+        for some in [answers] + ([self.short] if len(answers) == len(self.answers) else []):
+            self.kept[signature, len(some)] = [x for n in sorted(some) for x in each[n]]
+        if len(answers) == len(self.answers):
+            self.points.append((family, given, self.kept[signature, len(answers)]))
 
     def squares(self, family: Family, given: Given, answers: Answers) -> float:
         left = self.left(family, given, answers)
         return math.inf if left is None else sum(x * x for x in left)
 
-    def fit(self, family: Family, given: Given) -> Optional[Fit]:
-        """Least squares over the values given, all prompts."""
-        notes = list(given)
+    def fit(self, family: Family, given: Given, answers: Optional[Answers] = None) -> Optional[Fit]:
+        """Least squares over the values given, by all prompts unless said."""
+        notes, some = list(given), answers or self.answers
 
         def measure(x):
-            return self.left(family, {note: math.exp(v) for note, v in zip(notes, x)}, self.answers)
+            return self.left(family, {note: math.exp(v) for note, v in zip(notes, x)}, some)
         if not notes:
-            left = self.left(family, {}, self.answers)
+            left = self.left(family, {}, some)
             return Fit([], left, []) if left else None
         return least_squares(measure, [math.log(given[note]) for note in notes], [STEPS[note] for note in notes], REACH)
 
-    def solution(self, family: Family, given: Given) -> Optional[Solution]:
-        fit = self.fit(family, given)
+    def solution(self, family: Family, given: Given, answers: Optional[Answers] = None) -> Optional[Solution]:
+        fit = self.fit(family, given, answers)
         if fit is None:
             return None
         return Solution(family, {note: math.exp(v) for note, v in zip(given, fit.x)}, fit)
@@ -240,11 +249,18 @@ class Solver:
         for candidate in nearest:
             for family in families:
                 if family.notes.get('method') == candidate.notes.get('method'):
-                    given = {note: number(candidate.notes.get(note)) for note in family.settings}
-                    found.append((family, {note: value for note, value in given.items() if value > 0 and
-                                           abs(value - family.usual(note)) > 1e-6 * value}))
+                    found.append((family, self.own_values(family, candidate)))
                     break
         return [start for i, start in enumerate(found) if start not in found[:i]]
+
+    def own_values(self, family: Family, candidate: Candidate) -> Given:
+        """What a candidate has otherwise than the family, but for an attention factor that its scale makes."""
+        given = {note: number(candidate.notes.get(note)) for note in family.settings}
+        given = {note: value for note, value in given.items()
+                 if value > 0 and abs(value - family.usual(note)) > 1e-6 * value}
+        made = self.made(family, given, 'attention_factor') if 'attention_factor' in given else math.inf
+        return {note: value for note, value in given.items() if note != 'attention_factor' or
+                abs(value - made) > 1e-6 * value}
 
     def far_begins(self, families: List[Family]) -> List[Tuple[Family, Given]]:
         """The best of a grid for each method, the methods that fit best."""
@@ -285,7 +301,10 @@ class Solver:
 
     def usual(self, solution: Solution, note: str) -> float:
         """What the family has where the value is not given: of the attention factor, what the scale makes of it."""
-        rest = solution.family.candidate({n: v for n, v in solution.given.items() if n != note})
+        return self.made(solution.family, solution.given, note)
+
+    def made(self, family: Family, given: Given, note: str) -> float:
+        rest = family.candidate({n: v for n, v in given.items() if n != note})
         values.computes(self.numbers.model, rest, self.numbers.n)
         return number(rest.notes.get(note), 1)
 
@@ -405,7 +424,7 @@ class Solver:
                 return True
             gained = self.squares(solution.family, at(way), self.answers) - solution.fit.squares
             return note in STEPPED and gained <= MINDS * self.mean_square(solution.fit)
-        return side * values.as_far_as(reach, FARTHEST, holds)
+        return side * values.as_far_as(reach, FARTHEST, holds, note in STEPPED)
 
 
 def mean_of(left: List[float]) -> float:

@@ -22,6 +22,7 @@ SLIDING = [('theta_sliding', 'theta', 'theta of the sliding layers'),
            ('factor_sliding', 'factor', 's of the sliding layers')]
 # Whole numbers, which change nothing until they change all: solved for one by one (whole.py).
 WHOLE = [('window', '--window', 'window'), ('turning', '--turning', 'pairs that turn')]
+STEPPED = 'train_ctx', 'beta_fast', 'beta_slow'  # ramps begin and end at whole pairs: many values compute the same
 # From a value to its neighbors: near enough that the way is almost straight, and the second where nothing changes
 # before (ramps begin and end at whole pairs). Where the server leans toward one, all of them are tried.
 STEPS = 1.1, 1.5, 2.25
@@ -199,12 +200,12 @@ def reach_of(neighbor, numbers):
     def is_alike(way):
         there = with_value(neighbor.candidate, neighbor.setting, math.exp(side * way))
         return computes(numbers.model, there, numbers.n) == own
-    return math.exp(as_far_as(reach, 4 * math.log(STEPS[1]), is_alike))
+    return math.exp(as_far_as(reach, 4 * math.log(STEPS[1]), is_alike, neighbor.setting[0] in STEPPED))
 
 
-def as_far_as(reach: float, most: float, holds: Callable[[float], bool]) -> float:
+def as_far_as(reach: float, most: float, holds: Callable[[float], bool], in_steps: bool) -> float:
     """The last of reach, reach + GRAIN and so on, to `most` about, that holds, where all before it do: found by steps
-    that double, and then by halves."""
+    that double, and then by halves. in_steps: the first that does not, since what holds ends between the two."""
     count, low = max(0, math.ceil((most - reach) / GRAIN)), 0
     high = count + 1
     while high - low > 1:
@@ -213,7 +214,7 @@ def as_far_as(reach: float, most: float, holds: Callable[[float], bool]) -> floa
             low = at
         else:
             high = at
-    return reach + low * GRAIN
+    return reach + (low + (in_steps and low < count)) * GRAIN
 
 
 def untold(tried: List[Neighbor], bounds: List[Bounds]) -> List[Untold]:

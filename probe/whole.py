@@ -94,17 +94,22 @@ def window_of(solver: Solver, starts: List[Tuple[Family, Given]]) -> Optional[So
     return best if without - best.fit.squares > MINDS * solver.mean_square(best.fit) else None
 
 
-def window_and_values(solver: Solver, families: List[Family], readings: List[Reading]) -> Optional[Solution]:
-    """Values by the shorter prompts alone, which a window does not touch; then the window behind them; then the values
-    once more, by all prompts."""
-    lengths, behind = sorted(solver.answers), []
+def by_shorter_prompts(solver: Solver, families: List[Family], readings: List[Reading]) -> List[Tuple[Family, Given]]:
+    """Values that the shorter prompts alone tell, which a window does not touch."""
+    lengths = sorted(solver.answers)
     for count in sorted({(len(lengths) + 1) // 2, TELLING}, reverse=True):
-        if behind or not TELLING <= count < len(lengths):
+        if not TELLING <= count < len(lengths):
             continue
         short = solver.on(lengths[:count])
         nearest = sorted(readings, key=lambda r: decide.distance(short.answers, r.ours))[:2]
         few = fewest.of_few(short, short.begins(families, [r.candidates[0] for r in nearest]))
-        behind += [(few.family, few.given)] if few and few.given else []
+        if few and few.given:
+            return [(few.family, few.given)]
+    return []
+
+
+def window_and_values(solver: Solver, behind: List[Tuple[Family, Given]]) -> Optional[Solution]:
+    """A window behind these values; then the values once more, by all prompts."""
     found = window_of(solver, behind)
     if found is None:
         return None

@@ -6,11 +6,12 @@ import json
 import os
 import random
 import re
+import types
 
 from common import ROOT, check, in_work, lacks, main, write
 from fake_server import MODEL, Fake
 from probe_common import MORE, SMALL, named, ours_of, probe, reads
-from probe import least_squares, untold, values  # noqa: E402
+from probe import doubts, least_squares, untold, values  # noqa: E402
 from probe.candidates import Candidate  # noqa: E402
 
 LONG = ['--budget', 900]  # of a busy machine
@@ -21,6 +22,7 @@ SOLVED = [
     (('--factor', '5'), 'yarn ', {'s': 5}),
     (('--rope', 'linear', '--factor', '12', '--theta', '5000', '--attn-factor', '1.1'), 'linear', {
         's': 12, 'theta': 5000, 'attention factor': 1.1}),
+    (('--theta', '50000'), 'yarn 16 x 512, theta ', {'theta': 50000}),
     (('--attn-factor', '0.9'), 'yarn 16 x 512', {'attention factor': 0.9}),
     (('--window', '60'), 'yarn 16 x 512, theta 10,000, attention factor 1.277, window 60 ', {'window': 60}),
     (('--window', '60', '--theta', '20000'), 'yarn 16 x 512, theta ', {'window': 60, 'theta': 20000}),
@@ -98,6 +100,28 @@ def test_nothing_is_solved():
         check('no reading fits' in told.last and 'budget' not in told.out, 'no budget', told)
     with Fake('vllm', ('--rope', 'none'), noise=0.01) as server:
         reads(probe(server.url, MODEL, *MORE), 'plain RoPE', 'a listed reading')
+
+
+def test_doubts():
+    """A valley beside the right one is seen by what was measured on the way; noise is none, nor what is worse."""
+    rng, answers = random.Random(4), {n: dict.fromkeys(range(20), -1.0) for n in range(6)}
+
+    def some(size):
+        return [rng.gauss(0, size) for _ in range(120)]
+
+    def doubted(left, points):
+        fit = least_squares.Fit([], left, [])
+        return doubts.toward(types.SimpleNamespace(answers=answers, points=points), types.SimpleNamespace(fit=fit))
+    for size, off in (0.005, 0.02), (0.0002, 0.004):
+        false = 0
+        for _ in range(25):
+            noise, way = some(size), some(off)
+            beside = [a + b for a, b in zip(noise, way)]
+            others = [('other', {}, [a + b for a, b in zip(noise, some(rng.choice((0.003, 0.1, 1))))])
+                      for _ in range(30)]
+            check(doubted(beside, others[:20] + [('right', {}, noise)]) is not None, 'a valley is seen', (size, off))
+            false += doubted(noise, others) is not None
+        check(not false, 'noise leans to nothing', (size, false))
 
 
 def test_least_squares():
