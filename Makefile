@@ -1,7 +1,8 @@
 # make          builds ./run for this machine, or with the CC, CPPFLAGS, CFLAGS, LDFLAGS, ARCH and OPENMP that are given
 # make core     builds ./core, the tiny program: rope.c and src/core alone, on one thread
 # make debug    with the address and undefined-behavior sanitizers
-# make test     runs the tests; make check-quick those that catch most errors, in two minutes of a processor
+# make test     runs the tests; make test-long those that take long; make check-quick those that catch most errors,
+#   in two minutes of a processor
 # make check-portable  does so with other compilers, for other processors, under valgrind and with clang's race detector
 # make valgrind  the one of these under valgrind
 # make test-served  asks a real llama-server (LLAMA_SERVER=path) which reading it has in force
@@ -125,6 +126,10 @@ valgrind: run
 # Tests that build something do so as if at a terminal: jobs and flags are this make's own.
 test: run
 	@MAKEFLAGS= CC='$(CC)' $(PYTHON) tests/run_tests.py
+
+# What takes long: settings by the dozen, errors that are planted one at a time, every document's commands.
+test-long: run
+	@MAKEFLAGS= CC='$(CC)' $(PYTHON) tests/run_tests.py --long
 
 # The cases that catch most errors for two minutes of a processor. tests/quick.py says which, and how many they catch.
 check-quick: run
@@ -328,7 +333,7 @@ help:
 	@sed -n 's/^# make/make/p' Makefile
 
 .PHONY: all install uninstall page page-tools page-open dist dist-models dist-page test-page page-picture debug check-portable valgrind
-.PHONY: wasm-bench test check-quick test-served test-world figures class fuzz lint lint-page format clean help say-flags FORCE
+.PHONY: wasm-bench test test-long check-quick test-served test-world figures class fuzz lint lint-page format clean help say-flags FORCE
 FORCE:
 
 -include $(sort $(OBJECTS:.o=.d) $(CORE_OBJECTS:.o=.d))

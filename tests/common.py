@@ -78,6 +78,20 @@ def lacks(*names):
     return lost
 
 
+def long(test):
+    """A test that takes long and finds little that others do not: `make test-long` runs it, and `make test` does not."""
+    test.is_long = True
+    return test
+
+
+def is_wanted(name, test):
+    """By the names on the command line; else by TESTS, which is `short` or `long` in a run of all files."""
+    if len(sys.argv) > 1:
+        return name in sys.argv[1:]
+    kind = 'long' if getattr(test, 'is_long', False) else 'short'
+    return name.startswith('test_') and os.environ.get('TESTS', kind) == kind
+
+
 def processor_seconds():
     """Of this process and of all that it has waited for: what a busy machine does not change."""
     return sum(os.times()[:4])
@@ -89,7 +103,7 @@ def main(tests):
         sys.exit('%s: there is no ./run to test: run make first' % sys.argv[0])
     try:
         for name, test in list(tests.items()):
-            if name.startswith('test_') and (len(sys.argv) == 1 or name in sys.argv[1:]):
+            if is_wanted(name, test):
                 began = processor_seconds()
                 try:
                     test()

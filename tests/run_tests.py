@@ -3,6 +3,7 @@
 
     python3 tests/run_tests.py [NAME ...]     only the files whose names hold one of the words
     python3 tests/run_tests.py --quick        the cases of quick.py, and what they cost
+    python3 tests/run_tests.py --long         make test-long: those that common.long marks, and no others
 
 As many files run side by side as there are processors, up to four. A test file prints one line for each failure and
 ends with such a line itself. What needs ../shared is skipped, with a word, where that is absent.
@@ -56,10 +57,23 @@ def order(name, quick=False):
     return (first.index(name) if name in first else len(first)), name
 
 
+def has_long(name):
+    with open(os.path.join(FOLDER, name), encoding='utf-8') as file:
+        return '\n@long\n' in file.read()
+
+
+def chosen(words):
+    """The files to run. What is long is left out, or alone."""
+    os.environ['TESTS'] = 'long' if words == ['--long'] else 'short'
+    names = [name for name in os.listdir(FOLDER) if name.startswith('test_') and name.endswith('.py')]
+    if words == ['--long']:
+        return [name for name in names if has_long(name)]
+    return [name for name in names if not words or any(word in name for word in words)]
+
+
 def main(words):
     quick = words == ['--quick']
-    names = list(CASES) if quick else [n for n in os.listdir(FOLDER) if n.startswith('test_') and n.endswith('.py')
-                                       and (not words or any(w in n for w in words))]
+    names = list(CASES) if quick else chosen(words)
     names = sorted(names, key=lambda name: order(name, quick))
     pool = concurrent.futures.ThreadPoolExecutor(min(4, os.cpu_count() or 1))
     try:
