@@ -191,12 +191,13 @@ def test_readme_is_short():
 
 NUMBERS = ('zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen '
            'seventeen eighteen nineteen twenty').split()
+TENS = {'thirty': 30, 'forty': 40, 'fifty': 50}
 
 
 def number(word):
     """The number that a word or digits stand for; None: neither."""
-    digits = word.replace(',', '')
-    return NUMBERS.index(word.lower()) if word.lower() in NUMBERS else int(digits) if digits.isdigit() else None
+    word, digits = word.lower(), word.replace(',', '')
+    return NUMBERS.index(word) if word in NUMBERS else TENS.get(word) or (int(digits) if digits.isdigit() else None)
 
 
 def engine_cases(folder):
@@ -228,11 +229,16 @@ def counts():
         yield 'small models', r'(?i)(?:\*\*|# |\| |\. |the |:)(\w+) small(?:er)? models', [len(models)]
     yield 'lines of the reference', r'in (\S+) plain lines of Python', [document('tests/reference.py').count('\n')]
     yield 'engines', r'(?i)(?:how|one block,) (\w+) engines', [len(engines)]
-    with open(os.path.join(ROOT, 'export', 'families.json'), encoding='utf-8') as file:
-        families = sum(row.get('runs', False) and name != 'rope.c' for name, row in json.load(file).items())
-    yield 'families, in tens', r'(?i)more than (\w+)\s+\[?families', [families // 10 * 10]
-    scaled = set(re.findall(r'^  ([\w-]+)', good('--help').out.split('Methods of --rope:')[1].split('\n\n')[0], re.M))
+    yield from counts_of_siblings(models)
+    rows = family_rows()
+    runs = sum(row.get('runs', False) for row in rows)
+    yield 'families, in tens', r'(?i)more than (\w+)\s+\[?families', [runs // 10 * 10]
+    yield 'families that are explained, in tens', r'some (\w+) more families', [round(len(rows) - runs, -1)]
+    told = good('--help').out
+    scaled, maps = (set(re.findall(r'^  ([\w-]+)', told.split(title)[1].split('\n\n')[0], re.M))
+                    for title in ('Methods of --rope:', 'Distance maps'))
     yield 'scaling methods', r'(\w+) scaling methods', [len(scaled - {'none', 'window'})]
+    yield 'distance maps', r'(?:has|of the) (\w+)\s+(?:distance )?maps', [len(maps)]
     yield 'engines of a check', r'\d of (\d+) engines', [len(engines)]
     yield 'engines of the class', r'(?i)(\w+) programs (?:that )?read it', [len(engines)]
     yield 'configs', r'Take (\d+) ordinary configs \(`tests/engines`\)\. With (\d+) of\s+them', list(
@@ -246,15 +252,45 @@ def counts():
     yield 'exercises of the class', r'has (\w+) more, with solutions', [len(re.findall(r'^\d+\. ', in_class, re.M))]
 
 
+def family_rows():
+    """The rows of export/families.json but this program's own."""
+    return [row for name, row in json.loads(document('export/families.json')).items() if name != 'rope.c']
+
+
+def counts_of_siblings(models):
+    """The small models by what they differ in: how they know positions, or what their layers see."""
+    layers = [name for name in models if name.startswith('layers-')]
+    sliding = [name for name in layers if name != 'layers-state.bin']
+    if not layers:
+        return
+    yield 'models that know positions otherwise', r'(?i)(\w+) (?:of them )?differ in\s+\[?how they\s+(?:know|encode)', [
+        len(models) - len(layers) - 1]  # the one is dropped.bin
+    for pattern in (r'(\w+) models of \[models\]', r'(\w+) differ from the one with RoPE',
+                    r'and (\w+) whose layers differ'):
+        yield 'models whose layers differ', pattern, [len(layers)]
+    yield 'models of which layers slide', r'has (\w+) small models of this kind', [len(sliding)]
+
+
+def documents_that_count():
+    """{name: text} of all documents; of CHANGELOG.md what is not released, since the rest is of its day."""
+    names = DOCUMENTS + sorted(os.path.relpath(path, ROOT) for path in glob.glob(os.path.join(ROOT, 'docs', '*.md')))
+    changes = document('CHANGELOG.md').partition('\n## [Unreleased]')[2].partition('\n## [')[0]
+    return {'CHANGELOG.md': changes, **{name: document(name) for name in names}}
+
+
 def test_counts():
     """A document that counts what is in the repository counts right."""
-    names = DOCUMENTS + ['docs/class.md', 'docs/code.md', 'docs/glossary.md']
+    documents = documents_that_count()
     for what, pattern, expected in counts():
-        found = [(name, match) for name in names for match in re.findall(pattern, document(name))]
+        found = [(name, match) for name, text in documents.items() for match in re.findall(pattern, text)]
         for name, match in found:
             said = [number(word) for word in (match if isinstance(match, tuple) else (match,))]
             check(said == expected, '%s: the number of %s' % (name, what), (said, expected))
         check(found, 'some document counts ' + what, pattern)
+    listed = re.search(r'In GGUF the architectures are(.*?)\n\n', documents['docs/checkpoints.md'], re.S)[1]
+    said, has = set(re.findall('`(.*?)`', listed)), {row['gguf']['architecture'] for row in family_rows() if row.get(
+        'runs') and 'gguf' in row}
+    check(said == has, 'docs/checkpoints.md lists the architectures of GGUF', said ^ has)
     sentence = re.search(r"A reader of llama2\.c finds (.*?) there\.", document('README.md'), re.S)[1]
     names = re.findall(r'`(\w+)`', sentence)
     walked = document('src/core/plain.c') + document('src/core/arithmetic.c')

@@ -202,8 +202,8 @@ def chapters_of_page():
     found = {}
     for chapter in story.split("\n        id: '")[1:]:
         makers = re.findall(r'\w+', ' '.join(re.findall(r'^        (?:panels|more): \[(.*?)\]', chapter, re.M)))
-        titles = [title for maker in makers for title in re.findall(r"^        title: '(.*?)'", source(files[maker]), re.M)]
-        found[re.search(r"title: '(.*?)'", chapter)[1]] = titles
+        panels = ''.join(source(files[maker]) for maker in makers)
+        found[re.search(r"title: '(.*?)'", chapter)[1]] = re.findall(r"^        title: '(.*?)'", panels, re.M)
     return found
 
 
