@@ -203,7 +203,7 @@ def chapters_of_page():
     for chapter in story.split("\n        id: '")[1:]:
         makers = re.findall(r'\w+', ' '.join(re.findall(r'^        (?:panels|more): \[(.*?)\]', chapter, re.M)))
         panels = ''.join(source(files[maker]) for maker in makers)
-        found[re.search(r"title: '(.*?)'", chapter)[1]] = re.findall(r"^        title: '(.*?)'", panels, re.M)
+        found[re.search(r"title: '(.*?)'", chapter)[1]] = re.findall(r"^ {4,8}title: '(.*?)'", panels, re.M)
     return found
 
 
