@@ -228,7 +228,9 @@ def counts():
     if not lacks('models/rope.bin'):
         yield 'small models', r'(?i)(?:\*\*|# |\| |\. |the |:)(\w+) small(?:er)? models', [len(models)]
     yield 'lines of the reference', r'in (\S+) plain lines of Python', [document('tests/reference.py').count('\n')]
-    yield 'engines', r'(?i)(?:how|one block,) (\w+) engines', [len(engines)]
+    for pattern in (r'(?i)(?:how|one block,|of the) \[?(\w+) engines', r'here one of (\w+) whose reading',
+                    r'Most of the (\w+) readings'):
+        yield 'engines', pattern, [len(engines)]
     yield from counts_of_siblings(models)
     rows = family_rows()
     runs = sum(row.get('runs', False) for row in rows)
@@ -263,8 +265,9 @@ def counts_of_siblings(models):
     sliding = [name for name in layers if name != 'layers-state.bin']
     if not layers:
         return
-    yield 'models that know positions otherwise', r'(?i)(\w+) (?:of them )?differ in\s+\[?how they\s+(?:know|encode)', [
-        len(models) - len(layers) - 1]  # the one is dropped.bin
+    for pattern in (r'(?i)(\w+) (?:of them )?differ in\s+\[?how they\s+(?:know|encode)',
+                    r'(\w+) ways of knowing\s+positions', r'(\w+) small models of 1\.5 million'):
+        yield 'models by how they know positions', pattern, [len(models) - len(layers) - 1]  # the one is dropped.bin
     for pattern in (r'(\w+) models of \[models\]', r'(\w+) differ from the one with RoPE',
                     r'and (\w+) whose layers differ'):
         yield 'models whose layers differ', pattern, [len(layers)]
@@ -272,10 +275,11 @@ def counts_of_siblings(models):
 
 
 def documents_that_count():
-    """{name: text} of all documents; of CHANGELOG.md what is not released, since the rest is of its day."""
+    """{name: text, in one line} of all documents; of CHANGELOG.md what is not released: the rest is of its day."""
     names = DOCUMENTS + sorted(os.path.relpath(path, ROOT) for path in glob.glob(os.path.join(ROOT, 'docs', '*.md')))
     changes = document('CHANGELOG.md').partition('\n## [Unreleased]')[2].partition('\n## [')[0]
-    return {'CHANGELOG.md': changes, **{name: document(name) for name in names}}
+    texts = {'CHANGELOG.md': changes, **{name: document(name) for name in names}}
+    return {name: ' '.join(text.split()) for name, text in texts.items()}
 
 
 def test_counts():
@@ -287,7 +291,7 @@ def test_counts():
             said = [number(word) for word in (match if isinstance(match, tuple) else (match,))]
             check(said == expected, '%s: the number of %s' % (name, what), (said, expected))
         check(found, 'some document counts ' + what, pattern)
-    listed = re.search(r'In GGUF the architectures are(.*?)\n\n', documents['docs/checkpoints.md'], re.S)[1]
+    listed = re.search(r'In GGUF the architectures are(.*?)\n\n', document('docs/checkpoints.md'), re.S)[1]
     said, has = set(re.findall('`(.*?)`', listed)), {row['gguf']['architecture'] for row in family_rows() if row.get(
         'runs') and 'gguf' in row}
     check(said == has, 'docs/checkpoints.md lists the architectures of GGUF', said ^ has)
