@@ -48,7 +48,7 @@ export default {
     // What is said, with the tables' numbers.
     async said() {
         const words = await text('#dropped'),
-            short = (model, length) => perplexity(model, length).toFixed(1);
+            short = (model, length) => perplexity(model, length).toFixed(0);
         for (const sentence of [
             `from 256 to 4,096 tokens perplexity goes from ${short('dropped', 256)} to ${short('dropped', 4096)}.`,
             `With RoPE it goes from ${short('rope', 256)} to ${short('rope', 4096)}.`,
