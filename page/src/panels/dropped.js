@@ -87,7 +87,7 @@ export const ropeTakenAway = () => ({
         command(
             './run models/dropped.bin --ppl book.txt -n 4096',
             './run models/rope.bin --ppl book.txt -n 4096 --rope none,yarn',
-            './run models/dropped.bin --tasks passkey -n 4096',
+            './run models/dropped.bin --tasks passkey -n 1024',
         ),
     ],
 });
