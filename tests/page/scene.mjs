@@ -200,6 +200,15 @@ export default {
                 check(top >= bottom - 1 && top < height, `${width}: the scene does not cover ${selector}`, [top, bottom]);
             }
         }
+        // At 200 % of 1440 by 900 there is no room above the text: it stands in its place, and chapters at the top.
+        await p.setViewportSize({ width: 720, height: 450 });
+        for (const [i, id] of ['turning', 'why', 'mend', 'proof'].entries()) {
+            await p.locator(`#toc a[href="#at=${id}"]`).click();
+            await p.waitForTimeout(150);
+            const heading = (await p.locator(`#h-${id}`).boundingBox()).y,
+                now = await p.locator('#toc a[aria-current] b').innerText();
+            check(heading > 44 && heading < 180 && now === String(i + 2), `200 %, ${id}: the contents go there, and say so`, [heading, now]);
+        }
         await p.close();
     },
 };

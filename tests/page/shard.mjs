@@ -37,4 +37,5 @@ process.on('message', async ({ file }) => {
         if (!file) process.exit(0);
     });
 });
+process.on('disconnect', () => process.exit(1)); // test.mjs was stopped
 process.send({ passed: 0, failed: 0 });

@@ -37,7 +37,7 @@ function picture(label, y, valuesOf, show) {
 // What came of it, in numbers of the tables.
 function outcome() {
     const longest = LENGTHS.at(-1),
-        of = (model, length) => at(perplexities(model), length).toFixed(1),
+        of = (model, length) => at(perplexities(model), length).toFixed(0),
         found = (model, length) => `${Math.round(at(keys(model), length))} %`,
         more = 100 * (at(perplexities('dropped'), TRAINED) / at(perplexities('rope'), TRAINED) - 1);
     return [
@@ -69,7 +69,7 @@ export const ropeTakenAway = () => ({
                 'Perplexity by length, with RoPE and without',
                 { label: 'perplexity', domain: [85, 135] },
                 perplexities,
-                (v) => v.toFixed(1),
+                (v) => v.toFixed(0),
             ),
             picture(
                 'Keys found by length, with RoPE and without',
@@ -87,7 +87,7 @@ export const ropeTakenAway = () => ({
         command(
             './run models/dropped.bin --ppl book.txt -n 4096',
             './run models/rope.bin --ppl book.txt -n 4096 --rope none,yarn',
-            './run models/dropped.bin --tasks passkey -n 4096',
+            './run models/dropped.bin --tasks passkey -n 1024',
         ),
     ],
 });
