@@ -33,6 +33,7 @@ SURE = 5                       # standard errors by which servers differ
 MORE_SURE = 6                  # by which the long prompts alone do: one of several questions
 LITTLE = 0.0005                # nats: less is rounding, also of a server that says the same each time
 OTHER_ARITHMETIC = 0.04        # nats, at most: what other kernels, bits of a cache or 8-bit activations make
+MUCH_LESS = 0.25               # of what all prompts differ, short ones at least, to differ everywhere
 HARDLY = 0.1                   # of what long prompts differ, short ones at most, to be called equal: 1 % of theta moves
 #                                prompts of 60 tokens by a fifth of what it moves those of 1,000
 FEWEST = 2                     # short prompts, of which something is said
@@ -267,7 +268,7 @@ def compared(rows: List[Row]) -> Finding:
             there = math.sqrt(max(square_of(rows[k:])[0], 0))
             return Finding('past', 'differs only past %s tokens: by %.4f nats there' % (
                 with_commas(rows[k - 1].length()), there), rows[k - 1].length())
-    if is_different and differs(rows[:FEWEST], SURE) and square_of(rows[:FEWEST])[0] > (HARDLY * apart) ** 2:
+    if is_different and differs(rows[:FEWEST], SURE) and square_of(rows[:FEWEST])[0] > (MUCH_LESS * apart) ** 2 / 2:
         tail = ': so little may be other arithmetic' if apart < OTHER_ARITHMETIC else ''
         return Finding('different', 'differs everywhere: by %.4f nats%s' % (apart, tail))
     return Finding('different', 'differs: by %.4f nats; whether short prompts do, too, cannot be told (more --prompts '
