@@ -9,6 +9,7 @@
 #include "src/fast/machine.h"
 #include "src/fast/team.h"
 #include "src/job/as_read.h"
+#include "src/job/chat.h"
 #include "src/job/foreign.h"
 #include "src/job/text.h"
 #include "src/job/text_io.h"
@@ -260,7 +261,11 @@ static bool run_text(Program *p, Error *err) {
         .ignore_eos = o->ignore_eos,
         .first = o->prompt,
         .system_prompt = o->system_prompt,
+        .without_thoughts = o->thinking == THINKING_OFF,
     };
+    if (asked.without_thoughts && !chat_has_thoughts(p->job.tokenizer))
+        return fail(err, "--thinking off: the turns of this tokenizer have no thoughts (expected "
+                         "Qwen 3's or 3.5's)");
     if (!open_session_that_fits(p, err)) return false;
     print_plan(p, asked.seed);
     if (!o->reading) print_advice(&p->job, o->asked, true, true);

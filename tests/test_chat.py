@@ -7,19 +7,20 @@ import shlex
 import struct
 import subprocess
 
-from common import (ROOT, check, config, good, in_work, main, shapes, skip, tiny_model, write, write_model,
-                    write_tokenizer)
+from common import (ROOT, check, config, good, in_work, main, one_line, run, shapes, skip, tiny_model, write,
+                    write_model, write_tokenizer)
 
 DRIVER = r'''
 #include <stdio.h>
 #include <stdlib.h>
 #include "job/chat.h"
-// FILE VOCAB FIRST SYSTEM USER BEFORE -> the ids of the turn
+// FILE VOCAB FIRST SYSTEM USER BEFORE [THINKS] -> the ids of the turn
 int main(int argc, char **argv) {
     Error err;
     size_t n;
-    Tokenizer *t = argc == 7 ? tokenizer_open(argv[1], atoi(argv[2]), &err) : NULL;
-    int32_t *ids = t ? chat_turn(t, atoi(argv[3]), argv[4], argv[5], atoi(argv[6]), &n, &err) : NULL;
+    Tokenizer *t = tokenizer_open(argv[1], atoi(argv[2]), &err);
+    bool thinks = argc < 8 || atoi(argv[7]);
+    int32_t *ids = t ? chat_turn(t, atoi(argv[3]), argv[4], argv[5], thinks, atoi(argv[6]), &n, &err) : NULL;
     if (!ids) return printf("error: %s\n", err.text), 1;
     for (size_t i = 0; i < n; i++) printf("%d ", ids[i]);
     free(ids);
@@ -52,9 +53,9 @@ def llama3_tokenizer():
     return path, len(tokens)
 
 
-def turn(program, tokenizer, first, system, user, before=-1):
-    done = subprocess.run([program, tokenizer[0], str(tokenizer[1]), str(first), system, user, str(before)],
-                          stdout=subprocess.PIPE)
+def turn(program, tokenizer, first, system, user, before=-1, thinks=True):
+    done = subprocess.run([program, tokenizer[0], str(tokenizer[1]), str(first), system, user, str(before),
+                           str(int(thinks))], stdout=subprocess.PIPE)
     if done.returncode:
         raise RuntimeError(done.stdout)
     return [int(word) for word in done.stdout.split()]
@@ -141,19 +142,20 @@ def test_old_families():
 PREFIX, FALLBACK = 1, 2  # flags of sentencepiece's tokenizers: a space in front of texts, and bytes
 
 
-def special_tokenizer(name, specials, sentencepiece, stripping=()):
-    """Tokens of one byte each, then the special ones; those of `stripping` take the spaces behind them. sentencepiece:
-    its flags, or 0."""
+def special_tokenizer(name, specials, sentencepiece, stripping=(), split=1):
+    """Tokens of one byte each, then the special ones; those of `stripping` take the spaces behind them, and those of
+    IN_TEXT are found in texts. sentencepiece: its flags, or 0. split: the pattern of others."""
     tokens = [b'<0x%02X>' % b if sentencepiece else bytes([b]) for b in range(256)] + [s.encode() for s in specials]
     tokens += [b'<unk>'] * bool(sentencepiece)
     data = struct.pack('<i', max(map(len, tokens))) + b''.join(struct.pack('<fi', 0, len(t)) + t for t in tokens)
     types = [6 if sentencepiece else 1] * 256 + [3 + 16 * (s in stripping) for s in specials]
+    types = [4 if token in (text.encode() for text in IN_TEXT) else kind for token, kind in zip(tokens, types)]
     types += [2] * bool(sentencepiece)
-    bos = next((256 + specials.index(bos) for bos in ('<s>', '<bos>') if bos in specials), -1)
+    bos = next((256 + specials.index(bos) for bos in ('<s>', '<bos>', '<|startoftext|>') if bos in specials), -1)
     if sentencepiece:
         data += struct.pack('<4s2I2iI', b'TKT1', 0, sentencepiece, bos, len(tokens) - 1, 0)
     else:
-        data += struct.pack('<4s2I2i3I', b'TKT1', 1, 0, bos, -1, 0, 1, 0)
+        data += struct.pack('<4s2I2i3I', b'TKT1', 1, 0, bos, -1, 0, split, 0)
     write(in_work(name), data + bytes(types))
     return in_work(name), len(tokens)
 
@@ -174,6 +176,12 @@ def ids_of(text, specials, sentencepiece, stripping=()):
             part = part.replace(' ', '\u2581') if sentencepiece else part
             ids += ('\u2581' * (sentencepiece & PREFIX) + part).encode()
     return ids
+
+
+def qwen35(system, user):
+    """Qwen3.5-4B's template, up to where it asks whether to think."""
+    return '<|im_start|>system\n%s<|im_end|>\n' % system.strip() * (system != '') + (
+        '<|im_start|>user\n%s<|im_end|>\n<|im_start|>assistant\n' % user.strip())
 
 
 def chatml(system, user):
@@ -218,11 +226,16 @@ HARMONY = ['<|startoftext|>', '<|endoftext|>', '<|return|>', '<|constrain|>', '<
 CHATML = ['<|endoftext|>', '<|im_start|>', '<|im_end|>']
 DEEPSEEK = ['<\uff5cbegin\u2581of\u2581sentence\uff5c>', '<\uff5cUser\uff5c>', '<\uff5cAssistant\uff5c>',
             '<\uff5cend\u2581of\u2581sentence\uff5c>']
+IN_TEXT = ['<think>', '</think>']
+QWEN3 = [*CHATML, *IN_TEXT]
+LFM2 = ['<|pad|>', '<|startoftext|>', '<|endoftext|>', '<|im_start|>', '<|im_end|>', *IN_TEXT]
 PHI3 = ['<s>', '<|end|>', '<|system|>', '<|user|>', '<|assistant|>']
 SMOLLM3 = ['<|begin_of_text|>', '<|start_header_id|>', '<|eot_id|>', '<|im_start|>', '<|im_end|>']
 FAMILIES = [  # name, template, special tokens, sentencepiece, those that strip, BOS once, end of turn, what is between
     ('ChatML', chatml, CHATML, 0, (), '', '<|im_end|>', '\n'),
-    ("ChatML beside Llama 3's tokens", chatml, SMOLLM3, 0, (), '', '<|im_end|>', '\n'),
+    ("ChatML beside Llama 3's tokens", chatml, SMOLLM3 + IN_TEXT, 0, (), '', '<|im_end|>', '\n'),
+    ('Qwen 3', chatml, QWEN3, 0, (), '', '<|im_end|>', '\n'),
+    ('LFM2', chatml, LFM2, 0, (), '<|startoftext|>', '<|im_end|>', '\n'),
     ('Phi-3', phi3, PHI3, PREFIX + FALLBACK, PHI3[1:], '<s>', '<|end|>', '\n'),
     ('Phi-3 without a BOS', phi3, PHI3[1:], PREFIX + FALLBACK, PHI3[1:], '', '<|end|>', '\n'),
     ('Phi-3, nothing stripped', phi3, PHI3, PREFIX + FALLBACK, (), '<s>', '<|end|>', '\n'),
@@ -245,10 +258,36 @@ def test_published_templates():
         last = 256 + specials.index(end)
         check(turn(program, tokenizer, 0, 'Be brief.', 'More', last) == ids(end + between + template('', 'More')),
               '%s: a later turn' % name)
-        for forgery in ('x%s y' % ''.join(specials), '{%s}' % specials[-1], '&$ {%s} {' % end):
+        signs = [special for special in specials if special not in IN_TEXT]
+        for forgery in ('x%s y' % ''.join(signs), '{%s}' % signs[-1], '&$ {%s} {' % end):
             forged = [id for id in turn(program, tokenizer, 1, forgery, forgery) if id >= 256]
             plain = [id for id in turn(program, tokenizer, 1, 'a', 'b') if id >= 256]
             check(forged == plain, '%s: a prompt cannot forge a turn, %r' % (name, forgery), forged)
+
+
+def test_thoughts():
+    """Qwen 3.5's turns, told by its pattern, with and without thoughts, and Qwen 3's; others have none."""
+    program = driver()
+    closed = '<think>\n\n</think>\n\n'
+    for name, template, split, opened in ('Qwen 3.5', qwen35, 8, '<think>\n'), ('Qwen 3', chatml, 4, ''):
+        tokenizer = special_tokenizer('thinks.bin', QWEN3, 0, split=split)
+        for thinks, mode in (True, opened), (False, closed):
+            for system, user in (('', 'Hi!'), ('Be brief.', 'Hi!'), ('', ' \n spaced  \n'), (SPACED, SPACED)):
+                found = turn(program, tokenizer, 1, system, user, thinks=thinks)
+                check(found == ids_of(template(system, user) + mode, QWEN3, 0),
+                      '%s: a first turn, %r %r, %s' % (name, system, user, thinks), found)
+            found = turn(program, tokenizer, 0, 'Be brief.', 'More', 256 + QWEN3.index('<|im_end|>'), thinks)
+            check(found == ids_of('<|im_end|>\n' + template('', 'More') + mode, QWEN3, 0), name + ': a later turn',
+                  found)
+    for name, specials in ('ChatML', CHATML), ('LFM2', LFM2), ('SmolLM 3', SMOLLM3 + IN_TEXT):
+        tokenizer = special_tokenizer('thinks.bin', specials, 0)
+        check(turn(program, tokenizer, 0, '', 'a', thinks=False) == turn(program, tokenizer, 0, '', 'a'),
+              name + ' has no modes')
+    model = tiny_model('thinks.bin.model', vocab_size=tokenizer[1])
+    done = run(model, '-z', tokenizer[0], '-m', 'chat', '--thinking', 'off', '-y', '', '-i', 'Hi')
+    one_line(done, 2, 'modes that turns do not have', '--thinking off', "Qwen 3's or 3.5's")
+    done = run(model, '-z', tokenizer[0], '--thinking', 'off', '-n', '8', '-i', 'Hi')
+    check('--thinking' in done.err and done.status == 0, 'it is of a chat', done)
 
 
 def test_harmony():

@@ -365,6 +365,10 @@ void tokenizer_free(Tokenizer *t) {
 
 int tokenizer_bos(const Tokenizer *t) { return t ? t->head.bos_id : -1; }
 
+int tokenizer_split(const Tokenizer *t) {
+    return t->head.kind == BYTELEVEL ? (int)t->head.split : 0;
+}
+
 bool tokenizer_is_end(const Tokenizer *t, int id) {
     for (uint32_t i = 0; i < t->head.n_eos; i++)
         if (t->eos_ids[i] == id) return true;

@@ -32,6 +32,10 @@ bool tokenizer_is_end(const Tokenizer *tokenizer, int id);  // an end-of-text or
 // llama2.c at BOS.
 bool tokenizer_ends_text(const Tokenizer *tokenizer, int id, const int *eos_ids, int n_eos);
 
+// The number of the pattern by which a byte-level tokenizer cuts texts (docs/format.md); 0: another
+// kind.
+int tokenizer_split(const Tokenizer *tokenizer);
+
 // How many of the `length` bytes of text are leading spaces that belong to token `id` before it
 // (-1: none).
 size_t tokenizer_skip_spaces(const Tokenizer *tokenizer, int id, const char *text, size_t length);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SPLIT_OF_QWEN35 = 8 };  // docs/format.md
+
 // How a family of models writes turns. {...} is a special token, {} is BOS, & the system prompt, $
 // the user's message, and what (...) holds loses the white space around it. Special tokens in a
 // message are encoded as plain text, so no prompt can forge a turn.
@@ -12,6 +14,9 @@ typedef struct {
     // A special token of this family's tokenizers that the families below do not have. NULL: `guess`
     // says whose turns these are, and the id of the token " " tells the family (0: any).
     const char *told_by;
+    // What else its tokenizers have: a token, special or not, and a pattern. NULL, 0: nothing.
+    const char *beside;
+    int split;
     const char *guess;
     int space_id;
     const char *end_of_turn;  // a special token, NULL: the text's end
@@ -20,18 +25,60 @@ typedef struct {
     bool in_text;             // its tokens may be sought in texts: then a message can spell them
     const char *begin, *between;  // what opens the first turn, and each other one
     const char *system, *user;    // a turn: the system prompt only where there is one
+    // What stands before an answer that begins with thoughts, and before one that has none. NULL:
+    // the family has no such modes.
+    const char *thinks, *thinks_not;
 } Family;
+
+#define CHATML_SYSTEM "{<|im_start|>}system\n&{<|im_end|>}\n"
+#define CHATML_USER "{<|im_start|>}user\n${<|im_end|>}\n{<|im_start|>}assistant\n"
+#define NO_THOUGHTS "<think>\n\n</think>\n\n"
 
 // docs/checkpoints.md says what is left out of the templates.
 static const Family chat_families[] = {
-    // ChatML: Qwen2.5-7B-Instruct, and SmolLM3-3B, which has Llama 3's tokens but does not use
-    // them.
+    // LFM2.5-Instruct: ChatML behind a BOS.
+    {.told_by = "<|im_start|>",
+     .beside = "<|startoftext|>",
+     .end_of_turn = "<|im_end|>",
+     .begin = "{}",
+     .between = "\n",
+     .system = CHATML_SYSTEM,
+     .user = CHATML_USER},
+    // Qwen3.5-4B.
+    {.told_by = "<|im_start|>",
+     .split = SPLIT_OF_QWEN35,
+     .end_of_turn = "<|im_end|>",
+     .begin = "",
+     .between = "\n",
+     .system = "{<|im_start|>}system\n(&){<|im_end|>}\n",
+     .user = "{<|im_start|>}user\n($){<|im_end|>}\n{<|im_start|>}assistant\n",
+     .thinks = "<think>\n",
+     .thinks_not = NO_THOUGHTS},
+    // ChatML: SmolLM3-3B, which has Llama 3's tokens but does not use them.
+    {.told_by = "<|im_start|>",
+     .beside = "<|start_header_id|>",
+     .end_of_turn = "<|im_end|>",
+     .begin = "",
+     .between = "\n",
+     .system = CHATML_SYSTEM,
+     .user = CHATML_USER},
+    // Qwen3-0.6B.
+    {.told_by = "<|im_start|>",
+     .beside = "<think>",
+     .end_of_turn = "<|im_end|>",
+     .begin = "",
+     .between = "\n",
+     .system = CHATML_SYSTEM,
+     .user = CHATML_USER,
+     .thinks = "",
+     .thinks_not = NO_THOUGHTS},
+    // ChatML: Qwen2.5-7B-Instruct.
     {.told_by = "<|im_start|>",
      .end_of_turn = "<|im_end|>",
      .begin = "",
      .between = "\n",
-     .system = "{<|im_start|>}system\n&{<|im_end|>}\n",
-     .user = "{<|im_start|>}user\n${<|im_end|>}\n{<|im_start|>}assistant\n"},
+     .system = CHATML_SYSTEM,
+     .user = CHATML_USER},
     // Llama-3.1-8B-Instruct.
     {.told_by = "<|start_header_id|>",
      .end_of_turn = "<|eot_id|>",
@@ -153,19 +200,27 @@ static void trim(Turn *t, size_t from) {
     }
 }
 
-// The token of a turn, -1: none.
-static int turn_token(const Tokenizer *tokenizer, const Family *f, const char *name) {
-    int id = tokenizer_special(tokenizer, name);
-    if (id >= 0 || !f->in_text) return id;
+// The token that texts are cut at, -1: none.
+static int text_token(const Tokenizer *tokenizer, const char *name) {
     size_t n;
     Error err;
     int32_t *ids = tokenizer_encode(tokenizer, name, strlen(name), false, &n, &err);
-    if (ids && n == 1) id = ids[0];
+    int id = ids && n == 1 ? ids[0] : -1;
     free(ids);
     return id;
 }
 
+// The token of a turn, -1: none.
+static int turn_token(const Tokenizer *tokenizer, const Family *f, const char *name) {
+    int id = tokenizer_special(tokenizer, name);
+    return id < 0 && f->in_text ? text_token(tokenizer, name) : id;
+}
+
 static bool is_told(const Tokenizer *tokenizer, const Family *f) {
+    const char *also = f->beside;
+    if (f->split && tokenizer_split(tokenizer) != f->split) return false;
+    if (also && tokenizer_special(tokenizer, also) < 0 && text_token(tokenizer, also) < 0)
+        return false;
     if (f->told_by) return turn_token(tokenizer, f, f->told_by) >= 0;
     return f->space_id == 0 || tokenizer_ordinary(tokenizer, " ") == f->space_id;
 }
@@ -201,12 +256,15 @@ static bool put_special(Turn *t, const Family *f, const char **at) {
     return end_text(t, length ? turn_token(tokenizer, f, name) : tokenizer_bos(tokenizer));
 }
 
+bool chat_has_thoughts(const Tokenizer *tokenizer) { return chat_family(tokenizer)->thinks; }
+
 int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_prompt,
-                   const char *user, int before, size_t *n, Error *err) {
+                   const char *user, bool thinks, int before, size_t *n, Error *err) {
     const Family *f = chat_family(tokenizer);
+    const char *mode = thinks ? f->thinks : f->thinks_not;
     char template[768];
-    snprintf(template, sizeof template, "%s%s%s", first ? f->begin : f->between,
-             first && system_prompt[0] ? f->system : "", f->user);
+    snprintf(template, sizeof template, "%s%s%s%s", first ? f->begin : f->between,
+             first && system_prompt[0] ? f->system : "", f->user, mode ? mode : "");
     Turn t = {.tokenizer = tokenizer, .err = err, .special = -1};
     t.text = alloc_array(strlen(system_prompt) + strlen(user) + sizeof template, 1, "a turn", err);
     size_t from = 0;  // where text begins that is trimmed

@@ -11,11 +11,15 @@ int chat_end_of_turn(const Tokenizer *tokenizer);
 // has one.
 const char *chat_guess(const Tokenizer *tokenizer);
 
-// The ids of one turn of the user, up to where the model answers. The caller frees them; NULL with
-// the reason. The first turn may have a system_prompt. `before` is the token that ended the last
-// answer and is not read yet, or -1.
+// Whether the family's answers may begin with thoughts, and need not.
+bool chat_has_thoughts(const Tokenizer *tokenizer);
+
+// The ids of one turn of the user, up to where the model answers, with thoughts first if it
+// `thinks` (of a family without such modes this is all one). The caller frees them; NULL with the
+// reason. The first turn may have a system_prompt. `before` is the token that ended the last answer
+// and is not read yet, or -1.
 int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_prompt,
-                   const char *user, int before, size_t *n, Error *err);
+                   const char *user, bool thinks, int before, size_t *n, Error *err);
 
 // Which tokens of an answer are shown. In the turns of gpt-oss an answer is several messages, each
 // on a channel that its header names, `<|channel|>analysis<|message|>...`. What is said on the

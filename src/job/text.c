@@ -127,7 +127,8 @@ static bool take_turn(Writing *t, bool first, const char *system_prompt, const c
     Tokenizer *tokenizer = job->tokenizer;
     TextOut out = {.tokenizer = tokenizer, .previous = -1};
     size_t n;
-    int32_t *ids = chat_turn(tokenizer, first, system_prompt, said, *last, &n, err);
+    bool thinks = !t->o->without_thoughts;
+    int32_t *ids = chat_turn(tokenizer, first, system_prompt, said, thinks, *last, &n, err);
     if (!ids) return false;
     *full = n > (size_t)(job->length - t->session->position);
     bool ok = *full || read_prompt(t, ids, (int)n, err);

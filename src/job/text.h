@@ -10,6 +10,7 @@ typedef struct {
     bool ignore_eos;            // go on behind a token that ends the text
     const char *first;          // of a chat: what the user says first; NULL: it is asked for,
     const char *system_prompt;  // likewise
+    bool without_thoughts;      // of a chat: answers begin at once
 } TextOptions;
 
 // Writes the job's prompt and what the model answers, up to an end token, the end of the context or

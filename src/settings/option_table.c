@@ -11,6 +11,7 @@
 #define OF_OPTIONS(field) .place = offsetof(Options, field)
 
 static const char *const modes[] = {"generate", "chat"};
+static const char *const on_or_off[] = {"on", "off"};
 static const char *const minimized[] = {"past", "half", "all"};
 static const char *const activations[] = {"int8", "f32"};
 static const char *const quantized_types[] = {"q8", "q4", "f16", "f32"};
@@ -54,6 +55,10 @@ const Option option_table[] = {
                WORD, OF_OPTIONS(mode), 0, 1, modes},
      .needs = SAMPLING},
     {.value = {"-y", "TEXT", "system prompt of a chat", TEXT, OF_OPTIONS(system_prompt)},
+     .jobs = ON_CHAT},
+    {.value = {"--thinking", "MODE",
+               "on or off: whether answers of a chat begin with thoughts (Qwen 3, 3.5) [on]", WORD,
+               OF_OPTIONS(thinking), 0, 1, on_or_off},
      .jobs = ON_CHAT},
     {.value = {"--ignore-eos", NULL, "keep generating past an end token", FLAG,
                OF_OPTIONS(ignore_eos)},

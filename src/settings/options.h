@@ -8,6 +8,7 @@
 #include "methods.h"
 
 enum { MODE_GENERATE, MODE_CHAT };
+enum { THINKING_ON, THINKING_OFF };
 enum { MOST_OPTIONS = 96 };
 
 typedef struct {
@@ -22,7 +23,8 @@ typedef struct {
     int spread;     // 0: not given, as in the next two
     int piece;
     int threads;
-    int mode;  // MODE_...
+    int mode;      // MODE_...
+    int thinking;  // THINKING_...
     bool ignore_eos, plain, crowd;
     const char *prompt, *prompt_file, *tokenizer_path, *system_prompt;  // NULL: not given
     KvType kv;
