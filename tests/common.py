@@ -79,7 +79,7 @@ def lacks(*names):
 
 
 def long(test):
-    """A test that takes long and finds little that others do not: `make test-long` runs it, and `make test` does not."""
+    """A test that takes long and finds little that others do not: make test-long runs it, make test does not."""
     test.is_long = True
     return test
 

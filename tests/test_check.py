@@ -2,6 +2,7 @@
 """--check: what it must catch and what it must pass, on the models that ship, at sizes for everyday; at 8,192 the
 same were tried by hand (docs/check.md)."""
 
+import json
 import math
 import os
 import re
@@ -11,8 +12,8 @@ import subprocess
 import sys
 import time
 
-from common import (EXPORT, FIELDS, ROOT, SHARED, check, compiled, config, good, in_work, lacks, main, one_line,
-                    random_weights, read, run, skip, table, write, write_model, write_tokenizer)
+from common import (EXPORT, FIELDS, ROOT, SHARED, check, compiled, config, export, good, in_work, lacks, main,
+                    one_line, random_weights, read, run, skip, table, write, write_model, write_tokenizer)
 
 MODEL, SIBLING = (os.path.join(ROOT, name) for name in ('model.bin', 'model-8k.bin'))
 TOKENIZER = os.path.join(ROOT, 'tokenizer.bin')
@@ -372,6 +373,50 @@ def test_full_layers_that_do_not_turn():
         result = run(model, '--ppl', os.path.join(ROOT, 'book.txt'), '-n', 512, '-z', TOKENIZER, '--rope', method)
         check(('rope %s has no effect' % method in result.err) == told and 'times the trained' not in result.err,
               'warnings of %s where full layers do not turn' % method, result.err)
+
+
+EXPERT_PARTS = {'gate_proj.weight': 'w1', 'down_proj.weight': 'w2', 'up_proj.weight': 'w3'}
+
+
+def with_experts(source, out):
+    """A folder of a Llama as one of a Mixtral that computes the same: two experts alike, of which a token takes both."""
+    tensors, data = {}, b''
+    raw = read(os.path.join(source, 'model.safetensors'))
+    end = 8 + struct.unpack_from('<Q', raw)[0]
+    for name, entry in json.loads(raw[8:end]).items():
+        if name == '__metadata__':
+            continue
+        place, part = name.rsplit('.mlp.', 1) if '.mlp.' in name else (name, '')
+        expert = place + '.block_sparse_moe.experts.%d.' + EXPERT_PARTS.get(part, '') + '.weight'
+        for each in [expert % 0, expert % 1] if part else [name]:
+            first, last = entry['data_offsets']
+            tensors[each] = dict(entry, data_offsets=[len(data), len(data) + last - first])
+            data += raw[end + first:end + last]
+        if part == 'gate_proj.weight':
+            size = 2 * entry['shape'][1] * 2  # float16
+            tensors[place + '.block_sparse_moe.gate.weight'] = dict(
+                dtype='F16', shape=[2, entry['shape'][1]], data_offsets=[len(data), len(data) + size])
+            data += bytes(size)
+    head = json.dumps(tensors).encode()
+    os.makedirs(out)
+    write(os.path.join(out, 'model.safetensors'), struct.pack('<Q', len(head)) + head + data)
+    with open(os.path.join(source, 'config.json')) as file:
+        settings = dict(json.load(file), model_type='mixtral', architectures=['MixtralForCausalLM'],
+                        num_local_experts=2, num_experts_per_tok=2, sliding_window=None)
+    write(os.path.join(out, 'config.json'), json.dumps(settings))
+    return out
+
+
+def test_experts():
+    """A model with experts has the verdict of the dense one that computes the same."""
+    done = export('--no-tokenizer', MODEL, in_work('dense/'))
+    check(done.returncode == 0, 'the exporter, out', done.stderr)
+    done = export('--no-tokenizer', with_experts(in_work('dense'), in_work('mixtral')), in_work('experts.bin'))
+    check(done.returncode == 0, 'the exporter, in', done.stderr)
+    for n, status in ((1024, YES), (4096, NO)):
+        options = '-n', n, '--rope', 'linear' if status == NO else 'yarn'
+        dense, experts = (judge(model, *options) for model in (MODEL, in_work('experts.bin')))
+        check(dense == experts and experts[0] == status, '--check of experts', (dense, experts))
 
 
 def test_window():
