@@ -379,7 +379,7 @@ EXPERT_PARTS = {'gate_proj.weight': 'w1', 'down_proj.weight': 'w2', 'up_proj.wei
 
 
 def with_experts(source, out):
-    """A folder of a Llama as one of a Mixtral that computes the same: two experts alike, of which a token takes both."""
+    """A folder of a Llama as a Mixtral that computes the same: two experts alike, of which a token takes both."""
     tensors, data = {}, b''
     raw = read(os.path.join(source, 'model.safetensors'))
     end = 8 + struct.unpack_from('<Q', raw)[0]
