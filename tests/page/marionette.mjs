@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 
 const NAMES = ['firefox', 'firefox-esr'],
-    START_MS = 120000,
+    PATIENT_MS = 240000, // a machine may have much else to do
     // A free port, which Firefox then writes into its profile; and nothing that asks or fetches at the start.
     PREFERENCES = {
         'marionette.port': 0,
@@ -28,7 +28,7 @@ export const firefox = () =>
 // The port that Firefox has written into its profile.
 async function portOf(profile, child) {
     const file = join(profile, 'MarionetteActivePort');
-    for (const began = Date.now(); Date.now() - began < START_MS; await later(50)) {
+    for (const began = Date.now(); Date.now() - began < PATIENT_MS; await later(50)) {
         if (child.exitCode !== null) throw new Error(`Firefox ended with status ${child.exitCode}`);
         const port = existsSync(file) && +readFileSync(file, 'utf8');
         if (port) return port;
@@ -84,7 +84,7 @@ export async function start(program) {
     const child = spawn(program, ['--headless', '--marionette', '--no-remote', '--profile', profile], { stdio: 'ignore' }),
         ended = new Promise((resolve) => child.on('exit', resolve));
     const ask = await speaker(await portOf(profile, child)),
-        { capabilities } = await ask('WebDriver:NewSession', { timeouts: { script: START_MS, pageLoad: START_MS } });
+        { capabilities } = await ask('WebDriver:NewSession', { timeouts: { script: PATIENT_MS, pageLoad: PATIENT_MS } });
     const evaluate = (work, ...args) =>
         ask('WebDriver:ExecuteAsyncScript', {
             script: `const [args, done] = arguments; Promise.resolve((${work})(...args)).then(done, (e) => done({ failed: String(e) }))`,
@@ -96,7 +96,7 @@ export async function start(program) {
         evaluate,
         go: (url) => ask('WebDriver:Navigate', { url }),
         async until(work, ...args) {
-            for (const began = Date.now(); Date.now() - began < START_MS; await later(200)) {
+            for (const began = Date.now(); Date.now() - began < PATIENT_MS; await later(200)) {
                 const found = await evaluate(work, ...args);
                 if (found) return found;
             }
