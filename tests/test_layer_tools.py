@@ -28,7 +28,7 @@ def test_readings():
 
     def run(arguments, text=b''):
         asked.append(arguments)
-        methods = arguments[arguments.index('--rope') + 1].split(',')
+        methods = arguments[arguments.index('--rope') + 1].split(',') if '--rope' in arguments else ['none']
         return told('method from to tokens nll ppl se', [
             [method, 1, 4096, 4095, 4 + number, 0, 0.5] for number, method in enumerate(methods)])
 
@@ -48,6 +48,10 @@ def test_readings():
     check(patterns.label('nope', 'yarn in all layers') == 'nope, yarn in sliding layers', 'full layers do not turn')
     check(patterns.label('sliding', 'yarn in all layers') == 'sliding, yarn in all layers', 'here they do')
     check('none' == asked[1][asked[1].index('--rope') + 1], 'full layers stay without RoPE', asked[1])
+    asked.clear()
+    found = patterns.perplexities('state-nope', b'x' * 100000, run=run)
+    check(list(found) == ['untouched', 'a window in full layers'] and '--rope' not in sum(asked, []) and
+          asked[1][-2:] == ['--window', '256'], 'where nothing turns, no --rope', (found, asked))
     asked.clear()
     found = patterns.perplexities('temperature', b'x' * 100000, run=run)
     check(len(found) == 7 and found['untouched, no growth'][0][3] == 9, 'and two without what grows', found)

@@ -9,7 +9,8 @@ positions of their training.
 In `rope` all five layers are full. In the others the fourth is, and queries of the rest see 64 positions. `sliding` has
 theta 10,000 in all layers. The others differ from it in their full ones: `theta` has 1,000,000 there, those of `nope`
 do not turn, and in those of `temperature` queries grow with their position. The other layers of `state` do not slide:
-they keep a state, and no keys. '-' stands for what a model cannot have.
+they keep a state, and no keys. `state-nope` is alike but for its fourth layer, which does not turn. '-' stands for what
+a model cannot have.
 """
 import math
 import sys
@@ -17,7 +18,8 @@ import sys
 from before_rope import CHARACTERS, STORY, name_of, rows_of, run_program
 
 MODELS = {'rope': 'rope', **{name: 'layers-' + name for name in (
-    'sliding', 'theta', 'nope', 'temperature', 'state')}}
+    'sliding', 'theta', 'nope', 'temperature', 'state', 'state-nope')}}
+UNTURNED = 'state-nope'  # has no RoPE at all, so that --rope is not for it
 LENGTH, TRAINED = 4096, 256
 FACTOR = LENGTH // TRAINED
 PIECE = 32  # of the tokens that stand spread
@@ -51,6 +53,10 @@ def of_model(name, method):
 
 def options(name, readings):
     """[(readings, options)] for as few runs of the program as do."""
+    if name == UNTURNED:
+        yield ['untouched'], []
+        yield ['a window in full layers'], ['--window', str(TRAINED)]
+        return
     alike = {}
     for reading in readings:
         if can_have(name, reading):
@@ -103,12 +109,16 @@ def causes(name, text, samples=32, run=run_program):
     few = max(1, min(samples, len(text) // (CHARACTERS * TRAINED)))
     few = ['--ppl', '-', '-n', str(TRAINED), '--samples', str(few)]
     jumps = ['--spread', str(LENGTH), '--piece', str(PIECE)]
-    plain, spread = (last_half(rows_of(run([model] + few + more + ['--rope', 'none'], text)), 'none')
-                     for more in ([], jumps))
+    as_is = [] if name == UNTURNED else ['--rope', 'none']
+    plain, spread = (last_half(rows_of(run([model] + few + more + as_is, text)), 'none') for more in ([], jumps))
     found = {'angles': (spread[1], spread[2], plain[1])}
     windows = max(1, min(samples // 4, len(text) // (CHARACTERS * LENGTH)))
     asked = {cause: of_model(name, method) for method, cause in CAUSES.items() if name != 'nope' or method == 'none'}
     window = of_model(name, 'window')
+    if name == UNTURNED:
+        whole, near = (last_half(rows_of(run([model, '--ppl', '-', '-n', str(LENGTH), '--samples', str(windows)] + more,
+                                             text)), 'none') for more in ([], ['--window', str(TRAINED)]))
+        return {**found, 'both': (whole[1], whole[2], near[1])}
     rows = rows_of(run([model, '--ppl', '-', '-n', str(LENGTH), '--samples', str(windows), '--rope',
                         ','.join([*asked.values(), window])], text))
     near = last_half(rows, window)[1]
