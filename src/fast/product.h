@@ -57,6 +57,7 @@ typedef void MultiplyRows(const Matrix *matrix, int64_t row, int64_t n_rows, con
                           float *sums);
 
 MultiplyRows multiply_float_rows, multiply_int8_rows;    // rows.c: up to VECTORS_IN_PLACE vectors
+MultiplyRows multiply_packed_rows;  // packed.c: the same of rows that lie side by side
 MultiplyRows multiply_float_panel, multiply_int8_panel;  // panels.c: any number
 
 static inline int64_t super_blocks_of(int64_t cols) {

@@ -322,6 +322,49 @@ ALWAYS_INLINE vf four_of_eight(vf x, bool last) {
 }
 #endif
 
+// ---- rows that lie side by side ----
+
+// A register has four columns of LANES rows: of two groups of eight (AVX-512), of one, or of half a
+// one. The second group's bytes lie `next` bytes behind the first one's.
+
+ALWAYS_INLINE vb load_words(const uint8_t *p, int64_t next) {
+#ifdef SIMD_AVX512
+    __m512i first = _mm512_castsi256_si512(_mm256_loadu_si256((const void *)p));
+    return (vb)_mm512_inserti64x4(first, _mm256_loadu_si256((const void *)(p + next)), 1);
+#else
+    return load_bytes(p);
+#endif
+}
+
+// A float16 of each row.
+ALWAYS_INLINE vf load_halves(const uint8_t *p, int64_t next) {
+#ifdef SIMD_AVX512
+    return _mm512_cvtph_ps(_mm256_loadu2_m128i((const void *)(p + next), (const void *)p));
+#else
+    return load_f16(p);
+#endif
+}
+
+// Each lane: sum + its four weights times four of a vector, `column` and on, as dot_bytes adds up.
+// With four lanes and PAIRS, x has the vector as load_pairs_of_x lays it.
+ALWAYS_INLINE vi dot_rows(Dot how, vi sum, vb weights, const int8_t *x, int column) {
+    if (how == PAIRS && LANES == 4) {
+        const int8_t *even = x + column / 16 * 32 + column % 16;
+        sum = dot_bytes(PAIRS, sum, (vb)((vs)weights << 8), splat_lane(even));
+        return dot_bytes(PAIRS, sum, (vb)((vs)weights >> 8), splat_lane(even + 16));
+    }
+    return dot_bytes(how, sum, in_panel(weights), splat_lane(x + column));
+}
+
+// The same of two registers, whose columns are `column` and on, and four behind those.
+ALWAYS_INLINE vi dot_rows_twice(Dot how, vi sum, const vb weights[2], const int8_t *x, int column) {
+    if (how == SIXES)
+        return dot_twice(sum, weights[0], splat_lane(x + column), weights[1],
+                         splat_lane(x + column + 4));
+    sum = dot_rows(how, sum, weights[0], x, column);
+    return dot_rows(how, sum, weights[1], x, column + 4);
+}
+
 // 16 float32 in registers, or 8 or 4 with anything behind them.
 typedef struct {
     vf of[16 / LANES];
