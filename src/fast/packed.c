@@ -13,7 +13,7 @@ ALWAYS_INLINE void prefetch_run(WeightType type, Band band, int run) {
     int share = packed_bytes(type) / runs_of(type);
     for (int i = 0; i < share; i += 64) {
         prefetch_ahead(band.at + run * share + i);
-        if (LANES > PACKED_ROWS) prefetch_ahead(band.at + band.next + run * share + i);
+        if (band.next) prefetch_ahead(band.at + band.next + run * share + i);
     }
 }
 
@@ -97,4 +97,56 @@ void multiply_packed_rows(const Matrix *m, int64_t row, int64_t n_rows, const Ve
                           float *sums) {
     PackedRows given = {m, row, n_rows, v, sums};
     for_packed_type(m->type, packed_rows_of, &given);
+}
+
+// ---- panels ----
+
+typedef struct {
+    Band band;
+    int runs;  // of the super-block
+    PanelShare to;
+} PackedPanel;
+
+ALWAYS_INLINE void unpack_values(WeightType type, Band band, int run, PanelShare to) {
+    UNROLLED (i, words_of_run(type))
+        UNROLLED (half, 2) {
+            vb q = packed_numbers(type, band, run, half, i);
+            int word = column_of(type, run, half, i) / 4;
+            if (packed_dot(type) != PAIRS) {
+                store(to.values[word], (vf)in_panel(q));
+                continue;
+            }
+            int first = LANES == 4 ? word / 4 * 8 + word % 4 : 2 * word;
+            store(to.values[first], (vf)widened_half(q, 0));
+            store(to.values[first + (LANES == 4 ? 4 : 1)], (vf)widened_half(q, 1));
+        }
+}
+
+ALWAYS_INLINE void unpack_panel(WeightType type, const void *given) {
+    const PackedPanel *g = given;
+    const Layout *layout = &layouts[type];
+    PackedScales s = packed_scales(type, g->band);
+    float unit = packed_dot(type) == PAIRS ? 1.0f / PAIRS_UNIT : 1;
+    for (int run = 0; run < g->runs; run++) unpack_values(type, g->band, run, g->to);
+    UNROLLED (k, SUPER_BLOCK / layout->columns) {
+        if (k * layout->columns >= g->runs * parts_of_run(type) * PART) break;
+        vf scale = type == WEIGHT_Q4_0 ? halves_of_rows(g->band, k * packed_bytes(type) / PARTS)
+                                       : packed_scale(type, &s, k) * s.d;
+        store(g->to.scales[k], scale * unit);
+        if (layout->has_offset) store(g->to.offsets[k], packed_minimum(&s, k) * -s.dm);
+    }
+}
+
+void unpack_packed_rows(const Matrix *m, int64_t row, int64_t index, PanelShare to) {
+    Band band = band_at(m, row, matrix_row_bytes(m));
+    int64_t left = m->cols - index * SUPER_BLOCK;
+    int columns = left < SUPER_BLOCK ? (int)left : SUPER_BLOCK;
+    int words = PARTS * PART / 4 * (packed_dot(m->type) == PAIRS ? 2 : 1);
+    band.at += index * packed_bytes(m->type);
+    for (int i = columns < SUPER_BLOCK ? 0 : words; i < words; i++) {
+        store(to.values[i], (vf){0});
+        if (i < PARTS) store(to.scales[i], (vf){0});
+    }
+    PackedPanel given = {band, columns / PART / parts_of_run(m->type), to};
+    for_packed_type(m->type, unpack_panel, &given);
 }

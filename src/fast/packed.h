@@ -8,8 +8,10 @@
 typedef struct {
     const uint8_t *at;
     int64_t next;  // see load_words
-    int row;       // the first one's place in the group
+    int row;       // the first one's place in the group, 0 where a register has them all
 } Band;
+
+ALWAYS_INLINE int row_in(Band band) { return (int)LANES < (int)PACKED_ROWS ? band.row : 0; }
 
 // Bytes of a super-block of eight rows.
 ALWAYS_INLINE int packed_bytes(WeightType type) {
@@ -31,12 +33,12 @@ ALWAYS_INLINE int column_of(WeightType type, int run, int half, int i) {
 
 // Word number i of the rows' blocks.
 ALWAYS_INLINE vb word_of_rows(Band band, int i) {
-    return load_words(band.at + 4 * (i * PACKED_ROWS + band.row), band.next);
+    return load_words(band.at + 4 * (i * PACKED_ROWS + row_in(band)), band.next);
 }
 
 // The rows' float16 that stand at `offset` of a group's block.
 ALWAYS_INLINE vf halves_of_rows(Band band, int offset) {
-    return load_halves(band.at + offset + 2 * band.row, band.next);
+    return load_halves(band.at + offset + 2 * row_in(band), band.next);
 }
 
 // Bits `from` and on of each byte, brought to bit `to`, and masked.
@@ -78,7 +80,7 @@ ALWAYS_INLINE vf half_of_word(vb word, int upper) {
 }
 
 ALWAYS_INLINE PackedScales packed_scales(WeightType type, Band band) {
-    PackedScales s = {{0}};
+    PackedScales s = {.d = {0}};
     if (type == WEIGHT_Q4_K || type == WEIGHT_Q5_K) {  // see sixes
         vb first = word_of_rows(band, 0);
         vu a = (vu)word_of_rows(band, 1);
@@ -148,7 +150,7 @@ ALWAYS_INLINE Dot packed_dot(WeightType type) {
 static inline Band band_at(const Matrix *m, int64_t row, int64_t row_bytes) {
     int in_group = (int)(row % PACKED_ROWS);
     int64_t group = row - in_group;
-    bool two = LANES > PACKED_ROWS && group + PACKED_ROWS < packed_rows(m);
+    bool two = (int)LANES > (int)PACKED_ROWS && group + PACKED_ROWS < packed_rows(m);
     const uint8_t *data = m->data;
     return (Band){data + group * row_bytes, two ? row_bytes * PACKED_ROWS : 0, in_group};
 }

@@ -60,6 +60,16 @@ MultiplyRows multiply_float_rows, multiply_int8_rows;    // rows.c: up to VECTOR
 MultiplyRows multiply_packed_rows;  // packed.c: the same of rows that lie side by side
 MultiplyRows multiply_float_panel, multiply_int8_panel;  // panels.c: any number
 
+// LANES rows' share of a panel, from one of its rows on: four columns of a row, or two as int16, and
+// scales and offsets for every stretch of columns that has them.
+typedef struct {
+    uint8_t (*values)[PANEL_ROWS][4];
+    float (*scales)[PANEL_ROWS], (*offsets)[PANEL_ROWS];
+} PanelShare;
+
+// Puts super-block `index` of LANES packed rows from `row` on there (packed.c).
+void unpack_packed_rows(const Matrix *m, int64_t row, int64_t index, PanelShare to);
+
 static inline int64_t super_blocks_of(int64_t cols) {
     return (cols + SUPER_BLOCK - 1) / SUPER_BLOCK;
 }

@@ -345,6 +345,24 @@ ALWAYS_INLINE vf load_halves(const uint8_t *p, int64_t next) {
 #endif
 }
 
+// Each lane: sum + its four int8 weights, none of which is -128, times four activations. One of the
+// two has to be without signs, which the other then has.
+ALWAYS_INLINE vi dot_signed(vi sum, vb weights, vb x) {
+#if defined SIMD_AVX512
+    __mmask64 negative = _mm512_movepi8_mask((vx)weights);
+    vb other = (vb)_mm512_mask_sub_epi8((vx)x, negative, _mm512_setzero_si512(), (vx)x);
+    vb whole = (vb)_mm512_abs_epi8((vx)weights);
+#elif defined SIMD_AVX2
+    vb other = (vb)_mm256_sign_epi8((vx)weights, (vx)x);
+    vb whole = (vb)_mm256_abs_epi8((vx)x);
+#endif
+#ifdef SIMD_WIDE
+    return sum + (vi)MM(madd_epi16)(MM(maddubs_epi16)((vx)whole, (vx)other), (vx)((vs){0} + 1));
+#else
+    return dot_bytes(BYTES, sum, weights, x);
+#endif
+}
+
 // Each lane: sum + its four weights times four of a vector, `column` and on, as dot_bytes adds up.
 // With four lanes and PAIRS, x has the vector as load_pairs_of_x lays it.
 ALWAYS_INLINE vi dot_rows(Dot how, vi sum, vb weights, const int8_t *x, int column) {
@@ -353,10 +371,19 @@ ALWAYS_INLINE vi dot_rows(Dot how, vi sum, vb weights, const int8_t *x, int colu
         sum = dot_bytes(PAIRS, sum, (vb)((vs)weights << 8), splat_lane(even));
         return dot_bytes(PAIRS, sum, (vb)((vs)weights >> 8), splat_lane(even + 16));
     }
+    if (how == PAIRS) return dot_signed(sum, weights, splat_lane(x + column));
     return dot_bytes(how, sum, in_panel(weights), splat_lane(x + column));
 }
 
-// The same of two registers, whose columns are `column` and on, and four behind those.
+// Half h of four weights of each row, as int16 where dot_bytes takes PAIRS in a panel.
+ALWAYS_INLINE vb widened_half(vb weights, int h) {
+    if (LANES == 4) return (vb)(h ? (vs)weights >> 8 : (vs)weights << 8);
+    vu two = h ? (vu)weights >> 16 : (vu)weights;
+    vu spread = (two & 255) << 8 | (two & 0xff00) << 16;
+    return (vb)((vs)spread >> 8);
+}
+
+// As dot_rows, of two registers, whose columns are `column` and on, and four behind those.
 ALWAYS_INLINE vi dot_rows_twice(Dot how, vi sum, const vb weights[2], const int8_t *x, int column) {
     if (how == SIXES)
         return dot_twice(sum, weights[0], splat_lane(x + column), weights[1],
