@@ -17,53 +17,106 @@ ALWAYS_INLINE void prefetch_run(WeightType type, Band band, int run) {
     }
 }
 
-// What a run's stretches of columns with a scale of their own add up to: whole[half][i / 4].
-ALWAYS_INLINE void dot_run(WeightType type, Band band, int run, const int8_t *x, vi whole[2][2]) {
-    Dot how = packed_dot(type);
-    UNROLLED (i, words_of_run(type) / 2)
-        UNROLLED (half, 2) {
-            vb q[2];
-            bool by_halves = layouts[type].columns == 16;
-            vi *sum = &whole[is_nibbles(type) ? 0 : half][by_halves ? i / 2 : 0];
-            UNROLLED (k, 2) q[k] = packed_numbers(type, band, run, half, 2 * i + k);
-            *sum = dot_rows_twice(how, *sum, q, x, column_of(type, run, half, 2 * i));
+// So many products of a row add up in 16 bits: of numbers up to 15, 63 and 127.
+ALWAYS_INLINE int shorts_of(WeightType type) {
+    int bits = layouts[type].bits;
+    return bits <= 4 ? 8 : bits == 5 ? 4 : bits == 6 ? 2 : 1;
+}
+
+// What a run adds up to for each of its parts: times scales, unless these meet the sums later. Those
+// have a number for each half of a part with scales of its own.
+typedef struct {
+    vi scaled[2], whole[2][2];
+    vs shorts[2];
+} RunSums;
+
+// Adds a word to its part's sums. `count` words of the part came before it.
+ALWAYS_INLINE void add_word(WeightType type, vb q, Columns x, int count, int part, int half,
+                            const PackedScales *s, int p, RunSums *to) {
+    if (!SCALES_SHORT_SUMS) {
+        to->whole[part][half] = dot_rows(packed_dot(type), to->whole[part][half], q, x);
+        return;
+    }
+    int most = shorts_of(type);
+    vs *shorts = &to->shorts[part];
+    *shorts = short_sums(*shorts, q, x.even, is_int8(type), count % most == 0);
+    if (count % most != most - 1) return;
+    int k = layouts[type].columns == 16 ? 2 * p + half : p;
+    vi scale = packed_scale(type, s, k, true);
+    vi scaled = times_short(*shorts, scale);
+    to->scaled[part] = count < most ? scaled : to->scaled[part] + scaled;
+}
+
+ALWAYS_INLINE void dot_run(WeightType type, Band band, int run, const int8_t *x,
+                           const PackedScales *s, RunSums *to) {
+    UNROLLED (i, words_of_run(type))
+        UNROLLED (upper, 2) {
+            int column = column_of(type, run, upper, i);
+            Columns columns = load_columns(packed_dot(type), x, column);
+            vb q = packed_numbers(type, band, run, upper, i);
+            int part = is_nibbles(type) ? 0 : upper;
+            int count = is_nibbles(type) ? 2 * i + upper : i;
+            int half = layouts[type].columns == 16 ? column % PART / 16 : 0;
+            add_word(type, q, columns, count, part, half, s, column / PART, to);
         }
 }
 
+// What the zero of a part's numbers takes off, scaled where sums are; see Rounded.
+ALWAYS_INLINE vi zeros_of(WeightType type, const InLanes *lanes, const PackedScales *s, int p) {
+    vi zeros = (vi)splat_lane(&lanes->half_pairs[2 * p]);
+    int first = 2 * p % 4;
+    zeros = times_short((vs)zeros, byte_of_rows(s->scales[p / 2], first, true, true, first + 1));
+    return zeros << zero_bits_of(type);
+}
+
+// A part of a run as float32, for s->d.
+ALWAYS_INLINE vf part_sums(WeightType type, const RunSums *of, int part, int p, const Rounded *x,
+                           const InLanes *lanes, const PackedScales *s) {
+    int zero_bits = zero_bits_of(type);
+    bool by_halves = layouts[type].columns == 16;
+    if (SCALES_SHORT_SUMS) {
+        vi sums = of->scaled[part];
+        if (zero_bits && by_halves) sums += zeros_of(type, lanes, s, p);
+        else if (zero_bits) sums += (vi)splat_lane(&x->part_starts[p]) << zero_bits;
+        return to_float(sums);
+    }
+    vf sums = {0};
+    UNROLLED (half, by_halves ? 2 : 1) {
+        int k = by_halves ? 2 * p + half : p;
+        const int32_t *minus_sum = by_halves ? &x->half_starts[k] : &x->part_starts[k];
+        vi whole = whole_sums(packed_dot(type), of->whole[part][half]);
+        if (zero_bits) whole += (vi)splat_lane(minus_sum) << (zero_bits + (IN_PAIRS ? 8 : 0));
+        vf scale = to_float(packed_scale(type, s, k, false));
+        if (type == WEIGHT_Q4_0) return to_float(whole);
+        sums += to_float(whole) * scale;
+    }
+    return sums;
+}
+
 // sum += a super-block of `runs` runs of a band times a vector's.
-ALWAYS_INLINE vf add_packed(WeightType type, Band band, int runs, const Rounded *x, vf sum) {
-    const Layout *layout = &layouts[type];
-    Dot how = packed_dot(type);
-    int zero_bits = zero_bits_of(type) ? zero_bits_of(type) + (IN_PAIRS ? 8 : 0) : 0;
-    int stretches = layout->columns == 16 ? 2 : 1;
-    const int8_t *values = IN_PAIRS ? x->values + SUPER_BLOCK : x->values;
+ALWAYS_INLINE vf add_packed(WeightType type, Band band, int runs, const Rounded *x,
+                            const InLanes *lanes, vf sum) {
+    bool has_offset = layouts[type].has_offset;
     PackedScales s = packed_scales(type, band);
     vf products = {0};
     vf minima = {0};
     UNROLLED (run, 8) {
         if (run >= runs) break;
-        vi whole[2][2] = {{{0}}};
+        RunSums of = {0};
         prefetch_run(type, band, run);
-        dot_run(type, band, run, values, whole);
+        dot_run(type, band, run, IN_PAIRS ? x->values + SUPER_BLOCK : x->values, &s, &of);
         UNROLLED (part, parts_of_run(type)) {
             int p = column_of(type, run, part, 0) / PART;
-            vf scaled = {0};
-            UNROLLED (i, stretches) {
-                int k = p * stretches + i;
-                int32_t minus_sum = stretches == 2 ? x->half_starts[k] : x->part_starts[k];
-                vi dots = whole_sums(how, whole[part][i]);
-                if (zero_bits) dots += minus_sum * (1 << zero_bits);
-                if (type == WEIGHT_Q4_0) scaled = to_float(dots) * halves_of_rows(band, run * 144);
-                else scaled += to_float(dots) * packed_scale(type, &s, k);
-            }
-            products += scaled * x->scales[p];
-            if (layout->has_offset) minima += packed_minimum(&s, p) * x->sums[p];
+            vf sums = part_sums(type, &of, part, p, x, lanes, &s);
+            if (type == WEIGHT_Q4_0)
+                sums *= halves_of_rows(band, run * packed_bytes(type) / PARTS);
+            products += sums * x->scales[p];
+            if (has_offset) minima += packed_minimum(&s, p) * x->sums[p];
         }
     }
     if (IN_PAIRS) products *= 1.0f / PAIRS_UNIT;
-    if (type == WEIGHT_Q4_0) return sum + products;
-    sum += products * s.d;
-    return layout->has_offset ? sum - minima * s.dm : sum;
+    sum += type == WEIGHT_Q4_0 ? products : products * s.d;
+    return has_offset ? sum - minima * s.dm : sum;
 }
 
 typedef struct {
@@ -78,19 +131,20 @@ ALWAYS_INLINE void packed_rows_of(WeightType type, const void *given) {
     int64_t row_bytes = matrix_row_bytes(g->m);
     int64_t whole = g->m->cols / SUPER_BLOCK;
     int left = (int)(g->m->cols % SUPER_BLOCK) / PART / parts_of_run(type);
-    for (int64_t t = 0; t < g->v->n; t++) {
+    for (int64_t t = 0; t < g->v->n; t++)
         for (int64_t r = 0; r < g->n_rows; r += LANES) {
-            Band band = band_at(g->m, g->row + r, row_bytes);
             const Rounded *x = g->v->rounded + t;
+            const InLanes *lanes = g->v->in_lanes + t;
+            Band band = band_at(g->m, g->row + r, row_bytes);
             vf sum = {0};
-            for (int64_t i = 0; i < whole; i++, x += g->v->n, band.at += packed_bytes(type))
-                sum = add_packed(type, band, runs_of(type), x, sum);
-            if (left > 0) sum = add_packed(type, band, left, x, sum);
-            float *out = g->sums + t * ROWS_IN_PLACE + r;
+            for (int64_t i = 0; i < whole; i++, x += g->v->n, lanes += g->v->n) {
+                sum = add_packed(type, band, runs_of(type), x, lanes, sum);
+                band.at += packed_bytes(type);
+            }
+            if (left > 0) sum = add_packed(type, band, left, x, lanes, sum);
             int64_t n = g->n_rows - r < LANES ? g->n_rows - r : LANES;
-            memcpy(out, &sum, n * sizeof *out);
+            memcpy(g->sums + t * ROWS_IN_PLACE + r, &sum, n * sizeof(float));
         }
-    }
 }
 
 void multiply_packed_rows(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v,
@@ -131,7 +185,7 @@ ALWAYS_INLINE void unpack_panel(WeightType type, const void *given) {
     UNROLLED (k, SUPER_BLOCK / layout->columns) {
         if (k * layout->columns >= g->runs * parts_of_run(type) * PART) break;
         vf scale = type == WEIGHT_Q4_0 ? halves_of_rows(g->band, k * packed_bytes(type) / PARTS)
-                                       : packed_scale(type, &s, k) * s.d;
+                                       : to_float(packed_scale(type, &s, k, false)) * s.d;
         store(g->to.scales[k], scale * unit);
         if (layout->has_offset) store(g->to.offsets[k], packed_minimum(&s, k) * -s.dm);
     }

@@ -70,8 +70,8 @@ ALWAYS_INLINE vb packed_numbers(WeightType type, Band band, int run, int half, i
 
 // What the scales and minima of a super-block are made of.
 typedef struct {
-    vf d, dm;                      // the rows' float16
-    vu scales[4], minima[2];       // a byte for each part; or for 16 columns, with a sign
+    vf d, dm;                 // the rows' float16
+    vu scales[4], minima[2];  // a byte for each part; or for 16 columns, with a sign
 } PackedScales;
 
 // The lower or upper float16 of a word.
@@ -105,26 +105,25 @@ ALWAYS_INLINE PackedScales packed_scales(WeightType type, Band band) {
     return s;
 }
 
-// Byte k of words: a number up to 127, or one with a sign.
-ALWAYS_INLINE vf byte_of(const vu *words, int k, bool is_signed) {
-    vu word = words[k / 4];
-    int shift = k % 4 * 8;
-    if (is_signed) return to_float((vi)(word << (24 - shift)) >> 24);
-    return to_float((vi)(shift == 24 ? word >> 24 : word >> shift & 255));
-}
-
-// Scale k of a super-block, each for Layout.columns columns, to be multiplied with s->d.
-ALWAYS_INLINE vf packed_scale(WeightType type, const PackedScales *s, int k) {
+// Scale k of a super-block, each for Layout.columns columns, to be multiplied with s->d: a whole
+// number of 32 bits, or twice of 16. Of Q4_0, whose blocks have a d each, it is 1.
+ALWAYS_INLINE vi packed_scale(WeightType type, const PackedScales *s, int k, bool twice) {
+    vi scale = {0};
+    if (type == WEIGHT_Q4_0) scale = scale + 1;
     if (type == WEIGHT_IQ4_XS) {  // see iq4_xs_scales
         vu lower = s->scales[1] >> 4 * k & 15;
         vu upper = s->scales[0] >> (16 + 2 * k) & 3;
-        return to_float((vi)(lower | upper << 4) - 32);
+        scale = (vi)(lower | upper << 4) - 32;
     }
-    return byte_of(s->scales, k, type == WEIGHT_Q6_K);
+    if (type != WEIGHT_Q4_0 && type != WEIGHT_IQ4_XS)
+        return byte_of_rows(s->scales[k / 4], k % 4, type == WEIGHT_Q6_K, twice, k % 4);
+    return twice ? (scale & 0xffff) | scale << 16 : scale;
 }
 
 // Likewise its minimum, which s->dm multiplies.
-ALWAYS_INLINE vf packed_minimum(const PackedScales *s, int k) { return byte_of(s->minima, k, false); }
+ALWAYS_INLINE vf packed_minimum(const PackedScales *s, int k) {
+    return to_float(byte_of_rows(s->minima[k / 4], k % 4, false, false, 0));
+}
 
 // Calls `work` with the type as a constant, one that can_be_packed.
 ALWAYS_INLINE void for_packed_type(WeightType type,
