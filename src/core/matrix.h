@@ -93,6 +93,9 @@ static inline int64_t packed_rows(const Matrix *m) {
 // without bytes in front of a row.
 void matrix_blocks(const Matrix *m, int64_t row, int64_t first, int64_t n, uint8_t *out);
 
+// The matrix, which is not packed, with its rows side by side, in memory for as many bytes.
+Matrix matrix_packed(const Matrix *m, uint8_t *memory);
+
 // ---- weights.c ----
 
 // A feed-forward layer, or an expert, or n experts one below the other.

@@ -15,28 +15,50 @@ enum { WORD = 4, HALF = 2 };
 
 bool can_be_packed(WeightType type) { return block_types[type].packing != NOT_PACKED; }
 
-// One row's bytes of a group's blocks.
-static void take_block(const BlockType *type, const uint8_t *group, int64_t row, uint8_t *out) {
-    int first = type->packing == PACKED_HALF_FIRST ? HALF : 0;
+// Moves one row's block out of a group's blocks, or into them.
+static void move_block(const BlockType *type, uint8_t *group, int64_t row, uint8_t *block, bool in) {
     int words = type->bytes / WORD;
-    const uint8_t *at = group + first * PACKED_ROWS + row * WORD;
-    for (int i = 0; i < words; i++) memcpy(out + first + i * WORD, at + i * WORD * PACKED_ROWS, WORD);
+    int first = type->packing == PACKED_HALF_FIRST ? HALF : 0;
     int half = type->packing == PACKED_HALF_LAST ? words * WORD : 0;
-    if (type->packing == PACKED_WORDS) return;
-    memcpy(out + half, group + half * PACKED_ROWS + row * HALF, HALF);
+    for (int i = type->packing == PACKED_WORDS ? 0 : -1; i < words; i++) {
+        int at = i < 0 ? half : first + i * WORD;
+        int bytes = i < 0 ? HALF : WORD;
+        uint8_t *side_by_side = group + at * PACKED_ROWS + row * bytes;
+        memcpy(in ? side_by_side : block + at, in ? block + at : side_by_side, bytes);
+    }
+}
+
+// The group's blocks number `block` in a matrix that is packed.
+static int64_t group_at(const Matrix *m, int64_t row, int64_t block) {
+    int64_t group = row / PACKED_ROWS * PACKED_ROWS;
+    return group * matrix_row_bytes(m) + block * PACKED_ROWS * block_types[m->type].bytes;
 }
 
 void matrix_blocks(const Matrix *m, int64_t row, int64_t first, int64_t n, uint8_t *out) {
     const BlockType *type = &block_types[m->type];
     const uint8_t *data = m->data;
-    int64_t row_bytes = matrix_row_bytes(m);
     if (row >= packed_rows(m)) {
-        memcpy(out, data + row * row_bytes + first * type->bytes, n * type->bytes);
+        memcpy(out, data + row * matrix_row_bytes(m) + first * type->bytes, n * type->bytes);
         return;
     }
-    int64_t in_group = row % PACKED_ROWS;
-    const uint8_t *group = data + (row - in_group) * row_bytes;
-    for (int64_t i = 0; i < n; i++)
-        take_block(type, group + (first + i) * PACKED_ROWS * type->bytes, in_group,
-                   out + i * type->bytes);
+    for (int64_t i = 0; i < n; i++) {
+        uint8_t *group = (uint8_t *)data + group_at(m, row, first + i);
+        move_block(type, group, row % PACKED_ROWS, out + i * type->bytes, false);
+    }
+}
+
+Matrix matrix_packed(const Matrix *m, uint8_t *memory) {
+    const BlockType *type = &block_types[m->type];
+    const uint8_t *data = m->data;
+    Matrix packed = *m;
+    packed.data = memory;
+    packed.packed = true;
+    memcpy(memory, data, m->rows * matrix_row_bytes(m));
+    for (int64_t row = 0; row < packed_rows(&packed); row++)
+        for (int64_t i = 0; i < m->cols / type->weights; i++) {
+            const uint8_t *block = data + row * matrix_row_bytes(m) + i * type->bytes;
+            uint8_t *group = memory + group_at(m, row, i);
+            move_block(type, group, row % PACKED_ROWS, (uint8_t *)block, true);
+        }
+    return packed;
 }
