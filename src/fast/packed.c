@@ -81,7 +81,8 @@ ALWAYS_INLINE vf part_sums(WeightType type, const RunSums *of, int part, int p, 
         return to_float(sums);
     }
     vf sums = {0};
-    UNROLLED (half, by_halves ? 2 : 1) {
+    UNROLLED (half, 2) {
+        if (half > by_halves) break;
         int k = by_halves ? 2 * p + half : p;
         const int32_t *minus_sum = by_halves ? &x->half_starts[k] : &x->part_starts[k];
         vi whole = whole_sums(packed_dot(type), of->whole[part][half]);
