@@ -15,7 +15,7 @@ sys.path.insert(0, ROOT)
 from export import packed
 from export.model import Model
 
-WIDE = dict(dim=256, hidden_dim=264, n_layers=1, n_heads=2, n_kv_heads=1, head_dim=128, vocab_size=45)
+WIDE = dict(dim=256, hidden_dim=288, n_layers=1, n_heads=2, n_kv_heads=1, head_dim=128, vocab_size=45)
 
 
 def both_ways(name, kind, **changes):
@@ -111,7 +111,7 @@ def test_way_back():
                 done = subprocess.run([*EXPORT, '--force', '--no-tokenizer', *command], stderr=subprocess.PIPE)
                 check(done.returncode == 0, '%s of golden_gguf, %s' % (name, command), done.stderr)
             made.append((read(out), read(back)))
-        check(made[0][0] != made[1][0] and len(made[0][0]) == len(made[1][0]), name + ' is packed unless said')
+        check(made[0][0] != made[1][0], name + ' is packed unless said')
         check(made[0][1] == made[1][1], name + ' comes back byte for byte')
 
 
