@@ -176,12 +176,24 @@ def export_tokenizer(job, source, out, force):
 # ---- the command ----
 
 TROUBLE, INTERRUPTED = 2, 130  # exit statuses, as run has them
-WITH_VALUE, ALONE = ('--tokenizer-out', '--context'), ('--tokenizer', '--no-tokenizer', '--force', '--anchor', '--unpacked')
+WITH_VALUE = '--tokenizer-out', '--context'
+ALONE = '--tokenizer', '--no-tokenizer', '--force', '--anchor', '--unpacked'
 
 
 def say(text):
     """One line on standard error, whatever a file put into it."""
     print('model_export:', ''.join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:800]), file=sys.stderr)
+
+
+def goes_together(options, goes_out, anchor, unpacked):
+    """Whether --anchor and --unpacked are given with a model.bin to write. Else it is said."""
+    if anchor and (goes_out or set(options) & {'--tokenizer', '--no-tokenizer'}):
+        say('--anchor: is for a model.bin and its tokenizer, which are written together')
+        return False
+    if unpacked and (goes_out or '--tokenizer' in options):
+        say('--unpacked: is for a model.bin, whose rows it is about')
+        return False
+    return True
 
 
 def main(arguments):
@@ -204,11 +216,7 @@ def main(arguments):
     force, anchor = options.pop('--force', False), options.pop('--anchor', False)
     unpacked = options.pop('--unpacked', False)
     goes_out = names[1:] and names[1].endswith(('.gguf', '/'))
-    if anchor and (goes_out or set(options) & {'--tokenizer', '--no-tokenizer'}):
-        say('--anchor: is for a model.bin and its tokenizer, which are written together')
-        return TROUBLE
-    if unpacked and (goes_out or '--tokenizer' in options):
-        say('--unpacked: is for a model.bin, whose rows it is about')
+    if not goes_together(options, goes_out, anchor, unpacked):
         return TROUBLE
     if len(names) != 2 or not all(options.values()) or len(options) > 1 or '--tokenizer' in options and context or \
             goes_out and (context or set(options) - {'--no-tokenizer'}):

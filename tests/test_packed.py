@@ -8,8 +8,9 @@ import subprocess
 import sys
 
 import blocks
-from common import (EXPORT, PACKED_TYPE, ROOT, SHARED, add_counts, block_weights, check, close, compiled, config, good,
-                    in_work, main, one_line, perplexity, random_ids, random_weights, read, run, skip, write, write_model)
+from common import (EXPORT, PACKED_TYPE, ROOT, SHARED, add_counts, block_weights, check, close, compiled, config,
+                    good, in_work, main, one_line, perplexity, random_ids, random_weights, read, run, skip, write,
+                    write_model)
 
 sys.path.insert(0, ROOT)
 from export import packed

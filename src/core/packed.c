@@ -11,34 +11,38 @@
 
 #include "matrix.h"
 
-enum { WORD = 4, HALF = 2 };
+enum { WORD_BYTES = 4, HALF_BYTES = 2 };
 
 bool can_be_packed(WeightType type) { return block_types[type].packing != NOT_PACKED; }
 
 // Moves one row's block out of a group's blocks, or into them.
 static void move_block(const BlockType *type, uint8_t *group, int64_t row, uint8_t *block, bool in) {
-    int words = type->bytes / WORD;
-    int first = type->packing == PACKED_HALF_FIRST ? HALF : 0;
-    int half = type->packing == PACKED_HALF_LAST ? words * WORD : 0;
+    int words = type->bytes / WORD_BYTES;
+    int first = type->packing == PACKED_HALF_FIRST ? HALF_BYTES : 0;
+    int half = type->packing == PACKED_HALF_LAST ? words * WORD_BYTES : 0;
     for (int i = type->packing == PACKED_WORDS ? 0 : -1; i < words; i++) {
-        int at = i < 0 ? half : first + i * WORD;
-        int bytes = i < 0 ? HALF : WORD;
+        int at = i < 0 ? half : first + i * WORD_BYTES;
+        int bytes = i < 0 ? HALF_BYTES : WORD_BYTES;
         uint8_t *side_by_side = group + at * PACKED_ROWS + row * bytes;
         memcpy(in ? side_by_side : block + at, in ? block + at : side_by_side, bytes);
     }
 }
 
+static int64_t row_bytes_of(const Matrix *m) {
+    return m->cols / block_types[m->type].weights * block_types[m->type].bytes;
+}
+
 // The group's blocks number `block` in a matrix that is packed.
 static int64_t group_at(const Matrix *m, int64_t row, int64_t block) {
     int64_t group = row / PACKED_ROWS * PACKED_ROWS;
-    return group * matrix_row_bytes(m) + block * PACKED_ROWS * block_types[m->type].bytes;
+    return group * row_bytes_of(m) + block * PACKED_ROWS * block_types[m->type].bytes;
 }
 
 void matrix_blocks(const Matrix *m, int64_t row, int64_t first, int64_t n, uint8_t *out) {
     const BlockType *type = &block_types[m->type];
     const uint8_t *data = m->data;
     if (row >= packed_rows(m)) {
-        memcpy(out, data + row * matrix_row_bytes(m) + first * type->bytes, n * type->bytes);
+        memcpy(out, data + row * row_bytes_of(m) + first * type->bytes, n * type->bytes);
         return;
     }
     for (int64_t i = 0; i < n; i++) {
@@ -53,10 +57,10 @@ Matrix matrix_packed(const Matrix *m, uint8_t *memory) {
     Matrix packed = *m;
     packed.data = memory;
     packed.packed = true;
-    memcpy(memory, data, m->rows * matrix_row_bytes(m));
+    memcpy(memory, data, m->rows * row_bytes_of(m));
     for (int64_t row = 0; row < packed_rows(&packed); row++)
         for (int64_t i = 0; i < m->cols / type->weights; i++) {
-            const uint8_t *block = data + row * matrix_row_bytes(m) + i * type->bytes;
+            const uint8_t *block = data + row * row_bytes_of(m) + i * type->bytes;
             uint8_t *group = memory + group_at(m, row, i);
             move_block(type, group, row % PACKED_ROWS, (uint8_t *)block, true);
         }

@@ -10,7 +10,7 @@
 
 // Prefetches a run's share of the bytes of a super-block.
 ALWAYS_INLINE void prefetch_run(WeightType type, Band band, int run) {
-    int share = packed_bytes(type) / runs_of(type);
+    int share = group_bytes(type) / runs_of(type);
     for (int i = 0; i < share; i += 64) {
         prefetch_ahead(band.at + run * share + i);
         if (band.next) prefetch_ahead(band.at + band.next + run * share + i);
@@ -30,35 +30,28 @@ typedef struct {
     vs shorts[2];
 } RunSums;
 
-// Adds a word to its part's sums. `count` words of the part came before it.
-ALWAYS_INLINE void add_word(WeightType type, vb q, Columns x, int count, int part, int half,
-                            const PackedScales *s, int p, RunSums *to) {
+// Adds half w % 2 of word w / 2 of a run to its part's sums.
+ALWAYS_INLINE void add_word(WeightType type, Band band, int run, int w, const int8_t *x,
+                            const PackedScales *s, RunSums *to) {
+    bool by_halves = layouts[type].columns == 16;
+    int column = run_column(type, run, w % 2, w / 2);
+    int p = column / PART;
+    int half = by_halves ? column % PART / 16 : 0;
+    int part = is_nibbles(type) ? 0 : w % 2;
+    int count = is_nibbles(type) ? w : w / 2;  // what came before it
+    int most = shorts_of(type);
+    Columns columns = load_columns(packed_dot(type), x, column);
+    vb q = packed_numbers(type, band, run, w % 2, w / 2);
     if (!SCALES_SHORT_SUMS) {
-        to->whole[part][half] = dot_rows(packed_dot(type), to->whole[part][half], q, x);
+        to->whole[part][half] = dot_rows(packed_dot(type), to->whole[part][half], q, columns);
         return;
     }
-    int most = shorts_of(type);
     vs *shorts = &to->shorts[part];
-    *shorts = short_sums(*shorts, q, x.even, is_int8(type), count % most == 0);
+    *shorts = short_sums(*shorts, q, columns.even, is_int8(type), count % most == 0);
     if (count % most != most - 1) return;
-    int k = layouts[type].columns == 16 ? 2 * p + half : p;
-    vi scale = packed_scale(type, s, k, true);
+    vi scale = packed_scale(type, s, by_halves ? 2 * p + half : p, true);
     vi scaled = times_short(*shorts, scale);
     to->scaled[part] = count < most ? scaled : to->scaled[part] + scaled;
-}
-
-ALWAYS_INLINE void dot_run(WeightType type, Band band, int run, const int8_t *x,
-                           const PackedScales *s, RunSums *to) {
-    UNROLLED (i, words_of_run(type))
-        UNROLLED (upper, 2) {
-            int column = column_of(type, run, upper, i);
-            Columns columns = load_columns(packed_dot(type), x, column);
-            vb q = packed_numbers(type, band, run, upper, i);
-            int part = is_nibbles(type) ? 0 : upper;
-            int count = is_nibbles(type) ? 2 * i + upper : i;
-            int half = layouts[type].columns == 16 ? column % PART / 16 : 0;
-            add_word(type, q, columns, count, part, half, s, column / PART, to);
-        }
 }
 
 // What the zero of a part's numbers takes off, scaled where sums are; see Rounded.
@@ -98,6 +91,7 @@ ALWAYS_INLINE vf part_sums(WeightType type, const RunSums *of, int part, int p, 
 ALWAYS_INLINE vf add_packed(WeightType type, Band band, int runs, const Rounded *x,
                             const InLanes *lanes, vf sum) {
     bool has_offset = layouts[type].has_offset;
+    const int8_t *values = IN_PAIRS ? x->values + SUPER_BLOCK : x->values;
     PackedScales s = packed_scales(type, band);
     vf products = {0};
     vf minima = {0};
@@ -105,12 +99,12 @@ ALWAYS_INLINE vf add_packed(WeightType type, Band band, int runs, const Rounded 
         if (run >= runs) break;
         RunSums of = {0};
         prefetch_run(type, band, run);
-        dot_run(type, band, run, IN_PAIRS ? x->values + SUPER_BLOCK : x->values, &s, &of);
+        UNROLLED (w, 2 * words_of_run(type)) add_word(type, band, run, w, values, &s, &of);
         UNROLLED (part, parts_of_run(type)) {
-            int p = column_of(type, run, part, 0) / PART;
+            int p = run_column(type, run, part, 0) / PART;
             vf sums = part_sums(type, &of, part, p, x, lanes, &s);
             if (type == WEIGHT_Q4_0)
-                sums *= halves_of_rows(band, run * packed_bytes(type) / PARTS);
+                sums *= halves_of_rows(band, run * group_bytes(type) / PARTS);
             products += sums * x->scales[p];
             if (has_offset) minima += packed_minimum(&s, p) * x->sums[p];
         }
@@ -140,7 +134,7 @@ ALWAYS_INLINE void packed_rows_of(WeightType type, const void *given) {
             vf sum = {0};
             for (int64_t i = 0; i < whole; i++, x += g->v->n, lanes += g->v->n) {
                 sum = add_packed(type, band, runs_of(type), x, lanes, sum);
-                band.at += packed_bytes(type);
+                band.at += group_bytes(type);
             }
             if (left > 0) sum = add_packed(type, band, left, x, lanes, sum);
             int64_t n = g->n_rows - r < LANES ? g->n_rows - r : LANES;
@@ -166,7 +160,7 @@ ALWAYS_INLINE void unpack_values(WeightType type, Band band, int run, PanelShare
     UNROLLED (i, words_of_run(type))
         UNROLLED (half, 2) {
             vb q = packed_numbers(type, band, run, half, i);
-            int word = column_of(type, run, half, i) / 4;
+            int word = run_column(type, run, half, i) / 4;
             if (packed_dot(type) != PAIRS) {
                 store(to.values[word], (vf)in_panel(q));
                 continue;
@@ -185,7 +179,7 @@ ALWAYS_INLINE void unpack_panel(WeightType type, const void *given) {
     for (int run = 0; run < g->runs; run++) unpack_values(type, g->band, run, g->to);
     UNROLLED (k, SUPER_BLOCK / layout->columns) {
         if (k * layout->columns >= g->runs * parts_of_run(type) * PART) break;
-        vf scale = type == WEIGHT_Q4_0 ? halves_of_rows(g->band, k * packed_bytes(type) / PARTS)
+        vf scale = type == WEIGHT_Q4_0 ? halves_of_rows(g->band, k * group_bytes(type) / PARTS)
                                        : to_float(packed_scale(type, &s, k, false)) * s.d;
         store(g->to.scales[k], scale * unit);
         if (layout->has_offset) store(g->to.offsets[k], packed_minimum(&s, k) * -s.dm);
@@ -197,7 +191,7 @@ void unpack_packed_rows(const Matrix *m, int64_t row, int64_t index, PanelShare 
     int64_t left = m->cols - index * SUPER_BLOCK;
     int columns = left < SUPER_BLOCK ? (int)left : SUPER_BLOCK;
     int words = PARTS * PART / 4 * (packed_dot(m->type) == PAIRS ? 2 : 1);
-    band.at += index * packed_bytes(m->type);
+    band.at += index * group_bytes(m->type);
     for (int i = columns < SUPER_BLOCK ? 0 : words; i < words; i++) {
         store(to.values[i], (vf){0});
         if (i < PARTS) store(to.scales[i], (vf){0});

@@ -14,7 +14,7 @@ typedef struct {
 ALWAYS_INLINE int row_in(Band band) { return (int)LANES < (int)PACKED_ROWS ? band.row : 0; }
 
 // Bytes of a super-block of eight rows.
-ALWAYS_INLINE int packed_bytes(WeightType type) {
+ALWAYS_INLINE int group_bytes(WeightType type) {
     return SUPER_BLOCK / layouts[type].values * layouts[type].bytes * PACKED_ROWS;
 }
 
@@ -25,7 +25,7 @@ ALWAYS_INLINE int parts_of_run(WeightType type) { return is_nibbles(type) ? 1 : 
 ALWAYS_INLINE int runs_of(WeightType type) { return PARTS / parts_of_run(type); }
 
 // The first column of a half of word i of a run: a part's, unless nibbles of a byte are of one part.
-ALWAYS_INLINE int column_of(WeightType type, int run, int half, int i) {
+ALWAYS_INLINE int run_column(WeightType type, int run, int half, int i) {
     if (is_nibbles(type)) return run * PART + half * 16 + i * 4;
     if (type == WEIGHT_Q6_K) return run / 2 * 128 + half * 64 + run % 2 * PART + i * 4;
     return run * 64 + half * PART + i * 4;
@@ -64,7 +64,7 @@ ALWAYS_INLINE vb packed_numbers(WeightType type, Band band, int run, int half, i
         return numbers_of(type, move_bits(word_of_rows(band, 2 + 4 * run + i), 4 * half, 0, 15));
     default: break;  // Q4_0, whose blocks are runs
     }
-    band.at += run * packed_bytes(type) / PARTS + 2 * PACKED_ROWS;
+    band.at += run * group_bytes(type) / PARTS + 2 * PACKED_ROWS;
     return move_bits(word_of_rows(band, i), 4 * half, 0, 15);
 }
 

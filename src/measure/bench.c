@@ -99,7 +99,7 @@ typedef struct {
 } PackedCount;
 
 // Whether rows of a matrix are looked up one by one: the exporter knows the same ones.
-static bool is_looked_up(const ModelConfig *c, const Tensor *t) {
+static bool rows_are_looked_up(const ModelConfig *c, const Tensor *t) {
     bool is_embedding = t->owner == OF_MODEL && t->place == offsetof(Model, embedding);
     bool is_latent = t->place == offsetof(Layer, wk) || t->place == offsetof(Layer, wv);
     if (t->owner == OF_LAYER) return c->kv_rank > 0 && is_latent;
@@ -110,7 +110,7 @@ static void count_packed(void *whose, const Tensor *t, void *member) {
     PackedCount *count = whose;
     const Matrix *m = member;
     if (t->kind == FLOATS || !can_be_packed(m->type) || m->rows < PACKED_ROWS) return;
-    if (is_looked_up(count->config, t)) return;
+    if (rows_are_looked_up(count->config, t)) return;
     count->fit++;
     count->packed += m->packed;
     if (!m->packed && m->rows > count->largest.rows) count->largest = *m;
