@@ -13,7 +13,7 @@ typedef struct {
     uint64_t alignment;    // of what is taken
     uint64_t offset;       // once above INT64_MAX it stays there
     WeightType cut;        // a type of blocks that would not fill a row
-    int64_t cut_group;     // rows of an expert whose packed groups would run on into the next; 0: none
+    int64_t cut_group;  // rows of an expert whose packed groups would run on into the next; 0: none
 } Cursor;
 
 // Takes count * item_bytes bytes, which is 2^54 at most. NULL for a count of 0.
@@ -128,9 +128,9 @@ static bool take_tensors(Cursor *at, Error *err) {
         return fail(err, "impossible header: rows of %s are not whole blocks of %d weights",
                     weight_type_names[at->cut], block_columns(at->cut));
     if (at->cut_group)
-        return fail(err,
-                    "impossible header: experts of %lld rows are packed (expected a multiple of %d)",
-                    (long long)at->cut_group, PACKED_ROWS);
+        return fail(
+            err, "impossible header: experts of %lld rows are packed (expected a multiple of %d)",
+            (long long)at->cut_group, PACKED_ROWS);
     m->end = at->offset;
     if (at->offset == size) return true;
     if (size > at->offset &&

@@ -16,7 +16,8 @@ enum { WORD_BYTES = 4, HALF_BYTES = 2 };
 bool can_be_packed(WeightType type) { return block_types[type].packing != NOT_PACKED; }
 
 // Moves one row's block out of a group's blocks, or into them.
-static void move_block(const BlockType *type, uint8_t *group, int64_t row, uint8_t *block, bool in) {
+static void move_block(const BlockType *type, uint8_t *group, int64_t row, uint8_t *block,
+                       bool in) {
     int words = type->bytes / WORD_BYTES;
     int first = type->packing == PACKED_HALF_FIRST ? HALF_BYTES : 0;
     int half = type->packing == PACKED_HALF_LAST ? words * WORD_BYTES : 0;

@@ -99,12 +99,12 @@ ALWAYS_INLINE vf add_packed(WeightType type, Band band, int runs, const Rounded 
         if (run >= runs) break;
         RunSums of = {0};
         prefetch_run(type, band, run);
-        UNROLLED (w, 2 * words_of_run(type)) add_word(type, band, run, w, values, &s, &of);
+        UNROLLED (i, words_of_run(type))
+            UNROLLED (upper, 2) add_word(type, band, run, 2 * i + upper, values, &s, &of);
         UNROLLED (part, parts_of_run(type)) {
             int p = run_column(type, run, part, 0) / PART;
             vf sums = part_sums(type, &of, part, p, x, lanes, &s);
-            if (type == WEIGHT_Q4_0)
-                sums *= halves_of_rows(band, run * group_bytes(type) / PARTS);
+            if (type == WEIGHT_Q4_0) sums *= halves_of_rows(band, run * group_bytes(type) / PARTS);
             products += sums * x->scales[p];
             if (has_offset) minima += packed_minimum(&s, p) * x->sums[p];
         }
