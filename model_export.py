@@ -26,6 +26,7 @@ becomes float16, by ./run. What the others cannot express is refused by name: a 
     --tokenizer-out FILE   write the tokenizer there instead
     --no-tokenizer         write the model only
     --anchor               note in OUT.bin how well it reads a short text, by ./run: --check finds what changed since
+    --unpacked             leave rows of ggml's blocks one behind the other. Else eight lie side by side: run is faster
     --context N            the context of a model of Meta's, whose params.json has none
     -h, --help             this text
 
@@ -66,7 +67,7 @@ from export.tokenizer_bin import beside, find_tokenizer
 from export.write import most_used, plan_model, write_model
 
 
-def export_model(job, source, out, tokenizer_out, with_tokenizer, context, force):
+def export_model(job, source, out, tokenizer_out, with_tokenizer, context, force, packs):
     check_source(job, source, out, tokenizer_out or beside(out)[0])
     checkpoint, find_tokenizer = read_source(job, source, context)
     may_write(job, out, MODEL, force)
@@ -77,7 +78,7 @@ def export_model(job, source, out, tokenizer_out, with_tokenizer, context, force
         tokenizer_out = tokenizer_out or place_of_tokenizer(job, out, data)
         may_write(job, tokenizer_out, TOKENIZER, force, data)
     with replacing(out) as file:
-        write_model(file, model, plan)
+        write_model(file, model, plan, packs)
         if tokenizer:
             with replacing(tokenizer_out) as tokenizer_file:
                 tokenizer_file.write(data)
@@ -175,12 +176,24 @@ def export_tokenizer(job, source, out, force):
 # ---- the command ----
 
 TROUBLE, INTERRUPTED = 2, 130  # exit statuses, as run has them
-WITH_VALUE, ALONE = ('--tokenizer-out', '--context'), ('--tokenizer', '--no-tokenizer', '--force', '--anchor')
+WITH_VALUE = '--tokenizer-out', '--context'
+ALONE = '--tokenizer', '--no-tokenizer', '--force', '--anchor', '--unpacked'
 
 
 def say(text):
     """One line on standard error, whatever a file put into it."""
     print('model_export:', ''.join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:800]), file=sys.stderr)
+
+
+def goes_together(options, goes_out, anchor, unpacked):
+    """Whether --anchor and --unpacked are given with a model.bin to write. Else it is said."""
+    if anchor and (goes_out or set(options) & {'--tokenizer', '--no-tokenizer'}):
+        say('--anchor: is for a model.bin and its tokenizer, which are written together')
+        return False
+    if unpacked and (goes_out or '--tokenizer' in options):
+        say('--unpacked: is for a model.bin, whose rows it is about')
+        return False
+    return True
 
 
 def main(arguments):
@@ -201,9 +214,9 @@ def main(arguments):
         say('--context: cannot be %.40s (expected a whole number from 1 to %d)' % (context, MAX_SEQ))
         return TROUBLE
     force, anchor = options.pop('--force', False), options.pop('--anchor', False)
+    unpacked = options.pop('--unpacked', False)
     goes_out = names[1:] and names[1].endswith(('.gguf', '/'))
-    if anchor and (goes_out or set(options) & {'--tokenizer', '--no-tokenizer'}):
-        say('--anchor: is for a model.bin and its tokenizer, which are written together')
+    if not goes_together(options, goes_out, anchor, unpacked):
         return TROUBLE
     if len(names) != 2 or not all(options.values()) or len(options) > 1 or '--tokenizer' in options and context or \
             goes_out and (context or set(options) - {'--no-tokenizer'}):
@@ -220,7 +233,7 @@ def main(arguments):
             carry_out(job, *names, '--no-tokenizer' not in options, force)
         else:
             export_model(job, *names, options.get('--tokenizer-out'), '--no-tokenizer' not in options,
-                         int(context or 0), force)
+                         int(context or 0), force, not unpacked)
             if anchor:
                 add_anchor(job, names[1], options.get('--tokenizer-out'))
         for note in job.notes:

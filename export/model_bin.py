@@ -16,6 +16,7 @@ from .common import (MAX_EOS, MAX_EPS, MAX_EXPERTS, MAX_HEADS, MAX_HEAD_DIM, MAX
 from .experts import EXPERT_PARTS
 from .llama2c import read_llama2c
 from .model import DENSE, FIELDS as MODEL_FIELDS, KEYS_ARE_VALUES, STATE, WITHOUT_SINKS, Model, Shape
+from .packed import HALVES, PACKED, Parted
 from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Tensor, size_of_rows
 from .write import HEADER, MORE, MORE_FIELDS, NEWEST, NEWEST_FIELDS, TABLES, WEIGHT_TYPES, tensor_order
 
@@ -55,6 +56,9 @@ FLOATS = OF_ROPE + tuple('sliding_' + field for field in OF_ROPE)
 SCALES = ('temperature_beta embedding_scale score_scale value_scale residual_scale logit_scale logit_cap score_cap '
           'router_scale router_cap').split()
 TYPES = {**{number: name for name, number in WEIGHT_TYPES.items()}, 4: 'Q4'}
+# Of the type table: a type, and whether rows lie side by side.
+CODES = {**{number: (name, False) for number, name in TYPES.items()},
+         **{number + PACKED: (name, True) for number, name in TYPES.items() if name in HALVES}}
 NEWEST_PARTS = ('wq_a q_a_norm wkv_a kv_a_norm wg b1 b3 b2 xielu router_choice_bias router_norm expert_scales '
                 'shared_w1 shared_w3 shared_w2 shared_gate shared_after experts_norm experts_after per_layer_gate '
                 'per_layer_out per_layer_after scale bg state_in b_state_in state_gate state_beta state_step '
@@ -164,10 +168,10 @@ def read_model_bin(job, path):
     if at != start + 16 * n_pairs + n_flags + n_shapes + n_types:
         raise Problem(path, 'is cut short (found %d bytes, expected more in the tables)' % total)
     factors = list(struct.unpack('<%dd' % (2 * n_pairs), lists))
-    if not all(map(is_number, factors)) or any(t not in TYPES for t in types):
+    if not all(map(is_number, factors)) or any(t not in CODES for t in types):
         raise Problem(path, 'has impossible lists or tables behind its header')
     model.set(short_factor=factors[:n_pairs], long_factor=factors[n_pairs:], tied=bool(model.shared_classifier))
-    types = [TYPES[t] for t in types] or [TYPES[values['weight_type']]] * n_matrices
+    types = [CODES[t] for t in types] or [CODES[values['weight_type']]] * n_matrices
     return Checkpoint(job, path, model, place(path, model, types, at, total), NAMES, True)
 
 
@@ -269,11 +273,11 @@ def place(path, model, types, at, total):
     """The tensors in the file's order, each at a multiple of 64 bytes."""
     tensors, types = {}, iter(types)
     for part, layer, shape in tensor_order(model):
-        dtype = next(types) if is_matrix(part, shape) else 'F32'
+        dtype, is_packed = next(types) if is_matrix(part, shape) else ('F32', False)
         at += -at % 64
         name = NAMES[part] if layer is None else NAMES[part] % layer
         size = size_in_file(path, name, dtype, shape, model.group_size)
-        tensors[name] = Tensor(name, path, at, size, dtype, shape)
+        tensors[name] = (Parted if is_packed else Tensor)(name, path, at, size, dtype, shape)
         at += size
         if at > total:
             break

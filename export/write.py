@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, Dict, Iterator, List, NamedTuple, Optional, Tu
 from .common import ENCODINGS, Problem
 from .experts import layers_with_experts
 from .model import CLAMPED, DELTA, KEYS_ARE_VALUES, RELU2, STATE, WITHOUT_SINKS, XIELU, Model, Shape
+from .packed import PACKED, Packed, may_pack
 from .shapes import ColumnsMoved
 from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Paired, Shifted, in_pairs_of, same_bytes, widen
 
@@ -240,12 +241,14 @@ def most_used(model: Model) -> List[str]:
     return [dtype for dtype, _ in Counter(model.types).most_common()]
 
 
-def write_model(file: BinaryIO, model: Model, plan: List[Place]) -> None:
+def write_model(file: BinaryIO, model: Model, plan: List[Place], packs: bool = True) -> None:
     short, long, layers = model.short_factor, model.long_factor, model.layers
-    types = [WEIGHT_TYPES[dtype] for dtype in model.types]
+    plan = [packed(model, place) for place in plan] if packs else plan
+    types = [WEIGHT_TYPES[place.tensor.dtype] + PACKED * isinstance(place.tensor, Packed)
+             for place in plan if place.is_matrix]
     new = [getattr(model, field) for field in ('rotary_dim', 'qkv_bias', 'o_bias', 'qk_norm', 'logn', 'encoding',
                                              'unscaled_positions')]
-    new += [int(any(layers)), int(len(set(types)) > 1), model.encoding_rows]
+    new += [int(any(layers)), int(len(set(types)) > 1 or max(types) >= PACKED), model.encoding_rows]
     more = [getattr(model, field) for field in MORE_FIELDS]
     newest = [int(bool(model.shapes))] + [getattr(model, field) for field in NEWEST_FIELDS[1:]]
     is_6 = any(newest) or model.qk_norm > 2 or model.norm_place > 2 or model.activation > CLAMPED or model.router > 1
@@ -276,6 +279,12 @@ def write_model(file: BinaryIO, model: Model, plan: List[Place]) -> None:
                 file.write(chunk)
     file.write(bytes(-file.tell() % 64))
     file.flush()
+
+
+def packed(model: Model, place: Place) -> Place:
+    """The same matrix, its rows side by side if that is faster."""
+    packs = place.is_matrix and may_pack(model, place.part, place.tensor.dtype, place.tensor.shape)
+    return place._replace(tensor=Packed(place.tensor)) if packs else place
 
 
 def pieces(tensor: Any, is_matrix: bool) -> List[Iterator[bytes]]:

@@ -27,6 +27,9 @@ IQ5 = [-126, -114, -103, -92, -83, -74, -65, -57, -50, -43, -36, -30, -24, -18, 
        51, 59, 68, 77, 87, 97, 109, 121]
 IQ4 = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113]
 
+# Types whose rows may lie side by side, and where a block has half a word.
+PACKED = {'Q4_0': 'first', 'Q4_K': None, 'Q5_K': None, 'Q6_K': 'last', 'IQ4_XS': None}
+
 # The 12 bytes of scales, each byte's highest bit first: the bits of one letter are one number's. In Q4_K and Q5_K a
 # number's upper bits come first, capitals are scales and small letters minima; in Q3_K its lower four come first.
 K4_SCALES = ('EEAAAAAA FFBBBBBB GGCCCCCC HHDDDDDD eeaaaaaa ffbbbbbb ggcccccc hhdddddd '
@@ -54,6 +57,24 @@ def by_letters(picture, data, lower_first):
             before = found.get(letter, '')
             found[letter] = digits + before if lower_first else before + digits
     return {letter: int(digits, 2) for letter, digits in found.items()}
+
+
+def side_by_side(kind, data, columns, back=False):
+    """Rows of blocks with each whole eight of them side by side, byte by byte, or `back` apart."""
+    values, size, _ = HALVES[kind]
+    row_size, out = columns // values * size, bytearray(data)
+    half = {'first': 0, 'last': size - 2, None: size}[PACKED[kind]]
+    for at in range(len(data) // row_size // 8 * 8 * row_size):
+        row, in_row = divmod(at, row_size)
+        block, byte = divmod(in_row, size)
+        item, width = ((half, 2) if half <= byte < half + 2 else
+                       (byte - (byte - 2 * (half == 0)) % 4, 4))
+        place = row // 8 * 8 * row_size + 8 * (block * size + item) + row % 8 * width + byte - item
+        if back:
+            out[at] = data[place]
+        else:
+            out[place] = data[at]
+    return bytes(out)
 
 
 @functools.lru_cache(None)

@@ -330,6 +330,7 @@ def read(path):
 
 F32, F16, BF16, Q8, Q4 = range(5)
 Q4_GROUP, PACK = 32, 64
+PACKED_TYPE = 128  # more than the type of a matrix whose rows lie side by side
 METHODS = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'longrope', 'proportional']
 
 # The header of versions 3 to 5, field by field: name, offset, type, value unless said.
@@ -577,7 +578,9 @@ def encode(values, weight_type, columns, group_size):
     if weight_type == Q4:
         return encode_q4(values, columns)
     if weight_type > Q4:
-        return [values], array.array('f', blocks.decode(list(blocks.HALVES)[weight_type - Q4 - 1], values, columns))
+        kind = list(blocks.HALVES)[weight_type % PACKED_TYPE - Q4 - 1]
+        data = blocks.side_by_side(kind, values, columns) if weight_type >= PACKED_TYPE else values
+        return [data], array.array('f', blocks.decode(kind, values, columns))
     numbers, scales, floats = array.array('b'), array.array('f'), array.array('f')
     for row in range(0, len(values), columns):
         for first in range(row, row + columns, group_size):
@@ -666,13 +669,15 @@ def bytes_of(kind, rows, columns):
     """Of a tensor of a type but our own q8 and q4."""
     if kind <= Q4:
         return rows * columns * (2 if kind else 4)
-    return rows * blocks.row_bytes(list(blocks.HALVES)[kind - Q4 - 1], columns)
+    return rows * blocks.row_bytes(list(blocks.HALVES)[kind % PACKED_TYPE - Q4 - 1], columns)
 
 
 def floats_of(data, kind, columns):
     """The values of a tensor of float32, float16, bfloat16 or ggml's blocks."""
     if kind > Q4:
-        return array.array('f', blocks.decode(list(blocks.HALVES)[kind - Q4 - 1], data, columns))
+        name = list(blocks.HALVES)[kind % PACKED_TYPE - Q4 - 1]
+        data = blocks.side_by_side(name, data, columns, back=True) if kind >= PACKED_TYPE else data
+        return array.array('f', blocks.decode(name, data, columns))
     if kind == F16:
         return array.array('f', struct.unpack('<%de' % (len(data) // 2), data))
     if kind == BF16:
@@ -704,7 +709,7 @@ def block_weights(c, weights, seed):
     for name, rows, columns in shapes(c):
         kind = next(types, c['weight_type']) if rows else F32
         if kind > Q4:
-            kind = list(blocks.HALVES)[kind - Q4 - 1]
+            kind = list(blocks.HALVES)[kind % PACKED_TYPE - Q4 - 1]
             out[name] = blocks.random_rows(kind, rows, columns, rng)
     return out
 

@@ -214,9 +214,14 @@ def mixture(c, first=0, seed=3):
 
 
 def same_as(what, place, c, tensors, stored):
-    """The bytes of every tensor are in model.bin, and it scores as the same model in float32."""
+    """The bytes of every tensor are in model.bin, rows side by side where they are faster so, and it scores as the same
+    model in float32."""
     data, ids = read(place.out), random_ids(30, c['vocab_size'], 9)
-    check(all(values in data for _, _, values in tensors.values()), what + ': every tensor is moved as it is')
+    kinds = {number: kind for kind, number in blocks.GGML_NUMBERS.items() if kind in blocks.PACKED}
+    for name, (number, shape, values) in tensors.items():
+        if number in kinds and name != 'token_embd.weight' and math.prod(shape[:-1]) >= 8:
+            values = blocks.side_by_side(kinds[number], values, shape[-1])
+        check(values in data, '%s: %s is moved as it is' % (what, name))
     write_model(in_work('expected.bin'), c, stored)
     found, expected = (perplexity(path, ids, '--kv', 'f32', '--activations', 'f32')
                        for path in (place.out, in_work('expected.bin')))

@@ -108,13 +108,15 @@ bool read_layer_table(Model *m, const uint8_t *flags, Error *err) {
 
 bool check_type_table(const ModelConfig *c, const uint8_t *types, int n, Error *err) {
     for (int i = 0; i < n; i++) {
-        bool is_known = types[i] < N_WEIGHT_TYPES;
-        bool has_groups = types[i] != WEIGHT_Q8 || c->group_size > 0;
+        int type = types[i] % TYPE_PACKED;
+        bool is_packed = types[i] >= TYPE_PACKED;
+        bool is_known = type < N_WEIGHT_TYPES && (!is_packed || can_be_packed(type));
+        bool has_groups = type != WEIGHT_Q8 || c->group_size > 0;
         if (is_known && has_groups) continue;
         return fail(err,
                     "impossible header: type_table has %d for matrix %d "
-                    "(expected 0 to %d, q8 with groups)",
-                    types[i], i, N_WEIGHT_TYPES - 1);
+                    "(expected 0 to %d, q8 with groups; %d more only for types that are packed)",
+                    types[i], i, N_WEIGHT_TYPES - 1, TYPE_PACKED);
     }
     return true;
 }

@@ -67,6 +67,7 @@ typedef struct {
     const void *scales;      // q8: one float32 per group of values; q4: one float16, two per pack
     int group_size;          // q8, q4: values per group
     bool groups_cross_rows;  // q8 of llama2.c's version 2: groups run on from row to row
+    bool packed;             // rows lie side by side: packed.c
 } Matrix;
 
 // The columns of a row are a multiple of this: the columns of one of ggml's blocks, else 1.
@@ -75,6 +76,27 @@ int block_columns(WeightType type);
 // Bytes of the values of a row, and of the scales of all rows, which q8 and q4 have (else 0).
 int64_t matrix_row_bytes(const Matrix *matrix);
 int64_t matrix_scale_bytes(const Matrix *matrix);
+
+// ---- packed.c: rows that lie side by side ----
+
+enum { PACKED_ROWS = 8, MAX_BLOCK_BYTES = 256 };
+
+// Whether rows of a type may lie so.
+bool can_be_packed(WeightType type);
+
+// How many rows from the first on do.
+static inline int64_t packed_rows(const Matrix *m) {
+    return m->packed ? m->rows / PACKED_ROWS * PACKED_ROWS : 0;
+}
+
+// n blocks of a row from block `first` on, as they lie in a row that is by itself. Of ggml's types
+// without bytes in front of a row.
+void matrix_blocks(const Matrix *m, int64_t row, int64_t first, int64_t n, uint8_t *out);
+
+// The matrix, which is not packed, with its rows side by side, in memory for as many bytes.
+Matrix matrix_packed(const Matrix *m, uint8_t *memory);
+
+// ---- weights.c ----
 
 // A feed-forward layer, or an expert, or n experts one below the other.
 typedef struct {
@@ -98,9 +120,14 @@ static inline const uint8_t *group_scales(const Matrix *m, int64_t row, int64_t 
     return (const uint8_t *)m->scales + (row * groups_of(m->cols) + group) * 4;
 }
 
+// How the blocks of rows that lie side by side are cut: not at all, for these do not; into words of
+// four bytes; or into these and a float16, with which a block begins or ends.
+typedef enum { NOT_PACKED, PACKED_WORDS, PACKED_HALF_FIRST, PACKED_HALF_LAST } Packing;
+
 // Blocks of weights, as ggml's types have them and as our q4 does (blocks.c).
 typedef struct {
     int weights, bytes;  // of a block
+    Packing packing;
     // The block's weights as float32. NULL: their scales lie elsewhere, or it has `numbers`.
     void (*decode)(const uint8_t *block, float *out);
     BlockNumbers *numbers;

@@ -129,6 +129,9 @@ typedef struct {
     bool has_types;
 } ModelConfig;
 
+// What is added to the type of a matrix whose rows lie side by side, in the table of types.
+enum { TYPE_PACKED = 128 };
+
 // A layer sees past a sliding window; neither its queries nor its keys turn; they turn by the
 // sliding layers' settings; it has no experts, though others have.
 // Its values are what wk makes, before norms and RoPE; it has no learned sinks, though others have;

@@ -13,6 +13,7 @@ typedef struct {
     uint64_t alignment;    // of what is taken
     uint64_t offset;       // once above INT64_MAX it stays there
     WeightType cut;        // a type of blocks that would not fill a row
+    int64_t cut_group;  // rows of an expert whose packed groups would run on into the next; 0: none
 } Cursor;
 
 // Takes count * item_bytes bytes, which is 2^54 at most. NULL for a count of 0.
@@ -26,6 +27,12 @@ static const void *take(Cursor *at, uint64_t count, uint64_t item_bytes) {
     return file->data + here;
 }
 
+// Rows of a matrix, or of each of the experts' that lie one below the other in it.
+static int64_t rows_of_one(const ModelConfig *c, const Tensor *t) {
+    bool is_stack = t->owner == OF_EXPERTS && t->place < offsetof(Layer, xielu);
+    return is_stack ? t->rows / c->n_experts : t->rows;
+}
+
 static void take_tensor(void *cursor, const Tensor *t, void *member) {
     Cursor *at = cursor;
     const ModelConfig *c = &at->model->config;
@@ -33,15 +40,19 @@ static void take_tensor(void *cursor, const Tensor *t, void *member) {
         *(const float **)member = take(at, t->rows * t->cols, sizeof(float));
         return;
     }
-    WeightType type = at->types ? *at->types++ : c->weight_type;
+    int code = at->types ? *at->types++ : (int)c->weight_type;
+    WeightType type = code % TYPE_PACKED;
     Matrix *m = member;
     *m = (Matrix){0};
     m->type = type;
+    m->packed = code >= TYPE_PACKED;
     m->rows = t->rows;
     m->cols = t->cols;
     m->group_size = c->group_size;
     m->groups_cross_rows = c->version == 2 && t->cols % c->group_size != 0;
     if (t->cols % block_columns(type)) at->cut = type;
+    int64_t of_one = rows_of_one(c, t);
+    if (m->packed && of_one < t->rows && of_one % PACKED_ROWS) at->cut_group = of_one;
     m->data = take(at, t->rows, matrix_row_bytes(m));
     m->scales = take(at, matrix_scale_bytes(m), 1);
 }
@@ -116,6 +127,10 @@ static bool take_tensors(Cursor *at, Error *err) {
     if (at->cut)
         return fail(err, "impossible header: rows of %s are not whole blocks of %d weights",
                     weight_type_names[at->cut], block_columns(at->cut));
+    if (at->cut_group)
+        return fail(
+            err, "impossible header: experts of %lld rows are packed (expected a multiple of %d)",
+            (long long)at->cut_group, PACKED_ROWS);
     m->end = at->offset;
     if (at->offset == size) return true;
     if (size > at->offset &&

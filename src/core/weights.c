@@ -124,8 +124,13 @@ const float *weights_row(const Matrix *m, int64_t row, float *room) {
     if (m->type == WEIGHT_Q4) q4_row(m, row, room);
     if (block->numbers) coded_row(m, bytes, room);
     for (int64_t i = 0; block->decode && i < m->cols; i += block->weights) {
-        block->decode(bytes, room + i);
-        bytes += block->bytes;
+        uint8_t copy[MAX_BLOCK_BYTES];
+        if (row < packed_rows(m)) {
+            matrix_blocks(m, row, i / block->weights, 1, copy);
+            block->decode(copy, room + i);
+        } else {
+            block->decode(bytes + i / block->weights * block->bytes, room + i);
+        }
     }
     return room;
 }

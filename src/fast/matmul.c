@@ -94,6 +94,7 @@ static void fill_lanes(const Rounded *rounded, InLanes *in_lanes) {
         int to = register_of_two * together + p % together;
         memcpy(in_lanes->nibble_values + 16 * to, rounded->values + 16 * h, 16);
         in_lanes->half_scales[h] = rounded->scales[p];
+        in_lanes->half_pairs[h] = (int16_t)rounded->half_starts[h];
     }
     for (int i = 0; i < SUPER_BLOCK; i++)
         in_lanes->magnitudes[i] = (uint8_t)abs(in_lanes->nibble_values[i]);

@@ -82,6 +82,12 @@ static inline void unpack_int8(Dot how, const Matrix *m, int64_t row, int64_t n_
     panel->zero_bits = zero_bits_of(m->type);
     if (panel->zero_bits && IN_PAIRS) panel->zero_bits += 8;  // PAIRS_UNIT
     for (int r0 = 0; r0 < PANEL_ROWS; r0 += LANES) {
+        if (r0 + LANES <= n_rows && row + r0 + LANES <= packed_rows(m)) {
+            PanelShare to = {(void *)panel->values[0][r0], (void *)(panel->scales[0] + r0),
+                             (void *)(panel->offsets[0] + r0)};
+            unpack_packed_rows(m, row + r0, panel->index, to);
+            continue;
+        }
         for (int r = 0; r < LANES; r++) {
             SuperBlockCopy copy;
             Unpacked *to = &panel->rows[r];

@@ -33,6 +33,7 @@ typedef struct {
     int32_t nibble_starts[SUPER_BLOCK / 8];  // of the two lanes that add_nibbles brings together
     // First the first halves of the parts whose nibbles lie in a register.
     int8_t nibble_values[SUPER_BLOCK];
+    int16_t half_pairs[2 * PARTS];    // minus the sums of 16 values
     uint8_t magnitudes[SUPER_BLOCK];  // of nibble_values, see dot_in_place
     // So that whole registers can be loaded.
     float half_scales[2 * PARTS], group_scales[PARTS / 2], behind[16];
@@ -56,8 +57,19 @@ typedef struct {
 typedef void MultiplyRows(const Matrix *matrix, int64_t row, int64_t n_rows, const Vectors *vectors,
                           float *sums);
 
-MultiplyRows multiply_float_rows, multiply_int8_rows;    // rows.c: up to VECTORS_IN_PLACE vectors
+MultiplyRows multiply_float_rows, multiply_int8_rows;  // rows.c: up to VECTORS_IN_PLACE vectors
+MultiplyRows multiply_packed_rows;  // packed.c: the same of rows that lie side by side
 MultiplyRows multiply_float_panel, multiply_int8_panel;  // panels.c: any number
+
+// LANES rows' share of a panel, from one of its rows on: four columns of a row, or two as int16, and
+// scales and offsets for every stretch of columns that has them.
+typedef struct {
+    uint8_t (*values)[PANEL_ROWS][4];
+    float (*scales)[PANEL_ROWS], (*offsets)[PANEL_ROWS];
+} PanelShare;
+
+// Puts super-block `index` of LANES packed rows from `row` on there (packed.c).
+void unpack_packed_rows(const Matrix *m, int64_t row, int64_t index, PanelShare to);
 
 static inline int64_t super_blocks_of(int64_t cols) {
     return (cols + SUPER_BLOCK - 1) / SUPER_BLOCK;

@@ -238,6 +238,10 @@ ALWAYS_INLINE void int8_rows(WeightType type, const void *given) {
 
 void multiply_int8_rows(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v,
                         float *sums) {
-    Int8Rows given = {m, row, n_rows, v, sums};
+    int64_t left = packed_rows(m) - row;
+    int64_t packed = left < 0 ? 0 : left < n_rows ? left : n_rows;
+    if (packed > 0) multiply_packed_rows(m, row, packed, v, sums);
+    if (packed == n_rows) return;
+    Int8Rows given = {m, row + packed, n_rows - packed, v, sums + packed};
     for_type(m->type, int8_rows, &given);
 }

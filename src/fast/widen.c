@@ -72,6 +72,12 @@ SuperBlock super_block_at(const Matrix *m, int64_t row, int64_t index, SuperBloc
         int n = left < SUPER_BLOCK ? (int)left : SUPER_BLOCK;
         return decoded(m->type, row_head(m->type, start), values, n, copy);
     }
+    if (row < packed_rows(m)) {
+        int64_t n = (left < SUPER_BLOCK ? left : SUPER_BLOCK) / layout->values;
+        memset(copy, 0, sizeof *copy);
+        matrix_blocks(m, row, first / layout->values, n, copy->values);
+        return (SuperBlock){.values = copy->values};
+    }
     int64_t row_values = m->type == WEIGHT_Q4 ? groups_of(m->cols) * Q4_PACK : m->cols;
     SuperBlock at = {.values = (const uint8_t *)m->data};
     at.values += (row * row_values + first) / layout->values * layout->bytes;

@@ -91,6 +91,76 @@ static double multiplying_speed(Error *err) {
     return 2.0 * COUNT * SIZE / median(&runs);
 }
 
+// The matrices that rows side by side are for, and those that have them.
+typedef struct {
+    const ModelConfig *config;
+    int fit, packed;
+    Matrix largest;  // of those that have not; 0 rows: all have
+} PackedCount;
+
+// Whether rows of a matrix are looked up one by one: the exporter knows the same ones.
+static bool rows_are_looked_up(const ModelConfig *c, const Tensor *t) {
+    bool is_embedding = t->owner == OF_MODEL && t->place == offsetof(Model, embedding);
+    bool is_latent = t->place == offsetof(Layer, wk) || t->place == offsetof(Layer, wv);
+    if (t->owner == OF_LAYER) return c->kv_rank > 0 && is_latent;
+    return t->kind == EMBEDDING && !(is_embedding && c->shared_classifier);
+}
+
+static void count_packed(void *whose, const Tensor *t, void *member) {
+    PackedCount *count = whose;
+    const Matrix *m = member;
+    if (t->kind == FLOATS || !can_be_packed(m->type) || m->rows < PACKED_ROWS) return;
+    if (rows_are_looked_up(count->config, t)) return;
+    count->fit++;
+    count->packed += m->packed;
+    if (!m->packed && m->rows > count->largest.rows) count->largest = *m;
+}
+
+// Seconds of a product of one vector, on all threads. 0 with the reason on failure.
+static double product_seconds(const Matrix *m, Error *err) {
+    Runs runs = {0};
+    TeamShared shared = {0};
+    Arena arena = {0};
+    float *memory = NULL;
+    Workspace *workspace = NULL;
+    for (int pass = 0; pass < 2; pass++) {
+        memory = arena_take(&arena, m->rows + m->cols, sizeof *memory);
+        workspace = workspace_lay_out(&arena, 1, m->cols, thread_count(), false);
+        if (pass == 0 && !arena_open(&arena, "a product", err)) return 0;
+    }
+    for (int64_t i = 0; i < m->cols; i++) memory[i] = (float)(i % 7) - 3;
+    Product product = {.matrix = m, .out = memory + m->cols, .stride = m->rows};
+    Input input = {.x = memory, .n = 1};
+    while (another_run(&runs)) {
+#pragma omp parallel
+        {
+            Team team = team_join(&shared);
+            matmul_by_team(&team, &product, 1, &input, workspace);
+        }
+    }
+    arena_close(&arena);
+    return median(&runs);
+}
+
+// Notes how many matrices have their rows side by side, and how many times as fast the largest of the
+// others would be multiplied, if it had.
+static bool note_packed(Table *table, Model *model, Error *err) {
+    PackedCount count = {.config = &model->config};
+    Matrix *m = &count.largest;
+    model_visit(model, count_packed, &count);
+    if (count.fit == 0) return true;
+    table_note(table, "packed_matrices", "%d of %d", count.packed, count.fit);
+    if (m->rows == 0) return true;
+    uint8_t *memory = alloc_array(m->rows, matrix_row_bytes(m), "a matrix to pack", err);
+    if (!memory) return false;
+    Matrix packed = matrix_packed(m, memory);
+    double apart = product_seconds(m, err);
+    double together = apart > 0 ? product_seconds(&packed, err) : 0;
+    free(memory);
+    if (together > 0) table_note(table, "packing_would_give", "%.2f", apart / together);
+    return together > 0;
+}
+
 static double matrix_bytes(const Matrix *m) {
     int64_t values = m->rows * matrix_row_bytes(m);
     return (double)(values + matrix_scale_bytes(m));
@@ -176,7 +246,9 @@ bool bench(const Job *job, Error *err) {
         table_note(&table, "threads", "%d", thread_count());
         table_note(&table, "read_gbytes_per_s", "%.3f", reading * 1e-9);
         table_note(&table, "float32_gflops", "%.1f", multiplying * 1e-9);
-        table_columns(&table, "phase\tdepth\ttokens\tseconds\ttokens_per_s\tgbytes_per_s");
+        Model model = *job->model;  // for model_visit, which lets others change it
+        ok = note_packed(&table, &model, err);
+        if (ok) table_columns(&table, "phase\tdepth\ttokens\tseconds\ttokens_per_s\tgbytes_per_s");
         const int reads[] = {0, prompt, depth, depth};  // the first and the last phase decode
         for (int i = 0; ok && i < (depth > prompt ? 4 : 2); i++)
             ok = bench_phase(job, &table, s, tokens, i == 0 || i == 3, reads[i], err);

@@ -137,10 +137,15 @@ static void move_matrix(const Move *move, Matrix *m) {
     if (!m->data) return;  // the layer reads another one's keys
     const int64_t row_bytes = matrix_row_bytes(m);
     const int64_t scale_bytes = matrix_scale_bytes(m) / m->rows;
+    const uint64_t rows_apart = m->packed ? (uint64_t)m->rows : 0;
+    uint8_t *apart = arena_take(move->arena, rows_apart, (uint64_t)row_bytes);
     uint8_t *data = arena_take(move->arena, (uint64_t)m->rows, (uint64_t)row_bytes);
     uint8_t *scales = arena_take(move->arena, (uint64_t)m->rows, (uint64_t)scale_bytes);
     if (!data) return;
-    move_rows(move, m->rows, m->data, data, row_bytes);
+    for (int64_t row = 0; m->packed && row < m->rows; row++)
+        matrix_blocks(m, row, 0, m->cols / block_columns(m->type), apart + row * row_bytes);
+    move_rows(move, m->rows, m->packed ? apart : m->data, data, row_bytes);
+    m->packed = false;
     if (scale_bytes > 0) move_rows(move, m->rows, m->scales, scales, scale_bytes);
     m->data = data;
     if (scale_bytes > 0) m->scales = scales;

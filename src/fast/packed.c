@@ -1,0 +1,201 @@
+// Few vectors by rows that lie side by side. A register has the same four columns of LANES rows, and a
+// vector's four columns are brought to all lanes. So a lane adds up one row, and scales of all rows
+// are in one register, too.
+#include "packed.h"
+
+#include <string.h>
+
+#include "kernels.h"
+#include "product.h"
+
+// Prefetches a run's share of the bytes of a super-block.
+ALWAYS_INLINE void prefetch_run(WeightType type, Band band, int run) {
+    int share = group_bytes(type) / runs_of(type);
+    for (int i = 0; i < share; i += 64) {
+        prefetch_ahead(band.at + run * share + i);
+        if (band.next) prefetch_ahead(band.at + band.next + run * share + i);
+    }
+}
+
+// So many products of a row add up in 16 bits: of numbers up to 15, 63 and 127.
+ALWAYS_INLINE int shorts_of(WeightType type) {
+    int bits = layouts[type].bits;
+    return bits <= 4 ? 8 : bits == 5 ? 4 : bits == 6 ? 2 : 1;
+}
+
+// What a run adds up to for each of its parts: times scales, unless these meet the sums later. Those
+// have a number for each half of a part with scales of its own.
+typedef struct {
+    vi scaled[2], whole[2][2];
+    vs shorts[2];
+} RunSums;
+
+// Adds half w % 2 of word w / 2 of a run to its part's sums.
+ALWAYS_INLINE void add_word(WeightType type, Band band, int run, int w, const int8_t *x,
+                            const PackedScales *s, RunSums *to) {
+    bool by_halves = layouts[type].columns == 16;
+    int column = run_column(type, run, w % 2, w / 2);
+    int p = column / PART;
+    int half = by_halves ? column % PART / 16 : 0;
+    int part = is_nibbles(type) ? 0 : w % 2;
+    int count = is_nibbles(type) ? w : w / 2;  // what came before it
+    int most = shorts_of(type);
+    Columns columns = load_columns(packed_dot(type), x, column);
+    vb q = packed_numbers(type, band, run, w % 2, w / 2);
+    if (!SCALES_SHORT_SUMS) {
+        to->whole[part][half] = dot_rows(packed_dot(type), to->whole[part][half], q, columns);
+        return;
+    }
+    vs *shorts = &to->shorts[part];
+    *shorts = short_sums(*shorts, q, columns.even, is_int8(type), count % most == 0);
+    if (count % most != most - 1) return;
+    vi scale = packed_scale(type, s, by_halves ? 2 * p + half : p, true);
+    vi scaled = times_short(*shorts, scale);
+    to->scaled[part] = count < most ? scaled : to->scaled[part] + scaled;
+}
+
+// What the zero of a part's numbers takes off, scaled where sums are; see Rounded.
+ALWAYS_INLINE vi zeros_of(WeightType type, const InLanes *lanes, const PackedScales *s, int p) {
+    vi zeros = (vi)splat_lane(&lanes->half_pairs[2 * p]);
+    int first = 2 * p % 4;
+    zeros = times_short((vs)zeros, byte_of_rows(s->scales[p / 2], first, true, true, first + 1));
+    return zeros << zero_bits_of(type);
+}
+
+// A part of a run as float32, for s->d.
+ALWAYS_INLINE vf part_sums(WeightType type, const RunSums *of, int part, int p, const Rounded *x,
+                           const InLanes *lanes, const PackedScales *s) {
+    int zero_bits = zero_bits_of(type);
+    bool by_halves = layouts[type].columns == 16;
+    if (SCALES_SHORT_SUMS) {
+        vi sums = of->scaled[part];
+        if (zero_bits && by_halves) sums += zeros_of(type, lanes, s, p);
+        else if (zero_bits) sums += (vi)splat_lane(&x->part_starts[p]) << zero_bits;
+        return to_float(sums);
+    }
+    vf sums = {0};
+    UNROLLED (half, 2) {
+        if (half > by_halves) break;
+        int k = by_halves ? 2 * p + half : p;
+        const int32_t *minus_sum = by_halves ? &x->half_starts[k] : &x->part_starts[k];
+        vi whole = whole_sums(packed_dot(type), of->whole[part][half]);
+        if (zero_bits) whole += (vi)splat_lane(minus_sum) << (zero_bits + (IN_PAIRS ? 8 : 0));
+        vf scale = to_float(packed_scale(type, s, k, false));
+        if (type == WEIGHT_Q4_0) return to_float(whole);
+        sums += to_float(whole) * scale;
+    }
+    return sums;
+}
+
+// sum += a super-block of `runs` runs of a band times a vector's.
+ALWAYS_INLINE vf add_packed(WeightType type, Band band, int runs, const Rounded *x,
+                            const InLanes *lanes, vf sum) {
+    bool has_offset = layouts[type].has_offset;
+    const int8_t *values = IN_PAIRS ? x->values + SUPER_BLOCK : x->values;
+    PackedScales s = packed_scales(type, band);
+    vf products = {0};
+    vf minima = {0};
+    UNROLLED (run, 8) {
+        if (run >= runs) break;
+        RunSums of = {0};
+        prefetch_run(type, band, run);
+        UNROLLED (i, words_of_run(type))
+            UNROLLED (upper, 2) add_word(type, band, run, 2 * i + upper, values, &s, &of);
+        UNROLLED (part, parts_of_run(type)) {
+            int p = run_column(type, run, part, 0) / PART;
+            vf sums = part_sums(type, &of, part, p, x, lanes, &s);
+            if (type == WEIGHT_Q4_0) sums *= halves_of_rows(band, run * group_bytes(type) / PARTS);
+            products += sums * x->scales[p];
+            if (has_offset) minima += packed_minimum(&s, p) * x->sums[p];
+        }
+    }
+    if (IN_PAIRS) products *= 1.0f / PAIRS_UNIT;
+    sum += type == WEIGHT_Q4_0 ? products : products * s.d;
+    return has_offset ? sum - minima * s.dm : sum;
+}
+
+typedef struct {
+    const Matrix *m;
+    int64_t row, n_rows;
+    const Vectors *v;
+    float *sums;
+} PackedRows;
+
+ALWAYS_INLINE void packed_rows_of(WeightType type, const void *given) {
+    const PackedRows *g = given;
+    int64_t row_bytes = matrix_row_bytes(g->m);
+    int64_t whole = g->m->cols / SUPER_BLOCK;
+    int left = (int)(g->m->cols % SUPER_BLOCK) / PART / parts_of_run(type);
+    for (int64_t t = 0; t < g->v->n; t++)
+        for (int64_t r = 0; r < g->n_rows; r += LANES) {
+            const Rounded *x = g->v->rounded + t;
+            const InLanes *lanes = g->v->in_lanes + t;
+            Band band = band_at(g->m, g->row + r, row_bytes);
+            vf sum = {0};
+            for (int64_t i = 0; i < whole; i++, x += g->v->n, lanes += g->v->n) {
+                sum = add_packed(type, band, runs_of(type), x, lanes, sum);
+                band.at += group_bytes(type);
+            }
+            if (left > 0) sum = add_packed(type, band, left, x, lanes, sum);
+            int64_t n = g->n_rows - r < LANES ? g->n_rows - r : LANES;
+            memcpy(g->sums + t * ROWS_IN_PLACE + r, &sum, n * sizeof(float));
+        }
+}
+
+void multiply_packed_rows(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v,
+                          float *sums) {
+    PackedRows given = {m, row, n_rows, v, sums};
+    for_packed_type(m->type, packed_rows_of, &given);
+}
+
+// ---- panels ----
+
+typedef struct {
+    Band band;
+    int runs;  // of the super-block
+    PanelShare to;
+} PackedPanel;
+
+ALWAYS_INLINE void unpack_values(WeightType type, Band band, int run, PanelShare to) {
+    UNROLLED (i, words_of_run(type))
+        UNROLLED (half, 2) {
+            vb q = packed_numbers(type, band, run, half, i);
+            int word = run_column(type, run, half, i) / 4;
+            if (packed_dot(type) != PAIRS) {
+                store(to.values[word], (vf)in_panel(q));
+                continue;
+            }
+            int first = LANES == 4 ? word / 4 * 8 + word % 4 : 2 * word;
+            store(to.values[first], (vf)widened_half(q, 0));
+            store(to.values[first + (LANES == 4 ? 4 : 1)], (vf)widened_half(q, 1));
+        }
+}
+
+ALWAYS_INLINE void unpack_panel(WeightType type, const void *given) {
+    const PackedPanel *g = given;
+    const Layout *layout = &layouts[type];
+    PackedScales s = packed_scales(type, g->band);
+    float unit = packed_dot(type) == PAIRS ? 1.0f / PAIRS_UNIT : 1;
+    for (int run = 0; run < g->runs; run++) unpack_values(type, g->band, run, g->to);
+    UNROLLED (k, SUPER_BLOCK / layout->columns) {
+        if (k * layout->columns >= g->runs * parts_of_run(type) * PART) break;
+        vf scale = type == WEIGHT_Q4_0 ? halves_of_rows(g->band, k * group_bytes(type) / PARTS)
+                                       : to_float(packed_scale(type, &s, k, false)) * s.d;
+        store(g->to.scales[k], scale * unit);
+        if (layout->has_offset) store(g->to.offsets[k], packed_minimum(&s, k) * -s.dm);
+    }
+}
+
+void unpack_packed_rows(const Matrix *m, int64_t row, int64_t index, PanelShare to) {
+    Band band = band_at(m, row, matrix_row_bytes(m));
+    int64_t left = m->cols - index * SUPER_BLOCK;
+    int columns = left < SUPER_BLOCK ? (int)left : SUPER_BLOCK;
+    int words = PARTS * PART / 4 * (packed_dot(m->type) == PAIRS ? 2 : 1);
+    band.at += index * group_bytes(m->type);
+    for (int i = columns < SUPER_BLOCK ? 0 : words; i < words; i++) {
+        store(to.values[i], (vf){0});
+        if (i < PARTS) store(to.scales[i], (vf){0});
+    }
+    PackedPanel given = {band, columns / PART / parts_of_run(m->type), to};
+    for_packed_type(m->type, unpack_panel, &given);
+}

@@ -1,0 +1,155 @@
+// Rows that lie side by side (src/core/packed.c), LANES of them at once: their numbers and scales in
+// registers with a lane for each row.
+#pragma once
+
+#include "layouts.h"
+
+// LANES rows of a matrix, from a block of their group on.
+typedef struct {
+    const uint8_t *at;
+    int64_t next;  // see load_words
+    int row;       // the first one's place in the group, 0 where a register has them all
+} Band;
+
+ALWAYS_INLINE int row_in(Band band) { return (int)LANES < (int)PACKED_ROWS ? band.row : 0; }
+
+// Bytes of a super-block of eight rows.
+ALWAYS_INLINE int group_bytes(WeightType type) {
+    return SUPER_BLOCK / layouts[type].values * layouts[type].bytes * PACKED_ROWS;
+}
+
+// Nibbles lie in words. Those of a run of words are columns of the same parts: the lower halves of
+// eight words are a part, and the upper halves another one; or both halves of four words are one.
+ALWAYS_INLINE int words_of_run(WeightType type) { return is_nibbles(type) ? 4 : 8; }
+ALWAYS_INLINE int parts_of_run(WeightType type) { return is_nibbles(type) ? 1 : 2; }
+ALWAYS_INLINE int runs_of(WeightType type) { return PARTS / parts_of_run(type); }
+
+// The first column of a half of word i of a run: a part's, unless nibbles of a byte are of one part.
+ALWAYS_INLINE int run_column(WeightType type, int run, int half, int i) {
+    if (is_nibbles(type)) return run * PART + half * 16 + i * 4;
+    if (type == WEIGHT_Q6_K) return run / 2 * 128 + half * 64 + run % 2 * PART + i * 4;
+    return run * 64 + half * PART + i * 4;
+}
+
+// Word number i of the rows' blocks.
+ALWAYS_INLINE vb word_of_rows(Band band, int i) {
+    return load_words(band.at + 4 * (i * PACKED_ROWS + row_in(band)), band.next);
+}
+
+// The rows' float16 that stand at `offset` of a group's block.
+ALWAYS_INLINE vf halves_of_rows(Band band, int offset) {
+    return load_halves(band.at + offset + 2 * row_in(band), band.next);
+}
+
+// Bits `from` and on of each byte, brought to bit `to`, and masked.
+ALWAYS_INLINE vb move_bits(vb x, int from, int to, int mask) {
+    vu moved = from > to ? (vu)x >> (from - to) : (vu)x << (to - from);
+    return (vb)moved & (uint8_t)mask;
+}
+
+// The numbers q (see Layout) of a half of word i of a run, for each row.
+ALWAYS_INLINE vb packed_numbers(WeightType type, Band band, int run, int half, int i) {
+    switch (type) {
+    case WEIGHT_Q4_K: return move_bits(word_of_rows(band, 4 + 8 * run + i), 4 * half, 0, 15);
+    case WEIGHT_Q5_K: {
+        vb fifths = move_bits(word_of_rows(band, 4 + i), 2 * run + half, 4, 16);
+        return move_bits(word_of_rows(band, 12 + 8 * run + i), 4 * half, 0, 15) | fifths;
+    }
+    case WEIGHT_Q6_K: {
+        int two = 2 * (run % 2 + 2 * half);
+        vb upper = move_bits(word_of_rows(band, 32 + run / 2 * 8 + i), two, 4, 48);
+        return move_bits(word_of_rows(band, 8 * run + i), 4 * half, 0, 15) | upper;
+    }
+    case WEIGHT_IQ4_XS:
+        return numbers_of(type, move_bits(word_of_rows(band, 2 + 4 * run + i), 4 * half, 0, 15));
+    default: break;  // Q4_0, whose blocks are runs
+    }
+    band.at += run * group_bytes(type) / PARTS + 2 * PACKED_ROWS;
+    return move_bits(word_of_rows(band, i), 4 * half, 0, 15);
+}
+
+// What the scales and minima of a super-block are made of.
+typedef struct {
+    vf d, dm;                 // the rows' float16
+    vu scales[4], minima[2];  // a byte for each part; or for 16 columns, with a sign
+} PackedScales;
+
+// The lower or upper float16 of a word.
+ALWAYS_INLINE vf half_of_word(vb word, int upper) {
+    return f16_bits_to_float(upper ? (vi)word >> 16 : (vi)word << 16 >> 16);
+}
+
+ALWAYS_INLINE PackedScales packed_scales(WeightType type, Band band) {
+    PackedScales s = {.d = {0}};
+    if (type == WEIGHT_Q4_K || type == WEIGHT_Q5_K) {  // see sixes
+        vb first = word_of_rows(band, 0);
+        vu a = (vu)word_of_rows(band, 1);
+        vu b = (vu)word_of_rows(band, 2);
+        vu c = (vu)word_of_rows(band, 3);
+        s.d = half_of_word(first, 0);
+        s.dm = half_of_word(first, 1);
+        s.scales[0] = a & 0x3f3f3f3f;
+        s.scales[1] = (c & 0x0f0f0f0f) | (a >> 2 & 0x30303030);
+        s.minima[0] = b & 0x3f3f3f3f;
+        s.minima[1] = (c >> 4 & 0x0f0f0f0f) | (b >> 2 & 0x30303030);
+    }
+    if (type == WEIGHT_Q6_K) {
+        UNROLLED (i, 4) s.scales[i] = (vu)word_of_rows(band, 48 + i);
+        s.d = halves_of_rows(band, 52 * 4 * PACKED_ROWS);
+    }
+    if (type == WEIGHT_IQ4_XS) {
+        s.scales[0] = (vu)word_of_rows(band, 0);
+        s.scales[1] = (vu)word_of_rows(band, 1);
+        s.d = half_of_word((vb)s.scales[0], 0);
+    }
+    return s;
+}
+
+// Scale k of a super-block, each for Layout.columns columns, to be multiplied with s->d: a whole
+// number of 32 bits, or twice of 16. Of Q4_0, whose blocks have a d each, it is 1.
+ALWAYS_INLINE vi packed_scale(WeightType type, const PackedScales *s, int k, bool twice) {
+    vi scale = {0};
+    if (type == WEIGHT_Q4_0) scale = scale + 1;
+    if (type == WEIGHT_IQ4_XS) {  // see iq4_xs_scales
+        vu lower = s->scales[1] >> 4 * k & 15;
+        vu upper = s->scales[0] >> (16 + 2 * k) & 3;
+        scale = (vi)(lower | upper << 4) - 32;
+    }
+    if (type != WEIGHT_Q4_0 && type != WEIGHT_IQ4_XS)
+        return byte_of_rows(s->scales[k / 4], k % 4, type == WEIGHT_Q6_K, twice, k % 4);
+    return twice ? (scale & 0xffff) | scale << 16 : scale;
+}
+
+// Likewise its minimum, which s->dm multiplies.
+ALWAYS_INLINE vf packed_minimum(const PackedScales *s, int k) {
+    return to_float(byte_of_rows(s->minima[k / 4], k % 4, false, false, 0));
+}
+
+// Calls `work` with the type as a constant, one that can_be_packed.
+ALWAYS_INLINE void for_packed_type(WeightType type,
+                                   void (*work)(WeightType type, const void *given),
+                                   const void *given) {
+    switch (type) {
+    case WEIGHT_Q4_0: work(WEIGHT_Q4_0, given); break;
+    case WEIGHT_Q4_K: work(WEIGHT_Q4_K, given); break;
+    case WEIGHT_Q5_K: work(WEIGHT_Q5_K, given); break;
+    case WEIGHT_Q6_K: work(WEIGHT_Q6_K, given); break;
+    default: work(WEIGHT_IQ4_XS, given);
+    }
+}
+
+// How they are multiplied.
+ALWAYS_INLINE Dot packed_dot(WeightType type) {
+    int bits = layouts[type].bits;
+    if (bits <= 4) return (Dot)Q4_DOT;
+    return bits <= 6 ? (Dot)Q6_DOT : (Dot)Q8_DOT;
+}
+
+// LANES rows from `row` on. Where there is but one group, a register takes it twice.
+static inline Band band_at(const Matrix *m, int64_t row, int64_t row_bytes) {
+    int in_group = (int)(row % PACKED_ROWS);
+    int64_t group = row - in_group;
+    bool two = (int)LANES > (int)PACKED_ROWS && group + PACKED_ROWS < packed_rows(m);
+    const uint8_t *data = m->data;
+    return (Band){data + group * row_bytes, two ? row_bytes * PACKED_ROWS : 0, in_group};
+}
