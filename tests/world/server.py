@@ -74,8 +74,8 @@ def hold(library, gguf):
 
 
 def is_right(told, known, true):
-    """Each value within its bounds and no other named, or a reading. None: what no model file can say, which must not be
-    named."""
+    """Each value within its bounds and no other named, or a reading. None: what no model file can say, and none may
+    name."""
     if true is None:
         return told.status in (1, 3) and not known
     if isinstance(true, str):
