@@ -262,7 +262,7 @@ def family_rows():
 def counts_of_siblings(models):
     """The small models by what they differ in: how they know positions, or what their layers see."""
     layers = [name for name in models if name.startswith('layers-')]
-    sliding = [name for name in layers if name != 'layers-state.bin']
+    sliding = [name for name in layers if not name.startswith('layers-state')]
     if not layers:
         return
     for pattern in (r'(?i)(\w+) (?:of them )?differ in\s+\[?how they\s+(?:know|encode)',
