@@ -294,6 +294,12 @@ def test_shipped_state():
     check('4 of 5 layers keep a state, by the gated delta rule' in says['states'], 'its layers', says)
     n = len(found['rope']) // 2  # rows of a method; the last but one is past 2,048
     check(os.path.getsize(os.path.join(ROOT, 'models', 'layers-state.bin')) <= 1800000, 'at most 1.8 MB')
+    still = os.path.join(ROOT, 'models', 'layers-state-nope.bin')
+    if not lacks('models/layers-state-nope.bin'):
+        asked = [still, '--ppl', text, '-n', 4096, '--samples', 1, '--tsv']
+        whole, near = ([float(row['ppl']) for row in table(good(*asked, *more).out)[2]]
+                       for more in ([], ['--window', 256]))
+        check(0.97 < whole[-2] / near[-2] < 1.03, 'where nothing turns, nothing breaks', (whole, near))
     ends = {name: values[n - 2] / values[2 * n - 2] for name, values in found.items()}
     check(ends['layers-state'] < 1.15 < ends['rope'], 'it ends near its own window, and rope.bin does not', ends)
 
