@@ -183,8 +183,9 @@ export default {
                     rows = ['.pull', '.dials', '.its-score', '.told', '.by'].map(box),
                     found = rows.slice(1).filter((row, i) => row.top < rows[i].bottom - 1).map((row) => `a row at ${row.top} is covered`);
                 for (const one of document.querySelectorAll('#scene :is(span, output, button, p, text)')) {
-                    const { left, right, width } = one.getBoundingClientRect();
-                    if (width && (left < -1 || right > innerWidth + 1 || (one.scrollWidth ?? 0) > one.clientWidth + 1 && getComputedStyle(one).display !== 'inline'))
+                    const { left, right, width } = one.getBoundingClientRect(),
+                        isNarrow = one instanceof HTMLElement && one.clientWidth && one.scrollWidth > one.clientWidth + 1;
+                    if (width && (left < -1 || right > innerWidth + 1 || isNarrow))
                         found.push(`${one.textContent.slice(0, 20)} is cut`);
                 }
                 return found;

@@ -83,7 +83,8 @@ export default {
 
         await p.locator('#weights button', { hasText: 'Back to model.bin' }).click();
         await p.waitForFunction(() => document.querySelector('#tuned'));
-        check(/trained: 512/.test(await p.locator('#clocks').innerHTML()), 'and back to the model that ships');
+        await p.waitForFunction(() => /trained: 512/.test(document.querySelector('#clocks')?.innerHTML));
+        check(true, 'and back to the model that ships');
         check(p.complaints.length === 0, 'no complaint', p.complaints);
         await p.close();
         rmSync(folder, { recursive: true });
@@ -111,7 +112,8 @@ export default {
         check(title === 'What happens after position 256?', 'the title is of this model', title);
         const whose = await p.locator('#whose').innerText();
         check(/recorded, of model\.bin.*run layers-sliding\.bin/.test(whose), 'what is recorded says of whom it is', whose);
-        const never = table(path, ...'--explain --rope none'.split(' ')).filter((row) => +row.turns < 1).length,
+        const slow = table(path, ...'--explain --rope none'.split(' ')).filter((row) => +row.turns < 1),
+            never = new Set(slow.map((row) => row.pair)).size, // its layers of both kinds turn alike
             choices = await p.locator('#turns .predict .chips button').allInnerTexts();
         check(choices.includes(String(never)), 'the right number of hands can be guessed', [never, choices]);
         await p.locator('#turns .predict .chips button', { hasText: new RegExp(`^${never}$`) }).click();
