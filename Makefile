@@ -292,7 +292,8 @@ build/fuzz/fuzz: tests/fuzz/fuzz.c $(SOURCES) $(wildcard *.h src/*.h src/*/*.h)
 # by their bytes. cppcheck's take the address of a result for a use of it, and do not know vectors in braces. What calls
 # itself here does so no deeper than a text may nest.
 LINT_GCC ?= gcc
-VECTORS = src/fast/kernels.c src/fast/matmul.c src/fast/rows.c src/fast/panels.c src/fast/matrix_units.c src/fast/widen.c
+VECTORS = src/fast/kernels.c src/fast/matmul.c src/fast/rows.c src/fast/panels.c src/fast/packed.c \
+	src/fast/matrix_units.c src/fast/widen.c
 TIDY = bugprone-*,cert-*,misc-*,performance-*,portability-*,-bugprone-easily-swappable-parameters,-bugprone-reserved-identifier,-cert-dcl37-c,$\
 -cert-dcl51-cpp,-cert-err33-c,-performance-no-int-to-ptr,-cert-err34-c,-bugprone-not-null-terminated-result,$\
 -bugprone-implicit-widening-of-multiplication-result,-bugprone-narrowing-conversions,-misc-no-recursion,$\
