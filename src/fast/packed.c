@@ -3,6 +3,9 @@
 // are in one register, too.
 #include "packed.h"
 
+// Clang leaves loops as they are that would become too long.
+#pragma clang diagnostic ignored "-Wpass-failed"
+
 #include <string.h>
 
 #include "kernels.h"
@@ -75,43 +78,48 @@ ALWAYS_INLINE vf part_sums(WeightType type, const RunSums *of, int part, int p, 
     }
     vf sums = {0};
     UNROLLED (half, 2) {
-        if (half > by_halves) break;
         int k = by_halves ? 2 * p + half : p;
         const int32_t *minus_sum = by_halves ? &x->half_starts[k] : &x->part_starts[k];
         vi whole = whole_sums(packed_dot(type), of->whole[part][half]);
         if (zero_bits) whole += (vi)splat_lane(minus_sum) << (zero_bits + (IN_PAIRS ? 8 : 0));
-        vf scale = to_float(packed_scale(type, s, k, false));
-        if (type == WEIGHT_Q4_0) return to_float(whole);
-        sums += to_float(whole) * scale;
+        vf scaled = to_float(whole) * to_float(packed_scale(type, s, k, false));
+        if (half == 0 || by_halves) sums += scaled;
     }
     return sums;
 }
 
-// sum += a super-block of `runs` runs of a band times a vector's.
-ALWAYS_INLINE vf add_packed(WeightType type, Band band, int runs, const Rounded *x,
-                            const InLanes *lanes, vf sum) {
-    bool has_offset = layouts[type].has_offset;
+// What a super-block adds up to, for s->d and s->dm.
+typedef struct {
+    vf products, minima;
+} BlockSums;
+
+ALWAYS_INLINE void add_run(WeightType type, Band band, int run, const Rounded *x,
+                           const InLanes *lanes, const PackedScales *s, BlockSums *to) {
     const int8_t *values = IN_PAIRS ? x->values + SUPER_BLOCK : x->values;
-    PackedScales s = packed_scales(type, band);
-    vf products = {0};
-    vf minima = {0};
-    UNROLLED (run, 8) {
-        if (run >= runs) break;
-        RunSums of = {0};
-        prefetch_run(type, band, run);
-        UNROLLED (i, words_of_run(type))
-            UNROLLED (upper, 2) add_word(type, band, run, 2 * i + upper, values, &s, &of);
-        UNROLLED (part, parts_of_run(type)) {
-            int p = run_column(type, run, part, 0) / PART;
-            vf sums = part_sums(type, &of, part, p, x, lanes, &s);
-            if (type == WEIGHT_Q4_0) sums *= halves_of_rows(band, run * group_bytes(type) / PARTS);
-            products += sums * x->scales[p];
-            if (has_offset) minima += packed_minimum(&s, p) * x->sums[p];
-        }
+    RunSums of = {0};
+    prefetch_run(type, band, run);
+    UNROLLED (i, words_of_run(type))
+        UNROLLED (upper, 2) add_word(type, band, run, 2 * i + upper, values, s, &of);
+    UNROLLED (part, parts_of_run(type)) {
+        int p = run_column(type, run, part, 0) / PART;
+        vf sums = part_sums(type, &of, part, p, x, lanes, s);
+        if (type == WEIGHT_Q4_0) sums *= halves_of_rows(band, run * group_bytes(type) / PARTS);
+        to->products += sums * x->scales[p];
+        if (layouts[type].has_offset) to->minima += packed_minimum(s, p) * x->sums[p];
     }
-    if (IN_PAIRS) products *= 1.0f / PAIRS_UNIT;
-    sum += type == WEIGHT_Q4_0 ? products : products * s.d;
-    return has_offset ? sum - minima * s.dm : sum;
+}
+
+// sum += a super-block of a band times a vector's; of the last one `left` runs, or 0: all.
+ALWAYS_INLINE vf add_packed(WeightType type, Band band, int left, const Rounded *x,
+                            const InLanes *lanes, vf sum) {
+    PackedScales s = packed_scales(type, band);
+    BlockSums of = {.products = {0}};
+    for (int run = 0; run < left; run++) add_run(type, band, run, x, lanes, &s, &of);
+    if (left == 0)
+        UNROLLED (run, runs_of(type)) add_run(type, band, run, x, lanes, &s, &of);
+    if (IN_PAIRS) of.products *= 1.0f / PAIRS_UNIT;
+    sum += type == WEIGHT_Q4_0 ? of.products : of.products * s.d;
+    return layouts[type].has_offset ? sum - of.minima * s.dm : sum;
 }
 
 typedef struct {
@@ -133,10 +141,12 @@ ALWAYS_INLINE void packed_rows_of(WeightType type, const void *given) {
             Band band = band_at(g->m, g->row + r, row_bytes);
             vf sum = {0};
             for (int64_t i = 0; i < whole; i++, x += g->v->n, lanes += g->v->n) {
-                sum = add_packed(type, band, runs_of(type), x, lanes, sum);
+                sum = add_packed(type, band, 0, x, lanes, sum);
                 band.at += group_bytes(type);
             }
-            if (left > 0) sum = add_packed(type, band, left, x, lanes, sum);
+            // Other types have whole super-blocks.
+            if (type == WEIGHT_Q4_0 && left > 0)
+                sum = add_packed(WEIGHT_Q4_0, band, left, x, lanes, sum);
             int64_t n = g->n_rows - r < LANES ? g->n_rows - r : LANES;
             memcpy(g->sums + t * ROWS_IN_PLACE + r, &sum, n * sizeof(float));
         }
@@ -178,7 +188,7 @@ ALWAYS_INLINE void unpack_panel(WeightType type, const void *given) {
     float unit = packed_dot(type) == PAIRS ? 1.0f / PAIRS_UNIT : 1;
     for (int run = 0; run < g->runs; run++) unpack_values(type, g->band, run, g->to);
     UNROLLED (k, SUPER_BLOCK / layout->columns) {
-        if (k * layout->columns >= g->runs * parts_of_run(type) * PART) break;
+        if (k * layout->columns >= g->runs * parts_of_run(type) * PART) continue;
         vf scale = type == WEIGHT_Q4_0 ? halves_of_rows(g->band, k * group_bytes(type) / PARTS)
                                        : to_float(packed_scale(type, &s, k, false)) * s.d;
         store(g->to.scales[k], scale * unit);
