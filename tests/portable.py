@@ -63,7 +63,7 @@ VARIANTS = {
 }
 TESTS = {'test_units.py': ['test_same'], 'test_golden.py': [], 'test_encodings.py': ['test_pytorch']}
 OTHER = dict.fromkeys(('valgrind', 'threads'), ['test_golden.py', 'test_encodings.py'])  # the rest takes long
-OTHER['gcc-units'] = [*TESTS, 'test_blocks.py', 'test_packed.py', 'test_plain.py']  # no test here has run them otherwise
+OTHER['gcc-units'] = [*TESTS, 'test_blocks.py', 'test_packed.py', 'test_plain.py']  # run nowhere else
 OTHER['memory'] = ['test_units.py']  # clang 14 takes what fstat of newer C libraries fills in for unwritten
 # A processor's instructions by the name that /proc/cpuinfo gives to the last of them to come.
 NEEDS = {'-march=x86-64-v4': 'avx512vl', '-march=x86-64-v3': 'avx2', '-march=x86-64-v3 -mavxvnni': 'avx_vnni',
