@@ -15,8 +15,8 @@
 ALWAYS_INLINE void prefetch_run(WeightType type, Band band, int run) {
     int share = group_bytes(type) / runs_of(type);
     for (int i = 0; i < share; i += 64) {
-        prefetch_ahead(band.at + run * share + i);
-        if (band.next) prefetch_ahead(band.at + band.next + run * share + i);
+        prefetch_past(band.at + run * share + i, band.skipped);
+        if (band.next) prefetch_past(band.at + band.next + run * share + i, band.skipped);
     }
 }
 
@@ -140,7 +140,11 @@ ALWAYS_INLINE void packed_rows_of(WeightType type, const void *given) {
             const InLanes *lanes = g->v->in_lanes + t;
             Band band = band_at(g->m, g->row + r, row_bytes);
             vf sum = {0};
+            int64_t ahead = FAR_AHEAD;  // from the beginning of the group that is prefetched
             for (int64_t i = 0; i < whole; i++, x += g->v->n, lanes += g->v->n) {
+                for (; ahead >= row_bytes * PACKED_ROWS; ahead -= row_bytes * PACKED_ROWS)
+                    band.skipped += band.next;
+                ahead += group_bytes(type);
                 sum = add_packed(type, band, 0, x, lanes, sum);
                 band.at += group_bytes(type);
             }

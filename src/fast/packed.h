@@ -7,7 +7,8 @@
 // LANES rows of a matrix, from a block of their group on.
 typedef struct {
     const uint8_t *at;
-    int64_t next;  // see load_words
+    int64_t next;     // see load_words
+    int64_t skipped;  // see prefetch_past: where two groups are read at once, the other one's bytes
     int row;       // the first one's place in the group, 0 where a register has them all
 } Band;
 
@@ -151,5 +152,5 @@ static inline Band band_at(const Matrix *m, int64_t row, int64_t row_bytes) {
     int64_t group = row - in_group;
     bool two = (int)LANES > (int)PACKED_ROWS && group + PACKED_ROWS < packed_rows(m);
     const uint8_t *data = m->data;
-    return (Band){data + group * row_bytes, two ? row_bytes * PACKED_ROWS : 0, in_group};
+    return (Band){data + group * row_bytes, two ? row_bytes * PACKED_ROWS : 0, 0, in_group};
 }

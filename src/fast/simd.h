@@ -106,14 +106,16 @@ static inline float max_lanes(vf x) {
 
 // Prefetches what a loop that is at p will read soon: far ahead into the second-level cache, near
 // ahead into the first. It may lie past the end. AMD's processors, which alone have SSE4A, bring it
-// nearer themselves. Always inlined: gcc takes a call for one without an effect and leaves it out.
-ALWAYS_INLINE void prefetch_ahead(const void *p) {
-    enum { FAR_AHEAD = 12288, NEAR_AHEAD = 1024 };
-    __builtin_prefetch((const void *)((uintptr_t)p + FAR_AHEAD), 0, 2);
+// nearer themselves. A loop that will leave out `skipped` bytes on the way says so. Always inlined: gcc
+// takes a call for one without an effect and leaves it out.
+enum { FAR_AHEAD = 12288, NEAR_AHEAD = 1024 };
+ALWAYS_INLINE void prefetch_past(const void *p, int64_t skipped) {
+    __builtin_prefetch((const void *)((uintptr_t)p + FAR_AHEAD + skipped), 0, 2);
 #ifndef __SSE4A__
     __builtin_prefetch((const void *)((uintptr_t)p + NEAR_AHEAD));
 #endif
 }
+ALWAYS_INLINE void prefetch_ahead(const void *p) { prefetch_past(p, 0); }
 
 // For a loop that waits for another thread: lets the processor's other work go first for a moment.
 static inline void pause_briefly(void) {
