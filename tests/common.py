@@ -78,7 +78,7 @@ def lacks(*names):
     return lost
 
 
-def long(test):
+def takes_long(test):
     """A test that takes long and finds little that others do not: make test-long runs it, make test does not."""
     test.is_long = True
     return test

@@ -12,8 +12,8 @@ import subprocess
 import sys
 import time
 
-from common import (EXPORT, FIELDS, ROOT, SHARED, check, compiled, config, export, good, in_work, lacks, main,
-                    one_line, random_weights, read, run, skip, table, write, write_model, write_tokenizer)
+from common import (EXPORT, FIELDS, ROOT, SHARED, check, compiled, config, export, good, in_work, lacks, main, one_line,
+                    random_weights, read, run, skip, table, takes_long, write, write_model, write_tokenizer)
 
 MODEL, SIBLING = (os.path.join(ROOT, name) for name in ('model.bin', 'model-8k.bin'))
 TOKENIZER = os.path.join(ROOT, 'tokenizer.bin')
@@ -122,6 +122,7 @@ def test_values():
         check(found[row]['verdict'] == 'undecided', 'four samples do not decide', found[row])
 
 
+@takes_long
 def test_more_time_decides_more():
     """Whatever the budget and the machine's speed: what is decided is decided alike, with the same numbers."""
     program = made_up_clock()
@@ -224,6 +225,7 @@ def test_settings_alone():
     check('--settings has no effect with --ppl' in idle.err, '--settings without --check', idle)
 
 
+@takes_long
 def test_between_lengths():
     """What "holds to X" says is what -n X says of the same settings."""
     temperature = os.path.join(ROOT, 'models/layers-temperature.bin')
@@ -263,6 +265,7 @@ def test_a_row_on_its_limit():
           'keys decide', (last, rows))
 
 
+@takes_long
 def test_words():
     """The last line says what is wanted, which limit binds, of what a ratio is, and speaks of -n."""
     def last(model, *options):
@@ -458,6 +461,7 @@ def test_longrope_temperature():
               'a temperature of %g' % attention, row)
 
 
+@takes_long
 def test_a_page_that_is_read_again():
     """A share of its gain in a short text is told, or asked for; YaRN loses most of it, a tuned model little."""
     found = {}
@@ -555,6 +559,7 @@ def test_verdicts_by_jumps():
         check(result.status == {'fail': NO, 'between': UNDECIDED, 'ok': YES}[verdict], 'its status', result.status)
 
 
+@takes_long
 def test_slow_clocks():
     """On machines made up in test_check.c, from one that reads 20,000 tokens a second to one that reads one, steady
     ones and ones that become slower: the budget is kept to a tenth."""

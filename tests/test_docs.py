@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 
-from common import ROOT, at_terminal, check, good, in_work, lacks, main, run, screen, skip, table, write
+from common import ROOT, at_terminal, check, good, in_work, lacks, main, run, screen, skip, table, takes_long, write
 
 sys.path.insert(0, os.path.join(ROOT, 'tools'))
 import manpage  # noqa: E402
@@ -94,6 +94,7 @@ def held(command, status):
     return status == 0 or status == 1 and '--engines' in command or status in (1, 3) and '--check' in command
 
 
+@takes_long
 def test_commands():
     folder = in_work('desk')
     desk(folder, os.path.join(ROOT, 'run'))
@@ -402,6 +403,7 @@ def test_man_page_names():
 
 # ---- the lesson ----
 
+@takes_long
 def test_method_of_your_own():
     lesson = document('docs/lesson.md')
     function, row = re.findall(r'```c\n(.*?)```', lesson.split('## A method of your own')[1], re.S)[:2]

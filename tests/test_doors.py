@@ -20,7 +20,7 @@ import door_steps
 import reference
 import source_writers
 from common import (ENGINES, ROOT, check, close, config, good, in_work, main, perplexity, random_ids, random_weights,
-                    read, read_model, run, table, write, write_model)
+                    read, read_model, run, table, takes_long, write, write_model)
 from test_families import export, in_halves
 from test_layers import FULL_FIELDS, as_float32, hf_tensors, read_safetensors, sliding_name, write_folder
 from test_mixtures import EXPERT_PARTS, expert_tensors, with_experts
@@ -739,21 +739,32 @@ def noticed(name, cases):
     return ''
 
 
-def test_doors():
+def doors(name, chosen):
+    """Takes these of a family's cases through every door."""
+    for seed, case in list(enumerate(cases_of(name)))[chosen]:
+        try:
+            model, folder, out = through_folders(case, random_weights(case.c, seed))
+            back = through_gguf(case, model)
+        except Wrong as wrong:
+            check(False, case.name, wrong)
+            continue
+        said = logits(case.name, model, None)
+        if back:
+            # GGUF has another epsilon for the norms of latent vectors.
+            logits(case.name + ', through GGUF', back, said, 2e-3 if case.c['kv_rank'] else 1e-4)
+        if not ROWS[name].get('own'):
+            shows(case.name, folder, out)
+
+
+def test_all_that_goes_together():
     for name in RUN:
-        for seed, case in enumerate(cases_of(name)):
-            try:
-                model, folder, out = through_folders(case, random_weights(case.c, seed))
-                back = through_gguf(case, model)
-            except Wrong as wrong:
-                check(False, case.name, wrong)
-                continue
-            said = logits(case.name, model, None)
-            if back:
-                # GGUF has another epsilon for the norms of latent vectors.
-                logits(case.name + ', through GGUF', back, said, 2e-3 if case.c['kv_rank'] else 1e-4)
-            if not ROWS[name].get('own'):
-                shows(case.name, folder, out)
+        doors(name, slice(-1, None))
+
+
+@takes_long
+def test_each_feature():
+    for name in RUN:
+        doors(name, slice(None, -1))
 
 
 def test_largest():
@@ -989,6 +1000,7 @@ def planted(name, where, value):
     return rows
 
 
+@takes_long
 def test_planted():
     for name, where, value in PLANTS:
         what = '%s: %s = %s' % (name, where, 'nothing' if value is GONE else json.dumps(value))

@@ -4,10 +4,11 @@ make check-portable tries more, and this one with -O3, which takes twice as long
 
 import os
 
-from common import ROOT, check, main
+from common import ROOT, check, main, takes_long
 from portable import output_of, try_variant
 
 
+@takes_long
 def test_plain():
     try_variant('plain', 'CFLAGS=-O1', quick=True)
 

@@ -4,7 +4,7 @@ the former for other builds."""
 
 import os
 
-from common import RUNNER, add_counts, compiled, main, run, skip
+from common import RUNNER, add_counts, compiled, main, run, skip, takes_long
 
 
 def passes(kind, *arguments):
@@ -19,6 +19,7 @@ def test_same():
     passes('same', *['quick'] * bool(quick))
 
 
+@takes_long
 def test_sanitized():
     passes('sanitized', 'quick')
 

@@ -8,8 +8,8 @@
 typedef struct {
     const uint8_t *at;
     int64_t next;     // see load_words
-    int64_t skipped;  // see prefetch_past: where two groups are read at once, the other one's bytes
-    int row;       // the first one's place in the group, 0 where a register has them all
+    int64_t skipped;  // see prefetch_past: the bytes of the register's other group
+    int row;          // the first one's place in the group, 0 where a register has them all
 } Band;
 
 ALWAYS_INLINE int row_in(Band band) { return (int)LANES < (int)PACKED_ROWS ? band.row : 0; }
