@@ -17,7 +17,8 @@ import blocks
 import reference
 import source_writers as w
 from common import (BLOCK_MODELS, ENGINES, EXPORT, GOLDEN, ROOT, SHARED, block_weights, check, close, compiled, config,
-                    good, in_work, main, perplexity, random_ids, random_weights, read, run, skip, write, write_model)
+                    good, in_work, main, perplexity, random_ids, random_weights, read, run, skip, takes_long, write,
+                    write_model)
 from source_writers import STRING, Place
 
 SCALES = {'typical': None, 'zero': 0.0, 'negative zero': -0.0, 'subnormal': 6e-8, 'subnormals': -1.7e-5,
@@ -58,6 +59,7 @@ def compare(kind, data, what):
         check(not differ, what + ': the definition has the same bits', (len(differ), differ[:3]))
 
 
+@takes_long
 def test_values():
     """Random bytes, with scales of every kind; a row of blocks that are zeros or ones throughout."""
     for kind, (values, size, places) in blocks.HALVES.items():

@@ -585,6 +585,7 @@ def test_slow_clocks():
            for verdict in ('ok', 'undecided')} <= seen, 'all kinds of rows fit or are left out', seen)
 
 
+@takes_long
 def test_a_large_model():
     """A large shape that computes what model.bin does, beside a busy loop: the budget is kept by the wall's clock."""
     inflate = os.path.join(SHARED, 'tools', 'inflate.py')

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 
-from common import ROOT, add_counts, check, in_work, lacks, main, run, skip, write
+from common import ROOT, add_counts, check, in_work, lacks, main, run, skip, takes_long, write
 
 sys.path.insert(0, os.path.join(ROOT, 'tools'))
 import class_ranges  # noqa: E402
@@ -31,6 +31,7 @@ def class_tool(*arguments):
     return run(*arguments, program=os.path.join(ROOT, 'tools', 'class.py'), timeout=600)
 
 
+@takes_long
 def test_class():
     if lacks('model-8k.bin', 'models/rope.bin'):
         return

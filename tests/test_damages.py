@@ -6,8 +6,8 @@ import os
 import re
 import struct
 
-from common import (ROOT, check, compiled, config, good, in_work, lacks, main, random_weights, read, run, table, write,
-                    write_model, write_tokenizer)
+from common import (ROOT, check, compiled, config, good, in_work, lacks, main, random_weights, read, run, table,
+                    takes_long, write, write_model, write_tokenizer)
 from damages import (as_halves, as_pairs, exchanged, floats_of_model, pairs_damaged, scaled, with_norms,
                      with_swapped_layers, write_damaged)
 
@@ -33,6 +33,7 @@ def test_healthy_models():
         check(rows['conversion']['verdict'] == 'ok', 'no mistake reads better than %s' % model, rows['conversion'])
 
 
+@takes_long
 def test_mistakes_of_converters():
     """Each is found by itself, the last line says which, and asks the question."""
     c, weights, _ = floats_of_model('model.bin', 'healthy.bin')
@@ -91,6 +92,7 @@ def test_a_model_that_knows_nothing():
             r'text\. Wrongly converted\?', last), 'random weights at %d' % n, last)
 
 
+@takes_long
 def test_like():
     """What costs more than a tenth shows beside the healthy model; a healthy copy passes."""
     c, weights, healthy = floats_of_model('model-8k.bin', 'healthy.bin')

@@ -10,8 +10,8 @@ import subprocess
 
 import reference
 from common import (ENCODINGS, EXPORT, GOLDEN, Q4, Q8, ROOT, check, close, config, good, in_work, lacks, main, one_line,
-                    perplexity, random_ids, random_weights, read, run, table, tiny_model, write, write_model,
-                    write_tokenizer)
+                    perplexity, random_ids, random_weights, read, run, table, takes_long, tiny_model, write,
+                    write_model, write_tokenizer)
 
 OTHERS = ENCODINGS[1:]
 ROWS = {'learned': 150, 'shaw': 9}
@@ -211,6 +211,7 @@ def test_attention():
               [-2 ** (-2 * (head + 1)) * int(row['distance']) for row in rows], 1e-5, '--attn of alibi, head %d' % head)
 
 
+@takes_long
 def test_shipped():
     """The eight of models/: their size, what they say they are, and what the lesson's chapter on them says, on
     book.txt: not far apart within 256, RoPE worse past that than ALiBi, learned positions at their end."""

@@ -11,8 +11,8 @@ import os
 
 import reference
 from common import (ENGINES, METHODS, block_weights, check, close, config, good, in_work, main, one_line, perplexity,
-                    processor_seconds, random_ids, random_weights, read, run, table, tiny_model, with_header, write,
-                    write_model, write_tokenizer)
+                    processor_seconds, random_ids, random_weights, read, run, table, takes_long, tiny_model,
+                    with_header, write, write_model, write_tokenizer)
 from test_forward import TOLERANCE, session_test
 
 L = 24
@@ -56,6 +56,7 @@ SCALES = {}, dict(temperature_beta=0.3), dict(embedding_scale=3.0), dict(score_s
     temperature_beta=0.2, embedding_scale=0.5, score_scale=0.5, qkv_bias=1, o_bias=1)
 
 
+@takes_long
 def test_combinations():
     """Every place of norms with every norm of heads, either activation and each of the above, in turns with the rest.
     The fast engine and the definition agree, as a prompt and token by token, and so do one thread and two. Some of

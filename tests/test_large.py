@@ -8,11 +8,12 @@ import struct
 
 import reference
 from common import (add_counts, check, close, compiled, config, in_work, main, one_line, perplexity, random_ids,
-                    random_weights, run, skip, tiny_model, write, write_model, write_tokenizer)
+                    random_weights, run, skip, takes_long, tiny_model, write, write_model, write_tokenizer)
 
 GIGABYTE = 1 << 30
 
 
+@takes_long
 def test_elements():
     result = run(program=compiled('tests/test_large.c', 'same'), timeout=300)
     if result.status == 77:

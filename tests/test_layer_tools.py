@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 
-from common import ROOT, check, close, lacks, main
+from common import ROOT, check, close, lacks, main, takes_long
 
 sys.path.insert(0, os.path.join(ROOT, 'tools'))
 import before_rope as before  # noqa: E402
@@ -112,6 +112,7 @@ def test_rows_appear():
         check('second' in shown.getvalue(), 'all rows')
 
 
+@takes_long
 def test_ctrl_c():
     """What was finished stands there."""
     if lacks('models/rope.bin'):

@@ -14,7 +14,7 @@ import sys
 
 import reference
 from common import (ENGINES, FIELDS, ROOT, SHARED, check, close, config, good, in_work, main, one_line, perplexity,
-                    random_ids, random_weights, read, read_model, run, skip, table, write, write_model)
+                    random_ids, random_weights, read, read_model, run, skip, table, takes_long, write, write_model)
 from rope_cases import (EXAONE4, FULL, GEMMA3, LAYERED, LAYERED_REFUSED, LAYERED_REMARKS, LLAMA3, MINISTRAL3, NOTHING,
                         OLMO2, OLMO3, ORIGINAL, SLIDING, YARN, changed)
 from test_families import export, in_halves
@@ -253,6 +253,7 @@ IN_THE_REFERENCE = {
     'temperature by max length': {'growth': temperature(lambda c, i: i // c['seq_len'])}}
 
 
+@takes_long
 def test_mistakes_that_no_field_says():
     """They move the worst token far above the tolerance; and so does every mistake that golden.json names."""
     for name, folder, golden in goldens():

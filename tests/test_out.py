@@ -16,8 +16,8 @@ import time
 import reference
 import common
 from common import (BLOCK_MODELS, ENGINES, EXPORT, F32, Q4, Q8, ROOT, block_weights, check, close, config, in_work,
-                    main, perplexity, random_ids, random_weights, read, skip, tiny_model, with_header, write,
-                    write_model)
+                    main, perplexity, random_ids, random_weights, read, skip, takes_long, tiny_model, with_header,
+                    write, write_model)
 from export_common import LLAMA, Case, as_float32, make_tensors
 from test_families import GOLDEN, METHODS, VARIANTS, gguf_of, header_of, hf_tensors
 from test_legacy import write_legacy
@@ -426,6 +426,7 @@ IN_GGUF = [
     ('olmo2', dict(METHODS['yarn'], method='ntk-by-parts', norm_place=1, qk_norm=2), None, 1, '')]
 
 
+@takes_long
 def test_layers_in_gguf():
     """What the keys and the norms of queries say, the notes, and that both engines score the same in again."""
     for seed, (family, fields, slides, times, words) in enumerate(IN_GGUF):
