@@ -410,6 +410,7 @@ def with_experts(source, out):
     return out
 
 
+@takes_long
 def test_experts():
     """A model with experts has the verdict of the dense one that computes the same."""
     done = export('--no-tokenizer', MODEL, in_work('dense/'))

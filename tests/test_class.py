@@ -38,6 +38,7 @@ def test_class():
     add_counts(class_tool(), 'docs/class.md')
 
 
+@takes_long
 def test_faults():
     """Each in a text of its own, of which the commands are run that cost little."""
     if lacks('model-8k.bin', 'models/rope.bin'):

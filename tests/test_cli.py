@@ -12,7 +12,7 @@ import struct
 import zipfile
 
 from common import (METHODS, ROOT, check, compiler, config, good, house, in_work, main, one_line, random_ids,
-                    random_weights, read, run, skip, table, tiny_model, write, write_model, write_tokenizer)
+                    random_weights, read, run, skip, table, takes_long, tiny_model, write, write_model, write_tokenizer)
 
 LETTERS = [' '] + [chr(c) for c in range(ord('a'), ord('z') + 1)]
 VOCAB = 259 + len(LETTERS)
@@ -58,6 +58,7 @@ NO_NUMBERS = ['', 'x', '5x', '5 ', ' 5', '\t5', '5\n', '--', '-', '+', '.', 'e',
               '0x1p4', '0b1', '1f', '1e999', '-1e999', '1e19', '99999999999999999999', '9' * 400]
 
 
+@takes_long
 def test_usage_errors():
     m = tiny_model('tiny.bin')
     takes_value = ('-t -p -s -n -i -f -z -m -y --kv --threads --rope --factor --theta --train-ctx --beta-fast '

@@ -10,8 +10,8 @@ import struct
 import subprocess
 
 import blocks
-from common import (BF16, BLOCK_MODELS, ENCODINGS, F16, Q4, Q8, ROOT, SHARED, block_weights, check, compiler,
-                    config, in_work, main, random_weights, run, skip, write, write_model, write_tokenizer)
+from common import (BF16, BLOCK_MODELS, ENCODINGS, F16, Q4, Q8, ROOT, SHARED, block_weights, check, compiler, config,
+                    in_work, main, random_weights, run, skip, takes_long, write, write_model, write_tokenizer)
 from test_golden import exported
 from test_legacy import write_legacy
 from test_plain import BASE, BEHIND, DYNAMIC, FAMILIES, MAPS, METHODS, OTHERS, in_blocks
@@ -41,6 +41,7 @@ def flags(*more):
     return [flag for flag in recorded if 'openmp' not in flag] + list(more)
 
 
+@takes_long
 def test_alone():
     """It is linked from these files alone, also with the sanitizers."""
     files = sources(FOLDER)
@@ -228,6 +229,7 @@ def test_refused():
     check(result.status == 2 and 'cannot get' in result.err, 'the core refuses what needs too much memory', result)
 
 
+@takes_long
 def test_planted():
     """An error in the core alone changes texts."""
     folder = in_work('planted')

@@ -22,6 +22,7 @@ def judge(model, *options):
     return result.status, result.out.splitlines()[-1], rows
 
 
+@takes_long
 def test_healthy_models():
     """Whatever knows positions, and whatever layers see, no mistake reads better."""
     if lacks('models/alibi.bin'):

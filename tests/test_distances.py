@@ -7,7 +7,7 @@ import math
 
 import reference
 from common import (ENGINES, METHODS, add_counts, check, close, compiled, config, good, in_work, main, one_line,
-                    perplexity, random_ids, random_weights, run, skip, table, tiny_model, write_model)
+                    perplexity, random_ids, random_weights, run, skip, table, takes_long, tiny_model, write_model)
 from reference import MAPS
 
 L = 24
@@ -44,6 +44,7 @@ def compare(c, seed, n, rope, what, map=None, options=(), **how):
         close(perplexity(model, ids, *engine, *said, *options), expected, 1e-4, '%s, %s, %s' % (rope, what, engine[0]))
 
 
+@takes_long
 def test_defaults():
     """Every map with what it chooses itself, below, at and past the trained context."""
     for name in MAPS:
@@ -78,6 +79,7 @@ def test_settings():
                 reference.distance_map('streaming', L, 90, window=used))
 
 
+@takes_long
 def test_behind_methods():
     for method in METHODS[:METHODS.index('longrope')]:
         for dynamic in (0, 1) if method != 'none' else (0,):
@@ -124,6 +126,7 @@ def session_test(command, model, kv, n, tolerance, label, rope, kind='same'):
     add_counts(run(command, model, kv, 0, 0, n, tolerance, label, rope, program=program), label)
 
 
+@takes_long
 def test_token_by_token():
     """Read in any pieces, a text has the same logits: to 1e-4 with a float32 cache, else as its rounding lets it."""
     model = tiny_model('chunks.bin', train_ctx=64, seq_len=1000, theta=200.0)

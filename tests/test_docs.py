@@ -166,6 +166,7 @@ def alike(line, other):
         a == b or near(number(a), number(b)) for a, b in zip(line, other) if a + b not in ('.#', '#.'))
 
 
+@takes_long
 def test_readme_output():
     """What the README shows is what a terminal shows: the lines, in their order."""
     found = shown()

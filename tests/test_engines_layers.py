@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 from common import (EXPORT, ROOT, SHARED, at_terminal, check, close, config, good, in_work, lacks, main, one_line,
-                    perplexity, random_weights, run, screen, skip, table, write, write_model)
+                    perplexity, random_weights, run, screen, skip, table, takes_long, write, write_model)
 from test_mixtures import RANDOM, case_of, exported, folder_of
 
 sys.path.insert(0, ROOT)
@@ -527,6 +527,7 @@ def test_at_a_terminal():
         check(all(len(line) <= 80 for line in lines), case['name'] + ' in 80 columns', lines)
 
 
+@takes_long
 def test_hostile():
     """Each of these ends in a table or in one line, whatever engine reads it."""
     rng = random.Random(11)

@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 
+from common import takes_long
 from export_common import (EXPORTER, LLAMA, PIECES, ROOT, SHARED, Case, check,
                            expected_tensors, exported, main, make_tensors, random_values, refused, rng, safetensors,
                            sentencepiece, shapes_of, skip, with_header, without, write)
@@ -104,6 +105,7 @@ def test_tying():
 
 # ---- tests: config.json ----
 
+@takes_long
 def test_rope_spellings():
     tensors = safetensors(make_tensors(LLAMA))
     for name, changes, fields in SPELLINGS:
@@ -211,6 +213,7 @@ def test_refused_settings():
             'generation_config.json: eos_token_id')
 
 
+@takes_long
 def test_refused_weights():
     tensors = make_tensors(LLAMA)
     good = safetensors(tensors)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import types
 
-from common import ROOT, check, in_work, main, write
+from common import ROOT, check, in_work, main, takes_long, write
 
 sys.path.insert(0, os.path.join(ROOT, 'tools'))
 import before_rope  # noqa: E402
@@ -26,6 +26,7 @@ def figures(*arguments):
                           env={k: v for k, v in os.environ.items() if k != 'PYTHONPATH'}, universal_newlines=True)
 
 
+@takes_long
 def test_no_matplotlib():
     of_pairs = 'pairs-16x.png, decay-16x.png, clocks.png, llama3.png, searched-16x.png'
     for table, pictures in ('again', 'again.png'), ('shares', 'shares.png'), ('stale', 'stale.png'), (

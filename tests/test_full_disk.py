@@ -7,7 +7,8 @@ import os
 import subprocess
 import sys
 
-from common import F32, Q4, ROOT, RUN, check, config, in_work, main, random_weights, skip, tiny_model, write_model
+from common import (F32, Q4, ROOT, RUN, check, config, in_work, main, random_weights, skip, takes_long, tiny_model,
+                    write_model)
 from export_common import LLAMA, PIECES, Case, changed, make_tensors, sentencepiece
 
 PAGE = os.sysconf('SC_PAGE_SIZE')
@@ -49,6 +50,7 @@ def pages(size):
     return sorted({0, min(PAGE, whole - PAGE), whole // 2 // PAGE * PAGE, whole - PAGE})
 
 
+@takes_long
 def test_full_disk():
     try:
         allowed = on_disk(PAGE, 'true')[0] == 0

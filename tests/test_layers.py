@@ -541,6 +541,7 @@ def as_float32(value):
     return struct.unpack('<f', struct.pack('<f', value))[0]
 
 
+@takes_long
 def test_out_and_in_again():
     """A folder comes back bit by bit; a GGUF file with its settings in float32."""
     for name, folder, c, in_gguf in cases():

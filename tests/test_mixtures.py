@@ -13,7 +13,7 @@ import struct
 import blocks
 import reference
 from common import (ENGINES, FIELDS, check, close, in_work, main, perplexity, random_ids, random_weights, read,
-                    read_model, skip, write, write_model)
+                    read_model, skip, takes_long, write, write_model)
 from rope_cases import FULL, GPT_OSS, MIXTRAL, QWEN3_MOE, SLIDING, changed
 from test_families import export
 from test_layers import (FULL_FIELDS, IN_THE_REFERENCE, PLANTED, SHORT, SIZES, exported, full_layers_shifted,
@@ -168,6 +168,7 @@ def test_mistakes():
                 check(all(abs(x - moved) < 0.01 * moved for x in apart), '%s: %s' % (name, mistake), (apart, moved))
 
 
+@takes_long
 def test_mistakes_that_no_field_says():
     for name, folder, golden in goldens():
         model = exported(folder, name)
@@ -296,6 +297,7 @@ def case_of(meaning):
     return c
 
 
+@takes_long
 def test_random_models():
     for seed, (name, layout, settings, meaning, in_gguf) in enumerate(RANDOM):
         c = case_of(meaning)
@@ -503,6 +505,7 @@ def refused(what, source, *words):
           not os.path.exists(out), what, done.stderr)
 
 
+@takes_long
 def test_hostile_folders():
     for seed, (name, layout, settings, meaning, _) in enumerate(RANDOM):
         if layout not in ('mixtral', 'halves', 'gpt-oss') or seed not in (0, 5, 8):

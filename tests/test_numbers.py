@@ -6,7 +6,7 @@ computed from them is printed."""
 import struct
 
 from common import (BF16, F16, F32, Q4, Q8, check, config, good, in_work, main, random_ids, random_weights, read, run,
-                    shapes, write, write_model, write_tokenizer)
+                    shapes, takes_long, write, write_model, write_tokenizer)
 from test_cli import LETTERS, VOCAB, alphabet, token
 
 NAN, INF = float('nan'), float('inf')
@@ -67,6 +67,7 @@ def refused(result, what, where, position):
           '%r, expected %r' % (result, exact))
 
 
+@takes_long
 def test_weights():
     """In every tensor of a layer in the middle, and in those outside of the layers; every type, every cache."""
     ids = write(in_work('ids.txt'), ' '.join(map(str, random_ids(20, VOCAB, 3))))

@@ -13,8 +13,8 @@ import shutil
 
 import blocks
 from common import (BF16, ENCODINGS, F16, Q4, Q8, ROOT, RUN, add_counts, block_weights, check, compiled, compiler,
-                    config, good, house, in_work, main, random_ids, random_weights, run, table, write, write_model,
-                    write_tokenizer)
+                    config, good, house, in_work, main, random_ids, random_weights, run, table, takes_long, write,
+                    write_model, write_tokenizer)
 
 # How far -ln p may be from the definition, at most and on average, by what the weights are multiplied with and by the
 # cache. Where the fast engine computes in float32, too, only the order of sums differs. int8 activations and rounded
@@ -334,6 +334,7 @@ def planted(number, old, new):
     return flags + [path, *objects, '-o', os.path.join(folder, 'run'), '-lm']
 
 
+@takes_long
 def test_planted():
     """Each error makes the fast engine differ from the definition by a hundred times what is allowed, or more, while
     the definition in the same program stays as it was."""

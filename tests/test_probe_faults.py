@@ -9,7 +9,7 @@ import re
 import shutil
 import time
 
-from common import ROOT, check, in_work, lacks, main, table, write
+from common import ROOT, check, in_work, lacks, main, table, takes_long, write
 from fake_server import MODEL, Fake
 from probe_common import (SMALL, TASKS, argparse_like, ours_of, plain_computed, probe, program, reads, refused,
                           remember, remembering_run, small_weights)
@@ -180,6 +180,7 @@ def test_wait():
     refused(probe(nobody, MODEL, *SMALL, '--wait', 1), 'not ready within 1 s', 'does not answer')
 
 
+@takes_long
 def test_other_weights():
     """Weights of 4 bits behind the server: it cannot be told, and that is no no."""
     for fault, budget in ((None, []), ('tail twice', ['--budget', 0])):

@@ -8,7 +8,7 @@ import random
 import re
 import types
 
-from common import ROOT, check, in_work, lacks, main, write
+from common import ROOT, check, in_work, lacks, main, takes_long, write
 from fake_server import MODEL, Fake
 from probe_common import MORE, SMALL, named, ours_of, probe, reads
 from probe import doubts, least_squares, untold, values  # noqa: E402
@@ -41,6 +41,7 @@ def test_solved():
                   'each value within its bounds, and no other: %s' % (hidden,), (known, told))
 
 
+@takes_long
 def test_a_part_of_the_head():
     """Half of the pairs turn, as llama.cpp counts; what another theta does as well is said beside it."""
     with Fake('vllm', PART + ('16', '--theta', '100000000'), noise=0.005) as server:
@@ -49,6 +50,7 @@ def test_a_part_of_the_head():
               told.last and 'add up to 1' not in told.out, 'half of the pairs', told)
 
 
+@takes_long
 def test_two_kinds_of_layers():
     """Values of the full layers and of the sliding ones."""
     model = os.path.join(ROOT, 'models', 'layers-theta.bin')

@@ -12,7 +12,7 @@ import sys
 
 import reference
 from common import (EXPORT, GOLDEN, METHODS, ROOT, check, close, config, good, in_work, main, one_line, perplexity,
-                    random_ids, random_weights, run, table, tiny_model, with_header, write, write_model)
+                    random_ids, random_weights, run, table, takes_long, tiny_model, with_header, write, write_model)
 from rope_cases import (ALIKE, BY_LAYER, CONTRADICTIONS, FAMILIES, LISTS, LONG, NO_CONTRADICTION, NOTHING, ORIGINAL,
                         PHI_REFUSED, REFUSED, SPELLINGS, changed, family)
 from test_golden import exported
@@ -147,6 +147,7 @@ BESIDE = ['rope_theta', ORIGINAL, 'partial_rotary_factor', 'max_position_embeddi
           'rope_local_base_freq', 'no_rope_layer_interval']
 
 
+@takes_long
 def test_random_changes():
     """Whatever is changed about RoPE's keys, both readers take it or neither does, and both warn of the same."""
     rng, taken = random.Random(11), 0
