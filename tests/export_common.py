@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 
+from chosen import is_wanted
 from forked import load, run_fork
 from rope_cases import LONG, changed  # noqa: F401: LONG is for those who import this
 
@@ -326,9 +327,9 @@ def read_tokenizer(path, vocab_size):
 
 
 def main(tests):
-    """Runs every test_* of the module's globals."""
+    """Runs the test_* of the module's globals that are wanted."""
     for name, test in sorted(tests.items()):
-        if name.startswith('test_'):
+        if is_wanted(name, test):
             began = time.time()
             test()
             if os.environ.get('TIMES'):

@@ -11,7 +11,7 @@ import struct
 import subprocess
 import sys
 
-from common import takes_long
+from chosen import takes_long
 from export_common import (EXPORTER, LLAMA, PIECES, ROOT, SHARED, Case, check,
                            expected_tensors, exported, main, make_tensors, random_values, refused, rng, safetensors,
                            sentencepiece, shapes_of, skip, with_header, without, write)
