@@ -277,9 +277,9 @@ def counts_of_siblings(models):
 
 
 def documents_that_count():
-    """{name: text, in one line} of all documents; of CHANGELOG.md what is not released: the rest is of its day."""
+    """{name: text, in one line} of all documents; of CHANGELOG.md the newest version: the rest is of its day."""
     names = DOCUMENTS + sorted(os.path.relpath(path, ROOT) for path in glob.glob(os.path.join(ROOT, 'docs', '*.md')))
-    changes = document('CHANGELOG.md').partition('\n## [Unreleased]')[2].partition('\n## [')[0]
+    changes = document('CHANGELOG.md').split('\n## [')[1]
     texts = {'CHANGELOG.md': changes, **{name: document(name) for name in names}}
     return {name: ' '.join(text.split()) for name, text in texts.items()}
 
