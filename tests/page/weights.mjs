@@ -83,6 +83,8 @@ export default {
 
         await p.locator('#weights button', { hasText: 'Back to model.bin' }).click();
         await p.waitForFunction(() => document.querySelector('#tuned'));
+        await p.evaluate(() => document.querySelectorAll('details').forEach((d) => (d.open = true)));
+        await p.locator('#clocks').scrollIntoViewIfNeeded(); // it is drawn where it is seen
         await p.waitForFunction(() => /trained: 512/.test(document.querySelector('#clocks')?.innerHTML));
         check(true, 'and back to the model that ships');
         check(p.complaints.length === 0, 'no complaint', p.complaints);

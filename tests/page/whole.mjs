@@ -74,7 +74,10 @@ export default {
             for (const seed of seeds) apart.push(await write(seed));
             return { together, apart, workers: 1 + rope.engine.mates.length, wishes: rope.engine.wishes };
         });
-        check(written.workers === 3 && written.wishes === 0, 'a worker for each of three texts', written);
+        check(written.workers === 3 && written.wishes === 0, 'a worker for each of three texts', [
+            written.workers,
+            written.wishes,
+        ]);
         check(
             new Set(written.together).size === 3 && written.together.join() === written.apart.join(),
             'the same texts',
