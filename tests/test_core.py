@@ -41,7 +41,6 @@ def flags(*more):
     return [flag for flag in recorded if 'openmp' not in flag] + list(more)
 
 
-@takes_long
 def test_alone():
     """It is linked from these files alone, also with the sanitizers."""
     files = sources(FOLDER)

@@ -247,8 +247,13 @@ export default {
             /This panel failed: .*The others go on/.test(await broken.locator('#maps .failed').innerText()),
             'in words',
         );
+        // They are built one at a time.
+        const panels = await page.locator('#panels section').count();
+        await broken
+            .waitForFunction((n) => document.querySelectorAll('#panels section').length === n, panels)
+            .catch(() => {});
         check(
-            (await broken.locator('#panels section').count()) === (await page.locator('#panels section').count()),
+            (await broken.locator('#panels section').count()) === panels,
             'all stand',
         );
         await broken.waitForFunction(() => /Ready/.test(document.getElementById('boot').textContent));
