@@ -31,7 +31,7 @@ OWN = [({'rope-freq-scale': 1 / 3}, {S: 3}), ({'rope-freq-scale': 1 / 5}, {S: 5}
        ({'yarn-orig-ctx': 256}, {L: 256}), ({'yarn-orig-ctx': 1024}, {L: 1024}), ({'yarn-beta-fast': 16}, {FAST: 16}),
        ({'yarn-beta-slow': 2}, {SLOW: 2}), ({'yarn-attn-factor': 0.9}, ' llama.cpp,'),
        ({'yarn-attn-factor': 1.1}, ' llama.cpp,'), ({'yarn-ext-factor': 0}, 'as linear, s 16'),
-       ({'yarn-ext-factor': 0.5}, None), ({'yarn-ext-factor': 0, 'yarn-attn-factor': 0.9}, {A: 0.9}),
+       ({'yarn-ext-factor': 0.5}, None), ({'yarn-ext-factor': 0, 'yarn-attn-factor': 0.9}, {S: 16, A: 0.9}),
        ({'rope-scaling': LINEAR, 'rope-freq-scale': 1 / 5}, {S: 5}),
        ({'rope-scaling': NONE, 'rope-freq-base': 30000}, {THETA: 30000}),
        ({'rope-freq-scale': 1 / 5, 'rope-freq-base': 20000}, {S: 5, THETA: 20000}),
