@@ -3,7 +3,7 @@
 
     python3 tests/run_tests.py [NAME ...]     only the files whose names hold one of the words
     python3 tests/run_tests.py --quick        the cases of quick.py, and what they cost
-    python3 tests/run_tests.py --long         make test-long: those that common.takes_long marks, and no others
+    python3 tests/run_tests.py --long         make test-long: those that chosen.takes_long marks, and no others
 
 As many files run side by side as there are processors, up to four. A test file prints one line for each failure and
 ends with such a line itself. What needs ../shared is skipped, with a word, where that is absent.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "layouts.h"
+#include "simd_rows.h"
 
 // LANES rows of a matrix, from a block of their group on.
 typedef struct {

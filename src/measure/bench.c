@@ -63,23 +63,22 @@ static double reading_speed(const MappedFile *file, size_t more, Error *err) {
     return (double)(file->size + more) / median(&runs);
 }
 
-// Floating-point operations per second of a float32 matrix product. 0 with the reason on failure.
-static double multiplying_speed(Error *err) {
-    enum { SIZE = 1024, COUNT = SIZE * SIZE };
+// Seconds of a product of n vectors, on all threads. 0 with the reason on failure.
+static double product_seconds(const Matrix *m, int n, Error *err) {
     Runs runs = {0};
     TeamShared shared = {0};
     Arena arena = {0};
+    int64_t values = n * m->cols;
     float *memory = NULL;
     Workspace *workspace = NULL;
     for (int pass = 0; pass < 2; pass++) {
-        memory = arena_take(&arena, 3 * COUNT, sizeof *memory);
-        workspace = workspace_lay_out(&arena, SIZE, SIZE, thread_count(), false);
+        memory = arena_take(&arena, values + n * m->rows, sizeof *memory);
+        workspace = workspace_lay_out(&arena, n, m->cols, thread_count(), false);
         if (pass == 0 && !arena_open(&arena, "a matrix product", err)) return 0;
     }
-    for (int i = 0; i < 2 * COUNT; i++) memory[i] = (float)(i % 7) - 3;
-    Matrix w = {.type = WEIGHT_F32, .rows = SIZE, .cols = SIZE, .data = memory};
-    Product product = {.matrix = &w, .out = memory + 2 * COUNT, .stride = SIZE};
-    Input input = {.x = memory + COUNT, .n = SIZE};
+    for (int64_t i = 0; i < values; i++) memory[i] = (float)(i % 7) - 3;
+    Product product = {.matrix = m, .out = memory + values, .stride = m->rows};
+    Input input = {.x = memory, .n = n};
     while (another_run(&runs)) {
 #pragma omp parallel
         {
@@ -88,7 +87,19 @@ static double multiplying_speed(Error *err) {
         }
     }
     arena_close(&arena);
-    return 2.0 * COUNT * SIZE / median(&runs);
+    return median(&runs);
+}
+
+// Floating-point operations per second of a float32 matrix product. 0 with the reason on failure.
+static double multiplying_speed(Error *err) {
+    enum { SIZE = 1024, COUNT = SIZE * SIZE };
+    float *memory = alloc_array(COUNT, sizeof *memory, "a matrix", err);
+    if (!memory) return 0;
+    for (int i = 0; i < COUNT; i++) memory[i] = (float)(i % 7) - 3;
+    Matrix w = {.type = WEIGHT_F32, .rows = SIZE, .cols = SIZE, .data = memory};
+    double seconds = product_seconds(&w, SIZE, err);
+    free(memory);
+    return seconds > 0 ? 2.0 * COUNT * SIZE / seconds : 0;
 }
 
 // The matrices that rows side by side are for, and those that have them.
@@ -116,32 +127,6 @@ static void count_packed(void *whose, const Tensor *t, void *member) {
     if (!m->packed && m->rows > count->largest.rows) count->largest = *m;
 }
 
-// Seconds of a product of one vector, on all threads. 0 with the reason on failure.
-static double product_seconds(const Matrix *m, Error *err) {
-    Runs runs = {0};
-    TeamShared shared = {0};
-    Arena arena = {0};
-    float *memory = NULL;
-    Workspace *workspace = NULL;
-    for (int pass = 0; pass < 2; pass++) {
-        memory = arena_take(&arena, m->rows + m->cols, sizeof *memory);
-        workspace = workspace_lay_out(&arena, 1, m->cols, thread_count(), false);
-        if (pass == 0 && !arena_open(&arena, "a product", err)) return 0;
-    }
-    for (int64_t i = 0; i < m->cols; i++) memory[i] = (float)(i % 7) - 3;
-    Product product = {.matrix = m, .out = memory + m->cols, .stride = m->rows};
-    Input input = {.x = memory, .n = 1};
-    while (another_run(&runs)) {
-#pragma omp parallel
-        {
-            Team team = team_join(&shared);
-            matmul_by_team(&team, &product, 1, &input, workspace);
-        }
-    }
-    arena_close(&arena);
-    return median(&runs);
-}
-
 // Notes how many matrices have their rows side by side, and how many times as fast the largest of the
 // others would be multiplied, if it had.
 static bool note_packed(Table *table, Model *model, Error *err) {
@@ -154,8 +139,8 @@ static bool note_packed(Table *table, Model *model, Error *err) {
     uint8_t *memory = alloc_array(m->rows, matrix_row_bytes(m), "a matrix to pack", err);
     if (!memory) return false;
     Matrix packed = matrix_packed(m, memory);
-    double apart = product_seconds(m, err);
-    double together = apart > 0 ? product_seconds(&packed, err) : 0;
+    double apart = product_seconds(m, 1, err);
+    double together = apart > 0 ? product_seconds(&packed, 1, err) : 0;
     free(memory);
     if (together > 0) table_note(table, "packing_would_give", "%.2f", apart / together);
     return together > 0;
