@@ -5,9 +5,10 @@ which come from derivatives there, then exclude the truth."""
 from __future__ import annotations
 
 import itertools
+import math
 from typing import List, Optional, Tuple
 
-from . import decide
+from . import decide, values
 from .least_squares import dot, errors
 from .solve import MINDS, Family, Given, Solution, Solver
 
@@ -16,8 +17,9 @@ NEAR = 4       # times the squares by the shorter prompts, with which fewer valu
 
 
 def toward(solver: Solver, solution: Solution) -> Optional[Tuple[Family, Given]]:
-    """What was measured, toward which the server is off the solution most surely; None where it is off toward none.
-    The direction is as in decide.along, the error the larger one: by token, or by prompt."""
+    """What was measured, toward which the server is off the solution most surely; None where it is off toward none, or
+    by less than any bounds are told. The direction is as in decide.along, the error the larger one: by token, or by
+    prompt."""
     left, sizes = solution.fit.left, [len(solver.answers[n]) for n in sorted(solver.answers)]
     faint, most, found = decide.FAINT ** 2 * len(left), float(LEANS), None
     for family, given, there in solver.points:
@@ -28,9 +30,18 @@ def toward(solver: Solver, solution: Solution) -> Optional[Tuple[Family, Given]]
         t = dot(left, way) / length
         rest = [a - t * b for a, b in zip(left, way)]
         error = max(errors([way], rest, sizes)[0], (faint / len(left) / length) ** 0.5)
-        if t / error > most:
+        if t / error > most and t * apart(solver, solution, family, given) > values.LEAST:
             most, found = t / error, (family, given)
     return found
+
+
+def apart(solver: Solver, solution: Solution, family: Family, given: Given) -> float:
+    """The largest logarithm of what a value is times another's; infinite for another method."""
+    if family is not solution.family:
+        return math.inf
+    own = [(solution.given.get(note) or solver.usual(solution, note),
+            given.get(note) or solver.made(family, given, note)) for note in {**solution.given, **given}]
+    return max((abs(math.log(there / here)) for here, there in own if here > 0 and there > 0), default=0.0)
 
 
 def with_fewer(solver: Solver, solution: Solution) -> List[Solution]:

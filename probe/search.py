@@ -78,7 +78,7 @@ def search(solver: Solver, verdict: Verdict, readings: List[Reading]) -> Optiona
     found = [few or solver.best_fit(starts)]
     found = [solver.settled(s, families) for s in found if is_well(s)]
     if not few and (not found or len(found[0].given) >= MANY or not set(found[0].given) <= set(FIRST)):
-        far = solver.best_fit(solver.far_begins(families))
+        far = solver.best_fit(solver.far_begins(families), far=True)
         found += [solver.settled(far, families)] if is_well(far) else []
     if found and not (few and fewest.is_enough(solver, few)):
         again = solver.restarted(solver.best_of_both(found))

@@ -109,6 +109,15 @@ class Family:
         return ['--rope-sliding', '%s:%s' % ('linear' if method == 'none' else method, words)]
 
 
+class Fixed(Family):
+    """A family of which a value is given and moves no more."""
+
+    def __init__(self, family: Family, note: str, value: float) -> None:
+        self.__dict__.update(vars(family))
+        self.settings = [other for other in family.settings if other != note]
+        self.arguments = family.candidate({note: value}).arguments
+
+
 class Solution:
     """What was found: the family, the values that differ from its own, and how well it fits."""
 
@@ -276,12 +285,16 @@ class Solver:
         again = self.solution(family, found.given)
         return again if again and again.fit.squares < found.fit.squares else found
 
-    def best_fit(self, starts: List[Tuple[Family, Given]]) -> Optional[Solution]:
+    def best_fit(self, starts: List[Tuple[Family, Given]], far: bool = False) -> Optional[Solution]:
+        """far: the shorter prompts lead the way, whose valleys are wider."""
         fits = []
         for family, given in starts:
             free = {note: family.usual(note) for note in FIRST if note in family.settings and
                     (note in given or not note.endswith('_sliding'))}
-            fits.append(self.patiently(family, dict(free, **given)))
+            free = dict(free, **given)
+            fits.append(self.patiently(family, free))
+            nearer = self.solution(family, free, self.short) if far else None
+            fits += [self.patiently(family, nearer.given)] if nearer else []
             if any(note.endswith('_sliding') for note in given):  # so many values may hinder each other
                 fits.append(self.patiently(family, given))
         return min(filter(None, fits), key=lambda s: s.fit.squares, default=None)
@@ -368,9 +381,38 @@ class Solver:
                 found.append(fit)
         return min(found, key=lambda s: s.fit.squares, default=None)
 
+    def next_step(self, solution: Solution, note: str, side: int) -> Optional[Given]:
+        """The middle of the next values, up or down, that are computed alike and not as these are."""
+        def at(way):
+            return dict(solution.given, **{note: solution.given[note] * math.exp(side * way)})
+
+        def ends(begin):
+            own = values.computes(self.numbers.model, solution.family.candidate(at(begin)), self.numbers.n)
+            return own and values.as_far_as(begin, FARTHEST, lambda way: own == values.computes(
+                self.numbers.model, solution.family.candidate(at(way)), self.numbers.n), True)
+        first = ends(0.0)
+        last = ends(first) if first and first < FARTHEST else None
+        return at((first + last) / 2) if last else None
+
+    def stepped(self, solution: Solution) -> Solution:
+        """With its values in steps further, as long as it explains more so: no derivative sees past a step."""
+        for note in solution.given if mean_of(solution.fit.left) < NEARLY[1] else ():
+            for side in -1, 1:
+                while note in STEPPED:
+                    given = self.next_step(solution, note, side)
+                    rest = given and self.solution(Fixed(solution.family, note, given[note]),
+                                                   {n: v for n, v in solution.given.items() if n != note})
+                    if not rest or not self.minds(rest.fit, solution.fit):
+                        break
+                    found = self.solution(solution.family, dict(rest.given, **{note: given[note]}))
+                    if not found or found.fit.squares >= solution.fit.squares:
+                        break
+                    solution = found
+        return solution
+
     def settled(self, solution: Solution, families: List[Family]) -> Solution:
         """The simplest, or another that differs in one value and explains more; others that explain as much."""
-        solution = self.simpler(solution)
+        solution = self.simpler(self.stepped(solution))
         found = [solution] + [self.simpler(other) for other in self.exchanges(solution)]
         if solution.given.get('factor', 2) < NO_SCALE:
             found += [self.simpler(plain) for plain in [self.best_fit([(f, {}) for f in families if f.is_plain()])] if

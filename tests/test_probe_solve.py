@@ -112,8 +112,8 @@ def test_doubts():
         return [rng.gauss(0, size) for _ in range(120)]
 
     def doubted(left, points):
-        fit = least_squares.Fit([], left, [])
-        return doubts.toward(types.SimpleNamespace(answers=answers, points=points), types.SimpleNamespace(fit=fit))
+        found = types.SimpleNamespace(fit=least_squares.Fit([], left, []), family='own', given={'theta': 1e4})
+        return doubts.toward(types.SimpleNamespace(answers=answers, points=points), found)
     for size, off in (0.005, 0.02), (0.0002, 0.004):
         false = 0
         for _ in range(25):
@@ -123,6 +123,9 @@ def test_doubts():
                       for _ in range(30)]
             check(doubted(beside, others[:20] + [('right', {}, noise)]) is not None, 'a valley is seen', (size, off))
             false += doubted(noise, others) is not None
+            near, further = ([('own', {'theta': theta}, noise)] for theta in (10020, 10500))
+            check(doubted(beside, near) is None and doubted(beside, further) is not None,
+                  'what is nearer than any bounds is no doubt', (size, off))
         check(not false, 'noise leans to nothing', (size, false))
 
 

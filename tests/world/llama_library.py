@@ -4,6 +4,7 @@ a git bundle."""
 import glob
 import json
 import os
+import shlex
 import subprocess
 
 from install import FOLDER, Missing, get
@@ -42,7 +43,7 @@ class Library:
         linked = [path for name in ('llama', 'ggml', 'ggml-base')
                   for path in sorted(glob.glob(os.path.join(libraries, 'lib%s.*so*' % name)))[:1]]
         program = os.path.join(folder, 'llama')
-        command = [os.environ.get('CC', 'cc'), '-std=c11', '-O1', '-Wall', '-Wextra',
+        command = [*shlex.split(os.environ.get('CC', 'cc')), '-std=c11', '-O1', '-Wall', '-Wextra',
                    *['-I' + place for place in headers(folder)], os.path.join(FOLDER, 'llama.c'), '-o', program,
                    *linked, '-Wl,-rpath,' + libraries, '-Wl,--allow-shlib-undefined', '-lm']
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
