@@ -11,10 +11,11 @@ from typing import Any, List, Optional, Tuple
 from . import decide
 from .least_squares import Fit, Vector, columns_at, dot, solved
 from .solve import CONTEXTS, FIRST, MINDS, SCALES, STEPS, THETAS, Family, Given, Solution, Solver, mean_of
-from .values import STEPPED
+from .values import LEAST, STEPPED
 
 ENOUGH = 0.025       # nats, at most, that are left where no others need be looked at: rounding makes about as much
 SURE = 'theta', 'factor'  # are fitted whatever their derivatives say, which hold near by only
+STILL = 0.1          # of the step of a derivative: what moves less does not move
 MOST = 3             # values that are let go, one after another
 NEARBY = 4           # times the squares that the nearest reading leaves: what leaves more is no start
 ALIKE = 0.4          # of what the best explains that way, at least
@@ -36,21 +37,27 @@ def moved(solver: Solver, solution: Solution, note: str) -> Optional[Vector]:
     return column if any(column) else None
 
 
-def gain(columns: List[Vector], left: Vector) -> float:
-    """By how much the squares of `left` would shrink, if these columns could be mixed at will."""
+def mix_of(columns: List[Vector], left: Vector) -> Vector:
+    """How far along each of these columns the squares of `left` would be least."""
     square = [[dot(a, b) for b in columns] for a in columns]
     largest = max((square[i][i] for i in range(len(columns))), default=0)
     for i in range(len(columns)):
         square[i][i] += 1e-6 * largest
-    right = [dot(column, left) for column in columns]
-    mix = solved(square, right) if columns else None
-    return dot(mix, right) if mix else 0.0
+    return columns and solved(square, [dot(column, left) for column in columns]) or [0.0] * len(columns)
+
+
+def gain(columns: List[Vector], left: Vector) -> float:
+    """By how much the squares of `left` would shrink, if these columns could be mixed at will."""
+    return dot(mix_of(columns, left), [dot(column, left) for column in columns])
 
 
 def is_all(solver: Solver, solution: Solution) -> bool:
-    """Whether no other value, nor all others together, would explain more."""
-    columns = [moved(solver, solution, note) for note in solution.family.settings]
-    return gain([c for c in columns if c], solution.fit.left) <= MINDS * solver.mean_square(solution.fit)
+    """Whether no other value, nor all others together, would explain more, or none of them by a move that bounds
+    would tell."""
+    moves = [(note, moved(solver, solution, note)) for note in solution.family.settings]
+    notes, columns = [note for note, c in moves if c], [c for _, c in moves if c]
+    return gain(columns, solution.fit.left) <= MINDS * solver.mean_square(solution.fit) or all(
+        abs(way) <= max(LEAST, STEPS[note] * STILL) for note, way in zip(notes, mix_of(columns, solution.fit.left)))
 
 
 def values_to_try(solver: Solver, start: Solution, notes: List[str]) -> List[str]:
@@ -117,12 +124,6 @@ def best_of_all(solver: Solver, found: List[Optional[Solution]]) -> Optional[Sol
 
 def is_enough(solver: Solver, solution: Solution) -> bool:
     return mean_of(solution.fit.left) <= ENOUGH and is_all(solver, solution)
-
-
-def as_given(solver: Solver, starts: List[Tuple[Family, Given]]) -> Optional[Solution]:
-    """With the values of one of these, if they are all."""
-    best = best_of_all(solver, [solver.solution(family, given) for family, given in starts])
-    return best if best and is_enough(solver, best) else None
 
 
 def with_one_more(solver: Solver, solution: Solution) -> Optional[Solution]:

@@ -66,25 +66,28 @@ def search(solver: Solver, verdict: Verdict, readings: List[Reading]) -> Optiona
     if window and mean_of(window.fit.left) <= fewest.ENOUGH and \
             window.fit.squares < MOST_OF * solver.squares(*behind[0], solver.answers):
         return finished(solver, window, verdict, readings)
-    few = fewest.of_few(solver, starts)
+    few, also = fewest.of_few(solver, starts), []
     if not few and not is_well(window):
         behind = whole.by_shorter_prompts(solver, families, readings)
-        few = fewest.as_given(solver, behind)
+        also = [s for s in (solver.solution(family, given) for family, given in behind) if is_well(s)]
+        few = also[0] if also and fewest.is_enough(solver, also[0]) else None
         window = window if few else whole.window_and_values(solver, behind)
     if few and len(few.given) <= 1 and not doubts.toward(solver, few):
         return named(solver, few, verdict, readings)
     if not few and is_well(window):
         return finished(solver, window, verdict, readings)
-    found = [few or solver.best_fit(starts)]
+    found = [few] if few else [solver.best_fit(starts)] + also
     found = [solver.settled(s, families) for s in found if is_well(s)]
-    if not few and (not found or len(found[0].given) >= MANY or not set(found[0].given) <= set(FIRST)):
-        far = solver.best_fit(solver.far_begins(families), far=True)
-        found += [solver.settled(far, families)] if is_well(far) else []
+    is_far = is_mimic(few) or not few and (
+        not found or len(found[0].given) >= MANY or not set(found[0].given) <= set(FIRST))
+    found += from_afar(solver, families) if is_far else []
     if found and not (few and fewest.is_enough(solver, few)):
         again = solver.restarted(solver.best_of_both(found))
         found += [solver.settled(again, families)] if again else []
         found += doubts.with_fewer(solver, solver.best_of_both(found))
     found += [onward(solver, solver.best_of_both(found), families)] if found else []
+    if found and not is_far and is_doubtful(solver, solver.best_of_both(found)):
+        found += from_afar(solver, families)
     best = solver.best_of_both(found) if found else None
     if best is not None and len(best.given) > 1 and is_well(window):
         found += [window]
@@ -92,6 +95,27 @@ def search(solver: Solver, verdict: Verdict, readings: List[Reading]) -> Optiona
         by_number = whole.turning_of(solver)
         found += [by_number] if is_well(by_number) else []
     return named(solver, solver.best_of_both(found), verdict, readings) if found else None
+
+
+def from_afar(solver: Solver, families: List[Family]) -> List[Solution]:
+    """The best of wide grids, until one leaves no doubt."""
+    found = []
+    for begins in solver.far_begins, solver.far_ramps:
+        far = solver.best_fit(begins(families), far=True)
+        if far is not None and is_well(far):
+            found.append(solver.settled(far, families))
+            if not is_doubtful(solver, found[-1]):
+                break
+    return found
+
+
+def is_mimic(found: Optional[Solution]) -> bool:
+    """An attention factor makes up for much beside another value."""
+    return found is not None and 'attention_factor' in found.given and len(found.given) > 1
+
+
+def is_doubtful(solver: Solver, found: Solution) -> bool:
+    return is_mimic(found) or doubts.toward(solver, found) is not None
 
 
 def onward(solver: Solver, best: Solution, families: List[Family]) -> Solution:
@@ -138,6 +162,8 @@ def finished(solver: Solver, best: Solution, verdict: Verdict, readings: List[Re
         return None
     if not is_clear(best, readings, answers) or doubts.toward(solver, best):
         return None
+    kinds = [s.kind() for s in [best] + best.others]
+    best.others += [s for s in solver.alike(best) if s.kind() not in kinds and not solver.minds(best.fit, s.fit)]
     best.bounds = bounds_of(solver, best)
     for other in best.others:
         other.look(numbers)

@@ -29,6 +29,8 @@ SCALES = 1.5, 2.25, 3.5, 5, 7, 10, 14, 20, 28, 40, 60, 90
 THETAS = 0.03, 0.1, 0.25, 0.5, 0.7, 1.5, 2.2, 3.5, 6, 12, 40, 120
 CONTEXTS = 0.25, 0.5, 1, 2, 4, 12
 FEW_SCALES = 2, 5, 12, 30
+FEW_THETAS = 0.25, 0.5, 1, 2.2, 5
+ENDS = 0.3, 0.55, 1, 1.8, 3.2
 SLOW = 0.5            # seconds of a reading, from which on the budget is told beforehand
 RESTARTS = 0.45, 2.2  # times theta
 STARTS = 3          # points that least squares begins at
@@ -277,6 +279,14 @@ class Solver:
         found += [(family, self.theta_first(family)) for family in families if 'train_ctx' in family.settings]
         return sorted(found, key=lambda start: self.squares(start[0], start[1], self.short))[:STARTS]
 
+    def far_ramps(self, families: List[Family]) -> List[Tuple[Family, Given]]:
+        """The best of a grid of thetas and of both betas, which make a ramp's ends."""
+        grid = [(family, {'theta': family.usual('theta') * theta, 'factor': family.usual('factor'),
+                          'beta_fast': family.usual('beta_fast') * fast, 'beta_slow': family.usual('beta_slow') * slow})
+                for family in families if {'beta_fast', 'beta_slow', 'theta', 'factor'} <= set(family.settings)
+                for theta in FEW_THETAS for fast in ENDS for slow in ENDS]
+        return sorted(grid, key=lambda start: self.squares(start[0], start[1], self.short))[:STARTS]
+
     def patiently(self, family: Family, given: Given) -> Optional[Solution]:
         """Once more from where it ended, if that is near: along a valley steps are short."""
         found = self.solution(family, given)
@@ -290,7 +300,7 @@ class Solver:
         fits = []
         for family, given in starts:
             free = {note: family.usual(note) for note in FIRST if note in family.settings and
-                    (note in given or not note.endswith('_sliding'))}
+                    (note in given or not note.endswith('_sliding')) and 'beta_fast' not in given}
             free = dict(free, **given)
             fits.append(self.patiently(family, free))
             nearer = self.solution(family, free, self.short) if far else None
@@ -370,6 +380,22 @@ class Solver:
     def short_left(self, family: Family, given: Given) -> List[float]:
         return self.left(family, given, self.short) or [math.inf]
 
+    def alike(self, solution: Solution) -> List[Solution]:
+        """Two of L and the betas say where a ramp begins and ends, and each two of them can say the same. [] where fewer
+        have values of their own."""
+        def value(note):
+            return solution.given.get(note) or solution.family.usual(note)
+        own = [note for note in STEPPED if note in solution.given]
+        if len(own) < 2 or not set(STEPPED) <= set(solution.family.settings):
+            return []
+        rest, found = {n: v for n, v in solution.given.items() if n not in own}, []
+        for usual in STEPPED:
+            times = solution.family.usual(usual) / value(usual)
+            given = dict(rest, **{note: value(note) * times for note in STEPPED if note != usual})
+            left = self.left(solution.family, given, self.answers)
+            found += [Solution(solution.family, given, Fit([], left, []))] if left else []
+        return found
+
     def restarted(self, solution: Solution) -> Optional[Solution]:
         """The best fit that begins at another theta than this solution's: the others depend on it."""
         family, found = solution.family, []
@@ -412,7 +438,12 @@ class Solver:
 
     def settled(self, solution: Solution, families: List[Family]) -> Solution:
         """The simplest, or another that differs in one value and explains more; others that explain as much."""
-        solution = self.simpler(self.stepped(solution))
+        solution = self.stepped(solution)
+        if set(STEPPED) <= set(solution.given):
+            fewer = [self.solution(s.family, s.given) for s in self.alike(solution)]
+            solution = min([s for s in fewer if s and not self.minds(solution.fit, s.fit)] or [solution],
+                           key=lambda s: s.fit.squares)
+        solution = self.simpler(solution)
         found = [solution] + [self.simpler(other) for other in self.exchanges(solution)]
         if solution.given.get('factor', 2) < NO_SCALE:
             found += [self.simpler(plain) for plain in [self.best_fit([(f, {}) for f in families if f.is_plain()])] if
