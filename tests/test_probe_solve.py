@@ -41,6 +41,39 @@ def test_solved():
                   'each value within its bounds, and no other: %s' % (hidden,), (known, told))
 
 
+# The same of servers whose arithmetic is exact, by longer prompts: steps of a ramp, far values, and ramps' both ends.
+EXACT = [
+    (('--theta', '5000'), {'theta': 5000}),
+    (('--factor', '12', '--theta', '50000', '--train-ctx', '1024'), {'s': 12, 'theta': 50000, 'L': 1024}),
+    (('--factor', '4.3', '--beta-slow', '2.1'), {'s': 4.3, 'beta_slow': 2.1}),
+    (('--factor', '2.12', '--train-ctx', '193'), {'s': 2.12, 'L': 193}),
+    (('--theta', '25400', '--beta-slow', '2.97', '--beta-fast', '17.8'), {
+        'theta': 25400, 'beta_slow': 2.97, 'beta_fast': 17.8}),
+    (('--train-ctx', '222', '--beta-fast', '24'), {'L': 222, 'beta_fast': 24}),
+]
+BOUNDS = re.compile(r'(?:\(|, )([a-zL_ ]+?) ([0-9.,]*[0-9]) to ([0-9.,]*[0-9])')
+
+
+def ways(told):
+    """{value: its bounds} of each way in which the last line says the same."""
+    said = told.last.split('; ')[0]
+    return [{name: (float(low.replace(',', '')), float(high.replace(',', ''))) for name, low, high in BOUNDS.findall(way)}
+            for way in re.split(' or (?=yarn)', said)]
+
+
+@takes_long
+def test_solved_exactly():
+    for hidden, true in EXACT:
+        with Fake('vllm', hidden, noise=0.001) as server:
+            told = probe(server.url, MODEL, '-n', 256, '--prompts', 6, *LONG)
+        found = ways(told)
+        check(told.status == 1 and any(
+            set(way) == set(true) and all(way[n][0] <= value <= way[n][1] < 1.6 * way[n][0] for n, value in true.items())
+            for way in found), 'solved exactly: %s' % (hidden,), (found, told))
+        check(len(found) == (3 if len({'L', 'beta_fast', 'beta_slow'} & set(true)) > 1 else 1),
+              'each two of L and the betas say the same: %s' % (hidden,), found)
+
+
 @takes_long
 def test_a_part_of_the_head():
     """Half of the pairs turn, as llama.cpp counts; what another theta does as well is said beside it."""

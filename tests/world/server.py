@@ -39,7 +39,9 @@ OWN = [({'rope-freq-scale': 1 / 3}, {S: 3}), ({'rope-freq-scale': 1 / 5}, {S: 5}
        ({'rope-scaling': LINEAR, 'rope-freq-scale': 1 / 3, 'rope-freq-base': 5000, 'yarn-attn-factor': 0.9},
         {S: 3, THETA: 5000, A: 0.9}),
        ({'rope-freq-scale': 1 / 24, 'rope-freq-base': 20000, 'yarn-attn-factor': 1.1},
-        {S: 24, THETA: 20000})]
+        {S: 24, THETA: 20000}),
+       ({'rope-freq-scale': 1 / 2.12, 'yarn-orig-ctx': 193}, {S: 2.12, L: 193}),
+       ({'rope-freq-scale': 1 / 4.3, 'yarn-beta-slow': 2.1}, {S: 4.3, SLOW: 2.1})]
 SOME = 1, 6, 11, 16
 
 
