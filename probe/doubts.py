@@ -36,9 +36,9 @@ def toward(solver: Solver, solution: Solution) -> Optional[Tuple[Family, Given]]
 
 
 def apart(solver: Solver, solution: Solution, family: Family, given: Given) -> float:
-    """The largest logarithm of what a value is times another's; infinite for another method."""
+    """The largest logarithm of what a value is times another's; 1 for another method."""
     if family is not solution.family:
-        return math.inf
+        return 1.0
     own = [(solution.given.get(note) or solver.usual(solution, note),
             given.get(note) or solver.made(family, given, note)) for note in {**solution.given, **given}]
     return max((abs(math.log(there / here)) for here, there in own if here > 0 and there > 0), default=0.0)

@@ -481,12 +481,26 @@ class Solver:
             reach = max(values.CROOKED * decide.ERRORS * error, values.LEAST)
             low, high = (given[note] * math.exp(self.same_until(solution, note, side, reach)) for side in (-1, 1))
             found.append((name, low, high))
+        return self.with_contexts(solution, found)
+
+    def with_contexts(self, solution: Solution, bounds: List[Bounds]) -> List[Bounds]:
+        """A beta's bounds were those beside one L: further with those of L."""
+        if 'train_ctx' not in solution.given:
+            return bounds
+        context, found = solution.given['train_ctx'], []
+        _, low, high = bounds[list(solution.given).index('train_ctx')]
+        for note, (name, least, most) in zip(solution.given, bounds):
+            if note in STEPPED and note != 'train_ctx' and low and high and least and most:
+                least, most = least * low / context, most * high / context
+            found.append((name, least, most))
         return found
 
     def same_until(self, solution: Solution, note: str, side: int, reach: float) -> float:
         """side x reach, further while it is computed alike, and over steps that the server does not mind."""
+        together = [n for n in STEPPED if n in solution.given] if note == 'train_ctx' else [note]
+
         def at(way):
-            return dict(solution.given, **{note: solution.given[note] * math.exp(side * way)})
+            return dict(solution.given, **{n: solution.given[n] * math.exp(side * way) for n in together})
 
         def computed(way):
             return values.computes(self.numbers.model, solution.family.candidate(at(way)), self.numbers.n)
