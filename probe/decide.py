@@ -81,7 +81,7 @@ def merged(readings: List[Reading], answers: Answers) -> List[Reading]:
 
 class Verdict:
     """kind: reads, solved, between, tied, nearest or none; best: the nearest Reading; others: those that it is about;
-    solution: of solved, what solve.py found."""
+    solution: of solved, what families.py calls so."""
 
     def __init__(self, kind: str, best: Reading, others: List[Reading], margin: Optional[float],
                  solution: Any = None) -> None:

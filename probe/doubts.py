@@ -9,8 +9,9 @@ import math
 from typing import List, Optional, Tuple
 
 from . import decide, values
+from .families import Family, Given, Solution
 from .least_squares import dot, errors
-from .solve import MINDS, Family, Given, Solution, Solver
+from .solve import MINDS, Solver
 
 LEANS = 5      # standard errors, of hundreds of points that were measured
 NEAR = 4       # times the squares by the shorter prompts, with which fewer values are tried by all prompts

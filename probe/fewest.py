@@ -9,8 +9,9 @@ import math
 from typing import Any, List, Optional, Tuple
 
 from . import decide
+from .families import Family, Given, Solution
 from .least_squares import Fit, Vector, columns_at, dot, solved
-from .solve import CONTEXTS, FIRST, MINDS, SCALES, STEPS, THETAS, Family, Given, Solution, Solver, mean_of
+from .solve import CONTEXTS, FIRST, MINDS, SCALES, STEPS, THETAS, Solver, mean_of
 from .values import LEAST, STEPPED
 
 ENOUGH = 0.025       # nats, at most, that are left where no others need be looked at: rounding makes about as much

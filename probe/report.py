@@ -14,7 +14,7 @@ from .asking import Interview
 from .candidates import number
 from .common import on_one_line, plainly, with_commas
 from .decide import EXACT, NEAR, Bounds, Reading, Verdict
-from .solve import Solution
+from .families import Solution
 
 
 def as_value(cell):

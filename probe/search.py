@@ -8,7 +8,8 @@ from . import decide, doubts, fewest, whole
 from .candidates import Candidate
 from .common import plainly
 from .decide import Answers, Bounds, Reading, Verdict
-from .solve import COUNTS, FIRST, WIDE, Family, Given, OutOfTime, Solution, Solver, mean_of
+from .families import COUNTS, WIDE, Family, Given, Solution
+from .solve import FIRST, OutOfTime, Solver, mean_of
 from .values import WHOLE, Numbers
 
 CLEAR = 4           # standard errors by which what is solved for explains more than a listed reading

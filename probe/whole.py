@@ -7,12 +7,13 @@ from __future__ import annotations
 import copy
 from typing import Dict, List, Optional, Tuple
 
-from . import decide, fewest
-from .candidates import Candidate
+from . import decide, fewest, values
+from .candidates import Candidate, number
 from .decide import Bounds, Reading
+from .families import SETTING, Family, Given, Solution
 from .least_squares import Fit
 from .ours import Refused
-from .solve import MINDS, SETTING, Family, Given, Solution, Solver
+from .solve import MINDS, Solver
 from .values import Numbers
 
 STEP = 1.4         # from a window of the grid to the next
@@ -35,7 +36,7 @@ class OfAPart(Family):
         return 'turning' in own.notes and self.pairs > 1
 
     def told(self, notes: Dict[str, str]) -> Dict[str, str]:
-        return dict(notes, method='none', theta=self.notes['theta'])
+        return dict(notes, method='linear', theta=self.notes['theta'])
 
     def candidate(self, given: Given) -> Candidate:
         share = self.pairs / max(1, round(given.get('turning', self.pairs)))
@@ -54,9 +55,12 @@ class OfTheWhole(OfAPart):
 
 
 def of_parts(solver: Solver) -> List[Family]:
-    """Plain RoPE of the first pairs alone."""
-    arguments = solver.numbers.model.base + ['--rope', 'proportional', '--factor', '1', '--attn-factor', '1']
-    found: List[Family] = [OfAPart('the first pairs turn', arguments), OfTheWhole('proportional', arguments)]
+    """Plain RoPE of the first pairs alone, and linear of the settings' scale."""
+    own, found = Candidate('', solver.numbers.model.base), []
+    values.computes(solver.numbers.model, own, solver.numbers.n)
+    for scale in sorted({1.0, max(1.0, number(own.notes.get('scale'), 1))}):
+        arguments = own.arguments + ['--rope', 'proportional', '--factor', '%.12g' % scale, '--attn-factor', '1']
+        found += [OfAPart('the first pairs turn', arguments), OfTheWhole('proportional', arguments)]
     return [family for family in found if family.look(solver.numbers)]
 
 

@@ -15,7 +15,7 @@ from probe import doubts, least_squares, untold, values  # noqa: E402
 from probe.candidates import Candidate  # noqa: E402
 
 LONG = ['--budget', 900]  # of a busy machine
-PART = ('--rope', 'proportional', '--factor', '1', '--attn-factor', '1', '--turning')
+PART = ('--rope', 'proportional', '--attn-factor', '1', '--theta', '100000000', '--turning', '16', '--factor')
 
 # Hidden options, words of the last line, and values whose bounds must hold the hidden ones.
 SOLVED = [
@@ -68,8 +68,8 @@ def test_solved_exactly():
             told = probe(server.url, MODEL, '-n', 256, '--prompts', 6, *LONG)
         found = ways(told)
         check(told.status == 1 and any(
-            set(way) == set(true) and all(way[n][0] <= value <= way[n][1] < 3 * way[n][0] for n, value in true.items())
-            for way in found), 'solved exactly: %s' % (hidden,), (found, told))
+            set(way) == set(true) and
+            all(way[n][0] <= value <= way[n][1] < 3 * way[n][0] for n, value in true.items()) for way in found), 'solved exactly: %s' % (hidden,), (found, told))
         check(len(found) == (3 if len({'L', 'beta_fast', 'beta_slow'} & set(true)) > 1 else 1),
               'each two of L and the betas say the same: %s' % (hidden,), found)
 
@@ -77,10 +77,14 @@ def test_solved_exactly():
 @takes_long
 def test_a_part_of_the_head():
     """Half of the pairs turn, as llama.cpp counts; what another theta does as well is said beside it."""
-    with Fake('vllm', PART + ('16', '--theta', '100000000'), noise=0.005) as server:
+    with Fake('vllm', (*PART, '1'), noise=0.005) as server:
         told = probe(server.url, MODEL, *MORE, *LONG)
         check(told.status == 1 and 'the first 16 pairs of a head turn (pairs that turn 16) or plain RoPE, theta ' in
               told.last and 'add up to 1' not in told.out, 'half of the pairs', told)
+    with Fake('vllm', (*PART, '16'), noise=0.005) as server:
+        told = probe(server.url, MODEL, *MORE, *LONG)
+        check(told.status == 1 and ': linear, s 16, theta 10,000, attention factor 1, the first 16 pairs of a head turn'
+              in told.last, 'half of the pairs, by linear', told)
 
 
 @takes_long

@@ -9,7 +9,7 @@
 typedef struct {
     const uint8_t *at;
     int64_t next;     // see load_words
-    int64_t skipped;  // see prefetch_past: the bytes of the register's other group
+    int64_t skipped;  // see prefetch_far: the bytes of the register's other group
     int row;          // the first one's place in the group, 0 where a register has them all
 } Band;
 

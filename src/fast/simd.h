@@ -109,13 +109,18 @@ static inline float max_lanes(vf x) {
 // nearer themselves. A loop that will leave out `skipped` bytes on the way says so. Always inlined: gcc
 // takes a call for one without an effect and leaves it out.
 enum { FAR_AHEAD = 12288, NEAR_AHEAD = 1024 };
-ALWAYS_INLINE void prefetch_past(const void *p, int64_t skipped) {
+ALWAYS_INLINE void prefetch_far(const void *p, int64_t skipped) {
     __builtin_prefetch((const void *)((uintptr_t)p + FAR_AHEAD + skipped), 0, 2);
+}
+ALWAYS_INLINE void prefetch_near(const void *p, int64_t ahead) {
+    __builtin_prefetch((const void *)((uintptr_t)p + ahead));
+}
+ALWAYS_INLINE void prefetch_ahead(const void *p) {
+    prefetch_far(p, 0);
 #ifndef __SSE4A__
-    __builtin_prefetch((const void *)((uintptr_t)p + NEAR_AHEAD));
+    prefetch_near(p, NEAR_AHEAD);
 #endif
 }
-ALWAYS_INLINE void prefetch_ahead(const void *p) { prefetch_past(p, 0); }
 
 // For a loop that waits for another thread: lets the processor's other work go first for a moment.
 static inline void pause_briefly(void) {
