@@ -56,9 +56,10 @@ BOUNDS = re.compile(r'(?:\(|, )([a-zL_ ]+?) ([0-9.,]*[0-9]) to ([0-9.,]*[0-9])')
 
 def ways(told):
     """{value: its bounds} of each way in which the last line says the same."""
-    said = told.last.split('; ')[0]
-    return [{name: (float(low.replace(',', '')), float(high.replace(',', ''))) for name, low, high in BOUNDS.findall(way)}
-            for way in re.split(' or (?=yarn)', said)]
+    def number(word):
+        return float(word.replace(',', ''))
+    return [{name: (number(low), number(high)) for name, low, high in BOUNDS.findall(way)}
+            for way in re.split(' or (?=yarn)', told.last.split('; ')[0])]
 
 
 @takes_long
@@ -67,9 +68,9 @@ def test_solved_exactly():
         with Fake('vllm', hidden, noise=0.001) as server:
             told = probe(server.url, MODEL, '-n', 256, '--prompts', 6, *LONG)
         found = ways(told)
-        check(told.status == 1 and any(
-            set(way) == set(true) and
-            all(way[n][0] <= value <= way[n][1] < 3 * way[n][0] for n, value in true.items()) for way in found), 'solved exactly: %s' % (hidden,), (found, told))
+        right = [way for way in found if set(way) == set(true) and
+                 all(way[n][0] <= value <= way[n][1] < 3 * way[n][0] for n, value in true.items())]
+        check(told.status == 1 and right, 'solved exactly: %s' % (hidden,), (found, told))
         check(len(found) == (3 if len({'L', 'beta_fast', 'beta_slow'} & set(true)) > 1 else 1),
               'each two of L and the betas say the same: %s' % (hidden,), found)
 
