@@ -91,8 +91,8 @@ static void decode_q8_0(const uint8_t *block, float *out) {
 static void decode_iq4_nl(const uint8_t *block, float *out) {
     float d = float16_at(block);
     for (int i = 0; i < 32; i++) {
-        int q = iq4_numbers[nibble_of(block + 2, i)];
-        out[i] = d * (float)q;
+        float q = iq4_numbers[nibble_of(block + 2, i)];
+        out[i] = d * q;
     }
 }
 
@@ -228,12 +228,12 @@ static void decode_q6_k(const uint8_t *block, float *out) {
 static void decode_iq4_xs(const uint8_t *block, float *out) {
     float d = float16_at(block);
     for (int i = 0; i < 256; i++) {
-        int part = i / 32;
+        int64_t part = i / 32;
         int lower = block[4 + part / 2] >> part % 2 * 4 & 15;
         int upper = block[2 + part / 4] >> part % 4 * 2 & 3;
         int scale = (lower | upper << 4) - 32;
-        int q = iq4_numbers[nibble_of(block + 8 + part * 16, i % 32)];
-        out[i] = d * (float)scale * (float)q;
+        float q = iq4_numbers[nibble_of(block + 8 + part * 16, i % 32)];
+        out[i] = d * (float)scale * q;
     }
 }
 

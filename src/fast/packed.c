@@ -15,12 +15,12 @@
 // first-level cache. A processor that brings what is near by itself does not follow two groups at once.
 ALWAYS_INLINE void prefetch_run(WeightType type, Band band, int run) {
     enum { SUPER_BLOCKS_AHEAD = 2 };
-    int share = group_bytes(type) / runs_of(type);
-    for (int i = 0; i < share; i += 64)
-        for (int group = 0; group < (band.next ? 2 : 1); group++) {
+    int64_t bytes = group_bytes(type), share = bytes / runs_of(type);
+    for (int64_t i = 0; i < share; i += 64)
+        for (int64_t group = 0; group < (band.next ? 2 : 1); group++) {
             const uint8_t *at = band.at + group * band.next + run * share + i;
             prefetch_far(at, band.skipped);
-            prefetch_near(at, SUPER_BLOCKS_AHEAD * group_bytes(type));
+            prefetch_near(at, SUPER_BLOCKS_AHEAD * bytes);
         }
 }
 
@@ -63,7 +63,7 @@ ALWAYS_INLINE void add_word(WeightType type, Band band, int run, int w, const in
 
 // What the zero of a part's numbers takes off, scaled where sums are; see Rounded.
 ALWAYS_INLINE vi zeros_of(WeightType type, const InLanes *lanes, const PackedScales *s, int p) {
-    vi zeros = (vi)splat_lane(&lanes->half_pairs[2 * p]);
+    vi zeros = (vi)splat_lane(&lanes->half_pairs[2 * (int64_t)p]);
     int first = 2 * p % 4;
     zeros = times_short((vs)zeros, byte_of_rows(s->scales[p / 2], first, true, true, first + 1));
     return zeros << zero_bits_of(type);

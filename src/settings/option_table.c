@@ -300,7 +300,7 @@ const Options options_unsaid = {
 };
 
 #define FACTS(kind, run, length, needs)                                                            \
-    [JOB_##kind] = {length, (needs) | (length == NO_LENGTH ? 0 : A_LENGTH)},
+    [JOB_##kind] = {(length), (needs) | ((length) == NO_LENGTH ? 0 : A_LENGTH)},
 const JobFacts job_facts[N_JOBS] = {JOB_ROWS(FACTS)};
 
 unsigned option_jobs(const Option *option) {
