@@ -195,12 +195,14 @@ ALWAYS_INLINE void unpack_panel(WeightType type, const void *given) {
     PackedScales s = packed_scales(type, g->band);
     float unit = packed_dot(type) == PAIRS ? 1.0f / PAIRS_UNIT : 1;
     for (int run = 0; run < g->runs; run++) unpack_values(type, g->band, run, g->to);
-    UNROLLED (k, SUPER_BLOCK / layout->columns) {
-        if (k * layout->columns >= g->runs * parts_of_run(type) * PART) continue;
-        vf scale = type == WEIGHT_Q4_0 ? halves_of_rows(g->band, k * group_bytes(type) / PARTS)
-                                       : to_float(packed_scale(type, &s, k, false)) * s.d;
-        store(g->to.scales[k], scale * unit);
-        if (layout->has_offset) store(g->to.offsets[k], packed_minimum(&s, k) * -s.dm);
+    int scales = g->runs * parts_of_run(type) * PART / layout->columns;
+    UNROLLED (k, 2 * PARTS) {
+        if (k < scales) {
+            vf scale = type == WEIGHT_Q4_0 ? halves_of_rows(g->band, k * group_bytes(type) / PARTS)
+                                           : to_float(packed_scale(type, &s, k, false)) * s.d;
+            store(g->to.scales[k], scale * unit);
+            if (layout->has_offset) store(g->to.offsets[k], packed_minimum(&s, k) * -s.dm);
+        }
     }
 }
 
