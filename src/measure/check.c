@@ -25,7 +25,7 @@ static const char *const verdicts[] = {"fail", "ok", "unknown", "undecided", "be
 // A number with so many digits that it does not look like `other` when it is not; '-' where it is
 // not known.
 static void print_apart(Table *t, bool is_known, double value, double other) {
-    char format[8];
+    char format[16];
     char number[32];
     char beside[32];
     int digits = 4;
