@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../core/settings.h"
+#include "../base/settings.h"
 #include "config_still.h"
 #include "config_values.h"
 #include "json.h"

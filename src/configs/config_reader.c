@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../core/settings.h"
+#include "../base/settings.h"
 #include "json.h"
 
 const char *const rope_types[TYPE_UNKNOWN] = {"default", "linear", "dynamic", "proportional",

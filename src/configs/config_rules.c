@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../core/settings.h"
+#include "../base/settings.h"
 #include "card.h"
 #include "config_blocks.h"
 #include "config_model.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../core/settings.h"
+#include "../base/settings.h"
 #include "json.h"
 
 const char key_of_original[] = "original_max_position_embeddings";

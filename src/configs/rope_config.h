@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../../rope.h"
-#include "../core/util.h"
+#include "../base/util.h"
 #include "families.h"
 
 // What a whole config must have in common with the model that it is tried on.
