@@ -1,5 +1,5 @@
 # make          builds ./run for this machine, or with the CC, CPPFLAGS, CFLAGS, LDFLAGS, ARCH and OPENMP that are given
-# make core     builds ./core, the tiny program: rope.c and src/core alone, on one thread
+# make core     builds ./core, the tiny program: a Llama (rope.c and src/llama) and other kinds of models, on one thread
 # make debug    with the address and undefined-behavior sanitizers
 # make test     runs the tests; make test-long those that take long; make check-quick those that catch most errors,
 #   in two minutes of a processor
@@ -49,8 +49,10 @@ STRICT = $(if $(WERROR),-Werror)
 # OpenMP when the compiler has it. make OPENMP= builds without.
 OPENMP := $(call accepts,-fopenmp)
 
-CORE = rope.c $(wildcard src/core/*.c)
-SOURCES = run.c $(sort $(filter-out src/core/main.c,$(CORE) $(wildcard src/*.c src/*/*.c)))
+# The tiny program, and what it stands on.
+CORE_ROOMS = base weights tokens llama kinds
+CORE = rope.c $(wildcard $(CORE_ROOMS:%=src/%/*.c))
+SOURCES = run.c $(sort $(filter-out src/llama/main.c,$(CORE) $(wildcard src/*.c src/*/*.c)))
 OBJECTS = $(SOURCES:%.c=build/%.o)
 CORE_OBJECTS = $(CORE:%.c=build/%.o)
 
@@ -328,7 +330,7 @@ lint-page:
 FORMATTED = *.c *.h src/*.c src/*.h src/*/*.c src/*/*.h page/*.c page/*.h tests/*.c tests/*.h tests/*/*.c
 
 format:
-	clang-format -i $(filter-out src/core/unicode_tables.h src/configs/family_table.h,$(wildcard $(FORMATTED)))
+	clang-format -i $(filter-out src/tokens/unicode_tables.h src/configs/family_table.h,$(wildcard $(FORMATTED)))
 
 help:
 	@sed -n 's/^# make/make/p' Makefile

@@ -13,7 +13,7 @@ from .common import Job, Keys, Problem, read_small
 from .sentencepiece import CONTROL, MAX_PIECE, NORMAL, UNUSED, USER_DEFINED, Token, Tokenizer, shown
 from .unicode_runs import CAPITALS, MARKS, NORMALIZED, SMALL_LETTERS, code_points
 
-# The split patterns of src/core/split.c.
+# The split patterns of src/tokens/split.c.
 LLAMA3, GPT2, DIGITS_GPT2, QWEN2, GPT4O, TEKKEN, DEEPSEEK, QWEN35 = range(1, 9)
 PREFIX, BYTE_FALLBACK, PREFIX_UNLESS_SPACE, IGNORE_MERGES, HIDE_UNUSED, BY_PARTS, NFC = (1 << i for i in range(7))
 TAKES_SPACES, AS_SYMBOLS = 16, 32  # beside a token's type

@@ -1,5 +1,5 @@
 """Rows that lie side by side in model.bin, so that it runs faster: eight rows of blocks have their bytes in another
-order, and nothing else. src/core/packed.c draws it."""
+order, and nothing else. src/weights/packed.c draws it."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../src/core/sampler.h"
+#include "../src/llama/sampler.h"
 #include "../src/measure/score.h"
 #include "page.h"
 

@@ -3,8 +3,8 @@
 //   test_blocks TYPE COLUMNS < BLOCKS > FLOATS
 #include "tests/test_units.h"
 
-#include "src/core/matrix.h"
 #include "src/fast/widen.h"
+#include "src/weights/matrix.h"
 
 static WeightType type_called(const char *name) {
     for (int t = 0; t < N_WEIGHT_TYPES; t++)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of byte-level tokenizers (src/core/split.c, encode.c, unicode.c, export/bytelevel.py, tokenizer_json.py), from
+"""Tests of byte-level tokenizers (src/tokens/split.c and others, export/bytelevel.py, tokenizer_json.py), from
 anywhere:
 
     python3 tests/test_bytelevel.py
@@ -33,14 +33,15 @@ from export.common import Job, Problem  # noqa: E402
 from export.model import Model  # noqa: E402
 
 SOURCES = [os.path.join(ROOT, 'src', name + '.c')
-           for name in ('core/tokenizer', 'core/encode', 'core/split', 'core/nfc', 'core/unicode', 'core/util')]
+           for name in ('tokens/tokenizer', 'tokens/encode', 'tokens/split', 'tokens/nfc', 'tokens/unicode',
+                        'base/util')]
 # The commands of test_tokenizer.c, and three of our own: the class of every code point, the words of texts by a
 # pattern, and the ids of control tokens.
 DRIVER = r'''
 #define main tokenizer_main
 #include "%s/tests/test_tokenizer.c"
 #undef main
-#include "%s/src/core/tokenizer_private.h"
+#include "%s/src/tokens/tokenizer_private.h"
 int main(int argc, char **argv) {
     if (argc == 2 && strcmp(argv[1], "classes") == 0) {
         static uint8_t classes[N_CODE_POINTS];

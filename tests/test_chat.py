@@ -35,8 +35,8 @@ def driver():
     source, program = in_work('chat_driver.c'), in_work('chat_driver')
     write(source, DRIVER)
     sources = [os.path.join(ROOT, 'src', name + '.c')
-               for name in ('job/chat', 'core/tokenizer', 'core/encode', 'core/split', 'core/nfc',
-                            'core/unicode', 'core/util')]
+               for name in ('job/chat', 'tokens/tokenizer', 'tokens/encode', 'tokens/split', 'tokens/nfc',
+                            'tokens/unicode', 'base/util')]
     subprocess.run(shlex.split(os.environ.get('CC', 'cc')) +
                    ['-std=c11', '-O1', '-I', os.path.join(ROOT, 'src'), source, *sources, '-lm', '-o', program],
                    check=True)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The core, linked here from rope.c and src/core alone (make core): it prints what ./run --plain prints, for the golden
-checkpoints, for every family, method, map, encoding and type of weights; what it refuses; and an error planted in it
-that the comparison must find."""
+"""The core, linked here from rope.c and its rooms alone (make core): it prints what ./run --plain prints, for the
+golden checkpoints, for every family, method, map, encoding and type of weights; what it refuses; and an error planted
+in it that the comparison must find."""
 
 import os
 import shlex
@@ -18,18 +18,19 @@ from test_plain import BASE, BEHIND, DYNAMIC, FAMILIES, MAPS, METHODS, OTHERS, i
 
 FOLDER = in_work('core')
 CORE = os.path.join(FOLDER, 'core')
+ROOMS = ['base', 'weights', 'tokens', 'llama', 'kinds']
 
 
 def core_files(folder):
-    inside = os.path.join(folder, 'src', 'core')
-    return [os.path.join(folder, 'rope.c')] + sorted(os.path.join(inside, name) for name in os.listdir(inside)
+    return [os.path.join(folder, 'rope.c')] + sorted(os.path.join(folder, 'src', room, name) for room in ROOMS
+                                                     for name in os.listdir(os.path.join(folder, 'src', room))
                                                      if name.endswith('.c'))
 
 
 def sources(folder):
-    """Copies rope.c, rope.h and src/core, and nothing else. The C files there."""
-    os.makedirs(os.path.join(folder, 'src'))
-    shutil.copytree(os.path.join(ROOT, 'src', 'core'), os.path.join(folder, 'src', 'core'))
+    """Copies rope.c, rope.h and the rooms of the core, and nothing else. The C files there."""
+    for room in ROOMS:
+        shutil.copytree(os.path.join(ROOT, 'src', room), os.path.join(folder, 'src', room))
     for name in ('rope.c', 'rope.h'):
         shutil.copy(os.path.join(ROOT, name), folder)
     return core_files(folder)
@@ -233,7 +234,7 @@ def test_planted():
     """An error in the core alone changes texts."""
     folder = in_work('planted')
     files = sources(folder)
-    path = os.path.join(folder, 'src', 'core', 'plain.c')
+    path = os.path.join(folder, 'src', 'llama', 'plain.c')
     text = open(path).read()
     old = 'now.attention_factor * now.attention_factor'
     check(text.count(old) == 1, 'the text of the planted error stands once', text.count(old))

@@ -34,7 +34,7 @@ def copy_with(change):
     for path in ('export', 'tools'):
         shutil.copytree(os.path.join(ROOT, path), os.path.join(folder, path),
                         ignore=shutil.ignore_patterns('__pycache__'))
-    for path in ('src/configs/families.c', 'src/configs/families.h', 'src/configs/json.h', 'src/core/util.h'):
+    for path in ('src/configs/families.c', 'src/configs/families.h', 'src/configs/json.h', 'src/base/util.h'):
         os.makedirs(os.path.dirname(os.path.join(folder, path)), exist_ok=True)
         shutil.copy(os.path.join(ROOT, path), os.path.join(folder, path))
     with open(ROWS, encoding='utf-8') as file:

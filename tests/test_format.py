@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The header of versions 3 to 6 has one layout: the table in docs/format.md, the table in src/core/header_fields.h that
-reads and writes it, and the one that these tests write files by say the same, field by field."""
+"""The header of versions 3 to 6 has one layout: the table in docs/format.md, the table in src/llama/header_fields.h
+that reads and writes it, and the one that these tests write files by say the same, field by
+field."""
 
 import os
 import re
@@ -30,7 +31,7 @@ def documented():
 
 def in_c():
     """The same of header_fields.h. A row is {"name", offset, type, low, high, CONFIG(member)}, ROPE or SLIDING."""
-    text = text_of('src', 'core', 'header_fields.h')
+    text = text_of('src', 'llama', 'header_fields.h')
     table = re.search(r'\bfields\[\] = \{\n(.*?)\n\};', text, re.S).group(1)
     rows = re.findall(r'\{\s*"(\w+)",\s*(\d+),\s*(\w+),[^{}]*?((?:CONFIG|ROPE|SLIDING)\([\w\[\]]+\))\s*\}', table)
     n_rows = table.count('{')

@@ -115,26 +115,26 @@ def test_checker_on_includes():
                  for path, names in includes.items()}
         return list(house.check_includes(texts))
     good = found(run=['rope.h', 'src/settings/options.h', 'src/job/chat.h'],
-                 src__job__chat=['../core/tokenizer.h', '../core/util.h'],
-                 src__core__model=['../../rope.h', 'util.h'], src__fast__team=['../core/util.h'],
-                 src__fast__attention=['../core/model.h', 'kernels.h'], src__core__settings=['../../rope.h', 'util.h'],
-                 src__settings__methods=['../core/settings.h'], src__measure__table=['../settings/options.h'])
+                 src__job__chat=['../tokens/tokenizer.h', '../base/util.h'],
+                 src__llama__model=['../../rope.h', '../base/util.h'], src__fast__team=['../base/util.h'],
+                 src__fast__attention=['../llama/model.h', 'kernels.h'], src__base__settings=['../../rope.h', 'util.h'],
+                 src__settings__methods=['../base/settings.h'], src__measure__table=['../settings/options.h'])
     check(good == [], 'includes down the arrows', good)
-    for what, includes in (('core of rope', {'rope': ['src/core/util.h']}),
-                           ('fast of core', {'src__core__model': ['../fast/attention.h']}),
-                           ('settings of core', {'src__core__model': ['../settings/methods.h']}),
+    for what, includes in (('core of rope', {'rope': ['src/base/util.h']}),
+                           ('fast of llama', {'src__llama__model': ['../fast/attention.h']}),
+                           ('settings of llama', {'src__llama__model': ['../settings/methods.h']}),
                            ('settings of fast', {'src__fast__session': ['../settings/methods.h']}),
                            ('fast of settings', {'src__settings__methods': ['../fast/session.h']}),
                            ('engines of configs', {'src__configs__config_reader': ['../engines/engines.h']}),
                            ('settings of engines', {'src__engines__reading': ['../settings/options.h']}),
                            ('measure of job', {'src__job__chat': ['../measure/table.h']}),
-                           ('chat of core', {'src__core__plain': ['../job/chat.h']}),
+                           ('chat of llama', {'src__llama__plain': ['../job/chat.h']}),
                            ('measure of settings', {'src__settings__options': ['../measure/measure.h']}),
                            ('run of measure', {'src__measure__bench': ['../../run.h']})):
         faults = found(**includes)
         check(len(faults) == 1 and ':2: ' in faults[0] and 'arrows' in faults[0], 'against the arrows: ' + what, faults)
     check('no place' in ''.join(found(src__lost=[])), 'a file without a place', found(src__lost=[]))
-    cycle = found(src__core__a=['b.h'], src__core__b=['a.h'], src__core__c=['a.h'])
+    cycle = found(src__llama__a=['b.h'], src__llama__b=['a.h'], src__llama__c=['a.h'])
     check(len(cycle) == 2 and all('cycle' in fault for fault in cycle), 'a cycle, at both of its files', cycle)
 
 
@@ -147,7 +147,7 @@ def test_checker_on_all():
     each, rest = divmod(walls, len(house.EVENING) - 1)
     evening = {path: HEAD + '\n' * each for path in house.EVENING}
     evening['rope.c'] += '\n' * rest
-    evening['src/core/main.c'] = HEAD
+    evening['src/llama/main.c'] = HEAD
     check(list(house.findings(evening, {})) == [], 'an evening as long as it may be', list(house.findings(evening, {})))
     evening[house.EVENING[0]] += '\n'
     found = list(house.findings(evening, {}))
@@ -170,7 +170,7 @@ def test_ruler():
              False)):
         limits, walls = list(house.check_c('a.c', text, 1)), list(house.check_c('a.c', text))
         check((len(limits), len(walls)) == (told, fails), 'the ruler: ' + what, (limits, walls))
-    texts = {'src/core/main.c': HEAD + 'int f(void) {\n%s}\n' % ('    f();\n' * 54), 'rope.c': HEAD + '\n' * 460}
+    texts = {'src/llama/main.c': HEAD + 'int f(void) {\n%s}\n' % ('    f();\n' * 54), 'rope.c': HEAD + '\n' * 460}
     found = list(house.findings(texts, {}))
     said = list(house.ruler(found, texts, {}))
     check(len(found) == 1 and 'f is too long (56' in found[0], 'one of two lengths fails', found)
@@ -184,17 +184,17 @@ def test_ruler():
 
 def test_checker_on_core():
     walls = house.CORE_LINES * 11 // 10
-    lines = {'rope.c': HEAD + '\n' * walls, 'src/core/main.c': HEAD}
+    lines = {'rope.c': HEAD + '\n' * walls, 'src/llama/main.c': HEAD}
     check(list(house.check_core(lines)) == [], 'a core as long as it may be', list(house.check_core(lines)))
     lines['rope.c'] += '\n'
     found = list(house.check_core(lines))
     check(len(found) == 1 and 'core is too long (%d lines' % (walls + 1) in found[0], 'a line more', found)
-    found = list(house.check_core({'src/core/main.c': HEAD + '\n' * 89}))
+    found = list(house.check_core({'src/llama/main.c': HEAD + '\n' * 89}))
     check(len(found) == 1 and 'too long (89 lines, at most 80)' in found[0], 'a long main', found)
     for line in ('#ifdef __AVX2__', '#if defined __aarch64__ && 1', '#  elif defined(__wasm_simd128__)',
                  '#ifdef _OPENMP', '#pragma omp parallel', '#include <immintrin.h>', '#include <omp.h>'):
-        found = list(house.check_core({'src/core/plain.c': HEAD + line + '\n'}))
-        check(len(found) == 1 and found[0].startswith('src/core/plain.c:2: about processors'), line, found)
+        found = list(house.check_core({'src/llama/plain.c': HEAD + line + '\n'}))
+        check(len(found) == 1 and found[0].startswith('src/llama/plain.c:2: about processors'), line, found)
         check(not list(house.check_core({'src/fast/simd.h': HEAD + line + '\n'})), line + ' in the fast engine')
     found = list(house.check_core({'rope.h': HEAD + '#if defined __FAST_MATH__\n#pragma once\n'}))
     check(not found, 'other conditions', found)
@@ -426,8 +426,10 @@ def test_map_of_tests():
 
 def test_reading_itself():
     """The test of the section, on sections made up here."""
-    rope, util, text = lines_of('rope.c') + lines_of('rope.h'), lines_of('src/settings/methods.c'), lines_of('src/core')
-    rest = [path for path in c_files('src') if not path.startswith(('src/core/', 'src/settings/methods.c'))] + ['run.c']
+    rope, util = lines_of('rope.c') + lines_of('rope.h'), lines_of('src/settings/methods.c')
+    text = lines_of('src/tokens')
+    rest = [path for path in c_files('src') if not path.startswith(('src/tokens/', 'src/settings/methods.c'))]
+    rest.append('run.c')
     good = '''Two files, %s lines.
 
 | | file | lines | what it is |
@@ -437,7 +439,7 @@ def test_reading_itself():
 
 | | room | lines | |
 |---|---|---|---|
-| | src/core | %d | words |
+| | src/tokens | %d | words |
 | - | %s | | others |
 ''' % (format(rope + util, ','), rope, util, text, ' '.join('[x](%s)' % path for path in rest))
     check(not list(reading_faults(good)), 'a good section', list(reading_faults(good)))
@@ -448,12 +450,12 @@ def test_reading_itself():
     for what, section, words in (
             ('no rows', 'Read it.', 'no walk'),
             ('a count that is off', good.replace('| %d | methods' % rope, '| %s | methods' % far), 'rope.c rope.h'),
-            ('a room that is off', good.replace('| %d | words' % text, '| %d | words' % (text * 2)), 'src/core'),
+            ('a room that is off', good.replace('| %d | words' % text, '| %d | words' % (text * 2)), 'src/tokens'),
             ('a file that is not there', good.replace('settings/methods.c', 'opts.c'), 'there is no src/opts.c'),
             ('no count', good.replace('| %d | small' % util, '| | small'), 'row 2 states no lines'),
             ('no sum', good.replace('%s lines' % format(rope + util, ','), 'all'), 'sum is not stated'),
             ('a file left out', good.replace('[x](run.c)', ''), 'run.c is not named'),
-            ('a room left out', good.replace('src/core |', 'words |'), 'src/core/encode.c is not named'),
+            ('a room left out', good.replace('src/tokens |', 'words |'), 'src/tokens/encode.c is not named'),
             ('a number left out', good.replace('| 2 |', '| 3 |'), 'numbered'),
             ('a walk too long', good.replace('| %d | methods' % rope, '| %d | methods' % WALK), 'at most 2200')):
         faults = list(reading_faults(section))

@@ -8,7 +8,7 @@
 static const WeightType types[] = {WEIGHT_Q4_0, WEIGHT_Q4_K, WEIGHT_Q5_K, WEIGHT_Q6_K,
                                    WEIGHT_IQ4_XS};
 
-// Where byte i of a row's block `block` goes in its group, by the picture of src/core/packed.c.
+// Where byte i of a row's block `block` goes in its group, by the picture of src/weights/packed.c.
 static int64_t place_in_group(WeightType type, int64_t row, int64_t block, int i) {
     int bytes = block_types[type].bytes;
     int half = type == WEIGHT_Q4_0 ? 0 : type == WEIGHT_Q6_K ? 208 : -1;
@@ -26,7 +26,8 @@ static void pack(const Matrix *apart, uint8_t *out) {
     memcpy(out, from, (size_t)(row_bytes * apart->rows));
     for (int64_t row = 0; row < whole; row++)
         for (int64_t i = 0; i < row_bytes; i++)
-            out[row / 8 * 8 * row_bytes + place_in_group(apart->type, row % 8, i / bytes, (int)(i % bytes))] =
+            out[row / 8 * 8 * row_bytes +
+                place_in_group(apart->type, row % 8, i / bytes, (int)(i % bytes))] =
                 from[row * row_bytes + i];
 }
 
@@ -109,7 +110,8 @@ static void compare_products(const Matrix *apart, const Matrix *packed, int64_t 
 static void compare(WeightType type, int rows, int cols) {
     Matrix apart = {.type = type, .rows = rows, .cols = cols};
     size_t bytes = (size_t)(matrix_row_bytes(&apart) * rows);
-    uint8_t *memory[2] = {get(bytes + 1), get(bytes + 1)};  // at odd addresses, and not a byte longer
+    uint8_t *memory[2] = {get(bytes + 1),
+                          get(bytes + 1)};  // at odd addresses, and not a byte longer
     fill_blocks(type, memory[0] + 1, (int64_t)bytes);
     apart.data = memory[0] + 1;
     pack(&apart, memory[1] + 1);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The fast engine against the forward pass as its definition (src/core/plain.c, --plain): -ln p of every token of a
+"""The fast engine against the forward pass as its definition (src/llama/plain.c, --plain): -ln p of every token of a
 random text, for small random models of all families, encodings, methods, maps, caches and weight types; then the other
 jobs, the session's functions, what is said of weights that are not numbers, and fifteen errors planted in the fast
 engine, which this comparison must catch by itself. That the definition is right, test_golden.py, test_families.py,

@@ -80,7 +80,7 @@ def changed(*changes):
     objects = [os.path.join(place, name) for place, _, names in os.walk(os.path.join(ROOT, 'build', 'src'))
                for name in names if name.endswith('.o') and name[:-1] + 'c' in os.listdir(
                    place.replace(os.path.join(ROOT, 'build'), ROOT, 1))]
-    objects = [path for path in objects if not path.endswith(os.path.join('core', 'main.o'))]
+    objects = [path for path in objects if not path.endswith(os.path.join('llama', 'main.o'))]
     made = subprocess.run(flags + [source, os.path.join(ROOT, 'build', 'run.o'), *objects, '-o', program, '-lm'],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
     return program if check(made.returncode == 0, 'a rope.c with rows of one\'s own compiles', made.stdout) else None

@@ -7,8 +7,8 @@
 //   test_tokenizer open VOCAB          names of files in, one line for each: "ok" or the error; a file that opens is used, too
 //
 // Texts, names and lists of 32-bit ids come in and go out as records: a 32-bit length, then that many bytes (little-endian).
-#include "../src/core/tokenizer.h"
-#include "../src/core/unicode.h"
+#include "../src/tokens/tokenizer.h"
+#include "../src/tokens/unicode.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of src/core/tokenizer.c, from the repository's root: python3 tests/test_tokenizer.py
+"""Tests of src/tokens/tokenizer.c, from the repository's root: python3 tests/test_tokenizer.py
 
 A vocabulary made up here is encoded by the program, by a naive reference written below from the rules alone,
 and, where the sentencepiece package is installed, by the library itself. Then come files damaged in every
@@ -18,8 +18,8 @@ import tempfile
 
 ROOT = os.environ.get("TEST_ROOT") or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SOURCES = ["tests/test_tokenizer.c"] + ["src/%s.c" % name for name in (
-    "core/tokenizer", "core/encode", "core/split", "core/nfc",
-    "core/unicode", "core/util")]
+    "tokens/tokenizer", "tokens/encode", "tokens/split", "tokens/nfc",
+    "tokens/unicode", "base/util")]
 SOURCES = [os.path.join(ROOT, *name.split("/")) for name in SOURCES]
 MODELS = os.path.join(ROOT, os.pardir, "shared", "models")
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)

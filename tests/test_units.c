@@ -1,14 +1,14 @@
 // The rope table and the kernels against plain double (or long double) arithmetic. Driven by test_units.py.
 #include "tests/test_units.h"
 
-#include "src/core/matrix.h"
-#include "src/core/sampler.h"
 #include "src/fast/kernels.h"
 #include "src/fast/kv_cache.h"
 #include "src/fast/matmul.h"
 #include "src/fast/spread_token.h"
 #include "src/fast/widen.h"
+#include "src/llama/sampler.h"
 #include "src/settings/methods.h"
+#include "src/weights/matrix.h"
 
 static Error err;
 

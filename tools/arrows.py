@@ -5,12 +5,17 @@ import os
 import re
 
 # The arrows, low to high. A place is a file without its ending or a folder; it may include itself and what stands here.
-CORE = ['rope', 'src/core']
+GROUND = ['src/base', 'src/weights', 'src/tokens']
+CORE = ['rope', *GROUND, 'src/llama', 'src/kinds']
 READING = ['src/configs', 'src/engines', 'src/settings']
 HIGH = CORE + ['src/fast', *READING, 'src/job', 'src/measure']
 ARROWS = {
     'rope': [],
-    'src/core': ['rope'],
+    'src/base': ['rope'],
+    'src/weights': ['src/base'],
+    'src/tokens': ['src/base'],
+    'src/llama': ['rope', *GROUND, 'src/kinds'],
+    'src/kinds': ['rope', *GROUND, 'src/llama'],
     'src/fast': CORE,
     'src/configs': CORE,
     'src/engines': CORE + ['src/configs'],

@@ -52,7 +52,7 @@ def strings_of_python(text):
 
 def named_in(strings, names):
     for line, text in strings:
-        for word in re.findall(r'[A-Za-z0-9_.-]+', text):
+        for word in re.findall(r'[A-Za-z0-9_.-]+', text.replace('llama/', '')):
             if word in names:
                 yield line, word
 

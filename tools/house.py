@@ -13,23 +13,23 @@ import shutil
 import subprocess
 import sys
 
-from arrows import check_includes
+from arrows import CORE, check_includes, place_of
 from c_source import ROOT, c_files, code_of, comma_operator, files, functions, lines_of_code, statements
 from density import PAST, check_density, is_over
 from family_names import check_family_names
 
 COLUMNS, FILE_LINES, FUNCTION_LINES, PARAMETERS, CASTS = 120, 450, 50, 7, 100
 # The files that README's walk goes through in an evening, and their lines in all.
-EVENING, EVENING_LINES = ['rope.h', 'rope.c', 'src/core/model.h', 'src/core/arithmetic.h', 'src/core/arithmetic.c',
-                          'src/core/plain_state.h', 'src/core/plain.h', 'src/core/plain.c', 'src/core/model.c',
-                          'src/core/sampler.h', 'src/core/sampler.c', 'src/core/core.h', 'src/core/core.c',
-                          'src/core/main.c'], 1700
+EVENING, EVENING_LINES = ['rope.h', 'rope.c', 'src/llama/model.h', 'src/llama/arithmetic.h', 'src/llama/arithmetic.c',
+                          'src/llama/plain_state.h', 'src/llama/plain.h', 'src/llama/plain.c', 'src/llama/model.c',
+                          'src/llama/sampler.h', 'src/llama/sampler.c', 'src/llama/core.h', 'src/llama/core.c',
+                          'src/llama/main.c'], 1700
 # The tiny program: all its lines, those of its main, and the conditions that it has not.
 CORE_LINES, MAIN_LINES = 5500, 80
 PROCESSORS = (r'#\s*(?:el)?ifn?(?:def)?\b.*'
               r'(?:__(?:x86|i386|amd64|AVX|SSE|FMA|F16C|AMX|ARM|arm|aarch|wasm|riscv|powerpc)|_OPENMP)')
-GENERATED = ['src/core/unicode_tables.h', 'src/measure/prose.c', 'src/configs/family_table.h']
-DATA = GENERATED + ['src/core/grids.h']  # tables that nobody reads: they do not make the core longer
+GENERATED = ['src/tokens/unicode_tables.h', 'src/measure/prose.c', 'src/configs/family_table.h']
+DATA = GENERATED + ['src/weights/grids.h']  # tables that nobody reads: they do not make the core longer
 
 
 def lines_that_count(text, past):
@@ -83,15 +83,19 @@ def check_c(path, text, past=PAST):
             yield '%s:%d: statements on one line (%d, 1)' % (path, line, count)
 
 
+def is_core(path):
+    return place_of(path) in CORE
+
+
 def check_core(c, past=PAST):
     """Of {path: text}: the core is small, and plain C for one thread of any processor."""
-    core = {path: text for path, text in c.items() if path in ('rope.c', 'rope.h') or path.startswith('src/core/')}
+    core = {path: text for path, text in c.items() if is_core(path)}
     lines = sum(lines_that_count(text, past) for path, text in core.items() if path not in DATA)
     if is_over(lines, CORE_LINES, past):
-        yield 'src/core/main.c:1: the core is too long (%d lines, at most %d)' % (lines, CORE_LINES)
-    main_lines = lines_that_count(c.get('src/core/main.c', ''), past)
+        yield 'src/llama/main.c:1: the core is too long (%d lines, at most %d)' % (lines, CORE_LINES)
+    main_lines = lines_that_count(c.get('src/llama/main.c', ''), past)
     if is_over(main_lines, MAIN_LINES, past):
-        yield 'src/core/main.c:1: too long (%d lines, at most %d)' % (main_lines, MAIN_LINES)
+        yield 'src/llama/main.c:1: too long (%d lines, at most %d)' % (main_lines, MAIN_LINES)
     for path, text in core.items():
         for i, line in enumerate(text.split('\n'), 1):
             if re.match(PROCESSORS + r'|#\s*pragma omp|#\s*include <(?:omp|pthread|\w*intrin)\.h>', line):
@@ -147,7 +151,7 @@ def findings(c, python, past=PAST):
 def ruler(found, c, python):
     """What is past a limit and not among what fails, and how long the core and the evening are."""
     core = [text for path, text in c.items() if path not in DATA and
-            (path in ('rope.c', 'rope.h') or path.startswith('src/core/'))]
+            is_core(path)]
     failing = {finding.split(' (')[0] for finding in found}
     for finding in [*findings(c, python, 1), *check_density(c, 1)]:
         if finding.split(' (')[0] not in failing:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes src/core/unicode_tables.h, the runs of characters that src/core/unicode.c has classes from, and
+"""Writes src/tokens/unicode_tables.h, the runs of characters that src/tokens/unicode.c has classes from, and
 export/unicode_runs.py, which says what characters are the exporter's:
 
     python3 tools/unicode_tables.py UnicodeData-16.0.0.txt UnicodeData-9.0.0.txt     from the repository's root
@@ -13,7 +13,7 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-HEADER = os.path.join(ROOT, 'src', 'core', 'unicode_tables.h')
+HEADER = os.path.join(ROOT, 'src', 'tokens', 'unicode_tables.h')
 MODULE = os.path.join(ROOT, 'export', 'unicode_runs.py')
 END = 0x110000  # code points
 VERSIONS = {0x1E900: '9.0', 0x860: '10.0', 0x1C8A: '16.0', 0x323B0: '17.0'}  # a letter that came with each
@@ -85,7 +85,7 @@ def main():
             file.write(array(name, members))
     with open(MODULE, 'w') as file:
         file.write('"""Made by tools/unicode_tables.py, not by hand: how many code points lie outside a set, then in '
-                   'it, and so on,\nas in src/core/unicode_tables.h. A Python itself knows those of its version."""\n\n'
+                   'it, and so on,\nas in src/tokens/unicode_tables.h. A Python itself knows those of its version."""\n\n'
                    '# Unicode 9.0: what is taken apart, or has a combining class.\n')
         file.write(constant('NORMALIZED', normalized))
         file.write('# Unicode 16.0: categories Lu and Lt, Ll, and M.\n')

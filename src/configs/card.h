@@ -1,7 +1,7 @@
 // A config.json, a block of it, or what a model card shows of one, as an object of JSON.
 #pragma once
 
-#include "../core/util.h"
+#include "../base/util.h"
 
 typedef struct {
     char *text;  // a copy with the same lines that json_check has passed; the caller frees it

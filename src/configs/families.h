@@ -3,7 +3,7 @@
 // json_check has passed (json.h).
 #pragma once
 
-#include "../core/util.h"
+#include "../base/util.h"
 
 // Kinds of layers: full ones see all positions, sliding ones the last W. Others (linear attention)
 // have no RoPE.

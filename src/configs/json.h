@@ -3,7 +3,7 @@
 // number (NaN and Infinity are numbers).
 #pragma once
 
-#include "../core/util.h"
+#include "../base/util.h"
 
 enum { JSON_DEPTH = 32 };  // of lists and objects in one another
 

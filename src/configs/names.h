@@ -1,7 +1,7 @@
 // Names that people type, and the nearest ones that are known.
 #pragma once
 
-#include "../core/util.h"
+#include "../base/util.h"
 
 // Which of the names `known` and `best` ("": none yet) is nearer to `word` by edit distance.
 // `known` is too far when more than a third of the word's letters would change (of 3 to 5 letters:

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "../core/settings.h"
+#include "../base/settings.h"
 
 // A number, with enough digits to be read back the same.
 void json_put_number(FILE *out, const char *key, double x);
@@ -18,5 +18,5 @@ void block_put_chunks(FILE *out, const RopeConfig *c);
 // whole number.
 void block_put_share(FILE *out, const RopePlan *plan);
 // The block of a published form. `is_bare`: longrope's lists and nothing else, as Phi-3's was
-// released, which needs the rest beside it.
-void block_put(FILE *out, const RopePlan *plan, bool is_bare);
+// released, which needs the rest beside it. Without `has_share` other keys say what turns.
+void block_put(FILE *out, const RopePlan *plan, bool is_bare, bool has_share);

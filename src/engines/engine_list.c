@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/settings.h"
 #include "../configs/names.h"
-#include "../core/settings.h"
 #include "reading.h"
 
 static const char all[] = "hf5,hf4,vllm,sglang,llama.cpp,ik_llama.cpp,mlx-lm,exllamav3,exllamav2";

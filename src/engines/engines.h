@@ -2,8 +2,8 @@
 #pragma once
 
 #include "../../rope.h"
+#include "../base/util.h"
 #include "../configs/families.h"
-#include "../core/util.h"
 
 enum { MOST_READINGS = 16 };  // engines of a list
 

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../base/settings.h"
 #include "../configs/json.h"
-#include "../core/settings.h"
 
 // ---- what engines do to a config ----
 

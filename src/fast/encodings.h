@@ -2,8 +2,8 @@
 // and values.
 #pragma once
 
-#include "../core/model.h"
-#include "../core/spread.h"
+#include "../base/spread.h"
+#include "../llama/model.h"
 #include "kv_cache.h"
 #include "team.h"
 

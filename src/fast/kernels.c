@@ -179,7 +179,7 @@ float dot_fast(const float *a, const float *b, int64_t n) {
     return sum + sum_lanes(sums);
 }
 
-// As rmsnorm in src/core/arithmetic.c, by vectors. Whoever changes the norm changes both.
+// As rmsnorm in src/llama/arithmetic.c, by vectors. Whoever changes the norm changes both.
 void rmsnorm_fast(float *out, const float *x, const float *weight, int64_t n, float eps) {
     vf squares = {0};
     float sum = 0;

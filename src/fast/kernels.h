@@ -3,7 +3,7 @@
 // instructions are in simd.h.
 #pragma once
 
-#include "../core/util.h"
+#include "../base/util.h"
 #include "number.h"
 
 // C (m, n) += A (m, k) B (k, n). Rows of A and B lie a stride apart, in elements. n is a multiple
@@ -47,7 +47,7 @@ void geglu(float *gate, const float *up, int64_t n);
 // arXiv 2508.10925.
 void clamped_glu(float *gate, const float *up, int64_t n);
 
-// x = max(x, 0)^2, and xielu of src/core/arithmetic.h.
+// x = max(x, 0)^2, and xielu of src/llama/arithmetic.h.
 void relu2_all(float *x, int64_t n);
 void xielu_all(float *x, const float parameters[4], int64_t n);
 // x = cap tanh(x / cap)

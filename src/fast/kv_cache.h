@@ -1,8 +1,8 @@
 // The key-value cache: what attention has to remember of every position, in blocks of 64 positions.
 #pragma once
 
-#include "../core/model.h"
-#include "../core/session_config.h"
+#include "../base/session_config.h"
+#include "../llama/model.h"
 #include "kernels.h"
 
 _Static_assert((int)KV_F16 == NUMBER_F16 && (int)KV_F32 == NUMBER_F32 && (int)KV_Q8 == NUMBER_I8,

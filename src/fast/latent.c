@@ -1,4 +1,4 @@
-// Latent attention, arXiv 2405.04434 (project_latent of plain_latent.c). There a head's score is
+// Latent attention, arXiv 2405.04434 (project_latent of latent.c). There a head's score is
 //     q . [turning part | Wk latent] = [turning part of q | Wk^T rest of q] . [turning part | latent]
 // and its mix of values is Wv times the mix of latent vectors. So all heads meet one key for each
 // token, and neither keys nor values are ever made. The products with Wk and Wv, which are one

@@ -2,7 +2,7 @@
 // attention, feed_forward.c those behind it. transformer.c puts them together.
 #pragma once
 
-#include "../core/session_config.h"
+#include "../base/session_config.h"
 #include "attention.h"
 #include "experts.h"
 #include "latent.h"

@@ -7,7 +7,7 @@
 // little-endian, bit 0 is the lowest.
 #pragma once
 
-#include "../core/matrix.h"
+#include "../weights/matrix.h"
 #include "simd_int8.h"
 
 enum {

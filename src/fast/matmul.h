@@ -1,7 +1,7 @@
 // Products with matrices of weights, of every weight type, by a team of threads.
 #pragma once
 
-#include "../core/matrix.h"
+#include "../weights/matrix.h"
 #include "team.h"
 
 // Memory for up to max_n vectors of up to max_cols elements and n_threads threads. With `floats`

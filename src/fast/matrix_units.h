@@ -5,7 +5,7 @@
 // 1904.06376).
 #pragma once
 
-#include "../core/util.h"
+#include "../base/util.h"
 
 enum {
     UNIT = 32,         // rows, columns and depth of a product of parts are multiples of it

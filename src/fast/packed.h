@@ -1,4 +1,4 @@
-// Rows that lie side by side (src/core/packed.c), LANES of them at once: their numbers and scales in
+// Rows that lie side by side (src/weights/packed.c), LANES of them at once: their numbers and scales in
 // registers with a lane for each row.
 #pragma once
 

@@ -3,7 +3,7 @@
 
 #include <signal.h>
 
-#include "../core/util.h"
+#include "../base/util.h"
 
 // Seconds from an arbitrary start, for measuring; and seconds that processors have worked for all
 // threads together.

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../core/plain.h"
+#include "../llama/plain.h"
 #include "machine.h"
 #include "transformer.h"
 

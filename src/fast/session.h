@@ -2,8 +2,8 @@
 // reads it.
 #pragma once
 
-#include "../core/model.h"
-#include "../core/session_config.h"
+#include "../base/session_config.h"
+#include "../llama/model.h"
 
 enum {
     PREFILL_CHUNK = 512,  // positions that go through a layer together, unless asked otherwise

@@ -1,4 +1,4 @@
-// The lines of rows that lie side by side (src/core/packed.c) in which processors differ.
+// The lines of rows that lie side by side (src/weights/packed.c) in which processors differ.
 #pragma once
 
 #include "simd_int8.h"

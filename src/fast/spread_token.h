@@ -1,7 +1,7 @@
 // Tokens by their positions, in a text with jumps.
 #pragma once
 
-#include "../core/spread.h"
+#include "../base/spread.h"
 
 // The first token that stands at `position` or behind it; n when none does.
 static inline int spread_token(const Spread *s, int position) {

@@ -1,14 +1,14 @@
-// Layers that keep a state in place of keys and values. plain_delta.c has their definition.
+// Layers that keep a state in place of keys and values. states.c has their definition.
 #pragma once
 
-#include "../core/model.h"
+#include "../llama/model.h"
 #include "matmul.h"
 
 // What they keep, and what a chunk needs.
 //
 // 1. `kept` is of all tokens that were read, each once and in order. It is cleared for the first one,
 //    and knows no way back: whoever goes back has a copy of it.
-// 2. It lies in one piece, layer by layer, as plain_delta.c has it too (see state_numbers).
+// 2. It lies in one piece, layer by layer, as states.c has it too (see state_numbers).
 typedef struct {
     const Model *model;
     float *kept;      // (layers with LAYER_STATE, state_numbers)

@@ -2,7 +2,7 @@
 // it is Mistral 7B's by its vocabulary, or Llama 2's.
 #pragma once
 
-#include "../core/tokenizer.h"
+#include "../tokens/tokenizer.h"
 
 // The token that ends a turn in this family, beside the text's end tokens; -1: none.
 int chat_end_of_turn(const Tokenizer *tokenizer);

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../core/unicode.h"
+#include "../tokens/unicode.h"
 
 const char *exporter_command(char *path, size_t size) {
     static const char ending[] = "-export";

@@ -2,12 +2,12 @@
 // that read it. Each job takes besides a struct of the few options that are its own.
 #pragma once
 
-#include "../core/tokenizer.h"
 #include "../engines/published.h"
 #include "../fast/process.h"
 #include "../fast/session.h"
 #include "../settings/jobs.h"
 #include "../settings/methods.h"
+#include "../tokens/tokenizer.h"
 #include "json_out.h"
 #include "said.h"
 

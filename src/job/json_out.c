@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../core/unicode.h"
+#include "../tokens/unicode.h"
 
 void print_json_text(const char *text, size_t n) {
     char character[4];

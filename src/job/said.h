@@ -4,7 +4,7 @@
 #pragma once
 
 #include "../configs/rope_config.h"
-#include "../core/model.h"
+#include "../llama/model.h"
 
 // Kinds of layers: full ones see all positions, sliding ones have a window or settings of RoPE of
 // their own.

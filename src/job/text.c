@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../core/sampler.h"
+#include "../llama/sampler.h"
 #include "chat.h"
 #include "text_io.h"
 

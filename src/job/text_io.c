@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../core/unicode.h"
 #include "../fast/process.h"
+#include "../tokens/unicode.h"
 
 bool is_same_file(const char *a, const char *b) {
     struct stat one, other;

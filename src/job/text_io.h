@@ -1,7 +1,7 @@
 // Text in: files, token ids written as numbers, prompts and lines.
 #pragma once
 
-#include "../core/tokenizer.h"
+#include "../tokens/tokenizer.h"
 
 // What messages call the file at `path`: it, or standard input where it is "-"; NULL is the prompt
 // of -i.

@@ -1,7 +1,7 @@
 // Plain English that means nothing.
 #pragma once
 
-#include "../core/tokenizer.h"
+#include "../tokens/tokenizer.h"
 
 // `least` ids (n), or some thousand more, of it, always the same for a seed. The caller frees them.
 // NULL with the reason.

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-#include "../core/util.h"
+#include "../base/util.h"
 
 typedef struct {
     char *text;

@@ -2,8 +2,8 @@
 // read better, the model was converted with its opposite.
 #pragma once
 
-#include "../core/model.h"
-#include "../core/settings.h"
+#include "../base/settings.h"
+#include "../llama/model.h"
 
 enum { N_MISTAKES = 12 };
 

@@ -1,8 +1,8 @@
 // Copies of a model with smaller weights: --quantize.
 #pragma once
 
-#include "../core/model.h"
 #include "../job/json_out.h"
+#include "../llama/model.h"
 
 // Writes the copy of the model at `from`, with weights of the type, to `to`, and prints what
 // rounding did. False with the reason.

@@ -12,7 +12,7 @@
 #include <strings.h>
 
 #include "../configs/names.h"
-#include "../core/sampler.h"
+#include "../llama/sampler.h"
 #include "english.h"
 #include "measure.h"
 #include "score.h"

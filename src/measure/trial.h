@@ -2,7 +2,7 @@
 // Prompts are the same for every method.
 #pragma once
 
-#include "../core/tokenizer.h"
+#include "../tokens/tokenizer.h"
 #include "haystack.h"
 
 enum {

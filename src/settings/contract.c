@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "../core/settings.h"
+#include "../base/settings.h"
 
 enum {
     TRIED = 2048,           // positions that a formula is tried at

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "../../rope.h"
-#include "../core/util.h"
+#include "../base/util.h"
 
 // Whether the rows' names can be typed, differ, and stand where model files expect them. False with
 // the reason, as below.

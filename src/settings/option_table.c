@@ -88,9 +88,10 @@ const Option option_table[] = {
                OF_OPTIONS(threads), 1, 1024},
      .jobs = ON_QUANTIZE,
      .needs = RUNNING},
-    {.value = {"--plain", NULL,
-               "compute by the definition (src/core/plain.c): slow, on one thread, nothing rounded",
-               FLAG, OF_OPTIONS(plain)},
+    {.value =
+         {"--plain", NULL,
+          "compute by the definition (src/llama/plain.c): slow, on one thread, nothing rounded",
+          FLAG, OF_OPTIONS(plain)},
      .needs = RUNNING},
     {.value = {.help = "RoPE; a setting that is not given comes from the model"}},
     {.value = {"--rope", "NAME",

@@ -2,8 +2,8 @@
 // with what.
 #pragma once
 
-#include "../core/session_config.h"
-#include "../core/util.h"
+#include "../base/session_config.h"
+#include "../base/util.h"
 #include "jobs.h"
 #include "methods.h"
 

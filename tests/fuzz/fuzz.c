@@ -9,16 +9,16 @@
 #include "src/job/chat.h"
 #undef main
 
-#include "src/engines/engines.h"
 #include "src/configs/json.h"
+#include "src/engines/engines.h"
 
 #include <fcntl.h>
 #include <math.h>
 #include <unistd.h>
 
-#include "src/core/matrix.h"
 #include "src/fast/matmul.h"
 #include "src/fast/widen.h"
+#include "src/weights/matrix.h"
 
 // A file is memory of exactly its size here, so that the address sanitizer sees every step past its end (linked with --wrap).
 static const uint8_t *input;
@@ -382,7 +382,8 @@ static void fuzz_blocks(const uint8_t *data, size_t size) {
     if (size < 2) return;
     const WeightType type = (WeightType)(WEIGHT_Q4_0 + data[0] % (N_WEIGHT_TYPES - WEIGHT_Q4_0));
     const int columns = block_columns(type);
-    const size_t block_bytes = (size_t)block_types[type].bytes, head = (size_t)block_types[type].head;
+    const size_t block_bytes = (size_t)block_types[type].bytes,
+                 head = (size_t)block_types[type].head;
     if (size < 2 + head) return;
     const int n = (int)((size - 2 - head) / block_bytes) * columns, from = n ? data[1] % n : 0;
     if (n == 0 || n > MOST) return;

@@ -1,10 +1,10 @@
 // Encodings of positions before RoPE, as their definitions: what each adds to embeddings, to scores
 // and to values. In comments d is head_dim.
-#include "plain_encodings.h"
+#include "encodings.h"
 
 #include <math.h>
 
-#include "arithmetic.h"
+#include "../llama/arithmetic.h"
 
 // R (dim), or PE: sin and cos of position * theta^(-2i / dim) at 2i and 2i + 1. arXiv 1706.03762.
 static const float *sinusoids(Plain *p, int position) {

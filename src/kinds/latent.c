@@ -1,11 +1,11 @@
 // Multi-head latent attention, arXiv 2405.04434, section 2.1: keys and values of all heads come from
 // one narrow vector. Here they are made of it as in any other model; transformer.c keeps the vector
 // itself.
-#include "plain_latent.h"
+#include "latent.h"
 
 #include <string.h>
 
-#include "arithmetic.h"
+#include "../llama/arithmetic.h"
 
 // q = wq @ rmsnorm(wq_a @ normed), or of what is normed itself
 static void project_queries(const Plain *p) {

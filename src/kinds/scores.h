@@ -1,7 +1,7 @@
 // Scores where models or options have them otherwise than the formula in plain.c.
 #pragma once
 
-#include "plain_state.h"
+#include "../llama/plain_state.h"
 
 // How many pairs of a head turn in the present layer; 0: it knows no positions, or not by RoPE.
 int turning_pairs(const Plain *p);

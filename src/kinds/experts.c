@@ -1,11 +1,11 @@
 // The router of a layer with experts: a few of them are chosen for each token.
 // Sparsely gated mixtures, arXiv 1701.06538; as here in Mixtral, arXiv 2401.04088. Groups, and a
 // bias of the choice alone, are of DeepSeek's, arXiv 2405.04434 and 2412.19437.
-#include "plain_experts.h"
+#include "experts.h"
 
 #include <math.h>
 
-#include "arithmetic.h"
+#include "../llama/arithmetic.h"
 
 // The greatest of n scores among those not chosen yet; of equals the one of the smaller number.
 static int best_of(const float *scores, const bool *is_chosen, int n) {

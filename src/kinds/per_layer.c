@@ -1,11 +1,11 @@
 // Gemma 4's embeddings of a token by layer, and the scales of its layers. Besides its embedding a
 // token has a narrow vector for each layer. Half of it comes from a table, and half from the
 // embedding.
-#include "plain_per_layer.h"
+#include "per_layer.h"
 
 #include <math.h>
 
-#include "arithmetic.h"
+#include "../llama/arithmetic.h"
 
 void embed_by_layer(Plain *p, int32_t token, const float *x) {
     const Model *model = p->model;

@@ -2,8 +2,8 @@
 // sentencepiece's or byte-level.
 #pragma once
 
+#include "../base/util.h"
 #include "unicode.h"
-#include "util.h"
 
 enum { MAX_PIECE = 1024 };  // bytes of a token at most; vocabularies in use stay far below
 

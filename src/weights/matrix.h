@@ -1,8 +1,8 @@
 // Weights as they lie in a file, of every type.
 #pragma once
 
+#include "../base/util.h"
 #include "coded.h"
-#include "util.h"
 
 // F32 to Q4 are ours; the others are ggml's blocks, as GGUF files hold them.
 typedef enum {

@@ -1,7 +1,7 @@
 // What ends a layer of Gemma 4: the layer's own embedding of the token, and a scale of all.
 #pragma once
 
-#include "plain_state.h"
+#include "../llama/plain_state.h"
 
 // own (n_layers, per_layer_dim) of the present token, whose embedding x (dim) is, scaled already.
 void embed_by_layer(Plain *plain, int32_t token, const float *x);

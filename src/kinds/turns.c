@@ -1,8 +1,8 @@
 // RoPE where the position changes the frequency: stale keys, and longrope's unscaled positions. And
 // where norms of heads come behind it.
-#include "plain_turns.h"
+#include "turns.h"
 
-#include "plain_scores.h"
+#include "scores.h"
 
 // The angles where f depends on the position. Longrope may leave the first positions unscaled. A
 // stale key turned at the scale of the step that read it, at `then`. A distance is a part of the

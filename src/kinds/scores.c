@@ -1,12 +1,12 @@
 // Scores where models or options have them otherwise than the formula in plain.c: layers and models
 // without RoPE, scales that grow, windows, and texts with jumps.
-#include "plain_scores.h"
+#include "scores.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "arithmetic.h"
-#include "plain_encodings.h"
+#include "../llama/arithmetic.h"
+#include "encodings.h"
 
 int turning_pairs(const Plain *p) {
     bool is_rope = p->model->config.encoding == ENCODING_ROPE;

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../base/settings.h"
 #include "model.h"
-#include "settings.h"
 
 // A place in the file. Only `offset` goes past its end, for an error to tell the expected size;
 // pointers never do.

@@ -4,21 +4,21 @@
 //
 // A key is kept unturned. The query is turned instead, for each key anew, by the distance
 // between the two. So every RoPE method and distance map stands here as its formula. What few
-// models or options need stands beside it: plain_turns.c, plain_scores.c, plain_latent.c,
-// plain_delta.c, plain_experts.c, plain_per_layer.c, plain_encodings.c. In comments d is head_dim.
+// models or options need stands beside it: turns.c, scores.c, latent.c,
+// states.c, experts.c, per_layer.c, encodings.c. In comments d is head_dim.
 #include "plain.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "../kinds/encodings.h"
+#include "../kinds/experts.h"
+#include "../kinds/latent.h"
+#include "../kinds/per_layer.h"
+#include "../kinds/scores.h"
+#include "../kinds/states.h"
+#include "../kinds/turns.h"
 #include "arithmetic.h"
-#include "plain_delta.h"
-#include "plain_encodings.h"
-#include "plain_experts.h"
-#include "plain_latent.h"
-#include "plain_per_layer.h"
-#include "plain_scores.h"
-#include "plain_turns.h"
 
 // ---- RoPE ----
 

@@ -1,7 +1,7 @@
 // RoPE where the position changes the frequency, and where norms come behind it, for plain.c.
 #pragma once
 
-#include "plain_state.h"
+#include "../llama/plain_state.h"
 
 // The angles of the present token, as fill_turns of plain.c makes them, where keys are stale or the
 // first positions are unscaled.

@@ -2,7 +2,7 @@
 // min-p).
 #pragma once
 
-#include "util.h"
+#include "../base/util.h"
 
 typedef struct {
     int vocab_size;

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "matrix.h"
+#include "../weights/matrix.h"
 
 // The sum of a[i] * b[i], all (n).
 float dot(const float *a, const float *b, int64_t n);

@@ -1,7 +1,7 @@
 // Which steps of attention and of the feed-forward layer go together: fields of version 6 that a
 // few families have.
-#include "model.h"
-#include "settings.h"
+#include "../base/settings.h"
+#include "../llama/model.h"
 
 static bool check_norms(const ModelConfig *c, Error *err) {
     bool by_head = c->qk_norm == QK_NORM_HEAD || c->qk_norm == QK_NORM_BARE;

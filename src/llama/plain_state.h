@@ -2,9 +2,9 @@
 #pragma once
 
 #include "../../rope.h"
+#include "../base/session_config.h"
+#include "../kinds/experts.h"
 #include "model.h"
-#include "plain_experts.h"
-#include "session_config.h"
 
 // The angles of one RoPE. A model has one, or one for its full layers and one for its sliding ones.
 typedef struct {

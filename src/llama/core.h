@@ -1,9 +1,9 @@
 // A text that the definition reads and goes on with: what ./core is made of.
 #pragma once
 
+#include "../base/settings.h"
+#include "../tokens/tokenizer.h"
 #include "plain.h"
-#include "settings.h"
-#include "tokenizer.h"
 
 typedef struct {
     Model model;

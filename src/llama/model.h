@@ -3,8 +3,8 @@
 #pragma once
 
 #include "../../rope.h"
-#include "matrix.h"
-#include "util.h"
+#include "../base/util.h"
+#include "../weights/matrix.h"
 
 // How a model knows positions, if at all; plain.c has the formulas.
 enum {

@@ -8,12 +8,12 @@
 //     o = S^T q / sqrt(key_dim)    what it says of the query
 // q, k and v come through a short convolution, which is all that a layer of the second kind has.
 // Neither knows of positions.
-#include "plain_delta.h"
+#include "states.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "arithmetic.h"
+#include "../llama/arithmetic.h"
 
 // out (rows) = w @ normed, and a bias (rows) if there is one.
 static void project_state(const Plain *p, float *out, const Matrix *w, const float *bias) {

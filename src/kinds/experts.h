@@ -1,7 +1,7 @@
 // Which experts a token takes, as the definition.
 #pragma once
 
-#include "model.h"
+#include "../llama/model.h"
 
 // What a router makes of one token.
 typedef struct {

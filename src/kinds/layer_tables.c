@@ -2,7 +2,7 @@
 // matrices.
 #include <string.h>
 
-#include "model.h"
+#include "../llama/model.h"
 
 // What may differ by layer is the header's, unless there is a table.
 static LayerShape usual_shape(const ModelConfig *c, int layer) {

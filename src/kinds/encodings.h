@@ -1,7 +1,7 @@
 // Encodings before RoPE, for plain.c.
 #pragma once
 
-#include "plain_state.h"
+#include "../llama/plain_state.h"
 
 // Adds what tells its position to x (dim), the present token's embedding, if it is told there.
 void add_position(Plain *p, float *x);

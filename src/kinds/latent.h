@@ -1,7 +1,7 @@
 // Queries, keys and values of latent attention, as the definition.
 #pragma once
 
-#include "plain_state.h"
+#include "../llama/plain_state.h"
 
 // Makes of what the layer has normed p->q (n_heads * head_dim), k (n_heads * head_dim) and v
 // (n_heads * value_dim).
