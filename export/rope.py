@@ -304,8 +304,8 @@ def read_type(config: Keys, block: Keys, family: Family) -> str:
 
 def read_factor(block: Keys, kind: str, ratio: float) -> float:
     """The scale. One below 1 is a mistake, unless it is what the lengths give."""
-    usual = {'yarn': ratio, 'longrope': ratio, 'proportional': 1.0}.get(kind, REFUSED)
-    factor = block.number('factor', usual, usual)
+    usual = {'longrope': ratio, 'proportional': 1.0}.get(kind, REFUSED)
+    factor = block.number('factor', usual, ratio if kind == 'yarn' else usual)
     if factor < 1 and factor != ratio:
         block.refuse('factor', 'a number from 1 to %g' % NUMBER_LIMIT)
     return factor

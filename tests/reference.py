@@ -120,7 +120,9 @@ def distance(m, i, j):
         return d if chunks == 0 else min(i % c + c, L - 1) - j % c if chunks == 1 else L - 1 - j % c
     if m['name'] == 'streaming':
         return d if d < W else min(i, W + K - 1) - j
-    return min(d, W)
+    if m['name'] == 'lm-infinite':
+        return min(d, W)
+    raise ValueError('no published formula for the map %s; add one here (distance, tests/reference.py)' % m['name'])
 
 
 def spread(n, length, piece):

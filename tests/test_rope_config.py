@@ -79,7 +79,7 @@ def test_refused():
         one_line(run('--explain', '--rope-config', saved(values)), 2, name, key + ' cannot be used', 'line ')
         found, problem, _ = exporter_says(values)
         check(not found and key in problem, 'the exporter refuses it: ' + name, problem)
-    block = {'rope_type': 'yarn', ORIGINAL: 64, 'rope_theta': 1e4}
+    block = {'rope_type': 'yarn', 'factor': 4.0, ORIGINAL: 64, 'rope_theta': 1e4}
     for key, value, found in (('factor', '"4"', '"4"'), ('factor', '0.5', '0.5'),
                               ('factor', 'true', 'true'), ('factor', 'NaN', 'NaN'),
                               ('factor', '-Infinity', '-Infinity'), ('factor', '1e999', '1e999'),

@@ -101,6 +101,7 @@ void config_find_head(Config *c) {
     bool is_model_s = c->model_head && !config_get(c, c->config, "hidden_size") && !said;
     c->hidden = c->heads = 0;
     c->head_dim = c->model_head;
+    if (!f && c->kind == KIND_SLIDING && c->model_sliding_head) c->head_dim = c->model_sliding_head;
     if (!f || is_model_s) return;
     if (config_is_of(c, FAMILY_LATENT)) {
         find_latent_head(c);

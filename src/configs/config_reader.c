@@ -84,6 +84,7 @@ Word config_word(const char *quoted) {
 void config_remark(Config *c, const char *format, ...) {
     char line[300];
     va_list args;
+    if (!c->file) return;  // an engine's reading
     va_start(args, format);
     vsnprintf(line, sizeof line - 1, format, args);
     va_end(args);

@@ -222,6 +222,15 @@ static void read_chunks(Config *c) {
                       whole);
 }
 
+// A temperature of layers without RoPE is none of a block's settings: a model keeps its own.
+static void keep_temperature(Config *c) {
+    const RopeConfig *own = &c->model[c->kind];
+    if (c->family || !own->temperature_unturned) return;
+    c->rope->temperature_beta = own->temperature_beta;
+    c->rope->temperature_length = own->temperature_length;
+    c->rope->temperature_unturned = own->temperature_unturned;
+}
+
 // Reads the block's settings.
 static void read_settings(Config *c) {
     RopeConfig *r = c->rope;
@@ -239,7 +248,8 @@ static void read_settings(Config *c) {
     bool has_axes = c->family && c->family->flags & FAMILY_AXES;
     if (c->is_mrope || has_axes) config_block_get(c, "mrope_section");
     if (has_axes) config_block_get(c, "mrope_interleaved");
-    if (c->family && c->family->flags & FAMILY_GROWS) read_growth(c);
+    if (config_grows(c)) read_growth(c);
+    else keep_temperature(c);
     if (c->method == TYPE_LONGROPE) read_lists(c);
     read_chunks(c);
 }

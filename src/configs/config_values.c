@@ -154,7 +154,7 @@ double config_number_of_kind(Config *c, const char *key, double missing, int low
 // alone reads only the top level's.
 static int original_length(const Config *c) {
     bool has_most = c->family || json_member(c->config, "max_position_embeddings");
-    int most = has_most ? c->trained : c->model[KIND_FULL].train_ctx;
+    int most = has_most ? c->trained : c->model[c->kind].train_ctx;
     if (c->method < TYPE_LLAMA3) return most;
     if (c->longrope_alone && c->method == TYPE_LONGROPE)
         return c->top ? c->top : c->family->original;
@@ -232,9 +232,10 @@ void config_find_theta(Config *c) {
 
 void config_find_factor(Config *c) {
     const char *object = config_object_with(c, "factor");
-    MayBe may_be = c->method >= TYPE_YARN ? NULL_TOO : REQUIRED;
     bool is_whole = c->method == TYPE_PROPORTIONAL;
-    if (is_whole) may_be = OPTIONAL;
+    bool by_lengths = c->method == TYPE_LONGROPE ||
+                      (c->method == TYPE_YARN && config_member(c, "factor"));  // a null
+    MayBe may_be = is_whole ? OPTIONAL : by_lengths ? NULL_TOO : REQUIRED;
     if (config_is_strict(c) && c->method == TYPE_PLAIN) return;
     c->rope->factor = config_number(c, object, "factor", is_whole, 0, 0, may_be);
 }
@@ -289,8 +290,8 @@ void config_find_fields(Config *c) {
     for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++)
         if (f->key && f->methods & own) find_field(c, f);
     // Which counts by itself there, and scales the scores.
-    bool is_latent = config_is_of(c, FAMILY_LATENT) && c->method == TYPE_YARN;
-    r->mscale_in_scores = is_latent && r->mscale_all_dim != 0;
+    bool is_latent = config_is_of(c, FAMILY_LATENT) || (!c->family && c->file->latent);
+    r->mscale_in_scores = is_latent && c->method == TYPE_YARN && r->mscale_all_dim != 0;
 }
 
 void config_find_alpha(Config *c) {
@@ -327,10 +328,15 @@ void config_find_chunks(Config *c) {
         if (rope_maps[i].flags & ROPE_MAP_CHUNK) r->map = &rope_maps[i];
 }
 
+bool config_grows(const Config *c) {
+    bool is_said = c->alone && !c->family && config_member(c, "llama_4_scaling_beta");
+    return is_said || config_is_of(c, FAMILY_GROWS);
+}
+
 void config_find_growth(Config *c) {
     static const char beta[] = "llama_4_scaling_beta";
     const char *object = config_object_with(c, beta);
-    if (!config_is_of(c, FAMILY_GROWS)) return;
+    if (!config_grows(c)) return;
     c->rope->temperature_beta = config_number(c, object, beta, 0, 0, 0, UNSAID);
     if (c->method >= TYPE_LLAMA3) return;
     c->inside = config_length(c, config_object_with(c, key_of_original), key_of_original, 0, 1);

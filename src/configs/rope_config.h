@@ -24,6 +24,7 @@ typedef struct {
     ConfigLayers layers;   // which layers are of which kind; none: not known
     LayersAtRest at_rest;  // layers without RoPE, where the family lists them
     ModelSizes sizes;      // of the model
+    bool latent;           // the model has latent attention: mscale_all_dim scales its scores
     int head_dim;          // of which rope.rotary_dim turn; 0: not known
     int sliding_head_dim;  // of sliding layers, where each kind has its own; 0: head_dim
     int max_positions;     // the model's context; 0: not known

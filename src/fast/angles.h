@@ -52,8 +52,8 @@ typedef struct {
     // What keys lack, NULL for nothing: an angle for each block, (blocks, 2, n_pairs), and for each
     // step in a block. All blocks have the same steps, but those where the map's rule begins anew,
     // every `period` positions. There is a variant for each place where that can happen first in a
-    // block: (variants, 2, n_pairs, KV_BLOCK). Where tokens are spread, each block is its own
-    // variant, and the period is 0.
+    // block: (variants, 2, n_pairs, KV_BLOCK). Where tokens are spread, or the map does not say when
+    // its rule begins anew, each block is its own variant, and the period is 0.
     int n_blocks;  // filled in
     struct {
         int period;

@@ -107,7 +107,8 @@ static bool check_places(const Model *model, const SessionConfig *c, Error *err)
 
 bool session_is_plain(const Model *model, const SessionConfig *config) {
     const ModelConfig *m = &model->config;
-    if (config->plain) return true;
+    const RopeMap *map = config->rope->map;
+    if (config->plain || (map && map->distance)) return true;
     // Tables of what depends on distances are for neighbors that are one apart.
     return config->spread.length && encoding_has_terms(m->encoding);
 }

@@ -30,6 +30,7 @@ void said_by_model(const Model *model, RopeFile *said) {
         .rope = model->rope,
         .sliding = c->sliding_rope ? model->sliding : model->rope,
         .by_layer = c->sliding_rope,
+        .latent = c->kv_rank > 0,
         .sizes = {(int)c->dim, c->n_layers, c->has_shapes ? 0 : c->n_heads,
                   c->has_shapes ? 0 : c->n_kv_heads},
         .head_dim = (int)c->head_dim,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "../engines/engines.h"
+#include "contract.h"
 #include "option_table.h"
 
 static bool is_row_said(const Options *o, int row) { return o->said[row]; }
@@ -204,6 +205,7 @@ static bool read_methods(Options *o, Error *err) {
 bool options_check(Options *o, Error *err) {
     if (!check_one_job(o, err)) return false;
     o->job = job_meant(o);
+    if (!rows_are_named(err)) return false;
     if (!check_json(o, err) || !check_model_given(o, err) || !check_engines(o, err)) return false;
     drop_idle(o);
     if (o->prompt && o->prompt_file) return fail(err, "-i and -f exclude one another");
