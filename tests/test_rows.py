@@ -6,7 +6,8 @@ import re
 import shlex
 import subprocess
 
-from common import (ROOT, check, close, good, in_work, main, one_line, random_ids, run, table, tiny_model, write)
+from common import (ROOT, check, close, good, house, in_work, main, one_line, random_ids, run, table, tiny_model,
+                    write)
 
 # What is added for the test: maps in groups, in chunks, growing slowly, unevenly, up and down, and one that is no
 # difference of two parts; a method.
@@ -77,10 +78,7 @@ def changed(*changes):
         file.write(text)
     with open(os.path.join(ROOT, 'build', 'flags')) as file:
         flags = shlex.split(file.read()) + ['-I', ROOT]
-    objects = [os.path.join(place, name) for place, _, names in os.walk(os.path.join(ROOT, 'build', 'src'))
-               for name in names if name.endswith('.o') and name[:-1] + 'c' in os.listdir(
-                   place.replace(os.path.join(ROOT, 'build'), ROOT, 1))]
-    objects = [path for path in objects if not path.endswith(os.path.join('llama', 'main.o'))]
+    objects = [os.path.join(ROOT, 'build', path[:-1] + 'o') for path in house('src') if path.endswith('.c')]
     made = subprocess.run(flags + [source, os.path.join(ROOT, 'build', 'run.o'), *objects, '-o', program, '-lm'],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
     return program if check(made.returncode == 0, 'a rope.c with rows of one\'s own compiles', made.stdout) else None

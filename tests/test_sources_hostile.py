@@ -272,6 +272,10 @@ def test_refused_gguf():
         ('divisors of 0', 'rope_freqs', swapped('rope_freqs.weight', (0, (4,), bytes(16)))),
         ('divisors in F16', 'rope_freqs', swapped('rope_freqs.weight', (1, (4,), bytes(8)))),
         ('longrope without its lists', 'rope_factors', keys(**{'rope.scaling.type': (STRING, 'longrope')})),
+        ('a factor below 1', 'rope.scaling.factor cannot be used (found 0.25, expected 1 or more; 4,',
+         keys(**{'rope.scaling.factor': (GF32, 0.25), 'rope.scaling.type': (STRING, 'yarn')})),
+        ('an older factor below 1', 'rope.scale_linear cannot be used (found 0.5, expected 1 or more; 2,',
+         keys(**{'rope.scale_linear': (GF32, 0.5)})),
         ('divisors with a factor', 'divisors',
          w.gguf(w.gguf_settings(C, **{'llama.rope.scaling.factor': (GF32, 2.0)}),
                 {**tensors, 'rope_freqs.weight': (0, (4,), struct.pack('<4f', 1, 2, 3, 4))}))]
