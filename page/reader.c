@@ -16,6 +16,8 @@ typedef struct {
     double nll;  // of the last token that was sampled
     int context;
     float *scores;  // (context) of the head that is watched; NULL: none
+    float query[2 * MOST_PAIRS];
+    double terms[MOST_PAIRS];
     bool is_lost;   // a layer with a state could not go back to where it should
 } PageReader;
 
@@ -77,11 +79,38 @@ FOR_PAGE bool page_reader_watch(PageReader *r, int layer, int head) {
         return fail(&r->page->err, "there is no head %d in a layer %d", head, layer);
     if (!r->scores)
         r->scores = alloc_array((size_t)r->context, sizeof *r->scores, "scores", &r->page->err);
-    if (r->scores) r->session->config.watch = (Watch){layer, head, r->scores};
+    if (r->scores) r->session->config.watch = (Watch){layer, head, r->scores, r->query};
     return r->scores != NULL;
 }
 
 FOR_PAGE const float *page_reader_scores(const PageReader *r) { return r->scores; }
+
+// What each pair of the watched head gives to the score of token number `key`, behind a read: pair
+// i gives scale (a cos f_i d + b sin f_i d) at a distance d, with a = q_2i k_2i + q_2i+1 k_2i+1 and
+// b = q_2i+1 k_2i - q_2i k_2i+1 of query and key before RoPE turns them. That is the product of
+// their elements 2i and 2i + 1 as they are turned, so all terms add up to the score. NULL: they
+// cannot be told apart, where keys are turned when they are read, or there is no key.
+FOR_PAGE const double *page_reader_terms(PageReader *r, int key) {
+    const Session *s = r->session;
+    const Model *m = &r->page->model;
+    const Watch *watch = &s->config.watch;
+    const Layer *layer = &m->layers[watch->layer];
+    const RopeConfig *rope = &r->plan.rope;
+    bool is_turned = s->fast && !rope->dynamic && !rope->map && !(layer->flags & LAYER_STATE);
+    if (!watch->scores || !is_turned || m->config.kv_rank || key < 0 || key >= s->position)
+        return NULL;
+    const KvCache *cache = &s->fast->caches[layer->shape.kv_layer];
+    const int kv_head = watch->head / (layer->shape.n_heads / layer->shape.n_kv_heads);
+    const KvBlock block = kv_cache_block(cache, kv_head, key / KV_BLOCK, NULL);
+    const float *keys = (const float *)block.keys + key % KV_BLOCK;
+    const double scale = layer_score_scale(&m->config, layer);
+    for (int i = 0; i < layer->shape.head_dim / 2; i++) {
+        const double first = (double)watch->query[2 * i] * keys[2 * i * KV_BLOCK];
+        const double second = (double)watch->query[2 * i + 1] * keys[(2 * i + 1) * KV_BLOCK];
+        r->terms[i] = scale * (first + second);
+    }
+    return r->terms;
+}
 
 FOR_PAGE bool page_reader_sampler(PageReader *r, double temperature, double top_p, uint32_t seed) {
     sampler_free(&r->sampler);

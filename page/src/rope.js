@@ -376,6 +376,12 @@ class Reader {
         return this.wasm.HEAPF32.slice(at, at + this.position);
     }
 
+    // What each pair of that head gives to the score of the key at a position; null: they cannot be told apart.
+    terms(position) {
+        const at = this.wasm._page_reader_terms(this.at, position);
+        return at ? this.page.rope.doubles(at, this.page.facts().headDim / 2) : null;
+    }
+
     // The likeliest next tokens behind a read that kept logits: [{ id, p }].
     likely(many) {
         const at = this.wasm._page_reader_logits(this.at);
