@@ -13,7 +13,6 @@ typedef struct {
     RopePlan plan;                // the page may plan another one meanwhile
     double divisors[MOST_PAIRS];  // and its own of what the plan points to
     Sampler sampler;
-    double nll;  // of the last token that was sampled
     int context;
     float *scores;  // (context) of the head that is watched; NULL: none
     float query[2 * MOST_PAIRS];
@@ -21,10 +20,9 @@ typedef struct {
     bool is_lost;   // a layer with a state could not go back to where it should
 } PageReader;
 
-// Opens a text of at most `context` positions that is read as the page has planned it, with
-// stale_keys as Hugging Face's generate would, with floats as --activations f32; NULL with the
-// reason.
-FOR_PAGE PageReader *page_reader_new(Page *page, int context, bool stale_keys, bool floats) {
+// Opens a text of at most `context` positions that is read as the page has planned it; NULL with
+// the reason.
+FOR_PAGE PageReader *page_reader_new(Page *page, int context) {
     PageReader *r = alloc_array(1, sizeof *r, "a reader", &page->err);
     if (!r) return NULL;
     r->page = page;
@@ -33,10 +31,8 @@ FOR_PAGE PageReader *page_reader_new(Page *page, int context, bool stale_keys, b
     memcpy(r->divisors, page->divisors, sizeof r->divisors);
     if (r->plan.rope.long_factors == page->divisors)
         r->plan.rope.short_factors = r->plan.rope.long_factors = r->divisors;
-    r->plan.stale_keys = stale_keys;
     Job job = job_of_page(page, context);
     job.sessions.kv = KV_F32;
-    job.sessions.floats = floats;
     const SessionConfig config = session_config(&job, &r->plan, context);
     r->session = session_new(&page->model, &config, &page->err);
     if (r->session) return r;
@@ -118,26 +114,8 @@ FOR_PAGE bool page_reader_sampler(PageReader *r, double temperature, double top_
                         &r->page->err);
 }
 
-// The next token, as write_answer of src/job/text.c would sample it, -1: it cannot be. page_reader_surprise is
-// its -ln p at temperature 1.
+// The next token, as write_answer of src/job/text.c would sample it, -1: it cannot be.
 FOR_PAGE int page_reader_next(PageReader *r) {
-    Error *err = &r->page->err;
-    const int vocab_size = r->page->model.config.vocab_size;
-    float *logits = session_logits(r->session, 0, 1, err);
-    float *sampled =
-        logits ? alloc_array((size_t)vocab_size, sizeof *sampled, "logits", err) : NULL;
-    if (!sampled) return -1;
-    memcpy(sampled, logits, (size_t)vocab_size * sizeof *sampled);
-    int next = sampler_next(&r->sampler, sampled);
-    free(sampled);
-    r->nll = negative_log_likelihood(logits, vocab_size, next);
-    return next;
+    float *logits = session_logits(r->session, 0, 1, &r->page->err);
+    return logits ? sampler_next(&r->sampler, logits) : -1;
 }
-
-// The logits of the next token, one for each of the vocabulary, behind a read that kept them; NULL:
-// they cannot be had.
-FOR_PAGE const float *page_reader_logits(PageReader *r) {
-    return session_logits(r->session, 0, 1, &r->page->err);
-}
-
-FOR_PAGE double page_reader_surprise(const PageReader *r) { return r->nll; }

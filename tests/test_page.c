@@ -123,7 +123,7 @@ static void add_up_terms(Page *page) {
     int32_t ids[N];
     for (int i = 0; i < N; i++) ids[i] = 3 + i * 7 % 200;
     check(page_plan(page, "yarn:factor=4", "", N), "a plan: %s", page_error(page));
-    PageReader *r = page_reader_new(page, N, false, true);
+    PageReader *r = page_reader_new(page, N);
     check(page_reader_read(r, ids, N - 1, N, 0), "reading: %s", page_error(page));
     for (int head = 0; head < m->n_layers * m->n_heads; head++) {
         page_reader_rewind(r, N - 1);
@@ -145,7 +145,7 @@ static void add_up_terms(Page *page) {
     check(!page_reader_terms(r, N) && !page_reader_terms(r, -1), "no key, no terms");
     page_reader_free(r);
     check(page_plan(page, "dynamic-ntk", "", N), "a plan: %s", page_error(page));
-    r = page_reader_new(page, N, false, true);
+    r = page_reader_new(page, N);
     check(page_reader_watch(r, 0, 0) && page_reader_read(r, ids, N, N, 1) &&
               !page_reader_terms(r, 3),
           "keys that are turned when they are read have none");
@@ -166,8 +166,8 @@ int main(int argc, char **argv) {
     int32_t *ids = (int32_t *)(nll + MOST), one = 5;
     for (int i = 0; i < MOST; i++) ids[i] = 3 + i * 7 % 200;
 
-    PageReader *whole = page_reader_new(page, MOST, false, false);
-    PageReader *parts = page_reader_new(page, 1 << 14, false, false);
+    PageReader *whole = page_reader_new(page, MOST);
+    PageReader *parts = page_reader_new(page, 1 << 14);
     score_plainly(whole, ids, MOST, expected);
     check(page_reader_score(parts, ids, 60, MOST, nll), "the first part: %s", page_error(page));
     check(page_reader_score(parts, ids + 59, MOST - 59, MOST, nll + 59), "the second: %s",
