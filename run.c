@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "src/fast/machine.h"
+#include "src/fast/process.h"
 #include "src/fast/team.h"
 #include "src/job/as_read.h"
 #include "src/job/chat.h"
@@ -52,7 +53,7 @@ static Answer answer_of(const Program *p, bool ok) {
 // Ends what --json prints with the reason of the exit status: the job's own, or what went wrong.
 static void end_json(Program *p, Answer answer, const Error *err) {
     if (answer == TROUBLE) json_reason(&p->json, "trouble", err->text);
-    if (answer == INTERRUPTED) json_reason(&p->json, "interrupted", "Ctrl-C ended it");
+    if (answer == INTERRUPTED) json_reason(&p->json, "interrupted", "Ctrl-C or SIGTERM ended it");
     if (!p->json.code[0]) json_reason(&p->json, "done", "it was done");
     json_end(&p->json, answer);
 }
@@ -97,6 +98,7 @@ int main(int argc, char **argv) {
     if (!o->threads && getenv("OMP_NUM_THREADS")) o->threads = thread_count();
     set_thread_count(o->threads ? o->threads : physical_cores());
     catch_file_errors();
+    catch_interrupt(0);  // which also ends the wait for a text from standard input
     ok = run_job(&p, &err);
     return finish(&p, ok, &err);
 }
@@ -394,5 +396,7 @@ static bool run_job(Program *p, Error *err) {
                     job->n_ids, job->length);
     if (needs & PLANS && !(needs & SAMPLING) && !o->reading)
         print_advice(job, o->asked, needs & ADVICE_REACH, needs & ADVICE_TUNING);
+    if (interrupted) return fail(err, "interrupted");
+    catch_interrupt(SA_RESTART);
     return run_of_job[o->job](p, err);
 }

@@ -58,7 +58,7 @@ static bool read_prompt(Writing *t, const int32_t *ids, int n, Error *err) {
     for (int done = 0, count; ok && done < n && !interrupted; done += count) {
         count = n - done < PREFILL_CHUNK ? n - done : PREFILL_CHUNK;
         bool is_last = done + count == n;
-        ok = session_read(t->session, ids + done, count, length, is_last, err);
+        ok = session_read(t->session, ids + done, count, length, is_last, err) || interrupted;
     }
     t->prefill_seconds += now_seconds() - start;
     return ok;
@@ -86,7 +86,7 @@ static bool write_answer(Writing *t, TextOut *out, int32_t *last, Error *err) {
         int position = t->session->position;
         if (position >= t->job->length) return true;
         double start = now_seconds();
-        if (!session_read(t->session, last, 1, position + 1, 1, err)) return false;
+        if (!session_read(t->session, last, 1, position + 1, 1, err)) return interrupted;
         t->decode_seconds += now_seconds() - start;
         t->decode_tokens++;
     }

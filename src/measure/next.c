@@ -215,7 +215,6 @@ bool show_next(const Job *job, const NextOptions *o, Error *err) {
         char names[80];
         snprintf(names, sizeof names, "%s%s", columns, job->tokenizer ? "\ttext" : "");
         table_columns(&a.table, names);
-        end_on_interrupt();
         for (int i = 0; ok && i < job->n_plans; i++) {
             ok = answer_by(&a, &job->plans[i], &all, err);
             table_end(&a.table);

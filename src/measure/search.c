@@ -131,7 +131,8 @@ static bool try_candidate(Search *s, const DivisorList *c, bool *better, Error *
     if (memcmp(c, &s->best, sizeof *c) == 0) return true;
     for (int i = 0; i < s->windows && !dropped; i++) {
         if (is_over(s)) return true;
-        if (!read_window(s, &plan, (start + i) % s->windows, false, s->nll, err)) return false;
+        if (!read_window(s, &plan, (start + i) % s->windows, false, s->nll, err))
+            return interrupted;
         s->read++;
         snprintf(shown, sizeof shown, "%.4f, began %.4f", s->mean, s->began);
         table_progress(&s->table, shown, share_done(s));
@@ -261,7 +262,7 @@ static bool report(Search *s, Error *err) {
     for (int w = 0; w < s->windows && !interrupted; w++)
         if (!read_window(s, &yarn, w, true, s->best_nll, err) ||
             !read_window(s, &found, w, true, s->nll, err))
-            return false;
+            if (!interrupted) return false;
     if (!interrupted) {
         note_pair(t, "judged", "yarn", mean_of(s, s->best_nll), mean_of(s, s->nll));
         difference(s, 0, s->windows, &error);
@@ -304,7 +305,6 @@ bool search(const Job *job, const SearchOptions *options, SearchListener *listen
     uint64_t n_scores = (uint64_t)s.windows * (uint64_t)s.counted;
     s.nll = s.ids ? alloc_array(n_scores, sizeof *s.nll, "scores", err) : NULL;
     s.best_nll = s.nll ? alloc_array(n_scores, sizeof *s.nll, "scores", err) : NULL;
-    catch_interrupt(SA_RESTART);
     set_steps(&s, 0.3);
     bool ok = s.best_nll && begin(&s, err);
     if (ok && s.tried == 0) ok = fail(err, "interrupted before the first candidate was read");
