@@ -392,8 +392,8 @@ static bool run_job(Program *p, Error *err) {
     if (needs & PLANS && !plan(p, err)) return false;
     if (prompted && job->n_ids > (size_t)job->length)
         return fail(err,
-                    "the prompt has %zu tokens, more than the %d positions of -n, answer included",
-                    job->n_ids, job->length);
+                    "the prompt has %zu tokens, more than the %d position%s of -n, answer included",
+                    job->n_ids, job->length, job->length == 1 ? "" : "s");
     if (needs & PLANS && !(needs & SAMPLING) && !o->reading)
         print_advice(job, o->asked, needs & ADVICE_REACH, needs & ADVICE_TUNING);
     if (interrupted) return fail(err, "interrupted");

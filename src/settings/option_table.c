@@ -326,6 +326,7 @@ static bool is_name(const char *word, const char *known) {
 int option_find(const char *word, const char **nearest) {
     char name[32];
     if (strcmp(word, "-h") == 0) word = "--help";
+    bool is_letter = strlen(word) == 3 && word[0] == '-' && word[1] == '-';
     bool is_long = strncmp(word, "--", 2) == 0;
     size_t length = is_long ? strcspn(word, "=") : strlen(word);
     snprintf(name, sizeof name, "%.*s", (int)length, word);
@@ -336,6 +337,12 @@ int option_find(const char *word, const char **nearest) {
         if (is_name(name, known)) return i;
         *nearest = nearer_name(name, known, *nearest);
     }
+    for (int i = 0; i < N_ROWS; i++) {  // -N and --n for -n
+        const char *known = option_table[i].value.option;
+        bool is_short = known && !known[2];
+        if (is_short && strcasecmp(is_letter ? name + 1 : name, known) == 0) *nearest = known;
+    }
+    if (strcmp(name, "--h") == 0) *nearest = "-h";
     return -1;
 }
 
