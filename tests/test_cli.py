@@ -142,9 +142,9 @@ def test_words_that_miss_something():
     for letter in 'tpsnifzmyh':
         for word in ('--' + letter, '-' + letter.upper(), '--' + letter.upper()):
             one_line(run(m, word, 1), 2, word, "'%s'" % word, 'did you mean -%s?' % letter)
-    idle = run(m, '--k', 40, '-n', 2).err
+    idle = run('model.bin', '--k', 40, '-n', 2).err
     check('--k has no effect on rope none (did you mean -k?)' in idle, '--k for -k', idle)
-    one_line(run(m, '-i', 'a', '-n', 1), 2, 'one position', 'more than the 1 position of -n')
+    one_line(run('model.bin', '-i', 'hello', '-n', 1), 2, 'one position', 'more than the 1 position of -n')
     for value in '1,5', '0,5':
         one_line(run(m, '-t', value), 2, '-t ' + value, 'a point before its decimals')
     check('point' not in run(m, '-t', 'x').err, 'a hint about commas only where there is one')

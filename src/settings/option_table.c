@@ -342,7 +342,7 @@ int option_find(const char *word, const char **nearest) {
         bool is_short = known && !known[2];
         if (is_short && strcasecmp(is_letter ? name + 1 : name, known) == 0) *nearest = known;
     }
-    if (strcmp(name, "--h") == 0) *nearest = "-h";
+    if (strcasecmp(name, "--h") == 0 || strcmp(name, "-H") == 0) *nearest = "-h";
     return -1;
 }
 
