@@ -117,7 +117,11 @@ def size_of(job: Job, path: str) -> int:
         raise Problem(path, 'is not a file' if os.path.exists(path) else 'no such file')
     job.inputs.add(os.path.realpath(path))
     with open(path, 'rb') as file:
-        if file.read(len(POINTER)) == POINTER:
+        head = file.read(64)
+        if head.lstrip()[:9].lower() == b'<!doctype' or head.lstrip()[:5].lower() == b'<html':
+            raise Problem(path, 'is a web page in place of the file (was its page saved? The link to the file itself '
+                                'has /resolve/ for /blob/)')
+        if head[:len(POINTER)] == POINTER:
             raise Problem(path, 'is a Git LFS pointer in place of the file: git -C %s lfs pull'
                           % shlex.quote(os.path.dirname(path) or '.'))
     return os.path.getsize(path)

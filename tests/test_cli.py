@@ -139,6 +139,12 @@ def test_words_that_miss_something():
     one_line(run(m, '-n', 20, 30), 2, 'a word too many', "'30'", m)
     one_line(run(m, '-n20'), 2, 'no blank behind a short option', 'did you mean -n 20?')
     check('mean' not in run(m, '-x20').err, 'where there is such an option')
+    for letter in 'tpsnifzmyh':
+        for word in ('--' + letter, '-' + letter.upper(), '--' + letter.upper()):
+            one_line(run(m, word, 1), 2, word, "'%s'" % word, 'did you mean -%s?' % letter)
+    idle = run('model.bin', '--k', 40, '-n', 2).err
+    check('--k has no effect on rope none (did you mean -k?)' in idle, '--k for -k', idle)
+    one_line(run('model.bin', '-i', 'hello', '-n', 1), 2, 'one position', 'more than the 1 position of -n')
     for value in '1,5', '0,5':
         one_line(run(m, '-t', value), 2, '-t ' + value, 'a point before its decimals')
     check('point' not in run(m, '-t', 'x').err, 'a hint about commas only where there is one')

@@ -1,5 +1,6 @@
 // What a config says of heads: how wide they are, and how much of each turns.
-#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "config_values.h"
 #include "json.h"
@@ -41,19 +42,28 @@ static void find_latent_head(Config *c) {
     c->turning = (int)turning;
 }
 
+// The member under the number of a layer, which the library pads to the width of the last one ("05").
+static const char *member_of_layer(const char *object, int layer) {
+    const char *key, *found = NULL;
+    for (const char *v = json_first(object, &key); v; v = json_next(v, &key)) {
+        size_t digits = strspn(key + 1, "0123456789");
+        bool is_number = digits > 0 && key[1 + digits] == '"';
+        if (is_number && strtol(key + 1, NULL, 10) == layer) found = v;
+    }
+    return found;
+}
+
 // Newer releases write heads of some layers by number: those of the first layer of this kind; NULL:
 // there is no such object.
 static const char *heads_by_layer(Config *c) {
     const char *by_layer = config_get(c, c->config, "per_layer_config");
     ConfigLayers layers;
-    char name[16];
     const char *key, *expected;
     if (!by_layer || *by_layer != '{') return NULL;
     if (!config_layers(c->config, c->family, true, &layers, &key, &expected)) return by_layer;
     for (int i = 0; i < layers.n; i++) {
         if (layers.kinds[i] != c->kind) continue;
-        snprintf(name, sizeof name, "%d", i);
-        const char *own = json_member(by_layer, name);
+        const char *own = member_of_layer(by_layer, i);
         return own ? own : by_layer;  // which has no head_dim itself
     }
     return by_layer;
