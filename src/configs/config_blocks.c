@@ -27,7 +27,8 @@ static bool is_by_layer(const char *v) {
 
 static void refuse_blocks(Config *c, const RopeFamily *f) {
     static const char *const blocks[] = {"rope_scaling", "rope_parameters"};
-    bool grows = f ? f->flags & FAMILY_GROWS : c->alone != NULL, by_type = f && f->flags & FAMILY_BY_TYPE;
+    bool grows = f ? f->flags & FAMILY_GROWS : c->alone != NULL,
+         by_type = f && f->flags & FAMILY_BY_TYPE;
     for (int i = 0; i < 2; i++) {
         const char *key, *block = c->config ? json_member(c->config, blocks[i]) : c->alone;
         if (by_type && i == 1) continue;

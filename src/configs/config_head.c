@@ -34,10 +34,8 @@ static double head_of_width(Config *c) {
 // The two parts of a head with latent attention, of which the second one turns.
 static void find_latent_head(Config *c) {
     const RopeFamily *f = c->family;
-    double still =
-        config_number(c, c->config, "qk_nope_head_dim", f->still);
-    double turning =
-        config_number(c, c->config, "qk_rope_head_dim", f->turning);
+    double still = config_number(c, c->config, "qk_nope_head_dim", f->still);
+    double turning = config_number(c, c->config, "qk_rope_head_dim", f->turning);
     c->head_dim = still + turning;
     c->turning = (int)turning;
 }

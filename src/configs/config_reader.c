@@ -66,11 +66,11 @@ void config_reject(Config *c, const char *object, const char *key, const char *f
     const char *name;
     for (const char *in = json_first(v, &name); in; in = json_next(in, &name))
         has_objects = has_objects || *in == '{';
-    const char *found = !v          ? "nothing"
-                        : *v == '[' ? "a list"
-                        : *v != '{' ? v
-                                    : has_objects ? "an object of objects"
-                                                  : "an object";
+    const char *found = !v            ? "nothing"
+                        : *v == '['   ? "a list"
+                        : *v != '{'   ? v
+                        : has_objects ? "an object of objects"
+                                      : "an object";
     size_t length = found == v ? json_length(v) : strlen(found);
     bool is_inside = object && (object == c->block || object == c->under);
     char expected[400];

@@ -266,10 +266,8 @@ static void check_keys(Config *c, const char *object, uint64_t asked) {
         const ConfigKey *row = config_key(key.text);
         const char *meant = row ? NULL : config_key_meant(key.text, KEY_AT_BLOCK);
         bool is_known = row && row->at & KEY_AT_BLOCK && !row->by_layer;
-        if (meant)
-            config_reject(c, object, key.text, "a key that some rope_type has: %s?", meant);
-        else if (!is_known)
-            config_reject(c, object, key.text, "a key that some rope_type has");
+        if (meant) config_reject(c, object, key.text, "a key that some rope_type has: %s?", meant);
+        else if (!is_known) config_reject(c, object, key.text, "a key that some rope_type has");
         else if (row->read_by)
             config_remark(c, "%s%s is not used: %s", c->called.inside, key.text, row->read_by);
         else add_name(c->file->unused, sizeof c->file->unused, ", ", key.text);
@@ -309,8 +307,8 @@ static void remark_absent(Config *c) {
         // Engines go by the same default theta, and say themselves what they miss.
         (is_theta ? config_unread : config_remark)(
             c, "%s has no %s, nor is there one beside it: %.*s%.12g%s", c->called.name, key->name,
-            (int)(mark - key->absent), key->absent,
-            is_theta ? c->rope->theta : c->rope->train_ctx, mark + strlen("{value}"));
+            (int)(mark - key->absent), key->absent, is_theta ? c->rope->theta : c->rope->train_ctx,
+            mark + strlen("{value}"));
     }
 }
 

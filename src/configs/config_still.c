@@ -49,7 +49,6 @@ void config_read_still(Config *c) {
     if (f->unturned[0]) read_temperature(c, out);
     if (f->chunk && n_layers) {
         const char *said = json_member(c->config, "attention_chunk_size");
-        out->chunk =
-            said && *said == 'n' ? 0 : whole(c, "attention_chunk_size", f->chunk);
+        out->chunk = said && *said == 'n' ? 0 : whole(c, "attention_chunk_size", f->chunk);
     }
 }

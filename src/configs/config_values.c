@@ -169,7 +169,8 @@ void config_find_original(Config *c) {
     // An engine may look at one that its method has no use for, if it is a number.
     double x;
     bool counts = c->method >= TYPE_LLAMA3;
-    bool may_look = !config_is_strict(c) && (counts || json_number(config_member(c, key_of_original), &x, NULL));
+    bool may_look = !config_is_strict(c) &&
+                    (counts || json_number(config_member(c, key_of_original), &x, NULL));
     bool in_block = may_look || (config_is_strict(c) && counts && !c->longrope_alone);
     bool beside = !config_is_strict(c) || (counts && c->layout != BY_TYPE);
     int low = c->method == TYPE_LONGROPE ? 2 : 1;  // longrope divides by its logarithm
@@ -285,7 +286,8 @@ void config_find_fields(Config *c) {
     for (int i = 0; i < n_config_keys; i++) {
         const ConfigKey *key = &config_key_rows[i];
         const Setting *field = key->types & 1u << c->method ? field_of(key) : NULL;
-        bool is_found = field == &rope_settings[SET_FACTOR] || field == &rope_settings[SET_TRAIN_CTX];
+        bool is_found =
+            field == &rope_settings[SET_FACTOR] || field == &rope_settings[SET_TRAIN_CTX];
         if (field && !is_found) find_field(c, key, field);
     }
     if (c->method == TYPE_YARN && r->attention_factor == 0 && config_is_of(c, FAMILY_UNMULTIPLIED))
@@ -316,8 +318,7 @@ void config_find_chunks(Config *c) {
     if (!c->chunks || !(c->flags & READS_CHUNKS)) return;
     RopeConfig *r = c->rope;
     double whole = config_number(c, v, size, REQUIRED);
-    double near =
-        config_number(c, v, local, REQUIRED);
+    double near = config_number(c, v, local, REQUIRED);
     bool is_chunk = whole <= MOST && near >= 1 && whole - near >= 1;
     if (!is_chunk) config_reject(c, v, local, "a whole number from 1 to %.0f", fmax(whole - 1, 1));
     config_refuse(c, !is_chunk && !config_is_strict(c), "TypeError: chunk_size and local_size");

@@ -110,7 +110,7 @@ static void refuse_by_validation(Config *c) {
     double x;
     if (strange)
         config_refuse(c, true,
-                      *strange == '[' ? "AttributeError: list has no setdefault"
+                      *strange == '['   ? "AttributeError: list has no setdefault"
                       : *strange == '"' ? "AttributeError: str has no setdefault"
                                         : "AttributeError: a number has no setdefault");
     config_refuse(c, divides && is_null, "TypeError: max_position_embeddings / None");
