@@ -138,6 +138,7 @@ static bool load_model(Program *p, Error *err) {
                     o->about_rope, o->model_path, encoding_names[encoding]);
     if (o->rope_config && !said_by_config(o->rope_config, &p->model, is_read, &p->said, err))
         return false;
+    if (o->rope_config && o->job == JOB_ENGINES) warn_of_unread(o->rope_config, &p->said);
     p->job.kinds = kinds_of_layers(&p->model, &p->said);
     if (!o->sliding || p->job.kinds.own_sliding) return true;
     const char *what = o->rope_config ? o->rope_config : "this one";
