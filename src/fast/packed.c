@@ -13,15 +13,20 @@
 
 // Prefetches a run's share of the bytes of a super-block, far ahead, and two super-blocks ahead into the
 // first-level cache. A processor that brings what is near by itself does not follow two groups at once.
-ALWAYS_INLINE void prefetch_run(WeightType type, Band band, int run) {
+ALWAYS_INLINE vb prefetch_share(WeightType type, Band band, int run, int i, vb x) {
     enum { SUPER_BLOCKS_AHEAD = 2 };
-    int64_t bytes = group_bytes(type), share = bytes / runs_of(type);
-    for (int64_t i = 0; i < share; i += 64)
-        for (int64_t group = 0; group < (band.next ? 2 : 1); group++) {
-            const uint8_t *at = band.at + group * band.next + run * share + i;
-            prefetch_far(at, band.skipped);
-            prefetch_near(at, SUPER_BLOCKS_AHEAD * bytes);
-        }
+    int64_t bytes = group_bytes(type), words = runs_of(type) * words_of_run(type);
+    int64_t word = run * words_of_run(type) + i, line = 64;
+    int64_t first = (word * bytes / words + line - 1) / line;
+    int64_t end = ((word + 1) * bytes / words + line - 1) / line;
+    UNROLLED (k, 2)
+        if (first + k < end)
+            for (int64_t group = 0; group < (band.next ? 2 : 1); group++) {
+                const uint8_t *at = band.at + group * band.next + (first + k) * line;
+                x = prefetch_pinned(x, at + FAR_AHEAD + band.skipped,
+                                    at + SUPER_BLOCKS_AHEAD * bytes);
+            }
+    return x;
 }
 
 // So many products of a row add up in 16 bits: of numbers up to 15, 63 and 127.
@@ -49,6 +54,7 @@ ALWAYS_INLINE void add_word(WeightType type, Band band, int run, int w, const in
     int most = shorts_of(type);
     Columns columns = load_columns(packed_dot(type), x, column);
     vb q = packed_numbers(type, band, run, w % 2, w / 2);
+    if (w % 2 == 0) columns.even = prefetch_share(type, band, run, w / 2, columns.even);
     if (!SCALES_SHORT_SUMS) {
         to->whole[part][half] = dot_rows(packed_dot(type), to->whole[part][half], q, columns);
         return;
@@ -101,7 +107,6 @@ ALWAYS_INLINE void add_run(WeightType type, Band band, int run, const Rounded *x
                            const InLanes *lanes, const PackedScales *s, BlockSums *to) {
     const int8_t *values = IN_PAIRS ? x->values + SUPER_BLOCK : x->values;
     RunSums of = {0};
-    prefetch_run(type, band, run);
     UNROLLED (i, words_of_run(type))
         UNROLLED (upper, 2) add_word(type, band, run, 2 * i + upper, values, s, &of);
     UNROLLED (part, parts_of_run(type)) {
