@@ -254,7 +254,7 @@ static bool report(Search *s, Error *err) {
     double error;
     table_end(t);
     print_heading(s->job, t, "search");
-    table_note(t, "seed", "%llu", (unsigned long long)s->o->seed);
+    table_note(t, "seed", "%llu", (unsigned long long)s->job->seed);
     table_note(t, "counted", "%d to %d", s->n - s->counted, s->n);
     table_note(t, "read", "%d windows, for %d candidates", s->read, s->tried);
     table_note(t, "searched", "%d windows", s->windows);
@@ -292,7 +292,7 @@ bool search(const Job *job, const SearchOptions *options, SearchListener *listen
             err,
             "the text has %zu tokens, fewer than %d windows of %d that search and %d that judge",
             job->n_ids, s.windows, s.n, s.windows);
-    s.random = (2 * s.o->seed + 1) * 0x9E3779B97F4A7C15;
+    s.random = (2 * s.job->seed + 1) * 0x9E3779B97F4A7C15;
     s.start.method = ROPE_LONGROPE;
     s.start.dynamic = false;
     s.start.factor = (double)s.n / trained;
