@@ -80,19 +80,22 @@ COMMIT := $(BUILT_COMMIT)
 endif
 
 run: $(OBJECTS) build/link
-	$(LINK) $(STRICT) $(OBJECTS) -o $@ $(LDLIBS)
+	@echo '$(LINK) $(STRICT) ($(words $(OBJECTS)) objects) -o $@ $(LDLIBS)'
+	@$(LINK) $(STRICT) $(OBJECTS) -o $@ $(LDLIBS)
 
 core: $(CORE_OBJECTS) build/link
 	$(filter-out $(OPENMP),$(LINK)) $(STRICT) $(CORE_OBJECTS) -o $@ $(LDLIBS)
 
 all: run core
 
-# The families' table in C, from their rows. It stays as it is committed without Python, or without these files.
-FAMILY_ROWS = $(wildcard export/families.json tools/family_table.py)
-src/configs/family_table.h: $(FAMILY_ROWS)
-	@if [ $(words $(FAMILY_ROWS)) = 2 ] && command -v $(PYTHON) > /dev/null; then $(PYTHON) tools/family_table.py; fi && touch $@
+# The tables of families and of keys in C, from their rows. They stay as they are committed without Python, or without
+# these files.
+FAMILY_ROWS = $(wildcard export/families.json export/keys.json tools/family_table.py)
+ROW_TABLES = src/configs/family_table.h src/configs/key_table.h
+$(ROW_TABLES): $(FAMILY_ROWS)
+	@if [ $(words $(FAMILY_ROWS)) = 3 ] && command -v $(PYTHON) > /dev/null; then $(PYTHON) tools/family_table.py; fi && touch $(ROW_TABLES)
 
-build/src/configs/families.o: src/configs/family_table.h
+build/src/configs/families.o build/src/configs/config_reader.o: $(ROW_TABLES)
 
 build/%.o: %.c build/flags
 	@mkdir -p $(@D)
@@ -335,7 +338,7 @@ lint-page:
 FORMATTED = *.c *.h src/*.c src/*.h src/*/*.c src/*/*.h page/*.c page/*.h tests/*.c tests/*.h tests/*/*.c
 
 format:
-	clang-format -i $(filter-out src/tokens/unicode_tables.h src/configs/family_table.h,$(wildcard $(FORMATTED)))
+	clang-format -i $(filter-out src/tokens/unicode_tables.h $(ROW_TABLES),$(wildcard $(FORMATTED)))
 
 help:
 	@sed -n 's/^# make/make/p' Makefile

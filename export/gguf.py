@@ -192,6 +192,10 @@ def read_rope(path, keys, rule, tensors, model):
     kind = keys.get('rope.scaling.type', lambda v: v in ('none', 'linear', 'yarn', 'longrope'),
                     'none, linear, yarn or longrope', 'linear')
     factor = keys.number('rope.scaling.factor', keys.number('rope.scale_linear', 1.0, zero=True), zero=True) or 1.0
+    if factor < 1 and kind != 'none':
+        key = 'rope.scaling.factor' if 'rope.scaling.factor' in keys.values else 'rope.scale_linear'
+        keys.refuse(key, '1 or more; %g, if this is the freq_scale of llama.cpp, one divided by the factor'
+                    % (1 / factor))
     attention = keys.number('rope.scaling.attn_factor', 1.0)
     original = keys.integer('rope.scaling.original_context_length', MAX_SEQ, seq_len)
     # These say in some files what they say in Hugging Face's, in others something of llama.cpp's own.

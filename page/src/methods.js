@@ -25,14 +25,13 @@ const COLOURS = {
     streaming: 'grey',
     'lm-infinite': 'orange',
 };
-const MAPS = ['rerope', 'leaky-rerope', 'self-extend', 'dca', 'streaming', 'lm-infinite'];
 export const colourOf = (name) => `var(--${COLOURS[name.split(':')[0].replace('dynamic-', '')] ?? 'olive'})`;
 export const dashOf = (name) =>
     name.startsWith('dynamic-') || name === 'mine'
         ? '6 3'
         : name === 'window'
           ? '2 3'
-          : MAPS.includes(name)
+          : known?.maps.has(name)
             ? '9 3 2 3'
             : '';
 
@@ -50,14 +49,15 @@ export const titleOf = (name) => TITLES[name] ?? name;
 // How its line is drawn in a chart.
 export const lookOf = (name) => ({ colour: colourOf(name), dash: dashOf(name), title: titleOf(name) });
 
-let known = null; // { takesFactor: names, plain: speeds of plain RoPE, trained: positions }
+let known = null; // { takesFactor: names, maps: names, plain: speeds of plain RoPE, trained: positions }
 
 // Hears of the program's methods and of the model. The state then knows what may be chosen of them.
 export function learnMethods(page, { trainedContext }) {
     const methods = page.methods();
     const { plain } = page.plan('none', trainedContext).frequencies(trainedContext);
     const takesFactor = new Set(methods.filter((m) => m.takesFactor).map((m) => m.name));
-    known = { takesFactor, plain: Array.from(plain), trained: trainedContext };
+    const maps = new Set(page.maps().map(({ name }) => name));
+    known = { takesFactor, maps, plain: Array.from(plain), trained: trainedContext };
     state.add('method', choice(SIX), 'none');
     state.add('factor', number(0, 4096, false, { is: (x) => x === 0 || x >= 1, words: '0 or from 1' }), 0);
     state.add('slow', numbers(plain.length, 0.01, 1e6), []);

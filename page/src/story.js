@@ -60,8 +60,8 @@ export const CHAPTERS = [
         id: 'why',
         title: 'Why it breaks',
         lead:
-            'Past 512 the slow hands point where they never pointed before. The key’s score falls behind, its share is ' +
-            'gone, and the next word is wrong.',
+            'Past 512 the slow hands point where they never pointed before. To about 1.5 times that distance the head still ' +
+            'finds the key; then it does not, and the next word is wrong.',
         panels: [countTheTurns, oneHand],
         more: [whereAHeadLooks, whyScoresGoWrong],
         what: 'where a head looks, and the scores of all 24',

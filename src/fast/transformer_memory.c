@@ -62,9 +62,10 @@ uint64_t transformer_lay_out(Transformer *t, float *x, Arena *arena) {
     if (apart) t->added = rows_of(arena, chunk, m->dim);
     t->beside = rows_of(arena, chunk, m->experts_beside ? m->dim : 0);
     per_layer_lay_out(&t->per_layer, arena, m, chunk, threads);
-    if (m->sliding_rope) angles_lay_out(&t->sliding, arena, c, c->sliding, &in_place);
+    bool is_cancelled = norms_cancel_factor(m);
+    if (m->sliding_rope) angles_lay_out(&t->sliding, arena, c, c->sliding, &in_place, is_cancelled);
     bool is_rope = m->encoding == ENCODING_ROPE;
-    if (is_rope) angles_lay_out(&t->angles, arena, c, c->rope, &c->spread);
+    if (is_rope) angles_lay_out(&t->angles, arena, c, c->rope, &c->spread, is_cancelled);
     else encoding_lay_out(&t->terms, arena, t->model, blocks_of(c->context));
     widen(&widest, heads);
     widen(&widest, mixed);

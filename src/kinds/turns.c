@@ -1,7 +1,8 @@
 // RoPE where the position changes the frequency: stale keys, and longrope's unscaled positions. And
-// where norms of heads come behind it.
+// where norms of heads come behind it, or cancel its attention factor.
 #include "turns.h"
 
+#include "../llama/arithmetic.h"
 #include "scores.h"
 
 // The angles where f depends on the position. Longrope may leave the first positions unscaled. A
@@ -13,12 +14,14 @@ void fill_uneven_turns(Plain *p, Turns *t, int length) {
     int m = place_of(p, p->i);
     RopeFreqs now, then;
     rope_frequencies(c, length, &now);
+    t->cancelled = now.attention_factor;
+    then = now;
     p->lengths[p->i] = length;
     for (int j = 0; j <= p->i; j++) {
         int n = place_of(p, j);
-        int length_then = p->config->stale_keys ? p->lengths[j] : length;
-        rope_frequencies(c, length_then, &then);
+        if (p->config->stale_keys) rope_frequencies(c, p->lengths[j], &then);
         double factor = now.attention_factor * then.attention_factor;
+        if (norms_cancel_factor(&p->model->config)) factor = 1;
         double distance = rope_distance(c, m, n);
         double key = rope_parts(c, n).key;
         for (int pair = 0; pair < now.n_pairs; pair++) {
@@ -40,6 +43,12 @@ void fill_own_turns(Plain *p, Turns *t, int length) {
         rope_cos_sin(now.inv_freq[pair], position, now.attention_factor, &t->own_cosines[pair],
                      &t->own_sines[pair]);
     }
+}
+
+void multiply_turning(const Plain *p, float *x, int n) {
+    int64_t d = p->w->shape.head_dim;
+    for (int h = 0; h < n; h++)
+        scale_all(x + h * d, (float)p->turns->cancelled, 2 * turning_pairs(p));
 }
 
 void turn_heads(const Plain *p, float *x, int n) {

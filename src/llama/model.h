@@ -258,6 +258,13 @@ static inline bool layer_norms_heads(const Layer *layer, const ModelConfig *conf
     return by_head && !(config->qk_norm_turning && layer->flags & LAYER_NOPE);
 }
 
+// Whether a norm without weights comes behind RoPE, as Llama 4 has it, and cancels the attention
+// factor. Norm and turn can then change places, if what turns is multiplied by the factor before
+// the norm, and not by the turn.
+static inline bool norms_cancel_factor(const ModelConfig *config) {
+    return config->qk_norm == QK_NORM_BARE && config->qk_norm_turning && !config->qk_norm_late;
+}
+
 // What the keys of a layer are cut into: a query sees those of its own chunk. 0: nothing.
 static inline int layer_chunk(const Layer *layer, const ModelConfig *config) {
     return layer->flags & LAYER_SEES_ALL ? 0 : config->attention_chunk;

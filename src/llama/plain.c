@@ -84,6 +84,7 @@ static void norm_heads(const Plain *p, float *x, int n, const float *weight) {
     int64_t width = is_whole ? all : d;
     if (!is_whole && !layer_norms_heads(p->w, m)) return;
     if (m->qk_norm_late) turn_heads(p, x, n);
+    if (norms_cancel_factor(m)) multiply_turning(p, x, n);
     for (int64_t at = 0; at < all; at += width) {
         rmsnorm(x + at, x + at, weight, width, m->norm_eps);
     }
@@ -286,7 +287,8 @@ static void forget_states(Plain *p) {
 
 // The angles of the present token by one RoPE, which p->turns then is: place_of asks it.
 static void fill_angles(Plain *p, Turns *t, int length) {
-    bool is_uneven = p->config->stale_keys || t->rope->unscaled_positions > 0;
+    bool is_uneven = p->config->stale_keys || t->rope->unscaled_positions > 0 ||
+                     norms_cancel_factor(&p->model->config);
     p->turns = t;
     if (p->model->config.qk_norm_late) fill_own_turns(p, t, length);
     else if (is_uneven) fill_uneven_turns(p, t, length);

@@ -12,6 +12,7 @@ typedef struct {
     const Spread *spread;    // where tokens stand in these layers
     float *cosines, *sines;  // (context, rotary_dim / 2) by which the query turns to meet each key
     float *own_cosines, *own_sines;  // (rotary_dim / 2) by which it turns in front of a norm
+    double cancelled;                // the attention factor, where norms cancel it
 } Turns;
 
 // What the definition keeps. The first two fields are filled in before plain_lay_out. At token i:
