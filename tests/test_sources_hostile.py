@@ -306,6 +306,26 @@ def test_refused_gguf():
     place.refused('GGUF: a key twice', 'twice', place.put('a.gguf', whole.replace(b'general.name', b'general.tags')))
 
 
+def test_downloads():
+    """What a browser or a download that broke leaves in a file's place."""
+    page = b'\n<!DOCTYPE html>\n<html><head><title>model.safetensors</title></head></html>'
+    cases = [('model.safetensors', b'', 'is empty (expected a safetensors file'),
+             ('model.safetensors', page, 'is a web page in place of the file'),
+             ('pytorch_model.bin', page, 'is a web page in place of the file'),
+             ('model-00001-of-00002.safetensors', b'x', 'no index (found model-00001-of-00002.safetensors; expected '
+                                                        'model.safetensors.index.json'),
+             ('pytorch_model-00001-of-00003.bin', b'x', 'expected pytorch_model.bin.index.json')]
+    for name, data, words in cases:
+        place = Place()
+        place.put('config.json', json.dumps(w.huggingface_config(C)).encode())
+        place.put(name, data)
+        place.refused('%s: %s' % (name, words), words)
+    place = Place()
+    place.refused('GGUF: a web page', 'is a web page', place.put('a.gguf', page))
+    place.put('config.json', page)
+    place.refused('a config that is a web page', 'is a web page')
+
+
 def test_refused_llama2c():
     place = Place()
     source = os.path.join(place.source, 'old.bin')

@@ -19,7 +19,7 @@ ELSEWHERE = {
     'tools/random_shapes.py': ['gpt-oss', 'qwen3moe', 'qwen2', 'gemma4', 'deepseek2', 'qwen35', 'lfm2'],
     'tools/layer_costs.py': ['gemma3', 'gemma3_text', 'gpt-oss', 'gpt_oss', 'laguna', 'ministral3', 'olmo3',
                              'qwen3_5_text', 'smollm3']}
-MADE = ['src/configs/family_table.h', 'tools/family_names.py']
+MADE = ['src/configs/family_table.h', 'src/configs/key_table.h', 'tools/family_names.py']
 OWN_TOOLS = 'SmallForCausalLM', 'rope.c'  # no other program's names
 
 

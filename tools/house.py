@@ -28,7 +28,8 @@ EVENING, EVENING_LINES = ['rope.h', 'rope.c', 'src/llama/model.h', 'src/llama/ar
 CORE_LINES, MAIN_LINES = 5500, 80
 PROCESSORS = (r'#\s*(?:el)?ifn?(?:def)?\b.*'
               r'(?:__(?:x86|i386|amd64|AVX|SSE|FMA|F16C|AMX|ARM|arm|aarch|wasm|riscv|powerpc)|_OPENMP)')
-GENERATED = ['src/tokens/unicode_tables.h', 'src/measure/prose.c', 'src/configs/family_table.h']
+GENERATED = ['src/tokens/unicode_tables.h', 'src/measure/prose.c', 'src/configs/family_table.h',
+             'src/configs/key_table.h']
 DATA = GENERATED + ['src/weights/grids.h']  # tables that nobody reads: they do not make the core longer
 
 

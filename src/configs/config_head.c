@@ -16,29 +16,26 @@ bool config_outside_counts(const Config *c) {
 void config_find_share(Config *c) {
     static const char key[] = "partial_rotary_factor", lists[] = "partial_rotary_factors";
     double whole = c->family && c->family->partial > 0 ? c->family->partial : 1;
-    if (config_is_of(c, FAMILY_LISTS)) whole = config_number_of_kind(c, lists, whole, 0, NULL_TOO);
+    if (config_is_of(c, FAMILY_LISTS)) whole = config_number_of_kind(c, lists, whole);
     config_block_get(c, key);
-    c->partial = config_number(c, c->config, key, whole, 0, 0, NULL_TOO);
+    c->partial = config_number(c, c->config, key, whole);
     if (config_sees_scaling_only(c)) return;
-    double inside = config_number(c, config_object_with(c, key), key, c->partial, 0, 0, NULL_TOO);
+    double inside = config_number(c, config_object_with(c, key), key, c->partial);
     c->two_shares = config_outside_counts(c) && inside != c->partial;
     if (!c->two_shares) c->partial = inside;
 }
 
 static double head_of_width(Config *c) {
-    int some = config_is_strict(c);  // a number to go on with, when they are refused
-    c->hidden = config_number(c, c->config, "hidden_size", 2 * some, 1, 1 << 20, REQUIRED);
-    c->heads = config_number(c, c->config, "num_attention_heads", some, 1, 1 << 14, REQUIRED);
-    return c->hidden / c->heads;
+    c->hidden = config_number(c, c->config, "hidden_size", REQUIRED);
+    c->heads = config_number(c, c->config, "num_attention_heads", REQUIRED);
+    return c->heads > 0 ? c->hidden / c->heads : 2;  // which is refused
 }
 
 // The two parts of a head with latent attention, of which the second one turns.
 static void find_latent_head(Config *c) {
     const RopeFamily *f = c->family;
-    double still =
-        config_number(c, c->config, "qk_nope_head_dim", f->still, 1, ROPE_MAX_HEAD_DIM, OPTIONAL);
-    double turning =
-        config_number(c, c->config, "qk_rope_head_dim", f->turning, 1, ROPE_MAX_HEAD_DIM, OPTIONAL);
+    double still = config_number(c, c->config, "qk_nope_head_dim", f->still);
+    double turning = config_number(c, c->config, "qk_rope_head_dim", f->turning);
     c->head_dim = still + turning;
     c->turning = (int)turning;
 }
@@ -75,8 +72,8 @@ static bool find_head_by_layer(Config *c) {
     const char *by_layer = heads_by_layer(c);
     if (!by_layer) return false;
     double own = c->family->head_dim;
-    double usual = config_number(c, c->config, key, own, 1, ROPE_MAX_HEAD_DIM, OPTIONAL);
-    c->head_dim = config_number(c, by_layer, key, usual, 1, ROPE_MAX_HEAD_DIM, OPTIONAL);
+    double usual = config_number(c, c->config, key, own);
+    c->head_dim = config_number(c, by_layer, key, usual);
     return true;
 }
 
@@ -85,20 +82,21 @@ static void find_one_head(Config *c, bool is_global, const char *said) {
     const RopeFamily *f = c->family;
     const char *key = is_global ? "global_head_dim" : "head_dim";
     double own = is_global ? f->global_head_dim : f->head_dim;
-    if (config_is_of(c, FAMILY_NULL_HEAD) && said && *said == 'n') own = 0;
-    double missing = own == 0 && config_is_strict(c) && !said ? head_of_width(c) : own;
-    MayBe may_be = own == 0 ? NULL_TOO : OPTIONAL;
-    c->head_dim = config_number(c, c->config, key, missing, 1, ROPE_MAX_HEAD_DIM, may_be);
-    if (c->head_dim == 0 && !is_global) c->head_dim = head_of_width(c);
+    bool is_null = said && *said == 'n';
+    if (config_is_of(c, FAMILY_NULL_HEAD) && is_null) own = 0;
+    bool by_width = own == 0 && !is_global && (!said || is_null);
+    if (by_width) c->head_dim = head_of_width(c);
+    else c->head_dim = own == 0 && is_null ? 0 : config_number(c, c->config, key, own);
+    if (c->head_dim == 0 && !is_global && !by_width) c->head_dim = head_of_width(c);
 }
 
 // How many elements of a head turn, where a config says that by itself.
 static void find_rotary(Config *c) {
     const char *key = c->family->rotary_key, *v = key ? json_member(c->config, key) : NULL;
-    int most = c->head_dim >= 1 && c->head_dim <= ROPE_MAX_HEAD_DIM ? (int)c->head_dim : 1;
+    const int most = c->head_dim >= 1 && c->head_dim <= ROPE_MAX_HEAD_DIM ? (int)c->head_dim : 1;
     c->turning = 0;
     if (!v || *v == 'n') return;
-    c->turning = (int)config_number(c, c->config, key, 0, 1, most, REQUIRED);
+    c->turning = (int)config_number(c, c->config, key, REQUIRED);
     if (c->turning % 2 || c->turning > most)
         config_reject(c, c->config, key, "an even number up to head_dim, %d", most);
 }

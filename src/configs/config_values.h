@@ -16,7 +16,7 @@ static inline bool config_is_of(const Config *c, unsigned family_flag) {
 
 // A number under a key, or in the list there that has one for each layer: that of the first layer
 // of the kind.
-double config_number_of_kind(Config *c, const char *key, double missing, int low, MayBe may_be);
+double config_number_of_kind(Config *c, const char *key, double missing);
 
 // Functions from here on go on with what those above them found: the block needs the layout and the
 // kind of layers, the rest a block.

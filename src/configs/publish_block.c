@@ -75,7 +75,10 @@ static double rounded(double x) {
 // mscale into it.
 static void json_attention(FILE *out, const RopeConfig *c) {
     double grows = rope_yarn_growth(c->factor);
-    double a = c->attention_factor;
+    bool is_pair = c->mscale_all_dim != 0 && !c->mscale_in_scores;
+    RopeFreqs f;
+    rope_frequencies(c, c->train_ctx, &f);
+    double a = is_pair ? f.attention_factor : c->attention_factor;
     if (c->method != ROPE_YARN || a == 0) return;
     json_put_number(out, "attn_factor", rounded(a / (grows + 1)));
     bool has_mscale = grows > 0 && a >= 1 && c->mscale_all_dim == 0 && !c->mscale_in_scores;

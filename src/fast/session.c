@@ -6,6 +6,7 @@
 
 #include "../llama/plain.h"
 #include "machine.h"
+#include "process.h"
 #include "transformer.h"
 
 // ---- reading ----
@@ -16,6 +17,7 @@ static Fault read_plainly(Session *s, const int32_t *tokens, int n, int length, 
     const ModelConfig *m = &s->model->config;
     Fault fault = {n, m->n_layers};
     for (int t = 0; t < n; t++) {
+        if (interrupted && t > 0) return (Fault){0, m->n_layers};
         int layer = plain_forward(s->plain, tokens[t], s->position + t, length, s->x + t * m->dim);
         bool counts = layer < m->n_layers - 1 || t >= n - n_logits;
         if (counts && layer < fault.layer) fault = (Fault){t, layer};
@@ -32,6 +34,7 @@ static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int
                       : transformer_forward(s->fast, tokens, n, s->position, length, n_logits);
     int at = session_place(s, s->position + fault.row);
     s->states_at = fault.row < n ? -1 : s->position + n;
+    if (interrupted && fault.row < n) return fail(err, "interrupted");
     if (fault.row < n) return fail_not_finite(fault.layer, s->model->config.n_layers, at, err);
     memmove(s->x, s->x + (n - n_logits) * dim, n_logits * dim * sizeof *s->x);
     s->n_logits = n_logits;
@@ -57,9 +60,12 @@ bool session_read(Session *s, const int32_t *tokens, int n, int length, int n_lo
         count = n - done < c->chunk ? n - done : c->chunk;
         if (c->go_on && !c->go_on(c->whose))
             return fail(err, "the reading was given up at position %d", s->position);
+        if (interrupted) return fail(err, "interrupted");
         int wanted = n_logits - (n - done - count);  // of this chunk
         wanted = wanted < 0 ? 0 : wanted > count ? count : wanted;
-        if (!read_chunk(s, tokens + done, count, length, wanted, err)) return false;
+        if (read_chunk(s, tokens + done, count, length, wanted, err)) continue;
+        if (interrupted && c->go_on) c->go_on(c->whose);  // who reads hears of it in the usual way
+        return false;
     }
     return true;
 }

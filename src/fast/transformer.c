@@ -236,6 +236,7 @@ Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int firs
     t->fault = (Fault){n, -1};
     for (int l = 0; l < m->n_layers && t->fault.row == n; l += layers) {
         double start = now_seconds();
+        if (interrupted && n > 1) return (Fault){0, l};
 #pragma omp parallel num_threads(is_worth_it ? pace_threads(pace) : 1)
         {
             Team team = team_join(&t->team);

@@ -61,6 +61,8 @@ static void print_remarks(const char *path, const char *remarks) {
     }
 }
 
+void warn_of_unread(const char *path, const RopeFile *said) { print_remarks(path, said->unread); }
+
 static void print_unused(const char *path, const RopeFile *said) {
     const char *why = "a block without a rope_type means no scaling, and Hugging Face 4 refuses it";
     if (said->has_type) why = "they mean nothing to the rope_type";
@@ -85,7 +87,8 @@ bool said_by_config(const char *path, const Model *model, bool is_read, RopeFile
         said->sliding = sliding;
         said->head_dim = head_dim;
         said->by_layer = by_layer;
-        return is_read && said->whole;  // the engines are to refuse it
+        snprintf(said->refused, sizeof said->refused, "%s", err->text);
+        return is_read && said->whole;  // what engines make of it is their matter
     }
     if (!is_read) {
         print_remarks(path, said->remarks);

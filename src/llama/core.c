@@ -61,8 +61,9 @@ bool core_take_prompt(Core *r, const char *path, const char *text, Error *err) {
         return fail(err, "the prompt is empty and the tokenizer has no BOS token to begin with");
     int context = r->config.context;
     return r->n_prompt <= context ||
-           fail(err, "the prompt has %zu tokens, more than the %d positions of -n, answer included",
-                n, context);
+           fail(err,
+                "the prompt has %zu tokens, more than the %d position%s of -n, answer included", n,
+                context, context == 1 ? "" : "s");
 }
 
 void core_close(Core *r) {

@@ -65,6 +65,11 @@ int main(int argc, char **argv) {
     Core r = {0};
     Sampler s = {0};
     Error err;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") != 0 && strcmp(argv[i], "-h") != 0) continue;
+        printf("usage: core %s\n", usage);
+        return YES;
+    }
     bool ok = argc > 1 || fail(&err, "a model is needed (core %s)", usage);
     for (int i = 2; ok && i < argc; i += 2) ok = read_argument(&a, argv[i], argv[i + 1], &err);
     ok = ok && (!a.rope || settings_read(&a.settings, a.rope, &err));
