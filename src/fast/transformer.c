@@ -34,6 +34,7 @@
 #include <string.h>
 
 #include "layer_steps.h"
+#include "machine.h"
 #include "process.h"
 #include "spread_token.h"
 #include "widen.h"
@@ -229,6 +230,7 @@ Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int firs
     bool is_worth_it = work * m->n_layers >= WORTH_A_TEAM;
     int layers = n == 1 ? m->n_layers : 1;  // of one parallel region
     Pace *pace = n == 1 ? &t->decoding : &t->reading;
+    pace_begin(pace, work * m->n_layers, unhindered_threads);
     embed(t, tokens, n);
     if (first == 0) states_forget(&t->states);
     t->n = n;
