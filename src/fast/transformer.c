@@ -31,6 +31,8 @@
 // how many threads a step gets; a small read runs on the caller alone.
 #include "transformer.h"
 
+#include <string.h>
+
 #include "layer_steps.h"
 #include "machine.h"
 #include "process.h"
@@ -136,6 +138,11 @@ static const float *mix_by_team(const Team *team, Transformer *t, int index, int
 
     bool is_watched = watch->scores && index == watch->layer;
     if (is_watched) attend_by_team(team, t, index, t->n - 1, watch);
+    if (is_watched && watch->query && !m->kv_rank && team->number == 0) {
+        const float *queries = t->q + (t->n - 1) * layer->wq.rows;
+        const int64_t head_dim = layer->shape.head_dim;
+        memcpy(watch->query, queries + watch->head * head_dim, head_dim * sizeof *queries);
+    }
     attend_by_team(team, t, index, skipped, NULL);
     if (m->kv_rank) latent_values_by_team(team, &t->latent, layer, n_wanted, t->mixed);
     change_mixed_by_team(team, t, layer, skipped);
