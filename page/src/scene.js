@@ -115,10 +115,11 @@ export function makeScene({ shipped, recorded }) {
             percent = `${(100 * found.share).toFixed(0)} %`,
             right = Array.from(found.answer).filter((one, i) => one === KEY[i]).length;
         if (!isInSight()) return `The sentence is out of the window’s sight: the model makes something up.`;
-        const head = `Head ${found.head} of layer ${found.layer} gives the sentence ${percent} of its attention`;
-        if (isRight) return `Found. ${head}.`;
+        const head = `Head ${found.head} of layer ${found.layer} gives it ${percent}`,
+            whole = `${head} of its attention`;
+        if (isRight) return `Found. ${whole}.`;
         const helped = found.share < LOST && right >= HELPED;
-        return `Not found. ${head}${helped ? `; other heads still know ${right} digits` : ''}.`;
+        return `Not found. ${helped ? `${head}; other heads still know ${right} digits` : whole}.`;
     }
     function draw() {
         const found = now();

@@ -164,7 +164,7 @@ export default {
         }
         const all = seen.map(([d]) => d),
             far = all.indexOf(Math.max(...all));
-        check(Math.max(...all) === 1978 && all[0] < 400 && all.at(-1) < 200, 'there and back', all.join());
+        check(Math.max(...all) === 1978 && all[0] < 1000 && all.at(-1) < 200, 'there and back', all.join());
         check(all.slice(0, far).every((d, i) => i === 0 || d > all[i - 1]), 'there', all.join());
         check(all.slice(far).every((d, i, half) => i === 0 || d < half[i - 1]), 'and back', all.join());
         for (const one of ['73914', 'is  y']) check(seen.some(([, said]) => said === one), `it answers ${one}`, seen.join(' '));
