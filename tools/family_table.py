@@ -16,7 +16,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, ROOT)
 
 from export.families import FAMILIES, WRAPPERS  # noqa: E402
-from export.keys import KEYS  # noqa: E402
+from export.keys import FILES, KEYS  # noqa: E402
 
 HEADER = os.path.join('src', 'configs', 'family_table.h')
 KEY_HEADER = os.path.join('src', 'configs', 'key_table.h')
@@ -181,7 +181,8 @@ def key_text(name, key):
         ('types', key.types), ('needed', key.needed), ('null', key.null), ('absent_in', key.absent_in)) if types]
     members += ['.%s = true' % word for word in ('zero', 'by_layer', 'misplaced') if getattr(key, word)]
     members += ['.%s = %s' % (word, literal(text)) for word, text in (
-        ('absent', key.absent), ('read_by', key.read_by), ('misspelled', ' '.join(key.misspelled))) if text]
+        ('absent', key.absent), ('read_by', key.read_by), ('misspelled', ' '.join(key.misspelled)),
+        ('also', ' '.join(key.also))) if text]
     return laid_out('    {', members, '},')
 
 
@@ -189,7 +190,11 @@ def key_table():
     return ('// Made by tools/family_table.py from export/keys.json, not by hand.\n'
             '// config_reader.c includes it behind config_reader.h.\n#pragma once\n\n'
             'static const ConfigKey config_keys[] = {\n'
-            + ''.join(key_text(name, key) for name, key in KEYS.items()) + '};\n')
+            + ''.join(key_text(name, key) for name, key in KEYS.items()) + '};\n\n'
+            '// Files that are no configs, and keys by which they are known.\n'
+            'static const struct {\n    const char *name, *keys;\n} other_files[] = {\n'
+            + ''.join('    {%s, %s},\n' % (quoted(name), quoted(' '.join(keys))) for name, keys in FILES.items())
+            + '};\n')
 
 
 def main(arguments):

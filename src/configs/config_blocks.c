@@ -53,7 +53,7 @@ void config_refuse_by_layer(Config *c) {
                         !config_is_something(json_member(c->config, "no_rope_layers"));
     if (has_interval) config_number(c, c->config, "no_rope_layer_interval", 4);
     bool is_model_s =
-        !f && c->layout == BY_TYPE && !config_is_something(json_member(c->config, "rope_scaling"));
+        (!f || c->is_any) && c->layout == BY_TYPE && !config_is_something(json_member(c->config, "rope_scaling"));
     if (!is_model_s) refuse_blocks(c, f);
 }
 

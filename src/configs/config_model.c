@@ -95,8 +95,9 @@ char *config_complete(const Card *card, const RopeFile *model, Error *err) {
     if (config_names_family(object)) return strcpy(whole, object);
     const char *beside = is_config ? object : NULL;
     // Sections and a share that turns are a block of Qwen 3.5's, for one. Others are a Llama's.
-    bool has_sections = !is_config && json_member(object, "mrope_section") &&
-                        json_member(object, "partial_rotary_factor");
+    const char *part = json_member(object, "rope_parameters"), *block = is_config ? part : object;
+    bool has_sections =
+        json_member(block, "mrope_section") && json_member(block, "partial_rotary_factor");
     bool grows = !is_config && json_member(object, "llama_4_scaling_beta");
     unsigned family = has_sections ? FAMILY_SECTIONS : model->latent ? FAMILY_LATENT : 0;
     if (grows) family |= FAMILY_GROWS | FAMILY_RUNS;
