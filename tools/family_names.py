@@ -28,8 +28,8 @@ def names_of(rows):
     found = set()
     for model_type, row in rows.items():
         wrappers = row.get('wrapped_in', {})
-        found |= {model_type, row['architecture'], *row.get('aliases', []), *wrappers, *wrappers.values()}
-        if 'gguf' in row:
+        found |= {model_type, *filter(None, [row.get('architecture')]), *row.get('aliases', []), *wrappers, *wrappers.values()}
+        if row.get('gguf'):
             found.add(row['gguf']['architecture'])
     return found - set(OWN_TOOLS)
 

@@ -126,6 +126,8 @@ static void check_parameters(Config *c) {
     if (config_has_type_blocks(c->family, own)) {
         for (const char *v = json_first(own, &key); v; v = json_next(v, &key)) {
             if (json_is(key, full) || json_is(key, sliding)) continue;
+            // The library saves that, too.
+            if (json_is(key, "rope_type") && (*v == 'n' || json_is(v, "default"))) continue;
             c->block = own;
             name_block(c, "rope_parameters");
             config_reject(c, own, config_word(key).text, "none beside %s and %s", full, sliding);

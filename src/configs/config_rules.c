@@ -31,7 +31,8 @@ static void read_family(Config *c, bool is_llama) {
         if (!f) config_reject_family(c);
         else if (config_has_kinds(json_member(c->config, "rope_parameters"))) c->layout = BY_TYPE;
     }
-    if (f && has_list && f->flags & FAMILY_RUNS && family_wrapper_is_known(given) &&
+    bool is_alias = f && given == c->config && !json_is(type, f->model_type) && type;
+    if (f && has_list && !is_alias && f->flags & FAMILY_RUNS && family_wrapper_is_known(given) &&
              (!json_is(first, architecture) || json_next(first, NULL)))
         config_reject(c, given, "architectures", "[\"%s\"]", architecture);
 }
@@ -88,9 +89,23 @@ static void read_dims(Config *c) {
     int of_model = model_turns(c);
     config_find_share(c);
     const char *where = config_member(c, key) ? config_object_with(c, key) : c->config;
-    if (c->partial > 1 || (!has_part && c->partial != 1)) config_reject(c, where, key, "1");
-    c->partial = fmin(c->partial, 1);
     config_find_head(c);
+    bool is_share = c->turning && config_is_of(c, FAMILY_LATENT) &&
+                    fabs(c->partial * c->head_dim - c->turning) < 1e-6;
+    if (c->turning && config_is_of(c, FAMILY_LATENT)) {
+        if (c->partial != 1 && !is_share)
+            config_reject(c, where, key, "1, or what makes %d of head_dim %.0f", c->turning,
+                          c->head_dim);
+    } else if (c->partial > 1 || (!has_part && c->partial != 1)) {
+        config_reject(c, where, key, "1");
+    }
+    c->partial = fmin(c->partial, 1);
+    bool is_said = config_member(c, key) || json_member(c->config, key);
+    if (c->turning && !config_is_of(c, FAMILY_LATENT) && is_said && c->good &&
+        (int)(c->head_dim * c->partial) != c->turning)
+        config_remark(c, "%s%s is not used, since %s is %d",
+                      config_member(c, key) ? c->called.inside : "", key, c->family->rotary_key,
+                      c->turning);
     if (c->family) check_family_head(c);
     int head_dim = (int)c->head_dim;
     *(is_sliding ? &c->file->sliding_head_dim : &c->file->head_dim) = head_dim;
