@@ -79,7 +79,8 @@ COMMIT := $(BUILT_COMMIT)
 endif
 
 run: $(OBJECTS) build/link
-	$(LINK) $(STRICT) $(OBJECTS) -o $@ $(LDLIBS)
+	@echo '$(LINK) $(STRICT) ($(words $(OBJECTS)) objects) -o $@ $(LDLIBS)'
+	@$(LINK) $(STRICT) $(OBJECTS) -o $@ $(LDLIBS)
 
 core: $(CORE_OBJECTS) build/link
 	$(filter-out $(OPENMP),$(LINK)) $(STRICT) $(CORE_OBJECTS) -o $@ $(LDLIBS)

@@ -75,10 +75,12 @@ static Answer finish(Program *p, bool ok, Error *err) {
     return answer_of(p, ok);
 }
 
-static void print_version(const Options *o, const char *program) {
-    printf("rope.c " VERSION "%s", COMMIT[0] == '$' ? "" : COMMIT);
-    printf("%s\n", o->help ? ": Llama inference past the trained context\n" : "");
-    if (o->help) options_help(program);
+static bool print_version(const Options *o, const char *program, Error *err) {
+    char version[60];
+    snprintf(version, sizeof version, "rope.c " VERSION "%s", COMMIT[0] == '$' ? "" : COMMIT);
+    if (o->help) return options_help(program, version, o->help, err);
+    printf("%s\n", version);
+    return true;
 }
 
 int main(int argc, char **argv) {
@@ -90,8 +92,8 @@ int main(int argc, char **argv) {
     for (int i = 1; i < argc && !ok; i++) o->json = o->json || strcmp(argv[i], "--json") == 0;
     if (ok && (o->help || o->version)) {
         o->json = false;
-        print_version(o, argv[0]);
-        return finish(&p, true, &err);
+        ok = print_version(o, argv[0], &err);
+        return finish(&p, ok, &err);
     }
     ok = ok && options_check(o, &err) && tasks_asked(o->tasks.list, &err);
     if (!ok) return finish(&p, false, &err);

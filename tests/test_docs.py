@@ -238,7 +238,7 @@ def counts():
     runs = sum(row.get('runs', False) for row in rows)
     yield 'families, in tens', r'(?i)more than (\w+)\s+\[?families', [runs // 10 * 10]
     yield 'families that are explained, in tens', r'some (\w+) more families', [round(len(rows) - runs, -1)]
-    told = good('--help').out
+    told = good('--help', 'all').out
     scaled, maps = (set(re.findall(r'^  ([\w-]+)', told.split(title)[1].split('\n\n')[0], re.M))
                     for title in ('Methods of --rope:', 'Distance maps'))
     yield 'scaling methods', r'(\w+) scaling methods', [len(scaled - {'none', 'window'})]
@@ -354,7 +354,7 @@ def lacking(markdown, names):
 
 
 def test_manual_has_all_options():
-    markdown, told = document('docs/manual.md'), good('--help').out
+    markdown, told = document('docs/manual.md'), good('--help', 'all').out
     names = names_of(told)
     check(len(names) > 70 and not lacking(markdown, names), 'the manual names every option, method and map of --help',
           lacking(markdown, names))

@@ -162,7 +162,7 @@ TYPES = {'float16': (F32, dict(weight_type=F16)), 'bfloat16': (F32, dict(weight_
 def test_weights():
     """Of every type. Blocks may be multiplied with float activations, where that has to be asked for."""
     shape = dict(BASE, dim=36, hidden_dim=70, vocab_size=45)
-    can_choose = '--activations' in good('--help').out
+    can_choose = '--activations' in good('--help', 'all').out
     for seed, (name, (activations, fields)) in enumerate(TYPES.items()):
         compared.of(name, *written(config(**shape, **fields), seed), THREE, kind=(activations, 'f32'))
     for name, number in blocks.NUMBERS.items():

@@ -86,7 +86,7 @@ def changed(*changes):
 
 def names():
     """Of all methods and maps, as --help lists them."""
-    shown = good('--help').out
+    shown = good('--help', 'all').out
     lists = shown[shown.index('Methods of --rope'):]
     return [name for name in re.findall(r'(?m)^  ([a-z0-9-]+) ', lists) if name != 'window']
 

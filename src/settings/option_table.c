@@ -24,6 +24,7 @@ enum {
 const Option option_table[] = {
     {.value = {"-t", "T", "temperature, 0 is greedy [1]", NUMBER, OF_OPTIONS(text.temperature), 0,
                1e6},
+     .is_common = true,
      .needs = SAMPLING},
     {.value = {"-p", "P", "top-p: sample from the likeliest tokens that make up P [0.9]", NUMBER,
                OF_OPTIONS(text.top_p), 0, 1},
@@ -36,19 +37,23 @@ const Option option_table[] = {
      .needs = SAMPLING},
     {.value = {"-s", "SEED", "seed of the random numbers, 0: from the clock [0]", SEED,
                OF_OPTIONS(seed)},
+     .is_common = true,
      .needs = A_SEED},
     {.value = {"-n", "N",
                "positions, prompt included; 0: the model's context, which a chat and --check take; "
                "8k: 8 x 1,024 [256; "
                "other measuring: 4 times the trained context]",
                WHOLE, OF_OPTIONS(steps), 0, MOST},
+     .is_common = true,
      .needs = A_LENGTH},
     {.value = {"-i", "TEXT", "prompt", TEXT, OF_OPTIONS(text.prompt)},
+     .is_common = true,
      .not_with = "-f",
      .jobs = ON_CHAT,
      .needs = A_PROMPT},
     {.value = {"-f", "FILE", "file with the prompt; - is standard input", TEXT,
                OF_OPTIONS(prompt_file)},
+     .is_common = true,
      .jobs = ON_TASKS | ON_PROMPTS,
      .needs = A_PROMPT},
     {.value = {"-z", "FILE", "tokenizer [NAME.tokenizer.bin or tokenizer.bin beside the model]",
@@ -56,9 +61,10 @@ const Option option_table[] = {
      .idle = {"--ids", true, ON_PPL},
      .needs = A_TOKENIZER},
     {.value = {"-m", "MODE",
-               "generate, or chat in the turns of the model's family, which its special tokens "
+               "generate or chat; turns are those of the model's family, which its special tokens "
                "tell [generate]",
                WORD, OF_OPTIONS(mode), 0, 1, modes},
+     .is_common = true,
      .needs = SAMPLING},
     {.value = {"-y", "TEXT", "system prompt of a chat", TEXT, OF_OPTIONS(text.system_prompt)},
      .jobs = ON_CHAT},
@@ -71,6 +77,7 @@ const Option option_table[] = {
      .needs = SAMPLING},
     {.value = {"--kv", "TYPE", "precision of the key-value cache: f16, f32, q8 or q4 [f16]", WORD,
                OF_OPTIONS(sessions.kv), 0, N_KV_TYPES - 1, kv_type_names},
+     .is_common = true,
      .needs = RUNNING,
      .jobs = ON_EXPLAIN},
     {.value =
@@ -103,9 +110,10 @@ const Option option_table[] = {
      .needs = RUNNING},
     {.value = {.help = "RoPE; a setting that is not given comes from the model"}},
     {.value = {"--rope", "NAME",
-               "method, see below; measurements take all, or a list with settings "
+               "method or distance map; measurements take all, or a list with settings "
                "(none,yarn:factor=4,8:ramp=turns)",
                TEXT, OF_OPTIONS(methods)},
+     .is_common = true,
      .about_rope = true,
      .needs = PLANS},
     {.value =
@@ -117,6 +125,7 @@ const Option option_table[] = {
     {.value = {"--rope-config", "FILE",
                "a config.json, or its rope_scaling block alone, in place of the model's settings",
                TEXT, OF_OPTIONS(rope_config)},
+     .is_common = true,
      .about_rope = true},
     {.value = {"--reading", "ENGINES",
                "read that file, or the model's own settings, as these engines do (vllm, hf4@4.51); "
@@ -129,6 +138,7 @@ const Option option_table[] = {
     {.value = {.help = "Instead of generating"}},
     {.value = {"--ppl", "FILE", "perplexity by position over a text; - is standard input", TEXT,
                OF_OPTIONS(text_path)},
+     .is_common = true,
      .job = JOB_PPL},
     {.value = {"--ids", NULL,
                "FILE of --ppl, or of -f with --next, holds token ids, as decimal numbers", FLAG,
@@ -153,6 +163,7 @@ const Option option_table[] = {
     {.value = {"--check", "[FILE]",
                "does the model hold to N positions? On a text of yours, or one that is made up",
                TEXT, OF_OPTIONS(check.text_path)},
+     .is_common = true,
      .job = JOB_CHECK},
     {.value = {"--like", "FILE",
                "--check also wants the model to read short texts as well as this one, within 5 %",
@@ -187,12 +198,14 @@ const Option option_table[] = {
                OF_OPTIONS(check.settings)},
      .jobs = ON_CHECK | ON_SETTINGS},
     {.value = {"--passkey", NULL, "retrieval of a hidden key by length and depth", .type = NOTHING},
+     .is_common = true,
      .job = JOB_TASKS},
     {.value =
          {"--tasks", "LIST",
-          "tasks by length and depth: passkey, multikey, multivalue, variables, updates, hops, "
+          "tasks by length and depth; passkey, multikey, multivalue, variables, updates, hops, "
           "copy, or all; -f: in that text",
           TEXT, OF_OPTIONS(tasks.list)},
+     .is_common = true,
      .job = JOB_TASKS},
     {.value = {"--trials", "K", "ask K times at each length and depth [10]", WHOLE,
                OF_OPTIONS(tasks.trials), 1, MOST_COUNT},
@@ -213,9 +226,11 @@ const Option option_table[] = {
                "log-probabilities of the K likeliest tokens behind the prompt; or of those that a "
                "file K names",
                TEXT, OF_OPTIONS(next.asked)},
+     .is_common = true,
      .job = JOB_NEXT},
     {.value = {"--explain", NULL, "what the method does to every pair at length N",
                .type = NOTHING},
+     .is_common = true,
      .job = JOB_EXPLAIN},
     {.value = {"--plot", NULL,
                "--explain draws the pairs on standard error, as it does for a terminal", FLAG,
@@ -228,18 +243,21 @@ const Option option_table[] = {
     {.value = {"--rope-json", NULL,
                "the settings in force as a rope_scaling block for Hugging Face and vLLM",
                .type = NOTHING},
+     .is_common = true,
      .job = JOB_ROPE_JSON,
      .about_rope = true},
     {.value = {"--engines", "[LIST]",
                "how nine engines read the model's settings, or --rope-config's "
                "(vllm:max_len=128k,hf4@4.51) [all]",
                TEXT, OF_OPTIONS(engines)},
+     .is_common = true,
      .job = JOB_ENGINES,
      .about_rope = true},
     {.value = {"--search", "FILE",
                "LongRoPE's search: find the divisors of each pair for windows of N positions of "
                "this text",
                TEXT, OF_OPTIONS(text_path)},
+     .is_common = true,
      .job = JOB_SEARCH,
      .about_rope = true},
     {.value = {"--reads", "K", "--search reads at most K windows [400]", WHOLE,
@@ -271,6 +289,7 @@ const Option option_table[] = {
     {.value = {"--bench", NULL,
                "speed of prefill and decode, at the start and behind N positions [8192]",
                .type = NOTHING},
+     .is_common = true,
      .job = JOB_BENCH},
     {.value =
          {"--anchor", NULL,
@@ -280,6 +299,7 @@ const Option option_table[] = {
     {.value = {"--quantize", "TYPE OUT",
                "write a copy with q8, q4, f16 or f32 weights, and print what rounding did", WORD,
                OF_OPTIONS(quantize_type), 0, 3, quantized_types},
+     .is_common = true,
      .job = JOB_QUANTIZE},
     {.value = {"--tsv", NULL, "print tables between tabs at a terminal, too, as in a pipe", FLAG,
                OF_OPTIONS(tsv)},
@@ -287,8 +307,13 @@ const Option option_table[] = {
     {.value = {"--json", NULL,
                "print the table as one object of JSON, with the reason of the exit status", FLAG,
                OF_OPTIONS(json)},
+     .is_common = true,
      .not_with = "--tsv"},
-    {.value = {"--help", NULL, "print this text, as -h does", FLAG, OF_OPTIONS(help)}},
+    {.value = {"--help", "[TOPIC]",
+               "what is typed most, or of a TOPIC: all, rope, or a job (check, ppl, tasks, ...); "
+               "-h is --help",
+               TEXT, OF_OPTIONS(help)},
+     .is_common = true},
     {.value = {"--version", NULL, "print the version", FLAG, OF_OPTIONS(version)}},
 };
 enum { N_ROWS = sizeof option_table / sizeof option_table[0] };
@@ -349,44 +374,4 @@ int option_find(const char *word, const char **nearest) {
     }
     if (strcasecmp(name, "--h") == 0 || strcmp(name, "-H") == 0) *nearest = "-h";
     return -1;
-}
-
-static void print_line(const char *name, const char *argument, const char *text) {
-    char left[40];
-    snprintf(left, sizeof left, "%s %s", name, argument ? argument : "");
-    printf("  %-22s %s\n", left, text);
-}
-
-// Prints the line of an option, or a heading.
-static void print_value(const Setting *value) {
-    if (value->option) print_line(value->option, value->argument, value->help);
-    else if (value->help) printf("\n%s:\n", value->help);
-}
-
-static void print_options(void) {
-    for (int i = 0; i < N_ROWS; i++) {
-        print_value(&option_table[i].value);
-        for (int k = 0; k < N_ROPE_SETTINGS && option_table[i].is_rope; k++) {
-            print_value(&rope_settings[k]);
-        }
-    }
-}
-
-static void print_known(const char *name, const char *summary, const char *source) {
-    printf("  %-22s %s (%s)\n", name, summary, source);
-}
-
-void options_help(const char *program) {
-    const char *slash = strrchr(program, '/');
-    printf("usage: %s model.bin [options]\n\n", slash ? slash + 1 : program);
-    print_options();
-    printf("\nMethods of --rope:\n");
-    for (int i = 0; i < rope_n_methods; i++)
-        print_known(rope_methods[i].name, rope_methods[i].summary, rope_methods[i].source);
-    print_line("dynamic-NAME", "",
-               "the method with a scale that follows the length; dynamic is dynamic-ntk");
-    print_line("window", "", "none with a --window of the trained context: the baseline");
-    printf("\nDistance maps, alone or behind a method (yarn+dca):\n");
-    for (int i = 0; i < rope_n_maps; i++)
-        print_known(rope_maps[i].name, rope_maps[i].summary, rope_maps[i].source);
 }

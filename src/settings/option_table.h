@@ -22,6 +22,7 @@ typedef struct {
     Partner idle;          // with this one or without it, it has none
     const char *not_with;  // they exclude one another; NULL: no other one
     bool about_rope;       // it needs a model with RoPE
+    bool is_common;        // --help has it on its first screen
     bool is_rope;          // not an option: here stand the rows of rope_settings
 } Option;
 

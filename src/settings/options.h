@@ -46,7 +46,8 @@ typedef struct {
     const char *reading;      // engines whose readings are in force, NULL: none
     const char *about_rope;   // the last option that needs a model with RoPE, NULL: none
     // How it is printed.
-    bool tsv, json, help, version;
+    bool tsv, json, version;
+    const char *help;  // a topic, "": the first screen, NULL: not asked for
 } Options;
 
 // Reads the command line. The strings stay in argv. False with the reason.
@@ -58,5 +59,7 @@ bool options_parse(int argc, char **argv, Options *options, Error *err);
 bool options_check(Options *options, Error *err);
 // Whether --rope is given, or, with a model, a setting that blocks of JSON have.
 bool options_say_block(const Options *options);
-// Prints --help. `program` is what it was called by, argv[0].
-void options_help(const char *program);
+// Prints --help: its first screen, or a topic. `program` is what it was called by, argv[0], and
+// `version` its title. False
+// with the reason when there is no such topic.
+bool options_help(const char *program, const char *version, const char *topic, Error *err);
