@@ -2,6 +2,7 @@
 // found.
 #include "families.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -188,9 +189,8 @@ static bool fault(const LayerReader *r, const char *key, const char *expected) {
 static bool layer_number(const LayerReader *r, const char *key, int *found) {
     const char *v = json_member(r->text, key);
     double x;
-    bool is_whole;
     if (!v) return true;
-    if (!json_number(v, &x, &is_whole) || !is_whole || x < 1 || x > MOST) return false;
+    if (!json_number(v, &x, NULL) || x != floor(x) || x < 1 || x > MOST) return false;
     *found = (int)x;
     return true;
 }
