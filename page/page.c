@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "../src/measure/check.h"
-#include "../src/measure/explain.h"
+#include "../src/measure/jobs.h"
 #include "../src/measure/search.h"
 #include "../src/measure/show_engines.h"
 

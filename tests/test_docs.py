@@ -392,7 +392,7 @@ def test_man_page_names():
     """It speaks of the program by the name that is installed, and of files that are, or says that the sources have
     them."""
     text = man_page('other').replace('\\-', '-')
-    lost = [part for part in ('\nother, other-export - ', '\nother model.bin --explain ',
+    lost = [part for part in ('\nother, other-export, other-probe - ', '\nother model.bin --explain ',
                               '\nother-export path/to/checkpoint mymodel.bin') if part not in text]
     check(text.startswith('.TH OTHER 1 ') and not lost, 'by its name', lost)
     source = [word for word in ('./run', 'model_export.py', 'python3', '\\fBmake', 'tools/', 'tests/', 'models/')

@@ -45,7 +45,7 @@ void fill_own_turns(Plain *p, Turns *t, int length) {
     }
 }
 
-void multiply_turning(const Plain *p, float *x, int n) {
+void take_factor_first(const Plain *p, float *x, int n) {
     int64_t d = p->w->shape.head_dim;
     for (int h = 0; h < n; h++)
         scale_all(x + h * d, (float)p->turns->cancelled, 2 * turning_pairs(p));

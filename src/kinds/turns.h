@@ -12,4 +12,4 @@ void fill_own_turns(Plain *p, Turns *t, int length);
 void turn_heads(const Plain *p, float *x, int n);
 // Where norms cancel the attention factor (norms_cancel_factor), multiplies by it what turns of n
 // heads of x (n, d).
-void multiply_turning(const Plain *p, float *x, int n);
+void take_factor_first(const Plain *p, float *x, int n);

@@ -84,7 +84,7 @@ static void norm_heads(const Plain *p, float *x, int n, const float *weight) {
     int64_t width = is_whole ? all : d;
     if (!is_whole && !layer_norms_heads(p->w, m)) return;
     if (m->qk_norm_late) turn_heads(p, x, n);
-    if (norms_cancel_factor(m)) multiply_turning(p, x, n);
+    if (norms_cancel_factor(m)) take_factor_first(p, x, n);
     for (int64_t at = 0; at < all; at += width) {
         rmsnorm(x + at, x + at, weight, width, m->norm_eps);
     }

@@ -1,6 +1,6 @@
 // What may come next: log-probabilities of the likeliest tokens behind a prompt, or of given tokens
 // behind several beginnings of a text.
-#include "next.h"
+#include "jobs.h"
 
 #include <math.h>
 #include <stdio.h>

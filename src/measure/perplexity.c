@@ -1,5 +1,5 @@
 // Perplexity by position in a window.
-#include "perplexity.h"
+#include "jobs.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -181,7 +181,7 @@ bool rows_name_settings(const RopeConfig *config, Error *err) {
 
 static bool are_alike(double a, double b) { return fabs(a - b) <= 1e-7 * (1 + fabs(a) + fabs(b)); }
 
-static bool check_parts(const RopeConfig *c, int length, Error *err) {
+static bool parts_keep(const RopeConfig *c, int length, Error *err) {
     const int period = rope_key_period(c);
     double even = NAN, border = NAN;  // steps of keys
     RopeParts before = {0};
@@ -210,7 +210,7 @@ static bool check_parts(const RopeConfig *c, int length, Error *err) {
     return true;
 }
 
-static bool check_distances(const RopeConfig *c, int length, Error *err) {
+static bool distances_keep(const RopeConfig *c, int length, Error *err) {
     int i = length - 1;
     for (int j = i; j >= 0 && i - j < MOST_CHECKED; j--) {
         double d = rope_distance(c, i, j);
@@ -219,7 +219,7 @@ static bool check_distances(const RopeConfig *c, int length, Error *err) {
     return true;
 }
 
-static bool check_map(const RopeConfig *c, int length, Error *err) {
+static bool map_keeps(const RopeConfig *c, int length, Error *err) {
     const RopeMap *map = c->map;
     if (map->key_period && map->formula && rope_key_period(c) < 1)
         return fail(err, "key_period is %d (expected at least 1, or NULL in the row)",
@@ -227,7 +227,7 @@ static bool check_map(const RopeConfig *c, int length, Error *err) {
     if (!map->formula == !map->distance)
         return fail(err, "its row in rope.c has %s (expected one of formula and distance)",
                     map->formula ? "both" : "neither");
-    return (!map->formula || check_parts(c, length, err)) && check_distances(c, length, err);
+    return (!map->formula || parts_keep(c, length, err)) && distances_keep(c, length, err);
 }
 
 bool rows_keep_promises(const RopeConfig *c, int length, Error *err) {
@@ -240,5 +240,5 @@ bool rows_keep_promises(const RopeConfig *c, int length, Error *err) {
     if (!isfinite(f.attention_factor) || f.attention_factor <= 0)
         return fail(err, "the attention factor is %g (expected a number above 0)",
                     f.attention_factor);
-    return !c->map || check_map(c, length, err);
+    return !c->map || map_keeps(c, length, err);
 }
