@@ -3,6 +3,7 @@
 # make debug    with the address and undefined-behavior sanitizers
 # make test     runs the tests; make test-long those that take long; make check-quick those that catch most errors,
 #   in two minutes of a processor
+# make test-sanitized  every job on every checkpoint, at lengths from 1 to 600, with the address and undefined-behavior sanitizers
 # make check-portable  does so with other compilers, for other processors, under valgrind and with clang's race detector
 # make valgrind  the one of these under valgrind
 # make test-served  asks a real llama-server (LLAMA_SERVER=path) which reading it has in force
@@ -121,6 +122,10 @@ say-flags:
 
 debug:
 	$(MAKE) run WERROR=1 CFLAGS='-O1 -g $(ARCH) -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer'
+
+# Every job on every checkpoint with the sanitizers: minutes, apart from make test. ARGS: jobs, lengths, parts of names.
+test-sanitized: run
+	@MAKEFLAGS= CC='$(CC)' $(PYTHON) tests/sanitized.py $(ARGS)
 
 check-portable: run
 	$(PYTHON) tests/portable.py
@@ -338,7 +343,7 @@ format:
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
-.PHONY: all install uninstall page page-tools page-open dist dist-models dist-page test-page page-picture debug check-portable valgrind
+.PHONY: test-sanitized all install uninstall page page-tools page-open dist dist-models dist-page test-page page-picture debug check-portable valgrind
 .PHONY: wasm-bench test test-long check-quick test-served test-world figures class fuzz lint lint-page format clean help say-flags FORCE
 FORCE:
 

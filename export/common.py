@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
-import shutil
 from contextlib import contextmanager
 from typing import Any, BinaryIO, Callable, Dict, Iterator, List, NoReturn, Set
 
@@ -122,6 +120,7 @@ def size_of(job: Job, path: str) -> int:
             raise Problem(path, 'is a web page in place of the file (was its page saved? The link to the file itself '
                                 'has /resolve/ for /blob/)')
         if head[:len(POINTER)] == POINTER:
+            import shlex
             raise Problem(path, 'is a Git LFS pointer in place of the file: git -C %s lfs pull'
                           % shlex.quote(os.path.dirname(path) or '.'))
     return os.path.getsize(path)
@@ -192,6 +191,7 @@ def replacing(path: str) -> Iterator[BinaryIO]:
 def replacing_folder(path: str) -> Iterator[str]:
     """A new folder to write files into, which takes its name once all of them are whole. Whether what is there may be
     replaced, existing.may_write_folder says."""
+    import shutil
     final = os.path.realpath(path)
     part, old = ('%s.%d.%s' % (final, os.getpid(), end) for end in ('part', 'old'))
     try:
