@@ -286,9 +286,9 @@ def random_blocks(kind, count, rng, scale=None):
                'IQ4_XS': 5e-5, 'IQ1_S': 1e-2, 'IQ2_XXS': 1e-3, 'IQ2_XS': 1e-3, 'IQ2_S': 1e-3, 'IQ3_XXS': 5e-4,
                'IQ3_S': 5e-4, 'TQ1_0': 0.1, 'TQ2_0': 0.1, 'Q1_0': 0.1, 'Q2_0': 0.1, 'IQ2_K': 1e-3, 'IQ3_K': 2e-4,
                'IQ4_K': 5e-5, 'IQ5_K': 5e-5}
-    out = b''
+    out = []
     for _ in range(count):
-        block = bytearray(rng.getrandbits(8) for _ in range(size))
+        block = bytearray(rng.randbytes(size))
         for at in places:
             x = typical.get(kind, 1e-2) * rng.uniform(0.5, 1.5) * rng.choice((-1, 1))
             struct.pack_into('<e', block, at, x if scale is None else scale)
@@ -300,5 +300,5 @@ def random_blocks(kind, count, rng, scale=None):
             d, = struct.unpack('<H', struct.pack('<e', 1e-2 * rng.uniform(0.5, 1.5) if scale is None else scale))
             for k in range(4):
                 block[49 + 2 * k] = block[49 + 2 * k] & 15 | (d >> 4 * k & 15) << 4
-        out += bytes(block)
-    return out
+        out.append(block)
+    return b''.join(out)

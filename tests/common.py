@@ -14,6 +14,7 @@ import resource
 import shlex
 import shutil
 import signal
+import statistics
 import struct
 import subprocess
 import sys
@@ -323,25 +324,46 @@ def compile_all(folder, source, kind, more_flags):
     headers = [os.path.join(ROOT, f) for f in files
                if not f.endswith('.c')] + [os.path.join(ROOT, 'tests', 'test_units.h'), built_with,
                                            *(os.path.join(ROOT, 'page', f) for f in ('page.c', 'page.h', 'reader.c'))]
-    objects, commands = [], []
-    for file in files:
-        if file.endswith('.c'):
-            objects.append(os.path.join(ROOT, 'build', file[:-1] + 'o')
-                           if kind == 'same' else os.path.join(folder, file[:-1] + 'o'))
-            if kind != 'same' and stale(objects[-1], headers + [os.path.join(ROOT, file)]):
-                commands.append(flags + ['-c', os.path.join(ROOT, file), '-o', objects[-1]])
     program = os.path.join(folder, os.path.basename(source)[:-2])
-    if not compiler(commands, '%s, %s' % (source, kind)):
-        return None
-    if stale(program, objects + headers + [os.path.join(ROOT, source), os.path.join(ROOT, 'run.c')]):
-        own = [os.path.join(ROOT, source)]
-        if kind == 'sanitized' and source == 'tests/test_units.c':  # its sums in double would take long
-            own = [program + '.o']
-            if not compiler([flags + ['-fno-sanitize=all', '-c', os.path.join(ROOT, source), '-o', *own]], source):
-                return None
-        if not compiler([flags + [*own, *objects, *more_flags, '-o', program, '-lm']], '%s, %s' % (source, kind)):
+    plain = [os.path.join(ROOT, 'build', file[:-1] + 'o') for file in files if file.endswith('.c')]
+    own, objects = [os.path.join(ROOT, source)], plain
+    if not stale(program, plain + headers + own + [os.path.join(ROOT, 'run.c')]):
+        return program
+    if kind != 'same':
+        own = [program + '.o']
+        # test_units.c's sums in double would take long.
+        more = ['-fno-sanitize=all'] if kind == 'sanitized' and source == 'tests/test_units.c' else []
+        if not compiler([flags + more + ['-c', os.path.join(ROOT, source), '-o', *own]], source):
             return None
+        needed = closure(own[0], plain)
+        objects = [os.path.join(folder, os.path.relpath(path, os.path.join(ROOT, 'build'))) for path in needed]
+        sources = [os.path.join(ROOT, os.path.relpath(path, folder)[:-1] + 'c') for path in objects]
+        if not compiler([flags + ['-c', file, '-o', made] for file, made in zip(sources, objects)
+                         if stale(made, headers + [file])], '%s, %s' % (source, kind)):
+            return None
+    if not compiler([flags + [*own, *objects, *more_flags, '-o', program, '-lm']], '%s, %s' % (source, kind)):
+        return None
     return program
+
+
+def closure(program, objects):
+    """Those of the objects that a program's own object stands on, by nm; all, where there is none."""
+    if not shutil.which('nm'):
+        return objects
+    told = subprocess.run(['nm', '-A', program, *objects], stdout=subprocess.PIPE, check=True, universal_newlines=True)
+    makes, takes = {}, {}
+    for path, rest in (line.rsplit(':', 1) for line in told.stdout.splitlines()):
+        *_, letter, name = rest.split()
+        if letter == 'U':
+            takes.setdefault(path, set()).add(name.replace('__real_', ''))
+        elif letter.isupper() and path != program:
+            makes[name] = path
+    found, todo = set(), [program]
+    while todo:
+        new = {makes[name] for name in takes.get(todo.pop(), ()) if name in makes} - found
+        found |= new
+        todo += new
+    return [path for path in objects if path in found]
 
 
 def house(folder):
@@ -352,8 +374,9 @@ def house(folder):
 
 
 def fuzzer():
-    """tests/fuzz/fuzz.c without libFuzzer, with the sanitizers."""
-    return compiled('tests/fuzz/fuzz.c', 'sanitized', '-Wl,--wrap=map_file,--wrap=unmap_file')
+    """tests/fuzz/fuzz.c without libFuzzer: with the sanitizers, but for make test, where they would take a minute."""
+    kind = 'same' if os.environ.get('TESTS') == 'short' else 'sanitized'
+    return compiled('tests/fuzz/fuzz.c', kind, '-Wl,--wrap=map_file,--wrap=unmap_file')
 
 
 # ---- files ----
@@ -587,19 +610,31 @@ def random_weights(c, seed):
     return {name: values[:] for name, values in made.items()}
 
 
+# Quantiles of the normal distribution: random bytes choose among them, which is ten times as fast as gauss().
+NORMAL = [round(statistics.NormalDist().inv_cdf((i + 0.5) / 256), 4) for i in range(256)]
+
+
+def normal_numbers(rng, n, size):
+    """n normal numbers of that standard deviation, as an array of float32."""
+    numbers = [size * x for x in NORMAL]
+    return array.array('f', map(numbers.__getitem__, rng.randbytes(n)))
+
+
 @functools.lru_cache(None)
 def weights_of(tensors, shared, seed):
-    """The same, made once for all models of these shapes: gauss() takes long."""
+    """The same, made once for all models of these shapes."""
     rng, weights = random.Random(seed), {}
+    from_half = [0.5 + i / 255 for i in range(256)]  # to 1.5
     for name, rows, columns in tensors:
         gain = {'embedding': 1, 'classifier': 2}.get(name,
                                                      1.6 if name[:2] in ('wq', 'wk') else 1) / max(columns, 1) ** 0.5
         gain = 1 if name == 'embedding' and not shared else gain
-        weights[name] = array.array('f',
-                                    [rng.gauss(0, gain) for _ in range(rows * columns)]
-                                    if rows else [rng.gauss(0, 0.5) for _ in range(columns)]
-                                    if name[0] in 'bluvrs' or name[:2] == 'a_' else
-                                    [rng.uniform(0.5, 1.5) for _ in range(columns)])
+        if rows:
+            weights[name] = normal_numbers(rng, rows * columns, gain)
+        elif name[0] in 'bluvrs' or name[:2] == 'a_':
+            weights[name] = normal_numbers(rng, columns, 0.5)
+        else:
+            weights[name] = array.array('f', map(from_half.__getitem__, rng.randbytes(columns)))
     return weights
 
 

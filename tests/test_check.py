@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from common import (EXPORT, FIELDS, ROOT, SHARED, check, compiled, config, export, good, in_work, lacks, main, one_line,
+from common import (EXPORT, FIELDS, ROOT, SHARED, case, check, compiled, config, export, good, in_work, lacks, main, one_line,
                     random_weights, read, run, skip, table, takes_long, write, write_model, write_tokenizer)
 
 MODEL, SIBLING = (os.path.join(ROOT, name) for name in ('model.bin', 'model-8k.bin'))
@@ -38,6 +38,15 @@ def judge(model, *options):
     return verdict_of(run(model, '--check', '-z', TOKENIZER, '--budget', 600, *options, timeout=600))
 
 
+def judge_settings(model, *options, n=512):
+    """The same of the settings alone, for rows that need no text: in a millisecond."""
+    result = run(model, '--check', '--settings', '-n', n, *options)
+    _, header, rows = table(result.out)
+    check(header == COLUMNS and not result.err, 'settings alone', result)
+    last = result.out.splitlines()[-1]
+    return result.status, last[2:], {(r['check'], int(r['length'])): r['verdict'] for r in rows}
+
+
 def changed(source, name, **fields):
     """A copy of a model with other fields in its header."""
     data = bytearray(read(source))
@@ -60,6 +69,12 @@ def fails(what, found, *where):
 
 
 def test_good_models():
+    passes('model.bin with yarn', 1024, judge(MODEL, '--rope', 'yarn', '-n', 1024))
+    passes('model-8k.bin', 1024, judge(SIBLING, '-n', 1024))
+
+
+@takes_long
+def test_more_good_models():
     passes('model.bin with yarn', 2048, judge(MODEL, '--rope', 'yarn', '-n', 2048))
     passes('model.bin with dynamic-yarn', 2048, judge(MODEL, '--rope', 'dynamic-yarn', '-n', 2048))
     passes('model.bin in its own context', 512, judge(MODEL))
@@ -88,15 +103,15 @@ def story(words):
 def test_a_short_file():
     """What jumps need is all that a FILE must have for jumps to 128k; where more is needed, that is said."""
     text = write(in_work('page.txt'), story(1100))
-    found = verdict_of(run(SIBLING, '--check', text, '-n', '8k'))
-    check(found[0] == YES, 'a page of text for 8,192 positions', found)
+    found = verdict_of(run(SIBLING, '--check', text, '-n', '2k'))
+    check(found[0] == YES, 'a page of text for 2,048 positions', found)
     status, last, _ = verdict_of(run(MODEL, '--check', text, '-n', '128k', '--rope', 'yarn'))
     check(status == UNDECIDED and '--check FILE of more than' in last, 'a page of text that does not tell', last)
 
 
 def test_one_text_two_readings():
     """Where nothing but positions is compared, what does not change them has a ratio of 1 and no error."""
-    for options in (), ('--rope', 'dynamic-yarn', '-n', 2048):
+    for options in ('--rope', 'dynamic-yarn', '-n', 1024),:
         rows = table(run(MODEL, '--check', *options).out)[2]
         short = [(r['value'], r['se'], r['verdict']) for r in rows if r['check'] == 'short-texts']
         check(short == [('1', '0', 'ok')], 'short texts with %s' % (options,), short)
@@ -147,31 +162,35 @@ def test_more_time_decides_more():
 
 
 def test_same_for_any_seed_and_threads():
-    results = [re.sub('run: .*', '', run(SIBLING, '--check', '-n', 2048, '--budget', 600, *options).out)
-               for options in ((), ('-s', 7), ('-s', 8, '--threads', 1), ('--threads', 2))]
+    results = [re.sub('run: .*', '', run(SIBLING, '--check', '-n', 1024, '--budget', 600, *options).out)
+               for options in (('-s', 7, '--threads', 1), ('-s', 8, '--threads', 2))]
     check(len(set(results)) == 1, 'the same table', results)
 
 
 def test_none_past_the_context():
-    found = judge(changed(MODEL, 'claims.bin', seq_len=4096, train_ctx=4096))
-    fails('a file that claims what it was not trained for', found, 'jumps')
-    check(re.match(r'fails at (2048|4096): ', found[1]) and re.search('; holds to (512|1024|2048)$', found[1]),
+    found = judge(changed(MODEL, 'claims.bin', seq_len=2048, train_ctx=2048))
+    fails('a file that claims what it was not trained for', found, 'jump-retrieval')
+    check(re.match(r'fails at (1024|2048): ', found[1]) and re.search('; holds to (512|1024)$', found[1]),
           'and how far it holds', found[1])
+
+
+@takes_long
+def test_none_past_the_context_by_keys():
     fails('none past the context', judge(MODEL, '-n', 2048), 'reach', 'jump-retrieval')
 
 
 def test_wrong_base():
     fails('a base in the file that is too small', judge(changed(MODEL, 'base.bin', theta=1000.0)), 'base')
-    fails('another base than the file\'s', judge(MODEL, '--theta', 500000), 'theta')
+    fails('another base than the file\'s', judge_settings(MODEL, '--theta', 500000), 'theta')
 
 
 def test_rope_config():
     """What the file says stays the reference for a block: another L, theta or method is another model's."""
-    def with_block(model, text, *options):
+    def with_block(model, text, *options, judge=judge_settings):
         return judge(model, '--rope-config', write(in_work('block.json'), text), *options)
     yarn = '{"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": %d}'
-    passes('a block for this model', 1024, with_block(MODEL, yarn % 512, '-n', 1024))
-    found = with_block(MODEL, yarn % 32768, '-n', 1024)
+    passes('a block for this model', 1024, with_block(MODEL, yarn % 512, '-n', 1024, judge=judge))
+    found = with_block(MODEL, yarn % 32768, '-n', 1024, judge=judge)
     fails('a block for another model', found, 'train_ctx')
     check({('short-texts', 512), ('base', 512)} <= set(found[2]), 'short texts are of the file\'s context', found)
     fails('a base that the file does not have', with_block(MODEL, '{"rope_theta": 500000.0}'), 'theta')
@@ -248,13 +267,17 @@ def test_reach():
     """Settings that are made for fewer positions pass where reading shows that they hold, and only there."""
     status, last, rows = judge(MODEL, '-n', 768, '--rope', 'none')
     check(status == YES and rows[('reach', 768)] == 'beyond' and last == 'holds to 768 by jumps', 'none at 768', last)
+    status, last, rows = verdict_of(run(0.001, 1e9, 1, MODEL, '--check', '-n', 768, '--rope', 'none', '--budget', 0.05,
+                                        program=made_up_clock()))
+    check(status == UNDECIDED and rows[('reach', 768)] == 'undecided', 'too little time is no failure', (last, rows))
+
+
+@takes_long
+def test_reach_where_keys_cannot_tell():
     status, last, rows = judge(MODEL, '-n', 1024, '--rope', 'none')
     check(status == NO and rows[('reach', 1024)] == 'fail' and rows[('jump-retrieval', 1024)] == 'undecided'
           and last.startswith('fails at 1024: reach 512 (1024 wanted); keys: ') and last.endswith('; holds to 512'),
           'where keys cannot tell', last)
-    status, last, rows = verdict_of(run(0.001, 1e9, 1, MODEL, '--check', '-n', 768, '--rope', 'none', '--budget', 0.05,
-                                        program=made_up_clock()))
-    check(status == UNDECIDED and rows[('reach', 768)] == 'undecided', 'too little time is no failure', (last, rows))
 
 
 def test_a_row_on_its_limit():
@@ -297,25 +320,25 @@ def test_words():
 
 
 def test_factors():
-    fails('a factor too small', judge(MODEL, '--rope', 'yarn', '--factor', 2, '-n', 2048), 'reach')
-    fails('a factor too small in the file', judge(changed(SIBLING, 'small.bin', factor=2.0), '-n', 2048), 'reach',
+    fails('a factor too small', judge_settings(MODEL, '--rope', 'yarn', '--factor', 2, '-n', 2048), 'reach')
+    fails('a factor too small in the file', judge_settings(changed(SIBLING, 'small.bin', factor=2.0), '-n', 2048), 'reach',
           'context')
-    fails('llama3 without its factors', judge(changed(MODEL, 'lost.bin', rope_method=5)), 'llama3-factors')
-    fails('llama3 without one of them', judge(changed(MODEL, 'lost.bin', rope_method=5, factor=8.0,
+    fails('llama3 without its factors', judge_settings(changed(MODEL, 'lost.bin', rope_method=5)), 'llama3-factors')
+    fails('llama3 without one of them', judge_settings(changed(MODEL, 'lost.bin', rope_method=5, factor=8.0,
                                                       low_freq_factor=1.0)),
           'llama3-factors')
     whole = changed(MODEL, 'whole.bin', rope_method=5, factor=1.0, low_freq_factor=1.0, high_freq_factor=4.0)
-    check(judge(whole)[2].get(('llama3-factors', 512)) == 'ok', 'llama3 with all of them')
+    check(judge_settings(whole)[2].get(('llama3-factors', 512)) == 'ok', 'llama3 with all of them')
 
 
 def test_another_factor():
     """The file's factor reaches 8,192. Half of it falls short, and twice as much is another model's."""
-    fails('half the factor', judge(SIBLING, '--factor', 8), 'factor', 'reach')
-    fails('twice the factor', judge(SIBLING, '--factor', 32), 'factor')
-    rows = judge(SIBLING, '--factor', 32, '-n', 16384)[2]
+    fails('half the factor', judge_settings(SIBLING, '--factor', 8, n=8192), 'factor', 'reach')
+    fails('twice the factor', judge_settings(SIBLING, '--factor', 32), 'factor')
+    rows = judge_settings(SIBLING, '--factor', 32, '-n', 16384)[2]
     check(('factor', 16384) not in rows, 'a longer text needs a larger factor', rows)
-    check(('factor', 1024) not in judge(SIBLING, '--factor', 16, '-n', 1024)[2], 'the factor of the file')
-    check(('factor', 1024) not in judge(MODEL, '--rope', 'yarn', '--factor', 4, '-n', 1024)[2], 'a plain file has none')
+    check(('factor', 1024) not in judge_settings(SIBLING, '--factor', 16, '-n', 1024)[2], 'the factor of the file')
+    check(('factor', 1024) not in judge_settings(MODEL, '--rope', 'yarn', '--factor', 4, '-n', 1024)[2], 'a plain file has none')
 
 
 def test_linear_untuned():
@@ -326,7 +349,7 @@ def test_linear_untuned():
 
 
 def test_stale_keys():
-    found = judge(MODEL, '--rope', 'dynamic-yarn', '--stale-keys', '-n', 2048)
+    found = judge(MODEL, '--rope', 'dynamic-yarn', '--stale-keys', '-n', 1024)
     fails('stale keys', found, 'step-by-step')
     check(found[1].startswith('fails at 1024: step by step: ') and found[2].get(('step-by-step', 1024)) == 'fail',
           'shorter texts are read step by step, too', found)
@@ -337,15 +360,19 @@ def test_what_fails_at_any_length():
     found = judge(SIBLING, '--theta', 13000, '-n', 1024)
     fails('another base', found, 'theta')
     check(found[1] == 'fails at 1024: theta 13000 (the model has 10000)', 'and nothing holds', found[1])
+
+
+@takes_long
+def test_what_fails_at_this_length():
     found = judge(MODEL, '--rope', 'yarn', '--factor', 2, '-n', 2048)
     check(re.search('; holds to (512|1024)$', found[1]), 'a factor that is too small for this length', found[1])
 
 
 def test_tuned_with_another_method():
     for method in ('none', 'linear', 'ntk', 'dynamic-yarn'):
-        fails('model-8k.bin with %s' % method, judge(SIBLING, '--rope', method, '-n', 1024), 'method')
-    lost = judge(changed(SIBLING, 'lost.bin', rope_method=0, factor=0.0, train_ctx=4096, seq_len=4096))
-    fails('model-8k.bin without its method', lost, 'jumps')
+        fails('model-8k.bin with %s' % method, judge_settings(SIBLING, '--rope', method, '-n', 1024), 'method')
+    lost = judge(changed(SIBLING, 'lost.bin', rope_method=0, factor=0.0, train_ctx=1024, seq_len=1024))
+    fails('model-8k.bin without its method', lost, 'jump-retrieval')
 
 
 def test_sliding_layers():
@@ -358,9 +385,9 @@ def test_sliding_layers():
         if field in fields:
             struct.pack_into('<' + kind, head, offset, fields[field])
     path = write(in_work('sliding.bin'), bytes(head) + flags + bytes(64 - len(flags)) + data[256:])
-    found = run(path, '--check', '-z', TOKENIZER, '-n', 2048, '--rope', 'yarn', '--whole', '--budget', 600, timeout=600)
+    found = run(path, '--check', '-z', TOKENIZER, '-n', 1024, '--rope', 'yarn', '--whole', '--budget', 600, timeout=600)
     rows = {(r['check'], int(r['length'])): r for r in table(found.out)[2]}
-    jumps, whole = (float(rows[check_name, 2048]['value']) for check_name in ('jumps', 'perplexity'))
+    jumps, whole = (float(rows[check_name, 1024]['value']) for check_name in ('jumps', 'perplexity'))
     check(abs(jumps - whole) < 0.1, 'jumps and a whole text', (jumps, whole))
 
 
@@ -424,7 +451,7 @@ def test_experts():
 
 
 def test_window():
-    fails('a window shorter than the text', judge(changed(MODEL, 'window.bin', sliding_window=256)), 'window')
+    fails('a window shorter than the text', judge_settings(changed(MODEL, 'window.bin', sliding_window=256)), 'window')
 
 
 def test_distance_maps():
@@ -545,19 +572,32 @@ def made_up_clock():
     return compiled('tests/test_check.c', 'same', '-Wl,--wrap=now_seconds,--wrap=transformer_forward')
 
 
-def test_verdicts_by_jumps():
+BY_JUMPS = ((MODEL, 'fail', ('--rope', 'none')), (MODEL, 'between', ('--rope', 'dca')),
+            (MODEL, 'ok', ('--rope', 'rerope')), (MODEL, 'fail', ('--rope', 'linear')),
+            (MODEL, 'fail', ('--rope', 'ntk')), (MODEL, 'ok', ('--rope', 'dynamic-yarn')), (SIBLING, 'ok', ()))
+
+
+def verdicts_by_jumps(rows):
     """Those of docs/check.md at 8,192, on a clock that leaves no time for whole texts of that length."""
     program = made_up_clock()
-    for model, verdict, options in ((MODEL, 'fail', ('--rope', 'none')), (MODEL, 'fail', ('--rope', 'linear')),
-                                    (MODEL, 'fail', ('--rope', 'ntk')), (MODEL, 'between', ('--rope', 'dca')),
-                                    (MODEL, 'ok', ('--rope', 'dynamic-yarn')), (MODEL, 'ok', ('--rope', 'rerope')),
-                                    (SIBLING, 'ok', ())):
-        result = run(0.004, 1e9, 1, model, '--check', '-n', 8192, '--budget', 160 if verdict == 'ok' else 60, *options,
-                     program=program, timeout=600)
-        rows = {(r['check'], int(r['length'])): r['verdict'] for r in table(result.out)[2]}
-        check(rows.get(('jumps', 8192)) == verdict and rows.get(('perplexity', 8192), 'undecided') == 'undecided',
-              '%s %s by jumps' % (os.path.basename(model), ' '.join(map(str, options))), (rows, result.out[-300:]))
-        check(result.status == {'fail': NO, 'between': UNDECIDED, 'ok': YES}[verdict], 'its status', result.status)
+    for model, verdict, options in rows:
+        what = '%s %s by jumps' % (os.path.basename(model), ' '.join(map(str, options)))
+        with case(what):
+            result = run(0.004, 1e9, 1, model, '--check', '-n', 8192, '--budget', 160 if verdict == 'ok' else 60,
+                         *options, program=program, timeout=600)
+            rows = {(r['check'], int(r['length'])): r['verdict'] for r in table(result.out)[2]}
+            check(rows.get(('jumps', 8192)) == verdict and rows.get(('perplexity', 8192), 'undecided') == 'undecided',
+                  what, (rows, result.out[-300:]))
+            check(result.status == {'fail': NO, 'between': UNDECIDED, 'ok': YES}[verdict], 'its status', result.status)
+
+
+def test_verdicts_by_jumps():
+    verdicts_by_jumps(BY_JUMPS[:2])
+
+
+@takes_long
+def test_more_verdicts_by_jumps():
+    verdicts_by_jumps(BY_JUMPS[2:])
 
 
 @takes_long

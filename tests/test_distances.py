@@ -5,6 +5,7 @@ tested in test_units.c, and other people's numbers in test_golden.py."""
 
 import math
 
+import kept
 import reference
 from common import (ENGINES, METHODS, add_counts, check, close, compiled, config, good, in_work, main, one_line,
                     perplexity, random_ids, random_weights, run, skip, table, takes_long, tiny_model, write_model)
@@ -38,7 +39,7 @@ def compare(c, seed, n, rope, what, map=None, options=(), **how):
     model = in_work('model.bin')
     stored = write_model(model, c, random_weights(c, seed))
     ids = random_ids(n, c['vocab_size'], seed)
-    expected = reference.nll(c, stored, ids, map=map, **how)
+    expected = kept.nll(c, stored, ids, map=map, **how)
     said = ('--rope', rope) if rope else ()
     for engine in ENGINES:
         close(perplexity(model, ids, *engine, *said, *options), expected, 1e-4, '%s, %s, %s' % (rope, what, engine[0]))
@@ -61,7 +62,7 @@ def test_defaults():
 def test_settings():
     for name, settings in CASES:
         rope = spelled(name, settings)
-        compare(config(**BASE), 5, 150, rope, '150 tokens', reference.distance_map(name, L, 150, **settings))
+        compare(config(**BASE), 5, 90, rope, '90 tokens', reference.distance_map(name, L, 90, **settings))
     # As options of their own, and under a window of the user's.
     for options, name, settings in ((('--near', 6, '--k', 2.5), 'leaky-rerope', dict(near=6, k=2.5)),
                                     (('--near', 6, '--group', 3), 'self-extend', dict(near=6, group=3)),
@@ -141,7 +142,6 @@ def test_token_by_token():
             session_test('chunks', model, kv, 200, tolerance, 'chunks, %s, %s' % (name, kv), name)
             session_test('chunks', wide, kv, 130, tolerance, 'chunks, heads for matrix units, %s, %s' % (name, kv),
                          name)
-    session_test('chunks', model, 'q8', 200, 0.3, 'chunks under the sanitizers', 'self-extend:group=9', 'sanitized')
     for name in MAPS:
         session_test('threads', model, 'f16', 120, 0, 'threads, ' + name, name)
 
@@ -154,6 +154,13 @@ def test_dynamic_decoding():
                      'dynamic-yarn+%s:factor=2:attn-factor=1.2' % name)
     session_test('dynamic', model, 'f32', 150, 2e-5, 'one layer, groups of 11',
                  'dynamic-ntk+self-extend:group=11:near=9')
+
+
+@takes_long
+def test_sanitized():
+    model = tiny_model('sanitized.bin', train_ctx=24, seq_len=1000, theta=50.0)
+    session_test('chunks', model, 'q8', 200, 0.3, 'chunks under the sanitizers', 'self-extend:group=9', 'sanitized')
+    model = tiny_model('dynamic.bin', train_ctx=24, seq_len=1000, theta=50.0, n_layers=1)
     session_test('dynamic', model, 'f32', 90, 2e-5, 'one layer, under the sanitizers',
                  'dynamic-ntk+dca:chunk=13', 'sanitized')
 

@@ -17,6 +17,7 @@ import door_shapes
 import door_silent
 import door_states
 import door_steps
+import kept
 import reference
 import source_writers
 from common import (ENGINES, ROOT, check, close, config, good, in_work, main, perplexity, random_ids, random_weights,
@@ -702,7 +703,7 @@ def alike(a, b):
 def logits(what, model, expected, tolerance=1e-4):
     """Both engines and reference.py."""
     ids = random_ids(20, 40, 3)
-    said = reference.nll(*read_model(model), ids)
+    said = kept.nll(*read_model(model), ids)
     for engine in ENGINES:
         close(perplexity(model, ids, *engine), said, 1e-4, '%s: %s' % (what, engine[0]))
     if expected:

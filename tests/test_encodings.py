@@ -8,6 +8,7 @@ import os
 import struct
 import subprocess
 
+import kept
 import reference
 from common import (ENCODINGS, EXPORT, GOLDEN, Q4, Q8, ROOT, check, close, config, good, in_work, lacks, main, one_line,
                     perplexity, random_ids, random_weights, read, run, table, takes_long, tiny_model, write,
@@ -93,14 +94,14 @@ def test_reference():
             c = of_kind(kind, **shape)
             model, ids = in_work('model.bin'), random_ids(140, c['vocab_size'], 1)
             stored = write_model(model, c, random_weights(c, 3))
-            expected = reference.nll(c, stored, ids)
+            expected = kept.nll(c, stored, ids)
             what = 'the naive reference, %s, %s' % (kind, name)
             for options in (['--kv', 'f32'], ['--kv', 'f32', '--threads', 2], ['--kv', 'f32', '--stepwise'],
                             ['--plain']):
                 close(perplexity(model, ids, *options), expected, 1e-4, '%s, %s' % (what, options))
             for kv, tolerance in ('f16', 0.01), ('q8', 0.15):
                 close(perplexity(model, ids, '--kv', kv), expected, tolerance, '%s, %s cache' % (what, kv))
-            expected = reference.nll(c, stored, ids, window=20, sinks=3)
+            expected = kept.nll(c, stored, ids, window=20, sinks=3)
             close(perplexity(model, ids, '--kv', 'f32', '--window', 20, '--sinks', 3), expected, 1e-4,
                   what + ', in a window')
 
@@ -116,7 +117,7 @@ def test_types_and_layers():
                                        1e-4)):
             c = of_kind(kind, **shape, **more)
             stored, ids = write_model(in_work('model.bin'), c, random_weights(c, 4)), random_ids(70, 45, 2)
-            close(perplexity(in_work('model.bin'), ids, '--kv', 'f32'), reference.nll(c, stored, ids), tolerance,
+            close(perplexity(in_work('model.bin'), ids, '--kv', 'f32'), kept.nll(c, stored, ids), tolerance,
                   'the naive reference, %s, %s' % (kind, name))
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import struct
 
+import kept
 import reference
 import source_writers as w
 import common
@@ -263,7 +264,7 @@ def check_model(model, c, weights, seed, label, unsaid):
     its header is c but for the fields in `unsaid`."""
     for n in (16, 40) if c['n_longrope'] else (40,):
         ids = random_ids(n, 50, seed)
-        close(perplexity(model, ids, '--kv', 'f32'), reference.nll(c, weights, ids), 1e-4,
+        close(perplexity(model, ids, '--kv', 'f32'), kept.nll(c, weights, ids), 1e-4,
               '%s, %d tokens' % (label, n))
     said = header_of(model)
     wrong = {key: (said[key], c[key]) for key in said if key not in unsaid and said[key] != c[key]}

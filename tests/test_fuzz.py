@@ -7,15 +7,24 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), 'fuzz'))
-from common import check, fuzzer, in_work, main, read, run, skip
+from common import check, fuzzer, in_work, main, read, run, skip, takes_long
 from seeds import write_seeds
 
-# For about five seconds each; `make fuzz` goes on from there.
+# For about five seconds each, and a sixth of that in make test; `make fuzz` goes on from there.
 DAMAGED = {'model': 5000, 'tokenizer': 600, 'text': 5000, 'options': 10000, 'config': 20000, 'blocks': 6000,
            'engines': 900}
 
 
 def test_replay():
+    replay(6)
+
+
+@takes_long
+def test_more():
+    replay(1)
+
+
+def replay(part):
     program = fuzzer()
     if not program:
         return skip('the fuzzers\' seeds (the compiler has no sanitizers)')
@@ -23,7 +32,7 @@ def test_replay():
     for target, n in DAMAGED.items():
         folder = os.path.join(in_work('seeds'), target)
         files = [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
-        crash = in_work('crash')
+        crash, n = in_work('crash'), n // part
         result = run(target, n, crash, *files, program=program)
         found = read(crash)[:200] if os.path.exists(crash) else b''
         check(result.status == 0 and result.out == '%d inputs of %s\n' % (len(files) + n, target),

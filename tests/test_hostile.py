@@ -9,9 +9,9 @@ import struct
 import subprocess
 import time
 
-from common import (BLOCK_MODELS, FIELDS, HEADER_BYTES, METHODS, Q4, Q8, RUN, block_weights, check, compiled,
-                    config, fuzzer, header, in_work, main, one_line, random_weights, read, run, shapes, skip, write,
-                    write_model, write_tokenizer)
+from common import (BLOCK_MODELS, FIELDS, HEADER_BYTES, METHODS, Q4, Q8, RUN, block_weights, check, compiled, config,
+                    fuzzer, header, in_work, main, one_line, random_weights, read, run, shapes, skip, takes_long,
+                    write, write_model, write_tokenizer)
 
 SMALL = dict(dim=6, hidden_dim=5, n_layers=2, n_heads=2, n_kv_heads=1, head_dim=4, vocab_size=9, seq_len=32,
              train_ctx=32)
@@ -367,12 +367,21 @@ def test_blocks_that_do_not_fit():
 
 
 def test_random_headers():
-    """Thousands of random changes, of single bits, of bytes and of whole fields."""
+    random_headers(80)
+
+
+@takes_long
+def test_more_random_headers():
+    random_headers(500)
+
+
+def random_headers(n):
+    """n random changes of each model's header, of single bits, of bytes and of whole fields."""
     rng = random.Random(2024)
     interesting = (0, 1, 2, 3, 7, 8, 16, 63, 64, 65, 255, 1 << 16, 1 << 20, 1 << 24, 0x7fffffff, 0x80000000, 0xffffffff)
     for name, c, data in models():
         files = []
-        for i in range(500):
+        for i in range(n):
             mutant = bytearray(data)
             for _ in range(rng.choice((1, 1, 1, 2, 4))):
                 fields = [f for f in FIELDS if f[1] < HEADER_BYTES[c['version']]]
@@ -389,7 +398,7 @@ def test_random_headers():
                                                  float('inf'), rng.uniform(0, 100))))
             files.append(('%s %d' % (name, i), bytes(mutant)))
         answers = opened(files, 'random headers of %s' % name)
-        check(not answers or 'ok' in answers.values() and len(set(answers.values())) > 20,
+        check(not answers or 'ok' in answers.values() and len(set(answers.values())) > n // 25,
               'random headers of %s reach different ends' % name, len(set(answers.values())))
 
 
@@ -404,6 +413,7 @@ def test_random_weights():
     opened(files, 'random weights')
 
 
+@takes_long
 def test_whole_program():
     """The same through ./run built with the sanitizers: exactly one line and status 2, or an orderly text."""
     program = compiled('run.c', 'sanitized')
@@ -465,6 +475,14 @@ def test_shrinking_file():
         process.kill()
     check(process.returncode == 2 and err.endswith(b'\n') and err.splitlines()[-1].startswith(b'run: '),
           'a model file that shrinks', 'status %s, %r' % (process.returncode, err))
+
+
+@takes_long
+def test_all_under_the_sanitizers():
+    for test in (test_truncated, test_impossible_headers, test_impossible_kinds, test_impossible_experts,
+                 test_impossible_states, test_impossible_encodings, test_impossible_models,
+                 test_blocks_that_do_not_fit, test_random_weights):
+        test()
 
 
 if __name__ == '__main__':

@@ -9,6 +9,7 @@ import json
 import math
 import os
 
+import kept
 import reference
 from common import (ENGINES, METHODS, block_weights, check, close, config, good, in_work, main, one_line, perplexity,
                     processor_seconds, random_ids, random_weights, read, run, table, takes_long, tiny_model,
@@ -36,7 +37,7 @@ def model_of(c, name='model.bin', seed=1):
 
 
 def by_reference(c, seed=1, n=len(IDS), **how):
-    return reference.nll(c, random_weights(c, seed), IDS[:n], **how)
+    return kept.nll(c, random_weights(c, seed), IDS[:n], **how)
 
 
 def differs(a, b):
@@ -127,8 +128,12 @@ def test_sessions():
         for command in 'chunks', 'decoding':
             session_test(command, model, 'f32', 0, 0, 200, TOLERANCE['f32'], '%s, %s' % (command, label))
     session_test('chunks', model, 'f32', 30, 2, 150, TOLERANCE['f32'], 'chunks, a window and sinks')
-    session_test('chunks', in_work('sessions.bin'), 'q8', 0, 0, 130, TOLERANCE['q8'], 'chunks under the sanitizers',
-                 'sanitized')
+
+
+@takes_long
+def test_sanitized():
+    model = model_of(kinds(method='ntk', rope_dynamic=1, factor=2.0, temperature_beta=0.2), 'sessions.bin')
+    session_test('chunks', model, 'q8', 0, 0, 130, TOLERANCE['q8'], 'chunks under the sanitizers', 'sanitized')
 
 
 def with_fields(model, c, **changes):

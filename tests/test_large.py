@@ -6,7 +6,7 @@ import array
 import os
 import struct
 
-import reference
+import kept
 from common import (add_counts, check, close, compiled, config, in_work, main, one_line, perplexity, random_ids,
                     random_weights, run, skip, takes_long, tiny_model, write, write_model, write_tokenizer)
 
@@ -65,7 +65,7 @@ def test_positions():
         c = config(n_layers=1, **settings)
         weights, path = random_weights(c, 17), in_work('far.bin')
         write_model(path, c, weights)
-        expected = reference.nll(c, weights, [ids[p] for p in positions], window=window, sinks=sinks,
+        expected = kept.nll(c, weights, [ids[p] for p in positions], window=window, sinks=sinks,
                                  positions=positions)
         found = perplexity(path, ids, '--kv', kv, '--window', window, '--sinks', sinks)
         close(found[-tail:], expected[-tail:], tolerance, '131,072 positions, %s, %s cache' % (name, kv))

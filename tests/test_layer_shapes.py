@@ -5,6 +5,7 @@ reading, as float32 and quantized. And tables and headers that contradict themse
 
 import os
 
+import kept
 import reference
 from common import (ENGINES, Q4, Q8, check, close, config, export, good, in_work, main, perplexity, random_ids,
                     random_weights, read, read_model, run, write, write_model)
@@ -46,7 +47,7 @@ def test_engines():
     ids = random_ids(90, 50, 3)
     for seed, (name, fields) in enumerate(MODELS.items()):
         path = model_of(fields, seed)
-        said = reference.nll(*read_model(path), ids)
+        said = kept.nll(*read_model(path), ids)
         for engine in ENGINES:
             close(perplexity(path, ids, *engine), said, 1e-4, '%s: %s' % (name, engine[0]))
             close(perplexity(path, ids, *engine, '--stepwise'), said, 1e-4, '%s: %s, by step' % (name, engine[0]))

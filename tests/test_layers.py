@@ -12,6 +12,7 @@ import random
 import struct
 import sys
 
+import kept
 import reference
 from common import (ENGINES, FIELDS, ROOT, SHARED, check, close, config, good, in_work, main, one_line, perplexity,
                     random_ids, random_weights, read, read_model, run, skip, table, takes_long, write, write_model)
@@ -63,7 +64,7 @@ def test_golden():
             apart = [abs(a - b) for a, b in zip(perplexity(model, ids, '--kv', kv), golden['nll'])]
             check(sum(apart) / len(apart) < mean, '%s: %s' % (name, kv), sum(apart) / len(apart))
         c, weights = read_model(model)
-        close(reference.nll(c, weights, ids[:120]), golden['nll'][:119], 1e-4, '%s: reference.py' % name)
+        close(kept.nll(c, weights, ids[:120]), golden['nll'][:119], 1e-4, '%s: reference.py' % name)
         for kind, settings in (FULL, c), (SLIDING, reference.sliding(c)):
             if golden['inv_freq'].get(kind):
                 f, a = reference.rope(settings, len(ids))
@@ -192,7 +193,7 @@ def with_others(functions, model, ids):
     try:
         for name, function in functions.items():
             setattr(reference, name, function)
-        return reference.nll(*read_model(model), ids)
+        return kept.nll(*read_model(model), ids)
     finally:
         for name, function in own.items():
             setattr(reference, name, function)
@@ -529,7 +530,7 @@ def test_random_models():
         wrong = {key: (found[key], value) for key, value in expected.items() if found[key] != value}
         check(not wrong, '%s: the header' % name, wrong)
         ids = random_ids(40, 50, 3)
-        expected = reference.nll(found, weights, ids)
+        expected = kept.nll(found, weights, ids)
         for engine in ENGINES:
             close(perplexity(model, ids, *engine), expected, 1e-4, '%s: %s' % (name, engine[0]))
             close(perplexity(model, ids, *engine, '--stepwise'), expected, 1e-4,
@@ -556,7 +557,7 @@ def test_out_and_in_again():
                 same_but_betas(read_model(again), read_model(model), name)
             else:
                 ids = random_ids(40, 50, 3)
-                close(reference.nll(*read_model(again), ids), reference.nll(*read_model(model), ids), 1e-4,
+                close(kept.nll(*read_model(again), ids), kept.nll(*read_model(model), ids), 1e-4,
                       '%s: as GGUF' % name)
         if not in_gguf:
             done = export(model, in_work('not.gguf'))

@@ -11,6 +11,7 @@ import random
 import struct
 
 import blocks
+import kept
 import reference
 from common import (ENGINES, FIELDS, check, close, in_work, main, perplexity, random_ids, random_weights, read,
                     read_model, skip, takes_long, write, write_model)
@@ -35,7 +36,7 @@ def test_golden():
             close(perplexity(model, ids, *engine, '--stepwise'), golden['nll'], 1e-4,
                   '%s: %s, token by token' % (name, engine[0]))
         c, weights = read_model(model)
-        close(reference.nll(c, weights, ids[:100]), golden['nll'][:99], 2e-5, '%s: reference.py' % name)
+        close(kept.nll(c, weights, ids[:100]), golden['nll'][:99], 2e-5, '%s: reference.py' % name)
         for kind, settings in (FULL, c), (SLIDING, reference.sliding(c)):
             if golden['inv_freq'].get(kind):
                 f, a = reference.rope(settings, len(ids))
@@ -311,7 +312,7 @@ def test_random_models():
         check(weights == expected, '%s: each weight in its place' % name,
               [key for key in expected if expected[key] != weights.get(key)][:5])
         ids = random_ids(40, 50, 3)
-        said = reference.nll(found, weights, ids)
+        said = kept.nll(found, weights, ids)
         for engine in ENGINES:
             close(perplexity(model, ids, *engine), said, 1e-4, '%s: %s' % (name, engine[0]))
             close(perplexity(model, ids, *engine, '--stepwise'), said, 1e-4,
@@ -422,7 +423,7 @@ def test_mxfp4():
     wrong = [name for name in weights if list(own[name]) != list(weights[name])]
     check(not wrong, 'published MXFP4: each value', wrong[:5])
     ids = random_ids(40, 50, 3)
-    said = reference.nll(found, own, ids)
+    said = kept.nll(found, own, ids)
     for engine in ENGINES:
         close(perplexity(model, ids, *engine), said, 1e-4, 'published MXFP4: %s' % engine[0])
     out = in_work('packed_out') + '/'

@@ -5,6 +5,7 @@ import json
 import math
 import os
 
+import kept
 import reference
 from common import (ENGINES, ROOT, check, close, config, good, in_work, main, one_line, random_ids, random_weights, run,
                     table, write, write_model)
@@ -30,7 +31,7 @@ def rows_of(model, ids, *options):
 
 
 def expected_of(c, weights, ids, length):
-    return log_softmax(reference.logits(c, weights, ids[:length])[-1])
+    return log_softmax(kept.last_logits(c, weights, ids[:length]))
 
 
 def questions(*lines):
@@ -109,7 +110,7 @@ def test_step_by_step():
         close([p for _, _, p in stepwise[key]], [p for _, _, p in fresh[key]], 1e-4, 'step by step, %s' % (key,))
     c, weights, model = tiny(method='yarn', rope_dynamic=1, factor=4.0)
     stale = rows_of(model, ids, '--next', asked, '--kv', 'f32', '--stepwise', '--stale-keys')
-    expected = log_softmax(reference.logits(c, weights, ids, stale=True)[-1])
+    expected = log_softmax(kept.last_logits(c, weights, ids, stale=True))
     close([p for _, _, p in stale['dynamic-yarn', 50]], [expected[3], expected[4]], 1e-4, 'stale keys')
 
 

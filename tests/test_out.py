@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 
+import kept
 import reference
 import common
 from common import (BLOCK_MODELS, ENGINES, EXPORT, F32, Q4, Q8, ROOT, block_weights, check, close, config, in_work,
@@ -165,7 +166,7 @@ def same_model(what, source, c, weights, tolerance=1e-6):
     ids = random_ids(30, 50, 3)
     found = perplexity(in_work('again.bin'), ids, '--kv', 'f32')
     close(found, perplexity(in_work('m.bin'), ids, '--kv', 'f32'), tolerance, what + ': in again')
-    close(found, reference.nll(c, weights, ids), 1e-4, what + ': as the plain reference')
+    close(found, kept.nll(c, weights, ids), 1e-4, what + ': as the plain reference')
 
 
 def test_huggingface():
@@ -472,7 +473,7 @@ def test_types():
             carried('in again', '--no-tokenizer', out, in_work('again.bin'))
             ids = random_ids(30, 50, 3)
             close(perplexity(in_work('again.bin'), ids, '--kv', 'f32', '--activations', 'f32'),
-                  reference.nll(plain, weights, ids), 1e-2 if kind > 2 else 1e-4,
+                  kept.nll(plain, weights, ids), 1e-2 if kind > 2 else 1e-4,
                   '%s, scores of type %d' % (what, kind))
     for name, c in BLOCK_MODELS.items():
         source = write_model(in_work('m.bin'), c, block_weights(c, random_weights(c, 3), 3))
@@ -480,7 +481,7 @@ def test_types():
         for what, out in ('Hugging Face', in_work(name + '/')), ('GGUF', in_work('type.gguf')):
             if carried('%s, %s' % (what, name), '--no-tokenizer', in_work('m.bin'), out) and carried(
                     'in again', '--no-tokenizer', out, in_work('again.bin')):
-                close(perplexity(in_work('again.bin'), ids, '--kv', 'f32', '--activations', 'f32'), reference.nll(dict(
+                close(perplexity(in_work('again.bin'), ids, '--kv', 'f32', '--activations', 'f32'), kept.nll(dict(
                     c, weight_type=F32), source, ids), 0.05 if what[0] == 'H' else 2e-3, '%s, %s' % (what, name))
         _, tensors = read_gguf(in_work('type.gguf'))
         kept = {8, 2, 3, 6, 7, 39} if name == 'blocks' else {14, 12, 13, 10, 11, 20, 23}

@@ -9,8 +9,8 @@ import sys
 
 import blocks
 from common import (EXPORT, PACKED_TYPE, ROOT, SHARED, add_counts, block_weights, check, close, compiled, config,
-                    good, in_work, main, one_line, perplexity, random_ids, random_weights, read, run, skip, write,
-                    write_model)
+                    good, in_work, main, one_line, perplexity, random_ids, random_weights, read, run, skip,
+                    takes_long, write, write_model)
 
 sys.path.insert(0, ROOT)
 from export import packed
@@ -32,13 +32,21 @@ def both_ways(name, kind, **changes):
     return paths
 
 
+def products(build):
+    program = compiled('tests/test_packed.c', build)
+    if program:
+        add_counts(run(program=program), 'products of rows side by side, ' + build)
+    else:
+        skip('products of rows side by side, sanitized (the compiler has no sanitizers)')
+
+
 def test_products():
-    for build in ('same', 'sanitized'):
-        program = compiled('tests/test_packed.c', build)
-        if program:
-            add_counts(run(program=program), 'products of rows side by side, ' + build)
-        else:
-            skip('products of rows side by side, sanitized (the compiler has no sanitizers)')
+    products('same')
+
+
+@takes_long
+def test_sanitized():
+    products('sanitized')
 
 
 def test_models():

@@ -13,8 +13,8 @@ import shutil
 
 import blocks
 from common import (BF16, ENCODINGS, F16, Q4, Q8, ROOT, RUN, add_counts, block_weights, check, compiled, compiler,
-                    config, good, house, in_work, main, random_ids, random_weights, run, table, takes_long, write,
-                    write_model, write_tokenizer)
+                    config, good, house, in_work, main, random_ids, random_weights, run, skip, table, takes_long,
+                    write, write_model, write_tokenizer)
 
 # How far -ln p may be from the definition, at most and on average, by what the weights are multiplied with and by the
 # cache. Where the fast engine computes in float32, too, only the order of sums differs. int8 activations and rounded
@@ -243,16 +243,22 @@ def test_sessions():
         model, _ = written(dict(FAMILIES[name], n_layers=1 if command == 'dynamic' else FAMILIES[name]['n_layers']), 3)
         add_counts(run(command, model, 'plain', 0, 0, 100, 0, name, method,
                        program=compiled('tests/test_forward.c', 'same')), 'sessions by the definition, %s' % name)
-    sanitized = compiled('tests/test_forward.c', 'sanitized')
-    for kind, more in (('rope', dict(rotary_dim=6)), ('shaw', dict(encoding_rows=9)), ('transformer-xl', {}),
-                       ('disentangled', {})) if sanitized else ():
-        model, _ = written(config(encoding=kind, **more), 3)
-        add_counts(run('chunks', model, 'plain', 20, 3, 70, 0, kind, program=sanitized), kind + ', sanitized')
     learned = talking('learned', encoding='learned', encoding_rows=70, seq_len=70)
     for model, n in ((learned, 71), (talking('rope'), 1 << 30)):
         fast, plain = (run(model, '-i', 'a', '-n', n, *more) for more in ((), ('--plain',)))
         check(fast.status == plain.status == 2 and fast.err.split(' needs ')[0] == plain.err.split(' needs ')[0],
               'a context of %d is refused' % n, '%r, %r' % (fast, plain))
+
+
+@takes_long
+def test_sanitized():
+    sanitized = compiled('tests/test_forward.c', 'sanitized')
+    if not sanitized:
+        return skip('sessions of the definition (the compiler has no sanitizers)')
+    for kind, more in (('rope', dict(rotary_dim=6)), ('shaw', dict(encoding_rows=9)), ('transformer-xl', {}),
+                       ('disentangled', {})):
+        model, _ = written(config(encoding=kind, **more), 3)
+        add_counts(run('chunks', model, 'plain', 20, 3, 70, 0, kind, program=sanitized), kind + ', sanitized')
 
 
 def test_not_finite():

@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 
+import kept
 import reference
 from common import (EXPORT, GOLDEN, METHODS, ROOT, check, close, config, good, in_work, main, one_line, perplexity,
                     random_ids, random_weights, run, table, takes_long, tiny_model, with_header, write, write_model)
@@ -621,7 +622,7 @@ def test_unscaled_positions():
             block = {'rope_type': 'longrope', 'short_factor': [1.0, 1.5, 4, 9], 'long_factor': [1.0, 1.5, 4, 9],
                      'factor': 4.0, ORIGINAL: 16, 'unscaled_positions': n}
             found = perplexity(in_work('unscaled.bin'), ids, '--kv', 'f32', '--rope-config', saved(block, 'block'))
-            expected = reference.nll(dict(c, unscaled_positions=n), weights, ids)
+            expected = kept.nll(dict(c, unscaled_positions=n), weights, ids)
             close(found, expected, 1e-4, '%d unscaled' % n)
             write_model(in_work('in_file.bin'), dict(c, version=4, unscaled_positions=n), weights)
             close(perplexity(in_work('in_file.bin'), ids, '--kv', 'f32'), expected, 1e-4, '%d unscaled, in a file' % n)

@@ -10,10 +10,11 @@ import random
 import shutil
 import subprocess
 
+import kept
 import reference
 from common import (ENCODINGS, ENGINES, EXPORT, GOLDEN, METHODS, ROOT, add_counts, check, close, compiled, config,
-                    good, in_work, main, one_line, perplexity, random_ids, random_weights, run, skip, table, write,
-                    write_model, write_tokenizer)
+                    good, in_work, main, one_line, perplexity, random_ids, random_weights, run, skip, table,
+                    takes_long, write, write_model, write_tokenizer)
 from reference import MAPS
 
 L = 24
@@ -45,7 +46,7 @@ def compare(what, c, seed, n, length, pieces_of, options=(), steps=True, **how):
     """The program, in four ways, against the reference at the positions of a spread."""
     model, ids = in_work('model.bin'), random_ids(n, c['vocab_size'], seed)
     stored = write_model(model, c, random_weights(c, seed))
-    expected = reference.nll(c, stored, ids, positions=reference.spread(n, length, pieces_of), **how)
+    expected = kept.nll(c, stored, ids, positions=reference.spread(n, length, pieces_of), **how)
     for engine in ENGINES:
         for step in ([], ['--stepwise'])[:1 + steps]:
             found = perplexity(model, ids, *engine, '--spread', length, '--piece', pieces_of, *options, *step)
@@ -55,7 +56,7 @@ def compare(what, c, seed, n, length, pieces_of, options=(), steps=True, **how):
 
 def some_spread(numbers):
     """A number of tokens, one of positions and one of a piece, from no room at all to a hundred times as much."""
-    n = numbers.choice([30, 70, 130])
+    n = numbers.choice([20, 40, 70])
     return n, n + numbers.choice([0, 1, 17, 200, 3000, 100 * n]), numbers.choice([1, 5, 16, 64, 100])
 
 
@@ -120,13 +121,13 @@ def test_dynamic():
             model, ids = in_work('model.bin'), random_ids(n, c['vocab_size'], 4)
             stored, positions = write_model(model, c, random_weights(c, 4)), reference.spread(n, length, piece)
             ends = [1, 2, piece, piece + 1, n // 2, n - 1]
-            expected = [reference.nll(c, stored, ids[:i + 1], positions=positions[:i])[-1] for i in ends]
+            expected = [kept.nll(c, stored, ids[:i + 1], positions=positions[:i])[-1] for i in ends]
             for engine in ENGINES:
                 found = perplexity(model, ids, *engine, '--spread', length, '--piece', piece, '--stepwise')
                 close([found[i - 1] for i in ends], expected, 1e-4, 'steps of %s, %s' % (name, engine[-1]))
                 found = perplexity(model, ids, *engine, '--spread', length, '--piece', piece, '--stepwise',
                                    '--stale-keys')
-                close(found, reference.nll(c, stored, ids, positions=positions, stale=True), 1e-4,
+                close(found, kept.nll(c, stored, ids, positions=positions, stale=True), 1e-4,
                       'stale keys of %s, %s' % (name, engine[-1]))
     c = config(**BASE, rope_method=6, factor=4.0, unscaled_positions=30, short_factors=[1, 2, 3, 4],
                long_factors=[1, 2, 3, 4])
@@ -147,18 +148,25 @@ def test_encodings():
 
 def test_sessions():
     """In pieces of every size, in one call, rewound, behind a text of another length, and as a prompt that grows."""
-    for kind in 'same', 'sanitized':
-        program = compiled('tests/test_forward.c', kind)
-        if not program:
-            skip('sessions under the sanitizers (the compiler has none)')
-            continue
-        c = config(**dict(BASE, n_layers=1))
-        write_model(in_work('model.bin'), c, random_weights(c, 8))
-        for rope in 'yarn', 'dca:chunk=17', 'dynamic-yarn+self-extend', 'dynamic-ntk':
-            for command in ('chunks', 'dynamic') if 'dynamic' in rope else ('chunks',):
-                n = 200 if (kind, command) == ('same', 'chunks') else 80
-                add_counts(run(command, in_work('model.bin'), 'f32', 0, 0, n, 1e-4, rope, rope, 3000, 24,
-                               program=program), 'sessions, %s, %s, %s' % (rope, command, kind))
+    sessions('same', 200)
+
+
+@takes_long
+def test_sanitized():
+    sessions('sanitized', 80)
+
+
+def sessions(kind, tokens):
+    program = compiled('tests/test_forward.c', kind)
+    if not program:
+        return skip('sessions under the sanitizers (the compiler has none)')
+    c = config(**dict(BASE, n_layers=1))
+    write_model(in_work('model.bin'), c, random_weights(c, 8))
+    for rope in 'yarn', 'dca:chunk=17', 'dynamic-yarn+self-extend', 'dynamic-ntk':
+        for command in ('chunks', 'dynamic') if 'dynamic' in rope else ('chunks',):
+            n = tokens if command == 'chunks' else 80
+            add_counts(run(command, in_work('model.bin'), 'f32', 0, 0, n, 1e-4, rope, rope, 3000, 24,
+                           program=program), 'sessions, %s, %s, %s' % (rope, command, kind))
 
 
 def talking(name, **changes):

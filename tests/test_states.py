@@ -8,10 +8,11 @@ import json
 import math
 import os
 
+import kept
 import reference
 from common import (ENGINES, F16, Q4, Q8, SHARED, add_counts, check, close, compiled, config, good, in_work, main,
-                    one_line, perplexity, random_ids, random_weights, read_model, run, skip, table, write, write_model,
-                    write_tokenizer)
+                    one_line, perplexity, random_ids, random_weights, read_model, run, skip, table, takes_long, write,
+                    write_model, write_tokenizer)
 from test_families import export
 
 DELTA = dict(state_kind=1, conv_width=4, state_key_heads=2, state_value_heads=4, state_key_dim=6, state_value_dim=10)
@@ -47,7 +48,7 @@ def test_shapes():
     for name in SHAPES:
         model, c, stored = model_of(name)
         ids = random_ids(90, c['vocab_size'], 3)
-        expected = reference.nll(c, stored, ids)
+        expected = kept.nll(c, stored, ids)
         for engine in ENGINES:
             close(perplexity(model, ids, *engine), expected, 1e-4, '%s: %s' % (name, engine[0]))
             close(perplexity(model, ids, *engine, '--stepwise'), expected, 1e-4,
@@ -59,7 +60,7 @@ def test_weight_types():
         for name in 'three to one', 'convolutions':
             model, c, stored = model_of(name, weight_type=kind, group_size=group)
             ids = random_ids(60, c['vocab_size'], 4)
-            close(perplexity(model, ids, '--kv', 'f32'), reference.nll(c, stored, ids), tolerance,
+            close(perplexity(model, ids, '--kv', 'f32'), kept.nll(c, stored, ids), tolerance,
                   '%s of weight type %d' % (name, kind))
 
 
@@ -77,6 +78,10 @@ def test_sessions():
         for kv, n in ('f32', 160), ('plain', 40):
             session_test('chunks', model, kv, n, 1e-4, '%s, %s' % (name, kv))
         session_test('threads', model, 'f32', 70, 0, name)
+
+
+@takes_long
+def test_sanitized():
     for name in 'three to one', 'convolutions':
         model, *_ = model_of(name)
         session_test('chunks', model, 'f16', 130, 2e-2, name + ', sanitized', 'sanitized')
@@ -147,11 +152,11 @@ def test_mistakes():
                 ids = json.load(file)['ids'][:60]
             models.append((case, *read_model(in_work(case + '.bin')), ids))
     for model, c, weights, ids in models:
-        right = reference.nll(c, weights, ids)
+        right = kept.nll(c, weights, ids)
         for name, functions in MISTAKES.items():
             with instead(**functions):
                 try:
-                    wrong = reference.nll(c, weights, ids)
+                    wrong = kept.nll(c, weights, ids)
                 except (OverflowError, ValueError):
                     wrong = [math.inf] * len(right)
             most = max(abs(a - b) if a == a else math.inf for a, b in zip(wrong, right))

@@ -3,9 +3,10 @@
 models with each of them, and with many, by both engines against reference.py, as a prompt and token by token; and
 headers whose steps contradict one another, which are refused by name."""
 
+import kept
 import reference
 from common import (ENGINES, check, close, config, in_work, main, perplexity, random_ids, random_weights, read_model,
-                    run, write, write_model)
+                    run, takes_long, write, write_model)
 
 SEES_ALL, WITHOUT_ROPE, TURNS_AS_SLIDING = 1, 2, 4
 BASE = dict(n_layers=3, dim=32, hidden_dim=40, n_heads=4, n_kv_heads=2, head_dim=12, vocab_size=60, seq_len=96,
@@ -71,7 +72,7 @@ def test_steps():
         model = in_work('steps.bin')
         write_model(model, config(**dict(BASE, **fields)), random_weights(config(**dict(BASE, **fields)), seed))
         c, weights = read_model(model)
-        expected = reference.nll(c, weights, ids)
+        expected = kept.nll(c, weights, ids)
         for engine in ENGINES:
             close(perplexity(model, ids, *engine), expected, 1e-4, '%s: %s' % (name, engine[0]))
             close(perplexity(model, ids, *engine, '--stepwise'), expected, 1e-4,
@@ -86,23 +87,24 @@ def test_by_shape():
                                    dict(norm_place=3, layer_norm=1))):
         c, model = config(**dict(BASE, shapes=SHAPES, rotary_dim=8, **fields)), in_work('shapes.bin')
         write_model(model, c, random_weights(c, seed))
-        expected = reference.nll(*read_model(model), ids)
+        expected = kept.nll(*read_model(model), ids)
         for engine in ENGINES:
             close(perplexity(model, ids, *engine), expected, 1e-4, 'by shape: %s: %s' % (fields, engine[0]))
 
 
+@takes_long
 def test_they_matter():
     """Each number of a step changes what comes out, so that none is read and left."""
     ids = random_ids(70, BASE['vocab_size'], 8)
     for seed, (name, fields) in enumerate(STEPS.items()):
         c = config(**dict(BASE, **fields))
         weights = random_weights(c, seed)
-        with_it = reference.nll(c, weights, ids)
+        with_it = kept.nll(c, weights, ids)
         for key in ('layer_norm', 'residual_scale', 'logit_scale', 'logit_cap', 'score_cap', 'after_norm_eps',
                     'qk_norm_late', 'qk_norm_turning', 'embedding_norm', 'attention_chunk', 'value_scale',
                     'temperature_length', 'temperature_unturned'):
             if c[key]:
-                without = reference.nll(dict(c, **{key: 0}), weights, ids)
+                without = kept.nll(dict(c, **{key: 0}), weights, ids)
                 apart = max(abs(x - y) for x, y in zip(with_it, without))
                 check(apart > 1e-3, '%s: %s matters' % (name, key), apart)
 

@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 
+import kept
 import reference
 from common import (ROOT, RUN, at_terminal, check, close, config, good, house, in_work, main, one_line, random_ids,
                     random_weights, run, screen, table, tiny_model, write, write_model, write_tokenizer)
@@ -192,11 +193,11 @@ def test_stepwise_and_stale_keys():
         return [float(row['nll']) for row in table(good(*what, *options).out)[2]]
     steps = []
     for p in range(1, 24):  # logits of a text of p tokens, for the next
-        row = reference.logits(c, weights, ids[:p])[-1]
+        row = kept.last_logits(c, weights, ids[:p])
         top = max(row)
         steps.append(math.log(sum(math.exp(v - top) for v in row)) + top - row[ids[p]])
-    stale = reference.nll(c, weights, ids, stale=True)
-    close(scores(), reference.nll(c, weights, ids), 1e-4, 'one prompt')
+    stale = kept.nll(c, weights, ids, stale=True)
+    close(scores(), kept.nll(c, weights, ids), 1e-4, 'one prompt')
     close(scores('--stepwise'), steps, 1e-4, '--stepwise of one layer is a fresh pass at each length')
     close(scores('--stepwise', '--stale-keys'), stale, 1e-4, '--stale-keys')
     close(scores('--stepwise', '--plain'), steps, 1e-4, '--stepwise --plain')

@@ -1,0 +1,122 @@
+"""What tests/reference.py gives, kept: it is slow on purpose, and says the same of the same model every time. A value
+stands in tests/kept under the hash of all that it follows from: the reference's code, the settings, the weights, the
+tokens. What is not there is computed, and lies in build/kept from then on.
+
+    KEPT=write    a whole test file writes its part of tests/kept anew, without what nobody asks for
+    KEPT=compute  all is computed, and must be what is kept: make test-long does that
+"""
+
+import array
+import ast
+import atexit
+import base64
+import functools
+import hashlib
+import inspect
+import os
+import sys
+
+import reference
+from common import ENCODINGS, METHODS, ROOT, check
+
+HOW = os.environ.get('KEPT', '')
+NAME = os.path.basename(sys.argv[0]).rpartition('.')[0] + '.txt'
+COMMITTED = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'kept', NAME)
+OWN = os.path.join(ROOT, 'build', 'kept', NAME)
+asked = {}
+
+
+@functools.lru_cache(None)
+def code():
+    """The hash of the reference without its words."""
+    with open(reference.__file__, encoding='utf-8') as file:
+        tree = ast.parse(file.read())
+    for node in ast.walk(tree):
+        body = getattr(node, 'body', None)
+        if isinstance(body, list) and body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+            body[0].value.value = ''
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+
+
+@functools.lru_cache(None)
+def known():
+    found = {}
+    for path in COMMITTED, OWN:
+        if os.path.exists(path):
+            with open(path, encoding='ascii') as file:
+                found.update(line.split() for line in file)
+    return found
+
+
+WHOLE = dict(vars(reference))  # as it was written: a test may put other functions in the place of its own
+
+
+def key_of(what, c, weights, ids, options):
+    """None where a function stands in the place of another whose source does not say all of it."""
+    changed = {name: function for name, function in vars(reference).items() if function is not WHOLE.get(name)}
+    if any(function.__closure__ for function in changed.values()):
+        return None
+    others = sorted((name, inspect.getsource(function)) for name, function in changed.items())
+    said = sorted((name, value) for name, value in c.items() if name != 'version' and value)
+    options = sorted(options.items())
+    whole = hashlib.sha256(repr((what, code(), METHODS, ENCODINGS, others, said, list(ids), options)).encode())
+    for name, values in sorted(weights.items()):
+        whole.update(name.encode())
+        whole.update(array.array('f', values).tobytes())
+    return base64.b85encode(whole.digest()[:15]).decode()
+
+
+def numbers_of(text):
+    numbers = array.array('f', base64.b85decode(text))
+    if sys.byteorder == 'big':
+        numbers.byteswap()
+    return list(numbers)
+
+
+def text_of(numbers):
+    numbers = array.array('f', numbers)
+    if sys.byteorder == 'big':
+        numbers.byteswap()
+    return base64.b85encode(numbers.tobytes()).decode()
+
+
+def recall(what, compute, c, weights, ids, options):
+    key = key_of(what, c, weights, ids, options)
+    if key is None:
+        return compute()
+    text = known().get(key)
+    if text is None or HOW == 'compute':
+        numbers = compute()
+        if text is not None:
+            pairs = list(zip(numbers, numbers_of(text)))
+            same = len(numbers) == len(pairs) and all(abs(a - b) <= 1e-5 * max(1, abs(a)) or a != a and b != b
+                                                      for a, b in pairs)
+            check(same, '%s of tests/kept/%s is what the reference gives' % (key, NAME))
+        text = text_of(numbers)
+        if key not in known():
+            known()[key] = text
+            os.makedirs(os.path.dirname(OWN), exist_ok=True)
+            with open(OWN, 'a', encoding='ascii') as file:
+                file.write('%s %s\n' % (key, text))
+    asked[key] = text
+    return numbers_of(text)
+
+
+def nll(c, weights, ids, **options):
+    """reference.nll."""
+    return recall('nll', lambda: reference.nll(c, weights, ids, **options), c, weights, ids, options)
+
+
+def last_logits(c, weights, ids, **options):
+    """reference.logits of the last position."""
+    return recall('logits', lambda: reference.logits(c, weights, ids, **options)[-1], c, weights, ids, options)
+
+
+def write():
+    os.makedirs(os.path.dirname(COMMITTED), exist_ok=True)
+    with open(COMMITTED, 'w', encoding='ascii') as file:
+        file.writelines('%s %s\n' % item for item in sorted(asked.items()))
+
+
+if HOW == 'write' and len(sys.argv) == 1:
+    atexit.register(write)
