@@ -1,8 +1,8 @@
 # make          builds ./run for this machine, or with the CC, CPPFLAGS, CFLAGS, LDFLAGS, ARCH and OPENMP that are given
 # make core     builds ./core, the tiny program: a Llama (rope.c and src/llama) and other kinds of models, on one thread
 # make debug    with the address and undefined-behavior sanitizers
-# make test     runs the tests; make test-long those that take long; make check-quick those that catch most errors,
-#   in two minutes of a processor
+# make test     runs the tests; make test-long those that take long
+# make test-planted  plants errors, one at a time, in a copy of the program, and names the test that catches each
 # make test-sanitized  every job on every checkpoint, at lengths from 1 to 600, with the address and undefined-behavior sanitizers
 # make check-portable  does so with other compilers, for other processors, under valgrind and with clang's race detector
 # make valgrind  the one of these under valgrind
@@ -141,9 +141,9 @@ test: run
 test-long: run
 	@MAKEFLAGS= CC='$(CC)' $(PYTHON) tests/run_tests.py --long
 
-# The cases that catch most errors for two minutes of a processor. tests/quick.py says which, and how many they catch.
-check-quick: run
-	@MAKEFLAGS= CC='$(CC)' $(PYTHON) tests/run_tests.py --quick
+# What the tests are worth: each error of tests/planted.py, in a copy. ARGS: words of the errors that are meant.
+test-planted: run
+	@MAKEFLAGS= CC='$(CC)' $(PYTHON) tests/planted.py $(ARGS)
 
 # Against a real server: LLAMA_SERVER=path of llama-server. Minutes.
 test-served: run
@@ -344,7 +344,7 @@ help:
 	@sed -n 's/^# make/make/p' Makefile
 
 .PHONY: test-sanitized all install uninstall page page-tools page-open dist dist-models dist-page test-page page-picture debug check-portable valgrind
-.PHONY: wasm-bench test test-long check-quick test-served test-world figures class fuzz lint lint-page format clean help say-flags FORCE
+.PHONY: wasm-bench test test-long test-planted test-served test-world figures class fuzz lint lint-page format clean help say-flags FORCE
 FORCE:
 
 -include $(sort $(OBJECTS:.o=.d) $(CORE_OBJECTS:.o=.d))

@@ -11,11 +11,12 @@ from typing import Any, BinaryIO, Dict, List, Optional, Tuple
 
 from .common import Job, Keys, Problem, read_small
 from .sentencepiece import CONTROL, MAX_PIECE, NORMAL, UNUSED, USER_DEFINED, Token, Tokenizer, shown
-from .unicode_runs import CAPITALS, MARKS, NORMALIZED, SMALL_LETTERS, code_points
+from .unicode_runs import CAPITALS, COMPATIBLE, MARKS, NORMALIZED, SMALL_LETTERS, code_points
 
 # The split patterns of src/tokens/split.c.
 LLAMA3, GPT2, DIGITS_GPT2, QWEN2, GPT4O, TEKKEN, DEEPSEEK, QWEN35 = range(1, 9)
-PREFIX, BYTE_FALLBACK, PREFIX_UNLESS_SPACE, IGNORE_MERGES, HIDE_UNUSED, BY_PARTS, NFC = (1 << i for i in range(7))
+PREFIX, BYTE_FALLBACK, PREFIX_UNLESS_SPACE, IGNORE_MERGES, HIDE_UNUSED, BY_PARTS, NFC, NFKC = (1 << i for i in range(8))
+FORMS = {'NFC': NFC, 'NFKC': NFC + NFKC}  # Unicode's normalization forms, by their names in tokenizer.json
 TAKES_SPACES, AS_SYMBOLS = 16, 32  # beside a token's type
 
 CASED = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+%s"
@@ -70,7 +71,7 @@ def bytes_of(text: str) -> Optional[bytes]:
 def check_spellings(path: str, tokens: List[Token]) -> None:
     seen = set()
     for id, (text, _, kind) in enumerate(tokens):
-        if not 0 < len(text) <= MAX_PIECE:
+        if not (kind == UNUSED or text) or len(text) > MAX_PIECE:  # an id that no token has is an unused one
             raise Problem(path, 'token %d cannot be represented (found %d bytes, expected 1 to %d)'
                           % (id, len(text), MAX_PIECE))
         if kind != UNUSED and text in seen:
@@ -163,15 +164,17 @@ def read_gguf(job: Job, path: str, values: Dict[str, Any]) -> Tokenizer:
             'merges': list(merges)}
 
 
-def nfc_rules():
-    """Unicode's Normalization Form C as triples (docs/format.md): what a character is made of, its class, and which two
-    it is put together from. Korean syllables are left to arithmetic. The characters are those that the tokenizers
-    library knows; what any Python says of them is the same, since Unicode never changes it."""
-    for code in code_points(NORMALIZED):
+def normalization_rules(flags):
+    """Unicode's Normalization Form C, or KC, as triples (docs/format.md): what a character is made of, its class, and
+    which two it is put together from. Korean syllables are left to arithmetic. The characters are those that the
+    tokenizers library knows; what any Python says of them is the same, since Unicode never changes it."""
+    changed = {*code_points(NORMALIZED), *(code_points(COMPATIBLE) if flags & NFKC else ())}
+    for code in sorted(changed):
         char = chr(code)
         parts = unicodedata.normalize('NFD', char)
-        for i, part in enumerate(parts if parts != char else ''):
-            yield code, -1 - i, ord(part)
+        apart = unicodedata.normalize('NFKD', char) if flags & NFKC else parts
+        for i, part in enumerate(apart if apart != char else ''):
+            yield code, -1 - i if i < 4 else -3 - i, ord(part)
         if unicodedata.combining(char):
             yield code, -5, unicodedata.combining(char)
         pair = [int(word, 16) for word in unicodedata.decomposition(char).split() if word[0] != '<']
@@ -196,7 +199,7 @@ def kinds_of(tokenizer: Tokenizer) -> bytes:
 def write_bytelevel_tokenizer(file: BinaryIO, tokenizer: Tokenizer) -> None:
     """tokenizer.bin with a trailer of kind 1."""
     tokens, eos_ids, merges = tokenizer['tokens'], tokenizer['eos_ids'], tokenizer['merges']
-    rules = (list(nfc_rules()) if tokenizer['flags'] & NFC else []) + (
+    rules = (list(normalization_rules(tokenizer['flags'])) if tokenizer['flags'] & NFC else []) + (
         list(case_rules()) if tokenizer['split'] in BY_CASE else [])
     file.write(struct.pack('<i', max(len(text) for text, _, _ in tokens)))
     for text, score, _ in tokens:

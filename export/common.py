@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
-import shutil
+import re
 from contextlib import contextmanager
 from typing import Any, BinaryIO, Callable, Dict, Iterator, List, NoReturn, Set
 
@@ -122,6 +121,7 @@ def size_of(job: Job, path: str) -> int:
             raise Problem(path, 'is a web page in place of the file (was its page saved? The link to the file itself '
                                 'has /resolve/ for /blob/)')
         if head[:len(POINTER)] == POINTER:
+            import shlex
             raise Problem(path, 'is a Git LFS pointer in place of the file: git -C %s lfs pull'
                           % shlex.quote(os.path.dirname(path) or '.'))
     return os.path.getsize(path)
@@ -146,7 +146,7 @@ def parse_json(path: str, data: bytes) -> Dict[str, Any]:
         return int(digits) if len(digits) <= 20 else float(digits)
 
     try:
-        values = json.loads(data.decode('utf-8'), object_pairs_hook=unique, parse_int=integer)
+        values = json.loads(data.decode('utf-8-sig'), object_pairs_hook=unique, parse_int=integer)
     except (ValueError, RecursionError) as error:
         raise Problem(path, 'is not valid JSON (%s)' % (pasted(data, error) or error))
     if not isinstance(values, dict):
@@ -157,17 +157,27 @@ def parse_json(path: str, data: bytes) -> Dict[str, Any]:
 def pasted(data: bytes, error: Any) -> str:
     """What editors and web pages put into a text in place of another character, if that is what is wrong; the words are
     those of src/configs/json.c."""
-    if data.startswith((b'\xef\xbb\xbf', b'\xff\xfe', b'\xfe\xff')):
-        return 'line 1: found a byte order mark%s, expected UTF-8 without one' % (
-            '' if data[0] == 0xef else ' of UTF-16')
+    if data.startswith((b'\xff\xfe', b'\xfe\xff')):
+        return 'line 1: found a byte order mark of UTF-16, expected UTF-8 without one'
     found = error.doc[error.pos:error.pos + 1] if isinstance(error, json.JSONDecodeError) else ''
+    printed = re.match(rb'\s*([A-Za-z_]\w*)\s*\{', data)
+    if printed:
+        return 'found %s, as print shows a config, expected JSON, from the { on' % printed.group(1).decode()
+    word = re.match('True|False|None', error.doc[error.pos:]) if found else None
+    if found == "'" or word:
+        return 'line %d: found %s, as Python has it, expected JSON, which json.dumps writes' % (
+            error.lineno, word.group(0) if word else 'a single quote')
     if '\u2018' <= found <= '\u201f':
         return 'line %d: found a curly quote, %s, expected a straight one, "' % (error.lineno, found)
     return 'line %d: found a no-break space' % error.lineno if found == '\xa0' else ''
 
 
 def read_json(job: Job, path: str) -> Keys:
-    return Keys(job, path, parse_json(path, read_small(job, path)))
+    data = read_small(job, path)
+    if data.startswith(b'\xef\xbb\xbf') and os.path.basename(path) == 'config.json':
+        job.note('warning: %s: line 1: a byte order mark is no JSON: it is left out here, and all nine engines refuse '
+                 'the file' % path)
+    return Keys(job, path, parse_json(path, data))
 
 
 @contextmanager
@@ -192,6 +202,7 @@ def replacing(path: str) -> Iterator[BinaryIO]:
 def replacing_folder(path: str) -> Iterator[str]:
     """A new folder to write files into, which takes its name once all of them are whole. Whether what is there may be
     replaced, existing.may_write_folder says."""
+    import shutil
     final = os.path.realpath(path)
     part, old = ('%s.%d.%s' % (final, os.getpid(), end) for end in ('part', 'old'))
     try:

@@ -9,13 +9,13 @@ from math import sqrt
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from .common import (ENCODINGS, MAX_EOS, MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH,
-                     MAX_PER_LAYER, REFUSED, Job, Keys, read_json)
+                     MAX_PER_LAYER, REFUSED, Job, Keys, Problem, read_json)
 from .experts import read_experts
 from .families import FAMILIES, GATES, WRAPPERS, Family, named
 from .latent import is_interleaved, read_latent
 from .layers import not_used, read_layers
 from .model import FIELDS_OF, WITHOUT_ROPE, Feature, Model
-from .keys import warn
+from .keys import other_file, warn
 from .rope import read_ropes, refuse_by_layer, rope_block
 from .shapes import mark_same, read_shapes
 from .states import read_hidden_dim, read_states
@@ -82,7 +82,19 @@ def read_config(job: Job, folder: str) -> Read:
               **read_encoding(config, family, model.seq_len), **read_ropes(config, family, model))
     if model.qk_norm_late and (model.rope_dynamic or model.short_factor != model.long_factor):
         rope_block(config, family).refuse('rope_type', 'a scale of all lengths, since norms of heads come behind RoPE')
-    return Read(model, family, config is not whole, not family.latent or is_interleaved(config, family))
+    limit_to_chosen(config, family, model)
+    is_wrapped = config is not whole or wrapper_named(whole) is not None
+    return Read(model, family, is_wrapped, not family.latent or is_interleaved(config, family))
+
+
+def limit_to_chosen(config: Keys, family: Family, model: Model) -> None:
+    """Beyond so many positions queries choose some of the keys, which is not computed."""
+    key = family.keys.chosen
+    most = config.integer(key, MAX_SEQ, family.default(key)) if key else model.seq_len
+    if most < model.seq_len:
+        warn(config, '%s is %d, and max_position_embeddings %d: the choice of keys is not computed, so the model is '
+             'brought in for %d positions', key, most, model.seq_len, most)
+        model.set(seq_len=most)
 
 
 def said_by(names: str) -> Dict[str, int]:
@@ -93,8 +105,9 @@ def said_by(names: str) -> Dict[str, int]:
 
 def check_keys(config: Keys, family: Family) -> None:
     """Refuses what the family does not compute, and tells what its class does not look at."""
-    if config.values.get('model_type') not in family.aliases:  # which have classes of their own names
-        config.only('architectures', [family.architecture], None)
+    architectures = [family.architecture, *family.also_architectures]
+    if config.values.get('model_type') not in family.aliases and not wrapper_named(config):  # which have classes of their own names
+        config.only('architectures', *([name] for name in architectures), None)
     if family.activation:
         for key, value in family.activation.items():
             config.only(key, value)
@@ -116,53 +129,71 @@ def check_keys(config: Keys, family: Family) -> None:
         config.only('attention_bias', False)
 
 
+# Where a model of text and something else has the config of its text model.
+CONTAINERS = 'text_config', 'llm_config', 'language_config', 'thinker_config'
+
+
 def text_config(config: Keys) -> Tuple[Keys, Family]:
-    """The config of the text model, and its family, by its model_type or else its architecture."""
-    names = {**{family.architecture: name for name, family in FAMILIES.items() if family.runs},
-             **{architecture: wrapper for wrapper, (architecture, inside) in WRAPPERS.items() if inside[0].runs}}
-    architectures = config.values.get('architectures')
-    guess = names.get(architectures[0], REFUSED) if isinstance(architectures, list) and len(
-        architectures) == 1 and isinstance(architectures[0], str) else REFUSED
-    if guess is REFUSED and 'model_type' not in config.values and 'architectures' not in config.values:
+    """The config of the text model, and its family, by its model_type or else its architecture. A text model may be
+    inside any other model. What it is where it does not say that is in the rows of families."""
+    other = other_file(config.values)
+    if other:
+        raise Problem(config.path, 'is %s (expected a config.json)' % other)
+    text, wrapper = inner_config(config), wrapper_named(config)
+    if text is config and not {'model_type', 'architectures'} & set(config.values):
         refuse_by_layer(config, None)  # which says more than that there is no model_type
-    inside = config.values.get('text_config')
-    name = config.values.get('model_type')
-    is_explained = isinstance(name, str) and name not in names.values() and (named(name) or name in WRAPPERS)
-    for keys in (config, config.within(inside if isinstance(inside, dict) else {})) * (not is_explained):
-        refuse_not_computed(keys, family_meant(keys, name, inside))
-    aliases = {alias: name for name, family in FAMILIES.items() if family.runs for alias in family.aliases}
-    kinds = [*names.values(), *aliases]
-    kind = config.get('model_type', lambda v: v in kinds, way_out(config), guess)
-    if kind not in WRAPPERS:
-        return config, FAMILIES[aliases.get(kind, kind)]
-    architecture, families = WRAPPERS[kind]
-    config.only('architectures', [architecture], None)
-    config.only('quantization_config', None)
-    text = config.within(config.get('text_config', lambda v: isinstance(v, dict), 'the config of a text model'))
-    for key in 'rope_scaling', 'rope_parameters':
-        if config.values.get(key):
-            warn(config, '%s beside text_config is not used: its place is in it', key)
-    kinds = [family.model_type for family in families] + [alias for family in families for alias in family.aliases]
-    kind = text.get('model_type', lambda v: v in kinds, 'one of ' + ', '.join(kinds), kinds[0])
-    return text, FAMILIES[aliases.get(kind, kind)]
+    family = text_family(text)
+    if wrapper and (text is config or 'model_type' not in text.values):
+        family = family or wrapper[1][0]
+        if text is config and not family.wrapped_flat:
+            config.refuse('text_config', 'the config of a text model')
+    for keys in (config, text) if not family or family.runs else ():
+        refuse_not_computed(keys, family)
+    if not family or not family.runs:
+        (text if 'model_type' in text.values else config).refuse('model_type', way_out(config, family))
+    if wrapper:
+        config.only('architectures', [wrapper[0]], None)
+    if text is not config:
+        config.only('quantization_config', None)
+        for key in 'rope_scaling', 'rope_parameters':
+            if config.values.get(key):
+                warn(config, '%s beside text_config is not used: its place is in it', key)
+    return text, family
 
 
-def family_meant(keys: Keys, name: Any, inside: Any) -> Optional[Family]:
-    """The family that some keys are of: that of their own model_type, of the text model inside, or of the wrapper."""
-    for kind in keys.values.get('model_type'), inside.get('model_type') if isinstance(inside, dict) else None:
-        family = named(kind) if isinstance(kind, str) else None
-        if family:
-            return family
-    return WRAPPERS[name][1][0] if isinstance(name, str) and name in WRAPPERS else None
+def wrapper_named(config: Keys) -> Optional[Tuple[str, List[Family]]]:
+    """The row of a model that has a text model inside; None: no row names it."""
+    kind, architectures = config.values.get('model_type'), config.values.get('architectures')
+    if 'model_type' in config.values:
+        return WRAPPERS.get(kind) if isinstance(kind, str) else None
+    return next((row for row in WRAPPERS.values() if [row[0]] == architectures), None)
 
 
-def way_out(config: Keys) -> str:
+def text_family(config: Keys) -> Optional[Family]:
+    """The family that a config names itself; None: it names none, or that of a wrapper."""
+    kind, architectures = config.values.get('model_type'), config.values.get('architectures')
+    if wrapper_named(config):
+        return None
+    if 'model_type' in config.values:
+        return named(kind) if isinstance(kind, str) else None
+    return next((family for family in FAMILIES.values() if [family.architecture] == architectures), None)
+
+
+def inner_config(config: Keys) -> Keys:
+    """The config of the text model inside, or the config itself, where it names a text model or there is none."""
+    text = config
+    while not text_family(text):
+        inside = next((text.values[key] for key in CONTAINERS if isinstance(text.values.get(key), dict)), None)
+        if inside is None:
+            break
+        text = config.within(inside)
+    return text
+
+
+def way_out(config: Keys, family: Optional[Family]) -> str:
     """What is expected of a model_type, and what can be done with another."""
-    name = config.values.get('model_type')
-    if isinstance(name, str) and (named(name) or name in WRAPPERS):
-        return 'a family that is run; this one is explained: ./run --explain --rope-config %s' % config.path
-    return ('a family that is run, see docs/checkpoints.md; what its RoPE does is shown by its rope_scaling alone, as '
-            'a file: ./run --explain --rope-config FILE --head-dim D --theta T --train-ctx L')
+    known = '; this one is explained' if family else ', see docs/checkpoints.md; what its RoPE does can be seen'
+    return 'a family that is run%s: ./run --explain --rope-config %s' % (known, config.path)
 
 
 def refuse_not_computed(config: Keys, family: Optional[Family]) -> None:
@@ -202,7 +233,8 @@ def read_tied(whole: Keys, config: Keys, family: Family) -> bool:
         inside = config.flag(family.keys.tied, inside)
     if config is whole:
         return inside
-    tied = whole.flag('tie_word_embeddings', inside if family.states else True)
+    has_default = family.wrapped_tied and not family.states and wrapper_named(whole)
+    tied = whole.flag('tie_word_embeddings', True if has_default else inside)
     if 'tie_word_embeddings' in config.values and inside != tied:
         warn(config, 'tie_word_embeddings is %s beside text_config and %s in it: %s counts',
              *(str(value).lower() for value in (tied, inside, tied)))

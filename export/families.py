@@ -91,6 +91,7 @@ class KeysOf:
     attention_bias: str = 'refused'  # read; unread: the class does not look at it; refused: false alone
     by_layer: Tuple[str, ...] = ()   # keys about layers or positions that mean something here
     must: Dict[str, List[Any]] = field(default_factory=dict)  # keys and the values that they may have
+    chosen: str = ''                 # the key of how many keys a query chooses: up to so many positions all are seen
     gate: str = ''                   # the key of which gates attention has, see GATES
     per_layer: str = ''              # of the width of each layer's own embedding of a token
     unread: Tuple[str, ...] = ()     # keys that the class does not look at, which is worth a word
@@ -208,7 +209,9 @@ class Family:
     came_with: int = 4        # the release of Transformers
     seen_first: bool = False  # engines were looked at with it before those whose layers differ
     aliases: Tuple[str, ...] = ()
+    also_architectures: Tuple[str, ...] = ()  # names that the library's own text models have besides
     wrapped_in: Dict[str, str] = field(default_factory=dict)  # model_type: architecture, of models of pictures and text
+    wrapped_tied: bool = True  # a wrapper that says nothing of it has its embedding for a classifier
     wrapped_flat: bool = False  # the keys of the text model may stand in the wrapper itself
     defaults: Dict[str, Any] = field(default_factory=dict)    # of its class, where config.json says nothing
     always: FrozenSet[Feature] = frozenset()
@@ -282,7 +285,23 @@ def read_families(path: str = PLACE) -> Dict[str, Family]:
 
     with open(path, encoding='utf-8') as file:
         rows = json.load(file, object_pairs_hook=each_once)
-    return {name: record(Family, {'model_type': name, **row}, name) for name, row in rows.items()}
+    return {name: record(Family, {'model_type': name, **laid_over(rows, name)}, name) for name, row in rows.items()}
+
+
+def laid_over(rows: Dict[str, Any], name: str) -> Dict[str, Any]:
+    """A row with what it says `like` another: words and objects of its own are laid over that one's. What engines were
+    seen to do with the other, nobody has seen of it."""
+    def over(below: Any, above: Any) -> Any:
+        if not isinstance(below, dict) or not isinstance(above, dict):
+            return above
+        return {**below, **{key: over(below.get(key), value) for key, value in above.items()}}
+
+    row = {key: value for key, value in rows[name].items() if key != 'like'}
+    if 'like' not in rows[name]:
+        return row
+    below = {key: value for key, value in laid_over(rows, rows[name]['like']).items()
+             if key not in ('aliases', 'also_architectures', 'wrapped_in', 'seen', 'seen_first', 'engines', 'sign')}
+    return over(below, row)
 
 
 FAMILIES = read_families()

@@ -70,6 +70,7 @@ LISTS = 'tokens', 'scores', 'token_type', 'merges'  # of tokenizer.ggml
 BY_LAYER = ('.attention.sliding_window_pattern', *('.' + key for key in (*LISTED, RECURRENT, SECTIONS)), *XIELU_KEYS)
 HEAD_LIMIT = 64 << 20  # bytes of settings and places: a vocabulary of 128,000 with its merges takes 8 MB
 LIST_LIMIT = 1 << 20
+FLOAT32_END = 2.0 ** 128
 # vocab_size: the embedding says it. The others say how many experts a model without experts uses.
 IGNORED = {'vocab_size', 'rope.scaling.finetuned', 'expert_used_count', 'expert_feed_forward_length'}
 
@@ -295,6 +296,13 @@ def lengths_by(divisors, factor, frequencies):
 
 # ---- the file ----
 
+def shortest(value):
+    """The number of the fewest digits that a float32 is nearest to: a file has what was 1e-5 as 9.9999997e-06."""
+    data = struct.pack('<f', value)
+    return next((x for x in (float('%.*g' % (digits, value)) for digits in range(1, 10))
+                 if abs(x) < FLOAT32_END and struct.pack('<f', x) == data), value)
+
+
 class Reader:
     """Walks through the head of a file, never past its end."""
 
@@ -317,7 +325,8 @@ class Reader:
     def value(self, keep):
         kind = self.number('<I')
         if kind in NUMBERS:
-            return self.number(NUMBERS[kind])
+            number = self.number(NUMBERS[kind])
+            return shortest(number) if NUMBERS[kind] == '<f' else number
         if kind == STRING:
             return self.string().decode('utf-8', 'replace')
         if kind == ARRAY:

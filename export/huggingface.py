@@ -38,12 +38,10 @@ NAMES = {
 BOTH = {'attention_after': 'model.layers.%d.post_attention_layernorm.weight',
         'ffn_norm': 'model.layers.%d.pre_feedforward_layernorm.weight',
         'ffn_after': 'model.layers.%d.post_feedforward_layernorm.weight'}  # of families with norms before and after
-# What a model of pictures and text has beside its text model, and where it has that: in files, and in memory since
-# release 5 of the library.
-PICTURES = tuple(start + part for start in ('', 'model.') for part in (
+# What stands beside the text model's tensors where these have no prefix of their own.
+BESIDE = tuple('model.' + part for part in (
     'vision_tower.', 'vision_model.', 'audio_tower.', 'multi_modal_projector.', 'embed_vision.', 'embed_audio.',
     'visual.'))
-TEXT = {'language_model.model.': 'model.', 'model.language_model.': 'model.', 'language_model.lm_head.': 'lm_head.'}
 
 
 def names_of(family: Family, model: Model) -> Dict[str, str]:
@@ -108,7 +106,12 @@ def read_huggingface(job: Job, folder: str) -> Checkpoint:
 def leave_out(job, folder, tensors, family, names, model):
     """Layers past the last one, which predict further tokens, are no part of the model. Neither are keys that nothing
     reads."""
-    starts = tuple(start % model.n_layers if '%d' in start else start for start in family.names.left_out)
+    starts = tuple(start % model.n_layers if '%d' in start else start for start in family.names.left_out
+                   if '%s' not in start)
+    inside = tuple(start % layer for start in family.names.left_out if '%s' in start
+                   for layer in range(model.n_layers))
+    for name in [name for name in tensors if inside and name.startswith(inside)]:
+        del tensors[name]
     found = [name for name in tensors if starts and name.startswith(starts)]
     for name in found:
         del tensors[name]
@@ -123,19 +126,30 @@ def leave_out(job, folder, tensors, family, names, model):
 
 
 def text_alone(job, folder, tensors):
-    """The tensors of the text model by the names that it has by itself; those for pictures are left out."""
-    found, left_out = {}, 0
+    """The tensors of the text model by the names that it has by itself: all stand behind the prefix of its embedding
+    (language_model.model., model.language_model., thinker.model. ...), the classifier may stand beside it or in front
+    of all. The others, for pictures or sound, are left out by name."""
+    end = 'embed_tokens.weight'
+    prefixes = sorted({name[:-len(end)] for name in tensors if name.endswith(end)}, key=lambda start: (
+        not any(part in start for part in ('language_model', 'text_model', 'llm')), len(start)))
+    prefix = prefixes[0] if prefixes else 'model.'
+    heads = {'lm_head.', (prefix[:-len('model.')] if prefix.endswith('model.') else prefix) + 'lm_head.'}
+    found, left_out = {}, {}
     for name, tensor in tensors.items():
-        start = next((start for start in TEXT if name.startswith(start)), '')
-        short = TEXT.get(start, '') + name[len(start):]
-        if name.startswith(PICTURES):
-            left_out += 1
+        own = ('model.layers.', 'model.norm.', 'model.embed_tokens.')  # without the prefix
+        head = next((start for start in (*heads, *own) if name.startswith(start)), '')
+        short = 'model.' + name[len(prefix):] if name.startswith(prefix) else name if head in own else \
+            'lm_head.' + name[len(head):]
+        if prefix == 'model.' and name.startswith(BESIDE) or not (name.startswith(prefix) or head):
+            place = re.match(r'(?:model\.)?[^.]*', name).group(0)
+            left_out[place] = left_out.get(place, 0) + 1
         elif short in found:
             raise Problem(tensor.path, '%s is there twice (found %s as well)' % (short, name))
         else:
             found[short] = tensor
     if left_out:
-        job.note('%s: the text model alone is read: %d tensors for pictures or sound are left out' % (folder, left_out))
+        job.note('%s: the text model alone is read: %d tensors for pictures or sound are left out: %s' % (
+            folder, sum(left_out.values()), ', '.join(sorted(left_out))))
     return found
 
 

@@ -14,7 +14,7 @@ PLACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'keys.json')
 PLACES, TYPES = ('top', 'block', 'chunks'), ('any', 'number', 'whole', 'flag', 'text', 'list', 'object')
 ALL_TYPES = 'default', 'linear', 'dynamic', 'proportional', 'llama3', 'yarn', 'longrope'
 WORDS = {'at', 'is', 'above', 'most', 'from', 'to', 'types', 'needed', 'null', 'zero', 'absent', 'read_by', 'by_layer',
-         'misplaced', 'misspelled'}
+         'misplaced', 'misspelled', 'also'}
 
 
 class Key(NamedTuple):
@@ -32,6 +32,7 @@ class Key(NamedTuple):
     by_layer: bool             # it gives layers or positions a RoPE of their own; families say whether they read it
     misplaced: bool            # beside the blocks it is a mistake
     misspelled: Tuple[str, ...]  # what it is written like by mistake, in small letters alone
+    also: Tuple[str, ...]      # what families that nobody looked at may call it
 
 
 def row(name: str, words: Dict[str, Any]) -> Key:
@@ -44,12 +45,22 @@ def row(name: str, words: Dict[str, Any]) -> Key:
     return Key(tuple(words['at']), kind, words.get(low, 0), words.get(high, NUMBER_LIMIT if kind == 'number' else 0),
                tuple(words.get('types', ())), tuple(words.get('needed', ())), ALL_TYPES if null is True else tuple(null),
                words.get('zero', False), tuple(absent_in.split()), absent, words.get('read_by', ''),
-               words.get('by_layer', False), words.get('misplaced', False), tuple(words.get('misspelled', ())))
+               words.get('by_layer', False), words.get('misplaced', False), tuple(words.get('misspelled', ())),
+               tuple(words.get('also', ())))
 
 
 with open(PLACE, encoding='utf-8') as _file:
-    KEYS: Dict[str, Key] = {name: row(name, words) for name, words in json.load(_file).items()}
+    _rows = json.load(_file)
+KEYS: Dict[str, Key] = {name: row(name, words) for name, words in _rows['keys'].items()}
+FILES: Dict[str, Tuple[str, ...]] = {name: tuple(keys) for name, keys in _rows['files'].items()}
 BY_LAYER = [name for name, key in KEYS.items() if key.by_layer]
+
+
+def other_file(values: Dict[str, Any]) -> str:
+    """What a file is that is no config, by keys that it has and a config has not; '': it may be a config."""
+    if {'model_type', 'architectures', 'rope_scaling', 'rope_parameters'} & set(values):
+        return ''
+    return next((name for name, keys in FILES.items() if set(keys) <= set(values)), '')
 
 
 def value(keys: Keys, name: str, missing: Any = REFUSED, kind: str = 'default', low: int = 0) -> Any:

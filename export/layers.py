@@ -29,8 +29,9 @@ def window_of(config: Keys, family: Family) -> int:
 def all_alike(config, family, n_layers):
     config.only('sliding_window', None)
     rope_key, word = family.layers.rope_key, family.layers.types
-    if word:
-        config.get('layer_types', lambda v: v == [word] * n_layers, '%s for each of %d layers' % (word, n_layers))
+    if word:  # which newer releases write as all do
+        config.get('layer_types', lambda v: v in ([word] * n_layers, [FULL] * n_layers),
+                   '%s for each of %d layers' % (word, n_layers))
     return 0, [WITHOUT_ROPE * bool(rope_key and config.values.get(rope_key) != 'rope')] * n_layers
 
 

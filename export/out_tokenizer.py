@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Optional, Tuple
 
 from .bytelevel import (ALPHABET, BY_PARTS, BYTE_FALLBACK, DIGITS_GPT2, GGUF_SPLITS, GPT2, HIDE_UNUSED, IGNORE_MERGES,
-                        LLAMA3, NFC, PREFIX, PREFIX_UNLESS_SPACE, SPLITS, WHOLE_WORDS, bytes_of)
+                        LLAMA3, NFC, NFKC, PREFIX, PREFIX_UNLESS_SPACE, SPLITS, WHOLE_WORDS, bytes_of)
 from .common import Job, Problem
 from .model import Model
 from .sentencepiece import CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, Tokenizer, shown
@@ -114,7 +114,7 @@ def bytelevel_parts(path, tokenizer, texts):
     before = [{'type': 'Digits', 'individual_digits': True}] * (split == DIGITS_GPT2) + [
         {'type': 'Split', 'pattern': {'Regex': regex}, 'behavior': 'Isolated', 'invert': False} for regex in patterns]
     merges = ['%s %s' % (texts[a], texts[b]) for a, b, _ in tokenizer['merges']]
-    return {'normalizer': {'type': 'NFC'} if flags & NFC else None,
+    return {'normalizer': {'type': 'NFKC' if flags & NFKC else 'NFC'} if flags & NFC else None,
             'pre_tokenizer': {'type': 'Sequence', 'pretokenizers': before + [last]} if before else last,
             'decoder': {'type': 'ByteLevel', 'add_prefix_space': True, 'trim_offsets': True, 'use_regex': True},
             'model': {'merges': merges, 'ignore_merges': bool(flags & IGNORE_MERGES)}}
@@ -207,7 +207,8 @@ def gguf_lists(job, tokenizer, texts):
                 'scores': (ARRAY, (F32, [score for _, score, _ in tokens])),
                 'unknown_token_id': (U32, tokenizer['unk_id']), 'add_space_prefix': (BOOL, bool(flags & PREFIX))}
     if flags & NFC:
-        job.note('llama.cpp does not normalize texts (NFC), as the tokenizer asks for')
+        job.note('llama.cpp does not normalize texts (%s), as the tokenizer asks for' % (
+            'NFKC' if flags & NFKC else 'NFC'))
     if flags & PREFIX:
         job.note('llama.cpp does not put a space before texts, as the tokenizer asks for')
     split, ignores = tokenizer['split'], bool(flags & IGNORE_MERGES)

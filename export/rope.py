@@ -113,6 +113,8 @@ def blocks_by_kind(config: Keys, family: Family) -> Tuple[Keys, Keys, float]:
                if family.default(key)}
     blocks = config.within(own, 'rope_parameters.')
     for key in own:
+        if key == 'rope_type' and own[key] in (None, 'default'):  # as the library saves it, too
+            continue
         if key not in (FULL, SLIDING):
             blocks.refuse(key, 'none beside %s and %s' % (FULL, SLIDING))
     full, sliding = (blocks.get(key, lambda v: isinstance(v, dict), 'an object of settings', {}, {})
@@ -137,14 +139,20 @@ def blocks_by_kind(config: Keys, family: Family) -> Tuple[Keys, Keys, float]:
 def read_rotary_dim(config: Keys, block: Keys, family: Family, kind: str, model: Model) -> int:
     """How many elements of a head turn: all of them, but in families that can turn a part."""
     key, head_dim = family.rope.rotary_key, model.head_dim
-    if model.kv_rank:
+    share = 'partial_rotary_factor'
+    if model.kv_rank:  # as newer releases write it, too
         for keys in config, block:
-            keys.only('partial_rotary_factor', 1, 1.0, None, model.turning / model.head_dim)
+            if value(keys, share, 1) not in (1, model.turning / model.head_dim):
+                keys.refuse(share, '1, or what makes %d of head_dim %d' % (model.turning, model.head_dim))
         return model.turning
     if key and config.values.get(key) is not None:
         rotary_dim = config.integer(key, head_dim)
         if rotary_dim % 2:
             config.refuse(key, 'an even number up to head_dim, %d' % head_dim)
+        for keys in config, block:
+            inside = value(keys, share, rotary_dim / head_dim)
+            if int(head_dim * inside) != rotary_dim:
+                warn(config, '%s%s is not used, since %s is %d', keys.inside, share, key, rotary_dim)
         return rotary_dim
     if not family.rope.partial:
         for keys in config, block:
@@ -292,7 +300,7 @@ def read_type(config: Keys, block: Keys, family: Family) -> str:
     kind = meant[block.get(key, lambda v: isinstance(v, str) and v in kinds, 'one of ' + ', '.join(kinds), 'default')]
     if values.get(key) == 'mrope':
         block.asked.add('mrope_section')
-    if family.rope.sections and 'mrope_section' in values:
+    if (family.rope.sections or family.rope.axes) and 'mrope_section' in values:
         block.asked.update(('mrope_section', 'mrope_interleaved'))
         config.job.note('mrope_section changes nothing in a text, where its three positions are one')
     older = values.get('type')

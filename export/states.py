@@ -93,7 +93,7 @@ def read_hidden_dim(config: Keys, family: Family) -> int:
     if config.values.get('block_ff_dim') is not None:
         key = 'block_ff_dim'
     width = config.integer(key, MAX_WIDTH, family.default(key))
-    if not config.flag('block_auto_adjust_ff_dim', True):
+    if not config.flag('block_auto_adjust_ff_dim', family.default('block_auto_adjust_ff_dim', True)):
         return width
     factor = config.number('block_ffn_dim_multiplier', 1.0, 1.0)
     multiple = config.integer('block_multiple_of', MAX_WIDTH, 256)

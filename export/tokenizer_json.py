@@ -6,9 +6,10 @@ be one.
 
 from __future__ import annotations
 
+import unicodedata
 from itertools import groupby
 
-from .bytelevel import (BY_PARTS, BYTE_FALLBACK, DIGITS_GPT2, GPT2, HIDE_UNUSED, IGNORE_MERGES, NFC, PREFIX,
+from .bytelevel import (BY_PARTS, BYTE_FALLBACK, DIGITS_GPT2, FORMS, GPT2, HIDE_UNUSED, IGNORE_MERGES, PREFIX,
                         PREFIX_UNLESS_SPACE, SPLITS, bytes_of, check_spellings, missing_bytes)
 from .common import MAX_VOCAB, Job, Problem, read_json
 from .sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, Tokenizer, shown
@@ -67,8 +68,8 @@ def read_tokenizer_json(job: Job, path: str) -> Tokenizer:
     for key in 'continuing_subword_prefix', 'end_of_word_suffix':
         model.only(key, None, '')
     vocab = model.get('vocab', lambda v: isinstance(v, dict) and 0 < len(v) <= MAX_VOCAB and all(
-        type(x) is int for x in v.values()) and sorted(v.values()) == list(range(len(v))),
-                      'tokens and their ids, 0, 1, 2 ...')
+        type(x) is int and 0 <= x < MAX_VOCAB for x in v.values()) and len(set(v.values())) == len(v),
+                      'tokens and their ids, each from 0 to %d and of one token' % (MAX_VOCAB - 1))
     merges = read_merges(model, vocab)
     unknown = model.get('unk_token', a_text, 'a token', None, None)
     model.get('fuse_unk', lambda v: type(v) is bool, 'true or false', False)  # no character is ever unknown: see below
@@ -103,6 +104,24 @@ def read_merges(model, vocab):
     return sorted(pairs, key=pairs.get)
 
 
+def by_id(path, vocab):
+    """The vocabulary as tokens in the order of their ids. Where an id has no token (tiktoken's cl100k and o200k leave
+    some out in front of their special ones) stands an unused one."""
+    tokens = [[b'', 0.0, UNUSED] for _ in range(max(vocab.values()) + 1)]
+    for text, id in vocab.items():
+        tokens[id] = [spelled(path, text), 0.0, NORMAL]
+    return tokens
+
+
+def put_added(token, tokens, entry):
+    """Puts a token that is not of the vocabulary in its place, which may be a hole."""
+    id = token.values['id']
+    tokens += [[b'', 0.0, UNUSED] for _ in range(id + 1 - len(tokens))]
+    if tokens[id][0]:
+        token.refuse('id', 'an id that no token of the vocabulary has')
+    tokens[id] = entry
+
+
 def read_added_tokens(top, vocab, can=()):
     """The added tokens as Keys with content, id, special and normalized, after those of the vocabulary. What tokens
     that are not special `can` have is among their flags."""
@@ -114,7 +133,7 @@ def read_added_tokens(top, vocab, can=()):
         content = token.get('content', lambda v: a_text(v) and v not in added, 'a text that was not added before')
         id = vocab.get(content, next_id)  # what the library gives it, whatever the file says
         token.get('id', lambda v: v == id and type(v) is int, 'the id %d' % id)
-        next_id += id == next_id
+        next_id = max(next_id, id + 1)
         special = token.flag('special', False)
         for flag in 'single_word', 'lstrip', 'rstrip':
             if token.flag(flag, False) and not special and flag not in can:  # special ones are not sought in text
@@ -125,6 +144,10 @@ def read_added_tokens(top, vocab, can=()):
     return added
 
 
+# What says where tokens lie in a text, and not which.
+ABOUT_PLACES = 'add_prefix_space', 'trim_offsets', 'use_regex'
+
+
 def read_post_processor(top, tokens):
     """The id of the token that is put before a text, or -1."""
     bos_id = -1
@@ -132,9 +155,10 @@ def read_post_processor(top, tokens):
         step.only('type', 'ByteLevel', 'TemplateProcessing')
         if step.values.get('type') != 'TemplateProcessing':
             # About places in the text, not about ids.
-            step.asked.update(('add_prefix_space', 'trim_offsets', 'use_regex'))
+            step.asked.update(ABOUT_PLACES)
             finished(step)
             continue
+        step.asked.update(ABOUT_PLACES)  # left over from a ByteLevel, which the library passes over
         single = step.get('single', lambda v: isinstance(v, list) and all(isinstance(x, dict) for x in v),
                           'a list of objects')
         names = [x['SpecialToken'].get('id') if isinstance(x.get('SpecialToken'), dict) else None for x in single]
@@ -168,8 +192,10 @@ def read_bytelevel(top, model, vocab, merges):
     split, prefix = read_pre_tokenizer(top)
     normalizers = steps(top, 'normalizer', 'normalizers')
     for step in normalizers:
-        step.get('type', lambda v: v == 'NFC' and len(normalizers) == 1 and not prefix, 'NFC alone, or no normalizer')
+        step.get('type', lambda v: v in FORMS and len(normalizers) == 1 and not prefix,
+                 'NFC or NFKC alone, or no normalizer')
         finished(step)
+    form = sum(FORMS[step.values['type']] for step in normalizers)
     decoder = inner(top, 'decoder')
     decoder.get('type', lambda v: v == 'ByteLevel', '"ByteLevel"')
     decoder.asked.update(('add_prefix_space', 'trim_offsets', 'use_regex'))  # which mean nothing to a decoder
@@ -178,7 +204,9 @@ def read_bytelevel(top, model, vocab, merges):
     ignore_merges = model.flag('ignore_merges', False)
 
     # A token that is not spelled in the alphabet can only be decoded: nothing merges to it.
-    tokens = [[bytes_of(text), 0.0, NORMAL] for text in sorted(vocab, key=vocab.get)]
+    tokens = by_id(top.path, vocab)
+    for text, id in vocab.items():
+        tokens[id][0] = bytes_of(text)
     merges = [(vocab[a], vocab[b], vocab[a + b]) for a, b in merges if tokens[vocab[a + b]][0] is not None]
     for text, id in vocab.items():
         if tokens[id][0] is None:
@@ -193,16 +221,15 @@ def read_bytelevel(top, model, vocab, merges):
     made, spelt = {merged for _, _, merged in merges}, {text: id for id, (text, _, _) in enumerate(tokens)}
     for text, token in read_added_tokens(top, vocab).items():
         raw, id, special = spelled(top.path, text), token.values['id'], token.values.get('special')
-        if id == len(tokens):
-            tokens.append([raw, 0.0, CONTROL if special else USER_DEFINED])
+        if text not in vocab:
+            put_added(token, tokens, [raw, 0.0, CONTROL if special else USER_DEFINED])
             # It is cut out of every text: what merges would make the same comes up no more.
             if raw in spelt and not special:
                 tokens[spelt[raw]][2] = UNUSED
             continue
         if tokens[id][0] != raw:
             token.refuse('content', 'plain ASCII, since the vocabulary has it in its alphabet of bytes')
-        framed = text[0] == '<' and text[-1] == '>' and any(c.isalpha() for c in text)  # never one word of any pattern
-        if special and (id in made or len(raw) == 1 or ignore_merges and not framed):
+        if special and (id in made or len(raw) == 1 or ignore_merges and can_be_a_word(text)):
             token.refuse('special', 'false for a token that ordinary text may have')
         tokens[id][2] = CONTROL if special else USER_DEFINED
     if normalizers:
@@ -210,8 +237,16 @@ def read_bytelevel(top, model, vocab, merges):
     check_user_defined(top, prefix)
     check_spellings(top.path, tokens)
     merges = [merge for merge in merges if all(tokens[id][2] != UNUSED for id in merge)]
-    flags = PREFIX * prefix + IGNORE_MERGES * ignore_merges + (BY_PARTS + NFC) * bool(normalizers)
+    flags = PREFIX * prefix + IGNORE_MERGES * ignore_merges + (BY_PARTS * bool(form) + form)
     return {'kind': 1, 'tokens': tokens, 'flags': flags, 'unk_id': -1, 'split': split, 'merges': merges}
+
+
+def can_be_a_word(text):
+    """Whether a pattern may cut a text into words of which one is this. No word of any pattern goes on behind its
+    letters or digits with a sign, but for an apostrophe, so that [INST], <s> and <|im_end|> are none."""
+    kinds = [unicodedata.category(c)[0] for c in text]
+    first = next((i for i, kind in enumerate(kinds) if kind in 'LN'), len(text))
+    return all(kind in 'LMN' or c == "'" for c, kind in zip(text[first:], kinds[first:]))
 
 
 def demand_raw(top):
@@ -295,11 +330,13 @@ def read_characters(top, model, vocab, merges, unknown):
     model.only('ignore_merges', False)
     if unknown not in vocab:
         model.refuse('unk_token', 'a token of the vocabulary')
-    tokens = [[spelled(top.path, text), 0.0, NORMAL] for text in sorted(vocab, key=vocab.get)]
+    tokens = by_id(top.path, vocab)
     for byte in range(256):  # so no character is unknown
-        if '<0x%02X>' % byte not in vocab:
-            model.refuse('byte_fallback', 'false without a token <0x%02X>' % byte)
-        tokens[vocab['<0x%02X>' % byte]][2] = BYTE
+        name = '<0x%02X>' % byte
+        if name in vocab:
+            tokens[vocab[name]][2] = BYTE
+        elif byte >= 128 or chr(byte) not in vocab:  # Gemma 1 and 2 have the tab itself
+            model.refuse('byte_fallback', 'false without a token %s' % name)
     tokens[vocab[unknown]][2] = UNKNOWN
     as_symbols = set()
     for text, token in read_added_tokens(top, vocab, ('rstrip',)).items():
@@ -307,14 +344,14 @@ def read_characters(top, model, vocab, merges, unknown):
         # The library puts the space in front of every part of a text between such tokens, as Prepend says.
         if not special and flags & PREFIX_UNLESS_SPACE:
             token.refuse('special', 'true with a Metaspace')
-        if not special and set(text) == {SPACE} and id < len(vocab):  # Gemma: sought in text as U+2581, and merges
+        if not special and set(text) == {SPACE} and text in vocab:  # Gemma: sought in text as U+2581, and merges
             token.only('rstrip', False)                               # make it of spaces
             as_symbols.add(id)
             continue
         if not special and (' ' in text or SPACE in text):
             token.refuse('content', 'a text without spaces')
-        if id == len(tokens):
-            tokens.append([spelled(top.path, text), 0.0, NORMAL])
+        if text not in vocab:
+            put_added(token, tokens, [spelled(top.path, text), 0.0, NORMAL])
         if tokens[id][2] == NORMAL:
             tokens[id][2] = CONTROL if special else USER_DEFINED
     demand_raw(top)

@@ -15,6 +15,13 @@ NORMALIZED = (
     '@@@@@@@@@@@@@@@@@@@@@A@@@@@EA@A@A@A@AU@CAB@L@@@@@@@@@@@@@@@@@@@@@@@A@@@@@EA@A@A@A@AU@ACB@oj\\@CI_@AoAAsG@|D@ZQx'
     '@Bd@@~A@K@nF@@BAADA@@s@@uF@qgRmGA@@@AI@@@@AABcAAiBbABIL@D@@@A@A@HpUOl]@aF@tCDqs@@@@g@BC@dDA~i@@w@@Y@@@M@LAdABj'
     '@ABA}@@kA@H@iBAqDApA@MBWFBDlE@B@sBA@@BAuFABA}B@uBArB@rg@@otRDz@FfjS@~dDKBEGGAF]CLE`CBzlBF@PAF@A@DddAFlBFttbA}O')
+# Unicode 9.0: what only Form KC takes apart.
+COMPATIBLE = (
+    '_D@F@@@C@ACAB@BrBAJAG@t@@cAHc@B{DH^EADtC@H@jABAAXB@AB@lK@lFCy|@@~B@g@Am@@iB@@@aK@n`BB@J@Q@[L@a@d@yE@aH@@A|@@BH'
+    'E@D@KBG@BA@AC@@@GBL@F@OAAZ@LJ@vAC@B@J@AADAB@@B@BA@B@F@ECDEo@H@aDA@AnPjC`h@@fBBdOApF@nH@rA@KuEi@@t@@@B_BAA@~A@p'
+    '@}ABM_B^@g@Gn@@~B@_G{s[AqE@fCAaZC_|RFKDGId@bB`@jJQ_AAu@g@LRIUTAK@R@CCB@@@fCC}DBEAEAEABBF@Fp_t@tA@fA@AA@AAAC@K@'
+    '@@F@`A@CAG@F@[@C@D@@BF@sIAcHAq@_oDC@Z@A@@A@@I@C@@@@E@C@@@@@@B@A@@A@@@@@@@@@@A@@AC@F@C@C@@@I@PDB@D@PcQJD^@_@YAc'
+    '@@nBBLk@CHFA')
 # Unicode 16.0: categories Lu and Lt, Ll, and M.
 CAPITALS = (
     '`AYdBV@F`@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@A@@@@@@@@@@@@@@@A@@@@@@@@@@@@@@@@@@@@@@@@@@@@'

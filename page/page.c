@@ -285,6 +285,7 @@ FOR_PAGE bool page_search(Page *page, int length, int windows, int reads, uint32
     const SearchOptions options = {.reads = reads, .windows = windows, .population = 8};
     Job job = job_of_page(page, length);
     job.sessions.kv = KV_F32;
+    job.seed = seed;
     job.text_path = "a text";
     job.tokenizer = page->tokenizer;
     job.ids = page->ids;

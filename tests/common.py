@@ -2,14 +2,18 @@
 made from docs/format.md alone."""
 
 import array
+import contextlib
 import fcntl
 import functools
+import json
 import os
 import pty
 import random
 import re
+import resource
 import shlex
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -21,9 +25,10 @@ import blocks
 from chosen import is_wanted, takes_long  # noqa: F401: takes_long is for those who import this
 from forked import load, run_fork
 
-sys.dont_write_bytecode = True
 # The tree whose ./run is tested.
 ROOT = os.environ.get('TEST_ROOT') or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# Python's compiled modules, of programs that are started, too: not in the tree's own folders.
+sys.pycache_prefix = os.environ['PYTHONPYCACHEPREFIX'] = os.path.join(ROOT, 'build', 'pyc')
 RUN = os.path.join(ROOT, 'run')
 SHARED = os.path.join(os.path.dirname(ROOT), 'shared')
 GOLDEN = os.path.join(ROOT, 'tests', 'golden')
@@ -46,14 +51,42 @@ def export(*arguments, folder=None):
 
 # ---- counting ----
 
+# What is counted is cases: a test_* function, and each row of a table that a test asks by itself (case). A case passes
+# if all that check() was told in it is true, and there was something to tell.
 counts = {'passed': 0, 'failed': 0, 'skipped': 0}
+stack = []  # the cases under way, the innermost last: [what was checked, what failed, what was skipped]
+
+
+class FirstFailure(BaseException):
+    """One failure is enough (TESTS_STOP): the rest of the file would only take time."""
 
 
 def check(good, what, detail=''):
-    counts['passed' if good else 'failed'] += 1
+    if stack:
+        stack[-1][0 if good else 1] += 1
+    elif not good:
+        counts['failed'] += 1
     if not good:
-        print('FAIL %s: %s' % (what, ' '.join(str(detail).split())[:300]))
+        print('FAIL %s: %s' % (what, ' '.join(str(detail).split())[:300]), flush=True)
+        if os.environ.get('TESTS_STOP'):
+            raise FirstFailure
     return good
+
+
+@contextlib.contextmanager
+def case(name):
+    """Counts what is checked within as one case. An error in it ends the case alone."""
+    stack.append([0, 0, 0])
+    try:
+        yield
+    except Exception:
+        check(False, name, traceback.format_exc()[-280:])
+    finally:
+        good, bad, skipped = stack.pop()
+        if bad or good:
+            counts['failed' if bad else 'passed'] += 1
+        elif skipped:
+            counts['skipped'] += 1
 
 
 def close(found, expected, tolerance, what):
@@ -67,7 +100,10 @@ def close(found, expected, tolerance, what):
 
 
 def skip(what):
-    counts['skipped'] += 1
+    if stack:
+        stack[-1][2] += 1
+    else:
+        counts['skipped'] += 1
     print('skipped: ' + what)
 
 
@@ -85,24 +121,37 @@ def processor_seconds():
 
 
 def main(tests):
-    """Runs every test_* of the module's globals, in the order they are written, and prints the sum."""
+    """Runs every test_* of the module's globals, in the order they are written, and prints the sum. Where TIMES names
+    a file, each test's seconds of a processor are written into it; TIMES=1 prints them."""
     if not os.path.exists(RUN):
         sys.exit('%s: there is no ./run to test: run make first' % sys.argv[0])
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell puts in the background ignores it
+    seconds = {}
     try:
         for name, test in list(tests.items()):
             if is_wanted(name, test):
-                began = processor_seconds()
-                try:
+                began, before = processor_seconds(), dict(counts)
+                with case(name):
                     test()
-                except Exception:
-                    check(False, name, traceback.format_exc()[-280:])
-                if os.environ.get('TIMES'):
-                    print('%6.2f s %s' % (processor_seconds() - began, name))
+                if counts == before:
+                    check(False, name, 'it asked nothing')
+                seconds[name] = round(processor_seconds() - began, 2)
+    except FirstFailure:
+        counts['failed'] = max(1, counts['failed'])
     finally:
         shutil.rmtree(WORK, ignore_errors=True)
+    tell_times(seconds)
     print('%(passed)d passed, %(failed)d failed' % counts +
           (', %(skipped)d skipped' % counts if counts['skipped'] else ''))
     sys.exit(1 if counts['failed'] else 0)
+
+
+def tell_times(seconds):
+    place = os.environ.get('TIMES')
+    if place == '1':
+        print(''.join('%6.2f s %s\n' % (n, name) for name, n in seconds.items()), end='')
+    elif place:
+        write(place, json.dumps(seconds))
 
 
 # ---- programs ----
@@ -116,18 +165,28 @@ class Result:
         return 'status %d, stderr %r' % (self.status, self.err[-250:])
 
 
-def run(*arguments, stdin=b'', program=RUN, timeout=120, **options):
-    """Runs ./run, on one thread unless it is told otherwise: tiny models gain nothing from more. What RUNNER runs
-    may take ten times as long."""
+def run(*arguments, stdin=b'', program=RUN, timeout=120, stdout=subprocess.PIPE, **options):
+    """Runs ./run, on one thread unless it is told otherwise: tiny models gain nothing from more. timeout: seconds of a
+    processor, ten times as many where RUNNER runs it; by the clock it may take ten times as long again, on a machine
+    that is busy with other things."""
     environment = dict(os.environ, OMP_NUM_THREADS='1', OMP_WAIT_POLICY='passive',
                        ASAN_OPTIONS='detect_leaks=1:max_allocation_size_mb=512', LC_ALL='C')
-    try:
-        done = subprocess.run([*RUNNER, program, *map(str, arguments)],
-                              input=stdin, stdout=options.pop('stdout', subprocess.PIPE), stderr=subprocess.PIPE,
-                              timeout=timeout * (10 if RUNNER else 1), env=environment, **options)
-    except subprocess.TimeoutExpired:
-        return Result(-1000, b'', b'it did not end within %d s' % timeout)
-    return Result(done.returncode, done.stdout or b'', done.stderr)
+    limit = timeout * (10 if RUNNER else 1)
+    process = subprocess.Popen([*RUNNER, program, *map(str, arguments)], stdin=subprocess.PIPE, stdout=stdout,
+                               stderr=subprocess.PIPE, env=environment, **options)
+    with process:
+        try:
+            if hasattr(resource, 'prlimit'):  # on Linux
+                most = resource.getrlimit(resource.RLIMIT_CPU)[1]
+                resource.prlimit(process.pid, resource.RLIMIT_CPU, (limit if most < 0 else min(limit, most), most))
+            out, err = process.communicate(stdin, timeout=10 * limit)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return Result(-1000, b'', b'it did not end within %d s' % (10 * limit))
+        except BaseException:
+            process.kill()
+            raise
+    return Result(process.returncode, out or b'', err)
 
 
 def good(*arguments, **options):
@@ -206,9 +265,7 @@ def add_counts(result, what):
     words = last.split()
     names = ' '.join(words[1::2]).replace(',', '')
     if check(names in ('passed failed', 'passed failed skipped') and result.status in (0, 1), what, result):
-        counts['passed'] += int(words[0])
-        counts['failed'] += int(words[2])
-        counts['skipped'] += int(words[4]) if len(words) == 6 else 0
+        check(words[2] == '0', what, '%s failed' % words[2])
 
 
 def stale(made, sources):

@@ -1,8 +1,5 @@
 """What the tests of model_export.py share: checkpoints are written here, exported by the program as a user would, and
 read back by a reader that was written from docs/format.md and shares nothing with the exporter.
-
-Each test file takes as its argument another copy of the program to test, prints one line per failure and `N passed, N
-failed` last; exit status 1 when there is one.
 """
 
 import json
@@ -14,32 +11,19 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 
-from chosen import is_wanted
-from forked import load, run_fork
+import common
+from common import ROOT, SHARED, exporter as program, main, skip  # noqa: F401: for those who import this
+from forked import run_fork
 from rope_cases import LONG, changed  # noqa: F401: LONG is for those who import this
 
-sys.dont_write_bytecode = True
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 EXPORTER = os.path.join(ROOT, 'model_export.py')
-if sys.argv[1:] and sys.argv[1].endswith('.py'):
-    EXPORTER = os.path.abspath(sys.argv[1])
-SHARED = os.path.join(os.path.dirname(ROOT), 'shared')
-
-results = {'passed': 0, 'failed': 0, 'skipped': 0}
+exporter = program()  # as a module, only ever called in a fork
 rng = random.Random(1)
 
 
 def check(name, good, detail=''):
-    results['passed' if good else 'failed'] += 1
-    if not good:
-        print('FAIL %s %s' % (name, str(detail)[:300]))
-
-
-def skip(name):
-    results['skipped'] += 1
-    print('skipped: ' + name)
+    common.check(good, name, detail)
 
 
 # ---- writing checkpoints ----
@@ -324,20 +308,3 @@ def read_tokenizer(path, vocab_size):
             or longest != max(len(text) for text, _ in tokens)):
         raise ValueError('not a tokenizer.bin of %d tokens' % vocab_size)
     return tokens, t
-
-
-def main(tests):
-    """Runs the test_* of the module's globals that are wanted."""
-    for name, test in sorted(tests.items()):
-        if is_wanted(name, test):
-            began = time.time()
-            test()
-            if os.environ.get('TIMES'):
-                print('%6.2f s %s' % (time.time() - began, name))
-    print('%d passed, %d failed' % (results['passed'],
-                                    results['failed']) +
-          (', %d skipped' % results['skipped'] if results['skipped'] else ''))
-    sys.exit(1 if results['failed'] else 0)
-
-
-exporter = load(EXPORTER)  # the program as a module, only ever called in a fork

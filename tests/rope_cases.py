@@ -487,7 +487,6 @@ LAYERED_REFUSED = [
     ('a dense layer that is not there', changed(QWEN3_MOE, mlp_only_layers=[6]), 'mlp_only_layers'),
     ('experts without a width', changed(QWEN3_MOE, moe_intermediate_size=0), 'moe_intermediate_size'),
     ('shares that are no answer', changed(QWEN3_MOE, norm_topk_prob=1), 'norm_topk_prob'),
-    ('another text model inside', inside('gemma3', 'Gemma3', OLMO3), 'model_type'),
     ('no text model inside', changed(inside('gemma3', 'Gemma3', GEMMA3), text_config=...), 'text_config'),
 ]
 

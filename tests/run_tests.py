@@ -1,60 +1,87 @@
 #!/usr/bin/env python3
-"""make test: runs every tests/test_*.py, each a process of its own, and ends with the line `N passed, N failed`.
+"""make test: runs every tests/test_*.py, each a process of its own, and ends with the line `N passed, N failed`, which
+counts cases: a test function, or a row of a table.
 
     python3 tests/run_tests.py [NAME ...]     only the files whose names hold one of the words
-    python3 tests/run_tests.py --quick        the cases of quick.py, and what they cost
     python3 tests/run_tests.py --long         make test-long: those that chosen.takes_long marks, and no others
+    python3 tests/run_tests.py --times ...    and writes what each test took into tests/times.json
 
-As many files run side by side as there are processors, up to four. A test file prints one line for each failure and
-ends with such a line itself. What needs ../shared is skipped, with a word, where that is absent.
+As many files run side by side as there are processors, up to four, the longest first by tests/times.json. A test file
+prints one line for each failure and ends with such a line itself. What needs ../shared is skipped, with a word, where
+that is absent. What took longest is printed, in seconds of a processor; all of make test may take BUDGET of them, on a
+machine as fast as the one that times.json is of.
 """
 
 import concurrent.futures
+import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-
-from quick import CASES
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(FOLDER)
+TIMES = os.path.join(FOLDER, 'times.json')
 SUMMARY = re.compile(r'(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$')
-LIMIT = 900  # seconds for one file
-OWN_LIMIT = {'test_page.py': 2400}  # which drives a browser
+BUDGET = 400  # seconds of a processor for make test
+OF_ONE = 600  # for one process, which is in a loop then
+BY_THE_CLOCK = 3600  # for one file, which waits for something that never comes then
 
 
-def run_file(name, cases=()):
-    """What one test file, or these cases of it, counted: passed, failed, skipped. A crash is one failure more."""
-    began, limit = time.time(), OWN_LIMIT.get(name, LIMIT)
+def measured():
+    """Seconds of a processor by file and test, as they were last written down, and what pace() was then."""
     try:
-        done = subprocess.run([sys.executable, os.path.join(FOLDER, name), *cases], cwd=ROOT, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, timeout=limit)
-        status, output = done.returncode, done.stdout
-    except subprocess.TimeoutExpired as late:
-        status, output = 'none after %d s' % limit, late.stdout or b''
+        with open(TIMES, encoding='utf-8') as file:
+            return json.load(file)
+    except FileNotFoundError:
+        return {'pace': None, 'short': {}, 'long': {}}
+
+
+def pace():
+    """Seconds of a processor for some work: what tells a slow machine from tests that have become slow."""
+    def once():
+        began = time.process_time()
+        sum(i * i % 7 for i in range(1000000))
+        return time.process_time() - began
+    return round(min(once() for _ in range(3)), 4)
+
+
+def limited():
+    resource.setrlimit(resource.RLIMIT_CPU, (OF_ONE, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+
+
+def run_file(name):
+    """What one test file counted, [passed, failed, skipped], and its tests' seconds. A crash is one failure more."""
+    with tempfile.NamedTemporaryFile('r') as times:
+        environment = dict(os.environ, TIMES=times.name, PYTHONPYCACHEPREFIX=os.path.join(ROOT, 'build', 'pyc'))
+        with subprocess.Popen([sys.executable, os.path.join(FOLDER, name)], cwd=ROOT, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environment,
+                              preexec_fn=limited) as process:
+            try:
+                output, status = process.communicate(timeout=BY_THE_CLOCK)[0], process.returncode
+            except subprocess.TimeoutExpired:
+                process.kill()
+                output, status = process.communicate()[0], 'none after %d s' % BY_THE_CLOCK
+        said = times.read()
+    seconds = json.loads(said) if said else {}
     lines = output.decode(errors='replace').splitlines()
     summary = SUMMARY.match(lines[-1]) if lines else None
     counts = [int(n or 0) for n in summary.groups()] if summary else [0, 0, 0]
-    said = lines[:-1] if summary else lines[-20:]
+    told = lines[:-1] if summary else lines[-20:]
     if not summary or status not in (0, 1) or (status == 0) != (counts[1] == 0):
         counts[1] += 1
-        said.append('FAIL %s did not end as it should: status %s' % (name, status))
-    sums = '%d passed, %d failed' % tuple(counts[:2]) + (', %d skipped' % counts[2] if counts[2] else '')
-    print(''.join('    %s\n' % line for line in said) + '%-20s %s (%.0f s)' % (name, sums, time.time() - began),
-          flush=True)
-    return counts
+        told.append('FAIL %s did not end as it should: status %s' % (name, status))
+    print(''.join('    %s\n' % line for line in told) + '%-24s %s (%.1f s)' % (name, in_words(counts),
+                                                                           sum(seconds.values())), flush=True)
+    return counts, seconds
 
 
-def order(name, quick=False):
-    """Whose builds others wait for begin first, then the longest: a long one that begins last runs alone."""
-    if quick:
-        return list(CASES).index(name), name
-    first = ['test_portable.py', 'test_units.py', 'test_docs.py', 'test_check.py', 'test_out.py', 'test_doors.py',
-             'test_distances.py', 'test_families.py', 'test_encodings.py', 'test_tokenizer.py']
-    return (first.index(name) if name in first else len(first)), name
+def in_words(counts):
+    return '%d passed, %d failed' % tuple(counts[:2]) + (', %d skipped' % counts[2] if counts[2] else '')
 
 
 def has_long(name):
@@ -62,28 +89,55 @@ def has_long(name):
         return '\n@takes_long\n' in file.read()
 
 
-def chosen(words):
-    """The files to run. What is long is left out, or alone."""
-    os.environ['TESTS'] = 'long' if words == ['--long'] else 'short'
+def chosen(words, kind):
+    """The files to run, the longest first. What is long is left out, or alone."""
     names = [name for name in os.listdir(FOLDER) if name.startswith('test_') and name.endswith('.py')]
-    if words == ['--long']:
-        return [name for name in names if has_long(name)]
-    return [name for name in names if not words or any(word in name for word in words)]
+    names = [name for name in names if not words or any(word in name for word in words)]
+    known = measured()[kind]
+    expected = {name: sum(known.get(name, {'': 60}).values()) for name in names}
+    return sorted((name for name in names if kind == 'short' or has_long(name)), key=lambda name: -expected[name])
+
+
+def tell_longest(seconds):
+    by_test = sorted(((n, name, test) for name, tests in seconds.items() for test, n in tests.items()), reverse=True)
+    print('the longest: ' + ', '.join('%s %s %.1f s' % (name[5:-3], test, n) for n, name, test in by_test[:8]))
+
+
+def write_down(seconds, kind):
+    known = measured()
+    known['pace'] = pace()
+    known[kind].update(seconds)
+    for names in known['short'], known['long']:
+        for name in [name for name in names if not os.path.exists(os.path.join(FOLDER, name))]:
+            del names[name]
+    with open(TIMES, 'w', encoding='utf-8') as file:
+        json.dump(known, file, indent=0, sort_keys=True)
+        file.write('\n')
 
 
 def main(words):
-    quick = words == ['--quick']
-    names = list(CASES) if quick else chosen(words)
-    names = sorted(names, key=lambda name: order(name, quick))
+    kind = 'long' if '--long' in words else 'short'
+    named = [word for word in words if not word.startswith('--')]
+    os.environ['TESTS'] = kind
+    names = chosen(named, kind)
     pool = concurrent.futures.ThreadPoolExecutor(min(4, os.cpu_count() or 1))
     try:
-        cases = [CASES[name] if quick else () for name in names]
-        totals = [sum(column) for column in zip(*pool.map(run_file, names, cases))] or [0, 1, 0]
+        found = list(pool.map(run_file, names))
     finally:
         pool.shutdown(cancel_futures=True)  # an interrupted run begins no other file
-    if quick:
-        print('%.0f seconds of a processor' % sum(os.times()[2:4]))
-    print('%d passed, %d failed' % tuple(totals[:2]) + (', %d skipped' % totals[2] if totals[2] else ''))
+    totals = [sum(column) for column in zip(*(counts for counts, _ in found))] or [0, 1, 0]
+    seconds = {name: taken for name, (_, taken) in zip(names, found)}
+    tell_longest(seconds)
+    if '--times' in words:
+        write_down(seconds, kind)
+    spent = sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
+    slower = max(1, pace() / (measured()['pace'] or pace()))
+    print('%.0f seconds of a processor' % spent)
+    if kind == 'short' and not named and spent > BUDGET * slower:
+        print('FAIL make test takes %.0f s of a processor, and may take %.0f: tests/README.md says what to do' % (
+            spent, BUDGET * slower))
+        totals[1] += 1
+    print(in_words(totals))
     return 1 if totals[1] else 0
 
 

@@ -651,7 +651,7 @@ def test_tables_are_fixed():
 
     for tables in unicodedata, Newer:
         bytelevel.unicodedata = tables
-        for rules, n, sum in (bytelevel.nfc_rules(), 5158, 3009839726), (bytelevel.case_rules(), 6596, 3130390393):
+        for rules, n, sum in (bytelevel.normalization_rules(bytelevel.NFC), 5158, 3009839726), (bytelevel.case_rules(), 6596, 3130390393):
             data = [struct.pack('<3i', *rule) for rule in rules]
             check((len(data), zlib.crc32(b''.join(data))) == (n, sum), 'rules of every Python are the same', len(data))
     bytelevel.unicodedata = unicodedata
@@ -888,6 +888,63 @@ def test_runs_of_spaces(rng, texts):
     refused('a run in a word, before runs are made', word, 'run of spaces')
 
 
+def test_ids_with_holes():
+    """cl100k and o200k leave ids out in front of their special tokens."""
+    letters = [chr(c) for c in range(0x21, 0x7F)]
+    spec = spec_of(letters, [], pre_tokenizer=byte_level(add_prefix_space=False))
+    n = len(letters)
+    spec['model']['vocab'].update({'<|endoftext|>': n + 1, '<|fim|>': n + 5})
+    spec['added_tokens'] = [added(n + 1, '<|endoftext|>', True), added(n + 5, '<|fim|>', True)]
+    add_behind = copy.deepcopy(spec)
+    add_behind['added_tokens'].append(added(n + 6, 'xyz', False))  # the library counts on from the greatest id
+    exported, path, size = export(add_behind)
+    check(size == n + 7 and [exported['tokens'][id][2] for id in (n, n + 1, n + 2, n + 6)] == [5, 3, 5, 4],
+          'holes in the ids: unused tokens', exported['tokens'][n:])
+    check(encode(path, size, [b'ab', b'axyzb']) == [[64, 65], [64, n + 6, 65]], 'holes in the ids: texts')
+    refused('an id twice', spec_of([], [], model={**spec['model'], 'vocab': {'a': 0, 'b': 0}}), 'model.vocab')
+
+
+def test_special_tokens_of_the_vocabulary():
+    """Tekken has its special tokens in the vocabulary, and words that are tokens are not merged: a special token must
+    be none that a text's words can be."""
+    letters = [chr(c) for c in range(0x21, 0x7F)]
+    for content, is_word in (('[INST]', False), ('[/INST]', False), ('<s>', False), ('<|im_end|>', False),
+                             ('<0>', False), ("[don't]", False), ('INST', True), ("don't", True), ('[INST', True),
+                             ('<<', True), ('9', True)):
+        spec = cased_spec(letters + [content] * (len(content) > 1), [], TEKKEN_REGEX)
+        spec['model']['ignore_merges'] = True
+        add(spec, content)
+        if is_word:
+            refused('special %s' % content, spec, 'special')
+        else:
+            exported, path, size = export(spec)
+            check(exported['tokens'][len(letters)][2] == 3 and len(letters) not in encode(path, size, [
+                content.encode()])[0], 'special %s: a text cannot spell it' % content)
+
+
+def test_form_kc():
+    """NFKC by the exporter's rules, beside Python's own, whose tables have more characters."""
+    letters = [bytelevel_letter(byte) for byte in range(256)]
+    spec = spec_of(letters, [], normalizer={'type': 'NFKC'}, pre_tokenizer=byte_level(add_prefix_space=False))
+    exported, path, size = export(spec)
+    texts = ['\ufb01\u00b2\u2460 x\u00a0y', '\ufdfa', '\u1e9b\u0323', '\uff76\uff9e \uffa1', '\u3392\u212b',
+             'e\u0301 \u00bd', '\uac00\u11a8 \u3131', '\u00a8', '\u32ff']  # the last came after Unicode 9.0
+    wanted = [unicodedata.normalize('NFKC', text) if text != '\u32ff' else text for text in texts]
+    found = encode(path, size, [text.encode() for text in texts])
+    check(found == [list(text.encode()) for text in wanted], 'NFKC', found)
+    every = sorted({*unicode_runs.code_points(unicode_runs.COMPATIBLE)})
+    found = encode(path, size, [chr(code).encode() for code in every])
+    wrong = [hex(code) for code, ids in zip(every, found)
+             if ids != list(unicodedata.normalize('NFKC', chr(code)).encode())]
+    check(len(every) == 3662 and not wrong, 'NFKC of each character that only it takes apart', wrong[:5])
+    out = out_tokenizer.bytelevel_parts('x', exported, ['?'] * size)
+    check(out['normalizer'] == {'type': 'NFKC'}, 'NFKC goes out by its name', out['normalizer'])
+
+
+def bytelevel_letter(byte):
+    return next(letter for letter, its in bytelevel.ALPHABET.items() if its == byte)
+
+
 def test_llama2(rng, texts):
     spec, reference = llama2_spec(rng, texts), by_characters
     vocab = spec['model']['vocab']
@@ -954,6 +1011,10 @@ def test_llama2(rng, texts):
     refused('NFKC', changed(lambda m, s: s['normalizer']['normalizers'].append({'type': 'NFKC'})),
             'normalizer.normalizers[2].type', 'NFKC')
     refused('no Strip', changed(lambda m, s: s['decoder']['decoders'].pop()), 'decoder')
+    tab = changed(lambda m, s: s['model'].update(vocab={  # as Gemma 1 and 2 have it
+        '\t' if text == '<0x09>' else text: id for text, id in s['model']['vocab'].items()}))
+    _, path, size = export(tab)
+    check(encode(path, size, [b'\t'])[0][-1] == vocab['<0x09>'], 'a tab in the place of its byte token')
     refused('no byte tokens', changed(lambda m, s: s['model'].update(byte_fallback=False)), 'model.byte_fallback')
     refused('no unknown token', changed(lambda m, s: s['model'].update(unk_token=None)), 'model.unk_token')
     refused('Metaspace that splits', {**first, 'pre_tokenizer': {**first['pre_tokenizer'], 'split': True}},
@@ -1085,7 +1146,7 @@ def test_refusals(tokens, merges):
 
     pre = 'pre_tokenizer', 'pretokenizers'
     for path, value, *words in (
-            (('normalizer',), {'type': 'NFKC'}, 'normalizer', 'NFKC'),
+            (('normalizer',), {'type': 'NFKD'}, 'normalizer', 'NFKD'),
             (('normalizer',), sequence('normalizers', {'type': 'NFC'}, {'type': 'NFC'}), 'normalizers[0].type'),
             (('normalizer',), {'type': 'NFC', 'more': 1}, 'normalizer.more'),
             (('normalizer',), {'type': 'Lowercase'}, 'normalizer', 'Lowercase'),
@@ -1094,7 +1155,7 @@ def test_refusals(tokens, merges):
             (('model', 'continuing_subword_prefix'), '##', 'continuing_subword_prefix'),
             (('model', 'end_of_word_suffix'), '</w>', 'end_of_word_suffix'),
             (('model', 'byte_fallback'), True, 'byte_fallback'), (('model', 'new_thing'), 1, 'model.new_thing'),
-            (('model', 'ignore_merges'), 'yes', 'ignore_merges'), (('model', 'vocab'), {'a': 1}, 'model.vocab'),
+            (('model', 'ignore_merges'), 'yes', 'ignore_merges'), (('model', 'vocab'), {'a': -1}, 'model.vocab'),
             (('model', 'merges'), [['a', 'nothing']], 'model.merges[0]'),
             (('model', 'merges'), ['a b c'], 'model.merges[0]'),
             (('new_thing',), {}, 'new_thing'), (('version',), '2.0', 'version'), (('decoder',), None, 'decoder.type'),
@@ -1230,6 +1291,9 @@ def main():
             test_tables_are_fixed()
             test_families(rng, texts, tokens, merges)
             test_tiktoken(rng, texts, tokens)
+            test_ids_with_holes()
+            test_special_tokens_of_the_vocabulary()
+            test_form_kc()
             test_llama2(rng, texts)
             test_runs_of_spaces(random.Random(9), texts)
             test_gemma(random.Random(4), texts)

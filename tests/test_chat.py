@@ -197,6 +197,10 @@ def mistral(system, user):
     return '[INST]%s%s[/INST]' % (system + '\n\n' * (system != ''), user)  # the space behind [INST] is the dummy prefix
 
 
+def mistral7(system, user):
+    return '[SYSTEM_PROMPT]%s[/SYSTEM_PROMPT]' % system * (system != '') + '[INST]%s[/INST]' % user
+
+
 def gemma(system, user):
     return '<start_of_turn>user\n%s%s<end_of_turn>\n<start_of_turn>model\n' % (
         system + '\n\n' * (system != ''), user.strip())
@@ -241,6 +245,8 @@ FAMILIES = [  # name, template, special tokens, sentencepiece, those that strip,
     ('Phi-3, nothing stripped', phi3, PHI3, PREFIX + FALLBACK, (), '<s>', '<|end|>', '\n'),
     ('Gemma', gemma, ['<bos>', '<start_of_turn>', '<end_of_turn>'], FALLBACK, (), '<bos>', '<end_of_turn>', '\n'),
     ('DeepSeek', deepseek, DEEPSEEK, 0, (), DEEPSEEK[0], DEEPSEEK[3], ''),
+    ('Mistral 7', mistral7, ['<s>', '</s>', '[INST]', '[/INST]', '[SYSTEM_PROMPT]', '[/SYSTEM_PROMPT]'],
+     PREFIX + FALLBACK, (), '<s>', '</s>', ''),
     ('Mistral', mistral, ['<s>', '</s>', '[INST]', '[/INST]'], PREFIX + FALLBACK, (), '<s>', '</s>', '')]
 
 

@@ -332,7 +332,7 @@ def test_remarks():
 EXPORTER_ALONE = {
     'a window of 0 in ministral 3', 'layers slide without a window',
     'bidirectional attention', 'softcaps of logits',
-    'a kind that is a list', 'another text model inside', 'no text model inside', 'layer types in ministral 3',
+    'a kind that is a list', 'no text model inside', 'layer types in ministral 3',
     'softcaps of scores in gemma 3', 'two answers about tying', 'another limit', 'another slope',
     'another activation', 'other blocks than MXFP4', 'blocks in mixtral', 'more chosen than there are',
     'a top k of 0', 'a top k that is no number', 'no experts', 'two numbers of experts', 'a sparse step of 0',

@@ -198,7 +198,7 @@ def test_by_layer():
               [theta ** (-i / 4) / s for i in range(4)], 1e-9, 'blocks alone: ' + kind)
     one_line(run('--engines', *given), 2, 'blocks alone have no family', 'model_type')
     one_line(run('--explain', '--rope-config', saved(dict(LLAMA, model_type='unknown_2', rope_local_base_freq=1e4))),
-             2, 'a family that is not known is named first', 'model_type cannot be used')
+             2, 'a theta of some layers, of which nobody looked', 'rope_local_base_freq cannot be used')
 
 
 def test_no_model_type():
@@ -253,7 +253,8 @@ def test_json():
     nest = saved('{"hidden_size": [[1, {"a": "]}", "b": [[], {}]}, "}"], -1.5e3]   , "rope_parameters":{"factor":2}}')
     settings, _ = explained(*base[1:], nest)
     check(settings['method'] == 'none', 'what stands behind a nest', settings)
-    one_line(run(*base, saved('{"\\u0066actor": 2}')), 2, 'an escape in a key', 'cannot be used')
+    settings, _ = explained(*base[1:], saved('{"rope_type": "line\\u0061r", "\\u0066actor": 2}'))
+    check((settings['method'], settings['factor']) == ('linear', '2'), 'escapes', settings)
     for depth, status in ((31, 0), (32, 2)):
         result = run(*base, saved('{"hidden_size": %s}' % ('[' * depth + ']' * depth)))
         check(result.status == status, '%d deep' % depth, result)
@@ -300,7 +301,6 @@ def test_cards_as_copied():
 def test_other_characters():
     """What an editor or a web page put in another character's place is named, by the exporter in the same words."""
     for text, line, found in (
-            (b'\xef\xbb\xbf{"a": 1}', 1, 'found a byte order mark'),
             ('{"factor": 2}'.encode('utf-16'), 1, 'found a byte order mark of UTF-16'),
             ('{\n \u201cfactor\u201d: 2}', 2, 'found a curly quote, \u201c'),
             ('\u201crope_scaling\u201d: {}', 1, 'found a curly quote, \u201c'),
@@ -507,35 +507,77 @@ def test_another_model():
     check(settings['method'] == 'linear', 'its block alone', settings)
 
 
-def test_ways_out():
-    """A model_type that is not known: what can be done, with the numbers that it takes. Families that are explained and
-    not run say so, to the exporter, too."""
+def test_unknown_families():
+    """A model_type without a row is read as a Llama's or DeepSeek's where the keys suffice, and a line says what was
+    taken for granted; engines were not looked at with it. The exporter, which cannot run it, says how to see that.
+    Families that are explained and not run say so."""
     yarn = {'type': 'yarn', 'factor': 40, ORIGINAL: 4096}
-    for values, words in (
+    for values, head, turns, theta, most, words in (
             ({'model_type': 'unknown_k2', 'hidden_size': 7168, 'num_attention_heads': 128, 'qk_rope_head_dim': 64,
-              'max_position_embeddings': 163840, 'rope_theta': 10000, 'rope_scaling': yarn},
-             ['give rope_scaling alone', '--head-dim 64 --theta 10000 --train-ctx 163840']),
+              'max_position_embeddings': 163840, 'rope_theta': 10000, 'rope_scaling': yarn}, 192, 64, 1e4, 163840,
+             "DeepSeek's: 64 of 192"),
             ({'model_type': 'unknown_oss', 'hidden_size': 5120, 'num_attention_heads': 80, 'head_dim': 128,
               'max_position_embeddings': 524288, 'rope_theta': 10000000.0, 'rope_scaling': {'rope_type': 'default'}},
-             ['--head-dim 128 --theta 10000000 --train-ctx 524288']),
-            ({'model_type': 'unknown_1', 'hidden_size': 4096, 'num_attention_heads': 96, 'head_dim': 128,
-              'max_position_embeddings': 131072, 'rope_theta': 1000000, 'rope_scaling': None},
-             ['give no file, and --head-dim 128 --theta 1000000 --train-ctx 131072']),
-            ({'model_type': 'unknown_vl', 'text_config': {
+             128, 128, 1e7, 524288, "a Llama's: 128 of 128"),
+            ({'model_type': 'unknown_1', 'hidden_size': 4096, 'num_attention_heads': 32,
+              'max_position_embeddings': 131072, 'partial_rotary_factor': 0.5, 'layer_types': ['x', 'y']},
+             128, 64, 1e4, 131072, 'theta 10000 (no key says it)'),
+            ({'model_type': 'gptj', 'n_embd': 4096, 'n_head': 16, 'rotary_dim': 64, 'n_positions': 2048},
+             256, 64, 1e4, 2048, "a Llama's: 64 of 256"),
+            ({'architectures': ['Neox'], 'hidden_size': 6144, 'num_attention_heads': 64, 'rotary_pct': 0.25,
+              'rotary_emb_base': 25000, 'max_position_embeddings': 2048}, 96, 24, 25000, 2048, 'model_type Neox'),
+            ({'model_type': 'unknown_vl', 'thinker_config': {'text_config': {
                 'hidden_size': 2048, 'num_attention_heads': 16, 'max_position_embeddings': 128000, 'rope_parameters': {
-                    'rope_theta': 1e6, 'type': 'mrope', 'mrope_section': [16, 24, 24]}}},
-             ['give rope_parameters alone', '--head-dim 128 --theta 1000000 --train-ctx 128000']),
-            ({'model_type': 'nobody'}, ['--head-dim, --theta and --train-ctx'])):
-        result = run('--explain', '--rope-config', saved(values))
-        one_line(result, 2, 'a way out of %s' % values['model_type'], 'model_type cannot be used', *words)
-        check('exaone4' not in result.err, 'which is no list of names', result.err)
-        block = values.get('rope_scaling') or values.get('text_config', {}).get('rope_parameters')
-        if 'alone, as a file, with ' in result.err:  # the way is open
-            options = result.err.split('with ')[-1].rstrip(')\n').split()
-            good('--explain', '--rope-config', saved(block, 'block'), *options)
+                    'rope_theta': 1e6, 'type': 'mrope', 'mrope_section': [16, 24, 24]}}}}, 128, 128, 1e6, 128000,
+             'model_type unknown_vl')):
+        path = saved(values)
+        result = good('--explain', '--rope-config', path)
+        settings = table(result.out)[0]
+        found = settings['head_dim'], settings.get('rotary_dim', settings['head_dim']), float(settings['theta'])
+        check(found == (str(head), str(turns), theta) and result.err.count('\n') == 1 and words in result.err, words,
+              (settings, result.err))
+        engines = run('--engines', '--rope-config', path)
+        check({row['verdict'] for row in table(engines.out)[2]} == {'not looked at'} and words in engines.err, words,
+              engines)
+        check('no engine was looked at' in good('--rope-json', '--rope-config', path).out, 'rope-json: ' + words)
         _, problem, _ = exporter_says(values)
-        check('docs/checkpoints.md' in problem and '--head-dim' in problem, 'the exporter: ' + values['model_type'],
+        check('docs/checkpoints.md' in problem and '--explain --rope-config' in problem, 'the exporter: ' + words,
               problem)
+    one_line(run('--explain', '--rope-config', saved({'model_type': 'nobody'})), 2, 'no keys of a Llama',
+             'model_type cannot be used')
+    settings = table(good('--explain', '--rope-config', saved({
+        'model_type': 'olmo_any', 'head_dim': 128, 'rope_parameters': {'rope_theta': None}})).out)[0]
+    check('no RoPE' in settings.get('layers', ''), 'a theta of null is no RoPE', settings)
+
+
+def test_other_files():
+    """What is no config.json is named, by both readers; a Python dict and a printed config as well."""
+    for text, words in (
+            ('{"dim": 64, "n_layers": 2, "n_heads": 4, "yarn": {"factor": 16}}', "a params.json, Mistral's or Meta's"),
+            ('{"added_tokens": [], "model": {"type": "BPE"}}', 'a tokenizer.json'),
+            ('{"weight_map": {}}', 'an index of safetensors'), ('{"peft_type": "LORA"}', 'an adapter_config.json'),
+            ("{'model_type': 'llama'}", 'found a single quote, as Python has it'),
+            ('{"model_type": None}', 'found None, as Python has it'),
+            ('LlamaConfig {"model_type": "llama"}', 'found LlamaConfig, as print shows a config')):
+        for job in '--explain', '--engines':
+            one_line(run(job, '--head-dim', 8, '--theta', 1e4, '--train-ctx', 64, '--rope-config', saved(text)), 2,
+                     words, words, 'line 1')
+        os.makedirs(in_work('folder'), exist_ok=True)
+        write(os.path.join(in_work('folder'), 'config.json'), text)
+        try:
+            read_config(export_common.Job(), in_work('folder'))
+            problem = ''
+        except export_common.Problem as refused:
+            problem = str(refused)
+        check(words in problem, 'the exporter: ' + words, problem)
+    marked = b'\xef\xbb\xbf' + json.dumps(dict(LLAMA, rope_scaling={'rope_\u0074ype': 'linear', 'factor': 2})).encode()
+    marked = marked.replace(b'rope_type', b'rope_\\u0074ype')
+    result = good('--explain', '--rope-config', saved(marked))
+    check(table(result.out)[0]['method'] == 'linear' and 'a byte order mark is no JSON' in result.err,
+          'an escape in a key, and a byte order mark', result)
+
+
+def test_explained_alone():
     for kind, architecture in (('afmoe', 'AfmoeForCausalLM'), ('vaultgemma', 'VaultGemmaForCausalLM')):
         values = family(kind, architecture, num_hidden_layers=4, layer_types=['full_attention'] * 4)
         result = good('--explain', '--rope-config', saved(values))

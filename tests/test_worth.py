@@ -62,18 +62,6 @@ def test_a_rounded_cache_as_condition():
     one_line(run(SIBLING, '--check', '--max-cache', -1), TROUBLE, 'less than nothing', '--max-cache')
 
 
-def test_updates():
-    """model.bin says the last value in a short text. By YaRN it does not past that."""
-    status, last, rows = judge(MODEL, '-n', 2048, '--rope', 'yarn', '--min-updates', 0.6)
-    check(status == NO and rows['updates']['verdict'] == 'fail' and re.search(
-        r'fails at 1024: the last of several values is told -?0\.\d\d \+- 0\.\d\d times as surely as in a short text '
-        r'\(0\.60 wanted\), by jumps; holds to 512$', last), 'values that YaRN confuses', last)
-    status, last, rows = judge(SIBLING, '-n', 1024, '--min-updates', 0.6)
-    check(status == YES and rows['updates']['verdict'] == 'unknown' and
-          last.endswith('; it tells no last value from older ones in a short text'), 'it cannot do it at all', last)
-    one_line(run(MODEL, '--check', '--min-updates', 2), TROUBLE, 'more than all', '--min-updates')
-
-
 def test_nothing_is_read_twice():
     """A text in place by the reference's own settings is the reference's reading: no time is taken."""
     result = run(MODEL, '--check', '-n', 512, '--rope', 'none')

@@ -278,8 +278,9 @@ class Ours:
 class LlamaBench:
     """llama.cpp's llama-bench, or a descendant's."""
 
-    def __init__(self, options, program, extra):
-        self.options, self.program, self.extra = options, program, extra
+    def __init__(self, options, program, *ways):
+        """ways: what else is on the command line; of several ways the fastest counts."""
+        self.options, self.program, self.ways = options, program, ways
         self.at_depth = ' -gp ' in output_of([program, '--help'], 1, both=True)
 
     def speed(self, model, kind, phase, n):
@@ -291,8 +292,11 @@ class LlamaBench:
         test = {'prefill': ['-p', str(n), '-n', '0'], 'generate': ['-p', '0', '-n', str(n)],
                 'decode': ['-p', '0', '-n', '0', '-gp', '%d,32' % n] if n else ['-p', '0', '-n', '64']}[phase]
         runs = '1' if n > 512 else '3'
-        out = output_of([self.program, '-m', path, '-t', str(self.options.threads), '-r', runs, '-o', 'json'] +
-                        self.extra + test, self.options.threads)
+        return max(self.speed_of([self.program, '-m', path, '-t', str(self.options.threads), '-r', runs, '-o', 'json',
+                                  *way, *test]) for way in self.ways)
+
+    def speed_of(self, command):
+        out = output_of(command, self.options.threads)
         answers = json.loads(out[out.index('['):])
         return statistics.median(answers[-1].get('samples_ts') or [answers[-1]['avg_ts']])
 
@@ -387,7 +391,8 @@ def main():
     if options.llama_cpp:
         programs.append(('llama.cpp', LlamaBench(options, options.llama_cpp, ['-fa', '1'])))
     if options.ik:
-        programs.append(('ik_llama.cpp', LlamaBench(options, options.ik, ['-fa', '1', '-rtr', '1'])))
+        programs.append(('ik_llama.cpp', LlamaBench(
+            options, options.ik, *(['-fa', '1', '-rtr', repack] for repack in '01'))))
     print('| tokens per second, %d threads | %s |' % (options.threads, ' | '.join(name for name, _ in programs)))
     print('| --- |%s' % (' ---: |' * len(programs)))
     for label, model, kind, phase, n in ROWS:

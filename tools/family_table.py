@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Writes src/configs/family_table.h, the families of models and what engines make of them, from the rows of
-export/families.json, and src/configs/key_table.h, the keys of RoPE in a config, from those of export/keys.json:
+export/families.json, and src/configs/key_table.h, the keys of RoPE in a config, from those of export/keys.json. The
+lists of docs/checkpoints.md are made, too:
 
     python3 tools/family_table.py [--check]     --check writes nothing and says whether the headers are as they would be
 
@@ -11,14 +12,16 @@ import json
 import os
 import re
 import sys
+import textwrap
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, ROOT)
 
 from export.families import FAMILIES, WRAPPERS  # noqa: E402
-from export.keys import KEYS  # noqa: E402
+from export.keys import FILES, KEYS  # noqa: E402
 
 HEADER = os.path.join('src', 'configs', 'family_table.h')
+LISTS = os.path.join(ROOT, 'docs', 'checkpoints.md')
 KEY_HEADER = os.path.join('src', 'configs', 'key_table.h')
 COLUMNS = 100
 FIRST = ('// Made by tools/family_table.py from export/families.json, not by hand.\n'
@@ -181,7 +184,8 @@ def key_text(name, key):
         ('types', key.types), ('needed', key.needed), ('null', key.null), ('absent_in', key.absent_in)) if types]
     members += ['.%s = true' % word for word in ('zero', 'by_layer', 'misplaced') if getattr(key, word)]
     members += ['.%s = %s' % (word, literal(text)) for word, text in (
-        ('absent', key.absent), ('read_by', key.read_by), ('misspelled', ' '.join(key.misspelled))) if text]
+        ('absent', key.absent), ('read_by', key.read_by), ('misspelled', ' '.join(key.misspelled)),
+        ('also', ' '.join(key.also))) if text]
     return laid_out('    {', members, '},')
 
 
@@ -189,7 +193,59 @@ def key_table():
     return ('// Made by tools/family_table.py from export/keys.json, not by hand.\n'
             '// config_reader.c includes it behind config_reader.h.\n#pragma once\n\n'
             'static const ConfigKey config_keys[] = {\n'
-            + ''.join(key_text(name, key) for name, key in KEYS.items()) + '};\n')
+            + ''.join(key_text(name, key) for name, key in KEYS.items()) + '};\n\n'
+            '// Files that are no configs, and keys by which they are known.\n'
+            'static const struct {\n    const char *name, *keys;\n} other_files[] = {\n'
+            + ''.join('    {%s, %s},\n' % (quoted(name), quoted(' '.join(keys))) for name, keys in FILES.items())
+            + '};\n')
+
+
+# ---- docs/checkpoints.md ----
+
+def known_of(family):
+    """What is known of RoPE in a family that is explained and not run."""
+    rope, layers = family.rope, family.layers
+    if rope.none:
+        return 'none of the layers turns'
+    if layers.others == 'linear':
+        return 'only the layers with attention turn; the others have a state'
+    if rope.by_kind:
+        return 'full layers and sliding ones have a block or a theta each'
+    if layers.rule == 'periodic':
+        return 'full layers and sliding ones turn alike, or full ones do not turn'
+    if rope.axes:
+        return 'sections of three axes, which are one in a text'
+    if family.latent:
+        return 'latent attention: the part with `qk_rope_head_dim` turns'
+    if rope.partial:
+        return ("a part of each head turns; with a scaled block the share beside it or the class's counts, and a remark "
+                'says so')
+    return 'all of a head turns, and layers turn alike'
+
+
+def explained_lines():
+    groups = {}
+    for family in FAMILIES.values():
+        if not family.runs:
+            names = ', '.join('`%s`' % name for name in (family.model_type, *family.aliases, *family.wrapped_in))
+            groups.setdefault(known_of(family), []).append('%s (%s)' % (family.title, names))
+    return ''.join('| %s | %s |\n' % (known, ', '.join(families)) for known, families in groups.items())
+
+
+def architecture_lines():
+    """The architectures of GGUF."""
+    names = list(dict.fromkeys(family.gguf.architecture for family in FAMILIES.values() if family.runs and family.gguf))
+    text = 'In GGUF the architectures are %s and `%s`.' % (', '.join('`%s`' % name for name in names[:-1]), names[-1])
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False) + '\n'
+
+
+def with_lists(text):
+    """docs/checkpoints.md with the lists as the rows have them."""
+    start = '| what is known of RoPE | families (`model_type`) |\n| --- | --- |\n'
+    first, found, rest = text.partition(start)
+    text = first + found + explained_lines() + rest[rest.index('\n\n') + 1:] if found else text
+    first, found, rest = text.partition('In GGUF the architectures are')
+    return first + architecture_lines() + rest[rest.index('\n\n') + 1:] if found else text
 
 
 def main(arguments):
@@ -206,6 +262,16 @@ def main(arguments):
         if found != text:
             print('%s is not of export/%s: python3 tools/family_table.py makes it' % (header, rows))
             status = 1
+    if not os.path.exists(LISTS):
+        return status
+    with open(LISTS, encoding='utf-8') as file:
+        found = file.read()
+    if found != with_lists(found) and '--check' in arguments:
+        print('docs/checkpoints.md has other lists than export/families.json: python3 tools/family_table.py makes them')
+        return 1
+    if found != with_lists(found):
+        with open(LISTS, 'w', encoding='utf-8') as file:
+            file.write(with_lists(found))
     return status
 
 

@@ -21,21 +21,24 @@ SPACES = {*range(9, 14), 32, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028,
 
 
 def characters(path, version):
-    """The general category of every code point (Cn for unassigned), and those that a normalization can change."""
-    found, first, changed = ['Cn'] * END, None, set()
+    """The general category of every code point (Cn for unassigned), those that Form C can change, and those that only
+    Form KC takes apart."""
+    found, first, changed, compatible = ['Cn'] * END, None, set(), set()
     with open(path) as file:
         for line in file:
             code, name, category, combining, _, parts = line.split(';')[:6]
             first = int(code, 16) if first is None else first
             if combining != '0' or parts and parts[0] != '<':
                 changed.add(int(code, 16))
+            if parts[:1] == '<':
+                compatible.add(int(code, 16))
             if not name.endswith(', First>'):  # else the next line ends a range
                 found[first:int(code, 16) + 1] = [category] * (int(code, 16) + 1 - first)
                 first = None
     newest = ([v for code, v in VERSIONS.items() if found[code][0] == 'L'] or ['8.0 or older'])[-1]
     if newest != version:
         sys.exit('%s: is of Unicode %s, expected %s' % (path, newest, version))
-    return found, changed
+    return found, changed, compatible
 
 
 def runs(members):
@@ -71,7 +74,8 @@ def constant(name, members):
 def main():
     if len(sys.argv) != 3:
         sys.exit(__doc__)
-    (found, _), (_, normalized) = characters(sys.argv[1], '16.0'), characters(sys.argv[2], '9.0')
+    found = characters(sys.argv[1], '16.0')[0]
+    _, normalized, compatible = characters(sys.argv[2], '9.0')
 
     def of(*categories):
         return {code for code in range(END) if found[code].startswith(categories)}
@@ -88,6 +92,8 @@ def main():
                    'it, and so on,\nas in src/tokens/unicode_tables.h. A Python itself knows those of its version."""\n\n'
                    '# Unicode 9.0: what is taken apart, or has a combining class.\n')
         file.write(constant('NORMALIZED', normalized))
+        file.write('# Unicode 9.0: what only Form KC takes apart.\n')
+        file.write(constant('COMPATIBLE', compatible))
         file.write('# Unicode 16.0: categories Lu and Lt, Ll, and M.\n')
         for name, members in ('CAPITALS', of('Lu', 'Lt')), ('SMALL_LETTERS', of('Ll')), ('MARKS', of('M')):
             file.write(constant(name, members))

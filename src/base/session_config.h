@@ -15,6 +15,9 @@ typedef struct {
     int layer, head;  // from 0
     // One per token up to that one, -infinity where nothing is seen; NULL: nobody wants any.
     float *scores;
+    // (head_dim) The head's query of that token as it meets the scores: turned, not yet scaled.
+    // NULL: nobody wants it. Latent attention has none.
+    float *query;
 } Watch;
 
 typedef struct {

@@ -53,7 +53,7 @@ void config_refuse_by_layer(Config *c) {
                         !config_is_something(json_member(c->config, "no_rope_layers"));
     if (has_interval) config_number(c, c->config, "no_rope_layer_interval", 4);
     bool is_model_s =
-        !f && c->layout == BY_TYPE && !config_is_something(json_member(c->config, "rope_scaling"));
+        (!f || c->is_any) && c->layout == BY_TYPE && !config_is_something(json_member(c->config, "rope_scaling"));
     if (!is_model_s) refuse_blocks(c, f);
 }
 
@@ -126,6 +126,8 @@ static void check_parameters(Config *c) {
     if (config_has_type_blocks(c->family, own)) {
         for (const char *v = json_first(own, &key); v; v = json_next(v, &key)) {
             if (json_is(key, full) || json_is(key, sliding)) continue;
+            // The library saves that, too.
+            if (json_is(key, "rope_type") && (*v == 'n' || json_is(v, "default"))) continue;
             c->block = own;
             name_block(c, "rope_parameters");
             config_reject(c, own, config_word(key).text, "none beside %s and %s", full, sliding);

@@ -130,5 +130,8 @@ void config_turn(const Config *c, int head_dim) {
 bool config_is_still(const Config *c) {
     const char *key = c->family ? c->family->only_key : NULL;
     bool is_said = key && json_is(json_member(c->config, key), "rope");
+    const char *block = json_member(c->config, "rope_parameters");
+    const char *theta = json_member(block, "rope_theta");
+    if (c->is_any && theta && *theta == 'n') return true;
     return config_is_of(c, FAMILY_STILL) || (key && !is_said);
 }

@@ -12,39 +12,9 @@ bool config_names_family(const char *config) {
     return json_member(config, "model_type") || (list && *list != 'n');
 }
 
-// A number of a config of whatever family: the first of some keys that has one; 0: none has.
-static double any_number(const char *config, const char *const *keys, int n) {
-    double x = 0;
-    for (int i = 0; i < n && x <= 0; i++)
-        if (!json_number(json_member(config, keys[i]), &x, NULL)) x = 0;
-    return x;
-}
-
 void config_reject_family(Config *c) {
-    static const char *const heads[] = {"qk_rope_head_dim", "head_dim"},
-                             *const width = "hidden_size", *const n_heads = "num_attention_heads",
-                             *const theta = "rope_theta", *const most = "max_position_embeddings";
-    const char *text = json_member(c->config, "text_config");
-    const char *config = text && *text == '{' ? text : c->config;
-    const char *block = json_member(config, "rope_parameters");
-    bool has_block = config_is_something(block);
-    const char *name = has_block ? "rope_parameters" : "rope_scaling";
-    double head = any_number(config, heads, 2), base = any_number(config, &theta, 1);
-    double across = any_number(config, &n_heads, 1), length = any_number(config, &most, 1);
-    char options[120] = "--head-dim, --theta and --train-ctx";
-    if (head <= 0 && across > 0) head = any_number(config, &width, 1) / across;
-    if (base <= 0) base = any_number(block, &theta, 1);
-    has_block = has_block || config_is_something(json_member(config, name));
-    if (head > 0 && base > 0 && length > 0)
-        snprintf(options, sizeof options, "--head-dim %.12g --theta %.12g --train-ctx %.12g", head,
-                 base, length);
-    if (has_block)
-        config_reject(c, c->config, "model_type",
-                      "a family that is known; without it, give %s alone, as a file, with %s", name,
-                      options);
-    else
-        config_reject(c, c->config, "model_type",
-                      "a family that is known; without it, give no file, and %s", options);
+    config_reject(c, c->config, "model_type",
+                  "a family that is known, or head_dim, or hidden_size and num_attention_heads");
 }
 
 void config_check_sizes(Config *c) {
@@ -95,8 +65,9 @@ char *config_complete(const Card *card, const RopeFile *model, Error *err) {
     if (config_names_family(object)) return strcpy(whole, object);
     const char *beside = is_config ? object : NULL;
     // Sections and a share that turns are a block of Qwen 3.5's, for one. Others are a Llama's.
-    bool has_sections = !is_config && json_member(object, "mrope_section") &&
-                        json_member(object, "partial_rotary_factor");
+    const char *part = json_member(object, "rope_parameters"), *block = is_config ? part : object;
+    bool has_sections =
+        json_member(block, "mrope_section") && json_member(block, "partial_rotary_factor");
     bool grows = !is_config && json_member(object, "llama_4_scaling_beta");
     unsigned family = has_sections ? FAMILY_SECTIONS : model->latent ? FAMILY_LATENT : 0;
     if (grows) family |= FAMILY_GROWS | FAMILY_RUNS;

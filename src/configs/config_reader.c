@@ -86,7 +86,7 @@ void config_reject(Config *c, const char *object, const char *key, const char *f
 
 Word config_word(const char *quoted) {
     Word w;
-    snprintf(w.text, sizeof w.text, "%.*s", (int)strcspn(quoted + 1, "\""), quoted + 1);
+    json_put_string(quoted, w.text, sizeof w.text);
     return w;
 }
 
@@ -125,6 +125,23 @@ const int n_config_keys = sizeof config_keys / sizeof *config_keys;
 const ConfigKey *config_key(const char *name) {
     for (int i = 0; i < n_config_keys; i++)
         if (strcmp(config_keys[i].name, name) == 0) return &config_keys[i];
+    return NULL;
+}
+
+const char *config_other_file(const char *object) {
+    static const char *const own[] = {"model_type", "architectures", "rope_scaling",
+                                      "rope_parameters"};
+    char key[40];
+    for (int i = 0; i < 4; i++)
+        if (json_member(object, own[i])) return NULL;
+    for (size_t i = 0; i < sizeof other_files / sizeof *other_files; i++) {
+        bool has_all = true;
+        for (const char *at = other_files[i].keys; *at; at += strcspn(at, " "), at += *at == ' ') {
+            snprintf(key, sizeof key, "%.*s", (int)strcspn(at, " "), at);
+            has_all = has_all && json_member(object, key);
+        }
+        if (has_all) return other_files[i].name;
+    }
     return NULL;
 }
 
@@ -201,11 +218,24 @@ static bool is_allowed(const ConfigKey *row, const char *v, double low, double *
     return (*x > low && *x <= row->high) || (*x == 0 && row->zero);
 }
 
+const char *config_name_in(const Config *c, const char *object, const char *key, Word *room) {
+    const ConfigKey *row = config_key(key);
+    bool is_any = c->family && c->family->flags & FAMILY_ANY;
+    if (!is_any || !row || !row->also || json_member(object, key)) return key;
+    for (const char *at = row->also; *at; at += strcspn(at, " "), at += *at == ' ') {
+        snprintf(room->text, sizeof room->text, "%.*s", (int)strcspn(at, " "), at);
+        if (json_member(object, room->text)) return room->text;
+    }
+    return key;
+}
+
 static double number_from(Config *c, const char *object, const char *key, double missing,
                           double low) {
     static const ConfigKey unknown = {.type = KEY_NUMBER, .high = CONFIG_LIMIT};
-    const char *v = config_get(c, object, key);
     const ConfigKey *known = config_key(key), *row = known ? known : &unknown;
+    Word room;
+    key = config_name_in(c, object, key, &room);
+    const char *v = config_get(c, object, key);
     const unsigned type = 1u << c->method;
     double x, otherwise = isnan(missing) ? 0 : missing;
     bool may_lack = !isnan(missing) && !(row->needed & type);

@@ -55,6 +55,7 @@ typedef struct {
     unsigned types, needed, null, absent_in;
     bool zero, by_layer, misplaced;
     const char *absent, *read_by, *misspelled;  // NULL: nothing
+    const char *also;  // names in families that nobody looked at; NULL: none
 } ConfigKey;
 
 // How a reader differs from Hugging Face 5, where a flag is enough to say it.
@@ -106,6 +107,7 @@ typedef struct {
 typedef struct {
     // What is read, and by whom.
     const char *whole;         // the text as it was given, a wrapper's too
+    const char *outer;         // the config that it may be inside
     const char *config;        // the text model's config in it; NULL: none, so no keys
     const char *alone;         // the object of a text that is a block by itself; NULL: it is none
     const RopeFamily *family;  // NULL: none, which the STRICT reader alone takes
@@ -147,6 +149,8 @@ typedef struct {
     int model_head;             // 0: there is no model
     int model_sliding_head;     // of its sliding layers; 0: the same
     bool keeps_sliding;         // a block by itself is of the full layers of a model with two RoPEs
+    bool is_any;                // nobody looked at its family
+    bool says_theta;            // a key says theta
     bool good;                  // nothing is wrong so far; if false at first, nothing is told
     Error *err;                 // the first thing that is wrong
 } Config;
@@ -188,10 +192,15 @@ const char *config_block_get(Config *c, const char *key);
 // The rows of the table of keys.
 extern const ConfigKey *const config_key_rows;
 extern const int n_config_keys;
+// What an object is that is no config, by its keys. NULL: it may be one.
+const char *config_other_file(const char *object);
 // The row of a key. NULL: there is none.
 const ConfigKey *config_key(const char *name);
 // The key of a place (KEY_AT_...) that a name is written like, which is none. NULL: none is near.
 const char *config_key_meant(const char *name, unsigned at);
+
+// The name under which an object has a key: its own, or another, in a family that nobody looked at.
+const char *config_name_in(const Config *c, const char *object, const char *key, Word *room);
 
 // The largest number that is taken.
 #define CONFIG_LIMIT 1e12

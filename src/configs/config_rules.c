@@ -22,11 +22,17 @@ static void read_family(Config *c, bool is_llama) {
     const char *list = config_get(c, c->config, "architectures");
     const char *first = json_first(list, NULL);
     bool has_list = list && *list != 'n';
-    const char *given = c->config, *architecture = family_architecture(given);
+    const char *given = c->outer = c->config, *architecture = family_architecture(given);
     config_find_family(c, given, is_llama);
     const RopeFamily *f = c->family;
-    if (!f && (type || has_list)) config_reject_family(c);
-    else if (f && has_list && f->flags & FAMILY_RUNS &&
+    c->is_any = !f && (type || has_list);
+    if (c->is_any) {
+        f = c->family = family_any(c->config);
+        if (!f) config_reject_family(c);
+        else if (config_has_kinds(json_member(c->config, "rope_parameters"))) c->layout = BY_TYPE;
+    }
+    bool is_alias = f && given == c->config && !json_is(type, f->model_type) && type;
+    if (f && has_list && !is_alias && f->flags & FAMILY_RUNS && family_wrapper_is_known(given) &&
              (!json_is(first, architecture) || json_next(first, NULL)))
         config_reject(c, given, "architectures", "[\"%s\"]", architecture);
 }
@@ -83,9 +89,23 @@ static void read_dims(Config *c) {
     int of_model = model_turns(c);
     config_find_share(c);
     const char *where = config_member(c, key) ? config_object_with(c, key) : c->config;
-    if (c->partial > 1 || (!has_part && c->partial != 1)) config_reject(c, where, key, "1");
-    c->partial = fmin(c->partial, 1);
     config_find_head(c);
+    bool is_share = c->turning && config_is_of(c, FAMILY_LATENT) &&
+                    fabs(c->partial * c->head_dim - c->turning) < 1e-6;
+    if (c->turning && config_is_of(c, FAMILY_LATENT)) {
+        if (c->partial != 1 && !is_share)
+            config_reject(c, where, key, "1, or what makes %d of head_dim %.0f", c->turning,
+                          c->head_dim);
+    } else if (c->partial > 1 || (!has_part && c->partial != 1)) {
+        config_reject(c, where, key, "1");
+    }
+    c->partial = fmin(c->partial, 1);
+    bool is_said = config_member(c, key) || json_member(c->config, key);
+    if (c->turning && !config_is_of(c, FAMILY_LATENT) && is_said && c->good &&
+        (int)(c->head_dim * c->partial) != c->turning)
+        config_remark(c, "%s%s is not used, since %s is %d",
+                      config_member(c, key) ? c->called.inside : "", key, c->family->rotary_key,
+                      c->turning);
     if (c->family) check_family_head(c);
     int head_dim = (int)c->head_dim;
     *(is_sliding ? &c->file->sliding_head_dim : &c->file->head_dim) = head_dim;
@@ -246,7 +266,7 @@ static void read_settings(Config *c) {
     else read_factor(c);
     read_block_fields(c);
     config_take_alpha(c);
-    bool has_axes = c->family && c->family->flags & FAMILY_AXES;
+    bool has_axes = !c->family || c->family->flags & FAMILY_AXES;
     if (c->is_mrope || has_axes) config_block_get(c, "mrope_section");
     if (has_axes) config_block_get(c, "mrope_interleaved");
     if (config_grows(c)) read_growth(c);
@@ -383,22 +403,53 @@ static void read_blocks(Config *c) {
     if (c->layout == BY_TYPE) read_block_of(c, KIND_SLIDING);
     else if (!c->keeps_sliding) file->sliding = file->rope;
     file->by_kind = file->by_kind || c->layout == BY_TYPE;
-    file->by_layer = file->by_layer || (c->layout == BY_TYPE && !c->family);
+    file->by_layer = file->by_layer || (c->layout == BY_TYPE && (!c->family || c->is_any));
+}
+
+// What was taken for granted of a family that nobody looked at.
+static void remark_any(Config *c) {
+    const RopeConfig *r = &c->file->rope;
+    const char *type = json_member(c->config, "model_type");
+    if (!type) type = json_member(c->outer, "model_type");
+    if (!type) type = json_first(json_member(c->config, "architectures"), NULL);
+    const Word name = config_word(type && *type == '"' ? type : "\"\"");
+    if (c->file->still)
+        config_unread(c, "nobody looked at model_type %s: a rope_theta of null is read as no RoPE",
+                      name.text);
+    else
+        config_unread(c,
+                      "nobody looked at model_type %s, so it is read as %s: %d of %d elements of a "
+                      "head turn, theta %.12g%s, %d positions",
+                      name.text, config_is_of(c, FAMILY_LATENT) ? "DeepSeek's" : "a Llama's",
+                      r->method == ROPE_PROPORTIONAL ? 2 * r->turning : r->rotary_dim,
+                      c->file->head_dim, r->theta, c->says_theta ? "" : " (no key says it)",
+                      c->file->max_positions);
+}
+
+// A family without RoPE needs no numbers.
+static bool settle_still(Config *c) {
+    if (!c->file->head_dim) c->file->head_dim = 2;  // which nobody looks at
+    c->file->rope = c->file->sliding = (RopeConfig){
+        .rotary_dim = c->file->head_dim, .theta = 1e4, .train_ctx = c->trained ? c->trained : 1};
+    return true;
 }
 
 // Reads what config_refuse_by_layer has let through.
 static void read_all(Config *c) {
     RopeFile *file = c->file;
-    file->model_type = c->family ? c->family->model_type : NULL;
+    file->model_type = c->family && !c->is_any ? c->family->model_type : NULL;
+    file->is_unknown = c->is_any;
     config_find_most(c);
     file->max_positions = c->trained;
     config_read_layers(c);
-    if (c->family && !(c->family->flags & FAMILY_RUNS))
+    if (c->family && !(c->family->flags & FAMILY_RUNS) && !c->is_any)
         config_remark(c, "model_type %s is explained, and not run yet", c->family->model_type);
     file->still = config_is_still(c);
     if (file->still && file->sizes.dim)
         config_reject(c, c->config, "model_type", "a family with RoPE, as the model has it");
-    read_blocks(c);
+    if (file->still && !file->sizes.dim) c->good = c->good && settle_still(c);
+    else read_blocks(c);
+    if (c->is_any && c->good) remark_any(c);
     if (c->good) remark_lost(c);
     config_check_sizes(c);
 }
@@ -444,6 +495,12 @@ bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *e
     Card card;
     if (!card_read(&card, text, length, err)) return false;
     bool has_family = config_names_family(card.object);
+    const char *other = config_other_file(card.object);
+    file->whole = NULL;
+    if (other) {
+        free(card.text);
+        return fail(err, "line 1: this is %s (expected a config.json or its block)", other);
+    }
     Config c = reader_of(file, &card, err);
     remark_card(&c, &card, has_family);
     file->whole = config_complete(&card, file, err);

@@ -31,7 +31,8 @@ void config_find_family(Config *c, const char *named, bool is_first) {
 }
 
 void config_find_most(Config *c) {
-    int missing = c->family ? c->family->max_positions : c->file->max_positions;
+    bool is_row = c->family && !config_is_of(c, FAMILY_ANY);
+    int missing = is_row ? c->family->max_positions : c->file ? c->file->max_positions : 0;
     c->trained = config_length(c, c->config, "max_position_embeddings", missing, 1);
     if (!c->trained) c->trained = missing;
 }
@@ -155,7 +156,10 @@ double config_number_of_kind(Config *c, const char *key, double missing) {
 // L. llama3, yarn and longrope have an original one. A class with longrope
 // alone reads only the top level's.
 static int original_length(const Config *c) {
-    bool has_most = c->family || json_member(c->config, "max_position_embeddings");
+    static const char most_key[] = "max_position_embeddings";
+    Word room;
+    bool has_most = (c->family && !config_is_of(c, FAMILY_ANY)) ||
+                    json_member(c->config, config_name_in(c, c->config, most_key, &room));
     int most = has_most ? c->trained : c->model[c->kind].train_ctx;
     if (c->method < TYPE_LLAMA3) return most;
     if (c->longrope_alone && c->method == TYPE_LONGROPE)
@@ -230,6 +234,9 @@ void config_find_theta(Config *c) {
     const char *object = config_object_with(c, key);
     c->rope->theta = c->theta;
     if (config_sees_scaling_only(c) || !has_theta(c)) return;
+    Word room;
+    c->says_theta = json_member(object, config_name_in(c, object, key, &room)) ||
+                    json_member(c->config, config_name_in(c, c->config, key, &room));
     c->rope->theta = config_number(c, object, key, c->theta > 0 ? c->theta : REQUIRED);
 }
 

@@ -2,6 +2,7 @@
 // found.
 #include "families.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,6 +23,8 @@ static bool is_named(const char *config, const char *model_type, const char *arc
     return type ? json_is(type, model_type) : json_is(first, architecture);
 }
 
+static const RopeFamily *family_by_name(const char *config);
+
 static int wrapper_of(const char *config) {
     int i = 0;
     while (i < N_WRAPPERS && !is_named(config, wrappers[i].model_type, wrappers[i].architecture))
@@ -29,10 +32,16 @@ static int wrapper_of(const char *config) {
     return i;
 }
 
+const char *const family_containers[N_CONTAINERS] = {"text_config", "llm_config",
+                                                     "language_config", "thinker_config"};
+
 const char *family_text(const char *config) {
-    const char *text = json_member(config, "text_config");
-    bool is_inside = text && *text == '{' && wrapper_of(config) < N_WRAPPERS;
-    return is_inside ? text : config;
+    bool is_text_model = wrapper_of(config) == N_WRAPPERS && family_by_name(config);
+    for (int i = 0; i < N_CONTAINERS && !is_text_model; i++) {
+        const char *text = json_member(config, family_containers[i]);
+        if (text && *text == '{') return family_text(text);
+    }
+    return config;
 }
 
 const RopeFamily *family_named(const char *model_type) {
@@ -59,17 +68,63 @@ static bool has_alias(const RopeFamily *family, const char *quoted) {
     return has_word(family->aliases, name);
 }
 
+// The family that a config names itself.
+static const RopeFamily *family_by_name(const char *config) {
+    const char *type = json_member(config, "model_type");
+    for (const RopeFamily *f = families; f < families + N_FAMILIES; f++)
+        if (is_named(config, f->model_type, f->architecture) || has_alias(f, type)) return f;
+    return NULL;
+}
+
 const RopeFamily *config_family(const char *config) {
-    const char *text = family_text(config), *type = json_member(text, "model_type");
-    bool is_said = type || json_member(text, "architectures");
+    const char *text = family_text(config);
+    bool is_said = json_member(text, "model_type") || json_member(text, "architectures");
     int row = wrapper_of(config);
     bool is_flat =
         row < N_WRAPPERS && text == config && wrappers[row].may_be_flat && wrappers[row].inside;
-    if (is_flat || (text != config && !is_said && wrappers[row].inside))
+    if (is_flat || (text != config && !is_said && row < N_WRAPPERS && wrappers[row].inside))
         return family_named(wrappers[row].inside);
-    for (const RopeFamily *f = families; f < families + N_FAMILIES; f++)
-        if (is_named(text, f->model_type, f->architecture) || has_alias(f, type)) return f;
-    return NULL;
+    return family_by_name(text);
+}
+
+bool family_wrapper_is_known(const char *config) {
+    return family_text(config) == config || wrapper_of(config) < N_WRAPPERS;
+}
+
+// What configs of families without a row are read as: a Llama's, or DeepSeek's, of which any share
+// may turn.
+#define ANY_LAYER_KEYS "layer_types sliding_window_pattern no_rope_layers no_rope_layer_interval"
+static const RopeFamily any_family = {.model_type = "",
+                                      .architecture = "",
+                                      .theta = 1e4,
+                                      .local_theta = 1e4,
+                                      .rotary_key = "rotary_dim",
+                                      .layer_keys = ANY_LAYER_KEYS,
+                                      .flags = FAMILY_ANY | FAMILY_PARTIAL | FAMILY_AXES};
+static const RopeFamily any_latent_family = {.model_type = "",
+                                             .architecture = "",
+                                             .theta = 1e4,
+                                             .still = 128,
+                                             .turning = 64,
+                                             .layer_keys = ANY_LAYER_KEYS,
+                                             .flags = FAMILY_ANY | FAMILY_LATENT | FAMILY_AXES};
+
+static bool has_number(const char *config, const char *keys) {
+    double x;
+    char key[40];
+    for (const char *at = keys; *at; at += strcspn(at, " "), at += *at == ' ') {
+        snprintf(key, sizeof key, "%.*s", (int)strcspn(at, " "), at);
+        if (json_number(json_member(config, key), &x, NULL)) return true;
+    }
+    return false;
+}
+
+const RopeFamily *family_any(const char *text) {
+    if (has_number(text, "qk_rope_head_dim")) return &any_latent_family;
+    bool has_head = has_number(text, "head_dim") ||
+                    (has_number(text, "hidden_size n_embd d_model") &&
+                     has_number(text, "num_attention_heads n_head n_heads"));
+    return has_head ? &any_family : NULL;
 }
 
 const RopeFamily *family_with(unsigned flags) {
@@ -134,9 +189,8 @@ static bool fault(const LayerReader *r, const char *key, const char *expected) {
 static bool layer_number(const LayerReader *r, const char *key, int *found) {
     const char *v = json_member(r->text, key);
     double x;
-    bool is_whole;
     if (!v) return true;
-    if (!json_number(v, &x, &is_whole) || !is_whole || x < 1 || x > MOST) return false;
+    if (!json_number(v, &x, NULL) || x != floor(x) || x < 1 || x > MOST) return false;
     *found = (int)x;
     return true;
 }

@@ -51,6 +51,7 @@ enum {
     FAMILY_MSCALES = 1 << 28,       // longrope's attention factor is long_mscale
     FAMILY_CUTS_LISTS = 1 << 26,    // what lists have behind the last layer is not used
     FAMILY_NULL_HEAD = 1 << 29,     // a head_dim of null is the model's width by its heads
+    FAMILY_ANY = 1 << 30,           // it stands for families that have no row
 };
 
 // What sets a family apart from a Llama and can be seen in a model. Where no family has all that a
@@ -165,8 +166,15 @@ typedef struct {
 
 // Whether a word stands in a list of words with a space between two; NULL: no words.
 bool has_word(const char *words, const char *word);
-// The config of the text model: that of a wrapper's text_config, else the config itself.
+// Where a model of text and something else has the config of its text model.
+enum { N_CONTAINERS = 4 };
+extern const char *const family_containers[N_CONTAINERS];
+// The config of the text model: that inside, unless the config names a text model itself.
 const char *family_text(const char *config);
+// Whether a text model inside is in a wrapper that has a row, or there is none inside.
+bool family_wrapper_is_known(const char *config);
+// What a text model's config without a known family is read as. NULL: it has not a Llama's keys.
+const RopeFamily *family_any(const char *text);
 // The family of a config's text model, by its model_type or else its architecture, or what the
 // wrapper has inside. NULL: unknown.
 const RopeFamily *config_family(const char *config);

@@ -133,6 +133,13 @@ static void name_fault(JsonFault *fault, char found[40]) {
     if (is_mark || is_wide) {
         snprintf(found, 40, "a byte order mark%s", is_wide ? " of UTF-16" : "");
         fault->expected = "UTF-8 without one";
+    } else if (*p == '\'') {
+        snprintf(found, 40, "a single quote, as Python has it");
+        fault->expected = "JSON, which json.dumps writes";
+    } else if (strncmp(p, "True", 4) == 0 || strncmp(p, "False", 5) == 0 ||
+               strncmp(p, "None", 4) == 0) {
+        snprintf(found, 40, "%.*s, as Python has it", (int)strcspn(p, ",]} \t\r\n"), p);
+        fault->expected = "JSON, which json.dumps writes";
     } else if (is_curly) {
         snprintf(found, 40, "a curly quote, %.3s", p);
         fault->expected = "a straight one, \"";
@@ -181,6 +188,12 @@ const char *json_next(const char *value, const char **key) {
     return *p == ',' ? value_behind(p, key) : NULL;
 }
 
+const char *json_behind(const char *value) {
+    const char *p = behind_value(value, JSON_DEPTH, NULL);
+    while (strchr(" \t\r\n", p[-1])) p--;
+    return p;
+}
+
 size_t json_length(const char *value) {
     return *value == '"' ? (size_t)(behind_string(value, NULL) - value)
                          : strcspn(value, ",]} \t\r\n");
@@ -191,9 +204,36 @@ bool json_has_members(const char *object) {
     return json_first(object, &key);
 }
 
+// The character that an escape stands for, or what stands at *p, which moves behind it; -1: none of
+// one byte.
+static int unescaped(const char **p) {
+    static const char letters[] = "nrtbf", meant[] = "\n\r\t\b\f";
+    const char *at = *p;
+    if (*at != '\\') return (unsigned char)*(*p)++;
+    *p += at[1] == 'u' ? 6 : 2;
+    const char *letter = strchr(letters, at[1]);
+    if (at[1] != 'u') return letter ? meant[letter - letters] : at[1];
+    char digits[5] = {at[2], at[3], at[4], at[5], '\0'};
+    long code = strtol(digits, NULL, 16);
+    return code < 0x80 ? (int)code : -1;
+}
+
+void json_put_string(const char *string, char *out, size_t size) {
+    const char *p = string + 1;
+    size_t n = 0;
+    while (*p != '"' && n + 1 < size) {
+        int c = unescaped(&p);
+        out[n++] = c < 0 ? '?' : (char)c;
+    }
+    out[n] = '\0';
+}
+
 bool json_is(const char *string, const char *text) {
-    size_t n = strlen(text);
-    return string && *string == '"' && strncmp(string + 1, text, n) == 0 && string[n + 1] == '"';
+    if (!string || *string != '"') return false;
+    const char *p = string + 1;
+    while (*text && *p != '"')
+        if (unescaped(&p) != (unsigned char)*text++) return false;
+    return !*text && *p == '"';
 }
 
 const char *json_member(const char *object, const char *key) {

@@ -25,13 +25,17 @@ const char *json_first(const char *container,
                        const char **key);  // of an object's member, at its quote; NULL for a list
 const char *json_next(const char *value, const char **key);
 
+// The place behind a value.
+const char *json_behind(const char *value);
 // The bytes of a value that is no list or object, the quotes of a string included.
 size_t json_length(const char *value);
 
 // Whether an object has a member at all.
 bool json_has_members(const char *object);
 
-// True when a string (at its quote) is this text. Escapes are not read: no known word has one.
+// A string (at its quote) without quotes and escapes, cut to `size` bytes with the NUL.
+void json_put_string(const char *string, char *out, size_t size);
+// True when a string (at its quote) is this text, written with escapes or without.
 bool json_is(const char *string, const char *text);
 // The value of a key in an object, the last one if there are many. NULL: none, or no object.
 const char *json_member(const char *object, const char *key);

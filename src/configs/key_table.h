@@ -6,19 +6,22 @@ static const ConfigKey config_keys[] = {
     {"rope_theta", .at = KEY_AT_TOP | KEY_AT_BLOCK, .type = KEY_NUMBER, .low = 1,
         .high = 1000000000000,
         .absent_in = TYPE_BIT_LINEAR | TYPE_BIT_DYNAMIC | TYPE_BIT_YARN | TYPE_BIT_LLAMA3 | TYPE_BIT_LONGROPE,
-        .absent = "{value}, the default of its class, counts", .misspelled = "ropebase"},
+        .absent = "{value}, the default of its class, counts", .misspelled = "ropebase",
+        .also = "rotary_emb_base rope_base"},
     {"rope_scaling", .at = KEY_AT_TOP, .type = KEY_OBJECT,
         .misspelled = "ropescale ropescalingconfig ropescalingtype ropescalingfactor scalingrope"},
     {"rope_parameters", .at = KEY_AT_TOP, .type = KEY_OBJECT,
         .misspelled = "ropeparams ropeparam ropeconfig ropesettings"},
-    {"max_position_embeddings", .at = KEY_AT_TOP, .type = KEY_WHOLE, .low = 1, .high = 1073741824},
+    {"max_position_embeddings", .at = KEY_AT_TOP, .type = KEY_WHOLE, .low = 1, .high = 1073741824,
+        .also = "n_positions max_sequence_length seq_length max_seq_len n_ctx"},
     {"original_max_position_embeddings", .at = KEY_AT_TOP | KEY_AT_BLOCK, .type = KEY_WHOLE,
         .low = 1, .high = 1073741824, .types = TYPE_BIT_LLAMA3 | TYPE_BIT_YARN | TYPE_BIT_LONGROPE,
         .absent_in = TYPE_BIT_YARN,
         .absent = "it counts from max_position_embeddings, {value}; llama.cpp, ik_llama.cpp and "
             "ExLlamaV2 refuse such a file, and MLX-LM counts from 4096"},
     {"partial_rotary_factor", .at = KEY_AT_TOP | KEY_AT_BLOCK, .type = KEY_NUMBER, .high = 1,
-        .null = TYPE_BIT_DEFAULT | TYPE_BIT_LINEAR | TYPE_BIT_DYNAMIC | TYPE_BIT_PROPORTIONAL | TYPE_BIT_LLAMA3 | TYPE_BIT_YARN | TYPE_BIT_LONGROPE},
+        .null = TYPE_BIT_DEFAULT | TYPE_BIT_LINEAR | TYPE_BIT_DYNAMIC | TYPE_BIT_PROPORTIONAL | TYPE_BIT_LLAMA3 | TYPE_BIT_YARN | TYPE_BIT_LONGROPE,
+        .also = "rotary_pct rope_pct"},
     {"partial_rotary_factors", .at = KEY_AT_TOP, .type = KEY_NUMBER, .high = 1,
         .null = TYPE_BIT_DEFAULT | TYPE_BIT_LINEAR | TYPE_BIT_DYNAMIC | TYPE_BIT_PROPORTIONAL | TYPE_BIT_LLAMA3 | TYPE_BIT_YARN | TYPE_BIT_LONGROPE},
     {"head_dim", .at = KEY_AT_TOP, .type = KEY_WHOLE, .low = 1, .high = 1024},
@@ -26,8 +29,10 @@ static const ConfigKey config_keys[] = {
     {"qk_nope_head_dim", .at = KEY_AT_TOP, .type = KEY_WHOLE, .low = 1, .high = 1024},
     {"qk_rope_head_dim", .at = KEY_AT_TOP, .type = KEY_WHOLE, .low = 1, .high = 1024},
     {"rotary_dim", .at = KEY_AT_TOP, .type = KEY_WHOLE, .low = 1, .high = 1024},
-    {"hidden_size", .at = KEY_AT_TOP, .type = KEY_WHOLE, .low = 1, .high = 1048576},
-    {"num_attention_heads", .at = KEY_AT_TOP, .type = KEY_WHOLE, .low = 1, .high = 16384},
+    {"hidden_size", .at = KEY_AT_TOP, .type = KEY_WHOLE, .low = 1, .high = 1048576,
+        .also = "n_embd d_model"},
+    {"num_attention_heads", .at = KEY_AT_TOP, .type = KEY_WHOLE, .low = 1, .high = 16384,
+        .also = "n_head n_heads"},
     {"num_hidden_layers", .at = KEY_AT_TOP, .type = KEY_WHOLE, .low = 1, .high = 1024},
     {"attention_chunk_size", .at = KEY_AT_TOP, .type = KEY_WHOLE, .low = 1, .high = 1073741824},
     {"attn_scale", .at = KEY_AT_TOP, .type = KEY_NUMBER, .high = 1000000000000},
@@ -103,4 +108,16 @@ static const ConfigKey config_keys[] = {
     {"no_rope_layer_interval", .at = KEY_AT_TOP, .type = KEY_WHOLE, .low = 1, .high = 1073741824,
         .by_layer = true},
     {"layer_types", .at = KEY_AT_TOP, .type = KEY_ANY, .by_layer = true},
+};
+
+// Files that are no configs, and keys by which they are known.
+static const struct {
+    const char *name, *keys;
+} other_files[] = {
+    {"a tokenizer.json", "added_tokens model"},
+    {"a tokenizer_config.json", "tokenizer_class"},
+    {"an index of safetensors", "weight_map"},
+    {"an adapter_config.json", "peft_type"},
+    {"a preprocessor_config.json", "image_processor_type"},
+    {"a params.json, Mistral's or Meta's own form", "dim n_layers n_heads"},
 };

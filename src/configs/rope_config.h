@@ -36,7 +36,8 @@ typedef struct {
     bool is_malformed;     // it was for a value that its key cannot have
     char not_json[80];  // of a whole config: what is no JSON, which engines refuse; empty: nothing
     double short_factors[ROPE_MAX_PAIRS], long_factors[ROPE_MAX_PAIRS];
-    const char *model_type;  // the file's; NULL: none
+    const char *model_type;  // the file's; NULL: none that has a row
+    bool is_unknown;         // it names a family that has no row
     char *whole;  // the file as a whole config, for engines_read; the caller frees it; NULL: none
 } RopeFile;
 

@@ -41,7 +41,9 @@ bool reading_does(const Config *c, unsigned quirk) {
 }
 
 void reading_find_own(Config *c, const char *engine) {
-    const FamilyEngine *own = family_engine(c->family, engine);
+    // In a wrapper that no row names nobody saw what it makes of a text model.
+    bool is_known = family_wrapper_is_known(c->whole);
+    const FamilyEngine *own = is_known ? family_engine(c->family, engine) : NULL;
     c->as->own = own;
     reading_unseen(c, !own || (c->as->out->release < own->since && !own->before));
     if (own && own->theta > 0 && own->one_block_before == 0) c->theta = own->theta;
@@ -158,6 +160,7 @@ bool reading_open(Config *c, const char *config, Error *err) {
     c->whole = config;
     c->config = config;
     config_find_family(c, config, false);
+    if (!c->family) c->family = family_any(c->config);
     if (!c->family) return fail(err, "model_type: a family that is known expected");
     if (!config_layers(c->config, c->family, true, &c->as->out->layers, &key, &expected))
         return fail(err, "%s: %s expected", key, expected);

@@ -135,8 +135,8 @@ static Session *describe(const Model *model, const SessionConfig *config, Error 
     c->plain = session_is_plain(model, config);
     if (c->chunk == 0) c->chunk = PREFILL_CHUNK;
     if (c->chunk > c->context) c->chunk = c->context;
-    Pace pace = {.size = c->threads ? c->threads : unhindered_threads(""),
-                 .most = c->threads ? 0 : thread_count()};
+    Pace pace = {.size = c->threads};
+    if (!c->threads) pace = (Pace){.size = 1, .most = thread_count(), .unknown = true};
     all->fast = (Transformer){.model = model, .config = c, .decoding = pace, .reading = pace};
     all->plain = (Plain){.model = model, .config = c};
     lay_out(s);

@@ -31,7 +31,10 @@
 // how many threads a step gets; a small read runs on the caller alone.
 #include "transformer.h"
 
+#include <string.h>
+
 #include "layer_steps.h"
+#include "machine.h"
 #include "process.h"
 #include "spread_token.h"
 #include "widen.h"
@@ -135,6 +138,11 @@ static const float *mix_by_team(const Team *team, Transformer *t, int index, int
 
     bool is_watched = watch->scores && index == watch->layer;
     if (is_watched) attend_by_team(team, t, index, t->n - 1, watch);
+    if (is_watched && watch->query && !m->kv_rank && team->number == 0) {
+        const float *queries = t->q + (t->n - 1) * layer->wq.rows;
+        const int64_t head_dim = layer->shape.head_dim;
+        memcpy(watch->query, queries + watch->head * head_dim, head_dim * sizeof *queries);
+    }
     attend_by_team(team, t, index, skipped, NULL);
     if (m->kv_rank) latent_values_by_team(team, &t->latent, layer, n_wanted, t->mixed);
     change_mixed_by_team(team, t, layer, skipped);
@@ -222,6 +230,7 @@ Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int firs
     bool is_worth_it = work * m->n_layers >= WORTH_A_TEAM;
     int layers = n == 1 ? m->n_layers : 1;  // of one parallel region
     Pace *pace = n == 1 ? &t->decoding : &t->reading;
+    pace_begin(pace, work * m->n_layers, unhindered_threads);
     embed(t, tokens, n);
     if (first == 0) states_forget(&t->states);
     t->n = n;

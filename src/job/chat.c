@@ -121,7 +121,13 @@ static const Family chat_families[] = {
      .between = "",
      .system = "&",
      .user = "{<\uFF5CUser\uFF5C>}${<\uFF5CAssistant\uFF5C>}"},
-    // Mistral-7B-Instruct-v0.3.
+    // Mistral-Small-3.2-24B-Instruct-2506: Mistral's version 7 and later.
+    {.told_by = "[SYSTEM_PROMPT]",
+     .begin = "{}",
+     .between = "",
+     .system = "{[SYSTEM_PROMPT]}&{[/SYSTEM_PROMPT]}",
+     .user = "{[INST]}${[/INST]}"},
+    // Mistral-7B-Instruct-v0.3 and Mistral-Nemo-Instruct-2407: versions 2 and 3.
     {.told_by = "[INST]",
      .begin = "{}{[INST]}",
      .between = "{[INST]}",

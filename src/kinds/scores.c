@@ -49,6 +49,10 @@ void change_scores(Plain *p, int h) {
     bool is_watched = watch->scores && p->layer == watch->layer && h == watch->head;
     size_t bytes = (p->i + 1) * sizeof(float);
     if (is_watched) memcpy(watch->scores, p->scores, bytes);
+    if (is_watched && watch->query && !p->model->config.kv_rank) {
+        const int head_dim = p->w->shape.head_dim;
+        memcpy(watch->query, p->q + h * head_dim, head_dim * sizeof(float));
+    }
 }
 
 void change_mixed(Plain *p) {

@@ -309,7 +309,6 @@ bool check_model(const Job *job, const CheckOptions *o, Answer *answer, Error *e
     c.whole = o->whole;
     c.like_path = o->like_path;
     c.min_page = o->min_page;
-    c.min_updates = o->min_updates;
     c.max_cache = o->max_cache;
     for (int i = 0; ok && i < N_REFERENCES; i++)
         ok = reference_plan(job, i != FILES_OWN, times[i], &c.references[i], err);

@@ -44,7 +44,6 @@ int needs_of(const Check *c, int length, Need needs[MAX_NEEDS]) {
     n = needs_between(c, length, needs, n);
     if (is_wanted(c, READ_AGAIN) && is_far && window >= PAGE_WINDOW)
         n = add_need(needs, n, READ_AGAIN, length);
-    if (is_wanted(c, LATEST_VALUES) && is_far) n = add_need(needs, n, LATEST_VALUES, length);
     if (is_wanted(c, ROUNDED_CACHE) && window >= PAGE_WINDOW)
         n = add_need(needs, n, ROUNDED_CACHE, length);
     if (is_far && c->whole) {

@@ -14,7 +14,6 @@ enum {
     ANSWER = 6,          // tokens of an answer, about
     USUAL_UNITS = 3,     // stretches that decide most rows
     USUAL_KEYS = 13,
-    N_ANSWERS = 4,    // values of which the last is asked for
     LEAST_PAGES = 6,  // that decide
     FIRST_UNITS = 6,  // that are read of a row before the next one's turn
     FIRST_KEYS = 26,
@@ -42,17 +41,14 @@ static const double ANCHOR_CHANGE = 1.01;
 // of -ln p(token) when it is read by itself and not in a prompt, on average
 static const double MOST_CHANGE = 0.16;
 static const double FOUND_SHARE = 0.6;  // of the keys that are found in a short text
-// by which a row tells: of a page that is read again in a short text, and of a last value
-static const double LEAST_GAIN = 0.1, LEAST_SURENESS = 0.05;
+static const double LEAST_GAIN = 0.1;   // of a page that is read again in a short text: a row tells
 static const double KNOWS_NOTHING = 0.1;  // perplexity of a short text in shares of the vocabulary
 static const double SUSPICIOUS = 0.25;    // in shares of that
 static const double MARGIN = 1.15;        // what is begun may take so many times what it should
 
 const char *const row_names[N_ROW_KINDS] = {
-    "short-perplexity", "anchor",   "like",    "conversion",
-    "short-texts",      "base",     "jumps",   "jump-retrieval",
-    "step-by-step",     "page",     "updates", "cache",
-    "perplexity",       "retrieval"};
+    "short-perplexity", "anchor",       "like", "conversion", "short-texts", "base",     "jumps",
+    "jump-retrieval",   "step-by-step", "page", "cache",      "perplexity",  "retrieval"};
 const CachePart cache_parts[N_CACHE_PARTS] = {
     {"cache-q8-keys", KV_Q8, KV_F16},   {"cache-q8-values", KV_F16, KV_Q8},
     {"cache-q8", KV_Q8, KV_Q8},         {"cache-q4-keys", KV_Q4, KV_F16},
@@ -137,9 +133,7 @@ static int parts_told(const Check *c) {
 // Of the rows about what a context is worth.
 static double worth_seconds(const Check *c, RowKind kind) {
     const double stretch = seconds_for(c, c->window, c->window);
-    const double asked = seconds_for(c, key_tokens(c), key_tokens(c));
     if (kind == READ_AGAIN) return 2 * stretch;
-    if (kind == LATEST_VALUES) return 2 * (asked + N_ANSWERS * ANSWER * c->per_step);
     return (1 + parts_told(c)) * stretch;
 }
 
@@ -365,7 +359,6 @@ bool is_wanted(const Check *c, RowKind kind) {
     case ANCHORED: return c->job->model->anchor.is_noted;
     case LIKE: return c->like;
     case READ_AGAIN: return c->min_page >= 0;
-    case LATEST_VALUES: return c->min_updates >= 0;
     case ROUNDED_CACHE: return c->max_cache >= 0;
     default: return true;
     }
@@ -373,10 +366,9 @@ bool is_wanted(const Check *c, RowKind kind) {
 
 static void judge_worth(const Check *c, Row *row) {
     const GainLimits page = {c->min_page, LEAST_GAIN, PAGE_STRETCHES};
-    const GainLimits updates = {c->min_updates, LEAST_SURENESS, UPDATES_TEXTS};
     if (row->verdict == UNABLE) return;
     if (row->kind == ROUNDED_CACHE) judge_cache(c, row);
-    else judge_gain(row, row->kind == READ_AGAIN ? page : updates);
+    else judge_gain(row, page);
 }
 
 static void judge_anchor(Row *row) {

@@ -23,11 +23,10 @@ enum {
     PAGE_PIECES = 4,      // of a stretch: the page stands in the first one, and again in the last
     PAGE_WINDOW = 256,    // tokens of a stretch, at least: shorter ones have no page
     PAGE_STRETCHES = 12,  // which are read where no share is asked for
-    UPDATES_TEXTS = 40,   // likewise
     CACHE_STRETCHES = 4,  // likewise
 };
-// Gains with jumps, in place, and the sum, which tells how these two vary together. Those of a page
-// are nats for each token. Those of the last value are its probability beyond chance.
+// Gains with jumps, in place, and the sum, which tells how these two vary together. They are
+// nats for each token.
 enum { GAIN_LONG, GAIN_SHORT, GAIN_SUM };
 // What of a cache is rounded.
 typedef struct {
@@ -56,7 +55,6 @@ typedef enum {
     JUMP_KEYS,
     STEPS,          // a prompt, and the same read as generation reads
     READ_AGAIN,     // a page is
-    LATEST_VALUES,  // of several values the last is asked for
     ROUNDED_CACHE,  // what rounding of keys and values changes
     WHOLE_TEXT,
     WHOLE_KEYS,
@@ -74,7 +72,7 @@ typedef struct {
     Samples samples;   // of all units
     Samples in_short;  // keys that are found in a short text, asked when many are missed
     // for OTHER_BASES, CONVERSION and ROUNDED_CACHE: one for each other theta, mistake or part; for
-    // READ_AGAIN and LATEST_VALUES: gains
+    // READ_AGAIN: gains
     Samples others[N_MISTAKES];
     int other;                   // the one of them that the value is of
     double value, error, limit;  // error: one standard error of the value
@@ -127,9 +125,9 @@ typedef struct {
     // Verdicts.
     Row rows[MAX_ROWS];
     int n_rows;
-    SettingsFound settings;                   // of -n
-    bool whole;                               // see CheckOptions
-    double min_page, min_updates, max_cache;  // likewise
+    SettingsFound settings;      // of -n
+    bool whole;                  // see CheckOptions
+    double min_page, max_cache;  // likewise
 } Check;
 
 // Whether so high a perplexity of a short text suggests that the model was wrongly converted.

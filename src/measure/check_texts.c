@@ -5,9 +5,8 @@
 #include <string.h>
 
 enum {
-    PIECES = 8,          // of a stretch that jumps
-    KEY_PIECES = 3,      // the key in the first one, the question in the last
-    UPDATES_PIECES = 2,  // all values in the first one, the question in the other
+    PIECES = 8,      // of a stretch that jumps
+    KEY_PIECES = 3,  // the key in the first one, the question in the last
 };
 
 // ---- sessions ----
@@ -38,7 +37,6 @@ RopePlan plan_of_row(const Check *c, const Row *row) {
         plan = jumping_plan(c, row, n, PAGE_PIECES);
         plan.piece = n / PAGE_PIECES;
         break;
-    case LATEST_VALUES: plan = jumping_plan(c, row, key_tokens(c), UPDATES_PIECES); break;
     case JUMP_KEYS: plan = jumping_plan(c, row, key_tokens(c), KEY_PIECES); break;
     default: return plan;
     }

@@ -59,7 +59,7 @@ static void add_differences(Samples *s, const double *these, const double *those
 
 Session *open_for(Check *c, const Row *row, Error *err) {
     const bool whole = row->kind == WHOLE_TEXT || row->kind == WHOLE_KEYS;
-    const bool asks = row->kind == JUMP_KEYS || row->kind == LATEST_VALUES;
+    const bool asks = row->kind == JUMP_KEYS;
     const int n = whole ? row->length : asks ? key_tokens(c) : c->window;
     const RopePlan plan = plan_of_row(c, row);
     SessionConfig config = timed_config(c, &plan, n);
@@ -277,8 +277,8 @@ static bool read_keys(Check *c, Row *row, Session *s, Error *err) {
 }
 
 ReadUnit *const unit_readers[N_ROW_KINDS] = {
-    read_short, read_anchor, read_like, read_mistakes, read_stretch, read_bases,      read_stretch,
-    read_keys,  read_steps,  page_read, updates_read,  cache_read,   read_whole_text, read_keys};
+    read_short, read_anchor, read_like, read_mistakes, read_stretch,    read_bases, read_stretch,
+    read_keys,  read_steps,  page_read, cache_read,    read_whole_text, read_keys};
 
 // ---- the beginning ----
 

@@ -66,11 +66,6 @@ static void describe_wanted(const Check *c, const Row *row, char *out, size_t si
                  "a page that is read again gains %.2f +- %.2f of what it does in a short text "
                  "(%.2f wanted)%s",
                  value, error, row->limit, how);
-    else if (row->kind == LATEST_VALUES)
-        snprintf(out, size,
-                 "the last of several values is told %.2f +- %.2f times as surely as in a short "
-                 "text (%.2f wanted)%s",
-                 value, error, row->limit, how);
     else
         snprintf(out, size, "--kv %s changes %.4f +- %.4f nats for each token (%.4g at most)%s",
                  cache_parts[row->other].row + strlen("cache-"), value, error, row->limit, how);
@@ -122,7 +117,6 @@ static void describe_row(const Check *c, const Row *row, char *out, size_t size)
         return;
     case ANCHORED: describe_anchor(row, out, size); return;
     case READ_AGAIN:
-    case LATEST_VALUES:
     case ROUNDED_CACHE: describe_wanted(c, row, out, size); return;
     case JUMP_KEYS:
     case WHOLE_KEYS: describe_keys(row, out, size); return;
@@ -266,11 +260,6 @@ static void describe_worth(const Check *c, int n, char *out, size_t size) {
                       100 * row->value);
         else if (row->kind == READ_AGAIN)
             add_words(out, size, "; it copies no page in a short text");
-        if (row->kind == LATEST_VALUES && is_known)
-            add_words(out, size, "; the last of several values is told %.0f %% as surely",
-                      100 * row->value);
-        else if (row->kind == LATEST_VALUES)
-            add_words(out, size, "; it tells no last value from older ones in a short text");
         if (row->kind == ROUNDED_CACHE && is_known) {
             add_cache(c, row, Q8_KEYS, out, size);
             add_cache(c, row, Q4_KEYS, out, size);

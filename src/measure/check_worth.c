@@ -1,6 +1,5 @@
 // What a context is worth that perplexity finds whole. --min-page: what is left of the gain when a
-// page is read a second time, far behind the first. --min-updates: whether the last of several
-// values is told from older ones, far behind all of them. --max-cache: what rounding of keys and
+// page is read a second time, far behind the first. --max-cache: what rounding of keys and
 // values changes (KIVI, arXiv 2402.02750, rounds them apart).
 #include "check_worth.h"
 
@@ -57,24 +56,6 @@ bool page_read(Check *c, Row *row, Session *s, Error *err) {
     add_gains(row, mean_difference(first + skipped, far + skipped, scored),
               mean_difference(first + skipped, in_place + skipped, scored));
     return true;
-}
-
-// ---- values that change ----
-
-bool updates_read(Check *c, Row *row, Session *s, Error *err) {
-    Tasks *updates = updates_open(c->job, key_tokens(c), err);
-    double near = 0;
-    double far = 0;
-    bool ok = updates;
-    if (ok && !passkeys_fit(updates)) {
-        row->verdict = UNABLE;
-    } else if (ok) {
-        ok = updates_ask(updates, c->reference, row->units, &near, err) &&
-             updates_ask(updates, s, row->units, &far, err);
-        if (ok) add_gains(row, far - 1.0 / N_UPDATES, near - 1.0 / N_UPDATES);
-    }
-    passkeys_close(updates);
-    return ok;
 }
 
 // ---- the cache ----

@@ -9,9 +9,6 @@
 // of a page gains in each.
 bool page_read(Check *check, Row *row, Session *session, Error *err);
 
-// Asks both for the last of several values: how much surer than by chance each is of it.
-bool updates_read(Check *check, Row *row, Session *session, Error *err);
-
 // Reads the last tokens of a stretch behind a cache of float16, and behind those that round keys,
 // values or both: the mean Kullback-Leibler divergence, in nats for each token. The row ends as
 // unknown where the definition reads, which has no other cache. It opens sessions of its own.

@@ -146,25 +146,16 @@ static void free_tasks(Tasks *t) {
     free(t->shortfalls);
 }
 
-static Tasks *open_task(const Job *job, const Task *task, int length, Error *err) {
+Tasks *passkeys_open(const Job *job, int length, Error *err) {
     Tasks *t = alloc_array(1, sizeof *t, "keys", err);
     if (!t) return NULL;
     *t = (Tasks){.job = job};
-    t->trial = (Trial){.tokenizer = job->tokenizer, .task = task, .length = length, .pieces = -1};
+    t->trial =
+        (Trial){.tokenizer = job->tokenizer, .task = &all_tasks[0], .length = length, .pieces = -1};
     if (haystack_make(&t->trial.hay, NULL, length, err) && trial_find_pieces(&t->trial, err))
         return t;
     passkeys_close(t);
     return NULL;
-}
-
-Tasks *passkeys_open(const Job *job, int length, Error *err) {
-    return open_task(job, &all_tasks[0], length, err);
-}
-
-Tasks *updates_open(const Job *job, int length, Error *err) {
-    const Task *task = all_tasks;
-    while (task->names != UPDATES) task++;
-    return open_task(job, task, length, err);
 }
 
 void passkeys_close(Tasks *t) {
@@ -180,37 +171,6 @@ bool passkeys_ask(Tasks *t, Session *s, int number, int depth, bool *found, Erro
     t->trial.depth = depth;
     if (!hide_and_ask(t, number, &correct, err)) return false;
     *found = correct == 1;
-    return true;
-}
-
-// ln p of the tokens by which a prompt with an answer differs from the prompt alone.
-static bool score_answer(Tasks *t, int k, int n_prompt, double *log_p, Error *err) {
-    int n;
-    int32_t *ids = trial_ids_answered(&t->trial, k, &n, err);
-    double *nll = ids ? alloc_array((size_t)n, sizeof *nll, "scores", err) : NULL;
-    if (nll && t->session->position >= n_prompt) session_rewind(t->session, n_prompt - 1);
-    const bool ok = nll && score_span(t->session, (Span){ids, n_prompt, n, n}, nll, err);
-    *log_p = 0;
-    for (int i = 0; ok && i < n - n_prompt; i++) *log_p -= nll[i];
-    free(nll);
-    free(ids);
-    return ok;
-}
-
-bool updates_ask(Tasks *t, Session *s, int number, double *share, Error *err) {
-    double log_p[N_UPDATES];
-    double sum = 0;
-    int n;
-    t->session = s;
-    t->trial.depth = 1;
-    trial_choose(&t->trial, number);
-    int32_t *ids = trial_ids(&t->trial, &n, err);
-    free(ids);
-    session_begin(s, t->trial.length);
-    for (int k = 0; k < N_UPDATES; k++)
-        if (!ids || !score_answer(t, k, n, &log_p[k], err)) return false;
-    for (int k = 0; k < N_UPDATES; k++) sum += exp(log_p[k] - log_p[0]);
-    *share = 1 / sum;
     return true;
 }
 

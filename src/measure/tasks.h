@@ -16,8 +16,7 @@ bool measure_tasks(const Job *job, const TasksOptions *options, Answer *answer, 
 // one, all trials are of that length. False with the reason.
 bool print_prompts(const Job *job, const TasksOptions *options, Error *err);
 
-// Passkeys in texts of one length, the same ones for any seed. NULL with the reason. passkeys_close
-// and passkeys_fit are for what updates_open has opened, too.
+// Passkeys in texts of one length, the same ones for any seed. NULL with the reason.
 typedef struct Tasks Tasks;
 Tasks *passkeys_open(const Job *job, int length, Error *err);
 void passkeys_close(Tasks *keys);
@@ -26,10 +25,3 @@ bool passkeys_fit(const Tasks *keys);
 // Hides key number `number` in one of five depths, 0 to 4, of a text that the session then reads,
 // and asks for it. False with the reason.
 bool passkeys_ask(Tasks *keys, Session *s, int number, int depth, bool *found, Error *err);
-
-// Values of one name that change, likewise; all stand in the first half of a text of 256 tokens.
-Tasks *updates_open(const Job *job, int length, Error *err);
-enum { N_UPDATES = 4 };
-// How surely the session says the last one of the values behind text number `number`: its
-// probability in shares of that of all N_UPDATES. False with the reason.
-bool updates_ask(Tasks *updates, Session *s, int number, double *share, Error *err);

@@ -138,25 +138,15 @@ char *trial_text(const Trial *t, size_t *n, Error *err) {
     return text;
 }
 
-// The prompt with an answer, which may be empty.
-static int32_t *encode_prompt(const Trial *t, const char *answer, int *n, Error *err) {
+int32_t *trial_ids(const Trial *t, int *n, Error *err) {
     size_t bytes;
     size_t n_ids;
     char *text = trial_text(t, &bytes, err);
     if (!text) return NULL;
-    bytes = (size_t)(stpcpy(text + bytes, answer) - text);
     int32_t *ids = tokenizer_encode(t->tokenizer, text, bytes, true, &n_ids, err);
     free(text);
     *n = (int)n_ids;
     return ids;
-}
-
-int32_t *trial_ids(const Trial *t, int *n, Error *err) { return encode_prompt(t, "", n, err); }
-
-int32_t *trial_ids_answered(const Trial *t, int k, int *n, Error *err) {
-    char answer[KEY_DIGITS + 2];
-    snprintf(answer, sizeof answer, " %d", t->values[k]);
-    return encode_prompt(t, answer, n, err);
 }
 
 void trial_wanted(const Trial *t, int k, char wanted[MAX_WANTED]) {

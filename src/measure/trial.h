@@ -57,8 +57,6 @@ void trial_choose(Trial *t, int number);
 // reason.
 char *trial_text(const Trial *t, size_t *n, Error *err);
 int32_t *trial_ids(const Trial *t, int *n, Error *err);
-// The prompt and what the k-th sentence says, as ids (*n), likewise.
-int32_t *trial_ids_answered(const Trial *t, int k, int *n, Error *err);
 
 // The k-th of the t->task->n_asked answers that are right.
 void trial_wanted(const Trial *t, int k, char wanted[MAX_WANTED]);

@@ -46,8 +46,6 @@ typedef struct {
     bool whole;             // it holds only when texts were read whole
     // what is left, at least, of the gain of reading a page again; -1: that is not asked
     double min_page;
-    // of the surety with which the last of several values is said; -1: likewise
-    double min_updates;
     // nats for each token that the rounding of the cache changes, at most; -1: likewise
     double max_cache;
     bool says_block;  // see read_by_engines

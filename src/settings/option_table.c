@@ -179,11 +179,6 @@ const Option option_table[] = {
                "0: only tells it",
                NUMBER, OF_OPTIONS(check.min_page), 0, 1},
      .jobs = ON_CHECK},
-    {.value = {"--min-updates", "A",
-               "--check also wants the last of several values said as surely as in a short text, "
-               "times A; 0: only tells it",
-               NUMBER, OF_OPTIONS(check.min_updates), 0, 1},
-     .jobs = ON_CHECK},
     {.value = {"--max-cache", "NATS",
                "--check also wants --kv q8 or q4 to change no more than this for each token, "
                "against f16; 0: only tells both",
@@ -326,7 +321,7 @@ const Options options_unsaid = {
     .text = {.temperature = 1, .top_p = 0.9},
     .ppl = {.samples = 1},
     .tasks = {.trials = 10},
-    .check = {.budget = 60, .min_page = -1, .min_updates = -1, .max_cache = -1},
+    .check = {.budget = 60, .min_page = -1, .max_cache = -1},
     .search = {.reads = 400, .population = 8, .windows = 8},
 };
 

@@ -77,9 +77,11 @@ static bool assume_llama2(Tokenizer *t, Error *err) {
 static bool check_head(const TrailerHead *head, int last_id, Error *err) {
     bool bytelevel = head->kind == BYTELEVEL;
     uint32_t own =
-        bytelevel ? IGNORE_MERGES | NFC : BYTE_FALLBACK | PREFIX_UNLESS_SPACE | HIDE_UNUSED;
+        bytelevel ? IGNORE_MERGES | NFC | NFKC : BYTE_FALLBACK | PREFIX_UNLESS_SPACE | HIDE_UNUSED;
     uint32_t known = DUMMY_PREFIX | BY_PARTS | own;
     if (!in_range("kind of tokenizer", head->kind, 0, BYTELEVEL, err)) return false;
+    if (head->flags & NFKC && !(head->flags & NFC))
+        return fail(err, "flag 128 without flag 64 (found flags %u)", head->flags);
     if (head->flags & ~known)
         return fail(err, "unknown flags (found %u, expected a sum of %u)", head->flags, known);
     return in_range("bos_id", head->bos_id, -1, last_id, err) &&
@@ -141,7 +143,7 @@ static bool is_character(int32_t code) {
 static bool check_rule(const Triple *rule, Error *err) {
     int32_t key = rule->second;
     int32_t last = key == RULE_CASE ? IN_U + IN_W : key == RULE_CLASS ? 255 : 0x10FFFF;
-    bool known = (key >= RULE_CASE && key <= 0) || is_character(key);
+    bool known = (key >= RULE_LAST_PART && key <= 0) || is_character(key);
     bool answers = is_character(rule->result) && rule->result <= last;
     if (known && answers && is_character(rule->first)) return true;
     return fail(err, "rule %d is impossible (found %d, %d, %d)", rule->place, rule->first, key,

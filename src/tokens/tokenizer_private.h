@@ -15,7 +15,8 @@ enum {
     IGNORE_MERGES = 8,
     HIDE_UNUSED = 16,
     BY_PARTS = 32,
-    NFC = 64
+    NFC = 64,
+    NFKC = 128  // with NFC: its rules also take compatible characters apart
 };
 // Beside a type: spaces behind the token belong to it; a run of spaces is cut out of texts where it
 // stands as U+2581.
@@ -84,8 +85,9 @@ const Triple *find_triple(const Triple *sorted, size_t n, int32_t first, int32_t
 
 // A rule's answer for a character and a key, or `otherwise` if there is no such rule. The key is a
 // second character, and the answer what both become in NFC; or the key is one of these.
-// Parts -1 to -4 are what the character is made of.
-enum { RULE_CASE = -6, RULE_CLASS = -5, RULE_PART = -1 };
+enum { RULE_CASE = -6, RULE_CLASS = -5, RULE_LAST_PART = -20 };
+// The key of part i of what a character is made of: -1 to -4, then -7 to -20.
+static inline int32_t rule_of_part(int i) { return i < 4 ? -1 - i : -3 - i; }
 enum { IN_U = 1, IN_W = 2 };  // answers to RULE_CASE: the classes of split.c
 static inline uint32_t unicode_rule(const Tokenizer *t, uint32_t code, int32_t key,
                                     uint32_t otherwise) {

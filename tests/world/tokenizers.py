@@ -23,7 +23,9 @@ WORST_SECONDS = 30.0  # for 1 MB, on a busy machine: what is quadratic takes hou
 # name: (package, what it is)
 PUBLISHED = {'gpt-oss': 'tokenizer-gptoss', 'Llama 3': 'tokenizer-llama3_1', 'Qwen3': 'tokenizer-qwen3',
              'Gemma 3': 'tokenizer-gemma3', 'Mistral v0.1': 'tokenizer-llama2', 'Llama 2': 'tokenizer-llama2',
-             'DeepSeek V3': 'tokenizer-deepseek_v3'}
+             'DeepSeek V3': 'tokenizer-deepseek_v3', 'Nemo': 'tokenizer-mistral_nemo', 'Gemma 2': 'tokenizer-gemma2',
+             'GPT-4': 'tokenizer-gpt4', 'GPT-4o': 'tokenizer-gpt4o', 'Claude': 'tokenizer-claude',
+             'Command R+': 'tokenizer-command_r_plus'}
 # Chat templates that the packages do not have, as published beside the weights (Llama-2-7b-chat,
 # Mistral-7B-Instruct-v0.2, which has v0.1's tokenizer): in Jinja, without their checks.
 TEMPLATES = {
@@ -35,8 +37,8 @@ TEMPLATES = {
                     "{% endfor %}"}
 # What a template adds and `run` leaves out, or cannot say: see docs/checkpoints.md.
 ENDS = {'Llama 3': '<|eot_id|>', 'Qwen3': '<|im_end|>', 'Gemma 3': '<end_of_turn>', 'Llama 2': '</s>',
-        'Mistral v0.1': '</s>', 'DeepSeek V3': '<\uff5cend\u2581of\u2581sentence\uff5c>'}
-WITH_SYSTEM = 'Llama 3', 'Qwen3', 'Gemma 3', 'DeepSeek V3'
+        'Mistral v0.1': '</s>', 'Nemo': '</s>', 'DeepSeek V3': '<\uff5cend\u2581of\u2581sentence\uff5c>'}
+WITH_SYSTEM = 'Llama 3', 'Qwen3', 'Gemma 3', 'DeepSeek V3', 'Nemo'
 
 
 def node(folder, *arguments):
@@ -69,8 +71,9 @@ def replaced(text):
 def drivers():
     """tests/test_tokenizer.c and test_chat.py's driver, compiled."""
     import test_chat
-    sources = [os.path.join(ROOT, 'src', 'core', name + '.c')
-               for name in ('tokenizer', 'encode', 'split', 'nfc', 'unicode', 'util')]
+    sources = [os.path.join(ROOT, 'src', *path.split('/')) + '.c'
+               for path in ('tokens/tokenizer', 'tokens/encode', 'tokens/split', 'tokens/nfc', 'tokens/unicode',
+                            'base/util')]
     program = in_work('tokenizer')
     subprocess.run(shlex.split(os.environ.get('CC', 'cc')) + ['-std=c11', '-O2', '-I', os.path.join(ROOT, 'src'),
                    os.path.join(ROOT, 'tests', 'test_tokenizer.c'), *sources, '-lm', '-o', program], check=True)
@@ -175,10 +178,21 @@ def differ(texts, found, wanted):
         len(wrong), len(texts), texts[i][:60], at, a[at:at + 5], b[at:at + 5])
 
 
+def specials_of(spec):
+    """Special tokens: in a text of ours these are text, and the library cannot be told so."""
+    return [token['content'] for token in spec['added_tokens'] if token['special']]
+
+
 def without_specials(spec, made):
-    """Texts that spell no special token: in a text of ours these are text, and the library cannot be told so."""
-    specials = [token['content'] for token in spec['added_tokens'] if token['special']]
-    return [text for text in made if not any(special in replaced(text) for special in specials)]
+    """Texts that spell none of them."""
+    return [text for text in made if not any(special in replaced(text) for special in specials_of(spec))]
+
+
+def cleared(spec, text):
+    """A long text without them."""
+    for special in specials_of(spec):
+        text = text.replace(special, '')
+    return text
 
 
 # ---- what is compared ----
@@ -192,7 +206,8 @@ def compare(name, spec, config, folder, program):
     if not own.fine:
         return ['it does not come in: %s' % own.done.stderr.strip()], [name, '-', '-', seconds, '-', '-'], None
     published = os.path.join(source, 'tokenizer.json')
-    made, large = without_specials(spec, texts(SEED, COUNT)), long_texts(SEED)
+    made = without_specials(spec, texts(SEED, COUNT))
+    large = {kind: cleared(spec, text) for kind, text in long_texts(SEED).items()}
     wanted = library_ids(folder, published, [replaced(text) for text in [*made, *large.values()]])
     wanted, wanted_large = wanted[:len(made)], wanted[len(made):]
     found = our_ids(program, own.tokenizer, made)

@@ -7,7 +7,7 @@ import { blockToPaste, hasOriginal, promiseOf, ropeKeys } from '../config/paste.
 import { verdictTable } from '../config/verdicts.js';
 import { wavelengths } from '../config/waves.js';
 import { inWords, isNothingNew, layersInWords, remarks, verdictOf, wayOut } from '../config/words.js';
-import { afterPause, button, command, count, fact, h, short, stateChips, stateSlider, statusLine } from '../dom.js';
+import { afterPause, button, command, count, fact, folded, h, short, stateChips, stateSlider, statusLine } from '../dom.js';
 import { mb, takes } from '../given.js';
 import { go } from '../links.js';
 import { methodChoices, SIX, titleOf } from '../methods.js';
@@ -80,8 +80,9 @@ function reached(rows, most, length) {
     return rows.map((row) => ({ ...row, ...its[row.check] }));
 }
 
-// What a config's settings come to: { box, put, clear }.
-function resultsOf() {
+// What a config's settings come to: { box, put, clear }. Among the story's panels all but the verdict and the engines is
+// folded away.
+function resultsOf(isFolded) {
     const onTop = h('p.verdict', { role: 'status' }),
         dated = h('p.fine'),
         facts = h('div.numbers'),
@@ -108,10 +109,7 @@ function resultsOf() {
         show: count,
     });
     const other = stateChips('method', 'other', [['', 'as it says'], ...methodChoices(METHODS)]);
-    const box = h(
-        'div',
-        onTop,
-        h('div.row', want),
+    const inWhole = [
         other,
         facts,
         kindsOfLayers,
@@ -119,10 +117,6 @@ function resultsOf() {
         verdicts,
         checkLine,
         warnings,
-        h('p', 'What the programs that people serve with make of the same config, the one furthest off first:'),
-        readings,
-        dated,
-        enginesLine,
         h('p', 'Which of these readings has a running server in force? This asks the server:'),
         serverLine,
         h(
@@ -136,6 +130,16 @@ function resultsOf() {
         blockTold,
         block,
         elsewhereLines,
+    ];
+    const box = h(
+        'div',
+        onTop,
+        h('div.row', want),
+        h('p', 'What the programs that people serve with make of it, the one furthest off first:'),
+        readings,
+        dated,
+        enginesLine,
+        isFolded ? folded('Why: its numbers, its pairs, other methods, and a block to paste', ...inWhole) : inWhole,
     );
 
     function putReadings(plan, length, hasLimit) {
@@ -230,7 +234,7 @@ function resultsOf() {
     };
 }
 
-export function yourModel({ small, hasToolBeside }) {
+export function yourModel({ small, hasToolBeside, isTool }) {
     state.add('config', text(MOST_LINK), '');
     state.add('want', number(...WANT), FIRST_WANT);
     state.add('other', choice(['', ...METHODS]), '');
@@ -240,13 +244,13 @@ export function yourModel({ small, hasToolBeside }) {
         advised = h('p.fine'),
         carried = h('p.fine');
     const area = h('textarea', {
-        rows: 11,
+        rows: isTool ? 11 : 5,
         value: pasted,
         spellcheck: false,
         ariaLabel: 'a config.json or its rope_scaling block',
     });
     const gaps = gapFields(() => read());
-    const results = resultsOf();
+    const results = resultsOf(!isTool);
 
     function refuse(reason) {
         const isEmpty = !pasted.trim();
