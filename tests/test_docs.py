@@ -237,7 +237,6 @@ def counts():
     rows = family_rows()
     runs = sum(row.get('runs', False) for row in rows)
     yield 'families, in tens', r'(?i)more than (\w+)\s+\[?families', [runs // 10 * 10]
-    yield 'families that are explained, in tens', r'some (\w+) more families', [round(len(rows) - runs, -1)]
     told = good('--help', 'all').out
     scaled, maps = (set(re.findall(r'^  ([\w-]+)', told.split(title)[1].split('\n\n')[0], re.M))
                     for title in ('Methods of --rope:', 'Distance maps'))
