@@ -3,7 +3,7 @@
 #pragma once
 
 #include "../base/spread.h"
-#include "../llama/model.h"
+#include "../kinds/kinds.h"
 #include "kv_cache.h"
 #include "team.h"
 

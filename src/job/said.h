@@ -4,7 +4,7 @@
 #pragma once
 
 #include "../configs/rope_config.h"
-#include "../llama/model.h"
+#include "../kinds/kinds.h"
 
 // Kinds of layers: full ones see all positions, sliding ones have a window or settings of RoPE of
 // their own.
@@ -34,7 +34,7 @@ void said_by_numbers(int head_dim, double theta, int train_ctx, RopeFile *said);
 bool said_by_config(const char *path, const Model *model, bool is_read, RopeFile *said, Error *err);
 
 // A model whose file says this, for a copy that is written. It shares all that the model owns.
-Model model_as_said(const Model *model, const RopeFile *said);
+Model model_as_said(const Model *model, const RopeFile *said, struct ModelExtra *extra);
 
 // Below, a model without layers is none, and what is said is all that is known.
 

@@ -33,8 +33,7 @@ int needs_of(const Check *c, int length, Need needs[MAX_NEEDS]) {
     }
     n = add_need(needs, n, SHORT_TEXTS, window);
     if (!is_far) n = add_need(needs, n, WHOLE_KEYS, length);
-    if (c->job->model->config.encoding == ENCODING_ROPE)
-        n = add_need(needs, n, OTHER_BASES, window);
+    if (model_encoding(c->job->model) == ENCODING_ROPE) n = add_need(needs, n, OTHER_BASES, window);
     n = add_need(needs, n, STEPS, length);
     n = needs_between(c, length, needs, n);
     if (is_wanted(c, READ_AGAIN) && is_far && window >= PAGE_WINDOW)

@@ -197,18 +197,18 @@ static void note_experts(Table *t, const Model *m) {
     char number[16], dense[1024] = "";
     for (int l = 0; m->layers && l < c->n_layers; l++) {
         snprintf(number, sizeof number, "%d", l);
-        if (m->layers[l].flags & LAYER_DENSE) add_name(dense, sizeof dense, " ", number);
+        if (m->layers[l].extra->flags & LAYER_DENSE) add_name(dense, sizeof dense, " ", number);
     }
-    if (c->n_experts > 0) {
-        const char *how = c->router == ROUTER_SIGMOID ? "sigmoids"
-                          : c->router == ROUTER_ALL   ? "softmax over all"
-                                                      : "softmax over the chosen";
-        table_note(t, "experts", "%d in a layer, a token takes %d", c->n_experts,
-                   c->n_experts_used);
+    if (c->extra->experts.n > 0) {
+        const char *how = c->extra->experts.router == ROUTER_SIGMOID ? "sigmoids"
+                          : c->extra->experts.router == ROUTER_ALL   ? "softmax over all"
+                                                                     : "softmax over the chosen";
+        table_note(t, "experts", "%d in a layer, a token takes %d", c->extra->experts.n,
+                   c->extra->experts.n_used);
         table_note(t, "router", "%s", how);
     }
     if (dense[0]) table_note(t, "dense_layers", "%s", dense);
-    if (c->attention_sinks) table_note(t, "learned_sinks", "one in each head's softmax");
+    if (c->extra->attention.sinks) table_note(t, "learned_sinks", "one in each head's softmax");
 }
 
 // ---- encodings ----
@@ -245,7 +245,7 @@ static double dot_in_double(const float *a, const float *b, int64_t n) {
 // The product of the vectors added at two positions, averaged over all that are `distance` apart.
 static double product_of_added(const Model *m, int distance, float *x, float *y) {
     int64_t dim = m->config.dim;
-    int64_t n = m->learned ? m->config.encoding_rows - distance : 1;
+    int64_t n = m->config.extra->encoding.learned ? m->config.extra->encoding.rows - distance : 1;
     double sum = 0;
     for (int64_t t = 0; t < n; t++) {
         encoding_vector(m, t, x);
@@ -267,16 +267,16 @@ static double value_of_projection(const Model *m, const Layer *l, int head, int 
     for (int64_t i = 0; i < d; i++) {
         matrix_row(encoding_maker(m, l), kv_head * d + i, 0, c->dim, y);
         double r = dot_in_double(x, y, c->dim);
-        sum += l->v ? (double)l->v[head * d + i] * r : r * r;
+        sum += l->extra->encoding.v ? (double)l->extra->encoding.v[head * d + i] * r : r * r;
     }
-    return (l->v ? sum : sqrt(sum)) / sqrt((double)d);
+    return (l->extra->encoding.v ? sum : sqrt(sum)) / sqrt((double)d);
 }
 
 static double value_of(const Model *m, int layer, int head, int distance, float *x) {
     const ModelConfig *c = &m->config;
     const Layer *l = &m->layers[layer];
-    const float *a = l->a_keys;  // of Shaw's
-    switch (c->encoding) {
+    const float *a = l->extra->encoding.a_keys;  // of Shaw's
+    switch (c->extra->encoding.kind) {
     case ENCODING_NONE: return 0;
     case ENCODING_ALIBI: return -(double)encoding_slope(head, c->n_heads) * distance;
     case ENCODING_SHAW:
@@ -290,17 +290,19 @@ static double value_of(const Model *m, int layer, int head, int distance, float 
 static bool explain_encoding(const Job *job, Error *err) {
     const Model *m = job->model;
     const ModelConfig *c = &m->config;
-    const Explanation *e = &explanations[c->encoding];
-    int length = m->learned && job->length > c->encoding_rows ? c->encoding_rows : job->length;
+    const Explanation *e = &explanations[c->extra->encoding.kind];
+    int length = m->config.extra->encoding.learned && job->length > c->extra->encoding.rows
+                     ? c->extra->encoding.rows
+                     : job->length;
     float *x = alloc_array(2 * (uint64_t)c->dim, sizeof *x, "positions", err);
     if (!x) return false;
     Table t = table_open(job->form);
-    table_note(&t, "encoding", "%s", encoding_names[c->encoding]);
+    table_note(&t, "encoding", "%s", encoding_names[c->extra->encoding.kind]);
     table_note(&t, "adds", "%s", e->adds);
     table_note(&t, "source", "%s", e->source);
     table_note(&t, "train_ctx", "%d", m->rope.train_ctx);
     table_note(&t, "length", "%d", length);
-    if (c->encoding_rows) table_note(&t, "encoding_rows", "%d", c->encoding_rows);
+    if (c->extra->encoding.rows) table_note(&t, "encoding_rows", "%d", c->extra->encoding.rows);
     note_experts(&t, m);
     note_cache(&t, job);
     table_note(&t, "value", "%s", e->value);
@@ -410,7 +412,7 @@ static void print_all_notes(Table *t, const Kind *kinds, int n) {
 }
 
 bool explain(const Job *job, bool plots, Error *err) {
-    if (job->model->config.encoding) return explain_encoding(job, err);
+    if (job->model->config.extra->encoding.kind) return explain_encoding(job, err);
     Kind *kinds = alloc_array(N_LAYER_KINDS, sizeof *kinds, "kinds of layers", err);
     if (!kinds) return false;
     Table t = table_open(job->form);

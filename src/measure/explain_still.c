@@ -10,8 +10,9 @@ static bool find_still(const Job *job, ConfigLayers *out) {
     bool found = false;
     out->n = m->layers ? m->config.n_layers : job->said->layers.n;
     for (int i = 0; m->layers && i < out->n && i < MOST_LAYERS; i++) {
-        bool full = !(m->layers[i].flags & LAYER_SLIDING);
-        bool is_still = m->layers[i].flags & LAYER_NOPE && full && job->kinds.turns[LAYERS_FULL];
+        bool full = !(m->layers[i].extra->flags & LAYER_SLIDING);
+        bool is_still =
+            m->layers[i].extra->flags & LAYER_NOPE && full && job->kinds.turns[LAYERS_FULL];
         out->kinds[i] = is_still ? KIND_FULL : KIND_OTHER;
         found = found || is_still;
     }
@@ -35,7 +36,7 @@ void note_still(Table *t, const Job *job) {
         list_layers(&layers, KIND_FULL, list, sizeof list);
         table_note(t, "layers_still", "%s", list);
     }
-    int chunk = has_model ? job->model->config.attention_chunk : rest->chunk;
+    int chunk = has_model ? job->model->config.extra->attention.chunk : rest->chunk;
     if (chunk > 0) table_note(t, "chunk", "%d", chunk);
     if (has_model || rest->beta == 0) return;
     RopeConfig c = {.temperature_beta = rest->beta,

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../job/json_out.h"
-#include "../llama/model.h"
+#include "../kinds/kinds.h"
 
 // Writes the copy of the model at `from`, with weights of the type, to `to`, and prints what
 // rounding did. False with the reason.
