@@ -3,6 +3,7 @@
 # make debug    with the address and undefined-behavior sanitizers
 # make test     runs the tests; make test-long those that take long; make check-quick those that catch most errors,
 #   in two minutes of a processor
+# make test-sanitized  every job on every checkpoint, at lengths from 1 to 600, with the address and undefined-behavior sanitizers
 # make check-portable  does so with other compilers, for other processors, under valgrind and with clang's race detector
 # make valgrind  the one of these under valgrind
 # make test-served  asks a real llama-server (LLAMA_SERVER=path) which reading it has in force
@@ -79,19 +80,22 @@ COMMIT := $(BUILT_COMMIT)
 endif
 
 run: $(OBJECTS) build/link
-	$(LINK) $(STRICT) $(OBJECTS) -o $@ $(LDLIBS)
+	@echo '$(LINK) $(STRICT) ($(words $(OBJECTS)) objects) -o $@ $(LDLIBS)'
+	@$(LINK) $(STRICT) $(OBJECTS) -o $@ $(LDLIBS)
 
 core: $(CORE_OBJECTS) build/link
 	$(filter-out $(OPENMP),$(LINK)) $(STRICT) $(CORE_OBJECTS) -o $@ $(LDLIBS)
 
 all: run core
 
-# The families' table in C, from their rows. It stays as it is committed without Python, or without these files.
-FAMILY_ROWS = $(wildcard export/families.json tools/family_table.py)
-src/configs/family_table.h: $(FAMILY_ROWS)
-	@if [ $(words $(FAMILY_ROWS)) = 2 ] && command -v $(PYTHON) > /dev/null; then $(PYTHON) tools/family_table.py; fi && touch $@
+# The tables of families and of keys in C, from their rows. They stay as they are committed without Python, or without
+# these files.
+FAMILY_ROWS = $(wildcard export/families.json export/keys.json tools/family_table.py)
+ROW_TABLES = src/configs/family_table.h src/configs/key_table.h
+$(ROW_TABLES): $(FAMILY_ROWS)
+	@if [ $(words $(FAMILY_ROWS)) = 3 ] && command -v $(PYTHON) > /dev/null; then $(PYTHON) tools/family_table.py; fi && touch $(ROW_TABLES)
 
-build/src/configs/families.o: src/configs/family_table.h
+build/src/configs/families.o build/src/configs/config_reader.o: $(ROW_TABLES)
 
 build/%.o: %.c build/flags
 	@mkdir -p $(@D)
@@ -118,6 +122,10 @@ say-flags:
 
 debug:
 	$(MAKE) run WERROR=1 CFLAGS='-O1 -g $(ARCH) -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer'
+
+# Every job on every checkpoint with the sanitizers: minutes, apart from make test. ARGS: jobs, lengths, parts of names.
+test-sanitized: run
+	@MAKEFLAGS= CC='$(CC)' $(PYTHON) tests/sanitized.py $(ARGS)
 
 check-portable: run
 	$(PYTHON) tests/portable.py
@@ -330,12 +338,12 @@ lint-page:
 FORMATTED = *.c *.h src/*.c src/*.h src/*/*.c src/*/*.h page/*.c page/*.h tests/*.c tests/*.h tests/*/*.c
 
 format:
-	clang-format -i $(filter-out src/tokens/unicode_tables.h src/configs/family_table.h,$(wildcard $(FORMATTED)))
+	clang-format -i $(filter-out src/tokens/unicode_tables.h $(ROW_TABLES),$(wildcard $(FORMATTED)))
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
-.PHONY: all install uninstall page page-tools page-open dist dist-models dist-page test-page page-picture debug check-portable valgrind
+.PHONY: test-sanitized all install uninstall page page-tools page-open dist dist-models dist-page test-page page-picture debug check-portable valgrind
 .PHONY: wasm-bench test test-long check-quick test-served test-world figures class fuzz lint lint-page format clean help say-flags FORCE
 FORCE:
 

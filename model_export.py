@@ -41,7 +41,6 @@ import io
 import os
 import re
 import signal
-import subprocess
 import sys
 
 if sys.version_info < (3, 8):  # before the modules that need it
@@ -50,24 +49,18 @@ if sys.version_info < (3, 8):  # before the modules that need it
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 
+# Each job imports the modules that it needs where it begins: most of the time of a small one is Python's start.
 from export.common import ENCODINGS, EXPORTER, MAX_SEQ, PROGRAM, RUN, Job, Problem, replacing, replacing_folder
-from export.existing import GGUF as GGUF_OUT, MODEL, TOKENIZER, may_write, may_write_folder, same_bytes
-from export.gguf import read_gguf
-from export.huggingface import read_huggingface
-from export.inputs import GGUF, check_model, check_source, check_tokenizer, kind_of
-from export.llama2c import read_llama2c
-from export.meta import read_meta
-from export.model_bin import opened_model
-from export.out_gguf import name_of, stays_in_gguf, write_gguf
-from export.out_huggingface import stays_in_folder, write_huggingface
-from export.rope import ROPE_METHODS
-from export.tensors import TYPE_NAMES
-from export.tokenizer import read_folder_tokenizer, read_gguf_tokenizer, read_tokenizer, write_tokenizer
-from export.tokenizer_bin import beside, find_tokenizer
-from export.write import most_used, plan_model, write_model
 
 
 def export_model(job, source, out, tokenizer_out, with_tokenizer, context, force, packs):
+    from export.existing import MODEL, TOKENIZER, may_write
+    from export.inputs import check_source
+    from export.rope import ROPE_METHODS
+    from export.tensors import TYPE_NAMES
+    from export.tokenizer_bin import beside
+    from export.write import most_used, plan_model, write_model
+    
     check_source(job, source, out, tokenizer_out or beside(out)[0])
     checkpoint, find_tokenizer = read_source(job, source, context)
     may_write(job, out, MODEL, force)
@@ -94,6 +87,8 @@ def export_model(job, source, out, tokenizer_out, with_tokenizer, context, force
 
 def bytes_of(tokenizer):
     """A tokenizer.bin."""
+    from export.tokenizer import write_tokenizer
+    
     file = io.BytesIO()
     write_tokenizer(file, tokenizer)
     return file.getvalue()
@@ -102,6 +97,9 @@ def bytes_of(tokenizer):
 def place_of_tokenizer(job, out, data):
     """Where a model's tokenizer goes unless said otherwise. tokenizer.bin may serve other models: it is taken for
     model.bin alone, and only where nothing else lies there."""
+    from export.existing import same_bytes
+    from export.tokenizer_bin import beside
+    
     own, shared = beside(out)
     if os.path.basename(own) != 'model.tokenizer.bin' or os.path.exists(own):
         return own
@@ -113,13 +111,23 @@ def place_of_tokenizer(job, out, data):
 
 def carry_out(job, source, out, with_tokenizer, force):
     """A model.bin as a GGUF file, or as a folder, whose name ends with a slash."""
+    from export.existing import GGUF, may_write, may_write_folder
+    from export.inputs import check_model
+    from export.model_bin import opened_model
+    from export.tensors import TYPE_NAMES
+    from export.tokenizer_bin import find_tokenizer
+    from export.write import most_used
+    
     check_model(job, source, out)
     folder = out.endswith('/')
     if folder:
         may_write_folder(out, force)
     else:
-        may_write(job, out, GGUF_OUT, force)
-    stays = stays_in_folder if folder else stays_in_gguf
+        may_write(job, out, GGUF, force)
+    if folder:
+        from export.out_huggingface import stays_in_folder as stays, write_huggingface
+    else:
+        from export.out_gguf import name_of, stays_in_gguf as stays, write_gguf
     with opened_model(job, source, out.rstrip('/') or '.', stays) as model:
         tokenizer = find_tokenizer(job, source, model.model.vocab_size) if with_tokenizer else None
         if folder:
@@ -142,16 +150,31 @@ def read_source(job, source, context):
     if context and not is_meta:
         raise Problem(source, 'says its context itself (--context is for folders with params.json, which does not)')
     if os.path.isdir(source):
-        checkpoint = read_meta(job, source, context) if is_meta else read_huggingface(job, source)
-        return checkpoint, lambda: read_folder_tokenizer(job, source, checkpoint.model)
+        if is_meta:
+            from export.meta import read_meta
+            checkpoint = read_meta(job, source, context)
+        else:
+            from export.huggingface import read_huggingface
+            checkpoint = read_huggingface(job, source)
+        return checkpoint, lambda: tokenizers().read_folder_tokenizer(job, source, checkpoint.model)
+    from export.inputs import GGUF, kind_of
     if kind_of(job, source) == GGUF:
+        from export.gguf import read_gguf
         checkpoint, settings = read_gguf(job, source)
-        return checkpoint, lambda: read_gguf_tokenizer(job, source, settings, checkpoint.model)
+        return checkpoint, lambda: tokenizers().read_gguf_tokenizer(job, source, settings, checkpoint.model)
+    from export.llama2c import read_llama2c
     return read_llama2c(job, source), lambda: job.note('no tokenizer written: llama2.c has a file of its own for it')
+
+
+def tokenizers():
+    from export import tokenizer
+    return tokenizer
 
 
 def add_anchor(job, out, tokenizer):
     """What the model reads is computed by ./run, as everything is."""
+    import subprocess
+    
     try:
         told = subprocess.run([RUN, os.path.abspath(out), '--anchor'] + (['-z', tokenizer] if tokenizer else []),
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -164,6 +187,10 @@ def add_anchor(job, out, tokenizer):
 
 
 def export_tokenizer(job, source, out, force):
+    from export.existing import TOKENIZER, may_write
+    from export.inputs import check_tokenizer
+    from export.tokenizer import read_tokenizer
+    
     check_tokenizer(job, source, out)
     tokenizer = read_tokenizer(job, source)
     data = bytes_of(tokenizer)

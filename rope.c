@@ -144,6 +144,15 @@ const int rope_n_methods = sizeof rope_methods / sizeof rope_methods[0];
 // without training. It keeps the distances below `near` as they are, so that neighbors stay sharp.
 // For larger ones it has another rule, D = query(i) - key(j). Each function below returns {near,
 // query, key} of one position p. L is the trained context.
+//
+// Besides, a row says after how many positions the steps from one key to the next begin anew.
+// Attention keeps tables for that. Where keys are evenly spaced, it is every position.
+static int every_position(const RopeConfig *c) {
+    (void)c;
+    return 1;
+}
+static int every_group(const RopeConfig *c) { return c->group; }
+static int every_chunk(const RopeConfig *c) { return c->chunk; }
 
 // ReRoPE: D = min(d, w). All far keys are equally far. Su, kexue.fm 9708.
 static RopeParts rerope(const RopeConfig *c, int p) {
@@ -194,27 +203,31 @@ static RopeParts lm_infinite(const RopeConfig *c, int p) {
     return (RopeParts){c->window, c->window, 0};
 }
 
-// To add a map, write its formula above and give it a row here.
+// To add a map, write its formula above and give it a row here. What the columns promise to
+// attention, rope.h says; the program checks it before it reads a text.
 const RopeMap rope_maps[] = {
-    {"rerope", rerope, ROPE_MAP_NEAR, 0, "distances from w = --near on are w", "kexue.fm 9708"},
-    {"leaky-rerope", leaky_rerope, ROPE_MAP_NEAR | ROPE_MAP_K, 0,
+    {"rerope", rerope, every_position, NULL, ROPE_MAP_NEAR, 0, "distances from w = --near on are w",
+     "kexue.fm 9708"},
+    {"leaky-rerope", leaky_rerope, every_position, NULL, ROPE_MAP_NEAR | ROPE_MAP_K, 0,
      "distances past w grow k = --k times slower", "kexue.fm 9708"},
-    {"self-extend", self_extend, ROPE_MAP_NEAR | ROPE_MAP_GROUP, 0,
+    {"self-extend", self_extend, every_group, NULL, ROPE_MAP_NEAR | ROPE_MAP_GROUP, 0,
      "past w, positions in groups of --group", "arXiv 2401.01325"},
-    {"dca", dca, ROPE_MAP_CHUNK, 0, "dual chunk attention: positions within chunks of --chunk",
-     "arXiv 2402.17463"},
-    {"streaming", streaming, ROPE_MAP_WINDOW | ROPE_MAP_SINKS_INSIDE, 4,
+    {"dca", dca, every_chunk, NULL, ROPE_MAP_CHUNK, 0,
+     "dual chunk attention: positions within chunks of --chunk", "arXiv 2402.17463"},
+    {"streaming", streaming, every_position, NULL, ROPE_MAP_WINDOW | ROPE_MAP_SINKS_INSIDE, 4,
      "StreamingLLM: a window, and the first keys as if right before it", "arXiv 2309.17453"},
-    {"lm-infinite", lm_infinite, ROPE_MAP_WINDOW, 10,
+    {"lm-infinite", lm_infinite, every_position, NULL, ROPE_MAP_WINDOW, 10,
      "LM-Infinite: a window, and the first keys at its far end", "arXiv 2308.16137"},
 };
 const int rope_n_maps = sizeof rope_maps / sizeof rope_maps[0];
 
 RopeParts rope_parts(const RopeConfig *c, int p) {
-    return c->map ? c->map->formula(c, p) : (RopeParts){p + 1, p, p};
+    bool has_parts = c->map && c->map->formula;
+    return has_parts ? c->map->formula(c, p) : (RopeParts){p + 1, p, p};
 }
 
 double rope_distance(const RopeConfig *c, int i, int j) {
+    if (c->map && c->map->distance) return c->map->distance(c, i, j);
     RopeParts query = rope_parts(c, i);
     RopeParts key = rope_parts(c, j);
     bool is_near = i - j < query.near;
@@ -226,9 +239,8 @@ bool rope_sees(const RopeConfig *c, int i, int j) {
 }
 
 int rope_key_period(const RopeConfig *c) {
-    unsigned flags = c->map ? c->map->flags : 0;
-    if (flags & ROPE_MAP_GROUP) return c->group;
-    return flags & ROPE_MAP_CHUNK ? c->chunk : 1;
+    if (!c->map) return 1;
+    return c->map->key_period ? c->map->key_period(c) : 0;
 }
 
 double rope_logn(const RopeConfig *c, int position) {

@@ -57,8 +57,8 @@ typedef struct {
     double temperature_beta;    // see rope_temperature
     int temperature_length;     // positions after which it grows; 0: L
     bool temperature_unturned;  // only in layers that do not turn, where it counts from 1
-    bool mscale_in_scores;  // with multi-head latent attention, mscale_all_dim scales the scores
-    int temperature_early;  // positions by which that comes early, as ik_llama.cpp has it
+    bool mscale_in_scores;      // mscale_all_dim scales the scores, as in DeepSeek's models
+    int temperature_early;      // positions by which that comes early, as ik_llama.cpp has it
 } RopeConfig;
 
 // One pair, as a method sees it.
@@ -101,7 +101,7 @@ extern const int rope_n_methods;
 // No part depends on both i and j. So attention turns a query once for near keys and once for far
 // ones, and a key once for far queries, but never a key for each query.
 typedef struct {
-    int near;      // of a query at p; p - near does not fall when p grows
+    int near;      // of a query at p, at least 0; p - near does not fall when p grows
     double query;  // of a query at p
     double key;    // of a key at p
 } RopeParts;
@@ -118,6 +118,13 @@ enum {
 typedef struct RopeMap {
     const char *name;  // as --rope spells it, alone or behind a method and +
     RopeParts (*formula)(const RopeConfig *config, int p);
+    // Keys are evenly spaced but where the rule begins anew, at each multiple of key_period: the
+    // steps key(p) - key(p - 1) are alike where p is one, and alike where p is none. NULL: they are
+    // not so, which costs tables of angles for every block of keys.
+    int (*key_period)(const RopeConfig *config);
+    // D(i, j) where it is no difference of two parts, as ln(i - j + 1); the two above are then
+    // NULL, and the model is computed by its definition, which is slow. Else NULL.
+    double (*distance)(const RopeConfig *config, int i, int j);
     unsigned flags;       // of the above
     int sinks;            // K, when not given
     const char *summary;  // one line for --help
@@ -127,14 +134,14 @@ typedef struct RopeMap {
 extern const RopeMap rope_maps[];
 extern const int rope_n_maps;
 
-// The parts of position p; without a map every distance is near, and both parts are p.
+// The parts of position p. Without a formula every distance is near, and both parts are p.
 RopeParts rope_parts(const RopeConfig *config, int p);
 // D(i, j) for j <= i.
 double rope_distance(const RopeConfig *config, int i, int j);
 // Whether a query at i sees a key at j <= i, in layers with a window.
 bool rope_sees(const RopeConfig *config, int i, int j);
 
-// The smallest n > 0 for which the map's key(p + n) - key(p) is the same for all p.
+// The map's key_period; 1 without a map, 0 where it has none.
 int rope_key_period(const RopeConfig *config);
 
 // What the scores of a query at `position` are multiplied by: 1, or with logn

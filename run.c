@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "src/fast/machine.h"
+#include "src/fast/process.h"
 #include "src/fast/team.h"
 #include "src/job/as_read.h"
 #include "src/job/chat.h"
@@ -14,13 +15,8 @@
 #include "src/job/text.h"
 #include "src/job/text_io.h"
 #include "src/measure/anchor.h"
-#include "src/measure/attn.h"
-#include "src/measure/bench.h"
 #include "src/measure/check.h"
-#include "src/measure/explain.h"
-#include "src/measure/next.h"
-#include "src/measure/perplexity.h"
-#include "src/measure/rounding.h"
+#include "src/measure/jobs.h"
 #include "src/measure/search.h"
 #include "src/measure/show_engines.h"
 #include "src/measure/tasks.h"
@@ -52,7 +48,7 @@ static Answer answer_of(const Program *p, bool ok) {
 // Ends what --json prints with the reason of the exit status: the job's own, or what went wrong.
 static void end_json(Program *p, Answer answer, const Error *err) {
     if (answer == TROUBLE) json_reason(&p->json, "trouble", err->text);
-    if (answer == INTERRUPTED) json_reason(&p->json, "interrupted", "Ctrl-C ended it");
+    if (answer == INTERRUPTED) json_reason(&p->json, "interrupted", "Ctrl-C or SIGTERM ended it");
     if (!p->json.code[0]) json_reason(&p->json, "done", "it was done");
     json_end(&p->json, answer);
 }
@@ -74,10 +70,12 @@ static Answer finish(Program *p, bool ok, Error *err) {
     return answer_of(p, ok);
 }
 
-static void print_version(const Options *o, const char *program) {
-    printf("rope.c " VERSION "%s", COMMIT[0] == '$' ? "" : COMMIT);
-    printf("%s\n", o->help ? ": Llama inference past the trained context\n" : "");
-    if (o->help) options_help(program);
+static bool print_version(const Options *o, const char *program, Error *err) {
+    char version[60];
+    snprintf(version, sizeof version, "rope.c " VERSION "%s", COMMIT[0] == '$' ? "" : COMMIT);
+    if (o->help) return options_help(program, version, o->help, err);
+    printf("%s\n", version);
+    return true;
 }
 
 int main(int argc, char **argv) {
@@ -89,14 +87,15 @@ int main(int argc, char **argv) {
     for (int i = 1; i < argc && !ok; i++) o->json = o->json || strcmp(argv[i], "--json") == 0;
     if (ok && (o->help || o->version)) {
         o->json = false;
-        print_version(o, argv[0]);
-        return finish(&p, true, &err);
+        ok = print_version(o, argv[0], &err);
+        return finish(&p, ok, &err);
     }
-    ok = ok && options_check(o, &err) && tasks_asked(o->tasks, &err);
+    ok = ok && options_check(o, &err) && tasks_asked(o->tasks.list, &err);
     if (!ok) return finish(&p, false, &err);
-    if (!o->threads && getenv("OMP_NUM_THREADS")) o->threads = thread_count();
-    set_thread_count(o->threads ? o->threads : physical_cores());
+    if (!o->sessions.threads && getenv("OMP_NUM_THREADS")) o->sessions.threads = thread_count();
+    set_thread_count(o->sessions.threads ? o->sessions.threads : physical_cores());
     catch_file_errors();
+    catch_interrupt(0);  // which also ends the wait for a text from standard input
     ok = run_job(&p, &err);
     return finish(&p, ok, &err);
 }
@@ -113,16 +112,8 @@ static void take_options(Program *p) {
     job->text_path = o->text_path;
     job->form = (TableForm){.tsv = o->tsv, .json = o->json ? &p->json : NULL};
     job->sliding = &o->asked_sliding;
-    job->sessions = (SessionOptions){
-        .kv = o->kv,
-        .floats = o->activations,
-        .plain = o->plain,
-        .stale_keys = o->stale_keys,
-        .threads = o->threads,
-        .spread = o->spread,
-        .piece = o->piece,
-        .crowd = o->crowd,
-    };
+    job->sessions = o->sessions;
+    job->seed = o->seed;
 }
 
 // Opens the model, or takes what the options say in its place, and finds what is said of its RoPE.
@@ -132,6 +123,7 @@ static bool load_model(Program *p, Error *err) {
     const bool is_read = o->reading || o->job == JOB_ENGINES;
     take_options(p);
     said_by_numbers(o->head_dim, numbers->theta, numbers->train_ctx, &p->said);
+    if (!o->model_path && !model_unknown(&p->model, err)) return false;
     if (o->model_path) {
         if (!open_model(o->model_path, &p->model, err)) return false;
         said_by_model(&p->model, &p->said);
@@ -142,6 +134,7 @@ static bool load_model(Program *p, Error *err) {
                     o->about_rope, o->model_path, encoding_names[encoding]);
     if (o->rope_config && !said_by_config(o->rope_config, &p->model, is_read, &p->said, err))
         return false;
+    if (o->rope_config && o->job == JOB_ENGINES) warn_of_unread(o->rope_config, &p->said);
     p->job.kinds = kinds_of_layers(&p->model, &p->said);
     if (!o->sliding || p->job.kinds.own_sliding) return true;
     const char *what = o->rope_config ? o->rope_config : "this one";
@@ -166,9 +159,9 @@ static bool find_tokenizer(Program *p, Error *err) {
 static bool read_ids(Program *p, bool prompted, Error *err) {
     const Options *o = &p->options;
     Job *job = &p->job;
-    const char *measured = o->text_path ? o->text_path : o->check_path;
+    const char *measured = o->text_path ? o->text_path : o->check.text_path;
     const TextSource source = {
-        .text = measured ? NULL : o->prompt,
+        .text = measured ? NULL : o->text.prompt,
         .path = measured ? measured : o->prompt_file,
         .is_prompt = prompted,
         .vocab_size = p->model.config.vocab_size,
@@ -176,9 +169,9 @@ static bool read_ids(Program *p, bool prompted, Error *err) {
     if (!measured && !prompted) return true;
     job->ids = text_ids(&source, job->tokenizer, &job->n_ids, err);
     if (measured || !job->ids) return job->ids;
-    bool is_given = o->prompt || o->prompt_file;
+    bool is_given = o->text.prompt || o->prompt_file;
     bool is_empty = job->n_ids == (tokenizer_bos(job->tokenizer) >= 0);
-    const char *by = o->prompt ? "-i" : name_of_file(o->prompt_file);
+    const char *by = o->text.prompt ? "-i" : name_of_file(o->prompt_file);
     if (is_given && is_empty) fprintf(stderr, "run: warning: the prompt is empty (%s)\n", by);
     return true;
 }
@@ -236,7 +229,7 @@ static bool open_session_that_fits(Program *p, Error *err) {
     return true;
 }
 
-static void print_plan(const Program *p, uint64_t seed) {
+static void print_plan(const Program *p) {
     const RopePlan *plan = p->job.plans;
     const bool has_factor = rope_methods[plan->rope.method].flags & ROPE_USES_FACTOR;
     const char *what = model_encoding(&p->model) ? "positions" : "rope";
@@ -245,79 +238,43 @@ static void print_plan(const Program *p, uint64_t seed) {
     fprintf(stderr, ", trained on %d; ", plan->rope.train_ctx);
     if (p->job.kinds.own_sliding)
         fprintf(stderr, "sliding layers %s; ", settings_method_name(&plan->sliding).text);
-    fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
+    fprintf(stderr, "seed %llu\n", (unsigned long long)p->job.seed);
 }
 
 // ---- text ----
 
 static bool run_text(Program *p, Error *err) {
     const Options *o = &p->options;
-    const TextOptions asked = {
-        .temperature = o->temperature,
-        .top_p = o->top_p,
-        .min_p = o->min_p,
-        .top_k = o->top_k,
-        .seed = o->seed ? o->seed : seed_from_clock(),
-        .ignore_eos = o->ignore_eos,
-        .first = o->prompt,
-        .system_prompt = o->system_prompt,
-        .without_thoughts = o->thinking == THINKING_OFF,
-    };
-    if (asked.without_thoughts && !chat_has_thoughts(p->job.tokenizer))
+    const bool thinks = o->text.thinking != THINKING_OFF;
+    if (!thinks && !chat_has_thoughts(p->job.tokenizer))
         return fail(err, "--thinking off: the turns of this tokenizer have no thoughts (expected "
                          "Qwen 3's or 3.5's)");
+    if (!p->job.seed) p->job.seed = seed_from_clock();
     if (!open_session_that_fits(p, err)) return false;
-    print_plan(p, asked.seed);
+    print_plan(p);
     if (!o->reading) print_advice(&p->job, o->asked, true, true);
-    if (o->job == JOB_CHAT) return hold_chat(&p->job, p->session, &asked, err);
-    return generate_text(&p->job, p->session, &asked, err);
+    if (o->job == JOB_CHAT) return hold_chat(&p->job, p->session, &o->text, err);
+    return generate_text(&p->job, p->session, &o->text, err);
 }
 
 // ---- the other jobs ----
 
 static bool run_ppl(Program *p, Error *err) {
-    const Options *o = &p->options;
-    const PerplexityOptions asked = {
-        .samples = o->samples, .per_token = o->per_token, .stepwise = o->stepwise};
-    return measure_perplexity(&p->job, &asked, err);
-}
-
-static TasksOptions tasks_options(const Options *o) {
-    return (TasksOptions){
-        .list = o->tasks,
-        .text_path = o->prompt_file,
-        .seed = o->seed,
-        .trials = o->trials,
-        .min_accuracy = o->min_accuracy,
-    };
+    return measure_perplexity(&p->job, &p->options.ppl, err);
 }
 
 static bool run_tasks(Program *p, Error *err) {
-    const TasksOptions asked = tasks_options(&p->options);
-    if (!measure_tasks(&p->job, &asked, &p->answer, err)) return false;
+    if (!measure_tasks(&p->job, &p->options.tasks, &p->answer, err)) return false;
     if (p->answer == NO) json_reason(&p->json, "accuracy", "an accuracy is below --min-accuracy");
     return true;
 }
 
 static bool run_prompts(Program *p, Error *err) {
-    const TasksOptions asked = tasks_options(&p->options);
-    return print_prompts(&p->job, &asked, err);
+    return print_prompts(&p->job, &p->options.tasks, err);
 }
 
 static bool run_check(Program *p, Error *err) {
-    const Options *o = &p->options;
-    const CheckOptions asked = {
-        .text_path = o->check_path,
-        .like_path = o->like_path,
-        .budget = o->budget,
-        .whole = o->whole,
-        .min_page = o->min_page,
-        .min_updates = o->min_updates,
-        .max_cache = o->max_cache,
-        .says_block = options_say_block(o),
-        .settings = o->settings_alone,
-    };
-    return check_model(&p->job, &asked, &p->answer, err);
+    return check_model(&p->job, &p->options.check, &p->answer, err);
 }
 
 static bool run_attn(Program *p, Error *err) {
@@ -325,28 +282,14 @@ static bool run_attn(Program *p, Error *err) {
     return show_attention(&p->job, layer_head[0], layer_head[1], err);
 }
 
-static bool run_next(Program *p, Error *err) {
-    const NextOptions asked = {.asked = p->options.next, .stepwise = p->options.stepwise};
-    return show_next(&p->job, &asked, err);
-}
+static bool run_next(Program *p, Error *err) { return show_next(&p->job, &p->options.next, err); }
 
 static bool run_bench(Program *p, Error *err) { return bench(&p->job, err); }
 
 static bool run_explain(Program *p, Error *err) { return explain(&p->job, p->options.plot, err); }
 
 static bool run_search(Program *p, Error *err) {
-    const Options *o = &p->options;
-    const SearchOptions asked = {
-        .seed = o->seed,
-        .reads = o->reads,
-        .seconds = o->seconds,
-        .windows = o->search_windows,
-        .population = o->population,
-        .minimize = o->minimize,
-        .attention = o->search_attention,
-        .unscaled = o->search_unscaled,
-    };
-    return search(&p->job, &asked, NULL, err);
+    return search(&p->job, &p->options.search, NULL, err);
 }
 
 static bool run_rope_json(Program *p, Error *err) {
@@ -391,9 +334,11 @@ static bool run_job(Program *p, Error *err) {
     if (needs & PLANS && !plan(p, err)) return false;
     if (prompted && job->n_ids > (size_t)job->length)
         return fail(err,
-                    "the prompt has %zu tokens, more than the %d positions of -n, answer included",
-                    job->n_ids, job->length);
+                    "the prompt has %zu tokens, more than the %d position%s of -n, answer included",
+                    job->n_ids, job->length, job->length == 1 ? "" : "s");
     if (needs & PLANS && !(needs & SAMPLING) && !o->reading)
         print_advice(job, o->asked, needs & ADVICE_REACH, needs & ADVICE_TUNING);
+    if (interrupted) return fail(err, "interrupted");
+    catch_interrupt(SA_RESTART);
     return run_of_job[o->job](p, err);
 }

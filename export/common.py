@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
-import shutil
 from contextlib import contextmanager
 from typing import Any, BinaryIO, Callable, Dict, Iterator, List, NoReturn, Set
 
@@ -62,7 +60,7 @@ class Keys:
         return Keys(self.job, self.path, values, inside)
 
     def refuse(self, key: str, expected: str) -> NoReturn:
-        found = json.dumps(self.values[key], default=str)[:80] if key in self.values else 'nothing'
+        found = named(self.values[key]) if key in self.values else 'nothing'
         raise Problem(self.path, '%s%s cannot be used (found %s, expected %s)' % (self.inside, key, found, expected))
 
     def get(self, key: str, good: Callable[[Any], Any], expected: str, default: Any = REFUSED,
@@ -77,8 +75,10 @@ class Keys:
         return value
 
     def integer(self, key: str, high: int, default: Any = REFUSED, null: Any = REFUSED, low: int = 1) -> Any:
-        return self.get(key, lambda v: type(v) is int and low <= v <= high,
-                        'a whole number from %d to %d' % (low, high), default, null)
+        """A whole number, which may be written 4096.0."""
+        found = self.get(key, lambda v: (type(v) is int or type(v) is float and v.is_integer()) and low <= v <= high,
+                         'a whole number from %d to %d' % (low, high), default, null)
+        return int(found) if type(found) is float else found
 
     def number(self, key: str, default: Any = REFUSED, null: Any = REFUSED, above: float = 0.0, zero: bool = False,
                high: float = NUMBER_LIMIT) -> Any:
@@ -94,6 +94,15 @@ class Keys:
                  ' or '.join(json.dumps(a) for a in allowed), None)
 
 
+def named(value: Any) -> str:
+    """A value that cannot be used, as src/configs names it, too."""
+    if isinstance(value, (list, tuple)):
+        return 'a list'
+    if isinstance(value, dict):
+        return 'an object of objects' if any(isinstance(each, dict) for each in value.values()) else 'an object'
+    return json.dumps(value, default=str, ensure_ascii=False)[:40]
+
+
 def is_number(value: Any, above: float = 0.0) -> bool:
     return type(value) in (int, float) and above < value <= NUMBER_LIMIT
 
@@ -106,7 +115,12 @@ def size_of(job: Job, path: str) -> int:
         raise Problem(path, 'is not a file' if os.path.exists(path) else 'no such file')
     job.inputs.add(os.path.realpath(path))
     with open(path, 'rb') as file:
-        if file.read(len(POINTER)) == POINTER:
+        head = file.read(64)
+        if head.lstrip()[:9].lower() == b'<!doctype' or head.lstrip()[:5].lower() == b'<html':
+            raise Problem(path, 'is a web page in place of the file (was its page saved? The link to the file itself '
+                                'has /resolve/ for /blob/)')
+        if head[:len(POINTER)] == POINTER:
+            import shlex
             raise Problem(path, 'is a Git LFS pointer in place of the file: git -C %s lfs pull'
                           % shlex.quote(os.path.dirname(path) or '.'))
     return os.path.getsize(path)
@@ -177,6 +191,7 @@ def replacing(path: str) -> Iterator[BinaryIO]:
 def replacing_folder(path: str) -> Iterator[str]:
     """A new folder to write files into, which takes its name once all of them are whole. Whether what is there may be
     replaced, existing.may_write_folder says."""
+    import shutil
     final = os.path.realpath(path)
     part, old = ('%s.%d.%s' % (final, os.getpid(), end) for end in ('part', 'old'))
     try:

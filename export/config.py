@@ -15,7 +15,8 @@ from .families import FAMILIES, GATES, WRAPPERS, Family, named
 from .latent import is_interleaved, read_latent
 from .layers import not_used, read_layers
 from .model import FIELDS_OF, WITHOUT_ROPE, Feature, Model
-from .rope import read_ropes, refuse_by_layer, rope_block, warn
+from .keys import warn
+from .rope import read_ropes, refuse_by_layer, rope_block
 from .shapes import mark_same, read_shapes
 from .states import read_hidden_dim, read_states
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 from typing import Optional
 
 from .common import Job, Problem
-from .model_bin import version_of
+from .header import BYTES, FIELDS, version_of
 from .tokenizer_bin import is_written_here
-from .write import HEADER, WEIGHT_TYPES
 
 WRITTEN_BY = 'model_export.py of rope.c'  # GGUF's general.description, and config.json's "written_by"
 MODEL, GGUF, TOKENIZER = 'a model.bin', 'a GGUF file', 'a tokenizer'  # what the exporter writes into one file
 FOLDER = {'config.json', 'generation_config.json', 'model.safetensors', 'tokenizer.json', 'tokenizer_config.json',
           'rope.README'}
-ROUNDED = WEIGHT_TYPES['Q8'], 4  # q8 and q4: --quantize makes them, as it made the models that ship here
+ROUNDED = 3, 4  # of weight_type, q8 and q4: --quantize makes them, as it made the models that ship here
 SHARED = 'tokenizer.bin'         # the name under which a tokenizer serves every model beside it
 
 
@@ -41,8 +41,8 @@ def found_at(path):
     if start[:4] == b'GGUF':
         ours = WRITTEN_BY.encode() in start
         return GGUF if ours else None, GGUF if ours else 'a GGUF file of another program'
-    if version_of(path) in (3, 4, 5, 6) and len(start) >= HEADER.size:
-        ours = HEADER.unpack_from(start)[2] not in ROUNDED
+    if version_of(path) in BYTES and len(start) >= BYTES[version_of(path)]:
+        ours = struct.unpack_from('<I', start, FIELDS['weight_type'].at)[0] not in ROUNDED
         return MODEL if ours else None, MODEL if ours else 'a model whose weights --quantize rounded'
     if is_written_here(path):
         ours = os.path.basename(path) != SHARED

@@ -70,6 +70,7 @@ LISTS = 'tokens', 'scores', 'token_type', 'merges'  # of tokenizer.ggml
 BY_LAYER = ('.attention.sliding_window_pattern', *('.' + key for key in (*LISTED, RECURRENT, SECTIONS)), *XIELU_KEYS)
 HEAD_LIMIT = 64 << 20  # bytes of settings and places: a vocabulary of 128,000 with its merges takes 8 MB
 LIST_LIMIT = 1 << 20
+FLOAT32_END = 2.0 ** 128
 # vocab_size: the embedding says it. The others say how many experts a model without experts uses.
 IGNORED = {'vocab_size', 'rope.scaling.finetuned', 'expert_used_count', 'expert_feed_forward_length'}
 
@@ -192,6 +193,10 @@ def read_rope(path, keys, rule, tensors, model):
     kind = keys.get('rope.scaling.type', lambda v: v in ('none', 'linear', 'yarn', 'longrope'),
                     'none, linear, yarn or longrope', 'linear')
     factor = keys.number('rope.scaling.factor', keys.number('rope.scale_linear', 1.0, zero=True), zero=True) or 1.0
+    if factor < 1 and kind != 'none':
+        key = 'rope.scaling.factor' if 'rope.scaling.factor' in keys.values else 'rope.scale_linear'
+        keys.refuse(key, '1 or more; %g, if this is the freq_scale of llama.cpp, one divided by the factor'
+                    % (1 / factor))
     attention = keys.number('rope.scaling.attn_factor', 1.0)
     original = keys.integer('rope.scaling.original_context_length', MAX_SEQ, seq_len)
     # These say in some files what they say in Hugging Face's, in others something of llama.cpp's own.
@@ -291,6 +296,13 @@ def lengths_by(divisors, factor, frequencies):
 
 # ---- the file ----
 
+def shortest(value):
+    """The number of the fewest digits that a float32 is nearest to: a file has what was 1e-5 as 9.9999997e-06."""
+    data = struct.pack('<f', value)
+    return next((x for x in (float('%.*g' % (digits, value)) for digits in range(1, 10))
+                 if abs(x) < FLOAT32_END and struct.pack('<f', x) == data), value)
+
+
 class Reader:
     """Walks through the head of a file, never past its end."""
 
@@ -313,7 +325,8 @@ class Reader:
     def value(self, keep):
         kind = self.number('<I')
         if kind in NUMBERS:
-            return self.number(NUMBERS[kind])
+            number = self.number(NUMBERS[kind])
+            return shortest(number) if NUMBERS[kind] == '<f' else number
         if kind == STRING:
             return self.string().decode('utf-8', 'replace')
         if kind == ARRAY:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import struct
 from typing import Dict
 
@@ -164,6 +165,11 @@ def read_weights(job, folder):
             return read_shards(folder, read_json(job, path + '.index.json'), read)
     if adapter:
         raise Problem(folder, adapter_alone(job, folder))
+    shards = sorted(name for name in os.listdir(folder) if re.search(r'-\d+-of-\d+\.(safetensors|bin)$', name))
+    if shards:
+        kind = 'model.safetensors' if shards[0].endswith('.safetensors') else 'pytorch_model.bin'
+        raise Problem(folder, 'has shards of weights and no index (found %s; expected %s.index.json beside them, which '
+                              'is published with them)' % (shards[0], kind))
     raise Problem(folder, 'holds no weights (expected model.safetensors or pytorch_model.bin, or one of them in shards '
                           'with its .index.json)')
 

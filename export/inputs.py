@@ -8,7 +8,7 @@ import shlex
 from typing import Optional
 
 from .common import EXPORTER, PROGRAM, TEXT_LIMIT, Job, Problem, read_json, size_of
-from .model_bin import version_of
+from .header import version_of
 
 SETTINGS = 'config.json', 'params.json'
 WEIGHTS = '.safetensors', '.bin', '.pth', '.pt'

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, make_dataclass
 from enum import Enum
-from typing import Dict, List, NamedTuple, Set, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Set, Tuple
+
+from .header import FIELDS as HEADER_FIELDS
 
 # A layer's byte in model.bin, and activations there.
 SEES_ALL, WITHOUT_ROPE, TURNS_AS_SLIDING, DENSE, KEYS_ARE_VALUES, WITHOUT_SINKS, STATE = 1, 2, 4, 8, 16, 32, 64
@@ -21,114 +23,21 @@ class Shape(NamedTuple):
     kv_layer: int
 
 
+# Of the header itself, or lists of a Model.
+NOT_IN_MODEL = {'magic', 'version', 'weight_type', 'n_eos', 'eos_ids', 'n_longrope', 'layer_table', 'layer_shapes',
+                'type_table'}
+USUAL = {'bos_id': -1, 'truncate': 1}
+if TYPE_CHECKING:
+    Header: Any = object
+else:
+    Header = make_dataclass('Header', [
+        (name, float if each.type == 'f64' else int, field(default=USUAL.get(name, 0.0 if each.type == 'f64' else 0)))
+        for name, each in HEADER_FIELDS.items() if name not in NOT_IN_MODEL])
+
+
 @dataclass
-class Model:
+class Model(Header):
     """The header's fields, by the names of docs/format.md; 0 is a field's word for `as in a Llama`."""
-    dim: int = 0
-    hidden_dim: int = 0
-    n_layers: int = 0
-    n_heads: int = 0
-    n_kv_heads: int = 0
-    head_dim: int = 0
-    vocab_size: int = 0
-    seq_len: int = 0
-    shared_classifier: int = 0
-    sliding_window: int = 0
-    norm_eps: float = 0.0
-    bos_id: int = -1
-    group_size: int = 0
-    rope_method: int = 0
-    rope_dynamic: int = 0
-    theta: float = 0.0
-    factor: float = 0.0
-    train_ctx: int = 0
-    ramp: int = 0
-    truncate: int = 1
-    beta_fast: float = 0.0
-    beta_slow: float = 0.0
-    attention_factor: float = 0.0
-    mscale: float = 0.0
-    mscale_all_dim: float = 0.0
-    low_freq_factor: float = 0.0
-    high_freq_factor: float = 0.0
-    rotary_dim: int = 0
-    qkv_bias: int = 0
-    o_bias: int = 0
-    qk_norm: int = 0
-    logn: int = 0
-    encoding: int = 0
-    unscaled_positions: int = 0
-    encoding_rows: int = 0
-    sliding_rope: int = 0
-    sliding_method: int = 0
-    sliding_theta: float = 0.0
-    sliding_factor: float = 0.0
-    sliding_train_ctx: int = 0
-    sliding_ramp: int = 0
-    sliding_truncate: int = 0
-    sliding_rotary_dim: int = 0
-    sliding_beta_fast: float = 0.0
-    sliding_beta_slow: float = 0.0
-    sliding_attention_factor: float = 0.0
-    sliding_mscale: float = 0.0
-    sliding_mscale_all_dim: float = 0.0
-    sliding_low_freq_factor: float = 0.0
-    sliding_high_freq_factor: float = 0.0
-    temperature_beta: float = 0.0
-    embedding_scale: float = 0.0
-    score_scale: float = 0.0
-    norm_place: int = 0
-    activation: int = SILU
-    n_experts: int = 0
-    n_experts_used: int = 0
-    expert_hidden_dim: int = 0
-    router: int = 0
-    router_bias: int = 0
-    expert_bias: int = 0
-    attention_sinks: int = 0
-    value_dim: int = 0
-    value_scale: float = 0.0
-    value_norm: int = 0
-    attention_gate: int = 0
-    layer_norm: int = 0
-    qk_norm_late: int = 0
-    qk_norm_turning: int = 0
-    embedding_norm: int = 0
-    residual_scale: float = 0.0
-    logit_scale: float = 0.0
-    logit_cap: float = 0.0
-    score_cap: float = 0.0
-    after_norm_eps: float = 0.0
-    ffn_bias: int = 0
-    attention_chunk: int = 0
-    temperature_unturned: int = 0
-    temperature_length: int = 0
-    q_rank: int = 0
-    kv_rank: int = 0
-    latent_norm_eps: float = 0.0
-    mscale_in_scores: int = 0
-    layer_scale: int = 0
-    per_layer_dim: int = 0
-    experts_beside: int = 0
-    shared_hidden_dim: int = 0
-    shared_gate: int = 0
-    router_choice_bias: int = 0
-    router_groups: int = 0
-    router_groups_used: int = 0
-    router_group_best: int = 0
-    router_scale: float = 0.0
-    router_cap: float = 0.0
-    router_renormalizes: int = 0
-    router_scales_input: int = 0
-    state_kind: int = 0
-    conv_width: int = 0
-    state_key_heads: int = 0
-    state_value_heads: int = 0
-    state_key_dim: int = 0
-    state_value_dim: int = 0
-    state_bias: int = 0
-    gate_bias: int = 0
-    state_tiled: int = 0
     # Lists that stand behind the header. No layers: all are alike.
     eos_ids: List[int] = field(default_factory=list)
     short_factor: List[float] = field(default_factory=list)

@@ -6,55 +6,24 @@ from __future__ import annotations
 import os
 import signal
 import struct
-import subprocess
 from contextlib import contextmanager
 from math import prod
 from typing import Callable, Iterator, List
 
-from .common import (MAX_EOS, MAX_EPS, MAX_EXPERTS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH,
-                     PROGRAM, RUN, Job, Keys, Problem, is_number, size_of)
+from .common import NUMBER_LIMIT, PROGRAM, RUN, Job, Keys, Problem, is_number, size_of
 from .experts import EXPERT_PARTS
+from .header import BYTES, FIELDS, LAST_TOKEN, NEWEST, OLDEST, repacked, unpacked, version_of
 from .llama2c import read_llama2c
 from .model import DENSE, FIELDS as MODEL_FIELDS, KEYS_ARE_VALUES, STATE, WITHOUT_SINKS, Model, Shape
 from .packed import HALVES, PACKED, Parted
 from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Tensor, size_of_rows
-from .write import HEADER, MORE, MORE_FIELDS, NEWEST, NEWEST_FIELDS, TABLES, WEIGHT_TYPES, tensor_order
+from .write import TABLES, WEIGHT_TYPES, tensor_order
 
-MAGIC = b'24ka'
 ANCHOR, ANCHOR_BYTES = b'ANCR', 32
-FIELDS = ('magic version weight_type group_size dim hidden_dim n_layers n_heads n_kv_heads head_dim vocab_size seq_len '
-          'shared_classifier sliding_window norm_eps bos_id n_eos eos_0 eos_1 eos_2 eos_3 eos_4 eos_5 eos_6 eos_7 '
-          'rope_method rope_dynamic theta factor train_ctx ramp truncate reserved beta_fast beta_slow attention_factor '
-          'mscale mscale_all_dim low_freq_factor high_freq_factor n_longrope rotary_dim qkv_bias o_bias qk_norm logn '
-          'encoding unscaled_positions layer_table type_table encoding_rows').split()
-LIMITS = {'dim': MAX_WIDTH, 'hidden_dim': MAX_WIDTH, 'n_layers': MAX_LAYERS, 'n_heads': MAX_HEADS,
-          'n_kv_heads': MAX_HEADS, 'head_dim': MAX_HEAD_DIM, 'vocab_size': MAX_VOCAB, 'seq_len': MAX_SEQ,
-          'train_ctx': MAX_SEQ}
-FROM_ZERO = {'shared_classifier': 1, 'sliding_window': MAX_SEQ, 'n_eos': MAX_EOS, 'rope_method': 7, 'rope_dynamic': 1,
-             'ramp': 1, 'truncate': 1, 'reserved': 0, 'group_size': 1 << 16, 'qkv_bias': 1, 'o_bias': 1, 'qk_norm': 3,
-             'logn': 1, 'layer_table': 1, 'type_table': 1, 'n_longrope': MAX_HEAD_DIM // 2, 'rotary_dim': MAX_HEAD_DIM,
-             'sliding_rope': 1, 'sliding_method': 5, 'sliding_train_ctx': MAX_SEQ, 'sliding_ramp': 1,
-             'sliding_truncate': 1, 'sliding_rotary_dim': MAX_HEAD_DIM, 'norm_place': 3, 'activation': 4,
-             'n_experts': MAX_EXPERTS, 'n_experts_used': MAX_EXPERTS, 'expert_hidden_dim': MAX_WIDTH, 'router': 2,
-             'router_bias': 1, 'expert_bias': 1, 'attention_sinks': 1,
-             'layer_shapes': 1, 'value_dim': MAX_HEAD_DIM, 'value_norm': 1, 'attention_gate': 3, 'layer_norm': 1,
-             'qk_norm_late': 1, 'qk_norm_turning': 1, 'embedding_norm': 1, 'ffn_bias': 1, 'attention_chunk': MAX_SEQ,
-             'temperature_unturned': 1, 'temperature_length': MAX_SEQ, 'q_rank': MAX_WIDTH, 'kv_rank': MAX_HEAD_DIM,
-             'mscale_in_scores': 1, 'layer_scale': 1, 'per_layer_dim': 1 << 14, 'experts_beside': 1,
-             'shared_hidden_dim': MAX_WIDTH, 'shared_gate': 1, 'router_choice_bias': 1, 'router_groups': MAX_EXPERTS,
-             'router_groups_used': MAX_EXPERTS, 'router_group_best': 2, 'router_renormalizes': 1,
-             'router_scales_input': 1, 'state_kind': 2, 'conv_width': 64, 'state_key_heads': MAX_HEADS,
-             'state_value_heads': MAX_HEADS, 'state_key_dim': MAX_HEAD_DIM, 'state_value_dim': MAX_HEAD_DIM,
-             'state_bias': 1, 'gate_bias': 1, 'state_tiled': 1}
 OF_EXPERTS = ('n_experts_used expert_hidden_dim router router_bias expert_bias shared_hidden_dim shared_gate '
               'router_choice_bias router_groups router_scale router_cap router_renormalizes '
               'router_scales_input').split()  # 0 without experts
 OF_DELTA = 'state_key_heads', 'state_value_heads', 'state_key_dim', 'state_value_dim'
-OF_ROPE = ('factor', 'beta_fast', 'beta_slow', 'attention_factor', 'mscale', 'mscale_all_dim', 'low_freq_factor',
-           'high_freq_factor')
-FLOATS = OF_ROPE + tuple('sliding_' + field for field in OF_ROPE)
-SCALES = ('temperature_beta embedding_scale score_scale value_scale residual_scale logit_scale logit_cap score_cap '
-          'router_scale router_cap').split()
 TYPES = {**{number: name for name, number in WEIGHT_TYPES.items()}, 4: 'Q4'}
 # Of the type table: a type, and whether rows lie side by side.
 CODES = {**{number: (name, False) for number, name in TYPES.items()},
@@ -68,13 +37,6 @@ NAMES = {part: part + ' of layer %d' for part in (
     'w1', 'w3', 'w2', 'ffn_after', 'sinks', 'router', 'router_bias', *EXPERT_PARTS, *NEWEST_PARTS)}
 NAMES.update((part, part) for part in ('embedding', 'final_norm', 'classifier', 'per_layer_embedding',
                                        'per_layer_projection', 'per_layer_norm'))
-
-
-def version_of(path: str) -> int:
-    """Of a file with llama2.c's magic number; 0 for what has none."""
-    with open(path, 'rb') as file:
-        head = file.read(8)
-    return struct.unpack('<4xi', head)[0] if head[:4] == MAGIC and len(head) == 8 else 0
 
 
 @contextmanager
@@ -112,6 +74,7 @@ def check_writable(path, asked):
 
 def widen_all(path, out, asked):
     """Writes a model in float16 to `out`. What goes wrong there is told of the file that was asked for."""
+    import subprocess
     # Interrupts wait until it is known what is to be stopped.
     interrupts, numbers = [], (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     handlers = [signal.signal(number, lambda *_: interrupts.append(_)) for number in numbers]
@@ -140,21 +103,14 @@ def widen_all(path, out, asked):
 # ---- versions 3 to 6 ----
 
 def read_model_bin(job, path):
-    total = size_of(job, path)
+    total, start = size_of(job, path), BYTES[version_of(path)]
     with open(path, 'rb') as file:
-        head = file.read(HEADER.size)
-        if len(head) < HEADER.size:
-            raise Problem(path, 'is cut short (found %d bytes, expected a header of %d)' % (total, HEADER.size))
-        values, start = dict(zip(FIELDS, HEADER.unpack(head))), HEADER.size
-        for version, names, layout in (5, MORE_FIELDS, MORE), (6, NEWEST_FIELDS, NEWEST):
-            if values['version'] < version:
-                values.update(dict.fromkeys(names, 0))
-                continue
-            more = file.read(layout.size)
-            start += layout.size
-            if len(more) < layout.size:
-                raise Problem(path, 'is cut short (found %d bytes, expected a header of %d)' % (total, start))
-            values.update(zip(names, layout.unpack(more)))
+        head = file.read(start)
+        if len(head) < start:
+            raise Problem(path, 'is cut short (found %d bytes, expected a header of %d)' % (total, start))
+        values = unpacked(head)
+        if repacked(values)[:start] != head:
+            raise Problem(path, 'header: has bytes that are reserved (expected zeros there, see docs/format.md)')
         model = read_header(Keys(job, path, values, 'header: '))
         n_pairs, n_flags = values['n_longrope'], values['layer_table'] * model.n_layers
         lists = file.read(16 * n_pairs)
@@ -211,32 +167,29 @@ def is_matrix(part, shape):
     return len(shape) == 2 and part not in TABLES
 
 
-MOST_IN_5 = {'qk_norm': 2, 'norm_place': 2, 'activation': 2, 'router': 1}
-
-
 def read_header(header):
-    """The fields, each checked as run does."""
+    """The fields, each checked by its row as run does, and whether they go together."""
     values = header.values
-    header.integer('version', 6, low=3)
+    version = header.integer('version', NEWEST, low=OLDEST)
+    for name, field in FIELDS.items():
+        high = values['vocab_size'] - 1 if field.high == LAST_TOKEN else field.high
+        if name == 'eos_ids':
+            header.get(name, lambda v: all(0 <= id <= high for id in v[:values['n_eos']]), 'ids up to %d' % high)
+        elif field.type == 'f64':
+            header.number(name, zero=True, high=high or NUMBER_LIMIT)
+        else:
+            header.integer(name, high, low=field.low)
+        since = max((newer for newer, least in field.since.items() if values[name] >= least), default=0)
+        if since > version:
+            header.refuse(name, 'at most %d in version %d' % (min(field.since[newer] for newer in field.since
+                                                                  if newer > version) - 1, version))
     header.get('weight_type', lambda v: v in TYPES, 'a type of docs/format.md')
-    for field, high in LIMITS.items():
-        header.integer(field, high)
-    for field, high in FROM_ZERO.items():
-        header.integer(field, high, low=0)
-    for field in 'norm_eps', 'after_norm_eps', 'latent_norm_eps':
-        header.number(field, zero=True, high=MAX_EPS)
     header.number('theta', above=1.0)
-    for field in FLOATS:
-        header.number(field, zero=True)
-    for field in SCALES:
-        header.number(field, zero=True, high=1e6)
     if values['sliding_rope']:
         header.number('sliding_theta', above=1.0)
+        header.integer('sliding_method', 5, low=0)
     for field, name in (('encoding', 'rope'), ('encoding_rows', 'none'), ('unscaled_positions', 'none')):
         header.get(field, lambda v: v == 0, '0, %s: others have no place in other formats' % name)
-    header.integer('bos_id', values['vocab_size'] - 1, low=-1)
-    for i in range(values['n_eos']):
-        header.integer('eos_%d' % i, values['vocab_size'] - 1, low=0)
     turning = values['rotary_dim'] or values['head_dim']
     rank, groups, state = values['kv_rank'], values['router_groups'], values['state_kind']
     for field, good, expected in (
@@ -246,8 +199,6 @@ def read_header(header):
             ('n_longrope', values['n_longrope'] in (0, turning // 2), 'half of what turns'),
             ('n_longrope', (values['rope_method'] == 6) <= (values['n_longrope'] > 0), 'lists for longrope'),
             ('n_experts_used', values['n_experts_used'] <= values['n_experts'], 'no more than n_experts'),
-            *((field, values['version'] > 5 or values[field] <= most, 'at most %d in version %d' % (
-                most, values['version'])) for field, most in MOST_IN_5.items()),
             ('n_kv_heads', not rank or values['n_kv_heads'] == values['n_heads'], 'n_heads, with kv_rank'),
             ('rotary_dim', not rank or turning < values['head_dim'], 'less than head_dim, with kv_rank'),
             *((field, bool(values[field]) == (state == 1), '1 or more with the delta rule, else 0')
@@ -264,8 +215,8 @@ def read_header(header):
             ('group_size', values['weight_type'] != 3 or values['group_size'] > 0, '1 or more')):
         if not good:
             header.refuse(field, expected)
-    model = Model(**{name: value for name, value in values.items() if name in MODEL_FIELDS})
-    model.set(rotary_dim=turning % values['head_dim'], eos_ids=[values['eos_%d' % i] for i in range(values['n_eos'])])
+    model = Model(**{name: value for name, value in values.items() if name in MODEL_FIELDS and name != 'eos_ids'})
+    model.set(rotary_dim=turning % values['head_dim'], eos_ids=list(values['eos_ids'][:values['n_eos']]))
     return model
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import struct
-import subprocess
 from math import prod
 from typing import Any, Dict, Iterator, List, Set, Tuple
 
@@ -63,6 +62,7 @@ def write_huggingface(folder: str, checkpoint: Checkpoint, tokenizer: Any) -> No
 
 def write_readme(folder: str, config: Dict[str, Any]) -> None:
     """rope.README: who reads the settings of RoPE otherwise than Hugging Face 5, by ./run, where it is built."""
+    import subprocess
     lines, most = {}, config['max_position_embeddings']
     for length in (config.get(ORIGINAL, most) // 2 + 1, most + 1):
         try:

@@ -14,7 +14,7 @@ from .tensors import BLOCKS, Made, Tensor, size_of_rows
 
 ROWS, PACKED = 8, 128  # rows of a group; what is added to the type in the type table
 # The types, and where a block has a float16 that is not half of a word; None: it has none.
-HALVES = {'Q4_0': 0, 'Q4_K': None, 'Q5_K': None, 'Q6_K': 208, 'IQ4_XS': None}
+HALVES = {'Q4_0': 0, 'Q4_K': None, 'Q5_K': None, 'Q6_K': 208, 'IQ4_XS': None, 'IQ5_K': None}
 
 
 def may_pack(model: Model, part: str, dtype: str, shape: Tuple[int, ...]) -> bool:

@@ -9,33 +9,19 @@ from typing import Any, Dict, Optional, Tuple
 
 from .common import MAX_SEQ, NUMBER_LIMIT, REFUSED, Keys, is_number
 from .families import Family
+from .keys import BY_LAYER, KEYS, lost_keys, meant, value, warn
 from .layers import FULL, SLIDING, not_used
 from .model import TURNS_AS_SLIDING, Model
 from .shapes import of_kind
 
 BLOCKS = 'rope_scaling', 'rope_parameters'
 ORIGINAL = 'original_max_position_embeddings'
-# What some rope_type has in a block. Released blocks have those from short_mscale on, which the library does not read.
-IN_BLOCKS = {'rope_theta', 'factor', ORIGINAL, 'beta_fast', 'beta_slow', 'truncate', 'attention_factor', 'mscale',
-             'mscale_all_dim', 'low_freq_factor', 'high_freq_factor', 'unscaled_positions', 'short_factor',
-             'long_factor', 'short_mscale', 'long_mscale', 'finetuned', 'attn_factor', 'mrope_interleaved',
-             'mrope_section', 'alpha'}
 CHUNKS = 'dual_chunk_attention_config'
 ROPE_METHODS = {'default': 0, 'linear': 1, 'dynamic': 2, 'yarn': 4, 'llama3': 5, 'longrope': 6,  # dynamic: of ntk
                 'proportional': 7}
 # The three axes of mrope are one in a text.
 TYPES = {**{kind: kind for kind in ROPE_METHODS if kind != 'proportional'}, 'mrope': 'default'}
 WITH_LENGTH = 'yarn', 'longrope', 'llama3'  # the others count from max_position_embeddings, whatever else is said
-# Keys that give layers or positions a RoPE of their own. Some families read one, or it is about layers without RoPE or
-# about windows in them, or means nothing: their rows say which.
-BY_LAYER = ('rope_local_base_freq', 'local_rope_theta', 'global_rope_theta', 'swa_rope_theta', 'sliding_window_pattern',
-            'attn_temperature_tuning', 'llama_4_scaling_beta', 'no_rope_layers', 'no_rope_layer_interval',
-            'layer_types')
-
-
-def warn(config: Keys, text: str, *values: Any) -> None:
-    """src/configs/config_rules.c has the same words."""
-    config.job.note('warning: %s: %s' % (config.path, text % values))
 
 
 # ---- one RoPE for all layers, or one for each kind of layers ----
@@ -67,6 +53,12 @@ def refuse_by_layer(config: Keys, family: Optional[Family]) -> None:
 
 def read_ropes(config: Keys, family: Family, model: Model) -> Dict[str, Any]:
     """The RoPE fields. Those of sliding layers begin with `sliding_`, where such layers have a RoPE of their own."""
+    rope = ropes_of(config, family, model)
+    lost_keys(config)
+    return rope
+
+
+def ropes_of(config: Keys, family: Family, model: Model) -> Dict[str, Any]:
     slide = any(flags & TURNS_AS_SLIDING for flags in model.layers)
     theta = family.default('rope_theta', 10000.0)
     if not family.rope.by_kind:
@@ -74,7 +66,7 @@ def read_ropes(config: Keys, family: Family, model: Model) -> Dict[str, Any]:
         return {**rope, **(as_sliding(rope, model) if slide else {})}
     full, sliding, local = blocks_by_kind(config, family)
     (full_dim, n_full), (sliding_dim, _) = of_kind(model, False), of_kind(model, True)
-    rope = read_rope(config, full, family, config.number('rope_theta', theta, above=1.0),
+    rope = read_rope(config, full, family, value(config, 'rope_theta', theta),
                      replace(model, head_dim=full_dim))
     own = read_rope(config, sliding, family, local, replace(model, head_dim=sliding_dim))
     if own['rope_method'] == ROPE_METHODS['longrope'] or own['rope_dynamic']:
@@ -129,7 +121,7 @@ def blocks_by_kind(config: Keys, family: Family) -> Tuple[Keys, Keys, float]:
         warn(config, 'rope_scaling is laid over rope_parameters.%s', FULL)
     inside, key = sliding.get('rope_theta'), family.rope.local_key
     if key:
-        local = config.number(key, family.rope.local_theta, above=1.0)
+        local = value(config, key, family.rope.local_theta)
         if is_number(inside) and key in config.values and inside != local:
             warn(config, '%s is %.12g beside rope_parameters.%s and rope_theta %.12g in it: %.12g counts', key, local,
                  SLIDING, inside, inside)
@@ -156,12 +148,12 @@ def read_rotary_dim(config: Keys, block: Keys, family: Family, kind: str, model:
         return rotary_dim
     if not family.rope.partial:
         for keys in config, block:
-            keys.only('partial_rotary_factor', 1, 1.0, None)
+            whole_share(keys)
         return head_dim
     key = 'partial_rotary_factor'
     usual = family.default(key, 1.0)
-    outside = config.number(key, usual, usual, high=1)
-    share = block.number(key, outside, outside, high=1)
+    outside = value(config, key, usual)
+    share = value(block, key, outside)
     if outside_counts(config, family, kind):
         share = outside
     rotary_dim = int(head_dim * share)
@@ -170,6 +162,12 @@ def read_rotary_dim(config: Keys, block: Keys, family: Family, kind: str, model:
     if rotary_dim < 2 or rotary_dim % 2:
         (block if block.values.get(key) else config).refuse(key, 'what makes an even part of head_dim, %d' % head_dim)
     return rotary_dim
+
+
+def whole_share(keys: Keys) -> None:
+    """In families that turn whole heads."""
+    if value(keys, 'partial_rotary_factor', 1) != 1:
+        keys.refuse('partial_rotary_factor', '1')
 
 
 def outside_counts(config: Keys, family: Family, kind: str) -> bool:
@@ -203,8 +201,8 @@ def read_rope(config: Keys, block: Keys, family: Family, theta: float, model: Mo
     kind = read_type(config, block, family)
     rotary_dim = read_rotary_dim(config, block, family, kind, model)
     if not by_kind:
-        theta = config.number('rope_theta', theta, above=1.0)
-    theta = block.number('rope_theta', theta, above=1.0)
+        theta = value(config, 'rope_theta', theta)
+    theta = value(block, 'rope_theta', theta)
     rope = {'rope_method': ROPE_METHODS[kind], 'rope_dynamic': int(kind == 'dynamic'), 'theta': theta,
             'rotary_dim': rotary_dim % model.head_dim, 'train_ctx': seq_len, 'truncate': 1}
     alpha = read_alpha(block, kind)
@@ -212,19 +210,19 @@ def read_rope(config: Keys, block: Keys, family: Family, theta: float, model: Mo
         rope.update(rope_dynamic=0, factor=alpha)
     if kind in WITH_LENGTH:
         low = 2 if kind == 'longrope' else 1  # longrope divides by its logarithm
-        inside = family.default(ORIGINAL) or block.integer(ORIGINAL, MAX_SEQ, seq_len, low=low)
-        rope['train_ctx'] = inside if by_kind else config.integer(ORIGINAL, MAX_SEQ, inside, low=low)
+        inside = family.default(ORIGINAL) or value(block, ORIGINAL, seq_len, low=low)
+        rope['train_ctx'] = inside if by_kind else value(config, ORIGINAL, inside, low=low)
         if rope['train_ctx'] < low:
             config.refuse('max_position_embeddings', '%d or more' % low)
     if kind != 'default' and not alpha:
         rope['factor'] = read_factor(block, kind, seq_len / rope['train_ctx'])
     if kind in ('yarn', 'longrope'):
-        rope['attention_factor'] = block.number('attention_factor', 0, 0)
+        rope['attention_factor'] = value(block, 'attention_factor', 0, kind)
     if kind == 'yarn':
         rope.update(read_yarn(config, block, rope, family))
     if kind == 'llama3':
-        rope['low_freq_factor'] = block.number('low_freq_factor')
-        rope['high_freq_factor'] = block.number('high_freq_factor')
+        rope['low_freq_factor'] = value(block, 'low_freq_factor')
+        rope['high_freq_factor'] = value(block, 'high_freq_factor')
         if rope['high_freq_factor'] < rope['low_freq_factor']:
             block.refuse('high_freq_factor', 'a number no less than low_freq_factor')
     if kind == 'longrope':
@@ -233,6 +231,7 @@ def read_rope(config: Keys, block: Keys, family: Family, theta: float, model: Mo
         rope.update(read_temperature(block, rope, kind, seq_len))
     read_chunks(config, family, rope, kind)
     check_keys(block, kind)
+    warn_of_absent(config, block, family, kind, rope)
     warn_of_share(config, block, family, kind)
     for key, inner_counts in (('rope_theta', True), ('partial_rotary_factor', not outside_counts(
             config, family, kind))) + (
@@ -247,7 +246,7 @@ def read_alpha(block: Keys, kind: str) -> float:
     if kind != 'dynamic' or not block.values.get('alpha'):
         return 0
     block.asked.add('factor')
-    return block.number('alpha')
+    return value(block, 'alpha')
 
 
 def read_chunks(config: Keys, family: Family, rope: Dict[str, Any], kind: str) -> None:
@@ -261,9 +260,11 @@ def read_chunks(config: Keys, family: Family, rope: Dict[str, Any], kind: str) -
     if kind != 'default':
         config.refuse(CHUNKS, 'none beside a scaled block, since its frequencies are plain')
     chunks = config.within(values, CHUNKS + '.')
-    size = chunks.integer('chunk_size', MAX_SEQ, low=2)
-    local = chunks.integer('local_size', max(size - 1, 1))
-    if chunks.integer(ORIGINAL, MAX_SEQ, size, low=2) != size:
+    size = value(chunks, 'chunk_size')
+    local = value(chunks, 'local_size')
+    if local >= size:
+        chunks.refuse('local_size', 'a whole number from 1 to %d' % max(size - 1, 1))
+    if value(chunks, ORIGINAL, size, low=2) != size:
         chunks.refuse(ORIGINAL, 'chunk_size, %d, from which far distances count' % size)
     rope['train_ctx'] = size
     config.job.note('%s is not in a model file: run it with --rope dca --chunk %d' % (CHUNKS, size - local))
@@ -271,11 +272,11 @@ def read_chunks(config: Keys, family: Family, rope: Dict[str, Any], kind: str) -
 
 def read_temperature(block: Keys, rope: Dict[str, Any], kind: str, seq_len: int) -> Dict[str, Any]:
     """Ministral 3's, which counts from the block's original length whatever the method counts from."""
-    beta = block.number('llama_4_scaling_beta', zero=True, high=1e6)
+    beta = value(block, 'llama_4_scaling_beta')
     block.asked.add('max_position_embeddings')  # of its class's own block
     if kind in WITH_LENGTH:
         return {'temperature_beta': beta}
-    length = block.integer(ORIGINAL, MAX_SEQ)
+    length = value(block, ORIGINAL)
     if kind == 'dynamic' and length != seq_len:
         block.refuse(ORIGINAL, 'max_position_embeddings, %d, from which dynamic scaling counts' % seq_len)
     return {'temperature_beta': beta, 'train_ctx': length}
@@ -304,8 +305,7 @@ def read_type(config: Keys, block: Keys, family: Family) -> str:
 
 def read_factor(block: Keys, kind: str, ratio: float) -> float:
     """The scale. One below 1 is a mistake, unless it is what the lengths give."""
-    usual = {'yarn': ratio, 'longrope': ratio, 'proportional': 1.0}.get(kind, REFUSED)
-    factor = block.number('factor', usual, usual)
+    factor = value(block, 'factor', 1.0 if kind == 'proportional' else ratio, kind)
     if factor < 1 and factor != ratio:
         block.refuse('factor', 'a number from 1 to %g' % NUMBER_LIMIT)
     return factor
@@ -313,7 +313,7 @@ def read_factor(block: Keys, kind: str, ratio: float) -> float:
 
 def read_yarn(config: Keys, block: Keys, rope: Dict[str, Any], family: Family) -> Dict[str, Any]:
     """0 means not said, to the library as in our header."""
-    yarn = {key: block.number(key, 0, 0, zero=True) for key in ('beta_fast', 'beta_slow', 'mscale', 'mscale_all_dim')}
+    yarn = {key: value(block, key, 0, 'yarn') for key in ('beta_fast', 'beta_slow', 'mscale', 'mscale_all_dim')}
     if (yarn['beta_fast'] or 32) < (yarn['beta_slow'] or 1):
         block.refuse('beta_fast', 'no less than beta_slow')
     given, grown = rope['attention_factor'], 0.1 * log(rope['factor']) if rope['factor'] > 1 else 0
@@ -326,21 +326,40 @@ def read_yarn(config: Keys, block: Keys, rope: Dict[str, Any], family: Family) -
         warn(config, 'attention_factor is %.12g in %s, and mscale and mscale_all_dim make it %.12g: %.12g counts',
              given, block.inside[:-1], by_pair, given)
     if family.rope.by_kind and 'truncate' in block.values:
-        block.flag('truncate', True, False)
+        value(block, 'truncate', True)
         block.job.note('%struncate means nothing to model_type %s and is not used' % (block.inside, family.model_type))
         return yarn
-    return {**yarn, 'truncate': int(block.flag('truncate', True, False))}
+    return {**yarn, 'truncate': int(value(block, 'truncate', True))}
 
 
 def check_keys(block: Keys, kind: str) -> None:
     """Notes the keys that the block's type does not use, and refuses those that no type has."""
     has_type = {'type', 'rope_type'} & set(block.values)
     for key in sorted(set(block.values) - block.asked - {'type', 'rope_type'}):
-        if key not in IN_BLOCKS:
-            block.refuse(key, 'a key that some rope_type has')
+        near = '' if key in KEYS else meant(key, 'block')
+        if near or key not in KEYS or 'block' not in KEYS[key].at or KEYS[key].by_layer:
+            block.refuse(key, 'a key that some rope_type has' + (': %s?' % near if near else ''))
+        if KEYS[key].read_by:
+            warn(block, '%s%s is not used: %s', block.inside, key, KEYS[key].read_by)
+            continue
         why = 'means nothing to rope_type %s and is not used' % kind if has_type else (
             'is not used, since a block without a rope_type means no scaling, and Hugging Face 4 refuses it')
         block.job.note('%s%s %s' % (block.inside, key, why))
+
+
+def warn_of_absent(config: Keys, block: Keys, family: Family, kind: str, rope: Dict[str, Any]) -> None:
+    """What a scaled block lacks, where that is seldom meant. A theta of the class's own is meant."""
+    if block.values is family.default('rope_parameters'):
+        return
+    for name, key in KEYS.items():
+        is_theta, is_full = name == 'rope_theta', FULL in block.inside or block.inside == 'rope_scaling.'
+        beside = not family.rope.by_kind or is_theta and is_full
+        is_meant = is_theta and (rope['theta'] != 1e4 or family.rope.by_kind and not is_full or family.rope.theta_key)
+        if kind not in key.absent_in or name in block.values or beside and name in config.values or is_meant:
+            continue
+        found = rope['theta'] if is_theta else rope['train_ctx']
+        warn(config, '%s has no %s, nor is there one beside it: %s', block.inside[:-1], name,
+             key.absent.replace('{value}', '%.12g' % found))
 
 
 def warn_of_two(config: Keys, block: Keys, key: str, inner_counts: bool) -> None:

@@ -14,6 +14,8 @@ def read_safetensors(job: Job, path: str) -> Tensors:
     with open(path, 'rb') as file:
         length = int.from_bytes(file.read(8), 'little')
         limit = max(0, min(total - 8, TEXT_LIMIT))
+        if total == 0:
+            raise Problem(path, 'is empty (expected a safetensors file; was a download cut short?)')
         if total < 8 or length > limit:
             raise Problem(path, 'has a bad header length (found %d, expected at most %d)' % (length, limit))
         header = parse_json(path, file.read(length))

@@ -8,9 +8,10 @@ from collections import Counter
 from math import prod
 from typing import Any, BinaryIO, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
+from . import header
 from .common import ENCODINGS, Problem
 from .experts import layers_with_experts
-from .model import CLAMPED, DELTA, KEYS_ARE_VALUES, RELU2, STATE, WITHOUT_SINKS, XIELU, Model, Shape
+from .model import DELTA, KEYS_ARE_VALUES, RELU2, STATE, WITHOUT_SINKS, XIELU, Model, Shape
 from .packed import PACKED, Packed, may_pack
 from .shapes import ColumnsMoved
 from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Paired, Shifted, in_pairs_of, same_bytes, widen
@@ -18,21 +19,6 @@ from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Paired, Shifted, in_pairs_o
 WEIGHT_TYPES = {'F32': 0, 'F16': 1, 'BF16': 2, 'Q8': 3, **{name: number for number, name in enumerate(BLOCKS, 5)}}
 TURNED = 'wq', 'wk', 'bq', 'bk', 'q_norm', 'k_norm'  # what has a row for each element of a query or key head
 NORMS = 'attention_norm', 'attention_after', 'q_norm', 'k_norm', 'ffn_norm', 'ffn_after', 'final_norm'
-HEADER = struct.Struct('<14I d i I 8i 2I 2d 4I 7d 11I 12x')
-MORE = struct.Struct('<2I 2d 4I 7d 3d 9I 100x')  # what version 5 has behind it
-MORE_FIELDS = ('sliding_rope sliding_method sliding_theta sliding_factor sliding_train_ctx sliding_ramp '
-               'sliding_truncate sliding_rotary_dim sliding_beta_fast sliding_beta_slow sliding_attention_factor '
-               'sliding_mscale sliding_mscale_all_dim sliding_low_freq_factor sliding_high_freq_factor '
-               'temperature_beta embedding_scale score_scale norm_place activation n_experts n_experts_used '
-               'expert_hidden_dim router router_bias expert_bias attention_sinks').split()
-NEWEST = struct.Struct('<2I 1d 6I 5d 6I 1d 10I 2d 11I 300x')  # and what version 6 has behind that
-NEWEST_FIELDS = ('layer_shapes value_dim value_scale value_norm attention_gate layer_norm qk_norm_late '
-                 'qk_norm_turning embedding_norm residual_scale logit_scale logit_cap score_cap after_norm_eps '
-                 'ffn_bias attention_chunk temperature_unturned temperature_length q_rank kv_rank latent_norm_eps '
-                 'mscale_in_scores layer_scale per_layer_dim experts_beside shared_hidden_dim shared_gate '
-                 'router_choice_bias router_groups router_groups_used router_group_best router_scale router_cap '
-                 'router_renormalizes router_scales_input state_kind conv_width state_key_heads state_value_heads '
-                 'state_key_dim state_value_dim state_bias gate_bias state_tiled').split()
 TABLES = 'learned', 'a_keys', 'a_values', 'router', 'state_conv'  # of two dimensions, and float32 all the same
 
 
@@ -246,32 +232,16 @@ def write_model(file: BinaryIO, model: Model, plan: List[Place], packs: bool = T
     plan = [packed(model, place) for place in plan] if packs else plan
     types = [WEIGHT_TYPES[place.tensor.dtype] + PACKED * isinstance(place.tensor, Packed)
              for place in plan if place.is_matrix]
-    new = [getattr(model, field) for field in ('rotary_dim', 'qkv_bias', 'o_bias', 'qk_norm', 'logn', 'encoding',
-                                             'unscaled_positions')]
-    new += [int(any(layers)), int(len(set(types)) > 1 or max(types) >= PACKED), model.encoding_rows]
-    more = [getattr(model, field) for field in MORE_FIELDS]
-    newest = [int(bool(model.shapes))] + [getattr(model, field) for field in NEWEST_FIELDS[1:]]
-    is_6 = any(newest) or model.qk_norm > 2 or model.norm_place > 2 or model.activation > CLAMPED or model.router > 1
-    version = 6 if is_6 else 5 if any(more) or model.qk_norm == 2 else 4 if any(new) or types[0] > 4 else 3
-    file.write(HEADER.pack(
-        0x616b3432, version, WEIGHT_TYPES[most_used(model)[0]],
-        model.group_size, model.dim,
-        model.hidden_dim, model.n_layers, model.n_heads, model.n_kv_heads, model.head_dim,
-        model.vocab_size, model.seq_len, model.shared_classifier, model.sliding_window, model.norm_eps,
-        model.bos_id, len(model.eos_ids), *(model.eos_ids + 8 * [0])[:8],
-        model.rope_method, model.rope_dynamic, model.theta, model.factor,
-        model.train_ctx, 0, model.truncate, 0,
-        *(getattr(model, field) for field in ('beta_fast', 'beta_slow', 'attention_factor', 'mscale', 'mscale_all_dim',
-                                            'low_freq_factor', 'high_freq_factor')), len(short), *new))
-    if version >= 5:
-        file.write(MORE.pack(*more))
-    if version == 6:
-        file.write(NEWEST.pack(*newest))
+    has_types = len(set(types)) > 1 or max(types) >= PACKED
+    file.write(header.packed({
+        **vars(model), 'weight_type': WEIGHT_TYPES[most_used(model)[0]], 'n_eos': len(model.eos_ids),
+        'n_longrope': len(short), 'layer_table': int(any(layers)), 'layer_shapes': int(bool(model.shapes)),
+        'type_table': int(has_types)}))
     file.write(struct.pack('<%dd' % len(short + long), *short, *long))
     file.write(bytes(layers if any(layers) else []))
     for shape in model.shapes:
         file.write(struct.pack('<5I', *shape))
-    file.write(bytes(types if new[-2] else []))
+    file.write(bytes(types if has_types else []))
     for place in plan:
         for chunks in pieces(place.tensor, place.is_matrix):
             file.write(bytes(-file.tell() % 64))

@@ -1,8 +1,8 @@
 // Builds the page into build/page: the C by emscripten, the modules by esbuild, then index.html and the
-// tool, config.html, with their files beside them, and rope.html, which holds everything but the models of two panels and opens from disk.
+// tool, config.html, with their files beside them, and rope.html, which holds everything but the models of a panel and opens from disk.
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import * as esbuild from 'esbuild';
@@ -93,22 +93,34 @@ function notices() {
         .join('\n\n');
 }
 
+const HOW = {
+    bundle: true,
+    minify: true,
+    write: false,
+    target: 'es2022',
+    legalComments: 'none',
+    alias: { 'rope-glue': join(objects, 'rope.js') },
+    external: ['fs', 'path', 'crypto'],
+    loader: { '.json': 'json' },
+    logLevel: 'warning',
+};
+
+// One script, as a text.
 async function bundle(entry, define) {
-    const result = await esbuild.build({
-        entryPoints: [join(here, 'src', entry)],
-        bundle: true,
-        minify: true,
-        write: false,
-        format: 'iife',
-        target: 'es2022',
-        define,
-        legalComments: 'none',
-        alias: { 'rope-glue': join(objects, 'rope.js') },
-        external: ['fs', 'path', 'crypto'],
-        loader: { '.json': 'json' },
-        logLevel: 'warning',
+    const made = await esbuild.build({ ...HOW, entryPoints: [join(here, 'src', entry)], format: 'iife', define });
+    return made.outputFiles[0].text;
+}
+
+// A module that fetches the rest when it is needed: [name, text] of each file, the entry's first.
+async function split(entry, define) {
+    const made = await esbuild.build({
+        ...HOW,
+        ...{ entryPoints: [join(here, 'src', entry)], format: 'esm', splitting: true, define },
+        ...{ outdir: out, entryNames: '[name]', chunkNames: 'page-[hash]' },
     });
-    return result.outputFiles[0].text;
+    const files = made.outputFiles.map(({ path, text }) => [basename(path), text]),
+        name = entry.replace(/.*\//, '');
+    return files.sort(([a], [b]) => +(b === name) - +(a === name));
 }
 
 // The lines of rope.c behind each method and distance map, with the comment above them, by name.
@@ -123,25 +135,14 @@ function formulas() {
     return JSON.stringify(found);
 }
 
-// The rows of a figure's table, below its comments and its head.
-function rowsOf(figure) {
-    const lines = readFileSync(join(root, `docs/figures/${figure}.tsv`), 'utf8').trim().split('\n');
-    return lines
-        .filter((line) => !line.startsWith('#'))
-        .slice(1)
-        .map((line) => line.split('\t'));
-}
-
 const inline = (script) => script.replaceAll('</script', '<\\/script');
 
 buildWasm();
 say('esbuild bundles the modules');
 const worker = await bundle('worker.js', {});
-const script = await bundle('main.js', {
-    WORKER_SOURCE: JSON.stringify(worker),
-    METHOD_SOURCES: formulas(),
-    DROPPED: JSON.stringify({ perplexity: rowsOf('dropped'), keys: rowsOf('dropped-keys') }),
-});
+const known = { WORKER_SOURCE: JSON.stringify(worker), METHOD_SOURCES: formulas() },
+    modules = await split('first.js', known),
+    script = await bundle('first.js', known);
 const tool = await bundle('tool.js', { METHOD_SOURCES: formulas() });
 const licences = `/*\n${notices()}\n*/`.replaceAll('</', '< /');
 const style = (await esbuild.build({ entryPoints: [join(here, 'style.css')], minify: true, write: false }))
@@ -176,13 +177,13 @@ const card = (template) => {
 
 rmSync(out, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
-for (const name of ['model.bin', 'model-8k.bin', 'tokenizer.bin']) copyFileSync(join(root, name), join(out, name));
+for (const name of ['model.bin', 'tokenizer.bin']) copyFileSync(join(root, name), join(out, name));
 mkdirSync(join(out, 'models'));
 for (const name of ['rope', 'layers-sliding', 'layers-theta', 'layers-temperature', 'layers-nope'])
     copyFileSync(join(root, `models/${name}.bin`), join(out, `models/${name}.bin`));
 writeFileSync(join(out, 'book.txt'), book);
 writeFileSync(join(out, 'rope.wasm'), wasm);
-writeFileSync(join(out, 'page.js'), `${script}${licences}\n`);
+for (const [name, text] of modules) writeFileSync(join(out, name), `${text}${licences}\n`);
 writeFileSync(join(out, 'page.css'), style);
 writeFileSync(join(out, 'tool.js'), `${tool}${licences}\n`);
 copyFileSync(join(root, 'docs/figures/page.png'), join(out, 'card.png'));
@@ -190,12 +191,12 @@ const toolHtml = readFileSync(join(here, 'tool.html'), 'utf8');
 const beside = (file) => ({
     policy: policy("'self'"),
     style: '<link rel="stylesheet" href="page.css">',
-    script: `<script src="${file}" defer></script>`,
+    script: file === 'first.js' ? `<script type="module" src="${file}"></script>` : `<script src="${file}" defer></script>`,
 });
 writeFileSync(join(out, 'config.html'), fill({ ...beside('tool.js'), card: card(toolHtml) }, toolHtml));
 writeFileSync(
     join(out, 'index.html'),
-    fill({ ...beside('page.js'), card: card(html) }),
+    fill({ ...beside('first.js'), card: card(html) }),
 );
 const stored = (name, bytes) =>
     `<script type="text/plain" id="file-${name}">${toBase85(gzipSync(bytes, { level: 9 }))}</script>`;

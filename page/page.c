@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "../src/measure/check.h"
-#include "../src/measure/explain.h"
+#include "../src/measure/jobs.h"
 #include "../src/measure/search.h"
 #include "../src/measure/show_engines.h"
 
@@ -282,10 +282,10 @@ static void hear_page(const RopePlan *better, double nll, double done) {
 // among others: prints what it found. Returns when so many windows are read, and nothing else is
 // heard meanwhile.
 FOR_PAGE bool page_search(Page *page, int length, int windows, int reads, uint32_t seed) {
-    const SearchOptions options = {
-        .seed = seed, .reads = reads, .windows = windows, .population = 8};
+    const SearchOptions options = {.reads = reads, .windows = windows, .population = 8};
     Job job = job_of_page(page, length);
     job.sessions.kv = KV_F32;
+    job.seed = seed;
     job.text_path = "a text";
     job.tokenizer = page->tokenizer;
     job.ids = page->ids;

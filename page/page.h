@@ -3,6 +3,7 @@
 
 #include <emscripten/emscripten.h>
 
+#include "../src/fast/transformer.h"
 #include "../src/job/job.h"
 
 #define FOR_PAGE EMSCRIPTEN_KEEPALIVE

@@ -13,16 +13,16 @@ typedef struct {
     RopePlan plan;                // the page may plan another one meanwhile
     double divisors[MOST_PAIRS];  // and its own of what the plan points to
     Sampler sampler;
-    double nll;  // of the last token that was sampled
     int context;
     float *scores;  // (context) of the head that is watched; NULL: none
-    bool is_lost;   // a layer with a state could not go back to where it should
+    float query[2 * MOST_PAIRS];
+    double terms[MOST_PAIRS];
+    bool is_lost;  // a layer with a state could not go back to where it should
 } PageReader;
 
-// Opens a text of at most `context` positions that is read as the page has planned it, with
-// stale_keys as Hugging Face's generate would, with floats as --activations f32; NULL with the
-// reason.
-FOR_PAGE PageReader *page_reader_new(Page *page, int context, bool stale_keys, bool floats) {
+// Opens a text of at most `context` positions that is read as the page has planned it; NULL with
+// the reason.
+FOR_PAGE PageReader *page_reader_new(Page *page, int context) {
     PageReader *r = alloc_array(1, sizeof *r, "a reader", &page->err);
     if (!r) return NULL;
     r->page = page;
@@ -31,10 +31,8 @@ FOR_PAGE PageReader *page_reader_new(Page *page, int context, bool stale_keys, b
     memcpy(r->divisors, page->divisors, sizeof r->divisors);
     if (r->plan.rope.long_factors == page->divisors)
         r->plan.rope.short_factors = r->plan.rope.long_factors = r->divisors;
-    r->plan.stale_keys = stale_keys;
     Job job = job_of_page(page, context);
     job.sessions.kv = KV_F32;
-    job.sessions.floats = floats;
     const SessionConfig config = session_config(&job, &r->plan, context);
     r->session = session_new(&page->model, &config, &page->err);
     if (r->session) return r;
@@ -77,11 +75,38 @@ FOR_PAGE bool page_reader_watch(PageReader *r, int layer, int head) {
         return fail(&r->page->err, "there is no head %d in a layer %d", head, layer);
     if (!r->scores)
         r->scores = alloc_array((size_t)r->context, sizeof *r->scores, "scores", &r->page->err);
-    if (r->scores) r->session->config.watch = (Watch){layer, head, r->scores};
+    if (r->scores) r->session->config.watch = (Watch){layer, head, r->scores, r->query};
     return r->scores != NULL;
 }
 
 FOR_PAGE const float *page_reader_scores(const PageReader *r) { return r->scores; }
+
+// What each pair of the watched head gives to the score of token number `key`, behind a read: pair
+// i gives scale (a cos f_i d + b sin f_i d) at a distance d, with a = q_2i k_2i + q_2i+1 k_2i+1 and
+// b = q_2i+1 k_2i - q_2i k_2i+1 of query and key before RoPE turns them. That is the product of
+// their elements 2i and 2i + 1 as they are turned, so all terms add up to the score. NULL: they
+// cannot be told apart, where keys are turned when they are read, or there is no key.
+FOR_PAGE const double *page_reader_terms(PageReader *r, int key) {
+    const Session *s = r->session;
+    const Model *m = &r->page->model;
+    const Watch *watch = &s->config.watch;
+    const Layer *layer = &m->layers[watch->layer];
+    const RopeConfig *rope = &r->plan.rope;
+    bool is_turned = s->fast && !rope->dynamic && !rope->map && !(layer->flags & LAYER_STATE);
+    if (!watch->scores || !is_turned || m->config.kv_rank || key < 0 || key >= s->position)
+        return NULL;
+    const KvCache *cache = &s->fast->caches[layer->shape.kv_layer];
+    const int kv_head = watch->head / (layer->shape.n_heads / layer->shape.n_kv_heads);
+    const KvBlock block = kv_cache_block(cache, kv_head, key / KV_BLOCK, NULL);
+    const float *keys = (const float *)block.keys + key % KV_BLOCK;
+    const double scale = layer_score_scale(&m->config, layer);
+    for (int i = 0; i < layer->shape.head_dim / 2; i++) {
+        const double first = (double)watch->query[2 * i] * keys[2 * i * KV_BLOCK];
+        const double second = (double)watch->query[2 * i + 1] * keys[(2 * i + 1) * KV_BLOCK];
+        r->terms[i] = scale * (first + second);
+    }
+    return r->terms;
+}
 
 FOR_PAGE bool page_reader_sampler(PageReader *r, double temperature, double top_p, uint32_t seed) {
     sampler_free(&r->sampler);
@@ -89,26 +114,8 @@ FOR_PAGE bool page_reader_sampler(PageReader *r, double temperature, double top_
                         &r->page->err);
 }
 
-// The next token, as write_answer of src/job/text.c would sample it, -1: it cannot be. page_reader_surprise is
-// its -ln p at temperature 1.
+// The next token, as write_answer of src/job/text.c would sample it, -1: it cannot be.
 FOR_PAGE int page_reader_next(PageReader *r) {
-    Error *err = &r->page->err;
-    const int vocab_size = r->page->model.config.vocab_size;
-    float *logits = session_logits(r->session, 0, 1, err);
-    float *sampled =
-        logits ? alloc_array((size_t)vocab_size, sizeof *sampled, "logits", err) : NULL;
-    if (!sampled) return -1;
-    memcpy(sampled, logits, (size_t)vocab_size * sizeof *sampled);
-    int next = sampler_next(&r->sampler, sampled);
-    free(sampled);
-    r->nll = negative_log_likelihood(logits, vocab_size, next);
-    return next;
+    float *logits = session_logits(r->session, 0, 1, &r->page->err);
+    return logits ? sampler_next(&r->sampler, logits) : -1;
 }
-
-// The logits of the next token, one for each of the vocabulary, behind a read that kept them; NULL:
-// they cannot be had.
-FOR_PAGE const float *page_reader_logits(PageReader *r) {
-    return session_logits(r->session, 0, 1, &r->page->err);
-}
-
-FOR_PAGE double page_reader_surprise(const PageReader *r) { return r->nll; }

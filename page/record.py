@@ -23,8 +23,8 @@ SPARE = 50  # tokens that a text may have fewer of when it is read again
 EXCERPTS = [[512, 562], [1600, 1650], [2300, 2350]]  # those of its tokens that are shown, and stretches that are judged
 STRETCHES = [[512, 1024], [1024, 2048], [2048, 2350]]
 GIVEN_SHOWN = 28  # tokens of the book that are shown
-FILM = 448, 24  # the film's first token, and how many it has behind the word where the text breaks
-BREAKS = math.log(1e4)  # -ln p from which a word breaks it
+SEEDS = range(1, 7)  # of texts whose tokens are counted that have less than one chance in ten thousand
+UNLIKELY = math.log(1e4)  # -ln p of those
 BIN, CHARACTERS = 16, 5300  # distances, and how much of the book, in the picture of a head
 
 
@@ -57,15 +57,14 @@ def moving(nlls, span, step, first=0):
     return out
 
 
-def written(method):
-    """What a method writes behind the beginning of the book, each token with its -ln p by the same judge for both
-    methods, a reader of the last 512 tokens: [[token, nll]]. Nothing is rounded to int8, so that every processor writes
-    this."""
+def written(method, seed=SEED):
+    """What a method writes behind the beginning of the book, each token with its -ln p by the same judge for all
+    methods, a reader of the last 512 tokens: [[token, nll]]."""
     with open(BOOK, encoding="ascii") as book, tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write(book.read(CHARACTERS_GIVEN))
         file.flush()
-        text = run("model.bin", "-n", str(WRITTEN), "-t", "0.8", "-p", "0.9", "-s", str(SEED), "--ignore-eos",
-                   "--activations", "f32", "-f", file.name, "--rope", method)
+        text = run("model.bin", "-n", str(WRITTEN), "-t", "0.8", "-p", "0.9", "-s", str(seed), "--ignore-eos", "-f",
+                   file.name, "--rope", method)
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write(text.rstrip("\n"))
         file.flush()
@@ -80,15 +79,6 @@ def tokens_of(name, length):
     return [re.sub(r"\\x(..)", lambda code: chr(int(code[1], 16)), row[4]) for row in rows if row[0].isdigit()]
 
 
-def film(tokens):
-    """Of a text, from a little before 512 until it breaks: at the first token past 512 with less than one chance in ten
-    thousand, which ends a word of so many tokens."""
-    at = next(i for i in range(512, len(tokens)) if tokens[i][1] > BREAKS)
-    begins = next(i for i in range(at, 512, -1) if tokens[i][0].startswith((" ", "\n")))
-    return {"from": FILM[0], "at": at, "word": at - begins + 1,
-            "tokens": [[text, round(nll, 1)] for text, nll in tokens[FILM[0]:at + 1 + FILM[1]]]}
-
-
 def first():
     """The page's first picture: one beginning, written on by two methods, in excerpts and in perplexities of
     stretches."""
@@ -99,11 +89,16 @@ def first():
         judged = [math.exp(sum(nll for _, nll in tokens[a:b]) / (b - a)) for a, b in [[256, 512], *STRETCHES]]
         given = "".join(text for text, _ in tokens[512 - GIVEN_SHOWN:512])
         found["given"] = {"text": given, "ppl": round(judged[0], 1)}
-        if method == "none":
-            found["film"] = film(tokens)
         found[method] = {"excerpts": [[[text, round(nll, 1)] for text, nll in tokens[a:b]] for a, b in EXCERPTS],
                          "ppl": [round(ppl, 1) for ppl in judged[1:]]}
     return found
+
+
+def seeds():
+    """How many tokens of a text have less than one chance in ten thousand, up to the last excerpt's end, by method: one
+    number for each seed."""
+    return {method: [sum(nll > UNLIKELY for _, nll in written(method, seed)[512:EXCERPTS[-1][1]]) for seed in SEEDS]
+            for method in ("none", "yarn", "window")}
 
 
 def write():
@@ -149,77 +144,9 @@ def passkeys(methods, length):
     return cells
 
 
-def stale(method):
-    """The same text read token by token, with keys turned when they are read, and cached turned."""
-    found = {}
-    for name, options in (("fresh", []), ("stale", ["--stale-keys"])):
-        out = run("model.bin", "--ppl", BOOK, "-n", "1280", "--per-token", "--stepwise", "--rope", method, *options)
-        rows = [line.split("\t") for line in out.splitlines() if line.startswith(method)]
-        found[name] = moving([float(row[3]) for row in rows], 128, 32)
-    return found
-
-
-def temper():
-    """Perplexity past 512 by attention factor, at the frequencies of YaRN, on texts so many times as long."""
-    values = [0.9, 0.95, 1, 1.05, 1.1, 1.15, 1.2, 1.3, 1.5]
-    found = {}
-    for times in (4, 16):
-        out = per_token("model.bin", BOOK, 512 * times, ["yarn:attn-factor=%g" % a for a in values])
-        means = [sum(nlls[511:]) / len(nlls[511:]) for nlls in out.values()]
-        found[times] = [[a, round(math.exp(m), 2)] for a, m in zip(values, means)]
-    return found
-
-
-def twice(half, settled=8):
-    """A page of so many tokens, then the same page again: how many times as perplexed the second copy leaves along the
-    page, and the perplexity of both, as page/src/panels/twice.js reads and draws it."""
-    with open(BOOK, encoding="utf-8") as book, tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-        file.write(book.read()[:20 * half])
-        file.flush()
-        once = "".join(tokens_of(file.name, 16 * half)[1:half + 1]).strip()
-    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-        file.write(once + "\n" + once + "\n")
-        file.flush()
-        pieces = tokens_of(file.name, 4 * half)
-        second, read = 1, 0
-        while second < len(pieces) and read <= len(once):
-            read += len(pieces[second])
-            second += 1
-        nlls = per_token("model.bin", file.name, len(pieces), ["none", "yarn", "window"])
-    found = {"half": half}
-    for method, all_nlls in nlls.items():
-        first, again = all_nlls[:second - 1], all_nlls[second - 1:]
-        found[method] = {"times": moving([b - a for a, b in zip(first, again)], 64, 16),
-                         "both": [round(math.exp(sum(part) / len(part)), 2) for part in (first, again[settled:])]}
-    return found
-
-
-def scores(layer, head, methods):
-    """A head's scores for the last of the first tokens of the book, means over 16 distances."""
-    found = {}
-    with open(BOOK, encoding="ascii") as book, tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-        file.write(book.read()[:CHARACTERS])
-        file.flush()
-        for method in methods:
-            out = run("model.bin", "--attn", "%d.%d" % (layer, head), "--rope", method, "-n", "1536", "-f", file.name)
-            rows = [line.split("\t")[1:3] for line in out.splitlines() if line[:1].isdigit()]
-            by_distance = {int(d): float(s) for d, s in rows}
-            found[method] = [[d + 8, round(sum(by_distance[k] for k in range(d, d + 16)) / 16, 3)]
-                             for d in range(1, len(by_distance) - 16, 16)]
-    return {"%d.%d" % (layer, head): found}
-
-
 def race():
     return {str(n): {m: moving(nlls, 128, 32) for m, nlls in per_token("model.bin", BOOK, n, RACERS).items()}
             for n in LENGTHS}
-
-
-def tuned():
-    def curve(model, method):
-        return moving(next(iter(per_token(model, BOOK, 4096, [method]).values())), 512, 32)
-
-    return {"model yarn": curve("model.bin", "yarn"), "model window": curve("model.bin", "window"),
-            "model-8k yarn": curve("model-8k.bin", "yarn")}
 
 
 def layers():
@@ -234,17 +161,12 @@ def layers():
 
 
 PARTS = {
-    "model": lambda: {"theta": 10000, "trainedContext": 512, "headDim": 64},
     "first": first,
+    "seeds": seeds,
     "attention": lambda: attention(["3.0", "3.1", "4.2"], 1536, 48),
     "write": write,
     "race": race,
-    "tuned": tuned,
-    "stale": lambda: {m: stale(m) for m in ("dynamic-ntk", "dynamic-yarn", "dynamic-linear")},
-    "temper": temper,
-    "twice": lambda: twice(700),
     "layers": layers,
-    "scores": lambda: scores(3, 1, ["none", "yarn"]),
     "passkey": lambda: passkeys(["none", "yarn", "window"], 4096),
 }
 

@@ -1,4 +1,4 @@
-// Records the scene of chapters 2 to 5 into recorded.json, as the page itself measures it: make page, then
+// Records the scene into scene.json, as the page itself measures it: make page, then
 // node page/record_scene.mjs, and make page again. tests/page/scene.mjs holds it against ./run.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,23 +8,23 @@ import { DEPTH, KEY, packed } from './src/searched.js';
 const TRAINED = 512,
     STEP = TRAINED / 8,
     METHODS = { none: 'none', yarn: 'yarn:factor=4', window: 'window' };
-const path = join(ROOT, 'page/recorded.json'),
-    recorded = JSON.parse(readFileSync(path, 'utf8'));
+const path = join(ROOT, 'page/scene.json'),
+    { model } = JSON.parse(readFileSync(path, 'utf8')),
+    recorded = { model };
 const { server, url } = await serve(),
     browser = await launch(),
     page = await open(browser, url);
 const measure = (wanted) =>
     page.evaluate(async (wish) => {
         const found = await globalThis.rope.engine.ask('path', wish).promise;
-        return { ...found, scores: Array.from(found.scores) };
+        return { ...found, terms: Array.from(found.terms) };
     }, wanted);
 
-recorded.scene = {};
 for (const [name, method] of Object.entries(METHODS)) {
-    recorded.scene[name] = {};
+    recorded[name] = {};
     for (let length = 3 * STEP; length <= 4 * TRAINED; length += STEP) {
         const found = packed(await measure({ model: 'model', method, length, depth: DEPTH, key: KEY }));
-        recorded.scene[name][length] = found;
+        recorded[name][length] = found;
         console.log(`page: ${name} at ${length}: ${found.answer}, ${(100 * found.share).toFixed(0)} % on the key`);
     }
 }

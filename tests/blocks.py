@@ -28,7 +28,7 @@ IQ5 = [-126, -114, -103, -92, -83, -74, -65, -57, -50, -43, -36, -30, -24, -18, 
 IQ4 = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113]
 
 # Types whose rows may lie side by side, and where a block has half a word.
-PACKED = {'Q4_0': 'first', 'Q4_K': None, 'Q5_K': None, 'Q6_K': 'last', 'IQ4_XS': None}
+PACKED = {'Q4_0': 'first', 'Q4_K': None, 'Q5_K': None, 'Q6_K': 'last', 'IQ4_XS': None, 'IQ5_K': None}
 
 # The 12 bytes of scales, each byte's highest bit first: the bits of one letter are one number's. In Q4_K and Q5_K a
 # number's upper bits come first, capitals are scales and small letters minima; in Q3_K its lower four come first.

@@ -120,7 +120,9 @@ def distance(m, i, j):
         return d if chunks == 0 else min(i % c + c, L - 1) - j % c if chunks == 1 else L - 1 - j % c
     if m['name'] == 'streaming':
         return d if d < W else min(i, W + K - 1) - j
-    return min(d, W)
+    if m['name'] == 'lm-infinite':
+        return min(d, W)
+    raise ValueError('no published formula for the map %s; add one here (distance, tests/reference.py)' % m['name'])
 
 
 def spread(n, length, piece):
@@ -498,7 +500,7 @@ def heads_of(c, weights, name, layer, seen):
         heads = [y[i:i + d] for i in range(0, len(y), d)]
         if of_values and c['value_norm']:
             return [norm(head, None, c['norm_eps']) for head in heads]
-        by_head = not of_values and norms_heads(c, layer) and not c['qk_norm_late']
+        by_head = not of_values and norms_heads(c, layer) and not norms_late(c)
         return [norm(head, own_norm, c['norm_eps']) for head in heads] if by_head else heads
     return of
 
@@ -566,6 +568,13 @@ def norms_heads(c, layer):
     WITHOUT_ROPE = 2
     still = c['layer_table'] and c['layers'][layer] & WITHOUT_ROPE
     return c['qk_norm'] in (1, 3) and not (c['qk_norm_turning'] and still)
+
+
+def norms_late(c):
+    """Whether norms of heads come behind RoPE. Llama 4's do, without weights: for an attention factor of 1 the order
+    makes no difference, and only then keys may turn again."""
+    by_factor = c['qk_norm'] == 3 and c['qk_norm_turning'] and rope(c, 1)[1] != 1
+    return c['qk_norm_late'] or by_factor
 
 
 def late(c, weights, name, layer, heads, position, length):
@@ -667,7 +676,7 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
             stream = added(c, stream, out, lambda rows: normed('attention_after', layer, rows))
             stream = fed(stream, layer, flags, before)
             continue
-        turned, is_late = not c['encoding'] and not flags & WITHOUT_ROPE, c['qk_norm_late'] and norms_heads(c, layer)
+        turned, is_late = not c['encoding'] and not flags & WITHOUT_ROPE, norms_late(c) and norms_heads(c, layer)
         shares = c['kv_layer'] != layer
 
         def own_late(name, rows):

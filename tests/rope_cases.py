@@ -66,9 +66,6 @@ SPELLINGS = [
      {'rope_method': 4, 'factor': 4.0, 'train_ctx': 256}),
     ('yarn, factor null', {'rope_scaling': dict(YARN, factor=None)},
      {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64}),
-    ('yarn, factor missing', {'rope_scaling': {'type': 'yarn', ORIGINAL: 100}},
-     {'rope_method': 4, 'factor': 2.56, 'train_ctx': 100}),
-    ('yarn, factor and original missing', {'rope_scaling': {'type': 'yarn'}}, {'rope_method': 4, 'factor': 1.0}),
     ('yarn, a factor that is not the ratio', {'rope_scaling': dict(YARN, factor=3.5)},
      {'rope_method': 4, 'factor': 3.5, 'train_ctx': 64}),
     ('yarn, attention_factor', {'rope_scaling': dict(YARN, attention_factor=1.25)},
@@ -187,6 +184,7 @@ REFUSED = [
     ('null rope_type', {'rope_scaling': {'rope_type': None, 'type': 'linear', 'factor': 2}}, 'rope_scaling.rope_type'),
     ('linear without factor', {'rope_scaling': {'type': 'linear'}}, 'rope_scaling.factor'),
     ('linear factor null', {'rope_scaling': {'type': 'linear', 'factor': None}}, 'rope_scaling.factor'),
+    ('yarn without factor', {'rope_scaling': {'type': 'yarn', ORIGINAL: 100}}, 'rope_scaling.factor'),
     ('dynamic without factor', {'rope_scaling': {'type': 'dynamic'}}, 'rope_scaling.factor'),
     ('llama3 without factor', {'rope_scaling': changed(LLAMA3, factor=...)}, 'rope_scaling.factor'),
     ('llama3 without low', {'rope_scaling': changed(LLAMA3, low_freq_factor=...)}, 'low_freq_factor'),
@@ -245,7 +243,23 @@ PHI_REFUSED = [
 ]
 
 # Two settings that contradict each other: changes as above, or a whole config, and the warning, which says what counts.
+ALONE = 'nor is there one beside it: '
 CONTRADICTIONS = [
+    ('yarn without its length', {'rope_scaling': {'rope_type': 'yarn', 'factor': 8.0}},
+     'rope_scaling has no %s, %sit counts from max_position_embeddings, 256; llama.cpp, ik_llama.cpp and ExLlamaV2 '
+     'refuse such a file, and MLX-LM counts from 4096' % (ORIGINAL, ALONE)),
+    ('scaled without a theta', {'rope_theta': ..., 'rope_parameters': {'type': 'linear', 'factor': 2.0}},
+     'rope_parameters has no rope_theta, %s10000, the default of its class, counts' % ALONE),
+    ('an older name of rope_scaling', {'rope_scale': {'type': 'linear', 'factor': 2.0}},
+     'rope_scale means nothing, and is not used: did you mean rope_scaling?'),
+    ('a dash in rope_scaling', {'rope-scaling': {'type': 'linear', 'factor': 2.0}},
+     'rope-scaling means nothing, and is not used: did you mean rope_scaling?'),
+    ('a typo in rope_theta', {'rope_thetta': 5e5},
+     'rope_thetta means nothing, and is not used: did you mean rope_theta?'),
+    ('a type beside the blocks', {'rope_type': 'yarn'},
+     'rope_type beside the blocks is not used: its place is in rope_scaling'),
+    ("a key of vLLM's", {'rope_scaling': dict(YARN, apply_yarn_scaling=False)},
+     'rope_scaling.apply_yarn_scaling is not used: vLLM alone reads it: where it is false, the attention factor is 1'),
     ('two original lengths', {ORIGINAL: 128, 'rope_scaling': YARN},
      ORIGINAL + ' is 128 beside rope_scaling and 64 in it: 128 counts'),
     ('two original lengths of llama3', {ORIGINAL: 64, 'rope_parameters': LLAMA3},

@@ -22,7 +22,7 @@ FAULTS = {
     'a sum': ('# 174970', '# 174971'),
     'a minute': ('| 79 to 83 |', '| 80 to 83 |'),
     'a link': ('(figures/attention.png)', '(figures/attentive.png)'),
-    'a chapter of the page': ('| The proof: Hide a key | length', '| The truth: Hide a key | length'),
+    'a chapter of the page': ('| The proof: Hide a key | its', '| The truth: Hide a key | its'),
     'a command that fails': ('none --theta 160000', 'nothing --theta 160000'),
 }
 

@@ -139,6 +139,12 @@ def test_words_that_miss_something():
     one_line(run(m, '-n', 20, 30), 2, 'a word too many', "'30'", m)
     one_line(run(m, '-n20'), 2, 'no blank behind a short option', 'did you mean -n 20?')
     check('mean' not in run(m, '-x20').err, 'where there is such an option')
+    for letter in 'tpsnifzmyh':
+        for word in ('--' + letter, '-' + letter.upper(), '--' + letter.upper()):
+            one_line(run(m, word, 1), 2, word, "'%s'" % word, 'did you mean -%s?' % letter)
+    idle = run('model.bin', '--k', 40, '-n', 2).err
+    check('--k has no effect on rope none (did you mean -k?)' in idle, '--k for -k', idle)
+    one_line(run('model.bin', '-i', 'hello', '-n', 1), 2, 'one position', 'more than the 1 position of -n')
     for value in '1,5', '0,5':
         one_line(run(m, '-t', value), 2, '-t ' + value, 'a point before its decimals')
     check('point' not in run(m, '-t', 'x').err, 'a hint about commas only where there is one')
@@ -146,7 +152,7 @@ def test_words_that_miss_something():
 
 def test_names_of_other_programs():
     """What llama.cpp, Hugging Face, vLLM and others call an option is told by its name here."""
-    m, ours = tiny_model('tiny.bin'), good('--help').out
+    m, ours = tiny_model('tiny.bin'), good('--help', 'all').out
     for theirs, said in (('--chat', '-m chat'), ('-cnv', '-m chat'), ('--temperature', '-t'), ('-temp', '-t'),
                          ('--temperature=0.5', '-t'), ('--top_k', '-k'), ('-c', '-n'), ('--ctx-size', '-n'),
                          ('--max_new_tokens', '-n'), ('--Prompt', '-i'), ('--system-prompt', '-y'),
@@ -180,7 +186,7 @@ def test_lengths():
         for value in ('k', 'm', '8kk', '8km', '8k8', '8 k', '8kb', '-8k', '1.5k', '1e3k', '8g', '1025m', '1048577k',
                       '9007199254740993k', '99999999999999999999m', 'k8'):
             one_line(run(m, option, value), 2, '%s %s' % (option, value), option)
-    shown = [line for line in good('--help').out.splitlines() if '1,024' in line]
+    shown = [line for line in good('--help', 'all').out.splitlines() if '1,024' in line]
     check(len(shown) == 1 and shown[0].startswith('  -n N'), '--help says it in one place', shown)
 
 
@@ -414,7 +420,15 @@ def test_sampling():
 def test_standard_output():
     check(good('--help').out.startswith('rope.c') and not good('--help').err and good('--version').out.count('\n') == 1,
           '--help and --version')
-    shown = good('--help').out
+    first = good('--help').out
+    check(first.count('\n') <= 40 and max(map(len, first.splitlines())) <= 116, '--help is one screen', first)
+    for topic, has in (('check', '--budget SECONDS'), ('rope', '--ramp FORM'), ('chat', '--thinking MODE'),
+                       ('engines', '--head-dim D'), ('rope', 'kexue.fm 9708')):
+        told = good('--help', topic).out
+        check(has in told and len(told) < len(good('--help', 'all').out), '--help %s' % topic, told)
+    check(good('model.bin', '--help').out == good('--help', 'model.bin').out == first, 'a model is no topic')
+    one_line(run('--help', 'chekc'), 2, 'an unknown topic', "'chekc'", 'did you mean check?')
+    shown = good('--help', 'all').out
     for option in 't p k s n i f z m y'.split():
         check('\n  -%s ' % option in shown, '--help shows -%s' % option)
     for word in METHODS + ['--rope', '--kv', '--ppl', '--passkey', '--explain', '--quantize', '--rope-json', 'dynamic',

@@ -225,6 +225,10 @@ def test_refused():
         result = run(*arguments, program=program)
         check(result.status == 2 and result.err.count('\n') == 1 and result.err.startswith('core: ')
               and words in result.err, 'the core refuses ' + what, result)
+    for words in [model, '--help'], ['-h']:
+        result = run(*words, program=program)
+        check(result.status == 0 and result.out.startswith('usage: core model.bin') and not result.err,
+              'the core and %s' % words[-1], result)
     result = run(model, '-n', '1000m', program=CORE)
     check(result.status == 2 and 'cannot get' in result.err, 'the core refuses what needs too much memory', result)
 
@@ -234,7 +238,7 @@ def test_planted():
     """An error in the core alone changes texts."""
     folder = in_work('planted')
     files = sources(folder)
-    path = os.path.join(folder, 'src', 'llama', 'plain.c')
+    path = os.path.join(folder, 'src', 'llama', 'forward.c')
     text = open(path).read()
     old = 'now.attention_factor * now.attention_factor'
     check(text.count(old) == 1, 'the text of the planted error stands once', text.count(old))

@@ -227,7 +227,7 @@ def test_refusals():
 
 def test_places():
     """A map is a method everywhere."""
-    help_text = good('--help').out
+    help_text = good('--help', 'all').out
     check(all('\n  %s ' % name in help_text for name in MAPS), '--help knows the maps')
     model, ids = tiny_model('tiny.bin', seq_len=200), random_ids(130, 50, 3)
     rows = table(good(model, '--ppl', '-', '--ids', '-n', 130, '--rope', 'all',

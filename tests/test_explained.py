@@ -188,6 +188,15 @@ def test_silent():
         check_meaning(name, saved(values), head_dim, kinds, layers)
 
 
+def test_padded_numbers():
+    """Numbers of layers as the library writes them for more than ten layers: "05" is layer 5."""
+    types = ['sliding_attention' if layer % 6 != 5 else 'full_attention' for layer in range(12)]
+    shown = [good('--explain', '--rope-config', saved(of(
+        'gemma4_text', num_hidden_layers=12, layer_types=types, per_layer_config={
+            form % layer: {'head_dim': 512} for layer in (5, 11)})), '-n', 4096).out for form in ('%d', '%02d', '%04d')]
+    check(shown[0] == shown[1] == shown[2] and shown[0].count('\nfull\t') == 256, 'layers under padded numbers', shown)
+
+
 def test_scores():
     """m squared of mscale_all_dim is in the scores of latent attention, and not in the attention factor."""
     path = saved(of('kimi_k2', rope_scaling=dict(YARN, mscale=1.0, mscale_all_dim=1.0)))

@@ -65,6 +65,8 @@ static void check_pace(const char *what, Machine m, int most, double span, int b
     }
 }
 
+static int three_free(const char *root) { return *root ? 0 : 3; }
+
 static void test_paces(void) {
     const Machine idle = {parallel_ms, all_of}, large = {parallel_long, all_of},
                   crowded = {collapsed, half_of};
@@ -81,6 +83,15 @@ static void test_paces(void) {
     double now = 0;
     run_for(&begins_with_1, &idle, &now, 0.2, 0);
     check(begins_with_1.size == 2, "on an idle machine 1 thread stayed %d", begins_with_1.size);
+    Pace unknown = {.size = 1, .most = 4, .unknown = true}, then = unknown;
+    now = 0;
+    pace_begin(&unknown, 1e5, three_free);
+    check(unknown.size == 1, "a short step began with %d threads", unknown.size);
+    run_for(&unknown, &idle, &now, 0.003, 0);
+    pace_begin(&unknown, 1e5, three_free);
+    check(unknown.size == 3 && !unknown.unknown, "after 3 ms there were %d threads", unknown.size);
+    pace_begin(&then, 1e9, three_free);
+    check(then.size == 3, "a long step began with %d threads", then.size);
     now = 0;
     run_for(&fixed, &crowded, &now, 1, 0);
     check(fixed.size == 3 && pace_threads(&fixed) == 3, "a fixed size of 3 became %d", fixed.size);

@@ -6,7 +6,7 @@
 #include "src/fast/widen.h"
 
 static const WeightType types[] = {WEIGHT_Q4_0, WEIGHT_Q4_K, WEIGHT_Q5_K, WEIGHT_Q6_K,
-                                   WEIGHT_IQ4_XS};
+                                   WEIGHT_IQ4_XS, WEIGHT_IQ5_K};
 
 // Where byte i of a row's block `block` goes in its group, by the picture of src/weights/packed.c.
 static int64_t place_in_group(WeightType type, int64_t row, int64_t block, int i) {
@@ -127,7 +127,7 @@ static void compare(WeightType type, int rows, int cols) {
 
 int main(void) {
     use_threads(2);
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 6; i++) {
         const int rows[] = {7, 8, 16, 29, 72, 85};
         for (int k = 0; k < 6; k++) compare(types[i], rows[k], 256 * (1 + k % 2));
     }

@@ -116,6 +116,42 @@ static void plan_by_layer(Page *page) {
           "a full layer sees all positions, and turns by theta");
 }
 
+// What pairs give to a score adds up to the score, of every head and of keys in both blocks.
+static void add_up_terms(Page *page) {
+    const ModelConfig *m = &page->model.config;
+    enum { N = 90 };
+    int32_t ids[N];
+    for (int i = 0; i < N; i++) ids[i] = 3 + i * 7 % 200;
+    check(page_plan(page, "yarn:factor=4", "", N), "a plan: %s", page_error(page));
+    PageReader *r = page_reader_new(page, N);
+    check(page_reader_read(r, ids, N - 1, N, 0), "reading: %s", page_error(page));
+    for (int head = 0; head < m->n_layers * m->n_heads; head++) {
+        page_reader_rewind(r, N - 1);
+        check(page_reader_watch(r, head / m->n_heads, head % m->n_heads) &&
+                  page_reader_read(r, ids + N - 1, 1, N, 1),
+              "watching head %d: %s", head, page_error(page));
+        for (int key = 0; key < N; key += 13) {
+            const double *terms = page_reader_terms(r, key);
+            const double score = page_reader_scores(r)[key];
+            double sum = 0, size = 0;
+            for (int i = 0; terms && i < m->head_dim / 2; i++) {
+                sum += terms[i];
+                size += fabs(terms[i]);
+            }
+            check(terms && fabs(sum - score) < 1e-4 * (1 + size),
+                  "head %d, key %d: terms are %g, the score %g", head, key, sum, score);
+        }
+    }
+    check(!page_reader_terms(r, N) && !page_reader_terms(r, -1), "no key, no terms");
+    page_reader_free(r);
+    check(page_plan(page, "dynamic-ntk", "", N), "a plan: %s", page_error(page));
+    r = page_reader_new(page, N);
+    check(page_reader_watch(r, 0, 0) && page_reader_read(r, ids, N, N, 1) &&
+              !page_reader_terms(r, 3),
+          "keys that are turned when they are read have none");
+    page_reader_free(r);
+}
+
 int main(int argc, char **argv) {
     enum { MOST = 100, LOWEST = 1 << 16 };  // no system gives memory out below a lower address
     Page *page = page_new();
@@ -130,8 +166,8 @@ int main(int argc, char **argv) {
     int32_t *ids = (int32_t *)(nll + MOST), one = 5;
     for (int i = 0; i < MOST; i++) ids[i] = 3 + i * 7 % 200;
 
-    PageReader *whole = page_reader_new(page, MOST, false, false);
-    PageReader *parts = page_reader_new(page, 1 << 14, false, false);
+    PageReader *whole = page_reader_new(page, MOST);
+    PageReader *parts = page_reader_new(page, 1 << 14);
     score_plainly(whole, ids, MOST, expected);
     check(page_reader_score(parts, ids, 60, MOST, nll), "the first part: %s", page_error(page));
     check(page_reader_score(parts, ids + 59, MOST - 59, MOST, nll + 59), "the second: %s",
@@ -146,6 +182,7 @@ int main(int argc, char **argv) {
 
     page_reader_free(whole);
     page_reader_free(parts);
+    add_up_terms(page);
     plan_by_layer(page);
     page_free(page);
     fill_gaps();

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The fast engine against the forward pass as its definition (src/llama/plain.c, --plain): -ln p of every token of a
+"""The fast engine against the forward pass as its definition (src/llama/forward.c, --plain): -ln p of every token of a
 random text, for small random models of all families, encodings, methods, maps, caches and weight types; then the other
 jobs, the session's functions, what is said of weights that are not numbers, and fifteen errors planted in the fast
 engine, which this comparison must catch by itself. That the definition is right, test_golden.py, test_families.py,
@@ -162,7 +162,7 @@ TYPES = {'float16': (F32, dict(weight_type=F16)), 'bfloat16': (F32, dict(weight_
 def test_weights():
     """Of every type. Blocks may be multiplied with float activations, where that has to be asked for."""
     shape = dict(BASE, dim=36, hidden_dim=70, vocab_size=45)
-    can_choose = '--activations' in good('--help').out
+    can_choose = '--activations' in good('--help', 'all').out
     for seed, (name, (activations, fields)) in enumerate(TYPES.items()):
         compared.of(name, *written(config(**shape, **fields), seed), THREE, kind=(activations, 'f32'))
     for name, number in blocks.NUMBERS.items():

@@ -272,6 +272,10 @@ def test_refused_gguf():
         ('divisors of 0', 'rope_freqs', swapped('rope_freqs.weight', (0, (4,), bytes(16)))),
         ('divisors in F16', 'rope_freqs', swapped('rope_freqs.weight', (1, (4,), bytes(8)))),
         ('longrope without its lists', 'rope_factors', keys(**{'rope.scaling.type': (STRING, 'longrope')})),
+        ('a factor below 1', 'rope.scaling.factor cannot be used (found 0.25, expected 1 or more; 4,',
+         keys(**{'rope.scaling.factor': (GF32, 0.25), 'rope.scaling.type': (STRING, 'yarn')})),
+        ('an older factor below 1', 'rope.scale_linear cannot be used (found 0.5, expected 1 or more; 2,',
+         keys(**{'rope.scale_linear': (GF32, 0.5)})),
         ('divisors with a factor', 'divisors',
          w.gguf(w.gguf_settings(C, **{'llama.rope.scaling.factor': (GF32, 2.0)}),
                 {**tensors, 'rope_freqs.weight': (0, (4,), struct.pack('<4f', 1, 2, 3, 4))}))]
@@ -300,6 +304,26 @@ def test_refused_gguf():
     twice = whole.replace(b'blk.1.attn_q.weight', b'blk.0.attn_q.weight')
     place.refused('GGUF: a tensor twice', 'twice', place.put('a.gguf', twice))
     place.refused('GGUF: a key twice', 'twice', place.put('a.gguf', whole.replace(b'general.name', b'general.tags')))
+
+
+def test_downloads():
+    """What a browser or a download that broke leaves in a file's place."""
+    page = b'\n<!DOCTYPE html>\n<html><head><title>model.safetensors</title></head></html>'
+    cases = [('model.safetensors', b'', 'is empty (expected a safetensors file'),
+             ('model.safetensors', page, 'is a web page in place of the file'),
+             ('pytorch_model.bin', page, 'is a web page in place of the file'),
+             ('model-00001-of-00002.safetensors', b'x', 'no index (found model-00001-of-00002.safetensors; expected '
+                                                        'model.safetensors.index.json'),
+             ('pytorch_model-00001-of-00003.bin', b'x', 'expected pytorch_model.bin.index.json')]
+    for name, data, words in cases:
+        place = Place()
+        place.put('config.json', json.dumps(w.huggingface_config(C)).encode())
+        place.put(name, data)
+        place.refused('%s: %s' % (name, words), words)
+    place = Place()
+    place.refused('GGUF: a web page', 'is a web page', place.put('a.gguf', page))
+    place.put('config.json', page)
+    place.refused('a config that is a web page', 'is a web page')
 
 
 def test_refused_llama2c():

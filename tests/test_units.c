@@ -78,7 +78,8 @@ static void test_positions(void) {
     check_turns(5e6, 1024, 1 << 20, 65, 1);
 }
 
-// D(i, j) as published, from a map's complete settings.
+// D(i, j) as published, from a map's complete settings. NAN for a map that is not published: nothing is known of it but
+// what its row promises.
 static double published(const RopeConfig *c, int i, int j) {
     int d = i - j, w = c->near, g = c->group, m = c->chunk, last = c->train_ctx - 1,
         kept = c->window + c->sinks - 1;
@@ -90,12 +91,14 @@ static double published(const RopeConfig *c, int i, int j) {
         return chunks == 0 ? d : (chunks == 1 ? next : last) - j % m;
     if (strcmp(c->map->name, "streaming") == 0)
         return d < c->window ? d : (i < kept ? i : kept) - j;
-    return d < c->window ? d : c->window;
+    if (strcmp(c->map->name, "lm-infinite") == 0) return d < c->window ? d : c->window;
+    return NAN;
 }
 
 // All pairs below n of one map: D is what was published, what is seen stays below L (or, for lm-infinite, at L), and
 // the formula keeps its promises to attention.
 static void check_map(const RopeConfig *c, int n, bool defaults) {
+    if (isnan(published(c, 0, 0))) return;
     bool windowed = c->map->flags & ROPE_MAP_WINDOW, kept = true, repeats = true;
     double worst = 0, furthest = 0;
     int period = rope_key_period(c);
@@ -123,6 +126,12 @@ static void check_map(const RopeConfig *c, int n, bool defaults) {
 }
 
 static void test_maps(int longest) {
+    for (int i = 0; i < rope_n_maps; i++) {
+        const RopeConfig c = {.map = &rope_maps[i], .group = 1, .chunk = 1, .k = 1};
+        if (isnan(published(&c, 0, 0)))
+            printf("no published formula for the map %s; add one here (published, tests/test_units.c)\n",
+                   rope_maps[i].name);
+    }
     static const int contexts[] = {5, 16, 48, 64, 511, 512},
                      lengths[] = {1, 2, 15, 64, 65, 200, 1000, 4000};
     static const char *const said[] = {"rerope:near=7",

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes src/configs/family_table.h, the families of models and what engines make of them, from the rows of
-export/families.json:
+export/families.json, and src/configs/key_table.h, the keys of RoPE in a config, from those of export/keys.json:
 
-    python3 tools/family_table.py [--check]     --check writes nothing and says whether the header is as it would be
+    python3 tools/family_table.py [--check]     --check writes nothing and says whether the headers are as they would be
 
 The flags, features and quirks that it names stand in src/configs/families.h: a word of a row that has none there does
 not compile.
@@ -16,8 +16,10 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, ROOT)
 
 from export.families import FAMILIES, WRAPPERS  # noqa: E402
+from export.keys import KEYS  # noqa: E402
 
-HEADER = os.path.join(ROOT, 'src', 'configs', 'family_table.h')
+HEADER = os.path.join('src', 'configs', 'family_table.h')
+KEY_HEADER = os.path.join('src', 'configs', 'key_table.h')
 COLUMNS = 100
 FIRST = ('// Made by tools/family_table.py from export/families.json, not by hand.\n'
          '// families.c includes it behind families.h.\n')
@@ -171,20 +173,40 @@ def table():
             + 'static const FamilyWrapper wrappers[] = {\n' + wrappers + '};\n')
 
 
+def key_text(name, key):
+    """A row of the table of keys. Numbers are above `low`, whole ones from it on."""
+    members = [quoted(name), '.at = ' + bits('KEY_AT_', key.at), '.type = KEY_' + key.type.upper()]
+    members += ['.%s = %s' % (word, number(value)) for word, value in (('low', key.low), ('high', key.high)) if value]
+    members += ['.%s = %s' % (word, bits('TYPE_BIT_', types)) for word, types in (
+        ('types', key.types), ('needed', key.needed), ('null', key.null), ('absent_in', key.absent_in)) if types]
+    members += ['.%s = true' % word for word in ('zero', 'by_layer', 'misplaced') if getattr(key, word)]
+    members += ['.%s = %s' % (word, literal(text)) for word, text in (
+        ('absent', key.absent), ('read_by', key.read_by), ('misspelled', ' '.join(key.misspelled))) if text]
+    return laid_out('    {', members, '},')
+
+
+def key_table():
+    return ('// Made by tools/family_table.py from export/keys.json, not by hand.\n'
+            '// config_reader.c includes it behind config_reader.h.\n#pragma once\n\n'
+            'static const ConfigKey config_keys[] = {\n'
+            + ''.join(key_text(name, key) for name, key in KEYS.items()) + '};\n')
+
+
 def main(arguments):
-    text = table()
-    if '--check' not in arguments:
-        with open(HEADER, 'w', encoding='utf-8') as file:
-            file.write(text)
-        return 0
-    try:
-        with open(HEADER, encoding='utf-8') as file:
-            found = file.read()
-    except FileNotFoundError:
-        found = None
-    if found != text:
-        print('src/configs/family_table.h is not of export/families.json: python3 tools/family_table.py makes it')
-    return 0 if found == text else 1
+    status = 0
+    for header, text, rows in (HEADER, table(), 'families.json'), (KEY_HEADER, key_table(), 'keys.json'):
+        path, found = os.path.join(ROOT, header), None
+        if '--check' not in arguments:
+            with open(path, 'w', encoding='utf-8') as file:
+                file.write(text)
+            continue
+        if os.path.exists(path):
+            with open(path, encoding='utf-8') as file:
+                found = file.read()
+        if found != text:
+            print('%s is not of export/%s: python3 tools/family_table.py makes it' % (header, rows))
+            status = 1
+    return status
 
 
 if __name__ == '__main__':

@@ -176,7 +176,7 @@ def errors():
     yield os.path.join('models', 'alibi.bin'), '--rope', 'yarn', '-s', 1
     yield 'nope.bin',
     yield 'README.md', '-i', 'x'
-    yield '--help',
+    yield '--help', 'all'
 
 
 def command_lines(folder, old):

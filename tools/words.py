@@ -116,7 +116,7 @@ def documents():
         read['model_export.py'] = list(paragraphs(file.read().split('"""')[1]))
     program = os.path.join(ROOT, 'run')
     if os.path.exists(program):
-        told = subprocess.run([program, '--help'], stdout=subprocess.PIPE, check=True).stdout.decode()
+        told = subprocess.run([program, '--help', 'all'], stdout=subprocess.PIPE, check=True).stdout.decode()
         read['run --help'] = [(number, line.strip()) for number, line in enumerate(told.split('\n'), 1)]
     else:
         print('run is not built: what --help prints is not read')

@@ -36,6 +36,7 @@ export function onChapter(listen) {
     if (reading) listen(reading);
 }
 
+// The bar is one stop of Tab: arrows go from link to link.
 export function contents(bar, chapters) {
     const read = h('div.read');
     const links = chapters.map(({ id, title }, i) =>
@@ -52,7 +53,17 @@ export function contents(bar, chapters) {
             h('span', title),
         ),
     );
-    bar.append(h('div.links', links, motionSwitch()), read);
+    const roving = (to) => links.forEach((link, i) => (link.tabIndex = i === to ? 0 : -1));
+    roving(0);
+    bar.onkeydown = (event) => {
+        const at = links.indexOf(/** @type {any} */ (document.activeElement)),
+            to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: links.length - 1 }[event.key];
+        if (at < 0 || !links[to]) return;
+        event.preventDefault();
+        roving(to);
+        links[to].focus();
+    };
+    bar.replaceChildren(h('div.links', links, motionSwitch()), read);
     let now = -1;
     const look = onceAFrame(() => {
         const tops = chapters.map(({ id }) => document.getElementById(id).getBoundingClientRect().top),
@@ -65,6 +76,7 @@ export function contents(bar, chapters) {
         now = at;
         reading = chapters[at].id;
         listener?.(reading);
+        roving(at);
         links.forEach((link, i) => {
             link.classList.toggle('done', i < at);
             if (i === at) link.setAttribute('aria-current', 'true');

@@ -1,20 +1,17 @@
 // The page's end of the worker: wishes as promises that can be cancelled, models that are fetched when first asked for,
 // and a new worker when one has died.
 import { fromBase85 } from './base85.js';
+import { Cancelled } from './cancelled.js';
 import { loadRope, Refusal } from './rope.js';
 
 /* global WORKER_SOURCE -- the worker's script, which build.mjs puts here */
-
-export class Cancelled extends Error {
-    isCancelled = true;
-}
 
 // So many workers at most do the page's wishes side by side, one for each of three texts also where there are two cores.
 // Each has the model in memory for itself.
 const MOST_WORKERS = 3;
 
 const FILES = {
-    ...{ model: 'model.bin', 'model-8k': 'model-8k.bin' },
+    model: 'model.bin',
     ...Object.fromEntries(
         ['rope', 'layers-sliding', 'layers-theta', 'layers-temperature', 'layers-nope'].map((name) => [
             name,

@@ -1,7 +1,7 @@
 // A run: something that takes its time and that a panel asks the program for. What it was asked with, its jobs at the
 // worker, whether it is still wanted and what becomes stale is known here, and nowhere else.
+import { Cancelled } from './cancelled.js';
 import { button } from './dom.js';
-import { Cancelled } from './engine.js';
 import { kept } from './place.js';
 import { state } from './state.js';
 

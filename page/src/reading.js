@@ -16,7 +16,7 @@ export const SPAN = 128; // tokens that a point of a curve is the mean of
  */
 export async function readText(run, { wish = 'nll', model = 'model', name, method, text, n, ...rest }, grow) {
     const nlls = [];
-    const how = method ?? methodFor(name, n);
+    const how = method ?? methodFor(name);
     await run.ask(wish, { model, method: how, text: text?.slice(0, 40 * n), context: n, ...rest }, ({ from, nll }) => {
         for (let i = 0; i < nll.length; i++) nlls[from - 1 + i] = nll[i];
         grow?.(nlls);

@@ -216,11 +216,10 @@ class Page {
         return !!this.wasm._page_is_end(this.at, id);
     }
 
-    // A text of at most `context` positions, read by `method`. With `floats` nothing is rounded to int8, and every
-    // processor writes the same text. Must be closed.
-    open(method, context, { staleKeys = false, floats = false } = {}) {
+    // A text of at most `context` positions, read by `method`. Must be closed.
+    open(method, context) {
         this.plan(method, context);
-        return new Reader(this, this.check(this.wasm._page_reader_new(this.at, context, staleKeys, floats)));
+        return new Reader(this, this.check(this.wasm._page_reader_new(this.at, context)));
     }
 }
 
@@ -376,27 +375,20 @@ class Reader {
         return this.wasm.HEAPF32.slice(at, at + this.position);
     }
 
-    // The likeliest next tokens behind a read that kept logits: [{ id, p }].
-    likely(many) {
-        const at = this.wasm._page_reader_logits(this.at);
-        this.page.check(at);
-        const logits = this.wasm.HEAPF32.slice(at / POINTER, at / POINTER + this.page.facts().vocabulary),
-            max = logits.reduce((a, b) => Math.max(a, b)),
-            weights = logits.map((x) => Math.exp(x - max)),
-            sum = weights.reduce((a, b) => a + b);
-        return Array.from(weights, (w, id) => ({ id, p: w / sum }))
-            .sort((a, b) => b.p - a.p)
-            .slice(0, many);
+    // What each pair of that head gives to the score of the key at a position; null: they cannot be told apart.
+    terms(position) {
+        const at = this.wasm._page_reader_terms(this.at, position);
+        return at ? this.page.rope.doubles(at, this.page.facts().headDim / 2) : null;
     }
 
     sampler(temperature, topP, seed) {
         this.page.check(this.wasm._page_reader_sampler(this.at, temperature, topP, seed));
     }
 
-    // The next token and how surprising it was, -ln p.
+    // The next token.
     next() {
         const id = this.wasm._page_reader_next(this.at);
         this.page.check(id >= 0);
-        return { id, nll: this.wasm._page_reader_surprise(this.at) };
+        return { id };
     }
 }

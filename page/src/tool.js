@@ -26,7 +26,7 @@ async function begin() {
     const small = await loadRope(await answer.arrayBuffer());
     takes('model', elsewhere('a model'));
     takes('text', elsewhere('a text'));
-    const panel = panelOf(yourModel, { small });
+    const panel = panelOf(yourModel, { small, isTool: true });
     const title = h('h2', { id: `h-${panel.id}`, tabIndex: -1 }, panel.title);
     main.append(h('section.panel', { id: panel.id, 'aria-labelledby': title.id }, title, panel.body));
     cardsBelowChips(main);

@@ -6,7 +6,8 @@ import { loadRope, Refusal } from './rope.js';
 
 const STEP_MS = 12; // work between two looks at the messages
 const CHUNK = 64; // positions that are read at a time
-const STEPS = 8; // tokens, where each is a step
+const JUDGED = 128; // the same, where they are judged
+const TOLD_MS = 40; // between two messages of a text that is written
 
 const pages = {}; // by name: 'model', 'model-8k', or a file's
 const jobs = new Map(); // running, by number: { cancelled, paused }
@@ -65,8 +66,7 @@ async function readPrompt(job, reader, ids, length, report) {
     }
 }
 
-// Where a head of the last token looks: { layer, head, scores, share, keys }, its share for positions [from, to), and the
-// positions that it gives most, [position, weight].
+// Where a head of the last token looks: { layer, head, scores, share }, its share for positions [from, to).
 function looks(reader, id, n, [from, to], { layer, head }) {
     reader.rewind(n - 1);
     const scores = reader.scores(layer, head, id, n),
@@ -74,14 +74,14 @@ function looks(reader, id, n, [from, to], { layer, head }) {
         weights = scores.map((s) => Math.exp(s - max)),
         sum = weights.reduce((a, b) => a + b);
     const share = weights.subarray(from, to).reduce((a, b) => a + b, 0) / sum;
-    const keys = Array.from(weights, (w, i) => [i, w / sum])
-        .sort((a, b) => b[1] - a[1])
-        .slice(0, 12);
-    return { layer, head, scores, share, keys };
+    return { layer, head, scores, share };
 }
 
+const highest = (scores) => scores.reduce((best, score, i) => (score > scores[best] ? i : best), 0);
+
 // The head of a model that searches: the one that looks at a key most where every distance is one of training and nothing
-// is slowed. It is the same for all texts and methods, so that pictures of it can be compared.
+// is slowed; and `token`, which of the key's tokens it looks at most. Both are the same for all texts and methods, so that
+// pictures of it can be compared.
 async function searcher(job, m) {
     if (m.searcher) return m.searcher;
     const { layers, heads, trainedContext: length } = m.facts(),
@@ -92,8 +92,8 @@ async function searcher(job, m) {
         let best = { share: -1 };
         for (let i = 0; i < layers * heads; i++) {
             const one = { layer: Math.floor(i / heads), head: i % heads },
-                { share } = looks(reader, ids.at(-1), ids.length, place, one);
-            if (share > best.share) best = { ...one, share };
+                { share, scores } = looks(reader, ids.at(-1), ids.length, place, one);
+            if (share > best.share) best = { ...one, share, token: highest(scores.subarray(...place)) };
         }
         return (m.searcher = best);
     } finally {
@@ -113,7 +113,7 @@ function hidden(m, { length, depth, key }) {
 }
 
 // What a model answers behind its prompt, the likeliest token each time, up to as many characters as the key has.
-async function answerTo(job, m, reader, asking, key, hear) {
+async function answerTo(job, m, reader, asking, key) {
     reader.sampler(0, 0, 1);
     const spell = speller(m);
     spell(asking);
@@ -122,23 +122,10 @@ async function answerTo(job, m, reader, asking, key, hear) {
         const { id } = reader.next();
         if (m.isEnd(id)) break;
         answer += spell(id);
-        hear?.(answer.trim());
         reader.read([id], reader.position + 1, 1);
         await rest(job);
     }
     return answer.trim().slice(0, key.length);
-}
-
-// The likeliest next words, [{ text, p }]: where the likeliest token is a blank alone, what comes behind it.
-function nextWords(m, reader, asking, many) {
-    const spell = speller(m);
-    spell(asking);
-    const [first, ...others] = reader.likely(many),
-        alone = spell(first.id) === ' ';
-    if (alone) reader.read([first.id], reader.position + 1, 1);
-    const before = alone ? first.id : asking,
-        words = alone ? reader.likely(many).map(({ id, p }) => ({ id, p: p * first.p })) : [first, ...others];
-    return words.map(({ id, p }) => ({ p, text: new TextDecoder().decode(m.piece(before, id)).trim() }));
 }
 
 // The text of the passkey task for so many positions, in parts: before the needle, the needle, behind it.
@@ -177,10 +164,11 @@ const wishes = {
         return { ids, pieces: Array.from(ids.subarray(0, 20000), spell) };
     },
 
-    // { model, method, prompt, context, temperature, topP, seed, holdAt, judge } -> parts of { tokens: [{ id, text, nll,
-    // given }], position }, of which so many are read: a prompt, and what the model goes on with, until the context is
-    // full. -ln p of a token is that of another reader of the same text, by the method `judge`. At the first position
-    // from holdAt on it says { held } and waits for a resume. Nothing is rounded: see Page.open.
+    // { model, method, prompt, context, temperature, topP, seed, holdAt, judge } -> parts of { tokens: [{ id, text, given }],
+    // position }, of which so many are read: a prompt, and what the model goes on with, until the context is full. At the
+    // first position from holdAt on it says { held } and waits for a resume. When the text is there, parts of { from, nll }:
+    // -ln p of what was written, from that position on, by another reader, of the method `judge`. It reads many tokens
+    // together, which token by token would cost as much as writing does.
     async write(
         job,
         { model, method, prompt, context, temperature, topP, seed, holdAt, judge: itsMethod = 'window' },
@@ -188,61 +176,53 @@ const wishes = {
     ) {
         const m = page(model),
             ids = m.encode(prompt, true),
-            spell = speller(m);
+            spell = speller(m),
+            all = Array.from(ids);
         if (ids.length > context)
             throw new Refusal(`the text has ${ids.length} tokens, and ${context} positions are all there are`);
-        const reader = m.open(method, context, { floats: true }),
-            judge = m.open(itsMethod, context);
-        let told = ids[0], // the last token that the judge was told of
-            tokens = [];
-        // Tells what is new, when the judge has read it.
-        const tell = () => {
-            if (!tokens.length) return;
-            const nlls = judge.score([told, ...tokens.map(({ id }) => id)], context);
-            tokens.forEach((token, i) => (token.nll = nlls[i]));
-            told = tokens.at(-1).id;
-            part({ tokens, position: reader.position });
-            tokens = [];
-        };
+        const reader = m.open(method, context);
         try {
             reader.sampler(temperature, topP, seed);
             await readPrompt(job, reader, ids, ids.length);
-            part({ tokens: [{ id: told, text: spell(told), nll: 0, given: true }], position: 1 });
-            for (let at = 1; at < ids.length; at += CHUNK) {
-                tokens = Array.from(ids.subarray(at, at + CHUNK), (id) => ({
-                    id,
-                    text: spell(id),
-                    nll: 0,
-                    given: true,
-                }));
-                tell();
-                await rest(job);
-            }
-            let sent = performance.now(),
-                held = false;
-            for (;;) {
-                const { id } = reader.next(),
-                    full = reader.position >= context;
-                if (!held && reader.position >= holdAt) {
-                    held = true;
+            part({ tokens: Array.from(ids, (id) => ({ id, text: spell(id), given: true })), position: ids.length });
+            let tokens = [], // that nobody was told of
+                sent = performance.now(),
+                isHeld = false;
+            const tell = () => {
+                if (tokens.length) part({ tokens, position: reader.position });
+                tokens = [];
+                sent = performance.now();
+            };
+            for (let isFull = false; !isFull;) {
+                const { id } = reader.next();
+                isFull = reader.position >= context;
+                if (!isHeld && reader.position >= holdAt) {
+                    isHeld = true;
                     tell();
-                    part({ held });
+                    part({ held: true });
                     job.paused = true;
                     await rest(job);
                 }
-                tokens.push({ id, text: m.isEnd(id) ? '' : spell(id), nll: 0, given: false });
-                if (full || performance.now() - sent > 40) {
-                    tell();
-                    sent = performance.now();
-                }
-                if (full) return {};
-                reader.read([id], reader.position + 1, 1);
+                all.push(id);
+                tokens.push({ id, text: m.isEnd(id) ? '' : spell(id), given: false });
+                if (isFull || performance.now() - sent > TOLD_MS) tell();
+                if (!isFull) reader.read([id], reader.position + 1, 1);
                 await rest(job);
             }
         } finally {
             reader.close();
+        }
+        const judge = m.open(itsMethod, context);
+        try {
+            await readPrompt(job, judge, ids.subarray(0, -1), context);
+            for (let from = ids.length; from < all.length; from += JUDGED) {
+                part({ from, nll: judge.score(all.slice(from - 1, from + JUDGED), context) });
+                await rest(job);
+            }
+        } finally {
             judge.close();
         }
+        return {};
     },
 
     // { model, method, ids or text, context } -> parts of { from, nll }: of a window that is read as one prompt, as
@@ -257,27 +237,6 @@ const wishes = {
         try {
             for (let at = 0; at < n - 1; at += CHUNK) {
                 part({ from: at + 1, nll: reader.score(window.subarray(at, Math.min(n, at + CHUNK + 1)), n) });
-                await rest(job);
-            }
-        } finally {
-            reader.close();
-        }
-        return { n };
-    },
-
-    // { model, method, ids or text, context, stale } -> parts of { from, nll }: the same token by token, as generation
-    // reads, each at its own length; with stale keys as Hugging Face's generate does.
-    async steps(job, { model, method, text, context, stale }, part) {
-        const m = page(model),
-            all = m.encode(text, true),
-            n = Math.min(all.length, context),
-            reader = m.open(method, n, { staleKeys: stale });
-        try {
-            for (let at = 0; at < n - 1; at += STEPS) {
-                const end = Math.min(n - 1, at + STEPS),
-                    nll = new Float64Array(end - at);
-                for (let p = at; p < end; p++) nll[p - at] = reader.score(all.subarray(p, p + 2), p + 1)[0];
-                part({ from: at + 1, nll });
                 await rest(job);
             }
         } finally {
@@ -322,40 +281,40 @@ const wishes = {
         return { text: haystack(page(model), length, depth, key).join('') };
     },
 
-    // { model, method, length, depth, key } -> { text, n, from, to, layer, head, scores, share, words, answer }: a key is
-    // hidden and asked for. What the head that searches thinks of each position, where the key stands, which words are the
-    // likeliest to come next, and what the model answers.
+    // { model, method, length, depth, key } -> { n, d, layer, head, share, score, rival, terms, answer }: a key is hidden and
+    // asked for. Of the head that searches: how far back the token stands that it looks for, that token's score and what
+    // each pair gives to it (null: they cannot be told apart), the best score of all tokens outside the key's sentence, and
+    // the sentence's share of attention. And what the model answers.
     async path(job, { model, method, length, depth, key }) {
         const m = page(model),
-            head = await searcher(job, m),
-            { text, ids, place } = hidden(m, { length, depth, key }),
+            { token, ...head } = await searcher(job, m),
+            { ids, place } = hidden(m, { length, depth, key }),
             n = ids.length,
+            [from, to] = place,
             asking = ids.at(-1),
             reader = m.open(method, Math.max(n, length) + MAX_ANSWER);
         try {
             await readPrompt(job, reader, ids, n);
-            const words = nextWords(m, reader, asking, 6);
-            const look = looks(reader, asking, n, place, head),
+            const { scores, share, layer, head: its } = looks(reader, asking, n, place, head),
+                at = from + token,
+                rival = scores.reduce((best, score, i) => (i < from || i >= to ? Math.max(best, score) : best), -Infinity),
+                terms = reader.terms(at),
                 answer = await answerTo(job, m, reader, asking, key);
-            return { text, n, from: place[0], to: place[1], words, answer, ...look };
+            return { n, d: n - 1 - at, layer, head: its, share, score: scores[at], rival, terms, answer };
         } finally {
             reader.close();
         }
     },
 
-    // { model, method, length, depth, key, context, looks } -> parts of { read, of }, { look } and { answer }, then
-    // { answer, n, needle }: a key is hidden in `length` positions of filler and asked for. `needle` is where its first
-    // token stands, `look` what the head that searches does: { layer, head, share, keys: [[position, weight]] }.
-    async hide(job, { model, method, length, depth, key, context, looks: wanted }, part) {
+    // { model, method, length, depth, key, context } -> { answer, n }: a key is hidden in `length` positions of filler and
+    // asked for.
+    async hide(job, { model, method, length, depth, key, context }) {
         const m = page(model),
-            head = wanted && (await searcher(job, m)),
-            { ids, place } = hidden(m, { length, depth, key }),
+            { ids } = hidden(m, { length, depth, key }),
             reader = m.open(method, Math.max(context, length));
         try {
-            await readPrompt(job, reader, ids, ids.length, (read) => part({ read, of: ids.length }));
-            if (head) part({ look: looks(reader, ids.at(-1), ids.length, place, head) });
-            const answer = await answerTo(job, m, reader, ids.at(-1), key, (sofar) => part({ answer: sofar }));
-            return { answer, n: ids.length, needle: place[0] };
+            await readPrompt(job, reader, ids, ids.length);
+            return { answer: await answerTo(job, m, reader, ids.at(-1), key), n: ids.length };
         } finally {
             reader.close();
         }

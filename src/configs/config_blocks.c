@@ -25,19 +25,10 @@ static bool is_by_layer(const char *v) {
     return *v == '[' ? !alike : config_is_something(v);
 }
 
-// Keys that give layers or positions a RoPE of their own. In families whose rows have a key it is
-// read, or is about layers without RoPE or about windows, which the exporter reads, or it means
-// nothing.
-static const char *const layer_keys[] = {
-    "rope_local_base_freq", "local_rope_theta",       "global_rope_theta",
-    "swa_rope_theta",       "sliding_window_pattern", "attn_temperature_tuning",
-    "llama_4_scaling_beta", "no_rope_layers",         "no_rope_layer_interval",
-    "layer_types",
-};
-
 static void refuse_blocks(Config *c, const RopeFamily *f) {
     static const char *const blocks[] = {"rope_scaling", "rope_parameters"};
-    bool grows = f && f->flags & FAMILY_GROWS, by_type = f && f->flags & FAMILY_BY_TYPE;
+    bool grows = f ? f->flags & FAMILY_GROWS : c->alone != NULL,
+         by_type = f && f->flags & FAMILY_BY_TYPE;
     for (int i = 0; i < 2; i++) {
         const char *key, *block = c->config ? json_member(c->config, blocks[i]) : c->alone;
         if (by_type && i == 1) continue;
@@ -53,14 +44,14 @@ static void refuse_blocks(Config *c, const RopeFamily *f) {
 
 void config_refuse_by_layer(Config *c) {
     const RopeFamily *f = c->family;
-    for (size_t i = 0; i < sizeof layer_keys / sizeof *layer_keys; i++) {
-        const char *v = json_member(c->config, layer_keys[i]);
-        bool is_read = f && family_reads(f, layer_keys[i]);
-        if (v && !is_read && is_by_layer(v)) config_reject(c, c->config, layer_keys[i], NO_LAYERS);
+    for (const ConfigKey *key = config_key_rows; key < config_key_rows + n_config_keys; key++) {
+        const char *v = key->by_layer ? json_member(c->config, key->name) : NULL;
+        bool is_read = f && family_reads(f, key->name);
+        if (v && !is_read && is_by_layer(v)) config_reject(c, c->config, key->name, NO_LAYERS);
     }
     bool has_interval = f && family_reads(f, "no_rope_layer_interval") &&
                         !config_is_something(json_member(c->config, "no_rope_layers"));
-    if (has_interval) config_number(c, c->config, "no_rope_layer_interval", 4, 1, MOST, OPTIONAL);
+    if (has_interval) config_number(c, c->config, "no_rope_layer_interval", 4);
     bool is_model_s =
         !f && c->layout == BY_TYPE && !config_is_something(json_member(c->config, "rope_scaling"));
     if (!is_model_s) refuse_blocks(c, f);
@@ -112,6 +103,7 @@ static void check_one(Config *c) {
     bool is_silent = !v || *v == 'n';
     for (const char *in = json_first(v, &key); in; in = json_next(in, &key))
         is_one = is_one && *in != '{';
+    if (!is_one && !is_object) c->file->is_malformed = c->good;
     if (!is_one) config_reject(c, c->config, name, "one object of settings for all layers");
     if (is_scaling && config_is_something(json_member(c->config, "rope_parameters")))
         config_remark(c, "rope_parameters is not used, since there is a rope_scaling");

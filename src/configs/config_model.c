@@ -85,7 +85,7 @@ static void add_missing(char *whole, const char *object, const char *key, double
 }
 
 char *config_complete(const Card *card, const RopeFile *model, Error *err) {
-    enum { MOST_MEMBERS = 320 };
+    enum { MOST_MEMBERS = 480 };
     const char *object = card->object;
     bool has_original = json_member(object, "original_max_position_embeddings");
     bool is_config = card->is_config;
@@ -97,9 +97,16 @@ char *config_complete(const Card *card, const RopeFile *model, Error *err) {
     // Sections and a share that turns are a block of Qwen 3.5's, for one. Others are a Llama's.
     bool has_sections = !is_config && json_member(object, "mrope_section") &&
                         json_member(object, "partial_rotary_factor");
-    sprintf(whole, "{\"model_type\": \"%s\"",
-            family_with(has_sections ? FAMILY_SECTIONS : 0)->model_type);
+    bool grows = !is_config && json_member(object, "llama_4_scaling_beta");
+    unsigned family = has_sections ? FAMILY_SECTIONS : model->latent ? FAMILY_LATENT : 0;
+    if (grows) family |= FAMILY_GROWS | FAMILY_RUNS;
+    sprintf(whole, "{\"model_type\": \"%s\"", family_with(family)->model_type);
     add_missing(whole, beside, "head_dim", model->head_dim);
+    if (model->latent) {
+        int turning = model->rope.rotary_dim;
+        add_missing(whole, beside, "qk_nope_head_dim", model->head_dim - turning);
+        add_missing(whole, beside, "qk_rope_head_dim", turning);
+    }
     add_missing(whole, beside, "hidden_size", model->head_dim);
     add_missing(whole, beside, "num_attention_heads", 1);
     add_missing(whole, beside, "rope_theta", model->rope.theta);

@@ -1,6 +1,7 @@
 // Looks up keys of a config, and says what is wrong.
 #include "config_reader.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -9,6 +10,8 @@
 
 #include "../base/settings.h"
 #include "json.h"
+#include "key_table.h"
+#include "names.h"
 
 const char *const rope_types[TYPE_UNKNOWN] = {"default", "linear", "dynamic", "proportional",
                                               "llama3",  "yarn",   "longrope"};
@@ -59,10 +62,16 @@ int config_line(const Config *c, const char *place) {
 
 void config_reject(Config *c, const char *object, const char *key, const char *format, ...) {
     const char *v = json_member(object, key), *where = v ? v : object ? object : c->whole;
-    const char *found = !v ? "nothing" : *v == '[' ? "a list" : *v == '{' ? "an object" : v;
-    size_t length = *found == '"' ? 2 + strcspn(v + 1, "\"")
-                    : found == v  ? strcspn(v, ",]} \t\r\n")
-                                  : strlen(found);
+    bool has_objects = false;
+    const char *name;
+    for (const char *in = json_first(v, &name); in; in = json_next(in, &name))
+        has_objects = has_objects || *in == '{';
+    const char *found = !v            ? "nothing"
+                        : *v == '['   ? "a list"
+                        : *v != '{'   ? v
+                        : has_objects ? "an object of objects"
+                                      : "an object";
+    size_t length = found == v ? json_length(v) : strlen(found);
     bool is_inside = object && (object == c->block || object == c->under);
     char expected[400];
     va_list args;
@@ -81,15 +90,65 @@ Word config_word(const char *quoted) {
     return w;
 }
 
-void config_remark(Config *c, const char *format, ...) {
+// A line more in a list of such lines, unless it is there.
+static void add_line(char *lines, size_t size, const char *format, va_list args) {
     char line[300];
-    va_list args;
-    va_start(args, format);
     vsnprintf(line, sizeof line - 1, format, args);
-    va_end(args);
     strcat(line, "\n");
-    if (!strstr(c->file->remarks, line))
-        add_name(c->file->remarks, sizeof c->file->remarks, "", line);
+    if (!strstr(lines, line)) add_name(lines, size, "", line);
+}
+
+void config_remark(Config *c, const char *format, ...) {
+    va_list args;
+    if (!c->file) return;  // an engine's reading
+    va_start(args, format);
+    add_line(c->file->remarks, sizeof c->file->remarks, format, args);
+    va_end(args);
+}
+
+void config_unread(Config *c, const char *format, ...) {
+    va_list args;
+    if (!c->file) return;
+    va_start(args, format);
+    add_line(c->file->unread, sizeof c->file->unread, format, args);
+    va_end(args);
+    va_start(args, format);
+    add_line(c->file->remarks, sizeof c->file->remarks, format, args);
+    va_end(args);
+}
+
+// ---- keys ----
+
+const ConfigKey *const config_key_rows = config_keys;
+const int n_config_keys = sizeof config_keys / sizeof *config_keys;
+
+const ConfigKey *config_key(const char *name) {
+    for (int i = 0; i < n_config_keys; i++)
+        if (strcmp(config_keys[i].name, name) == 0) return &config_keys[i];
+    return NULL;
+}
+
+// A name in small letters and digits alone.
+static Word letters_of(const char *name) {
+    Word w;
+    size_t n = 0;
+    for (; *name && n + 1 < sizeof w.text; name++)
+        if (isalnum((unsigned char)*name)) w.text[n++] = (char)tolower((unsigned char)*name);
+    w.text[n] = '\0';
+    return w;
+}
+
+const char *config_key_meant(const char *name, unsigned at) {
+    const Word plain = letters_of(name);
+    const size_t n = strlen(plain.text);
+    if (n < 4 || n > 32) return NULL;
+    for (int i = 0; i < n_config_keys; i++) {
+        const ConfigKey *key = &config_keys[i];
+        bool is_near = strlen(key->name) > 6 &&
+                       name_distance(plain.text, letters_of(key->name).text) <= (n > 6 ? 2 : 1);
+        if (key->at & at && (is_near || has_word(key->misspelled, plain.text))) return key->name;
+    }
+    return NULL;
 }
 
 // ---- looking up ----
@@ -135,24 +194,39 @@ static double lenient_number(Config *c, const char *v, double missing) {
     return missing;
 }
 
-double config_number(Config *c, const char *object, const char *key, double missing, int low,
-                     int high, MayBe may_be) {
+// Whether a value is a number that the row allows.
+static bool is_allowed(const ConfigKey *row, const char *v, double low, double *x) {
+    if (!json_number(v, x, NULL)) return false;
+    if (row->type == KEY_WHOLE) return *x == floor(*x) && *x >= low && *x <= row->high;
+    return (*x > low && *x <= row->high) || (*x == 0 && row->zero);
+}
+
+static double number_from(Config *c, const char *object, const char *key, double missing,
+                          double low) {
+    static const ConfigKey unknown = {.type = KEY_NUMBER, .high = CONFIG_LIMIT};
     const char *v = config_get(c, object, key);
-    double x;
-    bool is_whole;
-    if (!(c->flags & STRICT)) return lenient_number(c, v, missing);
-    if (v ? *v == 'n' && may_be >= NULL_TOO : may_be >= OPTIONAL) return missing;
-    bool good = json_number(v, &x, &is_whole);
-    if (good && high) good = is_whole && x >= low && x <= high;
-    else if (good) good = (x > low && x <= CONFIG_LIMIT) || (x == 0 && may_be == UNSAID);
-    if (good) return x;
-    if (high) config_reject(c, object, key, "a whole number from %d to %d", low, high);
-    else config_reject(c, object, key, "a number above %d, at most %g", low, CONFIG_LIMIT);
-    return missing;
+    const ConfigKey *known = config_key(key), *row = known ? known : &unknown;
+    const unsigned type = 1u << c->method;
+    double x, otherwise = isnan(missing) ? 0 : missing;
+    bool may_lack = !isnan(missing) && !(row->needed & type);
+    if (!(c->flags & STRICT)) return lenient_number(c, v, otherwise);
+    if (v ? *v == 'n' && row->null & type && !isnan(missing) : may_lack) return missing;
+    if (is_allowed(row, v, low, &x)) return x;
+    bool is_other = v && (row->type == KEY_WHOLE || (*v != 'n' && !json_number(v, &x, NULL)));
+    if (c->file && c->good) c->file->is_malformed = is_other;
+    if (row->type == KEY_WHOLE)
+        config_reject(c, object, key, "a whole number from %.0f to %.0f", low, row->high);
+    else config_reject(c, object, key, "a number above %g, at most %g", low, row->high);
+    return otherwise;
+}
+
+double config_number(Config *c, const char *object, const char *key, double missing) {
+    const ConfigKey *row = config_key(key);
+    return number_from(c, object, key, missing, row ? row->low : 0);
 }
 
 int config_length(Config *c, const char *object, const char *key, int missing, int low) {
-    double x = config_number(c, object, key, missing, low, MOST, OPTIONAL);
+    double x = number_from(c, object, key, missing, low);
     bool is_length = x >= 0 && x <= MOST;
     config_refuse(c, !is_length, "ValueError: a length is none");
     return is_length ? (int)x : 0;

@@ -6,6 +6,8 @@
 // takes, and refuses by an error of its own.
 #pragma once
 
+#include <math.h>
+
 #include "families.h"
 #include "rope_config.h"
 
@@ -22,6 +24,38 @@ typedef enum {
 } RopeType;
 extern const char *const rope_types[TYPE_UNKNOWN];
 extern const int rope_type_methods[TYPE_UNKNOWN + 1];
+
+// A key of RoPE in a config: a row of export/keys.json, which says what each word means.
+typedef enum {
+    KEY_ANY,
+    KEY_NUMBER,  // above `low`, at most `high`
+    KEY_WHOLE,   // from `low` to `high`
+    KEY_FLAG,
+    KEY_TEXT,
+    KEY_LIST,
+    KEY_OBJECT
+} KeyType;
+enum { KEY_AT_TOP = 1, KEY_AT_BLOCK = 2, KEY_AT_CHUNKS = 4 };
+enum {
+    TYPE_BIT_DEFAULT = 1 << TYPE_PLAIN,
+    TYPE_BIT_LINEAR = 1 << TYPE_LINEAR,
+    TYPE_BIT_DYNAMIC = 1 << TYPE_DYNAMIC,
+    TYPE_BIT_PROPORTIONAL = 1 << TYPE_PROPORTIONAL,
+    TYPE_BIT_LLAMA3 = 1 << TYPE_LLAMA3,
+    TYPE_BIT_YARN = 1 << TYPE_YARN,
+    TYPE_BIT_LONGROPE = 1 << TYPE_LONGROPE,
+};
+typedef struct {
+    const char *name;
+    unsigned at;
+    KeyType type;
+    double low, high;
+    // Bits of rope_types: which read it in a block, which cannot do without it, which take a null
+    // for nothing, and which are warned of its absence.
+    unsigned types, needed, null, absent_in;
+    bool zero, by_layer, misplaced;
+    const char *absent, *read_by, *misspelled;  // NULL: nothing
+} ConfigKey;
 
 // How a reader differs from Hugging Face 5, where a flag is enough to say it.
 enum {
@@ -130,6 +164,8 @@ void config_reject(Config *c, const char *object, const char *key, const char *f
     __attribute__((format(printf, 4, 5)));
 // It adds a line to what is worth a warning.
 void config_remark(Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// Likewise of what no reader looks at, engines neither.
+void config_unread(Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 // The line of a place in the text; 1 for what is not in it.
 int config_line(const Config *c, const char *place);
 
@@ -149,17 +185,23 @@ const char *config_object_with(const Config *c, const char *key);
 const char *config_member(const Config *c, const char *key);
 const char *config_block_get(Config *c, const char *key);
 
-// Whether a number may be missing, null as well, or even zero. A default replaces what is missing
-// or null. To an engine all may be.
-typedef enum { REQUIRED, OPTIONAL, NULL_TOO, UNSAID } MayBe;
+// The rows of the table of keys.
+extern const ConfigKey *const config_key_rows;
+extern const int n_config_keys;
+// The row of a key. NULL: there is none.
+const ConfigKey *config_key(const char *name);
+// The key of a place (KEY_AT_...) that a name is written like, which is none. NULL: none is near.
+const char *config_key_meant(const char *name, unsigned at);
 
 // The largest number that is taken.
 #define CONFIG_LIMIT 1e12
+// What stands for a missing number that nothing can stand for: it is refused, and 0 then.
+#define REQUIRED NAN
 
-// A key's number, or `missing`. The STRICT reader takes what is above `low`, or, with a `high`,
-// whole and from `low` to `high`.
-double config_number(Config *c, const char *object, const char *key, double missing, int low,
-                     int high, MayBe may_be);
+// The number of a key by its row, for a block of c->method; `missing` stands for one that is not
+// there, or null where the row takes that. The STRICT reader refuses what the row does not allow,
+// an engine what is no number.
+double config_number(Config *c, const char *object, const char *key, double missing);
 // A key's length in positions, from `low` on; `missing` if it is absent.
 int config_length(Config *c, const char *object, const char *key, int missing, int low);
 

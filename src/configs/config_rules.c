@@ -2,6 +2,7 @@
 // does. tests/rope_cases.py holds both to the same.
 #include "rope_config.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,7 +179,7 @@ static void read_growth(Config *c) {
         config_reject(c, c->block, beta, "a number from 0, without which Hugging Face 5 fails");
     config_find_growth(c);
     if (c->method >= TYPE_LLAMA3) return;
-    config_number(c, c->block, key_of_original, 1, 1, MOST, REQUIRED);
+    config_number(c, c->block, key_of_original, REQUIRED);
     if (c->method == TYPE_DYNAMIC && c->inside != most)
         config_reject(c, c->block, key_of_original,
                       "max_position_embeddings, %d, from which dynamic scaling counts", most);
@@ -222,6 +223,15 @@ static void read_chunks(Config *c) {
                       whole);
 }
 
+// A temperature of layers without RoPE is none of a block's settings: a model keeps its own.
+static void keep_temperature(Config *c) {
+    const RopeConfig *own = &c->model[c->kind];
+    if (c->family || !own->temperature_unturned) return;
+    c->rope->temperature_beta = own->temperature_beta;
+    c->rope->temperature_length = own->temperature_length;
+    c->rope->temperature_unturned = own->temperature_unturned;
+}
+
 // Reads the block's settings.
 static void read_settings(Config *c) {
     RopeConfig *r = c->rope;
@@ -239,23 +249,10 @@ static void read_settings(Config *c) {
     bool has_axes = c->family && c->family->flags & FAMILY_AXES;
     if (c->is_mrope || has_axes) config_block_get(c, "mrope_section");
     if (has_axes) config_block_get(c, "mrope_interleaved");
-    if (c->family && c->family->flags & FAMILY_GROWS) read_growth(c);
+    if (config_grows(c)) read_growth(c);
+    else keep_temperature(c);
     if (c->method == TYPE_LONGROPE) read_lists(c);
     read_chunks(c);
-}
-
-// Whether some type has this key (at its quote). Released blocks have the others from short_mscale
-// on, which the library does not read.
-static bool is_known_key(const char *quoted) {
-    static const char *const others[] = {"short_factor",      "long_factor",   "short_mscale",
-                                         "long_mscale",       "finetuned",     "attn_factor",
-                                         "mrope_interleaved", "mrope_section", "alpha"};
-    bool known = false;
-    for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++)
-        known = known || (f->key && json_is(quoted, f->key));
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        known = known || json_is(quoted, others[i]);
-    return known;
 }
 
 // Notes the keys of an object that the block's type does not use, and refuses those that no type
@@ -264,11 +261,54 @@ static void check_keys(Config *c, const char *object, uint64_t asked) {
     const char *quoted;
     int i = 0;
     for (const char *v = json_first(object, &quoted); v; v = json_next(v, &quoted), i++) {
-        char key[64];
         if (i < 64 && asked >> i & 1) continue;
-        snprintf(key, sizeof key, "%.*s", (int)strcspn(quoted + 1, "\""), quoted + 1);
-        if (!is_known_key(quoted)) config_reject(c, object, key, "a key that some rope_type has");
-        add_name(c->file->unused, sizeof c->file->unused, ", ", key);
+        const Word key = config_word(quoted);
+        const ConfigKey *row = config_key(key.text);
+        const char *meant = row ? NULL : config_key_meant(key.text, KEY_AT_BLOCK);
+        bool is_known = row && row->at & KEY_AT_BLOCK && !row->by_layer;
+        if (meant) config_reject(c, object, key.text, "a key that some rope_type has: %s?", meant);
+        else if (!is_known) config_reject(c, object, key.text, "a key that some rope_type has");
+        else if (row->read_by)
+            config_remark(c, "%s%s is not used: %s", c->called.inside, key.text, row->read_by);
+        else add_name(c->file->unused, sizeof c->file->unused, ", ", key.text);
+    }
+}
+
+// Warns of what stands beside the blocks and is written like a key, or belongs into a block.
+static void remark_lost(Config *c) {
+    const char *quoted;
+    for (const char *v = json_first(c->config, &quoted); v; v = json_next(v, &quoted)) {
+        const Word key = config_word(quoted);
+        const ConfigKey *row = config_key(key.text);
+        if (row && !(row->at & KEY_AT_TOP) && row->misplaced)
+            config_unread(c, "%s beside the blocks is not used: its place is in rope_scaling",
+                          key.text);
+        const char *meant = row ? NULL : config_key_meant(key.text, KEY_AT_TOP);
+        if (meant && tolower((unsigned char)key.text[0]) == 'r')
+            config_unread(c, "%s means nothing, and is not used: did you mean %s?", key.text,
+                          meant);
+    }
+}
+
+// Warns of what a scaled block lacks, where that is seldom meant.
+static void remark_absent(Config *c) {
+    const bool is_own = c->block && (!c->family || c->block != c->family->block);
+    for (int i = 0; i < n_config_keys && is_own; i++) {
+        const ConfigKey *key = &config_key_rows[i];
+        bool is_theta = strcmp(key->name, "rope_theta") == 0;
+        bool is_beside = c->layout != BY_TYPE || (is_theta && c->kind == KIND_FULL);
+        // A theta of the class's own is meant, and one of a model or the command line is said.
+        bool is_meant = is_theta && (!c->family || c->rope->theta != 1e4 || c->kind != KIND_FULL ||
+                                     c->family->theta_key);
+        bool is_there =
+            config_member(c, key->name) || (is_beside && json_member(c->config, key->name));
+        if (!(key->absent_in & 1u << c->method) || is_there || is_meant) continue;
+        const char *mark = strstr(key->absent, "{value}");
+        // Engines go by the same default theta, and say themselves what they miss.
+        (is_theta ? config_unread : config_remark)(
+            c, "%s has no %s, nor is there one beside it: %.*s%.12g%s", c->called.name, key->name,
+            (int)(mark - key->absent), key->absent, is_theta ? c->rope->theta : c->rope->train_ctx,
+            mark + strlen("{value}"));
     }
 }
 
@@ -331,6 +371,7 @@ static void read_block_of(Config *c, int kind) {
     if (c->good) check_keys(c, c->block, c->called.asked[0]);
     if (c->good) check_keys(c, c->under, c->called.asked[1]);
     if (c->good) remark_contradictions(c);
+    if (c->good) remark_absent(c);
 }
 
 // ---- a config ----
@@ -358,6 +399,7 @@ static void read_all(Config *c) {
     if (file->still && file->sizes.dim)
         config_reject(c, c->config, "model_type", "a family with RoPE, as the model has it");
     read_blocks(c);
+    if (c->good) remark_lost(c);
     config_check_sizes(c);
 }
 

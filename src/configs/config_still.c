@@ -6,10 +6,8 @@
 #include "config_values.h"
 #include "json.h"
 
-enum { MOST_EACH = 1 << 30 };
-
-static int whole(Config *c, const char *key, int missing, int low, int high) {
-    return (int)config_number(c, c->config, key, missing, low, high, OPTIONAL);
+static int whole(Config *c, const char *key, int missing) {
+    return (int)config_number(c, c->config, key, missing);
 }
 
 // By no_rope_layers, which has a 0 for each layer without RoPE; more may follow.
@@ -28,8 +26,8 @@ static void read_still_list(Config *c, LayersAtRest *out, const char *list, int 
 static void read_temperature(Config *c, LayersAtRest *out) {
     const RopeFamily *f = c->family;
     const char *flag = json_member(c->config, f->unturned[0]);
-    double beta = config_number(c, c->config, f->unturned[1], f->unturned_beta, 0, 0, OPTIONAL);
-    int length = whole(c, f->unturned[2], f->unturned_length, 1, MOST_EACH);
+    double beta = config_number(c, c->config, f->unturned[1], f->unturned_beta);
+    int length = whole(c, f->unturned[2], f->unturned_length);
     if (out->n == 0 || (flag && !config_is_something(flag))) return;
     out->beta = beta;
     out->length = length;
@@ -40,8 +38,8 @@ void config_read_still(Config *c) {
     LayersAtRest *out = &c->file->at_rest;
     *out = (LayersAtRest){.n = 0};
     if (!f || !f->still_each) return;
-    int n_layers = whole(c, "num_hidden_layers", 0, 1, MOST_LAYERS);
-    int each = whole(c, "no_rope_layer_interval", f->still_each, 1, MOST_EACH);
+    int n_layers = whole(c, "num_hidden_layers", 0);
+    int each = whole(c, "no_rope_layer_interval", f->still_each);
     const char *list = json_member(c->config, "no_rope_layers");
     if (json_first(list, NULL)) {
         read_still_list(c, out, list, n_layers);
@@ -51,7 +49,6 @@ void config_read_still(Config *c) {
     if (f->unturned[0]) read_temperature(c, out);
     if (f->chunk && n_layers) {
         const char *said = json_member(c->config, "attention_chunk_size");
-        out->chunk =
-            said && *said == 'n' ? 0 : whole(c, "attention_chunk_size", f->chunk, 1, MOST_EACH);
+        out->chunk = said && *said == 'n' ? 0 : whole(c, "attention_chunk_size", f->chunk);
     }
 }

@@ -16,7 +16,7 @@ static void remark_outside(Config *c, const char *whole) {
     static const char *const keys[] = {"rope_scaling", "rope_parameters"};
     for (int i = 0; i < 2 && config_is_strict(c) && c->config != whole; i++)
         if (config_is_something(json_member(whole, keys[i])))
-            config_remark(c, "%s beside text_config is not used: its place is in it", keys[i]);
+            config_unread(c, "%s beside text_config is not used: its place is in it", keys[i]);
 }
 
 void config_find_family(Config *c, const char *named, bool is_first) {
@@ -135,16 +135,18 @@ void config_find_type(Config *c) {
 
 // ---- numbers ----
 
-double config_number_of_kind(Config *c, const char *key, double missing, int low, MayBe may_be) {
+double config_number_of_kind(Config *c, const char *key, double missing) {
+    const ConfigKey *row = config_key(key);
+    const double low = row ? row->low : 0;
     const char *list = json_member(c->config, key);
     const ConfigLayers *layers = c->layers;
     double x;
     bool is_list = list && *list == '[' && config_is_of(c, FAMILY_LISTS) && layers;
-    if (!is_list) return config_number(c, c->config, key, missing, low, 0, may_be);
+    if (!is_list) return config_number(c, c->config, key, missing);
     const char *v = json_first(config_get(c, c->config, key), NULL);
     for (int i = 0; v && i < layers->n && layers->kinds[i] != c->kind; i++) v = json_next(v, NULL);
     if (v && json_number(v, &x, NULL) && x > low && x <= CONFIG_LIMIT) return x;
-    config_reject(c, c->config, key, "a number above %d for each layer", low);
+    config_reject(c, c->config, key, "a number above %g for each layer", low);
     return missing;
 }
 
@@ -154,7 +156,7 @@ double config_number_of_kind(Config *c, const char *key, double missing, int low
 // alone reads only the top level's.
 static int original_length(const Config *c) {
     bool has_most = c->family || json_member(c->config, "max_position_embeddings");
-    int most = has_most ? c->trained : c->model[KIND_FULL].train_ctx;
+    int most = has_most ? c->trained : c->model[c->kind].train_ctx;
     if (c->method < TYPE_LLAMA3) return most;
     if (c->longrope_alone && c->method == TYPE_LONGROPE)
         return c->top ? c->top : c->family->original;
@@ -164,8 +166,12 @@ static int original_length(const Config *c) {
 }
 
 void config_find_original(Config *c) {
+    // An engine may look at one that its method has no use for, if it is a number.
+    double x;
     bool counts = c->method >= TYPE_LLAMA3;
-    bool in_block = !config_is_strict(c) || (counts && !c->longrope_alone);
+    bool may_look = !config_is_strict(c) &&
+                    (counts || json_number(config_member(c, key_of_original), &x, NULL));
+    bool in_block = may_look || (config_is_strict(c) && counts && !c->longrope_alone);
     bool beside = !config_is_strict(c) || (counts && c->layout != BY_TYPE);
     int low = c->method == TYPE_LONGROPE ? 2 : 1;  // longrope divides by its logarithm
     c->top = c->inside = 0;
@@ -186,8 +192,8 @@ static double local_base(Config *c) {
     bool is_read = c->layout == FULL_ONLY && c->flags & PARAMETERS_FIRST;
     double local = c->family->local_theta;
     const char *key = c->family->local_key;
-    if (key) local = config_number_of_kind(c, key, local, 1, OPTIONAL);
-    if (is_read) local = config_number(c, sliding, "rope_theta", local, 1, 0, OPTIONAL);
+    if (key) local = config_number_of_kind(c, key, local);
+    if (is_read) local = config_number(c, sliding, "rope_theta", local);
     bool has_own = is_read && json_member(sliding, "rope_theta");
     bool is_one = c->layout == FULL_ONLY && !key;
     if (!is_one || has_own) return local;
@@ -208,7 +214,7 @@ void config_find_base(Config *c) {
     }
     const char *own = c->family && c->family->theta_key ? c->family->theta_key : key;
     bool may_lack = c->theta > 0 || config_block_get(c, key);  // one place must have it
-    c->theta = config_number_of_kind(c, own, c->theta, 1, may_lack ? OPTIONAL : REQUIRED);
+    c->theta = config_number_of_kind(c, own, may_lack ? c->theta : REQUIRED);
 }
 
 // Whether the theta in a block counts. Where full layers have a key of their own for it, it counts
@@ -222,21 +228,17 @@ static bool has_theta(const Config *c) {
 void config_find_theta(Config *c) {
     static const char key[] = "rope_theta";
     const char *object = config_object_with(c, key);
-    MayBe may_be = c->theta > 0 ? OPTIONAL : REQUIRED;
     c->rope->theta = c->theta;
     if (config_sees_scaling_only(c) || !has_theta(c)) return;
-    c->rope->theta = config_number(c, object, key, c->theta, 1, 0, may_be);
+    c->rope->theta = config_number(c, object, key, c->theta > 0 ? c->theta : REQUIRED);
 }
 
 // ---- fields ----
 
 void config_find_factor(Config *c) {
-    const char *object = config_object_with(c, "factor");
-    MayBe may_be = c->method >= TYPE_YARN ? NULL_TOO : REQUIRED;
     bool is_whole = c->method == TYPE_PROPORTIONAL;
-    if (is_whole) may_be = OPTIONAL;
     if (config_is_strict(c) && c->method == TYPE_PLAIN) return;
-    c->rope->factor = config_number(c, object, "factor", is_whole, 0, 0, may_be);
+    c->rope->factor = config_number(c, config_object_with(c, "factor"), "factor", is_whole);
 }
 
 void config_fill_factor(Config *c) {
@@ -245,59 +247,62 @@ void config_fill_factor(Config *c) {
     r->factor = (double)c->trained / fmax(r->train_ctx, 1);
 }
 
-// Reads a field. Those that are whole numbers are this program's own.
-static void find_field(Config *c, const Setting *f) {
-    const char *object = config_object_with(c, f->key);
-    MayBe may_be = f->methods & ROPE_USES_FREQ_FACTORS ? REQUIRED : UNSAID;
-    bool is_whole = f->type == WHOLE;
-    if (is_whole && !config_is_strict(c)) return;
-    if (is_whole) may_be = OPTIONAL;
+// Reads a field of a block.
+static void find_field(Config *c, const ConfigKey *key, const Setting *field) {
+    const char *object = config_object_with(c, key->name);
+    config_block_get(c, key->name);
     double value = 0;
-    if (f->type == FLAG) {
-        const char *v = config_block_get(c, f->key);
+    if (key->type == KEY_FLAG) {
+        const char *v = config_member(c, key->name);
         bool is_bad = v && !strchr("tfn", *v);
-        if (is_bad && config_is_strict(c)) config_reject(c, object, f->key, "true or false");
+        if (is_bad && config_is_strict(c)) config_reject(c, object, key->name, "true or false");
         value = c->flags & ROUNDS_RAMP || !v || *v == 't';  // as in the library, null is false
-    } else {
-        config_block_get(c, f->key);
-        value = config_number(c, object, f->key, 0, 0, is_whole ? MOST : 0, may_be);
+    } else if (key->type == KEY_NUMBER || config_is_strict(c)) {  // whole ones are our own
+        value = config_number(c, object, key->name, 0);
     }
-    setting_put(c->rope, f, value);
+    setting_put(c->rope, field, value);
+}
+
+// The field that a key of a block is read into. NULL: it has rules of its own.
+static const Setting *field_of(const ConfigKey *key) {
+    for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++)
+        if (f->key && strcmp(f->key, key->name) == 0) return f;
+    return NULL;
 }
 
 // longrope's attention factor where a block says it twice, once for each list.
 static void find_mscales(Config *c) {
     static const char of_long[] = "long_mscale", of_short[] = "short_mscale";
-    double first = config_number(c, c->block, of_short, 0, 0, 0, REQUIRED);
-    double second = config_number(c, c->block, of_long, 0, 0, 0, REQUIRED);
+    double first = config_number(c, c->block, of_short, REQUIRED);
+    double second = config_number(c, c->block, of_long, REQUIRED);
     if (first != second) config_reject(c, c->block, of_short, "long_mscale, %.12g", second);
     c->rope->attention_factor = second;
 }
 
 void config_find_fields(Config *c) {
-    static const char attention[] = "attention_factor";
     RopeConfig *r = c->rope;
-    unsigned own = rope_methods[rope_type_methods[c->method]].flags & ~ROPE_USES_FACTOR;
     r->dynamic = c->method == TYPE_DYNAMIC;
     r->truncate = true;
-    if (c->method >= TYPE_YARN)
-        r->attention_factor =
-            config_number(c, config_object_with(c, attention), attention, 0, 0, 0, NULL_TOO);
+    for (int i = 0; i < n_config_keys; i++) {
+        const ConfigKey *key = &config_key_rows[i];
+        const Setting *field = key->types & 1u << c->method ? field_of(key) : NULL;
+        bool is_found =
+            field == &rope_settings[SET_FACTOR] || field == &rope_settings[SET_TRAIN_CTX];
+        if (field && !is_found) find_field(c, key, field);
+    }
     if (c->method == TYPE_YARN && r->attention_factor == 0 && config_is_of(c, FAMILY_UNMULTIPLIED))
         r->attention_factor = 1;
     if (c->method == TYPE_LONGROPE && config_is_of(c, FAMILY_MSCALES)) find_mscales(c);
-    for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++)
-        if (f->key && f->methods & own) find_field(c, f);
     // Which counts by itself there, and scales the scores.
-    bool is_latent = config_is_of(c, FAMILY_LATENT) && c->method == TYPE_YARN;
-    r->mscale_in_scores = is_latent && r->mscale_all_dim != 0;
+    bool is_latent = config_is_of(c, FAMILY_LATENT) || (!c->family && c->file->latent);
+    r->mscale_in_scores = is_latent && c->method == TYPE_YARN && r->mscale_all_dim != 0;
 }
 
 void config_find_alpha(Config *c) {
     static const char key[] = "alpha";
     const char *v = config_member(c, key);
     bool is_there = c->method == TYPE_DYNAMIC && config_is_something(v);
-    c->alpha = is_there ? config_number(c, config_object_with(c, key), key, 0, 0, 0, REQUIRED) : 0;
+    c->alpha = is_there ? config_number(c, config_object_with(c, key), key, REQUIRED) : 0;
 }
 
 void config_take_alpha(Config *c) {
@@ -312,10 +317,10 @@ void config_find_chunks(Config *c) {
     c->chunks = v && *v == '{' ? v : NULL;
     if (!c->chunks || !(c->flags & READS_CHUNKS)) return;
     RopeConfig *r = c->rope;
-    double whole = config_number(c, v, size, 0, 2, MOST, REQUIRED);
-    double near =
-        config_number(c, v, local, 0, 1, whole > 2 ? (int)fmin(whole, MOST) - 1 : 1, REQUIRED);
+    double whole = config_number(c, v, size, REQUIRED);
+    double near = config_number(c, v, local, REQUIRED);
     bool is_chunk = whole <= MOST && near >= 1 && whole - near >= 1;
+    if (!is_chunk) config_reject(c, v, local, "a whole number from 1 to %.0f", fmax(whole - 1, 1));
     config_refuse(c, !is_chunk && !config_is_strict(c), "TypeError: chunk_size and local_size");
     if (!is_chunk) return;
     c->method = TYPE_PLAIN;
@@ -327,11 +332,16 @@ void config_find_chunks(Config *c) {
         if (rope_maps[i].flags & ROPE_MAP_CHUNK) r->map = &rope_maps[i];
 }
 
+bool config_grows(const Config *c) {
+    bool is_said = c->alone && !c->family && config_member(c, "llama_4_scaling_beta");
+    return is_said || config_is_of(c, FAMILY_GROWS);
+}
+
 void config_find_growth(Config *c) {
     static const char beta[] = "llama_4_scaling_beta";
     const char *object = config_object_with(c, beta);
-    if (!config_is_of(c, FAMILY_GROWS)) return;
-    c->rope->temperature_beta = config_number(c, object, beta, 0, 0, 0, UNSAID);
+    if (!config_grows(c)) return;
+    c->rope->temperature_beta = config_number(c, object, beta, 0);
     if (c->method >= TYPE_LLAMA3) return;
     c->inside = config_length(c, config_object_with(c, key_of_original), key_of_original, 0, 1);
     if (c->inside) c->rope->train_ctx = c->inside;

@@ -16,7 +16,7 @@ static inline bool config_is_of(const Config *c, unsigned family_flag) {
 
 // A number under a key, or in the list there that has one for each layer: that of the first layer
 // of the kind.
-double config_number_of_kind(Config *c, const char *key, double missing, int low, MayBe may_be);
+double config_number_of_kind(Config *c, const char *key, double missing);
 
 // Functions from here on go on with what those above them found: the block needs the layout and the
 // kind of layers, the rest a block.
@@ -48,6 +48,9 @@ void config_find_alpha(Config *c);
 void config_take_alpha(Config *c);
 // The chunks of dual chunk attention: the map dca of plain frequencies, where the reader knows them.
 void config_find_chunks(Config *c);
+// Whether queries grow with their position: in some families, and by a block that says so and is of
+// none.
+bool config_grows(const Config *c);
 // Ministral 3's queries: 1 + beta ln(1 + floor(p / L)) times as large at position p.
 void config_find_growth(Config *c);
 

@@ -41,8 +41,8 @@ const RopeFamily *family_named(const char *model_type) {
     return NULL;
 }
 
-// Whether a word stands in a list of words with a space between two; NULL: no words.
-static bool has_word(const char *words, const char *word, size_t length) {
+bool has_word(const char *words, const char *word) {
+    const size_t length = strlen(word);
     const char *at = words ? strstr(words, word) : NULL;
     while (at && ((at > words && at[-1] != ' ') || (at[length] && at[length] != ' ')))
         at = strstr(at + 1, word);
@@ -56,7 +56,7 @@ static bool has_alias(const RopeFamily *family, const char *quoted) {
     if (!length || length >= sizeof name) return false;
     memcpy(name, quoted + 1, length);
     name[length] = '\0';
-    return has_word(family->aliases, name, length);
+    return has_word(family->aliases, name);
 }
 
 const RopeFamily *config_family(const char *config) {
@@ -99,7 +99,7 @@ const char *family_block_name(const RopeFamily *family, int kind) {
 }
 
 bool family_reads(const RopeFamily *family, const char *key) {
-    return has_word(family->layer_keys, key, strlen(key));
+    return has_word(family->layer_keys, key);
 }
 
 const FamilyEngine *family_engine(const RopeFamily *family, const char *engine) {
@@ -150,7 +150,7 @@ static int kind_named(const RopeFamily *f, const char *quoted) {
     if (kind < N_KINDS) return kind;
     if (*quoted == '"')
         snprintf(word, sizeof word, "%.*s", (int)strcspn(quoted + 1, "\""), quoted + 1);
-    if (word[0] && has_word(f->full_words, word, strlen(word))) return KIND_FULL;
+    if (word[0] && has_word(f->full_words, word)) return KIND_FULL;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(word, others[i]) == 0) return KIND_OTHER;
     return -1;

@@ -163,6 +163,8 @@ typedef struct {
     bool may_be_flat;    // without a text_config the text model's keys stand in the wrapper itself
 } FamilyWrapper;
 
+// Whether a word stands in a list of words with a space between two; NULL: no words.
+bool has_word(const char *words, const char *word);
 // The config of the text model: that of a wrapper's text_config, else the config itself.
 const char *family_text(const char *config);
 // The family of a config's text model, by its model_type or else its architecture, or what the

@@ -181,6 +181,11 @@ const char *json_next(const char *value, const char **key) {
     return *p == ',' ? value_behind(p, key) : NULL;
 }
 
+size_t json_length(const char *value) {
+    return *value == '"' ? (size_t)(behind_string(value, NULL) - value)
+                         : strcspn(value, ",]} \t\r\n");
+}
+
 bool json_has_members(const char *object) {
     const char *key;
     return json_first(object, &key);

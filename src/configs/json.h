@@ -25,6 +25,9 @@ const char *json_first(const char *container,
                        const char **key);  // of an object's member, at its quote; NULL for a list
 const char *json_next(const char *value, const char **key);
 
+// The bytes of a value that is no list or object, the quotes of a string included.
+size_t json_length(const char *value);
+
 // Whether an object has a member at all.
 bool json_has_members(const char *object);
 

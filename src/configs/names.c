@@ -15,7 +15,7 @@ static bool are_swapped(const char *a, const char *b) {
 
 // The edit distance in any case, with swaps of neighbors (optimal string alignment). A word too
 // long is far from all.
-static int edit_distance(const char *a, const char *b) {
+int name_distance(const char *a, const char *b) {
     enum { LONGEST = 32 };
     int m = (int)strlen(a);
     int n = (int)strlen(b);
@@ -43,12 +43,12 @@ static int edit_distance(const char *a, const char *b) {
 }
 
 const char *nearer_name(const char *word, const char *known, const char *best) {
-    int distance = edit_distance(word, known);
+    int distance = name_distance(word, known);
     int letters = (int)strlen(word);
     int most = letters < 6 ? 2 : letters / 3;
     if (letters < 3 || distance > most) return best;
     if (!best[0]) return known;
-    return distance < edit_distance(word, best) ? known : best;
+    return distance < name_distance(word, best) ? known : best;
 }
 
 bool fail_unknown(Error *err, const char *what, const char *word, const char *nearest,

@@ -3,6 +3,8 @@
 
 #include "../base/util.h"
 
+// The edit distance of two words in any case, with swaps of neighbors; 32 if one has more letters.
+int name_distance(const char *a, const char *b);
 // Which of the names `known` and `best` ("": none yet) is nearer to `word` by edit distance.
 // `known` is too far when more than a third of the word's letters would change (of 3 to 5 letters:
 // more than 2).

@@ -34,9 +34,12 @@ static RopePlan published_form(const RopePlan *plan) {
     rope_frequencies(c, c->train_ctx, &f);
     if (quotient || c->method == ROPE_BY_PARTS) c->attention_factor = f.attention_factor;
     if (c->method == ROPE_BY_PARTS) c->method = ROPE_YARN;
-    // llama.cpp knows Ministral 3 by its pair, which makes the factor 1.
-    bool keeps_pair = quotient && c->temperature_beta != 0 && c->mscale == c->mscale_all_dim;
-    if (!keeps_pair) c->mscale = c->mscale_all_dim = 0;
+    // llama.cpp knows Ministral 3 by its pair, which makes the factor 1. With latent attention half
+    // of the pair multiplies scores, too, and no attention factor says that.
+    bool is_growing = quotient && c->temperature_beta != 0 && c->mscale == c->mscale_all_dim;
+    bool keeps_pair = c->mscale_in_scores || is_growing;
+    if (keeps_pair) c->attention_factor = plan->rope.attention_factor;
+    else c->mscale = c->mscale_all_dim = 0;
     if (c->method != ROPE_NTK || c->dynamic) return published;
     if (d > 2) c->theta *= pow(c->factor, d / (d - 2));
     c->method = ROPE_NONE;
@@ -87,10 +90,18 @@ static unsigned features_of(const Publication *p) {
     return found;
 }
 
+// Whether a part of each head stands still and another turns, by latent attention.
+static bool is_latent(const Publication *p) {
+    const RopeFamily *said = p->said->model_type ? family_named(p->said->model_type) : NULL;
+    return p->said->latent || (said && said->flags & FAMILY_LATENT);
+}
+
 // The family that a file named, or that is nearest to the model. NULL: with layers of two kinds,
 // none has what the model has.
 static const RopeFamily *published_family(const Publication *p) {
+    bool grows = p->plan->rope.temperature_beta != 0;
     if (p->said->model_type) return family_named(p->said->model_type);
+    if (is_latent(p)) return family_with(FAMILY_LATENT | FAMILY_RUNS | (grows ? FAMILY_GROWS : 0));
     return family_nearest(features_of(p), p->by_layer);
 }
 
@@ -162,13 +173,13 @@ static void print_blocks(FILE *out, const Publication *p, LayerForm form) {
         return;
     }
     if (form != FORM_TYPES) {
-        block_put(out, &full, false);
+        block_put(out, &full, false, !is_latent(p));
         return;
     }
     fprintf(out, "{\"%s\": ", kind_keys[KIND_FULL]);
-    block_put(out, &full, false);
+    block_put(out, &full, false, !is_latent(p));
     fprintf(out, ", \"%s\": ", kind_keys[KIND_SLIDING]);
-    block_put(out, &sliding, false);
+    block_put(out, &sliding, false, !is_latent(p));
     fputc('}', out);
 }
 
@@ -224,15 +235,18 @@ static void print_config(FILE *out, const Publication *p, const RopePlan *plan, 
                    !c->unscaled_positions && publish_reach(c) == c->train_ctx * c->factor;
     bool has_most = block_has_original(c) || block_has_chunks(c);
     print_head(out, family, plan->head_dim, has_most ? most_positions(p, c) : c->train_ctx);
+    if (is_latent(p))
+        fprintf(out, ", \"qk_nope_head_dim\": %d, \"qk_rope_head_dim\": %d",
+                plan->head_dim - c->rotary_dim, c->rotary_dim);
     json_put_number(out, "rope_theta", c->theta);
-    block_put_share(out, plan);
+    if (!is_latent(p)) block_put_share(out, plan);
     if (block_has_chunks(c)) fputs(", ", out);
     if (block_has_chunks(c)) block_put_chunks(out, c);
     if (block_has_original(c))
         fprintf(out, ", \"original_max_position_embeddings\": %d", c->train_ctx);
     if (c->method != ROPE_NONE) {
         fprintf(out, ", \"%s\": ", c->temperature_beta != 0 ? "rope_parameters" : "rope_scaling");
-        block_put(out, plan, is_bare);
+        block_put(out, plan, is_bare, !is_latent(p));
     }
     fputc('}', out);
 }
@@ -257,8 +271,9 @@ char *publish_config(const Publication *p, bool may_be_bare, Error *err) {
 
 static void print_llama_cpp(const RopeConfig *c) {
     unsigned flags = rope_methods[c->method].flags;
-    double grown = rope_yarn_growth(c->factor) + 1,
-           a = c->attention_factor != 0 ? c->attention_factor : grown;
+    double grown = rope_yarn_growth(c->factor) + 1;
+    RopeFreqs f;
+    rope_frequencies(c, c->train_ctx, &f);
     bool has_option = c->method <= ROPE_YARN && !c->dynamic && !c->map;
     if (c->map) printf("# llama.cpp: no option for a distance map\n");
     else if (c->dynamic)
@@ -275,7 +290,7 @@ static void print_llama_cpp(const RopeConfig *c) {
         printf(" --yarn-orig-ctx %d --yarn-ext-factor 1 --yarn-attn-factor %.9g --yarn-beta-fast "
                "%.12g "
                "--yarn-beta-slow %.12g",
-               c->train_ctx, a / grown, c->beta_fast, c->beta_slow);
+               c->train_ctx, f.attention_factor / grown, c->beta_fast, c->beta_slow);
     printf(" --rope-freq-base %.12g\n", c->theta);
 }
 
@@ -294,7 +309,7 @@ static void print_beside(const Publication *p, LayerForm form) {
     const RopeFamily *family = published_family(p);
     if (form == FORM_OLD && family->local_key)
         printf(", %s %.9g", family->local_key, p->plan->sliding.theta);
-    if (c->rotary_dim < p->plan->head_dim)
+    if (c->rotary_dim < p->plan->head_dim && !is_latent(p))
         printf(", partial_rotary_factor %.9g", (double)c->rotary_dim / p->plan->head_dim);
     if (block_has_original(c))
         printf(", original_max_position_embeddings %d, max_position_embeddings %d", c->train_ctx,

@@ -75,10 +75,13 @@ static double rounded(double x) {
 // mscale into it.
 static void json_attention(FILE *out, const RopeConfig *c) {
     double grows = rope_yarn_growth(c->factor);
-    double a = c->attention_factor;
+    bool is_pair = c->mscale_all_dim != 0 && !c->mscale_in_scores;
+    RopeFreqs f;
+    rope_frequencies(c, c->train_ctx, &f);
+    double a = is_pair ? f.attention_factor : c->attention_factor;
     if (c->method != ROPE_YARN || a == 0) return;
     json_put_number(out, "attn_factor", rounded(a / (grows + 1)));
-    bool has_mscale = grows > 0 && a >= 1 && c->mscale_all_dim == 0;
+    bool has_mscale = grows > 0 && a >= 1 && c->mscale_all_dim == 0 && !c->mscale_in_scores;
     if (has_mscale) json_put_number(out, "mscale", rounded((a - 1) / grows));
 }
 
@@ -87,16 +90,15 @@ static RopeConfig written_fields(const RopeConfig *c) {
     RopeConfig fields = *c;
     if (!block_has_original(c)) fields.train_ctx = 0;
     fields.unscaled_positions = 0;
-    if (c->mscale_all_dim != 0) fields.attention_factor = 0;
     if (c->method == ROPE_PROPORTIONAL && c->factor == 1) fields.factor = 0;
     return fields;
 }
 
-void block_put(FILE *out, const RopePlan *plan, bool is_bare) {
+void block_put(FILE *out, const RopePlan *plan, bool is_bare, bool has_share) {
     const RopeConfig *c = &plan->rope;
     const RopeConfig fields = written_fields(c);
     fprintf(out, "{\"%s\": \"%s\"", is_bare ? "type" : "rope_type", rope_type_of(c));
-    if (!is_bare) block_put_share(out, plan);
+    if (!is_bare && has_share) block_put_share(out, plan);
     if (c->method == ROPE_PROPORTIONAL)
         json_put_number(out, "partial_rotary_factor", 2.0 * c->turning / c->rotary_dim);
     if (!is_bare) json_fields(out, &fields);
@@ -107,6 +109,7 @@ void block_put(FILE *out, const RopePlan *plan, bool is_bare) {
     }
     if (c->unscaled_positions)
         fprintf(out, ", \"unscaled_positions\": %d", c->unscaled_positions);  // our own key
-    if (c->temperature_beta != 0) json_put_number(out, "llama_4_scaling_beta", c->temperature_beta);
+    if (c->temperature_beta != 0 && !c->temperature_unturned)
+        json_put_number(out, "llama_4_scaling_beta", c->temperature_beta);
     fputc('}', out);
 }

@@ -18,5 +18,5 @@ void block_put_chunks(FILE *out, const RopeConfig *c);
 // whole number.
 void block_put_share(FILE *out, const RopePlan *plan);
 // The block of a published form. `is_bare`: longrope's lists and nothing else, as Phi-3's was
-// released, which needs the rest beside it.
-void block_put(FILE *out, const RopePlan *plan, bool is_bare);
+// released, which needs the rest beside it. Without `has_share` other keys say what turns.
+void block_put(FILE *out, const RopePlan *plan, bool is_bare, bool has_share);

@@ -24,12 +24,16 @@ typedef struct {
     ConfigLayers layers;   // which layers are of which kind; none: not known
     LayersAtRest at_rest;  // layers without RoPE, where the family lists them
     ModelSizes sizes;      // of the model
+    bool latent;           // the model has latent attention: mscale_all_dim scales its scores
     int head_dim;          // of which rope.rotary_dim turn; 0: not known
     int sliding_head_dim;  // of sliding layers, where each kind has its own; 0: head_dim
     int max_positions;     // the model's context; 0: not known
     bool has_type;         // its block has a rope_type
     char unused[200];      // keys that its rope_type does not use, with commas between them
-    char remarks[800];     // what else is worth a warning, each with a line's end: contradictions
+    char remarks[1200];    // what else is worth a warning, each with a line's end: contradictions
+    char unread[800];      // those of them about what no reader looks at, engines neither
+    char refused[600];     // why it was refused, for what engines make of it; empty: it was not
+    bool is_malformed;     // it was for a value that its key cannot have
     char not_json[80];  // of a whole config: what is no JSON, which engines refuse; empty: nothing
     double short_factors[ROPE_MAX_PAIRS], long_factors[ROPE_MAX_PAIRS];
     const char *model_type;  // the file's; NULL: none

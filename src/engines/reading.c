@@ -12,7 +12,7 @@
 // ---- what engines do to a config ----
 
 double reading_number(Config *c, const char *object, const char *key, double missing) {
-    return config_number(c, object, key, missing, 0, 0, UNSAID);
+    return config_number(c, object, key, missing);
 }
 
 double reading_block_number(Config *c, const char *key, double missing) {
@@ -93,8 +93,36 @@ static bool is_scaled(const Config *c) {
     return c->method != TYPE_PLAIN && c->method != TYPE_PROPORTIONAL && c->method != TYPE_LONGROPE;
 }
 
+// The first block that transformers 5 takes, unless it is an object of settings. NULL: it is, or
+// there is none.
+static const char *strange_block(const Config *c) {
+    const char *scaling = json_member(c->config, "rope_scaling");
+    const char *block =
+        config_is_something(scaling) ? scaling : json_member(c->config, "rope_parameters");
+    return config_is_something(block) && *block != '{' ? block : NULL;
+}
+
+// What the library's own checks of blocks and lengths stop at.
+static void refuse_by_validation(Config *c) {
+    const char *strange = strange_block(c), *original = config_member(c, key_of_original);
+    bool divides = c->method == TYPE_YARN && !c->top && original;
+    bool is_null = original && *original == 'n' && !c->top;
+    double x;
+    if (strange)
+        config_refuse(c, true,
+                      *strange == '['   ? "AttributeError: list has no setdefault"
+                      : *strange == '"' ? "AttributeError: str has no setdefault"
+                                        : "AttributeError: a number has no setdefault");
+    config_refuse(c, divides && is_null, "TypeError: max_position_embeddings / None");
+    config_refuse(c, divides && json_number(original, &x, NULL) && x == 0,
+                  "ZeroDivisionError: original_max_position_embeddings is 0");
+    config_refuse(c, c->method == TYPE_LLAMA3 && is_null,
+                  "TypeError: original_max_position_embeddings is None");
+}
+
 // What transformers 5 refuses before an engine sees it.
 static void refuse_through_hf5(Config *c) {
+    refuse_by_validation(c);
     bool has_bounds = c->rope->low_freq_factor > 0 && c->rope->high_freq_factor > 0;
     config_refuse(c, c->method == TYPE_UNKNOWN, "KeyError: the rope_type is not known");
     config_refuse(c, c->is_su && !c->longrope_alone, "KeyError: su is not known any more");

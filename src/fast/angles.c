@@ -33,7 +33,7 @@ static void lay_out_zone(Angles *a, Arena *arena, Zone zone, int period, int64_t
 }
 
 void angles_lay_out(Angles *a, Arena *arena, const SessionConfig *c, const RopeConfig *rope,
-                    const Spread *spread) {
+                    const Spread *spread, bool is_cancelled) {
     RopeFreqs first, last;
     rope_frequencies(rope, 1, &first);
     rope_frequencies(rope, spread->length ? spread->length : c->context, &last);
@@ -46,6 +46,7 @@ void angles_lay_out(Angles *a, Arena *arena, const SessionConfig *c, const RopeC
         .spread = spread,
         .follows_length = follows,
         .n_pairs = rope->rotary_dim / 2,
+        .is_cancelled = is_cancelled,
     };
     a->queries = take_turns(arena, c->chunk, a->n_pairs);
     a->keys = a->queries;
@@ -61,7 +62,7 @@ void angles_lay_out(Angles *a, Arena *arena, const SessionConfig *c, const RopeC
 // The angles of the pairs [from, to) of the n tokens of the read.
 static void fill_rows(const Angles *a, int first, int n, int from, int to) {
     const RopeConfig *rope = a->rope;
-    double factor = a->freqs.attention_factor;
+    double factor = a->is_cancelled ? 1 : a->freqs.attention_factor;
     for (int t = 0; t < n; t++) {
         int p = spread_position(a->spread, first + t);
         RopeParts parts = rope_parts(rope, p);
@@ -94,7 +95,7 @@ static void fill_blocks(const Angles *a, Zone zone, int n_blocks, int from, int 
     int period = a->lacking[zone].period;
     float *blocks = a->lacking[zone].blocks;
     float *all_steps = a->lacking[zone].steps;
-    double factor = a->follows_length ? a->freqs.attention_factor : 1;
+    double factor = a->follows_length && !a->is_cancelled ? a->freqs.attention_factor : 1;
     int64_t n_pairs = a->n_pairs;
     int64_t n_angles = n_pairs * KV_BLOCK;
     bool seen[KV_BLOCK + 1] = {false};

@@ -40,6 +40,7 @@ typedef struct {
     const Spread *spread;    // where tokens stand in these layers
     bool follows_length;  // frequencies can change, so that keys are cached before they are turned
     int n_pairs;          // of a head that turn: its first 2 n_pairs elements
+    bool is_cancelled;    // norms cancel the attention factor, so that the tables lack it
     RopeFreqs freqs;      // in force
 
     // For the tokens from number `first` on. The tables are (chunk, 2, n_pairs): cosines, then
@@ -52,8 +53,8 @@ typedef struct {
     // What keys lack, NULL for nothing: an angle for each block, (blocks, 2, n_pairs), and for each
     // step in a block. All blocks have the same steps, but those where the map's rule begins anew,
     // every `period` positions. There is a variant for each place where that can happen first in a
-    // block: (variants, 2, n_pairs, KV_BLOCK). Where tokens are spread, each block is its own
-    // variant, and the period is 0.
+    // block: (variants, 2, n_pairs, KV_BLOCK). Where tokens are spread, or the map does not say when
+    // its rule begins anew, each block is its own variant, and the period is 0.
     int n_blocks;  // filled in
     struct {
         int period;
@@ -64,7 +65,7 @@ typedef struct {
 // Takes the tables' memory from an arena. `rope` is that of the config, or its settings of sliding
 // layers, and `spread` is where tokens stand in these.
 void angles_lay_out(Angles *angles, Arena *arena, const SessionConfig *config,
-                    const RopeConfig *rope, const Spread *spread);
+                    const RopeConfig *rope, const Spread *spread, bool is_cancelled);
 
 // Makes all tables for a read of the n tokens from `first` on, at a current length of `length`
 // positions.

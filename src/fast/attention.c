@@ -1,5 +1,5 @@
 // Attention: for each query and head the scores scale q . k of all keys that it sees, their
-// softmax, and the mix of the values by these weights. This is `attention` of plain.c behind its
+// softmax, and the mix of the values by these weights. This is `attention` of forward.c behind its
 // first products, for many queries at once and without keeping scores.
 //
 // Online softmax (arXiv 1805.02867; FlashAttention, 2205.14135). Keys come in blocks of 64. Each

@@ -1,4 +1,4 @@
-// Mixtures of experts (mix_experts of plain.c, and experts.c). The router's logits come
+// Mixtures of experts (mix_experts of forward.c, and experts.c). The router's logits come
 // first, from one product.
 //
 // One row, as in decoding: every thread finds the chosen experts for itself, which is cheaper than

@@ -80,6 +80,10 @@ static const Layout layouts[N_WEIGHT_TYPES] = {
 // The table of IQ4_NL and IQ4_XS, with 128 added.
 static const uint8_t iq4_values[16] = {1,   24,  45,  63,  79,  93,  106, 118,
                                        129, 141, 153, 166, 181, 197, 217, 241};
+// The numbers of IQ5_K, with 128 added.
+static const uint8_t iq5_values[32] = {2,   14,  25,  36,  45,  54,  63,  71,  78,  85,  92,
+                                       98,  104, 110, 116, 122, 127, 133, 139, 145, 151, 157,
+                                       164, 171, 179, 187, 196, 205, 215, 225, 237, 249};
 // MXFP4's floats of four bits, 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives, doubled and with 16
 // added.
 static const uint8_t mxfp4_values[16] = {16, 17, 18, 19, 20, 22, 24, 28,

@@ -34,6 +34,7 @@ static double left_in_group(const char *folder, bool v2) {
          "total_active_file %lf"},
         {"memory.max", "memory.current", "inactive_file %lf", "active_file %lf"}};
     double limit = number_in(folder, names[v2][0], "%lf", INFINITY);
+    if (limit > 0x1p62) return INFINITY;  // none, or version 1's word for none
     double used = number_in(folder, names[v2][1], "%lf", 0);
     for (int i = 2; i < 4; i++) used -= number_in(folder, "memory.stat", names[v2][i], 0);
     return fmax(limit - used, 0);

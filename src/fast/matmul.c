@@ -95,6 +95,9 @@ static void fill_lanes(const Rounded *rounded, InLanes *in_lanes) {
         memcpy(in_lanes->nibble_values + 16 * to, rounded->values + 16 * h, 16);
         in_lanes->half_scales[h] = rounded->scales[p];
         in_lanes->half_pairs[h] = (int16_t)rounded->half_starts[h];
+        int sums[2] = {0};
+        for (int i = 0; i < 16; i++) sums[i / 2 % 2] += rounded->values[16 * h + i];
+        for (int i = 0; i < 2; i++) in_lanes->q6_starts[h][i] = (int16_t)(-32 * sums[i]);
     }
     for (int i = 0; i < SUPER_BLOCK; i++)
         in_lanes->magnitudes[i] = (uint8_t)abs(in_lanes->nibble_values[i]);

@@ -12,6 +12,8 @@ static const double CALM = 0.05;
 static const double RECENT = 0.2;      // seconds that steps are remembered for, about
 static const double REST = 100;        // of undisturbed work for what a trial cost
 static const double LONGEST_REST = 5;  // seconds
+static const double SHORT_STEPS = 0.002;  // seconds of them that one thread does at first
+static const double LONG_STEP = 1e8;      // multiplications, some milliseconds of one thread
 enum { MOST_DOUBLINGS = 4 };           // of the rest
 
 // A thread keeps its processor while it waits, unless for long. So missing processor time tells of
@@ -50,6 +52,11 @@ static void end_trial(Pace *p) {
     }
     p->trial = 0;
     p->watched = 0;
+}
+
+void pace_begin(Pace *p, double work, int (*unhindered)(const char *root)) {
+    if (!p->unknown || (work < LONG_STEP && p->done.seconds < SHORT_STEPS)) return;
+    *p = (Pace){.size = unhindered(""), .most = p->most};
 }
 
 int pace_threads(const Pace *p) { return p->trial ? p->trial : p->size; }

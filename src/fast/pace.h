@@ -3,6 +3,8 @@
 // So now and then half or twice the threads are tried.
 #pragma once
 
+#include <stdbool.h>
+
 typedef struct {
     double work, seconds;
 } Stretch;
@@ -19,8 +21,10 @@ typedef struct {
 // 5. crowded is known only of the present size, and -1 after size has changed. When it turns from 0
 //    to 1 or back, rest becomes 0: the next trial is due.
 //
-// Starts as {.size = n} for always n threads, or as {.size = n, .most = m} for up to m, from n on:
-// fewer than m when others are known to want the processors.
+// Starts as {.size = n} for always n threads, or as {.size = n, .most = m} for up to m, from n on.
+// With .unknown nothing is known of other work, and pace_begin looks before the first long step, or
+// when short ones have gone on for a while. Till then there is one thread: two milliseconds of work
+// are done before others have come, and what started the program is at work itself.
 typedef struct {
     int size, most;       // threads that steps get for now, and the most; 0: the size never changes
     int trial;            // threads that are being tried, 0: none
@@ -30,7 +34,12 @@ typedef struct {
     // Seconds of steps since the processors were looked at, and processor time until then.
     double watched, used;
     int crowded;  // others want the processors: 1 or 0, -1 not known since the size changed
+    bool unknown;
 } Pace;
+
+// Before a step of so much `work`, in multiplications: sets the size to what `unhindered` finds, if
+// that is not known yet and the work is worth looking.
+void pace_begin(Pace *pace, double work, int (*unhindered)(const char *root));
 
 // The number of threads for the next step.
 int pace_threads(const Pace *pace);

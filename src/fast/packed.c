@@ -11,23 +11,30 @@
 #include "kernels.h"
 #include "product.h"
 
-// Prefetches a run's share of the bytes of a super-block, far ahead, and two super-blocks ahead into the
-// first-level cache. A processor that brings what is near by itself does not follow two groups at once.
-ALWAYS_INLINE void prefetch_run(WeightType type, Band band, int run) {
+// Prefetches the share of word i of a run in a super-block's bytes, far ahead, and two super-blocks ahead
+// into the first-level cache. A processor that brings what is near by itself does not follow two groups
+// at once. With the word, x, so that prefetches are spread evenly over a super-block.
+ALWAYS_INLINE vb prefetch_share(WeightType type, Band band, int run, int i, vb x) {
     enum { SUPER_BLOCKS_AHEAD = 2 };
-    int64_t bytes = group_bytes(type), share = bytes / runs_of(type);
-    for (int64_t i = 0; i < share; i += 64)
-        for (int64_t group = 0; group < (band.next ? 2 : 1); group++) {
-            const uint8_t *at = band.at + group * band.next + run * share + i;
-            prefetch_far(at, band.skipped);
-            prefetch_near(at, SUPER_BLOCKS_AHEAD * bytes);
-        }
+    int64_t bytes = group_bytes(type), words = runs_of(type) * words_of_run(type);
+    int64_t word = run * words_of_run(type) + i, line = 64;
+    int64_t first = (word * bytes / words + line - 1) / line;
+    int64_t end = ((word + 1) * bytes / words + line - 1) / line;
+    UNROLLED (k, 2)
+        if (first + k < end)
+            for (int64_t group = 0; group < (band.next ? 2 : 1); group++) {
+                const uint8_t *at = band.at + group * band.next + (first + k) * line;
+                x = prefetch_pinned(x, at + FAR_AHEAD + band.skipped,
+                                    at + SUPER_BLOCKS_AHEAD * bytes);
+            }
+    return x;
 }
 
-// So many products of a row add up in 16 bits: of numbers up to 15, 63 and 127.
+// So many words add up in 16 bits: of numbers up to 15, 31 and 127. Q6_K's are between -32 and 31, as
+// its sums begin at what the zero takes off; only the last one of four need fit.
 ALWAYS_INLINE int shorts_of(WeightType type) {
     int bits = layouts[type].bits;
-    return bits <= 4 ? 8 : bits == 5 ? 4 : bits == 6 ? 2 : 1;
+    return bits <= 4 ? 8 : bits <= 6 ? 4 : 1;
 }
 
 // What a run adds up to for each of its parts: times scales, unless these meet the sums later. Those
@@ -35,11 +42,12 @@ ALWAYS_INLINE int shorts_of(WeightType type) {
 typedef struct {
     vi scaled[2], whole[2][2];
     vs shorts[2];
+    vb nibbles;  // of the word, both halves
 } RunSums;
 
 // Adds half w % 2 of word w / 2 of a run to its part's sums.
 ALWAYS_INLINE void add_word(WeightType type, Band band, int run, int w, const int8_t *x,
-                            const PackedScales *s, RunSums *to) {
+                            const InLanes *lanes, const PackedScales *s, RunSums *to) {
     bool by_halves = layouts[type].columns == 16;
     int column = run_column(type, run, w % 2, w / 2);
     int p = column / PART;
@@ -48,25 +56,35 @@ ALWAYS_INLINE void add_word(WeightType type, Band band, int run, int w, const in
     int count = is_nibbles(type) ? w : w / 2;  // what came before it
     int most = shorts_of(type);
     Columns columns = load_columns(packed_dot(type), x, column);
-    vb q = packed_numbers(type, band, run, w % 2, w / 2);
+    if (w % 2 == 0) {
+        vb nibbles = in_register(nibbles_of_rows(type, band, run, w / 2));
+        to->nibbles = prefetch_share(type, band, run, w / 2, nibbles);
+    }
+    vb q = packed_numbers(type, band, run, w % 2, w / 2, to->nibbles);
     if (!SCALES_SHORT_SUMS) {
+        if (type == WEIGHT_IQ5_K) q += packed_shift(s, 2 * p + half);
         to->whole[part][half] = dot_rows(packed_dot(type), to->whole[part][half], q, columns);
         return;
     }
     vs *shorts = &to->shorts[part];
-    *shorts = short_sums(*shorts, q, columns.even, is_int8(type), count % most == 0);
+    bool has_start = type == WEIGHT_Q6_K;
+    if (has_start && count % most == 0) *shorts = (vs)splat_lane(lanes->q6_starts[2 * p + half]);
+    bool are_first = !has_start && count % most == 0;
+    *shorts = short_sums(*shorts, q, columns.even, is_int8(type), are_first);
     if (count % most != most - 1) return;
     vi scale = packed_scale(type, s, by_halves ? 2 * p + half : p, true);
     vi scaled = times_short(*shorts, scale);
     to->scaled[part] = count < most ? scaled : to->scaled[part] + scaled;
 }
 
-// What the zero of a part's numbers takes off, scaled where sums are; see Rounded.
-ALWAYS_INLINE vi zeros_of(WeightType type, const InLanes *lanes, const PackedScales *s, int p) {
-    vi zeros = (vi)splat_lane(&lanes->half_pairs[2 * (int64_t)p]);
-    int first = 2 * p % 4;
-    zeros = times_short((vs)zeros, byte_of_rows(s->scales[p / 2], first, true, true, first + 1));
-    return zeros << zero_bits_of(type);
+// Minus what the shifts of a part's numbers add to its scaled sums.
+ALWAYS_INLINE vi shifts_of(const InLanes *lanes, const PackedScales *s, int p) {
+    vi minus_sums = (vi)splat_lane(&lanes->half_pairs[2 * (int64_t)p]);
+    vi own = (vi){0} + (1 << 2 * p | (int)(2u << 2 * p << 16));
+    vs shifted = (vs)((s->shifted | s->shifted << 16) & (vu)own) == (vs)own;
+    vi scales = (packed_scale(WEIGHT_IQ5_K, s, 2 * p, true) & 0xffff) |
+                (packed_scale(WEIGHT_IQ5_K, s, 2 * p + 1, true) & ~0xffff);
+    return times_short((vs)minus_sums, scales & (vi)shifted) << 1;
 }
 
 // A part of a run as float32, for s->d.
@@ -76,8 +94,8 @@ ALWAYS_INLINE vf part_sums(WeightType type, const RunSums *of, int part, int p, 
     bool by_halves = layouts[type].columns == 16;
     if (SCALES_SHORT_SUMS) {
         vi sums = of->scaled[part];
-        if (zero_bits && by_halves) sums += zeros_of(type, lanes, s, p);
-        else if (zero_bits) sums += (vi)splat_lane(&x->part_starts[p]) << zero_bits;
+        if (type == WEIGHT_IQ5_K) sums -= shifts_of(lanes, s, p);
+        if (zero_bits && !by_halves) sums += (vi)splat_lane(&x->part_starts[p]) << zero_bits;
         return to_float(sums);
     }
     vf sums = {0};
@@ -101,9 +119,8 @@ ALWAYS_INLINE void add_run(WeightType type, Band band, int run, const Rounded *x
                            const InLanes *lanes, const PackedScales *s, BlockSums *to) {
     const int8_t *values = IN_PAIRS ? x->values + SUPER_BLOCK : x->values;
     RunSums of = {0};
-    prefetch_run(type, band, run);
     UNROLLED (i, words_of_run(type))
-        UNROLLED (upper, 2) add_word(type, band, run, 2 * i + upper, values, s, &of);
+        UNROLLED (upper, 2) add_word(type, band, run, 2 * i + upper, values, lanes, s, &of);
     UNROLLED (part, parts_of_run(type)) {
         int p = run_column(type, run, part, 0) / PART;
         vf sums = part_sums(type, &of, part, p, x, lanes, s);
@@ -174,11 +191,14 @@ typedef struct {
     PanelShare to;
 } PackedPanel;
 
-ALWAYS_INLINE void unpack_values(WeightType type, Band band, int run, PanelShare to) {
+ALWAYS_INLINE void unpack_values(WeightType type, Band band, int run, const PackedScales *s,
+                                 PanelShare to) {
     UNROLLED (i, words_of_run(type))
         UNROLLED (half, 2) {
-            vb q = packed_numbers(type, band, run, half, i);
+            vb nibbles = nibbles_of_rows(type, band, run, i);
+            vb q = packed_numbers(type, band, run, half, i, nibbles);
             int word = run_column(type, run, half, i) / 4;
+            if (type == WEIGHT_IQ5_K) q += packed_shift(s, word / 4);
             if (packed_dot(type) != PAIRS) {
                 store(to.values[word], (vf)in_panel(q));
                 continue;
@@ -194,7 +214,7 @@ ALWAYS_INLINE void unpack_panel(WeightType type, const void *given) {
     const Layout *layout = &layouts[type];
     PackedScales s = packed_scales(type, g->band);
     float unit = packed_dot(type) == PAIRS ? 1.0f / PAIRS_UNIT : 1;
-    for (int run = 0; run < g->runs; run++) unpack_values(type, g->band, run, g->to);
+    for (int run = 0; run < g->runs; run++) unpack_values(type, g->band, run, &s, g->to);
     int scales = g->runs * parts_of_run(type) * PART / layout->columns;
     UNROLLED (k, 2 * PARTS) {
         if (k < scales) {

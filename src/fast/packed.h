@@ -49,32 +49,56 @@ ALWAYS_INLINE vb move_bits(vb x, int from, int to, int mask) {
     return (vb)moved & (uint8_t)mask;
 }
 
-// The numbers q (see Layout) of a half of word i of a run, for each row.
-ALWAYS_INLINE vb packed_numbers(WeightType type, Band band, int run, int half, int i) {
+// Word i of a run: nibbles of both of its halves.
+ALWAYS_INLINE vb nibbles_of_rows(WeightType type, Band band, int run, int i) {
     switch (type) {
-    case WEIGHT_Q4_K: return move_bits(word_of_rows(band, 4 + 8 * run + i), 4 * half, 0, 15);
-    case WEIGHT_Q5_K: {
-        vb fifths = move_bits(word_of_rows(band, 4 + i), 2 * run + half, 4, 16);
-        return move_bits(word_of_rows(band, 12 + 8 * run + i), 4 * half, 0, 15) | fifths;
-    }
-    case WEIGHT_Q6_K: {
-        int two = 2 * (run % 2 + 2 * half);
-        vb upper = move_bits(word_of_rows(band, 32 + run / 2 * 8 + i), two, 4, 48);
-        return move_bits(word_of_rows(band, 8 * run + i), 4 * half, 0, 15) | upper;
-    }
-    case WEIGHT_IQ4_XS:
-        return numbers_of(type, move_bits(word_of_rows(band, 2 + 4 * run + i), 4 * half, 0, 15));
+    case WEIGHT_Q4_K: return word_of_rows(band, 4 + 8 * run + i);
+    case WEIGHT_Q5_K: return word_of_rows(band, 12 + 8 * run + i);
+    case WEIGHT_Q6_K: return word_of_rows(band, 8 * run + i);
+    case WEIGHT_IQ4_XS: return word_of_rows(band, 2 + 4 * run + i);
+    case WEIGHT_IQ5_K: return word_of_rows(band, 4 + 8 * run + i);
     default: break;  // Q4_0, whose blocks are runs
     }
     band.at += run * group_bytes(type) / PARTS + 2 * PACKED_ROWS;
-    return move_bits(word_of_rows(band, i), 4 * half, 0, 15);
+    return word_of_rows(band, i);
+}
+
+// The numbers q (see Layout) of a half of word i of a run, for each row. Those of IQ5_K are shifted
+// elsewhere.
+ALWAYS_INLINE vb packed_numbers(WeightType type, Band band, int run, int half, int i, vb nibbles) {
+    vb lower = move_bits(nibbles, 4 * half, 0, 15);
+    switch (type) {
+    case WEIGHT_Q5_K: return lower | move_bits(word_of_rows(band, 4 + i), 2 * run + half, 4, 16);
+    case WEIGHT_Q6_K: {
+        int two = 2 * (run % 2 + 2 * half);
+        return lower | move_bits(word_of_rows(band, 32 + run / 2 * 8 + i), two, 4, 48);
+    }
+    case WEIGHT_IQ5_K: {
+        vb fifths = move_bits(word_of_rows(band, 36 + i), 2 * run + half, 7, 255);
+        return look_up_of_32(iq5_values, 128 - INT8_OFFSET, lower, fifths);
+    }
+    default: return numbers_of(type, lower);
+    }
 }
 
 // What the scales and minima of a super-block are made of.
 typedef struct {
     vf d, dm;                 // the rows' float16
     vu scales[4], minima[2];  // a byte for each part; or for 16 columns, with a sign
+    vu shifted;               // IQ5_K: bit k says whether numbers k of 16 columns are 2 larger
 } PackedScales;
+
+// Eight scales of 6 bits, less 32: their lower four are nibbles of one word, their upper two lie in
+// 16 bits of another one, from bit `from` on. Bytes of the even ones, then bytes of the odd ones.
+ALWAYS_INLINE void put_sixes(vu lower, vu upper, int from, vu even_odd[2]) {
+    vu twos = upper >> from & 0xffff;  // two to a nibble; then two to a byte
+    twos = (twos | twos << 8) & 0x00ff00ff;
+    twos = (twos | twos << 4) & 0x0f0f0f0f;
+    vu even = (lower & 0x0f0f0f0f) | (twos << 4 & 0x30303030);
+    vu odd = (lower >> 4 & 0x0f0f0f0f) | (twos << 2 & 0x30303030);
+    even_odd[0] = (vu)((vb)even - 32);
+    even_odd[1] = (vu)((vb)odd - 32);
+}
 
 // The lower or upper float16 of a word.
 ALWAYS_INLINE vf half_of_word(vb word, int upper) {
@@ -100,9 +124,17 @@ ALWAYS_INLINE PackedScales packed_scales(WeightType type, Band band) {
         s.d = halves_of_rows(band, 52 * 4 * PACKED_ROWS);
     }
     if (type == WEIGHT_IQ4_XS) {
-        s.scales[0] = (vu)word_of_rows(band, 0);
-        s.scales[1] = (vu)word_of_rows(band, 1);
-        s.d = half_of_word((vb)s.scales[0], 0);
+        vu first = (vu)word_of_rows(band, 0);
+        put_sixes((vu)word_of_rows(band, 1), first, 16, s.scales);
+        s.d = half_of_word((vb)first, 0);
+    }
+    if (type == WEIGHT_IQ5_K) {  // see numbers_iq5_k
+        vu first = (vu)word_of_rows(band, 0);
+        vu upper = (vu)word_of_rows(band, 1);
+        UNROLLED (i, 2)
+            put_sixes((vu)word_of_rows(band, 2 + i), upper, 16 * i, s.scales + 2 * i);
+        s.shifted = first >> 16;
+        s.d = half_of_word((vb)first, 0);
     }
     return s;
 }
@@ -110,16 +142,15 @@ ALWAYS_INLINE PackedScales packed_scales(WeightType type, Band band) {
 // Scale k of a super-block, each for Layout.columns columns, to be multiplied with s->d: a whole
 // number of 32 bits, or twice of 16. Of Q4_0, whose blocks have a d each, it is 1.
 ALWAYS_INLINE vi packed_scale(WeightType type, const PackedScales *s, int k, bool twice) {
-    vi scale = {0};
-    if (type == WEIGHT_Q4_0) scale = scale + 1;
-    if (type == WEIGHT_IQ4_XS) {  // see iq4_xs_scales
-        vu lower = s->scales[1] >> 4 * k & 15;
-        vu upper = s->scales[0] >> (16 + 2 * k) & 3;
-        scale = (vi)(lower | upper << 4) - 32;
-    }
-    if (type != WEIGHT_Q4_0 && type != WEIGHT_IQ4_XS)
-        return byte_of_rows(s->scales[k / 4], k % 4, type == WEIGHT_Q6_K, twice, k % 4);
-    return twice ? (scale & 0xffff) | scale << 16 : scale;
+    if (type == WEIGHT_Q4_0) return (vi){0} + (twice ? 0x10001 : 1);
+    if (type == WEIGHT_IQ4_XS || type == WEIGHT_IQ5_K)  // see put_sixes
+        return byte_of_rows(s->scales[k / 8 * 2 + k % 2], k / 2 % 4, true, twice, k / 2 % 4);
+    return byte_of_rows(s->scales[k / 4], k % 4, type == WEIGHT_Q6_K, twice, k % 4);
+}
+
+// What is added to each of the numbers of IQ5_K's 16 columns k.
+ALWAYS_INLINE vb packed_shift(const PackedScales *s, int k) {
+    return (vb)((s->shifted >> k & 1) * 0x02020202);
 }
 
 // Likewise its minimum, which s->dm multiplies.
@@ -136,6 +167,7 @@ ALWAYS_INLINE void for_packed_type(WeightType type,
     case WEIGHT_Q4_K: work(WEIGHT_Q4_K, given); break;
     case WEIGHT_Q5_K: work(WEIGHT_Q5_K, given); break;
     case WEIGHT_Q6_K: work(WEIGHT_Q6_K, given); break;
+    case WEIGHT_IQ5_K: work(WEIGHT_IQ5_K, given); break;
     default: work(WEIGHT_IQ4_XS, given);
     }
 }

@@ -22,17 +22,13 @@ static void on_interrupt(int signal_number) {
 }
 
 void catch_interrupt(int flags) {
+    static const int numbers[] = {SIGINT, SIGTERM};
     struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = flags | (int)SA_RESETHAND};
-    if (!interrupted) sigaction(SIGINT, &action, NULL);
-}
-
-static void on_end(int signal_number) {
-    (void)signal_number;
-    _exit(INTERRUPTED);
-}
-
-void end_on_interrupt(void) {
-    if (signal(SIGINT, on_end) == SIG_IGN) signal(SIGINT, SIG_IGN);
+    struct sigaction before;
+    for (int i = 0; i < 2 && !interrupted; i++) {
+        bool is_ignored = sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_IGN;
+        if (!is_ignored) sigaction(numbers[i], &action, NULL);
+    }
 }
 
 void catch_termination(void) {

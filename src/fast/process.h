@@ -10,15 +10,12 @@
 double now_seconds(void);
 double processor_seconds(void);
 
-// True once Ctrl-C has been pressed.
+// True once Ctrl-C has been pressed, or SIGTERM came.
 extern volatile sig_atomic_t interrupted;
 
-// Ctrl-C sets `interrupted`, a second one ends the program. With flags 0, not SA_RESTART, it also
-// ends a waiting read.
+// Ctrl-C and SIGTERM set `interrupted`, a second one ends the program. Where they are ignored they
+// stay so. With flags 0, not SA_RESTART, they also end a waiting read.
 void catch_interrupt(int flags);
-// Ctrl-C ends the program at once, as INTERRUPTED, and what was flushed stays. Where it is ignored it
-// stays so.
-void end_on_interrupt(void);
 // Ctrl-C, SIGTERM and, without nohup, SIGHUP set `interrupted`, however often they come. For work
 // that must clean up.
 void catch_termination(void);

@@ -34,6 +34,9 @@ typedef struct {
     // First the first halves of the parts whose nibbles lie in a register.
     int8_t nibble_values[SUPER_BLOCK];
     int16_t half_pairs[2 * PARTS];    // minus the sums of 16 values
+    // Minus 32 times the sums of those eight of 16 values that short_sums adds up in the lower and
+    // in the upper half of a lane: where Q6_K's sums begin.
+    int16_t q6_starts[2 * PARTS][2];
     uint8_t magnitudes[SUPER_BLOCK];  // of nibble_values, see dot_in_place
     // So that whole registers can be loaded.
     float half_scales[2 * PARTS], group_scales[PARTS / 2], behind[16];

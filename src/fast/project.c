@@ -32,6 +32,7 @@ typedef struct {
     int64_t dim, pairs;
     float eps;
     bool norms, norms_late;  // before they turn, or behind that
+    float cancelled;         // by this what turns is multiplied before its norm
     const float *norm;       // (dim) NULL: ones
     const float *turns;      // (n, 2, pairs) of the chunk's rows; NULL: they do not turn
 } Heads;
@@ -40,6 +41,7 @@ typedef struct {
 static void rotate_heads(const Heads *of, float *x, int n_heads, int row) {
     const float *turns = of->turns ? of->turns + row * 2 * of->pairs : NULL;
     for (int h = 0; h < n_heads; h++) {
+        if (of->cancelled != 1) scale_by(x, of->cancelled, 2 * of->pairs);
         if (of->norms && !of->norms_late) rmsnorm_fast(x, x, of->norm, of->dim, of->eps);
         if (turns) rope_rotate(x, (int)of->pairs, turns, turns + of->pairs);
         if (of->norms && of->norms_late) rmsnorm_fast(x, x, of->norm, of->dim, of->eps);
@@ -64,10 +66,14 @@ static void rotate_and_store_by_team(const Team *team, Transformer *t, int index
     const Angles *angles = angles_of(t, layer);
     const LayerShape *of = &layer->extra->shape;
     int64_t d = of->head_dim;
-    Heads queries = {.dim = d, .eps = (float)m->norm_eps, .norm = layer->extra->attention.q_norm};
+    Heads queries = {.dim = d,
+                     .eps = (float)m->norm_eps,
+                     .norm = layer->extra->attention.q_norm,
+                     .cancelled = 1};
     queries.norms = layer_norms_heads(layer, m);
     queries.norms_late = m->extra->attention.qk_norm_late;
     if (angles) queries.pairs = angles->n_pairs;
+    if (angles && angles->is_cancelled) queries.cancelled = (float)angles->freqs.attention_factor;
     Heads keys = queries;
     keys.norm = layer->extra->attention.k_norm;
     if (angles) queries.turns = angles->queries;

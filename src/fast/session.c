@@ -6,6 +6,7 @@
 
 #include "../kinds/kinds.h"
 #include "machine.h"
+#include "process.h"
 #include "transformer.h"
 
 // ---- reading ----
@@ -17,6 +18,7 @@ static Fault read_plainly(Session *s, const int32_t *tokens, int n, int length, 
     Fault fault = {n, m->n_layers};
     plain_choose_steps(s->plain);  // a head may be watched from now on
     for (int t = 0; t < n; t++) {
+        if (interrupted && t > 0) return (Fault){0, m->n_layers};
         int layer = plain_forward(s->plain, tokens[t], s->position + t, length, s->x + t * m->dim);
         bool counts = layer < m->n_layers - 1 || t >= n - n_logits;
         if (counts && layer < fault.layer) fault = (Fault){t, layer};
@@ -33,6 +35,7 @@ static bool read_chunk(Session *s, const int32_t *tokens, int n, int length, int
                       : transformer_forward(s->fast, tokens, n, s->position, length, n_logits);
     int at = session_place(s, s->position + fault.row);
     s->states_at = fault.row < n ? -1 : s->position + n;
+    if (interrupted && fault.row < n) return fail(err, "interrupted");
     if (fault.row < n) return fail_not_finite(fault.layer, s->model->config.n_layers, at, err);
     memmove(s->x, s->x + (n - n_logits) * dim, n_logits * dim * sizeof *s->x);
     s->n_logits = n_logits;
@@ -58,9 +61,12 @@ bool session_read(Session *s, const int32_t *tokens, int n, int length, int n_lo
         count = n - done < c->chunk ? n - done : c->chunk;
         if (c->go_on && !c->go_on(c->whose))
             return fail(err, "the reading was given up at position %d", s->position);
+        if (interrupted) return fail(err, "interrupted");
         int wanted = n_logits - (n - done - count);  // of this chunk
         wanted = wanted < 0 ? 0 : wanted > count ? count : wanted;
-        if (!read_chunk(s, tokens + done, count, length, wanted, err)) return false;
+        if (read_chunk(s, tokens + done, count, length, wanted, err)) continue;
+        if (interrupted && c->go_on) c->go_on(c->whose);  // who reads hears of it in the usual way
+        return false;
     }
     return true;
 }
@@ -109,7 +115,8 @@ static bool check_places(const Model *model, const SessionConfig *c, Error *err)
 
 bool session_is_plain(const Model *model, const SessionConfig *config) {
     const ModelConfig *m = &model->config;
-    if (config->plain) return true;
+    const RopeMap *map = config->rope->map;
+    if (config->plain || (map && map->distance)) return true;
     // Tables of what depends on distances are for neighbors that are one apart.
     return config->spread.length && encoding_has_terms(m->extra->encoding.kind);
 }
@@ -131,8 +138,8 @@ static Session *describe(const Model *model, const SessionConfig *config, Error 
     c->plain = session_is_plain(model, config);
     if (c->chunk == 0) c->chunk = PREFILL_CHUNK;
     if (c->chunk > c->context) c->chunk = c->context;
-    Pace pace = {.size = c->threads ? c->threads : unhindered_threads(""),
-                 .most = c->threads ? 0 : thread_count()};
+    Pace pace = {.size = c->threads};
+    if (!c->threads) pace = (Pace){.size = 1, .most = thread_count(), .unknown = true};
     all->fast = (Transformer){.model = model, .config = c, .decoding = pace, .reading = pace};
     all->plain = (Plain){.model = model, .rope = c->rope, .context = c->context};
     all->plain.extra = &all->extra;

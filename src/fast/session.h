@@ -80,7 +80,7 @@ int session_place(const Session *session, int i);
 // the last of the n. A method that follows the length turns every query and every cached key at the
 // scale of that length. session_logits can then give the logits of the last n_logits tokens; 0 if
 // only the cache matters. False with the reason when a token is not in the vocabulary, the context
-// cannot hold them, activations are not finite, or go_on ends the reading.
+// cannot hold them, activations are not finite, or go_on, Ctrl-C or SIGTERM ends the reading.
 bool session_read(Session *session, const int32_t *tokens, int n, int length, int n_logits,
                   Error *err);
 

@@ -111,28 +111,28 @@ static inline vb in_panel(vb weights) {
     return weights;
 }
 
-// x in all lanes. The compiler may not compute with it before it is there: that would take longer.
-static inline vi splat_int(int32_t x) {
-    vi all = (vi){0} + x;
+// x, which the compiler holds in a register from here on: it would load it again with each use.
+ALWAYS_INLINE vb in_register(vb x) {
 #ifdef __SSE2__
-    __asm__("" : "+v"(all));
+    __asm__("" : "+v"(x));
 #endif
-    return all;
+    return x;
 }
+
+// x in all lanes. The compiler may not compute with it before it is there: that would take longer.
+static inline vi splat_int(int32_t x) { return (vi)in_register((vb)((vi){0} + x)); }
 
 // The four bytes at p, activations for all lanes.
 static inline vb splat_lane(const void *p) {
     int32_t four;
     memcpy(&four, p, sizeof four);
     vb x = (vb)((vi){0} + four);
-#if defined __SSE2__
-    // else gcc loads several of them before they are needed, and runs out of registers
-    __asm__("" : "+v"(x));
-#elif defined SIMD_NEON && !defined __ARM_FEATURE_DOTPROD
+#if defined SIMD_NEON && !defined __ARM_FEATURE_DOTPROD
     const uint8x16_t halves = {0, 1, 0, 1, 0, 1, 0, 1, 2, 3, 2, 3, 2, 3, 2, 3};
     x = (vb)vqtbl1q_u8((uint8x16_t)x, halves);
 #endif
-    return x;
+    // else gcc loads several of them before they are needed, and runs out of registers
+    return in_register(x);
 }
 
 // Register i of a group of int8 weights as int16. With four lanes, one register has the even
@@ -256,6 +256,20 @@ ALWAYS_INLINE vb look_up(const uint8_t table[16], uint8_t flip, vb x) {
 #else
     for (int i = 0; i < 4 * LANES; i++) x[i] = table[x[i]] ^ flip;
     return x;
+#endif
+}
+
+// The same of a table of 32 numbers: the second half is for bytes of `upper` that have their top bit
+// set.
+ALWAYS_INLINE vb look_up_of_32(const uint8_t table[32], uint8_t flip, vb x, vb upper) {
+    vb first = look_up(table, flip, x), second = look_up(table + 16, flip, x);
+#if defined SIMD_AVX512
+    return (vb)_mm512_mask_mov_epi8((vx)first, _mm512_movepi8_mask((vx)upper), (vx)second);
+#elif defined SIMD_AVX2
+    return (vb)_mm256_blendv_epi8((vx)first, (vx)second, (vx)upper);
+#else
+    vb mask = (vb)(upper > 127);
+    return (first & ~mask) | (second & mask);
 #endif
 }
 

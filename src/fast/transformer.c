@@ -8,7 +8,7 @@
 // embedding (Gemma 3), queries that grow with their position (Ministral 3), experts in place of one
 // feed-forward layer (Mixtral, Qwen3-MoE), learned sinks (gpt-oss).
 //
-// plain.c has every step as its definition, for one position:
+// forward.c has every step as its definition, for one position:
 //     here                        there
 //     rmsnorm_of                  rmsnorm; the products take it on their way in
 //     add_product_by_team         matmul, and add_normed
@@ -31,7 +31,10 @@
 // how many threads a step gets; a small read runs on the caller alone.
 #include "transformer.h"
 
+#include <string.h>
+
 #include "layer_steps.h"
+#include "machine.h"
 #include "process.h"
 #include "spread_token.h"
 #include "widen.h"
@@ -137,6 +140,11 @@ static const float *mix_by_team(const Team *team, Transformer *t, int index, int
 
     bool is_watched = watch->scores && index == watch->layer;
     if (is_watched) attend_by_team(team, t, index, t->n - 1, watch);
+    if (is_watched && watch->query && !m->extra->latent.kv_rank && team->number == 0) {
+        const float *queries = t->q + (t->n - 1) * layer->wq.rows;
+        const int64_t head_dim = layer->extra->shape.head_dim;
+        memcpy(watch->query, queries + watch->head * head_dim, head_dim * sizeof *queries);
+    }
     attend_by_team(team, t, index, skipped, NULL);
     if (m->extra->latent.kv_rank)
         latent_values_by_team(team, &t->latent, layer, n_wanted, t->mixed);
@@ -227,6 +235,7 @@ Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int firs
     bool is_worth_it = work * m->n_layers >= WORTH_A_TEAM;
     int layers = n == 1 ? m->n_layers : 1;  // of one parallel region
     Pace *pace = n == 1 ? &t->decoding : &t->reading;
+    pace_begin(pace, work * m->n_layers, unhindered_threads);
     embed(t, tokens, n);
     if (first == 0) states_forget(&t->states);
     t->n = n;
@@ -234,6 +243,7 @@ Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int firs
     t->fault = (Fault){n, -1};
     for (int l = 0; l < m->n_layers && t->fault.row == n; l += layers) {
         double start = now_seconds();
+        if (interrupted && n > 1) return (Fault){0, l};
 #pragma omp parallel num_threads(is_worth_it ? pace_threads(pace) : 1)
         {
             Team team = team_join(&t->team);

@@ -64,9 +64,11 @@ uint64_t transformer_lay_out(Transformer *t, float *x, Arena *arena) {
     if (apart) t->added = rows_of(arena, chunk, m->dim);
     t->beside = rows_of(arena, chunk, m->extra->experts.beside ? m->dim : 0);
     per_layer_lay_out(&t->per_layer, arena, m, chunk, threads);
-    if (m->extra->layers.sliding_rope) angles_lay_out(&t->sliding, arena, c, c->sliding, &in_place);
+    bool is_cancelled = norms_cancel_factor(m);
+    if (m->extra->layers.sliding_rope)
+        angles_lay_out(&t->sliding, arena, c, c->sliding, &in_place, is_cancelled);
     bool is_rope = m->extra->encoding.kind == ENCODING_ROPE;
-    if (is_rope) angles_lay_out(&t->angles, arena, c, c->rope, &c->spread);
+    if (is_rope) angles_lay_out(&t->angles, arena, c, c->rope, &c->spread, is_cancelled);
     else encoding_lay_out(&t->terms, arena, t->model, blocks_of(c->context));
     widen(&widest, heads);
     widen(&widest, mixed);

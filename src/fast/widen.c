@@ -70,6 +70,11 @@ SuperBlock super_block_at(const Matrix *m, int64_t row, int64_t index, SuperBloc
         const BlockType *block = &block_types[m->type];
         const uint8_t *values = start + block->head + first / block->weights * block->bytes;
         int n = left < SUPER_BLOCK ? (int)left : SUPER_BLOCK;
+        uint8_t apart[MAX_BLOCK_BYTES];
+        if (row < packed_rows(m)) {
+            matrix_blocks(m, row, index, 1, apart);
+            values = apart;
+        }
         return decoded(m->type, row_head(m->type, start), values, n, copy);
     }
     if (row < packed_rows(m)) {

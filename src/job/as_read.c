@@ -22,6 +22,16 @@ static void refuse_readings(Reading *readings, int n, const char *not_json) {
     }
 }
 
+// What nobody can mean was tried on no engine, and an engine that seems to take it has the same only
+// by chance.
+static void doubt_readings(Reading *readings, int n) {
+    for (Reading *r = readings; r < readings + n; r++) {
+        if (r->verdict >= VERDICT_REFUSED) continue;
+        r->verdict = VERDICT_UNSEEN;
+        snprintf(r->note, sizeof r->note, "no value that was tried: it is refused here");
+    }
+}
+
 Readings *readings_of(const ReadByEngines *what, const char *list, int length, Error *err) {
     const RopeFile *said = what->job->said;
     char *published = NULL;
@@ -32,6 +42,12 @@ Readings *readings_of(const ReadByEngines *what, const char *list, int length, E
         config = published;
     }
     Readings *readings = config ? engines_read(list, config, length, NULL, err) : NULL;
+    bool is_refused = what->as_it_stands && said->refused[0];
+    if (!readings && is_refused) fail(err, "%s", said->refused);
+    if (readings && is_refused && said->is_malformed) {
+        doubt_readings(readings->of, readings->n);
+        doubt_readings(readings->reference, N_KINDS);
+    }
     if (readings && what->as_it_stands && said->not_json[0]) {
         refuse_readings(readings->of, readings->n, said->not_json);
         refuse_readings(readings->reference, N_KINDS, said->not_json);

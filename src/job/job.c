@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "../fast/kv_cache.h"
+#include "../settings/contract.h"
 
 // Usual lengths of a text, a bench and a piece of --spread.
 enum { SHORT_TEXT = 256, BENCH_DEPTH = 8192, USUAL_PIECE = 128 };
@@ -37,6 +38,14 @@ static int positions_of(const Job *job) {
     return job->sessions.spread ? job->sessions.spread : job->length;
 }
 
+// Whether the rows of rope.c that a plan goes by keep what they promise. Of those that stand there
+// as they are this is never false; of one's own it is the first thing that they hear.
+static bool check_rows(const RopePlan *plan, int positions, Error *err) {
+    const RopeConfig *c = &plan->rope;
+    bool good = rows_name_settings(c, err) && rows_keep_promises(c, positions, err);
+    return good || fail(err, "rope %s: %s", plan->name, err->text);
+}
+
 bool plan_for_job(const Job *job, const RopeSettings *settings, const RopeConfig *start,
                   RopePlan *plan, Error *err) {
     const SessionOptions *o = &job->sessions;
@@ -48,6 +57,7 @@ bool plan_for_job(const Job *job, const RopeSettings *settings, const RopeConfig
     if (job->kinds.own_sliding && !settings_resolve_sliding(settings, job->sliding, &said->sliding,
                                                             window, positions, plan, err))
         return false;
+    if (!check_rows(plan, positions, err)) return false;
     if (said->head_dim) plan->head_dim = said->head_dim;
     plan->stale_keys = o->stale_keys;
     plan->spread = o->spread;
@@ -162,6 +172,11 @@ Session *open_session(const Job *job, const RopePlan *plan, int context, bool sa
     fprintf(stderr, "run: %d %s, %.1f MB of memory (%s key-value cache%s %.1f MB)\n", context, over,
             (double)s->arena.used / 1e6, kv_type_names[config.kv], s->n_states ? " and states" : "",
             (double)s->cache_bytes / 1e6);
+    if (plan->rope.map && plan->rope.map->distance && !job->sessions.plain)
+        fprintf(stderr,
+                "run: warning: rope %s is computed by the definition, as --plain does (slow): its "
+                "distances are no differences of two parts\n",
+                plan->name);
     if (plan->spread && context <= plan->piece)
         fprintf(stderr,
                 "run: warning: %d tokens make one piece of --piece %d, so there is no jump\n",

@@ -5,6 +5,7 @@
 #include "../engines/published.h"
 #include "../fast/process.h"
 #include "../fast/session.h"
+#include "../settings/asked.h"
 #include "../settings/jobs.h"
 #include "../settings/methods.h"
 #include "../tokens/tokenizer.h"
@@ -14,21 +15,13 @@
 // The longest text that a job may have, in positions.
 enum { MOST_LENGTH = MOST };
 
-// The options of all sessions, whatever they read.
-typedef struct {
-    KvType kv;
-    bool floats, plain, stale_keys;  // see SessionConfig
-    int threads;                     // likewise
-    int spread, piece;               // positions and tokens, see Spread; 0: not given
-    bool crowd;                      // of --spread
-} SessionOptions;
-
 typedef struct {
     const char *model_path;  // NULL: there is no model
     const Model *model;      // as its file says; without layers: there is none
     const RopeFile *said;    // of its RoPE before a method is asked for
     LayerKinds kinds;        // of its layers
     SessionOptions sessions;
+    uint64_t seed;                // of random numbers
     const RopeSettings *sliding;  // of --rope-sliding
     int length;       // -n: positions of a text or a window, of the longest haystack, or how deep
     RopePlan *plans;  // (n_plans) the methods to compare, at least one; for `length` positions

@@ -32,6 +32,7 @@ void said_by_model(const Model *model, RopeFile *said) {
         .sliding =
             c->extra->layers.sliding_rope ? model->config.extra->layers.sliding : model->rope,
         .by_layer = c->extra->layers.sliding_rope,
+        .latent = c->extra->latent.kv_rank > 0,
         .sizes = {(int)c->dim, c->n_layers, c->extra->layers.has_shapes ? 0 : c->n_heads,
                   c->extra->layers.has_shapes ? 0 : c->n_kv_heads},
         .head_dim = (int)c->head_dim,
@@ -62,6 +63,8 @@ static void print_remarks(const char *path, const char *remarks) {
     }
 }
 
+void warn_of_unread(const char *path, const RopeFile *said) { print_remarks(path, said->unread); }
+
 static void print_unused(const char *path, const RopeFile *said) {
     const char *why = "a block without a rope_type means no scaling, and Hugging Face 4 refuses it";
     if (said->has_type) why = "they mean nothing to the rope_type";
@@ -86,7 +89,8 @@ bool said_by_config(const char *path, const Model *model, bool is_read, RopeFile
         said->sliding = sliding;
         said->head_dim = head_dim;
         said->by_layer = by_layer;
-        return is_read && said->whole;  // the engines are to refuse it
+        snprintf(said->refused, sizeof said->refused, "%s", err->text);
+        return is_read && said->whole;  // what engines make of it is their matter
     }
     if (!is_read) {
         print_remarks(path, said->remarks);

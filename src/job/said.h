@@ -32,6 +32,8 @@ void said_by_numbers(int head_dim, double theta, int train_ctx, RopeFile *said);
 // here: then only said->whole and its context are new. False with the reason. `said` must not move
 // afterwards, and the caller frees said->whole.
 bool said_by_config(const char *path, const Model *model, bool is_read, RopeFile *said, Error *err);
+// Warns of what the file says and no reader looks at, engines neither.
+void warn_of_unread(const char *path, const RopeFile *said);
 
 // A model whose file says this, for a copy that is written. It shares all that the model owns.
 Model model_as_said(const Model *model, const RopeFile *said, struct ModelExtra *extra);

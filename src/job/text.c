@@ -26,7 +26,7 @@ static bool text_open(Writing *t, const Job *job, Session *session, const TextOp
                       Error *err) {
     const int vocab_size = job->model->config.vocab_size;
     *t = (Writing){.job = job, .o = o, .session = session, .end_of_turn = -1};
-    if (!sampler_init(&t->sampler, vocab_size, o->temperature, o->top_p, o->seed, err))
+    if (!sampler_init(&t->sampler, vocab_size, o->temperature, o->top_p, job->seed, err))
         return false;
     t->sampler.top_k = o->top_k;
     t->sampler.min_p = (float)o->min_p;
@@ -58,7 +58,7 @@ static bool read_prompt(Writing *t, const int32_t *ids, int n, Error *err) {
     for (int done = 0, count; ok && done < n && !interrupted; done += count) {
         count = n - done < PREFILL_CHUNK ? n - done : PREFILL_CHUNK;
         bool is_last = done + count == n;
-        ok = session_read(t->session, ids + done, count, length, is_last, err);
+        ok = session_read(t->session, ids + done, count, length, is_last, err) || interrupted;
     }
     t->prefill_seconds += now_seconds() - start;
     return ok;
@@ -86,7 +86,7 @@ static bool write_answer(Writing *t, TextOut *out, int32_t *last, Error *err) {
         int position = t->session->position;
         if (position >= t->job->length) return true;
         double start = now_seconds();
-        if (!session_read(t->session, last, 1, position + 1, 1, err)) return false;
+        if (!session_read(t->session, last, 1, position + 1, 1, err)) return interrupted;
         t->decode_seconds += now_seconds() - start;
         t->decode_tokens++;
     }
@@ -127,7 +127,7 @@ static bool take_turn(Writing *t, bool first, const char *system_prompt, const c
     Tokenizer *tokenizer = job->tokenizer;
     TextOut out = {.tokenizer = tokenizer, .previous = -1};
     size_t n;
-    bool thinks = !t->o->without_thoughts;
+    bool thinks = t->o->thinking != THINKING_OFF;
     int32_t *ids = chat_turn(tokenizer, first, system_prompt, said, thinks, *last, &n, err);
     if (!ids) return false;
     *full = n > (size_t)(job->length - t->session->position);
@@ -150,7 +150,7 @@ static bool ask_in_turns(Writing *t, Error *err) {
     bool ok = true;
     char *system_prompt = given_or_read(o->system_prompt, "Enter system prompt (optional): ");
     for (int turn = 0; ok && !full && !interrupted; turn++) {
-        char *said = given_or_read(turn == 0 ? o->first : NULL, "User: ");
+        char *said = given_or_read(turn == 0 ? o->prompt : NULL, "User: ");
         if (!said && turn == 0 && system_prompt && !o->system_prompt && !interrupted)
             fprintf(stderr,
                     "run: nothing was asked: the first line is the system prompt, and the user's "

@@ -3,16 +3,6 @@
 
 #include "job.h"
 
-typedef struct {
-    double temperature, top_p, min_p;  // see sampler.h
-    int top_k;
-    uint64_t seed;
-    bool ignore_eos;            // go on behind a token that ends the text
-    const char *first;          // of a chat: what the user says first; NULL: it is asked for,
-    const char *system_prompt;  // likewise
-    bool without_thoughts;      // of a chat: answers begin at once
-} TextOptions;
-
 // Writes the job's prompt and what the model answers, up to an end token, the end of the context or
 // Ctrl-C, and prints on standard error how fast that was. Nothing is read by the session before.
 // False with the reason.

@@ -15,7 +15,7 @@
 
 // ---- the header and the tensors ----
 
-static const Field fields[] = {
+static const Field fields_of_attention[] = {
     {"sliding_window", 52, U32, 0, MOST, EXTRA(attention.window)},
     {"qkv_bias", 208, U32, 0, 1, EXTRA(attention.qkv_bias)},
     {"o_bias", 212, U32, 0, 1, EXTRA(attention.o_bias)},
@@ -34,21 +34,21 @@ static const Field fields[] = {
     {"gate_bias", 716, U32, 0, 1, EXTRA(attention.gate_bias)},
 };
 
-static const Rule rules[] = {
+static const Rule rules_of_attention[] = {
     {"gate_bias", NEEDS, "attention_gate"},
     {"qk_norm_late qk_norm_turning", NEEDS, "qk_norm"},
     {"qk_norm_late qk_norm_turning", EXCLUDES, "encoding"},
 };
 
-static bool check(Model *m, Error *err) {
+static bool check_attention(Model *m, Error *err) {
     const AttentionConfig *a = &m->config.extra->attention;
-    if (!CHECK_RULES(m, rules, err)) return false;
+    if (!CHECK_RULES(m, rules_of_attention, err)) return false;
     return a->qk_norm != QK_NORM_WHOLE || !(a->qk_norm_late || a->qk_norm_turning) ||
            fail(err, "%s with qk_norm %d (expected 1 or 3, a norm of each head)",
                 a->qk_norm_late ? "qk_norm_late" : "qk_norm_turning", a->qk_norm);
 }
 
-static void list(Model *m, Layer *w, Tensors *t) {
+static void list_attention(Model *m, Layer *w, Tensors *t) {
     const AttentionConfig *a = &m->config.extra->attention;
     AttentionTensors *to = &w->extra->attention;
     const LayerShape *of = &w->extra->shape;
@@ -80,12 +80,16 @@ bool layer_norms_heads(const Layer *layer, const ModelConfig *c) {
     return by_head && !(a->qk_norm_turning && layer->extra->flags & LAYER_NOPE);
 }
 
+bool norms_cancel_factor(const ModelConfig *c) {
+    const AttentionConfig *a = &c->extra->attention;
+    return a->qk_norm == QK_NORM_BARE && a->qk_norm_turning && !a->qk_norm_late;
+}
+
 int layer_chunk(const Layer *layer, const ModelConfig *c) {
     return layer->extra->flags & LAYER_SEES_ALL ? 0 : c->extra->attention.chunk;
 }
 
 int model_window(const Model *m) {
-    if (!m->config.extra) return 0;
     bool has_window = !m->config.extra->layers.sliding_rope;
     for (int l = 0; m->layers && l < m->config.n_layers; l++) {
         int flags = m->layers[l].extra->flags;
@@ -156,6 +160,7 @@ static void norm_heads(const Plain *p, float *x, int n, const float *weight) {
     int64_t width = is_whole ? all : d;
     if (!is_whole && !layer_norms_heads(p->w, m)) return;
     if (a->qk_norm_late) turn_heads(p, x, n);
+    if (norms_cancel_factor(m)) take_factor_first(p, x, n);
     for (int64_t at = 0; at < all; at += width) {
         rmsnorm(x + at, x + at, weight, width, m->norm_eps);
     }
@@ -221,6 +226,8 @@ static void score(Plain *p, int h) {
     }
     bool is_watched = watch->scores && p->layer == watch->layer && h == watch->head;
     if (is_watched) memcpy(watch->scores, p->scores, (p->i + 1) * sizeof(float));
+    if (is_watched && watch->query && !m->extra->latent.kv_rank)
+        memcpy(watch->query, p->q + h * d, d * sizeof(float));
 }
 
 // ---- what is mixed ----
@@ -266,7 +273,7 @@ void attend(Plain *p, float *x) {
     add_normed(p, x, p->w->extra->stream.attention_after);
 }
 
-static void mix(Plain *p, float *x) {
+static void mix_attention(Plain *p, float *x) {
     const Layer *w = p->w;
     read_normed(p, x, w->attention_norm);
     project(p, p->q, &w->wq, w->extra->attention.bq);
@@ -278,7 +285,7 @@ static void mix(Plain *p, float *x) {
 // ---- whose it is ----
 
 // A layer that differs from a Llama's, or a text that jumps, is watched, or keeps stale keys.
-static bool has(const Plain *p, const Layer *layer) {
+static bool has_attention(const Plain *p, const Layer *layer) {
     static const AttentionConfig none;
     const ModelConfig *m = &p->model->config;
     const SessionConfig *c = p->extra->config;
@@ -290,7 +297,7 @@ static bool has(const Plain *p, const Layer *layer) {
     return differs || turns || c->stale_keys || c->spread.length || c->watch.scores;
 }
 
-static void lay_out(Plain *p, Arena *arena) {
+static void lay_out_attention(Plain *p, Arena *arena) {
     const ModelConfig *m = &p->model->config;
     p->value_width = m->n_kv_heads * model_value_dim(m);
     p->mixed_width = m->n_heads * model_value_dim(m);
@@ -300,11 +307,11 @@ static void lay_out(Plain *p, Arena *arena) {
 
 const Kind attention_kind = {
     .name = "attention",
-    .fields = fields,
-    .n_fields = sizeof fields / sizeof fields[0],
-    .check = check,
-    .add_tensors = list,
-    .lay_out = lay_out,
-    .has = has,
-    .mix = mix,
+    .fields = fields_of_attention,
+    .n_fields = sizeof fields_of_attention / sizeof fields_of_attention[0],
+    .check = check_attention,
+    .add_tensors = list_attention,
+    .lay_out = lay_out_attention,
+    .has = has_attention,
+    .mix = mix_attention,
 };

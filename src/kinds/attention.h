@@ -45,6 +45,11 @@ typedef struct {
 // Whether the heads of a layer's queries and keys are normed each by itself.
 bool layer_norms_heads(const Layer *layer, const ModelConfig *config);
 
+// Whether a norm without weights comes behind RoPE, as Llama 4 has it, and cancels the attention
+// factor. Norm and turn can then change places, if what turns is multiplied by the factor before
+// the norm, and not by the turn.
+bool norms_cancel_factor(const ModelConfig *config);
+
 // What the keys of a layer are cut into: a query sees those of its own chunk. 0: nothing.
 int layer_chunk(const Layer *layer, const ModelConfig *config);
 

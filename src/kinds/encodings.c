@@ -12,27 +12,27 @@ const char *const encoding_names[N_ENCODINGS] = {"rope",  "none", "learned",    
 
 // ---- the header and the tensors ----
 
-static const Field fields[] = {
+static const Field fields_of_encodings[] = {
     {"encoding", 224, U32, 0, N_ENCODINGS - 1, EXTRA(encoding.kind)},
     {"encoding_rows", 240, U32, 0, MAX_VOCAB, EXTRA(encoding.rows)},
 };
 
-static const Rule rules[] = {
+static const Rule rules_of_encodings[] = {
     {"encoding", EXCLUDES,
      "rope_method rope_dynamic rotary_dim logn sliding_rope temperature_beta value_dim"},
 };
 
-static bool check(Model *m, Error *err) {
+static bool check_encodings(Model *m, Error *err) {
     const EncodingConfig *e = &m->config.extra->encoding;
     bool has_rows = e->kind == ENCODING_LEARNED || e->kind == ENCODING_SHAW;
     if (has_rows != (e->rows > 0))
         return fail(err, "encoding_rows is %d with encoding %s", e->rows, encoding_names[e->kind]);
-    if (!CHECK_RULES(m, rules, err)) return false;
+    if (!CHECK_RULES(m, rules_of_encodings, err)) return false;
     return e->kind != ENCODING_LEARNED || m->config.seq_len <= e->rows ||
            fail(err, "seq_len is %d with %d learned positions", m->config.seq_len, e->rows);
 }
 
-static void list(Model *m, Layer *w, Tensors *t) {
+static void list_encodings(Model *m, Layer *w, Tensors *t) {
     EncodingConfig *e = &m->config.extra->encoding;
     EncodingTensors *to = &w->extra->encoding;
     int64_t dim = m->config.dim, head = w->extra->shape.head_dim;
@@ -52,13 +52,13 @@ static void list(Model *m, Layer *w, Tensors *t) {
 
 // ---- how far they reach ----
 
-static int reach(const Model *m) {
+static int reach_encodings(const Model *m) {
     const EncodingConfig *e = &m->config.extra->encoding;
     return e->learned ? e->rows : 0;
 }
 
 bool model_reaches(const Model *m, int positions, Error *err) {
-    int learned = reach(m);
+    int learned = reach_encodings(m);
     return !learned || positions <= learned ||
            fail(err,
                 "the model has learned %d positions, and knows nothing of more (found a context of "
@@ -66,7 +66,7 @@ bool model_reaches(const Model *m, int positions, Error *err) {
                 learned, positions);
 }
 
-static bool settle(Plain *p, const RopeSettings *given, RopePlan *plan, Error *err) {
+static bool settle_encodings(Plain *p, const RopeSettings *given, RopePlan *plan, Error *err) {
     int kind = p->model->config.extra->encoding.kind;
     bool about_rope = given->name[0] || given->said & ~SAID_WITHOUT_ROPE;
     (void)plan;
@@ -95,7 +95,7 @@ static const float *sinusoids(Plain *p, int position) {
 }
 
 // A learned row, or sinusoids.
-static void place(Plain *p, int length, float *x) {
+static void place_encodings(Plain *p, int length, float *x) {
     const ModelConfig *m = &p->model->config;
     int position = spread_position(&p->extra->config->spread, p->i);
     const float *vector = NULL;
@@ -222,7 +222,7 @@ float encoded_score(const Plain *p, int h, int j) {
 
 // ---- memory ----
 
-static void lay_out(Plain *p, Arena *arena) {
+static void lay_out_encodings(Plain *p, Arena *arena) {
     const ModelConfig *m = &p->model->config;
     PlainEncoding *e = &p->extra->encoding;
     int64_t rows = (int64_t)m->n_layers * p->context;
@@ -238,12 +238,12 @@ static void lay_out(Plain *p, Arena *arena) {
 
 const Kind encodings_kind = {
     .name = "encodings",
-    .fields = fields,
-    .n_fields = sizeof fields / sizeof fields[0],
-    .check = check,
-    .add_tensors = list,
-    .reach = reach,
-    .settle = settle,
-    .lay_out = lay_out,
-    .place = place,
+    .fields = fields_of_encodings,
+    .n_fields = sizeof fields_of_encodings / sizeof fields_of_encodings[0],
+    .check = check_encodings,
+    .add_tensors = list_encodings,
+    .reach = reach_encodings,
+    .settle = settle_encodings,
+    .lay_out = lay_out_encodings,
+    .place = place_encodings,
 };

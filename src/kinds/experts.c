@@ -13,7 +13,7 @@
 
 enum { MAX_EXPERTS = 1 << 12 };
 
-static const Field fields[] = {
+static const Field fields_of_experts[] = {
     {"n_experts", 384, U32, 0, MAX_EXPERTS, EXTRA(experts.n)},
     {"n_experts_used", 388, U32, 0, MAX_EXPERTS, EXTRA(experts.n_used)},
     {"expert_hidden_dim", 392, U32, 0, MAX_WIDTH, EXTRA(experts.hidden_dim)},
@@ -33,7 +33,7 @@ static const Field fields[] = {
     {"router_scales_input", 684, U32, 0, 1, EXTRA(experts.scales_input)},
 };
 
-static const Rule rules[] = {
+static const Rule rules_of_experts[] = {
     {"n_experts_used expert_hidden_dim router router_bias expert_bias experts_beside "
      "shared_hidden_dim shared_gate router_choice_bias router_groups router_groups_used "
      "router_group_best router_scale router_cap router_renormalizes router_scales_input",
@@ -47,11 +47,11 @@ static const Rule rules[] = {
      "shared_gate router_bias layer_norm residual_scale after_norm_eps"},
 };
 
-static bool check(Model *m, Error *err) {
+static bool check_experts(Model *m, Error *err) {
     const ExpertsConfig *e = &m->config.extra->experts;
     int of_group = e->groups ? e->n / e->groups : e->n;
     int most = e->groups ? e->groups_used * of_group : e->n;
-    if (!CHECK_RULES(m, rules, err)) return false;
+    if (!CHECK_RULES(m, rules_of_experts, err)) return false;
     if (e->n == 0) return true;
     if (!is_gated(&m->config))
         return fail(err, "activation %d with experts, which have a gate (expected 0 to 2)",
@@ -70,7 +70,7 @@ static bool check(Model *m, Error *err) {
                                      e->n_used, most, most);
 }
 
-static void list(Model *m, Layer *w, Tensors *t) {
+static void list_experts(Model *m, Layer *w, Tensors *t) {
     const ExpertsConfig *e = &m->config.extra->experts;
     ExpertsTensors *to = &w->extra->experts;
     int64_t dim = m->config.dim, n = e->n, wide = n * e->hidden_dim, shared = e->shared_hidden_dim;
@@ -193,10 +193,10 @@ static void open_best_groups(const ExpertsConfig *c, PlainExperts *r) {
     }
 }
 
-// Fills in what the router of a layer makes of its input x (dim). Where a logit of the router is no
-// number, no weight is one. The weights are a sigmoid of each logit, or the softmax over the logits of the chosen, or over
-// all. All of these grow with the logits, by which experts are chosen as long as nothing else
-// counts.
+// Fills in what the router of a layer makes of its input x (dim). The weights are a sigmoid of each
+// logit, or the softmax over the logits of the chosen, or over all. All of these grow with the
+// logits, by which experts are chosen as long as nothing else counts. Where a logit of the router is
+// no number, no weight is one.
 static void choose_experts(const ModelConfig *m, const ExpertsTensors *w, const float *x,
                            PlainExperts *r) {
     const ExpertsConfig *c = &m->extra->experts;
@@ -282,19 +282,19 @@ static void mix_beside(Plain *p, const float *x) {
     add(p->added, 1, beside, m->dim);
 }
 
-static void feed(Plain *p, float *x) {
+static void feed_experts(Plain *p, float *x) {
     read_for_feed_forward(p, x);
     if (p->w->extra->experts.router_norm) mix_beside(p, x);
     else mix_experts(p);
     add_normed(p, x, p->w->extra->stream.ffn_after);
 }
 
-static bool has(const Plain *p, const Layer *layer) {
+static bool has_experts(const Plain *p, const Layer *layer) {
     (void)p;
     return layer->extra->experts.router;
 }
 
-static void lay_out(Plain *p, Arena *arena) {
+static void lay_out_experts(Plain *p, Arena *arena) {
     const ModelConfig *m = &p->model->config;
     const ExpertsConfig *e = &m->extra->experts;
     PlainExperts *r = &p->extra->experts;
@@ -312,11 +312,11 @@ static void lay_out(Plain *p, Arena *arena) {
 
 const Kind experts_kind = {
     .name = "experts",
-    .fields = fields,
-    .n_fields = sizeof fields / sizeof fields[0],
-    .check = check,
-    .add_tensors = list,
-    .lay_out = lay_out,
-    .has = has,
-    .feed = feed,
+    .fields = fields_of_experts,
+    .n_fields = sizeof fields_of_experts / sizeof fields_of_experts[0],
+    .check = check_experts,
+    .add_tensors = list_experts,
+    .lay_out = lay_out_experts,
+    .has = has_experts,
+    .feed = feed_experts,
 };

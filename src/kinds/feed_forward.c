@@ -7,7 +7,7 @@
 #include "fields.h"
 #include "kinds.h"
 
-static const Field fields[] = {
+static const Field fields_of_feed_forward[] = {
     {"activation", 380, U32, 0, N_ACTIVATIONS - 1, EXTRA(feed_forward.activation),
      .version_6 = ACTIVATION_RELU2},
     {"ffn_bias", 592, U32, 0, 1, EXTRA(feed_forward.bias)},
@@ -18,7 +18,7 @@ bool is_gated(const ModelConfig *c) {
     return activation != ACTIVATION_RELU2 && activation != ACTIVATION_XIELU;
 }
 
-static void list(Model *m, Layer *w, Tensors *t) {
+static void list_feed_forward(Model *m, Layer *w, Tensors *t) {
     const FeedForwardConfig *f = &m->config.extra->feed_forward;
     FeedForwardTensors *to = &w->extra->feed_forward;
     int64_t dim = m->config.dim, hidden = w->extra->shape.hidden_dim;
@@ -67,14 +67,14 @@ void read_for_feed_forward(Plain *p, const float *x) {
     if (!is_parallel) read_normed(p, x, p->w->ffn_norm);
 }
 
-static void feed(Plain *p, float *x) {
+static void feed_feed_forward(Plain *p, float *x) {
     FeedForward w = dense_of(p->w);
     read_for_feed_forward(p, x);
     feed_forward_of(p, &w, p->normed, p->added);
     add_normed(p, x, p->w->extra->stream.ffn_after);
 }
 
-static bool has(const Plain *p, const Layer *layer) {
+static bool has_feed_forward(const Plain *p, const Layer *layer) {
     const ModelConfig *m = &p->model->config;
     const FeedForwardConfig *f = &m->extra->feed_forward;
     return f->activation || f->bias || stream_differs(m) ||
@@ -83,9 +83,9 @@ static bool has(const Plain *p, const Layer *layer) {
 
 const Kind feed_forward_kind = {
     .name = "feed_forward",
-    .fields = fields,
-    .n_fields = sizeof fields / sizeof fields[0],
-    .add_tensors = list,
-    .has = has,
-    .feed = feed,
+    .fields = fields_of_feed_forward,
+    .n_fields = sizeof fields_of_feed_forward / sizeof fields_of_feed_forward[0],
+    .add_tensors = list_feed_forward,
+    .has = has_feed_forward,
+    .feed = feed_feed_forward,
 };

@@ -22,6 +22,12 @@ const Kinds kinds = {
     .plain_bytes = sizeof(struct PlainExtra),
 };
 
+bool model_unknown(Model *model, Error *err) {
+    *model = (Model){.config = {0}};
+    model->config.extra = alloc_array(1, sizeof *model->config.extra, "a model", err);
+    return model->config.extra;
+}
+
 Layer *layers_copied(const Model *model, Error *err) {
     int n = model->config.n_layers;
     Layer *layers = alloc_array(n, sizeof *layers, "layers", err);

@@ -26,10 +26,11 @@ struct ModelExtra {
     EncodingConfig encoding;
 };
 
-// The encoding of a model (encodings.h); ENCODING_ROPE where there is none, or no file.
-static inline int model_encoding(const Model *model) {
-    return model->config.extra ? model->config.extra->encoding.kind : ENCODING_ROPE;
-}
+// The encoding of a model (encodings.h).
+static inline int model_encoding(const Model *model) { return model->config.extra->encoding.kind; }
+
+// A model without a file, of which nothing is known: zeros, and no layers. For model_close.
+bool model_unknown(Model *model, Error *err);
 
 // Layers of one's own, which can be changed: a copy that shares the weights, NULL with the reason.
 Layer *layers_copied(const Model *model, Error *err);

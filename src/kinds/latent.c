@@ -8,7 +8,7 @@
 #include "fields.h"
 #include "kinds.h"
 
-static const Field fields[] = {
+static const Field fields_of_latent[] = {
     {"q_rank", 608, U32, 0, MAX_WIDTH, EXTRA(latent.q_rank)},
     {"kv_rank", 612, U32, 0, ROPE_MAX_HEAD_DIM, EXTRA(latent.kv_rank)},
     {"latent_norm_eps", 616, F64, 0, 1, EXTRA(latent.norm_eps)},
@@ -16,16 +16,16 @@ static const Field fields[] = {
 
 // It has heads of one kind, and part of each turns. What other attention has besides would have no
 // place in it.
-static const Rule rules[] = {
+static const Rule rules_of_latent[] = {
     {"q_rank latent_norm_eps mscale_in_scores", NEEDS, "kv_rank"},
     {"qkv_bias qk_norm layer_shapes sliding_rope encoding value_norm attention_gate", EXCLUDES,
      "kv_rank"},
 };
 
-static bool check(Model *m, Error *err) {
+static bool check_latent(Model *m, Error *err) {
     const ModelConfig *c = &m->config;
     int turning = c->rotary_dim ? c->rotary_dim : (int)c->head_dim;
-    if (!CHECK_RULES(m, rules, err)) return false;
+    if (!CHECK_RULES(m, rules_of_latent, err)) return false;
     if (c->extra->latent.kv_rank == 0) return true;
     if (c->n_kv_heads != c->n_heads)
         return fail(err, "n_kv_heads is %d with kv_rank (expected %d, as n_heads)", c->n_kv_heads,
@@ -35,7 +35,7 @@ static bool check(Model *m, Error *err) {
                 (int)c->head_dim);
 }
 
-static void list(Model *m, Layer *w, Tensors *t) {
+static void list_latent(Model *m, Layer *w, Tensors *t) {
     const ModelConfig *c = &m->config;
     const LatentConfig *l = &c->extra->latent;
     LatentTensors *to = &w->extra->latent;
@@ -71,7 +71,7 @@ static void project_queries(const Plain *p) {
     matmul(p->q, &p->w->wq, x, p->row);
 }
 
-static void mix(Plain *p, float *x) {
+static void mix_latent(Plain *p, float *x) {
     const ModelConfig *m = &p->model->config;
     const LatentConfig *l = &m->extra->latent;
     const PlainLatent *made = &p->extra->latent;
@@ -98,12 +98,12 @@ static void mix(Plain *p, float *x) {
     attend(p, x);
 }
 
-static bool has(const Plain *p, const Layer *layer) {
+static bool has_latent(const Plain *p, const Layer *layer) {
     (void)layer;
     return p->model->config.extra->latent.kv_rank > 0;
 }
 
-static void lay_out(Plain *p, Arena *arena) {
+static void lay_out_latent(Plain *p, Arena *arena) {
     const ModelConfig *m = &p->model->config;
     const LatentConfig *l = &m->extra->latent;
     PlainLatent *made = &p->extra->latent;
@@ -118,11 +118,11 @@ static void lay_out(Plain *p, Arena *arena) {
 
 const Kind latent_kind = {
     .name = "latent",
-    .fields = fields,
-    .n_fields = sizeof fields / sizeof fields[0],
-    .check = check,
-    .add_tensors = list,
-    .lay_out = lay_out,
-    .has = has,
-    .mix = mix,
+    .fields = fields_of_latent,
+    .n_fields = sizeof fields_of_latent / sizeof fields_of_latent[0],
+    .check = check_latent,
+    .add_tensors = list_latent,
+    .lay_out = lay_out_latent,
+    .has = has_latent,
+    .mix = mix_latent,
 };

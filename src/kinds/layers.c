@@ -8,7 +8,7 @@
 
 // ---- the header ----
 
-static const Field fields[] = {
+static const Field fields_of_layers[] = {
     {"layer_table", 232, U32, 0, 1, EXTRA(layers.has_flags)},
     {"sliding_rope", 256, U32, 0, 1, EXTRA(layers.sliding_rope)},
     {"sliding_method", 260, U32, 0, LAST_METHOD, EXTRA(layers.sliding.method)},
@@ -28,7 +28,7 @@ static const Field fields[] = {
     {"layer_shapes", 512, U32, 0, 1, EXTRA(layers.has_shapes)},
 };
 
-static const Rule rules[] = {
+static const Rule rules_of_layers[] = {
     {"sliding_rope", NEEDS, "layer_table"},
     {"sliding_method sliding_theta sliding_factor sliding_train_ctx sliding_ramp sliding_truncate "
      "sliding_rotary_dim sliding_beta_fast sliding_beta_slow sliding_attention_factor "
@@ -36,11 +36,11 @@ static const Rule rules[] = {
      NEEDS, "sliding_rope"},
 };
 
-static bool check(Model *m, Error *err) {
+static bool check_layers(Model *m, Error *err) {
     const ModelConfig *c = &m->config;
     LayersConfig *l = &c->extra->layers;
     int turning = c->rotary_dim ? c->rotary_dim : (int)c->head_dim;
-    if (!CHECK_RULES(m, rules, err)) return false;
+    if (!CHECK_RULES(m, rules_of_layers, err)) return false;
     if (!l->sliding_rope) return true;
     if (rope_methods[l->sliding.method].flags & ROPE_USES_LISTS)
         return fail(err, "sliding_method is longrope, whose lists are for rope_method alone");
@@ -165,7 +165,7 @@ static bool read_tables(Model *m, Cursor *file, Error *err) {
 // ---- tensors ----
 
 // Heads and widths of the layer in place of the header's.
-static void list(Model *m, Layer *w, Tensors *t) {
+static void list_shapes(Model *m, Layer *w, Tensors *t) {
     const LayerShape *of = &w->extra->shape;
     int64_t heads = (int64_t)of->n_heads * of->head_dim;
     bool has_keys = of->kv_layer == w - m->layers;
@@ -202,9 +202,9 @@ bool layer_is_usual(const Model *m, const Layer *layer) {
 
 const Kind layers_kind = {
     .name = "layers",
-    .fields = fields,
-    .n_fields = sizeof fields / sizeof fields[0],
-    .check = check,
+    .fields = fields_of_layers,
+    .n_fields = sizeof fields_of_layers / sizeof fields_of_layers[0],
+    .check = check_layers,
     .read_tables = read_tables,
-    .add_tensors = list,
+    .add_tensors = list_shapes,
 };

@@ -8,18 +8,20 @@
 #include "fields.h"
 #include "kinds.h"
 
-static const Field fields[] = {
+static const Field fields_of_per_layer[] = {
     {"layer_scale", 628, U32, 0, 1, EXTRA(per_layer.scale)},
     {"per_layer_dim", 632, U32, 0, 1 << 14, EXTRA(per_layer.dim)},
 };
 
-static const Rule rules[] = {
+static const Rule rules_of_per_layer[] = {
     {"per_layer_dim", EXCLUDES, "layer_norm residual_scale after_norm_eps"},
 };
 
-static bool check(Model *m, Error *err) { return CHECK_RULES(m, rules, err); }
+static bool check_per_layer(Model *m, Error *err) {
+    return CHECK_RULES(m, rules_of_per_layer, err);
+}
 
-static void list(Model *m, Layer *w, Tensors *t) {
+static void list_per_layer(Model *m, Layer *w, Tensors *t) {
     const ModelConfig *c = &m->config;
     PerLayerConfig *of_model = &c->extra->per_layer;
     PerLayerTensors *to = &w->extra->per_layer;
@@ -37,7 +39,7 @@ static void list(Model *m, Layer *w, Tensors *t) {
     add_tensors(t, rows, sizeof rows / sizeof rows[0]);
 }
 
-static void embed(Plain *p, int32_t token, float *x) {
+static void embed_per_layer(Plain *p, int32_t token, float *x) {
     const ModelConfig *m = &p->model->config;
     const PerLayerConfig *of_model = &m->extra->per_layer;
     float *own = p->extra->per_layer.own;
@@ -71,14 +73,14 @@ static void add_own(Plain *p, float *x) {
     add(x, 1, p->added, m->dim);
 }
 
-static void end_layer(Plain *p, float *x) {
+static void end_per_layer(Plain *p, float *x) {
     const ModelConfig *m = &p->model->config;
     const float *scale = p->w->extra->per_layer.scale;
     if (m->extra->per_layer.dim) add_own(p, x);
     if (scale) scale_all(x, *scale, m->dim);
 }
 
-static void lay_out(Plain *p, Arena *arena) {
+static void lay_out_per_layer(Plain *p, Arena *arena) {
     const ModelConfig *m = &p->model->config;
     int64_t n = m->extra->per_layer.dim;
     int64_t all = (int64_t)m->n_layers * n;
@@ -89,11 +91,11 @@ static void lay_out(Plain *p, Arena *arena) {
 
 const Kind per_layer_kind = {
     .name = "per_layer",
-    .fields = fields,
-    .n_fields = sizeof fields / sizeof fields[0],
-    .check = check,
-    .add_tensors = list,
-    .lay_out = lay_out,
-    .embed = embed,
-    .end_layer = end_layer,
+    .fields = fields_of_per_layer,
+    .n_fields = sizeof fields_of_per_layer / sizeof fields_of_per_layer[0],
+    .check = check_per_layer,
+    .add_tensors = list_per_layer,
+    .lay_out = lay_out_per_layer,
+    .embed = embed_per_layer,
+    .end_layer = end_per_layer,
 };

@@ -20,7 +20,7 @@
 
 enum { MAX_CONV_WIDTH = 64 };
 
-static const Field fields[] = {
+static const Field fields_of_states[] = {
     {"state_kind", 688, U32, 0, N_STATES - 1, EXTRA(states.kind)},
     {"conv_width", 692, U32, 0, MAX_CONV_WIDTH, EXTRA(states.conv_width)},
     {"state_key_heads", 696, U32, 0, MAX_HEADS, EXTRA(states.key_heads)},
@@ -31,7 +31,7 @@ static const Field fields[] = {
     {"state_tiled", 720, U32, 0, 1, EXTRA(states.tiled)},
 };
 
-static const Rule rules[] = {
+static const Rule rules_of_states[] = {
     {"conv_width state_key_heads state_value_heads state_key_dim state_value_dim state_bias "
      "state_tiled",
      NEEDS, "state_kind"},
@@ -47,10 +47,10 @@ static const Rule rules_of_conv[] = {
      "state_kind"},
 };
 
-static bool check(Model *m, Error *err) {
+static bool check_states(Model *m, Error *err) {
     const StatesConfig *s = &m->config.extra->states;
     int encoding = m->config.extra->encoding.kind;
-    if (!CHECK_RULES(m, rules, err)) return false;
+    if (!CHECK_RULES(m, rules_of_states, err)) return false;
     if (s->kind && encoding > ENCODING_SINUSOIDAL)
         return fail(err, "state_kind is %d with encoding %d (expected an encoding up to %d)",
                     s->kind, encoding, ENCODING_SINUSOIDAL);
@@ -62,7 +62,7 @@ static bool check(Model *m, Error *err) {
 }
 
 // They stand in place of attention's.
-static void list(Model *m, Layer *w, Tensors *t) {
+static void list_states(Model *m, Layer *w, Tensors *t) {
     const ModelConfig *c = &m->config;
     const StatesConfig *s = &c->extra->states;
     StatesTensors *to = &w->extra->states;
@@ -238,14 +238,14 @@ static void short_convolution(Plain *p) {
     if (w->b_out) add(p->added, 1, w->b_out, m->dim);
 }
 
-static void mix(Plain *p, float *x) {
+static void mix_states(Plain *p, float *x) {
     read_normed(p, x, p->w->attention_norm);
     if (p->model->config.extra->states.kind == STATE_DELTA) gated_delta_rule(p);
     else short_convolution(p);
     add_normed(p, x, p->w->extra->stream.attention_after);
 }
 
-static bool has(const Plain *p, const Layer *layer) {
+static bool has_states(const Plain *p, const Layer *layer) {
     (void)p;
     return layer->extra->flags & LAYER_STATE;
 }
@@ -259,7 +259,7 @@ static void forget(Plain *p, int32_t token, float *x) {
     memset(p->extra->states.kept, 0, n * state_numbers(&p->model->config) * sizeof(float));
 }
 
-static void lay_out(Plain *p, Arena *arena) {
+static void lay_out_states(Plain *p, Arena *arena) {
     const ModelConfig *m = &p->model->config;
     PlainStates *s = &p->extra->states;
     int64_t n = layers_with_state(p->model, m->n_layers);
@@ -274,12 +274,12 @@ static void lay_out(Plain *p, Arena *arena) {
 
 const Kind states_kind = {
     .name = "states",
-    .fields = fields,
-    .n_fields = sizeof fields / sizeof fields[0],
-    .check = check,
-    .add_tensors = list,
-    .lay_out = lay_out,
+    .fields = fields_of_states,
+    .n_fields = sizeof fields_of_states / sizeof fields_of_states[0],
+    .check = check_states,
+    .add_tensors = list_states,
+    .lay_out = lay_out_states,
     .embed = forget,
-    .has = has,
-    .mix = mix,
+    .has = has_states,
+    .mix = mix_states,
 };

@@ -11,7 +11,7 @@
 #include "fields.h"
 #include "kinds.h"
 
-static const Field fields[] = {
+static const Field fields_of_stream[] = {
     {"embedding_scale", 360, F64, 0, MAX_SCALE, EXTRA(stream.embedding_scale)},
     {"norm_place", 376, U32, 0, N_NORM_PLACES - 1, EXTRA(stream.norm_place),
      .version_6 = NORM_PARALLEL},
@@ -28,14 +28,14 @@ bool norms_after(const ModelConfig *c) {
     return place == NORM_AFTER || place == NORM_BOTH;
 }
 
-static bool check(Model *m, Error *err) {
+static bool check_stream(Model *m, Error *err) {
     const StreamConfig *s = &m->config.extra->stream;
     return s->after_norm_eps == 0 || norms_after(&m->config) ||
            fail(err, "after_norm_eps with norm_place %d, which has no such norm (expected 0)",
                 s->norm_place);
 }
 
-static void list(Model *m, Layer *w, Tensors *t) {
+static void list_stream(Model *m, Layer *w, Tensors *t) {
     int place = m->config.extra->stream.norm_place;
     bool after = norms_after(&m->config);
     const Tensor rows[] = {
@@ -78,7 +78,7 @@ void add_normed(Plain *p, float *x, const float *weight) {
 
 // ---- both ends ----
 
-static void embed(Plain *p, int32_t token, float *x) {
+static void embed_stream(Plain *p, int32_t token, float *x) {
     const ModelConfig *m = &p->model->config;
     const StreamConfig *s = &m->extra->stream;
     (void)token;
@@ -91,7 +91,7 @@ static void norm_last(Plain *p, const float *x) {
     if (m->extra->stream.layer_norm) norm(m, p->normed, x, p->model->final_norm, m->norm_eps);
 }
 
-static void end(Plain *p, float *logits) {
+static void end_stream(Plain *p, float *logits) {
     const ModelConfig *m = &p->model->config;
     const StreamConfig *s = &m->extra->stream;
     if (s->logit_scale > 0) scale_all(logits, (float)s->logit_scale, m->vocab_size);
@@ -102,11 +102,11 @@ static void end(Plain *p, float *logits) {
 
 const Kind stream_kind = {
     .name = "stream",
-    .fields = fields,
-    .n_fields = sizeof fields / sizeof fields[0],
-    .check = check,
-    .add_tensors = list,
-    .embed = embed,
+    .fields = fields_of_stream,
+    .n_fields = sizeof fields_of_stream / sizeof fields_of_stream[0],
+    .check = check_stream,
+    .add_tensors = list_stream,
+    .embed = embed_stream,
     .norm = norm_last,
-    .end = end,
+    .end = end_stream,
 };

@@ -1,13 +1,14 @@
 // RoPE otherwise than a Llama has it.
 #include "turns.h"
 
+#include "../llama/arithmetic.h"
 #include "fields.h"
 #include "kinds.h"
 
 // ---- the angles of a token ----
 
 // As fill_angles of src/llama/forward.c makes them, of a text that may jump.
-static void fill_angles(const Plain *p, Turns *t, int length) {
+static void fill_even(const Plain *p, Turns *t, int length) {
     RopeFreqs now;
     rope_frequencies(t->rope, length, &now);
     double factor = now.attention_factor * now.attention_factor;
@@ -35,12 +36,14 @@ static void fill_uneven(const Plain *p, Turns *t, int length) {
     int m = spread_position(t->spread, p->i);
     RopeFreqs now, then;
     rope_frequencies(c, length, &now);
+    t->cancelled = now.attention_factor;
+    then = now;
     lengths[p->i] = length;
     for (int j = 0; j <= p->i; j++) {
         int n = spread_position(t->spread, j);
-        int length_then = p->extra->config->stale_keys ? lengths[j] : length;
-        rope_frequencies(c, length_then, &then);
+        if (p->extra->config->stale_keys) rope_frequencies(c, lengths[j], &then);
         double factor = now.attention_factor * then.attention_factor;
+        if (norms_cancel_factor(&p->model->config)) factor = 1;
         double distance = rope_distance(c, m, n);
         double key = rope_parts(c, n).key;
         for (int pair = 0; pair < now.n_pairs; pair++) {
@@ -66,19 +69,20 @@ static void fill_own(const Plain *p, Turns *t, int length) {
 }
 
 static void fill_turns(const Plain *p, Turns *t, int length) {
-    bool is_uneven = p->extra->config->stale_keys || t->rope->unscaled_positions > 0;
+    bool is_uneven = p->extra->config->stale_keys || t->rope->unscaled_positions > 0 ||
+                     norms_cancel_factor(&p->model->config);
     if (p->model->config.extra->attention.qk_norm_late) fill_own(p, t, length);
     else if (is_uneven) fill_uneven(p, t, length);
-    else fill_angles(p, t, length);
+    else fill_even(p, t, length);
 }
 
 // A Llama's angles are there already, and are made again where they are others.
-static void place(Plain *p, int length, float *x) {
+static void place_turns(Plain *p, int length, float *x) {
     const struct ModelExtra *m = p->model->config.extra;
     PlainTurns *t = &p->extra->turns;
     const SessionConfig *c = p->extra->config;
     bool differs = c->stale_keys || c->spread.length || p->rope->unscaled_positions > 0 ||
-                   m->attention.qk_norm_late;
+                   m->attention.qk_norm_late || norms_cancel_factor(&p->model->config);
     (void)x;
     if (m->encoding.kind != ENCODING_ROPE) return;
     t->full.cosines = p->cosines;
@@ -110,6 +114,12 @@ void turn_heads(const Plain *p, float *x, int n) {
     }
 }
 
+void take_factor_first(const Plain *p, float *x, int n) {
+    int64_t d = p->w->extra->shape.head_dim;
+    for (int h = 0; h < n; h++)
+        scale_all(x + h * d, (float)turns_of(p)->cancelled, 2 * turning_pairs(p));
+}
+
 // ---- settings ----
 
 bool model_turns_by(const Model *model, const RopeConfig *rope, Error *err) {
@@ -121,7 +131,7 @@ bool model_turns_by(const Model *model, const RopeConfig *rope, Error *err) {
                      "again (expected a method of one scale for all lengths, without a map)");
 }
 
-static bool settle(Plain *p, const RopeSettings *given, RopePlan *plan, Error *err) {
+static bool settle_turns(Plain *p, const RopeSettings *given, RopePlan *plan, Error *err) {
     const Model *model = p->model;
     const struct ModelExtra *m = model->config.extra;
     const RopeSettings none = {.said = 0};
@@ -137,37 +147,37 @@ static bool settle(Plain *p, const RopeSettings *given, RopePlan *plan, Error *e
     return model_turns_by(model, &plan->rope, err);
 }
 
-static const Rule rules[] = {
+static const Rule rules_of_turns[] = {
     {"temperature_unturned temperature_length", NEEDS, "temperature_beta"},
 };
 
-static bool check(Model *m, Error *err) { return CHECK_RULES(m, rules, err); }
+static bool check_turns(Model *m, Error *err) { return CHECK_RULES(m, rules_of_turns, err); }
 
 // ---- memory ----
 
-static Turns lay_out_turns(const RopeConfig *rope, const Spread *spread, Arena *arena) {
+static Turns turns_by(const RopeConfig *rope, const Spread *spread, Arena *arena) {
     Turns t = {.rope = rope, .spread = spread};
     t.own_cosines = arena_take(arena, rope->rotary_dim / 2, sizeof(float));
     t.own_sines = arena_take(arena, rope->rotary_dim / 2, sizeof(float));
     return t;
 }
 
-static void lay_out(Plain *p, Arena *arena) {
+static void lay_out_turns(Plain *p, Arena *arena) {
     const SessionConfig *c = p->extra->config;
     PlainTurns *t = &p->extra->turns;
     t->lengths = arena_take(arena, p->context, sizeof(int));
-    t->full = lay_out_turns(p->rope, &c->spread, arena);
+    t->full = turns_by(p->rope, &c->spread, arena);
     if (!p->model->config.extra->layers.sliding_rope) return;
     int64_t angles = (int64_t)p->context * (c->sliding->rotary_dim / 2);
-    t->sliding = lay_out_turns(c->sliding, &in_place, arena);
+    t->sliding = turns_by(c->sliding, &in_place, arena);
     t->sliding.cosines = arena_take(arena, angles, sizeof(float));
     t->sliding.sines = arena_take(arena, angles, sizeof(float));
 }
 
 const Kind turns_kind = {
     .name = "turns",
-    .check = check,
-    .settle = settle,
-    .lay_out = lay_out,
-    .place = place,
+    .check = check_turns,
+    .settle = settle_turns,
+    .lay_out = lay_out_turns,
+    .place = place_turns,
 };

@@ -12,6 +12,7 @@ typedef struct {
     const Spread *spread;    // where tokens stand in these layers
     float *cosines, *sines;  // (context, rotary_dim / 2) by which the query turns to meet each key
     float *own_cosines, *own_sines;  // (rotary_dim / 2) by which it turns in front of a norm
+    double cancelled;                // the attention factor, where norms cancel it
 } Turns;
 
 // What the definition keeps for them.
@@ -31,6 +32,9 @@ int place_of(const Plain *plain, int i);
 // Where norms of heads come behind RoPE, queries and keys turn by their own positions first: n heads
 // of x (n, d).
 void turn_heads(const Plain *plain, float *x, int n);
+// Where norms cancel the attention factor (norms_cancel_factor), what turns of them is multiplied by
+// it.
+void take_factor_first(const Plain *plain, float *x, int n);
 
 // False with the reason when a model cannot turn by these settings: where norms come behind RoPE, a
 // key is stored as it turned first.

@@ -19,7 +19,7 @@ enum { MAGIC = 0x616b3432, V0_BYTES = 28, V3_FIELDS = 204, V4_BYTES = 256, V5_BY
 
 // Those of a Llama and of its RoPE. In version 3 all bytes from V3_FIELDS on are 0. A field that
 // limits another stands before it. tests/test_format.py compares docs/format.md.
-static const Field fields[] = {
+static const Field fields_of_llama[] = {
     {"magic", 0, U32, MAGIC, MAGIC, CONFIG(magic)},
     {"version", 4, U32, 1, 6, CONFIG(version)},
     {"weight_type", 8, U32, 0, N_WEIGHT_TYPES - 1, CONFIG(weight_type)},
@@ -61,18 +61,24 @@ static const Field fields[] = {
     {"temperature_length", 604, U32, 0, MOST, ROPE(temperature_length)},
     {"mscale_in_scores", 624, U32, 0, 1, ROPE(mscale_in_scores)},
 };
-enum { N_FIELDS = sizeof fields / sizeof fields[0] };
+enum { N_FIELDS = sizeof fields_of_llama / sizeof fields_of_llama[0] };
 
 // The fields of a Llama, and then those of each kind. Table -1 is a Llama's; `base` is where the
 // places of a table begin.
 static const Field *table_of(const Model *m, int table, int *n, uint8_t **base) {
     *n = table < 0 ? N_FIELDS : kinds.rows[table]->n_fields;
     *base = table < 0 ? (uint8_t *)m : (uint8_t *)m->config.extra;
-    return table < 0 ? fields : kinds.rows[table]->fields;
+    return table < 0 ? fields_of_llama : kinds.rows[table]->fields;
 }
 
 static int count_of(const Field *f, const Model *m) {
     return f->type == I32X8 ? m->config.n_eos : 1;
+}
+
+// The version that a value of a field needs; 0: any.
+static int needed_for(const Field *f, double x) {
+    if (f->version_6 && x >= f->version_6) return 6;
+    return f->version_5 && x >= f->version_5 ? 5 : 0;
 }
 
 static bool fail_field(const Field *f, double x, double high, Error *err) {
@@ -99,12 +105,9 @@ static bool read_field(const Field *f, const uint8_t *header, const Model *m, ui
         if (f->high == LAST_TOKEN) high = m->config.vocab_size - 1;
         if (f->high == LAST_METHOD) high = rope_n_methods - 1;
         if (!(x >= f->low && x <= high)) return fail_field(f, x, high, err);
-        int needed = f->version_6 && x >= f->version_6   ? 6
-                     : f->version_5 && x >= f->version_5 ? 5
-                                                         : 0;
-        if (version < needed)
+        if (version < needed_for(f, x))
             return fail(err, "%s is %.0f in version %d (expected version %d)", f->name, x, version,
-                        needed);
+                        needed_for(f, x));
         memcpy(base + f->place + 4 * i, &bits, f->bytes);
     }
     return true;
@@ -155,8 +158,7 @@ int header_write(Model m, uint8_t out[HEADER_BYTES]) {
             int value;
             memcpy(out + f->offset, base + f->place, bytes * count_of(f, &m));
             memcpy(&value, out + f->offset, sizeof value);
-            if (f->version_5 && value >= f->version_5 && needed < 5) needed = 5;
-            if (f->version_6 && value >= f->version_6) needed = 6;
+            if (needed_for(f, value) > needed) needed = needed_for(f, value);
         }
     }
     if (memcmp(out + V5_BYTES, zeros, HEADER_BYTES - V5_BYTES) != 0) needed = 6;

@@ -59,7 +59,7 @@ typedef struct {
 
 // Settles how long the text may be, and by which settings the model turns: those that are given,
 // else its own.
-static bool settle(Core *r, const RopeSettings *given, int n, Error *err) {
+static bool settle_core(Core *r, const RopeSettings *given, int n, Error *err) {
     const Model *m = &r->model;
     Plain *p = &r->plain;
     int most = n < 0 ? USUAL_POSITIONS : n > 0 ? n : m->config.seq_len;
@@ -76,17 +76,17 @@ static bool settle(Core *r, const RopeSettings *given, int n, Error *err) {
     return good;
 }
 
-static void lay_out(Core *r) {
+static void lay_out_core(Core *r) {
     plain_lay_out(&r->plain, &r->arena);
     r->x = arena_take(&r->arena, r->model.config.dim, sizeof(float));
     r->logits = arena_take(&r->arena, r->model.config.vocab_size, sizeof(float));
 }
 
 static bool open_core(Core *r, const char *path, const Asked *a, Error *err) {
-    if (!model_open(path, &r->model, err) || !settle(r, &a->settings, a->n, err)) return false;
-    lay_out(r);
+    if (!model_open(path, &r->model, err) || !settle_core(r, &a->settings, a->n, err)) return false;
+    lay_out_core(r);
     if (!arena_open(&r->arena, "the past", err)) return false;
-    lay_out(r);
+    lay_out_core(r);
     return true;
 }
 
@@ -111,8 +111,9 @@ static bool take_prompt(Core *r, const char *path, const char *text, Error *err)
     if (n == 0)
         return fail(err, "the prompt is empty and the tokenizer has no BOS token to begin with");
     return r->n_prompt <= context ||
-           fail(err, "the prompt has %zu tokens, more than the %d positions of -n, answer included",
-                n, context);
+           fail(err,
+                "the prompt has %zu tokens, more than the %d position%s of -n, answer included", n,
+                context, context == 1 ? "" : "s");
 }
 
 // Writes and reads the prompt, then samples until a token ends the text or the context is full.
@@ -144,6 +145,11 @@ int main(int argc, char **argv) {
     Core r = {.arena = {0}};
     Sampler s = {0};
     Error err;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") != 0 && strcmp(argv[i], "-h") != 0) continue;
+        printf("usage: core %s\n", usage);
+        return YES;
+    }
     bool ok = argc > 1 || fail(&err, "a model is needed (core %s)", usage);
     for (int i = 2; ok && i < argc; i += 2) ok = read_argument(&a, argv[i], argv[i + 1], &err);
     ok = ok && (!a.rope || settings_read(&a.settings, a.rope, &err));

@@ -47,7 +47,7 @@ Tensor *tensor_at(Tensors *t, const void *member) {
 }
 
 // The place of a tensor in the order of the file's version.
-static int place_of(const ModelConfig *c, const Tensor *t) {
+static int place_in_file(const ModelConfig *c, const Tensor *t) {
     return c->version >= 3 ? t->place : t->llama2c[c->version > 0];
 }
 
@@ -60,7 +60,9 @@ static void list_tensors(Model *m, Layer *w, Tensors *t) {
     for (int i = 1; i < t->n; i++) {
         const Tensor row = t->rows[i];
         int at = i;
-        for (; at > 0 && place_of(&m->config, &t->rows[at - 1]) > place_of(&m->config, &row); at--)
+        for (; at > 0 &&
+               place_in_file(&m->config, &t->rows[at - 1]) > place_in_file(&m->config, &row);
+             at--)
             t->rows[at] = t->rows[at - 1];
         t->rows[at] = row;
     }
@@ -216,7 +218,7 @@ static bool take_tensors(Cursor *at, Error *err) {
 }
 
 // Memory for the layers, and for what other kinds have besides.
-static bool make_room(Model *m, Error *err) {
+static bool make_layers(Model *m, Error *err) {
     int n = m->config.n_layers;
     m->layers = alloc_array(n, sizeof *m->layers, "layers", err);
     if (!m->layers || kinds.n == 0) return m->layers;
@@ -230,7 +232,7 @@ static bool read_model(Model *m, Error *err) {
     Cursor at = {.model = m, .alignment = 1};
     if (kinds.n) m->config.extra = alloc_array(1, kinds.model_bytes, "a model", err);
     if (kinds.n && !m->config.extra) return false;
-    bool good = header_read(m, &at.offset, err) && make_room(m, err) && take_tables(&at, err) &&
+    bool good = header_read(m, &at.offset, err) && make_layers(m, err) && take_tables(&at, err) &&
                 take_tensors(&at, err);
     return good && (settings_check(&m->rope, m->config.seq_len, err) ||
                     fail(err, "impossible header: %s", err->text));

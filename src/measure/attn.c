@@ -1,5 +1,5 @@
 // The scores and weights that one head gives to every key, for the last query of a prompt.
-#include "attn.h"
+#include "jobs.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -77,7 +77,7 @@ bool show_attention(const Job *job, int layer, int head, Error *err) {
     float *scores = alloc_array(job->n_ids, sizeof *scores, "scores", err);
     if (!scores) return false;
     Session *s = open_session(job, job->plans, n, true, err);
-    if (s) s->config.watch = (Watch){layer, head, scores};
+    if (s) s->config.watch = (Watch){.layer = layer, .head = head, .scores = scores};
     bool ok = s && session_read(s, job->ids, n, n, 1, err);
     if (ok) print_keys(job, s);
     session_free(s);

@@ -248,9 +248,13 @@ static bool read_key(Check *c, Row *row, Session *s, Samples *samples, Error *er
     int number = samples->n;
     int depth = whole ? spread_order(number % N_KEY_DEPTHS, N_KEY_DEPTHS) : 0;
     bool found = false;
-    bool ok = keys && passkeys_ask(keys, s, number, depth, &found, err);
-    if (ok && passkeys_fit(keys)) add_sample(samples, found);
-    else if (ok) row->verdict = UNABLE;
+    bool ok = keys;
+    if (ok && !passkeys_fit(keys)) {
+        row->verdict = UNABLE;
+    } else if (ok) {
+        ok = passkeys_ask(keys, s, number, depth, &found, err);
+        if (ok) add_sample(samples, found);
+    }
     passkeys_close(keys);
     return ok;
 }

@@ -1,6 +1,6 @@
 // --explain: what a method, or an encoding other than RoPE, does in numbers.
 #define _POSIX_C_SOURCE 200809L
-#include "explain.h"
+#include "jobs.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -12,7 +12,6 @@
 #include "../fast/encodings.h"
 #include "../fast/widen.h"
 #include "cache_size.h"
-#include "explain_still.h"
 #include "show_engines.h"
 
 static const double FULL_TURN = 6.28318530717958647693;
@@ -44,17 +43,44 @@ static void kept_shares(const RopeConfig *c, int length, double scale, double *k
     if (!same) kept_at(*c, scale, length, kept);
 }
 
+static bool is_unseen(const RopeConfig *c, int64_t i, int64_t j) {
+    return rope_distance(c, (int)i, (int)j) >= c->train_ctx;
+}
+
+// Whether the unseen keys of the last query are its first: where D reaches L, it does not grow
+// toward the query. That is so but for maps of one's own.
+static bool first_are_unseen(const RopeConfig *c, int length) {
+    int j = 0;
+    while (j < length && is_unseen(c, length - 1, j)) j++;
+    while (j < length && !is_unseen(c, length - 1, j)) j++;
+    return j >= length;
+}
+
+// The same share by counting, over some four million pairs of a long text.
+static double counted_share(const RopeConfig *c, int length) {
+    double unseen = 0;
+    double all = 0;
+    int step = (1 + length / 2048) | 1;
+    for (int64_t i = 0; i < length; i += step) {
+        for (int64_t j = i % step; j <= i; j += step) {
+            unseen += rope_sees(c, (int)i, (int)j) && is_unseen(c, i, j);
+            all++;
+        }
+    }
+    return unseen / all;
+}
+
 // The share of pairs j <= i < length that see each other over L or more, which training never
-// showed. For a query these keys are the first: where D reaches L, it does not grow toward the
-// query. Of long texts one query in `step` counts.
+// showed. Of long texts one query in `step` counts.
 static double unseen_share(const RopeConfig *c, int length) {
     double unseen = 0;
     double all = 0;
+    if (!first_are_unseen(c, length)) return counted_share(c, length);
     for (int64_t i = 0, step = 1 + length / (1 << 20); i < length; i += step) {
         int low = -1, high = (int)i;  // the last unseen key, and the first that is not
         while (high - low > 1) {
             int middle = low + (high - low) / 2;
-            if (rope_distance(c, (int)i, middle) >= c->train_ctx) low = middle;
+            if (is_unseen(c, i, middle)) low = middle;
             else high = middle;
         }
         int64_t sinks = c->window ? c->sinks : 0;
@@ -332,11 +358,11 @@ typedef struct {
     RopeFreqs now;
     double kept[ROPE_MAX_PAIRS];
     Notes notes;
-} Kind;
+} LayerKind;
 
 // Fills in the kinds that the model has, the full one first, and returns their number. Where layers
 // are all alike, that is one.
-static int fill_kinds(const Job *job, Kind kinds[N_LAYER_KINDS]) {
+static int fill_kinds(const Job *job, LayerKind kinds[N_LAYER_KINDS]) {
     static const char *const names[N_LAYER_KINDS] = {
         [LAYERS_FULL] = "full", [LAYERS_SLIDING] = "sliding"};
     const RopePlan *plan = job->plans;
@@ -345,14 +371,14 @@ static int fill_kinds(const Job *job, Kind kinds[N_LAYER_KINDS]) {
     int n = 0;
     for (int i = 0; i < N_LAYER_KINDS; i++) {
         if (!k->is_there[i] && (both || i > 0 || k->is_there[LAYERS_SLIDING])) continue;
-        Kind *kind = &kinds[n++];
+        LayerKind *kind = &kinds[n++];
         // Where full layers do not turn, their notes are those of the sliding layers, but for the
         // window.
         bool own = k->own_sliding && (i == LAYERS_SLIDING || (both && !k->turns[LAYERS_FULL]));
         int own_head = own ? job->said->sliding_head_dim : 0;
-        *kind = (Kind){.name = names[i],
-                       .turns = k->turns[i] || (!both && !job->said->still),
-                       .rope = own ? plan->sliding : plan->rope};
+        *kind = (LayerKind){.name = names[i],
+                            .turns = k->turns[i] || (!both && !job->said->still),
+                            .rope = own ? plan->sliding : plan->rope};
         if (both && i == LAYERS_FULL && !plan->rope.all_slide)
             kind->rope.window = kind->rope.sinks = 0;
         rope_frequencies(&kind->rope, job->length, &kind->now);
@@ -364,7 +390,7 @@ static int fill_kinds(const Job *job, Kind kinds[N_LAYER_KINDS]) {
 }
 
 // Prints the rows of a kind, with a column for its name where there are two.
-static void print_pairs(Table *t, const Kind *kind, bool is_named) {
+static void print_pairs(Table *t, const LayerKind *kind, bool is_named) {
     const RopeConfig *c = &kind->rope;
     for (int i = 0; i < kind->now.n_pairs; i++) {
         double plain = rope_plain(c, i);
@@ -379,7 +405,7 @@ static void print_pairs(Table *t, const Kind *kind, bool is_named) {
     }
 }
 
-static void plot_pairs(const char *layers, const Job *job, const Kind *kind, int width) {
+static void plot_pairs(const char *layers, const Job *job, const LayerKind *kind, int width) {
     const RopeConfig *c = &kind->rope;
     const RopeFreqs *now = &kind->now;
     int train_ctx = c->train_ctx;
@@ -398,7 +424,7 @@ static void plot_pairs(const char *layers, const Job *job, const Kind *kind, int
 }
 
 // The notes of all kinds. A kind that does not turn has one that says so.
-static void print_all_notes(Table *t, const Kind *kinds, int n) {
+static void print_all_notes(Table *t, const LayerKind *kinds, int n) {
     bool is_still = true;
     for (int i = 0; i < n; i++) is_still = is_still && !kinds[i].turns;
     if (is_still) {
@@ -411,9 +437,58 @@ static void print_all_notes(Table *t, const Kind *kinds, int n) {
         if (!kinds[i].turns) table_note(t, kinds[i].name, "no RoPE: queries and keys do not turn");
 }
 
+// ---- layers that stand still ----
+
+// Marks the layers of a model that do not turn, though others of their kind do. Returns whether
+// there are any.
+static bool find_still(const Job *job, ConfigLayers *out) {
+    const Model *m = job->model;
+    bool found = false;
+    out->n = m->layers ? m->config.n_layers : job->said->layers.n;
+    for (int i = 0; m->layers && i < out->n && i < MOST_LAYERS; i++) {
+        bool full = !(m->layers[i].extra->flags & LAYER_SLIDING);
+        bool is_still =
+            m->layers[i].extra->flags & LAYER_NOPE && full && job->kinds.turns[LAYERS_FULL];
+        out->kinds[i] = is_still ? KIND_FULL : KIND_OTHER;
+        found = found || is_still;
+    }
+    return found;
+}
+
+// Likewise of a config without weights.
+static bool find_said(const LayersAtRest *rest, ConfigLayers *out) {
+    for (int i = 0; i < MOST_LAYERS; i++) out->kinds[i] = KIND_OTHER;
+    for (int i = 0; i < rest->n; i++) out->kinds[rest->layers[i]] = KIND_FULL;
+    out->n = rest->n ? rest->layers[rest->n - 1] + 1 : 0;
+    return rest->n > 0;
+}
+
+// Says which layers do not turn, what chunks the others see, and of a config without weights the
+// temperature of the former; of a model the notes have that.
+static void note_still(Table *t, const Job *job) {
+    const LayersAtRest *rest = &job->said->at_rest;
+    bool has_model = job->model->layers != NULL;
+    ConfigLayers layers = {.n = 0};
+    char list[200];
+    if (has_model ? find_still(job, &layers) : find_said(rest, &layers)) {
+        list_layers(&layers, KIND_FULL, list, sizeof list);
+        table_note(t, "layers_still", "%s", list);
+    }
+    int chunk = has_model ? job->model->config.extra->attention.chunk : rest->chunk;
+    if (chunk > 0) table_note(t, "chunk", "%d", chunk);
+    if (has_model || rest->beta == 0) return;
+    RopeConfig c = {.temperature_beta = rest->beta,
+                    .temperature_length = rest->length,
+                    .temperature_unturned = true};
+    table_note(t, "temperature_beta", "%.6g", rest->beta);
+    table_note(t, "temperature", "%.6g", rope_temperature(&c, job->length - 1));
+}
+
+// ---- the table ----
+
 bool explain(const Job *job, bool plots, Error *err) {
     if (job->model->config.extra->encoding.kind) return explain_encoding(job, err);
-    Kind *kinds = alloc_array(N_LAYER_KINDS, sizeof *kinds, "kinds of layers", err);
+    LayerKind *kinds = alloc_array(N_LAYER_KINDS, sizeof *kinds, "kinds of layers", err);
     if (!kinds) return false;
     Table t = table_open(job->form);
     int n = fill_kinds(job, kinds);
@@ -427,10 +502,10 @@ bool explain(const Job *job, bool plots, Error *err) {
     note_experts(&t, job->model);
     note_cache(&t, job);
     table_columns(&t, columns);
-    for (const Kind *k = kinds; k < kinds + n; k++)
+    for (const LayerKind *k = kinds; k < kinds + n; k++)
         if (k->turns) print_pairs(&t, k, n > 1);
     table_end(&t);
-    for (const Kind *k = kinds; k < kinds + n; k++)
+    for (const LayerKind *k = kinds; k < kinds + n; k++)
         if (k->turns && (plots || isatty(STDERR_FILENO)))
             plot_pairs(n > 1 ? k->name : NULL, job, k, t.width < 76 ? 24 : MOST_WIDE);
     free(kinds);

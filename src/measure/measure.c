@@ -86,7 +86,6 @@ static bool measure_one(const Job *job, const MethodsTable *methods, Table *tabl
 bool measure_methods(const Job *job, const MethodsTable *methods, Error *err) {
     Table table = table_open(job->form);
     bool ok = try_memory(job, err);
-    end_on_interrupt();
     if (ok) {
         print_heading(job, &table, methods->what);
         if (methods->samples) table_note(&table, "samples", "%d", methods->samples);

@@ -1,6 +1,6 @@
 // What may come next: log-probabilities of the likeliest tokens behind a prompt, or of given tokens
 // behind several beginnings of a text.
-#include "next.h"
+#include "jobs.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -128,7 +128,6 @@ static int by_logit(const void *a, const void *b) {
 
 typedef struct {
     const Job *job;
-    bool stepwise;
     Table table;
     LikelyToken *sorted;  // (vocab_size)
     int *rank;            // (vocab_size) of each token, 1 for the likeliest
@@ -172,8 +171,9 @@ static void print_answer(Answers *a, const RopePlan *plan, const Question *q, in
 
 // Reads the text up to a question's length. A method that follows the length starts afresh, since
 // keys that are kept from a shorter text are not what a fresh session holds.
-static bool read_to(const Job *job, bool stepwise, Session *s, int length, Error *err) {
+static bool read_to(const Job *job, Session *s, int length, Error *err) {
     const RopeConfig *rope = s->config.rope;
+    const bool stepwise = job->sessions.stepwise;
     bool follows = rope->dynamic || rope_methods[rope->method].flags & ROPE_USES_LISTS;
     if (follows || stepwise) session_rewind(s, 0);
     else if (s->position >= length) session_rewind(s, length - 1);
@@ -191,7 +191,7 @@ static bool answer_by(Answers *a, const RopePlan *plan, const Questions *all, Er
     bool ok = s;
     for (int i = 0; ok && i < all->n; i++) {
         const Question *q = &all->questions[i];
-        ok = read_to(a->job, a->stepwise, s, q->length, err);
+        ok = read_to(a->job, s, q->length, err);
         float *logits = ok ? session_logits(s, 0, 1, err) : NULL;
         ok = logits;
         if (ok) print_answer(a, plan, q, all->likeliest, logits);
@@ -202,7 +202,7 @@ static bool answer_by(Answers *a, const RopePlan *plan, const Questions *all, Er
 
 bool show_next(const Job *job, const NextOptions *o, Error *err) {
     Questions all = {0};
-    Answers a = {.job = job, .stepwise = o->stepwise};
+    Answers a = {.job = job};
     uint64_t vocab_size = (uint64_t)job->model->config.vocab_size;
     bool ok = take_questions(job, o->asked, &all, err);
     if (ok) a.sorted = alloc_array(vocab_size, sizeof *a.sorted, "logits in order", err);
@@ -215,7 +215,6 @@ bool show_next(const Job *job, const NextOptions *o, Error *err) {
         char names[80];
         snprintf(names, sizeof names, "%s%s", columns, job->tokenizer ? "\ttext" : "");
         table_columns(&a.table, names);
-        end_on_interrupt();
         for (int i = 0; ok && i < job->n_plans; i++) {
             ok = answer_by(&a, &job->plans[i], &all, err);
             table_end(&a.table);

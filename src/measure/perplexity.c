@@ -1,5 +1,5 @@
 // Perplexity by position in a window.
-#include "perplexity.h"
+#include "jobs.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -67,13 +67,13 @@ static void print_bucket(const Perplexity *all, const Method *method, int from, 
 static bool score_window(const Perplexity *all, Method *method, int sample, Error *err) {
     const PerplexityOptions *o = all->o;
     const int n = method->job->length;
-    const int step = o->stepwise ? KV_BLOCK : n;
+    const int step = method->job->sessions.stepwise ? KV_BLOCK : n;
     double *nll = all->scores + (int64_t)sample * n;
     fill_window(method->job, sample, o->samples, all->window);
     session_rewind(method->session, 0);
     for (int from = 1; from < n; from += step) {
         int to = n - from > step ? from + step : n;
-        int length = o->stepwise ? 0 : n;
+        int length = method->job->sessions.stepwise ? 0 : n;
         if (!score_span(method->session, (Span){all->window, from, to, length}, nll + from, err))
             return false;
         show_progress(method, (sample + (double)to / n) / o->samples);

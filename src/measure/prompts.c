@@ -51,7 +51,7 @@ static bool print_task(Trial *t, int shortest, int longest, int trials, Error *e
 }
 
 bool print_prompts(const Job *job, const TasksOptions *o, Error *err) {
-    Trial t = {.tokenizer = job->tokenizer, .seed = o->seed};
+    Trial t = {.tokenizer = job->tokenizer, .seed = job->seed};
     int half = job->said->rope.train_ctx / 2;
     int shortest = half > 0 && half < job->length ? half : job->length;
     unsigned asked = tasks_asked(o->list, err);  // which was found right at the start

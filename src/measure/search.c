@@ -131,7 +131,8 @@ static bool try_candidate(Search *s, const DivisorList *c, bool *better, Error *
     if (memcmp(c, &s->best, sizeof *c) == 0) return true;
     for (int i = 0; i < s->windows && !dropped; i++) {
         if (is_over(s)) return true;
-        if (!read_window(s, &plan, (start + i) % s->windows, false, s->nll, err)) return false;
+        if (!read_window(s, &plan, (start + i) % s->windows, false, s->nll, err))
+            return interrupted;
         s->read++;
         snprintf(shown, sizeof shown, "%.4f, began %.4f", s->mean, s->began);
         table_progress(&s->table, shown, share_done(s));
@@ -253,7 +254,7 @@ static bool report(Search *s, Error *err) {
     double error;
     table_end(t);
     print_heading(s->job, t, "search");
-    table_note(t, "seed", "%llu", (unsigned long long)s->o->seed);
+    table_note(t, "seed", "%llu", (unsigned long long)s->job->seed);
     table_note(t, "counted", "%d to %d", s->n - s->counted, s->n);
     table_note(t, "read", "%d windows, for %d candidates", s->read, s->tried);
     table_note(t, "searched", "%d windows", s->windows);
@@ -261,7 +262,7 @@ static bool report(Search *s, Error *err) {
     for (int w = 0; w < s->windows && !interrupted; w++)
         if (!read_window(s, &yarn, w, true, s->best_nll, err) ||
             !read_window(s, &found, w, true, s->nll, err))
-            return false;
+            if (!interrupted) return false;
     if (!interrupted) {
         note_pair(t, "judged", "yarn", mean_of(s, s->best_nll), mean_of(s, s->nll));
         difference(s, 0, s->windows, &error);
@@ -291,7 +292,7 @@ bool search(const Job *job, const SearchOptions *options, SearchListener *listen
             err,
             "the text has %zu tokens, fewer than %d windows of %d that search and %d that judge",
             job->n_ids, s.windows, s.n, s.windows);
-    s.random = (2 * s.o->seed + 1) * 0x9E3779B97F4A7C15;
+    s.random = (2 * s.job->seed + 1) * 0x9E3779B97F4A7C15;
     s.start.method = ROPE_LONGROPE;
     s.start.dynamic = false;
     s.start.factor = (double)s.n / trained;
@@ -304,7 +305,6 @@ bool search(const Job *job, const SearchOptions *options, SearchListener *listen
     uint64_t n_scores = (uint64_t)s.windows * (uint64_t)s.counted;
     s.nll = s.ids ? alloc_array(n_scores, sizeof *s.nll, "scores", err) : NULL;
     s.best_nll = s.nll ? alloc_array(n_scores, sizeof *s.nll, "scores", err) : NULL;
-    catch_interrupt(SA_RESTART);
     set_steps(&s, 0.3);
     bool ok = s.best_nll && begin(&s, err);
     if (ok && s.tried == 0) ok = fail(err, "interrupted before the first candidate was read");

@@ -119,6 +119,8 @@ bool show_engines(const ReadByEngines *what, const char *list, Answer *answer, E
     if (!readings) return false;
     Table t = table_open(what->job->form);
     print_notes_of_all(&t, readings->reference, length);
+    if (what->as_it_stands && what->job->said->refused[0] && !t.eyes)
+        table_note(&t, "refused_here", "%s", what->job->said->refused);
     name_columns(&t, readings->of[0].by_layer);
     for (int i = 0; i < readings->n; i++) {
         const Reading *r = &readings->of[i];

@@ -368,13 +368,13 @@ static bool prepare(Tasks *t, Error *err) {
         t->ids =
             tokenizer_encode(job->tokenizer, t->trial.hay.text,
                              t->trial.hay.starts[t->trial.hay.n_pieces], false, &t->n_ids, err);
-    else t->ids = plain_english(job->tokenizer, least, o->seed, &t->n_ids, err);
+    else t->ids = plain_english(job->tokenizer, least, job->seed, &t->n_ids, err);
     return t->ids && (t->n_ids >= least ||
                       fail(err, "copy: the text has %zu tokens, fewer than %zu", t->n_ids, least));
 }
 
 bool measure_tasks(const Job *job, const TasksOptions *o, Answer *answer, Error *err) {
-    Tasks t = {.job = job, .o = o, .trial = {.tokenizer = job->tokenizer, .seed = o->seed}};
+    Tasks t = {.job = job, .o = o, .trial = {.tokenizer = job->tokenizer, .seed = job->seed}};
     MethodsTable methods = {
         .what = "passkey",
         .columns = "method\tlength\tdepth\ttrials\tcorrect\taccuracy",

@@ -3,15 +3,6 @@
 
 #include "../job/job.h"
 
-typedef struct {
-    // of tasks, between commas; NULL: passkey, in a table without the task's name
-    const char *list;
-    const char *text_path;  // what they are hidden in; NULL: filler
-    uint64_t seed;
-    int trials;           // at each length and depth
-    double min_accuracy;  // below which the answer is NO
-} TasksOptions;
-
 // The tasks of a list (NULL: passkey) as bits by their order. 0 with the reason where one is not
 // known.
 unsigned tasks_asked(const char *list, Error *err);

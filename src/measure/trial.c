@@ -115,6 +115,10 @@ char *trial_text(const Trial *t, size_t *n, Error *err) {
     const size_t *starts = t->hay.starts;
     // The first sentence comes behind all others that stand at its place.
     const int begin = task->names == UPDATES;
+    if (t->pieces < 0) {
+        fail(err, "no prompt of the task %s fits in %d positions", task->name, t->length);
+        return NULL;
+    }
     char *text = alloc_array(starts[t->pieces] + PROMPT_BYTES, 1, "a haystack", err);
     if (!text) return NULL;
     char *end = text + snprintf(text, PROMPT_BYTES, opening, task->what, task->them, task->them,

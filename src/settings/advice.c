@@ -1,6 +1,7 @@
 // What is worth a warning about settings of RoPE.
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "methods.h"
 
@@ -16,8 +17,12 @@ bool settings_idle(const RopeSettings *s, const RopePlan *plan, int *row, Error 
         int i = (*row)++;
         const Setting *f = &rope_settings[i];
         bool is_used = f->methods ? flags & f->methods : !f->maps || map & f->maps;
-        if (s->said >> i & 1 && !is_used)
-            return !fail(advice, "%s has no effect on rope %s", f->option, plan->name);
+        if (s->said >> i & 1 && !is_used) {
+            bool is_letter = strlen(f->option) == 3;  // --k, and -k is another option
+            return !fail(advice, "%s has no effect on rope %s%s%s%s", f->option, plan->name,
+                         is_letter ? " (did you mean " : "", is_letter ? f->option + 1 : "",
+                         is_letter ? "?)" : "");
+        }
     }
     return false;
 }

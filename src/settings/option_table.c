@@ -16,88 +16,104 @@ static const char *const minimized[] = {"past", "half", "all"};
 static const char *const activations[] = {"int8", "f32"};
 static const char *const quantized_types[] = {"q8", "q4", "f16", "f32"};
 
-enum { MOST_COUNT = 1 << 20 };
+enum {
+    MOST_COUNT = 1 << 20,
+    SPREADS = ON_TEXT | ON_CHAT | ON_PPL | ON_TASKS | ON_ATTN,  // where jumps are --spread's alone
+};
 
 const Option option_table[] = {
-    {.value = {"-t", "T", "temperature, 0 is greedy [1]", NUMBER, OF_OPTIONS(temperature), 0, 1e6},
+    {.value = {"-t", "T", "temperature, 0 is greedy [1]", NUMBER, OF_OPTIONS(text.temperature), 0,
+               1e6},
+     .is_common = true,
      .needs = SAMPLING},
     {.value = {"-p", "P", "top-p: sample from the likeliest tokens that make up P [0.9]", NUMBER,
-               OF_OPTIONS(top_p), 0, 1},
+               OF_OPTIONS(text.top_p), 0, 1},
      .needs = SAMPLING},
     {.value = {"-k", "K", "top-k: sample from the K likeliest tokens; 0: from all [0]", WHOLE,
-               OF_OPTIONS(top_k), 0, MOST},
+               OF_OPTIONS(text.top_k), 0, MOST},
      .needs = SAMPLING},
     {.value = {"--min-p", "M", "sample from tokens at least M times as likely as the likeliest [0]",
-               NUMBER, OF_OPTIONS(min_p), 0, 1},
+               NUMBER, OF_OPTIONS(text.min_p), 0, 1},
      .needs = SAMPLING},
     {.value = {"-s", "SEED", "seed of the random numbers, 0: from the clock [0]", SEED,
                OF_OPTIONS(seed)},
+     .is_common = true,
      .needs = A_SEED},
     {.value = {"-n", "N",
                "positions, prompt included; 0: the model's context, which a chat and --check take; "
                "8k: 8 x 1,024 [256; "
                "other measuring: 4 times the trained context]",
                WHOLE, OF_OPTIONS(steps), 0, MOST},
+     .is_common = true,
      .needs = A_LENGTH},
-    {.value = {"-i", "TEXT", "prompt", TEXT, OF_OPTIONS(prompt)},
+    {.value = {"-i", "TEXT", "prompt", TEXT, OF_OPTIONS(text.prompt)},
+     .is_common = true,
+     .not_with = "-f",
      .jobs = ON_CHAT,
      .needs = A_PROMPT},
     {.value = {"-f", "FILE", "file with the prompt; - is standard input", TEXT,
                OF_OPTIONS(prompt_file)},
+     .is_common = true,
      .jobs = ON_TASKS | ON_PROMPTS,
      .needs = A_PROMPT},
     {.value = {"-z", "FILE", "tokenizer [NAME.tokenizer.bin or tokenizer.bin beside the model]",
                TEXT, OF_OPTIONS(tokenizer_path)},
+     .idle = {"--ids", true, ON_PPL},
      .needs = A_TOKENIZER},
     {.value = {"-m", "MODE",
-               "generate, or chat in the turns of the model's family, which its special tokens "
+               "generate or chat; turns are those of the model's family, which its special tokens "
                "tell [generate]",
                WORD, OF_OPTIONS(mode), 0, 1, modes},
+     .is_common = true,
      .needs = SAMPLING},
-    {.value = {"-y", "TEXT", "system prompt of a chat", TEXT, OF_OPTIONS(system_prompt)},
+    {.value = {"-y", "TEXT", "system prompt of a chat", TEXT, OF_OPTIONS(text.system_prompt)},
      .jobs = ON_CHAT},
     {.value = {"--thinking", "MODE",
                "on or off: whether answers of a chat begin with thoughts (Qwen 3, 3.5) [on]", WORD,
-               OF_OPTIONS(thinking), 0, 1, on_or_off},
+               OF_OPTIONS(text.thinking), 0, 1, on_or_off},
      .jobs = ON_CHAT},
     {.value = {"--ignore-eos", NULL, "keep generating past an end token", FLAG,
-               OF_OPTIONS(ignore_eos)},
+               OF_OPTIONS(text.ignore_eos)},
      .needs = SAMPLING},
     {.value = {"--kv", "TYPE", "precision of the key-value cache: f16, f32, q8 or q4 [f16]", WORD,
-               OF_OPTIONS(kv), 0, N_KV_TYPES - 1, kv_type_names},
+               OF_OPTIONS(sessions.kv), 0, N_KV_TYPES - 1, kv_type_names},
+     .is_common = true,
      .needs = RUNNING,
      .jobs = ON_EXPLAIN},
     {.value =
          {"--activations", "TYPE",
           "what quantized weights multiply: activations rounded to int8, or kept as f32 [int8]",
-          WORD, OF_OPTIONS(activations), 0, 1, activations},
+          WORD, OF_OPTIONS(sessions.floats), 0, 1, activations},
      .needs = RUNNING},
     {.value = {"--spread", "N",
                "spread the tokens of a text over N positions, in pieces with jumps between them",
-               WHOLE, OF_OPTIONS(spread), 1, MOST},
+               WHOLE, OF_OPTIONS(sessions.spread), 1, MOST},
      .needs = SPREADING},
     {.value = {"--piece", "P", "tokens in a piece of --spread [128], or of --check's jumps", WHOLE,
-               OF_OPTIONS(piece), 1, MOST_COUNT},
+               OF_OPTIONS(sessions.piece), 1, MOST_COUNT},
+     .idle = {"--spread", false, SPREADS},
      .jobs = ON_CHECK,
      .needs = SPREADING},
     {.value = {"--crowd", NULL,
                "with --spread: a key counts as often as the positions that it stands for", FLAG,
-               OF_OPTIONS(crowd)},
+               OF_OPTIONS(sessions.crowd)},
+     .idle = {"--spread", false, SPREADS},
      .jobs = ON_TEXT | ON_CHAT | ON_ATTN | ON_PPL},
     {.value = {"--threads", "N", "threads [OMP_NUM_THREADS, else what is fastest]", WHOLE,
-               OF_OPTIONS(threads), 1, 1024},
+               OF_OPTIONS(sessions.threads), 1, 1024},
      .jobs = ON_QUANTIZE,
      .needs = RUNNING},
     {.value =
          {"--plain", NULL,
-          "compute by the definition (src/llama/plain.c): slow, on one thread, nothing rounded",
-          FLAG, OF_OPTIONS(plain)},
+          "compute by the definition (src/llama/forward.c): slow, on one thread, nothing rounded",
+          FLAG, OF_OPTIONS(sessions.plain)},
      .needs = RUNNING},
     {.value = {.help = "RoPE; a setting that is not given comes from the model"}},
     {.value = {"--rope", "NAME",
-               "method, see below; measurements take all, or a list with settings "
+               "method or distance map; measurements take all, or a list with settings "
                "(none,yarn:factor=4,8:ramp=turns)",
                TEXT, OF_OPTIONS(methods)},
+     .is_common = true,
      .about_rope = true,
      .needs = PLANS},
     {.value =
@@ -109,83 +125,90 @@ const Option option_table[] = {
     {.value = {"--rope-config", "FILE",
                "a config.json, or its rope_scaling block alone, in place of the model's settings",
                TEXT, OF_OPTIONS(rope_config)},
+     .is_common = true,
      .about_rope = true},
     {.value = {"--reading", "ENGINES",
                "read that file, or the model's own settings, as these engines do (vllm, hf4@4.51); "
                "see --engines",
                TEXT, OF_OPTIONS(reading)},
+     .not_with = "--engines",
      .about_rope = true,
      .needs = PLANS},
     {.is_rope = true, .jobs = ON_PROMPTS, .needs = PLANS},
     {.value = {.help = "Instead of generating"}},
     {.value = {"--ppl", "FILE", "perplexity by position over a text; - is standard input", TEXT,
                OF_OPTIONS(text_path)},
+     .is_common = true,
      .job = JOB_PPL},
     {.value = {"--ids", NULL,
                "FILE of --ppl, or of -f with --next, holds token ids, as decimal numbers", FLAG,
                OF_OPTIONS(ids)},
      .jobs = ON_PPL | ON_NEXT},
-    {.value = {"--per-token", NULL, "--ppl prints every position", FLAG, OF_OPTIONS(per_token)},
+    {.value = {"--per-token", NULL, "--ppl prints every position", FLAG, OF_OPTIONS(ppl.per_token)},
      .jobs = ON_PPL},
     {.value = {"--samples", "K", "--ppl averages K windows spread evenly over the text [1]", WHOLE,
-               OF_OPTIONS(samples), 1, MOST_COUNT},
+               OF_OPTIONS(ppl.samples), 1, MOST_COUNT},
      .jobs = ON_PPL},
     {.value = {"--stepwise", NULL,
                "--ppl and --next read token by token, as generation does (slow)", FLAG,
-               OF_OPTIONS(stepwise)},
+               OF_OPTIONS(sessions.stepwise)},
      .jobs = ON_PPL | ON_NEXT},
     {.value =
          {"--stale-keys", NULL,
           "leave keys as they were rotated when cached: a known flaw, with --stepwise or --check",
-          FLAG, OF_OPTIONS(stale_keys)},
+          FLAG, OF_OPTIONS(sessions.stale_keys)},
+     .idle = {"--stepwise", false, ON_PPL},
      .about_rope = true,
      .jobs = ON_PPL | ON_CHECK | ON_NEXT},
     {.value = {"--check", "[FILE]",
                "does the model hold to N positions? On a text of yours, or one that is made up",
-               TEXT, OF_OPTIONS(check_path)},
+               TEXT, OF_OPTIONS(check.text_path)},
+     .is_common = true,
      .job = JOB_CHECK},
     {.value = {"--like", "FILE",
                "--check also wants the model to read short texts as well as this one, within 5 %",
-               TEXT, OF_OPTIONS(like_path)},
+               TEXT, OF_OPTIONS(check.like_path)},
      .jobs = ON_CHECK},
     {.value =
          {"--budget", "SECONDS",
           "--check takes so long at most, and names what it left out; 0: only what all costs [60]",
-          NUMBER, OF_OPTIONS(budget), 0, 1e6},
+          NUMBER, OF_OPTIONS(check.budget), 0, 1e6},
      .jobs = ON_CHECK},
     {.value = {"--min-page", "A",
                "--check also wants this share of what reading a page again gains in a short text; "
                "0: only tells it",
-               NUMBER, OF_OPTIONS(min_page), 0, 1},
+               NUMBER, OF_OPTIONS(check.min_page), 0, 1},
      .jobs = ON_CHECK},
     {.value = {"--min-updates", "A",
                "--check also wants the last of several values said as surely as in a short text, "
                "times A; 0: only tells it",
-               NUMBER, OF_OPTIONS(min_updates), 0, 1},
+               NUMBER, OF_OPTIONS(check.min_updates), 0, 1},
      .jobs = ON_CHECK},
     {.value = {"--max-cache", "NATS",
                "--check also wants --kv q8 or q4 to change no more than this for each token, "
                "against f16; 0: only tells both",
-               NUMBER, OF_OPTIONS(max_cache), 0, 100},
+               NUMBER, OF_OPTIONS(check.max_cache), 0, 100},
      .jobs = ON_CHECK},
     {.value = {"--whole", NULL,
                "--check passes only when it read texts of N positions whole, not by jumps alone",
-               FLAG, OF_OPTIONS(whole)},
+               FLAG, OF_OPTIONS(check.whole)},
      .jobs = ON_CHECK},
     {.value = {"--settings", NULL,
                "--check judges the settings alone, and reads nothing; needs no tokenizer", FLAG,
-               OF_OPTIONS(settings_alone)},
+               OF_OPTIONS(check.settings)},
      .jobs = ON_CHECK | ON_SETTINGS},
     {.value = {"--passkey", NULL, "retrieval of a hidden key by length and depth", .type = NOTHING},
+     .is_common = true,
      .job = JOB_TASKS},
     {.value =
          {"--tasks", "LIST",
-          "tasks by length and depth: passkey, multikey, multivalue, variables, updates, hops, "
+          "tasks by length and depth; passkey, multikey, multivalue, variables, updates, hops, "
           "copy, or all; -f: in that text",
-          TEXT, OF_OPTIONS(tasks)},
+          TEXT, OF_OPTIONS(tasks.list)},
+     .is_common = true,
      .job = JOB_TASKS},
     {.value = {"--trials", "K", "ask K times at each length and depth [10]", WHOLE,
-               OF_OPTIONS(trials), 1, MOST_COUNT},
+               OF_OPTIONS(tasks.trials), 1, MOST_COUNT},
      .jobs = ON_TASKS | ON_PROMPTS},
     {.value = {"--prompts", NULL,
                "--tasks prints its prompts and the right answers as lines of JSON; needs no model",
@@ -193,7 +216,7 @@ const Option option_table[] = {
      .jobs = ON_TASKS | ON_PROMPTS},
     {.value = {"--min-accuracy", "A",
                "exit with status 1 when a method's accuracy in a task at a length is below A [0]",
-               NUMBER, OF_OPTIONS(min_accuracy), 0, 1},
+               NUMBER, OF_OPTIONS(tasks.min_accuracy), 0, 1},
      .jobs = ON_TASKS},
     {.value = {"--attn", "LAYER.HEAD",
                "scores and weights that the prompt's last query gives each key, by distance", PAIR,
@@ -202,10 +225,12 @@ const Option option_table[] = {
     {.value = {"--next", "K",
                "log-probabilities of the K likeliest tokens behind the prompt; or of those that a "
                "file K names",
-               TEXT, OF_OPTIONS(next)},
+               TEXT, OF_OPTIONS(next.asked)},
+     .is_common = true,
      .job = JOB_NEXT},
     {.value = {"--explain", NULL, "what the method does to every pair at length N",
                .type = NOTHING},
+     .is_common = true,
      .job = JOB_EXPLAIN},
     {.value = {"--plot", NULL,
                "--explain draws the pairs on standard error, as it does for a terminal", FLAG,
@@ -218,49 +243,53 @@ const Option option_table[] = {
     {.value = {"--rope-json", NULL,
                "the settings in force as a rope_scaling block for Hugging Face and vLLM",
                .type = NOTHING},
+     .is_common = true,
      .job = JOB_ROPE_JSON,
      .about_rope = true},
     {.value = {"--engines", "[LIST]",
                "how nine engines read the model's settings, or --rope-config's "
                "(vllm:max_len=128k,hf4@4.51) [all]",
                TEXT, OF_OPTIONS(engines)},
+     .is_common = true,
      .job = JOB_ENGINES,
      .about_rope = true},
     {.value = {"--search", "FILE",
                "LongRoPE's search: find the divisors of each pair for windows of N positions of "
                "this text",
                TEXT, OF_OPTIONS(text_path)},
+     .is_common = true,
      .job = JOB_SEARCH,
      .about_rope = true},
-    {.value = {"--reads", "K", "--search reads at most K windows [400]", WHOLE, OF_OPTIONS(reads),
-               1, MOST},
+    {.value = {"--reads", "K", "--search reads at most K windows [400]", WHOLE,
+               OF_OPTIONS(search.reads), 1, MOST},
      .jobs = ON_SEARCH},
     {.value = {"--seconds", "T", "--search ends after T seconds [never]", NUMBER,
-               OF_OPTIONS(seconds), 0.001, 1e9},
+               OF_OPTIONS(search.seconds), 0.001, 1e9},
      .jobs = ON_SEARCH},
     {.value = {"--search-windows", "K",
                "K windows of the text search, and as many others judge [8]", WHOLE,
-               OF_OPTIONS(search_windows), 1, MOST_COUNT},
+               OF_OPTIONS(search.windows), 1, MOST_COUNT},
      .jobs = ON_SEARCH},
     {.value = {"--population", "P",
                "--search begins with P lists: linear, ntk, yarn, --rope's own, and mutants [8]",
-               WHOLE, OF_OPTIONS(population), 4, MOST_COUNT},
+               WHOLE, OF_OPTIONS(search.population), 4, MOST_COUNT},
      .jobs = ON_SEARCH},
     {.value =
          {"--minimize", "PART",
           "--search minimizes the nll past the trained context, of the last half, or of all [past]",
-          WORD, OF_OPTIONS(minimize), 0, 2, minimized},
+          WORD, OF_OPTIONS(search.minimize), 0, 2, minimized},
      .jobs = ON_SEARCH},
     {.value = {"--search-attention", NULL, "--search also looks for the attention factor", FLAG,
-               OF_OPTIONS(search_attention)},
+               OF_OPTIONS(search.attention)},
      .jobs = ON_SEARCH},
     {.value = {"--search-unscaled", NULL,
                "--search also looks for the number of first positions that stay unscaled", FLAG,
-               OF_OPTIONS(search_unscaled)},
+               OF_OPTIONS(search.unscaled)},
      .jobs = ON_SEARCH},
     {.value = {"--bench", NULL,
                "speed of prefill and decode, at the start and behind N positions [8192]",
                .type = NOTHING},
+     .is_common = true,
      .job = JOB_BENCH},
     {.value =
          {"--anchor", NULL,
@@ -270,14 +299,21 @@ const Option option_table[] = {
     {.value = {"--quantize", "TYPE OUT",
                "write a copy with q8, q4, f16 or f32 weights, and print what rounding did", WORD,
                OF_OPTIONS(quantize_type), 0, 3, quantized_types},
+     .is_common = true,
      .job = JOB_QUANTIZE},
     {.value = {"--tsv", NULL, "print tables between tabs at a terminal, too, as in a pipe", FLAG,
                OF_OPTIONS(tsv)},
      .needs = A_TABLE},
     {.value = {"--json", NULL,
                "print the table as one object of JSON, with the reason of the exit status", FLAG,
-               OF_OPTIONS(json)}},
-    {.value = {"--help", NULL, "print this text, as -h does", FLAG, OF_OPTIONS(help)}},
+               OF_OPTIONS(json)},
+     .is_common = true,
+     .not_with = "--tsv"},
+    {.value = {"--help", "[TOPIC]",
+               "what is typed most, or of a TOPIC: all, rope, or a job (check, ppl, tasks, ...); "
+               "-h is --help",
+               TEXT, OF_OPTIONS(help)},
+     .is_common = true},
     {.value = {"--version", NULL, "print the version", FLAG, OF_OPTIONS(version)}},
 };
 enum { N_ROWS = sizeof option_table / sizeof option_table[0] };
@@ -286,18 +322,12 @@ _Static_assert((int)N_ROWS <= (int)MOST_OPTIONS, "each option has a place in `sa
 _Static_assert(sizeof(KvType) == sizeof(int), "a word is put in its place as an int");
 
 const Options options_unsaid = {
-    .temperature = 1,
-    .top_p = 0.9,
     .steps = -1,
-    .samples = 1,
-    .trials = 10,
-    .budget = 60,
-    .min_page = -1,
-    .min_updates = -1,
-    .max_cache = -1,
-    .reads = 400,
-    .population = 8,
-    .search_windows = 8,
+    .text = {.temperature = 1, .top_p = 0.9},
+    .ppl = {.samples = 1},
+    .tasks = {.trials = 10},
+    .check = {.budget = 60, .min_page = -1, .min_updates = -1, .max_cache = -1},
+    .search = {.reads = 400, .population = 8, .windows = 8},
 };
 
 #define FACTS(kind, run, length, needs)                                                            \
@@ -326,6 +356,7 @@ static bool is_name(const char *word, const char *known) {
 int option_find(const char *word, const char **nearest) {
     char name[32];
     if (strcmp(word, "-h") == 0) word = "--help";
+    bool is_letter = strlen(word) == 3 && word[0] == '-' && word[1] == '-';
     bool is_long = strncmp(word, "--", 2) == 0;
     size_t length = is_long ? strcspn(word, "=") : strlen(word);
     snprintf(name, sizeof name, "%.*s", (int)length, word);
@@ -336,45 +367,11 @@ int option_find(const char *word, const char **nearest) {
         if (is_name(name, known)) return i;
         *nearest = nearer_name(name, known, *nearest);
     }
-    return -1;
-}
-
-static void print_line(const char *name, const char *argument, const char *text) {
-    char left[40];
-    snprintf(left, sizeof left, "%s %s", name, argument ? argument : "");
-    printf("  %-22s %s\n", left, text);
-}
-
-// Prints the line of an option, or a heading.
-static void print_value(const Setting *value) {
-    if (value->option) print_line(value->option, value->argument, value->help);
-    else if (value->help) printf("\n%s:\n", value->help);
-}
-
-static void print_options(void) {
-    for (int i = 0; i < N_ROWS; i++) {
-        print_value(&option_table[i].value);
-        for (int k = 0; k < N_ROPE_SETTINGS && option_table[i].is_rope; k++) {
-            print_value(&rope_settings[k]);
-        }
+    for (int i = 0; i < N_ROWS; i++) {  // -N and --n for -n
+        const char *known = option_table[i].value.option;
+        bool is_short = known && !known[2];
+        if (is_short && strcasecmp(is_letter ? name + 1 : name, known) == 0) *nearest = known;
     }
-}
-
-static void print_known(const char *name, const char *summary, const char *source) {
-    printf("  %-22s %s (%s)\n", name, summary, source);
-}
-
-void options_help(const char *program) {
-    const char *slash = strrchr(program, '/');
-    printf("usage: %s model.bin [options]\n\n", slash ? slash + 1 : program);
-    print_options();
-    printf("\nMethods of --rope:\n");
-    for (int i = 0; i < rope_n_methods; i++)
-        print_known(rope_methods[i].name, rope_methods[i].summary, rope_methods[i].source);
-    print_line("dynamic-NAME", "",
-               "the method with a scale that follows the length; dynamic is dynamic-ntk");
-    print_line("window", "", "none with a --window of the trained context: the baseline");
-    printf("\nDistance maps, alone or behind a method (yarn+dca):\n");
-    for (int i = 0; i < rope_n_maps; i++)
-        print_known(rope_maps[i].name, rope_maps[i].summary, rope_maps[i].source);
+    if (strcasecmp(name, "--h") == 0 || strcmp(name, "-H") == 0) *nearest = "-h";
+    return -1;
 }

@@ -4,19 +4,30 @@
 
 #include "options.h"
 
+// Another option, by which one has no effect in these jobs: where the other is given, or where it is
+// not.
+typedef struct {
+    const char *option;  // NULL: there is none
+    bool is_given;
+    unsigned jobs;
+} Partner;
+
 // An option is a value in Options, and what job it is about. A row without an option is a heading
 // of --help.
 typedef struct {
     Setting value;
-    int job;          // the Job that it asks for; 0: none
-    unsigned jobs;    // it has an effect in these (ON_...),
-    unsigned needs;   // and in all that need one of these; where both are 0, in all there are
-    bool about_rope;  // it needs a model with RoPE
-    bool is_rope;     // not an option: here stand the rows of rope_settings
+    int job;               // the Job that it asks for; 0: none
+    unsigned jobs;         // it has an effect in these (ON_...),
+    unsigned needs;        // and in all that need one of these; where both are 0, in all there are
+    Partner idle;          // with this one or without it, it has none
+    const char *not_with;  // they exclude one another; NULL: no other one
+    bool about_rope;       // it needs a model with RoPE
+    bool is_common;        // --help has it on its first screen
+    bool is_rope;          // not an option: here stand the rows of rope_settings
 } Option;
 
 extern const Option option_table[];
-extern const int n_option_rows;  // at most 64: Options.said has a bit for each
+extern const int n_option_rows;  // at most MOST_OPTIONS, for which Options.said has places
 // What options are that are not given.
 extern const Options options_unsaid;
 

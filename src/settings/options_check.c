@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "../engines/engines.h"
+#include "contract.h"
 #include "option_table.h"
 
 static bool is_row_said(const Options *o, int row) { return o->said[row]; }
@@ -12,6 +13,7 @@ static bool is_row_said(const Options *o, int row) { return o->said[row]; }
 // The option that asks for the job at hand; NULL: none does, and text is generated.
 static const char *asked_by(const Options *o) {
     if (o->job == JOB_PROMPTS) return "--prompts";
+    if (o->job == JOB_SETTINGS) return "--settings";
     for (int i = 0; i < n_option_rows; i++) {
         if (is_row_said(o, i) && option_table[i].job) return option_table[i].value.option;
     }
@@ -43,7 +45,8 @@ static void warn_of_job(const Options *o, const char *option, unsigned jobs) {
 }
 
 // Makes an option what it is when it is not given.
-static void unsay(Options *o, const Setting *option) {
+static void unsay(Options *o, int row) {
+    const Setting *option = &option_table[row].value;
     static const size_t sizes[] = {
         [FLAG] = sizeof(bool),   [WHOLE] = sizeof(int),         [NUMBER] = sizeof(double),
         [WORD] = sizeof(int),    [TEXT] = sizeof(const char *), [SEED] = sizeof(uint64_t),
@@ -51,16 +54,7 @@ static void unsay(Options *o, const Setting *option) {
     };
     const char *unsaid = (const char *)&options_unsaid;
     memcpy((char *)o + option->place, unsaid + option->place, sizes[option->type]);
-}
-
-// An option that has an effect together with another one only, or only without it.
-static void drop_if(Options *o, bool is_idle, const char *name, const char *how,
-                    const char *other) {
-    const char *nearest;
-    int row = option_find(name, &nearest);
-    if (!is_idle || !is_row_said(o, row)) return;
-    warn_idle(name, how, other);
-    unsay(o, option_value(row));
+    o->said[row] = false;
 }
 
 // Warns of what has no effect of a row that has none in the job: an option, or all settings of
@@ -69,34 +63,45 @@ static void drop_row(Options *o, int row) {
     const Option *option = &option_table[row];
     if (is_row_said(o, row)) {
         warn_of_job(o, option->value.option, option_jobs(option));
-        unsay(o, &option->value);
+        unsay(o, row);
     }
     for (int k = 0; k < N_ROPE_SETTINGS && option->is_rope; k++) {
         if (o->rope.said >> k & 1) warn_of_job(o, rope_settings[k].option, option_jobs(option));
     }
 }
 
+// Whether another option that is given, or is not, takes its effect from one that has one in the job.
+static bool is_idle(const Options *o, const Option *option) {
+    const char *nearest;
+    const Partner *p = &option->idle;
+    return p->option && p->jobs >> o->job & 1 &&
+           is_row_said(o, option_find(p->option, &nearest)) == p->is_given;
+}
+
 // Warns of each option that has no effect, and makes sure that it has none.
 static void drop_idle(Options *o) {
-    const unsigned job = 1u << o->job;
-    const bool spreads = job_facts[o->job].needs & SPREADING;
-    drop_if(o, !o->spread && spreads, "--piece", "without", "--spread");
-    drop_if(o, !o->spread && spreads && !(job & ON_TASKS), "--crowd", "without", "--spread");
-    drop_if(o, !o->stepwise && job & ON_PPL, "--stale-keys", "without", "--stepwise");
-    drop_if(o, o->ids && job & ON_PPL, "-z", "with", "--ids");
-    drop_if(o, o->settings_alone, "-z", "with", "--settings");
-    drop_if(o, o->settings_alone, "--budget", "with", "--settings");
-    drop_if(o, o->settings_alone, "--whole", "with", "--settings");
-    drop_if(o, o->settings_alone, "--min-page", "with", "--settings");
-    drop_if(o, o->settings_alone, "--min-updates", "with", "--settings");
-    drop_if(o, o->settings_alone, "--max-cache", "with", "--settings");
-    drop_if(o, o->settings_alone, "--like", "with", "--settings");
     for (int i = 0; i < n_option_rows; i++) {
-        if (!(option_jobs(&option_table[i]) & job)) drop_row(o, i);
+        const Option *option = &option_table[i];
+        if (!(option_jobs(option) >> o->job & 1)) drop_row(o, i);
+        if (!is_row_said(o, i) || !is_idle(o, option)) continue;
+        warn_idle(option->value.option, option->idle.is_given ? "with" : "without",
+                  option->idle.option);
+        unsay(o, i);
     }
 }
 
 // ---- what goes together ----
+
+// Options that exclude one another, by their rows.
+static bool check_partners(const Options *o, Error *err) {
+    const char *nearest;
+    for (int i = 0; i < n_option_rows; i++) {
+        const char *other = option_table[i].not_with;
+        if (other && is_row_said(o, i) && is_row_said(o, option_find(other, &nearest)))
+            return fail(err, "%s and %s exclude one another", option_table[i].value.option, other);
+    }
+    return true;
+}
 
 static bool check_one_job(const Options *o, Error *err) {
     const Option *first = NULL;
@@ -114,7 +119,7 @@ static bool check_one_job(const Options *o, Error *err) {
 // The job that the one asked for becomes by other options.
 static JobKind job_meant(const Options *o) {
     if (o->job == JOB_TEXT && o->mode == MODE_CHAT) return JOB_CHAT;
-    if (o->job == JOB_CHECK && o->settings_alone) return JOB_SETTINGS;
+    if (o->job == JOB_CHECK && o->check.settings) return JOB_SETTINGS;
     return o->job == JOB_TASKS && o->prompts ? JOB_PROMPTS : o->job;
 }
 
@@ -148,8 +153,6 @@ static bool check_engines(const Options *o, Error *err) {
         return fail(err, "--engines: %s", err->text);
     int n = o->reading ? engines_list(o->reading, readings, err) : 1;
     if (n == 0) return fail(err, "--reading: %s", err->text);
-    if (o->reading && o->job == JOB_ENGINES)
-        return fail(err, "--reading and --engines exclude one another");
     if (n > 1 && !takes_lists(o)) return fail_list("--reading", "engine", o->reading, n, err);
     bool is_read = o->reading || o->job == JOB_ENGINES;
     if (!is_read || !o->rope_config || !options_say_block(o)) return true;
@@ -188,9 +191,8 @@ static bool check_json(const Options *o, Error *err) {
                     "--json: %s has no table (expected --check, --engines, --explain, or what else "
                     "prints one)",
                     asked ? asked : "a text");
-    if (o->json && o->tsv) return fail(err, "--json and --tsv exclude one another");
-    if (!o->settings_alone || !o->check_path) return true;
-    return fail(err, "--check --settings reads no text (found %.100s)", o->check_path);
+    if (!o->check.settings || !o->check.text_path) return true;
+    return fail(err, "--check --settings reads no text (found %.100s)", o->check.text_path);
 }
 
 static bool read_methods(Options *o, Error *err) {
@@ -204,8 +206,11 @@ static bool read_methods(Options *o, Error *err) {
 bool options_check(Options *o, Error *err) {
     if (!check_one_job(o, err)) return false;
     o->job = job_meant(o);
+    if (!rows_are_named(err)) return false;
     if (!check_json(o, err) || !check_model_given(o, err) || !check_engines(o, err)) return false;
     drop_idle(o);
-    if (o->prompt && o->prompt_file) return fail(err, "-i and -f exclude one another");
+    if (!check_partners(o, err)) return false;
+    o->tasks.text_path = o->prompt_file;
+    o->check.says_block = options_say_block(o);
     return read_methods(o, err);
 }

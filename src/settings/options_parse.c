@@ -100,14 +100,17 @@ static bool read_pair(const char *name, const char *text, int *pair, Error *err)
     return fail(err, "%s: '%.60s' is not two whole numbers from 0, as 3.5", name, text);
 }
 
+static bool is_help(int number) { return strcmp(option_value(number)->option, "--help") == 0; }
+
 // Whether the value in brackets of an option is left out before the word `next`: that is another
 // option, the model, or nothing. A list of engines may be a word before the model, but no file's
 // name.
 static bool is_left_out(const Options *o, int number, const char *next) {
     if (!next) return true;
     bool is_option = next[0] == '-' && next[1];
-    bool asks_engines = number < n_option_rows && option_table[number].job == JOB_ENGINES;
-    bool is_model = !o->model_path && (!asks_engines || access(next, F_OK) == 0);
+    bool takes_words =
+        is_help(number) || (number < n_option_rows && option_table[number].job == JOB_ENGINES);
+    bool is_model = !o->model_path && (!takes_words || access(next, F_OK) == 0);
     return is_option || is_model;
 }
 
@@ -173,6 +176,7 @@ static bool read_option(char **argv, int *at, Options *o, Error *err) {
         value = argv[++*at];
     }
     note_given(o, number);
+    if (left_out && is_help(number)) o->help = "";
     if (!take_second(argv, at, o, number, err)) return false;
     return left_out || put_option(o, number, value, err);
 }

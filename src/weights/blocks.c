@@ -271,7 +271,7 @@ const BlockType block_types[N_WEIGHT_TYPES] = {
     [WEIGHT_IQ2_K] = {256, 76, .numbers = numbers_iq2_k},
     [WEIGHT_IQ3_K] = {256, 110, .numbers = numbers_iq3_k},
     [WEIGHT_IQ4_K] = {256, 144, .numbers = numbers_iq4_k},
-    [WEIGHT_IQ5_K] = {256, 176, .numbers = numbers_iq5_k},
+    [WEIGHT_IQ5_K] = {256, 176, PACKED_WORDS, .numbers = numbers_iq5_k},
     [WEIGHT_IQ4_KS] = {256, 136, .numbers = numbers_iq4_ks, .head = 4},
     [WEIGHT_IQ5_KS] = {256, 168, .numbers = numbers_iq5_ks, .head = 4},
 };

@@ -73,17 +73,24 @@ float row_head(WeightType type, const uint8_t *row) {
     return head;
 }
 
-static void coded_row(const Matrix *m, const uint8_t *row, float *out) {
-    const BlockType *block = &block_types[m->type];
-    const float head = row_head(m->type, row);
+// A block of whole numbers that stand for others, in a row with this head.
+static void coded_block(const BlockType *block, const uint8_t *at, float head, float *out) {
     int8_t q[256];
     float scales[16];
-    row += block->head;
-    for (int64_t first = 0; first < m->cols; first += block->weights) {
-        block->numbers(row, q, scales);
-        for (int i = 0; i < block->weights; i++)
-            out[first + i] = scales[i / 16] * head * (float)q[i];
-        row += block->bytes;
+    block->numbers(at, q, scales);
+    for (int i = 0; i < block->weights; i++) out[i] = scales[i / 16] * head * (float)q[i];
+}
+
+static void blocks_row(const Matrix *m, int64_t row, const uint8_t *bytes, float *out) {
+    const BlockType *block = &block_types[m->type];
+    const float head = row_head(m->type, bytes);
+    const uint8_t *at = bytes + block->head;
+    for (int64_t i = 0; i < m->cols; i += block->weights, at += block->bytes) {
+        uint8_t copy[MAX_BLOCK_BYTES];
+        bool packed = row < packed_rows(m);
+        if (packed) matrix_blocks(m, row, i / block->weights, 1, copy);
+        if (block->numbers) coded_block(block, packed ? copy : at, head, out + i);
+        else block->decode(packed ? copy : at, out + i);
     }
 }
 
@@ -94,15 +101,6 @@ const float *weights_row(const Matrix *m, int64_t row, float *room) {
     if (in_place) return (const float *)(const void *)bytes;
     if (m->type == WEIGHT_Q8) q8_row(m, row, room);
     if (m->type == WEIGHT_Q4) q4_row(m, row, room);
-    if (block->numbers) coded_row(m, bytes, room);
-    for (int64_t i = 0; block->decode && i < m->cols; i += block->weights) {
-        uint8_t copy[MAX_BLOCK_BYTES];
-        if (row < packed_rows(m)) {
-            matrix_blocks(m, row, i / block->weights, 1, copy);
-            block->decode(copy, room + i);
-        } else {
-            block->decode(bytes + i / block->weights * block->bytes, room + i);
-        }
-    }
+    if (block->numbers || block->decode) blocks_row(m, row, bytes, room);
     return room;
 }

@@ -90,7 +90,7 @@ export const stopAll = () =>
 // A folder like the repository's as a reader has it, in which commands are run as they are shown.
 export const desk = mkdtempSync(join(tmpdir(), 'rope-desk-'));
 mkdirSync(join(desk, 'page'));
-for (const name of ['model.bin', 'model-8k.bin', 'tokenizer.bin', 'book.txt', 'models'])
+for (const name of ['model.bin', 'tokenizer.bin', 'book.txt', 'models'])
     symlinkSync(join(ROOT, name), join(desk, name));
 symlinkSync(join(ROOT, 'model.bin'), join(desk, 'mymodel.bin'));
 symlinkSync(reference, join(desk, 'run'));

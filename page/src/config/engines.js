@@ -48,7 +48,6 @@ function sentence(row, rows, length) {
 
 // The engines that read it as it is meant, a line for each length where some of them stop.
 function alikeLines(same, length) {
-    if (!same.length) return [h('li.same', 'No two read it alike.')];
     const limitOf = ({ most }) => (most < length ? most : Infinity);
     const limits = [...new Set(same.map(limitOf))].sort((a, b) => b - a);
     return limits.map((limit) => {
@@ -68,10 +67,12 @@ function unseenLine(rows) {
 }
 
 // { date, items, alike }: how old the facts are, a list of sentences for a plan at a length, and how many engines read
-// it as it is meant.
-export function engineReadings(plan, length) {
+// it as it is meant. A block alone does not say where engines stop: `hasLimit` tells whether the config does.
+export function engineReadings(plan, length, hasLimit) {
     const { date, rows: all } = plan.engines(length);
-    const rows = all.filter((row) => row.verdict !== UNSEEN);
+    const rows = all
+        .filter((row) => row.verdict !== UNSEEN)
+        .map((row) => (hasLimit ? row : { ...row, most: Infinity }));
     const reference = rows.find((row) => row.verdict === 'same') ?? rows[0];
     const far = (row) => distanceFrom(reference, row);
     const others = rows
@@ -80,5 +81,6 @@ export function engineReadings(plan, length) {
     const odd = new Set(others.map(({ engine }) => engine));
     const same = rows.filter((row, i) => !odd.has(row.engine) && rows[i - 1]?.engine !== row.engine);
     const readings = others.map((row) => sentence(row, rows, length));
-    return { date, items: [...readings, ...alikeLines(same, length), ...unseenLine(all)], alike: same.length };
+    const none = rows.length && !same.length ? [h('li.differs', 'None of them reads it as it is meant.')] : [];
+    return { date, items: [...readings, ...none, ...alikeLines(same, length), ...unseenLine(all)], alike: same.length };
 }

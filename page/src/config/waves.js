@@ -80,7 +80,13 @@ function drawLengths(group, { trained, want }, width, { y }) {
     const below = want >= trained && want <= trained * 1.6;
     const rules = [
         { length: trained, name: `trained ${count(trained)}`, colour: 'var(--blue)', up: below ? -14 : 5 },
-        { length: want, name: `wanted ${count(want)}`, colour: 'var(--vermillion)', ink: 'var(--vermillion-text)', up: 5 },
+        {
+            length: want,
+            name: `wanted ${count(want)}`,
+            colour: 'var(--vermillion)',
+            ink: 'var(--vermillion-text)',
+            up: 5,
+        },
     ];
     group
         .selectAll('line')
@@ -127,7 +133,8 @@ function drawAxes(group, n, width, { y, high, middle }) {
 }
 
 // { box, put }: the picture's place; and what is drawn there from now on, which is null for nothing, or the pairs'
-// frequencies { plain, frequencies, sliding }, the lengths { trained, want }, and whether the settings hold.
+// frequencies { plain, frequencies, sliding }, the lengths { trained, want }, `far`, below which all distances are, and
+// whether the settings hold.
 export function wavelengths() {
     const svg = drawing('bars', HEIGHT).attr('role', 'img');
     const [lengths, plainDots, dots, squares, axes] = Array.from({ length: 5 }, () => svg.append('g'));
@@ -138,8 +145,8 @@ export function wavelengths() {
         const width = box.clientWidth || 600;
         svg.attr('width', width).attr('viewBox', `0 0 ${width} ${HEIGHT}`);
         if (!picture) return void svg.selectAll('g').selectAll('*').remove();
-        const { plain, frequencies, trained, want } = picture;
-        const shares = Array.from(frequencies, (f, i) => seenShare(plain[i], f, trained, want));
+        const { plain, frequencies, trained, far } = picture;
+        const shares = Array.from(frequencies, (f, i) => seenShare(plain[i], f, trained, far));
         const unseen = shares.filter((share) => share < SEEN).length;
         const scales = scalesOf(picture, width);
         svg.attr('aria-label', `wavelengths of ${plain.length} pairs; ${unseen} meet unseen angles`);

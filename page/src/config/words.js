@@ -5,7 +5,7 @@ import { titleOf } from '../methods.js';
 // What the program says, for people: large numbers with commas, and methods by their names on the page.
 export const inWords = (line) =>
     line
-        .replace(/(?<![.\d])\d{5,}\b/g, (digits) => count(+digits))
+        .replace(/(?<![.\d]|--[a-z-]+ )\d{5,}\b/g, (digits) => count(+digits)) // what stands behind an option is pasted
         .replace(/\brope none\b/g, 'plain RoPE')
         .replace(/(try|or) --rope (\S+)/g, '$1 $2');
 
@@ -61,8 +61,9 @@ export function wayOut(reason, words) {
 // no further than training went. `notes` are --explain's.
 export const isNothingNew = (notes, trained) => !!notes.full && +notes.window_sliding <= trained;
 
-// One sentence on top: do the settings hold at that length? `rows` are those of --check.
-export function verdictOf(rows, length, { notes, trained }) {
+// One sentence on top: do the settings hold at that length? `rows` are those of --check, `alike` the engines that read them
+// as they are meant.
+export function verdictOf(rows, length, { notes, trained, alike }) {
     const failed = rows.filter((row) => row.verdict === 'fail');
     if (isNothingNew(notes, trained))
         return (
@@ -70,6 +71,11 @@ export function verdictOf(rows, length, { notes, trained }) {
             `${count(+notes.window_sliding)} positions, no more than training showed.`
         );
     if (!rows.length) return 'These settings say nothing that could be checked without the weights.';
+    if (!failed.length && notes.map && length > trained)
+        return (
+            `These settings reach ${count(length)} positions by their distance map, ${titleOf(notes.map)}: no distance passes ` +
+            `${count(trained)}.${alike ? '' : ' No engine that was examined reads them so.'}`
+        );
     if (!failed.length) return `These settings hold together, and reach ${count(length)} positions.`;
     const reach = failed.find((row) => row.check === 'reach'),
         others = failed.filter((row) => row !== reach).map((row) => row.check);
@@ -96,7 +102,7 @@ export function remarks({ told, advice, method, scale, sharp, length, isOwn, isO
                       'nonsense.'
                 : 'The fastest hands are slowed: neighbors blur. Without tuning at this scale, expect nonsense at any length.',
         );
-    if (scale > 1 && length <= told.trainedContext && !method.startsWith('dynamic'))
+    if (scale > 1 && !isOnTop && length <= told.trainedContext && !method.startsWith('dynamic'))
         all.push(
             `${count(length)} positions need no scaling; a fixed factor of ${short(scale)} costs a little on short texts.`,
         );

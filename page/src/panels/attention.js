@@ -3,7 +3,7 @@
 import { chips, command, count, drawing, h, onceAFrame, statusLine } from '../dom.js';
 import { runs } from '../job.js';
 import { colourOf, titleOf } from '../methods.js';
-import { isSeen } from '../numbers.js';
+import { hasLeft } from '../numbers.js';
 import { choice, number, state } from '../state.js';
 import { prose } from '../terms.js';
 
@@ -123,7 +123,7 @@ export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
             bar.near.style.width = `${100 * (1 - beyond)}%`;
             canvas.ariaLabel = `${titleOf(name)}, the query at ${positions[row]}: ${share.textContent} beyond ${L}`;
         }
-        const lost = plain.filter((f) => !isSeen(f, L, positions[row] * f)).length;
+        const lost = plain.filter((f) => hasLeft(f, L, positions[row] * f)).length;
         says.textContent =
             positions[row] < L
                 ? `The query at ${count(positions[row])}: all distances are known from training.`

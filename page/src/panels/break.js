@@ -54,7 +54,7 @@ export function watchItBreak({ engine, shipped, recorded, file, own, book }) {
         'The model has never seen a position 513. What will the plain text do?',
         ['go on as before', 'lose the thread, bit by bit', 'fall to pieces'],
         {
-            say: () => 'Watch the perplexity above both texts: it does not jump at 513, it climbs.',
+            say: () => 'Watch both texts. Once they are written, a reader of their last tokens marks what it did not expect.',
             onanswer: () => {
                 goesOn = true;
                 if (phase === 'held') step();
@@ -80,7 +80,7 @@ export function watchItBreak({ engine, shipped, recorded, file, own, book }) {
         guess.say(`${word} Perplexity of plain and of YaRN, ${numbers.join('; ')}.`);
     };
 
-    const methodOf = (name) => (name === 'yarn' ? methodFor(name, PAST) : name);
+    const methodOf = (name) => (name === 'yarn' ? methodFor(name) : name);
     const writing = runs({
         engine,
         status,
@@ -112,7 +112,7 @@ export function watchItBreak({ engine, shipped, recorded, file, own, book }) {
                     return;
                 }
                 columns[i].push(part);
-                given += part.tokens.filter((token) => token.given).length;
+                given += part.tokens?.filter((token) => token.given).length ?? 0;
                 showCurves();
             });
         });
@@ -162,8 +162,7 @@ export function watchItBreak({ engine, shipped, recorded, file, own, book }) {
     const lines = command();
     function showCommands() {
         const how =
-            `-n ${PAST} -t ${HOW.temperature} -p ${HOW.topP} -s ${state.get('seed')} --ignore-eos --kv f32 ` +
-            '--activations f32';
+            `-n ${PAST} -t ${HOW.temperature} -p ${HOW.topP} -s ${state.get('seed')} --ignore-eos --kv f32`;
         const opened = state.get('open'),
             [before, prompt] = opened ? ['', `-i ${quoted(opened)}`] : [`head -c ${characters} book.txt | `, '-f -'];
         lines.put(...NAMES.map((name) => `${before}./run ${file} ${how} --rope ${methodOf(name)} ${prompt}`));
@@ -191,8 +190,8 @@ export function watchItBreak({ engine, shipped, recorded, file, own, book }) {
             h('details', h('summary', 'The commands that do this'), lines),
             h(
                 'p.fine',
-                'With --activations f32 nothing is rounded to int8 on the way, so that a processor of another kind writes ' +
-                    'the same text.',
+                'Every browser writes the same text. At a terminal a processor of another kind may round a number to int8 ' +
+                    'otherwise, and from there on the text is another one.',
             ),
         ],
     };

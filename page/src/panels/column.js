@@ -15,8 +15,10 @@ export function column(name, edge) {
     const box = h('div.column', h('h3', titleOf(name), at), scroll);
     box.style.setProperty('--mine', colourOf(name));
     let position = 0, // of the next token
-        nlls = [],
+        first = Infinity, // that is judged
+        nlls = [], // of the tokens from there on
         fresh = [];
+    const spans = new Map(); // by position, of what was written
     let read = 0; // positions
     let follows = true; // the text's end, unless the reader has scrolled away from it
     scroll.onscroll = () => {
@@ -32,34 +34,42 @@ export function column(name, edge) {
         if (follows) scroll.scrollTop = FAR; // beyond its end
     };
     const flush = onceAFrame(draw, PICTURE_MS);
+    function mark(place, nll) {
+        const part = spans.get(place);
+        if (!part) return;
+        part.className = markOf(nll);
+        part.title = `position ${place}: -ln p = ${nll.toFixed(2)} to a reader of the last ${edge}`;
+        first = Math.min(first, place);
+        nlls.push(nll);
+    }
     return Object.assign(box, {
         draw, // at once: the text stops for a while
         reset() {
             position = 0;
+            first = Infinity;
+            spans.clear();
             nlls = [];
             fresh = [];
             follows = true;
             scroll.replaceChildren();
             at.textContent = '';
         },
-        push({ tokens, position: now }) {
+        // More tokens; or what a reader of the last ones makes of those that are there, from one place on.
+        push({ tokens = [], position: now = read, from, nll }) {
             read = now;
+            nll?.forEach((one, i) => mark(from + i, one));
             for (const token of tokens) {
                 if (position === edge) fresh.push(h('div.edge', `position ${edge}: training ended here`));
                 const part = h('span', token.text);
                 if (token.given) part.className = 'given';
-                else {
-                    part.className = markOf(token.nll);
-                    part.title = `position ${position}: -ln p = ${token.nll.toFixed(2)} to a reader of the last ${edge}`;
-                    nlls.push(token.nll);
-                }
+                else spans.set(position, part);
                 fresh.push(part);
                 position++;
             }
             flush();
         },
-        curve: () => movingPerplexity(nlls, SPAN).map(([x, y]) => [x + position - nlls.length, y]),
+        curve: () => movingPerplexity(nlls, SPAN).map(([x, y]) => [x + first, y]),
         // The perplexity of what was written at positions from ... to.
-        between: (from, to) => perplexity(nlls, from - (position - nlls.length), to - (position - nlls.length)),
+        between: (from, to) => perplexity(nlls, from - first, to - first),
     });
 }

@@ -3,11 +3,11 @@
 import { engineReadings } from '../config/engines.js';
 import { EXAMPLES } from '../config/examples.js';
 import { gapFields } from '../config/gaps.js';
-import { blockToPaste, hasOriginal, promiseOf } from '../config/paste.js';
+import { blockToPaste, hasOriginal, promiseOf, ropeKeys } from '../config/paste.js';
 import { verdictTable } from '../config/verdicts.js';
 import { wavelengths } from '../config/waves.js';
 import { inWords, isNothingNew, layersInWords, remarks, verdictOf, wayOut } from '../config/words.js';
-import { afterPause, button, command, count, fact, h, short, stateChips, stateSlider, statusLine } from '../dom.js';
+import { afterPause, button, command, count, fact, folded, h, short, stateChips, stateSlider, statusLine } from '../dom.js';
 import { mb, takes } from '../given.js';
 import { go } from '../links.js';
 import { methodChoices, SIX, titleOf } from '../methods.js';
@@ -43,17 +43,17 @@ function pairsOf({ notes, kinds }) {
     return { ...(pairs ?? none), isBare, sliding };
 }
 
-// The numbers on top: method, trained positions, theta, pairs that go past their angles, contrast.
-function factsOf(told, method, { scale, attention }, pairs, want, hasKinds) {
+// The numbers on top: method, trained positions, theta, pairs that go past their angles at a distance of `far`, contrast.
+function factsOf(told, method, { scale, attention }, pairs, { far, map }, hasKinds) {
     const { trainedContext, theta } = told;
     const { plain, frequencies, isBare } = pairs;
-    const unseen = frequencies.filter((f, i) => seenShare(plain[i], f, trainedContext, want) < SEEN).length;
+    const unseen = frequencies.filter((f, i) => seenShare(plain[i], f, trainedContext, far) < SEEN).length;
     const layers = isBare ? ' of full, and of sliding layers' : ' of full layers';
     const hasScale = scale > 1 && !['none', 'window'].includes(method);
     const isTuned = unseen && TUNED.includes(method);
     return [
         fact(
-            isBare ? `no RoPE; ${titleOf(method)}` : titleOf(method),
+            isBare ? `no RoPE; ${titleOf(method)}` : [titleOf(method), map].filter(Boolean).join(' + '),
             `method${hasKinds ? layers : ''}` +
                 (hasScale ? `, scale ${short(scale)}` : '') +
                 (attention === 1 ? '' : `, attention × ${short(attention, 4)}`),
@@ -69,8 +69,20 @@ function factsOf(told, method, { scale, attention }, pairs, want, hasKinds) {
     ];
 }
 
-// What a config's settings come to: { box, put, clear }.
-function resultsOf() {
+// The rows of --check about settings. Where a config counts its factor in its length, as Gemma 3 does, `most` is that
+// length: it is how far the settings reach, and not that many times the factor.
+function reached(rows, most, length) {
+    if (!most) return rows;
+    const its = {
+        reach: { value: String(most), verdict: most >= length ? 'ok' : 'fail' },
+        context: { limit: String(most) },
+    };
+    return rows.map((row) => ({ ...row, ...its[row.check] }));
+}
+
+// What a config's settings come to: { box, put, clear }. Among the story's panels all but the verdict and the engines is
+// folded away.
+function resultsOf(isFolded) {
     const onTop = h('p.verdict', { role: 'status' }),
         dated = h('p.fine'),
         facts = h('div.numbers'),
@@ -80,7 +92,10 @@ function resultsOf() {
         warnings = h('ul.warnings'),
         block = h('pre.block', { tabIndex: 0 }),
         blockTold = h('p'),
-        rowsOnTop = h('p', 'What --check says of these settings; how well the model then reads, only weights can tell:');
+        rowsOnTop = h(
+            'p',
+            'What --check says of these settings; how well the model then reads, only weights can tell:',
+        );
     const checkLine = command(),
         enginesLine = command(),
         serverLine = command(),
@@ -94,10 +109,7 @@ function resultsOf() {
         show: count,
     });
     const other = stateChips('method', 'other', [['', 'as it says'], ...methodChoices(METHODS)]);
-    const box = h(
-        'div',
-        onTop,
-        h('div.row', want),
+    const inWhole = [
         other,
         facts,
         kindsOfLayers,
@@ -105,10 +117,6 @@ function resultsOf() {
         verdicts,
         checkLine,
         warnings,
-        h('p', 'What the programs that people serve with make of the same config, the one furthest off first:'),
-        readings,
-        dated,
-        enginesLine,
         h('p', 'Which of these readings has a running server in force? This asks the server:'),
         serverLine,
         h(
@@ -122,11 +130,21 @@ function resultsOf() {
         blockTold,
         block,
         elsewhereLines,
+    ];
+    const box = h(
+        'div',
+        onTop,
+        h('div.row', want),
+        h('p', 'What the programs that people serve with make of it, the one furthest off first:'),
+        readings,
+        dated,
+        enginesLine,
+        isFolded ? folded('Why: its numbers, its pairs, other methods, and a block to paste', ...inWhole) : inWhole,
     );
 
-    function putReadings(plan, length) {
+    function putReadings(plan, length, hasLimit) {
         try {
-            const { date, items, alike } = engineReadings(plan, length);
+            const { date, items, alike } = engineReadings(plan, length, hasLimit);
             dated.textContent = `Facts of ${date}. Where an engine has a limit, it is the one that the config gives it.`;
             readings.replaceChildren(...items);
             return alike;
@@ -160,10 +178,7 @@ function resultsOf() {
         enginesLine.put([`./run --engines ${how} -n ${length}`, file]);
         serverLine.put([`python3 server_probe.py http://127.0.0.1:8080 mymodel.bin --rope-config config.json`, file]);
         const published = [`./run --rope-json ${how}${method} -n ${length}`, file];
-        elsewhereLines.put(
-            ...(isOwn ? [] : [published]),
-            [`./run --explain ${how}${method} -n ${length}`, file],
-        );
+        elsewhereLines.put(...(isOwn ? [] : [published]), [`./run --explain ${how}${method} -n ${length}`, file]);
     }
 
     return {
@@ -173,7 +188,9 @@ function resultsOf() {
                 chosen = state.get('other'),
                 told = page.facts(),
                 plan = page.plan(chosen, length),
-                rows = plan.judge(length),
+                isOnTop =
+                    !chosen && told.factor > 1 && told.maxPositions === told.trainedContext && !hasOriginal(pasted),
+                rows = reached(plan.judge(length), isOnTop && told.maxPositions, length),
                 failed = rows.filter((row) => row.verdict === 'fail'),
                 scaled = plan.frequencies(length),
                 explained = plan.explain(length);
@@ -183,18 +200,18 @@ function resultsOf() {
                 sharp = sharpness(pairs.plain, pairs.frequencies),
                 trained = told.trainedContext,
                 advice = isNothingNew(notes, trained) ? '' : plan.advice(length),
-                isOnTop = !chosen && scaled.scale > 1 && told.maxPositions === trained && !hasOriginal(pasted);
+                far = notes.map ? plan.distance(length - 1, 0) + 1 : length, // no later key is further away
+                alike = putReadings(plan, length, told.maxPositions > 0);
             box.hidden = false;
-            onTop.textContent = verdictOf(rows, length, { notes, trained });
+            onTop.textContent = verdictOf(rows, length, { notes, trained, alike });
             onTop.classList.toggle('bad', failed.length > 0);
-            facts.replaceChildren(...factsOf(told, method, scaled, pairs, length, !!kinds.sliding));
+            facts.replaceChildren(...factsOf(told, method, scaled, pairs, { far, map: notes.map }, !!kinds.sliding));
             const said = remarks({ told, advice, method, scale: scaled.scale, sharp, length, isOwn: !chosen, isOnTop });
             warnings.replaceChildren(...said.map((line) => h('li', line)));
             kindsOfLayers.textContent = layersInWords(notes, kinds, length);
             rowsOnTop.hidden = !rows.length;
             verdicts.replaceChildren(verdictTable(rows));
-            const alike = putReadings(plan, length),
-                isOwn = putBlock(plan, chosen ? '' : pasted, told, alike);
+            const isOwn = putBlock(plan, chosen ? '' : pasted, told, alike);
             putCommands(pasted, filled, chosen, length, isOwn);
             waves.put({
                 plain: pairs.plain,
@@ -202,6 +219,7 @@ function resultsOf() {
                 sliding: pairs.sliding.slice(0, pairs.plain.length),
                 trained: told.trainedContext,
                 want: length,
+                far,
                 holds: !failed.length,
             });
         },
@@ -216,7 +234,7 @@ function resultsOf() {
     };
 }
 
-export function yourModel({ small, hasToolBeside }) {
+export function yourModel({ small, hasToolBeside, isTool }) {
     state.add('config', text(MOST_LINK), '');
     state.add('want', number(...WANT), FIRST_WANT);
     state.add('other', choice(['', ...METHODS]), '');
@@ -226,17 +244,20 @@ export function yourModel({ small, hasToolBeside }) {
         advised = h('p.fine'),
         carried = h('p.fine');
     const area = h('textarea', {
-        rows: 11,
+        rows: isTool ? 11 : 5,
         value: pasted,
         spellcheck: false,
         ariaLabel: 'a config.json or its rope_scaling block',
     });
     const gaps = gapFields(() => read());
-    const results = resultsOf();
+    const results = resultsOf(!isTool);
 
     function refuse(reason) {
         const isEmpty = !pasted.trim();
-        status.say(isEmpty ? 'The field is empty: paste a config.json, or take an example above.' : inWords(reason), !isEmpty);
+        status.say(
+            isEmpty ? 'The field is empty: paste a config.json, or take an example above.' : inWords(reason),
+            !isEmpty,
+        );
         advised.textContent = wayOut(reason, pasted);
         gaps.fields.open ||= /below/.test(advised.textContent);
         gaps.clear();
@@ -253,18 +274,34 @@ export function yourModel({ small, hasToolBeside }) {
         isOurs = false;
     }
 
+    // The config, opened: where the program does not know its family, its keys about RoPE alone.
+    function opened() {
+        const { headDim, theta, trainedContext } = gaps.numbers,
+            configure = (words) => ({ words, page: small.configure(words, headDim, theta, trainedContext) });
+        try {
+            return configure(pasted);
+        } catch (error) {
+            const keys = /^line \d+: model_type cannot be used/.test(error.message) && ropeKeys(pasted);
+            if (!keys) throw error;
+            return { ...configure(keys.words), family: keys.family };
+        }
+    }
+
     function read() {
         if (pasted.length > MOST_FILE) return refuse(`this has ${mb(pasted.length)}, which is no config.json`);
-        const { headDim, theta, trainedContext } = gaps.numbers;
         let page;
         try {
-            page = small.configure(pasted, headDim, theta, trainedContext);
+            const { words, family, ...made } = opened();
+            page = made.page;
             const told = page.facts();
             status.say('');
-            advised.textContent = '';
+            advised.textContent = family
+                ? `The family “${family}” is not known here. What follows is of its keys about RoPE alone, as if all its layers ` +
+                  'had full attention, and turned alike.'
+                : '';
             gaps.put(told);
             promise(told);
-            results.put(page, pasted, gaps.options(told));
+            results.put(page, words, gaps.options(told));
         } catch (error) {
             refuse(error.message);
         } finally {

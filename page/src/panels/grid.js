@@ -65,7 +65,7 @@ export function keyGrid({ engine, recorded, file, trained }) {
                     cell.classList.add('now');
                     status.say(`${titleOf(name)}, ${count(length)} tokens, the key at ${100 * depth} % …`);
                     try {
-                        const method = methodFor(name, LONGEST);
+                        const method = methodFor(name);
                         const { answer } = await run.ask('hide', { model: 'model', method, ...hidden });
                         mark(cell, answer === key, `key ${key}, answer ${answer}`);
                         right += +(answer === key);
@@ -77,7 +77,7 @@ export function keyGrid({ engine, recorded, file, trained }) {
         status.say(`${right} of ${all} keys found.`);
     }
     function showCommand() {
-        const methods = NAMES.map((name) => methodFor(name, LONGEST)).join(',');
+        const methods = NAMES.map((name) => methodFor(name)).join(',');
         line.put(`./run ${file} --passkey -n ${LONGEST} --trials 1 -s ${SEED} --kv f32 --rope ${methods}`);
     }
     showCommand();

@@ -1,35 +1,31 @@
-// What is measured of handles: perplexity when the hand rests, and the program's own search for better ones.
-import { afterPause, count, fact, statusLine } from '../dom.js';
+// What is measured of handles, when it is asked for: perplexity, and the program's own search for better ones.
+import { count, fact, statusLine } from '../dom.js';
 import { runs } from '../job.js';
 import { colourOf, methodFor, titleOf } from '../methods.js';
 import { movingPerplexity, perplexity } from '../numbers.js';
 import { readText, SPAN } from '../reading.js';
-import { state } from '../state.js';
 
 const READS = 60, // windows that a search reads
     SEED = 7;
 
 // Reads the book with the handles as they are. `named` tells the method whose places they have, '' where none has them.
 // `result` and `live`, a chart, show what comes of it.
-export function measureHandles({ engine, book, trained, named, result, live }) {
+export function measureHandles({ engine, book, trained, n, named, result, live }) {
     const status = statusLine();
-    let last = '', // what was measured, so that nothing is measured twice
-        wanted = false; // has the reader touched anything?
     const reading = runs({
         engine,
         status,
-        inputs: ['fix-n'],
+        inputs: ['slow', 'temper'],
         work: async (run) => {
-            const n = run.input['fix-n'],
-                method = methodFor(named() || 'yours', n);
+            const method = methodFor(named() || 'yours');
             status.say(`Reading ${count(n)} tokens …`);
             await readText(run, { method, text: book, n }, (nlls) => {
                 live.set('yours', movingPerplexity(nlls, SPAN, 16), { colour: colourOf('yours'), title: 'yours' });
-                show(nlls, n);
+                show(nlls);
             });
         },
     });
-    function show(nlls, n) {
+    function show(nlls) {
         const number = (value, name) => fact(Number.isFinite(value) ? value.toFixed(1) : '…', name);
         const past = Math.min(nlls.length, n - 1);
         result.replaceChildren(
@@ -37,37 +33,15 @@ export function measureHandles({ engine, book, trained, named, result, live }) {
             number(past > trained ? perplexity(nlls, trained - 1, past) : NaN, `past ${trained}`),
         );
     }
-    const later = afterPause(280, () => {
-        const key = JSON.stringify([state.get('slow'), state.get('temper'), state.get('fix-n'), named()]);
-        if (key === last) return;
-        last = key;
-        reading.begin();
-    });
-    return {
-        status,
-        // When the handles have moved; `touched` by the reader, who then wants to know.
-        moved(touched = true) {
-            wanted ||= touched;
-            if (wanted) later();
-        },
-        again() {
-            last = '';
-            wanted = true;
-            later();
-        },
-    };
+    return { status, again: reading.begin };
 }
 
 // --search with the handles' beginning, at a length. `better` gets the divisors and the attention factor of each that is
 // better than those before. It runs in a worker of its own, which Stop ends: the best so far stays.
-export function searchHandles({ engine, book, trained, named, better }) {
+export function searchHandles({ engine, book, trained, n, named, better }) {
     const status = statusLine();
     // As many windows as the book has for it, half of which search.
-    const settings = () => {
-        const most = 4 * trained,
-            context = Math.min(most, state.get('fix-n'));
-        return { context, windows: Math.floor(most / context), reads: READS, seed: SEED };
-    };
+    const settings = () => ({ context: n, windows: Math.floor((4 * trained) / n), reads: READS, seed: SEED });
     const hear = ({ done, nll, divisors, attention }) => {
         const percent = `${Math.round(100 * done)} % of the search is done.`;
         status.say(nll ? `Best so far past ${trained}: ${Math.exp(nll).toFixed(2)}. ${percent}` : percent);
@@ -76,10 +50,9 @@ export function searchHandles({ engine, book, trained, named, better }) {
     const searching = runs({
         engine,
         status,
-        inputs: ['fix-n'],
         work: async (run) => {
             const apart = engine.apart(),
-                method = methodFor(named() || 'yours', settings().context);
+                method = methodFor(named() || 'yours');
             status.say('Opening the model once more …');
             const wish = { model: 'model', method, text: book, ...settings() };
             const { promise } = apart.ask('search', wish, run.heard(hear));

@@ -1,4 +1,4 @@
-// The first picture: one beginning, as long as training was, written on by the model as it was trained and with YaRN,
+// A text that breaks: one beginning, as long as training was, written on by the model as it was trained and with YaRN,
 // recorded. Below the line at 512 stand excerpts, each with the perplexity of its stretch. The mark of a token is its
 // surprise to one judge for both, the model that reads in a window.
 import { count, h } from '../dom.js';
@@ -7,8 +7,7 @@ import { prose } from '../terms.js';
 import { markOf } from '../tints.js';
 
 const MOST = 32, // tokens of an excerpt
-    NAMES = ['none', 'yarn'],
-    PER_TOKEN = 0.028; // seconds, when it types
+    NAMES = ['none', 'yarn'];
 
 // An excerpt that begins and ends with whole words; behind the line it begins with what comes first.
 function whole(all, isBehind) {
@@ -20,21 +19,17 @@ function whole(all, isBehind) {
     );
 }
 
-export function opening({ recorded, shipped }) {
+// { id, title, body } of the panel. What stands there was recorded of the model that ships.
+export function theText({ recorded, own }) {
     const { given, excerpts, stretches, ...of } = recorded.first,
-        edge = shipped.trainedContext,
-        typed = { none: 0, yarn: 0 }; // tokens, which appear one by one
+        edge = 512; // where its training ended
     const part = (name, i) => {
         const isBehind = excerpts[i][0] === edge;
-        const appear = (one) => {
-            one.style.animationDelay = `${(typed[name]++ * PER_TOKEN).toFixed(2)}s`;
-            return one;
-        };
         const spans = whole(of[name].excerpts[i], isBehind).map(([text, nll]) => {
             const mark = markOf(nll);
-            return appear(h(mark ? `span.${mark}` : 'span', text));
+            return h(mark ? `span.${mark}` : 'span', text);
         });
-        return h('p', isBehind ? '' : appear(h('span', '… ')), spans, appear(h('span', ' …')));
+        return h('p', isBehind ? '' : '… ', spans, ' …');
     };
     const judged = (ppl) => h('span.ppl', prose('[perplexity] '), h('b', ppl.toFixed(ppl < 10 ? 1 : 0)));
     const rows = excerpts.flatMap((_, i) => [
@@ -47,7 +42,7 @@ export function opening({ recorded, shipped }) {
         return head;
     };
     const from = given.text.search(/\s\p{L}/u);
-    return h(
+    const picture = h(
         'div.opening',
         h('div.at.across', h('span', `one beginning for both, by a person: 0 to ${edge}`), judged(given.ppl)),
         h('p.across', `… ${given.text.slice(from + 1)}`),
@@ -61,4 +56,23 @@ export function opening({ recorded, shipped }) {
         name('goes on with [YaRN|yarn]', 'yarn'),
         rows,
     );
+    // From the fewest to the most of so many seeds.
+    const range = (counts) => [...new Set([Math.min(...counts), Math.max(...counts)])].join(' to '),
+        { none, yarn, window } = recorded.seeds,
+        to = count(excerpts.at(-1)[1]);
+    return {
+        id: 'text',
+        title: 'A text breaks, too',
+        body: [
+            own && h('p', `This text is recorded, of model.bin. All panels below run ${own.name}.`),
+            h('p', 'The model goes on with a story. Marked is what a reader of its last 512 tokens did not expect.'),
+            picture,
+            h(
+                'p',
+                `What that is worth: with ${none.length} seeds, up to token ${to}, plain RoPE writes ${range(none)} tokens of ` +
+                    `less than one chance in 10,000, YaRN ${range(yarn)}, and a window of 512 ${range(window)}.`,
+            ),
+            h('p.fine', `Recorded, with seed ${recorded.first.seed}.`),
+        ],
+    };
 }

@@ -20,7 +20,7 @@ import { movingPerplexity, perplexity } from '../numbers.js';
 import { readText, SPAN } from '../reading.js';
 import { choice, choices, number, state, text } from '../state.js';
 
-const NAMES = [...SIX, 'dynamic-ntk', 'dynamic-yarn', 'window', 'yours', 'mine'];
+const NAMES = [...SIX, 'dynamic-ntk', 'dynamic-yarn', 'window', 'yours'];
 const FEW = ['none', 'linear', 'ntk', 'yarn', 'llama3', 'window'];
 const MOST_TEXT = 2000; // characters that an address carries
 
@@ -79,7 +79,7 @@ export function race({ file, engine, page, shipped, recorded, book }) {
         const source = passage === book ? 'book.txt' : 'mytext.txt',
             pasted = passage === book ? [] : [[source, passage]];
         line.put(
-            ...optionsFor(runners(), length()).map(([options, files]) => [
+            ...optionsFor(runners()).map(([options, files]) => [
                 `./run ${file} --ppl ${source} -n ${length()} --kv f32 ${options}`,
                 [...pasted, ...files],
             ]),
@@ -218,7 +218,6 @@ export function race({ file, engine, page, shipped, recorded, book }) {
     });
     const renewFor = (name) => () => runners().includes(name) && reading.renew();
     state.on(['slow', 'temper'], renewFor('yours'));
-    state.on('f', renewFor('mine'));
     state.on('n', () => {
         ends = Infinity;
         if (passage === book) return;

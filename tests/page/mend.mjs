@@ -1,0 +1,188 @@
+// Chapters 4 and 5: handles that bring the number back, the text that is written again, the search, and the quiz.
+import { join } from 'node:path';
+import { PICTURES, check, close, open, run, table, tableOf } from './browser.mjs';
+import { BOOK, browser, chip, page, pplOf, runShown, shows, stillBox, text, until, url, wish } from './driver.mjs';
+
+const N = 2048,
+    squeezed = (words) => words.replace(/\s+/g, ' ').trim(),
+    handles = (p) => p.evaluate(() => rope.methodFor('yours').divisors),
+    digits = (p) => p.locator('.scene-body .digits b').evaluateAll((all) => all.map((one) => one.textContent).join(''));
+
+// Paints handles by mouse in one stroke, from pair `from` on.
+async function paint(p, places, from = 0) {
+    const board = p.locator('.handles').first(),
+        box = await stillBox(board),
+        middles = await board.locator('circle').evaluateAll((all) => all.map((one) => +one.getAttribute('cx')));
+    const [low, high] = [0.8, 2 * (N / 512)]; // of the board's axis
+    const yOf = (v) => box.y + 138 - (126 * Math.log(v / low)) / Math.log(high / low);
+    await p.mouse.move(box.x + middles[from], yOf(places[from]));
+    await p.mouse.down();
+    for (let i = from; i < places.length; i++) await p.mouse.move(box.x + middles[i], yOf(places[i]));
+    await p.mouse.up();
+    await p.waitForTimeout(100);
+}
+const mend = async (p) => {
+    await p.locator('#toc a[href="#at=mend"]').click();
+    await p.waitForFunction(() => document.querySelector('.scene-body').dataset.chapter === 'mend');
+    await p.waitForTimeout(400);
+};
+
+export default {
+    // The sixteen red handles are lifted: bars rise, digits turn green, and the text is written again, all in one view.
+    async lifted() {
+        const p = await open(browser, url, { more: false, viewport: { width: 1280, height: 720 } });
+        await mend(p);
+        check((await digits(p)) !== '73914', 'the number is lost', await digits(p));
+        check((await p.locator('.handles .broken').count()) === 16, 'sixteen handles are red');
+        const broken = await text('.rewrite .tail', p);
+        check(/The text that broke/.test(await text('.rewrite', p)), 'the text that broke stands there');
+        const bars = () => p.locator('.totals b').allTextContents().then((all) => all.map(Number)),
+            [before, rival] = await bars();
+        check(before < rival, "another token's score is higher", [before, rival]);
+        await paint(p, Array(32).fill(4), 16);
+        check((await p.locator('.handles .broken').count()) === 0, 'no handle is red any more');
+        await p.waitForFunction(() => [...document.querySelectorAll('.digits b')].every((one) => one.className === 'right'), undefined, {
+            timeout: 120000,
+        });
+        const [after, other] = await bars();
+        check(after > before + 5 && after > other, "the key's score rises above all others", [before, after, other]);
+        const green = await p.locator('.digits b').first().evaluate((one) => getComputedStyle(one).color);
+        check(/rgb\((\d+), (\d+), (\d+)\)/.test(green) && +green.match(/\d+/g)[1] > +green.match(/\d+/g)[0], 'digits are green', green);
+        await until('.rewrite .fine', /^With your handles, tokens 2,300 to 2,350: perplexity \d+; it was \d+/, p);
+        const words = await text('.rewrite .fine', p),
+            [now, was] = words.match(/perplexity (\d+); it was (\d+)/).slice(1).map(Number);
+        check(now < was, 'the text is better than the one that broke', words);
+        const tail = await text('.rewrite .tail', p),
+            said = squeezed(await runShown('fix', 2, p));
+        check(tail !== broken && said.includes(squeezed(tail.replaceAll('…', ''))), "and is the command's", tail);
+        const view = await p.evaluate(() =>
+            ['.handles', '.terms', '.digits', '.rewrite .tail'].map((name) => {
+                const { top, bottom } = document.querySelector(name).getBoundingClientRect();
+                return top >= 46 && bottom <= innerHeight;
+            }),
+        );
+        check(view.every(Boolean), 'all of it is in one view', view);
+        await p.screenshot({ path: join(PICTURES, 'mend.png') });
+        // A stroke is near YaRN, and says what lacks; the whole ramp is YaRN.
+        check(/near YaRN.*went round a few times, pairs 4 to 15/.test(await text('#fix .found', p)), 'near, and what lacks');
+        check((await p.locator('.handles .over').count()) === 1, "YaRN's curve is laid over");
+        const places = await p.evaluate((n) => {
+            const { frequencies, plain } = rope.page.plan('yarn', n).frequencies(n);
+            return Array.from(plain, (f, i) => f / frequencies[i]);
+        }, N);
+        await paint(p, places);
+        check(/^You built YaRN for 2,048 tokens: your handles are \d % off/.test(await text('#fix .found', p)), 'YaRN is reached');
+        // A link has them; who opens it finds them, and nothing begins by itself.
+        await p.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+        await p.locator('#fix .event button', { hasText: 'copy a link' }).click();
+        await p.waitForTimeout(300);
+        const link = await p.evaluate(() => navigator.clipboard.readText()),
+            friend = await open(browser, link, { more: false });
+        close(await handles(friend), await handles(p), 1e-3, 'a link has the handles');
+        check(/The text that broke/.test(await text('.rewrite .fine', friend)), 'and begins nothing');
+        await friend.close();
+        check(p.complaints.length === 0, 'no complaint', p.complaints);
+        await p.close();
+    },
+
+    // What YaRN slows is said as --explain has it; by keys a handle is chosen and moved, and End is the last pair.
+    async yarn_and_keys() {
+        await mend(page);
+        const rows = table('--explain --head-dim 64 --theta 10000 --train-ctx 512 -n 2048 --rope yarn').map((row) => ({
+                turns: +row.turns,
+                slow: row.inv_freq / row.scaled_inv_freq,
+            })),
+            partly = rows.filter(({ turns, slow }) => turns >= 1 && slow > 1.001),
+            [first, last] = [partly[0], partly.at(-1)];
+        const words =
+            `Pairs 4 to 15 went round ${first.turns.toFixed(1)} to ${last.turns.toFixed(1)} times, and are slowed ` +
+            `${first.slow.toFixed(2)} to ${last.slow.toFixed(2)} times.`;
+        check((await text('#fix')).includes(words), 'what YaRN slows', words);
+        await chip('fix', 'yarn').click();
+        await page.waitForTimeout(800);
+        close(await handles(page), rows.map(({ slow }) => slow), 1e-4, 'the handles go where --explain has them');
+        await page.locator('#fix button', { hasText: /^measure$/ }).click();
+        await page.waitForFunction(() => /^\d/.test(document.querySelectorAll('#fix .numbers b')[1]?.innerText ?? '') && document.querySelector('#fix .status').innerText === '', undefined, { timeout: 120000 });
+        const command = tableOf(await runShown('fix', 0)),
+            shown = (await text('#fix .numbers')).split('\n').map(Number);
+        shows(shown[0], pplOf(command, 256, 512), 1, 'perplexity up to 512, as the command');
+        shows(shown[2], pplOf(command, 512), 1, 'and past 512');
+        await chip('fix', 'plain').click();
+        await page.waitForTimeout(800);
+        const board = page.locator('.handles'),
+            said = () => board.getAttribute('aria-valuetext');
+        await board.focus();
+        await page.keyboard.press('Home');
+        check(/^pair 0,/.test(await said()), 'Home is the first pair', await said());
+        await page.keyboard.press('End');
+        for (let i = 0; i < 3; i++) await page.keyboard.press('ArrowUp');
+        check(/^pair 31, slowed 1\.33 times/.test(await said()), 'End is the last pair, and up slows it', await said());
+        await page.evaluate(() => rope.state.set('slow', []));
+        // Divisors of one's own are what ./run does with a block of them.
+        const { nll } = await wish(page, 'nll', { method: { divisors: Array.from({ length: 32 }, (_, i) => 1 + i / 10), attention: 1.1 }, text: BOOK, context: 300 });
+        check(nll.length === 299 && nll.every(Number.isFinite), 'divisors of one’s own are read');
+    },
+
+    // The search is ./run's own; Stop keeps the best so far.
+    async search() {
+        const numbers = (lines) => lines.filter((line) => / nll /.test(line)).map((line) => +line.match(/nll (\S+)/)[1]),
+            block = (lines) => JSON.parse(lines.at(-1));
+        const how = { method: 'llama3', context: 640, windows: 1, reads: 14, seed: 5 };
+        const lines = run(
+            ...['model.bin', '--search', 'book.txt', '--kv', 'f32', '-n', '640', '--search-windows', '1', '--reads', '14'],
+            ...['-s', '5', '--rope', 'llama3'],
+        )
+            .trim()
+            .split('\n');
+        const { done, parts } = await page.evaluate(
+            async ([wish, book]) => {
+                const parts = [],
+                    engine = rope.engine.apart(),
+                    done = await engine.ask('search', { model: 'model', text: book, ...wish }, (part) => parts.push(part)).promise;
+                engine.close();
+                return { done, parts };
+            },
+            [how, BOOK],
+        );
+        close(numbers(done.lines), numbers(lines), 1e-4, 'a search: its scores');
+        close(block(done.lines).long_factor, block(lines).long_factor, 1e-9, 'a search: the divisors');
+        check(parts.at(-1).done === 1, 'a search: progress', parts.map((p) => p.done));
+        await page.locator('#fix button', { hasText: 'Search' }).click();
+        await page.waitForFunction(() => rope.methodFor('yours').divisors.some((s) => s > 1.5), undefined, { timeout: 120000 });
+        await page.locator('#fix button', { hasText: 'Stop the search' }).click();
+        await page.waitForTimeout(100);
+        const kept = await handles(page);
+        await page.waitForTimeout(500);
+        check(kept.join() === (await handles(page)).join(), 'Stop leaves the handles where they are');
+        await page.evaluate(() => rope.state.set('slow', []));
+    },
+
+    // The guess comes before the answer; then the scene is the experiment, and the grid shows what is recorded.
+    async quiz() {
+        const p = await open(browser, url, { more: false });
+        await p.locator('#toc a[href="#at=proof"]').click();
+        await p.waitForFunction(() => document.querySelector('.scene-body').dataset.chapter === 'proof');
+        await p.waitForTimeout(1200);
+        check((await digits(p)) === '?????', 'no answer before the guess', await digits(p));
+        check(await p.locator('#key .grid').first().isHidden(), 'nor a grid');
+        await p.locator('#key .predict button', { hasText: 'YaRN' }).click();
+        await p.waitForTimeout(300);
+        check((await digits(p)) === '73914' && /^Yes\./.test(await text('#key .reply', p)), 'then it is there', await digits(p));
+        check(await p.locator('#key .grid').first().isVisible(), 'and so is the grid');
+        for (const [name, isRight] of [['window', false], ['plain', false], ['YaRN', true]]) {
+            await p.locator('.by .chip', { hasText: name }).click();
+            await p.waitForTimeout(300);
+            check(((await digits(p)) === '73914') === isRight, `${name}: ${isRight ? 'found' : 'not found'}`, await digits(p));
+        }
+        await p.locator('.by .chip', { hasText: 'window' }).click();
+        check(/out of the window’s sight/.test(await text('.told', p)), 'what a window does not see');
+        await p.screenshot({ path: join(PICTURES, 'proof.png') });
+        await p.locator('#key button', { hasText: 'Run the grid' }).click();
+        await p.waitForFunction(() => document.querySelectorAll('#key td:not(.ghost)').length >= 16, undefined, { timeout: 240000 });
+        await p.locator('#key button', { hasText: 'Stop' }).click();
+        const cells = await p.locator('#key .grid tbody tr:first-child td:not(.ghost)').evaluateAll((all) => all.map((td) => td.className)),
+            rows = tableOf(await runShown('key', 0, p)).filter((row) => row.length === '256');
+        check(cells.length === 15 && cells.every((c, i) => (c === 'yes') === (rows[i].correct === '1')), 'the grid at 256 is --passkey’s', cells);
+        await p.close();
+    },
+};

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Rows of rope.c: those that stand there keep what they promise, those that somebody adds are computed alike by both
+engines, and whoever adds a wrong one is told what is wrong with it, in one line."""
+import os
+import re
+import shlex
+import subprocess
+
+from common import (ROOT, check, close, good, house, in_work, main, one_line, random_ids, run, table, tiny_model,
+                    write)
+
+# What is added for the test: maps in groups, in chunks, growing slowly, unevenly, up and down, and one that is no
+# difference of two parts; a method.
+FORMULAS = '''
+static int every_24(const RopeConfig *c) { (void)c; return 24; }
+static int every_100(const RopeConfig *c) { (void)c; return 100; }
+static RopeParts by_24(const RopeConfig *c, int p) {
+    return (RopeParts){c->near, p / 24 + c->near - c->near / 24, p / 24};
+}
+static RopeParts in_100(const RopeConfig *c, int p) { (void)c; return (RopeParts){p % 100 + 1, 200, p % 100}; }
+static RopeParts slow(const RopeConfig *c, int p) {
+    double x = 40 * log(1 + p / 40.0);
+    return (RopeParts){c->near, x + c->near - 40 * log(1 + c->near / 40.0), x};
+}
+static RopeParts to_and_fro(const RopeConfig *c, int p) {
+    (void)c;
+    return (RopeParts){p < 64 ? 16 : 17, 100 + p % 7, 30 * sin(p / 9.0)};
+}
+static RopeParts all_far(const RopeConfig *c, int p) { (void)c; return (RopeParts){0, p / 2.0, p / 2.0}; }
+static double logarithm(const RopeConfig *c, int i, int j) { (void)c; return 50 * log(1 + (i - j) / 50.0); }
+static RopeParts forgets(const RopeConfig *c, int p) { (void)c; return (RopeParts){p < 50 ? 9 : 40, p, p}; }
+static RopeParts no_number(const RopeConfig *c, int p) { (void)c; return (RopeParts){1, p, log(p - 70)}; }
+static double quadratic(const RopePair *p) {
+    double share = 2.0 * p->index / p->config->rotary_dim;
+    return p->plain * pow(p->scale, -share * share);
+}
+static double not_finite(const RopePair *p) { return p->plain * sqrt(2 - p->index); }
+'''
+MAPS = '''
+    {"by-24", by_24, every_24, NULL, ROPE_MAP_NEAR, 0, "groups", "mine"},
+    {"by-24-unsaid", by_24, NULL, NULL, ROPE_MAP_NEAR, 0, "groups", "mine"},
+    {"in-100", in_100, every_100, NULL, 0, 0, "chunks", "mine"},
+    {"slow", slow, NULL, NULL, ROPE_MAP_NEAR, 0, "growing slowly", "mine"},
+    {"to-and-fro", to_and_fro, NULL, NULL, 0, 0, "not monotone", "mine"},
+    {"all-far", all_far, every_position, NULL, 0, 0, "half", "mine"},
+    {"logarithm", NULL, NULL, logarithm, 0, 0, "no two parts", "mine"},
+    {"wrong-period", by_24, every_position, NULL, ROPE_MAP_NEAR, 0, "", "mine"},
+    {"wrong-steps", slow, every_100, NULL, ROPE_MAP_NEAR, 0, "", "mine"},
+    {"forgets", forgets, every_position, NULL, 0, 0, "", "mine"},
+    {"no-number", no_number, NULL, NULL, 0, 0, "", "mine"},
+    {"no-flag", rerope, every_position, NULL, 0, 0, "", "mine"},
+    {"idle-flag", in_100, every_100, NULL, ROPE_MAP_CHUNK, 0, "", "mine"},
+    {"no-formula", NULL, NULL, NULL, 0, 0, "", "mine"},
+'''
+METHODS = '''
+    {"quadratic", quadratic, NULL, ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC, "by the share", "mine"},
+    {"not-finite", not_finite, NULL, 0, "", "mine"},
+    {"no-factor", quadratic, NULL, 0, "", "mine"},
+'''
+RIGHT = ['by-24', 'by-24-unsaid', 'in-100', 'slow', 'to-and-fro', 'all-far', 'logarithm', 'yarn+slow', 'quadratic',
+         'dynamic-quadratic', 'dynamic-yarn+by-24', 'dynamic+slow', 'quadratic+in-100']
+# The words that one line has.
+WRONG = {'wrong-period': ('key_period 1', 'NULL'), 'wrong-steps': ('key_period 100', 'NULL'), 'forgets': ('p - near(p)',),
+         'no-number': ('key', 'number'), 'no-flag': ('--near', 'ROPE_MAP_NEAR'), 'idle-flag': ('ROPE_MAP_CHUNK',),
+         'no-formula': ('formula', 'distance'), 'not-finite': ('pair 3', 'number'),
+         'no-factor': ('--factor', 'ROPE_USES_FACTOR')}
+
+
+def changed(*changes):
+    """A program whose rope.c has texts replaced: {old: new}. None without a compiler."""
+    with open(os.path.join(ROOT, 'rope.c'), encoding='utf-8') as file:
+        text = file.read()
+    for old, new in changes:
+        check(text.count(old) == 1, 'stands once in rope.c: %s' % old)
+        text = text.replace(old, new)
+    source, program = in_work('own.c'), in_work('own_run')
+    with open(source, 'w', encoding='utf-8') as file:
+        file.write(text)
+    with open(os.path.join(ROOT, 'build', 'flags')) as file:
+        flags = shlex.split(file.read()) + ['-I', ROOT]
+    objects = [os.path.join(ROOT, 'build', path[:-1] + 'o') for path in house('src') if path.endswith('.c')]
+    made = subprocess.run(flags + [source, os.path.join(ROOT, 'build', 'run.o'), *objects, '-o', program, '-lm'],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
+    return program if check(made.returncode == 0, 'a rope.c with rows of one\'s own compiles', made.stdout) else None
+
+
+def names():
+    """Of all methods and maps, as --help lists them."""
+    shown = good('--help', 'all').out
+    lists = shown[shown.index('Methods of --rope'):]
+    return [name for name in re.findall(r'(?m)^  ([a-z0-9-]+) ', lists) if name != 'window']
+
+
+def nll(program, model, text, *options):
+    shown = good(model, '--ppl', text, '--ids', '--per-token', '--tsv', '-n', 333, *options, program=program).out
+    return [float(row['nll']) for row in table(shown)[2]]
+
+
+def test_rows():
+    """Each row that stands in rope.c keeps its promises."""
+    for name in names():
+        done = run('--explain', '--head-dim', 64, '--theta', 10000, '--train-ctx', 512, '-n', 4096, '--rope', name)
+        lacks_lists = 'needs the model\'s short and long factor lists' in done.err
+        check(done.status == 0 or lacks_lists, 'the row %s' % name, done.err.strip())
+
+
+def test_own_rows():
+    """Rows of one's own: both engines, a text in one pass and token by token, retrieval; and what wrong ones hear."""
+    end = '};\nconst int rope_n_'
+    program = changed(('// To add a method, write its formula', FORMULAS.split('static int every_24')[0] +
+                       FORMULAS[FORMULAS.index('static double quadratic'):] + '// To add a method, write its formula'),
+                      ('// To add a map, write its formula', FORMULAS[:FORMULAS.index('static double quadratic')] +
+                       '// To add a map, write its formula'),
+                      (end + 'methods', METHODS + end + 'methods'), (end + 'maps', MAPS + end + 'maps'))
+    if not program:
+        return
+    model = tiny_model('rows.bin', train_ctx=128, seq_len=1000, theta=200.0)
+    text = in_work('ids.txt')
+    write(text, ' '.join(map(str, random_ids(333, 50, 1))))
+    exact = ('--kv', 'f32', '--activations', 'f32')
+    read = {}
+    for name in RIGHT:
+        read[name] = nll(program, model, text, '--rope', name, *exact)
+        close(read[name], nll(program, model, text, '--rope', name, '--plain'), 1e-4, '%s: both engines' % name)
+    for name in ('by-24', 'slow', 'quadratic'):
+        close(nll(program, model, text, '--rope', name, '--stepwise', *exact), read[name], 1e-4, '%s: stepwise' % name)
+    close(read['by-24'], nll(program, model, text, '--rope', 'self-extend:group=24', *exact), 1e-6, 'by-24 is self-extend')
+    for name, words in WRONG.items():
+        one_line(run(model, '--ppl', text, '--ids', '-n', 333, '--rope', name, program=program), 2, name, name, *words)
+    shown = good('model.bin', '--passkey', '-n', 200, '--trials', 1, '--rope', 'by-24,slow,quadratic', program=program)
+    check(all(name in shown.out for name in ('by-24', 'slow', 'quadratic')), 'retrieval by rows of one\'s own')
+
+
+def test_places():
+    """A row in front of the others, or with a name that cannot be typed, is answered whatever is asked."""
+    for row, words in (('{"mine", none, NULL, 0, "", "mine"},\n    {"linear", linear', ('row 1', 'mine', 'linear', 'end')),
+                       ('{"Linear", linear', ('Linear',)), ('{"linear", none, NULL, 0, "", ""}, {"linear", linear', ('row 2',))):
+        program = changed(('{"linear", linear', row))
+        if program:
+            one_line(run('model.bin', '-n', 2, program=program), 2, row, 'rope.c', *words)
+
+
+if __name__ == '__main__':
+    main(globals())
