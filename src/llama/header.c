@@ -286,7 +286,7 @@ bool header_read(Model *m, uint64_t *bytes, Error *err) {
     bool good = read_fields(header, m, err);
     m->config.version = version;
     good = good && check_fields(header, m, err);
-    const char *before =
+    const char *why =
         has_magic ? "" : "not a model file: no ak42 magic, and as llama2.c's version 0 an ";
-    return good || fail(err, "%simpossible header: %s", before, err->text);
+    return good || fail(err, "%simpossible header: %s", why, err->text);
 }

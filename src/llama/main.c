@@ -132,8 +132,8 @@ static bool write_text(Core *r, Sampler *s, Error *err) {
             if (tokenizer_ends_text(r->tokenizer, token, m->eos_ids, m->n_eos)) break;
         }
         text_out_token(&out, token);
-        if (i == context) break;
         int length = in_prompt ? r->n_prompt : i + 1;
+        if (i == context) break;
         int layer = plain_forward(&r->plain, token, i, length, r->x);
         if (layer < m->n_layers) return fail_not_finite(layer, m->n_layers, i, err);
     }

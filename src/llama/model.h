@@ -55,14 +55,8 @@ typedef struct {
 } Model;
 
 // What a tensor is for. Those that are not matrices are FLOATS.
-typedef enum {
-    EMBEDDING,
-    ATTENTION,
-    FEED_FORWARD,
-    CLASSIFIER,
-    N_MATRIX_KINDS,
-    FLOATS = N_MATRIX_KINDS
-} TensorKind;
+typedef enum { EMBEDDING, ATTENTION, FEED_FORWARD, CLASSIFIER, FLOATS } TensorKind;
+enum { N_MATRIX_KINDS = FLOATS };
 
 // What is added to the type of a matrix whose rows lie side by side, in the table of types.
 enum { TYPE_PACKED = 128 };
