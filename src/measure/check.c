@@ -280,7 +280,7 @@ static bool judge_by_reading(Check *c, bool says_block, Answer *answer, Error *e
 
 static bool run_checks(Check *c, const CheckOptions *o, Answer *answer, Error *err) {
     const Job *job = c->job;
-    const char *what = job->model->config.encoding ? "encoding" : "method";
+    const char *what = model_encoding(job->model) ? "encoding" : "method";
     const char *text = o->text_path ? o->text_path : "book.txt, built in";
     c->table = table_open(job->form);
     c->table.exact = true;

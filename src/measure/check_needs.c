@@ -37,8 +37,7 @@ int needs_of(const Check *c, int length, Need needs[MAX_NEEDS]) {
     }
     n = add_need(needs, n, SHORT_TEXTS, window);
     if (!is_far) n = add_need(needs, n, WHOLE_KEYS, length);
-    if (c->job->model->config.encoding == ENCODING_ROPE)
-        n = add_need(needs, n, OTHER_BASES, window);
+    if (model_encoding(c->job->model) == ENCODING_ROPE) n = add_need(needs, n, OTHER_BASES, window);
     n = add_need(needs, n, STEPS, length);
     if (!mistakes_first) n = add_need(needs, n, CONVERSION, window);
     n = needs_between(c, length, needs, n);

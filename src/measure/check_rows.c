@@ -356,7 +356,7 @@ bool is_about_worth(RowKind kind) { return kind >= READ_AGAIN && kind <= ROUNDED
 
 bool is_wanted(const Check *c, RowKind kind) {
     switch (kind) {
-    case ANCHORED: return c->job->model->anchor.is_noted;
+    case ANCHORED: return anchor_of(c->job->model).is_noted;
     case LIKE: return c->like;
     case READ_AGAIN: return c->min_page >= 0;
     case ROUNDED_CACHE: return c->max_cache >= 0;

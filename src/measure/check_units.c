@@ -176,7 +176,8 @@ static bool read_mistakes(Check *c, Row *row, Session *unused, Error *err) {
 
 // The text of the anchor, which is another one where the tokenizer is.
 static bool read_anchor(Check *c, Row *row, Session *unused, Error *err) {
-    const Anchor *noted = &c->job->model->anchor;
+    const Anchor was = anchor_of(c->job->model);
+    const Anchor *noted = &was;
     const SessionConfig timed = timed_config(c, &c->references[FILES_OWN], c->window);
     Anchor found;
     (void)unused;
