@@ -57,8 +57,8 @@ typedef struct {
     double temperature_beta;    // see rope_temperature
     int temperature_length;     // positions after which it grows; 0: L
     bool temperature_unturned;  // only in layers that do not turn, where it counts from 1
-    bool mscale_in_scores;  // with multi-head latent attention, mscale_all_dim scales the scores
-    int temperature_early;  // positions by which that comes early, as ik_llama.cpp has it
+    bool mscale_in_scores;      // mscale_all_dim scales the scores, as in DeepSeek's models
+    int temperature_early;      // positions by which that comes early, as ik_llama.cpp has it
 } RopeConfig;
 
 // One pair, as a method sees it.

@@ -123,11 +123,12 @@ static bool load_model(Program *p, Error *err) {
     const bool is_read = o->reading || o->job == JOB_ENGINES;
     take_options(p);
     said_by_numbers(o->head_dim, numbers->theta, numbers->train_ctx, &p->said);
+    if (!o->model_path && !model_unknown(&p->model, err)) return false;
     if (o->model_path) {
         if (!open_model(o->model_path, &p->model, err)) return false;
         said_by_model(&p->model, &p->said);
     }
-    const int encoding = p->model.config.encoding;
+    const int encoding = model_encoding(&p->model);
     if (o->about_rope && encoding != ENCODING_ROPE)
         return fail(err, "%s is for models with RoPE, and %s knows positions by its encoding '%s'",
                     o->about_rope, o->model_path, encoding_names[encoding]);
@@ -185,7 +186,7 @@ static bool lacks_lists(const Program *p, const RopeSettings *s) {
 // A plan for each method, but for those of `all` that the model lacks lists for.
 static bool make_plans(Program *p, Error *err) {
     Options *o = &p->options;
-    const int encoding = p->model.config.encoding;
+    const int encoding = model_encoding(&p->model);
     int n = 0;
     free(p->job.plans);
     RopePlan *plans = alloc_array((size_t)o->n_asked, sizeof *plans, "methods", err);
@@ -231,7 +232,7 @@ static bool open_session_that_fits(Program *p, Error *err) {
 static void print_plan(const Program *p) {
     const RopePlan *plan = p->job.plans;
     const bool has_factor = rope_methods[plan->rope.method].flags & ROPE_USES_FACTOR;
-    const char *what = p->model.config.encoding ? "positions" : "rope";
+    const char *what = model_encoding(&p->model) ? "positions" : "rope";
     fprintf(stderr, "run: %s %s", what, plan->name);
     if (has_factor) fprintf(stderr, ", factor %.6g", plan->rope.factor);
     fprintf(stderr, ", trained on %d; ", plan->rope.train_ctx);
@@ -306,7 +307,8 @@ static bool run_anchor(Program *p, Error *err) { return anchor_write(&p->job, er
 static bool run_quantize(Program *p, Error *err) {
     static const WeightType types[] = {WEIGHT_Q8, WEIGHT_Q4, WEIGHT_F16, WEIGHT_F32};
     const Options *o = &p->options;
-    const Model model = model_as_said(&p->model, &p->said);
+    struct ModelExtra extra;
+    const Model model = model_as_said(&p->model, &p->said, &extra);
     return measure_rounding(&model, o->model_path, types[o->quantize_type], o->quantize_path,
                             p->job.form, err);
 }

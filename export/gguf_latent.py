@@ -98,8 +98,10 @@ def is_same(a: float, b: float) -> bool:
 
 
 def shortest(value: float) -> float:
-    """Without what float32 leaves behind the seventh digit."""
-    return float('%.7g' % value)
+    """The shortest number that differs from it by no more than what is left of float32 behind a difference and a
+    quotient."""
+    return next((near for near in (float('%.*g' % (digits, value)) for digits in range(1, 8))
+                 if abs(near - value) <= 2e-6 * abs(value)), value)
 
 
 # ---- tensors ----

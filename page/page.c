@@ -32,7 +32,7 @@ FOR_PAGE const char *page_error(const Page *page) { return page->err.text; }
 // removed there afterwards.
 FOR_PAGE bool page_open(Page *page, const char *model_path, const char *tokenizer_path) {
     if (!open_model(model_path, &page->model, &page->err)) return false;
-    const int encoding = page->model.config.encoding;
+    const int encoding = model_encoding(&page->model);
     if (encoding != ENCODING_ROPE)
         return fail(&page->err, "this model knows positions by %s, not by RoPE",
                     encoding_names[encoding]);
@@ -106,15 +106,15 @@ FOR_PAGE const double *page_facts(Page *page) {
 // How many positions a query of a layer sees, itself included; 0: all.
 FOR_PAGE int page_layer_window(const Page *page, int layer) {
     const Model *m = &page->model;
-    return m->layers[layer].flags & LAYER_SEES_ALL ? 0 : m->config.sliding_window;
+    return m->layers[layer].extra->flags & LAYER_SEES_ALL ? 0 : m->config.extra->attention.window;
 }
 
 // The theta by which a layer turns; 0: it does not turn.
 FOR_PAGE double page_layer_theta(const Page *page, int layer) {
     const Model *m = &page->model;
-    const int flags = m->layers[layer].flags;
+    const int flags = m->layers[layer].extra->flags;
     if (flags & (LAYER_NOPE | LAYER_STATE)) return 0;
-    return flags & LAYER_SLIDING ? m->sliding.theta : m->rope.theta;
+    return flags & LAYER_SLIDING ? m->config.extra->layers.sliding.theta : m->rope.theta;
 }
 
 // A line for each method: name, what can be done with it (1: takes a factor, 32: has a dynamic

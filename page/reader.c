@@ -17,7 +17,7 @@ typedef struct {
     float *scores;  // (context) of the head that is watched; NULL: none
     float query[2 * MOST_PAIRS];
     double terms[MOST_PAIRS];
-    bool is_lost;   // a layer with a state could not go back to where it should
+    bool is_lost;  // a layer with a state could not go back to where it should
 } PageReader;
 
 // Opens a text of at most `context` positions that is read as the page has planned it; NULL with
@@ -92,15 +92,15 @@ FOR_PAGE const double *page_reader_terms(PageReader *r, int key) {
     const Watch *watch = &s->config.watch;
     const Layer *layer = &m->layers[watch->layer];
     const RopeConfig *rope = &r->plan.rope;
-    bool is_turned = s->fast && !rope->dynamic && !rope->map && !(layer->flags & LAYER_STATE);
-    if (!watch->scores || !is_turned || m->config.kv_rank || key < 0 || key >= s->position)
+    bool is_turned = s->fast && !rope->dynamic && !rope->map && !(layer->extra->flags & LAYER_STATE);
+    if (!watch->scores || !is_turned || m->config.extra->latent.kv_rank || key < 0 || key >= s->position)
         return NULL;
-    const KvCache *cache = &s->fast->caches[layer->shape.kv_layer];
-    const int kv_head = watch->head / (layer->shape.n_heads / layer->shape.n_kv_heads);
+    const KvCache *cache = &s->fast->caches[layer->extra->shape.kv_layer];
+    const int kv_head = watch->head / (layer->extra->shape.n_heads / layer->extra->shape.n_kv_heads);
     const KvBlock block = kv_cache_block(cache, kv_head, key / KV_BLOCK, NULL);
     const float *keys = (const float *)block.keys + key % KV_BLOCK;
     const double scale = layer_score_scale(&m->config, layer);
-    for (int i = 0; i < layer->shape.head_dim / 2; i++) {
+    for (int i = 0; i < layer->extra->shape.head_dim / 2; i++) {
         const double first = (double)watch->query[2 * i] * keys[2 * i * KV_BLOCK];
         const double second = (double)watch->query[2 * i + 1] * keys[(2 * i + 1) * KV_BLOCK];
         r->terms[i] = scale * (first + second);

@@ -293,7 +293,7 @@ def test_words():
     """The last line says what is wanted, which limit binds, of what a ratio is, and speaks of -n."""
     def last(model, *options):
         return judge(model, *options)[1]
-    check(re.fullmatch(r'fails at 512: short texts: \S+ \+- \S+ times their perplexity with a theta of 8000 \(limit '
+    check(re.fullmatch(r'fails at 512: short texts: \S+ (?:\+- \S+|\(\S+ to \S+\)) times their perplexity with a theta of 8000 \(limit '
                        r'1\.05\)', last(changed(MODEL, 'base.bin', theta=1000.0))), 'which theta')
     check(last(SIBLING, '--theta', 13000, '-n', 1024) == 'fails at 1024: theta 13000 (the model has 10000)', 'a theta')
     clock = made_up_clock()
@@ -302,7 +302,7 @@ def test_words():
                                         (130, '--check FILE', r'1\.05 passes, 1\.25 fails in the built-in story',
                                          'read whole')):
         said = run(0.001, 1e9, 1, *far, budget, program=clock, timeout=600).out.splitlines()[-1]
-        check(re.fullmatch(r"# undecided at 2048: %s; perplexity \S+ \+- \S+ times a short text's \(%s\), %s" % (
+        check(re.fullmatch(r"# undecided at 2048: %s; perplexity \S+ (?:\+- \S+|\(\S+ to \S+\)) times a short text's \(%s\), %s" % (
             needed, limits, how), said), 'both limits', said)
     # Each of these stops at another moment. What is told is about -n, and a share is the one that decides.
     shares, elsewhere = 0, 0
@@ -344,7 +344,7 @@ def test_another_factor():
 def test_linear_untuned():
     found = judge(changed(MODEL, 'linear.bin', rope_method=1, factor=16.0, seq_len=8192), '-n', 1024)
     fails('linear untuned', found, 'short-texts', 'jumps')
-    words = r'fails at 512: short texts: \d\.\d\d \+- \d\.\d\d times their perplexity by plain RoPE \(limit 1\.25\)'
+    words = r'fails at 512: short texts: \d\.\d+ (?:\+- \d\.\d\d|\(\S+ to \S+\)) times their perplexity by plain RoPE \(limit 1\.25\)'
     check(re.fullmatch(words, found[1]), 'it holds to nothing', found)
 
 

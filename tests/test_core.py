@@ -238,7 +238,7 @@ def test_planted():
     """An error in the core alone changes texts."""
     folder = in_work('planted')
     files = sources(folder)
-    path = os.path.join(folder, 'src', 'llama', 'plain.c')
+    path = os.path.join(folder, 'src', 'llama', 'forward.c')
     text = open(path).read()
     old = 'now.attention_factor * now.attention_factor'
     check(text.count(old) == 1, 'the text of the planted error stands once', text.count(old))

@@ -54,7 +54,7 @@ def test_mistakes_of_converters():
             ('w - 1 for the weights w of norms', c, with_norms(weights, lambda w: w + 1)),
             ('w1 and w3, gate and up, exchanged', c, exchanged(weights, 'w1', 'w3'))):
         status, last, rows = judge(write_damaged('damaged.bin', c_of, damaged))
-        words = (r'# fails at 512: short texts: \S+ \+- \S+ times their perplexity with %s \(limit 1\.02\)\. '
+        words = (r'# fails at 512: short texts: \S+ (?:\+- \S+|\(\S+ to \S+\)) times their perplexity with %s \(limit 1\.02\)\. '
                  r'Wrongly converted\?' % re.escape(what))
         check(status == NO and re.fullmatch(words, last) and rows['conversion']['verdict'] == 'fail', what, last)
 

@@ -411,7 +411,7 @@ GGUF_CASES = [
 
 def test_gguf():
     for seed, (family, meaning, keys) in enumerate(GGUF_CASES):
-        c = config(**dict(meaning, norm_eps=struct.unpack('<f', struct.pack('<f', 1e-5))[0]))
+        c = config(**dict(meaning, norm_eps=1e-5))
         weights, model = random_weights(c, seed), in_work('case.bin')
         label = 'GGUF %s, %s' % (family, sorted(meaning))
         done = export(write(in_work('case.gguf'), gguf_of(family, c, weights, **keys)), model)

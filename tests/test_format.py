@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The header of versions 3 to 6 has one layout: the table in docs/format.md, the table in src/llama/header_fields.h
-that reads and writes it, and the one that these tests write files by say the same, field by
+"""The header of versions 3 to 6 has one layout: the table in docs/format.md, the tables in src/llama and src/kinds
+that read and write it, and the one that these tests write files by say the same, field by
 field."""
 
 import os
@@ -10,7 +10,7 @@ import struct
 from common import FIELDS, ROOT, check, main
 
 HEADER_BYTES = 1024
-TYPES = {'U32': 'u32', 'I32': 'i32', 'I32X8': 'i32[8]', 'F64': 'f64'}  # of header_fields.h, as the document has them
+TYPES = {'U32': 'u32', 'I32': 'i32', 'I32X8': 'i32[8]', 'F64': 'f64'}  # of the tables in C, as the document has them
 CODES = {'I': 'u32', 'i': 'i32', '8i': 'i32[8]', 'd': 'f64'}           # of Python's struct
 BYTES = {'u32': 4, 'i32': 4, 'i32[8]': 32, 'f64': 8, 'u32[3]': 12, 'u32[25]': 100}
 
@@ -30,14 +30,18 @@ def documented():
 
 
 def in_c():
-    """The same of header_fields.h. A row is {"name", offset, type, low, high, CONFIG(member)}, ROPE or SLIDING."""
-    text = text_of('src', 'llama', 'header_fields.h')
-    table = re.search(r'\bfields\[\] = \{\n(.*?)\n\};', text, re.S).group(1)
-    rows = re.findall(r'\{\s*"(\w+)",\s*(\d+),\s*(\w+),[^{}]*?((?:CONFIG|ROPE|SLIDING)\([\w\[\]]+\))\s*\}', table)
+    """The same of a Llama's table and of each kind's. A row is {"name", offset, type, low, high, CONFIG(member)}, ROPE or
+    EXTRA, and versions that some values need."""
+    kinds = sorted(name for name in os.listdir(os.path.join(ROOT, 'src', 'kinds')) if name.endswith('.c'))
+    texts = [text_of('src', 'llama', 'header.c')] + [text_of('src', 'kinds', name) for name in kinds]
+    table = ''.join(''.join(re.findall(r'fields_of_\w+\[\] = \{\n(.*?)\n\};', text, re.S)) for text in texts)
+    rows = re.findall(r'\{\s*"(\w+)",\s*(\d+),\s*(\w+),[^{}]*?((?:CONFIG|ROPE|EXTRA)\([\w.\[\]]+\))[^{}]*\}',
+                      table)
     n_rows = table.count('{')
     check(len(rows) == n_rows > 30, 'every row of the table in C is understood', '%d of %d' % (len(rows), n_rows))
     check(len({member for *_, member in rows}) == len(rows), 'every row has a member of its own', rows)
-    return [(name, int(offset), TYPES.get(kind, kind)) for name, offset, kind, _ in rows]
+    found = [(name, int(offset), TYPES.get(kind, kind)) for name, offset, kind, _ in rows]
+    return sorted(found, key=lambda row: row[1])
 
 
 def same(found, expected, what):
@@ -51,7 +55,7 @@ def same(found, expected, what):
 def test_header_fields():
     fields, _ = documented()
     check(len(fields) > 30, "the document's table is understood", len(fields))
-    same(in_c(), fields, 'header_fields.h')
+    same(in_c(), fields, 'the tables in C')
     same([(name, offset, CODES[kind]) for name, offset, kind, _ in FIELDS], fields, 'tests/common.py')
     check(all(struct.calcsize('<' + code) == BYTES[kind] for code, kind in CODES.items()), 'types have their sizes')
 

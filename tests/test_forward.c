@@ -212,9 +212,10 @@ int main(int argc, char **argv) {
     int length = argc == 12 ? spread.length : n;
     bool good = model_open(argv[2], &model, &err) &&
                 settings_resolve(methods, &model.rope, model_window(&model), length, &plan, &err);
-    if (good && model.config.sliding_rope)
-        good = settings_resolve_sliding(methods, &(RopeSettings){.said = 0}, &model.sliding,
-                                        model.config.sliding_window, length, &plan, &err);
+    if (good && model.config.extra->layers.sliding_rope)
+        good = settings_resolve_sliding(methods, &(RopeSettings){.said = 0},
+                                        &model.config.extra->layers.sliding,
+                                        model.config.extra->attention.window, length, &plan, &err);
     if (!good) return printf("FAIL %s: %s\n", label, err.text), 1;
     ids = get((size_t)n * sizeof *ids);
     for (int i = 0; i < n; i++)

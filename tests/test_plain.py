@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The fast engine against the forward pass as its definition (src/llama/plain.c, --plain): -ln p of every token of a
+"""The fast engine against the forward pass as its definition (src/llama/forward.c, --plain): -ln p of every token of a
 random text, for small random models of all families, encodings, methods, maps, caches and weight types; then the other
 jobs, the session's functions, what is said of weights that are not numbers, and fifteen errors planted in the fast
 engine, which this comparison must catch by itself. That the definition is right, test_golden.py, test_families.py,
@@ -301,19 +301,19 @@ PLANTS = [
     ('what keys lack, by tokens', 'spread_position(a->spread, (int)i);', '(int)i;', 'llama', 'rerope:near=9'),
     ('the short list of longrope past L', 'rope_frequencies(a->rope, length, &a->freqs);',
      'rope_frequencies(a->rope, 1, &a->freqs);', 'phi3', 'longrope:factor=8'),
-    ("sliding layers by the full layers' angles", 'return layer->flags & LAYER_SLIDING ? &t->sliding : &t->angles;',
+    ("sliding layers by the full layers' angles", 'return layer->extra->flags & LAYER_SLIDING ? &t->sliding : &t->angles;',
      'return &t->angles;', 'gemma3', 'none'),
     ('no temperature by position', 'grown *= rope_temperature(c->rope, position);', 'grown *= 1;',
      'ministral3', 'none'),
     ('a norm of what is added left out', 'rmsnorm_fast(added, added, norm, m->dim, eps);', 'scale_by(added, 1, 1);',
      'olmo3', 'none'),
-    ('one norm of all keys by heads', 'rmsnorm_fast(k, k, layer->k_norm, kv, eps);',
+    ('one norm of all keys by heads', 'rmsnorm_fast(k, k, layer->extra->attention.k_norm, kv, eps);',
      'rmsnorm_fast(k, k, layer->k_norm, kv / 2, eps);', 'olmo3', 'none'),
     ('SiLU for GELU', 'if (activation == ACTIVATION_GELU) geglu(', 'if (activation == ACTIVATION_GELU) swiglu(',
      'gemma3', 'none'),
     ('scores by the size of a head', 'a.scale = layer_score_scale(m, layer);', 'a.scale = 0.5f;',
      'gemma3', 'none'),
-    ('the embedding as it is', 'if (m->embedding_scale > 0) scale_by', 'if (false) scale_by', 'gemma3', 'none')]
+    ('the embedding as it is', 'if (m->extra->stream.embedding_scale > 0)', 'if (false)', 'gemma3', 'none')]
 
 
 def engine():

@@ -23,7 +23,7 @@ LISTS = dict(short_factors=[1, 1.1, 1.2, 1.3], long_factors=[1, 2.5, 4, 5.5])
 
 
 def test_cases():
-    """By definition, on the golden model `default`: prompts and step by step, by the fast engine and by plain.c."""
+    """By definition, on the golden model `default`: prompts and step by step, by the fast engine and by forward.c."""
     folder, model = in_work('default'), in_work('default.bin')
     shutil.copytree(os.path.join(GOLDEN, 'default'), folder)
     shutil.copy(os.path.join(GOLDEN, 'model.safetensors'), folder)

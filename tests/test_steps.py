@@ -110,9 +110,9 @@ def test_they_matter():
 
 
 REFUSED = [
-    (dict(qk_norm_late=1), 'qk_norm_late with qk_norm 0 (expected 1 or 3, a norm of each head)'),
+    (dict(qk_norm_late=1), 'qk_norm_late is 1 where qk_norm is 0 (expected 0)'),
     (dict(qk_norm_turning=1, qk_norm=2), 'qk_norm_turning with qk_norm 2 (expected 1 or 3, a norm of each head)'),
-    (dict(qk_norm_late=1, qk_norm=1, encoding='alibi'), 'qk_norm_late with encoding 4 (expected 0, RoPE)'),
+    (dict(qk_norm_late=1, qk_norm=1, encoding='alibi'), 'qk_norm_late is 1 where encoding is 4 (expected 0)'),
     (dict(after_norm_eps=0.1), 'after_norm_eps with norm_place 0, which has no such norm (expected 0)'),
     (dict(after_norm_eps=0.1, norm_place=3), 'after_norm_eps with norm_place 3, which has no such norm (expected 0)'),
     (dict(norm_place=3, n_experts=2, n_experts_used=1, expert_hidden_dim=8),
@@ -121,12 +121,10 @@ REFUSED = [
      'activation 3 with experts, which have a gate (expected 0 to 2)'),
     (dict(activation=4, n_experts=2, n_experts_used=1, expert_hidden_dim=8),
      'activation 4 with experts, which have a gate (expected 0 to 2)'),
-    (dict(temperature_unturned=1), 'temperature_beta is 0, and other fields of a temperature are not (expected 0 in '
-                                   'temperature_unturned and temperature_length)'),
-    (dict(temperature_length=5), 'temperature_beta is 0, and other fields of a temperature are not (expected 0 in '
-                                 'temperature_unturned and temperature_length)'),
+    (dict(temperature_unturned=1), 'temperature_unturned is 1 where temperature_beta is 0 (expected 0)'),
+    (dict(temperature_length=5), 'temperature_length is 5 where temperature_beta is 0 (expected 0)'),
     (dict(attention_gate=1, kv_rank=10, rotary_dim=4, n_kv_heads=4, latent_norm_eps=1e-6),
-     'attention_gate is 1 with kv_rank (expected 0)')]
+     'attention_gate is 1 where kv_rank is 10 (expected 0)')]
 
 
 def test_late_norms():

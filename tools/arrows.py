@@ -14,7 +14,7 @@ ARROWS = {
     'src/base': ['rope'],
     'src/weights': ['src/base'],
     'src/tokens': ['src/base'],
-    'src/llama': ['rope', *GROUND, 'src/kinds'],
+    'src/llama': ['rope', *GROUND],
     'src/kinds': ['rope', *GROUND, 'src/llama'],
     'src/fast': CORE,
     'src/configs': CORE,

@@ -1,4 +1,4 @@
-// What a session is asked to be, for both forward passes: plain.h and the fast engine's
+// What a session is asked to be, for both forward passes: forward.h and the fast engine's
 // transformer.h.
 #pragma once
 
@@ -33,7 +33,7 @@ typedef struct {
     int context;  // most tokens that the session will hold
     int chunk;    // most tokens that go through a layer together; 0: PREFILL_CHUNK
     int threads;  // always this many; 0: as many as are fastest, see pace.h
-    // By the definition, see plain.h; the cache is float32 then, and there is one thread.
+    // By the definition, see forward.h; the cache is float32 then, and there is one thread.
     bool plain;
     // Keys stay turned at the scale of the step that wrote them, though later steps turn queries at
     // another. This is the flaw of Hugging Face's generate with dynamic scaling, on purpose.

@@ -68,19 +68,19 @@ static unsigned features_of(const Publication *p) {
         bool there;
         unsigned feature;
     } all[] = {
-        {c->sliding_window > 0 && !p->by_layer, FEATURE_WINDOW},
-        {c->qkv_bias && !c->o_bias, FEATURE_QKV_BIAS},
-        {c->router_bias, FEATURE_ROUTER_BIAS},
-        {c->expert_bias, FEATURE_EXPERT_BIAS},
-        {c->activation == ACTIVATION_CLAMPED, FEATURE_CLAMPED},
-        {c->embedding_scale != 0, FEATURE_EMBEDDING_SCALE},
-        {c->activation == ACTIVATION_GELU, FEATURE_GELU},
-        {c->norm_place == NORM_AFTER, FEATURE_NORMS_AFTER},
-        {c->norm_place == NORM_BOTH, FEATURE_NORMS_BOTH},
-        {c->qk_norm == QK_NORM_HEAD, FEATURE_HEAD_NORMS},
-        {c->qk_norm == QK_NORM_WHOLE, FEATURE_WHOLE_NORMS},
-        {c->n_experts > 0, FEATURE_EXPERTS},
-        {c->attention_sinks, FEATURE_SINKS},
+        {c->extra->attention.window > 0 && !p->by_layer, FEATURE_WINDOW},
+        {c->extra->attention.qkv_bias && !c->extra->attention.o_bias, FEATURE_QKV_BIAS},
+        {c->extra->experts.router_bias, FEATURE_ROUTER_BIAS},
+        {c->extra->experts.bias, FEATURE_EXPERT_BIAS},
+        {c->extra->feed_forward.activation == ACTIVATION_CLAMPED, FEATURE_CLAMPED},
+        {c->extra->stream.embedding_scale != 0, FEATURE_EMBEDDING_SCALE},
+        {c->extra->feed_forward.activation == ACTIVATION_GELU, FEATURE_GELU},
+        {c->extra->stream.norm_place == NORM_AFTER, FEATURE_NORMS_AFTER},
+        {c->extra->stream.norm_place == NORM_BOTH, FEATURE_NORMS_BOTH},
+        {c->extra->attention.qk_norm == QK_NORM_HEAD, FEATURE_HEAD_NORMS},
+        {c->extra->attention.qk_norm == QK_NORM_WHOLE, FEATURE_WHOLE_NORMS},
+        {c->extra->experts.n > 0, FEATURE_EXPERTS},
+        {c->extra->attention.sinks, FEATURE_SINKS},
         {r->temperature_beta != 0, FEATURE_TEMPERATURE},
         {r->rotary_dim < p->plan->head_dim, FEATURE_PARTIAL},
     };
@@ -148,7 +148,7 @@ static LayerForm form_of(const Publication *p, const RopeFamily *family) {
 static int kind_of_layer(const Publication *p, int l) {
     const ConfigLayers *layers = &p->said->layers;
     if (!p->model->layers) return layers->kinds[l];
-    return p->model->layers[l].flags & LAYER_SLIDING ? KIND_SLIDING : KIND_FULL;
+    return p->model->layers[l].extra->flags & LAYER_SLIDING ? KIND_SLIDING : KIND_FULL;
 }
 
 static void print_layer_types(FILE *out, const Publication *p) {

@@ -1,5 +1,5 @@
 // Attention: for each query and head the scores scale q . k of all keys that it sees, their
-// softmax, and the mix of the values by these weights. This is `attention` of plain.c behind its
+// softmax, and the mix of the values by these weights. This is `attention` of forward.c behind its
 // first products, for many queries at once and without keeping scores.
 //
 // Online softmax (arXiv 1805.02867; FlashAttention, 2205.14135). Keys come in blocks of 64. Each
@@ -87,9 +87,9 @@ static void load_queries(const AttentionTask *k) {
         float factor = c->scale * (float)grown;
         for (int64_t i = 0; i < d; i++) near[r * d + i] = q[i] * factor;
         if (has_far || layer) memcpy(far + r * d, near + r * d, d * sizeof *q);
-        for (int64_t i = 0; layer && layer->u && i < d; i++) {
-            near[r * d + i] += layer->u[head * d + i] * c->scale;
-            far[r * d + i] += layer->v[head * d + i] * c->scale;
+        for (int64_t i = 0; layer && layer->extra->encoding.u && i < d; i++) {
+            near[r * d + i] += layer->extra->encoding.u[head * d + i] * c->scale;
+            far[r * d + i] += layer->extra->encoding.v[head * d + i] * c->scale;
         }
         if (!has_far) continue;
         const float *turns = a->far + (int64_t)(token - a->first) * 2 * a->n_pairs;

@@ -18,7 +18,8 @@ static float sinusoid(int64_t i, double angle) { return (float)(i % 2 ? cos(angl
 // x_t += P[t], a learned table (encoding_rows, dim): arXiv 1705.03122. Or x_t += PE(t): arXiv
 // 1706.03762, section 3.5.
 static float element(const Model *m, int64_t position, int64_t i) {
-    if (m->learned) return m->learned[position * m->config.dim + i];
+    if (m->config.extra->encoding.learned)
+        return m->config.extra->encoding.learned[position * m->config.dim + i];
     return sinusoid(i, position * speed(m, i));
 }
 
@@ -32,12 +33,13 @@ bool encoding_has_terms(int encoding) { return encoding >= ENCODING_ALIBI; }  //
 float encoding_slope(int head, int n_heads) { return (float)exp2(-8.0 * (head + 1) / n_heads); }
 
 int64_t encoding_row(const Model *m, int64_t distance) {
-    int64_t last = m->config.encoding_rows - 1;
+    int64_t last = m->config.extra->encoding.rows - 1;
     return distance < last ? distance : last;
 }
 
 const Matrix *encoding_maker(const Model *m, const Layer *l) {
-    return m->config.encoding == ENCODING_TRANSFORMER_XL ? &l->wr : &l->wk;
+    return m->config.extra->encoding.kind == ENCODING_TRANSFORMER_XL ? &l->extra->encoding.wr
+                                                                     : &l->wk;
 }
 
 // Shaw et al., arXiv 1803.02155: score += q . aK[c] / sqrt(head_dim), out += weight aV[c], with
@@ -53,8 +55,8 @@ static void shaw(const DistanceTerms *t, int layer, int64_t row) {
         int64_t distance = t->reach - 1 - j;
         int64_t at = encoding_row(t->model, distance) * d + row;
         bool is_ahead = distance < 0;  // a key that the query does not see
-        keys[j] = is_ahead ? 0 : l->a_keys[at];
-        values[j * width + row] = is_ahead ? 0 : l->a_values[at];
+        keys[j] = is_ahead ? 0 : l->extra->encoding.a_keys[at];
+        values[j * width + row] = is_ahead ? 0 : l->extra->encoding.a_values[at];
         // Whoever has the last row also clears what is behind it, up to a whole vector.
         for (int64_t i = d; row == d - 1 && i < width; i++) values[j * width + i] = 0;
     }
@@ -105,14 +107,14 @@ void encoding_lay_out(DistanceTerms *t, Arena *arena, const Model *model, int64_
     int64_t d = m->head_dim;
     int64_t reach = n_blocks * KV_BLOCK;
     int64_t columns = reach + KV_BLOCK;
-    bool has_slopes = m->encoding == ENCODING_ALIBI;
-    bool is_shaw = m->encoding == ENCODING_SHAW;
+    bool has_slopes = m->extra->encoding.kind == ENCODING_ALIBI;
+    bool is_shaw = m->extra->encoding.kind == ENCODING_SHAW;
     int64_t elements = has_slopes || is_shaw ? 0 : m->dim;  // of R_d
     *t = (DistanceTerms){.model = model, .reach = reach, .columns = columns};
-    if (!encoding_has_terms(m->encoding)) return;
+    if (!encoding_has_terms(m->extra->encoding.kind)) return;
     if (!has_slopes) t->key_rows = is_shaw ? d : m->n_kv_heads * d;
     t->n_rows = t->key_rows;
-    if (m->encoding == ENCODING_DISENTANGLED) t->n_rows += m->n_heads * d;
+    if (m->extra->encoding.kind == ENCODING_DISENTANGLED) t->n_rows += m->n_heads * d;
     if (has_slopes) t->slopes = take_terms(arena, m->n_heads, 1);
     t->rows = take_terms(arena, m->n_layers * t->n_rows, columns);
     if (is_shaw) t->values = take_terms(arena, m->n_layers * columns, whole_vectors(d));
@@ -145,7 +147,7 @@ static void fill_tables_by_team(const Team *team, DistanceTerms *t) {
         int layer = i / n_rows;
         int row = i % n_rows;
         float *weights = t->weights + team->number * m->dim;
-        if (m->encoding == ENCODING_SHAW) shaw(t, layer, row);
+        if (m->extra->encoding.kind == ENCODING_SHAW) shaw(t, layer, row);
         else project_distances(t, layer, row, weights);
     }
     team_wait(team);
@@ -165,7 +167,7 @@ static void add_vectors_by_team(const Team *team, const Model *model, const Spre
 
 void encoding_prepare_by_team(const Team *team, DistanceTerms *t, const Spread *spread, float *x,
                               int first, int n) {
-    int encoding = t->model->config.encoding;
+    int encoding = t->model->config.extra->encoding.kind;
     if (encoding == ENCODING_LEARNED || encoding == ENCODING_SINUSOIDAL)
         add_vectors_by_team(team, t->model, spread, x, first, n);
     if (t->n_rows > 0 && !t->filled) fill_tables_by_team(team, t);

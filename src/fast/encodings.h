@@ -3,7 +3,7 @@
 #pragma once
 
 #include "../base/spread.h"
-#include "../llama/model.h"
+#include "../kinds/kinds.h"
 #include "kv_cache.h"
 #include "team.h"
 
@@ -21,7 +21,7 @@ int64_t encoding_row(const Model *model, int64_t distance);
 const Matrix *encoding_maker(const Model *model, const Layer *layer);
 
 // Whether an encoding adds terms to attention. Their tables are for neighbors one apart: spread
-// texts go to plain.c.
+// texts go to forward.c.
 bool encoding_has_terms(int encoding);
 
 // The terms of a session; a table that an encoding does not need is NULL. Columns are for distances

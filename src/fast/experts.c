@@ -1,4 +1,4 @@
-// Mixtures of experts (mix_experts of plain.c, and experts.c). The router's logits come
+// Mixtures of experts (mix_experts of forward.c, and experts.c). The router's logits come
 // first, from one product.
 //
 // One row, as in decoding: every thread finds the chosen experts for itself, which is cheaper than
@@ -83,53 +83,55 @@ static void choose_best(const float *scores, int n, int k, int *chosen) {
 
 // Puts -inf where an expert is in none of the best groups, by the sum of its best one or two.
 static void close_groups(const ModelConfig *m, const Choice *c) {
-    int n = m->router_groups;
-    int of_group = m->n_experts / n;
+    int n = m->extra->experts.groups;
+    int of_group = m->extra->experts.n / n;
     int best[2] = {0};
     for (int g = 0; g < n; g++) {
         const float *scores = c->scores + g * of_group;
-        choose_best(scores, of_group, m->router_group_best, best);
+        choose_best(scores, of_group, m->extra->experts.group_best, best);
         c->groups[g] = scores[best[0]];
-        if (m->router_group_best == 2) c->groups[g] += scores[best[1]];
+        if (m->extra->experts.group_best == 2) c->groups[g] += scores[best[1]];
     }
-    choose_best(c->groups, n, m->router_groups_used, c->open);
-    for (int e = 0; e < m->n_experts; e++)
-        if (!is_among(c->open, m->router_groups_used, e / of_group)) c->scores[e] = -INFINITY;
+    choose_best(c->groups, n, m->extra->experts.groups_used, c->open);
+    for (int e = 0; e < m->extra->experts.n; e++)
+        if (!is_among(c->open, m->extra->experts.groups_used, e / of_group))
+            c->scores[e] = -INFINITY;
 }
 
 // What a logit weighs before weights are divided by a sum.
 static float weight_of(const ModelConfig *m, float logit, float max) {
-    return m->router == ROUTER_SIGMOID ? 1 / (1 + expf(-logit)) : expf(logit - max);
+    return m->extra->experts.router == ROUTER_SIGMOID ? 1 / (1 + expf(-logit)) : expf(logit - max);
 }
 
 // The experts that a row of logits chooses, and their weights. Where a logit is no number, no
 // weight is.
 static void choose_fast(const ModelConfig *m, const Layer *layer, const float *logits,
                         const Choice *c, int *chosen, float *weights) {
-    const float *bias = layer->router_choice_bias;
-    int n = m->n_experts;
-    int k = m->n_experts_used;
+    const float *bias = layer->extra->experts.choice_bias;
+    int n = m->extra->experts.n;
+    int k = m->extra->experts.n_used;
     float max = logits[0];
     float all = 0;
     float total = 0;
     for (int e = 1; e < n; e++) max = fmaxf(max, logits[e]);
-    for (int e = 0; e < n && m->router == ROUTER_ALL; e++) all += weight_of(m, logits[e], max);
-    float unit = m->router == ROUTER_ALL ? 1 / all : 1;
+    for (int e = 0; e < n && m->extra->experts.router == ROUTER_ALL; e++)
+        all += weight_of(m, logits[e], max);
+    float unit = m->extra->experts.router == ROUTER_ALL ? 1 / all : 1;
     memcpy(c->scores, logits, n * sizeof *logits);
-    for (int e = 0; e < n && (bias || m->router_groups); e++)
+    for (int e = 0; e < n && (bias || m->extra->experts.groups); e++)
         c->scores[e] = unit * weight_of(m, logits[e], max) + (bias ? bias[e] : 0);
-    if (m->router_groups) close_groups(m, c);
+    if (m->extra->experts.groups) close_groups(m, c);
     choose_best(c->scores, n, k, chosen);
     for (int i = 0; i < k; i++) {
         weights[i] = unit * weight_of(m, logits[chosen[i]], max);
         total += weights[i];
     }
-    if (m->router == ROUTER_CHOSEN) unit = 1 / total;
-    else unit = m->router_renormalizes ? 1 / (total + 1e-20f) : 1;
-    if (m->router_scale > 0) unit *= (float)m->router_scale;
+    if (m->extra->experts.router == ROUTER_CHOSEN) unit = 1 / total;
+    else unit = m->extra->experts.renormalizes ? 1 / (total + 1e-20f) : 1;
+    if (m->extra->experts.scale > 0) unit *= (float)m->extra->experts.scale;
     scale_by(weights, all_finite(logits, n) ? unit : NAN, k);
-    for (int i = 0; i < k && layer->expert_scales; i++)
-        weights[i] *= layer->expert_scales[chosen[i]];
+    for (int i = 0; i < k && layer->extra->experts.scales; i++)
+        weights[i] *= layer->extra->experts.scales[chosen[i]];
 }
 
 // logits (n, n_experts) = router . x + bias, no more than a cap if there is one. Experts beside a
@@ -137,18 +139,21 @@ static void choose_fast(const ModelConfig *m, const Layer *layer, const float *l
 static void route_by_team(const Team *team, Experts *e, const Layer *layer, const Input *input,
                           Workspace *ws) {
     const ModelConfig *m = e->config;
-    Matrix router = {
-        .type = WEIGHT_F32, .rows = m->n_experts, .cols = m->dim, .data = layer->router};
-    Product product = {.matrix = &router, .bias = layer->router_bias, .out = e->logits};
-    product.stride = m->n_experts;
+    Matrix router = {.type = WEIGHT_F32,
+                     .rows = m->extra->experts.n,
+                     .cols = m->dim,
+                     .data = layer->extra->experts.router};
+    Product product = {
+        .matrix = &router, .bias = layer->extra->experts.router_bias, .out = e->logits};
+    product.stride = m->extra->experts.n;
     Input read = *input;
-    if (layer->router_norm) read.norm = layer->router_norm;
+    if (layer->extra->experts.router_norm) read.norm = layer->extra->experts.router_norm;
     matmul_by_team(team, &product, 1, &read, ws);
-    float cap = (float)m->router_cap;
-    if (cap <= 0 && !layer->router_norm) return;
-    int n = (int)input->n * m->n_experts;
+    float cap = (float)m->extra->experts.cap;
+    if (cap <= 0 && !layer->extra->experts.router_norm) return;
+    int n = (int)input->n * m->extra->experts.n;
     for (int i = team_first(team, n), end = team_end(team, n); i < end; i++) {
-        if (layer->router_norm) e->logits[i] /= sqrtf((float)m->dim);
+        if (layer->extra->experts.router_norm) e->logits[i] /= sqrtf((float)m->dim);
         if (cap > 0) e->logits[i] = cap * tanhf(e->logits[i] / cap);
     }
     team_wait(team);
@@ -160,11 +165,12 @@ static void route_by_team(const Team *team, Experts *e, const Layer *layer, cons
 // multiply that
 static Product first_products(const ModelConfig *m, const FeedForward *w, const float *factors,
                               float *hidden) {
-    Product p = {.gate = &w->w1, .matrix = &w->w3, .out = hidden, .stride = m->expert_hidden_dim};
-    p.input_factors = m->router_scales_input ? factors : NULL;
+    Product p = {
+        .gate = &w->w1, .matrix = &w->w3, .out = hidden, .stride = m->extra->experts.hidden_dim};
+    p.input_factors = m->extra->experts.scales_input ? factors : NULL;
     p.gate_bias = w->b1;
     p.bias = w->b3;
-    p.activation = m->activation;
+    p.activation = m->extra->feed_forward.activation;
     return p;
 }
 
@@ -172,7 +178,7 @@ static Product first_products(const ModelConfig *m, const FeedForward *w, const 
 static Product last_product(const ModelConfig *m, const FeedForward *w, const float *factors,
                             float *out) {
     Product p = {.matrix = &w->w2, .bias = w->b2, .out = out, .stride = m->dim, .add = true};
-    p.factors = m->router_scales_input ? NULL : factors;
+    p.factors = m->extra->experts.scales_input ? NULL : factors;
     return p;
 }
 
@@ -214,12 +220,13 @@ static void run_one_by_team(const Team *team, Experts *e, const Layer *layer, co
                             float *out, Workspace *ws) {
     const ModelConfig *m = e->config;
     const Single *own = &e->of_threads[team->number];
-    int k = m->n_experts_used;
-    int64_t wide = m->expert_hidden_dim;
+    int k = m->extra->experts.n_used;
+    int64_t wide = m->extra->experts.hidden_dim;
     float *sums = sums_of(team, ws);
     choose_fast(m, layer, e->logits, &own->choice, own->chosen, own->weights);
     for (int i = 0; i < k; i++) {
-        own->experts[i] = expert_of(&layer->ffn, m->n_experts, own->chosen[i]);
+        own->experts[i] =
+            expert_of(&layer->extra->experts.all, m->extra->experts.n, own->chosen[i]);
         own->products[i] =
             first_products(m, &own->experts[i], &own->weights[i], e->hidden + i * wide);
     }
@@ -246,18 +253,18 @@ static void run_one_by_team(const Team *team, Experts *e, const Layer *layer, co
 // Gives each expert that was chosen a batch, and each row of these a place.
 static void gather(Experts *e, const Layer *layer, int64_t n, bool units) {
     const ModelConfig *m = e->config;
-    int64_t k = m->n_experts_used;
+    int64_t k = m->extra->experts.n_used;
     int64_t place = 0;
     int64_t lanes = 0;
-    memset(e->counts, 0, m->n_experts * sizeof *e->counts);
+    memset(e->counts, 0, m->extra->experts.n * sizeof *e->counts);
     for (int64_t i = 0; i < n * k; i++) e->counts[e->chosen[i]]++;
     e->n_batches = 0;
-    for (int i = 0; i < m->n_experts; i++) {
+    for (int i = 0; i < m->extra->experts.n; i++) {
         int count = e->counts[i];
         if (count == 0) continue;
         e->counts[i] = e->n_batches;
         e->batches[e->n_batches++] =
-            (Batch){expert_of(&layer->ffn, m->n_experts, i), place, lanes, 0};
+            (Batch){expert_of(&layer->extra->experts.all, m->extra->experts.n, i), place, lanes, 0};
         place += units ? whole_units(count) : count;
         if (count <= VECTORS_IN_PLACE) lanes += count;
     }
@@ -304,7 +311,7 @@ static void prepare_rows_by_team(const Team *team, const Experts *e, const Input
 // hidden (places, expert_hidden_dim) of all batches.
 static void multiply_first_by_team(const Team *team, const Experts *e, const Workspace *ws) {
     const ModelConfig *m = e->config;
-    int64_t wide = m->expert_hidden_dim;
+    int64_t wide = m->extra->experts.hidden_dim;
     int panels = (int)((wide + PANEL_ROWS - 1) / PANEL_ROWS);
     for (int task; (task = team_next_task(team)) < e->n_batches * panels;) {
         const Batch *b = &e->batches[task / panels];
@@ -319,7 +326,7 @@ static void multiply_first_by_team(const Team *team, const Experts *e, const Wor
 }
 
 static void prepare_hidden_by_team(const Team *team, const Experts *e, const Workspace *ws) {
-    int64_t wide = e->config->expert_hidden_dim;
+    int64_t wide = e->config->extra->experts.hidden_dim;
     for (int task; (task = team_next_task(team)) < e->n_batches;) {
         const Batch *b = &e->batches[task];
         Product p = last_product(e->config, &b->weights, NULL, NULL);
@@ -334,7 +341,7 @@ static void prepare_hidden_by_team(const Team *team, const Experts *e, const Wor
 static void multiply_last_by_team(const Team *team, const Experts *e, float *out,
                                   const Workspace *ws) {
     const ModelConfig *m = e->config;
-    int64_t wide = m->expert_hidden_dim;
+    int64_t wide = m->extra->experts.hidden_dim;
     int panels = (int)((m->dim + PANEL_ROWS - 1) / PANEL_ROWS);
     for (int task; (task = team_next_task(team)) < panels;)
         for (const Batch *b = e->batches; b < e->batches + e->n_batches; b++) {
@@ -350,9 +357,9 @@ static void run_many_by_team(const Team *team, Experts *e, const Layer *layer, c
                              float *out, Workspace *ws) {
     const ModelConfig *m = e->config;
     int n = (int)input->n;
-    int k = m->n_experts_used;
+    int k = m->extra->experts.n_used;
     for (int row = team_first(team, n), end = team_end(team, n); row < end; row++) {
-        const float *logits = e->logits + (int64_t)row * m->n_experts;
+        const float *logits = e->logits + (int64_t)row * m->extra->experts.n;
         choose_fast(m, layer, logits, &e->of_threads[team->number].choice, e->chosen + row * k,
                     e->weights + row * k);
     }
@@ -375,34 +382,34 @@ void experts_by_team(const Team *team, Experts *e, const Layer *layer, const Inp
 // ---- memory ----
 
 static Single lay_out_single(Arena *arena, const ModelConfig *m) {
-    int64_t k = m->n_experts_used;
+    int64_t k = m->extra->experts.n_used;
     Single s = {.chosen = arena_take(arena, k, sizeof *s.chosen)};
-    s.choice.scores = arena_take(arena, m->n_experts, sizeof(float));
-    s.choice.groups = arena_take(arena, m->router_groups, sizeof(float));
-    s.choice.open = arena_take(arena, m->router_groups_used, sizeof(int));
+    s.choice.scores = arena_take(arena, m->extra->experts.n, sizeof(float));
+    s.choice.groups = arena_take(arena, m->extra->experts.groups, sizeof(float));
+    s.choice.open = arena_take(arena, m->extra->experts.groups_used, sizeof(int));
     s.weights = arena_take(arena, k, sizeof *s.weights);
     s.experts = arena_take(arena, k, sizeof *s.experts);
     s.products = arena_take(arena, k, sizeof *s.products);
-    s.hidden = lay_out_vectors(arena, k, m->expert_hidden_dim, k, false);
+    s.hidden = lay_out_vectors(arena, k, m->extra->experts.hidden_dim, k, false);
     return s;
 }
 
 Experts *experts_lay_out(Arena *arena, const ModelConfig *m, int64_t max_n, int n_threads) {
-    int64_t k = m->n_experts_used;
+    int64_t k = m->extra->experts.n_used;
     int64_t chosen = max_n * k;
-    int64_t most = chosen < m->n_experts ? chosen : m->n_experts;  // batches
-    int64_t cols = m->dim > m->expert_hidden_dim ? m->dim : m->expert_hidden_dim;
+    int64_t most = chosen < m->extra->experts.n ? chosen : m->extra->experts.n;  // batches
+    int64_t cols = m->dim > m->extra->experts.hidden_dim ? m->dim : m->extra->experts.hidden_dim;
     bool units = matrix_units_allowed();
     int64_t places = chosen + (units ? most * (UNIT - 1) : 0);
     int64_t few = chosen < most * VECTORS_IN_PLACE ? chosen : most * VECTORS_IN_PLACE;
     Experts *at = arena_take(arena, 1, sizeof *at);
     Experts e = {.config = m};
-    e.logits = arena_take(arena, max_n * m->n_experts, sizeof *e.logits);
+    e.logits = arena_take(arena, max_n * m->extra->experts.n, sizeof *e.logits);
     e.chosen = arena_take(arena, chosen, sizeof *e.chosen);
     e.weights = arena_take(arena, chosen, sizeof *e.weights);
-    e.hidden = arena_take(arena, places * m->expert_hidden_dim, sizeof *e.hidden);
+    e.hidden = arena_take(arena, places * m->extra->experts.hidden_dim, sizeof *e.hidden);
     e.batches = arena_take(arena, most, sizeof *e.batches);
-    e.counts = arena_take(arena, m->n_experts, sizeof *e.counts);
+    e.counts = arena_take(arena, m->extra->experts.n, sizeof *e.counts);
     e.rows = arena_take(arena, places, sizeof *e.rows);
     e.factors = arena_take(arena, places, sizeof *e.factors);
     e.vectors = lay_out_vectors(arena, places, cols, few, units);

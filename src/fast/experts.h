@@ -1,7 +1,7 @@
 // Layers with experts: each row of a chunk chooses a few, and only these are read.
 #pragma once
 
-#include "../llama/model.h"
+#include "../kinds/kinds.h"
 #include "matmul.h"
 
 typedef struct Experts Experts;

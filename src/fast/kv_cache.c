@@ -79,12 +79,13 @@ int64_t kv_cache_room(const KvCache *c) {
 
 KvCache kv_cache_for(const Model *model, const Layer *layer, KvType kept, int positions) {
     const ModelConfig *m = &model->config;
-    const LayerShape *of = &layer->shape;
+    const LayerShape *of = &layer->extra->shape;
     KvCache c = {.kept = kept, .positions = positions};
-    c.n_kv_heads = m->kv_rank ? 1 : of->n_kv_heads;
-    c.head_dim = m->kv_rank ? model->rope.rotary_dim + m->kv_rank : of->head_dim;
-    c.value_dim = m->kv_rank ? m->kv_rank : layer_value_dim(m, layer);
-    c.values_in_keys = m->kv_rank > 0;
+    c.n_kv_heads = m->extra->latent.kv_rank ? 1 : of->n_kv_heads;
+    c.head_dim =
+        m->extra->latent.kv_rank ? model->rope.rotary_dim + m->extra->latent.kv_rank : of->head_dim;
+    c.value_dim = m->extra->latent.kv_rank ? m->extra->latent.kv_rank : layer_value_dim(m, layer);
+    c.values_in_keys = m->extra->latent.kv_rank > 0;
     return c;
 }
 

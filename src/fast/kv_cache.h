@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../base/session_config.h"
-#include "../llama/model.h"
+#include "../kinds/kinds.h"
 #include "kernels.h"
 
 _Static_assert((int)KV_F16 == NUMBER_F16 && (int)KV_F32 == NUMBER_F32 && (int)KV_Q8 == NUMBER_I8,

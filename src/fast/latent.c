@@ -13,11 +13,12 @@ void latent_lay_out(Latent *l, Arena *arena, const Model *model, int64_t chunk, 
     const ModelConfig *m = &model->config;
     int64_t turning = model->rope.rotary_dim;
     int64_t still = m->head_dim - turning;
-    *l = (Latent){.model = model, .chunk = chunk, .width = whole_vectors(m->kv_rank)};
-    l->q_latent = arena_take(arena, chunk * m->q_rank, sizeof(float));
-    l->vectors = arena_take(arena, chunk * (m->kv_rank + turning), sizeof(float));
-    l->queries = arena_take(arena, chunk * m->n_heads * (turning + m->kv_rank), sizeof(float));
-    l->mixed = arena_take(arena, chunk * m->n_heads * m->kv_rank, sizeof(float));
+    *l = (Latent){.model = model, .chunk = chunk, .width = whole_vectors(m->extra->latent.kv_rank)};
+    l->q_latent = arena_take(arena, chunk * m->extra->latent.q_rank, sizeof(float));
+    l->vectors = arena_take(arena, chunk * (m->extra->latent.kv_rank + turning), sizeof(float));
+    l->queries =
+        arena_take(arena, chunk * m->n_heads * (turning + m->extra->latent.kv_rank), sizeof(float));
+    l->mixed = arena_take(arena, chunk * m->n_heads * m->extra->latent.kv_rank, sizeof(float));
     l->weights = arena_take(arena, n_threads * still * l->width, sizeof(float));
     l->rows = arena_take(arena, n_threads * chunk * l->width, sizeof(float));
 }
@@ -25,14 +26,18 @@ void latent_lay_out(Latent *l, Arena *arena, const Model *model, int64_t chunk, 
 void latent_project_by_team(const Team *team, Latent *l, const Layer *layer, const Input *input,
                             float *q, bool alone, Workspace *ws) {
     const ModelConfig *m = &l->model->config;
-    Product vectors = {.out = l->vectors, .stride = layer->wkv_a.rows, .matrix = &layer->wkv_a};
-    Product q_latent = {.out = l->q_latent, .stride = m->q_rank, .matrix = &layer->wq_a};
+    Product vectors = {.out = l->vectors,
+                       .stride = layer->extra->latent.wkv_a.rows,
+                       .matrix = &layer->extra->latent.wkv_a};
+    Product q_latent = {.out = l->q_latent,
+                        .stride = m->extra->latent.q_rank,
+                        .matrix = &layer->extra->latent.wq_a};
     Product queries = {.out = q, .stride = layer->wq.rows, .matrix = &layer->wq};
-    const Product of_input[] = {vectors, m->q_rank ? q_latent : queries};
+    const Product of_input[] = {vectors, m->extra->latent.q_rank ? q_latent : queries};
     matmul_by_team(team, of_input, alone ? 1 : 2, input, ws);
-    if (alone || m->q_rank == 0) return;
-    Input normed = {.x = l->q_latent, .n = input->n, .norm = layer->q_a_norm};
-    normed.eps = (float)m->latent_norm_eps;
+    if (alone || m->extra->latent.q_rank == 0) return;
+    Input normed = {.x = l->q_latent, .n = input->n, .norm = layer->extra->latent.q_a_norm};
+    normed.eps = (float)m->extra->latent.norm_eps;
     matmul_by_team(team, &queries, 1, &normed, ws);
 }
 
@@ -40,7 +45,7 @@ void latent_store_by_team(const Team *team, const Latent *l, int index, const An
                           KvCache *cache, int first, int n) {
     const ModelConfig *m = &l->model->config;
     const Layer *layer = &l->model->layers[index];
-    int64_t rank = m->kv_rank;
+    int64_t rank = m->extra->latent.kv_rank;
     int64_t turning = l->model->rope.rotary_dim;
     int first_block = first / KV_BLOCK;
     int n_blocks = (first + n - 1) / KV_BLOCK - first_block + 1;
@@ -51,7 +56,8 @@ void latent_store_by_team(const Team *team, const Latent *l, int index, const An
         for (int row = start > 0 ? start : 0; row < stop; row++) {
             const float *vector = l->vectors + row * (rank + turning);
             memcpy(key, vector + rank, turning * sizeof *key);
-            rmsnorm_fast(key + turning, vector, layer->kv_a_norm, rank, (float)m->latent_norm_eps);
+            rmsnorm_fast(key + turning, vector, layer->extra->latent.kv_a_norm, rank,
+                         (float)m->extra->latent.norm_eps);
             if (angles && angles->keys) {
                 const float *turns = angles->keys + (int64_t)row * 2 * angles->n_pairs;
                 rope_rotate(key, angles->n_pairs, turns, turns + angles->n_pairs);
@@ -64,7 +70,7 @@ void latent_store_by_team(const Team *team, const Latent *l, int index, const An
 
 // The weights (head_dim - rotary_dim, width) of head h of wk, zeros behind each row.
 static void widen_head(const Latent *l, const Layer *layer, int h, int64_t still, float *out) {
-    int64_t rank = l->model->config.kv_rank;
+    int64_t rank = l->model->config.extra->latent.kv_rank;
     for (int64_t i = 0; i < still; i++) {
         float *row = out + i * l->width;
         matrix_row(&layer->wk, h * still + i, 0, rank, row);
@@ -76,7 +82,7 @@ void latent_absorb_by_team(const Team *team, const Latent *l, const Layer *layer
                            const Angles *angles, const float *q, int skipped, int n) {
     const ModelConfig *m = &l->model->config;
     int64_t d = m->head_dim;
-    int64_t rank = m->kv_rank;
+    int64_t rank = m->extra->latent.kv_rank;
     int64_t turning = l->model->rope.rotary_dim;
     int64_t still = d - turning;
     int64_t heads = m->n_heads * d;
@@ -111,7 +117,7 @@ void latent_absorb_by_team(const Team *team, const Latent *l, const Layer *layer
 void latent_values_by_team(const Team *team, const Latent *l, const Layer *layer, int n,
                            float *out) {
     const ModelConfig *m = &l->model->config;
-    int64_t rank = m->kv_rank;
+    int64_t rank = m->extra->latent.kv_rank;
     int64_t value_dim = model_value_dim(m);
     int n_rows = (int)layer->wv.rows;
     float *weights =

@@ -2,7 +2,7 @@
 // heads come from, and queries are brought to it.
 #pragma once
 
-#include "../llama/model.h"
+#include "../kinds/kinds.h"
 #include "angles.h"
 #include "matmul.h"
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../llama/model.h"
+#include "../kinds/kinds.h"
 #include "kernels.h"
 #include "matrix_units.h"
 

@@ -1,7 +1,7 @@
 // What ends a layer of Gemma 4, for many rows and threads: per_layer.c has the definition.
 #pragma once
 
-#include "../llama/model.h"
+#include "../kinds/kinds.h"
 #include "matmul.h"
 
 // For a chunk of rows.

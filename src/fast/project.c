@@ -5,9 +5,9 @@
 #include <string.h>
 
 const Angles *angles_of(const Transformer *t, const Layer *layer) {
-    bool is_rope = t->model->config.encoding == ENCODING_ROPE;
-    if (!is_rope || layer->flags & LAYER_NOPE) return NULL;
-    return layer->flags & LAYER_SLIDING ? &t->sliding : &t->angles;
+    bool is_rope = t->model->config.extra->encoding.kind == ENCODING_ROPE;
+    if (!is_rope || layer->extra->flags & LAYER_NOPE) return NULL;
+    return layer->extra->flags & LAYER_SLIDING ? &t->sliding : &t->angles;
 }
 
 // The norms of k, and of q but for the first `skipped` rows, that go over all heads of a row
@@ -20,8 +20,8 @@ static void norm_whole_by_team(const Team *team, Transformer *t, const Layer *la
     for (int row = team_first(team, t->n); row < end; row++) {
         float *q = t->q + row * heads;
         float *k = t->k + row * kv;
-        if (kv > 0) rmsnorm_fast(k, k, layer->k_norm, kv, eps);
-        if (row >= skipped) rmsnorm_fast(q, q, layer->q_norm, heads, eps);
+        if (kv > 0) rmsnorm_fast(k, k, layer->extra->attention.k_norm, kv, eps);
+        if (row >= skipped) rmsnorm_fast(q, q, layer->extra->attention.q_norm, heads, eps);
     }
     team_wait(team);
 }
@@ -53,8 +53,8 @@ static void rotate_heads(const Heads *of, float *x, int n_heads, int row) {
 static void make_value(const Transformer *t, const Layer *layer, const float *key, float *value) {
     const ModelConfig *m = &t->model->config;
     int64_t n = layer_value_dim(m, layer);
-    if (layer->flags & LAYER_KEYS_ARE_VALUES) memcpy(value, key, n * sizeof *value);
-    if (m->value_norm) rmsnorm_fast(value, value, NULL, n, (float)m->norm_eps);
+    if (layer->extra->flags & LAYER_KEYS_ARE_VALUES) memcpy(value, key, n * sizeof *value);
+    if (m->extra->attention.value_norm) rmsnorm_fast(value, value, NULL, n, (float)m->norm_eps);
 }
 
 // Norms and rotates the heads of k, and of q but for the first `skipped` rows; stores k and v. A
@@ -64,15 +64,18 @@ static void rotate_and_store_by_team(const Team *team, Transformer *t, int index
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
     const Angles *angles = angles_of(t, layer);
-    const LayerShape *of = &layer->shape;
+    const LayerShape *of = &layer->extra->shape;
     int64_t d = of->head_dim;
-    Heads queries = {.dim = d, .eps = (float)m->norm_eps, .norm = layer->q_norm, .cancelled = 1};
+    Heads queries = {.dim = d,
+                     .eps = (float)m->norm_eps,
+                     .norm = layer->extra->attention.q_norm,
+                     .cancelled = 1};
     queries.norms = layer_norms_heads(layer, m);
-    queries.norms_late = m->qk_norm_late;
+    queries.norms_late = m->extra->attention.qk_norm_late;
     if (angles) queries.pairs = angles->n_pairs;
     if (angles && angles->is_cancelled) queries.cancelled = (float)angles->freqs.attention_factor;
     Heads keys = queries;
-    keys.norm = layer->k_norm;
+    keys.norm = layer->extra->attention.k_norm;
     if (angles) queries.turns = angles->queries;
     if (angles) keys.turns = angles->keys;
     int64_t kv = of->n_kv_heads * d;
@@ -109,17 +112,29 @@ void store_by_team(const Team *team, Transformer *t, int index, int n_wanted, co
     const Layer *layer = &t->model->layers[index];
     int skipped = t->n - n_wanted;
     const Product all[] = {
-        {.out = t->k, .stride = layer->wk.rows, .matrix = &layer->wk, .bias = layer->bk},
-        {.out = t->v, .stride = layer->wv.rows, .matrix = &layer->wv, .bias = layer->bv},
-        {.out = t->q, .stride = layer->wq.rows, .matrix = &layer->wq, .bias = layer->bq},
-        {.out = t->gates, .stride = layer->wg.rows, .matrix = &layer->wg, .bias = layer->bg},
+        {.out = t->k,
+         .stride = layer->wk.rows,
+         .matrix = &layer->wk,
+         .bias = layer->extra->attention.bk},
+        {.out = t->v,
+         .stride = layer->wv.rows,
+         .matrix = &layer->wv,
+         .bias = layer->extra->attention.bv},
+        {.out = t->q,
+         .stride = layer->wq.rows,
+         .matrix = &layer->wq,
+         .bias = layer->extra->attention.bq},
+        {.out = t->gates,
+         .stride = layer->extra->attention.wg.rows,
+         .matrix = &layer->extra->attention.wg,
+         .bias = layer->extra->attention.bg},
     };
     Product asked[4];
     int n = 0;
     for (int i = 0; i < (n_wanted > 0 ? 4 : 2); i++)
         if (all[i].matrix->rows > 0) asked[n++] = all[i];
     if (n > 0) matmul_by_team(team, asked, n, input, t->workspace);
-    if (m->qk_norm == QK_NORM_WHOLE) norm_whole_by_team(team, t, layer, skipped);
+    if (m->extra->attention.qk_norm == QK_NORM_WHOLE) norm_whole_by_team(team, t, layer, skipped);
     rotate_and_store_by_team(team, t, index, skipped);
 }
 

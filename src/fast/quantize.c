@@ -167,11 +167,11 @@ static void put_matrix(Writer *w, const Matrix *m, QuantizeError *sum) {
     free(floats);
 }
 
-static void put_tensor(void *writer, const Tensor *t, void *member) {
+static void put_tensor(void *writer, const Tensor *t) {
     Writer *w = writer;
     if (!w->good) return;
-    if (t->kind != FLOATS) put_matrix(w, member, &w->errors[t->kind]);
-    else put_bytes(w, *(const float **)member, t->rows * t->cols * sizeof(float), ALIGNMENT);
+    if (t->kind != FLOATS) put_matrix(w, t->member, &w->errors[t->kind]);
+    else put_bytes(w, *(const float **)t->member, t->rows * t->cols * sizeof(float), ALIGNMENT);
 }
 
 bool model_quantize(const Model *m, WeightType type, const char *out_path,
@@ -192,9 +192,10 @@ bool model_quantize(const Model *m, WeightType type, const char *out_path,
     put_bytes(&w, header, header_write(w.copy, header), 1);
     if (c->n_longrope) put_bytes(&w, rope->short_factors, c->n_longrope * sizeof(double), 1);
     if (c->n_longrope) put_bytes(&w, rope->long_factors, c->n_longrope * sizeof(double), 1);
-    for (int l = 0; c->has_layers && l < c->n_layers; l++) put_bytes(&w, &m->layers[l].flags, 1, 1);
-    for (int l = 0; c->has_shapes && l < c->n_layers; l++) {
-        const LayerShape *of = &m->layers[l].shape;
+    for (int l = 0; c->extra->layers.has_flags && l < c->n_layers; l++)
+        put_bytes(&w, &m->layers[l].extra->flags, 1, 1);
+    for (int l = 0; c->extra->layers.has_shapes && l < c->n_layers; l++) {
+        const LayerShape *of = &m->layers[l].extra->shape;
         const int32_t shape[SHAPE_NUMBERS] = {of->n_heads, of->n_kv_heads, of->head_dim,
                                               of->hidden_dim, of->kv_layer};
         put_bytes(&w, shape, sizeof shape, 1);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../llama/plain.h"
+#include "../kinds/kinds.h"
 #include "machine.h"
 #include "process.h"
 #include "transformer.h"
@@ -16,6 +16,7 @@
 static Fault read_plainly(Session *s, const int32_t *tokens, int n, int length, int n_logits) {
     const ModelConfig *m = &s->model->config;
     Fault fault = {n, m->n_layers};
+    plain_choose_steps(s->plain);  // a head may be watched from now on
     for (int t = 0; t < n; t++) {
         if (interrupted && t > 0) return (Fault){0, m->n_layers};
         int layer = plain_forward(s->plain, tokens[t], s->position + t, length, s->x + t * m->dim);
@@ -95,6 +96,7 @@ static void lay_out(Session *s) {
                                      : transformer_lay_out(s->fast, s->x, arena);
     s->n_states = layers_with_state(s->model, s->model->config.n_layers);
     s->n_states *= state_numbers(&s->model->config);
+    if (s->config.plain) s->cache_bytes += s->n_states * sizeof(float);
     s->kept = arena_take(arena, s->n_states, sizeof(float));
     s->logits = arena_take(arena, rows * s->model->config.vocab_size, sizeof(float));
 }
@@ -116,7 +118,7 @@ bool session_is_plain(const Model *model, const SessionConfig *config) {
     const RopeMap *map = config->rope->map;
     if (config->plain || (map && map->distance)) return true;
     // Tables of what depends on distances are for neighbors that are one apart.
-    return config->spread.length && encoding_has_terms(m->encoding);
+    return config->spread.length && encoding_has_terms(m->extra->encoding.kind);
 }
 
 // A session without its memory, which is only counted. NULL with the reason.
@@ -125,6 +127,7 @@ static Session *describe(const Model *model, const SessionConfig *config, Error 
         Session session;  // first, so that its address is that of all
         Transformer fast;
         Plain plain;
+        struct PlainExtra extra;
     } *all =
         check_places(model, config, err) ? alloc_array(1, sizeof *all, "a session", err) : NULL;
     if (!all) return NULL;
@@ -138,7 +141,9 @@ static Session *describe(const Model *model, const SessionConfig *config, Error 
     Pace pace = {.size = c->threads};
     if (!c->threads) pace = (Pace){.size = 1, .most = thread_count(), .unknown = true};
     all->fast = (Transformer){.model = model, .config = c, .decoding = pace, .reading = pace};
-    all->plain = (Plain){.model = model, .config = c};
+    all->plain = (Plain){.model = model, .rope = c->rope, .context = c->context};
+    all->plain.extra = &all->extra;
+    all->extra.config = c;
     lay_out(s);
     return s;
 }
@@ -183,7 +188,7 @@ void session_free(Session *s) {
 
 // What all layers keep as their states, by the engine that reads.
 static float *states_of(const Session *s) {
-    return s->config.plain ? s->plain->states : s->fast->states.kept;
+    return s->config.plain ? s->plain->extra->states.kept : s->fast->states.kept;
 }
 
 void session_keep(Session *s) {

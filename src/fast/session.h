@@ -3,7 +3,7 @@
 #pragma once
 
 #include "../base/session_config.h"
-#include "../llama/model.h"
+#include "../kinds/kinds.h"
 
 enum {
     PREFILL_CHUNK = 512,  // positions that go through a layer together, unless asked otherwise

@@ -27,8 +27,8 @@ uint64_t states_lay_out(States *s, Arena *arena, const Model *model, int64_t chu
     uint64_t bytes = arena->used - before;
     s->inputs = arena_take(arena, chunk * state_inputs(m), sizeof(float));
     s->made = arena_take(arena, chunk * state_width(m), sizeof(float));
-    s->betas = arena_take(arena, chunk * m->state_value_heads, sizeof(float));
-    s->decays = arena_take(arena, chunk * m->state_value_heads, sizeof(float));
+    s->betas = arena_take(arena, chunk * m->extra->states.value_heads, sizeof(float));
+    s->decays = arena_take(arena, chunk * m->extra->states.value_heads, sizeof(float));
     return bytes;
 }
 
@@ -56,13 +56,13 @@ typedef struct {
 static void take_channels(Channels *c, const Layer *layer, const ModelConfig *m, float *past,
                           const float *u, int n, int64_t first) {
     int64_t all = state_channels(m);
-    int before = m->conv_width - 1;
-    c->taps = m->conv_width;
+    int before = m->extra->states.conv_width - 1;
+    c->taps = m->extra->states.conv_width;
     c->n = all - first < CHANNELS ? (int)(all - first) : CHANNELS;
     for (int i = 0; i < c->n; i++) {
-        c->bias[i] = layer->b_state_conv ? layer->b_state_conv[first + i] : 0;
+        c->bias[i] = layer->extra->states.b_conv ? layer->extra->states.b_conv[first + i] : 0;
         for (int j = 0; j < c->taps; j++)
-            c->weights[j][i] = layer->state_conv[(first + i) * c->taps + j];
+            c->weights[j][i] = layer->extra->states.conv[(first + i) * c->taps + j];
     }
     for (int j = 0; j < before; j++)
         memcpy(c->past[j], past + j * all + first, c->n * sizeof *past);
@@ -159,9 +159,9 @@ static void short_convolution_by_team(const Team *team, States *s, int index, in
 // Queries and keys of length 1, the first ones divided by sqrt(key_dim); betas and decays.
 static void prepare_heads_by_team(const Team *team, States *s, const Layer *layer, int n) {
     const ModelConfig *m = &s->model->config;
-    int64_t d = m->state_key_dim;
-    int n_keys = m->state_key_heads;
-    int n_heads = m->state_value_heads;
+    int64_t d = m->extra->states.key_dim;
+    int n_keys = m->extra->states.key_heads;
+    int n_heads = m->extra->states.value_heads;
     int per_row = 2 * n_keys + n_heads;
     int end = team_end(team, n * per_row);
     for (int i = team_first(team, n * per_row); i < end; i++) {
@@ -176,10 +176,10 @@ static void prepare_heads_by_team(const Team *team, States *s, const Layer *laye
         h -= 2 * n_keys;
         float *beta = s->betas + row * n_heads + h;
         float *decay = s->decays + row * n_heads + h;
-        float z = *decay + layer->state_dt[h];
+        float z = *decay + layer->extra->states.dt[h];
         float softplus = z > 20 ? z : log1pf(expf(z));
         *beta = 1 / (1 + expf(-*beta));
-        *decay = expf(-expf(layer->state_decay[h]) * softplus);
+        *decay = expf(-expf(layer->extra->states.decay[h]) * softplus);
     }
     team_wait(team);
 }
@@ -307,11 +307,11 @@ static void step_rest(const Head *h, int64_t first) {
 // Values become what heads say of queries. A thread's share is blocks of a head's columns.
 static void step_heads_by_team(const Team *team, States *s, int index, int n) {
     const ModelConfig *m = &s->model->config;
-    int64_t key_dim = m->state_key_dim;
-    int64_t columns = m->state_value_dim;
-    int n_keys = m->state_key_heads;
-    int n_heads = m->state_value_heads;
-    float *states = kept_of(s, index) + (m->conv_width - 1) * state_channels(m);
+    int64_t key_dim = m->extra->states.key_dim;
+    int64_t columns = m->extra->states.value_dim;
+    int n_keys = m->extra->states.key_heads;
+    int n_heads = m->extra->states.value_heads;
+    float *states = kept_of(s, index) + (m->extra->states.conv_width - 1) * state_channels(m);
     int blocks = (int)((columns + COLUMNS - 1) / COLUMNS);
     for (int task; (task = team_next_task(team)) < n_heads * blocks;) {
         int h = task / blocks;
@@ -333,13 +333,13 @@ static void step_heads_by_team(const Team *team, States *s, int index, int n) {
 static void gate_heads_by_team(const Team *team, States *s, const Layer *layer, int n,
                                int skipped) {
     const ModelConfig *m = &s->model->config;
-    int64_t d = m->state_value_dim;
-    int n_heads = m->state_value_heads;
+    int64_t d = m->extra->states.value_dim;
+    int n_heads = m->extra->states.value_heads;
     int count = (n - skipped) * n_heads;
     for (int i = team_first(team, count), end = team_end(team, count); i < end; i++) {
         int64_t row = skipped + i / n_heads;
         float *said = s->inputs + (row + 1) * state_inputs(m) - (n_heads - i % n_heads) * d;
-        rmsnorm_fast(said, said, layer->state_norm, d, (float)m->norm_eps);
+        rmsnorm_fast(said, said, layer->extra->states.norm, d, (float)m->norm_eps);
         swiglu(s->made + i * d, said, d);
     }
     team_wait(team);
@@ -351,14 +351,14 @@ void states_by_team(const Team *team, States *s, int index, const Input *input, 
     const Layer *w = &s->model->layers[index];
     int n = (int)input->n;
     int skipped = n - n_wanted;
-    bool is_delta = m->state_kind == STATE_DELTA;
+    bool is_delta = m->extra->states.kind == STATE_DELTA;
     const Product of_all[] = {
         {.out = s->inputs,
-         .stride = w->state_in.rows,
-         .matrix = &w->state_in,
-         .bias = w->b_state_in},
-        {.out = s->betas, .stride = w->state_beta.rows, .matrix = &w->state_beta},
-        {.out = s->decays, .stride = w->state_step.rows, .matrix = &w->state_step},
+         .stride = w->extra->states.in.rows,
+         .matrix = &w->extra->states.in,
+         .bias = w->extra->states.b_in},
+        {.out = s->betas, .stride = w->extra->states.beta.rows, .matrix = &w->extra->states.beta},
+        {.out = s->decays, .stride = w->extra->states.step.rows, .matrix = &w->extra->states.step},
     };
     matmul_by_team(team, of_all, is_delta ? 3 : 1, input, workspace);
     if (!is_delta) {
@@ -368,7 +368,8 @@ void states_by_team(const Team *team, States *s, int index, const Input *input, 
     Input wanted = *input;
     wanted.x += skipped * m->dim;
     wanted.n = n_wanted;
-    Product gates = {.out = s->made, .stride = w->state_gate.rows, .matrix = &w->state_gate};
+    Product gates = {
+        .out = s->made, .stride = w->extra->states.gate.rows, .matrix = &w->extra->states.gate};
     if (n_wanted > 0) matmul_by_team(team, &gates, 1, &wanted, workspace);
     convolve_by_team(team, s, index, n);
     prepare_heads_by_team(team, s, w, n);

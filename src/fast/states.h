@@ -1,7 +1,7 @@
 // Layers that keep a state in place of keys and values. states.c has their definition.
 #pragma once
 
-#include "../llama/model.h"
+#include "../kinds/kinds.h"
 #include "matmul.h"
 
 // What they keep, and what a chunk needs.

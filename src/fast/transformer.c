@@ -8,7 +8,7 @@
 // embedding (Gemma 3), queries that grow with their position (Ministral 3), experts in place of one
 // feed-forward layer (Mixtral, Qwen3-MoE), learned sinks (gpt-oss).
 //
-// plain.c has every step as its definition, for one position:
+// forward.c has every step as its definition, for one position:
 //     here                        there
 //     rmsnorm_of                  rmsnorm; the products take it on their way in
 //     add_product_by_team         matmul, and add_normed
@@ -57,23 +57,24 @@ static void attend_by_team(const Team *team, Transformer *t, int index, int skip
     a.scratch = t->attention;
     a.rope = rope;
     a.layer = index;
-    a.n_heads = layer->shape.n_heads;
+    a.n_heads = layer->extra->shape.n_heads;
     a.scale = layer_score_scale(m, layer);
-    a.cap = (float)m->score_cap;
-    a.grows = !rope->temperature_unturned || layer->flags & LAYER_NOPE;
+    a.cap = (float)m->extra->attention.score_cap;
+    a.grows = !rope->temperature_unturned || layer->extra->flags & LAYER_NOPE;
     a.chunk = layer_chunk(layer, m);
-    bool sees_all = layer->flags & LAYER_SEES_ALL && !rope->all_slide;
+    bool sees_all = layer->extra->flags & LAYER_SEES_ALL && !rope->all_slide;
     a.window = sees_all ? 0 : rope->window;
-    a.spread = layer->flags & LAYER_SLIDING ? &in_place : &t->config->spread;
+    a.spread = layer->extra->flags & LAYER_SLIDING ? &in_place : &t->config->spread;
     a.sinks = spread_token(a.spread, rope->sinks);
-    a.learned_sinks = layer->sinks;
+    a.learned_sinks = layer->extra->attention.sinks;
     a.angles = angles_of(t, layer);
-    a.terms = encoding_has_terms(m->encoding) ? &t->terms : NULL;
+    a.terms = encoding_has_terms(m->extra->encoding.kind) ? &t->terms : NULL;
     a.q = t->q + skipped * layer->wq.rows;
-    if (m->kv_rank) a.q = t->latent.queries + skipped * m->n_heads * a.cache->head_dim;
+    if (m->extra->latent.kv_rank)
+        a.q = t->latent.queries + skipped * m->n_heads * a.cache->head_dim;
     a.first = t->first + skipped;
     a.n = t->n - skipped;
-    a.out = m->kv_rank ? t->latent.mixed : t->mixed;
+    a.out = m->extra->latent.kv_rank ? t->latent.mixed : t->mixed;
     a.watch = watch;
     attention_by_team(team, &a);
 }
@@ -86,15 +87,16 @@ static void change_mixed_by_team(const Team *team, Transformer *t, const Layer *
                                  int skipped) {
     const ModelConfig *m = &t->model->config;
     int64_t width = layer->wo.cols;
-    int64_t n_gates = layer->wg.rows;
+    int64_t n_gates = layer->extra->attention.wg.rows;
     int n = t->n - skipped;
-    if (n_gates == 0 && m->value_scale <= 0) return;
+    if (n_gates == 0 && m->extra->attention.value_scale <= 0) return;
     for (int row = team_first(team, n), end = team_end(team, n); row < end; row++) {
         float *mixed = t->mixed + row * width;
         const float *gates = t->gates + (row + skipped) * n_gates;
-        if (m->value_scale > 0) scale_by(mixed, (float)m->value_scale, width);
+        if (m->extra->attention.value_scale > 0)
+            scale_by(mixed, (float)m->extra->attention.value_scale, width);
         if (n_gates == 0) continue;
-        if (m->attention_gate == GATE_SIGMOID) gate_by_sigmoid(mixed, gates, width);
+        if (m->extra->attention.gate == GATE_SIGMOID) gate_by_sigmoid(mixed, gates, width);
         else gate_by_softplus(mixed, gates, width / n_gates, width);
     }
     team_wait(team);
@@ -106,17 +108,17 @@ static void end_layer_by_team(const Team *team, Transformer *t, float *x, int in
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
     int n = t->n - skipped;
-    if (m->per_layer_dim) {
+    if (m->extra->per_layer.dim) {
         Input input = {.x = x, .n = n};
         per_layer_gate_by_team(team, &t->per_layer, t->model, index, skipped, &input, t->workspace);
-        Product out = {.matrix = &layer->per_layer_out};
+        Product out = {.matrix = &layer->extra->per_layer.out};
         input.x = t->per_layer.gate;
-        add_product_by_team(team, t, x, &out, &input, layer->per_layer_after);
+        add_product_by_team(team, t, x, &out, &input, layer->extra->per_layer.after);
     }
-    if (!layer->scale) return;
+    if (!layer->extra->per_layer.scale) return;
     int end = team_end(team, n);
     for (int row = team_first(team, n); row < end; row++)
-        scale_by(x + row * m->dim, *layer->scale, m->dim);
+        scale_by(x + row * m->dim, *layer->extra->per_layer.scale, m->dim);
     team_wait(team);
 }
 
@@ -128,23 +130,24 @@ static const float *mix_by_team(const Team *team, Transformer *t, int index, int
     const Layer *layer = &t->model->layers[index];
     const Watch *watch = &t->config->watch;
     int skipped = t->n - n_wanted;
-    if (layer->flags & LAYER_STATE) {
+    if (layer->extra->flags & LAYER_STATE) {
         states_by_team(team, &t->states, index, input, n_wanted, t->workspace);
         return t->states.made;
     }
-    if (m->kv_rank) store_latent_by_team(team, t, index, n_wanted, input);
+    if (m->extra->latent.kv_rank) store_latent_by_team(team, t, index, n_wanted, input);
     else store_by_team(team, t, index, n_wanted, input);
     if (n_wanted == 0) return NULL;
 
     bool is_watched = watch->scores && index == watch->layer;
     if (is_watched) attend_by_team(team, t, index, t->n - 1, watch);
-    if (is_watched && watch->query && !m->kv_rank && team->number == 0) {
+    if (is_watched && watch->query && !m->extra->latent.kv_rank && team->number == 0) {
         const float *queries = t->q + (t->n - 1) * layer->wq.rows;
-        const int64_t head_dim = layer->shape.head_dim;
+        const int64_t head_dim = layer->extra->shape.head_dim;
         memcpy(watch->query, queries + watch->head * head_dim, head_dim * sizeof *queries);
     }
     attend_by_team(team, t, index, skipped, NULL);
-    if (m->kv_rank) latent_values_by_team(team, &t->latent, layer, n_wanted, t->mixed);
+    if (m->extra->latent.kv_rank)
+        latent_values_by_team(team, &t->latent, layer, n_wanted, t->mixed);
     change_mixed_by_team(team, t, layer, skipped);
     return t->mixed;
 }
@@ -155,7 +158,7 @@ static const float *mix_by_team(const Team *team, Transformer *t, int index, int
 static void run_layer_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
-    bool has_state = layer->flags & LAYER_STATE;
+    bool has_state = layer->extra->flags & LAYER_STATE;
     int skipped = t->n - n_wanted;
     float *x = t->x + skipped * m->dim;  // (n_wanted, dim)
     Input input = rmsnorm_of(t->x, t->n, layer->attention_norm, m);
@@ -163,17 +166,17 @@ static void run_layer_by_team(const Team *team, Transformer *t, int index, int n
     if (n_wanted == 0) return;
 
     // Where both read one norm of the same x, feed-forward begins before attention adds to x.
-    bool is_parallel = m->norm_place == NORM_PARALLEL;
+    bool is_parallel = m->extra->stream.norm_place == NORM_PARALLEL;
     const float *norm = is_parallel ? layer->attention_norm : layer->ffn_norm;
     if (is_parallel) start_feed_forward_by_team(team, t, x, n_wanted, layer, norm);
 
     // x += wo . mixed
-    Product wo = {.matrix = has_state ? &layer->state_out : &layer->wo};
-    wo.bias = has_state ? layer->b_state_out : layer->bo;
+    Product wo = {.matrix = has_state ? &layer->extra->states.out : &layer->wo};
+    wo.bias = has_state ? layer->extra->states.b_out : layer->extra->attention.bo;
     input = (Input){.x = mixed, .n = n_wanted};
-    add_product_by_team(team, t, x, &wo, &input, layer->attention_after);
+    add_product_by_team(team, t, x, &wo, &input, layer->extra->stream.attention_after);
 
-    if (layer->router) {
+    if (layer->extra->experts.router) {
         add_experts_by_team(team, t, x, n_wanted, layer);
     } else {
         if (!is_parallel) start_feed_forward_by_team(team, t, x, n_wanted, layer, norm);
@@ -201,12 +204,13 @@ static void place_by_team(const Team *team, Transformer *t, const int32_t *token
     const ModelConfig *m = &t->model->config;
     Input embeddings = {.x = t->x, .n = t->n};
     const Spread *spread = &t->config->spread;
-    bool is_rope = m->encoding == ENCODING_ROPE;
+    bool is_rope = m->extra->encoding.kind == ENCODING_ROPE;
     check_finite_by_team(team, t, 0);
     if (is_rope) angles_prepare_by_team(team, &t->angles, t->first, t->n, length);
-    if (m->per_layer_dim)
+    if (m->extra->per_layer.dim)
         per_layer_embed_by_team(team, &t->per_layer, t->model, tokens, &embeddings, t->workspace);
-    if (m->sliding_rope) angles_prepare_by_team(team, &t->sliding, t->first, t->n, length);
+    if (m->extra->layers.sliding_rope)
+        angles_prepare_by_team(team, &t->sliding, t->first, t->n, length);
     if (!is_rope) encoding_prepare_by_team(team, &t->terms, spread, t->x, t->first, t->n);
 }
 
@@ -216,9 +220,10 @@ static void embed(Transformer *t, const int32_t *tokens, int n) {
     for (int i = 0; i < n; i++) {
         float *x = t->x + i * m->dim;
         matrix_row(&t->model->embedding, tokens[i], 0, m->dim, x);
-        if (m->embedding_norm) rmsnorm_fast(x, x, NULL, m->dim, (float)m->norm_eps);
+        if (m->extra->stream.embedding_norm) rmsnorm_fast(x, x, NULL, m->dim, (float)m->norm_eps);
     }
-    if (m->embedding_scale > 0) scale_by(t->x, (float)m->embedding_scale, n * m->dim);
+    if (m->extra->stream.embedding_scale > 0)
+        scale_by(t->x, (float)m->extra->stream.embedding_scale, n * m->dim);
 }
 
 Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int first, int length,
@@ -265,8 +270,9 @@ static void change_logits_by_team(const Team *team, const ModelConfig *m, float 
     int n = team_end(team, m->vocab_size) - first;
     for (int row = 0; row < n_rows; row++) {
         float *some = logits + (int64_t)row * m->vocab_size + first;
-        if (m->logit_scale > 0) scale_by(some, (float)m->logit_scale, n);
-        if (m->logit_cap > 0) cap_all(some, (float)m->logit_cap, n);
+        if (m->extra->stream.logit_scale > 0)
+            scale_by(some, (float)m->extra->stream.logit_scale, n);
+        if (m->extra->stream.logit_cap > 0) cap_all(some, (float)m->extra->stream.logit_cap, n);
     }
     team_wait(team);
 }

@@ -1,4 +1,4 @@
-// The fast forward pass: a team of threads takes chunks of positions through the layers. plain.h
+// The fast forward pass: a team of threads takes chunks of positions through the layers. forward.h
 // has its definition.
 #pragma once
 

@@ -59,7 +59,7 @@ Readings *readings_of(const ReadByEngines *what, const char *list, int length, E
 int engines_alike(const ReadByEngines *what, int *n) {
     Error unused;
     *n = 0;
-    if (what->job->model->config.encoding) return 0;
+    if (model_encoding(what->job->model)) return 0;
     Readings *readings = readings_of(what, NULL, what->job->length, &unused);
     if (!readings) return 0;
     int alike = readings_alike(readings, n);

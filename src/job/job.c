@@ -17,7 +17,8 @@ int length_of_job(const Job *job, int steps, UsualLength usual) {
     const int context = said_context(job->said);
     if (steps == 0) return context;
     if (steps > 0) return steps;
-    int most = model->learned ? model->config.encoding_rows : MOST_LENGTH;
+    int most =
+        model->config.extra->encoding.learned ? model->config.extra->encoding.rows : MOST_LENGTH;
     double far = fmin(fmax(4.0 * job->said->rope.train_ctx, context), most);
     switch (usual) {
     case SHORT_LENGTH: return most < SHORT_TEXT ? most : SHORT_TEXT;
@@ -72,7 +73,8 @@ const RopeConfig *own_settings(const Job *job) {
 
 bool reference_plan(const Job *job, bool plain, double times, RopePlan *plan, Error *err) {
     const RopeConfig *own = own_settings(job);
-    const RopeConfig *sliding = job->model->layers ? &job->model->sliding : &job->said->sliding;
+    const RopeConfig *sliding =
+        job->model->layers ? &job->model->config.extra->layers.sliding : &job->said->sliding;
     const RopeSettings unsaid = {.said = 0};
     RopeSettings s = {.said = 0};
     int n = job->length;
@@ -111,7 +113,7 @@ static bool is_idle_method(const Job *job, const RopeSettings *given, const Rope
 void print_advice(const Job *job, const RopeSettings *methods, bool of_reach, bool of_tuning) {
     const RopeConfig *own = own_settings(job);
     char others[300] = "";
-    if (job->model->config.encoding || job->said->still) return;
+    if (model_encoding(job->model) || job->said->still) return;
     of_reach = of_reach && !turns_in_windows(job);
     for (int i = 0; i < job->n_plans; i++) {
         const RopePlan *plan = &job->plans[i];

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../llama/kind.h"
 #include "foreign.h"
 #include "text_io.h"
 
@@ -16,10 +17,10 @@ bool open_model(const char *path, Model *model, Error *err) {
 
 // Elements of a head of the layers that slide, where these have others; 0: they have not.
 static int sliding_head(const Model *m) {
-    for (int l = 0; m->config.has_shapes && l < m->config.n_layers; l++) {
-        int head_dim = m->layers[l].shape.head_dim;
+    for (int l = 0; m->config.extra->layers.has_shapes && l < m->config.n_layers; l++) {
+        int head_dim = m->layers[l].extra->shape.head_dim;
         bool differs = head_dim != m->config.head_dim;
-        if (m->layers[l].flags & LAYER_SLIDING) return differs ? head_dim : 0;
+        if (m->layers[l].extra->flags & LAYER_SLIDING) return differs ? head_dim : 0;
     }
     return 0;
 }
@@ -28,11 +29,12 @@ void said_by_model(const Model *model, RopeFile *said) {
     const ModelConfig *c = &model->config;
     *said = (RopeFile){
         .rope = model->rope,
-        .sliding = c->sliding_rope ? model->sliding : model->rope,
-        .by_layer = c->sliding_rope,
-        .latent = c->kv_rank > 0,
-        .sizes = {(int)c->dim, c->n_layers, c->has_shapes ? 0 : c->n_heads,
-                  c->has_shapes ? 0 : c->n_kv_heads},
+        .sliding =
+            c->extra->layers.sliding_rope ? model->config.extra->layers.sliding : model->rope,
+        .by_layer = c->extra->layers.sliding_rope,
+        .latent = c->extra->latent.kv_rank > 0,
+        .sizes = {(int)c->dim, c->n_layers, c->extra->layers.has_shapes ? 0 : c->n_heads,
+                  c->extra->layers.has_shapes ? 0 : c->n_kv_heads},
         .head_dim = (int)c->head_dim,
         .sliding_head_dim = sliding_head(model),
         .max_positions = c->seq_len,
@@ -95,7 +97,7 @@ bool said_by_config(const char *path, const Model *model, bool is_read, RopeFile
         print_unused(path, said);
     }
     bool differ = said->by_kind && said->by_layer;
-    if (model->layers && differ && !model->config.sliding_rope)
+    if (model->layers && differ && !model->config.extra->layers.sliding_rope)
         return fail(err,
                     "%s: another model's config: its sliding layers turn by settings of their own, "
                     "and the model's layers turn alike",
@@ -105,10 +107,16 @@ bool said_by_config(const char *path, const Model *model, bool is_read, RopeFile
 
 // ---- what follows ----
 
-Model model_as_said(const Model *model, const RopeFile *said) {
+Model model_as_said(const Model *model, const RopeFile *said, struct ModelExtra *extra) {
     Model copy = *model;
+    *extra = *model->config.extra;
+    copy.config.extra = extra;
     copy.rope = said->rope;
-    if (copy.config.sliding_rope) copy.sliding = said->sliding;
+    if (extra->layers.sliding_rope) {
+        int turning = turning_elements(&said->sliding);
+        extra->layers.sliding = said->sliding;
+        extra->layers.sliding_rotary_dim = turning == turning_elements(&said->rope) ? 0 : turning;
+    }
     copy.config.head_dim = said->head_dim;
     copy.config.seq_len = said_context(said);
     return copy;
@@ -125,11 +133,11 @@ LayerKinds kinds_of_layers(const Model *model, const RopeFile *said) {
             .own_sliding = said->by_layer,
         };
     }
-    LayerKinds kinds = {.own_sliding = c->sliding_rope};
+    LayerKinds kinds = {.own_sliding = c->extra->layers.sliding_rope};
     for (int l = 0; l < c->n_layers; l++) {
-        int flags = model->layers[l].flags;
+        int flags = model->layers[l].extra->flags;
         if (flags & LAYER_STATE) continue;
-        bool has_window = c->sliding_window > 0 && !(flags & LAYER_SEES_ALL);
+        bool has_window = c->extra->attention.window > 0 && !(flags & LAYER_SEES_ALL);
         int kind = has_window || flags & LAYER_SLIDING ? LAYERS_SLIDING : LAYERS_FULL;
         kinds.is_there[kind] = true;
         if (!(flags & LAYER_NOPE)) kinds.turns[kind] = true;
@@ -142,6 +150,6 @@ int said_context(const RopeFile *said) {
 }
 
 int said_window(const Model *model, const RopeFile *said) {
-    if (model->layers) return model->config.sliding_window;
+    if (model->layers) return model->config.extra->attention.window;
     return said->by_layer ? said->layers.window : 0;
 }

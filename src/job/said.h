@@ -4,7 +4,7 @@
 #pragma once
 
 #include "../configs/rope_config.h"
-#include "../llama/model.h"
+#include "../kinds/kinds.h"
 
 // Kinds of layers: full ones see all positions, sliding ones have a window or settings of RoPE of
 // their own.
@@ -36,7 +36,7 @@ bool said_by_config(const char *path, const Model *model, bool is_read, RopeFile
 void warn_of_unread(const char *path, const RopeFile *said);
 
 // A model whose file says this, for a copy that is written. It shares all that the model owns.
-Model model_as_said(const Model *model, const RopeFile *said);
+Model model_as_said(const Model *model, const RopeFile *said, struct ModelExtra *extra);
 
 // Below, a model without layers is none, and what is said is all that is known.
 

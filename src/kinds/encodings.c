@@ -1,10 +1,84 @@
-// Encodings of positions before RoPE, as their definitions: what each adds to embeddings, to scores
-// and to values. In comments d is head_dim.
+// Encodings of positions before RoPE, as their definitions. In comments d is head_dim.
 #include "encodings.h"
 
 #include <math.h>
 
 #include "../llama/arithmetic.h"
+#include "fields.h"
+#include "kinds.h"
+
+const char *const encoding_names[N_ENCODINGS] = {"rope",  "none", "learned",        "sinusoidal",
+                                                 "alibi", "shaw", "transformer-xl", "disentangled"};
+
+// ---- the header and the tensors ----
+
+static const Field fields_of_encodings[] = {
+    {"encoding", 224, U32, 0, N_ENCODINGS - 1, EXTRA(encoding.kind)},
+    {"encoding_rows", 240, U32, 0, MAX_VOCAB, EXTRA(encoding.rows)},
+};
+
+static const Rule rules_of_encodings[] = {
+    {"encoding", EXCLUDES,
+     "rope_method rope_dynamic rotary_dim logn sliding_rope temperature_beta value_dim"},
+};
+
+static bool check_encodings(Model *m, Error *err) {
+    const EncodingConfig *e = &m->config.extra->encoding;
+    bool has_rows = e->kind == ENCODING_LEARNED || e->kind == ENCODING_SHAW;
+    if (has_rows != (e->rows > 0))
+        return fail(err, "encoding_rows is %d with encoding %s", e->rows, encoding_names[e->kind]);
+    if (!CHECK_RULES(m, rules_of_encodings, err)) return false;
+    return e->kind != ENCODING_LEARNED || m->config.seq_len <= e->rows ||
+           fail(err, "seq_len is %d with %d learned positions", m->config.seq_len, e->rows);
+}
+
+static void list_encodings(Model *m, Layer *w, Tensors *t) {
+    EncodingConfig *e = &m->config.extra->encoding;
+    EncodingTensors *to = &w->extra->encoding;
+    int64_t dim = m->config.dim, head = w->extra->shape.head_dim;
+    int64_t q = tensor_at(t, &w->wq)->rows, k = tensor_at(t, &w->wk)->rows;
+    int64_t xl = e->kind == ENCODING_TRANSFORMER_XL;
+    int64_t shaw = e->kind == ENCODING_SHAW ? e->rows : 0;
+    const Tensor rows[] = {
+        {20, &e->learned, FLOATS, .rows = e->kind == ENCODING_LEARNED ? e->rows : 0, .cols = dim},
+        {180, &to->a_keys, FLOATS, .rows = shaw, .cols = head},
+        {181, &to->a_values, FLOATS, .rows = shaw, .cols = head},
+        {182, &to->wr, ATTENTION, .rows = xl * k, .cols = dim},
+        {183, &to->u, FLOATS, .rows = xl, .cols = q},
+        {184, &to->v, FLOATS, .rows = xl, .cols = q},
+    };
+    add_tensors(t, rows, sizeof rows / sizeof rows[0]);
+}
+
+// ---- how far they reach ----
+
+static int reach_encodings(const Model *m) {
+    const EncodingConfig *e = &m->config.extra->encoding;
+    return e->learned ? e->rows : 0;
+}
+
+bool model_reaches(const Model *m, int positions, Error *err) {
+    int learned = reach_encodings(m);
+    return !learned || positions <= learned ||
+           fail(err,
+                "the model has learned %d positions, and knows nothing of more (found a context of "
+                "%d)",
+                learned, positions);
+}
+
+static bool settle_encodings(Plain *p, const RopeSettings *given, RopePlan *plan, Error *err) {
+    int kind = p->model->config.extra->encoding.kind;
+    bool about_rope = given->name[0] || given->said & ~SAID_WITHOUT_ROPE;
+    (void)plan;
+    if (kind != ENCODING_ROPE && about_rope)
+        return fail(
+            err,
+            "--rope is for models with RoPE, and this one knows positions by its encoding '%s'",
+            encoding_names[kind]);
+    return model_reaches(p->model, p->context, err);
+}
+
+// ---- embeddings ----
 
 // R (dim), or PE: sin and cos of position * theta^(-2i / dim) at 2i and 2i + 1. arXiv 1706.03762.
 static const float *sinusoids(Plain *p, int position) {
@@ -21,13 +95,14 @@ static const float *sinusoids(Plain *p, int position) {
 }
 
 // A learned row, or sinusoids.
-void add_position(Plain *p, float *x) {
+static void place_encodings(Plain *p, int length, float *x) {
     const ModelConfig *m = &p->model->config;
-    int position = spread_position(&p->config->spread, p->i);
+    int position = spread_position(&p->extra->config->spread, p->i);
     const float *vector = NULL;
-    const float *learned = p->model->learned;
-    if (m->encoding == ENCODING_LEARNED) vector = learned + position * m->dim;
-    if (m->encoding == ENCODING_SINUSOIDAL) vector = sinusoids(p, position);
+    (void)length;
+    const float *learned = p->model->config.extra->encoding.learned;
+    if (m->extra->encoding.kind == ENCODING_LEARNED) vector = learned + position * m->dim;
+    if (m->extra->encoding.kind == ENCODING_SINUSOIDAL) vector = sinusoids(p, position);
     if (vector) add(x, 1, vector, m->dim);
 }
 
@@ -42,19 +117,20 @@ static int distance_to(const Plain *p, int j) {
 
 static float *distance_query(const Plain *p, int back) {
     const ModelConfig *m = &p->model->config;
-    return layer_row(p, p->distance_queries, back, m->n_heads * m->head_dim);
+    int64_t row = (int64_t)p->layer * p->context + back;
+    return p->extra->encoding.distance_queries + row * m->n_heads * m->head_dim;
 }
 
 // Two encodings make vectors of a distance, from R (dim) by the layer's matrices: a key that each
 // query meets, and disentangled also a query that each key meets. A vector's place is how many
 // tokens the key is behind the query.
 static void fill_distance(Plain *p, int back, int distance) {
-    bool is_xl = p->model->config.encoding == ENCODING_TRANSFORMER_XL;
-    const Matrix *maker = is_xl ? &p->w->wr : &p->w->wk;
+    bool is_xl = p->model->config.extra->encoding.kind == ENCODING_TRANSFORMER_XL;
+    const Matrix *maker = is_xl ? &p->w->extra->encoding.wr : &p->w->wk;
     const float *r = sinusoids(p, distance);
-    float *key = kv_row(p, p->distance_keys, back);
+    float *key = key_row(p, p->extra->encoding.distance_keys, back);
     matmul(key, maker, r, p->row);
-    if (!p->distance_queries) return;
+    if (!p->extra->encoding.distance_queries) return;
     float *query = distance_query(p, back);
     matmul(query, &p->w->wq, r, p->row);
 }
@@ -62,8 +138,8 @@ static void fill_distance(Plain *p, int back, int distance) {
 // The present token is the first that is so far behind the first one. Where the text jumps, its
 // other distances may be new, too.
 void fill_distances(Plain *p) {
-    int *known = p->distances + (int64_t)p->layer * p->config->context;
-    if (!p->distance_keys) return;
+    int *known = p->extra->encoding.distances + (int64_t)p->layer * p->context;
+    if (!p->extra->encoding.distance_keys) return;
     for (int back = 0; back <= p->i; back++) {
         int j = p->i - back;
         int distance = distance_to(p, j);
@@ -79,7 +155,7 @@ void fill_distances(Plain *p) {
 static const float *shaw_row(const Plain *p, const float *table, int j) {
     const ModelConfig *m = &p->model->config;
     int distance = distance_to(p, j);
-    int last = m->encoding_rows - 1;
+    int last = m->extra->encoding.rows - 1;
     int row = distance < last ? distance : last;
     return table + row * m->head_dim;
 }
@@ -87,7 +163,7 @@ static const float *shaw_row(const Plain *p, const float *table, int j) {
 // Shaw: q . (k + aK of the distance), arXiv 1803.02155
 static float shaw_term(const Plain *p, int h, int j) {
     int64_t d = p->model->config.head_dim;
-    const float *a = shaw_row(p, p->w->a_keys, j);
+    const float *a = shaw_row(p, p->w->extra->encoding.a_keys, j);
     return dot(p->q + h * d, a, d);
 }
 
@@ -96,7 +172,7 @@ void mix_shaw(Plain *p, int h) {
     int64_t d = p->model->config.head_dim;
     float *mixed = p->mixed + h * d;
     for (int j = 0; j <= p->i; j++) {
-        const float *a = shaw_row(p, p->w->a_values, j);
+        const float *a = shaw_row(p, p->w->extra->encoding.a_values, j);
         add(mixed, p->scores[j], a, d);
     }
 }
@@ -105,10 +181,10 @@ void mix_shaw(Plain *p, int h) {
 static float xl_terms(const Plain *p, int h, int j) {
     int64_t d = p->model->config.head_dim;
     const float *q = p->q + h * d;
-    const float *k = kv_head(p, p->keys, j, h);
-    const float *kr = kv_head(p, p->distance_keys, p->i - j, h);
-    const float *u = p->w->u + h * d;
-    const float *v = p->w->v + h * d;
+    const float *k = key_head(p, p->keys, j, h);
+    const float *kr = key_head(p, p->extra->encoding.distance_keys, p->i - j, h);
+    const float *u = p->w->extra->encoding.u + h * d;
+    const float *v = p->w->extra->encoding.v + h * d;
     return dot(q, kr, d) + dot(u, k, d) + dot(v, kr, d);
 }
 
@@ -116,8 +192,8 @@ static float xl_terms(const Plain *p, int h, int j) {
 static float disentangled_terms(const Plain *p, int h, int j) {
     int64_t d = p->model->config.head_dim;
     const float *q = p->q + h * d;
-    const float *k = kv_head(p, p->keys, j, h);
-    const float *kr = kv_head(p, p->distance_keys, p->i - j, h);
+    const float *k = key_head(p, p->keys, j, h);
+    const float *kr = key_head(p, p->extra->encoding.distance_keys, p->i - j, h);
     const float *qr = distance_query(p, p->i - j) + h * d;
     return dot(q, kr, d) + dot(qr, k, d);
 }
@@ -133,8 +209,8 @@ static float alibi_term(const Plain *p, int h, int j) {
 // Where the embeddings know the position, or nothing does, it is q . k / sqrt(d).
 float encoded_score(const Plain *p, int h, int j) {
     int64_t d = p->model->config.head_dim;
-    int encoding = p->model->config.encoding;
-    const float *k = kv_head(p, p->keys, j, h);
+    int encoding = p->model->config.extra->encoding.kind;
+    const float *k = key_head(p, p->keys, j, h);
     float product = dot(p->q + h * d, k, d);
     if (encoding == ENCODING_SHAW) product += shaw_term(p, h, j);
     if (encoding == ENCODING_TRANSFORMER_XL) product += xl_terms(p, h, j);
@@ -143,3 +219,31 @@ float encoded_score(const Plain *p, int h, int j) {
     if (encoding == ENCODING_ALIBI) score -= alibi_term(p, h, j);
     return score;
 }
+
+// ---- memory ----
+
+static void lay_out_encodings(Plain *p, Arena *arena) {
+    const ModelConfig *m = &p->model->config;
+    PlainEncoding *e = &p->extra->encoding;
+    int64_t rows = (int64_t)m->n_layers * p->context;
+    bool has_queries = m->extra->encoding.kind == ENCODING_DISENTANGLED;
+    bool has_keys = has_queries || m->extra->encoding.kind == ENCODING_TRANSFORMER_XL;
+    if (m->extra->encoding.kind != ENCODING_ROPE) p->n_pairs = 0;
+    if (has_keys)
+        e->distance_keys = arena_take(arena, rows, m->n_kv_heads * m->head_dim * sizeof(float));
+    if (has_queries)
+        e->distance_queries = arena_take(arena, rows, m->n_heads * m->head_dim * sizeof(float));
+    e->distances = arena_take(arena, rows, sizeof(int));
+}
+
+const Kind encodings_kind = {
+    .name = "encodings",
+    .fields = fields_of_encodings,
+    .n_fields = sizeof fields_of_encodings / sizeof fields_of_encodings[0],
+    .check = check_encodings,
+    .add_tensors = list_encodings,
+    .reach = reach_encodings,
+    .settle = settle_encodings,
+    .lay_out = lay_out_encodings,
+    .place = place_encodings,
+};

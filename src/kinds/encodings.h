@@ -1,13 +1,48 @@
-// Encodings before RoPE, for plain.c.
+// Encodings of positions before RoPE: what each adds to embeddings, to scores and to values.
 #pragma once
 
-#include "../llama/plain_state.h"
+#include "../llama/forward.h"
 
-// Adds what tells its position to x (dim), the present token's embedding, if it is told there.
-void add_position(Plain *p, float *x);
+// How a model knows positions, if at all; encodings.c has the formulas.
+enum {
+    ENCODING_ROPE,
+    ENCODING_NONE,
+    ENCODING_LEARNED,     // added to embeddings
+    ENCODING_SINUSOIDAL,  // likewise
+    ENCODING_ALIBI,       // in attention, as the rest
+    ENCODING_SHAW,
+    ENCODING_TRANSFORMER_XL,
+    ENCODING_DISENTANGLED,
+    N_ENCODINGS
+};
+extern const char *const encoding_names[N_ENCODINGS];
+
+// Of a model: fields of the header, and a tensor.
+typedef struct {
+    int kind;              // ENCODING_...
+    int rows;              // of its tables: learned positions, or shaw's distances
+    const float *learned;  // (rows, dim) positions, NULL: none
+} EncodingConfig;
+
+typedef struct {
+    Matrix wr;                       // (n_kv_heads * head_dim, dim) of transformer-xl
+    const float *u, *v;              // (n_heads * head_dim)
+    const float *a_keys, *a_values;  // (rows, head_dim) of shaw
+} EncodingTensors;
+
+// What the definition keeps, for every number of tokens by which a key can be behind the query.
+typedef struct {
+    int *distances;           // (n_layers, context) the distance to which that comes
+    float *distance_keys;     // (n_layers, context, n_kv_heads * head_dim), NULL: not in use
+    float *distance_queries;  // (n_layers, context, n_heads * head_dim), likewise
+} PlainEncoding;
+
+// False with the reason when a text of so many positions is more than the model has learned.
+bool model_reaches(const Model *model, int positions, Error *err);
+
 // Makes the keys and queries of distances that the present layer lacks, if its encoding has such.
-void fill_distances(Plain *p);
+void fill_distances(Plain *plain);
 // The score of the query's head h with the key of token j, in a model whose heads do not turn.
-float encoded_score(const Plain *p, int h, int j);
+float encoded_score(const Plain *plain, int h, int j);
 // Adds Shaw's vectors of distances to head h of what attention has mixed.
-void mix_shaw(Plain *p, int h);
+void mix_shaw(Plain *plain, int h);

@@ -1,11 +1,139 @@
-// The router of a layer with experts: a few of them are chosen for each token.
-// Sparsely gated mixtures, arXiv 1701.06538; as here in Mixtral, arXiv 2401.04088. Groups, and a
-// bias of the choice alone, are of DeepSeek's, arXiv 2405.04434 and 2412.19437.
+// Layers with experts, as their definition: which of them a token takes, and what they add.
 #include "experts.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "../llama/arithmetic.h"
+#include "curves.h"
+#include "fields.h"
+#include "kinds.h"
+
+// ---- the header and the tensors ----
+
+enum { MAX_EXPERTS = 1 << 12 };
+
+static const Field fields_of_experts[] = {
+    {"n_experts", 384, U32, 0, MAX_EXPERTS, EXTRA(experts.n)},
+    {"n_experts_used", 388, U32, 0, MAX_EXPERTS, EXTRA(experts.n_used)},
+    {"expert_hidden_dim", 392, U32, 0, MAX_WIDTH, EXTRA(experts.hidden_dim)},
+    {"router", 396, U32, 0, N_ROUTERS - 1, EXTRA(experts.router), .version_6 = ROUTER_SIGMOID},
+    {"router_bias", 400, U32, 0, 1, EXTRA(experts.router_bias)},
+    {"expert_bias", 404, U32, 0, 1, EXTRA(experts.bias)},
+    {"experts_beside", 636, U32, 0, 1, EXTRA(experts.beside)},
+    {"shared_hidden_dim", 640, U32, 0, MAX_WIDTH, EXTRA(experts.shared_hidden_dim)},
+    {"shared_gate", 644, U32, 0, 1, EXTRA(experts.shared_gate)},
+    {"router_choice_bias", 648, U32, 0, 1, EXTRA(experts.choice_bias)},
+    {"router_groups", 652, U32, 0, MAX_EXPERTS, EXTRA(experts.groups)},
+    {"router_groups_used", 656, U32, 0, MAX_EXPERTS, EXTRA(experts.groups_used)},
+    {"router_group_best", 660, U32, 0, 2, EXTRA(experts.group_best)},
+    {"router_scale", 664, F64, 0, MAX_SCALE, EXTRA(experts.scale)},
+    {"router_cap", 672, F64, 0, MAX_SCALE, EXTRA(experts.cap)},
+    {"router_renormalizes", 680, U32, 0, 1, EXTRA(experts.renormalizes)},
+    {"router_scales_input", 684, U32, 0, 1, EXTRA(experts.scales_input)},
+};
+
+static const Rule rules_of_experts[] = {
+    {"n_experts_used expert_hidden_dim router router_bias expert_bias experts_beside "
+     "shared_hidden_dim shared_gate router_choice_bias router_groups router_groups_used "
+     "router_group_best router_scale router_cap router_renormalizes router_scales_input",
+     NEEDS, "n_experts"},
+    {"n_experts", NEEDS, "n_experts_used expert_hidden_dim"},
+    {"router_choice_bias router_groups router_renormalizes", NEEDS, "router"},
+    {"router_groups_used router_group_best", NEEDS, "router_groups"},
+    {"router_groups", NEEDS, "router_groups_used router_group_best"},
+    {"shared_gate experts_beside", NEEDS, "shared_hidden_dim"},
+    {"experts_beside", EXCLUDES,
+     "shared_gate router_bias layer_norm residual_scale after_norm_eps"},
+};
+
+static bool check_experts(Model *m, Error *err) {
+    const ExpertsConfig *e = &m->config.extra->experts;
+    int of_group = e->groups ? e->n / e->groups : e->n;
+    int most = e->groups ? e->groups_used * of_group : e->n;
+    if (!CHECK_RULES(m, rules_of_experts, err)) return false;
+    if (e->n == 0) return true;
+    if (!is_gated(&m->config))
+        return fail(err, "activation %d with experts, which have a gate (expected 0 to 2)",
+                    m->config.extra->feed_forward.activation);
+    if (m->config.extra->stream.norm_place == NORM_PARALLEL)
+        return fail(err, "norm_place %d with experts (expected 0 to 2)", NORM_PARALLEL);
+    if (e->groups && e->n % e->groups)
+        return fail(err, "router_groups is %d, which does not divide %d experts", e->groups, e->n);
+    if (e->groups_used > e->groups)
+        return fail(err, "router_groups_used is %d of %d groups (expected 1 to %d)", e->groups_used,
+                    e->groups, e->groups);
+    if (e->group_best > of_group)
+        return fail(err, "router_group_best is %d with groups of %d experts (expected 1 or 2)",
+                    e->group_best, of_group);
+    return e->n_used <= most || fail(err, "n_experts_used is %d of %d experts (expected 1 to %d)",
+                                     e->n_used, most, most);
+}
+
+static void list_experts(Model *m, Layer *w, Tensors *t) {
+    const ExpertsConfig *e = &m->config.extra->experts;
+    ExpertsTensors *to = &w->extra->experts;
+    int64_t dim = m->config.dim, n = e->n, wide = n * e->hidden_dim, shared = e->shared_hidden_dim;
+    const Tensor rows[] = {
+        {400, &to->router, FLOATS, .rows = n, .cols = dim},
+        {401, &to->router_bias, FLOATS, .rows = e->router_bias, .cols = n},
+        {402, &to->choice_bias, FLOATS, .rows = e->choice_bias, .cols = n},
+        {403, &to->router_norm, FLOATS, .rows = e->beside, .cols = dim},
+        {404, &to->scales, FLOATS, .rows = e->beside, .cols = n},
+        {405, &to->all.w1, FEED_FORWARD, .rows = wide, .cols = dim, .parts = e->n},
+        {406, &to->all.b1, FLOATS, .rows = e->bias, .cols = wide},
+        {407, &to->all.w3, FEED_FORWARD, .rows = wide, .cols = dim, .parts = e->n},
+        {408, &to->all.b3, FLOATS, .rows = e->bias, .cols = wide},
+        {409, &to->all.w2, FEED_FORWARD, .rows = n * dim, .cols = e->hidden_dim, .parts = e->n},
+        {410, &to->all.b2, FLOATS, .rows = e->bias, .cols = n * dim},
+        {411, &to->shared.w1, FEED_FORWARD, .rows = shared, .cols = dim},
+        {412, &to->shared.w3, FEED_FORWARD, .rows = shared, .cols = dim},
+        {413, &to->shared.w2, FEED_FORWARD, .rows = shared ? dim : 0, .cols = shared},
+        {414, &to->shared_gate, FLOATS, .rows = e->shared_gate, .cols = dim},
+        {415, &to->shared_after, FLOATS, .rows = e->beside, .cols = dim},
+        {416, &to->norm, FLOATS, .rows = e->beside, .cols = dim},
+        {417, &to->after, FLOATS, .rows = e->beside, .cols = dim},
+    };
+    if (n == 0 || w->extra->flags & LAYER_DENSE) return;
+    add_tensors(t, rows, sizeof rows / sizeof rows[0]);
+    tensor_at(t, &w->w1)->rows = tensor_at(t, &w->w3)->rows = tensor_at(t, &w->w2)->rows = 0;
+    tensor_at(t, &w->extra->feed_forward.b1)->rows = 0;
+    tensor_at(t, &w->extra->feed_forward.b3)->rows = 0;
+    tensor_at(t, &w->extra->feed_forward.b2)->rows = 0;
+}
+
+int64_t model_used_width(const ModelConfig *c) {
+    const ExpertsConfig *e = &c->extra->experts;
+    return e->n ? e->n_used * e->hidden_dim + e->shared_hidden_dim : c->hidden_dim;
+}
+
+// Part i of n equal parts.
+static Matrix part_of(const Matrix *m, int n, int64_t i) {
+    Matrix part = *m;
+    int64_t bytes = matrix_row_bytes(m) * (m->rows / n);
+    int64_t scale_bytes = matrix_scale_bytes(m) / n;
+    part.rows = m->rows / n;
+    part.data = (const uint8_t *)m->data + i * bytes;
+    if (m->scales) part.scales = (const uint8_t *)m->scales + i * scale_bytes;
+    return part;
+}
+
+static const float *biases_of(const float *all, const Matrix *part, int64_t i) {
+    return all ? all + i * part->rows : NULL;
+}
+
+FeedForward expert_of(const FeedForward *all, int n, int i) {
+    FeedForward own = {0};
+    own.w1 = part_of(&all->w1, n, i);
+    own.w2 = part_of(&all->w2, n, i);
+    own.w3 = part_of(&all->w3, n, i);
+    own.b1 = biases_of(all->b1, &own.w1, i);
+    own.b2 = biases_of(all->b2, &own.w2, i);
+    own.b3 = biases_of(all->b3, &own.w3, i);
+    return own;
+}
+
+// ---- the router ----
 
 // The greatest of n scores among those not chosen yet; of equals the one of the smaller number.
 static int best_of(const float *scores, const bool *is_chosen, int n) {
@@ -26,9 +154,9 @@ static void choose(const float *scores, int n, int n_used, bool *is_chosen) {
 }
 
 // logits (n_experts) = router @ x + bias, and no more than a cap if there is one
-static void route(const ModelConfig *m, const Layer *w, const float *x, float *logits) {
-    float cap = (float)m->router_cap;
-    for (int e = 0; e < m->n_experts; e++) {
+static void route(const ModelConfig *m, const ExpertsTensors *w, const float *x, float *logits) {
+    float cap = (float)m->extra->experts.cap;
+    for (int e = 0; e < m->extra->experts.n; e++) {
         const float *row = w->router + e * m->dim;
         logits[e] = dot(row, x, m->dim);
         if (w->router_bias) logits[e] += w->router_bias[e];
@@ -53,44 +181,142 @@ static float sum_of_best(const float *scores, int n, int n_best) {
 }
 
 // Experts outside of the best groups are out of the question.
-static void open_best_groups(const ModelConfig *m, Routing *r) {
-    int n = m->router_groups;
-    int of_group = m->n_experts / n;
+static void open_best_groups(const ExpertsConfig *c, PlainExperts *r) {
+    int n = c->groups;
+    int of_group = c->n / n;
     for (int g = 0; g < n; g++) {
-        r->group_scores[g] = sum_of_best(r->scores + g * of_group, of_group, m->router_group_best);
+        r->group_scores[g] = sum_of_best(r->scores + g * of_group, of_group, c->group_best);
     }
-    choose(r->group_scores, n, m->router_groups_used, r->is_open);
-    for (int e = 0; e < m->n_experts; e++) {
+    choose(r->group_scores, n, c->groups_used, r->is_open);
+    for (int e = 0; e < c->n; e++) {
         if (!r->is_open[e / of_group]) r->scores[e] = -INFINITY;
     }
 }
 
-// The weights are a sigmoid of each logit, or the softmax over the logits of the chosen, or over
-// all. All of these grow with the logits, by which experts are chosen as long as nothing else
-// counts.
-void choose_experts(const ModelConfig *m, const Layer *w, const float *x, Routing *r) {
-    int n = m->n_experts;
+// Fills in what the router of a layer makes of its input x (dim). The weights are a sigmoid of each
+// logit, or the softmax over the logits of the chosen, or over all. All of these grow with the
+// logits, by which experts are chosen as long as nothing else counts. Where a logit of the router is
+// no number, no weight is one.
+static void choose_experts(const ModelConfig *m, const ExpertsTensors *w, const float *x,
+                           PlainExperts *r) {
+    const ExpertsConfig *c = &m->extra->experts;
+    int n = c->n;
     float *weights = r->weights;
     route(m, w, x, weights);
     bool is_good = all_finite(weights, n);
     for (int e = 0; e < n; e++) r->scores[e] = weights[e];
-    if (m->router == ROUTER_ALL) softmax(weights, n);
-    for (int e = 0; e < n && m->router == ROUTER_SIGMOID; e++) weights[e] = sigmoid(weights[e]);
-    bool by_weight = w->router_choice_bias || m->router_groups;
+    if (c->router == ROUTER_ALL) softmax(weights, n);
+    for (int e = 0; e < n && c->router == ROUTER_SIGMOID; e++) weights[e] = sigmoid(weights[e]);
+    bool by_weight = w->choice_bias || c->groups;
     for (int e = 0; e < n && by_weight; e++) {
         r->scores[e] = weights[e];
-        if (w->router_choice_bias) r->scores[e] += w->router_choice_bias[e];
+        if (w->choice_bias) r->scores[e] += w->choice_bias[e];
     }
-    if (m->router_groups) open_best_groups(m, r);
-    choose(r->scores, n, m->n_experts_used, r->is_chosen);
+    if (c->groups) open_best_groups(c, r);
+    choose(r->scores, n, c->n_used, r->is_chosen);
 
     float sum = 0;
     for (int e = 0; e < n; e++) {
         if (r->is_chosen[e]) sum += weights[e];
-        else if (m->router == ROUTER_CHOSEN) weights[e] = -INFINITY;
+        else if (c->router == ROUTER_CHOSEN) weights[e] = -INFINITY;
     }
-    if (m->router == ROUTER_CHOSEN) softmax(weights, n);
-    if (m->router_renormalizes) scale_all(weights, 1 / (sum + 1e-20f), n);
-    if (m->router_scale > 0) scale_all(weights, (float)m->router_scale, n);
+    if (c->router == ROUTER_CHOSEN) softmax(weights, n);
+    if (c->renormalizes) scale_all(weights, 1 / (sum + 1e-20f), n);
+    if (c->scale > 0) scale_all(weights, (float)c->scale, n);
     if (!is_good) scale_all(weights, NAN, n);
 }
+
+// ---- what they add ----
+
+// added (dim) += what expert e makes, by its weight, which may multiply what it reads instead
+static void add_expert(Plain *p, int e) {
+    const ModelConfig *m = &p->model->config;
+    const ExpertsConfig *c = &m->extra->experts;
+    const ExpertsTensors *w = &p->w->extra->experts;
+    PlainExperts *r = &p->extra->experts;
+    FeedForward expert = expert_of(&w->all, c->n, e);
+    float weight = r->weights[e];
+    if (w->scales) weight *= w->scales[e];
+    memcpy(r->input, p->normed, m->dim * sizeof(float));
+    if (c->scales_input) scale_all(r->input, weight, m->dim);
+    feed_forward_of(p, &expert, r->input, r->made);
+    add(p->added, c->scales_input ? 1 : weight, r->made, m->dim);
+}
+
+// added (dim) = the sum of what the chosen experts make of what is normed
+static void add_chosen(Plain *p) {
+    const ModelConfig *m = &p->model->config;
+    memset(p->added, 0, m->dim * sizeof(float));
+    for (int e = 0; e < m->extra->experts.n; e++) {
+        if (p->extra->experts.is_chosen[e]) add_expert(p, e);
+    }
+}
+
+// The same, and what the expert makes that every token takes, by its gate if it has one.
+static void mix_experts(Plain *p) {
+    const ModelConfig *m = &p->model->config;
+    const ExpertsTensors *w = &p->w->extra->experts;
+    float *made = p->extra->experts.made;
+    choose_experts(m, w, p->normed, &p->extra->experts);
+    add_chosen(p);
+    if (m->extra->experts.shared_hidden_dim == 0) return;
+    float weight = w->shared_gate ? sigmoid(dot(w->shared_gate, p->normed, m->dim)) : 1;
+    feed_forward_of(p, &w->shared, p->normed, made);
+    add(p->added, weight, made, m->dim);
+}
+
+// added (dim) = rmsnorm(the dense layer of what is normed) + rmsnorm(the experts). The router and
+// the experts read x (dim) behind norms of their own.
+static void mix_beside(Plain *p, const float *x) {
+    const ModelConfig *m = &p->model->config;
+    const ExpertsTensors *w = &p->w->extra->experts;
+    float *beside = p->extra->experts.beside;
+    feed_forward_of(p, &w->shared, p->normed, beside);
+    rmsnorm(beside, beside, w->shared_after, m->dim, m->norm_eps);
+    rmsnorm(p->normed, x, w->router_norm, m->dim, m->norm_eps);
+    scale_all(p->normed, 1 / sqrtf((float)m->dim), m->dim);
+    choose_experts(m, w, p->normed, &p->extra->experts);
+    rmsnorm(p->normed, x, w->norm, m->dim, m->norm_eps);
+    add_chosen(p);
+    rmsnorm(p->added, p->added, w->after, m->dim, m->norm_eps);
+    add(p->added, 1, beside, m->dim);
+}
+
+static void feed_experts(Plain *p, float *x) {
+    read_for_feed_forward(p, x);
+    if (p->w->extra->experts.router_norm) mix_beside(p, x);
+    else mix_experts(p);
+    add_normed(p, x, p->w->extra->stream.ffn_after);
+}
+
+static bool has_experts(const Plain *p, const Layer *layer) {
+    (void)p;
+    return layer->extra->experts.router;
+}
+
+static void lay_out_experts(Plain *p, Arena *arena) {
+    const ModelConfig *m = &p->model->config;
+    const ExpertsConfig *e = &m->extra->experts;
+    PlainExperts *r = &p->extra->experts;
+    r->weights = arena_take(arena, e->n, sizeof(float));
+    r->is_chosen = arena_take(arena, e->n, sizeof(bool));
+    r->scores = arena_take(arena, e->n, sizeof(float));
+    r->group_scores = arena_take(arena, e->groups, sizeof(float));
+    r->is_open = arena_take(arena, e->groups, sizeof(bool));
+    r->input = arena_take(arena, m->dim, sizeof(float));
+    r->made = arena_take(arena, m->dim, sizeof(float));
+    r->beside = arena_take(arena, m->dim, sizeof(float));
+    if (p->hidden_width < e->hidden_dim) p->hidden_width = e->hidden_dim;
+    if (p->hidden_width < e->shared_hidden_dim) p->hidden_width = e->shared_hidden_dim;
+}
+
+const Kind experts_kind = {
+    .name = "experts",
+    .fields = fields_of_experts,
+    .n_fields = sizeof fields_of_experts / sizeof fields_of_experts[0],
+    .check = check_experts,
+    .add_tensors = list_experts,
+    .lay_out = lay_out_experts,
+    .has = has_experts,
+    .feed = feed_experts,
+};

@@ -1,17 +1,63 @@
-// Which experts a token takes, as the definition.
+// Layers with experts in place of one feed-forward layer: a router chooses a few of them for each
+// token. Sparsely gated mixtures, arXiv 1701.06538; as here in Mixtral, arXiv 2401.04088. Groups, and
+// a bias of the choice alone, are of DeepSeek's, arXiv 2405.04434 and 2412.19437.
 #pragma once
 
-#include "../llama/model.h"
+#include "feed_forward.h"
 
-// What a router makes of one token.
+// What a router makes of logits: a softmax over those that a token chose, or over all; or a sigmoid
+// of each.
+enum { ROUTER_CHOSEN, ROUTER_ALL, ROUTER_SIGMOID, N_ROUTERS };
+
+// Fields of the header.
 typedef struct {
-    float *weights;       // (n_experts) what the answers of experts are multiplied with
-    bool *is_chosen;      // (n_experts) whether the token takes them
-    float *scores;        // (n_experts) by which they are chosen
-    float *group_scores;  // (router_groups) by which groups are
-    bool *is_open;        // (router_groups) whether experts are chosen of a group
-} Routing;
+    int n;       // in each layer but those with LAYER_DENSE; 0: all layers are dense
+    int n_used;  // of these, by a token
+    int64_t hidden_dim;
+    int router;        // ROUTER_...
+    bool router_bias;  // the router has a bias
+    bool bias;         // w1, w3 and w2 of each expert have biases
+    bool beside;       // they add to what a dense layer makes, each behind norms of its own
+    int64_t shared_hidden_dim;  // of the expert, or dense layer, that each token takes; 0: none
+    bool shared_gate;           // a sigmoid multiplies what it makes
+    bool choice_bias;           // experts are chosen by weight plus a bias
+    int groups, groups_used;    // 0: experts are not in groups
+    int group_best;             // a group counts by the sum of so many of its best
+    double scale;               // of the weights; 0: 1
+    double cap;                 // c: the router's logits become c tanh(logits / c); 0: they do not
+    bool renormalizes;          // the weights of the chosen are divided by their sum
+    bool scales_input;          // a weight multiplies what its expert reads, not what it makes
+} ExpertsConfig;
 
-// Fills in what the router of a layer makes of its input x (dim). Where a logit of the router is no
-// number, no weight is one.
-void choose_experts(const ModelConfig *config, const Layer *layer, const float *x, Routing *r);
+typedef struct {
+    const float *router;       // (n, dim), NULL: the layer is dense
+    const float *router_bias;  // (n), NULL: none
+    const float *choice_bias;  // (n) which counts in the choice alone
+    // (dim) with `beside`: the router reads rms(x) times this, divided by sqrt(dim)
+    const float *router_norm;
+    const float *scales;       // (n) then: of the weights
+    FeedForward all;           // of the layer's experts, one below the other
+    FeedForward shared;        // of shared_hidden_dim
+    const float *shared_gate;  // (dim)
+    // (dim) with `beside`: norms of what shared makes, what experts read, what they make
+    const float *shared_after, *norm, *after;
+} ExpertsTensors;
+
+// What the definition makes of one token.
+typedef struct {
+    float *weights;       // (n) what the answers of experts are multiplied with
+    bool *is_chosen;      // (n) whether the token takes them
+    float *scores;        // (n) by which they are chosen
+    float *group_scores;  // (groups) by which groups are
+    bool *is_open;        // (groups) whether experts are chosen of a group
+    float *input;         // (dim) what an expert reads that its weight multiplies
+    float *made;          // (dim) what one of them makes
+    float *beside;        // (dim) what a dense layer beside them makes
+} PlainExperts;
+
+// Number i of n experts. Groups of theirs do not cross rows.
+FeedForward expert_of(const FeedForward *all, int n, int i);
+
+// Width of the feed-forward layers that have experts, as far as a token goes through them; else of
+// all.
+int64_t model_used_width(const ModelConfig *config);

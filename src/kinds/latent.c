@@ -1,44 +1,128 @@
-// Multi-head latent attention, arXiv 2405.04434, section 2.1: keys and values of all heads come from
-// one narrow vector. Here they are made of it as in any other model; transformer.c keeps the vector
-// itself.
+// Latent attention, as its definition: keys and values are made of the narrow vector as in any other
+// model. src/fast/latent.c keeps the vector itself.
 #include "latent.h"
 
 #include <string.h>
 
 #include "../llama/arithmetic.h"
+#include "fields.h"
+#include "kinds.h"
+
+static const Field fields_of_latent[] = {
+    {"q_rank", 608, U32, 0, MAX_WIDTH, EXTRA(latent.q_rank)},
+    {"kv_rank", 612, U32, 0, ROPE_MAX_HEAD_DIM, EXTRA(latent.kv_rank)},
+    {"latent_norm_eps", 616, F64, 0, 1, EXTRA(latent.norm_eps)},
+};
+
+// It has heads of one kind, and part of each turns. What other attention has besides would have no
+// place in it.
+static const Rule rules_of_latent[] = {
+    {"q_rank latent_norm_eps mscale_in_scores", NEEDS, "kv_rank"},
+    {"qkv_bias qk_norm layer_shapes sliding_rope encoding value_norm attention_gate", EXCLUDES,
+     "kv_rank"},
+};
+
+static bool check_latent(Model *m, Error *err) {
+    const ModelConfig *c = &m->config;
+    int turning = c->rotary_dim ? c->rotary_dim : (int)c->head_dim;
+    if (!CHECK_RULES(m, rules_of_latent, err)) return false;
+    if (c->extra->latent.kv_rank == 0) return true;
+    if (c->n_kv_heads != c->n_heads)
+        return fail(err, "n_kv_heads is %d with kv_rank (expected %d, as n_heads)", c->n_kv_heads,
+                    c->n_heads);
+    return turning < c->head_dim ||
+           fail(err, "rotary_dim is %d of head_dim %d with kv_rank (expected less)", turning,
+                (int)c->head_dim);
+}
+
+static void list_latent(Model *m, Layer *w, Tensors *t) {
+    const ModelConfig *c = &m->config;
+    const LatentConfig *l = &c->extra->latent;
+    LatentTensors *to = &w->extra->latent;
+    int64_t turning = m->rope.rotary_dim;
+    const Tensor rows[] = {
+        {110, &to->wq_a, ATTENTION, .rows = l->q_rank, .cols = c->dim},
+        {120, &to->q_a_norm, FLOATS, .rows = l->q_rank > 0, .cols = l->q_rank},
+        {140, &to->wkv_a, ATTENTION, .rows = l->kv_rank + turning, .cols = c->dim},
+        {150, &to->kv_a_norm, FLOATS, .rows = 1, .cols = l->kv_rank},
+    };
+    if (l->kv_rank == 0) return;
+    add_tensors(t, rows, sizeof rows / sizeof rows[0]);
+    if (l->q_rank) tensor_at(t, &w->wq)->cols = l->q_rank;
+    Tensor *wk = tensor_at(t, &w->wk);
+    Tensor *wv = tensor_at(t, &w->wv);
+    wk->rows = c->n_heads * (c->head_dim - turning);
+    wv->rows = tensor_at(t, &w->wo)->cols;
+    wk->cols = wv->cols = l->kv_rank;
+    wk->looked_up = wv->looked_up = true;
+}
 
 // q = wq @ rmsnorm(wq_a @ normed), or of what is normed itself
 static void project_queries(const Plain *p) {
-    const ModelConfig *m = &p->model->config;
-    const Layer *w = p->w;
+    const LatentConfig *l = &p->model->config.extra->latent;
+    const LatentTensors *own = &p->w->extra->latent;
+    float *q_latent = p->extra->latent.q_latent;
     const float *x = p->normed;
-    if (m->q_rank) {
-        matmul(p->q_latent, &w->wq_a, p->normed, p->row);
-        rmsnorm(p->q_latent, p->q_latent, w->q_a_norm, m->q_rank, m->latent_norm_eps);
-        x = p->q_latent;
+    if (l->q_rank) {
+        matmul(q_latent, &own->wq_a, p->normed, p->row);
+        rmsnorm(q_latent, q_latent, own->q_a_norm, l->q_rank, l->norm_eps);
+        x = q_latent;
     }
-    matmul(p->q, &w->wq, x, p->row);
+    matmul(p->q, &p->w->wq, x, p->row);
 }
 
-void project_latent(const Plain *p, float *k, float *v) {
+static void mix_latent(Plain *p, float *x) {
     const ModelConfig *m = &p->model->config;
-    const Layer *w = p->w;
+    const LatentConfig *l = &m->extra->latent;
+    const PlainLatent *made = &p->extra->latent;
     int64_t d = m->head_dim;
     int64_t turning = p->model->rope.rotary_dim;
     int64_t still = d - turning;
+    float *k = key_row(p, p->keys, p->i);
+    read_normed(p, x, p->w->attention_norm);
     project_queries(p);
 
     // latent (kv_rank) is normed. Behind it is what turns, one part of a key for all heads, which
     // is not.
-    const float *shared = p->latent + m->kv_rank;
-    matmul(p->latent, &w->wkv_a, p->normed, p->row);
-    rmsnorm(p->latent, p->latent, w->kv_a_norm, m->kv_rank, m->latent_norm_eps);
-    matmul(v, &w->wv, p->latent, p->row);
-    matmul(p->still, &w->wk, p->latent, p->row);
+    const float *shared = made->latent + l->kv_rank;
+    matmul(made->latent, &p->w->extra->latent.wkv_a, p->normed, p->row);
+    rmsnorm(made->latent, made->latent, p->w->extra->latent.kv_a_norm, l->kv_rank, l->norm_eps);
+    matmul(value_row(p, p->i), &p->w->wv, made->latent, p->row);
+    matmul(made->still, &p->w->wk, made->latent, p->row);
 
     // k (n_heads, d): what turns, and then each head's own part
     for (int h = 0; h < m->n_heads; h++) {
         memcpy(k + h * d, shared, turning * sizeof(float));
-        memcpy(k + h * d + turning, p->still + h * still, still * sizeof(float));
+        memcpy(k + h * d + turning, made->still + h * still, still * sizeof(float));
     }
+    attend(p, x);
 }
+
+static bool has_latent(const Plain *p, const Layer *layer) {
+    (void)layer;
+    return p->model->config.extra->latent.kv_rank > 0;
+}
+
+static void lay_out_latent(Plain *p, Arena *arena) {
+    const ModelConfig *m = &p->model->config;
+    const LatentConfig *l = &m->extra->latent;
+    PlainLatent *made = &p->extra->latent;
+    int64_t turning = p->model->rope.rotary_dim;
+    if (l->kv_rank == 0) return;
+    made->q_latent = arena_take(arena, l->q_rank, sizeof(float));
+    made->latent = arena_take(arena, l->kv_rank + turning, sizeof(float));
+    made->still = arena_take(arena, m->n_heads * (m->head_dim - turning), sizeof(float));
+    if (p->widest < l->q_rank) p->widest = l->q_rank;
+    if (p->widest < l->kv_rank) p->widest = l->kv_rank;
+}
+
+const Kind latent_kind = {
+    .name = "latent",
+    .fields = fields_of_latent,
+    .n_fields = sizeof fields_of_latent / sizeof fields_of_latent[0],
+    .check = check_latent,
+    .add_tensors = list_latent,
+    .lay_out = lay_out_latent,
+    .has = has_latent,
+    .mix = mix_latent,
+};

@@ -1,8 +1,30 @@
-// Queries, keys and values of latent attention, as the definition.
+// Multi-head latent attention, arXiv 2405.04434, section 2.1: keys and values of all heads come from
+// one narrow vector.
 #pragma once
 
-#include "../llama/plain_state.h"
+#include "../llama/forward.h"
 
-// Makes of what the layer has normed p->q (n_heads * head_dim), k (n_heads * head_dim) and v
-// (n_heads * value_dim).
-void project_latent(const Plain *p, float *k, float *v);
+// Fields of the header.
+typedef struct {
+    int q_rank;       // queries come through a normed vector of this width; 0: they do not
+    int kv_rank;      // and keys and values; 0: they do not, and nothing here counts
+    double norm_eps;  // of these two norms
+} LatentConfig;
+
+// With kv_rank, Layer.wq is (n_heads * head_dim, q_rank or dim), wk (n_heads * what does not turn,
+// kv_rank), and wv (n_heads * value_dim, kv_rank).
+typedef struct {
+    Matrix wq_a;  // (q_rank, dim), then the norm (q_rank), and wq reads that
+    const float *q_a_norm;
+    // (kv_rank + what turns, dim): the latent vector, and behind it a key for all heads, which
+    // turns; then the norm of the first part (kv_rank), which wk and wv read
+    Matrix wkv_a;
+    const float *kv_a_norm;
+} LatentTensors;
+
+// What the definition makes of one token.
+typedef struct {
+    float *q_latent;  // (q_rank) what wq reads
+    float *latent;    // (kv_rank + what turns) and what wk and wv read, and all keys share
+    float *still;     // (n_heads * what does not turn) what keys have besides
+} PlainLatent;

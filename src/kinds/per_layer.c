@@ -1,47 +1,101 @@
-// Gemma 4's embeddings of a token by layer, and the scales of its layers. Besides its embedding a
-// token has a narrow vector for each layer. Half of it comes from a table, and half from the
-// embedding.
+// Embeddings of a token by layer, and scales of layers, as their definition.
 #include "per_layer.h"
 
 #include <math.h>
 
 #include "../llama/arithmetic.h"
+#include "curves.h"
+#include "fields.h"
+#include "kinds.h"
 
-void embed_by_layer(Plain *p, int32_t token, const float *x) {
-    const Model *model = p->model;
-    const ModelConfig *m = &model->config;
-    int64_t n = m->per_layer_dim;
+static const Field fields_of_per_layer[] = {
+    {"layer_scale", 628, U32, 0, 1, EXTRA(per_layer.scale)},
+    {"per_layer_dim", 632, U32, 0, 1 << 14, EXTRA(per_layer.dim)},
+};
+
+static const Rule rules_of_per_layer[] = {
+    {"per_layer_dim", EXCLUDES, "layer_norm residual_scale after_norm_eps"},
+};
+
+static bool check_per_layer(Model *m, Error *err) {
+    return CHECK_RULES(m, rules_of_per_layer, err);
+}
+
+static void list_per_layer(Model *m, Layer *w, Tensors *t) {
+    const ModelConfig *c = &m->config;
+    PerLayerConfig *of_model = &c->extra->per_layer;
+    PerLayerTensors *to = &w->extra->per_layer;
+    int64_t n = of_model->dim, has = n > 0, all = n * c->n_layers;
+    const Tensor rows[] = {
+        {30, &of_model->embedding, EMBEDDING, .rows = has * c->vocab_size, .cols = all,
+         .looked_up = true},
+        {40, &of_model->projection, FEED_FORWARD, .rows = all, .cols = c->dim},
+        {50, &of_model->norm, FLOATS, .rows = has, .cols = n},
+        {510, &to->gate, FEED_FORWARD, .rows = n, .cols = c->dim},
+        {520, &to->out, FEED_FORWARD, .rows = has * c->dim, .cols = n},
+        {530, &to->after, FLOATS, .rows = has, .cols = c->dim},
+        {540, &to->scale, FLOATS, .rows = of_model->scale, .cols = 1},
+    };
+    add_tensors(t, rows, sizeof rows / sizeof rows[0]);
+}
+
+static void embed_per_layer(Plain *p, int32_t token, float *x) {
+    const ModelConfig *m = &p->model->config;
+    const PerLayerConfig *of_model = &m->extra->per_layer;
+    float *own = p->extra->per_layer.own;
+    int64_t n = of_model->dim;
     int64_t all = m->n_layers * n;
+    if (n == 0) return;
 
     // own (n_layers, n) = rmsnorm(projection @ x / sqrt(dim)), layer by layer
-    matmul(p->own, &model->per_layer_projection, x, p->row);
-    scale_all(p->own, 1 / sqrtf((float)m->dim), all);
+    matmul(own, &of_model->projection, x, p->row);
+    scale_all(own, 1 / sqrtf((float)m->dim), all);
     for (int64_t at = 0; at < all; at += n) {
-        rmsnorm(p->own + at, p->own + at, model->per_layer_norm, n, m->norm_eps);
+        rmsnorm(own + at, own + at, of_model->norm, n, m->norm_eps);
     }
 
     // own = (own + sqrt(n) * the token's row of the table) / sqrt(2)
-    const float *row = weights_row(&model->per_layer_embedding, token, p->row);
-    add(p->own, sqrtf((float)n), row, all);
-    scale_all(p->own, sqrtf(0.5f), all);
+    const float *row = weights_row(&of_model->embedding, token, p->row);
+    add(own, sqrtf((float)n), row, all);
+    scale_all(own, sqrtf(0.5f), all);
 }
 
-// x += rmsnorm(per_layer_out @ (gelu(per_layer_gate @ x) * own))
+// x += rmsnorm(out @ (gelu(gate @ x) * own))
 static void add_own(Plain *p, float *x) {
     const ModelConfig *m = &p->model->config;
-    const Layer *w = p->w;
-    const float *own = p->own + (int64_t)p->layer * m->per_layer_dim;
-    matmul(p->gate, &w->per_layer_gate, x, p->row);
-    for (int e = 0; e < m->per_layer_dim; e++) {
-        p->gate[e] = gelu(p->gate[e]) * own[e];
-    }
-    matmul(p->added, &w->per_layer_out, p->gate, p->row);
-    rmsnorm(p->added, p->added, w->per_layer_after, m->dim, m->norm_eps);
+    const PerLayerTensors *w = &p->w->extra->per_layer;
+    int n = m->extra->per_layer.dim;
+    const float *own = p->extra->per_layer.own + (int64_t)p->layer * n;
+    matmul(p->gate, &w->gate, x, p->row);
+    for (int e = 0; e < n; e++) p->gate[e] = gelu(p->gate[e]) * own[e];
+    matmul(p->added, &w->out, p->gate, p->row);
+    rmsnorm(p->added, p->added, w->after, m->dim, m->norm_eps);
     add(x, 1, p->added, m->dim);
 }
 
-void end_layer(Plain *p, float *x) {
+static void end_per_layer(Plain *p, float *x) {
     const ModelConfig *m = &p->model->config;
-    if (m->per_layer_dim) add_own(p, x);
-    if (p->w->scale) scale_all(x, *p->w->scale, m->dim);
+    const float *scale = p->w->extra->per_layer.scale;
+    if (m->extra->per_layer.dim) add_own(p, x);
+    if (scale) scale_all(x, *scale, m->dim);
 }
+
+static void lay_out_per_layer(Plain *p, Arena *arena) {
+    const ModelConfig *m = &p->model->config;
+    int64_t n = m->extra->per_layer.dim;
+    int64_t all = (int64_t)m->n_layers * n;
+    p->extra->per_layer.own = arena_take(arena, all, sizeof(float));
+    if (p->hidden_width < n) p->hidden_width = n;
+    if (p->widest < all) p->widest = all;
+}
+
+const Kind per_layer_kind = {
+    .name = "per_layer",
+    .fields = fields_of_per_layer,
+    .n_fields = sizeof fields_of_per_layer / sizeof fields_of_per_layer[0],
+    .check = check_per_layer,
+    .add_tensors = list_per_layer,
+    .lay_out = lay_out_per_layer,
+    .embed = embed_per_layer,
+    .end_layer = end_per_layer,
+};

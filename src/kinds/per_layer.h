@@ -1,10 +1,26 @@
-// What ends a layer of Gemma 4: the layer's own embedding of the token, and a scale of all.
+// Embeddings of a token by layer, and scales of layers (Gemma 4). Besides its embedding a token has a
+// narrow vector for each layer. Half of it comes from a table, and half from the embedding.
 #pragma once
 
-#include "../llama/plain_state.h"
+#include "../llama/forward.h"
 
-// own (n_layers, per_layer_dim) of the present token, whose embedding x (dim) is, scaled already.
-void embed_by_layer(Plain *plain, int32_t token, const float *x);
+// Of a model: fields of the header, and tensors.
+typedef struct {
+    int dim;            // width of each layer's own embedding; 0: there are none
+    bool scale;         // what a layer leaves in the stream is multiplied by a number
+    Matrix embedding;   // (vocab_size, n_layers * dim)
+    Matrix projection;  // (n_layers * dim, dim of the stream)
+    const float *norm;  // (dim)
+} PerLayerConfig;
 
-// The present layer's last steps on x (dim), where the model has them.
-void end_layer(Plain *plain, float *x);
+// x += rmsnorm(out @ (gelu(gate @ x) * the layer's own embedding))
+typedef struct {
+    Matrix gate;         // (dim, dim of the stream)
+    Matrix out;          // (dim of the stream, dim)
+    const float *after;  // (dim of the stream)
+    const float *scale;  // (1) x *= scale, last of all; NULL: none
+} PerLayerTensors;
+
+typedef struct {
+    float *own;  // (n_layers, dim) the present token's embeddings of each layer
+} PlainPerLayer;

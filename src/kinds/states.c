@@ -1,19 +1,133 @@
-// Layers that keep a state: all that was read is in a few numbers, whose count does not grow. The
-// gated delta rule (arXiv 2412.06464) has a matrix S (key_dim, value_dim) for each head, which maps
-// keys to values. At each token, with the head's query q and key k, both of length 1, and its value
-// v:
+// Layers that keep a state, as their definition. The gated delta rule (arXiv 2412.06464) has a matrix
+// S (key_dim, value_dim) for each head, which maps keys to values. At each token, with the head's
+// query q and key k, both of length 1, and its value v:
 //     S = exp(g) S                 it forgets: g = -exp(decay) softplus(step + dt) is below 0
 //     d = beta (v - S^T k)         what it says of the key, and what it should say
 //     S = S + k d^T                so that it says more of that, by beta
 //     o = S^T q / sqrt(key_dim)    what it says of the query
 // q, k and v come through a short convolution, which is all that a layer of the second kind has.
-// Neither knows of positions.
 #include "states.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "../llama/arithmetic.h"
+#include "curves.h"
+#include "fields.h"
+#include "kinds.h"
+
+// ---- the header and the tensors ----
+
+enum { MAX_CONV_WIDTH = 64 };
+
+static const Field fields_of_states[] = {
+    {"state_kind", 688, U32, 0, N_STATES - 1, EXTRA(states.kind)},
+    {"conv_width", 692, U32, 0, MAX_CONV_WIDTH, EXTRA(states.conv_width)},
+    {"state_key_heads", 696, U32, 0, MAX_HEADS, EXTRA(states.key_heads)},
+    {"state_value_heads", 700, U32, 0, MAX_HEADS, EXTRA(states.value_heads)},
+    {"state_key_dim", 704, U32, 0, ROPE_MAX_HEAD_DIM, EXTRA(states.key_dim)},
+    {"state_value_dim", 708, U32, 0, ROPE_MAX_HEAD_DIM, EXTRA(states.value_dim)},
+    {"state_bias", 712, U32, 0, 1, EXTRA(states.bias)},
+    {"state_tiled", 720, U32, 0, 1, EXTRA(states.tiled)},
+};
+
+static const Rule rules_of_states[] = {
+    {"conv_width state_key_heads state_value_heads state_key_dim state_value_dim state_bias "
+     "state_tiled",
+     NEEDS, "state_kind"},
+    {"state_kind", NEEDS, "layer_table conv_width"},
+    {"state_kind", EXCLUDES, "kv_rank"},
+};
+static const Rule rules_of_delta[] = {
+    {"state_kind", NEEDS, "state_key_heads state_value_heads state_key_dim state_value_dim"},
+    {"state_bias", EXCLUDES, "state_kind"},
+};
+static const Rule rules_of_conv[] = {
+    {"state_key_heads state_value_heads state_key_dim state_value_dim state_tiled", EXCLUDES,
+     "state_kind"},
+};
+
+static bool check_states(Model *m, Error *err) {
+    const StatesConfig *s = &m->config.extra->states;
+    int encoding = m->config.extra->encoding.kind;
+    if (!CHECK_RULES(m, rules_of_states, err)) return false;
+    if (s->kind && encoding > ENCODING_SINUSOIDAL)
+        return fail(err, "state_kind is %d with encoding %d (expected an encoding up to %d)",
+                    s->kind, encoding, ENCODING_SINUSOIDAL);
+    if (s->kind == STATE_CONV) return CHECK_RULES(m, rules_of_conv, err);
+    if (s->kind == STATE_DELTA && !CHECK_RULES(m, rules_of_delta, err)) return false;
+    return s->kind == STATE_NONE || s->value_heads % s->key_heads == 0 ||
+           fail(err, "%d value heads of a state cannot share %d key heads", s->value_heads,
+                s->key_heads);
+}
+
+// They stand in place of attention's.
+static void list_states(Model *m, Layer *w, Tensors *t) {
+    const ModelConfig *c = &m->config;
+    const StatesConfig *s = &c->extra->states;
+    StatesTensors *to = &w->extra->states;
+    bool is_delta = s->kind == STATE_DELTA;
+    int64_t dim = c->dim, in = state_inputs(c), width = state_width(c), all = state_channels(c);
+    int64_t heads = is_delta ? s->value_heads : 0;
+    const Tensor rows[] = {
+        {110, &to->in, ATTENTION, .rows = in, .cols = dim},
+        {111, &to->b_in, FLOATS, .rows = s->bias, .cols = in},
+        {112, &to->gate, ATTENTION, .rows = is_delta * width, .cols = dim},
+        {113, &to->beta, ATTENTION, .rows = heads, .cols = dim},
+        {114, &to->step, ATTENTION, .rows = heads, .cols = dim},
+        {115, &to->conv, FLOATS, .rows = all, .cols = s->conv_width},
+        {116, &to->b_conv, FLOATS, .rows = s->bias, .cols = all},
+        {117, &to->decay, FLOATS, .rows = is_delta, .cols = heads},
+        {118, &to->dt, FLOATS, .rows = is_delta, .cols = heads},
+        {119, &to->norm, FLOATS, .rows = is_delta, .cols = s->value_dim},
+        {120, &to->out, ATTENTION, .rows = dim, .cols = width},
+        {121, &to->b_out, FLOATS, .rows = s->bias, .cols = dim},
+    };
+    if (!(w->extra->flags & LAYER_STATE)) return;
+    add_tensors(t, rows, sizeof rows / sizeof rows[0]);
+    tensor_at(t, &w->wq)->rows = tensor_at(t, &w->wk)->rows = 0;
+    tensor_at(t, &w->wv)->rows = tensor_at(t, &w->wo)->rows = 0;
+}
+
+int64_t state_width(const ModelConfig *c) {
+    const StatesConfig *s = &c->extra->states;
+    return s->kind == STATE_DELTA ? (int64_t)s->value_heads * s->value_dim : c->dim;
+}
+
+int64_t state_channels(const ModelConfig *c) {
+    const StatesConfig *s = &c->extra->states;
+    int64_t keys = (int64_t)s->key_heads * s->key_dim;
+    return 2 * keys + state_width(c);
+}
+
+int64_t state_inputs(const ModelConfig *c) {
+    return c->extra->states.kind == STATE_CONV ? 3 * c->dim : state_channels(c);
+}
+
+int64_t state_numbers(const ModelConfig *c) {
+    const StatesConfig *s = &c->extra->states;
+    int64_t inputs = (s->conv_width - 1) * state_channels(c);
+    return inputs + state_width(c) * (s->kind == STATE_DELTA ? s->key_dim : 0);
+}
+
+int state_key_head(const ModelConfig *c, int value_head) {
+    const StatesConfig *s = &c->extra->states;
+    return s->tiled ? value_head % s->key_heads : value_head / (s->value_heads / s->key_heads);
+}
+
+int layers_with_state(const Model *m, int layers) {
+    int n = 0;
+    for (int l = 0; l < layers; l++) n += (m->layers[l].extra->flags & LAYER_STATE) != 0;
+    return n;
+}
+
+// ---- its steps ----
+
+// What the present layer keeps.
+static float *present_state(const Plain *p) {
+    int64_t number = layers_with_state(p->model, p->layer);
+    return p->extra->states.kept + number * state_numbers(&p->model->config);
+}
 
 // out (rows) = w @ normed, and a bias (rows) if there is one.
 static void project_state(const Plain *p, float *out, const Matrix *w, const float *bias) {
@@ -27,10 +141,10 @@ static void project_state(const Plain *p, float *out, const Matrix *w, const flo
 static void convolve(const Plain *p, const float *u, float *past, float *y) {
     const ModelConfig *m = &p->model->config;
     int64_t n = state_channels(m);
-    int width = m->conv_width;
+    int width = m->extra->states.conv_width;
     int before = width - 1;
     for (int64_t c = 0; c < n; c++) {
-        const float *weights = p->w->state_conv + c * width;
+        const float *weights = p->w->extra->states.conv + c * width;
         float present = u[c];
         float sum = weights[before] * present;
         for (int j = 0; j < before; j++) {
@@ -40,7 +154,7 @@ static void convolve(const Plain *p, const float *u, float *past, float *y) {
             past[j * n + c] = past[(j + 1) * n + c];
         }
         if (before > 0) past[(before - 1) * n + c] = present;
-        y[c] = p->w->b_state_conv ? sum + p->w->b_state_conv[c] : sum;
+        y[c] = p->w->extra->states.b_conv ? sum + p->w->extra->states.b_conv[c] : sum;
     }
 }
 
@@ -61,8 +175,8 @@ static void times_state(float *out, const float *s, const float *x, int64_t rows
 // o (value_dim) of one head, whose state S (key_dim, value_dim) goes on. v becomes d.
 static void step_head(const ModelConfig *m, float *s, const float *q, const float *k, float *v,
                       float decay, float beta, float *o) {
-    int64_t rows = m->state_key_dim;
-    int64_t n = m->state_value_dim;
+    int64_t rows = m->extra->states.key_dim;
+    int64_t n = m->extra->states.value_dim;
     scale_all(s, decay, rows * n);
     times_state(o, s, k, rows, n);
     for (int64_t c = 0; c < n; c++) v[c] = beta * (v[c] - o[c]);
@@ -71,55 +185,101 @@ static void step_head(const ModelConfig *m, float *s, const float *q, const floa
     scale_all(o, 1 / sqrtf((float)rows), n);
 }
 
-void gated_delta_rule(Plain *p) {
+static void gated_delta_rule(Plain *p) {
     const ModelConfig *m = &p->model->config;
-    const Layer *w = p->w;
-    int n_keys = m->state_key_heads;
-    int n_heads = m->state_value_heads;
-    int64_t key_dim = m->state_key_dim;
-    int64_t value_dim = m->state_value_dim;
+    const StatesTensors *w = &p->w->extra->states;
+    int n_keys = m->extra->states.key_heads;
+    int n_heads = m->extra->states.value_heads;
+    int64_t key_dim = m->extra->states.key_dim;
+    int64_t value_dim = m->extra->states.value_dim;
     int64_t channels = state_channels(m);
     float *past = present_state(p);
-    float *s = past + (m->conv_width - 1) * channels;
+    float *s = past + (m->extra->states.conv_width - 1) * channels;
 
     // q (n_keys, key_dim), k (n_keys, key_dim) and v (n_heads, value_dim), one behind the other
-    float *q = p->state_in;
+    float *q = p->extra->states.in;
     float *k = q + n_keys * key_dim;
     float *v = k + n_keys * key_dim;
-    project_state(p, q, &w->state_in, NULL);
+    project_state(p, q, &w->in, NULL);
     convolve(p, q, past, q);
     for (int64_t c = 0; c < channels; c++) q[c] = silu(q[c]);
     unit_heads(q, 2 * n_keys, key_dim);
 
-    project_state(p, p->state_gate, &w->state_gate, NULL);
-    project_state(p, p->state_beta, &w->state_beta, NULL);
-    project_state(p, p->state_step, &w->state_step, NULL);
+    project_state(p, p->extra->states.gate, &w->gate, NULL);
+    project_state(p, p->extra->states.beta, &w->beta, NULL);
+    project_state(p, p->extra->states.step, &w->step, NULL);
     for (int h = 0; h < n_heads; h++) {
         int64_t key = state_key_head(m, h) * key_dim;  // several heads share one
         float *o = p->mixed + h * value_dim;
-        const float *gate = p->state_gate + h * value_dim;
-        float g = -expf(w->state_decay[h]) * softplus(p->state_step[h] + w->state_dt[h]);
-        float beta = sigmoid(p->state_beta[h]);
+        const float *gate = p->extra->states.gate + h * value_dim;
+        float g = -expf(w->decay[h]) * softplus(p->extra->states.step[h] + w->dt[h]);
+        float beta = sigmoid(p->extra->states.beta[h]);
         step_head(m, s + h * key_dim * value_dim, q + key, k + key, v + h * value_dim, expf(g),
                   beta, o);
         // The norm comes before the gate.
-        rmsnorm(o, o, w->state_norm, value_dim, m->norm_eps);
+        rmsnorm(o, o, w->norm, value_dim, m->norm_eps);
         for (int64_t c = 0; c < value_dim; c++) o[c] *= silu(gate[c]);
     }
-    matmul(p->added, &w->state_out, p->mixed, p->row);
+    matmul(p->added, &w->out, p->mixed, p->row);
 }
 
 // out = C * convolution of (B * X), each (dim). Of LFM2.
-void short_convolution(Plain *p) {
+static void short_convolution(Plain *p) {
     const ModelConfig *m = &p->model->config;
-    const Layer *w = p->w;
-    float *b = p->state_in;
+    const StatesTensors *w = &p->w->extra->states;
+    float *b = p->extra->states.in;
     const float *c = b + m->dim;
     const float *x = c + m->dim;
-    project_state(p, b, &w->state_in, w->b_state_in);
+    project_state(p, b, &w->in, w->b_in);
     for (int64_t i = 0; i < m->dim; i++) b[i] *= x[i];
     convolve(p, b, present_state(p), p->mixed);
     for (int64_t i = 0; i < m->dim; i++) p->mixed[i] *= c[i];
-    matmul(p->added, &w->state_out, p->mixed, p->row);
-    if (w->b_state_out) add(p->added, 1, w->b_state_out, m->dim);
+    matmul(p->added, &w->out, p->mixed, p->row);
+    if (w->b_out) add(p->added, 1, w->b_out, m->dim);
 }
+
+static void mix_states(Plain *p, float *x) {
+    read_normed(p, x, p->w->attention_norm);
+    if (p->model->config.extra->states.kind == STATE_DELTA) gated_delta_rule(p);
+    else short_convolution(p);
+    add_normed(p, x, p->w->extra->stream.attention_after);
+}
+
+static bool has_states(const Plain *p, const Layer *layer) {
+    (void)p;
+    return layer->extra->flags & LAYER_STATE;
+}
+
+// For a text that begins.
+static void forget(Plain *p, int32_t token, float *x) {
+    int64_t n = layers_with_state(p->model, p->model->config.n_layers);
+    (void)token;
+    (void)x;
+    if (n == 0 || p->i > 0) return;
+    memset(p->extra->states.kept, 0, n * state_numbers(&p->model->config) * sizeof(float));
+}
+
+static void lay_out_states(Plain *p, Arena *arena) {
+    const ModelConfig *m = &p->model->config;
+    PlainStates *s = &p->extra->states;
+    int64_t n = layers_with_state(p->model, m->n_layers);
+    if (n == 0) return;
+    s->kept = arena_take(arena, n, state_numbers(m) * sizeof(float));
+    s->in = arena_take(arena, state_inputs(m), sizeof(float));
+    s->gate = arena_take(arena, state_width(m), sizeof(float));
+    s->beta = arena_take(arena, m->extra->states.value_heads, sizeof(float));
+    s->step = arena_take(arena, m->extra->states.value_heads, sizeof(float));
+    if (p->mixed_width < state_width(m)) p->mixed_width = state_width(m);
+}
+
+const Kind states_kind = {
+    .name = "states",
+    .fields = fields_of_states,
+    .n_fields = sizeof fields_of_states / sizeof fields_of_states[0],
+    .check = check_states,
+    .add_tensors = list_states,
+    .lay_out = lay_out_states,
+    .embed = forget,
+    .has = has_states,
+    .mix = mix_states,
+};

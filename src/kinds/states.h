@@ -1,8 +1,63 @@
-// Layers that keep a state in place of keys and values, as the definition.
+// Layers that keep a state in place of keys and values: all that was read is in a few numbers, whose
+// count does not grow. A gated delta rule (Qwen 3.5), or the last inputs of a short convolution
+// (LFM2). They do not attend, and know of no positions.
 #pragma once
 
-#include "../llama/plain_state.h"
+#include "../llama/forward.h"
 
-// added (dim) = what a layer with a state makes of p->normed. The state goes on to the next token.
-void gated_delta_rule(Plain *p);
-void short_convolution(Plain *p);
+enum { STATE_NONE, STATE_DELTA, STATE_CONV, N_STATES };
+
+// Fields of the header, of layers with LAYER_STATE.
+typedef struct {
+    int kind;                    // STATE_...
+    int conv_width;              // positions that its convolution reads, the present one included
+    int key_heads, value_heads;  // of STATE_DELTA; the first divides the second
+    int key_dim, value_dim;      // of one such head
+    bool bias;                   // in, conv and out have biases
+    bool tiled;                  // the order of value heads, see state_key_head
+} StatesConfig;
+
+// In place of attention's, with LAYER_STATE. STATE_CONV has none of those from gate to decay, and no
+// norm.
+typedef struct {
+    Matrix in;                // (state_inputs, dim)
+    const float *b_in;        // (state_inputs), NULL: none
+    Matrix gate;              // (state_width, dim)
+    Matrix beta, step;        // (value_heads, dim)
+    const float *conv;        // (state_channels, conv_width), the present one last
+    const float *b_conv;      // (state_channels), NULL: none
+    const float *decay, *dt;  // (value_heads)
+    const float *norm;        // (value_dim)
+    Matrix out;               // (dim, state_width)
+    const float *b_out;       // (dim), NULL: none
+} StatesTensors;
+
+// What the definition keeps of all tokens that were read, and makes of the present one. States are
+// those behind token i - 1. They are cleared for token 0, and know no way back: whoever forgets other
+// tokens has kept a copy.
+typedef struct {
+    float *kept;         // (layers with LAYER_STATE, state_numbers)
+    float *in;           // (state_inputs) what a layer reads,
+    float *gate;         // (state_width) and multiplies what it makes with
+    float *beta, *step;  // (value_heads) how much a head takes and forgets
+} PlainStates;
+
+// Of a layer with LAYER_STATE: the channels of its convolution, the rows of `in`, and how wide is what
+// it makes.
+int64_t state_width(const ModelConfig *config);
+int64_t state_channels(const ModelConfig *config);
+int64_t state_inputs(const ModelConfig *config);
+
+// The numbers that such a layer keeps: the last inputs of its convolution (conv_width - 1, channels),
+// and of the delta rule a matrix (key_dim, value_dim) for each of value_heads.
+int64_t state_numbers(const ModelConfig *config);
+
+// What is added to the sum of squares by whose root its queries and keys are divided.
+#define STATE_EPS 1e-6F
+
+// The key head of a value head: those of one key head stand side by side, or with `tiled` one of each
+// key head stands behind the other, over and over.
+int state_key_head(const ModelConfig *config, int value_head);
+
+// How many of the first `layers` layers keep a state.
+int layers_with_state(const Model *model, int layers);

@@ -1,15 +1,41 @@
-// RoPE where the position changes the frequency, and where norms come behind it, for plain.c.
+// RoPE otherwise than a Llama has it: two kinds of layers that turn by settings of their own, layers
+// that do not turn, texts with jumps, and frequencies that change with the position.
 #pragma once
 
-#include "../llama/plain_state.h"
+#include "../base/session_config.h"
+#include "../base/settings.h"
+#include "../llama/forward.h"
 
-// The angles of the present token, as fill_turns of plain.c makes them, where keys are stale, the
-// first positions are unscaled, or norms cancel the attention factor.
-void fill_uneven_turns(Plain *p, Turns *t, int length);
-// Where norms of heads come behind RoPE, queries and keys turn by their own positions first. The
-// first function makes the angles of the present token, the second turns n heads of x (n, d).
-void fill_own_turns(Plain *p, Turns *t, int length);
-void turn_heads(const Plain *p, float *x, int n);
-// Where norms cancel the attention factor (norms_cancel_factor), multiplies by it what turns of n
-// heads of x (n, d).
-void take_factor_first(const Plain *p, float *x, int n);
+// The angles of one RoPE. A model has one, or one for its full layers and one for its sliding ones.
+typedef struct {
+    const RopeConfig *rope;
+    const Spread *spread;    // where tokens stand in these layers
+    float *cosines, *sines;  // (context, rotary_dim / 2) by which the query turns to meet each key
+    float *own_cosines, *own_sines;  // (rotary_dim / 2) by which it turns in front of a norm
+    double cancelled;                // the attention factor, where norms cancel it
+} Turns;
+
+// What the definition keeps for them.
+typedef struct {
+    Turns full, sliding;  // `sliding` is for layers with LAYER_SLIDING, `full` for all others
+    int *lengths;         // (context) the length when a token was read, for stale keys
+} PlainTurns;
+
+// The angles of the present layer, and how many pairs of a head turn by them: none, where it knows
+// no positions, or not by RoPE.
+const Turns *turns_of(const Plain *plain);
+int turning_pairs(const Plain *plain);
+
+// Where token i stands in the present layer: at i, unless the text jumps there.
+int place_of(const Plain *plain, int i);
+
+// Where norms of heads come behind RoPE, queries and keys turn by their own positions first: n heads
+// of x (n, d).
+void turn_heads(const Plain *plain, float *x, int n);
+// Where norms cancel the attention factor (norms_cancel_factor), what turns of them is multiplied by
+// it.
+void take_factor_first(const Plain *plain, float *x, int n);
+
+// False with the reason when a model cannot turn by these settings: where norms come behind RoPE, a
+// key is stored as it turned first.
+bool model_turns_by(const Model *model, const RopeConfig *rope, Error *err);

@@ -1,105 +1,183 @@
-// The header of a model file: what reads, checks and writes the fields of header_fields.h.
-#include "model.h"
-
+// The header of a model file: its fields, and what reads, checks and writes them.
 #include <stdlib.h>
 #include <string.h>
 
-#include "header_fields.h"
+#include "kind.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "model files are little-endian and used in place");
 #if defined __FAST_MATH__ || (defined __FINITE_MATH_ONLY__ && __FINITE_MATH_ONLY__)
 #error                                                                                             \
-    "NaN and infinity in a file have to be seen, and sums have an order: build without -ffast-math (-Ofast)"
+    "NaN and infinity have to be seen, and sums have an order: build without -ffast-math (-Ofast)"
 #endif
 
-enum { V0_BYTES = 28, V3_FIELDS = 204, V4_BYTES = 256, V5_BYTES = 512 };
+enum { MAGIC = 0x616b3432, V0_BYTES = 28, V3_FIELDS = 204, V4_BYTES = 256, V5_BYTES = 512 };
 
-const char *const encoding_names[N_ENCODINGS] = {"rope",  "none", "learned",        "sinusoidal",
-                                                 "alibi", "shaw", "transformer-xl", "disentangled"};
+#define CONFIG(member)                                                                             \
+    .place = offsetof(Model, config.member), .bytes = sizeof((Model *)0)->config.member
+#define ROPE(member) .place = offsetof(Model, rope.member), .bytes = sizeof((Model *)0)->rope.member
+
+// Those of a Llama and of its RoPE. In version 3 all bytes from V3_FIELDS on are 0. A field that
+// limits another stands before it. tests/test_format.py compares docs/format.md.
+static const Field fields_of_llama[] = {
+    {"magic", 0, U32, MAGIC, MAGIC, CONFIG(magic)},
+    {"version", 4, U32, 1, 6, CONFIG(version)},
+    {"weight_type", 8, U32, 0, N_WEIGHT_TYPES - 1, CONFIG(weight_type)},
+    {"group_size", 12, U32, 0, MAX_WIDTH, CONFIG(group_size)},
+    {"dim", 16, U32, 1, MAX_WIDTH, CONFIG(dim)},
+    {"hidden_dim", 20, U32, 1, MAX_WIDTH, CONFIG(hidden_dim)},
+    {"n_layers", 24, U32, 1, MAX_LAYERS, CONFIG(n_layers)},
+    {"n_heads", 28, U32, 1, MAX_HEADS, CONFIG(n_heads)},
+    {"n_kv_heads", 32, U32, 1, MAX_HEADS, CONFIG(n_kv_heads)},
+    {"head_dim", 36, U32, 2, ROPE_MAX_HEAD_DIM, CONFIG(head_dim)},
+    {"vocab_size", 40, U32, 1, MAX_VOCAB, CONFIG(vocab_size)},
+    {"seq_len", 44, U32, 1, MOST, CONFIG(seq_len)},
+    {"shared_classifier", 48, U32, 0, 1, CONFIG(shared_classifier)},
+    {"norm_eps", 56, F64, 0, 1, CONFIG(norm_eps)},
+    {"bos_id", 64, I32, -1, LAST_TOKEN, CONFIG(bos_id)},
+    {"n_eos", 68, U32, 0, MAX_EOS, CONFIG(n_eos)},
+    {"eos_ids", 72, I32X8, 0, LAST_TOKEN, CONFIG(eos_ids[0])},
+    {"rope_method", 104, U32, 0, LAST_METHOD, ROPE(method), .version_5 = ROPE_PROPORTIONAL},
+    {"rope_dynamic", 108, U32, 0, 1, ROPE(dynamic)},
+    {"theta", 112, F64, 0, ANY, ROPE(theta)},
+    {"factor", 120, F64, 0, ANY, ROPE(factor)},
+    {"train_ctx", 128, U32, 1, MOST, ROPE(train_ctx)},
+    {"ramp", 132, U32, 0, ROPE_RAMP_TURNS, ROPE(ramp)},
+    {"truncate", 136, U32, 0, 1, ROPE(truncate)},
+    {"beta_fast", 144, F64, 0, ANY, ROPE(beta_fast)},
+    {"beta_slow", 152, F64, 0, ANY, ROPE(beta_slow)},
+    {"attention_factor", 160, F64, 0, ANY, ROPE(attention_factor)},
+    {"mscale", 168, F64, 0, ANY, ROPE(mscale)},
+    {"mscale_all_dim", 176, F64, 0, ANY, ROPE(mscale_all_dim)},
+    {"low_freq_factor", 184, F64, 0, ANY, ROPE(low_freq_factor)},
+    {"high_freq_factor", 192, F64, 0, ANY, ROPE(high_freq_factor)},
+    {"n_longrope", 200, U32, 0, ROPE_MAX_PAIRS, CONFIG(n_longrope)},
+    {"rotary_dim", 204, U32, 0, ROPE_MAX_HEAD_DIM, CONFIG(rotary_dim)},
+    {"logn", 220, U32, 0, 1, ROPE(logn)},
+    {"unscaled_positions", 228, U32, 0, MOST, ROPE(unscaled_positions)},
+    {"type_table", 236, U32, 0, 1, CONFIG(has_types)},
+    {"temperature_beta", 352, F64, 0, 1e6, ROPE(temperature_beta)},
+    {"temperature_unturned", 600, U32, 0, 1, ROPE(temperature_unturned)},
+    {"temperature_length", 604, U32, 0, MOST, ROPE(temperature_length)},
+    {"mscale_in_scores", 624, U32, 0, 1, ROPE(mscale_in_scores)},
+};
+enum { N_FIELDS = sizeof fields_of_llama / sizeof fields_of_llama[0] };
+
+// The fields of a Llama, and then those of each kind. Table -1 is a Llama's; `base` is where the
+// places of a table begin.
+static const Field *table_of(const Model *m, int table, int *n, uint8_t **base) {
+    *n = table < 0 ? N_FIELDS : kinds.rows[table]->n_fields;
+    *base = table < 0 ? (uint8_t *)m : (uint8_t *)m->config.extra;
+    return table < 0 ? fields_of_llama : kinds.rows[table]->fields;
+}
 
 static int count_of(const Field *f, const Model *m) {
     return f->type == I32X8 ? m->config.n_eos : 1;
 }
 
-// A field that limits another comes before it. Little-endian, a wide number begins with the narrow
-// one of its value.
-static bool read_fields(const uint8_t *header, Model *m, Error *err) {
-    for (const Field *f = fields; f < fields + N_FIELDS; f++)
-        for (int i = 0; i < count_of(f, m); i++) {
-            const uint8_t *p = header + f->offset + 4 * i;
-            int32_t whole;
-            memcpy(&whole, p, sizeof whole);
-            int64_t bits = whole;
-            double x = whole;
-            double high = f->high;
-            if (f->type == F64) {
-                memcpy(&bits, p, sizeof bits);
-                memcpy(&x, p, sizeof x);
-            }
-            if (f->high == LAST_TOKEN) high = m->config.vocab_size - 1;
-            if (f->high == LAST_METHOD) high = rope_n_methods - 1;
-            if (!(x >= f->low && x <= high))
-                return high == ANY
-                           ? fail(err, "%s is %g (expected a number, or 0 for none)", f->name, x)
-                           : fail(err, "%s is %.10g (expected %.10g to %.10g)", f->name, x, f->low,
-                                  high);
-            memcpy((uint8_t *)m + f->place + 4 * i, &bits, f->bytes);
+// The version that a value of a field needs; 0: any.
+static int needed_for(const Field *f, double x) {
+    if (f->version_6 && x >= f->version_6) return 6;
+    return f->version_5 && x >= f->version_5 ? 5 : 0;
+}
+
+static bool fail_field(const Field *f, double x, double high, Error *err) {
+    if (high == ANY) return fail(err, "%s is %g (expected a number, or 0 for none)", f->name, x);
+    return fail(err, "%s is %.10g (expected %.10g to %.10g)", f->name, x, f->low, high);
+}
+
+// Little-endian, a wide number begins with the narrow one of its value.
+static bool read_field(const Field *f, const uint8_t *header, const Model *m, uint8_t *base,
+                       Error *err) {
+    for (int i = 0; i < count_of(f, m); i++) {
+        const uint8_t *p = header + f->offset + 4 * i;
+        int version;
+        int32_t whole;
+        memcpy(&version, header + 4, sizeof version);
+        memcpy(&whole, p, sizeof whole);
+        int64_t bits = whole;
+        double x = whole;
+        double high = f->high;
+        if (f->type == F64) {
+            memcpy(&bits, p, sizeof bits);
+            memcpy(&x, p, sizeof x);
         }
+        if (f->high == LAST_TOKEN) high = m->config.vocab_size - 1;
+        if (f->high == LAST_METHOD) high = rope_n_methods - 1;
+        if (!(x >= f->low && x <= high)) return fail_field(f, x, high, err);
+        if (version < needed_for(f, x))
+            return fail(err, "%s is %.0f in version %d (expected version %d)", f->name, x, version,
+                        needed_for(f, x));
+        memcpy(base + f->place + 4 * i, &bits, f->bytes);
+    }
     return true;
 }
 
-// How many elements of a head turn. With `proportional` the settings count all pairs, and have how
-// many of them turn.
-static int turning_elements(const RopeConfig *r) {
-    return r->method == ROPE_PROPORTIONAL ? 2 * r->turning : r->rotary_dim;
+static bool read_fields(const uint8_t *header, Model *m, Error *err) {
+    for (int table = -1; table < kinds.n; table++) {
+        int n;
+        uint8_t *base;
+        const Field *f = table_of(m, table, &n, &base);
+        for (const Field *last = f + n; f < last; f++)
+            if (!read_field(f, header, m, base, err)) return false;
+    }
+    return true;
 }
 
-static void set_turning_elements(RopeConfig *r, int turning, int head_dim) {
-    bool counts_all = r->method == ROPE_PROPORTIONAL;
-    r->rotary_dim = counts_all ? head_dim : turning;
-    r->turning = counts_all ? turning / 2 : 0;
-}
-
-// Whether a field that version 4 has holds what only version 5 can say.
-static bool needs_version_5(const Model *m) {
-    return m->config.qk_norm == QK_NORM_WHOLE || m->rope.method == ROPE_PROPORTIONAL;
-}
-
-// The field that version 5 has and that holds what only version 6 can say, NULL: none does.
-static const char *field_of_version_6(const ModelConfig *c) {
-    bool without_gate = c->activation == ACTIVATION_RELU2 || c->activation == ACTIVATION_XIELU;
-    if (c->qk_norm == QK_NORM_BARE) return "qk_norm";
-    if (c->norm_place == NORM_PARALLEL) return "norm_place";
-    if (c->router == ROUTER_SIGMOID) return "router";
-    return without_gate ? "activation" : NULL;
+double field_value(const Model *m, const char *name) {
+    for (int table = -1; table < kinds.n; table++) {
+        int n;
+        uint8_t *base;
+        const Field *f = table_of(m, table, &n, &base);
+        for (const Field *last = f + n; f < last; f++) {
+            int whole = 0;
+            double x;
+            if (strcmp(f->name, name) != 0) continue;
+            memcpy(&whole, base + f->place, f->bytes < sizeof whole ? f->bytes : sizeof whole);
+            memcpy(&x, base + f->place, f->type == F64 ? sizeof x : 0);
+            return f->type == F64 ? x : whole;
+        }
+    }
+    return 0;
 }
 
 int header_write(Model m, uint8_t out[HEADER_BYTES]) {
     static const uint8_t zeros[HEADER_BYTES];
+    int needed = 3;
     int turning = turning_elements(&m.rope);
-    int in_sliding = turning_elements(&m.sliding);
-    m.rope.rotary_dim = turning == m.config.head_dim ? 0 : turning;
-    m.sliding.rotary_dim = in_sliding == turning ? 0 : in_sliding;
+    m.config.rotary_dim = turning == m.config.head_dim ? 0 : turning;
     m.config.magic = MAGIC;
     m.config.version = 3;
     memset(out, 0, HEADER_BYTES);
-    for (const Field *f = fields; f < fields + N_FIELDS; f++) {
-        size_t bytes = f->bytes < f->type ? f->bytes : f->type;
-        memcpy(out + f->offset, (const uint8_t *)&m + f->place, bytes * count_of(f, &m));
+    for (int table = -1; table < kinds.n; table++) {
+        int n;
+        uint8_t *base;
+        const Field *f = table_of(&m, table, &n, &base);
+        for (const Field *last = f + n; base && f < last; f++) {
+            size_t bytes = f->bytes < f->type ? f->bytes : f->type;
+            int value;
+            memcpy(out + f->offset, base + f->place, bytes * count_of(f, &m));
+            memcpy(&value, out + f->offset, sizeof value);
+            if (needed_for(f, value) > needed) needed = needed_for(f, value);
+        }
     }
-    bool is_6 = field_of_version_6(&m.config) ||
-                memcmp(out + V5_BYTES, zeros, HEADER_BYTES - V5_BYTES) != 0;
-    bool is_5 = needs_version_5(&m) || memcmp(out + V4_BYTES, zeros, HEADER_BYTES - V4_BYTES) != 0;
-    bool is_4 = memcmp(out + V3_FIELDS, zeros, HEADER_BYTES - V3_FIELDS) != 0;
-    out[4] = is_6 ? 6 : is_5 ? 5 : is_4 ? 4 : 3;
-    return is_6 ? HEADER_BYTES : is_5 ? V5_BYTES : V4_BYTES;
+    if (memcmp(out + V5_BYTES, zeros, HEADER_BYTES - V5_BYTES) != 0) needed = 6;
+    if (needed < 5 && memcmp(out + V4_BYTES, zeros, HEADER_BYTES - V4_BYTES) != 0) needed = 5;
+    if (needed < 4 && memcmp(out + V3_FIELDS, zeros, HEADER_BYTES - V3_FIELDS) != 0) needed = 4;
+    out[4] = (uint8_t)needed;
+    return needed == 6 ? HEADER_BYTES : needed == 5 ? V5_BYTES : V4_BYTES;
 }
 
-static bool check_reserved(const uint8_t *p, const ModelConfig *c, Error *err) {
+static bool check_reserved(const uint8_t *p, const Model *m, Error *err) {
     bool covered[HEADER_BYTES] = {false};
-    for (const Field *f = fields; f < fields + N_FIELDS; f++)
-        if (f->offset < V3_FIELDS || c->version > 3) memset(covered + f->offset, true, f->type);
+    for (int table = -1; table < kinds.n; table++) {
+        int n;
+        uint8_t *base;
+        const Field *f = table_of(m, table, &n, &base);
+        for (const Field *last = f + n; f < last; f++)
+            if (f->offset < V3_FIELDS || m->config.version > 3)
+                memset(covered + f->offset, true, f->type);
+    }
     for (int i = 0; i < HEADER_BYTES; i++)
         if (!covered[i] && p[i]) return fail(err, "reserved byte %d is not 0", i);
     return true;
@@ -132,158 +210,30 @@ static bool check_shapes(const ModelConfig *c, Error *err) {
            fail(err, "head_dim is %d (expected an even number)", (int)c->head_dim);
 }
 
-static bool check_encoding(const ModelConfig *c, const RopeConfig *r, Error *err) {
-    const char *encoding = encoding_names[c->encoding];
-    bool has_rows = c->encoding == ENCODING_LEARNED || c->encoding == ENCODING_SHAW;
-    bool has_rope = r->method != ROPE_NONE || r->dynamic || r->logn || r->rotary_dim;
-    has_rope = has_rope || c->sliding_rope || r->temperature_beta != 0;
-    if (has_rows != (c->encoding_rows > 0))
-        return fail(err, "encoding_rows is %d with %s", c->encoding_rows, encoding);
-    if (c->encoding != ENCODING_ROPE && has_rope)
-        return fail(err,
-                    "encoding %s with settings of RoPE (expected 0 in rope_method, rope_dynamic, "
-                    "rotary_dim, logn, "
-                    "sliding_rope and temperature_beta)",
-                    encoding);
-    if (c->encoding != ENCODING_ROPE && c->value_dim)
-        return fail(err, "value_dim is %d with %s (expected 0)", c->value_dim, encoding);
-    if (c->encoding == ENCODING_LEARNED && c->seq_len > c->encoding_rows)
-        return fail(err, "seq_len is %d with %d learned positions", c->seq_len, c->encoding_rows);
+int turning_elements(const RopeConfig *r) {
+    return r->method == ROPE_PROPORTIONAL ? 2 * r->turning : r->rotary_dim;
+}
+
+bool check_turning(RopeConfig *r, const char *field, int turning, int64_t head_dim, Error *err) {
+    bool counts_all = r->method == ROPE_PROPORTIONAL;
+    if (turning % 2 || turning > head_dim)
+        return fail(err, "%s is %d (expected an even number up to head_dim, %d)", field, turning,
+                    (int)head_dim);
+    r->rotary_dim = counts_all ? (int)head_dim : turning;
+    r->turning = counts_all ? turning / 2 : 0;
     return true;
 }
 
-// Settings of the sliding layers are all there, or none of them is.
-static bool check_sliding(const Model *m, Error *err) {
+// Checks fields against one another, those of a Llama last.
+static bool check_fields(const uint8_t *header, Model *m, Error *err) {
     const ModelConfig *c = &m->config;
-    const uint8_t *base = (const uint8_t *)m;
-    const uint8_t *settings = (const uint8_t *)&m->sliding;
-    for (const Field *f = fields; f < fields + N_FIELDS && !c->sliding_rope; f++) {
-        bool is_sliding =
-            base + f->place >= settings && base + f->place < settings + sizeof m->sliding;
-        for (size_t i = 0; is_sliding && i < f->bytes; i++)
-            if (base[f->place + i])
-                return fail(err, "%s without sliding_rope (expected 0)", f->name);
-    }
-    if (!c->sliding_rope) return true;
-    if (!c->has_layers)
-        return fail(err,
-                    "sliding_rope without a layer_table, which says the layers that it is for");
-    if (rope_methods[m->sliding.method].flags & ROPE_USES_LISTS)
-        return fail(err, "sliding_method is longrope, whose lists are for rope_method alone");
-    return m->sliding.train_ctx > 0 || fail(err, "sliding_train_ctx is 0 (expected 1 to %d)", MOST);
-}
-
-// What a router with weights of its own may have, and what goes with its groups.
-static bool check_router(const ModelConfig *c, Error *err) {
-    int n = c->router_groups;
-    int of_group = n ? c->n_experts / n : 0;
-    int most = c->router_groups_used * of_group;
-    bool has_more = n || c->router_choice_bias || c->router_renormalizes;
-    if (c->router == ROUTER_CHOSEN && has_more)
-        return fail(err, "router is 0 with settings of others (expected 0 in router_choice_bias, "
-                         "router_groups and router_renormalizes)");
-    if (c->shared_gate && !c->shared_hidden_dim)
-        return fail(err, "shared_gate without shared_hidden_dim (expected 0)");
-    bool lone = c->shared_gate || c->router_bias || c->norm_place == NORM_PARALLEL;
-    if (c->experts_beside && (!c->shared_hidden_dim || lone))
-        return fail(err, "experts_beside needs shared_hidden_dim, and excludes shared_gate, "
-                         "router_bias and a norm_place of 3");
-    if (n == 0)
-        return !(c->router_groups_used || c->router_group_best) ||
-               fail(err,
-                    "router_groups is 0 (expected 0 in router_groups_used and router_group_best)");
-    if (c->n_experts % n)
-        return fail(err, "router_groups is %d, which does not divide %d experts", n, c->n_experts);
-    if (c->router_groups_used < 1 || c->router_groups_used > n)
-        return fail(err, "router_groups_used is %d of %d groups (expected 1 to %d)",
-                    c->router_groups_used, n, n);
-    if (c->router_group_best < 1 || c->router_group_best > of_group)
-        return fail(err, "router_group_best is %d with groups of %d experts (expected 1 or 2)",
-                    c->router_group_best, of_group);
-    return c->n_experts_used <= most ||
-           fail(err, "n_experts_used is %d with %d experts in %d groups (expected 1 to %d)",
-                c->n_experts_used, most, c->router_groups_used, most);
-}
-
-static bool check_experts(const ModelConfig *c, Error *err) {
-    int n = c->n_experts;
-    int used = c->n_experts_used;
-    bool has_settings =
-        used || c->expert_hidden_dim || c->router || c->router_bias || c->expert_bias;
-    bool has_more = c->shared_hidden_dim || c->shared_gate || c->router_choice_bias ||
-                    c->router_groups || c->router_groups_used || c->router_group_best ||
-                    c->router_scale > 0 || c->router_cap > 0 || c->router_renormalizes ||
-                    c->router_scales_input || c->experts_beside;
-    has_settings = has_settings || has_more;
-    if (n == 0)
-        return !has_settings ||
-               fail(err, "n_experts is 0, and other fields of experts are not (expected 0 in all)");
-    if (used < 1 || used > n)
-        return fail(err, "n_experts_used is %d of %d experts (expected 1 to %d)", used, n, n);
-    if (c->expert_hidden_dim == 0)
-        return fail(err, "expert_hidden_dim is 0 with %d experts (expected 1 or more)", n);
-    return check_router(c, err);
-}
-
-// What Gemma 4 has at the end of a layer, and beside its experts, is normed as there.
-static bool check_ends(const ModelConfig *c, Error *err) {
-    bool is_otherwise = c->layer_norm || c->residual_scale > 0 || c->after_norm_eps > 0;
-    return !(c->per_layer_dim || c->experts_beside) || !is_otherwise ||
-           fail(err, "per_layer_dim and experts_beside exclude layer_norm, residual_scale and "
-                     "after_norm_eps (expected 0)");
-}
-
-static bool check_turning(const char *field, int turning, int head_dim, Error *err) {
-    if (turning % 2 == 0 && turning <= head_dim) return true;
-    return fail(err, "%s is %d (expected an even number up to head_dim, %d)", field, turning,
-                head_dim);
-}
-
-// Latent attention has heads of one kind, and part of each turns. What other attention has besides
-// would have no place in it.
-static bool check_latent(const ModelConfig *c, const RopeConfig *r, Error *err) {
-    int turning = r->rotary_dim ? r->rotary_dim : (int)c->head_dim;
-    if (c->kv_rank == 0)
-        return !(c->q_rank || c->latent_norm_eps > 0 || r->mscale_in_scores) ||
-               fail(err,
-                    "kv_rank is 0, and other fields of latent attention are not (expected 0 in "
-                    "q_rank, latent_norm_eps and mscale_in_scores)");
-    if (c->n_kv_heads != c->n_heads)
-        return fail(err, "n_kv_heads is %d with kv_rank (expected %d, as n_heads)", c->n_kv_heads,
-                    c->n_heads);
-    if (turning >= c->head_dim)
-        return fail(err, "rotary_dim is %d of head_dim %d with kv_rank (expected less)", turning,
-                    (int)c->head_dim);
-    bool has_more = c->qkv_bias || c->qk_norm || c->has_shapes || c->sliding_rope;
-    has_more = has_more || c->encoding != ENCODING_ROPE || c->value_norm;
-    return !has_more || fail(err, "kv_rank with fields of other attention (expected 0 in qkv_bias, "
-                                  "qk_norm, layer_shapes, sliding_rope, encoding and value_norm)");
-}
-
-// Checks fields against one another. A rotary_dim of 0 becomes what it stands for.
-static bool check_fields(const uint8_t *p, Model *m, Error *err) {
-    const ModelConfig *c = &m->config;
-    RopeConfig *r = &m->rope;
-    RopeConfig *s = &m->sliding;
-    int head_dim = (int)c->head_dim;
-    if (!check_reserved(p, c, err) || !check_types(c, err) || !check_shapes(c, err)) return false;
-    if (!check_encoding(c, r, err) || !check_sliding(m, err) || !check_experts(c, err))
+    int turning = c->rotary_dim ? c->rotary_dim : (int)c->head_dim;
+    if (!check_reserved(header, m, err) || !check_types(c, err) || !check_shapes(c, err))
         return false;
-    if (!check_latent(c, r, err) || !check_states(c, err) || !check_steps(c, r, err)) return false;
-    if (c->version < 5 && needs_version_5(m))
-        return fail(err, "%s in version %d (expected version 5)",
-                    c->qk_norm == QK_NORM_WHOLE ? "qk_norm is 2" : "rope_method is 7", c->version);
-    if (!check_ends(c, err)) return false;
-    const char *newest = field_of_version_6(c);
-    if (c->version < 6 && newest)
-        return fail(err, "%s has a value of version 6 (found version %d)", newest, c->version);
-    int turning = r->rotary_dim ? r->rotary_dim : head_dim;
-    int in_sliding = s->rotary_dim ? s->rotary_dim : turning;
-    if (!check_turning("rotary_dim", turning, head_dim, err)) return false;
-    if (!check_turning("sliding_rotary_dim", in_sliding, head_dim, err)) return false;
-    set_turning_elements(r, turning, head_dim);
-    if (c->sliding_rope) set_turning_elements(s, in_sliding, head_dim);
-    int n_pairs = r->rotary_dim / 2;
+    EACH_KIND(k)
+    if ((*k)->check && !(*k)->check(m, err)) return false;
+    if (!check_turning(&m->rope, "rotary_dim", turning, c->head_dim, err)) return false;
+    int n_pairs = m->rope.rotary_dim / 2;
     return c->n_longrope == 0 || c->n_longrope == n_pairs ||
            fail(err, "longrope lists of %d factors (expected %d)", c->n_longrope, n_pairs);
 }
@@ -293,26 +243,25 @@ static bool check_fields(const uint8_t *p, Model *m, Error *err) {
 static void rewrite_legacy(const uint8_t *p, int version, uint8_t out[HEADER_BYTES]) {
     int32_t n[7];  // dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size, seq_len
     memcpy(n, p, sizeof n);
-    int dim = n[0];
-    int n_heads = n[3];
     // In version 0 the vocabulary is negative when the classifier is not shared.
     int vocab_size = version == 0 && n[5] >= -MAX_VOCAB ? abs(n[5]) : n[5];
-    Model m = {.config = {.dim = dim,
-                          .hidden_dim = n[1],
-                          .n_layers = n[2],
-                          .n_heads = n_heads,
-                          .n_kv_heads = n[4]}};
-    m.config.head_dim = n_heads > 0 ? dim / n_heads : 0;
-    m.config.vocab_size = vocab_size;
-    m.config.seq_len = n[6];
-    m.config.shared_classifier = version > 0 ? p[28] : n[5] > 0;
-    m.config.weight_type = version == 2 ? WEIGHT_Q8 : WEIGHT_F32;
-    if (version == 2) memcpy(&m.config.group_size, p + 29, sizeof m.config.group_size);
-    m.config.norm_eps = 1e-5;
-    m.config.n_eos = vocab_size > 2;
-    m.config.bos_id = vocab_size > 2 ? 1 : -1;
-    m.config.eos_ids[0] = 2;
-    m.rope = (RopeConfig){.theta = 10000, .train_ctx = n[6], .truncate = true};
+    Model m = {.rope = {.theta = 10000, .train_ctx = n[6], .truncate = true}};
+    ModelConfig *c = &m.config;
+    c->dim = n[0];
+    c->hidden_dim = n[1];
+    c->n_layers = n[2];
+    c->n_heads = n[3];
+    c->n_kv_heads = n[4];
+    c->head_dim = n[3] > 0 ? n[0] / n[3] : 0;
+    c->vocab_size = vocab_size;
+    c->seq_len = n[6];
+    c->shared_classifier = version > 0 ? p[28] : n[5] > 0;
+    c->weight_type = version == 2 ? WEIGHT_Q8 : WEIGHT_F32;
+    if (version == 2) memcpy(&c->group_size, p + 29, sizeof c->group_size);
+    c->norm_eps = 1e-5;
+    c->n_eos = vocab_size > 2;
+    c->bos_id = vocab_size > 2 ? 1 : -1;
+    c->eos_ids[0] = 2;
     header_write(m, out);
 }
 
@@ -326,10 +275,8 @@ bool header_read(Model *m, uint64_t *bytes, Error *err) {
     memcpy(start, file, sizeof start);
     bool has_magic = start[0] == MAGIC;  // version 0 has none
     int version = has_magic ? start[1] : 0;
-    *bytes = !has_magic     ? V0_BYTES
-             : version == 6 ? HEADER_BYTES
-             : version == 5 ? V5_BYTES
-                            : V4_BYTES;
+    *bytes = version == 6 ? HEADER_BYTES : version == 5 ? V5_BYTES : V4_BYTES;
+    if (!has_magic) *bytes = V0_BYTES;
     if (size < *bytes)
         return fail(err, "truncated (%zu bytes, the header alone has %llu)", size,
                     (unsigned long long)*bytes);
@@ -339,7 +286,7 @@ bool header_read(Model *m, uint64_t *bytes, Error *err) {
     bool good = read_fields(header, m, err);
     m->config.version = version;
     good = good && check_fields(header, m, err);
-    const char *before =
+    const char *why =
         has_magic ? "" : "not a model file: no ak42 magic, and as llama2.c's version 0 an ";
-    return good || fail(err, "%simpossible header: %s", before, err->text);
+    return good || fail(err, "%simpossible header: %s", why, err->text);
 }

@@ -1,16 +1,20 @@
 // The tiny program: a prompt, and what a model answers by the definition alone, on one thread. This
-// folder and rope.c are all of it (make core). It prints what ./run --plain prints.
+// folder and rope.c are a Llama, whole (make core). It prints what ./run --plain prints.
 //
 //     ./core model.bin -n 1024 --rope yarn -t 0.8 -i "It was a fine morning in the spring when"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "core.h"
+#include "../tokens/tokenizer.h"
+#include "kind.h"
 #include "sampler.h"
+
+enum { USUAL_POSITIONS = 256 };
 
 typedef struct {
     const char *prompt, *rope;
-    int n;  // positions, the prompt's included
+    int n;  // positions, the prompt's included; 0: the model's context; -1: the usual ones
     double temperature, top_p;
     uint64_t seed;
     RopeSettings settings;  // of --rope, --factor and others like it
@@ -40,29 +44,105 @@ static bool read_argument(Asked *a, const char *name, const char *value, Error *
     return fail(err, "there is no option '%.60s'", name);
 }
 
+// A text that the definition reads and goes on with.
+typedef struct {
+    Model model;
+    RopePlan plan;
+    Plain plain;
+    Tokenizer *tokenizer;
+    int32_t *prompt;  // (n_prompt) its ids
+    int n_prompt;
+    Arena arena;    // where all arrays lie
+    float *x;       // (dim) what the last layer made of the last token
+    float *logits;  // (vocab_size) of the token behind it
+} Core;
+
+// Settles how long the text may be, and by which settings the model turns: those that are given,
+// else its own.
+static bool settle_core(Core *r, const RopeSettings *given, int n, Error *err) {
+    const Model *m = &r->model;
+    Plain *p = &r->plain;
+    int most = n < 0 ? USUAL_POSITIONS : n > 0 ? n : m->config.seq_len;
+    EACH_KIND(k) {
+        int reach = (*k)->reach && n < 0 ? (*k)->reach(m) : 0;
+        if (reach && reach < most) most = reach;
+    }
+    *p = (Plain){.model = m, .rope = &r->plan.rope, .context = most};
+    if (kinds.n) p->extra = alloc_array(1, kinds.plain_bytes, "the past", err);
+    bool good = !kinds.n || p->extra;
+    good = good && settings_resolve(given, &m->rope, 0, most, &r->plan, err);
+    EACH_KIND(k)
+    if (good && (*k)->settle) good = (*k)->settle(p, given, &r->plan, err);
+    return good;
+}
+
+static void lay_out_core(Core *r) {
+    plain_lay_out(&r->plain, &r->arena);
+    r->x = arena_take(&r->arena, r->model.config.dim, sizeof(float));
+    r->logits = arena_take(&r->arena, r->model.config.vocab_size, sizeof(float));
+}
+
+static bool open_core(Core *r, const char *path, const Asked *a, Error *err) {
+    if (!model_open(path, &r->model, err) || !settle_core(r, &a->settings, a->n, err)) return false;
+    lay_out_core(r);
+    if (!arena_open(&r->arena, "the past", err)) return false;
+    lay_out_core(r);
+    return true;
+}
+
+static void close_core(Core *r) {
+    tokenizer_free(r->tokenizer);
+    free(r->prompt);
+    free(r->plain.extra);
+    arena_close(&r->arena);
+    model_close(&r->model);
+}
+
+// Finds the model's tokenizer, and the tokens of a prompt.
+static bool take_prompt(Core *r, const char *path, const char *text, Error *err) {
+    size_t n;
+    int context = r->plain.context;
+    r->tokenizer =
+        tokenizer_find(NULL, path, r->model.config.vocab_size, "python3 model_export.py", err);
+    if (!r->tokenizer) return false;
+    r->prompt = tokenizer_encode(r->tokenizer, text, strlen(text), true, &n, err);
+    if (!r->prompt) return false;
+    r->n_prompt = (int)n;
+    if (n == 0)
+        return fail(err, "the prompt is empty and the tokenizer has no BOS token to begin with");
+    return r->n_prompt <= context ||
+           fail(err,
+                "the prompt has %zu tokens, more than the %d position%s of -n, answer included", n,
+                context, context == 1 ? "" : "s");
+}
+
 // Writes and reads the prompt, then samples until a token ends the text or the context is full.
 static bool write_text(Core *r, Sampler *s, Error *err) {
     const ModelConfig *m = &r->model.config;
+    int context = r->plain.context;
     TextOut out = {.tokenizer = r->tokenizer, .previous = -1};
-    for (int i = 0; i <= r->config.context; i++) {
+    for (int i = 0; i <= context; i++) {
         bool in_prompt = i < r->n_prompt;
         int32_t token = in_prompt ? r->prompt[i] : 0;
         if (!in_prompt) {
-            float *logits = core_logits(r, i - 1, err);
-            if (!logits) return false;
-            token = sampler_next(s, logits);
+            plain_logits(&r->plain, r->x, r->logits);
+            if (!all_finite(r->logits, m->vocab_size))
+                return fail_not_finite(m->n_layers, m->n_layers, i - 1, err);
+            token = sampler_next(s, r->logits);
             if (tokenizer_ends_text(r->tokenizer, token, m->eos_ids, m->n_eos)) break;
         }
         text_out_token(&out, token);
         int length = in_prompt ? r->n_prompt : i + 1;
-        if (i < r->config.context && !core_read(r, token, i, length, err)) return false;
+        if (i == context) break;
+        int layer = plain_forward(&r->plain, token, i, length, r->x);
+        if (layer < m->n_layers) return fail_not_finite(layer, m->n_layers, i, err);
     }
     return text_out_end(err);
 }
 
 int main(int argc, char **argv) {
     Asked a = {.prompt = "", .n = -1, .temperature = 1, .top_p = 0.9};
-    Core r = {0};
+    Core r = {.arena = {0}};
     Sampler s = {0};
     Error err;
     for (int i = 1; i < argc; i++) {
@@ -73,13 +153,13 @@ int main(int argc, char **argv) {
     bool ok = argc > 1 || fail(&err, "a model is needed (core %s)", usage);
     for (int i = 2; ok && i < argc; i += 2) ok = read_argument(&a, argv[i], argv[i + 1], &err);
     ok = ok && (!a.rope || settings_read(&a.settings, a.rope, &err));
-    ok = ok && core_open(&r, argv[1], &a.settings, a.n, &err);
-    ok = ok && core_take_prompt(&r, argv[1], a.prompt, &err);
+    ok = ok && open_core(&r, argv[1], &a, &err);
+    ok = ok && take_prompt(&r, argv[1], a.prompt, &err);
     uint64_t seed = a.seed ? a.seed : seed_from_clock();
     ok = ok && sampler_init(&s, r.model.config.vocab_size, a.temperature, a.top_p, seed, &err);
     ok = ok && write_text(&r, &s, &err);
     if (!ok) fprintf(stderr, "core: %s\n", err.text);
     sampler_free(&s);
-    core_close(&r);
+    close_core(&r);
     return ok ? YES : TROUBLE;
 }

@@ -1,329 +1,257 @@
-// A Llama's tensors, in the order of a model file. model_file.c takes them from there.
+// A Llama's tensors, in the order of a model file, and where they lie in it: the file is mapped, and
+// they are used where they lie.
 #include "model.h"
 
-#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
-enum { N_TENSORS = 62 };
+#include "kind.h"
 
-// Macros, because no function can be given a member. The numbers are a tensor's places in
-// llama2.c's.
-#define MODEL(member, ...)                                                                         \
-    OF_MODEL, offsetof(Model, member), { __VA_ARGS__ }
-#define LAYER(member, ...)                                                                         \
-    OF_LAYER, offsetof(Layer, member), { __VA_ARGS__ }
-#define FLOATS_OF(owner, member) owner, offsetof(Layer, member), {0}, FLOATS
-#define VECTOR(member) FLOATS_OF(OF_LAYER, member)
-#define ROUTING(member) FLOATS_OF(OF_EXPERTS, member)
-#define DENSE(member, ...) OF_DENSE, offsetof(Layer, ffn.member), {__VA_ARGS__}, FEED_FORWARD
-#define EXPERTS(member) OF_EXPERTS, offsetof(Layer, ffn.member), {0}, FEED_FORWARD
-#define BIASES(member) FLOATS_OF(OF_EXPERTS, ffn.member)
-#define DENSE_BIAS(member) FLOATS_OF(OF_DENSE, ffn.member)
-#define SHARED(member) OF_EXPERTS, offsetof(Layer, shared.member), {0}, FEED_FORWARD
+// ---- which tensors ----
 
-// Where a tensor stands in the order of its file's version, from 0 on, when n stand before it in
-// versions 3 and later.
-static int place_in_file(const ModelConfig *c, const Tensor *t, int n) {
-    if (c->version == 0) return t->llama2c[0] - 1;
-    return c->version < 3 ? t->llama2c[1] - 1 : n;
+// Those of the model and of one of its layers, in the order of versions 3 to 6. A row has its place,
+// where it goes, what it is for, rows (0: the model lacks it) and columns, and its places in
+// llama2.c's files.
+static void list_llama(Model *m, Layer *w, Tensors *t) {
+    const ModelConfig *c = &m->config;
+    int64_t dim = c->dim, hidden = c->hidden_dim, vocab = c->vocab_size;
+    int64_t heads = c->n_heads * c->head_dim, kv = c->n_kv_heads * c->head_dim;
+    int64_t angles = c->version == 0 ? c->seq_len : 0, own = c->shared_classifier ? 0 : vocab;
+    const Tensor rows[] = {
+        {10, &m->embedding, EMBEDDING, .rows = vocab, .cols = dim, .llama2c = {1, 4},
+         .looked_up = own > 0},
+        {100, &w->attention_norm, FLOATS, .rows = 1, .cols = dim, .llama2c = {2, 1}},
+        {130, &w->wq, ATTENTION, .rows = heads, .cols = dim, .llama2c = {3, 5}},
+        {160, &w->wk, ATTENTION, .rows = kv, .cols = dim, .llama2c = {4, 6}},
+        {170, &w->wv, ATTENTION, .rows = kv, .cols = dim, .llama2c = {5, 7}},
+        {200, &w->wo, ATTENTION, .rows = dim, .cols = heads, .llama2c = {6, 8}},
+        {300, &w->ffn_norm, FLOATS, .rows = 1, .cols = dim, .llama2c = {7, 2}},
+        {310, &w->w1, FEED_FORWARD, .rows = hidden, .cols = dim, .llama2c = {8, 9}},
+        {330, &w->w3, FEED_FORWARD, .rows = hidden, .cols = dim, .llama2c = {10, 11}},
+        {350, &w->w2, FEED_FORWARD, .rows = dim, .cols = hidden, .llama2c = {9, 10}},
+        {900, &m->final_norm, FLOATS, .rows = 1, .cols = dim, .llama2c = {11, 3}},
+        {910, &m->angles, FLOATS, .rows = angles, .cols = c->head_dim, .llama2c = {12}},
+        {920, &m->classifier, CLASSIFIER, .rows = own, .cols = dim, .llama2c = {13, 12}},
+    };
+    add_tensors(t, rows, sizeof rows / sizeof rows[0]);
 }
 
-// Puts those of a table's tensors that the model has behind the n in `out`, or in versions before 3
-// where these have them. Returns how many there are then.
-static int put_in_order(const ModelConfig *c, const Tensor *table, int rows, Tensor *out, int n) {
-    for (const Tensor *t = table; t < table + rows; t++) {
-        if (t->rows == 0) continue;
-        out[place_in_file(c, t, n)] = *t;
-        n++;
+void add_tensors(Tensors *t, const Tensor *rows, int n) {
+    for (int i = 0; i < n; i++) t->rows[t->n++] = rows[i];
+}
+
+Tensor *tensor_at(Tensors *t, const void *member) {
+    Tensor *row = t->rows;
+    while (row->member != member) row++;
+    return row;
+}
+
+// The place of a tensor in the order of the file's version.
+static int place_in_file(const ModelConfig *c, const Tensor *t) {
+    return c->version >= 3 ? t->place : t->llama2c[c->version > 0];
+}
+
+// Lists them all in the order of the file.
+static void list_tensors(Model *m, Layer *w, Tensors *t) {
+    t->n = 0;
+    list_llama(m, w, t);
+    EACH_KIND(k)
+    if ((*k)->add_tensors) (*k)->add_tensors(m, w, t);
+    for (int i = 1; i < t->n; i++) {
+        const Tensor row = t->rows[i];
+        int at = i;
+        for (; at > 0 &&
+               place_in_file(&m->config, &t->rows[at - 1]) > place_in_file(&m->config, &row);
+             at--)
+            t->rows[at] = t->rows[at - 1];
+        t->rows[at] = row;
     }
-    return n;
-}
-#define PUT(table) put_in_order(c, table, sizeof(table) / sizeof *(table), out, n)
-
-// How many rows and columns the matrices of a layer's attention have.
-typedef struct {
-    int64_t q, q_in;           // wq
-    int64_t keys, values, in;  // wk, wv; 0 rows: the layer has none
-    int64_t latent;            // wkv_a
-    int64_t mixed;             // what wo reads
-} AttentionShape;
-
-static AttentionShape attention_shape(const Model *m, const Layer *layer) {
-    const ModelConfig *c = &m->config;
-    const LayerShape *of = &layer->shape;
-    int64_t value_dim = c->value_dim ? c->value_dim : of->head_dim;
-    bool has_keys = of->kv_layer == layer - m->layers;
-    bool has_values = has_keys && !(layer->flags & LAYER_KEYS_ARE_VALUES);
-    AttentionShape a = {0};
-    a.q = (int64_t)of->n_heads * of->head_dim;
-    a.q_in = c->q_rank ? c->q_rank : c->dim;
-    a.in = c->dim;
-    a.mixed = of->n_heads * value_dim;
-    if (has_keys) a.keys = (int64_t)of->n_kv_heads * of->head_dim;
-    if (has_values) a.values = of->n_kv_heads * value_dim;
-    if (c->kv_rank == 0) return a;
-    a.latent = c->kv_rank + m->rope.rotary_dim;
-    a.keys = of->n_heads * (int64_t)(of->head_dim - m->rope.rotary_dim);
-    a.values = a.mixed;
-    a.in = c->kv_rank;
-    return a;
 }
 
-// Tables of tensors have the order of versions 3 to 6. A row says where, places in llama2.c's, what,
-// rows (0: the model lacks it), and columns.
-static int put_front(const ModelConfig *c, Tensor *out, int n) {
-    int64_t dim = c->dim, vocab = c->vocab_size;
-    int64_t learned = c->encoding == ENCODING_LEARNED ? c->encoding_rows : 0;
-    int64_t p = c->per_layer_dim, all_p = p * c->n_layers, has_p = p > 0;
-    const Tensor table[] = {
-        {MODEL(embedding, 1, 4), EMBEDDING, vocab, dim},
-        {MODEL(learned, 0), FLOATS, learned, dim},
-        {MODEL(per_layer_embedding, 0), EMBEDDING, has_p * vocab, all_p},
-        {MODEL(per_layer_projection, 0), FEED_FORWARD, all_p, dim},
-        {MODEL(per_layer_norm, 0), FLOATS, has_p, p},
-    };
-    return PUT(table);
-}
-
-// How many rows the gate of attention has.
-static int64_t gate_rows(const ModelConfig *c, const Layer *layer, int64_t mixed) {
-    if (c->attention_gate == GATE_SOFTPLUS_HEAD) return layer->shape.n_heads;
-    return c->attention_gate == GATE_NONE ? 0 : mixed;
-}
-
-// What a layer has in attention's place that keeps a state.
-static int put_state(const ModelConfig *c, Tensor *out, int n) {
-    bool is_delta = c->state_kind == STATE_DELTA, biases = c->state_bias;
-    bool before = c->norm_place != NORM_AFTER;
-    bool after = c->norm_place == NORM_AFTER || c->norm_place == NORM_BOTH;
-    int64_t dim = c->dim, in = state_inputs(c), width = state_width(c), all = state_channels(c);
-    int64_t heads = is_delta ? c->state_value_heads : 0;
-    const Tensor table[] = {
-        {LAYER(attention_norm, 0), FLOATS, before, dim},
-        {LAYER(state_in, 0), ATTENTION, in, dim},
-        {VECTOR(b_state_in), biases, in},
-        {LAYER(state_gate, 0), ATTENTION, is_delta * width, dim},
-        {LAYER(state_beta, 0), ATTENTION, heads, dim},
-        {LAYER(state_step, 0), ATTENTION, heads, dim},
-        {VECTOR(state_conv), all, c->conv_width},
-        {VECTOR(b_state_conv), biases, all},
-        {VECTOR(state_decay), is_delta, heads},
-        {VECTOR(state_dt), is_delta, heads},
-        {VECTOR(state_norm), is_delta, c->state_value_dim},
-        {LAYER(state_out, 0), ATTENTION, dim, width},
-        {VECTOR(b_state_out), biases, dim},
-        {VECTOR(attention_after), after, dim},
-    };
-    return PUT(table);
-}
-
-static int put_attention(const Model *m, const Layer *layer, Tensor *out, int n) {
-    const ModelConfig *c = &m->config;
-    AttentionShape a = attention_shape(m, layer);
-    bool is_whole = c->qk_norm == QK_NORM_WHOLE;
-    bool has_norms = is_whole || c->qk_norm == QK_NORM_HEAD;
-    bool before = c->norm_place != NORM_AFTER;
-    bool after = c->norm_place == NORM_AFTER || c->norm_place == NORM_BOTH;
-    bool has_sinks = c->attention_sinks && !(layer->flags & LAYER_WITHOUT_SINKS);
-    int64_t dim = c->dim, head = layer->shape.head_dim, heads = layer->shape.n_heads;
-    int64_t normed_keys = has_norms && a.keys ? 1 : 0, wg = gate_rows(c, layer, a.mixed);
-    int64_t xl = c->encoding == ENCODING_TRANSFORMER_XL;
-    int64_t shaw = c->encoding == ENCODING_SHAW ? c->encoding_rows : 0;
-    const Tensor table[] = {
-        {LAYER(attention_norm, 2, 1), FLOATS, before, dim},
-        {LAYER(wq_a, 0), ATTENTION, c->q_rank, dim},
-        {VECTOR(q_a_norm), c->q_rank > 0, c->q_rank},
-        {LAYER(wq, 3, 5), ATTENTION, a.q, a.q_in},
-        {LAYER(wkv_a, 0), ATTENTION, a.latent, dim},
-        {VECTOR(kv_a_norm), c->kv_rank > 0, c->kv_rank},
-        {LAYER(wk, 4, 6), ATTENTION, a.keys, a.in},
-        {LAYER(wv, 5, 7), ATTENTION, a.values, a.in},
-        {VECTOR(bq), c->qkv_bias, a.q},
-        {VECTOR(bk), c->qkv_bias, a.keys},
-        {VECTOR(bv), c->qkv_bias, a.values},
-        {VECTOR(q_norm), has_norms, is_whole ? a.q : head},
-        {VECTOR(k_norm), normed_keys, is_whole ? a.keys : head},
-        {VECTOR(a_keys), shaw, head},
-        {VECTOR(a_values), shaw, head},
-        {LAYER(wr, 0), ATTENTION, xl * a.keys, dim},
-        {VECTOR(u), xl, a.q},
-        {VECTOR(v), xl, a.q},
-        {LAYER(wg, 0), ATTENTION, wg, dim},
-        {VECTOR(bg), c->gate_bias, wg},
-        {LAYER(wo, 6, 8), ATTENTION, dim, a.mixed},
-        {VECTOR(bo), c->o_bias, dim},
-        {VECTOR(sinks), has_sinks, heads},
-        {VECTOR(attention_after), after, dim},
-    };
-    return PUT(table);
-}
-
-// Whether w1 is there.
-static bool is_gated(const ModelConfig *c) {
-    return c->activation != ACTIVATION_RELU2 && c->activation != ACTIVATION_XIELU;
-}
-
-static int put_dense(const ModelConfig *c, const Layer *layer, Tensor *out, int n) {
-    bool two_before = c->norm_place == NORM_BEFORE || c->norm_place == NORM_BOTH,
-         gated = is_gated(c);
-    int64_t dim = c->dim, hidden = layer->shape.hidden_dim;
-    const Tensor table[] = {
-        {LAYER(ffn_norm, 7, 2), FLOATS, two_before, dim},
-        {DENSE(w1, 8, 9), gated * hidden, dim},
-        {DENSE_BIAS(b1), c->ffn_bias && gated, hidden},
-        {DENSE(w3, 10, 11), hidden, dim},
-        {DENSE_BIAS(b3), c->ffn_bias, hidden},
-        {DENSE(w2, 9, 10), dim, hidden},
-        {DENSE_BIAS(b2), c->ffn_bias, dim},
-        {VECTOR(xielu), c->activation == ACTIVATION_XIELU, 4},
-    };
-    return PUT(table);
-}
-
-static int put_experts(const ModelConfig *c, Tensor *out, int n) {
-    int64_t dim = c->dim, all = c->n_experts, narrow = c->expert_hidden_dim, wide = all * narrow;
-    int64_t beside = c->experts_beside, shared = c->shared_hidden_dim, gated = is_gated(c);
-    const Tensor table[] = {
-        {ROUTING(router), all, dim},
-        {ROUTING(router_bias), c->router_bias, all},
-        {ROUTING(router_choice_bias), c->router_choice_bias, all},
-        {ROUTING(router_norm), beside, dim},
-        {ROUTING(expert_scales), beside, all},
-        {EXPERTS(w1), gated * wide, dim},
-        {BIASES(b1), c->expert_bias, wide},
-        {EXPERTS(w3), wide, dim},
-        {BIASES(b3), c->expert_bias, wide},
-        {EXPERTS(w2), all * dim, narrow},
-        {BIASES(b2), c->expert_bias, all * dim},
-        {SHARED(w1), gated * shared, dim},
-        {SHARED(w3), shared, dim},
-        {SHARED(w2), shared ? dim : 0, shared},
-        {ROUTING(shared_gate), c->shared_gate, dim},
-        {ROUTING(shared_after), beside, dim},
-        {ROUTING(experts_norm), beside, dim},
-        {ROUTING(experts_after), beside, dim},
-    };
-    return PUT(table);
-}
-
-static int put_end_of_layer(const ModelConfig *c, Tensor *out, int n) {
-    bool after = c->norm_place == NORM_AFTER || c->norm_place == NORM_BOTH;
-    int64_t dim = c->dim, p = c->per_layer_dim, has_p = p > 0;
-    const Tensor table[] = {
-        {VECTOR(ffn_after), after, dim},
-        {LAYER(per_layer_gate, 0), FEED_FORWARD, p, dim},
-        {LAYER(per_layer_out, 0), FEED_FORWARD, has_p * dim, p},
-        {VECTOR(per_layer_after), has_p, dim},
-        {VECTOR(scale), c->layer_scale, 1},
-    };
-    return PUT(table);
-}
-
-static int put_back(const ModelConfig *c, Tensor *out, int n) {
-    int64_t dim = c->dim, head = c->head_dim, vocab = c->vocab_size;
-    int64_t own = c->shared_classifier ? 0 : vocab, angles = c->version == 0 ? c->seq_len : 0;
-    const Tensor table[] = {
-        {MODEL(final_norm, 11, 3), FLOATS, 1, dim},
-        {MODEL(angles, 12), FLOATS, angles, head},
-        {MODEL(classifier, 13, 12), CLASSIFIER, own, dim},
-    };
-    return PUT(table);
-}
-
-// All tensors in the order of the file's version: those of the model, and between them those of this
-// layer. Returns their number.
-static int tensors_in_order(const Model *m, const Layer *layer, Tensor out[N_TENSORS]) {
-    const ModelConfig *c = &m->config;
-    int n = put_front(c, out, 0);
-    if (layer->flags & LAYER_STATE) n = put_state(c, out, n);
-    else n = put_attention(m, layer, out, n);
-    n = put_dense(c, layer, out, n);
-    n = put_experts(c, out, n);
-    n = put_end_of_layer(c, out, n);
-    return put_back(c, out, n);
-}
-
-int model_window(const Model *m) {
-    bool has_window = !m->config.sliding_rope;
-    for (int l = 0; m->layers && l < m->config.n_layers; l++) {
-        int flags = m->layers[l].flags;
-        if (!(flags & (LAYER_SEES_ALL | LAYER_SLIDING | LAYER_STATE))) has_window = true;
-    }
-    return has_window ? m->config.sliding_window : 0;
-}
-
-int layers_with_state(const Model *m, int layers) {
-    int n = 0;
-    for (int l = 0; l < layers; l++) n += (m->layers[l].flags & LAYER_STATE) != 0;
-    return n;
-}
-
-int64_t model_used_width(const ModelConfig *c) {
-    if (c->n_experts == 0) return c->hidden_dim;
-    return c->n_experts_used * c->expert_hidden_dim + c->shared_hidden_dim;
-}
-
-static float score_scale(const ModelConfig *c, int64_t head_dim) {
-    return c->score_scale > 0 ? (float)c->score_scale : 1 / sqrtf((float)head_dim);
-}
-
-float model_score_scale(const ModelConfig *c) { return score_scale(c, c->head_dim); }
-
-float layer_score_scale(const ModelConfig *c, const Layer *layer) {
-    return score_scale(c, layer->shape.head_dim);
-}
-
-// Whether a layer is of the kind that has the tensor.
-static bool layer_has(const ModelConfig *c, const Layer *layer, const Tensor *t) {
-    bool has_experts = c->n_experts > 0 && !(layer->flags & LAYER_DENSE);
-    return t->owner == OF_LAYER || (t->owner == OF_EXPERTS) == has_experts;
-}
-
-// Visits those of the tensors that are of the model.
-static void visit_model(Model *m, const Tensor *t, TensorVisitor *visit, void *whose) {
-    if (t->owner == OF_MODEL) visit(whose, t, (uint8_t *)m + t->place);
-}
+// Whether a row is of a layer, and not of the model: by its place between the two ends.
+static bool is_of_layer(const Tensor *t) { return t->place >= 100 && t->place < 900; }
 
 // llama2.c's files have one tensor of all layers, then the next.
-static void visit_by_kind(Model *m, TensorVisitor *visit, void *whose) {
-    Tensor tensors[N_TENSORS] = {{0}};
-    int n = tensors_in_order(m, m->layers, tensors);
-    for (const Tensor *t = tensors; t < tensors + n; t++) {
-        visit_model(m, t, visit, whose);
-        for (int l = 0; t->owner != OF_MODEL && l < m->config.n_layers; l++) {
-            visit(whose, t, (uint8_t *)&m->layers[l] + t->place);
+static void visit_by_tensor(Model *m, TensorVisitor *visit, void *whose) {
+    Tensors t, of_layer;
+    list_tensors(m, m->layers, &t);
+    for (int i = 0; i < t.n; i++) {
+        if (t.rows[i].rows == 0) continue;
+        int n = is_of_layer(&t.rows[i]) ? m->config.n_layers : 1;
+        for (int l = 0; l < n; l++) {
+            list_tensors(m, &m->layers[l], &of_layer);
+            visit(whose, &of_layer.rows[i]);
         }
     }
 }
 
 void model_visit(Model *m, TensorVisitor *visit, void *whose) {
+    Tensors t;
     if (m->config.version < 3) {
-        visit_by_kind(m, visit, whose);
+        visit_by_tensor(m, visit, whose);
         return;
     }
-    // Those of the model stand before the layers and behind them.
-    Tensor tensors[N_TENSORS] = {{0}};
-    int n = tensors_in_order(m, m->layers, tensors);
-    int i = 0;
-    for (; tensors[i].owner == OF_MODEL; i++) visit_model(m, &tensors[i], visit, whose);
-    for (int l = 0; l < m->config.n_layers; l++) {
-        Layer *layer = &m->layers[l];
-        Tensor of_layer[N_TENSORS] = {{0}};
-        int n_of_layer = tensors_in_order(m, layer, of_layer);
-        for (const Tensor *t = of_layer; t < of_layer + n_of_layer; t++) {
-            if (t->owner == OF_MODEL || !layer_has(&m->config, layer, t)) continue;
-            visit(whose, t, (uint8_t *)layer + t->place);
+    for (int l = -1; l <= m->config.n_layers; l++) {
+        bool is_front = l < 0, is_back = l == m->config.n_layers;
+        list_tensors(m, is_front || is_back ? m->layers : &m->layers[l], &t);
+        for (int i = 0; i < t.n; i++) {
+            const Tensor *row = &t.rows[i];
+            bool is_here = is_front  ? row->place < 100
+                           : is_back ? row->place >= 900
+                                     : is_of_layer(row);
+            if (is_here && row->rows > 0) visit(whose, row);
         }
     }
-    for (; i < n; i++) visit_model(m, &tensors[i], visit, whose);
 }
 
-bool model_reaches(const Model *m, int positions, Error *err) {
-    int learned = m->config.encoding_rows;
-    return !m->learned || positions <= learned ||
-           fail(err,
-                "the model has learned %d positions, and knows nothing of more (found a context of "
-                "%d)",
-                learned, positions);
+// ---- where they lie ----
+
+// A place in the file. Only `offset` goes past its end, for an error to tell the expected size;
+// pointers never do.
+struct Cursor {
+    Model *model;
+    const uint8_t *types;  // of the matrices that are not taken yet; NULL: config.weight_type
+    uint64_t alignment;    // of what is taken
+    uint64_t offset;       // once above INT64_MAX it stays there
+    WeightType cut;        // a type of blocks that would not fill a row
+    int64_t cut_group;     // rows of a part whose packed groups would run on into the next; 0: none
+};
+
+// Takes count * item_bytes bytes, which is 2^54 at most. NULL for a count of 0.
+static const void *take(Cursor *at, uint64_t count, uint64_t item_bytes) {
+    const MappedFile *file = &at->model->file;
+    uint64_t filled = at->offset + at->alignment - 1;
+    uint64_t here = filled / at->alignment * at->alignment;
+    if (here <= INT64_MAX) at->offset = here + count * item_bytes;
+    if (count == 0) return NULL;
+    if (here > file->size) here = file->size;
+    return file->data + here;
+}
+
+bool take_bytes(Cursor *at, int64_t bytes, const uint8_t **taken, Error *err) {
+    size_t size = at->model->file.size;
+    *taken = take(at, bytes, 1);
+    return at->offset <= size ||
+           fail(err, "truncated (%zu bytes found, the header has %zu)", size, (size_t)at->offset);
+}
+
+static void take_tensor(void *cursor, const Tensor *t) {
+    Cursor *at = cursor;
+    const ModelConfig *c = &at->model->config;
+    if (t->kind == FLOATS) {
+        *(const float **)t->member = take(at, t->rows * t->cols, sizeof(float));
+        return;
+    }
+    int code = at->types ? *at->types++ : (int)c->weight_type;
+    int64_t of_part = t->parts ? t->rows / t->parts : t->rows;
+    Matrix *m = t->member;
+    *m = (Matrix){.type = code % TYPE_PACKED, .rows = t->rows, .cols = t->cols};
+    m->packed = code >= TYPE_PACKED;
+    m->group_size = c->group_size;
+    m->groups_cross_rows = c->version == 2 && t->cols % c->group_size != 0;
+    if (t->cols % block_columns(m->type)) at->cut = m->type;
+    if (m->packed && of_part < t->rows && of_part % PACKED_ROWS) at->cut_group = of_part;
+    m->data = take(at, t->rows, matrix_row_bytes(m));
+    m->scales = take(at, matrix_scale_bytes(m), 1);
+}
+
+static void count_matrix(void *count, const Tensor *t) {
+    if (t->kind != FLOATS) ++*(int *)count;
+}
+
+static bool check_type_table(const ModelConfig *c, const uint8_t *types, int n, Error *err) {
+    for (int i = 0; i < n; i++) {
+        int type = types[i] % TYPE_PACKED;
+        bool is_packed = types[i] >= TYPE_PACKED;
+        bool is_known = type < N_WEIGHT_TYPES && (!is_packed || can_be_packed(type));
+        bool has_groups = type != WEIGHT_Q8 || c->group_size > 0;
+        if (is_known && has_groups) continue;
+        return fail(err,
+                    "impossible header: type_table has %d for matrix %d "
+                    "(expected 0 to %d, q8 with groups; %d more only for types that are packed)",
+                    types[i], i, N_WEIGHT_TYPES - 1, TYPE_PACKED);
+    }
+    return true;
+}
+
+// Takes what may stand between header and tensors: longrope's lists, the tables of other kinds, a
+// byte for each matrix.
+static bool take_tables(Cursor *at, Error *err) {
+    Model *m = at->model;
+    int n_matrices = 0;
+    m->rope.short_factors = take(at, m->config.n_longrope, sizeof(double));
+    m->rope.long_factors = take(at, m->config.n_longrope, sizeof(double));
+    EACH_KIND(k)
+    if ((*k)->read_tables && !(*k)->read_tables(m, at, err)) return false;
+    if (m->config.has_types) model_visit(m, count_matrix, &n_matrices);
+    return take_bytes(at, n_matrices, &at->types, err) &&
+           check_type_table(&m->config, at->types, n_matrices, err);
+}
+
+// Whether what stands behind the tensors is a note, which older versions of this program wrote
+// there. Nothing reads it.
+static bool is_note(const Model *m, uint64_t offset) {
+    enum { NOTE_BYTES = 32 };
+    return m->config.version >= 3 && m->file.size - offset == NOTE_BYTES &&
+           memcmp(m->file.data + offset, "ANCR", 4) == 0;
+}
+
+// Takes all tensors, and compares what they need with what the file has.
+static bool take_tensors(Cursor *at, Error *err) {
+    Model *m = at->model;
+    size_t size = m->file.size;
+    if (m->config.version >= 3) at->alignment = 64;
+    model_visit(m, take_tensor, at);
+    take(at, 0, 0);  // what fills up the last one
+    if (m->config.shared_classifier) m->classifier = m->embedding;
+    if (at->offset > INT64_MAX) return fail(err, "impossible header: the tensors' sizes overflow");
+    if (at->cut)
+        return fail(err, "impossible header: rows of %s are not whole blocks of %d weights",
+                    weight_type_names[at->cut], block_columns(at->cut));
+    if (at->cut_group)
+        return fail(err,
+                    "impossible header: parts of %lld rows are packed (expected a multiple of %d)",
+                    (long long)at->cut_group, PACKED_ROWS);
+    return at->offset == size || (size > at->offset && is_note(m, at->offset)) ||
+           fail(err, "%s (%zu bytes found, %llu expected from the header)",
+                at->offset > size ? "truncated" : "too long", size, (unsigned long long)at->offset);
+}
+
+// Memory for the layers, and for what other kinds have besides.
+static bool make_layers(Model *m, Error *err) {
+    int n = m->config.n_layers;
+    m->layers = alloc_array(n, sizeof *m->layers, "layers", err);
+    if (!m->layers || kinds.n == 0) return m->layers;
+    uint8_t *extra = alloc_array(n, kinds.layer_bytes, "layers", err);
+    for (int l = 0; extra && l < n; l++)
+        m->layers[l].extra = (struct LayerExtra *)(void *)(extra + l * kinds.layer_bytes);
+    return extra;
+}
+
+static bool read_model(Model *m, Error *err) {
+    Cursor at = {.model = m, .alignment = 1};
+    if (kinds.n) m->config.extra = alloc_array(1, kinds.model_bytes, "a model", err);
+    if (kinds.n && !m->config.extra) return false;
+    bool good = header_read(m, &at.offset, err) && make_layers(m, err) && take_tables(&at, err) &&
+                take_tensors(&at, err);
+    return good && (settings_check(&m->rope, m->config.seq_len, err) ||
+                    fail(err, "impossible header: %s", err->text));
+}
+
+bool model_open(const char *path, Model *m, Error *err) {
+    *m = (Model){.config = {0}};
+    if (!map_file(path, &m->file, err)) return false;
+    if (read_model(m, err)) return true;
+    model_close(m);
+    return fail(err, "%s: %s", path, err->text);
+}
+
+void model_close(Model *m) {
+    if (m->layers) free(m->layers->extra);
+    free(m->layers);
+    free(m->config.extra);
+    unmap_file(&m->file);
+    *m = (Model){.config = {0}};
 }
 
 bool fail_not_finite(int layer, int n_layers, int position, Error *err) {

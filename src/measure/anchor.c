@@ -12,6 +12,27 @@
 
 enum { ANCHOR_WINDOW = 512 };  // tokens of a stretch, at most
 
+// Magic, window, checksum, nothing, the mean as float64, nothing.
+static const uint32_t ANCHOR_MAGIC = 0x52434e41;  // "ANCR"
+
+static void anchor_to_bytes(const Anchor *anchor, uint8_t out[ANCHOR_BYTES]) {
+    const uint32_t head[] = {ANCHOR_MAGIC, anchor->window, anchor->text, 0};
+    memset(out, 0, ANCHOR_BYTES);
+    memcpy(out, head, sizeof head);
+    memcpy(out + sizeof head, &anchor->nll, sizeof anchor->nll);
+}
+
+Anchor anchor_of(const Model *m) {
+    uint32_t head[4];
+    Anchor found = {.is_noted = false};
+    if (m->config.version < 3 || m->file.size < ANCHOR_BYTES) return found;
+    const uint8_t *bytes = m->file.data + m->file.size - ANCHOR_BYTES;
+    memcpy(head, bytes, sizeof head);
+    found = (Anchor){.is_noted = head[0] == ANCHOR_MAGIC, .window = head[1], .text = head[2]};
+    memcpy(&found.nll, bytes + sizeof head, sizeof found.nll);
+    return found;
+}
+
 // FNV-1a (Fowler, Noll and Vo, 1991) of the ids' low bytes first.
 static uint32_t sum_of_ids(uint32_t sum, const int32_t *ids, int n) {
     for (int i = 0; i < n; i++)
@@ -83,9 +104,10 @@ bool anchor_write(const Job *job, Error *err) {
     if (!isfinite(found.nll))
         return fail(err, "%s: the model reads no text (-ln p is %g)", job->model_path, found.nll);
     anchor_to_bytes(&found, note);
+    size_t end = model->file.size - (anchor_of(model).is_noted ? ANCHOR_BYTES : 0);
     FILE *file = fopen(job->model_path, "r+b");
-    bool ok = file && fseeko(file, (off_t)model->end, SEEK_SET) == 0 &&
-              fwrite(note, sizeof note, 1, file) == 1;
+    bool ok =
+        file && fseeko(file, (off_t)end, SEEK_SET) == 0 && fwrite(note, sizeof note, 1, file) == 1;
     ok = (file && fclose(file) == 0) && ok;
     if (!ok) return fail(err, "%s: cannot be written", job->model_path);
     fprintf(stderr, "run: noted in %s: it reads a short text with a perplexity of %.6g\n",

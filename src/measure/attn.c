@@ -31,7 +31,7 @@ static void print_key(Table *table, const Job *job, const Session *s, int i, dou
 
 // The head's learned sink, which is a score without a key; -infinity: it has none.
 static double learned_sink(const Model *model, const Watch *watch) {
-    const float *sinks = model->layers[watch->layer].sinks;
+    const float *sinks = model->layers[watch->layer].extra->attention.sinks;
     return sinks ? (double)sinks[watch->head] : -INFINITY;
 }
 
@@ -71,7 +71,7 @@ bool show_attention(const Job *job, int layer, int head, Error *err) {
     if (layer >= layers || head >= heads)
         return fail(err, "--attn %d.%d: the model has layers 0 to %d and heads 0 to %d", layer,
                     head, layers - 1, heads - 1);
-    if (job->model->layers[layer].flags & LAYER_STATE)
+    if (job->model->layers[layer].extra->flags & LAYER_STATE)
         return fail(err, "--attn %d.%d: layer %d keeps a state, and does not attend", layer, head,
                     layer);
     float *scores = alloc_array(job->n_ids, sizeof *scores, "scores", err);

@@ -108,24 +108,15 @@ static double multiplying_speed(Error *err) {
 
 // The matrices that rows side by side are for, and those that have them.
 typedef struct {
-    const ModelConfig *config;
     int fit, packed;
     Matrix largest;  // of those that have not; 0 rows: all have
 } PackedCount;
 
-// Whether rows of a matrix are looked up one by one: the exporter knows the same ones.
-static bool rows_are_looked_up(const ModelConfig *c, const Tensor *t) {
-    bool is_embedding = t->owner == OF_MODEL && t->place == offsetof(Model, embedding);
-    bool is_latent = t->place == offsetof(Layer, wk) || t->place == offsetof(Layer, wv);
-    if (t->owner == OF_LAYER) return c->kv_rank > 0 && is_latent;
-    return t->kind == EMBEDDING && !(is_embedding && c->shared_classifier);
-}
-
-static void count_packed(void *whose, const Tensor *t, void *member) {
+static void count_packed(void *whose, const Tensor *t) {
     PackedCount *count = whose;
-    const Matrix *m = member;
+    const Matrix *m = t->member;
     if (t->kind == FLOATS || !can_be_packed(m->type) || m->rows < PACKED_ROWS) return;
-    if (rows_are_looked_up(count->config, t)) return;
+    if (t->looked_up) return;
     count->fit++;
     count->packed += m->packed;
     if (!m->packed && m->rows > count->largest.rows) count->largest = *m;
@@ -134,7 +125,7 @@ static void count_packed(void *whose, const Tensor *t, void *member) {
 // Notes how many matrices have their rows side by side, and how many times as fast the largest of the
 // others would be multiplied, if it had.
 static bool note_packed(Table *table, Model *model, Error *err) {
-    PackedCount count = {.config = &model->config};
+    PackedCount count = {.fit = 0};
     Matrix *m = &count.largest;
     model_visit(model, count_packed, &count);
     if (count.fit == 0) return true;
@@ -159,7 +150,8 @@ static double matrix_bytes(const Matrix *m) {
 // first one unless it is the classifier too.
 static double weight_bytes(const Model *m) {
     double first = m->config.shared_classifier ? 0 : matrix_bytes(&m->embedding);
-    double of_layers = m->config.per_layer_dim ? matrix_bytes(&m->per_layer_embedding) : 0;
+    double of_layers =
+        m->config.extra->per_layer.dim ? matrix_bytes(&m->config.extra->per_layer.embedding) : 0;
     return (double)m->file.size - first - of_layers;
 }
 
@@ -168,12 +160,12 @@ static double idle_bytes(const Model *m) {
     const ModelConfig *c = &m->config;
     double bytes = 0;
     for (int l = 0; l < c->n_layers; l++) {
-        const FeedForward *all = &m->layers[l].ffn;
-        if (!m->layers[l].router) continue;
+        const FeedForward *all = &m->layers[l].extra->experts.all;
+        if (!m->layers[l].extra->experts.router) continue;
         bytes += matrix_bytes(&all->w1) + matrix_bytes(&all->w3) + matrix_bytes(&all->w2);
     }
-    double idle = c->n_experts - c->n_experts_used;
-    return bytes > 0 ? bytes * idle / c->n_experts : 0;
+    double idle = c->extra->experts.n - c->extra->experts.n_used;
+    return bytes > 0 ? bytes * idle / c->extra->experts.n : 0;
 }
 
 // Prints the row of reading the first n of `tokens`, or (decode) of decoding behind them once these

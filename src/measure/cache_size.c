@@ -11,7 +11,7 @@
 static uint64_t layer_bytes(const Job *job, const Layer *layer, KvType kv, int positions) {
     KvCache cache = kv_cache_for(job->model, layer, kv, positions);
     Arena count = {0};
-    if (layer->flags & LAYER_STATE) return 0;
+    if (layer->extra->flags & LAYER_STATE) return 0;
     kv_cache_lay_out(&cache, &count);
     return count.used;
 }
@@ -26,7 +26,8 @@ double cache_bytes_read(const Job *job, KvType kv, double positions) {
     for (int l = 0; l < job->model->config.n_layers; l++) {
         const Layer *layer = &job->model->layers[l];
         const RopeConfig *rope = layer_rope(layer, &job->plans->rope, &job->plans->sliding);
-        bool sees_all = rope->window == 0 || (layer->flags & LAYER_SEES_ALL && !rope->all_slide);
+        bool sees_all =
+            rope->window == 0 || (layer->extra->flags & LAYER_SEES_ALL && !rope->all_slide);
         double seen = sees_all ? positions : fmin(positions, (double)rope->window + rope->sinks);
         bytes += (double)layer_bytes(job, layer, kv, KV_BLOCK) / KV_BLOCK * seen;
     }
@@ -37,7 +38,7 @@ double cache_bytes_read(const Job *job, KvType kv, double positions) {
 static void note_states(Table *t, const Model *m) {
     int n = layers_with_state(m, m->config.n_layers);
     if (n == 0) return;
-    bool is_delta = m->config.state_kind == STATE_DELTA;
+    bool is_delta = m->config.extra->states.kind == STATE_DELTA;
     table_note(t, "states", "%d of %d layers keep a state, by %s, and know no positions", n,
                m->config.n_layers, is_delta ? "the gated delta rule" : "a short convolution");
     table_note(t, "state_bytes", "%.0f", state_bytes(m));
@@ -59,7 +60,7 @@ void note_cache(Table *t, const Job *job) {
     if (!m->layers) return;
     for (int l = 0; l < c->n_layers; l++) {
         const Layer *layer = &m->layers[l];
-        if (layer->shape.kv_layer != l) {
+        if (layer->extra->shape.kv_layer != l) {
             borrowing++;
             continue;
         }
@@ -71,9 +72,9 @@ void note_cache(Table *t, const Job *job) {
     table_note(t, "cache", "%s", kv_type_names[kv]);
     note_bytes(t, "cache_token_bytes", of_block / KV_BLOCK);
     note_bytes(t, "cache_bytes", whole);
-    if (c->kv_rank)
-        table_note(t, "cache_latent", "%d and %d that turn, for all heads", c->kv_rank,
-                   m->rope.rotary_dim);
+    if (c->extra->latent.kv_rank)
+        table_note(t, "cache_latent", "%d and %d that turn, for all heads",
+                   c->extra->latent.kv_rank, m->rope.rotary_dim);
     if (borrowing) note_bytes(t, "cache_borrowing_layers", borrowing);
     if (read < of_block / KV_BLOCK * job->length) note_bytes(t, "cache_read_bytes", read);
 }

@@ -167,6 +167,8 @@ static bool read_round(Check *c, int length, int round, bool stops, Error *err) 
         bool is_idle = failed && (stops || is_further(c, need, length));
         if (is_idle || (need.kind == JUMP_KEYS && text_failed)) continue;
         if (!read_row(c, need, round, err)) return false;
+        // What it says is what the order of the others depends on.
+        if (need.kind == SHORT_PERPLEXITY) n = needs_of(c, length, needs);
         Verdict verdict = verdict_of_need(c, need);
         failed = failed || verdict == FAIL;
         // Without the first row there is nothing to judge by. Where it fails, a mistake may be why.
@@ -278,7 +280,7 @@ static bool judge_by_reading(Check *c, bool says_block, Answer *answer, Error *e
 
 static bool run_checks(Check *c, const CheckOptions *o, Answer *answer, Error *err) {
     const Job *job = c->job;
-    const char *what = job->model->config.encoding ? "encoding" : "method";
+    const char *what = model_encoding(job->model) ? "encoding" : "method";
     const char *text = o->text_path ? o->text_path : "book.txt, built in";
     c->table = table_open(job->form);
     c->table.exact = true;

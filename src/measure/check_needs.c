@@ -20,22 +20,26 @@ static int needs_between(const Check *c, int length, Need *needs, int n) {
     return n;
 }
 
+// What was asked comes first: the length itself. Where a short text is read badly, a mistake of the
+// converter is most likely why; else mistakes are tried last of what is about short texts.
 int needs_of(const Check *c, int length, Need needs[MAX_NEEDS]) {
     const int window = c->window;
     const bool is_far = length > window;
+    const int known = find_row(c, SHORT_PERPLEXITY, window);
+    const bool mistakes_first = known >= 0 && is_suspicious(c, &c->rows[known]);
     int n = add_need(needs, 0, SHORT_PERPLEXITY, window);
     if (is_wanted(c, ANCHORED)) n = add_need(needs, n, ANCHORED, window);
     if (is_wanted(c, LIKE)) n = add_need(needs, n, LIKE, window);
-    n = add_need(needs, n, CONVERSION, window);
+    if (mistakes_first) n = add_need(needs, n, CONVERSION, window);
     if (is_far) {
         n = add_need(needs, n, JUMPS, length);
         n = add_need(needs, n, JUMP_KEYS, length);
     }
     n = add_need(needs, n, SHORT_TEXTS, window);
     if (!is_far) n = add_need(needs, n, WHOLE_KEYS, length);
-    if (c->job->model->config.encoding == ENCODING_ROPE)
-        n = add_need(needs, n, OTHER_BASES, window);
+    if (model_encoding(c->job->model) == ENCODING_ROPE) n = add_need(needs, n, OTHER_BASES, window);
     n = add_need(needs, n, STEPS, length);
+    if (!mistakes_first) n = add_need(needs, n, CONVERSION, window);
     n = needs_between(c, length, needs, n);
     if (is_wanted(c, READ_AGAIN) && is_far && window >= PAGE_WINDOW)
         n = add_need(needs, n, READ_AGAIN, length);

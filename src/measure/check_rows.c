@@ -8,7 +8,7 @@
 #include "anchor.h"
 
 enum {
-    LEAST_SAMPLES = 12,  // that decide
+    LEAST_SAMPLES = 12,  // that decide at SURE; fewer ones are judged by Student's t
     MOST_TEXTS = 64,     // that are read whole for a row
     MOST_KEYS = 40,      // that are asked for
     ANSWER = 6,          // tokens of an answer, about
@@ -23,6 +23,10 @@ enum {
 };
 _Static_assert(FIRST_UNITS << (MOST_ROUNDS - 1) >= MOST_STRETCHES, "the last turn reads all");
 static const double SURE = 3.5;  // standard errors between a value and its limit that decide
+// The same where there are few samples, by their number: Student's t is as far out with n - 1
+// degrees of freedom as a normal value of SURE, with 2.3e-4 of its cases beyond.
+static const double SURE_OF_FEW[LEAST_SAMPLES] = {INFINITY, INFINITY, 1368.31, 46.34, 16.73, 10.50,
+                                                  8.10,     6.88,     6.15,    5.68,  5.35,  5.10};
 // perplexity, in shares of the reference's on the same tokens
 static const double MOST_LOSS = 1.25;
 // the same by jumps; between them whole texts tell
@@ -39,6 +43,7 @@ static const double MOST_CHANGE = 0.16;
 static const double FOUND_SHARE = 0.6;  // of the keys that are found in a short text
 static const double LEAST_GAIN = 0.1;   // of a page that is read again in a short text: a row tells
 static const double KNOWS_NOTHING = 0.1;  // perplexity of a short text in shares of the vocabulary
+static const double SUSPICIOUS = 0.25;    // in shares of that
 static const double MARGIN = 1.15;        // what is begun may take so many times what it should
 
 const char *const row_names[N_ROW_KINDS] = {
@@ -73,9 +78,20 @@ static double share_error(const Samples *s) {
 }
 
 // OK or FAIL when a value is so many of its errors below or above its limit.
+static Verdict decide_at(double sure, double value, double error, double limit) {
+    if (value + sure * error <= limit) return OK;
+    return value - sure * error >= limit ? FAIL : OPEN;
+}
+
 static Verdict decide(double value, double error, double limit) {
-    if (value + SURE * error <= limit) return OK;
-    return value - SURE * error >= limit ? FAIL : OPEN;
+    return decide_at(SURE, value, error, limit);
+}
+
+// The mean of the samples beside a limit.
+static Verdict decide_mean(const Samples *s, double limit) {
+    if (s->n < 2) return OPEN;
+    const double sure = s->n < LEAST_SAMPLES ? SURE_OF_FEW[s->n] : SURE;
+    return decide_at(sure, s->mean, standard_error(s), limit);
 }
 
 // ---- time ----
@@ -208,8 +224,11 @@ static void judge_ratio(Row *row, double limit) {
     row->value = exp(row->samples.mean);
     row->error = row->value * error;
     row->limit = limit;
-    if (row->samples.n >= LEAST_SAMPLES)
-        row->verdict = decide(row->samples.mean, error, log(limit));
+    row->verdict = decide_mean(&row->samples, log(limit));
+}
+
+bool is_suspicious(const Check *c, const Row *row) {
+    return row->value > c->job->model->config.vocab_size * KNOWS_NOTHING * SUSPICIOUS;
 }
 
 bool has_two_limits(const Check *c, const Row *row, double *passes, double *fails) {
@@ -337,7 +356,7 @@ bool is_about_worth(RowKind kind) { return kind >= READ_AGAIN && kind <= ROUNDED
 
 bool is_wanted(const Check *c, RowKind kind) {
     switch (kind) {
-    case ANCHORED: return c->job->model->anchor.is_noted;
+    case ANCHORED: return anchor_of(c->job->model).is_noted;
     case LIKE: return c->like;
     case READ_AGAIN: return c->min_page >= 0;
     case ROUNDED_CACHE: return c->max_cache >= 0;

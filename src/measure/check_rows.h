@@ -130,6 +130,9 @@ typedef struct {
     double min_page, max_cache;  // likewise
 } Check;
 
+// Whether so high a perplexity of a short text suggests that the model was wrongly converted.
+bool is_suspicious(const Check *check, const Row *short_perplexity);
+
 // The name of a row's kind, as printed.
 extern const char *const row_names[N_ROW_KINDS];
 

@@ -168,7 +168,7 @@ void judge_settings(const Job *job, const RopePlan *own, int length, Table *tabl
         judge_setting(&j, "window", seen, length, seen >= length, IS_WANTED);
         if (seen < length) by_length++;
     }
-    bool has_rope = job->model->config.encoding == ENCODING_ROPE;
+    bool has_rope = model_encoding(job->model) == ENCODING_ROPE;
     if (has_rope && !turns_in_windows(job)) {  // else the text shows how far it reaches
         judge_context(&j, said, &given, seq_len);
         judge_reach(&j, asked, seq_len);

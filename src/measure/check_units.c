@@ -68,10 +68,21 @@ Session *open_for(Check *c, const Row *row, Error *err) {
     return session_new(c->job->model, &config, err);
 }
 
+// Keeps what the reference has read of the first n stretches.
+static bool keep_scores(Check *c, double scores[][MOST_WINDOW], int n, Error *err) {
+    for (int u = 0; u < n; u++) {
+        if (!c->scores[u])
+            c->scores[u] = alloc_array((uint64_t)c->window, sizeof *c->scores[u], "scores", err);
+        if (!c->scores[u]) return false;
+        memcpy(c->scores[u], scores[u], (size_t)(c->window / 2) * sizeof *c->scores[u]);
+    }
+    return true;
+}
+
 // Chooses the reference: plain RoPE or the file's own settings, whichever reads the first stretches
 // better.
 static bool read_short(Check *c, Row *row, Session *unused, Error *err) {
-    double scores[MOST_WINDOW];
+    double scores[FIRST_STRETCHES][MOST_WINDOW];
     double sums[2] = {INFINITY, INFINITY};
     int half = c->window / 2;
     int n = c->n_stretches < FIRST_STRETCHES ? c->n_stretches : FIRST_STRETCHES;
@@ -81,11 +92,11 @@ static bool read_short(Check *c, Row *row, Session *unused, Error *err) {
         Session *s = open_timed(c, &c->references[which], c->window, err);
         Samples samples = {0};
         for (int u = 0; u < n; u++) {
-            if (!s || !score_stretch(c, s, u, scores, err)) {
+            if (!s || !score_stretch(c, s, u, scores[u], err)) {
                 session_free(s);
                 return false;
             }
-            for (int i = 0; i < half; i++) add_sample(&samples, scores[i]);
+            for (int i = 0; i < half; i++) add_sample(&samples, scores[u][i]);
         }
         sums[which] = samples.mean;
         if (which == PLAIN_ROPE || sums[FILES_OWN] < sums[PLAIN_ROPE]) {
@@ -93,6 +104,7 @@ static bool read_short(Check *c, Row *row, Session *unused, Error *err) {
             c->reference = s;
             c->reference_is = which;
             row->samples = samples;
+            if (!keep_scores(c, scores, n, err)) return false;
         } else {
             session_free(s);
         }
@@ -164,7 +176,8 @@ static bool read_mistakes(Check *c, Row *row, Session *unused, Error *err) {
 
 // The text of the anchor, which is another one where the tokenizer is.
 static bool read_anchor(Check *c, Row *row, Session *unused, Error *err) {
-    const Anchor *noted = &c->job->model->anchor;
+    const Anchor was = anchor_of(c->job->model);
+    const Anchor *noted = &was;
     const SessionConfig timed = timed_config(c, &c->references[FILES_OWN], c->window);
     Anchor found;
     (void)unused;

@@ -71,6 +71,18 @@ static void describe_wanted(const Check *c, const Row *row, char *out, size_t si
                  cache_parts[row->other].row + strlen("cache-"), value, error, row->limit, how);
 }
 
+// A ratio of perplexities and its standard error; where that is more than a tenth, so that the ratio
+// may be off upward by much more than downward, the two values that are two errors away instead.
+static void describe_ratio(const Row *row, char *out, size_t size) {
+    const double ratio = row->value;
+    const double spread = exp(2 * row->error / ratio);  // the error is one of the logarithm
+    const int digits = ratio / spread < 10 ? 1 : 0;
+    if (row->error <= 0.1 * ratio) snprintf(out, size, "%.2f +- %.2f", ratio, row->error);
+    else
+        snprintf(out, size, "%.*f (%.*f to %.*f)", digits, ratio, digits, ratio / spread, digits,
+                 ratio * spread);
+}
+
 // What a row found, in words.
 static void describe_row(const Check *c, const Row *row, char *out, size_t size) {
     char limit[80];
@@ -110,9 +122,11 @@ static void describe_row(const Check *c, const Row *row, char *out, size_t size)
     case WHOLE_KEYS: describe_keys(row, out, size); return;
     default: snprintf(what, sizeof what, "a short text's");
     }
-    const char *form = row->kind < JUMPS ? "short texts: %.2f +- %.2f times %s (%s)%s%s"
-                                         : "perplexity %.2f +- %.2f times %s (%s)%s%s";
-    snprintf(out, size, form, value, error, what, limit, how_it_was_read(row), ask);
+    char ratio[60];
+    describe_ratio(row, ratio, sizeof ratio);
+    snprintf(out, size, "%s %s times %s (%s)%s%s",
+             row->kind < JUMPS ? "short texts:" : "perplexity", ratio, what, limit,
+             how_it_was_read(row), ask);
 }
 
 // ---- no ----

@@ -223,18 +223,18 @@ static void note_experts(Table *t, const Model *m) {
     char number[16], dense[1024] = "";
     for (int l = 0; m->layers && l < c->n_layers; l++) {
         snprintf(number, sizeof number, "%d", l);
-        if (m->layers[l].flags & LAYER_DENSE) add_name(dense, sizeof dense, " ", number);
+        if (m->layers[l].extra->flags & LAYER_DENSE) add_name(dense, sizeof dense, " ", number);
     }
-    if (c->n_experts > 0) {
-        const char *how = c->router == ROUTER_SIGMOID ? "sigmoids"
-                          : c->router == ROUTER_ALL   ? "softmax over all"
-                                                      : "softmax over the chosen";
-        table_note(t, "experts", "%d in a layer, a token takes %d", c->n_experts,
-                   c->n_experts_used);
+    if (c->extra->experts.n > 0) {
+        const char *how = c->extra->experts.router == ROUTER_SIGMOID ? "sigmoids"
+                          : c->extra->experts.router == ROUTER_ALL   ? "softmax over all"
+                                                                     : "softmax over the chosen";
+        table_note(t, "experts", "%d in a layer, a token takes %d", c->extra->experts.n,
+                   c->extra->experts.n_used);
         table_note(t, "router", "%s", how);
     }
     if (dense[0]) table_note(t, "dense_layers", "%s", dense);
-    if (c->attention_sinks) table_note(t, "learned_sinks", "one in each head's softmax");
+    if (c->extra->attention.sinks) table_note(t, "learned_sinks", "one in each head's softmax");
 }
 
 // ---- encodings ----
@@ -271,7 +271,7 @@ static double dot_in_double(const float *a, const float *b, int64_t n) {
 // The product of the vectors added at two positions, averaged over all that are `distance` apart.
 static double product_of_added(const Model *m, int distance, float *x, float *y) {
     int64_t dim = m->config.dim;
-    int64_t n = m->learned ? m->config.encoding_rows - distance : 1;
+    int64_t n = m->config.extra->encoding.learned ? m->config.extra->encoding.rows - distance : 1;
     double sum = 0;
     for (int64_t t = 0; t < n; t++) {
         encoding_vector(m, t, x);
@@ -293,16 +293,16 @@ static double value_of_projection(const Model *m, const Layer *l, int head, int 
     for (int64_t i = 0; i < d; i++) {
         matrix_row(encoding_maker(m, l), kv_head * d + i, 0, c->dim, y);
         double r = dot_in_double(x, y, c->dim);
-        sum += l->v ? (double)l->v[head * d + i] * r : r * r;
+        sum += l->extra->encoding.v ? (double)l->extra->encoding.v[head * d + i] * r : r * r;
     }
-    return (l->v ? sum : sqrt(sum)) / sqrt((double)d);
+    return (l->extra->encoding.v ? sum : sqrt(sum)) / sqrt((double)d);
 }
 
 static double value_of(const Model *m, int layer, int head, int distance, float *x) {
     const ModelConfig *c = &m->config;
     const Layer *l = &m->layers[layer];
-    const float *a = l->a_keys;  // of Shaw's
-    switch (c->encoding) {
+    const float *a = l->extra->encoding.a_keys;  // of Shaw's
+    switch (c->extra->encoding.kind) {
     case ENCODING_NONE: return 0;
     case ENCODING_ALIBI: return -(double)encoding_slope(head, c->n_heads) * distance;
     case ENCODING_SHAW:
@@ -316,17 +316,19 @@ static double value_of(const Model *m, int layer, int head, int distance, float 
 static bool explain_encoding(const Job *job, Error *err) {
     const Model *m = job->model;
     const ModelConfig *c = &m->config;
-    const Explanation *e = &explanations[c->encoding];
-    int length = m->learned && job->length > c->encoding_rows ? c->encoding_rows : job->length;
+    const Explanation *e = &explanations[c->extra->encoding.kind];
+    int length = m->config.extra->encoding.learned && job->length > c->extra->encoding.rows
+                     ? c->extra->encoding.rows
+                     : job->length;
     float *x = alloc_array(2 * (uint64_t)c->dim, sizeof *x, "positions", err);
     if (!x) return false;
     Table t = table_open(job->form);
-    table_note(&t, "encoding", "%s", encoding_names[c->encoding]);
+    table_note(&t, "encoding", "%s", encoding_names[c->extra->encoding.kind]);
     table_note(&t, "adds", "%s", e->adds);
     table_note(&t, "source", "%s", e->source);
     table_note(&t, "train_ctx", "%d", m->rope.train_ctx);
     table_note(&t, "length", "%d", length);
-    if (c->encoding_rows) table_note(&t, "encoding_rows", "%d", c->encoding_rows);
+    if (c->extra->encoding.rows) table_note(&t, "encoding_rows", "%d", c->extra->encoding.rows);
     note_experts(&t, m);
     note_cache(&t, job);
     table_note(&t, "value", "%s", e->value);
@@ -356,11 +358,11 @@ typedef struct {
     RopeFreqs now;
     double kept[ROPE_MAX_PAIRS];
     Notes notes;
-} Kind;
+} LayerKind;
 
 // Fills in the kinds that the model has, the full one first, and returns their number. Where layers
 // are all alike, that is one.
-static int fill_kinds(const Job *job, Kind kinds[N_LAYER_KINDS]) {
+static int fill_kinds(const Job *job, LayerKind kinds[N_LAYER_KINDS]) {
     static const char *const names[N_LAYER_KINDS] = {
         [LAYERS_FULL] = "full", [LAYERS_SLIDING] = "sliding"};
     const RopePlan *plan = job->plans;
@@ -369,14 +371,14 @@ static int fill_kinds(const Job *job, Kind kinds[N_LAYER_KINDS]) {
     int n = 0;
     for (int i = 0; i < N_LAYER_KINDS; i++) {
         if (!k->is_there[i] && (both || i > 0 || k->is_there[LAYERS_SLIDING])) continue;
-        Kind *kind = &kinds[n++];
+        LayerKind *kind = &kinds[n++];
         // Where full layers do not turn, their notes are those of the sliding layers, but for the
         // window.
         bool own = k->own_sliding && (i == LAYERS_SLIDING || (both && !k->turns[LAYERS_FULL]));
         int own_head = own ? job->said->sliding_head_dim : 0;
-        *kind = (Kind){.name = names[i],
-                       .turns = k->turns[i] || (!both && !job->said->still),
-                       .rope = own ? plan->sliding : plan->rope};
+        *kind = (LayerKind){.name = names[i],
+                            .turns = k->turns[i] || (!both && !job->said->still),
+                            .rope = own ? plan->sliding : plan->rope};
         if (both && i == LAYERS_FULL && !plan->rope.all_slide)
             kind->rope.window = kind->rope.sinks = 0;
         rope_frequencies(&kind->rope, job->length, &kind->now);
@@ -388,7 +390,7 @@ static int fill_kinds(const Job *job, Kind kinds[N_LAYER_KINDS]) {
 }
 
 // Prints the rows of a kind, with a column for its name where there are two.
-static void print_pairs(Table *t, const Kind *kind, bool is_named) {
+static void print_pairs(Table *t, const LayerKind *kind, bool is_named) {
     const RopeConfig *c = &kind->rope;
     for (int i = 0; i < kind->now.n_pairs; i++) {
         double plain = rope_plain(c, i);
@@ -403,7 +405,7 @@ static void print_pairs(Table *t, const Kind *kind, bool is_named) {
     }
 }
 
-static void plot_pairs(const char *layers, const Job *job, const Kind *kind, int width) {
+static void plot_pairs(const char *layers, const Job *job, const LayerKind *kind, int width) {
     const RopeConfig *c = &kind->rope;
     const RopeFreqs *now = &kind->now;
     int train_ctx = c->train_ctx;
@@ -422,7 +424,7 @@ static void plot_pairs(const char *layers, const Job *job, const Kind *kind, int
 }
 
 // The notes of all kinds. A kind that does not turn has one that says so.
-static void print_all_notes(Table *t, const Kind *kinds, int n) {
+static void print_all_notes(Table *t, const LayerKind *kinds, int n) {
     bool is_still = true;
     for (int i = 0; i < n; i++) is_still = is_still && !kinds[i].turns;
     if (is_still) {
@@ -444,8 +446,9 @@ static bool find_still(const Job *job, ConfigLayers *out) {
     bool found = false;
     out->n = m->layers ? m->config.n_layers : job->said->layers.n;
     for (int i = 0; m->layers && i < out->n && i < MOST_LAYERS; i++) {
-        bool full = !(m->layers[i].flags & LAYER_SLIDING);
-        bool is_still = m->layers[i].flags & LAYER_NOPE && full && job->kinds.turns[LAYERS_FULL];
+        bool full = !(m->layers[i].extra->flags & LAYER_SLIDING);
+        bool is_still =
+            m->layers[i].extra->flags & LAYER_NOPE && full && job->kinds.turns[LAYERS_FULL];
         out->kinds[i] = is_still ? KIND_FULL : KIND_OTHER;
         found = found || is_still;
     }
@@ -471,7 +474,7 @@ static void note_still(Table *t, const Job *job) {
         list_layers(&layers, KIND_FULL, list, sizeof list);
         table_note(t, "layers_still", "%s", list);
     }
-    int chunk = has_model ? job->model->config.attention_chunk : rest->chunk;
+    int chunk = has_model ? job->model->config.extra->attention.chunk : rest->chunk;
     if (chunk > 0) table_note(t, "chunk", "%d", chunk);
     if (has_model || rest->beta == 0) return;
     RopeConfig c = {.temperature_beta = rest->beta,
@@ -484,8 +487,8 @@ static void note_still(Table *t, const Job *job) {
 // ---- the table ----
 
 bool explain(const Job *job, bool plots, Error *err) {
-    if (job->model->config.encoding) return explain_encoding(job, err);
-    Kind *kinds = alloc_array(N_LAYER_KINDS, sizeof *kinds, "kinds of layers", err);
+    if (job->model->config.extra->encoding.kind) return explain_encoding(job, err);
+    LayerKind *kinds = alloc_array(N_LAYER_KINDS, sizeof *kinds, "kinds of layers", err);
     if (!kinds) return false;
     Table t = table_open(job->form);
     int n = fill_kinds(job, kinds);
@@ -499,10 +502,10 @@ bool explain(const Job *job, bool plots, Error *err) {
     note_experts(&t, job->model);
     note_cache(&t, job);
     table_columns(&t, columns);
-    for (const Kind *k = kinds; k < kinds + n; k++)
+    for (const LayerKind *k = kinds; k < kinds + n; k++)
         if (k->turns) print_pairs(&t, k, n > 1);
     table_end(&t);
-    for (const Kind *k = kinds; k < kinds + n; k++)
+    for (const LayerKind *k = kinds; k < kinds + n; k++)
         if (k->turns && (plots || isatty(STDERR_FILENO)))
             plot_pairs(n > 1 ? k->name : NULL, job, k, t.width < 76 ? 24 : MOST_WIDE);
     free(kinds);

@@ -65,18 +65,18 @@ static bool can_turn_over(RowOrder to, const RopeConfig *rope, int64_t head_dim)
 // Whether rows of wq and wk can be moved with what belongs to them, and nothing else with them.
 static bool has_movable_rows(const Model *model) {
     const Matrix *wq = &model->layers[0].wq;
-    bool good = model->config.encoding == ENCODING_ROPE;
+    bool good = model_encoding(model) == ENCODING_ROPE;
     // Multi-head latent attention has its turning rows elsewhere.
-    good = good && model->config.kv_rank == 0;
+    good = good && model->config.extra->latent.kv_rank == 0;
     good = good && !(wq->groups_cross_rows && wq->cols % wq->group_size != 0);
     for (int l = 0; l < model->config.n_layers; l++)
-        good = good && !(model->layers[l].flags & LAYER_KEYS_ARE_VALUES);
+        good = good && !(model->layers[l].extra->flags & LAYER_KEYS_ARE_VALUES);
     return good;
 }
 
 static bool has_gates(const Model *model) {
     for (int l = 0; l < model->config.n_layers; l++)
-        if (model->layers[l].ffn.w3.data) return true;
+        if (model->layers[l].w3.data || model->layers[l].extra->experts.all.w3.data) return true;
     return false;
 }
 
@@ -86,10 +86,12 @@ bool mistake_applies(int mistake, const Model *model, const RopePlan *plan) {
     const RowOrder to = mistakes[mistake].to;
     if (what & (ONE_MORE | ONE_LESS)) return true;
     if (what == GATES) return has_gates(model);
-    if (what == THETAS) return m->sliding_rope && plan->rope.theta != plan->sliding.theta;
+    if (what == THETAS)
+        return m->extra->layers.sliding_rope && plan->rope.theta != plan->sliding.theta;
     if (!has_movable_rows(model)) return false;
     if (to != PAIRS_OVER_HALF && to != PAIRS_OVER_ALL) return true;
-    return !m->has_shapes && !m->sliding_rope && can_turn_over(to, &plan->rope, m->head_dim);
+    return !m->extra->layers.has_shapes && !m->extra->layers.sliding_rope &&
+           can_turn_over(to, &plan->rope, m->head_dim);
 }
 
 // ---- the copy ----
@@ -152,16 +154,18 @@ static void move_matrix(const Move *move, Matrix *m) {
 }
 
 static void move_layer(unsigned what, const ModelConfig *c, const Move *move, Layer *layer) {
-    const bool is_whole = c->qk_norm == QK_NORM_WHOLE;
+    const bool is_whole = c->extra->attention.qk_norm == QK_NORM_WHOLE;
     if (what & QUERIES) {
         move_matrix(move, &layer->wq);
-        move_floats(move, layer->wq.rows, &layer->bq);
-        move_floats(move, is_whole ? layer->wq.rows : move->head_dim, &layer->q_norm);
+        move_floats(move, layer->wq.rows, &layer->extra->attention.bq);
+        move_floats(move, is_whole ? layer->wq.rows : move->head_dim,
+                    &layer->extra->attention.q_norm);
     }
     if (what & KEYS) {
         move_matrix(move, &layer->wk);
-        move_floats(move, layer->wk.rows, &layer->bk);
-        move_floats(move, is_whole ? layer->wk.rows : move->head_dim, &layer->k_norm);
+        move_floats(move, layer->wk.rows, &layer->extra->attention.bk);
+        move_floats(move, is_whole ? layer->wk.rows : move->head_dim,
+                    &layer->extra->attention.k_norm);
     }
 }
 
@@ -174,22 +178,25 @@ static void change_norm(float change, Arena *arena, int64_t n, const float **nor
 }
 
 static void change_norms(float change, Arena *arena, const ModelConfig *c, Layer *layer) {
-    const bool is_whole = c->qk_norm == QK_NORM_WHOLE;
-    const int64_t head_dim = layer->shape.head_dim;
-    const float **of_stream[] = {&layer->attention_norm, &layer->attention_after, &layer->ffn_norm,
-                                 &layer->ffn_after};
+    const bool is_whole = c->extra->attention.qk_norm == QK_NORM_WHOLE;
+    const int64_t head_dim = layer->extra->shape.head_dim;
+    const float **of_stream[] = {&layer->attention_norm, &layer->extra->stream.attention_after,
+                                 &layer->ffn_norm, &layer->extra->stream.ffn_after};
     for (int i = 0; i < 4; i++) change_norm(change, arena, c->dim, of_stream[i]);
-    change_norm(change, arena, is_whole ? layer->wq.rows : head_dim, &layer->q_norm);
-    change_norm(change, arena, is_whole ? layer->wk.rows : head_dim, &layer->k_norm);
+    change_norm(change, arena, is_whole ? layer->wq.rows : head_dim,
+                &layer->extra->attention.q_norm);
+    change_norm(change, arena, is_whole ? layer->wk.rows : head_dim,
+                &layer->extra->attention.k_norm);
 }
 
-static void exchange_gates(FeedForward *ffn) {
-    const FeedForward was = *ffn;
-    if (!was.w3.data) return;
-    ffn->w1 = was.w3;
-    ffn->w3 = was.w1;
-    ffn->b1 = was.b3;
-    ffn->b3 = was.b1;
+static void exchange_gates(Matrix *w1, Matrix *w3, const float **b1, const float **b3) {
+    const Matrix gate = *w1;
+    const float *biases = *b1;
+    if (!w3->data) return;
+    *w1 = *w3;
+    *w3 = gate;
+    *b1 = *b3;
+    *b3 = biases;
 }
 
 // Makes the mistake in all layers, with memory from the arena.
@@ -201,13 +208,18 @@ static void change_layers(int mistake, Arena *arena, MistakenModel *to) {
         Layer *layer = &model->layers[l];
         const RopeConfig *rope = layer_rope(layer, &to->plan.rope, &to->plan.sliding);
         const Move move = {arena, mistakes[mistake].from, mistakes[mistake].to, rope->rotary_dim,
-                           layer->shape.head_dim};
-        const bool turns = !(layer->flags & LAYER_NOPE);
+                           layer->extra->shape.head_dim};
+        const bool turns = !(layer->extra->flags & LAYER_NOPE);
         if (what & BOTH && turns) move_layer(what, &model->config, &move, layer);
         if (change != 0) change_norms(change, arena, &model->config, layer);
         // A first pass only counts bytes.
-        if (what & GATES && arena->memory) exchange_gates(&layer->ffn);
-        if (what & GATES && arena->memory) exchange_gates(&layer->shared);
+        if (!(what & GATES) || !arena->memory) continue;
+        FeedForwardTensors *dense = &layer->extra->feed_forward;
+        FeedForward *all = &layer->extra->experts.all;
+        FeedForward *shared = &layer->extra->experts.shared;
+        exchange_gates(&layer->w1, &layer->w3, &dense->b1, &dense->b3);
+        exchange_gates(&all->w1, &all->w3, &all->b1, &all->b3);
+        exchange_gates(&shared->w1, &shared->w3, &shared->b1, &shared->b3);
     }
     if (change != 0) change_norm(change, arena, model->config.dim, &model->final_norm);
 }
@@ -224,12 +236,10 @@ static void change_plan(int mistake, int head_dim, RopePlan *plan) {
 
 bool mistake_make(int mistake, const Model *model, const RopePlan *plan, MistakenModel *mistaken,
                   Error *err) {
-    const size_t n = (size_t)model->config.n_layers;
     Arena *arena = &mistaken->room;
     *mistaken = (MistakenModel){.model = *model, .plan = *plan};
-    mistaken->model.layers = alloc_array(n, sizeof *model->layers, "layers", err);
+    mistaken->model.layers = layers_copied(model, err);
     if (!mistaken->model.layers) return false;
-    memcpy(mistaken->model.layers, model->layers, n * sizeof *model->layers);
     change_layers(mistake, arena, mistaken);
     if (!arena_open(arena, "weights with a mistake", err)) return false;
     change_layers(mistake, arena, mistaken);
@@ -239,5 +249,5 @@ bool mistake_make(int mistake, const Model *model, const RopePlan *plan, Mistake
 
 void mistake_undo(MistakenModel *mistaken) {
     arena_close(&mistaken->room);
-    free(mistaken->model.layers);
+    layers_free(mistaken->model.layers);
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "../base/settings.h"
-#include "../llama/model.h"
+#include "../kinds/kinds.h"
 
 enum { N_MISTAKES = 12 };
 

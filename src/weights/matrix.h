@@ -98,16 +98,6 @@ Matrix matrix_packed(const Matrix *m, uint8_t *memory);
 
 // ---- weights.c ----
 
-// A feed-forward layer, or an expert, or n experts one below the other.
-typedef struct {
-    Matrix w1, w3;              // gate and up (hidden_dim, dim)
-    Matrix w2;                  // down (dim, hidden_dim)
-    const float *b1, *b3, *b2;  // biases (rows of w1, w3, w2), NULL: none
-} FeedForward;
-
-// Number i of n experts. Groups of theirs do not cross rows.
-FeedForward expert_of(const FeedForward *all, int n, int i);
-
 // A row as float32, by the decoders in plain C: float32 where it lies if that is an address for
 // floats, all else in `room`, which is as long as the row, filled up to whole packs of q4.
 const float *weights_row(const Matrix *matrix, int64_t row, float *room);

@@ -26,34 +26,6 @@ int64_t matrix_scale_bytes(const Matrix *m) {
     return 4 * m->rows * in_row;
 }
 
-// ---- experts ----
-
-// Part i of n equal parts.
-static Matrix part_of(const Matrix *m, int n, int64_t i) {
-    Matrix part = *m;
-    int64_t bytes = matrix_row_bytes(m) * (m->rows / n);
-    int64_t scale_bytes = matrix_scale_bytes(m) / n;
-    part.rows = m->rows / n;
-    part.data = (const uint8_t *)m->data + i * bytes;
-    if (m->scales) part.scales = (const uint8_t *)m->scales + i * scale_bytes;
-    return part;
-}
-
-static const float *biases_of(const float *all, const Matrix *part, int64_t i) {
-    return all ? all + i * part->rows : NULL;
-}
-
-FeedForward expert_of(const FeedForward *all, int n, int i) {
-    FeedForward own = {0};
-    own.w1 = part_of(&all->w1, n, i);
-    own.w2 = part_of(&all->w2, n, i);
-    own.w3 = part_of(&all->w3, n, i);
-    own.b1 = biases_of(all->b1, &own.w1, i);
-    own.b2 = biases_of(all->b2, &own.w2, i);
-    own.b3 = biases_of(all->b3, &own.w3, i);
-    return own;
-}
-
 // ---- q8 and q4, whose scales lie behind all rows ----
 
 // Weight i of a row = scale * q. A float32 scale has group_size weights, and a row begins a new

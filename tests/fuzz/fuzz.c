@@ -61,9 +61,10 @@ static bool try_model(const char *path, Error *err) {
     if (last % (rope_n_maps + 1))
         settings_read_method(&said, rope_maps[last % (rope_n_maps + 1) - 1].name);
     bool ok = settings_resolve(&said, &model.rope, model_window(&model), 40, &plan, &why);
-    if (ok && model.config.sliding_rope)
-        ok = settings_resolve_sliding(&said, &(RopeSettings){.said = 0}, &model.sliding,
-                                      model.config.sliding_window, 40, &plan, &why);
+    if (ok && model.config.extra->layers.sliding_rope)
+        ok = settings_resolve_sliding(&said, &(RopeSettings){.said = 0},
+                                      &model.config.extra->layers.sliding,
+                                      model.config.extra->attention.window, 40, &plan, &why);
     if (!plan.rope.map) plan.rope.window = last / 4 % 8, plan.rope.sinks = last / 32;
     SessionConfig config = {.rope = &plan.rope,
                             .sliding = &plan.sliding,

@@ -1,0 +1,91 @@
+// The feed-forward layer otherwise than a Llama has it: GELU in place of SiLU (Gemma 3), a clamped
+// SwiGLU (gpt-oss), no gate (Arcee, Apertus), biases.
+#include "feed_forward.h"
+
+#include "../llama/arithmetic.h"
+#include "curves.h"
+#include "fields.h"
+#include "kinds.h"
+
+static const Field fields_of_feed_forward[] = {
+    {"activation", 380, U32, 0, N_ACTIVATIONS - 1, EXTRA(feed_forward.activation),
+     .version_6 = ACTIVATION_RELU2},
+    {"ffn_bias", 592, U32, 0, 1, EXTRA(feed_forward.bias)},
+};
+
+bool is_gated(const ModelConfig *c) {
+    int activation = c->extra->feed_forward.activation;
+    return activation != ACTIVATION_RELU2 && activation != ACTIVATION_XIELU;
+}
+
+static void list_feed_forward(Model *m, Layer *w, Tensors *t) {
+    const FeedForwardConfig *f = &m->config.extra->feed_forward;
+    FeedForwardTensors *to = &w->extra->feed_forward;
+    int64_t dim = m->config.dim, hidden = w->extra->shape.hidden_dim;
+    bool gated = is_gated(&m->config);
+    const Tensor rows[] = {
+        {320, &to->b1, FLOATS, .rows = f->bias && gated, .cols = hidden},
+        {340, &to->b3, FLOATS, .rows = f->bias, .cols = hidden},
+        {360, &to->b2, FLOATS, .rows = f->bias, .cols = dim},
+        {370, &to->xielu, FLOATS, .rows = f->activation == ACTIVATION_XIELU, .cols = 4},
+    };
+    add_tensors(t, rows, 4);
+    if (!gated) tensor_at(t, &w->w1)->rows = 0;
+}
+
+FeedForward dense_of(const Layer *w) {
+    const FeedForwardTensors *own = &w->extra->feed_forward;
+    return (FeedForward){w->w1, w->w3, w->w2, own->b1, own->b3, own->b2};
+}
+
+// What a gate makes of the number beside it.
+static float times_gate(int activation, float gate, float up) {
+    if (activation == ACTIVATION_CLAMPED) return clamped_swiglu(gate, up);
+    float factor = activation == ACTIVATION_GELU ? gelu(gate) : silu(gate);
+    return factor * up;
+}
+
+void feed_forward_of(const Plain *p, const FeedForward *w, const float *x, float *out) {
+    int activation = p->model->config.extra->feed_forward.activation;
+    const float *parameters = p->w->extra->feed_forward.xielu;
+    float *up = p->up;
+    bool has_gate = w->w1.rows > 0;
+    if (has_gate) matmul(p->gate, &w->w1, x, p->row);
+    if (has_gate && w->b1) add(p->gate, 1, w->b1, w->w1.rows);
+    matmul(up, &w->w3, x, p->row);
+    if (w->b3) add(up, 1, w->b3, w->w3.rows);
+    for (int64_t e = 0; e < w->w3.rows; e++) {
+        if (has_gate) up[e] = times_gate(activation, p->gate[e], up[e]);
+        else up[e] = activation == ACTIVATION_XIELU ? xielu(up[e], parameters) : relu2(up[e]);
+    }
+    matmul(out, &w->w2, up, p->row);
+    if (w->b2) add(out, 1, w->b2, w->w2.rows);
+}
+
+void read_for_feed_forward(Plain *p, const float *x) {
+    bool is_parallel = p->model->config.extra->stream.norm_place == NORM_PARALLEL;
+    if (!is_parallel) read_normed(p, x, p->w->ffn_norm);
+}
+
+static void feed_feed_forward(Plain *p, float *x) {
+    FeedForward w = dense_of(p->w);
+    read_for_feed_forward(p, x);
+    feed_forward_of(p, &w, p->normed, p->added);
+    add_normed(p, x, p->w->extra->stream.ffn_after);
+}
+
+static bool has_feed_forward(const Plain *p, const Layer *layer) {
+    const ModelConfig *m = &p->model->config;
+    const FeedForwardConfig *f = &m->extra->feed_forward;
+    return f->activation || f->bias || stream_differs(m) ||
+           layer->extra->shape.hidden_dim != m->hidden_dim;
+}
+
+const Kind feed_forward_kind = {
+    .name = "feed_forward",
+    .fields = fields_of_feed_forward,
+    .n_fields = sizeof fields_of_feed_forward / sizeof fields_of_feed_forward[0],
+    .add_tensors = list_feed_forward,
+    .has = has_feed_forward,
+    .feed = feed_feed_forward,
+};

@@ -1,0 +1,31 @@
+// Rules that fields of a header keep.
+#define _POSIX_C_SOURCE 200809L
+#include "fields.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_NAMES = 400 };
+
+static bool check_pair(const Model *m, const char *field, const Rule *rule, Error *err) {
+    char others[MAX_NAMES], *rest;
+    double value = field_value(m, field);
+    if (value == 0) return true;
+    snprintf(others, sizeof others, "%s", rule->others);
+    for (char *name = strtok_r(others, " ", &rest); name; name = strtok_r(NULL, " ", &rest)) {
+        double other = field_value(m, name);
+        if ((rule->bond == NEEDS) == (other == 0))
+            return fail(err, "%s is %g where %s is %g (expected 0)", field, value, name, other);
+    }
+    return true;
+}
+
+bool check_rules(const Model *m, const Rule *rules, int n, Error *err) {
+    for (const Rule *rule = rules; rule < rules + n; rule++) {
+        char names[MAX_NAMES], *rest;
+        snprintf(names, sizeof names, "%s", rule->fields);
+        for (char *name = strtok_r(names, " ", &rest); name; name = strtok_r(NULL, " ", &rest))
+            if (!check_pair(m, name, rule, err)) return false;
+    }
+    return true;
+}

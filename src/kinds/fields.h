@@ -1,0 +1,23 @@
+// What the kinds' parts of the header share: where a field goes, and rules that two fields keep.
+#pragma once
+
+#include "../llama/kind.h"
+
+// The place and the bytes of a member of a ModelExtra.
+#define EXTRA(member)                                                                              \
+    .place = offsetof(struct ModelExtra, member), .bytes = sizeof((struct ModelExtra *)0)->member
+
+enum { MAX_SCALE = 1000000 };  // of a factor
+
+// Where one of the first fields is not 0, NEEDS: none of the others is 0; EXCLUDES: all of them are.
+// Names stand with spaces between.
+typedef struct {
+    const char *fields;
+    enum { NEEDS, EXCLUDES } bond;
+    const char *others;
+} Rule;
+
+// False with the reason when the header breaks a rule.
+bool check_rules(const Model *model, const Rule *rules, int n, Error *err);
+#define CHECK_RULES(model, rules, err)                                                             \
+    check_rules(model, rules, (int)(sizeof(rules) / sizeof *(rules)), err)

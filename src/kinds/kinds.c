@@ -1,0 +1,50 @@
+// The table of kinds. A kind's row stands at the end of its own file, behind what it does.
+#include "kinds.h"
+
+#include <stdlib.h>
+
+#include "../llama/kind.h"
+
+extern const Kind layers_kind, turns_kind, attention_kind, stream_kind, feed_forward_kind;
+extern const Kind experts_kind, latent_kind, states_kind, per_layer_kind, encodings_kind;
+
+// Of two kinds that a layer has, the later one takes the steps that both have.
+static const Kind *const rows[] = {
+    &layers_kind,  &turns_kind,  &attention_kind, &stream_kind,    &feed_forward_kind,
+    &experts_kind, &latent_kind, &states_kind,    &per_layer_kind, &encodings_kind,
+};
+
+const Kinds kinds = {
+    .rows = rows,
+    .n = sizeof rows / sizeof rows[0],
+    .model_bytes = sizeof(struct ModelExtra),
+    .layer_bytes = sizeof(struct LayerExtra),
+    .plain_bytes = sizeof(struct PlainExtra),
+};
+
+bool model_unknown(Model *model, Error *err) {
+    *model = (Model){.config = {0}};
+    model->config.extra = alloc_array(1, sizeof *model->config.extra, "a model", err);
+    return model->config.extra;
+}
+
+Layer *layers_copied(const Model *model, Error *err) {
+    int n = model->config.n_layers;
+    Layer *layers = alloc_array(n, sizeof *layers, "layers", err);
+    struct LayerExtra *extra = layers ? alloc_array(n, sizeof *extra, "layers", err) : NULL;
+    if (!extra) {
+        free(layers);
+        return NULL;
+    }
+    for (int l = 0; l < n; l++) {
+        layers[l] = model->layers[l];
+        extra[l] = *model->layers[l].extra;
+        layers[l].extra = &extra[l];
+    }
+    return layers;
+}
+
+void layers_free(Layer *layers) {
+    if (layers) free(layers->extra);
+    free(layers);
+}

@@ -1,0 +1,64 @@
+// All kinds together: what a model, a layer and a forward pass have besides a Llama's. kinds.c has
+// the table of their rows. Each slice is a file of its own, and this is the only one that knows all.
+#pragma once
+
+#include "attention.h"
+#include "encodings.h"
+#include "experts.h"
+#include "feed_forward.h"
+#include "latent.h"
+#include "layers.h"
+#include "per_layer.h"
+#include "states.h"
+#include "stream.h"
+#include "turns.h"
+
+// Of a model: fields of its header, and tensors. Zeros are a Llama.
+struct ModelExtra {
+    LayersConfig layers;
+    AttentionConfig attention;
+    StreamConfig stream;
+    FeedForwardConfig feed_forward;
+    ExpertsConfig experts;
+    LatentConfig latent;
+    StatesConfig states;
+    PerLayerConfig per_layer;
+    EncodingConfig encoding;
+};
+
+// The encoding of a model (encodings.h).
+static inline int model_encoding(const Model *model) { return model->config.extra->encoding.kind; }
+
+// A model without a file, of which nothing is known: zeros, and no layers. For model_close.
+bool model_unknown(Model *model, Error *err);
+
+// Layers of one's own, which can be changed: a copy that shares the weights, NULL with the reason.
+Layer *layers_copied(const Model *model, Error *err);
+void layers_free(Layer *layers);
+
+// Of a layer.
+struct LayerExtra {
+    uint8_t flags;  // a sum of LAYER_...
+    LayerShape shape;
+    AttentionTensors attention;
+    StreamTensors stream;
+    FeedForwardTensors feed_forward;
+    ExpertsTensors experts;
+    LatentTensors latent;
+    StatesTensors states;
+    PerLayerTensors per_layer;
+    EncodingTensors encoding;
+};
+
+// Of the definition. `config` is filled in before plain_lay_out.
+struct PlainExtra {
+    const SessionConfig *config;
+    SessionConfig own;  // which settle makes
+    PlainTurns turns;
+    PlainAttention attention;
+    PlainExperts experts;
+    PlainLatent latent;
+    PlainStates states;
+    PlainPerLayer per_layer;
+    PlainEncoding encoding;
+};

@@ -1,0 +1,210 @@
+// What may differ from layer to layer: the tables behind the header, and what they must not say.
+#include "layers.h"
+
+#include <string.h>
+
+#include "fields.h"
+#include "kinds.h"
+
+// ---- the header ----
+
+static const Field fields_of_layers[] = {
+    {"layer_table", 232, U32, 0, 1, EXTRA(layers.has_flags)},
+    {"sliding_rope", 256, U32, 0, 1, EXTRA(layers.sliding_rope)},
+    {"sliding_method", 260, U32, 0, LAST_METHOD, EXTRA(layers.sliding.method)},
+    {"sliding_theta", 264, F64, 0, ANY, EXTRA(layers.sliding.theta)},
+    {"sliding_factor", 272, F64, 0, ANY, EXTRA(layers.sliding.factor)},
+    {"sliding_train_ctx", 280, U32, 0, MOST, EXTRA(layers.sliding.train_ctx)},
+    {"sliding_ramp", 284, U32, 0, ROPE_RAMP_TURNS, EXTRA(layers.sliding.ramp)},
+    {"sliding_truncate", 288, U32, 0, 1, EXTRA(layers.sliding.truncate)},
+    {"sliding_rotary_dim", 292, U32, 0, ROPE_MAX_HEAD_DIM, EXTRA(layers.sliding_rotary_dim)},
+    {"sliding_beta_fast", 296, F64, 0, ANY, EXTRA(layers.sliding.beta_fast)},
+    {"sliding_beta_slow", 304, F64, 0, ANY, EXTRA(layers.sliding.beta_slow)},
+    {"sliding_attention_factor", 312, F64, 0, ANY, EXTRA(layers.sliding.attention_factor)},
+    {"sliding_mscale", 320, F64, 0, ANY, EXTRA(layers.sliding.mscale)},
+    {"sliding_mscale_all_dim", 328, F64, 0, ANY, EXTRA(layers.sliding.mscale_all_dim)},
+    {"sliding_low_freq_factor", 336, F64, 0, ANY, EXTRA(layers.sliding.low_freq_factor)},
+    {"sliding_high_freq_factor", 344, F64, 0, ANY, EXTRA(layers.sliding.high_freq_factor)},
+    {"layer_shapes", 512, U32, 0, 1, EXTRA(layers.has_shapes)},
+};
+
+static const Rule rules_of_layers[] = {
+    {"sliding_rope", NEEDS, "layer_table"},
+    {"sliding_method sliding_theta sliding_factor sliding_train_ctx sliding_ramp sliding_truncate "
+     "sliding_rotary_dim sliding_beta_fast sliding_beta_slow sliding_attention_factor "
+     "sliding_mscale sliding_mscale_all_dim sliding_low_freq_factor sliding_high_freq_factor",
+     NEEDS, "sliding_rope"},
+};
+
+static bool check_layers(Model *m, Error *err) {
+    const ModelConfig *c = &m->config;
+    LayersConfig *l = &c->extra->layers;
+    int turning = c->rotary_dim ? c->rotary_dim : (int)c->head_dim;
+    if (!CHECK_RULES(m, rules_of_layers, err)) return false;
+    if (!l->sliding_rope) return true;
+    if (rope_methods[l->sliding.method].flags & ROPE_USES_LISTS)
+        return fail(err, "sliding_method is longrope, whose lists are for rope_method alone");
+    if (l->sliding.train_ctx < 1)
+        return fail(err, "sliding_train_ctx is 0 (expected 1 to %d)", MOST);
+    if (l->sliding_rotary_dim) turning = l->sliding_rotary_dim;
+    return check_turning(&l->sliding, "sliding_rotary_dim", turning, c->head_dim, err);
+}
+
+// ---- the tables behind it ----
+
+// Whether what turns has its place in a layer's heads, and values theirs in keys.
+static bool check_heads(const Model *m, int l, Error *err) {
+    const ModelConfig *c = &m->config;
+    const Layer *layer = &m->layers[l];
+    int flags = layer->extra->flags;
+    const RopeConfig *rope = layer_rope(layer, &m->rope, &c->extra->layers.sliding);
+    int head_dim = layer->extra->shape.head_dim;
+    bool turns = c->extra->encoding.kind == ENCODING_ROPE && !(flags & LAYER_NOPE);
+    bool counts_all = rope->method == ROPE_PROPORTIONAL;
+    if (turns && (counts_all ? head_dim != rope->rotary_dim : head_dim < rope->rotary_dim))
+        return fail(err, "impossible header: head_dim of layer %d is %d, and %d elements turn%s", l,
+                    head_dim, rope->rotary_dim, counts_all ? " or rest" : "");
+    if (!(flags & LAYER_KEYS_ARE_VALUES)) return true;
+    if (c->extra->attention.qk_norm == QK_NORM_WHOLE)
+        return fail(
+            err, "impossible header: keys of layer %d are values (expected qk_norm 0, 1 or 3)", l);
+    return layer_value_dim(c, layer) == head_dim ||
+           fail(err, "impossible header: keys of layer %d are values (expected value_dim %d or 0)",
+                l, head_dim);
+}
+
+// Whether a layer's heads go together, and those of the layer whose keys it reads are as its own:
+// these turn as its queries do.
+static bool check_shape(const Model *m, int l, Error *err) {
+    const LayerShape *shape = &m->layers[l].extra->shape;
+    if (shape->n_heads % shape->n_kv_heads)
+        return fail(err, "impossible header: %d heads of layer %d cannot share %d kv heads",
+                    shape->n_heads, l, shape->n_kv_heads);
+    if (shape->head_dim % 2)
+        return fail(err, "impossible header: head_dim of layer %d is %d (expected an even number)",
+                    l, shape->head_dim);
+    if (shape->kv_layer < 0 || shape->kv_layer > l)
+        return fail(err, "impossible header: kv_layer of layer %d is %d (expected 0 to %d)", l,
+                    shape->kv_layer, l);
+    const struct LayerExtra *source = m->layers[shape->kv_layer].extra;
+    bool is_alike = source->shape.head_dim == shape->head_dim &&
+                    source->shape.n_kv_heads == shape->n_kv_heads &&
+                    source->shape.kv_layer == shape->kv_layer;
+    bool has_keys = shape->kv_layer == l || !(source->flags & LAYER_STATE);
+    int different = m->layers[l].extra->flags ^ source->flags;
+    bool turns_alike = (different & (LAYER_SLIDING | LAYER_NOPE)) == 0;
+    return (is_alike && has_keys && turns_alike) ||
+           fail(err, "impossible header: layer %d takes keys of layer %d, which has others", l,
+                shape->kv_layer);
+}
+
+// Numbers of a layer's shape, in the file's order: no more than the header's, which are the widest.
+static bool read_shape(const Model *m, const uint8_t *numbers, int l, Error *err) {
+    const ModelConfig *c = &m->config;
+    static const char *const names[] = {"n_heads", "n_kv_heads", "head_dim", "hidden_dim"};
+    const int most[] = {c->n_heads, c->n_kv_heads, (int)c->head_dim, (int)c->hidden_dim};
+    int32_t found[SHAPE_NUMBERS];
+    memcpy(found, numbers, sizeof found);
+    for (int i = 0; i < 4; i++)
+        if (found[i] < 1 || found[i] > most[i])
+            return fail(err,
+                        "impossible header: layer_shapes has %s %d for layer %d (expected 1 to %d)",
+                        names[i], found[i], l, most[i]);
+    m->layers[l].extra->shape = (LayerShape){found[0], found[1], found[2], found[3], found[4]};
+    return true;
+}
+
+static bool read_shapes(Model *m, const uint8_t *shapes, Error *err) {
+    const ModelConfig *c = &m->config;
+    for (int l = 0; l < c->n_layers; l++) {
+        LayerShape *shape = &m->layers[l].extra->shape;
+        const uint8_t *numbers = shapes ? shapes + (size_t)l * SHAPE_NUMBERS * 4 : NULL;
+        *shape = (LayerShape){c->n_heads, c->n_kv_heads, (int)c->head_dim, (int)c->hidden_dim, l};
+        if (numbers && !read_shape(m, numbers, l, err)) return false;
+        if (!check_shape(m, l, err) || !check_heads(m, l, err)) return false;
+    }
+    return true;
+}
+
+// Of what may stand in a layer's sum, NOPE and SLIDING exclude one another, and a state all but
+// DENSE.
+static bool read_flags(Model *m, const uint8_t *flags, Error *err) {
+    const ModelConfig *c = &m->config;
+    const struct ModelExtra *extra = c->extra;
+    int most = LAYER_SEES_ALL | (extra->layers.sliding_rope ? LAYER_SLIDING : LAYER_NOPE);
+    int more_bits = extra->experts.n > 0 ? LAYER_DENSE : 0;
+    if (c->version >= 6) more_bits |= LAYER_WITHOUT_SINKS;
+    if (c->version >= 6 && extra->latent.kv_rank == 0) more_bits |= LAYER_KEYS_ARE_VALUES;
+    for (int l = 0; flags && l < c->n_layers; l++) {
+        int others = flags[l];
+        m->layers[l].extra->flags = flags[l];
+        if (extra->states.kind && (others & ~LAYER_DENSE) == LAYER_STATE) others &= LAYER_DENSE;
+        if ((others & ~more_bits) <= most) continue;
+        const char *more = c->version >= 6 ? ", or 8, 16 or 32 more; or 64 with state_kind"
+                           : more_bits     ? ", or 8 more"
+                                           : "";
+        return fail(err, "impossible header: layer_table has %d for layer %d (expected 0 to %d%s)",
+                    flags[l], l, most, more);
+    }
+    return true;
+}
+
+static bool read_tables(Model *m, Cursor *file, Error *err) {
+    const ModelConfig *c = &m->config;
+    const LayersConfig *l = &c->extra->layers;
+    int64_t n_shapes = l->has_shapes ? (int64_t)c->n_layers * SHAPE_NUMBERS * 4 : 0;
+    const uint8_t *flags;
+    const uint8_t *shapes;
+    if (!take_bytes(file, l->has_flags ? c->n_layers : 0, &flags, err)) return false;
+    if (!read_flags(m, flags, err)) return false;
+    if (!take_bytes(file, n_shapes, &shapes, err) || !read_shapes(m, shapes, err)) return false;
+    return !l->sliding_rope || settings_check(&l->sliding, c->seq_len, err) ||
+           fail(err, "impossible header: sliding layers: %s", err->text);
+}
+
+// ---- tensors ----
+
+// Heads and widths of the layer in place of the header's.
+static void list_shapes(Model *m, Layer *w, Tensors *t) {
+    const LayerShape *of = &w->extra->shape;
+    int64_t heads = (int64_t)of->n_heads * of->head_dim;
+    bool has_keys = of->kv_layer == w - m->layers;
+    bool has_values = has_keys && !(w->extra->flags & LAYER_KEYS_ARE_VALUES);
+    int64_t value_dim = layer_value_dim(&m->config, w);
+    tensor_at(t, &w->wq)->rows = heads;
+    tensor_at(t, &w->wk)->rows = has_keys ? (int64_t)of->n_kv_heads * of->head_dim : 0;
+    tensor_at(t, &w->wv)->rows = has_values ? of->n_kv_heads * value_dim : 0;
+    tensor_at(t, &w->wo)->cols = of->n_heads * value_dim;
+    tensor_at(t, &w->w1)->rows = of->hidden_dim;
+    tensor_at(t, &w->w3)->rows = of->hidden_dim;
+    tensor_at(t, &w->w2)->cols = of->hidden_dim;
+}
+
+// ---- what others ask of a layer ----
+
+const RopeConfig *layer_rope(const Layer *layer, const RopeConfig *rope,
+                             const RopeConfig *sliding) {
+    return layer->extra->flags & LAYER_SLIDING ? sliding : rope;
+}
+
+double layer_temperature(const Layer *layer, const RopeConfig *rope, int position) {
+    bool counts = !rope->temperature_unturned || layer->extra->flags & LAYER_NOPE;
+    return counts ? rope_temperature(rope, position) : 1;
+}
+
+bool layer_is_usual(const Model *m, const Layer *layer) {
+    const ModelConfig *c = &m->config;
+    const LayerShape *of = &layer->extra->shape;
+    return layer->extra->flags == 0 && of->n_heads == c->n_heads &&
+           of->n_kv_heads == c->n_kv_heads && of->head_dim == c->head_dim &&
+           of->hidden_dim == c->hidden_dim && of->kv_layer == layer - m->layers;
+}
+
+const Kind layers_kind = {
+    .name = "layers",
+    .fields = fields_of_layers,
+    .n_fields = sizeof fields_of_layers / sizeof fields_of_layers[0],
+    .check = check_layers,
+    .read_tables = read_tables,
+    .add_tensors = list_shapes,
+};

@@ -1,0 +1,46 @@
+// What may differ from layer to layer: flags, shapes, and RoPE by settings of its own in layers that
+// slide.
+#pragma once
+
+#include "../base/session_config.h"
+#include "../llama/model.h"
+
+// A layer sees past a sliding window; neither its queries nor its keys turn; they turn by the
+// sliding layers' settings; it has no experts, though others have; its values are what wk makes,
+// before norms and RoPE; it has no learned sinks, though others have; it keeps a state, and does not
+// attend.
+enum {
+    LAYER_SEES_ALL = 1,
+    LAYER_NOPE = 2,
+    LAYER_SLIDING = 4,
+    LAYER_DENSE = 8,
+    LAYER_KEYS_ARE_VALUES = 16,
+    LAYER_WITHOUT_SINKS = 32,
+    LAYER_STATE = 64,
+};
+
+// What the header and the tables behind it have of a layer.
+typedef struct {
+    int n_heads, n_kv_heads;
+    int head_dim;
+    int hidden_dim;  // of a dense feed-forward layer
+    int kv_layer;    // whose keys and values it reads: its own, or those of an earlier layer
+} LayerShape;
+enum { SHAPE_NUMBERS = 5 };  // in the file, int32 each
+
+typedef struct {
+    bool has_flags;          // flags of each layer (n_layers), a byte each
+    bool has_shapes;         // shapes of each (n_layers), five numbers each; else the header's
+    bool sliding_rope;       // layers with LAYER_SLIDING turn by settings of their own
+    RopeConfig sliding;      // as the file has them, without defaults filled in; else zeros
+    int sliding_rotary_dim;  // elements of a head that turn there; 0: as many as elsewhere
+} LayersConfig;
+
+// The settings by which a layer turns, of those in `rope` and `sliding`.
+const RopeConfig *layer_rope(const Layer *layer, const RopeConfig *rope, const RopeConfig *sliding);
+
+// What the query at `position` of a layer is multiplied by: rope_temperature, where that counts.
+double layer_temperature(const Layer *layer, const RopeConfig *rope, int position);
+
+// Whether a layer has the model's heads and width, and no flags.
+bool layer_is_usual(const Model *model, const Layer *layer);

@@ -1,0 +1,179 @@
+// The forward pass as its definition: a token goes straight down through a Llama, in the order of
+// llama2.c. Read this before src/fast/transformer.c, which computes the same numbers fast;
+// tests/test_plain.py compares them. --plain runs any job by this file: one thread and float32.
+//
+// A key is kept unturned. The query is turned instead, for each key anew, by the distance between
+// the two. So every RoPE method and distance map stands here as its formula. In comments d is
+// head_dim. Where a model is of another kind, a row of the table of kinds takes the place of a step
+// (kind.h); in a Llama no row does.
+#include "forward.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "arithmetic.h"
+#include "kind.h"
+
+// The angles of the present token. Where its query at i meets a key at j, each pair turns by the
+// angle D(i, j) f: the distance between the two times the pair's frequency. Query and key both have
+// the attention factor.
+static void fill_angles(Plain *p, int length) {
+    RopeFreqs now;
+    rope_frequencies(p->rope, length, &now);
+    double factor = now.attention_factor * now.attention_factor;
+    float *cosine = p->cosines;
+    float *sine = p->sines;
+    for (int j = 0; j <= p->i; j++) {
+        double distance = rope_distance(p->rope, p->i, j);
+        for (int pair = 0; pair < p->n_pairs; pair++) {
+            rope_cos_sin(now.inv_freq[pair], distance, factor, cosine, sine);
+            cosine++;
+            sine++;
+        }
+    }
+}
+
+// x += wo @ mixed. A head mixes the values of all tokens, each by how well its key meets the query,
+// which is turned by the distance between the two: arXiv 1706.03762, with RoPE of arXiv 2104.09864.
+static void attention(Plain *p, float *x) {
+    const ModelConfig *m = &p->model->config;
+    const Layer *w = p->w;
+    int64_t d = m->head_dim;
+    int64_t kv = m->n_kv_heads * d;
+    int sharing = m->n_heads / m->n_kv_heads;                     // heads that share a key
+    float *keys = p->keys + (int64_t)p->layer * p->context * kv;  // (context, kv) of this layer
+    float *values = p->values + (int64_t)p->layer * p->context * kv;
+
+    // q (n_heads * d), and k and v (kv), which stay for the tokens to come
+    rmsnorm(p->normed, x, w->attention_norm, m->dim, m->norm_eps);
+    matmul(p->q, &w->wq, p->normed, p->row);
+    matmul(keys + p->i * kv, &w->wk, p->normed, p->row);
+    matmul(values + p->i * kv, &w->wv, p->normed, p->row);
+
+    double growth = rope_logn(p->rope, p->i) * rope_temperature(p->rope, p->i);
+    float scale = (float)growth * (1 / sqrtf((float)d));
+    for (int h = 0; h < m->n_heads; h++) {
+        const float *q = p->q + h * d;
+        int64_t head = h / sharing * d;
+
+        // scores (i + 1) = q . k / sqrt(d), where q (d) turns to meet each k (d)
+        for (int j = 0; j <= p->i; j++) {
+            const float *k = keys + j * kv + head;
+            int64_t angle = (int64_t)j * p->n_pairs;
+            memcpy(p->turned, q, d * sizeof(float));
+            rope_rotate(p->turned, p->n_pairs, p->cosines + angle, p->sines + angle);
+            p->scores[j] = scale * dot(p->turned, k, d);
+            if (!rope_sees(p->rope, p->i, j)) p->scores[j] = -INFINITY;
+        }
+        softmax(p->scores, p->i + 1);
+
+        // mixed (d) = the sum over j of scores[j] * v[j]
+        float *mixed = p->mixed + h * d;
+        memset(mixed, 0, d * sizeof(float));
+        for (int j = 0; j <= p->i; j++) add(mixed, p->scores[j], values + j * kv + head, d);
+    }
+    matmul(p->added, &w->wo, p->mixed, p->row);
+    add(x, 1, p->added, m->dim);
+}
+
+// x += w2 @ (silu(w1 @ x) * (w3 @ x)), of x behind its norm. SwiGLU, arXiv 2002.05202.
+static void feed_forward(Plain *p, float *x) {
+    const ModelConfig *m = &p->model->config;
+    const Layer *w = p->w;
+    rmsnorm(p->normed, x, w->ffn_norm, m->dim, m->norm_eps);
+    matmul(p->gate, &w->w1, p->normed, p->row);
+    matmul(p->up, &w->w3, p->normed, p->row);
+    for (int64_t e = 0; e < m->hidden_dim; e++) p->up[e] *= silu(p->gate[e]);
+    matmul(p->added, &w->w2, p->up, p->row);
+    add(x, 1, p->added, m->dim);
+}
+
+int plain_forward(Plain *p, int32_t token, int i, int length, float *x) {
+    const ModelConfig *m = &p->model->config;
+    p->i = i;
+
+    // x (dim) = the token's row of the embedding (vocab_size, dim)
+    memcpy(x, weights_row(&p->model->embedding, token, p->row), m->dim * sizeof *x);
+    EACH_KIND(k)
+    if ((*k)->embed) (*k)->embed(p, token, x);
+    int bad = all_finite(x, m->dim) ? m->n_layers : -1;  // the first bad layer; n_layers: none
+
+    if (p->n_pairs > 0) fill_angles(p, length);
+    EACH_KIND(k)
+    if ((*k)->place) (*k)->place(p, length, x);
+
+    for (int l = 0; l < m->n_layers; l++) {
+        p->layer = l;
+        p->w = &p->model->layers[l];
+        p->steps[l].mix(p, x);   // attention
+        p->steps[l].feed(p, x);  // feed_forward
+        EACH_KIND(k)
+        if ((*k)->end_layer) (*k)->end_layer(p, x);
+        if (bad == m->n_layers && !all_finite(x, m->dim)) bad = l;
+    }
+    return bad;
+}
+
+void plain_logits(Plain *p, const float *x, float *logits) {
+    const ModelConfig *m = &p->model->config;
+    rmsnorm(p->normed, x, p->model->final_norm, m->dim, m->norm_eps);
+    EACH_KIND(k)
+    if ((*k)->norm) (*k)->norm(p, x);
+    matmul(logits, &p->model->classifier, p->normed, p->row);
+    EACH_KIND(k)
+    if ((*k)->end) (*k)->end(p, logits);
+}
+
+// ---- memory ----
+
+static float *floats(Arena *arena, int64_t rows, int64_t width) {
+    return arena_take(arena, rows, width * sizeof(float));
+}
+
+// A Llama's steps, where no kind has others.
+void plain_choose_steps(Plain *p) {
+    for (int l = 0; l < p->model->config.n_layers; l++) {
+        p->steps[l] = (struct Steps){attention, feed_forward};
+        EACH_KIND(k) {
+            if (!(*k)->has || !(*k)->has(p, &p->model->layers[l])) continue;
+            if ((*k)->mix) p->steps[l].mix = (*k)->mix;
+            if ((*k)->feed) p->steps[l].feed = (*k)->feed;
+        }
+    }
+}
+
+uint64_t plain_lay_out(Plain *p, Arena *arena) {
+    const ModelConfig *m = &p->model->config;
+    int64_t heads = m->n_heads * m->head_dim;
+    int64_t kv = m->n_kv_heads * m->head_dim;
+    int64_t rows = (int64_t)m->n_layers * p->context;
+    p->n_pairs = p->rope->rotary_dim / 2;
+    p->value_width = kv;
+    p->mixed_width = heads;
+    p->hidden_width = m->hidden_dim;
+    p->widest = m->dim > heads ? m->dim : heads;
+    EACH_KIND(k)
+    if ((*k)->lay_out) (*k)->lay_out(p, arena);
+
+    uint64_t before = arena->used;
+    p->keys = floats(arena, rows, kv);
+    p->values = floats(arena, rows, p->value_width);
+    uint64_t kept = arena->used - before;
+    p->cosines = floats(arena, p->context, p->n_pairs);
+    p->sines = floats(arena, p->context, p->n_pairs);
+    p->normed = floats(arena, 1, m->dim);
+    p->added = floats(arena, 1, m->dim);
+    p->q = floats(arena, 1, heads);
+    p->turned = floats(arena, 1, m->head_dim);
+    p->scores = floats(arena, 1, p->context + 1);
+    p->mixed = floats(arena, 1, p->mixed_width);
+    p->gate = floats(arena, 1, p->hidden_width);
+    p->up = floats(arena, 1, p->hidden_width);
+    // a row of any matrix, filled up to whole packs of q4
+    if (p->widest < p->mixed_width) p->widest = p->mixed_width;
+    if (p->widest < p->hidden_width) p->widest = p->hidden_width;
+    p->row = floats(arena, 1, p->widest + Q4_PACK);
+    p->steps = arena_take(arena, m->n_layers, sizeof *p->steps);
+    if (p->steps) plain_choose_steps(p);
+    return kept;
+}

@@ -1,0 +1,63 @@
+// The forward pass as its definition, a token at a time and slow. The fast one
+// (src/fast/transformer.h) is tested against it.
+#pragma once
+
+#include "model.h"
+
+typedef struct Plain Plain;
+
+// A half of a layer, for the present token: adds to x (dim).
+typedef void Step(Plain *plain, float *x);
+
+// What the definition keeps of a text. The first four fields are filled in before plain_lay_out. At
+// token i:
+// 1. keys and values have rows for the tokens before i, of every layer, and none changes.
+// 2. plain_forward writes row i of each, layer by layer, and all that is for the present token.
+// 3. To forget tokens is to read others at their numbers: no row behind i is ever read.
+// 4. cosines and sines are those of token i, for all layers; scores are those of one head.
+struct Plain {
+    const Model *model;
+    const RopeConfig *rope;    // complete, and checked
+    int context;               // most tokens
+    struct PlainExtra *extra;  // what other kinds keep, see kind.h
+
+    // Where it is.
+    int i;           // the present token's number, from 0
+    int layer;       // the layer's number, from 0
+    const Layer *w;  // and its weights
+
+    // For every token that was read.
+    float *keys, *values;  // (n_layers, context, n_kv_heads * head_dim), as wk and wv made them
+    // For the present token.
+    int n_pairs;             // of a head, that turn
+    float *cosines, *sines;  // (context, n_pairs) by which the query turns to meet each key
+    float *normed, *added;   // (dim) what a half of a layer reads, and what it adds
+    float *q;                // (n_heads * head_dim)
+    float *turned;           // (head_dim) a head of q, turned to meet one key
+    float *scores;           // (context + 1) of one head
+    float *mixed;            // (n_heads * head_dim) values, mixed by the scores
+    float *gate, *up;        // (hidden_dim)
+    float *row;              // (widest) of a matrix, as float32
+
+    // The steps of each layer (n_layers): a Llama's, or those of other kinds.
+    struct Steps {
+        Step *mix, *feed;
+    } * steps;
+    // How wide arrays are, which other kinds make wider before they are taken.
+    int64_t value_width, mixed_width, hidden_width, widest;
+};
+
+// Takes all arrays from an arena (see util.h). Returns the bytes of keys and values.
+uint64_t plain_lay_out(Plain *plain, Arena *arena);
+
+// Chooses the steps of each layer again, which plain_lay_out has done: to be called when what a
+// session asks has changed.
+void plain_choose_steps(Plain *plain);
+
+// Reads token number i, behind those from 0 to i - 1, in a text of `length` tokens by now. x (dim)
+// becomes the last layer's result. Returns the first layer whose result has NaN or infinity, -1 for
+// the embedding, n_layers for none.
+int plain_forward(Plain *plain, int32_t token, int i, int length, float *x);
+
+// logits (vocab_size) of what plain_forward gave.
+void plain_logits(Plain *plain, const float *x, float *logits);
