@@ -54,9 +54,10 @@ WHOLE = dict(vars(reference))  # as it was written: a test may put other functio
 def key_of(what, c, weights, ids, options):
     """None where a function stands in the place of another whose source does not say all of it."""
     changed = {name: function for name, function in vars(reference).items() if function is not WHOLE.get(name)}
-    if any(function.__closure__ for function in changed.values()):
+    if any(getattr(function, '__closure__', None) for function in changed.values()):
         return None
-    others = sorted((name, inspect.getsource(function)) for name, function in changed.items())
+    others = sorted((name, inspect.getsource(function) if inspect.isfunction(function) else repr(function))
+                    for name, function in changed.items())
     said = sorted((name, value) for name, value in c.items() if name != 'version' and value)
     options = sorted(options.items())
     whole = hashlib.sha256(repr((what, code(), METHODS, ENCODINGS, others, said, list(ids), options)).encode())

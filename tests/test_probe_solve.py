@@ -8,7 +8,7 @@ import random
 import re
 import types
 
-from common import ROOT, check, in_work, lacks, main, takes_long, write
+from common import ROOT, case, check, in_work, lacks, main, takes_long, write
 from fake_server import MODEL, Fake
 from probe_common import MORE, SMALL, named, ours_of, probe, reads
 from probe import doubts, least_squares, untold, values  # noqa: E402
@@ -30,8 +30,17 @@ SOLVED = [
 
 
 def test_solved():
-    for hidden, words, true in SOLVED:
-        with Fake('vllm', hidden, noise=0.005) as server:
+    solved(SOLVED[1::3])
+
+
+@takes_long
+def test_more_solved():
+    solved(SOLVED)
+
+
+def solved(cases):
+    for hidden, words, true in cases:
+        with case('solved: %s' % (hidden,)), Fake('vllm', hidden, noise=0.005) as server:
             told = probe(server.url, MODEL, *MORE, *LONG)
             known = named(told)
             check(told.status == 1 and told.last.startswith('the server has values of its own: ' + words) and

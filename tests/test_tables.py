@@ -19,7 +19,7 @@ import sys
 import kept
 import reference
 from common import (ROOT, RUN, at_terminal, check, close, config, good, house, in_work, main, one_line, random_ids,
-                    random_weights, run, screen, table, tiny_model, write, write_model, write_tokenizer)
+                    random_weights, run, screen, table, takes_long, tiny_model, write, write_model, write_tokenizer)
 
 SHAPE = dict(n_layers=1, vocab_size=60, train_ctx=128, seq_len=128, theta=300.0)
 LETTERS = [' '] + [chr(c) for c in range(ord('a'), ord('z') + 1)] + [chr(c) for c in range(ord('0'), ord('9') + 1)]
@@ -129,7 +129,7 @@ def test_the_verdict_stands_out():
 
 def test_progress_of_a_check():
     """A bar is drawn while a row is worked out, and is gone when the row stands there."""
-    raw = at_terminal((os.path.join(ROOT, 'model.bin'), '--check', '-n', 2048, '--rope', 'yarn'))
+    raw = at_terminal((os.path.join(ROOT, 'model.bin'), '--check', '-n', 1024, '--rope', 'yarn'))
     lines = screen(raw)
     drawn = re.search(r'\r[a-z-]+ \d+ +\[[#.]+\]', raw)
     check(drawn, 'a bar is shown', raw[-400:])
@@ -248,12 +248,13 @@ def the_same(*arguments):
 def test_json():
     model, book = os.path.join(ROOT, 'model.bin'), os.path.join(ROOT, 'book.txt')
     number = int, float
-    reason, found = the_same(model, '--check', '-n', 1024, '--rope', 'yarn', '--budget', 600)
-    row = next(row for row in found['rows'] if row['check'] == 'jumps')
-    check(reason == {'code': 'jumps', 'words': 'holds to 1024 by jumps'} and isinstance(found['length'], number)
+    reason, found = the_same(model, '--check', '-n', 128, '--budget', 600)
+    row = next(row for row in found['rows'] if row['check'] == 'short-perplexity')
+    check(reason == {'code': 'whole', 'words': 'holds to 128, read whole'} and isinstance(found['length'], number)
           and isinstance(row['value'], number) and row['budget'] is None, 'a check that holds', found)
-    reason, found = the_same(model, '--check', '-n', 2048, '--rope', 'none', '--budget', 600)
-    check(reason['code'] == 'jump-retrieval' and reason['words'].startswith('fails at 2048: keys: ')
+    random_model = tiny_model('random.bin', vocab_size=write_tokenizer(in_work('random.tokenizer.bin')))
+    reason, found = the_same(random_model, '--check', '-n', 64, '--budget', 600)
+    check(reason['code'] == 'short-perplexity' and reason['words'].startswith('fails at 64: ')
           and found['status'] == 1, 'a check that fails', reason)
     reason, found = as_json(model, '--check', '-n', 4096, '--budget', 0.05)[1]['reason'], None
     check(reason['code'] == 'time' and '--budget' in reason['words'], 'a check that is undecided', reason)
@@ -277,6 +278,18 @@ def test_json():
     for what in (('--next', 3, '-i', 'Once'), ('--attn', '0.0', '-i', 'She said "no\\".\n'), ('--bench', '-n', 16)):
         the_same(model, *what)
     as_json(model, '--quantize', 'q8', in_work('small.bin'))
+
+
+@takes_long
+def test_json_of_jumps():
+    model = os.path.join(ROOT, 'model.bin')
+    reason, found = the_same(model, '--check', '-n', 1024, '--rope', 'yarn', '--budget', 600)
+    row = next(row for row in found['rows'] if row['check'] == 'jumps')
+    check(reason == {'code': 'jumps', 'words': 'holds to 1024 by jumps'} and isinstance(row['value'], (int, float)),
+          'a check that holds', found)
+    reason, found = the_same(model, '--check', '-n', 2048, '--rope', 'none', '--budget', 600)
+    check(reason['code'] == 'jump-retrieval' and reason['words'].startswith('fails at 2048: keys: ')
+          and found['status'] == 1, 'a check that fails', reason)
 
 
 def test_json_of_strings():
@@ -361,30 +374,30 @@ TASKS = ['task', 'method', 'length', 'depth', 'trials', 'correct', 'accuracy']
 def test_tasks():
     model = os.path.join(ROOT, 'model.bin')
     names = ['passkey', 'multikey', 'multivalue', 'variables', 'updates', 'hops', 'copy']
-    result = good(model, '--tasks', ','.join(names), '-n', 512, '--trials', 2, '--rope', 'none')
+    result = good(model, '--tasks', ','.join(names), '-n', 512, '--trials', 1, '--rope', 'none')
     _, header, rows = table(result.out)
     check(header == TASKS, 'the columns of --tasks', header)
     check([r['task'] for r in rows] == [name for name in names for _ in range(10)], 'the rows of --tasks', rows)
-    share = {name: sum(int(r['correct']) for r in rows if r['task'] == name) / 20 for name in names}
-    check(share['passkey'] > 0.9 and share['copy'] >= 0.5, 'what the model can do within its context', share)
+    share = {name: sum(int(r['correct']) for r in rows if r['task'] == name) / 10 for name in names}
+    check(share['passkey'] >= 0.9 and share['copy'] >= 0.5, 'what the model can do within its context', share)
     for name in names:
         said = '%s, none' % name in result.err and 'cannot' in result.err.split('%s, none' % name)[1].split('\n')[0]
         check(said == (share[name] < 0.5), 'what it cannot do is said: %s' % name, result.err)
-    alone = table(good(model, '--passkey', '-n', 512, '--trials', 2, '--rope', 'none').out)
+    alone = table(good(model, '--passkey', '-n', 512, '--trials', 1, '--rope', 'none').out)
     check(alone[1] == TASKS[1:] and [r['correct'] for r in alone[2]] == [r['correct'] for r in rows[:10]],
           'passkey is one of the tasks', alone)
-    result = good(model, '--passkey', '-n', 1024, '--trials', 2, '--rope', 'none,linear')
-    right = {name: sum(int(r['correct']) for r in table(result.out)[2]
-                       if r['method'] == name and int(r['length']) <= 512) for name in ('none', 'linear')}
+    result = good(model, '--passkey', '-n', 512, '--trials', 2, '--rope', 'none,linear:factor=8')
+    right = {name[:6].rstrip(':'): sum(int(r['correct']) for r in table(result.out)[2] if r['method'] == name)
+             for name in ('none', 'linear:factor=8')}
     check([line for line in result.err.splitlines() if 'passkey, ' in line] ==
-          ['run: passkey, linear: %d of 20 within the trained context of 512, %d of 20 at the model\'s own or plain '
+          ['run: passkey, linear:factor=8: %d of 20 within the trained context of 512, %d of 20 at the model\'s own or plain '
            'settings: the method harms short texts' % (right['linear'], right['none'])]
           and right['linear'] < 10 < right['none'], 'what the method cannot do is not put on the model', result.err)
     check(table(good(model, '--tasks', 'PASSKEY', '-n', 512, '--trials', 1).out)[2][0]['task'] == 'passkey',
           'in any case')
-    far = [r for r in table(good(model, '--tasks', 'copy', '-n', 2048, '--trials', 1, '--rope', 'window').out)[2]
-           if r['length'] == '2048']
-    check([r['correct'] for r in far][:4] == ['0'] * 4, 'a window does not know the page again', far)
+    far = [r for r in table(good(model, '--tasks', 'copy', '-n', 1024, '--trials', 1, '--rope', 'window').out)[2]
+           if r['length'] == '1024']
+    check([r['correct'] for r in far][:2] == ['0'] * 2, 'a window does not know the page again', far)
     for value in ('', 'nope', 'passkey,', 'copy,,passkey', 'pass key'):
         one_line(run(model, '--tasks', value), 2, '--tasks %r' % value, '--tasks')
     one_line(run(model, '--tasks', 'multikye'), 2, 'a misspelled task', 'did you mean multikey')
