@@ -111,8 +111,8 @@ def test_types_and_layers():
     for kind in OTHERS:
         shape = dict(dim=36, n_heads=4, n_kv_heads=2, head_dim=10, hidden_dim=70, vocab_size=45)
         for name, more, tolerance in (('float16', dict(weight_type=1), 1e-4),
-                                      ('q8', dict(weight_type=Q8, group_size=64), 0.03),
-                                      ('q4', dict(weight_type=Q4, group_size=32), 0.03),
+                                      ('q8', dict(weight_type=Q8, group_size=64), 0.06),
+                                      ('q4', dict(weight_type=Q4, group_size=32), 0.06),
                                       ('mixed', dict(sliding_window=11, layers=[1, 0], qkv_bias=1, o_bias=1, qk_norm=1),
                                        1e-4)):
             c = of_kind(kind, **shape, **more)

@@ -30,7 +30,7 @@ SOLVED = [
 
 
 def test_solved():
-    solved(SOLVED[1::3])
+    solved(SOLVED[:1])
 
 
 @takes_long

@@ -74,12 +74,12 @@ def test_colours():
 
 def test_blocks_of_length_by_depth():
     model = os.path.join(ROOT, 'model.bin')
-    what = (model, '--tasks', 'passkey,copy', '-n', 512, '--trials', 1, '--rope', 'none,linear:factor=9')
+    what = (model, '--tasks', 'passkey,copy', '-n', 256, '--train-ctx', 256, '--trials', 1, '--rope', 'none,linear:factor=9')
     lines = screen(at_terminal(what, NO_COLOR='1'))
     for name in ('passkey, none', 'copy, none', 'passkey, linear:factor=9', 'copy, linear:factor=9'):
         at = lines.index(name) if name in lines else 0
         check(at and lines[at + 1].split() == ['length,', 'depth', '0.00', '0.25', '0.50', '0.75', '1.00']
-              and [line.split()[0] for line in lines[at + 2:at + 4]] == ['256', '512'], 'the block of %s' % name, lines)
+              and [line.split()[0] for line in lines[at + 2:at + 4]] == ['128', '256'], 'the block of %s' % name, lines)
     check('\x1b[30;42m' in at_terminal(what) and '\x1b[30;41m' in at_terminal(what), 'blocks are green and red')
 
 
