@@ -24,9 +24,10 @@ import unicodedata
 import zlib
 from dataclasses import replace
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+import common
+from common import ROOT, case, main, skip
+
 sys.path.insert(0, ROOT)
-sys.dont_write_bytecode = True
 from export import (bytelevel, out_tokenizer, tokenizer as tokenizers, tokenizer_bin, tokenizer_json,  # noqa: E402
                     unicode_runs)
 from export.common import Job, Problem  # noqa: E402
@@ -68,18 +69,12 @@ int main(int argc, char **argv) {
 }
 ''' % (ROOT, ROOT)
 
-passed = failed = 0
 unchecked = set()  # by the library, which is not here
 folder = program = None
 
 
 def check(ok, what, *details):
-    global passed, failed
-    if ok:
-        passed += 1
-    else:
-        failed += 1
-        print('FAILED ' + what, *details)
+    return common.check(ok, what, details)
 
 
 def run(*arguments, inputs=()):
@@ -1268,7 +1263,7 @@ def test_speed(tokens, merges):
         check(ids and ids[0] and spent < 8, '%s: %.1f s' % (name, spent))
 
 
-def main():
+def test_bytelevel():
     global folder, program
     rng = random.Random(6)
     with tempfile.TemporaryDirectory() as folder:
@@ -1281,34 +1276,25 @@ def main():
             done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             if done.returncode == 0:
                 break
-        check(done.returncode == 0, 'the test program compiles', done.stdout.decode(errors='replace')[:2000])
-        if done.returncode == 0:
-            usable = test_classes()
-            texts = make_texts(rng, usable, 400)
-            tokens, merges = train(rng, texts, 150)
-            texts += broken_texts(rng, texts)
-            test_words(texts)
-            test_tables_are_fixed()
-            test_families(rng, texts, tokens, merges)
-            test_tiktoken(rng, texts, tokens)
-            test_ids_with_holes()
-            test_special_tokens_of_the_vocabulary()
-            test_form_kc()
-            test_llama2(rng, texts)
-            test_runs_of_spaces(random.Random(9), texts)
-            test_gemma(random.Random(4), texts)
-            test_scores_out(random.Random(3), texts)
-            test_refusals(tokens, merges)
-            test_gguf(texts, tokens, merges)
-            test_damage(tokens, merges)
-            test_speed(tokens, merges)
+        if not check(done.returncode == 0, 'the test program compiles', done.stdout.decode(errors='replace')[:2000]):
+            return
+        usable = test_classes()
+        texts = make_texts(rng, usable, 400)
+        tokens, merges = train(rng, texts, 150)
+        texts += broken_texts(rng, texts)
+        for test, *arguments in (
+                (test_words, texts), (test_tables_are_fixed,), (test_families, rng, texts, tokens,
+                merges), (test_tiktoken, rng, texts, tokens), (test_ids_with_holes,),
+                (test_special_tokens_of_the_vocabulary,), (test_form_kc,), (test_llama2, rng, texts),
+                (test_runs_of_spaces, random.Random(9), texts), (test_gemma, random.Random(4), texts),
+                (test_scores_out, random.Random(3), texts), (test_refusals, tokens, merges),
+                (test_gguf, texts, tokens, merges), (test_damage, tokens, merges), (test_speed,
+                tokens, merges)):
+            with case(test.__name__):
+                test(*arguments)
     if not os.environ.get('NODE_TOKENIZERS'):
-        print('skipped: the tokenizers library on %d tokenizers (NODE_TOKENIZERS does not say where it is)'
-              % len(unchecked))
-    skipped = ', %d skipped' % len(unchecked) if unchecked else ''
-    print('%d passed, %d failed%s' % (passed, failed, skipped))
-    return 1 if failed else 0
+        skip('the tokenizers library on %d tokenizers (NODE_TOKENIZERS does not say where it is)' % len(unchecked))
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    main({'test_bytelevel': test_bytelevel})

@@ -16,7 +16,9 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = os.environ.get("TEST_ROOT") or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+import common
+from common import ROOT, case, main, skip
+
 SOURCES = ["tests/test_tokenizer.c"] + ["src/%s.c" % name for name in (
     "tokens/tokenizer", "tokens/encode", "tokens/split", "tokens/nfc",
     "tokens/unicode", "base/util")]
@@ -26,22 +28,9 @@ NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 SPACE_SYMBOL = "\u2581".encode()
 MAGIC = 0x31544B54
 
-passed = failed = skipped = 0
-
 
 def check(ok, what, *details):
-    global passed, failed
-    if ok:
-        passed += 1
-    else:
-        failed += 1
-        print("FAILED " + what, *details)
-
-
-def skip(why):
-    global skipped
-    skipped += 1
-    print("skipped: " + why)
+    return common.check(ok, what, details)
 
 
 # ---- The program under test ----
@@ -624,7 +613,7 @@ def test_speed(program, folder):
             check(ids is not None and seconds < 4, "256 KB of %s (%s)" % (what, name), "%.1f s" % seconds)
 
 
-def main():
+def test_tokenizers():
     with tempfile.TemporaryDirectory() as folder:
         program = os.environ.get("TOKENIZER_TEST")
         programs = [program]
@@ -641,16 +630,13 @@ def main():
             else:
                 skip("everything once more under the address sanitizer (the compiler has none)")
         library = find_library()
-        test_against_reference(programs, folder, library)
-        test_against_library(programs, folder, library)
-        test_llama2c_file(programs)
-        test_many_pairs(programs, folder)
-        test_damaged_files(programs, folder)
-        test_utf8_stream(programs)
-        test_speed(program, folder)
-    print("%d passed, %d failed" % (passed, failed) + (", %d skipped" % skipped if skipped else ""))
-    return 1 if failed else 0
+        for test, *arguments in ((test_against_reference, programs, folder, library),
+                                 (test_against_library, programs, folder, library), (test_llama2c_file, programs),
+                                 (test_many_pairs, programs, folder), (test_damaged_files, programs, folder),
+                                 (test_utf8_stream, programs), (test_speed, program, folder)):
+            with case(test.__name__):
+                test(*arguments)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main({"test_tokenizers": test_tokenizers})
