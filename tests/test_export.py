@@ -196,7 +196,7 @@ def test_refused_settings():
                   (name + ', no model_type', dict(changes, model_type=..., architectures=...), list(changes)[-1])]
     for key in 'hidden_size', 'intermediate_size', 'num_hidden_layers', 'num_attention_heads', 'vocab_size':
         cases += [('no ' + key, {key: ...}, key), ('null ' + key, {key: None}, key), (key + ' 0', {key: 0}, key),
-                  (key + ' a fraction', {key: 24.0}, key), (key + ' absurd', {key: 2 ** 40}, key)]
+                  (key + ' a fraction', {key: 24.5}, key), (key + ' absurd', {key: 2 ** 40}, key)]
     for name, changes, key in cases:
         refused(name, Case(changed(LLAMA, **changes), tensors), key)
     whole = json.dumps(changed(LLAMA, rope_scaling=YARN))
