@@ -229,7 +229,7 @@ def test_refused_weights():
     moved = {**header, q: changed(header[q], data_offsets=[begin, end + 4]),
              after: changed(header[after], data_offsets=[end + 4, header[after]['data_offsets'][1]])}
     files = [
-        ('empty', b'', 'header'), ('seven bytes', good[:7], 'header'), ('header length alone', good[:8], 'header'),
+        ('empty', b'', 'is empty'), ('seven bytes', good[:7], 'header'), ('header length alone', good[:8], 'header'),
         ('half a header', good[:8 + length // 2], 'header'), ('no data', good[:8 + length], 'cut short'),
         ('one byte short', good[:-1], 'cut short'), ('one byte long', good + b'\0', 'too long'),
         ('header of 1 GB', struct.pack('<Q', 1 << 30) + good[8:], 'header'),
