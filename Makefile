@@ -80,7 +80,7 @@ COMMIT := $(BUILT_COMMIT)
 endif
 
 run: $(OBJECTS) build/link
-	@echo '$(LINK) $(STRICT) ($(words $(OBJECTS)) objects) -o $@ $(LDLIBS)'
+	$(if $(findstring s,$(firstword -$(MAKEFLAGS))),,@echo '$(LINK) $(STRICT) ($(words $(OBJECTS)) objects) -o $@ $(LDLIBS)')
 	@$(LINK) $(STRICT) $(OBJECTS) -o $@ $(LDLIBS)
 
 core: $(CORE_OBJECTS) build/link

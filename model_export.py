@@ -60,7 +60,7 @@ def export_model(job, source, out, tokenizer_out, with_tokenizer, context, force
     from export.tensors import TYPE_NAMES
     from export.tokenizer_bin import beside
     from export.write import most_used, plan_model, write_model
-    
+
     check_source(job, source, out, tokenizer_out or beside(out)[0])
     checkpoint, find_tokenizer = read_source(job, source, context)
     may_write(job, out, MODEL, force)
@@ -88,7 +88,7 @@ def export_model(job, source, out, tokenizer_out, with_tokenizer, context, force
 def bytes_of(tokenizer):
     """A tokenizer.bin."""
     from export.tokenizer import write_tokenizer
-    
+
     file = io.BytesIO()
     write_tokenizer(file, tokenizer)
     return file.getvalue()
@@ -99,7 +99,7 @@ def place_of_tokenizer(job, out, data):
     model.bin alone, and only where nothing else lies there."""
     from export.existing import same_bytes
     from export.tokenizer_bin import beside
-    
+
     own, shared = beside(out)
     if os.path.basename(own) != 'model.tokenizer.bin' or os.path.exists(own):
         return own
@@ -117,7 +117,7 @@ def carry_out(job, source, out, with_tokenizer, force):
     from export.tensors import TYPE_NAMES
     from export.tokenizer_bin import find_tokenizer
     from export.write import most_used
-    
+
     check_model(job, source, out)
     folder = out.endswith('/')
     if folder:
@@ -174,7 +174,7 @@ def tokenizers():
 def add_anchor(job, out, tokenizer):
     """What the model reads is computed by ./run, as everything is."""
     import subprocess
-    
+
     try:
         told = subprocess.run([RUN, os.path.abspath(out), '--anchor'] + (['-z', tokenizer] if tokenizer else []),
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -190,7 +190,7 @@ def export_tokenizer(job, source, out, force):
     from export.existing import TOKENIZER, may_write
     from export.inputs import check_tokenizer
     from export.tokenizer import read_tokenizer
-    
+
     check_tokenizer(job, source, out)
     tokenizer = read_tokenizer(job, source)
     data = bytes_of(tokenizer)

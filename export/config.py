@@ -106,7 +106,8 @@ def said_by(names: str) -> Dict[str, int]:
 def check_keys(config: Keys, family: Family) -> None:
     """Refuses what the family does not compute, and tells what its class does not look at."""
     architectures = [family.architecture, *family.also_architectures]
-    if config.values.get('model_type') not in family.aliases and not wrapper_named(config):  # which have classes of their own names
+    # Aliases and wrappers have classes of their own names.
+    if config.values.get('model_type') not in family.aliases and not wrapper_named(config):
         config.only('architectures', *([name] for name in architectures), None)
     if family.activation:
         for key, value in family.activation.items():

@@ -43,7 +43,8 @@ def row(name: str, words: Dict[str, Any]) -> Key:
     (absent_in, absent), = words.get('absent', {'': ''}).items()
     low, high = ('from', 'to') if kind == 'whole' else ('above', 'most')
     return Key(tuple(words['at']), kind, words.get(low, 0), words.get(high, NUMBER_LIMIT if kind == 'number' else 0),
-               tuple(words.get('types', ())), tuple(words.get('needed', ())), ALL_TYPES if null is True else tuple(null),
+               tuple(words.get('types', ())), tuple(words.get('needed', ())),
+               ALL_TYPES if null is True else tuple(null),
                words.get('zero', False), tuple(absent_in.split()), absent, words.get('read_by', ''),
                words.get('by_layer', False), words.get('misplaced', False), tuple(words.get('misspelled', ())),
                tuple(words.get('also', ())))

@@ -92,11 +92,14 @@ FOR_PAGE const double *page_reader_terms(PageReader *r, int key) {
     const Watch *watch = &s->config.watch;
     const Layer *layer = &m->layers[watch->layer];
     const RopeConfig *rope = &r->plan.rope;
-    bool is_turned = s->fast && !rope->dynamic && !rope->map && !(layer->extra->flags & LAYER_STATE);
-    if (!watch->scores || !is_turned || m->config.extra->latent.kv_rank || key < 0 || key >= s->position)
+    bool is_turned =
+        s->fast && !rope->dynamic && !rope->map && !(layer->extra->flags & LAYER_STATE);
+    if (!watch->scores || !is_turned || m->config.extra->latent.kv_rank || key < 0 ||
+        key >= s->position)
         return NULL;
     const KvCache *cache = &s->fast->caches[layer->extra->shape.kv_layer];
-    const int kv_head = watch->head / (layer->extra->shape.n_heads / layer->extra->shape.n_kv_heads);
+    const int kv_head =
+        watch->head / (layer->extra->shape.n_heads / layer->extra->shape.n_kv_heads);
     const KvBlock block = kv_cache_block(cache, kv_head, key / KV_BLOCK, NULL);
     const float *keys = (const float *)block.keys + key % KV_BLOCK;
     const double scale = layer_score_scale(&m->config, layer);

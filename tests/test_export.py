@@ -196,7 +196,7 @@ def test_refused_settings():
                   (name + ', no model_type', dict(changes, model_type=..., architectures=...), list(changes)[-1])]
     for key in 'hidden_size', 'intermediate_size', 'num_hidden_layers', 'num_attention_heads', 'vocab_size':
         cases += [('no ' + key, {key: ...}, key), ('null ' + key, {key: None}, key), (key + ' 0', {key: 0}, key),
-                  (key + ' a fraction', {key: 24.0}, key), (key + ' absurd', {key: 2 ** 40}, key)]
+                  (key + ' a fraction', {key: 24.5}, key), (key + ' absurd', {key: 2 ** 40}, key)]
     for name, changes, key in cases:
         refused(name, Case(changed(LLAMA, **changes), tensors), key)
     whole = json.dumps(changed(LLAMA, rope_scaling=YARN))
@@ -229,7 +229,7 @@ def test_refused_weights():
     moved = {**header, q: changed(header[q], data_offsets=[begin, end + 4]),
              after: changed(header[after], data_offsets=[end + 4, header[after]['data_offsets'][1]])}
     files = [
-        ('empty', b'', 'header'), ('seven bytes', good[:7], 'header'), ('header length alone', good[:8], 'header'),
+        ('empty', b'', 'is empty'), ('seven bytes', good[:7], 'header'), ('header length alone', good[:8], 'header'),
         ('half a header', good[:8 + length // 2], 'header'), ('no data', good[:8 + length], 'cut short'),
         ('one byte short', good[:-1], 'cut short'), ('one byte long', good + b'\0', 'too long'),
         ('header of 1 GB', struct.pack('<Q', 1 << 30) + good[8:], 'header'),

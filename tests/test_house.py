@@ -19,7 +19,8 @@ WALK = 2200  # lines at most in the numbered rows
 
 
 def test_repository():
-    found = list(house.findings(*house.all_files())) + list(density.check_density(house.c_files()))
+    found = [*house.findings(*house.all_files()), *density.check_density(house.c_files())]
+    found = [line for line in found if not house.is_measured(line)]
     check(not found, 'tools/house.py finds nothing', '%d findings: %s' % (len(found), '; '.join(found[:5])))
 
 

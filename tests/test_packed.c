@@ -5,8 +5,8 @@
 #include "src/fast/matmul.h"
 #include "src/fast/widen.h"
 
-static const WeightType types[] = {WEIGHT_Q4_0, WEIGHT_Q4_K, WEIGHT_Q5_K, WEIGHT_Q6_K,
-                                   WEIGHT_IQ4_XS, WEIGHT_IQ5_K};
+static const WeightType types[] = {WEIGHT_Q4_0, WEIGHT_Q4_K,   WEIGHT_Q5_K,
+                                   WEIGHT_Q6_K, WEIGHT_IQ4_XS, WEIGHT_IQ5_K};
 
 // Where byte i of a row's block `block` goes in its group, by the picture of src/weights/packed.c.
 static int64_t place_in_group(WeightType type, int64_t row, int64_t block, int i) {

@@ -308,7 +308,7 @@ PLANTS = [
     ('a norm of what is added left out', 'rmsnorm_fast(added, added, norm, m->dim, eps);', 'scale_by(added, 1, 1);',
      'olmo3', 'none'),
     ('one norm of all keys by heads', 'rmsnorm_fast(k, k, layer->extra->attention.k_norm, kv, eps);',
-     'rmsnorm_fast(k, k, layer->k_norm, kv / 2, eps);', 'olmo3', 'none'),
+     'rmsnorm_fast(k, k, layer->extra->attention.k_norm, kv / 2, eps);', 'olmo3', 'none'),
     ('SiLU for GELU', 'if (activation == ACTIVATION_GELU) geglu(', 'if (activation == ACTIVATION_GELU) swiglu(',
      'gemma3', 'none'),
     ('scores by the size of a head', 'a.scale = layer_score_scale(m, layer);', 'a.scale = 0.5f;',

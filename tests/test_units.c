@@ -129,7 +129,8 @@ static void test_maps(int longest) {
     for (int i = 0; i < rope_n_maps; i++) {
         const RopeConfig c = {.map = &rope_maps[i], .group = 1, .chunk = 1, .k = 1};
         if (isnan(published(&c, 0, 0)))
-            printf("no published formula for the map %s; add one here (published, tests/test_units.c)\n",
+            printf("no published formula for the map %s; add one here (published, "
+                   "tests/test_units.c)\n",
                    rope_maps[i].name);
     }
     static const int contexts[] = {5, 16, 48, 64, 511, 512},

@@ -31,7 +31,8 @@ def names_of(rows):
         if row.get('rope', {}).get('none') and not row.get('runs'):  # of which nothing else is known here
             continue
         wrappers = row.get('wrapped_in', {})
-        found |= {model_type, *filter(None, [row.get('architecture')]), *row.get('aliases', []), *wrappers, *wrappers.values()}
+        found |= {model_type, *filter(None, [row.get('architecture')]), *row.get('aliases', []),
+                  *wrappers, *wrappers.values()}
         if row.get('gguf'):
             found.add(row['gguf']['architecture'])
     return found - set(OWN_TOOLS)

@@ -218,8 +218,8 @@ def known_of(family):
     if family.latent:
         return 'latent attention: the part with `qk_rope_head_dim` turns'
     if rope.partial:
-        return ("a part of each head turns; with a scaled block the share beside it or the class's counts, and a remark "
-                'says so')
+        return ("a part of each head turns; with a scaled block the share beside it or the class's counts, and a "
+                'remark says so')
     return 'all of a head turns, and layers turn alike'
 
 

@@ -89,7 +89,8 @@ def main():
             file.write(array(name, members))
     with open(MODULE, 'w') as file:
         file.write('"""Made by tools/unicode_tables.py, not by hand: how many code points lie outside a set, then in '
-                   'it, and so on,\nas in src/tokens/unicode_tables.h. A Python itself knows those of its version."""\n\n'
+                   'it, and so on,\nas in src/tokens/unicode_tables.h. '
+                   'A Python itself knows those of its version."""\n\n'
                    '# Unicode 9.0: what is taken apart, or has a combining class.\n')
         file.write(constant('NORMALIZED', normalized))
         file.write('# Unicode 9.0: what only Form KC takes apart.\n')

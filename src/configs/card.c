@@ -30,8 +30,7 @@ static char *blank_front(char *p, const char **first_mark) {
 
 // What print() puts before a config: its class.
 static bool fail_printed(const char *text, const char *p, Error *err) {
-    static const char letters[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
     size_t n = strspn(p, letters);
     if (n == 0 || p[n + strspn(p + n, WHITE_SPACE)] != '{') return true;
     return fail(err, "line %d: found %.*s, as print shows a config (expected JSON, from the { on)",

@@ -52,8 +52,8 @@ void config_refuse_by_layer(Config *c) {
     bool has_interval = f && family_reads(f, "no_rope_layer_interval") &&
                         !config_is_something(json_member(c->config, "no_rope_layers"));
     if (has_interval) config_number(c, c->config, "no_rope_layer_interval", 4);
-    bool is_model_s =
-        (!f || c->is_any) && c->layout == BY_TYPE && !config_is_something(json_member(c->config, "rope_scaling"));
+    bool is_model_s = (!f || c->is_any) && c->layout == BY_TYPE &&
+                      !config_is_something(json_member(c->config, "rope_scaling"));
     if (!is_model_s) refuse_blocks(c, f);
 }
 

@@ -33,7 +33,7 @@ static void read_family(Config *c, bool is_llama) {
     }
     bool is_alias = f && given == c->config && !json_is(type, f->model_type) && type;
     if (f && has_list && !is_alias && f->flags & FAMILY_RUNS && family_wrapper_is_known(given) &&
-             (!json_is(first, architecture) || json_next(first, NULL)))
+        (!json_is(first, architecture) || json_next(first, NULL)))
         config_reject(c, given, "architectures", "[\"%s\"]", architecture);
 }
 

@@ -32,8 +32,8 @@ static int wrapper_of(const char *config) {
     return i;
 }
 
-const char *const family_containers[N_CONTAINERS] = {"text_config", "llm_config",
-                                                     "language_config", "thinker_config"};
+const char *const family_containers[N_CONTAINERS] = {"text_config", "llm_config", "language_config",
+                                                     "thinker_config"};
 
 const char *family_text(const char *config) {
     bool is_text_model = wrapper_of(config) == N_WRAPPERS && family_by_name(config);
@@ -121,9 +121,9 @@ static bool has_number(const char *config, const char *keys) {
 
 const RopeFamily *family_any(const char *text) {
     if (has_number(text, "qk_rope_head_dim")) return &any_latent_family;
-    bool has_head = has_number(text, "head_dim") ||
-                    (has_number(text, "hidden_size n_embd d_model") &&
-                     has_number(text, "num_attention_heads n_head n_heads"));
+    bool has_head =
+        has_number(text, "head_dim") || (has_number(text, "hidden_size n_embd d_model") &&
+                                         has_number(text, "num_attention_heads n_head n_heads"));
     return has_head ? &any_family : NULL;
 }
 

@@ -9,12 +9,12 @@
 static const double TRIAL = 0.005;
 // Seconds without other work until the processors count as free again.
 static const double CALM = 0.05;
-static const double RECENT = 0.2;      // seconds that steps are remembered for, about
-static const double REST = 100;        // of undisturbed work for what a trial cost
-static const double LONGEST_REST = 5;  // seconds
+static const double RECENT = 0.2;         // seconds that steps are remembered for, about
+static const double REST = 100;           // of undisturbed work for what a trial cost
+static const double LONGEST_REST = 5;     // seconds
 static const double SHORT_STEPS = 0.002;  // seconds of them that one thread does at first
 static const double LONG_STEP = 1e8;      // multiplications, some milliseconds of one thread
-enum { MOST_DOUBLINGS = 4 };           // of the rest
+enum { MOST_DOUBLINGS = 4 };              // of the rest
 
 // A thread keeps its processor while it waits, unless for long. So missing processor time tells of
 // other work.

@@ -14,7 +14,7 @@
 // Prefetches the share of word i of a run in a super-block's bytes, far ahead, and two super-blocks ahead
 // into the first-level cache. A processor that brings what is near by itself does not follow two groups
 // at once. With the word, x, so that prefetches are spread evenly over a super-block.
-ALWAYS_INLINE vb prefetch_share(WeightType type, Band band, int run, int i, vb x) {
+ALWAYS_INLINE vb prefetch_part(WeightType type, Band band, int run, int i, vb x) {
     enum { SUPER_BLOCKS_AHEAD = 2 };
     int64_t bytes = group_bytes(type), words = runs_of(type) * words_of_run(type);
     int64_t word = run * words_of_run(type) + i, line = 64;
@@ -58,7 +58,7 @@ ALWAYS_INLINE void add_word(WeightType type, Band band, int run, int w, const in
     Columns columns = load_columns(packed_dot(type), x, column);
     if (w % 2 == 0) {
         vb nibbles = in_register(nibbles_of_rows(type, band, run, w / 2));
-        to->nibbles = prefetch_share(type, band, run, w / 2, nibbles);
+        to->nibbles = prefetch_part(type, band, run, w / 2, nibbles);
     }
     vb q = packed_numbers(type, band, run, w % 2, w / 2, to->nibbles);
     if (!SCALES_SHORT_SUMS) {

@@ -131,8 +131,7 @@ ALWAYS_INLINE PackedScales packed_scales(WeightType type, Band band) {
     if (type == WEIGHT_IQ5_K) {  // see numbers_iq5_k
         vu first = (vu)word_of_rows(band, 0);
         vu upper = (vu)word_of_rows(band, 1);
-        UNROLLED (i, 2)
-            put_sixes((vu)word_of_rows(band, 2 + i), upper, 16 * i, s.scales + 2 * i);
+        UNROLLED (i, 2) put_sixes((vu)word_of_rows(band, 2 + i), upper, 16 * i, s.scales + 2 * i);
         s.shifted = first >> 16;
         s.d = half_of_word((vb)first, 0);
     }

@@ -33,7 +33,7 @@ typedef struct {
     int32_t nibble_starts[SUPER_BLOCK / 8];  // of the two lanes that add_nibbles brings together
     // First the first halves of the parts whose nibbles lie in a register.
     int8_t nibble_values[SUPER_BLOCK];
-    int16_t half_pairs[2 * PARTS];    // minus the sums of 16 values
+    int16_t half_pairs[2 * PARTS];  // minus the sums of 16 values
     // Minus 32 times the sums of those eight of 16 values that short_sums adds up in the lower and
     // in the upper half of a lane: where Q6_K's sums begin.
     int16_t q6_starts[2 * PARTS][2];

@@ -8,7 +8,7 @@
 enum { SYLLABLES = 0xAC00, LEADS = 0x1100, VOWELS = 0x1161, TRAILS = 0x11A7 };
 enum { N_LEADS = 19, N_VOWELS = 21, N_TRAILS = 28 };
 
-enum { MAX_PARTS = 18 };      // of a character: U+FDFA, a phrase in one letter
+enum { MOST_PARTS = 18 };     // of a character: U+FDFA, a phrase in one letter
 enum { FIRST_MARK = 0x300 };  // no character below it joins one before it
 
 // A character with its class and its place. Marks in the order of these numbers are in Unicode's
@@ -20,20 +20,20 @@ static Item item(uint32_t class, size_t place, uint32_t code) {
 static uint32_t code_of(Item x) { return x & 0x1FFFFF; }
 static uint32_t class_of(Item x) { return x >> 53; }
 
-// Adds the characters that one is made of, 1 to MAX_PARTS. Returns the new number of items.
+// Adds the characters that one is made of, 1 to MOST_PARTS. Returns the new number of items.
 static size_t take_apart(const Tokenizer *t, uint32_t code, Item *items, size_t n) {
     uint32_t syllable = code - SYLLABLES;
-    uint32_t parts[MAX_PARTS] = {code};
+    uint32_t parts[MOST_PARTS] = {code};
     uint32_t part;
     if (syllable < N_LEADS * N_VOWELS * N_TRAILS) {
         parts[0] = LEADS + syllable / (N_VOWELS * N_TRAILS);
         parts[1] = VOWELS + syllable / N_TRAILS % N_VOWELS;
         if (syllable % N_TRAILS) parts[2] = TRAILS + syllable % N_TRAILS;
     } else
-        for (int i = 0; i < MAX_PARTS && (part = unicode_rule(t, code, rule_of_part(i), 0)) != 0;
+        for (int i = 0; i < MOST_PARTS && (part = unicode_rule(t, code, rule_of_part(i), 0)) != 0;
              i++)
             parts[i] = part;
-    for (int i = 0; i < MAX_PARTS && (i == 0 || parts[i]); i++, n++)
+    for (int i = 0; i < MOST_PARTS && (i == 0 || parts[i]); i++, n++)
         items[n] = item(unicode_rule(t, parts[i], RULE_CLASS, 0), n, parts[i]);
     return n;
 }
@@ -85,7 +85,7 @@ char *nfc(const Tokenizer *t, char *text, size_t *length, Error *err) {
     bool good = true;
     for (size_t at = 0; good && at < *length; at += n_bytes) {
         uint32_t code = utf8_decode(text + at, *length - at, &n_bytes);
-        good = grow(&items, &capacity, n + MAX_PARTS, sizeof *items, "text to encode", err);
+        good = grow(&items, &capacity, n + MOST_PARTS, sizeof *items, "text to encode", err);
         if (good) n = take_apart(t, code, items, n);
     }
     n = put_together(t, items, n);
