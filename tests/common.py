@@ -333,6 +333,7 @@ def compile_all(folder, source, kind, more_flags):
         own = [program + '.o']
         # test_units.c's sums in double would take long.
         more = ['-fno-sanitize=all'] if kind == 'sanitized' and source == 'tests/test_units.c' else []
+        more += [flag for flag in more_flags if not flag.startswith('-Wl')]
         if not compiler([flags + more + ['-c', os.path.join(ROOT, source), '-o', *own]], source):
             return None
         needed = closure(own[0], plain)

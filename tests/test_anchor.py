@@ -83,10 +83,14 @@ def test_what_is_no_note():
     path = anchored(MODEL, 'noted.bin')
     data = read(path)
     for what, bad in (('cut', data[:-1]), ('one byte more', data + b'\0'),
-                      ('magic', data[:-BYTES] + b'ANCX' + data[-28:]),
-                      ('no number', data[:-16] + struct.pack('<2d', math.nan, 0)),
-                      ('something in nothing', data[:-1] + b'\1')):
+                      ('magic', data[:-BYTES] + b'ANCX' + data[-28:])):
         one_line(run(write(in_work('bad.bin'), bad), '-n', 8), TROUBLE, what, 'too long')
+    plain = table(good(MODEL, '--check', '--settings', '-z', TOKENIZER, '--tsv').out)[2]
+    for what, bad in (('no number', data[:-16] + struct.pack('<2d', math.nan, 0)),
+                      ('something in nothing', data[:-1] + b'\1'),
+                      ('a window too large', data[:-28] + struct.pack('<I', 1 << 31) + data[-24:])):
+        found = table(good(write(in_work('bad.bin'), bad), '--check', '--settings', '-z', TOKENIZER, '--tsv').out)[2]
+        check(found == plain, 'what is no note counts as none: ' + what)
     good(path, '--quantize', 'q4', in_work('q4.bin'))
     good(MODEL, '--quantize', 'q4', in_work('other.bin'))
     check(read(in_work('q4.bin')) == read(in_work('other.bin')), 'a copy with other weights has none')

@@ -94,7 +94,7 @@ def test_settings():
 
 def test_weights():
     if not SERVER:
-        return
+        return skip('a real server')
     small = in_work('q8.bin')
     subprocess.run([os.path.join(ROOT, 'run'), MODEL, '--quantize', 'q8', small], check=True, stdout=subprocess.DEVNULL,
                    stderr=subprocess.DEVNULL)
@@ -117,7 +117,7 @@ def test_weights():
 
 def test_context():
     if not SERVER:
-        return
+        return skip('a real server')
     with Served(exported(MODEL), [], context=1024):
         done = probe(MODEL, '-n', 2048)
         named = 'it cut the prompt' in done.out or 'refuses a prompt' in done.out

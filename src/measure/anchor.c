@@ -28,8 +28,13 @@ Anchor anchor_of(const Model *m) {
     if (m->config.version < 3 || m->file.size < ANCHOR_BYTES) return found;
     const uint8_t *bytes = m->file.data + m->file.size - ANCHOR_BYTES;
     memcpy(head, bytes, sizeof head);
-    found = (Anchor){.is_noted = head[0] == ANCHOR_MAGIC, .window = head[1], .text = head[2]};
+    found = (Anchor){.window = head[1], .text = head[2]};
     memcpy(&found.nll, bytes + sizeof head, sizeof found.nll);
+    uint8_t again[ANCHOR_BYTES];
+    anchor_to_bytes(&found, again);
+    bool is_whole = memcmp(bytes, again, ANCHOR_BYTES) == 0 && found.nll > 0 && found.nll < 1e6;
+    bool is_window = found.window > 0 && found.window <= ANCHOR_WINDOW && found.window % 2 == 0;
+    found.is_noted = is_whole && is_window;
     return found;
 }
 

@@ -267,6 +267,7 @@ static void fuzz_options(const uint8_t *data, size_t size) {
     }
     Error err;
     Program p = {.answer = YES};
+    if (!model_unknown(&p.model, &err)) abort();
     said_by_numbers(8, 1e4, 512, &p.said);
     p.said.rope.short_factors = divisors;
     p.said.rope.long_factors = divisors;
@@ -303,6 +304,7 @@ static void fuzz_options(const uint8_t *data, size_t size) {
     }
     free(p.job.plans);
     free(p.options.asked);
+    model_close(&p.model);
     free(text);
 }
 
