@@ -209,18 +209,6 @@ def read_tied(whole: Keys, config: Keys, family: Family) -> bool:
     return tied
 
 
-# Words of a row's scales that have a key's number: the field, what it is of the number and of the width of a head, and
-# the way back.
-FACTORS: Dict[str, Tuple[str, Callable[[float, int], float], Callable[[float, int], float]]] = {
-    'embedding_factor': ('embedding_scale', lambda x, d: x, lambda x, d: x),
-    'residual_factor': ('residual_scale', lambda x, d: x, lambda x, d: x),
-    'score_factor': ('score_scale', lambda x, d: x, lambda x, d: x),
-    'query_factor': ('score_scale', lambda x, d: x * d ** -0.5, lambda x, d: x / d ** -0.5),
-    'logit_factor': ('logit_scale', lambda x, d: x, lambda x, d: x),
-    'value_factor': ('value_scale', lambda x, d: x, lambda x, d: x),
-    'logit_divisor': ('logit_scale', lambda x, d: 1 / x, lambda x, d: 1 / x)}
-
-
 def read_scales(config: Keys, family: Family, model: Model) -> Dict[str, float]:
     """What embeddings and scores are multiplied by. The embedding's scale is rounded to the type of the weights when
     these are read."""

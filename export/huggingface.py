@@ -139,18 +139,6 @@ def text_alone(job, folder, tensors):
     return found
 
 
-def rounded(value: float, dtype: str) -> float:
-    """A number as a tensor of this type holds it."""
-    value, = struct.unpack('<f', struct.pack('<f', value))
-    if dtype == 'F16':
-        return struct.unpack('<e', struct.pack('<e', value))[0]
-    if dtype != 'BF16':
-        return value
-    bits, = struct.unpack('<I', struct.pack('<f', value))
-    bits += 0x7fff + (bits >> 16 & 1)  # to the nearest, a tie to the even one
-    return struct.unpack('<f', struct.pack('<I', bits & 0xffff0000))[0]
-
-
 def read_weights(job, folder):
     """All tensors of a folder by name, from one file or from shards."""
     adapter = adapter_in(folder)

@@ -22,14 +22,6 @@ NORMS = 'attention_norm', 'attention_after', 'q_norm', 'k_norm', 'ffn_norm', 'ff
 TABLES = 'learned', 'a_keys', 'a_values', 'router', 'state_conv'  # of two dimensions, and float32 all the same
 
 
-class Place(NamedTuple):
-    """A tensor and what it is."""
-    part: str
-    layer: Optional[int]  # None: of the whole model
-    tensor: Any
-    is_matrix: bool
-
-
 def tensor_order(model: Model) -> Iterator[Tuple[str, Optional[int], Tuple[int, ...]]]:
     """The tensors in the file's order: part, layer, shape."""
     dim, vocab, own = model.dim, model.vocab_size, model.per_layer_dim

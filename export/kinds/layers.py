@@ -1,12 +1,18 @@
-"""Which layers of a model slide, which do without RoPE, and which turn by settings of their own, by config.json."""
+"""Which layers of a model slide, which do without RoPE, and which turn by settings of their own; by config.json, by
+GGUF's keys and by what llama.cpp knows without a key."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import log, sqrt
 from typing import Any, Dict, List, Optional
 
-from .common import MAX_SEQ, Keys
-from .families import Family
-from .model import SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE
+from ..common import MAX_LAYERS, MAX_SEQ, Job, Keys, Problem
+from ..families import Family, Gguf, gguf_of
+from ..model import (DENSE, KEYS_ARE_VALUES, LONGROPE, SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE, WITHOUT_SINKS,
+                     Feature, Model, of_kind)
+from ..tensors import rounded
+from .steps import read_turns
 
 FULL, SLIDING, CHUNKED = 'full_attention', 'sliding_attention', 'chunked_attention'
 
@@ -166,3 +172,126 @@ def not_used(config: Keys, family: Family, *keys: str) -> None:
     for key in keys:
         if config.values.get(key) is not None:
             config.job.note('%s means nothing to model_type %s and is not used' % (key, family.model_type))
+
+
+# ---- out ----
+
+OTHERWISE = DENSE | KEYS_ARE_VALUES | WITHOUT_SINKS  # what layers may be besides
+
+
+def sliding_model(model: Model) -> Model:
+    """The model as its sliding layers have it: their settings of RoPE in the places of the others."""
+    names = ('rope_method', 'theta', 'factor', 'train_ctx', 'ramp', 'truncate', 'beta_fast', 'beta_slow',
+             'attention_factor', 'mscale', 'mscale_all_dim', 'low_freq_factor', 'high_freq_factor')
+    head_dim, _ = of_kind(model, True)
+    turning = model.sliding_rotary_dim or model.turning
+    return replace(model, rope_dynamic=0, head_dim=head_dim, rotary_dim=turning % head_dim, shapes=[], **{
+        name: getattr(model, 'sliding_' + name.replace('rope_', '')) for name in names})
+
+
+def full_model(model: Model) -> Model:
+    """The same of its full layers."""
+    head_dim, _ = of_kind(model, False)
+    return replace(model, head_dim=head_dim, rotary_dim=model.turning % head_dim, shapes=[])
+
+
+def slides_of(path: str, model: Model) -> List[bool]:
+    """Whether each layer slides. Refuses a layer that is neither full nor sliding as the others are."""
+    layers = model.layer_flags
+    still = WITHOUT_ROPE * any(flags & WITHOUT_ROPE for flags in layers)
+    full, slide = SEES_ALL * bool(model.sliding_window) + still, TURNS_AS_SLIDING * bool(model.sliding_rope)
+    for layer, flags in enumerate(layers):
+        if flags & ~OTHERWISE not in (full, slide):
+            raise Problem(path, 'has a layer that is neither full nor sliding as its family has them (found %d for '
+                          'layer %d, expected %d or %d)' % (flags, layer, full, slide))
+    return [flags & ~OTHERWISE == slide and slide != full for flags in layers]
+
+
+def period_of(slides: List[bool]) -> Optional[int]:
+    """The period by which the last layer of each is full, or None."""
+    period = slides.index(False) + 1 if False in slides else len(slides) + 1
+    return period if slides == [(i + 1) % period != 0 for i in range(len(slides))] else None
+
+
+def scale_of_embedding(job: Job, path: str, model: Model, own: float) -> None:
+    """Gemma's programs multiply embeddings with the root of their width, `own`, whatever a file had."""
+    found = model.embedding_scale
+    if abs(found / own - 1) > 0.005:
+        raise Problem(path, 'has an embedding scale of %g, which no family has (expected %g, the root of dim)'
+                      % (found, own))
+    if rounded(found, 'F32') != own:
+        job.note('embeddings will be multiplied by %g, not by %g' % (own, found))
+
+
+# ---- GGUF ----
+
+CAPS = {'logit_cap': 30.0, 'score_cap': 50.0}  # what llama.cpp takes where no key says one; 0 is none
+
+
+def read_slides(keys, families, n_layers):
+    """Whether each layer has the window; the window. One in a period is full, unless the file says which."""
+    window = keys.integer('attention.sliding_window', MAX_SEQ, 0, low=0)
+    if gguf_of(families[0]).window != 'by_layer' or not window:
+        return [False] * n_layers, window
+    rule, n_all = gguf_of(families[0]), keys.integer('block_count', MAX_LAYERS)
+    usual = rule.full_first or next(family.period for family in families if family.period)
+    pattern = keys.get('attention.sliding_window_pattern', lambda v: type(v) is int and v > 0 or isinstance(
+        v, list) and len(v) == n_all and all(x in (False, True) for x in v),
+        'a number of layers, or true or false for each of %d' % n_all, usual)
+    full = 0 if rule.full_first else pattern - 1 if isinstance(pattern, int) else 0
+    return [bool(x) for x in pattern[:n_layers]] if isinstance(pattern, list) else [
+        i % pattern != full for i in range(n_layers)], window
+
+
+def gguf_layers(keys: Keys, families: List[Family], model: Model, rope: Dict[str, Any]) -> Dict[str, Any]:
+    """The window, a byte for each layer, and how sliding layers turn: plainly, or as the file says."""
+    rule = gguf_of(families[0])
+    slides, window = read_slides(keys, families, model.n_layers)
+    if rule.without_rope == 'each_fourth':
+        return {'sliding_window': 0, 'layers': [WITHOUT_ROPE * (i % 4 == 3) for i in range(model.n_layers)]}
+    if rule.chunks:
+        return {}
+    if rule.turns:
+        return {'sliding_window': window, 'layers': read_turns(keys, rule, model.n_layers)}
+    if not any(slides):
+        return {'sliding_window': 0 if rule.window == 'by_layer' else window, 'layers': []}
+    theta = rope['theta']
+    if rule.own_theta:
+        theta = keys.number(rule.own_theta, 10000.0, above=1.0)
+    elif rule.sliding == 'plain_same_theta':
+        keys.get('rope.freq_base_swa', lambda v: v == theta, 'rope.freq_base, %g' % theta, theta)
+    plain = {'rope_method': 0, 'theta': theta, 'train_ctx': model.seq_len, 'truncate': 1}
+    own = plain if rule.sliding.startswith('plain') else rope
+    still = WITHOUT_ROPE if rule.without_rope == 'full' else 0
+    # Sliding layers have no longrope of their own: where full ones do not turn, it is that of all.
+    by_itself = rule.sliding and own['rope_method'] != LONGROPE
+    layers = [TURNS_AS_SLIDING * bool(by_itself) if slide else SEES_ALL + still for slide in slides]
+    sliding = {'sliding_' + name.replace('rope_', ''): value for name, value in own.items() if name != 'rope_dynamic'}
+    return {'sliding_window': window, 'layers': layers, **({'sliding_rope': 1, **sliding} if by_itself else {})}
+
+
+def read_scales(keys: Keys, family: Family, rule: Gguf, model: Model) -> Dict[str, float]:
+    """What embeddings and scores are multiplied by, which no key says; and caps."""
+    found = {field: keys.number(key, CAPS[field], zero=Feature[field.upper()] not in rule.needs, high=1e6)
+             for field, key in rule.caps.items()}
+    if family.scales.get('embedding') == 'sqrt_dim':
+        found['embedding_scale'] = rounded(sqrt(model.dim), 'F32')
+    if family.scales.get('scores') == 'one':
+        found['score_scale'] = 1.0
+    if rule.largest and model.n_layers == rule.largest:
+        found['score_scale'] = (model.dim / model.n_heads) ** -0.5
+    return found
+
+
+def read_yarn_factor(keys: Keys, rule: Gguf, factor: float) -> float:
+    """Hugging Face's attention_factor, which llama.cpp's converter writes down; 0 where it is YaRN's own."""
+    key = 'rope.scaling.yarn_attn_factor'
+    if rule.window != 'by_layer' and rule.yarn != 'told':
+        keys.only(key, 1.0)
+        return 0
+    own = 0.1 * log(factor) + 1 if factor > 1 else 1.0
+    given = keys.number(key, own)
+    if abs(given / own - 1) < 1e-6:
+        return 0
+    keys.job.note('%s%s is %g, as the checkpoint had it; llama.cpp itself does not read it' % (keys.inside, key, given))
+    return given
