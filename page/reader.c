@@ -92,12 +92,10 @@ FOR_PAGE const double *page_reader_terms(PageReader *r, int key) {
     const Watch *watch = &s->config.watch;
     const Layer *layer = &m->layers[watch->layer];
     const RopeConfig *rope = &r->plan.rope;
-    bool is_turned =
-        s->fast && !rope->dynamic && !rope->map && !(layer->extra->flags & LAYER_STATE);
-    if (!watch->scores || !is_turned || m->config.extra->latent.kv_rank || key < 0 ||
-        key >= s->position)
-        return NULL;
     const KvCache *cache = &s->fast->caches[layer->extra->shape.kv_layer];
+    bool is_turned = !rope->dynamic && !rope->map;
+    bool has_keys = cache->n_kv_heads > 0 && !cache->values_in_keys;
+    if (!watch->scores || !is_turned || !has_keys || key < 0 || key >= s->position) return NULL;
     const int kv_head =
         watch->head / (layer->extra->shape.n_heads / layer->extra->shape.n_kv_heads);
     const KvBlock block = kv_cache_block(cache, kv_head, key / KV_BLOCK, NULL);

@@ -301,8 +301,8 @@ PLANTS = [
     ('what keys lack, by tokens', 'spread_position(a->spread, (int)i);', '(int)i;', 'llama', 'rerope:near=9'),
     ('the short list of longrope past L', 'rope_frequencies(a->rope, length, &a->freqs);',
      'rope_frequencies(a->rope, 1, &a->freqs);', 'phi3', 'longrope:factor=8'),
-    ("sliding layers by the full layers' angles", 'return layer->extra->flags & LAYER_SLIDING ? &t->sliding : &t->angles;',
-     'return &t->angles;', 'gemma3', 'none'),
+    ("sliding layers by the full layers' angles", 'return layer->extra->flags & LAYER_SLIDING ? &turns->sliding : &turns->full;',
+     'return &turns->full;', 'gemma3', 'none'),
     ('no temperature by position', 'grown *= rope_temperature(c->rope, position);', 'grown *= 1;',
      'ministral3', 'none'),
     ('a norm of what is added left out', 'rmsnorm_fast(added, added, norm, m->dim, eps);', 'scale_by(added, 1, 1);',
@@ -313,7 +313,7 @@ PLANTS = [
      'gemma3', 'none'),
     ('scores by the size of a head', 'a.scale = layer_score_scale(m, layer);', 'a.scale = 0.5f;',
      'gemma3', 'none'),
-    ('the embedding as it is', 'if (m->extra->stream.embedding_scale > 0)', 'if (false)', 'gemma3', 'none')]
+    ('the embedding as it is', 'if (s->embedding_scale > 0)', 'if (false)', 'gemma3', 'none')]
 
 
 def engine():

@@ -119,12 +119,13 @@ def check_closed(c):
 
 
 def kinds_outside(c):
-    """(path, line, kind) of each place that names a kind of model outside its slices in src/kinds and src/fast."""
+    """(path, line, kind) of each place that names a kind of model outside its slices and what ties them. A slice is a
+    file of the kind's name: its definition, its fast steps, and what --explain shows of it alone."""
     for path, text in sorted(c.items()):
         for i, line in enumerate(text.split('\n'), 1):
             for kind in KIND_NAMES.findall(line):
-                slices = ['src/%s/%s.%s' % (room, name, end) for room in ('kinds', 'fast')
-                          for name in (kind, kind + 's') for end in 'ch']
+                slices = ['src/%s/%s.%s' % (room, name, end) for room in ('kinds', 'fast', 'measure')
+                          for name in (kind, kind + 's', 'kinds') for end in 'ch']
                 if path not in slices:
                     yield path, i, kind
 
@@ -168,6 +169,7 @@ def findings(c, python, past=PAST):
     if is_over(casts, CASTS - 1, past):
         yield 'src:1: too many casts (%d of (size_t), fewer than %d)' % (casts, CASTS)
     yield from check_closed(c)
+    yield from ('%s:%d: a kind outside its slices (%s, none)' % place for place in kinds_outside(c))
     for path, text in python.items():
         yield from check_python(path, text, past)
 

@@ -71,3 +71,6 @@ uint64_t next_random(uint64_t *state);
 
 // A seed of at most ten digits, of the time in nanoseconds and the process: another one each time.
 uint64_t seed_from_clock(void);
+
+// Takes what is told of a model: a key, and its words, or a number.
+typedef void Teller(void *whose, const char *key, const char *words, bool is_number);

@@ -1,24 +1,17 @@
 // Llama's forward pass, straight down: embedding; for each layer attention and feed-forward, each
 // behind an RMS norm and added to the residual stream; a last norm and the classifier. A chunk of n
-// positions goes through a layer together, so every activation is a matrix of n rows. Other
-// families are the same with a step more, or elsewhere: biases (Qwen2), a norm of each head (Qwen3)
-// or of all heads together (OLMo 2), heads that turn in part (Phi-4), layers that do not turn
-// (SmolLM3), that slide (Mistral) and that then turn by settings of their own (Gemma 3), norms
-// behind attention and feed-forward (OLMo 2), or also there (Gemma 3), GELU and a scale of the
-// embedding (Gemma 3), queries that grow with their position (Ministral 3), experts in place of one
-// feed-forward layer (Mixtral, Qwen3-MoE), learned sinks (gpt-oss).
+// positions goes through a layer together, so every activation is a matrix of n rows. Models of
+// other kinds have a step more, or another one in the place of a Llama's: by the rows of a table
+// (kind.h), which each stand at the end of a file.
 //
-// forward.c has every step as its definition, for one position:
+// forward.c has every step as its definition, for one position; of other kinds that is a file of
+// src/kinds with the same name:
 //     here                        there
 //     rmsnorm_of                  rmsnorm; the products take it on their way in
-//     add_product_by_team         matmul, and add_normed
-//     norm_whole_by_team          norm_heads, where one norm is of all heads
-//     matmul_by_team              project and matmul; those of one input are computed together
-//     rotate_and_store_by_team    norm_heads and fill_turns: keys are rotated once, when stored
-//     attention_by_team           attention, its loop over heads: scores, softmax, mix
-//     matmul_by_team, .gate       feed_forward: its first two products, and silu
-//     experts_by_team             mix_experts; experts.c
-//     states_by_team              gated_delta_rule and short_convolution; states.c
+//     mix_attention_by_team       attention; attention_layer.c has its parts
+//     attention_by_team           its loop over heads: scores, softmax, mix
+//     feed_forward_by_team        feed_forward; silu is a part of the product, as .gate
+//     add_product_by_team         matmul, and add
 //     transformer_logits          plain_logits
 //
 // Threads. transformer_forward opens a parallel region for each step: a token, or one layer of a

@@ -17,8 +17,8 @@ int length_of_job(const Job *job, int steps, UsualLength usual) {
     const int context = said_context(job->said);
     if (steps == 0) return context;
     if (steps > 0) return steps;
-    int most =
-        model->config.extra->encoding.learned ? model->config.extra->encoding.rows : MOST_LENGTH;
+    int reach = model_reach(model);
+    int most = reach ? reach : MOST_LENGTH;
     double far = fmin(fmax(4.0 * job->said->rope.train_ctx, context), most);
     switch (usual) {
     case SHORT_LENGTH: return most < SHORT_TEXT ? most : SHORT_TEXT;

@@ -32,7 +32,7 @@ void said_by_model(const Model *model, RopeFile *said) {
         .sliding =
             c->extra->layers.sliding_rope ? model->config.extra->layers.sliding : model->rope,
         .by_layer = c->extra->layers.sliding_rope,
-        .latent = c->extra->latent.kv_rank > 0,
+        .latent = field_value(model, "kv_rank") > 0,
         .sizes = {(int)c->dim, c->n_layers, c->extra->layers.has_shapes ? 0 : c->n_heads,
                   c->extra->layers.has_shapes ? 0 : c->n_kv_heads},
         .head_dim = (int)c->head_dim,

@@ -204,7 +204,7 @@ static void score(Plain *p, int h) {
     const Turns *turns = turns_of(p);
     const Watch *watch = &p->extra->config->watch;
     int64_t d = p->w->extra->shape.head_dim;
-    bool is_rope = m->extra->encoding.kind == ENCODING_ROPE;
+    const PlainAttention *own = &p->extra->attention;
     float cap = (float)m->extra->attention.score_cap;
     // The elements behind these do not turn. Where norms come behind RoPE, all have turned by now.
     int n_pairs = m->extra->attention.qk_norm_late ? 0 : turning_pairs(p);
@@ -217,8 +217,8 @@ static void score(Plain *p, int h) {
         float *score = &p->scores[j];
         memcpy(p->turned, p->q + h * d, d * sizeof(float));
         rope_rotate(p->turned, n_pairs, turns->cosines + angle, turns->sines + angle);
-        if (is_rope) *score = scale * dot(p->turned, key_head(p, p->keys, j, h), d);
-        else *score = encoded_score(p, h, j);
+        if (own->score) *score = own->score(p, h, j);
+        else *score = scale * dot(p->turned, key_head(p, p->keys, j, h), d);
         if (cap > 0) *score = capped(*score, cap);
         if (!sees(p, j)) *score = -INFINITY;
         double crowd = turns->spread->crowd ? spread_crowd(turns->spread, p->i, j) : 1;
@@ -226,8 +226,6 @@ static void score(Plain *p, int h) {
     }
     bool is_watched = watch->scores && p->layer == watch->layer && h == watch->head;
     if (is_watched) memcpy(watch->scores, p->scores, (p->i + 1) * sizeof(float));
-    if (is_watched && watch->query && !m->extra->latent.kv_rank)
-        memcpy(watch->query, p->q + h * d, d * sizeof(float));
 }
 
 // ---- what is mixed ----
@@ -252,8 +250,9 @@ static void change_mixed(Plain *p) {
 void attend(Plain *p, float *x) {
     const ModelConfig *m = &p->model->config;
     const AttentionTensors *own = &p->w->extra->attention;
+    const PlainAttention *more = &p->extra->attention;
     int64_t value_dim = layer_value_dim(m, p->w);
-    fill_distances(p);  // of encodings before RoPE
+    if (more->begin) more->begin(p);
     for (int h = 0; h < p->w->extra->shape.n_heads; h++) {
         score(p, h);
 
@@ -265,7 +264,7 @@ void attend(Plain *p, float *x) {
         softmax(p->scores, n);
         memset(mixed, 0, value_dim * sizeof(float));
         for (int j = 0; j <= p->i; j++) add(mixed, p->scores[j], value_head(p, j, h), value_dim);
-        if (m->extra->encoding.kind == ENCODING_SHAW) mix_shaw(p, h);
+        if (more->add_values) more->add_values(p, h);
     }
     change_mixed(p);
     matmul(p->added, &p->w->wo, p->mixed, p->row);
@@ -280,6 +279,10 @@ static void mix_attention(Plain *p, float *x) {
     project_keys(p, key_row(p, p->keys, p->i), value_row(p, p->i));
     norm_heads(p, p->q, w->extra->shape.n_heads, w->extra->attention.q_norm);
     attend(p, x);
+    const Watch *watch = &p->extra->config->watch;
+    int64_t d = w->extra->shape.head_dim;
+    if (watch->scores && watch->query && p->layer == watch->layer)
+        memcpy(watch->query, p->q + watch->head * d, d * sizeof(float));
 }
 
 // ---- whose it is ----
@@ -290,7 +293,7 @@ static bool has_attention(const Plain *p, const Layer *layer) {
     const ModelConfig *m = &p->model->config;
     const SessionConfig *c = p->extra->config;
     bool differs = memcmp(&m->extra->attention, &none, sizeof none) != 0 ||
-                   m->extra->encoding.kind != ENCODING_ROPE || stream_differs(m) ||
+                   p->extra->attention.score || stream_differs(m) ||
                    !layer_is_usual(p->model, layer);
     bool turns = p->rope->unscaled_positions > 0 || p->rope->mscale_in_scores ||
                  p->rope->temperature_unturned;
@@ -305,12 +308,18 @@ static void lay_out_attention(Plain *p, Arena *arena) {
         arena_take(arena, m->extra->attention.gate ? p->mixed_width : 0, sizeof(float));
 }
 
+static void describe_attention(const Model *m, Teller *tell, void *whose) {
+    if (m->config.extra->attention.sinks)
+        tell(whose, "learned_sinks", "one in each head's softmax", false);
+}
+
 const Kind attention_kind = {
     .name = "attention",
     .fields = fields_of_attention,
     .n_fields = sizeof fields_of_attention / sizeof fields_of_attention[0],
     .check = check_attention,
     .add_tensors = list_attention,
+    .describe = describe_attention,
     .lay_out = lay_out_attention,
     .has = has_attention,
     .mix = mix_attention,

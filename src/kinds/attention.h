@@ -40,6 +40,11 @@ typedef struct {
 
 typedef struct {
     float *gates;  // (n_heads * value_dim) what the mix is multiplied by
+    // What other encodings of positions do, NULL: nothing. Before a layer's heads; the score of head
+    // h with the key of token j, in place of q . k where q turns; and what is added to a head's mix.
+    void (*begin)(Plain *plain);
+    float (*score)(const Plain *plain, int h, int j);
+    void (*add_values)(Plain *plain, int h);
 } PlainAttention;
 
 // Whether the heads of a layer's queries and keys are normed each by itself.

@@ -137,9 +137,8 @@ static void fill_distance(Plain *p, int back, int distance) {
 
 // The present token is the first that is so far behind the first one. Where the text jumps, its
 // other distances may be new, too.
-void fill_distances(Plain *p) {
+static void fill_distances(Plain *p) {
     int *known = p->extra->encoding.distances + (int64_t)p->layer * p->context;
-    if (!p->extra->encoding.distance_keys) return;
     for (int back = 0; back <= p->i; back++) {
         int j = p->i - back;
         int distance = distance_to(p, j);
@@ -168,7 +167,7 @@ static float shaw_term(const Plain *p, int h, int j) {
 }
 
 // And values: mixed (d) += sum over j of softmax(scores)[j] * aV of the distance
-void mix_shaw(Plain *p, int h) {
+static void mix_shaw(Plain *p, int h) {
     int64_t d = p->model->config.head_dim;
     float *mixed = p->mixed + h * d;
     for (int j = 0; j <= p->i; j++) {
@@ -207,7 +206,7 @@ static float alibi_term(const Plain *p, int h, int j) {
 }
 
 // Where the embeddings know the position, or nothing does, it is q . k / sqrt(d).
-float encoded_score(const Plain *p, int h, int j) {
+static float encoded_score(const Plain *p, int h, int j) {
     int64_t d = p->model->config.head_dim;
     int encoding = p->model->config.extra->encoding.kind;
     const float *k = key_head(p, p->keys, j, h);
@@ -226,14 +225,18 @@ static void lay_out_encodings(Plain *p, Arena *arena) {
     const ModelConfig *m = &p->model->config;
     PlainEncoding *e = &p->extra->encoding;
     int64_t rows = (int64_t)m->n_layers * p->context;
-    bool has_queries = m->extra->encoding.kind == ENCODING_DISENTANGLED;
-    bool has_keys = has_queries || m->extra->encoding.kind == ENCODING_TRANSFORMER_XL;
-    if (m->extra->encoding.kind != ENCODING_ROPE) p->n_pairs = 0;
+    int kind = m->extra->encoding.kind;
+    bool has_queries = kind == ENCODING_DISENTANGLED;
+    bool has_keys = has_queries || kind == ENCODING_TRANSFORMER_XL;
+    if (kind != ENCODING_ROPE) p->n_pairs = 0;
     if (has_keys)
         e->distance_keys = arena_take(arena, rows, m->n_kv_heads * m->head_dim * sizeof(float));
     if (has_queries)
         e->distance_queries = arena_take(arena, rows, m->n_heads * m->head_dim * sizeof(float));
     e->distances = arena_take(arena, rows, sizeof(int));
+    p->extra->attention.begin = has_keys ? fill_distances : NULL;
+    p->extra->attention.score = kind != ENCODING_ROPE ? encoded_score : NULL;
+    p->extra->attention.add_values = kind == ENCODING_SHAW ? mix_shaw : NULL;
 }
 
 const Kind encodings_kind = {

@@ -39,10 +39,3 @@ typedef struct {
 
 // False with the reason when a text of so many positions is more than the model has learned.
 bool model_reaches(const Model *model, int positions, Error *err);
-
-// Makes the keys and queries of distances that the present layer lacks, if its encoding has such.
-void fill_distances(Plain *plain);
-// The score of the query's head h with the key of token j, in a model whose heads do not turn.
-float encoded_score(const Plain *plain, int h, int j);
-// Adds Shaw's vectors of distances to head h of what attention has mixed.
-void mix_shaw(Plain *plain, int h);

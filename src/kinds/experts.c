@@ -2,6 +2,7 @@
 #include "experts.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "../llama/arithmetic.h"
@@ -105,6 +106,17 @@ static void list_experts(Model *m, Layer *w, Tensors *t) {
 int64_t model_used_width(const ModelConfig *c) {
     const ExpertsConfig *e = &c->extra->experts;
     return e->n ? e->n_used * e->hidden_dim + e->shared_hidden_dim : c->hidden_dim;
+}
+
+int gate_pairs(Layer *w, GatePair pairs[MOST_GATE_PAIRS]) {
+    FeedForwardTensors *dense = &w->extra->feed_forward;
+    FeedForward *all = &w->extra->experts.all;
+    FeedForward *shared = &w->extra->experts.shared;
+    int n = 0;
+    pairs[n++] = (GatePair){&w->w1, &w->w3, &dense->b1, &dense->b3};
+    pairs[n++] = (GatePair){&all->w1, &all->w3, &all->b1, &all->b3};
+    pairs[n++] = (GatePair){&shared->w1, &shared->w3, &shared->b1, &shared->b3};
+    return n;
 }
 
 // Part i of n equal parts.
@@ -310,12 +322,47 @@ static void lay_out_experts(Plain *p, Arena *arena) {
     if (p->hidden_width < e->shared_hidden_dim) p->hidden_width = e->shared_hidden_dim;
 }
 
+static void describe_experts(const Model *m, Teller *tell, void *whose) {
+    static const char *const routers[N_ROUTERS] = {
+        [ROUTER_CHOSEN] = "softmax over the chosen",
+        [ROUTER_ALL] = "softmax over all",
+        [ROUTER_SIGMOID] = "sigmoids",
+    };
+    const ExpertsConfig *e = &m->config.extra->experts;
+    char words[1024] = "", number[16];
+    if (e->n == 0) return;
+    snprintf(words, sizeof words, "%d in a layer, a token takes %d", e->n, e->n_used);
+    tell(whose, "experts", words, false);
+    tell(whose, "router", routers[e->router], false);
+    words[0] = 0;
+    for (int l = 0; m->layers && l < m->config.n_layers; l++) {
+        snprintf(number, sizeof number, "%d", l);
+        if (m->layers[l].extra->flags & LAYER_DENSE) add_name(words, sizeof words, " ", number);
+    }
+    if (words[0]) tell(whose, "dense_layers", words, false);
+}
+
+// Those of the experts that one token leaves alone.
+static double unread_experts(const Model *m, bool one_token) {
+    const ExpertsConfig *e = &m->config.extra->experts;
+    double bytes = 0;
+    if (e->n == 0 || !one_token) return 0;
+    for (int l = 0; l < m->config.n_layers; l++) {
+        const FeedForward *all = &m->layers[l].extra->experts.all;
+        if (!m->layers[l].extra->experts.router) continue;
+        bytes += (double)(matrix_bytes(&all->w1) + matrix_bytes(&all->w3) + matrix_bytes(&all->w2));
+    }
+    return bytes * (e->n - e->n_used) / e->n;
+}
+
 const Kind experts_kind = {
     .name = "experts",
     .fields = fields_of_experts,
     .n_fields = sizeof fields_of_experts / sizeof fields_of_experts[0],
     .check = check_experts,
     .add_tensors = list_experts,
+    .describe = describe_experts,
+    .unread_bytes = unread_experts,
     .lay_out = lay_out_experts,
     .has = has_experts,
     .feed = feed_experts,

@@ -58,6 +58,17 @@ typedef struct {
 // Number i of n experts. Groups of theirs do not cross rows.
 FeedForward expert_of(const FeedForward *all, int n, int i);
 
+// The gate of a feed-forward layer and the matrix that it multiplies, with their biases.
+typedef struct {
+    Matrix *w1, *w3;
+    const float **b1, **b3;
+} GatePair;
+enum { MOST_GATE_PAIRS = 3 };
+
+// Those of a layer: its dense feed-forward layer, its experts together, and the one that every token
+// takes. Their number; the matrices of what a layer lacks have no data.
+int gate_pairs(Layer *layer, GatePair pairs[MOST_GATE_PAIRS]);
+
 // Width of the feed-forward layers that have experts, as far as a token goes through them; else of
 // all.
 int64_t model_used_width(const ModelConfig *config);

@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-#include "../llama/kind.h"
-
 extern const Kind layers_kind, turns_kind, attention_kind, stream_kind, feed_forward_kind;
 extern const Kind experts_kind, latent_kind, states_kind, per_layer_kind, encodings_kind;
 
@@ -26,6 +24,27 @@ bool model_unknown(Model *model, Error *err) {
     *model = (Model){.config = {0}};
     model->config.extra = alloc_array(1, sizeof *model->config.extra, "a model", err);
     return model->config.extra;
+}
+
+void model_describe(const Model *model, Teller *tell, void *whose) {
+    EACH_KIND(k)
+    if ((*k)->describe) (*k)->describe(model, tell, whose);
+}
+
+double model_unread_bytes(const Model *model, bool one_token) {
+    double bytes = 0;
+    EACH_KIND(k)
+    if ((*k)->unread_bytes) bytes += (*k)->unread_bytes(model, one_token);
+    return bytes;
+}
+
+int model_reach(const Model *model) {
+    int least = 0;
+    EACH_KIND(k) {
+        int reach = (*k)->reach ? (*k)->reach(model) : 0;
+        if (reach > 0 && (least == 0 || reach < least)) least = reach;
+    }
+    return least;
 }
 
 Layer *layers_copied(const Model *model, Error *err) {

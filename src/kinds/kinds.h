@@ -2,6 +2,7 @@
 // the table of their rows. Each slice is a file of its own, and this is the only one that knows all.
 #pragma once
 
+#include "../llama/kind.h"
 #include "attention.h"
 #include "encodings.h"
 #include "experts.h"
@@ -31,6 +32,12 @@ static inline int model_encoding(const Model *model) { return model->config.extr
 
 // A model without a file, of which nothing is known: zeros, and no layers. For model_close.
 bool model_unknown(Model *model, Error *err);
+
+// What all kinds say of a model together (kind.h): its description, the bytes of weights that are not
+// read for one token or for many, and the most positions that it knows, 0: any.
+void model_describe(const Model *model, Teller *tell, void *whose);
+double model_unread_bytes(const Model *model, bool one_token);
+int model_reach(const Model *model);
 
 // Layers of one's own, which can be changed: a copy that shares the weights, NULL with the reason.
 Layer *layers_copied(const Model *model, Error *err);

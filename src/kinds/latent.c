@@ -2,6 +2,7 @@
 // model. src/fast/latent.c keeps the vector itself.
 #include "latent.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "../llama/arithmetic.h"
@@ -116,12 +117,20 @@ static void lay_out_latent(Plain *p, Arena *arena) {
     if (p->widest < l->kv_rank) p->widest = l->kv_rank;
 }
 
+static void describe_latent(const Model *m, Teller *tell, void *whose) {
+    int rank = m->config.extra->latent.kv_rank;
+    char words[80];
+    snprintf(words, sizeof words, "%d and %d that turn, for all heads", rank, m->rope.rotary_dim);
+    if (rank > 0 && m->layers) tell(whose, "cache_latent", words, false);
+}
+
 const Kind latent_kind = {
     .name = "latent",
     .fields = fields_of_latent,
     .n_fields = sizeof fields_of_latent / sizeof fields_of_latent[0],
     .check = check_latent,
     .add_tensors = list_latent,
+    .describe = describe_latent,
     .lay_out = lay_out_latent,
     .has = has_latent,
     .mix = mix_latent,

@@ -59,7 +59,7 @@ static bool check_heads(const Model *m, int l, Error *err) {
     int flags = layer->extra->flags;
     const RopeConfig *rope = layer_rope(layer, &m->rope, &c->extra->layers.sliding);
     int head_dim = layer->extra->shape.head_dim;
-    bool turns = c->extra->encoding.kind == ENCODING_ROPE && !(flags & LAYER_NOPE);
+    bool turns = field_value(m, "encoding") == 0 && !(flags & LAYER_NOPE);
     bool counts_all = rope->method == ROPE_PROPORTIONAL;
     if (turns && (counts_all ? head_dim != rope->rotary_dim : head_dim < rope->rotary_dim))
         return fail(err, "impossible header: head_dim of layer %d is %d, and %d elements turn%s", l,
@@ -130,15 +130,15 @@ static bool read_shapes(Model *m, const uint8_t *shapes, Error *err) {
 // DENSE.
 static bool read_flags(Model *m, const uint8_t *flags, Error *err) {
     const ModelConfig *c = &m->config;
-    const struct ModelExtra *extra = c->extra;
-    int most = LAYER_SEES_ALL | (extra->layers.sliding_rope ? LAYER_SLIDING : LAYER_NOPE);
-    int more_bits = extra->experts.n > 0 ? LAYER_DENSE : 0;
+    bool has_states = field_value(m, "state_kind") > 0;
+    int most = LAYER_SEES_ALL | (c->extra->layers.sliding_rope ? LAYER_SLIDING : LAYER_NOPE);
+    int more_bits = field_value(m, "n_experts") > 0 ? LAYER_DENSE : 0;
     if (c->version >= 6) more_bits |= LAYER_WITHOUT_SINKS;
-    if (c->version >= 6 && extra->latent.kv_rank == 0) more_bits |= LAYER_KEYS_ARE_VALUES;
+    if (c->version >= 6 && field_value(m, "kv_rank") == 0) more_bits |= LAYER_KEYS_ARE_VALUES;
     for (int l = 0; flags && l < c->n_layers; l++) {
         int others = flags[l];
         m->layers[l].extra->flags = flags[l];
-        if (extra->states.kind && (others & ~LAYER_DENSE) == LAYER_STATE) others &= LAYER_DENSE;
+        if (has_states && (others & ~LAYER_DENSE) == LAYER_STATE) others &= LAYER_DENSE;
         if ((others & ~more_bits) <= most) continue;
         const char *more = c->version >= 6 ? ", or 8, 16 or 32 more; or 64 with state_kind"
                            : more_bits     ? ", or 8 more"

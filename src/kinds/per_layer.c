@@ -89,12 +89,19 @@ static void lay_out_per_layer(Plain *p, Arena *arena) {
     if (p->widest < all) p->widest = all;
 }
 
+// A token reads one row of the table.
+static double unread_table(const Model *m, bool one_token) {
+    (void)one_token;
+    return (double)matrix_bytes(&m->config.extra->per_layer.embedding);
+}
+
 const Kind per_layer_kind = {
     .name = "per_layer",
     .fields = fields_of_per_layer,
     .n_fields = sizeof fields_of_per_layer / sizeof fields_of_per_layer[0],
     .check = check_per_layer,
     .add_tensors = list_per_layer,
+    .unread_bytes = unread_table,
     .lay_out = lay_out_per_layer,
     .embed = embed_per_layer,
     .end_layer = end_per_layer,

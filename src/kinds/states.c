@@ -9,6 +9,7 @@
 #include "states.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "../llama/arithmetic.h"
@@ -49,7 +50,7 @@ static const Rule rules_of_conv[] = {
 
 static bool check_states(Model *m, Error *err) {
     const StatesConfig *s = &m->config.extra->states;
-    int encoding = m->config.extra->encoding.kind;
+    int encoding = (int)field_value(m, "encoding");
     if (!CHECK_RULES(m, rules_of_states, err)) return false;
     if (s->kind && encoding > ENCODING_SINUSOIDAL)
         return fail(err, "state_kind is %d with encoding %d (expected an encoding up to %d)",
@@ -272,12 +273,26 @@ static void lay_out_states(Plain *p, Arena *arena) {
     if (p->mixed_width < state_width(m)) p->mixed_width = state_width(m);
 }
 
+static void describe_states(const Model *m, Teller *tell, void *whose) {
+    const StatesConfig *s = &m->config.extra->states;
+    int n = layers_with_state(m, m->config.n_layers);
+    const char *by = s->kind == STATE_DELTA ? "the gated delta rule" : "a short convolution";
+    char words[120];
+    if (n == 0) return;
+    snprintf(words, sizeof words, "%d of %d layers keep a state, by %s, and know no positions", n,
+             m->config.n_layers, by);
+    tell(whose, "states", words, false);
+    snprintf(words, sizeof words, "%.0f", (double)(n * state_numbers(&m->config)) * sizeof(float));
+    tell(whose, "state_bytes", words, true);
+}
+
 const Kind states_kind = {
     .name = "states",
     .fields = fields_of_states,
     .n_fields = sizeof fields_of_states / sizeof fields_of_states[0],
     .check = check_states,
     .add_tensors = list_states,
+    .describe = describe_states,
     .lay_out = lay_out_states,
     .embed = forget,
     .has = has_states,

@@ -84,7 +84,7 @@ static void place_turns(Plain *p, int length, float *x) {
     bool differs = c->stale_keys || c->spread.length || p->rope->unscaled_positions > 0 ||
                    m->attention.qk_norm_late || norms_cancel_factor(&p->model->config);
     (void)x;
-    if (m->encoding.kind != ENCODING_ROPE) return;
+    if (p->n_pairs == 0) return;  // heads do not turn
     t->full.cosines = p->cosines;
     t->full.sines = p->sines;
     if (differs) fill_turns(p, &t->full, length);
@@ -99,8 +99,7 @@ const Turns *turns_of(const Plain *p) {
 }
 
 int turning_pairs(const Plain *p) {
-    bool is_rope = p->model->config.extra->encoding.kind == ENCODING_ROPE;
-    bool stands_still = !is_rope || p->w->extra->flags & LAYER_NOPE;
+    bool stands_still = p->n_pairs == 0 || p->w->extra->flags & LAYER_NOPE;
     return stands_still ? 0 : turns_of(p)->rope->rotary_dim / 2;
 }
 

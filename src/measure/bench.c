@@ -141,31 +141,11 @@ static bool note_packed(Table *table, Model *model, Error *err) {
     return together > 0;
 }
 
-static double matrix_bytes(const Matrix *m) {
-    int64_t values = m->rows * matrix_row_bytes(m);
-    return (double)(values + matrix_scale_bytes(m));
-}
-
-// Bytes of the file without the embeddings, of which a token needs one row: that of each layer, and the
-// first one unless it is the classifier too.
-static double weight_bytes(const Model *m) {
-    double first = m->config.shared_classifier ? 0 : matrix_bytes(&m->embedding);
-    double of_layers =
-        m->config.extra->per_layer.dim ? matrix_bytes(&m->config.extra->per_layer.embedding) : 0;
-    return (double)m->file.size - first - of_layers;
-}
-
-// Bytes of the experts that one token leaves alone.
-static double idle_bytes(const Model *m) {
-    const ModelConfig *c = &m->config;
-    double bytes = 0;
-    for (int l = 0; l < c->n_layers; l++) {
-        const FeedForward *all = &m->layers[l].extra->experts.all;
-        if (!m->layers[l].extra->experts.router) continue;
-        bytes += matrix_bytes(&all->w1) + matrix_bytes(&all->w3) + matrix_bytes(&all->w2);
-    }
-    double idle = c->extra->experts.n - c->extra->experts.n_used;
-    return bytes > 0 ? bytes * idle / c->extra->experts.n : 0;
+// Bytes of the file that are read for one token, or for many: of the embedding, unless it is the
+// classifier too, a token needs one row.
+static double weight_bytes(const Model *m, bool one_token) {
+    double first = m->config.shared_classifier ? 0 : (double)matrix_bytes(&m->embedding);
+    return (double)m->file.size - first - model_unread_bytes(m, one_token);
 }
 
 // Prints the row of reading the first n of `tokens`, or (decode) of decoding behind them once these
@@ -176,9 +156,8 @@ static bool bench_phase(const Job *job, Table *table, Session *s, const int32_t 
     int count = decode ? DECODED : n;
     int step = decode ? 1 : n;
     double cache = cache_bytes_read(job, s->config.kv, decode ? n + (DECODED + 1) / 2.0 : n);
-    cache += 2 * state_bytes(job->model);  // which are read and written
-    double weights = weight_bytes(job->model) - (decode ? idle_bytes(job->model) : 0);
-    double bytes = (decode ? DECODED : 1) * (weights + cache);
+    cache += 2 * (double)s->n_states * sizeof(float);  // which are read and written
+    double bytes = (decode ? DECODED : 1) * (weight_bytes(job->model, decode) + cache);
     Runs runs = {0};
     if (decode) session_keep(s);
     while (another_run(&runs)) {

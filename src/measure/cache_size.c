@@ -15,11 +15,6 @@ static uint64_t layer_bytes(const Job *job, const Layer *layer, KvType kv, int p
     return count.used;
 }
 
-double state_bytes(const Model *m) {
-    int n = layers_with_state(m, m->config.n_layers);
-    return (double)(n * state_numbers(&m->config)) * sizeof(float);
-}
-
 double cache_bytes_read(const Job *job, KvType kv, double positions) {
     double bytes = 0;
     for (int l = 0; l < job->model->config.n_layers; l++) {
@@ -33,29 +28,24 @@ double cache_bytes_read(const Job *job, KvType kv, double positions) {
     return bytes;
 }
 
-// What layers with a state keep, whatever the text's length.
-static void note_states(Table *t, const Model *m) {
-    int n = layers_with_state(m, m->config.n_layers);
-    if (n == 0) return;
-    bool is_delta = m->config.extra->states.kind == STATE_DELTA;
-    table_note(t, "states", "%d of %d layers keep a state, by %s, and know no positions", n,
-               m->config.n_layers, is_delta ? "the gated delta rule" : "a short convolution");
-    table_note(t, "state_bytes", "%.0f", state_bytes(m));
-}
-
 static void note_bytes(Table *t, const char *key, double bytes) {
     char text[40];
     snprintf(text, sizeof text, "%.0f", bytes);
     table_note_of(t, key, text, true);
 }
 
-void note_cache(Table *t, const Job *job) {
+static void tell_table(void *t, const char *key, const char *words, bool is_number) {
+    table_note_of(t, key, words, is_number);
+}
+
+void note_model(Table *t, const Job *job) {
     const Model *m = job->model;
     const ModelConfig *c = &m->config;
     const KvType kv = job->sessions.kv;
     double of_block = 0;
     double whole = 0;
     int borrowing = 0;
+    model_describe(m, tell_table, t);
     if (!m->layers) return;
     for (int l = 0; l < c->n_layers; l++) {
         const Layer *layer = &m->layers[l];
@@ -67,13 +57,9 @@ void note_cache(Table *t, const Job *job) {
         whole += (double)layer_bytes(job, layer, kv, job->length);
     }
     double read = cache_bytes_read(job, kv, job->length);
-    note_states(t, m);
     table_note(t, "cache", "%s", kv_type_names[kv]);
     note_bytes(t, "cache_token_bytes", of_block / KV_BLOCK);
     note_bytes(t, "cache_bytes", whole);
-    if (c->extra->latent.kv_rank)
-        table_note(t, "cache_latent", "%d and %d that turn, for all heads",
-                   c->extra->latent.kv_rank, m->rope.rotary_dim);
     if (borrowing) note_bytes(t, "cache_borrowing_layers", borrowing);
     if (read < of_block / KV_BLOCK * job->length) note_bytes(t, "cache_read_bytes", read);
 }

@@ -8,9 +8,6 @@
 // window shows.
 double cache_bytes_read(const Job *job, KvType kv, double positions);
 
-// Bytes of the states of all layers that keep one; 0: none does.
-double state_bytes(const Model *model);
-
-// Prints what a token takes, and what job->length positions do, with what makes it less than keys
-// and values of each head in each layer. Nothing without a model's layers.
-void note_cache(Table *t, const Job *job);
+// Prints what the model has besides a Llama's, and of its cache what a token takes, and what
+// job->length positions do, with what makes it less than keys and values of each head in each layer.
+void note_model(Table *t, const Job *job);

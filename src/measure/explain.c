@@ -1,4 +1,4 @@
-// --explain: what a method, or an encoding other than RoPE, does in numbers.
+// --explain: what a method does in numbers.
 #define _POSIX_C_SOURCE 200809L
 #include "jobs.h"
 
@@ -9,9 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../fast/encodings.h"
-#include "../fast/widen.h"
 #include "cache_size.h"
+#include "encodings.h"
 #include "show_engines.h"
 
 static const double FULL_TURN = 6.28318530717958647693;
@@ -217,137 +216,6 @@ static void print_notes(Table *t, const Notes *notes, const Notes *others, const
     }
 }
 
-// What a model's feed-forward layers and heads have besides: experts, and learned sinks.
-static void note_experts(Table *t, const Model *m) {
-    const ModelConfig *c = &m->config;
-    char number[16], dense[1024] = "";
-    for (int l = 0; m->layers && l < c->n_layers; l++) {
-        snprintf(number, sizeof number, "%d", l);
-        if (m->layers[l].extra->flags & LAYER_DENSE) add_name(dense, sizeof dense, " ", number);
-    }
-    if (c->extra->experts.n > 0) {
-        const char *how = c->extra->experts.router == ROUTER_SIGMOID ? "sigmoids"
-                          : c->extra->experts.router == ROUTER_ALL   ? "softmax over all"
-                                                                     : "softmax over the chosen";
-        table_note(t, "experts", "%d in a layer, a token takes %d", c->extra->experts.n,
-                   c->extra->experts.n_used);
-        table_note(t, "router", "%s", how);
-    }
-    if (dense[0]) table_note(t, "dense_layers", "%s", dense);
-    if (c->extra->attention.sinks) table_note(t, "learned_sinks", "one in each head's softmax");
-}
-
-// ---- encodings ----
-
-// What an encoding other than RoPE adds, and whether layers and heads differ in that.
-typedef struct {
-    const char *adds, *value, *source;
-    bool by_layer, by_head;
-} Explanation;
-
-static const Explanation explanations[N_ENCODINGS] = {
-    [ENCODING_NONE] = {"nothing: only the past is seen, and that is all that tells positions", "0",
-                       "arXiv 2305.19466", false, false},
-    [ENCODING_LEARNED] = {"x_t += P[t]", "mean of P[t] . P[t + d]", "arXiv 1705.03122", false,
-                          false},
-    [ENCODING_SINUSOIDAL] = {"x_t += PE(t)", "PE(t) . PE(t + d)", "arXiv 1706.03762", false, false},
-    [ENCODING_ALIBI] = {"score -= 2^(-8h/H) d", "what is added to the score", "arXiv 2108.12409",
-                        false, true},
-    [ENCODING_SHAW] = {"score += q . aK[d] / sqrt(head_dim), value += aV[d]", "aK[0] . aK[d]",
-                       "arXiv 1803.02155", true, false},
-    [ENCODING_TRANSFORMER_XL] = {"score += (q . W_R R_d + u . k + v . W_R R_d) / sqrt(head_dim)",
-                                 "v . W_R R_d / sqrt(head_dim)", "arXiv 1901.02860", true, true},
-    [ENCODING_DISENTANGLED] = {"score += (q . W_k R_d + W_q R_d . k) / sqrt(head_dim)",
-                               "|W_k R_d| / sqrt(head_dim)", "arXiv 2006.15595, 2006.03654", true,
-                               true},
-};
-
-static double dot_in_double(const float *a, const float *b, int64_t n) {
-    double sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += (double)a[i] * (double)b[i];
-    return sum;
-}
-
-// The product of the vectors added at two positions, averaged over all that are `distance` apart.
-static double product_of_added(const Model *m, int distance, float *x, float *y) {
-    int64_t dim = m->config.dim;
-    int64_t n = m->config.extra->encoding.learned ? m->config.extra->encoding.rows - distance : 1;
-    double sum = 0;
-    for (int64_t t = 0; t < n; t++) {
-        encoding_vector(m, t, x);
-        encoding_vector(m, t + distance, y);
-        sum += dot_in_double(x, y, dim) / (double)n;
-    }
-    return sum;
-}
-
-// v . W_R R_d, or |W_k R_d| in a layer without v, over sqrt(head_dim). x (dim), y (dim) are
-// scratch.
-static double value_of_projection(const Model *m, const Layer *l, int head, int distance, float *x,
-                                  float *y) {
-    const ModelConfig *c = &m->config;
-    int64_t d = c->head_dim;
-    int64_t kv_head = head / (c->n_heads / c->n_kv_heads);
-    double sum = 0;
-    encoding_vector(m, distance, x);
-    for (int64_t i = 0; i < d; i++) {
-        matrix_row(encoding_maker(m, l), kv_head * d + i, 0, c->dim, y);
-        double r = dot_in_double(x, y, c->dim);
-        sum += l->extra->encoding.v ? (double)l->extra->encoding.v[head * d + i] * r : r * r;
-    }
-    return (l->extra->encoding.v ? sum : sqrt(sum)) / sqrt((double)d);
-}
-
-static double value_of(const Model *m, int layer, int head, int distance, float *x) {
-    const ModelConfig *c = &m->config;
-    const Layer *l = &m->layers[layer];
-    const float *a = l->extra->encoding.a_keys;  // of Shaw's
-    switch (c->extra->encoding.kind) {
-    case ENCODING_NONE: return 0;
-    case ENCODING_ALIBI: return -(double)encoding_slope(head, c->n_heads) * distance;
-    case ENCODING_SHAW:
-        return dot_in_double(a, a + encoding_row(m, distance) * c->head_dim, c->head_dim);
-    case ENCODING_LEARNED:
-    case ENCODING_SINUSOIDAL: return product_of_added(m, distance, x, x + c->dim);
-    default: return value_of_projection(m, l, head, distance, x, x + c->dim);
-    }
-}
-
-static bool explain_encoding(const Job *job, Error *err) {
-    const Model *m = job->model;
-    const ModelConfig *c = &m->config;
-    const Explanation *e = &explanations[c->extra->encoding.kind];
-    int length = m->config.extra->encoding.learned && job->length > c->extra->encoding.rows
-                     ? c->extra->encoding.rows
-                     : job->length;
-    float *x = alloc_array(2 * (uint64_t)c->dim, sizeof *x, "positions", err);
-    if (!x) return false;
-    Table t = table_open(job->form);
-    table_note(&t, "encoding", "%s", encoding_names[c->extra->encoding.kind]);
-    table_note(&t, "adds", "%s", e->adds);
-    table_note(&t, "source", "%s", e->source);
-    table_note(&t, "train_ctx", "%d", m->rope.train_ctx);
-    table_note(&t, "length", "%d", length);
-    if (c->extra->encoding.rows) table_note(&t, "encoding_rows", "%d", c->extra->encoding.rows);
-    note_experts(&t, m);
-    note_cache(&t, job);
-    table_note(&t, "value", "%s", e->value);
-    table_columns(&t, "layer\thead\tdistance\tvalue");
-    for (int layer = 0; layer < (e->by_layer ? c->n_layers : 1); layer++)
-        for (int head = 0; head < (e->by_head ? c->n_heads : 1); head++)
-            for (int64_t d = 0; d < 2 * (int64_t)length - 2 || d == 0; d = d ? 2 * d : 1) {
-                int distance = d < length ? (int)d : length - 1;  // 0, 1, 2, 4 ... length - 1
-                table_number_if(&t, e->by_layer, "%.0f", layer);
-                table_number_if(&t, e->by_head, "%.0f", head);
-                table_number(&t, "%.0f", distance);
-                table_number(&t, "%.6g", value_of(m, layer, head, distance, x));
-                table_end_row(&t);
-            }
-    table_end(&t);
-    free(x);
-    return true;
-}
-
 // ---- kinds of layers ----
 
 // One kind of a model's layers, as it is explained.
@@ -487,7 +355,7 @@ static void note_still(Table *t, const Job *job) {
 // ---- the table ----
 
 bool explain(const Job *job, bool plots, Error *err) {
-    if (job->model->config.extra->encoding.kind) return explain_encoding(job, err);
+    if (model_encoding(job->model)) return explain_encoding(job, err);
     LayerKind *kinds = alloc_array(N_LAYER_KINDS, sizeof *kinds, "kinds of layers", err);
     if (!kinds) return false;
     Table t = table_open(job->form);
@@ -499,8 +367,7 @@ bool explain(const Job *job, bool plots, Error *err) {
     print_all_notes(&t, kinds, n);
     note_layers(&t, &job->said->layers);
     note_still(&t, job);
-    note_experts(&t, job->model);
-    note_cache(&t, job);
+    note_model(&t, job);
     table_columns(&t, columns);
     for (const LayerKind *k = kinds; k < kinds + n; k++)
         if (k->turns) print_pairs(&t, k, n > 1);

@@ -67,7 +67,7 @@ static bool has_movable_rows(const Model *model) {
     const Matrix *wq = &model->layers[0].wq;
     bool good = model_encoding(model) == ENCODING_ROPE;
     // Multi-head latent attention has its turning rows elsewhere.
-    good = good && model->config.extra->latent.kv_rank == 0;
+    good = good && field_value(model, "kv_rank") == 0;
     good = good && !(wq->groups_cross_rows && wq->cols % wq->group_size != 0);
     for (int l = 0; l < model->config.n_layers; l++)
         good = good && !(model->layers[l].extra->flags & LAYER_KEYS_ARE_VALUES);
@@ -75,8 +75,10 @@ static bool has_movable_rows(const Model *model) {
 }
 
 static bool has_gates(const Model *model) {
+    GatePair pairs[MOST_GATE_PAIRS];
     for (int l = 0; l < model->config.n_layers; l++)
-        if (model->layers[l].w3.data || model->layers[l].extra->experts.all.w3.data) return true;
+        for (int i = 0, n = gate_pairs(&model->layers[l], pairs); i < n; i++)
+            if (pairs[i].w3->data) return true;
     return false;
 }
 
@@ -189,14 +191,18 @@ static void change_norms(float change, Arena *arena, const ModelConfig *c, Layer
                 &layer->extra->attention.k_norm);
 }
 
-static void exchange_gates(Matrix *w1, Matrix *w3, const float **b1, const float **b3) {
-    const Matrix gate = *w1;
-    const float *biases = *b1;
-    if (!w3->data) return;
-    *w1 = *w3;
-    *w3 = gate;
-    *b1 = *b3;
-    *b3 = biases;
+static void exchange_gates(Layer *layer) {
+    GatePair pairs[MOST_GATE_PAIRS];
+    int n = gate_pairs(layer, pairs);
+    for (const GatePair *p = pairs; p < pairs + n; p++) {
+        const Matrix gate = *p->w1;
+        const float *biases = *p->b1;
+        if (!p->w3->data) continue;
+        *p->w1 = *p->w3;
+        *p->w3 = gate;
+        *p->b1 = *p->b3;
+        *p->b3 = biases;
+    }
 }
 
 // Makes the mistake in all layers, with memory from the arena.
@@ -213,13 +219,7 @@ static void change_layers(int mistake, Arena *arena, MistakenModel *to) {
         if (what & BOTH && turns) move_layer(what, &model->config, &move, layer);
         if (change != 0) change_norms(change, arena, &model->config, layer);
         // A first pass only counts bytes.
-        if (!(what & GATES) || !arena->memory) continue;
-        FeedForwardTensors *dense = &layer->extra->feed_forward;
-        FeedForward *all = &layer->extra->experts.all;
-        FeedForward *shared = &layer->extra->experts.shared;
-        exchange_gates(&layer->w1, &layer->w3, &dense->b1, &dense->b3);
-        exchange_gates(&all->w1, &all->w3, &all->b1, &all->b3);
-        exchange_gates(&shared->w1, &shared->w3, &shared->b1, &shared->b3);
+        if (what & GATES && arena->memory) exchange_gates(layer);
     }
     if (change != 0) change_norm(change, arena, model->config.dim, &model->final_norm);
 }

@@ -76,6 +76,8 @@ int block_columns(WeightType type);
 // Bytes of the values of a row, and of the scales of all rows, which q8 and q4 have (else 0).
 int64_t matrix_row_bytes(const Matrix *matrix);
 int64_t matrix_scale_bytes(const Matrix *matrix);
+// Bytes of all of it.
+int64_t matrix_bytes(const Matrix *matrix);
 
 // ---- packed.c: rows that lie side by side ----
 

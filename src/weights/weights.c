@@ -26,6 +26,10 @@ int64_t matrix_scale_bytes(const Matrix *m) {
     return 4 * m->rows * in_row;
 }
 
+int64_t matrix_bytes(const Matrix *m) {
+    return m->rows * matrix_row_bytes(m) + matrix_scale_bytes(m);
+}
+
 // ---- q8 and q4, whose scales lie behind all rows ----
 
 // Weight i of a row = scale * q. A float32 scale has group_size weights, and a row begins a new
