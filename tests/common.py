@@ -50,6 +50,13 @@ def export(*arguments, folder=None):
     return run_fork(exporter(), arguments, folder)
 
 
+def exports(*arguments):
+    """The same, where anything but status 0 is an error of the test."""
+    done = export(*arguments)
+    if done.returncode != 0:
+        raise RuntimeError('export %s: %s' % (' '.join(arguments), done.stderr))
+
+
 # ---- counting ----
 
 # What is counted is cases: a test_* function, and each row of a table that a test asks by itself (case). A case passes

@@ -11,12 +11,11 @@ import os
 import random
 import re
 import struct
-import subprocess
 
 import blocks
 import kept
 import source_writers as w
-from common import (BLOCK_MODELS, ENGINES, EXPORT, GOLDEN, ROOT, SHARED, block_weights, check, close, compiled, config,
+from common import (BLOCK_MODELS, ENGINES, GOLDEN, ROOT, SHARED, block_weights, check, close, compiled, config, export,
                     good, in_work, main, perplexity, random_ids, random_weights, read, run, skip, takes_long, write,
                     write_model)
 from source_writers import STRING, Place
@@ -239,7 +238,7 @@ def test_gguf_types():
             check(place.header()['version'] == 4 and all(kind in place.lines or kind in ('F32', 'F16', 'BF16')
                                                          for kind in kinds), what + ' is said', place.lines)
             back = in_work('back.gguf')
-            done = subprocess.run([*EXPORT, '--no-tokenizer', place.out, back], stderr=subprocess.PIPE)
+            done = export('--no-tokenizer', place.out, back)
             data = read(back) if check(done.returncode == 0, what + ' goes back', done.stderr) else b''
             check(all(values in data for _, _, values in tensors.values()), what + ' goes back byte for byte')
     small, stored = w.C, dict(w.WEIGHTS)
@@ -314,8 +313,7 @@ def test_golden_gguf():
         with open(os.path.join(folder, name, 'golden.json')) as file:
             golden = json.load(file)
         out = in_work('golden.bin')
-        done = subprocess.run([*EXPORT, '--no-tokenizer',
-                               os.path.join(folder, name, 'model.gguf'), out], stderr=subprocess.PIPE)
+        done = export('--no-tokenizer', os.path.join(folder, name, 'model.gguf'), out)
         if check(done.returncode == 0, 'exports %s of golden_gguf' % name, done.stderr):
             for engine in ENGINES:
                 found, what = perplexity(out, golden['ids'], *engine), '%s of golden_gguf, %s' % (name, engine[0])

@@ -13,7 +13,7 @@ import struct
 import subprocess
 import zlib
 
-from common import (EXPORT, GOLDEN, ROOT, RUN, check, close, config, good, in_work, main, one_line, perplexity,
+from common import (GOLDEN, ROOT, RUN, check, close, config, export, good, in_work, main, one_line, perplexity,
                     random_ids, random_weights, read, run, table, tiny_model, write, write_model, write_tokenizer)
 
 PPL = ['method', 'from', 'to', 'tokens', 'nll', 'ppl', 'se']
@@ -472,7 +472,7 @@ def test_rope_json():
             json.dump(dict(plain, rope_scaling=block, max_position_embeddings=64
                            if options[0] in ('none', 'linear', 'ntk', 'dynamic') else 64 * 4),
                       file)
-        done = subprocess.run([*EXPORT, '--no-tokenizer', folder, out], stderr=subprocess.PIPE)
+        done = export('--no-tokenizer', folder, out)
         if not check(done.returncode == 0, what + ' is taken by model_export.py', done.stderr):
             continue
         for n in (64, 65, 200):
