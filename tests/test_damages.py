@@ -147,9 +147,8 @@ def moved_tokens(data, n, number):
     return data[:4] + b''.join(out) + data[at:types] + bytes(moved)
 
 
-def test_like_by_bytes():
-    """A model whose tokens have other numbers, and another's: what each gives to the same bytes is compared. The first
-    has the same perplexity."""
+def with_other_numbers():
+    """A model whose tokens have other numbers, and another's: what each gives to the same bytes is compared."""
     c, weights, healthy = floats_of_model('model.bin', 'healthy.bin')
     fixed, n, dim = 259, c['vocab_size'], c['dim']
 
@@ -161,10 +160,20 @@ def test_like_by_bytes():
     for i in range(n):
         embedding[number(i) * dim:(number(i) + 1) * dim] = weights['embedding'][i * dim:(i + 1) * dim]
     write_damaged('numbered.bin', c, dict(weights, embedding=embedding))
-    row, verdict = likes(healthy, in_work('numbered.bin'))
+    return c, healthy, weights, embedding
+
+
+def test_like_by_bytes():
+    _, healthy, _, _ = with_other_numbers()
+    row, verdict = likes(healthy, in_work('numbered.bin'), '-n', 256)
     check(abs(row['value'] - 1) < 0.003 and verdict == 'ok', 'tokens with other numbers', row)
+
+
+@takes_long
+def test_one_that_reads_worse():
+    c, healthy, weights, embedding = with_other_numbers()
     write_damaged('numbered.bin', c, with_swapped_layers(dict(weights, embedding=embedding), 2, 3))
-    row, verdict = likes(healthy, in_work('numbered.bin'))
+    row, verdict = likes(healthy, in_work('numbered.bin'), '-n', 256)
     check(verdict == 'ok' and row['value'] < 0.95, 'one that reads worse', row)
 
 
