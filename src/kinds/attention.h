@@ -39,7 +39,8 @@ typedef struct {
 } AttentionTensors;
 
 typedef struct {
-    float *gates;  // (n_heads * value_dim) what the mix is multiplied by
+    float *gates;         // (n_heads * value_dim) what the mix is multiplied by
+    const bool *is_open;  // (context) whether the present query may see each key; NULL: all
 } PlainAttention;
 
 // Whether the heads of a layer's queries and keys are normed each by itself.
