@@ -79,7 +79,7 @@ static void start_shared_by_team(const Team *team, Transformer *t, const Layer *
     Product w1_w3 = {
         .out = t->hidden,
         .stride = m->extra->experts.shared_hidden_dim,
-        .gate = &w->w1,
+        .gate = w->w1.rows > 0 ? &w->w1 : NULL,
         .matrix = &w->w3,
         .activation = m->extra->feed_forward.activation,
     };

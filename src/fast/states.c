@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernels.h"
+#include "mamba.h"
 #include "simd.h"
 
 enum {
@@ -36,8 +37,7 @@ void states_forget(States *s) {
     if (s->numbers) memset(s->kept, 0, s->numbers * sizeof *s->kept);
 }
 
-// What a layer keeps.
-static float *kept_of(const States *s, int index) {
+float *states_of_layer(const States *s, int index) {
     return s->kept + layers_with_state(s->model, index) * state_numbers(&s->model->config);
 }
 
@@ -111,17 +111,16 @@ static int channel_blocks(const ModelConfig *m) {
     return (int)((state_channels(m) + CHANNELS - 1) / CHANNELS);
 }
 
-// inputs = silu(convolution of inputs), of the delta rule
-static void convolve_by_team(const Team *team, States *s, int index, int n) {
+void convolve_by_team(const Team *team, States *s, int index, int n, int64_t place) {
     const ModelConfig *m = &s->model->config;
     const Layer *layer = &s->model->layers[index];
     int64_t stride = state_inputs(m);
-    float *past = kept_of(s, index);
+    float *past = states_of_layer(s, index);
     int blocks = channel_blocks(m);
     Channels c = {.taps = 0};
     for (int b = team_first(team, blocks), end = team_end(team, blocks); b < end; b++) {
         int64_t first = (int64_t)b * CHANNELS;
-        float *u = s->inputs + first;
+        float *u = s->inputs + place + first;
         take_channels(&c, layer, m, past, u, n, first);
         convolve_rows(&c, u, stride, n);
         for (int row = 0; row < n; row++) silu_all(u + row * stride, c.n);
@@ -134,7 +133,7 @@ static void short_convolution_by_team(const Team *team, States *s, int index, in
     const ModelConfig *m = &s->model->config;
     const Layer *layer = &s->model->layers[index];
     int64_t stride = state_inputs(m);
-    float *past = kept_of(s, index);
+    float *past = states_of_layer(s, index);
     int blocks = channel_blocks(m);
     Channels c = {.taps = 0};
     for (int b = team_first(team, blocks), end = team_end(team, blocks); b < end; b++) {
@@ -311,7 +310,7 @@ static void step_heads_by_team(const Team *team, States *s, int index, int n) {
     int64_t columns = m->extra->states.value_dim;
     int n_keys = m->extra->states.key_heads;
     int n_heads = m->extra->states.value_heads;
-    float *states = kept_of(s, index) + (m->extra->states.conv_width - 1) * state_channels(m);
+    float *states = states_of_layer(s, index) + (m->extra->states.conv_width - 1) * state_channels(m);
     int blocks = (int)((columns + COLUMNS - 1) / COLUMNS);
     for (int task; (task = team_next_task(team)) < n_heads * blocks;) {
         int h = task / blocks;
@@ -361,6 +360,10 @@ void states_by_team(const Team *team, States *s, int index, const Input *input, 
         {.out = s->decays, .stride = w->extra->states.step.rows, .matrix = &w->extra->states.step},
     };
     matmul_by_team(team, of_all, is_delta ? 3 : 1, input, workspace);
+    if (m->extra->states.kind == STATE_MAMBA) {
+        mamba_by_team(team, s, index, n, n_wanted);
+        return;
+    }
     if (!is_delta) {
         short_convolution_by_team(team, s, index, n, skipped);
         return;
@@ -371,7 +374,7 @@ void states_by_team(const Team *team, States *s, int index, const Input *input, 
     Product gates = {
         .out = s->made, .stride = w->extra->states.gate.rows, .matrix = &w->extra->states.gate};
     if (n_wanted > 0) matmul_by_team(team, &gates, 1, &wanted, workspace);
-    convolve_by_team(team, s, index, n);
+    convolve_by_team(team, s, index, n, 0);
     prepare_heads_by_team(team, s, w, n);
     step_heads_by_team(team, s, index, n);
     gate_heads_by_team(team, s, w, n, skipped);

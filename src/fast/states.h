@@ -29,3 +29,8 @@ void states_forget(States *states);
 // takes all rows.
 void states_by_team(const Team *team, States *states, int index, const Input *input, int n_wanted,
                     Workspace *workspace);
+
+// What a layer keeps, the last inputs of its convolution first.
+float *states_of_layer(const States *states, int index);
+// The channels from `place` on in the n rows of inputs become silu(their convolution).
+void convolve_by_team(const Team *team, States *states, int index, int n, int64_t place);

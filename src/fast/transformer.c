@@ -130,6 +130,7 @@ static const float *mix_by_team(const Team *team, Transformer *t, int index, int
     const Layer *layer = &t->model->layers[index];
     const Watch *watch = &t->config->watch;
     int skipped = t->n - n_wanted;
+    if (!layer_mixes(layer)) return NULL;
     if (layer->extra->flags & LAYER_STATE) {
         states_by_team(team, &t->states, index, input, n_wanted, t->workspace);
         return t->states.made;
@@ -174,9 +175,11 @@ static void run_layer_by_team(const Team *team, Transformer *t, int index, int n
     Product wo = {.matrix = has_state ? &layer->extra->states.out : &layer->wo};
     wo.bias = has_state ? layer->extra->states.b_out : layer->extra->attention.bo;
     input = (Input){.x = mixed, .n = n_wanted};
-    add_product_by_team(team, t, x, &wo, &input, layer->extra->stream.attention_after);
+    if (layer_mixes(layer))
+        add_product_by_team(team, t, x, &wo, &input, layer->extra->stream.attention_after);
 
-    if (layer->extra->experts.router) {
+    if (!layer_feeds(layer)) {
+    } else if (layer->extra->experts.router) {
         add_experts_by_team(team, t, x, n_wanted, layer);
     } else {
         if (!is_parallel) start_feed_forward_by_team(team, t, x, n_wanted, layer, norm);

@@ -12,7 +12,7 @@ static uint64_t lay_out_caches(Transformer *t, Arena *arena, AttentionNeeds *nee
         const Layer *layer = &model->layers[l];
         const int source = layer->extra->shape.kv_layer;
         if (t->caches) t->caches[l] = (KvCache){0};
-        if (layer->extra->flags & LAYER_STATE) continue;
+        if (!layer_attends(layer)) continue;
         KvCache own = kv_cache_of(model, layer, t->config);
         if (source == l) kv_cache_lay_out(&own, arena);
         else kv_cache_lay_out(&own, &(Arena){0});
@@ -74,6 +74,7 @@ uint64_t transformer_lay_out(Transformer *t, float *x, Arena *arena) {
     widen(&widest, mixed);
     widen(&widest, m->extra->latent.q_rank);
     widen(&widest, m->extra->states.kind ? state_width(m) : 0);
+    widen(&widest, m->extra->experts.latent_dim);
     t->workspace = workspace_lay_out(arena, chunk, widest, threads, c->floats);
     if (m->extra->experts.n) t->experts = experts_lay_out(arena, m, chunk, threads);
     t->attention = attention_lay_out(arena, &needs, threads);

@@ -78,7 +78,7 @@ static void list_experts(Model *m, Layer *w, Tensors *t) {
     const ExpertsConfig *e = &m->config.extra->experts;
     ExpertsTensors *to = &w->extra->experts;
     int64_t dim = m->config.dim, n = e->n, wide = n * e->hidden_dim, shared = e->shared_hidden_dim;
-    int64_t narrow = e->latent_dim, own = narrow ? narrow : dim;  // what an expert reads and makes
+    int64_t narrow = e->latent_dim, own = expert_width(&m->config);
     bool gated = is_gated(&m->config);
     const Tensor rows[] = {
         {400, &to->router, FLOATS, .rows = n, .cols = dim},
@@ -114,6 +114,13 @@ int64_t model_used_width(const ModelConfig *c) {
     const ExpertsConfig *e = &c->extra->experts;
     return e->n ? e->n_used * e->hidden_dim + e->shared_hidden_dim : c->hidden_dim;
 }
+
+int64_t expert_width(const ModelConfig *c) {
+    int64_t latent_dim = c->extra->experts.latent_dim;
+    return latent_dim ? latent_dim : c->dim;
+}
+
+float expert_sum_eps(const ExpertsConfig *c) { return c->sum_eps > 0 ? (float)c->sum_eps : 1e-20f; }
 
 // Part i of n equal parts.
 static Matrix part_of(const Matrix *m, int n, int64_t i) {
@@ -229,8 +236,7 @@ static void choose_experts(const ModelConfig *m, const ExpertsTensors *w, const 
         else if (c->router == ROUTER_CHOSEN) weights[e] = -INFINITY;
     }
     if (c->router == ROUTER_CHOSEN) softmax(weights, n);
-    float eps = c->sum_eps > 0 ? (float)c->sum_eps : 1e-20f;
-    if (c->renormalizes) scale_all(weights, 1 / (sum + eps), n);
+    if (c->renormalizes) scale_all(weights, 1 / (sum + expert_sum_eps(c)), n);
     if (c->scale > 0) scale_all(weights, (float)c->scale, n);
     if (!is_good) scale_all(weights, NAN, n);
 }
@@ -258,7 +264,7 @@ static void add_chosen(Plain *p) {
     const ExpertsTensors *w = &p->w->extra->experts;
     PlainExperts *r = &p->extra->experts;
     int64_t latent_dim = m->extra->experts.latent_dim;
-    int64_t n = latent_dim ? latent_dim : m->dim;
+    int64_t n = expert_width(m);
     const float *x = latent_dim ? r->narrow : p->normed;
     float *sum = latent_dim ? r->sum : p->added;
     if (latent_dim) matmul(r->narrow, &w->in, p->normed, p->row);
@@ -320,7 +326,7 @@ static void lay_out_experts(Plain *p, Arena *arena) {
     r->scores = arena_take(arena, e->n, sizeof(float));
     r->group_scores = arena_take(arena, e->groups, sizeof(float));
     r->is_open = arena_take(arena, e->groups, sizeof(bool));
-    int64_t own = e->latent_dim ? e->latent_dim : m->dim;
+    int64_t own = expert_width(m);
     r->narrow = arena_take(arena, e->latent_dim, sizeof(float));
     r->sum = arena_take(arena, e->latent_dim, sizeof(float));
     r->input = arena_take(arena, own, sizeof(float));

@@ -60,6 +60,12 @@ typedef struct {
     float *beside;        // (dim) what a dense layer beside them makes
 } PlainExperts;
 
+// What is added to the sum that weights are divided by.
+float expert_sum_eps(const ExpertsConfig *config);
+
+// How wide is what an expert reads and makes.
+int64_t expert_width(const ModelConfig *config);
+
 // Number i of n experts. Groups of theirs do not cross rows.
 FeedForward expert_of(const FeedForward *all, int n, int i);
 
