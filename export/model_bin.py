@@ -22,7 +22,7 @@ from .write import TABLES, WEIGHT_TYPES, tensor_order
 ANCHOR, ANCHOR_BYTES = b'ANCR', 32
 OF_EXPERTS = ('n_experts_used expert_hidden_dim router router_bias expert_bias shared_hidden_dim shared_gate '
               'router_choice_bias router_groups router_scale router_cap router_renormalizes '
-              'router_scales_input').split()  # 0 without experts
+              'router_scales_input router_eps expert_latent_dim').split()  # 0 without experts
 OF_DELTA = 'state_key_heads', 'state_value_heads', 'state_key_dim', 'state_value_dim'
 TYPES = {**{number: name for name, number in WEIGHT_TYPES.items()}, 4: 'Q4'}
 # Of the type table: a type, and whether rows lie side by side.
@@ -31,6 +31,7 @@ CODES = {**{number: (name, False) for number, name in TYPES.items()},
 NEWEST_PARTS = ('wq_a q_a_norm wkv_a kv_a_norm wg b1 b3 b2 xielu router_choice_bias router_norm expert_scales '
                 'shared_w1 shared_w3 shared_w2 shared_gate shared_after experts_norm experts_after per_layer_gate '
                 'per_layer_out per_layer_after scale bg state_in b_state_in state_gate state_beta state_step '
+                'experts_in experts_out index_q index_k index_norm b_index_norm index_weights state_skip '
                 'state_conv b_state_conv state_decay state_dt state_norm state_out b_state_out').split()
 NAMES = {part: part + ' of layer %d' for part in (
     'attention_norm', 'wq', 'wk', 'wv', 'bq', 'bk', 'bv', 'q_norm', 'k_norm', 'wo', 'bo', 'attention_after', 'ffn_norm',

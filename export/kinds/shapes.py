@@ -126,7 +126,7 @@ def to_config(path: str, family: Family, model: Model) -> Dict[str, Any]:
     """The keys about them. Full layers have keys of their own where these say all."""
     rule, shapes = family.shapes, model.layer_shapes
     if not rule:
-        if model.shapes:
+        if model.shapes and not (family.states and family.states.pattern):
             raise Problem(path, 'has layers whose shapes differ, which %s has not' % family.title)
         return {}
     slides = [bool(flags & TURNS_AS_SLIDING) for flags in model.layer_flags]
