@@ -664,9 +664,9 @@ def latent_of(c, weights, name, layer, seen):
     return of
 
 
-def indexed(c, weights, layer, before, positions, seen, turn):
+def indexed(c, weights, layer, before, positions, seen, turn, hidden):
     """For each query, the numbers of the index_topk keys that it may meet (DeepSeek V3.2): those whose index keys its
-    index heads like best. The first elements of both turn as attention's do: turn(i, j) is what a query at i and a key
+    index heads like best, of those that it sees. The first elements of both turn as attention's do: turn(i, j) is what a query at i and a key
     at j are turned by."""
     n, d, turning_part = c['index_heads'], c['index_dim'], turning(c)
     narrow, wq, wk, heads = (rows_of(weights, '%s.%d' % (name, layer), columns) for name, columns in (
@@ -682,7 +682,7 @@ def indexed(c, weights, layer, before, positions, seen, turn):
         for key, at in zip(keys, positions):
             by = turn(position, at)
             scores.append(sum(share * max(0.0, meet_turned(0, query, key, by))
-                              for share, query in zip(shares, queries)))
+                              for share, query in zip(shares, queries)) if sees(position, at, *hidden) else -math.inf)
         out.append(set(best_of(scores, min(c['index_topk'], number + 1))))
     return out
 
@@ -768,7 +768,7 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
             keys = [[conjugate(pairs(head, turning)) for head in row] for row in keys]
         chunk = 0 if flags & SEES_ALL else c['attention_chunk']
         if c['index_topk'] and not flags & LAYER_SHARES_INDEX:
-            allowed = indexed(c, weights, layer, before, positions, seen, between)
+            allowed = indexed(c, weights, layer, before, positions, seen, between, (width, sinks, chunk))
         mixed = attend(queries, keys, values, c, positions, width, sinks, chunk, meet, between,
                        distant(c, weights, layer),
                        (lambda i, j: crowd(of_text, piece, i, j)) if piece and positions is of_text else None,

@@ -5,6 +5,7 @@
 #include "../base/session_config.h"
 #include "attention.h"
 #include "experts.h"
+#include "index.h"
 #include "latent.h"
 #include "pace.h"
 #include "per_layer.h"
@@ -39,6 +40,7 @@ typedef struct Transformer {
     float *mixed;         // (chunk, n_heads * value_dim) attention's mix of values
     float *gates;         // (chunk, n_heads * value_dim) what multiplies it, NULL without a gate
     Latent latent;        // of latent attention, which has no k and v
+    Index index;          // of a choice of keys
     States states;        // of layers with a state
     float *added;         // (chunk, dim) what a layer adds before its norm or scale, else NULL
     float *beside;        // (chunk, dim) what a dense layer beside experts makes

@@ -44,10 +44,8 @@ enum { WORTH_A_TEAM = 1 << 20 };
 
 // ---- attention ----
 
-// mixed = attention of one layer for the chunk's queries from row `skipped` on. `watch` takes a
-// single query's scores.
-static void attend_by_team(const Team *team, Transformer *t, int index, int skipped,
-                           const Watch *watch) {
+// The attention of one layer for the chunk's queries from row `skipped` on.
+static Attention attention_of(const Transformer *t, int index, int skipped) {
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
     const SessionConfig *c = t->config;
@@ -75,6 +73,17 @@ static void attend_by_team(const Team *team, Transformer *t, int index, int skip
     a.first = t->first + skipped;
     a.n = t->n - skipped;
     a.out = m->extra->latent.kv_rank ? t->latent.mixed : t->mixed;
+    return a;
+}
+
+// mixed = that. `watch` takes a single query's scores.
+static void attend_by_team(const Team *team, Transformer *t, int index, int skipped,
+                           const Watch *watch) {
+    Attention a = attention_of(t, index, skipped);
+    if (t->index.chosen && t->first + t->n > t->model->config.extra->index.topk) {
+        a.chosen = t->index.chosen + skipped * t->index.n_blocks;
+        a.chosen_stride = t->index.n_blocks;
+    }
     a.watch = watch;
     attention_by_team(team, &a);
 }
@@ -137,6 +146,14 @@ static const float *mix_by_team(const Team *team, Transformer *t, int index, int
     }
     if (m->extra->latent.kv_rank) store_latent_by_team(team, t, index, n_wanted, input);
     else store_by_team(team, t, index, n_wanted, input);
+    if (layer_chooses(m, layer)) {
+        Attention call = attention_of(t, index, skipped);
+        Input q_latent = {.x = t->latent.q_latent,
+                          .n = input->n,
+                          .norm = layer->extra->latent.q_a_norm,
+                          .eps = (float)m->extra->latent.norm_eps};
+        index_by_team(team, &t->index, index, input, &q_latent, &call, skipped, t->workspace);
+    }
     if (n_wanted == 0) return NULL;
 
     bool is_watched = watch->scores && index == watch->layer;

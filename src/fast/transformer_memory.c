@@ -51,6 +51,7 @@ uint64_t transformer_lay_out(Transformer *t, float *x, Arena *arena) {
     t->k = rows_of(arena, chunk, kv);
     t->v = rows_of(arena, chunk, values);
     t->mixed = rows_of(arena, chunk, mixed);
+    cache_bytes += index_lay_out(&t->index, arena, t->model, c, &needs, threads);
     cache_bytes += states_lay_out(&t->states, arena, t->model, chunk);
     if (m->extra->latent.kv_rank) latent_lay_out(&t->latent, arena, t->model, chunk, threads);
     t->hidden = rows_of(arena, chunk, hidden);

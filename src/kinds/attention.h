@@ -73,6 +73,9 @@ float *value_row(const Plain *plain, int i);
 // The head there that the query's head h meets. Several of these share one.
 const float *key_head(const Plain *plain, float *keys, int i, int h);
 
+// Whether the present query sees the key of token j: a window, a chunk or a choice may hide it.
+bool query_sees(const Plain *plain, int j);
+
 // x += wo @ mixed, where all heads of q mix the values of what was read so far. q, and the present
 // token's key and value, are there.
 void attend(Plain *plain, float *x);

@@ -128,7 +128,7 @@ static void choose_keys(Plain *p) {
     }
     matmul(made->q, &w->q, p->extra->latent.q_latent, p->row);
     matmul(made->weights, &w->weights, p->normed, p->row);
-    for (int j = 0; j <= p->i; j++) made->scores[j] = liking(p, j);
+    for (int j = 0; j <= p->i; j++) made->scores[j] = query_sees(p, j) ? liking(p, j) : -FLT_MAX;
     choose_best(made, p->i + 1, c->topk);
 }
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "../fast/kv_cache.h"
+#include "../fast/index.h"
 
 // Bytes of a layer's cache of so many positions. A layer with a state has none.
 static uint64_t layer_bytes(const Job *job, const Layer *layer, KvType kv, int positions) {
@@ -13,6 +13,10 @@ static uint64_t layer_bytes(const Job *job, const Layer *layer, KvType kv, int p
     Arena count = {0};
     if (!layer_attends(layer)) return 0;
     kv_cache_lay_out(&cache, &count);
+    if (layer_chooses(&job->model->config, layer)) {
+        KvCache chosen = index_cache_of(job->model, layer, kv, positions);
+        kv_cache_lay_out(&chosen, &count);
+    }
     return count.used;
 }
 
