@@ -23,7 +23,7 @@ typedef struct {
     int sinks;    // and the first `sinks` tokens always
     // (n_heads) a score without a key or a value in each head's softmax; NULL: none
     const float *learned_sinks;
-    const Angles *angles;        // made ready for these queries; NULL: queries and keys do not turn
+    const Angles *angles;  // made ready for these queries; NULL: queries and keys do not turn
     // (n, blocks of the past) a bit for each key that a query sees, the first one lowest; NULL: all
     const uint64_t *chosen;
     int64_t chosen_stride;       // of a query's row

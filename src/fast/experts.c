@@ -129,7 +129,9 @@ static void choose_fast(const ModelConfig *m, const Layer *layer, const float *l
         total += weights[i];
     }
     if (m->extra->experts.router == ROUTER_CHOSEN) unit = 1 / total;
-    else unit = m->extra->experts.renormalizes ? 1 / (total + expert_sum_eps(&m->extra->experts)) : 1;
+    else
+        unit =
+            m->extra->experts.renormalizes ? 1 / (total + expert_sum_eps(&m->extra->experts)) : 1;
     if (m->extra->experts.scale > 0) unit *= (float)m->extra->experts.scale;
     scale_by(weights, all_finite(logits, n) ? unit : NAN, k);
     for (int i = 0; i < k && layer->extra->experts.scales; i++)

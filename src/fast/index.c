@@ -95,8 +95,8 @@ static void add_up(const Index *x, const AttentionTask *k, const float *weights,
 }
 
 // Of the queries [t0, t0 + n) of the call.
-static void like_by_team(const Team *team, const Index *x, const Attention *a,
-                         const float *weights, int t0, int n) {
+static void like_by_team(const Team *team, const Index *x, const Attention *a, const float *weights,
+                         int t0, int n) {
     const AttentionMemory *memory = &a->scratch->threads[team->number];
     int64_t n_heads = a->n_heads;
     int n_blocks = (a->first + t0 + n - 1) / KV_BLOCK + 1;
@@ -163,13 +163,15 @@ static void choose_by_team(const Team *team, const Index *x, int first, int row,
         int seen = first + i + 1;
         uint64_t *chosen = x->chosen + (row + i) * x->n_blocks;
         if (seen <= topk) memset(chosen, 0xff, blocks_of(seen) * sizeof *chosen);
-        else choose(x->likings + i * context, seen, topk, x->ordered + team->number * context, chosen);
+        else
+            choose(x->likings + i * context, seen, topk, x->ordered + team->number * context,
+                   chosen);
     }
     team_wait(team);
 }
 
-void index_by_team(const Team *team, Index *x, int index, const Input *input,
-                   const Input *q_latent, const Attention *call, int skipped, Workspace *ws) {
+void index_by_team(const Team *team, Index *x, int index, const Input *input, const Input *q_latent,
+                   const Attention *call, int skipped, Workspace *ws) {
     const IndexConfig *c = &x->model->config.extra->index;
     const IndexTensors *w = &x->model->layers[index].extra->index;
     int n = (int)input->n;

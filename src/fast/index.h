@@ -10,14 +10,15 @@ enum { AT_ONCE_CHOSEN = 8 };  // queries whose keys are chosen together
 // What a chunk needs.
 typedef struct {
     const Model *model;
-    KvCache *caches;    // (n_layers) the indexer's keys; no data where a layer shares a choice
-    float *queries;     // (chunk, heads * dim), turned
-    float *keys;        // (chunk, dim)
-    float *weights;     // (chunk, heads)
-    float *likings;     // (AT_ONCE_CHOSEN, whole blocks of context) of the queries under way
-    uint32_t *ordered;  // (n_threads, the same) the likings of a query as numbers that can be counted
-    uint64_t *chosen;   // (chunk, blocks) a bit for each key that a row's query sees
-    int64_t n_blocks;   // of the context
+    KvCache *caches;  // (n_layers) the indexer's keys; no data where a layer shares a choice
+    float *queries;   // (chunk, heads * dim), turned
+    float *keys;      // (chunk, dim)
+    float *weights;   // (chunk, heads)
+    float *likings;   // (AT_ONCE_CHOSEN, whole blocks of context) of the queries under way
+    uint32_t
+        *ordered;  // (n_threads, the same) the likings of a query as numbers that can be counted
+    uint64_t *chosen;  // (chunk, blocks) a bit for each key that a row's query sees
+    int64_t n_blocks;  // of the context
 } Index;
 
 // The cache of a layer's indexer, for so many positions, yet without memory. It keeps half precision

@@ -51,9 +51,9 @@ typedef struct {
 // What a few rows have to do with one another.
 typedef struct {
     const float *b[AT_ONCE], *c[AT_ONCE];
-    float left[AT_ONCE];             // A_t
-    float reads[AT_ONCE][AT_ONCE];   // [s][t]: D_st (B_s C_t) time_s, s <= t
-    float writes[AT_ONCE];           // D_s time_s, to the last row
+    float left[AT_ONCE];            // A_t
+    float reads[AT_ONCE][AT_ONCE];  // [s][t]: D_st (B_s C_t) time_s, s <= t
+    float writes[AT_ONCE];          // D_s time_s, to the last row
 } RowGroup;
 
 ALWAYS_INLINE void relate_rows(RowGroup *r, const Head *h, int row, int n) {
@@ -131,7 +131,7 @@ static void step_rest(const Head *h, int64_t first) {
             float written = time * x[e];
             float y = h->skip * x[e];
             for (int64_t i = 0; i < h->key_dim; i++) {
-                float new = decay * state[i * h->columns] + b[i] * written;
+                float new = decay *state[i * h->columns] + b[i] * written;
                 state[i * h->columns] = new;
                 y += c[i] * new;
             }

@@ -310,7 +310,8 @@ static void step_heads_by_team(const Team *team, States *s, int index, int n) {
     int64_t columns = m->extra->states.value_dim;
     int n_keys = m->extra->states.key_heads;
     int n_heads = m->extra->states.value_heads;
-    float *states = states_of_layer(s, index) + (m->extra->states.conv_width - 1) * state_channels(m);
+    float *states =
+        states_of_layer(s, index) + (m->extra->states.conv_width - 1) * state_channels(m);
     int blocks = (int)((columns + COLUMNS - 1) / COLUMNS);
     for (int task; (task = team_next_task(team)) < n_heads * blocks;) {
         int h = task / blocks;

@@ -25,10 +25,11 @@ typedef struct {
     int group_best;             // a group counts by the sum of so many of its best
     double scale;               // of the weights; 0: 1
     double sum_eps;             // is added to the sum that weights are divided by; 0: 1e-20
-    int64_t latent_dim;  // experts read and make vectors of this width, not of the stream's; 0: they do not
-    double cap;                 // c: the router's logits become c tanh(logits / c); 0: they do not
-    bool renormalizes;          // the weights of the chosen are divided by their sum
-    bool scales_input;          // a weight multiplies what its expert reads, not what it makes
+    int64_t
+        latent_dim;  // experts read and make vectors of this width, not of the stream's; 0: they do not
+    double cap;      // c: the router's logits become c tanh(logits / c); 0: they do not
+    bool renormalizes;  // the weights of the chosen are divided by their sum
+    bool scales_input;  // a weight multiplies what its expert reads, not what it makes
 } ExpertsConfig;
 
 typedef struct {
@@ -37,10 +38,10 @@ typedef struct {
     const float *choice_bias;  // (n) which counts in the choice alone
     // (dim) with `beside`: the router reads rms(x) times this, divided by sqrt(dim)
     const float *router_norm;
-    const float *scales;       // (n) then: of the weights
-    FeedForward all;           // of the layer's experts, one below the other
-    Matrix in, out;            // (latent_dim, dim) what they read, (dim, latent_dim) what their sum makes
-    FeedForward shared;        // of shared_hidden_dim
+    const float *scales;  // (n) then: of the weights
+    FeedForward all;      // of the layer's experts, one below the other
+    Matrix in, out;      // (latent_dim, dim) what they read, (dim, latent_dim) what their sum makes
+    FeedForward shared;  // of shared_hidden_dim
     const float *shared_gate;  // (dim)
     // (dim) with `beside`: norms of what shared makes, what experts read, what they make
     const float *shared_after, *norm, *after;

@@ -19,10 +19,11 @@ static bool check_halves(Model *m, Cursor *file, Error *err) {
     if (m->config.extra->stream.norm_place != NORM_PARALLEL) return true;
     for (int l = 0; l < m->config.n_layers; l++)
         if (!layer_mixes(&m->layers[l]))
-            return fail(err,
-                        "impossible header: layer_shapes has n_heads 0 for layer %d with norm_place %d "
-                        "(expected 1 or more)",
-                        l, NORM_PARALLEL);
+            return fail(
+                err,
+                "impossible header: layer_shapes has n_heads 0 for layer %d with norm_place %d "
+                "(expected 1 or more)",
+                l, NORM_PARALLEL);
     return true;
 }
 

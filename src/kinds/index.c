@@ -33,7 +33,8 @@ static bool check_index(Model *m, Error *err) {
     int turning = c->rotary_dim ? c->rotary_dim : (int)c->head_dim;
     return CHECK_RULES(m, rules_of_index, err) &&
            (dim == 0 || dim >= turning ||
-            fail(err, "index_dim is %d, and %d elements turn (expected as many or more)", dim, turning));
+            fail(err, "index_dim is %d, and %d elements turn (expected as many or more)", dim,
+                 turning));
 }
 
 static bool check_first_layer(Model *m, Cursor *file, Error *err) {

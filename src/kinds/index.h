@@ -13,20 +13,20 @@ typedef struct {
 
 // With LAYER_SHARES_CHOICE none.
 typedef struct {
-    Matrix q;                           // (heads * dim, q_rank) reads what wq reads
-    Matrix k;                           // (dim, dim of the stream)
-    const float *k_norm, *b_k_norm;     // (dim) a layer norm of that, and its bias
-    Matrix weights;                     // (heads, dim of the stream) how much a head counts
+    Matrix q;                        // (heads * dim, q_rank) reads what wq reads
+    Matrix k;                        // (dim, dim of the stream)
+    const float *k_norm, *b_k_norm;  // (dim) a layer norm of that, and its bias
+    Matrix weights;                  // (heads, dim of the stream) how much a head counts
 } IndexTensors;
 
 typedef struct {
-    float *keys;     // (n_layers, context, dim) of all tokens, as k makes them, normed
-    float *q;        // (heads * dim) of the present token
-    float *weights;  // (heads)
-    float *turned;   // (dim) a head of q, turned to meet one key
-    float *scores;   // (context) of the keys of the present token
-    float *sorted;   // (context) the same, the best ones first
-    bool *is_chosen; // (context) whether the query meets each key
+    float *keys;      // (n_layers, context, dim) of all tokens, as k makes them, normed
+    float *q;         // (heads * dim) of the present token
+    float *weights;   // (heads)
+    float *turned;    // (dim) a head of q, turned to meet one key
+    float *scores;    // (context) of the keys of the present token
+    float *sorted;    // (context) the same, the best ones first
+    bool *is_chosen;  // (context) whether the query meets each key
 } PlainIndex;
 
 // Of the layer norm of keys.

@@ -35,7 +35,8 @@ static bool check_mamba(Model *m, Error *err) {
     if (kind != STATE_MAMBA) return CHECK_RULES(m, rules_of_others, err);
     return CHECK_RULES(m, rules_of_mamba, err) &&
            (state_width(&m->config) % groups == 0 ||
-            fail(err, "state_norm_groups is %d, which does not divide the %lld numbers of all heads",
+            fail(err,
+                 "state_norm_groups is %d, which does not divide the %lld numbers of all heads",
                  groups, (long long)state_width(&m->config)));
 }
 
@@ -53,8 +54,8 @@ static void list_mamba(Model *m, Layer *w, Tensors *t) {
 }
 
 // y (value_dim) of a head, whose state S (key_dim, value_dim) goes on.
-static void step_head(const StatesConfig *c, float *s, const float *x, const float *b, const float *k,
-                      float decay, float time, float skip, float *y) {
+static void step_head(const StatesConfig *c, float *s, const float *x, const float *b,
+                      const float *k, float decay, float time, float skip, float *y) {
     int64_t n = c->value_dim;
     scale_all(s, decay, c->key_dim * n);
     for (int64_t i = 0; i < n; i++) y[i] = skip * x[i];

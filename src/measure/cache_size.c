@@ -42,7 +42,8 @@ double cache_bytes_read(const Job *job, KvType kv, double positions) {
 static void note_states(Table *t, const Model *m) {
     int n = layers_with_state(m, m->config.n_layers);
     if (n == 0) return;
-    static const char *const by[N_STATES] = {"", "the gated delta rule", "a short convolution", "Mamba 2"};
+    static const char *const by[N_STATES] = {"", "the gated delta rule", "a short convolution",
+                                             "Mamba 2"};
     table_note(t, "states", "%d of %d layers keep a state, by %s, and know no positions", n,
                m->config.n_layers, by[m->config.extra->states.kind]);
     table_note(t, "state_bytes", "%.0f", state_bytes(m));
