@@ -172,6 +172,7 @@ class Names:
 class Gguf:
     """The architecture in llama.cpp."""
     architecture: str
+    with_experts: str = ''   # and that of models with experts, if it is another
     adjacent: bool = False   # pairs that turn are rows side by side
     needs: FrozenSet[Feature] = frozenset()   # what it always has besides
     cannot: FrozenSet[Feature] = frozenset()  # what it cannot say of what the family may have
@@ -329,7 +330,8 @@ for _family in FAMILIES.values():
 ARCHITECTURES: Dict[str, List[Family]] = {}
 for _family in FAMILIES.values():
     if _family.gguf:
-        ARCHITECTURES.setdefault(_family.gguf.architecture, []).append(_family)
+        for _name in filter(None, (_family.gguf.architecture, _family.gguf.with_experts)):
+            ARCHITECTURES.setdefault(_name, []).append(_family)
 
 
 def gguf_of(family: Family) -> Gguf:

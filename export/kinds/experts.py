@@ -430,7 +430,10 @@ def from_gguf(keys: Keys, families: List[Family], tensors: Tensors) -> Dict[str,
     dense = read_hidden(keys, families[0])
     width = keys.integer('expert_feed_forward_length', MAX_WIDTH, dense, low=0) or dense
     fields = {'n_experts': n_experts, 'n_experts_used': used, 'expert_hidden_dim': width}
-    if not told and Feature.SHARED_EXPERT in families[0].always:
+    own = families[0].experts
+    if own and own.latent:
+        fields['expert_latent_dim'] = keys.integer('moe_latent_size', MAX_WIDTH, 0, low=0)
+    if not told and (Feature.SHARED_EXPERT in families[0].always or own and own.shared_is_dense):
         fields['shared_hidden_dim'] = keys.integer('expert_shared_feed_forward_length', MAX_WIDTH, dense)
     return {**fields, **(gguf_router(keys, families, tensors, n_experts, width) if told else {})}
 
@@ -457,6 +460,8 @@ def gguf_router(keys: Keys, families: List[Family], tensors: Tensors, n_experts:
         'router_scale': 0.0 if scale == 1 else scale, 'router_choice_bias': int(biased),
         'router_scales_input': int(Feature.SCALED_INPUT in has),
         'shared_hidden_dim': keys.integer('expert_shared_feed_forward_length', MAX_WIDTH, shared, low=0)}
+    eps = families[0].experts.eps if families[0].experts else 0
+    fields.update({'router_eps': eps} if eps and divided else {})
     if kind == 1:  # of chosen ones, or of all
         fields['router'] = int('router_groups' in fields or not divided or biased)
         fields['router_renormalizes'] = int(divided and fields['router'])
@@ -483,8 +488,9 @@ def mark_gguf_dense(keys: Keys, rule: Gguf, tensors: Tensors, model: Model) -> N
     """Marks the layers that have no experts."""
     if rule.dense and model.n_experts:
         step = 1 if rule.dense == 'by_tensors' else keys.integer(rule.dense, MAX_LAYERS, 1)
-        dense = ['blk.%d.ffn_gate_inp.weight' % i not in tensors if rule.dense == 'by_tensors' else (i + 1) % step != 0
-                 for i in range(model.n_layers)]
+        dense = [shape.hidden_dim > 0 and (
+            'blk.%d.ffn_gate_inp.weight' % i not in tensors if rule.dense == 'by_tensors' else (i + 1) % step != 0)
+            for i, shape in enumerate(model.layer_shapes)]
         if all(dense):
             raise Problem(keys.path, 'has no layer with experts (found expert_count %d)' % model.n_experts)
         model.layers = [flags | DENSE * own for flags, own in zip(model.layer_flags, dense)] if any(
@@ -522,7 +528,9 @@ def dense_settings(path: str, rule: Gguf, model: Model) -> Dict[str, Tuple[int, 
 def router_to_gguf(path: str, rule: Gguf, model: Model) -> Dict[str, Tuple[int, Any]]:
     """The keys of a model that goes out."""
     count, rest = divmod(model.shared_hidden_dim, model.expert_hidden_dim)
-    if rest:
+    if rest and rule.with_experts:  # which has a key of its width
+        count = 1
+    elif rest:
         raise Problem(path, 'has a shared expert of width %d, which GGUF cannot say' % model.shared_hidden_dim)
     settings = {
         'expert_shared_count': (U32, count), 'expert_shared_feed_forward_length': (U32, model.shared_hidden_dim),
@@ -541,7 +549,7 @@ def router_to_gguf(path: str, rule: Gguf, model: Model) -> Dict[str, Tuple[int, 
 
 def stack_in_gguf(path: str, tensors: Tensors, model: Model, names: Dict[str, str]) -> None:
     """Brings the experts' matrices into two axes, and their biases into one, under the names that they have."""
-    n, dim, hidden = model.n_experts, model.dim, model.expert_hidden_dim
+    n, dim, hidden = model.n_experts, model.expert_latent_dim or model.dim, model.expert_hidden_dim
     for layer in layers_with_experts(model):
         split_halves(tensors, model, layer, names)
         for part in EXPERT_PARTS:

@@ -1,16 +1,20 @@
 """Mamba 2, and layers of one step: their keys and their names in folders, both ways.
 
 Nemotron-H writes a letter for each layer, or a word: such a layer mixes or feeds forward, and does not do both. Granite
-4 H has a word for the mixer of each layer, and feeds forward in all."""
+4 H has a word for the mixer of each layer, and feeds forward in all. GGUF files have a list of key heads, 0 for layers
+that do not attend, and of widths, 0 for those that do not feed forward; -exp(A_log) for the decay; and an axis more for
+what has a number a head, and for each group of the norm."""
 
 from __future__ import annotations
 
 from typing import Any, Dict, List, Tuple
 
-from ..common import MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, Keys, Problem
-from ..families import Family
+from ..common import MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_WIDTH, Keys, Problem
+from ..families import Family, Gguf
 from ..model import DENSE, MAMBA, STATE, WITHOUT_ROPE, Model, Shape
+from ..tensors import ARRAY, I32, U32, Tensors
 from .layers import FULL
+from .shapes import KV_HEADS, WIDTH
 
 MAX_CONV_WIDTH = 64
 # What a layer of one step is: its letter, and its words, the newest first.
@@ -141,3 +145,75 @@ def letters_back(path: str, family: Family, model: Model) -> str:
     if len({each for each in usual if len(each) == 1}) > 1 or len({each for each in usual if len(each) == 2}) > 1:
         raise Problem(path, 'has layers whose heads or widths differ, which %s has not' % family.title)
     return letters
+
+
+# ---- GGUF ----
+
+def take_widths(keys: Keys, rule: Any) -> List[int]:
+    """The list of widths of layers of one step, in whose place stands its largest number from now on."""
+    widths = keys.values.get(WIDTH)
+    if not rule.pattern or not isinstance(widths, list):
+        return []
+    if any(type(width) is not int or not 0 <= width <= MAX_WIDTH for width in widths) or not any(widths):
+        keys.refuse(WIDTH, 'a width for each layer, and 0 for those that do not feed forward')
+    keys.values[WIDTH] = max(widths)
+    return widths
+
+
+def from_gguf(keys: Keys, family: Family, model: Model, tensors: Tensors, fields: Dict[str, Any],
+              widths: List[int]) -> Dict[str, Any]:
+    """The fields about Mamba 2, of those that its keys have, and a byte for each layer."""
+    n = model.n_layers
+    counts = keys.get(KV_HEADS, lambda v: isinstance(v, list) and len(v) >= n,
+                      'a number of key heads for each of %d layers' % n)[:n]
+    if family.states.pattern and len(widths) < n:
+        keys.refuse(WIDTH, 'a width for each of %d layers' % n)
+    mixes = [not count and not (family.states.pattern and widths[layer]) for layer, count in enumerate(counts)]
+    still = [WITHOUT_ROPE * bool(family.rope.none or flags & WITHOUT_ROPE) for flags in model.layer_flags]
+    layers = [STATE if own else still[layer] * bool(counts[layer]) for layer, own in enumerate(mixes)]
+    if family.states.pattern:
+        model.set(shapes=[Shape(model.n_heads * bool(count), model.n_kv_heads, model.head_dim, width, layer)
+                          for layer, (count, width) in enumerate(zip(counts, widths))])
+    groups = fields['state_key_heads']  # for llama.cpp the norm is of each, whatever the family
+    biased = any('.ssm_conv1d.bias' in name for name in tensors)
+    return {**fields, 'state_kind': MAMBA * any(mixes), 'state_tiled': 0, 'state_norm_groups': groups,
+            'conv_bias': int(biased), 'layers': layers}
+
+
+def take_gguf(tensors: Tensors, model: Model, names: Dict[str, str]) -> None:
+    """Leaves out the axes that files have besides."""
+    sizes = {'state_decay': model.state_value_heads, 'state_skip': model.state_value_heads,
+             'state_norm': model.state_width}
+    for layer in range(model.n_layers):
+        for part, size in sizes.items():
+            found = tensors.get(names[part] % layer)
+            if found and len(found.shape) == 2 and found.shape[0] * found.shape[1] == size:
+                tensors[names[part] % layer] = found._replace(shape=(size,))
+
+
+def axis_of(model: Model, part: str) -> int:
+    """Into how many parts a tensor is cut in files; 0: into none."""
+    if model.state_kind != MAMBA:
+        return 0
+    return {'state_decay': model.state_value_heads, 'state_skip': model.state_value_heads,
+            'state_norm': model.state_norm_groups}.get(part, 0)
+
+
+def to_gguf(path: str, rule: Gguf, family: Family, model: Model) -> Dict[str, Tuple[int, Any]]:
+    """The keys of a model that goes out."""
+    if model.state_norm_groups != model.state_key_heads:
+        raise Problem(path, 'has one norm of %d groups of heads of Mamba 2, where llama.cpp has one for each' %
+                      model.state_key_heads)
+    shapes = model.layer_shapes
+    settings: Dict[str, Tuple[int, Any]] = {
+        'ssm.conv_kernel': (U32, model.conv_width), 'ssm.state_size': (U32, model.state_key_dim),
+        'ssm.group_count': (U32, model.state_key_heads), 'ssm.time_step_rank': (U32, model.state_value_heads),
+        'ssm.inner_size': (U32, model.state_width), KV_HEADS: (ARRAY, (I32, [
+            shape.n_kv_heads if shape.n_heads and not flags & STATE else 0
+            for shape, flags in zip(shapes, model.layer_flags)]))}
+    if family.states.pattern:
+        letters_back(path, family, model)
+        settings.update({'attention.head_count': (U32, model.n_heads), WIDTH: (ARRAY, (I32, [
+            model.expert_hidden_dim if shape.hidden_dim and model.n_experts and not flags & DENSE else shape.hidden_dim
+            for shape, flags in zip(shapes, model.layer_flags)]))})
+    return settings

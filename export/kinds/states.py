@@ -13,7 +13,7 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from ..common import MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_WIDTH, REFUSED, Job, Keys, Problem
 from ..families import Family, Gguf
-from ..model import CONV, DELTA, STATE, Model
+from ..model import CONV, DELTA, MAMBA, STATE, Model
 from ..rows import Taken
 from ..tensors import (ARRAY, BLOCKS, BOOL, HEADS, I32, ITEM_SIZES, U32, Joined, Made, Place, Tensors, bytes_of, widen)
 from . import mamba
@@ -409,10 +409,14 @@ def read_kv_heads(keys: Keys, n_heads: int) -> int:
     return found[0] if found else n_heads
 
 
-def from_gguf(keys: Keys, family: Family, rule: Gguf, n_layers: int, turning: int) -> Dict[str, Any]:
+def from_gguf(keys: Keys, family: Family, rule: Gguf, model: Model, tensors: Tensors,
+              widths: List[int]) -> Dict[str, Any]:
     """The fields about states, and a byte for each layer."""
+    n_layers, turning = model.n_layers, model.turning
     if not family.states:
         return {}
+    if family.states.kind == 'mamba':
+        return mamba.from_gguf(keys, family, model, tensors, read_delta(keys, rule), widths)
     if family.states.kind == 'conv':
         counts = keys.get(KV_HEADS, lambda v: isinstance(v, list) and len(v) == n_layers,
                           'a number of key heads for each of %d layers' % n_layers)
@@ -454,8 +458,10 @@ def check_sections(keys: Keys, turning: int) -> None:
                       'Hugging Face does' % (sections, keys.inside, SECTIONS))
 
 
-def to_gguf(job: Job, rule: Gguf, family: Family, model: Model) -> Dict[str, Tuple[int, Any]]:
+def to_gguf(job: Job, path: str, rule: Gguf, family: Family, model: Model) -> Dict[str, Tuple[int, Any]]:
     """The keys of a model that goes out."""
+    if model.state_kind == MAMBA:
+        return mamba.to_gguf(path, rule, family, model)
     own = [bool(flags & STATE) for flags in model.layer_flags]
     if model.state_kind != DELTA:
         return {'shortconv.l_cache': (U32, model.conv_width),

@@ -366,7 +366,7 @@ static const RopeFamily families[] = {
         .flags = FAMILY_RUNS | FAMILY_GGUF_LONGROPE, .sign = FEATURE_EMBEDDING_SCALE},
     {"granitemoehybrid", "GraniteMoeHybridForCausalLM", .max_positions = 2048, .theta = 10000,
         .period = 1, .only_key = "position_embedding_type", .full_words = "attention",
-        .layer_keys = "layer_types", .flags = FAMILY_LINEAR | FAMILY_RUNS,
+        .layer_keys = "layer_types", .flags = FAMILY_LINEAR | FAMILY_RUNS | FAMILY_GGUF_LONGROPE,
         .sign = FEATURE_EMBEDDING_SCALE, .may = FEATURE_EXPERTS},
     {"cohere2", "Cohere2ForCausalLM", .max_positions = 8192, .theta = 10000, .window = 4096,
         .period = 4, .period_key = "sliding_window_pattern",
