@@ -7,44 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels.h"
-
-KvCache index_cache_of(const Model *model, const Layer *layer, KvType kept, int positions) {
-    const ModelConfig *m = &model->config;
-    KvCache c = {.kept = kept == KV_F32 ? KV_F32 : KV_F16, .positions = positions};
-    c.n_kv_heads = layer_chooses(m, layer);
-    c.head_dim = m->extra->index.dim;
-    c.value_dim = c.head_dim;
-    c.values_in_keys = true;
-    return c;
-}
-
-uint64_t index_lay_out(Index *x, Arena *arena, const Model *model, const SessionConfig *config,
-                       AttentionNeeds *needs, int n_threads) {
-    const ModelConfig *m = &model->config;
-    const IndexConfig *c = &m->extra->index;
-    int64_t chunk = config->chunk;
-    *x = (Index){.model = model, .n_blocks = blocks_of(config->context)};
-    if (c->topk == 0) return 0;
-    x->caches = arena_take(arena, m->n_layers, sizeof *x->caches);
-    uint64_t before = arena->used;
-    for (int l = 0; l < m->n_layers; l++) {
-        KvType kept = config->rounds_kv ? KV_F32 : config->kv;
-        KvCache own = index_cache_of(model, &model->layers[l], kept, config->context);
-        kv_cache_lay_out(&own, arena);
-        if (x->caches) x->caches[l] = own;
-        if (own.n_kv_heads) attention_need(needs, &own, c->heads);
-    }
-    uint64_t bytes = arena->used - before;
-    int64_t context = x->n_blocks * KV_BLOCK;
-    x->queries = arena_take(arena, chunk * c->heads * c->dim, sizeof(float));
-    x->keys = arena_take(arena, chunk * c->dim, sizeof(float));
-    x->weights = arena_take(arena, chunk * c->heads, sizeof(float));
-    x->likings = arena_take(arena, AT_ONCE_CHOSEN * context, sizeof(float));
-    x->ordered = arena_take(arena, n_threads * context, sizeof(uint32_t));
-    x->chosen = arena_take(arena, chunk * x->n_blocks, sizeof(uint64_t));
-    return bytes;
-}
+#include "kinds.h"
+#include "stream.h"
 
 // ---- keys and queries ----
 
@@ -55,10 +19,13 @@ static void turn(float *x, const Angles *angles, const float *tables, int row) {
 }
 
 // Norms, turns and stores the keys of n rows. A thread has whole blocks of the cache.
-static void store_by_team(const Team *team, const Index *x, int index, const Angles *angles,
-                          int first, int n) {
-    const IndexTensors *w = &x->model->layers[index].extra->index;
-    int64_t d = x->model->config.extra->index.dim;
+static void store_by_team(const Team *team, const Transformer *t, int index) {
+    const Index *x = &t->extra->index;
+    const Angles *angles = angles_of(t, &t->model->layers[index]);
+    const IndexTensors *w = &t->model->layers[index].extra->index;
+    int64_t d = t->model->config.extra->index.dim;
+    int first = t->first;
+    int n = t->n;
     int first_block = first / KV_BLOCK;
     int n_blocks = (first + n - 1) / KV_BLOCK - first_block + 1;
     for (int b = team_first(team, n_blocks), end = team_end(team, n_blocks); b < end; b++) {
@@ -69,7 +36,7 @@ static void store_by_team(const Team *team, const Index *x, int index, const Ang
             layernorm_fast(key, key, w->k_norm, d, INDEX_EPS);
             add_to(key, w->b_k_norm, d);
             turn(key, angles, angles ? angles->keys : NULL, row);
-            kv_cache_write(&x->caches[index], 0, first + row, key, NULL);
+            kv_cache_write(&t->seconds[index], 0, first + row, key, NULL);
         }
     }
     team_wait(team);
@@ -170,45 +137,105 @@ static void choose_by_team(const Team *team, const Index *x, int first, int row,
     team_wait(team);
 }
 
-void index_by_team(const Team *team, Index *x, int index, const Input *input, const Input *q_latent,
-                   const Attention *call, int skipped, Workspace *ws) {
-    const IndexConfig *c = &x->model->config.extra->index;
-    const IndexTensors *w = &x->model->layers[index].extra->index;
-    int n = (int)input->n;
-    int first = call->first - skipped;
+// Stores the indexer's keys of the chunk, and chooses those of its last n_wanted rows. What wq reads
+// is there.
+static void choose_keys_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
+    const Layer *layer = &t->model->layers[index];
+    const IndexConfig *c = &t->model->config.extra->index;
+    const IndexTensors *w = &layer->extra->index;
+    Index *x = &t->extra->index;
+    int skipped = t->n - n_wanted;
     int64_t heads = (int64_t)c->heads * c->dim;
-    bool chooses = skipped < n && first + n > c->topk;
+    bool chooses = n_wanted > 0 && t->first + t->n > c->topk;
+    Input input = rmsnorm_of(t, t->x, t->n, layer->attention_norm);
+    Input q_latent = normed_q_latent(t, index);
     const Product of_input[] = {
         {.out = x->keys, .stride = c->dim, .matrix = &w->k},
         {.out = x->weights, .stride = c->heads, .matrix = &w->weights},
     };
     Product queries = {.out = x->queries, .stride = heads, .matrix = &w->q};
-    matmul_by_team(team, of_input, chooses ? 2 : 1, input, ws);
-    if (chooses) matmul_by_team(team, &queries, 1, q_latent, ws);
-    store_by_team(team, x, index, call->angles, first, n);
-    if (skipped == n) return;
-    int turned = chooses ? n * c->heads : 0;
-    for (int i = team_first(team, turned), end = team_end(team, turned); i < end; i++)
-        turn(x->queries + (int64_t)i * c->dim, call->angles,
-             call->angles ? call->angles->queries : NULL, i / c->heads);
+    matmul_by_team(team, of_input, chooses ? 2 : 1, &input, t->workspace);
+    store_by_team(team, t, index);
+    if (!chooses) return;
+    matmul_by_team(team, &queries, 1, &q_latent, t->workspace);
+    const Angles *angles = angles_of(t, layer);
+    int n_heads = t->n * c->heads;
+    for (int i = team_first(team, n_heads), end = team_end(team, n_heads); i < end; i++)
+        turn(x->queries + (int64_t)i * c->dim, angles, angles ? angles->queries : NULL,
+             i / c->heads);
     team_wait(team);
 
-    Attention a = *call;
-    a.cache = &x->caches[index];
+    Attention a = attention_of(t, index, n_wanted);
+    Spread alone = *a.spread;  // a crowd of keys is chosen as one is
+    alone.crowd = false;
+    a.spread = &alone;
+    a.cache = &t->seconds[index];
     a.n_heads = c->heads;
     a.scale = 1;
     a.cap = 0;
-    a.learned_sinks = NULL;
     a.chosen = NULL;
-    a.watch = NULL;
-    Spread alone = *call->spread;  // a crowd of keys is chosen as one is
-    alone.crowd = false;
-    a.spread = &alone;
     a.q = x->queries + skipped * heads;
-    for (int row = 0; row < a.n; row += AT_ONCE_CHOSEN) {
-        int count = a.n - row < AT_ONCE_CHOSEN ? a.n - row : AT_ONCE_CHOSEN;
+    for (int row = 0; row < n_wanted; row += AT_ONCE_CHOSEN) {
+        int count = n_wanted - row < AT_ONCE_CHOSEN ? n_wanted - row : AT_ONCE_CHOSEN;
         if (a.first + row + count > c->topk)
-            like_by_team(team, x, &a, x->weights + skipped * c->heads, row, count);
+            like_by_team(team, x, &a, x->weights + (int64_t)skipped * c->heads, row, count);
         choose_by_team(team, x, a.first + row, skipped + row, count);
     }
 }
+
+// Latent attention that sees the chosen keys: of the layer's own choice, or of the last one before.
+static void mix_index_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
+    const ModelConfig *m = &t->model->config;
+    const Index *x = &t->extra->index;
+    bool is_past = t->first + t->n > m->extra->index.topk;
+    project_latent_by_team(team, t, index, n_wanted);
+    if (layer_chooses(m, &t->model->layers[index])) choose_keys_by_team(team, t, index, n_wanted);
+    if (team->number == 0) {
+        t->extra->attention.chosen = is_past ? x->chosen : NULL;
+        t->extra->attention.chosen_stride = x->n_blocks;
+    }
+    team_wait(team);
+    mix_projected_by_team(team, t, index, n_wanted);
+}
+
+// ---- memory ----
+
+static bool has_choice(const Model *model, const Layer *layer) {
+    (void)layer;
+    return model->config.extra->index.topk > 0;
+}
+
+// Half precision at least: a choice between keys that are nearly alike is not worth less memory.
+static void shape_index(const Model *model, const Layer *layer, KvCache *cache, int *n_heads) {
+    const IndexConfig *c = &model->config.extra->index;
+    if (!layer_chooses(&model->config, layer)) return;
+    if (cache->kept != KV_F32) cache->kept = KV_F16;
+    cache->n_kv_heads = 1;
+    cache->head_dim = cache->value_dim = c->dim;
+    cache->values_in_keys = true;
+    *n_heads = c->heads;
+}
+
+static void lay_out_index(Transformer *t, Arena *arena) {
+    const ModelConfig *m = &t->model->config;
+    const IndexConfig *c = &m->extra->index;
+    int64_t chunk = t->config->chunk;
+    Index *x = &t->extra->index;
+    *x = (Index){.model = t->model, .n_blocks = blocks_of(t->config->context)};
+    if (c->topk == 0) return;
+    int64_t context = x->n_blocks * KV_BLOCK;
+    x->queries = arena_take(arena, chunk * c->heads * c->dim, sizeof(float));
+    x->keys = arena_take(arena, chunk * c->dim, sizeof(float));
+    x->weights = arena_take(arena, chunk * c->heads, sizeof(float));
+    x->likings = arena_take(arena, AT_ONCE_CHOSEN * context, sizeof(float));
+    x->ordered = arena_take(arena, thread_count() * context, sizeof(uint32_t));
+    x->chosen = arena_take(arena, chunk * x->n_blocks, sizeof(uint64_t));
+}
+
+const FastKind fast_index = {
+    .name = "index",
+    .shape_second = shape_index,
+    .lay_out = lay_out_index,
+    .has = has_choice,
+    .mix_by_team = mix_index_by_team,
+};

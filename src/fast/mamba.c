@@ -5,13 +5,12 @@
 //     S = A S0 + the sum over s of D_s B_s time_s x_s^T
 // so that S0 is read once for all of them, and written once. Its columns, one for each element of x,
 // do not know of one another, and some of them at a time stay in registers.
-#include "mamba.h"
-
 #include <math.h>
-#include <string.h>
 
 #include "kernels.h"
+#include "kinds.h"
 #include "simd.h"
+#include "stream.h"
 
 enum {
     AT_ONCE = LANES == 16 ? 8 : 4,  // rows
@@ -186,10 +185,26 @@ static void gate_and_norm_by_team(const Team *team, States *s, const Layer *laye
     team_wait(team);
 }
 
-void mamba_by_team(const Team *team, States *s, int index, int n, int n_wanted) {
-    const Layer *layer = &s->model->layers[index];
-    convolve_by_team(team, s, index, n, state_width(&s->model->config));
-    prepare_by_team(team, s, layer, n);
-    step_heads_by_team(team, s, index, n);
-    gate_and_norm_by_team(team, s, layer, n, n - n_wanted);
+static void mix_mamba_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
+    const Layer *layer = &t->model->layers[index];
+    States *s = &t->extra->states;
+    Input input = rmsnorm_of(t, t->x, t->n, layer->attention_norm);
+    take_inputs_by_team(team, s, index, &input, t->workspace);
+    convolve_by_team(team, s, index, t->n, state_width(&t->model->config));
+    prepare_by_team(team, s, layer, t->n);
+    step_heads_by_team(team, s, index, t->n);
+    gate_and_norm_by_team(team, s, layer, t->n, t->n - n_wanted);
+    if (n_wanted > 0) add_made_by_team(team, t, index, n_wanted);
 }
+
+static bool is_mamba(const Model *model, const Layer *layer) {
+    bool keeps_state = layer->extra->flags & LAYER_STATE;
+    return keeps_state && model->config.extra->states.kind == STATE_MAMBA;
+}
+
+// Its memory is that of all layers with a state.
+const FastKind fast_mamba = {
+    .name = "mamba",
+    .has = is_mamba,
+    .mix_by_team = mix_mamba_by_team,
+};

@@ -5,18 +5,16 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "../fast/index.h"
+#include "../fast/transformer.h"
 
-// Bytes of a layer's cache of so many positions. A layer with a state has none.
+// Bytes of a layer's cache of so many positions.
 static uint64_t layer_bytes(const Job *job, const Layer *layer, KvType kv, int positions) {
-    KvCache cache = kv_cache_for(job->model, layer, kv, positions);
+    int n_heads;
+    KvCache cache = layer_cache(job->model, layer, kv, positions);
+    KvCache second = layer_second_cache(job->model, layer, kv, positions, &n_heads);
     Arena count = {0};
-    if (!layer_attends(layer)) return 0;
     kv_cache_lay_out(&cache, &count);
-    if (layer_chooses(&job->model->config, layer)) {
-        KvCache chosen = index_cache_of(job->model, layer, kv, positions);
-        kv_cache_lay_out(&chosen, &count);
-    }
+    if (second.n_kv_heads) kv_cache_lay_out(&second, &count);
     return count.used;
 }
 
