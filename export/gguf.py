@@ -175,8 +175,10 @@ def read_heads(path, keys, family):
     if not rule.values:
         keys.only('attention.value_length', head_dim)
     rotary_dim = keys.get('rope.dimension_count', lambda v: v == head_dim or type(v) is int and (
-        family.rope.none or family.rope.partial and 1 < v < head_dim and v % 2 == 0), 'the length of a key, %d' % head_dim, head_dim)
-    return {'n_heads': n_heads, 'n_kv_heads': n_kv_heads, 'head_dim': head_dim, 'rotary_dim': 0 if family.rope.none else rotary_dim % head_dim,
+        family.rope.none or family.rope.partial and 1 < v < head_dim and v % 2 == 0),
+        'the length of a key, %d' % head_dim, head_dim)
+    return {'n_heads': n_heads, 'n_kv_heads': n_kv_heads, 'head_dim': head_dim,
+            'rotary_dim': 0 if family.rope.none else rotary_dim % head_dim,
             'value_dim': 0 if value_dim == head_dim else value_dim}
 
 

@@ -10,7 +10,8 @@ from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Tuple
 
 from . import header
 from .common import ENCODINGS, Problem
-from .model import DELTA, KEYS_ARE_VALUES, MAMBA, RELU2, SHARES_CHOICE, STATE, WITHOUT_SINKS, XIELU, Model, Shape, layers_with_experts
+from .model import (DELTA, KEYS_ARE_VALUES, MAMBA, RELU2, SHARES_CHOICE, STATE, WITHOUT_SINKS, XIELU, Model, Shape,
+                    layers_with_experts)
 from .packed import PACKED, Packed, may_pack
 from .rows import ColumnsMoved
 from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Paired, Place, Shifted, in_pairs_of, same_bytes, widen

@@ -665,9 +665,9 @@ def latent_of(c, weights, name, layer, seen):
 
 
 def indexed(c, weights, layer, before, positions, seen, turn, hidden):
-    """For each query, the numbers of the index_topk keys that it may meet (DeepSeek V3.2): those whose index keys its
-    index heads like best, of those that it sees. The first elements of both turn as attention's do: turn(i, j) is what a query at i and a key
-    at j are turned by."""
+    """For each query, the numbers of the index_topk keys that it may meet (DeepSeek V3.2): of those that it sees (hidden:
+    what hides others), those whose index keys its index heads like best. The first elements of both turn as attention's
+    do: turn(i, j) is what a query at i and a key at j are turned by."""
     n, d, turning_part = c['index_heads'], c['index_dim'], turning(c)
     narrow, wq, wk, heads = (rows_of(weights, '%s.%d' % (name, layer), columns) for name, columns in (
         ('wq_a', c['dim']), ('index_q', c['q_rank']), ('index_k', c['dim']), ('index_weights', c['dim'])))

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """Mamba 2, layers of one step, experts in a narrower space, and a choice of keys, of many shapes: both engines beside
-reference.py, in one go and token by token, and Hugging Face's numbers of three families (tests/golden/autumn; test_newer.py
-has more). A text in other pieces, read again from an earlier place, and on other threads; ways out and in again; configs
-written in other ways; methods and maps on a choice of keys; and files that cannot be."""
+reference.py, in one go and token by token, and Hugging Face's numbers of three families (tests/golden/autumn;
+test_newer.py has more). A text in other pieces, read again from an earlier place, and on other threads; ways out and in
+again; configs written in other ways; methods and maps on a choice of keys; and files that cannot be."""
 
 import json
 import os
 import shutil
 
 import kept
-from common import (ENGINES, GOLDEN, check, close, config, export, header, in_work, main, one_line, perplexity, random_ids,
-                    random_weights, read, run, write, write_model)
+from common import (ENGINES, GOLDEN, check, close, config, export, header, in_work, main, one_line, perplexity,
+                    random_ids, random_weights, read, run, write, write_model)
 from reference import distance_map
 from test_states import session_test
 
@@ -107,7 +107,8 @@ def test_golden():
         model, (ids, nll) = exported(os.path.join(GOLDEN, 'autumn', name), name), golden_of(name)
         for engine in ENGINES if model else ():
             close(perplexity(model, ids, *engine), nll, 1e-4, '%s: %s' % (name, engine[0]))
-            close(perplexity(model, ids, *engine, '--stepwise'), nll, 1e-4, '%s: %s, token by token' % (name, engine[0]))
+            close(perplexity(model, ids, *engine, '--stepwise'), nll, 1e-4,
+                  '%s: %s, token by token' % (name, engine[0]))
 
 
 def copy_with(name, copy, change):

@@ -124,8 +124,8 @@ def to_config(path: str, family: Family, model: Model) -> Dict[str, Any]:
     for field, key in rule.said_by.items():
         if field == 'expand':
             if model.state_width % model.dim:
-                raise Problem(path, 'has heads of Mamba of %d together, which %s has not (expected a multiple of %d)' % (
-                    model.state_width, family.title, model.dim))
+                raise Problem(path, 'has heads of Mamba of %d together, which %s has not (expected a multiple of %d)'
+                              % (model.state_width, family.title, model.dim))
             keys[key] = model.state_width // model.dim
         else:
             keys[key] = bool(getattr(model, field)) if field.endswith('bias') else getattr(model, field)

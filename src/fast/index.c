@@ -19,7 +19,7 @@ static void turn(float *x, const Angles *angles, const float *tables, int row) {
 }
 
 // Norms, turns and stores the keys of n rows. A thread has whole blocks of the cache.
-static void store_by_team(const Team *team, const Transformer *t, int index) {
+static void store_index_by_team(const Team *team, const Transformer *t, int index) {
     const Index *x = &t->extra->index;
     const Angles *angles = angles_of(t, &t->model->layers[index]);
     const IndexTensors *w = &t->model->layers[index].extra->index;
@@ -112,7 +112,8 @@ static uint32_t least_chosen(const uint32_t *numbers, int n, int most, int *equa
 }
 
 // Marks the best index_topk of n keys, of equals the first ones.
-static void choose(const float *likings, int n, int topk, uint32_t *ordered, uint64_t *chosen) {
+static void choose_keys_of(const float *likings, int n, int topk, uint32_t *ordered,
+                           uint64_t *chosen) {
     int equals;
     for (int j = 0; j < n; j++) ordered[j] = in_order(likings[j]);
     uint32_t least = least_chosen(ordered, n, topk, &equals);
@@ -131,8 +132,8 @@ static void choose_by_team(const Team *team, const Index *x, int first, int row,
         uint64_t *chosen = x->chosen + (row + i) * x->n_blocks;
         if (seen <= topk) memset(chosen, 0xff, blocks_of(seen) * sizeof *chosen);
         else
-            choose(x->likings + i * context, seen, topk, x->ordered + team->number * context,
-                   chosen);
+            choose_keys_of(x->likings + i * context, seen, topk,
+                           x->ordered + team->number * context, chosen);
     }
     team_wait(team);
 }
@@ -155,7 +156,7 @@ static void choose_keys_by_team(const Team *team, Transformer *t, int index, int
     };
     Product queries = {.out = x->queries, .stride = heads, .matrix = &w->q};
     matmul_by_team(team, of_input, chooses ? 2 : 1, &input, t->workspace);
-    store_by_team(team, t, index);
+    store_index_by_team(team, t, index);
     if (!chooses) return;
     matmul_by_team(team, &queries, 1, &q_latent, t->workspace);
     const Angles *angles = angles_of(t, layer);
@@ -216,7 +217,7 @@ static void shape_index(const Model *model, const Layer *layer, KvCache *cache, 
     *n_heads = c->heads;
 }
 
-static void lay_out_index(Transformer *t, Arena *arena) {
+static void lay_out_index_layers(Transformer *t, Arena *arena) {
     const ModelConfig *m = &t->model->config;
     const IndexConfig *c = &m->extra->index;
     int64_t chunk = t->config->chunk;
@@ -235,7 +236,7 @@ static void lay_out_index(Transformer *t, Arena *arena) {
 const FastKind fast_index = {
     .name = "index",
     .shape_second = shape_index,
-    .lay_out = lay_out_index,
+    .lay_out = lay_out_index_layers,
     .has = has_choice,
     .mix_by_team = mix_index_by_team,
 };

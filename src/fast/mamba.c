@@ -13,13 +13,13 @@
 #include "stream.h"
 
 enum {
-    AT_ONCE = LANES == 16 ? 8 : 4,  // rows
-    VECS = 2,                       // vectors of columns
-    COLUMNS = VECS * LANES,         // of a task
+    MAMBA_ROWS = LANES == 16 ? 8 : 4,    // rows
+    MAMBA_VECS = 2,                      // vectors of columns
+    MAMBA_COLUMNS = MAMBA_VECS * LANES,  // of a task
 };
 
 // How long each token lasts for each head, and what it leaves of the state.
-static void prepare_by_team(const Team *team, States *s, const Layer *layer, int n) {
+static void take_times_by_team(const Team *team, States *s, const Layer *layer, int n) {
     const ModelConfig *m = &s->model->config;
     int n_heads = m->extra->states.value_heads;
     int64_t steps = state_inputs(m) - n_heads;  // where they stand in a row of inputs
@@ -45,17 +45,17 @@ typedef struct {
     float skip;
     float *state;  // (key_dim, columns)
     int64_t columns;
-} Head;
+} MambaHead;
 
 // What a few rows have to do with one another.
 typedef struct {
-    const float *b[AT_ONCE], *c[AT_ONCE];
-    float left[AT_ONCE];            // A_t
-    float reads[AT_ONCE][AT_ONCE];  // [s][t]: D_st (B_s C_t) time_s, s <= t
-    float writes[AT_ONCE];          // D_s time_s, to the last row
-} RowGroup;
+    const float *b[MAMBA_ROWS], *c[MAMBA_ROWS];
+    float left[MAMBA_ROWS];               // A_t
+    float reads[MAMBA_ROWS][MAMBA_ROWS];  // [s][t]: D_st (B_s C_t) time_s, s <= t
+    float writes[MAMBA_ROWS];             // D_s time_s, to the last row
+} MambaRows;
 
-ALWAYS_INLINE void relate_rows(RowGroup *r, const Head *h, int row, int n) {
+ALWAYS_INLINE void relate_mamba_rows(MambaRows *r, const MambaHead *h, int row, int n) {
     for (int t = 0; t < n; t++) {
         float decay = h->decays[(row + t) * h->heads];
         r->b[t] = h->b + (row + t) * h->stride;
@@ -68,18 +68,19 @@ ALWAYS_INLINE void relate_rows(RowGroup *r, const Head *h, int row, int n) {
     }
 }
 
-// VECS vectors of columns, from `first` on, of n rows: a constant, so that all sums are in registers.
-ALWAYS_INLINE void step_columns(const RowGroup *r, const Head *h, int row, int64_t first, int n) {
-    vf read[AT_ONCE][VECS] = {{{0}}};
-    vf written[AT_ONCE][VECS] = {{{0}}};
+// MAMBA_VECS vectors of columns, from `first` on, of n rows: a constant, so that all sums are in registers.
+ALWAYS_INLINE void step_mamba_columns(const MambaRows *r, const MambaHead *h, int row,
+                                      int64_t first, int n) {
+    vf read[MAMBA_ROWS][MAMBA_VECS] = {{{0}}};
+    vf written[MAMBA_ROWS][MAMBA_VECS] = {{{0}}};
     UNROLLED (t, n)
-        UNROLLED (j, VECS) {
+        UNROLLED (j, MAMBA_VECS) {
             const float *x = h->x + (row + t) * h->stride + first;
             written[t][j] = splat(r->writes[t]) * load(x + j * LANES);
         }
     for (int64_t i = 0; i < h->key_dim; i++) {
         float *line = h->state + i * h->columns + first;
-        UNROLLED (j, VECS) {
+        UNROLLED (j, MAMBA_VECS) {
             vf old = load(line + j * LANES);
             vf new = splat(r->left[n - 1]) * old;
             UNROLLED (t, n) {
@@ -93,7 +94,7 @@ ALWAYS_INLINE void step_columns(const RowGroup *r, const Head *h, int row, int64
     UNROLLED (i, n) {
         int t = n - 1 - i;
         float *x = h->x + (row + t) * h->stride + first;
-        UNROLLED (j, VECS) {
+        UNROLLED (j, MAMBA_VECS) {
             vf y = splat(r->left[t]) * read[t][j];
             y = multiply_add(splat(h->skip), load(x + j * LANES), y);
             UNROLLED (s, t + 1) {
@@ -105,20 +106,20 @@ ALWAYS_INLINE void step_columns(const RowGroup *r, const Head *h, int row, int64
     }
 }
 
-ALWAYS_INLINE void step_rows(const Head *h, int row, int64_t first, int n) {
-    RowGroup r;
-    relate_rows(&r, h, row, n);
-    step_columns(&r, h, row, first, n);
+ALWAYS_INLINE void step_mamba_rows(const MambaHead *h, int row, int64_t first, int n) {
+    MambaRows r;
+    relate_mamba_rows(&r, h, row, n);
+    step_mamba_columns(&r, h, row, first, n);
 }
 
-static void step_block(const Head *h, int64_t first) {
+static void step_mamba_block(const MambaHead *h, int64_t first) {
     int row = 0;
-    for (; row + AT_ONCE <= h->n; row += AT_ONCE) step_rows(h, row, first, AT_ONCE);
-    for (; row < h->n; row++) step_rows(h, row, first, 1);
+    for (; row + MAMBA_ROWS <= h->n; row += MAMBA_ROWS) step_mamba_rows(h, row, first, MAMBA_ROWS);
+    for (; row < h->n; row++) step_mamba_rows(h, row, first, 1);
 }
 
 // The columns behind the last whole block.
-static void step_rest(const Head *h, int64_t first) {
+static void step_mamba_rest(const MambaHead *h, int64_t first) {
     for (int row = 0; row < h->n; row++) {
         const float *b = h->b + row * h->stride;
         const float *c = h->c + row * h->stride;
@@ -140,17 +141,17 @@ static void step_rest(const Head *h, int64_t first) {
 }
 
 // x becomes y. A thread's share is blocks of a head's columns.
-static void step_heads_by_team(const Team *team, States *s, int index, int n) {
+static void step_mamba_by_team(const Team *team, States *s, int index, int n) {
     const ModelConfig *m = &s->model->config;
     const StatesConfig *c = &m->extra->states;
     int64_t width = state_width(m);
-    int blocks = (c->value_dim + COLUMNS - 1) / COLUMNS;
+    int blocks = (c->value_dim + MAMBA_COLUMNS - 1) / MAMBA_COLUMNS;
     float *states = states_of_layer(s, index) + (c->conv_width - 1) * state_channels(m);
     for (int task; (task = team_next_task(team)) < c->value_heads * blocks;) {
         int64_t h = task / blocks;
-        int64_t first = (int64_t)(task % blocks) * COLUMNS;
+        int64_t first = (int64_t)(task % blocks) * MAMBA_COLUMNS;
         int64_t group = h / (c->value_heads / c->key_heads) * c->key_dim;
-        Head head = {.n = n, .key_dim = c->key_dim, .stride = state_inputs(m)};
+        MambaHead head = {.n = n, .key_dim = c->key_dim, .stride = state_inputs(m)};
         head.heads = c->value_heads;
         head.b = s->inputs + 2 * width + group;
         head.c = head.b + (int64_t)c->key_heads * c->key_dim;
@@ -160,8 +161,8 @@ static void step_heads_by_team(const Team *team, States *s, int index, int n) {
         head.skip = s->model->layers[index].extra->mamba.skip[h];
         head.state = states + h * c->key_dim * c->value_dim;
         head.columns = c->value_dim;
-        if (first + COLUMNS <= head.columns) step_block(&head, first);
-        else step_rest(&head, first);
+        if (first + MAMBA_COLUMNS <= head.columns) step_mamba_block(&head, first);
+        else step_mamba_rest(&head, first);
     }
     team_wait(team);
 }
@@ -191,8 +192,8 @@ static void mix_mamba_by_team(const Team *team, Transformer *t, int index, int n
     Input input = rmsnorm_of(t, t->x, t->n, layer->attention_norm);
     take_inputs_by_team(team, s, index, &input, t->workspace);
     convolve_by_team(team, s, index, t->n, state_width(&t->model->config));
-    prepare_by_team(team, s, layer, t->n);
-    step_heads_by_team(team, s, index, t->n);
+    take_times_by_team(team, s, layer, t->n);
+    step_mamba_by_team(team, s, index, t->n);
     gate_and_norm_by_team(team, s, layer, t->n, t->n - n_wanted);
     if (n_wanted > 0) add_made_by_team(team, t, index, n_wanted);
 }

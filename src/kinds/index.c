@@ -95,7 +95,7 @@ static int by_falling(const void *a, const void *b) {
 }
 
 // Marks the `most` greatest of n scores, of equals the first ones. NaN counts as the least.
-static void choose_best(PlainIndex *made, int n, int most) {
+static void mark_best(PlainIndex *made, int n, int most) {
     if (n <= most) {
         for (int j = 0; j < n; j++) made->is_chosen[j] = true;
         return;
@@ -124,13 +124,13 @@ static void choose_keys(Plain *p) {
     layernorm(key, key, w->k_norm, c->dim, INDEX_EPS);
     add(key, 1, w->b_k_norm, c->dim);
     if (p->i < c->topk) {
-        choose_best(made, p->i + 1, c->topk);
+        mark_best(made, p->i + 1, c->topk);
         return;
     }
     matmul(made->q, &w->q, p->extra->latent.q_latent, p->row);
     matmul(made->weights, &w->weights, p->normed, p->row);
     for (int j = 0; j <= p->i; j++) made->scores[j] = query_sees(p, j) ? liking(p, j) : -FLT_MAX;
-    choose_best(made, p->i + 1, c->topk);
+    mark_best(made, p->i + 1, c->topk);
 }
 
 // Latent attention that sees the chosen keys: of the layer's own choice, or of the last one before.

@@ -53,12 +53,19 @@ static void list_mamba(Model *m, Layer *w, Tensors *t) {
     tensor_at(t, &to->norm)->cols = state_width(c);
 }
 
-// y (value_dim) of a head, whose state S (key_dim, value_dim) goes on.
-static void step_head(const StatesConfig *c, float *s, const float *x, const float *b,
-                      const float *k, float decay, float time, float skip, float *y) {
+// y (value_dim) of head h of what was convolved: x of all heads, then B and C of all groups. Its state
+// S (key_dim, value_dim) goes on by the token's time.
+static void step_mamba_head(const Plain *p, int h, float *s, const float *convolved, float time,
+                            float *y) {
+    const StatesConfig *c = &p->model->config.extra->states;
+    const StatesTensors *w = &p->w->extra->states;
     int64_t n = c->value_dim;
-    scale_all(s, decay, c->key_dim * n);
-    for (int64_t i = 0; i < n; i++) y[i] = skip * x[i];
+    int sharing = c->value_heads / c->key_heads;  // heads of a group
+    const float *x = convolved + h * n;
+    const float *b = convolved + c->value_heads * n + (int64_t)(h / sharing) * c->key_dim;
+    const float *k = b + (int64_t)c->key_heads * c->key_dim;
+    scale_all(s, expf(-expf(w->decay[h]) * time), c->key_dim * n);
+    for (int64_t i = 0; i < n; i++) y[i] = p->w->extra->mamba.skip[h] * x[i];
     for (int64_t i = 0; i < c->key_dim; i++) {
         add(s + i * n, time * b[i], x, n);
         add(y, k[i], s + i * n, n);
@@ -71,7 +78,6 @@ static void mix_mamba(Plain *p, float *x) {
     const StatesTensors *w = &p->w->extra->states;
     int64_t width = state_width(m);
     int64_t channels = state_channels(m);
-    int sharing = c->value_heads / c->key_heads;  // heads of a group
     float *past = present_state(p);
     float *s = past + (c->conv_width - 1) * channels;
 
@@ -79,7 +85,6 @@ static void mix_mamba(Plain *p, float *x) {
     // (n_heads), one behind the other
     float *gate = p->extra->states.in;
     float *read = gate + width;
-    const float *b = read + width;
     const float *step = read + channels;
     read_normed(p, x, p->w->attention_norm);
     project_state(p, gate, &w->in, w->b_in);
@@ -87,13 +92,9 @@ static void mix_mamba(Plain *p, float *x) {
     for (int64_t i = 0; i < channels; i++) read[i] = silu(read[i]);
 
     for (int h = 0; h < c->value_heads; h++) {
-        int64_t group = (int64_t)(h / sharing) * c->key_dim;
         int64_t at = (int64_t)h * c->value_dim;
         float time = softplus(step[h] + w->dt[h]);
-        float decay = expf(-expf(w->decay[h]) * time);
-        step_head(c, s + at * c->key_dim, read + at, b + group,
-                  b + (int64_t)c->key_heads * c->key_dim + group, decay, time,
-                  p->w->extra->mamba.skip[h], p->mixed + at);
+        step_mamba_head(p, h, s + at * c->key_dim, read, time, p->mixed + at);
     }
     int64_t part = width / m->extra->mamba.norm_groups;
     for (int64_t i = 0; i < width; i++) p->mixed[i] *= silu(gate[i]);
