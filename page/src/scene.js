@@ -306,7 +306,6 @@ export function makeScene({ shipped, recorded }) {
     return {
         box,
         film,
-        KEY,
         // Gives it the program: { engine, file, page, yours, options }, of which `yours` and `options` are how the reader's
         // handles are written for the program and for a command.
         attach({ engine, file, page, yours, options }) {
@@ -342,7 +341,6 @@ export function makeScene({ shipped, recorded }) {
             redraw();
         },
         past: () => past,
-        found: () => now(),
         most: MOST,
         isNarrow: () => NARROW.matches,
         // Until chapter 5's question has been answered, the answer is not shown there; `then` is called when it is.

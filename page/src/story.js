@@ -1,7 +1,6 @@
 // The story: six chapters in a reader's order, the panels that carry each, and those that stand under "more".
 import { whatRopeIs } from './panels/arrows.js';
 import { whereAHeadLooks } from './panels/attention.js';
-import { watchItBreak } from './panels/break.js';
 import { yourModel } from './panels/config.js';
 import { fixIt } from './panels/fix.js';
 import { hideAKey } from './panels/key.js';
@@ -31,8 +30,7 @@ export const CHAPTERS = [
         id: 'breaks',
         title: 'It breaks',
         panels: [theText],
-        more: [watchItBreak],
-        what: 'write it yourself, with your own beginning',
+        more: [],
         on:
             'Nothing was lost at 512. The [weights] are the same, and so are the words. What changed is how far back ' +
             '[tokens|token] stand.',
