@@ -79,12 +79,12 @@ export const CHAPTERS = [
         more: [race],
         what: 'the race: perplexity of every method',
         on:
-            'So it finds a key in eight times its length, without any training. Most models of today have such hands.',
+            'No weight was changed: only how fast hands turn, and a little how large scores are. Most models of today have such hands.',
     },
     {
         id: 'yours',
         title: 'Your model',
-        lead: 'How far does it go? Paste its config.json, or drop it anywhere.',
+        lead: 'How far does yours go, and do the programs that serve it read its settings alike?',
         panels: [yourModel],
         more: [yourWeights, kindsOfLayers],
         what: 'its weights, and models with two kinds of layers',
