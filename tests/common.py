@@ -2,6 +2,7 @@
 made from docs/format.md alone."""
 
 import array
+import collections.abc
 import contextlib
 import fcntl
 import functools
@@ -48,6 +49,13 @@ def exporter():
 def export(*arguments, folder=None):
     """What model_export.py does, in a fork of this process. Where Python's start counts, EXPORT is the command."""
     return run_fork(exporter(), arguments, folder)
+
+
+def exports(*arguments):
+    """The same, where anything but status 0 is an error of the test."""
+    done = export(*arguments)
+    if done.returncode != 0:
+        raise RuntimeError('export %s: %s' % (' '.join(arguments), done.stderr))
 
 
 # ---- counting ----
@@ -417,6 +425,7 @@ FIELDS = [
     ('bos_id', 64, 'i', 1), ('n_eos', 68, 'I', 1), ('eos_ids', 72, '8i', (2, 0, 0, 0, 0, 0, 0, 0)),
     ('rope_method', 104, 'I', 0), ('rope_dynamic', 108, 'I', 0), ('theta', 112, 'd', 10000.0),
     ('factor', 120, 'd', 0.0), ('train_ctx', 128, 'I', 64), ('ramp', 132, 'I', 0), ('truncate', 136, 'I', 1),
+    ('original_unsaid', 140, 'I', 0),
     ('beta_fast', 144, 'd', 0.0), ('beta_slow', 152, 'd', 0.0), ('attention_factor', 160, 'd', 0.0),
     ('mscale', 168, 'd', 0.0), ('mscale_all_dim', 176, 'd', 0.0), ('low_freq_factor', 184, 'd', 0.0),
     ('high_freq_factor', 192, 'd', 0.0), ('n_longrope', 200, 'I', 0), ('rotary_dim', 204, 'I', 0),
@@ -651,23 +660,22 @@ def to_bf16(value):
 
 
 def encode(values, weight_type, columns, group_size):
-    """Bytes of a matrix (q8: the values and the scales), and the floats that they stand for. ggml's blocks are given
-    as bytes."""
+    """Bytes of a matrix (q8: the values and the scales), and a function of the floats that they stand for. ggml's
+    blocks are given as bytes."""
     if weight_type == F32:
-        return [array.array('f', values).tobytes()], values
+        return [array.array('f', values).tobytes()], lambda: values
     if weight_type == F16:
         data = struct.pack('<%de' % len(values), *values)
-        return [data], array.array('f', struct.unpack('<%de' % len(values), data))
+        return [data], lambda: array.array('f', struct.unpack('<%de' % len(values), data))
     if weight_type == BF16:
-        half = [to_bf16(v) for v in values]
-        floats = struct.unpack('<%df' % len(half), struct.pack('<%dI' % len(half), *(h << 16 for h in half)))
-        return [struct.pack('<%dH' % len(half), *half)], array.array('f', floats)
+        half = struct.pack('<%dH' % len(values), *map(to_bf16, values))
+        return [half], lambda: floats_of(half, BF16, columns)
     if weight_type == Q4:
         return encode_q4(values, columns)
     if weight_type > Q4:
         kind = list(blocks.HALVES)[weight_type % PACKED_TYPE - Q4 - 1]
         data = blocks.side_by_side(kind, values, columns) if weight_type >= PACKED_TYPE else values
-        return [data], array.array('f', blocks.decode(kind, values, columns))
+        return [data], lambda: array.array('f', blocks.decode(kind, values, columns))
     numbers, scales, floats = array.array('b'), array.array('f'), array.array('f')
     for row in range(0, len(values), columns):
         for first in range(row, row + columns, group_size):
@@ -676,7 +684,7 @@ def encode(values, weight_type, columns, group_size):
             whole = [round(v / scales[-1]) for v in group]
             numbers.extend(whole)
             floats.extend(w * scales[-1] for w in whole)
-    return [numbers.tobytes(), scales.tobytes()], floats
+    return [numbers.tobytes(), scales.tobytes()], lambda: floats
 
 
 def encode_q4(values, columns):
@@ -692,7 +700,7 @@ def encode_q4(values, columns):
                 scales += stored
                 whole += [min(max(round(v / scale), -8), 7) for v in half]
             packs += bytes(whole[j] + 8 | whole[j + Q4_GROUP] + 8 << 4 for j in range(Q4_GROUP))
-    return [bytes(packs), scales], array.array('f', decode_q4(packs, scales, len(values) // columns, columns))
+    return [bytes(packs), scales], lambda: array.array('f', decode_q4(packs, scales, len(values) // columns, columns))
 
 
 def decode_q4(packs, scales, rows, columns):
@@ -707,12 +715,37 @@ def decode_q4(packs, scales, rows, columns):
     return floats
 
 
+class Stored(collections.abc.MutableMapping):
+    """{name: floats} of a file, each tensor's worked out when it is asked for."""
+
+    def __init__(self):
+        self.makers, self.made = {}, {}
+
+    def __getitem__(self, name):
+        if name not in self.made:
+            self.made[name] = self.makers[name]()
+        return self.made[name]
+
+    def __setitem__(self, name, values):
+        self.makers[name] = lambda: values
+        self.made.pop(name, None)
+
+    def __delitem__(self, name):
+        del self.makers[name]
+
+    def __iter__(self):
+        return iter(self.makers)
+
+    def __len__(self):
+        return len(self.makers)
+
+
 def write_model(path, c, weights):
     """Writes a file of version 3 to 5; the weights as the file holds them, rounded, come back."""
-    data, stored, types = bytearray(header(c)), {}, iter(c.get('types', ()))
+    data, stored, types = bytearray(header(c)), Stored(), iter(c.get('types', ()))
     for name, rows, columns in shapes(c):
         kind = next(types, c['weight_type']) if rows else F32
-        parts, stored[name] = encode(weights[name], kind, columns, c['group_size'])
+        parts, stored.makers[name] = encode(weights[name], kind, columns, c['group_size'])
         for part in parts:
             data += bytes(-len(data) % 64) + part
     write(path, bytes(data + bytes(-len(data) % 64)))
@@ -806,6 +839,16 @@ def tiny_model(name, seed=1, **changes):
     c = config(**changes)
     write_model(in_work(name), c, random_weights(c, seed))
     return in_work(name)
+
+
+@functools.lru_cache(None)
+def story(n):
+    """The first n tokens of book.txt, behind BOS, as a model prints them that is too small to take time."""
+    model = tiny_model('story.bin', dim=4, hidden_dim=4, n_layers=1, n_heads=1, n_kv_heads=1, head_dim=2,
+                       vocab_size=4096, seq_len=1 << 15, train_ctx=1 << 15)
+    rows = table(good(model, '-z', os.path.join(ROOT, 'tokenizer.bin'), '--ppl', os.path.join(ROOT, 'book.txt'), '-n', n,
+                      '--per-token', '--window', 8).out)[2]
+    return [1] + [int(row['token']) for row in rows]
 
 
 def write_tokenizer(path, pieces=()):
