@@ -26,6 +26,8 @@ CLOSED_LINES = 1900
 OTHERS = re.compile(r'expert|router|latent|per[-_ ]layer|alibi|shaw|sinusoid|disentangled|transformer-xl|spread_|'
                     r'\bjumps?\b|mamba|convol|delta_?rule|layer_state|\bstates\b|sliding|encoding|gelu|layernorm', re.I)
 KIND_NAMES = re.compile(r'\bextra->(experts|latent|states|per_layer|encoding)\b')
+# What is a part of a kind's slice: a state in files of its own, and what chooses keys in front of latent attention.
+PARTS = {'states': ['mamba'], 'latent': ['index']}
 # The tiny program: all its lines, those of its main, and the conditions that it has not.
 CORE_LINES = 7000
 PROCESSORS = (r'#\s*(?:el)?ifn?(?:def)?\b.*'
@@ -124,8 +126,9 @@ def kinds_outside(c):
     for path, text in sorted(c.items()):
         for i, line in enumerate(text.split('\n'), 1):
             for kind in KIND_NAMES.findall(line):
+                names = [kind, kind + 's', 'kinds', *PARTS.get(kind, [])]
                 slices = ['src/%s/%s.%s' % (room, name, end) for room in ('kinds', 'fast', 'measure')
-                          for name in (kind, kind + 's', 'kinds') for end in 'ch']
+                          for name in names for end in 'ch']
                 if path not in slices:
                     yield path, i, kind
 

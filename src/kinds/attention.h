@@ -39,7 +39,8 @@ typedef struct {
 } AttentionTensors;
 
 typedef struct {
-    float *gates;  // (n_heads * value_dim) what the mix is multiplied by
+    float *gates;         // (n_heads * value_dim) what the mix is multiplied by
+    const bool *is_open;  // (context) whether the present query may see each key; NULL: all
     // What other encodings of positions do, NULL: nothing. Before a layer's heads; the score of head
     // h with the key of token j, in place of q . k where q turns; and what is added to a head's mix.
     void (*begin)(Plain *plain);
@@ -76,6 +77,9 @@ float *key_row(const Plain *plain, float *keys, int i);
 float *value_row(const Plain *plain, int i);
 // The head there that the query's head h meets. Several of these share one.
 const float *key_head(const Plain *plain, float *keys, int i, int h);
+
+// Whether the present query sees the key of token j: a window, a chunk or a choice may hide it.
+bool query_sees(const Plain *plain, int j);
 
 // x += wo @ mixed, where all heads of q mix the values of what was read so far. q, and the present
 // token's key and value, are there.

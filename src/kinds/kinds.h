@@ -7,8 +7,11 @@
 #include "encodings.h"
 #include "experts.h"
 #include "feed_forward.h"
+#include "half_layers.h"
+#include "index.h"
 #include "latent.h"
 #include "layers.h"
+#include "mamba.h"
 #include "per_layer.h"
 #include "states.h"
 #include "stream.h"
@@ -22,7 +25,9 @@ struct ModelExtra {
     FeedForwardConfig feed_forward;
     ExpertsConfig experts;
     LatentConfig latent;
+    IndexConfig index;
     StatesConfig states;
+    MambaConfig mamba;
     PerLayerConfig per_layer;
     EncodingConfig encoding;
 };
@@ -52,7 +57,9 @@ struct LayerExtra {
     FeedForwardTensors feed_forward;
     ExpertsTensors experts;
     LatentTensors latent;
+    IndexTensors index;
     StatesTensors states;
+    MambaTensors mamba;
     PerLayerTensors per_layer;
     EncodingTensors encoding;
 };
@@ -69,6 +76,7 @@ struct PlainExtra {
     PlainAttention attention;
     PlainExperts experts;
     PlainLatent latent;
+    PlainIndex index;
     PlainStates states;
     PlainPerLayer per_layer;
     PlainEncoding encoding;

@@ -60,10 +60,9 @@ typedef struct {
     bool (*read_tables)(Model *model, Cursor *file, Error *err);
     // Adds the tensors of the model and of a layer to a Llama's, and changes those.
     void (*add_tensors)(Model *model, Layer *layer, Tensors *tensors);
-    // Tells what the model has of it, and how many bytes of weights are not read for one token or many.
+    // Tells of the model; bytes of weights unread for one token or many; positions known, 0: any.
     void (*describe)(const Model *model, Teller *tell, void *whose);
     double (*unread_bytes)(const Model *model, bool one_token);
-    // How many positions the model knows; 0: any.
     int (*reach)(const Model *model);
     // Settles the settings for a text by the definition. Later rows see what earlier ones made.
     bool (*settle)(Plain *plain, const RopeSettings *given, RopePlan *plan, Error *err);
