@@ -7,7 +7,8 @@ import os
 import re
 import struct
 
-from common import FIELDS, ROOT, check, main
+from common import (FIELDS, ROOT, check, export, good, in_work, main, one_line, random_ids, read, run, tiny_model,
+                    write)
 
 HEADER_BYTES = 1024
 TYPES = {'U32': 'u32', 'I32': 'i32', 'I32X8': 'i32[8]', 'F64': 'f64'}  # of the tables in C, as the document has them
@@ -68,6 +69,25 @@ def test_every_byte_has_one_meaning():
     edges = [begin for begin, _ in covered] + [HEADER_BYTES]
     gaps = [(end, begin) for (_, end), begin in zip(covered, edges[1:]) if end != begin]
     check(covered[0][0] == 0 and not gaps, 'the documented header has neither gaps nor overlaps', gaps)
+
+
+def test_note():
+    """What version 3.0 could write behind the tensors, 32 bytes, changes nothing; anything else there is too much."""
+    plain = tiny_model('plain.bin')
+    text = good(plain, '--ids', '--ppl', write(in_work('ids'), ' '.join(map(str, random_ids(40, 20, 1)))), '-n', 40,
+                '--per-token', '--tsv').out
+    note = struct.pack('<4s3I2d', b'ANCR', 512, 7, 0, 3.25, 0)
+    noted = write(in_work('noted.bin'), read(plain) + note)
+    check(good(noted, '--ids', '--ppl', in_work('ids'), '-n', 40, '--per-token', '--tsv').out == text, 'with a note')
+    good(noted, '--quantize', 'f32', in_work('copy.bin'))
+    good(plain, '--quantize', 'f32', in_work('other.bin'))
+    check(read(in_work('copy.bin')) == read(in_work('other.bin')), 'a copy has none')
+    for name, source in ('a.gguf', noted), ('b.gguf', plain):
+        done = export('--no-tokenizer', source, in_work(name))
+        check(done.returncode == 0, 'out goes ' + name, done)
+    check(read(in_work('a.gguf')) == read(in_work('b.gguf')), 'a note does not go out')
+    for what, bad in (('cut', note[:-1]), ('one byte more', note + b'\0'), ('another magic', b'ANCX' + note[4:])):
+        one_line(run(write(in_work('bad.bin'), read(plain) + bad), '-n', 8), 2, what, 'too long')
 
 
 if __name__ == '__main__':

@@ -28,7 +28,6 @@ int needs_of(const Check *c, int length, Need needs[MAX_NEEDS]) {
     const int known = find_row(c, SHORT_PERPLEXITY, window);
     const bool mistakes_first = known >= 0 && is_suspicious(c, &c->rows[known]);
     int n = add_need(needs, 0, SHORT_PERPLEXITY, window);
-    if (is_wanted(c, ANCHORED)) n = add_need(needs, n, ANCHORED, window);
     if (is_wanted(c, LIKE)) n = add_need(needs, n, LIKE, window);
     if (mistakes_first) n = add_need(needs, n, CONVERSION, window);
     if (is_far) {

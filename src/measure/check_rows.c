@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "anchor.h"
 
 enum {
     LEAST_SAMPLES = 12,  // that decide at SURE; fewer ones are judged by Student's t
@@ -36,8 +35,6 @@ static const double PASSES_IN_STORY = 1.05;
 static const double BASE_LOSS = 1.05;     // the reference's, in shares of that with another theta
 static const double MISTAKE_LOSS = 1.02;  // or with a mistake
 static const double LIKE_LOSS = 1.05;     // or that of another model
-// the same of what was noted when the file was made, or the other way round
-static const double ANCHOR_CHANGE = 1.01;
 // of -ln p(token) when it is read by itself and not in a prompt, on average
 static const double MOST_CHANGE = 0.16;
 static const double FOUND_SHARE = 0.6;  // of the keys that are found in a short text
@@ -47,8 +44,8 @@ static const double SUSPICIOUS = 0.25;    // in shares of that
 static const double MARGIN = 1.15;        // what is begun may take so many times what it should
 
 const char *const row_names[N_ROW_KINDS] = {
-    "short-perplexity", "anchor",       "like", "conversion", "short-texts", "base",     "jumps",
-    "jump-retrieval",   "step-by-step", "page", "cache",      "perplexity",  "retrieval"};
+    "short-perplexity", "like",         "conversion", "short-texts", "base",       "jumps",
+    "jump-retrieval",   "step-by-step", "page",       "cache",       "perplexity", "retrieval"};
 const CachePart cache_parts[N_CACHE_PARTS] = {
     {"cache-q8-keys", KV_Q8, KV_F16},   {"cache-q8-values", KV_F16, KV_Q8},
     {"cache-q8", KV_Q8, KV_Q8},         {"cache-q4-keys", KV_Q4, KV_F16},
@@ -154,7 +151,6 @@ double unit_seconds(const Check *c, const Row *row) {
     case SHORT_PERPLEXITY:
         return FIRST_STRETCHES * stretch *
                (c->references[FILES_OWN].rope.method == ROPE_NONE ? 1 : 2);
-    case ANCHORED: return ANCHOR_STRETCHES * stretch;
     case CONVERSION: return seconds_for_mistakes(c, row);
     case SHORT_TEXTS: return (is_reference(c) ? 0 : stretch) + reference;
     case LIKE:
@@ -178,8 +174,7 @@ int units_up_to(const Check *c, const Row *row, int round) {
 int most_units(const Check *c, const Row *row) {
     size_t texts = c->n_ids / (size_t)row->length;
     switch (row->kind) {
-    case SHORT_PERPLEXITY:
-    case ANCHORED: return 1;
+    case SHORT_PERPLEXITY: return 1;
     case CONVERSION: return c->n_stretches < MOST_MISTAKES ? c->n_stretches : MOST_MISTAKES;
     case JUMP_KEYS:
     case WHOLE_KEYS: return MOST_KEYS;
@@ -356,7 +351,6 @@ bool is_about_worth(RowKind kind) { return kind >= READ_AGAIN && kind <= ROUNDED
 
 bool is_wanted(const Check *c, RowKind kind) {
     switch (kind) {
-    case ANCHORED: return anchor_of(c->job->model).is_noted;
     case LIKE: return c->like;
     case READ_AGAIN: return c->min_page >= 0;
     case ROUNDED_CACHE: return c->max_cache >= 0;
@@ -371,12 +365,6 @@ static void judge_worth(const Check *c, Row *row) {
     else judge_gain(row, page);
 }
 
-static void judge_anchor(Row *row) {
-    row->error = INFINITY;  // it has none
-    row->limit = ANCHOR_CHANGE;
-    row->verdict = row->value <= row->limit ? OK : FAIL;
-}
-
 void judge_row(const Check *c, Row *row) {
     double passes, fails;
     if (is_about_worth(row->kind)) {
@@ -384,7 +372,6 @@ void judge_row(const Check *c, Row *row) {
         return;
     }
     switch (row->kind) {
-    case ANCHORED: judge_anchor(row); break;
     case SHORT_PERPLEXITY:
         judge_ratio(row, c->job->model->config.vocab_size * KNOWS_NOTHING);
         row->verdict = row->value <= row->limit ? OK : FAIL;

@@ -46,7 +46,6 @@ typedef struct {
 
 typedef enum {
     SHORT_PERPLEXITY,  // does the model know the text at all?
-    ANCHORED,          // does it still read as well as when its file was made?
     LIKE,              // does it read short texts as well as another model?
     CONVERSION,        // does it read better with a mistake that converters make?
     SHORT_TEXTS,       // what the setting costs texts within the trained context

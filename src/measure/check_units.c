@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "../fast/kv_cache.h"
-#include "anchor.h"
 #include "check_like.h"
 #include "check_texts.h"
 #include "check_worth.h"
@@ -174,20 +173,6 @@ static bool read_mistakes(Check *c, Row *row, Session *unused, Error *err) {
     return ok;
 }
 
-// The text of the anchor, which is another one where the tokenizer is.
-static bool read_anchor(Check *c, Row *row, Session *unused, Error *err) {
-    const Anchor was = anchor_of(c->job->model);
-    const Anchor *noted = &was;
-    const SessionConfig timed = timed_config(c, &c->references[FILES_OWN], c->window);
-    Anchor found;
-    (void)unused;
-    if (!anchor_measure(c->job, &timed, &found, err)) return false;
-    const bool is_same = found.window == noted->window && found.text == noted->text;
-    row->value = is_same ? exp(fabs(found.nll - noted->nll)) : INFINITY;
-    add_sample(&row->samples, found.nll - noted->nll);
-    return true;
-}
-
 // A stretch beside another model's reading of it.
 static bool read_like(Check *c, Row *row, Session *unused, Error *err) {
     const double *scores = reference_scores(c, row->units, err);
@@ -278,8 +263,8 @@ static bool read_keys(Check *c, Row *row, Session *s, Error *err) {
 }
 
 ReadUnit *const unit_readers[N_ROW_KINDS] = {
-    read_short, read_anchor, read_like, read_mistakes, read_stretch,    read_bases, read_stretch,
-    read_keys,  read_steps,  page_read, cache_read,    read_whole_text, read_keys};
+    read_short, read_like,  read_mistakes, read_stretch, read_bases,      read_stretch,
+    read_keys,  read_steps, page_read,     cache_read,   read_whole_text, read_keys};
 
 // ---- the beginning ----
 

@@ -44,18 +44,6 @@ static void describe_keys(const Row *row, char *out, size_t size) {
              row->in_short.n * row->in_short.mean, row->in_short.n);
 }
 
-static void describe_anchor(const Row *row, char *out, size_t size) {
-    if (!isfinite(row->value))
-        snprintf(out, size,
-                 "its tokenizer gives a short text other tokens than when the file was made");
-    else
-        snprintf(out, size,
-                 "short texts: perplexity is %s by a factor of %.2f than when the file was made "
-                 "(limit %.2f). Was it "
-                 "changed?",
-                 row->samples.mean > 0 ? "higher" : "lower", row->value, row->limit);
-}
-
 // The same of a row about what a context is worth.
 static void describe_wanted(const Check *c, const Row *row, char *out, size_t size) {
     const double value = row->value;
@@ -115,7 +103,6 @@ static void describe_row(const Check *c, const Row *row, char *out, size_t size)
     case STEPS:
         snprintf(out, size, "step by step: %.2f +- %.2f change of -ln p (%s)", value, error, limit);
         return;
-    case ANCHORED: describe_anchor(row, out, size); return;
     case READ_AGAIN:
     case ROUNDED_CACHE: describe_wanted(c, row, out, size); return;
     case JUMP_KEYS:
