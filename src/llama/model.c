@@ -113,10 +113,10 @@ typedef struct {
     const uint8_t *types;  // of the matrices that are not taken yet; NULL: config.weight_type
     WeightType cut;        // a type of blocks that would not fill a row
     int64_t cut_group;     // rows of a part whose packed groups would run on into the next; 0: none
-} Reading;
+} Taking;
 
 static void take_tensor(void *reading, const Tensor *t) {
-    Reading *r = reading;
+    Taking *r = reading;
     const ModelConfig *c = &r->model->config;
     if (t->kind == FLOATS) {
         *(const float **)t->member = cursor_take(&r->at, t->rows * t->cols, sizeof(float));
@@ -139,24 +139,9 @@ static void count_matrix(void *count, const Tensor *t) {
     if (t->kind != FLOATS) ++*(int *)count;
 }
 
-static bool check_type_table(const ModelConfig *c, const uint8_t *types, int n, Error *err) {
-    for (int i = 0; i < n; i++) {
-        int type = types[i] % TYPE_PACKED;
-        bool is_packed = types[i] >= TYPE_PACKED;
-        bool is_known = type < N_WEIGHT_TYPES && (!is_packed || can_be_packed(type));
-        bool has_groups = type != WEIGHT_Q8 || c->group_size > 0;
-        if (is_known && has_groups) continue;
-        return fail(err,
-                    "impossible header: type_table has %d for matrix %d "
-                    "(expected 0 to %d, q8 with groups; %d more only for types that are packed)",
-                    types[i], i, N_WEIGHT_TYPES - 1, TYPE_PACKED);
-    }
-    return true;
-}
-
 // Takes what may stand between header and tensors: longrope's lists, the tables of other kinds, a
 // byte for each matrix.
-static bool take_tables(Reading *r, Error *err) {
+static bool take_tables(Taking *r, Error *err) {
     Model *m = r->model;
     int n_matrices = 0;
     m->rope.short_factors = cursor_take(&r->at, m->config.n_longrope, sizeof(double));
@@ -165,7 +150,7 @@ static bool take_tables(Reading *r, Error *err) {
     if ((*k)->read_tables && !(*k)->read_tables(m, &r->at, err)) return false;
     if (m->config.has_types) model_visit(m, count_matrix, &n_matrices);
     return cursor_take_now(&r->at, n_matrices, &r->types, err) &&
-           check_type_table(&m->config, r->types, n_matrices, err);
+           weights_check_codes(r->types, n_matrices, m->config.group_size, err);
 }
 
 // Whether what stands behind the tensors is a note, which older versions of this program wrote
@@ -177,7 +162,7 @@ static bool is_note(const Model *m, uint64_t offset) {
 }
 
 // Takes all tensors, and compares what they need with what the file has.
-static bool take_tensors(Reading *r, Error *err) {
+static bool take_tensors(Taking *r, Error *err) {
     Model *m = r->model;
     size_t size = m->file.size;
     if (m->config.version >= 3) r->at.alignment = 64;
@@ -211,7 +196,7 @@ static bool make_layers(Model *m, Error *err) {
 }
 
 static bool read_model(Model *m, Error *err) {
-    Reading r = {.model = m, .at = {.file = &m->file, .alignment = 1}};
+    Taking r = {.model = m, .at = {.file = &m->file, .alignment = 1}};
     if (kinds.n) m->config.extra = alloc_array(1, kinds.model_bytes, "a model", err);
     if (kinds.n && !m->config.extra) return false;
     bool good = header_read(m, &r.at.offset, err) && make_layers(m, err) && take_tables(&r, err) &&

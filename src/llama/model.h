@@ -58,9 +58,6 @@ typedef struct {
 typedef enum { EMBEDDING, ATTENTION, FEED_FORWARD, CLASSIFIER, FLOATS } TensorKind;
 enum { N_MATRIX_KINDS = FLOATS };
 
-// What is added to the type of a matrix whose rows lie side by side, in the table of types.
-enum { TYPE_PACKED = 128 };
-
 // A tensor of a file.
 typedef struct {
     int place;     // in files of version 3 and later, in rising order
