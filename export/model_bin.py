@@ -11,8 +11,8 @@ from math import prod
 from typing import Callable, Iterator, List
 
 from .common import NUMBER_LIMIT, PROGRAM, RUN, Job, Keys, Problem, is_number, size_of
-from .experts import EXPERT_PARTS
 from .header import BYTES, FIELDS, LAST_TOKEN, NEWEST, OLDEST, repacked, unpacked, version_of
+from .kinds.experts import EXPERT_PARTS
 from .llama2c import read_llama2c
 from .model import DENSE, FIELDS as MODEL_FIELDS, KEYS_ARE_VALUES, STATE, WITHOUT_SINKS, Model, Shape
 from .packed import HALVES, PACKED, Parted
