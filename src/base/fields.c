@@ -9,7 +9,7 @@ static int needed_for(const Field *f, double x) {
     return f->version_5 && x >= f->version_5 ? 5 : 0;
 }
 
-static bool check_field(const Field *f, double x, int version, Error *err) {
+static bool check_range(const Field *f, double x, int version, Error *err) {
     if (f->type == I32X8) return true;
     if (!(x >= f->low && x <= f->high))
         return f->high == ANY ? fail(err, "%s is %g (expected a number, or 0 for none)", f->name, x)
@@ -29,7 +29,7 @@ static bool read_field(const Field *f, const uint8_t *header, int version, void 
     int64_t wide = whole;
     if (f->type == F64) memcpy(&x, header + f->offset, sizeof x);
     else x = whole;
-    if (!check_field(f, x, version, err)) return false;
+    if (!check_range(f, x, version, err)) return false;
     if (f->type == I32X8) memcpy(place, header + f->offset, f->bytes);
     else memcpy(place, f->type == F64 ? (void *)&x : &wide, f->bytes);
     return true;
@@ -43,7 +43,7 @@ bool fields_read(const FieldTable *tables, int n, const uint8_t *header, int ver
 }
 
 // What a struct has of a field.
-static double field_of(const Field *f, const void *to) {
+static double value_in(const Field *f, const void *to) {
     const uint8_t *place = (const uint8_t *)to + f->place;
     int whole = 0;
     double x;
@@ -58,14 +58,14 @@ static double field_of(const Field *f, const void *to) {
 bool fields_check(const FieldTable *tables, int n, int version, Error *err) {
     for (const FieldTable *t = tables; t < tables + n; t++)
         for (const Field *f = t->fields; t->to && f < t->fields + t->n; f++)
-            if (!check_field(f, field_of(f, t->to), version, err)) return false;
+            if (!check_range(f, value_in(f, t->to), version, err)) return false;
     return true;
 }
 
 double fields_value(const FieldTable *tables, int n, const char *name) {
     for (const FieldTable *t = tables; t < tables + n; t++)
         for (const Field *f = t->fields; t->to && f < t->fields + t->n; f++)
-            if (strcmp(f->name, name) == 0) return field_of(f, t->to);
+            if (strcmp(f->name, name) == 0) return value_in(f, t->to);
     return 0;
 }
 
@@ -74,7 +74,7 @@ int fields_write(const FieldTable *tables, int n, uint8_t *header) {
     for (const FieldTable *t = tables; t < tables + n; t++)
         for (const Field *f = t->fields; t->to && f < t->fields + t->n; f++) {
             const uint8_t *place = (const uint8_t *)t->to + f->place;
-            int needed = needed_for(f, field_of(f, t->to));
+            int needed = needed_for(f, value_in(f, t->to));
             memcpy(header + f->offset, place, f->bytes < f->type ? f->bytes : f->type);
             if (needed > version) version = needed;
         }

@@ -113,10 +113,10 @@ typedef struct {
     const uint8_t *types;  // of the matrices that are not taken yet; NULL: config.weight_type
     WeightType cut;        // a type of blocks that would not fill a row
     int64_t cut_group;     // rows of a part whose packed groups would run on into the next; 0: none
-} Taking;
+} Mapping;
 
-static void take_tensor(void *reading, const Tensor *t) {
-    Taking *r = reading;
+static void take_tensor(void *mapping, const Tensor *t) {
+    Mapping *r = mapping;
     const ModelConfig *c = &r->model->config;
     if (t->kind == FLOATS) {
         *(const float **)t->member = cursor_take(&r->at, t->rows * t->cols, sizeof(float));
@@ -141,7 +141,7 @@ static void count_matrix(void *count, const Tensor *t) {
 
 // Takes what may stand between header and tensors: longrope's lists, the tables of other kinds, a
 // byte for each matrix.
-static bool take_tables(Taking *r, Error *err) {
+static bool take_tables(Mapping *r, Error *err) {
     Model *m = r->model;
     int n_matrices = 0;
     m->rope.short_factors = cursor_take(&r->at, m->config.n_longrope, sizeof(double));
@@ -162,7 +162,7 @@ static bool is_note(const Model *m, uint64_t offset) {
 }
 
 // Takes all tensors, and compares what they need with what the file has.
-static bool take_tensors(Taking *r, Error *err) {
+static bool take_tensors(Mapping *r, Error *err) {
     Model *m = r->model;
     size_t size = m->file.size;
     if (m->config.version >= 3) r->at.alignment = 64;
@@ -196,7 +196,7 @@ static bool make_layers(Model *m, Error *err) {
 }
 
 static bool read_model(Model *m, Error *err) {
-    Taking r = {.model = m, .at = {.file = &m->file, .alignment = 1}};
+    Mapping r = {.model = m, .at = {.file = &m->file, .alignment = 1}};
     if (kinds.n) m->config.extra = alloc_array(1, kinds.model_bytes, "a model", err);
     if (kinds.n && !m->config.extra) return false;
     bool good = header_read(m, &r.at.offset, err) && make_layers(m, err) && take_tables(&r, err) &&
