@@ -95,6 +95,11 @@ ROW_TABLES = src/configs/family_table.h src/configs/key_table.h
 $(ROW_TABLES): $(FAMILY_ROWS)
 	@if [ $(words $(FAMILY_ROWS)) = 3 ] && command -v $(PYTHON) > /dev/null; then $(PYTHON) tools/family_table.py; fi && touch $(ROW_TABLES)
 
+# Likewise the story of book.txt.
+src/measure/prose.inc: $(wildcard book.txt tools/prose.py)
+	@if [ -r tools/prose.py ] && command -v $(PYTHON) > /dev/null; then $(PYTHON) tools/prose.py > build/prose.inc && mv build/prose.inc $@; fi && touch $@
+
+build/src/measure/check_units.o: src/measure/prose.inc
 build/src/configs/families.o build/src/configs/config_reader.o: $(ROW_TABLES)
 
 build/%.o: %.c build/flags

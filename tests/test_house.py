@@ -5,6 +5,7 @@ length of the walk."""
 
 import os
 import re
+import subprocess
 import sys
 
 from common import ROOT, check, house as c_files, main
@@ -416,6 +417,15 @@ def test_order_of_the_walk():
                                    [('b.h', 'c.h')])):
         found = list(ahead('\n'.join(lines), texts.get))
         check(found == expected, 'a walk with ' + what, found)
+
+
+def test_story():
+    """What --check reads is book.txt, as tools/prose.py writes it."""
+    made = subprocess.run([sys.executable, 'tools/prose.py'], cwd=ROOT, stdout=subprocess.PIPE, universal_newlines=True)
+    check(made.stdout == document('src/measure/prose.inc'), 'src/measure/prose.inc is what tools/prose.py writes')
+    pieces = re.findall(r'^    "(.*)"$', made.stdout, re.M)
+    text = re.sub(r'\\(.)', lambda m: '\n' if m[1] == 'n' else m[1], ''.join(pieces))
+    check(text == document('book.txt'), 'the story as a string of C is book.txt', len(text))
 
 
 def test_map_of_tests():

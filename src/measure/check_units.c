@@ -9,9 +9,13 @@
 #include "check_like.h"
 #include "check_texts.h"
 #include "check_worth.h"
-#include "prose.h"
 #include "score.h"
 #include "tasks.h"
+
+// The story that is read when no FILE is given.
+static const char prose[] =
+#include "prose.inc"
+    ;
 
 enum {
     CHECK_SAMPLE = 64,   // tokens of a sample, at most
@@ -306,8 +310,7 @@ static bool find_text(Check *c, Error *err) {
         c->n_ids = job->n_ids;
         if (c->ids) memcpy(c->ids, job->ids, job->n_ids * sizeof *c->ids);
     } else {
-        c->ids = tokenizer_encode(job->tokenizer, prose, (ptrdiff_t)strlen(prose), false, &c->n_ids,
-                                  err);
+        c->ids = tokenizer_encode(job->tokenizer, prose, sizeof prose - 1, false, &c->n_ids, err);
     }
     if (!c->ids) return false;
     if (c->n_ids < needed)
