@@ -244,6 +244,35 @@ def test_settings_alone():
     check('--settings has no effect with --ppl' in idle.err, '--settings without --check', idle)
 
 
+def test_unsaid_original():
+    """YaRN without original_max_position_embeddings is told behind the verdict, too: by the config, by the model file
+    that was made of it, and by its quantized copy. Not where other settings are tried, nor once the length is said."""
+    def warned(*options):
+        result = run(*options[:1], '--check', '--settings', '-n', 512, *options[1:])
+        lines = [line for line in result.err.splitlines() if "YaRN's block in the " in line]
+        check(len(lines) < 2, 'one warning', result.err)
+        return lines[0] if lines else ''
+    folder, unsaid, copy, again, back = map(in_work, ('unsaid/', 'unsaid.bin', 'unsaid-q8.bin', 'again/', 'again.bin'))
+    export(MODEL, folder)
+    path = os.path.join(folder, 'config.json')
+    values = json.loads(read(path))
+    values.pop('rope_theta')
+    block = {'rope_type': 'yarn', 'factor': 8.0, 'rope_theta': 1e4}
+    write(path, json.dumps(dict(values, rope_parameters=block)))
+    export(folder, unsaid)
+    good(unsaid, '--quantize', 'q8', copy)
+    for what, options in (('config', (MODEL, '--rope-config', path)), ('model', (unsaid,)), ('model', (copy,))):
+        found = warned(*options)
+        check("the %s has no original_max_position_embeddings: it counts from max_position_embeddings, 512; llama.cpp, "
+              'ik_llama.cpp and ExLlamaV2 refuse' % what in found, 'the unsaid length, %s' % (options,), found)
+    export(unsaid, again)  # which names it
+    export(again, back)
+    write(path, json.dumps(dict(values, rope_parameters=dict(block, original_max_position_embeddings=512))))
+    for options in ((unsaid, '--rope', 'none'), (unsaid, '--rope-config', path), (MODEL, '--rope-config', path),
+                    (back,), (MODEL, '--rope', 'yarn'), (SIBLING,)):
+        check(not warned(*options), 'no word where the length is said, or not asked for: %s' % (options,))
+
+
 @takes_long
 def test_between_lengths():
     """What "holds to X" says is what -n X says of the same settings."""

@@ -310,6 +310,17 @@ static void remark_lost(Config *c) {
     }
 }
 
+// What readers make of a block without the key, in words; `value` is what counts in its place.
+static void say_absent(const ConfigKey *key, double value, char *out, size_t size) {
+    const char *mark = strstr(key->absent, "{value}");
+    snprintf(out, size, "%.*s%.12g%s", (int)(mark - key->absent), key->absent, value,
+             mark + strlen("{value}"));
+}
+
+void rope_config_say_unsaid(int train_ctx, char *out, size_t size) {
+    say_absent(config_key(key_of_original), train_ctx, out, size);
+}
+
 // Warns of what a scaled block lacks, where that is seldom meant.
 static void remark_absent(Config *c) {
     const bool is_own = c->block && (!c->family || c->block != c->family->block);
@@ -323,12 +334,12 @@ static void remark_absent(Config *c) {
         bool is_there =
             config_member(c, key->name) || (is_beside && json_member(c->config, key->name));
         if (!(key->absent_in & 1u << c->method) || is_there || is_meant) continue;
-        const char *mark = strstr(key->absent, "{value}");
+        char words[200];
+        say_absent(key, is_theta ? c->rope->theta : c->rope->train_ctx, words, sizeof words);
+        if (!is_theta && c->kind == KIND_FULL) c->file->original_unsaid = true;
         // Engines go by the same default theta, and say themselves what they miss.
         (is_theta ? config_unread : config_remark)(
-            c, "%s has no %s, nor is there one beside it: %.*s%.12g%s", c->called.name, key->name,
-            (int)(mark - key->absent), key->absent, is_theta ? c->rope->theta : c->rope->train_ctx,
-            mark + strlen("{value}"));
+            c, "%s has no %s, nor is there one beside it: %s", c->called.name, key->name, words);
     }
 }
 
@@ -497,6 +508,7 @@ bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *e
     bool has_family = config_names_family(card.object);
     const char *other = config_other_file(card.object);
     file->whole = NULL;
+    file->original_unsaid = false;
     if (other) {
         free(card.text);
         return fail(err, "line 1: this is %s (expected a config.json or its block)", other);

@@ -41,6 +41,7 @@ static const Field fields_of_llama[] = {
     {"train_ctx", 128, U32, 1, MOST, ROPE(train_ctx)},
     {"ramp", 132, U32, 0, ROPE_RAMP_TURNS, ROPE(ramp)},
     {"truncate", 136, U32, 0, 1, ROPE(truncate)},
+    {"original_unsaid", 140, U32, 0, 1, CONFIG(original_unsaid)},
     {"beta_fast", 144, F64, 0, ANY, ROPE(beta_fast)},
     {"beta_slow", 152, F64, 0, ANY, ROPE(beta_slow)},
     {"attention_factor", 160, F64, 0, ANY, ROPE(attention_factor)},

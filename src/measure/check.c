@@ -240,6 +240,20 @@ static void note_engines(Check *c, bool says_block) {
     if (alike < known) table_note(&c->table, how, "%d of %d engines: --engines", alike, known);
 }
 
+// Settings that name no L hold here, and do not load everywhere.
+static void warn_of_unsaid(const Job *job) {
+    const RopeConfig *said = &job->said->rope;
+    const RopeConfig *tried = &job->plans->rope;
+    char words[200];
+    if (!job->said->original_unsaid || tried->method != said->method ||
+        tried->train_ctx != said->train_ctx)
+        return;
+    rope_config_say_unsaid(said->train_ctx, words, sizeof words);
+    fprintf(stderr,
+            "run: warning: YaRN's block in the %s has no original_max_position_embeddings: %s\n",
+            job->said->whole ? "config" : "model", words);
+}
+
 // What reading for each length should take, when rows are decided after the usual number of units.
 static void print_costs(Check *c) {
     double jumps = 0;
@@ -298,6 +312,7 @@ static bool run_checks(Check *c, const CheckOptions *o, Answer *answer, Error *e
         else ok = judge_by_reading(c, o->says_block, answer, err);
     }
     table_end(&c->table);
+    if (ok) warn_of_unsaid(job);
     return ok;
 }
 
