@@ -1,14 +1,11 @@
 // How a unit of each kind of row is read: a stretch of text, a key, a text of all the length.
-#include "check_units.h"
+#include "check_rows.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../fast/kv_cache.h"
-#include "check_like.h"
-#include "check_texts.h"
-#include "check_worth.h"
 #include "score.h"
 #include "tasks.h"
 
@@ -267,8 +264,13 @@ static bool read_keys(Check *c, Row *row, Session *s, Error *err) {
 }
 
 ReadUnit *const unit_readers[N_ROW_KINDS] = {
-    read_short, read_like,  read_mistakes, read_stretch, read_bases,      read_stretch,
-    read_keys,  read_steps, page_read,     cache_read,   read_whole_text, read_keys};
+    [SHORT_PERPLEXITY] = read_short, [LIKE] = read_like,
+    [CONVERSION] = read_mistakes,    [SHORT_TEXTS] = read_stretch,
+    [OTHER_BASES] = read_bases,      [JUMPS] = read_stretch,
+    [JUMP_KEYS] = read_keys,         [STEPS] = read_steps,
+    [READ_AGAIN] = page_read,        [ROUNDED_CACHE] = cache_read,
+    [WHOLE_TEXT] = read_whole_text,  [WHOLE_KEYS] = read_keys,
+};
 
 // ---- the beginning ----
 

@@ -1,12 +1,10 @@
 // The last line of --check.
-#include "check_verdict.h"
+#include "check_rows.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "check_texts.h"
 
 // A budget that is named, in shares of what was estimated.
 static const double BUDGET_MARGIN = 1.15;
@@ -20,8 +18,7 @@ double budget_for(const Check *c, double seconds) {
 // ---- what a row found ----
 
 static const char *how_it_was_read(const Row *row) {
-    bool by_jumps = row->kind == JUMPS || row->kind == JUMP_KEYS || is_about_worth(row->kind);
-    if (by_jumps) return ", by jumps";
+    if (row_types[row->kind].by_jumps) return ", by jumps";
     return row->kind >= WHOLE_TEXT ? ", read whole" : "";
 }
 
@@ -149,7 +146,7 @@ static int longest_held(const Check *c, int limit) {
 // name.
 static const char *describe_failure(const Check *c, const Row *row, char *out, size_t size) {
     if (row) describe_row(c, row, out, size);
-    if (row) return row_names[row->kind];
+    if (row) return row_types[row->kind].name;
     bool by_reach = !c->settings.failed[0];
     snprintf(out, size, "%s", by_reach ? c->settings.beyond : c->settings.failed);
     if (!by_reach) return c->settings.row;
@@ -171,7 +168,7 @@ static Answer say_failure(Check *c) {
     const char *code = describe_failure(c, row, why, sizeof why);
     int below = c->settings.at_any_length ? 0 : longest_held(c, length);
     if (below > 0) snprintf(held, sizeof held, "; holds to %d", below);
-    else if (length < n && row->kind > CONVERSION && !is_about_worth(row->kind) &&
+    else if (length < n && row->kind > CONVERSION && !row_types[row->kind].about_worth &&
              passes_itself(c, n))
         snprintf(held, sizeof held, "; longer texts hold to %d", n);
     table_verdict(&c->table, code, "fails at %d: %s%s", length, why, held);
