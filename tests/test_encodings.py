@@ -6,12 +6,11 @@ import json
 import math
 import os
 import struct
-import subprocess
 
 import kept
 import reference
-from common import (ENCODINGS, EXPORT, GOLDEN, Q4, Q8, ROOT, check, close, config, good, in_work, lacks, main, one_line,
-                    perplexity, random_ids, random_weights, read, run, table, takes_long, tiny_model, write,
+from common import (ENCODINGS, GOLDEN, Q4, Q8, ROOT, check, close, config, export, exports, good, in_work, lacks, main,
+                    one_line, perplexity, random_ids, random_weights, read, run, table, takes_long, tiny_model, write,
                     write_model, write_tokenizer)
 
 OTHERS = ENCODINGS[1:]
@@ -29,8 +28,7 @@ def of_kind(kind, **changes):
 def as_pytorch(folder, name, text):
     """Exports a tiny model and holds every way of reading it to PyTorch's numbers."""
     model = in_work(name + '.bin')
-    subprocess.run([*EXPORT, '--no-tokenizer',
-                    os.path.join(GOLDEN, folder, name), model], check=True, capture_output=True)
+    exports('--no-tokenizer', os.path.join(GOLDEN, folder, name), model)
     for options in ([], ['--stepwise'], ['--threads', 2], ['--plain']):
         close(perplexity(model, text['ids'], '--kv', 'f32', *options), text['nll'], 1e-4,
               "PyTorch's numbers, %s %s" % (name, ' '.join(map(str, options))))
@@ -43,8 +41,7 @@ def test_pytorch():
     check(list(expected) == OTHERS, 'PyTorch has numbers for every encoding', list(expected))
     for kind, text in expected.items():
         model = as_pytorch('encodings', kind, text)
-        carried = subprocess.run([*EXPORT, '--no-tokenizer', model,
-                                  in_work('out.gguf')], capture_output=True, text=True)
+        carried = export('--no-tokenizer', model, in_work('out.gguf'))
         check(carried.returncode == 2 and 'encoding' in carried.stderr, 'no way out for ' + kind, carried.stderr)
 
 
@@ -83,7 +80,7 @@ def test_bad_layers():
         os.makedirs(folder, exist_ok=True)
         with open(os.path.join(folder, 'config.json'), 'w') as file:
             json.dump(dict(whole, **change), file)
-        found = subprocess.run([*EXPORT, '--no-tokenizer', folder, in_work('bad.bin')], capture_output=True, text=True)
+        found = export('--no-tokenizer', folder, in_work('bad.bin'))
         refused = found.returncode == 2 and found.stderr.count('\n') == 1 and key in found.stderr
         check(refused, 'refused: ' + key, found.stderr)
 

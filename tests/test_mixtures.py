@@ -155,6 +155,7 @@ OTHERWISE = {
     'mlp added to its normed input': beside_its_normed_input()}
 
 
+@takes_long
 def test_mistakes():
     """Each moves the worst token by what golden.json says of it, which is far above the tolerance."""
     for name, folder, golden in goldens():

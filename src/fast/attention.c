@@ -179,6 +179,18 @@ static int window_start(const Attention *c, int i) {
     return seen > 0 ? spread_token(c->spread, seen) : 0;
 }
 
+// The keys of a block that the query of token i has chosen, a bit each.
+static uint64_t chosen_of(const Attention *c, int i, int block) {
+    return c->chosen[(i - c->first) * c->chosen_stride + block];
+}
+
+// Whether any of the queries of tokens `first` to `first` + n - 1 has chosen a key of a block.
+static bool is_chosen(const Attention *c, int first, int n, int block) {
+    for (int i = 0; i < n; i++)
+        if (chosen_of(c, first + i, block)) return true;
+    return false;
+}
+
 // Puts -inf where a query of token i does not see a key of the block that begins at `first`.
 static void mask(float *scores, int first, int i, const Attention *c) {
     int start = window_start(c, i) - first;
@@ -186,14 +198,17 @@ static void mask(float *scores, int first, int i, const Attention *c) {
     int past = i + 1 - first;
     for (int j = sinks > 0 ? sinks : 0; j < start && j < KV_BLOCK; j++) scores[j] = -INFINITY;
     for (int j = past > 0 ? past : 0; j < KV_BLOCK; j++) scores[j] = -INFINITY;
+    if (!c->chosen) return;
+    uint64_t chosen = chosen_of(c, i, first / KV_BLOCK);
+    for (int j = 0; j < KV_BLOCK; j++)
+        if (!(chosen >> j & 1)) scores[j] = -INFINITY;
 }
 
 static void multiply_each(float *x, const float *scales) {
     for (int j = 0; scales && j < KV_BLOCK; j++) x[j] *= scales[j];
 }
 
-// The masked scores of all rows for block number `index`.
-static void score_block(const AttentionTask *k, const KvBlock *block, int index) {
+void score_block(const AttentionTask *k, const KvBlock *block, int index) {
     const Attention *c = k->call;
     float *scores = k->scratch->scores;
     multiply_zones(k, block->keys, index);
@@ -261,11 +276,20 @@ static void mix_values(const AttentionTask *k, const KvBlock *block, int count, 
         product.b = k->scratch->values;
         product.b_type = NUMBER_F32;
     }
-    for (int64_t r = 0; r < k->rows; r++) multiply_each(weights + r * KV_BLOCK, block->value_scales);
+    for (int64_t r = 0; r < k->rows; r++)
+        multiply_each(weights + r * KV_BLOCK, block->value_scales);
     multiply_block(product, true, k->scratch);
 }
 
 // ---- tasks ----
+
+AttentionTask begin_task(const Attention *c, const AttentionMemory *scratch, int kv_head, int t0,
+                         int n) {
+    int heads = c->n_heads / c->cache->n_kv_heads;
+    AttentionTask k = {c, scratch, heads, kv_head, c->first + t0, n, (int64_t)n * heads};
+    load_queries(&k);
+    return k;
+}
 
 static void attend_task(const Attention *c, const Cut *cut, int slot,
                         const AttentionMemory *scratch) {
@@ -275,7 +299,7 @@ static void attend_task(const Attention *c, const Cut *cut, int slot,
     int n = c->n - t0 < cut->per_group ? c->n - t0 : cut->per_group;
     int first = c->first + t0;  // tokens of the queries
     int end = first + n;
-    AttentionTask k = {c, scratch, cut->heads, kv_head, first, n, (int64_t)n * cut->heads};
+    AttentionTask k = begin_task(c, scratch, kv_head, t0, n);
     bool is_watched = c->watch && c->watch->head / cut->heads == kv_head;
     int block0 = slot % cut->splits * cut->per_split;
     int64_t at = slot * s->rows;
@@ -283,7 +307,6 @@ static void attend_task(const Attention *c, const Cut *cut, int slot,
     float *sums = s->sums + at * width;
     float *maxima = s->maxima + at;
     float *totals = s->totals + at;
-    load_queries(&k);
     for (int64_t r = 0; r < k.rows; r++) maxima[r] = -INFINITY;
     memset(totals, 0, k.rows * sizeof *totals);
     memset(sums, 0, k.rows * width * sizeof *sums);
@@ -291,6 +314,7 @@ static void attend_task(const Attention *c, const Cut *cut, int slot,
         int start = b * KV_BLOCK;
         int count = start + KV_BLOCK < end ? KV_BLOCK : end - start;
         bool is_seen = start + count > window_start(c, first) || start < c->sinks;
+        if (c->chosen && !is_chosen(c, first, n, b)) is_seen = false;
         if (!is_seen && !is_watched) continue;
         KvBlock block = kv_cache_block(c->cache, kv_head, b, scratch->unpacked);
         float *scores = scratch->scores;

@@ -23,7 +23,10 @@ typedef struct {
     int sinks;    // and the first `sinks` tokens always
     // (n_heads) a score without a key or a value in each head's softmax; NULL: none
     const float *learned_sinks;
-    const Angles *angles;        // made ready for these queries; NULL: queries and keys do not turn
+    const Angles *angles;  // made ready for these queries; NULL: queries and keys do not turn
+    // (n, blocks of the past) a bit for each key that a query sees, the first one lowest; NULL: all
+    const uint64_t *chosen;
+    int64_t chosen_stride;       // of a query's row
     const DistanceTerms *terms;  // of an encoding other than RoPE; NULL: none
     const float *q;              // (n, n_heads * head_dim), rotated to meet near keys
     int first, n;
@@ -78,6 +81,15 @@ static inline int token_of(const AttentionTask *k, int64_t r) {
 static inline int64_t head_of(const AttentionTask *k, int64_t r) {
     return k->kv_head * k->heads + r % k->heads;
 }
+
+// ---- attention.c ----
+
+// The task of `n` queries from row t0 of the call on, which kv head `kv_head` meets: its rows are made
+// ready for score_block.
+AttentionTask begin_task(const Attention *call, const AttentionMemory *scratch, int kv_head, int t0,
+                         int n);
+// The masked scores (rows, KV_BLOCK) of all rows for block number `index`, in the scratch memory.
+void score_block(const AttentionTask *k, const KvBlock *block, int index);
 
 // ---- attention_memory.c ----
 

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PICTURES, ROOT, check, close, open, table, tableOf } from './browser.mjs';
-import { BOOK, browser, page, runShown, text, until, url, wish } from './driver.mjs';
+import { BOOK, browser, page, runShown, text, url, wish } from './driver.mjs';
 
 const recorded = JSON.parse(readFileSync(join(ROOT, 'page/recorded.json'), 'utf8'));
 const CHAPTERS = ['breaks', 'turning', 'why', 'mend', 'proof', 'yours'];
@@ -29,7 +29,7 @@ export default {
         );
         check(ids === 512, 'as long as training was', ids);
         for (const [i, name] of ['none', 'yarn'].entries()) {
-            const said = await runShown('break', i),
+            const said = await runShown('text', i),
                 all = squeezed(said);
             check(all.startsWith(begun), `${name} goes on from there`, all.slice(0, 80));
             const parts = shown.filter((_, k) => k % 2 === i).map((part) => squeezed(part.replaceAll('…', '')));
@@ -82,20 +82,6 @@ export default {
         );
         check(/gradually.*surprises it less/.test(why.words), 'it is said why it comes bit by bit', why.words);
         check(why.top < rows.top && why.color === rows.color, 'above the rows, and in ink', JSON.stringify([why, rows]));
-    },
-
-    // What is recorded is what the page writes, too.
-    async run_it() {
-        await page.locator('#break button.primary').click();
-        await until('#break .status', /have read the same 512 tokens/);
-        const before = squeezed((await page.locator('.opening > p.across').textContent()).replaceAll('…', '')),
-            written = () => page.locator('#break .column .scroll').first().textContent().then(squeezed);
-        check((await written()).endsWith(before), 'it begins as recorded', before);
-        await page.locator('#break .predict .chips button').first().click();
-        await page.waitForFunction(() => document.querySelectorAll('#break .column:first-child .scroll span').length > 560);
-        const first = squeezed((await page.locator('.opening > p:not(.across)').first().textContent()).replaceAll('…', ''));
-        check((await written()).replace(/position 512: training ended here/, '').includes(first), 'and goes on as recorded', first);
-        await page.locator('#break button', { hasText: 'Pause' }).click();
     },
 
     async chapters() {
@@ -204,12 +190,12 @@ export default {
 
     // One button takes back all that a reader changed.
     async start_again() {
-        const p = await open(browser, `${url}#at=clocks&seed=77`);
-        check((await p.evaluate(() => rope.state.get('seed'))) === 77, 'something is changed');
+        const p = await open(browser, `${url}#at=arrows&m=7`);
+        check((await p.evaluate(() => rope.state.get('m'))) === 7, 'something is changed');
         await p.locator('footer button', { hasText: 'Start again' }).click();
         await p.waitForFunction(
             () =>
-                globalThis.rope?.state.get('seed') !== 77 && /Ready/.test(document.getElementById('boot').textContent),
+                globalThis.rope?.state.get('m') !== 7 && /Ready/.test(document.getElementById('boot').textContent),
         );
         const left = await p.evaluate(() => [
             location.hash,
