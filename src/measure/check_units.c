@@ -290,7 +290,7 @@ static bool measure_speed(Check *c, Error *err) {
     take_text(c, 0, c->window, text);
     c->start = now_seconds();
     c->deep = heads / ((double)m->dim * (2 * (heads + kv) + 3.0 * (double)model_used_width(m)));
-    for (int at = 0, n = 1; ok && at + n <= c->window && (at < 4 || n * c->per_token < 2 * look);
+    for (int at = 0, n = 1; ok && at + n <= c->window && (at < 4 || n * c->per_token < look);
          at += n, n = at) {
         double began = now_seconds();
         ok = session_read(s, text + at, n, at + n, 0, err);
