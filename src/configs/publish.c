@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../kinds/rules.h"
 #include "publish.h"
 #include "publish_block.h"
 

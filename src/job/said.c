@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../kinds/rules.h"
 #include "../llama/kind.h"
 #include "foreign.h"
 #include "text_io.h"

@@ -7,7 +7,7 @@
 
 enum { MAX_NAMES = 400 };
 
-static double field_value(const Model *m, const char *name) {
+double field_value(const Model *m, const char *name) {
     FieldTable tables[MAX_TABLES];
     int n = model_fields(m, tables);
     return fields_value(tables, n, name);

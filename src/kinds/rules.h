@@ -9,6 +9,9 @@
 
 enum { MAX_SCALE = 1000000 };  // of a factor
 
+// What a model's header has in a field of any kind, by its name; 0: nothing, or there is none.
+double field_value(const Model *model, const char *name);
+
 // Where one of the first fields is not 0, NEEDS: none of the others is 0; EXCLUDES: all of them are.
 // Names stand with spaces between.
 typedef struct {

@@ -14,8 +14,7 @@ void add_tensors(Tensors *tensors, const Tensor *rows, int n);
 // The row of a tensor that is there, by its member.
 Tensor *tensor_at(Tensors *tensors, const void *member);
 
-// All functions may be NULL.
-typedef struct {
+typedef struct {  // all functions may be NULL
     const char *name;
     // Of the header: its fields, and whether they go together.
     const Field *fields;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../kinds/rules.h"
+
 // What is changed.
 enum {
     QUERIES = 1,
