@@ -64,7 +64,7 @@ export default {
                     topP: 0.9,
                     seed,
                 };
-                await rope.engine.ask('write', how, (part) => (text += part.tokens.map((t) => t.text).join('')))
+                await rope.engine.ask('write', how, (part) => (text += (part.tokens ?? []).map((t) => t.text).join('')))
                     .promise;
                 return text;
             };
