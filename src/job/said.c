@@ -122,9 +122,9 @@ Model model_as_said(const Model *model, const RopeFile *said, struct ModelExtra 
     copy.config.extra = extra;
     copy.rope = said->rope;
     if (extra->layers.sliding_rope) {
-        int turning = turning_elements(&said->sliding);
+        int turning = settings_turning(&said->sliding);
         extra->layers.sliding = said->sliding;
-        extra->layers.sliding_rotary_dim = turning == turning_elements(&said->rope) ? 0 : turning;
+        extra->layers.sliding_rotary_dim = turning == settings_turning(&said->rope) ? 0 : turning;
     }
     copy.config.head_dim = said->head_dim;
     copy.config.seq_len = said_context(said);
