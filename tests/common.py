@@ -455,13 +455,15 @@ FIELDS = [
     ('router_renormalizes', 680, 'I', 0), ('router_scales_input', 684, 'I', 0), ('state_kind', 688, 'I', 0),
     ('conv_width', 692, 'I', 0), ('state_key_heads', 696, 'I', 0), ('state_value_heads', 700, 'I', 0),
     ('state_key_dim', 704, 'I', 0), ('state_value_dim', 708, 'I', 0), ('state_bias', 712, 'I', 0),
-    ('gate_bias', 716, 'I', 0), ('state_tiled', 720, 'I', 0)]
+    ('gate_bias', 716, 'I', 0), ('state_tiled', 720, 'I', 0), ('conv_bias', 724, 'I', 0), ('router_eps', 728, 'd', 0.0),
+    ('state_norm_groups', 736, 'I', 0), ('expert_latent_dim', 740, 'I', 0), ('index_topk', 744, 'I', 0),
+    ('index_heads', 748, 'I', 0), ('index_dim', 752, 'I', 0)]
 HEADER_BYTES = {3: 256, 4: 256, 5: 512, 6: 1024}
 # The sliding layers' settings where they are not said.
 SLIDING = {'sliding_theta': 10000.0, 'sliding_train_ctx': 64, 'sliding_truncate': 1}
 # In the layer table: a layer without experts, without values of its own, without sinks.
-LAYER_DENSE, LAYER_KEYS_ARE_VALUES, LAYER_WITHOUT_SINKS, LAYER_STATE = 8, 16, 32, 64
-DELTA, CONV = 1, 2  # of state_kind
+LAYER_DENSE, LAYER_KEYS_ARE_VALUES, LAYER_WITHOUT_SINKS, LAYER_STATE, LAYER_SHARES_INDEX = 8, 16, 32, 64, 128
+DELTA, CONV, MAMBA = 1, 2, 3  # of state_kind
 ENCODINGS = ['rope', 'none', 'learned', 'sinusoidal', 'alibi', 'shaw', 'transformer-xl', 'disentangled']
 
 
@@ -529,8 +531,9 @@ def shapes(c):
         yield 'per_layer_projection', c['n_layers'] * own, dim
         yield 'per_layer_norm', 0, own
     for i in range(c['n_layers']):
-        mixer = state_shapes(c) if flags_of(c, i) & LAYER_STATE else attention_shapes(c, i)
-        for there, name, rows, columns in (*mixer, *feed_forward_shapes(c, i)):
+        n_heads, hidden = shape_of(c, i)[0], shape_of(c, i)[3]
+        mixer = state_shapes(c) if flags_of(c, i) & LAYER_STATE else attention_shapes(c, i) if n_heads else ()
+        for there, name, rows, columns in (*mixer, *(feed_forward_shapes(c, i) if hidden else ())):
             if there:
                 yield '%s.%d' % (name, i), rows, columns
     yield 'final_norm', 0, dim
@@ -555,10 +558,14 @@ def attention_shapes(c, i):
     shaw, xl = kind == 'shaw', kind == 'transformer-xl'
     whole, normed = c['qk_norm'] == 2, c['qk_norm'] in (1, 2)
     gate = [0, mixed, mixed, n_heads][c['attention_gate']]
+    picks, index = c['index_topk'] and not flags_of(c, i) & LAYER_SHARES_INDEX, c['index_heads'] * c['index_dim']
     return (
         (c['norm_place'] != 1, 'attention_norm', 0, dim), (c['q_rank'], 'wq_a', c['q_rank'], dim),
         (c['q_rank'], 'q_a_norm', 0, c['q_rank']), (True, 'wq', q, c['q_rank'] or dim),
         (c['kv_rank'], 'wkv_a', c['kv_rank'] + turning, dim), (c['kv_rank'], 'kv_a_norm', 0, c['kv_rank']),
+        (picks, 'index_q', index, c['q_rank']), (picks, 'index_k', c['index_dim'], dim),
+        (picks, 'index_norm', 0, c['index_dim']), (picks, 'b_index_norm', 0, c['index_dim']),
+        (picks, 'index_weights', c['index_heads'], dim),
         (has_keys, 'wk', keys, inner), (has_values, 'wv', values, inner), (c['qkv_bias'], 'bq', 0, q),
         (c['qkv_bias'] and has_keys, 'bk', 0, keys), (c['qkv_bias'] and has_values, 'bv', 0, values),
         (normed, 'q_norm', 0, q if whole else head), (normed and has_keys, 'k_norm', 0, keys if whole else head),
@@ -571,21 +578,23 @@ def attention_shapes(c, i):
 
 def state_width(c):
     """How wide is what a layer with a state makes."""
-    return c['state_value_heads'] * c['state_value_dim'] if c['state_kind'] == DELTA else c['dim']
+    return c['dim'] if c['state_kind'] == CONV else c['state_value_heads'] * c['state_value_dim']
 
 
 def state_shapes(c):
     """The same of what keeps a state in attention's place."""
-    dim, heads, width, delta, bias = c['dim'], c['state_value_heads'], state_width(c), c['state_kind'] == DELTA, c[
-        'state_bias']
+    dim, heads, width, bias = c['dim'], c['state_value_heads'], state_width(c), c['state_bias']
+    delta, mamba = c['state_kind'] == DELTA, c['state_kind'] == MAMBA
     channels = 2 * c['state_key_heads'] * c['state_key_dim'] + width
-    rows = channels if delta else 3 * dim
+    rows = channels if delta else width + channels + heads if mamba else 3 * dim
     return (
         (c['norm_place'] != 1, 'attention_norm', 0, dim), (True, 'state_in', rows, dim), (bias, 'b_state_in', 0, rows),
         (delta, 'state_gate', width, dim), (delta, 'state_beta', heads, dim), (delta, 'state_step', heads, dim),
-        (True, 'state_conv', 0, channels * c['conv_width']), (bias, 'b_state_conv', 0, channels),
-        (delta, 'state_decay', 0, heads), (delta, 'state_dt', 0, heads), (delta, 'state_norm', 0, c['state_value_dim']),
-        (True, 'state_out', dim, width), (bias, 'b_state_out', 0, dim),
+        (True, 'state_conv', 0, channels * c['conv_width']),
+        (c['conv_bias'] if mamba else bias, 'b_state_conv', 0, channels),
+        (delta or mamba, 'state_decay', 0, heads), (mamba, 'state_skip', 0, heads),
+        (delta or mamba, 'state_dt', 0, heads), (delta, 'state_norm', 0, c['state_value_dim']),
+        (mamba, 'state_norm', 0, width), (True, 'state_out', dim, width), (bias, 'b_state_out', 0, dim),
         (c['norm_place'] in (1, 2), 'attention_after', 0, dim))
 
 
@@ -609,13 +618,15 @@ def dense_shapes(c, hidden, gated):
 
 def expert_shapes(c, gated):
     dim, n, hidden, shared = c['dim'], c['n_experts'], c['expert_hidden_dim'], c['shared_hidden_dim']
-    biases, beside = c['expert_bias'], c['experts_beside']
+    biases, beside, latent = c['expert_bias'], c['experts_beside'], c['expert_latent_dim']
+    width = latent or dim
     return (
         (True, 'router', 0, n * dim), (c['router_bias'], 'router_bias', 0, n),
         (c['router_choice_bias'], 'router_choice_bias', 0, n), (beside, 'router_norm', 0, dim),
-        (beside, 'expert_scales', 0, n), (gated, 'w1', n * hidden, dim), (biases, 'b1', 0, n * hidden),
-        (True, 'w3', n * hidden, dim), (biases, 'b3', 0, n * hidden), (True, 'w2', n * dim, hidden),
-        (biases, 'b2', 0, n * dim), (shared and gated, 'shared_w1', shared, dim), (shared, 'shared_w3', shared, dim),
+        (beside, 'expert_scales', 0, n), (latent, 'experts_in', latent, dim), (gated, 'w1', n * hidden, width),
+        (gated and biases, 'b1', 0, n * hidden), (True, 'w3', n * hidden, width), (biases, 'b3', 0, n * hidden),
+        (True, 'w2', n * width, hidden), (biases, 'b2', 0, n * width), (latent, 'experts_out', dim, latent),
+        (shared and gated, 'shared_w1', shared, dim), (shared, 'shared_w3', shared, dim),
         (shared, 'shared_w2', dim, shared), (c['shared_gate'], 'shared_gate', 0, dim), (beside, 'shared_after', 0, dim),
         (beside, 'experts_norm', 0, dim), (beside, 'experts_after', 0, dim))
 
