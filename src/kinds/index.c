@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "../llama/arithmetic.h"
@@ -162,6 +163,13 @@ static void lay_out_index(Plain *p, Arena *arena) {
     made->is_chosen = arena_take(arena, p->context, sizeof(bool));
 }
 
+static void describe_index(const Model *m, Teller *tell, void *whose) {
+    char words[80];
+    int topk = m->config.extra->index.topk;
+    snprintf(words, sizeof words, "%d at most, of all that are before a query", topk);
+    if (topk > 0 && m->layers) tell(whose, "keys_chosen", words, false);
+}
+
 const Kind index_kind = {
     .name = "index",
     .fields = fields_of_index,
@@ -169,6 +177,7 @@ const Kind index_kind = {
     .check = check_index,
     .read_tables = check_first_layer,
     .add_tensors = list_index,
+    .describe = describe_index,
     .lay_out = lay_out_index,
     .has = has_index,
     .mix = mix_index,
