@@ -18,7 +18,7 @@ ROWS = {'learned': 150, 'shaw': 9}
 SHAPES = {'plain': dict(n_layers=1), 'grouped queries': dict(dim=24, n_heads=6, n_kv_heads=2, head_dim=6, hidden_dim=17,
                                                              vocab_size=33),
           'odd': dict(dim=7, n_heads=1, n_kv_heads=1, head_dim=2, hidden_dim=5, vocab_size=9, n_layers=1),
-          'heads for matrix units': dict(n_layers=1, dim=32, n_heads=2, n_kv_heads=1, head_dim=32, hidden_dim=32)}
+          'heads of 32': dict(n_layers=1, dim=32, n_heads=2, n_kv_heads=1, head_dim=32, hidden_dim=32)}
 
 
 def of_kind(kind, **changes):
