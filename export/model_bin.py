@@ -20,7 +20,7 @@ from .packed import PACKED, RESTS, Parted
 from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Tensor, size_of_rows
 from .write import TABLES, WEIGHT_TYPES, tensor_order
 
-ANCHOR, ANCHOR_BYTES = b'ANCR', 32
+NOTE, NOTE_BYTES = b'ANCR', 32
 OF_EXPERTS = ('n_experts_used expert_hidden_dim router router_bias expert_bias shared_hidden_dim shared_gate '
               'router_choice_bias router_groups router_scale router_cap router_renormalizes '
               'router_scales_input router_eps expert_latent_dim').split()  # 0 without experts
@@ -242,17 +242,17 @@ def place(path, model, types, at, total):
         at += size
         if at > total:
             break
-    if at + -at % 64 != total - anchor_bytes(path, total):
+    if at + -at % 64 != total - note_bytes(path, total):
         raise Problem(path, 'is cut short or too long for what its header says (found %d bytes, expected %s%d)'
                       % (total, 'at least ' if at > total else '', at + -at % 64))
     return tensors
 
 
-def anchor_bytes(path, total):
-    """Of the note at a file's end, where one is: --anchor writes it, and it is not the model's."""
+def note_bytes(path, total):
+    """Of a note at a file's end, which version 3.0 could write there: nothing reads it."""
     with open(path, 'rb') as file:
-        file.seek(max(total - ANCHOR_BYTES, 0))
-        return ANCHOR_BYTES if file.read(len(ANCHOR)) == ANCHOR else 0
+        file.seek(max(total - NOTE_BYTES, 0))
+        return NOTE_BYTES if file.read(len(NOTE)) == NOTE else 0
 
 
 def size_in_file(path, name, dtype, shape, group_size):

@@ -58,6 +58,24 @@ def test_alone_sanitized():
                    'the core, sanitized') or not os.path.exists(CORE + '-sanitized'), 'the core with sanitizers')
 
 
+def test_llama_alone():
+    """Without any kind it still is a whole program, which runs a Llama and refuses what is none."""
+    folder = in_work('llama')
+    files = [path for path in sources(folder) if '/src/kinds/' not in path]
+    shutil.rmtree(os.path.join(folder, 'src', 'kinds'))
+    program = os.path.join(folder, 'llama')
+    files.append(write(os.path.join(folder, 'none.c'), '#include "src/llama/kind.h"\nconst Kinds kinds = {0};\n'))
+    check(compiler([flags('-I', folder, *files, '-o', program, '-lm')], 'a Llama alone'), 'a Llama alone is a program')
+    prompt = '-n', 40, '-t', 0, '-i', 'It was a fine morning'
+    model = os.path.join(ROOT, 'model.bin')
+    said = run(model, *prompt, program=program)
+    check(said.status == 0 and len(said.out) > 40 and said.out == run(model, *prompt, '--plain').out,
+          'it says what ./run --plain says', said)
+    write_model(in_work('kind.bin'), config(qk_norm=1), random_weights(config(qk_norm=1), 1))
+    said = run(in_work('kind.bin'), *prompt, program=program)
+    check(said.status == 2 and 'reserved byte' in said.err, 'a model of another kind is refused', said)
+
+
 def test_make_core():
     """make links the same files, and no threads."""
     said = subprocess.run(['make', '-s', '-n', '-W', 'rope.c', 'core'], cwd=ROOT, stdout=subprocess.PIPE,

@@ -18,7 +18,7 @@ ROWS = {'learned': 150, 'shaw': 9}
 SHAPES = {'plain': dict(n_layers=1), 'grouped queries': dict(dim=24, n_heads=6, n_kv_heads=2, head_dim=6, hidden_dim=17,
                                                              vocab_size=33),
           'odd': dict(dim=7, n_heads=1, n_kv_heads=1, head_dim=2, hidden_dim=5, vocab_size=9, n_layers=1),
-          'heads for matrix units': dict(n_layers=1, dim=32, n_heads=2, n_kv_heads=1, head_dim=32, hidden_dim=32)}
+          'heads of 32': dict(n_layers=1, dim=32, n_heads=2, n_kv_heads=1, head_dim=32, hidden_dim=32)}
 
 
 def of_kind(kind, **changes):
@@ -234,6 +234,7 @@ def test_shipped():
     check(ppl['rope'] > 1.2 * ppl['alibi'], 'past 2,048 RoPE is worse than ALiBi', ppl)
 
 
+@takes_long
 def test_shipped_dropped():
     """rope.bin with its RoPE taken away: what it says it is, and what the lesson's chapter says on book.txt. It does
     not break, and costs a text of 256."""
@@ -255,6 +256,7 @@ def test_shipped_dropped():
 LAYERS = {'sliding': ([4, 4, 4, 1, 4], 1e4), 'theta': ([4, 4, 4, 1, 4], 1e6), 'nope': ([4, 4, 4, 3, 4], 1e4)}
 
 
+@takes_long
 def test_shipped_layers():
     """The three of models/ whose layers differ: their layer table, window and thetas, byte by byte; and what the
     lesson's chapter on them says, on book.txt: all full breaks past 2,048, and YaRN in all layers costs."""
@@ -280,6 +282,7 @@ def test_shipped_layers():
     check(twice > 1.02 * once, 'YaRN in the sliding layers, too, costs', (once, twice))
 
 
+@takes_long
 def test_shipped_state():
     """The one with states: the layer that attends, and what the lesson's chapter says of it on book.txt."""
     if lacks('models/layers-state.bin', 'models/rope.bin'):

@@ -4,6 +4,7 @@ the code" and docs/code.md after it is so: the files, their lines, the length of
 
 import os
 import re
+import subprocess
 import sys
 
 from common import ROOT, check, main, house as c_files
@@ -116,6 +117,15 @@ def test_order_of_the_walk():
     """A step of the walk needs no later one, and the headers that it leans on beside the walk are named."""
     walk = section_of(document('README.md'))
     check(not list(ahead(walk, document)), 'the walk needs nothing from later', list(ahead(walk, document)))
+
+
+def test_story():
+    """What --check reads is book.txt, as tools/prose.py writes it."""
+    made = subprocess.run([sys.executable, 'tools/prose.py'], cwd=ROOT, stdout=subprocess.PIPE, universal_newlines=True)
+    check(made.stdout == document('src/measure/prose.inc'), 'src/measure/prose.inc is what tools/prose.py writes')
+    pieces = re.findall(r'^    "(.*)"$', made.stdout, re.M)
+    text = re.sub(r'\\(.)', lambda m: '\n' if m[1] == 'n' else m[1], ''.join(pieces))
+    check(text == document('book.txt'), 'the story as a string of C is book.txt', len(text))
 
 
 main(globals())

@@ -53,7 +53,7 @@ FAMILIES = {
                                    activation=1, sliding_rope=1, layers=[4, 1, 5, 0], sliding_window=13,
                                    sliding_method='yarn', sliding_factor=3.0, sliding_train_ctx=16,
                                    sliding_rotary_dim=4, temperature_beta=0.2),
-    'heads for matrix units': of_family(rotary_dim=32, head_dim=32, n_heads=6, n_kv_heads=1, n_layers=1)}
+    'heads of 32': of_family(rotary_dim=32, head_dim=32, n_heads=6, n_kv_heads=1, n_layers=1)}
 METHODS = ['none', 'linear:factor=4', 'ntk:factor=4', 'ntk-by-parts:factor=4:ramp=turns', 'yarn:factor=4',
            'yarn:factor=3:attn-factor=1.3', 'llama3:factor=8', 'longrope:factor=8']
 DYNAMIC = ['dynamic-' + name for name in ('linear', 'ntk:factor=2', 'ntk-by-parts', 'yarn:factor=1.5', 'llama3')]

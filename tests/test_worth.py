@@ -7,7 +7,7 @@ import os
 import re
 import statistics
 
-from common import ROOT, check, close, good, in_work, main, one_line, run, story, table, write
+from common import ROOT, check, close, good, in_work, main, one_line, run, story, table, takes_long, write
 
 MODEL, SIBLING = (os.path.join(ROOT, name) for name in ('model.bin', 'model-8k.bin'))
 YES, NO, TROUBLE = range(3)
@@ -54,9 +54,13 @@ def test_a_rounded_cache_as_condition():
     check(status == NO and rows['cache-q4']['verdict'] == 'fail' and not set(rows) & set(PARTS[:3]) and re.search(
         r'fails at 512: --kv q4 changes 0\.0\d+ \+- 0\.0\d+ nats for each token \(0\.002 at most\)$', last),
         'a cache of 4 bits', last)
+    one_line(run(SIBLING, '--check', '--max-cache', -1), TROUBLE, 'less than nothing', '--max-cache')
+
+
+@takes_long
+def test_a_cache_of_eight_bits():
     status, last, rows = judge(SIBLING, '-n', 512, '--kv', 'q8', '--max-cache', 0.002)
     check(status == YES and rows['cache-q8']['limit'] == '0.002' and 'changes' in last, 'a cache of 8 bits', last)
-    one_line(run(SIBLING, '--check', '--max-cache', -1), TROUBLE, 'less than nothing', '--max-cache')
 
 
 def test_nothing_is_read_twice():

@@ -457,10 +457,11 @@ static void read_all(Config *c) {
     config_read_layers(c);
     if (c->family && !(c->family->flags & FAMILY_RUNS) && !c->is_any)
         config_remark(c, "model_type %s is explained, and not run yet", c->family->model_type);
+    bool was_still = file->still;
     file->still = config_is_still(c);
-    if (file->still && file->sizes.dim)
+    if (file->still && file->sizes.dim && !was_still)
         config_reject(c, c->config, "model_type", "a family with RoPE, as the model has it");
-    if (file->still && !file->sizes.dim) c->good = c->good && settle_still(c);
+    if (file->still) c->good = c->good && settle_still(c);
     else read_blocks(c);
     if (c->is_any && c->good) remark_any(c);
     if (c->good) remark_lost(c);

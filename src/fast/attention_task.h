@@ -39,22 +39,15 @@ enum {
     SPLIT_BLOCKS = 16,  // blocks of the past that one task takes when the past is split
     ENOUGH_TASKS = 16,  // with fewer tasks than this the past is split
     FEW_ROWS = 12,      // up to so many rows multiply a block as it lies
-    UNIT_PARTS = 2,     // of numbers in matrix units: 16 bits, where float16 has 11
 };
 
 typedef struct {
-    float *x;         // (rows, width)
-    uint32_t *parts;  // the same for matrix units; NULL: they do not multiply these rows
-} Rows;
-
-typedef struct {
-    Rows q[N_ZONES];        // (rows, head_dim) for each zone, already times the scale
-    Rows scores;            // (rows, KV_BLOCK)
-    float *other_scores;    // (rows, KV_BLOCK) of a block on the border, for near keys
-    float *unpacked;        // a block of a cache of 4 bits
-    float *widened;         // a block's keys or values, or a few queries that are rotated back
-    float *values;          // (KV_BLOCK, value_width) of a block whose values are in its keys
-    uint32_t *block_parts;  // these keys or values for matrix units
+    float *q[N_ZONES];    // (rows, head_dim) for each zone, already times the scale
+    float *scores;        // (rows, KV_BLOCK)
+    float *other_scores;  // (rows, KV_BLOCK) of a block on the border, for near keys
+    float *unpacked;      // a block of a cache of 4 bits
+    float *widened;       // a block's keys or values, or a few queries that are rotated back
+    float *values;        // (KV_BLOCK, value_width) of a block whose values are in its keys
 } AttentionMemory;
 
 struct AttentionScratch {
@@ -109,7 +102,6 @@ typedef struct {
     int64_t tasks;     // of a call
     int64_t unpacked;  // numbers of a block of a cache of 4 bits
     bool values_in_keys;
-    bool by_units;  // matrix units can multiply all of them
 } AttentionNeeds;
 
 // Adds what a layer with this cache and so many heads needs.

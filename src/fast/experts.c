@@ -18,7 +18,6 @@
 
 #include "kinds.h"
 #include "matmul_private.h"
-#include "matrix_units.h"
 #include "stream.h"
 
 // An expert and the rows that chose it. Its rows begin at a place of its own in all arrays of
@@ -53,12 +52,12 @@ struct Experts {
     float *logits;       // (max_n, n_experts)
     int *chosen;         // (max_n, n_used)
     float *weights;      // (max_n, n_used)
-    float *hidden;       // (places, expert_hidden_dim)
+    float *hidden;       // (max_n * n_used, expert_hidden_dim)
     Batch *batches;      // (n_experts), of which n_batches are in use
     int n_batches;
     int *counts;          // (n_experts) rows of each expert, and then the batch that it is
-    int *rows;            // (places) the row at each place
-    float *factors;       // (places) its weight
+    int *rows;            // (max_n * n_used) the row at each place
+    float *factors;       // (max_n * n_used) its weight
     Vectors vectors;      // all places, of dim or of expert_hidden_dim
     float *beside;        // (max_n, dim) what a dense layer beside them makes
     float *shared_gates;  // (max_n) of the expert that every token takes
@@ -259,7 +258,7 @@ static void run_one_by_team(const Team *team, Experts *e, const Layer *layer, co
 // ---- many rows ----
 
 // Gives each expert that was chosen a batch, and each row of these a place.
-static void gather(Experts *e, const Layer *layer, int64_t n, bool units) {
+static void gather(Experts *e, const Layer *layer, int64_t n) {
     const ModelConfig *m = e->config;
     int64_t k = m->extra->experts.n_used;
     int64_t place = 0;
@@ -273,7 +272,7 @@ static void gather(Experts *e, const Layer *layer, int64_t n, bool units) {
         e->counts[i] = e->n_batches;
         e->batches[e->n_batches++] =
             (Batch){expert_of(&layer->extra->experts.all, m->extra->experts.n, i), place, lanes, 0};
-        place += units ? whole_units(count) : count;
+        place += count;
         if (count <= VECTORS_IN_PLACE) lanes += count;
     }
     for (int64_t i = 0; i < n * k; i++) {
@@ -292,10 +291,8 @@ static Vectors vectors_of(const Team *team, const Experts *e, const Batch *b, in
     v.n = b->n;
     v.cols = cols;
     v.x = x;
-    v.by_units = ws->units && v.n >= UNIT_ROWS && cols % UNIT == 0;
     v.rounded += b->first * blocks;
     v.in_lanes = v.n <= VECTORS_IN_PLACE ? v.in_lanes + b->lanes * blocks : NULL;
-    v.parts += b->first * cols * MAX_PARTS / 2;
     v.normed += b->first * cols;
     v.panel = ws->panels + team->number * PANEL_BYTES;
     return v;
@@ -372,7 +369,7 @@ static void run_many_by_team(const Team *team, Experts *e, const Layer *layer, c
                     e->weights + row * k);
     }
     team_wait(team);
-    if (team->number == 0) gather(e, layer, n, ws->units);
+    if (team->number == 0) gather(e, layer, n);
     team_wait(team);
     prepare_rows_by_team(team, e, input, ws);
     multiply_first_by_team(team, e, ws);
@@ -510,7 +507,7 @@ static Single lay_out_single(Arena *arena, const ModelConfig *m) {
     s.weights = arena_take(arena, k, sizeof *s.weights);
     s.experts = arena_take(arena, k, sizeof *s.experts);
     s.products = arena_take(arena, k, sizeof *s.products);
-    s.hidden = lay_out_vectors(arena, k, m->extra->experts.hidden_dim, k, false);
+    s.hidden = lay_out_vectors(arena, k, m->extra->experts.hidden_dim, k);
     return s;
 }
 
@@ -522,20 +519,18 @@ static Experts *experts_lay_out(Arena *arena, const ModelConfig *m, int64_t max_
     int64_t most = chosen < m->extra->experts.n ? chosen : m->extra->experts.n;  // batches
     int64_t wide = m->extra->experts.hidden_dim;
     int64_t cols = expert_width(m) > wide ? expert_width(m) : wide;
-    bool units = matrix_units_allowed();
-    int64_t places = chosen + (units ? most * (UNIT - 1) : 0);
     int64_t few = chosen < most * VECTORS_IN_PLACE ? chosen : most * VECTORS_IN_PLACE;
     Experts *at = arena_take(arena, 1, sizeof *at);
     Experts e = {.config = m};
     e.logits = arena_take(arena, max_n * m->extra->experts.n, sizeof *e.logits);
     e.chosen = arena_take(arena, chosen, sizeof *e.chosen);
     e.weights = arena_take(arena, chosen, sizeof *e.weights);
-    e.hidden = arena_take(arena, places * m->extra->experts.hidden_dim, sizeof *e.hidden);
+    e.hidden = arena_take(arena, chosen * m->extra->experts.hidden_dim, sizeof *e.hidden);
     e.batches = arena_take(arena, most, sizeof *e.batches);
     e.counts = arena_take(arena, m->extra->experts.n, sizeof *e.counts);
-    e.rows = arena_take(arena, places, sizeof *e.rows);
-    e.factors = arena_take(arena, places, sizeof *e.factors);
-    e.vectors = lay_out_vectors(arena, places, cols, few, units);
+    e.rows = arena_take(arena, chosen, sizeof *e.rows);
+    e.factors = arena_take(arena, chosen, sizeof *e.factors);
+    e.vectors = lay_out_vectors(arena, chosen, cols, few);
     e.narrow = arena_take(arena, max_n * m->extra->experts.latent_dim, sizeof(float));
     e.sums = arena_take(arena, max_n * m->extra->experts.latent_dim, sizeof(float));
     e.beside = arena_take(arena, max_n * (m->extra->experts.beside ? m->dim : 0), sizeof(float));

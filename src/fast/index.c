@@ -50,7 +50,7 @@ static void add_up(const Index *x, const AttentionTask *k, const float *weights,
                    float *likings) {
     int64_t n_heads = k->heads;
     float *out = likings + row * x->n_blocks * KV_BLOCK + (int64_t)block * KV_BLOCK;
-    const float *scores = k->scratch->scores.x;
+    const float *scores = k->scratch->scores;
     memset(out, 0, KV_BLOCK * sizeof *out);
     for (int64_t h = 0; h < n_heads; h++)
         for (int j = 0; j < KV_BLOCK; j++) {

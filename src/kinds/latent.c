@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "../llama/arithmetic.h"
-#include "fields.h"
 #include "kinds.h"
+#include "rules.h"
 
 static const Field fields_of_latent[] = {
     {"q_rank", 608, U32, 0, MAX_WIDTH, EXTRA(latent.q_rank)},

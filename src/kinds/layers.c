@@ -3,15 +3,15 @@
 
 #include <string.h>
 
-#include "fields.h"
 #include "kinds.h"
+#include "rules.h"
 
 // ---- the header ----
 
 static const Field fields_of_layers[] = {
     {"layer_table", 232, U32, 0, 1, EXTRA(layers.has_flags)},
     {"sliding_rope", 256, U32, 0, 1, EXTRA(layers.sliding_rope)},
-    {"sliding_method", 260, U32, 0, LAST_METHOD, EXTRA(layers.sliding.method)},
+    {"sliding_method", 260, U32, 0, MOST, EXTRA(layers.sliding.method)},
     {"sliding_theta", 264, F64, 0, ANY, EXTRA(layers.sliding.theta)},
     {"sliding_factor", 272, F64, 0, ANY, EXTRA(layers.sliding.factor)},
     {"sliding_train_ctx", 280, U32, 0, MOST, EXTRA(layers.sliding.train_ctx)},
@@ -42,12 +42,15 @@ static bool check_layers(Model *m, Error *err) {
     int turning = c->rotary_dim ? c->rotary_dim : (int)c->head_dim;
     if (!CHECK_RULES(m, rules_of_layers, err)) return false;
     if (!l->sliding_rope) return true;
+    if (l->sliding.method >= rope_n_methods)
+        return fail(err, "sliding_method is %d (expected 0 to %d)", l->sliding.method,
+                    rope_n_methods - 1);
     if (rope_methods[l->sliding.method].flags & ROPE_USES_LISTS)
         return fail(err, "sliding_method is longrope, whose lists are for rope_method alone");
     if (l->sliding.train_ctx < 1)
         return fail(err, "sliding_train_ctx is 0 (expected 1 to %d)", MOST);
     if (l->sliding_rotary_dim) turning = l->sliding_rotary_dim;
-    return check_turning(&l->sliding, "sliding_rotary_dim", turning, c->head_dim, err);
+    return settings_turn(&l->sliding, "sliding_rotary_dim", turning, (int)c->head_dim, err);
 }
 
 // ---- the tables behind it ----
@@ -158,9 +161,10 @@ static bool read_tables(Model *m, Cursor *file, Error *err) {
     int64_t n_shapes = l->has_shapes ? (int64_t)c->n_layers * SHAPE_NUMBERS * 4 : 0;
     const uint8_t *flags;
     const uint8_t *shapes;
-    if (!take_bytes(file, l->has_flags ? c->n_layers : 0, &flags, err)) return false;
+    if (!cursor_take_now(file, l->has_flags ? c->n_layers : 0, &flags, err)) return false;
     if (!read_flags(m, flags, err)) return false;
-    if (!take_bytes(file, n_shapes, &shapes, err) || !read_shapes(m, shapes, err)) return false;
+    if (!cursor_take_now(file, n_shapes, &shapes, err) || !read_shapes(m, shapes, err))
+        return false;
     return !l->sliding_rope || settings_check(&l->sliding, c->seq_len, err) ||
            fail(err, "impossible header: sliding layers: %s", err->text);
 }

@@ -13,8 +13,8 @@
 
 #include "../llama/arithmetic.h"
 #include "curves.h"
-#include "fields.h"
 #include "kinds.h"
+#include "rules.h"
 
 static const Field fields_of_mamba[] = {
     {"conv_bias", 724, U32, 0, 1, EXTRA(mamba.conv_bias)},

@@ -78,6 +78,9 @@ void note_cache(Table *t, const Job *job) {
     if (c->extra->latent.kv_rank)
         table_note(t, "cache_latent", "%d and %d that turn, for all heads",
                    c->extra->latent.kv_rank, m->rope.rotary_dim);
+    if (c->extra->index.topk)
+        table_note(t, "keys_chosen", "%d at most, of all that are before a query",
+                   c->extra->index.topk);
     if (borrowing) note_bytes(t, "cache_borrowing_layers", borrowing);
     if (read < of_block / KV_BLOCK * job->length) note_bytes(t, "cache_read_bytes", read);
 }
