@@ -53,7 +53,7 @@ export default {
             [now, was] = words.match(/perplexity (\d+); it was (\d+)/).slice(1).map(Number);
         check(now < was, 'the text is better than the one that broke', words);
         const tail = await text('.rewrite .tail', p),
-            said = squeezed(await runShown('fix', 2, p));
+            said = squeezed(await runShown('fix', 1, p));
         check(tail !== broken && said.includes(squeezed(tail.replaceAll('…', ''))), "and is the command's", tail);
         const view = await p.evaluate(() =>
             ['.handles', '.terms', '.digits', '.rewrite .tail'].map((name) => {

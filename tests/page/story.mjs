@@ -153,12 +153,13 @@ export default {
     // Wherever a method's name is pressed its card shows, with the lines of rope.c behind it.
     async cards() {
         const source = readFileSync(join(ROOT, 'rope.c'), 'utf8');
-        const names = await page.locator('#key .chip[value]').evaluateAll((all) => all.map((one) => one.value));
-        const own = ['yours', 'mine'];
-        for (const name of names.filter((name) => !/^\d+$/.test(name))) {
-            await page.locator(`#key .chip[value="${name}"]`).evaluate((one) => one.click());
-            const card = page.locator('#key .method-card');
-            if (own.includes(name)) {
+        const chips = '#race .chips[aria-label^=methods] .chip',
+            names = await page.locator(chips).evaluateAll((all) => all.map((one) => one.value));
+        check(names.length > 12 && names.includes('dynamic-yarn') && names.includes('dca'), 'methods and maps', names);
+        for (const name of names) {
+            await page.locator(`${chips}[value="${name}"]`).evaluate((one) => one.click());
+            const card = page.locator('#race .method-card');
+            if (name === 'yours') {
                 check((await card.count()) === 0, `${name} is the reader's own`);
                 continue;
             }
@@ -172,14 +173,14 @@ export default {
             check(source.includes(code) && code.includes(`${made}(`), `${name} has its lines of rope.c`, code);
             check((await card.locator('a').count()) === 1, `${name} has its paper`);
         }
-        await page.locator('#key .chip[value="yarn"]').evaluate((one) => one.click());
+        await page.evaluate(() => rope.state.set('race', ['none', 'yarn', 'window']));
     },
 
     // A heading is called by its words, without those of the button that stands in it.
     async names_of_headings() {
         for (const [id, name] of [
             ['breaks', 'It breaks'],
-            ['clocks', null],
+            ['turns', 'Count the turns'],
         ]) {
             const heading = page.locator(`#h-${id}`),
                 label = await heading.getAttribute('aria-label');
