@@ -6,8 +6,8 @@
 #include "index.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../llama/arithmetic.h"
