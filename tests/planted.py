@@ -49,7 +49,7 @@ def sources(root):
     for room in ROOMS:
         for folder, _, names in os.walk(os.path.join(root, room)):
             for name in sorted(names):
-                if name.endswith(('.c', '.h', '.py', '.json')):
+                if name.endswith(('.c', '.h', '.inc', '.py', '.json')):
                     yield os.path.relpath(os.path.join(folder, name), root)
     yield from ALONE
 
