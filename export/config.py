@@ -165,7 +165,8 @@ def text_family(config: Keys) -> Optional[Family]:
         return None
     if 'model_type' in config.values:
         return named(kind) if isinstance(kind, str) else None
-    return next((family for family in FAMILIES.values() if [family.architecture] == architectures), None)
+    return next((family for family in FAMILIES.values() if architectures in (
+        [name] for name in (family.architecture, *family.also_architectures))), None)
 
 
 def inner_config(config: Keys) -> Keys:

@@ -147,6 +147,8 @@ def family_text(family):
                     '.unturned_beta = ' + number(default(scale)), '.unturned_length = ' + number(default(length))]
     if family.aliases:
         members.append('.aliases = %s' % quoted(' '.join(family.aliases)))
+    if family.also_architectures:
+        members.append('.also_architectures = %s' % quoted(' '.join(family.also_architectures)))
     if block:
         members.append('.block = %s' % literal(json.dumps(block)))
     if default('sliding_parameters'):

@@ -327,6 +327,7 @@ static const RopeFamily families[] = {
     {"gemma4_text", "Gemma4ForCausalLM", .max_positions = 131072, .head_dim = 256,
         .global_head_dim = 512, .theta = 1000000, .local_theta = 10000, .window = 512, .period = 6,
         .layer_keys = "layer_types", .aliases = "gemma4_unified_text",
+        .also_architectures = "Gemma4UnifiedForCausalLM",
         .block = "{\"rope_type\": \"proportional\", \"partial_rotary_factor\": 0.25}",
         .flags = FAMILY_BY_TYPE | FAMILY_NEW | FAMILY_NO_SCALING | FAMILY_FULL_LAST | FAMILY_PARTIAL | FAMILY_RUNS | FAMILY_PROPORTIONAL,
         .always = FEATURE_EMBEDDING_SCALE | FEATURE_GELU | FEATURE_HEAD_NORMS | FEATURE_NORMS_BOTH,

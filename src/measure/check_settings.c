@@ -51,8 +51,8 @@ static void judge_setting(Judge *j, const char *check, double value, double limi
     tell(j, check, &found, &allowed, good, form);
 }
 
-// The longest text whose last query sees its first key at a distance below `limit`, where that grows
-// with the text. MOST_LENGTH: there is no such limit.
+// The longest text whose last query sees its first key at a distance below `limit`, where that
+// grows with the text. MOST_LENGTH: there is no such limit.
 static int longest_below(const RopeConfig *r, double limit) {
     int low = 0;
     int high = MOST_LENGTH;
@@ -66,8 +66,8 @@ static int longest_below(const RopeConfig *r, double limit) {
     return high == MOST_LENGTH ? MOST_LENGTH : low;
 }
 
-// The first of every `step`-th query of a text that sees a key at `limit` or further, by trying each
-// key; `length`: none does.
+// The first of every `step`-th query of a text that sees a key at `limit` or further, by trying
+// each key; `length`: none does.
 static int first_beyond_by_pairs(const RopeConfig *r, double limit, int length, int step) {
     for (int i = (length - 1) % step; i < length; i += step)
         for (int j = 0; j <= i; j++) {
@@ -77,15 +77,15 @@ static int first_beyond_by_pairs(const RopeConfig *r, double limit, int length, 
     return length;
 }
 
-// The first query of a text that sees a key at `limit` or further under a map, whatever its distances
-// do; `length`: none does. A map that is no difference, or has a window, is tried at queries so far
-// apart that it takes no more than MOST_PAIRS distances.
+// The first query of a text that sees a key at `limit` or further under a map, whatever its
+// distances do; `length`: none does. A map that is no difference, or has a window, is tried at
+// queries so far apart that it takes no more than MOST_PAIRS distances.
 static int first_beyond(const RopeConfig *r, double limit, int length) {
     enum { MOST_PAIRS = 1 << 24 };
     const double pairs = length * (length + 1.0) / 2;
     if (r->map->distance || (r->all_slide && r->window > 0))
         return first_beyond_by_pairs(r, limit, length, 1 + (int)(pairs / MOST_PAIRS));
-    // Keys beyond near(i) are those up to i - near(i), which does not fall: the least of them counts.
+    // Keys beyond near(i) are those up to i - near(i), which does not fall: the least counts.
     double least = INFINITY;
     int n_far = 0;
     for (int i = 0; i < length; i++) {
