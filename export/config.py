@@ -6,19 +6,15 @@ from __future__ import annotations
 import json
 import os
 from math import sqrt
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from .common import (ENCODINGS, MAX_EOS, MAX_EPS, MAX_HEAD_DIM, MAX_HEADS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH,
-                     MAX_PER_LAYER, REFUSED, Job, Keys, Problem, read_json)
-from .experts import read_experts
+from .common import (ENCODINGS, MAX_EOS, MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_PER_LAYER, MAX_SEQ, MAX_VOCAB, MAX_WIDTH,
+                     REFUSED, Job, Keys, Problem, read_json)
 from .families import FAMILIES, GATES, WRAPPERS, Family, named
-from .latent import is_interleaved, read_latent
-from .layers import not_used, read_layers
+from .keys import KEYS, not_used, other_file, refuse_repeated, value, warn
+from .kinds import experts, latent, layers, shapes, states, steps
 from .model import FIELDS_OF, WITHOUT_ROPE, Feature, Model
-from .keys import KEYS, other_file, refuse_repeated, value, warn
 from .rope import read_ropes, refuse_by_layer, rope_block
-from .shapes import mark_same, read_shapes
-from .states import read_hidden_dim, read_states
 
 # What other families have, and why these do without.
 NOT_COMPUTED = {'attn_logit_softcapping': 'null, since softcaps are not computed',
@@ -41,10 +37,10 @@ def read_config(job: Job, folder: str) -> Read:
     check_keys(config, family)
     dim = config.integer('hidden_size', MAX_WIDTH, family.default('hidden_size', REFUSED))
     n_heads = config.integer('num_attention_heads', MAX_HEADS, family.default('num_attention_heads', REFUSED))
-    latent = read_latent(config, family) if family.latent else {}
-    head_dim = latent.pop('head_dim', 0) or read_head_dim(config, family, dim, n_heads)
+    widths = latent.from_config(config, family) if family.latent else {}
+    head_dim = widths.pop('head_dim', 0) or read_head_dim(config, family, dim, n_heads)
     key = 'num_key_value_heads'
-    n_kv_heads = n_heads if latent else config.integer(key, MAX_HEADS, family.default(key, n_heads), n_heads)
+    n_kv_heads = n_heads if widths else config.integer(key, MAX_HEADS, family.default(key, n_heads), n_heads)
     if n_heads % n_kv_heads:
         config.refuse(key, 'a divisor of num_attention_heads, %d' % n_heads)
     vocab_size = config.integer('vocab_size', MAX_VOCAB, family.default('vocab_size', REFUSED))
@@ -52,10 +48,10 @@ def read_config(job: Job, folder: str) -> Read:
         dim=dim, n_heads=n_heads, n_kv_heads=n_kv_heads, head_dim=head_dim, vocab_size=vocab_size,
         n_layers=value(config, 'num_hidden_layers', family.default('num_hidden_layers', REFUSED)),
         seq_len=config.integer('max_position_embeddings', MAX_SEQ, family.default('max_position_embeddings')),
-        hidden_dim=read_hidden_dim(config, family), tied=read_tied(whole, config, family),
+        hidden_dim=states.read_hidden_dim(config, family), tied=read_tied(whole, config, family),
         norm_eps=config.number(family.keys.eps, family.default(family.keys.eps, 1e-6), high=MAX_EPS),
         norms_lack_one=family.adds_one, last_is_whole=family.last_is_whole)
-    model.set(**latent)
+    model.set(**widths)
     for feature in family.always:
         model.set(**FIELDS_OF.get(feature, {}))
     if family.keys.attention_bias == 'read' and config.flag('attention_bias', family.default('attention_bias', False),
@@ -69,22 +65,22 @@ def read_config(job: Job, folder: str) -> Read:
     if family.keys.after_eps:
         model.set(after_norm_eps=config.number(family.keys.after_eps, family.default(family.keys.after_eps),
                                                high=MAX_EPS))
-    model.set(**read_states(config, family, model) if family.states else read_layers(config, family, model.n_layers),
-              **read_per_layer(config, family, model))
+    model.set(**(states.from_config(config, family, model) if family.states else
+                 layers.from_config(config, family, model.n_layers)), **read_per_layer(config, family, model))
     model.set(**read_unturned(config, family, model))
-    read_shapes(config, family, model)
-    mark_same(config, family, model)
+    shapes.from_config(config, family, model)
+    shapes.mark_same(config, family, model)
     if family.keys.gate:
         model.set(attention_gate=GATES[config.get(family.keys.gate, lambda v: type(v) in (bool, str) and v in GATES,
                                                   'true, per-head or per-element', True)])
-    model.set(**read_experts(config, family, model))
+    model.set(**experts.from_config(config, family, model))
     model.set(**read_special(folder, whole, config, family, vocab_size), **read_scales(config, family, model),
               **read_encoding(config, family, model.seq_len), **read_ropes(config, family, model))
     if model.qk_norm_late and (model.rope_dynamic or model.short_factor != model.long_factor):
         rope_block(config, family).refuse('rope_type', 'a scale of all lengths, since norms of heads come behind RoPE')
     limit_to_chosen(config, family, model)
     is_wrapped = config is not whole or wrapper_named(whole) is not None
-    return Read(model, family, is_wrapped, not family.latent or is_interleaved(config, family))
+    return Read(model, family, is_wrapped, not family.latent or latent.is_interleaved(config, family))
 
 
 def limit_to_chosen(config: Keys, family: Family, model: Model) -> None:
@@ -243,18 +239,6 @@ def read_tied(whole: Keys, config: Keys, family: Family) -> bool:
     return tied
 
 
-# Words of a row's scales that have a key's number: the field, what it is of the number and of the width of a head, and
-# the way back.
-FACTORS: Dict[str, Tuple[str, Callable[[float, int], float], Callable[[float, int], float]]] = {
-    'embedding_factor': ('embedding_scale', lambda x, d: x, lambda x, d: x),
-    'residual_factor': ('residual_scale', lambda x, d: x, lambda x, d: x),
-    'score_factor': ('score_scale', lambda x, d: x, lambda x, d: x),
-    'query_factor': ('score_scale', lambda x, d: x * d ** -0.5, lambda x, d: x / d ** -0.5),
-    'logit_factor': ('logit_scale', lambda x, d: x, lambda x, d: x),
-    'value_factor': ('value_scale', lambda x, d: x, lambda x, d: x),
-    'logit_divisor': ('logit_scale', lambda x, d: 1 / x, lambda x, d: 1 / x)}
-
-
 def read_scales(config: Keys, family: Family, model: Model) -> Dict[str, float]:
     """What embeddings and scores are multiplied by. The embedding's scale is rounded to the type of the weights when
     these are read."""
@@ -263,7 +247,7 @@ def read_scales(config: Keys, family: Family, model: Model) -> Dict[str, float]:
         found['embedding_scale'] = sqrt(model.dim)
     for field, word in ('logit_cap', family.scales.get('logit_cap')), ('score_cap', family.scales.get('score_cap')):
         found[field] = config.number(word, family.default(word, 0), 0, zero=True, high=1e6) if word else 0
-    for word, (field, make, _) in FACTORS.items():
+    for word, (field, make, _) in steps.FACTORS.items():
         key = family.scales.get(word)
         if key:
             factor = make(config.number(key, family.default(key, 1.0), high=1e6), model.head_dim)

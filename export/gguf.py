@@ -17,16 +17,9 @@ from typing import Any, Dict, Tuple
 from .common import (MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, Job, Keys, Problem,
                      is_number, size_of)
 from .families import ARCHITECTURES, Gguf, gguf_of
-from .gguf_experts import leave_out, mark_dense, read_experts, read_hidden, stack_experts
-from .gguf_latent import BOTH, LATENT_NAMES, QUERIES, check_linear, read_latent, read_yarn, take_apart
-from .gguf_shapes import HEADS, KV_HEADS, LISTED, WIDTH, read_proportional, read_rest, read_shapes, widest
-from .gguf_steps import XIELU_KEYS, read_chunks, read_factors, read_xielu, take_bare
-from .gguf_states import GATE, RECURRENT, SECTIONS, joined_of, read_kv_heads, read_states, take_decays
-from .gguf_layers import read_layers, read_scales, read_temperature, read_yarn_factor
 from .huggingface import rows_of
-from .latent import take_latent
+from .kinds import experts, latent, layers, shapes, states, steps
 from .model import FIELDS_OF, Feature, Model
-from .states import take_states
 from .tensors import BLOCKS, Checkpoint, Tensor, size_of_rows, split
 
 NAMES = {
@@ -67,7 +60,8 @@ NUMBERS = {0: '<B', 1: '<b', 2: '<H', 3: '<h', 4: '<I', 5: '<i', 6: '<f', 7: '<?
 STRING, ARRAY = 8, 9
 LISTS = 'tokens', 'scores', 'token_type', 'merges'  # of tokenizer.ggml
 # No other list is kept.
-BY_LAYER = ('.attention.sliding_window_pattern', *('.' + key for key in (*LISTED, RECURRENT, SECTIONS)), *XIELU_KEYS)
+BY_LAYER = (*('.' + key for key in ('attention.sliding_window_pattern', *shapes.LISTED, states.RECURRENT,
+                                    states.SECTIONS)), *steps.XIELU_KEYS)
 HEAD_LIMIT = 64 << 20  # bytes of settings and places: a vocabulary of 128,000 with its merges takes 8 MB
 LIST_LIMIT = 1 << 20
 FLOAT32_END = 2.0 ** 128
@@ -94,37 +88,37 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
               bos_id=tokens.integer('tokenizer.ggml.bos_token_id', embedding.shape[0] - 1, -1, low=0),
               eos_ids=end_tokens(tokens, rule, embedding.shape[0]),
               qkv_bias=int(Feature.QKV_BIAS in has or NAMES['bq'] % 0 in tensors),
-              o_bias=int(NAMES['bo'] % 0 in tensors), **read_experts(keys, families, tensors))
+              o_bias=int(NAMES['bo'] % 0 in tensors), **experts.from_gguf(keys, families, tensors))
     if Feature.HEAD_NORMS in families[0].may and NAMES['q_norm'] % 0 in tensors:
         model.set(**FIELDS_OF[Feature.HEAD_NORMS])
     if Feature.FFN_BIAS in families[0].may | rule.also and NAMES['b2'] % 0 in tensors:
         model.set(**FIELDS_OF[Feature.FFN_BIAS])
     rope = read_rope(path, keys, rule, tensors, model)
     model.set(**rope)
-    model.set(**read_temperature(keys, rule, model), **read_scales(keys, families[0], rule, model),
-              **read_factors(keys, rule, model))
-    model.set(**read_layers(keys, families, model, {name: getattr(model, name) for name in rope}))
-    model.set(**read_states(keys, families[0], rule, model.n_layers, model.turning))
-    read_chunks(keys, rule, model)
-    read_shapes(keys, families[0], rule, tensors, model)
-    read_rest(keys, families[0], rule, tensors, model)
-    mark_dense(keys, rule, tensors, model)
-    leave_out(keys, tensors, model)
+    model.set(**(latent.gguf_temperature(keys, model) if model.kv_rank else layers.gguf_temperature(keys, rule, model)),
+              **layers.read_scales(keys, families[0], rule, model), **steps.read_factors(keys, rule, model))
+    model.set(**layers.from_gguf(keys, families, model, {name: getattr(model, name) for name in rope}))
+    model.set(**states.from_gguf(keys, families[0], rule, model.n_layers, model.turning))
+    steps.read_chunks(keys, rule, model)
+    shapes.from_gguf(keys, families[0], rule, tensors, model)
+    shapes.read_rest(keys, families[0], rule, tensors, model)
+    experts.mark_gguf_dense(keys, rule, tensors, model)
+    experts.leave_out(keys, tensors, model)
     names = names_of(rule, model)
     if model.kv_rank:
-        take_latent(path, tensors, model, names, BOTH, True)
-        take_apart(path, tensors, model, names)
+        latent.take_latent(path, tensors, model, names, latent.GGUF_BOTH, True)
+        latent.take_apart(path, tensors, model, names)
     for layer in range(model.n_layers):
         for whole, parts in rule.names.fused.items():
             split(path, tensors, 'blk.%d.%s' % (layer, whole),
                   {names[part] % layer: rows_of(model, part) for part in parts})
-    stack_experts(path, tensors, model, names)
+    experts.stack_in_gguf(path, tensors, model, names)
     if model.state_kind:
-        take_decays(tensors, model, names)
-    take_states(path, tensors, model, names, joined_of(families[0]), rule.names.gate_in_queries)
+        states.take_decays(tensors, model, names)
+    states.take_states(path, tensors, model, names, states.gguf_joined(families[0]), rule.names.gate_in_queries)
     if rule.bare:
-        take_bare(path, tensors, model, names)
-    read_xielu(tokens, tensors, model, names['xielu'])
+        steps.take_bare(path, tensors, model, names)
+    steps.read_xielu(tokens, tensors, model, names['xielu'])
     for key in sorted(set(keys.values) - keys.asked - IGNORED):
         keys.refuse(key, 'no such key, or what it asks for would be left out')
     return Checkpoint(job, path, model, tensors, names, rule.adjacent), settings
@@ -132,8 +126,9 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
 
 def names_of(rule: Gguf, model: Model) -> Dict[str, str]:
     """The architecture's name of each of our tensors, a %d for the layer."""
-    return {**NAMES, **rule.names.own, **(LATENT_NAMES if model.kv_rank else {}),
-            **({'wq': QUERIES} if model.q_rank else {}), **({'wg': GATE} if rule.names.gate_in_queries else {})}
+    return {**NAMES, **rule.names.own, **(latent.GGUF_NAMES if model.kv_rank else {}),
+            **({'wq': latent.GGUF_QUERIES} if model.q_rank else {}),
+            **({'wg': states.GATE} if rule.names.gate_in_queries else {})}
 
 
 def read_shape(path, keys, family, tensors):
@@ -152,17 +147,18 @@ def read_shape(path, keys, family, tensors):
     norm_eps = keys.number(rule.eps, high=MAX_EPS)
     return Model(**heads, dim=keys.integer('embedding_length', MAX_WIDTH), n_layers=n_layers,
                  seq_len=keys.integer('context_length', MAX_SEQ), norm_eps=norm_eps,
-                 hidden_dim=read_hidden(keys, family),
+                 hidden_dim=experts.read_hidden(keys, family),
                  latent_norm_eps=norm_eps if family.latent else 0)  # as llama.cpp has it
 
 
 def read_heads(path, keys, family):
     """The counts and widths of heads."""
     rule, dim = gguf_of(family), keys.integer('embedding_length', MAX_WIDTH)
-    n_heads = widest(keys, rule, HEADS, MAX_HEADS)
-    n_kv_heads = read_kv_heads(keys, n_heads) if family.states else widest(keys, rule, KV_HEADS, MAX_HEADS, n_heads)
+    n_heads = shapes.widest(keys, rule, shapes.HEADS, MAX_HEADS)
+    n_kv_heads = states.read_kv_heads(keys, n_heads) if family.states else shapes.widest(
+        keys, rule, shapes.KV_HEADS, MAX_HEADS, n_heads)
     if family.latent:
-        return {'n_heads': n_heads, **read_latent(keys, n_heads)}
+        return {'n_heads': n_heads, **latent.from_gguf(keys, n_heads)}
     head_dim = keys.integer('attention.key_length', MAX_HEAD_DIM, dim // n_heads)
     if not 0 < head_dim <= MAX_HEAD_DIM or head_dim % 2 or n_heads % n_kv_heads and not rule.lists:
         raise Problem(path, '%sattention.* cannot be used (found heads of %d, %d for queries and %d for keys)'
@@ -201,7 +197,7 @@ def read_rope(path, keys, rule, tensors, model):
     original = keys.integer('rope.scaling.original_context_length', MAX_SEQ, seq_len)
     # These say in some files what they say in Hugging Face's, in others something of llama.cpp's own.
     keys.only('rope.scaling.yarn_ext_factor', 1.0, -1.0)
-    given = read_yarn_factor(keys, rule, factor)
+    given = layers.read_yarn_factor(keys, rule, factor)
     if model.kv_rank:
         keys.asked.add('rope.scaling.yarn_log_multiplier')  # which says nothing without a factor
     elif rule.yarn != 'told':
@@ -210,7 +206,7 @@ def read_rope(path, keys, rule, tensors, model):
             'train_ctx': seq_len, 'truncate': 1, 'attention_factor': 0 if attention == 1 else attention}
     betas = {ours: keys.number('rope.scaling.yarn_' + ours, 0, zero=True) for ours in ('beta_fast', 'beta_slow')}
     if rule.proportional and 'rope_freqs.weight' in tensors:
-        rope.update(read_proportional(path, tensors.pop('rope_freqs.weight'), model.head_dim))
+        rope.update(shapes.read_proportional(path, tensors.pop('rope_freqs.weight'), model.head_dim))
     divisors = [divisors_of(path, tensors.pop('rope_%s.weight' % name, None), rotary_dim)
                 for name in ('freqs', 'factors_short', 'factors_long')]
     if any(divisors):
@@ -234,13 +230,13 @@ def read_rope(path, keys, rule, tensors, model):
             keys.job.note("no key says whether YaRN's ramp is rounded: it is not, as in the published models, though "
                      'llama.cpp rounds it')
         if model.kv_rank:
-            rope.update(read_yarn(keys, rule, factor))
+            rope.update(latent.read_yarn(keys, rule, factor))
         elif attention != 1:
             rope['attention_factor'] = attention * (0.1 * log(factor) + 1 if factor > 1 else 1)
     elif kind == 'linear' and factor != 1:
         rope.update(rope_method=1, factor=factor)
         if model.kv_rank:
-            check_linear(keys, factor)
+            latent.check_linear(keys, factor)
     return rope
 
 

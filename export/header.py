@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import struct
-from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple
 
 PLACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'header.json')
 MAGIC = b'24ka'  # 0x616b3432, "ak42"

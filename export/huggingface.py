@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-import struct
 from typing import Dict
 
 from .common import Job, Problem, read_json
 from .config import read_config
-from .experts import EXPERT_PARTS, SHARED_PARTS, stack_experts
 from .families import Family
 from .inputs import adapter_alone, adapter_in
-from .latent import BOTH as BOTH_OF_LATENT
-from .latent import LATENT_NAMES, QUERIES as QUERIES_OF_LATENT, take_latent
+from .kinds import experts, latent, states
 from .model import XIELU, Feature, Model
 from .safetensors import read_safetensors
-from .states import NAMES_OF, joined_of, take_states
-from .tensors import Checkpoint, gather_numbers, split
+from .tensors import Checkpoint, gather_numbers, rounded, split
 from .torch_files import read_torch
 
 FILES = [('model.safetensors', read_safetensors), ('pytorch_model.bin', read_torch)]  # each alone, or NAME.index.json
@@ -47,19 +43,19 @@ BESIDE = tuple('model.' + part for part in (
 def names_of(family: Family, model: Model) -> Dict[str, str]:
     """The library's name of each of our tensors, a %d for the layer."""
     names = {**NAMES, **ENDS, **(BOTH if {Feature.NORMS_AFTER, Feature.NORMS_BOTH} & family.always else {})}
-    stacked = {part: 'model.layers.%%d.mlp.experts.%s' % name for part, name in zip(EXPERT_PARTS, (
+    stacked = {part: 'model.layers.%%d.mlp.experts.%s' % name for part, name in zip(experts.EXPERT_PARTS, (
         'gate_proj', 'up_proj', 'down_proj', 'gate_proj_bias', 'up_proj_bias', 'down_proj_bias'))}
     if model.attention_gate:
         names.update(wg='model.layers.%d.self_attn.gate_proj.weight', bg='model.layers.%d.self_attn.gate_proj.bias')
     if family.states:
-        names.update(NAMES_OF[family.states.kind])
+        names.update(states.NAMES_OF[family.states.kind])
     if model.kv_rank:
-        names.update(LATENT_NAMES, **({'wq': QUERIES_OF_LATENT} if model.q_rank else {}))
+        names.update(latent.LATENT_NAMES, **({'wq': latent.QUERIES} if model.q_rank else {}))
     if not family.experts:
         return {**names, **family.names.own}
     rule = family.experts
     shared = {part: 'model.layers.%%d.%s.%s.%s.weight' % (rule.place, rule.shared_place, name)
-              for part, name in zip(SHARED_PARTS, rule.names)}
+              for part, name in zip(experts.SHARED_PARTS, rule.names)}
     return {**names, **stacked, **(shared if rule.shared else {}), **family.names.own}
 
 
@@ -88,15 +84,15 @@ def read_huggingface(job: Job, folder: str) -> Checkpoint:
     names = names_of(family, model)
     leave_out(job, folder, tensors, family, names, model)
     if model.kv_rank:
-        take_latent(folder, tensors, model, names, BOTH_OF_LATENT, interleaved)
+        latent.take_latent(folder, tensors, model, names, latent.BOTH, interleaved)
     for layer in range(model.n_layers):
         for whole, parts in family.names.fused.items():
             split(folder, tensors, 'model.layers.%d.%s' % (layer, whole),
                   {names[part] % layer: rows_of(model, part) for part in parts})
     for layer in range(model.n_layers if model.activation == XIELU else 0):
         gather_numbers(folder, tensors, names['xielu'] % layer)
-    stack_experts(folder, tensors, model, family, names)
-    take_states(folder, tensors, model, names, joined_of(family), family.names.gate_in_queries)
+    experts.stack_experts(folder, tensors, model, family, names)
+    states.take_states(folder, tensors, model, names, states.joined_of(family), family.names.gate_in_queries)
     if family.scales.get('embedding') == 'sqrt_dim' and names['embedding'] in tensors:
         model.embedding_scale = rounded(model.embedding_scale, tensors[names['embedding']].dtype)
     in_pairs = bool(model.encoding or model.kv_rank or family.adjacent)  # without RoPE nothing turns
@@ -151,18 +147,6 @@ def text_alone(job, folder, tensors):
         job.note('%s: the text model alone is read: %d tensors for pictures or sound are left out: %s' % (
             folder, sum(left_out.values()), ', '.join(sorted(left_out))))
     return found
-
-
-def rounded(value: float, dtype: str) -> float:
-    """A number as a tensor of this type holds it."""
-    value, = struct.unpack('<f', struct.pack('<f', value))
-    if dtype == 'F16':
-        return struct.unpack('<e', struct.pack('<e', value))[0]
-    if dtype != 'BF16':
-        return value
-    bits, = struct.unpack('<I', struct.pack('<f', value))
-    bits += 0x7fff + (bits >> 16 & 1)  # to the nearest, a tie to the even one
-    return struct.unpack('<f', struct.pack('<I', bits & 0xffff0000))[0]
 
 
 def read_weights(job, folder):

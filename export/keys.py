@@ -9,6 +9,7 @@ import re
 from typing import Any, Dict, NamedTuple, Tuple
 
 from .common import NUMBER_LIMIT, REFUSED, Keys, Twice
+from .families import Family
 
 PLACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'keys.json')
 PLACES, TYPES = ('top', 'block', 'chunks'), ('any', 'number', 'whole', 'flag', 'text', 'list', 'object')
@@ -140,3 +141,10 @@ def lost_keys(config: Keys) -> None:
 def warn(config: Keys, text: str, *values: Any) -> None:
     """src/configs has the same words."""
     config.job.note('warning: %s: %s' % (config.path, text % values))
+
+
+def not_used(config: Keys, family: Family, *keys: str) -> None:
+    """Says of keys that stand there that the class does not read them."""
+    for key in keys:
+        if config.values.get(key) is not None:
+            config.job.note('%s means nothing to model_type %s and is not used' % (key, family.model_type))

@@ -224,3 +224,14 @@ def features_of(model: Model) -> Set[Feature]:
     return {feature for feature, there in found.items() if there} | {
         feature for feature, wanted in FIELDS_OF.items()
         if all(getattr(model, name) == value for name, value in wanted.items())}
+
+
+def of_kind(model: Model, slide: bool) -> Tuple[int, int]:
+    """Elements of a head of full layers, or of sliding ones, and how many of these layers there are."""
+    found = [shape.head_dim for shape, flags in zip(model.layer_shapes, model.layer_flags)
+             if bool(flags & TURNS_AS_SLIDING) == slide]
+    return found[0] if found else model.head_dim, len(found)
+
+
+def layers_with_experts(model: Model) -> List[int]:
+    return [layer for layer, flags in enumerate(model.layer_flags) if model.n_experts and not flags & DENSE]

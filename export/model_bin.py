@@ -11,11 +11,11 @@ from math import prod
 from typing import Callable, Iterator, List
 
 from .common import NUMBER_LIMIT, PROGRAM, RUN, Job, Keys, Problem, is_number, size_of
-from .experts import EXPERT_PARTS
 from .header import BYTES, FIELDS, LAST_TOKEN, NEWEST, OLDEST, repacked, unpacked, version_of
+from .kinds.experts import EXPERT_PARTS
 from .llama2c import read_llama2c
 from .model import DENSE, FIELDS as MODEL_FIELDS, KEYS_ARE_VALUES, STATE, WITHOUT_SINKS, Model, Shape
-from .packed import HALVES, PACKED, Parted
+from .packed import PACKED, RESTS, Parted
 from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Tensor, size_of_rows
 from .write import TABLES, WEIGHT_TYPES, tensor_order
 
@@ -27,7 +27,7 @@ OF_DELTA = 'state_key_heads', 'state_value_heads', 'state_key_dim', 'state_value
 TYPES = {**{number: name for name, number in WEIGHT_TYPES.items()}, 4: 'Q4'}
 # Of the type table: a type, and whether rows lie side by side.
 CODES = {**{number: (name, False) for number, name in TYPES.items()},
-         **{number + PACKED: (name, True) for number, name in TYPES.items() if name in HALVES}}
+         **{number + PACKED: (name, True) for number, name in TYPES.items() if name in RESTS}}
 NEWEST_PARTS = ('wq_a q_a_norm wkv_a kv_a_norm wg b1 b3 b2 xielu router_choice_bias router_norm expert_scales '
                 'shared_w1 shared_w3 shared_w2 shared_gate shared_after experts_norm experts_after per_layer_gate '
                 'per_layer_out per_layer_after scale bg state_in b_state_in state_gate state_beta state_step '

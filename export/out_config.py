@@ -7,18 +7,13 @@ from math import ceil, sqrt
 from typing import Any, Callable, Dict
 
 from .common import Job, Problem
-from .config import FACTORS, said_by
+from .config import said_by
 from .existing import WRITTEN_BY
 from .families import GATES, Family
-from .huggingface import rounded
-from .latent import config_of_latent
-from .layers import CHUNKED, FULL, SLIDING
-from .model import SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE, Feature, Model, features_of
-from .out_experts import config_of_experts
-from .out_layers import full_model, period_of, scale_of_embedding, sliding_model, slides_of
+from .kinds import experts, latent, layers, shapes, states, steps
+from .model import TURNS_AS_SLIDING, Model
 from .out_model import rope_of, temperature
-from .shapes import config_of_shapes
-from .states import config_of_states
+from .tensors import rounded
 
 NTK = 2  # of rope_method
 ORIGINAL = 'original_max_position_embeddings'
@@ -44,20 +39,20 @@ def config_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, An
         'eos_token_id': model.eos_ids if model.eos_ids[1:] else model.eos_ids[0] if model.eos_ids else None,
         'torch_dtype': DTYPES[float_type(model)], 'use_cache': True, 'written_by': WRITTEN_BY}
     if model.kv_rank:
-        config.update(config_of_latent(family, model))
+        config.update(latent.to_config(family, model))
         del config['head_dim']
     if 'head_dim' in family.keys.unread:
         del config['head_dim']
         if model.head_dim * model.n_heads != model.dim:
             raise Problem(path, 'has heads of %d, which %s has not (expected %d, as many as all make the width)'
                           % (model.head_dim, family.title, model.dim // model.n_heads))
-    config.update(config_of_shapes(path, family, model))
+    config.update(shapes.to_config(path, family, model))
     if family.keys.per_layer:
         config.update({family.keys.per_layer: model.per_layer_dim, 'vocab_size_per_layer_input': model.vocab_size})
     if family.keys.gate:
         config[family.keys.gate] = next(word for word, gate in reversed(GATES.items()) if gate == model.attention_gate)
     if model.n_experts:
-        config.update(config_of_experts(path, family, model))
+        config.update(experts.to_config(path, family, model))
     elif family.experts and family.experts.sparse:
         config[family.experts.sparse[0]] = []
     elif family.experts and family.experts.flag:
@@ -74,7 +69,7 @@ def config_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, An
     if family.rope.rotary_key:
         config[family.rope.rotary_key] = model.turning
     config.update(family.keys.writes, **config_of_scales(job, path, family, model))
-    config.update(config_of_states(family, model) if family.states else LAYERS[family.layers.rule](path, family, model))
+    config.update(states.to_config(family, model) if family.states else layers.to_config(path, family, model))
     config.update(ropes_of(job, path, family, model))
     return config
 
@@ -87,10 +82,10 @@ def share_of(model: Model) -> float:
 def config_of_scales(job: Job, path: str, family: Family, model: Model) -> Dict[str, Any]:
     """What embeddings and scores are multiplied by, and what caps logits and scores."""
     if family.scales.get('embedding') == 'sqrt_dim':
-        scale_of_embedding(job, path, model, rounded(sqrt(model.dim), model.types[0]))
+        layers.scale_of_embedding(job, path, model, rounded(sqrt(model.dim), model.types[0]))
     caps = {key: getattr(model, field) or None for field in ('logit_cap', 'score_cap')
             if (key := family.scales.get(field))}
-    for word, (field, make, back) in FACTORS.items():
+    for word, (field, make, back) in steps.FACTORS.items():
         key = family.scales.get(word)
         if key:
             usual = model.head_dim ** -0.5 if field == 'score_scale' else 1.0
@@ -118,71 +113,6 @@ def number_back(value: float, make: Callable[[float, int], float], back: Callabl
     return next((number for number in some if number and make(number, head_dim) == value), guess)
 
 
-# ---- layers ----
-
-def none_slides(path, family, model):
-    types, rope_key = family.layers.types, family.layers.rope_key
-    still = {bool(flags & WITHOUT_ROPE) for flags in model.layer_flags}
-    if rope_key and len(still) > 1:
-        raise Problem(path, 'has layers that turn and layers that do not, which %s has not (expected all alike)'
-                      % family.title)
-    return {**({'layer_types': [types] * model.n_layers} if types else {}),
-            **({rope_key: 'nope' if True in still else 'rope'} if rope_key else {})}
-
-
-def chunked(path, family, model):
-    """Layers that turn and that see a chunk, by lists of their own."""
-    flag, scale, length = family.rope.unturned
-    keys = {'attention_chunk_size': model.attention_chunk or None, flag: bool(model.temperature_beta),
-            'no_rope_layers': [int(not flags & WITHOUT_ROPE) for flags in model.layer_flags],
-            'layer_types': [FULL if flags & SEES_ALL else CHUNKED for flags in model.layer_flags]}
-    if model.temperature_beta:
-        keys.update({scale: model.temperature_beta, length: model.temperature_length or model.train_ctx})
-    return keys
-
-
-def listed(path, family, model):
-    slides = [bool(model.sliding_window) and not flags & SEES_ALL for flags in model.layer_flags]
-    return {'sliding_window': model.sliding_window or None,
-            'layer_types': [SLIDING if slide else FULL for slide in slides]}
-
-
-def all_slide(path, family, model):
-    flag = family.layers.flag
-    return {**({flag: bool(model.sliding_window)} if flag else {}), 'sliding_window': model.sliding_window or None}
-
-
-def slide_by_flag(path, family, model):
-    window, layers = model.sliding_window, model.layer_flags
-    slides = [bool(window) and not flags & SEES_ALL for flags in layers]
-    keys = {'use_sliding_window': bool(window), 'sliding_window': window or None,
-            'layer_types': [SLIDING if slide else FULL for slide in slides]}
-    if family.layers.without_rope == 'listed':
-        keys['no_rope_layers'] = [int(not flags & WITHOUT_ROPE) for flags in layers]
-    keys['max_window_layers'] = slides.index(True) if True in slides else len(slides)
-    return keys
-
-
-def slide_by_period(path, family, model):
-    """Without a layer that slides a window of null would be no answer, but in the families that take it for that."""
-    thetas = family.layers.thetas
-    if thetas:
-        return {**listed(path, family, model),
-                'sliding_window': model.sliding_window or family.default('sliding_window'),
-                thetas: [0 if flags & WITHOUT_ROPE else model.theta for flags in model.layer_flags]}
-    slides = slides_of(path, model)
-    turns = not any(flags & WITHOUT_ROPE for flags in model.layers)
-    window = model.sliding_window or (None if family.layers.windowless and turns else family.default('sliding_window'))
-    keys = {'sliding_window': window, 'layer_types': [SLIDING if slide else FULL for slide in slides]}
-    if family.layers.period_key and period_of(slides) and window:
-        keys[family.layers.period_key] = period_of(slides)
-    return keys
-
-
-LAYERS = {'alike': none_slides, 'all_slide': all_slide, 'by_flag': slide_by_flag, 'periodic': slide_by_period,
-          'listed': listed, 'chunked': chunked}
-
-
 # ---- RoPE ----
 
 def ropes_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, Any]:
@@ -196,7 +126,7 @@ def ropes_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, Any
                                     ORIGINAL: model.train_ctx}}
     if family.rope.one_for_both:
         refuse_two_ropes(path, family, model)
-    one = sliding_model(model) if model.sliding_rope else model
+    one = layers.sliding_model(model) if model.sliding_rope else model
     if family.rope.for_engines:
         return rope_keys(job, path, family, one)
     block, own = block_of(path, one), family.default('rope_parameters')
@@ -207,8 +137,8 @@ def ropes_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, Any
 
 def ropes_by_kind(path: str, family: Family, model: Model) -> Dict[str, Any]:
     """A block for each kind of layers, or rope_scaling for the full ones where the sliding ones are plain."""
-    kinds, local_key = [full_model(model)] + [sliding_model(model)] * model.sliding_rope, family.rope.local_key
-    blocks = [block_of(path, kind) for kind in kinds]
+    kinds = [layers.full_model(model)] + [layers.sliding_model(model)] * model.sliding_rope
+    blocks, local_key = [block_of(path, kind) for kind in kinds], family.rope.local_key
     for kind, block in zip(kinds, blocks):
         if family.rope.partial:
             block['partial_rotary_factor'] = share_of(kind)
@@ -219,7 +149,7 @@ def ropes_by_kind(path: str, family: Family, model: Model) -> Dict[str, Any]:
     plain = not sliding or sliding['rope_type'] == 'default'
     alike = not sliding or local_key or sliding['rope_theta'] == full['rope_theta'] == family.rope.local_theta
     if not plain or not alike or family.rope.no_scaling:
-        return {'rope_parameters': {FULL: full, **({SLIDING: sliding} if sliding else {})}}
+        return {'rope_parameters': {layers.FULL: full, **({layers.SLIDING: sliding} if sliding else {})}}
     keys = {'rope_theta': full.pop('rope_theta'), 'rope_scaling': full if full['rope_type'] != 'default' else None}
     return {**keys, **({local_key: sliding['rope_theta']} if sliding and local_key else {})}
 
@@ -227,7 +157,7 @@ def ropes_by_kind(path: str, family: Family, model: Model) -> Dict[str, Any]:
 def refuse_two_ropes(path: str, family: Family, model: Model) -> None:
     """Some families have one RoPE for their full layers and their sliding ones."""
     if model.sliding_rope and any(not flags & TURNS_AS_SLIDING for flags in model.layers):
-        full, sliding = rope_of(path, model), rope_of(path, sliding_model(model))
+        full, sliding = rope_of(path, model), rope_of(path, layers.sliding_model(model))
         for key, value in full.items():
             if sliding[key] != value:
                 raise Problem(path, 'has another RoPE in its sliding layers (%s: found %s, expected %s), which %s has '

@@ -7,25 +7,17 @@ import struct
 from math import pi
 from typing import Any, Callable, Iterator, List, Set, Tuple
 
-from .experts import EXPERT_PARTS
 from .existing import WRITTEN_BY
 from .families import FAMILIES, Family, fits, gguf_of
 from .gguf import STRING, TYPES, names_of
-from .gguf_latent import as_floats
-from .gguf_shapes import proportional_tensor
-from .gguf_steps import bare_norms, xielu_settings
-from .gguf_states import Decays, joined_out
-from .latent import Reordered, order_back
+from .kinds import experts, latent, layers, shapes, states, steps
 from .model import Feature, Model, features_of
-from .out_experts import Columns
 from .out_gguf_keys import ARRAY, BOOL, F32, I32, U32, keys_of, other_scores
-from .out_layers import sliding_model
 from .out_model import Fused, family_of, rope_of
 from .out_tokenizer import gguf_tokenizer
-from .states import StatesOut
-from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Scaled, Small, size_of_rows
-from .tiled import in_order
-from .write import Place, most_used, pieces, plan_model
+from .rows import Columns
+from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Place, Scaled, Small, size_of_rows
+from .write import most_used, pieces, plan_model
 
 ALIGNMENT = 32
 FILE_TYPES = {'F32': 0, 'F16': 1, 'Q4_0': 2, 'Q4_1': 3, 'Q8_0': 7, 'Q5_0': 8, 'Q5_1': 9, 'Q2_K': 10, 'Q3_K': 12,
@@ -63,12 +55,12 @@ def loading(model: Model) -> Callable[[Family, Set[Feature]], bool]:
 def write_gguf(file: Any, checkpoint: Checkpoint, tokenizer: Any, name: str) -> None:
     path, model = checkpoint.path, checkpoint.model
     found = features_of(model)
-    one = sliding_model(model) if Feature.WITHOUT_ROPE in found and model.sliding_rope else model
+    one = layers.sliding_model(model) if Feature.WITHOUT_ROPE in found and model.sliding_rope else model
     rope = rope_of(path, one)
     family = family_of(path, found, loading(model), "llama.cpp's that is known here")
     rule = gguf_of(family)
     plan = plan_model(checkpoint, in_pairs=rule.adjacent)  # latent attention has pairs side by side
-    plan = in_order(path, plan, model, rule.tiled)
+    plan = states.in_order(path, plan, model, rule.tiled)
     if tokenizer and tokenizer.get('takes_spaces'):
         name = 'phi-3 ' + name  # by which llama.cpp knows that tokens take the spaces behind them
     settings = {'general.architecture': (STRING, rule.architecture), 'general.name': (STRING, name),
@@ -77,7 +69,7 @@ def write_gguf(file: Any, checkpoint: Checkpoint, tokenizer: Any, name: str) -> 
                 'general.quantization_version': (U32, 2)}
     settings.update({'%s.%s' % (rule.architecture, key): value
                      for key, value in keys_of(checkpoint.job, path, family, model, rope).items()})
-    settings.update(xielu_settings([place.tensor for place in plan if place.part == 'xielu']))
+    settings.update(steps.xielu_settings([place.tensor for place in plan if place.part == 'xielu']))
     settings.update(gguf_tokenizer(checkpoint.job, tokenizer, model))
     tensors = [*rope_tensors(rule, model, rope), *named_tensors(
         path, [place for place in plan if place.part != 'xielu'], family, model)]
@@ -93,7 +85,7 @@ def rope_tensors(rule, model, rope):
         yield Small('rope_factors_long.weight', rope['long_factor']), False
         yield Small('rope_factors_short.weight', rope['short_factor']), False
     if rule.proportional:
-        yield proportional_tensor(model, rope), False
+        yield shapes.proportional_tensor(model, rope), False
     if rope['kind'] == 'llama3':
         r, divisors = model.turning, []
         low, high = rope['low_freq_factor'], rope['high_freq_factor']
@@ -109,17 +101,17 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
     is in the norm of queries."""
     rule = gguf_of(family)
     names, fused, scores = names_of(rule, model), Fused(path, family, rule.names), other_scores(rule, model)
-    states = StatesOut(path, model, joined_out(family), rule.names.gate_in_queries)
-    yield from ((tensor, False) for tensor in (bare_norms(model, names) if rule.bare else ()))
+    of_states = states.StatesOut(path, model, states.joined_out(family), rule.names.gate_in_queries)
+    yield from ((tensor, False) for tensor in (steps.bare_norms(model, names) if rule.bare else ()))
     for place in plan:
         tensor = Scaled(place.tensor, scores) if place.part == 'q_norm' and scores != 1 else place.tensor
         if model.kv_rank and place.part in ('wq', 'wkv_a'):
-            tensor = Reordered(tensor, order_back(place.part, model))
+            tensor = latent.Reordered(tensor, latent.order_back(place.part, model))
         if model.kv_rank and place.part == 'wk':
-            tensor = Columns([as_floats(path, tensor)], model.n_heads)
+            tensor = Columns([latent.as_floats(path, tensor)], model.n_heads)
         if place.part == 'state_decay':
-            tensor = Decays(tensor, back=True)
-        part, tensor = states.take(place.part, tensor)
+            tensor = states.Decays(tensor, back=True)
+        part, tensor = of_states.take(place.part, tensor)
         if tensor is None:
             continue
         whole = fused.take(place, tensor)
@@ -127,7 +119,7 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
             continue
         name = names.get(part, part) if whole is tensor else 'blk.%d.' + fused.name_of(place.part)
         name = name if place.layer is None else name % place.layer
-        axis = model.n_experts if place.part in EXPERT_PARTS else 0
+        axis = model.n_experts if place.part in experts.EXPERT_PARTS else 0
         axis = model.n_heads if model.kv_rank and place.part == 'wv' else axis
         yield Named(name, whole, axis), place.is_matrix
 

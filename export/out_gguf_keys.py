@@ -8,16 +8,11 @@ from typing import Any, Dict, List, Tuple
 from .common import Job, Problem
 from .families import Family, Gguf, gguf_of
 from .gguf import STRING
-from .gguf_experts import settings_of_router
-from .gguf_latent import settings_of_latent, yarn_settings
-from .gguf_shapes import shape_settings
-from .gguf_steps import chunk_settings, factor_settings, turns_setting
-from .gguf_states import settings_of_states
-from .huggingface import rounded
+from .kinds import experts, latent, layers, shapes, states, steps
 from .model import WITHOUT_ROPE, Feature, Model, features_of
 from .out_config import refuse_two_ropes
-from .out_layers import scale_of_embedding, sliding_model, slides_of
 from .out_model import rope_of, temperature
+from .tensors import rounded
 
 U32, I32, F32, BOOL, ARRAY = 4, 5, 6, 7, 9  # types
 LITE = 26, 27  # numbers of layers by which llama.cpp knows DeepSeek V2 Lite and its like
@@ -36,9 +31,9 @@ def settings_of(job: Job, path: str, family: Family, rule: Gguf, model: Model) -
     settings = {
         'context_length': (U32, model.seq_len), 'embedding_length': (U32, model.dim),
         'block_count': (U32, model.n_layers), rule.eps: (F32, model.norm_eps), 'vocab_size': (U32, model.vocab_size)}
-    settings.update(shape_settings(path, rule, model))
+    settings.update(shapes.to_gguf(path, rule, model))
     if model.kv_rank:
-        settings.update(settings_of_latent(model))
+        settings.update(latent.to_gguf(model))
         if model.latent_norm_eps != model.norm_eps:
             job.note('no key says the epsilon of the norms of latent vectors, %g: llama.cpp takes that of the others, '
                      '%g' % (model.latent_norm_eps, model.norm_eps))
@@ -51,15 +46,15 @@ def settings_of(job: Job, path: str, family: Family, rule: Gguf, model: Model) -
                  % (rule.architecture, model.n_heads * model.head_dim, model.dim))
     warn_of_loading(job, rule, model)
     settings.update({key: (F32, getattr(model, field)) for field, key in rule.caps.items()})
-    settings.update({**factor_settings(rule, model), **turns_setting(path, rule, model),
-                     **chunk_settings(path, rule, model)})
+    settings.update({**steps.factor_settings(rule, model), **steps.turns_setting(path, rule, model),
+                     **steps.chunk_settings(path, rule, model)})
     if model.state_kind:
-        settings.update(settings_of_states(job, rule, family, model))
+        settings.update(states.to_gguf(job, rule, family, model))
     if model.n_experts:
         settings.update({'expert_count': (U32, model.n_experts), 'expert_used_count': (U32, model.n_experts_used),
                          'expert_feed_forward_length': (U32, model.expert_hidden_dim)})
         if rule.experts == 'told':
-            settings.update(settings_of_router(path, rule, model))
+            settings.update(experts.router_to_gguf(path, rule, model))
         elif Feature.SHARED_EXPERT in family.always:
             settings['expert_shared_feed_forward_length'] = U32, model.shared_hidden_dim
         if family.experts and family.experts.width == 'intermediate_size':
@@ -108,7 +103,7 @@ def rope_settings(job: Job, path: str, rule: Gguf, model: Model, rope: Dict[str,
                 job.note('llama.cpp needs --yarn-%s %g besides: it takes that from its command line alone'
                          % (ours.replace('_', '-'), rope[ours]))
     if model.kv_rank:
-        return {**settings, **yarn_settings(rule, model, rope)}
+        return {**settings, **latent.yarn_settings(rule, model, rope)}
     if attention != 1 or kind == 'longrope':
         settings['rope.scaling.attn_factor'] = F32, attention
     return settings
@@ -140,7 +135,7 @@ def layer_settings(job: Job, path: str, family: Family, rule: Gguf, model: Model
     check_scales(job, path, family, rule, model)
     if rule.window != 'by_layer':
         return {}
-    slides = slides_of(path, model)
+    slides = layers.slides_of(path, model)
     if rule.slides_with:
         warn_of_layers(job, rule, model.n_layers, any(slides))
     if not any(slides):
@@ -149,7 +144,7 @@ def layer_settings(job: Job, path: str, family: Family, rule: Gguf, model: Model
         if rule.windowed:
             raise Problem(path, 'has no layer that slides, which %s is never without' % rule.architecture)
         return {}
-    own = rope_of(path, sliding_model(model)) if model.sliding_rope else rope_of(path, model)
+    own = rope_of(path, layers.sliding_model(model)) if model.sliding_rope else rope_of(path, model)
     if family.rope.one_for_both:
         refuse_two_ropes(path, family, model)
     elif rule.sliding.startswith('plain') and (
@@ -188,7 +183,7 @@ def check_scales(job: Job, path: str, family: Family, rule: Gguf, model: Model) 
         raise Problem(path, 'has an epsilon of norms after of %g, which no key of %s says (expected %g)' % (
             model.after_norm_eps, rule.architecture, rule.after_eps))
     if family.scales.get('embedding') == 'sqrt_dim':
-        scale_of_embedding(job, path, model, rounded(sqrt(model.dim), 'F32'))
+        layers.scale_of_embedding(job, path, model, rounded(sqrt(model.dim), 'F32'))
     if other_scores(rule, model) != 1 and not model.qk_norm:
         raise Problem(path, 'has a score scale of %g, which no key of %s says (expected %g)' % (
             model.score_scale or model.head_dim ** -0.5, rule.architecture, model.head_dim ** -0.5))

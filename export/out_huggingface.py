@@ -9,19 +9,15 @@ from math import prod
 from typing import Any, Dict, Iterator, List, Set, Tuple
 
 from .common import PROGRAM, RUN, Problem
-from .experts import EXPERT_PARTS
 from .families import Family, fits
 from .huggingface import names_of
-from .latent import BOTH, Reordered, keys_and_values, order_back
+from .kinds import experts, latent, states
 from .model import Feature, Model, features_of
 from .out_config import ORIGINAL, config_of, float_type
-from .out_experts import in_halves, in_turns, keeps_mxfp4, one_by_one
 from .out_model import Fused, family_of
 from .out_tokenizer import tokenizer_config, tokenizer_json
-from .states import StatesOut, in_shape, joined_of
-from .tensors import ITEM_SIZES, Checkpoint, Shifted, narrowed, numbers_of
-from .tiled import in_order
-from .write import NORMS, Place, plan_model
+from .tensors import ITEM_SIZES, Checkpoint, Place, Shifted, narrowed, numbers_of
+from .write import NORMS, plan_model
 
 OF_TYPES = {Feature.LONGROPE, Feature.DIVISORS}  # rope_types, which the classes of all families know
 
@@ -29,7 +25,8 @@ OF_TYPES = {Feature.LONGROPE, Feature.DIVISORS}  # rope_types, which the classes
 def stays_in_folder(checkpoint: Checkpoint, name: str) -> bool:
     """Whether a folder has the type of a tensor."""
     dtype = checkpoint.tensors[name].dtype
-    return dtype in ITEM_SIZES or dtype == 'MXFP4' and name.startswith(EXPERT_PARTS[:3]) and keeps_mxfp4(checkpoint)
+    return dtype in ITEM_SIZES or dtype == 'MXFP4' and name.startswith(experts.EXPERT_PARTS[:3]) and \
+        experts.keeps_mxfp4(checkpoint)
 
 
 def can_be(family: Family, found: Set[Feature]) -> bool:
@@ -43,7 +40,7 @@ def write_huggingface(folder: str, checkpoint: Checkpoint, tokenizer: Any) -> No
     job, path, model = checkpoint.job, checkpoint.path, checkpoint.model
     family = family_of(path, features_of(model) - {Feature.TILED}, can_be, "Hugging Face's that is known here")
     # Latent attention has an order of its own.
-    plan = in_order(path, plan_model(checkpoint, in_pairs=bool(model.kv_rank or family.adjacent)), model, False)
+    plan = states.in_order(path, plan_model(checkpoint, in_pairs=bool(model.kv_rank or family.adjacent)), model, False)
     tensors, config = named_tensors(path, plan, family, model), config_of(job, path, family, model)
     ends = list(dict.fromkeys(model.eos_ids + (tokenizer['eos_ids'] if tokenizer else [])))
     files = {'config.json': config, 'generation_config.json': {
@@ -84,36 +81,40 @@ def write_readme(folder: str, config: Dict[str, Any]) -> None:
 
 def named_tensors(path: str, plan: List[Place], family: Family, model: Model) -> Iterator[Tuple[str, Any, bool]]:
     """(name, tensor, whether it is a matrix) as the family has them: some fused, and experts in their way."""
-    names, fused, experts = names_of(family, model), Fused(path, family, family.names), {}
+    names, fused, stacked = names_of(family, model), Fused(path, family, family.names), {}
     keys: Any = None  # of latent attention, until its values are there
-    states = StatesOut(path, model, joined_of(family), family.names.gate_in_queries)
+    of_states = states.StatesOut(path, model, states.joined_of(family), family.names.gate_in_queries)
     for place in plan:
         if model.kv_rank and place.part == 'wk':
             keys = place.tensor
             continue
         if model.kv_rank and place.part == 'wv':
-            yield BOTH % place.layer, keys_and_values(path, model, keys, place.tensor), True
+            yield latent.BOTH % place.layer, latent.keys_and_values(path, model, keys, place.tensor), True
             continue
         layout = family.experts.layout if family.experts else ''
-        if place.part in EXPERT_PARTS and layout != 'one_by_one':
-            experts[place.part] = place
-            if len(experts) == (len(EXPERT_PARTS) if layout == 'in_turns' else 3):
-                yield from in_turns(model, experts) if layout == 'in_turns' else in_halves(path, family, model, experts)
-                experts = {}
+        if place.part in experts.EXPERT_PARTS and layout != 'one_by_one':
+            stacked[place.part] = place
+            if layout == 'in_turns' and len(stacked) == len(experts.EXPERT_PARTS):
+                yield from experts.in_turns(model, stacked)
+                stacked = {}
+            elif layout != 'in_turns' and len(stacked) == 3:
+                yield from experts.in_halves(path, family, model, stacked)
+                stacked = {}
             continue
-        if place.part in EXPERT_PARTS:
-            yield from one_by_one(family, model, place)
+        if place.part in experts.EXPERT_PARTS:
+            yield from experts.one_by_one(family, model, place)
             continue
         name = names[place.part] if place.layer is None else names[place.part] % place.layer
         tensor = place.tensor
         if model.kv_rank and place.part in ('wq', 'wkv_a'):
-            tensor = Reordered(tensor, order_back(place.part, model))
+            tensor = latent.Reordered(tensor, latent.order_back(place.part, model))
         if place.part in NORMS and family.adds_one and not (place.part == 'final_norm' and family.last_is_whole):
             tensor = Shifted(tensor, -1)
         if place.part == 'xielu':
             yield from ((name + each, each_tensor, False) for each, each_tensor in numbers_of(tensor))
             continue
-        part, tensor = states.take(place.part, in_shape(model, place.part, tensor) if family.states else tensor)
+        tensor = states.in_shape(model, place.part, tensor) if family.states else tensor
+        part, tensor = of_states.take(place.part, tensor)
         if tensor is None:
             continue
         if place.layer is not None:

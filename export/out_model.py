@@ -8,8 +8,7 @@ from typing import Any, Callable, Dict, Set
 from .common import Problem
 from .families import FAMILIES, Family, Names, fits
 from .model import Feature, Model
-from .tensors import Joined
-from .write import Place
+from .tensors import Joined, Place
 
 METHODS = 'none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3', 'longrope', 'proportional'  # by their numbers
 

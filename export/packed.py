@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Callable, Iterable, Iterator, List, Optional, Tuple
 
 from .common import CHUNK
-from .experts import EXPERT_PARTS
+from .kinds.experts import EXPERT_PARTS
 from .model import Model
 from .tensors import BLOCKS, Made, Tensor, size_of_rows
 
 ROWS, PACKED = 8, 128  # rows of a group; what is added to the type in the type table
-# The types, and where a block has a float16 that is not half of a word; None: it has none.
-HALVES = {'Q4_0': 0, 'Q4_K': None, 'Q5_K': None, 'Q6_K': 208, 'IQ4_XS': None, 'IQ5_K': None}
+# The types, and where a block has what is no word of four bytes: a float16, or in MXFP4 a byte; None: nowhere.
+RESTS = {'Q4_0': 0, 'Q4_K': None, 'Q5_K': None, 'Q6_K': 208, 'IQ4_NL': 0, 'IQ4_XS': None, 'MXFP4': 0, 'IQ5_K': None}
 
 
 def may_pack(model: Model, part: str, dtype: str, shape: Tuple[int, ...]) -> bool:
@@ -23,7 +23,7 @@ def may_pack(model: Model, part: str, dtype: str, shape: Tuple[int, ...]) -> boo
     looked_up = looked_up or model.kv_rank and part in ('wk', 'wv')
     of_one = shape[0] // model.n_experts if part in EXPERT_PARTS else shape[0]
     fits = of_one % ROWS == 0 if part in EXPERT_PARTS else of_one >= ROWS
-    return dtype in HALVES and fits and not looked_up
+    return dtype in RESTS and fits and not looked_up
 
 
 def in_groups(chunks: Iterable[bytes], size: int) -> Iterator[bytes]:
@@ -58,37 +58,47 @@ def in_turn(*runs: Tuple[bytes, int]) -> bytes:
     return b''.join(data[i * n:(i + 1) * n] for i in range(count) for data, n in runs)
 
 
+def item_of(size: int) -> str:
+    """The items of blocks of so many bytes: of one byte, or of two."""
+    return 'B' if size % 2 else 'H'
+
+
 def packed_group(data: bytes, dtype: str) -> bytes:
     """Eight rows, one behind the other, side by side."""
-    size, half = BLOCKS[dtype][1], HALVES[dtype]
+    size, rest = BLOCKS[dtype][1], RESTS[dtype]
     row = len(data) // ROWS
     rows = [data[i * row:(i + 1) * row] for i in range(ROWS)]
-    if half is None:
+    if rest is None:
         return woven([array('I', each) for each in rows])
-    numbers, halves = [array('H', each) for each in rows], []
-    for each in numbers:
-        halves.append(each[half // 2::size // 2])
-        del each[half // 2::size // 2]
-    words = woven([array('I', each.tobytes()) for each in numbers]), ROWS * (size - 2)
-    scales = woven(halves), ROWS * 2
-    return in_turn(words, scales) if half else in_turn(scales, words)
+    items, scales = [array(item_of(size), each) for each in rows], []
+    width = items[0].itemsize
+    every = slice(rest // width, None, size // width)
+    for each in items:
+        scales.append(each[every])
+        del each[every]
+    words = woven([array('I', each.tobytes()) for each in items]), ROWS * (size - width)
+    woven_scales = woven(scales), ROWS * width
+    return in_turn(words, woven_scales) if rest else in_turn(woven_scales, words)
 
 
 def parted_group(data: bytes, dtype: str) -> bytes:
     """The way back."""
-    size, half = BLOCKS[dtype][1], HALVES[dtype]
-    if half is None:
+    size, rest = BLOCKS[dtype][1], RESTS[dtype]
+    if rest is None:
         return b''.join(each.tobytes() for each in unwoven(data, 'I'))
+    kind = item_of(size)
+    width = array(kind).itemsize
     blocks = range(0, len(data), ROWS * size)
-    first, scale = 0 if half else ROWS * 2, ROWS * half
-    words = unwoven(b''.join(data[at + first:at + first + ROWS * (size - 2)] for at in blocks), 'I')
-    scales = unwoven(b''.join(data[at + scale:at + scale + ROWS * 2] for at in blocks), 'H')
-    return b''.join(with_halves(array('H', w.tobytes()), s, size // 2, half // 2) for w, s in zip(words, scales))
+    first, scale = 0 if rest else ROWS * width, ROWS * rest
+    words = unwoven(b''.join(data[at + first:at + first + ROWS * (size - width)] for at in blocks), 'I')
+    scales = unwoven(b''.join(data[at + scale:at + scale + ROWS * width] for at in blocks), kind)
+    return b''.join(with_scales(array(kind, w.tobytes()), s, size // width, rest // width)
+                    for w, s in zip(words, scales))
 
 
-def with_halves(others: array, scales: array, size: int, place: int) -> bytes:
-    """Blocks of so many numbers, of which the scale is the one at `place`."""
-    out = array('H', bytes(2 * (len(others) + len(scales))))
+def with_scales(others: array, scales: array, size: int, place: int) -> bytes:
+    """Blocks of so many items, of which the scale is the one at `place`."""
+    out = array(scales.typecode, bytes((len(others) + len(scales)) * scales.itemsize))
     out[place::size] = scales
     for i in range(size - 1):
         out[i + (i >= place)::size] = others[i::size - 1]

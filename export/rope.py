@@ -7,12 +7,11 @@ from dataclasses import replace
 from math import log
 from typing import Any, Dict, Optional, Tuple
 
-from .common import MAX_SEQ, NUMBER_LIMIT, REFUSED, Keys, is_number
+from .common import MAX_SEQ, NUMBER_LIMIT, Keys, is_number
 from .families import Family
-from .keys import BY_LAYER, KEYS, lost_keys, meant, value, warn
-from .layers import FULL, SLIDING, not_used
-from .model import TURNS_AS_SLIDING, Model
-from .shapes import of_kind
+from .keys import BY_LAYER, KEYS, lost_keys, meant, not_used, value, warn
+from .kinds.layers import FULL, SLIDING
+from .model import TURNS_AS_SLIDING, Model, of_kind
 
 BLOCKS = 'rope_scaling', 'rope_parameters'
 ORIGINAL = 'original_max_position_embeddings'

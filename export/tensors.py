@@ -4,6 +4,7 @@ arithmetic is widening, which is exact, and what happens to norms of Gemma: 1 + 
 from __future__ import annotations
 
 import struct
+from array import array
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import zip_longest
@@ -56,6 +57,7 @@ class AnyTensor(Protocol):
         raise NotImplementedError
 
 
+U32, I32, F32, BOOL, STRING, ARRAY = 4, 5, 6, 7, 8, 9  # types of GGUF's keys
 Tensors = Dict[str, Any]  # what AnyTensor says, by name
 
 
@@ -99,6 +101,14 @@ class Tensor(NamedTuple):
                 yield chunk
         except OSError as error:
             raise Problem(self.path, 'cannot be read (%s)' % error.strerror)
+
+
+class Place(NamedTuple):
+    """A tensor and what it is."""
+    part: str
+    layer: Optional[int]  # None: of the whole model
+    tensor: Any
+    is_matrix: bool
 
 
 @dataclass(frozen=True)
@@ -313,3 +323,20 @@ def widen(chunks: Iterable[bytes], dtype: str) -> Iterator[bytes]:
             yield wide
         else:
             yield struct.pack('<%df' % count, *struct.unpack('<%de' % count, chunk))
+
+
+def items(dtype: str) -> array[int]:
+    """An empty list of items of this type's size, which are moved and not looked at."""
+    return array('I' if ITEM_SIZES[dtype] == array('I').itemsize else 'H')
+
+
+def rounded(value: float, dtype: str) -> float:
+    """A number as a tensor of this type holds it."""
+    value, = struct.unpack('<f', struct.pack('<f', value))
+    if dtype == 'F16':
+        return struct.unpack('<e', struct.pack('<e', value))[0]
+    if dtype != 'BF16':
+        return value
+    bits, = struct.unpack('<I', struct.pack('<f', value))
+    bits += 0x7fff + (bits >> 16 & 1)  # to the nearest, a tie to the even one
+    return struct.unpack('<f', struct.pack('<I', bits & 0xffff0000))[0]

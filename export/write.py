@@ -6,28 +6,19 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from math import prod
-from typing import Any, BinaryIO, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Tuple
 
 from . import header
 from .common import ENCODINGS, Problem
-from .experts import layers_with_experts
-from .model import DELTA, KEYS_ARE_VALUES, RELU2, STATE, WITHOUT_SINKS, XIELU, Model, Shape
+from .model import DELTA, KEYS_ARE_VALUES, RELU2, STATE, WITHOUT_SINKS, XIELU, Model, Shape, layers_with_experts
 from .packed import PACKED, Packed, may_pack
-from .shapes import ColumnsMoved
-from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Paired, Shifted, in_pairs_of, same_bytes, widen
+from .rows import ColumnsMoved
+from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Paired, Place, Shifted, in_pairs_of, same_bytes, widen
 
 WEIGHT_TYPES = {'F32': 0, 'F16': 1, 'BF16': 2, 'Q8': 3, **{name: number for number, name in enumerate(BLOCKS, 5)}}
 TURNED = 'wq', 'wk', 'bq', 'bk', 'q_norm', 'k_norm'  # what has a row for each element of a query or key head
 NORMS = 'attention_norm', 'attention_after', 'q_norm', 'k_norm', 'ffn_norm', 'ffn_after', 'final_norm'
 TABLES = 'learned', 'a_keys', 'a_values', 'router', 'state_conv'  # of two dimensions, and float32 all the same
-
-
-class Place(NamedTuple):
-    """A tensor and what it is."""
-    part: str
-    layer: Optional[int]  # None: of the whole model
-    tensor: Any
-    is_matrix: bool
 
 
 def tensor_order(model: Model) -> Iterator[Tuple[str, Optional[int], Tuple[int, ...]]]:

@@ -28,7 +28,8 @@ IQ5 = [-126, -114, -103, -92, -83, -74, -65, -57, -50, -43, -36, -30, -24, -18, 
 IQ4 = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113]
 
 # Types whose rows may lie side by side, and where a block has half a word.
-PACKED = {'Q4_0': 'first', 'Q4_K': None, 'Q5_K': None, 'Q6_K': 'last', 'IQ4_XS': None, 'IQ5_K': None}
+PACKED = {'Q4_0': 'first', 'Q4_K': None, 'Q5_K': None, 'Q6_K': 'last', 'IQ4_NL': 'first', 'IQ4_XS': None,
+          'MXFP4': 'first', 'IQ5_K': None}
 
 # The 12 bytes of scales, each byte's highest bit first: the bits of one letter are one number's. In Q4_K and Q5_K a
 # number's upper bits come first, capitals are scales and small letters minima; in Q3_K its lower four come first.
@@ -63,12 +64,13 @@ def side_by_side(kind, data, columns, back=False):
     """Rows of blocks with each whole eight of them side by side, byte by byte, or `back` apart."""
     values, size, _ = HALVES[kind]
     row_size, out = columns // values * size, bytearray(data)
-    half = {'first': 0, 'last': size - 2, None: size}[PACKED[kind]]
+    rest = size % 4  # bytes of what is no word
+    half = {'first': 0, 'last': size - rest, None: size}[PACKED[kind]]
     for at in range(len(data) // row_size // 8 * 8 * row_size):
         row, in_row = divmod(at, row_size)
         block, byte = divmod(in_row, size)
-        item, width = ((half, 2) if half <= byte < half + 2 else
-                       (byte - (byte - 2 * (half == 0)) % 4, 4))
+        item, width = ((half, rest) if half <= byte < half + rest else
+                       (byte - (byte - rest * (half == 0)) % 4, 4))
         place = row // 8 * 8 * row_size + 8 * (block * size + item) + row % 8 * width + byte - item
         if back:
             out[at] = data[place]

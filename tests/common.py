@@ -59,7 +59,7 @@ stack = []  # the cases under way, the innermost last: [what was checked, what f
 
 
 class FirstFailure(BaseException):
-    """One failure is enough (TESTS_STOP): the rest of the file would only take time."""
+    """One failure is enough (TESTS_STOP): the rest of the test would only take time."""
 
 
 def check(good, what, detail=''):
@@ -123,36 +123,42 @@ def processor_seconds():
 
 def main(tests):
     """Runs every test_* of the module's globals, in the order they are written, and prints the sum. Where TIMES names
-    a file, each test's seconds of a processor are written into it; TIMES=1 prints them."""
+    a file, each test's seconds of a processor are written into it, and which tests failed; TIMES=1 prints them."""
     if not os.path.exists(RUN):
         sys.exit('%s: there is no ./run to test: run make first' % sys.argv[0])
     signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell puts in the background ignores it
-    seconds = {}
+    seconds, failed = {}, []
     try:
         for name, test in list(tests.items()):
             if is_wanted(name, test):
                 began, before = processor_seconds(), dict(counts)
-                with case(name):
-                    test()
+                run_test(name, test)
                 if counts == before:
                     check(False, name, 'it asked nothing')
                 seconds[name] = round(processor_seconds() - began, 2)
-    except FirstFailure:
-        counts['failed'] = max(1, counts['failed'])
+                failed += [name] * (counts['failed'] > before['failed'])
     finally:
         shutil.rmtree(WORK, ignore_errors=True)
-    tell_times(seconds)
+    tell_times(seconds, failed)
     print('%(passed)d passed, %(failed)d failed' % counts +
           (', %(skipped)d skipped' % counts if counts['skipped'] else ''))
     sys.exit(1 if counts['failed'] else 0)
 
 
-def tell_times(seconds):
+def run_test(name, test):
+    try:
+        with case(name):
+            test()
+    except FirstFailure:
+        pass
+
+
+def tell_times(seconds, failed):
     place = os.environ.get('TIMES')
     if place == '1':
         print(''.join('%6.2f s %s\n' % (n, name) for name, n in seconds.items()), end='')
     elif place:
-        write(place, json.dumps(seconds))
+        write(place, json.dumps({'seconds': seconds, 'failed': failed}))
 
 
 # ---- programs ----

@@ -9,10 +9,15 @@ import traceback
 
 
 def load(path):
-    """model_export.py as a module."""
+    """model_export.py as a module, with all modules that it imports where a job begins: a fork has them already."""
     spec = importlib.util.spec_from_file_location('exporter', path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    root = os.path.dirname(path)
+    for folder, _, names in os.walk(os.path.join(root, 'export')):
+        for name in sorted(names):
+            if name.endswith('.py') and not name.startswith('__'):
+                importlib.import_module(os.path.relpath(os.path.join(folder, name[:-3]), root).replace(os.sep, '.'))
     return module
 
 

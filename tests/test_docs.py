@@ -27,7 +27,7 @@ OWN = {'block.json', 'config.json', 'path/to/checkpoint/config.json', 'books.txt
        'mymodel-q8.bin', 'found.json', 'OUT.gguf'}
 BOOK = 'It was a fine day, and they went down to the river together. ' * 200
 AS_WRITTEN = os.environ.get('AS_WRITTEN')  # a document whose commands are not made shorter: it takes minutes
-LINES, COLUMNS = 140, 100  # of the README, at most
+LINES, COLUMNS = 110, 150  # of the README, at most
 
 
 def document(name):

@@ -5,16 +5,16 @@
 #include "src/fast/matmul.h"
 #include "src/fast/widen.h"
 
-static const WeightType types[] = {WEIGHT_Q4_0, WEIGHT_Q4_K,   WEIGHT_Q5_K,
-                                   WEIGHT_Q6_K, WEIGHT_IQ4_XS, WEIGHT_IQ5_K};
+static const WeightType types[] = {WEIGHT_Q4_0,   WEIGHT_Q4_K,   WEIGHT_Q5_K,  WEIGHT_Q6_K,
+                                   WEIGHT_IQ4_NL, WEIGHT_IQ4_XS, WEIGHT_MXFP4, WEIGHT_IQ5_K};
 
 // Where byte i of a row's block `block` goes in its group, by the picture of src/weights/packed.c.
 static int64_t place_in_group(WeightType type, int64_t row, int64_t block, int i) {
-    int bytes = block_types[type].bytes;
-    int half = type == WEIGHT_Q4_0 ? 0 : type == WEIGHT_Q6_K ? 208 : -1;
+    int bytes = block_types[type].bytes, rest = bytes % 4;  // a byte or a float16 that is no word
+    int at = type == WEIGHT_Q6_K ? 208 : 0;
     int64_t start = block * 8 * bytes;
-    if (half >= 0 && (i == half || i == half + 1)) return start + half * 8 + row * 2 + (i - half);
-    int before = half == 0 ? 2 : 0;
+    if (i >= at && i < at + rest) return start + at * 8 + row * rest + (i - at);
+    int before = at == 0 ? rest : 0;
     int word = (i - before) / 4;
     return start + before * 8 + (word * 8 + row) * 4 + (i - before) % 4;
 }
@@ -31,13 +31,16 @@ static void pack(const Matrix *apart, uint8_t *out) {
                 from[row * row_bytes + i];
 }
 
-// Random blocks whose float16 are between 2^-7 and 2^-6, or 0, and have either sign.
+// Random blocks whose float16 are between 2^-7 and 2^-6, or 0, and have either sign. Exponents of MXFP4 are
+// near that of 1, or 0.
 static void fill_blocks(WeightType type, uint8_t *data, int64_t n) {
     int bytes = block_types[type].bytes;
     for (int64_t i = 0; i < n; i++) data[i] = (uint8_t)random_bits();
     for (int64_t block = 0; block < n; block += bytes) {
         int at = type == WEIGHT_Q6_K ? 208 : 0;
-        int halves = type == WEIGHT_Q4_K || type == WEIGHT_Q5_K ? 2 : 1;
+        int halves = type == WEIGHT_Q4_K || type == WEIGHT_Q5_K ? 2 : type != WEIGHT_MXFP4;
+        if (type == WEIGHT_MXFP4)
+            data[block] = random_bits() % 16 == 0 ? 0 : (uint8_t)(120 + random_bits() % 8);
         for (int h = 0; h < halves; h++, at += 2) {
             uint8_t *upper = &data[block + at + 1];
             *upper = (uint8_t)((*upper & 0x83) | 0x20);
@@ -127,11 +130,13 @@ static void compare(WeightType type, int rows, int cols) {
 
 int main(void) {
     use_threads(2);
-    for (int i = 0; i < 6; i++) {
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         const int rows[] = {7, 8, 16, 29, 72, 85};
         for (int k = 0; k < 6; k++) compare(types[i], rows[k], 256 * (1 + k % 2));
     }
     const int cols[] = {32, 96, 224, 288, 480};
-    for (int k = 0; k < 5; k++) compare(WEIGHT_Q4_0, 24 + 5 * k, cols[k]);
+    const WeightType blocks_of_32[] = {WEIGHT_Q4_0, WEIGHT_IQ4_NL, WEIGHT_MXFP4};
+    for (int i = 0; i < 3; i++)
+        for (int k = 0; k < 5; k++) compare(blocks_of_32[i], 24 + 5 * k, cols[k]);
     return finish();
 }

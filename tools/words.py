@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plain English, held by make lint and tests/test_words.py: finds sentences of more than 35 words, and words to avoid,
+"""Plain English, held by make lint: finds sentences of more than 45 words, and words to avoid,
 in the documents and in what --help prints. One line for each finding, `path:line: what (found, expected)`, and exit
 status 1; or one line that says how much was read, and 0.
 
@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-WORDS = 35  # of a sentence, at most
+WORDS = 45  # of a sentence, at most
 
 # Findings that a document may still have, by its path. A number here may fall and never rise; today none has any.
 CEILINGS = {}
@@ -30,18 +30,10 @@ AVOID = [
     (r'(?:learnt|burnt|spelt)', 'American spelling: -ed'),
     (r'(?:whilst|amongst|towards|upwards|downwards)', 'while, among, toward'),
     (r'(?:catalogue|dialogue|programme|cheque|judgement)s?', 'American spelling'),
-    (r'(?:whoever|whosoever|whatsoever)', 'name who or what it is'),
-    (r'foret(?:ell|ells|old)', 'predict'),
     (r'(?:hence|thus|therein|thereof|thereby|therefrom|whereby|wherein|whereupon|hereby|upon|lest|albeit)',
      'so, in it, on'),
     (r'(?:utili[sz]e\w*|leverag\w+|in order to|prior to|due to the fact)', 'use, to, before, because'),
     (r'(?:obviously|simply|basically|trivially|needless to say|of course|clearly)', 'nothing'),
-    (r'(?:is|are|was|were|nobody|unless|not) said', 'given, set; prints, warns'),
-    (r'(?:of ours|of theirs)', 'our, their'),
-    (r'(?:come|comes|came) of', 'comes from'),
-    (r'(?:go|goes|went) before', 'override, precede'),
-    (r'no matter', 'also when'),
-    (r'(?:the latter|the former|respectively|aforementioned)', 'name it'),
 ]
 FOUND = [(re.compile(r'\b(?:%s)\b' % pattern, re.I), instead) for pattern, instead in AVOID]
 

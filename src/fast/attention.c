@@ -74,7 +74,8 @@ static void load_queries(const AttentionTask *k) {
     int64_t d = c->cache->head_dim;
     bool has_far = a && a->far;
     double growth = rope_score_growth(c->rope);
-    const Layer *layer = c->terms ? &c->terms->model->layers[c->layer] : NULL;
+    const float *u = NULL, *v = NULL;
+    if (c->terms) encoding_biases(c->terms, c->layer, &u, &v);
     float *near = k->scratch->q[NEAR].x;
     float *far = k->scratch->q[FAR].x;
     for (int64_t r = 0; r < k->rows; r++) {
@@ -86,10 +87,10 @@ static void load_queries(const AttentionTask *k) {
         if (c->grows) grown *= rope_temperature(c->rope, position);
         float factor = c->scale * (float)grown;
         for (int64_t i = 0; i < d; i++) near[r * d + i] = q[i] * factor;
-        if (has_far || layer) memcpy(far + r * d, near + r * d, d * sizeof *q);
-        for (int64_t i = 0; layer && layer->extra->encoding.u && i < d; i++) {
-            near[r * d + i] += layer->extra->encoding.u[head * d + i] * c->scale;
-            far[r * d + i] += layer->extra->encoding.v[head * d + i] * c->scale;
+        if (has_far || c->terms) memcpy(far + r * d, near + r * d, d * sizeof *q);
+        for (int64_t i = 0; u && i < d; i++) {
+            near[r * d + i] += u[head * d + i] * c->scale;
+            far[r * d + i] += v[head * d + i] * c->scale;
         }
         if (!has_far) continue;
         const float *turns = a->far + (int64_t)(token - a->first) * 2 * a->n_pairs;

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "../kinds/kinds.h"
+#include "kinds.h"
 #include "widen.h"
 
 // Element i of PE(position), or of R_d for a distance, turns by so many radians per position.
@@ -27,7 +29,8 @@ void encoding_vector(const Model *m, int64_t position, float *out) {
     for (int64_t i = 0; i < m->config.dim; i++) out[i] = element(m, position, i);
 }
 
-bool encoding_has_terms(int encoding) { return encoding >= ENCODING_ALIBI; }  // see model.h
+// Whether an encoding adds terms to attention.
+static bool encoding_has_terms(int encoding) { return encoding >= ENCODING_ALIBI; }
 
 // score -= 2^(-8h/H) d for head h = 1 ... H. ALiBi, arXiv 2108.12409.
 float encoding_slope(int head, int n_heads) { return (float)exp2(-8.0 * (head + 1) / n_heads); }
@@ -40,6 +43,12 @@ int64_t encoding_row(const Model *m, int64_t distance) {
 const Matrix *encoding_maker(const Model *m, const Layer *l) {
     return m->config.extra->encoding.kind == ENCODING_TRANSFORMER_XL ? &l->extra->encoding.wr
                                                                      : &l->wk;
+}
+
+void encoding_biases(const DistanceTerms *t, int layer, const float **u, const float **v) {
+    const EncodingTensors *own = &t->model->layers[layer].extra->encoding;
+    *u = own->u;
+    *v = own->v;
 }
 
 // Shaw et al., arXiv 1803.02155: score += q . aK[c] / sqrt(head_dim), out += weight aV[c], with
@@ -102,7 +111,8 @@ static float *take_terms(Arena *arena, int64_t rows, int64_t columns) {
     return rows ? arena_take(arena, rows, columns * sizeof(float)) : NULL;
 }
 
-void encoding_lay_out(DistanceTerms *t, Arena *arena, const Model *model, int64_t n_blocks) {
+// Takes the tables' memory from an arena, for a cache of n_blocks.
+static void encoding_lay_out(DistanceTerms *t, Arena *arena, const Model *model, int64_t n_blocks) {
     const ModelConfig *m = &model->config;
     int64_t d = m->head_dim;
     int64_t reach = n_blocks * KV_BLOCK;
@@ -154,6 +164,7 @@ static void fill_tables_by_team(const Team *team, DistanceTerms *t) {
     if (team->number == 0) t->filled = true;
 }
 
+// x_t += the vector of its position.
 static void add_vectors_by_team(const Team *team, const Model *model, const Spread *spread,
                                 float *x, int first, int n) {
     int64_t dim = model->config.dim;
@@ -165,11 +176,37 @@ static void add_vectors_by_team(const Team *team, const Model *model, const Spre
     }
 }
 
-void encoding_prepare_by_team(const Team *team, DistanceTerms *t, const Spread *spread, float *x,
-                              int first, int n) {
+// The first call also makes the tables.
+static void place_encoding_by_team(const Team *team, Transformer *t, const int32_t *tokens,
+                                   int length) {
     int encoding = t->model->config.extra->encoding.kind;
+    DistanceTerms *terms = &t->extra->encoding;
+    (void)tokens;
+    (void)length;
+    if (encoding == ENCODING_ROPE) return;
     if (encoding == ENCODING_LEARNED || encoding == ENCODING_SINUSOIDAL)
-        add_vectors_by_team(team, t->model, spread, x, first, n);
-    if (t->n_rows > 0 && !t->filled) fill_tables_by_team(team, t);
+        add_vectors_by_team(team, t->model, &t->config->spread, t->x, t->first, t->n);
+    if (terms->n_rows > 0 && !terms->filled) fill_tables_by_team(team, terms);
     team_wait(team);
 }
+
+static void lay_out_encoding(Transformer *t, Arena *arena) {
+    int encoding = t->model->config.extra->encoding.kind;
+    DistanceTerms *terms = &t->extra->encoding;
+    t->extra->turns.stands_still = encoding != ENCODING_ROPE;
+    if (encoding == ENCODING_ROPE) return;
+    encoding_lay_out(terms, arena, t->model, blocks_of(t->config->context));
+    if (encoding_has_terms(encoding)) t->extra->attention.terms = terms;
+}
+
+// Tables of what depends on distances are for neighbors that are one apart.
+static bool is_plain_encoding(const Model *model, const SessionConfig *config) {
+    return config->spread.length && encoding_has_terms(model->config.extra->encoding.kind);
+}
+
+const FastKind fast_encodings = {
+    .name = "encodings",
+    .is_plain = is_plain_encoding,
+    .lay_out = lay_out_encoding,
+    .place_by_team = place_encoding_by_team,
+};

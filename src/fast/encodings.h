@@ -2,7 +2,6 @@
 // and values.
 #pragma once
 
-#include "../base/spread.h"
 #include "../kinds/kinds.h"
 #include "kv_cache.h"
 #include "team.h"
@@ -19,10 +18,6 @@ int64_t encoding_row(const Model *model, int64_t distance);
 
 // The matrix by which a layer makes keys of R_d.
 const Matrix *encoding_maker(const Model *model, const Layer *layer);
-
-// Whether an encoding adds terms to attention. Their tables are for neighbors one apart: spread
-// texts go to forward.c.
-bool encoding_has_terms(int encoding);
 
 // The terms of a session; a table that an encoding does not need is NULL. Columns are for distances
 // below `reach`, a multiple of KV_BLOCK. Distance d is in column reach - 1 - d, so that a query
@@ -42,10 +37,6 @@ typedef struct {
     bool filled;
 } DistanceTerms;
 
-// Takes the tables' memory from an arena, for a cache of n_blocks.
-void encoding_lay_out(DistanceTerms *terms, Arena *arena, const Model *model, int64_t n_blocks);
-
-// Adds vectors to x (n, dim), the embeddings from token number `first` on. The first call also
-// makes the tables.
-void encoding_prepare_by_team(const Team *team, DistanceTerms *terms, const Spread *spread,
-                              float *x, int first, int n);
+// What Transformer-XL adds to a layer's queries before they meet keys, and before they meet
+// distances, each (n_heads * head_dim); other encodings have NULL.
+void encoding_biases(const DistanceTerms *terms, int layer, const float **u, const float **v);

@@ -16,9 +16,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "kernels.h"
+#include "kinds.h"
 #include "matmul_private.h"
 #include "matrix_units.h"
+#include "stream.h"
 
 // An expert and the rows that chose it. Its rows begin at a place of its own in all arrays of
 // places.
@@ -55,10 +56,12 @@ struct Experts {
     float *hidden;       // (places, expert_hidden_dim)
     Batch *batches;      // (n_experts), of which n_batches are in use
     int n_batches;
-    int *counts;      // (n_experts) rows of each expert, and then the batch that it is
-    int *rows;        // (places) the row at each place
-    float *factors;   // (places) its weight
-    Vectors vectors;  // all places, of dim or of expert_hidden_dim
+    int *counts;          // (n_experts) rows of each expert, and then the batch that it is
+    int *rows;            // (places) the row at each place
+    float *factors;       // (places) its weight
+    Vectors vectors;      // all places, of dim or of expert_hidden_dim
+    float *beside;        // (max_n, dim) what a dense layer beside them makes
+    float *shared_gates;  // (max_n) of the expert that every token takes
 };
 
 // ---- the router ----
@@ -372,11 +375,100 @@ static void run_many_by_team(const Team *team, Experts *e, const Layer *layer, c
     multiply_last_by_team(team, e, out, ws);
 }
 
-void experts_by_team(const Team *team, Experts *e, const Layer *layer, const Input *input,
-                     float *out, Workspace *ws) {
+// out (n, dim) += what the chosen experts of a layer make of the n rows of the input, each by its
+// weight. The input may be `out` itself. The number of threads does not change the result.
+static void experts_by_team(const Team *team, Experts *e, const Layer *layer, const Input *input,
+                            float *out, Workspace *ws) {
     route_by_team(team, e, layer, input, ws);
     if (input->n == 1) run_one_by_team(team, e, layer, input, out, ws);
     else run_many_by_team(team, e, layer, input, out, ws);
+}
+
+// ---- the expert that every token takes, and the others ----
+
+// Of the expert that every token takes: hidden (n, shared_hidden_dim), and the gate of each row.
+static void start_shared_by_team(const Team *team, Transformer *t, const Layer *layer,
+                                 const Input *input) {
+    const ModelConfig *m = &t->model->config;
+    const FeedForward *w = &layer->extra->experts.shared;
+    const float *shared_gate = layer->extra->experts.shared_gate;
+    float *gates = t->extra->experts->shared_gates;
+    Product w1_w3 = {
+        .out = t->hidden,
+        .stride = m->extra->experts.shared_hidden_dim,
+        .gate = &w->w1,
+        .matrix = &w->w3,
+        .activation = m->extra->feed_forward.activation,
+    };
+    matmul_by_team(team, &w1_w3, 1, input, t->workspace);
+    if (!shared_gate) return;
+    Matrix row = {.type = WEIGHT_F32, .rows = 1, .cols = m->dim, .data = shared_gate};
+    Product gate = {.out = gates, .stride = 1, .matrix = &row};
+    matmul_by_team(team, &gate, 1, input, t->workspace);
+    int n = (int)input->n;
+    for (int i = team_first(team, n), end = team_end(team, n); i < end; i++)
+        gates[i] = 1 / (1 + expf(-gates[i]));
+    team_wait(team);
+}
+
+// out (n, dim) += w2 . hidden, by the gates if there are any
+static void add_shared_by_team(const Team *team, Transformer *t, const Layer *layer, int n,
+                               float *out) {
+    Product w2 = {.matrix = &layer->extra->experts.shared.w2, .out = out, .add = true};
+    w2.stride = t->model->config.dim;
+    if (layer->extra->experts.shared_gate) w2.factors = t->extra->experts->shared_gates;
+    Input input = {.x = t->hidden, .n = n};
+    matmul_by_team(team, &w2, 1, &input, t->workspace);
+}
+
+// t->added (n, dim) = rmsnorm(the dense layer) + rmsnorm(the experts beside it), which read x
+// behind norms of their own.
+static void mix_beside_by_team(const Team *team, Transformer *t, const float *x, int n,
+                               const Layer *layer) {
+    const ModelConfig *m = &t->model->config;
+    Experts *e = t->extra->experts;
+    float eps = (float)m->norm_eps;
+    Input input = rmsnorm_of(t, x, n, layer->ffn_norm);
+    Input of_experts = rmsnorm_of(t, x, n, layer->extra->experts.norm);
+    int first = team_first(team, n);
+    int end = team_end(team, n);
+    memset(t->added + first * m->dim, 0, (end - first) * m->dim * sizeof(float));
+    memset(e->beside + first * m->dim, 0, (end - first) * m->dim * sizeof(float));
+    start_shared_by_team(team, t, layer, &input);
+    experts_by_team(team, e, layer, &of_experts, t->added, t->workspace);
+    add_shared_by_team(team, t, layer, n, e->beside);
+    for (int row = first; row < end; row++) {
+        float *added = t->added + row * m->dim;
+        float *beside = e->beside + row * m->dim;
+        rmsnorm_fast(added, added, layer->extra->experts.after, m->dim, eps);
+        rmsnorm_fast(beside, beside, layer->extra->experts.shared_after, m->dim, eps);
+        add_to(added, beside, m->dim);
+    }
+    team_wait(team);
+}
+
+// x (n_wanted, dim) += what they make, which adds up where there is 0, or in x itself
+static void feed_experts_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
+    const ModelConfig *m = &t->model->config;
+    const Layer *layer = &t->model->layers[index];
+    const float *norm = layer->extra->stream.ffn_after;
+    float *x = wanted_rows(t, n_wanted);
+    int n = n_wanted;
+    if (m->extra->experts.beside) {
+        mix_beside_by_team(team, t, x, n, layer);
+        add_normed_by_team(team, t, x, n, norm);
+        return;
+    }
+    Input input = rmsnorm_of(t, x, n, layer->ffn_norm);
+    bool apart = is_added_apart(m, norm);
+    float *out = apart ? t->added : x;
+    int end = apart ? team_end(team, n) : 0;
+    for (int row = team_first(team, n); row < end; row++)
+        memset(out + row * m->dim, 0, m->dim * sizeof *out);
+    if (m->extra->experts.shared_hidden_dim) start_shared_by_team(team, t, layer, &input);
+    experts_by_team(team, t->extra->experts, layer, &input, out, t->workspace);
+    if (m->extra->experts.shared_hidden_dim) add_shared_by_team(team, t, layer, n, out);
+    if (apart) add_normed_by_team(team, t, x, n, norm);
 }
 
 // ---- memory ----
@@ -394,7 +486,9 @@ static Single lay_out_single(Arena *arena, const ModelConfig *m) {
     return s;
 }
 
-Experts *experts_lay_out(Arena *arena, const ModelConfig *m, int64_t max_n, int n_threads) {
+// Memory for chunks of up to max_n rows and teams of up to n_threads; NULL from an arena that only
+// counts.
+static Experts *experts_lay_out(Arena *arena, const ModelConfig *m, int64_t max_n, int n_threads) {
     int64_t k = m->extra->experts.n_used;
     int64_t chosen = max_n * k;
     int64_t most = chosen < m->extra->experts.n ? chosen : m->extra->experts.n;  // batches
@@ -413,6 +507,8 @@ Experts *experts_lay_out(Arena *arena, const ModelConfig *m, int64_t max_n, int 
     e.rows = arena_take(arena, places, sizeof *e.rows);
     e.factors = arena_take(arena, places, sizeof *e.factors);
     e.vectors = lay_out_vectors(arena, places, cols, few, units);
+    e.beside = arena_take(arena, max_n * (m->extra->experts.beside ? m->dim : 0), sizeof(float));
+    e.shared_gates = arena_take(arena, max_n, sizeof(float));
     e.of_threads = arena_take(arena, n_threads, sizeof *e.of_threads);
     for (int i = 0; i < n_threads; i++) {
         Single single = lay_out_single(arena, m);
@@ -421,3 +517,25 @@ Experts *experts_lay_out(Arena *arena, const ModelConfig *m, int64_t max_n, int 
     if (at) *at = e;
     return at;
 }
+
+static void lay_out_expert_layers(Transformer *t, Arena *arena) {
+    const ModelConfig *m = &t->model->config;
+    const ExpertsConfig *c = &m->extra->experts;
+    if (c->n == 0) return;
+    t->extra->experts = experts_lay_out(arena, m, t->config->chunk, thread_count());
+    if (t->hidden_width < c->shared_hidden_dim) t->hidden_width = c->shared_hidden_dim;
+    t->used_width = model_used_width(m);
+    if (c->beside) t->adds_apart = true;
+}
+
+static bool routes(const Model *model, const Layer *layer) {
+    (void)model;
+    return layer->extra->experts.router;
+}
+
+const FastKind fast_experts = {
+    .name = "experts",
+    .lay_out = lay_out_expert_layers,
+    .has = routes,
+    .feed_by_team = feed_experts_by_team,
+};

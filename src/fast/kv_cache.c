@@ -77,27 +77,6 @@ int64_t kv_cache_room(const KvCache *c) {
 
 // ---- all kinds ----
 
-KvCache kv_cache_for(const Model *model, const Layer *layer, KvType kept, int positions) {
-    const ModelConfig *m = &model->config;
-    const LayerShape *of = &layer->extra->shape;
-    KvCache c = {.kept = kept, .positions = positions};
-    c.n_kv_heads = m->extra->latent.kv_rank ? 1 : of->n_kv_heads;
-    c.head_dim =
-        m->extra->latent.kv_rank ? model->rope.rotary_dim + m->extra->latent.kv_rank : of->head_dim;
-    c.value_dim = m->extra->latent.kv_rank ? m->extra->latent.kv_rank : layer_value_dim(m, layer);
-    c.values_in_keys = m->extra->latent.kv_rank > 0;
-    return c;
-}
-
-KvCache kv_cache_of(const Model *model, const Layer *layer, const SessionConfig *config) {
-    KvCache c = kv_cache_for(model, layer, config->kv, config->context);
-    c.rounds = config->rounds_kv;
-    c.keys_as = config->keys_as;
-    c.values_as = config->values_as;
-    if (c.rounds) c.kept = KV_F32;
-    return c;
-}
-
 void kv_cache_lay_out(KvCache *c, Arena *arena) {
     c->type = c->kept == KV_Q4 ? NUMBER_F32 : (Number)c->kept;
     if (c->value_dim == 0) c->value_dim = c->head_dim;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../base/session_config.h"
-#include "../kinds/kinds.h"
+#include "../base/util.h"
 #include "kernels.h"
 
 _Static_assert((int)KV_F16 == NUMBER_F16 && (int)KV_F32 == NUMBER_F32 && (int)KV_Q8 == NUMBER_I8,
@@ -43,11 +43,6 @@ typedef struct {
     int64_t n_blocks, block_bytes;
     uint8_t *data;
 } KvCache;
-
-// The cache of a layer, for so many positions, yet without memory.
-KvCache kv_cache_for(const Model *model, const Layer *layer, KvType kept, int positions);
-// The same as a session asks for it.
-KvCache kv_cache_of(const Model *model, const Layer *layer, const SessionConfig *config);
 
 // Takes the memory from an arena (see util.h). A block's first write clears it, so that unused
 // blocks cost nothing.

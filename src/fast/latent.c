@@ -7,24 +7,13 @@
 
 #include <string.h>
 
+#include "kinds.h"
+#include "stream.h"
 #include "widen.h"
 
-void latent_lay_out(Latent *l, Arena *arena, const Model *model, int64_t chunk, int n_threads) {
-    const ModelConfig *m = &model->config;
-    int64_t turning = model->rope.rotary_dim;
-    int64_t still = m->head_dim - turning;
-    *l = (Latent){.model = model, .chunk = chunk, .width = whole_vectors(m->extra->latent.kv_rank)};
-    l->q_latent = arena_take(arena, chunk * m->extra->latent.q_rank, sizeof(float));
-    l->vectors = arena_take(arena, chunk * (m->extra->latent.kv_rank + turning), sizeof(float));
-    l->queries =
-        arena_take(arena, chunk * m->n_heads * (turning + m->extra->latent.kv_rank), sizeof(float));
-    l->mixed = arena_take(arena, chunk * m->n_heads * m->extra->latent.kv_rank, sizeof(float));
-    l->weights = arena_take(arena, n_threads * still * l->width, sizeof(float));
-    l->rows = arena_take(arena, n_threads * chunk * l->width, sizeof(float));
-}
-
-void latent_project_by_team(const Team *team, Latent *l, const Layer *layer, const Input *input,
-                            float *q, bool alone, Workspace *ws) {
+// q (n, n_heads * head_dim) and the latent vectors of the input's n rows; without q with `alone`.
+static void latent_project_by_team(const Team *team, Latent *l, const Layer *layer,
+                                   const Input *input, float *q, bool alone, Workspace *ws) {
     const ModelConfig *m = &l->model->config;
     Product vectors = {.out = l->vectors,
                        .stride = layer->extra->latent.wkv_a.rows,
@@ -41,8 +30,10 @@ void latent_project_by_team(const Team *team, Latent *l, const Layer *layer, con
     matmul_by_team(team, &queries, 1, &normed, ws);
 }
 
-void latent_store_by_team(const Team *team, const Latent *l, int index, const Angles *angles,
-                          KvCache *cache, int first, int n) {
+// Norms the vectors of the n rows from token number `first` on, turns what turns, and stores them
+// in the cache.
+static void latent_store_by_team(const Team *team, const Latent *l, int index, const Angles *angles,
+                                 KvCache *cache, int first, int n) {
     const ModelConfig *m = &l->model->config;
     const Layer *layer = &l->model->layers[index];
     int64_t rank = m->extra->latent.kv_rank;
@@ -78,8 +69,9 @@ static void widen_head(const Latent *l, const Layer *layer, int h, int64_t still
     }
 }
 
-void latent_absorb_by_team(const Team *team, const Latent *l, const Layer *layer,
-                           const Angles *angles, const float *q, int skipped, int n) {
+// Rows [skipped, n) of queries, of those of q.
+static void latent_absorb_by_team(const Team *team, const Latent *l, const Layer *layer,
+                                  const Angles *angles, const float *q, int skipped, int n) {
     const ModelConfig *m = &l->model->config;
     int64_t d = m->head_dim;
     int64_t rank = m->extra->latent.kv_rank;
@@ -114,8 +106,9 @@ void latent_absorb_by_team(const Team *team, const Latent *l, const Layer *layer
     team_wait(team);
 }
 
-void latent_values_by_team(const Team *team, const Latent *l, const Layer *layer, int n,
-                           float *out) {
+// out (n, n_heads * value_dim) = wv . mixed, head by head.
+static void latent_values_by_team(const Team *team, const Latent *l, const Layer *layer, int n,
+                                  float *out) {
     const ModelConfig *m = &l->model->config;
     int64_t rank = m->extra->latent.kv_rank;
     int64_t value_dim = model_value_dim(m);
@@ -132,3 +125,62 @@ void latent_values_by_team(const Team *team, const Latent *l, const Layer *layer
     }
     team_wait(team);
 }
+
+static void mix_latent_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
+    const Layer *layer = &t->model->layers[index];
+    const Angles *angles = angles_of(t, layer);
+    Latent *l = &t->extra->latent;
+    Input input = rmsnorm_of(t, t->x, t->n, layer->attention_norm);
+    latent_project_by_team(team, l, layer, &input, t->q, n_wanted == 0, t->workspace);
+    latent_store_by_team(team, l, index, angles, &t->caches[index], t->first, t->n);
+    if (n_wanted == 0) return;
+    latent_absorb_by_team(team, l, layer, angles, t->q, t->n - n_wanted, t->n);
+    attend_by_team(team, t, index, l->queries, n_wanted, l->mixed);
+    latent_values_by_team(team, l, layer, n_wanted, t->mixed);
+    add_mixed_by_team(team, t, index, n_wanted);
+}
+
+// ---- memory ----
+
+static bool keeps_vectors(const Model *model, const Layer *layer) {
+    (void)layer;
+    return model->config.extra->latent.kv_rank > 0;
+}
+
+static void shape_latent(const Model *model, const Layer *layer, KvCache *cache) {
+    int rank = model->config.extra->latent.kv_rank;
+    if (!keeps_vectors(model, layer)) return;
+    cache->n_kv_heads = 1;
+    cache->head_dim = model->rope.rotary_dim + rank;
+    cache->value_dim = rank;
+    cache->values_in_keys = true;
+}
+
+static void lay_out_latent_layers(Transformer *t, Arena *arena) {
+    const Model *model = t->model;
+    const ModelConfig *m = &model->config;
+    const LatentConfig *c = &m->extra->latent;
+    Latent *l = &t->extra->latent;
+    int64_t chunk = t->config->chunk;
+    int64_t turning = model->rope.rotary_dim;
+    int64_t still = m->head_dim - turning;
+    int threads = thread_count();
+    if (c->kv_rank == 0) return;
+    *l = (Latent){.model = model, .chunk = chunk, .width = whole_vectors(c->kv_rank)};
+    l->q_latent = arena_take(arena, chunk * c->q_rank, sizeof(float));
+    l->vectors = arena_take(arena, chunk * (c->kv_rank + turning), sizeof(float));
+    l->queries = arena_take(arena, chunk * m->n_heads * (turning + c->kv_rank), sizeof(float));
+    l->mixed = arena_take(arena, chunk * m->n_heads * c->kv_rank, sizeof(float));
+    l->weights = arena_take(arena, threads * still * l->width, sizeof(float));
+    l->rows = arena_take(arena, threads * chunk * l->width, sizeof(float));
+    t->key_width = t->value_width = 0;
+    if (t->widest < c->q_rank) t->widest = c->q_rank;
+}
+
+const FastKind fast_latent = {
+    .name = "latent",
+    .shape_cache = shape_latent,
+    .lay_out = lay_out_latent_layers,
+    .has = keeps_vectors,
+    .mix_by_team = mix_latent_by_team,
+};

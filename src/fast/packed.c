@@ -124,7 +124,7 @@ ALWAYS_INLINE void add_run(WeightType type, Band band, int run, const Rounded *x
     UNROLLED (part, parts_of_run(type)) {
         int p = run_column(type, run, part, 0) / PART;
         vf sums = part_sums(type, &of, part, p, x, lanes, s);
-        if (type == WEIGHT_Q4_0) sums *= halves_of_rows(band, run * group_bytes(type) / PARTS);
+        if (is_run_a_block(type)) sums *= run_scales(type, band, run);
         to->products += sums * x->scales[p];
         if (layouts[type].has_offset) to->minima += packed_minimum(s, p) * x->sums[p];
     }
@@ -139,7 +139,7 @@ ALWAYS_INLINE vf add_packed(WeightType type, Band band, int left, const Rounded 
     if (left == 0)
         UNROLLED (run, runs_of(type)) add_run(type, band, run, x, lanes, &s, &of);
     if (IN_PAIRS) of.products *= 1.0f / PAIRS_UNIT;
-    sum += type == WEIGHT_Q4_0 ? of.products : of.products * s.d;
+    sum += is_run_a_block(type) ? of.products : of.products * s.d;
     return layouts[type].has_offset ? sum - of.minima * s.dm : sum;
 }
 
@@ -170,8 +170,8 @@ ALWAYS_INLINE void packed_rows_of(WeightType type, const void *given) {
                 band.at += group_bytes(type);
             }
             // Other types have whole super-blocks.
-            if (type == WEIGHT_Q4_0 && left > 0)
-                sum = add_packed(WEIGHT_Q4_0, band, left, x, lanes, sum);
+            if (is_run_a_block(type) && left > 0)
+                sum = add_packed(type, band, left, x, lanes, sum);
             int64_t n = g->n_rows - r < LANES ? g->n_rows - r : LANES;
             memcpy(g->sums + t * ROWS_IN_PLACE + r, &sum, n * sizeof(float));
         }
@@ -218,8 +218,8 @@ ALWAYS_INLINE void unpack_panel(WeightType type, const void *given) {
     int scales = g->runs * parts_of_run(type) * PART / layout->columns;
     UNROLLED (k, 2 * PARTS) {
         if (k < scales) {
-            vf scale = type == WEIGHT_Q4_0 ? halves_of_rows(g->band, k * group_bytes(type) / PARTS)
-                                           : to_float(packed_scale(type, &s, k, false)) * s.d;
+            vf scale = is_run_a_block(type) ? run_scales(type, g->band, k)
+                                            : to_float(packed_scale(type, &s, k, false)) * s.d;
             store(g->to.scales[k], scale * unit);
             if (layout->has_offset) store(g->to.offsets[k], packed_minimum(&s, k) * -s.dm);
         }

@@ -57,10 +57,22 @@ ALWAYS_INLINE vb nibbles_of_rows(WeightType type, Band band, int run, int i) {
     case WEIGHT_Q6_K: return word_of_rows(band, 8 * run + i);
     case WEIGHT_IQ4_XS: return word_of_rows(band, 2 + 4 * run + i);
     case WEIGHT_IQ5_K: return word_of_rows(band, 4 + 8 * run + i);
-    default: break;  // Q4_0, whose blocks are runs
+    default: break;  // whose blocks are runs
     }
-    band.at += run * group_bytes(type) / PARTS + 2 * PACKED_ROWS;
+    band.at += run * group_bytes(type) / PARTS + layouts[type].nibbles * PACKED_ROWS;
     return word_of_rows(band, i);
+}
+
+// Whether a run is a block, with a scale of its own.
+ALWAYS_INLINE bool is_run_a_block(WeightType type) { return layouts[type].values == PART; }
+
+// The rows' scales of such a run: their float16, or in MXFP4 half of 2^(e - 127), see mxfp4_scales.
+ALWAYS_INLINE vf run_scales(WeightType type, Band band, int run) {
+    band.at += run * group_bytes(type) / PARTS;
+    if (type != WEIGHT_MXFP4) return halves_of_rows(band, 0);
+    vi e = load_row_bytes(band.at + row_in(band), band.next);
+    vi ends = (e == 0) | (e == 255);
+    return (vf)(e << 23 | (ends & 1 << 22)) * 0.5f;
 }
 
 // The numbers q (see Layout) of a half of word i of a run, for each row. Those of IQ5_K are shifted
@@ -139,9 +151,9 @@ ALWAYS_INLINE PackedScales packed_scales(WeightType type, Band band) {
 }
 
 // Scale k of a super-block, each for Layout.columns columns, to be multiplied with s->d: a whole
-// number of 32 bits, or twice of 16. Of Q4_0, whose blocks have a d each, it is 1.
+// number of 32 bits, or twice of 16. It is 1 where run_scales has them.
 ALWAYS_INLINE vi packed_scale(WeightType type, const PackedScales *s, int k, bool twice) {
-    if (type == WEIGHT_Q4_0) return (vi){0} + (twice ? 0x10001 : 1);
+    if (is_run_a_block(type)) return (vi){0} + (twice ? 0x10001 : 1);
     if (type == WEIGHT_IQ4_XS || type == WEIGHT_IQ5_K)  // see put_sixes
         return byte_of_rows(s->scales[k / 8 * 2 + k % 2], k / 2 % 4, true, twice, k / 2 % 4);
     return byte_of_rows(s->scales[k / 4], k % 4, type == WEIGHT_Q6_K, twice, k % 4);
@@ -166,6 +178,8 @@ ALWAYS_INLINE void for_packed_type(WeightType type,
     case WEIGHT_Q4_K: work(WEIGHT_Q4_K, given); break;
     case WEIGHT_Q5_K: work(WEIGHT_Q5_K, given); break;
     case WEIGHT_Q6_K: work(WEIGHT_Q6_K, given); break;
+    case WEIGHT_IQ4_NL: work(WEIGHT_IQ4_NL, given); break;
+    case WEIGHT_MXFP4: work(WEIGHT_MXFP4, given); break;
     case WEIGHT_IQ5_K: work(WEIGHT_IQ5_K, given); break;
     default: work(WEIGHT_IQ4_XS, given);
     }

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "../kinds/kinds.h"
+#include "kinds.h"
 #include "machine.h"
 #include "process.h"
-#include "transformer.h"
 
 // ---- reading ----
 
@@ -94,9 +94,8 @@ static void lay_out(Session *s) {
     s->x = arena_take(arena, s->config.chunk * s->model->config.dim, sizeof(float));
     s->cache_bytes = s->config.plain ? plain_lay_out(s->plain, arena)
                                      : transformer_lay_out(s->fast, s->x, arena);
-    s->n_states = layers_with_state(s->model, s->model->config.n_layers);
-    s->n_states *= state_numbers(&s->model->config);
-    if (s->config.plain) s->cache_bytes += s->n_states * sizeof(float);
+    s->n_states = s->config.plain ? s->plain->extra->n_kept : s->fast->n_kept;
+    s->cache_bytes += s->n_states * sizeof(float);
     s->kept = arena_take(arena, s->n_states, sizeof(float));
     s->logits = arena_take(arena, rows * s->model->config.vocab_size, sizeof(float));
 }
@@ -114,11 +113,11 @@ static bool check_places(const Model *model, const SessionConfig *c, Error *err)
 }
 
 bool session_is_plain(const Model *model, const SessionConfig *config) {
-    const ModelConfig *m = &model->config;
     const RopeMap *map = config->rope->map;
     if (config->plain || (map && map->distance)) return true;
-    // Tables of what depends on distances are for neighbors that are one apart.
-    return config->spread.length && encoding_has_terms(m->extra->encoding.kind);
+    EACH_FAST_KIND(k)
+    if ((*k)->is_plain && (*k)->is_plain(model, config)) return true;
+    return false;
 }
 
 // A session without its memory, which is only counted. NULL with the reason.
@@ -126,8 +125,9 @@ static Session *describe(const Model *model, const SessionConfig *config, Error 
     struct {
         Session session;  // first, so that its address is that of all
         Transformer fast;
+        struct FastExtra fast_extra;
         Plain plain;
-        struct PlainExtra extra;
+        struct PlainExtra plain_extra;
     } *all =
         check_places(model, config, err) ? alloc_array(1, sizeof *all, "a session", err) : NULL;
     if (!all) return NULL;
@@ -142,8 +142,9 @@ static Session *describe(const Model *model, const SessionConfig *config, Error 
     if (!c->threads) pace = (Pace){.size = 1, .most = thread_count(), .unknown = true};
     all->fast = (Transformer){.model = model, .config = c, .decoding = pace, .reading = pace};
     all->plain = (Plain){.model = model, .rope = c->rope, .context = c->context};
-    all->plain.extra = &all->extra;
-    all->extra.config = c;
+    all->fast.extra = &all->fast_extra;
+    all->plain.extra = &all->plain_extra;
+    all->plain_extra.config = c;
     lay_out(s);
     return s;
 }
@@ -188,7 +189,7 @@ void session_free(Session *s) {
 
 // What all layers keep as their states, by the engine that reads.
 static float *states_of(const Session *s) {
-    return s->config.plain ? s->plain->extra->states.kept : s->fast->states.kept;
+    return s->config.plain ? s->plain->extra->kept : s->fast->kept;
 }
 
 void session_keep(Session *s) {
@@ -210,7 +211,7 @@ int session_rewind(Session *s, int position) {
 void session_begin(Session *s, int n) {
     session_rewind(s, 0);
     s->config.spread.n = n;
-    transformer_forget_angles(s->fast);  // they are of other positions, if tokens are spread
+    turns_forget(s->fast);  // they are of other positions, if tokens are spread
 }
 
 int session_place(const Session *s, int i) { return spread_position(&s->config.spread, i); }

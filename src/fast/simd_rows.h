@@ -28,6 +28,13 @@ ALWAYS_INLINE vf load_halves(const uint8_t *p, int64_t next) {
 #endif
 }
 
+// A byte of each row, as a whole number.
+ALWAYS_INLINE vi load_row_bytes(const uint8_t *p, int64_t next) {
+    vi x;
+    for (int i = 0; i < LANES; i++) x[i] = p[i < PACKED_ROWS ? i : i - PACKED_ROWS + next];
+    return x;
+}
+
 // int8 weights, none of which is -128, and activations for a product of bytes without and with signs:
 // one of the two loses its signs, which the other takes.
 ALWAYS_INLINE void without_signs(vb *weights, vb *x) {

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "kernels.h"
+#include "kinds.h"
 #include "simd.h"
+#include "stream.h"
 
 enum {
     CHANNELS = 16,                  // of the convolution, at a time
@@ -16,25 +18,6 @@ enum {
     AT_ONCE = LANES == 16 ? 4 : 2,  // rows, and vectors of these columns: AT_ONCE times VECS
     VECS = 2,                       // sums of two kinds stay in registers
 };
-
-uint64_t states_lay_out(States *s, Arena *arena, const Model *model, int64_t chunk) {
-    const ModelConfig *m = &model->config;
-    int64_t n = layers_with_state(model, m->n_layers);
-    *s = (States){.model = model, .numbers = n * state_numbers(m)};
-    if (n == 0) return 0;
-    uint64_t before = arena->used;
-    s->kept = arena_take(arena, s->numbers, sizeof(float));
-    uint64_t bytes = arena->used - before;
-    s->inputs = arena_take(arena, chunk * state_inputs(m), sizeof(float));
-    s->made = arena_take(arena, chunk * state_width(m), sizeof(float));
-    s->betas = arena_take(arena, chunk * m->extra->states.value_heads, sizeof(float));
-    s->decays = arena_take(arena, chunk * m->extra->states.value_heads, sizeof(float));
-    return bytes;
-}
-
-void states_forget(States *s) {
-    if (s->numbers) memset(s->kept, 0, s->numbers * sizeof *s->kept);
-}
 
 // What a layer keeps.
 static float *kept_of(const States *s, int index) {
@@ -345,8 +328,10 @@ static void gate_heads_by_team(const Team *team, States *s, const Layer *layer, 
     team_wait(team);
 }
 
-void states_by_team(const Team *team, States *s, int index, const Input *input, int n_wanted,
-                    Workspace *workspace) {
+// made (n_wanted, state_width) = what a layer makes of the last n_wanted rows of the input. Its state
+// takes all rows.
+static void states_by_team(const Team *team, States *s, int index, const Input *input, int n_wanted,
+                           Workspace *workspace) {
     const ModelConfig *m = &s->model->config;
     const Layer *w = &s->model->layers[index];
     int n = (int)input->n;
@@ -376,3 +361,56 @@ void states_by_team(const Team *team, States *s, int index, const Input *input, 
     step_heads_by_team(team, s, index, n);
     gate_heads_by_team(team, s, w, n, skipped);
 }
+
+static void mix_states_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
+    const Layer *layer = &t->model->layers[index];
+    const StatesTensors *own = &layer->extra->states;
+    Input input = rmsnorm_of(t, t->x, t->n, layer->attention_norm);
+    states_by_team(team, &t->extra->states, index, &input, n_wanted, t->workspace);
+    if (n_wanted == 0) return;
+    Product out = {.matrix = &own->out, .bias = own->b_out};
+    input = (Input){.x = t->extra->states.made, .n = n_wanted};
+    add_product_by_team(team, t, wanted_rows(t, n_wanted), &out, &input,
+                        layer->extra->stream.attention_after);
+}
+
+// ---- memory ----
+
+static bool keeps_state(const Model *model, const Layer *layer) {
+    (void)model;
+    return layer->extra->flags & LAYER_STATE;
+}
+
+static void shape_state(const Model *model, const Layer *layer, KvCache *cache) {
+    if (keeps_state(model, layer)) cache->n_kv_heads = 0;
+}
+
+// For a text that begins.
+static void forget_states(Transformer *t) {
+    if (t->first == 0 && t->n_kept) memset(t->kept, 0, t->n_kept * sizeof *t->kept);
+}
+
+static void lay_out_state_layers(Transformer *t, Arena *arena) {
+    const ModelConfig *m = &t->model->config;
+    States *s = &t->extra->states;
+    int64_t chunk = t->config->chunk;
+    int64_t n = layers_with_state(t->model, m->n_layers);
+    *s = (States){.model = t->model};
+    if (n == 0) return;
+    t->n_kept = n * state_numbers(m);
+    t->kept = s->kept = arena_take(arena, t->n_kept, sizeof(float));
+    s->inputs = arena_take(arena, chunk * state_inputs(m), sizeof(float));
+    s->made = arena_take(arena, chunk * state_width(m), sizeof(float));
+    s->betas = arena_take(arena, chunk * m->extra->states.value_heads, sizeof(float));
+    s->decays = arena_take(arena, chunk * m->extra->states.value_heads, sizeof(float));
+    if (t->widest < state_width(m)) t->widest = state_width(m);
+}
+
+const FastKind fast_states = {
+    .name = "states",
+    .shape_cache = shape_state,
+    .lay_out = lay_out_state_layers,
+    .embed = forget_states,
+    .has = keeps_state,
+    .mix_by_team = mix_states_by_team,
+};

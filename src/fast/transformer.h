@@ -2,13 +2,68 @@
 // has its definition.
 #pragma once
 
-#include "layer_steps.h"
+#include "../base/session_config.h"
+#include "attention.h"
+#include "matmul.h"
+#include "pace.h"
+
+typedef struct Transformer Transformer;
+
+// Where a NaN or an infinity showed first: the row, and the layer that it came out of, -1 for the
+// embedding.
+typedef struct {
+    int row, layer;
+} Fault;
+
+// A part of layer number `index`, by the whole team, for the rows of the chunk. The last n_wanted
+// of these, from wanted_rows on, go on; without any, only what later tokens need is made.
+typedef void LayerStep(const Team *team, Transformer *transformer, int index, int n_wanted);
+
+// What a chunk goes through the layers with. The fields up to `extra` are filled in before
+// transformer_lay_out, which lays out the others.
+struct Transformer {
+    const Model *model;
+    const SessionConfig *config;
+    Pace decoding, reading;   // how many threads read a token, and a prompt
+    struct FastExtra *extra;  // what other kinds keep, zeros at first; see kinds.h
+
+    KvCache *caches;  // (n_layers); of one that reads another's keys, that one's
+    // What layers keep of all tokens that were read in place of keys and values, n_kept numbers. It is
+    // cleared for the first token, and knows no way back: whoever goes back has a copy of it.
+    float *kept;
+    int64_t n_kept;
+    AttentionScratch *attention;
+    Workspace *workspace;
+    TeamShared team;
+    // The halves of each layer (n_layers): a Llama's, or those of other kinds.
+    struct LayerSteps {
+        LayerStep *mix, *feed;
+    } * steps;
+
+    // For the present chunk.
+    float *x;       // (n, dim) the residual stream, the caller's
+    int n, first;   // rows, and the number of the first token
+    float *q;       // (chunk, n_heads * head_dim)
+    float *k, *v;   // (chunk, key_width) and (chunk, value_width)
+    float *mixed;   // (chunk, mixed_width) attention's mix of values
+    float *added;   // (chunk, dim) what a layer adds before its norm or scale, else NULL
+    float *hidden;  // (chunk, hidden_width) the feed-forward layer
+    Fault fault;
+
+    // How wide arrays are: a Llama's widths, which other kinds change before the arrays are taken.
+    int64_t key_width, value_width, mixed_width, hidden_width;
+    int64_t widest;      // input of a product
+    int64_t used_width;  // of the feed-forward layer, as far as a token goes through it
+    bool adds_apart;     // what a layer adds is made by itself first, in `added`
+    bool centers;        // norms of the stream take the mean away, too
+};
 
 // Takes all arrays but `x` from an arena (see util.h). Returns the bytes of the key-value cache.
 uint64_t transformer_lay_out(Transformer *transformer, float *x, Arena *arena);
 
-// The angles that are known are of other positions from now on, and will be made anew.
-void transformer_forget_angles(Transformer *transformer);
+// The cache of a layer, for so many positions, yet without memory. One without kv heads keeps
+// nothing.
+KvCache layer_cache(const Model *model, const Layer *layer, KvType kept, int positions);
 
 // Reads n tokens, at most a chunk, behind those from 0 to first - 1, in a text of `length`
 // positions by now. The last n_logits rows of x (n, dim) become the last layer's result. Without a
@@ -18,3 +73,11 @@ Fault transformer_forward(Transformer *transformer, const int32_t *tokens, int n
 
 // logits (n_rows, vocab_size) of rows that transformer_forward gave.
 void transformer_logits(Transformer *transformer, const float *x, int n_rows, float *logits);
+
+// The n rows x as a product's input, normed if there are weights for it.
+Input rmsnorm_of(const Transformer *t, const float *x, int n, const float *weight);
+
+// The last n rows of the chunk in x.
+static inline float *wanted_rows(const Transformer *t, int n) {
+    return t->x + (t->n - n) * t->model->config.dim;
+}

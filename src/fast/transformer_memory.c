@@ -1,6 +1,26 @@
 // The memory of a forward pass.
-#include "experts.h"
-#include "transformer.h"
+#include "attention_layer.h"
+#include "feed_forward.h"
+#include "kinds.h"
+
+KvCache layer_cache(const Model *model, const Layer *layer, KvType kept, int positions) {
+    KvCache c = {.kept = kept, .positions = positions};
+    c.n_kv_heads = model->config.n_kv_heads;
+    c.head_dim = c.value_dim = model->config.head_dim;
+    EACH_FAST_KIND(k)
+    if ((*k)->shape_cache) (*k)->shape_cache(model, layer, &c);
+    return c;
+}
+
+// The same as a session asks for it.
+static KvCache cache_asked(const Model *model, const Layer *layer, const SessionConfig *config) {
+    KvCache c = layer_cache(model, layer, config->kv, config->context);
+    c.rounds = config->rounds_kv;
+    c.keys_as = config->keys_as;
+    c.values_as = config->values_as;
+    if (c.rounds) c.kept = KV_F32;
+    return c;
+}
 
 // The cache of each layer, and what its attention needs. Returns their bytes.
 static uint64_t lay_out_caches(Transformer *t, Arena *arena, AttentionNeeds *needs) {
@@ -11,15 +31,27 @@ static uint64_t lay_out_caches(Transformer *t, Arena *arena, AttentionNeeds *nee
     for (int l = 0; l < n_layers; l++) {
         const Layer *layer = &model->layers[l];
         const int source = layer->extra->shape.kv_layer;
+        KvCache own = cache_asked(model, layer, t->config);
         if (t->caches) t->caches[l] = (KvCache){0};
-        if (layer->extra->flags & LAYER_STATE) continue;
-        KvCache own = kv_cache_of(model, layer, t->config);
+        if (own.n_kv_heads == 0) continue;
         if (source == l) kv_cache_lay_out(&own, arena);
         else kv_cache_lay_out(&own, &(Arena){0});
         if (t->caches) t->caches[l] = source == l ? own : t->caches[source];
         attention_need(needs, &own, layer->extra->shape.n_heads);
     }
     return arena->used - before;
+}
+
+// The halves of each layer: a Llama's, where no kind has others.
+static void choose_steps(Transformer *t) {
+    for (int l = 0; l < t->model->config.n_layers; l++) {
+        t->steps[l] = (struct LayerSteps){mix_attention_by_team, feed_forward_by_team};
+        EACH_FAST_KIND(k) {
+            if (!(*k)->has || !(*k)->has(t->model, &t->model->layers[l])) continue;
+            if ((*k)->mix_by_team) t->steps[l].mix = (*k)->mix_by_team;
+            if ((*k)->feed_by_team) t->steps[l].feed = (*k)->feed_by_team;
+        }
+    }
 }
 
 static float *rows_of(Arena *arena, int64_t n, int64_t width) {
@@ -31,56 +63,32 @@ static void widen(int64_t *widest, int64_t width) {
 }
 
 uint64_t transformer_lay_out(Transformer *t, float *x, Arena *arena) {
-    t->x = x;
     const ModelConfig *m = &t->model->config;
-    const SessionConfig *c = t->config;
-    int64_t chunk = c->chunk;
+    int64_t chunk = t->config->chunk;
     int64_t heads = m->n_heads * m->head_dim;
-    int64_t kv = m->extra->latent.kv_rank ? 0 : m->n_kv_heads * m->head_dim;
-    int64_t values = m->extra->latent.kv_rank ? 0 : m->n_kv_heads * model_value_dim(m);
-    int64_t mixed = m->n_heads * model_value_dim(m);
-    int64_t widest = m->dim;
-    int64_t hidden = m->hidden_dim;
-    widen(&hidden, m->extra->experts.shared_hidden_dim);
-    widen(&widest, hidden);
-    widen(&widest, m->extra->per_layer.dim);
     int threads = thread_count();
+    t->x = x;
+    t->key_width = t->value_width = m->n_kv_heads * m->head_dim;
+    t->mixed_width = heads;
+    t->hidden_width = t->used_width = m->hidden_dim;
+    t->widest = m->dim;
+    EACH_FAST_KIND(k)
+    if ((*k)->lay_out) (*k)->lay_out(t, arena);
+
     AttentionNeeds needs = {.max_n = (int)chunk};
     uint64_t cache_bytes = lay_out_caches(t, arena, &needs);
     t->q = rows_of(arena, chunk, heads);
-    t->k = rows_of(arena, chunk, kv);
-    t->v = rows_of(arena, chunk, values);
-    t->mixed = rows_of(arena, chunk, mixed);
-    cache_bytes += states_lay_out(&t->states, arena, t->model, chunk);
-    if (m->extra->latent.kv_rank) latent_lay_out(&t->latent, arena, t->model, chunk, threads);
-    t->hidden = rows_of(arena, chunk, hidden);
-    t->shared_gates = arena_take(arena, chunk, sizeof(float));
-    t->added = NULL;
-    if (m->extra->attention.gate) t->gates = rows_of(arena, chunk, mixed);
-    bool norms_added =
-        m->extra->stream.norm_place == NORM_AFTER || m->extra->stream.norm_place == NORM_BOTH;
-    bool apart = norms_added || m->extra->stream.residual_scale > 0 || m->extra->experts.beside ||
-                 m->extra->per_layer.dim;
-    if (apart) t->added = rows_of(arena, chunk, m->dim);
-    t->beside = rows_of(arena, chunk, m->extra->experts.beside ? m->dim : 0);
-    per_layer_lay_out(&t->per_layer, arena, m, chunk, threads);
-    bool is_cancelled = norms_cancel_factor(m);
-    if (m->extra->layers.sliding_rope)
-        angles_lay_out(&t->sliding, arena, c, c->sliding, &in_place, is_cancelled);
-    bool is_rope = m->extra->encoding.kind == ENCODING_ROPE;
-    if (is_rope) angles_lay_out(&t->angles, arena, c, c->rope, &c->spread, is_cancelled);
-    else encoding_lay_out(&t->terms, arena, t->model, blocks_of(c->context));
-    widen(&widest, heads);
-    widen(&widest, mixed);
-    widen(&widest, m->extra->latent.q_rank);
-    widen(&widest, m->extra->states.kind ? state_width(m) : 0);
-    t->workspace = workspace_lay_out(arena, chunk, widest, threads, c->floats);
-    if (m->extra->experts.n) t->experts = experts_lay_out(arena, m, chunk, threads);
+    t->k = rows_of(arena, chunk, t->key_width);
+    t->v = rows_of(arena, chunk, t->value_width);
+    t->mixed = rows_of(arena, chunk, t->mixed_width);
+    t->hidden = rows_of(arena, chunk, t->hidden_width);
+    t->added = t->adds_apart ? rows_of(arena, chunk, m->dim) : NULL;
+    widen(&t->widest, heads);
+    widen(&t->widest, t->mixed_width);
+    widen(&t->widest, t->hidden_width);
+    t->workspace = workspace_lay_out(arena, chunk, t->widest, threads, t->config->floats);
     t->attention = attention_lay_out(arena, &needs, threads);
+    t->steps = arena_take(arena, m->n_layers, sizeof *t->steps);
+    if (t->steps) choose_steps(t);
     return cache_bytes;
-}
-
-void transformer_forget_angles(Transformer *t) {
-    t->angles.n_blocks = 0;
-    t->sliding.n_blocks = 0;
 }

@@ -54,6 +54,10 @@ struct LayerExtra {
 struct PlainExtra {
     const SessionConfig *config;
     SessionConfig own;  // which settle makes
+    // What layers keep of all tokens that were read in place of keys and values, n_kept numbers. It is
+    // cleared for token 0, and knows no way back: whoever forgets other tokens has kept a copy.
+    float *kept;
+    int64_t n_kept;
     PlainTurns turns;
     PlainAttention attention;
     PlainExperts experts;

@@ -126,7 +126,7 @@ int layers_with_state(const Model *m, int layers) {
 // What the present layer keeps.
 static float *present_state(const Plain *p) {
     int64_t number = layers_with_state(p->model, p->layer);
-    return p->extra->states.kept + number * state_numbers(&p->model->config);
+    return p->extra->kept + number * state_numbers(&p->model->config);
 }
 
 // out (rows) = w @ normed, and a bias (rows) if there is one.
@@ -252,11 +252,10 @@ static bool has_states(const Plain *p, const Layer *layer) {
 
 // For a text that begins.
 static void forget(Plain *p, int32_t token, float *x) {
-    int64_t n = layers_with_state(p->model, p->model->config.n_layers);
     (void)token;
     (void)x;
-    if (n == 0 || p->i > 0) return;
-    memset(p->extra->states.kept, 0, n * state_numbers(&p->model->config) * sizeof(float));
+    if (p->extra->n_kept == 0 || p->i > 0) return;
+    memset(p->extra->kept, 0, p->extra->n_kept * sizeof(float));
 }
 
 static void lay_out_states(Plain *p, Arena *arena) {
@@ -264,7 +263,8 @@ static void lay_out_states(Plain *p, Arena *arena) {
     PlainStates *s = &p->extra->states;
     int64_t n = layers_with_state(p->model, m->n_layers);
     if (n == 0) return;
-    s->kept = arena_take(arena, n, state_numbers(m) * sizeof(float));
+    p->extra->n_kept = n * state_numbers(m);
+    p->extra->kept = arena_take(arena, p->extra->n_kept, sizeof(float));
     s->in = arena_take(arena, state_inputs(m), sizeof(float));
     s->gate = arena_take(arena, state_width(m), sizeof(float));
     s->beta = arena_take(arena, m->extra->states.value_heads, sizeof(float));

@@ -32,11 +32,9 @@ typedef struct {
     const float *b_out;       // (dim), NULL: none
 } StatesTensors;
 
-// What the definition keeps of all tokens that were read, and makes of the present one. States are
-// those behind token i - 1. They are cleared for token 0, and know no way back: whoever forgets other
-// tokens has kept a copy.
+// What the definition makes of the present token. PlainExtra.kept (layers with LAYER_STATE,
+// state_numbers) has the states behind token i - 1.
 typedef struct {
-    float *kept;         // (layers with LAYER_STATE, state_numbers)
     float *in;           // (state_inputs) what a layer reads,
     float *gate;         // (state_width) and multiplies what it makes with
     float *beta, *step;  // (value_heads) how much a head takes and forgets

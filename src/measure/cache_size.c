@@ -5,13 +5,12 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "../fast/kv_cache.h"
+#include "../fast/transformer.h"
 
-// Bytes of a layer's cache of so many positions. A layer with a state has none.
+// Bytes of a layer's cache of so many positions.
 static uint64_t layer_bytes(const Job *job, const Layer *layer, KvType kv, int positions) {
-    KvCache cache = kv_cache_for(job->model, layer, kv, positions);
+    KvCache cache = layer_cache(job->model, layer, kv, positions);
     Arena count = {0};
-    if (layer->extra->flags & LAYER_STATE) return 0;
     kv_cache_lay_out(&cache, &count);
     return count.used;
 }

@@ -111,8 +111,14 @@ static inline const uint8_t *group_scales(const Matrix *m, int64_t row, int64_t 
 }
 
 // How the blocks of rows that lie side by side are cut: not at all, for these do not; into words of
-// four bytes; or into these and a float16, with which a block begins or ends.
-typedef enum { NOT_PACKED, PACKED_WORDS, PACKED_HALF_FIRST, PACKED_HALF_LAST } Packing;
+// four bytes; or into these and what is no word: a byte or a float16 in front, or a float16 behind.
+typedef enum {
+    NOT_PACKED,
+    PACKED_WORDS,
+    PACKED_BYTE_FIRST,
+    PACKED_HALF_FIRST,
+    PACKED_HALF_LAST
+} Packing;
 
 // Blocks of weights, as ggml's types have them and as our q4 does (blocks.c).
 typedef struct {

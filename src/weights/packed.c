@@ -5,13 +5,14 @@
 // Blocks are cut into words of four bytes, and the eight rows' words lie together:
 //     0  |word 0 of row 0|word 0 of row 1| ... |word 0 of row 7|
 //    32  |word 1 of row 0|word 1 of row 1| ... |word 1 of row 7|
-// A block of 4 n + 2 bytes begins or ends with a float16. Those of the eight rows lie together, too,
-// in front of the words or behind them. Rows behind the last whole group lie as ever.
+// A block of 4 n + 2 bytes begins or ends with a float16, and one of 4 n + 1 with a byte. Those of the
+// eight rows lie together, too, in front of the words or behind them. Rows behind the last whole group
+// lie as ever.
 #include <string.h>
 
 #include "matrix.h"
 
-enum { WORD_BYTES = 4, HALF_BYTES = 2 };
+enum { WORD_BYTES = 4 };
 
 bool can_be_packed(WeightType type) { return block_types[type].packing != NOT_PACKED; }
 
@@ -19,11 +20,12 @@ bool can_be_packed(WeightType type) { return block_types[type].packing != NOT_PA
 static void move_block(const BlockType *type, uint8_t *group, int64_t row, uint8_t *block,
                        bool in) {
     int words = type->bytes / WORD_BYTES;
-    int first = type->packing == PACKED_HALF_FIRST ? HALF_BYTES : 0;
-    int half = type->packing == PACKED_HALF_LAST ? words * WORD_BYTES : 0;
-    for (int i = type->packing == PACKED_WORDS ? 0 : -1; i < words; i++) {
-        int at = i < 0 ? half : first + i * WORD_BYTES;
-        int bytes = i < 0 ? HALF_BYTES : WORD_BYTES;
+    int rest = type->bytes % WORD_BYTES;  // bytes of what is no word: 0, 1 or 2
+    bool is_last = type->packing == PACKED_HALF_LAST;
+    for (int i = rest > 0 ? -1 : 0; i < words; i++) {
+        int word_at = (is_last ? 0 : rest) + i * WORD_BYTES;
+        int at = i >= 0 ? word_at : is_last ? words * WORD_BYTES : 0;
+        int bytes = i >= 0 ? WORD_BYTES : rest;
         uint8_t *side_by_side = group + at * PACKED_ROWS + row * bytes;
         memcpy(in ? side_by_side : block + at, in ? block + at : side_by_side, bytes);
     }

@@ -6,6 +6,7 @@ import concurrent.futures
 import itertools
 import json
 import os
+import re
 import shlex
 import shutil
 import struct
@@ -39,6 +40,7 @@ TEMPLATES = {
 ENDS = {'Llama 3': '<|eot_id|>', 'Qwen3': '<|im_end|>', 'Gemma 3': '<end_of_turn>', 'Llama 2': '</s>',
         'Mistral v0.1': '</s>', 'Nemo': '</s>', 'DeepSeek V3': '<\uff5cend\u2581of\u2581sentence\uff5c>'}
 WITH_SYSTEM = 'Llama 3', 'Qwen3', 'Gemma 3', 'DeepSeek V3', 'Nemo'
+MOVES_SYSTEM = 'Nemo',  # the template moves the system prompt to the last message; `run` leaves it where it was read
 
 
 def node(folder, *arguments):
@@ -259,6 +261,34 @@ WORDS = ['Hi!', ' two  spaces ', '\u3000wide\u00a0', 'a\nb\n', "\u00e9t\u00e9 na
          '\u6f22\u5b57 and 123456', '[INST] no </turn>']
 
 
+HIDDEN = '\ue000'  # stands in a message for the first letter of what spells a special token
+
+
+def chat_ids(name, spec, folder, config_path, asked):
+    """What the library makes of conversations. Where a message spells a special token, that is text: the rendered
+    conversation is cut at the template's own tokens, and what is between is read by a library that knows none."""
+    specials = specials_of(spec)
+    pattern = '(%s)' % '|'.join(map(re.escape, specials))
+    id_of = {token['content']: token['id'] for token in spec['added_tokens']}
+    hidden = [[{**message, 'content': re.sub(pattern, lambda found: HIDDEN + found[0][1:], message['content'])}
+               for message in messages] for messages in asked]
+    firsts = {special[1:]: special[0] for special in specials}
+    said = [json.loads(line) for line in node(folder, 'turns', config_path, dumped(hidden)).split('\n')[:-1]]
+    place = in_work(name.replace(' ', '-'))
+    found = library_ids(folder, os.path.join(place, 'tokenizer.json'), said)
+    for i, text in enumerate(said):
+        if HIDDEN not in text:
+            continue
+        bare = os.path.join(place, 'bare.json')
+        write(bare, json.dumps({**spec, 'added_tokens': []}))
+        parts = [part for part in re.split(pattern, text) if part]
+        plain = [re.sub(HIDDEN + '(%s)' % '|'.join(map(re.escape, firsts)), lambda found: firsts[found[1]] + found[1],
+                        part) for part in parts]
+        ids = library_ids(folder, bare, plain)
+        found[i] = [id for part, its in zip(parts, ids) for id in ([id_of[part]] if part in id_of else its)]
+    return found
+
+
 def compare_chats(name, spec, config, folder, chat, own):
     """First and later turns, with a system prompt and without."""
     if name not in ENDS or not config.get('chat_template'):
@@ -269,11 +299,11 @@ def compare_chats(name, spec, config, folder, chat, own):
     asked = []
     for system, user, other in conversations:
         first = [{'role': 'system', 'content': system}] * bool(system) + [{'role': 'user', 'content': user}]
-        asked += [first, first + [{'role': 'assistant', 'content': 'Yes.'}, {'role': 'user', 'content': other}]]
+        later = [{'role': 'assistant', 'content': 'Yes.'}, {'role': 'user', 'content': other}]
+        asked += [first, (first[-1:] if name in MOVES_SYSTEM else first) + later]
     config_path = os.path.join(os.path.dirname(own.model), 'chat.json')
     write(config_path, json.dumps(config))
-    said = [json.loads(line) for line in node(folder, 'turns', config_path, dumped(asked)).split('\n')[:-1]]
-    wanted = library_ids(folder, os.path.join(in_work(name.replace(' ', '-')), 'tokenizer.json'), said)
+    wanted = chat_ids(name, spec, folder, config_path, asked)
     wrong = []
 
     def turn(first, system, user, before):

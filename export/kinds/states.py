@@ -1,18 +1,23 @@
-"""Layers with a state in place of keys and values: what config.json says of them, and their tensors in folders of
-Hugging Face, both ways. There some families have several of our matrices in one, key head by key head; and those whose
-attention has a gate have its rows in q_proj, behind the queries of each head."""
+"""Layers with a state in place of keys and values: their keys and their tensors, both ways.
+
+In folders some families have several of our matrices in one, key head by key head; and those whose attention has a gate
+have its rows in q_proj, behind the queries of each head. GGUF files have -exp(A_log) for the decay of the delta rule,
+and those of Qwen 3.5 have its value heads in tiles: one of each key head behind the other, over and over."""
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
+from math import exp, log
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from .common import MAX_HEAD_DIM, MAX_HEADS, MAX_WIDTH, REFUSED, Keys, Problem
-from .experts import Taken
-from .families import Family
+from ..common import MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_WIDTH, REFUSED, Job, Keys, Problem
+from ..families import Family, Gguf
+from ..model import CONV, DELTA, STATE, Model
+from ..rows import Taken
+from ..tensors import (ARRAY, BLOCKS, BOOL, HEADS, I32, ITEM_SIZES, U32, Joined, Made, Place, Tensors, bytes_of, widen)
 from .layers import FULL
-from .model import CONV, DELTA, SEES_ALL, STATE, Model
-from .tensors import BLOCKS, ITEM_SIZES, Joined, Made, Tensors, bytes_of
+from .shapes import KV_HEADS
 
 MAX_CONV_WIDTH = 64
 DELTA_NAMES = {part: 'model.layers.%%d.linear_attn.%s' % name for part, name in (
@@ -35,7 +40,7 @@ OF_DELTA = (('linear_conv_kernel_dim', 'conv_width', MAX_CONV_WIDTH),
 
 # ---- config.json ----
 
-def read_states(config: Keys, family: Family, model: Model) -> Dict[str, Any]:
+def from_config(config: Keys, family: Family, model: Model) -> Dict[str, Any]:
     """The fields about states, and a byte for each layer."""
     rule = family.states
     if not rule:
@@ -74,7 +79,7 @@ def layers_with_state(config: Keys, family: Family, n_layers: int) -> List[bool]
     return [(layer + 1) % period != 0 for layer in range(n_layers)]
 
 
-def config_of_states(family: Family, model: Model) -> Dict[str, Any]:
+def to_config(family: Family, model: Model) -> Dict[str, Any]:
     """The same keys of a model that goes out."""
     rule, layers = family.states, model.layer_flags
     keys: Dict[str, Any] = {'layer_types': [rule.words[0] if flags & STATE else FULL for flags in layers]}
@@ -286,3 +291,211 @@ def in_shape(model: Model, part: str, tensor: Any) -> Any:
     if part == 'state_conv':
         return Shaped(tensor, (model.state_channels, 1, model.conv_width))
     return Shaped(tensor, (1, model.dim)) if part == 'shared_gate' else tensor
+
+
+# ---- the order of value heads ----
+
+BY_VALUE = 'state_gate', 'state_beta', 'state_step', 'state_decay', 'state_dt'  # what has rows for value heads alone
+
+
+def order_of(model: Model) -> Tuple[int, ...]:
+    """In the other order than the model has: the number that each value head has now."""
+    n_keys, of_key = model.state_key_heads, model.state_value_heads // model.state_key_heads
+    if model.state_tiled:
+        return tuple(j % of_key * n_keys + j // of_key for j in range(n_keys * of_key))
+    return tuple(j % n_keys * of_key + j // n_keys for j in range(n_keys * of_key))
+
+
+def in_order(path: str, plan: List[Place], model: Model, tiled: bool) -> List[Place]:
+    """The tensors of a model that goes out with its value heads in tiles, or side by side."""
+    if model.state_key_heads == model.state_value_heads or bool(model.state_tiled) == tiled:
+        return plan
+    order, keys = order_of(model), 2 * model.state_key_heads * model.state_key_dim
+    placed = []
+    for place in plan:
+        tensor = place.tensor
+        if place.part in ('state_in', 'state_conv'):
+            tensor = HeadsMoved(tensor, order, keys)
+        elif place.part in BY_VALUE:
+            tensor = HeadsMoved(tensor, order, 0)
+        elif place.part == 'state_out':
+            if tensor.dtype in HEADS or model.state_value_dim % BLOCKS.get(tensor.dtype, (1,))[0]:
+                raise Problem(path, '%s is %s, whose blocks are not whole in a head of %d (expected floats, since '
+                              'value heads stand in another order there)' % (
+                                  tensor.name, tensor.dtype, model.state_value_dim))
+            tensor = ColumnHeadsMoved(tensor, order)
+        placed.append(place._replace(tensor=tensor))
+    return placed
+
+
+@dataclass(frozen=True)
+class HeadsMoved(Made):
+    """The rows, or elements, of heads in another order, behind `fixed` ones that stay: new head i is old head
+    order[i]."""
+    order: Tuple[int, ...]
+    fixed: int
+
+    size = property(lambda self: bytes_of(self.tensor))
+
+    def read(self, first: int = 0, count: Optional[int] = None) -> Iterator[bytes]:
+        """The bytes from `first` on."""
+        row = self.size // self.shape[0]
+        fixed, head = self.fixed * row, (self.shape[0] - self.fixed) // len(self.order) * row
+        whole = b''.join(self.tensor.read()) if len(self.shape) == 1 else b''
+        end = self.size if count is None else first + count
+        while first < end:
+            number, inside = divmod(first - fixed, head)
+            at, most = (first, fixed - first) if first < fixed else (
+                fixed + self.order[number] * head + inside, head - inside)
+            wanted = min(most, end - first)
+            if whole:
+                yield whole[at:at + wanted]
+            else:
+                yield from self.tensor.read(at, wanted)
+            first += wanted
+
+
+@dataclass(frozen=True)
+class ColumnHeadsMoved(Made):
+    """The columns of heads in another order, whose blocks lie within a head."""
+    order: Tuple[int, ...]
+
+    size = property(lambda self: bytes_of(self.tensor))
+
+    def read(self) -> Iterator[bytes]:
+        rows = self.shape[0]
+        row = self.size // rows
+        head, at_once = row // len(self.order), max(1, (1 << 20) // row)
+        for first in range(0, rows, at_once):
+            count = min(at_once, rows - first)
+            data = b''.join(self.tensor.read(first * row, count * row))
+            yield b''.join(data[at + i * head:at + (i + 1) * head] for at in range(0, len(data), row)
+                           for i in self.order)
+
+
+# ---- GGUF ----
+
+GGUF_QKVZ, GGUF_BA = 'blk.%d.ssm_in.weight', 'blk.%d.ssm_ba.weight'
+GATE = 'blk.%d.attn_q.gate'  # no file has it: it is in attn_q
+RECURRENT, PERIOD = 'attention.recurrent_layers', 'full_attention_interval'
+SECTIONS = 'rope.dimension_sections'
+
+
+# ---- keys ----
+
+def read_kv_heads(keys: Keys, n_heads: int) -> int:
+    """The number of key heads. A list has it for each layer, and 0 for layers with a convolution."""
+    counts = keys.values.get(KV_HEADS)
+    if not isinstance(counts, list):
+        return keys.integer(KV_HEADS, MAX_HEADS, n_heads)
+    found = sorted(set(counts) - {0})
+    if any(type(count) is not int or not 0 <= count <= MAX_HEADS for count in counts) or len(found) > 1:
+        keys.refuse(KV_HEADS, 'one number, and 0 for layers that do not attend')
+    keys.asked.add(KV_HEADS)
+    return found[0] if found else n_heads
+
+
+def from_gguf(keys: Keys, family: Family, rule: Gguf, n_layers: int, turning: int) -> Dict[str, Any]:
+    """The fields about states, and a byte for each layer."""
+    if not family.states:
+        return {}
+    if family.states.kind == 'conv':
+        counts = keys.get(KV_HEADS, lambda v: isinstance(v, list) and len(v) == n_layers,
+                          'a number of key heads for each of %d layers' % n_layers)
+        fields: Dict[str, Any] = {'conv_width': keys.integer('shortconv.l_cache', MAX_CONV_WIDTH)}
+        layers = [STATE * (count == 0) for count in counts]
+    else:
+        fields, layers = read_delta(keys, rule), recurrent_layers(keys, n_layers)
+        if family.rope.axes:
+            check_sections(keys, turning)
+    return {**fields, 'layers': layers} if any(layers) else {'state_kind': 0, 'layers': []}
+
+
+def read_delta(keys: Keys, rule: Gguf) -> Dict[str, int]:
+    n_keys, n_heads = keys.integer('ssm.group_count', MAX_HEADS), keys.integer('ssm.time_step_rank', MAX_HEADS)
+    if n_heads % n_keys:
+        keys.refuse('ssm.time_step_rank', 'a multiple of ssm.group_count, %d' % n_keys)
+    width = keys.get('ssm.inner_size', lambda v: type(v) is int and v > 0 and v % n_heads == 0 and
+                     v // n_heads <= MAX_HEAD_DIM, 'a multiple of ssm.time_step_rank, %d' % n_heads)
+    return {'conv_width': keys.integer('ssm.conv_kernel', MAX_CONV_WIDTH), 'state_key_heads': n_keys,
+            'state_value_heads': n_heads, 'state_key_dim': keys.integer('ssm.state_size', MAX_HEAD_DIM),
+            'state_value_dim': width // n_heads, 'state_tiled': int(rule.tiled and n_keys != n_heads)}
+
+
+def recurrent_layers(keys: Keys, n_layers: int) -> List[int]:
+    """Those that a list names, which may have layers behind the last one; else all but the last of each period."""
+    listed = keys.get(RECURRENT, lambda v: isinstance(v, list) and len(v) >= n_layers and all(
+        type(x) is bool for x in v), 'true or false for each of %d layers' % n_layers, None)
+    period = keys.integer(PERIOD, MAX_LAYERS + 1, 4)
+    return [STATE * own for own in listed[:n_layers]] if listed else [
+        STATE * ((layer + 1) % period != 0) for layer in range(n_layers)]
+
+
+def check_sections(keys: Keys, turning: int) -> None:
+    """In a text all three axes have the same position. What stands in no section turns by another, which is 0."""
+    sections = keys.get(SECTIONS, lambda v: isinstance(v, list) and 3 <= len(v) <= 4 and all(
+        type(x) is int and 0 <= x <= MAX_HEAD_DIM for x in v), 'the sections of three axes', None)
+    if sections and any(pair >= 3 * sections[pair % 3] for pair in range(turning // 2)):
+        keys.job.note('the sections %s of %s%s leave pairs out, which llama.cpp does not turn; run turns them, as '
+                      'Hugging Face does' % (sections, keys.inside, SECTIONS))
+
+
+def to_gguf(job: Job, rule: Gguf, family: Family, model: Model) -> Dict[str, Tuple[int, Any]]:
+    """The keys of a model that goes out."""
+    own = [bool(flags & STATE) for flags in model.layer_flags]
+    if model.state_kind != DELTA:
+        return {'shortconv.l_cache': (U32, model.conv_width),
+                KV_HEADS: (ARRAY, (I32, [0 if has else model.n_kv_heads for has in own]))}
+    settings: Dict[str, Tuple[int, Any]] = {
+        'ssm.conv_kernel': (U32, model.conv_width), 'ssm.state_size': (U32, model.state_key_dim),
+        'ssm.group_count': (U32, model.state_key_heads), 'ssm.time_step_rank': (U32, model.state_value_heads),
+        'ssm.inner_size': (U32, model.state_width)}
+    if model.state_key_dim != model.state_value_dim:
+        job.note('llama.cpp does not load architecture %s with keys of %d and values of %d in a state'
+                 % (rule.architecture, model.state_key_dim, model.state_value_dim))
+    period = own.index(False) + 1 if False in own else len(own) + 1
+    settings[PERIOD] = U32, period
+    if own != [(layer + 1) % period != 0 for layer in range(len(own))]:
+        settings[RECURRENT] = ARRAY, (BOOL, own)
+        job.note('the layers that attend are not each %dth: llama.cpp v0.5.0 (September 2026) reads %s, which says so, '
+                 'and older builds may not' % (period, RECURRENT))
+    if family.rope.axes:
+        pairs = model.turning // 2
+        settings[SECTIONS] = ARRAY, (I32, [(pairs + 2) // 3, (pairs + 1) // 3, pairs // 3, 0])
+    return settings
+
+
+# ---- tensors ----
+
+@dataclass(frozen=True)
+class Decays(Made):
+    """A_log in place of -exp(A_log), or the way back."""
+    back: bool = False
+
+    dtype = 'F32'
+
+    def read(self) -> Iterator[bytes]:
+        chunks = self.tensor.read()
+        data = b''.join(chunks if self.tensor.dtype == 'F32' else widen(chunks, self.tensor.dtype))
+        values = struct.unpack('<%df' % (len(data) // 4), data)
+        if not self.back and not all(value < 0 for value in values):
+            raise Problem(self.path, '%s has a number that is not below 0 (expected -exp(A_log))' % self.name)
+        yield struct.pack('<%df' % len(values), *(-exp(min(value, 88)) if self.back else log(-value)
+                                                  for value in values))
+
+
+def take_decays(tensors: Tensors, model: Model, names: Dict[str, str]) -> None:
+    for layer, flags in enumerate(model.layer_flags):
+        name = names['state_decay'] % layer
+        if flags & STATE and name in tensors:
+            tensors[name] = Decays(tensors[name])
+
+
+def gguf_joined(family: Family) -> Dict[str, Tuple[str, ...]]:
+    """The matrices that are several, and their parts: older files of Qwen3-Next have both, newer ones the second."""
+    return {GGUF_QKVZ: JOINED, **joined_out(family)} if family.states and family.states.joined else {}
+
+
+def joined_out(family: Family) -> Dict[str, Tuple[str, ...]]:
+    """Those of newer files."""
+    return {GGUF_BA: BOTH_SMALL} if family.states and family.states.joined else {}

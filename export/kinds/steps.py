@@ -1,23 +1,33 @@
-"""What GGUF files say of steps that few architectures have: scales that are keys, xIELU's numbers, which are lists of a
-number a layer, and layers that do not turn; both ways."""
+"""Steps that few architectures have: scales that are keys, xIELU's numbers, head norms without weights, chunks of
+attention, and layers that do not turn; what GGUF files say of them, both ways."""
 
 from __future__ import annotations
 
 import struct
-from typing import Any, Dict, List, Tuple
+from typing import Any, Callable, Dict, List, Tuple
 
-from .common import MAX_SEQ, Keys, Problem, is_number
-from .config import FACTORS
-from .families import Gguf
-from .model import DENSE, SEES_ALL, WITHOUT_ROPE, XIELU, Model
-from .tensors import XIELU_NUMBERS, Small, Tensors, widen
+from ..common import MAX_SEQ, Keys, Problem, is_number
+from ..families import Gguf
+from ..model import DENSE, SEES_ALL, WITHOUT_ROPE, XIELU, Model
+from ..tensors import ARRAY, BOOL, F32, U32, XIELU_NUMBERS, Small, Tensors, widen
 
-U32, F32, BOOL, ARRAY = 4, 6, 7, 9  # types
 XIELU_KEYS = tuple('xielu.' + each for each, _ in XIELU_NUMBERS)  # of no architecture
 Settings = Dict[str, Tuple[int, Any]]
 
 
 # ---- scales ----
+
+# Words of a row's scales that have a key's number: the field, what it is of the number and of the width of a head, and
+# the way back.
+FACTORS: Dict[str, Tuple[str, Callable[[float, int], float], Callable[[float, int], float]]] = {
+    'embedding_factor': ('embedding_scale', lambda x, d: x, lambda x, d: x),
+    'residual_factor': ('residual_scale', lambda x, d: x, lambda x, d: x),
+    'score_factor': ('score_scale', lambda x, d: x, lambda x, d: x),
+    'query_factor': ('score_scale', lambda x, d: x * d ** -0.5, lambda x, d: x / d ** -0.5),
+    'logit_factor': ('logit_scale', lambda x, d: x, lambda x, d: x),
+    'value_factor': ('value_scale', lambda x, d: x, lambda x, d: x),
+    'logit_divisor': ('logit_scale', lambda x, d: 1 / x, lambda x, d: 1 / x)}
+
 
 def read_factors(keys: Keys, rule: Gguf, model: Model) -> Dict[str, float]:
     """The fields of scales. A number that changes nothing is no scale, and so is 0, or no key, to llama.cpp."""

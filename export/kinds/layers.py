@@ -1,0 +1,371 @@
+"""Which layers of a model slide, which do without RoPE, and which turn by settings of their own; by config.json, by
+GGUF's keys and by what llama.cpp knows without a key."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import log, sqrt
+from typing import Any, Dict, List, Optional
+
+from ..common import MAX_LAYERS, MAX_SEQ, Job, Keys, Problem
+from ..families import Family, Gguf, gguf_of
+from ..keys import not_used
+from ..model import (DENSE, KEYS_ARE_VALUES, LONGROPE, SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE, WITHOUT_SINKS,
+                     Feature, Model, of_kind)
+from ..tensors import rounded
+from .steps import read_turns
+
+FULL, SLIDING, CHUNKED = 'full_attention', 'sliding_attention', 'chunked_attention'
+
+
+def from_config(config: Keys, family: Family, n_layers: int) -> Dict[str, Any]:
+    """The window, or the chunk, and a byte for each layer where they are not alike."""
+    rule = family.layers.rule
+    if rule == 'small' and config.values.get('layer_types') is None:
+        rule = 'alike'
+    window, layers = RULES[rule][0](config, family, n_layers)
+    width = 'attention_chunk' if rule == 'chunked' else 'sliding_window'
+    return {width: window, 'layers': layers if any(layers) else []}
+
+
+def window_of(config: Keys, family: Family) -> int:
+    return config.integer('sliding_window', MAX_SEQ, family.default('sliding_window', 0), 0)
+
+
+def all_alike(config, family, n_layers):
+    config.only('sliding_window', None)
+    rope_key, word = family.layers.rope_key, family.layers.types
+    if word:  # which newer releases write as all do
+        config.get('layer_types', lambda v: v in ([word] * n_layers, [FULL] * n_layers),
+                   '%s for each of %d layers' % (word, n_layers))
+    return 0, [WITHOUT_ROPE * bool(rope_key and config.values.get(rope_key) != 'rope')] * n_layers
+
+
+def all_slide(config, family, n_layers):
+    """Every layer slides when one does."""
+    not_used(config, family, 'layer_types')
+    flag = family.layers.flag
+    return window_of(config, family) if not flag or config.flag(flag, False, False) else 0, []
+
+
+def layers_by_flag(config, family, n_layers):
+    """Those of layer_types slide if use_sliding_window says that some do. Without the list it is those that do not
+    turn, in a family that has such layers, else those from max_window_layers on."""
+    still = [False] * n_layers
+    listed = family.layers.without_rope == 'listed'
+    if listed:
+        given = layers_with_rope(config, n_layers)
+        key = 'no_rope_layer_interval'
+        interval = 0 if given else config.integer(key, MAX_SEQ, family.default(key))
+        still = [not given[i] if given else (i + 1) % interval == 0 for i in range(n_layers)]
+    window = window_of(config, family) if config.flag('use_sliding_window', False, False) else 0
+    slides = named_layers(config, n_layers, window)
+    if slides is None and listed:
+        slides = still
+    elif slides is None:
+        key = 'max_window_layers'
+        first = config.integer(key, MAX_SEQ, family.default(key), low=0) if window else 0
+        slides = [i >= first for i in range(n_layers)]
+    if not any(slides):
+        window = 0
+    return window, [SEES_ALL * bool(window and not slides[i]) + WITHOUT_ROPE * still[i] for i in range(n_layers)]
+
+
+def listed_layers(config, family, n_layers):
+    """Those of layer_types slide. Without the list all do, if there is a window."""
+    window = window_of(config, family)
+    slides = named_layers(config, n_layers, window) or [bool(window)] * n_layers
+    window = window if any(slides) else 0
+    return window, [SEES_ALL * bool(window and not slide) for slide in slides]
+
+
+def periodic_layers(config, family, n_layers):
+    """All slide but one in a period, which may turn otherwise than the full ones. In families whose full layers do not
+    turn, a config without a window makes all full, and then they turn."""
+    not_used(config, family, *(key for key in family.keys.unread if 'sliding_window_pattern' in key))
+    window = window_of(config, family)
+    slides = named_layers(config, n_layers, window)
+    needs_window = family.layers.without_rope == 'full' and not family.layers.windowless and not family.layers.thetas
+    if not window and (slides is None or needs_window):
+        config.refuse('sliding_window', 'a whole number from 1 to %d, or layer_types' % MAX_SEQ)
+    if slides is None:
+        key = family.layers.period_key
+        period = config.integer(key, MAX_SEQ, family.default(key)) if key else family.default('period')
+        full = 0 if family.layers.full_first else (n_layers - 1) % period if family.layers.from_end else period - 1
+        slides = [i % period != full and not (i == 0 and family.layers.full_too) for i in range(n_layers)]
+    if family.layers.full_last and slides[-1]:
+        slides[-1] = False
+        config.job.note('the last layer is full, as the class has it whatever layer_types says')
+    turns = turning_layers(config, family, n_layers)
+    if turns:  # by themselves, whatever slides
+        window = window if any(slides) else 0
+        return window, [SEES_ALL * bool(window and not slide) + WITHOUT_ROPE * (not turn)
+                        for slide, turn in zip(slides, turns)]
+    bare = WITHOUT_ROPE if family.layers.without_rope == 'full' and window else 0
+    window = window if any(slides) else 0
+    return window, [TURNS_AS_SLIDING if slide else SEES_ALL * bool(window) + bare for slide in slides]
+
+
+def chunked_layers(config, family, n_layers):
+    """Which layers turn, by no_rope_layers or an interval, and which see their chunk alone: those of layer_types, else
+    those that turn."""
+    key, length_key = 'no_rope_layer_interval', 'attention_chunk_size'
+    given = layers_with_rope(config, n_layers) if config.values.get('no_rope_layers') else None
+    interval = 0 if given else config.integer(key, MAX_SEQ, family.default(key))
+    turns = [bool(given[i]) if given else (i + 1) % interval != 0 for i in range(n_layers)]
+    chunk = config.integer(length_key, MAX_SEQ, family.default(length_key), 0)
+    types = config.get('layer_types', lambda v: isinstance(v, list) and len(v) == n_layers and all(
+        t in (FULL, CHUNKED) for t in v), '%s or %s for each of %d layers' % (FULL, CHUNKED, n_layers), None, None)
+    in_chunks = [kind == CHUNKED for kind in types] if types else turns
+    chunk = chunk if any(in_chunks) else 0
+    return chunk, [SEES_ALL * bool(chunk and not own) + WITHOUT_ROPE * (not turn)
+                   for own, turn in zip(in_chunks, turns)]
+
+
+def layers_of_small(config, family, n_layers):
+    """What tools/train.py writes of small models whose layers differ: by layer_types, and by no_rope_layers the full
+    ones that do not turn."""
+    config.only('position_encoding', 'rope')
+    window = config.integer('sliding_window', MAX_SEQ)
+    slides = named_layers(config, n_layers, window)
+    turns = layers_with_rope(config, n_layers) or [1] * n_layers
+    if not any(slides):
+        window = 0
+    for i in range(n_layers):
+        if slides[i] and not turns[i]:
+            config.refuse('no_rope_layers', 'a 1 for layer %d, since it slides' % i)
+    return window, [TURNS_AS_SLIDING if slides[i] else SEES_ALL * bool(window) + WITHOUT_ROPE * (not turns[i])
+                    for i in range(n_layers)]
+
+
+def turning_layers(config: Keys, family: Family, n_layers: int) -> Optional[List[bool]]:
+    """Whether each layer turns, in families that have a list of thetas: it does where that is not 0, and the theta
+    is the block's. Without the list the layers that would be full do not turn. None: another rule counts."""
+    key = family.layers.thetas
+    if not key:
+        return None
+    thetas = config.get(key, lambda v: isinstance(v, list) and len(v) == n_layers and all(
+        type(x) in (int, float) and x >= 0 for x in v), 'a number from 0 for each of %d layers' % n_layers, None, None)
+    return [theta > 0 for theta in thetas] if thetas else [
+        (n_layers - 1 - layer) % family.period != 0 for layer in range(n_layers)]
+
+
+def named_layers(config: Keys, n_layers: int, window: int) -> Optional[List[bool]]:
+    """Whether each layer slides, by layer_types; None where there is no such list."""
+    types = config.get('layer_types', lambda v: isinstance(v, list) and len(v) == n_layers and all(
+        t == FULL or t == SLIDING and window for t in v),
+        '%s for each of %d layers' % ('%s or %s' % (FULL, SLIDING) if window else FULL + ', since there is no window,',
+                                      n_layers), None, None)
+    return [t == SLIDING for t in types] if types else None
+
+
+def layers_with_rope(config: Keys, n_layers: int) -> Optional[List[int]]:
+    """no_rope_layers, which has a 1 for each layer with RoPE and a 0 for each without; None if there is no list."""
+    return config.get('no_rope_layers', lambda v: isinstance(v, list) and len(v) >= n_layers and all(
+        x in (0, 1) for x in v), 'a 1 (RoPE) or a 0 for each of %d layers' % n_layers, None, None)
+
+
+# ---- out ----
+
+OTHERWISE = DENSE | KEYS_ARE_VALUES | WITHOUT_SINKS  # what layers may be besides
+
+
+def sliding_model(model: Model) -> Model:
+    """The model as its sliding layers have it: their settings of RoPE in the places of the others."""
+    names = ('rope_method', 'theta', 'factor', 'train_ctx', 'ramp', 'truncate', 'beta_fast', 'beta_slow',
+             'attention_factor', 'mscale', 'mscale_all_dim', 'low_freq_factor', 'high_freq_factor')
+    head_dim, _ = of_kind(model, True)
+    turning = model.sliding_rotary_dim or model.turning
+    return replace(model, rope_dynamic=0, head_dim=head_dim, rotary_dim=turning % head_dim, shapes=[], **{
+        name: getattr(model, 'sliding_' + name.replace('rope_', '')) for name in names})
+
+
+def full_model(model: Model) -> Model:
+    """The same of its full layers."""
+    head_dim, _ = of_kind(model, False)
+    return replace(model, head_dim=head_dim, rotary_dim=model.turning % head_dim, shapes=[])
+
+
+def slides_of(path: str, model: Model) -> List[bool]:
+    """Whether each layer slides. Refuses a layer that is neither full nor sliding as the others are."""
+    layers = model.layer_flags
+    still = WITHOUT_ROPE * any(flags & WITHOUT_ROPE for flags in layers)
+    full, slide = SEES_ALL * bool(model.sliding_window) + still, TURNS_AS_SLIDING * bool(model.sliding_rope)
+    for layer, flags in enumerate(layers):
+        if flags & ~OTHERWISE not in (full, slide):
+            raise Problem(path, 'has a layer that is neither full nor sliding as its family has them (found %d for '
+                          'layer %d, expected %d or %d)' % (flags, layer, full, slide))
+    return [flags & ~OTHERWISE == slide and slide != full for flags in layers]
+
+
+def period_of(slides: List[bool]) -> Optional[int]:
+    """The period by which the last layer of each is full, or None."""
+    period = slides.index(False) + 1 if False in slides else len(slides) + 1
+    return period if slides == [(i + 1) % period != 0 for i in range(len(slides))] else None
+
+
+def scale_of_embedding(job: Job, path: str, model: Model, own: float) -> None:
+    """Gemma's programs multiply embeddings with the root of their width, `own`, whatever a file had."""
+    found = model.embedding_scale
+    if abs(found / own - 1) > 0.005:
+        raise Problem(path, 'has an embedding scale of %g, which no family has (expected %g, the root of dim)'
+                      % (found, own))
+    if rounded(found, 'F32') != own:
+        job.note('embeddings will be multiplied by %g, not by %g' % (own, found))
+
+
+def to_config(path: str, family: Family, model: Model) -> Dict[str, Any]:
+    """The keys about windows and layers."""
+    return RULES[family.layers.rule][1](path, family, model)
+
+
+def alike_out(path, family, model):
+    types, rope_key = family.layers.types, family.layers.rope_key
+    still = {bool(flags & WITHOUT_ROPE) for flags in model.layer_flags}
+    if rope_key and len(still) > 1:
+        raise Problem(path, 'has layers that turn and layers that do not, which %s has not (expected all alike)'
+                      % family.title)
+    return {**({'layer_types': [types] * model.n_layers} if types else {}),
+            **({rope_key: 'nope' if True in still else 'rope'} if rope_key else {})}
+
+
+def chunked_out(path, family, model):
+    """Layers that turn and that see a chunk, by lists of their own."""
+    flag, scale, length = family.rope.unturned
+    keys = {'attention_chunk_size': model.attention_chunk or None, flag: bool(model.temperature_beta),
+            'no_rope_layers': [int(not flags & WITHOUT_ROPE) for flags in model.layer_flags],
+            'layer_types': [FULL if flags & SEES_ALL else CHUNKED for flags in model.layer_flags]}
+    if model.temperature_beta:
+        keys.update({scale: model.temperature_beta, length: model.temperature_length or model.train_ctx})
+    return keys
+
+
+def listed_out(path, family, model):
+    slides = [bool(model.sliding_window) and not flags & SEES_ALL for flags in model.layer_flags]
+    return {'sliding_window': model.sliding_window or None,
+            'layer_types': [SLIDING if slide else FULL for slide in slides]}
+
+
+def all_slide_out(path, family, model):
+    flag = family.layers.flag
+    return {**({flag: bool(model.sliding_window)} if flag else {}), 'sliding_window': model.sliding_window or None}
+
+
+def by_flag_out(path, family, model):
+    window, layers = model.sliding_window, model.layer_flags
+    slides = [bool(window) and not flags & SEES_ALL for flags in layers]
+    keys = {'use_sliding_window': bool(window), 'sliding_window': window or None,
+            'layer_types': [SLIDING if slide else FULL for slide in slides]}
+    if family.layers.without_rope == 'listed':
+        keys['no_rope_layers'] = [int(not flags & WITHOUT_ROPE) for flags in layers]
+    keys['max_window_layers'] = slides.index(True) if True in slides else len(slides)
+    return keys
+
+
+def periodic_out(path, family, model):
+    """Without a layer that slides a window of null would be no answer, but in the families that take it for that."""
+    thetas = family.layers.thetas
+    if thetas:
+        return {**listed_out(path, family, model),
+                'sliding_window': model.sliding_window or family.default('sliding_window'),
+                thetas: [0 if flags & WITHOUT_ROPE else model.theta for flags in model.layer_flags]}
+    slides = slides_of(path, model)
+    turns = not any(flags & WITHOUT_ROPE for flags in model.layers)
+    window = model.sliding_window or (None if family.layers.windowless and turns else family.default('sliding_window'))
+    keys = {'sliding_window': window, 'layer_types': [SLIDING if slide else FULL for slide in slides]}
+    if family.layers.period_key and period_of(slides) and window:
+        keys[family.layers.period_key] = period_of(slides)
+    return keys
+
+
+# Each rule of a row: what reads config.json, and what writes it again.
+RULES = {'alike': (all_alike, alike_out), 'all_slide': (all_slide, all_slide_out),
+         'by_flag': (layers_by_flag, by_flag_out), 'periodic': (periodic_layers, periodic_out),
+         'listed': (listed_layers, listed_out), 'chunked': (chunked_layers, chunked_out),
+         'small': (layers_of_small, None)}  # of a family that never goes out
+
+
+# ---- GGUF ----
+
+CAPS = {'logit_cap': 30.0, 'score_cap': 50.0}  # what llama.cpp takes where no key says one; 0 is none
+
+
+def read_slides(keys, families, n_layers):
+    """Whether each layer has the window; the window. One in a period is full, unless the file says which."""
+    window = keys.integer('attention.sliding_window', MAX_SEQ, 0, low=0)
+    if gguf_of(families[0]).window != 'by_layer' or not window:
+        return [False] * n_layers, window
+    rule, n_all = gguf_of(families[0]), keys.integer('block_count', MAX_LAYERS)
+    usual = rule.full_first or next(family.period for family in families if family.period)
+    pattern = keys.get('attention.sliding_window_pattern', lambda v: type(v) is int and v > 0 or isinstance(
+        v, list) and len(v) == n_all and all(x in (False, True) for x in v),
+        'a number of layers, or true or false for each of %d' % n_all, usual)
+    full = 0 if rule.full_first else pattern - 1 if isinstance(pattern, int) else 0
+    return [bool(x) for x in pattern[:n_layers]] if isinstance(pattern, list) else [
+        i % pattern != full for i in range(n_layers)], window
+
+
+def from_gguf(keys: Keys, families: List[Family], model: Model, rope: Dict[str, Any]) -> Dict[str, Any]:
+    """The window, a byte for each layer, and how sliding layers turn: plainly, or as the file says."""
+    rule = gguf_of(families[0])
+    slides, window = read_slides(keys, families, model.n_layers)
+    if rule.without_rope == 'each_fourth':
+        return {'sliding_window': 0, 'layers': [WITHOUT_ROPE * (i % 4 == 3) for i in range(model.n_layers)]}
+    if rule.chunks:
+        return {}
+    if rule.turns:
+        return {'sliding_window': window, 'layers': read_turns(keys, rule, model.n_layers)}
+    if not any(slides):
+        return {'sliding_window': 0 if rule.window == 'by_layer' else window, 'layers': []}
+    theta = rope['theta']
+    if rule.own_theta:
+        theta = keys.number(rule.own_theta, 10000.0, above=1.0)
+    elif rule.sliding == 'plain_same_theta':
+        keys.get('rope.freq_base_swa', lambda v: v == theta, 'rope.freq_base, %g' % theta, theta)
+    plain = {'rope_method': 0, 'theta': theta, 'train_ctx': model.seq_len, 'truncate': 1}
+    own = plain if rule.sliding.startswith('plain') else rope
+    still = WITHOUT_ROPE if rule.without_rope == 'full' else 0
+    # Sliding layers have no longrope of their own: where full ones do not turn, it is that of all.
+    by_itself = rule.sliding and own['rope_method'] != LONGROPE
+    layers = [TURNS_AS_SLIDING * bool(by_itself) if slide else SEES_ALL + still for slide in slides]
+    sliding = {'sliding_' + name.replace('rope_', ''): value for name, value in own.items() if name != 'rope_dynamic'}
+    return {'sliding_window': window, 'layers': layers, **({'sliding_rope': 1, **sliding} if by_itself else {})}
+
+
+def read_scales(keys: Keys, family: Family, rule: Gguf, model: Model) -> Dict[str, float]:
+    """What embeddings and scores are multiplied by, which no key says; and caps."""
+    found = {field: keys.number(key, CAPS[field], zero=Feature[field.upper()] not in rule.needs, high=1e6)
+             for field, key in rule.caps.items()}
+    if family.scales.get('embedding') == 'sqrt_dim':
+        found['embedding_scale'] = rounded(sqrt(model.dim), 'F32')
+    if family.scales.get('scores') == 'one':
+        found['score_scale'] = 1.0
+    if rule.largest and model.n_layers == rule.largest:
+        found['score_scale'] = (model.dim / model.n_heads) ** -0.5
+    return found
+
+
+def gguf_temperature(keys: Keys, rule: Gguf, model: Model) -> Dict[str, Any]:
+    """Ministral 3's temperature by position, and the pair that its attention factor follows from."""
+    if rule.yarn != 'told':
+        return {}
+    beta, found = keys.number('attention.temperature_scale', 0.0, zero=True, high=1e6), {}
+    if beta:
+        found = {'temperature_beta': beta, 'train_ctx': keys.integer('rope.scaling.original_context_length', MAX_SEQ)}
+    if model.rope_method == 4:
+        found.update(mscale=1.0, mscale_all_dim=keys.number('rope.scaling.yarn_log_multiplier'))
+    return found
+
+
+def read_yarn_factor(keys: Keys, rule: Gguf, factor: float) -> float:
+    """Hugging Face's attention_factor, which llama.cpp's converter writes down; 0 where it is YaRN's own."""
+    key = 'rope.scaling.yarn_attn_factor'
+    if rule.window != 'by_layer' and rule.yarn != 'told':
+        keys.only(key, 1.0)
+        return 0
+    own = 0.1 * log(factor) + 1 if factor > 1 else 1.0
+    given = keys.number(key, own)
+    if abs(given / own - 1) < 1e-6:
+        return 0
+    keys.job.note('%s%s is %g, as the checkpoint had it; llama.cpp itself does not read it' % (keys.inside, key, given))
+    return given
