@@ -25,8 +25,9 @@ static void put(const char *text) {
 static void put_rope(const RopeConfig *c) {
     RopeFreqs f;
     rope_frequencies(c, 2 * c->train_ctx, &f);
-    printf("\t%s\t%d\t%d\t%.12g\t%.12g\t%.12g\t%.12g\t%.12g", settings_method_name(c).text, c->rotary_dim, c->train_ctx,
-           c->theta, f.scale, f.attention_factor, f.inv_freq[0], f.inv_freq[f.n_pairs - 1]);
+    printf("\t%s\t%d\t%d\t%.12g\t%.12g\t%.12g\t%.12g\t%.12g", settings_method_name(c).text,
+           c->rotary_dim, c->train_ctx, c->theta, f.scale, f.attention_factor, f.inv_freq[0],
+           f.inv_freq[f.n_pairs - 1]);
 }
 
 // A door's answer: its letter, the reason, remarks, keys without use, and the settings.
@@ -52,7 +53,8 @@ static bool parse(RopeFile *said, const char *text, Error *err) {
 // As run asks the engines, with this program's own reading among them.
 static void put_engines(const RopeFile *said) {
     static const Model none = {.layers = NULL};
-    static const char list[] = "hf5,hf4,vllm,sglang,llama.cpp,ik_llama.cpp,mlx-lm,exllamav3,exllamav2,rope.c";
+    static const char list[] =
+        "hf5,hf4,vllm,sglang,llama.cpp,ik_llama.cpp,mlx-lm,exllamav3,exllamav2,rope.c";
     const Job job = {.said = said, .model = &none};
     const ReadByEngines what = {.job = &job, .as_it_stands = true};
     Error err = {.text = "no config"};
@@ -64,7 +66,9 @@ static void put_engines(const RopeFile *said) {
         const Reading *r = &readings->of[i];
         printf("\t%s|%d|%s|%s", r->engine, r->kind, verdict_names[r->verdict], r->note);
         bool is_read = r->verdict < VERDICT_REFUSED && r->has_rope;
-        if (is_read) printf("|%s|%.12g|%d", settings_method_name(&r->rope).text, r->rope.theta, r->rope.train_ctx);
+        if (is_read)
+            printf("|%s|%.12g|%d", settings_method_name(&r->rope).text, r->rope.theta,
+                   r->rope.train_ctx);
     }
     putchar('\n');
     free(readings);

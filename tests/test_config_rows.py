@@ -138,9 +138,11 @@ def allowed(row, kind, where, value):
         return None if row.type in ('any', 'text', 'list', 'object') or in_block or row.by_layer else False
     if value is TWICE:
         return False
+    if row.by_layer:  # which has a rule of its own
+        return None
     if value is ABSENT:  # beside the blocks, what sizes a model needs depends on its others
         return kind not in row.needed if where == 'block' else None
-    if row.type in ('any', 'text', 'list', 'object') or row.by_layer:  # which has a rule of its own
+    if row.type in ('any', 'text', 'list', 'object'):
         return None
     if value == 'null':
         if row is KEYS['head_dim']:  # families differ

@@ -93,9 +93,9 @@ void config_reject(Config *c, const char *object, const char *key, const char *f
     va_end(args);
     if (!c->good) return;
     put_place(c, object, inside, sizeof inside);
-    c->good = fail(c->err, "line %d: %s%s cannot be used (found %.*s, expected %s)",
-                   config_line(c, where), inside, key,
-                   length < 40 ? (int)length : 40, found, expected);
+    c->good =
+        fail(c->err, "line %d: %s%s cannot be used (found %.*s, expected %s)",
+             config_line(c, where), inside, key, length < 40 ? (int)length : 40, found, expected);
 }
 
 Word config_word(const char *quoted) {

@@ -473,7 +473,7 @@ static void refuse_repeated(Config *c) {
 // Refuses sizes that cannot be, also where RoPE's settings do without them.
 static void check_numbers(Config *c) {
     static const char *const keys[] = {"hidden_size", "num_attention_heads", "num_hidden_layers"};
-    for (int i = 0; i < 3; i++) config_number(c, c->config, keys[i], 0);
+    for (int i = 0; i < 3 && c->family; i++) config_number(c, c->config, keys[i], 0);
 }
 
 // Reads what config_refuse_by_layer has let through.

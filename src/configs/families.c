@@ -231,7 +231,7 @@ static bool named_layers(const LayerReader *r, const char *list) {
     }
     bool is_cut = r->family->flags & FAMILY_CUTS_LISTS && out->n && n > out->n;
     if (out->n && out->n != n && !is_cut)
-        return fault(r, "layer_types", "as many as num_hidden_layers");
+        return fault(r, "layer_types", "full_attention or sliding_attention for each layer");
     if (!is_cut) out->n = n;
     return true;
 }

@@ -119,8 +119,7 @@ bool show_engines(const ReadByEngines *what, const char *list, Answer *answer, E
     if (!readings) return false;
     Table t = table_open(what->job->form);
     print_notes_of_all(&t, readings->reference, length);
-    if (is_refused && !t.eyes)
-        table_note(&t, "refused_here", "%s", what->job->said->refused);
+    if (is_refused && !t.eyes) table_note(&t, "refused_here", "%s", what->job->said->refused);
     name_columns(&t, readings->of[0].by_layer);
     for (int i = 0; i < readings->n; i++) {
         const Reading *r = &readings->of[i];
