@@ -1,7 +1,8 @@
-// Reads many configs in one process by each door of the program in C: as --explain does, as --rope-config beside a
-// model, as the page does, and as the engines do.  read_configs FILE  of texts with a NUL behind each; the model is that of the
-// first one. Prints for each text a line a door: a letter, then what is wrong or nothing, and what was read, between
-// tabs; lines of remarks end in \x1f.
+// Reads many configs in one process by each door of the program in C: as --explain does, as
+// --rope-config beside a model, as the page does, and as the engines do.  read_configs FILE  of texts
+// with a NUL behind each; the model is that of the first one. Prints for each text a line a door: a
+// letter, then what is wrong or nothing, and what was read, between tabs; lines of remarks end in
+// \x1f.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
