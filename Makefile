@@ -95,6 +95,11 @@ ROW_TABLES = src/configs/family_table.h src/configs/key_table.h
 $(ROW_TABLES): $(FAMILY_ROWS)
 	@if [ $(words $(FAMILY_ROWS)) = 3 ] && command -v $(PYTHON) > /dev/null; then $(PYTHON) tools/family_table.py; fi && touch $(ROW_TABLES)
 
+# Likewise the story of book.txt.
+src/measure/prose.inc: $(wildcard book.txt tools/prose.py)
+	@if [ -r tools/prose.py ] && command -v $(PYTHON) > /dev/null; then $(PYTHON) tools/prose.py > build/prose.inc && mv build/prose.inc $@; fi && touch $@
+
+build/src/measure/check_units.o: src/measure/prose.inc
 build/src/configs/families.o build/src/configs/config_reader.o: $(ROW_TABLES)
 
 build/%.o: %.c build/flags
@@ -303,7 +308,7 @@ build/fuzz/fuzz: tests/fuzz/fuzz.c $(SOURCES) $(wildcard *.h src/*.h src/*/*.h)
 # itself here does so no deeper than a text may nest.
 LINT_GCC ?= gcc
 VECTORS = src/fast/kernels.c src/fast/matmul.c src/fast/rows.c src/fast/panels.c src/fast/packed.c \
-	src/fast/matrix_units.c src/fast/widen.c
+	src/fast/widen.c
 TIDY = bugprone-*,cert-*,misc-*,performance-*,portability-*,-bugprone-easily-swappable-parameters,-bugprone-reserved-identifier,-cert-dcl37-c,$\
 -cert-dcl51-cpp,-cert-err33-c,-performance-no-int-to-ptr,-cert-err34-c,-bugprone-not-null-terminated-result,$\
 -bugprone-implicit-widening-of-multiplication-result,-bugprone-narrowing-conversions,-misc-no-recursion,$\

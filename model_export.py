@@ -25,7 +25,6 @@ becomes float16, by ./run. What the others cannot express is refused by name: a 
     --force                replace what is called OUT, whoever wrote it
     --tokenizer-out FILE   write the tokenizer there instead
     --no-tokenizer         write the model only
-    --anchor               note in OUT.bin how well it reads a short text, by ./run: --check finds what changed since
     --unpacked             leave rows of ggml's blocks one behind the other. Else eight lie side by side: run is faster
     --context N            the context of a model of Meta's, whose params.json has none
     -h, --help             this text
@@ -171,21 +170,6 @@ def tokenizers():
     return tokenizer
 
 
-def add_anchor(job, out, tokenizer):
-    """What the model reads is computed by ./run, as everything is."""
-    import subprocess
-
-    try:
-        told = subprocess.run([RUN, os.path.abspath(out), '--anchor'] + (['-z', tokenizer] if tokenizer else []),
-                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    except OSError as error:
-        raise Problem(out, 'was written without an anchor: %s: %s' % (PROGRAM, error.strerror))
-    words = told.stderr.decode('utf-8', 'replace').strip().rpartition('\n')[2]
-    if told.returncode:
-        raise Problem(out, 'was written without an anchor: %s' % words)
-    job.note(words.replace('run: ', '', 1))
-
-
 def export_tokenizer(job, source, out, force):
     from export.existing import TOKENIZER, may_write
     from export.inputs import check_tokenizer
@@ -204,23 +188,12 @@ def export_tokenizer(job, source, out, force):
 
 TROUBLE, INTERRUPTED = 2, 130  # exit statuses, as run has them
 WITH_VALUE = '--tokenizer-out', '--context'
-ALONE = '--tokenizer', '--no-tokenizer', '--force', '--anchor', '--unpacked'
+ALONE = '--tokenizer', '--no-tokenizer', '--force', '--unpacked'
 
 
 def say(text):
     """One line on standard error, whatever a file put into it."""
     print('model_export:', ''.join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:800]), file=sys.stderr)
-
-
-def goes_together(options, goes_out, anchor, unpacked):
-    """Whether --anchor and --unpacked are given with a model.bin to write. Else it is said."""
-    if anchor and (goes_out or set(options) & {'--tokenizer', '--no-tokenizer'}):
-        say('--anchor: is for a model.bin and its tokenizer, which are written together')
-        return False
-    if unpacked and (goes_out or '--tokenizer' in options):
-        say('--unpacked: is for a model.bin, whose rows it is about')
-        return False
-    return True
 
 
 def main(arguments):
@@ -240,10 +213,10 @@ def main(arguments):
     if context is not None and not (re.fullmatch('[0-9]{1,10}', context) and 0 < int(context) <= MAX_SEQ):
         say('--context: cannot be %.40s (expected a whole number from 1 to %d)' % (context, MAX_SEQ))
         return TROUBLE
-    force, anchor = options.pop('--force', False), options.pop('--anchor', False)
-    unpacked = options.pop('--unpacked', False)
+    force, unpacked = options.pop('--force', False), options.pop('--unpacked', False)
     goes_out = names[1:] and names[1].endswith(('.gguf', '/'))
-    if not goes_together(options, goes_out, anchor, unpacked):
+    if unpacked and (goes_out or '--tokenizer' in options):
+        say('--unpacked: is for a model.bin, whose rows it is about')
         return TROUBLE
     if len(names) != 2 or not all(options.values()) or len(options) > 1 or '--tokenizer' in options and context or \
             goes_out and (context or set(options) - {'--no-tokenizer'}):
@@ -261,8 +234,6 @@ def main(arguments):
         else:
             export_model(job, *names, options.get('--tokenizer-out'), '--no-tokenizer' not in options,
                          int(context or 0), force, not unpacked)
-            if anchor:
-                add_anchor(job, names[1], options.get('--tokenizer-out'))
         for note in job.notes:
             say(note)
         return 0

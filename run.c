@@ -14,7 +14,6 @@
 #include "src/job/foreign.h"
 #include "src/job/text.h"
 #include "src/job/text_io.h"
-#include "src/measure/anchor.h"
 #include "src/measure/check.h"
 #include "src/measure/jobs.h"
 #include "src/measure/search.h"
@@ -301,8 +300,6 @@ static bool run_engines(Program *p, Error *err) {
     const ReadByEngines what = read_by_engines(&p->job, options_say_block(&p->options));
     return show_engines(&what, p->options.engines, &p->answer, err);
 }
-
-static bool run_anchor(Program *p, Error *err) { return anchor_write(&p->job, err); }
 
 static bool run_quantize(Program *p, Error *err) {
     static const WeightType types[] = {WEIGHT_Q8, WEIGHT_Q4, WEIGHT_F16, WEIGHT_F32};

@@ -12,7 +12,7 @@ from .common import (ENCODINGS, MAX_EOS, MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_P
                      REFUSED, Job, Keys, Problem, read_json)
 from .families import FAMILIES, GATES, WRAPPERS, Family, named
 from .keys import KEYS, not_used, other_file, refuse_repeated, value, warn
-from .kinds import experts, latent, layers, shapes, states, steps
+from .kinds import experts, index, latent, layers, shapes, states, steps
 from .model import FIELDS_OF, WITHOUT_ROPE, Feature, Model
 from .rope import read_ropes, refuse_by_layer, rope_block
 
@@ -69,6 +69,8 @@ def read_config(job: Job, folder: str) -> Read:
                  layers.from_config(config, family, model.n_layers)), **read_per_layer(config, family, model))
     model.set(**read_unturned(config, family, model))
     shapes.from_config(config, family, model)
+    if model.shapes and not family.shapes:
+        model.hidden_dim = max(shape.hidden_dim for shape in model.shapes) or model.hidden_dim
     shapes.mark_same(config, family, model)
     if family.keys.gate:
         model.set(attention_gate=GATES[config.get(family.keys.gate, lambda v: type(v) in (bool, str) and v in GATES,
@@ -78,19 +80,9 @@ def read_config(job: Job, folder: str) -> Read:
               **read_encoding(config, family, model.seq_len), **read_ropes(config, family, model))
     if model.qk_norm_late and (model.rope_dynamic or model.short_factor != model.long_factor):
         rope_block(config, family).refuse('rope_type', 'a scale of all lengths, since norms of heads come behind RoPE')
-    limit_to_chosen(config, family, model)
+    model.set(**index.from_config(config, family, model))
     is_wrapped = config is not whole or wrapper_named(whole) is not None
     return Read(model, family, is_wrapped, not family.latent or latent.is_interleaved(config, family))
-
-
-def limit_to_chosen(config: Keys, family: Family, model: Model) -> None:
-    """Beyond so many positions queries choose some of the keys, which is not computed."""
-    key = family.keys.chosen
-    most = config.integer(key, MAX_SEQ, family.default(key)) if key else model.seq_len
-    if most < model.seq_len:
-        warn(config, '%s is %d, and max_position_embeddings %d: the choice of keys is not computed, so the model is '
-             'brought in for %d positions', key, most, model.seq_len, most)
-        model.set(seq_len=most)
 
 
 def said_by(names: str) -> Dict[str, int]:
@@ -174,7 +166,8 @@ def text_family(config: Keys) -> Optional[Family]:
         return None
     if 'model_type' in config.values:
         return named(kind) if isinstance(kind, str) else None
-    return next((family for family in FAMILIES.values() if [family.architecture] == architectures), None)
+    return next((family for family in FAMILIES.values() if architectures in (
+        [name] for name in (family.architecture, *family.also_architectures))), None)
 
 
 def inner_config(config: Keys) -> Keys:

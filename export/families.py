@@ -91,7 +91,9 @@ class KeysOf:
     attention_bias: str = 'refused'  # read; unread: the class does not look at it; refused: false alone
     by_layer: Tuple[str, ...] = ()   # keys about layers or positions that mean something here
     must: Dict[str, List[Any]] = field(default_factory=dict)  # keys and the values that they may have
-    chosen: str = ''                 # the key of how many keys a query chooses: up to so many positions all are seen
+    chosen: str = ''                 # the key of how many keys a query chooses
+    chosen_by: Tuple[str, ...] = ()  # the keys of a list, a pattern, a step and a start, which say where it is shared
+    chosen_halves: bool = False      # what turns of the indexer stands in halves
     gate: str = ''                   # the key of which gates attention has, see GATES
     per_layer: str = ''              # of the width of each layer's own embedding of a token
     unread: Tuple[str, ...] = ()     # keys that the class does not look at, which is worth a word
@@ -110,7 +112,8 @@ class Experts:
     """Experts in config.json and in folders."""
     counts: Tuple[str, ...]   # the keys of how many there are, the newer one last
     width: str                # the key of their hidden width
-    layout: str               # one_by_one; in_turns: gate and up in turns; halves; columns: halves, inputs first
+    layout: str               # one_by_one; in_turns: gate and up in turns; halves; columns: halves, inputs first;
+                              # linear: halves by Granite's names
     place: str = 'mlp'        # of a layer; '': the layer itself
     used: str = 'num_experts_per_tok'  # the key of how many a token takes
     flag: str = ''            # the key without which there are none
@@ -134,21 +137,32 @@ class Experts:
     dense_first: str = ''         # the key of how many first layers are dense
     dense_types: str = ''         # the key of a list of dense and sparse ones, which goes before that
     n_dense: int = 0              # how many first layers are dense where no key says it
+    none: bool = False            # a count of 0 is a model without
+    choice_bias: bool = False     # experts are chosen by weight plus a bias
+    by_pattern: bool = False      # which layers have experts, letters say (States.pattern)
+    latent: str = ''              # the key of the width of what they read and make
+    eps: float = 0.0              # is added to the sum that weights are divided by
+    shared_is_dense: bool = False  # the one that each token takes is the dense layer of models without experts
 
 
 @dataclass(frozen=True)
 class States:
     """Layers with a state in place of keys and values."""
-    kind: str               # delta: the gated delta rule; conv: a short convolution
+    kind: str               # delta: the gated delta rule; conv: a short convolution; mamba: Mamba 2
     words: Tuple[str, ...]  # what layer_types calls them
     listed: str = ''        # the key of a list of the other layers, where there are no layer_types
     joined: bool = False    # queries, keys, values and gates are one matrix, by key head
+    place: str = ''         # of Mamba 2, in a layer
+    pattern: str = ''       # the key of a letter for each layer, where layers are of one step
+    said_by: Dict[str, str] = field(default_factory=dict)  # of Mamba 2: our fields, and their keys
+    norms_groups: bool = False  # its norm is of each group by itself, and not of all heads
 
 
 @dataclass(frozen=True)
 class Names:
     """The names that a family has for our tensors where they are not Llama's, and the matrices that are several."""
     own: Dict[str, str] = field(default_factory=dict)
+    prefix: str = ''         # in published files, where others have `model.`
     left_out: Tuple[str, ...] = ()  # how names begin that are no part of the model, a %d for its number of layers
     fused: Dict[str, List[str]] = field(default_factory=dict)  # behind a layer's place: the parts, one below the other
     gate_in_queries: bool = False  # the gate of attention has its rows in q_proj, head by head
@@ -158,6 +172,7 @@ class Names:
 class Gguf:
     """The architecture in llama.cpp."""
     architecture: str
+    with_experts: str = ''   # and that of models with experts, if it is another
     adjacent: bool = False   # pairs that turn are rows side by side
     needs: FrozenSet[Feature] = frozenset()   # what it always has besides
     cannot: FrozenSet[Feature] = frozenset()  # what it cannot say of what the family may have
@@ -315,7 +330,8 @@ for _family in FAMILIES.values():
 ARCHITECTURES: Dict[str, List[Family]] = {}
 for _family in FAMILIES.values():
     if _family.gguf:
-        ARCHITECTURES.setdefault(_family.gguf.architecture, []).append(_family)
+        for _name in filter(None, (_family.gguf.architecture, _family.gguf.with_experts)):
+            ARCHITECTURES.setdefault(_name, []).append(_family)
 
 
 def gguf_of(family: Family) -> Gguf:

@@ -18,8 +18,8 @@ from .common import (MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_SEQ, MAX_
                      is_number, size_of)
 from .families import ARCHITECTURES, Gguf, gguf_of
 from .huggingface import rows_of
-from .kinds import experts, latent, layers, shapes, states, steps
-from .model import FIELDS_OF, Feature, Model
+from .kinds import experts, latent, layers, mamba, shapes, states, steps
+from .model import FIELDS_OF, MAMBA, Feature, Model
 from .tensors import BLOCKS, Checkpoint, Tensor, size_of_rows, split
 
 NAMES = {
@@ -43,6 +43,8 @@ NAMES = {
     'shared_gate': 'blk.%d.ffn_gate_inp_shexp.weight', 'state_in': 'blk.%d.attn_qkv.weight',
     'state_gate': 'blk.%d.attn_gate.weight', 'state_beta': 'blk.%d.ssm_beta.weight',
     'state_step': 'blk.%d.ssm_alpha.weight', 'state_conv': 'blk.%d.ssm_conv1d.weight', 'state_decay': 'blk.%d.ssm_a',
+    'state_skip': 'blk.%d.ssm_d', 'b_state_conv': 'blk.%d.ssm_conv1d.bias',
+    'experts_in': 'blk.%d.ffn_latent_down.weight', 'experts_out': 'blk.%d.ffn_latent_up.weight',
     'state_dt': 'blk.%d.ssm_dt.bias', 'state_norm': 'blk.%d.ssm_norm.weight', 'state_out': 'blk.%d.ssm_out.weight'}
 TYPES = {0: 'F32', 1: 'F16', 2: 'Q4_0', 3: 'Q4_1', 6: 'Q5_0', 7: 'Q5_1', 8: 'Q8_0', 10: 'Q2_K', 11: 'Q3_K', 12: 'Q4_K',
          13: 'Q5_K', 14: 'Q6_K', 16: 'IQ2_XXS', 17: 'IQ2_XS', 18: 'IQ3_XXS', 19: 'IQ1_S', 20: 'IQ4_NL', 21: 'IQ3_S',
@@ -77,6 +79,7 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
     start = name + '.'
     keys = Keys(job, path, {key[len(start):]: value for key, value in settings.items() if key.startswith(start)}, start)
     families = ARCHITECTURES[name]
+    widths = mamba.take_widths(keys, families[0].states) if families[0].states else []
     rule, has = gguf_of(families[0]), frozenset.intersection(*(family.always for family in families))
     model = read_shape(path, keys, families[0], tensors)
     for feature in has:
@@ -91,14 +94,17 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
               o_bias=int(NAMES['bo'] % 0 in tensors), **experts.from_gguf(keys, families, tensors))
     if Feature.HEAD_NORMS in families[0].may and NAMES['q_norm'] % 0 in tensors:
         model.set(**FIELDS_OF[Feature.HEAD_NORMS])
-    if Feature.FFN_BIAS in families[0].may | rule.also and NAMES['b2'] % 0 in tensors:
+    if Feature.FFN_BIAS in families[0].may | rule.also and any(
+            NAMES['b2'] % layer in tensors for layer in range(model.n_layers)):
         model.set(**FIELDS_OF[Feature.FFN_BIAS])
     rope = read_rope(path, keys, rule, tensors, model)
     model.set(**rope)
     model.set(**(latent.gguf_temperature(keys, model) if model.kv_rank else layers.gguf_temperature(keys, rule, model)),
               **layers.read_scales(keys, families[0], rule, model), **steps.read_factors(keys, rule, model))
     model.set(**layers.from_gguf(keys, families, model, {name: getattr(model, name) for name in rope}))
-    model.set(**states.from_gguf(keys, families[0], rule, model.n_layers, model.turning))
+    model.set(**states.from_gguf(keys, families[0], rule, model, tensors, widths))
+    if model.n_experts and families[0].experts and families[0].experts.shared_is_dense:
+        model.hidden_dim = model.shared_hidden_dim or model.hidden_dim
     steps.read_chunks(keys, rule, model)
     shapes.from_gguf(keys, families[0], rule, tensors, model)
     shapes.read_rest(keys, families[0], rule, tensors, model)
@@ -113,6 +119,8 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
             split(path, tensors, 'blk.%d.%s' % (layer, whole),
                   {names[part] % layer: rows_of(model, part) for part in parts})
     experts.stack_in_gguf(path, tensors, model, names)
+    if model.state_kind == MAMBA:
+        mamba.take_gguf(tensors, model, names)
     if model.state_kind:
         states.take_decays(tensors, model, names)
     states.take_states(path, tensors, model, names, states.gguf_joined(families[0]), rule.names.gate_in_queries)
@@ -166,9 +174,11 @@ def read_heads(path, keys, family):
     value_dim = keys.integer('attention.value_length', MAX_HEAD_DIM, head_dim)
     if not rule.values:
         keys.only('attention.value_length', head_dim)
-    rotary_dim = keys.get('rope.dimension_count', lambda v: v == head_dim or family.rope.partial and type(v) is int and
-                          1 < v < head_dim and v % 2 == 0, 'the length of a key, %d' % head_dim, head_dim)
-    return {'n_heads': n_heads, 'n_kv_heads': n_kv_heads, 'head_dim': head_dim, 'rotary_dim': rotary_dim % head_dim,
+    rotary_dim = keys.get('rope.dimension_count', lambda v: v == head_dim or type(v) is int and (
+        family.rope.none or family.rope.partial and 1 < v < head_dim and v % 2 == 0),
+        'the length of a key, %d' % head_dim, head_dim)
+    return {'n_heads': n_heads, 'n_kv_heads': n_kv_heads, 'head_dim': head_dim,
+            'rotary_dim': 0 if family.rope.none else rotary_dim % head_dim,
             'value_dim': 0 if value_dim == head_dim else value_dim}
 
 

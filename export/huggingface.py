@@ -10,7 +10,7 @@ from .common import Job, Problem, read_json
 from .config import read_config
 from .families import Family
 from .inputs import adapter_alone, adapter_in
-from .kinds import experts, latent, states
+from .kinds import experts, index, latent, states
 from .model import XIELU, Feature, Model
 from .safetensors import read_safetensors
 from .tensors import Checkpoint, gather_numbers, rounded, split
@@ -48,7 +48,9 @@ def names_of(family: Family, model: Model) -> Dict[str, str]:
     if model.attention_gate:
         names.update(wg='model.layers.%d.self_attn.gate_proj.weight', bg='model.layers.%d.self_attn.gate_proj.bias')
     if family.states:
-        names.update(states.NAMES_OF[family.states.kind])
+        names.update(states.names_of(family))
+    if family.keys.chosen:
+        names.update(index.NAMES)
     if model.kv_rank:
         names.update(latent.LATENT_NAMES, **({'wq': latent.QUERIES} if model.q_rank else {}))
     if not family.experts:
@@ -81,12 +83,17 @@ def read_huggingface(job: Job, folder: str) -> Checkpoint:
                if not name.endswith('.rotary_emb.inv_freq')}  # of old checkpoints; nobody reads it
     if wrapped:
         tensors = text_alone(job, folder, tensors)
+    prefix = family.names.prefix
+    tensors = {'model.' + name[len(prefix):] if prefix and name.startswith(prefix) else name: tensor
+               for name, tensor in tensors.items()}
     names = names_of(family, model)
     leave_out(job, folder, tensors, family, names, model)
     if model.kv_rank:
         latent.take_latent(folder, tensors, model, names, latent.BOTH, interleaved)
+    if model.index_topk:
+        index.take_index(tensors, model, names, family.keys.chosen_halves)
     for layer in range(model.n_layers):
-        for whole, parts in family.names.fused.items():
+        for whole, parts in experts.fused_of(family, model).items():
             split(folder, tensors, 'model.layers.%d.%s' % (layer, whole),
                   {names[part] % layer: rows_of(model, part) for part in parts})
     for layer in range(model.n_layers if model.activation == XIELU else 0):

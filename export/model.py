@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Set, Tuple
 from .header import FIELDS as HEADER_FIELDS
 
 # A layer's byte in model.bin, and activations there.
-SEES_ALL, WITHOUT_ROPE, TURNS_AS_SLIDING, DENSE, KEYS_ARE_VALUES, WITHOUT_SINKS, STATE = 1, 2, 4, 8, 16, 32, 64
-DELTA, CONV = 1, 2  # of state_kind
+SEES_ALL, WITHOUT_ROPE, TURNS_AS_SLIDING, DENSE, KEYS_ARE_VALUES, WITHOUT_SINKS, STATE, SHARES_CHOICE = \
+    1, 2, 4, 8, 16, 32, 64, 128
+DELTA, CONV, MAMBA = 1, 2, 3  # of state_kind
 SILU, GELU, CLAMPED, RELU2, XIELU = range(5)
 
 
@@ -73,7 +74,7 @@ class Model(Header):
     @property
     def state_width(self) -> int:
         """How wide is what a layer with a state makes."""
-        return self.state_value_heads * self.state_value_dim if self.state_kind == DELTA else self.dim
+        return self.dim if self.state_kind == CONV else self.state_value_heads * self.state_value_dim
 
     @property
     def state_channels(self) -> int:
@@ -130,7 +131,12 @@ class Feature(Enum):
     SHARED_GATE = 'a gate of the shared expert'
     DELTA_RULE = 'layers with a delta rule'
     SHORT_CONV = 'layers with a short convolution'
-    STATE_BIAS = 'biases of short convolutions'
+    MAMBA = 'layers with Mamba 2'
+    STATE_BIAS = 'biases of layers with a state'
+    CONV_BIAS = 'biases of convolutions'
+    LATENT_EXPERTS = 'experts in a narrower space'
+    CHOICE = 'a choice of keys'
+    ROUTER_EPS = 'a divisor of the weights of experts'
     GATE_BIAS = 'a bias of the gate of attention'
     TILED = 'value heads in tiles'
     CLAMPED = 'clamped SwiGLU'
@@ -190,6 +196,7 @@ FIELDS_OF: Dict[Feature, Dict[str, int]] = {
     Feature.TURNING_NORMS: {'qk_norm_turning': 1}, Feature.EMBEDDING_NORM: {'embedding_norm': 1},
     Feature.GATES: {'attention_gate': 1}, Feature.UNTURNED_TEMPERATURE: {'temperature_unturned': 1},
     Feature.DELTA_RULE: {'state_kind': DELTA}, Feature.SHORT_CONV: {'state_kind': CONV},
+    Feature.MAMBA: {'state_kind': MAMBA}, Feature.CONV_BIAS: {'conv_bias': 1},
     Feature.STATE_BIAS: {'state_bias': 1}, Feature.GATE_BIAS: {'gate_bias': 1},
     Feature.TILED: {'state_tiled': 1}}
 PROPORTIONAL, LONGROPE, LLAMA3 = 7, 6, 5  # of rope_method
@@ -214,6 +221,8 @@ def features_of(model: Model) -> Set[Feature]:
         Feature.SHARED_KEYS: any(shape.kv_layer != layer for layer, shape in enumerate(model.shapes)),
         Feature.KEYS_AS_VALUES: any(flags & KEYS_ARE_VALUES for flags in layers),
         Feature.EXPERTS: model.n_experts, Feature.DENSE_BETWEEN: any(flags & DENSE for flags in layers),
+        Feature.LATENT_EXPERTS: model.expert_latent_dim, Feature.CHOICE: model.index_topk,
+        Feature.ROUTER_EPS: model.router_eps,
         Feature.LATENT: model.kv_rank, Feature.Q_LATENT: model.q_rank, Feature.SCORE_MSCALE: model.mscale_in_scores,
         Feature.GROUPS: model.router_groups, Feature.ROUTER_SCALE: model.router_scale,
         Feature.ROUTER_CAP: model.router_cap, Feature.SHARED_EXPERT: model.shared_hidden_dim,
@@ -234,4 +243,5 @@ def of_kind(model: Model, slide: bool) -> Tuple[int, int]:
 
 
 def layers_with_experts(model: Model) -> List[int]:
-    return [layer for layer, flags in enumerate(model.layer_flags) if model.n_experts and not flags & DENSE]
+    return [layer for layer, (flags, shape) in enumerate(zip(model.layer_flags, model.layer_shapes))
+            if model.n_experts and shape.hidden_dim and not flags & DENSE]

@@ -14,15 +14,16 @@ from .common import NUMBER_LIMIT, PROGRAM, RUN, Job, Keys, Problem, is_number, s
 from .header import BYTES, FIELDS, LAST_TOKEN, NEWEST, OLDEST, repacked, unpacked, version_of
 from .kinds.experts import EXPERT_PARTS
 from .llama2c import read_llama2c
-from .model import DENSE, FIELDS as MODEL_FIELDS, KEYS_ARE_VALUES, STATE, WITHOUT_SINKS, Model, Shape
+from .model import (CONV, DELTA, DENSE, FIELDS as MODEL_FIELDS, KEYS_ARE_VALUES, MAMBA, SHARES_CHOICE, STATE,
+                    WITHOUT_SINKS, Model, Shape)
 from .packed import PACKED, RESTS, Parted
 from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Tensor, size_of_rows
 from .write import TABLES, WEIGHT_TYPES, tensor_order
 
-ANCHOR, ANCHOR_BYTES = b'ANCR', 32
+NOTE, NOTE_BYTES = b'ANCR', 32
 OF_EXPERTS = ('n_experts_used expert_hidden_dim router router_bias expert_bias shared_hidden_dim shared_gate '
               'router_choice_bias router_groups router_scale router_cap router_renormalizes '
-              'router_scales_input').split()  # 0 without experts
+              'router_scales_input router_eps expert_latent_dim').split()  # 0 without experts
 OF_DELTA = 'state_key_heads', 'state_value_heads', 'state_key_dim', 'state_value_dim'
 TYPES = {**{number: name for name, number in WEIGHT_TYPES.items()}, 4: 'Q4'}
 # Of the type table: a type, and whether rows lie side by side.
@@ -31,6 +32,7 @@ CODES = {**{number: (name, False) for number, name in TYPES.items()},
 NEWEST_PARTS = ('wq_a q_a_norm wkv_a kv_a_norm wg b1 b3 b2 xielu router_choice_bias router_norm expert_scales '
                 'shared_w1 shared_w3 shared_w2 shared_gate shared_after experts_norm experts_after per_layer_gate '
                 'per_layer_out per_layer_after scale bg state_in b_state_in state_gate state_beta state_step '
+                'experts_in experts_out index_q index_k index_norm b_index_norm index_weights state_skip '
                 'state_conv b_state_conv state_decay state_dt state_norm state_out b_state_out').split()
 NAMES = {part: part + ' of layer %d' for part in (
     'attention_norm', 'wq', 'wk', 'wv', 'bq', 'bk', 'bv', 'q_norm', 'k_norm', 'wo', 'bo', 'attention_after', 'ffn_norm',
@@ -137,7 +139,8 @@ def read_layers(path, model, layers, n_flags, version):
         raise Problem(path, 'is cut short (found %d bytes of the layer table, expected %d)'
                       % (len(layers), model.n_layers))
     kinds = range(6 if model.sliding_rope else 4)
-    more = DENSE * bool(model.n_experts) | (KEYS_ARE_VALUES | WITHOUT_SINKS) * (version == 6)
+    more = DENSE * bool(model.n_experts) | (KEYS_ARE_VALUES | WITHOUT_SINKS) * (version == 6) | \
+        SHARES_CHOICE * bool(model.index_topk)
     for layer, flags in enumerate(layers):
         if (0 if model.state_kind and flags & ~DENSE == STATE else flags & ~more) not in kinds:
             raise Problem(path, 'has impossible lists or tables behind its header (found %d for layer %d)'
@@ -153,9 +156,10 @@ def read_shapes(path: str, model: Model, data: bytes, size: int) -> List[Shape]:
     most = model.n_heads, model.n_kv_heads, model.head_dim, model.hidden_dim
     for layer, shape in enumerate(shapes):
         for name, value, high in zip(Shape._fields, shape, most):
-            if not 1 <= value <= high:
-                raise Problem(path, 'has impossible shapes of layers (found %s %d for layer %d, expected 1 to %d)'
-                              % (name, value, layer, high))
+            low = 0 if name in ('n_heads', 'hidden_dim') else 1
+            if not low <= value <= high:
+                raise Problem(path, 'has impossible shapes of layers (found %s %d for layer %d, expected %d to %d)'
+                              % (name, value, layer, low, high))
         source = shapes[min(shape.kv_layer, layer)]
         alike = source.kv_layer == shape.kv_layer <= layer and source[1:3] == shape[1:3]
         if shape.n_heads % shape.n_kv_heads or shape.head_dim % 2 or not alike:
@@ -201,13 +205,19 @@ def read_header(header):
             ('n_experts_used', values['n_experts_used'] <= values['n_experts'], 'no more than n_experts'),
             ('n_kv_heads', not rank or values['n_kv_heads'] == values['n_heads'], 'n_heads, with kv_rank'),
             ('rotary_dim', not rank or turning < values['head_dim'], 'less than head_dim, with kv_rank'),
-            *((field, bool(values[field]) == (state == 1), '1 or more with the delta rule, else 0')
-              for field in OF_DELTA),
-            ('state_value_heads', state != 1 or values['state_value_heads'] % values['state_key_heads'] == 0,
+            *((field, bool(values[field]) == (state in (DELTA, MAMBA)),
+               '1 or more with the delta rule or Mamba 2, else 0') for field in OF_DELTA),
+            ('state_value_heads', values['state_value_heads'] % max(1, values['state_key_heads']) == 0,
              'a multiple of state_key_heads'),
             ('conv_width', bool(values['conv_width']) == bool(state), '1 or more with state_kind, else 0'),
-            ('state_bias', not values['state_bias'] or state == 2, '0 without a short convolution'),
-            ('state_tiled', not values['state_tiled'] or state == 1, '0 without a delta rule'),
+            ('state_bias', not values['state_bias'] or state in (CONV, MAMBA), '0 with the delta rule'),
+            ('conv_bias', not values['conv_bias'] or state == MAMBA, '0 without Mamba 2'),
+            ('state_norm_groups', bool(values['state_norm_groups']) == (state == MAMBA),
+             '1 or more with Mamba 2, else 0'),
+            *((field, bool(values[field]) == bool(values['index_topk']), '1 or more with index_topk, else 0')
+              for field in ('index_heads', 'index_dim')),
+            ('index_topk', not values['index_topk'] or values['q_rank'] and rank, '0 without q_rank and kv_rank'),
+            ('state_tiled', not values['state_tiled'] or state == DELTA, '0 without a delta rule'),
             ('layer_table', not state or values['layer_table'], '1 with state_kind'),
             ('router_groups', not groups or values['n_experts'] % groups == 0, 'a divisor of n_experts'),
             *((field, not values[field] or values['n_experts'], '0 without experts') for field in OF_EXPERTS),
@@ -232,17 +242,17 @@ def place(path, model, types, at, total):
         at += size
         if at > total:
             break
-    if at + -at % 64 != total - anchor_bytes(path, total):
+    if at + -at % 64 != total - note_bytes(path, total):
         raise Problem(path, 'is cut short or too long for what its header says (found %d bytes, expected %s%d)'
                       % (total, 'at least ' if at > total else '', at + -at % 64))
     return tensors
 
 
-def anchor_bytes(path, total):
-    """Of the note at a file's end, where one is: --anchor writes it, and it is not the model's."""
+def note_bytes(path, total):
+    """Of a note at a file's end, which version 3.0 could write there: nothing reads it."""
     with open(path, 'rb') as file:
-        file.seek(max(total - ANCHOR_BYTES, 0))
-        return ANCHOR_BYTES if file.read(len(ANCHOR)) == ANCHOR else 0
+        file.seek(max(total - NOTE_BYTES, 0))
+        return NOTE_BYTES if file.read(len(NOTE)) == NOTE else 0
 
 
 def size_in_file(path, name, dtype, shape, group_size):

@@ -10,7 +10,7 @@ from .common import Job, Problem
 from .config import said_by
 from .existing import WRITTEN_BY
 from .families import GATES, Family
-from .kinds import experts, latent, layers, shapes, states, steps
+from .kinds import experts, index, latent, layers, shapes, states, steps
 from .model import TURNS_AS_SLIDING, Model
 from .out_model import rope_of, temperature
 from .tensors import rounded
@@ -51,8 +51,12 @@ def config_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, An
         config.update({family.keys.per_layer: model.per_layer_dim, 'vocab_size_per_layer_input': model.vocab_size})
     if family.keys.gate:
         config[family.keys.gate] = next(word for word, gate in reversed(GATES.items()) if gate == model.attention_gate)
+    if model.index_topk:
+        config.update(index.to_config(family, model))
     if model.n_experts:
         config.update(experts.to_config(path, family, model))
+    elif family.experts and family.experts.none:
+        config.update({family.experts.counts[0]: 0, family.experts.used: 0})
     elif family.experts and family.experts.sparse:
         config[family.experts.sparse[0]] = []
     elif family.experts and family.experts.flag:
@@ -69,7 +73,7 @@ def config_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, An
     if family.rope.rotary_key:
         config[family.rope.rotary_key] = model.turning
     config.update(family.keys.writes, **config_of_scales(job, path, family, model))
-    config.update(states.to_config(family, model) if family.states else layers.to_config(path, family, model))
+    config.update(states.to_config(path, family, model) if family.states else layers.to_config(path, family, model))
     config.update(ropes_of(job, path, family, model))
     return config
 

@@ -10,7 +10,7 @@ from typing import Any, Callable, Iterator, List, Set, Tuple
 from .existing import WRITTEN_BY
 from .families import FAMILIES, Family, fits, gguf_of
 from .gguf import STRING, TYPES, names_of
-from .kinds import experts, latent, layers, shapes, states, steps
+from .kinds import experts, latent, layers, mamba, shapes, states, steps
 from .model import Feature, Model, features_of
 from .out_gguf_keys import ARRAY, BOOL, F32, I32, U32, keys_of, other_scores
 from .out_model import Fused, family_of, rope_of
@@ -59,15 +59,16 @@ def write_gguf(file: Any, checkpoint: Checkpoint, tokenizer: Any, name: str) -> 
     rope = rope_of(path, one)
     family = family_of(path, found, loading(model), "llama.cpp's that is known here")
     rule = gguf_of(family)
+    architecture = model.n_experts and rule.with_experts or rule.architecture
     plan = plan_model(checkpoint, in_pairs=rule.adjacent)  # latent attention has pairs side by side
     plan = states.in_order(path, plan, model, rule.tiled)
     if tokenizer and tokenizer.get('takes_spaces'):
         name = 'phi-3 ' + name  # by which llama.cpp knows that tokens take the spaces behind them
-    settings = {'general.architecture': (STRING, rule.architecture), 'general.name': (STRING, name),
+    settings = {'general.architecture': (STRING, architecture), 'general.name': (STRING, name),
                 'general.description': (STRING, 'written by ' + WRITTEN_BY),
                 'general.file_type': (U32, FILE_TYPES[most_used(model)[0]]),
                 'general.quantization_version': (U32, 2)}
-    settings.update({'%s.%s' % (rule.architecture, key): value
+    settings.update({'%s.%s' % (architecture, key): value
                      for key, value in keys_of(checkpoint.job, path, family, model, rope).items()})
     settings.update(steps.xielu_settings([place.tensor for place in plan if place.part == 'xielu']))
     settings.update(gguf_tokenizer(checkpoint.job, tokenizer, model))
@@ -120,7 +121,7 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
         name = names.get(part, part) if whole is tensor else 'blk.%d.' + fused.name_of(place.part)
         name = name if place.layer is None else name % place.layer
         axis = model.n_experts if place.part in experts.EXPERT_PARTS else 0
-        axis = model.n_heads if model.kv_rank and place.part == 'wv' else axis
+        axis = model.n_heads if model.kv_rank and place.part == 'wv' else axis or mamba.axis_of(model, place.part)
         yield Named(name, whole, axis), place.is_matrix
 
 

@@ -48,17 +48,19 @@ def settings_of(job: Job, path: str, family: Family, rule: Gguf, model: Model) -
     settings.update({key: (F32, getattr(model, field)) for field, key in rule.caps.items()})
     settings.update({**steps.factor_settings(rule, model), **steps.turns_setting(path, rule, model),
                      **steps.chunk_settings(path, rule, model)})
-    if model.state_kind:
-        settings.update(states.to_gguf(job, rule, family, model))
     if model.n_experts:
         settings.update({'expert_count': (U32, model.n_experts), 'expert_used_count': (U32, model.n_experts_used),
                          'expert_feed_forward_length': (U32, model.expert_hidden_dim)})
         if rule.experts == 'told':
             settings.update(experts.router_to_gguf(path, rule, model))
-        elif Feature.SHARED_EXPERT in family.always:
+        elif Feature.SHARED_EXPERT in family.always or family.experts.shared_is_dense:
             settings['expert_shared_feed_forward_length'] = U32, model.shared_hidden_dim
+        if model.expert_latent_dim:
+            settings['moe_latent_size'] = U32, model.expert_latent_dim
         if family.experts and family.experts.width == 'intermediate_size':
             settings['feed_forward_length'] = U32, model.expert_hidden_dim
+    if model.state_kind:
+        settings.update(states.to_gguf(job, path, rule, family, model))
     if rule.without_rope == 'each_fourth' and model.layer_flags != [
             WITHOUT_ROPE * (layer % 4 == 3) for layer in range(model.n_layers)]:
         raise Problem(path, 'has layers without RoPE that are not each fourth one, which GGUF cannot say')

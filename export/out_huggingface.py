@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import struct
+from dataclasses import replace
 from math import prod
 from typing import Any, Dict, Iterator, List, Set, Tuple
 
 from .common import PROGRAM, RUN, Problem
 from .families import Family, fits
 from .huggingface import names_of
-from .kinds import experts, latent, states
+from .kinds import experts, index, latent, states
 from .model import Feature, Model, features_of
 from .out_config import ORIGINAL, config_of, float_type
 from .out_model import Fused, family_of
@@ -42,6 +43,10 @@ def write_huggingface(folder: str, checkpoint: Checkpoint, tokenizer: Any) -> No
     # Latent attention has an order of its own.
     plan = states.in_order(path, plan_model(checkpoint, in_pairs=bool(model.kv_rank or family.adjacent)), model, False)
     tensors, config = named_tensors(path, plan, family, model), config_of(job, path, family, model)
+    prefix = family.names.prefix
+    if prefix:
+        tensors = ((prefix + name[len('model.'):] if name.startswith('model.') else name, tensor, is_matrix)
+                   for name, tensor, is_matrix in tensors)
     ends = list(dict.fromkeys(model.eos_ids + (tokenizer['eos_ids'] if tokenizer else [])))
     files = {'config.json': config, 'generation_config.json': {
         'bos_token_id': config['bos_token_id'], 'eos_token_id': ends if ends[1:] else ends[0] if ends else None}}
@@ -81,7 +86,8 @@ def write_readme(folder: str, config: Dict[str, Any]) -> None:
 
 def named_tensors(path: str, plan: List[Place], family: Family, model: Model) -> Iterator[Tuple[str, Any, bool]]:
     """(name, tensor, whether it is a matrix) as the family has them: some fused, and experts in their way."""
-    names, fused, stacked = names_of(family, model), Fused(path, family, family.names), {}
+    names, stacked = names_of(family, model), {}
+    fused = Fused(path, family, replace(family.names, fused=experts.fused_of(family, model)))
     keys: Any = None  # of latent attention, until its values are there
     of_states = states.StatesOut(path, model, states.joined_of(family), family.names.gate_in_queries)
     for place in plan:
@@ -108,6 +114,8 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
         tensor = place.tensor
         if model.kv_rank and place.part in ('wq', 'wkv_a'):
             tensor = latent.Reordered(tensor, latent.order_back(place.part, model))
+        if place.part in index.TURNED:
+            tensor = latent.Reordered(tensor, index.order_back(model, family.keys.chosen_halves))
         if place.part in NORMS and family.adds_one and not (place.part == 'final_norm' and family.last_is_whole):
             tensor = Shifted(tensor, -1)
         if place.part == 'xielu':

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import log
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from .common import MAX_SEQ, NUMBER_LIMIT, Keys, is_number
 from .families import Family
@@ -93,7 +93,7 @@ def as_sliding(rope: Dict[str, Any], model: Model) -> Dict[str, Any]:
         return {}
     own = {name.replace('rope_', ''): value for name, value in rope.items() if name != 'rope_dynamic'}
     return {'sliding_rope': 1, **{'sliding_' + name: value for name, value in own.items()
-                                  if name not in ('temperature_beta', 'rotary_dim')}}
+                                  if name not in ('temperature_beta', 'rotary_dim', 'original_unsaid')}}
 
 
 def blocks_by_kind(config: Keys, family: Family) -> Tuple[Keys, Keys, float]:
@@ -241,7 +241,8 @@ def read_rope(config: Keys, block: Keys, family: Family, theta: float, model: Mo
         rope.update(read_temperature(block, rope, kind, seq_len))
     read_chunks(config, family, rope, kind)
     check_keys(block, kind)
-    warn_of_absent(config, block, family, kind, rope)
+    if ORIGINAL in warn_of_absent(config, block, family, kind, rope):
+        rope['original_unsaid'] = 1
     warn_of_share(config, block, family, kind)
     for key, inner_counts in (('rope_theta', True), ('partial_rotary_factor', not outside_counts(
             config, family, kind))) + (
@@ -357,10 +358,11 @@ def check_keys(block: Keys, kind: str) -> None:
         block.job.note('%s%s %s' % (block.inside, key, why))
 
 
-def warn_of_absent(config: Keys, block: Keys, family: Family, kind: str, rope: Dict[str, Any]) -> None:
+def warn_of_absent(config: Keys, block: Keys, family: Family, kind: str, rope: Dict[str, Any]) -> List[str]:
     """What a scaled block lacks, where that is seldom meant. A theta of the class's own is meant."""
+    absent: List[str] = []
     if block.values is family.default('rope_parameters'):
-        return
+        return absent
     for name, key in KEYS.items():
         is_theta, is_full = name == 'rope_theta', FULL in block.inside or block.inside == 'rope_scaling.'
         beside = not family.rope.by_kind or is_theta and is_full
@@ -370,6 +372,8 @@ def warn_of_absent(config: Keys, block: Keys, family: Family, kind: str, rope: D
         found = rope['theta'] if is_theta else rope['train_ctx']
         warn(config, '%s has no %s, nor is there one beside it: %s', block.inside[:-1], name,
              key.absent.replace('{value}', '%.12g' % found))
+        absent.append(name)
+    return absent
 
 
 def warn_of_two(config: Keys, block: Keys, key: str, inner_counts: bool) -> None:

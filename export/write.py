@@ -10,7 +10,8 @@ from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Tuple
 
 from . import header
 from .common import ENCODINGS, Problem
-from .model import DELTA, KEYS_ARE_VALUES, RELU2, STATE, WITHOUT_SINKS, XIELU, Model, Shape, layers_with_experts
+from .model import (DELTA, KEYS_ARE_VALUES, MAMBA, RELU2, SHARES_CHOICE, STATE, WITHOUT_SINKS, XIELU, Model, Shape,
+                    layers_with_experts)
 from .packed import PACKED, Packed, may_pack
 from .rows import ColumnsMoved
 from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Paired, Place, Shifted, in_pairs_of, same_bytes, widen
@@ -33,8 +34,10 @@ def tensor_order(model: Model) -> Iterator[Tuple[str, Optional[int], Tuple[int, 
         yield 'per_layer_norm', None, (own,)
     with_experts = set(layers_with_experts(model))
     for layer, shape in enumerate(model.layer_shapes):
-        mixer = state(model) if model.layer_flags[layer] & STATE else attention(model, layer, shape)
-        for there, part, size in (*mixer, *feed_forward(model, shape, layer in with_experts)):
+        mixer = state(model) if model.layer_flags[layer] & STATE else \
+            attention(model, layer, shape) if shape.n_heads else ()
+        feeds = feed_forward(model, shape, layer in with_experts) if shape.hidden_dim else ()
+        for there, part, size in (*mixer, *feeds, *layer_end(model)):
             if there:
                 yield part, layer, size
     yield 'final_norm', None, (dim,)
@@ -59,6 +62,7 @@ def attention(model: Model, layer: int, shape: Shape) -> Iterator[Part]:
     encoding, rows = ENCODINGS[model.encoding], model.encoding_rows
     whole, by_head = model.qk_norm == 2, model.qk_norm in (1, 2)
     gate = {0: 0, 3: shape.n_heads}.get(model.attention_gate, mixed)
+    chooses = model.index_topk and not flags & SHARES_CHOICE
     return iter((
         (model.norm_place != 1, 'attention_norm', (dim,)),
         (model.q_rank, 'wq_a', (model.q_rank, dim)),
@@ -66,6 +70,11 @@ def attention(model: Model, layer: int, shape: Shape) -> Iterator[Part]:
         (True, 'wq', (queries, model.q_rank or dim)),
         (model.kv_rank, 'wkv_a', (model.kv_rank + model.turning, dim)),
         (model.kv_rank, 'kv_a_norm', (model.kv_rank,)),
+        (chooses, 'index_q', (model.index_heads * model.index_dim, model.q_rank)),
+        (chooses, 'index_k', (model.index_dim, dim)),
+        (chooses, 'index_norm', (model.index_dim,)),
+        (chooses, 'b_index_norm', (model.index_dim,)),
+        (chooses, 'index_weights', (model.index_heads, dim)),
         (has_keys, 'wk', (keys, source)),
         (has_values, 'wv', (values, source)),
         (model.qkv_bias, 'bq', (queries,)),
@@ -89,8 +98,8 @@ def attention(model: Model, layer: int, shape: Shape) -> Iterator[Part]:
 def state(model: Model) -> Iterator[Part]:
     """The same of what keeps a state in attention's place."""
     dim, width, channels, heads = model.dim, model.state_width, model.state_channels, model.state_value_heads
-    delta, biases = model.state_kind == DELTA, model.state_bias
-    rows = channels if delta else 3 * dim
+    delta, mamba, biases = model.state_kind == DELTA, model.state_kind == MAMBA, model.state_bias
+    rows = channels if delta else width + channels + heads if mamba else 3 * dim
     return iter((
         (model.norm_place != 1, 'attention_norm', (dim,)),
         (True, 'state_in', (rows, dim)),
@@ -99,22 +108,27 @@ def state(model: Model) -> Iterator[Part]:
         (delta, 'state_beta', (heads, dim)),
         (delta, 'state_step', (heads, dim)),
         (True, 'state_conv', (channels, model.conv_width)),
-        (biases, 'b_state_conv', (channels,)),
-        (delta, 'state_decay', (heads,)),
-        (delta, 'state_dt', (heads,)),
-        (delta, 'state_norm', (model.state_value_dim,)),
+        (model.conv_bias if mamba else biases, 'b_state_conv', (channels,)),
+        (delta or mamba, 'state_decay', (heads,)),
+        (mamba, 'state_skip', (heads,)),
+        (delta or mamba, 'state_dt', (heads,)),
+        (delta or mamba, 'state_norm', (width if mamba else model.state_value_dim,)),
         (True, 'state_out', (dim, width)),
         (biases, 'b_state_out', (dim,)),
         (model.norm_place in (1, 2), 'attention_after', (dim,))))
 
 
 def feed_forward(model: Model, shape: Shape, with_experts: bool) -> Iterator[Part]:
-    """The same of a feed-forward layer, and what ends a layer."""
-    dim, own = model.dim, model.per_layer_dim
+    """The same of a feed-forward layer."""
+    dim = model.dim
     gated = model.activation not in (RELU2, XIELU)
     yield model.norm_place in (0, 2), 'ffn_norm', (dim,)
     yield from experts(model, gated) if with_experts else dense(model, shape.hidden_dim, gated)
     yield model.norm_place in (1, 2), 'ffn_after', (dim,)
+
+
+def layer_end(model: Model) -> Iterator[Part]:
+    dim, own = model.dim, model.per_layer_dim
     yield own, 'per_layer_gate', (own, dim)
     yield own, 'per_layer_out', (dim, own)
     yield own, 'per_layer_after', (dim,)
@@ -130,19 +144,22 @@ def dense(model: Model, hidden: int, gated: bool) -> Iterator[Part]:
 
 def experts(model: Model, gated: bool) -> Iterator[Part]:
     dim, n, hidden, shared = model.dim, model.n_experts, model.expert_hidden_dim, model.shared_hidden_dim
-    beside, biases = model.experts_beside, model.expert_bias
+    beside, biases, narrow = model.experts_beside, model.expert_bias, model.expert_latent_dim
+    own = narrow or dim
     return iter((
         (True, 'router', (n, dim)),
         (model.router_bias, 'router_bias', (n,)),
         (model.router_choice_bias, 'router_choice_bias', (n,)),
         (beside, 'router_norm', (dim,)),
         (beside, 'expert_scales', (n,)),
-        (gated, 'experts_w1', (n * hidden, dim)),
-        (biases, 'experts_b1', (n * hidden,)),
-        (True, 'experts_w3', (n * hidden, dim)),
+        (narrow, 'experts_in', (narrow, dim)),
+        (gated, 'experts_w1', (n * hidden, own)),
+        (gated and biases, 'experts_b1', (n * hidden,)),
+        (True, 'experts_w3', (n * hidden, own)),
         (biases, 'experts_b3', (n * hidden,)),
-        (True, 'experts_w2', (n * dim, hidden)),
-        (biases, 'experts_b2', (n * dim,)),
+        (True, 'experts_w2', (n * own, hidden)),
+        (biases, 'experts_b2', (n * own,)),
+        (narrow, 'experts_out', (dim, narrow)),
         (shared and gated, 'shared_w1', (shared, dim)),
         (shared, 'shared_w3', (shared, dim)),
         (shared, 'shared_w2', (dim, shared)),

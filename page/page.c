@@ -10,7 +10,6 @@
 
 #include "../src/measure/check.h"
 #include "../src/measure/jobs.h"
-#include "../src/measure/search.h"
 #include "../src/measure/show_engines.h"
 
 FOR_PAGE Page *page_new(void) { return calloc(1, sizeof(Page)); }
@@ -263,34 +262,6 @@ FOR_PAGE bool page_check(Page *page, int length) {
     const CheckOptions options = {.settings = true};
     Answer answer;
     bool ok = check_model(&job, &options, &answer, &page->err);
-    fflush(stdout);
-    return ok;
-}
-
-// ---- search ----
-
-// JavaScript's Module.heard hears of it while the search runs.
-EM_JS(void, tell_page, (double done, double nll, const double *divisors, double attention_factor),
-      { Module.heard(done, nll, divisors, attention_factor); });
-
-static void hear_page(const RopePlan *better, double nll, double done) {
-    tell_page(done, nll, better ? better->rope.long_factors : NULL,
-              better ? better->rope.attention_factor : 0);
-}
-
-// --search, in the text that page_encode has read without BOS, beginning with the planned method
-// among others: prints what it found. Returns when so many windows are read, and nothing else is
-// heard meanwhile.
-FOR_PAGE bool page_search(Page *page, int length, int windows, int reads, uint32_t seed) {
-    const SearchOptions options = {.reads = reads, .windows = windows, .population = 8};
-    Job job = job_of_page(page, length);
-    job.sessions.kv = KV_F32;
-    job.seed = seed;
-    job.text_path = "a text";
-    job.tokenizer = page->tokenizer;
-    job.ids = page->ids;
-    job.n_ids = (size_t)page->n_ids;
-    bool ok = search(&job, &options, hear_page, &page->err);
     fflush(stdout);
     return ok;
 }

@@ -47,13 +47,13 @@ def per_token(model, text, length, methods):
     return found
 
 
-def moving(nlls, span, step, first=0):
+def moving(nlls, span, step):
     """exp of the mean of the last `span` values at every step-th place, as page/src/numbers.js has it."""
     out = []
     for i in range(len(nlls)):
         if i >= span / 2 and (i % step == 0 or i == len(nlls) - 1):
             part = nlls[max(0, i - span + 1):i + 1]
-            out.append([i + 1 + first, round(math.exp(sum(part) / len(part)), 2)])
+            out.append([i + 1, round(math.exp(sum(part) / len(part)), 2)])
     return out
 
 
@@ -99,11 +99,6 @@ def seeds():
     number for each seed."""
     return {method: [sum(nll > UNLIKELY for _, nll in written(method, seed)[512:EXCERPTS[-1][1]]) for seed in SEEDS]
             for method in ("none", "yarn", "window")}
-
-
-def write():
-    """The curves of both texts behind their beginning."""
-    return {method: moving([nll for _, nll in written(method)[512:]], 128, 32, 512) for method in ("none", "yarn")}
 
 
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -164,7 +159,6 @@ PARTS = {
     "first": first,
     "seeds": seeds,
     "attention": lambda: attention(["3.0", "3.1", "4.2"], 1536, 48),
-    "write": write,
     "race": race,
     "layers": layers,
     "passkey": lambda: passkeys(["none", "yarn", "window"], 4096),

@@ -81,8 +81,8 @@ def side_by_side(kind, data, columns, back=False):
 
 @functools.lru_cache(None)
 def grid(name):
-    """The digits of each entry, as src/weights/grids.h has them."""
-    path = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'src', 'weights', 'grids.h')
+    """The digits of each entry, as src/weights/grids.inc has them."""
+    path = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'src', 'weights', 'grids.inc')
     with open(path, encoding='ascii') as file:
         text = re.search(r'char %s_grid\[\] =(.*?);\n\n|char %s_grid\[\] =(.*);\n' % (name, name), file.read() + '\n',
                          re.S)

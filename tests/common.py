@@ -2,6 +2,7 @@
 made from docs/format.md alone."""
 
 import array
+import collections.abc
 import contextlib
 import fcntl
 import functools
@@ -48,6 +49,13 @@ def exporter():
 def export(*arguments, folder=None):
     """What model_export.py does, in a fork of this process. Where Python's start counts, EXPORT is the command."""
     return run_fork(exporter(), arguments, folder)
+
+
+def exports(*arguments):
+    """The same, where anything but status 0 is an error of the test."""
+    done = export(*arguments)
+    if done.returncode != 0:
+        raise RuntimeError('export %s: %s' % (' '.join(arguments), done.stderr))
 
 
 # ---- counting ----
@@ -417,6 +425,7 @@ FIELDS = [
     ('bos_id', 64, 'i', 1), ('n_eos', 68, 'I', 1), ('eos_ids', 72, '8i', (2, 0, 0, 0, 0, 0, 0, 0)),
     ('rope_method', 104, 'I', 0), ('rope_dynamic', 108, 'I', 0), ('theta', 112, 'd', 10000.0),
     ('factor', 120, 'd', 0.0), ('train_ctx', 128, 'I', 64), ('ramp', 132, 'I', 0), ('truncate', 136, 'I', 1),
+    ('original_unsaid', 140, 'I', 0),
     ('beta_fast', 144, 'd', 0.0), ('beta_slow', 152, 'd', 0.0), ('attention_factor', 160, 'd', 0.0),
     ('mscale', 168, 'd', 0.0), ('mscale_all_dim', 176, 'd', 0.0), ('low_freq_factor', 184, 'd', 0.0),
     ('high_freq_factor', 192, 'd', 0.0), ('n_longrope', 200, 'I', 0), ('rotary_dim', 204, 'I', 0),
@@ -446,13 +455,15 @@ FIELDS = [
     ('router_renormalizes', 680, 'I', 0), ('router_scales_input', 684, 'I', 0), ('state_kind', 688, 'I', 0),
     ('conv_width', 692, 'I', 0), ('state_key_heads', 696, 'I', 0), ('state_value_heads', 700, 'I', 0),
     ('state_key_dim', 704, 'I', 0), ('state_value_dim', 708, 'I', 0), ('state_bias', 712, 'I', 0),
-    ('gate_bias', 716, 'I', 0), ('state_tiled', 720, 'I', 0)]
+    ('gate_bias', 716, 'I', 0), ('state_tiled', 720, 'I', 0), ('conv_bias', 724, 'I', 0), ('router_eps', 728, 'd', 0.0),
+    ('state_norm_groups', 736, 'I', 0), ('expert_latent_dim', 740, 'I', 0), ('index_topk', 744, 'I', 0),
+    ('index_heads', 748, 'I', 0), ('index_dim', 752, 'I', 0)]
 HEADER_BYTES = {3: 256, 4: 256, 5: 512, 6: 1024}
 # The sliding layers' settings where they are not said.
 SLIDING = {'sliding_theta': 10000.0, 'sliding_train_ctx': 64, 'sliding_truncate': 1}
 # In the layer table: a layer without experts, without values of its own, without sinks.
-LAYER_DENSE, LAYER_KEYS_ARE_VALUES, LAYER_WITHOUT_SINKS, LAYER_STATE = 8, 16, 32, 64
-DELTA, CONV = 1, 2  # of state_kind
+LAYER_DENSE, LAYER_KEYS_ARE_VALUES, LAYER_WITHOUT_SINKS, LAYER_STATE, LAYER_SHARES_INDEX = 8, 16, 32, 64, 128
+DELTA, CONV, MAMBA = 1, 2, 3  # of state_kind
 ENCODINGS = ['rope', 'none', 'learned', 'sinusoidal', 'alibi', 'shaw', 'transformer-xl', 'disentangled']
 
 
@@ -520,8 +531,9 @@ def shapes(c):
         yield 'per_layer_projection', c['n_layers'] * own, dim
         yield 'per_layer_norm', 0, own
     for i in range(c['n_layers']):
-        mixer = state_shapes(c) if flags_of(c, i) & LAYER_STATE else attention_shapes(c, i)
-        for there, name, rows, columns in (*mixer, *feed_forward_shapes(c, i)):
+        n_heads, hidden = shape_of(c, i)[0], shape_of(c, i)[3]
+        mixer = state_shapes(c) if flags_of(c, i) & LAYER_STATE else attention_shapes(c, i) if n_heads else ()
+        for there, name, rows, columns in (*mixer, *(feed_forward_shapes(c, i) if hidden else ())):
             if there:
                 yield '%s.%d' % (name, i), rows, columns
     yield 'final_norm', 0, dim
@@ -546,10 +558,14 @@ def attention_shapes(c, i):
     shaw, xl = kind == 'shaw', kind == 'transformer-xl'
     whole, normed = c['qk_norm'] == 2, c['qk_norm'] in (1, 2)
     gate = [0, mixed, mixed, n_heads][c['attention_gate']]
+    picks, index = c['index_topk'] and not flags_of(c, i) & LAYER_SHARES_INDEX, c['index_heads'] * c['index_dim']
     return (
         (c['norm_place'] != 1, 'attention_norm', 0, dim), (c['q_rank'], 'wq_a', c['q_rank'], dim),
         (c['q_rank'], 'q_a_norm', 0, c['q_rank']), (True, 'wq', q, c['q_rank'] or dim),
         (c['kv_rank'], 'wkv_a', c['kv_rank'] + turning, dim), (c['kv_rank'], 'kv_a_norm', 0, c['kv_rank']),
+        (picks, 'index_q', index, c['q_rank']), (picks, 'index_k', c['index_dim'], dim),
+        (picks, 'index_norm', 0, c['index_dim']), (picks, 'b_index_norm', 0, c['index_dim']),
+        (picks, 'index_weights', c['index_heads'], dim),
         (has_keys, 'wk', keys, inner), (has_values, 'wv', values, inner), (c['qkv_bias'], 'bq', 0, q),
         (c['qkv_bias'] and has_keys, 'bk', 0, keys), (c['qkv_bias'] and has_values, 'bv', 0, values),
         (normed, 'q_norm', 0, q if whole else head), (normed and has_keys, 'k_norm', 0, keys if whole else head),
@@ -562,21 +578,23 @@ def attention_shapes(c, i):
 
 def state_width(c):
     """How wide is what a layer with a state makes."""
-    return c['state_value_heads'] * c['state_value_dim'] if c['state_kind'] == DELTA else c['dim']
+    return c['dim'] if c['state_kind'] == CONV else c['state_value_heads'] * c['state_value_dim']
 
 
 def state_shapes(c):
     """The same of what keeps a state in attention's place."""
-    dim, heads, width, delta, bias = c['dim'], c['state_value_heads'], state_width(c), c['state_kind'] == DELTA, c[
-        'state_bias']
+    dim, heads, width, bias = c['dim'], c['state_value_heads'], state_width(c), c['state_bias']
+    delta, mamba = c['state_kind'] == DELTA, c['state_kind'] == MAMBA
     channels = 2 * c['state_key_heads'] * c['state_key_dim'] + width
-    rows = channels if delta else 3 * dim
+    rows = channels if delta else width + channels + heads if mamba else 3 * dim
     return (
         (c['norm_place'] != 1, 'attention_norm', 0, dim), (True, 'state_in', rows, dim), (bias, 'b_state_in', 0, rows),
         (delta, 'state_gate', width, dim), (delta, 'state_beta', heads, dim), (delta, 'state_step', heads, dim),
-        (True, 'state_conv', 0, channels * c['conv_width']), (bias, 'b_state_conv', 0, channels),
-        (delta, 'state_decay', 0, heads), (delta, 'state_dt', 0, heads), (delta, 'state_norm', 0, c['state_value_dim']),
-        (True, 'state_out', dim, width), (bias, 'b_state_out', 0, dim),
+        (True, 'state_conv', 0, channels * c['conv_width']),
+        (c['conv_bias'] if mamba else bias, 'b_state_conv', 0, channels),
+        (delta or mamba, 'state_decay', 0, heads), (mamba, 'state_skip', 0, heads),
+        (delta or mamba, 'state_dt', 0, heads), (delta, 'state_norm', 0, c['state_value_dim']),
+        (mamba, 'state_norm', 0, width), (True, 'state_out', dim, width), (bias, 'b_state_out', 0, dim),
         (c['norm_place'] in (1, 2), 'attention_after', 0, dim))
 
 
@@ -600,13 +618,15 @@ def dense_shapes(c, hidden, gated):
 
 def expert_shapes(c, gated):
     dim, n, hidden, shared = c['dim'], c['n_experts'], c['expert_hidden_dim'], c['shared_hidden_dim']
-    biases, beside = c['expert_bias'], c['experts_beside']
+    biases, beside, latent = c['expert_bias'], c['experts_beside'], c['expert_latent_dim']
+    width = latent or dim
     return (
         (True, 'router', 0, n * dim), (c['router_bias'], 'router_bias', 0, n),
         (c['router_choice_bias'], 'router_choice_bias', 0, n), (beside, 'router_norm', 0, dim),
-        (beside, 'expert_scales', 0, n), (gated, 'w1', n * hidden, dim), (biases, 'b1', 0, n * hidden),
-        (True, 'w3', n * hidden, dim), (biases, 'b3', 0, n * hidden), (True, 'w2', n * dim, hidden),
-        (biases, 'b2', 0, n * dim), (shared and gated, 'shared_w1', shared, dim), (shared, 'shared_w3', shared, dim),
+        (beside, 'expert_scales', 0, n), (latent, 'experts_in', latent, dim), (gated, 'w1', n * hidden, width),
+        (gated and biases, 'b1', 0, n * hidden), (True, 'w3', n * hidden, width), (biases, 'b3', 0, n * hidden),
+        (True, 'w2', n * width, hidden), (biases, 'b2', 0, n * width), (latent, 'experts_out', dim, latent),
+        (shared and gated, 'shared_w1', shared, dim), (shared, 'shared_w3', shared, dim),
         (shared, 'shared_w2', dim, shared), (c['shared_gate'], 'shared_gate', 0, dim), (beside, 'shared_after', 0, dim),
         (beside, 'experts_norm', 0, dim), (beside, 'experts_after', 0, dim))
 
@@ -651,23 +671,22 @@ def to_bf16(value):
 
 
 def encode(values, weight_type, columns, group_size):
-    """Bytes of a matrix (q8: the values and the scales), and the floats that they stand for. ggml's blocks are given
-    as bytes."""
+    """Bytes of a matrix (q8: the values and the scales), and a function of the floats that they stand for. ggml's
+    blocks are given as bytes."""
     if weight_type == F32:
-        return [array.array('f', values).tobytes()], values
+        return [array.array('f', values).tobytes()], lambda: values
     if weight_type == F16:
         data = struct.pack('<%de' % len(values), *values)
-        return [data], array.array('f', struct.unpack('<%de' % len(values), data))
+        return [data], lambda: array.array('f', struct.unpack('<%de' % len(values), data))
     if weight_type == BF16:
-        half = [to_bf16(v) for v in values]
-        floats = struct.unpack('<%df' % len(half), struct.pack('<%dI' % len(half), *(h << 16 for h in half)))
-        return [struct.pack('<%dH' % len(half), *half)], array.array('f', floats)
+        half = struct.pack('<%dH' % len(values), *map(to_bf16, values))
+        return [half], lambda: floats_of(half, BF16, columns)
     if weight_type == Q4:
         return encode_q4(values, columns)
     if weight_type > Q4:
         kind = list(blocks.HALVES)[weight_type % PACKED_TYPE - Q4 - 1]
         data = blocks.side_by_side(kind, values, columns) if weight_type >= PACKED_TYPE else values
-        return [data], array.array('f', blocks.decode(kind, values, columns))
+        return [data], lambda: array.array('f', blocks.decode(kind, values, columns))
     numbers, scales, floats = array.array('b'), array.array('f'), array.array('f')
     for row in range(0, len(values), columns):
         for first in range(row, row + columns, group_size):
@@ -676,7 +695,7 @@ def encode(values, weight_type, columns, group_size):
             whole = [round(v / scales[-1]) for v in group]
             numbers.extend(whole)
             floats.extend(w * scales[-1] for w in whole)
-    return [numbers.tobytes(), scales.tobytes()], floats
+    return [numbers.tobytes(), scales.tobytes()], lambda: floats
 
 
 def encode_q4(values, columns):
@@ -692,7 +711,7 @@ def encode_q4(values, columns):
                 scales += stored
                 whole += [min(max(round(v / scale), -8), 7) for v in half]
             packs += bytes(whole[j] + 8 | whole[j + Q4_GROUP] + 8 << 4 for j in range(Q4_GROUP))
-    return [bytes(packs), scales], array.array('f', decode_q4(packs, scales, len(values) // columns, columns))
+    return [bytes(packs), scales], lambda: array.array('f', decode_q4(packs, scales, len(values) // columns, columns))
 
 
 def decode_q4(packs, scales, rows, columns):
@@ -707,12 +726,37 @@ def decode_q4(packs, scales, rows, columns):
     return floats
 
 
+class Stored(collections.abc.MutableMapping):
+    """{name: floats} of a file, each tensor's worked out when it is asked for."""
+
+    def __init__(self):
+        self.makers, self.made = {}, {}
+
+    def __getitem__(self, name):
+        if name not in self.made:
+            self.made[name] = self.makers[name]()
+        return self.made[name]
+
+    def __setitem__(self, name, values):
+        self.makers[name] = lambda: values
+        self.made.pop(name, None)
+
+    def __delitem__(self, name):
+        del self.makers[name]
+
+    def __iter__(self):
+        return iter(self.makers)
+
+    def __len__(self):
+        return len(self.makers)
+
+
 def write_model(path, c, weights):
     """Writes a file of version 3 to 5; the weights as the file holds them, rounded, come back."""
-    data, stored, types = bytearray(header(c)), {}, iter(c.get('types', ()))
+    data, stored, types = bytearray(header(c)), Stored(), iter(c.get('types', ()))
     for name, rows, columns in shapes(c):
         kind = next(types, c['weight_type']) if rows else F32
-        parts, stored[name] = encode(weights[name], kind, columns, c['group_size'])
+        parts, stored.makers[name] = encode(weights[name], kind, columns, c['group_size'])
         for part in parts:
             data += bytes(-len(data) % 64) + part
     write(path, bytes(data + bytes(-len(data) % 64)))
@@ -806,6 +850,16 @@ def tiny_model(name, seed=1, **changes):
     c = config(**changes)
     write_model(in_work(name), c, random_weights(c, seed))
     return in_work(name)
+
+
+@functools.lru_cache(None)
+def story(n):
+    """The first n tokens of book.txt, behind BOS, as a model prints them that is too small to take time."""
+    model = tiny_model('story.bin', dim=4, hidden_dim=4, n_layers=1, n_heads=1, n_kv_heads=1, head_dim=2,
+                       vocab_size=4096, seq_len=1 << 15, train_ctx=1 << 15)
+    rows = table(good(model, '-z', os.path.join(ROOT, 'tokenizer.bin'), '--ppl', os.path.join(ROOT, 'book.txt'), '-n', n,
+                      '--per-token', '--window', 8).out)[2]
+    return [1] + [int(row['token']) for row in rows]
 
 
 def write_tokenizer(path, pieces=()):

@@ -4,9 +4,11 @@ printed for each, with the test that caught it, or `missed`.
 
     python3 tests/planted.py [WORD ...]    only the errors that have one of the words in their row
     python3 tests/planted.py --places      only looks whether each text stands once
+    python3 tests/planted.py --matrix ...  all tests of make test that catch each, among the files that could see it
 
-planted.json has the errors: what is wrong, a text and what becomes of it, and the tests that may catch it, the cheapest
-first. The text stands once in the sources, in whichever file: code moves. A test counts that passes without the error.
+planted.json has the errors: what is wrong, a text and what becomes of it, and the tests of make test that may catch it,
+the cheapest first. The text stands once in the sources, in whichever file: code moves. A test counts that passes
+without the error. The matrix asks the cheapest files first, and stops when three have caught an error.
 """
 import functools
 import json
@@ -14,7 +16,10 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
+
+from run_tests import measured
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(FOLDER)
@@ -23,6 +28,20 @@ ROOMS = 'src', 'export', 'probe'
 ALONE = 'rope.c', 'rope.h', 'run.c', 'model_export.py', 'server_probe.py'
 AS_THEY_ARE = 'Makefile', 'model.bin', 'model-8k.bin', 'tokenizer.bin', 'book.txt', 'tests', 'docs', 'models', 'tools'
 LIMIT = 600  # seconds for a test
+ENOUGH = 3  # files that catch an error
+FORWARD = ('golden plain core kinds forward units families layers mixtures newer experts steps states encodings '
+           'layer_shapes latent spread distances blocks packed weights next')
+INTO = 'golden export export_tokenizer sources inputs existing layers doors families newer mixtures latent rope_config'
+# Test files that could see an error, by its room.
+SEE = {room: words.split() for room, words in {
+    'methods': 'rope rows cli legacy explained rope_config tables engines ' + FORWARD,
+    'maps': 'rows distances spread cli tables ' + FORWARD, 'llama': FORWARD + ' pace large cli chat legacy format',
+    'fast': FORWARD + ' pace large cli', 'kinds': FORWARD + ' doors', 'weights': FORWARD + ' numbers out',
+    'tokens': 'tokenizer bytelevel chat cli export_tokenizer', 'configs': 'rope_config explained cards engines export',
+    'engines': 'engines engines_layers explained cards against', 'settings': 'cli tables rope measure chat next',
+    'measure': 'measure next tables search probe_tasks', 'check': 'check damages search shipped',
+    'export in': INTO + ' sources_hostile blocks out', 'export out': 'out doors existing bytelevel export ' + INTO,
+    'probe': 'probe probe_faults probe_noise probe_solve probe_tasks'}.items()}
 
 
 def sources(root):
@@ -50,8 +69,9 @@ def place_of(plant):
     for test in plant['tests']:
         name, case = test.split()
         with open(os.path.join(FOLDER, 'test_%s.py' % name), encoding='utf-8') as file:
-            if 'def test_%s(' % case not in file.read():
-                raise ValueError('%s: there is no test_%s in test_%s.py' % (plant['what'], case, name))
+            before, there, _ = file.read().partition('def test_%s(' % case)
+            if not there or before.endswith('@takes_long\n'):
+                raise ValueError('%s: make test has no test_%s of test_%s.py' % (plant['what'], case, name))
     return found[0][0]
 
 
@@ -84,6 +104,35 @@ def put(path, text):
         file.write(text)
 
 
+def failures_of(name, root):
+    """The tests of a file that fail on the program of a tree, as make test runs it."""
+    with tempfile.NamedTemporaryFile('r') as told:
+        environment = dict(os.environ, TEST_ROOT=root, TESTS_STOP='1', TESTS='short', TIMES=told.name)
+        environment.pop('PYTHONDONTWRITEBYTECODE', None)
+        try:
+            subprocess.run([sys.executable, os.path.join(FOLDER, 'test_%s.py' % name)], cwd=ROOT, env=environment,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            return []
+        said = told.read()
+    return json.loads(said)['failed'] if said else []
+
+
+def row_of_matrix(plant):
+    """Tests that catch an error, as 'FILE test', until ENOUGH files have."""
+    known = {name[5:-3]: sum(tests.values()) for name, tests in measured()['short'].items()}
+    names = sorted(dict.fromkeys(test.split()[0] for test in plant['tests']), key=lambda name: known.get(name, 9))
+    names += sorted((name for name in SEE[plant['room']] if name not in names), key=lambda name: known.get(name, 9))
+    found, files = [], 0
+    for name in names:
+        caught = [name + ' ' + test[5:] for test in failures_of(name, COPY) if passes_without(name + ' ' + test[5:])]
+        found += caught
+        files += bool(caught)
+        if files == ENOUGH:
+            break
+    return found
+
+
 def passes(test, root):
     """Whether a test, 'FILE test', passes on the program of a tree; the line of its first failure, if not."""
     name, case = test.split()
@@ -106,13 +155,16 @@ def passes_without(test):
     return not failure
 
 
-def caught_by(plant):
-    """The first of its tests that catches the error, in words; None: none does."""
+def caught_by(plant, whole=False):
+    """The first of its tests that catches the error, in words; None: none does. whole: a row of the matrix."""
     path = place_of(plant)
     put(path, text_of(path).replace(plant['old'], plant['new']))
+    shutil.rmtree(os.path.join(COPY, 'build', 'pyc'), ignore_errors=True)
     try:
         if path.endswith(('.c', '.h', '.json')) and not built():
             return 'it does not build'
+        if whole:
+            return ', '.join(row_of_matrix(plant)) or None
         for test in plant['tests']:
             failure = passes(test, COPY)
             if failure and passes_without(test):
@@ -136,12 +188,14 @@ def main(words):
     if lost or words == ['--places']:
         print('%d errors, of which %d have no place' % (len(plants), lost))
         return 1 if lost else 0
+    whole = '--matrix' in words
+    words = [word for word in words if word != '--matrix']
     wanted = [plant for plant in plants if not words or any(word in json.dumps(plant) for word in words)]
     make_copy()
     caught = 0
     for plant in wanted:
         began = time.time()
-        found = caught_by(plant)
+        found = caught_by(plant, whole)
         caught += found is not None
         print('%-9s %-50s %s (%.0f s)' % (plant['room'], plant['what'], found or 'missed', time.time() - began), flush=True)
     shutil.rmtree(os.path.dirname(COPY), ignore_errors=True)

@@ -18,8 +18,6 @@ from common import ROOT, Result, add_counts, check, counts, in_work, main, skip,
 AARCH64 = 'aarch64-linux-gnu-gcc -static'
 GCC_32_BIT = 'gcc -m32 -mfpmath=sse -isystem /usr/include/x86_64-linux-gnu'
 WASM = '-sALLOW_MEMORY_GROWTH=1 -sNODERAWFS=1 -sEXIT_RUNTIME=1 -Wno-unused-command-line-argument'
-# Matrix units, which are emulated.
-UNITS = '-march=native -mamx-tile -mamx-int8 -mamx-bf16 -include %s' % os.path.join(ROOT, 'tests', 'emulated_units.h')
 os.environ.setdefault('NODE_PATH', '/usr/share/nodejs')
 # Name: what make is told, and what the programs are run by.
 VARIANTS = {
@@ -27,7 +25,6 @@ VARIANTS = {
     'gcc-avx512': ('CC=gcc ARCH=-march=x86-64-v4 OPENMP=-fopenmp', ''),
     'gcc-avx2': ('CC=gcc ARCH=-march=x86-64-v3 OPENMP=-fopenmp', ''),
     'gcc-avxvnni': ("CC=gcc ARCH='-march=x86-64-v3 -mavxvnni' OPENMP=-fopenmp", ''),
-    'gcc-units': ("CC=gcc ARCH='%s' OPENMP=-fopenmp" % UNITS, ''),
     'gcc-sse2': ('CC=gcc ARCH=-march=x86-64 OPENMP=-fopenmp', ''),
     'gcc-native-alone': ('CC=gcc ARCH=-march=native OPENMP=', ''),
     'gcc-O0': ("CC=gcc CFLAGS='-O0 -march=native' OPENMP=-fopenmp", ''),
@@ -63,11 +60,9 @@ VARIANTS = {
 }
 TESTS = {'test_units.py': ['test_same'], 'test_golden.py': [], 'test_encodings.py': ['test_pytorch']}
 OTHER = dict.fromkeys(('valgrind', 'threads'), ['test_golden.py', 'test_encodings.py'])  # the rest takes long
-OTHER['gcc-units'] = [*TESTS, 'test_blocks.py', 'test_packed.py', 'test_plain.py']  # run nowhere else
 OTHER['memory'] = ['test_units.py']  # clang 14 takes what fstat of newer C libraries fills in for unwritten
 # A processor's instructions by the name that /proc/cpuinfo gives to the last of them to come.
-NEEDS = {'-march=x86-64-v4': 'avx512vl', '-march=x86-64-v3': 'avx2', '-march=x86-64-v3 -mavxvnni': 'avx_vnni',
-         UNITS: 'avx512_vnni'}
+NEEDS = {'-march=x86-64-v4': 'avx512vl', '-march=x86-64-v3': 'avx2', '-march=x86-64-v3 -mavxvnni': 'avx_vnni'}
 PROBE = """#include <errno.h>
 #include <math.h>
 #include <stdlib.h>

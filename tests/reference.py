@@ -10,7 +10,8 @@ import functools
 import math
 from operator import mul
 
-from common import DELTA, ENCODINGS, LAYER_KEYS_ARE_VALUES, LAYER_STATE, METHODS, Q4, Q8, shape_of
+from common import (CONV, DELTA, ENCODINGS, LAYER_KEYS_ARE_VALUES, LAYER_SHARES_INDEX, LAYER_STATE, METHODS, Q4, Q8,
+                    shape_of)
 
 
 def sliding(c):
@@ -285,15 +286,18 @@ def score_scale(c):
     return (c['score_scale'] or 1 / math.sqrt(c['head_dim'])) * grown
 
 
-def attend(queries, keys, values, c, positions, window, sinks, chunk, meet, between, far, counts, learned):
+def attend(queries, keys, values, c, positions, window, sinks, chunk, meet, between, far, counts, learned,
+           allowed=None):
     """meet(h, q, k, between(i, j)) is the score of a query at i and a key at j, before score_scale; far(d) is added
     to values at distance d, if anything is. A key counts once, or counts(number of the query, its own) times. learned:
-    None, or for each head the score of a key that is not there, its sink: it takes weight and has no value."""
+    None, or for each head the score of a key that is not there, its sink: it takes weight and has no value. allowed:
+    None, or for each query the numbers of the keys that it may meet."""
     share, scale = c['n_heads'] // c['n_kv_heads'], score_scale(c)
     out = []
     for number, (position, heads) in enumerate(zip(positions, queries)):
         mixed = []
-        seen = [k for k, key in enumerate(positions) if sees(position, key, window, sinks, chunk)]
+        seen = [k for k, key in enumerate(positions) if sees(position, key, window, sinks, chunk)
+                and (not allowed or k in allowed[number])]
         apart = [between(position, positions[k]) for k in seen]
         for h in range(c['n_heads']):
             scores = [capped(meet(h, heads[h], keys[k][h // share], what) * scale, c['score_cap'])
@@ -392,7 +396,7 @@ def chosen(c, router, bias, choice_bias, x):
     scores = biased(weights, choice_bias) if choice_bias or c['router_groups'] else logits
     best = best_of(in_groups(c, scores) if c['router_groups'] else scores, c['n_experts_used'])
     if c['router'] == 0 or c['router_renormalizes']:
-        total = sum(weights[e] for e in best)
+        total = sum(weights[e] for e in best) + c['router_eps']
         weights = [weight / total for weight in weights]
     return {e: weights[e] * (c['router_scale'] or 1) for e in best}
 
@@ -408,16 +412,20 @@ def feed_forward_of(c, weights, layer, flags, seen):
     DENSE, dim = 8, c['dim']
     with_experts = c['n_experts'] and not flags & DENSE
     hidden = c['expert_hidden_dim'] if with_experts else c['hidden_dim']
-    matrices = [rows_of(weights, '%s.%d' % (name, layer), columns) if '%s.%d' % (name, layer) in weights else []
-                for name, columns in (('w1', dim), ('w3', dim), ('w2', hidden))]
+    width = with_experts and c['expert_latent_dim'] or dim
+
+    def there(name, columns):
+        return rows_of(weights, '%s.%d' % (name, layer), columns) if '%s.%d' % (name, layer) in weights else []
+    matrices = [there(name, columns) for name, columns in (('w1', width), ('w3', width), ('w2', hidden))]
     alphas = weights.get('xielu.%d' % layer)
     biases = [weights.get('%s.%d' % (name, layer)) for name in ('b1', 'b3', 'b2')]
     if not with_experts:
         return lambda x: feed_forward(c, matrices, biases, x, seen, alphas)
     router = rows_of(weights, 'router.%d' % layer, dim)
     bias, choice_bias = weights.get('router_bias.%d' % layer), weights.get('router_choice_bias.%d' % layer)
-    shared = [rows_of(weights, 'shared_%s.%d' % (name, layer), columns) for name, columns in (
+    shared = [there('shared_' + name, columns) for name, columns in (
         ('w1', dim), ('w3', dim), ('w2', c['shared_hidden_dim']))] if c['shared_hidden_dim'] else None
+    narrow, wide = there('experts_in', dim), there('experts_out', width)  # what experts read and make is narrower
     gate = weights.get('shared_gate.%d' % layer)
     experts = [[[part_of(rows, e, c['n_experts']) for rows in parts] for parts in (matrices, biases)]
                for e in range(c['n_experts'])]
@@ -425,12 +433,13 @@ def feed_forward_of(c, weights, layer, flags, seen):
     scales = weights.get('expert_scales.%d' % layer)
 
     def say(x, routed=None):
-        sums = [0.0] * dim
+        sums, read = [0.0] * width, product(narrow, seen(x)) if narrow else x
         for e, share in chosen(c, router, bias, choice_bias, routed or x).items():
             share *= scales[e] if scales else 1
             inside, outside = (share, 1) if c['router_scales_input'] else (1, share)
-            said = feed_forward(c, *experts[e], [inside * y for y in x], seen)
+            said = feed_forward(c, *experts[e], [inside * y for y in read], seen)
             sums = [y + outside * z for y, z in zip(sums, said)]
+        sums = product(wide, seen(sums)) if wide else sums
         if shared and not c['experts_beside']:
             share = sigmoid(dot(gate, x)) if gate else 1
             said = feed_forward(c, shared, [None] * 3, x, seen)
@@ -554,6 +563,35 @@ def delta_rule(c, weights, layer, before, seen):
     return out
 
 
+def mamba2(c, weights, layer, before, seen):
+    """The same of Mamba 2 (arXiv 2405.21060): a state of each head has a row for each element of what it reads, and a
+    column for each number that groups of heads write by (B) and read by (C)."""
+    n_heads, width, groups, n = c['state_value_heads'], c['state_value_dim'], c['state_key_heads'], c['state_key_dim']
+    inner, own = n_heads * width, {name: weights['%s.%d' % (name, layer)] for name in (
+        'state_decay', 'state_skip', 'state_dt', 'state_norm')}
+    w, wo = (rows_of(weights, '%s.%d' % (name, layer), columns) for name, columns in (
+        ('state_in', c['dim']), ('state_out', inner)))
+    b, last = weights.get('b_state_in.%d' % layer), weights.get('b_state_out.%d' % layer)
+    rows = [biased(product(w, seen(x)), b) for x in before]
+    gates, steps = [row[:inner] for row in rows], [row[len(row) - n_heads:] for row in rows]
+    mixed = convolved(c, weights, layer, [row[inner:len(row) - n_heads] for row in rows])
+    states, out = [[[0.0] * n for _ in range(width)] for _ in range(n_heads)], []
+    for row, gate, step in zip([list(map(silu, row)) for row in mixed], gates, steps):
+        said = []
+        for h in range(n_heads):
+            group = inner + h // (n_heads // groups) * n
+            x, writes, reads = row[h * width:(h + 1) * width], row[group:group + n], row[group + groups * n:][:n]
+            dt = softplus(step[h] + own['state_dt'][h])
+            forgets = math.exp(-dt * math.exp(own['state_decay'][h]))
+            states[h] = [[forgets * s + dt * v * k for s, k in zip(line, writes)] for line, v in zip(states[h], x)]
+            said += [dot(line, reads) + own['state_skip'][h] * v for line, v in zip(states[h], x)]
+        gated_ones, size = [y * silu(z) for y, z in zip(said, gate)], inner // c['state_norm_groups']
+        normed = [v for at in range(0, inner, size) for v in norm(
+            gated_ones[at:at + size], list(own['state_norm'][at:at + size]), c['norm_eps'])]
+        out.append(biased(product(wo, seen(normed)), last))
+    return out
+
+
 def short_convolution(c, weights, layer, before, seen):
     dim, bias, last = c['dim'], weights.get('b_state_in.%d' % layer), weights.get('b_state_out.%d' % layer)
     w, wo = (rows_of(weights, '%s.%d' % (name, layer), dim) for name in ('state_in', 'state_out'))
@@ -626,6 +664,29 @@ def latent_of(c, weights, name, layer, seen):
     return of
 
 
+def indexed(c, weights, layer, before, positions, seen, turn, hidden):
+    """For each query, the numbers of the index_topk keys that it may meet (DeepSeek V3.2): of those that it sees (hidden:
+    what hides others), those whose index keys its index heads like best. The first elements of both turn as attention's
+    do: turn(i, j) is what a query at i and a key at j are turned by."""
+    n, d, turning_part = c['index_heads'], c['index_dim'], turning(c)
+    narrow, wq, wk, heads = (rows_of(weights, '%s.%d' % (name, layer), columns) for name, columns in (
+        ('wq_a', c['dim']), ('index_q', c['q_rank']), ('index_k', c['dim']), ('index_weights', c['dim'])))
+    weight, bias = (weights['%s.%d' % (name, layer)] for name in ('index_norm', 'b_index_norm'))
+    keys, out = [], []
+    for number, (position, x) in enumerate(zip(positions, before)):
+        keys.append(conjugate(pairs(biased(norm(product(wk, seen(x)), list(weight), 1e-6, True), bias), turning_part)))
+        latent = norm(product(narrow, seen(x)), weights['q_a_norm.%d' % layer], c['latent_norm_eps'])
+        q, shares = product(wq, seen(latent)), product(heads, seen(x))
+        queries = [pairs(q[h * d:h * d + d], turning_part) for h in range(n)]
+        scores = []
+        for key, at in zip(keys, positions):
+            by = turn(position, at)
+            scores.append(sum(share * max(0.0, meet_turned(0, query, key, by))
+                              for share, query in zip(shares, queries)) if sees(position, at, *hidden) else -math.inf)
+        out.append(set(best_of(scores, min(c['index_topk'], number + 1))))
+    return out
+
+
 def added(c, stream, rows, after):
     """The residual stream with what attention or the feed-forward layer says, behind its norm if there is one."""
     return both(stream, [[x * (c['residual_scale'] or 1) for x in row] for row in after(rows)])
@@ -649,7 +710,7 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
     read = [norm(embedding[token], None, eps) if c['embedding_norm'] else embedding[token] for token in ids]
     scaled = [[x * (c['embedding_scale'] or 1) for x in row] for row in read]
     stream = [embedded(c, weights, x, p) for x, p in zip(scaled, of_text)]
-    own, kept, whole = own_embeddings(c, weights, ids, stream), {}, c
+    own, kept, whole, allowed = own_embeddings(c, weights, ids, stream), {}, c, None
 
     def normed(place, layer, rows):
         """The rows behind one of the layer's norms, if the model has that one."""
@@ -657,6 +718,8 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
         return [norm(x, weight, own_eps, c['layer_norm']) for x in rows] if weight else rows
 
     def fed(stream, layer, flags, before):
+        if not c['hidden_dim']:  # of the layer, which has no feed-forward step
+            return stream
         say = feed_forward_of(c, weights, layer, flags, seen)
         parallel = c['norm_place'] == 3  # both read one norm of the same stream
         whole_norms = c['experts_beside'] and 'router_norm.%d' % layer in weights  # say has norms of its own
@@ -671,9 +734,12 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
         width = window if window is not None else 0 if flags & SEES_ALL else c['sliding_window']
         before = normed('attention_norm', layer, stream)
         if flags & LAYER_STATE:
-            mixer = delta_rule if c['state_kind'] == DELTA else short_convolution
+            mixer = {DELTA: delta_rule, CONV: short_convolution}.get(c['state_kind'], mamba2)
             out = mixer(c, weights, layer, before, seen)
             stream = added(c, stream, out, lambda rows: normed('attention_after', layer, rows))
+            stream = fed(stream, layer, flags, before)
+            continue
+        if not c['n_heads']:  # a layer that has a feed-forward step only
             stream = fed(stream, layer, flags, before)
             continue
         turned, is_late = not c['encoding'] and not flags & WITHOUT_ROPE, norms_late(c) and norms_heads(c, layer)
@@ -701,10 +767,12 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
             queries = [[pairs(head, turning) for head in row] for row in queries]
             keys = [[conjugate(pairs(head, turning)) for head in row] for row in keys]
         chunk = 0 if flags & SEES_ALL else c['attention_chunk']
+        if c['index_topk'] and not flags & LAYER_SHARES_INDEX:
+            allowed = indexed(c, weights, layer, before, positions, seen, between, (width, sinks, chunk))
         mixed = attend(queries, keys, values, c, positions, width, sinks, chunk, meet, between,
                        distant(c, weights, layer),
                        (lambda i, j: crowd(of_text, piece, i, j)) if piece and positions is of_text else None,
-                       list(weights['sinks.%d' % layer]) if 'sinks.%d' % layer in weights else None)
+                       list(weights['sinks.%d' % layer]) if 'sinks.%d' % layer in weights else None, allowed)
         mixed = [by_gate(c, weights, layer, x, m, seen) for x, m in zip(before, mixed)]
         wo = rows_of(weights, 'wo.%d' % layer, c['n_heads'] * (c['value_dim'] or c['head_dim']))
         out = [biased(product(wo, seen(m)), weights.get('bo.%d' % layer)) for m in mixed]

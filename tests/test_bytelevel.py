@@ -25,7 +25,7 @@ import zlib
 from dataclasses import replace
 
 import common
-from common import ROOT, case, main, skip
+from common import ROOT, case, has_sanitizers, main, skip, takes_long
 
 sys.path.insert(0, ROOT)
 from export import (bytelevel, out_tokenizer, tokenizer as tokenizers, tokenizer_bin, tokenizer_json,  # noqa: E402
@@ -1263,23 +1263,21 @@ def test_speed(tokens, merges):
         check(ids and ids[0] and spent < 8, '%s: %.1f s' % (name, spent))
 
 
-def test_bytelevel():
+def everything(flags, count):
+    """All of it, on that many texts, with a test program compiled by these flags."""
     global folder, program
     rng = random.Random(6)
     with tempfile.TemporaryDirectory() as folder:
         program = os.path.join(folder, 'driver')
         with open(program + '.c', 'w') as file:
             file.write(DRIVER)
-        flags = ['-std=c11', '-O1', '-g', '-fsanitize=address,undefined', '-fno-sanitize-recover=undefined']
-        for flags in flags, ['-std=c11', '-O1']:  # the sanitizers where there are any
-            command = shlex.split(os.environ.get('CC', 'cc')) + flags + ['-o', program, program + '.c', *SOURCES, '-lm']
-            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            if done.returncode == 0:
-                break
+        command = shlex.split(os.environ.get('CC', 'cc')) + ['-std=c11', '-O1', *flags, '-o', program, program + '.c',
+                                                             *SOURCES, '-lm']
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if not check(done.returncode == 0, 'the test program compiles', done.stdout.decode(errors='replace')[:2000]):
             return
         usable = test_classes()
-        texts = make_texts(rng, usable, 400)
+        texts = make_texts(rng, usable, count)
         tokens, merges = train(rng, texts, 150)
         texts += broken_texts(rng, texts)
         for test, *arguments in (
@@ -1296,5 +1294,15 @@ def test_bytelevel():
         skip('the tokenizers library on %d tokenizers (NODE_TOKENIZERS does not say where it is)' % len(unchecked))
 
 
+def test_bytelevel():
+    everything([], 120)
+
+
+@takes_long
+def test_sanitized():
+    sanitizers = ['-g', '-fsanitize=address,undefined', '-fno-sanitize-recover=undefined']
+    everything(sanitizers if has_sanitizers() else [], 400)
+
+
 if __name__ == '__main__':
-    main({'test_bytelevel': test_bytelevel})
+    main({'test_bytelevel': test_bytelevel, 'test_sanitized': test_sanitized})

@@ -69,12 +69,12 @@ def fails(what, found, *where):
 
 
 def test_good_models():
-    passes('model.bin with yarn', 1024, judge(MODEL, '--rope', 'yarn', '-n', 1024))
     passes('model-8k.bin', 1024, judge(SIBLING, '-n', 1024))
 
 
 @takes_long
 def test_more_good_models():
+    passes('model.bin with yarn', 1024, judge(MODEL, '--rope', 'yarn', '-n', 1024))
     passes('model.bin with yarn', 2048, judge(MODEL, '--rope', 'yarn', '-n', 2048))
     passes('model.bin with dynamic-yarn', 2048, judge(MODEL, '--rope', 'dynamic-yarn', '-n', 2048))
     passes('model.bin in its own context', 512, judge(MODEL))
@@ -86,9 +86,8 @@ def test_a_text_of_the_users():
     text = write(in_work('text.txt'), good(MODEL, '-n', 500, '-t', 0.9, '-s', 3, '--ignore-eos').raw * 6)
     result = run(MODEL, '--check', text, '-n', 512, timeout=300)
     check(verdict_of(result)[0] == YES and text in result.out, '--check FILE', result)
-    same = run(MODEL, '--check=' + text, '-n', 512, timeout=300).out
-    check(same == result.out, '--check=FILE', same)
-    one_line(run(MODEL, '--check', '/nonexistent'), TROUBLE, 'a text that is not there', '/nonexistent')
+    for words in ['--check', '/nonexistent'], ['--check=/nonexistent']:
+        one_line(run(MODEL, *words), TROUBLE, 'a text that is not there', '/nonexistent')
     short = run(MODEL, '--check', write(in_work('short.txt'), 'Too short.'), '-n', 512)
     check(short.status == TROUBLE and 'fewer' in short.err and not short.raw, 'a text that is too short', short)
 
@@ -105,10 +104,16 @@ def test_a_short_file():
     text = write(in_work('page.txt'), story(1100))
     found = verdict_of(run(SIBLING, '--check', text, '-n', '2k'))
     check(found[0] == YES, 'a page of text for 2,048 positions', found)
+
+
+@takes_long
+def test_a_short_file_for_long_texts():
+    text = write(in_work('page.txt'), story(1100))
     status, last, _ = verdict_of(run(MODEL, '--check', text, '-n', '128k', '--rope', 'yarn'))
     check(status == UNDECIDED and '--check FILE of more than' in last, 'a page of text that does not tell', last)
 
 
+@takes_long
 def test_one_text_two_readings():
     """Where nothing but positions is compared, what does not change them has a ratio of 1 and no error."""
     for options in ('--rope', 'dynamic-yarn', '-n', 1024),:
@@ -161,12 +166,14 @@ def test_more_time_decides_more():
         check(known and len(set(known)) == 1 and answers[-len(known):] == known, 'one answer', (options, answers))
 
 
+@takes_long
 def test_same_for_any_seed_and_threads():
     results = [re.sub('run: .*', '', run(SIBLING, '--check', '-n', 1024, '--budget', 600, *options).out)
                for options in (('-s', 7, '--threads', 1), ('-s', 8, '--threads', 2))]
     check(len(set(results)) == 1, 'the same table', results)
 
 
+@takes_long
 def test_none_past_the_context():
     found = judge(changed(MODEL, 'claims.bin', seq_len=2048, train_ctx=2048))
     fails('a file that claims what it was not trained for', found, 'jump-retrieval')
@@ -189,7 +196,8 @@ def test_rope_config():
     def with_block(model, text, *options, judge=judge_settings):
         return judge(model, '--rope-config', write(in_work('block.json'), text), *options)
     yarn = '{"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": %d}'
-    passes('a block for this model', 1024, with_block(MODEL, yarn % 512, '-n', 1024, judge=judge))
+    found = with_block(MODEL, yarn % 512, '-n', 1024)
+    check(found[:2] == (YES, 'settings hold to 1024; nothing was read'), 'a block for this model', found)
     found = with_block(MODEL, yarn % 32768, '-n', 1024, judge=judge)
     fails('a block for another model', found, 'train_ctx')
     check({('short-texts', 512), ('base', 512)} <= set(found[2]), 'short texts are of the file\'s context', found)
@@ -242,6 +250,35 @@ def test_settings_alone():
     check('--budget has no effect with --settings' in idle.err, '--budget of what takes no time', idle)
     idle = run(MODEL, '--ppl', in_work('block.json'), '-n', 20, '--settings')
     check('--settings has no effect with --ppl' in idle.err, '--settings without --check', idle)
+
+
+def test_unsaid_original():
+    """YaRN without original_max_position_embeddings is told behind the verdict, too: by the config, by the model file
+    that was made of it, and by its quantized copy. Not where other settings are tried, nor once the length is said."""
+    def warned(*options):
+        result = run(*options[:1], '--check', '--settings', '-n', 512, *options[1:])
+        lines = [line for line in result.err.splitlines() if "YaRN's block in the " in line]
+        check(len(lines) < 2, 'one warning', result.err)
+        return lines[0] if lines else ''
+    folder, unsaid, copy, again, back = map(in_work, ('unsaid/', 'unsaid.bin', 'unsaid-q8.bin', 'again/', 'again.bin'))
+    export(MODEL, folder)
+    path = os.path.join(folder, 'config.json')
+    values = json.loads(read(path))
+    values.pop('rope_theta')
+    block = {'rope_type': 'yarn', 'factor': 8.0, 'rope_theta': 1e4}
+    write(path, json.dumps(dict(values, rope_parameters=block)))
+    export(folder, unsaid)
+    good(unsaid, '--quantize', 'q8', copy)
+    for what, options in (('config', (MODEL, '--rope-config', path)), ('model', (unsaid,)), ('model', (copy,))):
+        found = warned(*options)
+        check("the %s has no original_max_position_embeddings: it counts from max_position_embeddings, 512; llama.cpp, "
+              'ik_llama.cpp and ExLlamaV2 refuse' % what in found, 'the unsaid length, %s' % (options,), found)
+    export(unsaid, again)  # which names it
+    export(again, back)
+    write(path, json.dumps(dict(values, rope_parameters=dict(block, original_max_position_embeddings=512))))
+    for options in ((unsaid, '--rope', 'none'), (unsaid, '--rope-config', path), (MODEL, '--rope-config', path),
+                    (back,), (MODEL, '--rope', 'yarn'), (SIBLING,)):
+        check(not warned(*options), 'no word where the length is said, or not asked for: %s' % (options,))
 
 
 @takes_long
@@ -348,6 +385,7 @@ def test_linear_untuned():
     check(re.fullmatch(words, found[1]), 'it holds to nothing', found)
 
 
+@takes_long
 def test_stale_keys():
     found = judge(MODEL, '--rope', 'dynamic-yarn', '--stale-keys', '-n', 1024)
     fails('stale keys', found, 'step-by-step')
@@ -355,6 +393,7 @@ def test_stale_keys():
           'shorter texts are read step by step, too', found)
 
 
+@takes_long
 def test_what_fails_at_any_length():
     """Nothing is said to hold where a shorter text would fail for the same reason."""
     found = judge(SIBLING, '--theta', 13000, '-n', 1024)
@@ -371,10 +410,15 @@ def test_what_fails_at_this_length():
 def test_tuned_with_another_method():
     for method in ('none', 'linear', 'ntk', 'dynamic-yarn'):
         fails('model-8k.bin with %s' % method, judge_settings(SIBLING, '--rope', method, '-n', 1024), 'method')
+
+
+@takes_long
+def test_a_method_that_is_lost():
     lost = judge(changed(SIBLING, 'lost.bin', rope_method=0, factor=0.0, train_ctx=1024, seq_len=1024))
     fails('model-8k.bin without its method', lost, 'jump-retrieval')
 
 
+@takes_long
 def test_sliding_layers():
     """Layers that turn by settings of their own read in place. So jumps say of the others what a whole text says."""
     data, flags = read(MODEL), bytes([4, 4, 1, 4, 4, 1])
@@ -522,12 +566,16 @@ def test_too_few_positions():
 
 
 def test_budget():
-    """What no longer fits is said, with the budget that it takes; --whole wants whole texts."""
+    """What no longer fits is said, with the budget that it takes."""
     result = run(SIBLING, '--check', '-n', 8192, '--budget', 0.3, timeout=300)
     status, last, rows = verdict_of(result)
     left = [r for r in table(result.out)[2] if r['verdict'] == 'undecided']
     check(left and all(re.fullmatch(r'\d[\d.]*', r['budget']) for r in left), 'what was left out', result.out)
     check(status == UNDECIDED and re.match(r'undecided at 8192: --budget \d', last), 'what all takes', last)
+
+
+@takes_long
+def test_whole():
     whole = ('--check', '-n', 1024, '--rope', 'yarn', '--budget', 300, '--whole')
     status, last, rows = verdict_of(run(MODEL, *whole, timeout=400))
     check(status == YES and last == 'holds to 1024, read whole' and rows[('retrieval', 1024)] == 'ok',
@@ -558,6 +606,7 @@ def test_what_is_said_meanwhile():
     check(seconds == sorted(seconds), 'the time that has gone by', seconds)
 
 
+@takes_long
 def test_piece():
     """--piece is that of the jumps: shorter ones leave less text unbroken."""
     said = 0.001, 1e9, 1, MODEL, '--check', '-n', 2048, '--budget', 8
@@ -591,6 +640,7 @@ def verdicts_by_jumps(rows):
             check(result.status == {'fail': NO, 'between': UNDECIDED, 'ok': YES}[verdict], 'its status', result.status)
 
 
+@takes_long
 def test_verdicts_by_jumps():
     verdicts_by_jumps(BY_JUMPS[:2])
 

@@ -176,8 +176,9 @@ def test_lengths():
 
     def explained(*options):
         return dict(line[2:].split('\t') for line in good(m, '--explain', *options).out.splitlines() if line[0] == '#')
-    for length, n in (('8k', 8192), ('8K', 8192), ('128k', 131072), ('1m', 1 << 20), ('1024M', 1 << 30), ('0k', 4096)):
+    for length, n in (('8k', 8192), ('8K', 8192), ('128k', 131072), ('1m', 1 << 20), ('16M', 1 << 24), ('0k', 4096)):
         check(explained('-n', length)['length'] == str(n), '-n ' + length, explained('-n', length))
+    check(explained('--train-ctx', '1024M')['train_ctx'] == str(1 << 30), '--train-ctx 1024M')
     for option, key in (('--train-ctx', 'train_ctx'), ('--window', 'window'), ('--near', 'near'), ('--chunk', 'chunk')):
         rope = {'--near': 'rerope', '--chunk': 'dca'}.get(option, 'none')
         for said in ([option, '2k', '--rope', rope], ['--rope', '%s:%s=2K' % (rope, option[2:])]):

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """The core, linked here from rope.c and its rooms alone (make core): it prints what ./run --plain prints, for the
-golden checkpoints, for every family, method, map, encoding and type of weights; what it refuses; and an error planted
-in it that the comparison must find."""
+golden checkpoints, for every family, method, map, encoding and type of weights; and what it refuses."""
 
 import os
 import shlex
@@ -21,10 +20,10 @@ CORE = os.path.join(FOLDER, 'core')
 ROOMS = ['base', 'weights', 'tokens', 'llama', 'kinds']
 
 
-def core_files(folder):
-    return [os.path.join(folder, 'rope.c')] + sorted(os.path.join(folder, 'src', room, name) for room in ROOMS
-                                                     for name in os.listdir(os.path.join(folder, 'src', room))
-                                                     if name.endswith('.c'))
+def core_files():
+    """The C files of the core, from the root."""
+    return ['rope.c'] + sorted('src/%s/%s' % (room, name) for room in ROOMS
+                               for name in os.listdir(os.path.join(ROOT, 'src', room)) if name.endswith('.c'))
 
 
 def sources(folder):
@@ -33,7 +32,7 @@ def sources(folder):
         shutil.copytree(os.path.join(ROOT, 'src', room), os.path.join(folder, 'src', room))
     for name in ('rope.c', 'rope.h'):
         shutil.copy(os.path.join(ROOT, name), folder)
-    return core_files(folder)
+    return [os.path.join(folder, path) for path in core_files()]
 
 
 def flags(*more):
@@ -43,12 +42,38 @@ def flags(*more):
 
 
 def test_alone():
-    """It is linked from these files alone, also with the sanitizers."""
-    files = sources(FOLDER)
-    check(compiler([flags(*files, '-o', CORE, '-lm')], 'the core'), 'the core is a whole program')
+    """It is linked from the objects of these files alone, and without OpenMP."""
+    own = 'src/llama/main.c'
+    objects = [os.path.join(ROOT, 'build', path[:-1] + 'o') for path in core_files() if path != own]
+    os.makedirs(FOLDER)
+    check(compiler([flags(os.path.join(ROOT, own), *objects, '-o', CORE, '-lm')], 'the core'), 'the core is a whole program')
+
+
+@takes_long
+def test_alone_sanitized():
+    """It is compiled from these files alone, with the sanitizers."""
+    os.makedirs(FOLDER, exist_ok=True)
     sanitizers = ['-O1', '-fsanitize=address,undefined', '-fno-sanitize-recover=all']
-    check(compiler([flags(*sanitizers, *files, '-o', CORE + '-sanitized', '-lm')], 'the core, sanitized')
-          or not os.path.exists(CORE + '-sanitized'), 'the core with sanitizers')
+    check(compiler([flags(*sanitizers, *sources(in_work('alone_here')), '-o', CORE + '-sanitized', '-lm')],
+                   'the core, sanitized') or not os.path.exists(CORE + '-sanitized'), 'the core with sanitizers')
+
+
+def test_llama_alone():
+    """Without any kind it still is a whole program, which runs a Llama and refuses what is none."""
+    folder = in_work('llama')
+    files = [path for path in sources(folder) if '/src/kinds/' not in path]
+    shutil.rmtree(os.path.join(folder, 'src', 'kinds'))
+    program = os.path.join(folder, 'llama')
+    files.append(write(os.path.join(folder, 'none.c'), '#include "src/llama/kind.h"\nconst Kinds kinds = {0};\n'))
+    check(compiler([flags('-I', folder, *files, '-o', program, '-lm')], 'a Llama alone'), 'a Llama alone is a program')
+    prompt = '-n', 40, '-t', 0, '-i', 'It was a fine morning'
+    model = os.path.join(ROOT, 'model.bin')
+    said = run(model, *prompt, program=program)
+    check(said.status == 0 and len(said.out) > 40 and said.out == run(model, *prompt, '--plain').out,
+          'it says what ./run --plain says', said)
+    write_model(in_work('kind.bin'), config(qk_norm=1), random_weights(config(qk_norm=1), 1))
+    said = run(in_work('kind.bin'), *prompt, program=program)
+    check(said.status == 2 and 'reserved byte' in said.err, 'a model of another kind is refused', said)
 
 
 def test_make_core():
@@ -57,7 +82,7 @@ def test_make_core():
                           universal_newlines=True, env=dict(os.environ, MAKEFLAGS='')).stdout
     links = [line.split() for line in said.splitlines() if ' -o core' in line]
     linked = {word for line in links for word in line if word.endswith('.o')}
-    expected = {'build/' + os.path.relpath(path, FOLDER)[:-1] + 'o' for path in core_files(FOLDER)}
+    expected = {'build/' + path[:-1] + 'o' for path in core_files()}
     check(len(links) == 1 and linked == expected and '-fopenmp' not in links[0], 'make core', links)
 
 
@@ -181,6 +206,7 @@ def test_how_many():
     check(len(texts.seen) >= 100, 'texts that differ from one another', len(texts.seen))
 
 
+@takes_long
 def test_sanitized():
     if not os.path.exists(CORE + '-sanitized'):
         return skip('the core with sanitizers (the compiler has none)')
@@ -196,7 +222,7 @@ def test_sanitized():
 
 def test_refused():
     """One line and status 2, as everywhere."""
-    program = CORE + '-sanitized' if os.path.exists(CORE + '-sanitized') else CORE
+
     model, alibi = talking('refused'), talking('refusing', encoding='alibi')
     no_tokenizer = in_work('alone/model.bin')
     os.makedirs(os.path.dirname(no_tokenizer), exist_ok=True)
@@ -222,31 +248,15 @@ def test_refused():
             ('RoPE without RoPE', "encoding 'alibi'", [alibi, '--rope', 'yarn']),
             ('a long prompt', 'the prompt has 9 tokens', [model, '-i', 'hello', '-n', '5']),
             ('NaN', 'NaN or infinity came out of layer 0', [broken, '-n', '9'])):
-        result = run(*arguments, program=program)
+        result = run(*arguments, program=CORE)
         check(result.status == 2 and result.err.count('\n') == 1 and result.err.startswith('core: ')
               and words in result.err, 'the core refuses ' + what, result)
     for words in [model, '--help'], ['-h']:
-        result = run(*words, program=program)
+        result = run(*words, program=CORE)
         check(result.status == 0 and result.out.startswith('usage: core model.bin') and not result.err,
               'the core and %s' % words[-1], result)
     result = run(model, '-n', '1000m', program=CORE)
     check(result.status == 2 and 'cannot get' in result.err, 'the core refuses what needs too much memory', result)
-
-
-@takes_long
-def test_planted():
-    """An error in the core alone changes texts."""
-    folder = in_work('planted')
-    files = sources(folder)
-    path = os.path.join(folder, 'src', 'llama', 'forward.c')
-    text = open(path).read()
-    old = 'now.attention_factor * now.attention_factor'
-    check(text.count(old) == 1, 'the text of the planted error stands once', text.count(old))
-    write(path, text.replace(old, 'now.attention_factor'))
-    compiler([flags(*files, '-o', os.path.join(folder, 'core'), '-lm')], 'a planted error')
-    model, options = talking('planted'), ['-i', 'hello', '-n', 90, '-s', 3, '--rope', 'yarn:factor=8']
-    plain, core = run(model, '--plain', *options), run(model, *options, program=os.path.join(folder, 'core'))
-    check(core.status == 0 and core.raw != plain.raw, 'an attention factor that is missing once is told', core)
 
 
 if __name__ == '__main__':

@@ -34,9 +34,8 @@ def test_healthy_models():
         check(rows['conversion']['verdict'] == 'ok', 'no mistake reads better than %s' % model, rows['conversion'])
 
 
-@takes_long
-def test_mistakes_of_converters():
-    """Each is found by itself, the last line says which, and asks the question."""
+def mistakes_of_converters(wanted):
+    """Each is found by itself, the last line says which, and asks the question. wanted: words of those that are asked."""
     c, weights, _ = floats_of_model('model.bin', 'healthy.bin')
     head = c['head_dim']
     pairs, halves = as_pairs(head, head), as_halves(head, head)
@@ -53,10 +52,21 @@ def test_mistakes_of_converters():
             ('1 + w for the weights w of norms', c, with_norms(weights, lambda w: w - 1)),
             ('w - 1 for the weights w of norms', c, with_norms(weights, lambda w: w + 1)),
             ('w1 and w3, gate and up, exchanged', c, exchanged(weights, 'w1', 'w3'))):
+        if not any(word in what for word in wanted):
+            continue
         status, last, rows = judge(write_damaged('damaged.bin', c_of, damaged))
         words = (r'# fails at 512: short texts: \S+ (?:\+- \S+|\(\S+ to \S+\)) times their perplexity with %s \(limit 1\.02\)\. '
                  r'Wrongly converted\?' % re.escape(what))
         check(status == NO and re.fullmatch(words, last) and rows['conversion']['verdict'] == 'fail', what, last)
+
+
+def test_mistakes_of_converters():
+    mistakes_of_converters(('halves of k', 'w1 and w3'))
+
+
+@takes_long
+def test_all_mistakes_of_converters():
+    mistakes_of_converters(('',))
 
 
 def test_thetas_exchanged():
@@ -70,14 +80,22 @@ def test_thetas_exchanged():
 
 
 def test_quantized_weights():
-    """Rows move with their scales, in q8 and in q4."""
+    """Rows move with their scales."""
+    quantized_weights('q4')
+
+
+@takes_long
+def test_q8_weights():
+    quantized_weights('q8')
+
+
+def quantized_weights(weight_type):
     c, weights, _ = floats_of_model('model.bin', 'healthy.bin')
     path = write_damaged('damaged.bin', c, pairs_damaged(c, weights, ('wk',), as_pairs(c['head_dim'], c['head_dim'])))
-    for weight_type in 'q8', 'q4':
-        rounded = in_work(weight_type + '.bin')
-        good(path, '--quantize', weight_type, rounded)
-        last = judge(rounded)[1]
-        check('with the pairs of k as halves' in last, 'in ' + weight_type, last)
+    rounded = in_work(weight_type + '.bin')
+    good(path, '--quantize', weight_type, rounded)
+    last = judge(rounded)[1]
+    check('with the pairs of k as halves' in last, 'in ' + weight_type, last)
 
 
 def test_a_model_that_knows_nothing():
@@ -137,9 +155,8 @@ def moved_tokens(data, n, number):
     return data[:4] + b''.join(out) + data[at:types] + bytes(moved)
 
 
-def test_like_by_bytes():
-    """A model whose tokens have other numbers, and another's: what each gives to the same bytes is compared. The first
-    has the same perplexity."""
+def with_other_numbers():
+    """A model whose tokens have other numbers, and another's: what each gives to the same bytes is compared."""
     c, weights, healthy = floats_of_model('model.bin', 'healthy.bin')
     fixed, n, dim = 259, c['vocab_size'], c['dim']
 
@@ -151,10 +168,20 @@ def test_like_by_bytes():
     for i in range(n):
         embedding[number(i) * dim:(number(i) + 1) * dim] = weights['embedding'][i * dim:(i + 1) * dim]
     write_damaged('numbered.bin', c, dict(weights, embedding=embedding))
-    row, verdict = likes(healthy, in_work('numbered.bin'))
+    return c, healthy, weights, embedding
+
+
+def test_like_by_bytes():
+    _, healthy, _, _ = with_other_numbers()
+    row, verdict = likes(healthy, in_work('numbered.bin'), '-n', 256)
     check(abs(row['value'] - 1) < 0.003 and verdict == 'ok', 'tokens with other numbers', row)
+
+
+@takes_long
+def test_one_that_reads_worse():
+    c, healthy, weights, embedding = with_other_numbers()
     write_damaged('numbered.bin', c, with_swapped_layers(dict(weights, embedding=embedding), 2, 3))
-    row, verdict = likes(healthy, in_work('numbered.bin'))
+    row, verdict = likes(healthy, in_work('numbered.bin'), '-n', 256)
     check(verdict == 'ok' and row['value'] < 0.95, 'one that reads worse', row)
 
 

@@ -140,7 +140,7 @@ def test_token_by_token():
     for kv, tolerance in (('f16', 2e-2), ('q8', 0.3)):
         for name in MAPS:
             session_test('chunks', model, kv, 200, tolerance, 'chunks, %s, %s' % (name, kv), name)
-            session_test('chunks', wide, kv, 130, tolerance, 'chunks, heads for matrix units, %s, %s' % (name, kv),
+            session_test('chunks', wide, kv, 130, tolerance, 'chunks, heads of 32, %s, %s' % (name, kv),
                          name)
     for name in MAPS:
         session_test('threads', model, 'f16', 120, 0, 'threads, ' + name, name)

@@ -293,8 +293,9 @@ def test_counts():
             check(said == expected, '%s: the number of %s' % (name, what), (said, expected))
         check(found, 'some document counts ' + what, pattern)
     listed = re.search(r'In GGUF the architectures are(.*?)\n\n', document('docs/checkpoints.md'), re.S)[1]
-    said, has = set(re.findall('`(.*?)`', listed)), {row['gguf']['architecture'] for row in family_rows() if row.get(
-        'runs') and 'gguf' in row}
+    said, has = set(re.findall('`(.*?)`', listed)), {
+        row['gguf'][key] for row in family_rows() for key in ('architecture', 'with_experts')
+        if row.get('runs', 'like' in row) and key in (row.get('gguf') or {})}
     check(said == has, 'docs/checkpoints.md lists the architectures of GGUF', said ^ has)
     sentence = re.search(r"A reader of llama2\.c finds (.*?) there\.", document('README.md'), re.S)[1]
     names = re.findall(r'`(\w+)`', sentence)

@@ -6,12 +6,11 @@ import json
 import math
 import os
 import struct
-import subprocess
 
 import kept
 import reference
-from common import (ENCODINGS, EXPORT, GOLDEN, Q4, Q8, ROOT, check, close, config, good, in_work, lacks, main, one_line,
-                    perplexity, random_ids, random_weights, read, run, table, takes_long, tiny_model, write,
+from common import (ENCODINGS, GOLDEN, Q4, Q8, ROOT, check, close, config, export, exports, good, in_work, lacks, main,
+                    one_line, perplexity, random_ids, random_weights, read, run, table, takes_long, tiny_model, write,
                     write_model, write_tokenizer)
 
 OTHERS = ENCODINGS[1:]
@@ -19,7 +18,7 @@ ROWS = {'learned': 150, 'shaw': 9}
 SHAPES = {'plain': dict(n_layers=1), 'grouped queries': dict(dim=24, n_heads=6, n_kv_heads=2, head_dim=6, hidden_dim=17,
                                                              vocab_size=33),
           'odd': dict(dim=7, n_heads=1, n_kv_heads=1, head_dim=2, hidden_dim=5, vocab_size=9, n_layers=1),
-          'heads for matrix units': dict(n_layers=1, dim=32, n_heads=2, n_kv_heads=1, head_dim=32, hidden_dim=32)}
+          'heads of 32': dict(n_layers=1, dim=32, n_heads=2, n_kv_heads=1, head_dim=32, hidden_dim=32)}
 
 
 def of_kind(kind, **changes):
@@ -29,8 +28,7 @@ def of_kind(kind, **changes):
 def as_pytorch(folder, name, text):
     """Exports a tiny model and holds every way of reading it to PyTorch's numbers."""
     model = in_work(name + '.bin')
-    subprocess.run([*EXPORT, '--no-tokenizer',
-                    os.path.join(GOLDEN, folder, name), model], check=True, capture_output=True)
+    exports('--no-tokenizer', os.path.join(GOLDEN, folder, name), model)
     for options in ([], ['--stepwise'], ['--threads', 2], ['--plain']):
         close(perplexity(model, text['ids'], '--kv', 'f32', *options), text['nll'], 1e-4,
               "PyTorch's numbers, %s %s" % (name, ' '.join(map(str, options))))
@@ -43,8 +41,7 @@ def test_pytorch():
     check(list(expected) == OTHERS, 'PyTorch has numbers for every encoding', list(expected))
     for kind, text in expected.items():
         model = as_pytorch('encodings', kind, text)
-        carried = subprocess.run([*EXPORT, '--no-tokenizer', model,
-                                  in_work('out.gguf')], capture_output=True, text=True)
+        carried = export('--no-tokenizer', model, in_work('out.gguf'))
         check(carried.returncode == 2 and 'encoding' in carried.stderr, 'no way out for ' + kind, carried.stderr)
 
 
@@ -83,7 +80,7 @@ def test_bad_layers():
         os.makedirs(folder, exist_ok=True)
         with open(os.path.join(folder, 'config.json'), 'w') as file:
             json.dump(dict(whole, **change), file)
-        found = subprocess.run([*EXPORT, '--no-tokenizer', folder, in_work('bad.bin')], capture_output=True, text=True)
+        found = export('--no-tokenizer', folder, in_work('bad.bin'))
         refused = found.returncode == 2 and found.stderr.count('\n') == 1 and key in found.stderr
         check(refused, 'refused: ' + key, found.stderr)
 
@@ -237,6 +234,7 @@ def test_shipped():
     check(ppl['rope'] > 1.2 * ppl['alibi'], 'past 2,048 RoPE is worse than ALiBi', ppl)
 
 
+@takes_long
 def test_shipped_dropped():
     """rope.bin with its RoPE taken away: what it says it is, and what the lesson's chapter says on book.txt. It does
     not break, and costs a text of 256."""
@@ -258,6 +256,7 @@ def test_shipped_dropped():
 LAYERS = {'sliding': ([4, 4, 4, 1, 4], 1e4), 'theta': ([4, 4, 4, 1, 4], 1e6), 'nope': ([4, 4, 4, 3, 4], 1e4)}
 
 
+@takes_long
 def test_shipped_layers():
     """The three of models/ whose layers differ: their layer table, window and thetas, byte by byte; and what the
     lesson's chapter on them says, on book.txt: all full breaks past 2,048, and YaRN in all layers costs."""
@@ -283,6 +282,7 @@ def test_shipped_layers():
     check(twice > 1.02 * once, 'YaRN in the sliding layers, too, costs', (once, twice))
 
 
+@takes_long
 def test_shipped_state():
     """The one with states: the layer that attends, and what the lesson's chapter says of it on book.txt."""
     if lacks('models/layers-state.bin', 'models/rope.bin'):

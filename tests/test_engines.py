@@ -9,10 +9,9 @@ import math
 import os
 import re
 import random
-import subprocess
 import tempfile
 
-from common import (EXPORT, ROOT, at_terminal, check, close, good, in_work, main, one_line, random_ids, run, screen,
+from common import (ROOT, at_terminal, check, close, export, good, in_work, main, one_line, random_ids, run, screen,
                     table, tiny_model, write, write_tokenizer)
 
 CASES = [json.load(open(path, encoding='utf-8')) for path in sorted(glob.glob(os.path.join(ROOT, 'tests/engines/*')))]
@@ -636,7 +635,7 @@ def test_folders():
                    dict(lists, factor=2.0, rotary_dim=16, short_factors=SHORT, long_factors=LONG)):
         model, what = small_model(**dict(wide, **fields)), '%(method)s %(factor)g' % dict({'factor': 1}, **fields)
         folder = tempfile.mkdtemp(dir=in_work('')) + '/'
-        done = subprocess.run([*EXPORT, '--no-tokenizer', model, folder], capture_output=True, text=True)
+        done = export('--no-tokenizer', model, folder)
         check(done.returncode == 0, what + ' is carried out', done.stderr)
         count = [line for line in good(model, '--rope-json').out.splitlines() if 'engines read it alike' in line][0]
         most = json.load(open(folder + 'config.json'))['max_position_embeddings']

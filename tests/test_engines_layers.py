@@ -9,10 +9,9 @@ import json
 import math
 import os
 import random
-import subprocess
 import sys
 
-from common import (EXPORT, ROOT, SHARED, at_terminal, check, close, config, good, in_work, lacks, main, one_line,
+from common import (ROOT, SHARED, at_terminal, check, close, config, exports, good, in_work, lacks, main, one_line,
                     perplexity, random_weights, run, screen, skip, table, takes_long, write, write_model)
 from test_mixtures import RANDOM, case_of, exported, folder_of
 
@@ -403,7 +402,7 @@ def test_in_force():
                                    ('ministral3', 'vllm', 'temperature off')):
         golden = json.load(open(os.path.join(folder, name, 'golden.json'), encoding='utf-8'))
         model, ids = in_work(name + '.bin'), golden['ids']
-        subprocess.run([*EXPORT, '--no-tokenizer', os.path.join(folder, name), model], check=True, capture_output=True)
+        exports('--no-tokenizer', os.path.join(folder, name), model)
         for engine in ('--activations', 'f32'), ('--plain',):
             nll = perplexity(model, ids, '--kv', 'f32', '--reading', reading, *engine)
             off = max(abs(x - y) for x, y in zip(nll, golden['nll']))

@@ -7,7 +7,8 @@ import os
 import re
 import struct
 
-from common import FIELDS, ROOT, check, main
+from common import (FIELDS, ROOT, check, export, good, in_work, main, one_line, random_ids, read, run, tiny_model,
+                    write)
 
 HEADER_BYTES = 1024
 TYPES = {'U32': 'u32', 'I32': 'i32', 'I32X8': 'i32[8]', 'F64': 'f64'}  # of the tables in C, as the document has them
@@ -68,6 +69,27 @@ def test_every_byte_has_one_meaning():
     edges = [begin for begin, _ in covered] + [HEADER_BYTES]
     gaps = [(end, begin) for (_, end), begin in zip(covered, edges[1:]) if end != begin]
     check(covered[0][0] == 0 and not gaps, 'the documented header has neither gaps nor overlaps', gaps)
+
+
+def test_note():
+    """What version 3.0 could write behind the tensors, 32 bytes, changes nothing; anything else there is too much."""
+    plain = read(tiny_model('m.bin'))
+    note = struct.pack('<4s3I2d', b'ANCR', 512, 7, 0, 3.25, 0)
+    write(in_work('ids'), ' '.join(map(str, random_ids(40, 20, 1))))
+    told = []
+    for data in plain, plain + note:
+        write(in_work('m.bin'), data)
+        text = good(in_work('m.bin'), '--ids', '--ppl', in_work('ids'), '-n', 40, '--per-token', '--tsv').out
+        good(in_work('m.bin'), '--quantize', 'q8', in_work('copy.bin'))
+        done = export('--no-tokenizer', in_work('m.bin'), in_work('m.gguf'))
+        check(done.returncode == 0, 'out it goes', done)
+        told.append((text, read(in_work('copy.bin')), read(in_work('m.gguf'))))
+        os.remove(in_work('m.gguf'))
+        os.remove(in_work('copy.bin'))
+    for a, b, what in zip(*told, ('what it says of a text', 'a copy', 'the way out')):
+        check(a == b, 'with a note: ' + what)
+    for what, bad in (('cut', note[:-1]), ('one byte more', note + b'\0'), ('another magic', b'ANCX' + note[4:])):
+        one_line(run(write(in_work('bad.bin'), plain + bad), '-n', 8), 2, what, 'too long')
 
 
 if __name__ == '__main__':

@@ -7,10 +7,9 @@ import json
 import os
 import shutil
 import struct
-import subprocess
 
-from common import (ENGINES, EXPORT, GOLDEN, ROOT, add_counts, check, close, compiled, good, in_work, main, perplexity,
-                    run, table, write)
+from common import (ENGINES, GOLDEN, ROOT, add_counts, check, close, compiled, exports, good, in_work, main,
+                    perplexity, run, table, write)
 
 NAMES = ('default', 'linear4', 'dynamic2', 'yarn4', 'llama3')
 
@@ -22,7 +21,7 @@ def exported(name):
         return out
     shutil.copytree(os.path.join(GOLDEN, name), folder)
     shutil.copy(os.path.join(GOLDEN, 'model.safetensors'), folder)
-    subprocess.run([*EXPORT, '--no-tokenizer', folder, out], check=True, stderr=subprocess.DEVNULL)
+    exports('--no-tokenizer', folder, out)
     return out
 
 

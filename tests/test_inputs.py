@@ -9,16 +9,15 @@ import shutil
 import subprocess
 import sys
 
-from common import EXPORT, ROOT, check, in_work, main, tiny_model, write, write_tokenizer
+import common
+from common import ROOT, check, in_work, main, tiny_model, write, write_tokenizer
 
 COMMAND = 'python3 model_export.py '
 POINTER = 'version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize 4976698672\n' % ('0123456789abcdef' * 4)
 
 
 def export(*arguments):
-    return subprocess.run([*EXPORT, *arguments], cwd=in_work(''),
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          universal_newlines=True)
+    return common.export(*arguments, folder=in_work(''))
 
 
 def told(what, words, *arguments):

@@ -2,13 +2,15 @@
 """Ends that nobody planned: Ctrl-C wherever the program may be, readers that go away, files that shrink, a
 standard input that is not there."""
 
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import time
 
-from common import RUN, Result, check, in_work, main, run, skip, tiny_model, write, write_tokenizer
+from common import (RUN, Result, check, config, good, header, in_work, main, read, run, shapes, skip, tiny_model, write,
+                    write_tokenizer)
 
 # Positions that no test waits for, of a model whose cache for them is small and whose window keeps every step short.
 LONG = ('-t', 0, '--ignore-eos', '--window', 8, '-n', 1000000)
@@ -196,6 +198,67 @@ def test_measurements():
     process.send_signal(signal.SIGINT)
     result = Result(process.wait(20), b'', process.stderr.read())
     check(result.status == 130, 'Ctrl-C while a text is waited for', result)
+
+
+SIGNALS = signal.SIGINT, signal.SIGTERM
+F_SETPIPE_SZ = 1031  # Linux's, which fcntl names from Python 3.10 on
+
+
+def test_settings_alone():
+    """--explain and --engines end, too: while a config is waited for, and while nobody takes what they print."""
+    fifo = in_work('config.fifo')
+    os.mkfifo(fifo)
+    for job in '--explain', '--engines':
+        for number in SIGNALS:
+            process = started(job, '--json', '--rope-config', fifo)
+            wait_until(process, 'waiting')
+            process.send_signal(number)
+            result = ended(process)
+            said = json.loads(result.out) if result.out else {}
+            check(result.status == said.get('status') == 130 and said['reason']['code'] == 'interrupted',
+                  '%s that waits for a config, and %s' % (job, number.name), result)
+    for job in ('--explain', '-n', 64), ('--engines', '-n', '64', '--json'):
+        for number in SIGNALS:
+            reader, writer = os.pipe()
+            room = fcntl.fcntl(writer, F_SETPIPE_SZ, 4096)
+            os.write(writer, b'.' * room)  # so that not even a line fits
+            process = started('--head-dim', 1024, '--theta', 1e4, '--train-ctx', 64, '--rope', 'yarn', '--factor', 4, *job,
+                              stdout=writer)
+            os.close(writer)
+            wait_until(process, 'waiting')
+            process.send_signal(number)
+            with open(reader, 'rb') as file:
+                out = file.read()[room:].decode()
+            result = Result(process.wait(60), out.encode(), process.stderr.read())
+            check(result.status == 130, '%s that nobody reads, and %s' % (job[0], number.name), result)
+            if '--json' in job:
+                check(json.loads(out)['reason']['code'] == 'interrupted', 'JSON of %s that nobody reads' % job[0], out)
+
+
+def zeros(path, **changes):
+    """A model of zeros, which takes no room on disk: the header, and a hole. All tensors are multiples of 64 bytes."""
+    c = config(vocab_size=256, dim=1024, hidden_dim=4096, n_heads=16, n_kv_heads=16, head_dim=64, **changes)
+    write(path, header(c))
+    os.truncate(path, len(header(c)) + sum(4 * max(rows, 1) * columns for _, rows, columns in shapes(c)))
+    return path
+
+
+def test_quantize():
+    """It takes away what it has begun, and what stood under the copy's name stays."""
+    folder = in_work('quantized')
+    os.mkdir(folder)
+    model, copy = zeros(in_work('zeros.bin'), n_layers=12), os.path.join(folder, 'copy.bin')
+    write(copy, read(tiny_model('old.bin')))
+    good(in_work('old.bin'), '--quantize', 'q8', copy)
+    old = read(copy)
+    for number in SIGNALS:
+        process = started(model, '--quantize', 'q8', copy)
+        while process.poll() is None and os.listdir(folder) == ['copy.bin'] and read(copy) == old:
+            time.sleep(0.001)
+        process.send_signal(number)
+        result = ended(process)
+        check(result.status == 130 and 'interrupted' in result.err and os.listdir(folder) == ['copy.bin'] and
+              read(copy) == old, '--quantize and %s' % number.name, (result, os.listdir(folder)))
 
 
 def test_nobody_reads():

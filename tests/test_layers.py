@@ -174,6 +174,7 @@ def worst(found, expected):
     return max(abs(a - b) for a, b in zip(found, expected))
 
 
+@takes_long
 def test_mistakes():
     """Each moves the worst token by what golden.json says of it, which is far above the tolerance."""
     for name, folder, golden in goldens():

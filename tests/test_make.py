@@ -91,15 +91,6 @@ def test_prefetches():
     return None
 
 
-def test_matrix_units():
-    """They are in what is built for a processor that has them, which few test machines are."""
-    flags = '-march=x86-64-v4', '-mavx512vnni', '-mamx-tile', '-mamx-int8', '-mamx-bf16'
-    made = assembled('src/fast/matrix_units.c', *flags)
-    if not made:
-        return skip('matrix units: the compiler knows none')
-    return check('tdpbsud' in made and 'tdpbf16ps' in made, 'products of tiles')
-
-
 def test_page_tools():
     acorn = [] if os.path.isdir('/usr/share/nodejs/acorn') else ['node-acorn']
     for target, tools, packages in (

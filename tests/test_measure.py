@@ -13,7 +13,7 @@ import struct
 import subprocess
 import zlib
 
-from common import (EXPORT, GOLDEN, ROOT, RUN, check, close, config, good, in_work, main, one_line, perplexity,
+from common import (GOLDEN, ROOT, RUN, check, close, config, export, good, in_work, main, one_line, perplexity,
                     random_ids, random_weights, read, run, table, tiny_model, write, write_model, write_tokenizer)
 
 PPL = ['method', 'from', 'to', 'tokens', 'nll', 'ppl', 'se']
@@ -259,7 +259,7 @@ def passkey(model, *options, status=0):
 
 def test_passkey():
     model = write_induction('induction.bin', 1024)
-    rows = passkey(model, '-n', 1024, '--rope', 'none,none:theta=1e18,linear:factor=4,none:window=120', '--trials', 12)
+    rows = passkey(model, '-n', 1024, '--rope', 'none,none:theta=1e18,linear:factor=4,none:window=120', '--trials', 6)
     cells = {}
     for row in rows:
         cells.setdefault(row['method'], []).append(row)
@@ -267,11 +267,11 @@ def test_passkey():
           list(cells))
     for name, of_method in cells.items():
         found = [(int(r['length']), float(r['depth']), int(r['trials'])) for r in of_method]
-        check(found == [(n, d / 4, 12) for n in (512, 1024) for d in range(5)],
+        check(found == [(n, d / 4, 6) for n in (512, 1024) for d in range(5)],
               '--passkey %s: lengths and depths' % name, found)
     correct = {name: [int(r['correct']) for r in of_method] for name, of_method in cells.items()}
     # Of all keys, 0.72 repeat no digit where it matters.
-    check(0.6 < sum(correct['none']) / 120 < 0.9 and min(correct['none']) >= 4, 'a model that copies finds the keys',
+    check(0.6 < sum(correct['none']) / 60 < 0.9 and min(correct['none']) >= 2, 'a model that copies finds the keys',
           correct)
     check(correct['none'] == correct['none:theta=1e18'], 'the keys and haystacks are the same for every method',
           correct)
@@ -279,13 +279,13 @@ def test_passkey():
     seen = [c for r, c in zip(cells['none:window=120'], correct['none:window=120'])]
     check(sum(seen[:4] + seen[5:9]) == 0 and seen[4] == correct['none'][4] and seen[9] == correct['none'][9],
           'a window finds only the keys that stand in it', seen)
-    check(passkey(model, '-n', 1024, '--trials', 12) == cells['none'], '--passkey says the same again')
     other = [int(r['correct']) for r in passkey(model, '-n', 1024, '--trials', 12, '-s', 5)]
-    check(other != correct['none'] and sum(other) > 60, 'another seed, other keys', other)
-    short, long = (sum(correct['none'][i:i + 5]) / 60 for i in (0, 5))
+    check(other != correct['none'] and sum(other) > 30, 'another seed, other keys', other)
+    short, long = (sum(correct['none'][i:i + 5]) / 30 for i in (0, 5))
     least = min(short, long)
-    passkey(model, '-n', 1024, '--trials', 12, '--min-accuracy', least - 0.001)
-    passkey(model, '-n', 1024, '--trials', 12, '--min-accuracy', least + 0.001, status=1)
+    again = passkey(model, '-n', 1024, '--trials', 6, '--min-accuracy', least - 0.001)
+    check(again == cells['none'], '--passkey says the same again')
+    passkey(model, '-n', 1024, '--trials', 6, '--min-accuracy', least + 0.001, status=1)
 
 
 def test_min_accuracy():
@@ -472,7 +472,7 @@ def test_rope_json():
             json.dump(dict(plain, rope_scaling=block, max_position_embeddings=64
                            if options[0] in ('none', 'linear', 'ntk', 'dynamic') else 64 * 4),
                       file)
-        done = subprocess.run([*EXPORT, '--no-tokenizer', folder, out], stderr=subprocess.PIPE)
+        done = export('--no-tokenizer', folder, out)
         if not check(done.returncode == 0, what + ' is taken by model_export.py', done.stderr):
             continue
         for n in (64, 65, 200):

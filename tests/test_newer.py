@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Families of 2025 and 2026 by Hugging Face's own code: tiny checkpoints with its numbers (../shared/golden_more and
-golden_next, where they are there). Each goes through the exporter; both engines give its nll per token, as a prompt
+"""Families of 2025 and 2026 by Hugging Face's own code: tiny checkpoints with its numbers (../shared/golden_more,
+golden_next and golden_now, where they are there). Each goes through the exporter; both engines give its nll per token, as a prompt
 and token by token, and so does reference.py. The model goes out as a folder and comes back with the same numbers. A
 family that is explained and not run is refused by name."""
 
@@ -18,7 +18,7 @@ from test_families import export
 sys.path.insert(0, ROOT)
 from export.families import WRAPPERS, named  # noqa: E402
 
-FOLDERS = 'golden_more', 'golden_next'
+FOLDERS = 'golden_more', 'golden_next', 'golden_now'
 TOLERANCE = 1e-4
 
 

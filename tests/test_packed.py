@@ -4,13 +4,12 @@ other, by both engines; what the exporter packs, and the way back; headers that 
 
 import os
 import random
-import subprocess
 import sys
 
 import blocks
-from common import (EXPORT, PACKED_TYPE, ROOT, SHARED, add_counts, block_weights, check, close, compiled, config,
-                    good, in_work, main, one_line, perplexity, random_ids, random_weights, read, run, skip,
-                    takes_long, write, write_model)
+from common import (PACKED_TYPE, ROOT, SHARED, add_counts, block_weights, check, close, compiled, config, export, good,
+                    in_work, main, one_line, perplexity, random_ids, random_weights, read, run, skip, takes_long,
+                    write, write_model)
 
 sys.path.insert(0, ROOT)
 from export import packed
@@ -117,7 +116,7 @@ def test_way_back():
         for option in ('--unpacked', None):
             out, back = in_work('there.bin'), in_work('back.gguf')
             for command in ([*filter(None, [option])] + [source, out], [out, back]):
-                done = subprocess.run([*EXPORT, '--force', '--no-tokenizer', *command], stderr=subprocess.PIPE)
+                done = export('--force', '--no-tokenizer', *command)
                 check(done.returncode == 0, '%s of golden_gguf, %s' % (name, command), done.stderr)
             made.append((read(out), read(back)))
         check(made[0][0] != made[1][0], name + ' is packed unless said')
@@ -131,9 +130,8 @@ def test_refused():
         data[types + 2] = number
         result = run(write(in_work('spoiled.bin'), bytes(data)), '-n', 4)
         one_line(result, 2, 'a type of %d' % number, 'type_table has %d for matrix 2' % number)
-        done = subprocess.run([*EXPORT, '--no-tokenizer', in_work('spoiled.bin'), in_work('spoiled.gguf')],
-                              stderr=subprocess.PIPE)
-        check(done.returncode == 2 and b'impossible' in done.stderr, 'the exporter refuses %d' % number, done.stderr)
+        done = export('--no-tokenizer', in_work('spoiled.bin'), in_work('spoiled.gguf'))
+        check(done.returncode == 2 and 'impossible' in done.stderr, 'the exporter refuses %d' % number, done.stderr)
 
 
 if __name__ == '__main__':

@@ -8,11 +8,6 @@
 #include "page/page.c"
 #include "page/reader.c"
 
-// emscripten has it from JavaScript, and nothing here searches.
-static void tell_page(double done, double nll, const double *divisors, double attention_factor) {
-    check(0, "nobody searches (%g %g %p %g)", done, nll, (const void *)divisors, attention_factor);
-}
-
 // -ln p of ids[1], ids[2], ... in plain double arithmetic, from logits that are read one token at a time.
 static void score_plainly(PageReader *r, const int32_t *ids, int n, double *nll) {
     const int vocab_size = r->page->model.config.vocab_size;

@@ -6,16 +6,25 @@ import re
 import shutil
 import subprocess
 
-from common import ROOT, add_counts, check, compiled, counts, in_work, main, run, skip, tiny_model, write_tokenizer
+from common import ROOT, add_counts, check, compiled, in_work, main, run, skip, takes_long, tiny_model, write_tokenizer
+
+
+def scores(kind):
+    tokenizer = in_work('tokenizer.bin')
+    model = tiny_model('model.bin', vocab_size=write_tokenizer(tokenizer), seq_len=1 << 14)
+    program = compiled('tests/test_page.c', kind, '-I', os.path.join(ROOT, 'tests', 'page'))
+    if not program:
+        return skip('the page\'s C under the sanitizers (the compiler has none)')
+    return add_counts(run(model, tokenizer, program=program), 'the page\'s C, ' + kind)
 
 
 def test_scores():
-    tokenizer = in_work('tokenizer.bin')
-    model = tiny_model('model.bin', vocab_size=write_tokenizer(tokenizer), seq_len=1 << 14)
-    program = compiled('tests/test_page.c', 'sanitized', '-I', os.path.join(ROOT, 'tests', 'page'))
-    if not program:
-        return skip('the page\'s C under the sanitizers (the compiler has none)')
-    return add_counts(run(model, tokenizer, program=program), 'the page\'s C')
+    scores('same')
+
+
+@takes_long
+def test_scores_sanitized():
+    scores('sanitized')
 
 
 def missing():

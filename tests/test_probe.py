@@ -7,7 +7,7 @@ import math
 import random
 import re
 
-from common import check, in_work, lacks, main, table, write
+from common import check, in_work, lacks, main, table, takes_long, write
 from fake_server import MODEL, TEXT, Fake
 from probe_common import BLOCK, HIDDEN, SMALL, bounds_of, decide_candidate, probe, reads, refused
 from probe import decide, forms, values  # noqa: E402
@@ -72,13 +72,23 @@ def test_probabilities_that_do_not_add_up():
 
 
 def test_hidden_readings():
-    for hidden, words, status in HIDDEN:
+    hidden_readings(HIDDEN[:1] + HIDDEN[6:])
+
+
+@takes_long
+def test_more_hidden_readings():
+    hidden_readings(HIDDEN[1:6])
+
+
+def hidden_readings(some):
+    for hidden, words, status in some:
         with Fake('vllm', hidden, noise=0.005) as server:
             told = probe(server.url, MODEL, *SMALL, '--budget', 0)
             check(told.status == status and words in told.last, 'hidden %s' % (hidden,), told)
             check(told.last.count('\n') == 0 and 'nan' not in told.out, 'its words', told)
 
 
+@takes_long
 def test_noise():
     """Hidden settings and noise of 0.02: decided rightly, or declined."""
     listed = [BLOCK] + [hidden for hidden, _, _ in HIDDEN[:3]]
@@ -181,12 +191,17 @@ def test_decision():
     check(decide.along({0: answers[0]}, beyond, short)[1] == math.inf, 'one prompt has no error')
 
 
-def test_greedy():
+@takes_long
+def test_greedy_decides():
     """By the chosen token alone: many prompts, for servers that give no log-probabilities."""
     with Fake('none', ('--rope', 'none')) as server:
         told = probe(server.url, MODEL, '--greedy', '-n', 300, '--prompts', 40)
         check(told.status in (0, 3) and 'plain RoPE' in told.last and '% of ' in told.last, 'greedy', told)
         check('hf5' not in told.last, 'the block is excluded', told)
+
+
+def test_greedy():
+    with Fake('none', ('--rope', 'none')) as server:
         refused(probe(server.url, MODEL, *SMALL), 'no log-probabilities', '--greedy')
     with Fake('one') as server:
         refused(probe(server.url, MODEL, *SMALL), 'no log-probabilities', '--greedy')
@@ -236,7 +251,7 @@ def test_bounds():
                                 (('--factor', '16.5'), 's', 16.5), (('--train-ctx', '560'), 'L', 560),
                                 (('--beta-fast', '28'), 'beta_fast', 28)):
         with Fake('vllm', hidden) as server:
-            told = probe(server.url, MODEL, *(['-n', 256, '--prompts', 5] if value == 10300 else SMALL))
+            told = probe(server.url, MODEL, *SMALL)
             ends = [(low, high) for found, low, high in bounds_of(told) if found == name]
             check(told.status == 0 and ends and ends[0][0] <= value <= ends[0][1], 'bounds of %s' % (hidden,),
                   (ends, told))

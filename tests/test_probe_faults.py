@@ -247,6 +247,9 @@ def test_json():
             check(found['rows'] and 'accuracy' in found['rows'][0], 'rows', found)
 
 
+FEW = ['-n', 64, '--prompts', 2]
+
+
 def test_keep():
     """--keep: the second run computes nothing, another model does, and what is no such file is refused."""
     kept, computed = in_work('kept.json'), []
@@ -257,21 +260,21 @@ def test_keep():
     ours.run, ours.Model.computed = counting, plain_computed
     try:
         with Fake('llama') as server:
-            first = probe(server.url, MODEL, *SMALL, '--keep', kept)
+            first = probe(server.url, MODEL, *FEW, '--keep', kept)
             reads(first, 'hf5', 'nothing kept yet')
             count = len(computed)
-            again = probe(server.url, MODEL, *SMALL, '--keep', kept)
+            again = probe(server.url, MODEL, *FEW, '--keep', kept)
             check(again.out == first.out and len(computed) == count > 10, 'all of it kept', (count, len(computed)))
-            probe(server.url, MODEL, '-n', 96, '--prompts', 4, '--top', 30, '--keep', kept)
+            probe(server.url, MODEL, *FEW, '--top', 30, '--keep', kept)
             check(len(computed) > count, 'more tokens are asked for', len(computed))
             count = len(computed)
             shutil.copy(os.path.join(ROOT, 'tokenizer.bin'), in_work('tokenizer.bin'))
-            probe(server.url, small_weights('q4'), *SMALL, '--keep', kept)
+            probe(server.url, small_weights('q4'), *FEW, '--keep', kept, '--budget', 0)
             check(len(computed) > count + 10, 'another model', len(computed) - count)
             for text in '{', '[]', '{"what": "x"}', json.dumps({'what': 'rope.c server_probe numbers',
                                                                 'numbers': {'a': {'1': ['x', 2]}}}):
                 broken = write(in_work('other.json'), text)
-                told = probe(server.url, MODEL, *SMALL, '--keep', broken)
+                told = probe(server.url, MODEL, *FEW, '--keep', broken)
                 refused(told, 'other.json', 'not a file that --keep wrote')
                 check(open(broken).read() == text, 'it is left alone')
             refused(probe(server.url, '--keep', kept, '--tasks', 'passkey'), '--keep')

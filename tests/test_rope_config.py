@@ -7,12 +7,11 @@ import os
 import random
 import shutil
 import struct
-import subprocess
 import sys
 
 import kept
 import reference
-from common import (EXPORT, GOLDEN, METHODS, ROOT, check, close, config, good, in_work, main, one_line, perplexity,
+from common import (GOLDEN, METHODS, ROOT, check, close, config, exports, good, in_work, main, one_line, perplexity,
                     random_ids, random_weights, run, table, takes_long, tiny_model, with_header, write, write_model)
 from rope_cases import (ALIKE, BY_LAYER, CONTRADICTIONS, FAMILIES, LISTS, LONG, NO_CONTRADICTION, NOTHING, ORIGINAL,
                         PHI_REFUSED, REFUSED, SPELLINGS, changed, family)
@@ -474,7 +473,7 @@ def exporter_keeps_them():
             'rope_type': 'longrope', 'short_factor': lists(8, 4), 'long_factor': lists(8, 4), 'unscaled_positions': 5,
             ORIGINAL: 64, 'factor': 4.0})
     write(path, json.dumps(values))
-    subprocess.run([*EXPORT, '--no-tokenizer', folder, out], check=True, stderr=subprocess.DEVNULL)
+    exports('--no-tokenizer', folder, out)
     ids = random_ids(100, 100, 8)
     found = perplexity(exported('default'), ids, '--rope-config', path)
     check(perplexity(out, ids) == found != perplexity(exported('default'), ids), 'unscaled positions, exported', found)

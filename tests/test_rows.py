@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Rows of rope.c: those that stand there keep what they promise, those that somebody adds are computed alike by both
 engines, and whoever adds a wrong one is told what is wrong with it, in one line."""
+import math
 import os
 import re
 import shlex
@@ -28,6 +29,7 @@ static RopeParts to_and_fro(const RopeConfig *c, int p) {
 }
 static RopeParts all_far(const RopeConfig *c, int p) { (void)c; return (RopeParts){0, p / 2.0, p / 2.0}; }
 static double logarithm(const RopeConfig *c, int i, int j) { (void)c; return 50 * log(1 + (i - j) / 50.0); }
+static double hump(const RopeConfig *c, int i, int j) { (void)c; return (i - j) * exp(1 - (i - j) / 150.0); }
 static RopeParts forgets(const RopeConfig *c, int p) { (void)c; return (RopeParts){p < 50 ? 9 : 40, p, p}; }
 static RopeParts no_number(const RopeConfig *c, int p) { (void)c; return (RopeParts){1, p, log(p - 70)}; }
 static double quadratic(const RopePair *p) {
@@ -44,6 +46,7 @@ MAPS = '''
     {"to-and-fro", to_and_fro, NULL, NULL, 0, 0, "not monotone", "mine"},
     {"all-far", all_far, every_position, NULL, 0, 0, "half", "mine"},
     {"logarithm", NULL, NULL, logarithm, 0, 0, "no two parts", "mine"},
+    {"hump", NULL, NULL, hump, 0, 0, "up, and down again", "mine"},
     {"wrong-period", by_24, every_position, NULL, ROPE_MAP_NEAR, 0, "", "mine"},
     {"wrong-steps", slow, every_100, NULL, ROPE_MAP_NEAR, 0, "", "mine"},
     {"forgets", forgets, every_position, NULL, 0, 0, "", "mine"},
@@ -64,6 +67,21 @@ WRONG = {'wrong-period': ('key_period 1', 'NULL'), 'wrong-steps': ('key_period 1
          'no-number': ('key', 'number'), 'no-flag': ('--near', 'ROPE_MAP_NEAR'), 'idle-flag': ('ROPE_MAP_CHUNK',),
          'no-formula': ('formula', 'distance'), 'not-finite': ('pair 3', 'number'),
          'no-factor': ('--factor', 'ROPE_USES_FACTOR')}
+
+
+# D(i, j) of some of them anew, past near(i), which is the second.
+DISTANCES = {'to-and-fro': (lambda i, j: 100 + i % 7 - 30 * math.sin(j / 9), lambda i: 16 if i < 64 else 17),
+             'in-100': (lambda i, j: 200 - j % 100, lambda i: i % 100 + 1),
+             'all-far': (lambda i, j: i / 2 - j / 2, lambda i: 0),
+             'logarithm': (lambda i, j: 50 * math.log(1 + (i - j) / 50), lambda i: 0),
+             'hump': (lambda i, j: (i - j) * math.exp(1 - (i - j) / 150), lambda i: 0)}
+
+
+def reach(name, length, limit):
+    """The first of the queries that sees a key at `limit` or further; `length`: none does."""
+    far, near = DISTANCES[name]
+    return next((i for i in range(length) if any((i - j if i - j < near(i) else far(i, j)) >= limit
+                                                 for j in range(i + 1))), length)
 
 
 def changed(*changes):
@@ -127,6 +145,14 @@ def test_own_rows():
     close(read['by-24'], nll(program, model, text, '--rope', 'self-extend:group=24', *exact), 1e-6, 'by-24 is self-extend')
     for name, words in WRONG.items():
         one_line(run(model, '--ppl', text, '--ids', '-n', 333, '--rope', name, program=program), 2, name, name, *words)
+    for name in DISTANCES:
+        for length in 90, 400, 700:
+            wanted = reach(name, length, 128)
+            shown = run(model, '--check', '--settings', '-n', length, '--rope', name, program=program)
+            row, = (row for row in table(shown.out)[2] if row['check'] == 'reach')
+            found = math.inf if row['value'] == 'any' else int(row['value'])
+            check((found, row['verdict']) == (wanted, 'fail') if wanted < length else
+                  found >= length and row['verdict'] == 'ok', 'the reach of %s at %d' % (name, length), (row, wanted))
     shown = good('model.bin', '--passkey', '-n', 200, '--trials', 1, '--rope', 'by-24,slow,quadratic', program=program)
     check(all(name in shown.out for name in ('by-24', 'slow', 'quadratic')), 'retrieval by rows of one\'s own')
 

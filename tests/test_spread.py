@@ -8,11 +8,10 @@ import json
 import os
 import random
 import shutil
-import subprocess
 
 import kept
 import reference
-from common import (ENCODINGS, ENGINES, EXPORT, GOLDEN, METHODS, ROOT, add_counts, check, close, compiled, config,
+from common import (ENCODINGS, ENGINES, GOLDEN, METHODS, ROOT, add_counts, check, close, compiled, config, exports,
                     good, in_work, main, one_line, perplexity, random_ids, random_weights, run, skip, table,
                     takes_long, write, write_model, write_tokenizer)
 from reference import MAPS
@@ -27,7 +26,7 @@ def test_cases():
     folder, model = in_work('default'), in_work('default.bin')
     shutil.copytree(os.path.join(GOLDEN, 'default'), folder)
     shutil.copy(os.path.join(GOLDEN, 'model.safetensors'), folder)
-    subprocess.run([*EXPORT, '--no-tokenizer', folder, model], check=True, stderr=subprocess.DEVNULL)
+    exports('--no-tokenizer', folder, model)
     cases = sorted(glob.glob(os.path.join(ROOT, 'tests', 'spread', '*.json')))
     check(len(cases) == 4, 'there are cases', cases)
     for path in cases:

@@ -137,6 +137,7 @@ MISTAKES = {
     'the gate left out': dict(by_gate=lambda c, weights, layer, x, mixed, seen: mixed)}
 
 
+@takes_long
 def test_mistakes():
     """Each moves a token by more than the tolerance to which the engines are held, of a model like Qwen 3.5, and of
     its golden one where that is here."""

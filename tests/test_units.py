@@ -2,9 +2,7 @@
 """Runs test_units.c twice: with the objects of ./run, and under the sanitizers. portable.py does
 the former for other builds."""
 
-import os
-
-from common import RUNNER, add_counts, compiled, main, run, skip, takes_long
+from common import add_counts, compiled, main, run, skip, takes_long
 
 
 def passes(kind, *arguments):
@@ -15,8 +13,12 @@ def passes(kind, *arguments):
 
 
 def test_same():
-    quick = RUNNER or os.environ.get('TEST_QUICK')  # an emulated processor takes its time
-    passes('same', *['quick'] * bool(quick))
+    passes('same', 'quick')
+
+
+@takes_long
+def test_whole():
+    passes('same')
 
 
 @takes_long

@@ -147,6 +147,8 @@ def family_text(family):
                     '.unturned_beta = ' + number(default(scale)), '.unturned_length = ' + number(default(length))]
     if family.aliases:
         members.append('.aliases = %s' % quoted(' '.join(family.aliases)))
+    if family.also_architectures:
+        members.append('.also_architectures = %s' % quoted(' '.join(family.also_architectures)))
     if block:
         members.append('.block = %s' % literal(json.dumps(block)))
     if default('sliding_parameters'):
@@ -234,7 +236,8 @@ def explained_lines():
 
 def architecture_lines():
     """The architectures of GGUF."""
-    names = list(dict.fromkeys(family.gguf.architecture for family in FAMILIES.values() if family.runs and family.gguf))
+    names = list(dict.fromkeys(name for family in FAMILIES.values() if family.runs and family.gguf
+                               for name in (family.gguf.architecture, family.gguf.with_experts) if name))
     text = 'In GGUF the architectures are %s and `%s`.' % (', '.join('`%s`' % name for name in names[:-1]), names[-1])
     return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False) + '\n'
 

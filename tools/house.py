@@ -22,7 +22,7 @@ from family_names import check_family_names
 COLUMNS, FILE_LINES, FUNCTION_LINES, PARAMETERS, CASTS = 120, 450, 50, 7, 100
 # A Llama alone: rope.[ch] and src/llama, which README's walk goes through in an evening. The lines of all of it, and
 # words of what other families have, which none of it says. A sampler has a state, too.
-CLOSED_LINES = 1900
+CLOSED_LINES = 1720
 OTHERS = re.compile(r'expert|router|latent|per[-_ ]layer|alibi|shaw|sinusoid|disentangled|transformer-xl|spread_|'
                     r'\bjumps?\b|mamba|convol|delta_?rule|layer_state|\bstates\b|sliding|encoding|gelu|layernorm', re.I)
 KIND_NAMES = re.compile(r'\bextra->(experts|latent|states|per_layer|encoding)\b')
@@ -30,9 +30,8 @@ KIND_NAMES = re.compile(r'\bextra->(experts|latent|states|per_layer|encoding)\b'
 CORE_LINES = 7000
 PROCESSORS = (r'#\s*(?:el)?ifn?(?:def)?\b.*'
               r'(?:__(?:x86|i386|amd64|AVX|SSE|FMA|F16C|AMX|ARM|arm|aarch|wasm|riscv|powerpc)|_OPENMP)')
-GENERATED = ['src/tokens/unicode_tables.h', 'src/measure/prose.c', 'src/configs/family_table.h',
-             'src/configs/key_table.h']
-DATA = GENERATED + ['src/weights/grids.h']  # tables that nobody reads: they do not make the core longer
+# Tables that nobody reads: they do not make the core longer.
+GENERATED = ['src/tokens/unicode_tables.h', 'src/configs/family_table.h', 'src/configs/key_table.h']
 
 
 def lines_that_count(text, past):
@@ -93,7 +92,7 @@ def is_core(path):
 def check_core(c, past=PAST):
     """Of {path: text}: the core is small, and plain C for one thread of any processor."""
     core = {path: text for path, text in c.items() if is_core(path)}
-    lines = sum(lines_that_count(text, past) for path, text in core.items() if path not in DATA)
+    lines = sum(lines_that_count(text, past) for path, text in core.items() if path not in GENERATED)
     if is_over(lines, CORE_LINES, past):
         yield 'src/llama/main.c:1: the core is too long (%d lines, at most %d)' % (lines, CORE_LINES)
     for path, text in core.items():
@@ -174,7 +173,7 @@ def findings(c, python, past=PAST):
 
 def ruler(found, c, python):
     """What is past a limit and not among what fails, and how long the core and a Llama alone are."""
-    core = [text for path, text in c.items() if path not in DATA and
+    core = [text for path, text in c.items() if path not in GENERATED and
             is_core(path)]
     failing = {finding.split(' (')[0] for finding in found}
     for finding in [*findings(c, python, 1), *check_density(c, 1)]:

@@ -1,17 +1,14 @@
 #!/usr/bin/env python3
-"""Writes src/measure/prose.c, the story of book.txt as a C string, so that --check has a text wherever the program is.
+"""Writes src/measure/prose.inc, the story of book.txt as a string of C, so that --check has a text wherever the program
+is. make calls it when the story is newer.
 
-    python3 tools/prose.py > src/measure/prose.c
+    python3 tools/prose.py > src/measure/prose.inc
 """
 import os
 import textwrap
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-HEAD = '''// The story of book.txt, which --check reads when no FILE is given. Written by tools/prose.py.
-#include "prose.h"
-
-const char prose[] =
-'''
+HEAD = '// The story of book.txt, written by tools/prose.py.\n'
 
 
 def quoted(text):
@@ -19,13 +16,13 @@ def quoted(text):
 
 
 def source(text):
-    """The C file that holds a text of ASCII, at most 100 columns wide where words allow it."""
+    """A text of ASCII as a string of C, at most 100 columns wide where words allow it."""
     lines = []
     for line in text.splitlines(keepends=True):
         parts = textwrap.wrap(line, 84, drop_whitespace=False, replace_whitespace=False, break_on_hyphens=False)
         assert ''.join(parts) == line or not line.strip(), line
         lines += parts or [line]
-    return HEAD + '\n'.join('    ' + quoted(line) for line in lines) + ';\n'
+    return HEAD + '\n'.join('    ' + quoted(line) for line in lines) + '\n'
 
 
 if __name__ == '__main__':

@@ -38,7 +38,7 @@ BLOCKS = {'linear': {'rope_type': 'linear', 'factor': 4.0}, 'longrope': LONG,
                      'original_max_position_embeddings': 512, 'truncate': False},
           'unknown': {'rope_type': 'nope', 'factor': 4.0}}
 TIMES = [(r'\d+(\.\d+)? (s|ms|MB|GB)\b', '# '), (r'\d+(\.\d+)? tokens', '# tokens'), (r'\(\d+(\.\d+)?/s\)', '(#)'),
-         (r'seed \d{10}', 'seed #'), (r'\.tmp\.\d+', '.tmp.#')]
+         (r'seed \d{7,}', 'seed #'), (r'\.tmp\.\d+', '.tmp.#')]
 
 
 def saved(folder, name, data):

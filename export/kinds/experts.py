@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterator, List, Tuple
 from ..common import MAX_EXPERTS, MAX_LAYERS, MAX_WIDTH, REFUSED, Keys, Problem
 from ..families import Experts, Family, Gguf, gguf_of
 from ..keys import not_used
-from ..model import DENSE, FIELDS_OF, Feature, Model, layers_with_experts
+from ..model import DENSE, FIELDS_OF, RELU2, Feature, Model, layers_with_experts
 from ..mxfp4 import FP4_BYTES, FP4_VALUES, InTurns, Repacked
 from ..rows import Columns, Halves, Taken, Transposed
 from ..tensors import BOOL, F32, ITEM_SIZES, U32, Checkpoint, Joined, Place, Tensor, Tensors
@@ -33,6 +33,12 @@ def from_config(config: Keys, family: Family, model: Model) -> Dict[str, int]:
         return {}
     if rule.sparse and not mark_sparse(config, family, model):
         return {}
+    if rule.by_pattern and not any(shape.hidden_dim and not flags & DENSE for shape, flags in zip(
+            model.layer_shapes, model.layer_flags)):
+        model.layers = [flags & ~DENSE for flags in model.layer_flags]
+        return {}
+    if rule.none and config.values.get(rule.counts[0]) == 0:
+        return {}
     n_experts = read_count(config, family, rule.counts)
     used = config.integer(rule.used, n_experts, family.default(rule.used, REFUSED))
     if used > n_experts:
@@ -40,6 +46,12 @@ def from_config(config: Keys, family: Family, model: Model) -> Dict[str, int]:
     width = config.integer(rule.width, MAX_WIDTH, family.default(rule.width, REFUSED))
     fields = {'n_experts': n_experts, 'n_experts_used': used, 'expert_hidden_dim': width,
               **read_router(config, family, n_experts, used), **read_shared(config, family, width)}
+    if rule.choice_bias:
+        fields['router_choice_bias'] = 1
+    if rule.latent:
+        fields['expert_latent_dim'] = config.integer(rule.latent, MAX_WIDTH, 0, 0, low=0)
+    if rule.eps and fields.get('router_renormalizes'):
+        fields['router_eps'] = rule.eps
     if rule.scales_input:
         fields['router_scales_input'] = 1
     if rule.beside:
@@ -172,15 +184,27 @@ def stack_experts(path: str, tensors: dict, model: Model, family: Family, names:
         router = place + 'gate.weight'  # which a family with a place of its own has in release 5, too
         if router in tensors:
             tensors[names['router'] % layer] = tensors.pop(router)
-        if family.experts.layout == 'in_turns':
+        if family.experts.layout == 'linear':
+            stack_halves(path, tensors, model, place_of(family, layer), parts, ('input_linear.weight',
+                                                                                'output_linear.weight'))
+        elif family.experts.layout == 'in_turns':
             stack_in_turns(path, tensors, model, place + 'experts.', parts)
         elif family.experts.layout == 'columns':
             stack_columns(path, tensors, model, place_of(family, layer) + 'experts.', parts)
         elif place + 'experts.gate_up_proj' in tensors or place + 'experts.down_proj' in tensors:
             stack_halves(path, tensors, model, place + 'experts.', parts)
         else:
-            for part in EXPERT_PARTS[:3]:
+            for part in EXPERT_PARTS[:3] if model.activation != RELU2 else EXPERT_PARTS[1:3]:
                 stack_one_by_one(path, tensors, model, one_expert(family, part, layer), part, parts[part])
+
+
+def fused_of(family: Family, model: Model) -> Dict[str, List[str]]:
+    """The matrices that a family has as one, where the expert of all tokens may be its dense layer."""
+    rule, fused = family.experts, family.names.fused
+    if not (rule and rule.shared_is_dense and model.n_experts):
+        return fused
+    return {whole: ['shared_' + part if part in ('w1', 'w3') else part for part in parts]
+            for whole, parts in fused.items()}
 
 
 def place_of(family: Family, layer: int) -> str:
@@ -197,7 +221,7 @@ def one_expert(family: Family, part: str, layer: int) -> str:
 
 def stack_one_by_one(path, tensors, model, pattern, part, name):
     """A matrix of each expert in a tensor of its own."""
-    hidden, dim = model.expert_hidden_dim, model.dim
+    hidden, dim = model.expert_hidden_dim, model.expert_latent_dim or model.dim
     shape = (dim, hidden) if part == 'experts_w2' else (hidden, dim)
     found = [take(path, tensors, pattern % e, shape) for e in range(model.n_experts)]
     other = next((tensor for tensor in found if tensor.dtype != found[0].dtype), None)
@@ -207,11 +231,11 @@ def stack_one_by_one(path, tensors, model, pattern, part, name):
     tensors[name] = Joined(found, 0)
 
 
-def stack_halves(path, tensors, model, place, parts):
+def stack_halves(path, tensors, model, place, parts, names=('gate_up_proj', 'down_proj')):
     """Gate and up in one tensor, gate first, as release 5 has them in memory."""
     n, hidden, dim = model.n_experts, model.expert_hidden_dim, model.dim
-    both = take(path, tensors, place + 'gate_up_proj', (n, 2 * hidden, dim))
-    down = take(path, tensors, place + 'down_proj', (n, dim, hidden))
+    both = take(path, tensors, place + names[0], (n, 2 * hidden, dim))
+    down = take(path, tensors, place + names[1], (n, dim, hidden))
     taken = {'experts_w1': (both, range(hidden)), 'experts_w3': (both, range(hidden, 2 * hidden)),
              'experts_w2': (down, range(dim))}
     for part, (tensor, rows) in taken.items():
@@ -294,6 +318,8 @@ def to_config(path: str, family: Family, model: Model) -> Dict[str, Any]:
         keys[rule.scale] = model.router_scale or 1.0
     if rule.cap:
         keys[rule.cap] = model.router_cap
+    if rule.latent:
+        keys[rule.latent] = model.expert_latent_dim or None
     keys.update(config_of_shared(path, rule, model), **config_of_dense(path, rule, model))
     if rule.sparse:
         keys[rule.sparse[0]] = layers_with_experts(model)
@@ -362,8 +388,10 @@ def in_turns(model: Model, places: Dict[str, Place]) -> Iterator[Tuple[str, Any,
 def in_halves(path: str, family: Family, model: Model, places: Dict[str, Place]) -> Iterator[Tuple[str, Any, bool]]:
     """The same of experts whose gate and up are one tensor, gate first; with inputs as rows, or outputs."""
     rule, n = family.experts, model.n_experts
-    start = place_of(family, places['experts_w2'].layer) + 'experts.'
-    for name, numbers in ('gate_up_proj', '13'), ('down_proj', '2'):
+    linear = rule.layout == 'linear'
+    start = place_of(family, places['experts_w2'].layer) + ('' if linear else 'experts.')
+    first, last = ('input_linear.weight', 'output_linear.weight') if linear else ('gate_up_proj', 'down_proj')
+    for name, numbers in (first, '13'), (last, '2'):
         parts = [places['experts_w' + number].tensor for number in numbers]
         other = next((part for part in parts if part.dtype not in ITEM_SIZES or part.dtype != parts[0].dtype), None)
         if other:
@@ -402,7 +430,10 @@ def from_gguf(keys: Keys, families: List[Family], tensors: Tensors) -> Dict[str,
     dense = read_hidden(keys, families[0])
     width = keys.integer('expert_feed_forward_length', MAX_WIDTH, dense, low=0) or dense
     fields = {'n_experts': n_experts, 'n_experts_used': used, 'expert_hidden_dim': width}
-    if not told and Feature.SHARED_EXPERT in families[0].always:
+    own = families[0].experts
+    if own and own.latent:
+        fields['expert_latent_dim'] = keys.integer('moe_latent_size', MAX_WIDTH, 0, low=0)
+    if not told and (Feature.SHARED_EXPERT in families[0].always or own and own.shared_is_dense):
         fields['shared_hidden_dim'] = keys.integer('expert_shared_feed_forward_length', MAX_WIDTH, dense)
     return {**fields, **(gguf_router(keys, families, tensors, n_experts, width) if told else {})}
 
@@ -429,6 +460,8 @@ def gguf_router(keys: Keys, families: List[Family], tensors: Tensors, n_experts:
         'router_scale': 0.0 if scale == 1 else scale, 'router_choice_bias': int(biased),
         'router_scales_input': int(Feature.SCALED_INPUT in has),
         'shared_hidden_dim': keys.integer('expert_shared_feed_forward_length', MAX_WIDTH, shared, low=0)}
+    eps = families[0].experts.eps if families[0].experts else 0
+    fields.update({'router_eps': eps} if eps and divided else {})
     if kind == 1:  # of chosen ones, or of all
         fields['router'] = int('router_groups' in fields or not divided or biased)
         fields['router_renormalizes'] = int(divided and fields['router'])
@@ -455,8 +488,9 @@ def mark_gguf_dense(keys: Keys, rule: Gguf, tensors: Tensors, model: Model) -> N
     """Marks the layers that have no experts."""
     if rule.dense and model.n_experts:
         step = 1 if rule.dense == 'by_tensors' else keys.integer(rule.dense, MAX_LAYERS, 1)
-        dense = ['blk.%d.ffn_gate_inp.weight' % i not in tensors if rule.dense == 'by_tensors' else (i + 1) % step != 0
-                 for i in range(model.n_layers)]
+        dense = [shape.hidden_dim > 0 and (
+            'blk.%d.ffn_gate_inp.weight' % i not in tensors if rule.dense == 'by_tensors' else (i + 1) % step != 0)
+            for i, shape in enumerate(model.layer_shapes)]
         if all(dense):
             raise Problem(keys.path, 'has no layer with experts (found expert_count %d)' % model.n_experts)
         model.layers = [flags | DENSE * own for flags, own in zip(model.layer_flags, dense)] if any(
@@ -494,7 +528,9 @@ def dense_settings(path: str, rule: Gguf, model: Model) -> Dict[str, Tuple[int, 
 def router_to_gguf(path: str, rule: Gguf, model: Model) -> Dict[str, Tuple[int, Any]]:
     """The keys of a model that goes out."""
     count, rest = divmod(model.shared_hidden_dim, model.expert_hidden_dim)
-    if rest:
+    if rest and rule.with_experts:  # which has a key of its width
+        count = 1
+    elif rest:
         raise Problem(path, 'has a shared expert of width %d, which GGUF cannot say' % model.shared_hidden_dim)
     settings = {
         'expert_shared_count': (U32, count), 'expert_shared_feed_forward_length': (U32, model.shared_hidden_dim),
@@ -513,7 +549,7 @@ def router_to_gguf(path: str, rule: Gguf, model: Model) -> Dict[str, Tuple[int, 
 
 def stack_in_gguf(path: str, tensors: Tensors, model: Model, names: Dict[str, str]) -> None:
     """Brings the experts' matrices into two axes, and their biases into one, under the names that they have."""
-    n, dim, hidden = model.n_experts, model.dim, model.expert_hidden_dim
+    n, dim, hidden = model.n_experts, model.expert_latent_dim or model.dim, model.expert_hidden_dim
     for layer in layers_with_experts(model):
         split_halves(tensors, model, layer, names)
         for part in EXPERT_PARTS:

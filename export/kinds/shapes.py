@@ -126,7 +126,7 @@ def to_config(path: str, family: Family, model: Model) -> Dict[str, Any]:
     """The keys about them. Full layers have keys of their own where these say all."""
     rule, shapes = family.shapes, model.layer_shapes
     if not rule:
-        if model.shapes:
+        if model.shapes and not (family.states and family.states.pattern):
             raise Problem(path, 'has layers whose shapes differ, which %s has not' % family.title)
         return {}
     slides = [bool(flags & TURNS_AS_SLIDING) for flags in model.layer_flags]
@@ -327,6 +327,8 @@ def to_gguf(path: str, rule: Gguf, model: Model) -> Settings:
     heads = [shape.n_heads for shape in shapes], [shape.n_kv_heads for shape in shapes]
     for key, numbers in zip(LISTED, (*heads, width)):
         alike = len(set(numbers)) == 1
+        if not alike and model.shapes and not all(map(all, heads)):  # of layers of one step, which mamba.py has
+            continue
         if not alike and key not in rule.lists:
             raise Problem(path, 'has layers whose numbers of heads or widths differ, for which %s has one key, %s'
                           % (rule.architecture, key))

@@ -13,9 +13,10 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from ..common import MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_WIDTH, REFUSED, Job, Keys, Problem
 from ..families import Family, Gguf
-from ..model import CONV, DELTA, STATE, Model
+from ..model import CONV, DELTA, MAMBA, STATE, Model
 from ..rows import Taken
 from ..tensors import (ARRAY, BLOCKS, BOOL, HEADS, I32, ITEM_SIZES, U32, Joined, Made, Place, Tensors, bytes_of, widen)
+from . import mamba
 from .layers import FULL
 from .shapes import KV_HEADS
 
@@ -30,7 +31,14 @@ CONV_NAMES = {part: 'model.layers.%%d.conv.%s' % name for part, name in (
 QKVZ, BA = 'model.layers.%d.linear_attn.in_proj_qkvz.weight', 'model.layers.%d.linear_attn.in_proj_ba.weight'
 # What both are, by key head.
 JOINED, BOTH_SMALL = ('state_in', 'state_gate'), ('state_beta', 'state_step')
-NAMES_OF = {'delta': DELTA_NAMES, 'conv': CONV_NAMES}
+
+
+def names_of(family: Family) -> Dict[str, str]:
+    """The library's names of its tensors."""
+    rule = family.states
+    return mamba.names_in(rule.place) if rule.kind == 'mamba' else DELTA_NAMES if rule.kind == 'delta' else CONV_NAMES
+
+
 OF_DELTA = (('linear_conv_kernel_dim', 'conv_width', MAX_CONV_WIDTH),
             ('linear_num_key_heads', 'state_key_heads', MAX_HEADS),
             ('linear_num_value_heads', 'state_value_heads', MAX_HEADS),
@@ -45,7 +53,11 @@ def from_config(config: Keys, family: Family, model: Model) -> Dict[str, Any]:
     rule = family.states
     if not rule:
         return {}
+    if rule.pattern:
+        return mamba.from_config(config, family, model, [])
     has_state = layers_with_state(config, family, model.n_layers)
+    if rule.kind == 'mamba':
+        return mamba.from_config(config, family, model, has_state)
     layers = [STATE if own else 0 for own in has_state]
     if not any(layers):
         config.job.note('no layer has a state, by %s' % (rule.listed or 'layer_types'))
@@ -67,8 +79,8 @@ def layers_with_state(config: Keys, family: Family, n_layers: int) -> List[bool]
     types = config.get('layer_types', lambda v: isinstance(v, list) and len(v) == n_layers and all(
         x in (*words, *rule.words) for x in v), '%s for each of %d layers' % (
             ' or '.join((FULL, *rule.words)), n_layers), None, None)
-    if types:
-        return [kind not in words for kind in types]
+    if types or rule.kind == 'mamba':
+        return [kind not in words for kind in types] if types else [True] * n_layers
     if rule.listed:
         full = config.get(rule.listed, lambda v: isinstance(v, list) and all(
             type(x) is int and 0 <= x < n_layers for x in v), 'numbers of layers from 0 to %d' % (n_layers - 1),
@@ -79,9 +91,11 @@ def layers_with_state(config: Keys, family: Family, n_layers: int) -> List[bool]
     return [(layer + 1) % period != 0 for layer in range(n_layers)]
 
 
-def to_config(family: Family, model: Model) -> Dict[str, Any]:
+def to_config(path: str, family: Family, model: Model) -> Dict[str, Any]:
     """The same keys of a model that goes out."""
     rule, layers = family.states, model.layer_flags
+    if rule.kind == 'mamba':
+        return mamba.to_config(path, family, model)
     keys: Dict[str, Any] = {'layer_types': [rule.words[0] if flags & STATE else FULL for flags in layers]}
     if rule.listed:
         keys[rule.listed] = [layer for layer, flags in enumerate(layers) if not flags & STATE]
@@ -395,10 +409,14 @@ def read_kv_heads(keys: Keys, n_heads: int) -> int:
     return found[0] if found else n_heads
 
 
-def from_gguf(keys: Keys, family: Family, rule: Gguf, n_layers: int, turning: int) -> Dict[str, Any]:
+def from_gguf(keys: Keys, family: Family, rule: Gguf, model: Model, tensors: Tensors,
+              widths: List[int]) -> Dict[str, Any]:
     """The fields about states, and a byte for each layer."""
+    n_layers, turning = model.n_layers, model.turning
     if not family.states:
         return {}
+    if family.states.kind == 'mamba':
+        return mamba.from_gguf(keys, family, model, tensors, read_delta(keys, rule), widths)
     if family.states.kind == 'conv':
         counts = keys.get(KV_HEADS, lambda v: isinstance(v, list) and len(v) == n_layers,
                           'a number of key heads for each of %d layers' % n_layers)
@@ -440,8 +458,10 @@ def check_sections(keys: Keys, turning: int) -> None:
                       'Hugging Face does' % (sections, keys.inside, SECTIONS))
 
 
-def to_gguf(job: Job, rule: Gguf, family: Family, model: Model) -> Dict[str, Tuple[int, Any]]:
+def to_gguf(job: Job, path: str, rule: Gguf, family: Family, model: Model) -> Dict[str, Tuple[int, Any]]:
     """The keys of a model that goes out."""
+    if model.state_kind == MAMBA:
+        return mamba.to_gguf(path, rule, family, model)
     own = [bool(flags & STATE) for flags in model.layer_flags]
     if model.state_kind != DELTA:
         return {'shortconv.l_cache': (U32, model.conv_width),

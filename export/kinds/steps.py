@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, Tuple
 
 from ..common import MAX_SEQ, Keys, Problem, is_number
 from ..families import Gguf
-from ..model import DENSE, SEES_ALL, WITHOUT_ROPE, XIELU, Model
+from ..model import DENSE, SEES_ALL, STATE, WITHOUT_ROPE, XIELU, Model
 from ..tensors import ARRAY, BOOL, F32, U32, XIELU_NUMBERS, Small, Tensors, widen
 
 XIELU_KEYS = tuple('xielu.' + each for each, _ in XIELU_NUMBERS)  # of no architecture
@@ -64,7 +64,7 @@ def read_turns(keys: Keys, rule: Gguf, n_layers: int) -> List[int]:
 def turns_setting(path: str, rule: Gguf, model: Model) -> Settings:
     if not rule.turns:
         return {}
-    still = [bool(flags & WITHOUT_ROPE) for flags in model.layer_flags]
+    still = [bool(flags & WITHOUT_ROPE) for flags in model.layer_flags if not flags & STATE]
     if any(still) and not all(still):
         raise Problem(path, 'has layers that turn and layers that do not, which no key of %s says' % rule.architecture)
     return {rule.turns: (BOOL, not any(still))}

@@ -21,9 +21,8 @@ function apartBy(pixels, scale) {
 }
 
 // { label, height, x: { domain, log, label, ticks }, y: { domain (or undefined: what there is), log, label, most },
-//   rule: { at, text }, level: { at, text }, margin: sides that are not as usual, show }
+//   rule: { at, text }, level: { at, text }, show }
 export function chart(options) {
-    let margin = { ...MARGIN, ...options.margin };
     const series = new Map(); // by name: { points: [[x, y]], colour, dash, ghost, title, width }
     const svg = drawing().attr('role', 'img').attr('tabindex', 0);
     const readout = h('p.readout');
@@ -72,15 +71,15 @@ export function chart(options) {
             height = options.height ?? 260;
         if (!width) return;
         svg.attr('width', width).attr('height', height).attr('viewBox', `0 0 ${width} ${height}`);
-        const right = width - margin.right,
-            bottom = height - margin.bottom;
-        x = (options.x.log ? scaleLog().base(2) : scaleLinear()).domain(options.x.domain).range([margin.left, right]);
-        y = (options.y.log ? scaleLog() : scaleLinear()).domain(yDomain()).range([bottom, margin.top]);
+        const right = width - MARGIN.right,
+            bottom = height - MARGIN.bottom;
+        x = (options.x.log ? scaleLog().base(2) : scaleLinear()).domain(options.x.domain).range([MARGIN.left, right]);
+        y = (options.y.log ? scaleLog() : scaleLinear()).domain(yDomain()).range([bottom, MARGIN.top]);
         clipRect
-            .attr('x', margin.left)
-            .attr('y', margin.top - 2)
-            .attr('width', right - margin.left)
-            .attr('height', bottom - margin.top + 2);
+            .attr('x', MARGIN.left)
+            .attr('y', MARGIN.top - 2)
+            .attr('width', right - MARGIN.left)
+            .attr('height', bottom - MARGIN.top + 2);
         const few = Math.max(2, Math.floor(width / 90));
         const xAxis = axisBottom(x)
             .tickSizeOuter(0)
@@ -94,10 +93,10 @@ export function chart(options) {
             spread = all.filter((_, i) => i % Math.ceil(all.length / 7) === 0);
         const wanted = !options.y.log ? y.ticks(5) : round.length > 2 ? round : spread;
         const yTicks = wanted.filter(apartBy(LINE, y));
-        parts.yAxis.attr('transform', `translate(${margin.left},0)`).call(
+        parts.yAxis.attr('transform', `translate(${MARGIN.left},0)`).call(
             axisLeft(y)
                 .tickValues(yTicks)
-                .tickSize(-(right - margin.left))
+                .tickSize(-(right - MARGIN.left))
                 .tickFormat((v) => short(v)),
         );
         xLabel
@@ -144,7 +143,7 @@ export function chart(options) {
         const levels = options.level ? [options.level] : [];
         const g = parts.levels.selectAll('g').data(levels).join(lineWithText('level-line'));
         g.attr('transform', (level) => `translate(0,${y(level.at)})`);
-        g.select('line').attr('x1', margin.left).attr('x2', right);
+        g.select('line').attr('x1', MARGIN.left).attr('x2', right);
         g.select('text')
             .attr('x', right)
             .attr('y', -4)
@@ -163,17 +162,17 @@ export function chart(options) {
             .join('rect')
             .attr('class', 'past')
             .attr('x', (r) => x(r.at))
-            .attr('y', margin.top)
+            .attr('y', MARGIN.top)
             .attr('width', (r) => Math.max(0, right - x(r.at)))
-            .attr('height', bottom - margin.top);
+            .attr('height', bottom - MARGIN.top);
         const g = parts.marks.selectAll('g').data(rules).join(lineWithText('rule'));
         g.attr('transform', (r) => `translate(${x(r.at)},0)`);
-        g.select('line').attr('y1', margin.top).attr('y2', bottom);
+        g.select('line').attr('y1', MARGIN.top).attr('y2', bottom);
         const onLeft = rules[0] && x(rules[0].at) > right - 130;
         g.select('text')
             .attr('x', onLeft ? -4 : 4)
             .attr('text-anchor', onLeft ? 'end' : 'start')
-            .attr('y', margin.top + 8)
+            .attr('y', MARGIN.top + 8)
             .text((r) => r.text);
     }
 
@@ -197,7 +196,7 @@ export function chart(options) {
             .attr('class', 'cursor')
             .attr('x1', (c) => x(c))
             .attr('x2', (c) => x(c))
-            .attr('y1', margin.top)
+            .attr('y1', MARGIN.top)
             .attr('y2', bottom);
         parts.over
             .selectAll('circle')
@@ -251,28 +250,14 @@ export function chart(options) {
         remove(name) {
             if (series.delete(name)) redraw();
         },
-        clear(keepGhosts) {
-            for (const name of [...series.keys()]) if (!(keepGhosts && series.get(name).ghost)) series.delete(name);
+        clear() {
+            series.clear();
             redraw();
         },
         change(more) {
             for (const key of Object.keys(more)) options[key] = { ...options[key], ...more[key] };
             redraw();
         },
-        // Makes room on y for values, to the next ten, and takes none away: what is compared keeps its scale.
-        widen([low, high]) {
-            const [from, to] = options.y.domain;
-            options.y.domain = [Math.min(from, 10 * Math.floor(low / 10)), Math.max(to, 10 * Math.ceil(high / 10))];
-            redraw();
-        },
-        // Another height, and other margins.
-        fit({ height, margin: sides }) {
-            options.height = height;
-            margin = { ...MARGIN, ...sides };
-            redraw();
-        },
-        points: (name) => series.get(name)?.points,
-        names: () => [...series.keys()],
     });
 }
 

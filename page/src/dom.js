@@ -14,22 +14,10 @@ export const drawing = (name, height) =>
 // A scale with a band for each of some numbers.
 export const bands = () => /** @type {import('d3-scale').ScaleBand<number>} */ (/** @type {any} */ (scaleBand()));
 
-// A canvas one strip high and as wide as its place: how to paint on it, its points for one of the page's, and the colour
-// of surprise.
-export function strip(canvas) {
-    const scale = Math.max(1, Math.round(devicePixelRatio)),
-        style = getComputedStyle(document.documentElement);
-    canvas.width = Math.max(1, canvas.clientWidth * scale);
-    canvas.height = 44 * scale;
-    const heat = style.getPropertyValue('--heat').trim().replaceAll(' ', ',');
-    return { paint: canvas.getContext('2d'), scale, hot: (share) => `rgba(${heat},${share.toFixed(3)})` };
-}
-
 // A number, large, and what it is.
 export const fact = (value, name) => h('div', h('b', value), name);
 
-let ids = 0;
-export const unique = () => `x${++ids}`;
+let ids = 0; // of controls that have a label
 
 // Does the reader want no motion, by the system's settings or by the page's own switch?
 export const reducedMotion = () =>
@@ -126,8 +114,8 @@ export function foldedChips(label, key, choices, few, look) {
     );
 }
 
-export function labelled(text, control, note) {
-    control.id ||= unique();
+function labelled(text, control, note) {
+    control.id ||= `x${++ids}`;
     return h('label.field', { htmlFor: control.id }, h('span', text), control, note);
 }
 
@@ -192,7 +180,7 @@ export function predict(question, choices, { say, onanswer }) {
 }
 
 // Saves a file that a command names. `contents` is its text, or a function that makes it.
-export async function saveFile(name, contents) {
+async function saveFile(name, contents) {
     const made = typeof contents === 'function' ? await contents() : contents;
     const address = URL.createObjectURL(new Blob([made], { type: 'application/octet-stream' }));
     h('a', { href: address, download: name }).click();
@@ -288,18 +276,4 @@ export function afterPause(ms, work) {
         clearTimeout(timer);
         timer = setTimeout(late, ms, ...given);
     };
-}
-
-// Elements of the state's own: a number field, a text field.
-export function stateField(label, key, properties) {
-    const input = h('input', { value: state.get(key), ...properties });
-    input.onchange = () => {
-        if (state.put(key, input.value)) input.setCustomValidity('');
-        else input.setCustomValidity(`${label}: ${state.expects(key)}`);
-        input.reportValidity();
-    };
-    state.on(key, () => {
-        if (document.activeElement !== input) input.value = state.get(key);
-    });
-    return labelled(label, input);
 }

@@ -192,7 +192,7 @@ export class Engine {
         return this.opened[model];
     }
 
-    // Runs a wish on a model: { promise, cancel(), pause(), resume() }. `part` is called with what is there so far.
+    // Runs a wish on a model: { promise, cancel() }. `part` is called with what is there so far.
     ask(wish, data, part) {
         return this.leastBusy().doIt(wish, data, part);
     }
@@ -200,7 +200,6 @@ export class Engine {
     doIt(wish, data, part) {
         let job,
             cancelled = false;
-        const tell = (what) => job && this.jobs.has(job) && this.worker.postMessage({ job, wish: what });
         const promise = this.open(data.model).then(() => {
             if (cancelled) throw new Cancelled();
             const sent = this.send(wish, data, part);
@@ -213,10 +212,8 @@ export class Engine {
             promise,
             cancel: () => {
                 cancelled = true;
-                tell('cancel');
+                if (job && this.jobs.has(job)) this.worker.postMessage({ job, wish: 'cancel' });
             },
-            pause: () => tell('pause'),
-            resume: () => tell('resume'),
         };
     }
 

@@ -11,7 +11,7 @@ export class Run {
         this.engine = engine;
         /** @type {Readonly<Record<string, any>>} */
         this.input = Object.freeze(Object.fromEntries(inputs.map((key) => [key, state.get(key)])));
-        /** @type {{ promise: Promise<any>, cancel(): void, pause?(): void, resume?(): void }[]} */
+        /** @type {{ promise: Promise<any>, cancel(): void }[]} */
         this.jobs = [];
         this.isOn = true;
     }
@@ -37,12 +37,6 @@ export class Run {
         };
     }
 
-    pause() {
-        for (const job of this.jobs) job.pause?.();
-    }
-    resume() {
-        for (const job of this.jobs) job.resume?.();
-    }
     end() {
         this.isOn = false;
         for (const job of this.jobs) job.cancel();
@@ -93,8 +87,6 @@ export function runs({ engine, status, inputs = [], work, stale, changed }) {
         end,
         renew, // for inputs that are not the state's: the run ends, and what was shown is stale
         isOn: () => run !== null,
-        pause: () => run?.pause(),
-        resume: () => run?.resume(),
         // A button that begins a run, and ends it while it goes on.
         button([start, stop = 'Stop'], look) {
             const go = button(start, () => void (run ? end() : begin()), look);

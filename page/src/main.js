@@ -17,7 +17,7 @@ import { prose } from './terms.js';
 
 // Panels that show what was recorded of the model that ships; and no recordings, for another model.
 const OF_THE_SHIPPED = [whereAHeadLooks];
-const NOTHING = { write: {}, race: {}, passkey: [], layers: {} };
+const NOTHING = { race: {}, passkey: [], layers: {} };
 
 const main = document.getElementById('panels'),
     boot = document.getElementById('boot'),

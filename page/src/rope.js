@@ -189,17 +189,6 @@ class Page {
         return this.rope.lines.splice(0);
     }
 
-    // The lines of --search in a text, which takes its time. `hear` is told of every window that was read: { done, nll },
-    // the share of all and the best so far, and { divisors, attention } of one that has just become the best.
-    search({ method, text, context, windows, reads, seed }, hear) {
-        this.plan(method, context);
-        this.encode(text, false);
-        const pairs = this.facts().headDim / 2;
-        this.wasm.heard = (done, nll, at, attention) =>
-            hear({ done, nll, ...(at && { divisors: Array.from(this.rope.doubles(at, pairs)), attention }) });
-        return this.printed(() => this.wasm._page_search(this.at, context, windows, reads, seed));
-    }
-
     encode(text, withBos) {
         const n = this.rope.withText(text, (at, length) => this.wasm._page_encode(this.at, at, length, withBos));
         this.check(n >= 0);

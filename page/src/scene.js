@@ -19,9 +19,10 @@ const FILM_MS = 6000, // there and back
     QUESTION = 'What is the pass key? The pass key is';
 const NARROW = matchMedia('(max-width: 999px)'); // as style.css has it
 
-// What a chapter begins with, until the reader moves something: the length, in trained contexts, and the method.
+// What a chapter begins with, until the reader moves something: the length, in trained contexts, and the method. Where
+// nothing moves, the first shows at once what the film comes to.
 const FIRST = {
-    breaks: [0, 'none'],
+    breaks: [reducedMotion() ? 4 : 0, 'none'],
     turning: [0.875, 'none'],
     why: [4, 'none'],
     mend: [4, 'yours'],
@@ -110,11 +111,13 @@ export function makeScene({ shipped, recorded }) {
     }
     function tell(found) {
         if (!found) return program ? 'Not measured yet.' : '';
-        if (isHidden()) return 'Guess first, on the left. Then the answer is shown.';
+        if (isHidden()) return 'Guess first. Then the answer is shown.';
         const isRight = found.answer === KEY,
             percent = `${(100 * found.share).toFixed(0)} %`,
             right = Array.from(found.answer).filter((one, i) => one === KEY[i]).length;
         if (!isInSight()) return `The sentence is out of the window’s sight: the model makes something up.`;
+        if (['breaks', 'turning'].includes(chapter)) // where no head has been heard of
+            return isRight ? 'Right: it found the number.' : `Wrong: ${right} of ${KEY.length} digits stand where they should.`;
         const head = `Head ${found.head} of layer ${found.layer} gives it ${percent}`,
             whole = `${head} of its attention`;
         if (isRight) return `Found. ${whole}.`;
@@ -282,7 +285,7 @@ export function makeScene({ shipped, recorded }) {
         'div.scene-body',
         { 'data-chapter': chapter },
         sentence,
-        h('div.pull', pull, h('div.pull-words', output, h('span.trained', `training showed up to ${L}`), play)),
+        h('div.pull', pull, h('div.pull-words', output, h('span.trained', `trained up to ${L}`), play)),
         h('div.answer', h('span', 'It answers'), digits.box),
         told,
         h('div.of-clocks', dials.box, h('div.row.clock-words', h('span', 'fast'), hands, h('span', 'slow'))),
@@ -306,7 +309,6 @@ export function makeScene({ shipped, recorded }) {
     return {
         box,
         film,
-        KEY,
         // Gives it the program: { engine, file, page, yours, options }, of which `yours` and `options` are how the reader's
         // handles are written for the program and for a command.
         attach({ engine, file, page, yours, options }) {
@@ -342,7 +344,6 @@ export function makeScene({ shipped, recorded }) {
             redraw();
         },
         past: () => past,
-        found: () => now(),
         most: MOST,
         isNarrow: () => NARROW.matches,
         // Until chapter 5's question has been answered, the answer is not shown there; `then` is called when it is.

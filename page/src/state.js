@@ -112,12 +112,6 @@ export const state = {
         if (!isFollowing) writeAddress(key !== 'at');
         for (const listener of listeners[key]) listener(value);
     },
-    // Sets a key from text; false when the text is no such value.
-    put(key, written) {
-        const value = kinds[key].read(String(written).trim());
-        if (value !== undefined) state.set(key, value);
-        return value !== undefined;
-    },
     // Does not wait for the next change, where an address is wanted at once.
     writeNow() {
         clearTimeout(timer);
@@ -127,7 +121,6 @@ export const state = {
             // as above
         }
     },
-    expects: (key) => kinds[key].expects,
     on(keys, listener) {
         const mine = kept(listener);
         for (const key of [keys].flat()) listeners[key].push(mine);

@@ -3,16 +3,17 @@ import { chart, legend } from './chart.js';
 import { count, h } from './dom.js';
 import { DEPTHS } from './haystack.js';
 import { lookOf, titleOf } from './methods.js';
+import { theText } from './panels/opening.js';
 
 const TRAINED = 512,
     RACED = 2048; // positions
 
 // Recorded curves by method.
-function curves(all, names, { label, y, from = 0, to }) {
+function curves(all, names, { label, y, to }) {
     const plot = chart({
         label,
         height: 260,
-        x: { domain: [from, to], label: 'position', name: 'position' },
+        x: { domain: [0, to], label: 'position', name: 'position' },
         y: { log: true, label: y, most: 600 },
         rule: { at: TRAINED, text: 'training ended' },
         show: (v) => v.toFixed(1),
@@ -39,13 +40,7 @@ function found(cells, method) {
 }
 
 const PICTURES = {
-    breaks: ({ write }) =>
-        curves(write, ['none', 'yarn'], {
-            label: 'Perplexity of both texts by position',
-            y: 'perplexity of what is written, to a reader of the last 512',
-            from: TRAINED,
-            to: 2400,
-        }),
+    breaks: (recorded) => h('div', theText({ recorded, own: null }).body),
     mend: ({ race }) =>
         curves(race[RACED], ['none', 'linear', 'ntk', 'yarn'], {
             label: 'Perplexity of a story by position',

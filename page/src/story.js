@@ -1,7 +1,6 @@
 // The story: six chapters in a reader's order, the panels that carry each, and those that stand under "more".
 import { whatRopeIs } from './panels/arrows.js';
 import { whereAHeadLooks } from './panels/attention.js';
-import { watchItBreak } from './panels/break.js';
 import { yourModel } from './panels/config.js';
 import { fixIt } from './panels/fix.js';
 import { hideAKey } from './panels/key.js';
@@ -31,8 +30,7 @@ export const CHAPTERS = [
         id: 'breaks',
         title: 'It breaks',
         panels: [theText],
-        more: [watchItBreak],
-        what: 'write it yourself, with your own beginning',
+        more: [],
         on:
             'Nothing was lost at 512. The [weights] are the same, and so are the words. What changed is how far back ' +
             '[tokens|token] stand.',
@@ -81,12 +79,12 @@ export const CHAPTERS = [
         more: [race],
         what: 'the race: perplexity of every method',
         on:
-            'So it finds a key in eight times its length, without any training. Most models of today have such hands.',
+            'No weight was changed: only how fast hands turn, and a little how large scores are. Most models of today have such hands.',
     },
     {
         id: 'yours',
         title: 'Your model',
-        lead: 'How far does it go? Paste its config.json, or drop it anywhere.',
+        lead: 'How far does yours go, and do the programs that serve it read its settings alike?',
         panels: [yourModel],
         more: [yourWeights, kindsOfLayers],
         what: 'its weights, and models with two kinds of layers',

@@ -10,7 +10,7 @@ const JUDGED = 128; // the same, where they are judged
 const TOLD_MS = 40; // between two messages of a text that is written
 
 const pages = {}; // by name: 'model', 'model-8k', or a file's
-const jobs = new Map(); // running, by number: { cancelled, paused }
+const jobs = new Map(); // running, by number: { cancelled }
 let rope;
 
 // Lets messages in when the last time is some milliseconds ago.
@@ -33,10 +33,6 @@ class Cancelled extends Error {}
 // Between two steps of a job.
 async function rest(job, force) {
     if (force || performance.now() - last > STEP_MS) await breathe();
-    while (job.paused && !job.cancelled)
-        await new Promise((resume) => {
-            job.resume = resume;
-        });
     if (job.cancelled) throw new Cancelled();
 }
 
@@ -164,16 +160,11 @@ const wishes = {
         return { ids, pieces: Array.from(ids.subarray(0, 20000), spell) };
     },
 
-    // { model, method, prompt, context, temperature, topP, seed, holdAt, judge } -> parts of { tokens: [{ id, text, given }],
-    // position }, of which so many are read: a prompt, and what the model goes on with, until the context is full. At the
-    // first position from holdAt on it says { held } and waits for a resume. When the text is there, parts of { from, nll }:
-    // -ln p of what was written, from that position on, by another reader, of the method `judge`. It reads many tokens
-    // together, which token by token would cost as much as writing does.
-    async write(
-        job,
-        { model, method, prompt, context, temperature, topP, seed, holdAt, judge: itsMethod = 'window' },
-        part,
-    ) {
+    // { model, method, prompt, context, temperature, topP, seed, judge } -> parts of { tokens: [{ id, text, given }],
+    // position }, of which so many are read: a prompt, and what the model goes on with, until the context is full. When the
+    // text is there, parts of { from, nll }: -ln p of what was written, from that position on, by another reader, of the
+    // method `judge`. It reads many tokens together, which token by token would cost as much as writing does.
+    async write(job, { model, method, prompt, context, temperature, topP, seed, judge: itsMethod = 'window' }, part) {
         const m = page(model),
             ids = m.encode(prompt, true),
             spell = speller(m),
@@ -186,8 +177,7 @@ const wishes = {
             await readPrompt(job, reader, ids, ids.length);
             part({ tokens: Array.from(ids, (id) => ({ id, text: spell(id), given: true })), position: ids.length });
             let tokens = [], // that nobody was told of
-                sent = performance.now(),
-                isHeld = false;
+                sent = performance.now();
             const tell = () => {
                 if (tokens.length) part({ tokens, position: reader.position });
                 tokens = [];
@@ -196,13 +186,6 @@ const wishes = {
             for (let isFull = false; !isFull;) {
                 const { id } = reader.next();
                 isFull = reader.position >= context;
-                if (!isHeld && reader.position >= holdAt) {
-                    isHeld = true;
-                    tell();
-                    part({ held: true });
-                    job.paused = true;
-                    await rest(job);
-                }
                 all.push(id);
                 tokens.push({ id, text: m.isEnd(id) ? '' : spell(id), given: false });
                 if (isFull || performance.now() - sent > TOLD_MS) tell();
@@ -270,12 +253,6 @@ const wishes = {
         }
     },
 
-    // { model, method, text, context, windows, reads, seed } -> parts of what Page.search tells, then { lines }. Hears
-    // nothing until it is over: for a worker of its own, see Engine.apart.
-    async search(job, { model, ...wish }, part) {
-        return { lines: page(model).search(wish, part) };
-    },
-
     // { model, length, depth, key } -> { text }: what `hide` reads.
     async haystack(job, { model, length, depth, key }) {
         return { text: haystack(page(model), length, depth, key).join('') };
@@ -324,14 +301,11 @@ const wishes = {
 onmessage = async ({ data }) => {
     const { job: number, wish } = data;
     const known = jobs.get(number);
-    if (wish === 'cancel' || wish === 'pause' || wish === 'resume') {
-        if (!known) return;
-        if (wish === 'cancel') known.cancelled = true;
-        else known.paused = wish === 'pause';
-        known.resume?.();
+    if (wish === 'cancel') {
+        if (known) known.cancelled = true;
         return;
     }
-    const job = { cancelled: false, paused: false };
+    const job = { cancelled: false };
     jobs.set(number, job);
     try {
         const done = await wishes[wish](job, data, (part) => postMessage({ job: number, part }));

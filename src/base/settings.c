@@ -220,6 +220,20 @@ bool settings_read(RopeSettings *s, const char *text, Error *err) {
     return true;
 }
 
+int settings_turning(const RopeConfig *r) {
+    return r->method == ROPE_PROPORTIONAL ? 2 * r->turning : r->rotary_dim;
+}
+
+bool settings_turn(RopeConfig *r, const char *field, int turning, int head_dim, Error *err) {
+    bool counts_all = r->method == ROPE_PROPORTIONAL;
+    if (turning % 2 || turning > head_dim)
+        return fail(err, "%s is %d (expected an even number up to head_dim, %d)", field, turning,
+                    head_dim);
+    r->rotary_dim = counts_all ? head_dim : turning;
+    r->turning = counts_all ? turning / 2 : 0;
+    return true;
+}
+
 void settings_fill_defaults(RopeConfig *c, int context) {
     if (c->factor == 0) c->factor = c->dynamic ? 1 : fmax(1, (double)context / c->train_ctx);
     for (const Setting *f = rope_settings; f < rope_settings + N_ROPE_SETTINGS; f++)

@@ -95,6 +95,12 @@ typedef struct {
 } MethodName;
 MethodName settings_method_name(const RopeConfig *config);
 
+// How many elements of a head turn, as a model's file says it. With `proportional` settings count
+// all pairs, and have how many of them turn. settings_turn puts that number, which is called
+// `field`, into settings. False with the reason when the head does not have so many.
+int settings_turning(const RopeConfig *config);
+bool settings_turn(RopeConfig *config, const char *field, int turning, int head_dim, Error *err);
+
 // Fills in what was not given, but for window and sinks. factor becomes 1 if dynamic, else max(1,
 // context / L).
 void settings_fill_defaults(RopeConfig *config, int context);

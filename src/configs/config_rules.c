@@ -32,8 +32,10 @@ static void read_family(Config *c, bool is_llama) {
         else if (config_has_kinds(json_member(c->config, "rope_parameters"))) c->layout = BY_TYPE;
     }
     bool is_alias = f && given == c->config && !json_is(type, f->model_type) && type;
+    bool is_its_own = json_is(first, architecture) ||
+                      (f && given == c->config && family_has_architecture(f, first));
     if (f && has_list && !is_alias && f->flags & FAMILY_RUNS && family_wrapper_is_known(given) &&
-        (!json_is(first, architecture) || json_next(first, NULL)))
+        (!is_its_own || json_next(first, NULL)))
         config_reject(c, given, "architectures", "[\"%s\"]", architecture);
 }
 
@@ -322,6 +324,17 @@ static void remark_lost(Config *c) {
     }
 }
 
+// What readers make of a block without the key, in words; `value` is what counts in its place.
+static void say_absent(const ConfigKey *key, double value, char *out, size_t size) {
+    const char *mark = strstr(key->absent, "{value}");
+    snprintf(out, size, "%.*s%.12g%s", (int)(mark - key->absent), key->absent, value,
+             mark + strlen("{value}"));
+}
+
+void rope_config_say_unsaid(int train_ctx, char *out, size_t size) {
+    say_absent(config_key(key_of_original), train_ctx, out, size);
+}
+
 // Warns of what a scaled block lacks, where that is seldom meant.
 static void remark_absent(Config *c) {
     const bool is_own = c->block && (!c->family || c->block != c->family->block);
@@ -335,12 +348,12 @@ static void remark_absent(Config *c) {
         bool is_there =
             config_member(c, key->name) || (is_beside && json_member(c->config, key->name));
         if (!(key->absent_in & 1u << c->method) || is_there || is_meant) continue;
-        const char *mark = strstr(key->absent, "{value}");
+        char words[200];
+        say_absent(key, is_theta ? c->rope->theta : c->rope->train_ctx, words, sizeof words);
+        if (!is_theta && c->kind == KIND_FULL) c->file->original_unsaid = true;
         // Engines go by the same default theta, and say themselves what they miss.
         (is_theta ? config_unread : config_remark)(
-            c, "%s has no %s, nor is there one beside it: %.*s%.12g%s", c->called.name, key->name,
-            (int)(mark - key->absent), key->absent, is_theta ? c->rope->theta : c->rope->train_ctx,
-            mark + strlen("{value}"));
+            c, "%s has no %s, nor is there one beside it: %s", c->called.name, key->name, words);
     }
 }
 
@@ -487,10 +500,11 @@ static void read_all(Config *c) {
     config_read_layers(c);
     if (c->family && !(c->family->flags & FAMILY_RUNS) && !c->is_any)
         config_remark(c, "model_type %s is explained, and not run yet", c->family->model_type);
+    bool was_still = file->still;
     file->still = config_is_still(c);
-    if (file->still && file->sizes.dim)
+    if (file->still && file->sizes.dim && !was_still)
         config_reject(c, c->config, "model_type", "a family with RoPE, as the model has it");
-    if (file->still && !file->sizes.dim) c->good = c->good && settle_still(c);
+    if (file->still) c->good = c->good && settle_still(c);
     else read_blocks(c);
     if (c->is_any && c->good) remark_any(c);
     if (c->good) remark_lost(c);
@@ -540,6 +554,7 @@ bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *e
     bool has_family = config_names_family(card.object);
     const char *other = config_other_file(card.object);
     file->whole = NULL;
+    file->original_unsaid = false;
     if (other) {
         free(card.text);
         return fail(err, "line 1: this is %s (expected a config.json or its block)", other);

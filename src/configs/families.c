@@ -67,21 +67,27 @@ bool has_word(const char *words, const char *word) {
     return at;
 }
 
-// Whether a JSON string is one of a family's other names.
-static bool has_alias(const RopeFamily *family, const char *quoted) {
-    char name[40];
+// Whether a JSON string is one of some words.
+static bool is_one_of(const char *words, const char *quoted) {
+    char name[60];
     size_t length = quoted && *quoted == '"' ? strcspn(quoted + 1, "\"") : 0;
     if (!length || length >= sizeof name) return false;
     memcpy(name, quoted + 1, length);
     name[length] = '\0';
-    return has_word(family->aliases, name);
+    return has_word(words, name);
+}
+
+bool family_has_architecture(const RopeFamily *family, const char *quoted) {
+    return json_is(quoted, family->architecture) || is_one_of(family->also_architectures, quoted);
 }
 
 // The family that a config names itself.
 static const RopeFamily *family_by_name(const char *config) {
     const ModelName name = name_in(config);
     for (const RopeFamily *f = families; f < families + N_FAMILIES; f++)
-        if (is_named(name, f->model_type, f->architecture) || has_alias(f, name.type)) return f;
+        if (name.type ? json_is(name.type, f->model_type) || is_one_of(f->aliases, name.type)
+                      : family_has_architecture(f, name.architecture))
+            return f;
     return NULL;
 }
 

@@ -149,6 +149,8 @@ typedef struct {
     int slides_with;         // the number of layers with which llama.cpp slides; 0: any
     const char *layer_keys;  // keys about layers or positions that mean something; NULL: none
     const char *aliases;     // other model_types of it; NULL: none
+    const char
+        *also_architectures;  // other names that the library has for its text model; NULL: none
     // JSON that stands for a missing block of all layers or of the full ones; NULL: none.
     const char *block;
     const char *sliding_block;    // likewise of the sliding ones
@@ -171,6 +173,8 @@ enum { N_CONTAINERS = 4 };
 extern const char *const family_containers[N_CONTAINERS];
 // The config of the text model: that inside, unless the config names a text model itself.
 const char *family_text(const char *config);
+// Whether a JSON string is the name of a family's architecture, or another one of the library's.
+bool family_has_architecture(const RopeFamily *family, const char *quoted);
 // Whether a text model inside is in a wrapper that has a row, or there is none inside.
 bool family_wrapper_is_known(const char *config);
 // What a text model's config without a known family is read as. NULL: it has not a Llama's keys.

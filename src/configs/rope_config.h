@@ -28,6 +28,7 @@ typedef struct {
     int head_dim;          // of which rope.rotary_dim turn; 0: not known
     int sliding_head_dim;  // of sliding layers, where each kind has its own; 0: head_dim
     int max_positions;     // the model's context; 0: not known
+    bool original_unsaid;  // yarn, and no L was named: it is max_position_embeddings
     bool has_type;         // its block has a rope_type
     char unused[200];      // keys that its rope_type does not use, with commas between them
     char remarks[1200];    // what else is worth a warning, each with a line's end: contradictions
@@ -47,3 +48,6 @@ typedef struct {
 // and key for what the exporter refuses, and for heads and sizes other than those of `file`. file->whole is
 // then set, too, unless no engine's reading would be right.
 bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *err);
+
+// What readers make of a yarn block that names no L, which is then train_ctx, in words.
+void rope_config_say_unsaid(int train_ctx, char *out, size_t size);

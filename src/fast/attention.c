@@ -20,45 +20,18 @@
 #include <math.h>
 #include <string.h>
 
-#include "matrix_units.h"
 #include "spread_token.h"
 
 // ---- products with a block ----
 
-// Must be called when x has n new rows.
-static void rows_changed(const Rows *rows, int64_t n, int64_t width) {
-    if (!rows->parts || n <= FEW_ROWS) return;
-    for (int64_t r = 0; r < n; r++)
-        split_row(rows->parts, UNIT_PARTS, r, whole_units(n), rows->x + r * width, width);
-}
-
-// C = A B of `p`, or C += A B with `add`. a_parts are A's parts for matrix units, or NULL. Few rows
-// of A multiply B as it lies; for many, B is widened to float32 once. B lies without gaps. Rows of
-// B behind the k-th may be read and rows of C behind the m-th written, up to a multiple of 32.
-static void multiply_block(Gemm p, const uint32_t *a_parts, bool add, const AttentionMemory *s) {
+// C = A B of `p`, or C += A B with `add`. Few rows of A multiply B as it lies; for many, B is widened
+// to float32 once. B lies without gaps.
+static void multiply_block(Gemm p, bool add, const AttentionMemory *s) {
     bool few = p.m <= FEW_ROWS;
-    bool by_units = a_parts && !few;
-    int parts = p.b_type == NUMBER_I8 ? 1 : UNIT_PARTS;  // a byte is one part
-    if (by_units) p.k = whole_units(p.k);
     if (!few && p.b_type != NUMBER_F32) {
         numbers_to_f32(s->widened, p.b, p.b_type, p.k * p.n);
         p.b = s->widened;
         p.b_type = NUMBER_F32;
-    }
-    if (by_units) {
-        gemm_of_parts(&(PartsGemm){
-            .m = whole_units(p.m),
-            .n = p.n,
-            .k = p.k,
-            .a = a_parts,
-            .b = p.b,
-            .tiles = s->block_parts,
-            .a_parts = UNIT_PARTS,
-            .b_parts = parts,
-            .c = p.c,
-            .add = add,
-        });
-        return;
     }
     if (!add) memset(p.c, 0, p.m * p.n * sizeof *p.c);
     gemm_accumulate(&p);
@@ -76,8 +49,8 @@ static void load_queries(const AttentionTask *k) {
     double growth = rope_score_growth(c->rope);
     const float *u = NULL, *v = NULL;
     if (c->terms) encoding_biases(c->terms, c->layer, &u, &v);
-    float *near = k->scratch->q[NEAR].x;
-    float *far = k->scratch->q[FAR].x;
+    float *near = k->scratch->q[NEAR];
+    float *far = k->scratch->q[FAR];
     for (int64_t r = 0; r < k->rows; r++) {
         int token = token_of(k, r);
         int position = spread_position(c->spread, token);
@@ -96,8 +69,6 @@ static void load_queries(const AttentionTask *k) {
         const float *turns = a->far + (int64_t)(token - a->first) * 2 * a->n_pairs;
         rope_rotate(far + r * d, a->n_pairs, turns, turns + a->n_pairs);
     }
-    rows_changed(&k->scratch->q[NEAR], k->rows, d);
-    if (has_far) rows_changed(&k->scratch->q[FAR], k->rows, d);
 }
 
 // ---- scores ----
@@ -139,14 +110,13 @@ static void multiply_turning(Gemm p, const Lack *lack, const AttentionMemory *s)
     p.a = s->widened;
     p.k = 2 * lack->pairs;
     p.turns = lack->steps;
-    multiply_block(p, NULL, false, s);
+    multiply_block(p, false, s);
 }
 
 // scores (rows, KV_BLOCK) = q . the keys of a block, rotated for the zone, not yet times the scales
 // of a q8 cache.
 static void multiply_keys(const AttentionTask *k, const uint8_t *keys, int64_t block, Zone zone,
                           float *scores) {
-    const Rows *q = &k->scratch->q[zone];
     int64_t d = k->call->cache->head_dim;
     Number type = k->call->cache->type;
     Lack lack = angles_lack(k->call->angles, zone, block);
@@ -155,7 +125,7 @@ static void multiply_keys(const AttentionTask *k, const uint8_t *keys, int64_t b
         .m = k->rows,
         .n = KV_BLOCK,
         .k = d,
-        .a = q->x,
+        .a = k->scratch->q[zone],
         .a_stride = d,
         .b = keys,
         .b_type = type,
@@ -173,7 +143,7 @@ static void multiply_keys(const AttentionTask *k, const uint8_t *keys, int64_t b
         product.b = k->scratch->widened;
         product.b_type = NUMBER_F32;
     }
-    if (product.k > 0) multiply_block(product, q->parts, on_the_way, k->scratch);
+    if (product.k > 0) multiply_block(product, on_the_way, k->scratch);
 }
 
 // The first token whose key is near to a query of token i.
@@ -188,7 +158,7 @@ static void multiply_zones(const AttentionTask *k, const uint8_t *keys, int bloc
     const Attention *c = k->call;
     int start = block * KV_BLOCK;
     bool all_near = !c->angles || near_from(c, token_of(k, k->rows - 1)) <= start;
-    float *scores = k->scratch->scores.x;
+    float *scores = k->scratch->scores;
     float *others = k->scratch->other_scores;
     multiply_keys(k, keys, block, all_near ? NEAR : FAR, scores);
     if (all_near || near_from(c, token_of(k, 0)) >= start + KV_BLOCK) return;
@@ -209,6 +179,18 @@ static int window_start(const Attention *c, int i) {
     return seen > 0 ? spread_token(c->spread, seen) : 0;
 }
 
+// The keys of a block that the query of token i has chosen, a bit each.
+static uint64_t chosen_of(const Attention *c, int i, int block) {
+    return c->chosen[(i - c->first) * c->chosen_stride + block];
+}
+
+// Whether any of the queries of tokens `first` to `first` + n - 1 has chosen a key of a block.
+static bool is_chosen(const Attention *c, int first, int n, int block) {
+    for (int i = 0; i < n; i++)
+        if (chosen_of(c, first + i, block)) return true;
+    return false;
+}
+
 // Puts -inf where a query of token i does not see a key of the block that begins at `first`.
 static void mask(float *scores, int first, int i, const Attention *c) {
     int start = window_start(c, i) - first;
@@ -216,16 +198,19 @@ static void mask(float *scores, int first, int i, const Attention *c) {
     int past = i + 1 - first;
     for (int j = sinks > 0 ? sinks : 0; j < start && j < KV_BLOCK; j++) scores[j] = -INFINITY;
     for (int j = past > 0 ? past : 0; j < KV_BLOCK; j++) scores[j] = -INFINITY;
+    if (!c->chosen) return;
+    uint64_t chosen = chosen_of(c, i, first / KV_BLOCK);
+    for (int j = 0; j < KV_BLOCK; j++)
+        if (!(chosen >> j & 1)) scores[j] = -INFINITY;
 }
 
 static void multiply_each(float *x, const float *scales) {
     for (int j = 0; scales && j < KV_BLOCK; j++) x[j] *= scales[j];
 }
 
-// The masked scores of all rows for block number `index`.
-static void score_block(const AttentionTask *k, const KvBlock *block, int index) {
+void score_block(const AttentionTask *k, const KvBlock *block, int index) {
     const Attention *c = k->call;
-    float *scores = k->scratch->scores.x;
+    float *scores = k->scratch->scores;
     multiply_zones(k, block->keys, index);
     if (c->terms && c->terms->n_rows > c->terms->key_rows) {
         numbers_to_f32(k->scratch->widened, block->keys, c->cache->type,
@@ -272,14 +257,14 @@ static void take_values(const AttentionTask *k, const KvBlock *block) {
 
 // sums (rows, width) += the weights . the first `count` values of a block.
 static void mix_values(const AttentionTask *k, const KvBlock *block, int count, float *sums) {
-    const Rows *weights = &k->scratch->scores;
+    float *weights = k->scratch->scores;
     int64_t width = k->call->cache->value_width;
     Number type = k->call->cache->type;
     Gemm product = {
         .m = k->rows,
         .n = width,
         .k = count,
-        .a = weights->x,
+        .a = weights,
         .a_stride = KV_BLOCK,
         .b = block->values,
         .b_type = type,
@@ -292,12 +277,19 @@ static void mix_values(const AttentionTask *k, const KvBlock *block, int count, 
         product.b_type = NUMBER_F32;
     }
     for (int64_t r = 0; r < k->rows; r++)
-        multiply_each(weights->x + r * KV_BLOCK, block->value_scales);
-    rows_changed(weights, k->rows, KV_BLOCK);
-    multiply_block(product, weights->parts, true, k->scratch);
+        multiply_each(weights + r * KV_BLOCK, block->value_scales);
+    multiply_block(product, true, k->scratch);
 }
 
 // ---- tasks ----
+
+AttentionTask begin_task(const Attention *c, const AttentionMemory *scratch, int kv_head, int t0,
+                         int n) {
+    int heads = c->n_heads / c->cache->n_kv_heads;
+    AttentionTask k = {c, scratch, heads, kv_head, c->first + t0, n, (int64_t)n * heads};
+    load_queries(&k);
+    return k;
+}
 
 static void attend_task(const Attention *c, const Cut *cut, int slot,
                         const AttentionMemory *scratch) {
@@ -307,7 +299,7 @@ static void attend_task(const Attention *c, const Cut *cut, int slot,
     int n = c->n - t0 < cut->per_group ? c->n - t0 : cut->per_group;
     int first = c->first + t0;  // tokens of the queries
     int end = first + n;
-    AttentionTask k = {c, scratch, cut->heads, kv_head, first, n, (int64_t)n * cut->heads};
+    AttentionTask k = begin_task(c, scratch, kv_head, t0, n);
     bool is_watched = c->watch && c->watch->head / cut->heads == kv_head;
     int block0 = slot % cut->splits * cut->per_split;
     int64_t at = slot * s->rows;
@@ -315,7 +307,6 @@ static void attend_task(const Attention *c, const Cut *cut, int slot,
     float *sums = s->sums + at * width;
     float *maxima = s->maxima + at;
     float *totals = s->totals + at;
-    load_queries(&k);
     for (int64_t r = 0; r < k.rows; r++) maxima[r] = -INFINITY;
     memset(totals, 0, k.rows * sizeof *totals);
     memset(sums, 0, k.rows * width * sizeof *sums);
@@ -323,9 +314,10 @@ static void attend_task(const Attention *c, const Cut *cut, int slot,
         int start = b * KV_BLOCK;
         int count = start + KV_BLOCK < end ? KV_BLOCK : end - start;
         bool is_seen = start + count > window_start(c, first) || start < c->sinks;
+        if (c->chosen && !is_chosen(c, first, n, b)) is_seen = false;
         if (!is_seen && !is_watched) continue;
         KvBlock block = kv_cache_block(c->cache, kv_head, b, scratch->unpacked);
-        float *scores = scratch->scores.x;
+        float *scores = scratch->scores;
         score_block(&k, &block, b);
         if (is_watched) {
             int64_t row = c->watch->head % cut->heads;

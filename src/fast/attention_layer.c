@@ -135,8 +135,9 @@ static void store_by_team(const Team *team, Transformer *t, int index, int n_wan
 
 // ---- attention ----
 
-// How a layer attends, but for its queries and what becomes of them.
-static Attention attention_of(const Transformer *t, int index) {
+Attention attention_of(const Transformer *t, int index, int n_wanted) {
+    const FastAttention *own = &t->extra->attention;
+    int skipped = t->n - n_wanted;
     const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
     const SessionConfig *c = t->config;
@@ -157,27 +158,28 @@ static Attention attention_of(const Transformer *t, int index) {
     a.sinks = spread_token(a.spread, rope->sinks);
     a.learned_sinks = layer->extra->attention.sinks;
     a.angles = angles_of(t, layer);
-    a.terms = t->extra->attention.terms;
+    a.terms = own->terms;
+    a.first = t->first + skipped;
+    a.n = n_wanted;
+    if (own->chosen) a.chosen = own->chosen + skipped * own->chosen_stride;
+    a.chosen_stride = own->chosen_stride;
     return a;
 }
 
 void attend_by_team(const Team *team, Transformer *t, int index, const float *q, int n_wanted,
                     float *out) {
     const Watch *watch = &t->config->watch;
-    Attention a = attention_of(t, index);
+    Attention a = attention_of(t, index, n_wanted);
     int64_t width = a.n_heads * a.cache->head_dim;
-    a.out = out;
     if (watch->scores && index == watch->layer) {  // the last query alone, whose scores are wanted
-        a.q = q + (t->n - 1) * width;
-        a.first = t->first + t->n - 1;
-        a.n = 1;
-        a.watch = watch;
-        attention_by_team(team, &a);
+        Attention last = attention_of(t, index, 1);
+        last.q = q + (t->n - 1) * width;
+        last.out = out;
+        last.watch = watch;
+        attention_by_team(team, &last);
     }
     a.q = q + (t->n - n_wanted) * width;
-    a.first = t->first + t->n - n_wanted;
-    a.n = n_wanted;
-    a.watch = NULL;
+    a.out = out;
     attention_by_team(team, &a);
 }
 

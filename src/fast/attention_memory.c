@@ -1,6 +1,5 @@
 // How attention is cut into tasks, and their memory.
 #include "attention_task.h"
-#include "matrix_units.h"
 
 Cut attention_cut(const KvCache *cache, int n_heads, int n, int n_blocks) {
     Cut c = {.heads = n_heads / cache->n_kv_heads};
@@ -21,24 +20,12 @@ void attention_need(AttentionNeeds *needs, const KvCache *cache, int n_heads) {
     int64_t groups = (int64_t)cache->n_kv_heads * c.groups;
     int64_t few = groups < ENOUGH_TASKS ? groups : ENOUGH_TASKS;
     int64_t splits = (cache->n_blocks + SPLIT_BLOCKS - 1) / SPLIT_BLOCKS;
-    // A float32 cache wants exact numbers: no matrix units.
-    bool is_whole = cache->head_dim % UNIT == 0 && cache->value_width % UNIT == 0;
-    bool can = cache->type != NUMBER_F32 && is_whole && matrix_units_allowed();
-    needs->by_units = can && (needs->by_units || needs->rows == 0);
-    needs->rows = larger(needs->rows, whole_units(c.per_group * c.heads));
+    needs->rows = larger(needs->rows, c.per_group * c.heads);
     needs->key_dim = larger(needs->key_dim, cache->head_dim);
     needs->width = larger(needs->width, cache->value_width);
     needs->unpacked = larger(needs->unpacked, kv_cache_room(cache));
     needs->tasks = larger(needs->tasks, larger(groups, few * splits));
     needs->values_in_keys = needs->values_in_keys || cache->values_in_keys;
-}
-
-// Memory for n rows that multiply blocks.
-static Rows take_rows(Arena *arena, bool by_units, int64_t n, int64_t width) {
-    int64_t numbers = n * width;
-    Rows rows = {.x = arena_take(arena, numbers, sizeof(float))};
-    if (by_units) rows.parts = arena_take(arena, numbers, UNIT_PARTS * sizeof(uint16_t));
-    return rows;
 }
 
 AttentionScratch *attention_lay_out(Arena *arena, const AttentionNeeds *needs, int n_threads) {
@@ -52,13 +39,12 @@ AttentionScratch *attention_lay_out(Arena *arena, const AttentionNeeds *needs, i
     for (int i = 0; i < n_threads; i++) {
         AttentionMemory t;
         for (Zone zone = 0; zone < N_ZONES; zone++)
-            t.q[zone] = take_rows(arena, needs->by_units, rows, needs->key_dim);
-        t.scores = take_rows(arena, needs->by_units, rows, KV_BLOCK);
+            t.q[zone] = arena_take(arena, rows * needs->key_dim, sizeof(float));
+        t.scores = arena_take(arena, rows * KV_BLOCK, sizeof(float));
         t.other_scores = arena_take(arena, rows * KV_BLOCK, sizeof(float));
         t.unpacked = arena_take(arena, needs->unpacked, sizeof(float));
         t.widened = arena_take(arena, of_block, sizeof(float));
         t.values = arena_take(arena, needs->values_in_keys ? width * KV_BLOCK : 0, sizeof(float));
-        t.block_parts = arena_take(arena, of_block, UNIT_PARTS * sizeof(uint16_t));
         if (s.threads) s.threads[i] = t;
     }
     s.sums = arena_take(arena, results, width * sizeof(float));

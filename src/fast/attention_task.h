@@ -23,7 +23,10 @@ typedef struct {
     int sinks;    // and the first `sinks` tokens always
     // (n_heads) a score without a key or a value in each head's softmax; NULL: none
     const float *learned_sinks;
-    const Angles *angles;        // made ready for these queries; NULL: queries and keys do not turn
+    const Angles *angles;  // made ready for these queries; NULL: queries and keys do not turn
+    // (n, blocks of the past) a bit for each key that a query sees, the first one lowest; NULL: all
+    const uint64_t *chosen;
+    int64_t chosen_stride;       // of a query's row
     const DistanceTerms *terms;  // of an encoding other than RoPE; NULL: none
     const float *q;              // (n, n_heads * head_dim), rotated to meet near keys
     int first, n;
@@ -36,22 +39,15 @@ enum {
     SPLIT_BLOCKS = 16,  // blocks of the past that one task takes when the past is split
     ENOUGH_TASKS = 16,  // with fewer tasks than this the past is split
     FEW_ROWS = 12,      // up to so many rows multiply a block as it lies
-    UNIT_PARTS = 2,     // of numbers in matrix units: 16 bits, where float16 has 11
 };
 
 typedef struct {
-    float *x;         // (rows, width)
-    uint32_t *parts;  // the same for matrix units; NULL: they do not multiply these rows
-} Rows;
-
-typedef struct {
-    Rows q[N_ZONES];        // (rows, head_dim) for each zone, already times the scale
-    Rows scores;            // (rows, KV_BLOCK)
-    float *other_scores;    // (rows, KV_BLOCK) of a block on the border, for near keys
-    float *unpacked;        // a block of a cache of 4 bits
-    float *widened;         // a block's keys or values, or a few queries that are rotated back
-    float *values;          // (KV_BLOCK, value_width) of a block whose values are in its keys
-    uint32_t *block_parts;  // these keys or values for matrix units
+    float *q[N_ZONES];    // (rows, head_dim) for each zone, already times the scale
+    float *scores;        // (rows, KV_BLOCK)
+    float *other_scores;  // (rows, KV_BLOCK) of a block on the border, for near keys
+    float *unpacked;      // a block of a cache of 4 bits
+    float *widened;       // a block's keys or values, or a few queries that are rotated back
+    float *values;        // (KV_BLOCK, value_width) of a block whose values are in its keys
 } AttentionMemory;
 
 struct AttentionScratch {
@@ -86,6 +82,15 @@ static inline int64_t head_of(const AttentionTask *k, int64_t r) {
     return k->kv_head * k->heads + r % k->heads;
 }
 
+// ---- attention.c ----
+
+// The task of `n` queries from row t0 of the call on, which kv head `kv_head` meets: its rows are made
+// ready for score_block.
+AttentionTask begin_task(const Attention *call, const AttentionMemory *scratch, int kv_head, int t0,
+                         int n);
+// The masked scores (rows, KV_BLOCK) of all rows for block number `index`, in the scratch memory.
+void score_block(const AttentionTask *k, const KvBlock *block, int index);
+
 // ---- attention_memory.c ----
 
 // What calls with up to max_n queries need, the most of all layers.
@@ -97,7 +102,6 @@ typedef struct {
     int64_t tasks;     // of a call
     int64_t unpacked;  // numbers of a block of a cache of 4 bits
     bool values_in_keys;
-    bool by_units;  // matrix units can multiply all of them
 } AttentionNeeds;
 
 // Adds what a layer with this cache and so many heads needs.

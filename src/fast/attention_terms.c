@@ -33,7 +33,7 @@ void add_terms_of_distances(const AttentionTask *k, int block, float *scores) {
         int64_t column = column_of(k, i, block);
         if (t->rows) {
             int64_t row = k->call->layer * t->n_rows + k->kv_head * d % t->key_rows;
-            const float *q = k->scratch->q[FAR].x + i * k->heads * d;
+            const float *q = k->scratch->q[FAR] + i * k->heads * d;
             const float *keys = t->rows + row * t->columns + column;
             gemm_accumulate(&(Gemm){
                 .m = k->heads,

@@ -18,7 +18,6 @@
 
 #include "kinds.h"
 #include "matmul_private.h"
-#include "matrix_units.h"
 #include "stream.h"
 
 // An expert and the rows that chose it. Its rows begin at a place of its own in all arrays of
@@ -53,15 +52,17 @@ struct Experts {
     float *logits;       // (max_n, n_experts)
     int *chosen;         // (max_n, n_used)
     float *weights;      // (max_n, n_used)
-    float *hidden;       // (places, expert_hidden_dim)
+    float *hidden;       // (max_n * n_used, expert_hidden_dim)
     Batch *batches;      // (n_experts), of which n_batches are in use
     int n_batches;
     int *counts;          // (n_experts) rows of each expert, and then the batch that it is
-    int *rows;            // (places) the row at each place
-    float *factors;       // (places) its weight
+    int *rows;            // (max_n * n_used) the row at each place
+    float *factors;       // (max_n * n_used) its weight
     Vectors vectors;      // all places, of dim or of expert_hidden_dim
     float *beside;        // (max_n, dim) what a dense layer beside them makes
     float *shared_gates;  // (max_n) of the expert that every token takes
+    float *narrow;        // (max_n, latent_dim) what experts read, and
+    float *sums;          // (max_n, latent_dim) the sums of what they make, where that is narrower
 };
 
 // ---- the router ----
@@ -130,7 +131,9 @@ static void choose_fast(const ModelConfig *m, const Layer *layer, const float *l
         total += weights[i];
     }
     if (m->extra->experts.router == ROUTER_CHOSEN) unit = 1 / total;
-    else unit = m->extra->experts.renormalizes ? 1 / (total + 1e-20f) : 1;
+    else
+        unit =
+            m->extra->experts.renormalizes ? 1 / (total + expert_sum_eps(&m->extra->experts)) : 1;
     if (m->extra->experts.scale > 0) unit *= (float)m->extra->experts.scale;
     scale_by(weights, all_finite(logits, n) ? unit : NAN, k);
     for (int i = 0; i < k && layer->extra->experts.scales; i++)
@@ -168,8 +171,8 @@ static void route_by_team(const Team *team, Experts *e, const Layer *layer, cons
 // multiply that
 static Product first_products(const ModelConfig *m, const FeedForward *w, const float *factors,
                               float *hidden) {
-    Product p = {
-        .gate = &w->w1, .matrix = &w->w3, .out = hidden, .stride = m->extra->experts.hidden_dim};
+    Product p = {.matrix = &w->w3, .out = hidden, .stride = m->extra->experts.hidden_dim};
+    p.gate = w->w1.rows > 0 ? &w->w1 : NULL;
     p.input_factors = m->extra->experts.scales_input ? factors : NULL;
     p.gate_bias = w->b1;
     p.bias = w->b3;
@@ -180,7 +183,8 @@ static Product first_products(const ModelConfig *m, const FeedForward *w, const 
 // out += factor * (w2 . hidden + b2), or without the factor
 static Product last_product(const ModelConfig *m, const FeedForward *w, const float *factors,
                             float *out) {
-    Product p = {.matrix = &w->w2, .bias = w->b2, .out = out, .stride = m->dim, .add = true};
+    Product p = {.matrix = &w->w2, .bias = w->b2, .out = out, .add = true};
+    p.stride = expert_width(m);
     p.factors = m->extra->experts.scales_input ? NULL : factors;
     return p;
 }
@@ -235,7 +239,7 @@ static void run_one_by_team(const Team *team, Experts *e, const Layer *layer, co
     }
     matmul_by_team(team, own->products, k, input, ws);
 
-    int pieces = (int)((m->dim + ROWS_IN_PLACE - 1) / ROWS_IN_PLACE);
+    int pieces = (int)((expert_width(m) + ROWS_IN_PLACE - 1) / ROWS_IN_PLACE);
     int first = team_first(team, pieces);
     int end = team_end(team, pieces);
     for (int i = 0; i < k; i++) {
@@ -254,7 +258,7 @@ static void run_one_by_team(const Team *team, Experts *e, const Layer *layer, co
 // ---- many rows ----
 
 // Gives each expert that was chosen a batch, and each row of these a place.
-static void gather(Experts *e, const Layer *layer, int64_t n, bool units) {
+static void gather(Experts *e, const Layer *layer, int64_t n) {
     const ModelConfig *m = e->config;
     int64_t k = m->extra->experts.n_used;
     int64_t place = 0;
@@ -268,7 +272,7 @@ static void gather(Experts *e, const Layer *layer, int64_t n, bool units) {
         e->counts[i] = e->n_batches;
         e->batches[e->n_batches++] =
             (Batch){expert_of(&layer->extra->experts.all, m->extra->experts.n, i), place, lanes, 0};
-        place += units ? whole_units(count) : count;
+        place += count;
         if (count <= VECTORS_IN_PLACE) lanes += count;
     }
     for (int64_t i = 0; i < n * k; i++) {
@@ -287,10 +291,8 @@ static Vectors vectors_of(const Team *team, const Experts *e, const Batch *b, in
     v.n = b->n;
     v.cols = cols;
     v.x = x;
-    v.by_units = ws->units && v.n >= UNIT_ROWS && cols % UNIT == 0;
     v.rounded += b->first * blocks;
     v.in_lanes = v.n <= VECTORS_IN_PLACE ? v.in_lanes + b->lanes * blocks : NULL;
-    v.parts += b->first * cols * MAX_PARTS / 2;
     v.normed += b->first * cols;
     v.panel = ws->panels + team->number * PANEL_BYTES;
     return v;
@@ -302,7 +304,7 @@ static void prepare_rows_by_team(const Team *team, const Experts *e, const Input
     for (int task; (task = team_next_task(team)) < e->n_batches;) {
         const Batch *b = &e->batches[task];
         Product p = first_products(e->config, &b->weights, NULL, NULL);
-        Vectors v = vectors_of(team, e, b, e->config->dim, NULL, ws);
+        Vectors v = vectors_of(team, e, b, expert_width(e->config), NULL, ws);
         Input rows = *input;
         rows.n = b->n;
         rows.rows = e->rows + b->first;
@@ -320,7 +322,7 @@ static void multiply_first_by_team(const Team *team, const Experts *e, const Wor
         const Batch *b = &e->batches[task / panels];
         Product p =
             first_products(m, &b->weights, e->factors + b->first, e->hidden + b->first * wide);
-        Vectors v = vectors_of(team, e, b, m->dim, NULL, ws);
+        Vectors v = vectors_of(team, e, b, expert_width(m), NULL, ws);
         v.x = v.normed;
         multiply_some(&p, task % panels * (int64_t)PANEL_ROWS, group_for(&p, ws), &v,
                       sums_of(team, ws));
@@ -345,7 +347,7 @@ static void multiply_last_by_team(const Team *team, const Experts *e, float *out
                                   const Workspace *ws) {
     const ModelConfig *m = e->config;
     int64_t wide = m->extra->experts.hidden_dim;
-    int panels = (int)((m->dim + PANEL_ROWS - 1) / PANEL_ROWS);
+    int panels = (int)((expert_width(m) + PANEL_ROWS - 1) / PANEL_ROWS);
     for (int task; (task = team_next_task(team)) < panels;)
         for (const Batch *b = e->batches; b < e->batches + e->n_batches; b++) {
             Product p = last_product(m, &b->weights, e->factors + b->first, out);
@@ -367,7 +369,7 @@ static void run_many_by_team(const Team *team, Experts *e, const Layer *layer, c
                     e->weights + row * k);
     }
     team_wait(team);
-    if (team->number == 0) gather(e, layer, n, ws->units);
+    if (team->number == 0) gather(e, layer, n);
     team_wait(team);
     prepare_rows_by_team(team, e, input, ws);
     multiply_first_by_team(team, e, ws);
@@ -375,13 +377,36 @@ static void run_many_by_team(const Team *team, Experts *e, const Layer *layer, c
     multiply_last_by_team(team, e, out, ws);
 }
 
-// out (n, dim) += what the chosen experts of a layer make of the n rows of the input, each by its
-// weight. The input may be `out` itself. The number of threads does not change the result.
-static void experts_by_team(const Team *team, Experts *e, const Layer *layer, const Input *input,
-                            float *out, Workspace *ws) {
-    route_by_team(team, e, layer, input, ws);
+static void run_by_team(const Team *team, Experts *e, const Layer *layer, const Input *input,
+                        float *out, Workspace *ws) {
     if (input->n == 1) run_one_by_team(team, e, layer, input, out, ws);
     else run_many_by_team(team, e, layer, input, out, ws);
+}
+
+// out (n, dim) += what the chosen experts of a layer make of the n rows of the input, each by its
+// weight. The input may be `out` itself. The number of threads does not change the result. Where
+// experts read and make narrower vectors, these stand between.
+static void experts_by_team(const Team *team, Experts *e, const Layer *layer, const Input *input,
+                            float *out, Workspace *ws) {
+    const ModelConfig *m = e->config;
+    const ExpertsTensors *w = &layer->extra->experts;
+    int n = (int)input->n;
+    int64_t narrow = m->extra->experts.latent_dim;
+    route_by_team(team, e, layer, input, ws);
+    if (narrow == 0) {
+        run_by_team(team, e, layer, input, out, ws);
+        return;
+    }
+    Product in = {.matrix = &w->in, .out = e->narrow, .stride = narrow};
+    Product back = {.matrix = &w->out, .out = out, .stride = m->dim, .add = true};
+    Input read = {.x = e->narrow, .n = n};
+    Input made = {.x = e->sums, .n = n};
+    matmul_by_team(team, &in, 1, input, ws);
+    for (int row = team_first(team, n), end = team_end(team, n); row < end; row++)
+        memset(e->sums + row * narrow, 0, narrow * sizeof *e->sums);
+    team_wait(team);
+    run_by_team(team, e, layer, &read, e->sums, ws);
+    matmul_by_team(team, &back, 1, &made, ws);
 }
 
 // ---- the expert that every token takes, and the others ----
@@ -396,7 +421,7 @@ static void start_shared_by_team(const Team *team, Transformer *t, const Layer *
     Product w1_w3 = {
         .out = t->hidden,
         .stride = m->extra->experts.shared_hidden_dim,
-        .gate = &w->w1,
+        .gate = w->w1.rows > 0 ? &w->w1 : NULL,
         .matrix = &w->w3,
         .activation = m->extra->feed_forward.activation,
     };
@@ -482,7 +507,7 @@ static Single lay_out_single(Arena *arena, const ModelConfig *m) {
     s.weights = arena_take(arena, k, sizeof *s.weights);
     s.experts = arena_take(arena, k, sizeof *s.experts);
     s.products = arena_take(arena, k, sizeof *s.products);
-    s.hidden = lay_out_vectors(arena, k, m->extra->experts.hidden_dim, k, false);
+    s.hidden = lay_out_vectors(arena, k, m->extra->experts.hidden_dim, k);
     return s;
 }
 
@@ -492,21 +517,22 @@ static Experts *experts_lay_out(Arena *arena, const ModelConfig *m, int64_t max_
     int64_t k = m->extra->experts.n_used;
     int64_t chosen = max_n * k;
     int64_t most = chosen < m->extra->experts.n ? chosen : m->extra->experts.n;  // batches
-    int64_t cols = m->dim > m->extra->experts.hidden_dim ? m->dim : m->extra->experts.hidden_dim;
-    bool units = matrix_units_allowed();
-    int64_t places = chosen + (units ? most * (UNIT - 1) : 0);
+    int64_t wide = m->extra->experts.hidden_dim;
+    int64_t cols = expert_width(m) > wide ? expert_width(m) : wide;
     int64_t few = chosen < most * VECTORS_IN_PLACE ? chosen : most * VECTORS_IN_PLACE;
     Experts *at = arena_take(arena, 1, sizeof *at);
     Experts e = {.config = m};
     e.logits = arena_take(arena, max_n * m->extra->experts.n, sizeof *e.logits);
     e.chosen = arena_take(arena, chosen, sizeof *e.chosen);
     e.weights = arena_take(arena, chosen, sizeof *e.weights);
-    e.hidden = arena_take(arena, places * m->extra->experts.hidden_dim, sizeof *e.hidden);
+    e.hidden = arena_take(arena, chosen * m->extra->experts.hidden_dim, sizeof *e.hidden);
     e.batches = arena_take(arena, most, sizeof *e.batches);
     e.counts = arena_take(arena, m->extra->experts.n, sizeof *e.counts);
-    e.rows = arena_take(arena, places, sizeof *e.rows);
-    e.factors = arena_take(arena, places, sizeof *e.factors);
-    e.vectors = lay_out_vectors(arena, places, cols, few, units);
+    e.rows = arena_take(arena, chosen, sizeof *e.rows);
+    e.factors = arena_take(arena, chosen, sizeof *e.factors);
+    e.vectors = lay_out_vectors(arena, chosen, cols, few);
+    e.narrow = arena_take(arena, max_n * m->extra->experts.latent_dim, sizeof(float));
+    e.sums = arena_take(arena, max_n * m->extra->experts.latent_dim, sizeof(float));
     e.beside = arena_take(arena, max_n * (m->extra->experts.beside ? m->dim : 0), sizeof(float));
     e.shared_gates = arena_take(arena, max_n, sizeof(float));
     e.of_threads = arena_take(arena, n_threads, sizeof *e.of_threads);
@@ -525,6 +551,7 @@ static void lay_out_expert_layers(Transformer *t, Arena *arena) {
     t->extra->experts = experts_lay_out(arena, m, t->config->chunk, thread_count());
     if (t->hidden_width < c->shared_hidden_dim) t->hidden_width = c->shared_hidden_dim;
     t->used_width = model_used_width(m);
+    if (t->widest < c->latent_dim) t->widest = c->latent_dim;
     if (c->beside) t->adds_apart = true;
 }
 

@@ -12,6 +12,8 @@ typedef struct {
     bool (*is_plain)(const Model *model, const SessionConfig *config);
     // Changes what a layer keeps of a position, which has no memory yet.
     void (*shape_cache)(const Model *model, const Layer *layer, KvCache *cache);
+    // Likewise what it keeps besides, which so many heads meet; yet it keeps nothing.
+    void (*shape_second)(const Model *model, const Layer *layer, KvCache *cache, int *n_heads);
     // Takes its arrays from an arena, and changes how wide the transformer's are.
     void (*lay_out)(Transformer *transformer, Arena *arena);
     // Steps on x: the embeddings, by one thread; positions; and each layer, before and behind its

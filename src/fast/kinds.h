@@ -5,6 +5,7 @@
 #include "attention_layer.h"
 #include "encodings.h"
 #include "experts.h"
+#include "index.h"
 #include "kind.h"
 #include "latent.h"
 #include "per_layer.h"
@@ -16,6 +17,7 @@ struct FastExtra {
     FastAttention attention;
     Experts *experts;  // NULL: all layers are dense
     Latent latent;
+    Index index;
     States states;
     PerLayer per_layer;
     DistanceTerms encoding;

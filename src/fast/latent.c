@@ -126,18 +126,35 @@ static void latent_values_by_team(const Team *team, const Latent *l, const Layer
     team_wait(team);
 }
 
-static void mix_latent_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
+void project_latent_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
+    const Layer *layer = &t->model->layers[index];
+    Input input = rmsnorm_of(t, t->x, t->n, layer->attention_norm);
+    latent_project_by_team(team, &t->extra->latent, layer, &input, t->q, n_wanted == 0,
+                           t->workspace);
+}
+
+Input normed_q_latent(const Transformer *t, int index) {
+    return (Input){.x = t->extra->latent.q_latent,
+                   .n = t->n,
+                   .norm = t->model->layers[index].extra->latent.q_a_norm,
+                   .eps = (float)t->model->config.extra->latent.norm_eps};
+}
+
+void mix_projected_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
     const Layer *layer = &t->model->layers[index];
     const Angles *angles = angles_of(t, layer);
     Latent *l = &t->extra->latent;
-    Input input = rmsnorm_of(t, t->x, t->n, layer->attention_norm);
-    latent_project_by_team(team, l, layer, &input, t->q, n_wanted == 0, t->workspace);
     latent_store_by_team(team, l, index, angles, &t->caches[index], t->first, t->n);
     if (n_wanted == 0) return;
     latent_absorb_by_team(team, l, layer, angles, t->q, t->n - n_wanted, t->n);
     attend_by_team(team, t, index, l->queries, n_wanted, l->mixed);
     latent_values_by_team(team, l, layer, n_wanted, t->mixed);
     add_mixed_by_team(team, t, index, n_wanted);
+}
+
+static void mix_latent_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
+    project_latent_by_team(team, t, index, n_wanted);
+    mix_projected_by_team(team, t, index, n_wanted);
 }
 
 // ---- memory ----

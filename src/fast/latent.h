@@ -17,3 +17,9 @@ typedef struct {
     float *weights;  // (n_threads, head_dim - rotary_dim, width) those of a head of wk as float32
     float *rows;     // (n_threads, chunk, width) a head of all queries
 } Latent;
+
+// Its two parts: queries and latent vectors of the chunk, without queries if no rows are wanted; and
+// attention of them, with what it adds. Between the two stands what wq reads.
+void project_latent_by_team(const Team *team, Transformer *t, int index, int n_wanted);
+void mix_projected_by_team(const Team *team, Transformer *t, int index, int n_wanted);
+Input normed_q_latent(const Transformer *t, int index);

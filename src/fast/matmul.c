@@ -11,7 +11,6 @@
 
 #include "../kinds/kinds.h"
 #include "kernels.h"
-#include "matrix_units.h"
 
 // What a matrix multiplies: activations rounded to int8 in groups of so many columns, or (0)
 // float32.
@@ -34,34 +33,25 @@ int common_group(const Product *products, int n) {
     return most;
 }
 
-Vectors lay_out_vectors(Arena *arena, int64_t n, int64_t cols, int64_t n_in_place, bool units) {
+Vectors lay_out_vectors(Arena *arena, int64_t n, int64_t cols, int64_t n_in_place) {
     int64_t blocks = n * super_blocks_of(cols);
-    int64_t rounded = blocks * (int64_t)sizeof(Rounded);
-    int64_t parts = units ? n * cols * 2 * MAX_PARTS : 0;
-    void *values = arena_take(arena, parts > rounded ? parts : rounded, 1);
+    Rounded *rounded = arena_take(arena, blocks, sizeof *rounded);
     int64_t lanes = n_in_place * super_blocks_of(cols);
     InLanes *in_lanes = lanes ? arena_take(arena, lanes, sizeof *in_lanes) : NULL;
     float *normed = arena_take(arena, n * cols, sizeof(float));
-    return (Vectors){
-        .rounded = values,
-        .parts = values,
-        .in_lanes = in_lanes,
-        .normed = normed,
-    };
+    return (Vectors){.rounded = rounded, .in_lanes = in_lanes, .normed = normed};
 }
 
 Workspace *workspace_lay_out(Arena *arena, int64_t max_n, int64_t max_cols, int n_threads,
                              bool floats) {
     Workspace *at = arena_take(arena, 1, sizeof *at);
-    Workspace w = {.max_n = whole_units(max_n), .floats = floats};
-    w.units = matrix_units_allowed();
-    w.of_team = lay_out_vectors(arena, w.max_n, max_cols, 0, w.units);
-    w.sums = arena_take(arena, 2 * n_threads * w.max_n, PANEL_ROWS * sizeof(float));
+    Workspace w = {.max_n = max_n, .floats = floats};
+    w.of_team = lay_out_vectors(arena, max_n, max_cols, 0);
+    w.sums = arena_take(arena, 2 * n_threads * max_n, PANEL_ROWS * sizeof(float));
     w.panels = arena_take(arena, n_threads, PANEL_BYTES);
     w.of_threads = arena_take(arena, n_threads, sizeof *w.of_threads);
     for (int i = 0; i < n_threads; i++) {
-        Vectors vectors =
-            lay_out_vectors(arena, VECTORS_IN_PLACE, max_cols, VECTORS_IN_PLACE, false);
+        Vectors vectors = lay_out_vectors(arena, VECTORS_IN_PLACE, max_cols, VECTORS_IN_PLACE);
         if (w.of_threads) w.of_threads[i] = vectors;
     }
     if (at) *at = w;
@@ -147,10 +137,7 @@ void prepare_vector(const Input *input, int group, Vectors *v, int64_t t) {
         else rmsnorm_fast(normed, x, input->norm, v->cols, input->eps);
         x = normed;
     }
-    if (group == 0) {
-        if (v->by_units) split_row(v->parts, MAX_PARTS, t, whole_units(v->n), x, v->cols);
-        return;
-    }
+    if (group == 0) return;
     for (int64_t i = 0; i < super_blocks_of(v->cols); i++) {
         int64_t first = i * SUPER_BLOCK;
         int64_t left = v->cols - first;
@@ -171,7 +158,6 @@ static Vectors prepare_by_team(const Team *team, const Input *input, int64_t col
     v.n = input->n;
     v.cols = cols;
     v.x = input->norm ? v.normed : input->x;
-    v.by_units = ws->units && v.n >= UNIT_ROWS && cols % UNIT == 0;
     int n = input->n;
     int first = in_place ? 0 : team_first(team, n);
     int end = in_place ? n : team_end(team, n);
@@ -197,7 +183,7 @@ void multiply_piece(const Product *p, int64_t row, MultiplyRows *multiply, int w
                     const Vectors *v, float *sums) {
     int64_t left = p->matrix->rows - row;
     int64_t n_rows = left < width ? left : width;
-    float *gates = sums + whole_units(v->n) * width;  // units write whole ones
+    float *gates = sums + v->n * width;
     if (p->gate) multiply(p->gate, row, n_rows, v, gates);
     for (int64_t t = 0; t < v->n; t++) {  // brings the output into the cache meanwhile
         const float *out = place_in_out(p, t, row);

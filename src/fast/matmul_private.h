@@ -6,7 +6,6 @@
 
 struct Workspace {
     int64_t max_n;
-    bool units;   // there are matrix units
     bool floats;  // nothing is rounded
     // (n_threads), VECTORS_IN_PLACE of them: each thread makes its own, cheaper than to wait
     Vectors *of_threads;
@@ -18,8 +17,8 @@ struct Workspace {
 // What n products of one input multiply: activations rounded to int8 in groups of so many columns,
 // or (0) float32.
 int common_group(const Product *products, int n);
-// Memory for n vectors, of which n_in_place may be multiplied in place, and all by matrix units.
-Vectors lay_out_vectors(Arena *arena, int64_t n, int64_t cols, int64_t n_in_place, bool units);
+// Memory for n vectors, of which n_in_place may be multiplied in place.
+Vectors lay_out_vectors(Arena *arena, int64_t n, int64_t cols, int64_t n_in_place);
 // Makes vector t of those of an input ready.
 void prepare_vector(const Input *input, int group, Vectors *vectors, int64_t t);
 // One piece of work: `width` rows of a product from `row` on, as far as there are such, whose sums

@@ -170,8 +170,7 @@ ALWAYS_INLINE void packed_rows_of(WeightType type, const void *given) {
                 band.at += group_bytes(type);
             }
             // Other types have whole super-blocks.
-            if (is_run_a_block(type) && left > 0)
-                sum = add_packed(type, band, left, x, lanes, sum);
+            if (is_run_a_block(type) && left > 0) sum = add_packed(type, band, left, x, lanes, sum);
             int64_t n = g->n_rows - r < LANES ? g->n_rows - r : LANES;
             memcpy(g->sums + t * ROWS_IN_PLACE + r, &sum, n * sizeof(float));
         }

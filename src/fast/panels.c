@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "kernels.h"
-#include "matrix_units.h"
 #include "product.h"
 #include "widen.h"
 
@@ -175,37 +174,11 @@ ALWAYS_INLINE void int8_tile(int m, Dot how, int columns, const Rounded *x, cons
     if (HOLDS_RESULTS) store_results(m, held, sums);
 }
 
-// The same for up to 16 vectors by matrix units.
-static void int8_by_units(int64_t m, int columns, const Rounded *x, const Int8Panel *panel,
-                          float *sums) {
-    int stretches = SUPER_BLOCK / columns;
-    for (int r0 = 0; r0 < PANEL_ROWS; r0 += UNIT_ROWS) {
-        int32_t products[16][UNIT_ROWS][UNIT_ROWS];
-        multiply_bytes(products[0][0], stretches, columns, x->values, sizeof *x,
-                       panel->values[0][r0], sizeof panel->values[0]);
-        for (int64_t i = 0; i < m; i++) {
-            float *out = sums + i * PANEL_ROWS + r0;
-            vf sum = load(out);
-            for (int s = 0; s < stretches; s++) {
-                vi whole = (vi)load(products[s][i]);
-                whole += stretch_start(&x[i], panel, columns, s);
-                vf scale = load(panel->scales[s] + r0) * x[i].scales[s * columns / PART];
-                sum = multiply_add(to_float(whole), scale, sum);
-            }
-            store(out, sum);
-        }
-    }
-}
-
 ALWAYS_INLINE void multiply_panel(Dot how, int columns, const Vectors *v, const Int8Panel *panel,
                                   float *sums) {
     const Rounded *x = v->rounded + panel->index * v->n;
-    for (int64_t t = 0; v->by_units && t < v->n; t += UNIT_ROWS) {
-        int64_t n = v->n - t < UNIT_ROWS ? v->n - t : UNIT_ROWS;
-        int8_by_units(n, columns, x + t, panel, sums + t * PANEL_ROWS);
-    }
     int64_t most = how == SIXES ? SIXES_VECTORS : TILE_VECTORS;
-    for (int64_t t = 0; !v->by_units && t < v->n; t += most) {
+    for (int64_t t = 0; t < v->n; t += most) {
         float *out = sums + t * PANEL_ROWS;
         switch (v->n - t < most ? v->n - t : most) {
         case 1: int8_tile(1, how, columns, x + t, panel, out); break;
@@ -255,7 +228,6 @@ void multiply_int8_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vec
         .c = sums,
     };
     memset(sums, 0, v->n * PANEL_ROWS * sizeof *sums);
-    if (v->by_units) units_begin(layout->columns);
     for (panel->index = 0; panel->index < count; panel->index++) {
         const Rounded *x = v->rounded + panel->index * v->n;
         int64_t next = (panel->index + 1) * SUPER_BLOCK;
@@ -266,22 +238,14 @@ void multiply_int8_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vec
         offsets.a = layout->columns == 16 ? x->half_sums : x->sums;
         if (layout->has_offset) gemm_accumulate(&offsets);
     }
-    if (v->by_units) units_end();
 }
 
-enum { BLOCK_COLUMNS = 128, PARTS_COLUMNS = 64 };
+enum { BLOCK_COLUMNS = 128 };
 
-// A block of weights as float32, in a first-level cache. Matrix units take fewer columns, and split
-// them into parts.
+// A block of weights as float32, in a first-level cache.
 typedef struct {
-    union {
-        float columns[BLOCK_COLUMNS][PANEL_ROWS];  // 32 KB
-        struct {
-            float columns[PARTS_COLUMNS][PANEL_ROWS];                    // 16 KB
-            uint32_t tiles[MAX_PARTS * PARTS_COLUMNS * PANEL_ROWS / 2];  // 24 KB
-        } split;
-    } as;
-    float rows[LANES][BLOCK_COLUMNS];  // widened, before they are transposed
+    float columns[BLOCK_COLUMNS][PANEL_ROWS];  // 32 KB
+    float rows[LANES][BLOCK_COLUMNS];          // widened, before they are transposed
 } FloatPanel;
 _Static_assert(sizeof(FloatPanel) <= PANEL_BYTES && sizeof(Int8Panel) <= PANEL_BYTES,
                "they have room");
@@ -293,11 +257,6 @@ static const float *float_row(const Matrix *m, int64_t row, int64_t col, int64_t
         return (const float *)m->data + row * m->cols + col;
     matrix_row(m, row, col, n, memory);
     return memory;
-}
-
-// How many parts hold the bits of a number: bfloat16 has 8, float16 11, all others up to 24.
-static int parts_of(WeightType type) {
-    return type == WEIGHT_BF16 ? 1 : type == WEIGHT_F16 ? 2 : MAX_PARTS;
 }
 
 // n columns from `col` on. Up to a multiple of LANES the panel's last columns are rubbish, which is
@@ -314,7 +273,7 @@ static void unpack_float(const Matrix *m, int64_t row, int64_t n_rows, int64_t c
             vf square[LANES];
             for (int j = 0; j < LANES; j++) square[j] = load(rows[j] + i);
             transpose(square);
-            for (int j = 0; j < LANES; j++) store(panel->as.columns[i + j] + r0, square[j]);
+            for (int j = 0; j < LANES; j++) store(panel->columns[i + j] + r0, square[j]);
         }
     }
 }
@@ -322,44 +281,24 @@ static void unpack_float(const Matrix *m, int64_t row, int64_t n_rows, int64_t c
 void multiply_float_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v,
                           float *sums) {
     int64_t row_bytes = matrix_row_bytes(m);
-    int64_t step = v->by_units ? PARTS_COLUMNS : BLOCK_COLUMNS;
-    int64_t n = PANEL_ROWS;
-    int64_t whole = whole_units(v->n);
+    int64_t step = BLOCK_COLUMNS;
     FloatPanel *panel = v->panel;
-    if (!v->by_units) memset(sums, 0, v->n * PANEL_ROWS * sizeof *sums);
+    memset(sums, 0, v->n * PANEL_ROWS * sizeof *sums);
     for (int64_t col = 0; col < m->cols; col += step) {
         int64_t k = m->cols - col < step ? m->cols - col : step;
-        const float *b = panel->as.columns[0];
         unpack_float(m, row, n_rows, col, k, panel);
         prefetch_block(m, row, row_bytes, row_bytes * (col + k) / m->cols,
                        row_bytes * step / m->cols);
-        if (v->by_units) {
-            const uint32_t *a = v->parts + col / UNIT * parts_depth(whole, MAX_PARTS);
-            uint32_t *tiles = panel->as.split.tiles;
-            gemm_of_parts(&(PartsGemm){
-                whole,
-                n,
-                k,
-                a,
-                b,
-                tiles,
-                MAX_PARTS,
-                parts_of(m->type),
-                sums,
-                col > 0,
-            });
-        } else {
-            gemm_accumulate(&(Gemm){
-                .m = v->n,
-                .n = n,
-                .k = k,
-                .a = v->x + col,
-                .a_stride = v->cols,
-                .b = b,
-                .b_type = NUMBER_F32,
-                .b_stride = n,
-                .c = sums,
-            });
-        }
+        gemm_accumulate(&(Gemm){
+            .m = v->n,
+            .n = PANEL_ROWS,
+            .k = k,
+            .a = v->x + col,
+            .a_stride = v->cols,
+            .b = panel->columns,
+            .b_type = NUMBER_F32,
+            .b_stride = PANEL_ROWS,
+            .c = sums,
+        });
     }
 }

@@ -49,8 +49,6 @@ typedef struct {
     const float *x;     // (n, cols)
     Rounded *rounded;   // (super-blocks, n)
     InLanes *in_lanes;  // (super-blocks, n); NULL: there are many vectors
-    bool by_units;      // matrix units multiply: bytes, or the parts of float32
-    uint32_t *parts;    // n rows of cols in tiles, see matrix_units.h; in the memory of `rounded`
     float *normed;      // (n, cols) memory for x
     void *panel;        // this thread's memory for weights
 } Vectors;

@@ -174,6 +174,28 @@ static void put_tensor(void *writer, const Tensor *t) {
     else put_bytes(w, *(const float **)t->member, t->rows * t->cols * sizeof(float), ALIGNMENT);
 }
 
+static bool is_zero(const uint8_t *p, int from, int to) {
+    while (from < to && p[from] == 0) from++;
+    return from == to;
+}
+
+// Makes the header of a copy: of version 3, or of 4 to 6 when it says what only these can. Returns
+// its bytes.
+static int write_header(Model copy, uint8_t out[HEADER_BYTES]) {
+    FieldTable tables[MAX_TABLES];
+    int n = model_fields(&copy, tables);
+    int turning = settings_turning(&copy.rope);
+    copy.config.rotary_dim = turning == copy.config.head_dim ? 0 : turning;
+    copy.config.magic = MAGIC;
+    memset(out, 0, HEADER_BYTES);
+    int needed = fields_write(tables, n, out);
+    if (!is_zero(out, V5_BYTES, HEADER_BYTES)) needed = 6;
+    if (needed < 5 && !is_zero(out, V4_BYTES, V5_BYTES)) needed = 5;
+    if (needed < 4 && !is_zero(out, V3_FIELDS, V4_BYTES)) needed = 4;
+    out[4] = (uint8_t)needed;
+    return needed == 6 ? HEADER_BYTES : needed == 5 ? V5_BYTES : V4_BYTES;
+}
+
 bool model_quantize(const Model *m, WeightType type, const char *out_path,
                     QuantizeError errors[N_MATRIX_KINDS], Error *err) {
     char temporary[PATH_MAX + 32];  // if it is cut, it is too long to be opened
@@ -189,7 +211,7 @@ bool model_quantize(const Model *m, WeightType type, const char *out_path,
     c->group_size = type == WEIGHT_Q4 ? Q4_GROUP : type == WEIGHT_Q8 ? Q8_GROUP : 0;
     c->has_types = false;
     c->n_longrope = rope->short_factors ? rope->rotary_dim / 2 : 0;
-    put_bytes(&w, header, header_write(w.copy, header), 1);
+    put_bytes(&w, header, write_header(w.copy, header), 1);
     if (c->n_longrope) put_bytes(&w, rope->short_factors, c->n_longrope * sizeof(double), 1);
     if (c->n_longrope) put_bytes(&w, rope->long_factors, c->n_longrope * sizeof(double), 1);
     for (int l = 0; c->extra->layers.has_flags && l < c->n_layers; l++)

@@ -1,7 +1,7 @@
 // The widest vectors of the target, and the operations on them that C lacks. All #ifdefs about
-// processors are here, in simd_int8.h for whole numbers of 8 bits and fewer, in simd_rows.h for rows
-// side by side, and in matrix_units.c. Everything else is written once, as arithmetic on vf, the
-// compilers' vector type, for AVX-512, AVX2, NEON, SSE2, WebAssembly and no vectors.
+// processors are here, in simd_int8.h for whole numbers of 8 bits and fewer, and in simd_rows.h for
+// rows side by side. Everything else is written once, as arithmetic on vf, the compilers' vector
+// type, for AVX-512, AVX2, NEON, SSE2, WebAssembly and no vectors.
 #pragma once
 
 #include <stdint.h>

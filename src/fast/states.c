@@ -19,8 +19,7 @@ enum {
     VECS = 2,                       // sums of two kinds stay in registers
 };
 
-// What a layer keeps.
-static float *kept_of(const States *s, int index) {
+float *states_of_layer(const States *s, int index) {
     return s->kept + layers_with_state(s->model, index) * state_numbers(&s->model->config);
 }
 
@@ -94,17 +93,16 @@ static int channel_blocks(const ModelConfig *m) {
     return (int)((state_channels(m) + CHANNELS - 1) / CHANNELS);
 }
 
-// inputs = silu(convolution of inputs), of the delta rule
-static void convolve_by_team(const Team *team, States *s, int index, int n) {
+void convolve_by_team(const Team *team, States *s, int index, int n, int64_t place) {
     const ModelConfig *m = &s->model->config;
     const Layer *layer = &s->model->layers[index];
     int64_t stride = state_inputs(m);
-    float *past = kept_of(s, index);
+    float *past = states_of_layer(s, index);
     int blocks = channel_blocks(m);
     Channels c = {.taps = 0};
     for (int b = team_first(team, blocks), end = team_end(team, blocks); b < end; b++) {
         int64_t first = (int64_t)b * CHANNELS;
-        float *u = s->inputs + first;
+        float *u = s->inputs + place + first;
         take_channels(&c, layer, m, past, u, n, first);
         convolve_rows(&c, u, stride, n);
         for (int row = 0; row < n; row++) silu_all(u + row * stride, c.n);
@@ -117,7 +115,7 @@ static void short_convolution_by_team(const Team *team, States *s, int index, in
     const ModelConfig *m = &s->model->config;
     const Layer *layer = &s->model->layers[index];
     int64_t stride = state_inputs(m);
-    float *past = kept_of(s, index);
+    float *past = states_of_layer(s, index);
     int blocks = channel_blocks(m);
     Channels c = {.taps = 0};
     for (int b = team_first(team, blocks), end = team_end(team, blocks); b < end; b++) {
@@ -294,7 +292,8 @@ static void step_heads_by_team(const Team *team, States *s, int index, int n) {
     int64_t columns = m->extra->states.value_dim;
     int n_keys = m->extra->states.key_heads;
     int n_heads = m->extra->states.value_heads;
-    float *states = kept_of(s, index) + (m->extra->states.conv_width - 1) * state_channels(m);
+    float *states =
+        states_of_layer(s, index) + (m->extra->states.conv_width - 1) * state_channels(m);
     int blocks = (int)((columns + COLUMNS - 1) / COLUMNS);
     for (int task; (task = team_next_task(team)) < n_heads * blocks;) {
         int h = task / blocks;
@@ -328,6 +327,26 @@ static void gate_heads_by_team(const Team *team, States *s, const Layer *layer, 
     team_wait(team);
 }
 
+void take_inputs_by_team(const Team *team, States *s, int index, const Input *input,
+                         Workspace *workspace) {
+    const StatesTensors *w = &s->model->layers[index].extra->states;
+    const Product of_all[] = {
+        {.out = s->inputs, .stride = w->in.rows, .matrix = &w->in, .bias = w->b_in},
+        {.out = s->betas, .stride = w->beta.rows, .matrix = &w->beta},
+        {.out = s->decays, .stride = w->step.rows, .matrix = &w->step},
+    };
+    matmul_by_team(team, of_all, w->beta.rows > 0 ? 3 : 1, input, workspace);
+}
+
+void add_made_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
+    const Layer *layer = &t->model->layers[index];
+    const StatesTensors *w = &layer->extra->states;
+    Product out = {.matrix = &w->out, .bias = w->b_out};
+    Input made = {.x = t->extra->states.made, .n = n_wanted};
+    add_product_by_team(team, t, wanted_rows(t, n_wanted), &out, &made,
+                        layer->extra->stream.attention_after);
+}
+
 // made (n_wanted, state_width) = what a layer makes of the last n_wanted rows of the input. Its state
 // takes all rows.
 static void states_by_team(const Team *team, States *s, int index, const Input *input, int n_wanted,
@@ -336,17 +355,8 @@ static void states_by_team(const Team *team, States *s, int index, const Input *
     const Layer *w = &s->model->layers[index];
     int n = (int)input->n;
     int skipped = n - n_wanted;
-    bool is_delta = m->extra->states.kind == STATE_DELTA;
-    const Product of_all[] = {
-        {.out = s->inputs,
-         .stride = w->extra->states.in.rows,
-         .matrix = &w->extra->states.in,
-         .bias = w->extra->states.b_in},
-        {.out = s->betas, .stride = w->extra->states.beta.rows, .matrix = &w->extra->states.beta},
-        {.out = s->decays, .stride = w->extra->states.step.rows, .matrix = &w->extra->states.step},
-    };
-    matmul_by_team(team, of_all, is_delta ? 3 : 1, input, workspace);
-    if (!is_delta) {
+    take_inputs_by_team(team, s, index, input, workspace);
+    if (m->extra->states.kind == STATE_CONV) {
         short_convolution_by_team(team, s, index, n, skipped);
         return;
     }
@@ -356,7 +366,7 @@ static void states_by_team(const Team *team, States *s, int index, const Input *
     Product gates = {
         .out = s->made, .stride = w->extra->states.gate.rows, .matrix = &w->extra->states.gate};
     if (n_wanted > 0) matmul_by_team(team, &gates, 1, &wanted, workspace);
-    convolve_by_team(team, s, index, n);
+    convolve_by_team(team, s, index, n, 0);
     prepare_heads_by_team(team, s, w, n);
     step_heads_by_team(team, s, index, n);
     gate_heads_by_team(team, s, w, n, skipped);
@@ -364,14 +374,9 @@ static void states_by_team(const Team *team, States *s, int index, const Input *
 
 static void mix_states_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
     const Layer *layer = &t->model->layers[index];
-    const StatesTensors *own = &layer->extra->states;
     Input input = rmsnorm_of(t, t->x, t->n, layer->attention_norm);
     states_by_team(team, &t->extra->states, index, &input, n_wanted, t->workspace);
-    if (n_wanted == 0) return;
-    Product out = {.matrix = &own->out, .bias = own->b_out};
-    input = (Input){.x = t->extra->states.made, .n = n_wanted};
-    add_product_by_team(team, t, wanted_rows(t, n_wanted), &out, &input,
-                        layer->extra->stream.attention_after);
+    if (n_wanted > 0) add_made_by_team(team, t, index, n_wanted);
 }
 
 // ---- memory ----

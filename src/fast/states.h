@@ -13,3 +13,13 @@ typedef struct {
     float *betas;   // (chunk, state_value_heads) how much a head takes,
     float *decays;  // (chunk, state_value_heads) and by what its state is multiplied
 } States;
+
+// What a layer keeps, the last inputs of its convolution first.
+float *states_of_layer(const States *states, int index);
+// The channels from `place` on in the n rows of inputs become silu(their convolution).
+void convolve_by_team(const Team *team, States *states, int index, int n, int64_t place);
+// inputs (n, state_inputs) = in . the input + a bias.
+void take_inputs_by_team(const Team *team, States *states, int index, const Input *input,
+                         Workspace *workspace);
+// x (n_wanted, dim) += out . made
+void add_made_by_team(const Team *team, Transformer *transformer, int index, int n_wanted);

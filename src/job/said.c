@@ -25,6 +25,13 @@ static int sliding_head(const Model *m) {
     return 0;
 }
 
+// Whether no layer turns, of those that attend.
+static bool stands_still(const Model *m) {
+    for (int l = 0; l < m->config.n_layers; l++)
+        if (layer_attends(&m->layers[l]) && !(m->layers[l].extra->flags & LAYER_NOPE)) return false;
+    return model_encoding(m) == ENCODING_ROPE;
+}
+
 void said_by_model(const Model *model, RopeFile *said) {
     const ModelConfig *c = &model->config;
     *said = (RopeFile){
@@ -32,12 +39,14 @@ void said_by_model(const Model *model, RopeFile *said) {
         .sliding =
             c->extra->layers.sliding_rope ? model->config.extra->layers.sliding : model->rope,
         .by_layer = c->extra->layers.sliding_rope,
+        .still = stands_still(model),
         .latent = c->extra->latent.kv_rank > 0,
         .sizes = {(int)c->dim, c->n_layers, c->extra->layers.has_shapes ? 0 : c->n_heads,
                   c->extra->layers.has_shapes ? 0 : c->n_kv_heads},
         .head_dim = (int)c->head_dim,
         .sliding_head_dim = sliding_head(model),
         .max_positions = c->seq_len,
+        .original_unsaid = c->original_unsaid,
     };
 }
 
@@ -113,12 +122,13 @@ Model model_as_said(const Model *model, const RopeFile *said, struct ModelExtra 
     copy.config.extra = extra;
     copy.rope = said->rope;
     if (extra->layers.sliding_rope) {
-        int turning = turning_elements(&said->sliding);
+        int turning = settings_turning(&said->sliding);
         extra->layers.sliding = said->sliding;
-        extra->layers.sliding_rotary_dim = turning == turning_elements(&said->rope) ? 0 : turning;
+        extra->layers.sliding_rotary_dim = turning == settings_turning(&said->rope) ? 0 : turning;
     }
     copy.config.head_dim = said->head_dim;
     copy.config.seq_len = said_context(said);
+    copy.config.original_unsaid = said->original_unsaid;
     return copy;
 }
 
@@ -136,7 +146,7 @@ LayerKinds kinds_of_layers(const Model *model, const RopeFile *said) {
     LayerKinds kinds = {.own_sliding = c->extra->layers.sliding_rope};
     for (int l = 0; l < c->n_layers; l++) {
         int flags = model->layers[l].extra->flags;
-        if (flags & LAYER_STATE) continue;
+        if (!layer_attends(&model->layers[l])) continue;
         bool has_window = c->extra->attention.window > 0 && !(flags & LAYER_SEES_ALL);
         int kind = has_window || flags & LAYER_SLIDING ? LAYERS_SLIDING : LAYERS_FULL;
         kinds.is_there[kind] = true;

@@ -10,8 +10,8 @@
 
 #include "../llama/arithmetic.h"
 #include "curves.h"
-#include "fields.h"
 #include "kinds.h"
+#include "rules.h"
 
 // ---- the header and the tensors ----
 
@@ -186,13 +186,14 @@ static void project_keys(Plain *p, float *k, float *v) {
 
 // ---- scores ----
 
-// Whether the query sees the key of token j. A window or a chunk may hide it.
-static bool sees(const Plain *p, int j) {
+bool query_sees(const Plain *p, int j) {
     const RopeConfig *c = turns_of(p)->rope;
     bool has_window = c->all_slide || !(p->w->extra->flags & LAYER_SEES_ALL);
     int query = place_of(p, p->i);
     int key = place_of(p, j);
     int chunk = layer_chunk(p->w, &p->model->config);
+    const bool *is_open = p->extra->attention.is_open;
+    if (is_open && !is_open[j]) return false;
     if (chunk && key < query / chunk * chunk) return false;
     return !has_window || rope_sees(c, query, key);
 }
@@ -220,7 +221,7 @@ static void score(Plain *p, int h) {
         if (is_rope) *score = scale * dot(p->turned, key_head(p, p->keys, j, h), d);
         else *score = encoded_score(p, h, j);
         if (cap > 0) *score = capped(*score, cap);
-        if (!sees(p, j)) *score = -INFINITY;
+        if (!query_sees(p, j)) *score = -INFINITY;
         double crowd = turns->spread->crowd ? spread_crowd(turns->spread, p->i, j) : 1;
         if (crowd != 1) *score += (float)log(crowd);  // a crowd of n keys adds ln n
     }

@@ -39,7 +39,8 @@ typedef struct {
 } AttentionTensors;
 
 typedef struct {
-    float *gates;  // (n_heads * value_dim) what the mix is multiplied by
+    float *gates;         // (n_heads * value_dim) what the mix is multiplied by
+    const bool *is_open;  // (context) whether the present query may see each key; NULL: all
 } PlainAttention;
 
 // Whether the heads of a layer's queries and keys are normed each by itself.
@@ -71,6 +72,9 @@ float *key_row(const Plain *plain, float *keys, int i);
 float *value_row(const Plain *plain, int i);
 // The head there that the query's head h meets. Several of these share one.
 const float *key_head(const Plain *plain, float *keys, int i, int h);
+
+// Whether the present query sees the key of token j: a window, a chunk or a choice may hide it.
+bool query_sees(const Plain *plain, int j);
 
 // x += wo @ mixed, where all heads of q mix the values of what was read so far. q, and the present
 // token's key and value, are there.

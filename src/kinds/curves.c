@@ -1,9 +1,13 @@
-// The functions that other families have where a Llama has SiLU, an RMS norm or nothing.
+// The arithmetic that other families have where a Llama has SiLU, an RMS norm or nothing.
 #include "curves.h"
 
 #include <math.h>
 
 #include "../llama/arithmetic.h"
+
+void scale_all(float *x, float scale, int64_t n) {
+    for (int64_t i = 0; i < n; i++) x[i] *= scale;
+}
 
 // The fast engine's is layernorm_fast (src/fast/kernels.c).
 void layernorm(float *out, const float *x, const float *weight, int64_t n, double eps) {

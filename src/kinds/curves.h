@@ -1,8 +1,10 @@
-// The functions that other families have where a Llama has SiLU, an RMS norm or nothing.
+// The arithmetic that other families have where a Llama has SiLU, an RMS norm or nothing.
 #pragma once
 
 #include <stdint.h>
 
+// x (n) *= scale.
+void scale_all(float *x, float scale, int64_t n);
 // rmsnorm of x less its mean. arXiv 1607.06450.
 void layernorm(float *out, const float *x, const float *weight, int64_t n, double eps);
 // 1 / (1 + exp(-z)).

@@ -4,8 +4,8 @@
 #include <math.h>
 
 #include "../llama/arithmetic.h"
-#include "fields.h"
 #include "kinds.h"
+#include "rules.h"
 
 const char *const encoding_names[N_ENCODINGS] = {"rope",  "none", "learned",        "sinusoidal",
                                                  "alibi", "shaw", "transformer-xl", "disentangled"};

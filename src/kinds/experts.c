@@ -6,8 +6,8 @@
 
 #include "../llama/arithmetic.h"
 #include "curves.h"
-#include "fields.h"
 #include "kinds.h"
+#include "rules.h"
 
 // ---- the header and the tensors ----
 
@@ -31,20 +31,24 @@ static const Field fields_of_experts[] = {
     {"router_cap", 672, F64, 0, MAX_SCALE, EXTRA(experts.cap)},
     {"router_renormalizes", 680, U32, 0, 1, EXTRA(experts.renormalizes)},
     {"router_scales_input", 684, U32, 0, 1, EXTRA(experts.scales_input)},
+    {"router_eps", 728, F64, 0, 1, EXTRA(experts.sum_eps)},
+    {"expert_latent_dim", 740, U32, 0, MAX_WIDTH, EXTRA(experts.latent_dim)},
 };
 
 static const Rule rules_of_experts[] = {
     {"n_experts_used expert_hidden_dim router router_bias expert_bias experts_beside "
      "shared_hidden_dim shared_gate router_choice_bias router_groups router_groups_used "
-     "router_group_best router_scale router_cap router_renormalizes router_scales_input",
+     "router_group_best router_scale router_cap router_renormalizes router_scales_input "
+     "router_eps expert_latent_dim",
      NEEDS, "n_experts"},
     {"n_experts", NEEDS, "n_experts_used expert_hidden_dim"},
     {"router_choice_bias router_groups router_renormalizes", NEEDS, "router"},
+    {"router_eps", NEEDS, "router_renormalizes"},
     {"router_groups_used router_group_best", NEEDS, "router_groups"},
     {"router_groups", NEEDS, "router_groups_used router_group_best"},
     {"shared_gate experts_beside", NEEDS, "shared_hidden_dim"},
     {"experts_beside", EXCLUDES,
-     "shared_gate router_bias layer_norm residual_scale after_norm_eps"},
+     "shared_gate router_bias layer_norm residual_scale after_norm_eps expert_latent_dim"},
 };
 
 static bool check_experts(Model *m, Error *err) {
@@ -53,9 +57,9 @@ static bool check_experts(Model *m, Error *err) {
     int most = e->groups ? e->groups_used * of_group : e->n;
     if (!CHECK_RULES(m, rules_of_experts, err)) return false;
     if (e->n == 0) return true;
-    if (!is_gated(&m->config))
-        return fail(err, "activation %d with experts, which have a gate (expected 0 to 2)",
-                    m->config.extra->feed_forward.activation);
+    if (m->config.extra->feed_forward.activation == ACTIVATION_XIELU)
+        return fail(err, "activation %d with experts (expected 0 to %d)", ACTIVATION_XIELU,
+                    ACTIVATION_RELU2);
     if (m->config.extra->stream.norm_place == NORM_PARALLEL)
         return fail(err, "norm_place %d with experts (expected 0 to 2)", NORM_PARALLEL);
     if (e->groups && e->n % e->groups)
@@ -74,25 +78,29 @@ static void list_experts(Model *m, Layer *w, Tensors *t) {
     const ExpertsConfig *e = &m->config.extra->experts;
     ExpertsTensors *to = &w->extra->experts;
     int64_t dim = m->config.dim, n = e->n, wide = n * e->hidden_dim, shared = e->shared_hidden_dim;
+    int64_t narrow = e->latent_dim, own = expert_width(&m->config);
+    bool gated = is_gated(&m->config);
     const Tensor rows[] = {
         {400, &to->router, FLOATS, .rows = n, .cols = dim},
         {401, &to->router_bias, FLOATS, .rows = e->router_bias, .cols = n},
         {402, &to->choice_bias, FLOATS, .rows = e->choice_bias, .cols = n},
         {403, &to->router_norm, FLOATS, .rows = e->beside, .cols = dim},
         {404, &to->scales, FLOATS, .rows = e->beside, .cols = n},
-        {405, &to->all.w1, FEED_FORWARD, .rows = wide, .cols = dim, .parts = e->n},
-        {406, &to->all.b1, FLOATS, .rows = e->bias, .cols = wide},
-        {407, &to->all.w3, FEED_FORWARD, .rows = wide, .cols = dim, .parts = e->n},
-        {408, &to->all.b3, FLOATS, .rows = e->bias, .cols = wide},
-        {409, &to->all.w2, FEED_FORWARD, .rows = n * dim, .cols = e->hidden_dim, .parts = e->n},
-        {410, &to->all.b2, FLOATS, .rows = e->bias, .cols = n * dim},
-        {411, &to->shared.w1, FEED_FORWARD, .rows = shared, .cols = dim},
-        {412, &to->shared.w3, FEED_FORWARD, .rows = shared, .cols = dim},
-        {413, &to->shared.w2, FEED_FORWARD, .rows = shared ? dim : 0, .cols = shared},
-        {414, &to->shared_gate, FLOATS, .rows = e->shared_gate, .cols = dim},
-        {415, &to->shared_after, FLOATS, .rows = e->beside, .cols = dim},
-        {416, &to->norm, FLOATS, .rows = e->beside, .cols = dim},
-        {417, &to->after, FLOATS, .rows = e->beside, .cols = dim},
+        {405, &to->in, FEED_FORWARD, .rows = narrow, .cols = dim},
+        {406, &to->all.w1, FEED_FORWARD, .rows = gated * wide, .cols = own, .parts = e->n},
+        {407, &to->all.b1, FLOATS, .rows = gated && e->bias, .cols = wide},
+        {408, &to->all.w3, FEED_FORWARD, .rows = wide, .cols = own, .parts = e->n},
+        {409, &to->all.b3, FLOATS, .rows = e->bias, .cols = wide},
+        {410, &to->all.w2, FEED_FORWARD, .rows = n * own, .cols = e->hidden_dim, .parts = e->n},
+        {411, &to->all.b2, FLOATS, .rows = e->bias, .cols = n * own},
+        {412, &to->out, FEED_FORWARD, .rows = narrow ? dim : 0, .cols = narrow},
+        {413, &to->shared.w1, FEED_FORWARD, .rows = gated * shared, .cols = dim},
+        {414, &to->shared.w3, FEED_FORWARD, .rows = shared, .cols = dim},
+        {415, &to->shared.w2, FEED_FORWARD, .rows = shared ? dim : 0, .cols = shared},
+        {416, &to->shared_gate, FLOATS, .rows = e->shared_gate, .cols = dim},
+        {417, &to->shared_after, FLOATS, .rows = e->beside, .cols = dim},
+        {418, &to->norm, FLOATS, .rows = e->beside, .cols = dim},
+        {419, &to->after, FLOATS, .rows = e->beside, .cols = dim},
     };
     if (n == 0 || w->extra->flags & LAYER_DENSE) return;
     add_tensors(t, rows, sizeof rows / sizeof rows[0]);
@@ -106,6 +114,13 @@ int64_t model_used_width(const ModelConfig *c) {
     const ExpertsConfig *e = &c->extra->experts;
     return e->n ? e->n_used * e->hidden_dim + e->shared_hidden_dim : c->hidden_dim;
 }
+
+int64_t expert_width(const ModelConfig *c) {
+    int64_t latent_dim = c->extra->experts.latent_dim;
+    return latent_dim ? latent_dim : c->dim;
+}
+
+float expert_sum_eps(const ExpertsConfig *c) { return c->sum_eps > 0 ? (float)c->sum_eps : 1e-20f; }
 
 // Part i of n equal parts.
 static Matrix part_of(const Matrix *m, int n, int64_t i) {
@@ -221,35 +236,43 @@ static void choose_experts(const ModelConfig *m, const ExpertsTensors *w, const 
         else if (c->router == ROUTER_CHOSEN) weights[e] = -INFINITY;
     }
     if (c->router == ROUTER_CHOSEN) softmax(weights, n);
-    if (c->renormalizes) scale_all(weights, 1 / (sum + 1e-20f), n);
+    if (c->renormalizes) scale_all(weights, 1 / (sum + expert_sum_eps(c)), n);
     if (c->scale > 0) scale_all(weights, (float)c->scale, n);
     if (!is_good) scale_all(weights, NAN, n);
 }
 
 // ---- what they add ----
 
-// added (dim) += what expert e makes, by its weight, which may multiply what it reads instead
-static void add_expert(Plain *p, int e) {
-    const ModelConfig *m = &p->model->config;
-    const ExpertsConfig *c = &m->extra->experts;
+// sum (n) += what expert e makes of x (n), by its weight, which may multiply x instead
+static void add_expert(Plain *p, int e, const float *x, float *sum, int64_t n) {
+    const ExpertsConfig *c = &p->model->config.extra->experts;
     const ExpertsTensors *w = &p->w->extra->experts;
     PlainExperts *r = &p->extra->experts;
     FeedForward expert = expert_of(&w->all, c->n, e);
     float weight = r->weights[e];
     if (w->scales) weight *= w->scales[e];
-    memcpy(r->input, p->normed, m->dim * sizeof(float));
-    if (c->scales_input) scale_all(r->input, weight, m->dim);
+    memcpy(r->input, x, n * sizeof(float));
+    if (c->scales_input) scale_all(r->input, weight, n);
     feed_forward_of(p, &expert, r->input, r->made);
-    add(p->added, c->scales_input ? 1 : weight, r->made, m->dim);
+    add(sum, c->scales_input ? 1 : weight, r->made, n);
 }
 
-// added (dim) = the sum of what the chosen experts make of what is normed
+// added (dim) = the sum of what the chosen experts make of what is normed. With latent_dim they read
+// in @ normed, and out takes their sum back (Nemotron 3).
 static void add_chosen(Plain *p) {
     const ModelConfig *m = &p->model->config;
-    memset(p->added, 0, m->dim * sizeof(float));
+    const ExpertsTensors *w = &p->w->extra->experts;
+    PlainExperts *r = &p->extra->experts;
+    int64_t latent_dim = m->extra->experts.latent_dim;
+    int64_t n = expert_width(m);
+    const float *x = latent_dim ? r->narrow : p->normed;
+    float *sum = latent_dim ? r->sum : p->added;
+    if (latent_dim) matmul(r->narrow, &w->in, p->normed, p->row);
+    memset(sum, 0, n * sizeof(float));
     for (int e = 0; e < m->extra->experts.n; e++) {
-        if (p->extra->experts.is_chosen[e]) add_expert(p, e);
+        if (r->is_chosen[e]) add_expert(p, e, x, sum, n);
     }
+    if (latent_dim) matmul(p->added, &w->out, sum, p->row);
 }
 
 // The same, and what the expert makes that every token takes, by its gate if it has one.
@@ -303,11 +326,16 @@ static void lay_out_experts(Plain *p, Arena *arena) {
     r->scores = arena_take(arena, e->n, sizeof(float));
     r->group_scores = arena_take(arena, e->groups, sizeof(float));
     r->is_open = arena_take(arena, e->groups, sizeof(bool));
-    r->input = arena_take(arena, m->dim, sizeof(float));
-    r->made = arena_take(arena, m->dim, sizeof(float));
+    int64_t own = expert_width(m);
+    r->narrow = arena_take(arena, e->latent_dim, sizeof(float));
+    r->sum = arena_take(arena, e->latent_dim, sizeof(float));
+    r->input = arena_take(arena, own, sizeof(float));
+    // also what the shared expert makes
+    r->made = arena_take(arena, own < m->dim ? m->dim : own, sizeof(float));
     r->beside = arena_take(arena, m->dim, sizeof(float));
     if (p->hidden_width < e->hidden_dim) p->hidden_width = e->hidden_dim;
     if (p->hidden_width < e->shared_hidden_dim) p->hidden_width = e->shared_hidden_dim;
+    if (p->widest < e->latent_dim) p->widest = e->latent_dim;
 }
 
 const Kind experts_kind = {

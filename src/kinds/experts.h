@@ -24,9 +24,12 @@ typedef struct {
     int groups, groups_used;    // 0: experts are not in groups
     int group_best;             // a group counts by the sum of so many of its best
     double scale;               // of the weights; 0: 1
-    double cap;                 // c: the router's logits become c tanh(logits / c); 0: they do not
-    bool renormalizes;          // the weights of the chosen are divided by their sum
-    bool scales_input;          // a weight multiplies what its expert reads, not what it makes
+    double sum_eps;             // is added to the sum that weights are divided by; 0: 1e-20
+    int64_t
+        latent_dim;  // experts read and make vectors of this width, not of the stream's; 0: they do not
+    double cap;      // c: the router's logits become c tanh(logits / c); 0: they do not
+    bool renormalizes;  // the weights of the chosen are divided by their sum
+    bool scales_input;  // a weight multiplies what its expert reads, not what it makes
 } ExpertsConfig;
 
 typedef struct {
@@ -35,9 +38,10 @@ typedef struct {
     const float *choice_bias;  // (n) which counts in the choice alone
     // (dim) with `beside`: the router reads rms(x) times this, divided by sqrt(dim)
     const float *router_norm;
-    const float *scales;       // (n) then: of the weights
-    FeedForward all;           // of the layer's experts, one below the other
-    FeedForward shared;        // of shared_hidden_dim
+    const float *scales;  // (n) then: of the weights
+    FeedForward all;      // of the layer's experts, one below the other
+    Matrix in, out;      // (latent_dim, dim) what they read, (dim, latent_dim) what their sum makes
+    FeedForward shared;  // of shared_hidden_dim
     const float *shared_gate;  // (dim)
     // (dim) with `beside`: norms of what shared makes, what experts read, what they make
     const float *shared_after, *norm, *after;
@@ -50,10 +54,18 @@ typedef struct {
     float *scores;        // (n) by which they are chosen
     float *group_scores;  // (groups) by which groups are
     bool *is_open;        // (groups) whether experts are chosen of a group
-    float *input;         // (dim) what an expert reads that its weight multiplies
-    float *made;          // (dim) what one of them makes
+    float *narrow;        // (latent_dim) what experts read, and
+    float *sum;           // (latent_dim) the sum of what they make
+    float *input;         // (dim or latent_dim) what an expert reads that its weight multiplies
+    float *made;          // (dim or latent_dim) what one of them makes
     float *beside;        // (dim) what a dense layer beside them makes
 } PlainExperts;
+
+// What is added to the sum that weights are divided by.
+float expert_sum_eps(const ExpertsConfig *config);
+
+// How wide is what an expert reads and makes.
+int64_t expert_width(const ModelConfig *config);
 
 // Number i of n experts. Groups of theirs do not cross rows.
 FeedForward expert_of(const FeedForward *all, int n, int i);

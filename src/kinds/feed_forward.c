@@ -4,8 +4,8 @@
 
 #include "../llama/arithmetic.h"
 #include "curves.h"
-#include "fields.h"
 #include "kinds.h"
+#include "rules.h"
 
 static const Field fields_of_feed_forward[] = {
     {"activation", 380, U32, 0, N_ACTIVATIONS - 1, EXTRA(feed_forward.activation),

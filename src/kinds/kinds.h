@@ -6,8 +6,11 @@
 #include "encodings.h"
 #include "experts.h"
 #include "feed_forward.h"
+#include "half_layers.h"
+#include "index.h"
 #include "latent.h"
 #include "layers.h"
+#include "mamba.h"
 #include "per_layer.h"
 #include "states.h"
 #include "stream.h"
@@ -21,7 +24,9 @@ struct ModelExtra {
     FeedForwardConfig feed_forward;
     ExpertsConfig experts;
     LatentConfig latent;
+    IndexConfig index;
     StatesConfig states;
+    MambaConfig mamba;
     PerLayerConfig per_layer;
     EncodingConfig encoding;
 };
@@ -45,7 +50,9 @@ struct LayerExtra {
     FeedForwardTensors feed_forward;
     ExpertsTensors experts;
     LatentTensors latent;
+    IndexTensors index;
     StatesTensors states;
+    MambaTensors mamba;
     PerLayerTensors per_layer;
     EncodingTensors encoding;
 };
@@ -62,6 +69,7 @@ struct PlainExtra {
     PlainAttention attention;
     PlainExperts experts;
     PlainLatent latent;
+    PlainIndex index;
     PlainStates states;
     PlainPerLayer per_layer;
     PlainEncoding encoding;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "../llama/arithmetic.h"
-#include "fields.h"
 #include "kinds.h"
+#include "rules.h"
 
 static const Field fields_of_latent[] = {
     {"q_rank", 608, U32, 0, MAX_WIDTH, EXTRA(latent.q_rank)},
@@ -57,8 +57,7 @@ static void list_latent(Model *m, Layer *w, Tensors *t) {
     wk->looked_up = wv->looked_up = true;
 }
 
-// q = wq @ rmsnorm(wq_a @ normed), or of what is normed itself
-static void project_queries(const Plain *p) {
+void project_queries(const Plain *p) {
     const LatentConfig *l = &p->model->config.extra->latent;
     const LatentTensors *own = &p->w->extra->latent;
     float *q_latent = p->extra->latent.q_latent;
@@ -71,7 +70,7 @@ static void project_queries(const Plain *p) {
     matmul(p->q, &p->w->wq, x, p->row);
 }
 
-static void mix_latent(Plain *p, float *x) {
+void mix_latent(Plain *p, float *x) {
     const ModelConfig *m = &p->model->config;
     const LatentConfig *l = &m->extra->latent;
     const PlainLatent *made = &p->extra->latent;

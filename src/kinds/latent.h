@@ -28,3 +28,8 @@ typedef struct {
     float *latent;    // (kv_rank + what turns) and what wk and wv read, and all keys share
     float *still;     // (n_heads * what does not turn) what keys have besides
 } PlainLatent;
+
+// q = wq @ rmsnorm(wq_a @ normed), or of what is normed itself. With q_rank q_latent is made on the way.
+void project_queries(const Plain *plain);
+// The step of a layer.
+void mix_latent(Plain *plain, float *x);

@@ -3,15 +3,15 @@
 
 #include <string.h>
 
-#include "fields.h"
 #include "kinds.h"
+#include "rules.h"
 
 // ---- the header ----
 
 static const Field fields_of_layers[] = {
     {"layer_table", 232, U32, 0, 1, EXTRA(layers.has_flags)},
     {"sliding_rope", 256, U32, 0, 1, EXTRA(layers.sliding_rope)},
-    {"sliding_method", 260, U32, 0, LAST_METHOD, EXTRA(layers.sliding.method)},
+    {"sliding_method", 260, U32, 0, MOST, EXTRA(layers.sliding.method)},
     {"sliding_theta", 264, F64, 0, ANY, EXTRA(layers.sliding.theta)},
     {"sliding_factor", 272, F64, 0, ANY, EXTRA(layers.sliding.factor)},
     {"sliding_train_ctx", 280, U32, 0, MOST, EXTRA(layers.sliding.train_ctx)},
@@ -42,12 +42,15 @@ static bool check_layers(Model *m, Error *err) {
     int turning = c->rotary_dim ? c->rotary_dim : (int)c->head_dim;
     if (!CHECK_RULES(m, rules_of_layers, err)) return false;
     if (!l->sliding_rope) return true;
+    if (l->sliding.method >= rope_n_methods)
+        return fail(err, "sliding_method is %d (expected 0 to %d)", l->sliding.method,
+                    rope_n_methods - 1);
     if (rope_methods[l->sliding.method].flags & ROPE_USES_LISTS)
         return fail(err, "sliding_method is longrope, whose lists are for rope_method alone");
     if (l->sliding.train_ctx < 1)
         return fail(err, "sliding_train_ctx is 0 (expected 1 to %d)", MOST);
     if (l->sliding_rotary_dim) turning = l->sliding_rotary_dim;
-    return check_turning(&l->sliding, "sliding_rotary_dim", turning, c->head_dim, err);
+    return settings_turn(&l->sliding, "sliding_rotary_dim", turning, (int)c->head_dim, err);
 }
 
 // ---- the tables behind it ----
@@ -90,7 +93,7 @@ static bool check_shape(const Model *m, int l, Error *err) {
     bool is_alike = source->shape.head_dim == shape->head_dim &&
                     source->shape.n_kv_heads == shape->n_kv_heads &&
                     source->shape.kv_layer == shape->kv_layer;
-    bool has_keys = shape->kv_layer == l || !(source->flags & LAYER_STATE);
+    bool has_keys = shape->kv_layer == l || layer_attends(&m->layers[shape->kv_layer]);
     int different = m->layers[l].extra->flags ^ source->flags;
     bool turns_alike = (different & (LAYER_SLIDING | LAYER_NOPE)) == 0;
     return (is_alike && has_keys && turns_alike) ||
@@ -102,14 +105,15 @@ static bool check_shape(const Model *m, int l, Error *err) {
 static bool read_shape(const Model *m, const uint8_t *numbers, int l, Error *err) {
     const ModelConfig *c = &m->config;
     static const char *const names[] = {"n_heads", "n_kv_heads", "head_dim", "hidden_dim"};
+    const int least[] = {0, 1, 1, 0};
     const int most[] = {c->n_heads, c->n_kv_heads, (int)c->head_dim, (int)c->hidden_dim};
     int32_t found[SHAPE_NUMBERS];
     memcpy(found, numbers, sizeof found);
     for (int i = 0; i < 4; i++)
-        if (found[i] < 1 || found[i] > most[i])
-            return fail(err,
-                        "impossible header: layer_shapes has %s %d for layer %d (expected 1 to %d)",
-                        names[i], found[i], l, most[i]);
+        if (found[i] < least[i] || found[i] > most[i])
+            return fail(
+                err, "impossible header: layer_shapes has %s %d for layer %d (expected %d to %d)",
+                names[i], found[i], l, least[i], most[i]);
     m->layers[l].extra->shape = (LayerShape){found[0], found[1], found[2], found[3], found[4]};
     return true;
 }
@@ -135,12 +139,14 @@ static bool read_flags(Model *m, const uint8_t *flags, Error *err) {
     int more_bits = extra->experts.n > 0 ? LAYER_DENSE : 0;
     if (c->version >= 6) more_bits |= LAYER_WITHOUT_SINKS;
     if (c->version >= 6 && extra->latent.kv_rank == 0) more_bits |= LAYER_KEYS_ARE_VALUES;
+    if (extra->index.topk) more_bits |= LAYER_SHARES_CHOICE;
     for (int l = 0; flags && l < c->n_layers; l++) {
         int others = flags[l];
         m->layers[l].extra->flags = flags[l];
         if (extra->states.kind && (others & ~LAYER_DENSE) == LAYER_STATE) others &= LAYER_DENSE;
         if ((others & ~more_bits) <= most) continue;
-        const char *more = c->version >= 6 ? ", or 8, 16 or 32 more; or 64 with state_kind"
+        const char *more = c->version >= 6 ? ", or 8, 16 or 32 more; or 64 with state_kind; or 128 "
+                                             "more with index_topk"
                            : more_bits     ? ", or 8 more"
                                            : "";
         return fail(err, "impossible header: layer_table has %d for layer %d (expected 0 to %d%s)",
@@ -155,9 +161,10 @@ static bool read_tables(Model *m, Cursor *file, Error *err) {
     int64_t n_shapes = l->has_shapes ? (int64_t)c->n_layers * SHAPE_NUMBERS * 4 : 0;
     const uint8_t *flags;
     const uint8_t *shapes;
-    if (!take_bytes(file, l->has_flags ? c->n_layers : 0, &flags, err)) return false;
+    if (!cursor_take_now(file, l->has_flags ? c->n_layers : 0, &flags, err)) return false;
     if (!read_flags(m, flags, err)) return false;
-    if (!take_bytes(file, n_shapes, &shapes, err) || !read_shapes(m, shapes, err)) return false;
+    if (!cursor_take_now(file, n_shapes, &shapes, err) || !read_shapes(m, shapes, err))
+        return false;
     return !l->sliding_rope || settings_check(&l->sliding, c->seq_len, err) ||
            fail(err, "impossible header: sliding layers: %s", err->text);
 }
@@ -181,6 +188,10 @@ static void list_shapes(Model *m, Layer *w, Tensors *t) {
 }
 
 // ---- what others ask of a layer ----
+
+bool layer_attends(const Layer *layer) {
+    return layer->extra->shape.n_heads > 0 && !(layer->extra->flags & LAYER_STATE);
+}
 
 const RopeConfig *layer_rope(const Layer *layer, const RopeConfig *rope,
                              const RopeConfig *sliding) {

@@ -8,7 +8,7 @@
 // A layer sees past a sliding window; neither its queries nor its keys turn; they turn by the
 // sliding layers' settings; it has no experts, though others have; its values are what wk makes,
 // before norms and RoPE; it has no learned sinks, though others have; it keeps a state, and does not
-// attend.
+// attend; it sees the keys that the layer before it has chosen.
 enum {
     LAYER_SEES_ALL = 1,
     LAYER_NOPE = 2,
@@ -17,13 +17,15 @@ enum {
     LAYER_KEYS_ARE_VALUES = 16,
     LAYER_WITHOUT_SINKS = 32,
     LAYER_STATE = 64,
+    LAYER_SHARES_CHOICE = 128,
 };
 
 // What the header and the tables behind it have of a layer.
 typedef struct {
-    int n_heads, n_kv_heads;
+    int n_heads;  // 0: it does not attend, and feeds forward alone
+    int n_kv_heads;
     int head_dim;
-    int hidden_dim;  // of a dense feed-forward layer
+    int hidden_dim;  // of a dense feed-forward layer; 0: it has none, nor experts
     int kv_layer;    // whose keys and values it reads: its own, or those of an earlier layer
 } LayerShape;
 enum { SHAPE_NUMBERS = 5 };  // in the file, int32 each
@@ -35,6 +37,9 @@ typedef struct {
     RopeConfig sliding;      // as the file has them, without defaults filled in; else zeros
     int sliding_rotary_dim;  // elements of a head that turn there; 0: as many as elsewhere
 } LayersConfig;
+
+// Whether a layer has keys and values: its own, or those of another one.
+bool layer_attends(const Layer *layer);
 
 // The settings by which a layer turns, of those in `rope` and `sliding`.
 const RopeConfig *layer_rope(const Layer *layer, const RopeConfig *rope, const RopeConfig *sliding);

@@ -5,8 +5,8 @@
 
 #include "../llama/arithmetic.h"
 #include "curves.h"
-#include "fields.h"
 #include "kinds.h"
+#include "rules.h"
 
 static const Field fields_of_per_layer[] = {
     {"layer_scale", 628, U32, 0, 1, EXTRA(per_layer.scale)},

@@ -6,6 +6,7 @@
 //     S = S + k d^T                so that it says more of that, by beta
 //     o = S^T q / sqrt(key_dim)    what it says of the query
 // q, k and v come through a short convolution, which is all that a layer of the second kind has.
+// mamba.c has the third.
 #include "states.h"
 
 #include <math.h>
@@ -13,8 +14,8 @@
 
 #include "../llama/arithmetic.h"
 #include "curves.h"
-#include "fields.h"
 #include "kinds.h"
+#include "rules.h"
 
 // ---- the header and the tensors ----
 
@@ -56,7 +57,7 @@ static bool check_states(Model *m, Error *err) {
                     s->kind, encoding, ENCODING_SINUSOIDAL);
     if (s->kind == STATE_CONV) return CHECK_RULES(m, rules_of_conv, err);
     if (s->kind == STATE_DELTA && !CHECK_RULES(m, rules_of_delta, err)) return false;
-    return s->kind == STATE_NONE || s->value_heads % s->key_heads == 0 ||
+    return s->key_heads == 0 || s->value_heads % s->key_heads == 0 ||
            fail(err, "%d value heads of a state cannot share %d key heads", s->value_heads,
                 s->key_heads);
 }
@@ -68,20 +69,20 @@ static void list_states(Model *m, Layer *w, Tensors *t) {
     StatesTensors *to = &w->extra->states;
     bool is_delta = s->kind == STATE_DELTA;
     int64_t dim = c->dim, in = state_inputs(c), width = state_width(c), all = state_channels(c);
-    int64_t heads = is_delta ? s->value_heads : 0;
+    int64_t heads = s->value_heads, small = is_delta ? heads : 0;
     const Tensor rows[] = {
         {110, &to->in, ATTENTION, .rows = in, .cols = dim},
         {111, &to->b_in, FLOATS, .rows = s->bias, .cols = in},
         {112, &to->gate, ATTENTION, .rows = is_delta * width, .cols = dim},
-        {113, &to->beta, ATTENTION, .rows = heads, .cols = dim},
-        {114, &to->step, ATTENTION, .rows = heads, .cols = dim},
+        {113, &to->beta, ATTENTION, .rows = small, .cols = dim},
+        {114, &to->step, ATTENTION, .rows = small, .cols = dim},
         {115, &to->conv, FLOATS, .rows = all, .cols = s->conv_width},
         {116, &to->b_conv, FLOATS, .rows = s->bias, .cols = all},
-        {117, &to->decay, FLOATS, .rows = is_delta, .cols = heads},
-        {118, &to->dt, FLOATS, .rows = is_delta, .cols = heads},
-        {119, &to->norm, FLOATS, .rows = is_delta, .cols = s->value_dim},
-        {120, &to->out, ATTENTION, .rows = dim, .cols = width},
-        {121, &to->b_out, FLOATS, .rows = s->bias, .cols = dim},
+        {118, &to->decay, FLOATS, .rows = is_delta, .cols = heads},
+        {120, &to->dt, FLOATS, .rows = is_delta, .cols = heads},
+        {121, &to->norm, FLOATS, .rows = is_delta, .cols = s->value_dim},
+        {122, &to->out, ATTENTION, .rows = dim, .cols = width},
+        {123, &to->b_out, FLOATS, .rows = s->bias, .cols = dim},
     };
     if (!(w->extra->flags & LAYER_STATE)) return;
     add_tensors(t, rows, sizeof rows / sizeof rows[0]);
@@ -91,7 +92,7 @@ static void list_states(Model *m, Layer *w, Tensors *t) {
 
 int64_t state_width(const ModelConfig *c) {
     const StatesConfig *s = &c->extra->states;
-    return s->kind == STATE_DELTA ? (int64_t)s->value_heads * s->value_dim : c->dim;
+    return s->kind == STATE_CONV ? c->dim : (int64_t)s->value_heads * s->value_dim;
 }
 
 int64_t state_channels(const ModelConfig *c) {
@@ -101,13 +102,17 @@ int64_t state_channels(const ModelConfig *c) {
 }
 
 int64_t state_inputs(const ModelConfig *c) {
-    return c->extra->states.kind == STATE_CONV ? 3 * c->dim : state_channels(c);
+    int kind = c->extra->states.kind;
+    if (kind == STATE_CONV) return 3 * c->dim;
+    // of Mamba 2 gates and steps, too
+    int64_t more = kind == STATE_MAMBA ? state_width(c) + c->extra->states.value_heads : 0;
+    return state_channels(c) + more;
 }
 
 int64_t state_numbers(const ModelConfig *c) {
     const StatesConfig *s = &c->extra->states;
     int64_t inputs = (s->conv_width - 1) * state_channels(c);
-    return inputs + state_width(c) * (s->kind == STATE_DELTA ? s->key_dim : 0);
+    return inputs + state_width(c) * (s->kind == STATE_CONV ? 0 : s->key_dim);
 }
 
 int state_key_head(const ModelConfig *c, int value_head) {
@@ -123,22 +128,17 @@ int layers_with_state(const Model *m, int layers) {
 
 // ---- its steps ----
 
-// What the present layer keeps.
-static float *present_state(const Plain *p) {
+float *present_state(const Plain *p) {
     int64_t number = layers_with_state(p->model, p->layer);
     return p->extra->kept + number * state_numbers(&p->model->config);
 }
 
-// out (rows) = w @ normed, and a bias (rows) if there is one.
-static void project_state(const Plain *p, float *out, const Matrix *w, const float *bias) {
+void project_state(const Plain *p, float *out, const Matrix *w, const float *bias) {
     matmul(out, w, p->normed, p->row);
     if (bias) add(out, 1, bias, w->rows);
 }
 
-// y[c] = the sum over j of weights[c][j] * u[c] at the token conv_width - 1 - j back; 0 stands before
-// the first. `past` (conv_width - 1, channels) has the tokens before, the last one last, and then
-// this one. u and y (channels) may be one.
-static void convolve(const Plain *p, const float *u, float *past, float *y) {
+void convolve(const Plain *p, const float *u, float *past, float *y) {
     const ModelConfig *m = &p->model->config;
     int64_t n = state_channels(m);
     int width = m->extra->states.conv_width;

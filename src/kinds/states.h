@@ -1,24 +1,24 @@
 // Layers that keep a state in place of keys and values: all that was read is in a few numbers, whose
-// count does not grow. A gated delta rule (Qwen 3.5), or the last inputs of a short convolution
-// (LFM2). They do not attend, and know of no positions.
+// count does not grow. A gated delta rule (Qwen 3.5), the last inputs of a short convolution (LFM2),
+// or Mamba 2 (mamba.h). They do not attend, and know of no positions.
 #pragma once
 
 #include "../llama/forward.h"
 
-enum { STATE_NONE, STATE_DELTA, STATE_CONV, N_STATES };
+enum { STATE_NONE, STATE_DELTA, STATE_CONV, STATE_MAMBA, N_STATES };
 
 // Fields of the header, of layers with LAYER_STATE.
 typedef struct {
     int kind;                    // STATE_...
     int conv_width;              // positions that its convolution reads, the present one included
-    int key_heads, value_heads;  // of STATE_DELTA; the first divides the second
+    int key_heads, value_heads;  // but of STATE_CONV; the first divides the second
     int key_dim, value_dim;      // of one such head
-    bool bias;                   // in, conv and out have biases
+    bool bias;                   // in, conv and out have biases; of STATE_MAMBA in and out
     bool tiled;                  // the order of value heads, see state_key_head
 } StatesConfig;
 
-// In place of attention's, with LAYER_STATE. STATE_CONV has none of those from gate to decay, and no
-// norm.
+// In place of attention's, with LAYER_STATE. STATE_CONV has none of those from gate to step, nor from
+// decay to norm, and STATE_MAMBA no gate, beta and step, which are part of `in`.
 typedef struct {
     Matrix in;                // (state_inputs, dim)
     const float *b_in;        // (state_inputs), NULL: none
@@ -27,7 +27,7 @@ typedef struct {
     const float *conv;        // (state_channels, conv_width), the present one last
     const float *b_conv;      // (state_channels), NULL: none
     const float *decay, *dt;  // (value_heads)
-    const float *norm;        // (value_dim)
+    const float *norm;        // (value_dim), of STATE_MAMBA (state_width)
     Matrix out;               // (dim, state_width)
     const float *b_out;       // (dim), NULL: none
 } StatesTensors;
@@ -40,14 +40,14 @@ typedef struct {
     float *beta, *step;  // (value_heads) how much a head takes and forgets
 } PlainStates;
 
-// Of a layer with LAYER_STATE: the channels of its convolution, the rows of `in`, and how wide is what
-// it makes.
+// Of a layer with LAYER_STATE: how wide is what it makes, the channels of its convolution, and the
+// rows of `in`.
 int64_t state_width(const ModelConfig *config);
 int64_t state_channels(const ModelConfig *config);
 int64_t state_inputs(const ModelConfig *config);
 
 // The numbers that such a layer keeps: the last inputs of its convolution (conv_width - 1, channels),
-// and of the delta rule a matrix (key_dim, value_dim) for each of value_heads.
+// and but for STATE_CONV a matrix (key_dim, value_dim) for each of value_heads.
 int64_t state_numbers(const ModelConfig *config);
 
 // What is added to the sum of squares by whose root its queries and keys are divided.
@@ -59,3 +59,12 @@ int state_key_head(const ModelConfig *config, int value_head);
 
 // How many of the first `layers` layers keep a state.
 int layers_with_state(const Model *model, int layers);
+
+// What the definition's steps share. What the present layer keeps, the convolution's inputs first.
+float *present_state(const Plain *plain);
+// out (rows) = w @ normed, and a bias (rows) if there is one.
+void project_state(const Plain *plain, float *out, const Matrix *w, const float *bias);
+// y[c] = the sum over j of weights[c][j] * u[c] at the token conv_width - 1 - j back, and a bias; 0
+// stands before the first. `past` (conv_width - 1, channels) has the tokens before, the last one last,
+// and then this one. u and y (channels) may be one.
+void convolve(const Plain *plain, const float *u, float *past, float *y);

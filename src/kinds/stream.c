@@ -8,8 +8,8 @@
 
 #include "../llama/arithmetic.h"
 #include "curves.h"
-#include "fields.h"
 #include "kinds.h"
+#include "rules.h"
 
 static const Field fields_of_stream[] = {
     {"embedding_scale", 360, F64, 0, MAX_SCALE, EXTRA(stream.embedding_scale)},

@@ -2,8 +2,9 @@
 #include "turns.h"
 
 #include "../llama/arithmetic.h"
-#include "fields.h"
+#include "curves.h"
 #include "kinds.h"
+#include "rules.h"
 
 // ---- the angles of a token ----
 

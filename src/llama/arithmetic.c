@@ -29,10 +29,6 @@ void matmul(float *out, const Matrix *w, const float *x, float *row) {
     }
 }
 
-void scale_all(float *x, float scale, int64_t n) {
-    for (int64_t i = 0; i < n; i++) x[i] *= scale;
-}
-
 void add(float *out, float scale, const float *x, int64_t n) {
     for (int64_t i = 0; i < n; i++) out[i] += scale * x[i];
 }

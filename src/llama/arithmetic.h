@@ -11,8 +11,6 @@ float dot(const float *a, const float *b, int64_t n);
 // out (rows) = w (rows, cols) @ x (cols). Weights of any type are widened row by row, in `row` (see
 // weights_row).
 void matmul(float *out, const Matrix *w, const float *x, float *row);
-// x (n) *= scale.
-void scale_all(float *x, float scale, int64_t n);
 // out += scale * x, both (n).
 void add(float *out, float scale, const float *x, int64_t n);
 // out = x / sqrt(mean(x^2) + eps) * weight, all (n); out may be x. A weight of NULL is ones. arXiv

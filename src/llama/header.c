@@ -1,4 +1,4 @@
-// The header of a model file: its fields, and what reads, checks and writes them.
+// The header of a model file: its fields, and what reads and checks them.
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,14 +11,11 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
     "NaN and infinity have to be seen, and sums have an order: build without -ffast-math (-Ofast)"
 #endif
 
-enum { MAGIC = 0x616b3432, V0_BYTES = 28, V3_FIELDS = 204, V4_BYTES = 256, V5_BYTES = 512 };
-
 #define CONFIG(member)                                                                             \
     .place = offsetof(Model, config.member), .bytes = sizeof((Model *)0)->config.member
 #define ROPE(member) .place = offsetof(Model, rope.member), .bytes = sizeof((Model *)0)->rope.member
 
-// Those of a Llama and of its RoPE. In version 3 all bytes from V3_FIELDS on are 0. A field that
-// limits another stands before it. tests/test_format.py compares docs/format.md.
+// Those of a Llama and of its RoPE. tests/test_format.py compares docs/format.md.
 static const Field fields_of_llama[] = {
     {"magic", 0, U32, MAGIC, MAGIC, CONFIG(magic)},
     {"version", 4, U32, 1, 6, CONFIG(version)},
@@ -34,16 +31,17 @@ static const Field fields_of_llama[] = {
     {"seq_len", 44, U32, 1, MOST, CONFIG(seq_len)},
     {"shared_classifier", 48, U32, 0, 1, CONFIG(shared_classifier)},
     {"norm_eps", 56, F64, 0, 1, CONFIG(norm_eps)},
-    {"bos_id", 64, I32, -1, LAST_TOKEN, CONFIG(bos_id)},
+    {"bos_id", 64, I32, -1, MAX_VOCAB, CONFIG(bos_id)},
     {"n_eos", 68, U32, 0, MAX_EOS, CONFIG(n_eos)},
-    {"eos_ids", 72, I32X8, 0, LAST_TOKEN, CONFIG(eos_ids[0])},
-    {"rope_method", 104, U32, 0, LAST_METHOD, ROPE(method), .version_5 = ROPE_PROPORTIONAL},
+    {"eos_ids", 72, I32X8, 0, MAX_VOCAB, CONFIG(eos_ids)},
+    {"rope_method", 104, U32, 0, MOST, ROPE(method), .version_5 = ROPE_PROPORTIONAL},
     {"rope_dynamic", 108, U32, 0, 1, ROPE(dynamic)},
     {"theta", 112, F64, 0, ANY, ROPE(theta)},
     {"factor", 120, F64, 0, ANY, ROPE(factor)},
     {"train_ctx", 128, U32, 1, MOST, ROPE(train_ctx)},
     {"ramp", 132, U32, 0, ROPE_RAMP_TURNS, ROPE(ramp)},
     {"truncate", 136, U32, 0, 1, ROPE(truncate)},
+    {"original_unsaid", 140, U32, 0, 1, CONFIG(original_unsaid)},
     {"beta_fast", 144, F64, 0, ANY, ROPE(beta_fast)},
     {"beta_slow", 152, F64, 0, ANY, ROPE(beta_slow)},
     {"attention_factor", 160, F64, 0, ANY, ROPE(attention_factor)},
@@ -63,124 +61,12 @@ static const Field fields_of_llama[] = {
 };
 enum { N_FIELDS = sizeof fields_of_llama / sizeof fields_of_llama[0] };
 
-// The fields of a Llama, and then those of each kind. Table -1 is a Llama's; `base` is where the
-// places of a table begin.
-static const Field *table_of(const Model *m, int table, int *n, uint8_t **base) {
-    *n = table < 0 ? N_FIELDS : kinds.rows[table]->n_fields;
-    *base = table < 0 ? (uint8_t *)m : (uint8_t *)m->config.extra;
-    return table < 0 ? fields_of_llama : kinds.rows[table]->fields;
-}
-
-static int count_of(const Field *f, const Model *m) {
-    return f->type == I32X8 ? m->config.n_eos : 1;
-}
-
-// The version that a value of a field needs; 0: any.
-static int needed_for(const Field *f, double x) {
-    if (f->version_6 && x >= f->version_6) return 6;
-    return f->version_5 && x >= f->version_5 ? 5 : 0;
-}
-
-static bool fail_field(const Field *f, double x, double high, Error *err) {
-    if (high == ANY) return fail(err, "%s is %g (expected a number, or 0 for none)", f->name, x);
-    return fail(err, "%s is %.10g (expected %.10g to %.10g)", f->name, x, f->low, high);
-}
-
-// Little-endian, a wide number begins with the narrow one of its value.
-static bool read_field(const Field *f, const uint8_t *header, const Model *m, uint8_t *base,
-                       Error *err) {
-    for (int i = 0; i < count_of(f, m); i++) {
-        const uint8_t *p = header + f->offset + 4 * i;
-        int version;
-        int32_t whole;
-        memcpy(&version, header + 4, sizeof version);
-        memcpy(&whole, p, sizeof whole);
-        int64_t bits = whole;
-        double x = whole;
-        double high = f->high;
-        if (f->type == F64) {
-            memcpy(&bits, p, sizeof bits);
-            memcpy(&x, p, sizeof x);
-        }
-        if (f->high == LAST_TOKEN) high = m->config.vocab_size - 1;
-        if (f->high == LAST_METHOD) high = rope_n_methods - 1;
-        if (!(x >= f->low && x <= high)) return fail_field(f, x, high, err);
-        if (version < needed_for(f, x))
-            return fail(err, "%s is %.0f in version %d (expected version %d)", f->name, x, version,
-                        needed_for(f, x));
-        memcpy(base + f->place + 4 * i, &bits, f->bytes);
-    }
-    return true;
-}
-
-static bool read_fields(const uint8_t *header, Model *m, Error *err) {
-    for (int table = -1; table < kinds.n; table++) {
-        int n;
-        uint8_t *base;
-        const Field *f = table_of(m, table, &n, &base);
-        for (const Field *last = f + n; f < last; f++)
-            if (!read_field(f, header, m, base, err)) return false;
-    }
-    return true;
-}
-
-double field_value(const Model *m, const char *name) {
-    for (int table = -1; table < kinds.n; table++) {
-        int n;
-        uint8_t *base;
-        const Field *f = table_of(m, table, &n, &base);
-        for (const Field *last = f + n; f < last; f++) {
-            int whole = 0;
-            double x;
-            if (strcmp(f->name, name) != 0) continue;
-            memcpy(&whole, base + f->place, f->bytes < sizeof whole ? f->bytes : sizeof whole);
-            memcpy(&x, base + f->place, f->type == F64 ? sizeof x : 0);
-            return f->type == F64 ? x : whole;
-        }
-    }
-    return 0;
-}
-
-int header_write(Model m, uint8_t out[HEADER_BYTES]) {
-    static const uint8_t zeros[HEADER_BYTES];
-    int needed = 3;
-    int turning = turning_elements(&m.rope);
-    m.config.rotary_dim = turning == m.config.head_dim ? 0 : turning;
-    m.config.magic = MAGIC;
-    m.config.version = 3;
-    memset(out, 0, HEADER_BYTES);
-    for (int table = -1; table < kinds.n; table++) {
-        int n;
-        uint8_t *base;
-        const Field *f = table_of(&m, table, &n, &base);
-        for (const Field *last = f + n; base && f < last; f++) {
-            size_t bytes = f->bytes < f->type ? f->bytes : f->type;
-            int value;
-            memcpy(out + f->offset, base + f->place, bytes * count_of(f, &m));
-            memcpy(&value, out + f->offset, sizeof value);
-            if (needed_for(f, value) > needed) needed = needed_for(f, value);
-        }
-    }
-    if (memcmp(out + V5_BYTES, zeros, HEADER_BYTES - V5_BYTES) != 0) needed = 6;
-    if (needed < 5 && memcmp(out + V4_BYTES, zeros, HEADER_BYTES - V4_BYTES) != 0) needed = 5;
-    if (needed < 4 && memcmp(out + V3_FIELDS, zeros, HEADER_BYTES - V3_FIELDS) != 0) needed = 4;
-    out[4] = (uint8_t)needed;
-    return needed == 6 ? HEADER_BYTES : needed == 5 ? V5_BYTES : V4_BYTES;
-}
-
-static bool check_reserved(const uint8_t *p, const Model *m, Error *err) {
-    bool covered[HEADER_BYTES] = {false};
-    for (int table = -1; table < kinds.n; table++) {
-        int n;
-        uint8_t *base;
-        const Field *f = table_of(m, table, &n, &base);
-        for (const Field *last = f + n; f < last; f++)
-            if (f->offset < V3_FIELDS || m->config.version > 3)
-                memset(covered + f->offset, true, f->type);
-    }
-    for (int i = 0; i < HEADER_BYTES; i++)
-        if (!covered[i] && p[i]) return fail(err, "reserved byte %d is not 0", i);
-    return true;
+int model_fields(const Model *m, FieldTable tables[MAX_TABLES]) {
+    int n = 0;
+    tables[n++] = (FieldTable){fields_of_llama, N_FIELDS, (Model *)m};
+    EACH_KIND(k)
+    tables[n++] = (FieldTable){(*k)->fields, (*k)->n_fields, m->config.extra};
+    return n;
 }
 
 static bool check_types(const ModelConfig *c, Error *err) {
@@ -210,43 +96,43 @@ static bool check_shapes(const ModelConfig *c, Error *err) {
            fail(err, "head_dim is %d (expected an even number)", (int)c->head_dim);
 }
 
-int turning_elements(const RopeConfig *r) {
-    return r->method == ROPE_PROPORTIONAL ? 2 * r->turning : r->rotary_dim;
-}
-
-bool check_turning(RopeConfig *r, const char *field, int turning, int64_t head_dim, Error *err) {
-    bool counts_all = r->method == ROPE_PROPORTIONAL;
-    if (turning % 2 || turning > head_dim)
-        return fail(err, "%s is %d (expected an even number up to head_dim, %d)", field, turning,
-                    (int)head_dim);
-    r->rotary_dim = counts_all ? (int)head_dim : turning;
-    r->turning = counts_all ? turning / 2 : 0;
+// Ids of tokens are in the vocabulary. What stands behind the last end token does not count.
+static bool check_tokens(ModelConfig *c, Error *err) {
+    int last = c->vocab_size - 1;
+    if (c->bos_id > last) return fail(err, "bos_id is %d (expected -1 to %d)", c->bos_id, last);
+    for (int i = 0; i < MAX_EOS; i++) {
+        if (i >= c->n_eos) c->eos_ids[i] = 0;
+        if (c->eos_ids[i] < 0 || c->eos_ids[i] > last)
+            return fail(err, "eos_ids is %d (expected 0 to %d)", c->eos_ids[i], last);
+    }
     return true;
 }
 
-// Checks fields against one another, those of a Llama last.
-static bool check_fields(const uint8_t *header, Model *m, Error *err) {
-    const ModelConfig *c = &m->config;
-    int turning = c->rotary_dim ? c->rotary_dim : (int)c->head_dim;
-    if (!check_reserved(header, m, err) || !check_types(c, err) || !check_shapes(c, err))
-        return false;
+// Checks fields against one another.
+static bool check_fields(Model *m, Error *err) {
+    ModelConfig *c = &m->config;
+    if (m->rope.method >= rope_n_methods)
+        return fail(err, "rope_method is %d (expected 0 to %d)", m->rope.method,
+                    rope_n_methods - 1);
+    if (!check_tokens(c, err) || !check_types(c, err) || !check_shapes(c, err)) return false;
     EACH_KIND(k)
     if ((*k)->check && !(*k)->check(m, err)) return false;
-    if (!check_turning(&m->rope, "rotary_dim", turning, c->head_dim, err)) return false;
+    int turning = c->rotary_dim ? c->rotary_dim : (int)c->head_dim;
+    if (!settings_turn(&m->rope, "rotary_dim", turning, (int)c->head_dim, err)) return false;
     int n_pairs = m->rope.rotary_dim / 2;
     return c->n_longrope == 0 || c->n_longrope == n_pairs ||
            fail(err, "longrope lists of %d factors (expected %d)", c->n_longrope, n_pairs);
 }
 
-// Makes version 3's header of llama2.c's: seven int32, from version 1 on a byte, in 2 an int32. The
-// rest is Llama 2's.
-static void rewrite_legacy(const uint8_t *p, int version, uint8_t out[HEADER_BYTES]) {
+// llama2.c's header: seven int32, from version 1 on a byte, in 2 an int32. The rest is Llama 2's.
+static void take_legacy(Model *m, const uint8_t *p, int version) {
     int32_t n[7];  // dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size, seq_len
     memcpy(n, p, sizeof n);
     // In version 0 the vocabulary is negative when the classifier is not shared.
     int vocab_size = version == 0 && n[5] >= -MAX_VOCAB ? abs(n[5]) : n[5];
-    Model m = {.rope = {.theta = 10000, .train_ctx = n[6], .truncate = true}};
-    ModelConfig *c = &m.config;
+    ModelConfig *c = &m->config;
+    c->magic = MAGIC;
+    c->version = 1;  // which any value may stand in
     c->dim = n[0];
     c->hidden_dim = n[1];
     c->n_layers = n[2];
@@ -262,14 +148,15 @@ static void rewrite_legacy(const uint8_t *p, int version, uint8_t out[HEADER_BYT
     c->n_eos = vocab_size > 2;
     c->bos_id = vocab_size > 2 ? 1 : -1;
     c->eos_ids[0] = 2;
-    header_write(m, out);
+    m->rope = (RopeConfig){.theta = 10000, .train_ctx = n[6], .truncate = true};
 }
 
 bool header_read(Model *m, uint64_t *bytes, Error *err) {
     const uint8_t *file = m->file.data;
     size_t size = m->file.size;
+    FieldTable tables[MAX_TABLES];
+    int n = model_fields(m, tables);
     int32_t start[2];
-    uint8_t header[HEADER_BYTES] = {0};  // with zeros for what an older version does not have
     if (size < V0_BYTES)
         return fail(err, "not a model file (%zu bytes, a header has at least %d)", size, V0_BYTES);
     memcpy(start, file, sizeof start);
@@ -280,12 +167,19 @@ bool header_read(Model *m, uint64_t *bytes, Error *err) {
     if (size < *bytes)
         return fail(err, "truncated (%zu bytes, the header alone has %llu)", size,
                     (unsigned long long)*bytes);
-    if (!has_magic || version == 1 || version == 2)
-        rewrite_legacy(has_magic ? file + 8 : file, version, header);
-    else memcpy(header, file, *bytes);
-    bool good = read_fields(header, m, err);
+    bool good;
+    if (!has_magic || version == 1 || version == 2) {
+        take_legacy(m, has_magic ? file + 8 : file, version);
+        good = fields_check(tables, n, version, err);
+    } else {
+        uint8_t header[HEADER_BYTES] = {0};  // with zeros for what an older version does not have
+        int end = version == 3 ? V3_FIELDS : HEADER_BYTES;
+        memcpy(header, file, *bytes);
+        good = fields_read(tables, n, header, version, err) &&
+               fields_cover(tables, n, header, HEADER_BYTES, end, err);
+    }
     m->config.version = version;
-    good = good && check_fields(header, m, err);
+    good = good && check_fields(m, err);
     const char *why =
         has_magic ? "" : "not a model file: no ak42 magic, and as llama2.c's version 0 an ";
     return good || fail(err, "%simpossible header: %s", why, err->text);

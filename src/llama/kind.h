@@ -2,39 +2,8 @@
 // where no row has anything to say. src/kinds has the rows.
 #pragma once
 
-#include <float.h>
-
 #include "../base/settings.h"
 #include "forward.h"
-
-// The type of a header's field, by its bytes in the file. Of I32X8, a list, the first n_eos are in
-// use.
-typedef enum { U32 = 4, I32 = 4, F64 = 8, I32X8 = 32 } FieldType;
-
-// Values of `high`: no limit, and limits that are known only at run time.
-#define ANY DBL_MAX
-enum { LAST_TOKEN = -1, LAST_METHOD = -2 };
-// Larger than any released model, and small enough that the size of a tensor fits in 64 bits.
-enum { MAX_WIDTH = 1 << 20, MAX_LAYERS = 1 << 16, MAX_HEADS = 1 << 14, MAX_VOCAB = 1 << 24 };
-
-// A field of a header. Versions 3 to 6 have one layout.
-typedef struct {
-    const char *name;
-    size_t offset;  // in the file
-    FieldType type;
-    double low, high;          // what it may be, both included
-    size_t place, bytes;       // where it goes: in a Model, or a kind's in a ModelExtra
-    int version_5, version_6;  // values from which on only these versions have it; 0: none
-} Field;
-
-// What a model's header has in a field of any kind, by its name; 0: nothing, or there is none.
-double field_value(const Model *model, const char *name);
-
-// How many elements of a head turn. With `proportional` settings count all pairs, and have how many
-// of them turn. The second function puts the number that a header's field has into settings. False
-// with the reason when the head does not have so many.
-int turning_elements(const RopeConfig *rope);
-bool check_turning(RopeConfig *rope, const char *field, int turning, int64_t head_dim, Error *err);
 
 // The tensors of a model and of one layer. Rows need not be in order.
 typedef struct {
@@ -44,10 +13,6 @@ typedef struct {
 void add_tensors(Tensors *tensors, const Tensor *rows, int n);
 // The row of a tensor that is there, by its member.
 Tensor *tensor_at(Tensors *tensors, const void *member);
-
-// A place in a file, and the next bytes from there on. NULL for 0 bytes, false when they are cut.
-typedef struct Cursor Cursor;
-bool take_bytes(Cursor *file, int64_t bytes, const uint8_t **taken, Error *err);
 
 // All functions may be NULL.
 typedef struct {

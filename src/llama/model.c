@@ -106,86 +106,51 @@ void model_visit(Model *m, TensorVisitor *visit, void *whose) {
 
 // ---- where they lie ----
 
-// A place in the file. Only `offset` goes past its end, for an error to tell the expected size;
-// pointers never do.
-struct Cursor {
+// What is read of the file.
+typedef struct {
     Model *model;
+    Cursor at;
     const uint8_t *types;  // of the matrices that are not taken yet; NULL: config.weight_type
-    uint64_t alignment;    // of what is taken
-    uint64_t offset;       // once above INT64_MAX it stays there
     WeightType cut;        // a type of blocks that would not fill a row
     int64_t cut_group;     // rows of a part whose packed groups would run on into the next; 0: none
-};
+} Mapping;
 
-// Takes count * item_bytes bytes, which is 2^54 at most. NULL for a count of 0.
-static const void *take(Cursor *at, uint64_t count, uint64_t item_bytes) {
-    const MappedFile *file = &at->model->file;
-    uint64_t filled = at->offset + at->alignment - 1;
-    uint64_t here = filled / at->alignment * at->alignment;
-    if (here <= INT64_MAX) at->offset = here + count * item_bytes;
-    if (count == 0) return NULL;
-    if (here > file->size) here = file->size;
-    return file->data + here;
-}
-
-bool take_bytes(Cursor *at, int64_t bytes, const uint8_t **taken, Error *err) {
-    size_t size = at->model->file.size;
-    *taken = take(at, bytes, 1);
-    return at->offset <= size ||
-           fail(err, "truncated (%zu bytes found, the header has %zu)", size, (size_t)at->offset);
-}
-
-static void take_tensor(void *cursor, const Tensor *t) {
-    Cursor *at = cursor;
-    const ModelConfig *c = &at->model->config;
+static void take_tensor(void *mapping, const Tensor *t) {
+    Mapping *r = mapping;
+    const ModelConfig *c = &r->model->config;
     if (t->kind == FLOATS) {
-        *(const float **)t->member = take(at, t->rows * t->cols, sizeof(float));
+        *(const float **)t->member = cursor_take(&r->at, t->rows * t->cols, sizeof(float));
         return;
     }
-    int code = at->types ? *at->types++ : (int)c->weight_type;
+    int code = r->types ? *r->types++ : (int)c->weight_type;
     int64_t of_part = t->parts ? t->rows / t->parts : t->rows;
     Matrix *m = t->member;
     *m = (Matrix){.type = code % TYPE_PACKED, .rows = t->rows, .cols = t->cols};
     m->packed = code >= TYPE_PACKED;
     m->group_size = c->group_size;
     m->groups_cross_rows = c->version == 2 && t->cols % c->group_size != 0;
-    if (t->cols % block_columns(m->type)) at->cut = m->type;
-    if (m->packed && of_part < t->rows && of_part % PACKED_ROWS) at->cut_group = of_part;
-    m->data = take(at, t->rows, matrix_row_bytes(m));
-    m->scales = take(at, matrix_scale_bytes(m), 1);
+    if (t->cols % block_columns(m->type)) r->cut = m->type;
+    if (m->packed && of_part < t->rows && of_part % PACKED_ROWS) r->cut_group = of_part;
+    m->data = cursor_take(&r->at, t->rows, matrix_row_bytes(m));
+    m->scales = cursor_take(&r->at, matrix_scale_bytes(m), 1);
 }
 
 static void count_matrix(void *count, const Tensor *t) {
     if (t->kind != FLOATS) ++*(int *)count;
 }
 
-static bool check_type_table(const ModelConfig *c, const uint8_t *types, int n, Error *err) {
-    for (int i = 0; i < n; i++) {
-        int type = types[i] % TYPE_PACKED;
-        bool is_packed = types[i] >= TYPE_PACKED;
-        bool is_known = type < N_WEIGHT_TYPES && (!is_packed || can_be_packed(type));
-        bool has_groups = type != WEIGHT_Q8 || c->group_size > 0;
-        if (is_known && has_groups) continue;
-        return fail(err,
-                    "impossible header: type_table has %d for matrix %d "
-                    "(expected 0 to %d, q8 with groups; %d more only for types that are packed)",
-                    types[i], i, N_WEIGHT_TYPES - 1, TYPE_PACKED);
-    }
-    return true;
-}
-
 // Takes what may stand between header and tensors: longrope's lists, the tables of other kinds, a
 // byte for each matrix.
-static bool take_tables(Cursor *at, Error *err) {
-    Model *m = at->model;
+static bool take_tables(Mapping *r, Error *err) {
+    Model *m = r->model;
     int n_matrices = 0;
-    m->rope.short_factors = take(at, m->config.n_longrope, sizeof(double));
-    m->rope.long_factors = take(at, m->config.n_longrope, sizeof(double));
+    m->rope.short_factors = cursor_take(&r->at, m->config.n_longrope, sizeof(double));
+    m->rope.long_factors = cursor_take(&r->at, m->config.n_longrope, sizeof(double));
     EACH_KIND(k)
-    if ((*k)->read_tables && !(*k)->read_tables(m, at, err)) return false;
+    if ((*k)->read_tables && !(*k)->read_tables(m, &r->at, err)) return false;
     if (m->config.has_types) model_visit(m, count_matrix, &n_matrices);
-    return take_bytes(at, n_matrices, &at->types, err) &&
-           check_type_table(&m->config, at->types, n_matrices, err);
+    return cursor_take_now(&r->at, n_matrices, &r->types, err) &&
+           weights_check_codes(r->types, n_matrices, m->config.group_size, err);
 }
 
 // Whether what stands behind the tensors is a note, which older versions of this program wrote
@@ -197,24 +162,26 @@ static bool is_note(const Model *m, uint64_t offset) {
 }
 
 // Takes all tensors, and compares what they need with what the file has.
-static bool take_tensors(Cursor *at, Error *err) {
-    Model *m = at->model;
+static bool take_tensors(Mapping *r, Error *err) {
+    Model *m = r->model;
     size_t size = m->file.size;
-    if (m->config.version >= 3) at->alignment = 64;
-    model_visit(m, take_tensor, at);
-    take(at, 0, 0);  // what fills up the last one
+    if (m->config.version >= 3) r->at.alignment = 64;
+    model_visit(m, take_tensor, r);
+    cursor_take(&r->at, 0, 0);  // what fills up the last one
     if (m->config.shared_classifier) m->classifier = m->embedding;
-    if (at->offset > INT64_MAX) return fail(err, "impossible header: the tensors' sizes overflow");
-    if (at->cut)
+    if (r->at.offset > INT64_MAX)
+        return fail(err, "impossible header: the tensors' sizes overflow");
+    if (r->cut)
         return fail(err, "impossible header: rows of %s are not whole blocks of %d weights",
-                    weight_type_names[at->cut], block_columns(at->cut));
-    if (at->cut_group)
+                    weight_type_names[r->cut], block_columns(r->cut));
+    if (r->cut_group)
         return fail(err,
                     "impossible header: parts of %lld rows are packed (expected a multiple of %d)",
-                    (long long)at->cut_group, PACKED_ROWS);
-    return at->offset == size || (size > at->offset && is_note(m, at->offset)) ||
+                    (long long)r->cut_group, PACKED_ROWS);
+    return r->at.offset == size || (size > r->at.offset && is_note(m, r->at.offset)) ||
            fail(err, "%s (%zu bytes found, %llu expected from the header)",
-                at->offset > size ? "truncated" : "too long", size, (unsigned long long)at->offset);
+                r->at.offset > size ? "truncated" : "too long", size,
+                (unsigned long long)r->at.offset);
 }
 
 // Memory for the layers, and for what other kinds have besides.
@@ -229,11 +196,11 @@ static bool make_layers(Model *m, Error *err) {
 }
 
 static bool read_model(Model *m, Error *err) {
-    Cursor at = {.model = m, .alignment = 1};
+    Mapping r = {.model = m, .at = {.file = &m->file, .alignment = 1}};
     if (kinds.n) m->config.extra = alloc_array(1, kinds.model_bytes, "a model", err);
     if (kinds.n && !m->config.extra) return false;
-    bool good = header_read(m, &at.offset, err) && make_layers(m, err) && take_tables(&at, err) &&
-                take_tensors(&at, err);
+    bool good = header_read(m, &r.at.offset, err) && make_layers(m, err) && take_tables(&r, err) &&
+                take_tensors(&r, err);
     return good && (settings_check(&m->rope, m->config.seq_len, err) ||
                     fail(err, "impossible header: %s", err->text));
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "../../rope.h"
-#include "../base/util.h"
+#include "../base/fields.h"
 #include "../weights/matrix.h"
 
 // What the header of a file says, except for the settings of RoPE.
@@ -26,7 +26,9 @@ typedef struct {
     int n_eos;
     int eos_ids[MAX_EOS];
     int rotary_dim;  // elements of a head that turn; 0: all
-    int n_longrope;  // factors of each of longrope's two lists, 0: there are none
+    bool
+        original_unsaid;  // the settings that the file was made from named no L, see docs/format.md
+    int n_longrope;       // factors of each of longrope's two lists, 0: there are none
     // the WeightType of each matrix in the file's order, a byte each; else all are weight_type
     bool has_types;
     struct ModelExtra *extra;  // what models of other kinds have besides, see kind.h
@@ -58,9 +60,6 @@ typedef struct {
 typedef enum { EMBEDDING, ATTENTION, FEED_FORWARD, CLASSIFIER, FLOATS } TensorKind;
 enum { N_MATRIX_KINDS = FLOATS };
 
-// What is added to the type of a matrix whose rows lie side by side, in the table of types.
-enum { TYPE_PACKED = 128 };
-
 // A tensor of a file.
 typedef struct {
     int place;     // in files of version 3 and later, in rising order
@@ -89,12 +88,17 @@ bool fail_not_finite(int layer, int n_layers, int position, Error *err);
 
 // ---- header.c ----
 
-enum { HEADER_BYTES = 1024 };  // of version 6; 5 has 512, and those before have 256 or fewer
+// Bytes of a header by its version: 0 has no magic, 3 ends in zeros from V3_FIELDS on.
+enum { MAGIC = 0x616b3432, V0_BYTES = 28, V3_FIELDS = 204, V4_BYTES = 256, V5_BYTES = 512 };
+enum { HEADER_BYTES = 1024 };  // of version 6
+// Larger than any released model, and small enough that the size of a tensor fits in 64 bits.
+enum { MAX_WIDTH = 1 << 20, MAX_LAYERS = 1 << 16, MAX_HEADS = 1 << 14, MAX_VOCAB = 1 << 24 };
+
+// The fields of a model's header, by tables. Returns how many tables there are.
+enum { MAX_TABLES = 32 };
+int model_fields(const Model *model, FieldTable tables[MAX_TABLES]);
 
 // Reads the header of the model's mapped file into its config and rope, which are zeroed before.
 // *bytes says where it ends. False with the reason when a field is out of range, or when fields
 // contradict one another. The caller checks the settings of RoPE and what follows the header.
 bool header_read(Model *model, uint64_t *bytes, Error *err);
-
-// Writes a header of version 3, or of 4 to 6 when it says what only that can. Returns its bytes.
-int header_write(Model model, uint8_t out[HEADER_BYTES]);

@@ -51,6 +51,9 @@ static void print_keys(const Job *job, const Session *s) {
     table_note(&table, "method", "%s", job->plans->name);
     table_note(&table, "layer", "%d", watch->layer);
     table_note(&table, "head", "%d", watch->head);
+    if (s->model->config.extra->index.topk)
+        table_note(&table, "chosen", "the %d keys that the indexer likes best; others are not seen",
+                   s->model->config.extra->index.topk);
     table_columns(&table, "position\tdistance\tscore\tweight\ttoken");
     for (int i = 0; i < n; i++) {
         double weight = exp(scores[i] - max) / total;
@@ -71,9 +74,10 @@ bool show_attention(const Job *job, int layer, int head, Error *err) {
     if (layer >= layers || head >= heads)
         return fail(err, "--attn %d.%d: the model has layers 0 to %d and heads 0 to %d", layer,
                     head, layers - 1, heads - 1);
-    if (job->model->layers[layer].extra->flags & LAYER_STATE)
-        return fail(err, "--attn %d.%d: layer %d keeps a state, and does not attend", layer, head,
-                    layer);
+    if (!layer_attends(&job->model->layers[layer]))
+        return fail(err, "--attn %d.%d: layer %d %s, and does not attend", layer, head, layer,
+                    layer_mixes(&job->model->layers[layer]) ? "keeps a state"
+                                                            : "feeds forward alone");
     float *scores = alloc_array(job->n_ids, sizeof *scores, "scores", err);
     if (!scores) return false;
     Session *s = open_session(job, job->plans, n, true, err);

@@ -9,9 +9,12 @@
 
 // Bytes of a layer's cache of so many positions.
 static uint64_t layer_bytes(const Job *job, const Layer *layer, KvType kv, int positions) {
+    int n_heads;
     KvCache cache = layer_cache(job->model, layer, kv, positions);
+    KvCache second = layer_second_cache(job->model, layer, kv, positions, &n_heads);
     Arena count = {0};
     kv_cache_lay_out(&cache, &count);
+    if (second.n_kv_heads) kv_cache_lay_out(&second, &count);
     return count.used;
 }
 
@@ -37,9 +40,10 @@ double cache_bytes_read(const Job *job, KvType kv, double positions) {
 static void note_states(Table *t, const Model *m) {
     int n = layers_with_state(m, m->config.n_layers);
     if (n == 0) return;
-    bool is_delta = m->config.extra->states.kind == STATE_DELTA;
+    static const char *const by[N_STATES] = {"", "the gated delta rule", "a short convolution",
+                                             "Mamba 2"};
     table_note(t, "states", "%d of %d layers keep a state, by %s, and know no positions", n,
-               m->config.n_layers, is_delta ? "the gated delta rule" : "a short convolution");
+               m->config.n_layers, by[m->config.extra->states.kind]);
     table_note(t, "state_bytes", "%.0f", state_bytes(m));
 }
 
@@ -74,6 +78,9 @@ void note_cache(Table *t, const Job *job) {
     if (c->extra->latent.kv_rank)
         table_note(t, "cache_latent", "%d and %d that turn, for all heads",
                    c->extra->latent.kv_rank, m->rope.rotary_dim);
+    if (c->extra->index.topk)
+        table_note(t, "keys_chosen", "%d at most, of all that are before a query",
+                   c->extra->index.topk);
     if (borrowing) note_bytes(t, "cache_borrowing_layers", borrowing);
     if (read < of_block / KV_BLOCK * job->length) note_bytes(t, "cache_read_bytes", read);
 }

@@ -13,9 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check_texts.h"
-#include "check_units.h"
-#include "check_verdict.h"
+#include "check_rows.h"
 #include "measure.h"
 
 enum { ROUNDS_BELOW = 3 };          // for a length below one that fails
@@ -40,7 +38,7 @@ static void print_apart(Table *t, bool is_known, double value, double other) {
 static void print_check_line(Check *c, const Row *row, const char *name) {
     Table *t = &c->table;
     const bool is_read = row->units > 0 && (row->samples.n > 0 || row->verdict != UNABLE);
-    const bool has_limit = is_read && !(is_about_worth(row->kind) && row->limit == 0);
+    const bool has_limit = is_read && !(row_types[row->kind].about_worth && row->limit == 0);
     const bool needs_time = row->verdict == OPEN && !row->lacks;
     table_words(t, name);
     table_number(t, "%.0f", row->length);
@@ -68,11 +66,11 @@ static void print_parts(Check *c, const Row *row) {
 static void print_row(Check *c, Row *row) {
     row->printed = true;
     if (row->kind == ROUNDED_CACHE && row->units > 0) print_parts(c, row);
-    else print_check_line(c, row, row_names[row->kind]);
+    else print_check_line(c, row, row_types[row->kind].name);
     if (!c->table.eyes) fflush(stdout);
     if (row->units > 0 && !c->table.moves)
-        fprintf(stderr, "run: %s %d: %.1f of %g s\n", row_names[row->kind], row->length, spent(c),
-                c->budget);
+        fprintf(stderr, "run: %s %d: %.1f of %g s\n", row_types[row->kind].name, row->length,
+                spent(c), c->budget);
 }
 
 // ---- rows in order ----
@@ -92,14 +90,14 @@ static void learn_speed(Check *c, const Row *row, double took, double expected) 
 // Whether another unit of the row is to be read, up to `most`.
 static bool goes_on(const Check *c, const Row *row, int most) {
     bool is_open = row->verdict == OPEN && row->units < most;
-    return is_open && fits(c, unit_seconds(c, row));
+    return is_open && fits(c, row_types[row->kind].seconds(c, row));
 }
 
 // Says why a row stays open whose units are all read.
 static void give_up(Row *row) {
     row->lacks = "a longer text";
     // A model that does not surely find keys in a short text is not judged by them.
-    if (asks_for_keys(row) && !finds_in_short(row)) row->verdict = UNABLE;
+    if (row_types[row->kind].asks_for_keys && !finds_in_short(row)) row->verdict = UNABLE;
     // A mistake that neither harms nor helps tells nothing.
     if (row->kind == CONVERSION) row->verdict = UNABLE;
 }
@@ -107,19 +105,17 @@ static void give_up(Row *row) {
 // Reads units for the row until it is decided, until there is no more text or time, or until it is
 // the next row's turn. False with the reason when something went wrong.
 static bool settle(Check *c, Row *row, int round, Error *err) {
-    const bool alone =
-        row->kind <= CONVERSION || row->kind == OTHER_BASES || row->kind == ROUNDED_CACHE;
     const int all = most_units(c, row);
     const int most = units_up_to(c, row, round);
     Session *s = NULL;
     bool ok = true;
     row->lacks = all == 0 ? "a longer text" : NULL;
-    snprintf(c->doing, sizeof c->doing, "%s %d", row_names[row->kind], row->length);
+    snprintf(c->doing, sizeof c->doing, "%s %d", row_types[row->kind].name, row->length);
     while (ok && goes_on(c, row, most)) {
         Error memory;
         double began = now_seconds();
-        double expected = unit_seconds(c, row);
-        if (!s && !alone) {
+        double expected = row_types[row->kind].seconds(c, row);
+        if (!s && !row_types[row->kind].alone) {
             s = open_for(c, row, &memory);
             if (!s) row->lacks = "more memory";
             if (!s) break;
@@ -129,7 +125,7 @@ static bool settle(Check *c, Row *row, int round, Error *err) {
         double took = now_seconds() - began;
         row->units++;
         row->seconds += took;
-        judge_row(c, row);
+        row_types[row->kind].judge(c, row);
         learn_speed(c, row, took, expected);
     }
     if (ok && row->verdict == OPEN && row->units == all) give_up(row);
@@ -240,6 +236,20 @@ static void note_engines(Check *c, bool says_block) {
     if (alike < known) table_note(&c->table, how, "%d of %d engines: --engines", alike, known);
 }
 
+// Settings that name no L hold here, and do not load everywhere.
+static void warn_of_unsaid(const Job *job) {
+    const RopeConfig *said = &job->said->rope;
+    const RopeConfig *tried = &job->plans->rope;
+    char words[200];
+    if (!job->said->original_unsaid || tried->method != said->method ||
+        tried->train_ctx != said->train_ctx)
+        return;
+    rope_config_say_unsaid(said->train_ctx, words, sizeof words);
+    fprintf(stderr,
+            "run: warning: YaRN's block in the %s has no original_max_position_embeddings: %s\n",
+            job->said->whole ? "config" : "model", words);
+}
+
 // What reading for each length should take, when rows are decided after the usual number of units.
 static void print_costs(Check *c) {
     double jumps = 0;
@@ -249,8 +259,8 @@ static void print_costs(Check *c) {
         double whole = 0;
         for (RowKind kind = 0; kind < N_ROW_KINDS; kind++) {
             if (!is_wanted(c, kind)) continue;
-            const bool once =
-                kind != JUMPS && kind != JUMP_KEYS && !is_about_worth(kind) && kind < WHOLE_TEXT;
+            const bool once = kind != JUMPS && kind != JUMP_KEYS && !row_types[kind].about_worth &&
+                              kind < WHOLE_TEXT;
             Row row = {.kind = kind, .length = n};
             double seconds = seconds_to_decide(c, &row);
             if (kind >= WHOLE_TEXT) whole += seconds;
@@ -298,6 +308,7 @@ static bool run_checks(Check *c, const CheckOptions *o, Answer *answer, Error *e
         else ok = judge_by_reading(c, o->says_block, answer, err);
     }
     table_end(&c->table);
+    if (ok) warn_of_unsaid(job);
     return ok;
 }
 

@@ -1,12 +1,11 @@
 // --check --like: another model reads the same stretches of text. Models with one tokenizer are
 // compared token by token. With two, what each gives to the same bytes is.
-#include "check_like.h"
+#include "check_rows.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "../job/foreign.h"
-#include "check_texts.h"
 #include "score.h"
 
 enum {

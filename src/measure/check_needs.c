@@ -1,6 +1,6 @@
 // What a length needs to hold. All that is said of a length comes from here, so that it is the same
 // for -n and for the "holds to" of a longer -n.
-#include "check_needs.h"
+#include "check_rows.h"
 
 #include <string.h>
 
@@ -28,7 +28,6 @@ int needs_of(const Check *c, int length, Need needs[MAX_NEEDS]) {
     const int known = find_row(c, SHORT_PERPLEXITY, window);
     const bool mistakes_first = known >= 0 && is_suspicious(c, &c->rows[known]);
     int n = add_need(needs, 0, SHORT_PERPLEXITY, window);
-    if (is_wanted(c, ANCHORED)) n = add_need(needs, n, ANCHORED, window);
     if (is_wanted(c, LIKE)) n = add_need(needs, n, LIKE, window);
     if (mistakes_first) n = add_need(needs, n, CONVERSION, window);
     if (is_far) {
@@ -54,7 +53,7 @@ int needs_of(const Check *c, int length, Need needs[MAX_NEEDS]) {
 
 bool is_further(const Check *c, Need need, int length) {
     if (need.kind == WHOLE_TEXT || need.kind == WHOLE_KEYS) return length > c->window;
-    if (is_about_worth(need.kind)) return true;
+    if (row_types[need.kind].about_worth) return true;
     return need.kind == JUMPS && need.length != length;
 }
 

@@ -5,8 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "anchor.h"
-
 enum {
     LEAST_SAMPLES = 12,  // that decide at SURE; fewer ones are judged by Student's t
     MOST_TEXTS = 64,     // that are read whole for a row
@@ -36,8 +34,6 @@ static const double PASSES_IN_STORY = 1.05;
 static const double BASE_LOSS = 1.05;     // the reference's, in shares of that with another theta
 static const double MISTAKE_LOSS = 1.02;  // or with a mistake
 static const double LIKE_LOSS = 1.05;     // or that of another model
-// the same of what was noted when the file was made, or the other way round
-static const double ANCHOR_CHANGE = 1.01;
 // of -ln p(token) when it is read by itself and not in a prompt, on average
 static const double MOST_CHANGE = 0.16;
 static const double FOUND_SHARE = 0.6;  // of the keys that are found in a short text
@@ -46,9 +42,6 @@ static const double KNOWS_NOTHING = 0.1;  // perplexity of a short text in share
 static const double SUSPICIOUS = 0.25;    // in shares of that
 static const double MARGIN = 1.15;        // what is begun may take so many times what it should
 
-const char *const row_names[N_ROW_KINDS] = {
-    "short-perplexity", "anchor",       "like", "conversion", "short-texts", "base",     "jumps",
-    "jump-retrieval",   "step-by-step", "page", "cache",      "perplexity",  "retrieval"};
 const CachePart cache_parts[N_CACHE_PARTS] = {
     {"cache-q8-keys", KV_Q8, KV_F16},   {"cache-q8-values", KV_F16, KV_Q8},
     {"cache-q8", KV_Q8, KV_Q8},         {"cache-q4-keys", KV_Q4, KV_F16},
@@ -130,13 +123,6 @@ static int parts_told(const Check *c) {
     return n;
 }
 
-// Of the rows about what a context is worth.
-static double worth_seconds(const Check *c, RowKind kind) {
-    const double stretch = seconds_for(c, c->window, c->window);
-    if (kind == READ_AGAIN) return 2 * stretch;
-    return (1 + parts_told(c)) * stretch;
-}
-
 bool is_reference(const Check *c) {
     const RopePlan *tried = c->job->plans;
     const RopePlan *reference = &c->references[c->reference_is];
@@ -144,56 +130,105 @@ bool is_reference(const Check *c) {
            memcmp(&tried->sliding, &reference->sliding, sizeof tried->sliding) == 0;
 }
 
-double unit_seconds(const Check *c, const Row *row) {
-    double stretch = seconds_for(c, c->window, c->window);
-    double reference = row->units < c->n_stretches && c->scores[row->units] ? 0 : stretch;
-    double answer = ANSWER * c->per_step;
-    double whole = seconds_for(c, row->length, row->length);
-    if (is_about_worth(row->kind)) return worth_seconds(c, row->kind);
-    switch (row->kind) {
-    case SHORT_PERPLEXITY:
-        return FIRST_STRETCHES * stretch *
-               (c->references[FILES_OWN].rope.method == ROPE_NONE ? 1 : 2);
-    case ANCHORED: return ANCHOR_STRETCHES * stretch;
-    case CONVERSION: return seconds_for_mistakes(c, row);
-    case SHORT_TEXTS: return (is_reference(c) ? 0 : stretch) + reference;
-    case LIKE:
-    case JUMPS: return stretch + reference;
-    case OTHER_BASES: return 2 * stretch + reference;
-    case JUMP_KEYS: return seconds_for(c, key_tokens(c), key_tokens(c)) + answer;
-    case STEPS: return 2 * stretch + TAIL * c->per_step;
-    case WHOLE_TEXT: return whole + windows_beside(c, row->length) * stretch;
-    default: return whole + answer;
-    }
+// A stretch in its window.
+static double stretch_seconds(const Check *c) { return seconds_for(c, c->window, c->window); }
+
+// The reference's reading of the row's next stretch, which is read once for all rows.
+static double reference_seconds(const Check *c, const Row *row) {
+    bool is_read = row->units < c->n_stretches && c->scores[row->units];
+    return is_read ? 0 : stretch_seconds(c);
 }
 
-bool asks_for_keys(const Row *row) { return row->kind == JUMP_KEYS || row->kind == WHOLE_KEYS; }
+static double short_seconds(const Check *c, const Row *row) {
+    bool has_own = c->references[FILES_OWN].rope.method != ROPE_NONE;
+    (void)row;
+    return FIRST_STRETCHES * stretch_seconds(c) * (has_own ? 2 : 1);
+}
+
+// A stretch beside the reference's reading of it.
+static double beside_seconds(const Check *c, const Row *row) {
+    return stretch_seconds(c) + reference_seconds(c, row);
+}
+
+static double in_place_seconds(const Check *c, const Row *row) {
+    return is_reference(c) ? reference_seconds(c, row) : beside_seconds(c, row);
+}
+
+static double bases_seconds(const Check *c, const Row *row) {
+    return 2 * stretch_seconds(c) + reference_seconds(c, row);
+}
+
+static double key_seconds(const Check *c, const Row *row) {
+    (void)row;
+    return seconds_for(c, key_tokens(c), key_tokens(c)) + ANSWER * c->per_step;
+}
+
+static double steps_seconds(const Check *c, const Row *row) {
+    (void)row;
+    return 2 * stretch_seconds(c) + TAIL * c->per_step;
+}
+
+static double page_seconds(const Check *c, const Row *row) {
+    (void)row;
+    return 2 * stretch_seconds(c);
+}
+
+static double cache_seconds(const Check *c, const Row *row) {
+    (void)row;
+    return (1 + parts_told(c)) * stretch_seconds(c);
+}
+
+static double text_seconds(const Check *c, const Row *row) {
+    return seconds_for(c, row->length, row->length) +
+           windows_beside(c, row->length) * stretch_seconds(c);
+}
+
+static double whole_key_seconds(const Check *c, const Row *row) {
+    return seconds_for(c, row->length, row->length) + ANSWER * c->per_step;
+}
+
+static int one_unit(const Check *c, const Row *row) {
+    (void)c;
+    (void)row;
+    return 1;
+}
+
+static int most_stretches(const Check *c, const Row *row) {
+    (void)row;
+    return c->n_stretches;
+}
+
+static int most_mistakes(const Check *c, const Row *row) {
+    (void)row;
+    return c->n_stretches < MOST_MISTAKES ? c->n_stretches : MOST_MISTAKES;
+}
+
+static int most_keys(const Check *c, const Row *row) {
+    (void)c;
+    (void)row;
+    return MOST_KEYS;
+}
+
+static int most_texts(const Check *c, const Row *row) {
+    size_t texts = c->n_ids / (size_t)row->length;
+    return texts < MOST_TEXTS ? (int)texts : MOST_TEXTS;
+}
+
+int most_units(const Check *c, const Row *row) { return row_types[row->kind].most(c, row); }
 
 int units_up_to(const Check *c, const Row *row, int round) {
-    int units = (asks_for_keys(row) ? FIRST_KEYS : FIRST_UNITS) << round;
+    int units = (row_types[row->kind].asks_for_keys ? FIRST_KEYS : FIRST_UNITS) << round;
     int most = most_units(c, row);
     return units < most ? units : most;
-}
-
-int most_units(const Check *c, const Row *row) {
-    size_t texts = c->n_ids / (size_t)row->length;
-    switch (row->kind) {
-    case SHORT_PERPLEXITY:
-    case ANCHORED: return 1;
-    case CONVERSION: return c->n_stretches < MOST_MISTAKES ? c->n_stretches : MOST_MISTAKES;
-    case JUMP_KEYS:
-    case WHOLE_KEYS: return MOST_KEYS;
-    case WHOLE_TEXT: return texts < MOST_TEXTS ? (int)texts : MOST_TEXTS;
-    default: return c->n_stretches;
-    }
 }
 
 // Errors shrink with the root of the units. The value moves, too: half an error nearer to the limit
 // is to be expected. What is no further than that from its limit takes all units.
 double seconds_to_decide(const Check *c, const Row *row) {
     double most = most_units(c, row);
-    double units = asks_for_keys(row) ? USUAL_KEYS : row->kind == CONVERSION ? 1 : USUAL_UNITS;
-    double unit = row->units > 0 ? row->seconds / row->units : unit_seconds(c, row);
+    bool asks = row_types[row->kind].asks_for_keys;
+    double units = asks ? USUAL_KEYS : row->kind == CONVERSION ? 1 : USUAL_UNITS;
+    double unit = row->units > 0 ? row->seconds / row->units : row_types[row->kind].seconds(c, row);
     double error = row->error;
     double distance = fabs(row->value - row->limit) - error / 2;
     if (row->units > 0 && row->samples.n > 1)
@@ -278,7 +313,9 @@ bool is_open_mistake(const Check *c, const Row *row, int mistake) {
     return one.verdict == OPEN;
 }
 
-static void judge_keys(Row *row) {
+static void judge_keys(const Check *c, Row *row) {
+    (void)c;
+    if (row->verdict == UNABLE) return;
     row->value = likely_share(&row->samples);
     row->error = share_error(&row->samples);
     row->limit = FOUND_SHARE;
@@ -342,6 +379,7 @@ void tell_part(const Row *row, int part, double *mean, double *error) {
 
 // Only a cache that is in force can fail. Others are told.
 static void judge_cache(const Check *c, Row *row) {
+    if (row->verdict == UNABLE) return;
     const int in_force = part_in_force(c);
     row->other = in_force < 0 ? Q4_CACHE : in_force;
     row->samples = row->others[row->other];
@@ -352,61 +390,79 @@ static void judge_cache(const Check *c, Row *row) {
     else if (row->units >= CACHE_STRETCHES) row->verdict = OK;
 }
 
-bool is_about_worth(RowKind kind) { return kind >= READ_AGAIN && kind <= ROUNDED_CACHE; }
-
-bool is_wanted(const Check *c, RowKind kind) {
-    switch (kind) {
-    case ANCHORED: return anchor_of(c->job->model).is_noted;
-    case LIKE: return c->like;
-    case READ_AGAIN: return c->min_page >= 0;
-    case ROUNDED_CACHE: return c->max_cache >= 0;
-    default: return true;
-    }
-}
-
-static void judge_worth(const Check *c, Row *row) {
+static void judge_page(const Check *c, Row *row) {
     const GainLimits page = {c->min_page, LEAST_GAIN, PAGE_STRETCHES};
-    if (row->verdict == UNABLE) return;
-    if (row->kind == ROUNDED_CACHE) judge_cache(c, row);
-    else judge_gain(row, page);
+    if (row->verdict != UNABLE) judge_gain(row, page);
 }
 
-static void judge_anchor(Row *row) {
-    row->error = INFINITY;  // it has none
-    row->limit = ANCHOR_CHANGE;
+static void judge_short(const Check *c, Row *row) {
+    judge_ratio(row, c->job->model->config.vocab_size * KNOWS_NOTHING);
     row->verdict = row->value <= row->limit ? OK : FAIL;
 }
 
-void judge_row(const Check *c, Row *row) {
-    double passes, fails;
-    if (is_about_worth(row->kind)) {
-        judge_worth(c, row);
-        return;
-    }
-    switch (row->kind) {
-    case ANCHORED: judge_anchor(row); break;
-    case SHORT_PERPLEXITY:
-        judge_ratio(row, c->job->model->config.vocab_size * KNOWS_NOTHING);
-        row->verdict = row->value <= row->limit ? OK : FAIL;
-        break;
-    case OTHER_BASES: judge_others(row, 2, BASE_LOSS); break;
-    case CONVERSION: judge_others(row, N_MISTAKES, MISTAKE_LOSS); break;
-    case LIKE: judge_ratio(row, LIKE_LOSS); break;
-    case JUMPS:
-    case WHOLE_TEXT:
-        if (has_two_limits(c, row, &passes, &fails)) judge_between(row, passes, fails);
-        else judge_ratio(row, MOST_LOSS);
-        break;
-    case STEPS:
-        row->value = row->samples.mean;
-        row->error = standard_error(&row->samples);
-        row->limit = MOST_CHANGE;
-        row->verdict = decide(row->value, row->error, row->limit);
-        break;
-    case JUMP_KEYS:
-    case WHOLE_KEYS:
-        if (row->verdict != UNABLE) judge_keys(row);
-        break;
-    default: judge_ratio(row, MOST_LOSS);
-    }
+static void judge_like(const Check *c, Row *row) {
+    (void)c;
+    judge_ratio(row, LIKE_LOSS);
 }
+
+static void judge_mistakes(const Check *c, Row *row) {
+    (void)c;
+    judge_others(row, N_MISTAKES, MISTAKE_LOSS);
+}
+
+static void judge_bases(const Check *c, Row *row) {
+    (void)c;
+    judge_others(row, 2, BASE_LOSS);
+}
+
+// A text by jumps, whole or in place.
+static void judge_text(const Check *c, Row *row) {
+    double passes, fails;
+    if (has_two_limits(c, row, &passes, &fails)) judge_between(row, passes, fails);
+    else judge_ratio(row, MOST_LOSS);
+}
+
+static void judge_steps(const Check *c, Row *row) {
+    (void)c;
+    row->value = row->samples.mean;
+    row->error = standard_error(&row->samples);
+    row->limit = MOST_CHANGE;
+    row->verdict = decide(row->value, row->error, row->limit);
+}
+
+// ---- the kinds of rows ----
+
+static bool wants_like(const Check *c) { return c->like; }
+static bool wants_page(const Check *c) { return c->min_page >= 0; }
+static bool wants_cache(const Check *c) { return c->max_cache >= 0; }
+
+bool is_wanted(const Check *c, RowKind kind) {
+    return !row_types[kind].is_wanted || row_types[kind].is_wanted(c);
+}
+
+const RowType row_types[N_ROW_KINDS] = {
+    [SHORT_PERPLEXITY] = {"short-perplexity", .alone = true, .most = one_unit,
+                          .seconds = short_seconds, .judge = judge_short},
+    [LIKE] = {"like", .alone = true, .is_wanted = wants_like, .most = most_stretches,
+              .seconds = beside_seconds, .judge = judge_like},
+    [CONVERSION] = {"conversion", .alone = true, .most = most_mistakes,
+                    .seconds = seconds_for_mistakes, .judge = judge_mistakes},
+    [SHORT_TEXTS] = {"short-texts", .most = most_stretches, .seconds = in_place_seconds,
+                     .judge = judge_text},
+    [OTHER_BASES] = {"base", .alone = true, .most = most_stretches, .seconds = bases_seconds,
+                     .judge = judge_bases},
+    [JUMPS] = {"jumps", .by_jumps = true, .most = most_stretches, .seconds = beside_seconds,
+               .judge = judge_text},
+    [JUMP_KEYS] = {"jump-retrieval", .by_jumps = true, .asks_for_keys = true, .most = most_keys,
+                   .seconds = key_seconds, .judge = judge_keys},
+    [STEPS] = {"step-by-step", .most = most_stretches, .seconds = steps_seconds,
+               .judge = judge_steps},
+    [READ_AGAIN] = {"page", .by_jumps = true, .about_worth = true, .is_wanted = wants_page,
+                    .most = most_stretches, .seconds = page_seconds, .judge = judge_page},
+    [ROUNDED_CACHE] = {"cache", .alone = true, .by_jumps = true, .about_worth = true,
+                       .is_wanted = wants_cache, .most = most_stretches, .seconds = cache_seconds,
+                       .judge = judge_cache},
+    [WHOLE_TEXT] = {"perplexity", .most = most_texts, .seconds = text_seconds, .judge = judge_text},
+    [WHOLE_KEYS] = {"retrieval", .asks_for_keys = true, .most = most_keys,
+                    .seconds = whole_key_seconds, .judge = judge_keys},
+};

@@ -1,4 +1,5 @@
-// The rows of --check: what is known of each, when it is decided, and how long it takes.
+// The rows of --check: what is known of each, when it is decided, how long it takes; and what the
+// files of --check have for one another.
 #pragma once
 
 #include "../job/job.h"
@@ -46,7 +47,6 @@ typedef struct {
 
 typedef enum {
     SHORT_PERPLEXITY,  // does the model know the text at all?
-    ANCHORED,          // does it still read as well as when its file was made?
     LIKE,              // does it read short texts as well as another model?
     CONVERSION,        // does it read better with a mistake that converters make?
     SHORT_TEXTS,       // what the setting costs texts within the trained context
@@ -82,6 +82,8 @@ typedef struct {
     bool replaced;      // by a row about a whole text of that length
     bool printed;
 } Row;
+
+typedef struct Likeness Likeness;  // see check_like.c
 
 enum { PLAIN_ROPE, FILES_OWN, SMALLER_BASE, LARGER_BASE, N_REFERENCES };  // plans for short texts
 
@@ -119,7 +121,7 @@ typedef struct {
     Session *reference;     // by the plan that reads short texts best
     int reference_is;       // PLAIN_ROPE or FILES_OWN
     const char *like_path;  // of another model; NULL: there is none
-    struct Likeness *like;
+    Likeness *like;
     // (window / 2) -ln p of the second half of each stretch by the reference; NULL: not read yet.
     double *scores[MOST_STRETCHES];
     // Verdicts.
@@ -133,15 +135,22 @@ typedef struct {
 // Whether so high a perplexity of a short text suggests that the model was wrongly converted.
 bool is_suspicious(const Check *check, const Row *short_perplexity);
 
-// The name of a row's kind, as printed.
-extern const char *const row_names[N_ROW_KINDS];
+// A kind of row.
+typedef struct {
+    const char *name;                                       // as printed
+    bool alone;                                             // its units open sessions of their own
+    bool by_jumps;                                          // it is read so, as the verdict says
+    bool asks_for_keys;                                     // its units are keys
+    bool about_worth;                                       // it tells what a context is worth
+    bool (*is_wanted)(const Check *check);                  // by an option; NULL: always
+    int (*most)(const Check *check, const Row *row);        // units that the text has for it
+    double (*seconds)(const Check *check, const Row *row);  // that its next unit should take
+    void (*judge)(const Check *check, Row *row);
+} RowType;
+extern const RowType row_types[N_ROW_KINDS];
 
 void add_sample(Samples *samples, double x);
 
-// Gives the row the value, the error, the limit and the verdict that its samples make.
-void judge_row(const Check *check, Row *row);
-// Whether a row is about keys.
-bool asks_for_keys(const Row *row);
 // The limit below which a ratio passes, and the one above which it fails. What is between them is
 // not decided by the row. False: the row has one limit, or another kind of value.
 bool has_two_limits(const Check *check, const Row *row, double *passes, double *fails);
@@ -150,9 +159,8 @@ int most_units(const Check *check, const Row *row);
 // How many of them are read up to the row's turn number `round`: twice as many as up to the one
 // before it. So a row that sits on its limit does not take all of the time where another decides.
 int units_up_to(const Check *check, const Row *row, int round);
-// Whether the row is asked for at all: those about what a context is worth have options.
+// Whether the row is asked for at all.
 bool is_wanted(const Check *check, RowKind kind);
-bool is_about_worth(RowKind kind);
 // Whether a part of the cache is told: where the cache is not rounded, all are.
 bool asks_for_part(const Check *check, int part);
 // The part that the cache of the job is; -1: it is not rounded.
@@ -174,8 +182,6 @@ double spent(const Check *check);
 bool fits(const Check *check, double seconds);
 // Whether a text in place is read by the reference's own settings.
 bool is_reference(const Check *check);
-// Seconds that the row's next unit should take.
-double unit_seconds(const Check *check, const Row *row);
 // Seconds that an open row should take until it is decided, by what is known of it.
 double seconds_to_decide(const Check *check, const Row *row);
 
@@ -183,3 +189,99 @@ double seconds_to_decide(const Check *check, const Row *row);
 int mistake_tokens(const Check *check);
 int key_tokens(const Check *check);
 int windows_beside(const Check *check, int length);
+
+// ---- check_texts.c: texts, and sessions that give up when the budget ends ----
+
+bool has_bos(const Check *check);
+// Copies n tokens that begin with the text's id number `start`, behind BOS in the first one's
+// place, if there is one.
+void take_text(const Check *check, size_t start, int n, int32_t *text);
+// The i-th of n places in an order in which each beginning is spread over the whole: 0, n/2, n/4,
+// 3n/4, ... (van der Corput's, 1935).
+int spread_order(int i, int n);
+// The first id of the u-th of n texts of `length` tokens, which are spread over all of the text.
+size_t start_of(const Check *check, int u, int n, int length);
+
+// How the row's units are read where it is tried: in place, or with jumps over its positions.
+RopePlan plan_of_row(const Check *check, const Row *row);
+
+// A session for a plan, which asks for the time before each chunk. NULL with the reason.
+SessionConfig timed_config(Check *check, const RopePlan *plan, int context);
+Session *open_timed(Check *check, const RopePlan *plan, int context, Error *err);
+// Bytes of the session that reads a text of `length` tokens whole.
+double whole_bytes(const Check *check, int length);
+
+// ---- check_needs.c: what a length needs to hold, and what is known of that ----
+
+enum { MAX_NEEDS = MAX_LENGTHS + 12 };
+
+typedef struct {
+    RowKind kind;
+    int length;
+} Need;
+
+// The rows that a length needs, in the order in which they are read: those about the length itself
+// and short texts first. Returns their number.
+int needs_of(const Check *check, int length, Need needs[MAX_NEEDS]);
+// Whether the row is about what lies between, or about a whole text: it is read when nothing failed
+// before.
+bool is_further(const Check *check, Need need, int length);
+
+// The row's number. -1: nothing has been read for it.
+int find_row(const Check *check, RowKind kind, int length);
+// What is known of a need. BETWEEN: all that the text has was read, and it is not decided.
+Verdict verdict_of_need(const Check *check, Need need);
+// What --check says of a length, with the same settings and text: OK, FAIL, OPEN or BETWEEN.
+Verdict verdict_at(const Check *check, int length);
+// The first of the length's rows that says so. NULL: none does.
+const Row *row_that_says(const Check *check, Verdict verdict, int length);
+// Whether all rows about that length itself pass, whatever short texts say.
+bool passes_itself(const Check *check, int length);
+
+// Seconds that all rows should still take which -n needs, and whole texts that were begun.
+double seconds_left(const Check *check);
+
+// ---- check_units.c: how the units of rows are read ----
+
+// Works out what the rows need: the text, lengths, and how fast the model reads. False with the
+// reason.
+bool check_prepare(Check *check, Error *err);
+void check_free(Check *check);
+
+// A session for the row's units. NULL with the reason when there is no memory.
+Session *open_for(Check *check, const Row *row, Error *err);
+// Reads the row's next unit by that session, and adds its samples. False with the reason, or when
+// it was too late.
+typedef bool ReadUnit(Check *check, Row *row, Session *session, Error *err);
+extern ReadUnit *const unit_readers[N_ROW_KINDS];
+
+// ---- check_worth.c: rows about what a context is worth, each asked for by an option ----
+
+// Reads a stretch in place by the reference, and with jumps by the session: what the second reading
+// of a page gains in each.
+bool page_read(Check *check, Row *row, Session *session, Error *err);
+
+// Reads the last tokens of a stretch behind a cache of float16, and behind those that round keys,
+// values or both: the mean Kullback-Leibler divergence, in nats for each token. The row ends as
+// unknown where the definition reads, which has no other cache. It opens sessions of its own.
+bool cache_read(Check *check, Row *row, Session *unused, Error *err);
+
+// ---- check_like.c: another model that reads the same text ----
+
+// Opens the other model and its tokenizer. NULL with the reason.
+Likeness *like_open(const Job *job, const char *path, Error *err);
+void like_close(Likeness *like);
+
+// Has it read the row's next stretch, of whose second half `scores` are -ln p by the model that is
+// checked, and adds the samples. False with the reason, or when it was too late.
+bool like_read(Check *check, Row *row, const double *scores, Error *err);
+
+// ---- check_verdict.c: the last line in words, and with --json the reason of the status ----
+
+// The budget for what should take so many seconds more, rounded up to two digits.
+double budget_for(const Check *check, double seconds);
+
+// Says what came out for -n, and returns the answer.
+Answer say_verdict(Check *check);
+// The same where only settings were judged.
+Answer say_of_settings(Check *check);

@@ -51,8 +51,8 @@ static void judge_setting(Judge *j, const char *check, double value, double limi
     tell(j, check, &found, &allowed, good, form);
 }
 
-// The longest text whose last query sees its first key at a distance below `limit`. No later key is
-// further away. MOST_LENGTH: there is no such limit.
+// The longest text whose last query sees its first key at a distance below `limit`, where that
+// grows with the text. MOST_LENGTH: there is no such limit.
 static int longest_below(const RopeConfig *r, double limit) {
     int low = 0;
     int high = MOST_LENGTH;
@@ -66,8 +66,39 @@ static int longest_below(const RopeConfig *r, double limit) {
     return high == MOST_LENGTH ? MOST_LENGTH : low;
 }
 
-// How many positions settings are made for.
-static double reach_of(const RopeConfig *r, int seq_len) {
+// The first of every `step`-th query of a text that sees a key at `limit` or further, by trying
+// each key; `length`: none does.
+static int first_beyond_by_pairs(const RopeConfig *r, double limit, int length, int step) {
+    for (int i = (length - 1) % step; i < length; i += step)
+        for (int j = 0; j <= i; j++) {
+            const bool sees = !r->all_slide || rope_sees(r, i, j);
+            if (sees && rope_distance(r, i, j) >= limit) return i;
+        }
+    return length;
+}
+
+// The first query of a text that sees a key at `limit` or further under a map, whatever its
+// distances do; `length`: none does. A map that is no difference, or has a window, is tried at
+// queries so far apart that it takes no more than MOST_PAIRS distances.
+static int first_beyond(const RopeConfig *r, double limit, int length) {
+    enum { MOST_PAIRS = 1 << 24 };
+    const double pairs = length * (length + 1.0) / 2;
+    if (r->map->distance || (r->all_slide && r->window > 0))
+        return first_beyond_by_pairs(r, limit, length, 1 + (int)(pairs / MOST_PAIRS));
+    // Keys beyond near(i) are those up to i - near(i), which does not fall: the least counts.
+    double least = INFINITY;
+    int n_far = 0;
+    for (int i = 0; i < length; i++) {
+        const RopeParts query = rope_parts(r, i);
+        for (; n_far <= i - query.near; n_far++) least = fmin(least, rope_parts(r, n_far).key);
+        const double nearest = fmin(i, query.near - 1);
+        if (fmax(nearest, query.query - least) >= limit) return i;
+    }
+    return length;
+}
+
+// How many positions settings are made for, where `length` are asked for.
+static double reach_of(const RopeConfig *r, int seq_len, int length) {
     unsigned flags = rope_methods[r->method].flags;
     double reach = flags & ROPE_USES_FACTOR ? r->factor * r->train_ctx : r->train_ctx;
     if (r->dynamic) return INFINITY;
@@ -79,6 +110,11 @@ static double reach_of(const RopeConfig *r, int seq_len) {
     unsigned map = r->map ? r->map->flags & (ROPE_MAP_WINDOW | ROPE_MAP_SINKS_INSIDE) : 0;
     double limit = map == ROPE_MAP_WINDOW && r->window <= reach ? reach + 1 : reach;
     int longest = longest_below(r, limit);
+    if (r->map) {
+        const int first = first_beyond(r, limit, length);
+        if (first < length) return first;
+        if (longest < length) longest = length;
+    }
     return longest == MOST_LENGTH ? INFINITY : longest;
 }
 
@@ -117,7 +153,7 @@ static void judge_said(Judge *j, const RopeConfig *said, const RopeConfig *given
 // the factor gives is a mistake.
 static void judge_context(Judge *j, const RopeConfig *said, const RopeConfig *given, int seq_len) {
     bool has_factor = rope_methods[said->method].flags & ROPE_USES_FACTOR && said->factor > 0;
-    double reach = reach_of(given, seq_len);
+    double reach = reach_of(given, seq_len, j->length);
     if (has_factor && !said->dynamic)
         judge_setting(j, "context", seq_len, reach, seq_len <= reach * 1.01 + 1, IS_MOST);
 }
@@ -128,7 +164,7 @@ static void judge_asked(Judge *j, const Job *job, const RopePlan *own, int seq_l
     const RopeConfig *said = &job->said->rope;
     const RopeConfig *made = &own->rope;
     const RopeConfig *asked = &job->plans->rope;
-    bool enough = reach_of(made, seq_len) >= j->length - 0.5;
+    bool enough = reach_of(made, seq_len, j->length) >= j->length - 0.5;
     bool same = settings_same_method(made, asked);
     Cell found = words_cell(job->plans->name);
     Cell expected = words_cell(own->name);
@@ -145,7 +181,7 @@ static void judge_asked(Judge *j, const Job *job, const RopePlan *own, int seq_l
 // holds all the same, and print_reach says what came out.
 static void judge_reach(Judge *j, const RopeConfig *asked, int seq_len) {
     SettingsFound *found = j->found;
-    found->reach = reach_of(asked, seq_len);
+    found->reach = reach_of(asked, seq_len, j->length);
     found->is_beyond = found->reach < j->length - 0.5;
     if (!found->is_beyond) judge_setting(j, "reach", found->reach, j->length, true, IS_WANTED);
     snprintf(found->beyond, sizeof found->beyond, IS_WANTED, "reach", value_cell(found->reach).text,

@@ -1,5 +1,5 @@
 // The texts of --check, and sessions that give up when the budget ends.
-#include "check_texts.h"
+#include "check_rows.h"
 
 #include <math.h>
 #include <string.h>

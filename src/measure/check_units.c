@@ -1,18 +1,18 @@
 // How a unit of each kind of row is read: a stretch of text, a key, a text of all the length.
-#include "check_units.h"
+#include "check_rows.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../fast/kv_cache.h"
-#include "anchor.h"
-#include "check_like.h"
-#include "check_texts.h"
-#include "check_worth.h"
-#include "prose.h"
 #include "score.h"
 #include "tasks.h"
+
+// The story that is read when no FILE is given.
+static const char prose[] =
+#include "prose.inc"
+    ;
 
 enum {
     CHECK_SAMPLE = 64,   // tokens of a sample, at most
@@ -174,20 +174,6 @@ static bool read_mistakes(Check *c, Row *row, Session *unused, Error *err) {
     return ok;
 }
 
-// The text of the anchor, which is another one where the tokenizer is.
-static bool read_anchor(Check *c, Row *row, Session *unused, Error *err) {
-    const Anchor was = anchor_of(c->job->model);
-    const Anchor *noted = &was;
-    const SessionConfig timed = timed_config(c, &c->references[FILES_OWN], c->window);
-    Anchor found;
-    (void)unused;
-    if (!anchor_measure(c->job, &timed, &found, err)) return false;
-    const bool is_same = found.window == noted->window && found.text == noted->text;
-    row->value = is_same ? exp(fabs(found.nll - noted->nll)) : INFINITY;
-    add_sample(&row->samples, found.nll - noted->nll);
-    return true;
-}
-
 // A stretch beside another model's reading of it.
 static bool read_like(Check *c, Row *row, Session *unused, Error *err) {
     const double *scores = reference_scores(c, row->units, err);
@@ -278,8 +264,13 @@ static bool read_keys(Check *c, Row *row, Session *s, Error *err) {
 }
 
 ReadUnit *const unit_readers[N_ROW_KINDS] = {
-    read_short, read_anchor, read_like, read_mistakes, read_stretch,    read_bases, read_stretch,
-    read_keys,  read_steps,  page_read, cache_read,    read_whole_text, read_keys};
+    [SHORT_PERPLEXITY] = read_short, [LIKE] = read_like,
+    [CONVERSION] = read_mistakes,    [SHORT_TEXTS] = read_stretch,
+    [OTHER_BASES] = read_bases,      [JUMPS] = read_stretch,
+    [JUMP_KEYS] = read_keys,         [STEPS] = read_steps,
+    [READ_AGAIN] = page_read,        [ROUNDED_CACHE] = cache_read,
+    [WHOLE_TEXT] = read_whole_text,  [WHOLE_KEYS] = read_keys,
+};
 
 // ---- the beginning ----
 
@@ -299,7 +290,7 @@ static bool measure_speed(Check *c, Error *err) {
     take_text(c, 0, c->window, text);
     c->start = now_seconds();
     c->deep = heads / ((double)m->dim * (2 * (heads + kv) + 3.0 * (double)model_used_width(m)));
-    for (int at = 0, n = 1; ok && at + n <= c->window && (at < 4 || n * c->per_token < 2 * look);
+    for (int at = 0, n = 1; ok && at + n <= c->window && (at < 4 || n * c->per_token < look);
          at += n, n = at) {
         double began = now_seconds();
         ok = session_read(s, text + at, n, at + n, 0, err);
@@ -321,8 +312,7 @@ static bool find_text(Check *c, Error *err) {
         c->n_ids = job->n_ids;
         if (c->ids) memcpy(c->ids, job->ids, job->n_ids * sizeof *c->ids);
     } else {
-        c->ids = tokenizer_encode(job->tokenizer, prose, (ptrdiff_t)strlen(prose), false, &c->n_ids,
-                                  err);
+        c->ids = tokenizer_encode(job->tokenizer, prose, sizeof prose - 1, false, &c->n_ids, err);
     }
     if (!c->ids) return false;
     if (c->n_ids < needed)

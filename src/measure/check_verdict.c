@@ -1,12 +1,10 @@
 // The last line of --check.
-#include "check_verdict.h"
+#include "check_rows.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "check_texts.h"
 
 // A budget that is named, in shares of what was estimated.
 static const double BUDGET_MARGIN = 1.15;
@@ -20,8 +18,7 @@ double budget_for(const Check *c, double seconds) {
 // ---- what a row found ----
 
 static const char *how_it_was_read(const Row *row) {
-    bool by_jumps = row->kind == JUMPS || row->kind == JUMP_KEYS || is_about_worth(row->kind);
-    if (by_jumps) return ", by jumps";
+    if (row_types[row->kind].by_jumps) return ", by jumps";
     return row->kind >= WHOLE_TEXT ? ", read whole" : "";
 }
 
@@ -42,18 +39,6 @@ static void describe_keys(const Row *row, char *out, size_t size) {
     if (row->verdict != OPEN || !asks_in_short(row)) return;
     snprintf(out + n, size - (size_t)n, "; of those in a short text %.0f of %d so far",
              row->in_short.n * row->in_short.mean, row->in_short.n);
-}
-
-static void describe_anchor(const Row *row, char *out, size_t size) {
-    if (!isfinite(row->value))
-        snprintf(out, size,
-                 "its tokenizer gives a short text other tokens than when the file was made");
-    else
-        snprintf(out, size,
-                 "short texts: perplexity is %s by a factor of %.2f than when the file was made "
-                 "(limit %.2f). Was it "
-                 "changed?",
-                 row->samples.mean > 0 ? "higher" : "lower", row->value, row->limit);
 }
 
 // The same of a row about what a context is worth.
@@ -115,7 +100,6 @@ static void describe_row(const Check *c, const Row *row, char *out, size_t size)
     case STEPS:
         snprintf(out, size, "step by step: %.2f +- %.2f change of -ln p (%s)", value, error, limit);
         return;
-    case ANCHORED: describe_anchor(row, out, size); return;
     case READ_AGAIN:
     case ROUNDED_CACHE: describe_wanted(c, row, out, size); return;
     case JUMP_KEYS:
@@ -162,7 +146,7 @@ static int longest_held(const Check *c, int limit) {
 // name.
 static const char *describe_failure(const Check *c, const Row *row, char *out, size_t size) {
     if (row) describe_row(c, row, out, size);
-    if (row) return row_names[row->kind];
+    if (row) return row_types[row->kind].name;
     bool by_reach = !c->settings.failed[0];
     snprintf(out, size, "%s", by_reach ? c->settings.beyond : c->settings.failed);
     if (!by_reach) return c->settings.row;
@@ -184,7 +168,7 @@ static Answer say_failure(Check *c) {
     const char *code = describe_failure(c, row, why, sizeof why);
     int below = c->settings.at_any_length ? 0 : longest_held(c, length);
     if (below > 0) snprintf(held, sizeof held, "; holds to %d", below);
-    else if (length < n && row->kind > CONVERSION && !is_about_worth(row->kind) &&
+    else if (length < n && row->kind > CONVERSION && !row_types[row->kind].about_worth &&
              passes_itself(c, n))
         snprintf(held, sizeof held, "; longer texts hold to %d", n);
     table_verdict(&c->table, code, "fails at %d: %s%s", length, why, held);

@@ -1,14 +1,13 @@
 // What a context is worth that perplexity finds whole. --min-page: what is left of the gain when a
 // page is read a second time, far behind the first. --max-cache: what rounding of keys and
 // values changes (KIVI, arXiv 2402.02750, rounds them apart).
-#include "check_worth.h"
+#include "check_rows.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../fast/kernels.h"
-#include "check_texts.h"
 #include "score.h"
 #include "tasks.h"
 

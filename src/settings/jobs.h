@@ -52,7 +52,6 @@ enum {
     JOB(ROPE_JSON, run_rope_json, CONTEXT_LENGTH, PLANS | A_MODEL_OR_SETTINGS)                     \
     JOB(SEARCH, run_search, TEXT_LENGTH, ON_A_TEXT | A_SEED | A_TABLE)                             \
     JOB(ENGINES, run_engines, CONTEXT_LENGTH, PLANS | A_MODEL_OR_SETTINGS | A_TABLE)               \
-    JOB(ANCHOR, run_anchor, NO_LENGTH, A_TOKENIZER | RUNNING)                                      \
     JOB(QUANTIZE, run_quantize, NO_LENGTH, A_TABLE)
 
 #define JOB_KIND(kind, run, length, needs) JOB_##kind,

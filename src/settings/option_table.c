@@ -286,11 +286,6 @@ const Option option_table[] = {
                .type = NOTHING},
      .is_common = true,
      .job = JOB_BENCH},
-    {.value =
-         {"--anchor", NULL,
-          "note in the model's file how well it reads a short text, which --check then wants again",
-          .type = NOTHING},
-     .job = JOB_ANCHOR},
     {.value = {"--quantize", "TYPE OUT",
                "write a copy with q8, q4, f16 or f32 weights, and print what rounding did", WORD,
                OF_OPTIONS(quantize_type), 0, 3, quantized_types},

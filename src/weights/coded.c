@@ -6,9 +6,51 @@
 #include <string.h>
 
 #include "block_bits.h"
-#include "grids.h"
 
 // ---- grids ----
+
+// Entry i of a grid is the characters 2i and 2i + 1. A character less GRID_ZERO is a number of
+// several digits, the lowest first, a digit for each weight: four of base 3, or in iq3 two of base 8.
+enum { GRID_ZERO = '#' };
+
+// What the digits of all characters stand for: four of base 3, or two of base 8.
+#define FOUR(n, of) of((n) % 3), of((n) / 3 % 3), of((n) / 9 % 3), of((n) / 27)
+#define FOURS_3(n, of) FOUR(n, of), FOUR(n + 1, of), FOUR(n + 2, of)
+#define FOURS_9(n, of) FOURS_3(n, of), FOURS_3(n + 3, of), FOURS_3(n + 6, of)
+#define FOURS_27(n, of) FOURS_9(n, of), FOURS_9(n + 9, of), FOURS_9(n + 18, of)
+#define FOURS(of) FOURS_27(0, of), FOURS_27(27, of), FOURS_27(54, of)
+
+#define TWO(n, of) of((n) % 8), of((n) / 8)
+#define TWOS_4(n, of) TWO(n, of), TWO(n + 1, of), TWO(n + 2, of), TWO(n + 3, of)
+#define TWOS_16(n, of) TWOS_4(n, of), TWOS_4(n + 4, of), TWOS_4(n + 8, of), TWOS_4(n + 12, of)
+#define TWOS(of) TWOS_16(0, of), TWOS_16(16, of), TWOS_16(32, of), TWOS_16(48, of)
+
+// -1, 0 and 1 in eighths, and one more or less.
+#define IQ1_MORE(digit) (8 * (digit)-7)
+#define IQ1_LESS(digit) (8 * (digit)-9)
+#define IQ2_NUMBER(digit) ((digit) == 0 ? 8 : (digit) == 1 ? 25 : 43)
+#define IQ3_XXS_NUMBER(digit) ((digit) == 7 ? 62 : 4 + 8 * (digit))
+#define IQ3_S_NUMBER(digit) (1 + 2 * (digit))
+
+static const int8_t iq1_more_numbers[] = {FOURS(IQ1_MORE)};
+static const int8_t iq1_less_numbers[] = {FOURS(IQ1_LESS)};
+static const int8_t iq2_numbers[] = {FOURS(IQ2_NUMBER)};
+static const int8_t iq3_xxs_numbers[] = {TWOS(IQ3_XXS_NUMBER)};
+static const int8_t iq3_s_numbers[] = {TWOS(IQ3_S_NUMBER)};
+
+// What five bits of IQ5_K and IQ5_KS stand for.
+static const int8_t iq5_numbers[32] = {-126, -114, -103, -92, -83, -74, -65, -57, -50, -43, -36,
+                                       -30,  -24,  -18,  -12, -6,  -1,  5,   11,  17,  23,  29,
+                                       36,   43,   51,   59,  68,  77,  87,  97,  109, 121};
+
+// What a nibble of NVFP4 stands for, doubled.
+static const int8_t nvfp4_numbers[16] = {0, 1,  2,  3,  4,  6,  8,  12,  // and the same below 0
+                                         0, -1, -2, -3, -4, -6, -8, -12};
+
+static const int8_t iq2_k_numbers[4] = {-31, -13, 1, 17};
+static const int8_t iq3_k_numbers[8] = {-63, -40, -23, -10, 1, 13, 28, 47};
+
+#include "grids.inc"
 
 // Eight numbers of entry `index`, a byte each. They stay in a register until they have their signs:
 // memory that has just been written in parts is slow to read as a whole.

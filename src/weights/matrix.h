@@ -84,6 +84,11 @@ enum { PACKED_ROWS = 8, MAX_BLOCK_BYTES = 256 };
 // Whether rows of a type may lie so.
 bool can_be_packed(WeightType type);
 
+// In a file's table of types a matrix is a code of one byte: its WeightType, and TYPE_PACKED more
+// where its rows lie side by side. False with the reason when one of n codes is none.
+enum { TYPE_PACKED = 128 };
+bool weights_check_codes(const uint8_t *codes, int n, int group_size, Error *err);
+
 // How many rows from the first on do.
 static inline int64_t packed_rows(const Matrix *m) {
     return m->packed ? m->rows / PACKED_ROWS * PACKED_ROWS : 0;

@@ -104,3 +104,18 @@ const float *weights_row(const Matrix *m, int64_t row, float *room) {
     if (block->numbers || block->decode) blocks_row(m, row, bytes, room);
     return room;
 }
+
+bool weights_check_codes(const uint8_t *codes, int n, int group_size, Error *err) {
+    for (int i = 0; i < n; i++) {
+        int type = codes[i] % TYPE_PACKED;
+        bool is_packed = codes[i] >= TYPE_PACKED;
+        bool is_known = type < N_WEIGHT_TYPES && (!is_packed || can_be_packed(type));
+        bool has_groups = type != WEIGHT_Q8 || group_size > 0;
+        if (is_known && has_groups) continue;
+        return fail(err,
+                    "impossible header: type_table has %d for matrix %d "
+                    "(expected 0 to %d, q8 with groups; %d more only for types that are packed)",
+                    codes[i], i, N_WEIGHT_TYPES - 1, TYPE_PACKED);
+    }
+    return true;
+}

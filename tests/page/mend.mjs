@@ -1,6 +1,6 @@
-// Chapters 4 and 5: handles that bring the number back, the text that is written again, the search, and the quiz.
+// Chapters 4 and 5: handles that bring the number back, the text that is written again, and the quiz.
 import { join } from 'node:path';
-import { PICTURES, check, close, open, run, table, tableOf } from './browser.mjs';
+import { PICTURES, check, close, open, table, tableOf } from './browser.mjs';
 import { BOOK, browser, chip, page, pplOf, runShown, shows, stillBox, text, until, url, wish } from './driver.mjs';
 
 const N = 2048,
@@ -53,7 +53,7 @@ export default {
             [now, was] = words.match(/perplexity (\d+); it was (\d+)/).slice(1).map(Number);
         check(now < was, 'the text is better than the one that broke', words);
         const tail = await text('.rewrite .tail', p),
-            said = squeezed(await runShown('fix', 2, p));
+            said = squeezed(await runShown('fix', 1, p));
         check(tail !== broken && said.includes(squeezed(tail.replaceAll('…', ''))), "and is the command's", tail);
         const view = await p.evaluate(() =>
             ['.handles', '.terms', '.digits', '.rewrite .tail'].map((name) => {
@@ -121,40 +121,6 @@ export default {
         // Divisors of one's own are what ./run does with a block of them.
         const { nll } = await wish(page, 'nll', { method: { divisors: Array.from({ length: 32 }, (_, i) => 1 + i / 10), attention: 1.1 }, text: BOOK, context: 300 });
         check(nll.length === 299 && nll.every(Number.isFinite), 'divisors of one’s own are read');
-    },
-
-    // The search is ./run's own; Stop keeps the best so far.
-    async search() {
-        const numbers = (lines) => lines.filter((line) => / nll /.test(line)).map((line) => +line.match(/nll (\S+)/)[1]),
-            block = (lines) => JSON.parse(lines.at(-1));
-        const how = { method: 'llama3', context: 640, windows: 1, reads: 14, seed: 5 };
-        const lines = run(
-            ...['model.bin', '--search', 'book.txt', '--kv', 'f32', '-n', '640', '--search-windows', '1', '--reads', '14'],
-            ...['-s', '5', '--rope', 'llama3'],
-        )
-            .trim()
-            .split('\n');
-        const { done, parts } = await page.evaluate(
-            async ([wish, book]) => {
-                const parts = [],
-                    engine = rope.engine.apart(),
-                    done = await engine.ask('search', { model: 'model', text: book, ...wish }, (part) => parts.push(part)).promise;
-                engine.close();
-                return { done, parts };
-            },
-            [how, BOOK],
-        );
-        close(numbers(done.lines), numbers(lines), 1e-4, 'a search: its scores');
-        close(block(done.lines).long_factor, block(lines).long_factor, 1e-9, 'a search: the divisors');
-        check(parts.at(-1).done === 1, 'a search: progress', parts.map((p) => p.done));
-        await page.locator('#fix button', { hasText: 'Search' }).click();
-        await page.waitForFunction(() => rope.methodFor('yours').divisors.some((s) => s > 1.5), undefined, { timeout: 120000 });
-        await page.locator('#fix button', { hasText: 'Stop the search' }).click();
-        await page.waitForTimeout(100);
-        const kept = await handles(page);
-        await page.waitForTimeout(500);
-        check(kept.join() === (await handles(page)).join(), 'Stop leaves the handles where they are');
-        await page.evaluate(() => rope.state.set('slow', []));
     },
 
     // The guess comes before the answer; then the scene is the experiment, and the grid shows what is recorded.

@@ -26,8 +26,6 @@ export default {
                 String(n),
                 '--kv',
                 'f32',
-                '--activations',
-                'f32',
                 '--ignore-eos',
                 '-i',
                 prompt,

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PICTURES, ROOT, check, close, open, table, tableOf } from './browser.mjs';
-import { BOOK, browser, page, runShown, text, until, url, wish } from './driver.mjs';
+import { BOOK, browser, page, runShown, text, url, wish } from './driver.mjs';
 
 const recorded = JSON.parse(readFileSync(join(ROOT, 'page/recorded.json'), 'utf8'));
 const CHAPTERS = ['breaks', 'turning', 'why', 'mend', 'proof', 'yours'];
@@ -29,7 +29,7 @@ export default {
         );
         check(ids === 512, 'as long as training was', ids);
         for (const [i, name] of ['none', 'yarn'].entries()) {
-            const said = await runShown('break', i),
+            const said = await runShown('text', i),
                 all = squeezed(said);
             check(all.startsWith(begun), `${name} goes on from there`, all.slice(0, 80));
             const parts = shown.filter((_, k) => k % 2 === i).map((part) => squeezed(part.replaceAll('…', '')));
@@ -82,20 +82,6 @@ export default {
         );
         check(/gradually.*surprises it less/.test(why.words), 'it is said why it comes bit by bit', why.words);
         check(why.top < rows.top && why.color === rows.color, 'above the rows, and in ink', JSON.stringify([why, rows]));
-    },
-
-    // What is recorded is what the page writes, too.
-    async run_it() {
-        await page.locator('#break button.primary').click();
-        await until('#break .status', /have read the same 512 tokens/);
-        const before = squeezed((await page.locator('.opening > p.across').textContent()).replaceAll('…', '')),
-            written = () => page.locator('#break .column .scroll').first().textContent().then(squeezed);
-        check((await written()).endsWith(before), 'it begins as recorded', before);
-        await page.locator('#break .predict .chips button').first().click();
-        await page.waitForFunction(() => document.querySelectorAll('#break .column:first-child .scroll span').length > 560);
-        const first = squeezed((await page.locator('.opening > p:not(.across)').first().textContent()).replaceAll('…', ''));
-        check((await written()).replace(/position 512: training ended here/, '').includes(first), 'and goes on as recorded', first);
-        await page.locator('#break button', { hasText: 'Pause' }).click();
     },
 
     async chapters() {
@@ -167,12 +153,13 @@ export default {
     // Wherever a method's name is pressed its card shows, with the lines of rope.c behind it.
     async cards() {
         const source = readFileSync(join(ROOT, 'rope.c'), 'utf8');
-        const names = await page.locator('#key .chip[value]').evaluateAll((all) => all.map((one) => one.value));
-        const own = ['yours', 'mine'];
-        for (const name of names.filter((name) => !/^\d+$/.test(name))) {
-            await page.locator(`#key .chip[value="${name}"]`).evaluate((one) => one.click());
-            const card = page.locator('#key .method-card');
-            if (own.includes(name)) {
+        const chips = '#race .chips[aria-label^=methods] .chip',
+            names = await page.locator(chips).evaluateAll((all) => all.map((one) => one.value));
+        check(names.length > 12 && names.includes('dynamic-yarn') && names.includes('dca'), 'methods and maps', names);
+        for (const name of names) {
+            await page.locator(`${chips}[value="${name}"]`).evaluate((one) => one.click());
+            const card = page.locator('#race .method-card');
+            if (name === 'yours') {
                 check((await card.count()) === 0, `${name} is the reader's own`);
                 continue;
             }
@@ -186,14 +173,14 @@ export default {
             check(source.includes(code) && code.includes(`${made}(`), `${name} has its lines of rope.c`, code);
             check((await card.locator('a').count()) === 1, `${name} has its paper`);
         }
-        await page.locator('#key .chip[value="yarn"]').evaluate((one) => one.click());
+        await page.evaluate(() => rope.state.set('race', ['none', 'yarn', 'window']));
     },
 
     // A heading is called by its words, without those of the button that stands in it.
     async names_of_headings() {
         for (const [id, name] of [
             ['breaks', 'It breaks'],
-            ['clocks', null],
+            ['turns', 'Count the turns'],
         ]) {
             const heading = page.locator(`#h-${id}`),
                 label = await heading.getAttribute('aria-label');
@@ -204,12 +191,12 @@ export default {
 
     // One button takes back all that a reader changed.
     async start_again() {
-        const p = await open(browser, `${url}#at=clocks&seed=77`);
-        check((await p.evaluate(() => rope.state.get('seed'))) === 77, 'something is changed');
+        const p = await open(browser, `${url}#at=arrows&m=7`);
+        check((await p.evaluate(() => rope.state.get('m'))) === 7, 'something is changed');
         await p.locator('footer button', { hasText: 'Start again' }).click();
         await p.waitForFunction(
             () =>
-                globalThis.rope?.state.get('seed') !== 77 && /Ready/.test(document.getElementById('boot').textContent),
+                globalThis.rope?.state.get('m') !== 7 && /Ready/.test(document.getElementById('boot').textContent),
         );
         const left = await p.evaluate(() => [
             location.hash,

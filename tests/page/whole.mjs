@@ -64,7 +64,7 @@ export default {
                     topP: 0.9,
                     seed,
                 };
-                await rope.engine.ask('write', how, (part) => (text += part.tokens.map((t) => t.text).join('')))
+                await rope.engine.ask('write', how, (part) => (text += (part.tokens ?? []).map((t) => t.text).join('')))
                     .promise;
                 return text;
             };
@@ -104,13 +104,13 @@ export default {
     },
 
     async address() {
-        const p = await open(browser, `${url}#n=abc&race=yarn,window&seed=11&far=1024`, { ready: false });
+        const p = await open(browser, `${url}#n=abc&race=yarn,window&m=7&far=1024`, { ready: false });
         check(
             /n=abc in the address is not a whole number/.test(await p.locator('#boot').innerText()),
             'a bad address is said',
         );
         check((await p.locator('#race .chip[aria-pressed=true]').count()) >= 2, 'the race is as the address says');
-        check((await p.locator('#break input[type=number]').inputValue()) === '11', 'the seed is as the address says');
+        check(/stands at 7/.test(await p.locator('#arrows').innerText()), 'the query is where the address says');
         check(/^954 tokens back/.test(await p.locator('.pull-words output').innerText()), 'the scene is as the address says');
         await p.close();
     },
@@ -194,7 +194,6 @@ export default {
                 theta: '',
                 grown: '9999',
                 depth: '2',
-                seed: '0',
                 temper: '9',
             },
         };
@@ -264,7 +263,7 @@ export default {
                 ]),
             );
         check(
-            sliders.length >= 5 &&
+            sliders.length > 0 &&
                 sliders.every(([, low, high, now]) => low !== null && +low < +high && +now >= +low && +now <= +high),
             'every slider has its limits and a value between',
             JSON.stringify(sliders),
@@ -296,7 +295,7 @@ export default {
         }
         const dark = await lookAt({ colorScheme: 'dark' }),
             contrast = await dark.evaluate(() => {
-            const probe = document.querySelector('#break .scroll').appendChild(document.createElement('span'));
+            const probe = document.querySelector('.opening p').appendChild(document.createElement('span'));
             const rgb = (c) => c.match(/[\d.]+/g).map(Number);
             const paper = rgb(getComputedStyle(document.body).backgroundColor);
             const light = (c) =>
@@ -304,7 +303,7 @@ export default {
                     .slice(0, 3)
                     .map((v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4))
                     .reduce((s, v, i) => s + v * [0.2126, 0.7152, 0.0722][i], 0);
-            return [1, 2, 3, 4, 5].map((t) => {
+            return [2, 5].map((t) => {
                 probe.className = `t${t}`;
                 const { backgroundColor, color } = getComputedStyle(probe),
                     [r, g, b, alpha = 1] = rgb(backgroundColor);

@@ -11,6 +11,7 @@ import shlex
 import shutil
 import struct
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -20,7 +21,7 @@ from common import EXPORT, ROOT, check, in_work, skip, write
 
 SEED = int(os.environ.get('SEED', '54'))
 COUNT = int(os.environ.get('TEXTS', '2500'))
-WORST_SECONDS = 30.0  # for 1 MB, on a busy machine: what is quadratic takes hours
+WORST_SECONDS = 30.0  # of a processor for 1 MB: what is quadratic takes hours
 # name: (package, what it is)
 PUBLISHED = {'gpt-oss': 'tokenizer-gptoss', 'Llama 3': 'tokenizer-llama3_1', 'Qwen3': 'tokenizer-qwen3',
              'Gemma 3': 'tokenizer-gemma3', 'Mistral v0.1': 'tokenizer-llama2', 'Llama 2': 'tokenizer-llama2',
@@ -87,18 +88,30 @@ def records(items):
 
 
 def asked(program, what, tokenizer, items):
-    done = subprocess.run([program, what, tokenizer[0], str(tokenizer[1])], input=records(items),
-                          stdout=subprocess.PIPE, check=True)
-    return done.stdout
+    """What the program prints, and the processor's seconds that it took."""
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out:
+        given.write(records(items))
+        given.seek(0)
+        process = subprocess.Popen([program, what, tokenizer[0], str(tokenizer[1])], stdin=given, stdout=out)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
+        if process.returncode:
+            raise RuntimeError('%s: status %d' % (what, process.returncode))
+        out.seek(0)
+        return out.read(), used.ru_utime + used.ru_stime
+
+
+def timed_ids(program, tokenizer, texts):
+    lines, seconds = asked(program, 'encode', tokenizer, [text.encode('utf-8', 'surrogateescape') for text in texts])
+    return [[int(x) for x in line.split()] for line in lines.decode().split('\n')[:-1]], seconds
 
 
 def our_ids(program, tokenizer, texts):
-    lines = asked(program, 'encode', tokenizer, [text.encode('utf-8', 'surrogateescape') for text in texts])
-    return [[int(x) for x in line.split()] for line in lines.decode().split('\n')[:-1]]
+    return timed_ids(program, tokenizer, texts)[0]
 
 
 def our_texts(program, tokenizer, lists):
-    data, found, at = asked(program, 'decode', tokenizer, [struct.pack('<%di' % len(x), *x) for x in lists]), [], 0
+    data, found, at = asked(program, 'decode', tokenizer, [struct.pack('<%di' % len(x), *x) for x in lists])[0], [], 0
     while at < len(data):
         [size] = struct.unpack_from('<i', data, at)
         found.append(data[at + 4:at + 4 + size].decode('utf-8', 'replace'))
@@ -220,9 +233,7 @@ def compare(name, spec, config, folder, program):
     wrong += again(own, size, spec, folder, program, made, wanted)
     took = {}
     for (kind, text), its in zip(large.items(), wanted_large):
-        began = time.time()
-        mine = our_ids(program, own.tokenizer, [text])
-        took[kind] = time.time() - began
+        mine, took[kind] = timed_ids(program, own.tokenizer, [text])
         wrong.append(('1 MB of ' + kind, differ([text], mine, [its])))
         if took[kind] > WORST_SECONDS:
             wrong.append(('1 MB of ' + kind, '%.1f s, expected at most %g' % (took[kind], WORST_SECONDS)))

@@ -8,7 +8,7 @@ export function hideAKey({ file, engine, shipped, recorded, own, scene }) {
         READERS = [
             ['window', 'the window'],
             ['none', 'plain RoPE'],
-            ['yarn', 'YaRN, without any training'],
+            ['yarn', 'YaRN'],
         ];
     const grid = keyGrid({ engine, recorded, file, trained: L });
     grid.hidden = true; // it has the answer
@@ -24,7 +24,7 @@ export function hideAKey({ file, engine, shipped, recorded, own, scene }) {
                 guess.say(
                     `${own ? 'The scene shows what comes of it.' : name === 'yarn' ? 'Yes.' : 'No: YaRN does.'} The window does ` +
                         'not see so far back, and plain RoPE sees it at angles that training never showed. Choose each of them ' +
-                        'below the clocks, and pull the sentence nearer.',
+                        'below the clocks, and pull the sentence nearer. Below is every length, up to eight times the trained one.',
                 );
             },
         },

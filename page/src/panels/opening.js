@@ -1,10 +1,11 @@
 // A text that breaks: one beginning, as long as training was, written on by the model as it was trained and with YaRN,
 // recorded. Below the line at 512 stand excerpts, each with the perplexity of its stretch. The mark of a token is its
 // surprise to one judge for both, the model that reads in a window.
-import { count, h } from '../dom.js';
+import { command, count, folded, h } from '../dom.js';
 import { colourOf } from '../methods.js';
 import { prose } from '../terms.js';
 import { markOf } from '../tints.js';
+import { writes } from './writing.js';
 
 const MOST = 32, // tokens of an excerpt
     NAMES = ['none', 'yarn'];
@@ -72,7 +73,10 @@ export function theText({ recorded, own }) {
                 `What that is worth: with ${none.length} seeds, up to token ${to}, plain RoPE writes ${range(none)} tokens of ` +
                     `less than one chance in 10,000, YaRN ${range(yarn)}, and a window of 512 ${range(window)}.`,
             ),
-            h('p.fine', `Recorded, with seed ${recorded.first.seed}.`),
+            folded(
+                `Recorded, with seed ${recorded.first.seed}. The commands that wrote it`,
+                command(...NAMES.map((method) => writes('model.bin', `--rope ${method}`, recorded.first))),
+            ),
         ],
     };
 }

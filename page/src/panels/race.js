@@ -56,7 +56,7 @@ export function race({ file, engine, page, shipped, recorded, book }) {
     const runners = () => [...new Set([...names(), ...(isRatio() ? ['window'] : [])])];
 
     function showRunners() {
-        plot.clear(false);
+        plot.clear();
         const all = recorded.race[state.get('n')],
             window = all && new Map(all.window);
         if (passage === book && all && !(state.get('factor') > 0))

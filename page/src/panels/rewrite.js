@@ -5,7 +5,7 @@ import { runs } from '../job.js';
 import { blockOfHandles, methodFor } from '../methods.js';
 import { perplexity } from '../numbers.js';
 import { markOf, marks } from '../tints.js';
-import { HOW, PAST_TRAINED } from './writing.js';
+import { HOW, PAST_TRAINED, writes } from './writing.js';
 
 const TAIL = 50, // tokens that are shown
     PICTURE_MS = 60;
@@ -42,16 +42,12 @@ export function rewrite({ engine, file, book, shipped, recorded, own }) {
             texts = [],
             nlls = [];
         const block = blockOfHandles();
-        line.put([
-            `head -c ${characters} book.txt | ./run ${file} -n ${past} -t ${HOW.temperature} -p ${HOW.topP} -s ${first.seed} ` +
-                `--ignore-eos --kv f32 --rope-config ${block[0]} -f -`,
-            [block],
-        ]);
+        line.put([writes(file, `--rope-config ${block[0]}`, { characters, length: past, seed: first.seed }), [block]]);
         const draw = onceAFrame(() => {
             title.textContent = `Written again with your handles: ${count(texts.length)} of ${count(past)} tokens`;
             tail.replaceChildren('… ', texts.slice(-TAIL).join(''));
         }, PICTURE_MS);
-        await run.ask('write', { ...wish, ...HOW, context: past, holdAt: Infinity, judge: 'window' }, (part) => {
+        await run.ask('write', { ...wish, ...HOW, context: past, judge: 'window' }, (part) => {
             for (const { text } of part.tokens ?? []) texts.push(text);
             part.nll?.forEach((nll, i) => (nlls[part.from + i] = nll));
             if (part.tokens) draw();

@@ -1,3 +1,2 @@
 // What page.c takes from emscripten, for a build of the page's C without it (test_page.c).
 #define EMSCRIPTEN_KEEPALIVE
-#define EM_JS(type, name, parameters, body) static type name parameters

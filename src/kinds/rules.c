@@ -1,11 +1,17 @@
 // Rules that fields of a header keep.
 #define _POSIX_C_SOURCE 200809L
-#include "fields.h"
+#include "rules.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { MAX_NAMES = 400 };
+
+static double field_value(const Model *m, const char *name) {
+    FieldTable tables[MAX_TABLES];
+    int n = model_fields(m, tables);
+    return fields_value(tables, n, name);
+}
 
 static bool check_pair(const Model *m, const char *field, const Rule *rule, Error *err) {
     char others[MAX_NAMES], *rest;

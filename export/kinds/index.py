@@ -1,0 +1,85 @@
+"""A choice of keys (DeepSeek V3.2, GLM-5): an indexer chooses which keys a query sees; its keys of config.json, and its
+tensors, both ways. Some folders have the pairs that turn in halves, where model.bin has them side by side."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Tuple
+
+from ..common import MAX_HEAD_DIM, MAX_HEADS, MAX_SEQ, Keys
+from ..families import Family
+from ..model import SHARES_CHOICE, Model
+from ..tensors import Tensors
+from .latent import Reordered
+
+NAMES = {part: 'model.layers.%%d.self_attn.indexer.%s' % name for part, name in (
+    ('index_q', 'wq_b.weight'), ('index_k', 'wk.weight'), ('index_norm', 'k_norm.weight'),
+    ('b_index_norm', 'k_norm.bias'), ('index_weights', 'weights_proj.weight'))}
+TURNED = 'index_q', 'index_k', 'index_norm', 'b_index_norm'  # by heads of the indexer
+HEADS, WIDTH = 'index_n_heads', 'index_head_dim'
+
+
+def from_config(config: Keys, family: Family, model: Model) -> Dict[str, Any]:
+    """The fields about the choice. Marks the layers that share the one before."""
+    key = family.keys.chosen
+    if not key:
+        return {}
+    if not model.q_rank:
+        config.refuse('q_lora_rank', 'a whole number from 1, since the choice of keys reads what queries come from')
+    fields = {'index_topk': config.integer(key, MAX_SEQ, family.default(key)),
+              'index_heads': config.integer(HEADS, MAX_HEADS, family.default(HEADS)),
+              'index_dim': config.integer(WIDTH, MAX_HEAD_DIM, family.default(WIDTH))}
+    if fields['index_dim'] < model.turning:
+        config.refuse(WIDTH, 'qk_rope_head_dim, %d, or more' % model.turning)
+    shared = sharing(config, family, model.n_layers)
+    if any(shared):
+        model.layers = [flags | SHARES_CHOICE * own for flags, own in zip(model.layer_flags, shared)]
+    return fields
+
+
+def sharing(config: Keys, family: Family, n_layers: int) -> List[bool]:
+    """Which layers take the choice of the last one that has its own: by a list, a pattern of letters, or a step."""
+    if not family.keys.chosen_by:
+        return [False] * n_layers
+    types_key, pattern_key, step_key, first_key = family.keys.chosen_by
+    types = config.get(types_key, lambda v: isinstance(v, list) and len(v) == n_layers and v[0] == 'full' and all(
+        x in ('full', 'shared') for x in v), 'full, then full or shared for each of %d layers' % n_layers, None, None)
+    if types:
+        return [kind == 'shared' for kind in types]
+    letters = config.get(pattern_key, lambda v: isinstance(v, str) and len(v) == n_layers and v[0] == 'F' and
+                         not set(v) - {'F', 'S'}, 'F, then F or S for each of %d layers' % n_layers, None, None)
+    if letters:
+        return [letter == 'S' for letter in letters]
+    step = config.integer(step_key, MAX_SEQ, family.default(step_key))
+    first = config.integer(first_key, MAX_SEQ, family.default(first_key), low=0)
+    return [max(layer - first + 1, 0) % step != 0 for layer in range(n_layers)]
+
+
+def to_config(family: Family, model: Model) -> Dict[str, Any]:
+    """The same keys of a model that goes out."""
+    keys: Dict[str, Any] = {family.keys.chosen: model.index_topk, HEADS: model.index_heads, WIDTH: model.index_dim}
+    if family.keys.chosen_by:
+        keys[family.keys.chosen_by[0]] = ['shared' if flags & SHARES_CHOICE else 'full' for flags in model.layer_flags]
+    return keys
+
+
+def order_of(model: Model, halves: bool) -> Tuple[int, ...]:
+    """Where our elements of a head of the indexer stand in a folder."""
+    turning = model.turning
+    pairs = [i // 2 + i % 2 * (turning // 2) if halves else i for i in range(turning)]
+    return tuple(pairs + list(range(turning, model.index_dim)))
+
+
+def take_index(tensors: Tensors, model: Model, names: Dict[str, str], halves: bool) -> None:
+    """Brings a folder's tensors into our order."""
+    order = order_of(model, halves)
+    for layer in range(model.n_layers if halves else 0):
+        for part in TURNED:
+            tensor = tensors.get(names[part] % layer)
+            if tensor and tensor.shape[0] % model.index_dim == 0:  # else it is refused later
+                tensors[names[part] % layer] = Reordered(tensor, order)
+
+
+def order_back(model: Model, halves: bool) -> Tuple[int, ...]:
+    """Where the elements of a head in a folder stand in ours."""
+    order = order_of(model, halves)
+    return tuple(sorted(range(len(order)), key=order.__getitem__))

@@ -1,0 +1,111 @@
+// Headers by tables of their fields, and what lies behind them.
+#include "fields.h"
+
+#include <string.h>
+
+// The version that a value of a field needs; 0: any.
+static int needed_for(const Field *f, double x) {
+    if (f->version_6 && x >= f->version_6) return 6;
+    return f->version_5 && x >= f->version_5 ? 5 : 0;
+}
+
+static bool check_range(const Field *f, double x, int version, Error *err) {
+    if (f->type == I32X8) return true;
+    if (!(x >= f->low && x <= f->high))
+        return f->high == ANY ? fail(err, "%s is %g (expected a number, or 0 for none)", f->name, x)
+                              : fail(err, "%s is %.10g (expected %.10g to %.10g)", f->name, x,
+                                     f->low, f->high);
+    return version >= needed_for(f, x) ||
+           fail(err, "%s is %.0f in version %d (expected version %d)", f->name, x, version,
+                needed_for(f, x));
+}
+
+// A wide whole number begins with the narrow one of its value.
+static bool read_field(const Field *f, const uint8_t *header, int version, void *to, Error *err) {
+    uint8_t *place = (uint8_t *)to + f->place;
+    int32_t whole;
+    double x;
+    memcpy(&whole, header + f->offset, sizeof whole);
+    int64_t wide = whole;
+    if (f->type == F64) memcpy(&x, header + f->offset, sizeof x);
+    else x = whole;
+    if (!check_range(f, x, version, err)) return false;
+    if (f->type == I32X8) memcpy(place, header + f->offset, f->bytes);
+    else memcpy(place, f->type == F64 ? (void *)&x : &wide, f->bytes);
+    return true;
+}
+
+bool fields_read(const FieldTable *tables, int n, const uint8_t *header, int version, Error *err) {
+    for (const FieldTable *t = tables; t < tables + n; t++)
+        for (const Field *f = t->fields; f < t->fields + t->n; f++)
+            if (!read_field(f, header, version, t->to, err)) return false;
+    return true;
+}
+
+// What a struct has of a field.
+static double value_in(const Field *f, const void *to) {
+    const uint8_t *place = (const uint8_t *)to + f->place;
+    int whole = 0;
+    double x;
+    if (f->type == F64) {
+        memcpy(&x, place, sizeof x);
+        return x;
+    }
+    memcpy(&whole, place, f->bytes < sizeof whole ? f->bytes : sizeof whole);
+    return whole;
+}
+
+bool fields_check(const FieldTable *tables, int n, int version, Error *err) {
+    for (const FieldTable *t = tables; t < tables + n; t++)
+        for (const Field *f = t->fields; t->to && f < t->fields + t->n; f++)
+            if (!check_range(f, value_in(f, t->to), version, err)) return false;
+    return true;
+}
+
+double fields_value(const FieldTable *tables, int n, const char *name) {
+    for (const FieldTable *t = tables; t < tables + n; t++)
+        for (const Field *f = t->fields; t->to && f < t->fields + t->n; f++)
+            if (strcmp(f->name, name) == 0) return value_in(f, t->to);
+    return 0;
+}
+
+int fields_write(const FieldTable *tables, int n, uint8_t *header) {
+    int version = 3;
+    for (const FieldTable *t = tables; t < tables + n; t++)
+        for (const Field *f = t->fields; t->to && f < t->fields + t->n; f++) {
+            const uint8_t *place = (const uint8_t *)t->to + f->place;
+            int needed = needed_for(f, value_in(f, t->to));
+            memcpy(header + f->offset, place, f->bytes < f->type ? f->bytes : f->type);
+            if (needed > version) version = needed;
+        }
+    return version;
+}
+
+bool fields_cover(const FieldTable *tables, int n, const uint8_t *header, int bytes, int end,
+                  Error *err) {
+    for (int i = 0; i < bytes; i++) {
+        bool covered = header[i] == 0;
+        for (const FieldTable *t = tables; !covered && t < tables + n; t++)
+            for (const Field *f = t->fields; !covered && f < t->fields + t->n; f++)
+                covered = (int)f->offset < end && i >= (int)f->offset &&
+                          i < (int)f->offset + (int)f->type;
+        if (!covered) return fail(err, "reserved byte %d is not 0", i);
+    }
+    return true;
+}
+
+const void *cursor_take(Cursor *at, uint64_t count, uint64_t item_bytes) {
+    uint64_t filled = at->offset + at->alignment - 1;
+    uint64_t here = filled / at->alignment * at->alignment;
+    if (here <= INT64_MAX) at->offset = here + count * item_bytes;
+    if (count == 0) return NULL;
+    if (here > at->file->size) here = at->file->size;
+    return at->file->data + here;
+}
+
+bool cursor_take_now(Cursor *at, uint64_t bytes, const uint8_t **taken, Error *err) {
+    *taken = cursor_take(at, bytes, 1);
+    return at->offset <= at->file->size ||
+           fail(err, "truncated (%zu bytes found, the header has %zu)", at->file->size,
+                (size_t)at->offset);
+}

@@ -1,0 +1,121 @@
+// Mamba 2, as its definition (arXiv 2405.21060). Each head has a state S (key_dim, value_dim). At each
+// token a head reads x (value_dim), and its group of heads has a vector B (key_dim), by which S is
+// written, and C (key_dim), by which it is read:
+//     t = softplus(step + dt)      how long the token lasts
+//     S = exp(-exp(decay) t) S     it forgets
+//     S = S + t B x^T
+//     y = S^T C + skip x
+// x, B and C come through a short convolution. What all heads say is multiplied by a gate, and normed
+// behind it, where the delta rule norms first.
+#include "mamba.h"
+
+#include <math.h>
+
+#include "../llama/arithmetic.h"
+#include "curves.h"
+#include "kinds.h"
+#include "rules.h"
+
+static const Field fields_of_mamba[] = {
+    {"conv_bias", 724, U32, 0, 1, EXTRA(mamba.conv_bias)},
+    {"state_norm_groups", 736, U32, 0, MAX_HEADS, EXTRA(mamba.norm_groups)},
+};
+
+static const Rule rules_of_all[] = {{"conv_bias state_norm_groups", NEEDS, "state_kind"}};
+static const Rule rules_of_mamba[] = {
+    {"state_kind", NEEDS,
+     "state_key_heads state_value_heads state_key_dim state_value_dim state_norm_groups"},
+    {"state_tiled", EXCLUDES, "state_kind"},
+};
+static const Rule rules_of_others[] = {{"conv_bias state_norm_groups", EXCLUDES, "state_kind"}};
+
+static bool check_mamba(Model *m, Error *err) {
+    int kind = m->config.extra->states.kind, groups = m->config.extra->mamba.norm_groups;
+    if (!CHECK_RULES(m, rules_of_all, err)) return false;
+    if (kind != STATE_MAMBA) return CHECK_RULES(m, rules_of_others, err);
+    return CHECK_RULES(m, rules_of_mamba, err) &&
+           (state_width(&m->config) % groups == 0 ||
+            fail(err,
+                 "state_norm_groups is %d, which does not divide the %lld numbers of all heads",
+                 groups, (long long)state_width(&m->config)));
+}
+
+static void list_mamba(Model *m, Layer *w, Tensors *t) {
+    const ModelConfig *c = &m->config;
+    const StatesConfig *s = &c->extra->states;
+    StatesTensors *to = &w->extra->states;
+    const Tensor skip = {119, &w->extra->mamba.skip, FLOATS, .rows = 1, .cols = s->value_heads};
+    if (s->kind != STATE_MAMBA || !(w->extra->flags & LAYER_STATE)) return;
+    add_tensors(t, &skip, 1);
+    tensor_at(t, &to->b_conv)->rows = c->extra->mamba.conv_bias;
+    tensor_at(t, &to->decay)->rows = tensor_at(t, &to->dt)->rows = 1;
+    tensor_at(t, &to->norm)->rows = 1;
+    tensor_at(t, &to->norm)->cols = state_width(c);
+}
+
+// y (value_dim) of head h of what was convolved: x of all heads, then B and C of all groups. Its state
+// S (key_dim, value_dim) goes on by the token's time.
+static void step_mamba_head(const Plain *p, int h, float *s, const float *convolved, float time,
+                            float *y) {
+    const StatesConfig *c = &p->model->config.extra->states;
+    const StatesTensors *w = &p->w->extra->states;
+    int64_t n = c->value_dim;
+    int sharing = c->value_heads / c->key_heads;  // heads of a group
+    const float *x = convolved + h * n;
+    const float *b = convolved + c->value_heads * n + (int64_t)(h / sharing) * c->key_dim;
+    const float *k = b + (int64_t)c->key_heads * c->key_dim;
+    scale_all(s, expf(-expf(w->decay[h]) * time), c->key_dim * n);
+    for (int64_t i = 0; i < n; i++) y[i] = p->w->extra->mamba.skip[h] * x[i];
+    for (int64_t i = 0; i < c->key_dim; i++) {
+        add(s + i * n, time * b[i], x, n);
+        add(y, k[i], s + i * n, n);
+    }
+}
+
+static void mix_mamba(Plain *p, float *x) {
+    const ModelConfig *m = &p->model->config;
+    const StatesConfig *c = &m->extra->states;
+    const StatesTensors *w = &p->w->extra->states;
+    int64_t width = state_width(m);
+    int64_t channels = state_channels(m);
+    float *past = present_state(p);
+    float *s = past + (c->conv_width - 1) * channels;
+
+    // gate (width), then read (n_heads, value_dim), B and C (n_groups, key_dim each), and step
+    // (n_heads), one behind the other
+    float *gate = p->extra->states.in;
+    float *read = gate + width;
+    const float *step = read + channels;
+    read_normed(p, x, p->w->attention_norm);
+    project_state(p, gate, &w->in, w->b_in);
+    convolve(p, read, past, read);
+    for (int64_t i = 0; i < channels; i++) read[i] = silu(read[i]);
+
+    for (int h = 0; h < c->value_heads; h++) {
+        int64_t at = (int64_t)h * c->value_dim;
+        float time = softplus(step[h] + w->dt[h]);
+        step_mamba_head(p, h, s + at * c->key_dim, read, time, p->mixed + at);
+    }
+    int64_t part = width / m->extra->mamba.norm_groups;
+    for (int64_t i = 0; i < width; i++) p->mixed[i] *= silu(gate[i]);
+    for (int64_t i = 0; i < width; i += part)
+        rmsnorm(p->mixed + i, p->mixed + i, w->norm + i, part, m->norm_eps);
+    matmul(p->added, &w->out, p->mixed, p->row);
+    if (w->b_out) add(p->added, 1, w->b_out, m->dim);
+    add_normed(p, x, p->w->extra->stream.attention_after);
+}
+
+static bool has_mamba(const Plain *p, const Layer *layer) {
+    bool keeps_state = layer->extra->flags & LAYER_STATE;
+    return keeps_state && p->model->config.extra->states.kind == STATE_MAMBA;
+}
+
+const Kind mamba_kind = {
+    .name = "mamba",
+    .fields = fields_of_mamba,
+    .n_fields = sizeof fields_of_mamba / sizeof fields_of_mamba[0],
+    .check = check_mamba,
+    .add_tensors = list_mamba,
+    .has = has_mamba,
+    .mix = mix_mamba,
+};

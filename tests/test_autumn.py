@@ -1,0 +1,257 @@
+#!/usr/bin/env python3
+"""Mamba 2, layers of one step, experts in a narrower space, and a choice of keys, of many shapes: both engines beside
+reference.py, in one go and token by token, and Hugging Face's numbers of three families (tests/golden/autumn;
+test_newer.py has more). A text in other pieces, read again from an earlier place, and on other threads; ways out and in
+again; configs written in other ways; methods and maps on a choice of keys; and files that cannot be."""
+
+import json
+import os
+import shutil
+
+import kept
+from common import (ENGINES, GOLDEN, check, close, config, export, header, in_work, main, one_line, perplexity,
+                    random_ids, random_weights, read, run, write, write_model)
+from reference import distance_map
+from test_states import session_test
+
+MAMBA = dict(state_kind=3, conv_width=4, state_key_heads=2, state_value_heads=6, state_key_dim=10, state_value_dim=6,
+             conv_bias=1, state_norm_groups=2)
+RELU2 = dict(activation=3)
+EXPERTS = dict(n_experts=6, n_experts_used=2, expert_hidden_dim=10, router=2, router_renormalizes=1, router_scale=2.5,
+               router_choice_bias=1, shared_hidden_dim=14)
+
+
+def shape(n_heads, n_kv_heads, head_dim, hidden, layer):
+    return n_heads, n_kv_heads, head_dim, hidden, layer
+
+
+def one_step(kinds, n_heads=4, n_kv_heads=2, head_dim=12, hidden=40):
+    """Layers by Nemotron's letters: M Mamba 2, * attention, - a dense feed-forward layer, E experts."""
+    shapes = [shape(n_heads if kind == '*' else 0, n_kv_heads, head_dim, hidden if kind in '-E' else 0, layer)
+              for layer, kind in enumerate(kinds)]
+    dense = 8 if 'E' in kinds else 0
+    return dict(n_layers=len(kinds), n_heads=n_heads, n_kv_heads=n_kv_heads, head_dim=head_dim, hidden_dim=hidden,
+                shapes=shapes, layers=[{'M': 64, '*': 2, '-': dense, 'E': 0}[kind] for kind in kinds])
+
+
+LATENT = dict(kv_rank=12, q_rank=16, n_heads=4, n_kv_heads=4, head_dim=16, rotary_dim=8, value_dim=8,
+              latent_norm_eps=1e-6, dim=48)
+INDEX = dict(LATENT, index_topk=24, index_heads=3, index_dim=12)
+SHAPES = {
+    'Mamba and attention': dict(MAMBA, n_layers=3, layers=[64, 2, 64]),
+    'Mamba that turns': dict(MAMBA, n_layers=3, layers=[64, 0, 64], state_bias=1, norm_place=2),
+    'one group, one norm': dict(MAMBA, state_key_heads=1, state_norm_groups=1, conv_bias=0, layers=[64, 64]),
+    'groups apart from norms': dict(MAMBA, state_key_heads=3, state_norm_groups=1, layers=[64, 2]),
+    'a head each': dict(MAMBA, state_key_heads=6, state_norm_groups=6, conv_width=1, layers=[64, 64]),
+    'heads of 64': dict(MAMBA, state_key_dim=16, state_value_dim=64, state_value_heads=4, layers=[64, 2]),
+    'heads of 130': dict(MAMBA, state_key_dim=9, state_value_dim=130, state_value_heads=2, layers=[64, 64]),
+    'Granite': dict(MAMBA, n_layers=3, layers=[64, 2, 64], embedding_scale=4.0, residual_scale=0.4, score_scale=0.25,
+                    logit_scale=0.5, state_key_heads=1, state_norm_groups=1),
+    'Granite with experts': dict(MAMBA, n_layers=3, layers=[64, 2, 64], residual_scale=0.4, n_experts=6,
+                                 n_experts_used=2, expert_hidden_dim=8, shared_hidden_dim=24),
+    'M-M*M-': dict(MAMBA, **RELU2, **one_step('M-M*M-')),
+    'MEM*E': dict(MAMBA, **RELU2, **EXPERTS, **one_step('MEM*E')),
+    'E-*M': dict(MAMBA, **RELU2, **EXPERTS, **one_step('E-*M'), router_groups=2, router_groups_used=1,
+                 router_group_best=2, expert_latent_dim=20),
+    '*-': dict(RELU2, **one_step('*-*-')),
+    'a layer that does nothing': dict(n_layers=3, n_heads=2, n_kv_heads=2, head_dim=8, hidden_dim=20, shapes=[
+        (2, 2, 8, 20, 0), (0, 2, 8, 0, 1), (2, 2, 8, 20, 2)]),
+    'latent experts': dict(EXPERTS, expert_latent_dim=20, router_eps=1e-6, n_layers=2),
+    'a divisor': dict(EXPERTS, router_eps=0.1, n_layers=2),
+    'latent experts with biases': dict(EXPERTS, **RELU2, expert_latent_dim=12, expert_bias=1, n_layers=2),
+    'a choice of keys': dict(INDEX, n_layers=2),
+    'a choice that is shared': dict(INDEX, n_layers=4, layers=[0, 128, 0, 128], index_heads=1, index_dim=8),
+    'one key': dict(INDEX, n_layers=2, index_topk=1),
+    'a choice by YaRN': dict(INDEX, n_layers=2, rope_method=4, factor=4.0, train_ctx=32, mscale=1.0,
+                             mscale_all_dim=0.7, mscale_in_scores=1, layers=[0, 128]),
+    'a choice with experts': dict(INDEX, **EXPERTS, n_layers=3, layers=[8, 0, 128])}
+
+
+def model_of(name, **changes):
+    c = config(**dict(SHAPES[name], **changes))
+    model = in_work(''.join(x if x.isalnum() else '_%x' % ord(x) for x in name) + '.bin')
+    return model, c, write_model(model, c, random_weights(c, len(name)))
+
+
+def test_shapes():
+    for name in SHAPES:
+        model, c, stored = model_of(name)
+        ids = random_ids(90, c['vocab_size'], 3)
+        expected = kept.nll(c, stored, ids)
+        for engine in ENGINES:
+            close(perplexity(model, ids, *engine), expected, 1e-4, '%s: %s' % (name, engine[0]))
+            close(perplexity(model, ids, *engine, '--stepwise'), expected, 1e-4,
+                  '%s: %s, token by token' % (name, engine[0]))
+
+
+
+# ---- Hugging Face ----
+
+FAMILIES = 'nemotron3_moe', 'granite4_tiny', 'deepseek_v32'
+
+
+def golden_of(name):
+    with open(os.path.join(GOLDEN, 'autumn', name, 'golden.json'), encoding='ascii') as file:
+        golden = json.load(file)
+    return golden['ids'], golden['nll']
+
+
+def exported(folder, name):
+    model = in_work(name + '.bin')
+    done = export(folder, model)
+    return model if check(done.returncode == 0, name + ': export', done.stderr) else None
+
+
+def test_golden():
+    for name in FAMILIES:
+        model, (ids, nll) = exported(os.path.join(GOLDEN, 'autumn', name), name), golden_of(name)
+        for engine in ENGINES if model else ():
+            close(perplexity(model, ids, *engine), nll, 1e-4, '%s: %s' % (name, engine[0]))
+            close(perplexity(model, ids, *engine, '--stepwise'), nll, 1e-4,
+                  '%s: %s, token by token' % (name, engine[0]))
+
+
+def copy_with(name, copy, change):
+    """A folder of the case whose config is changed."""
+    folder = in_work(copy)
+    shutil.copytree(os.path.join(GOLDEN, 'autumn', name), folder)
+    path = os.path.join(folder, 'config.json')
+    with open(path, encoding='utf-8') as file:
+        settings = json.load(file)
+    change(settings)
+    write(path, json.dumps(settings))
+    return folder
+
+
+def by_words(words):
+    def change(settings):
+        settings['layers_block_type'] = [words[letter] for letter in settings.pop('hybrid_override_pattern')]
+        settings['num_hidden_layers'] = 3  # which is not read where a list stands
+    return change
+
+
+NEW_WORDS = {'M': 'linear_attention', '*': 'full_attention', '-': 'mlp', 'E': 'moe'}
+OLD_WORDS = dict(NEW_WORDS, **{'M': 'mamba', '*': 'attention'})
+
+
+def new_types(settings):
+    settings['layer_types'] = ['linear_attention' if kind == 'mamba' else 'full_attention'
+                               for kind in settings['layer_types']]
+
+
+def test_written_otherwise():
+    """A config that says the same in other words is the same model."""
+    for number, (name, change) in enumerate((
+            ('nemotron3_moe', by_words(NEW_WORDS)), ('nemotron3_moe', by_words(OLD_WORDS)),
+            ('granite4_tiny', new_types), ('granite4_tiny', lambda c: c.update(mamba_d_head=8)),
+            ('deepseek_v32', lambda c: c.update(topk_method='noaux_tc', scoring_func='sigmoid')))):
+        usual = exported(os.path.join(GOLDEN, 'autumn', name), name)
+        other = exported(copy_with(name, '%s_%d' % (name, number), change), '%s_%d' % (name, number))
+        if usual and other:
+            check(read(usual) == read(other), '%s: written otherwise' % name)
+
+
+REFUSED = [
+    ('nemotron3_moe', dict(hybrid_override_pattern='MXM*E'), 'hybrid_override_pattern'),
+    ('nemotron3_moe', dict(mamba_num_heads=7), 'mamba_num_heads'),
+    ('nemotron3_moe', dict(layers_block_type=['mamba', 'gru']), 'layers_block_type'),
+    ('nemotron3_moe', dict(mlp_hidden_act='silu'), 'mlp_hidden_act'),
+    ('nemotron3_moe', dict(conv_kernel=65), 'conv_kernel'),
+    ('nemotron3_moe', dict(ssm_state_size=0), 'ssm_state_size'),
+    ('granite4_tiny', dict(mamba_d_head=9), 'mamba_d_head'),
+    ('granite4_tiny', dict(mamba_n_heads=7), 'mamba_n_heads'),
+    ('granite4_tiny', dict(layer_types=['mamba', 'gru', 'mamba']), 'layer_types'),
+    ('granite4_tiny', dict(normalization_function='layernorm'), 'normalization_function'),
+    ('deepseek_v32', dict(index_topk=0), 'index_topk'), ('deepseek_v32', dict(index_head_dim=6), 'index_head_dim'),
+    ('deepseek_v32', dict(index_n_heads=1 << 20), 'index_n_heads')]
+
+
+def test_refused():
+    """By its key, in one line."""
+    for number, (name, changes, key) in enumerate(REFUSED):
+        folder = copy_with(name, 'refused_%d' % number, lambda settings: settings.update(changes))
+        done = export(folder, in_work('refused.bin'))
+        check(done.returncode == 2 and key in done.stderr and done.stderr.count('\n') == 1,
+              '%s: %s is refused' % (name, key), done)
+
+
+# ---- out, and in again ----
+
+WIDE = dict(state_key_heads=1, state_norm_groups=1, state_value_heads=8, state_value_dim=8)  # twice the width
+OUT = {
+    'M-M*M-': {}, 'MEM*E': {}, 'E-*M': {}, 'Granite': dict(WIDE, shared_classifier=1), 'Granite with experts': WIDE,
+    'a choice with experts': dict(layers=[8, 0, 0], shared_hidden_dim=20)}
+
+
+def test_there_and_back():
+    """Out as a folder and as GGUF, and in again: the same numbers."""
+    for name, changes in OUT.items():
+        model, c, stored = model_of(name, **changes)
+        ids = random_ids(60, c['vocab_size'], 7)
+        expected = kept.nll(c, stored, ids)
+        for kind, out in ('folder', in_work('out_%d/' % len(name))), ('GGUF', in_work('out_%d.gguf' % len(name))):
+            if kind == 'GGUF' and 'choice' in name:
+                continue  # which is not written
+            done, back = export(model, out), in_work('back.bin')
+            if check(done.returncode == 0, '%s: out as %s' % (name, kind), done.stderr):
+                again = export(out.rstrip('/'), back)
+                if check(again.returncode == 0, '%s: in again from %s' % (name, kind), again.stderr):
+                    close(perplexity(back, ids, *ENGINES[0]), expected, 1e-4, '%s: by %s' % (name, kind))
+
+
+# ---- sessions ----
+
+def test_sessions():
+    """Pieces of 1, 3, 64, 100 and a rest, ways back, and threads, which change no bit."""
+    for name in 'Mamba that turns', 'heads of 130', 'MEM*E', 'a choice that is shared', 'a choice with experts':
+        model, *_ = model_of(name, seq_len=600)
+        for kv, n in ('f32', 160), ('plain', 40):
+            session_test('chunks', model, kv, n, 1e-4, '%s, %s' % (name, kv))
+        session_test('threads', model, 'f32', 70, 0, name)
+
+
+def test_choice_by_maps():
+    """What a query does not see is not chosen, and keys turn as the map says."""
+    model, c, stored = model_of('a choice of keys')
+    ids = random_ids(90, c['vocab_size'], 3)
+    for name in 'rerope', 'self-extend', 'dca', 'streaming':
+        expected = kept.nll(c, stored, ids, map=distance_map(name, c['train_ctx'], 90))
+        for engine in ENGINES:
+            close(perplexity(model, ids, *engine, '--rope', name), expected, 1e-4, '%s: %s' % (name, engine[0]))
+
+
+# ---- files that cannot be ----
+
+BAD = [
+    ('Mamba and attention', dict(state_norm_groups=5), 'state_norm_groups is 5'),
+    ('Mamba and attention', dict(state_norm_groups=0), 'state_norm_groups is 0'),
+    ('Mamba and attention', dict(state_key_heads=4), '6 value heads of a state cannot share 4 key heads'),
+    ('Mamba and attention', dict(state_tiled=1), 'state_tiled is 1'),
+    ('Mamba and attention', dict(conv_bias=2), 'conv_bias is 2'),
+    ('M-M*M-', dict(norm_place=3), 'layer_shapes has n_heads 0'),
+    ('a layer that does nothing', dict(n_experts=2), 'n_experts_used'),
+    ('latent experts', dict(expert_latent_dim=1 << 21), 'expert_latent_dim is 2097152'),
+    ('latent experts', dict(router_renormalizes=0, router_eps=0.5), 'router_eps is 0.5'),
+    ('a choice of keys', dict(index_dim=6), 'index_dim is 6'),
+    ('a choice of keys', dict(index_heads=0), 'index_heads is 0'),
+    ('a choice of keys', dict(layers=[128, 0]), 'layer 0 shares the choice'),
+    ('*-', dict(layers=[2, 130, 2, 0]), 'layer_table has 130')]
+
+
+def test_hostile():
+    """One line about the field, and about a file that is cut."""
+    for name, changes, words in BAD:
+        c = config(**dict(SHAPES[name], **changes))
+        path = in_work('bad.bin')
+        whole, start = read(model_of(name)[0]), header(c)
+        write(path, start + whole[len(start):])
+        one_line(run(path, '-n', '4'), 2, '%s with %s' % (name, changes), words)
+    for name in 'Mamba and attention', 'MEM*E', 'a choice of keys':
+        whole = read(model_of(name)[0])
+        for size in len(whole) - 64, len(whole) // 2, 1100:
+            write(in_work('cut.bin'), whole[:size])
+            one_line(run(in_work('cut.bin'), '-n', '4'), 2, '%s cut to %d bytes' % (name, size), 'truncated')
+
+
+if __name__ == '__main__':
+    main(globals())
