@@ -21,7 +21,7 @@
 #include "src/measure/tasks.h"
 #include "src/settings/options.h"
 
-#define VERSION "3.0.0"
+#define VERSION "4.0.0"
 #ifndef COMMIT                   // make says it in a clone,
 #define COMMIT "$Format: (%h)$"  // and `git archive` writes it here
 #endif

@@ -1,5 +1,5 @@
 """The header of model.bin: the rows of header.json, by which this program's exporter reads and writes it. From the same
-rows tools/header_tables.py makes the tables in C and in docs/format.md.
+rows tools/header_table.py makes the tables in C and in docs/format.md.
 
 A row has a field's place, its type, what it may be (a number, or C's name of one, which `words` say), the kind of layer
 that has it, the versions that it asks for from some value on, its member in C, and its meaning."""
@@ -17,6 +17,7 @@ OLDEST, NEWEST = 3, 6
 BYTES = {3: 256, 4: 256, 5: 512, 6: 1024}  # of a header, by its version
 FIRST = {4: 204, 5: 256, 6: 512}           # where it has what older ones have not
 FORMS = {'u32': 'I', 'i32': 'i', 'f64': 'd', 'i32[8]': '8i'}  # of struct
+SIZES = {kind: struct.calcsize('<' + form) for kind, form in FORMS.items()}
 LAST_TOKEN = 'LAST_TOKEN'  # a limit that follows from vocab_size
 
 
@@ -44,7 +45,6 @@ def row(words: Dict[str, int], given: Dict[str, Any]) -> Field:
 with open(PLACE, encoding='utf-8') as _file:
     ROWS = json.load(_file)
 FIELDS: Dict[str, Field] = {name: row(ROWS['words'], given) for name, given in ROWS['fields'].items()}
-WHOLE: List[str] = [name for name, each in FIELDS.items() if each.type != 'f64']
 
 
 def form() -> struct.Struct:
@@ -52,7 +52,7 @@ def form() -> struct.Struct:
     parts, end = ['<'], 0
     for each in FIELDS.values():
         parts.append('%dx%s' % (each.at - end, FORMS[each.type]))
-        end = each.at + struct.calcsize('<' + FORMS[each.type])
+        end = each.at + SIZES[each.type]
     return struct.Struct(''.join(parts) + '%dx' % (BYTES[NEWEST] - end))
 
 

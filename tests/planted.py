@@ -26,7 +26,7 @@ ROOT = os.path.dirname(FOLDER)
 COPY = os.path.join(ROOT, 'build', 'planted', 'rope')
 ROOMS = 'src', 'export', 'probe'
 ALONE = 'rope.c', 'rope.h', 'run.c', 'model_export.py', 'server_probe.py'
-AS_THEY_ARE = 'Makefile', 'model.bin', 'model-8k.bin', 'tokenizer.bin', 'book.txt', 'tests', 'docs', 'models', 'tools'
+AS_THEY_ARE = 'Makefile', 'model.bin', 'model-8k.bin', 'tokenizer.bin', 'book.txt', 'tests', 'docs', 'models', 'tools', 'page'
 LIMIT = 600  # seconds for a test
 ENOUGH = 3  # files that catch an error
 FORWARD = ('golden plain core kinds forward units families layers mixtures newer experts steps states encodings '
@@ -49,7 +49,7 @@ def sources(root):
     for room in ROOMS:
         for folder, _, names in os.walk(os.path.join(root, room)):
             for name in sorted(names):
-                if name.endswith(('.c', '.h', '.py', '.json')):
+                if name.endswith(('.c', '.h', '.inc', '.py', '.json')):
                     yield os.path.relpath(os.path.join(folder, name), root)
     yield from ALONE
 
@@ -91,7 +91,8 @@ def make_copy():
     shutil.copytree(os.path.join(ROOT, 'build'), os.path.join(COPY, 'build'),
                     ignore=shutil.ignore_patterns('page*', 'fuzz*', 'tests', 'world*', 'planted', 'pyc', 'said', 'kept'))
     shutil.copy2(os.path.join(ROOT, 'run'), COPY)
-    built()
+    if not built():
+        sys.exit('the copy does not build as it is: run make first')
 
 
 def built():
@@ -162,7 +163,8 @@ def caught_by(plant, whole=False):
     shutil.rmtree(os.path.join(COPY, 'build', 'pyc'), ignore_errors=True)
     try:
         if path.endswith(('.c', '.h', '.json')) and not built():
-            return 'it does not build'
+            print('   with it the program does not build: %s' % plant['what'], flush=True)
+            return None
         if whole:
             return ', '.join(row_of_matrix(plant)) or None
         for test in plant['tests']:

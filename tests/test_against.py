@@ -6,7 +6,7 @@ import json
 import random
 import types
 
-from common import check, in_work, lacks, main, write
+from common import check, in_work, lacks, main, takes_long, write
 from fake_server import Fake, Refused
 from probe_common import probe, refused
 from probe import against, web  # noqa: E402
@@ -99,6 +99,7 @@ def test_layers_that_do_not_turn():
     check('do not turn' not in between({}, {}, '--rope-config', config).last, 'and else not')
 
 
+@takes_long
 def test_many_times():
     """Noise of 0.02 nats, of each token and of a prompt alike, 200 times: nothing is seen where nothing is, what is
     planted is never `no effect`, and what differs past a length only never differs before."""

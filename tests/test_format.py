@@ -3,9 +3,14 @@
 that read and write it, and the one that these tests write files by say the same, field by
 field."""
 
+import json
 import os
 import re
+import shutil
 import struct
+import subprocess
+import sys
+import tempfile
 
 from common import (FIELDS, ROOT, check, export, good, in_work, main, one_line, random_ids, read, run, tiny_model,
                     write)
@@ -59,6 +64,33 @@ def test_header_fields():
     same(in_c(), fields, 'the tables in C')
     same([(name, offset, CODES[kind]) for name, offset, kind, _ in FIELDS], fields, 'tests/common.py')
     check(all(struct.calcsize('<' + code) == BYTES[kind] for code, kind in CODES.items()), 'types have their sizes')
+
+
+def tables(folder, *arguments):
+    """What tools/header_table.py says: (status, text)."""
+    told = subprocess.run([sys.executable, os.path.join(folder, 'tools', 'header_table.py'), *arguments],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
+    return told.returncode, told.stdout
+
+
+def test_made_from_rows():
+    """What is committed is what the rows of header.json make, and a row that says something else is found where it
+    is missing; written anew, the tables have it."""
+    check(tables(ROOT, '--check') == (0, ''), 'the tables are of export/header.json', tables(ROOT, '--check'))
+    with tempfile.TemporaryDirectory() as folder:
+        for path in ('export', 'tools', 'src/llama', 'src/kinds', 'docs'):
+            shutil.copytree(os.path.join(ROOT, path), os.path.join(folder, path))
+        rows = json.loads(text_of('export', 'header.json'))
+        for name, change, found in (
+                ('dim', {'high': 7}, ['src/llama/header.c']), ('conv_width', {'member': 'states.wide'},
+                                                               ['src/kinds/states.c']),
+                ('theta', {'meaning': 'another'}, ['docs/format.md'])):
+            fields = {**rows['fields'], name: {**rows['fields'][name], **change}}
+            with open(os.path.join(folder, 'export', 'header.json'), 'w', encoding='utf-8') as file:
+                json.dump({**rows, 'fields': fields}, file)
+            status, said = tables(folder, '--check')
+            check(status == 1 and [line.split()[0] for line in said.splitlines()] == found, 'another ' + name, said)
+        check(tables(folder) == (0, '') == tables(folder, '--check'), 'written anew')
 
 
 def test_every_byte_has_one_meaning():

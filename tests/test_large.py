@@ -53,15 +53,26 @@ def test_large_file():
     one_line(run(path), 2, 'a file of 16 GB that misses its last value', path, 'truncated', str(os.path.getsize(path)))
 
 
+FAR = [('none', {}, 'f32', 2e-5), ('dynamic-ntk', dict(method='ntk', rope_dynamic=1), 'f32', 2e-5),
+       ('none', {}, 'f16', 1e-2), ('yarn', dict(method='yarn', factor=2048.0), 'f32', 2e-5)]
+
+
 def test_positions():
+    far_positions(FAR[:1])
+
+
+@takes_long
+def test_more_positions():
+    far_positions(FAR[1:])
+
+
+def far_positions(rows):
     """131,072 positions through the program, against the naive reference in doubles: one layer, a window and two sinks,
     so that the last queries see a few keys beside them and two from 131,000 positions before."""
     n, window, sinks, tail = 131072, 6, 2, 10
     ids = random_ids(n, 50, 131)
     positions = list(range(sinks)) + list(range(n - tail - window, n))
-    for name, settings, kv, tolerance in (('none', {}, 'f32', 2e-5), ('none', {}, 'f16', 1e-2),
-                                          ('yarn', dict(method='yarn', factor=2048.0), 'f32', 2e-5),
-                                          ('dynamic-ntk', dict(method='ntk', rope_dynamic=1), 'f32', 2e-5)):
+    for name, settings, kv, tolerance in rows:
         c = config(n_layers=1, **settings)
         weights, path = random_weights(c, 17), in_work('far.bin')
         write_model(path, c, weights)
@@ -82,7 +93,7 @@ def test_memory():
     def limit(megabytes):
         return lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
     for what in (('-i', 'x'), ('-m', 'chat', '-y', ''), ('--ppl', ids, '--ids'), ('--passkey',)):
-        for kv in ('f32', 'f16', 'q8', 'q4'):
+        for kv in ('f32', 'q4'):
             result = run(model, *what, '-n', 200000, '--kv', kv, preexec_fn=limit(1024))
             one_line(result, 2, '%s of 200,000 positions in 1 GB, %s' % (what[0], kv), '200000', 'MB')
     model, n = tiny_model('wide.bin', n_layers=1, n_heads=1, n_kv_heads=1, head_dim=64, dim=2, hidden_dim=1), 200000

@@ -1,16 +1,15 @@
 // The bar of contents that stays at the top: the chapter that is being read, and how far the reader is.
-import { button, h, onceAFrame } from './dom.js';
+import { button, h, MOTION_OFF, onceAFrame } from './dom.js';
 import { go } from './links.js';
 
-const OFF = 'motion off',
-    BELOW = 60; // pixels below the scene at which a chapter is begun
+const BELOW = 60; // pixels below the scene at which a chapter is begun
 
 // A switch for all motion, which the browser remembers.
 function motionSwitch() {
     const all = document.documentElement.classList,
         saved = (value) => {
             try {
-                return value === undefined ? localStorage.getItem(OFF) : localStorage.setItem(OFF, value);
+                return value === undefined ? localStorage.getItem(MOTION_OFF) : localStorage.setItem(MOTION_OFF, value);
             } catch {
                 return null; // a browser that keeps nothing for this page
             }
@@ -19,7 +18,7 @@ function motionSwitch() {
         all.toggle('no-motion', isOff);
         press.setAttribute('aria-pressed', String(isOff));
     };
-    const press = button(OFF, () => {
+    const press = button(MOTION_OFF, () => {
         put(!all.contains('no-motion'));
         saved(all.contains('no-motion') ? 'yes' : '');
     });

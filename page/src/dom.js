@@ -19,6 +19,14 @@ export const fact = (value, name) => h('div', h('b', value), name);
 
 let ids = 0; // of controls that have a label
 
+// The page's own switch for motion, which the browser remembers under this name. It counts before anything is drawn.
+export const MOTION_OFF = 'motion off';
+try {
+    document.documentElement.classList.toggle('no-motion', localStorage.getItem(MOTION_OFF) === 'yes');
+} catch {
+    // a browser that keeps nothing for this page
+}
+
 // Does the reader want no motion, by the system's settings or by the page's own switch?
 export const reducedMotion = () =>
     matchMedia('(prefers-reduced-motion: reduce)').matches || document.documentElement.classList.contains('no-motion');

@@ -32,10 +32,11 @@ static void read_family(Config *c, bool is_llama) {
         else if (config_has_kinds(json_member(c->config, "rope_parameters"))) c->layout = BY_TYPE;
     }
     bool is_alias = f && given == c->config && !json_is(type, f->model_type) && type;
-    bool is_its_own = json_is(first, architecture) ||
-                      (f && given == c->config && family_has_architecture(f, first));
-    if (f && has_list && !is_alias && f->flags & FAMILY_RUNS && family_wrapper_is_known(given) &&
-        (!is_its_own || json_next(first, NULL)))
+    bool is_checked =
+        f && has_list && !is_alias && f->flags & FAMILY_RUNS && family_wrapper_is_known(given);
+    bool is_its_own = is_checked && (json_is(first, architecture) ||
+                                     (given == c->config && family_has_architecture(f, first)));
+    if (is_checked && (!is_its_own || json_next(first, NULL)))
         config_reject(c, given, "architectures", "[\"%s\"]", architecture);
 }
 

@@ -27,7 +27,8 @@ export default {
             const said = await p.locator('#boot').innerText();
             check(line.test(said), `${what}: a sentence for people`, said);
             check(!/Aborted|CompileError|ASSERTIONS/.test(said), `${what}: and no word of the machine`, said);
-            check((await p.locator('.still .live').count()) === 6, `${what}: recorded curves`);
+            check((await p.locator('.still .live').count()) === 4, `${what}: recorded curves`);
+            check(/training ended here/.test(await p.locator('.still .opening').innerText()), `${what}: the recorded text`);
             const sizes = await p
                 .locator('.still .live')
                 .evaluateAll((all) => all.map((c) => c.getBoundingClientRect().height));
