@@ -485,7 +485,7 @@ static void refuse_repeated(Config *c) {
 }
 
 // Refuses sizes that cannot be, also where RoPE's settings do without them.
-static void check_numbers(Config *c) {
+static void check_sizes(Config *c) {
     static const char *const keys[] = {"hidden_size", "num_attention_heads", "num_hidden_layers"};
     for (int i = 0; i < 3 && c->family; i++) config_number(c, c->config, keys[i], 0);
 }
@@ -493,7 +493,7 @@ static void check_numbers(Config *c) {
 // Reads what config_refuse_by_layer has let through.
 static void read_all(Config *c) {
     RopeFile *file = c->file;
-    check_numbers(c);
+    check_sizes(c);
     file->model_type = c->family && !c->is_any ? c->family->model_type : NULL;
     file->is_unknown = c->is_any;
     config_find_most(c);
