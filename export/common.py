@@ -6,7 +6,7 @@ import json
 import os
 import re
 from contextlib import contextmanager
-from typing import Any, BinaryIO, Callable, Dict, Iterator, List, NoReturn, Set
+from typing import Any, BinaryIO, Callable, Container, Dict, Iterator, List, NoReturn, Set
 
 from .installed import called
 
@@ -61,7 +61,7 @@ class Keys:
         return Keys(self.job, self.path, values, inside)
 
     def refuse(self, key: str, expected: str) -> NoReturn:
-        found = named(self.values[key]) if key in self.values else 'nothing'
+        found = named(self.values[key], self.path, key) if key in self.values else 'nothing'
         raise Problem(self.path, '%s%s cannot be used (found %s, expected %s)' % (self.inside, key, found, expected))
 
     def get(self, key: str, good: Callable[[Any], Any], expected: str, default: Any = REFUSED,
@@ -95,13 +95,40 @@ class Keys:
                  ' or '.join(json.dumps(a) for a in allowed), None)
 
 
-def named(value: Any) -> str:
-    """A value that cannot be used, as src/configs names it, too."""
+class Twice:
+    """The last value of a key that an object has twice."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def named(value: Any, path: str, key: str) -> str:
+    """A value under a key that cannot be used, as src/configs names it, too: numbers as the file has them."""
+    if isinstance(value, Twice):
+        value = value.value
+    if type(value) in (int, float) and path.endswith('.json'):
+        return as_written(path, key, value)[:40]
     if isinstance(value, (list, tuple)):
         return 'a list'
     if isinstance(value, dict):
         return 'an object of objects' if any(isinstance(each, dict) for each in value.values()) else 'an object'
     return json.dumps(value, default=str, ensure_ascii=False)[:40]
+
+
+def as_written(path: str, key: str, value: Any) -> str:
+    """A number of a JSON file, under this key, as it stands there."""
+    found = [json.dumps(value)]
+
+    class Number(str):
+        pass
+
+    def look(pairs: List[Any]) -> None:
+        found.extend(text for name, text in pairs
+                     if name == key and isinstance(text, Number) and repr(float(text)) == repr(float(value)))
+
+    with open(path, encoding='utf-8-sig') as file:
+        json.loads(file.read(), object_pairs_hook=look, parse_float=Number, parse_int=Number, parse_constant=Number)
+    return found[-1]
 
 
 def is_number(value: Any, above: float = 0.0) -> bool:
@@ -135,12 +162,17 @@ def read_small(job: Job, path: str) -> bytes:
         return file.read()
 
 
-def parse_json(path: str, data: bytes) -> Dict[str, Any]:
+def parse_json(path: str, data: bytes, may_repeat: Container[str] = ()) -> Dict[str, Any]:
+    """A file's object. A key must not stand twice in an object; of some the value is Twice then."""
     def unique(pairs):
-        if len(dict(pairs)) < len(pairs):
+        values = dict(pairs)
+        if len(values) < len(pairs):
             names = sorted(name for name, _ in pairs)
-            raise ValueError('%r appears twice' % next(a for a, b in zip(names, names[1:]) if a == b)[:80])
-        return dict(pairs)
+            for name in (a for a, b in zip(names, names[1:]) if a == b):
+                if name not in may_repeat:
+                    raise ValueError('%r appears twice' % name[:80])
+                values[name] = Twice(values[name])
+        return values
 
     def integer(digits):  # thousands of digits would take forever, and are refused as a float wherever it matters
         return int(digits) if len(digits) <= 20 else float(digits)
@@ -172,12 +204,12 @@ def pasted(data: bytes, error: Any) -> str:
     return 'line %d: found a no-break space' % error.lineno if found == '\xa0' else ''
 
 
-def read_json(job: Job, path: str) -> Keys:
+def read_json(job: Job, path: str, may_repeat: Container[str] = ()) -> Keys:
     data = read_small(job, path)
     if data.startswith(b'\xef\xbb\xbf') and os.path.basename(path) == 'config.json':
         job.note('warning: %s: line 1: a byte order mark is no JSON: it is left out here, and all nine engines refuse '
                  'the file' % path)
-    return Keys(job, path, parse_json(path, data))
+    return Keys(job, path, parse_json(path, data, may_repeat))
 
 
 @contextmanager

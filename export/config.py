@@ -8,10 +8,10 @@ import os
 from math import sqrt
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from .common import (ENCODINGS, MAX_EOS, MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_PER_LAYER, MAX_SEQ,
-                     MAX_VOCAB, MAX_WIDTH, REFUSED, Job, Keys, Problem, read_json)
+from .common import (ENCODINGS, MAX_EOS, MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_PER_LAYER, MAX_SEQ, MAX_VOCAB, MAX_WIDTH,
+                     REFUSED, Job, Keys, Problem, read_json)
 from .families import FAMILIES, GATES, WRAPPERS, Family, named
-from .keys import not_used, other_file, warn
+from .keys import KEYS, not_used, other_file, refuse_repeated, value, warn
 from .kinds import experts, index, latent, layers, shapes, states, steps
 from .model import FIELDS_OF, WITHOUT_ROPE, Feature, Model
 from .rope import read_ropes, refuse_by_layer, rope_block
@@ -31,7 +31,7 @@ class Read(NamedTuple):
 
 
 def read_config(job: Job, folder: str) -> Read:
-    whole = read_json(job, os.path.join(folder, 'config.json'))
+    whole = read_json(job, os.path.join(folder, 'config.json'), KEYS)
     config, family = text_config(whole)
     refuse_by_layer(config, family)
     check_keys(config, family)
@@ -46,7 +46,7 @@ def read_config(job: Job, folder: str) -> Read:
     vocab_size = config.integer('vocab_size', MAX_VOCAB, family.default('vocab_size', REFUSED))
     model = Model(
         dim=dim, n_heads=n_heads, n_kv_heads=n_kv_heads, head_dim=head_dim, vocab_size=vocab_size,
-        n_layers=config.integer('num_hidden_layers', MAX_LAYERS, family.default('num_hidden_layers', REFUSED)),
+        n_layers=value(config, 'num_hidden_layers', family.default('num_hidden_layers', REFUSED)),
         seq_len=config.integer('max_position_embeddings', MAX_SEQ, family.default('max_position_embeddings')),
         hidden_dim=states.read_hidden_dim(config, family), tied=read_tied(whole, config, family),
         norm_eps=config.number(family.keys.eps, family.default(family.keys.eps, 1e-6), high=MAX_EPS),
@@ -129,6 +129,7 @@ def text_config(config: Keys) -> Tuple[Keys, Family]:
     if other:
         raise Problem(config.path, 'is %s (expected a config.json)' % other)
     text, wrapper = inner_config(config), wrapper_named(config)
+    refuse_repeated(config, text)
     if text is config and not {'model_type', 'architectures'} & set(config.values):
         refuse_by_layer(config, None)  # which says more than that there is no model_type
     family = text_family(text)

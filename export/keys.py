@@ -8,7 +8,7 @@ import os
 import re
 from typing import Any, Dict, NamedTuple, Tuple
 
-from .common import NUMBER_LIMIT, REFUSED, Keys
+from .common import NUMBER_LIMIT, REFUSED, Keys, Twice
 from .families import Family
 
 PLACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'keys.json')
@@ -63,6 +63,23 @@ def other_file(values: Dict[str, Any]) -> str:
     if {'model_type', 'architectures', 'rope_scaling', 'rope_parameters'} & set(values):
         return ''
     return next((name for name, keys in FILES.items() if set(keys) <= set(values)), '')
+
+
+OBJECTS = 'rope_scaling', 'rope_parameters', 'dual_chunk_attention_config'  # of settings
+
+
+def refuse_repeated(whole: Keys, text: Keys) -> None:
+    """Refuses a key of the table that an object has twice: a config, the text model's inside, or settings."""
+    objects = [whole] + [text] * (text is not whole)
+    for name in OBJECTS:
+        at = text.values.get(name)
+        objects += [text.within(at, name + '.')] if isinstance(at, dict) else []
+        objects += [text.within(inside, '%s.%s.' % (name, key)) for key, inside in (at.items() if isinstance(
+            at, dict) else ()) if isinstance(inside, dict)]
+    for keys in objects:
+        for key, found in keys.values.items():
+            if isinstance(found, Twice):
+                keys.refuse(key, 'it once, and it appears twice')
 
 
 def value(keys: Keys, name: str, missing: Any = REFUSED, kind: str = 'default', low: int = 0) -> Any:

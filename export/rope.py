@@ -38,6 +38,9 @@ def refuse_by_layer(config: Keys, family: Optional[Family]) -> None:
     expected = 'none, since what differs by layer or position is not read'
     by_kind = bool(family and family.rope.by_kind)
     for key in BY_LAYER:
+        is_list = isinstance(config.values.get(key), (list, type(None)))
+        if family and key in family.keys.by_layer and KEYS[key].type == 'list' and not is_list:
+            config.refuse(key, 'a list')
         if not (family and key in family.keys.by_layer) and is_by_layer(config.values.get(key)):
             config.refuse(key, expected)
     for name in BLOCKS:
@@ -251,10 +254,10 @@ def read_rope(config: Keys, block: Keys, family: Family, theta: float, model: Mo
 
 def read_alpha(block: Keys, kind: str) -> float:
     """Of dynamic scaling; 0: there is none."""
-    if kind != 'dynamic' or not block.values.get('alpha'):
-        return 0
-    block.asked.add('factor')
-    return value(block, 'alpha')
+    alpha = value(block, 'alpha', 0, kind) if kind == 'dynamic' else 0
+    if alpha:
+        block.asked.add('factor')
+    return alpha or 0
 
 
 def read_chunks(config: Keys, family: Family, rope: Dict[str, Any], kind: str) -> None:
@@ -345,7 +348,7 @@ def check_keys(block: Keys, kind: str) -> None:
     has_type = {'type', 'rope_type'} & set(block.values)
     for key in sorted(set(block.values) - block.asked - {'type', 'rope_type'}):
         near = '' if key in KEYS else meant(key, 'block')
-        if near or key not in KEYS or 'block' not in KEYS[key].at or KEYS[key].by_layer:
+        if near or key not in KEYS or 'block' not in KEYS[key].at:
             block.refuse(key, 'a key that some rope_type has' + (': %s?' % near if near else ''))
         if KEYS[key].read_by:
             warn(block, '%s%s is not used: %s', block.inside, key, KEYS[key].read_by)

@@ -48,6 +48,9 @@ void config_refuse_by_layer(Config *c) {
         const char *v = key->by_layer ? json_member(c->config, key->name) : NULL;
         bool is_read = f && family_reads(f, key->name);
         if (v && !is_read && is_by_layer(v)) config_reject(c, c->config, key->name, NO_LAYERS);
+        bool is_list = v && (*v == '[' || *v == 'n');
+        if (v && is_read && key->type == KEY_LIST && !is_list)
+            config_reject(c, c->config, key->name, "a list");
     }
     bool has_interval = f && family_reads(f, "no_rope_layer_interval") &&
                         !config_is_something(json_member(c->config, "no_rope_layers"));

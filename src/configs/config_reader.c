@@ -60,6 +60,20 @@ int config_line(const Config *c, const char *place) {
     return at >= start && at <= start + strlen(c->whole) ? json_line(c->whole, place) : 1;
 }
 
+// What errors have before the keys of an object: where it stands in the config.
+static void put_place(const Config *c, const char *object, char *out, size_t size) {
+    static const char *const objects[] = {"rope_scaling", "rope_parameters",
+                                          "dual_chunk_attention_config"};
+    bool is_block = object && (object == c->block || object == c->under) && c->called.name[0];
+    snprintf(out, size, "%s", is_block ? c->called.inside : "");
+    for (int i = 0; i < 3 && object && !is_block; i++) {
+        const char *name, *at = json_member(c->config, objects[i]);
+        if (at == object) snprintf(out, size, "%s.", objects[i]);
+        for (const char *in = json_first(at, &name); in; in = json_next(in, &name))
+            if (in == object) snprintf(out, size, "%s.%s.", objects[i], config_word(name).text);
+    }
+}
+
 void config_reject(Config *c, const char *object, const char *key, const char *format, ...) {
     const char *v = json_member(object, key), *where = v ? v : object ? object : c->whole;
     bool has_objects = false;
@@ -72,16 +86,16 @@ void config_reject(Config *c, const char *object, const char *key, const char *f
                         : has_objects ? "an object of objects"
                                       : "an object";
     size_t length = found == v ? json_length(v) : strlen(found);
-    bool is_inside = object && (object == c->block || object == c->under);
-    char expected[400];
+    char expected[400], inside[100];
     va_list args;
     va_start(args, format);
     vsnprintf(expected, sizeof expected, format, args);
     va_end(args);
     if (!c->good) return;
-    c->good = fail(c->err, "line %d: %s%s cannot be used (found %.*s, expected %s)",
-                   config_line(c, where), is_inside ? c->called.inside : "", key,
-                   length < 40 ? (int)length : 40, found, expected);
+    put_place(c, object, inside, sizeof inside);
+    c->good =
+        fail(c->err, "line %d: %s%s cannot be used (found %.*s, expected %s)",
+             config_line(c, where), inside, key, length < 40 ? (int)length : 40, found, expected);
 }
 
 Word config_word(const char *quoted) {
@@ -161,8 +175,10 @@ const char *config_key_meant(const char *name, unsigned at) {
     if (n < 4 || n > 32) return NULL;
     for (int i = 0; i < n_config_keys; i++) {
         const ConfigKey *key = &config_keys[i];
-        bool is_near = strlen(key->name) > 6 &&
-                       name_distance(plain.text, letters_of(key->name).text) <= (n > 6 ? 2 : 1);
+        const Word known = letters_of(key->name);
+        const size_t m = strlen(known.text), most = n > 6 ? 2 : 1;
+        bool is_near = strlen(key->name) > 6 && m <= n + most && n <= m + most &&
+                       name_distance(plain.text, known.text) <= (int)most;
         if (key->at & at && (is_near || has_word(key->misspelled, plain.text))) return key->name;
     }
     return NULL;

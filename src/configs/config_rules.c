@@ -40,6 +40,17 @@ static void read_family(Config *c, bool is_llama) {
         config_reject(c, given, "architectures", "[\"%s\"]", architecture);
 }
 
+// The two parts of a head with latent attention: names the odd one, or the first where both are too
+// wide together.
+static void reject_latent_head(Config *c) {
+    const char *key = (int)(c->head_dim - c->turning) % 2 || c->turning % 2 == 0
+                          ? "qk_nope_head_dim"
+                          : "qk_rope_head_dim";
+    config_reject(c, c->config, key,
+                  "an even number, and at most %d together with the rest of a head",
+                  ROPE_MAX_HEAD_DIM);
+}
+
 // With a model the head must be the model's.
 static void check_family_head(Config *c) {
     bool is_global = c->family->global_head_dim && c->kind == KIND_FULL;
@@ -49,8 +60,9 @@ static void check_family_head(Config *c) {
     if ((!said || *said == 'n') && c->heads > 0 && fmod(c->hidden, 2 * c->heads) != 0)
         config_reject(c, c->config, "hidden_size", "an even multiple of num_attention_heads, %.0f",
                       c->heads);
-    if (head_dim % 2 || head_dim > ROPE_MAX_HEAD_DIM)
-        config_reject(c, c->config, key, "an even number up to %d", ROPE_MAX_HEAD_DIM);
+    bool is_bad = head_dim % 2 || head_dim > ROPE_MAX_HEAD_DIM;
+    if (is_bad && config_is_of(c, FAMILY_LATENT)) reject_latent_head(c);
+    if (is_bad) config_reject(c, c->config, key, "an even number up to %d", ROPE_MAX_HEAD_DIM);
     int of_model = c->model_head;
     if (of_model && c->kind == KIND_SLIDING && c->model_sliding_head)
         of_model = c->model_sliding_head;
@@ -138,10 +150,12 @@ static void read_rope_type(Config *c) {
     const char *key = newer ? "rope_type" : "type", *object = config_object_with(c, key);
     RopeType type = c->method;
     c->file->has_type = newer || older;
+    bool has_proportional = !c->family || c->family->flags & FAMILY_PROPORTIONAL;
     if (!is_known_type(c))
-        config_reject(c, object, key, "one of default, %syarn, longrope%s",
-                      c->longrope_alone ? "" : "linear, dynamic, llama3, ",
-                      c->longrope_alone ? ", su" : "");
+        config_reject(c, object, key, "one of default, %s%s",
+                      c->longrope_alone ? "longrope, su, yarn"
+                                        : "linear, dynamic, yarn, llama3, longrope, mrope",
+                      has_proportional ? ", proportional" : "");
     bool is_sliding = c->layout == BY_TYPE && c->kind == KIND_SLIDING;
     if (is_sliding && (type == TYPE_LONGROPE || type == TYPE_DYNAMIC))
         config_reject(c, object, key, "default, linear, yarn or llama3");
@@ -195,11 +209,9 @@ static void read_block_fields(Config *c) {
 // from.
 static void read_growth(Config *c) {
     static const char beta[] = "llama_4_scaling_beta";
-    const char *v = config_block_get(c, beta);
     int most = c->rope->train_ctx;
     config_block_get(c, "max_position_embeddings");  // of the class's own block
-    if (!v || *v == 'n')
-        config_reject(c, c->block, beta, "a number from 0, without which Hugging Face 5 fails");
+    config_number(c, config_object_with(c, beta), beta, REQUIRED);
     config_find_growth(c);
     if (c->method >= TYPE_LLAMA3) return;
     config_number(c, c->block, key_of_original, REQUIRED);
@@ -288,7 +300,7 @@ static void check_keys(Config *c, const char *object, uint64_t asked) {
         const Word key = config_word(quoted);
         const ConfigKey *row = config_key(key.text);
         const char *meant = row ? NULL : config_key_meant(key.text, KEY_AT_BLOCK);
-        bool is_known = row && row->at & KEY_AT_BLOCK && !row->by_layer;
+        bool is_known = row && row->at & KEY_AT_BLOCK;
         if (meant) config_reject(c, object, key.text, "a key that some rope_type has: %s?", meant);
         else if (!is_known) config_reject(c, object, key.text, "a key that some rope_type has");
         else if (row->read_by)
@@ -448,9 +460,40 @@ static bool settle_still(Config *c) {
     return true;
 }
 
+// Refuses a key of the table that an object has twice.
+static void refuse_twice(Config *c, const char *object) {
+    const char *quoted;
+    for (const char *v = json_first(object, &quoted); v; v = json_next(v, &quoted)) {
+        const Word key = config_word(quoted);
+        if (config_key(key.text) && json_member(object, key.text) != v)
+            config_reject(c, object, key.text, "it once, and it appears twice");
+    }
+}
+
+// The same in the config, in what it is inside, and in its objects of settings.
+static void refuse_repeated(Config *c) {
+    static const char *const objects[] = {"rope_scaling", "rope_parameters",
+                                          "dual_chunk_attention_config"};
+    const char *key;
+    if (c->outer != c->config) refuse_twice(c, c->outer);
+    refuse_twice(c, c->config ? c->config : c->alone);
+    for (int i = 0; i < 3; i++) {
+        const char *at = json_member(c->config, objects[i]);
+        refuse_twice(c, at);
+        for (const char *v = json_first(at, &key); v; v = json_next(v, &key)) refuse_twice(c, v);
+    }
+}
+
+// Refuses sizes that cannot be, also where RoPE's settings do without them.
+static void check_sizes(Config *c) {
+    static const char *const keys[] = {"hidden_size", "num_attention_heads", "num_hidden_layers"};
+    for (int i = 0; i < 3 && c->family; i++) config_number(c, c->config, keys[i], 0);
+}
+
 // Reads what config_refuse_by_layer has let through.
 static void read_all(Config *c) {
     RopeFile *file = c->file;
+    check_sizes(c);
     file->model_type = c->family && !c->is_any ? c->family->model_type : NULL;
     file->is_unknown = c->is_any;
     config_find_most(c);
@@ -523,6 +566,7 @@ bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *e
     bool has_memory = file->whole;
     if (has_memory) {
         read_family(&c, card.is_whole && !has_family && !file->head_dim);
+        refuse_repeated(&c);
         if (c.good && (c.family || !has_family)) config_refuse_by_layer(&c);
         if (!is_for_engines(&c)) {
             free(file->whole);

@@ -308,8 +308,9 @@ void config_find_fields(Config *c) {
 void config_find_alpha(Config *c) {
     static const char key[] = "alpha";
     const char *v = config_member(c, key);
-    bool is_there = c->method == TYPE_DYNAMIC && config_is_something(v);
-    c->alpha = is_there ? config_number(c, config_object_with(c, key), key, REQUIRED) : 0;
+    bool is_there = config_is_strict(c) ? v != NULL : config_is_something(v);
+    bool is_read = is_there && c->method == TYPE_DYNAMIC;
+    c->alpha = is_read ? config_number(c, config_object_with(c, key), key, 0) : 0;
 }
 
 void config_take_alpha(Config *c) {

@@ -17,18 +17,27 @@ enum {
 const char *const kind_names[N_KINDS] = {"full", "sliding"};
 const char *const kind_keys[N_KINDS] = {"full_attention", "sliding_attention"};
 
-static bool is_named(const char *config, const char *model_type, const char *architecture) {
-    const char *type = json_member(config, "model_type");
-    const char *first = json_first(json_member(config, "architectures"), NULL);
-    return type ? json_is(type, model_type) : json_is(first, architecture);
+// What a config says its model is: the values of model_type and of the first of architectures. NULL:
+// it does not say.
+typedef struct {
+    const char *type, *architecture;
+} ModelName;
+
+static ModelName name_in(const char *config) {
+    return (ModelName){json_member(config, "model_type"),
+                       json_first(json_member(config, "architectures"), NULL)};
+}
+
+static bool is_named(ModelName name, const char *model_type, const char *architecture) {
+    return name.type ? json_is(name.type, model_type) : json_is(name.architecture, architecture);
 }
 
 static const RopeFamily *family_by_name(const char *config);
 
 static int wrapper_of(const char *config) {
+    const ModelName name = name_in(config);
     int i = 0;
-    while (i < N_WRAPPERS && !is_named(config, wrappers[i].model_type, wrappers[i].architecture))
-        i++;
+    while (i < N_WRAPPERS && !is_named(name, wrappers[i].model_type, wrappers[i].architecture)) i++;
     return i;
 }
 
@@ -74,11 +83,10 @@ bool family_has_architecture(const RopeFamily *family, const char *quoted) {
 
 // The family that a config names itself.
 static const RopeFamily *family_by_name(const char *config) {
-    const char *type = json_member(config, "model_type");
-    const char *first = json_first(json_member(config, "architectures"), NULL);
+    const ModelName name = name_in(config);
     for (const RopeFamily *f = families; f < families + N_FAMILIES; f++)
-        if (type ? json_is(type, f->model_type) || is_one_of(f->aliases, type)
-                 : family_has_architecture(f, first))
+        if (name.type ? json_is(name.type, f->model_type) || is_one_of(f->aliases, name.type)
+                      : family_has_architecture(f, name.architecture))
             return f;
     return NULL;
 }
@@ -229,7 +237,7 @@ static bool named_layers(const LayerReader *r, const char *list) {
     }
     bool is_cut = r->family->flags & FAMILY_CUTS_LISTS && out->n && n > out->n;
     if (out->n && out->n != n && !is_cut)
-        return fault(r, "layer_types", "as many as num_hidden_layers");
+        return fault(r, "layer_types", "full_attention or sliding_attention for each layer");
     if (!is_cut) out->n = n;
     return true;
 }
@@ -256,7 +264,7 @@ static bool periodic_layers(const LayerReader *r) {
     int other = f->flags & FAMILY_LINEAR ? KIND_OTHER : KIND_SLIDING;
     const char *key = f->period_key;
     if (key && !layer_number(r, key, &period))
-        return fault(r, key, "a whole number from 1, or layer_types");
+        return fault(r, key, "a whole number from 1 to 1073741824");
     int full = f->flags & FAMILY_FULL_FIRST ? 0 : period - 1;
     for (int i = 0; i < n && period; i++) {
         int place = f->flags & FAMILY_FROM_END ? period - 1 - (n - 1 - i) % period : i % period;
@@ -312,8 +320,7 @@ bool config_layers(const char *text, const RopeFamily *family, bool types, Confi
     if (!has_layers) return fault(&r, "num_hidden_layers", "a whole number from 1 to 1024");
     if (!family->period) return true;
     bool is_missing = !list || is_null(list);
-    if (types && !is_list && !is_missing)
-        return fault(&r, "layer_types", "full_attention or sliding_attention for each layer");
+    if (types && !is_list && !is_missing) return fault(&r, "layer_types", "a list");
     if (is_null(window) && family->flags & FAMILY_WINDOWLESS) return all_full(&r, has_types);
     if (family->window && !layer_number(&r, "sliding_window", &layers->window))
         return fault(&r, "sliding_window", "a whole number from 1");

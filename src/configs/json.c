@@ -5,9 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *space(const char *p) { return p + strspn(p, " \t\r\n"); }
+static const char *space(const char *p) {
+    while (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t') p++;
+    return p;
+}
 
 static bool are_dots(const char *p) {
+    if (*p != '.' && *p != '\xE2') return false;
     return strncmp(p, "...", 3) == 0 || strncmp(p, "\xE2\x80\xA6", 3) == 0;
 }
 
@@ -62,7 +66,8 @@ static const char *behind_key(const char *p, JsonFault *fault) {
 static const char *behind_word(const char *p, JsonFault *fault) {
     static const char *const words[] = {"null", "false", "true", "NaN", "Infinity", "-Infinity"};
     static const char digits[] = "0123456789";
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    bool is_number = *p >= '0' && *p <= '9';
+    for (size_t i = 0; i < sizeof words / sizeof *words && !is_number; i++)
         if (strncmp(p, words[i], strlen(words[i])) == 0) return p + strlen(words[i]);
     const char *whole = p + (*p == '-');
     const char *end = *whole == '0' ? whole + 1 : whole + strspn(whole, digits);

@@ -81,7 +81,9 @@ static const ConfigKey config_keys[] = {
         .types = TYPE_BIT_LONGROPE},
     {"llama_4_scaling_beta", .at = KEY_AT_BLOCK, .type = KEY_NUMBER, .high = 1000000, .zero = true,
         .by_layer = true},
-    {"alpha", .at = KEY_AT_BLOCK, .type = KEY_NUMBER, .high = 1000000000000},
+    {"alpha", .at = KEY_AT_BLOCK, .type = KEY_NUMBER, .high = 1000000000000,
+        .null = TYPE_BIT_DEFAULT | TYPE_BIT_LINEAR | TYPE_BIT_DYNAMIC | TYPE_BIT_PROPORTIONAL | TYPE_BIT_LLAMA3 | TYPE_BIT_YARN | TYPE_BIT_LONGROPE,
+        .zero = true},
     {"finetuned", .at = KEY_AT_BLOCK, .type = KEY_ANY},
     {"mrope_section", .at = KEY_AT_BLOCK, .type = KEY_ANY},
     {"mrope_interleaved", .at = KEY_AT_BLOCK, .type = KEY_ANY},
@@ -104,10 +106,10 @@ static const ConfigKey config_keys[] = {
         .by_layer = true},
     {"sliding_window_pattern", .at = KEY_AT_TOP, .type = KEY_ANY, .by_layer = true},
     {"attn_temperature_tuning", .at = KEY_AT_TOP, .type = KEY_ANY, .by_layer = true},
-    {"no_rope_layers", .at = KEY_AT_TOP, .type = KEY_ANY, .by_layer = true},
+    {"no_rope_layers", .at = KEY_AT_TOP, .type = KEY_LIST, .by_layer = true},
     {"no_rope_layer_interval", .at = KEY_AT_TOP, .type = KEY_WHOLE, .low = 1, .high = 1073741824,
         .by_layer = true},
-    {"layer_types", .at = KEY_AT_TOP, .type = KEY_ANY, .by_layer = true},
+    {"layer_types", .at = KEY_AT_TOP, .type = KEY_LIST, .by_layer = true},
 };
 
 // Files that are no configs, and keys by which they are known.

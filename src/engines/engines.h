@@ -13,6 +13,7 @@ typedef enum {
     VERDICT_SAME,  // to 1e-5
     VERDICT_DIFFERS,
     VERDICT_IGNORED,  // plain RoPE where a method was asked for
+    VERDICT_TAKEN,    // as the reference, which this program refuses
     VERDICT_REFUSED,  // the engine stops with an error; the note says why
     VERDICT_UNSEEN,   // nobody has looked at what the engine makes of this config
     N_VERDICTS

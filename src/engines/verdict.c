@@ -5,8 +5,8 @@
 #include "../configs/json.h"
 #include "reading.h"
 
-const char *const verdict_names[N_VERDICTS] = {"same", "differs", "ignored", "refused",
-                                               "not looked at"};
+const char *const verdict_names[N_VERDICTS] = {"same",  "differs", "ignored",
+                                               "taken", "refused", "not looked at"};
 
 // Whether rope_parameters has one block where Hugging Face 5 has one for each kind of layers.
 static bool is_flat(const Config *c) {

@@ -112,15 +112,14 @@ bool show_engines(const ReadByEngines *what, const char *list, Answer *answer, E
     char with_hf5[1000];
     char words[60];
     int known;
-    const bool is_named = list;
+    const bool is_named = list, is_refused = what->as_it_stands && what->job->said->refused[0];
     snprintf(with_hf5, sizeof with_hf5, "hf5,%s", list ? list : "");
     if (list && strncmp(list, "hf5", 3) != 0) list = with_hf5;
     Readings *readings = readings_of(what, list, length, err);
     if (!readings) return false;
     Table t = table_open(what->job->form);
     print_notes_of_all(&t, readings->reference, length);
-    if (what->as_it_stands && what->job->said->refused[0] && !t.eyes)
-        table_note(&t, "refused_here", "%s", what->job->said->refused);
+    if (is_refused && !t.eyes) table_note(&t, "refused_here", "%s", what->job->said->refused);
     name_columns(&t, readings->of[0].by_layer);
     for (int i = 0; i < readings->n; i++) {
         const Reading *r = &readings->of[i];
@@ -133,7 +132,9 @@ bool show_engines(const ReadByEngines *what, const char *list, Answer *answer, E
     if (differ || is_unsure) *answer = differ ? NO : UNDECIDED;
     snprintf(words, sizeof words, "%d of %d engines read it alike", alike, known);
     if (!differ && is_unsure) snprintf(words, sizeof words, "an engine was not looked at");
-    table_reason(&t, differ ? "differ" : is_unsure ? "not-looked-at" : "same", words);
+    if (is_refused) *answer = NO;
+    if (is_refused) table_reason(&t, "refused", "it is refused here");
+    else table_reason(&t, differ ? "differ" : is_unsure ? "not-looked-at" : "same", words);
     free(readings);
     return true;
 }
