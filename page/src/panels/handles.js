@@ -3,6 +3,7 @@
 import { scaleLog } from 'd3-scale';
 import { pointer } from 'd3-selection';
 import { drawing, short } from '../dom.js';
+import { kept } from '../place.js';
 
 const HEIGHT = 150,
     LEFT = 34, // pixels, as of the bars and the clocks above
@@ -116,6 +117,6 @@ export function handleBoard({ pairs, slow, past, scale, over, first, move }) {
             .attr('aria-valuenow', +list[chosen].toPrecision(4))
             .attr('aria-valuetext', `pair ${chosen}, slowed ${short(list[chosen])} times`);
     }
-    new ResizeObserver(draw).observe(svg.node());
+    new ResizeObserver(kept(draw)).observe(svg.node()); // not of a board that another model's has replaced
     return { box: svg.node(), draw };
 }
