@@ -140,7 +140,7 @@ FIELDS = {'magic': (0, 'I'), 'version': (4, 'I'), 'weight_type': (8, 'I'), 'grou
           'head_dim': (36, 'I'), 'vocab_size': (40, 'I'), 'seq_len': (44, 'I'), 'shared_classifier': (48, 'I'),
           'sliding_window': (52, 'I'), 'norm_eps': (56, 'd'), 'bos_id': (64, 'i'), 'n_eos': (68, 'I'),
           'rope_method': (104, 'I'), 'rope_dynamic': (108, 'I'), 'theta': (112, 'd'), 'factor': (120, 'd'),
-          'train_ctx': (128, 'I'), 'ramp': (132, 'I'), 'truncate': (136, 'I'), 'reserved': (140, 'I'),
+          'train_ctx': (128, 'I'), 'ramp': (132, 'I'), 'truncate': (136, 'I'), 'original_unsaid': (140, 'I'),
           'beta_fast': (144, 'd'), 'beta_slow': (152, 'd'), 'attention_factor': (160, 'd'), 'mscale': (168, 'd'),
           'mscale_all_dim': (176, 'd'), 'low_freq_factor': (184, 'd'), 'high_freq_factor': (192, 'd'),
           'n_longrope': (200, 'I'), 'type_table': (236, 'I')}
@@ -152,7 +152,8 @@ def read_model(path):
     with open(path, 'rb') as file:
         data = file.read()
     m = {name: struct.unpack_from('<' + kind, data, at)[0] for name, (at, kind) in FIELDS.items()}
-    clean = m['magic'] == 0x616b3432 and m['version'] == 3 + m['type_table'] and not m['reserved'] + m['group_size']
+    clean = (m['magic'] == 0x616b3432 and m['version'] == 3 + m['type_table'] and m['original_unsaid'] <= 1
+             and not m['group_size'])
     if not clean or any(data[204:236] + data[240:256]):
         raise ValueError('not a clean header of version 3, or of 4 with types')
     eos = struct.unpack_from('<8i', data, 72)

@@ -1042,7 +1042,7 @@ PLANTS = [  # family, where in its row, what stands there instead
     ('mistral4', 'rope.grows', GONE), ('mistral4', 'experts.layout', 'one_by_one'),
     ('mistral4', 'gguf.architecture', 'mistral3'), ('mistral4', 'gguf.experts', ''),
     ('glm4', 'gguf.names', GONE), ('seed_oss', 'gguf.names', GONE), ('cohere2', 'gguf.eps', GONE),
-    ('cohere2', 'gguf.without_rope', GONE), ('granite', 'gguf.turns', GONE), ('arcee', 'gguf.adjacent', False),
+    ('cohere2', 'gguf.without_rope', GONE), ('arcee', 'gguf.adjacent', False),
     ('granite', 'gguf.scales', {'embedding_factor': 'embedding_scale', 'score_factor': 'attention.scale'})]
 
 
