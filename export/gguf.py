@@ -14,8 +14,8 @@ import struct
 from math import log, pi
 from typing import Any, Dict, Tuple
 
-from .common import (MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, Job, Keys, Problem,
-                     is_number, size_of)
+from .common import (MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_SEQ, MAX_VOCAB, MAX_WIDTH, REFUSED, Job, Keys,
+                     Problem, is_number, size_of)
 from .families import ARCHITECTURES, Gguf, gguf_of
 from .huggingface import rows_of
 from .kinds import experts, latent, layers, mamba, shapes, states, steps
@@ -60,6 +60,7 @@ OTHER_TYPES = {9: 'Q8_1', 15: 'Q8_K', 24: 'I8', 25: 'I16', 26: 'I32', 27: 'I64',
                213: 'Q5_K_R4', 214: 'Q6_K_R4', 220: 'IQ4_NL_R4', 223: 'IQ4_XS_R8', 339: 'IQ4_K_R4', 344: 'IQ4_KS_R4'}
 NUMBERS = {0: '<B', 1: '<b', 2: '<H', 3: '<h', 4: '<I', 5: '<i', 6: '<f', 7: '<?', 10: '<Q', 11: '<q', 12: '<d'}
 STRING, ARRAY = 8, 9
+RMS_EPS = 'attention.layer_norm_rms_epsilon'
 LISTS = 'tokens', 'scores', 'token_type', 'merges'  # of tokenizer.ggml
 # No other list is kept.
 BY_LAYER = (*('.' + key for key in ('attention.sliding_window_pattern', *shapes.LISTED, states.RECURRENT,
@@ -152,7 +153,8 @@ def read_shape(path, keys, family, tensors):
         raise Problem(path, '%s is missing or not a matrix' % NAMES['embedding'])
     if rule.experts == 'told' or family.states:  # layers that predict further tokens are counted, too
         n_layers -= keys.integer('nextn_predict_layers', n_layers - 1, 0, low=0)
-    norm_eps = keys.number(rule.eps, high=MAX_EPS)
+    norm_eps = keys.number(rule.eps, keys.number(RMS_EPS, 0.0, high=MAX_EPS) or REFUSED, high=MAX_EPS)
+    keys.only(RMS_EPS, norm_eps)  # where a file has both
     return Model(**heads, dim=keys.integer('embedding_length', MAX_WIDTH), n_layers=n_layers,
                  seq_len=keys.integer('context_length', MAX_SEQ), norm_eps=norm_eps,
                  hidden_dim=experts.read_hidden(keys, family),

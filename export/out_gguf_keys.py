@@ -75,6 +75,8 @@ def warn_of_loading(job: Job, rule: Gguf, model: Model) -> None:
         missing.append('queries that come from no latent vector, since it has %d layers' % model.n_layers)
     for what in missing:
         job.note('llama.cpp does not load architecture %s without %s' % (rule.architecture, what))
+    if rule.with_experts and model.n_experts and Feature.DENSE_BETWEEN in features_of(model):
+        job.note('llama.cpp does not load architecture %s with dense layers' % rule.with_experts)
     if rule.classifier == 'tied' and not model.shared_classifier:
         job.note('llama.cpp does not load architecture %s with a classifier of its own' % rule.architecture)
 

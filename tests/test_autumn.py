@@ -4,6 +4,7 @@ reference.py, in one go and token by token, and Hugging Face's numbers of three 
 test_newer.py has more). A text in other pieces, read again from an earlier place, and on other threads; ways out and in
 again; configs written in other ways; methods and maps on a choice of keys; and files that cannot be."""
 
+import copy
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ import kept
 from common import (ENGINES, GOLDEN, check, close, config, export, header, in_work, main, one_line, perplexity,
                     random_ids, random_weights, read, run, write, write_model)
 from reference import distance_map
+from test_doors import ROWS, other_rows
 from test_states import session_test
 
 MAMBA = dict(state_kind=3, conv_width=4, state_key_heads=2, state_value_heads=6, state_key_dim=10, state_value_dim=6,
@@ -47,6 +49,8 @@ SHAPES = {
     'heads of 130': dict(MAMBA, state_key_dim=9, state_value_dim=130, state_value_heads=2, layers=[64, 64]),
     'Granite': dict(MAMBA, n_layers=3, layers=[64, 2, 64], embedding_scale=4.0, residual_scale=0.4, score_scale=0.25,
                     logit_scale=0.5, state_key_heads=1, state_norm_groups=1),
+    'Granite of attention': dict(n_layers=3, layers=[2, 2, 2], embedding_scale=4.0, residual_scale=0.4, score_scale=0.25,
+                                 logit_scale=0.5, n_heads=2, n_kv_heads=1, head_dim=12),
     'Granite with experts': dict(MAMBA, n_layers=3, layers=[64, 2, 64], residual_scale=0.4, n_experts=6,
                                  n_experts_used=2, expert_hidden_dim=8, shared_hidden_dim=24),
     'M-M*M-': dict(MAMBA, **RELU2, **one_step('M-M*M-')),
@@ -82,7 +86,6 @@ def test_shapes():
             close(perplexity(model, ids, *engine), expected, 1e-4, '%s: %s' % (name, engine[0]))
             close(perplexity(model, ids, *engine, '--stepwise'), expected, 1e-4,
                   '%s: %s, token by token' % (name, engine[0]))
-
 
 
 # ---- Hugging Face ----
@@ -179,7 +182,8 @@ def test_refused():
 
 WIDE = dict(state_key_heads=1, state_norm_groups=1, state_value_heads=8, state_value_dim=8)  # twice the width
 OUT = {
-    'M-M*M-': {}, 'MEM*E': {}, 'E-*M': {}, 'Granite': dict(WIDE, shared_classifier=1), 'Granite with experts': WIDE,
+    'M-M*M-': {}, 'MEM*E': {}, 'E-*M': {}, 'Granite of attention': {}, 'Granite': dict(WIDE, shared_classifier=1),
+    'Granite with experts': WIDE,
     'a choice with experts': dict(layers=[8, 0, 0], shared_hidden_dim=20)}
 
 
@@ -199,6 +203,23 @@ def test_there_and_back():
                     close(perplexity(back, ids, *ENGINES[0]), expected, 1e-4, '%s: by %s' % (name, kind))
 
 
+def test_epsilon_in_gguf():
+    """llama.cpp asks Nemotron-H for the epsilon of LayerNorm, and older files have that of RMS norms."""
+    model, c, stored = model_of('M-M*M-')
+    ids = random_ids(60, c['vocab_size'], 7)
+    rms, own = b'nemotron_h.attention.layer_norm_rms_epsilon', b'nemotron_h.attention.layer_norm_epsilon'
+    rows = copy.deepcopy(ROWS)
+    del rows['nemotron_h']['gguf']['eps']
+    for what, changed in ('as today', ROWS), ('older', rows):
+        out, back = in_work('epsilon.gguf'), in_work('epsilon.bin')
+        with other_rows(changed):
+            check(export(model, '--force', out).returncode == 0, 'out as GGUF, ' + what)
+        data = read(out)
+        check((own in data, rms in data) == (what == 'as today', what == 'older'), 'its key of the epsilon, ' + what)
+        if check(export(out, '--force', back).returncode == 0, 'in again, ' + what):
+            close(perplexity(back, ids, *ENGINES[0]), kept.nll(c, stored, ids), 1e-4, 'by GGUF, ' + what)
+
+
 # ---- sessions ----
 
 def test_sessions():
@@ -208,6 +229,13 @@ def test_sessions():
         for kv, n in ('f32', 160), ('plain', 40):
             session_test('chunks', model, kv, n, 1e-4, '%s, %s' % (name, kv))
         session_test('threads', model, 'f32', 70, 0, name)
+
+
+def test_check_settings():
+    """Where no layer turns no angle is new, whatever the length; else settings reach as far as they were trained."""
+    for name, status, words in ('MEM*E', 0, 'settings hold to 256'), ('Mamba that turns', 1, 'reach 128 (256 wanted)'):
+        found = run(model_of(name, train_ctx=128)[0], '--check', '--settings', '-n', 256)
+        check(found.status == status and words in found.out, name + ': --check --settings', found)
 
 
 def test_choice_by_maps():

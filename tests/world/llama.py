@@ -9,6 +9,7 @@ from install import Missing
 from llama_library import Library
 import reference
 import door_states
+import test_autumn
 import test_doors
 from common import (ENGINES, check, close, config, export, in_work, perplexity, random_ids, random_weights, read_model,
                     skip, write_model)
@@ -74,6 +75,7 @@ def models():
     yield from states()
     yield from exaone()
     yield from gemma()
+    yield from autumn()
 
 
 def cases_of_needs(name):
@@ -145,6 +147,14 @@ def gemma():
     path = in_work('gemma46.bin')
     write_model(path, c, random_weights(c, 11))
     yield 'gemma2 of 46 layers', path, c
+
+
+def autumn():
+    """Mamba 2 and layers of one step, as Nemotron-H, Nemotron 3 and Granite 4 H have them."""
+    for name, changes in test_autumn.OUT.items():
+        if 'choice' not in name:  # which no GGUF file of ours has
+            path, c, _ = test_autumn.model_of(name, **changes)
+            yield 'autumn: ' + name, path, c
 
 
 def gelu_by_table(x):
