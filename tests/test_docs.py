@@ -241,7 +241,7 @@ def counts():
     scaled, maps = (set(re.findall(r'^  ([\w-]+)', told.split(title)[1].split('\n\n')[0], re.M))
                     for title in ('Methods of --rope:', 'Distance maps'))
     yield 'scaling methods', r'(\w+) scaling methods', [len(scaled - {'none', 'window'})]
-    yield 'distance maps', r'(?:has|of the) (\w+)\s+(?:distance )?maps', [len(maps)]
+    yield 'distance maps', r'and (\w+) distance maps', [len(maps)]
     yield 'engines of a check', r'\d of (\d+) engines', [len(engines)]
     yield 'engines of the class', r'(?i)(\w+) programs (?:that )?read it', [len(engines)]
     yield 'configs', r'Take (\d+) ordinary configs \(`tests/engines`\)\. With (\d+) of\s+them', list(
