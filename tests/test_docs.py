@@ -269,7 +269,7 @@ def counts_of_siblings(models):
     for pattern in (r'(?i)(\w+) (?:of them )?differ in\s+\[?how they\s+(?:know|encode)',
                     r'(\w+) ways of knowing\s+positions', r'(\w+) small models of 1\.5 million'):
         yield 'models by how they know positions', pattern, [len(models) - len(layers) - 1]  # the one is dropped.bin
-    for pattern in (r'(\w+) models of \[models\]', r'(\w+) differ from the one with RoPE',
+    for pattern in (r'(\w+) small models of that kind', r'(\w+) differ from the one with RoPE',
                     r'and (\w+) whose layers differ'):
         yield 'models whose layers differ', pattern, [len(layers)]
     yield 'models of which layers slide', r'has (\w+) small models of this kind', [len(sliding)]
