@@ -136,6 +136,7 @@ int main(void) { printf("%s%s %s\\n", VERSION, COMMIT[0] == '$' ? "" : COMMIT, T
 SOURCES = {'run.c': PROGRAM, 'rope.c': 'int rope;\n', '.gitattributes': 'run.c export-subst\n', '.gitignore':
            'build/\nrun\ndist/\nstage/\n', 'tests/run_tests.py': 'print("tested")\n',
            **dict.fromkeys(('model_export.py', 'export/part.py', 'export/rows.json', 'server_probe.py', 'probe/room.py',
+                            'probe/asking/part.py',
                             'model.bin', 'tokenizer.bin', 'book.txt', 'README.md',
                             'CHANGELOG.md', 'LICENSE', 'docs/lesson.md', 'docs/figures/one.png'), 'small\n')}
 
@@ -293,7 +294,7 @@ def test_install_places():
     expected = ['opt/b in/other', 'opt/b in/other-export', 'opt/b in/other-probe', 'opt/m an/man1/other.1',
                 'opt/m an/man1/other-export.1', 'opt/m an/man1/other-probe.1', 'opt/d oc/mine'] + [
         share + name for name in ('model_export.py', 'export/part.py', 'export/rows.json', 'server_probe.py',
-                              'probe/room.py', 'model.bin', 'tokenizer.bin', 'book.txt')] + [
+                              'probe/room.py', 'probe/asking/part.py', 'model.bin', 'tokenizer.bin', 'book.txt')] + [
         'opt/d oc/' + name for name in ('README.md', 'CHANGELOG.md', 'LICENSE', 'docs/lesson.md', 'docs/manual.md',
                                         'docs/figures/one.png')]
     found = files_below(stage)

@@ -10,8 +10,9 @@ import re
 from common import check, in_work, lacks, main, table, takes_long, write
 from fake_server import MODEL, TEXT, Fake
 from probe_common import BLOCK, HIDDEN, SMALL, bounds_of, decide_candidate, probe, reads, refused
-from probe import decide, forms, values  # noqa: E402
-from probe.candidates import Candidate  # noqa: E402
+from probe.asking import forms  # noqa: E402
+from probe.numbers import decide, values  # noqa: E402
+from probe.numbers.candidates import Candidate  # noqa: E402
 from probe.common import Problem  # noqa: E402
 
 

@@ -11,8 +11,9 @@ from common import ROOT, check, lacks, main
 from fake_server import MODEL, Fake, likeliest
 from probe_common import BLOCK, MORE, ours_of, probe, reads
 import probe_settings  # noqa: E402
-from probe import decide, reading, values  # noqa: E402
-from probe.candidates import Candidate  # noqa: E402
+from probe.numbers import decide, values  # noqa: E402
+from probe.reading import reading  # noqa: E402
+from probe.numbers.candidates import Candidate  # noqa: E402
 
 
 def test_false_leans():

@@ -11,8 +11,9 @@ import types
 from common import ROOT, case, check, in_work, lacks, main, takes_long, write
 from fake_server import MODEL, Fake
 from probe_common import MORE, SMALL, named, ours_of, probe, reads
-from probe import doubts, least_squares, untold, values  # noqa: E402
-from probe.candidates import Candidate  # noqa: E402
+from probe.numbers import untold, values  # noqa: E402
+from probe.solving import doubts, least_squares  # noqa: E402
+from probe.numbers.candidates import Candidate  # noqa: E402
 
 LONG = ['--budget', 900]  # of a busy machine
 PART = ('--rope', 'proportional', '--attn-factor', '1', '--theta', '100000000', '--turning', '16', '--factor')

@@ -348,7 +348,7 @@ static void fuzz_config(const uint8_t *data, size_t size) {
 // A config.json through all readings: what an engine takes has frequencies, what it refuses a reason, and two readings compare.
 static void fuzz_engines(const uint8_t *data, size_t size) {
     static const char list[] = "hf5,hf4,vllm,sglang,llama.cpp,ik_llama.cpp,mlx-lm,exllamav3,"
-                               "exllamav2,hf5@5.0,hf5@5.9,hf4@4.54,"
+                               "exllamav2,hf5@5.0,hf4@4.54,vllm:transformers=4.57,"
                                "vllm@0.11:max_len=99,vllm:transformers=5.5.4,"
                                "llama.cpp@2025.2,exllamav3:max_len=64k";
     char *text = calloc(1, size + 1);

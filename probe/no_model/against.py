@@ -18,12 +18,12 @@ from typing import Any, Dict, List, Optional, Tuple
 from export import families
 from export.installed import ROOT
 
-from .asking import Found, Interview, Prompt, Refusal, forms_to_try, model_of
-from .common import NO, UNDECIDED, YES, Problem, with_commas
-from .forms import Reply, Token
-from .report import Report
+from ..asking.asking import Found, Interview, Prompt, Refusal, forms_to_try, model_of
+from ..asking.forms import Reply, Token
+from ..asking.web import Server
+from ..common import NO, UNDECIDED, YES, Problem, with_commas
+from ..report import Report
 from .tasks import Asker
-from .web import Server
 
 WHAT = 'rope.c server_probe answers'
 USUAL, PROMPTS = 2048, 10      # -n and --prompts

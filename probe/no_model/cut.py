@@ -9,10 +9,10 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any, Dict, Optional, Tuple
 
-from .common import NO, UNDECIDED, YES, Problem, with_commas
-from .report import Report
+from ..asking.web import Answer, Server
+from ..common import NO, UNDECIDED, YES, Problem, with_commas
+from ..report import Report
 from .tasks import Asker
-from .web import Answer, Server
 
 USUAL = 32768     # tokens, to which it is looked: -n
 FIRST = 8, 16, 24  # sentences by which the server's count is measured

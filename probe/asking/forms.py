@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from .common import Problem, on_one_line
+from ..common import Problem, on_one_line
 
 
 class Question:

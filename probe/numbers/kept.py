@@ -7,7 +7,7 @@ import json
 import os
 from typing import Any, Dict, List, Sequence
 
-from .common import RUN, Problem
+from ..common import RUN, Problem
 
 WHAT = 'rope.c server_probe numbers'
 MOST = 20000  # keys: the oldest go. A run has a hundred, of about a thousand bytes

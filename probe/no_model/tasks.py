@@ -11,15 +11,15 @@ import threading
 import time
 from argparse import Namespace
 
-from . import report
-from .asking import REFUSED, forms_to_try, model_of
 from export.installed import ROOT
 
-from .common import INTERRUPTED, NO, UNDECIDED, YES, Problem, Unreachable, on_one_line, tell, with_commas
-from .decide import ERRORS
-from .ours import Refused, run
-from .report import Report
-from .web import Server, pause
+from .. import report
+from ..asking.asking import REFUSED, forms_to_try, model_of
+from ..asking.web import Server, pause
+from ..common import INTERRUPTED, NO, UNDECIDED, YES, Problem, Unreachable, on_one_line, tell, with_commas
+from ..numbers.decide import ERRORS
+from ..numbers.ours import Refused, run
+from ..report import Report
 
 USUAL = 4096        # -n
 SHORT = 160, 200, 240, 280, 320  # tokens of the texts by which the server's tokenizer is measured

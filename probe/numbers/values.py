@@ -6,9 +6,9 @@ from __future__ import annotations
 import math
 from typing import Callable, List, Optional, Tuple
 
+from ..common import plainly
 from . import decide
 from .candidates import Candidate, number
-from .common import plainly
 from .decide import Answers, Bounds, Reading, Verdict
 from .ours import Model, Refused
 

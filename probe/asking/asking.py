@@ -6,7 +6,7 @@ import math
 from argparse import Namespace
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
-from .common import Problem, Unreachable, on_one_line, with_commas
+from ..common import Problem, Unreachable, on_one_line, with_commas
 from .forms import APIS, FORMS, SIGNS, Form, Question, Reply, Token, completions
 from .vocabulary import Vocabulary
 from .web import BUSY, PASSING, Answer, Server

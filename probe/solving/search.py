@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, List, Optional, Tuple
 
-from . import decide, doubts, fewest, whole
-from .candidates import Candidate
-from .common import plainly
-from .decide import Answers, Bounds, Reading, Verdict
+from ..common import plainly
+from ..numbers import decide
+from ..numbers.decide import Answers, Bounds, Reading, Verdict
+from ..numbers.values import WHOLE, Numbers
+from . import doubts, fewest, whole
 from .families import COUNTS, WIDE, Family, Given, Solution
 from .solve import FIRST, OutOfTime, Solver, mean_of
-from .values import WHOLE, Numbers
 
 CLEAR = 4           # standard errors by which what is solved for explains more than a listed reading
 MANY = 3            # values that differ: so many may be a valley beside the right one, and the grid is tried

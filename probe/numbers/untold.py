@@ -7,8 +7,8 @@ import math
 import time
 from typing import Callable, List, Optional, Sequence, Tuple
 
+from ..common import with_commas
 from . import decide
-from .common import with_commas
 from .ours import Model, Refused
 from .values import Untold
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Optional, Tuple
 
-from . import values
-from .candidates import Candidate, number
-from .decide import Bounds, Reading
+from ..numbers import values
+from ..numbers.candidates import Candidate, number
+from ..numbers.decide import Bounds, Reading
+from ..numbers.values import SLIDING, VALUES, WHOLE, Numbers
 from .least_squares import Fit
-from .values import SLIDING, VALUES, WHOLE, Numbers
 
 WIDE = 1.5          # times a value: what computes the same there does not depend on it
 LOW = {'factor': 1.0, 'train_ctx': 8, 'theta': 2.0, 'attention_factor': 0.05, 'factor_sliding': 1.0,

@@ -6,16 +6,19 @@ import os
 import time
 from argparse import Namespace
 
-from . import candidates, decide, report, search, untold, values
-from .asking import Interview, Prompt, Refusal
 from export.installed import ROOT
 
-from .common import NO, UNDECIDED, YES, Problem, tell, with_commas
-from .kept import Kept
-from .ours import Model, Refused, Work
-from .report import Report
-from .vocabulary import Vocabulary, beside
-from .web import Server
+from .. import report
+from ..asking.asking import Interview, Prompt, Refusal
+from ..asking.vocabulary import Vocabulary, beside
+from ..asking.web import Server
+from ..common import NO, UNDECIDED, YES, Problem, tell, with_commas
+from ..numbers import candidates, decide, untold, values
+from ..numbers.kept import Kept
+from ..numbers.ours import Model, Refused, Work
+from ..report import Report
+from ..solving import search
+from . import findings
 
 SHORTEST = 32      # tokens of the first prompt, where the text has room
 LONG_PROMPTS = 512  # tokens of the longest prompt, unless -n says otherwise
@@ -373,7 +376,7 @@ def ask_and_decide(server, ours, options, out):
                                                             options.budget)
     remarks += tell_cuts(heard, ids, model, verdict.best, how)
     status, reason = status_of(verdict, options.expect, heard)
-    report.readings(out, interview, report.Findings(heard, readings, verdict, remarks, bounds, later), options)
+    findings.readings(out, interview, findings.Findings(heard, readings, verdict, remarks, bounds, later), options)
     return out.end(status, reason)
 
 

@@ -8,7 +8,7 @@ import itertools
 import math
 from typing import List, Optional, Tuple
 
-from . import decide, values
+from ..numbers import decide, values
 from .families import Family, Given, Solution
 from .least_squares import dot, errors
 from .solve import MINDS, Solver

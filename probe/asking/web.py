@@ -14,7 +14,7 @@ import urllib.request
 from http.client import HTTPException
 from typing import Any, Dict, Optional, Sequence, Union
 
-from .common import Problem, Unreachable, on_one_line
+from ..common import Problem, Unreachable, on_one_line
 
 MOST_BYTES = 4 << 20  # of an answer: a thousand times what one token with its neighbours takes
 BUSY = 429, 502, 503, 504  # statuses that another try may change

@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from typing import Any, List, Optional, Tuple
 
-from . import decide
+from ..numbers import decide
+from ..numbers.values import LEAST, STEPPED
 from .families import Family, Given, Solution
 from .least_squares import Fit, Vector, columns_at, dot, solved
 from .solve import CONTEXTS, FIRST, MINDS, SCALES, STEPS, THETAS, Solver, mean_of
-from .values import LEAST, STEPPED
 
 ENOUGH = 0.025       # nats, at most, that are left where no others need be looked at: rounding makes about as much
 SURE = 'theta', 'factor'  # are fitted whatever their derivatives say, which hold near by only

@@ -7,14 +7,15 @@ from __future__ import annotations
 import copy
 from typing import Dict, List, Optional, Tuple
 
-from . import decide, fewest, values
-from .candidates import Candidate, number
-from .decide import Bounds, Reading
+from ..numbers import decide, values
+from ..numbers.candidates import Candidate, number
+from ..numbers.decide import Bounds, Reading
+from ..numbers.ours import Refused
+from ..numbers.values import Numbers
+from . import fewest
 from .families import SETTING, Family, Given, Solution
 from .least_squares import Fit
-from .ours import Refused
 from .solve import MINDS, Solver
-from .values import Numbers
 
 STEP = 1.4         # from a window of the grid to the next
 LEAST = 4          # positions of the smallest window

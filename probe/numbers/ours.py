@@ -8,9 +8,9 @@ import subprocess
 import tempfile
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from .common import RUN, Problem, on_one_line
+from ..asking.vocabulary import Vocabulary
+from ..common import RUN, Problem, on_one_line
 from .kept import Kept
-from .vocabulary import Vocabulary
 
 Ranked = Dict[int, Dict[int, Any]]  # by length: rank and log-probability of ids
 

@@ -9,7 +9,7 @@ from typing import List, Optional
 
 from export import tokenizer_bin
 
-from .common import Problem
+from ..common import Problem
 
 
 class Vocabulary:

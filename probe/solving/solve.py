@@ -10,14 +10,14 @@ import math
 import time
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from . import decide, values
-from .candidates import number
-from .common import tell
-from .decide import Answers, Bounds
+from ..common import tell
+from ..numbers import decide, values
+from ..numbers.candidates import number
+from ..numbers.decide import Answers, Bounds
+from ..numbers.ours import Refused
+from ..numbers.values import STEPPED, Numbers
 from .families import SETTING, Family, Fixed, Given, Solution
 from .least_squares import Fit, columns_at, dot, errors, least_squares, solved
-from .ours import Refused
-from .values import STEPPED, Numbers
 
 # How far a value is moved for its derivative: further where ramps begin and end at whole pairs.
 STEPS = {'theta': 0.03, 'factor': 0.1, 'attention_factor': 0.05, 'train_ctx': 0.3, 'beta_fast': 0.5, 'beta_slow': 0.5,
