@@ -525,7 +525,7 @@ def test_hf5_is_ours():
     """The reading of hf5 is what --rope-config makes of a file, wherever both take it."""
     rng, both = random.Random(3), 0
     configs = [case['config'] for case in CASES] + [values for _, values, _, _ in RULES]
-    for _ in range(60):
+    for _ in range(20):
         values = {'rope_type': rng.choice(['linear', 'dynamic', 'yarn', 'llama3', 'default']), 'factor':
                   rng.uniform(1, 40), 'low_freq_factor': rng.uniform(0.5, 2), 'high_freq_factor': rng.uniform(2.5, 9)}
         for key, value in (('beta_fast', rng.uniform(8, 64)), ('beta_slow', rng.uniform(0.5, 4)), ('mscale', 0.7),
@@ -675,7 +675,7 @@ def test_hostile():
     sources = [case['config'] for case in CASES] + [values for _, values, _, _ in RULES] + [QWEN_1M]
     for size in 0, -1, 1, 1e12, '4', None, [], 0.5:
         texts += [json.dumps(dict(QWEN_1M, dual_chunk_attention_config=dict(CHUNKS, **{key: size}))) for key in CHUNKS]
-    for source in sources * 4:
+    for source in sources:
         values = json.loads(json.dumps(source))
         place = values
         if rng.random() < 0.8 and isinstance(values.get('rope_scaling'), dict):
