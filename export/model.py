@@ -136,6 +136,7 @@ class Feature(Enum):
     CONV_BIAS = 'biases of convolutions'
     LATENT_EXPERTS = 'experts in a narrower space'
     CHOICE = 'a choice of keys'
+    SHARED_CHOICE = 'layers that share a choice of keys'
     ROUTER_EPS = 'a divisor of the weights of experts'
     GATE_BIAS = 'a bias of the gate of attention'
     TILED = 'value heads in tiles'
@@ -222,6 +223,7 @@ def features_of(model: Model) -> Set[Feature]:
         Feature.KEYS_AS_VALUES: any(flags & KEYS_ARE_VALUES for flags in layers),
         Feature.EXPERTS: model.n_experts, Feature.DENSE_BETWEEN: any(flags & DENSE for flags in layers),
         Feature.LATENT_EXPERTS: model.expert_latent_dim, Feature.CHOICE: model.index_topk,
+        Feature.SHARED_CHOICE: model.index_topk and any(flags & SHARES_CHOICE for flags in layers),
         Feature.ROUTER_EPS: model.router_eps,
         Feature.LATENT: model.kv_rank, Feature.Q_LATENT: model.q_rank, Feature.SCORE_MSCALE: model.mscale_in_scores,
         Feature.GROUPS: model.router_groups, Feature.ROUTER_SCALE: model.router_scale,

@@ -132,6 +132,7 @@ def keys_and_values(path: str, model: Model, wk: Any, wv: Any) -> Alternating:
 # ---- GGUF ----
 
 YARN = 4          # of rope_method
+MULTIPLIER = 'rope.scaling.yarn_log_multiplier'
 GGUF_QUERIES, GGUF_BOTH = 'blk.%d.attn_q_b.weight', 'blk.%d.attn_kv_b.weight'
 GGUF_NAMES = {'wk': 'blk.%d.attn_k_b.weight', 'wv': 'blk.%d.attn_v_b.weight'}
 
@@ -167,9 +168,16 @@ def own_growth(rule: Gguf, factor: float, multiplier: float) -> float:
     return grown(factor, multiplier if rule.yarn == 'both' and multiplier else 1.0)
 
 
+def read_multiplier(keys: Keys, rule: Gguf) -> float:
+    """The mscale_all_dim that a file says."""
+    if rule.yarn == 'unread':
+        keys.only(MULTIPLIER, 0.0)
+    return 10 * keys.number(MULTIPLIER, 0.0, above=-NUMBER_LIMIT, zero=True)
+
+
 def read_yarn(keys: Keys, rule: Gguf, factor: float) -> Dict[str, Any]:
     """How much cos and sin, and how much scores grow, in the words of config.json."""
-    multiplier = 10 * keys.number('rope.scaling.yarn_log_multiplier', 0.0, above=-NUMBER_LIMIT, zero=True)
+    multiplier = read_multiplier(keys, rule)
     scores = keys.number('rope.scaling.attn_factor', 1.0) * own_growth(rule, factor, multiplier)
     turned = scores / grown(factor, multiplier)
     if is_same(scores, 1):
@@ -184,17 +192,17 @@ def read_yarn(keys: Keys, rule: Gguf, factor: float) -> Dict[str, Any]:
     return {**pair, 'mscale': mscale} if mscale > 0 else {**pair, 'attention_factor': turned}
 
 
-def check_linear(keys: Keys, factor: float) -> None:
+def check_linear(keys: Keys, rule: Gguf, factor: float) -> None:
     """llama.cpp multiplies scores by linear interpolation, too, unless the multiplier takes that back."""
-    multiplier = 10 * keys.number('rope.scaling.yarn_log_multiplier', 0.0, above=-NUMBER_LIMIT, zero=True)
+    multiplier = read_multiplier(keys, rule)
     if not is_same(grown(factor) * grown(factor, multiplier), 1):
         if multiplier:
-            keys.refuse('rope.scaling.yarn_log_multiplier', 'none, or what keeps scores as they are')
+            keys.refuse(MULTIPLIER, 'none, or what keeps scores as they are')
         keys.job.note('llama.cpp multiplies the scores of latent attention by %.6g with linear interpolation; run does '
                       'not' % grown(factor) ** 2)
 
 
-def yarn_settings(rule: Gguf, model: Model, rope: Dict[str, Any]) -> Dict[str, Tuple[int, Any]]:
+def yarn_settings(path: str, rule: Gguf, model: Model, rope: Dict[str, Any]) -> Dict[str, Tuple[int, Any]]:
     """The multiplier and attn_factor by which llama.cpp comes to the same. It multiplies scores by linear
     interpolation, too."""
     kind, factor = rope['kind'], rope['factor']
@@ -205,8 +213,11 @@ def yarn_settings(rule: Gguf, model: Model, rope: Dict[str, Any]) -> Dict[str, T
     each, by_itself = 0.1 * log(factor), grown(factor) if kind == 'linear' else 1.0
     multiplier = shortest((scores / turned / by_itself - 1) / each)
     multiplier = 0.0 if abs(multiplier) < 1e-6 else multiplier
+    if multiplier and rule.yarn == 'unread':
+        raise Problem(path, 'has rope %s that multiplies scores and turns by %.6g and %.6g, which no key of %s says '
+                      '(expected both alike)' % (kind, scores, turned, rule.architecture))
     own = own_growth(rule, factor, multiplier) if kind == 'yarn' else by_itself * grown(factor, multiplier)
-    return {'rope.scaling.yarn_log_multiplier': (F32, multiplier / 10), 'rope.scaling.attn_factor': (F32, scores / own)}
+    return {MULTIPLIER: (F32, multiplier / 10), 'rope.scaling.attn_factor': (F32, scores / own)}
 
 
 def is_same(a: float, b: float) -> bool:
