@@ -508,6 +508,11 @@ def test_releases():
              'exllamav3@1.4.1', 'exllamav2@0.3.2']
     rows, _ = engines(saved(LLAMA), 100, *names)
     check(list(rows)[1:] == names and all(row['verdict'] == 'same' for row in rows.values()), 'releases', rows)
+    # vLLM's dynamic base is of max_position_embeddings x s positions before 0.22, and the unscaled one since then.
+    path = saved(dict(LLAMA, rope_scaling={'rope_type': 'dynamic', 'factor': 3.0}))
+    for name, scale in ('vllm@0.21', 3 * 3 - (3 - 1)), ('vllm@0.24', 1):
+        found = frequencies(name, path, 20000)[0]
+        check(same_numbers(found, base(64, 50000.0, scale)), 'a dynamic base of ' + name, found[:4])
 
 
 def test_block_alone():

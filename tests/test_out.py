@@ -25,6 +25,7 @@ from test_legacy import write_legacy
 sys.path.insert(0, ROOT)
 from export.common import Job, Problem  # noqa: E402
 from export.model import Model  # noqa: E402
+from export.out_config import share_of  # noqa: E402
 from export.out_tokenizer import gguf_tokenizer, tokenizer_json  # noqa: E402
 from export.tokenizer import write_tokenizer  # noqa: E402
 from export.tokenizer_bin import read_tokenizer_bin  # noqa: E402
@@ -340,6 +341,26 @@ def test_rope():
             (dict(YARN, rotary_dim=6), 'Phi-3')):
         tiny_model('m.bin', **dict(SHAPE, **fields))
         refused(str(fields), word, in_work('m.bin'), in_work('refused/'))
+
+
+def test_shares():
+    """partial_rotary_factor is a share of a head, which readers cut to a whole number of elements."""
+    lost = [(head, turning) for head in range(2, 258, 2) for turning in range(2, head + 1, 2)
+            if int(head * share_of(Model(head_dim=head, rotary_dim=turning))) != turning]
+    check(not lost, 'each share gives as many elements as turn', lost[:5])
+
+
+def test_end_tokens():
+    """All of them are in config.json, and come in again."""
+    for ids in [2], [2, 30, 31]:
+        model, folder = in_work('ends.bin'), in_work('ends/')
+        c = config(n_eos=len(ids), eos_ids=tuple(ids + [0] * (8 - len(ids))))
+        write_model(model, c, random_weights(c, 1))
+        carried('%d end tokens' % len(ids), '--no-tokenizer', '--force', model, folder)
+        said = json.loads(read(os.path.join(folder, 'config.json')))['eos_token_id']
+        check(said == (ids if ids[1:] else ids[0]), '%d end tokens' % len(ids), said)
+        carried('%d end tokens, in again' % len(ids), '--no-tokenizer', '--force', folder, model)
+        check(header_of(model)['eos_ids'][:len(ids)] == tuple(ids), '%d end tokens, in again' % len(ids))
 
 
 def test_phi3_through_gguf():
