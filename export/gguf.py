@@ -19,7 +19,7 @@ from .common import (MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_SEQ, MAX_
 from .families import ARCHITECTURES, Gguf, gguf_of
 from .huggingface import rows_of
 from .kinds import experts, index, latent, layers, mamba, shapes, states, steps
-from .model import FIELDS_OF, MAMBA, Feature, Model
+from .model import FIELDS_OF, MAMBA, STATE, WITHOUT_ROPE, Feature, Model
 from .tensors import BLOCKS, Checkpoint, Tensor, size_of_rows, split
 
 NAMES = {
@@ -112,6 +112,9 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
     experts.mark_gguf_dense(keys, rule, tensors, model)
     model.set(**index.from_gguf(keys, families[0], model, tensors))
     experts.leave_out(keys, tensors, model)
+    turns = not model.layers or any(not flags & (WITHOUT_ROPE | STATE) for flags in model.layers)
+    if 'rope.freq_base' not in keys.values and turns and not families[0].rope.none:
+        job.note('warning: %s: there is no rope.freq_base: theta is 10000, as in llama.cpp' % path)
     names = names_of(rule, model)
     if model.kv_rank:
         latent.take_latent(path, tensors, model, names, latent.GGUF_BOTH, True)

@@ -78,6 +78,9 @@ SHAPES = {
     'one key': dict(INDEX, n_layers=2, index_topk=1),
     'a choice by YaRN': dict(INDEX, **SCALED, n_layers=2, layers=[0, 128]),
     'a choice with experts': dict(INDEX, **EXPERTS, n_layers=3, layers=[8, 0, 128]),
+    'biases of latent attention': dict(LATENT, n_layers=2, latent_bias=1, o_bias=1),
+    'biases without latent queries': dict(LATENT, **EXPERTS, n_layers=2, q_rank=0, latent_bias=1, o_bias=1),
+    'biases with a choice': dict(INDEX, **EXPERTS, n_layers=3, layers=[8, 0, 128], latent_bias=1, o_bias=1),
     'a choice of wide heads': dict(INDEX, **EXPERTS, n_layers=3, layers=[8, 0, 0], index_dim=64)}
 
 
@@ -323,7 +326,8 @@ BAD = [
     ('a choice of keys', dict(index_dim=6), 'index_dim is 6'),
     ('a choice of keys', dict(index_heads=0), 'index_heads is 0'),
     ('a choice of keys', dict(layers=[128, 0]), 'layer 0 shares the choice'),
-    ('*-', dict(layers=[2, 130, 2, 0]), 'layer_table has 130')]
+    ('*-', dict(layers=[2, 130, 2, 0]), 'layer_table has 130'),
+    ('a choice of keys', dict(latent_bias=1), 'latent_bias is 1'), ('latent experts', dict(latent_bias=1, o_bias=1), 'kv_rank')]
 
 
 def test_hostile():

@@ -257,7 +257,7 @@ def test_settings_alone():
     for n, status in ((2048, YES), (4096, NO)):
         result = run('--check', '--settings', '--rope-config', block, '--head-dim', 64, '-n', n)
         check(result.status == status and 'reach\t%d\t2048\t' % n in result.out, 'a block without a model', result.out)
-    one_line(run(MODEL, '--check', 'book.txt', '--settings'), TROUBLE, 'settings read no text', 'book.txt')
+    one_line(run(MODEL, '--check', 'book.txt', '--settings'), TROUBLE, 'settings read no text', '--settings and --check FILE')
     idle = run(MODEL, '--check', '--settings', '--budget', 3)
     check('--budget has no effect with --settings' in idle.err, '--budget of what takes no time', idle)
     idle = run(MODEL, '--ppl', in_work('block.json'), '-n', 20, '--settings')

@@ -233,7 +233,7 @@ def counts():
     scaled, maps = (set(re.findall(r'^  ([\w-]+)', told.split(title)[1].split('\n\n')[0], re.M))
                     for title in ('Methods of --rope:', 'Distance maps'))
     yield 'scaling methods', r'(\w+) scaling methods', [len(scaled - {'none', 'window'})]
-    yield 'distance maps', r'(?:has|of the) (\w+)\s+(?:distance )?maps', [len(maps)]
+    yield 'distance maps', r'and (\w+) distance maps', [len(maps)]
     yield 'engines of a check', r'\d of (\d+) engines', [len(engines)]
     yield 'engines of the class', r'(?i)(\w+) programs (?:that )?read it', [len(engines)]
     yield 'configs', r'Take (\d+) ordinary configs \(`tests/engines`\)\. With (\d+) of\s+them', list(
@@ -261,7 +261,7 @@ def counts_of_siblings(models):
     for pattern in (r'(?i)(\w+) (?:of them )?differ in\s+\[?how they\s+(?:know|encode)',
                     r'(\w+) ways of knowing\s+positions', r'(\w+) small models of 1\.5 million'):
         yield 'models by how they know positions', pattern, [len(models) - len(layers) - 1]  # the one is dropped.bin
-    for pattern in (r'(\w+) models of \[models\]', r'(\w+) differ from the one with RoPE',
+    for pattern in (r'(\w+) small models of that kind', r'(\w+) differ from the one with RoPE',
                     r'and (\w+) whose layers differ'):
         yield 'models whose layers differ', pattern, [len(layers)]
     yield 'models of which layers slide', r'has (\w+) small models of this kind', [len(sliding)]

@@ -174,6 +174,16 @@ static void read_original(Config *c) {
         config_reject(c, c->config, "max_position_embeddings", "%d or more, or --train-ctx", low);
 }
 
+// Where linear's factor counts from, if the config says it: no reader looks at it, and it may be
+// anything.
+static int named_original(const Config *c) {
+    const char *inside = config_member(c, key_of_original);
+    const char *v = inside ? inside : json_member(c->config, key_of_original);
+    double x;
+    bool is_length = json_number(v, &x, NULL) && x == floor(x) && x >= 1 && x <= MOST;
+    return c->method == TYPE_LINEAR && is_length ? (int)x : 0;
+}
+
 static void read_factor(Config *c) {
     RopeConfig *r = c->rope;
     bool is_whole = c->method == TYPE_PROPORTIONAL;
@@ -273,6 +283,7 @@ static void read_settings(Config *c) {
     *r = (RopeConfig){
         .method = rope_type_methods[c->method], .rotary_dim = r->rotary_dim, .turning = r->turning};
     read_original(c);
+    if (c->kind == KIND_FULL) c->file->named_original = named_original(c);
     if (c->layout != BY_TYPE) config_find_base(c);
     config_find_theta(c);
     config_find_alpha(c);
@@ -556,6 +567,7 @@ bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *e
     const char *other = config_other_file(card.object);
     file->whole = NULL;
     file->original_unsaid = false;
+    file->named_original = 0;
     if (other) {
         free(card.text);
         return fail(err, "line 1: this is %s (expected a config.json or its block)", other);
