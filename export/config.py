@@ -114,7 +114,7 @@ def check_keys(config: Keys, family: Family) -> None:
                    'null, or an object with a quant_method of ' + kind, None, None)
     else:
         config.only('quantization_config', None)
-    if family.keys.attention_bias == 'refused':
+    if family.keys.attention_bias == 'refused' and 'attention_bias' not in family.keys.says:
         config.only('attention_bias', False)
 
 

@@ -495,9 +495,9 @@ NEEDS = {'--ids': None, '--per-token': None, '--samples': 2, '--stepwise': None,
 
 
 JOB = """
-static bool run_ids(Program *p, Error *err) {
+static bool show_ids(Job *job, Error *err) {
     (void)err;
-    for (size_t i = 0; i < p->job.n_ids; i++) printf("%d ", (int)p->job.ids[i]);
+    for (size_t i = 0; i < job->n_ids; i++) printf("%d ", (int)job->ids[i]);
     return true;
 }
 
@@ -511,7 +511,7 @@ def test_a_job_is_a_row():
     shutil.copytree(os.path.join(ROOT, 'src'), os.path.join(folder, 'src'))
     for name, old, new in (
             ('run.c', '\n// By the rows of src/settings/jobs.h.', JOB),
-            ('src/settings/jobs.h', '    JOB(ATTN,', '    JOB(IDS, run_ids, PROMPT_LENGTH, A_TOKENIZER | A_PROMPT) \\\n'
+            ('src/settings/jobs.h', '    JOB(ATTN,', '    JOB(IDS, show_ids, PROMPT_LENGTH, A_TOKENIZER | A_PROMPT) \\\n'
              '    JOB(ATTN,'),
             ('src/settings/option_table.c', '    {.value = {"--attn",',
              '    {.value = {"--show-ids", NULL, "ids", .type = NOTHING}, .job = JOB_IDS},\n    {.value = {"--attn",')):

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "../configs/names.h"
-#include "option_table.h"
+#include "options.h"
 
 static void print_line(const char *name, const char *argument, const char *text) {
     char left[40];

@@ -1,6 +1,6 @@
 // The options of the command line, and --help. To add one, give it a place in Options and a row in
 // the table.
-#include "option_table.h"
+#include "options.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -191,6 +191,7 @@ const Option option_table[] = {
     {.value = {"--settings", NULL,
                "--check judges the settings alone, and reads nothing; needs no tokenizer", FLAG,
                OF_OPTIONS(check.settings)},
+     .not_with = "--check FILE",
      .jobs = ON_CHECK | ON_SETTINGS},
     {.value = {"--passkey", NULL, "retrieval of a hidden key by length and depth", .type = NOTHING},
      .is_common = true,
@@ -208,6 +209,8 @@ const Option option_table[] = {
     {.value = {"--prompts", NULL,
                "--tasks prints its prompts and the right answers as lines of JSON; needs no model",
                FLAG, OF_OPTIONS(prompts)},
+     .with = {"-n"},
+     .unless = "MODEL",
      .jobs = ON_TASKS | ON_PROMPTS},
     {.value = {"--min-accuracy", "A",
                "exit with status 1 when a method's accuracy in a task at a length is below A [0]",
@@ -220,7 +223,7 @@ const Option option_table[] = {
     {.value = {"--next", "K",
                "log-probabilities of the K likeliest tokens behind the prompt; or of those that a "
                "file K names",
-               TEXT, OF_OPTIONS(next.asked)},
+               TEXT, OF_OPTIONS(next)},
      .is_common = true,
      .job = JOB_NEXT},
     {.value = {"--explain", NULL, "what the method does to every pair at length N",
@@ -234,7 +237,10 @@ const Option option_table[] = {
     {.value = {"--head-dim", "D",
                "head size for --explain, --rope-json and --engines without a model; give --theta "
                "and --train-ctx too",
-               WHOLE, OF_OPTIONS(head_dim), 2, ROPE_MAX_HEAD_DIM}},
+               WHOLE, OF_OPTIONS(head_dim), 2, ROPE_MAX_HEAD_DIM},
+     .not_with = "MODEL",
+     .with = {"--theta", "--train-ctx"},
+     .unless = "--rope-config"},
     {.value = {"--rope-json", NULL,
                "the settings in force as a rope_scaling block for Hugging Face and vLLM",
                .type = NOTHING},

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "../configs/names.h"
-#include "option_table.h"
+#include "options.h"
 
 // What llama2.c's relatives, llama.cpp, Hugging Face and vLLM call an option, and what it is called
 // here.
