@@ -221,7 +221,8 @@ def counts():
               if name.endswith('.bin') and 'tokenizer' not in name]
     if not lacks('models/rope.bin'):
         yield 'small models', r'(?i)(?:\*\*|# |\| |\. |the |:)(\w+) small(?:er)? models', [len(models)]
-    yield 'lines of the reference', r'in (\S+) plain lines of Python', [document('tests/reference.py').count('\n')]
+    yield 'lines of the reference, in hundreds', r'in about (\S+) plain lines of Python', [
+        round(document('tests/reference.py').count('\n'), -2)]
     for pattern in (r'(?i)(?:how|one block,|of the) \[?(\w+) engines', r'here one of (\w+) whose reading',
                     r'Most of the (\w+) readings'):
         yield 'engines', pattern, [len(engines)]
