@@ -167,20 +167,15 @@ export function stateSlider(text, key, { onset, ...look }) {
     return made;
 }
 
-// A question that is asked before the answer is shown. `onanswer` gets the choice's index; `say` gives the reply.
-/**
- * @param {string} question
- * @param {string[]} choices
- * @param {{ say?: (choice: number) => string, onanswer?: (choice: number) => void }} how
- */
-export function predict(question, choices, { say, onanswer }) {
+// A question that is asked before the answer is shown. `onanswer` gets the choice's index; `say` shows the reply.
+/** @param {string} question @param {string[]} choices @param {(choice: number) => void} onanswer */
+export function predict(question, choices, onanswer) {
     const reply = h('p.reply', { ariaLive: 'polite' });
     const buttons = choices.map((choice, i) =>
         button(choice, () => {
             buttons.forEach((b, j) => b.setAttribute('aria-pressed', i === j));
-            reply.replaceChildren(say ? say(i) : '');
             box.classList.add('answered');
-            onanswer?.(i);
+            onanswer(i);
         }),
     );
     const box = h('div.predict', h('p.question', question), h('div.chips', buttons), reply);
@@ -275,6 +270,14 @@ export function onceAFrame(paint, apart = 0) {
         else next();
     };
 }
+
+const LATEST_MS = 40;
+// Between two pieces of work: the browser may paint, and hear the reader.
+export const breath = () =>
+    new Promise((goOn) => {
+        requestAnimationFrame(() => setTimeout(goOn));
+        setTimeout(goOn, LATEST_MS); // where nothing is painted, or slowly
+    });
 
 // Calls `work` when nothing has been asked for so many milliseconds.
 export function afterPause(ms, work) {

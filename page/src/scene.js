@@ -121,8 +121,9 @@ export function makeScene({ shipped, recorded }) {
         const head = `Head ${found.head} of layer ${found.layer} gives it ${percent}`,
             whole = `${head} of its attention`;
         if (isRight) return `Found. ${whole}.`;
-        const helped = found.share < LOST && right >= HELPED;
-        return `Not found. ${helped ? `${head}; other heads still know ${right} digits` : whole}.`;
+        if (right < HELPED) return `Not found. ${whole}.`;
+        const many = `${right} of ${KEY.length} digits`;
+        return found.share < LOST ? `Not found. ${head}; other heads still know ${many}.` : `Only ${many}. ${whole}.`;
     }
     function draw() {
         const found = now();

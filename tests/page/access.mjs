@@ -1,7 +1,7 @@
 // For every eye, hand and ear: contrast, names, what is read out, stops of Tab, type, motion, and minus signs.
 import { join } from 'node:path';
 import { PICTURES, check, open } from './browser.mjs';
-import { browser, lookAt, page, text, url } from './driver.mjs';
+import { browser, drawn, lookAt, page, text, url } from './driver.mjs';
 
 const CHAPTERS = ['breaks', 'turning', 'why', 'mend', 'proof', 'yours'];
 
@@ -100,7 +100,7 @@ export default {
             const href = await p.evaluate(() => document.activeElement.getAttribute('href'));
             check(href === `#at=${id}`, `chapter ${i + 1}: arrows go along the contents`, href);
             await p.keyboard.press('Enter');
-            await p.waitForTimeout(60);
+            await drawn(p);
             let isThere = false;
             for (stops++; stops < 13 && !isThere; stops++) {
                 await p.keyboard.press('Tab');
@@ -114,7 +114,7 @@ export default {
         // And from chapter to chapter.
         await p.locator('#why .skip-on').focus();
         await p.keyboard.press('Enter');
-        await p.waitForTimeout(60);
+        await drawn(p);
         check((await p.evaluate(() => document.activeElement.id)) === 'h-mend', 'a chapter can be skipped');
         await p.close();
     },
@@ -174,7 +174,7 @@ export default {
     async minus() {
         await page.locator('#race .chart svg').first().focus();
         await page.keyboard.press('ArrowRight');
-        await page.waitForTimeout(60);
+        await drawn();
         const hyphens = await page.evaluate(() => {
             const found = [],
                 walker = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);

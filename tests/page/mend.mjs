@@ -1,7 +1,7 @@
 // Chapters 4 and 5: handles that bring the number back, the text that is written again, and the quiz.
 import { join } from 'node:path';
 import { PICTURES, check, close, open, table, tableOf } from './browser.mjs';
-import { BOOK, browser, chip, page, pplOf, runShown, shows, stillBox, text, until, url, wish } from './driver.mjs';
+import { BOOK, browser, chip, drawn, page, pplOf, runShown, shows, stillBox, text, until, url, wish } from './driver.mjs';
 
 const N = 2048,
     squeezed = (words) => words.replace(/\s+/g, ' ').trim(),
@@ -19,7 +19,7 @@ async function paint(p, places, from = 0) {
     await p.mouse.down();
     for (let i = from; i < places.length; i++) await p.mouse.move(box.x + middles[i], yOf(places[i]));
     await p.mouse.up();
-    await p.waitForTimeout(100);
+    await drawn(p);
 }
 const mend = async (p) => {
     await p.locator('#toc a[href="#at=mend"]').click();

@@ -2,7 +2,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { PAGE, PICTURES, ROOT, check, close, open, table, tableOf } from './browser.mjs';
-import { browser, page, runShown, text, url } from './driver.mjs';
+import { browser, drawn, page, runShown, text, url } from './driver.mjs';
 
 const KEY = '73914',
     SENTENCE = 28, // tokens of the gold sentence
@@ -17,7 +17,7 @@ const put = async (p, far, by) => {
         },
         [far, by],
     );
-    await p.waitForTimeout(80);
+    await drawn(p);
 };
 const go = async (p, id) => {
     await p.locator(`#toc a[href="#at=${id}"]`).click();
@@ -283,7 +283,7 @@ export default {
         }
         check(stops <= 5, 'the slider is within five stops', stops);
         await p.keyboard.press('End');
-        await p.waitForTimeout(100);
+        await drawn(p);
         const said = await p.locator('#pull').getAttribute('aria-valuetext');
         check(/^1,978 tokens back: it answers is {2}y, 16 of 32 hands are past their arc$/.test(said), 'it says so', said);
         await p.close();

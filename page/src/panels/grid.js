@@ -2,7 +2,7 @@
 import { command, count, folded, h, statusLine } from '../dom.js';
 import { DEPTHS, keyOf } from '../haystack.js';
 import { runs } from '../job.js';
-import { methodFor, titleOf } from '../methods.js';
+import { titleOf } from '../methods.js';
 
 const NAMES = ['none', 'yarn', 'window'],
     SEED = 1;
@@ -52,7 +52,7 @@ export function keyGrid({ engine, recorded, file, trained }) {
             ),
         ),
     );
-    const asking = runs({ engine, status, inputs: ['factor'], work: askAll, stale: showCommand });
+    const asking = runs({ engine, status, work: askAll });
     async function askAll(run) {
         let right = 0,
             all = 0;
@@ -65,8 +65,7 @@ export function keyGrid({ engine, recorded, file, trained }) {
                     cell.classList.add('now');
                     status.say(`${titleOf(name)}, ${count(length)} tokens, the key at ${100 * depth} % …`);
                     try {
-                        const method = methodFor(name);
-                        const { answer } = await run.ask('hide', { model: 'model', method, ...hidden });
+                        const { answer } = await run.ask('hide', { model: 'model', method: name, ...hidden });
                         mark(cell, answer === key, `key ${key}, answer ${answer}`);
                         right += +(answer === key);
                         all++;
@@ -76,11 +75,7 @@ export function keyGrid({ engine, recorded, file, trained }) {
                 }
         status.say(`${right} of ${all} keys found.`);
     }
-    function showCommand() {
-        const methods = NAMES.map((name) => methodFor(name)).join(',');
-        line.put(`./run ${file} --passkey -n ${LONGEST} --trials 1 -s ${SEED} --kv f32 --rope ${methods}`);
-    }
-    showCommand();
+    line.put(`./run ${file} --passkey -n ${LONGEST} --trials 1 -s ${SEED} --kv f32 --rope ${NAMES.join(',')}`);
     return h(
         'div',
         h('h3', 'Every length, every depth'),

@@ -15,7 +15,7 @@ import {
 import { takes } from '../given.js';
 import { runs } from '../job.js';
 import { go as goTo } from '../links.js';
-import { colourOf, lookOf, methodChoices, optionsFor, SIX, titleOf } from '../methods.js';
+import { colourOf, lookOf, methodChoices, methodFor, optionsFor, SIX, titleOf } from '../methods.js';
 import { movingPerplexity, perplexity } from '../numbers.js';
 import { readText, SPAN } from '../reading.js';
 import { choice, choices, number, state, text } from '../state.js';
@@ -59,7 +59,7 @@ export function race({ file, engine, page, shipped, recorded, book }) {
         plot.clear();
         const all = recorded.race[state.get('n')],
             window = all && new Map(all.window);
-        if (passage === book && all && !(state.get('factor') > 0))
+        if (passage === book && all)
             for (const name of runners())
                 if (all[name])
                     plot.set(`~${name}`, isRatio() ? all[name].map(([p, v]) => [p, v / window.get(p)]) : all[name], {
@@ -140,7 +140,7 @@ export function race({ file, engine, page, shipped, recorded, book }) {
         if (!names().length) return void status.say('Choose a method or two.', true);
         status.say(`Reading ${count(n)} tokens with ${all.length} methods …`);
         const read = (name) =>
-            readText(run, { name, text: passage, n }, (nlls) => {
+            readText(run, { method: methodFor(name), text: passage, n }, (nlls) => {
                 results[name] = nlls;
                 redraw();
             });
@@ -165,7 +165,7 @@ export function race({ file, engine, page, shipped, recorded, book }) {
     const reading = runs({
         engine,
         status,
-        inputs: ['race', 'n', 'factor'],
+        inputs: ['race', 'n'],
         work: readAll,
         stale: () => {
             status.say('');
@@ -191,9 +191,9 @@ export function race({ file, engine, page, shipped, recorded, book }) {
     const measure = afterPause(250, async () => {
         const mine = passage,
             part = mine.slice(0, 40 * state.get('n'));
-        const { ids } = await engine.ask('encode', { model: 'model', text: part, bos: true }).promise;
-        if (mine !== passage || ids.length >= state.get('n')) return;
-        ends = Math.max(2, ids.length);
+        const { n } = await engine.ask('count', { model: 'model', text: part }).promise;
+        if (mine !== passage || n >= state.get('n')) return;
+        ends = Math.max(2, n);
         if (!reading.isOn()) showRunners();
     });
     paste.oninput = () => {

@@ -47,10 +47,11 @@ export function rewrite({ engine, file, book, shipped, recorded, own }) {
             title.textContent = `Written again with your handles: ${count(texts.length)} of ${count(past)} tokens`;
             tail.replaceChildren('… ', texts.slice(-TAIL).join(''));
         }, PICTURE_MS);
-        await run.ask('write', { ...wish, ...HOW, context: past, judge: 'window' }, (part) => {
-            for (const { text } of part.tokens ?? []) texts.push(text);
+        await run.ask('write', { ...wish, ...HOW, context: past }, (part) => {
             part.nll?.forEach((nll, i) => (nlls[part.from + i] = nll));
-            if (part.tokens) draw();
+            if (!part.texts) return;
+            texts.push(...part.texts);
+            draw();
         });
         const shown = texts.slice(from, to).map((text, i) => [text, nlls[from + i]]),
             now = perplexity(nlls, ...stretch),
