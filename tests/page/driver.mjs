@@ -60,6 +60,10 @@ export const chip = (panel, name) =>
 export const drawn = (on = page) =>
     on.evaluate(() => new Promise((next) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(next)))));
 
+// When a config is judged, which goes in steps, a moment after it was typed.
+export const judged = (on = page) =>
+    on.waitForFunction(() => document.querySelector('#model [aria-busy]').getAttribute('aria-busy') === 'false');
+
 // Where an element stands, once it stands still: a page that still loads, or still scrolls, moves it.
 export async function stillBox(locator) {
     await locator.scrollIntoViewIfNeeded();

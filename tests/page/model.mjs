@@ -3,11 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PICTURES, ROOT, check, open, run, table, tableOf } from './browser.mjs';
-import { browser, chip, commandsOf, page, runShown, text, until, url } from './driver.mjs';
-
-// A config is judged in steps, a moment after it was typed.
-const judged = (on = page) =>
-    on.waitForFunction(() => document.querySelector('#model [aria-busy]').getAttribute('aria-busy') === 'false');
+import { browser, chip, commandsOf, judged, page, runShown, text, until, url } from './driver.mjs';
 
 export default {
     async your_model() {

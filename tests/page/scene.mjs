@@ -1,7 +1,7 @@
 // The scene: what is seen is what ./run says. Red agrees with the record, bars add up to the score, digits are the answer.
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { PAGE, PICTURES, ROOT, check, close, open, table, tableOf } from './browser.mjs';
+import { PICTURES, ROOT, check, close, open, table, tableOf } from './browser.mjs';
 import { browser, drawn, page, runShown, text, url } from './driver.mjs';
 
 const KEY = '73914',
@@ -176,24 +176,6 @@ export default {
         await p.waitForFunction(() => document.querySelector('#panels[data-whole]'), undefined, { timeout: 120000 });
         const shifts = await p.evaluate(() => globalThis.shifts);
         check(shifts < 0.05, 'nothing shifts while it loads', shifts);
-        await p.close();
-    },
-
-    // The first picture needs a page, a style and two scripts.
-    async first_picture() {
-        const first = readFileSync(join(PAGE, 'first.js'), 'utf8'),
-            needed = [...first.matchAll(/from"\.\/(page-[^"]+)"/g)].map(([, name]) => name),
-            bytes = ['index.html', 'page.css', 'first.js', ...needed].reduce((sum, name) => sum + statSync(join(PAGE, name)).size, 0);
-        console.log(`${bytes} bytes to the first picture`);
-        check(bytes < 250000, 'at most 250 kB to the first picture', bytes);
-        const p = await browser.newPage();
-        await p.goto(url);
-        await p.waitForSelector('.scene-body .digits b');
-        const [painted, drawn] = await p.evaluate(() => [
-            performance.getEntriesByName('first-contentful-paint')[0]?.startTime,
-            performance.now(),
-        ]);
-        console.log(`first contentful paint after ${Math.round(painted)} ms, the scene before ${Math.round(drawn)} ms`);
         await p.close();
     },
 

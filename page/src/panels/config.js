@@ -3,7 +3,7 @@
 import { engineReadings } from '../config/engines.js';
 import { EXAMPLES } from '../config/examples.js';
 import { gapFields } from '../config/gaps.js';
-import { blockToPaste, hasOriginal, promiseOf, ropeKeys } from '../config/paste.js';
+import { blockToPaste, hasOriginal, promiseOf } from '../config/paste.js';
 import { verdictTable } from '../config/verdicts.js';
 import { wavelengths } from '../config/waves.js';
 import { inWords, isNothingNew, layersInWords, remarks, verdictOf, wayOut } from '../config/words.js';
@@ -281,36 +281,20 @@ export function yourModel({ small, hasToolBeside, isTool }) {
         isOurs = false;
     }
 
-    // The config, opened: where the program does not know its family, its keys about RoPE alone.
-    function opened() {
-        const { headDim, theta, trainedContext } = gaps.numbers,
-            configure = (words) => ({ words, page: small.configure(words, headDim, theta, trainedContext) });
-        try {
-            return configure(pasted);
-        } catch (error) {
-            const keys = /^line \d+: model_type cannot be used/.test(error.message) && ropeKeys(pasted);
-            if (!keys) throw error;
-            return { ...configure(keys.words), family: keys.family };
-        }
-    }
-
     async function read() {
         const mine = ++newest;
         results.box.ariaBusy = 'true';
         if (pasted.length > MOST_FILE) return refuse(`this has ${mb(pasted.length)}, which is no config.json`);
         let page;
         try {
-            const { words, family, ...made } = opened();
-            page = made.page;
+            const { headDim, theta, trainedContext } = gaps.numbers;
+            page = small.configure(pasted, headDim, theta, trainedContext);
             const told = page.facts();
             status.say('');
-            advised.textContent = family
-                ? `The family “${family}” is not known here. What follows is of its keys about RoPE alone, as if all its layers ` +
-                  'had full attention, and turned alike.'
-                : '';
+            advised.textContent = '';
             gaps.put(told);
             promise(told);
-            const steps = results.put(page, words, gaps.options(told));
+            const steps = results.put(page, pasted, gaps.options(told));
             while (!steps.next().done) {
                 await breath();
                 if (mine !== newest) return;

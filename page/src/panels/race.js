@@ -7,6 +7,7 @@ import {
     counts,
     foldedChips,
     h,
+    listing,
     onceAFrame,
     short,
     stateChips,
@@ -93,33 +94,14 @@ export function race({ file, engine, page, shipped, recorded, book }) {
         const edges = [64, L / 2, L, 2 * L, 4 * L, 8 * L, 16 * L].filter((e) => e <= state.get('n'));
         const done = runners().filter((name) => results[name]);
         if (!done.length) return void table.replaceChildren();
-        const cells = (name) =>
-            edges.slice(1).map((to, i) => {
-                const nlls = results[name];
-                return h(
-                    'td',
-                    nlls.length >= edges[i]
-                        ? perplexity(nlls, edges[i] - 1, Math.min(to, nlls.length + 1) - 1).toFixed(1)
-                        : '',
-                );
-            });
-        table.replaceChildren(
-            h(
-                'table.list',
-                h(
-                    'thead',
-                    h(
-                        'tr',
-                        h('th', 'perplexity at'),
-                        edges.slice(1).map((to, i) => h('th', `${count(edges[i])} to ${count(to)}`)),
-                    ),
-                ),
-                h(
-                    'tbody',
-                    done.map((name) => h('tr', h('td', titleOf(name)), cells(name))),
-                ),
-            ),
-        );
+        const heads = edges.slice(1).map((to, i) => `${count(edges[i])} to ${count(to)}`);
+        const row = (name) => {
+            const nlls = results[name],
+                between = (from, to) => perplexity(nlls, from - 1, Math.min(to, nlls.length + 1) - 1).toFixed(1);
+            const cells = edges.slice(1).map((to, i) => (nlls.length >= edges[i] ? between(edges[i], to) : ''));
+            return [titleOf(name), ...cells];
+        };
+        table.replaceChildren(listing(['perplexity at', ...heads], done.map(row)));
     }
 
     const redraw = onceAFrame(() => {
