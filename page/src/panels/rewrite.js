@@ -8,7 +8,7 @@ import { markOf, marks } from '../tints.js';
 import { HOW, PAST_TRAINED, writes } from './writing.js';
 
 const TAIL = 50, // tokens that are shown
-    PICTURE_MS = 60;
+    PICTURE_MS = 100;
 
 const spansOf = (tokens) => tokens.map(([text, nll]) => h('span', { className: nll === undefined ? '' : markOf(nll) }, text));
 
