@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Mamba 2, layers of one step, experts in a narrower space, and a choice of keys, of many shapes: both engines beside
-reference.py, in one go and token by token, and Hugging Face's numbers of three families (tests/golden/autumn;
-test_newer.py has more). A text in other pieces, read again from an earlier place, and on other threads; ways out and in
+reference.py, in one go and token by token (Hugging Face's numbers of three families in tests/golden/autumn:
+test_golden.py holds them). A text in other pieces, read again from an earlier place, and on other threads; ways out and in
 again; configs written in other ways; methods and maps on a choice of keys; and files that cannot be."""
 
 import copy
@@ -106,25 +106,10 @@ def test_shapes():
 FAMILIES = 'nemotron3_moe', 'granite4_tiny', 'deepseek_v32'
 
 
-def golden_of(name):
-    with open(os.path.join(GOLDEN, 'autumn', name, 'golden.json'), encoding='ascii') as file:
-        golden = json.load(file)
-    return golden['ids'], golden['nll']
-
-
 def exported(folder, name):
     model = in_work(name + '.bin')
     done = export(folder, model)
     return model if check(done.returncode == 0, name + ': export', done.stderr) else None
-
-
-def test_golden():
-    for name in FAMILIES:
-        model, (ids, nll) = exported(os.path.join(GOLDEN, 'autumn', name), name), golden_of(name)
-        for engine in ENGINES if model else ():
-            close(perplexity(model, ids, *engine), nll, 1e-4, '%s: %s' % (name, engine[0]))
-            close(perplexity(model, ids, *engine, '--stepwise'), nll, 1e-4,
-                  '%s: %s, token by token' % (name, engine[0]))
 
 
 def copy_with(name, copy, change):

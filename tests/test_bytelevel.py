@@ -1344,7 +1344,7 @@ def everything(flags, count):
 
 
 def test_bytelevel():
-    everything([], 120)
+    everything([], 60)
 
 
 @takes_long

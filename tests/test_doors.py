@@ -36,7 +36,7 @@ FULL, SLIDING = 'full_attention', 'sliding_attention'
 SEES_ALL, WITHOUT_ROPE, TURNS_AS_SLIDING, DENSE = 1, 2, 4, 8
 with open(families.PLACE) as _file:
     ROWS = json.load(_file)
-# Rows that say they are like another one are tried by that one, and by Hugging Face's numbers in test_newer.py.
+# Rows that say they are like another one are tried by that one, and by Hugging Face's numbers in test_golden.py.
 # So are those with Mamba 2, and by test_autumn.py.
 RUN = [name for name, row in ROWS.items() if row.get('runs') and not row.get('like')
        and row.get('states', {}).get('kind') != 'mamba']
