@@ -177,15 +177,16 @@ docdir = $(datadir)/doc/$(NAME)
 INSTALL ?= install
 
 # The exporter, the probe and their modules, and what the commands of the man page read; the documents. Each keeps its place in the sources.
-OWN_FILES = model_export.py server_probe.py $(wildcard export/*.py export/*.json export/kinds/*.py probe/*.py) model.bin tokenizer.bin book.txt
+OWN_FILES = model_export.py server_probe.py $(wildcard export/*.py export/*.json export/kinds/*.py probe/*.py probe/*/*.py) model.bin tokenizer.bin book.txt
 DOC_FILES = README.md CHANGELOG.md LICENSE $(wildcard docs/*.md docs/*.json docs/figures/*.png)
+PROBE_ROOMS = $(sort $(patsubst %/,%,$(dir $(wildcard probe/*/*.py))))
 BIN = $(DESTDIR)$(bindir)
 MAN = $(DESTDIR)$(mandir)/man1
 OWN = $(DESTDIR)$(datadir)/$(NAME)
 DOC = $(DESTDIR)$(docdir)
 
 install: run build/$(NAME).1
-	$(INSTALL) -d "$(BIN)" "$(MAN)" "$(OWN)/export/kinds" "$(OWN)/probe" "$(DOC)/docs/figures"
+	$(INSTALL) -d "$(BIN)" "$(MAN)" "$(OWN)/export/kinds" $(PROBE_ROOMS:%="$(OWN)/%") "$(DOC)/docs/figures"
 	$(INSTALL) -m 755 run "$(BIN)/$(NAME)"
 	$(INSTALL) -m 644 build/$(NAME).1 "$(MAN)"
 	ln -sf $(NAME).1 "$(MAN)/$(NAME)-export.1"
@@ -201,8 +202,8 @@ uninstall:
 	rm -f "$(BIN)/$(NAME)" "$(BIN)/$(NAME)-export" "$(BIN)/$(NAME)-probe"
 	rm -f "$(MAN)/$(NAME).1" "$(MAN)/$(NAME)-export.1" "$(MAN)/$(NAME)-probe.1"
 	rm -f $(foreach file,$(OWN_FILES),"$(OWN)/$(file)") $(foreach file,$(DOC_FILES),"$(DOC)/$(file)")
-	rm -rf "$(OWN)/export/__pycache__" "$(OWN)/export/kinds/__pycache__" "$(OWN)/probe/__pycache__"
-	rmdir "$(OWN)/export/kinds" "$(OWN)/export" "$(OWN)/probe" "$(OWN)" "$(DOC)/docs/figures" "$(DOC)/docs" "$(DOC)" 2> /dev/null || true
+	rm -rf "$(OWN)/export/__pycache__" "$(OWN)/export/kinds/__pycache__" "$(OWN)/probe/__pycache__" $(PROBE_ROOMS:%="$(OWN)/%/__pycache__")
+	rmdir "$(OWN)/export/kinds" "$(OWN)/export" $(PROBE_ROOMS:%="$(OWN)/%") "$(OWN)/probe" "$(OWN)" "$(DOC)/docs/figures" "$(DOC)/docs" "$(DOC)" 2> /dev/null || true
 
 # Made from the manual alone, for the program that it is about need not run here.
 build/$(NAME).1: FORCE

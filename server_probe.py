@@ -57,14 +57,14 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 
-from probe.against import compare
+from probe.asking.forms import APIS
+from probe.asking.web import Server
 from probe.common import INTERRUPTED, PROBE, TROUBLE, Problem
-from probe.cut import ask_cut
-from probe.forms import APIS
-from probe.reading import probe
+from probe.no_model.against import compare
+from probe.no_model.cut import ask_cut
+from probe.no_model.tasks import ask_tasks
+from probe.reading.reading import probe
 from probe.report import Report
-from probe.tasks import ask_tasks
-from probe.web import Server
 
 MOST = 1 << 27
 

@@ -191,7 +191,7 @@ class Gguf:
     largest: int = 0         # the number of layers of the model whose scores go by the width of a head in dim
     caps: Dict[str, str] = field(default_factory=dict)  # keys of logit_cap and score_cap, which it always has
     yarn: str = ''           # told: the betas are read, and a multiplier that the attention factor follows from; both:
-                             # that multiplier stands for mscale, too
+                             # that multiplier stands for mscale, too; unread: it is not read
     truncate: bool = True    # YaRN's ramp is cut to whole pairs
     lists: Tuple[str, ...] = ()  # keys of heads and widths that may be a list, of a number a layer
     own_length: bool = False     # heads of sliding layers may have another width

@@ -18,8 +18,8 @@ from .common import (MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_SEQ, MAX_
                      Problem, is_number, size_of)
 from .families import ARCHITECTURES, Gguf, gguf_of
 from .huggingface import rows_of
-from .kinds import experts, latent, layers, mamba, shapes, states, steps
-from .model import FIELDS_OF, MAMBA, Feature, Model
+from .kinds import experts, index, latent, layers, mamba, shapes, states, steps
+from .model import FIELDS_OF, MAMBA, STATE, WITHOUT_ROPE, Feature, Model
 from .tensors import BLOCKS, Checkpoint, Tensor, size_of_rows, split
 
 NAMES = {
@@ -64,7 +64,7 @@ RMS_EPS = 'attention.layer_norm_rms_epsilon'
 LISTS = 'tokens', 'scores', 'token_type', 'merges'  # of tokenizer.ggml
 # No other list is kept.
 BY_LAYER = (*('.' + key for key in ('attention.sliding_window_pattern', *shapes.LISTED, states.RECURRENT,
-                                    states.SECTIONS)), *steps.XIELU_KEYS)
+                                    states.SECTIONS, index.TYPES)), *steps.XIELU_KEYS)
 HEAD_LIMIT = 64 << 20  # bytes of settings and places: a vocabulary of 128,000 with its merges takes 8 MB
 LIST_LIMIT = 1 << 20
 FLOAT32_END = 2.0 ** 128
@@ -110,11 +110,17 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
     shapes.from_gguf(keys, families[0], rule, tensors, model)
     shapes.read_rest(keys, families[0], rule, tensors, model)
     experts.mark_gguf_dense(keys, rule, tensors, model)
+    model.set(**index.from_gguf(keys, families[0], model, tensors))
     experts.leave_out(keys, tensors, model)
+    turns = not model.layers or any(not flags & (WITHOUT_ROPE | STATE) for flags in model.layers)
+    if 'rope.freq_base' not in keys.values and turns and not families[0].rope.none:
+        job.note('warning: %s: there is no rope.freq_base: theta is 10000, as in llama.cpp' % path)
     names = names_of(rule, model)
     if model.kv_rank:
         latent.take_latent(path, tensors, model, names, latent.GGUF_BOTH, True)
         latent.take_apart(path, tensors, model, names)
+    if model.index_topk:
+        index.take_index(tensors, model, names, families[0].keys.chosen_halves)
     for layer in range(model.n_layers):
         for whole, parts in rule.names.fused.items():
             split(path, tensors, 'blk.%d.%s' % (layer, whole),
@@ -137,6 +143,7 @@ def names_of(rule: Gguf, model: Model) -> Dict[str, str]:
     """The architecture's name of each of our tensors, a %d for the layer."""
     return {**NAMES, **rule.names.own, **(latent.GGUF_NAMES if model.kv_rank else {}),
             **({'wq': latent.GGUF_QUERIES} if model.q_rank else {}),
+            **(index.GGUF_NAMES if model.index_topk else {}),
             **({'wg': states.GATE} if rule.names.gate_in_queries else {})}
 
 
@@ -248,7 +255,7 @@ def read_rope(path, keys, rule, tensors, model):
     elif kind == 'linear' and factor != 1:
         rope.update(rope_method=1, factor=factor)
         if model.kv_rank:
-            latent.check_linear(keys, factor)
+            latent.check_linear(keys, rule, factor)
     return rope
 
 

@@ -126,6 +126,7 @@ class Feature(Enum):
     SCALED_INPUT = 'weights of experts that multiply what these read'
     LATENT = 'latent attention'
     Q_LATENT = 'latent queries'
+    LATENT_BIAS = 'biases of latent attention'
     SCORE_MSCALE = 'a temperature of YaRN in the scores'
     SHARED_EXPERT = 'a shared expert'
     SHARED_GATE = 'a gate of the shared expert'
@@ -136,6 +137,7 @@ class Feature(Enum):
     CONV_BIAS = 'biases of convolutions'
     LATENT_EXPERTS = 'experts in a narrower space'
     CHOICE = 'a choice of keys'
+    SHARED_CHOICE = 'layers that share a choice of keys'
     ROUTER_EPS = 'a divisor of the weights of experts'
     GATE_BIAS = 'a bias of the gate of attention'
     TILED = 'value heads in tiles'
@@ -181,7 +183,8 @@ class Feature(Enum):
 # The fields by which a model has a feature. Reading a family sets them, and a model that has them has it.
 FIELDS_OF: Dict[Feature, Dict[str, int]] = {
     Feature.QKV_BIAS: {'qkv_bias': 1, 'o_bias': 0}, Feature.ALL_BIASES: {'qkv_bias': 1, 'o_bias': 1},
-    Feature.O_BIAS: {'qkv_bias': 0, 'o_bias': 1}, Feature.HEAD_NORMS: {'qk_norm': 1},
+    Feature.O_BIAS: {'qkv_bias': 0, 'o_bias': 1, 'latent_bias': 0},
+    Feature.LATENT_BIAS: {'latent_bias': 1, 'o_bias': 1}, Feature.HEAD_NORMS: {'qk_norm': 1},
     Feature.WHOLE_NORMS: {'qk_norm': 2}, Feature.NORMS_AFTER: {'norm_place': 1}, Feature.NORMS_BOTH: {'norm_place': 2},
     Feature.GELU: {'activation': GELU}, Feature.CLAMPED: {'activation': CLAMPED},
     Feature.ROUTER_BIAS: {'router_bias': 1}, Feature.EXPERT_BIAS: {'expert_bias': 1},
@@ -222,6 +225,7 @@ def features_of(model: Model) -> Set[Feature]:
         Feature.KEYS_AS_VALUES: any(flags & KEYS_ARE_VALUES for flags in layers),
         Feature.EXPERTS: model.n_experts, Feature.DENSE_BETWEEN: any(flags & DENSE for flags in layers),
         Feature.LATENT_EXPERTS: model.expert_latent_dim, Feature.CHOICE: model.index_topk,
+        Feature.SHARED_CHOICE: model.index_topk and any(flags & SHARES_CHOICE for flags in layers),
         Feature.ROUTER_EPS: model.router_eps,
         Feature.LATENT: model.kv_rank, Feature.Q_LATENT: model.q_rank, Feature.SCORE_MSCALE: model.mscale_in_scores,
         Feature.GROUPS: model.router_groups, Feature.ROUTER_SCALE: model.router_scale,

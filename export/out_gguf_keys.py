@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Tuple
 from .common import Job, Problem
 from .families import Family, Gguf, gguf_of
 from .gguf import STRING
-from .kinds import experts, latent, layers, shapes, states, steps
+from .kinds import experts, index, latent, layers, shapes, states, steps
 from .model import WITHOUT_ROPE, Feature, Model, features_of
 from .out_config import refuse_two_ropes
 from .out_model import rope_of, temperature
@@ -59,6 +59,8 @@ def settings_of(job: Job, path: str, family: Family, rule: Gguf, model: Model) -
             settings['moe_latent_size'] = U32, model.expert_latent_dim
         if family.experts and family.experts.width == 'intermediate_size':
             settings['feed_forward_length'] = U32, model.expert_hidden_dim
+    if model.index_topk:
+        settings.update(index.to_gguf(job, rule, family, model))
     if model.state_kind:
         settings.update(states.to_gguf(job, path, rule, family, model))
     if rule.without_rope == 'each_fourth' and model.layer_flags != [
@@ -107,7 +109,7 @@ def rope_settings(job: Job, path: str, rule: Gguf, model: Model, rope: Dict[str,
                 job.note('llama.cpp needs --yarn-%s %g besides: it takes that from its command line alone'
                          % (ours.replace('_', '-'), rope[ours]))
     if model.kv_rank:
-        return {**settings, **latent.yarn_settings(rule, model, rope)}
+        return {**settings, **latent.yarn_settings(path, rule, model, rope)}
     if attention != 1 or kind == 'longrope':
         settings['rope.scaling.attn_factor'] = F32, attention
     return settings

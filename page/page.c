@@ -8,11 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../src/measure/check.h"
 #include "../src/measure/jobs.h"
-#include "../src/measure/show_engines.h"
 
-FOR_PAGE Page *page_new(void) { return calloc(1, sizeof(Page)); }
+FOR_PAGE Page *page_new(void) {
+    Page *page = calloc(1, sizeof *page);
+    if (page) page->options = options_unsaid;
+    return page;
+}
 
 FOR_PAGE void page_free(Page *page) {
     tokenizer_free(page->tokenizer);
@@ -119,12 +121,12 @@ FOR_PAGE double page_layer_theta(const Page *page, int layer) {
 // ---- plan ----
 
 Job job_of_page(Page *page, int length) {
+    page->options.model_path = page->model.layers ? "model.bin" : "config.json";
     return (Job){
-        .model_path = page->model.layers ? "model.bin" : "config.json",
+        .options = &page->options,
         .model = &page->model,
         .said = &page->said,
         .kinds = kinds_of_layers(&page->model, &page->said),
-        .sliding = &page->sliding,
         .length = length,
         .plans = &page->plan,
         .n_plans = 1,
@@ -132,7 +134,7 @@ Job job_of_page(Page *page, int length) {
     };
 }
 
-// Plans settings beside `start`, which says what they leave out, and what page->sliding says.
+// Plans settings beside `start`, which says what they leave out, and what page->options.asked_sliding says.
 static bool plan_of(Page *page, const RopeSettings *s, const RopeConfig *start, int context) {
     const Job job = job_of_page(page, context);
     return plan_for_job(&job, s, start, &page->plan, &page->err);
@@ -141,9 +143,9 @@ static bool plan_of(Page *page, const RopeSettings *s, const RopeConfig *start, 
 // Reads a method of the sliding layers, written as for --rope-sliding; empty: they keep their own.
 static bool read_sliding(Page *page, const char *method) {
     const char *given = method[0] ? method : NULL;
-    if (!sliding_method_parse(given, &page->sliding, &page->err)) return false;
+    if (!sliding_method_parse(given, &page->options.asked_sliding, &page->err)) return false;
     if (!given || kinds_of_layers(&page->model, &page->said).own_sliding) return true;
-    page->sliding = (RopeSettings){.said = 0};
+    page->options.asked_sliding = (RopeSettings){.said = 0};
     return fail(&page->err, "'%.100s' is a method of sliding layers, and this model has none",
                 given);
 }
@@ -158,6 +160,7 @@ FOR_PAGE bool page_plan(Page *page, const char *method, const char *sliding, int
     if (!methods) return false;
     free(page->methods);
     page->methods = methods;
+    page->options.methods = methods->name[0] ? methods->name : NULL;
     if (n != 1) return fail(&page->err, "one method expected, '%.100s' are %d", method, n);
     return plan_of(page, methods, &page->said.rope, context);
 }
@@ -166,7 +169,7 @@ FOR_PAGE bool page_plan(Page *page, const char *method, const char *sliding, int
 // longrope's lists can say.
 FOR_PAGE bool page_plan_divisors(Page *page, const double *divisors, double attention_factor,
                                  int context) {
-    page->sliding = (RopeSettings){.said = 0};
+    page->options.asked_sliding = (RopeSettings){.said = 0};
     for (int i = 0; i < page->said.rope.rotary_dim / 2; i++) page->divisors[i] = divisors[i];
     RopeConfig start = page->said.rope;
     start.short_factors = start.long_factors = page->divisors;
@@ -216,41 +219,23 @@ FOR_PAGE const double *page_frequencies(Page *page, int length) {
     return out;
 }
 
-// The table of --explain, to standard output.
-FOR_PAGE bool page_explain(Page *page, int length) {
-    const Job job = job_of_page(page, length);
-    bool ok = explain(&job, false, &page->err);
+// Does a job, whose table goes to standard output.
+static bool do_job(Page *page, RunJob *run, int length) {
+    Job job = job_of_page(page, length);
+    bool ok = run(&job, &page->err);
     fflush(stdout);
     return ok;
 }
 
-// The plan as the block that most engines read alike, to standard output.
-FOR_PAGE bool page_json(Page *page) {
-    const Job job = job_of_page(page, 0);
-    const Publication publication = publication_of(&job, job.plans);
-    bool ok = publish_print(&publication, &page->err);
-    fflush(stdout);
-    return ok;
-}
+// The tables of --explain and --engines, and the plan as the block that most engines read alike.
+FOR_PAGE bool page_explain(Page *page, int length) { return do_job(page, explain, length); }
+FOR_PAGE bool page_engines(Page *page, int length) { return do_job(page, show_engines, length); }
+FOR_PAGE bool page_json(Page *page) { return do_job(page, print_block, 0); }
 
-// The table of --engines, to standard output.
-FOR_PAGE bool page_engines(Page *page, int length) {
-    const Job job = job_of_page(page, length);
-    const ReadByEngines what = read_by_engines(&job, page->methods->name[0]);
-    Answer answer;
-    bool ok = show_engines(&what, NULL, &answer, &page->err);
-    fflush(stdout);
-    return ok;
-}
-
-// The table of --check without its rows about texts, to standard output.
+// The table of --check without its rows about texts.
 FOR_PAGE bool page_check(Page *page, int length) {
-    const Job job = job_of_page(page, length);
-    const CheckOptions options = {.settings = true};
-    Answer answer;
-    bool ok = check_model(&job, &options, &answer, &page->err);
-    fflush(stdout);
-    return ok;
+    page->options.check.settings = true;
+    return do_job(page, check_model, length);
 }
 
 // ---- text ----

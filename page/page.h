@@ -16,7 +16,7 @@ typedef struct {
     int filled;     // numbers that page_config was given and used: HEAD_DIM, THETA, TRAIN_CTX
     Tokenizer *tokenizer;   // NULL: none
     RopeSettings *methods;  // the one that is planned
-    RopeSettings sliding;   // of the sliding layers; nothing said: they keep their own
+    Options options;        // of its jobs, with the method of the sliding layers
     RopePlan plan;          // of that method
     // Of a method that is no row of rope_methods: its frequencies are longrope's.
     double divisors[MOST_PAIRS];

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "../src/llama/sampler.h"
-#include "../src/measure/score.h"
+#include "../src/measure/measure.h"
 #include "page.h"
 
 typedef struct {
@@ -31,8 +31,8 @@ FOR_PAGE PageReader *page_reader_new(Page *page, int context) {
     memcpy(r->divisors, page->divisors, sizeof r->divisors);
     if (r->plan.rope.long_factors == page->divisors)
         r->plan.rope.short_factors = r->plan.rope.long_factors = r->divisors;
-    Job job = job_of_page(page, context);
-    job.sessions.kv = KV_F32;
+    const Job job = job_of_page(page, context);
+    page->options.sessions.kv = KV_F32;
     const SessionConfig config = session_config(&job, &r->plan, context);
     r->session = session_new(&page->model, &config, &page->err);
     if (r->session) return r;

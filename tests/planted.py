@@ -5,6 +5,9 @@ printed for each, with the test that caught it, or `missed`.
     python3 tests/planted.py [WORD ...]    only the errors that have one of the words in their row
     python3 tests/planted.py --places      only looks whether each text stands once
     python3 tests/planted.py --matrix ...  all tests of make test that catch each, among the files that could see it
+    python3 tests/planted.py --resume ...  goes on where it was stopped: what build/planted.json has caught is not asked again
+    python3 tests/planted.py --seconds=N   stops behind the error under which N seconds are over
+    python3 tests/planted.py --cover       what the last runs found, by test, and which tests of make test caught nothing
 
 planted.json has the errors: what is wrong, a text and what becomes of it, and the tests of make test that may catch it,
 the cheapest first. The text stands once in the sources, in whichever file: code moves. A test counts that passes
@@ -24,14 +27,15 @@ from run_tests import measured
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(FOLDER)
 COPY = os.path.join(ROOT, 'build', 'planted', 'rope')
+FOUND = os.path.join(ROOT, 'build', 'planted.json')  # what is caught, by key_of: a run may be stopped and go on
 ROOMS = 'src', 'export', 'probe'
 ALONE = 'rope.c', 'rope.h', 'run.c', 'model_export.py', 'server_probe.py'
 AS_THEY_ARE = 'Makefile', 'model.bin', 'model-8k.bin', 'tokenizer.bin', 'book.txt', 'tests', 'docs', 'models', 'tools', 'page'
 LIMIT = 600  # seconds for a test
 ENOUGH = 3  # files that catch an error
-FORWARD = ('golden plain core kinds forward units families layers mixtures newer experts steps states encodings '
+FORWARD = ('golden models plain core kinds forward units families layers mixtures experts steps states encodings '
            'layer_shapes latent spread distances blocks packed weights next')
-INTO = 'golden export export_tokenizer sources inputs existing layers doors families newer mixtures latent rope_config'
+INTO = 'golden export export_tokenizer sources inputs existing layers doors families mixtures latent rope_config'
 # Test files that could see an error, by its room.
 SEE = {room: words.split() for room, words in {
     'methods': 'rope rows cli legacy explained rope_config tables engines ' + FORWARD,
@@ -177,6 +181,36 @@ def caught_by(plant, whole=False):
     return None
 
 
+def key_of(plant, whole):
+    """Of an error and the tests that are asked: another text in planted.json, and it is asked again."""
+    return json.dumps([plant['old'], plant['new'], plant['tests'], whole])
+
+
+def found_before():
+    try:
+        with open(FOUND, encoding='utf-8') as file:
+            return json.load(file)
+    except FileNotFoundError:
+        return {}
+
+
+def tell_cover(plants):
+    """By test what it caught, and the dear tests of make test that caught nothing."""
+    found, by_test = found_before(), {}
+    for plant in plants:
+        for whole in True, False:
+            for part in (found.get(key_of(plant, whole)) or '').split(', ' if whole else '\n'):
+                if part:
+                    by_test.setdefault(part.split(':')[0], set()).add(plant['what'])
+    for test, whats in sorted(by_test.items(), key=lambda item: -len(item[1])):
+        print('%-40s %d: %s' % (test, len(whats), '; '.join(sorted(whats))))
+    idle = [(n, name[5:-3], test[5:]) for name, tests in measured()['short'].items() for test, n in tests.items()
+            if '%s %s' % (name[5:-3], test[5:]) not in by_test]
+    print('caught nothing, %.0f s in all: %s' % (sum(n for n, _, _ in idle), ', '.join(
+        '%s %s %.1f s' % (name, test, n) for n, name, test in sorted(idle, reverse=True) if n >= 1)))
+    return 0
+
+
 def main(words):
     with open(os.path.join(FOLDER, 'planted.json'), encoding='utf-8') as file:
         plants = json.load(file)
@@ -190,19 +224,29 @@ def main(words):
     if lost or words == ['--places']:
         print('%d errors, of which %d have no place' % (len(plants), lost))
         return 1 if lost else 0
-    whole = '--matrix' in words
-    words = [word for word in words if word != '--matrix']
+    if words == ['--cover']:
+        return tell_cover(plants)
+    options, words = [word for word in words if word.startswith('--')], [word for word in words if word[:2] != '--']
+    whole, until = '--matrix' in options, time.time() + min(
+        [float(word[10:]) for word in options if word.startswith('--seconds=')] or [1e9])
     wanted = [plant for plant in plants if not words or any(word in json.dumps(plant) for word in words)]
-    make_copy()
-    caught = 0
-    for plant in wanted:
-        began = time.time()
+    before = found_before() if '--resume' in options else {}
+    caught = [plant for plant in wanted if before.get(key_of(plant, whole))]
+    left = [plant for plant in wanted if plant not in caught]
+    if left:
+        make_copy()
+    while left and time.time() < until:
+        plant, began = left.pop(0), time.time()
         found = caught_by(plant, whole)
-        caught += found is not None
+        if found:
+            caught.append(plant)
+        before = dict(found_before() if '--resume' in options else before, **{key_of(plant, whole): found})
+        with open(FOUND, 'w', encoding='utf-8') as file:
+            json.dump(before, file, indent=0)
         print('%-9s %-50s %s (%.0f s)' % (plant['room'], plant['what'], found or 'missed', time.time() - began), flush=True)
     shutil.rmtree(os.path.dirname(COPY), ignore_errors=True)
-    print('%d of %d caught' % (caught, len(wanted)))
-    return 0 if caught == len(wanted) else 1
+    print('%d of %d caught%s' % (len(caught), len(wanted), ', %d were not asked' % len(left) if left else ''))
+    return 0 if len(caught) == len(wanted) else 1
 
 
 if __name__ == '__main__':

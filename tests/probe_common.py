@@ -13,8 +13,10 @@ from fake_server import MODEL, likeliest
 
 sys.path[:0] = [ROOT, os.path.join(ROOT, 'tools')]
 import server_probe  # noqa: E402
-from probe import ours, reading, tasks  # noqa: E402
-from probe.candidates import Candidate  # noqa: E402
+from probe.no_model import tasks  # noqa: E402
+from probe.numbers import ours  # noqa: E402
+from probe.reading import reading  # noqa: E402
+from probe.numbers.candidates import Candidate  # noqa: E402
 from probe.common import Problem  # noqa: E402
 
 BLOCK = ('--rope', 'yarn')  # of MODEL, as its file says it

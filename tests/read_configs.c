@@ -10,7 +10,7 @@
 
 #include "page/page.c"
 #include "src/configs/json.h"
-#include "src/job/as_read.h"
+#include "src/job/job.h"
 #include "src/job/text_io.h"
 
 // emscripten has it from JavaScript, and nothing here searches.

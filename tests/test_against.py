@@ -9,7 +9,8 @@ import types
 from common import check, in_work, lacks, main, takes_long, write
 from fake_server import Fake, Refused
 from probe_common import probe, refused
-from probe import against, web  # noqa: E402
+from probe.asking import web  # noqa: E402
+from probe.no_model import against  # noqa: E402
 
 SIZE = ['-n', 300, '--prompts', 8]
 

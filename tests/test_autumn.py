@@ -1,20 +1,29 @@
 #!/usr/bin/env python3
 """Mamba 2, layers of one step, experts in a narrower space, and a choice of keys, of many shapes: both engines beside
-reference.py, in one go and token by token, and Hugging Face's numbers of three families (tests/golden/autumn;
-test_newer.py has more). A text in other pieces, read again from an earlier place, and on other threads; ways out and in
+reference.py, in one go and token by token (Hugging Face's numbers of three families in tests/golden/autumn:
+test_golden.py holds them). A text in other pieces, read again from an earlier place, and on other threads; ways out and in
 again; configs written in other ways; methods and maps on a choice of keys; and files that cannot be."""
 
 import copy
 import json
 import os
 import shutil
+import struct
+import sys
 
 import kept
-from common import (ENGINES, GOLDEN, check, close, config, export, header, in_work, main, one_line, perplexity,
+from common import (ENGINES, GOLDEN, ROOT, check, close, config, export, header, in_work, main, one_line, perplexity,
                     random_ids, random_weights, read, run, write, write_model)
 from reference import distance_map
 from test_doors import ROWS, other_rows
+from test_layers import tensors_of
+from test_out import read_gguf
 from test_states import session_test
+
+sys.path.insert(0, ROOT)
+from export.common import Job, Keys  # noqa: E402
+from export.kinds import index  # noqa: E402
+from export.model import Model  # noqa: E402
 
 MAMBA = dict(state_kind=3, conv_width=4, state_key_heads=2, state_value_heads=6, state_key_dim=10, state_value_dim=6,
              conv_bias=1, state_norm_groups=2)
@@ -39,6 +48,7 @@ def one_step(kinds, n_heads=4, n_kv_heads=2, head_dim=12, hidden=40):
 LATENT = dict(kv_rank=12, q_rank=16, n_heads=4, n_kv_heads=4, head_dim=16, rotary_dim=8, value_dim=8,
               latent_norm_eps=1e-6, dim=48)
 INDEX = dict(LATENT, index_topk=24, index_heads=3, index_dim=12)
+SCALED = dict(rope_method=4, factor=4.0, train_ctx=32, mscale=1.0, mscale_all_dim=0.7, mscale_in_scores=1)
 SHAPES = {
     'Mamba and attention': dict(MAMBA, n_layers=3, layers=[64, 2, 64]),
     'Mamba that turns': dict(MAMBA, n_layers=3, layers=[64, 0, 64], state_bias=1, norm_place=2),
@@ -66,9 +76,12 @@ SHAPES = {
     'a choice of keys': dict(INDEX, n_layers=2),
     'a choice that is shared': dict(INDEX, n_layers=4, layers=[0, 128, 0, 128], index_heads=1, index_dim=8),
     'one key': dict(INDEX, n_layers=2, index_topk=1),
-    'a choice by YaRN': dict(INDEX, n_layers=2, rope_method=4, factor=4.0, train_ctx=32, mscale=1.0,
-                             mscale_all_dim=0.7, mscale_in_scores=1, layers=[0, 128]),
-    'a choice with experts': dict(INDEX, **EXPERTS, n_layers=3, layers=[8, 0, 128])}
+    'a choice by YaRN': dict(INDEX, **SCALED, n_layers=2, layers=[0, 128]),
+    'a choice with experts': dict(INDEX, **EXPERTS, n_layers=3, layers=[8, 0, 128]),
+    'biases of latent attention': dict(LATENT, n_layers=2, latent_bias=1, o_bias=1),
+    'biases without latent queries': dict(LATENT, **EXPERTS, n_layers=2, q_rank=0, latent_bias=1, o_bias=1),
+    'biases with a choice': dict(INDEX, **EXPERTS, n_layers=3, layers=[8, 0, 128], latent_bias=1, o_bias=1),
+    'a choice of wide heads': dict(INDEX, **EXPERTS, n_layers=3, layers=[8, 0, 0], index_dim=64)}
 
 
 def model_of(name, **changes):
@@ -93,25 +106,10 @@ def test_shapes():
 FAMILIES = 'nemotron3_moe', 'granite4_tiny', 'deepseek_v32'
 
 
-def golden_of(name):
-    with open(os.path.join(GOLDEN, 'autumn', name, 'golden.json'), encoding='ascii') as file:
-        golden = json.load(file)
-    return golden['ids'], golden['nll']
-
-
 def exported(folder, name):
     model = in_work(name + '.bin')
     done = export(folder, model)
     return model if check(done.returncode == 0, name + ': export', done.stderr) else None
-
-
-def test_golden():
-    for name in FAMILIES:
-        model, (ids, nll) = exported(os.path.join(GOLDEN, 'autumn', name), name), golden_of(name)
-        for engine in ENGINES if model else ():
-            close(perplexity(model, ids, *engine), nll, 1e-4, '%s: %s' % (name, engine[0]))
-            close(perplexity(model, ids, *engine, '--stepwise'), nll, 1e-4,
-                  '%s: %s, token by token' % (name, engine[0]))
 
 
 def copy_with(name, copy, change):
@@ -184,7 +182,7 @@ WIDE = dict(state_key_heads=1, state_norm_groups=1, state_value_heads=8, state_v
 OUT = {
     'M-M*M-': {}, 'MEM*E': {}, 'E-*M': {}, 'Granite of attention': {}, 'Granite': dict(WIDE, shared_classifier=1),
     'Granite with experts': WIDE,
-    'a choice with experts': dict(layers=[8, 0, 0], shared_hidden_dim=20)}
+    'a choice with experts': dict(shared_hidden_dim=20), 'a choice of wide heads': dict(shared_hidden_dim=20)}
 
 
 def test_there_and_back():
@@ -194,8 +192,6 @@ def test_there_and_back():
         ids = random_ids(60, c['vocab_size'], 7)
         expected = kept.nll(c, stored, ids)
         for kind, out in ('folder', in_work('out_%d/' % len(name))), ('GGUF', in_work('out_%d.gguf' % len(name))):
-            if kind == 'GGUF' and 'choice' in name:
-                continue  # which is not written
             done, back = export(model, out), in_work('back.bin')
             if check(done.returncode == 0, '%s: out as %s' % (name, kind), done.stderr):
                 again = export(out.rstrip('/'), back)
@@ -218,6 +214,73 @@ def test_epsilon_in_gguf():
         check((own in data, rms in data) == (what == 'as today', what == 'older'), 'its key of the epsilon, ' + what)
         if check(export(out, '--force', back).returncode == 0, 'in again, ' + what):
             close(perplexity(back, ids, *ENGINES[0]), kept.nll(c, stored, ids), 1e-4, 'by GGUF, ' + what)
+
+
+INDEXER = {'wq_b.weight': 'attn_q_b.weight', 'wk.weight': 'attn_k.weight', 'weights_proj.weight': 'proj.weight',
+           'k_norm.weight': 'k_norm.weight', 'k_norm.bias': 'k_norm.bias'}
+
+
+def test_choice_in_gguf():
+    """llama.cpp's converter leaves the indexer's tensors as the folder has them."""
+    name = 'deepseek_v32'
+    model, out = exported(os.path.join(GOLDEN, 'autumn', name), name), in_work(name + '.gguf')
+    check(model and export(model, out).returncode == 0, name + ': out as GGUF')
+    settings, tensors = read_gguf(out)
+    folder = tensors_of(os.path.join(GOLDEN, 'autumn', name, 'model.safetensors'))
+    for layer in range(3):
+        for theirs, own in INDEXER.items():
+            data = folder['model.layers.%d.self_attn.indexer.%s' % (layer, theirs)]
+            check(tensors['blk.%d.indexer.%s' % (layer, own)][2][:len(data)] == data, 'layer %d: %s' % (layer, own))
+    own = 'deepseek32.attention.indexer.'
+    found = {key[len(own):]: value for key, value in settings.items() if key.startswith(own)}
+    check(found == dict(head_count=10, key_length=12, top_k=24), 'keys of the indexer', found)
+
+
+def patched(data, key, old, new):
+    """A file in which other bytes stand behind a key."""
+    at = data.index(key) + len(key)
+    check(data[at:at + len(old)] == old, 'a file has %s' % key, data[at:at + 20])
+    return data[:at] + new + data[at + len(old):]
+
+
+def test_shared_choice_in_gguf():
+    """GLM-5's files say which layers choose; what others have of an indexer is not read."""
+    model, c, stored = model_of('a choice with experts', shared_hidden_dim=20)
+    path, back, ids = in_work('shared.gguf'), in_work('shared.bin'), random_ids(60, c['vocab_size'], 7)
+    check(export(model, path).returncode == 0, 'a shared choice: out as GGUF')
+    data, types = read(path), b'glm-dsa.attention.indexer.types'
+    lists = {kinds: struct.pack('<IIQ', 9, 7, 3) + bytes(kinds) for kinds in ((1, 1, 0), (1, 0, 0), (0, 1, 0))}
+    check('blk.2.indexer' not in str(read_gguf(path)[1].keys()), 'layer 2 shares')
+    write(path, patched(data, types, lists[1, 1, 0], lists[1, 0, 0]))
+    if check(export(path, back).returncode == 0, 'tensors of an indexer that is not used are left out'):
+        other = dict(c, layers=[8, 128, 128])
+        own = {name: values for name, values in stored.items() if not ('index' in name and name.endswith('.1'))}
+        close(perplexity(back, ids, *ENGINES[0]), kept.nll(other, own, ids), 1e-4, 'layers 1 and 2 share')
+    u32 = struct.Struct('<II').pack
+    for key, old, new in ((types, lists[1, 1, 0], lists[0, 1, 0]),
+                          (b'attention.indexer.top_k', u32(4, 24), u32(4, 0)),
+                          (b'attention.indexer.key_length', u32(4, 12), u32(4, 6)),
+                          (b'attention.q_lora_rank', u32(4, 16), u32(4, 0))):
+        write(path, patched(data, key, old, new))
+        done = export(path, '--force', back)
+        check(done.returncode == 2 and key.decode() in done.stderr and done.stderr.count('\n') == 1,
+              '%s is refused' % key, done)
+    # Without the list GLM-5.2's are known by their context, as llama.cpp knows them.
+    for context, expected in (1 << 20, [False] * 3 + 2 * ([True] * 3 + [False])), (202752, [False] * 11):
+        found = index.shared_in_gguf(Keys(Job(), 'x.gguf', {}), Model(n_layers=11, seq_len=context))
+        check(found == expected, 'layers that share, of a context of %d' % context, found)
+
+
+def test_goes_out_as():
+    """Layers that share a choice are GLM-5's alone."""
+    for layers, family in ([8, 0, 0], 'deepseek_v32'), ([8, 0, 128], 'glm_moe_dsa'):
+        folder = in_work('as_%s/' % family)
+        done = export(model_of('a choice with experts', layers=layers, shared_hidden_dim=20)[0], folder)
+        found = json.loads(read(folder + 'config.json')) if check(done.returncode == 0, 'out', done.stderr) else {}
+        check(found.get('model_type') == family, 'it goes out as ' + family, found)
+    unread = model_of('a choice with experts', shared_hidden_dim=20, **dict(SCALED, attention_factor=1.0))[0]
+    done = export(unread, in_work('unread.gguf'))
+    check(done.returncode == 2 and 'no key of glm-dsa says' in done.stderr, 'a scale that GLM-5 cannot say', done)
 
 
 # ---- sessions ----
@@ -263,7 +326,8 @@ BAD = [
     ('a choice of keys', dict(index_dim=6), 'index_dim is 6'),
     ('a choice of keys', dict(index_heads=0), 'index_heads is 0'),
     ('a choice of keys', dict(layers=[128, 0]), 'layer 0 shares the choice'),
-    ('*-', dict(layers=[2, 130, 2, 0]), 'layer_table has 130')]
+    ('*-', dict(layers=[2, 130, 2, 0]), 'layer_table has 130'),
+    ('a choice of keys', dict(latent_bias=1), 'latent_bias is 1'), ('latent experts', dict(latent_bias=1, o_bias=1), 'kv_rank')]
 
 
 def test_hostile():

@@ -165,6 +165,8 @@ def test_names_of_other_programs():
     lost = [name for _, name in pairs if '\n  %s ' % name not in ours]
     known = [name for name, _ in pairs if '\n  %s ' % name in ours]
     check(len(pairs) >= 35 and not lost and not known, 'each leads to an option, and is none', lost + known)
+    for gone, said in ('--anchor', '--check --like FILE'), ('--min-updates=1', '--tasks updates'):
+        one_line(run(m, gone), 2, 'an option that was removed', gone + ' was removed in version 4.0', said)
     one_line(run(m, '-p', 'Once upon'), 2, 'a prompt behind -p', "'Once upon'", 'a prompt follows -i')
     one_line(run(m, '-m', 'model.gguf'), 2, 'a model behind -m', "'model.gguf'", 'a model file follows no option')
     check('follows' not in run(m, '-p', 2).err + run(m, '-m', 'talk').err, 'only where that may be meant')
@@ -495,9 +497,9 @@ NEEDS = {'--ids': None, '--per-token': None, '--samples': 2, '--stepwise': None,
 
 
 JOB = """
-static bool run_ids(Program *p, Error *err) {
+static bool show_ids(Job *job, Error *err) {
     (void)err;
-    for (size_t i = 0; i < p->job.n_ids; i++) printf("%d ", (int)p->job.ids[i]);
+    for (size_t i = 0; i < job->n_ids; i++) printf("%d ", (int)job->ids[i]);
     return true;
 }
 
@@ -511,7 +513,7 @@ def test_a_job_is_a_row():
     shutil.copytree(os.path.join(ROOT, 'src'), os.path.join(folder, 'src'))
     for name, old, new in (
             ('run.c', '\n// By the rows of src/settings/jobs.h.', JOB),
-            ('src/settings/jobs.h', '    JOB(ATTN,', '    JOB(IDS, run_ids, PROMPT_LENGTH, A_TOKENIZER | A_PROMPT) \\\n'
+            ('src/settings/jobs.h', '    JOB(ATTN,', '    JOB(IDS, show_ids, PROMPT_LENGTH, A_TOKENIZER | A_PROMPT) \\\n'
              '    JOB(ATTN,'),
             ('src/settings/option_table.c', '    {.value = {"--attn",',
              '    {.value = {"--show-ids", NULL, "ids", .type = NOTHING}, .job = JOB_IDS},\n    {.value = {"--attn",')):

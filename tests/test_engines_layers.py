@@ -16,8 +16,8 @@ from common import (ROOT, SHARED, at_terminal, check, close, config, exports, go
 from test_mixtures import RANDOM, case_of, exported, folder_of
 
 sys.path.insert(0, ROOT)
-from probe.candidates import engine_readings  # noqa: E402
-from probe.ours import Model  # noqa: E402
+from probe.numbers.candidates import engine_readings  # noqa: E402
+from probe.numbers.ours import Model  # noqa: E402
 
 CASES = [json.load(open(path, encoding='utf-8'))
          for path in sorted(glob.glob(os.path.join(ROOT, 'tests', 'engines_layers', '*')))]

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import tarfile
 
-from common import Q8, ROOT, check, good, in_work, main, read, skip, tiny_model, write
+from common import Q8, ROOT, check, good, in_work, main, read, skip, takes_long, tiny_model, write
 
 MAKE = shutil.which('make')
 PLAIN = {key: value for key, value in os.environ.items() if key not in ('MAKEFLAGS', 'MFLAGS', 'MAKELEVEL', 'WERROR')}
@@ -32,6 +32,7 @@ def jobs(*arguments, **environment):
     return next((line.split()[1:] for line in done.stdout.splitlines() if line.startswith('flags')), None)
 
 
+@takes_long
 def test_jobs():
     processors = '-j%d' % int(subprocess.run('nproc 2>/dev/null || getconf _NPROCESSORS_ONLN', shell=True,
                                              stdout=subprocess.PIPE).stdout)
@@ -91,6 +92,7 @@ def test_prefetches():
     return None
 
 
+@takes_long
 def test_page_tools():
     acorn = [] if os.path.isdir('/usr/share/nodejs/acorn') else ['node-acorn']
     for target, tools, packages in (
@@ -136,6 +138,7 @@ int main(void) { printf("%s%s %s\\n", VERSION, COMMIT[0] == '$' ? "" : COMMIT, T
 SOURCES = {'run.c': PROGRAM, 'rope.c': 'int rope;\n', '.gitattributes': 'run.c export-subst\n', '.gitignore':
            'build/\nrun\ndist/\nstage/\n', 'tests/run_tests.py': 'print("tested")\n',
            **dict.fromkeys(('model_export.py', 'export/part.py', 'export/rows.json', 'server_probe.py', 'probe/room.py',
+                            'probe/asking/part.py',
                             'model.bin', 'tokenizer.bin', 'book.txt', 'README.md',
                             'CHANGELOG.md', 'LICENSE', 'docs/lesson.md', 'docs/figures/one.png'), 'small\n')}
 
@@ -174,6 +177,7 @@ def again(before, now):
     return 'make: builds again with other flags (before: %s; now: %s)' % (before, now)
 
 
+@takes_long
 def test_installs_what_was_built():
     """The flags of the last `make` are in what is tested and installed; flags that are others now are said."""
     tree = small_tree('flags')
@@ -200,6 +204,7 @@ def test_installs_what_was_built():
     check('-MMD' not in printed and ' -Wl,-s ' in printed, 'flags of the linker only link again', printed)
 
 
+@takes_long
 def test_flags():
     """Quotes in flags survive, ARCH is an optimization's, and a warning is an error for those who ask."""
     tree = small_tree('quotes')
@@ -293,7 +298,7 @@ def test_install_places():
     expected = ['opt/b in/other', 'opt/b in/other-export', 'opt/b in/other-probe', 'opt/m an/man1/other.1',
                 'opt/m an/man1/other-export.1', 'opt/m an/man1/other-probe.1', 'opt/d oc/mine'] + [
         share + name for name in ('model_export.py', 'export/part.py', 'export/rows.json', 'server_probe.py',
-                              'probe/room.py', 'model.bin', 'tokenizer.bin', 'book.txt')] + [
+                              'probe/room.py', 'probe/asking/part.py', 'model.bin', 'tokenizer.bin', 'book.txt')] + [
         'opt/d oc/' + name for name in ('README.md', 'CHANGELOG.md', 'LICENSE', 'docs/lesson.md', 'docs/manual.md',
                                         'docs/figures/one.png')]
     found = files_below(stage)
@@ -326,6 +331,7 @@ def test_install_without_running():
     check(len(read(os.path.join(tree, 'stage/usr/local/share/man/man1/rope-run.1'))) > 20000, 'its man page')
 
 
+@takes_long
 def test_man_page_is_whole():
     """Where Python fails, no man page stays; make itself needs none."""
     tree = small_tree('python')
@@ -346,6 +352,7 @@ def git(tree, *arguments):
                           stderr=subprocess.STDOUT, universal_newlines=True).stdout.strip()
 
 
+@takes_long
 def test_version():
     """It tells the commit, in a clone and in what make dist packs; the same commit gives the same bytes anywhere."""
     if not shutil.which('git'):
@@ -384,6 +391,7 @@ def test_version():
     return check(read(os.path.join(other, 'run')) == built, 'another clone gives the same bytes')
 
 
+@takes_long
 def test_siblings_are_apart():
     """make dist leaves the siblings of the small model out, make dist-models packs them alone, and both unpack into one
     folder that has all."""
@@ -449,6 +457,7 @@ void norm(float *out, const float *x, const float *weight) { rmsnorm_fast(out, x
 """
 
 
+@takes_long
 def test_whole_vectors():
     """Optimization at the link shows gcc lengths that are known; it saw undefined behavior behind the last vector."""
     source = write(in_work('remainders.c'), REMAINDERS % glob.glob(os.path.join(ROOT, 'src', '*', 'kernels.c'))[0])

@@ -10,17 +10,30 @@ import re
 from common import check, in_work, lacks, main, table, takes_long, write
 from fake_server import MODEL, TEXT, Fake
 from probe_common import BLOCK, HIDDEN, SMALL, bounds_of, decide_candidate, probe, reads, refused
-from probe import decide, forms, values  # noqa: E402
-from probe.candidates import Candidate  # noqa: E402
+from probe.asking import forms  # noqa: E402
+from probe.numbers import decide, values  # noqa: E402
+from probe.numbers.candidates import Candidate  # noqa: E402
 from probe.common import Problem  # noqa: E402
+
+
+OF_SERVERS = [
+    ('llama', 'form completions, token ids'), ('exllamav2', 'sampled at temperature 1'),
+    ('ollama', 'form ollama, text'), ('tgi', 'form tgi, text'), ('vllm', 'form completions, token ids'),
+    ('tabby', 'form completions, text'), ('mlx', 'form completions, text'), ('sglang', 'form sglang, token ids')]
 
 
 def test_forms():
     """Each form of server is found by asking, and judged."""
-    for form, words in (('llama', 'form completions, token ids'), ('vllm', 'form completions, token ids'),
-                        ('tabby', 'form completions, text'), ('mlx', 'form completions, text'),
-                        ('exllamav2', 'sampled at temperature 1'), ('sglang', 'form sglang, token ids'),
-                        ('ollama', 'form ollama, text'), ('tgi', 'form tgi, text')):
+    forms(OF_SERVERS[:4])
+
+
+@takes_long
+def test_more_forms():
+    forms(OF_SERVERS[4:])
+
+
+def forms(some):
+    for form, words in some:
         with Fake(form) as server:
             told = probe(server.url + '/v1/', MODEL, *SMALL)
             reads(told, 'llama.cpp', form)
@@ -28,7 +41,10 @@ def test_forms():
             check({'mlx': 'top 10', 'tgi': 'top 5'}.get(form, 'top 20') in told.out, 'how many tokens', told)
             top = [row for row in table(told.out[:told.out.rindex('the server')])[2]]
             check(float(top[0]['nats']) < 1e-3 < 0.02 < float(top[1]['nats']), 'distances of %s' % form, top)
-    for form, name in (('llama', 'llama.cpp'), ('sglang', 'sglang'), ('ollama', 'ollama'), ('vllm', 'vllm')):
+
+
+def test_api():
+    for form, name in ('sglang', 'sglang'), ('vllm', 'vllm'):
         with Fake(form) as server:
             reads(probe(server.url, MODEL, *SMALL, '--api', name), 'vllm', '--api %s' % name)
             check('/info' not in server.seen, '--api asks no further', server.seen)
@@ -220,21 +236,32 @@ def test_values():
         true = dict(theta=10000, s=16, L=512, beta_fast=32, beta_slow=1)
         check(all(low <= true.get(name, 1.27726) <= high for name, low, high in known), 'bounds', known)
         check('e+' not in told.out and 'theta 9,' in told.out, 'numbers in words', told)
-    for hidden in (('--factor', '14'), ('--attn-factor', '1.3'), ('--rope', 'none', '--theta', '8800'),
-                   ('--beta-fast', '48')):
+    for hidden in ('--factor', '14'), ('--rope', 'none', '--theta', '8800'):
         with Fake('vllm', hidden, noise=0.005) as server:
             told = probe(server.url, MODEL, *SMALL, '--budget', 0)
             words = 'of the way' if told.status == 1 else 'cannot tell apart'
             check(told.status in (1, 3) and words in told.last, 'a value of its own: %s' % (hidden,), told)
 
 
+OF_THEIR_OWN = [
+    (('--theta', '11500'), 'past theta 11,000'), (('--attn-factor', '1.4'), 'attention factor 1.405'),
+    (('--rope', 'none', '--theta', '12000'), 'past theta 11,000'), (('--theta', '9000'), 'past theta 9,091'),
+    (('--theta', '7000'), 'and theta 6,667'), (('--beta-fast', '16'), 'and beta_fast 14.22'),
+    (('--beta-slow', '2'), 'and beta_slow 2.25'), (('--train-ctx', '400'), 'L 465')]
+
+
 def test_names_of_values():
     """A value of its own is called by its name, the one that leaves least, also where listed readings are tied."""
-    for hidden, words in ((('--theta', '11500'), 'past theta 11,000'), (('--theta', '9000'), 'past theta 9,091'),
-                          (('--theta', '7000'), 'and theta 6,667'), (('--beta-fast', '16'), 'and beta_fast 14.22'),
-                          (('--beta-slow', '2'), 'and beta_slow 2.25'), (('--train-ctx', '400'), 'L 465'),
-                          (('--attn-factor', '1.4'), 'attention factor 1.405'),
-                          (('--rope', 'none', '--theta', '12000'), 'past theta 11,000')):
+    names_of_values(OF_THEIR_OWN[:3])
+
+
+@takes_long
+def test_more_names_of_values():
+    names_of_values(OF_THEIR_OWN[3:])
+
+
+def names_of_values(some):
+    for hidden, words in some:
         with Fake('vllm', hidden, noise=0.005) as server:
             told = probe(server.url, MODEL, *SMALL, '--budget', 0)
             check(told.status == 1 and words in told.last and 'a value of its own' in told.last,

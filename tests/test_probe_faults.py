@@ -13,10 +13,12 @@ from common import ROOT, check, in_work, lacks, main, table, takes_long, write
 from fake_server import MODEL, Fake
 from probe_common import (SMALL, TASKS, argparse_like, ours_of, plain_computed, probe, program, reads, refused,
                           remember, remembering_run, small_weights)
-from probe import ours, reading, web  # noqa: E402
-from probe.candidates import Candidate  # noqa: E402
+from probe.asking import web  # noqa: E402
+from probe.numbers import ours  # noqa: E402
+from probe.reading import reading  # noqa: E402
+from probe.numbers.candidates import Candidate  # noqa: E402
 from probe.common import Problem  # noqa: E402
-from probe.vocabulary import Vocabulary  # noqa: E402
+from probe.asking.vocabulary import Vocabulary  # noqa: E402
 
 
 def test_cut_prompts():

@@ -11,8 +11,9 @@ import types
 from common import ROOT, case, check, in_work, lacks, main, takes_long, write
 from fake_server import MODEL, Fake
 from probe_common import MORE, SMALL, named, ours_of, probe, reads
-from probe import doubts, least_squares, untold, values  # noqa: E402
-from probe.candidates import Candidate  # noqa: E402
+from probe.numbers import untold, values  # noqa: E402
+from probe.solving import doubts, least_squares  # noqa: E402
+from probe.numbers.candidates import Candidate  # noqa: E402
 
 LONG = ['--budget', 900]  # of a busy machine
 PART = ('--rope', 'proportional', '--attn-factor', '1', '--theta', '100000000', '--turning', '16', '--factor')
@@ -116,6 +117,7 @@ def test_two_kinds_of_layers():
                   'its sliding layers' in told.last, 'two kinds: %s' % (hidden,), (known, told))
 
 
+@takes_long
 def test_untold():
     """What the prompts cannot tell is said, with the length that would: the less noise, the shorter."""
     model, ids, prompts = ours_of(48, 4)
@@ -190,6 +192,14 @@ def test_least_squares():
     check(least_squares.solved([[1.0, 2.0], [2.0, 4.0]], [1.0, 2.0]) is None, 'no answer')
     check(least_squares.errors([[0.0] * 4, [1.0, 1.0, 1.0, 2.0]], [0.1, -0.1, 0.1, 0.0], [2, 2])[0] == float('inf'),
           'nothing tells it')
+    tried = []
+
+    def line(p):
+        tried.append(p[0])
+        return [3 - p[0], 6 - 2 * p[0]]
+    fit = least_squares.least_squares(line, [0.0], [0.1], 0.5)
+    longest = max(abs(a - b) for a, b in zip(tried, tried[1:]))
+    check(abs(fit.x[0] - 3) < 0.01 and longest < 0.5 + 1e-9, 'no step is longer than its reach', (fit.x, tried))
     check(values.said(('s', 4.87, 5.13)) == 's 4.85 to 5.15' or 's 4.8' in values.said(('s', 4.87, 5.13)), 'words')
 
 

@@ -1,19 +1,23 @@
-"""A choice of keys (DeepSeek V3.2, GLM-5): an indexer chooses which keys a query sees; its keys of config.json, and its
-tensors, both ways. Some folders have the pairs that turn in halves, where model.bin has them side by side."""
+"""A choice of keys (DeepSeek V3.2, GLM-5): an indexer chooses which keys a query sees; its keys of config.json and of
+GGUF, and its tensors, both ways. DeepSeek V3.2's have the pairs that turn in halves, in folders and in GGUF, where
+model.bin has them side by side."""
 
 from __future__ import annotations
 
 from typing import Any, Dict, List, Tuple
 
-from ..common import MAX_HEAD_DIM, MAX_HEADS, MAX_SEQ, Keys
-from ..families import Family
+from ..common import MAX_HEAD_DIM, MAX_HEADS, MAX_SEQ, Job, Keys
+from ..families import Family, Gguf
 from ..model import SHARES_CHOICE, Model
-from ..tensors import Tensors
+from ..tensors import ARRAY, BOOL, U32, Tensors
 from .latent import Reordered
 
 NAMES = {part: 'model.layers.%%d.self_attn.indexer.%s' % name for part, name in (
     ('index_q', 'wq_b.weight'), ('index_k', 'wk.weight'), ('index_norm', 'k_norm.weight'),
     ('b_index_norm', 'k_norm.bias'), ('index_weights', 'weights_proj.weight'))}
+GGUF_NAMES = {part: 'blk.%%d.indexer.%s' % name for part, name in (
+    ('index_q', 'attn_q_b.weight'), ('index_k', 'attn_k.weight'), ('index_norm', 'k_norm.weight'),
+    ('b_index_norm', 'k_norm.bias'), ('index_weights', 'proj.weight'))}
 TURNED = 'index_q', 'index_k', 'index_norm', 'b_index_norm'  # by heads of the indexer
 HEADS, WIDTH = 'index_n_heads', 'index_head_dim'
 
@@ -70,7 +74,7 @@ def order_of(model: Model, halves: bool) -> Tuple[int, ...]:
 
 
 def take_index(tensors: Tensors, model: Model, names: Dict[str, str], halves: bool) -> None:
-    """Brings a folder's tensors into our order."""
+    """Brings a source's tensors into our order."""
     order = order_of(model, halves)
     for layer in range(model.n_layers if halves else 0):
         for part in TURNED:
@@ -83,3 +87,60 @@ def order_back(model: Model, halves: bool) -> Tuple[int, ...]:
     """Where the elements of a head in a folder stand in ours."""
     order = order_of(model, halves)
     return tuple(sorted(range(len(order)), key=order.__getitem__))
+
+
+def in_order(model: Model, part: str, tensor: Any, halves: bool) -> Any:
+    """A tensor of a model that goes out."""
+    return Reordered(tensor, order_back(model, halves)) if part in TURNED and halves else tensor
+
+
+# ---- GGUF ----
+
+COUNT, LENGTH, TOP_K, TYPES = ('attention.indexer.' + key for key in ('head_count', 'key_length', 'top_k', 'types'))
+NARROWEST = 64  # of the heads of an indexer, by which llama.cpp can rotate them all together
+# Where no key says which layers choose: from this context on, which is GLM-5.2's, the first three and each fourth one.
+SHARING_CONTEXT, FIRST_SHARED, SHARED_STEP = 1 << 20, 3, 4
+
+
+def from_gguf(keys: Keys, family: Family, model: Model, tensors: Tensors) -> Dict[str, Any]:
+    """The fields about the choice. Marks the layers that share the one before, and leaves out the tensors that some
+    files have of an indexer in these."""
+    if not family.keys.chosen:
+        return {}
+    if not model.q_rank:
+        keys.refuse('attention.q_lora_rank', 'a whole number from 1, since the choice of keys reads what queries come '
+                    'from')
+    fields = {'index_topk': keys.integer(TOP_K, MAX_SEQ), 'index_heads': keys.integer(COUNT, MAX_HEADS),
+              'index_dim': keys.integer(LENGTH, MAX_HEAD_DIM)}
+    if fields['index_dim'] < model.turning:
+        keys.refuse(LENGTH, 'rope.dimension_count, %d, or more' % model.turning)
+    shared = shared_in_gguf(keys, model) if family.keys.chosen_by else []
+    if any(shared):
+        model.layers = [flags | SHARES_CHOICE * own for flags, own in zip(model.layer_flags, shared)]
+    for layer, own in enumerate(shared):
+        for name in GGUF_NAMES.values() if own else ():
+            tensors.pop(name % layer, None)
+    return fields
+
+
+def shared_in_gguf(keys: Keys, model: Model) -> List[bool]:
+    """Which layers take the choice of an earlier one: those that a list says are not full."""
+    full = keys.get(TYPES, lambda v: isinstance(v, list) and len(v) >= model.n_layers and v[0] in (True, 1) and all(
+        x in (False, True, 0, 1) for x in v), 'true, then true or false for each of %d layers' % model.n_layers, None)
+    if full:
+        return [not own for own in full[:model.n_layers]]
+    shares = model.seq_len >= SHARING_CONTEXT
+    return [shares and layer >= FIRST_SHARED and (layer - FIRST_SHARED + 1) % SHARED_STEP != 0
+            for layer in range(model.n_layers)]
+
+
+def to_gguf(job: Job, rule: Gguf, family: Family, model: Model) -> Dict[str, Tuple[int, Any]]:
+    """The keys of a model that goes out."""
+    settings: Dict[str, Tuple[int, Any]] = {
+        COUNT: (U32, model.index_heads), LENGTH: (U32, model.index_dim), TOP_K: (U32, model.index_topk)}
+    if model.index_dim < NARROWEST or model.index_dim & (model.index_dim - 1):
+        job.note('llama.cpp does not run architecture %s with heads of the indexer of %d (expected a power of 2 '
+                 'from %d on)' % (rule.architecture, model.index_dim, NARROWEST))
+    if family.keys.chosen_by:
+        settings[TYPES] = ARRAY, (BOOL, [not flags & SHARES_CHOICE for flags in model.layer_flags])
+    return settings

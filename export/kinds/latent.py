@@ -16,9 +16,11 @@ from ..rows import Taken, Transposed
 from ..tensors import F32, ITEM_SIZES, U32, Made, Tensors
 from ..widened import WIDENED, Widened
 
-LATENT_NAMES = {part: 'model.layers.%%d.self_attn.%s.weight' % name for part, name in (
-    ('wq_a', 'q_a_proj'), ('q_a_norm', 'q_a_layernorm'), ('wkv_a', 'kv_a_proj_with_mqa'),
-    ('kv_a_norm', 'kv_a_layernorm'))}
+LATENT_NAMES = {part: 'model.layers.%%d.self_attn.%s' % name for part, name in (
+    ('wq_a', 'q_a_proj.weight'), ('b_q_a', 'q_a_proj.bias'), ('q_a_norm', 'q_a_layernorm.weight'),
+    ('wkv_a', 'kv_a_proj_with_mqa.weight'), ('b_kv_a', 'kv_a_proj_with_mqa.bias'),
+    ('kv_a_norm', 'kv_a_layernorm.weight'))}
+ORDERED = 'wq', 'wkv_a', 'b_kv_a'  # rows, or elements, that stand otherwise elsewhere
 QUERIES = 'model.layers.%d.self_attn.q_b_proj.weight'  # where they come from a narrow vector, too
 BOTH = 'model.layers.%d.self_attn.kv_b_proj.weight'    # keys and values
 
@@ -68,7 +70,7 @@ class Reordered(Made):
 
 
 def order_of(part: str, model: Model, interleaved: bool) -> Tuple[int, ...]:
-    """Where our rows of a head of wq, or of wkv_a, stand elsewhere."""
+    """Where our rows of a head of wq, or of wkv_a and its bias, stand elsewhere."""
     turning, still = model.turning, model.head_dim - model.turning
     pairs = [i if interleaved else i // 2 + i % 2 * (turning // 2) for i in range(turning)]
     if part == 'wq':
@@ -85,11 +87,12 @@ def order_back(part: str, model: Model) -> Tuple[int, ...]:
 def take_latent(path: str, tensors: Tensors, model: Model, names: Dict[str, str], both: str, interleaved: bool) -> None:
     """Brings a source's tensors into our order: what turns first, keys and values apart, where `both` has them."""
     still, value_dim = model.head_dim - model.turning, model.value_dim or model.head_dim
-    rows = {'wq': model.n_heads * model.head_dim, 'wkv_a': model.kv_rank + model.turning}
+    rows = dict.fromkeys(ORDERED, model.kv_rank + model.turning)
+    rows['wq'] = model.n_heads * model.head_dim
     for layer in range(model.n_layers):
         for part, count in rows.items():
-            tensor = tensors.get(names[part] % layer)
-            if tensor and len(tensor.shape) == 2 and tensor.shape[0] == count:  # else it is refused later
+            tensor = tensors.get(names.get(part, '%d') % layer)
+            if tensor and tensor.shape[0] == count:  # else it is refused later
                 tensors[names[part] % layer] = Reordered(tensor, order_of(part, model, interleaved))
         whole = tensors.pop(both % layer, None)
         if not whole:
@@ -132,6 +135,7 @@ def keys_and_values(path: str, model: Model, wk: Any, wv: Any) -> Alternating:
 # ---- GGUF ----
 
 YARN = 4          # of rope_method
+MULTIPLIER = 'rope.scaling.yarn_log_multiplier'
 GGUF_QUERIES, GGUF_BOTH = 'blk.%d.attn_q_b.weight', 'blk.%d.attn_kv_b.weight'
 GGUF_NAMES = {'wk': 'blk.%d.attn_k_b.weight', 'wv': 'blk.%d.attn_v_b.weight'}
 
@@ -167,9 +171,16 @@ def own_growth(rule: Gguf, factor: float, multiplier: float) -> float:
     return grown(factor, multiplier if rule.yarn == 'both' and multiplier else 1.0)
 
 
+def read_multiplier(keys: Keys, rule: Gguf) -> float:
+    """The mscale_all_dim that a file says."""
+    if rule.yarn == 'unread':
+        keys.only(MULTIPLIER, 0.0)
+    return 10 * keys.number(MULTIPLIER, 0.0, above=-NUMBER_LIMIT, zero=True)
+
+
 def read_yarn(keys: Keys, rule: Gguf, factor: float) -> Dict[str, Any]:
     """How much cos and sin, and how much scores grow, in the words of config.json."""
-    multiplier = 10 * keys.number('rope.scaling.yarn_log_multiplier', 0.0, above=-NUMBER_LIMIT, zero=True)
+    multiplier = read_multiplier(keys, rule)
     scores = keys.number('rope.scaling.attn_factor', 1.0) * own_growth(rule, factor, multiplier)
     turned = scores / grown(factor, multiplier)
     if is_same(scores, 1):
@@ -184,17 +195,17 @@ def read_yarn(keys: Keys, rule: Gguf, factor: float) -> Dict[str, Any]:
     return {**pair, 'mscale': mscale} if mscale > 0 else {**pair, 'attention_factor': turned}
 
 
-def check_linear(keys: Keys, factor: float) -> None:
+def check_linear(keys: Keys, rule: Gguf, factor: float) -> None:
     """llama.cpp multiplies scores by linear interpolation, too, unless the multiplier takes that back."""
-    multiplier = 10 * keys.number('rope.scaling.yarn_log_multiplier', 0.0, above=-NUMBER_LIMIT, zero=True)
+    multiplier = read_multiplier(keys, rule)
     if not is_same(grown(factor) * grown(factor, multiplier), 1):
         if multiplier:
-            keys.refuse('rope.scaling.yarn_log_multiplier', 'none, or what keeps scores as they are')
+            keys.refuse(MULTIPLIER, 'none, or what keeps scores as they are')
         keys.job.note('llama.cpp multiplies the scores of latent attention by %.6g with linear interpolation; run does '
                       'not' % grown(factor) ** 2)
 
 
-def yarn_settings(rule: Gguf, model: Model, rope: Dict[str, Any]) -> Dict[str, Tuple[int, Any]]:
+def yarn_settings(path: str, rule: Gguf, model: Model, rope: Dict[str, Any]) -> Dict[str, Tuple[int, Any]]:
     """The multiplier and attn_factor by which llama.cpp comes to the same. It multiplies scores by linear
     interpolation, too."""
     kind, factor = rope['kind'], rope['factor']
@@ -205,8 +216,11 @@ def yarn_settings(rule: Gguf, model: Model, rope: Dict[str, Any]) -> Dict[str, T
     each, by_itself = 0.1 * log(factor), grown(factor) if kind == 'linear' else 1.0
     multiplier = shortest((scores / turned / by_itself - 1) / each)
     multiplier = 0.0 if abs(multiplier) < 1e-6 else multiplier
+    if multiplier and rule.yarn == 'unread':
+        raise Problem(path, 'has rope %s that multiplies scores and turns by %.6g and %.6g, which no key of %s says '
+                      '(expected both alike)' % (kind, scores, turned, rule.architecture))
     own = own_growth(rule, factor, multiplier) if kind == 'yarn' else by_itself * grown(factor, multiplier)
-    return {'rope.scaling.yarn_log_multiplier': (F32, multiplier / 10), 'rope.scaling.attn_factor': (F32, scores / own)}
+    return {MULTIPLIER: (F32, multiplier / 10), 'rope.scaling.attn_factor': (F32, scores / own)}
 
 
 def is_same(a: float, b: float) -> bool:

@@ -174,6 +174,16 @@ static void read_original(Config *c) {
         config_reject(c, c->config, "max_position_embeddings", "%d or more, or --train-ctx", low);
 }
 
+// Where linear's factor counts from, if the config says it: no reader looks at it, and it may be
+// anything.
+static int named_original(const Config *c) {
+    const char *inside = config_member(c, key_of_original);
+    const char *v = inside ? inside : json_member(c->config, key_of_original);
+    double x;
+    bool is_length = json_number(v, &x, NULL) && x == floor(x) && x >= 1 && x <= MOST;
+    return c->method == TYPE_LINEAR && is_length ? (int)x : 0;
+}
+
 static void read_factor(Config *c) {
     RopeConfig *r = c->rope;
     bool is_whole = c->method == TYPE_PROPORTIONAL;
@@ -273,6 +283,7 @@ static void read_settings(Config *c) {
     *r = (RopeConfig){
         .method = rope_type_methods[c->method], .rotary_dim = r->rotary_dim, .turning = r->turning};
     read_original(c);
+    if (c->kind == KIND_FULL) c->file->named_original = named_original(c);
     if (c->layout != BY_TYPE) config_find_base(c);
     config_find_theta(c);
     config_find_alpha(c);
@@ -452,6 +463,35 @@ static void remark_any(Config *c) {
                       c->file->max_positions);
 }
 
+// Whether a name speaks of RoPE and is no key that is read of a family that nobody looked at.
+static bool is_strange(const char *name) {
+    static const char *const parts[] = {"rope", "rotary"};
+    bool speaks = false, is_also = false;
+    for (int i = 0; i < 2; i++) speaks = speaks || strstr(name, parts[i]);
+    for (int i = 0; i < n_config_keys && speaks; i++)
+        is_also = is_also || has_word(config_key_rows[i].also, name);
+    return speaks && !is_also && !config_key(name) && !config_key_meant(name, KEY_AT_TOP);
+}
+
+// Warns of keys that say something of RoPE in a way of their own, also in an object of settings.
+static void remark_strange(Config *c) {
+    char found[200] = "", one[90];
+    const char *quoted, *inner;
+    for (const char *v = json_first(c->config, &quoted); v; v = json_next(v, &quoted)) {
+        const Word key = config_word(quoted);
+        const ConfigKey *row = config_key(key.text);
+        if (is_strange(key.text)) add_name(found, sizeof found, ", ", key.text);
+        for (const char *in = row ? NULL : json_first(v, &inner); in; in = json_next(in, &inner)) {
+            const Word name = config_word(inner);
+            snprintf(one, sizeof one, "%s.%s", key.text, name.text);
+            const ConfigKey *known = config_key(name.text);
+            const bool is_own = known && strstr(name.text, "rope");
+            if (is_own || is_strange(name.text)) add_name(found, sizeof found, ", ", one);
+        }
+    }
+    if (found[0]) config_unread(c, "what is not read, and may change how it turns: %s", found);
+}
+
 // A family without RoPE needs no numbers.
 static bool settle_still(Config *c) {
     if (!c->file->head_dim) c->file->head_dim = 2;  // which nobody looks at
@@ -508,6 +548,7 @@ static void read_all(Config *c) {
     if (file->still) c->good = c->good && settle_still(c);
     else read_blocks(c);
     if (c->is_any && c->good) remark_any(c);
+    if (c->is_any && c->good) remark_strange(c);
     if (c->good) remark_lost(c);
     config_check_sizes(c);
 }
@@ -538,7 +579,7 @@ static void remark_card(Config *c, const Card *card, bool has_family) {
         config_remark(c, "%s is no JSON: it is left out here, and all nine engines refuse the file",
                       card->mended);
     if (card->is_whole && !has_family)
-        config_remark(c, "there is no model_type, so it is read as a Llama's");
+        config_unread(c, "there is no model_type, so it is read as a Llama's");
     memcpy(c->file->not_json, card->mended, sizeof c->file->not_json);
 }
 
@@ -556,6 +597,7 @@ bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *e
     const char *other = config_other_file(card.object);
     file->whole = NULL;
     file->original_unsaid = false;
+    file->named_original = 0;
     if (other) {
         free(card.text);
         return fail(err, "line 1: this is %s (expected a config.json or its block)", other);

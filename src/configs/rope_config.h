@@ -29,13 +29,16 @@ typedef struct {
     int sliding_head_dim;  // of sliding layers, where each kind has its own; 0: head_dim
     int max_positions;     // the model's context; 0: not known
     bool original_unsaid;  // yarn, and no L was named: it is max_position_embeddings
-    bool has_type;         // its block has a rope_type
-    char unused[200];      // keys that its rope_type does not use, with commas between them
-    char remarks[1200];    // what else is worth a warning, each with a line's end: contradictions
-    char unread[800];      // those of them about what no reader looks at, engines neither
-    char refused[600];     // why it was refused, for what engines make of it; empty: it was not
-    bool is_malformed;     // it was for a value that its key cannot have
-    char not_json[80];  // of a whole config: what is no JSON, which engines refuse; empty: nothing
+    // An original length in the block, or beside it, of a method that has no use for it but that its
+    // factor counts from there; 0: none.
+    int named_original;
+    bool has_type;       // its block has a rope_type
+    char unused[200];    // keys that its rope_type does not use, with commas between them
+    char remarks[1200];  // what else is worth a warning, each with a line's end: contradictions
+    char unread[800];    // those of them about what no reader looks at, engines neither
+    char refused[600];   // why it was refused, for what engines make of it; empty: it was not
+    bool is_malformed;   // it was for a value that its key cannot have
+    char not_json[80];   // of a whole config: what is no JSON, which engines refuse; empty: nothing
     double short_factors[ROPE_MAX_PAIRS], long_factors[ROPE_MAX_PAIRS];
     const char *model_type;  // the file's; NULL: none that has a row
     bool is_unknown;         // it names a family that has no row

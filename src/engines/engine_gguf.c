@@ -65,7 +65,7 @@ void engine_llama_cpp(Config *c) {
     c->as->why_share = "that of rope_parameters";
     if (c->method == TYPE_PROPORTIONAL) c->rope->factor = 1;
     lose_block(c);
-    config_refuse(c, c->method == TYPE_YARN && !c->inside,
+    config_refuse(c, c->method == TYPE_YARN && !config_member(c, key_of_original),
                   "KeyError: original_max_position_embeddings");
     if (reading_does(c, DOES_YARN_TOLD)) load_told_yarn(c);
     lose_windows(c);

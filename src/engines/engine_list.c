@@ -68,13 +68,30 @@ static bool read_setting(Reading *out, const char *text, Error *err) {
     const char *end = read_release(release, to);
     if (!end || (*end && *end != ':')) return fail(err, "%s", "");
     if (is_below) {
-        Reading hf5 = {.row = 0};
-        snprintf(hf5.version, sizeof hf5.version, "%s", own);
-        return fail_release(&hf5, 0, *to, err);
+        Reading below = {.row = *to < 5};
+        snprintf(below.version, sizeof below.version, "%s", own);
+        return fail_release(&below, below.row, *to, err);
     }
     snprintf(out->version, sizeof out->version, "%s", own);
     date_release(out->row, to);
     return fail_release(out, out->row, *to, err);
+}
+
+// A release of vLLM stands on transformers 4 or 5. Where only one of the two was told, the other is
+// the newest that goes with it.
+static bool settle_below(Reading *out, Error *err) {
+    static const double newest_on_4 = 0.19;
+    const bool is_told = out->transformers < 1e9, is_4 = out->transformers < 5;
+    if (!(engines[out->row].flags & HAS_BELOW)) return true;
+    if (is_4 && out->release >= 1e9) {
+        out->release = newest_on_4;
+        snprintf(out->version, sizeof out->version, "0.19.0");
+    }
+    const bool stands_on_4 = out->release < newest_on_4 + 1e-9;
+    if (!is_told && stands_on_4) out->transformers = 4.57;
+    if (!is_told || is_4 == stands_on_4) return true;
+    return fail(err, "%s: %s %s stands on transformers %s", out->engine, engines[out->row].name,
+                out->version, stands_on_4 ? "4 (5 from 0.19.1 on)" : "5 (4 up to 0.19.0)");
 }
 
 // Reads "hf4@4.51" or "vllm:max_len=131072", n bytes.
@@ -100,7 +117,7 @@ static bool read_name(const char *text, int n, Reading *out, Error *err) {
         if (read_setting(out, behind, err)) continue;
         return err->text[0] ? false : fail_unknown(err, "there is no engine", name, "", expected);
     }
-    return true;
+    return settle_below(out, err);
 }
 
 int engines_list(const char *list, Reading readings[MOST_READINGS], Error *err) {

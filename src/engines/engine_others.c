@@ -61,6 +61,8 @@ static void mlx_lm_yarn(Config *c, double m, double all) {
     double grows = rope_yarn_growth(c->rope->factor);
     if (!c->inside) c->rope->train_ctx = 4096;
     reading_multiply_by(c, (grows * m + 1) / (grows * all + 1));
+    if (reading_has(c, "attention_factor") || (m == 1 && all == 0)) return;
+    c->as->why_attention = all == 0 ? "mscale alone is read" : "mscale_all_dim alone is read";
 }
 
 // MLX-LM. longrope always takes the long list.
@@ -165,7 +167,8 @@ void engine_exllamav2(Config *c) {
     config_refuse(c, c->type && c->rope_type, "AssertionError: type and rope_type are both there");
     reading_switch_off(c, c->method == TYPE_UNKNOWN || c->method == TYPE_DYNAMIC,
                        "the rope_type is not known");
-    config_refuse(c, (c->method == TYPE_YARN || c->method == TYPE_LLAMA3) && !c->inside,
+    const bool needs = c->method == TYPE_YARN || c->method == TYPE_LLAMA3;
+    config_refuse(c, needs && !config_member(c, key_of_original),
                   "KeyError: original_max_position_embeddings");
     config_refuse(c, c->method == TYPE_LONGROPE && !c->top,
                   "KeyError: original_max_position_embeddings at the top level");

@@ -34,18 +34,19 @@ static const FamilyEngine *of_transformers(const Config *c) {
 // Whether transformers has one block for all layers, as it had for OLMo 3 until 5.13.
 static bool has_one_block(const Config *c) {
     const FamilyEngine *below = of_transformers(c);
-    return below && c->as->hf5 < below->one_block_before;
+    return below && c->as->transformers < below->one_block_before;
 }
 
 // ---- Hugging Face ----
 
 // With one block for all layers, its class had a theta of its own.
 static void prepare_hf5(Config *c) {
-    c->as->hf5 = c->as->out->release;
+    c->as->transformers = c->as->out->release;
     if (has_one_block(c)) c->layout = ONE_BLOCK;
     if (has_one_block(c)) c->theta = c->as->own->theta;
-    reading_unseen(c, c->as->own && c->as->own->known > 0 && c->as->hf5 >= c->as->own->known &&
-                          c->as->hf5 < c->as->own->since);
+    reading_unseen(c, c->as->own && c->as->own->known > 0 &&
+                          c->as->transformers >= c->as->own->known &&
+                          c->as->transformers < c->as->own->since);
 }
 
 // What the classes of transformers 5 refuse, in all that stand on it.
@@ -55,11 +56,11 @@ static void refuse_by_classes(Config *c) {
                    c->kind == KIND_FULL;
     const FamilyEngine *below = of_transformers(c);
     double known = !below ? 0 : below->known > 0 ? below->known : below->since;
-    if (below) config_refuse(c, below->before && c->as->hf5 < known, below->before);
-    config_refuse(c, by_type && is_flat && c->as->hf5 < 5.01, "KeyError: full_attention");
+    if (below) config_refuse(c, below->before && c->as->transformers < known, below->before);
+    config_refuse(c, by_type && is_flat && c->as->transformers < 5.01, "KeyError: full_attention");
     config_refuse(c, by_type && is_flat && reading_is_on(json_member(c->config, "rope_scaling")),
                   "KeyError: full_attention");
-    config_refuse(c, by_type && c->method == TYPE_YARN && c->as->hf5 < 5.09,
+    config_refuse(c, by_type && c->method == TYPE_YARN && c->as->transformers < 5.09,
                   "KeyError: original_max_position_embeddings, though it is there");
 }
 
@@ -123,19 +124,28 @@ static void prepare_hf4(Config *c) {
     reading_unseen(c, reading_does(c, DOES_NULL_BLOCK_UNSEEN) && scaling && *scaling == 'n');
 }
 
-// What the classes of transformers 4 refuse. Phi-3's, for one, takes a block of exactly three keys.
-static void refuse_by_hf4(Config *c) {
+static const char three_keys_error[] =
+    "ValueError: its class takes type, short_factor and long_factor, and no more";
+
+// Whether a block has what Phi-3's class, for one, takes in transformers 4.
+static bool has_three_keys(const Config *c) {
     int keys = 0;
     for (const char *key, *v = json_first(c->block, &key); v; v = json_next(v, &key)) keys++;
-    bool is_three = c->method == TYPE_LONGROPE && keys == 3 && c->type;
+    return c->method == TYPE_LONGROPE && keys == 3 && c->type;
+}
+
+// What the classes of transformers 4 refuse.
+static void refuse_by_hf4(Config *c) {
     bool is_strange_su = c->is_su && !c->longrope_alone;
     bool is_newer = c->method == TYPE_UNKNOWN || c->method == TYPE_PROPORTIONAL;
-    config_refuse(c, c->block && !c->rope_type && !c->type, "KeyError: rope_type");
+    const char *scaling = json_member(c->config, "rope_scaling");
+    bool has_type = json_member(scaling, "rope_type") || json_member(scaling, "type");
+    config_refuse(c, json_has_members(scaling) && !has_type, "KeyError: rope_type");
     config_refuse(c, c->family->flags & FAMILY_NEW, "KeyError: the model_type is not known");
     config_refuse(c, is_newer || is_strange_su, "KeyError: the rope_type is not known");
-    config_refuse(c, c->block && reading_does(c, DOES_THREE_KEYS) && !is_three,
-                  "ValueError: its class takes type, short_factor and long_factor, and no more");
-    config_refuse(c, c->method == TYPE_LLAMA3 && !c->inside,
+    config_refuse(c, c->block && reading_does(c, DOES_THREE_KEYS) && !has_three_keys(c),
+                  three_keys_error);
+    config_refuse(c, c->method == TYPE_LLAMA3 && !config_member(c, key_of_original),
                   "KeyError: original_max_position_embeddings");
 }
 
@@ -181,6 +191,8 @@ static void serve_yarn(Config *c, double own_factor) {
     double more = reading_block_number(c, "attn_factor", 1);
     reading_multiply_by(c, more * own_factor);
     if (more != 1) c->as->why_attention = "attn_factor is read";
+    else if (own_factor == 1 && c->rope->factor > 1)
+        c->as->why_attention = "apply_yarn_scaling is false";
 }
 
 // Some classes alone take dual_chunk_attention_config, Qwen's.
@@ -189,9 +201,23 @@ static bool has_chunks_elsewhere(const Config *c) {
     return has_chunks && !reading_does(c, DOES_TAKES_CHUNKS);
 }
 
+// Whether the release of vLLM stands on transformers 4, as those up to 0.19.0 do.
+static bool stands_on_4(const Config *c) { return c->as->transformers < 5; }
+
+// On transformers 4 vLLM reads the block itself: up to 0.11 rope_scaling, with L in it, from 0.12 on
+// rope_parameters, too.
+static void prepare_vllm_on_4(Config *c) {
+    const bool is_older = c->as->out->release < 0.12;
+    c->flags &= ~(unsigned)THROUGH_HF5;
+    if (is_older) c->flags |= SCALING_ONLY | L_OF_BLOCK;
+    // Which was looked at with the families alone that it knows, and whose layers are alike.
+    reading_unseen(c, reading_is_new(c) || c->family->flags & FAMILY_NEW);
+}
+
 // vLLM takes a layer type's block, else the whole one, of what transformers made of the config.
 static void prepare_vllm(Config *c) {
-    c->as->hf5 = c->as->out->transformers;
+    c->as->transformers = c->as->out->transformers;
+    if (stands_on_4(c)) prepare_vllm_on_4(c);
     if (has_one_block(c) && !is_typed(c)) c->layout = ONE_BLOCK;
     if (has_one_block(c) && c->as->own) c->theta = c->as->own->theta;
     bool has_chunks = reading_is_on(json_member(c->config, key_of_chunks));
@@ -199,11 +225,51 @@ static void prepare_vllm(Config *c) {
     reading_unseen(c, has_chunks_elsewhere(c));
 }
 
+// What stands in the block that vLLM reads itself, and what it stops at there.
+static void refuse_on_4(Config *c) {
+    const FamilyEngine *below = family_engine(c->family, engines[1].name);
+    const bool by_class = below && below->does & DOES_THREE_KEYS;
+    const bool is_scaling = c->block && c->block == json_member(c->config, "rope_scaling");
+    const bool has_bounds = c->rope->low_freq_factor > 0 && c->rope->high_freq_factor > 0;
+    const bool needs_length = c->method >= TYPE_LLAMA3 && !c->longrope_alone;
+    const bool is_number = c->method >= TYPE_LINEAR && c->method <= TYPE_YARN;
+    reading_unseen(c, c->is_su && !c->longrope_alone);
+    config_refuse(c, by_class && is_scaling && !has_three_keys(c), three_keys_error);
+    config_refuse(c, c->block && !c->rope_type && !c->type, "ValueError: no rope_type");
+    config_refuse(c, c->method == TYPE_UNKNOWN || c->method == TYPE_PROPORTIONAL,
+                  "ValueError: Unknown RoPE scaling type");
+    config_refuse(c,
+                  needs_length && !config_member(c, key_of_original) &&
+                      !(c->top && !(c->flags & L_OF_BLOCK)),
+                  "KeyError: original_max_position_embeddings");
+    config_refuse(c, is_number && !config_member(c, "factor"), "KeyError: factor");
+    config_refuse(c, c->method == TYPE_LLAMA3 && !has_bounds,
+                  "KeyError: low_freq_factor or high_freq_factor");
+}
+
+// Where classes of transformers 4 have theta and a share of a head, these go before the block's.
+static void vllm_on_4(Config *c) {
+    static const char share[] = "partial_rotary_factor";
+    const bool has_share = c->family->flags & FAMILY_PARTIAL || json_member(c->config, share);
+    refuse_on_4(c);
+    c->rope->theta = c->theta;
+    c->as->why_theta = "transformers 4 has the one beside the block, or its class's";
+    if (c->why_plain) c->as->why_theta = c->why_plain;
+    if (!has_share) return;
+    c->partial =
+        reading_number(c, c->config, share, c->family->partial > 0 ? c->family->partial : 1);
+    c->as->why_share = "transformers 4 has the one beside the block, or its class's";
+}
+
 static void refuse_by_vllm(Config *c) {
+    const char *factor = config_member(c, "factor");
     bool is_pasted = c->family->flags & FAMILY_NO_SCALING &&
                      reading_is_on(json_member(c->config, "rope_scaling"));
     bool has_betas = config_member(c, "beta_fast") && config_member(c, "beta_slow");
-    refuse_by_classes(c);
+    if (!stands_on_4(c)) refuse_by_classes(c);
+    config_refuse(c,
+                  c->method == TYPE_PLAIN && factor && *factor == 'n' && c->as->out->release < 0.18,
+                  "TypeError: factor is null");
     config_refuse(c, is_pasted,
                   "TypeError: no rope_theta, since rope_scaling replaces rope_parameters");
     config_refuse(c, reading_does(c, DOES_NEEDS_BETAS) && !has_betas,
@@ -233,7 +299,7 @@ static void vllm_longrope(Config *c) {
     c->rope->attention_factor =
         reading_block_number(c, is_long ? "long_mscale" : "short_mscale", 0);
     if (c->rope->attention_factor != 0)
-        c->as->why_attention = "short_mscale and long_mscale are read";
+        c->as->why_attention = is_long ? "long_mscale is read" : "short_mscale is read";
 }
 
 // vLLM.
@@ -241,6 +307,7 @@ static void vllm(Config *c) {
     const char *apply = config_member(c, "apply_yarn_scaling");
     bool is_applied = !apply || *apply != 'f' || config_member(c, "mrope_section");
     bool is_yarn = c->method == TYPE_YARN;
+    if (stands_on_4(c)) vllm_on_4(c);
     refuse_by_vllm(c);
     if (c->method == TYPE_PROPORTIONAL) c->rope->factor = 1;
     c->as->why_grows = "no llama_4_scaling at the top level";
@@ -257,7 +324,7 @@ static void vllm(Config *c) {
 
 // SGLang stands on transformers 5.8.1. Its own OLMo 3 has one block, of the full layers.
 static void prepare_sglang(Config *c) {
-    c->as->hf5 = reading_is_new(c) ? 5.0801 : 1e9;
+    c->as->transformers = reading_is_new(c) ? 5.0801 : 1e9;
     if (reading_does(c, DOES_TAKES_TEXT_CONFIG)) c->flags &= ~(unsigned)SERVES;
     reading_unseen(c, has_chunks_elsewhere(c));
     if (reading_does(c, DOES_FULL_ONLY)) c->layout = FULL_ONLY;

@@ -29,9 +29,17 @@ void reading_lose_block(Config *c) {
     if (c->as->own) reading_switch_off(c, c->as->own->block, c->as->own->block);
 }
 
+bool reading_has(const Config *c, const char *key) {
+    const RopeFamily *f = c->family;
+    const bool is_own = c->block && c->block != f->block && c->block != f->sliding_block;
+    return (is_own && config_member(c, key)) || json_member(c->config, key);
+}
+
 void reading_multiply_by(Config *c, double a) {
-    c->as->why_attention =
-        c->rope->attention_factor != 0 ? "attention_factor is not read" : "mscale is not read";
+    const bool has_pair = reading_has(c, "mscale") && reading_has(c, "mscale_all_dim");
+    c->as->why_attention = reading_has(c, "attention_factor") ? "attention_factor is not read"
+                           : has_pair                         ? "mscale is not read"
+                                                              : NULL;
     c->rope->attention_factor = a;
     c->rope->mscale = c->rope->mscale_all_dim = 0;
 }
@@ -114,6 +122,7 @@ static void refuse_by_validation(Config *c) {
         config_refuse(c, true,
                       *strange == '['   ? "AttributeError: list has no setdefault"
                       : *strange == '"' ? "AttributeError: str has no setdefault"
+                      : *strange == 't' ? "AttributeError: bool has no setdefault"
                                         : "AttributeError: a number has no setdefault");
     config_refuse(c, divides && is_null, "TypeError: max_position_embeddings / None");
     config_refuse(c, divides && json_number(original, &x, NULL) && x == 0,

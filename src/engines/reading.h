@@ -8,7 +8,7 @@
 // What an engine has beside the Config that it reads.
 typedef struct EngineReader {
     const FamilyEngine *own;  // what is known of it with this family
-    double hf5;               // the release of transformers that reads the config first
+    double transformers;      // the release of transformers below it, which reads the config first
     int length, served;       // of the text; that it was started with, else `trained`
     const double *one_list;   // longrope's for texts of any length; NULL: there are two
     const char *why_attention, *why_list;  // why something differs; NULL: no reason
@@ -52,6 +52,8 @@ void reading_end(Config *c);
 double reading_number(Config *c, const char *object, const char *key, double missing);
 // The same of the block, or of what lies under it.
 double reading_block_number(Config *c, const char *key, double missing);
+// Whether the config itself has a key, in its block or beside it: notes name no others.
+bool reading_has(const Config *c, const char *key);
 // Sets the attention factor, also when the block has one. 0: the method's own.
 void reading_multiply_by(Config *c, double a);
 // Nothing is scaled, for a reason, if `is_off`.

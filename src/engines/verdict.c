@@ -1,5 +1,7 @@
 // What differs between an engine's reading and a reference, and why.
 #include <math.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "../configs/json.h"
@@ -15,12 +17,36 @@ static bool is_flat(const Config *c) {
            !config_has_type_blocks(c->family, parameters);
 }
 
+// Whether a place in the text is in an object of it, or the object itself.
+static bool lies_in(const char *object, const char *place) {
+    const uintptr_t start = (uintptr_t)object, at = (uintptr_t)place;
+    return object && place && at >= start && at < (uintptr_t)json_behind(object);
+}
+
+// Says which of one or two keys (NULL: none) is there and not read; where neither is, the class's
+// own value is not.
+static const char *not_read(const Config *c, const char *first, const char *second, char *out,
+                            size_t size) {
+    const bool has_first = reading_has(c, first), has_second = second && reading_has(c, second);
+    const bool are_both = has_first && has_second;
+    if (!has_first && !has_second) snprintf(out, size, "its class's is not read");
+    else
+        snprintf(out, size, "%s%s%s %s not read", has_first ? first : "", are_both ? " and " : "",
+                 has_second ? second : "", are_both ? "are" : "is");
+    return out;
+}
+
 // Why a reading is plain RoPE, or scaled, where the reference is not.
 static void note_plain(Config *c, bool is_plain, bool was_plain) {
     bool is_of_all = c->layout == ONE_BLOCK && c->family->flags & FAMILY_BY_TYPE;
     const char *why_plain = c->why_plain ? c->why_plain : "the block is not read";
-    const char *why_scaled =
-        is_of_all ? "one block is of all layers" : "the block of text_config is read";
+    const bool is_inside = lies_in(json_member(c->config, "text_config"), c->block);
+    const bool is_nested = lies_in(json_member(c->config, "rope_scaling"), c->block) &&
+                           c->block != json_member(c->config, "rope_scaling");
+    const char *why_scaled = is_of_all   ? "one block is of all layers"
+                             : is_inside ? "the block of text_config is read"
+                             : is_nested ? "rope_scaling by layer type is read"
+                                         : "the block is read";
     if (is_flat(c)) why_scaled = "a flat rope_parameters is read";
     if (c->block && c->block == c->family->block) why_scaled = "the family's own block";
     if (is_plain && !was_plain) config_note(c, "plain RoPE: %s", why_plain);
@@ -51,9 +77,13 @@ static void compare(Config *c, const Reading *reference, const RopeFreqs *here,
     if (c->alpha > 0) why_scale = "Hunyuan's class alone reads alpha";
     const char *why_other = is_plain && !was_plain ? NULL : c->why_plain;  // which is said already
     const char *why_theta = c->as->why_theta ? c->as->why_theta : why_other;
-    const char *why_share =
-        c->as->why_share ? c->as->why_share : "partial_rotary_factor is not read";
-    const char *betas = "beta_fast and beta_slow are not read";
+    char share[100], betas[100], truncate[100];
+    const char *why_share = c->as->why_share;
+    if (!why_share)
+        why_share =
+            not_read(c, "partial_rotary_factor", c->family->rotary_key, share, sizeof share);
+    not_read(c, "beta_fast", "beta_slow", betas, sizeof betas);
+    not_read(c, "truncate", NULL, truncate, sizeof truncate);
     const struct {
         const char *name;
         double here, there;
@@ -66,7 +96,7 @@ static void compare(Config *c, const Reading *reference, const RopeFreqs *here,
         {"a", here->attention_factor, a, c->as->why_attention},
         {"beta_fast", r->beta_fast, s->beta_fast, betas},
         {"beta_slow", r->beta_slow, s->beta_slow, betas},
-        {"truncate", r->truncate, s->truncate, "truncate is not read"},
+        {"truncate", r->truncate, s->truncate, truncate},
         {"pairs that turn", r->turning, s->turning, NULL},
     };
     const int n = is_plain || was_plain ? 2 : (int)(sizeof facts / sizeof *facts);
@@ -83,7 +113,9 @@ static void compare(Config *c, const Reading *reference, const RopeFreqs *here,
 // The queries' growth with their position.
 static void compare_growth(Config *c, const Reading *reference) {
     const RopeConfig *r = c->rope, *s = &reference->rope;
-    const char *why = c->as->why_grows ? c->as->why_grows : "llama_4_scaling_beta is not read";
+    char beta[100];
+    const char *why = c->as->why_grows;
+    if (!why) why = not_read(c, "llama_4_scaling_beta", NULL, beta, sizeof beta);
     if (r->temperature_beta != s->temperature_beta)
         config_note(c, "queries grow by %.6g, not %.6g: %s", r->temperature_beta,
                     s->temperature_beta, why);
@@ -102,7 +134,10 @@ static bool same_growth(const Reading *here, const Reading *there) {
 static bool same_layers(Config *c, const Reading *reference) {
     const ConfigLayers *here = &c->as->out->layers, *there = &reference->layers;
     if (memcmp(here->kinds, there->kinds, (size_t)there->n) == 0) return true;
-    const char *why = c->as->why_layers ? c->as->why_layers : "layer_types is not read";
+    const char *why = c->as->why_layers ? c->as->why_layers
+                      : json_member(c->config, "layer_types")
+                          ? "layer_types is not read"
+                          : "the layers go by a period of its own";
     config_note(c, "%s: %d of %d layers slide, not %d", why, here->n_of[KIND_SLIDING], here->n,
                 there->n_of[KIND_SLIDING]);
     return false;

@@ -1,6 +1,6 @@
 // Recognizes models of other programs by their first bytes, or by what lies in their folder.
 #define _POSIX_C_SOURCE 200809L
-#include "foreign.h"
+#include "job.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -129,7 +129,9 @@ static bool check_is_file(const char *path, Error *err) {
     return S_ISDIR(info.st_mode) || fail(err, "%s: not a regular file (found %s)", path, what);
 }
 
-bool check_native(const char *path, Error *err) {
+// False when the path is a folder or another program's file. The reason says what it is and what to
+// type. Else true, and *err is as it was, also where there is no file.
+static bool check_native(const char *path, Error *err) {
     if (!check_is_file(path, err)) return false;
     Error none;
     MappedFile file;
@@ -149,4 +151,8 @@ bool check_native(const char *path, Error *err) {
     if (memcmp(start, "version", 7) != 0) return refuse(path, kind, place, err);
     const char *q = quote(place);
     return fail(err, "%s: %s (to fetch that: git -C %s%s%s lfs pull)", path, kind, q, place, q);
+}
+
+bool open_model(const char *path, Model *model, Error *err) {
+    return check_native(path, err) && model_open(path, model, err);
 }

@@ -1,5 +1,5 @@
 // What is said of a model's RoPE: by its file, by a config, by numbers.
-#include "said.h"
+#include "job.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,14 +7,9 @@
 
 #include "../kinds/rules.h"
 #include "../llama/kind.h"
-#include "foreign.h"
 #include "text_io.h"
 
 enum { MOST_CONFIG_BYTES = 1 << 20 };
-
-bool open_model(const char *path, Model *model, Error *err) {
-    return check_native(path, err) && model_open(path, model, err);
-}
 
 // Elements of a head of the layers that slide, where these have others; 0: they have not.
 static int sliding_head(const Model *m) {

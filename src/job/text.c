@@ -1,6 +1,6 @@
 // Writing text: a prompt is read, then tokens are sampled, printed and read one by one.
 #define _POSIX_C_SOURCE 200809L
-#include "text.h"
+#include "job.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -22,28 +22,39 @@ typedef struct {
     double prefill_seconds, decode_seconds;
 } Writing;
 
-static bool text_open(Writing *t, const Job *job, Session *session, const TextOptions *o,
-                      Error *err) {
-    const int vocab_size = job->model->config.vocab_size;
-    *t = (Writing){.job = job, .o = o, .session = session, .end_of_turn = -1};
-    if (!sampler_init(&t->sampler, vocab_size, o->temperature, o->top_p, job->seed, err))
-        return false;
-    t->sampler.top_k = o->top_k;
-    t->sampler.min_p = (float)o->min_p;
-    return true;
+// ---- session ----
+
+// A session is the model's memory of one text. If memory is short, a chat without -n gets half of
+// the model's context, or a quarter, and so on, each planned anew.
+static Session *open_session_that_fits(Job *job, Error *err) {
+    const Options *o = job->options;
+    for (;;) {
+        Session *s = open_session(job, job->plans, job->length, true, err);
+        if (s || o->job != JOB_CHAT || o->steps >= 0 || job->length <= PREFILL_CHUNK) return s;
+        job->length /= 2;
+        if (!plan_job(job, err)) return NULL;
+    }
 }
 
-// Says how fast the text was read and written, if all went well.
-static bool text_close(Writing *t, bool ok) {
+static void print_plan(const Job *job, uint64_t seed) {
+    const RopePlan *plan = job->plans;
+    const bool has_factor = rope_methods[plan->rope.method].flags & ROPE_USES_FACTOR;
+    const char *what = model_encoding(job->model) ? "positions" : "rope";
+    fprintf(stderr, "run: %s %s", what, plan->name);
+    if (has_factor) fprintf(stderr, ", factor %.6g", plan->rope.factor);
+    fprintf(stderr, ", trained on %d; ", plan->rope.train_ctx);
+    if (job->kinds.own_sliding)
+        fprintf(stderr, "sliding layers %s; ", settings_method_name(&plan->sliding).text);
+    fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
+}
+
+static void print_speed(const Writing *t) {
     int decode = t->decode_tokens;
     int prefill = t->session->position - decode;
     double reading = prefill / fmax(t->prefill_seconds, 1e-9);
     double writing = decode / fmax(t->decode_seconds, 1e-9);
-    sampler_free(&t->sampler);
-    if (!ok) return false;
     fprintf(stderr, "run: prefill %d tokens, %.2f tokens/s; ", prefill, reading);
     fprintf(stderr, "decode %d tokens, %.2f tokens/s\n", decode, writing);
-    return true;
 }
 
 // ---- prompt ----
@@ -105,13 +116,6 @@ static bool answer_prompt(Writing *t, Error *err) {
     return true;
 }
 
-bool generate_text(const Job *job, Session *session, const TextOptions *o, Error *err) {
-    Writing t;
-    if (!text_open(&t, job, session, o, err)) return false;
-    bool ok = answer_prompt(&t, err);
-    return text_close(&t, ok);
-}
-
 // ---- chat ----
 
 // What was given, or the next line of standard input. The caller frees it. NULL: there is none.
@@ -167,17 +171,37 @@ static bool ask_in_turns(Writing *t, Error *err) {
     return ok;
 }
 
-bool hold_chat(const Job *job, Session *session, const TextOptions *o, Error *err) {
-    Writing t;
-    if (!text_open(&t, job, session, o, err)) return false;
-    const char *guess = chat_guess(job->tokenizer);
+static bool hold_chat(Writing *t, Error *err) {
+    const char *guess = chat_guess(t->job->tokenizer);
     if (guess)
         fprintf(
             stderr,
             "run: warning: the tokenizer has no sign that the model was taught to chat: it gets "
             "%s turns, and may continue them instead of answering\n",
             guess);
-    t.end_of_turn = chat_end_of_turn(job->tokenizer);
-    bool ok = ask_in_turns(&t, err);
-    return text_close(&t, ok);
+    t->end_of_turn = chat_end_of_turn(t->job->tokenizer);
+    return ask_in_turns(t, err);
+}
+
+bool generate_text(Job *job, Error *err) {
+    const Options *all = job->options;
+    const TextOptions *o = &all->text;
+    Writing t = {.job = job, .o = o, .end_of_turn = -1};
+    if (o->thinking == THINKING_OFF && !chat_has_thoughts(job->tokenizer))
+        return fail(err, "--thinking off: the turns of this tokenizer have no thoughts (expected "
+                         "Qwen 3's or 3.5's)");
+    uint64_t seed = all->seed ? all->seed : seed_from_clock();
+    t.session = open_session_that_fits(job, err);
+    if (!t.session) return false;
+    print_plan(job, seed);
+    if (!all->reading) print_advice(job, true, true);
+    int vocab_size = job->model->config.vocab_size;
+    bool ok = sampler_init(&t.sampler, vocab_size, o->temperature, o->top_p, seed, err);
+    t.sampler.top_k = o->top_k;
+    t.sampler.min_p = (float)o->min_p;
+    ok = ok && (all->job == JOB_CHAT ? hold_chat(&t, err) : answer_prompt(&t, err));
+    if (ok) print_speed(&t);
+    sampler_free(&t.sampler);
+    session_free(t.session);
+    return ok;
 }

@@ -67,7 +67,9 @@ static void print_keys(const Job *job, const Session *s) {
     table_end(&table);
 }
 
-bool show_attention(const Job *job, int layer, int head, Error *err) {
+bool show_attention(Job *job, Error *err) {
+    const int layer = job->options->attn[0];
+    const int head = job->options->attn[1];
     const int n = (int)job->n_ids;
     const int layers = job->model->config.n_layers;
     const int heads = job->model->config.n_heads;

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "../fast/matmul.h"
-#include "cache_size.h"
 #include "measure.h"
 
 enum { SHORT_PROMPT = 512, DECODED = 32 };  // tokens of a run
@@ -188,7 +187,7 @@ static bool bench_phase(const Job *job, Table *table, Session *s, const int32_t 
     return true;
 }
 
-bool bench(const Job *job, Error *err) {
+bool bench(Job *job, Error *err) {
     int depth = job->length;
     int prompt = depth < SHORT_PROMPT ? depth : SHORT_PROMPT;
     int context = depth + DECODED;

@@ -3,22 +3,62 @@
 // end of a long text. The same tokens are compared, so nothing but positions differs. docs/check.md
 // has the rows, their limits and the reasons for them.
 //
-// This file asks for rows in order and prints them. check_needs.c has what a length needs to hold,
-// and check_verdict.c says what came out. check_units.c reads the units of text of a row, and
+// This file has the table of rows, asks for them in order and prints them. check_verdict.c has what a
+// length needs to hold, and says what came out. check_units.c reads the units of text of a row, and
 // check_rows.c judges it by them. check_settings.c judges settings.
-#include "check.h"
+#include "check_rows.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "check_rows.h"
-#include "measure.h"
-
 enum { ROUNDS_BELOW = 3 };          // for a length below one that fails
 static const double BASE_STEP = 8;  // to the other thetas
 static const char *const verdicts[] = {"fail", "ok", "unknown", "undecided", "between"};
+
+// ---- the rows ----
+
+static bool wants_like(const Check *c) { return c->like; }
+static bool wants_page(const Check *c) { return c->min_page >= 0; }
+static bool wants_cache(const Check *c) { return c->max_cache >= 0; }
+
+const RowType row_types[N_ROW_KINDS] = {
+    [SHORT_PERPLEXITY] = {"short-perplexity", .alone = true, .most = one_unit,
+                          .seconds = short_seconds, .read = read_short, .judge = judge_short,
+                          .describe = describe_short},
+    [LIKE] = {"like", .alone = true, .is_wanted = wants_like, .most = most_stretches,
+              .seconds = beside_seconds, .read = read_like, .judge = judge_like,
+              .describe = describe_like},
+    [CONVERSION] = {"conversion", .alone = true, .most = most_mistakes, .seconds = mistakes_seconds,
+                    .read = read_mistakes, .judge = judge_mistakes, .describe = describe_mistake},
+    [SHORT_TEXTS] = {"short-texts", .most = most_stretches, .seconds = in_place_seconds,
+                     .read = read_stretch, .judge = judge_text, .describe = describe_short_texts},
+    [OTHER_BASES] = {"base", .alone = true, .most = most_stretches, .seconds = bases_seconds,
+                     .read = read_bases, .judge = judge_bases, .describe = describe_base},
+    [JUMPS] = {"jumps", .by_jumps = true, .most = most_stretches, .seconds = beside_seconds,
+               .plan = stretch_jumps, .read = read_stretch, .judge = judge_text,
+               .describe = describe_text},
+    [JUMP_KEYS] = {"jump-retrieval", .by_jumps = true, .asks_for_keys = true, .most = most_keys,
+                   .seconds = key_seconds, .plan = key_jumps, .read = read_keys,
+                   .judge = judge_keys, .describe = describe_keys},
+    [STEPS] = {"step-by-step", .most = most_stretches, .seconds = steps_seconds, .plan = may_jump,
+               .read = read_steps, .judge = judge_steps, .describe = describe_steps},
+    [READ_AGAIN] = {"page", .by_jumps = true, .about_worth = true, .is_wanted = wants_page,
+                    .most = most_stretches, .seconds = page_seconds, .plan = page_jumps,
+                    .read = read_page, .judge = judge_page, .describe = describe_page},
+    [ROUNDED_CACHE] = {"cache", .alone = true, .by_jumps = true, .about_worth = true,
+                       .is_wanted = wants_cache, .most = most_stretches, .seconds = cache_seconds,
+                       .plan = may_jump, .read = read_cache, .judge = judge_cache,
+                       .describe = describe_cache},
+    [WHOLE_TEXT] = {"perplexity", .most = most_texts, .seconds = text_seconds,
+                    .read = read_whole_text, .judge = judge_text, .describe = describe_text},
+    [WHOLE_KEYS] = {"retrieval", .asks_for_keys = true, .most = most_keys,
+                    .seconds = whole_key_seconds, .read = read_keys, .judge = judge_keys,
+                    .describe = describe_keys},
+};
+
+// ---- what is printed of a row ----
 
 // A number with so many digits that it does not look like `other` when it is not; '-' where it is
 // not known.
@@ -120,7 +160,7 @@ static bool settle(Check *c, Row *row, int round, Error *err) {
             if (!s) row->lacks = "more memory";
             if (!s) break;
         }
-        ok = unit_readers[row->kind](c, row, s, err);
+        ok = row_types[row->kind].read(c, row, s, err);
         if (!ok) break;
         double took = now_seconds() - began;
         row->units++;
@@ -228,8 +268,8 @@ static void print_beyond(Check *c) {
 // ---- the check ----
 
 // How many engines read the settings alike, where not all do.
-static void note_engines(Check *c, bool says_block) {
-    const ReadByEngines what = read_by_engines(c->job, says_block);
+static void note_engines(Check *c) {
+    const ReadByEngines what = read_by_engines(c->job);
     const char *how = what.as_it_stands ? "read alike by" : "as published, read alike by";
     int known;
     int alike = engines_alike(&what, &known);
@@ -275,21 +315,22 @@ static void print_costs(Check *c) {
 }
 
 // Settings alone take no weights. They are made for -n, or they are not.
-static void judge_alone(Check *c, Answer *answer) {
+static Answer judge_alone(Check *c) {
     if (c->settings.is_beyond) print_reach(&c->settings, c->job->length, "fail", &c->table);
-    *answer = say_of_settings(c);
+    return say_of_settings(c);
 }
 
-static bool judge_by_reading(Check *c, bool says_block, Answer *answer, Error *err) {
+static bool judge_by_reading(Check *c, Answer *answer, Error *err) {
     if (!read_in_order(c, err)) return false;
     print_beyond(c);
-    note_engines(c, says_block);
+    note_engines(c);
     *answer = say_verdict(c);
     return true;
 }
 
-static bool run_checks(Check *c, const CheckOptions *o, Answer *answer, Error *err) {
+static bool run_checks(Check *c, Answer *answer, Error *err) {
     const Job *job = c->job;
+    const CheckOptions *o = &job->options->check;
     const char *what = model_encoding(job->model) ? "encoding" : "method";
     const char *text = o->text_path ? o->text_path : "book.txt, built in";
     c->table = table_open(job->form);
@@ -304,16 +345,17 @@ static bool run_checks(Check *c, const CheckOptions *o, Answer *answer, Error *e
     } else {
         table_columns(&c->table, "check\tlength\tvalue\tse\tlimit\tverdict\tbudget");
         judge_settings(job, &c->references[FILES_OWN], job->length, &c->table, &c->settings);
-        if (o->settings) judge_alone(c, answer);
-        else ok = judge_by_reading(c, o->says_block, answer, err);
+        if (o->settings) *answer = judge_alone(c);
+        else ok = judge_by_reading(c, answer, err);
     }
     table_end(&c->table);
     if (ok) warn_of_unsaid(job);
     return ok;
 }
 
-bool check_model(const Job *job, const CheckOptions *o, Answer *answer, Error *err) {
+bool check_model(Job *job, Error *err) {
     static const double times[N_REFERENCES] = {1, 1, 1 / BASE_STEP, BASE_STEP};
+    const CheckOptions *o = &job->options->check;
     Check c = {.job = job, .doing = "speed", .budget = o->budget > 0 ? o->budget : INFINITY};
     bool ok = true;
     if (!o->settings) catch_interrupt(0);
@@ -323,7 +365,7 @@ bool check_model(const Job *job, const CheckOptions *o, Answer *answer, Error *e
     c.max_cache = o->max_cache;
     for (int i = 0; ok && i < N_REFERENCES; i++)
         ok = reference_plan(job, i != FILES_OWN, times[i], &c.references[i], err);
-    ok = ok && (o->settings || check_prepare(&c, err)) && run_checks(&c, o, answer, err);
+    ok = ok && (o->settings || check_prepare(&c, err)) && run_checks(&c, &job->answer, err);
     check_free(&c);
     return ok;
 }

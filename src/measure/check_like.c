@@ -5,9 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../job/foreign.h"
-#include "score.h"
-
 enum {
     LIKE_SAMPLE = 64,  // tokens of a sample, at least
     MOST_TIMES = 4,    // as many tokens as ours may the other's stretch have
@@ -17,8 +14,8 @@ enum {
 struct Likeness {
     Model model;
     RopeFile said;
-    RopeSettings sliding;
     RopePlan plan;
+    Options options;
     Job job;               // of this model
     Tokenizer *tokenizer;  // of its own; NULL: it is the other's
     bool same_tokens;
@@ -71,12 +68,11 @@ Likeness *like_open(const Job *ours, const char *path, Error *err) {
         return NULL;
     }
     said_by_model(&like->model, &like->said);
+    like->options = (Options){.model_path = path, .sessions = ours->options->sessions};
     like->job = (Job){
-        .model_path = path,
+        .options = &like->options,
         .model = &like->model,
         .said = &like->said,
-        .sessions = ours->sessions,
-        .sliding = &like->sliding,
         .length = MOST_WINDOW,
         .plans = &like->plan,
         .n_plans = 1,

@@ -1,5 +1,5 @@
-// The rows of --check: when each is decided, and what it takes. docs/check.md has the limits and
-// the reasons for them.
+// The rows of --check: when each is decided, and what it takes. docs/check.md has the limits and the
+// reasons for them.
 #include "check_rows.h"
 
 #include <math.h>
@@ -111,7 +111,7 @@ static double seconds_for(const Check *c, double tokens, double n) {
 }
 
 // Of a text that is read in place, and again with each mistake that is open.
-static double seconds_for_mistakes(const Check *c, const Row *row) {
+double mistakes_seconds(const Check *c, const Row *row) {
     int readings = 1;
     for (int m = 0; m < N_MISTAKES; m++) readings += is_open_mistake(c, row, m);
     return readings * seconds_for(c, mistake_tokens(c), mistake_tokens(c));
@@ -139,77 +139,77 @@ static double reference_seconds(const Check *c, const Row *row) {
     return is_read ? 0 : stretch_seconds(c);
 }
 
-static double short_seconds(const Check *c, const Row *row) {
+double short_seconds(const Check *c, const Row *row) {
     bool has_own = c->references[FILES_OWN].rope.method != ROPE_NONE;
     (void)row;
     return FIRST_STRETCHES * stretch_seconds(c) * (has_own ? 2 : 1);
 }
 
 // A stretch beside the reference's reading of it.
-static double beside_seconds(const Check *c, const Row *row) {
+double beside_seconds(const Check *c, const Row *row) {
     return stretch_seconds(c) + reference_seconds(c, row);
 }
 
-static double in_place_seconds(const Check *c, const Row *row) {
+double in_place_seconds(const Check *c, const Row *row) {
     return is_reference(c) ? reference_seconds(c, row) : beside_seconds(c, row);
 }
 
-static double bases_seconds(const Check *c, const Row *row) {
+double bases_seconds(const Check *c, const Row *row) {
     return 2 * stretch_seconds(c) + reference_seconds(c, row);
 }
 
-static double key_seconds(const Check *c, const Row *row) {
+double key_seconds(const Check *c, const Row *row) {
     (void)row;
     return seconds_for(c, key_tokens(c), key_tokens(c)) + ANSWER * c->per_step;
 }
 
-static double steps_seconds(const Check *c, const Row *row) {
+double steps_seconds(const Check *c, const Row *row) {
     (void)row;
     return 2 * stretch_seconds(c) + TAIL * c->per_step;
 }
 
-static double page_seconds(const Check *c, const Row *row) {
+double page_seconds(const Check *c, const Row *row) {
     (void)row;
     return 2 * stretch_seconds(c);
 }
 
-static double cache_seconds(const Check *c, const Row *row) {
+double cache_seconds(const Check *c, const Row *row) {
     (void)row;
     return (1 + parts_told(c)) * stretch_seconds(c);
 }
 
-static double text_seconds(const Check *c, const Row *row) {
+double text_seconds(const Check *c, const Row *row) {
     return seconds_for(c, row->length, row->length) +
            windows_beside(c, row->length) * stretch_seconds(c);
 }
 
-static double whole_key_seconds(const Check *c, const Row *row) {
+double whole_key_seconds(const Check *c, const Row *row) {
     return seconds_for(c, row->length, row->length) + ANSWER * c->per_step;
 }
 
-static int one_unit(const Check *c, const Row *row) {
+int one_unit(const Check *c, const Row *row) {
     (void)c;
     (void)row;
     return 1;
 }
 
-static int most_stretches(const Check *c, const Row *row) {
+int most_stretches(const Check *c, const Row *row) {
     (void)row;
     return c->n_stretches;
 }
 
-static int most_mistakes(const Check *c, const Row *row) {
+int most_mistakes(const Check *c, const Row *row) {
     (void)row;
     return c->n_stretches < MOST_MISTAKES ? c->n_stretches : MOST_MISTAKES;
 }
 
-static int most_keys(const Check *c, const Row *row) {
+int most_keys(const Check *c, const Row *row) {
     (void)c;
     (void)row;
     return MOST_KEYS;
 }
 
-static int most_texts(const Check *c, const Row *row) {
+int most_texts(const Check *c, const Row *row) {
     size_t texts = c->n_ids / (size_t)row->length;
     return texts < MOST_TEXTS ? (int)texts : MOST_TEXTS;
 }
@@ -313,7 +313,7 @@ bool is_open_mistake(const Check *c, const Row *row, int mistake) {
     return one.verdict == OPEN;
 }
 
-static void judge_keys(const Check *c, Row *row) {
+void judge_keys(const Check *c, Row *row) {
     (void)c;
     if (row->verdict == UNABLE) return;
     row->value = likely_share(&row->samples);
@@ -378,7 +378,7 @@ void tell_part(const Row *row, int part, double *mean, double *error) {
 }
 
 // Only a cache that is in force can fail. Others are told.
-static void judge_cache(const Check *c, Row *row) {
+void judge_cache(const Check *c, Row *row) {
     if (row->verdict == UNABLE) return;
     const int in_force = part_in_force(c);
     row->other = in_force < 0 ? Q4_CACHE : in_force;
@@ -390,79 +390,42 @@ static void judge_cache(const Check *c, Row *row) {
     else if (row->units >= CACHE_STRETCHES) row->verdict = OK;
 }
 
-static void judge_page(const Check *c, Row *row) {
+void judge_page(const Check *c, Row *row) {
     const GainLimits page = {c->min_page, LEAST_GAIN, PAGE_STRETCHES};
     if (row->verdict != UNABLE) judge_gain(row, page);
 }
 
-static void judge_short(const Check *c, Row *row) {
+void judge_short(const Check *c, Row *row) {
     judge_ratio(row, c->job->model->config.vocab_size * KNOWS_NOTHING);
     row->verdict = row->value <= row->limit ? OK : FAIL;
 }
 
-static void judge_like(const Check *c, Row *row) {
+void judge_like(const Check *c, Row *row) {
     (void)c;
     judge_ratio(row, LIKE_LOSS);
 }
 
-static void judge_mistakes(const Check *c, Row *row) {
+void judge_mistakes(const Check *c, Row *row) {
     (void)c;
     judge_others(row, N_MISTAKES, MISTAKE_LOSS);
 }
 
-static void judge_bases(const Check *c, Row *row) {
+void judge_bases(const Check *c, Row *row) {
     (void)c;
     judge_others(row, 2, BASE_LOSS);
 }
 
 // A text by jumps, whole or in place.
-static void judge_text(const Check *c, Row *row) {
+void judge_text(const Check *c, Row *row) {
     double passes, fails;
     if (has_two_limits(c, row, &passes, &fails)) judge_between(row, passes, fails);
     else judge_ratio(row, MOST_LOSS);
 }
 
-static void judge_steps(const Check *c, Row *row) {
+void judge_steps(const Check *c, Row *row) {
     (void)c;
     row->value = row->samples.mean;
     row->error = standard_error(&row->samples);
     row->limit = MOST_CHANGE;
     row->verdict = decide(row->value, row->error, row->limit);
 }
-
-// ---- the kinds of rows ----
-
-static bool wants_like(const Check *c) { return c->like; }
-static bool wants_page(const Check *c) { return c->min_page >= 0; }
-static bool wants_cache(const Check *c) { return c->max_cache >= 0; }
-
-bool is_wanted(const Check *c, RowKind kind) {
-    return !row_types[kind].is_wanted || row_types[kind].is_wanted(c);
-}
-
-const RowType row_types[N_ROW_KINDS] = {
-    [SHORT_PERPLEXITY] = {"short-perplexity", .alone = true, .most = one_unit,
-                          .seconds = short_seconds, .judge = judge_short},
-    [LIKE] = {"like", .alone = true, .is_wanted = wants_like, .most = most_stretches,
-              .seconds = beside_seconds, .judge = judge_like},
-    [CONVERSION] = {"conversion", .alone = true, .most = most_mistakes,
-                    .seconds = seconds_for_mistakes, .judge = judge_mistakes},
-    [SHORT_TEXTS] = {"short-texts", .most = most_stretches, .seconds = in_place_seconds,
-                     .judge = judge_text},
-    [OTHER_BASES] = {"base", .alone = true, .most = most_stretches, .seconds = bases_seconds,
-                     .judge = judge_bases},
-    [JUMPS] = {"jumps", .by_jumps = true, .most = most_stretches, .seconds = beside_seconds,
-               .judge = judge_text},
-    [JUMP_KEYS] = {"jump-retrieval", .by_jumps = true, .asks_for_keys = true, .most = most_keys,
-                   .seconds = key_seconds, .judge = judge_keys},
-    [STEPS] = {"step-by-step", .most = most_stretches, .seconds = steps_seconds,
-               .judge = judge_steps},
-    [READ_AGAIN] = {"page", .by_jumps = true, .about_worth = true, .is_wanted = wants_page,
-                    .most = most_stretches, .seconds = page_seconds, .judge = judge_page},
-    [ROUNDED_CACHE] = {"cache", .alone = true, .by_jumps = true, .about_worth = true,
-                       .is_wanted = wants_cache, .most = most_stretches, .seconds = cache_seconds,
-                       .judge = judge_cache},
-    [WHOLE_TEXT] = {"perplexity", .most = most_texts, .seconds = text_seconds, .judge = judge_text},
-    [WHOLE_KEYS] = {"retrieval", .asks_for_keys = true, .most = most_keys,
-                    .seconds = whole_key_seconds, .judge = judge_keys},
-};

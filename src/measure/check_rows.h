@@ -1,11 +1,37 @@
 // The rows of --check: what is known of each, when it is decided, how long it takes; and what the
-// files of --check have for one another.
+// files of --check have for one another. check.c has the table of them.
 #pragma once
 
-#include "../job/job.h"
-#include "check_settings.h"
+#include "jobs.h"
+#include "measure.h"
 #include "mistakes.h"
-#include "table.h"
+
+// ---- check_settings.c: the rows about settings ----
+
+enum { FAILED_BYTES = 400 };
+
+// What settings say of a length, before anything is read.
+typedef struct {
+    char failed[FAILED_BYTES];  // what the first row that fails says; empty: none does
+    const char *row;            // its name
+    bool at_any_length;         // one fails that would fail at any length
+    // The positions that the settings are made for, and whether the length is past them. That alone
+    // fails nothing that reading shows to hold.
+    double reach;
+    bool is_beyond;
+    char beyond[FAILED_BYTES];  // the same in words
+} SettingsFound;
+
+// Judges the settings for a text of `length` positions, and prints a row for each, but for a reach
+// that is not far enough. `own` is the plan of the model's own settings. Without a table it prints
+// nothing.
+void judge_settings(const Job *job, const RopePlan *own, int length, Table *table,
+                    SettingsFound *found);
+
+// Prints the row of a reach that is not far enough, with what came out.
+void print_reach(const SettingsFound *found, int length, const char *verdict, Table *table);
+
+// ---- rows and a check ----
 
 enum {
     SHORTEST = 16,        // positions that a check needs
@@ -136,18 +162,42 @@ typedef struct {
 bool is_suspicious(const Check *check, const Row *short_perplexity);
 
 // A kind of row.
+typedef bool IsWanted(const Check *check);
+typedef int MostUnits(const Check *check, const Row *row);
+typedef double UnitSeconds(const Check *check, const Row *row);
+typedef RopePlan PlanOfRow(const Check *check, const Row *row);
+// Reads the row's next unit by a session that open_for has opened, and adds its samples. False with
+// the reason, or when it was too late.
+typedef bool ReadUnit(Check *check, Row *row, Session *session, Error *err);
+typedef void JudgeRow(const Check *check, Row *row);
+typedef void DescribeRow(const Check *check, const Row *row, char *out, size_t size);
 typedef struct {
-    const char *name;                                       // as printed
-    bool alone;                                             // its units open sessions of their own
-    bool by_jumps;                                          // it is read so, as the verdict says
-    bool asks_for_keys;                                     // its units are keys
-    bool about_worth;                                       // it tells what a context is worth
-    bool (*is_wanted)(const Check *check);                  // by an option; NULL: always
-    int (*most)(const Check *check, const Row *row);        // units that the text has for it
-    double (*seconds)(const Check *check, const Row *row);  // that its next unit should take
-    void (*judge)(const Check *check, Row *row);
+    const char *name;      // as printed
+    bool alone;            // its units open sessions of their own
+    bool by_jumps;         // it is read so, as the verdict says
+    bool asks_for_keys;    // its units are keys
+    bool about_worth;      // it tells what a context is worth
+    IsWanted *is_wanted;   // by an option; NULL: always
+    MostUnits *most;       // units that the text has for it
+    UnitSeconds *seconds;  // that its next unit should take
+    PlanOfRow *plan;       // by which its units are read where it is tried; NULL: the job's
+    ReadUnit *read;
+    JudgeRow *judge;
+    DescribeRow *describe;  // what it found, in words
 } RowType;
 extern const RowType row_types[N_ROW_KINDS];
+static inline bool is_wanted(const Check *check, RowKind kind) {
+    return !row_types[kind].is_wanted || row_types[kind].is_wanted(check);
+}
+
+// ---- check_rows.c: when a row is decided, and what it takes ----
+
+MostUnits one_unit, most_stretches, most_mistakes, most_keys, most_texts;
+UnitSeconds short_seconds, beside_seconds, mistakes_seconds, in_place_seconds, bases_seconds;
+UnitSeconds key_seconds, steps_seconds, page_seconds, cache_seconds, text_seconds,
+    whole_key_seconds;
+JudgeRow judge_short, judge_like, judge_mistakes, judge_text, judge_bases, judge_keys, judge_steps;
+JudgeRow judge_page, judge_cache;
 
 void add_sample(Samples *samples, double x);
 
@@ -159,8 +209,6 @@ int most_units(const Check *check, const Row *row);
 // How many of them are read up to the row's turn number `round`: twice as many as up to the one
 // before it. So a row that sits on its limit does not take all of the time where another decides.
 int units_up_to(const Check *check, const Row *row, int round);
-// Whether the row is asked for at all.
-bool is_wanted(const Check *check, RowKind kind);
 // Whether a part of the cache is told: where the cache is not rounded, all are.
 bool asks_for_part(const Check *check, int part);
 // The part that the cache of the job is; -1: it is not rounded.
@@ -202,8 +250,10 @@ int spread_order(int i, int n);
 // The first id of the u-th of n texts of `length` tokens, which are spread over all of the text.
 size_t start_of(const Check *check, int u, int n, int length);
 
-// How the row's units are read where it is tried: in place, or with jumps over its positions.
+// The plan by which the row's units are read where it is tried: in place, or with jumps over its
+// positions.
 RopePlan plan_of_row(const Check *check, const Row *row);
+PlanOfRow stretch_jumps, may_jump, page_jumps, key_jumps;
 
 // A session for a plan, which asks for the time before each chunk. NULL with the reason.
 SessionConfig timed_config(Check *check, const RopePlan *plan, int context);
@@ -211,7 +261,29 @@ Session *open_timed(Check *check, const RopePlan *plan, int context, Error *err)
 // Bytes of the session that reads a text of `length` tokens whole.
 double whole_bytes(const Check *check, int length);
 
-// ---- check_needs.c: what a length needs to hold, and what is known of that ----
+// ---- check_units.c: how the units of rows are read ----
+
+// Works out what the rows need: the text, lengths, and how fast the model reads. False with the
+// reason.
+bool check_prepare(Check *check, Error *err);
+void check_free(Check *check);
+
+// A session for the row's units. NULL with the reason when there is no memory.
+Session *open_for(Check *check, const Row *row, Error *err);
+ReadUnit read_short, read_like, read_mistakes, read_stretch, read_bases, read_keys, read_steps;
+ReadUnit read_page, read_cache, read_whole_text;
+
+// ---- check_like.c: another model that reads the same text ----
+
+// Opens the other model and its tokenizer. NULL with the reason.
+Likeness *like_open(const Job *job, const char *path, Error *err);
+void like_close(Likeness *like);
+
+// Has it read the row's next stretch, of whose second half `scores` are -ln p by the model that is
+// checked, and adds the samples. False with the reason, or when it was too late.
+bool like_read(Check *check, Row *row, const double *scores, Error *err);
+
+// ---- check_verdict.c: what a length needs to hold, and what is known of that ----
 
 enum { MAX_NEEDS = MAX_LENGTHS + 12 };
 
@@ -241,47 +313,14 @@ bool passes_itself(const Check *check, int length);
 // Seconds that all rows should still take which -n needs, and whole texts that were begun.
 double seconds_left(const Check *check);
 
-// ---- check_units.c: how the units of rows are read ----
-
-// Works out what the rows need: the text, lengths, and how fast the model reads. False with the
-// reason.
-bool check_prepare(Check *check, Error *err);
-void check_free(Check *check);
-
-// A session for the row's units. NULL with the reason when there is no memory.
-Session *open_for(Check *check, const Row *row, Error *err);
-// Reads the row's next unit by that session, and adds its samples. False with the reason, or when
-// it was too late.
-typedef bool ReadUnit(Check *check, Row *row, Session *session, Error *err);
-extern ReadUnit *const unit_readers[N_ROW_KINDS];
-
-// ---- check_worth.c: rows about what a context is worth, each asked for by an option ----
-
-// Reads a stretch in place by the reference, and with jumps by the session: what the second reading
-// of a page gains in each.
-bool page_read(Check *check, Row *row, Session *session, Error *err);
-
-// Reads the last tokens of a stretch behind a cache of float16, and behind those that round keys,
-// values or both: the mean Kullback-Leibler divergence, in nats for each token. The row ends as
-// unknown where the definition reads, which has no other cache. It opens sessions of its own.
-bool cache_read(Check *check, Row *row, Session *unused, Error *err);
-
-// ---- check_like.c: another model that reads the same text ----
-
-// Opens the other model and its tokenizer. NULL with the reason.
-Likeness *like_open(const Job *job, const char *path, Error *err);
-void like_close(Likeness *like);
-
-// Has it read the row's next stretch, of whose second half `scores` are -ln p by the model that is
-// checked, and adds the samples. False with the reason, or when it was too late.
-bool like_read(Check *check, Row *row, const double *scores, Error *err);
-
-// ---- check_verdict.c: the last line in words, and with --json the reason of the status ----
-
 // The budget for what should take so many seconds more, rounded up to two digits.
 double budget_for(const Check *check, double seconds);
 
-// Says what came out for -n, and returns the answer.
+DescribeRow describe_short, describe_like, describe_mistake, describe_short_texts, describe_base;
+DescribeRow describe_text, describe_keys, describe_steps, describe_page, describe_cache;
+
+// Says what came out for -n in a last line, and with --json as the reason of the status. Returns the
+// answer.
 Answer say_verdict(Check *check);
 // The same where only settings were judged.
 Answer say_of_settings(Check *check);

@@ -1,5 +1,5 @@
 // The rows of --check about settings. docs/check.md has the limits and the reasons for them.
-#include "check_settings.h"
+#include "check_rows.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -97,10 +97,17 @@ static int first_beyond(const RopeConfig *r, double limit, int length) {
     return length;
 }
 
+// From where a factor counts: L, or the original length that a config names for a method that has
+// no other use of it.
+static int counts_from(const RopeConfig *r, const RopeFile *said) {
+    bool is_said = r->method == said->rope.method && r->train_ctx == said->rope.train_ctx;
+    return is_said && said->named_original ? said->named_original : r->train_ctx;
+}
+
 // How many positions settings are made for, where `length` are asked for.
-static double reach_of(const RopeConfig *r, int seq_len, int length) {
+static double reach_of(const RopeConfig *r, const RopeFile *said, int seq_len, int length) {
     unsigned flags = rope_methods[r->method].flags;
-    double reach = flags & ROPE_USES_FACTOR ? r->factor * r->train_ctx : r->train_ctx;
+    double reach = flags & ROPE_USES_FACTOR ? r->factor * counts_from(r, said) : r->train_ctx;
     if (r->dynamic) return INFINITY;
     // Their factor is not how many times longer a text may be: Llama 3.1 has 8 of 8,192, and is
     // made for 131,072.
@@ -151,10 +158,11 @@ static void judge_said(Judge *j, const RopeConfig *said, const RopeConfig *given
 
 // The same of how far it reaches. A context left at the trained length is usual. One beyond what
 // the factor gives is a mistake.
-static void judge_context(Judge *j, const RopeConfig *said, const RopeConfig *given, int seq_len) {
-    bool has_factor = rope_methods[said->method].flags & ROPE_USES_FACTOR && said->factor > 0;
-    double reach = reach_of(given, seq_len, j->length);
-    if (has_factor && !said->dynamic)
+static void judge_context(Judge *j, const RopeFile *said, const RopeConfig *given, int seq_len) {
+    const RopeConfig *r = &said->rope;
+    bool has_factor = rope_methods[r->method].flags & ROPE_USES_FACTOR && r->factor > 0;
+    double reach = reach_of(given, said, seq_len, j->length);
+    if (has_factor && !r->dynamic)
         judge_setting(j, "context", seq_len, reach, seq_len <= reach * 1.01 + 1, IS_MOST);
 }
 
@@ -164,7 +172,7 @@ static void judge_asked(Judge *j, const Job *job, const RopePlan *own, int seq_l
     const RopeConfig *said = &job->said->rope;
     const RopeConfig *made = &own->rope;
     const RopeConfig *asked = &job->plans->rope;
-    bool enough = reach_of(made, seq_len, j->length) >= j->length - 0.5;
+    bool enough = reach_of(made, job->said, seq_len, j->length) >= j->length - 0.5;
     bool same = settings_same_method(made, asked);
     Cell found = words_cell(job->plans->name);
     Cell expected = words_cell(own->name);
@@ -179,9 +187,9 @@ static void judge_asked(Judge *j, const Job *job, const RopePlan *own, int seq_l
 
 // How far the settings reach. Where that is not far enough, only reading can tell whether the model
 // holds all the same, and print_reach says what came out.
-static void judge_reach(Judge *j, const RopeConfig *asked, int seq_len) {
+static void judge_reach(Judge *j, const RopeFile *said, const RopeConfig *asked, int seq_len) {
     SettingsFound *found = j->found;
-    found->reach = reach_of(asked, seq_len, j->length);
+    found->reach = reach_of(asked, said, seq_len, j->length);
     found->is_beyond = found->reach < j->length - 0.5;
     if (!found->is_beyond) judge_setting(j, "reach", found->reach, j->length, true, IS_WANTED);
     snprintf(found->beyond, sizeof found->beyond, IS_WANTED, "reach", value_cell(found->reach).text,
@@ -207,8 +215,8 @@ void judge_settings(const Job *job, const RopePlan *own, int length, Table *tabl
     bool has_rope = model_encoding(job->model) == ENCODING_ROPE;
     bool has_angles = has_rope && !job->said->still;  // where nothing turns, none can be new
     if (has_angles && !turns_in_windows(job)) {       // else the text shows how far it reaches
-        judge_context(&j, said, &given, seq_len);
-        judge_reach(&j, asked, seq_len);
+        judge_context(&j, job->said, &given, seq_len);
+        judge_reach(&j, job->said, asked, seq_len);
     }
     if (has_rope) judge_asked(&j, job, own, seq_len);
     found->at_any_length = j.n_failed > by_length;

@@ -22,26 +22,36 @@ static RopePlan jumping_plan(const Check *c, const Row *row, int n, int pieces) 
     return plan;
 }
 
-RopePlan plan_of_row(const Check *c, const Row *row) {
+RopePlan stretch_jumps(const Check *c, const Row *row) {
+    return jumping_plan(c, row, c->window, PIECES);
+}
+
+// A stretch with jumps where the row is about more than one. There is no crowd, which would make
+// rounding larger.
+RopePlan may_jump(const Check *c, const Row *row) {
     const bool is_far = row->length > c->window;
-    const int n = c->window;
-    RopePlan plan = c->job->plans[0];
-    switch (row->kind) {
-    case JUMPS: return jumping_plan(c, row, n, PIECES);
-    case STEPS:
-    case ROUNDED_CACHE:
-        if (is_far) plan = jumping_plan(c, row, n, PIECES);
-        plan.crowd = 0;  // it would make rounding larger
-        return plan;
-    case READ_AGAIN:
-        plan = jumping_plan(c, row, n, PAGE_PIECES);
-        plan.piece = n / PAGE_PIECES;
-        break;
-    case JUMP_KEYS: plan = jumping_plan(c, row, key_tokens(c), KEY_PIECES); break;
-    default: return plan;
-    }
-    plan.crowd = plan.piece;  // what is to be found, in the first piece, is there once
+    RopePlan plan = is_far ? stretch_jumps(c, row) : c->job->plans[0];
+    plan.crowd = 0;
     return plan;
+}
+
+// What is to be found, in the first piece, is there once.
+RopePlan page_jumps(const Check *c, const Row *row) {
+    RopePlan plan = jumping_plan(c, row, c->window, PAGE_PIECES);
+    plan.piece = c->window / PAGE_PIECES;
+    plan.crowd = plan.piece;
+    return plan;
+}
+
+RopePlan key_jumps(const Check *c, const Row *row) {
+    RopePlan plan = jumping_plan(c, row, key_tokens(c), KEY_PIECES);
+    plan.crowd = plan.piece;
+    return plan;
+}
+
+RopePlan plan_of_row(const Check *c, const Row *row) {
+    const RowType *type = &row_types[row->kind];
+    return type->plan ? type->plan(c, row) : c->job->plans[0];
 }
 
 // A session asks this before each chunk. The end of the budget ends the reading, and so does Ctrl-C.

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../fast/kernels.h"
 #include "../fast/kv_cache.h"
-#include "score.h"
 #include "tasks.h"
 
 // The story that is read when no FILE is given.
@@ -18,8 +18,11 @@ enum {
     CHECK_SAMPLE = 64,   // tokens of a sample, at most
     MISTAKE_SAMPLE = 4,  // of one of a text with a mistake, which changes much
     N_KEY_DEPTHS = 5,    // of keys in a whole text
+    CACHE_TOKENS = 64,   // of a stretch, whose probabilities are compared
+    CACHE_SAMPLE = 16,   // tokens of a sample
 };
-static const double LOOK = 0.03;  // of the budget, between two looks at the clock
+static const double WARMING_UP = 1 / 6.;  // of the page, before it is seen that it is read again
+static const double LOOK = 0.03;          // of the budget, between two looks at the clock
 
 // -ln p of the second half of stretch u, by a session for `window` tokens.
 static bool score_stretch(Check *c, Session *s, int u, double *nll, Error *err) {
@@ -40,8 +43,6 @@ static const double *reference_scores(Check *c, int u, Error *err) {
 }
 
 // ---- units ----
-// Each function reads the row's next unit by a session that open_for has opened, and adds its
-// samples. False with the reason, or when it was too late.
 
 // A sample for each `size` of n differences between two readings, and for what is left of them.
 static void add_samples(Samples *s, const double *these, const double *those, int n, int size) {
@@ -81,7 +82,7 @@ static bool keep_scores(Check *c, double scores[][MOST_WINDOW], int n, Error *er
 
 // Chooses the reference: plain RoPE or the file's own settings, whichever reads the first stretches
 // better.
-static bool read_short(Check *c, Row *row, Session *unused, Error *err) {
+bool read_short(Check *c, Row *row, Session *unused, Error *err) {
     double scores[FIRST_STRETCHES][MOST_WINDOW];
     double sums[2] = {INFINITY, INFINITY};
     int half = c->window / 2;
@@ -114,7 +115,7 @@ static bool read_short(Check *c, Row *row, Session *unused, Error *err) {
 
 // A stretch in place or with jumps, beside the reference's reading of the same tokens, which is not
 // read twice.
-static bool read_stretch(Check *c, Row *row, Session *s, Error *err) {
+bool read_stretch(Check *c, Row *row, Session *s, Error *err) {
     double scores[MOST_WINDOW];
     const double *reference = reference_scores(c, row->units, err);
     const bool is_read = row->kind == SHORT_TEXTS && is_reference(c);
@@ -125,7 +126,7 @@ static bool read_stretch(Check *c, Row *row, Session *s, Error *err) {
 }
 
 // The reference beside readings with other bases. Both are read alike often.
-static bool read_bases(Check *c, Row *row, Session *unused, Error *err) {
+bool read_bases(Check *c, Row *row, Session *unused, Error *err) {
     double scores[2][MOST_WINDOW];
     const double *reference = reference_scores(c, row->units, err);
     (void)unused;
@@ -154,7 +155,7 @@ static bool score_mistake(Check *c, int mistake, Span span, double *nll, Error *
 }
 
 // A text that is shorter than a stretch, by the reference and with each mistake that is open.
-static bool read_mistakes(Check *c, Row *row, Session *unused, Error *err) {
+bool read_mistakes(Check *c, Row *row, Session *unused, Error *err) {
     const int n = mistake_tokens(c);
     double right[MISTAKE_TOKENS];
     double wrong[N_MISTAKES][MISTAKE_TOKENS];
@@ -175,7 +176,7 @@ static bool read_mistakes(Check *c, Row *row, Session *unused, Error *err) {
 }
 
 // A stretch beside another model's reading of it.
-static bool read_like(Check *c, Row *row, Session *unused, Error *err) {
+bool read_like(Check *c, Row *row, Session *unused, Error *err) {
     const double *scores = reference_scores(c, row->units, err);
     (void)unused;
     return scores && like_read(c, row, scores, err);
@@ -183,7 +184,7 @@ static bool read_like(Check *c, Row *row, Session *unused, Error *err) {
 
 // A text of all of the length, beside the reference's reading of some of the same tokens in short
 // windows. These are spread over the second half of the text.
-static bool read_whole_text(Check *c, Row *row, Session *s, Error *err) {
+bool read_whole_text(Check *c, Row *row, Session *s, Error *err) {
     int n = row->length;
     int window = c->window;
     int half = window / 2;
@@ -212,7 +213,7 @@ static bool read_whole_text(Check *c, Row *row, Session *s, Error *err) {
 
 // How much -ln p of the last tokens changes when a text is read as generation reads it and not as a
 // prompt.
-static bool read_steps(Check *c, Row *row, Session *s, Error *err) {
+bool read_steps(Check *c, Row *row, Session *s, Error *err) {
     int n = c->window;
     int tail = n / 4 < TAIL ? n / 4 : TAIL;
     int end = n - tail - 1;
@@ -258,19 +259,147 @@ static bool read_key(Check *c, Row *row, Session *s, Samples *samples, Error *er
 }
 
 // Keys are asked for in the row's text, and where too many are missed, in a short text.
-static bool read_keys(Check *c, Row *row, Session *s, Error *err) {
+bool read_keys(Check *c, Row *row, Session *s, Error *err) {
     if (asks_in_short(row)) return read_key(c, row, c->reference, &row->in_short, err);
     return read_key(c, row, s, &row->samples, err);
 }
 
-ReadUnit *const unit_readers[N_ROW_KINDS] = {
-    [SHORT_PERPLEXITY] = read_short, [LIKE] = read_like,
-    [CONVERSION] = read_mistakes,    [SHORT_TEXTS] = read_stretch,
-    [OTHER_BASES] = read_bases,      [JUMPS] = read_stretch,
-    [JUMP_KEYS] = read_keys,         [STEPS] = read_steps,
-    [READ_AGAIN] = page_read,        [ROUNDED_CACHE] = cache_read,
-    [WHOLE_TEXT] = read_whole_text,  [WHOLE_KEYS] = read_keys,
-};
+// ---- what a context is worth: rows that an option asks for ----
+// --min-page: what is left of the gain when a page is read a second time, far behind the first.
+// --max-cache: what rounding of keys and values changes (KIVI, arXiv 2402.02750, rounds them apart).
+
+// What is gained with jumps and in place.
+static void add_gains(Row *row, double far, double near) {
+    add_sample(&row->samples, far);
+    add_sample(&row->others[GAIN_LONG], far);
+    add_sample(&row->others[GAIN_SHORT], near);
+    add_sample(&row->others[GAIN_SUM], far + near);
+}
+
+static double mean_difference(const double *first, const double *second, int n) {
+    double sum = 0;
+    for (int i = 0; i < n; i++) sum += first[i] - second[i];
+    return sum / n;
+}
+
+// A stretch in place by the reference, and with jumps by the session: what the second reading of a
+// page gains in each.
+bool read_page(Check *c, Row *row, Session *s, Error *err) {
+    const int n = c->window;
+    const int piece = n / PAGE_PIECES;
+    // It does not begin the text: what stands right behind BOS is copied badly.
+    const int from = piece / 4;
+    const int page = piece - from;
+    const int skipped = (int)(page * WARMING_UP);
+    double first[MOST_WINDOW], in_place[MOST_WINDOW], far[MOST_WINDOW];
+    int32_t text[MOST_WINDOW];
+    take_text(c, start_of(c, row->units, c->n_stretches, n), n, text);
+    memcpy(text + n - page, text + from, (size_t)page * sizeof *text);
+    const Span again = {text, n - page, n, n};
+    session_rewind(c->reference, 0);
+    session_rewind(s, 0);
+    bool ok = score_span(c->reference, (Span){text, from, piece, n}, first, err) &&
+              score_span(c->reference, again, in_place, err) && score_span(s, again, far, err);
+    if (!ok) return false;
+    const int scored = page - skipped;
+    add_gains(row, mean_difference(first + skipped, far + skipped, scored),
+              mean_difference(first + skipped, in_place + skipped, scored));
+    return true;
+}
+
+// ln of the probabilities that logits (n) stand for, in their place.
+static void to_log_probabilities(float *logits, float *room, int n) {
+    const float most = max_of(logits, n);
+    memcpy(room, logits, (size_t)n * sizeof *room);
+    const float sum = logf(exp_and_sum(room, n, most)) + most;
+    for (int i = 0; i < n; i++) logits[i] -= sum;
+}
+
+static double divergence(const float *p, const float *q, int n) {
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        if (p[i] > -INFINITY) sum += exp((double)p[i]) * ((double)p[i] - (double)q[i]);
+    return sum;
+}
+
+// What a reading leaves behind each of the last CACHE_TOKENS of a stretch.
+typedef struct {
+    float *expected;  // (CACHE_TOKENS, vocab_size) ln p by a cache of float16
+    float *room;      // (vocab_size)
+    bool is_known;    // what is expected: else this reading sets it
+    double changes[CACHE_TOKENS];
+} CacheReading;
+
+static void take_row(const Check *c, CacheReading *r, int i, float *logits) {
+    const int n = c->job->model->config.vocab_size;
+    float *expected = r->expected + (size_t)i * (size_t)n;
+    to_log_probabilities(logits, r->room, n);
+    if (r->is_known) r->changes[i] = divergence(expected, logits, n);
+    else memcpy(expected, logits, (size_t)n * sizeof *logits);
+}
+
+static bool read_rounded(Check *c, const Row *row, CachePart part, const int32_t *text,
+                         CacheReading *r, Error *err) {
+    const int n = c->window;
+    RopePlan plan = plan_of_row(c, row);
+    SessionConfig config = timed_config(c, &plan, n);
+    config.rounds_kv = true;
+    config.floats = true;  // rounding of activations would change as much as q8 does
+    config.keys_as = part.keys;
+    config.values_as = part.values;
+    Session *s = session_new(c->job->model, &config, err);
+    bool ok = s && session_read(s, text, n - CACHE_TOKENS, n, 0, err);
+    for (int at = 0, count; ok && at < CACHE_TOKENS; at += count) {
+        count = CACHE_TOKENS - at < config.chunk ? CACHE_TOKENS - at : config.chunk;
+        ok = session_read(s, text + n - CACHE_TOKENS + at, count, n, count, err);
+        for (int i = 0; ok && i < count; i++) {
+            float *logits = session_logits(s, i, 1, err);
+            ok = logits;
+            if (ok) take_row(c, r, at + i, logits);
+        }
+    }
+    session_free(s);
+    return ok;
+}
+
+// What float16 leaves, then each part that is asked for beside it.
+static bool read_parts(Check *c, Row *row, const int32_t *text, CacheReading *r, Error *err) {
+    const CachePart kept = {"", KV_F16, KV_F16};
+    if (!read_rounded(c, row, kept, text, r, err)) return false;
+    r->is_known = true;
+    for (int part = 0; part < N_CACHE_PARTS; part++) {
+        if (!asks_for_part(c, part)) continue;
+        if (!read_rounded(c, row, cache_parts[part], text, r, err)) return false;
+        for (int at = 0; at < CACHE_TOKENS; at += CACHE_SAMPLE) {
+            double sum = 0;
+            for (int i = 0; i < CACHE_SAMPLE; i++) sum += r->changes[at + i];
+            add_sample(&row->others[part], sum / CACHE_SAMPLE);
+        }
+    }
+    return true;
+}
+
+// The last tokens of a stretch behind a cache of float16, and behind those that round keys, values or
+// both: the mean Kullback-Leibler divergence, in nats for each token. The row ends as unknown where
+// the definition reads, which has no other cache.
+bool read_cache(Check *c, Row *row, Session *unused, Error *err) {
+    const uint64_t vocab_size = (uint64_t)c->job->model->config.vocab_size;
+    const SessionConfig config = session_config(c->job, c->job->plans, c->window);
+    int32_t text[MOST_WINDOW];
+    (void)unused;
+    if (session_is_plain(c->job->model, &config)) {
+        row->verdict = UNABLE;
+        return true;
+    }
+    CacheReading r = {
+        .expected = alloc_array(CACHE_TOKENS * vocab_size, sizeof *r.expected, "scores", err)};
+    if (r.expected) r.room = alloc_array(vocab_size, sizeof *r.room, "scores", err);
+    take_text(c, start_of(c, row->units, c->n_stretches, c->window), c->window, text);
+    const bool ok = r.room && read_parts(c, row, text, &r, err);
+    free(r.expected);
+    free(r.room);
+    return ok;
+}
 
 // ---- the beginning ----
 

@@ -1,4 +1,5 @@
-// The last line of --check.
+// What a length needs to hold, and the last line of --check. All that is said of a length follows from
+// its needs, so that it is the same for -n and for the "holds to" of a longer -n.
 #include "check_rows.h"
 
 #include <math.h>
@@ -15,7 +16,160 @@ double budget_for(const Check *c, double seconds) {
     return ceil(most / unit) * unit;
 }
 
+// ---- what a length needs ----
+
+// Adds a need, and returns the number of them.
+static int add_need(Need *needs, int n, RowKind kind, int length) {
+    needs[n].kind = kind;
+    needs[n].length = length;
+    return n + 1;
+}
+
+// Each fourth length between: the pieces of a text that jumps stand up to eight times nearer than
+// its ends.
+static int needs_between(const Check *c, int length, Need *needs, int n) {
+    int at = 0;
+    while (at < c->n_lengths && c->lengths[at] < length) at++;
+    for (int i = at - 2; i > 0; i -= 2) n = add_need(needs, n, JUMPS, c->lengths[i]);
+    return n;
+}
+
+// What was asked comes first: the length itself. Where a short text is read badly, a mistake of the
+// converter is most likely why; else mistakes are tried last of what is about short texts.
+int needs_of(const Check *c, int length, Need needs[MAX_NEEDS]) {
+    const int window = c->window;
+    const bool is_far = length > window;
+    const int known = find_row(c, SHORT_PERPLEXITY, window);
+    const bool mistakes_first = known >= 0 && is_suspicious(c, &c->rows[known]);
+    int n = add_need(needs, 0, SHORT_PERPLEXITY, window);
+    if (is_wanted(c, LIKE)) n = add_need(needs, n, LIKE, window);
+    if (mistakes_first) n = add_need(needs, n, CONVERSION, window);
+    if (is_far) {
+        n = add_need(needs, n, JUMPS, length);
+        n = add_need(needs, n, JUMP_KEYS, length);
+    }
+    n = add_need(needs, n, SHORT_TEXTS, window);
+    if (!is_far) n = add_need(needs, n, WHOLE_KEYS, length);
+    if (model_encoding(c->job->model) == ENCODING_ROPE) n = add_need(needs, n, OTHER_BASES, window);
+    n = add_need(needs, n, STEPS, length);
+    if (!mistakes_first) n = add_need(needs, n, CONVERSION, window);
+    n = needs_between(c, length, needs, n);
+    if (is_wanted(c, READ_AGAIN) && is_far && window >= PAGE_WINDOW)
+        n = add_need(needs, n, READ_AGAIN, length);
+    if (is_wanted(c, ROUNDED_CACHE) && window >= PAGE_WINDOW)
+        n = add_need(needs, n, ROUNDED_CACHE, length);
+    if (is_far && c->whole) {
+        n = add_need(needs, n, WHOLE_TEXT, length);
+        n = add_need(needs, n, WHOLE_KEYS, length);
+    }
+    return n;
+}
+
+bool is_further(const Check *c, Need need, int length) {
+    if (need.kind == WHOLE_TEXT || need.kind == WHOLE_KEYS) return length > c->window;
+    if (row_types[need.kind].about_worth) return true;
+    return need.kind == JUMPS && need.length != length;
+}
+
+int find_row(const Check *c, RowKind kind, int length) {
+    for (int i = 0; i < c->n_rows; i++) {
+        const Row *row = &c->rows[i];
+        if (row->kind == kind && row->length == length) return i;
+    }
+    return -1;
+}
+
+// The row of a need, or the one about a whole text in its place. NULL: nothing has been read.
+static const Row *row_of_need(const Check *c, Need need) {
+    int i = find_row(c, need.kind, need.length);
+    if (i >= 0 && c->rows[i].replaced) i = find_row(c, WHOLE_TEXT, need.length);
+    return i >= 0 ? &c->rows[i] : NULL;
+}
+
+Verdict verdict_of_need(const Check *c, Need need) {
+    const Row *row = row_of_need(c, need);
+    if (!row) return OPEN;
+    bool lacks_text = row->lacks && strcmp(row->lacks, "more memory") != 0;
+    if (row->verdict == OPEN && lacks_text) return BETWEEN;
+    if (row->verdict == UNABLE) return OK;  // a model that finds no keys can be judged by the rest
+    return row->verdict;
+}
+
+const Row *row_that_says(const Check *c, Verdict verdict, int length) {
+    Need needs[MAX_NEEDS];
+    const Row *unread = NULL;
+    int n = needs_of(c, length, needs);
+    for (int i = 0; i < n; i++) {
+        const Row *row = row_of_need(c, needs[i]);
+        if (!row || verdict_of_need(c, needs[i]) != verdict) continue;
+        if (row->units > 0) return row;
+        if (!unread) unread = row;
+    }
+    return unread;
+}
+
+// The settings' word on another length than -n, which they may hold to where they do not hold to
+// -n, or the other way round.
+static SettingsFound settings_at(const Check *c, int length) {
+    SettingsFound found = c->settings;
+    if (length != c->job->length)
+        judge_settings(c->job, &c->references[FILES_OWN], length, NULL, &found);
+    return found;
+}
+
+Verdict verdict_at(const Check *c, int length) {
+    const SettingsFound settings = settings_at(c, length);
+    Need needs[MAX_NEEDS];
+    int count[BETWEEN + 1] = {0};
+    int n = needs_of(c, length, needs);
+    for (int i = 0; i < n; i++) count[verdict_of_need(c, needs[i])]++;
+    if (settings.failed[0] || count[FAIL]) return FAIL;
+    // Settings that are made for fewer positions pass only where reading shows that they hold.
+    if (settings.is_beyond && count[BETWEEN]) return FAIL;
+    if (count[BETWEEN]) return BETWEEN;
+    return count[OPEN] ? OPEN : OK;
+}
+
+bool passes_itself(const Check *c, int length) {
+    const SettingsFound settings = settings_at(c, length);
+    Need needs[MAX_NEEDS];
+    int n = needs_of(c, length, needs);
+    for (int i = 0; i < n; i++) {
+        bool is_about_it = needs[i].length == length && !is_further(c, needs[i], length);
+        if (is_about_it && verdict_of_need(c, needs[i]) != OK) return false;
+    }
+    return !settings.failed[0];
+}
+
+// Seconds that a row should still take, begun or not.
+static double seconds_left_for(const Check *c, Need need) {
+    int i = find_row(c, need.kind, need.length);
+    if (i < 0) return seconds_to_decide(c, &(Row){.kind = need.kind, .length = need.length});
+    const Row *row = &c->rows[i];
+    return row->verdict == OPEN && !row->lacks ? seconds_to_decide(c, row) : 0;
+}
+
+double seconds_left(const Check *c) {
+    Need needs[MAX_NEEDS];
+    double seconds = 0;
+    int n = needs_of(c, c->job->length, needs);
+    for (int i = 0; i < n; i++) seconds += seconds_left_for(c, needs[i]);
+    for (int i = 0; i < c->n_rows && !c->whole; i++)
+        if (c->rows[i].kind == WHOLE_TEXT)
+            seconds += seconds_left_for(c, (Need){WHOLE_TEXT, c->rows[i].length});
+    return seconds;
+}
+
 // ---- what a row found ----
+
+// Adds words behind those that are there.
+static void add_words(char *out, size_t size, const char *format, ...) {
+    const size_t used = strlen(out);
+    va_list list;
+    va_start(list, format);
+    vsnprintf(out + used, size - used, format, list);
+    va_end(list);
+}
 
 static const char *how_it_was_read(const Row *row) {
     if (row_types[row->kind].by_jumps) return ", by jumps";
@@ -31,7 +185,8 @@ static void describe_limit(const Check *c, const Row *row, char *out, size_t siz
     else snprintf(out, size, row->limit < 10 ? "limit %.2f" : "limit %.0f", row->limit);
 }
 
-static void describe_keys(const Row *row, char *out, size_t size) {
+void describe_keys(const Check *c, const Row *row, char *out, size_t size) {
+    (void)c;
     const Samples *s = &row->samples;
     int n =
         snprintf(out, size, "keys: %.0f of %d found, a share of %.2f +- %.2f (%.2f wanted)%s",
@@ -41,19 +196,37 @@ static void describe_keys(const Row *row, char *out, size_t size) {
              row->in_short.n * row->in_short.mean, row->in_short.n);
 }
 
-// The same of a row about what a context is worth.
-static void describe_wanted(const Check *c, const Row *row, char *out, size_t size) {
-    const double value = row->value;
-    const double error = row->error;
-    const char *how = row->length > c->window ? ", by jumps" : "";
-    if (row->kind == READ_AGAIN)
-        snprintf(out, size,
-                 "a page that is read again gains %.2f +- %.2f of what it does in a short text "
-                 "(%.2f wanted)%s",
-                 value, error, row->limit, how);
-    else
-        snprintf(out, size, "--kv %s changes %.4f +- %.4f nats for each token (%.4g at most)%s",
-                 cache_parts[row->other].row + strlen("cache-"), value, error, row->limit, how);
+static const char *how_far(const Check *c, const Row *row) {
+    return row->length > c->window ? ", by jumps" : "";
+}
+
+void describe_page(const Check *c, const Row *row, char *out, size_t size) {
+    snprintf(out, size,
+             "a page that is read again gains %.2f +- %.2f of what it does in a short text "
+             "(%.2f wanted)%s",
+             row->value, row->error, row->limit, how_far(c, row));
+}
+
+void describe_cache(const Check *c, const Row *row, char *out, size_t size) {
+    snprintf(out, size, "--kv %s changes %.4f +- %.4f nats for each token (%.4g at most)%s",
+             cache_parts[row->other].row + strlen("cache-"), row->value, row->error, row->limit,
+             how_far(c, row));
+}
+
+void describe_short(const Check *c, const Row *row, char *out, size_t size) {
+    char limit[80];
+    describe_limit(c, row, limit, sizeof limit);
+    snprintf(out, size,
+             "perplexity %.0f +- %.0f in a short text (%s): it knows next to nothing of the "
+             "text. Wrongly converted?",
+             row->value, row->error, limit);
+}
+
+void describe_steps(const Check *c, const Row *row, char *out, size_t size) {
+    char limit[80];
+    describe_limit(c, row, limit, sizeof limit);
+    snprintf(out, size, "step by step: %.2f +- %.2f change of -ln p (%s)", row->value, row->error,
+             limit);
 }
 
 // A ratio of perplexities and its standard error; where that is more than a tenth, so that the ratio
@@ -68,49 +241,56 @@ static void describe_ratio(const Row *row, char *out, size_t size) {
                  ratio * spread);
 }
 
-// What a row found, in words.
-static void describe_row(const Check *c, const Row *row, char *out, size_t size) {
+// What a ratio of perplexities is of, and by what: how often it is as large.
+static void describe_times(const Check *c, const Row *row, const char *what, const char *by,
+                           char *out, size_t size) {
     char limit[80];
-    char what[100];
-    double value = row->value;
-    double error = row->error;
-    const bool is_plain = c->reference_is == PLAIN_ROPE;
-    describe_limit(c, row, limit, sizeof limit);
-    const char *ask = "";
-    switch (row->kind) {
-    case SHORT_PERPLEXITY:
-        snprintf(out, size,
-                 "perplexity %.0f +- %.0f in a short text (%s): it knows next to nothing of the "
-                 "text. Wrongly converted?",
-                 value, error, limit);
-        return;
-    case CONVERSION:
-        snprintf(what, sizeof what, "their perplexity with %s", mistake_words[row->other]);
-        ask = ". Wrongly converted?";
-        break;
-    case LIKE: snprintf(what, sizeof what, "their perplexity by %.60s", c->like_path); break;
-    case SHORT_TEXTS:
-        snprintf(what, sizeof what, "their perplexity by %s",
-                 is_plain ? "plain RoPE" : "the model's own settings");
-        break;
-    case OTHER_BASES:
-        snprintf(what, sizeof what, "their perplexity with a theta of %.6g",
-                 c->references[SMALLER_BASE + row->other].rope.theta);
-        break;
-    case STEPS:
-        snprintf(out, size, "step by step: %.2f +- %.2f change of -ln p (%s)", value, error, limit);
-        return;
-    case READ_AGAIN:
-    case ROUNDED_CACHE: describe_wanted(c, row, out, size); return;
-    case JUMP_KEYS:
-    case WHOLE_KEYS: describe_keys(row, out, size); return;
-    default: snprintf(what, sizeof what, "a short text's");
-    }
     char ratio[60];
+    describe_limit(c, row, limit, sizeof limit);
     describe_ratio(row, ratio, sizeof ratio);
-    snprintf(out, size, "%s %s times %s (%s)%s%s",
-             row->kind < JUMPS ? "short texts:" : "perplexity", ratio, what, limit,
-             how_it_was_read(row), ask);
+    snprintf(out, size, "%s %s times %s (%s)%s", what, ratio, by, limit, how_it_was_read(row));
+}
+
+void describe_text(const Check *c, const Row *row, char *out, size_t size) {
+    describe_times(c, row, "perplexity", "a short text's", out, size);
+}
+
+// The same of texts within the trained context, which another reading is beside.
+static void describe_beside(const Check *c, const Row *row, const char *by, char *out,
+                            size_t size) {
+    describe_times(c, row, "short texts:", by, out, size);
+}
+
+void describe_mistake(const Check *c, const Row *row, char *out, size_t size) {
+    char by[100];
+    snprintf(by, sizeof by, "their perplexity with %s", mistake_words[row->other]);
+    describe_beside(c, row, by, out, size);
+    add_words(out, size, ". Wrongly converted?");
+}
+
+void describe_like(const Check *c, const Row *row, char *out, size_t size) {
+    char by[100];
+    snprintf(by, sizeof by, "their perplexity by %.60s", c->like_path);
+    describe_beside(c, row, by, out, size);
+}
+
+void describe_short_texts(const Check *c, const Row *row, char *out, size_t size) {
+    const bool is_plain = c->reference_is == PLAIN_ROPE;
+    describe_beside(c, row,
+                    is_plain ? "their perplexity by plain RoPE"
+                             : "their perplexity by the model's own settings",
+                    out, size);
+}
+
+void describe_base(const Check *c, const Row *row, char *out, size_t size) {
+    char by[100];
+    snprintf(by, sizeof by, "their perplexity with a theta of %.6g",
+             c->references[SMALLER_BASE + row->other].rope.theta);
+    describe_beside(c, row, by, out, size);
+}
+
+static void describe_row(const Check *c, const Row *row, char *out, size_t size) {
+    row_types[row->kind].describe(c, row, out, size);
 }
 
 // ---- no ----
@@ -209,15 +389,6 @@ static Answer say_undecided(Check *c) {
 }
 
 // ---- the last line ----
-
-// Adds words behind those that are there.
-static void add_words(char *out, size_t size, const char *format, ...) {
-    const size_t used = strlen(out);
-    va_list list;
-    va_start(list, format);
-    vsnprintf(out + used, size - used, format, list);
-    va_end(list);
-}
 
 // What q8 or q4 changes, in nats.
 static void add_cache(const Check *c, const Row *row, int keys, char *out, size_t size) {

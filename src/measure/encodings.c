@@ -1,13 +1,12 @@
 // --explain of a model that knows positions by an encoding other than RoPE: what that adds, by
 // distance.
-#include "encodings.h"
+#include "measure.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "../fast/encodings.h"
 #include "../fast/widen.h"
-#include "cache_size.h"
 
 // What an encoding other than RoPE adds, and whether layers and heads differ in that.
 typedef struct {

@@ -1,6 +1,6 @@
 // Plain English that means nothing, from a small grammar. Its words are common, so that any
 // tokenizer has them, and many, so that a model cannot learn them by heart within its window.
-#include "english.h"
+#include "trial.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -9,9 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cache_size.h"
-#include "encodings.h"
-#include "show_engines.h"
+#include "measure.h"
 
 static const double FULL_TURN = 6.28318530717958647693;
 enum { MOST_WIDE = 40 };       // columns of a bar
@@ -171,8 +169,9 @@ static void note_settings(Notes *t, const RopeConfig *c, int head_dim, int lengt
     say(t, "method", "%s", settings_method_name(c).text);
     say(t, "source", "%s", m->source);
     note_number(t, "dynamic", c->dynamic);
-    note_number(t, "factor", c->factor);
-    note_number(t, "scale", now->scale);
+    const bool scales = c->method != ROPE_NONE;  // though the length may ask for more
+    note_number(t, "factor", scales ? c->factor : 1);
+    note_number(t, "scale", scales ? now->scale : 1);
     note_number(t, "theta", c->theta);
     note_number(t, "train_ctx", c->train_ctx);
     note_number(t, "head_dim", head_dim);
@@ -354,7 +353,7 @@ static void note_still(Table *t, const Job *job) {
 
 // ---- the table ----
 
-bool explain(const Job *job, bool plots, Error *err) {
+bool explain(Job *job, Error *err) {
     if (model_encoding(job->model)) return explain_encoding(job, err);
     LayerKind *kinds = alloc_array(N_LAYER_KINDS, sizeof *kinds, "kinds of layers", err);
     if (!kinds) return false;
@@ -373,7 +372,7 @@ bool explain(const Job *job, bool plots, Error *err) {
         if (k->turns) print_pairs(&t, k, n > 1);
     table_end(&t);
     for (const LayerKind *k = kinds; k < kinds + n; k++)
-        if (k->turns && (plots || isatty(STDERR_FILENO)))
+        if (k->turns && (job->options->plot || isatty(STDERR_FILENO)))
             plot_pairs(n > 1 ? k->name : NULL, job, k, t.width < 76 ? 24 : MOST_WIDE);
     free(kinds);
     return true;

@@ -1,16 +1,19 @@
-// Headings, windows of a text, and methods in turn.
+// Headings, windows of a text, scores, and methods in turn.
 #include "measure.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "../fast/kernels.h"
 #include "../fast/kv_cache.h"
+#include "../fast/transformer.h"
 
 void print_heading(const Job *job, Table *t, const char *what) {
     const RopePlan *plan = job->plans;
     const KvType kv = session_config(job, plan, job->length).kv;
     t->train_ctx = plan->rope.train_ctx;
-    table_note(t, what, "%.200s", job->model_path ? job->model_path : "settings");
+    table_note(t, what, "%.200s", job->options->model_path ? job->options->model_path : "settings");
     table_note(t, "length", "%d", job->length);
     if (plan->spread) {
         table_note(t, "spread", "%d", plan->spread);
@@ -18,10 +21,11 @@ void print_heading(const Job *job, Table *t, const char *what) {
     }
     if (plan->crowd) table_note(t, "crowd", "yes");
     table_note(t, "train_ctx", "%d", t->train_ctx);
-    if (job->sliding->name[0]) table_note(t, "rope_sliding", "%s", job->sliding->name);
+    const char *sliding = job->options->asked_sliding.name;
+    if (sliding[0]) table_note(t, "rope_sliding", "%s", sliding);
     table_note(t, "kv", "%s", kv_type_names[kv]);
-    if (job->sessions.floats) table_note(t, "activations", "f32");
-    if (job->text_path) table_note(t, "text", "%.200s", job->text_path);
+    if (job->options->sessions.floats) table_note(t, "activations", "f32");
+    if (job->options->text_path) table_note(t, "text", "%.200s", job->options->text_path);
 }
 
 void spell(const char *piece, size_t n, char *out, size_t capacity) {
@@ -48,6 +52,149 @@ void fill_window(const Job *job, int i, int n, int32_t *window) {
     if (n > 1) start = (size_t)((double)(job->n_ids - given) * i / (n - 1));
     window[0] = tokenizer_bos(job->tokenizer);
     memcpy(window + job->length - given, job->ids + start, given * sizeof *window);
+}
+
+// ---- scores ----
+
+double negative_log_likelihood(float *logits, int vocab_size, int target) {
+    float max = max_of(logits, vocab_size);
+    float at = logits[target];
+    float sum = exp_and_sum(logits, vocab_size, max);
+    return log((double)sum) + (double)max - (double)at;
+}
+
+// nll[i] = -ln p(next[i]) for the first n tokens of the session's last read.
+static bool score_rows(Session *s, const int32_t *next, int n, double *nll, Error *err) {
+    int vocab_size = s->model->config.vocab_size;
+    for (int row = 0; row < n; row += LOGIT_ROWS) {
+        int rows = n - row;
+        if (rows > LOGIT_ROWS) rows = LOGIT_ROWS;
+        float *logits = session_logits(s, row, rows, err);
+        if (!logits) return false;
+#pragma omp parallel for schedule(static) if (rows > 1)
+        for (int64_t i = 0; i < rows; i++) {
+            float *of_token = logits + i * vocab_size;
+            const int32_t target = next[row + i];
+            nll[row + i] = negative_log_likelihood(of_token, vocab_size, target);
+        }
+    }
+    return true;
+}
+
+// The session has read the ids up to the one before the first that is not scored.
+static bool score_next(Session *s, Span span, double *nll, Error *err) {
+    const int step = span.length ? s->config.chunk : 1;
+    for (int at = span.from; at < span.to; at += step) {
+        int count = span.to - at;
+        if (count > step) count = step;
+        const int length = span.length ? span.length : s->position + 1;
+        if (!session_read(s, span.ids + at - 1, count, length, count, err)) return false;
+        if (!score_rows(s, span.ids + at, count, nll + at - span.from, err)) return false;
+    }
+    return true;
+}
+
+bool score_behind(Session *s, Span span, double *nll, Error *err) {
+    if (!session_read(s, span.ids, span.from - 1, span.length, 0, err)) return false;
+    return score_next(s, span, nll, err);
+}
+
+bool score_span(Session *s, Span span, double *nll, Error *err) {
+    const int lacking = span.from - 1 - s->position;
+    const int32_t *next = span.ids + s->position;
+    if (!session_read(s, next, lacking, span.length, 0, err)) return false;
+    return score_next(s, span, nll, err);
+}
+
+// ---- the cache ----
+
+// A layer stores the keys and values of all positions, whatever its window: that bounds what is
+// read. Layers that read those of an earlier layer store none.
+
+// Bytes of a layer's cache of so many positions.
+static uint64_t layer_bytes(const Job *job, const Layer *layer, KvType kv, int positions) {
+    int n_heads;
+    KvCache cache = layer_cache(job->model, layer, kv, positions);
+    KvCache second = layer_second_cache(job->model, layer, kv, positions, &n_heads);
+    Arena count = {0};
+    kv_cache_lay_out(&cache, &count);
+    if (second.n_kv_heads) kv_cache_lay_out(&second, &count);
+    return count.used;
+}
+
+double cache_bytes_read(const Job *job, KvType kv, double positions) {
+    double bytes = 0;
+    for (int l = 0; l < job->model->config.n_layers; l++) {
+        const Layer *layer = &job->model->layers[l];
+        const RopeConfig *rope = layer_rope(layer, &job->plans->rope, &job->plans->sliding);
+        bool sees_all =
+            rope->window == 0 || (layer->extra->flags & LAYER_SEES_ALL && !rope->all_slide);
+        double seen = sees_all ? positions : fmin(positions, (double)rope->window + rope->sinks);
+        bytes += (double)layer_bytes(job, layer, kv, KV_BLOCK) / KV_BLOCK * seen;
+    }
+    return bytes;
+}
+
+static void note_bytes(Table *t, const char *key, double bytes) {
+    char text[40];
+    snprintf(text, sizeof text, "%.0f", bytes);
+    table_note_of(t, key, text, true);
+}
+
+static void tell_table(void *t, const char *key, const char *words, bool is_number) {
+    table_note_of(t, key, words, is_number);
+}
+
+void note_model(Table *t, const Job *job) {
+    const Model *m = job->model;
+    const ModelConfig *c = &m->config;
+    const KvType kv = job->options->sessions.kv;
+    double of_block = 0;
+    double whole = 0;
+    int borrowing = 0;
+    model_describe(m, tell_table, t);
+    if (!m->layers) return;
+    for (int l = 0; l < c->n_layers; l++) {
+        const Layer *layer = &m->layers[l];
+        if (layer->extra->shape.kv_layer != l) {
+            borrowing++;
+            continue;
+        }
+        of_block += (double)layer_bytes(job, layer, kv, KV_BLOCK);
+        whole += (double)layer_bytes(job, layer, kv, job->length);
+    }
+    double read = cache_bytes_read(job, kv, job->length);
+    table_note(t, "cache", "%s", kv_type_names[kv]);
+    note_bytes(t, "cache_token_bytes", of_block / KV_BLOCK);
+    note_bytes(t, "cache_bytes", whole);
+    if (borrowing) note_bytes(t, "cache_borrowing_layers", borrowing);
+    if (read < of_block / KV_BLOCK * job->length) note_bytes(t, "cache_read_bytes", read);
+}
+
+// ---- layers ----
+
+void list_layers(const ConfigLayers *layers, int kind, char *list, size_t capacity) {
+    char one[24];
+    *list = '\0';
+    for (int i = 0; i < layers->n; i++) {
+        int last = i;
+        if (layers->kinds[i] != kind) continue;
+        while (last + 1 < layers->n && layers->kinds[last + 1] == kind) last++;
+        snprintf(one, sizeof one, last > i ? "%d-%d" : "%d", i, last);
+        add_name(list, capacity, " ", one);
+        i = last;
+    }
+}
+
+void note_layers(Table *t, const ConfigLayers *layers) {
+    static const char *const keys[] = {"layers_full", "layers_sliding", "layers_linear"};
+    char list[200];
+    bool differ = layers->n_of[KIND_FULL] < layers->n;
+    for (int kind = 0; differ && kind <= KIND_OTHER; kind++) {
+        list_layers(layers, kind, list, sizeof list);
+        bool has_room = !t->eyes || strlen(list) < 60;  // at a terminal the full layers are enough
+        if (list[0] && has_room) table_note(t, keys[kind], "%s", list);
+    }
 }
 
 // ---- methods in turn ----

@@ -1,5 +1,5 @@
-// What the jobs that measure share: headings, windows of a text, methods in turn. Tables go to
-// standard output. What fails returns false or NULL with the reason.
+// What the jobs that measure share: headings, windows of a text, scores, methods in turn. Tables go
+// to standard output. What fails returns false or NULL with the reason.
 #pragma once
 
 #include "../job/job.h"
@@ -7,6 +7,16 @@
 
 // The lines that every table begins with: `what` and the model, the length, how it is read.
 void print_heading(const Job *job, Table *table, const char *what);
+
+// Prints what the model has besides a Llama's, and of its cache what a token takes, and what
+// job->length positions do, with what makes it less than keys and values of each head in each layer.
+void note_model(Table *t, const Job *job);
+
+// The numbers of a kind's layers, as "0-4 6-10".
+void list_layers(const ConfigLayers *layers, int kind, char *list, size_t capacity);
+
+// Notes which layers of a config are of which kind.
+void note_layers(Table *t, const ConfigLayers *layers);
 
 // The text of a token on one line, cut where it is longer; bytes that cannot be shown stand as C
 // spells them.
@@ -20,6 +30,33 @@ void spell(const char *piece, size_t n, char *out, size_t capacity);
 size_t window_ids(const Job *job);
 // Fills window (job->length) with the i-th of n stretches that are spread evenly over the text.
 void fill_window(const Job *job, int i, int n, int32_t *window);
+
+// ---- scores: how badly a session predicts a text ----
+
+// -ln of the probability that logits (vocab_size) give to `target`. Overwrites the logits.
+double negative_log_likelihood(float *logits, int vocab_size, int target);
+
+// Tokens [from, to) of a text, 0 < from. They are read as part of a text of `length` tokens by
+// then, or (0) one by one.
+typedef struct {
+    const int32_t *ids;
+    int from, to;
+    int length;
+} Span;
+
+// nll[p - from] = -ln p(ids[p]) for p in [from, to). The session first reads the ids before that it
+// lacks, as part of a text of that length. False with the reason.
+bool score_span(Session *s, Span span, double *nll, Error *err);
+
+// The same for a span whose id number 0 comes behind all that the session has read, whatever that
+// is.
+bool score_behind(Session *s, Span span, double *nll, Error *err);
+
+// ---- the cache ----
+
+// Bytes of the cache that a token at this position reads: in each layer, of the positions that its
+// window shows.
+double cache_bytes_read(const Job *job, KvType kv, double positions);
 
 // ---- methods in turn ----
 
@@ -49,3 +86,8 @@ bool measure_methods(const Job *job, const MethodsTable *methods, Error *err);
 
 // Shows the share `done` of a method's work.
 void show_progress(const Method *method, double done);
+
+// ---- encodings.c: --explain of a model that knows positions by an encoding other than RoPE ----
+
+// Prints what it adds at distances up to job->length. False with the reason.
+bool explain_encoding(const Job *job, Error *err);

@@ -52,11 +52,11 @@ static bool read_question(const Job *job, const char *path, int line, const char
     q->length = (int)number;
     for (skip_blanks(text); **text && **text != '\n'; skip_blanks(text)) {
         if (!read_next_whole(text, 0, last, &number))
-            return fail(err, "%s, line %d: token ids from 0 to %d expected behind the length",
+            return fail(err, "%s, line %d: token ids from 0 to %d expected after the length",
                         name_of_file(path), line, last);
         q->tokens[q->n_tokens++] = (int32_t)number;
     }
-    return q->n_tokens > 0 || fail(err, "%s, line %d: there is no token id behind the length",
+    return q->n_tokens > 0 || fail(err, "%s, line %d: there is no token id after the length",
                                    name_of_file(path), line);
 }
 
@@ -89,7 +89,8 @@ static bool read_questions(const Job *job, const char *path, Questions *all, Err
 }
 
 // What is asked is a number, or else the name of a file.
-static bool take_questions(const Job *job, const char *asked, Questions *all, Error *err) {
+static bool take_questions(const Job *job, Questions *all, Error *err) {
+    const char *asked = job->options->next;
     const char *what = asked;
     long vocab_size = (long)job->model->config.vocab_size;
     bool is_number = what[0] && what[strspn(what, "0123456789")] == '\0';
@@ -173,7 +174,7 @@ static void print_answer(Answers *a, const RopePlan *plan, const Question *q, in
 // keys that are kept from a shorter text are not what a fresh session holds.
 static bool read_to(const Job *job, Session *s, int length, Error *err) {
     const RopeConfig *rope = s->config.rope;
-    const bool stepwise = job->sessions.stepwise;
+    const bool stepwise = job->options->sessions.stepwise;
     bool follows = rope->dynamic || rope_methods[rope->method].flags & ROPE_USES_LISTS;
     if (follows || stepwise) session_rewind(s, 0);
     else if (s->position >= length) session_rewind(s, length - 1);
@@ -200,11 +201,11 @@ static bool answer_by(Answers *a, const RopePlan *plan, const Questions *all, Er
     return ok;
 }
 
-bool show_next(const Job *job, const NextOptions *o, Error *err) {
+bool show_next(Job *job, Error *err) {
     Questions all = {0};
     Answers a = {.job = job};
     uint64_t vocab_size = (uint64_t)job->model->config.vocab_size;
-    bool ok = take_questions(job, o->asked, &all, err);
+    bool ok = take_questions(job, &all, err);
     if (ok) a.sorted = alloc_array(vocab_size, sizeof *a.sorted, "logits in order", err);
     if (a.sorted) a.rank = alloc_array(vocab_size, sizeof *a.rank, "ranks", err);
     ok = ok && a.rank;

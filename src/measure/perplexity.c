@@ -7,7 +7,6 @@
 
 #include "../fast/kv_cache.h"
 #include "measure.h"
-#include "score.h"
 
 enum {
     // Tokens whose scores count as one in the standard error: neighbors depend on each other.
@@ -67,13 +66,13 @@ static void print_bucket(const Perplexity *all, const Method *method, int from, 
 static bool score_window(const Perplexity *all, Method *method, int sample, Error *err) {
     const PerplexityOptions *o = all->o;
     const int n = method->job->length;
-    const int step = method->job->sessions.stepwise ? KV_BLOCK : n;
+    const int step = method->job->options->sessions.stepwise ? KV_BLOCK : n;
     double *nll = all->scores + (int64_t)sample * n;
     fill_window(method->job, sample, o->samples, all->window);
     session_rewind(method->session, 0);
     for (int from = 1; from < n; from += step) {
         int to = n - from > step ? from + step : n;
-        int length = method->job->sessions.stepwise ? 0 : n;
+        int length = method->job->options->sessions.stepwise ? 0 : n;
         if (!score_span(method->session, (Span){all->window, from, to, length}, nll + from, err))
             return false;
         show_progress(method, (sample + (double)to / n) / o->samples);
@@ -134,7 +133,8 @@ static bool check_text_length(const Job *job, const PerplexityOptions *o, Error 
     return true;
 }
 
-bool measure_perplexity(const Job *job, const PerplexityOptions *o, Error *err) {
+bool measure_perplexity(Job *job, Error *err) {
+    const PerplexityOptions *o = &job->options->ppl;
     if (!check_text_length(job, o, err)) return false;
     const size_t n = job->length;
     const size_t bytes = o->samples * sizeof(double) + sizeof(int32_t);  // for a position

@@ -18,7 +18,7 @@ static bool may_write_over(const char *path, Error *err) {
     bool is_file = S_ISREG(info.st_mode);
     bool is_empty = is_file && info.st_size == 0;
     if (!is_empty && !(is_file && model_open(path, &there, err)))
-        return fail(err, "--quantize: %s is there already, and is no model (expected a free name)",
+        return fail(err, "--quantize: %s exists and is not a model (expected a free name)",
                     path);
     if (!is_empty) model_close(&there);
     return true;
@@ -34,19 +34,24 @@ static void say_written(const Model *model, const char *path, WeightType type, b
     else fprintf(stderr, "run: wrote %s: a copy, since the weights are %s already\n", path, name);
 }
 
-bool measure_rounding(const Model *model, const char *from, WeightType type, const char *to,
-                      TableForm form, Error *err) {
+bool measure_rounding(Job *job, Error *err) {
+    static const WeightType types[] = {WEIGHT_Q8, WEIGHT_Q4, WEIGHT_F16, WEIGHT_F32};
     static const char *const kinds[N_MATRIX_KINDS] = {"embedding", "attention", "feed-forward",
                                                       "classifier"};
+    const Options *o = job->options;
+    const WeightType type = types[o->quantize_type];
+    const char *to = o->quantize_path;
+    struct ModelExtra extra;
+    const Model model = model_as_said(job->model, job->said, &extra);
     QuantizeError errors[N_MATRIX_KINDS];
     if (!*to) return fail(err, "--quantize: found an empty name (expected one for the copy)");
-    if (is_same_file(to, from))
+    if (is_same_file(to, o->model_path))
         return fail(err, "--quantize: %s is the model that is read (give the copy another name)",
                     to);
     if (!may_write_over(to, err)) return false;
     catch_termination();
-    if (!model_quantize(model, type, to, errors, err)) return false;
-    Table table = table_open(form);
+    if (!model_quantize(&model, type, to, errors, err)) return false;
+    Table table = table_open(job->form);
     table_note(&table, "errors as shares of the mean absolute weight", "of the class");
     table_columns(&table, "tensors\tworst\tmean");
     bool rounded = false;
@@ -62,6 +67,6 @@ bool measure_rounding(const Model *model, const char *from, WeightType type, con
         table_end_row(&table);
     }
     table_end(&table);
-    say_written(model, to, type, rounded);
+    say_written(&model, to, type, rounded);
     return true;
 }

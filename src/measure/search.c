@@ -7,7 +7,7 @@
 // are small the hills become narrower. Candidates are read window by window, and dropped once they
 // are worse than the best by more than the standard error of the difference.
 #define _POSIX_C_SOURCE 200809L
-#include "search.h"
+#include "jobs.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +15,6 @@
 #include <string.h>
 
 #include "measure.h"
-#include "score.h"
 
 // SAMPLE: positions that make one sample of a difference, as neighbors are not independent. HILLS:
 // at first.
@@ -30,9 +29,8 @@ typedef struct {
 typedef struct {
     const Job *job;
     const SearchOptions *o;
-    SearchListener *listener;  // NULL: nobody
-    Table table;               // of `#` lines
-    RopeConfig start;          // longrope, but for what a candidate says
+    Table table;       // of `#` lines
+    RopeConfig start;  // longrope, but for what a candidate says
     // Windows: their length, of which the last `counted` positions count, and how many search.
     int n, counted, windows;
     int32_t *ids;            // (n) of the one at hand
@@ -136,7 +134,6 @@ static bool try_candidate(Search *s, const DivisorList *c, bool *better, Error *
         s->read++;
         snprintf(shown, sizeof shown, "%.4f, began %.4f", s->mean, s->began);
         table_progress(&s->table, shown, share_done(s));
-        if (s->listener) s->listener(NULL, s->mean, share_done(s));
         dropped = !is_first && i < s->windows - 1 && difference(s, start, i + 1, &error) > error;
     }
     s->tried++;
@@ -146,7 +143,6 @@ static bool try_candidate(Search *s, const DivisorList *c, bool *better, Error *
     s->nll = beaten;
     s->best = *c;
     s->mean = mean_of(s, s->best_nll);
-    if (s->listener) s->listener(&plan, s->mean, share_done(s));
     return true;
 }
 
@@ -254,7 +250,7 @@ static bool report(Search *s, Error *err) {
     double error;
     table_end(t);
     print_heading(s->job, t, "search");
-    table_note(t, "seed", "%llu", (unsigned long long)s->job->seed);
+    table_note(t, "seed", "%llu", (unsigned long long)s->job->options->seed);
     table_note(t, "counted", "%d to %d", s->n - s->counted, s->n);
     table_note(t, "read", "%d windows, for %d candidates", s->read, s->tried);
     table_note(t, "searched", "%d windows", s->windows);
@@ -272,8 +268,8 @@ static bool report(Search *s, Error *err) {
     return publish_print(&publication, err);
 }
 
-bool search(const Job *job, const SearchOptions *options, SearchListener *listener, Error *err) {
-    Search s = {.job = job, .o = options, .n = job->length, .listener = listener};
+bool search_divisors(Job *job, Error *err) {
+    Search s = {.job = job, .o = &job->options->search, .n = job->length};
     s.start = job->plans[0].rope;
     s.windows = s.o->windows;
     const int trained = s.start.train_ctx, first[] = {trained, s.n / 2, 1};  // by MINIMIZE_...
@@ -292,7 +288,7 @@ bool search(const Job *job, const SearchOptions *options, SearchListener *listen
             err,
             "the text has %zu tokens, fewer than %d windows of %d that search and %d that judge",
             job->n_ids, s.windows, s.n, s.windows);
-    s.random = (2 * s.job->seed + 1) * 0x9E3779B97F4A7C15;
+    s.random = (2 * s.job->options->seed + 1) * 0x9E3779B97F4A7C15;
     s.start.method = ROPE_LONGROPE;
     s.start.dynamic = false;
     s.start.factor = (double)s.n / trained;

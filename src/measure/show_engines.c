@@ -1,9 +1,11 @@
 // --engines: how engines read a config.
-#include "show_engines.h"
+#include "jobs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "measure.h"
 
 enum { N_ROPE_CELLS = 5 };
 
@@ -55,30 +57,6 @@ static void print_reading(Table *t, const Reading *r, int length) {
     if (t->eyes) remark_difference(t, r);
 }
 
-void list_layers(const ConfigLayers *layers, int kind, char *list, size_t capacity) {
-    char one[24];
-    *list = '\0';
-    for (int i = 0; i < layers->n; i++) {
-        int last = i;
-        if (layers->kinds[i] != kind) continue;
-        while (last + 1 < layers->n && layers->kinds[last + 1] == kind) last++;
-        snprintf(one, sizeof one, last > i ? "%d-%d" : "%d", i, last);
-        add_name(list, capacity, " ", one);
-        i = last;
-    }
-}
-
-void note_layers(Table *t, const ConfigLayers *layers) {
-    static const char *const keys[] = {"layers_full", "layers_sliding", "layers_linear"};
-    char list[200];
-    bool differ = layers->n_of[KIND_FULL] < layers->n;
-    for (int kind = 0; differ && kind <= KIND_OTHER; kind++) {
-        list_layers(layers, kind, list, sizeof list);
-        bool has_room = !t->eyes || strlen(list) < 60;  // at a terminal the full layers are enough
-        if (list[0] && has_room) table_note(t, keys[kind], "%s", list);
-    }
-}
-
 // What is told of all engines, above the rows.
 static void print_notes_of_all(Table *t, const Reading *reference, int length) {
     table_note(t, "length", "%d", length);
@@ -107,19 +85,21 @@ static bool has_unseen(const Readings *readings) {
     return found;
 }
 
-bool show_engines(const ReadByEngines *what, const char *list, Answer *answer, Error *err) {
-    const int length = what->job->length;
+bool show_engines(Job *job, Error *err) {
+    const ReadByEngines what = read_by_engines(job);
+    const char *list = job->options->engines;
+    const int length = job->length;
     char with_hf5[1000];
     char words[60];
     int known;
-    const bool is_named = list, is_refused = what->as_it_stands && what->job->said->refused[0];
+    const bool is_named = list, is_refused = what.as_it_stands && job->said->refused[0];
     snprintf(with_hf5, sizeof with_hf5, "hf5,%s", list ? list : "");
     if (list && strncmp(list, "hf5", 3) != 0) list = with_hf5;
-    Readings *readings = readings_of(what, list, length, err);
+    Readings *readings = readings_of(&what, list, length, err);
     if (!readings) return false;
-    Table t = table_open(what->job->form);
+    Table t = table_open(job->form);
     print_notes_of_all(&t, readings->reference, length);
-    if (is_refused && !t.eyes) table_note(&t, "refused_here", "%s", what->job->said->refused);
+    if (is_refused && !t.eyes) table_note(&t, "refused_here", "%s", job->said->refused);
     name_columns(&t, readings->of[0].by_layer);
     for (int i = 0; i < readings->n; i++) {
         const Reading *r = &readings->of[i];
@@ -129,10 +109,10 @@ bool show_engines(const ReadByEngines *what, const char *list, Answer *answer, E
     int alike = readings_alike(readings, &known);
     bool differ = alike < known;
     bool is_unsure = is_named && has_unseen(readings);
-    if (differ || is_unsure) *answer = differ ? NO : UNDECIDED;
+    if (differ || is_unsure) job->answer = differ ? NO : UNDECIDED;
     snprintf(words, sizeof words, "%d of %d engines read it alike", alike, known);
     if (!differ && is_unsure) snprintf(words, sizeof words, "an engine was not looked at");
-    if (is_refused) *answer = NO;
+    if (is_refused) job->answer = NO;
     if (is_refused) table_reason(&t, "refused", "it is refused here");
     else table_reason(&t, differ ? "differ" : is_unsure ? "not-looked-at" : "same", words);
     free(readings);

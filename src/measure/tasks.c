@@ -12,10 +12,10 @@
 #include <strings.h>
 
 #include "../configs/names.h"
+#include "../job/json_out.h"
 #include "../llama/sampler.h"
-#include "english.h"
+#include "jobs.h"
 #include "measure.h"
-#include "score.h"
 #include "trial.h"
 
 enum {
@@ -315,7 +315,8 @@ static bool prepare(Tasks *t, Error *err) {
     size_t least = job->length;
     Session *s = open_session(job, job->plans, job->length, false, err);  // is there memory at all?
     session_free(s);
-    if (!s || !haystack_make(&t->trial.hay, o->text_path, job->length, err)) return false;
+    if (!s || !haystack_make(&t->trial.hay, job->options->prompt_file, job->length, err))
+        return false;
     unsigned asked = tasks_asked(o->list, err);  // which was found right at the start
     t->trial.length = job->length;
     for (int k = 0; k < N_TASKS; k++) {
@@ -324,17 +325,19 @@ static bool prepare(Tasks *t, Error *err) {
         if (!trial_fits(&t->trial, err)) return false;
     }
     if (t->trial.task->n_hidden > 0) return true;  // all but copy, the last one
-    if (o->text_path)
+    if (job->options->prompt_file)
         t->ids =
             tokenizer_encode(job->tokenizer, t->trial.hay.text,
                              t->trial.hay.starts[t->trial.hay.n_pieces], false, &t->n_ids, err);
-    else t->ids = plain_english(job->tokenizer, least, job->seed, &t->n_ids, err);
+    else t->ids = plain_english(job->tokenizer, least, job->options->seed, &t->n_ids, err);
     return t->ids && (t->n_ids >= least ||
                       fail(err, "copy: the text has %zu tokens, fewer than %zu", t->n_ids, least));
 }
 
-bool measure_tasks(const Job *job, const TasksOptions *o, Answer *answer, Error *err) {
-    Tasks t = {.job = job, .o = o, .trial = {.tokenizer = job->tokenizer, .seed = job->seed}};
+bool measure_tasks(Job *job, Error *err) {
+    const TasksOptions *o = &job->options->tasks;
+    const Trial trial = {.tokenizer = job->tokenizer, .seed = job->options->seed};
+    Tasks t = {.job = job, .o = o, .trial = trial};
     MethodsTable methods = {
         .what = "passkey",
         .columns = "method\tlength\tdepth\ttrials\tcorrect\taccuracy",
@@ -347,10 +350,78 @@ bool measure_tasks(const Job *job, const TasksOptions *o, Answer *answer, Error 
     }
     bool ok = prepare(&t, err) && measure_methods(job, &methods, err);
     for (const Shortfall *s = t.shortfalls; ok && s < t.shortfalls + t.n_shortfalls; s++) {
-        *answer = NO;
+        job->answer = NO;
         fprintf(stderr, "run: %s, %s, %d positions: accuracy %.3f, below --min-accuracy %g\n",
                 s->task, s->method, s->length, s->accuracy, o->min_accuracy);
     }
+    if (job->answer == NO && job->form.json)
+        json_reason(job->form.json, "accuracy", "an accuracy is below --min-accuracy");
     free_tasks(&t);
     return ok;
+}
+
+// ---- trials for other programs: a line of JSON for each, with its prompt and what is right ----
+
+static bool print_trial(const Trial *t, int number, Error *err) {
+    size_t bytes;
+    int n_ids;
+    int32_t *ids = trial_ids(t, &n_ids, err);
+    if (!ids) return false;
+    free(ids);
+    char *text = trial_text(t, &bytes, err);
+    if (!text) return false;
+    printf("{\"task\": \"%s\", \"length\": %d, \"depth\": %.2f, ", t->task->name, t->length,
+           trial_depth(t));
+    printf("\"trial\": %d, \"tokens\": %d, \"max_tokens\": %d, ", number, n_ids,
+           MAX_ANSWER * t->task->n_asked);
+    printf("\"answers\": [");
+    for (int k = 0; k < t->task->n_asked; k++) {
+        char wanted[MAX_WANTED];
+        trial_wanted(t, k, wanted);
+        printf("%s\"%s\"", k > 0 ? ", " : "", wanted);
+    }
+    printf("], \"prompt\": ");
+    print_json_text(text, bytes);
+    printf("}\n");
+    free(text);
+    return true;
+}
+
+// All depths and trials of t->task, at lengths from `shortest` to `longest`.
+static bool print_task(Trial *t, int shortest, int longest, int trials, Error *err) {
+    t->length = shortest;
+    for (;;) {
+        if (!trial_find_pieces(t, err)) return false;
+        for (t->depth = 0; t->pieces >= 0 && t->depth < N_DEPTHS; t->depth++) {
+            for (int number = 0; number < trials; number++) {
+                trial_choose(t, number);
+                if (!print_trial(t, number, err)) return false;
+            }
+        }
+        if (t->length == longest) break;
+        t->length = next_length(t->length, longest);
+    }
+    return t->pieces >= 0 || trial_fits(t, err);
+}
+
+bool print_prompts(Job *job, Error *err) {
+    const TasksOptions *o = &job->options->tasks;
+    Trial t = {.tokenizer = job->tokenizer, .seed = job->options->seed};
+    int half = job->said->rope.train_ctx / 2;
+    int shortest = half > 0 && half < job->length ? half : job->length;
+    unsigned asked = tasks_asked(o->list, err);  // which was found right at the start
+    bool ok = haystack_make(&t.hay, job->options->prompt_file, job->length, err);
+    bool any = false;
+    for (int k = 0; ok && k < N_TASKS; k++) {
+        t.task = &all_tasks[k];
+        if (!(asked >> k & 1) || !t.task->n_hidden) continue;
+        ok = print_task(&t, shortest, job->length, o->trials, err);
+        any = true;
+    }
+    haystack_free(&t.hay);
+    if (!ok || any) return ok;
+    return fail(
+        err,
+        "copy is judged by perplexity and has no prompt (expected passkey, multikey, multivalue, "
+        "variables, updates or hops)");
 }

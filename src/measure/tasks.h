@@ -1,20 +1,7 @@
-// Tasks that need what stands far back: hidden keys and pages.
+// Tasks that need what stands far back: passkeys by themselves.
 #pragma once
 
 #include "../job/job.h"
-
-// The tasks of a list (NULL: passkey) as bits by their order. 0 with the reason where one is not
-// known.
-unsigned tasks_asked(const char *list, Error *err);
-
-// Prints accuracies by length and depth for each plan. *answer becomes NO when a method's accuracy
-// in a task at a length is below options->min_accuracy. False with the reason.
-bool measure_tasks(const Job *job, const TasksOptions *options, Answer *answer, Error *err);
-
-// Prints the trials of these tasks instead, as lines of JSON for other programs. Of the job it
-// needs the tokenizer and the length. Lengths begin at half the model's trained context. Without
-// one, all trials are of that length. False with the reason.
-bool print_prompts(const Job *job, const TasksOptions *options, Error *err);
 
 // Passkeys in texts of one length, the same ones for any seed. NULL with the reason.
 typedef struct Tasks Tasks;

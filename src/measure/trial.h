@@ -4,8 +4,16 @@
 
 #include "../tokens/tokenizer.h"
 
-// ---- what sentences are hidden in: a text in pieces, of which any number can be taken ----
+// ---- english.c ----
 
+// `least` ids (n), or some thousand more, of plain English that means nothing, always the same for a
+// seed. The caller frees them. NULL with the reason.
+int32_t *plain_english(const Tokenizer *tokenizer, size_t least, uint64_t seed, size_t *n,
+                       Error *err);
+
+// ---- trial.c ----
+
+// What sentences are hidden in: a text in pieces, of which any number can be taken.
 typedef struct {
     char *text;
     size_t *starts;  // (n_pieces + 1) of the pieces in the text; the last one is its end
@@ -16,8 +24,6 @@ typedef struct {
 // filler. False with the reason; haystack_free may be called all the same.
 bool haystack_make(Haystack *hay, const char *path, int length, Error *err);
 void haystack_free(Haystack *hay);
-
-// ---- tasks ----
 
 enum {
     N_TASKS = 7,

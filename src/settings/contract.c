@@ -1,11 +1,9 @@
 // Rows of rope.c against their formulas. Settings are changed one at a time, and the row must say
 // which of them matter.
-#include "contract.h"
+#include "methods.h"
 
 #include <math.h>
 #include <string.h>
-
-#include "../base/settings.h"
 
 enum {
     TRIED = 2048,           // positions that a formula is tried at

@@ -1,5 +1,6 @@
 // The jobs. A row says all that the options, run.c and messages know of a job. To add one, write
-// its row, its function in run.c, and the option that asks for it in option_table.c.
+// its row, its function, which src/measure/jobs.h names, and the option that asks for it in
+// option_table.c.
 #pragma once
 
 // How long a job's text is when -n does not say.
@@ -32,27 +33,28 @@ enum {
     WRITING = ON_A_TEXT | SAMPLING | SPREADING | A_SEED,
 };
 
-// Kind, function in run.c, usual length, needs. The first is what is done when no option asks for a
+// Kind, function, usual length, needs. The first is what is done when no option asks for a
 // job. CHAT (-m chat), PROMPTS (--prompts) and SETTINGS (--settings) are made of another job by one
 // of its options.
 #define JOB_ROWS(JOB)                                                                              \
-    JOB(TEXT, run_text, SHORT_LENGTH, WRITING | A_PROMPT)                                          \
-    JOB(CHAT, run_text, CONTEXT_LENGTH, WRITING)                                                   \
-    JOB(PPL, run_ppl, TEXT_LENGTH, ON_A_TEXT | LISTS | SPREADING | A_TABLE | ADVICE_TUNING)        \
-    JOB(TASKS, run_tasks, FAR_LENGTH,                                                              \
+    JOB(TEXT, generate_text, SHORT_LENGTH, WRITING | A_PROMPT)                                     \
+    JOB(CHAT, generate_text, CONTEXT_LENGTH, WRITING)                                              \
+    JOB(PPL, measure_perplexity, TEXT_LENGTH,                                                      \
+        ON_A_TEXT | LISTS | SPREADING | A_TABLE | ADVICE_TUNING)                                   \
+    JOB(TASKS, measure_tasks, FAR_LENGTH,                                                          \
         ON_A_TEXT | LISTS | SPREADING | A_SEED | A_TABLE | ADVICE_TUNING)                          \
-    JOB(PROMPTS, run_prompts, FAR_LENGTH, A_TOKENIZER | A_SEED)                                    \
-    JOB(CHECK, run_check, CONTEXT_LENGTH, ON_A_TEXT | A_TABLE)                                     \
-    JOB(SETTINGS, run_check, CONTEXT_LENGTH, PLANS | A_MODEL_OR_SETTINGS | A_TABLE)                \
-    JOB(ATTN, run_attn, PROMPT_LENGTH, ON_A_TEXT | A_PROMPT | SPREADING | A_TABLE)                 \
-    JOB(NEXT, run_next, PROMPT_LENGTH, ON_A_TEXT | A_PROMPT | LISTS | A_TABLE | ADVICE_TUNING)     \
-    JOB(EXPLAIN, run_explain, CONTEXT_LENGTH,                                                      \
+    JOB(PROMPTS, print_prompts, FAR_LENGTH, A_TOKENIZER | A_SEED)                                  \
+    JOB(CHECK, check_model, CONTEXT_LENGTH, ON_A_TEXT | A_TABLE)                                   \
+    JOB(SETTINGS, check_model, CONTEXT_LENGTH, PLANS | A_MODEL_OR_SETTINGS | A_TABLE)              \
+    JOB(ATTN, show_attention, PROMPT_LENGTH, ON_A_TEXT | A_PROMPT | SPREADING | A_TABLE)           \
+    JOB(NEXT, show_next, PROMPT_LENGTH, ON_A_TEXT | A_PROMPT | LISTS | A_TABLE | ADVICE_TUNING)    \
+    JOB(EXPLAIN, explain, CONTEXT_LENGTH,                                                          \
         PLANS | A_MODEL_OR_SETTINGS | A_TABLE | ADVICE_REACH | ADVICE_TUNING)                      \
-    JOB(BENCH, run_bench, BENCH_LENGTH, PLANS | RUNNING | A_TABLE)                                 \
-    JOB(ROPE_JSON, run_rope_json, CONTEXT_LENGTH, PLANS | A_MODEL_OR_SETTINGS)                     \
-    JOB(SEARCH, run_search, TEXT_LENGTH, ON_A_TEXT | A_SEED | A_TABLE)                             \
-    JOB(ENGINES, run_engines, CONTEXT_LENGTH, PLANS | A_MODEL_OR_SETTINGS | A_TABLE)               \
-    JOB(QUANTIZE, run_quantize, NO_LENGTH, A_TABLE)
+    JOB(BENCH, bench, BENCH_LENGTH, PLANS | RUNNING | A_TABLE)                                     \
+    JOB(ROPE_JSON, print_block, CONTEXT_LENGTH, PLANS | A_MODEL_OR_SETTINGS)                       \
+    JOB(SEARCH, search_divisors, TEXT_LENGTH, ON_A_TEXT | A_SEED | A_TABLE)                        \
+    JOB(ENGINES, show_engines, CONTEXT_LENGTH, PLANS | A_MODEL_OR_SETTINGS | A_TABLE)              \
+    JOB(QUANTIZE, measure_rounding, NO_LENGTH, A_TABLE)
 
 #define JOB_KIND(kind, run, length, needs) JOB_##kind,
 typedef enum { JOB_ROWS(JOB_KIND) N_JOBS } JobKind;
@@ -61,7 +63,7 @@ typedef enum { JOB_ROWS(JOB_KIND) N_JOBS } JobKind;
 #define ON_JOB(kind, run, length, needs) ON_##kind = 1 << JOB_##kind,
 enum { JOB_ROWS(ON_JOB) };
 
-// What a row says but for its function, which run.c knows.
+// What a row says but for its function, which lies above (src/job, src/measure) and run.c calls.
 typedef struct {
     UsualLength length;
     unsigned needs;

@@ -1,6 +1,6 @@
 // The options of the command line, and --help. To add one, give it a place in Options and a row in
 // the table.
-#include "option_table.h"
+#include "options.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -40,9 +40,9 @@ const Option option_table[] = {
      .is_common = true,
      .needs = A_SEED},
     {.value = {"-n", "N",
-               "positions, prompt included; 0: the model's context, which a chat and --check take; "
-               "8k: 8 x 1,024 [256; "
-               "other measuring: 4 times the trained context]",
+               "positions, prompt included; 0: the model's context, as in a chat and --check; "
+               "8k: 8 x 1,024 "
+               "[256 for text; 4 times the trained context for measurements]",
                WHOLE, OF_OPTIONS(steps), 0, MOST},
      .is_common = true,
      .needs = A_LENGTH},
@@ -61,8 +61,8 @@ const Option option_table[] = {
      .idle = {"--ids", true, ON_PPL},
      .needs = A_TOKENIZER},
     {.value = {"-m", "MODE",
-               "generate or chat; turns are those of the model's family, which its special tokens "
-               "tell [generate]",
+               "generate or chat; a chat writes the turns of the model's family, which it knows by "
+               "its special tokens [generate]",
                WORD, OF_OPTIONS(mode), 0, 1, modes},
      .is_common = true,
      .needs = SAMPLING},
@@ -95,7 +95,7 @@ const Option option_table[] = {
      .jobs = ON_CHECK,
      .needs = SPREADING},
     {.value = {"--crowd", NULL,
-               "with --spread: a key counts as often as the positions that it stands for", FLAG,
+               "with --spread: count a key as often as the positions that it stands for", FLAG,
                OF_OPTIONS(sessions.crowd)},
      .idle = {"--spread", false, SPREADS},
      .jobs = ON_TEXT | ON_CHAT | ON_ATTN | ON_PPL},
@@ -116,10 +116,9 @@ const Option option_table[] = {
      .is_common = true,
      .about_rope = true,
      .needs = PLANS},
-    {.value =
-         {"--rope-sliding", "NAME",
-          "the same for the sliding layers, in a model where these turn by settings of their own",
-          TEXT, OF_OPTIONS(sliding)},
+    {.value = {"--rope-sliding", "NAME",
+               "the method of the sliding layers, in a model where they have settings of their own",
+               TEXT, OF_OPTIONS(sliding)},
      .about_rope = true,
      .needs = PLANS},
     {.value = {"--rope-config", "FILE",
@@ -161,36 +160,38 @@ const Option option_table[] = {
      .about_rope = true,
      .jobs = ON_PPL | ON_CHECK | ON_NEXT},
     {.value = {"--check", "[FILE]",
-               "does the model hold to N positions? On a text of yours, or one that is made up",
+               "does the model hold to N positions? On a text of yours, or the built-in story",
                TEXT, OF_OPTIONS(check.text_path)},
      .is_common = true,
      .job = JOB_CHECK},
-    {.value = {"--like", "FILE",
-               "--check also wants the model to read short texts as well as this one, within 5 %",
-               TEXT, OF_OPTIONS(check.like_path)},
-     .jobs = ON_CHECK},
     {.value =
-         {"--budget", "SECONDS",
-          "--check takes so long at most, and names what it left out; 0: only what all costs [60]",
-          NUMBER, OF_OPTIONS(check.budget), 0, 1e6},
+         {"--like", "FILE",
+          "--check also requires that short texts are read as well as by this model, within 5 %",
+          TEXT, OF_OPTIONS(check.like_path)},
+     .jobs = ON_CHECK},
+    {.value = {"--budget", "SECONDS",
+               "time limit of --check; names what it left out; 0: print what all would cost [60]",
+               NUMBER, OF_OPTIONS(check.budget), 0, 1e6},
      .jobs = ON_CHECK},
     {.value = {"--min-page", "A",
-               "--check also wants this share of what reading a page again gains in a short text; "
-               "0: only tells it",
+               "--check also requires this share of what reading a page again gains in a short "
+               "text; 0: report only",
                NUMBER, OF_OPTIONS(check.min_page), 0, 1},
      .jobs = ON_CHECK},
-    {.value = {"--max-cache", "NATS",
-               "--check also wants --kv q8 or q4 to change no more than this for each token, "
-               "against f16; 0: only tells both",
-               NUMBER, OF_OPTIONS(check.max_cache), 0, 100},
+    {.value =
+         {"--max-cache", "NATS",
+          "--check also requires that --kv q8 or q4 changes the next token's distribution by no "
+          "more than this, on average; 0: report only",
+          NUMBER, OF_OPTIONS(check.max_cache), 0, 100},
      .jobs = ON_CHECK},
     {.value = {"--whole", NULL,
                "--check passes only when it read texts of N positions whole, not by jumps alone",
                FLAG, OF_OPTIONS(check.whole)},
      .jobs = ON_CHECK},
     {.value = {"--settings", NULL,
-               "--check judges the settings alone, and reads nothing; needs no tokenizer", FLAG,
-               OF_OPTIONS(check.settings)},
+               "--check judges the settings alone, without reading a text; needs no tokenizer",
+               FLAG, OF_OPTIONS(check.settings)},
+     .not_with = "--check FILE",
      .jobs = ON_CHECK | ON_SETTINGS},
     {.value = {"--passkey", NULL, "retrieval of a hidden key by length and depth", .type = NOTHING},
      .is_common = true,
@@ -208,6 +209,8 @@ const Option option_table[] = {
     {.value = {"--prompts", NULL,
                "--tasks prints its prompts and the right answers as lines of JSON; needs no model",
                FLAG, OF_OPTIONS(prompts)},
+     .with = {"-n"},
+     .unless = "MODEL",
      .jobs = ON_TASKS | ON_PROMPTS},
     {.value = {"--min-accuracy", "A",
                "exit with status 1 when a method's accuracy in a task at a length is below A [0]",
@@ -218,9 +221,9 @@ const Option option_table[] = {
                OF_OPTIONS(attn)},
      .job = JOB_ATTN},
     {.value = {"--next", "K",
-               "log-probabilities of the K likeliest tokens behind the prompt; or of those that a "
+               "log-probabilities of the K likeliest tokens after the prompt; or of those that a "
                "file K names",
-               TEXT, OF_OPTIONS(next.asked)},
+               TEXT, OF_OPTIONS(next)},
      .is_common = true,
      .job = JOB_NEXT},
     {.value = {"--explain", NULL, "what the method does to every pair at length N",
@@ -234,10 +237,12 @@ const Option option_table[] = {
     {.value = {"--head-dim", "D",
                "head size for --explain, --rope-json and --engines without a model; give --theta "
                "and --train-ctx too",
-               WHOLE, OF_OPTIONS(head_dim), 2, ROPE_MAX_HEAD_DIM}},
+               WHOLE, OF_OPTIONS(head_dim), 2, ROPE_MAX_HEAD_DIM},
+     .not_with = "MODEL",
+     .with = {"--theta", "--train-ctx"},
+     .unless = "--rope-config"},
     {.value = {"--rope-json", NULL,
-               "the settings in force as a rope_scaling block for Hugging Face and vLLM",
-               .type = NOTHING},
+               "the settings as a rope_scaling block for Hugging Face and vLLM", .type = NOTHING},
      .is_common = true,
      .job = JOB_ROPE_JSON,
      .about_rope = true},
@@ -262,7 +267,7 @@ const Option option_table[] = {
                OF_OPTIONS(search.seconds), 0.001, 1e9},
      .jobs = ON_SEARCH},
     {.value = {"--search-windows", "K",
-               "K windows of the text search, and as many others judge [8]", WHOLE,
+               "--search reads K windows of the text, and as many others to judge [8]", WHOLE,
                OF_OPTIONS(search.windows), 1, MOST_COUNT},
      .jobs = ON_SEARCH},
     {.value = {"--population", "P",
@@ -282,7 +287,7 @@ const Option option_table[] = {
                OF_OPTIONS(search.unscaled)},
      .jobs = ON_SEARCH},
     {.value = {"--bench", NULL,
-               "speed of prefill and decode, at the start and behind N positions [8192]",
+               "speed of prefill and decode, at the start and after N positions [8192]",
                .type = NOTHING},
      .is_common = true,
      .job = JOB_BENCH},
@@ -291,8 +296,8 @@ const Option option_table[] = {
                OF_OPTIONS(quantize_type), 0, 3, quantized_types},
      .is_common = true,
      .job = JOB_QUANTIZE},
-    {.value = {"--tsv", NULL, "print tables between tabs at a terminal, too, as in a pipe", FLAG,
-               OF_OPTIONS(tsv)},
+    {.value = {"--tsv", NULL, "print tables separated by tabs at a terminal, too, as in a pipe",
+               FLAG, OF_OPTIONS(tsv)},
      .needs = A_TABLE},
     {.value = {"--json", NULL,
                "print the table as one object of JSON, with the reason of the exit status", FLAG,
@@ -300,7 +305,7 @@ const Option option_table[] = {
      .is_common = true,
      .not_with = "--tsv"},
     {.value = {"--help", "[TOPIC]",
-               "what is typed most, or of a TOPIC: all, rope, or a job (check, ppl, tasks, ...); "
+               "the options used most, or a TOPIC: all, rope, or a job (check, ppl, tasks, ...); "
                "-h is --help",
                TEXT, OF_OPTIONS(help)},
      .is_common = true},

@@ -3,8 +3,7 @@
 #include <string.h>
 
 #include "../engines/engines.h"
-#include "contract.h"
-#include "option_table.h"
+#include "options.h"
 
 static bool is_row_said(const Options *o, int row) { return o->said[row]; }
 
@@ -92,13 +91,34 @@ static void drop_idle(Options *o) {
 
 // ---- what goes together ----
 
-// Options that exclude one another, by their rows.
-static bool check_partners(const Options *o, Error *err) {
+// Whether what a row names is given: an option, one with a value behind it, or the model file.
+static bool is_given(const Options *o, const char *name) {
     const char *nearest;
+    char option[32];
+    if (strcmp(name, "MODEL") == 0) return o->model_path;
+    snprintf(option, sizeof option, "%.*s", (int)strcspn(name, " "), name);
+    int number = option_find(option, &nearest);
+    if (number >= n_option_rows) return o->rope.said >> (number - n_option_rows) & 1;
+    if (!is_row_said(o, number) || !strchr(name, ' ')) return is_row_said(o, number);
+    return *(const char *const *)(const void *)((const char *)o + option_value(number)->place);
+}
+
+static const char *in_words(const char *name) {
+    return strcmp(name, "MODEL") == 0 ? "a model file" : name;
+}
+
+// Options that exclude or need one another, by their rows.
+static bool check_pairs(const Options *o, Error *err) {
     for (int i = 0; i < n_option_rows; i++) {
-        const char *other = option_table[i].not_with;
-        if (other && is_row_said(o, i) && is_row_said(o, option_find(other, &nearest)))
-            return fail(err, "%s and %s exclude one another", option_table[i].value.option, other);
+        const Option *row = &option_table[i];
+        const char *name = row->value.option, *first = row->with[0], *second = row->with[1];
+        if (!is_row_said(o, i)) continue;
+        if (row->not_with && is_given(o, row->not_with))
+            return fail(err, "%s and %s exclude one another", name, in_words(row->not_with));
+        if (!first || is_given(o, row->unless)) continue;
+        if (!is_given(o, first) || (second && !is_given(o, second)))
+            return fail(err, "%s without %s needs %s%s%s with it", name, in_words(row->unless),
+                        first, second ? " and " : "", second ? second : "");
     }
     return true;
 }
@@ -143,8 +163,8 @@ static bool fail_list(const char *option, const char *what, const char *list, in
         bool takes = row->job && job_facts[row->job].needs & LISTS;
         if (takes) add_name(names, sizeof names, ", ", row->value.option);
     }
-    return fail(err, "%s: one %s expected, '%.100s' are %d (lists are for %s)", option, what, list,
-                n, names);
+    return fail(err, "%s: '%.100s' is a list of %d (one %s expected; lists are for %s)", option,
+                list, n, what, names);
 }
 
 static bool check_engines(const Options *o, Error *err) {
@@ -156,43 +176,26 @@ static bool check_engines(const Options *o, Error *err) {
     if (n > 1 && !takes_lists(o)) return fail_list("--reading", "engine", o->reading, n, err);
     bool is_read = o->reading || o->job == JOB_ENGINES;
     if (!is_read || !o->rope_config || !options_say_block(o)) return true;
-    return fail(
-        err, "engines read --rope-config's file as it stands (found --rope or a setting besides)");
+    return fail(err, "engines read --rope-config's file as it is (found --rope or a setting, too)");
 }
 
-// Without a model there may be prompts, if their length is said.
-static bool check_prompts(const Options *o, Error *err) {
-    if (o->job != JOB_PROMPTS)
-        return fail(err, "no model file given (expected model.bin [options]; see --help)");
-    return o->steps > 0 ||
-           fail(err, "--prompts without a model needs -n (expected the longest text, in tokens)");
-}
-
-// The model's file, or what stands for it.
+// The model's file, or what stands for it: a head, a config, or for prompts their length.
 static bool check_model_given(const Options *o, Error *err) {
-    const RopeConfig *rope = &o->rope.rope;
-    bool can_lack_it = job_facts[o->job].needs & A_MODEL_OR_SETTINGS;
-    bool has_other = o->head_dim || o->rope_config;
-    if (!o->model_path && !(can_lack_it && has_other) && !check_prompts(o, err)) return false;
-    if (!o->head_dim) return true;
-    if (o->model_path)
-        return fail(err, "--head-dim is for --explain, --rope-json and --engines without a model");
+    bool needs_none = job_facts[o->job].needs & A_MODEL_OR_SETTINGS;
+    bool has_other = (needs_none && (o->head_dim || o->rope_config)) || o->job == JOB_PROMPTS;
     if (o->head_dim % 2) return fail(err, "--head-dim: '%d' is not an even number", o->head_dim);
-    if (!o->rope_config && (rope->theta == 0 || rope->train_ctx == 0))
-        return fail(err, "--head-dim needs --theta and --train-ctx with it");
-    return true;
+    return o->model_path || has_other ||
+           fail(err, "no model file given (expected model.bin [options]; see --help)");
 }
 
 // --json is of what has a table.
 static bool check_json(const Options *o, Error *err) {
     const char *asked = asked_by(o);
-    if (o->json && !(job_facts[o->job].needs & A_TABLE))
-        return fail(err,
-                    "--json: %s has no table (expected --check, --engines, --explain, or what else "
-                    "prints one)",
-                    asked ? asked : "a text");
-    if (!o->check.settings || !o->check.text_path) return true;
-    return fail(err, "--check --settings reads no text (found %.100s)", o->check.text_path);
+    return !o->json || job_facts[o->job].needs & A_TABLE ||
+           fail(err,
+                "--json: %s has no table (expected --check, --engines, --explain, or what else "
+                "prints one)",
+                asked ? asked : "a text");
 }
 
 static bool read_methods(Options *o, Error *err) {
@@ -209,8 +212,5 @@ bool options_check(Options *o, Error *err) {
     if (!rows_are_named(err)) return false;
     if (!check_json(o, err) || !check_model_given(o, err) || !check_engines(o, err)) return false;
     drop_idle(o);
-    if (!check_partners(o, err)) return false;
-    o->tasks.text_path = o->prompt_file;
-    o->check.says_block = options_say_block(o);
-    return read_methods(o, err);
+    return check_pairs(o, err) && read_methods(o, err);
 }

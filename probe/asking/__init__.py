@@ -1,0 +1,1 @@
+"""Asking a server: requests, forms of questions and answers, the checked likeliest tokens."""

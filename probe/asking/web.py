@@ -1,0 +1,197 @@
+"""Requests to one server and to nobody else: no redirects, no proxy that was not asked for, limits of size and time."""
+
+from __future__ import annotations
+
+import json
+import queue
+import socket
+import ssl
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from http.client import HTTPException
+from typing import Any, Dict, Optional, Sequence, Union
+
+from ..common import Problem, Unreachable, on_one_line
+
+MOST_BYTES = 4 << 20  # of an answer: a thousand times what one token with its neighbours takes
+BUSY = 429, 502, 503, 504  # statuses that another try may change
+PASSING = BUSY + (500,)  # 500 may also say that a server has not what was asked for
+LONGEST_PAUSE = 8  # seconds between two tries
+
+
+class Answer:
+    """status; data: the object in the JSON of a status of 200; words: of any other status, on one line."""
+
+    def __init__(self, status: int, data: Any = None, words: str = '') -> None:
+        self.status, self.data, self.words = status, data, words
+
+    def told(self) -> str:
+        return 'status %d: %s' % (self.status, self.words or 'no words')
+
+
+class NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, request, file, code, words, headers, to):
+        raise Problem('the server redirects to %s (nothing is sent anywhere but to the URL given)'
+                      % on_one_line(to, 100))
+
+
+def refuse_constant(name):
+    """Of the numbers that JSON does not have, servers write -Infinity for what cannot come next."""
+    if name == '-Infinity':
+        return -float('inf')
+    raise ValueError('the number %s' % name)
+
+
+def root_of(url):
+    """The URL without /v1 and the last slash, or a problem."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise Problem('%s: no URL (%s; expected http://HOST:PORT)' % (on_one_line(url), error), 'usage')
+    if parts.scheme not in ('http', 'https') or not parts.hostname or port == 0:
+        raise Problem('%s: no URL of a server (expected http://HOST:PORT or https://HOST)' % on_one_line(url), 'usage')
+    if parts.query or parts.fragment or parts.username is not None or not url.isprintable() or ' ' in url:
+        raise Problem('%s: a URL of host, port and path expected (a key goes into --key-env)' % on_one_line(url),
+                      'usage')
+    path = parts.path.rstrip('/')
+    path = path[:-len('/v1')] if path.endswith('/v1') else path
+    return '%s://%s%s' % (parts.scheme, parts.netloc, path)
+
+
+class Server:
+    """One server. Its methods may be called by several threads."""
+
+    def __init__(self, url: str, key: Optional[str] = None, proxy: Optional[str] = None, timeout: float = 600) -> None:
+        self.root, self.timeout = root_of(url), timeout
+        self.headers = {'Content-Type': 'application/json', 'Accept': 'application/json'}
+        if key:
+            self.headers['Authorization'] = 'Bearer ' + key
+        proxies = {'http': root_of(proxy), 'https': root_of(proxy)} if proxy else {}
+        self.opener = urllib.request.build_opener(urllib.request.ProxyHandler(proxies), NoRedirect())
+
+    def get(self, path: str) -> Answer:
+        return self.ask(path, None)
+
+    def post(self, path: str, body: Dict[str, Any]) -> Answer:
+        return self.ask(path, json.dumps(body).encode())
+
+    def post_again(self, path: str, body: Dict[str, Any], retries: int, statuses: Sequence[int] = PASSING) -> Answer:
+        """The answer, after as many tries more where its status is one that may pass."""
+        for tried in range(retries):
+            answer = self.post(path, body)
+            if answer.status not in statuses:
+                return answer
+            pause(tried)
+        return self.post(path, body)
+
+    def wait(self, seconds: float) -> None:
+        """Waits until the server answers and does not say that it is busy; a problem when the seconds are over."""
+        end, tried, patience = time.time() + seconds, 0, self.timeout
+        while True:
+            self.timeout = max(1, min(patience, end - time.time()))
+            try:
+                answer = self.get('/health')
+                why = answer.told() if answer.status in BUSY else None
+            except Unreachable as problem:
+                why = str(problem)
+            except Problem:  # an answer that is no JSON: of a server that runs
+                why = None
+            finally:
+                self.timeout = patience
+            if why is None:
+                return
+            if time.time() >= end:
+                raise Problem('the server is not ready within %g s (--wait): %s' % (seconds, why), 'unreachable')
+            time.sleep(max(0, min(0.2 * 2 ** min(tried, 4), end - time.time())))
+            tried += 1
+
+    def ask(self, path: str, body: Optional[bytes]) -> Answer:
+        """The answer to a request, whole within the timeout. A server may send a byte a second for ever, against
+        which no timeout of a socket helps: the request has a thread of its own, which is left behind."""
+        done = queue.Queue()
+        threading.Thread(target=lambda: done.put(self.outcome(path, body)), daemon=True).start()
+        try:
+            outcome = done.get(timeout=self.timeout)
+        except queue.Empty:
+            raise self.late(path)
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    def late(self, path: str) -> Unreachable:
+        return Unreachable('%s%s: no whole answer within %g s (--timeout)' % (self.root, path, self.timeout))
+
+    def outcome(self, path: str, body: Optional[bytes]) -> Union[Answer, Problem]:
+        try:
+            return self.exchange(path, body)
+        except Problem as problem:
+            return problem
+        except (urllib.error.URLError, HTTPException, OSError, ValueError) as error:
+            return self.trouble(path, error)
+
+    def trouble(self, path: str, error: Exception) -> Problem:
+        reason = getattr(error, 'reason', error)
+        if isinstance(reason, ssl.SSLError):
+            return Problem('%s: TLS: %s' % (self.root, on_one_line(reason)))
+        if isinstance(reason, socket.timeout):  # a TimeoutError from Python 3.10 on
+            return self.late(path)
+        name = type(reason).__name__
+        words = on_one_line(reason) or name
+        return Unreachable('%s%s does not answer: %s%s' % (self.root, path, words,
+                                                         '' if words == name else ' (%s)' % name))
+
+    def exchange(self, path: str, body: Optional[bytes]) -> Answer:
+        request = urllib.request.Request(self.root + path, body, self.headers)
+        try:
+            with self.opener.open(request, timeout=self.timeout) as answer:
+                status, data = answer.status, self.whole(path, answer)
+        except urllib.error.HTTPError as error:
+            with error:
+                return Answer(error.code, words=words_of(error.read(1 << 16)))
+        if status != 200:
+            return Answer(status, words=words_of(data))
+        try:
+            found = json.loads(data.decode(), parse_constant=refuse_constant)
+        except RecursionError:
+            raise Problem('%s%s: the answer is nested too deep' % (self.root, path))
+        except ValueError as error:
+            raise Problem('%s%s: the answer is no JSON that can be used: %s (found %s)' % (
+                self.root, path, on_one_line(error, 80), on_one_line(data[:80].decode('utf-8', 'replace'))))
+        if not isinstance(found, dict):
+            raise Problem('%s%s: an object expected (found %s)' % (self.root, path, on_one_line(found, 80)))
+        return Answer(200, found)
+
+    def whole(self, path: str, answer: Any) -> bytes:
+        data = b''
+        while len(data) <= MOST_BYTES:
+            part = answer.read(MOST_BYTES + 1 - len(data))
+            if not part:
+                break
+            data += part
+        if len(data) <= MOST_BYTES and answer.length:
+            raise Unreachable('%s%s does not answer: it closes in the middle (%d bytes more were to come)' % (
+                self.root, path, answer.length))
+        if len(data) <= MOST_BYTES:
+            return data
+        raise Problem('%s%s: the answer has more than %d MiB' % (self.root, path, MOST_BYTES >> 20))
+
+
+def pause(tried: int) -> None:
+    time.sleep(min(2 ** tried, LONGEST_PAUSE))
+
+
+def words_of(data):
+    """What a server says of an error: the words in the JSON, if there are any."""
+    text = data.decode('utf-8', 'replace')
+    try:
+        found = json.loads(text)
+        for key in ('error', 'detail', 'message'):
+            found = found.get(key, found) if isinstance(found, dict) else found
+        text = found if isinstance(found, str) else json.dumps(found)
+    except (ValueError, RecursionError):
+        pass
+    return on_one_line(text)

@@ -1,0 +1,411 @@
+"""Two servers, or one twice, beside each other, without weights: did a setting do anything?
+
+Each server is asked twice. With a1, a2, b1, b2 what the two say of one token, the mean of (a1 - b1)(a2 - b2) is the
+square of what differs, since what a server rounds anew each time averages out of the product. What all tokens of a
+prompt have in common is left out before. The standard error is that of servers that do not differ: of two normal errors
+of variance v the product has the variance v^2, and ((a1 - b1) - (a2 - b2))^4 / 12 has that mean."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+from argparse import Namespace
+from typing import Any, Dict, List, Optional, Tuple
+
+from export import families
+from export.installed import ROOT
+
+from ..asking.asking import Found, Interview, Prompt, Refusal, forms_to_try, model_of
+from ..asking.forms import Reply, Token
+from ..asking.web import Server
+from ..common import NO, UNDECIDED, YES, Problem, with_commas
+from ..report import Report
+from .tasks import Asker
+
+WHAT = 'rope.c server_probe answers'
+USUAL, PROMPTS = 2048, 10      # -n and --prompts
+SHORTEST = 32                  # tokens of the first prompt, about
+LETTERS = 4                    # of a token, about: a text without a tokenizer is cut by these
+SURE = 5                       # standard errors by which servers differ
+MORE_SURE = 6                  # by which the long prompts alone do: one of several questions
+LITTLE = 0.0005                # nats: less is rounding, also of a server that says the same each time
+OTHER_ARITHMETIC = 0.04        # nats, at most: what other kernels, bits of a cache or 8-bit activations make
+MUCH_LESS = 0.25               # of what all prompts differ, short ones at least, to differ everywhere
+HARDLY = 0.1                   # of what long prompts differ, short ones at most, to be called equal: 1 % of theta moves
+#                                prompts of 60 tokens by a fifth of what it moves those of 1,000
+FEWEST = 2                     # short prompts, of which something is said
+COMMON = 0.5                   # of the tokens of both, at least, are in both
+TEXT_TOKENS = 24               # of an answer in words
+HALF = 0.5                     # of the texts that differ: no rounding does that
+
+Logprobs = Dict[str, float]
+
+
+class Stranger(Interview):
+    """An interview without a vocabulary: tokens by what the server calls them, and prompts as text."""
+
+    def __init__(self, server: Server, options: Namespace) -> None:
+        self.server, self.top, self.greedy, self.words = server, options.top, False, True
+        self.retries, self.model = options.retries, model_of(server, options.served)
+        self.forms, self.way = forms_to_try(server, options.api), None
+        self.told = self.status = self.failed = None
+        self.silent = False
+
+    def begin(self, prompt: Prompt) -> None:
+        self.trial, self.highest = prompt, 0
+        self.find_way()
+
+    def known(self, tokens: List[Token]) -> Dict[Any, float]:
+        def name(token):
+            if token.id is not None:
+                return 'id %d' % token.id
+            return 'text ' + (token.data.decode('latin-1') if token.data else token.text or '')
+        return {name(token): token.logprob for token in tokens}
+
+    def chosen(self, reply: Reply) -> Optional[Found]:
+        return None
+
+
+class Said:
+    """What one server says of each prompt: `rounds` of log-probabilities or words, its count, or why it is refused."""
+
+    def __init__(self, rounds: List[Any], counted: Optional[int], refused: Optional[str]) -> None:
+        self.rounds, self.counted, self.refused = rounds, counted, refused
+
+
+# ---- asking ----
+
+def texts_of(options: Namespace) -> List[str]:
+    """Beginnings of the text that end at a word's end, each some times the one before."""
+    path = options.text or os.path.join(ROOT, 'book.txt')
+    try:
+        with open(path, encoding='utf-8', errors='replace') as file:
+            text = file.read()
+    except OSError as error:
+        raise Problem('%s: %s' % (path, error.strerror), 'file')
+    n, count = options.n or USUAL, options.prompts or PROMPTS
+    while text and len(text) < LETTERS * n:
+        text += '\n' + text
+    low = min(SHORTEST, n)
+    found = []
+    for i in range(count):
+        length = LETTERS * (n if count == 1 else round(low * (n / low) ** (i / (count - 1))))
+        match = re.compile(r'\w(?=\s)').search(text, max(length - 1, 0))
+        found.append(text[:match.end()] if match else text)
+    found = [t for i, t in enumerate(found) if t.strip() and t not in found[:i]]
+    if not found:
+        raise Problem('%s: no words' % path, 'file')
+    return found
+
+
+def ask_server(server: Server, texts: List[str], options: Namespace) -> List[Said]:
+    """Each text, twice: log-probabilities, or with --greedy words."""
+    found = [Said([], None, None) for _ in texts]
+    ask = by_words(server, options) if options.greedy else by_numbers(server, texts, options)
+    for _ in range(2):
+        for said, text in zip(found, texts):
+            if said.refused:
+                continue
+            answer, said.counted, said.refused = ask(text)
+            if not said.refused:
+                said.rounds.append(answer)
+    if all(said.refused for said in found):
+        raise Problem('the server refuses every prompt: %s' % found[0].refused, 'refused')
+    return found
+
+
+def by_words(server, options):
+    asker = Asker(server, options)
+
+    def ask(text):
+        words, counted, _, refusal = asker.ask(text, TEXT_TOKENS)
+        return words, counted, refusal and refusal.told()
+    return ask
+
+
+def by_numbers(server, texts, options):
+    interview = Stranger(server, options)
+    try:
+        interview.begin(Prompt([], texts[0]))
+    except Refusal as refusal:
+        raise Problem('%s refuses the first prompt %s' % (server.root, refusal), 'refused')
+
+    def ask(text):
+        try:
+            top, counted = interview.ask(Prompt([], text))
+        except Refusal as refusal:
+            return None, None, interview.told or str(refusal)
+        return top, counted, None
+    return ask
+
+
+# ---- a file between two runs ----
+
+def digest(texts: List[str], options: Namespace) -> str:
+    asked = json.dumps([texts, options.top, options.greedy, options.chat])
+    return hashlib.sha256(asked.encode()).hexdigest()
+
+
+def save(path: str, said: List[Said], asked: str) -> None:
+    rows = [{'rounds': s.rounds, 'counted': s.counted, 'refused': s.refused} for s in said]
+    part = '%s.%d' % (path, os.getpid())
+    try:
+        with open(part, 'w', encoding='utf-8') as file:
+            json.dump({'what': WHAT, 'asked': asked, 'answers': rows}, file)
+        os.replace(part, path)
+    except OSError as error:
+        raise Problem('--save %s: %s' % (path, error.strerror), 'file')
+
+
+def is_round(value: Any) -> bool:
+    return isinstance(value, str) or isinstance(value, dict) and bool(value) and all(
+        isinstance(v, (int, float)) and not isinstance(v, bool) for v in value.values())
+
+
+def load(path: str, asked: str) -> List[Said]:
+    try:
+        with open(path, encoding='utf-8') as file:
+            found = json.load(file)
+    except OSError as error:
+        raise Problem('--against %s: %s' % (path, error.strerror), 'file')
+    except (ValueError, RecursionError):
+        found = None
+    rows = found.get('answers') if isinstance(found, dict) and found.get('what') == WHAT else None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) and isinstance(row.get('rounds'), list) and
+                                             all(map(is_round, row['rounds'])) for row in rows):
+        raise Problem('--against %s: not a file that --save wrote' % path, 'file')
+    if found.get('asked') != asked:
+        raise Problem('--against %s: saved with other prompts (the same -n, --prompts, --top, --text and --greedy '
+                      'expected)' % path, 'file')
+    return [Said(row['rounds'], row.get('counted'), row.get('refused')) for row in rows]
+
+
+# ---- comparing ----
+
+class Row:
+    """One prompt: `products` (a1 - b1)(a2 - b2) of its tokens, and `chances`, the squares of their errors; `apart` the
+    mean |difference|, `own` that of each server's two rounds; `se` the standard error of `apart`."""
+
+    def __init__(self, a: Said, b: Said) -> None:
+        self.a, self.b = a, b
+        self.products: List[float] = []
+        self.chances: List[float] = []
+        self.apart = self.own = self.se = 0.0
+        self.is_same = a.rounds == b.rounds and a.rounds[:1] == a.rounds[1:]
+
+    def length(self) -> int:
+        return self.a.counted or self.b.counted or 0
+
+    def compare(self) -> None:
+        rounds = self.a.rounds + self.b.rounds
+        if isinstance(rounds[0], str):
+            self.apart = float(rounds[0] != rounds[2])
+            self.own = float(rounds[0] != rounds[1] or rounds[2] != rounds[3])
+            return
+        every = set().union(*rounds)
+        both = [token for token in every if all(token in top for top in rounds)]
+        if len(both) < COMMON * min(map(len, rounds)):  # other tokens altogether: the least of each stands for a token
+            both = list(every)
+        a1, a2, b1, b2 = ([top.get(token, min(top.values())) for token in both] for top in rounds)
+        first, second = level([w - y for w, y in zip(a1, b1)]), level([x - z for x, z in zip(a2, b2)])
+        self.products = [x * y for x, y in zip(first, second)]
+        self.chances = [(x - y) ** 4 / 12 for x, y in zip(first, second)]
+        gaps = [abs((w + x - y - z) / 2) for w, x, y, z in zip(a1, a2, b1, b2)]
+        self.apart, self.se = mean_and_error(gaps)
+        self.own = sum(abs(w - x) + abs(y - z) for w, x, y, z in zip(a1, a2, b1, b2)) / 2 / len(both)
+
+
+def level(values: List[float]) -> List[float]:
+    mean = sum(values) / len(values)
+    return [value - mean for value in values]
+
+
+def mean_and_error(values: List[float]) -> Tuple[float, float]:
+    n = len(values)
+    mean = sum(values) / n
+    spread = math.sqrt(sum((v - mean) ** 2 for v in values) / max(n - 1, 1))
+    return mean, spread / math.sqrt(n) if n > 1 else math.inf
+
+
+def square_of(rows: List[Row]) -> Tuple[float, float]:
+    """The mean square of what differs, and its standard error."""
+    products = [product for row in rows for product in row.products]
+    chance = sum(chance for row in rows for chance in row.chances)
+    return sum(products) / len(products), math.sqrt(chance) / len(products)
+
+
+def differs(rows: List[Row], errors: float) -> bool:
+    if not rows:
+        return False
+    square, error = square_of(rows)
+    return square - errors * error > LITTLE ** 2
+
+
+class Finding:
+    def __init__(self, kind: str, words: str, past: int = 0) -> None:
+        self.kind, self.words, self.past = kind, words, past
+
+
+def compared(rows: List[Row]) -> Finding:
+    """By log-probabilities."""
+    longest = with_commas(rows[-1].length())
+    if all(row.is_same for row in rows):
+        return Finding('identical', 'identical to the bit to %s tokens: the setting has no effect there' % longest)
+    is_different = differs(rows, SURE)
+    tails = [k for k in range(1, len(rows) - 1) if differs(rows[k:], MORE_SURE)]
+    square, error = square_of(rows)
+    own = sum(row.own for row in rows) / len(rows)
+    if not is_different and not tails:
+        least = math.sqrt(max(square, 0) + SURE * error)
+        return Finding('equal', 'equal within rounding to %s tokens: a server asked twice differs by %.4f nats, and '
+                       'less than %.4f between the two would not show' % (longest, own, max(least, LITTLE)))
+    apart = math.sqrt(max(square, 0))
+    for k in reversed(range(FEWEST, len(rows))):
+        if split_at(rows, k):
+            there = math.sqrt(max(square_of(rows[k:])[0], 0))
+            return Finding('past', 'differs only past %s tokens: by %.4f nats there' % (
+                with_commas(rows[k - 1].length()), there), rows[k - 1].length())
+    if is_different and differs(rows[:FEWEST], SURE) and square_of(rows[:FEWEST])[0] > (MUCH_LESS * apart) ** 2 / 2:
+        tail = ': so little may be other arithmetic' if apart < OTHER_ARITHMETIC else ''
+        return Finding('different', 'differs everywhere: by %.4f nats%s' % (apart, tail))
+    return Finding('different', 'differs: by %.4f nats; whether short prompts do, too, cannot be told (more --prompts '
+                   'would)' % apart)
+
+
+def split_at(rows: List[Row], k: int) -> bool:
+    """Whether the first k prompts are alike, and the others are not: what the first may differ at most is much less."""
+    short, long = rows[:k], rows[k:]
+    if not differs(long, SURE) or differs(short, SURE) or any(differs([row], SURE) for row in short):
+        return False
+    square, error = square_of(short)
+    return square + 2 * error < HARDLY ** 2 * square_of(long)[0] and square_of(long[:1])[0] > square + 2 * error
+
+
+def compared_words(rows: List[Row]) -> Finding:
+    """By greedy texts: one that differs may be rounding, half of them are not."""
+    asked = [row for row in rows if not row.own]
+    other = [row for row in asked if row.apart]
+    if not asked:
+        return Finding('unknown', 'cannot tell: neither server says the same twice')
+    if not other:
+        return Finding('equal', 'the same words to %s tokens: %d texts of %d tokens' % (
+            with_commas(rows[-1].length()), len(asked), TEXT_TOKENS))
+    told = '%d of %d texts are other words' % (len(other), len(asked))
+    first = asked.index(other[0])
+    if first and len(other) == len(asked) - first > 1:
+        past = asked[first - 1].length()
+        return Finding('past', 'differs only past %s tokens: %s' % (with_commas(past), told), past)
+    if len(other) >= HALF * len(asked):
+        return Finding('different', 'differs: %s' % told)
+    return Finding('unknown', 'cannot tell: %s, which rounding may do' % told)
+
+
+def shortfall(rows: List[Row]) -> Optional[Finding]:
+    """Prompts that one server cuts or refuses."""
+    for row in rows:
+        a, b = row.a, row.b
+        if a.refused or b.refused:
+            who, why = ('both refuse', a.refused) if a.refused and b.refused else \
+                ('A refuses', a.refused) if a.refused else ('B refuses', b.refused)
+            return Finding('refused', '%s a prompt of %s tokens (%s)' % (who, with_commas(row.length()) if row.length()
+                                                                       else 'unknown', why))
+        if a.counted is not None and b.counted is not None and a.counted != b.counted:
+            who, n = ('A', a.counted) if a.counted < b.counted else ('B', b.counted)
+            return Finding('cut', '%s cuts prompts at %s tokens: the other counts %s' % (
+                who, with_commas(n), with_commas(max(a.counted, b.counted))))
+    for before, row in zip(rows, rows[1:]):
+        if row.a.counted is not None and row.a.counted <= (before.a.counted or 0):
+            return Finding('cut', 'both cut prompts at %s tokens' % with_commas(row.a.counted))
+    return None
+
+
+# ---- the whole ----
+
+def does_not_turn(config: Optional[str]) -> str:
+    """What config.json says of full layers that do not turn: their long reach has no setting."""
+    if not config:
+        return ''
+    try:
+        with open(config, encoding='utf-8') as file:
+            found = json.load(file)
+    except OSError as error:
+        raise Problem('%s: %s' % (config, error.strerror), 'file')
+    except (ValueError, RecursionError):
+        raise Problem('%s: no JSON' % config, 'file')
+    found = found.get('text_config', found) if isinstance(found, dict) else {}
+    kind = found.get('model_type')
+    family = families.named(kind) if isinstance(kind, str) else None
+    layers = family.layers if family else None
+    if not (layers and layers.without_rope):
+        return ''
+    return '; config.json (%s) has layers that do not turn: for these no setting of RoPE does anything' % kind
+
+
+def as_expected(finding: Finding, expected: str) -> bool:
+    kind, _, past = expected.partition(':')
+    if kind == 'same':
+        return finding.kind in ('identical', 'equal')
+    if kind == 'different':
+        return finding.kind in ('different', 'past', 'cut')
+    return finding.kind == 'past' and finding.past <= int(past)
+
+
+def check_expected(expected: Optional[str]) -> None:
+    if expected is not None and not re.match(r'(same|different|different-past:[0-9]{1,9})$', expected):
+        raise Problem("--expect: found '%.40s', expected same, different or different-past:N" % expected, 'usage')
+
+
+REASONS = {'identical': 'identical', 'equal': 'equal', 'different': 'different', 'past': 'different-past', 'cut': 'cut',
+           'refused': 'refused', 'unknown': 'unknown'}
+
+
+def compare(server: Server, other: Optional[Server], options: Namespace, out: Report) -> int:
+    """The whole job. Returns the status."""
+    check_expected(options.expect)
+    texts = texts_of(options)
+    asked = digest(texts, options)
+    before = load(options.against, asked) if options.against else None
+    said = ask_server(server, texts, options)
+    if options.save:
+        save(options.save, said, asked)
+        out.last('%d prompts asked twice, kept in %s: --against it asks again and compares' % (
+            len(texts), options.save))
+        return out.end(YES, 'saved')
+    a, b = (before, said) if before else (said, ask_server(other, texts, options))
+    rows = [Row(x, y) for x, y in zip(a, b)]
+    rows.sort(key=Row.length)
+    found = shortfall(rows)
+    whole = [row for row in rows if len(row.a.rounds) == len(row.b.rounds) == 2 and row.a.counted == row.b.counted]
+    for row in whole:
+        row.compare()
+    if whole:
+        by = compared_words(whole) if options.greedy else compared(whole)
+        finding = by if found is None else Finding(found.kind, '%s; shorter ones: %s' % (found.words, by.words))
+    else:
+        finding = found or Finding('unknown', 'cannot tell: no prompt was answered by both')
+    show(out, server, other, whole, options)
+    return verdict(out, finding, options)
+
+
+def show(out: Report, server: Server, other: Optional[Server], rows: List[Row], options: Namespace) -> None:
+    out.note('a', options.against or server.root)
+    out.note('b', other.root if other else server.root)
+    names = ['tokens', 'differs', 'twice'] if options.greedy else ['tokens', 'nats', 'se', 'twice', 'same']
+    out.rows(names, [['%d' % row.length(), '%d' % row.apart, '%d' % row.own] if options.greedy else
+                     ['%d' % row.length(), '%.5f' % row.apart, '%.5f' % row.se, '%.5f' % row.own,
+                      '%d' % row.is_same] for row in rows])
+
+
+def verdict(out: Report, finding: Finding, options: Namespace) -> int:
+    words = finding.words
+    if finding.kind in ('identical', 'equal'):
+        words += does_not_turn(options.rope_config)
+    is_unknown = finding.kind == 'unknown'
+    if options.expect and not is_unknown and not as_expected(finding, options.expect):
+        out.last('%s; expected %s' % (words, options.expect))
+        return out.end(NO, REASONS[finding.kind])
+    out.last(words)
+    return out.end(UNDECIDED if is_unknown else YES, REASONS[finding.kind])

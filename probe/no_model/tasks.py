@@ -1,0 +1,399 @@
+"""Whether a server's context holds: the texts of ./run --tasks, sent, judged as there, and their tokens counted."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import queue
+import re
+import threading
+import time
+from argparse import Namespace
+
+from export.installed import ROOT
+
+from .. import report
+from ..asking.asking import REFUSED, forms_to_try, model_of
+from ..asking.web import Server, pause
+from ..common import INTERRUPTED, NO, UNDECIDED, YES, Problem, Unreachable, on_one_line, tell, with_commas
+from ..numbers.decide import ERRORS
+from ..numbers.ours import Refused, run
+from ..report import Report
+
+USUAL = 4096        # -n
+SHORT = 160, 200, 240, 280, 320  # tokens of the texts by which the server's tokenizer is measured
+CHAT_ANSWER = 256   # tokens that a chat's answer may take, where a model may think first
+CUT = 0.9           # of the tokens expected: a server that counts fewer has cut the prompt, whatever its tokenizer
+FEW = 8             # tokens by which a count may differ because numbers have other tokens
+LITTLE = 0.005      # of a count, by which a line through short texts may miss a long one
+ENOUGH = 0.5        # accuracy that the shortest texts must reach, and longer ones then, too
+PATIENCE = 10       # seconds that the questions may take without saying so beforehand
+
+
+# ---- what is asked ----
+
+class Trial:
+    """A line of ./run --prompts, and what became of it: right or not, the server's count, seconds, and the answer that
+    refuses it or fails at it."""
+
+    def __init__(self, line):
+        given = json.loads(line)
+        self.task, self.length, self.depth, self.number = (given[k] for k in ('task', 'length', 'depth', 'trial'))
+        self.tokens, self.most, self.answers, self.prompt = (given[k] for k in ('tokens', 'max_tokens', 'answers',
+                                                                               'prompt'))
+        self.right, self.counted, self.seconds, self.refused, self.is_done = False, None, 0.0, None, False
+
+    def cell(self):
+        return self.task, self.length, self.depth
+
+
+def make_trials(tasks, n, shortest, trials, text):
+    """A run's lengths begin at half of --train-ctx."""
+    more = ['-f', text] if text else []
+    try:
+        out, _ = run(['--tasks', tasks, '--prompts', '-n', n, '--train-ctx', 2 * shortest, '--trials', trials,
+                      '-z', os.path.join(ROOT, 'tokenizer.bin')] + more)
+    except Refused as refused:
+        raise Problem(str(refused), 'usage')
+    return [Trial(line) for line in out.splitlines()]
+
+
+def is_right(trial, said, chat):
+    """A prompt is continued: the answer begins with the one number, or has all of several soon. In a chat it may be a
+    sentence: the first number of five digits in it counts, and what a model thought before is none of it."""
+    if not chat:
+        said = said.lstrip()
+        return said.startswith(trial.answers[0]) if len(trial.answers) == 1 else \
+            all(answer in said[:60] for answer in trial.answers)
+    said = re.sub(r'(?<=[0-9]),(?=[0-9]{3}\b)', '', said.rpartition('</think>')[2])
+    if len(trial.answers) == 1:
+        found = re.search(r'(?<![0-9])[0-9]{5}(?![0-9])', said)
+        return bool(found) and found.group() == trial.answers[0]
+    return all(re.search(r'(?<!\w)%s(?!\w)' % re.escape(answer), said) for answer in trial.answers)
+
+
+# ---- how it is asked ----
+
+class Asker:
+    """Asks a server for texts, in OpenAI's forms or ollama's own."""
+
+    def __init__(self, server, options):
+        self.server, self.chat, self.retries = server, options.chat, options.retries
+        self.model = model_of(server, options.served)
+        self.is_ollama = forms_to_try(server, options.api)[0].name == 'ollama'
+
+    def body(self, prompt, most):
+        most = max(most, CHAT_ANSWER) if self.chat and most > 1 else most
+        said = {'messages': [{'role': 'user', 'content': prompt}]} if self.chat else {'prompt': prompt}
+        if not self.is_ollama:
+            path = '/v1/chat/completions' if self.chat else '/v1/completions'
+            return path, dict(said, model=self.model, max_tokens=most, temperature=0)
+        said = dict(said, model=self.model, stream=False, options={'temperature': 0, 'num_predict': most})
+        return ('/api/chat', said) if self.chat else ('/api/generate', dict(said, raw=True))
+
+    def read(self, data):
+        """The text, and the count of the prompt's tokens or None."""
+        try:
+            if self.is_ollama:
+                return (data['message']['content'] if self.chat else data['response']), data.get('prompt_eval_count')
+            choice = data['choices'][0]
+            text = choice['message'].get('content') if self.chat else choice['text']
+            counted = (data.get('usage') or {}).get('prompt_tokens')
+        except (KeyError, IndexError, TypeError, AttributeError):
+            raise Problem('the answer has no text (found %s)' % on_one_line(data, 80))
+        if not isinstance(text or '', str) or not isinstance(counted, (int, type(None))):
+            raise Problem('the answer has another form (found %s)' % on_one_line(data, 80))
+        return text or '', counted
+
+    def ask(self, prompt, most):
+        """(text, count, seconds, None), or (None, None, seconds, the answer that is none)."""
+        path, body = self.body(prompt, most)
+        for tried in range(self.retries + 1):
+            began = time.time()
+            try:
+                answer = self.server.post_again(path, body, self.retries - tried)
+            except Unreachable:
+                if tried == self.retries:
+                    raise
+                pause(tried)
+                continue
+            if answer.status in REFUSED:
+                raise Problem('%s refuses the key, or wants one (%s): --key-env NAME' % (self.server.root,
+                                                                                        answer.told()), 'key')
+            if answer.status == 200:
+                return self.read(answer.data) + (time.time() - began, None)
+            return None, None, time.time() - began, answer
+
+
+class Ruler:
+    """How many tokens the server should count: a straight line through short texts, whose slope is how its tokenizer
+    compares with ours, and whose start is the template of a chat. Other tasks have other sentences beside the same
+    filler: a line as steep, moved. How far the texts are off the line is how far it can be trusted: where the server
+    counts as we do, a few tokens short is a cut."""
+
+    def __init__(self, asker, text, tasks):
+        self.asker, self.is_filler, self.seconds, self.tokens, self.moved = asker, not text, 0.0, 0, {}
+        trials = [make_trials('passkey', n, n, 1, text)[0] for n in SHORT]
+        self.ends = [(trial.tokens, self.counted(trial)) for trial in trials]
+        self.knows = all(counted is not None for _, counted in self.ends)
+        if self.knows:
+            self.fit()
+            for trial in make_trials(tasks, SHORT[-1], SHORT[0], 1, text):
+                self.move(trial)
+
+    def counted(self, trial):
+        _, counted, seconds, refusal = self.asker.ask(trial.prompt, 1)
+        if refusal:
+            has_failed = refusal.status >= 500
+            raise Problem('the server %s a prompt of %d tokens (%s)' % (
+                'fails at' if has_failed else 'refuses', trial.tokens, refusal.told()),
+                'failed' if has_failed else 'refused')
+        self.seconds, self.tokens = self.seconds + seconds, self.tokens + trial.tokens
+        return counted
+
+    def move(self, trial):
+        """Each other task is measured by one text."""
+        if trial.task != 'passkey' and trial.task not in self.moved:
+            counted = self.counted(trial)
+            self.moved[trial.task] = 0 if counted is None else counted - self.expected(trial.tokens)
+
+    def fit(self):
+        """The line, and what the texts are off it."""
+        n = len(self.ends)
+        self.middle, mean = sum(x for x, _ in self.ends) / n, sum(y for _, y in self.ends) / n
+        self.wide = sum((x - self.middle) ** 2 for x, _ in self.ends)
+        slope = sum((x - self.middle) * (y - mean) for x, y in self.ends) / max(self.wide, 1e-9)
+        self.slope, self.mean = (slope, mean) if slope > 0.25 else (1.0, self.middle)
+        self.off = math.sqrt(sum((y - self.expected(x)) ** 2 for x, y in self.ends) / max(n - 2, 1))
+        self.is_same = len({y - x for x, y in self.ends}) == 1
+
+    def expected(self, tokens, task='passkey'):
+        return self.mean + self.slope * (tokens - self.middle) + self.moved.get(task, 0)
+
+    def margin(self, tokens):
+        """Tokens that the server may count less: three standard errors of the line there. Another text than the filler
+        may change its words on the way, and a tenth is allowed."""
+        if self.is_same:
+            return FEW
+        most = (1 - CUT) * self.expected(tokens) + FEW
+        if not self.is_filler:
+            return most
+        error = self.off * math.sqrt(1 + 1 / len(self.ends) + (tokens - self.middle) ** 2 / max(self.wide, 1e-9))
+        return min(ERRORS * error + FEW + LITTLE * self.expected(tokens), most)
+
+    def is_cut(self, trial):
+        return self.knows and trial.counted is not None and \
+            trial.counted < self.expected(trial.tokens, trial.task) - self.margin(trial.tokens)
+
+    def time_of(self, trials, jobs):
+        """Seconds that the questions take at the pace of the short texts."""
+        return sum(trial.tokens for trial in trials) * self.seconds / max(self.tokens, 1) / jobs
+
+
+class Workers:
+    """Threads that ask, each its next trial. Ctrl-C ends the wait, and the threads end with the program."""
+
+    def __init__(self, asker, trials, jobs):
+        self.asker, self.waiting, self.done = asker, queue.Queue(), queue.Queue()
+        for trial in trials:
+            self.waiting.put(trial)
+        for _ in range(min(jobs, len(trials))):
+            threading.Thread(target=self.work, daemon=True).start()
+
+    def work(self):
+        while True:
+            try:
+                trial = self.waiting.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                said, trial.counted, trial.seconds, trial.refused = self.asker.ask(trial.prompt, trial.most)
+                trial.right = said is not None and is_right(trial, said, self.asker.chat)
+                trial.is_done = True
+                self.done.put(trial)
+            except Problem as problem:
+                self.done.put(problem)
+                return
+
+    def next(self):
+        while True:
+            try:
+                found = self.done.get(timeout=0.2)  # a wait with an end can be interrupted
+            except queue.Empty:
+                continue
+            if isinstance(found, Problem):
+                raise found
+            return found
+
+
+# ---- what came of it ----
+
+def cells_of(trials):
+    """{(task, length, depth): trials that were asked}, in their order."""
+    found = {}
+    for trial in trials:
+        if trial.is_done:
+            found.setdefault(trial.cell(), []).append(trial)
+    return found
+
+
+def mean(values):
+    values = list(values)
+    return sum(values) / len(values) if values else 0
+
+
+def row_of(cell, asked):
+    counts = [t.counted for t in asked if t.counted is not None]
+    right = sum(t.right for t in asked)
+    return [cell[0], '%d' % cell[1], '%.2f' % cell[2], '%d' % len(asked), '%d' % right,
+            '%.3f' % (right / len(asked)), '%.0f' % mean(t.tokens for t in asked),
+            '%.0f' % mean(counts) if counts else '-', '%.2f' % mean(t.seconds for t in asked)]
+
+
+NAMES = ['task', 'length', 'depth', 'trials', 'correct', 'accuracy', 'tokens', 'counted', 'seconds']
+
+
+def matrix(cells):
+    """A line for each task and length, a column for each depth."""
+    lines = {}
+    for (task, length, depth), asked in cells.items():
+        lines.setdefault((task, length), {})[depth] = asked
+    depths = sorted({cell[2] for cell in cells})
+    rows = []
+    for (task, length), by_depth in lines.items():
+        asked = [trial for part in by_depth.values() for trial in part]
+        marks = [mean(t.right for t in by_depth[d]) if d in by_depth else None for d in depths]
+        counts = [t.counted for t in asked if t.counted is not None]
+        rows.append([task, with_commas(length)] +
+                    ['' if m is None else '%.2f %s' % (m, '#' if m >= 0.75 else '+' if m > 0.25 else '.')
+                     for m in marks] +
+                    [with_commas(round(mean(t.tokens for t in asked))),
+                     with_commas(round(mean(counts))) if counts else '-', '%.2f' % mean(t.seconds for t in asked)])
+    return ['task', 'length, depth'] + ['%.2f' % d for d in depths] + ['tokens', 'counted', 'seconds'], rows
+
+
+def lacking(trials, least):
+    """[(words, whether the shortest texts fall short, too)] of accuracies that are not enough, by task and length."""
+    shortest, found = {}, []
+    for (task, length), asked in by_line(trials).items():
+        accuracy = mean(t.right for t in asked)
+        begin = shortest.setdefault(task, (length, accuracy))
+        words = '%s, %s tokens: accuracy %.3f' % (task, with_commas(length), accuracy)
+        if least is not None and accuracy < least:
+            found.append(('%s, below --min-accuracy %g' % (words, least), False))
+        elif least is None and accuracy < ENOUGH:
+            never = begin[1] < ENOUGH
+            found.append((words if never else '%s, and %.3f at %s' % (words, begin[1], with_commas(begin[0])), never))
+    return found
+
+
+def shortfalls(trials, ruler, least):
+    """[(a word for machines, words)] of prompts that were cut or refused, by length, and of accuracies that are not
+    enough; `unknown` where the shortest texts fall short, too, and nothing is known of the context."""
+    found, told = [], set()
+    for (_, length), asked in by_line(trials).items():
+        cut = [t for t in asked if ruler.is_cut(t)]
+        refused = [t for t in asked if t.refused]
+        if length in told or not cut + refused:
+            continue
+        told.add(length)
+        if cut:
+            found.append(('cut', 'asked %s (%s tokens as counted here), the server counted %s' % (
+                with_commas(length), with_commas(cut[0].tokens), with_commas(cut[0].counted))))
+        if refused:
+            answer = refused[0].refused
+            found.append(('failed' if answer.status >= 500 else 'refused', 'asked %s (%s)' % (
+                with_commas(length), answer.told())))
+    return found + [('unknown' if never else 'accuracy', words) for words, never in lacking(trials, least)]
+
+
+def show_table(trials, out):
+    cells = cells_of(trials)
+    if out.is_drawn and not out.is_json:
+        out.rows(*matrix(cells))
+    else:
+        out.rows(NAMES, [row_of(cell, asked) for cell, asked in cells.items()])
+
+
+def show_notes(found, ruler, out):
+    for reason, words in found:
+        out.note(reason, words)
+    if not ruler.knows:
+        out.note('counts', 'the server tells none, so a cut prompt cannot be seen')
+
+
+def verdict(trials, ruler, found, least):
+    """(last line, status, the word for machines)"""
+    longest = with_commas(max(t.length for t in trials))
+    worst = min(mean(t.right for t in asked) for asked in by_line(trials).values())
+    wrong = [(reason, words) for reason, words in found if reason != 'unknown']
+    if wrong:
+        reason, words = wrong[0]
+        return 'does not hold to %s: %s' % (longest, words if reason == 'accuracy' else '%s: %s' % (reason, words)), \
+            NO, reason
+    if found:
+        return 'cannot tell: %s, and these are the shortest texts: it may not know the task (--chat, other --tasks, ' \
+            'or --min-accuracy 0 to judge the prompts alone)' % found[0][1], UNDECIDED, 'unknown'
+    whole = 'prompts arrive whole' if ruler.knows else 'nothing is refused'
+    if least == 0:
+        return 'to %s %s; accuracy %.3f at least' % (longest, whole, worst), YES, 'whole'
+    return 'holds to %s: %s, accuracy %.3f at least' % (longest, whole, worst), YES, 'holds'
+
+
+def show(trials, ruler, options, out):
+    """Prints the table and what falls short. Returns the status."""
+    found = shortfalls(trials, ruler, options.min_accuracy)
+    show_table(trials, out)
+    show_notes(found, ruler, out)
+    words, status, reason = verdict(trials, ruler, found, options.min_accuracy)
+    out.last(words)
+    return out.end(status, reason)
+
+
+def show_unfinished(trials, ruler, options, out):
+    """Prints what was answered: no verdict is drawn from it."""
+    done = [trial for trial in trials if trial.is_done]
+    if done:
+        show_table(trials, out)
+        found = shortfalls(trials, ruler, options.min_accuracy)
+        show_notes([item for item in found if item[0] != 'unknown'], ruler, out)
+    out.last('unfinished: %d of %d answers' % (len(done), len(trials)))
+
+
+def by_line(trials):
+    found = {}
+    for trial in trials:
+        if trial.is_done:
+            found.setdefault((trial.task, trial.length), []).append(trial)
+    return found
+
+
+def ask_tasks(server: Server, options: Namespace, out: Report) -> int:
+    """The whole job. Returns the status."""
+    n = options.n or USUAL
+    shortest = options.from_ or max(n // 8, min(n, SHORT[-1]))
+    trials = make_trials(options.tasks, n, min(shortest, n), options.trials, options.text)
+    asker = Asker(server, options)
+    ruler = Ruler(asker, options.text, options.tasks)
+    out.note('server', '%s, %s, %d questions' % (server.root, 'chat' if options.chat else 'prompts', len(trials)))
+    seconds = ruler.time_of(trials, options.jobs)
+    if seconds > PATIENCE:
+        tell('%d questions of %s tokens in all take about %s or more' % (
+            len(trials), with_commas(sum(t.tokens for t in trials)), report.duration(seconds)))
+    workers = Workers(asker, trials, options.jobs)
+    began = shown = time.time()
+    try:
+        for number in range(len(trials)):
+            workers.next()
+            if time.time() - shown > 10:
+                shown = time.time()
+                tell('%d of %d answers, %.0f s' % (number + 1, len(trials), shown - began))
+    except KeyboardInterrupt:
+        tell('interrupted: %d of %d answers' % (sum(t.is_done for t in trials), len(trials)))
+        show_unfinished(trials, ruler, options, out)
+        return out.end(INTERRUPTED, 'interrupted')
+    except Problem:
+        show_unfinished(trials, ruler, options, out)
+        raise
+    return show(trials, ruler, options, out)

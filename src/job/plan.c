@@ -1,0 +1,370 @@
+// Lengths, plans and sessions of jobs, what they are warned of, and their settings as engines read
+// them.
+#define _POSIX_C_SOURCE 200809L
+#include "job.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../fast/kv_cache.h"
+
+// Usual lengths of a text, a bench and a piece of --spread.
+enum { SHORT_TEXT = 256, BENCH_DEPTH = 8192, USUAL_PIECE = 128 };
+
+// ---- length ----
+
+int length_of_job(const Job *job) {
+    const Model *model = job->model;
+    const int context = said_context(job->said);
+    const int steps = job->options->steps;
+    if (steps == 0) return context;
+    if (steps > 0) return steps;
+    int reach = model_reach(model);
+    int most = reach ? reach : MOST_LENGTH;
+    double far = fmin(fmax(4.0 * job->said->rope.train_ctx, context), most);
+    switch (job_facts[job->options->job].length) {
+    case SHORT_LENGTH: return most < SHORT_TEXT ? most : SHORT_TEXT;
+    case PROMPT_LENGTH: return (int)job->n_ids;
+    case BENCH_LENGTH: return most / 2 < BENCH_DEPTH ? most / 2 : BENCH_DEPTH;
+    case FAR_LENGTH: return (int)far;
+    case TEXT_LENGTH:
+        return (int)fmin(far, (double)job->n_ids + (tokenizer_bos(job->tokenizer) >= 0));
+    default: return context;
+    }
+}
+
+// ---- plans ----
+
+// How far the tokens of a text of the job's length stand.
+static int positions_of(const Job *job) {
+    int spread = job->options->sessions.spread;
+    return spread ? spread : job->length;
+}
+
+// Whether the rows of rope.c that a plan goes by keep what they promise. Of those that stand there
+// as they are this is never false; of one's own it is the first thing that they hear.
+static bool check_rows(const RopePlan *plan, int positions, Error *err) {
+    const RopeConfig *c = &plan->rope;
+    bool good = rows_name_settings(c, err) && rows_keep_promises(c, positions, err);
+    return good || fail(err, "rope %s: %s", plan->name, err->text);
+}
+
+bool plan_for_job(const Job *job, const RopeSettings *settings, const RopeConfig *start,
+                  RopePlan *plan, Error *err) {
+    const SessionOptions *o = &job->options->sessions;
+    const RopeFile *said = job->said;
+    int positions = positions_of(job);
+    int window = said_window(job->model, said);
+    if (!settings_resolve(settings, start, model_window(job->model), positions, plan, err))
+        return false;
+    if (job->kinds.own_sliding &&
+        !settings_resolve_sliding(settings, &job->options->asked_sliding, &said->sliding, window,
+                                  positions, plan, err))
+        return false;
+    if (!check_rows(plan, positions, err)) return false;
+    if (said->head_dim) plan->head_dim = said->head_dim;
+    plan->stale_keys = o->stale_keys;
+    plan->spread = o->spread;
+    plan->piece = o->piece;
+    if (o->spread && !o->piece) plan->piece = USUAL_PIECE;
+    plan->crowd = o->crowd;  // from token 1 on: nothing but one BOS is at the beginning of a text
+    return true;
+}
+
+const RopeConfig *own_settings(const Job *job) {
+    return job->model->layers ? &job->model->rope : &job->said->rope;
+}
+
+bool reference_plan(const Job *job, bool plain, double times, RopePlan *plan, Error *err) {
+    const RopeConfig *own = own_settings(job);
+    const RopeConfig *sliding =
+        job->model->layers ? &job->model->config.extra->layers.sliding : &job->said->sliding;
+    const RopeSettings unsaid = {.said = 0};
+    RopeSettings s = {.said = 0};
+    int n = job->length;
+    int window = said_window(job->model, job->said);
+    if (plain) settings_read_method(&s, "none");
+    if (times != 1) settings_say(&s, SET_THETA, fmax(own->theta * times, 1.5));
+    if (!settings_resolve(&s, own, model_window(job->model), n, plan, err)) return false;
+    if (!job->kinds.own_sliding) return true;
+    return settings_resolve_sliding(&s, &unsaid, sliding, window, n, plan, err);
+}
+
+static void warn(const char *advice) { fprintf(stderr, "run: warning: %s\n", advice); }
+
+// Warns of one method's settings.
+static void warn_of_plan(const RopeSettings *settings, const RopePlan *plan, int positions) {
+    Error advice;
+    int row = 0;
+    if (settings->of_all) return;  // nobody gave them
+    while (settings_idle(settings, plan, &row, &advice)) warn(advice.text);
+    if (!settings_advice(settings, plan, positions, &advice)) warn(advice.text);
+}
+
+bool turns_in_windows(const Job *job) {
+    int window = said_window(job->model, job->said);
+    bool is_short = window > 0 && window <= own_settings(job)->train_ctx;
+    return is_short && !job->kinds.turns[LAYERS_FULL];
+}
+
+// Whether a method is given for full layers that do not turn, and nothing else turns by it.
+static bool is_idle_method(const Job *job, const RopeSettings *given, const RopePlan *plan) {
+    bool has_effect = plan->rope.method == ROPE_NONE || plan->rope.map;
+    return given->name[0] && !has_effect && job->kinds.own_sliding &&
+           !job->kinds.turns[LAYERS_FULL];
+}
+
+void print_advice(const Job *job, bool of_reach, bool of_tuning) {
+    const RopeSettings *methods = job->options->asked;
+    const RopeConfig *own = own_settings(job);
+    char others[300] = "";
+    if (model_encoding(job->model) || job->said->still) return;
+    of_reach = of_reach && !turns_in_windows(job);
+    for (int i = 0; i < job->n_plans; i++) {
+        const RopePlan *plan = &job->plans[i];
+        int positions = plan->spread ? plan->spread : job->length;
+        warn_of_plan(&methods[i], plan, of_reach ? positions : 0);
+        if (is_idle_method(job, &methods[i], plan))
+            fprintf(stderr,
+                    "run: warning: rope %s has no effect: the full layers of this model do not "
+                    "turn (--rope-sliding is for the others)\n",
+                    plan->name);
+        bool same = settings_same_method(own, &plan->rope);
+        if (!same) add_name(others, sizeof others, ", ", plan->name);
+    }
+    if (others[0] && of_tuning && job->model->layers)
+        fprintf(stderr, "run: warning: the model was tuned with rope %s, and not with %s\n",
+                settings_method_name(own).text, others);
+}
+
+// ---- as engines read it ----
+
+Publication publication_of(const Job *job, const RopePlan *plan) {
+    return (Publication){
+        .plan = plan,
+        .model = job->model,
+        .said = job->said,
+        .by_layer = job->kinds.own_sliding,
+        .context = said_context(job->said),
+        .window = said_window(job->model, job->said),
+    };
+}
+
+bool print_block(Job *job, Error *err) {
+    const Publication publication = publication_of(job, job->plans);
+    return publish_print(&publication, err);
+}
+
+ReadByEngines read_by_engines(const Job *job) {
+    return (ReadByEngines){
+        .job = job,
+        .plan = job->plans,
+        .as_it_stands = job->said->whole && !options_say_block(job->options),
+    };
+}
+
+// Every engine reads config.json by a strict parser of JSON.
+static void refuse_readings(Reading *readings, int n, const char *not_json) {
+    for (Reading *r = readings; r < readings + n; r++) {
+        r->verdict = VERDICT_REFUSED;
+        snprintf(r->note, sizeof r->note, "JSONDecodeError: %s", not_json);
+    }
+}
+
+// Nothing is the same as what is refused here, though engines may read it alike.
+static void mark_taken(Readings *readings) {
+    for (Reading *r = readings->of; r < readings->of + readings->n; r++)
+        if (r->verdict == VERDICT_SAME) r->verdict = VERDICT_TAKEN;
+}
+
+// What nobody can mean was tried on no engine, and an engine that seems to take it has the same only
+// by chance.
+static void doubt_readings(Reading *readings, int n) {
+    for (Reading *r = readings; r < readings + n; r++) {
+        if (r->verdict >= VERDICT_REFUSED) continue;
+        r->verdict = VERDICT_UNSEEN;
+        snprintf(r->note, sizeof r->note, "no value that was tried: it is refused here");
+    }
+}
+
+Readings *readings_of(const ReadByEngines *what, const char *list, int length, Error *err) {
+    const RopeFile *said = what->job->said;
+    char *published = NULL;
+    const char *config = said->whole;
+    if (!what->as_it_stands) {
+        const Publication publication = publication_of(what->job, what->plan);
+        published = publish_config(&publication, true, err);
+        config = published;
+    }
+    Readings *readings = config ? engines_read(list, config, length, NULL, err) : NULL;
+    bool is_refused = what->as_it_stands && said->refused[0];
+    if (!readings && is_refused) fail(err, "%s", said->refused);
+    if (readings && is_refused) mark_taken(readings);
+    if (readings && is_refused && said->is_malformed) {
+        doubt_readings(readings->of, readings->n);
+        doubt_readings(readings->reference, N_KINDS);
+    }
+    if (readings && what->as_it_stands && said->not_json[0]) {
+        refuse_readings(readings->of, readings->n, said->not_json);
+        refuse_readings(readings->reference, N_KINDS, said->not_json);
+    }
+    free(published);
+    return readings;
+}
+
+int engines_alike(const ReadByEngines *what, int *n) {
+    Error unused;
+    *n = 0;
+    if (model_encoding(what->job->model)) return 0;
+    Readings *readings = readings_of(what, NULL, what->job->length, &unused);
+    if (!readings) return 0;
+    int alike = readings_alike(readings, n);
+    free(readings);
+    return alike;
+}
+
+static bool check_reading(const Job *job, const Reading *r, const Reading *full, Error *err) {
+    const int own = job->said->rope.rotary_dim;
+    if (r->verdict == VERDICT_UNSEEN)
+        return fail(err, "--reading: what %s makes of this config is not known", r->engine);
+    if (r->verdict == VERDICT_REFUSED)
+        return fail(err, "--reading: %s refuses this config: %s", r->engine, r->note);
+    if (job->model->layers && r->by_layer && !layers_have(&r->layers, KIND_SLIDING))
+        return fail(err, "--reading: to %s all layers are full, and the model's slide: %s",
+                    r->engine, r->note);
+    if (!own || full->rope.rotary_dim == own) return true;
+    return fail(
+        err, "--reading: %s turns %d elements of a head, and the model's weights are stored for %d",
+        r->engine, full->rope.rotary_dim, own);
+}
+
+// The plan of an engine's reading, whose kinds of layers stand together from `r` on.
+static bool plan_of_reading(const Job *job, const RopeSettings *given, const Reading *r,
+                            RopePlan *plan, Error *err) {
+    static const RopeSettings unsaid = {.said = 0};
+    const Reading *full = r->has_rope ? r : r + 1;
+    const Reading *sliding = r + reading_kinds(r) - 1;
+    if (!check_reading(job, r, full, err)) return false;
+    if (!plan_for_job(job, given, &full->rope, plan, err)) return false;
+    const MethodName method = settings_method_name(&plan->rope);
+    snprintf(plan->name, sizeof plan->name, "%s:%s", r->engine, method.text);
+    // One that knows one RoPE turns the layers by it that have settings of their own.
+    if (!r->by_layer && !job->kinds.own_sliding) return true;
+    int window = said_window(job->model, job->said);
+    if (!window) window = r->layers.window;
+    return settings_resolve_sliding(given, &unsaid, &sliding->rope, window, job->length, plan, err);
+}
+
+// What of the given settings stands beside what an engine reads: what no block of JSON has.
+static RopeSettings beside_blocks(const RopeSettings *given) {
+    RopeSettings s = {.rope = given->rope, .said = given->said};
+    for (int i = 0; i < N_ROPE_SETTINGS; i++) {
+        const Setting *row = &rope_settings[i];
+        bool in_block = row->key || row->methods || row->maps;
+        if (in_block) s.said &= ~(1u << i);
+    }
+    return s;
+}
+
+// Replaces the job's plans by what each engine of --reading makes of them, named ENGINE:METHOD, with
+// the window, sinks and logn that are given. False with the reason where an engine refuses it.
+static bool plan_as_read(Job *job, Error *err) {
+    const RopeSettings beside = beside_blocks(&job->options->rope);
+    const ReadByEngines what = read_by_engines(job);
+    Readings *all = readings_of(&what, job->options->reading, positions_of(job), err);
+    const Reading *read = all ? all->of : NULL;
+    int n = all ? all->n : 0;
+    free(job->readings);
+    free(job->plans);
+    job->readings = all;
+    job->n_plans = 0;
+    job->plans = read ? alloc_array((uint64_t)n, sizeof *job->plans, "plans", err) : NULL;
+    if (!job->plans) return false;
+    for (int i = 0; i < n; i += reading_kinds(&read[i])) {
+        RopePlan *plan = &job->plans[job->n_plans++];
+        if (!plan_of_reading(job, &beside, &read[i], plan, err)) return false;
+    }
+    if (job->model->layers || !read[0].by_layer) return true;
+    job->kinds = (LayerKinds){
+        .is_there = {read[0].kind == KIND_FULL, true},
+        .turns = {read[0].has_rope, true},
+        .own_sliding = true,
+    };
+    return true;
+}
+
+// ---- what runs ----
+
+// A plan for each method, but for those of `all` that the model lacks lists for.
+static bool plan_methods(Job *job, Error *err) {
+    Options *o = job->options;
+    const int encoding = model_encoding(job->model);
+    int n = 0;
+    free(job->plans);
+    job->plans = alloc_array((size_t)o->n_asked, sizeof *job->plans, "methods", err);
+    if (!job->plans) return false;
+    for (int i = 0; i < o->n_asked; i++) {
+        const RopeSettings *s = &o->asked[i];
+        RopePlan *plan = &job->plans[n];
+        bool needs_lists = rope_methods[s->rope.method].flags & ROPE_USES_LISTS;
+        if (s->of_all && needs_lists && !job->said->rope.short_factors) continue;
+        if (!plan_for_job(job, s, &job->said->rope, plan, err)) return false;
+        if (encoding) snprintf(plan->name, sizeof plan->name, "%s", encoding_names[encoding]);
+        o->asked[n++] = *s;
+    }
+    o->n_asked = n;
+    job->n_plans = n;
+    return true;
+}
+
+// Engines may read a file of --rope-config that is refused here.
+bool plan_job(Job *job, Error *err) {
+    const Options *o = job->options;
+    bool is_read = o->reading || o->job == JOB_ENGINES;
+    bool reads_file = is_read && job->said->whole;
+    if (!reads_file && !plan_methods(job, err)) return false;
+    return !o->reading || plan_as_read(job, err);
+}
+
+// ---- sessions ----
+
+SessionConfig session_config(const Job *job, const RopePlan *plan, int context) {
+    const SessionOptions *o = &job->options->sessions;
+    SessionConfig config = {
+        .rope = &plan->rope,
+        .sliding = &plan->sliding,
+        .kv = o->kv,
+        .floats = o->floats,
+        .context = context,
+        .threads = o->threads,
+        .plain = o->plain,
+        .stale_keys = plan->stale_keys,
+        .spread = {.length = plan->spread, .piece = plan->piece, .crowd = plan->crowd},
+    };
+    if (session_is_plain(job->model, &config)) config.kv = KV_F32;  // the definition has no other
+    return config;
+}
+
+Session *open_session(const Job *job, const RopePlan *plan, int context, bool say_memory,
+                      Error *err) {
+    SessionConfig config = session_config(job, plan, context);
+    Session *s = session_new(job->model, &config, err);
+    if (!s || !say_memory) return s;
+    char over[40] = "positions";
+    if (plan->spread) snprintf(over, sizeof over, "tokens over %d positions", plan->spread);
+    fprintf(stderr, "run: %d %s, %.1f MB of memory (%s key-value cache%s %.1f MB)\n", context, over,
+            (double)s->arena.used / 1e6, kv_type_names[config.kv], s->n_states ? " and states" : "",
+            (double)s->cache_bytes / 1e6);
+    if (plan->rope.map && plan->rope.map->distance && !job->options->sessions.plain)
+        fprintf(stderr,
+                "run: warning: rope %s is computed by the definition, as --plain does (slow): its "
+                "distances are no differences of two parts\n",
+                plan->name);
+    if (plan->spread && context <= plan->piece)
+        fprintf(stderr,
+                "run: warning: %d tokens make one piece of --piece %d, so there is no jump\n",
+                context, plan->piece);
+    return s;
+}
