@@ -192,10 +192,18 @@ def pasted(data: bytes, error: Any) -> str:
     if data.startswith((b'\xff\xfe', b'\xfe\xff')):
         return 'line 1: found a byte order mark of UTF-16, expected UTF-8 without one'
     found = error.doc[error.pos:error.pos + 1] if isinstance(error, json.JSONDecodeError) else ''
-    printed = re.match(rb'\s*([A-Za-z_]\w*)\s*\{', data)
-    if printed:
-        return 'found %s, as print shows a config, expected JSON, from the { on' % printed.group(1).decode()
+    named = re.match(rb'\s*([A-Za-z0-9_]+)\s*([{=:])', data)
+    if named:
+        how, expected = {b'{': (', as print shows a config', 'JSON, from the { on'),
+                         b'=': (' =, as Python has it', 'JSON, from the { on'),
+                         b':': (' without quotes, as YAML has it', 'JSON')}[named.group(2)]
+        line = 1 + data[:named.start(1)].count(b'\n')
+        return 'line %d: found %s%s, expected %s' % (line, named.group(1).decode()[:40], how, expected)
+    if data.startswith(b'GGUF'):
+        return 'this is a GGUF file'
     word = re.match('True|False|None', error.doc[error.pos:]) if found else None
+    if found and re.match('#|//|/[*]', error.doc[error.pos:]):
+        return 'line %d: found a comment, which JSON has not' % error.lineno
     if found == "'" or word:
         return 'line %d: found %s, as Python has it, expected JSON, which json.dumps writes' % (
             error.lineno, word.group(0) if word else 'a single quote')

@@ -114,7 +114,7 @@ def check_keys(config: Keys, family: Family) -> None:
                    'null, or an object with a quant_method of ' + kind, None, None)
     else:
         config.only('quantization_config', None)
-    if family.keys.attention_bias == 'refused':
+    if family.keys.attention_bias == 'refused' and 'attention_bias' not in family.keys.says:
         config.only('attention_bias', False)
 
 
@@ -145,9 +145,11 @@ def text_config(config: Keys) -> Tuple[Keys, Family]:
         config.only('architectures', [wrapper[0]], None)
     if text is not config:
         config.only('quantization_config', None)
-        for key in 'rope_scaling', 'rope_parameters':
+        place = next(key for key in CONTAINERS if isinstance(config.values.get(key), dict))
+        inner = 'rope_theta' in text.values or isinstance(text.values.get('rope_parameters'), dict)
+        for key in ('rope_scaling', 'rope_parameters') + (() if inner else ('rope_theta',)):
             if config.values.get(key):
-                warn(config, '%s beside text_config is not used: its place is in it', key)
+                warn(config, '%s beside %s is not used: its place is in it', key, place)
     return text, family
 
 

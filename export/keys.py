@@ -60,7 +60,7 @@ BY_LAYER = [name for name, key in KEYS.items() if key.by_layer]
 
 def other_file(values: Dict[str, Any]) -> str:
     """What a file is that is no config, by keys that it has and a config has not; '': it may be a config."""
-    if {'model_type', 'architectures', 'rope_scaling', 'rope_parameters'} & set(values):
+    if {'model_type', 'architectures', 'hidden_size', 'rope_scaling', 'rope_parameters'} & set(values):
         return ''
     return next((name for name, keys in FILES.items() if set(keys) <= set(values)), '')
 

@@ -126,6 +126,7 @@ class Feature(Enum):
     SCALED_INPUT = 'weights of experts that multiply what these read'
     LATENT = 'latent attention'
     Q_LATENT = 'latent queries'
+    LATENT_BIAS = 'biases of latent attention'
     SCORE_MSCALE = 'a temperature of YaRN in the scores'
     SHARED_EXPERT = 'a shared expert'
     SHARED_GATE = 'a gate of the shared expert'
@@ -182,7 +183,8 @@ class Feature(Enum):
 # The fields by which a model has a feature. Reading a family sets them, and a model that has them has it.
 FIELDS_OF: Dict[Feature, Dict[str, int]] = {
     Feature.QKV_BIAS: {'qkv_bias': 1, 'o_bias': 0}, Feature.ALL_BIASES: {'qkv_bias': 1, 'o_bias': 1},
-    Feature.O_BIAS: {'qkv_bias': 0, 'o_bias': 1}, Feature.HEAD_NORMS: {'qk_norm': 1},
+    Feature.O_BIAS: {'qkv_bias': 0, 'o_bias': 1, 'latent_bias': 0},
+    Feature.LATENT_BIAS: {'latent_bias': 1, 'o_bias': 1}, Feature.HEAD_NORMS: {'qk_norm': 1},
     Feature.WHOLE_NORMS: {'qk_norm': 2}, Feature.NORMS_AFTER: {'norm_place': 1}, Feature.NORMS_BOTH: {'norm_place': 2},
     Feature.GELU: {'activation': GELU}, Feature.CLAMPED: {'activation': CLAMPED},
     Feature.ROUTER_BIAS: {'router_bias': 1}, Feature.EXPERT_BIAS: {'expert_bias': 1},

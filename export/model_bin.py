@@ -8,11 +8,10 @@ import signal
 import struct
 from contextlib import contextmanager
 from math import prod
-from typing import Callable, Iterator, List
+from typing import Callable, Dict, Iterator, List
 
 from .common import NUMBER_LIMIT, PROGRAM, RUN, Job, Keys, Problem, is_number, size_of
 from .header import BYTES, FIELDS, LAST_TOKEN, NEWEST, OLDEST, repacked, unpacked, version_of
-from .kinds.experts import EXPERT_PARTS
 from .llama2c import read_llama2c
 from .model import (CONV, DELTA, DENSE, FIELDS as MODEL_FIELDS, KEYS_ARE_VALUES, MAMBA, SHARES_CHOICE, STATE,
                     WITHOUT_SINKS, Model, Shape)
@@ -29,16 +28,15 @@ TYPES = {**{number: name for name, number in WEIGHT_TYPES.items()}, 4: 'Q4'}
 # Of the type table: a type, and whether rows lie side by side.
 CODES = {**{number: (name, False) for number, name in TYPES.items()},
          **{number + PACKED: (name, True) for number, name in TYPES.items() if name in RESTS}}
-NEWEST_PARTS = ('wq_a q_a_norm wkv_a kv_a_norm wg b1 b3 b2 xielu router_choice_bias router_norm expert_scales '
-                'shared_w1 shared_w3 shared_w2 shared_gate shared_after experts_norm experts_after per_layer_gate '
-                'per_layer_out per_layer_after scale bg state_in b_state_in state_gate state_beta state_step '
-                'experts_in experts_out index_q index_k index_norm b_index_norm index_weights state_skip '
-                'state_conv b_state_conv state_decay state_dt state_norm state_out b_state_out').split()
-NAMES = {part: part + ' of layer %d' for part in (
-    'attention_norm', 'wq', 'wk', 'wv', 'bq', 'bk', 'bv', 'q_norm', 'k_norm', 'wo', 'bo', 'attention_after', 'ffn_norm',
-    'w1', 'w3', 'w2', 'ffn_after', 'sinks', 'router', 'router_bias', *EXPERT_PARTS, *NEWEST_PARTS)}
-NAMES.update((part, part) for part in ('embedding', 'final_norm', 'classifier', 'per_layer_embedding',
-                                       'per_layer_projection', 'per_layer_norm'))
+ONCE = ('embedding', 'final_norm', 'classifier', 'per_layer_embedding', 'per_layer_projection',
+        'per_layer_norm')  # and not in each layer
+
+
+class Names(Dict[str, str]):
+    """What messages call a tensor: what it is, and its layer's number in the place of a %d."""
+
+    def __missing__(self, part: str) -> str:
+        return part if part in ONCE else part + ' of layer %d'
 
 
 @contextmanager
@@ -130,7 +128,7 @@ def read_model_bin(job, path):
         raise Problem(path, 'has impossible lists or tables behind its header')
     model.set(short_factor=factors[:n_pairs], long_factor=factors[n_pairs:], tied=bool(model.shared_classifier))
     types = [CODES[t] for t in types] or [CODES[values['weight_type']]] * n_matrices
-    return Checkpoint(job, path, model, place(path, model, types, at, total), NAMES, True)
+    return Checkpoint(job, path, model, place(path, model, types, at, total), Names(), True)
 
 
 def read_layers(path, model, layers, n_flags, version):
@@ -217,6 +215,7 @@ def read_header(header):
             *((field, bool(values[field]) == bool(values['index_topk']), '1 or more with index_topk, else 0')
               for field in ('index_heads', 'index_dim')),
             ('index_topk', not values['index_topk'] or values['q_rank'] and rank, '0 without q_rank and kv_rank'),
+            ('latent_bias', not values['latent_bias'] or values['o_bias'] and rank, '0 without kv_rank and o_bias'),
             ('state_tiled', not values['state_tiled'] or state == DELTA, '0 without a delta rule'),
             ('layer_table', not state or values['layer_table'], '1 with state_kind'),
             ('router_groups', not groups or values['n_experts'] % groups == 0, 'a divisor of n_experts'),
@@ -232,11 +231,11 @@ def read_header(header):
 
 def place(path, model, types, at, total):
     """The tensors in the file's order, each at a multiple of 64 bytes."""
-    tensors, types = {}, iter(types)
+    tensors, names, types = {}, Names(), iter(types)
     for part, layer, shape in tensor_order(model):
         dtype, is_packed = next(types) if is_matrix(part, shape) else ('F32', False)
         at += -at % 64
-        name = NAMES[part] if layer is None else NAMES[part] % layer
+        name = names[part] if layer is None else names[part] % layer
         size = size_in_file(path, name, dtype, shape, model.group_size)
         tensors[name] = (Parted if is_packed else Tensor)(name, path, at, size, dtype, shape)
         at += size

@@ -79,8 +79,12 @@ def config_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, An
 
 
 def share_of(model: Model) -> float:
-    """partial_rotary_factor, which is cut to a whole number of elements."""
-    return ceil(1e12 * model.turning / model.head_dim) / 1e12
+    """partial_rotary_factor. Readers multiply a head's elements by it and cut: 58 of 100 are 0.580000000001, since 100
+    times 0.58 is less than 58 in floating point."""
+    digits = ceil(1e12 * model.turning / model.head_dim)
+    while int(model.head_dim * (digits / 1e12)) < model.turning:
+        digits += 1
+    return digits / 1e12
 
 
 def config_of_scales(job: Job, path: str, family: Family, model: Model) -> Dict[str, Any]:

@@ -106,7 +106,7 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
     yield from ((tensor, False) for tensor in (steps.bare_norms(model, names) if rule.bare else ()))
     for place in plan:
         tensor = Scaled(place.tensor, scores) if place.part == 'q_norm' and scores != 1 else place.tensor
-        if model.kv_rank and place.part in ('wq', 'wkv_a'):
+        if model.kv_rank and place.part in latent.ORDERED:
             tensor = latent.Reordered(tensor, latent.order_back(place.part, model))
         tensor = index.in_order(model, place.part, tensor, family.keys.chosen_halves)
         if model.kv_rank and place.part == 'wk':

@@ -112,7 +112,7 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
             continue
         name = names[place.part] if place.layer is None else names[place.part] % place.layer
         tensor = place.tensor
-        if model.kv_rank and place.part in ('wq', 'wkv_a'):
+        if model.kv_rank and place.part in latent.ORDERED:
             tensor = latent.Reordered(tensor, latent.order_back(place.part, model))
         tensor = index.in_order(model, place.part, tensor, family.keys.chosen_halves)
         if place.part in NORMS and family.adds_one and not (place.part == 'final_norm' and family.last_is_whole):

@@ -66,9 +66,11 @@ def attention(model: Model, layer: int, shape: Shape) -> Iterator[Part]:
     return iter((
         (model.norm_place != 1, 'attention_norm', (dim,)),
         (model.q_rank, 'wq_a', (model.q_rank, dim)),
+        (model.latent_bias and model.q_rank, 'b_q_a', (model.q_rank,)),
         (model.q_rank, 'q_a_norm', (model.q_rank,)),
         (True, 'wq', (queries, model.q_rank or dim)),
         (model.kv_rank, 'wkv_a', (model.kv_rank + model.turning, dim)),
+        (model.latent_bias, 'b_kv_a', (model.kv_rank + model.turning,)),
         (model.kv_rank, 'kv_a_norm', (model.kv_rank,)),
         (chooses, 'index_q', (model.index_heads * model.index_dim, model.q_rank)),
         (chooses, 'index_k', (model.index_dim, dim)),

@@ -457,7 +457,7 @@ FIELDS = [
     ('state_key_dim', 704, 'I', 0), ('state_value_dim', 708, 'I', 0), ('state_bias', 712, 'I', 0),
     ('gate_bias', 716, 'I', 0), ('state_tiled', 720, 'I', 0), ('conv_bias', 724, 'I', 0), ('router_eps', 728, 'd', 0.0),
     ('state_norm_groups', 736, 'I', 0), ('expert_latent_dim', 740, 'I', 0), ('index_topk', 744, 'I', 0),
-    ('index_heads', 748, 'I', 0), ('index_dim', 752, 'I', 0)]
+    ('index_heads', 748, 'I', 0), ('index_dim', 752, 'I', 0), ('latent_bias', 756, 'I', 0)]
 HEADER_BYTES = {3: 256, 4: 256, 5: 512, 6: 1024}
 # The sliding layers' settings where they are not said.
 SLIDING = {'sliding_theta': 10000.0, 'sliding_train_ctx': 64, 'sliding_truncate': 1}
@@ -561,8 +561,10 @@ def attention_shapes(c, i):
     picks, index = c['index_topk'] and not flags_of(c, i) & LAYER_SHARES_INDEX, c['index_heads'] * c['index_dim']
     return (
         (c['norm_place'] != 1, 'attention_norm', 0, dim), (c['q_rank'], 'wq_a', c['q_rank'], dim),
+        (c['latent_bias'] and c['q_rank'], 'b_q_a', 0, c['q_rank']),
         (c['q_rank'], 'q_a_norm', 0, c['q_rank']), (True, 'wq', q, c['q_rank'] or dim),
-        (c['kv_rank'], 'wkv_a', c['kv_rank'] + turning, dim), (c['kv_rank'], 'kv_a_norm', 0, c['kv_rank']),
+        (c['kv_rank'], 'wkv_a', c['kv_rank'] + turning, dim),
+        (c['latent_bias'], 'b_kv_a', 0, c['kv_rank'] + turning), (c['kv_rank'], 'kv_a_norm', 0, c['kv_rank']),
         (picks, 'index_q', index, c['q_rank']), (picks, 'index_k', c['index_dim'], dim),
         (picks, 'index_norm', 0, c['index_dim']), (picks, 'b_index_norm', 0, c['index_dim']),
         (picks, 'index_weights', c['index_heads'], dim),

@@ -653,10 +653,11 @@ def latent_of(c, weights, name, layer, seen):
     matrix = rows_of(weights, 'w%s.%d' % (name, layer), inner)
     narrow = rows_of(weights, 'w%s_a.%d' % ('q' if name == 'q' else 'kv', layer), c['dim']) \
         if name != 'q' or c['q_rank'] else None
-    own_norm = weights.get('%s_a_norm.%d' % ('q' if name == 'q' else 'kv', layer))
+    own_norm, own_bias = (weights.get(place % ('q' if name == 'q' else 'kv', layer)) for place in (
+        '%s_a_norm.%d', 'b_%s_a.%d'))
 
     def of(x):
-        z = product(narrow, seen(x)) if narrow else x
+        z = biased(product(narrow, seen(x)), own_bias) if narrow else x
         y = norm(z[:inner], own_norm, eps) if narrow else x
         out = product(matrix, seen(y))
         heads = [out[i:i + width] for i in range(0, len(out), width)]
@@ -675,7 +676,8 @@ def indexed(c, weights, layer, before, positions, seen, turn, hidden):
     keys, out = [], []
     for number, (position, x) in enumerate(zip(positions, before)):
         keys.append(conjugate(pairs(biased(norm(product(wk, seen(x)), list(weight), 1e-6, True), bias), turning_part)))
-        latent = norm(product(narrow, seen(x)), weights['q_a_norm.%d' % layer], c['latent_norm_eps'])
+        read = biased(product(narrow, seen(x)), weights.get('b_q_a.%d' % layer))
+        latent = norm(read, weights['q_a_norm.%d' % layer], c['latent_norm_eps'])
         q, shares = product(wq, seen(latent)), product(heads, seen(x))
         queries = [pairs(q[h * d:h * d + d], turning_part) for h in range(n)]
         scores = []

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Mamba 2, layers of one step, experts in a narrower space, and a choice of keys, of many shapes: both engines beside
-reference.py, in one go and token by token, and Hugging Face's numbers of three families (tests/golden/autumn;
-test_newer.py has more). A text in other pieces, read again from an earlier place, and on other threads; ways out and in
+reference.py, in one go and token by token (Hugging Face's numbers of three families in tests/golden/autumn:
+test_golden.py holds them). A text in other pieces, read again from an earlier place, and on other threads; ways out and in
 again; configs written in other ways; methods and maps on a choice of keys; and files that cannot be."""
 
 import copy
@@ -78,6 +78,9 @@ SHAPES = {
     'one key': dict(INDEX, n_layers=2, index_topk=1),
     'a choice by YaRN': dict(INDEX, **SCALED, n_layers=2, layers=[0, 128]),
     'a choice with experts': dict(INDEX, **EXPERTS, n_layers=3, layers=[8, 0, 128]),
+    'biases of latent attention': dict(LATENT, n_layers=2, latent_bias=1, o_bias=1),
+    'biases without latent queries': dict(LATENT, **EXPERTS, n_layers=2, q_rank=0, latent_bias=1, o_bias=1),
+    'biases with a choice': dict(INDEX, **EXPERTS, n_layers=3, layers=[8, 0, 128], latent_bias=1, o_bias=1),
     'a choice of wide heads': dict(INDEX, **EXPERTS, n_layers=3, layers=[8, 0, 0], index_dim=64)}
 
 
@@ -103,25 +106,10 @@ def test_shapes():
 FAMILIES = 'nemotron3_moe', 'granite4_tiny', 'deepseek_v32'
 
 
-def golden_of(name):
-    with open(os.path.join(GOLDEN, 'autumn', name, 'golden.json'), encoding='ascii') as file:
-        golden = json.load(file)
-    return golden['ids'], golden['nll']
-
-
 def exported(folder, name):
     model = in_work(name + '.bin')
     done = export(folder, model)
     return model if check(done.returncode == 0, name + ': export', done.stderr) else None
-
-
-def test_golden():
-    for name in FAMILIES:
-        model, (ids, nll) = exported(os.path.join(GOLDEN, 'autumn', name), name), golden_of(name)
-        for engine in ENGINES if model else ():
-            close(perplexity(model, ids, *engine), nll, 1e-4, '%s: %s' % (name, engine[0]))
-            close(perplexity(model, ids, *engine, '--stepwise'), nll, 1e-4,
-                  '%s: %s, token by token' % (name, engine[0]))
 
 
 def copy_with(name, copy, change):
@@ -338,7 +326,8 @@ BAD = [
     ('a choice of keys', dict(index_dim=6), 'index_dim is 6'),
     ('a choice of keys', dict(index_heads=0), 'index_heads is 0'),
     ('a choice of keys', dict(layers=[128, 0]), 'layer 0 shares the choice'),
-    ('*-', dict(layers=[2, 130, 2, 0]), 'layer_table has 130')]
+    ('*-', dict(layers=[2, 130, 2, 0]), 'layer_table has 130'),
+    ('a choice of keys', dict(latent_bias=1), 'latent_bias is 1'), ('latent experts', dict(latent_bias=1, o_bias=1), 'kv_rank')]
 
 
 def test_hostile():

@@ -79,6 +79,7 @@ def test_thetas_exchanged():
     check(status == NO and 'with theta of full and sliding layers exchanged' in last, 'thetas exchanged', last)
 
 
+@takes_long
 def test_quantized_weights():
     """Rows move with their scales."""
     quantized_weights('q4')
@@ -171,6 +172,7 @@ def with_other_numbers():
     return c, healthy, weights, embedding
 
 
+@takes_long
 def test_like_by_bytes():
     _, healthy, _, _ = with_other_numbers()
     row, verdict = likes(healthy, in_work('numbered.bin'), '-n', 256)

@@ -36,7 +36,7 @@ FULL, SLIDING = 'full_attention', 'sliding_attention'
 SEES_ALL, WITHOUT_ROPE, TURNS_AS_SLIDING, DENSE = 1, 2, 4, 8
 with open(families.PLACE) as _file:
     ROWS = json.load(_file)
-# Rows that say they are like another one are tried by that one, and by Hugging Face's numbers in test_newer.py.
+# Rows that say they are like another one are tried by that one, and by Hugging Face's numbers in test_golden.py.
 # So are those with Mamba 2, and by test_autumn.py.
 RUN = [name for name, row in ROWS.items() if row.get('runs') and not row.get('like')
        and row.get('states', {}).get('kind') != 'mamba']
@@ -81,16 +81,18 @@ PUBLISHED = {
                            'dense_between'),
     'glm4_moe_lite': dict(
         always='latent experts sigmoids choice_bias', gguf='deepseek2', adjacent=True, experts='row',
-        may='q_latent score_mscale renormalized router_scale groups shared_expert dense_between'),
+        unsaid='latent_bias',
+        may='q_latent latent_bias score_mscale renormalized router_scale groups shared_expert dense_between'),
     'deepseek_v2': dict(
-        always='latent experts shares', gguf='deepseek2', adjacent=True, unsaid='groups', experts='row',
-        may='q_latent score_mscale router_scale groups shared_expert dense_between'),
+        always='latent experts shares', gguf='deepseek2', adjacent=True, unsaid='groups latent_bias', experts='row',
+        may='q_latent latent_bias score_mscale router_scale groups shared_expert dense_between'),
     'deepseek_v3': dict(
         always='latent experts sigmoids choice_bias', gguf='deepseek2', adjacent=True, experts='row',
-        may='q_latent score_mscale renormalized router_scale groups shared_expert dense_between'),
+        unsaid='latent_bias',
+        may='q_latent latent_bias score_mscale renormalized router_scale groups shared_expert dense_between'),
     'mistral4': dict(
-        always='latent experts temperature', gguf='mistral4', adjacent=True, experts='row',
-        may='q_latent score_mscale shares renormalized router_scale groups shared_expert dense_between'),
+        always='latent experts temperature', gguf='mistral4', adjacent=True, experts='row', unsaid='latent_bias',
+        may='q_latent latent_bias score_mscale shares renormalized router_scale groups shared_expert dense_between'),
     'qwen3_5_text': dict(always='head_norms gates delta_rule', adds_one=True, gguf='qwen35',
                          may='partial all_biases gate_bias', unsaid='all_biases gate_bias'),
     'qwen3_next': dict(
@@ -168,7 +170,7 @@ FIELDS = dict(
     groups=dict(router_groups=2, router_groups_used=1), router_scale=dict(router_scale=1.5),
     router_cap=dict(router_cap=0.75), scaled_input=dict(router_scales_input=1),
     shared_expert=dict(shared_hidden_dim=24),
-    shared_gate=dict(shared_gate=1), q_latent=dict(q_rank=10), score_mscale=dict(
+    shared_gate=dict(shared_gate=1), q_latent=dict(q_rank=10), latent_bias=dict(latent_bias=1, o_bias=1), score_mscale=dict(
         IS_YARN, mscale_in_scores=1, mscale=0.5, mscale_all_dim=0.5),
     latent=dict(kv_rank=12, rotary_dim=4, value_dim=6, latent_norm_eps=1e-6))
 FIELDS.update({**door_shapes.FIELDS, **door_steps.FIELDS, **door_states.FIELDS})
@@ -420,7 +422,7 @@ def row_experts(facts, c, weights, layer):
     return out
 
 
-LATENT_PARTS = 'wq', 'wq_a', 'q_a_norm', 'wkv_a', 'kv_a_norm', 'wk', 'wv', 'wo'
+LATENT_PARTS = 'wq', 'wq_a', 'b_q_a', 'q_a_norm', 'wkv_a', 'b_kv_a', 'kv_a_norm', 'wk', 'wv', 'wo', 'bo'
 
 
 def latent_tensors(c, weights, layer):
@@ -441,6 +443,9 @@ def latent_tensors(c, weights, layer):
     if c['q_rank']:
         out.update({name + 'q_a_proj.weight': ([c['q_rank'], c['dim']], own['wq_a']),
                     name + 'q_a_layernorm.weight': ([c['q_rank']], own['q_a_norm'])})
+    for theirs, part in ('q_a_proj', 'b_q_a'), ('kv_a_proj_with_mqa', 'b_kv_a'), ('o_proj', 'bo'):
+        if own[part] is not None:
+            out[name + theirs + '.bias'] = [len(own[part])], own[part]
     return out
 
 
@@ -956,8 +961,6 @@ def test_saved_again():
             write(path, json.dumps(values))
             texts.append((str(fields_read(in_work('silent'))), run('--explain', '--rope-config', path, '-n', 1000).out))
         check(texts[0] == texts[1] and texts[0][1], other + ' by its architecture alone')
-    check(silent_error('deepseek_v3', attention_bias=True).startswith('attention_bias cannot be used'),
-          "latent attention's biases are refused by name")
 
 
 # ---- rows with an error ----

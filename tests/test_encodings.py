@@ -9,7 +9,7 @@ import struct
 
 import kept
 import reference
-from common import (ENCODINGS, GOLDEN, Q4, Q8, ROOT, check, close, config, export, exports, good, in_work, lacks, main,
+from common import (ENCODINGS, GOLDEN, Q4, Q8, ROOT, check, close, config, export, good, in_work, lacks, main,
                     one_line, perplexity, random_ids, random_weights, read, run, table, takes_long, tiny_model, write,
                     write_model, write_tokenizer)
 
@@ -23,49 +23,6 @@ SHAPES = {'plain': dict(n_layers=1), 'grouped queries': dict(dim=24, n_heads=6, 
 
 def of_kind(kind, **changes):
     return config(encoding=kind, encoding_rows=ROWS.get(kind, 0), **changes)
-
-
-def as_pytorch(folder, name, text):
-    """Exports a tiny model and holds every way of reading it to PyTorch's numbers."""
-    model = in_work(name + '.bin')
-    exports('--no-tokenizer', os.path.join(GOLDEN, folder, name), model)
-    for options in ([], ['--stepwise'], ['--threads', 2], ['--plain']):
-        close(perplexity(model, text['ids'], '--kv', 'f32', *options), text['nll'], 1e-4,
-              "PyTorch's numbers, %s %s" % (name, ' '.join(map(str, options))))
-    return model
-
-
-def test_pytorch():
-    with open(os.path.join(GOLDEN, 'encodings', 'nll.json')) as file:
-        expected = json.load(file)
-    check(list(expected) == OTHERS, 'PyTorch has numbers for every encoding', list(expected))
-    for kind, text in expected.items():
-        model = as_pytorch('encodings', kind, text)
-        carried = export('--no-tokenizer', model, in_work('out.gguf'))
-        check(carried.returncode == 2 and 'encoding' in carried.stderr, 'no way out for ' + kind, carried.stderr)
-
-
-def test_pytorch_by_layer():
-    """The small models whose layers differ, as tools/train.py writes them."""
-    with open(os.path.join(GOLDEN, 'layers', 'nll.json')) as file:
-        expected = json.load(file)
-    check(list(expected) == ['sliding', 'nope', 'theta', 'temperature'], 'PyTorch has numbers for every pattern')
-    for name, text in expected.items():
-        as_pytorch('layers', name, text)
-
-
-def test_pytorch_with_states():
-    """Those with states, in a family's folder, and how they say that their attending layer does not turn."""
-    with open(os.path.join(GOLDEN, 'states', 'nll.json')) as file:
-        expected = json.load(file)
-    for name, text in expected.items():
-        model = as_pytorch('states', name, text)
-        says = table(good(model, '--explain', '--tsv').out)[0]
-        check(says.get('encoding', 'rope') == ('rope' if name == 'state' else 'none') and
-              '4 of 5 layers keep a state, by the gated delta rule' in says['states'], name + ': its kind', says)
-    check(expected['state']['ids'] == expected['state-nope']['ids'] and max(
-        abs(a - b) for a, b in zip(expected['state']['nll'], expected['state-nope']['nll'])) > 0.1,
-          'RoPE in the attending layer moves the numbers')
 
 
 def test_bad_layers():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Model families: Hugging Face's numbers for one checkpoint of each (../shared, where it is there), then random models
+"""Model families: random models
 in every variant that a config.json can ask for, written as Hugging Face lays them out, exported, and held against
 reference.py with the settings that ../shared/FAMILIES.md says the config means; and what is refused, by its key."""
 
@@ -8,40 +8,18 @@ import os
 import struct
 
 import kept
-import reference
 import source_writers as w
 import common
-from common import (ENGINES, FIELDS, HEADER_BYTES, SHARED, check, close, config, good, in_work, main,
-                    perplexity, random_ids, random_weights, read, skip, table, tiny_model, write)
+from common import (FIELDS, HEADER_BYTES, check, close, config, good, in_work, main, perplexity, random_ids,
+                    random_weights, read, table, tiny_model, write)
 from test_forward import TOLERANCE, nll_close, session_test
 
-GOLDEN = os.path.join(SHARED, 'golden_families')
 SEES_ALL, WITHOUT_ROPE = 1, 2
 FULL, SLIDING = 'full_attention', 'sliding_attention'
 
 
 def export(folder, out):
     return common.export('--no-tokenizer', folder, out)
-
-
-def test_golden():
-    for name in ('qwen2_yarn4', 'qwen3_plain', 'phi3_longrope', 'smollm3_nope'):
-        if not os.path.isdir(os.path.join(GOLDEN, name)):
-            skip('Hugging Face on %s (../shared/golden_families is not here)' % name)
-            continue
-        with open(os.path.join(GOLDEN, name, 'golden.json')) as file:
-            expected = json.load(file)
-        model, n = in_work(name + '.bin'), len(expected['ids'])
-        check(export(os.path.join(GOLDEN, name), model).returncode == 0, '%s: export' % name)
-        for engine in ENGINES:
-            close(perplexity(model, expected['ids'], *engine), expected['nll'], 1e-4, '%s: %s' % (name, engine[0]))
-        for kv, tolerance in ('f16', 1e-2), ('q8', 0.15):
-            close(perplexity(model, expected['ids'], '--kv', kv), expected['nll'], tolerance, '%s: %s' % (name, kv))
-        settings, _, rows = table(good(model, '--explain', '-n', n).out)
-        ratios = [float(row['scaled_inv_freq']) / f for row, f in zip(rows, expected['inv_freq'])]
-        check(len(rows) == len(expected['inv_freq']), '%s: number of pairs' % name, len(rows))
-        close(ratios, [1.0] * len(ratios), 1e-6, '%s: scaled inverse frequencies' % name)
-        close([float(settings['attention_factor'])], [expected['attention_factor']], 1e-6, '%s: attention' % name)
 
 
 # ---- model files ----
@@ -69,9 +47,6 @@ def test_against_the_reference():
     for seed, (name, c) in enumerate(variants(head_dim=10, n_heads=4, n_kv_heads=2)):
         for n in (16, 90) if 'longrope' in name else (40,):
             nll_close(config(**c), seed, n, 1e-4, 'the naive reference, %s, %d tokens' % (name, n))
-    c = config(layers=[1, 0], sliding_window=9)
-    nll_close(c, 3, 40, 1e-4, '--window is for every layer', ['--window', 5], window=5)
-    nll_close(c, 3, 40, 1e-4, '--window 0, too', ['--window', 0], window=0)
 
 
 def test_prompt_against_decode():
@@ -100,7 +75,7 @@ def test_explain():
     settings, _, rows = table(good(model, '--explain', '--rope', 'linear', '--factor', 4).out)
     check((settings['head_dim'], settings['rotary_dim'], len(rows)) == ('16', '12', 6), 'what turns is said', settings)
     close([float(row['inv_freq']) for row in rows], [10000 ** (-2 * i / 12) for i in range(6)], 1e-9, 'its frequencies')
-    for d, r in (16, 12), (96, 32), (80, 34), (12, 10):
+    for d, r in (16, 12), (96, 32), (80, 34), (12, 10), (100, 58), (200, 114):
         model = tiny_model('part.bin', head_dim=d, rotary_dim=r)
         block = json.loads([line for line in good(model, '--rope-json').out.splitlines() if line[0] == '{'][0])
         check(int(d * block['partial_rotary_factor']) == r, 'partial_rotary_factor of %d in %d' % (r, d), block)

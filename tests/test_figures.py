@@ -11,10 +11,7 @@ import types
 from common import ROOT, check, in_work, main, takes_long, write
 
 sys.path.insert(0, os.path.join(ROOT, 'tools'))
-import before_rope  # noqa: E402
 import figures as tool  # noqa: E402
-import plot  # noqa: E402
-import plot_parts  # noqa: E402
 
 STORY = os.path.join(ROOT, 'book.txt')
 
@@ -70,51 +67,6 @@ def test_absent_models():
     found = tool.of_absent_models(path).decode()
     check(found == parts[1] + parts[2], 'the parts of models that are not here', found)
     check(tool.of_absent_models(in_work('none.tsv')) == b'', 'no earlier table')
-
-
-def test_words_can_be_read():
-    """From the back of a room: grey words at 7 to 1 with white, a method's at 5 to 1."""
-    def numbers(colour):
-        return tuple(int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5))
-    check(abs(plot_parts.contrast((0, 0, 0)) - 21) < 1e-9 and abs(plot_parts.contrast((1, 1, 1)) - 1) < 1e-9,
-          'the contrast of black and of white')
-    check(abs(plot_parts.contrast(numbers('#767676')) - 4.54) < 0.01, "WCAG's example of 4.54 to 1")
-    check(plot_parts.contrast(numbers(plot_parts.GREY)) >= 7, 'grey words', plot_parts.GREY)
-    for name, (colour, _) in plot_parts.STYLES.items():
-        found = plot_parts.contrast(plot_parts.word_colour(numbers(colour)))
-        check(found >= 5, 'the words of ' + name, found)
-
-
-def test_panels_of_methods_alike():
-    """Methods that found the same share a panel: the maps' picture has at most four."""
-    def rows(table):
-        path = os.path.join(ROOT, 'docs', 'figures', table + '.tsv')
-        return [(method, method, found) for t in plot.read_tables(path) for method, found in t.methods().items()]
-    wanted = ['none', 'yarn', 'window'] + tool.MAPS
-    panels = [p for p in rows('passkey') + rows('passkey-maps') if p[0] in wanted]
-    groups = [[p[0] for p in group] for group in plot.same_cells(panels)]
-    check(len(panels) == 9 and sorted(sum(groups, [])) == sorted(wanted) and len(groups) <= 4, 'panels', groups)
-
-
-def title_of(*arguments):
-    """The first line of before_rope.py, whose tables take minutes: here they are empty."""
-    kept = before_rope.perplexities, before_rope.accuracies
-    before_rope.perplexities = before_rope.accuracies = lambda *_: []
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        before_rope.main(list(arguments))
-    before_rope.perplexities, before_rope.accuracies = kept
-    return out.getvalue().splitlines()[0]
-
-
-def test_texts():
-    mine = write(in_work('book.txt'), 'Once upon a time.')
-    for arguments, name in (((), 'the story that ships'), ((STORY,), 'the story that ships'), ((mine,), 'of book.txt'),
-                            (('--copy',), 'the story that ships'), (('--copy', mine), 'in book.txt'),
-                            (('--passkey',), 'in filler')):
-        title = title_of(*arguments)
-        good = name in title and (name[0] == 't') == ('story' in title)
-        check(good, 'before_rope.py %s' % ' '.join(arguments), title)
 
 
 if __name__ == '__main__':

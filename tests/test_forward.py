@@ -1,30 +1,16 @@
 #!/usr/bin/env python3
-"""The forward pass: against the plain transformer of reference.py over shapes, weight types, methods and windows; and,
-with test_forward.c, against itself when a text is read in other pieces, token by token or on other threads."""
+"""The forward pass (test_models.py holds it to reference.py over shapes, weight types, methods and windows): with
+test_forward.c, against itself when a text is read in other pieces, token by token or on other threads."""
 
 import struct
 
 import kept
 import reference
-from common import (BF16, ENGINES, F16, METHODS, Q4, Q8, add_counts, check, close, compiled, config, good, in_work,
-                    main, one_line, perplexity, random_ids, random_weights, run, skip, takes_long, tiny_model,
-                    with_header, write, write_model, write_tokenizer)
+from common import (ENGINES, F16, METHODS, Q4, Q8, add_counts, check, close, compiled, config, good, in_work, main,
+                    one_line, perplexity, random_ids, random_weights, run, skip, takes_long, tiny_model, with_header,
+                    write, write_model, write_tokenizer)
 
 LISTS = {'short_factors': [1.0, 1.1, 1.3, 2.0], 'long_factors': [1.0, 1.7, 4.0, 9.0]}
-SHAPES = {
-    'grouped queries': dict(),
-    'many heads on each kv head': dict(dim=24, n_heads=6, n_kv_heads=1, head_dim=4, hidden_dim=17, vocab_size=33),
-    'head_dim 6, not dim / heads': dict(dim=20, n_heads=3, n_kv_heads=3, head_dim=6, hidden_dim=31, vocab_size=29),
-    'head_dim 80': dict(dim=18, n_heads=2, n_kv_heads=1, head_dim=80, hidden_dim=33, vocab_size=41, n_layers=1),
-    'head_dim 2': dict(dim=10, n_heads=5, n_kv_heads=5, head_dim=2, hidden_dim=7, vocab_size=19),
-    'head_dim 130': dict(dim=12, n_heads=1, n_kv_heads=1, head_dim=130, hidden_dim=9, vocab_size=23, n_layers=1),
-    'one of everything': dict(dim=1, n_heads=1, n_kv_heads=1, head_dim=2, hidden_dim=1, vocab_size=4, n_layers=1),
-    'shared classifier': dict(shared_classifier=1, n_layers=3, dim=36, n_heads=3, n_kv_heads=1, head_dim=12,
-                              hidden_dim=50, vocab_size=70),
-    'another eps': dict(norm_eps=0.1, dim=40, n_heads=5, n_kv_heads=1, head_dim=8, hidden_dim=65, vocab_size=67),
-}
-
-
 def nll_close(c, seed, n, tolerance, what, options=(), **reference_options):
     model = in_work('model.bin')
     stored = write_model(model, c, random_weights(c, seed))
@@ -35,53 +21,12 @@ def nll_close(c, seed, n, tolerance, what, options=(), **reference_options):
         close(perplexity(model, ids, *engine, *options), expected, tolerance, '%s, %s' % (what, engine[0]))
 
 
-def test_shapes():
-    for seed, (name, shape) in enumerate(SHAPES.items()):
-        nll_close(config(**shape), seed, 80, 1e-4, 'the naive reference, ' + name)
-    nll_close(config(dim=100, n_heads=10, n_kv_heads=5, head_dim=10, hidden_dim=172, vocab_size=130, n_layers=1), 99,
-              70, 1e-4, 'the naive reference, wider')
-    nll_close(config(), 5, 2, 1e-4, 'the naive reference, two tokens')
-    nll_close(config(n_layers=1, dim=8, n_heads=1, n_kv_heads=1, hidden_dim=4, vocab_size=10), 6, 300, 1e-4,
-              'the naive reference, 300 tokens')
-
-
-def test_weight_types():
-    """Float16 and bfloat16 as stored; q8 in groups that are not 64 multiplies floats too. Groups of 64, and q4, also
-    round the activations, which now and then fall on the other side of a half."""
-    shape = dict(dim=36, n_heads=3, n_kv_heads=1, head_dim=12, hidden_dim=70, vocab_size=45)
-    for name, kind, group, tolerance in (('float16', F16, 0, 1e-4), ('bfloat16', BF16, 0, 1e-4),
-                                         ('q8 by 16', Q8, 16, 1e-4), ('q8 by 5', Q8, 5, 1e-4),
-                                         ('q8 by 64', Q8, 64, 0.02), ('q4', Q4, 32, 0.02)):
-        for shared in (0, 1):
-            c = config(weight_type=kind, group_size=group, shared_classifier=shared, **shape)
-            nll_close(c, 3, 70, tolerance, 'the naive reference, %s%s' % (name, ', shared' if shared else ''))
-
-
 def settings_of_all():
     for method in ('none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3'):
         yield method, dict(method=method, factor=0.0 if method == 'none' else 4.0)
         if method != 'none':
             yield 'dynamic-' + method, dict(method=method, rope_dynamic=1, factor=2.0)
     yield 'longrope', dict(method='longrope', factor=8.0, **LISTS)
-
-
-def test_methods():
-    """Every method, on this and that side of the trained context. A theta of 50 puts all pairs into play."""
-    for name, settings in settings_of_all():
-        for n in (24, 25, 40):
-            nll_close(config(theta=50.0, train_ctx=24, n_layers=1, **settings), 7, n, 1e-4,
-                      'the naive reference, %s with %d tokens' % (name, n))
-
-
-def test_windows():
-    for window, sinks in ((1, 0), (5, 0), (5, 3), (64, 0), (63, 1), (20, 70), (70, 2), (200, 4)):
-        nll_close(config(n_layers=1), 8, 140, 1e-4, 'the naive reference, window %d and %d sinks' % (window, sinks),
-                  ['--window', window, '--sinks', sinks], window=window, sinks=sinks)
-    nll_close(config(sliding_window=9), 8, 60, 1e-4, 'the naive reference, the window of the file')
-    nll_close(config(sliding_window=9), 8, 60, 1e-4, 'the naive reference, --window 0 against the window of the file',
-              ['--window', 0], window=0)
-    nll_close(config(method='ntk', rope_dynamic=1, train_ctx=24, theta=50.0, n_layers=1), 8, 90, 1e-4,
-              'the naive reference, dynamic with window and sinks', ['--window', 11, '--sinks', 4], window=11, sinks=4)
 
 
 def models_of_all(layers, **shape):

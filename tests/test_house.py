@@ -79,9 +79,6 @@ def reading_faults(section):
     total = sum(count or 0 for _, count in walk)
     if total > WALK:
         yield 'the walk has %d lines (at most %d)' % (total, WALK)
-    prose = ' '.join(line for line in section.splitlines() if line[:1] != '|').replace(',', '')
-    if str(total) not in re.findall(r'\d+', prose):
-        yield "the walk's sum is not stated (%d)" % total
     for path in c_files('src') + ['rope.c', 'rope.h', 'run.c']:
         folders = {path.rsplit('/', n)[0] for n in range(1, path.count('/'))} | {os.path.dirname(path)}
         if path not in section and not (folders - {'', 'src'}) & linked:

@@ -81,33 +81,6 @@ def test_combinations():
             check(both[0] == both[1], what + ', on one thread and on two', differs(*both))
 
 
-# Settings that meet in few places of the above, and what encodings before RoPE have of it.
-CORNERS = [
-    dict(layers=[0, 3, 0], sliding_window=11, logn=1, temperature_beta=0.3),
-    kinds_of(layers=[4, 3, 4], logn=1, temperature_beta=0.3),
-    kinds_of(method='proportional', factor=2.0, rotary_dim=6, sliding_method='proportional', sliding_factor=3.0),
-    kinds_of(sliding_method='proportional', sliding_factor=3.0, sliding_rotary_dim=4),
-    kinds_of(sliding_method='yarn', sliding_factor=3.0, sliding_attention_factor=1.3, layers=[4, 1, 5], rotary_dim=6),
-    kinds_of(sliding_method='yarn', sliding_factor=3.0, sliding_mscale=1.0, sliding_mscale_all_dim=0.7),
-    kinds_of(sliding_method='ntk-by-parts', sliding_ramp=1, sliding_factor=3.0, sliding_train_ctx=16, rotary_dim=6,
-             sliding_rotary_dim=8),
-    kinds_of(method='llama3', factor=4.0, sliding_method='llama3', sliding_factor=4.0, sliding_low_freq_factor=2.0,
-             sliding_high_freq_factor=3.0, sliding_train_ctx=16),
-    kinds_of(sliding_method='ntk', sliding_factor=4.0, rope_dynamic=1, method='ntk', factor=2.0),
-    dict(encoding='alibi', score_scale=0.2, norm_place=1, activation=1, embedding_scale=2.0),
-    dict(encoding='transformer-xl', score_scale=0.2, norm_place=2, qk_norm=2),
-    dict(encoding='disentangled', score_scale=0.2, norm_place=2, qk_norm=2, embedding_scale=2.0),
-    dict(encoding='learned', encoding_rows=200, embedding_scale=3.0)]
-
-
-def test_corners():
-    for fields in CORNERS:
-        c = config(**dict(BASE, **fields))
-        model, expected = model_of(c), by_reference(c)
-        for engine in ENGINES:
-            close(perplexity(model, IDS, *engine), expected, 1e-4, '%s by %s' % (fields, engine[-1]))
-
-
 def test_weights():
     """Weights of every kind, in layers of two kinds with all norms: what is read does not depend on the engine."""
     shape = dict(dim=64, hidden_dim=64, n_heads=2, n_kv_heads=1, head_dim=32, qk_norm=2, norm_place=2, activation=1)
@@ -183,6 +156,7 @@ def test_what_options_change():
     check(differs(perplexity(only_sliding, IDS, *FLOATS, '--window', 7), own) > 0.01, '--window changes them')
 
 
+@takes_long
 def test_windows_cost_less():
     """A long prompt pays in sliding layers for what their windows show, in processor time of attention that is most of
     the work."""

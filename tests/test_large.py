@@ -57,6 +57,7 @@ FAR = [('none', {}, 'f32', 2e-5), ('dynamic-ntk', dict(method='ntk', rope_dynami
        ('none', {}, 'f16', 1e-2), ('yarn', dict(method='yarn', factor=2048.0), 'f32', 2e-5)]
 
 
+@takes_long
 def test_positions():
     far_positions(FAR[:1])
 
@@ -92,10 +93,10 @@ def test_memory():
 
     def limit(megabytes):
         return lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
-    for what in (('-i', 'x'), ('-m', 'chat', '-y', ''), ('--ppl', ids, '--ids'), ('--passkey',)):
-        for kv in ('f32', 'q4'):
-            result = run(model, *what, '-n', 200000, '--kv', kv, preexec_fn=limit(1024))
-            one_line(result, 2, '%s of 200,000 positions in 1 GB, %s' % (what[0], kv), '200000', 'MB')
+    for kv, what in (('f32', ('-i', 'x')), ('q4', ('-m', 'chat', '-y', '')), ('f32', ('--ppl', ids, '--ids')),
+                     ('q4', ('--passkey',))):
+        result = run(model, *what, '-n', 200000, '--kv', kv, preexec_fn=limit(1024))
+        one_line(result, 2, '%s of 200,000 positions in 1 GB, %s' % (what[0], kv), '200000', 'MB')
     model, n = tiny_model('wide.bin', n_layers=1, n_heads=1, n_kv_heads=1, head_dim=64, dim=2, hidden_dim=1), 200000
     write(ids, '1 2 3 4 ' * (n // 4))
     for megabytes, fits in ((150, True), (60, False)):

@@ -12,8 +12,8 @@ import struct
 import blocks
 import source_writers
 from common import (ENGINES, check, close, config, export, good, in_work, main, one_line, perplexity, random_ids,
-                    random_weights, read_model, run, shape_of, table, write, write_model)
-from test_doors import FACTS, RUN, Case, IS_YARN, folder_tensors
+                    random_weights, read, read_model, run, shape_of, table, write, write_model)
+from test_doors import FACTS, RUN, Case, IS_YARN, cut, folder_tensors
 from test_layers import write_folder
 from test_out import read_gguf
 
@@ -226,14 +226,39 @@ def test_refused():
 
 
 def test_biases():
-    """Biases of latent attention are refused by name."""
+    """Biases of latent attention that a config speaks of and a folder has not; and GGUF has no name for them."""
     for name in LATENT:
-        case = case_of(name, 'shared_expert')
-        folder = write_folder(in_work('biased'), {**case.settings, 'attention_bias': True},
-                              folder_tensors(case.facts, case.c, random_weights(case.c, 1)))
-        done = export('--no-tokenizer', folder, in_work('biased.bin'))
-        check(done.returncode == 2 and 'attention_bias cannot be used (found true, expected false)' in done.stderr,
-              '%s with attention_bias' % name, done.stderr)
+        case = case_of(name, 'shared_expert', 'latent_bias', 'q_latent')
+        tensors = folder_tensors(case.facts, case.c, random_weights(case.c, 1))
+        del tensors['model.layers.1.self_attn.kv_a_proj_with_mqa.bias']
+        done = export('--no-tokenizer', write_folder(in_work('biased'), case.settings, tensors), in_work('biased.bin'))
+        check(done.returncode == 2 and 'layers.1.self_attn.kv_a_proj_with_mqa.bias is missing' in done.stderr,
+              '%s without a bias' % name, done.stderr)
+        done = export('--no-tokenizer', model_of(name, 'shared_expert', 'latent_bias')[0], in_work('biased.gguf'))
+        check(done.returncode == 2 and 'biases of latent attention' in done.stderr, name + ': to GGUF', done.stderr)
+
+
+def test_pairs_in_halves():
+    """A folder with rope_interleave false has what turns of a head in halves, of weights and of biases."""
+    def apart(rows):
+        """What turns, at the end of each head's rows, in halves."""
+        still = len(rows) - case.c['rotary_dim']
+        return rows[:still] + rows[still::2] + rows[still + 1::2]
+
+    for name in (name for name in LATENT if FACTS[name].row['latent'] == 'interleave'):
+        case = case_of(name, 'shared_expert', 'latent_bias', 'q_latent')
+        tensors = folder_tensors(case.facts, case.c, random_weights(case.c, 1))
+        usual, there = comes_in(name, write_folder(in_work('pairs'), case.settings, tensors))
+        expected = read(usual)
+        for part, shape, heads in [(part, *tensors[part][:1], n) for part in tensors for end, n in (
+                ('q_b_proj.weight', case.c['n_heads']), ('kv_a_proj_with_mqa.weight', 1),
+                ('kv_a_proj_with_mqa.bias', 1)) if part.endswith(end)]:
+            rows = cut(list(tensors[part][1]), shape[1] if len(shape) > 1 else 1)
+            each = len(rows) // heads
+            rows = [row for h in range(heads) for row in apart(rows[h * each:(h + 1) * each])]
+            tensors[part] = shape, [x for row in rows for x in row]
+        folder = write_folder(in_work('halves'), {**case.settings, 'rope_interleave': False}, tensors)
+        check(read(comes_in(name + ' in halves', folder)[0]) == expected, name + ': pairs in halves')
 
 
 # ---- memory ----

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import tarfile
 
-from common import Q8, ROOT, check, good, in_work, main, read, skip, tiny_model, write
+from common import Q8, ROOT, check, good, in_work, main, read, skip, takes_long, tiny_model, write
 
 MAKE = shutil.which('make')
 PLAIN = {key: value for key, value in os.environ.items() if key not in ('MAKEFLAGS', 'MFLAGS', 'MAKELEVEL', 'WERROR')}
@@ -32,6 +32,7 @@ def jobs(*arguments, **environment):
     return next((line.split()[1:] for line in done.stdout.splitlines() if line.startswith('flags')), None)
 
 
+@takes_long
 def test_jobs():
     processors = '-j%d' % int(subprocess.run('nproc 2>/dev/null || getconf _NPROCESSORS_ONLN', shell=True,
                                              stdout=subprocess.PIPE).stdout)
@@ -175,6 +176,7 @@ def again(before, now):
     return 'make: builds again with other flags (before: %s; now: %s)' % (before, now)
 
 
+@takes_long
 def test_installs_what_was_built():
     """The flags of the last `make` are in what is tested and installed; flags that are others now are said."""
     tree = small_tree('flags')
@@ -201,6 +203,7 @@ def test_installs_what_was_built():
     check('-MMD' not in printed and ' -Wl,-s ' in printed, 'flags of the linker only link again', printed)
 
 
+@takes_long
 def test_flags():
     """Quotes in flags survive, ARCH is an optimization's, and a warning is an error for those who ask."""
     tree = small_tree('quotes')
@@ -347,6 +350,7 @@ def git(tree, *arguments):
                           stderr=subprocess.STDOUT, universal_newlines=True).stdout.strip()
 
 
+@takes_long
 def test_version():
     """It tells the commit, in a clone and in what make dist packs; the same commit gives the same bytes anywhere."""
     if not shutil.which('git'):
@@ -450,6 +454,7 @@ void norm(float *out, const float *x, const float *weight) { rmsnorm_fast(out, x
 """
 
 
+@takes_long
 def test_whole_vectors():
     """Optimization at the link shows gcc lengths that are known; it saw undefined behavior behind the last vector."""
     source = write(in_work('remainders.c'), REMAINDERS % glob.glob(os.path.join(ROOT, 'src', '*', 'kernels.c'))[0])

@@ -259,7 +259,7 @@ def passkey(model, *options, status=0):
 
 def test_passkey():
     model = write_induction('induction.bin', 1024)
-    rows = passkey(model, '-n', 1024, '--rope', 'none,none:theta=1e18,linear:factor=4,none:window=120', '--trials', 6)
+    rows = passkey(model, '-n', 1024, '--rope', 'none,none:theta=1e18,linear:factor=4,none:window=120', '--trials', 3)
     cells = {}
     for row in rows:
         cells.setdefault(row['method'], []).append(row)
@@ -267,11 +267,11 @@ def test_passkey():
           list(cells))
     for name, of_method in cells.items():
         found = [(int(r['length']), float(r['depth']), int(r['trials'])) for r in of_method]
-        check(found == [(n, d / 4, 6) for n in (512, 1024) for d in range(5)],
+        check(found == [(n, d / 4, 3) for n in (512, 1024) for d in range(5)],
               '--passkey %s: lengths and depths' % name, found)
     correct = {name: [int(r['correct']) for r in of_method] for name, of_method in cells.items()}
     # Of all keys, 0.72 repeat no digit where it matters.
-    check(0.6 < sum(correct['none']) / 60 < 0.9 and min(correct['none']) >= 2, 'a model that copies finds the keys',
+    check(0.6 < sum(correct['none']) / 30 < 0.9 and min(correct['none']) >= 1, 'a model that copies finds the keys',
           correct)
     check(correct['none'] == correct['none:theta=1e18'], 'the keys and haystacks are the same for every method',
           correct)
@@ -279,13 +279,13 @@ def test_passkey():
     seen = [c for r, c in zip(cells['none:window=120'], correct['none:window=120'])]
     check(sum(seen[:4] + seen[5:9]) == 0 and seen[4] == correct['none'][4] and seen[9] == correct['none'][9],
           'a window finds only the keys that stand in it', seen)
-    other = [int(r['correct']) for r in passkey(model, '-n', 1024, '--trials', 12, '-s', 5)]
-    check(other != correct['none'] and sum(other) > 30, 'another seed, other keys', other)
-    short, long = (sum(correct['none'][i:i + 5]) / 30 for i in (0, 5))
+    other = [int(r['correct']) for r in passkey(model, '-n', 1024, '--trials', 3, '-s', 5)]
+    check(other != correct['none'] and sum(other) > 15, 'another seed, other keys', other)
+    short, long = (sum(correct['none'][i:i + 5]) / 15 for i in (0, 5))
     least = min(short, long)
-    again = passkey(model, '-n', 1024, '--trials', 6, '--min-accuracy', least - 0.001)
+    again = passkey(model, '-n', 1024, '--trials', 3, '--min-accuracy', least - 0.001)
     check(again == cells['none'], '--passkey says the same again')
-    passkey(model, '-n', 1024, '--trials', 6, '--min-accuracy', least + 0.001, status=1)
+    passkey(model, '-n', 1024, '--trials', 3, '--min-accuracy', least + 0.001, status=1)
 
 
 def test_min_accuracy():
@@ -305,11 +305,10 @@ def test_min_accuracy():
         check(found == expected and result.status == (1 if expected else 0), 'judged by length: %s' % (options,),
               result)
         return cells, expected
-    cells, expected = short_of(0.31, '--passkey', '-n', 4096, '--rope', 'none:window=300')
+    cells, expected = short_of(0.31, '--passkey', '-n', 2048, '--rope', 'none:window=300')
     mean = sum(sum(of) for of in cells.values()) / sum(len(of) for of in cells.values())
     check(0 < len(expected) < len(cells) and mean > 0.31, 'the mean would do, and some lengths do not', expected)
-    short_of(0.5, '--passkey', '-n', 1024, '--rope', 'none,linear:factor=4')
-    short_of(0.5, '--tasks', 'passkey,multikey', '-n', 1024, '--rope', 'none,linear:factor=4')
+    short_of(0.5, '--tasks', 'passkey,multikey', '-n', 512, '--rope', 'none,linear:factor=4')
     check(not short_of(0.5, '--passkey', '-n', 512, '--rope', 'none')[1], 'nothing is short of it')
 
 

@@ -14,18 +14,18 @@ import sys
 import time
 
 import kept
-import reference
 import common
 from common import (BLOCK_MODELS, ENGINES, EXPORT, F32, Q4, Q8, ROOT, block_weights, check, close, config, in_work,
-                    main, perplexity, random_ids, random_weights, read, skip, takes_long, tiny_model, with_header,
-                    write, write_model)
+                    main, perplexity, random_ids, random_weights, read, takes_long, tiny_model, with_header, write,
+                    write_model)
 from export_common import LLAMA, Case, as_float32, make_tensors
-from test_families import GOLDEN, METHODS, VARIANTS, gguf_of, header_of, hf_tensors
+from test_families import METHODS, VARIANTS, gguf_of, header_of, hf_tensors
 from test_legacy import write_legacy
 
 sys.path.insert(0, ROOT)
 from export.common import Job, Problem  # noqa: E402
 from export.model import Model  # noqa: E402
+from export.out_config import share_of  # noqa: E402
 from export.out_tokenizer import gguf_tokenizer, tokenizer_json  # noqa: E402
 from export.tokenizer import write_tokenizer  # noqa: E402
 from export.tokenizer_bin import read_tokenizer_bin  # noqa: E402
@@ -343,32 +343,24 @@ def test_rope():
         refused(str(fields), word, in_work('m.bin'), in_work('refused/'))
 
 
-def test_golden():
-    """Checkpoints of Hugging Face's come out of the same class with the same tensors, bit for bit, and in again both
-    engines have the library's numbers: from the folder, and from GGUF."""
-    for name in 'qwen2_yarn4', 'qwen3_plain', 'phi3_longrope', 'smollm3_nope':
-        source, model, folder = os.path.join(GOLDEN, name), in_work('golden.bin'), in_work('out %s/' % name)
-        if not os.path.isdir(source):
-            skip('Hugging Face on %s (../shared/golden_families is not here)' % name)
-            continue
-        expected = json.loads(read(os.path.join(source, 'golden.json')))
-        carried(name + ': in', '--no-tokenizer', '--force', source, model)
-        carried(name + ': out', '--no-tokenizer', model, folder)
-        before, after = (json.loads(read(os.path.join(place, 'config.json'))) for place in (source, folder))
-        keys = ['architectures', 'model_type']
-        if name == 'phi3_longrope':
-            keys += ['rope_scaling', 'original_max_position_embeddings', 'max_position_embeddings', 'sliding_window']
-        for key in keys:
-            check(after.get(key) == before.get(key), '%s: %s' % (name, key), after.get(key))
-        before, after = (read_safetensors(os.path.join(place, 'model.safetensors')) for place in (source, folder))
-        wrong = sorted(key for key in set(before) | set(after) if before.get(key) != after.get(key))
-        check(not wrong, name + ': the same tensors', wrong)
-        carried(name + ': out to GGUF', '--no-tokenizer', '--force', model, in_work('golden.gguf'))
-        for again in folder, in_work('golden.gguf'):
-            carried(name + ': in again', '--no-tokenizer', '--force', again, model)
-            for engine in ENGINES:
-                close(perplexity(model, expected['ids'], *engine), expected['nll'], 1e-4, '%s: in again from %s: %s' % (
-                    name, again[-5:], engine[0]))
+def test_shares():
+    """partial_rotary_factor is a share of a head, which readers cut to a whole number of elements."""
+    lost = [(head, turning) for head in range(2, 258, 2) for turning in range(2, head + 1, 2)
+            if int(head * share_of(Model(head_dim=head, rotary_dim=turning))) != turning]
+    check(not lost, 'each share gives as many elements as turn', lost[:5])
+
+
+def test_end_tokens():
+    """All of them are in config.json, and come in again."""
+    for ids in [2], [2, 30, 31]:
+        model, folder = in_work('ends.bin'), in_work('ends/')
+        c = config(n_eos=len(ids), eos_ids=tuple(ids + [0] * (8 - len(ids))))
+        write_model(model, c, random_weights(c, 1))
+        carried('%d end tokens' % len(ids), '--no-tokenizer', '--force', model, folder)
+        said = json.loads(read(os.path.join(folder, 'config.json')))['eos_token_id']
+        check(said == (ids if ids[1:] else ids[0]), '%d end tokens' % len(ids), said)
+        carried('%d end tokens, in again' % len(ids), '--no-tokenizer', '--force', folder, model)
+        check(header_of(model)['eos_ids'][:len(ids)] == tuple(ids), '%d end tokens, in again' % len(ids))
 
 
 def test_phi3_through_gguf():

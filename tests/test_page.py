@@ -38,6 +38,7 @@ def missing():
     return None
 
 
+@takes_long
 def test_dist_page():
     """make dist-page writes the page in one file."""
     if missing():

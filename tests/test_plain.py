@@ -225,6 +225,7 @@ def talking(name, **changes):
     return in_work(name + '.bin')
 
 
+@takes_long
 def test_jobs():
     """Text and every measurement."""
     rope, alibi = talking('rope', n_layers=3, layers=[0, 2, 1], sliding_window=9), talking('alibi', encoding='alibi')

@@ -7,7 +7,7 @@ import io
 import random
 import re
 
-from common import ROOT, check, lacks, main
+from common import ROOT, check, lacks, main, takes_long
 from fake_server import MODEL, Fake, likeliest
 from probe_common import BLOCK, MORE, ours_of, probe, reads
 import probe_settings  # noqa: E402
@@ -18,8 +18,12 @@ from probe.numbers.candidates import Candidate  # noqa: E402
 
 def test_false_leans():
     """The true reading under noise, of each token alone and of a prompt alike: a value is seen in 2 % at most."""
-    for n, prompts in (512, 8), (128, 4):
-        false_leans(*ours_of(n, prompts))
+    false_leans(*ours_of(128, 4))
+
+
+@takes_long
+def test_false_leans_of_long_prompts():
+    false_leans(*ours_of(512, 8))
 
 
 def false_leans(model, ids, prompts):
@@ -81,6 +85,7 @@ def test_a_cache_of_few_bits():
         check('has 4 bits' not in told.out, 'no fewer', told)
 
 
+@takes_long
 def test_eight_bit_weights_and_activations():
     """What every CPU engine does is no value of its own."""
     with Fake('llama', ('--activations', 'int8'), weights=ROOT + '/model.bin') as server:

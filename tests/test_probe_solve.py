@@ -191,6 +191,14 @@ def test_least_squares():
     check(least_squares.solved([[1.0, 2.0], [2.0, 4.0]], [1.0, 2.0]) is None, 'no answer')
     check(least_squares.errors([[0.0] * 4, [1.0, 1.0, 1.0, 2.0]], [0.1, -0.1, 0.1, 0.0], [2, 2])[0] == float('inf'),
           'nothing tells it')
+    tried = []
+
+    def line(p):
+        tried.append(p[0])
+        return [3 - p[0], 6 - 2 * p[0]]
+    fit = least_squares.least_squares(line, [0.0], [0.1], 0.5)
+    longest = max(abs(a - b) for a, b in zip(tried, tried[1:]))
+    check(abs(fit.x[0] - 3) < 0.01 and longest < 0.5 + 1e-9, 'no step is longer than its reach', (fit.x, tried))
     check(values.said(('s', 4.87, 5.13)) == 's 4.85 to 5.15' or 's 4.8' in values.said(('s', 4.87, 5.13)), 'words')
 
 

@@ -155,6 +155,10 @@ def test_meta_settings():
     place = Place()
     w.write_meta(place.source, full, exact_weights(full, 62), 'F32', 1, n_kv_heads=...)
     place.has('no n_kv_heads', n_kv_heads=4)
+    wide = config(dim=32, hidden_dim=128, n_heads=4, n_kv_heads=2, head_dim=8, vocab_size=52)
+    place = Place()
+    w.write_meta(place.source, wide, exact_weights(wide, 62), 'F32', 1, ffn_dim_multiplier=1.3)
+    place.has('a stretched width', hidden_dim=128)
     for what, arguments in (('0', ('--context', '0')), ('a word', ('--context', 'long')), ('nothing', ('--context',)),
                             ('too much', ('--context', '9999999999')),
                             ('with --tokenizer', ('--context', '5', '--tokenizer'))):

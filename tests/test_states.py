@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Layers that keep a state: the gated delta rule and short convolutions of many shapes, both engines beside
-reference.py; a text in other pieces, token by token, on other threads, and read again from an earlier place; the
-mistakes that are made with such layers, each of which moves the numbers; and what jobs say and do there."""
+"""Layers that keep a state (test_models.py holds them to reference.py): a text in other pieces, token by token, on
+other threads, and read again from an earlier place; the mistakes that are made with such layers, each of which moves
+the numbers; and what jobs say and do there."""
 
 import contextlib
 import json
@@ -10,58 +10,14 @@ import os
 
 import kept
 import reference
-from common import (ENGINES, F16, Q4, Q8, SHARED, add_counts, check, close, compiled, config, good, in_work, main,
-                    one_line, perplexity, random_ids, random_weights, read_model, run, skip, table, takes_long, write,
-                    write_model, write_tokenizer)
+from common import (SHARED, add_counts, check, close, compiled, good, in_work, main, one_line, perplexity, random_ids,
+                    read_model, run, skip, table, takes_long, write, write_tokenizer)
+from models import row_of
 from test_families import export
-
-DELTA = dict(state_kind=1, conv_width=4, state_key_heads=2, state_value_heads=4, state_key_dim=6, state_value_dim=10)
-CONV = dict(state_kind=2, conv_width=3)
-GATED = dict(DELTA, attention_gate=1, qk_norm=1, rotary_dim=6)
-SHAPES = {
-    'three to one': dict(GATED, n_layers=4, layers=[64, 64, 64, 0]),
-    'value heads in tiles': dict(GATED, state_tiled=1, state_value_heads=6, n_layers=3, layers=[64, 64, 0]),
-    'a state last': dict(GATED, n_layers=3, layers=[0, 64, 64], gate_bias=1, qkv_bias=1, o_bias=1),
-    'no layer attends': dict(DELTA, n_layers=2, layers=[64, 64]),
-    'one head, one tap': dict(DELTA, conv_width=1, state_key_heads=1, state_value_heads=1, layers=[64, 0]),
-    'heads of 64': dict(DELTA, state_key_dim=16, state_value_dim=64, state_value_heads=2, layers=[64, 0]),
-    'heads of 130': dict(DELTA, state_key_dim=9, state_value_dim=130, state_value_heads=2, layers=[64, 64]),
-    'nine taps': dict(DELTA, conv_width=9, n_layers=2, layers=[0, 64]),
-    'norms before and after': dict(DELTA, norm_place=2, layers=[64, 0]),
-    'norms after': dict(DELTA, norm_place=1, layers=[64, 0]),
-    'no RoPE': dict(DELTA, n_layers=3, layers=[64, 2, 64]),
-    'windows': dict(DELTA, n_layers=3, layers=[64, 0, 64], sliding_window=7),
-    'experts': dict(GATED, n_layers=3, layers=[64, 72, 0], n_experts=4, n_experts_used=2, expert_hidden_dim=12,
-                    shared_hidden_dim=20, shared_gate=1, router=1),
-    'convolutions': dict(CONV, n_layers=3, layers=[64, 0, 64], qk_norm=1),
-    'convolutions with biases': dict(CONV, state_bias=1, n_layers=3, layers=[0, 64, 64]),
-    'convolutions of two': dict(CONV, conv_width=2, dim=20, head_dim=10, n_heads=2, n_kv_heads=1, layers=[64, 64])}
 
 
 def model_of(name, **changes):
-    c = config(**dict(SHAPES[name], **changes))
-    model = in_work(name.replace(' ', '_') + '.bin')
-    return model, c, write_model(model, c, random_weights(c, len(name)))
-
-
-def test_shapes():
-    for name in SHAPES:
-        model, c, stored = model_of(name)
-        ids = random_ids(90, c['vocab_size'], 3)
-        expected = kept.nll(c, stored, ids)
-        for engine in ENGINES:
-            close(perplexity(model, ids, *engine), expected, 1e-4, '%s: %s' % (name, engine[0]))
-            close(perplexity(model, ids, *engine, '--stepwise'), expected, 1e-4,
-                  '%s: %s, token by token' % (name, engine[0]))
-
-
-def test_weight_types():
-    for kind, group, tolerance in (F16, 0, 1e-4), (Q8, 64, 0.05), (Q4, 32, 0.05):
-        for name in 'three to one', 'convolutions':
-            model, c, stored = model_of(name, weight_type=kind, group_size=group)
-            ids = random_ids(60, c['vocab_size'], 4)
-            close(perplexity(model, ids, '--kv', 'f32'), kept.nll(c, stored, ids), tolerance,
-                  '%s of weight type %d' % (name, kind))
+    return row_of('states', name).made(**changes)
 
 
 def session_test(command, model, kv, n, tolerance, label, kind='same'):

@@ -7,7 +7,6 @@ import json
 import math
 import os
 import pty
-import random
 import re
 import shlex
 import shutil
@@ -56,11 +55,8 @@ def test_a_matrix_of_methods():
 def test_colours():
     if lacks('models/rope.bin'):
         return
-    model, rng = os.path.join(ROOT, 'models', 'rope.bin'), random.Random(7)
-    nouns, verbs = ('man woman doctor sailor child house garden street church river'.split(),
-                    'saw found followed met helped left heard knew'.split())
-    text = ' '.join('The %s %s the %s.' % (rng.choice(nouns), rng.choice(verbs), rng.choice(nouns)) for _ in range(900))
-    what = (model, '--ppl', write(in_work('text.txt'), text), '-n', 4096, '--rope', 'none,window')
+    what = [os.path.join(ROOT, 'models', 'rope.bin'), '--ppl', os.path.join(ROOT, 'book.txt'), '-n', 1024,
+            '--rope', 'none,window', '--theta', 500]  # which breaks sooner
     lines = [line.split('\r')[-1] for line in at_terminal(what).replace('\r\n', '\n').split('\n')]
     red = [line for line in lines if '\x1b[31m' in line]
     check(len(red) == 1 and red[0].startswith('none') and '\x1b[31m' not in red[0][:red[0].index('\x1b')],
@@ -77,12 +73,12 @@ def test_colours():
 
 def test_blocks_of_length_by_depth():
     model = os.path.join(ROOT, 'model.bin')
-    what = (model, '--tasks', 'passkey,copy', '-n', 256, '--train-ctx', 256, '--trials', 1, '--rope', 'none,linear:factor=9')
+    what = (model, '--tasks', 'passkey,copy', '-n', 128, '--train-ctx', 128, '--trials', 1, '--rope', 'none,linear:factor=9')
     lines = screen(at_terminal(what, NO_COLOR='1'))
     for name in ('passkey, none', 'copy, none', 'passkey, linear:factor=9', 'copy, linear:factor=9'):
         at = lines.index(name) if name in lines else 0
         check(at and lines[at + 1].split() == ['length,', 'depth', '0.00', '0.25', '0.50', '0.75', '1.00']
-              and [line.split()[0] for line in lines[at + 2:at + 4]] == ['128', '256'], 'the block of %s' % name, lines)
+              and '128' in [line.split()[0] for line in lines[at + 2:at + 4]], 'the block of %s' % name, lines)
     coloured = at_terminal(what)
     check('\x1b[30;42m' in coloured and '\x1b[30;41m' in coloured, 'blocks are green and red')
 
@@ -92,7 +88,7 @@ def test_progress_of_a_terminal_that_takes_nothing_back():
     model, path = tiny_model('eyes.bin', **SHAPE), ids_file(random_ids(600, 60, 2))
     shipped = os.path.join(ROOT, 'model.bin')
     for what, first in (((model, '--ppl', path, '--ids', '-n', 600, '--rope', 'none,yarn,linear'), 'ppl below'),
-                        ((shipped, '--passkey', '-n', 512, '--rope', 'none,yarn', '--trials', 1), 'length, depth')):
+                        ((shipped, '--passkey', '-n', 128, '--rope', 'none,yarn', '--trials', 1), 'length, depth')):
         lines = screen(at_terminal(what, TERM='dumb'))
         at = next((i for i, line in enumerate(lines) if line.startswith(first)), None)
         check(at and not [line for line in lines[at:] if line.startswith('run: ')], '%s, dumb' % what[1], lines)
@@ -122,18 +118,18 @@ def test_words_that_look_like_numbers():
 def test_the_verdict_stands_out():
     """Bold and inverse, where all else about a check is plain or dim; its words are as in a pipe."""
     model = tiny_model('random.bin', vocab_size=write_tokenizer(in_work('random.tokenizer.bin')))
-    for what in ((os.path.join(ROOT, 'model.bin'), '-n', 128), (model, '-n', 64)):
+    for what in ((os.path.join(ROOT, 'model.bin'), '-n', 64), (model, '-n', 64)):
         verdict = run(*what, '--check').out.splitlines()[-1][2:]
         lines = [line for line in at_terminal((*what, '--check')).replace('\r\n', '\n').split('\n') if line]
-        check(verdict.startswith('fails at 64' if what[0] == model else 'holds to 128')
+        check(verdict.startswith('fails at 64' if what[0] == model else 'holds to 64')
               and lines[-1] == '\x1b[1;7m%s\x1b[0m' % verdict
               and not any('\x1b[1;7m' in line for line in lines[:-1]), 'the verdict at a terminal', (verdict, lines))
-        check(screen(at_terminal((*what, '--check'), NO_COLOR='1'))[-2:] == [verdict, ''], 'and without colour')
+    check(screen(at_terminal((*what, '--check'), NO_COLOR='1'))[-2:] == [verdict, ''], 'and without colour')
 
 
 def test_progress_of_a_check():
     """A bar is drawn while a row is worked out, and is gone when the row stands there."""
-    raw = at_terminal((os.path.join(ROOT, 'model.bin'), '--check', '-n', 512))
+    raw = at_terminal((os.path.join(ROOT, 'model.bin'), '--check', '-n', 64))
     lines = screen(raw)
     drawn = re.search(r'\r[a-z-]+ \d+ +\[[#.]+\]', raw)
     check(drawn, 'a bar is shown', raw[-400:])
@@ -260,7 +256,7 @@ def test_json():
     reason, found = the_same(random_model, '--check', '-n', 64, '--budget', 600)
     check(reason['code'] == 'short-perplexity' and reason['words'].startswith('fails at 64: ')
           and found['status'] == 1, 'a check that fails', reason)
-    reason = as_json(model, '--check', '-n', 4096, '--budget', 0.05)[1]['reason']
+    reason = as_json(model, '--check', '-n', 8192, '--budget', 0.3)[1]['reason']
     check(reason['code'] == 'time' and '--budget' in reason['words'], 'a check that is undecided', reason)
     reason, found = the_same(model, '--check', '--settings', '-n', 768)
     check(reason['code'] == 'reach' and found['rows'][0]['se'] is None, 'settings', (reason, found))
@@ -276,12 +272,12 @@ def test_json():
     # All other tables come by the same way.
     found = the_same(model, '--ppl', book, '-n', 9, '--rope', 'none')[1]
     check([row['se'] for row in found['rows']] == [None, None], 'NaN is null', found['rows'])
-    reason = the_same(model, '--passkey', '-n', 256, '--trials', 1, '--rope', 'linear:factor=16', '--min-accuracy',
+    reason = the_same(model, '--passkey', '-n', 128, '--trials', 1, '--rope', 'linear:factor=16', '--min-accuracy',
                       0.5)[0]
     check(reason['code'] == 'accuracy', 'an accuracy', reason)
     for what in (('--next', 3, '-i', 'Once'), ('--attn', '0.0', '-i', 'She said "no\\".\n'), ('--bench', '-n', 16)):
         the_same(model, *what)
-    as_json(model, '--quantize', 'q8', in_work('small.bin'))
+    as_json(random_model, '--quantize', 'q8', in_work('small.bin'))
 
 
 @takes_long
@@ -375,9 +371,12 @@ def test_attention():
 TASKS = ['task', 'method', 'length', 'depth', 'trials', 'correct', 'accuracy']
 
 
-def test_tasks():
-    model = os.path.join(ROOT, 'model.bin')
-    names = ['passkey', 'multikey', 'multivalue', 'variables', 'updates', 'hops', 'copy']
+NAMES_OF_TASKS = 'passkey', 'multikey', 'multivalue', 'variables', 'updates', 'hops', 'copy'
+
+
+@takes_long
+def test_what_a_model_can_do():
+    model, names = os.path.join(ROOT, 'model.bin'), list(NAMES_OF_TASKS)
     short = '-n', 256, '--train-ctx', 256
     result = good(model, '--tasks', ','.join(names), *short, '--trials', 1, '--rope', 'none')
     _, header, rows = table(result.out)
@@ -402,11 +401,20 @@ def test_tasks():
           ['run: passkey, linear:factor=8: %d of 10 within the trained context of 512, %d of 10 at the model\'s own or plain '
            'settings: the method harms short texts' % (right['linear'], right['none'])]
           and right['linear'] < 5 < right['none'], 'what the method cannot do is not put on the model', result.err)
-    check(table(good(model, '--tasks', 'PASSKEY', '-n', 128, '--trials', 1).out)[2][0]['task'] == 'passkey',
-          'in any case')
     far = [r for r in table(good(model, '--tasks', 'copy', '-n', 512, '--train-ctx', 256, '--trials', 1, '--rope',
                                  'window').out)[2] if r['length'] == '512']
     check([r['correct'] for r in far][:2] == ['0'] * 2, 'a window does not know the page again', far)
+
+
+def test_tasks():
+    model, names = os.path.join(ROOT, 'model.bin'), NAMES_OF_TASKS
+    _, header, rows = table(good(model, '--tasks', 'PASSKEY,copy', '-n', 128, '--train-ctx', 128, '--trials', 1).out)
+    check(header == TASKS, 'the columns of --tasks', header)
+    check([(r['task'], r['length']) for r in rows] == [
+        (name, n) for name, n in (('passkey', '128'), ('copy', '64'), ('copy', '128')) for _ in range(5)],
+          'the rows of --tasks, whose names are in any case', rows)
+    right = [sum(int(r['correct']) for r in rows if r['task'] == name) for name in ('passkey', 'copy')]
+    check(right[0] >= 4 and right[1] >= 5, 'what the model can do within its context', right)
     for value in ('', 'nope', 'passkey,', 'copy,,passkey', 'pass key'):
         one_line(run(model, '--tasks', value), 2, '--tasks %r' % value, '--tasks')
     one_line(run(model, '--tasks', 'multikye'), 2, 'a misspelled task', 'did you mean multikey')
@@ -416,7 +424,7 @@ def test_tasks():
             told = re.search(r"%d positions are too few for the task %s \((\d+) are enough\)" % (few, task),
                              run(model, '--tasks', task, '-n', few).err)
             if few == 5 or task != 'copy':
-                check(told and run(model, '--tasks', task, '-n', told.group(1), '--trials', 1).status == 0,
+                check(told and (few > 5 or run(model, '--tasks', task, '-n', told.group(1), '--trials', 1).status == 0),
                       'how many positions are enough for %s, instead of %d' % (task, few), told)
     one_line(run(model, '--tasks', 'passkey', '--prompts', '-n', 40), 2, '--prompts', '(102 are enough)')
     result = run(model, '--tasks', 'variables', '-n', 60)

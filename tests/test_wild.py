@@ -67,7 +67,13 @@ ROWS = {
     'hf-overrides-text-config/block.json': dict(
         head=256, means=yarn(4, 262144, 1e7, turns=64), given=['--head-dim', 256, '--train-ctx', 262144],
         engines={'hf5': 'same', 'vllm': 'same', 'llama.cpp': 'same', 'hf4': ('refused', 'model_type')}),
+    'beside-llm.json': dict(head=128, means=plain(32768, 1e4), engines=NOBODY, says=[
+        'rope_scaling beside llm_config is not used: its place is in it',
+        'rope_theta beside llm_config is not used: its place is in it']),
     # families that nobody looked at
+    'strange-keys.json': dict(head=128, means=plain(8192, 1e4), engines=NOBODY, says=[
+        UNSEEN % ('newest_glm', 128, 128, '10000 (no key says it)'),
+        'what is not read, and may change how it turns: rope_ratio, attn_config.rope_theta']),
     'unknown-share.json': dict(head=128, means=plain(8192, 20000, turns=32), engines=NOBODY,
                                says=[UNSEEN % ('newest_lm', 32, 128, '20000')]),
     'advice-drops-share/config.json': dict(head=128, means=yarn(4, 32768, 6e5, turns=64), engines=NOBODY,
@@ -117,6 +123,11 @@ ROWS = {
     'nested-rope-scaling/config.json': dict(means=OBJECTS, engines={
         'hf5': 'taken', 'llama.cpp': ('differs', 'rope_scaling by layer type is read')}),
     # what is no config
+    'gguf.txt': dict(means='this is a GGUF file'),
+    'yaml.txt': dict(means='found rope_scaling without quotes, as YAML has it'),
+    'assigned.txt': dict(means='found rope_scaling =, as Python has it'),
+    'comment.txt': dict(means='found a comment, which JSON has not'),
+    'generation.json': dict(means='a generation_config.json'),
     'params.json': dict(means="a params.json, Mistral's or Meta's own form"),
     'mistral-params-json/params.json': dict(means="a params.json, Mistral's or Meta's own form"),
     'python.txt': dict(means='a single quote, as Python has it'),

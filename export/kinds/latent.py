@@ -16,9 +16,11 @@ from ..rows import Taken, Transposed
 from ..tensors import F32, ITEM_SIZES, U32, Made, Tensors
 from ..widened import WIDENED, Widened
 
-LATENT_NAMES = {part: 'model.layers.%%d.self_attn.%s.weight' % name for part, name in (
-    ('wq_a', 'q_a_proj'), ('q_a_norm', 'q_a_layernorm'), ('wkv_a', 'kv_a_proj_with_mqa'),
-    ('kv_a_norm', 'kv_a_layernorm'))}
+LATENT_NAMES = {part: 'model.layers.%%d.self_attn.%s' % name for part, name in (
+    ('wq_a', 'q_a_proj.weight'), ('b_q_a', 'q_a_proj.bias'), ('q_a_norm', 'q_a_layernorm.weight'),
+    ('wkv_a', 'kv_a_proj_with_mqa.weight'), ('b_kv_a', 'kv_a_proj_with_mqa.bias'),
+    ('kv_a_norm', 'kv_a_layernorm.weight'))}
+ORDERED = 'wq', 'wkv_a', 'b_kv_a'  # rows, or elements, that stand otherwise elsewhere
 QUERIES = 'model.layers.%d.self_attn.q_b_proj.weight'  # where they come from a narrow vector, too
 BOTH = 'model.layers.%d.self_attn.kv_b_proj.weight'    # keys and values
 
@@ -68,7 +70,7 @@ class Reordered(Made):
 
 
 def order_of(part: str, model: Model, interleaved: bool) -> Tuple[int, ...]:
-    """Where our rows of a head of wq, or of wkv_a, stand elsewhere."""
+    """Where our rows of a head of wq, or of wkv_a and its bias, stand elsewhere."""
     turning, still = model.turning, model.head_dim - model.turning
     pairs = [i if interleaved else i // 2 + i % 2 * (turning // 2) for i in range(turning)]
     if part == 'wq':
@@ -85,11 +87,12 @@ def order_back(part: str, model: Model) -> Tuple[int, ...]:
 def take_latent(path: str, tensors: Tensors, model: Model, names: Dict[str, str], both: str, interleaved: bool) -> None:
     """Brings a source's tensors into our order: what turns first, keys and values apart, where `both` has them."""
     still, value_dim = model.head_dim - model.turning, model.value_dim or model.head_dim
-    rows = {'wq': model.n_heads * model.head_dim, 'wkv_a': model.kv_rank + model.turning}
+    rows = dict.fromkeys(ORDERED, model.kv_rank + model.turning)
+    rows['wq'] = model.n_heads * model.head_dim
     for layer in range(model.n_layers):
         for part, count in rows.items():
-            tensor = tensors.get(names[part] % layer)
-            if tensor and len(tensor.shape) == 2 and tensor.shape[0] == count:  # else it is refused later
+            tensor = tensors.get(names.get(part, '%d') % layer)
+            if tensor and tensor.shape[0] == count:  # else it is refused later
                 tensors[names[part] % layer] = Reordered(tensor, order_of(part, model, interleaved))
         whole = tensors.pop(both % layer, None)
         if not whole:

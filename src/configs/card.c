@@ -28,13 +28,35 @@ static char *blank_front(char *p, const char **first_mark) {
     return p;
 }
 
-// What print() puts before a config: its class.
-static bool fail_printed(const char *text, const char *p, Error *err) {
+// What begins like another file, by its first letters.
+static bool fail_other(const char *text, const char *p, Error *err) {
+    static const struct {
+        const char *start, *what;
+    } files[] = {
+        {"<!", "a web page"},        {"<html", "a web page"},
+        {"GGUF", "a GGUF file"},     {"version https://git-lfs", "a Git LFS pointer"},
+        {"%YAML", "a file of YAML"},
+    };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (strncmp(p, files[i].start, strlen(files[i].start)) == 0)
+            return fail(err, "line %d: this is %s (expected a config.json or its block)",
+                        json_line(text, p), files[i].what);
+    return true;
+}
+
+// What stands before an object of no JSON: the class that print() shows, a name that Python gives it
+// to, a key of YAML. export/common.py has the same words.
+static bool fail_named(const char *text, const char *p, Error *err) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
-    size_t n = strspn(p, letters);
-    if (n == 0 || p[n + strspn(p + n, WHITE_SPACE)] != '{') return true;
-    return fail(err, "line %d: found %.*s, as print shows a config (expected JSON, from the { on)",
-                json_line(text, p), (int)n, p);
+    const size_t n = strspn(p, letters), most = n < 40 ? n : 40;
+    const char *behind = p + n + strspn(p + n, WHITE_SPACE);
+    const char *what = *behind == '{'   ? ", as print shows a config"
+                       : *behind == '=' ? " =, as Python has it"
+                       : *behind == ':' ? " without quotes, as YAML has it"
+                                        : NULL;
+    if (n == 0 || !what) return true;
+    return fail(err, "line %d: found %.*s%s (expected JSON%s)", json_line(text, p), (int)most, p,
+                what, *behind == ':' ? "" : ", from the { on");
 }
 
 // The places where a model of text and something else has the config of its text model.
@@ -93,7 +115,8 @@ bool card_read(Card *card, const char *text, size_t length, Error *err) {
         copy[0] = '{';
         copy[length + 1] = '}';
     }
-    bool good = fail_printed(copy, p, err) && json_check(copy, length + 2, err);
+    bool good =
+        fail_other(copy, p, err) && fail_named(copy, p, err) && json_check(copy, length + 2, err);
     card->object = copy + strspn(copy, WHITE_SPACE);
     if (good && *card->object != '{') good = fail(err, "line 1: not a JSON object");
     if (good) look_at(card, has_braces, mark, has_order_mark);

@@ -143,10 +143,10 @@ const ConfigKey *config_key(const char *name) {
 }
 
 const char *config_other_file(const char *object) {
-    static const char *const own[] = {"model_type", "architectures", "rope_scaling",
+    static const char *const own[] = {"model_type", "architectures", "hidden_size", "rope_scaling",
                                       "rope_parameters"};
     char key[40];
-    for (int i = 0; i < 4; i++)
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (json_member(object, own[i])) return NULL;
     for (size_t i = 0; i < sizeof other_files / sizeof *other_files; i++) {
         bool has_all = true;

@@ -463,6 +463,35 @@ static void remark_any(Config *c) {
                       c->file->max_positions);
 }
 
+// Whether a name speaks of RoPE and is no key that is read of a family that nobody looked at.
+static bool is_strange(const char *name) {
+    static const char *const parts[] = {"rope", "rotary"};
+    bool speaks = false, is_also = false;
+    for (int i = 0; i < 2; i++) speaks = speaks || strstr(name, parts[i]);
+    for (int i = 0; i < n_config_keys && speaks; i++)
+        is_also = is_also || has_word(config_key_rows[i].also, name);
+    return speaks && !is_also && !config_key(name) && !config_key_meant(name, KEY_AT_TOP);
+}
+
+// Warns of keys that say something of RoPE in a way of their own, also in an object of settings.
+static void remark_strange(Config *c) {
+    char found[200] = "", one[90];
+    const char *quoted, *inner;
+    for (const char *v = json_first(c->config, &quoted); v; v = json_next(v, &quoted)) {
+        const Word key = config_word(quoted);
+        const ConfigKey *row = config_key(key.text);
+        if (is_strange(key.text)) add_name(found, sizeof found, ", ", key.text);
+        for (const char *in = row ? NULL : json_first(v, &inner); in; in = json_next(in, &inner)) {
+            const Word name = config_word(inner);
+            snprintf(one, sizeof one, "%s.%s", key.text, name.text);
+            const ConfigKey *known = config_key(name.text);
+            const bool is_own = known && strstr(name.text, "rope");
+            if (is_own || is_strange(name.text)) add_name(found, sizeof found, ", ", one);
+        }
+    }
+    if (found[0]) config_unread(c, "what is not read, and may change how it turns: %s", found);
+}
+
 // A family without RoPE needs no numbers.
 static bool settle_still(Config *c) {
     if (!c->file->head_dim) c->file->head_dim = 2;  // which nobody looks at
@@ -519,6 +548,7 @@ static void read_all(Config *c) {
     if (file->still) c->good = c->good && settle_still(c);
     else read_blocks(c);
     if (c->is_any && c->good) remark_any(c);
+    if (c->is_any && c->good) remark_strange(c);
     if (c->good) remark_lost(c);
     config_check_sizes(c);
 }
@@ -549,7 +579,7 @@ static void remark_card(Config *c, const Card *card, bool has_family) {
         config_remark(c, "%s is no JSON: it is left out here, and all nine engines refuse the file",
                       card->mended);
     if (card->is_whole && !has_family)
-        config_remark(c, "there is no model_type, so it is read as a Llama's");
+        config_unread(c, "there is no model_type, so it is read as a Llama's");
     memcpy(c->file->not_json, card->mended, sizeof c->file->not_json);
 }
 

@@ -44,6 +44,14 @@ static int wrapper_of(const char *config) {
 const char *const family_containers[N_CONTAINERS] = {"text_config", "llm_config", "language_config",
                                                      "thinker_config"};
 
+const char *family_container(const char *config) {
+    int i = 0;
+    const char *text = NULL;
+    for (; i < N_CONTAINERS && !(text && *text == '{'); i++)
+        text = json_member(config, family_containers[i]);
+    return family_containers[i ? i - 1 : 0];
+}
+
 const char *family_text(const char *config) {
     bool is_text_model = wrapper_of(config) == N_WRAPPERS && family_by_name(config);
     for (int i = 0; i < N_CONTAINERS && !is_text_model; i++) {

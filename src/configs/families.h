@@ -171,6 +171,8 @@ bool has_word(const char *words, const char *word);
 // Where a model of text and something else has the config of its text model.
 enum { N_CONTAINERS = 4 };
 extern const char *const family_containers[N_CONTAINERS];
+// The name of the first of these that a config has, which has one.
+const char *family_container(const char *config);
 // The config of the text model: that inside, unless the config names a text model itself.
 const char *family_text(const char *config);
 // Whether a JSON string is the name of a family's architecture, or another one of the library's.

@@ -145,6 +145,8 @@ static void name_fault(JsonFault *fault, char found[40]) {
                strncmp(p, "None", 4) == 0) {
         snprintf(found, 40, "%.*s, as Python has it", (int)strcspn(p, ",]} \t\r\n"), p);
         fault->expected = "JSON, which json.dumps writes";
+    } else if (strncmp(p, "//", 2) == 0 || strncmp(p, "/*", 2) == 0 || *p == '#') {
+        snprintf(found, 40, "a comment, which JSON has not");
     } else if (is_curly) {
         snprintf(found, 40, "a curly quote, %.3s", p);
         fault->expected = "a straight one, \"";

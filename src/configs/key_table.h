@@ -121,5 +121,12 @@ static const struct {
     {"an index of safetensors", "weight_map"},
     {"an adapter_config.json", "peft_type"},
     {"a preprocessor_config.json", "image_processor_type"},
+    {"a processor_config.json", "processor_class"},
+    {"a model_index.json of diffusers", "_class_name"},
+    {"a quantize_config.json", "bits group_size"},
+    {"a trainer_state.json", "log_history"},
+    {"a file of a chat template", "chat_template"},
+    {"a generation_config.json", "eos_token_id transformers_version"},
+    {"a special_tokens_map.json", "eos_token"},
     {"a params.json, Mistral's or Meta's own form", "dim n_layers n_heads"},
 };

@@ -311,7 +311,7 @@ static void print_beside(const Publication *p, LayerForm form) {
     if (form == FORM_OLD && family->local_key)
         printf(", %s %.9g", family->local_key, p->plan->sliding.theta);
     if (c->rotary_dim < p->plan->head_dim && !is_latent(p))
-        printf(", partial_rotary_factor %.9g", (double)c->rotary_dim / p->plan->head_dim);
+        printf(", partial_rotary_factor %.12g", share_of(c->rotary_dim, p->plan->head_dim));
     if (block_has_original(c))
         printf(", original_max_position_embeddings %d, max_position_embeddings %d", c->train_ctx,
                most_positions(p, c));

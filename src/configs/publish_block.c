@@ -58,10 +58,16 @@ static const char *rope_type_of(const RopeConfig *c) {
     return c->method == ROPE_NONE ? "default" : rope_methods[c->method].name;
 }
 
+double share_of(int part, int whole) {
+    double digits = ceil(1e12 * part / whole);
+    while ((int)(whole * (digits / 1e12)) < part) digits++;
+    return digits / 1e12;
+}
+
 void block_put_share(FILE *out, const RopePlan *plan) {
     int d = plan->rope.rotary_dim;
     if (d < plan->head_dim)
-        json_put_number(out, "partial_rotary_factor", ceil(1e12 * d / plan->head_dim) / 1e12);
+        json_put_number(out, "partial_rotary_factor", share_of(d, plan->head_dim));
 }
 
 // A quotient without its last, rounded digit.
@@ -100,7 +106,7 @@ void block_put(FILE *out, const RopePlan *plan, bool is_bare, bool has_share) {
     fprintf(out, "{\"%s\": \"%s\"", is_bare ? "type" : "rope_type", rope_type_of(c));
     if (!is_bare && has_share) block_put_share(out, plan);
     if (c->method == ROPE_PROPORTIONAL)
-        json_put_number(out, "partial_rotary_factor", 2.0 * c->turning / c->rotary_dim);
+        json_put_number(out, "partial_rotary_factor", share_of(2 * c->turning, c->rotary_dim));
     if (!is_bare) json_fields(out, &fields);
     json_attention(out, c);
     if (c->method == ROPE_LONGROPE) {

@@ -14,8 +14,10 @@ bool block_has_original(const RopeConfig *c);
 // that key without a comma in front.
 bool block_has_chunks(const RopeConfig *c);
 void block_put_chunks(FILE *out, const RopeConfig *c);
-// The share of a head that turns, rounded up, since readers cut its product with head_dim to a
-// whole number.
+// The share of `whole` elements that gives `part` of them to readers, who cut the product to a whole
+// number: of twelve digits, and more than part / whole where that falls short in floating point.
+double share_of(int part, int whole);
+// The share of a head that turns, where that is not all of it.
 void block_put_share(FILE *out, const RopePlan *plan);
 // The block of a published form. `is_bare`: longrope's lists and nothing else, as Phi-3's was
 // released, which needs the rest beside it. Without `has_share` other keys say what turns.

@@ -122,6 +122,7 @@ static void refuse_by_validation(Config *c) {
         config_refuse(c, true,
                       *strange == '['   ? "AttributeError: list has no setdefault"
                       : *strange == '"' ? "AttributeError: str has no setdefault"
+                      : *strange == 't' ? "AttributeError: bool has no setdefault"
                                         : "AttributeError: a number has no setdefault");
     config_refuse(c, divides && is_null, "TypeError: max_position_embeddings / None");
     config_refuse(c, divides && json_number(original, &x, NULL) && x == 0,

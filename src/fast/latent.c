@@ -15,17 +15,18 @@
 static void latent_project_by_team(const Team *team, Latent *l, const Layer *layer,
                                    const Input *input, float *q, bool alone, Workspace *ws) {
     const ModelConfig *m = &l->model->config;
-    Product vectors = {.out = l->vectors,
-                       .stride = layer->extra->latent.wkv_a.rows,
-                       .matrix = &layer->extra->latent.wkv_a};
+    const LatentTensors *own = &layer->extra->latent;
+    Product vectors = {
+        .out = l->vectors, .stride = own->wkv_a.rows, .matrix = &own->wkv_a, .bias = own->b_kv_a};
     Product q_latent = {.out = l->q_latent,
                         .stride = m->extra->latent.q_rank,
-                        .matrix = &layer->extra->latent.wq_a};
+                        .matrix = &own->wq_a,
+                        .bias = own->b_q_a};
     Product queries = {.out = q, .stride = layer->wq.rows, .matrix = &layer->wq};
     const Product of_input[] = {vectors, m->extra->latent.q_rank ? q_latent : queries};
     matmul_by_team(team, of_input, alone ? 1 : 2, input, ws);
     if (alone || m->extra->latent.q_rank == 0) return;
-    Input normed = {.x = l->q_latent, .n = input->n, .norm = layer->extra->latent.q_a_norm};
+    Input normed = {.x = l->q_latent, .n = input->n, .norm = own->q_a_norm};
     normed.eps = (float)m->extra->latent.norm_eps;
     matmul_by_team(team, &queries, 1, &normed, ws);
 }

@@ -13,12 +13,14 @@ static const Field fields_of_latent[] = {
     {"q_rank", 608, U32, 0, MAX_WIDTH, EXTRA(latent.q_rank)},
     {"kv_rank", 612, U32, 0, ROPE_MAX_HEAD_DIM, EXTRA(latent.kv_rank)},
     {"latent_norm_eps", 616, F64, 0, 1, EXTRA(latent.norm_eps)},
+    {"latent_bias", 756, U32, 0, 1, EXTRA(latent.bias)},
 };
 
 // It has heads of one kind, and part of each turns. What other attention has besides would have no
 // place in it.
 static const Rule rules_of_latent[] = {
     {"q_rank latent_norm_eps mscale_in_scores", NEEDS, "kv_rank"},
+    {"latent_bias", NEEDS, "kv_rank o_bias"},
     {"qkv_bias qk_norm layer_shapes sliding_rope encoding value_norm attention_gate", EXCLUDES,
      "kv_rank"},
 };
@@ -43,8 +45,10 @@ static void list_latent(Model *m, Layer *w, Tensors *t) {
     int64_t turning = m->rope.rotary_dim;
     const Tensor rows[] = {
         {110, &to->wq_a, ATTENTION, .rows = l->q_rank, .cols = c->dim},
+        {115, &to->b_q_a, FLOATS, .rows = l->bias && l->q_rank > 0, .cols = l->q_rank},
         {120, &to->q_a_norm, FLOATS, .rows = l->q_rank > 0, .cols = l->q_rank},
         {140, &to->wkv_a, ATTENTION, .rows = l->kv_rank + turning, .cols = c->dim},
+        {145, &to->b_kv_a, FLOATS, .rows = l->bias, .cols = l->kv_rank + turning},
         {150, &to->kv_a_norm, FLOATS, .rows = 1, .cols = l->kv_rank},
     };
     if (l->kv_rank == 0) return;
@@ -65,6 +69,7 @@ void project_queries(const Plain *p) {
     const float *x = p->normed;
     if (l->q_rank) {
         matmul(q_latent, &own->wq_a, p->normed, p->row);
+        if (own->b_q_a) add(q_latent, 1, own->b_q_a, l->q_rank);
         rmsnorm(q_latent, q_latent, own->q_a_norm, l->q_rank, l->norm_eps);
         x = q_latent;
     }
@@ -74,6 +79,7 @@ void project_queries(const Plain *p) {
 void mix_latent(Plain *p, float *x) {
     const ModelConfig *m = &p->model->config;
     const LatentConfig *l = &m->extra->latent;
+    const LatentTensors *own = &p->w->extra->latent;
     const PlainLatent *made = &p->extra->latent;
     int64_t d = m->head_dim;
     int64_t turning = p->model->rope.rotary_dim;
@@ -85,8 +91,9 @@ void mix_latent(Plain *p, float *x) {
     // latent (kv_rank) is normed. Behind it is what turns, one part of a key for all heads, which
     // is not.
     const float *shared = made->latent + l->kv_rank;
-    matmul(made->latent, &p->w->extra->latent.wkv_a, p->normed, p->row);
-    rmsnorm(made->latent, made->latent, p->w->extra->latent.kv_a_norm, l->kv_rank, l->norm_eps);
+    matmul(made->latent, &own->wkv_a, p->normed, p->row);
+    if (own->b_kv_a) add(made->latent, 1, own->b_kv_a, l->kv_rank + turning);
+    rmsnorm(made->latent, made->latent, own->kv_a_norm, l->kv_rank, l->norm_eps);
     matmul(value_row(p, p->i), &p->w->wv, made->latent, p->row);
     matmul(made->still, &p->w->wk, made->latent, p->row);
 

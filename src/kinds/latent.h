@@ -9,17 +9,18 @@ typedef struct {
     int q_rank;       // queries come through a normed vector of this width; 0: they do not
     int kv_rank;      // and keys and values; 0: they do not, and nothing here counts
     double norm_eps;  // of these two norms
+    int bias;         // 0 or 1: wq_a and wkv_a have biases
 } LatentConfig;
 
 // With kv_rank, Layer.wq is (n_heads * head_dim, q_rank or dim), wk (n_heads * what does not turn,
 // kv_rank), and wv (n_heads * value_dim, kv_rank).
 typedef struct {
     Matrix wq_a;  // (q_rank, dim), then the norm (q_rank), and wq reads that
-    const float *q_a_norm;
+    const float *b_q_a, *q_a_norm;
     // (kv_rank + what turns, dim): the latent vector, and behind it a key for all heads, which
     // turns; then the norm of the first part (kv_rank), which wk and wv read
     Matrix wkv_a;
-    const float *kv_a_norm;
+    const float *b_kv_a, *kv_a_norm;
 } LatentTensors;
 
 // What the definition makes of one token.

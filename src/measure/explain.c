@@ -169,8 +169,9 @@ static void note_settings(Notes *t, const RopeConfig *c, int head_dim, int lengt
     say(t, "method", "%s", settings_method_name(c).text);
     say(t, "source", "%s", m->source);
     note_number(t, "dynamic", c->dynamic);
-    note_number(t, "factor", c->factor);
-    note_number(t, "scale", now->scale);
+    const bool scales = c->method != ROPE_NONE;  // though the length may ask for more
+    note_number(t, "factor", scales ? c->factor : 1);
+    note_number(t, "scale", scales ? now->scale : 1);
     note_number(t, "theta", c->theta);
     note_number(t, "train_ctx", c->train_ctx);
     note_number(t, "head_dim", head_dim);
