@@ -165,6 +165,8 @@ def test_names_of_other_programs():
     lost = [name for _, name in pairs if '\n  %s ' % name not in ours]
     known = [name for name, _ in pairs if '\n  %s ' % name in ours]
     check(len(pairs) >= 35 and not lost and not known, 'each leads to an option, and is none', lost + known)
+    for gone, said in ('--anchor', '--check --like FILE'), ('--min-updates=1', '--tasks updates'):
+        one_line(run(m, gone), 2, 'an option that was removed', gone + ' was removed in version 4.0', said)
     one_line(run(m, '-p', 'Once upon'), 2, 'a prompt behind -p', "'Once upon'", 'a prompt follows -i')
     one_line(run(m, '-m', 'model.gguf'), 2, 'a model behind -m', "'model.gguf'", 'a model file follows no option')
     check('follows' not in run(m, '-p', 2).err + run(m, '-m', 'talk').err, 'only where that may be meant')

@@ -65,7 +65,10 @@ static void check_pace(const char *what, Machine m, int most, double span, int b
     }
 }
 
-static int three_free(const char *root) { return *root ? 0 : 3; }
+// Of four threads, three at first and then four; a long step has more than one look.
+static int looked;
+static int some_free(const char *root, int looks) { return *root ? 0 : (looked += looks) < 3 ? 3 : 4; }
+static int three_free(const char *root, int looks) { return *root ? 0 : 3 + 0 * looks; }
 
 static void test_paces(void) {
     const Machine idle = {parallel_ms, all_of}, large = {parallel_long, all_of},
@@ -89,9 +92,16 @@ static void test_paces(void) {
     check(unknown.size == 1, "a short step began with %d threads", unknown.size);
     run_for(&unknown, &idle, &now, 0.003, 0);
     pace_begin(&unknown, 1e5, three_free);
-    check(unknown.size == 3 && !unknown.unknown, "after 3 ms there were %d threads", unknown.size);
-    pace_begin(&then, 1e9, three_free);
-    check(then.size == 3, "a long step began with %d threads", then.size);
+    check(unknown.size == 1 && unknown.unknown, "one look was enough for %d threads", unknown.size);
+    for (int looks = 1; looks < 4; looks++) pace_begin(&unknown, 1e5, three_free);
+    check(unknown.size == 3 && !unknown.unknown, "after four looks there were %d threads",
+          unknown.size);
+    Pace freed_soon = then;
+    run_for(&freed_soon, &idle, &now, 0.003, 0);
+    for (int looks = 0; looks < 3; looks++) pace_begin(&freed_soon, 1e5, some_free);
+    check(freed_soon.size == 4, "once all found a processor there were %d", freed_soon.size);
+    pace_begin(&then, 1e9, some_free);
+    check(then.size == 4, "a long step began with %d threads", then.size);
     now = 0;
     run_for(&fixed, &crowded, &now, 1, 0);
     check(fixed.size == 3 && pace_threads(&fixed) == 3, "a fixed size of 3 became %d", fixed.size);
@@ -171,7 +181,7 @@ static void check_unhindered(const char *root, const char *load, int threads, in
     put(root, "proc/loadavg", load);
     set_thread_count(threads);
     if (thread_count() != threads) return;  // without OpenMP
-    int found = unhindered_threads(root);
+    int found = unhindered_threads(root, 2);
     check(found == expected, "%d threads, %s: %d are unhindered, expected %d", threads, load, found,
           expected);
 }
@@ -181,7 +191,7 @@ static void test_unhindered(const char *folder) {
     const int processors = (int)sysconf(_SC_NPROCESSORS_ONLN);
     snprintf(root, sizeof root, "%s/load", folder);
     set_thread_count(3);
-    check(unhindered_threads(root) == thread_count(), "all threads where there is no /proc");
+    check(unhindered_threads(root, 1) == thread_count(), "all threads where there is no /proc");
     for (int others = 0; others <= processors + 2; others++)
         for (int threads = 1; threads <= 5; threads += 2) {
             int left = processors - others > 1 ? processors - others : 1;

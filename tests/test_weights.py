@@ -209,7 +209,7 @@ def test_onto_another_file():
         path = os.path.join(folder, name)
         kept = read(path) if os.path.isfile(path) else None
         one_line(run(model, '--quantize', 'q4', path), 2, '--quantize onto ' + name,
-                 path + ' is there already, and is no model')
+                 path + ' exists and is not a model')
         check(sorted(os.listdir(folder)) == before and (kept is None or read(path) == kept), name + ' stays')
     for name in 'legacy.bin', 'empty.bin':
         path = write(os.path.join(folder, name), b'')

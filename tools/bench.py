@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
-"""Times rope.c beside other programs, in turn, on two models with random weights, and prints docs/speed.md's table.
+"""Times rope.c beside other programs, in turn, on models with random weights, and prints docs/speed.md's tables.
 
-    tools/bench.py                                           # rope.c alone
-    tools/bench.py --llama2c ../llama2.c/run --llama-cpp ../llama.cpp/build/bin/llama-bench \
+    tools/bench.py --beside ../ik_llama.cpp/build/bin        # the first table: every type beside ik_llama.cpp
+    tools/bench.py                                           # rope.c alone, row by row
+    tools/bench.py --llama2c ../llama2.c/run --llama-cpp ../llama.cpp/build/bin/llama-bench \\
                    --ik ../ik_llama.cpp/build/bin/llama-bench
-    tools/bench.py --llama-cpp ... --ik ... --llama-quantize ../llama.cpp/build/bin/llama-quantize --only Q4_K_M
+    tools/bench.py --llama-cpp ... --llama-quantize ../llama.cpp/build/bin/llama-quantize --only Q4_K_M
     tools/bench.py --busy 0,1,2,4                            # the choice of threads beside so many busy loops
 
-The models are llama2.c's stories110M in shape (12 layers, 768 wide) and TinyLlama's (22 layers, 2,048 wide, 1.1 billion
-weights), written to --folder as float32 or float16 for ./run, which quantizes them itself; as GGUF (F32, Q8_0, Q4_0)
-for llama.cpp; as version 0 for llama2.c. With --llama-quantize there are rows for files of its types, which are the
-same for all programs: exported from ours, quantized by it, and imported. Needs NumPy, 12 GB of disk and memory for the
-largest file. The rows of published shapes (--only shape) need 12 GB and no NumPy: tools/random_models.py writes
-them.
+The folder of --beside has llama-bench and llama-quantize, of llama.cpp or a descendant. Both programs should be built
+for the same instructions, with nothing else running. The models are llama2.c's stories110M in shape (12 layers, 768
+wide) and TinyLlama's (22 layers, 2,048 wide, 1.1 billion weights), written to --folder as float32 or float16 for ./run,
+which quantizes them itself; as GGUF (F32, Q8_0, Q4_0) for llama.cpp; as version 0 for llama2.c. Files of
+llama-quantize's types are the same for all programs: exported from ours, quantized by it, and imported. Needs NumPy,
+12 GB of disk and memory for the largest file. The rows of published shapes (--only shape) need 12 GB and no NumPy:
+tools/random_models.py writes them.
 """
 import argparse
 import json
@@ -52,7 +54,7 @@ ROWS = [
     ('1.1B q4 decode', '1.1B', 'q4', 'decode', 0),
 ]
 # Types of llama-quantize, which mixes others in.
-FILES = ['Q4_K_M', 'Q8_0', 'Q4_0', 'Q5_K_M', 'Q6_K', 'IQ4_XS']
+FILES = ['Q4_K_M', 'Q8_0', 'Q4_0', 'Q5_K_M', 'Q6_K', 'IQ4_XS', 'IQ4_NL']
 ROWS += [('1.1B %s file %s' % (kind, label), '1.1B', kind, phase, n) for kind in FILES
          for label, phase, n in (('decode', 'decode', 0), ('prefill of 512', 'prefill', 512))]
 # Shapes of published models, whose files random_models.py writes as they are: name, mix of types.
@@ -62,6 +64,11 @@ SHAPES = [('qwen3moe-1.5B', 'Q4_K_M'), ('gpt-oss-2B', 'MXFP4')] + [
 ROWS += [('shape %s %s %s' % (model, mix, label), model, 'shape ' + mix, phase, n) for model, mix in SHAPES
          for label, phase, n in (('decode', 'decode', 0), ('prefill of 512', 'prefill', 512),
                                  ('decode at depth 4,096', 'decode', 4096), ('prefill of 8,192', 'prefill', 8192))]
+
+# docs/speed.md's first table: label; model and weight type.
+TABLE = [(kind, '1.1B', kind) for kind in ('Q4_0', 'Q4_K_M', 'Q5_K_M', 'Q6_K', 'Q8_0', 'IQ4_NL', 'IQ4_XS')] + [
+    ('MXFP4, gpt-oss 2B', 'gpt-oss-2B', 'shape MXFP4'), ('own float32, 110M', '110M', 'f32'),
+    ('own q8, 110M', '110M', 'q8'), ('own q4, 110M', '110M', 'q4')]
 
 
 def fail(what):
@@ -367,9 +374,43 @@ def beside_other_work(ours, loads):
 
 # ---- main ----
 
+def in_turns(programs, rounds, model, kind, phase, n):
+    """For each program (its median speed, how many times as fast the first one was: the median over the rounds); None
+    for what it does not measure."""
+    times = [[program.speed(model, kind, phase, n) for program in programs] for _ in range(rounds)]
+    answers = []
+    for column in zip(*times):
+        ratios = [first / own for first, own in zip((r[0] for r in times), column) if own]
+        answers.append((statistics.median(column), statistics.median(ratios)) if ratios else None)
+    return answers
+
+
+def every_type(options, ours, theirs):
+    print('| tokens per second, %d threads | rope.c decode | beside it | | rope.c prefill of 512 | beside it | |'
+          % options.threads)
+    print('| --- |%s' % (' ---: |' * 6))
+    for label, model, kind in TABLE:
+        if options.only not in label:
+            continue
+        cells = []
+        for phase, n in (('decode', 0), ('prefill', 512)):
+            (own, _), (other, ratio) = in_turns([ours, theirs], options.rounds, model, kind, phase, n)
+            cells.append('%s | %s | %.2f x' % (tokens(own), tokens(other), ratio))
+        print('| %s | %s |' % (label, ' | '.join(cells)), flush=True)
+
+
+def tokens(speed):
+    return format(speed, ',.0f' if speed >= 100 else '.1f')
+
+
+def ways_of_ik(options, program):
+    return LlamaBench(options, program, *(['-fa', '1', '-rtr', repack] for repack in '01'))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--run', default=os.path.join(ROOT, 'run'))
+    parser.add_argument('--beside', metavar='FOLDER', help="the first table, beside this folder's llama-bench")
     parser.add_argument('--llama2c', help="llama2.c's run, built with -Ofast -fopenmp -march=native")
     parser.add_argument('--llama-cpp', help='llama-bench')
     parser.add_argument('--ik', help="ik_llama.cpp's llama-bench")
@@ -385,28 +426,29 @@ def main():
     ours = Ours(options)
     if options.busy:
         return beside_other_work(ours, [int(n) for n in options.busy.split(',')])
+    if options.beside:
+        options.llama_quantize = os.path.join(options.beside, 'llama-quantize')
+        bench = os.path.join(options.beside, 'llama-bench')
+        repacks = ' -rtr' in output_of([bench, '--help'], 1, both=True)
+        every_type(options, ours, ways_of_ik(options, bench) if repacks else LlamaBench(options, bench, ['-fa', '1']))
+        return print('\n' + '; '.join(ours.yardsticks).replace('# ', ''))
     programs = [('rope.c', ours)]
     if options.llama2c:
         programs.append(('llama2.c', Llama2c(options, options.llama2c)))
     if options.llama_cpp:
         programs.append(('llama.cpp', LlamaBench(options, options.llama_cpp, ['-fa', '1'])))
     if options.ik:
-        programs.append(('ik_llama.cpp', LlamaBench(
-            options, options.ik, *(['-fa', '1', '-rtr', repack] for repack in '01'))))
+        programs.append(('ik_llama.cpp', ways_of_ik(options, options.ik)))
     print('| tokens per second, %d threads | %s |' % (options.threads, ' | '.join(name for name, _ in programs)))
     print('| --- |%s' % (' ---: |' * len(programs)))
     for label, model, kind, phase, n in ROWS:
         if options.only not in label or (kind in FILES and not options.llama_quantize):
             continue
-        rounds = [[program.speed(model, kind, phase, n) for _, program in programs]
-                  for _ in range(1 if n > 512 else options.rounds)]
+        rounds = 1 if n > 512 else options.rounds
         cells = []
-        for i, column in enumerate(zip(*rounds)):
-            if column[0] is None:
-                cells.append('')
-                continue
-            ratio = statistics.median(ours_then / theirs for ours_then, theirs in zip((r[0] for r in rounds), column))
-            cells.append('%s%s' % (format(statistics.median(column), ',.0f'), ' (%.2f x)' % ratio if i else ''))
+        for i, answer in enumerate(in_turns([program for _, program in programs], rounds, model, kind, phase, n)):
+            ratio = ' (%.2f x)' % answer[1] if answer and i else ''
+            cells.append(format(answer[0], ',.0f') + ratio if answer else '')
         print('| %s | %s |' % (label, ' | '.join(cells)), flush=True)
     print('\nIn brackets: how many times faster rope.c was, the median over the rounds. ' +
           '; '.join(ours.yardsticks).replace('# ', ''))

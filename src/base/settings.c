@@ -78,11 +78,11 @@ const Setting rope_settings[N_ROPE_SETTINGS] = {
     [SET_CHUNK] = {"--chunk", "C", "dca: positions of a chunk [3 L / 4]", WHOLE, IN(chunk), 1, MOST,
                    .maps = ROPE_MAP_CHUNK},
     [SET_LOGN] = {"--logn", NULL,
-                  "scores of the query at position p grow by ln(p + 1) / ln L past L", FLAG,
-                  IN(logn)},
+                  "multiply the scores of the query at position p by ln(p + 1) / ln L, past L",
+                  FLAG, IN(logn)},
     [SET_TEMPERATURE_BETA] =
         {"--temperature-beta", "B",
-         "queries at position p grow by 1 + B ln(1 + floor(p / L)); 0: they do not", NUMBER,
+         "multiply the query at position p by 1 + B ln(1 + floor(p / L)); 0: off", NUMBER,
          IN(temperature_beta), 0, 1e6},
 };
 _Static_assert(N_ROPE_SETTINGS <= 32, "settings that were said are bits");

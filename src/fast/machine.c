@@ -89,13 +89,10 @@ int physical_cores(void) {
     return processors > 0 ? (int)processors : 1;
 }
 
-// It looks several times, because the shell that has just started the program still runs for less
-// than a millisecond.
-int unhindered_threads(const char *root) {
-    enum { LOOKS = 4 };
+int unhindered_threads(const char *root, int looks) {
     int threads = thread_count();
     double others = INFINITY;
-    for (int look = 0; look < LOOKS && others > 0 && threads > 1; look++) {
+    for (int look = 0; look < looks && others > 0 && threads > 1; look++) {
         if (look > 0) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         // but for the caller
         others = fmin(others, number_in(root, "proc/loadavg", "%*f %*f %*f %lf/", 1) - 1);

@@ -66,12 +66,19 @@ static void sum_up(Rounded *out, const int32_t *starts) {
         const int32_t start = sum / (IN_PAIRS ? PAIRS_UNIT : 1);
         out->half_starts[h] = start;
         out->half_sums[h] = -out->scales[h / 2] * (float)start;
+        const int8_t *x = out->values + 16 * h;
+        int first = x[0] + x[1] + x[4] + x[5] + x[8] + x[9] + x[12] + x[13];
+        out->half_pairs[h][0] = (int16_t)-first;
+        out->half_pairs[h][1] = (int16_t)(start + first);
     }
     for (int p = 0; p < PARTS; p++) {
         const int32_t *halves = out->half_starts + 2 * p;
         const int32_t start = halves[0] + halves[1];
         out->part_starts[p] = start;
         out->sums[p] = -out->scales[p] * (float)start;
+        for (int i = 0; i < 2; i++)
+            out->part_pairs[p][i] =
+                (int16_t)(out->half_pairs[2 * p][i] + out->half_pairs[2 * p + 1][i]);
     }
 }
 
@@ -84,10 +91,9 @@ static void fill_lanes(const Rounded *rounded, InLanes *in_lanes) {
         int to = register_of_two * together + p % together;
         memcpy(in_lanes->nibble_values + 16 * to, rounded->values + 16 * h, 16);
         in_lanes->half_scales[h] = rounded->scales[p];
-        in_lanes->half_pairs[h] = (int16_t)rounded->half_starts[h];
-        int sums[2] = {0};
-        for (int i = 0; i < 16; i++) sums[i / 2 % 2] += rounded->values[16 * h + i];
-        for (int i = 0; i < 2; i++) in_lanes->q6_starts[h][i] = (int16_t)(-32 * sums[i]);
+        in_lanes->half_shorts[h] = (int16_t)rounded->half_starts[h];
+        for (int i = 0; i < 2; i++)
+            in_lanes->q6_starts[h][i] = (int16_t)(32 * rounded->half_pairs[h][i]);
     }
     for (int i = 0; i < SUPER_BLOCK; i++)
         in_lanes->magnitudes[i] = (uint8_t)abs(in_lanes->nibble_values[i]);

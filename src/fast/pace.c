@@ -15,6 +15,7 @@ static const double LONGEST_REST = 5;     // seconds
 static const double SHORT_STEPS = 0.002;  // seconds of them that one thread does at first
 static const double LONG_STEP = 1e8;      // multiplications, some milliseconds of one thread
 enum { MOST_DOUBLINGS = 4 };              // of the rest
+enum { LOOKS = 4 };                       // at what else runs, at the beginning
 
 // A thread keeps its processor while it waits, unless for long. So missing processor time tells of
 // other work.
@@ -54,9 +55,13 @@ static void end_trial(Pace *p) {
     p->watched = 0;
 }
 
-void pace_begin(Pace *p, double work, int (*unhindered)(const char *root)) {
-    if (!p->unknown || (work < LONG_STEP && p->done.seconds < SHORT_STEPS)) return;
-    *p = (Pace){.size = unhindered(""), .most = p->most};
+void pace_begin(Pace *p, double work, int (*unhindered)(const char *root, int looks)) {
+    bool is_long = work >= LONG_STEP;
+    if (!p->unknown || (!is_long && p->done.seconds < SHORT_STEPS)) return;
+    int size = unhindered("", is_long ? LOOKS : 1);
+    p->looks++;
+    if (!is_long && size < p->most && p->looks < LOOKS) return;
+    *p = (Pace){.size = size, .most = p->most};
 }
 
 int pace_threads(const Pace *p) { return p->trial ? p->trial : p->size; }

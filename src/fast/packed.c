@@ -61,7 +61,7 @@ ALWAYS_INLINE void add_word(WeightType type, Band band, int run, int w, const in
         to->nibbles = prefetch_part(type, band, run, w / 2, nibbles);
     }
     vb q = packed_numbers(type, band, run, w % 2, w / 2, to->nibbles);
-    if (!SCALES_SHORT_SUMS) {
+    if (!SUMS_OF_PAIRS) {
         if (type == WEIGHT_IQ5_K) q += packed_shift(s, 2 * p + half);
         to->whole[part][half] = dot_rows(packed_dot(type), to->whole[part][half], q, columns);
         return;
@@ -79,7 +79,7 @@ ALWAYS_INLINE void add_word(WeightType type, Band band, int run, int w, const in
 
 // Minus what the shifts of a part's numbers add to its scaled sums.
 ALWAYS_INLINE vi shifts_of(const InLanes *lanes, const PackedScales *s, int p) {
-    vi minus_sums = (vi)splat_lane(&lanes->half_pairs[2 * (int64_t)p]);
+    vi minus_sums = (vi)splat_lane(&lanes->half_shorts[2 * (int64_t)p]);
     vi own = (vi){0} + (1 << 2 * p | (int)(2u << 2 * p << 16));
     vs shifted = (vs)((s->shifted | s->shifted << 16) & (vu)own) == (vs)own;
     vi scales = (packed_scale(WEIGHT_IQ5_K, s, 2 * p, true) & 0xffff) |
@@ -92,10 +92,10 @@ ALWAYS_INLINE vf part_sums(WeightType type, const RunSums *of, int part, int p, 
                            const InLanes *lanes, const PackedScales *s) {
     int zero_bits = zero_bits_of(type);
     bool by_halves = layouts[type].columns == 16;
-    if (SCALES_SHORT_SUMS) {
+    if (SUMS_OF_PAIRS) {
         vi sums = of->scaled[part];
         if (type == WEIGHT_IQ5_K) sums -= shifts_of(lanes, s, p);
-        if (zero_bits && !by_halves) sums += (vi)splat_lane(&x->part_starts[p]) << zero_bits;
+        if (zero_bits && !by_halves) sums += splat_int(x->part_starts[p]) << zero_bits;
         return to_float(sums);
     }
     vf sums = {0};
@@ -103,7 +103,7 @@ ALWAYS_INLINE vf part_sums(WeightType type, const RunSums *of, int part, int p, 
         int k = by_halves ? 2 * p + half : p;
         const int32_t *minus_sum = by_halves ? &x->half_starts[k] : &x->part_starts[k];
         vi whole = whole_sums(packed_dot(type), of->whole[part][half]);
-        if (zero_bits) whole += (vi)splat_lane(minus_sum) << (zero_bits + (IN_PAIRS ? 8 : 0));
+        if (zero_bits) whole += splat_int(*minus_sum) << (zero_bits + (IN_PAIRS ? 8 : 0));
         vf scaled = to_float(whole) * to_float(packed_scale(type, s, k, false));
         if (half == 0 || by_halves) sums += scaled;
     }

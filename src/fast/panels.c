@@ -24,8 +24,25 @@ enum {
     // vectors by a whole panel.
     HOLDS_RESULTS = PANEL_ROWS == TILE_VECS * LANES && Q8_DOT == BYTES,
     TILE_VECTORS = HOLDS_RESULTS ? 3 : TILE_ROWS,
-    SIXES_VECTORS = LANES == 8 ? 4 : TILE_VECTORS,  // SIXES take registers of their own
 };
+
+// How a kind of panel is multiplied, constants of its loop. Stretches of 16 or 32 columns, or 64 in q8,
+// are added up as whole numbers, and then meet their scale. SHORTS add up what fits in 16 bits: half of
+// 32 products in each of a lane's two sums, or half of 16.
+//
+//     weights               | sums begin at         | largest sum
+//     0 to 15               | 0                     | 16 * 15 * 127 = 30,480
+//     0 to 31               | 0                     | 8 * 31 * 127 = 31,496
+//     0 to 31 less 16       | -16 times the values  | 16 * 16 * 127 = 32,512
+//     0 to 63 less 32       | -32 times the values  | 8 * 32 * 127 = 32,512
+//
+// A sum may leave 16 bits on its way, if it ends within them.
+typedef struct {
+    Dot how;
+    int stretch;     // columns that are added up
+    int columns;     // that share a scale
+    bool has_start;  // sums begin at minus the zero of the weights times the sum of the values
+} Loop;
 
 // A super-block of 64 rows. Four columns of a row lie together, or two as int16, as dot_bytes takes
 // them.
@@ -100,15 +117,23 @@ static inline void unpack_int8(Dot how, const Matrix *m, int64_t row, int64_t n_
     }
 }
 
-// Minus the sum of stretch s of so many columns.
-ALWAYS_INLINE int32_t minus_sum(const Rounded *x, int columns, int s) {
-    if (columns == 64) return x->part_starts[2 * s] + x->part_starts[2 * s + 1];
-    return columns == 32 ? x->part_starts[s] : x->half_starts[s];
-}
-
-// Where the sum of a stretch begins: minus the zero of the weights times the sum of the values.
-ALWAYS_INLINE int32_t stretch_start(const Rounded *x, const Int8Panel *panel, int columns, int s) {
-    return panel->zero_bits ? minus_sum(x, columns, s) * (1 << panel->zero_bits) : 0;
+// Where the sums of each stretch begin: minus the zero of the weights, if they have one, times the sum
+// of the values.
+ALWAYS_INLINE void fill_starts(Loop loop, int zero_bits, const Rounded *x,
+                               int32_t starts[2 * PARTS]) {
+    int count = SUPER_BLOCK / loop.stretch;
+    memset(starts, 0, 2 * PARTS * sizeof *starts);
+    if (zero_bits == 0) return;
+    for (int s = 0; s < count && loop.stretch == 64; s++)
+        starts[s] = (x->part_starts[2 * s] + x->part_starts[2 * s + 1]) * (1 << zero_bits);
+    for (int s = 0; s < count && loop.stretch < 64; s += LANES) {
+        const int32_t *sums = loop.stretch == 32 ? x->part_starts : x->half_starts;
+        const void *pairs = loop.stretch == 32 ? x->part_pairs : x->half_pairs;
+        vi of_all = (vi)load(sums + s) << zero_bits;
+        vi of_pairs = (vi)((vs)load((const int32_t *)pairs + s) << zero_bits);
+        bool in_pairs = loop.how == SHORTS && SUMS_OF_PAIRS;
+        store(starts + s, (vf)(in_pairs ? of_pairs : of_all));
+    }
 }
 
 ALWAYS_INLINE void load_results(int m, vf held[TILE_ROWS][TILE_VECS], const float *sums) {
@@ -121,49 +146,51 @@ ALWAYS_INLINE void store_results(int m, vf held[TILE_ROWS][TILE_VECS], float *su
         UNROLLED (j, TILE_VECS) store(sums + i * PANEL_ROWS + j * LANES, held[i][j]);
 }
 
-// sums (m, PANEL_ROWS) += m vectors times the panel; `columns` share a scale. Inlined: sum, held
-// are registers.
-ALWAYS_INLINE void int8_tile(int m, Dot how, int columns, const Rounded *x, const Int8Panel *panel,
-                             float *sums) {
-    int stretch_bytes = columns * (how == PAIRS ? 2 : 1);
-    int first = how == PAIRS ? SUPER_BLOCK : 0;
-    int step = how == SIXES ? 2 : 1;  // groups of four that are multiplied together
-    // Weights that are int16 in wide registers have signs.
-    bool from_zero = how == NIBBLES || (how == PAIRS && !IN_PAIRS);
+// sums of m vectors += group q of a stretch's columns, four or two, from row r0 of the panel on.
+ALWAYS_INLINE void add_group(int m, Loop loop, const Rounded *x, const Int8Panel *panel, int s,
+                             int q, int r0, bool is_first, vi sum[TILE_ROWS][TILE_VECS]) {
+    int bytes = loop.stretch * (loop.how == PAIRS ? 2 : 1);
+    int from = (loop.how == PAIRS ? SUPER_BLOCK : 0) + s * bytes + 4 * q;
+    vb w[TILE_VECS];
+    UNROLLED (j, TILE_VECS) w[j] = load_bytes(panel->values[s * bytes / 4 + q][r0 + j * LANES]);
+    UNROLLED (i, m) {
+        vb four = splat_lane(x[i].values + from);
+        UNROLLED (j, TILE_VECS)
+            sum[i][j] = is_first ? start_sum(loop.how, loop.has_start, sum[i][j], w[j], four)
+                                 : dot_bytes(loop.how, sum[i][j], w[j], four);
+    }
+}
+
+// sums (m, PANEL_ROWS) += m vectors times stretches of the panel from `from` to before `end`. Inlined:
+// sum, held are registers.
+ALWAYS_INLINE void int8_tile(int m, Loop loop, const Rounded *x, const Int8Panel *panel, int from,
+                             int end, float *sums) {
+    int groups = loop.stretch * (loop.how == PAIRS ? 2 : 1) / 4;
+    bool in_whole = loop.how == SHORTS && !SUMS_OF_PAIRS;  // where starts are added
+    bool in_sum = loop.has_start && !in_whole;
     vf held[TILE_ROWS][TILE_VECS];
+    int32_t starts[TILE_ROWS][2 * PARTS];
+    if (loop.has_start)
+        UNROLLED (i, m) fill_starts(loop, panel->zero_bits, &x[i], starts[i]);
     load_results(m, held, sums);
-    for (int s = 0; s < SUPER_BLOCK / columns; s++) {  // stretches of columns that share a scale
-        int32_t starts[TILE_ROWS];
-        UNROLLED (i, m) starts[i] = stretch_start(&x[i], panel, columns, s);
+    for (int s = from; s < end; s++) {
         for (int r0 = 0; r0 < PANEL_ROWS; r0 += TILE_VECS * LANES) {
             vi sum[TILE_ROWS][TILE_VECS];
-            UNROLLED (i, m)
-                UNROLLED (j, TILE_VECS) sum[i][j] = from_zero ? (vi){0} : splat_int(starts[i]);
-            for (int q = 0; q < stretch_bytes / 4; q += step) {
-                vb w[2][TILE_VECS];
-                UNROLLED (k, step) {
-                    int group = s * (stretch_bytes / 4) + q + k;
-                    UNROLLED (j, TILE_VECS)
-                        w[k][j] = load_bytes(panel->values[group][r0 + j * LANES]);
-                }
-                UNROLLED (i, m) {
-                    const int8_t *at = x[i].values + first + s * stretch_bytes + 4 * q;
-                    vb four = splat_lane(at);
-                    vb next = splat_lane(at + 4 * (step - 1));
-                    UNROLLED (j, TILE_VECS)
-                        sum[i][j] = step == 2 ? dot_twice(sum[i][j], w[0][j], four, w[1][j], next)
-                                              : dot_bytes(how, sum[i][j], w[0][j], four);
-                }
-            }
-            vf scales[TILE_VECS];
-            UNROLLED (j, TILE_VECS) scales[j] = load(panel->scales[s] + r0 + j * LANES);
             UNROLLED (i, m) {
-                vi start = splat_int(starts[i]);
-                float x_scale = x[i].scales[s * columns / PART];
+                vi start = in_sum ? splat_int(starts[i][s]) : (vi){0};
+                UNROLLED (j, TILE_VECS) sum[i][j] = start;
+            }
+            add_group(m, loop, x, panel, s, 0, r0, true, sum);
+            for (int q = 1; q < groups; q++) add_group(m, loop, x, panel, s, q, r0, false, sum);
+            const float *scales_at = panel->scales[s * loop.stretch / loop.columns];
+            vf scales[TILE_VECS];
+            UNROLLED (j, TILE_VECS) scales[j] = load(scales_at + r0 + j * LANES);
+            UNROLLED (i, m) {
+                float x_scale = x[i].scales[s * loop.stretch / PART];
                 UNROLLED (j, TILE_VECS) {
                     float *out = sums + i * PANEL_ROWS + r0 + j * LANES;
-                    vi whole = sum[i][j];
-                    if (how == NIBBLES) whole = whole_sums(how, whole) + start;
+                    vi whole = whole_sums(loop.how, sum[i][j]);
+                    if (in_whole) whole += splat_int(starts[i][s]);
                     if (!HOLDS_RESULTS) held[i][j] = load(out);
                     held[i][j] = multiply_add(to_float(whole), scales[j] * x_scale, held[i][j]);
                     if (!HOLDS_RESULTS) store(out, held[i][j]);
@@ -174,35 +201,47 @@ ALWAYS_INLINE void int8_tile(int m, Dot how, int columns, const Rounded *x, cons
     if (HOLDS_RESULTS) store_results(m, held, sums);
 }
 
-ALWAYS_INLINE void multiply_panel(Dot how, int columns, const Vectors *v, const Int8Panel *panel,
+ALWAYS_INLINE void multiply_panel(Loop loop, const Vectors *v, const Int8Panel *panel,
                                   float *sums) {
     const Rounded *x = v->rounded + panel->index * v->n;
-    int64_t most = how == SIXES ? SIXES_VECTORS : TILE_VECTORS;
-    for (int64_t t = 0; t < v->n; t += most) {
-        float *out = sums + t * PANEL_ROWS;
-        switch (v->n - t < most ? v->n - t : most) {
-        case 1: int8_tile(1, how, columns, x + t, panel, out); break;
-        case 2: int8_tile(2, how, columns, x + t, panel, out); break;
-        case 3: int8_tile(3, how, columns, x + t, panel, out); break;
-        case 4: int8_tile(4, how, columns, x + t, panel, out); break;
-        case 5: int8_tile(5, how, columns, x + t, panel, out); break;
-        default: int8_tile(6, how, columns, x + t, panel, out);
+    // All vectors go by a part of the panel before the next one: 8 KB, which stays in a first-level
+    // cache of 32 KB that two threads may share.
+    int count = SUPER_BLOCK / loop.stretch;
+    int step = HOLDS_RESULTS ? count : loop.how == PAIRS ? count / 4 : count / 2;
+    for (int from = 0; from < count; from += step)
+        for (int64_t t = 0; t < v->n; t += TILE_VECTORS) {
+            float *out = sums + t * PANEL_ROWS;
+            int end = from + step;
+            switch (v->n - t < TILE_VECTORS ? v->n - t : TILE_VECTORS) {
+            case 1: int8_tile(1, loop, x + t, panel, from, end, out); break;
+            case 2: int8_tile(2, loop, x + t, panel, from, end, out); break;
+            case 3: int8_tile(3, loop, x + t, panel, from, end, out); break;
+            case 4: int8_tile(4, loop, x + t, panel, from, end, out); break;
+            case 5: int8_tile(5, loop, x + t, panel, from, end, out); break;
+            default: int8_tile(6, loop, x + t, panel, from, end, out);
+            }
         }
-    }
 }
 
 // The same with constants, so that each kind of panel has its own loop.
-static inline void multiply_panel_of(Dot how, int columns, const Vectors *v, const Int8Panel *panel,
-                                     float *sums) {
-    bool is_q8 = how == (Dot)Q8_DOT;
-    bool is_q6 = how == (Dot)Q6_DOT;
-    if (columns == 64) multiply_panel((Dot)Q8_DOT, 64, v, panel, sums);
-    else if (columns == 32 && is_q8) multiply_panel((Dot)Q8_DOT, 32, v, panel, sums);
-    else if (columns == 32 && is_q6) multiply_panel((Dot)Q6_DOT, 32, v, panel, sums);
-    else if (columns == 32) multiply_panel((Dot)Q4_DOT, 32, v, panel, sums);
-    else if (is_q8 && !is_q6) multiply_panel((Dot)Q8_DOT, 16, v, panel, sums);
-    else if (is_q6) multiply_panel((Dot)Q6_DOT, 16, v, panel, sums);
-    else multiply_panel((Dot)Q4_DOT, 16, v, panel, sums);
+static inline void multiply_panel_of(const Layout *layout, Dot how, const Vectors *v,
+                                     const Int8Panel *panel, float *sums) {
+    const Dot q8 = (Dot)Q8_DOT;
+    enum { STARTS = !SUMS_OF_PAIRS };  // where sums are of pairs, numbers of 8 bits have signs
+    int columns = layout->columns;
+    bool has_start = STARTS || panel->zero_bits;
+    bool is_long = layout->bits <= 4 || has_start;  // 32 columns fit in 16 bits
+    if (columns == 64) multiply_panel((Loop){q8, 64, 64, STARTS}, v, panel, sums);
+    else if (how != SHORTS && columns == 32)
+        multiply_panel((Loop){q8, 32, 32, STARTS}, v, panel, sums);
+    else if (how != SHORTS) multiply_panel((Loop){q8, 16, 16, STARTS}, v, panel, sums);
+    else if (columns == 32 && has_start)
+        multiply_panel((Loop){SHORTS, 32, 32, true}, v, panel, sums);
+    else if (columns == 32 && is_long)
+        multiply_panel((Loop){SHORTS, 32, 32, false}, v, panel, sums);
+    else if (columns == 32) multiply_panel((Loop){SHORTS, 16, 32, false}, v, panel, sums);
+    else if (has_start) multiply_panel((Loop){SHORTS, 16, 16, true}, v, panel, sums);
+    else multiply_panel((Loop){SHORTS, 16, 16, false}, v, panel, sums);
 }
 
 static Dot dot_of_bits(int bits) {
@@ -234,7 +273,7 @@ void multiply_int8_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vec
         unpack_int8(how, m, row, n_rows, panel);
         prefetch_block(m, row, row_bytes, row_bytes * next / m->cols,
                        row_bytes * SUPER_BLOCK / m->cols);
-        multiply_panel_of(how, layout->columns, v, panel, sums);
+        multiply_panel_of(layout, how, v, panel, sums);
         offsets.a = layout->columns == 16 ? x->half_sums : x->sums;
         if (layout->has_offset) gemm_accumulate(&offsets);
     }

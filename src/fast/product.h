@@ -22,6 +22,8 @@ typedef struct {
     // Behind them as pairs, where dot_bytes takes those.
     _Alignas(REGISTER) int8_t values[(HAS_PAIRS ? 3 : 1) * SUPER_BLOCK];
     int32_t half_starts[2 * PARTS], part_starts[PARTS];  // minus the sums of 16 and of 32 values
+    // Of 16 and of 32 values minus the sum of the first two of each four, and of the other two.
+    int16_t half_pairs[2 * PARTS][2], part_pairs[PARTS][2];
     float scales[PARTS];  // whole registers are loaded: floats must lie behind these
     // Scale times the sum of values, for weights with an offset.
     float sums[PARTS], half_sums[2 * PARTS];
@@ -33,10 +35,8 @@ typedef struct {
     int32_t nibble_starts[SUPER_BLOCK / 8];  // of the two lanes that add_nibbles brings together
     // First the first halves of the parts whose nibbles lie in a register.
     int8_t nibble_values[SUPER_BLOCK];
-    int16_t half_pairs[2 * PARTS];  // minus the sums of 16 values
-    // Minus 32 times the sums of those eight of 16 values that short_sums adds up in the lower and
-    // in the upper half of a lane: where Q6_K's sums begin.
-    int16_t q6_starts[2 * PARTS][2];
+    int16_t half_shorts[2 * PARTS];   // minus the sums of 16 values
+    int16_t q6_starts[2 * PARTS][2];  // 32 times Rounded.half_pairs: where Q6_K's sums begin
     uint8_t magnitudes[SUPER_BLOCK];  // of nibble_values, see dot_in_place
     // So that whole registers can be loaded.
     float half_scales[2 * PARTS], group_scales[PARTS / 2], behind[16];

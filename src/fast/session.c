@@ -48,7 +48,7 @@ bool session_read(Session *s, const int32_t *tokens, int n, int length, int n_lo
     int vocab_size = s->model->config.vocab_size;
     int context = c->spread.length ? c->spread.n : c->context;
     if (n > context - s->position)
-        return fail(err, "%d positions do not fit behind %d in a context of %d", n, s->position,
+        return fail(err, "%d positions do not fit after %d in a context of %d", n, s->position,
                     context);
     length = session_place(s, length - 1) + 1;
     if (s->n_states && s->position > 0 && s->states_at != s->position)

@@ -12,12 +12,10 @@
 // weights of 8 bits, Q6_DOT of 5 or 6, Q4_DOT of up to 4.
 typedef enum {
     BYTES,  // four weights and activations a lane
-    // The same with weights 0 to 15, whose products add up in 16 bits, two sums a lane, for up to
-    // 32 columns.
-    NIBBLES,
+    // The same with unsigned weights, whose products add up in 16 bits, two sums a lane, over as many
+    // columns as fit: 32 of 4 bits, fewer of 5 and 6 (see Loop in panels.c).
+    SHORTS,
     PAIRS,  // two a lane, as int16: where a processor would take more instructions for bytes
-    // Four a lane with weights 0 to 63, whose products add up in 16 bits for two groups of four.
-    SIXES,
 #if (defined SIMD_AVX512 && defined __AVX512VNNI__) || (defined SIMD_AVX2 && defined __AVXVNNI__)
 #define SIMD_VNNI
     Q8_DOT = BYTES,
@@ -25,8 +23,8 @@ typedef enum {
     Q4_DOT = BYTES
 #elif defined SIMD_WIDE
     Q8_DOT = PAIRS,
-    Q6_DOT = SIXES,
-    Q4_DOT = NIBBLES
+    Q6_DOT = SHORTS,
+    Q4_DOT = SHORTS
 #elif defined __SSE2__ || defined __wasm_simd128__
     Q8_DOT = PAIRS,
     Q6_DOT = PAIRS,
@@ -34,7 +32,7 @@ typedef enum {
 #elif defined SIMD_NEON && !defined __ARM_FEATURE_DOTPROD
     Q8_DOT = BYTES,
     Q6_DOT = BYTES,
-    Q4_DOT = NIBBLES
+    Q4_DOT = SHORTS
 #else
     Q8_DOT = BYTES,
     Q6_DOT = BYTES,
@@ -50,6 +48,14 @@ enum { INT8_OFFSET = 128 };
 enum { INT8_OFFSET = 0 };
 #endif
 
+// Whether the two sums of a lane's SHORTS are of its columns 0 and 1, and 2 and 3. Then they may begin at
+// what the weights' zero takes off, and rows side by side are multiplied with their scales there.
+#if defined SIMD_WIDE && !defined SIMD_VNNI
+enum { SUMS_OF_PAIRS = 1 };
+#else
+enum { SUMS_OF_PAIRS = 0 };
+#endif
+
 // Each lane: sum + its weights times its activations. NEON without a dot product adds up neighbors
 // of both halves of a register. With 16 columns in a row any order will do, else in_panel sees to
 // it.
@@ -59,9 +65,10 @@ ALWAYS_INLINE vi dot_bytes(Dot how, vi sum, vb weights, vb x) {
 #elif defined SIMD_AVX2 && defined __AVXVNNI__
     return (vi)_mm256_dpbusd_avx_epi32((vx)sum, (vx)weights, (vx)x);
 #elif defined SIMD_WIDE
-    if (how == PAIRS) return sum + (vi)MM(madd_epi16)((vx)weights, (vx)x);
     // In C, gcc adds up in another order or in other registers, and runs out of them.
-    __asm__("vpaddw %1, %0, %0" : "+v"(sum) : "v"(MM(maddubs_epi16)((vx)weights, (vx)x)));
+    if (how == PAIRS)
+        __asm__("vpaddd %1, %0, %0" : "+v"(sum) : "v"(MM(madd_epi16)((vx)weights, (vx)x)));
+    else __asm__("vpaddw %1, %0, %0" : "+v"(sum) : "v"(MM(maddubs_epi16)((vx)weights, (vx)x)));
     return sum;
 #elif defined __SSE2__
     return sum + (vi)_mm_madd_epi16((vx)weights, (vx)x);
@@ -71,9 +78,9 @@ ALWAYS_INLINE vi dot_bytes(Dot how, vi sum, vb weights, vb x) {
     return (vi)vdotq_s32((int32x4_t)sum, (int8x16_t)weights, (int8x16_t)x);
 #elif defined SIMD_NEON
     int8x16_t w = (int8x16_t)weights, a = (int8x16_t)x;  // two products of bytes fit into 16 bits
-    int16x8_t start = how == NIBBLES ? (int16x8_t)sum : vdupq_n_s16(0);
+    int16x8_t start = how == SHORTS ? (int16x8_t)sum : vdupq_n_s16(0);
     int16x8_t pairs = vmlal_high_s8(vmlal_s8(start, vget_low_s8(w), vget_low_s8(a)), w, a);
-    return how == NIBBLES ? (vi)pairs : (vi)vpadalq_s16((int32x4_t)sum, pairs);
+    return how == SHORTS ? (vi)pairs : (vi)vpadalq_s16((int32x4_t)sum, pairs);
 #else
     for (int shift = 0; shift < 32; shift += 8)
         sum += ((vi)weights << shift >> 24) * ((vi)x << shift >> 24);
@@ -81,19 +88,24 @@ ALWAYS_INLINE vi dot_bytes(Dot how, vi sum, vb weights, vb x) {
 #endif
 }
 
-// The same for SIXES, two groups of four at once.
-ALWAYS_INLINE vi dot_twice(vi sum, vb w, vb x, vb next_w, vb next_x) {
+// A sum's first products, behind a start that other sums have, too, or alone.
+ALWAYS_INLINE vi start_sum(Dot how, bool has_start, vi start, vb weights, vb x) {
 #if defined SIMD_WIDE && !defined SIMD_VNNI
-    vs both = (vs)MM(maddubs_epi16)((vx)w, (vx)x) + (vs)MM(maddubs_epi16)((vx)next_w, (vx)next_x);
-    return sum + (vi)MM(madd_epi16)((vx)both, (vx)((vs){0} + 1));
-#else
-    return dot_bytes(BYTES, dot_bytes(BYTES, sum, w, x), next_w, next_x);
+    if (how == PAIRS && !has_start) return (vi)MM(madd_epi16)((vx)weights, (vx)x);
+    if (how == SHORTS) {
+        vi products = (vi)MM(maddubs_epi16)((vx)weights, (vx)x);
+        vi sum;
+        if (!has_start) return products;
+        __asm__("vpaddw %2, %1, %0" : "=v"(sum) : "v"(start), "v"(products));
+        return sum;
+    }
 #endif
+    return dot_bytes(how, start, weights, x);
 }
 
 // What dot_bytes has added up, in 32 bits.
 ALWAYS_INLINE vi whole_sums(Dot how, vi sum) {
-    if (how != NIBBLES) return sum;
+    if (how != SHORTS) return sum;
 #if defined SIMD_WIDE
     return (vi)MM(madd_epi16)((vx)sum, (vx)((vs){0} + 1));
 #else

@@ -73,21 +73,13 @@ ALWAYS_INLINE vi dot_rows(Dot how, vi sum, vb weights, Columns x) {
     return dot_bytes(how, sum, in_panel(weights), x.even);
 }
 
-// Where a processor adds up products of bytes in 16 bits, two sums a lane, they are multiplied with
-// the rows' scales there, and come to 32 bits. Else sums and scales meet as float32.
-#if defined SIMD_WIDE && !defined SIMD_VNNI
-enum { SCALES_SHORT_SUMS = 1 };
-#else
-enum { SCALES_SHORT_SUMS = 0 };
-#endif
-
 // Two sums of two products in each lane, which are added to earlier ones unless they are the first.
 // int8 weights may not be -128.
 ALWAYS_INLINE vs short_sums(vs sums, vb weights, vb x, bool is_signed, bool are_first) {
 #ifdef SIMD_WIDE
     if (is_signed) without_signs(&weights, &x);
     if (are_first) return (vs)MM(maddubs_epi16)((vx)weights, (vx)x);
-    return (vs)dot_bytes(NIBBLES, (vi)sums, weights, x);
+    return (vs)dot_bytes(SHORTS, (vi)sums, weights, x);
 #else
     return sums;
 #endif

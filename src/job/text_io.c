@@ -98,10 +98,9 @@ bool check_text(const char *path, const char *text, size_t length, Error *err) {
     if (spaces == length) return fail(err, "%s: there is no text in it (expected UTF-8)", name);
     double percent = 100.0 * (double)strange / (double)length;
     if (percent > MOST_STRANGE)
-        return fail(
-            err,
-            "%s: this is no text: %.0f %% of its bytes belong to no character (expected UTF-8)",
-            name, percent);
+        return fail(err,
+                    "%s: not a text: %.0f %% of its bytes belong to no character (expected UTF-8)",
+                    name, percent);
     if (strange > 0)
         fprintf(stderr,
                 "run: warning: %s: %zu of its %zu bytes belong to no character (expected UTF-8)\n",

@@ -52,11 +52,11 @@ static bool read_question(const Job *job, const char *path, int line, const char
     q->length = (int)number;
     for (skip_blanks(text); **text && **text != '\n'; skip_blanks(text)) {
         if (!read_next_whole(text, 0, last, &number))
-            return fail(err, "%s, line %d: token ids from 0 to %d expected behind the length",
+            return fail(err, "%s, line %d: token ids from 0 to %d expected after the length",
                         name_of_file(path), line, last);
         q->tokens[q->n_tokens++] = (int32_t)number;
     }
-    return q->n_tokens > 0 || fail(err, "%s, line %d: there is no token id behind the length",
+    return q->n_tokens > 0 || fail(err, "%s, line %d: there is no token id after the length",
                                    name_of_file(path), line);
 }
 

@@ -1,4 +1,4 @@
-// --help: a first screen of what is typed most, and topics: all options, RoPE, or those of a job.
+// --help: a first screen of the options used most, and topics: all options, RoPE, or a job.
 #include <stdio.h>
 #include <string.h>
 
@@ -92,8 +92,8 @@ static void print_common(const char *name) {
     printf("\n  %s model.bin -n 1024 --rope yarn -i \"It was a fine morning\"\n", name);
     printf("  %s model.bin --ppl book.txt -n 2048 --rope none,yarn,dynamic\n", name);
     printf("  %s model.bin --explain --rope yarn -n 2048\n", name);
-    printf("\nAll options: --help all. Of RoPE: --help rope. Of a job: --help check, --help ppl, "
-           "...\n");
+    printf("\nMore: --help all has every option, --help rope those of RoPE, and --help check, "
+           "ppl, ... those of a job.\n");
 }
 
 // The job of a topic: `text`, `chat`, or the option that asks for it without its dashes. -1: none.

@@ -142,7 +142,8 @@ bool sliding_method_parse(const char *text, RopeSettings *of_sliding, Error *err
     *of_sliding = (RopeSettings){.said = 0};
     if (!text) return true;
     RopeSettings *methods = parse_methods(text, of_sliding, &n, err);
-    bool good = methods && (n == 1 || fail(err, "one method expected, '%.100s' are %d", text, n));
+    bool good =
+        methods && (n == 1 || fail(err, "'%.100s' is a list of %d (expected one method)", text, n));
     good = good && check_sliding_method(methods, err);
     if (good) *of_sliding = methods[0];
     free(methods);

@@ -163,8 +163,8 @@ static bool fail_list(const char *option, const char *what, const char *list, in
         bool takes = row->job && job_facts[row->job].needs & LISTS;
         if (takes) add_name(names, sizeof names, ", ", row->value.option);
     }
-    return fail(err, "%s: one %s expected, '%.100s' are %d (lists are for %s)", option, what, list,
-                n, names);
+    return fail(err, "%s: '%.100s' is a list of %d (one %s expected; lists are for %s)", option,
+                list, n, what, names);
 }
 
 static bool check_engines(const Options *o, Error *err) {
@@ -176,8 +176,7 @@ static bool check_engines(const Options *o, Error *err) {
     if (n > 1 && !takes_lists(o)) return fail_list("--reading", "engine", o->reading, n, err);
     bool is_read = o->reading || o->job == JOB_ENGINES;
     if (!is_read || !o->rope_config || !options_say_block(o)) return true;
-    return fail(
-        err, "engines read --rope-config's file as it stands (found --rope or a setting besides)");
+    return fail(err, "engines read --rope-config's file as it is (found --rope or a setting, too)");
 }
 
 // The model's file, or what stands for it: a head, a config, or for prompts their length.

@@ -65,6 +65,16 @@ static const char *our_name(const char *word) {
     return NULL;
 }
 
+// What does the work of an option that is gone, or NULL.
+static const char *gone_option(const char *word) {
+    size_t length = strcspn(word, "=");
+    if (length == 8 && strncasecmp(word, "--anchor", length) == 0)
+        return "--check --like FILE compares with a model that is known to be healthy";
+    if (length == 13 && strncasecmp(word, "--min-updates", length) == 0)
+        return "--tasks updates --min-accuracy A asks the same";
+    return NULL;
+}
+
 static bool fail_no_option(const char *word, const char *nearest, Error *err) {
     char apart[40], name[3];
     const char *other;
@@ -75,6 +85,8 @@ static bool fail_no_option(const char *word, const char *nearest, Error *err) {
         snprintf(apart, sizeof apart, "%s %.30s", name, word + 2);
         nearest = apart;
     }
+    const char *instead = gone_option(word);
+    if (instead) return fail(err, "%s was removed in version 4.0 (%s)", word, instead);
     return fail_unknown(err, "there is no option", word, nearest, "see --help");
 }
 
@@ -190,8 +202,7 @@ static bool fail_surplus(const Options *o, const char *word, const char *option,
     const char *nearest;
     const Setting *before = option ? option_value(option_find(option, &nearest)) : NULL;
     if (before && takes(before, "TEXT"))
-        return fail(err,
-                    "'%.60s': a text of several words stands in quotes (%s \"%.60s %.60s...\")",
+        return fail(err, "'%.60s': put a text of several words in quotes (%s \"%.60s %.60s...\")",
                     word, option, value, word);
     for (int i = 0; before && i < 4; i++) {
         if (takes(before, lists[i]))
