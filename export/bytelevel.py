@@ -14,7 +14,7 @@ from .sentencepiece import CONTROL, MAX_PIECE, NORMAL, UNUSED, USER_DEFINED, Tok
 from .unicode_runs import CAPITALS, COMPATIBLE, MARKS, NORMALIZED, SMALL_LETTERS, code_points
 
 # The split patterns of src/tokens/split.c.
-LLAMA3, GPT2, DIGITS_GPT2, QWEN2, GPT4O, TEKKEN, DEEPSEEK, QWEN35 = range(1, 9)
+LLAMA3, GPT2, DIGITS_GPT2, QWEN2, GPT4O, TEKKEN, DEEPSEEK, QWEN35, KIMI = range(1, 10)
 PREFIX, BYTE_FALLBACK, PREFIX_UNLESS_SPACE, IGNORE_MERGES, HIDE_UNUSED, BY_PARTS, NFC, NFKC = (1 << i for i in range(8))
 FORMS = {'NFC': NFC, 'NFKC': NFC + NFKC}  # Unicode's normalization forms, by their names in tokenizer.json
 TAKES_SPACES, AS_SYMBOLS = 16, 32  # beside a token's type
@@ -22,7 +22,10 @@ TAKES_SPACES, AS_SYMBOLS = 16, 32  # beside a token's type
 CASED = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+%s"
          r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*%s"
          r"|\p{N}%s| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+# Kimi's, in which no word has Chinese characters beside letters of cases.
+WITHOUT_HAN = (r"[\p{Han}]+|" + CASED.replace(r"\p{M}]", r"\p{M}&&[^\p{Han}]]").replace(r"[\r\n/]*", r"[\r\n]*"))
 REGEXES = {
+    WITHOUT_HAN % ("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "(?i:'s|'t|'re|'ve|'m|'ll|'d)?", '{1,3}'): KIMI,
     CASED % ("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "(?i:'s|'t|'re|'ve|'m|'ll|'d)?", '{1,3}'): GPT4O,
     CASED % ('', '', ''): TEKKEN,
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
@@ -38,11 +41,12 @@ SPLITS[
     r"\p{N}{1,3}", '[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+',
     r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^CRLF\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[CRLF]*"""
     r"|\s*[CRLF]+|\s+(?!\S)|\s+".replace('CRLF', '\r\n')] = DEEPSEEK
-BY_CASE = GPT4O, TEKKEN  # patterns that tell capitals from small letters
+BY_CASE = GPT4O, TEKKEN, KIMI  # patterns that tell capitals from small letters
 
 # Llama 3's control tokens, in order from id 128000 (Meta's llama-models, 2025). Llama 3 and 3.1 have the same
 # tokenizer.model with some of these still called reserved; the ids of those that are in use were never changed.
 LLAMA3_RANKS = 128000
+KIMI_CONTROL = 256  # tokens behind Kimi's ranks
 LLAMA3_CONTROL = [
     '<|begin_of_text|>', '<|end_of_text|>', '<|reserved_special_token_0|>', '<|reserved_special_token_1|>',
     '<|finetune_right_pad_id|>', '<|step_id|>', '<|start_header_id|>', '<|end_header_id|>', '<|eom_id|>', '<|eot_id|>',
@@ -87,10 +91,10 @@ def missing_bytes(tokens: List[Token]) -> int:
 
 # ---- tiktoken's ranks, GGUF ----
 
-def read_tiktoken(job: Job, path: str, n_ranks: int = LLAMA3_RANKS) -> Tokenizer:
-    """Llama 3's tokenizer.model: a line for each token, in base64 and with its rank, which is its id. The pattern and
-    the control tokens are not in the file: they are Llama 3's, so nothing but its number of tokens will do."""
-    ranks, tokens = {}, []
+def read_ranks(job: Job, path: str) -> Dict[bytes, int]:
+    """Tokens and their ranks, which are their ids: a line for each, in base64 and with its rank. The pattern and the
+    control tokens are not in the file."""
+    ranks: Dict[bytes, int] = {}
     for i, line in enumerate(read_small(job, path).splitlines()):
         try:
             text, rank = line.split(b' ')
@@ -98,30 +102,56 @@ def read_tiktoken(job: Job, path: str, n_ranks: int = LLAMA3_RANKS) -> Tokenizer
         except ValueError:
             raise Problem(path, 'line %d cannot be used (found %s, expected a token in base64 and its rank)'
                           % (i + 1, shown(line)))
-        if token in ranks or id != len(tokens):
+        if token in ranks or id != len(ranks):
             raise Problem(path, 'line %d cannot be used (found rank %d, expected %d, of a new token)'
-                          % (i + 1, id, len(tokens)))
+                          % (i + 1, id, len(ranks)))
         ranks[token] = id
-        tokens.append([token, 0.0, NORMAL])
-    if len(tokens) != n_ranks:
-        raise Problem(path, "has not Llama 3's tokens (found %d, expected %d)" % (len(tokens), n_ranks))
     for byte in range(256):
         if bytes([byte]) not in ranks:
             raise Problem(path, 'has no token for the byte %d' % byte)
-    tokens += [[text.encode(), 0.0, CONTROL] for text in LLAMA3_CONTROL]
+    return ranks
+
+
+def by_ranks(path: str, ranks: Dict[bytes, int], control: List[Token], split: int, bos_id: int,
+             ends: List[int]) -> Tokenizer:
+    """The tokenizer of ranks and of the tokens behind them. A word that is a token is not merged. Any two neighbours
+    that spell a token may be merged, and the token's rank says when (see score_merges)."""
+    tokens = [[token, 0.0, NORMAL] for token in ranks] + control
     check_spellings(path, tokens)
-    # Any two neighbours that spell a token may be merged, and the token's rank says when (see score_merges).
     merges = [(ranks[token[:i]], ranks[token[i:]], id) for token, id in ranks.items() for i in range(1, len(token))
               if token[:i] in ranks and token[i:] in ranks]
+    return {'kind': 1, 'tokens': tokens, 'flags': IGNORE_MERGES, 'bos_id': bos_id, 'unk_id': -1, 'eos_ids': ends,
+            'split': split, 'merges': merges}
+
+
+def read_tiktoken(job: Job, path: str, n_ranks: int = LLAMA3_RANKS) -> Tokenizer:
+    """Llama 3's tokenizer.model. Its pattern and control tokens are Llama 3's, so nothing but its number of tokens will
+    do."""
+    ranks = read_ranks(job, path)
+    if len(ranks) != n_ranks:
+        raise Problem(path, "has not Llama 3's tokens (found %d, expected %d)" % (len(ranks), n_ranks))
     ends = [n_ranks + LLAMA3_CONTROL.index(text) for text in ('<|end_of_text|>', '<|eom_id|>', '<|eot_id|>')]
-    return {'kind': 1, 'tokens': tokens, 'flags': IGNORE_MERGES, 'bos_id': n_ranks, 'unk_id': -1, 'eos_ids': ends,
-            'split': LLAMA3, 'merges': merges}
+    return by_ranks(path, ranks, [[text.encode(), 0.0, CONTROL] for text in LLAMA3_CONTROL], LLAMA3, n_ranks, ends)
+
+
+def read_kimi(job: Job, path: str, added: List[Tuple[int, bytes, bool]]) -> Tokenizer:
+    """Kimi's tiktoken.model, behind whose tokens stand 256 more: those that tokenizer_config.json adds (id, text,
+    whether it is special), and reserved ones between them. No text begins with one."""
+    ranks = read_ranks(job, path)
+    control: List[Token] = [[b'<|reserved_token_%d|>' % (len(ranks) + i), 0.0, CONTROL] for i in range(KIMI_CONTROL)]
+    for id, text, special in added:
+        if not 0 <= id - len(ranks) < KIMI_CONTROL:
+            raise Problem(path, 'has no place for added token %d (found %d tokens, and %d behind them)'
+                          % (id, len(ranks), KIMI_CONTROL))
+        control[id - len(ranks)] = [text, 0.0, CONTROL if special else USER_DEFINED]
+    ends = [len(ranks) + i for i, (text, _, _) in enumerate(control) if text in (b'[EOS]', b'<|im_end|>')]
+    return by_ranks(path, ranks, control, KIMI, -1, ends)
 
 
 LLAMA3_NAMES = 'llama-bpe', 'llama3', 'llama-v3', 'lfm2'
 WHOLE_WORDS = (*LLAMA3_NAMES, 'tekken')  # for which llama.cpp ignores merges and adds a BOS
 GGUF_SPLITS = {**dict.fromkeys(LLAMA3_NAMES, LLAMA3), 'smaug-bpe': LLAMA3, 'dbrx': LLAMA3, 'gpt-2': GPT2,
-               'exaone4': GPT2, 'smollm': DIGITS_GPT2,
+               'glm4': LLAMA3, 'chatglm-bpe': LLAMA3, 'kimi-k2': KIMI, 'exaone4': GPT2, 'smollm': DIGITS_GPT2,
                'qwen2': QWEN2, 'qwen35': QWEN35, 'deepseek-r1-qwen': QWEN2, 'gpt-4o': GPT4O, 'tekken': TEKKEN,
                'deepseek-v3': DEEPSEEK}
 

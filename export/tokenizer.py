@@ -16,6 +16,9 @@ from .sentencepiece import (BYTE, CONTROL, MAX_PIECE, NORMAL, UNUSED, USER_DEFIN
 from .tokenizer_json import read_tokenizer_json
 
 
+KIMIS = 'tiktoken.model'  # which folders of Kimi have in place of tokenizer.json
+
+
 def read_tokenizer(job: Job, path: str) -> Tokenizer:
     """The tokenizer of a file, told by its first bytes: tokens as [text, score, type], and the trailer's fields."""
     start = read_small(job, path)[:4096]
@@ -40,20 +43,30 @@ def or_without():
 @or_without()
 def read_folder_tokenizer(job: Job, folder: str, model: Model) -> Optional[Tokenizer]:
     """The tokenizer of a folder, or None and a note."""
-    found = [name for name in ('tokenizer.model', 'tokenizer.json') if os.path.exists(os.path.join(folder, name))]
+    found = [name for name in ('tokenizer.model', 'tokenizer.json', KIMIS)
+             if os.path.exists(os.path.join(folder, name))]
     if found[1:] and takes_spaces(job, folder):
         del found[0]
     if not found:
         job.note('no tokenizer written, since %s has no tokenizer.model or tokenizer.json' % folder)
         return None
     path = os.path.join(folder, found[0])
-    tokenizer = read_tokenizer(job, path)
+    tokenizer = kimi_tokenizer(job, folder, path) if found[0] == KIMIS else read_tokenizer(job, path)
     if found[0] == 'tokenizer.model' and not tokenizer.get('kind'):
         complete(job, folder, path, tokenizer, model)
     else:  # the others bring their added tokens along
         fill_up(job, path, tokenizer, model.vocab_size)
     tokenizer['eos_ids'] = model.eos_ids or tokenizer['eos_ids']
     return tokenizer
+
+
+def kimi_tokenizer(job: Job, folder: str, path: str) -> Tokenizer:
+    """That of tiktoken.model. Its pattern is in the code that is published with it, which tokenizer_config.json names.
+    """
+    config = read_json(job, os.path.join(folder, 'tokenizer_config.json'))
+    code = config.get('auto_map', lambda v: isinstance(v, dict) and 'tokenization_kimi' in str(v.get('AutoTokenizer')),
+                      "an AutoTokenizer of tokenization_kimi, since tiktoken.model does not say its pattern")
+    return bytelevel.read_kimi(job, path, added_tokens(folder, config)) if code else {}
 
 
 def takes_spaces(job, folder):

@@ -8,7 +8,7 @@ import re
 import struct
 from typing import List, Optional, Tuple
 
-from .bytelevel import AS_SYMBOLS, BY_CASE, BYTE_FALLBACK, BY_PARTS, NFC, PREFIX, QWEN35, TAKES_SPACES
+from .bytelevel import AS_SYMBOLS, BY_CASE, BYTE_FALLBACK, BY_PARTS, DIGITS_GPT2, NFC, PREFIX, SPLITS, TAKES_SPACES
 from .common import MAX_EOS, TEXT_LIMIT, Job, Problem, read_small
 from .sentencepiece import BYTE, CONTROL, MAX_PIECE, NORMAL, UNKNOWN, USER_DEFINED, Tokenizer
 
@@ -93,7 +93,7 @@ def parse(path, data, vocab_size):
                       % (len(data), at + 12 * (n_merges + n_rules)))
     merges = list(struct.iter_unpack('<3i', data[at:at + 12 * n_merges]))
     ids = [id for merge in merges for id in merge] + eos_ids + [id for id in (bos_id, unk_id) if id != -1]
-    if not all(0 <= id < vocab_size for id in ids) or kind and not 1 <= split <= QWEN35:
+    if not all(0 <= id < vocab_size for id in ids) or kind and split not in (*SPLITS.values(), DIGITS_GPT2):
         raise Problem(path, 'has a trailer with impossible numbers')
     for id, (token, kind_of_token) in enumerate(zip(tokens, types)):
         token[2] = kind_of_token & ~(TAKES_SPACES | AS_SYMBOLS)

@@ -16,6 +16,7 @@ import os
 import random
 import re
 import shlex
+import shutil
 import struct
 import subprocess
 import sys
@@ -32,6 +33,7 @@ from export import (bytelevel, out_tokenizer, tokenizer as tokenizers, tokenizer
                     unicode_runs)
 from export.common import Job, Problem  # noqa: E402
 from export.model import Model  # noqa: E402
+from export.tokenizer import read_folder_tokenizer  # noqa: E402
 
 SOURCES = [os.path.join(ROOT, 'src', name + '.c')
            for name in ('tokens/tokenizer', 'tokens/encode', 'tokens/split', 'tokens/nfc', 'tokens/unicode',
@@ -131,6 +133,22 @@ for name, more, digits in ('gpt4o', [MAYBE_ENDING], 3), ('tekken', [], 1):
                       [(not_a_word, 0, 1), (cased('Lu', 'Lt'), 1, MANY), (cased('Ll'), 0, MANY)] + more,
                       [(number, 1, digits)], [(one_of(' '), 0, 1), (other, 1, MANY), (one_of('\r\n/'), 0, MANY)],
                       [(space, 0, MANY), (one_of('\r\n'), 1, MANY)], *SPACE_RUNS]
+def han(char):
+    """By its name: all ideographs are of the script, and so are radicals and a few signs."""
+    return unicodedata.name(char, '').startswith(('CJK UNIFIED', 'CJK COMPATIBILITY IDEO', 'CJK RADICAL', 'KANGXI')) or (
+        char in '\u3005\u3007\u3021\u3029\u3038\u303b')
+
+
+def cased_but_han(*categories):
+    return lambda c: cased(*categories)(c) and not han(c)
+
+
+PATTERNS['kimi'] = [
+    [(han, 1, MANY)],
+    [(not_a_word, 0, 1), (cased_but_han('Lu', 'Lt'), 0, MANY), (cased_but_han('Ll'), 1, MANY), MAYBE_ENDING],
+    [(not_a_word, 0, 1), (cased_but_han('Lu', 'Lt'), 1, MANY), (cased_but_han('Ll'), 0, MANY), MAYBE_ENDING],
+    [(number, 1, 3)], [(one_of(' '), 0, 1), (other, 1, MANY), (one_of('\r\n'), 0, MANY)],
+    [(space, 0, MANY), (one_of('\r\n'), 1, MANY)], *SPACE_RUNS]
 # The last of DeepSeek V3's three, which sees what is between numbers and CJK.
 PATTERNS['deepseek'] = [
     [(lambda c: '!' <= c <= '~' and not c.isalnum(), 1, 1), (lambda c: c.isascii() and c.isalpha(), 1, MANY)],
@@ -372,7 +390,7 @@ def train(rng, texts, count):
     return sorted(sorted(tokens), key=lambda _: rng.random()), merges
 
 
-LLAMA3_REGEX, GPT2_REGEX, QWEN2_REGEX, GPT4O_REGEX, TEKKEN_REGEX, QWEN35_REGEX = sorted(
+LLAMA3_REGEX, GPT2_REGEX, QWEN2_REGEX, GPT4O_REGEX, TEKKEN_REGEX, QWEN35_REGEX, KIMI_REGEX = sorted(
     bytelevel.REGEXES, key=bytelevel.REGEXES.get)
 
 
@@ -479,7 +497,7 @@ def deepseek_spec(tokens, merges):
 def cased_texts(rng, count):
     """Capitals, small letters, letters without case, marks, and what may stand before and behind them."""
     few = list("AB\u00c9\u01c5\u0416\U00010400") + list("ab\u00e9\u00df\u0436\U00010428") + list(
-        '\u02b0\u4e2d\u05d0\u00aa') + list('\u0301\u0308\u093f\u20dd') + list(" .!'/\n\r\t1\u00b2\u3000_") + [
+        '\u02b0\u4e2d\u05d0\u00aa\u6f22\u3005\u3007\u2f00\u3042\U00020000\ufa0e') + list('\u0301\u0308\u093f\u20dd') + list(" .!'/\n\r\t1\u00b2\u3000_") + [
             "'s", "'LL", "'\u017f", ' A', 'Ab', 'AB\u0301c', '/\n/', '.\n/x']
     for _ in range(count):
         yield ''.join(rng.choice(few) for _ in range(rng.choice((2, 3, 4, 6, 10, 30)))).encode()
@@ -714,7 +732,8 @@ def test_families(rng, texts, tokens, merges):
             [part.encode() for text in every for part in (text[i:i + 500] for i in range(0, len(text), 500))],
             nfc)
 
-    for name, regex in (('gpt4o', GPT4O_REGEX), ('tekken', TEKKEN_REGEX), ('qwen35', QWEN35_REGEX)):
+    for name, regex in (('gpt4o', GPT4O_REGEX), ('tekken', TEKKEN_REGEX), ('qwen35', QWEN35_REGEX),
+                        ('kimi', KIMI_REGEX)):
         spec = cased_spec(tokens, merges, regex)
         compare(name, spec, Reference(spec, name).encode, texts + list(cased_texts(random.Random(7), 1500)))
 
@@ -747,6 +766,8 @@ def test_families(rng, texts, tokens, merges):
             ('gpt2', "we'LL it's", "we|'|LL| it|'s"), ('llama3', '1234567', '123|456|7'),
             ('deepseek', "it's 1234 \u3042\u4e2d a\x00\x01b .net\n",
              "it|'s| |123|4| |\u3042\u4e2d| a|\x00|\x01b| .|net|\n"),
+            ('kimi', "\u6f22\u5b57ab\u3042C\u3007'LL a\u4e2d1\u30074 /\n",
+             "\u6f22\u5b57|ab\u3042|C|\u3007|'LL| a|\u4e2d|1\u30074| /\n"),
             ('digits', 'a12 3', 'a|1|2| |3'), ('gpt2', 'a  b \n', 'a| | b| \n'), ('llama3', ' \n \n  a', ' \n \n| | a'),
             ('llama3', '.\n\n x', '.\n\n| x'), ('llama3', '\ta\n\tb', '\ta|\n|\tb')):
         check('|'.join(split(pattern, text)) == words, 'the reference itself: %s %r' % (pattern, text),
@@ -766,9 +787,9 @@ def test_tiktoken(rng, texts, tokens):
             file.write(b''.join(base64.b64encode(token) + b' %d\n' % rank for token, rank in ranks.items()) +
                        b''.join(lines))
 
-    def encode_ranks(text):
+    def encode_ranks(text, pattern='llama3'):
         ids = []
-        for word in split('llama3', text):
+        for word in split(pattern, text):
             word = word.encode()
             symbols = [word] if word in ranks else merged([bytes([byte]) for byte in word],
                                                           lambda a, b: ranks.get(a + b))
@@ -793,6 +814,34 @@ def test_tiktoken(rng, texts, tokens):
             check(False, 'tiktoken: bad ' + name)
         except Problem as problem:
             check(word in str(problem), 'tiktoken: bad ' + name, problem)
+
+    # Kimi's, with the tokens that its tokenizer_config.json adds.
+    write()
+    kimi = os.path.join(folder, 'kimi')
+    os.makedirs(kimi, exist_ok=True)
+    shutil.copy(path, os.path.join(kimi, 'tiktoken.model'))
+    extra = {n: '[BOS]', n + 1: '[EOS]', n + 2: '<|im_end|>', n + 3: '<|im_user|>', n + 255: '[PAD]'}
+    settings = {'auto_map': {'AutoTokenizer': ['tokenization_kimi.TikTokenTokenizer', None]}, 'added_tokens_decoder': {
+        str(id): {'content': text, 'special': True} for id, text in extra.items()}}
+
+    def kimis(**changes):
+        with open(os.path.join(kimi, 'tokenizer_config.json'), 'w') as file:
+            json.dump({**settings, **changes}, file)
+        return read_folder_tokenizer(Job(), kimi, Model(vocab_size=n + 260))
+
+    exported = kimis()
+    compare('kimi', exported, lambda text: encode_ranks(text, 'kimi'), texts + list(cased_texts(random.Random(5), 300)))
+    names = [exported['tokens'][n + i][0].decode() for i in (0, 2, 4, 255)]
+    check(names == ['[BOS]', '<|im_end|>', '<|reserved_token_%d|>' % (n + 4), '[PAD]'], "kimi: tokens added", names)
+    check((exported['bos_id'], exported['eos_ids'], exported['split'], len(exported['tokens'])) == (
+        -1, [n + 1, n + 2], 9, n + 260), 'kimi: ends, pattern, size')
+    for key, value in (('auto_map', {'AutoTokenizer': ['tokenization_other.X', None]}),
+                       ('added_tokens_decoder', {str(n + 256): {'content': 'x', 'special': True}})):
+        try:
+            kimis(**{key: value})
+            check(False, 'kimi: bad ' + key)
+        except Problem as problem:
+            check(('auto_map' if key == 'auto_map' else 'added token') in str(problem), 'kimi: bad ' + key, problem)
 
     # Same tokens, both rules: with (a, ba) before (ab, a), the pair on the right goes first.
     tokens = [in_alphabet(bytes([byte])) for byte in range(256)] + ['ab', 'ba', 'aba', 'xa', 'xab']
@@ -1227,7 +1276,7 @@ def test_damage(tokens, merges):
              ('bos', head + 12, '<i', size, 'bos_id'),
              ('unk', head + 16, '<i', 0, 'unk_id'), ('n_eos', head + 20, '<I', 9, 'end tokens'),
              ('n_eos', head + 20, '<I', 0, 'size'), ('split 0', head + 24, '<I', 0, 'split'),
-             ('split 9', head + 24, '<I', 9, 'split'), ('merges', head + 28, '<I', n_merges - 1, 'size'),
+             ('split 10', head + 24, '<I', 10, 'split'), ('merges', head + 28, '<I', n_merges - 1, 'size'),
              ('merges', head + 28, '<I', 1 << 25, 'number of merges'), ('merges', head + 28, '<I', 1 << 24, 'size'),
              ('eos', head + 32, '<i', -1, 'end token'), ('type 7', types, '<B', 7, 'type'),
              ('type 6', types, '<B', 6, 'byte'), ('type 2', types, '<B', 2, 'type 2'),

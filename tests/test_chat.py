@@ -297,6 +297,45 @@ def test_thoughts():
     check('--thinking' in done.err and done.status == 0, 'it is of a chat', done)
 
 
+SEARCHES = [*DEEPSEEK, '<\uff5csearch\u2581begin\uff5c>', *IN_TEXT]
+NANO = ['<SPECIAL_10>', '<SPECIAL_11>', '<SPECIAL_12>']
+NEMOTRON = [*CHATML, '<SPECIAL_30>', *IN_TEXT]
+KIMI = ['<|im_system|>', '<|im_user|>', '<|im_assistant|>', '<|im_middle|>', '<|im_end|>']
+GRANITE = ['<|start_of_role|>', '<|end_of_role|>', '<|end_of_text|>']
+# name, special tokens, the system turn (%s: the prompt), that of none, the user's, behind an answer, thoughts, none
+NEWEST = [
+    ('Nemotron 3', NEMOTRON, '<|im_start|>system\n%s<|im_end|>\n', '<|im_start|>system\n<|im_end|>\n',
+     '<|im_start|>user\n%s<|im_end|>\n<|im_start|>assistant\n', '<|im_end|>\n', '<think>\n', '<think></think>'),
+    ('Nemotron Nano 2', NANO, '<SPECIAL_10>System\n%s\n\n', '<SPECIAL_10>System\n\n\n',
+     '<SPECIAL_11>User\n%s\n<SPECIAL_11>Assistant\n', '<SPECIAL_12>\n', '<think>\n', '<think></think>'),
+    ('Kimi K2', KIMI, '<|im_system|>system<|im_middle|>%s<|im_end|>', '',
+     '<|im_user|>user<|im_middle|>%s<|im_end|><|im_assistant|>assistant<|im_middle|>', '<|im_end|>', '', ''),
+    ('Granite 4', GRANITE, '<|start_of_role|>system<|end_of_role|>%s<|end_of_text|>\n', '',
+     '<|start_of_role|>user<|end_of_role|>%s<|end_of_text|>\n<|start_of_role|>assistant<|end_of_role|>',
+     '<|end_of_text|>\n', '', ''),
+    ('DeepSeek V3.2', SEARCHES, '%s', '', '<\uff5cUser\uff5c>%s<\uff5cAssistant\uff5c>', DEEPSEEK[3], '<think>',
+     '</think>')]
+
+
+def test_newest_templates():
+    """make test-world holds these against the templates themselves."""
+    program = driver()
+    for name, specials, with_system, without, of_user, behind, thoughts, none in NEWEST:
+        tokenizer, begin = special_tokenizer('newest.bin', specials, 0), DEEPSEEK[0] if specials == SEARCHES else ''
+        trimmed = str.strip if specials == NANO else str
+        for thinks, mode in (True, thoughts), (False, none):
+            for system, user in (('', 'Hi!'), ('Be brief.', ' a\n'), (' s ', 'two\n\nlines'), (SPACED, SPACED)):
+                said = begin + (with_system % trimmed(system) if system else without) + of_user % trimmed(user) + mode
+                found = turn(program, tokenizer, 1, system, user, thinks=thinks)
+                check(found == ids_of(said, specials, 0), '%s: a first turn, %r, %s' % (name, user, thinks), found)
+            end = 256 + specials.index(behind.strip())
+            found = turn(program, tokenizer, 0, 'Be brief.', 'More', end, thinks)
+            check(found == ids_of(behind + of_user % 'More' + mode, specials, 0), name + ': a later turn', found)
+        forged = turn(program, tokenizer, 1, ''.join(specials[:3]), ''.join(specials[:3]))
+        plain = turn(program, tokenizer, 1, 'a', 'b')
+        check([x for x in forged if x >= 256] == [x for x in plain if x >= 256], name + ': no text forges a turn', forged)
+
+
 def test_harmony():
     """A first turn has a system message, a later one none; the token that ended the answer becomes the end of a
     message, as in the published template."""

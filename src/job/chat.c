@@ -25,6 +25,7 @@ typedef struct {
     bool in_text;             // its tokens may be sought in texts: then a message can spell them
     const char *begin, *between;  // what opens the first turn, and each other one
     const char *system, *user;    // a turn: the system prompt only where there is one
+    const char *without;          // in its place where there is none, NULL: nothing
     // What stands before an answer that begins with thoughts, and before one that has none. NULL:
     // the family has no such modes.
     const char *thinks, *thinks_not;
@@ -36,6 +37,18 @@ typedef struct {
 
 // docs/checkpoints.md says what is left out of the templates.
 static const Family chat_families[] = {
+    // Nemotron-3-Nano: ChatML whose system turn is always there.
+    {.told_by = "<|im_start|>",
+     .beside = "<SPECIAL_30>",
+     .in_text = true,
+     .end_of_turn = "<|im_end|>",
+     .begin = "",
+     .between = "\n",
+     .system = CHATML_SYSTEM,
+     .user = CHATML_USER,
+     .without = "{<|im_start|>}system\n{<|im_end|>}\n",
+     .thinks = "{<think>}\n",
+     .thinks_not = "{<think>}{</think>}"},
     // LFM2.5-Instruct: ChatML behind a BOS.
     {.told_by = "<|im_start|>",
      .beside = "<|startoftext|>",
@@ -113,6 +126,17 @@ static const Family chat_families[] = {
      .between = "\n{<start_of_turn>}user\n",
      .system = "&\n\n",
      .user = "($){<end_of_turn>}\n{<start_of_turn>}model\n"},
+    // DeepSeek-V3.2, and V3.1, whose tokenizer has tokens for searches that older ones have not.
+    {.told_by = "<\uFF5CAssistant\uFF5C>",
+     .beside = "<\uFF5Csearch\u2581begin\uFF5C>",
+     .in_text = true,
+     .end_of_turn = "<\uFF5Cend\u2581of\u2581sentence\uFF5C>",
+     .begin = "{<\uFF5Cbegin\u2581of\u2581sentence\uFF5C>}",
+     .between = "",
+     .system = "&",
+     .user = "{<\uFF5CUser\uFF5C>}${<\uFF5CAssistant\uFF5C>}",
+     .thinks = "{<think>}",
+     .thinks_not = "{</think>}"},
     // DeepSeek-V3, and what was distilled from R1.
     {.told_by = "<\uFF5CAssistant\uFF5C>",
      .in_text = true,
@@ -121,6 +145,33 @@ static const Family chat_families[] = {
      .between = "",
      .system = "&",
      .user = "{<\uFF5CUser\uFF5C>}${<\uFF5CAssistant\uFF5C>}"},
+    // Kimi-K2-Instruct.
+    {.told_by = "<|im_user|>",
+     .end_of_turn = "<|im_end|>",
+     .begin = "",
+     .between = "",
+     .system = "{<|im_system|>}system{<|im_middle|>}&{<|im_end|>}",
+     .user = "{<|im_user|>}user{<|im_middle|>}${<|im_end|>}"
+             "{<|im_assistant|>}assistant{<|im_middle|>}"},
+    // granite-4.0-h-small.
+    {.told_by = "<|start_of_role|>",
+     .end_of_turn = "<|end_of_text|>",
+     .begin = "",
+     .between = "\n",
+     .system = "{<|start_of_role|>}system{<|end_of_role|>}&{<|end_of_text|>}\n",
+     .user = "{<|start_of_role|>}user{<|end_of_role|>}${<|end_of_text|>}\n"
+             "{<|start_of_role|>}assistant{<|end_of_role|>}"},
+    // NVIDIA-Nemotron-Nano-9B-v2.
+    {.told_by = "<SPECIAL_11>",
+     .in_text = true,
+     .end_of_turn = "<SPECIAL_12>",
+     .begin = "",
+     .between = "\n",
+     .system = "{<SPECIAL_10>}System\n(&)\n\n",
+     .user = "{<SPECIAL_11>}User\n($)\n{<SPECIAL_11>}Assistant\n",
+     .without = "{<SPECIAL_10>}System\n\n\n",
+     .thinks = "<think>\n",
+     .thinks_not = "<think></think>"},
     // Mistral-Small-3.2-24B-Instruct-2506: Mistral's version 7 and later.
     {.told_by = "[SYSTEM_PROMPT]",
      .begin = "{}",
@@ -268,9 +319,10 @@ int32_t *chat_turn(const Tokenizer *tokenizer, bool first, const char *system_pr
                    const char *user, bool thinks, int before, size_t *n, Error *err) {
     const Family *f = chat_family(tokenizer);
     const char *mode = thinks ? f->thinks : f->thinks_not;
+    const char *system = system_prompt[0] ? f->system : f->without;
     char template[768];
     snprintf(template, sizeof template, "%s%s%s%s", first ? f->begin : f->between,
-             first && system_prompt[0] ? f->system : "", f->user, mode ? mode : "");
+             first && system ? system : "", f->user, mode ? mode : "");
     Turn t = {.tokenizer = tokenizer, .err = err, .special = -1};
     t.text = alloc_array(strlen(system_prompt) + strlen(user) + sizeof template, 1, "a turn", err);
     size_t from = 0;  // where text begins that is trimmed

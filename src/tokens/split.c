@@ -22,6 +22,7 @@ enum {
     ASCII_LETTER = 1 << 13,  // beside LETTER, for DeepSeek's pattern: [A-Za-z]
     ASCII_SIGN = 1 << 14,    // beside SIGN or SLASH, the same
     CJK = 1 << 15,           // there in place of all: [\u4E00-\u9FA5\u3040-\u30FF]
+    HAN = 1 << 16,           // beside another bit, for Kimi's pattern: \p{Han}, without a case
     WHITE = SPACE | BLANK | NEWLINE,           // \s
     SIGNS = SIGN | SLASH,                      // [\p{P}\p{S}]
     OTHER = NEITHER | MARK | SIGNS,            // [^\s\p{L}\p{N}]
@@ -38,7 +39,7 @@ typedef struct {
 
 enum { LLAMA3 = 1 << SPLIT_LLAMA3, GPT2 = 1 << SPLIT_GPT2, DIGITS = 1 << SPLIT_DIGITS_GPT2 };
 enum { QWEN2 = 1 << SPLIT_QWEN2, GPT4O = 1 << SPLIT_GPT4O, TEKKEN = 1 << SPLIT_TEKKEN };
-enum { DEEPSEEK = 1 << SPLIT_DEEPSEEK, QWEN35 = 1 << SPLIT_QWEN35 };
+enum { DEEPSEEK = 1 << SPLIT_DEEPSEEK, QWEN35 = 1 << SPLIT_QWEN35, KIMI = 1 << SPLIT_KIMI };
 
 // An alternative of the regexes and the patterns that have it. The first match counts. The parts
 // end with an empty one.
@@ -51,15 +52,16 @@ static const struct {
     // [LEAD]? may take a mark that the rest needs, so these stand with it and without it.
     {QWEN35, {{LEAD, 1, 1}, {LETTER | MARK, 1, MANY}}},
     {QWEN35, {{LETTER | MARK, 1, MANY}}},
-    {GPT4O | TEKKEN, {{LEAD, 1, 1}, {CAPITAL, 0, MANY}, {SMALL, 1, MANY}, {ENDING, 0, 1}}},
-    {GPT4O | TEKKEN, {{CAPITAL, 0, MANY}, {SMALL, 1, MANY}, {ENDING, 0, 1}}},
-    {GPT4O | TEKKEN, {{LEAD, 0, 1}, {CAPITAL, 1, MANY}, {SMALL, 0, MANY}, {ENDING, 0, 1}}},
-    {LLAMA3 | GPT4O | DEEPSEEK, {{NUMBERS, 1, 3}}},
+    {KIMI, {{HAN, 1, MANY}}},
+    {GPT4O | TEKKEN | KIMI, {{LEAD, 1, 1}, {CAPITAL, 0, MANY}, {SMALL, 1, MANY}, {ENDING, 0, 1}}},
+    {GPT4O | TEKKEN | KIMI, {{CAPITAL, 0, MANY}, {SMALL, 1, MANY}, {ENDING, 0, 1}}},
+    {GPT4O | TEKKEN | KIMI, {{LEAD, 0, 1}, {CAPITAL, 1, MANY}, {SMALL, 0, MANY}, {ENDING, 0, 1}}},
+    {LLAMA3 | GPT4O | DEEPSEEK | KIMI, {{NUMBERS, 1, 3}}},
     {QWEN2 | QWEN35 | TEKKEN | DIGITS, {{NUMBERS, 1, 1}}},
     {GPT2 | DIGITS, {{BLANK, 0, 1}, {LETTER, 1, MANY}}},
     {GPT2, {{BLANK, 0, 1}, {NUMBERS, 1, MANY}}},
     {GPT2 | DIGITS, {{BLANK, 0, 1}, {OTHER, 1, MANY}}},
-    {LLAMA3 | QWEN2, {{BLANK, 0, 1}, {OTHER, 1, MANY}, {NEWLINE, 0, MANY}}},
+    {LLAMA3 | QWEN2 | KIMI, {{BLANK, 0, 1}, {OTHER, 1, MANY}, {NEWLINE, 0, MANY}}},
     {QWEN35, {{BLANK, 0, 1}, {NEITHER | SIGNS, 1, MANY}, {NEWLINE, 0, MANY}}},
     {GPT4O | TEKKEN, {{BLANK, 0, 1}, {OTHER, 1, MANY}, {NEWLINE | SLASH, 0, MANY}}},
     // DeepSeek V3 cuts out numbers, then runs of CJK, and what is between by the last of its three
@@ -68,12 +70,15 @@ static const struct {
     {DEEPSEEK, {{ASCII_SIGN, 1, 1}, {ASCII_LETTER, 1, MANY}}},
     {DEEPSEEK, {{LEAD_V3, 0, 1}, {LETTER | MARK, 1, MANY}}},
     {DEEPSEEK, {{BLANK, 0, 1}, {SIGNS, 1, MANY}, {NEWLINE, 0, MANY}}},
-    {LLAMA3 | QWEN2 | QWEN35 | GPT4O | TEKKEN | DEEPSEEK, {{WHITE, 0, MANY}, {NEWLINE, 1, MANY}}},
+    {LLAMA3 | QWEN2 | QWEN35 | GPT4O | TEKKEN | KIMI | DEEPSEEK,
+     {{WHITE, 0, MANY}, {NEWLINE, 1, MANY}}},
     {DEEPSEEK, {{WHITE, 1, MANY}, {WHITE | NUMBERS | CJK | END, 1, 0}}},
     {DIGITS, {{WHITE, 1, MANY}, {WHITE | NUMBERS | END, 1, 0}}},  // numbers were split off before
     // \s+(?!\S)
-    {GPT2 | LLAMA3 | QWEN2 | QWEN35 | GPT4O | TEKKEN, {{WHITE, 1, MANY}, {WHITE | END, 1, 0}}},
-    {GPT2 | DIGITS | LLAMA3 | QWEN2 | QWEN35 | GPT4O | TEKKEN | DEEPSEEK, {{WHITE, 1, MANY}}},
+    {GPT2 | LLAMA3 | QWEN2 | QWEN35 | GPT4O | TEKKEN | KIMI,
+     {{WHITE, 1, MANY}, {WHITE | END, 1, 0}}},
+    {GPT2 | DIGITS | LLAMA3 | QWEN2 | QWEN35 | GPT4O | TEKKEN | KIMI | DEEPSEEK,
+     {{WHITE, 1, MANY}}},
     // What no regex matches stays together, up to the character that goes with letters behind it.
     {DEEPSEEK, {{NEITHER, 1, MANY}, {NEITHER | SIGNS | WHITE | NUMBERS | CJK | END, 1, 0}}},
 };
@@ -90,6 +95,21 @@ static uint32_t in_deepseek(uint32_t code, uint32_t kind) {
     if ((code >= 0x4E00 && code <= 0x9FA5) || (code >= 0x3040 && code <= 0x30FF)) return CJK;
     if (code >= 0x80) return kind;
     return kind | (kind & LETTER ? ASCII_LETTER : 0) | (kind & SIGNS ? ASCII_SIGN : 0);
+}
+
+// Whether a character is of the script Han, by Unicode 16.0's Scripts.txt.
+static bool is_han(uint32_t code) {
+    static const uint32_t runs[][2] = {
+        {0x2E80, 0x2E99},   {0x2E9B, 0x2EF3},   {0x2F00, 0x2FD5},   {0x3005, 0x3005},
+        {0x3007, 0x3007},   {0x3021, 0x3029},   {0x3038, 0x303B},   {0x3400, 0x4DBF},
+        {0x4E00, 0x9FFF},   {0xF900, 0xFA6D},   {0xFA70, 0xFAD9},   {0x16FE2, 0x16FE3},
+        {0x16FF0, 0x16FF1}, {0x20000, 0x2A6DF}, {0x2A700, 0x2B739}, {0x2B740, 0x2B81D},
+        {0x2B820, 0x2CEA1}, {0x2CEB0, 0x2EBE0}, {0x2EBF0, 0x2EE5D}, {0x2F800, 0x2FA1D},
+        {0x30000, 0x3134A}, {0x31350, 0x323AF},
+    };
+    for (size_t i = 0; i < sizeof runs / sizeof *runs && code >= runs[i][0]; i++)
+        if (code <= runs[i][1]) return true;
+    return false;
 }
 
 // With the bits by which patterns with cases know it.
@@ -118,7 +138,8 @@ static uint32_t char_at(const Text *text, size_t at, size_t *next) {
     }
     uint32_t kind = 1u << text->tokenizer->classes[code];
     if (text->pattern == DEEPSEEK) return in_deepseek(code, kind);
-    if (text->pattern & (GPT4O | TEKKEN)) return with_case(text, code, kind);
+    if (text->pattern == KIMI && is_han(code)) return kind | HAN;
+    if (text->pattern & (GPT4O | TEKKEN | KIMI)) return with_case(text, code, kind);
     return kind;
 }
 

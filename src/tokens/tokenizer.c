@@ -187,7 +187,8 @@ static bool read_triples(Tokenizer *t, Triple **triples, const uint8_t *at, int 
 static bool read_trailer(Tokenizer *t, const uint8_t *at, size_t left, Error *err) {
     TrailerHead *head = &t->head;
     memcpy(head, at, left < sizeof *head ? left : sizeof *head);
-    bool by_case = head->split == SPLIT_GPT4O || head->split == SPLIT_TEKKEN;
+    uint32_t split = head->split;
+    bool by_case = split == SPLIT_GPT4O || split == SPLIT_TEKKEN || split == SPLIT_KIMI;
     bool has_rules = head->flags & NFC || by_case;
     size_t of_bytelevel = has_rules ? sizeof *head : offsetof(TrailerHead, n_rules);
     size_t n_tokens = t->vocab_size;

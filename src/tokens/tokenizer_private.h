@@ -105,6 +105,7 @@ enum {
     SPLIT_TEKKEN,
     SPLIT_DEEPSEEK,
     SPLIT_QWEN35,
+    SPLIT_KIMI,
     N_SPLITS
 };
 

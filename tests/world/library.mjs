@@ -32,7 +32,7 @@ if (what === 'ids' || what === 'texts') {
   const template = new Template(config.chat_template);
   for (const messages of read(input)) {
     const said = { messages, add_generation_prompt: true, bos_token: name(config.bos_token),
-                   eos_token: name(config.eos_token), enable_thinking: true };
+                   eos_token: name(config.eos_token), enable_thinking: config.enable_thinking ?? true };
     write(JSON.stringify(template.render(said)) + '\n');
   }
 } else {

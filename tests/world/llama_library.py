@@ -17,12 +17,24 @@ def git(*arguments, **options):
         raise Missing('its source cannot be read (git: %s)' % str(problem)[:100])
 
 
-def headers(folder):
-    """The include folders, from the package's own source."""
-    bundle = os.path.join(folder, 'node_modules', 'node-llama-cpp', 'llama', 'gitRelease.bundle')
+def source_of(folder):
+    """llama.cpp's own source, which the package brings along as a git repository."""
     source = os.path.join(folder, 'llama.git')
     if not os.path.exists(source):
-        git('clone', '-q', '--bare', bundle, source)
+        git('clone', '-q', '--bare', os.path.join(folder, 'node_modules', 'node-llama-cpp', 'llama',
+                                                  'gitRelease.bundle'), source)
+    return source
+
+
+def source_file(name):
+    """The text of a file there."""
+    source = source_of(get('llama.cpp')[0])
+    return git('-C', source, 'show', 'HEAD:' + name, stdout=subprocess.PIPE).stdout.decode()
+
+
+def headers(folder):
+    """The include folders, from the package's own source."""
+    source = source_of(folder)
     for place in 'include', 'ggml/include':
         os.makedirs(os.path.join(folder, place), exist_ok=True)
         names = git('-C', source, 'ls-tree', '--name-only', 'HEAD', place + '/', stdout=subprocess.PIPE).stdout.decode()

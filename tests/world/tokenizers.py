@@ -3,6 +3,7 @@ Hugging Face's own library: ids and texts; and the turns of chats against the pu
 texts."""
 
 import concurrent.futures
+import copy
 import itertools
 import json
 import os
@@ -28,6 +29,13 @@ PUBLISHED = {'gpt-oss': 'tokenizer-gptoss', 'Llama 3': 'tokenizer-llama3_1', 'Qw
              'DeepSeek V3': 'tokenizer-deepseek_v3', 'Nemo': 'tokenizer-mistral_nemo', 'Gemma 2': 'tokenizer-gemma2',
              'GPT-4': 'tokenizer-gpt4', 'GPT-4o': 'tokenizer-gpt4o', 'Claude': 'tokenizer-claude',
              'Command R+': 'tokenizer-command_r_plus'}
+# Kimi K2's pattern of words, as its tokenization_kimi.py has it: no package has its tokens, so GPT-4o's stand for them.
+ENDING = "(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+CAPITAL, SMALL = (r"[\p{%s}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]" % kind for kind in (r'Lu}\p{Lt', 'Ll'))
+WITH_KIMIS, KIMIS = "Kimi's pattern", '|'.join((
+    r"[\p{Han}]+", r"[^\r\n\p{L}\p{N}]?" + CAPITAL + '*' + SMALL + '+' + ENDING,
+    r"[^\r\n\p{L}\p{N}]?" + CAPITAL + '+' + SMALL + '*' + ENDING, r"\p{N}{1,3}", r" ?[^\s\p{L}\p{N}]+[\r\n]*",
+    r"\s*[\r\n]+", r"\s+(?!\S)", r"\s+"))
 # Chat templates that the packages do not have, as published beside the weights (Llama-2-7b-chat,
 # Mistral-7B-Instruct-v0.2, which has v0.1's tokenizer): in Jinja, without their checks.
 TEMPLATES = {
@@ -136,6 +144,9 @@ def specs(folder):
             spec['model'].update(vocab={token: id for id, token in enumerate(own['tokens'])}, merges=own['merges'])
         config['chat_template'] = TEMPLATES.get(name) or config.get('chat_template')
         found[name] = spec, config
+    spec, config = copy.deepcopy(found['GPT-4o'])
+    spec['pre_tokenizer']['pretokenizers'][0]['pattern']['Regex'] = KIMIS
+    found[WITH_KIMIS] = spec, config
     return found
 
 
