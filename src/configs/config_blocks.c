@@ -1,8 +1,6 @@
 // Where the settings stand: the text model inside another, and the block of each kind of its layers.
-#include <stdio.h>
 #include <string.h>
 
-#include "../base/settings.h"
 #include "config.h"
 #include "json.h"
 

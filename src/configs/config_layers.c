@@ -1,5 +1,4 @@
 // Which layers are of which kind, and what they and their blocks must not be, by the line and the key.
-#include "../base/settings.h"
 #include "config.h"
 #include "json.h"
 #include <stdio.h>

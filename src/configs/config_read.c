@@ -2,9 +2,7 @@
 // does. tests/rope_cases.py holds both to the same.
 #include "rope_config.h"
 
-#include <ctype.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

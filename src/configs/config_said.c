@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../base/settings.h"
 #include "config.h"
 #include "json.h"
 
