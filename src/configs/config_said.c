@@ -29,6 +29,16 @@ void config_check_keys(Config *c, const char *object, uint64_t asked) {
     }
 }
 
+// Whether the letters of a name begin with those of `rope`.
+static bool speaks_of_rope(const char *name) {
+    const char *letter = "rope";
+    for (; *name && *letter; name++) {
+        if (!isalnum((unsigned char)*name)) continue;
+        if (tolower((unsigned char)*name) != *letter++) return false;
+    }
+    return !*letter;
+}
+
 // Warns of what stands beside the blocks and is written like a key, or belongs into a block.
 void config_remark_lost(Config *c) {
     const char *quoted;
@@ -38,8 +48,9 @@ void config_remark_lost(Config *c) {
         if (row && !(row->at & KEY_AT_TOP) && row->misplaced)
             config_unread(c, "%s beside the blocks is not used: its place is in rope_scaling",
                           key.text);
-        const char *meant = row ? NULL : config_key_meant(key.text, KEY_AT_TOP);
-        if (meant && tolower((unsigned char)key.text[0]) == 'r')
+        const bool may_mean = !row && speaks_of_rope(key.text);
+        const char *meant = may_mean ? config_key_meant(key.text, KEY_AT_TOP) : NULL;
+        if (meant)
             config_unread(c, "%s means nothing, and is not used: did you mean %s?", key.text,
                           meant);
     }
