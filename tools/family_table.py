@@ -124,6 +124,7 @@ def family_text(family):
     numbers = {
         'max_positions': default('max_position_embeddings', 0),
         'original': default('original_max_position_embeddings', 0),
+        'hidden': family.sizes.get('hidden_size', 0), 'heads': family.sizes.get('num_attention_heads', 0),
         'head_dim': default('head_dim', 0), 'global_head_dim': default('global_head_dim', 0),
         'still': default('qk_nope_head_dim', 0), 'turning': default('qk_rope_head_dim', 0),
         'theta': default('rope_theta', 1e4), 'local_theta': rope.local_theta if rope.by_kind else 0,

@@ -25,9 +25,15 @@ void config_find_share(Config *c) {
     if (!c->two_shares) c->partial = inside;
 }
 
+// What a text model's config inside another may leave out, as older libraries did.
+static double size_inside(Config *c, const char *key, int of_class) {
+    const bool is_inside = c->config != (c->outer ? c->outer : c->whole);
+    return config_number(c, c->config, key, is_inside && of_class ? of_class : REQUIRED);
+}
+
 static double head_of_width(Config *c) {
-    c->hidden = config_number(c, c->config, "hidden_size", REQUIRED);
-    c->heads = config_number(c, c->config, "num_attention_heads", REQUIRED);
+    c->hidden = size_inside(c, "hidden_size", c->family->hidden);
+    c->heads = size_inside(c, "num_attention_heads", c->family->heads);
     return c->heads > 0 ? c->hidden / c->heads : 2;  // which is refused
 }
 
