@@ -144,6 +144,7 @@ def text_config(config: Keys) -> Tuple[Keys, Family]:
     if wrapper:
         config.only('architectures', [wrapper[0]], None)
     if text is not config:
+        text.values.update({key: size for key, size in family.sizes.items() if key not in text.values})
         config.only('quantization_config', None)
         place = next(key for key in CONTAINERS if isinstance(config.values.get(key), dict))
         inner = 'rope_theta' in text.values or isinstance(text.values.get('rope_parameters'), dict)

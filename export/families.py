@@ -229,6 +229,7 @@ class Family:
     wrapped_tied: bool = True  # a wrapper that says nothing of it has its embedding for a classifier
     wrapped_flat: bool = False  # the keys of the text model may stand in the wrapper itself
     defaults: Dict[str, Any] = field(default_factory=dict)    # of its class, where config.json says nothing
+    sizes: Dict[str, int] = field(default_factory=dict)  # of its class, which a text model inside another may leave out
     always: FrozenSet[Feature] = frozenset()
     sign: FrozenSet[Feature] = frozenset()  # a model is taken for one of the family by one of these
     may: FrozenSet[Feature] = frozenset()
@@ -315,7 +316,8 @@ def laid_over(rows: Dict[str, Any], name: str) -> Dict[str, Any]:
     if 'like' not in rows[name]:
         return row
     below = {key: value for key, value in laid_over(rows, rows[name]['like']).items()
-             if key not in ('aliases', 'also_architectures', 'wrapped_in', 'seen', 'seen_first', 'engines', 'sign')}
+             if key not in ('aliases', 'also_architectures', 'wrapped_in', 'seen', 'seen_first', 'engines', 'sign',
+                            'sizes')}
     return over(below, row)
 
 

@@ -118,19 +118,6 @@ FOR_PAGE double page_layer_theta(const Page *page, int layer) {
     return flags & LAYER_SLIDING ? m->config.extra->layers.sliding.theta : m->rope.theta;
 }
 
-// A line for each method: name, what can be done with it (1: takes a factor, 32: has a dynamic
-// form), summary, source.
-FOR_PAGE const char *page_methods(Page *page) {
-    size_t used = 0;
-    page->text[0] = '\0';
-    for (int i = 0; i < rope_n_methods && used < sizeof page->text; i++) {
-        const RopeMethod *m = &rope_methods[i];
-        used += (size_t)snprintf(page->text + used, sizeof page->text - used, "%s\t%u\t%s\t%s\n",
-                                 m->name, m->flags, m->summary, m->source);
-    }
-    return page->text;
-}
-
 // ---- plan ----
 
 Job job_of_page(Page *page, int length) {

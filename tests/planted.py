@@ -33,7 +33,7 @@ ALONE = 'rope.c', 'rope.h', 'run.c', 'model_export.py', 'server_probe.py'
 AS_THEY_ARE = 'Makefile', 'model.bin', 'model-8k.bin', 'tokenizer.bin', 'book.txt', 'tests', 'docs', 'models', 'tools', 'page'
 LIMIT = 600  # seconds for a test
 ENOUGH = 3  # files that catch an error
-FORWARD = ('golden models plain core kinds forward units families layers mixtures experts steps states encodings '
+FORWARD = ('golden models plain core kinds forward units families layers mixtures experts states encodings '
            'layer_shapes latent spread distances blocks packed weights next')
 INTO = 'golden export export_tokenizer sources inputs existing layers doors families mixtures latent rope_config'
 # Test files that could see an error, by its room.

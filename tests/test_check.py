@@ -321,6 +321,13 @@ def test_reach():
     check(status == UNDECIDED and rows[('reach', 768)] == 'undecided', 'too little time is no failure', (last, rows))
 
 
+def test_few_keys_do_not_decide():
+    """Two of five found where three are wanted is less than a standard error short of it."""
+    status, last, rows = verdict_of(run(0.001, 1e9, 1, MODEL, '--check', '-n', 768, '--rope', 'linear', '--factor', 1.5,
+                                        '--budget', 6, program=made_up_clock()))
+    check(status == UNDECIDED and rows[('jump-retrieval', 768)] == 'undecided', 'few keys', (last, rows))
+
+
 @takes_long
 def test_reach_where_keys_cannot_tell():
     status, last, rows = judge(MODEL, '-n', 1024, '--rope', 'none')

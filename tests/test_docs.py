@@ -122,6 +122,7 @@ def test_fresh_clone():
         check(not lost and (name != 'README.md' or not OWN & set(named)), 'a clone holds what is in: ' + command, lost)
 
 
+@takes_long
 def test_make_commands():
     """Lines that begin with make name targets and variables that the Makefile has."""
     lines = {re.sub(r'\s+# .*| && .*', '', line.strip()) for name in DOCUMENTS for line in document(name).split('\n')

@@ -10,13 +10,13 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), 'fuz
 from common import check, fuzzer, in_work, main, read, run, skip, takes_long
 from seeds import write_seeds
 
-# For about five seconds each, and a thirtieth of that in make test; `make fuzz` goes on from there.
+# For about five seconds each, and a hundredth of that in make test; `make fuzz` goes on from there.
 DAMAGED = {'model': 5000, 'tokenizer': 600, 'text': 5000, 'options': 10000, 'config': 20000, 'blocks': 6000,
            'engines': 900}
 
 
 def test_replay():
-    replay(30)
+    replay(100)
 
 
 @takes_long

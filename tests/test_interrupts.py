@@ -9,8 +9,8 @@ import signal
 import subprocess
 import time
 
-from common import (RUN, Result, check, config, good, header, in_work, main, read, run, shapes, skip, tiny_model, write,
-                    write_tokenizer)
+from common import (RUN, Result, check, config, good, header, in_work, main, read, run, shapes, skip, takes_long,
+                    tiny_model, write, write_tokenizer)
 
 # Positions that no test waits for, of a model whose cache for them is small and whose window keeps every step short.
 LONG = ('-t', 0, '--ignore-eos', '--window', 8, '-n', 1000000)
@@ -133,6 +133,7 @@ def method_by_method(read, process, methods, what):
                  'out', '%r' % seen[-200:]) and seen
 
 
+@takes_long
 def test_rows_appear():
     """Methods that are finished stand there while the next one is measured, in a pipe and at a terminal, and Ctrl-C
     leaves them: status 130. A window of 8 is quick, and so many positions without one never end."""

@@ -1,16 +1,13 @@
 #!/usr/bin/env python3
 """Layers whose heads and widths differ, that read the keys of others, whose keys are values, that have embeddings of
 their own and scales, and experts beside a dense layer (test_models.py holds them to reference.py): quantized, and what
-each part changes. And tables and headers that contradict themselves, which are refused by name."""
+each part changes."""
 
 import os
 
-from common import (ENGINES, Q4, Q8, check, close, config, export, good, in_work, main, perplexity, random_ids,
-                    random_weights, run, write, write_model)
-from models import row_of, rows, table
-
-BASE = table()['bases']['layered']
-HEADS = [(4, 2, 8, 24, 0), (4, 1, 16, 24, 1), (4, 2, 8, 16, 2), (4, 1, 16, 24, 3)]
+from common import (ENGINES, Q4, Q8, check, close, good, in_work, main, perplexity, random_ids, random_weights,
+                    write_model)
+from models import row_of, rows
 
 
 def model_of(row, **more):
@@ -55,49 +52,6 @@ def test_they_matter():
         for engine in ENGINES:
             a, b = (perplexity(in_work(name), ids, *engine) for name in ('a.bin', 'b.bin'))
             check(max(abs(x - y) for x, y in zip(a, b)) > 1e-3, '%s matters: %s' % (part, engine[0]))
-
-
-
-REFUSED = [  # fields, and words of the line
-    (dict(shapes=[(4, 3, 8, 24, 0)] * 4), ('n_kv_heads 3 for layer 0',)),
-    (dict(n_kv_heads=4, shapes=[(4, 3, 8, 24, i) for i in range(4)]), ('4 heads of layer 0', '3 kv heads')),
-    (dict(shapes=[(4, 2, 7, 24, i) for i in range(4)]), ('head_dim of layer 0 is 7',)),
-    (dict(shapes=HEADS[:3] + [(4, 1, 16, 24, 4)]), ('kv_layer of layer 3 is 4',)),
-    (dict(shapes=HEADS[:3] + [(4, 1, 16, 24, 0)]), ('layer 3 takes keys of layer 0',)),
-    (dict(shapes=[(4, 2, 16, 24, i) for i in (0, 1, 2, 2)]), ('layer 3 takes keys of layer 2',)),
-    (dict(shapes=[(4, 2, 16, 24, i) for i in (0, 1, 0, 0)], layers=[4, 1, 4, 4]), ()),
-    (dict(shapes=[(4, 2, 16, 24, i) for i in (0, 0, 0, 1)], layers=[4, 4, 4, 4]), ('layer 3 takes keys of layer 1',)),
-    (dict(shapes=[(4, 1, 8, 24, i) for i in range(4)]), ('head_dim of layer 1 is 8', '16 elements')),
-    (dict(method='none', rotary_dim=12, shapes=[(4, 1, 8, 24, i) for i in range(4)]), (
-        'head_dim of layer 1 is 8', '12 elements')),
-    (dict(layers=[4, 17, 4, 1], value_dim=8), ('keys of layer 1 are values', 'value_dim')),
-    (dict(layers=[4, 17, 4, 1], qk_norm=2), ('keys of layer 1 are values', 'qk_norm')),
-    (dict(experts_beside=1), ('n_experts is 0',)),
-    (dict(n_experts=4, n_experts_used=2, expert_hidden_dim=8, experts_beside=1),
-     ('experts_beside', 'shared_hidden_dim')),
-    (dict(n_experts=4, n_experts_used=2, expert_hidden_dim=8, experts_beside=1, shared_hidden_dim=8, router_bias=1),
-     ('experts_beside', 'router_bias')),
-    (dict(n_experts=4, n_experts_used=2, expert_hidden_dim=8, experts_beside=1, shared_hidden_dim=8, layer_norm=1),
-     ('experts_beside', 'layer_norm')),
-    (dict(per_layer_dim=4, residual_scale=0.5), ('per_layer_dim', 'residual_scale'))]
-
-
-def test_contradictions():
-    """One line that names what was wrong, status 2; no words: it runs."""
-    ids = write(in_work('ids.txt'), ' '.join(map(str, random_ids(20, 50, 8))))
-    for fields, words in REFUSED:
-        c = config(**dict(BASE, **fields))
-        path = in_work('refused.bin')
-        write_model(path, c, random_weights(c, 1))
-        done = run(path, '--ppl', ids, '--ids', '-n', 20)
-        if not words:
-            check(done.status == 0, 'runs: %s' % fields, done.err)
-            continue
-        check(done.status == 2 and done.err.count('\n') == 1 and 'impossible header' in done.err and
-              all(word in done.err for word in words), 'refused: %s' % (words,), done)
-        told = export(path, in_work('out_of_it') + '/')
-        check(told.returncode != 0 and told.stderr.count('\n') == 1, 'the exporter refuses it as well: %s' % (words,),
-              told.stderr)
 
 
 if __name__ == '__main__':

@@ -158,7 +158,7 @@ def test_random_changes():
     """Whatever is changed about RoPE's keys, the program takes it and so does the exporter, or neither does."""
     rng, taken, path = random.Random(7), 0, in_work('config.json')
     sources = [values for _, values, *_ in LAYERED if 'text_config' not in values]
-    for _ in range(400):
+    for _ in range(120):
         values = json.loads(json.dumps(rng.choice(sources)))
         for _ in range(rng.randrange(1, 3)):
             blocks = [values[key] for key in ('rope_scaling', 'rope_parameters') if isinstance(values.get(key), dict)]
@@ -170,7 +170,7 @@ def test_random_changes():
         check((result.status == 0) == bool(found) and result.status in (0, 2),
               'both take it, or none: %s' % json.dumps(values), (result.err, problem))
         taken += result.status == 0
-    check(taken > 80, 'many are taken', taken)
+    check(taken > 24, 'many are taken', taken)
 
 
 # ---- random models of each family, in and out ----

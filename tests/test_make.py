@@ -92,6 +92,7 @@ def test_prefetches():
     return None
 
 
+@takes_long
 def test_page_tools():
     acorn = [] if os.path.isdir('/usr/share/nodejs/acorn') else ['node-acorn']
     for target, tools, packages in (
@@ -330,6 +331,7 @@ def test_install_without_running():
     check(len(read(os.path.join(tree, 'stage/usr/local/share/man/man1/rope-run.1'))) > 20000, 'its man page')
 
 
+@takes_long
 def test_man_page_is_whole():
     """Where Python fails, no man page stays; make itself needs none."""
     tree = small_tree('python')
@@ -389,6 +391,7 @@ def test_version():
     return check(read(os.path.join(other, 'run')) == built, 'another clone gives the same bytes')
 
 
+@takes_long
 def test_siblings_are_apart():
     """make dist leaves the siblings of the small model out, make dist-models packs them alone, and both unpack into one
     folder that has all."""

@@ -349,6 +349,9 @@ def test_prompts():
     whole = json.loads(good(model, '--tasks', 'variables', '-n', 512, '--trials', 1, '--prompts').out.splitlines()[2])
     check(len(whole['answers']) == 5 and all('VAR %s =' % name in whole['prompt'] for name in whole['answers']),
           'all names of a chain are right', whole)
+    links = re.findall(r'VAR (\w+) = (?:VAR )?(\w+)', whole['prompt'])
+    check([name for name, _ in links] == whole['answers'] and all(
+        value == before for (before, _), (_, value) in zip(links, links[1:])), 'a chain stands in its order', links)
 
 
 def test_latest_values_and_links():

@@ -16,12 +16,24 @@ from probe.numbers.candidates import Candidate  # noqa: E402
 from probe.common import Problem  # noqa: E402
 
 
+OF_SERVERS = [
+    ('llama', 'form completions, token ids'), ('exllamav2', 'sampled at temperature 1'),
+    ('ollama', 'form ollama, text'), ('tgi', 'form tgi, text'), ('vllm', 'form completions, token ids'),
+    ('tabby', 'form completions, text'), ('mlx', 'form completions, text'), ('sglang', 'form sglang, token ids')]
+
+
 def test_forms():
     """Each form of server is found by asking, and judged."""
-    for form, words in (('llama', 'form completions, token ids'), ('vllm', 'form completions, token ids'),
-                        ('tabby', 'form completions, text'), ('mlx', 'form completions, text'),
-                        ('exllamav2', 'sampled at temperature 1'), ('sglang', 'form sglang, token ids'),
-                        ('ollama', 'form ollama, text'), ('tgi', 'form tgi, text')):
+    forms(OF_SERVERS[:4])
+
+
+@takes_long
+def test_more_forms():
+    forms(OF_SERVERS[4:])
+
+
+def forms(some):
+    for form, words in some:
         with Fake(form) as server:
             told = probe(server.url + '/v1/', MODEL, *SMALL)
             reads(told, 'llama.cpp', form)
@@ -29,7 +41,10 @@ def test_forms():
             check({'mlx': 'top 10', 'tgi': 'top 5'}.get(form, 'top 20') in told.out, 'how many tokens', told)
             top = [row for row in table(told.out[:told.out.rindex('the server')])[2]]
             check(float(top[0]['nats']) < 1e-3 < 0.02 < float(top[1]['nats']), 'distances of %s' % form, top)
-    for form, name in (('llama', 'llama.cpp'), ('sglang', 'sglang'), ('ollama', 'ollama'), ('vllm', 'vllm')):
+
+
+def test_api():
+    for form, name in ('sglang', 'sglang'), ('vllm', 'vllm'):
         with Fake(form) as server:
             reads(probe(server.url, MODEL, *SMALL, '--api', name), 'vllm', '--api %s' % name)
             check('/info' not in server.seen, '--api asks no further', server.seen)

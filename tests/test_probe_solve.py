@@ -117,6 +117,7 @@ def test_two_kinds_of_layers():
                   'its sliding layers' in told.last, 'two kinds: %s' % (hidden,), (known, told))
 
 
+@takes_long
 def test_untold():
     """What the prompts cannot tell is said, with the length that would: the less noise, the shorter."""
     model, ids, prompts = ours_of(48, 4)

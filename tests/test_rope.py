@@ -89,7 +89,7 @@ def test_dynamic_over_lengths():
 
 
 def test_limits():
-    for d, theta, L in ((2, 1e4, 64), (64, 1e4, 512), (128, 5e5, 8192), (256, 5e6, 131072)):
+    for d, theta, L in ((2, 1e4, 64), (256, 5e6, 131072)):
         base = ['--explain', '--head-dim', d, '--theta', theta, '--train-ctx', L, '-n', L]
         plain, size = explained(*base, '--rope', 'none'), 'd %d, L %d' % (d, L)
         for method in ('linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3'):

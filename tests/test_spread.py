@@ -199,6 +199,7 @@ def test_tables():
           'lengths of tasks are tokens, and none is one piece', (notes, lengths))
 
 
+@takes_long
 def test_jobs():
     """Text and tasks by both engines, and the settings that follow from the length."""
     rope, alibi = talking('talking'), talking('alibi', encoding='alibi')

@@ -511,6 +511,10 @@ def test_headings_come_late():
     for what in (('-f', '/nonexistent'), ('-i', 'a' * 400, '-n', 20), ('--passkey', '-n', 30),
                  ('--check', '/nonexistent'), ('--ppl', '/nonexistent'), ('--attn', '7.7', '-i', 'a')):
         one_line(run(model, *what), 2, 'nothing before the reason: %s' % (what,))
+    write_tokenizer(in_work('full.tokenizer.bin'), LETTERS)  # a token a letter, one for the blank before them, and BOS
+    full = tiny_model('full.bin', **dict(SHAPE, vocab_size=259 + len(LETTERS)))
+    good(full, '-i', 'a' * 18, '-n', 20)
+    one_line(run(full, '-i', 'a' * 19, '-n', 20), 2, 'a prompt of one token more than -n', '21 tokens')
 
 
 def test_factor_in_the_status():

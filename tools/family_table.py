@@ -124,6 +124,7 @@ def family_text(family):
     numbers = {
         'max_positions': default('max_position_embeddings', 0),
         'original': default('original_max_position_embeddings', 0),
+        'hidden': family.sizes.get('hidden_size', 0), 'heads': family.sizes.get('num_attention_heads', 0),
         'head_dim': default('head_dim', 0), 'global_head_dim': default('global_head_dim', 0),
         'still': default('qk_nope_head_dim', 0), 'turning': default('qk_rope_head_dim', 0),
         'theta': default('rope_theta', 1e4), 'local_theta': rope.local_theta if rope.by_kind else 0,
@@ -193,7 +194,7 @@ def key_text(name, key):
 
 def key_table():
     return ('// Made by tools/family_table.py from export/keys.json, not by hand.\n'
-            '// config_reader.c includes it behind config_reader.h.\n#pragma once\n\n'
+            '// config_keys.c includes it behind config.h.\n#pragma once\n\n'
             'static const ConfigKey config_keys[] = {\n'
             + ''.join(key_text(name, key) for name, key in KEYS.items()) + '};\n\n'
             '// Files that are no configs, and keys by which they are known.\n'

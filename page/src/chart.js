@@ -46,8 +46,8 @@ export function chart(options) {
     const yLabel = svg.append('text').attr('class', 'axis-label').attr('x', 4).attr('y', 10);
 
     const recordedText = svg.append('text').attr('class', 'axis-label').attr('text-anchor', 'end').attr('y', 10);
-    // A recorded line stands for what has not been measured yet. Ghosts that the page has computed are no recordings.
-    const isAlone = (s) => s.ghost && !s.computed && s.title && !series.has(s.name.slice(1));
+    // A recorded line stands for what has not been measured yet.
+    const isAlone = (s) => s.ghost && s.title && !series.has(s.name.slice(1));
 
     function yDomain() {
         if (options.y.domain) return options.y.domain;
@@ -187,7 +187,7 @@ export function chart(options) {
         const all =
             cursor === null
                 ? []
-                : [...series.values()].filter((s) => s.title && (!s.ghost || s.computed || isAlone(s)));
+                : [...series.values()].filter((s) => s.title && (!s.ghost || isAlone(s)));
         const dots = all.map((s) => ({ s, p: nearest(s.points, cursor) })).filter(({ p }) => p);
         parts.over
             .selectAll('line')

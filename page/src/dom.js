@@ -11,8 +11,24 @@ export { h };
 export const drawing = (name, height) =>
     select(document.createElementNS('http://www.w3.org/2000/svg', 'svg')).attr('class', name).attr('height', height);
 
+// A colour of the style sheet, #rrggbb, as three numbers for a canvas.
+export const rgb = (name) =>
+    getComputedStyle(document.documentElement)
+        .getPropertyValue(name)
+        .match(/[0-9a-f]{2}/gi)
+        .slice(0, 3)
+        .map((x) => parseInt(x, 16));
+
 // A scale with a band for each of some numbers.
 export const bands = () => /** @type {import('d3-scale').ScaleBand<number>} */ (/** @type {any} */ (scaleBand()));
+
+// A table: its heads, and rows of cells. `look` gives the class of row i.
+/** @param {string[]} heads @param {any[][]} rows @param {(i: number) => string} [look] */
+export function listing(heads, rows, look = () => '') {
+    const of = (tag, cells) => cells.map((cell) => h(tag, cell));
+    const line = (row, i) => h('tr', { className: look(i) }, of('td', row));
+    return h('table.list', h('thead', h('tr', of('th', heads))), h('tbody', rows.map(line)));
+}
 
 // A number, large, and what it is.
 export const fact = (value, name) => h('div', h('b', value), name);
@@ -136,16 +152,19 @@ export function slider(text, { min, max, step, log, value, show = short, oninput
     const from = (t) => (log ? min * (max / min) ** (t / STOPS) : +t);
     const input = h('input', { type: 'range', min: log ? 0 : min, max: log ? STOPS : max, step: log ? 1 : step });
     const output = h('output');
-    const put = (x) => {
-        input.value = to(x);
+    const say = (x) => {
         output.textContent = show(x);
         input.setAttribute('aria-valuetext', show(x));
     };
     input.oninput = () => {
         const x = from(input.value),
-            round = log ? Math.round(x / step) * step : x;
-        oninput(Math.min(max, Math.max(min, round)));
-        output.textContent = show(Math.min(max, Math.max(min, round)));
+            taken = Math.min(max, Math.max(min, log ? Math.round(x / step) * step : x));
+        oninput(taken);
+        say(taken);
+    };
+    const put = (x) => {
+        input.value = to(x);
+        say(x);
     };
     put(value);
     return Object.assign(labelled(text, input, output), {
@@ -167,20 +186,15 @@ export function stateSlider(text, key, { onset, ...look }) {
     return made;
 }
 
-// A question that is asked before the answer is shown. `onanswer` gets the choice's index; `say` gives the reply.
-/**
- * @param {string} question
- * @param {string[]} choices
- * @param {{ say?: (choice: number) => string, onanswer?: (choice: number) => void }} how
- */
-export function predict(question, choices, { say, onanswer }) {
+// A question that is asked before the answer is shown. `onanswer` gets the choice's index; `say` shows the reply.
+/** @param {string} question @param {string[]} choices @param {(choice: number) => void} onanswer */
+export function predict(question, choices, onanswer) {
     const reply = h('p.reply', { ariaLive: 'polite' });
     const buttons = choices.map((choice, i) =>
         button(choice, () => {
             buttons.forEach((b, j) => b.setAttribute('aria-pressed', i === j));
-            reply.replaceChildren(say ? say(i) : '');
             box.classList.add('answered');
-            onanswer?.(i);
+            onanswer(i);
         }),
     );
     const box = h('div.predict', h('p.question', question), h('div.chips', buttons), reply);
@@ -275,6 +289,14 @@ export function onceAFrame(paint, apart = 0) {
         else next();
     };
 }
+
+const LATEST_MS = 40;
+// Between two pieces of work: the browser may paint, and hear the reader.
+export const breath = () =>
+    new Promise((goOn) => {
+        requestAnimationFrame(() => setTimeout(goOn));
+        setTimeout(goOn, LATEST_MS); // where nothing is painted, or slowly
+    });
 
 // Calls `work` when nothing has been asked for so many milliseconds.
 export function afterPause(ms, work) {

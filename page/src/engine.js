@@ -61,7 +61,7 @@ export class Engine {
     constructor(files = {}, given = {}) {
         this.jobs = new Map(); // by number: { resolve, reject, part }
         this.number = 0;
-        this.files = files; // promises of bytes, by name
+        this.files = files; // promises of bytes, by name, and of the compiled program
         this.given = given; // files that the reader picked, { file, tokenizer } by model: the worker reads them itself
         this.opened = {}; // promises of facts, by model
         this.smallRope = null; // see small()
@@ -139,7 +139,7 @@ export class Engine {
         this.worker.onmessage = ({ data }) => this.hear(data);
         this.worker.onerror = (event) => this.restart(event.message || 'the worker stopped');
         this.opened = {};
-        this.ready = this.file('rope.wasm').then((wasm) => this.send('start', { wasm }).promise);
+        this.ready = this.program().then((program) => this.send('start', { program }).promise);
         this.ready.catch(() => {});
     }
 
@@ -217,9 +217,14 @@ export class Engine {
         };
     }
 
-    // The same program on the page itself, for what takes microseconds: plans and frequencies.
+    // The program, compiled once: browsers make code that runs often faster, and all workers then have that.
+    program() {
+        return (this.files.program ??= this.file('rope.wasm').then(WebAssembly.compile));
+    }
+
+    // The same on the page itself, for what takes microseconds: plans and frequencies.
     async small() {
-        const apart = (wasm) => new Promise((goOn) => setTimeout(() => goOn(loadRope(wasm)))); // a task of its own
-        return (this.smallRope ??= this.file('rope.wasm').then(apart));
+        const apart = (program) => new Promise((goOn) => setTimeout(() => goOn(loadRope(program)))); // a task of its own
+        return (this.smallRope ??= this.program().then(apart));
     }
 }

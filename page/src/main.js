@@ -2,7 +2,7 @@
 import recorded from '../recorded.json';
 import { cardsBelowChips } from './cards.js';
 import { contents } from './contents.js';
-import { button, count, h } from './dom.js';
+import { breath, button, count, h } from './dom.js';
 import { Engine, isOneFile } from './engine.js';
 import { lacking } from './lacking.js';
 import { followAddress, go, linkTo } from './links.js';
@@ -20,14 +20,7 @@ const OF_THE_SHIPPED = [whereAHeadLooks];
 const NOTHING = { race: {}, passkey: [], layers: {} };
 
 const main = document.getElementById('panels'),
-    boot = document.getElementById('boot'),
-    LATEST_MS = 40;
-// Between two pieces the browser may paint, and hear the reader.
-const breath = () =>
-    new Promise((goOn) => {
-        requestAnimationFrame(() => setTimeout(goOn));
-        setTimeout(goOn, LATEST_MS); // where nothing is painted, or slowly
-    });
+    boot = document.getElementById('boot');
 
 function heading(tag, id, title, number) {
     const mark = number && h('span.number', { ariaHidden: 'true' }, number);
@@ -145,10 +138,10 @@ async function start(first, shipped, measured) {
             file: own?.name ?? 'model.bin',
             own,
         };
-        const methods = learnMethods(page, facts);
+        learnMethods(page, facts);
         scene.attach({ engine, page, ...what, yours: () => methodFor('yours'), options: () => optionsFor(['yours']) });
         document.querySelector('h1').textContent = `What happens after position ${count(facts.trainedContext)}?`;
-        await fill({ engine, small, page, book, methods, build, scene, hasToolBeside: !isOneFile, ...what }, () => mine === newest);
+        await fill({ engine, small, page, book, build, scene, hasToolBeside: !isOneFile, ...what }, () => mine === newest);
         if (mine === newest) main.dataset.whole = 'yes';
     };
     cardsBelowChips(main);

@@ -1,6 +1,6 @@
 // The methods as the page shows them: names and colours, which differ for every kind of eye (Okabe and Ito's palette),
 // the reader's own handles, and how one is written for the program and for a command.
-import { choice, number, numbers, state } from './state.js';
+import { number, numbers, state } from './state.js';
 
 // Those that change frequencies, in a learner's order.
 export const SIX = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'llama3'];
@@ -45,20 +45,15 @@ export const titleOf = (name) => TITLES[name] ?? name;
 // How its line is drawn in a chart.
 export const lookOf = (name) => ({ colour: colourOf(name), dash: dashOf(name), title: titleOf(name) });
 
-let known = null; // { takesFactor: names, maps: names, plain: speeds of plain RoPE, trained: positions }
+let known = null; // { maps: names, plain: speeds of plain RoPE, trained: positions }
 
-// Hears of the program's methods and of the model. The state then knows what may be chosen of them.
+// Hears of the program's maps and of the model. The state then knows how its pairs may be slowed.
 export function learnMethods(page, { trainedContext }) {
-    const methods = page.methods();
     const { plain } = page.plan('none', trainedContext).frequencies(trainedContext);
-    const takesFactor = new Set(methods.filter((m) => m.takesFactor).map((m) => m.name));
     const maps = new Set(page.maps().map(({ name }) => name));
-    known = { takesFactor, maps, plain: Array.from(plain), trained: trainedContext };
-    state.add('method', choice(SIX), 'none');
-    state.add('factor', number(0, 4096, false, { is: (x) => x === 0 || x >= 1, words: '0 or from 1' }), 0);
+    known = { maps, plain: Array.from(plain), trained: trainedContext };
     state.add('slow', numbers(plain.length, 0.01, 1e6), []);
     state.add('temper', number(0.5, 3, false), 1);
-    return methods;
 }
 
 // ---- the reader's own ----
@@ -73,12 +68,8 @@ export const handles = () => (state.get('slow').length ? state.get('slow') : kno
 // The reader's handles as a method.
 const yours = () => ({ divisors: handles(), attention: state.get('temper') });
 
-// For the program in the page: as --rope spells it, with the factor that the state says, or divisors.
-export function methodFor(name) {
-    if (name === 'yours') return yours();
-    const factor = state.get('factor');
-    return factor && known.takesFactor.has(name.replace('dynamic-', '')) ? `${name}:factor=${factor}` : name;
-}
+// For the program in the page: as --rope spells it, or divisors.
+export const methodFor = (name) => (name === 'yours' ? yours() : name);
 
 // The block of JSON for the handles, which --rope-config reads: a file's name and its contents.
 export function blockOfHandles() {
@@ -96,7 +87,7 @@ export function blockOfHandles() {
 // For commands: the options that choose these methods, and the files that they read. The handles take a command for
 // themselves, since they are a file in the place of the model's settings.
 export function optionsFor(names) {
-    const rows = names.filter((name) => name !== 'yours').map(methodFor);
+    const rows = names.filter((name) => name !== 'yours');
     const all = rows.length ? [[`--rope ${rows.join(',')}`, []]] : [];
     if (names.includes('yours')) all.push(['--rope-config handles.json', [blockOfHandles()]]);
     return all;

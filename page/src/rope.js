@@ -6,11 +6,20 @@ const POINTER = 4;
 // What the program says when it cannot do something: a line for people, not a fault of the page.
 export class Refusal extends Error {}
 
-// `wasmBinary` is the module; what the C prints goes to lines that `printed` collects.
-export async function loadRope(wasmBinary) {
+// `module` is the program, compiled; what the C prints goes to lines that `printed` collects.
+/** @param {WebAssembly.Module} module @returns {Promise<Rope>} */
+export function loadRope(module) {
     const lines = [];
-    const wasm = await createRope({ wasmBinary, print: (line) => lines.push(line), printErr: () => {} });
-    return new Rope(wasm, lines);
+    return new Promise((resolve, reject) => {
+        const instantiateWasm = (imports, done) => {
+            WebAssembly.instantiate(module, imports).then(done, reject);
+            return {};
+        };
+        createRope({ instantiateWasm, print: (line) => lines.push(line), printErr: () => {} }).then(
+            (wasm) => resolve(new Rope(wasm, lines)),
+            reject,
+        );
+    });
 }
 
 export class Rope {
@@ -141,25 +150,6 @@ class Page {
         const filled = ['headDim', 'theta', 'trainedContext'].filter((_, bit) => +gaps & (1 << bit));
         const remarks = lines.split('\n').filter((line) => line);
         return { method, wholeHead: +head, maxPositions: +positions, factor: +factor, filled, unused, remarks };
-    }
-
-    // All methods: { name, takesFactor, canBeDynamic, usesLists, summary, source }.
-    methods() {
-        return this.rope
-            .string(this.wasm._page_methods(this.at))
-            .trim()
-            .split('\n')
-            .map((line) => {
-                const [name, flags, summary, source] = line.split('\t');
-                return {
-                    name,
-                    takesFactor: !!(flags & 1),
-                    usesLists: !!(flags & 16),
-                    canBeDynamic: !!(flags & 32),
-                    summary,
-                    source,
-                };
-            });
     }
 
     // All distance maps: { name, summary, source }.
@@ -378,6 +368,6 @@ class Reader {
     next() {
         const id = this.wasm._page_reader_next(this.at);
         this.page.check(id >= 0);
-        return { id };
+        return id;
     }
 }

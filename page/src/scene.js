@@ -2,7 +2,7 @@
 // It is the first screen, where it drags itself once, and stays beside chapters 1 to 5: from chapter 3 on with what each
 // pair gives to the score, in chapter 4 with a handle for each pair. It begins without the program: `attach` gives it one.
 import { onChapter } from './contents.js';
-import { afterPause, button, command, count, folded, h, onceAFrame, reducedMotion, statusLine } from './dom.js';
+import { afterPause, button, chips, command, count, folded, h, onceAFrame, reducedMotion, statusLine } from './dom.js';
 import { needle } from './haystack.js';
 import { runs } from './job.js';
 import { termBars } from './panels/bars.js';
@@ -121,8 +121,9 @@ export function makeScene({ shipped, recorded }) {
         const head = `Head ${found.head} of layer ${found.layer} gives it ${percent}`,
             whole = `${head} of its attention`;
         if (isRight) return `Found. ${whole}.`;
-        const helped = found.share < LOST && right >= HELPED;
-        return `Not found. ${helped ? `${head}; other heads still know ${right} digits` : whole}.`;
+        if (right < HELPED) return `Not found. ${whole}.`;
+        const many = `${right} of ${KEY.length} digits`;
+        return found.share < LOST ? `Not found. ${head}; other heads still know ${many}.` : `Only ${many}. ${whole}.`;
     }
     function draw() {
         const found = now();
@@ -139,7 +140,7 @@ export function makeScene({ shipped, recorded }) {
         hands.classList.toggle('strange', red > 0);
         bars.put(found && isInSight() && !isHidden() ? { ...found, past } : null);
         told.textContent = tell(found);
-        handles?.draw();
+        if (box.isConnected) handles?.draw(); // not those of a model that another one has replaced
         drawChips();
         box.dataset.by = method();
         if (program) showCommand(found);
@@ -223,32 +224,16 @@ export function makeScene({ shipped, recorded }) {
         }),
     });
     const CHIPS = { none: 'plain', yours: 'your handles', yarn: 'YaRN', window: 'window' };
-    const chips = h(
-        'div.chips.by.no-cards',
-        { role: 'group', ariaLabel: 'how the hands turn' },
-        Object.entries(CHIPS).map(([value, title]) =>
-            h(
-                'button.chip',
-                {
-                    ...{ type: 'button', value, 'aria-pressed': 'false' },
-                    onclick: kept(() => {
-                        unhide(value);
-                    }),
-                },
-                title,
-            ),
-        ),
-    );
+    const by = chips('how the hands turn', Object.entries(CHIPS), { get: method, set: unhide });
+    by.classList.add('by', 'no-cards');
     function drawChips() {
-        for (const chip of /** @type {any} */ (chips.children)) {
-            chip.setAttribute('aria-pressed', String(chip.value === method()));
-            chip.disabled = chip.value === 'yours' && !isMoved();
-        }
+        by.draw();
+        /** @type {HTMLButtonElement} */ (by.querySelector('[value=yours]')).disabled = !isMoved();
     }
-    function unhide(by) {
+    function unhide(name) {
         isAsked = true;
         asked();
-        state.set('by', by);
+        state.set('by', name);
         draw();
     }
     state.on(['far', 'by'], changed);
@@ -260,7 +245,7 @@ export function makeScene({ shipped, recorded }) {
     const place = kept(() => {
         const slot = NARROW.matches && slots();
         if (slot) slot.append(charts);
-        else if (!NARROW.matches && charts.parentElement !== box) chips.before(charts);
+        else if (!NARROW.matches && charts.parentElement !== box) by.before(charts);
         const stays = NARROW.matches && box.parentElement && getComputedStyle(box.parentElement).position === 'sticky';
         document.documentElement.style.setProperty('--covered', stays ? `${BAR + box.parentElement.offsetHeight}px` : '');
         redraw();
@@ -290,7 +275,7 @@ export function makeScene({ shipped, recorded }) {
         told,
         h('div.of-clocks', dials.box, h('div.row.clock-words', h('span', 'fast'), hands, h('span', 'slow'))),
         charts,
-        chips,
+        by,
         status,
         folded('The commands that do this', line),
     );

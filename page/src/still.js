@@ -1,8 +1,8 @@
 // What a chapter shows where the program cannot run: the pictures that were recorded of it.
 import { chart, legend } from './chart.js';
-import { count, h } from './dom.js';
-import { DEPTHS } from './haystack.js';
-import { lookOf, titleOf } from './methods.js';
+import { h } from './dom.js';
+import { lookOf } from './methods.js';
+import { recordedGrid } from './panels/grid.js';
 import { theText } from './panels/opening.js';
 
 const TRAINED = 512,
@@ -22,23 +22,6 @@ function curves(all, names, { label, y, to }) {
     return h('div', plot, legend(names.map(lookOf)));
 }
 
-// Which keys were found, for one method.
-function found(cells, method) {
-    const lengths = [...new Set(cells.map(([, length]) => length))];
-    const cell = (length, depth) => {
-        const right = cells.find(([m, n, d]) => m === method && n === length && d === depth)?.[3] === 1;
-        return h(right ? 'td.yes' : 'td.no', right ? '✓' : '·');
-    };
-    const rows = lengths.map((length) =>
-        h(
-            'tr',
-            h('th', count(length)),
-            DEPTHS.map((depth) => cell(length, depth)),
-        ),
-    );
-    return h('div.grid', h('table', h('caption', titleOf(method)), h('tbody', rows)));
-}
-
 const PICTURES = {
     breaks: (recorded) => h('div', theText({ recorded, own: null }).body),
     mend: ({ race }) =>
@@ -51,10 +34,7 @@ const PICTURES = {
         h(
             'div',
             h('p.fine', 'Rows: the length of a text. Columns: how deep a key stands in it. ✓: the model found it.'),
-            h(
-                'div.grids',
-                ['none', 'yarn', 'window'].map((method) => found(passkey, method)),
-            ),
+            recordedGrid(TRAINED, passkey).box,
         ),
 };
 

@@ -49,7 +49,7 @@ export const CHAPTERS = [
         id: 'why',
         title: 'Why it breaks',
         lead:
-            'The head scores every token before it, and looks at the highest. Each clock gives its part to that score: a bar. ' +
+            'A [head] scores every token before it, and looks at the highest. Each clock gives its part to that score: a bar. ' +
             'Near by, the slow hands all give plus, and the gold sentence wins. Pull it past 512: the red hands are where ' +
             'training never had them, some of their bars fall below zero, and another token wins. The answer holds to about ' +
             '1.4 times the trained distance, and then goes.',

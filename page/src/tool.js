@@ -23,7 +23,7 @@ async function begin() {
     if (lacks) throw new Error(lacks);
     const answer = await fetch('rope.wasm');
     if (!answer.ok) throw new Error(`rope.wasm is not beside the page (the server says ${answer.status})`);
-    const small = await loadRope(await answer.arrayBuffer());
+    const small = await loadRope(await WebAssembly.compile(await answer.arrayBuffer()));
     takes('model', elsewhere('a model'));
     takes('text', elsewhere('a text'));
     const panel = panelOf(yourModel, { small, isTool: true });

@@ -31,8 +31,8 @@ function breathe() {
 }
 class Cancelled extends Error {}
 // Between two steps of a job.
-async function rest(job, force) {
-    if (force || performance.now() - last > STEP_MS) await breathe();
+async function rest(job) {
+    if (performance.now() - last > STEP_MS) await breathe();
     if (job.cancelled) throw new Cancelled();
 }
 
@@ -115,7 +115,7 @@ async function answerTo(job, m, reader, asking, key) {
     spell(asking);
     let answer = '';
     for (let i = 0; i < MAX_ANSWER && answer.trim().length < key.length; i++) {
-        const { id } = reader.next();
+        const id = reader.next();
         if (m.isEnd(id)) break;
         answer += spell(id);
         reader.read([id], reader.position + 1, 1);
@@ -133,9 +133,9 @@ function haystack(m, length, depth, key) {
 }
 
 const wishes = {
-    // { wasm }: compiles the program.
-    async start(job, { wasm }) {
-        rope = await loadRope(wasm);
+    // { program }: the compiled one, the same for all workers.
+    async start(job, { program }) {
+        rope = await loadRope(program);
     },
 
     // { model, bytes, tokenizer }, each bytes or a file -> facts
@@ -153,18 +153,16 @@ const wishes = {
         return pages[model].facts();
     },
 
-    // { model, text, bos } -> { ids, pieces }
-    async encode(job, { model, text, bos }) {
-        const ids = page(model).encode(text, bos);
-        const spell = speller(page(model));
-        return { ids, pieces: Array.from(ids.subarray(0, 20000), spell) };
+    // { model, text } -> { n }: how many tokens a text has, BOS among them.
+    async count(job, { model, text }) {
+        return { n: page(model).encode(text, true).length };
     },
 
-    // { model, method, prompt, context, temperature, topP, seed, judge } -> parts of { tokens: [{ id, text, given }],
-    // position }, of which so many are read: a prompt, and what the model goes on with, until the context is full. When the
-    // text is there, parts of { from, nll }: -ln p of what was written, from that position on, by another reader, of the
-    // method `judge`. It reads many tokens together, which token by token would cost as much as writing does.
-    async write(job, { model, method, prompt, context, temperature, topP, seed, judge: itsMethod = 'window' }, part) {
+    // { model, method, prompt, context, temperature, topP, seed } -> parts of { texts }, one for each token: a prompt, and what
+    // the model goes on with, until the context is full. When the text is there, parts of { from, nll }: -ln p of what was
+    // written, from that position on, by another reader, of the last tokens alone. It reads many tokens together, which token
+    // by token would cost as much as writing does.
+    async write(job, { model, method, prompt, context, temperature, topP, seed }, part) {
         const m = page(model),
             ids = m.encode(prompt, true),
             spell = speller(m),
@@ -175,27 +173,25 @@ const wishes = {
         try {
             reader.sampler(temperature, topP, seed);
             await readPrompt(job, reader, ids, ids.length);
-            part({ tokens: Array.from(ids, (id) => ({ id, text: spell(id), given: true })), position: ids.length });
-            let tokens = [], // that nobody was told of
-                sent = performance.now();
-            const tell = () => {
-                if (tokens.length) part({ tokens, position: reader.position });
-                tokens = [];
-                sent = performance.now();
-            };
+            let texts = Array.from(ids, spell), // that nobody was told of
+                told = -Infinity;
             for (let isFull = false; !isFull;) {
-                const { id } = reader.next();
+                const id = reader.next();
                 isFull = reader.position >= context;
                 all.push(id);
-                tokens.push({ id, text: m.isEnd(id) ? '' : spell(id), given: false });
-                if (isFull || performance.now() - sent > TOLD_MS) tell();
+                texts.push(m.isEnd(id) ? '' : spell(id));
+                if (isFull || performance.now() - told > TOLD_MS) {
+                    part({ texts });
+                    texts = [];
+                    told = performance.now();
+                }
                 if (!isFull) reader.read([id], reader.position + 1, 1);
                 await rest(job);
             }
         } finally {
             reader.close();
         }
-        const judge = m.open(itsMethod, context);
+        const judge = m.open('window', context);
         try {
             await readPrompt(job, judge, ids.subarray(0, -1), context);
             for (let from = ids.length; from < all.length; from += JUDGED) {
@@ -208,13 +204,12 @@ const wishes = {
         return {};
     },
 
-    // { model, method, ids or text, context } -> parts of { from, nll }: of a window that is read as one prompt, as
-    // --ppl does: BOS, and context - 1 ids of the text. nll[0] is of position `from`.
-    async nll(job, { model, method, text, ids, context }, part) {
+    // { model, method, text, context } -> parts of { from, nll }: of a window that is read as one prompt, as --ppl does: BOS,
+    // and context - 1 ids of the text. nll[0] is of position `from`.
+    async nll(job, { model, method, text, context }, part) {
         const m = page(model),
-            all = text === undefined ? Int32Array.from(ids) : m.encode(text, true);
-        const n = Math.min(all.length, context),
-            window = all.subarray(0, n);
+            window = m.encode(text, true).subarray(0, context),
+            n = window.length;
         if (n < 2) throw new Refusal('this text is too short: two tokens at least');
         const reader = m.open(method, n);
         try {

@@ -115,6 +115,21 @@ bool all_finite(const float *x, int64_t n) {
     return strange == 0;
 }
 
+bool fail_not_finite(int layer, int n_layers, int position, Error *err) {
+    if (layer < 0)
+        return fail(err, "the embedding of the token at position %d holds NaN or infinity",
+                    position);
+    if (layer < n_layers)
+        return fail(err,
+                    "NaN or infinity came out of layer %d at position %d: the weights hold it, or "
+                    "lead to it",
+                    layer, position);
+    return fail(err,
+                "NaN or infinity among the logits at position %d: the final norm or the classifier "
+                "holds or makes it",
+                position);
+}
+
 uint64_t next_random(uint64_t *state) {
     *state ^= *state >> 12;
     *state ^= *state << 25;

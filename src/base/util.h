@@ -64,6 +64,9 @@ void add_name(char *list, size_t capacity, const char *between, const char *name
 
 // Whether neither NaN nor infinity is among n numbers.
 bool all_finite(const float *x, int64_t n);
+// Fails with words for NaN or infinity that came out of a layer of n_layers, where layer -1 is the
+// embedding, and n_layers stands for the logits.
+bool fail_not_finite(int layer, int n_layers, int position, Error *err);
 
 // 64 random bits, the upper ones better: xorshift64* (Vigna, arXiv 1402.6246). *state starts as a
 // seed and is never 0.

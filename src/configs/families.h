@@ -122,6 +122,7 @@ typedef struct {
     const char *model_type, *architecture;
     // Defaults. A head_dim of 0 is hidden_size / num_attention_heads.
     int max_positions, head_dim;
+    int hidden, heads;    // of a text model inside another that does not say them; 0: it must
     int original;         // of original_max_position_embeddings; 0: none
     int global_head_dim;  // of full layers; 0: as head_dim
     int still, turning;   // of a head, with FAMILY_LATENT

@@ -115,6 +115,7 @@ typedef enum {
     FORM_ONE,    // one block: all layers that turn do so alike
     FORM_OLD,    // rope_scaling is of the full layers, and the sliding ones are plain
     FORM_TYPES,  // a block for each kind in rope_parameters
+    FORM_FULL,   // the same, where there are full layers alone
 } LayerForm;
 
 static RopePlan of_sliding(const Publication *p) {
@@ -146,6 +147,12 @@ static LayerForm form_of(const Publication *p, const RopeFamily *family) {
     return sliding.rope.method == ROPE_NONE && is_local ? FORM_OLD : FORM_TYPES;
 }
 
+// Layers that are alike: some families take settings by the names of kinds alone.
+static LayerForm form_of_one(const Publication *p) {
+    const RopeFamily *family = p->said->model_type ? family_named(p->said->model_type) : NULL;
+    return family && family->flags & FAMILY_NO_SCALING ? FORM_FULL : FORM_ONE;
+}
+
 static int kind_of_layer(const Publication *p, int l) {
     const ConfigLayers *layers = &p->said->layers;
     if (!p->model->layers) return layers->kinds[l];
@@ -173,14 +180,16 @@ static void print_blocks(FILE *out, const Publication *p, LayerForm form) {
         fputc('}', out);
         return;
     }
-    if (form != FORM_TYPES) {
+    if (form < FORM_TYPES) {
         block_put(out, &full, false, !is_latent(p));
         return;
     }
     fprintf(out, "{\"%s\": ", kind_keys[KIND_FULL]);
     block_put(out, &full, false, !is_latent(p));
-    fprintf(out, ", \"%s\": ", kind_keys[KIND_SLIDING]);
-    block_put(out, &sliding, false, !is_latent(p));
+    if (form == FORM_TYPES) {
+        fprintf(out, ", \"%s\": ", kind_keys[KIND_SLIDING]);
+        block_put(out, &sliding, false, !is_latent(p));
+    }
     fputc('}', out);
 }
 
@@ -245,7 +254,10 @@ static void print_config(FILE *out, const Publication *p, const RopePlan *plan, 
     if (block_has_chunks(c)) block_put_chunks(out, c);
     if (block_has_original(c))
         fprintf(out, ", \"original_max_position_embeddings\": %d", c->train_ctx);
-    if (c->method != ROPE_NONE) {
+    if (form_of_one(p) == FORM_FULL) {
+        fputs(", \"rope_parameters\": ", out);
+        print_blocks(out, p, FORM_FULL);
+    } else if (c->method != ROPE_NONE) {
         fprintf(out, ", \"%s\": ", c->temperature_beta != 0 ? "rope_parameters" : "rope_scaling");
         block_put(out, plan, is_bare, !is_latent(p));
     }
@@ -300,7 +312,7 @@ static void print_llama_cpp(const RopeConfig *c) {
 // What has to stand beside the block, or where the blocks of kinds of layers belong.
 static void print_beside(const Publication *p, LayerForm form) {
     const RopeConfig *c = &p->plan->rope;
-    if (form == FORM_TYPES || block_has_chunks(c)) {
+    if (form >= FORM_TYPES || block_has_chunks(c)) {
         printf(block_has_chunks(c)
                    ? "# these belong into config.json, beside a rope_scaling of null"
                    : "# the blocks belong into rope_parameters");
@@ -318,7 +330,7 @@ static void print_beside(const Publication *p, LayerForm form) {
 }
 
 static LayerForm block_form(const Publication *p) {
-    return p->by_layer ? form_of(p, published_family(p)) : FORM_ONE;
+    return p->by_layer ? form_of(p, published_family(p)) : form_of_one(p);
 }
 
 void publish_options(const Publication *p) {

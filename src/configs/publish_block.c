@@ -94,7 +94,8 @@ static void json_attention(FILE *out, const RopeConfig *c) {
 // The fields of a block as they are written.
 static RopeConfig written_fields(const RopeConfig *c) {
     RopeConfig fields = *c;
-    if (!block_has_original(c)) fields.train_ctx = 0;
+    const bool grows = c->temperature_beta != 0 && !c->temperature_unturned;  // by that length
+    if (!block_has_original(c) && !grows) fields.train_ctx = 0;
     fields.unscaled_positions = 0;
     if (c->method == ROPE_PROPORTIONAL && c->factor == 1) fields.factor = 0;
     return fields;

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../llama/sampler.h"
 #include "chat.h"
 #include "text_io.h"
 
@@ -15,7 +14,7 @@ typedef struct {
     const Job *job;
     const TextOptions *o;
     Session *session;
-    Sampler sampler;
+    FewSampler few;
     int end_of_turn;    // the token that ends a turn of a chat, -1: none
     ChatAnswer answer;  // of a chat: which of its tokens are shown
     int decode_tokens;  // for the closing line
@@ -90,7 +89,7 @@ static bool write_answer(Writing *t, TextOut *out, int32_t *last, Error *err) {
     while (!interrupted && !ferror(stdout)) {
         float *logits = session_logits(t->session, 0, 1, err);
         if (!logits) return false;
-        *last = sampler_next(&t->sampler, logits);
+        *last = sampler_next(&t->few.sampler, logits);
         if (is_end(t, *last) && !t->o->ignore_eos) return true;
         bool is_chat = t->answer.tokenizer;
         if (!is_chat || chat_shows(&t->answer, *last)) text_out_token(out, *last);
@@ -196,12 +195,10 @@ bool generate_text(Job *job, Error *err) {
     print_plan(job, seed);
     if (!all->reading) print_advice(job, true, true);
     int vocab_size = job->model->config.vocab_size;
-    bool ok = sampler_init(&t.sampler, vocab_size, o->temperature, o->top_p, seed, err);
-    t.sampler.top_k = o->top_k;
-    t.sampler.min_p = (float)o->min_p;
+    bool ok = few_init(&t.few, vocab_size, o, seed, err);
     ok = ok && (all->job == JOB_CHAT ? hold_chat(&t, err) : answer_prompt(&t, err));
     if (ok) print_speed(&t);
-    sampler_free(&t.sampler);
+    sampler_free(&t.few.sampler);
     session_free(t.session);
     return ok;
 }

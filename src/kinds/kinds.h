@@ -7,7 +7,6 @@
 #include "encodings.h"
 #include "experts.h"
 #include "feed_forward.h"
-#include "half_layers.h"
 #include "index.h"
 #include "latent.h"
 #include "layers.h"
@@ -19,6 +18,7 @@
 
 // Of a model: fields of its header, and tensors. Zeros are a Llama.
 struct ModelExtra {
+    const float *angles;  // (seq_len, head_dim) in a file of version 0, see old_files.c
     LayersConfig layers;
     AttentionConfig attention;
     StreamConfig stream;

@@ -1,5 +1,4 @@
 // The header of a model file: its fields, and what reads and checks them.
-#include <stdlib.h>
 #include <string.h>
 
 #include "kind.h"
@@ -69,35 +68,17 @@ int model_fields(const Model *m, FieldTable tables[MAX_TABLES]) {
     return n;
 }
 
-static bool check_types(const ModelConfig *c, Error *err) {
+// Checks fields against one another.
+static bool check_fields(Model *m, Error *err) {
+    ModelConfig *c = &m->config;
     const char *type = weight_type_names[c->weight_type];
     bool is_q4 = c->weight_type == WEIGHT_Q4;
     bool grouped = is_q4 || c->weight_type == WEIGHT_Q8;
-    if (!c->has_types && (grouped != (c->group_size > 0) || (is_q4 && c->group_size != Q4_GROUP)))
-        return fail(err, "group_size is %d with weight type %s", c->group_size, type);
-    if (c->weight_type > WEIGHT_Q4 && c->version == 3)
-        return fail(err, "weight type %s in version 3 (expected version 4)", type);
-    return true;
-}
+    if (m->rope.method >= rope_n_methods)
+        return fail(err, "rope_method is %d (expected 0 to %d)", m->rope.method,
+                    rope_n_methods - 1);
 
-static bool check_shapes(const ModelConfig *c, Error *err) {
-    if (c->version < 3 && c->dim % c->n_heads)
-        return fail(err, "dim %d is not a multiple of %d heads", (int)c->dim, c->n_heads);
-    // Version 2's groups fill every tensor exactly, as in what llama2.c exports.
-    int64_t d = c->dim;
-    int64_t kv_rows = c->n_kv_heads * c->head_dim;
-    int64_t group = c->version == 2 ? c->group_size : 1;
-    if (d * d % group || d * kv_rows % group || d * c->hidden_dim % group ||
-        d * c->vocab_size % group)
-        return fail(err, "group_size %d does not divide the tensors", c->group_size);
-    if (c->n_heads % c->n_kv_heads)
-        return fail(err, "%d heads cannot share %d kv heads", c->n_heads, c->n_kv_heads);
-    return c->head_dim % 2 == 0 ||
-           fail(err, "head_dim is %d (expected an even number)", (int)c->head_dim);
-}
-
-// Ids of tokens are in the vocabulary. What stands behind the last end token does not count.
-static bool check_tokens(ModelConfig *c, Error *err) {
+    // Ids of tokens are in the vocabulary. What stands behind the last end token does not count.
     int last = c->vocab_size - 1;
     if (c->bos_id > last) return fail(err, "bos_id is %d (expected -1 to %d)", c->bos_id, last);
     for (int i = 0; i < MAX_EOS; i++) {
@@ -105,16 +86,15 @@ static bool check_tokens(ModelConfig *c, Error *err) {
         if (c->eos_ids[i] < 0 || c->eos_ids[i] > last)
             return fail(err, "eos_ids is %d (expected 0 to %d)", c->eos_ids[i], last);
     }
-    return true;
-}
 
-// Checks fields against one another.
-static bool check_fields(Model *m, Error *err) {
-    ModelConfig *c = &m->config;
-    if (m->rope.method >= rope_n_methods)
-        return fail(err, "rope_method is %d (expected 0 to %d)", m->rope.method,
-                    rope_n_methods - 1);
-    if (!check_tokens(c, err) || !check_types(c, err) || !check_shapes(c, err)) return false;
+    if (!c->has_types && (grouped != (c->group_size > 0) || (is_q4 && c->group_size != Q4_GROUP)))
+        return fail(err, "group_size is %d with weight type %s", c->group_size, type);
+    if (c->weight_type > WEIGHT_Q4 && c->version == 3)
+        return fail(err, "weight type %s in version 3 (expected version 4)", type);
+    if (c->n_heads % c->n_kv_heads)
+        return fail(err, "%d heads cannot share %d kv heads", c->n_heads, c->n_kv_heads);
+    if (c->head_dim % 2)
+        return fail(err, "head_dim is %d (expected an even number)", (int)c->head_dim);
     EACH_KIND(k)
     if ((*k)->check && !(*k)->check(m, err)) return false;
     int turning = c->rotary_dim ? c->rotary_dim : (int)c->head_dim;
@@ -124,52 +104,27 @@ static bool check_fields(Model *m, Error *err) {
            fail(err, "longrope lists of %d factors (expected %d)", c->n_longrope, n_pairs);
 }
 
-// llama2.c's header: seven int32, from version 1 on a byte, in 2 an int32. The rest is Llama 2's.
-static void take_legacy(Model *m, const uint8_t *p, int version) {
-    int32_t n[7];  // dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size, seq_len
-    memcpy(n, p, sizeof n);
-    // In version 0 the vocabulary is negative when the classifier is not shared.
-    int vocab_size = version == 0 && n[5] >= -MAX_VOCAB ? abs(n[5]) : n[5];
-    ModelConfig *c = &m->config;
-    c->magic = MAGIC;
-    c->version = 1;  // which any value may stand in
-    c->dim = n[0];
-    c->hidden_dim = n[1];
-    c->n_layers = n[2];
-    c->n_heads = n[3];
-    c->n_kv_heads = n[4];
-    c->head_dim = n[3] > 0 ? n[0] / n[3] : 0;
-    c->vocab_size = vocab_size;
-    c->seq_len = n[6];
-    c->shared_classifier = version > 0 ? p[28] : n[5] > 0;
-    c->weight_type = version == 2 ? WEIGHT_Q8 : WEIGHT_F32;
-    if (version == 2) memcpy(&c->group_size, p + 29, sizeof c->group_size);
-    c->norm_eps = 1e-5;
-    c->n_eos = vocab_size > 2;
-    c->bos_id = vocab_size > 2 ? 1 : -1;
-    c->eos_ids[0] = 2;
-    m->rope = (RopeConfig){.theta = 10000, .train_ctx = n[6], .truncate = true};
-}
-
 bool header_read(Model *m, uint64_t *bytes, Error *err) {
     const uint8_t *file = m->file.data;
     size_t size = m->file.size;
     FieldTable tables[MAX_TABLES];
     int n = model_fields(m, tables);
     int32_t start[2];
-    if (size < V0_BYTES)
-        return fail(err, "not a model file (%zu bytes, a header has at least %d)", size, V0_BYTES);
+    if (size < LEAST_BYTES)
+        return fail(err, "not a model file (%zu bytes, a header has at least %d)", size,
+                    LEAST_BYTES);
     memcpy(start, file, sizeof start);
-    bool has_magic = start[0] == MAGIC;  // version 0 has none
-    int version = has_magic ? start[1] : 0;
+    int version = start[1];
+    bool is_old = false;
     *bytes = version == 6 ? HEADER_BYTES : version == 5 ? V5_BYTES : V4_BYTES;
-    if (!has_magic) *bytes = V0_BYTES;
+    EACH_KIND(k)
+    if ((*k)->old_header) is_old = (*k)->old_header(m, &version, bytes);
+    if (!is_old && start[0] != MAGIC) return fail(err, "not a model file: no ak42 magic");
     if (size < *bytes)
         return fail(err, "truncated (%zu bytes, the header alone has %llu)", size,
                     (unsigned long long)*bytes);
     bool good;
-    if (!has_magic || version == 1 || version == 2) {
-        take_legacy(m, has_magic ? file + 8 : file, version);
+    if (is_old) {
         good = fields_check(tables, n, version, err);
     } else {
         uint8_t header[HEADER_BYTES] = {0};  // with zeros for what an older version does not have
@@ -181,6 +136,6 @@ bool header_read(Model *m, uint64_t *bytes, Error *err) {
     m->config.version = version;
     good = good && check_fields(m, err);
     const char *why =
-        has_magic ? "" : "not a model file: no ak42 magic, and as llama2.c's version 0 an ";
+        start[0] == MAGIC ? "" : "not a model file: no ak42 magic, and as llama2.c's version 0 an ";
     return good || fail(err, "%simpossible header: %s", why, err->text);
 }

@@ -5,11 +5,15 @@
 #include "../base/settings.h"
 #include "forward.h"
 
-// The tensors of a model and of one layer. Rows need not be in order.
+// The tensors of a model and of one layer, in the order of their places.
 typedef struct {
     Tensor rows[96];
     int n;
 } Tensors;
+// Lists them all. Whether a place is one of a layer's.
+void list_tensors(Model *model, Layer *layer, Tensors *tensors);
+bool tensor_is_of_layer(int place);
+// Adds rows, in any order.
 void add_tensors(Tensors *tensors, const Tensor *rows, int n);
 // The row of a tensor that is there, by its member.
 Tensor *tensor_at(Tensors *tensors, const void *member);
@@ -19,11 +23,17 @@ typedef struct {  // all functions may be NULL
     // Of the header: its fields, and whether they go together.
     const Field *fields;
     int n_fields;
+    // Whether the file is an older one: then its version, where its header ends, and if the file is so
+    // long, what that says.
+    bool (*old_header)(Model *model, int *version, uint64_t *bytes);
     bool (*check)(Model *model, Error *err);
     // Reads what stands behind the header, before the types of matrices.
     bool (*read_tables)(Model *model, Cursor *file, Error *err);
-    // Adds the tensors of the model and of a layer to a Llama's, and changes those.
+    // Adds the tensors of the model and of a layer to a Llama's, and changes those. Visits them all
+    // where the file has an order of its own. Whether what stands behind them may stand there.
     void (*add_tensors)(Model *model, Layer *layer, Tensors *tensors);
+    bool (*visit)(Model *model, TensorVisitor *visit, void *whose);
+    bool (*may_follow)(const Model *model, uint64_t offset);
     // Tells of the model; bytes of weights unread for one token or many; positions known, 0: any.
     void (*describe)(const Model *model, Teller *tell, void *whose);
     double (*unread_bytes)(const Model *model, bool one_token);

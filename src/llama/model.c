@@ -9,35 +9,38 @@
 
 // ---- which tensors ----
 
-// Those of the model and of one of its layers, in the order of versions 3 to 6. A row has its place,
-// where it goes, what it is for, rows (0: the model lacks it) and columns, and its places in
-// llama2.c's files.
+// Those of the model, whose places are below 100 or from 900 on, and of one of its layers. A row has
+// its place in the file, where it goes, what it is for, rows (0: the model lacks it) and columns.
 static void list_llama(Model *m, Layer *w, Tensors *t) {
     const ModelConfig *c = &m->config;
     int64_t dim = c->dim, hidden = c->hidden_dim, vocab = c->vocab_size;
     int64_t heads = c->n_heads * c->head_dim, kv = c->n_kv_heads * c->head_dim;
-    int64_t angles = c->version == 0 ? c->seq_len : 0, own = c->shared_classifier ? 0 : vocab;
+    int64_t own = c->shared_classifier ? 0 : vocab;
     const Tensor rows[] = {
-        {10, &m->embedding, EMBEDDING, .rows = vocab, .cols = dim, .llama2c = {1, 4},
-         .looked_up = own > 0},
-        {100, &w->attention_norm, FLOATS, .rows = 1, .cols = dim, .llama2c = {2, 1}},
-        {130, &w->wq, ATTENTION, .rows = heads, .cols = dim, .llama2c = {3, 5}},
-        {160, &w->wk, ATTENTION, .rows = kv, .cols = dim, .llama2c = {4, 6}},
-        {170, &w->wv, ATTENTION, .rows = kv, .cols = dim, .llama2c = {5, 7}},
-        {200, &w->wo, ATTENTION, .rows = dim, .cols = heads, .llama2c = {6, 8}},
-        {300, &w->ffn_norm, FLOATS, .rows = 1, .cols = dim, .llama2c = {7, 2}},
-        {310, &w->w1, FEED_FORWARD, .rows = hidden, .cols = dim, .llama2c = {8, 9}},
-        {330, &w->w3, FEED_FORWARD, .rows = hidden, .cols = dim, .llama2c = {10, 11}},
-        {350, &w->w2, FEED_FORWARD, .rows = dim, .cols = hidden, .llama2c = {9, 10}},
-        {900, &m->final_norm, FLOATS, .rows = 1, .cols = dim, .llama2c = {11, 3}},
-        {910, &m->angles, FLOATS, .rows = angles, .cols = c->head_dim, .llama2c = {12}},
-        {920, &m->classifier, CLASSIFIER, .rows = own, .cols = dim, .llama2c = {13, 12}},
+        {10, &m->embedding, EMBEDDING, .rows = vocab, .cols = dim, .looked_up = own > 0},
+        {100, &w->attention_norm, FLOATS, .rows = 1, .cols = dim},
+        {130, &w->wq, ATTENTION, .rows = heads, .cols = dim},
+        {160, &w->wk, ATTENTION, .rows = kv, .cols = dim},
+        {170, &w->wv, ATTENTION, .rows = kv, .cols = dim},
+        {200, &w->wo, ATTENTION, .rows = dim, .cols = heads},
+        {300, &w->ffn_norm, FLOATS, .rows = 1, .cols = dim},
+        {310, &w->w1, FEED_FORWARD, .rows = hidden, .cols = dim},
+        {330, &w->w3, FEED_FORWARD, .rows = hidden, .cols = dim},
+        {350, &w->w2, FEED_FORWARD, .rows = dim, .cols = hidden},
+        {900, &m->final_norm, FLOATS, .rows = 1, .cols = dim},
+        {920, &m->classifier, CLASSIFIER, .rows = own, .cols = dim},
     };
     add_tensors(t, rows, sizeof rows / sizeof rows[0]);
 }
 
+bool tensor_is_of_layer(int place) { return place >= 100 && place < 900; }
+
 void add_tensors(Tensors *t, const Tensor *rows, int n) {
-    for (int i = 0; i < n; i++) t->rows[t->n++] = rows[i];
+    for (int i = 0; i < n; i++) {
+        int at = t->n++;
+        for (; at > 0 && t->rows[at - 1].place > rows[i].place; at--) t->rows[at] = t->rows[at - 1];
+        t->rows[at] = rows[i];
+    }
 }
 
 Tensor *tensor_at(Tensors *t, const void *member) {
@@ -46,59 +49,24 @@ Tensor *tensor_at(Tensors *t, const void *member) {
     return row;
 }
 
-// The place of a tensor in the order of the file's version.
-static int place_in_file(const ModelConfig *c, const Tensor *t) {
-    return c->version >= 3 ? t->place : t->llama2c[c->version > 0];
-}
-
-// Lists them all in the order of the file.
-static void list_tensors(Model *m, Layer *w, Tensors *t) {
+void list_tensors(Model *m, Layer *w, Tensors *t) {
     t->n = 0;
     list_llama(m, w, t);
     EACH_KIND(k)
     if ((*k)->add_tensors) (*k)->add_tensors(m, w, t);
-    for (int i = 1; i < t->n; i++) {
-        const Tensor row = t->rows[i];
-        int at = i;
-        for (; at > 0 &&
-               place_in_file(&m->config, &t->rows[at - 1]) > place_in_file(&m->config, &row);
-             at--)
-            t->rows[at] = t->rows[at - 1];
-        t->rows[at] = row;
-    }
-}
-
-// Whether a row is of a layer, and not of the model: by its place between the two ends.
-static bool is_of_layer(const Tensor *t) { return t->place >= 100 && t->place < 900; }
-
-// llama2.c's files have one tensor of all layers, then the next.
-static void visit_by_tensor(Model *m, TensorVisitor *visit, void *whose) {
-    Tensors t, of_layer;
-    list_tensors(m, m->layers, &t);
-    for (int i = 0; i < t.n; i++) {
-        if (t.rows[i].rows == 0) continue;
-        int n = is_of_layer(&t.rows[i]) ? m->config.n_layers : 1;
-        for (int l = 0; l < n; l++) {
-            list_tensors(m, &m->layers[l], &of_layer);
-            visit(whose, &of_layer.rows[i]);
-        }
-    }
 }
 
 void model_visit(Model *m, TensorVisitor *visit, void *whose) {
     Tensors t;
-    if (m->config.version < 3) {
-        visit_by_tensor(m, visit, whose);
-        return;
-    }
-    for (int l = -1; l <= m->config.n_layers; l++) {
-        bool is_front = l < 0, is_back = l == m->config.n_layers;
-        list_tensors(m, is_front || is_back ? m->layers : &m->layers[l], &t);
+    int n = m->config.n_layers;
+    EACH_KIND(k)
+    if ((*k)->visit && (*k)->visit(m, visit, whose)) return;
+    for (int l = -1; l <= n; l++) {  // what stands before the layers, and behind them
+        list_tensors(m, l < 0 || l == n ? m->layers : &m->layers[l], &t);
         for (int i = 0; i < t.n; i++) {
             const Tensor *row = &t.rows[i];
-            bool is_here = is_front  ? row->place < 100
-                           : is_back ? row->place >= 900
-                                     : is_of_layer(row);
+            bool is_before = row->place < 100, is_of_layer = tensor_is_of_layer(row->place);
+            bool is_here = l < 0 ? is_before : l < n ? is_of_layer : !is_before && !is_of_layer;
             if (is_here && row->rows > 0) visit(whose, row);
         }
     }
@@ -153,14 +121,6 @@ static bool take_tables(Mapping *r, Error *err) {
            weights_check_codes(r->types, n_matrices, m->config.group_size, err);
 }
 
-// Whether what stands behind the tensors is a note, which older versions of this program wrote
-// there. Nothing reads it.
-static bool is_note(const Model *m, uint64_t offset) {
-    enum { NOTE_BYTES = 32 };
-    return m->config.version >= 3 && m->file.size - offset == NOTE_BYTES &&
-           memcmp(m->file.data + offset, "ANCR", 4) == 0;
-}
-
 // Takes all tensors, and compares what they need with what the file has.
 static bool take_tensors(Mapping *r, Error *err) {
     Model *m = r->model;
@@ -178,10 +138,11 @@ static bool take_tensors(Mapping *r, Error *err) {
         return fail(err,
                     "impossible header: parts of %lld rows are packed (expected a multiple of %d)",
                     (long long)r->cut_group, PACKED_ROWS);
-    return r->at.offset == size || (size > r->at.offset && is_note(m, r->at.offset)) ||
-           fail(err, "%s (%zu bytes found, %llu expected from the header)",
-                r->at.offset > size ? "truncated" : "too long", size,
-                (unsigned long long)r->at.offset);
+    EACH_KIND(k)
+    if (size > r->at.offset && (*k)->may_follow && (*k)->may_follow(m, r->at.offset)) return true;
+    return r->at.offset == size || fail(err, "%s (%zu bytes found, %llu expected from the header)",
+                                        r->at.offset > size ? "truncated" : "too long", size,
+                                        (unsigned long long)r->at.offset);
 }
 
 // Memory for the layers, and for what other kinds have besides.
@@ -219,19 +180,4 @@ void model_close(Model *m) {
     free(m->config.extra);
     unmap_file(&m->file);
     *m = (Model){.config = {0}};
-}
-
-bool fail_not_finite(int layer, int n_layers, int position, Error *err) {
-    if (layer < 0)
-        return fail(err, "the embedding of the token at position %d holds NaN or infinity",
-                    position);
-    if (layer < n_layers)
-        return fail(err,
-                    "NaN or infinity came out of layer %d at position %d: the weights hold it, or "
-                    "lead to it",
-                    layer, position);
-    return fail(err,
-                "NaN or infinity among the logits at position %d: the final norm or the classifier "
-                "holds or makes it",
-                position);
 }

@@ -53,7 +53,6 @@ typedef struct {
     Layer *layers;
     const float *final_norm;  // (dim)
     Matrix classifier;        // (vocab_size, dim); the embedding itself when they are shared
-    const float *angles;      // (seq_len, head_dim) in a file of version 0, not used
 } Model;
 
 // What a tensor is for. Those that are not matrices are FLOATS.
@@ -62,17 +61,15 @@ enum { N_MATRIX_KINDS = FLOATS };
 
 // A tensor of a file.
 typedef struct {
-    int place;     // in files of version 3 and later, in rising order
+    int place;     // in the file, in rising order
     void *member;  // where it goes: a Matrix, or for FLOATS a const float *
     TensorKind kind;
     int64_t rows, cols;  // no rows: the model lacks it
-    // its places in llama2.c's files, from 1 on: in version 0, and in versions 1 and 2
-    int llama2c[2];
     int parts;       // equal parts that are read each by itself, one below the other; 0: it is one
     bool looked_up;  // its rows are read one by one, and not multiplied
 } Tensor;
 
-// Calls `visit` for each tensor that the model has, in the order of its file's version.
+// Calls `visit` for each tensor that the model has, in the order of its file.
 typedef void TensorVisitor(void *whose, const Tensor *tensor);
 void model_visit(Model *model, TensorVisitor *visit, void *whose);
 
@@ -82,15 +79,11 @@ void model_visit(Model *model, TensorVisitor *visit, void *whose);
 bool model_open(const char *path, Model *model, Error *err);
 void model_close(Model *model);
 
-// Fails with words for NaN or infinity that came out of a layer of n_layers, where layer -1 is the
-// embedding, and n_layers stands for the logits.
-bool fail_not_finite(int layer, int n_layers, int position, Error *err);
-
 // ---- header.c ----
 
-// Bytes of a header by its version: 0 has no magic, 3 ends in zeros from V3_FIELDS on.
-enum { MAGIC = 0x616b3432, V0_BYTES = 28, V3_FIELDS = 204, V4_BYTES = 256, V5_BYTES = 512 };
-enum { HEADER_BYTES = 1024 };  // of version 6
+// Bytes of a header: at least, of versions 3 and 4, of 5 and of 6. 3 ends in zeros from V3_FIELDS on.
+enum { MAGIC = 0x616b3432, LEAST_BYTES = 28, V3_FIELDS = 204, V4_BYTES = 256, V5_BYTES = 512 };
+enum { HEADER_BYTES = 1024 };
 // Larger than any released model, and small enough that the size of a tensor fits in 64 bits.
 enum { MAX_WIDTH = 1 << 20, MAX_LAYERS = 1 << 16, MAX_HEADS = 1 << 14, MAX_VOCAB = 1 << 24 };
 

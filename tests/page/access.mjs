@@ -1,13 +1,14 @@
 // For every eye, hand and ear: contrast, names, what is read out, stops of Tab, type, motion, and minus signs.
 import { join } from 'node:path';
 import { PICTURES, check, open } from './browser.mjs';
-import { browser, lookAt, page, text, url } from './driver.mjs';
+import { browser, drawn, lookAt, page, text, url } from './driver.mjs';
 
 const CHAPTERS = ['breaks', 'turning', 'why', 'mend', 'proof', 'yours'];
 
 // Texts with less contrast to what they stand on than 4.5 to 1 (3 to 1 where they are large), as [ratio, words, where].
-// Colours are composed as they are painted, down to the page; disabled buttons, and what is not seen, are left out.
-function pale() {
+// Colours are composed as they are painted, down to the page; disabled buttons, and what is not seen, are left out. Of the
+// first element of a selector, or of all.
+function pale(within) {
     const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
     const painted = (colours) => {
         canvas.clearRect(0, 0, 1, 1);
@@ -22,7 +23,7 @@ function pale() {
             .map((v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4))
             .reduce((s, v, i) => s + v * [0.2126, 0.7152, 0.0722][i], 0);
     const found = [],
-        walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+        walker = document.createTreeWalker(within ? document.querySelector(within) : document.body, NodeFilter.SHOW_TEXT);
     for (let node; (node = walker.nextNode());) {
         const one = node.parentElement,
             words = node.textContent.trim();
@@ -52,6 +53,20 @@ export default {
             const p = await lookAt({ colorScheme }),
                 found = await p.evaluate(pale);
             check(found.length === 0, `${colorScheme}: all words have 4.5 to 1`, JSON.stringify(found.slice(0, 12)));
+        }
+    },
+
+    // A label stays legible under the pointer, pressed or not.
+    async contrast_under_the_pointer() {
+        const all = ['#race button.primary', '#race .chip[aria-pressed=true]', '#race .chip[aria-pressed=false]'],
+            others = ['#key .predict button', '#arrows .words .query', '#arrows .words .key', 'button.term', 'nav a', 'summary'];
+        for (const colorScheme of ['light', 'dark']) {
+            const p = await lookAt({ colorScheme });
+            for (const selector of [...all, ...others, '#arrows .part', '.pull-words button']) {
+                await p.locator(selector).first().hover();
+                const found = await p.evaluate(pale, selector);
+                check(found.length === 0, `${colorScheme}: ${selector} under the pointer`, JSON.stringify(found));
+            }
         }
     },
 
@@ -93,6 +108,7 @@ export default {
                 getSelection().removeAllRanges();
                 document.querySelector('.skip').focus();
             });
+            await drawn(p); // the contents then are at the top, too
             let stops = 1;
             await p.keyboard.press('Tab'); // to the contents, which are one stop
             for (let right = 0; right < i; right++) await p.keyboard.press('ArrowRight');
@@ -100,7 +116,7 @@ export default {
             const href = await p.evaluate(() => document.activeElement.getAttribute('href'));
             check(href === `#at=${id}`, `chapter ${i + 1}: arrows go along the contents`, href);
             await p.keyboard.press('Enter');
-            await p.waitForTimeout(60);
+            await drawn(p);
             let isThere = false;
             for (stops++; stops < 13 && !isThere; stops++) {
                 await p.keyboard.press('Tab');
@@ -114,7 +130,7 @@ export default {
         // And from chapter to chapter.
         await p.locator('#why .skip-on').focus();
         await p.keyboard.press('Enter');
-        await p.waitForTimeout(60);
+        await drawn(p);
         check((await p.evaluate(() => document.activeElement.id)) === 'h-mend', 'a chapter can be skipped');
         await p.close();
     },
@@ -174,7 +190,7 @@ export default {
     async minus() {
         await page.locator('#race .chart svg').first().focus();
         await page.keyboard.press('ArrowRight');
-        await page.waitForTimeout(60);
+        await drawn();
         const hyphens = await page.evaluate(() => {
             const found = [],
                 walker = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);

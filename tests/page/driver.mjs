@@ -32,7 +32,7 @@ export async function lookAt({ viewport = { width: 1100, height: 900 }, colorSch
 
 export const BOOK = readFileSync(join(ROOT, 'book.txt'), 'utf8');
 
-// A wish to the page's own engine: what it ends with, and -ln p and tokens of all its parts.
+// A wish to the page's own engine: what it ends with, and -ln p and the tokens' texts of all its parts.
 export const wish = (on, name, data) =>
     on.evaluate(
         async ([name, data]) => {
@@ -41,7 +41,7 @@ export const wish = (on, name, data) =>
             return {
                 done,
                 nll: parts.flatMap((p) => (p.nll ? Array.from(p.nll) : [])),
-                tokens: parts.flatMap((p) => p.tokens ?? []),
+                texts: parts.flatMap((p) => p.texts ?? []),
             };
         },
         [name, data],
@@ -55,6 +55,14 @@ export const until = (selector, pattern, on = page) =>
     );
 export const chip = (panel, name) =>
     page.locator(`#${panel} button.chip`, { hasText: new RegExp(`^${name}$`) }).first();
+
+// When what was asked for is drawn: two pictures later, however busy the machine is.
+export const drawn = (on = page) =>
+    on.evaluate(() => new Promise((next) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(next)))));
+
+// When a config is judged, which goes in steps, a moment after it was typed.
+export const judged = (on = page) =>
+    on.waitForFunction(() => document.querySelector('#model [aria-busy]').getAttribute('aria-busy') === 'false');
 
 // Where an element stands, once it stands still: a page that still loads, or still scrolls, moves it.
 export async function stillBox(locator) {
@@ -78,7 +86,7 @@ export async function dragTo(locator, dx, dy = 0) {
     await page.mouse.move(x + dx / 2, y + dy / 2, { steps: 4 });
     await page.mouse.move(x + dx, y + dy, { steps: 4 });
     await page.mouse.up();
-    await page.waitForTimeout(60);
+    await drawn();
 }
 export const stopAll = () =>
     page.evaluate(() => {

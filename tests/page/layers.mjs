@@ -1,7 +1,7 @@
 // Two kinds of layers: the stacks are those of the files, what a click makes of them, and perplexities beside ./run's.
 import { join } from 'node:path';
 import { PAGE, PICTURES, ROOT, check, close, open, run, table, tableOf } from './browser.mjs';
-import { BOOK, browser, byMethod, chip, lookAt, page, pplOf, runShown, shows, text, until, wish } from './driver.mjs';
+import { BOOK, browser, byMethod, chip, drawn, lookAt, page, pplOf, runShown, shows, text, until, wish } from './driver.mjs';
 
 const YARN = 'yarn:factor=16';
 const READ = /^Past 256: ([\d.]+), and with a window ([\d.]+)\.$/;
@@ -131,7 +131,7 @@ export default {
             await page.setViewportSize(viewport);
             for (const stack of Object.keys(STACKS)) {
                 await set(stack, 'all');
-                await page.waitForTimeout(50);
+                await drawn();
                 const ends = await page.locator('#layers .sees').evaluateAll((all) =>
                     all.map((bar) => {
                         const { left, right } = bar.getBoundingClientRect(),
@@ -249,7 +249,7 @@ export default {
                 rope.state.set('stack', 'layers-sliding');
                 rope.state.set('slowed', 'all');
             });
-            await p.waitForTimeout(80);
+            await drawn(p);
             const wide = await p.evaluate(() => [
                 document.documentElement.scrollWidth,
                 innerWidth,

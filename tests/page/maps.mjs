@@ -1,13 +1,13 @@
 // Distances.
 import { join } from 'node:path';
 import { PICTURES, check, tableOf } from './browser.mjs';
-import { BOOK, byMethod, chip, page, pplOf, runShown, shows, text, wish } from './driver.mjs';
+import { BOOK, byMethod, chip, drawn, page, pplOf, runShown, shows, text, wish } from './driver.mjs';
 
 export default {
     async distances() {
         for (const name of ['rerope', 'leaky-rerope', 'self-extend', 'dca', 'streaming', 'lm-infinite']) {
             await chip('maps', name).click();
-            await page.waitForTimeout(60);
+            await drawn();
             check(
                 (await text('#maps')).includes('No distance is new') || name === 'lm-infinite',
                 `${name} meets no new distance`,
@@ -16,7 +16,7 @@ export default {
         }
         await page.locator('#maps canvas').focus();
         await page.keyboard.press('Shift+ArrowUp');
-        await page.waitForTimeout(60);
+        await drawn();
         check(
             /^Query 1,\d{3}, key 11/.test(await text('#maps .readout >> nth=0')),
             'a pair by keyboard',

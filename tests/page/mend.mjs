@@ -1,7 +1,8 @@
 // Chapters 4 and 5: handles that bring the number back, the text that is written again, and the quiz.
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PICTURES, check, close, open, table, tableOf } from './browser.mjs';
-import { BOOK, browser, chip, page, pplOf, runShown, shows, stillBox, text, until, url, wish } from './driver.mjs';
+import { BOOK, browser, chip, desk, drawn, page, pplOf, runShown, shows, stillBox, text, until, url, wish } from './driver.mjs';
 
 const N = 2048,
     squeezed = (words) => words.replace(/\s+/g, ' ').trim(),
@@ -19,7 +20,7 @@ async function paint(p, places, from = 0) {
     await p.mouse.down();
     for (let i = from; i < places.length; i++) await p.mouse.move(box.x + middles[i], yOf(places[i]));
     await p.mouse.up();
-    await p.waitForTimeout(100);
+    await drawn(p);
 }
 const mend = async (p) => {
     await p.locator('#toc a[href="#at=mend"]').click();
@@ -121,6 +122,26 @@ export default {
         // Divisors of one's own are what ./run does with a block of them.
         const { nll } = await wish(page, 'nll', { method: { divisors: Array.from({ length: 32 }, (_, i) => 1 + i / 10), attention: 1.1 }, text: BOOK, context: 300 });
         check(nll.length === 299 && nll.every(Number.isFinite), 'divisors of one’s own are read');
+    },
+
+    // The step of 16 hands beside YaRN's ramp: the numbers of the table are the program's, where it is shortest and longest.
+    async step_or_ramp() {
+        const shown = await page.locator('#fix table.list tr').evaluateAll((all) => all.map((tr) => [...tr.cells].map((cell) => cell.textContent)));
+        for (const times of [2, 16]) {
+            const lists = Array.from({ length: 32 }, (_, i) => (i < 16 ? 1 : times)),
+                block = join(desk, 'step.json'),
+                column = shown[0].indexOf(`${times}×`),
+                how = `model.bin --ppl book.txt -n ${512 * times} --kv f32`;
+            writeFileSync(
+                block,
+                JSON.stringify({
+                    ...{ rope_type: 'longrope', original_max_position_embeddings: 512, attention_factor: 0.1 * Math.log(times) + 1 },
+                    ...{ short_factor: lists, long_factor: lists },
+                }),
+            );
+            shows(+shown[1][column], pplOf(table(how, '--rope-config', block), 512), 1, `the step at ${times} times`);
+            shows(+shown[2][column], pplOf(table(how, `--rope yarn:factor=${times}`), 512), 1, `and the ramp`);
+        }
     },
 
     // The guess comes before the answer; then the scene is the experiment, and the grid shows what is recorded.

@@ -10,7 +10,7 @@ export default {
             ['yarn:factor=4', ['--rope', 'yarn', '--factor', '4']],
         ]) {
             const n = 240;
-            const { tokens } = await wish(page, 'write', {
+            const { texts } = await wish(page, 'write', {
                 method,
                 prompt,
                 context: n,
@@ -32,14 +32,9 @@ export default {
                 ...options,
             );
             check(
-                tokens.length >= 210 &&
-                    said.trim() ===
-                        tokens
-                            .map((t) => t.text)
-                            .join('')
-                            .trim(),
+                texts.length >= 210 && said.trim() === texts.join('').trim(),
                 `greedy text of ${n} tokens, ${method}`,
-                tokens.map((t) => t.text).join(''),
+                texts.join(''),
             );
         }
     },

@@ -1,7 +1,7 @@
 // The race.
 import { join } from 'node:path';
 import { PICTURES, check, tableOf } from './browser.mjs';
-import { BOOK, chip, commandsOf, page, pplOf, runShown, shows, text, until } from './driver.mjs';
+import { BOOK, chip, commandsOf, drawn, page, pplOf, runShown, shows, text, until } from './driver.mjs';
 
 export default {
     async race() {
@@ -13,7 +13,7 @@ export default {
         await go.click();
         await page.waitForTimeout(300);
         await chip('race', 'linear').click(); // another choice while it runs
-        await page.waitForTimeout(100);
+        await drawn();
         check((await go.innerText()) === 'Race', 'another choice stops the race');
         await go.focus();
         await page.keyboard.press('Enter');
@@ -36,7 +36,7 @@ export default {
             }
         await page.locator('#race .chart svg').focus();
         for (let i = 0; i < 5; i++) await page.keyboard.press('ArrowRight');
-        await page.waitForTimeout(80);
+        await drawn();
         check(/yarn/.test(await text('#race .readout')), 'values under the cursor', await text('#race .readout'));
         await page.locator('#race').screenshot({ path: join(PICTURES, 'race.png') });
         await page.locator('#race summary', { hasText: 'Your own text' }).click();
@@ -59,38 +59,40 @@ export default {
         await go.click();
         await until('#race .status', /tokens\/s/);
         await area.fill('');
-        await page.waitForTimeout(100);
+        await drawn();
     },
 
-    // The reader's own handles and formula: each is a file, and a command of its own.
+    // The reader's own handles are a file, and a command of their own.
     async own_methods() {
         await page.evaluate(() => {
             rope.state.set(
                 'slow',
                 Array.from({ length: 32 }, (_, i) => 1 + i / 8),
             );
-            rope.state.set('f', 'turns < 1 ? plain / s : plain');
             rope.state.set('n', 1024);
-            rope.state.set('race', ['yarn', 'yours', 'mine']);
+            rope.state.set('race', ['yarn', 'yours']);
         });
-        await page.waitForTimeout(100);
+        await drawn();
         await page.locator('#race button.primary').click();
         await until('#race .status', /tokens\/s/);
         const cells = await page
             .locator('#race tbody tr')
             .evaluateAll((all) => all.map((tr) => [...tr.cells].map((td) => td.innerText)));
-        check((await commandsOf('race').count()) === 3, 'three commands', await commandsOf('race').allInnerTexts());
-        for (const [i, row] of [0, 1, 2].entries()) {
-            const rows = tableOf(await runShown('race', row)),
+        check((await commandsOf('race').count()) === 2, 'two commands', await commandsOf('race').allInnerTexts());
+        for (const [i, name] of ['yarn', 'your handles'].entries()) {
+            const rows = tableOf(await runShown('race', i)),
                 first = rows.filter((r) => r.method === rows[0].method);
             shows(
-                +cells.find((c) => c[0] === ['yarn', 'your handles', 'your formula'][i])[3],
+                +cells.find((c) => c[0] === name)[3],
                 pplOf(first, 512),
                 1,
-                cells[i][0],
+                name,
             );
         }
-        await page.evaluate(() => rope.state.set('race', ['none', 'yarn', 'window']));
+        await page.evaluate(() => {
+            rope.state.set('slow', []);
+            rope.state.set('race', ['none', 'yarn', 'window']);
+        });
     },
 
     // A pasted text that is shorter than the length: the command reads as much of it.
@@ -106,17 +108,6 @@ export default {
         const rows = tableOf(await runShown('race')).filter((r) => r.method === 'none');
         shows(+cells[2], pplOf(rows, 256, 512), 1, 'a text of the reader reads as the command does');
         await page.locator('#race textarea').fill('');
-        await page.waitForTimeout(100);
-    },
-
-    // Lengths are each panel's own.
-    async lengths() {
-        const pressed = (panel) =>
-            page.locator(`#${panel} button.chip[aria-pressed=true]`, { hasText: /^[\d,]+$/ }).allInnerTexts();
-        await chip('race', '2,048').click();
-        await chip('fix', '1,024').click();
-        await chip('key', '512').click();
-        check((await pressed('race')).join() === '2,048', 'the race keeps its length', await pressed('race'));
-        check((await pressed('fix')).join() === '1,024', 'and the handles theirs', await pressed('fix'));
+        await drawn();
     },
 };

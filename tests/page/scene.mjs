@@ -1,8 +1,8 @@
 // The scene: what is seen is what ./run says. Red agrees with the record, bars add up to the score, digits are the answer.
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { PAGE, PICTURES, ROOT, check, close, open, table, tableOf } from './browser.mjs';
-import { browser, page, runShown, text, url } from './driver.mjs';
+import { PICTURES, ROOT, check, close, open, table, tableOf } from './browser.mjs';
+import { browser, drawn, page, runShown, text, url } from './driver.mjs';
 
 const KEY = '73914',
     SENTENCE = 28, // tokens of the gold sentence
@@ -17,7 +17,7 @@ const put = async (p, far, by) => {
         },
         [far, by],
     );
-    await p.waitForTimeout(80);
+    await drawn(p);
 };
 const go = async (p, id) => {
     await p.locator(`#toc a[href="#at=${id}"]`).click();
@@ -179,24 +179,6 @@ export default {
         await p.close();
     },
 
-    // The first picture needs a page, a style and two scripts.
-    async first_picture() {
-        const first = readFileSync(join(PAGE, 'first.js'), 'utf8'),
-            needed = [...first.matchAll(/from"\.\/(page-[^"]+)"/g)].map(([, name]) => name),
-            bytes = ['index.html', 'page.css', 'first.js', ...needed].reduce((sum, name) => sum + statSync(join(PAGE, name)).size, 0);
-        console.log(`${bytes} bytes to the first picture`);
-        check(bytes < 250000, 'at most 250 kB to the first picture', bytes);
-        const p = await browser.newPage();
-        await p.goto(url);
-        await p.waitForSelector('.scene-body .digits b');
-        const [painted, drawn] = await p.evaluate(() => [
-            performance.getEntriesByName('first-contentful-paint')[0]?.startTime,
-            performance.now(),
-        ]);
-        console.log(`first contentful paint after ${Math.round(painted)} ms, the scene before ${Math.round(drawn)} ms`);
-        await p.close();
-    },
-
     // Whole on a laptop's screen, in every chapter; digits are 40 pixels high.
     async sizes() {
         const p = await open(browser, url, { more: false, ready: false, viewport: { width: 1280, height: 720 } });
@@ -283,7 +265,7 @@ export default {
         }
         check(stops <= 5, 'the slider is within five stops', stops);
         await p.keyboard.press('End');
-        await p.waitForTimeout(100);
+        await drawn(p);
         const said = await p.locator('#pull').getAttribute('aria-valuetext');
         check(/^1,978 tokens back: it answers is {2}y, 16 of 32 hands are past their arc$/.test(said), 'it says so', said);
         await p.close();

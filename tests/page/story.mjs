@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PICTURES, ROOT, check, close, open, table, tableOf } from './browser.mjs';
-import { BOOK, browser, page, runShown, text, url, wish } from './driver.mjs';
+import { BOOK, browser, drawn, page, runShown, text, url, wish } from './driver.mjs';
 
 const recorded = JSON.parse(readFileSync(join(ROOT, 'page/recorded.json'), 'utf8'));
 const CHAPTERS = ['breaks', 'turning', 'why', 'mend', 'proof', 'yours'];
@@ -22,12 +22,8 @@ export default {
         check(numbers.length === 1 + 2 * stretches.length, 'a perplexity stands on every row', numbers);
         const begun = squeezed(BOOK.slice(0, first.characters));
         check(begun.endsWith(squeezed(given.text)), 'both begin with the story', given.text);
-        const ids = await page.evaluate(
-            (text) =>
-                rope.engine.ask('encode', { model: 'model', text, bos: true }).promise.then(({ ids }) => ids.length),
-            BOOK.slice(0, first.characters),
-        );
-        check(ids === 512, 'as long as training was', ids);
+        const { done } = await wish(page, 'count', { text: BOOK.slice(0, first.characters) });
+        check(done.n === 512, 'as long as training was', done.n);
         for (const [i, name] of ['none', 'yarn'].entries()) {
             const said = await runShown('text', i),
                 all = squeezed(said);
@@ -228,20 +224,20 @@ export default {
             [5, 5],
         ]) {
             await put(m, k);
-            await page.waitForTimeout(60);
+            await drawn();
             check(Math.abs((await product()) - Math.cos((m - k) * 0.42)) < 0.006, `the product at ${m} and ${k}`);
             const all = speeds.reduce((sum, row) => sum + Math.cos((m - k) * row.inv_freq), 0) / speeds.length;
             check(Math.abs((await sum()) - all) < 0.006, `the sum of all pairs at ${m} and ${k}`, [await sum(), all]);
         }
         await put(9, 3);
-        await page.waitForTimeout(60);
+        await drawn();
         const turned = () => page.locator('#arrows figure:nth-child(2) .arrow.query').getAttribute('transform');
         const [before, was] = [await product(), await turned()];
         await page.locator('#arrows button[aria-label="both one on"]').click();
-        await page.waitForTimeout(60);
+        await drawn();
         check((await product()) === before && (await turned()) !== was, 'both turn, the product stays');
         await page.locator('#arrows .words button', { hasText: 'Remember' }).click();
-        await page.waitForTimeout(60);
+        await drawn();
         check(/“Remember” stands at 5/.test(await text('#arrows')), 'a word is where the query stands');
         await page.locator('#arrows .part.theta').click();
         check(/10,000/.test(await text('#arrows .means')), 'a part of the formula says what it means');
@@ -275,7 +271,7 @@ export default {
             const here = weights.slice(0, -512).reduce((a, b) => a + b, 0) / all;
             check(Math.abs(here - far) < 2e-3, `the share that this page measures, ${name}`, [here, far]);
             await page.evaluate((row) => rope.state.set('row', row), row);
-            await page.waitForTimeout(80);
+            await drawn();
             const shown = await page
                 .locator('#attention figcaption')
                 .nth(name === 'none' ? 0 : 1)

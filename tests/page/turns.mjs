@@ -1,7 +1,7 @@
 // Count the turns.
 import { join } from 'node:path';
 import { PICTURES, check, open, table, tableOf } from './browser.mjs';
-import { browser, page, runShown, text, url } from './driver.mjs';
+import { browser, drawn, page, runShown, text, url } from './driver.mjs';
 
 export default {
     // Bars have a size, on both sides of the line, before the guess and after it.
@@ -25,7 +25,7 @@ export default {
             );
             check(below.at(-1) > below[0] + 40, `${when}: the slower, the further down`, below);
             await p.locator('#turns .predict .chips button').nth(2).click();
-            await p.waitForTimeout(80);
+            await drawn(p);
         }
         await p.close();
     },
@@ -33,7 +33,7 @@ export default {
     async count_the_turns() {
         await page.locator('#turns .predict .chips button').nth(2).focus();
         await page.keyboard.press('Enter');
-        await page.waitForTimeout(80);
+        await drawn();
         const never = (headDim, theta, L) =>
             table(`--explain --rope none --head-dim ${headDim} --theta ${theta} --train-ctx ${L}`).filter(
                 (r) => +r.turns < 1,
@@ -45,12 +45,12 @@ export default {
             await text('#turns .predict .reply'),
         );
         await page.locator('#turns button', { hasText: 'Llama 3' }).click();
-        await page.waitForTimeout(80);
+        await drawn();
         await says(`${never(128, 500000, 8192)} of 64`, 'Llama 3');
         const slider = page.locator('#turns input[type=range]').first();
         await slider.focus();
         await page.keyboard.press('Home');
-        await page.waitForTimeout(80);
+        await drawn();
         await says(`${never(128, 100, 8192)} of 64`, 'theta by keyboard');
         const rows = tableOf(await runShown('turns'));
         check(

@@ -64,7 +64,7 @@ export default {
                     topP: 0.9,
                     seed,
                 };
-                await rope.engine.ask('write', how, (part) => (text += (part.tokens ?? []).map((t) => t.text).join('')))
+                await rope.engine.ask('write', how, (part) => (text += (part.texts ?? []).join('')))
                     .promise;
                 return text;
             };
@@ -167,35 +167,9 @@ export default {
     // Every value in the address is checked. What is no value is said, and all panels stand.
     async bad_addresses() {
         const all = {
-            ...{
-                scored: 'foo',
-                method: 'foo',
-                growing: 'foo',
-                head: '9',
-                factor: '0.5',
-                layer: '99',
-                map: 'foo',
-                asked: 'foo',
-            },
-            ...{
-                other: 'foo',
-                race: 'foo,yarn',
-                view: 'foo',
-                slow: '1,2',
-                f: 'plain *',
-                digits: '0',
-                n: '1e99',
-                a: 'NaN',
-            },
-            ...{
-                'key-n': '3',
-                half: '0',
-                want: '1',
-                theta: '',
-                grown: '9999',
-                depth: '2',
-                temper: '9',
-            },
+            ...{ far: '-3', by: 'foo', m: '99', k: 'x', looks: '9', row: '99', head: '9', theta: '', trained: '1e99' },
+            ...{ slow: '1,2', temper: '9', map: 'foo', 'length-of-map': '0', race: 'foo,yarn', n: 'NaN', view: 'foo' },
+            ...{ want: '1', other: 'foo', stack: 'foo', slowed: 'foo' },
         };
         const standing = await page.locator('#panels section').count();
         const one = await open(browser, `${url}#${new URLSearchParams(all)}`, { ready: false });
@@ -212,10 +186,10 @@ export default {
             'and nothing of it is taken',
             values,
         );
-        await one.evaluate(() => (location.hash = 'method=bar&head=11&factor=0.1&scored=x&map=y'));
+        await one.evaluate(() => (location.hash = 'by=bar&head=11&far=x&map=y'));
         await one.waitForTimeout(300);
         check(one.complaints.length === 0, 'nor in an open tab', one.complaints);
-        check((await one.evaluate(() => rope.state.get('method'))) === 'none', 'the first value stands');
+        check((await one.evaluate(() => rope.state.get('by'))) === '', 'the first value stands');
         await one.close();
     },
 

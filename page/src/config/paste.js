@@ -12,26 +12,6 @@ function ropeBlock(pasted) {
     return text?.rope_parameters ?? text?.rope_scaling ?? (text?.rope_type ? text : null);
 }
 
-const ROPE_KEYS =
-    /^(rope|rotary|partial_rotary|head_dim$|hidden_size$|num_attention_heads$|max_position_embeddings$|original_max)/;
-
-// Of a config whose family is not known: { family, words }, its name and a config of the keys about RoPE alone; null where
-// these are not enough.
-export function ropeKeys(pasted) {
-    let all;
-    try {
-        all = JSON.parse(pasted);
-    } catch {
-        return null;
-    }
-    const text = all?.text_config ?? all,
-        keys = Object.fromEntries(Object.entries(text ?? {}).filter(([key]) => ROPE_KEYS.test(key))),
-        hasTheta = 'rope_theta' in keys || 'rope_parameters' in keys,
-        hasHead = 'head_dim' in keys || ('hidden_size' in keys && 'num_attention_heads' in keys);
-    if (!hasTheta || !hasHead || !keys.max_position_embeddings) return null;
-    return { family: String(text.model_type ?? all.model_type), words: JSON.stringify(keys, null, 2) };
-}
-
 // Does it say how long the model was trained before anything was scaled?
 export function hasOriginal(pasted) {
     const block = ropeBlock(pasted);

@@ -1,5 +1,5 @@
 // The table of what --check says of a config's settings, without any weights.
-import { h, short } from '../dom.js';
+import { h, listing, short } from '../dom.js';
 
 // What is compared, in words: value and limit.
 const CHECKS = {
@@ -11,20 +11,16 @@ const CHECKS = {
 };
 const COLUMNS = ['check', 'value', 'limit', 'verdict'];
 
-const shown = (x) => h('td', isNaN(x) ? x : short(+x, 6));
+const shown = (x) => (isNaN(x) ? x : short(+x, 6));
 
 // A row for each of --check's: { check, value, limit, verdict }.
 export function verdictTable(rows) {
     if (!rows.length) return '';
-    const head = COLUMNS.map((name) => h('th', name));
-    const body = rows.map(({ check, value, limit, verdict }) =>
-        h(
-            `tr.${verdict}`,
-            h('td', h('b', check), h('br'), h('span.fine', CHECKS[check] ?? '')),
-            shown(value),
-            shown(limit),
-            h('td', h('b', verdict)),
-        ),
-    );
-    return h('table.list', h('thead', h('tr', head)), h('tbody', body));
+    const cells = rows.map(({ check, value, limit, verdict }) => [
+        [h('b', check), h('br'), h('span.fine', CHECKS[check] ?? '')],
+        shown(value),
+        shown(limit),
+        h('b', verdict),
+    ]);
+    return listing(COLUMNS, cells, (i) => rows[i].verdict);
 }

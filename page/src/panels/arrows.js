@@ -235,7 +235,7 @@ export function whatRopeIs({ page, shipped }) {
             ),
         ),
         h(
-            'figure.whole-row',
+            'figure',
             h(
                 'figcaption',
                 h('b', '3'),

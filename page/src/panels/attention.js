@@ -1,6 +1,6 @@
 // Where a real head looks: a row for each query of a text, from the nearest token on the left to the furthest on the
 // right. Up to 512 both pictures are alike; past it, plain RoPE looks where nothing was ever taught.
-import { chips, command, count, drawing, h, onceAFrame, statusLine } from '../dom.js';
+import { command, count, drawing, h, onceAFrame, rgb, stateChips, stateSlider, statusLine } from '../dom.js';
 import { runs } from '../job.js';
 import { colourOf, titleOf } from '../methods.js';
 import { hasLeft } from '../numbers.js';
@@ -87,20 +87,10 @@ export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
         };
     });
 
-    const colours = (style, name) =>
-        style
-            .getPropertyValue(name)
-            .trim()
-            .match(/[0-9a-f]{2}/gi)
-            .slice(0, 3)
-            .map((x) => parseInt(x, 16));
     function draw() {
         showCommands();
         const row = state.get('row'),
-            style = getComputedStyle(document.documentElement);
-        const near = colours(style, '--blue'),
-            far = colours(style, '--never'),
-            soft = colours(style, '--soft');
+            [near, far, soft] = ['--blue', '--never', '--soft'].map(rgb);
         for (const { name, canvas, mark, share, mean, bar } of views) {
             const paint = canvas.getContext('2d'),
                 image = paint.createImageData(bins, positions.length);
@@ -183,21 +173,14 @@ export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
             ]),
         );
     };
-    const choices = chips(
+    const choices = stateChips(
         'head',
+        'looks',
         heads.map((name) => [name, `layer ${name[0]}, head ${name[2]}`]),
-        { get: head, set: (value) => state.set('looks', value) },
     );
-    state.on('looks', choices.draw);
     state.on(['looks', 'row'], redraw);
-    const slider = h('input', { type: 'range', min: 0, max: positions.length - 1, step: 1, ariaLabel: 'the query' });
-    slider.oninput = () => state.set('row', +slider.value);
-    const putSlider = (row) => {
-        slider.value = row;
-        slider.setAttribute('aria-valuetext', `position ${positions[row]}`);
-    };
-    state.on('row', putSlider);
-    putSlider(state.get('row'));
+    const rows = { min: 0, max: positions.length - 1, step: 1 },
+        slider = stateSlider('which token looks', 'row', { ...rows, show: (row) => `position ${count(positions[row])}` });
     new ResizeObserver(redraw).observe(views[0].figure);
     return {
         id: 'attention',
@@ -214,7 +197,7 @@ export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
                 'div.two.maps2',
                 views.map(({ figure }) => figure),
             ),
-            h('label.field.wide', h('span', 'which token looks'), slider),
+            slider,
             says,
             h('div.row.middle', choices, go),
             status,

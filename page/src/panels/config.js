@@ -3,11 +3,11 @@
 import { engineReadings } from '../config/engines.js';
 import { EXAMPLES } from '../config/examples.js';
 import { gapFields } from '../config/gaps.js';
-import { blockToPaste, hasOriginal, promiseOf, ropeKeys } from '../config/paste.js';
+import { blockToPaste, hasOriginal, promiseOf } from '../config/paste.js';
 import { verdictTable } from '../config/verdicts.js';
 import { wavelengths } from '../config/waves.js';
 import { inWords, isNothingNew, layersInWords, remarks, verdictOf, wayOut } from '../config/words.js';
-import { afterPause, button, command, count, fact, folded, h, short, stateChips, stateSlider, statusLine } from '../dom.js';
+import { afterPause, breath, button, command, count, fact, folded, h, short, stateChips, stateSlider, statusLine } from '../dom.js';
 import { mb, takes } from '../given.js';
 import { go } from '../links.js';
 import { methodChoices, SIX, titleOf } from '../methods.js';
@@ -81,7 +81,7 @@ function reached(rows, most, length) {
 }
 
 // What a config's settings come to: { box, put, clear }. Among the story's panels all but the verdict and the engines is
-// folded away.
+// folded away. `put` goes in steps of some milliseconds.
 function resultsOf(isFolded) {
     const onTop = h('p.verdict', { role: 'status' }),
         dated = h('p.fine'),
@@ -183,7 +183,7 @@ function resultsOf(isFolded) {
 
     return {
         box,
-        put(page, pasted, filled) {
+        *put(page, pasted, filled) {
             const length = state.get('want'),
                 chosen = state.get('other'),
                 told = page.facts(),
@@ -192,8 +192,10 @@ function resultsOf(isFolded) {
                     !chosen && told.factor > 1 && told.maxPositions === told.trainedContext && !hasOriginal(pasted),
                 rows = reached(plan.judge(length), isOnTop && told.maxPositions, length),
                 failed = rows.filter((row) => row.verdict === 'fail'),
-                scaled = plan.frequencies(length),
-                explained = plan.explain(length);
+                scaled = plan.frequencies(length);
+            yield;
+            const explained = plan.explain(length);
+            yield;
             const { notes, kinds } = explained,
                 method = chosen || told.method,
                 pairs = pairsOf(explained),
@@ -202,6 +204,7 @@ function resultsOf(isFolded) {
                 advice = isNothingNew(notes, trained) ? '' : plan.advice(length),
                 far = notes.map ? plan.distance(length - 1, 0) + 1 : length, // no later key is further away
                 alike = putReadings(plan, length, told.maxPositions > 0);
+            yield;
             box.hidden = false;
             onTop.textContent = verdictOf(rows, length, { notes, trained, alike });
             onTop.classList.toggle('bad', failed.length > 0);
@@ -213,6 +216,7 @@ function resultsOf(isFolded) {
             verdicts.replaceChildren(verdictTable(rows));
             const isOwn = putBlock(plan, chosen ? '' : pasted, told, alike);
             putCommands(pasted, filled, chosen, length, isOwn);
+            yield;
             waves.put({
                 plain: pairs.plain,
                 frequencies: pairs.frequencies,
@@ -251,8 +255,11 @@ export function yourModel({ small, hasToolBeside, isTool }) {
     });
     const gaps = gapFields(() => read());
     const results = resultsOf(!isTool);
+    let newest = 0; // of the readings: an older one goes no further
 
     function refuse(reason) {
+        newest++;
+        results.box.ariaBusy = 'false';
         const isEmpty = !pasted.trim();
         status.say(
             isEmpty ? 'The field is empty: paste a config.json, or take an example above.' : inWords(reason),
@@ -274,34 +281,25 @@ export function yourModel({ small, hasToolBeside, isTool }) {
         isOurs = false;
     }
 
-    // The config, opened: where the program does not know its family, its keys about RoPE alone.
-    function opened() {
-        const { headDim, theta, trainedContext } = gaps.numbers,
-            configure = (words) => ({ words, page: small.configure(words, headDim, theta, trainedContext) });
-        try {
-            return configure(pasted);
-        } catch (error) {
-            const keys = /^line \d+: model_type cannot be used/.test(error.message) && ropeKeys(pasted);
-            if (!keys) throw error;
-            return { ...configure(keys.words), family: keys.family };
-        }
-    }
-
-    function read() {
+    async function read() {
+        const mine = ++newest;
+        results.box.ariaBusy = 'true';
         if (pasted.length > MOST_FILE) return refuse(`this has ${mb(pasted.length)}, which is no config.json`);
         let page;
         try {
-            const { words, family, ...made } = opened();
-            page = made.page;
+            const { headDim, theta, trainedContext } = gaps.numbers;
+            page = small.configure(pasted, headDim, theta, trainedContext);
             const told = page.facts();
             status.say('');
-            advised.textContent = family
-                ? `The family “${family}” is not known here. What follows is of its keys about RoPE alone, as if all its layers ` +
-                  'had full attention, and turned alike.'
-                : '';
+            advised.textContent = '';
             gaps.put(told);
             promise(told);
-            results.put(page, words, gaps.options(told));
+            const steps = results.put(page, pasted, gaps.options(told));
+            while (!steps.next().done) {
+                await breath();
+                if (mine !== newest) return;
+            }
+            results.box.ariaBusy = 'false';
         } catch (error) {
             refuse(error.message);
         } finally {
@@ -320,10 +318,13 @@ export function yourModel({ small, hasToolBeside, isTool }) {
                   `${count(MOST_LINK)} are the most.`;
         read();
     });
-    area.oninput = paste;
+    area.oninput = () => {
+        results.box.ariaBusy = 'true';
+        paste();
+    };
     const take = (words) => {
         area.value = words;
-        paste();
+        area.oninput();
     };
     takes('config', (words) => {
         take(words);

@@ -2,71 +2,65 @@
 import { command, count, folded, h, statusLine } from '../dom.js';
 import { DEPTHS, keyOf } from '../haystack.js';
 import { runs } from '../job.js';
-import { methodFor, titleOf } from '../methods.js';
+import { titleOf } from '../methods.js';
 
 const NAMES = ['none', 'yarn', 'window'],
     SEED = 1;
 
-export function keyGrid({ engine, recorded, file, trained }) {
-    const LENGTHS = [trained / 2, trained, 2 * trained, 4 * trained, 8 * trained],
-        LONGEST = 8 * trained;
-    const status = statusLine(),
-        line = command(),
-        cells = {}; // by method, length and number of the depth
+/**
+ * What was recorded of keys: { box, lengths, cellOf, mark }. `recorded` has rows of a method, a length, a depth and whether
+ * the key was found; of a length without a row nothing is shown.
+ * @param {number} trained @param {any[][]} recorded
+ */
+export function recordedGrid(trained, recorded) {
+    const lengths = [trained / 2, trained, 2 * trained, 4 * trained, 8 * trained],
+        cells = new Map(), // by method, length and number of the depth
+        named = (name, length, i) => `${name} ${length} ${i}`;
     const mark = (cell, right, title) => {
         cell.className = right ? 'yes' : 'no';
         cell.textContent = right ? '✓' : '·';
         cell.title = title;
     };
-    const cellOf = (name, length, i) => {
-        const cell = (cells[`${name} ${length} ${i}`] = h('td.ghost'));
-        const known = recorded.passkey.find(([m, n, d]) => m === name && n === length && d === DEPTHS[i]);
-        if (!known) return cell;
-        mark(cell, known[3] === 1, `recorded: ${known[3] === 1 ? 'found' : 'not found'}`);
+    const made = (name, length, i) => {
+        const cell = h('td.ghost'),
+            known = recorded.find(([m, n, d]) => m === name && n === length && d === DEPTHS[i]);
+        cells.set(named(name, length, i), cell);
+        if (known) mark(cell, known[3] === 1, `recorded: ${known[3] === 1 ? 'found' : 'not found'}`);
         cell.classList.add('ghost');
         return cell;
     };
-    const row = (name, length) =>
-        h(
-            'tr',
-            h('th', count(length)),
-            DEPTHS.map((_, i) => cellOf(name, length, i)),
-        );
-    const head = () =>
-        h(
-            'tr',
-            h('th', '%'),
-            DEPTHS.map((d) => h('th', String(100 * d))),
-        );
-    const tables = NAMES.map((name) =>
-        h(
-            'div.grid',
-            h(
-                'table',
-                h('caption', titleOf(name)),
-                h('thead', head()),
-                h(
-                    'tbody',
-                    LENGTHS.map((length) => row(name, length)),
-                ),
-            ),
-        ),
-    );
-    const asking = runs({ engine, status, inputs: ['factor'], work: askAll, stale: showCommand });
+    const heads = ['%', ...DEPTHS.map((depth) => String(100 * depth))];
+    const table = (name) => {
+        const rows = lengths.map((length) => h('tr', h('th', count(length)), DEPTHS.map((_, i) => made(name, length, i))));
+        const head = h('tr', heads.map((one) => h('th', one)));
+        return h('div.grid', h('table', h('caption', titleOf(name)), h('thead', head), h('tbody', rows)));
+    };
+    return {
+        box: h('div.grids', NAMES.map(table)),
+        lengths,
+        cellOf: (name, length, i) => cells.get(named(name, length, i)),
+        mark,
+    };
+}
+
+export function keyGrid({ engine, recorded, file, trained }) {
+    const { box, lengths, cellOf, mark } = recordedGrid(trained, recorded.passkey),
+        longest = lengths.at(-1),
+        status = statusLine();
+    const asking = runs({ engine, status, work: askAll });
     async function askAll(run) {
         let right = 0,
             all = 0;
-        for (const length of LENGTHS)
+        for (const length of lengths)
             for (const name of NAMES)
                 for (const [i, depth] of DEPTHS.entries()) {
-                    const cell = cells[`${name} ${length} ${i}`],
+                    const cell = cellOf(name, length, i),
                         key = keyOf(SEED, length, i, 0),
-                        hidden = { length, depth, key, context: LONGEST };
+                        hidden = { length, depth, key, context: longest };
                     cell.classList.add('now');
                     status.say(`${titleOf(name)}, ${count(length)} tokens, the key at ${100 * depth} % …`);
                     try {
-                        const method = methodFor(name);
-                        const { answer } = await run.ask('hide', { model: 'model', method, ...hidden });
+                        const { answer } = await run.ask('hide', { model: 'model', method: name, ...hidden });
                         mark(cell, answer === key, `key ${key}, answer ${answer}`);
                         right += +(answer === key);
                         all++;
@@ -76,11 +70,7 @@ export function keyGrid({ engine, recorded, file, trained }) {
                 }
         status.say(`${right} of ${all} keys found.`);
     }
-    function showCommand() {
-        const methods = NAMES.map((name) => methodFor(name)).join(',');
-        line.put(`./run ${file} --passkey -n ${LONGEST} --trials 1 -s ${SEED} --kv f32 --rope ${methods}`);
-    }
-    showCommand();
+    const how = `-n ${longest} --trials 1 -s ${SEED} --kv f32 --rope ${NAMES.join(',')}`;
     return h(
         'div',
         h('h3', 'Every length, every depth'),
@@ -88,9 +78,9 @@ export function keyGrid({ engine, recorded, file, trained }) {
             'p.fine',
             'Rows: the length of the text. Columns: how deep the key stands, in percent. Pale cells are recorded, full ones yours.',
         ),
-        h('div.grids', tables),
+        box,
         asking.button(['Run the grid']),
         status,
-        folded('The command that fills the grid', line),
+        folded('The command that fills the grid', command(`./run ${file} --passkey ${how}`)),
     );
 }

@@ -17,25 +17,19 @@ export function hideAKey({ file, engine, shipped, recorded, own, scene }) {
         `All three read ${count(scene.most)} tokens. In the last of them perplexity is the same for YaRN and the window, and worse ` +
             `for plain RoPE. Who finds the number at the beginning?`,
         READERS.map(([, title]) => title),
-        {
-            onanswer: (i) => {
-                const [name] = READERS[i];
-                scene.unhide(name);
-                guess.say(
-                    `${own ? 'The scene shows what comes of it.' : name === 'yarn' ? 'Yes.' : 'No: YaRN does.'} The window does ` +
-                        'not see so far back, and plain RoPE sees it at angles that training never showed. Choose each of them ' +
-                        'below the clocks, and pull the sentence nearer. Below is every length, up to eight times the trained one.',
-                );
-            },
+        (i) => {
+            const [name] = READERS[i];
+            scene.unhide(name);
+            guess.say(
+                `${own ? 'The scene shows what comes of it.' : name === 'yarn' ? 'Yes.' : 'No: YaRN does.'} The window does ` +
+                    'not see so far back, and plain RoPE sees it at angles that training never showed. Choose each of them ' +
+                    'below the clocks, and pull the sentence nearer. Below is every length, up to eight times the trained one.',
+            );
         },
     );
     return {
         id: 'key',
         title: 'Hide a key',
-        body: [
-            guess,
-            h('div.scene-slot'),
-            grid,
-        ],
+        body: [guess, h('div.scene-slot'), grid],
     };
 }

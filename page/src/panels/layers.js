@@ -1,7 +1,7 @@
 // Two kinds of layers. Five small models that were trained alike, and differ in what their layers see: which stack breaks
 // past its training, and which remembers?
 import { chart } from '../chart.js';
-import { chips, command, count, h, stateChips, statusLine } from '../dom.js';
+import { chips, command, count, h, listing, stateChips, statusLine } from '../dom.js';
 import { isOneFile } from '../engine.js';
 import { DEPTHS, keyOf } from '../haystack.js';
 import { runs } from '../job.js';
@@ -212,22 +212,13 @@ export function kindsOfLayers({ engine, recorded, book }) {
         } else line.put(`${begins} ${full},${windowOf(name)}`, seeks);
     }
     function fill() {
-        const heads = STRETCHES.map(([from, to]) => h('th', `${count(from)} to ${count(to)}`));
+        const heads = STRETCHES.map(([from, to]) => `${count(from)} to ${count(to)}`);
         const lines = [...results.entries()].map(([key, { stretches, keys }]) => {
             const cells = STRETCHES.map((_, i) => stretches?.[i].toFixed(1) ?? '');
             const { title } = lookOf(...key.split(' '));
-            return h(
-                'tr',
-                [title, ...cells, keys === undefined ? '' : `${keys} of ${DEPTHS.length}`].map((cell) => h('td', cell)),
-            );
+            return [title, ...cells, keys === undefined ? '' : `${keys} of ${DEPTHS.length}`];
         });
-        table.replaceChildren(
-            h(
-                'table.list',
-                h('thead', h('tr', h('th', 'perplexity at positions'), heads, h('th', 'keys'))),
-                h('tbody', lines),
-            ),
-        );
+        table.replaceChildren(listing(['perplexity at positions', ...heads, 'keys'], lines));
     }
     const reading = runs({
         engine,

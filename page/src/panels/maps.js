@@ -1,6 +1,6 @@
 // Distance maps. Not the speed of the hands is changed, but the distance that they turn by.
 import { chart } from '../chart.js';
-import { command, count, counts, h, onceAFrame, short, stateChips } from '../dom.js';
+import { command, count, counts, h, onceAFrame, rgb, short, stateChips } from '../dom.js';
 import { colourOf } from '../methods.js';
 import { choice, number, state } from '../state.js';
 
@@ -37,14 +37,8 @@ export function distances({ file, page, shipped }) {
         canvas.width = canvas.height = CELLS;
         const paint = canvas.getContext('2d'),
             image = paint.createImageData(CELLS, CELLS);
-        const hex = (v) =>
-            getComputedStyle(document.documentElement)
-                .getPropertyValue(v)
-                .trim()
-                .match(/[0-9a-f]{2}/gi)
-                .map((x) => parseInt(x, 16));
-        const near = hex('--blue'),
-            far = hex('--never');
+        const near = rgb('--blue'),
+            far = rgb('--never');
         let unseen = 0,
             pairs = 0;
         for (let r = 0; r < CELLS; r++)

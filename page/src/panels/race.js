@@ -7,6 +7,7 @@ import {
     counts,
     foldedChips,
     h,
+    listing,
     onceAFrame,
     short,
     stateChips,
@@ -15,7 +16,7 @@ import {
 import { takes } from '../given.js';
 import { runs } from '../job.js';
 import { go as goTo } from '../links.js';
-import { colourOf, lookOf, methodChoices, optionsFor, SIX, titleOf } from '../methods.js';
+import { colourOf, lookOf, methodChoices, methodFor, optionsFor, SIX, titleOf } from '../methods.js';
 import { movingPerplexity, perplexity } from '../numbers.js';
 import { readText, SPAN } from '../reading.js';
 import { choice, choices, number, state, text } from '../state.js';
@@ -59,7 +60,7 @@ export function race({ file, engine, page, shipped, recorded, book }) {
         plot.clear();
         const all = recorded.race[state.get('n')],
             window = all && new Map(all.window);
-        if (passage === book && all && !(state.get('factor') > 0))
+        if (passage === book && all)
             for (const name of runners())
                 if (all[name])
                     plot.set(`~${name}`, isRatio() ? all[name].map(([p, v]) => [p, v / window.get(p)]) : all[name], {
@@ -93,33 +94,14 @@ export function race({ file, engine, page, shipped, recorded, book }) {
         const edges = [64, L / 2, L, 2 * L, 4 * L, 8 * L, 16 * L].filter((e) => e <= state.get('n'));
         const done = runners().filter((name) => results[name]);
         if (!done.length) return void table.replaceChildren();
-        const cells = (name) =>
-            edges.slice(1).map((to, i) => {
-                const nlls = results[name];
-                return h(
-                    'td',
-                    nlls.length >= edges[i]
-                        ? perplexity(nlls, edges[i] - 1, Math.min(to, nlls.length + 1) - 1).toFixed(1)
-                        : '',
-                );
-            });
-        table.replaceChildren(
-            h(
-                'table.list',
-                h(
-                    'thead',
-                    h(
-                        'tr',
-                        h('th', 'perplexity at'),
-                        edges.slice(1).map((to, i) => h('th', `${count(edges[i])} to ${count(to)}`)),
-                    ),
-                ),
-                h(
-                    'tbody',
-                    done.map((name) => h('tr', h('td', titleOf(name)), cells(name))),
-                ),
-            ),
-        );
+        const heads = edges.slice(1).map((to, i) => `${count(edges[i])} to ${count(to)}`);
+        const row = (name) => {
+            const nlls = results[name],
+                between = (from, to) => perplexity(nlls, from - 1, Math.min(to, nlls.length + 1) - 1).toFixed(1);
+            const cells = edges.slice(1).map((to, i) => (nlls.length >= edges[i] ? between(edges[i], to) : ''));
+            return [titleOf(name), ...cells];
+        };
+        table.replaceChildren(listing(['perplexity at', ...heads], done.map(row)));
     }
 
     const redraw = onceAFrame(() => {
@@ -140,7 +122,7 @@ export function race({ file, engine, page, shipped, recorded, book }) {
         if (!names().length) return void status.say('Choose a method or two.', true);
         status.say(`Reading ${count(n)} tokens with ${all.length} methods …`);
         const read = (name) =>
-            readText(run, { name, text: passage, n }, (nlls) => {
+            readText(run, { method: methodFor(name), text: passage, n }, (nlls) => {
                 results[name] = nlls;
                 redraw();
             });
@@ -165,7 +147,7 @@ export function race({ file, engine, page, shipped, recorded, book }) {
     const reading = runs({
         engine,
         status,
-        inputs: ['race', 'n', 'factor'],
+        inputs: ['race', 'n'],
         work: readAll,
         stale: () => {
             status.say('');
@@ -191,9 +173,9 @@ export function race({ file, engine, page, shipped, recorded, book }) {
     const measure = afterPause(250, async () => {
         const mine = passage,
             part = mine.slice(0, 40 * state.get('n'));
-        const { ids } = await engine.ask('encode', { model: 'model', text: part, bos: true }).promise;
-        if (mine !== passage || ids.length >= state.get('n')) return;
-        ends = Math.max(2, ids.length);
+        const { n } = await engine.ask('count', { model: 'model', text: part }).promise;
+        if (mine !== passage || n >= state.get('n')) return;
+        ends = Math.max(2, n);
         if (!reading.isOn()) showRunners();
     });
     paste.oninput = () => {

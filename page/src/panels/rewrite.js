@@ -8,7 +8,7 @@ import { markOf, marks } from '../tints.js';
 import { HOW, PAST_TRAINED, writes } from './writing.js';
 
 const TAIL = 50, // tokens that are shown
-    PICTURE_MS = 60;
+    PICTURE_MS = 100;
 
 const spansOf = (tokens) => tokens.map(([text, nll]) => h('span', { className: nll === undefined ? '' : markOf(nll) }, text));
 
@@ -47,10 +47,11 @@ export function rewrite({ engine, file, book, shipped, recorded, own }) {
             title.textContent = `Written again with your handles: ${count(texts.length)} of ${count(past)} tokens`;
             tail.replaceChildren('… ', texts.slice(-TAIL).join(''));
         }, PICTURE_MS);
-        await run.ask('write', { ...wish, ...HOW, context: past, judge: 'window' }, (part) => {
-            for (const { text } of part.tokens ?? []) texts.push(text);
+        await run.ask('write', { ...wish, ...HOW, context: past }, (part) => {
             part.nll?.forEach((nll, i) => (nlls[part.from + i] = nll));
-            if (part.tokens) draw();
+            if (!part.texts) return;
+            texts.push(...part.texts);
+            draw();
         });
         const shown = texts.slice(from, to).map((text, i) => [text, nlls[from + i]]),
             now = perplexity(nlls, ...stretch),

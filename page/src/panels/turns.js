@@ -164,16 +164,14 @@ export function countTheTurns({ small, shipped }) {
                 `${shipped.trainedContext} positions. How many of the pairs never made one whole turn?`,
         ),
         choices.map((x) => (x ? String(x) : 'none')),
-        {
-            onanswer: (i) => {
-                box.classList.remove('hidden-answer');
-                const right = never();
-                guess.say(
-                    choices[i] === right ? `Yes: ${right}.` : `It is ${right}.`,
-                    ' The hands slow down by a constant ratio, so their turns fall on a straight line here.',
-                );
-                redraw();
-            },
+        (i) => {
+            box.classList.remove('hidden-answer');
+            const right = never();
+            guess.say(
+                choices[i] === right ? `Yes: ${right}.` : `It is ${right}.`,
+                ' The hands slow down by a constant ratio, so their turns fall on a straight line here.',
+            );
+            redraw();
         },
     );
     state.on(['theta', 'trained', 'head'], redraw);

@@ -51,7 +51,6 @@ export function yourWeights({ engine, shipped, own, build }) {
         `${own.name}, ${mb(bytes)}: ${layers} layers of ${heads} heads, trained on ${count(trainedContext)} positions. ` +
         'All panels run it.';
     return {
-        number: 15,
         id: 'weights',
         title: 'Your weights',
         body: [
