@@ -324,6 +324,7 @@ lint: run
 	@found() { command -v $$1 > /dev/null && echo "$$1" || { echo "$$1 is not here"; false; }; }; status=0; \
 	$(PYTHON) tools/house.py || status=1; \
 	$(PYTHON) tools/header_table.py --check || status=1; \
+	$(PYTHON) tools/family_table.py --check || status=1; \
 	$(PYTHON) tools/words.py || status=1; \
 	if found mypy; then mypy $(MYPY) export probe || status=1; fi; \
 	if found $(LINT_GCC); then for file in $(filter-out $(VECTORS),$(SOURCES)); do \
