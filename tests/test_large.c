@@ -4,7 +4,7 @@
 
 #include <sys/mman.h>
 
-#include "src/fast/attention.h"
+#include "src/fast/attention_task.h"
 #include "src/fast/kernels.h"
 #include "src/fast/matmul.h"
 #include "src/fast/widen.h"

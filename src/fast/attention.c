@@ -15,12 +15,10 @@
 // past (split-KV, as in flash-decoding), whose results are merged in a fixed order. All query heads
 // of a kv head and all positions of a group go through a block together, while it is in the
 // first-level cache.
-#include "attention.h"
+#include "attention_task.h"
 
 #include <math.h>
 #include <string.h>
-
-#include "spread_token.h"
 
 // ---- products with a block ----
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "kinds.h"
-#include "spread_token.h"
 #include "stream.h"
 
 // ---- queries, keys and values ----

@@ -124,3 +124,7 @@ void add_terms_of_values(const AttentionTask *k, int block, const float *weights
 
 // Adds to scores (rows, KV_BLOCK) the logarithm of how many positions each key stands for.
 void add_crowd(const AttentionTask *k, int block, float *scores);
+
+// out = softmax(scale q k) v over one layer of the cache. The number of threads does not change the
+// result.
+void attention_by_team(const Team *team, const Attention *attention);

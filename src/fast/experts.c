@@ -11,7 +11,6 @@
 // in place. A task is 64 rows of the first two matrices of one batch, and then 64 rows of the third
 // matrix of all batches, one after the other. So no two threads write to one number, and sums have
 // one order.
-#include "experts.h"
 
 #include <math.h>
 #include <string.h>

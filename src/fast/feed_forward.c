@@ -1,5 +1,4 @@
 // The second half of a layer: its dense feed-forward layer.
-#include "feed_forward.h"
 
 #include "kinds.h"
 #include "stream.h"

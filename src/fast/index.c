@@ -2,7 +2,6 @@
 // like any other's, so that its scores come from attention's products, by any method and map; what
 // follows is a sum over heads in place of a softmax. A few queries are under way together: the team
 // shares the blocks of the past, and then each thread chooses for some of the queries.
-#include "index.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,16 +1,118 @@
-// All kinds together, in the fast engine: what a forward pass keeps besides a Llama's. kinds.c has
-// the table of their rows. Each slice is a file of its own, named as in src/kinds.
+// All kinds together, in the fast engine: what each keeps for a chunk of rows, and what a forward pass
+// has of them besides a Llama's. kinds.c has the table of their rows. Each slice is a file of its own,
+// named as in src/kinds.
 #pragma once
 
+#include "angles.h"
 #include "attention_layer.h"
 #include "encodings.h"
-#include "experts.h"
-#include "index.h"
 #include "kind.h"
-#include "latent.h"
-#include "per_layer.h"
-#include "states.h"
-#include "turns.h"
+
+// ---- experts.c ----
+// Layers with experts: each row of a chunk chooses a few, and only these are read.
+
+// What a chunk needs, see experts.c.
+typedef struct Experts Experts;
+
+// ---- feed_forward.c ----
+// The dense feed-forward layer.
+
+// The second half of a layer: x (n_wanted, dim) += w2 . (silu(w1 . norm(x)) * (w3 . norm(x))), or
+// what other activations make of both, or of w3 . norm(x) alone.
+void feed_forward_by_team(const Team *team, Transformer *t, int index, int n_wanted);
+
+// ---- index.c ----
+// A choice of keys (index.c of the core), a chunk of rows at a time.
+
+enum { AT_ONCE_CHOSEN = 8 };  // queries whose keys are chosen together
+
+// What a chunk needs. The indexer's keys are what a layer keeps besides (Transformer.seconds).
+typedef struct {
+    const Model *model;
+    float *queries;  // (chunk, heads * dim), turned
+    float *keys;     // (chunk, dim)
+    float *weights;  // (chunk, heads)
+    float *likings;  // (AT_ONCE_CHOSEN, whole blocks of context) of the queries under way
+    uint32_t
+        *ordered;  // (n_threads, the same) the likings of a query as numbers that can be counted
+    uint64_t *chosen;  // (chunk, n_blocks) a bit for each key that a row's query sees
+    int64_t n_blocks;  // of the context
+} Index;
+
+// ---- latent.c ----
+// Latent attention by absorption: the cache keeps the narrow vector that keys and values of all
+// heads come from, and queries are brought to it.
+
+// What a chunk needs. A latent key is what turns, for all heads, and then the latent vector; its
+// value is the vector.
+typedef struct {
+    const Model *model;
+    float *q_latent;  // (chunk, q_rank)
+    float *vectors;   // (chunk, kv_rank + rotary_dim) as wkv_a makes them
+    float *queries;   // (chunk, n_heads * (rotary_dim + kv_rank)) as they meet latent keys
+    float *mixed;     // (chunk, n_heads * kv_rank) the mix of latent vectors
+    int64_t width;    // kv_rank in whole vectors
+    int64_t chunk;
+    float *weights;  // (n_threads, head_dim - rotary_dim, width) those of a head of wk as float32
+    float *rows;     // (n_threads, chunk, width) a head of all queries
+} Latent;
+
+// Its two parts: queries and latent vectors of the chunk, without queries if no rows are wanted; and
+// attention of them, with what it adds. Between the two stands what wq reads.
+void project_latent_by_team(const Team *team, Transformer *t, int index, int n_wanted);
+void mix_projected_by_team(const Team *team, Transformer *t, int index, int n_wanted);
+Input normed_q_latent(const Transformer *t, int index);
+
+// ---- per_layer.c ----
+// What ends a layer of Gemma 4, for many rows and threads: per_layer.c has the definition.
+
+// For a chunk of rows.
+typedef struct {
+    float *own;   // (chunk, n_layers, per_layer_dim) the tokens' embeddings of each layer
+    float *rows;  // (threads, per_layer_dim) of the table, one at a time
+    float *gate;  // (chunk, per_layer_dim) what a layer takes of them
+} PerLayer;
+
+// ---- states.c ----
+// Layers that keep a state in place of keys and values. states.c has their definition.
+
+// What a chunk needs. What such layers keep lies in one piece, layer by layer, as states.c of the
+// core has it too (see state_numbers).
+typedef struct {
+    const Model *model;
+    float *kept;    // (layers with LAYER_STATE, state_numbers) the transformer's
+    float *inputs;  // (chunk, state_inputs), and after the convolution its channels in place
+    float *made;    // (chunk, state_width) the gates, and then what the layer makes
+    float *betas;   // (chunk, state_value_heads) how much a head takes,
+    float *decays;  // (chunk, state_value_heads) and by what its state is multiplied
+} States;
+
+// What a layer keeps, the last inputs of its convolution first.
+float *states_of_layer(const States *states, int index);
+// The channels from `place` on in the n rows of inputs become silu(their convolution).
+void convolve_by_team(const Team *team, States *states, int index, int n, int64_t place);
+// inputs (n, state_inputs) = in . the input + a bias.
+void take_inputs_by_team(const Team *team, States *states, int index, const Input *input,
+                         Workspace *workspace);
+// x (n_wanted, dim) += out . made
+void add_made_by_team(const Team *team, Transformer *transformer, int index, int n_wanted);
+
+// ---- turns.c ----
+// By which angles a layer's queries and keys turn: those of most layers, and those of layers that
+// slide, where these have settings of their own.
+
+typedef struct {
+    bool stands_still;     // heads do not turn: the model knows positions otherwise
+    Angles full, sliding;  // `sliding` is for layers with LAYER_SLIDING, `full` for all others
+} FastTurns;
+
+// The angles by which a layer turns, NULL: it does not.
+const Angles *angles_of(const Transformer *transformer, const Layer *layer);
+
+// The angles that are known are of other positions from now on, and will be made anew.
+void turns_forget(Transformer *transformer);
+
+// ---- all of them ----
 
 struct FastExtra {
     FastTurns turns;

@@ -3,7 +3,6 @@
 // and its mix of values is Wv times the mix of latent vectors. So all heads meet one key for each
 // token, and neither keys nor values are ever made. The products with Wk and Wv, which are one
 // matrix for each head, are float32.
-#include "latent.h"
 
 #include <string.h>
 

@@ -58,25 +58,27 @@ Workspace *workspace_lay_out(Arena *arena, int64_t max_n, int64_t max_cols, int 
     return at;
 }
 
-// Sums of the values, for weights with a zero or an offset. starts has them lane by lane.
-static void sum_up(Rounded *out, const int32_t *starts) {
+// Sums of the values, for weights with a zero or an offset. starts has them lane by lane, and firsts
+// those of a lane's first two, where SUMS_OF_PAIRS has a use for them.
+static void sum_up(Rounded *out, const int32_t *starts, const int32_t *firsts) {
     for (int h = 0; h < 2 * PARTS; h++) {
         const int32_t *s = starts + 4 * h;
         const int32_t sum = s[0] + s[1] + s[2] + s[3];
         const int32_t start = sum / (IN_PAIRS ? PAIRS_UNIT : 1);
         out->half_starts[h] = start;
         out->half_sums[h] = -out->scales[h / 2] * (float)start;
-        const int8_t *x = out->values + 16 * h;
-        int first = x[0] + x[1] + x[4] + x[5] + x[8] + x[9] + x[12] + x[13];
-        out->half_pairs[h][0] = (int16_t)-first;
-        out->half_pairs[h][1] = (int16_t)(start + first);
+        if (!SUMS_OF_PAIRS) continue;
+        const int32_t *f = firsts + 4 * h;
+        const int32_t first = f[0] + f[1] + f[2] + f[3];
+        out->half_pairs[h][0] = (int16_t)first;
+        out->half_pairs[h][1] = (int16_t)(start - first);
     }
     for (int p = 0; p < PARTS; p++) {
         const int32_t *halves = out->half_starts + 2 * p;
         const int32_t start = halves[0] + halves[1];
         out->part_starts[p] = start;
         out->sums[p] = -out->scales[p] * (float)start;
-        for (int i = 0; i < 2; i++)
+        for (int i = 0; i < 2 && SUMS_OF_PAIRS; i++)
             out->part_pairs[p][i] =
                 (int16_t)(out->half_pairs[2 * p][i] + out->half_pairs[2 * p + 1][i]);
     }
@@ -92,7 +94,7 @@ static void fill_lanes(const Rounded *rounded, InLanes *in_lanes) {
         memcpy(in_lanes->nibble_values + 16 * to, rounded->values + 16 * h, 16);
         in_lanes->half_scales[h] = rounded->scales[p];
         in_lanes->half_shorts[h] = (int16_t)rounded->half_starts[h];
-        for (int i = 0; i < 2; i++)
+        for (int i = 0; i < 2 && SUMS_OF_PAIRS; i++)
             in_lanes->q6_starts[h][i] = (int16_t)(32 * rounded->half_pairs[h][i]);
     }
     for (int i = 0; i < SUPER_BLOCK; i++)
@@ -110,7 +112,7 @@ static void fill_lanes(const Rounded *rounded, InLanes *in_lanes) {
 // NULL.
 static void round_columns(const float *x, int64_t n, int group, Rounded *out, InLanes *in_lanes) {
     const int8_t *values = IN_PAIRS ? out->values + SUPER_BLOCK : out->values;
-    int32_t memory[SUPER_BLOCK / 4];
+    int32_t memory[SUPER_BLOCK / 4], firsts[SUPER_BLOCK / 4];
     int32_t *starts = in_lanes ? in_lanes->starts : memory;
     memset(out->values, 0, SUPER_BLOCK);
     for (int first = 0; first < SUPER_BLOCK; first += group) {
@@ -128,8 +130,11 @@ static void round_columns(const float *x, int64_t n, int group, Rounded *out, In
         const vb ones = (vb){0} + 1;
         vi sums = dot_in_place((vi){0}, ones, at, NULL, false);
         store(starts + i * LANES, (vf)-sums);
+        vi four = (vi)load_bytes(at);
+        if (SUMS_OF_PAIRS)
+            store(firsts + i * LANES, (vf) - ((four << 24 >> 24) + (four << 16 >> 24)));
     }
-    sum_up(out, starts);
+    sum_up(out, starts, firsts);
     if (in_lanes) fill_lanes(out, in_lanes);
 }
 

@@ -223,25 +223,33 @@ ALWAYS_INLINE void multiply_panel(Loop loop, const Vectors *v, const Int8Panel *
         }
 }
 
-// The same with constants, so that each kind of panel has its own loop.
-static inline void multiply_panel_of(const Layout *layout, Dot how, const Vectors *v,
-                                     const Int8Panel *panel, float *sums) {
-    const Dot q8 = (Dot)Q8_DOT;
-    enum { STARTS = !SUMS_OF_PAIRS };  // where sums are of pairs, numbers of 8 bits have signs
-    int columns = layout->columns;
-    bool has_start = STARTS || panel->zero_bits;
-    bool is_long = layout->bits <= 4 || has_start;  // 32 columns fit in 16 bits
-    if (columns == 64) multiply_panel((Loop){q8, 64, 64, STARTS}, v, panel, sums);
-    else if (how != SHORTS && columns == 32)
-        multiply_panel((Loop){q8, 32, 32, STARTS}, v, panel, sums);
-    else if (how != SHORTS) multiply_panel((Loop){q8, 16, 16, STARTS}, v, panel, sums);
-    else if (columns == 32 && has_start)
-        multiply_panel((Loop){SHORTS, 32, 32, true}, v, panel, sums);
-    else if (columns == 32 && is_long)
-        multiply_panel((Loop){SHORTS, 32, 32, false}, v, panel, sums);
-    else if (columns == 32) multiply_panel((Loop){SHORTS, 16, 32, false}, v, panel, sums);
-    else if (has_start) multiply_panel((Loop){SHORTS, 16, 16, true}, v, panel, sums);
-    else multiply_panel((Loop){SHORTS, 16, 16, false}, v, panel, sums);
+// A function for each loop: in one that has all of them gcc finds fewer registers.
+typedef void PanelLoop(const Vectors *v, const Int8Panel *panel, float *sums);
+#define LOOP(name, ...)                                                                            \
+    static __attribute__((noinline)) void name(const Vectors *v, const Int8Panel *panel,           \
+                                               float *sums) {                                      \
+        multiply_panel((Loop){__VA_ARGS__}, v, panel, sums);                                       \
+    }
+enum { STARTS = !SUMS_OF_PAIRS };  // where sums are of pairs, numbers of 8 bits have signs
+LOOP(bytes_of_64, (Dot)Q8_DOT, 64, 64, STARTS)
+LOOP(bytes_of_32, (Dot)Q8_DOT, 32, 32, STARTS)
+LOOP(bytes_of_16, (Dot)Q8_DOT, 16, 16, STARTS)
+LOOP(shorts_of_32, SHORTS, 32, 32, false)
+LOOP(shorts_of_32_less_zero, SHORTS, 32, 32, true)
+LOOP(shorts_of_two_16, SHORTS, 16, 32, false)
+LOOP(shorts_of_16, SHORTS, 16, 16, false)
+LOOP(shorts_of_16_less_zero, SHORTS, 16, 16, true)
+
+static PanelLoop *loop_for(const Layout *layout, Dot how, bool has_zero) {
+    bool has_start = STARTS || has_zero;
+    if (layout->columns == 64) return bytes_of_64;
+    if (layout->columns == 32) {
+        if (how != SHORTS) return bytes_of_32;
+        if (has_start) return shorts_of_32_less_zero;
+        return layout->bits <= 4 ? shorts_of_32 : shorts_of_two_16;  // what fits in 16 bits
+    }
+    if (how != SHORTS) return bytes_of_16;
+    return has_start ? shorts_of_16_less_zero : shorts_of_16;
 }
 
 static Dot dot_of_bits(int bits) {
@@ -273,7 +281,7 @@ void multiply_int8_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vec
         unpack_int8(how, m, row, n_rows, panel);
         prefetch_block(m, row, row_bytes, row_bytes * next / m->cols,
                        row_bytes * SUPER_BLOCK / m->cols);
-        multiply_panel_of(layout, how, v, panel, sums);
+        loop_for(layout, how, panel->zero_bits)(v, panel, sums);
         offsets.a = layout->columns == 16 ? x->half_sums : x->sums;
         if (layout->has_offset) gemm_accumulate(&offsets);
     }

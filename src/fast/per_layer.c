@@ -1,5 +1,4 @@
 // Embeddings of a token by layer, a chunk at a time.
-#include "per_layer.h"
 
 #include <math.h>
 

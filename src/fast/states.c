@@ -1,7 +1,6 @@
 // Layers with a state (states.c), a chunk of rows at a time: the products with weights are of
 // all rows together, and the recurrence goes over a few rows at once. A head's matrix is read by
 // columns, which do not know of one another: some of them stay near the processor for all rows.
-#include "states.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "../base/session_config.h"
-#include "attention.h"
+#include "attention_task.h"
 #include "matmul.h"
 #include "pace.h"
 

@@ -1,6 +1,5 @@
 // The memory of a forward pass.
 #include "attention_layer.h"
-#include "feed_forward.h"
 #include "kinds.h"
 
 KvCache layer_cache(const Model *model, const Layer *layer, KvType kept, int positions) {

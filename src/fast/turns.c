@@ -1,8 +1,6 @@
 // By which angles a layer turns.
-#include "turns.h"
 
 #include "kinds.h"
-#include "spread_token.h"
 
 const Angles *angles_of(const Transformer *t, const Layer *layer) {
     const FastTurns *turns = &t->extra->turns;

@@ -88,11 +88,12 @@ SuperBlock super_block_at(const Matrix *m, int64_t row, int64_t index, SuperBloc
     at.values += (row * row_values + first) / layout->values * layout->bytes;
     if (!is_ggml(m->type)) at.scales = group_scales(m, row, 4 * index);
     if (left >= SUPER_BLOCK) return at;
-    memset(copy, 0, sizeof *copy);
     if (is_ggml(m->type)) {
         int64_t bytes = left / layout->values * layout->bytes;
+        memset(copy->values, 0, sizeof copy->values);
         at.values = memcpy(copy->values, at.values, bytes);
     } else {
+        memset(copy->scales, 0, sizeof copy->scales);
         at.scales = memcpy(copy->scales, at.scales, 4 * groups_of(left));
     }
     return at;

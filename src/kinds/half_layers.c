@@ -1,5 +1,4 @@
 // Layers that lack a half, as their definition: that half does nothing, and has no tensors.
-#include "half_layers.h"
 
 #include "../llama/kind.h"
 #include "kinds.h"

@@ -7,7 +7,6 @@
 #include "encodings.h"
 #include "experts.h"
 #include "feed_forward.h"
-#include "half_layers.h"
 #include "index.h"
 #include "latent.h"
 #include "layers.h"

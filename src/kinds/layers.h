@@ -49,3 +49,10 @@ double layer_temperature(const Layer *layer, const RopeConfig *rope, int positio
 
 // Whether a layer has the model's heads and width, and no flags.
 bool layer_is_usual(const Model *model, const Layer *layer);
+
+// ---- half_layers.c: layers of one step ----
+
+// Whether a layer has a first half: it attends, or keeps a state.
+bool layer_mixes(const Layer *layer);
+// Whether it has a second half.
+bool layer_feeds(const Layer *layer);

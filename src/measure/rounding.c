@@ -18,8 +18,7 @@ static bool may_write_over(const char *path, Error *err) {
     bool is_file = S_ISREG(info.st_mode);
     bool is_empty = is_file && info.st_size == 0;
     if (!is_empty && !(is_file && model_open(path, &there, err)))
-        return fail(err, "--quantize: %s exists and is not a model (expected a free name)",
-                    path);
+        return fail(err, "--quantize: %s exists and is not a model (expected a free name)", path);
     if (!is_empty) model_close(&there);
     return true;
 }

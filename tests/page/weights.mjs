@@ -117,7 +117,7 @@ export default {
         for (const id of ['scene', 'key', 'fix', 'race'])
             check((await p.locator(`#${id}`).count()) === 1, `${id} is there for this model, too`);
         await p.locator('#toc a[href="#at=why"]').click();
-        await p.waitForFunction(() => /ound\./.test(document.querySelector('#scene .told').textContent), undefined, { timeout: 120000 });
+        await p.waitForFunction(() => /^(Found|Not found|Only)/.test(document.querySelector('#scene .told').textContent), undefined, { timeout: 120000 });
         const back = +(await p.locator('#scene .pull-words output').innerText()).replace(/\D/g, '');
         check(back > 768 && back < 1024, 'the scene is measured for it, at four times its length', back);
         check((await p.locator('.failed:not([hidden])').count()) === 0, 'no panel fails');
