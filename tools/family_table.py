@@ -194,7 +194,7 @@ def key_text(name, key):
 
 def key_table():
     return ('// Made by tools/family_table.py from export/keys.json, not by hand.\n'
-            '// config_reader.c includes it behind config_reader.h.\n#pragma once\n\n'
+            '// config_keys.c includes it behind config.h.\n#pragma once\n\n'
             'static const ConfigKey config_keys[] = {\n'
             + ''.join(key_text(name, key) for name, key in KEYS.items()) + '};\n\n'
             '// Files that are no configs, and keys by which they are known.\n'

@@ -1,210 +1,106 @@
-// What is refused of layers and of blocks, by the line and the key, and what contradicts itself.
-#include "config_blocks.h"
-
-#include <stdio.h>
+// Where the settings stand: the text model inside another, and the block of each kind of its layers.
 #include <string.h>
 
-#include "../base/settings.h"
-#include "config_still.h"
-#include "config_values.h"
+#include "config.h"
 #include "json.h"
 
-#define NO_LAYERS "none, since what differs by layer or position is not read"
-
-// Whether a value gives layers or positions a RoPE of their own. Nothing does not, and neither do a
-// list of ones and a list of one word.
-static bool is_by_layer(const char *v) {
-    const char *first = json_first(v, NULL);
-    double x;
-    bool alike = true;
-    for (const char *in = first; in; in = json_next(in, NULL)) {
-        size_t length = *in == '"' ? 2 + strcspn(in + 1, "\"") : 0;
-        bool is_first = length && strncmp(in, first, length) == 0;
-        alike = alike && (is_first || (json_number(in, &x, NULL) && x == 1));
-    }
-    return *v == '[' ? !alike : config_is_something(v);
+// A block beside the text model's config is read by nobody, though it looks like one, and neither is
+// a theta there, where the text model's has none.
+static void remark_outside(Config *c, const char *whole) {
+    static const char *const keys[] = {"rope_scaling", "rope_parameters", "rope_theta"};
+    if (!config_is_strict(c) || c->config == whole) return;
+    const char *place = family_container(whole);
+    const char *inside = json_member(c->config, "rope_parameters");
+    bool has_theta = json_member(c->config, keys[2]) || (inside && *inside == '{');
+    for (int i = 0; i < 3; i++)
+        if (config_is_something(json_member(whole, keys[i])) && (i < 2 || !has_theta))
+            config_unread(c, "%s beside %s is not used: its place is in it", keys[i], place);
 }
 
-static void refuse_blocks(Config *c, const RopeFamily *f) {
-    static const char *const blocks[] = {"rope_scaling", "rope_parameters"};
-    bool grows = f ? f->flags & FAMILY_GROWS : c->alone != NULL,
-         by_type = f && f->flags & FAMILY_BY_TYPE;
-    for (int i = 0; i < 2; i++) {
-        const char *key, *block = c->config ? json_member(c->config, blocks[i]) : c->alone;
-        if (by_type && i == 1) continue;
-        for (const char *v = json_first(block, &key); v; v = json_next(v, &key)) {
-            Word name = config_word(key);
-            bool is_beta = strcmp(name.text, "llama_4_scaling_beta") == 0;
-            if (is_beta && !grows && is_by_layer(v)) config_reject(c, block, name.text, NO_LAYERS);
-            if (*v == '{' && c->config)
-                config_reject(c, c->config, blocks[i], "one object of settings for all layers");
-        }
-    }
-}
-
-void config_refuse_by_layer(Config *c) {
-    const RopeFamily *f = c->family;
-    for (const ConfigKey *key = config_key_rows; key < config_key_rows + n_config_keys; key++) {
-        const char *v = key->by_layer ? json_member(c->config, key->name) : NULL;
-        bool is_read = f && family_reads(f, key->name);
-        if (v && !is_read && is_by_layer(v)) config_reject(c, c->config, key->name, NO_LAYERS);
-        bool is_list = v && (*v == '[' || *v == 'n');
-        if (v && is_read && key->type == KEY_LIST && !is_list)
-            config_reject(c, c->config, key->name, "a list");
-    }
-    bool has_interval = f && family_reads(f, "no_rope_layer_interval") &&
-                        !config_is_something(json_member(c->config, "no_rope_layers"));
-    if (has_interval) config_number(c, c->config, "no_rope_layer_interval", 4);
-    bool is_model_s = (!f || c->is_any) && c->layout == BY_TYPE &&
-                      !config_is_something(json_member(c->config, "rope_scaling"));
-    if (!is_model_s) refuse_blocks(c, f);
-}
-
-// ---- layers ----
-
-// Says which keys about layers the family's class does not look at.
-static void remark_unused(Config *c) {
-    const char *type = c->family->model_type;
-    if (json_member(c->config, "_sliding_window_pattern"))
-        config_remark(c, "_sliding_window_pattern means nothing to model_type %s and is not used",
-                      type);
-    static const char pattern[] = "sliding_window_pattern";
-    bool is_used = c->family->period_key && strcmp(c->family->period_key, pattern) == 0;
-    if (!is_used && json_member(c->config, pattern))
-        config_remark(c, "%s means nothing to model_type %s and is not used", pattern, type);
-}
-
-void config_read_layers(Config *c) {
-    const char *key = "", *expected = "";
-    if (c->family) c->file->by_layer = false;
-    if (c->family) config_read_still(c);
-    if (!c->family || !c->family->period) return;
-    ConfigLayers *layers = &c->file->layers;
-    c->layers = layers;
-    if (!config_layers(c->config, c->family, true, layers, &key, &expected))
-        config_reject(c, c->config, key, "%s", expected);
-    remark_unused(c);
-    c->file->by_layer = layers_have(layers, KIND_SLIDING);
-    c->file->bare_full = c->file->by_layer && c->family->flags & FAMILY_BARE_FULL;
+void config_find_family(Config *c, const char *named, bool is_first) {
+    const char *whole = c->config;
+    c->config = family_text(whole);
+    remark_outside(c, whole);
+    c->family = is_first ? family_with(0) : config_family(named);
+    c->longrope_alone = config_is_of(c, FAMILY_LONGROPE_ALONE);
+    const char *own = c->alone ? c->alone : json_member(c->config, "rope_parameters");
+    bool by_type = c->family ? config_is_of(c, FAMILY_BY_TYPE) : config_has_kinds(own);
+    c->layout = by_type ? BY_TYPE : ONE_BLOCK;
 }
 
 // ---- blocks ----
 
-static void name_block(Config *c, const char *name) {
-    c->called = (BlockName){.asked = {0}};
-    snprintf(c->called.name, sizeof c->called.name, "%s", name);
-    snprintf(c->called.inside, sizeof c->called.inside, "%s.", name);
+bool config_sees_scaling_only(const Config *c) {
+    bool is_lifted = c->flags & NEW_PARAMETERS && c->family->flags & FAMILY_NEW;
+    return c->flags & SCALING_ONLY && !is_lifted;
 }
 
-// One block of all layers.
-static void check_one(Config *c) {
-    const char *scaling = config_get(c, c->config, "rope_scaling");
-    bool is_scaling = config_is_something(scaling);
-    const char *name = is_scaling ? "rope_scaling" : "rope_parameters";
-    const char *key, *v = config_get(c, c->config, name);
-    bool is_object = v && *v == '{', is_one = is_object || !config_is_something(v);
-    bool is_silent = !v || *v == 'n';
-    for (const char *in = json_first(v, &key); in; in = json_next(in, &key))
-        is_one = is_one && *in != '{';
-    if (!is_one && !is_object) c->file->is_malformed = c->good;
-    if (!is_one) config_reject(c, c->config, name, "one object of settings for all layers");
-    if (is_scaling && config_is_something(json_member(c->config, "rope_parameters")))
-        config_remark(c, "rope_parameters is not used, since there is a rope_scaling");
-    if (!is_one) c->block = NULL;
-    if (is_silent && c->block && scaling)
-        config_remark(c, "rope_scaling is null, and model_type %s has %s all the same",
-                      c->family->model_type,
-                      strstr(c->family->block, "\"llama3\"") ? "llama3" : "YaRN");
-    name_block(c, name);
+static const char *default_block(const Config *c) { return c->family ? c->family->block : NULL; }
+
+static const char *one_block(const Config *c, const char *config, unsigned where) {
+    const char *scaling = json_member(config, "rope_scaling");
+    const char *parameters = json_member(config, "rope_parameters");
+    const char *text = json_member(config, "text_config");
+    if (config_sees_scaling_only(c)) parameters = NULL;
+    else if (where & SCALING_ONLY) scaling = NULL;
+    if (where & PARAMETERS_FIRST && json_has_members(parameters)) return parameters;
+    if (json_has_members(scaling)) return scaling;
+    if (json_has_members(parameters)) return parameters;
+    return where & TEXT_CONFIG && text ? one_block(c, text, where & ~(unsigned)TEXT_CONFIG) : NULL;
 }
 
-// rope_parameters of a family with a block for each kind of layers.
-static void check_parameters(Config *c) {
-    const char *own = config_get(c, c->config, "rope_parameters"), *key;
-    bool is_something = config_is_something(own);
-    const char *full = family_block_name(c->family, KIND_FULL);
-    const char *sliding = family_block_name(c->family, KIND_SLIDING);
-    if (is_something && *own != '{')
-        config_reject(c, c->config, "rope_parameters", "an object of settings");
-    if (config_has_type_blocks(c->family, own)) {
-        for (const char *v = json_first(own, &key); v; v = json_next(v, &key)) {
-            if (json_is(key, full) || json_is(key, sliding)) continue;
-            // The library saves that, too.
-            if (json_is(key, "rope_type") && (*v == 'n' || json_is(v, "default"))) continue;
-            c->block = own;
-            name_block(c, "rope_parameters");
-            config_reject(c, own, config_word(key).text, "none beside %s and %s", full, sliding);
-        }
-        return;
-    }
-    bool has_scaling = config_is_something(json_member(c->config, "rope_scaling"));
-    if (c->family->flags & FAMILY_FLAT_IS_FULL) return;
-    if (is_something && has_scaling)
-        config_reject(c, c->config, "rope_parameters",
-                      "%s and %s in it, since there is a rope_scaling", full, sliding);
-    else if (is_something && c->kind == KIND_FULL)
-        config_remark(c,
-                      "rope_parameters means nothing to model_type %s without %s and %s, and is "
-                      "not used",
-                      c->family->model_type, full, sliding);
+// The block of the full layers, where one block is theirs or all layers'.
+static void find_one(Config *c) {
+    const char *parameters = json_member(c->config, "rope_parameters");
+    const char *found = c->config ? one_block(c, c->config, c->flags) : c->alone;
+    bool is_empty = !found && parameters && *parameters != 'n';
+    if (is_empty && !config_sees_scaling_only(c)) found = parameters;  // which has no defaults
+    bool is_typed = config_is_of(c, FAMILY_BY_TYPE) && config_has_type_blocks(c->family, found);
+    const char *full = c->flags & PARAMETERS_FIRST
+                           ? json_member(found, family_block_name(c->family, KIND_FULL))
+                           : NULL;
+    c->block = is_typed ? full : found;
+    if (is_typed && !c->block) c->why_plain = "rope_parameters by layer type is not read";
+    if (!found && !(c->flags & OWN_DEFAULTS)) c->block = default_block(c);
 }
 
-// What contradicts the theta of sliding layers where their block has none.
-static void remark_base(Config *c) {
-    double inside, beside;
-    bool has_inside = json_number(json_member(c->block, "rope_theta"), &inside, NULL);
-    const char *own = c->family->local_key;
-    if (own) {
-        bool both = has_inside && json_member(c->config, own);
-        if (both && inside != c->theta)
-            config_remark(c, "%s is %.12g beside %s and rope_theta %.12g in it: %.12g counts", own,
-                          c->theta, c->called.name, inside, inside);
-        return;
-    }
-    bool is_beside = json_number(json_member(c->config, "rope_theta"), &beside, NULL);
-    if (!has_inside && is_beside && beside != c->theta)
-        config_remark(c,
-                      "rope_theta is %.12g for full_attention alone: sliding_attention has %.12g",
-                      beside, c->theta);
+// The class's block of the kind. NULL: none.
+static const char *default_of_kind(const Config *c) {
+    if (c->kind == KIND_FULL || !c->family) return default_block(c);
+    return c->family->sliding_block;
 }
 
-// rope_scaling, which is laid over the block of the full layers.
-static void check_laid_over(Config *c, const char *scaling, const char *typed) {
-    if (c->family->flags & FAMILY_NO_SCALING)
-        config_reject(
-            c, c->config, "rope_scaling",
-            "none: Hugging Face 5 fails with KeyError 'sliding_attention', since it replaces "
-            "rope_parameters");
-    else if (*scaling != '{') config_reject(c, c->config, "rope_scaling", "an object of settings");
-    if (json_has_members(typed))
-        config_remark(c, "rope_scaling is laid over rope_parameters.full_attention");
-    name_block(c, "rope_scaling");
+// The block of all layers that is laid over that of the full ones: rope_scaling, or `flat`, which
+// counts where there is none. NULL: none.
+static const char *laid_over_full(const Config *c, const char *flat) {
+    const char *scaling = json_member(c->config, "rope_scaling");
+    if (!c->family || config_is_of(c, FAMILY_NO_SCALING)) return NULL;
+    return json_has_members(scaling) ? scaling : flat;
 }
 
-// The block of a kind of layers.
-static void check_typed(Config *c) {
-    char name[40];
-    const char *scaling = config_get(c, c->config, "rope_scaling");
-    const char *own = json_member(c->config, "rope_parameters");
-    const char *typed = NULL, *of_kind = family_block_name(c->family, c->kind);
-    if (config_has_type_blocks(c->family, own)) typed = json_member(own, of_kind);
-    check_parameters(c);
-    bool is_there = typed && *typed != 'n';
-    if (is_there && *typed != '{') config_reject(c, own, of_kind, "an object of settings");
-    snprintf(name, sizeof name, "rope_parameters.%s", of_kind);
-    name_block(c, name);
-    config_find_base(c);
-    bool is_flat =
-        c->family->flags & FAMILY_FLAT_IS_FULL && !config_has_type_blocks(c->family, own);
-    if (c->kind == KIND_SLIDING) remark_base(c);
-    else if (config_is_something(scaling)) check_laid_over(c, scaling, typed);
-    else if (is_flat && config_is_something(own)) name_block(c, "rope_parameters");
+// The block of the kind's name, and rope_scaling laid over that of the full layers.
+static void find_typed(Config *c) {
+    const char *parameters = c->config ? json_member(c->config, "rope_parameters") : c->alone;
+    bool is_typed = config_has_type_blocks(c->family, parameters);
+    bool is_flat = !is_typed && json_has_members(parameters);
+    bool is_taken = is_flat && config_is_of(c, FAMILY_FLAT_IS_FULL);
+    const char *scaling = laid_over_full(c, is_taken ? parameters : NULL);
+    const char *own =
+        is_typed ? json_member(parameters, family_block_name(c->family, c->kind)) : NULL;
+    bool is_there = own && *own != 'n';
+    c->block = is_there ? own : NULL;
+    bool is_silent = !is_typed && (!is_flat || config_is_strict(c));
+    if (is_silent) c->block = default_of_kind(c);
+    if (c->kind != KIND_FULL) return;
+    if (is_flat && !is_taken) c->why_plain = "rope_parameters has no block for a kind of layers";
+    if (!scaling) return;
+    c->under = c->block;
+    c->block = scaling;
+    c->why_plain = NULL;
 }
 
-void config_check_block(Config *c) {
-    if (!c->config) name_block(c, "the block");
-    if (!c->config) c->called.inside[0] = '\0';
-    if (c->family && c->layout == BY_TYPE) check_typed(c);
-    else if (c->layout == BY_TYPE) name_block(c, kind_keys[c->kind]);
-    else if (c->config) check_one(c);
+void config_find_block(Config *c) {
+    c->block = c->under = NULL;
+    if (c->layout == BY_TYPE) find_typed(c);
+    else if (c->kind == KIND_FULL || c->layout == ONE_BLOCK) find_one(c);
 }

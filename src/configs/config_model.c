@@ -1,5 +1,5 @@
 // Which model a config is of: its family, its sizes, and what a part of a config leaves out.
-#include "config_model.h"
+#include "config.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // Made by tools/family_table.py from export/keys.json, not by hand.
-// config_reader.c includes it behind config_reader.h.
+// config_keys.c includes it behind config.h.
 #pragma once
 
 static const ConfigKey config_keys[] = {

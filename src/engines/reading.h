@@ -2,7 +2,7 @@
 // was found in a config.
 #pragma once
 
-#include "../configs/config_values.h"
+#include "../configs/config.h"
 #include "engines.h"
 
 // What an engine has beside the Config that it reads.

@@ -2,17 +2,13 @@
 // does. tests/rope_cases.py holds both to the same.
 #include "rope_config.h"
 
-#include <ctype.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../base/settings.h"
 #include "card.h"
-#include "config_blocks.h"
-#include "config_model.h"
-#include "config_values.h"
+#include "config.h"
 #include "json.h"
 
 // ---- families and heads ----
@@ -300,122 +296,6 @@ static void read_settings(Config *c) {
     if (c->method == TYPE_LONGROPE) read_lists(c);
     read_chunks(c);
 }
-
-// Notes the keys of an object that the block's type does not use, and refuses those that no type
-// has.
-static void check_keys(Config *c, const char *object, uint64_t asked) {
-    const char *quoted;
-    int i = 0;
-    for (const char *v = json_first(object, &quoted); v; v = json_next(v, &quoted), i++) {
-        if (i < 64 && asked >> i & 1) continue;
-        const Word key = config_word(quoted);
-        const ConfigKey *row = config_key(key.text);
-        const char *meant = row ? NULL : config_key_meant(key.text, KEY_AT_BLOCK);
-        bool is_known = row && row->at & KEY_AT_BLOCK;
-        if (meant) config_reject(c, object, key.text, "a key that some rope_type has: %s?", meant);
-        else if (!is_known) config_reject(c, object, key.text, "a key that some rope_type has");
-        else if (row->read_by)
-            config_remark(c, "%s%s is not used: %s", c->called.inside, key.text, row->read_by);
-        else add_name(c->file->unused, sizeof c->file->unused, ", ", key.text);
-    }
-}
-
-// Warns of what stands beside the blocks and is written like a key, or belongs into a block.
-static void remark_lost(Config *c) {
-    const char *quoted;
-    for (const char *v = json_first(c->config, &quoted); v; v = json_next(v, &quoted)) {
-        const Word key = config_word(quoted);
-        const ConfigKey *row = config_key(key.text);
-        if (row && !(row->at & KEY_AT_TOP) && row->misplaced)
-            config_unread(c, "%s beside the blocks is not used: its place is in rope_scaling",
-                          key.text);
-        const char *meant = row ? NULL : config_key_meant(key.text, KEY_AT_TOP);
-        if (meant && tolower((unsigned char)key.text[0]) == 'r')
-            config_unread(c, "%s means nothing, and is not used: did you mean %s?", key.text,
-                          meant);
-    }
-}
-
-// What readers make of a block without the key, in words; `value` is what counts in its place.
-static void say_absent(const ConfigKey *key, double value, char *out, size_t size) {
-    const char *mark = strstr(key->absent, "{value}");
-    snprintf(out, size, "%.*s%.12g%s", (int)(mark - key->absent), key->absent, value,
-             mark + strlen("{value}"));
-}
-
-void rope_config_say_unsaid(int train_ctx, char *out, size_t size) {
-    say_absent(config_key(key_of_original), train_ctx, out, size);
-}
-
-// Warns of what a scaled block lacks, where that is seldom meant.
-static void remark_absent(Config *c) {
-    const bool is_own = c->block && (!c->family || c->block != c->family->block);
-    for (int i = 0; i < n_config_keys && is_own; i++) {
-        const ConfigKey *key = &config_key_rows[i];
-        bool is_theta = strcmp(key->name, "rope_theta") == 0;
-        bool is_beside = c->layout != BY_TYPE || (is_theta && c->kind == KIND_FULL);
-        // A theta of the class's own is meant, and one of a model or the command line is said.
-        bool is_meant = is_theta && (!c->family || c->rope->theta != 1e4 || c->kind != KIND_FULL ||
-                                     c->family->theta_key);
-        bool is_there =
-            config_member(c, key->name) || (is_beside && json_member(c->config, key->name));
-        if (!(key->absent_in & 1u << c->method) || is_there || is_meant) continue;
-        char words[200];
-        say_absent(key, is_theta ? c->rope->theta : c->rope->train_ctx, words, sizeof words);
-        if (!is_theta && c->kind == KIND_FULL) c->file->original_unsaid = true;
-        // Engines go by the same default theta, and say themselves what they miss.
-        (is_theta ? config_unread : config_remark)(
-            c, "%s has no %s, nor is there one beside it: %s", c->called.name, key->name, words);
-    }
-}
-
-// A number that stands both beside the block and in it, and not the same one.
-static void remark_two(Config *c, const char *key, bool inner_counts) {
-    double beside, inside;
-    bool both = json_number(json_member(c->config, key), &beside, NULL) &&
-                json_number(json_member(config_object_with(c, key), key), &inside, NULL);
-    if (both && beside != inside)
-        config_remark(c, "%s is %.12g beside %s and %.12g in it: %.12g counts", key, beside,
-                      c->called.name, inside, inner_counts ? inside : beside);
-}
-
-// Yarn's attention factor, as it stands and as the mscale pair makes it.
-static void remark_attention(Config *c) {
-    const RopeConfig *r = c->rope;
-    double a = r->attention_factor, grown = rope_yarn_growth(r->factor);
-    double by_pair = (grown * r->mscale + 1) / (grown * r->mscale_all_dim + 1);
-    bool has_pair = r->mscale != 0 && r->mscale_all_dim != 0;
-    if (a != 0 && has_pair && !(fabs(by_pair / a - 1) < 1e-6))
-        config_remark(c,
-                      "attention_factor is %.12g in %s, and mscale and mscale_all_dim make it "
-                      "%.12g: %.12g counts",
-                      a, c->called.name, by_pair, a);
-}
-
-// A share in a scaled block that the class's own goes before.
-static void remark_share(Config *c) {
-    static const char key[] = "partial_rotary_factor";
-    double inside;
-    bool is_lost = config_outside_counts(c) && !config_is_something(json_member(c->config, key)) &&
-                   json_number(config_member(c, key), &inside, NULL);
-    if (is_lost && inside != c->partial)
-        config_remark(c,
-                      "%s is %.12g in %s, and nothing beside it: model_type %s has %.12g there, "
-                      "which counts",
-                      key, inside, c->called.name, c->family->model_type, c->partial);
-}
-
-static void remark_contradictions(Config *c) {
-    bool has_own_key = c->family && c->family->theta_key;
-    bool is_theta_of_kind = c->layout != BY_TYPE || c->kind == KIND_FULL;
-    if (is_theta_of_kind && !has_own_key) remark_two(c, "rope_theta", true);
-    remark_two(c, "partial_rotary_factor", !config_outside_counts(c));
-    remark_share(c);
-    if (c->method >= TYPE_LLAMA3) remark_two(c, key_of_original, c->layout == BY_TYPE);
-    if (c->method == TYPE_YARN) remark_attention(c);
-}
-
-// Reads the block of a kind of layers into the settings of these.
 static void read_block_of(Config *c, int kind) {
     c->kind = kind;
     c->theta = c->family ? c->family->theta : c->model[kind].theta;
@@ -425,10 +305,10 @@ static void read_block_of(Config *c, int kind) {
     read_rope_type(c);
     read_dims(c);
     if (c->good) read_settings(c);
-    if (c->good) check_keys(c, c->block, c->called.asked[0]);
-    if (c->good) check_keys(c, c->under, c->called.asked[1]);
-    if (c->good) remark_contradictions(c);
-    if (c->good) remark_absent(c);
+    if (c->good) config_check_keys(c, c->block, c->called.asked[0]);
+    if (c->good) config_check_keys(c, c->under, c->called.asked[1]);
+    if (c->good) config_remark_contradictions(c);
+    if (c->good) config_remark_absent(c);
 }
 
 // ---- a config ----
@@ -443,85 +323,12 @@ static void read_blocks(Config *c) {
     file->by_layer = file->by_layer || (c->layout == BY_TYPE && (!c->family || c->is_any));
 }
 
-// What was taken for granted of a family that nobody looked at.
-static void remark_any(Config *c) {
-    const RopeConfig *r = &c->file->rope;
-    const char *type = json_member(c->config, "model_type");
-    if (!type) type = json_member(c->outer, "model_type");
-    if (!type) type = json_first(json_member(c->config, "architectures"), NULL);
-    const Word name = config_word(type && *type == '"' ? type : "\"\"");
-    if (c->file->still)
-        config_unread(c, "nobody looked at model_type %s: a rope_theta of null is read as no RoPE",
-                      name.text);
-    else
-        config_unread(c,
-                      "nobody looked at model_type %s, so it is read as %s: %d of %d elements of a "
-                      "head turn, theta %.12g%s, %d positions",
-                      name.text, config_is_of(c, FAMILY_LATENT) ? "DeepSeek's" : "a Llama's",
-                      r->method == ROPE_PROPORTIONAL ? 2 * r->turning : r->rotary_dim,
-                      c->file->head_dim, r->theta, c->says_theta ? "" : " (no key says it)",
-                      c->file->max_positions);
-}
-
-// Whether a name speaks of RoPE and is no key that is read of a family that nobody looked at.
-static bool is_strange(const char *name) {
-    static const char *const parts[] = {"rope", "rotary"};
-    bool speaks = false, is_also = false;
-    for (int i = 0; i < 2; i++) speaks = speaks || strstr(name, parts[i]);
-    for (int i = 0; i < n_config_keys && speaks; i++)
-        is_also = is_also || has_word(config_key_rows[i].also, name);
-    return speaks && !is_also && !config_key(name) && !config_key_meant(name, KEY_AT_TOP);
-}
-
-// Warns of keys that say something of RoPE in a way of their own, also in an object of settings.
-static void remark_strange(Config *c) {
-    char found[200] = "", one[90];
-    const char *quoted, *inner;
-    for (const char *v = json_first(c->config, &quoted); v; v = json_next(v, &quoted)) {
-        const Word key = config_word(quoted);
-        const ConfigKey *row = config_key(key.text);
-        if (is_strange(key.text)) add_name(found, sizeof found, ", ", key.text);
-        for (const char *in = row ? NULL : json_first(v, &inner); in; in = json_next(in, &inner)) {
-            const Word name = config_word(inner);
-            snprintf(one, sizeof one, "%s.%s", key.text, name.text);
-            const ConfigKey *known = config_key(name.text);
-            const bool is_own = known && strstr(name.text, "rope");
-            if (is_own || is_strange(name.text)) add_name(found, sizeof found, ", ", one);
-        }
-    }
-    if (found[0]) config_unread(c, "what is not read, and may change how it turns: %s", found);
-}
-
 // A family without RoPE needs no numbers.
 static bool settle_still(Config *c) {
     if (!c->file->head_dim) c->file->head_dim = 2;  // which nobody looks at
     c->file->rope = c->file->sliding = (RopeConfig){
         .rotary_dim = c->file->head_dim, .theta = 1e4, .train_ctx = c->trained ? c->trained : 1};
     return true;
-}
-
-// Refuses a key of the table that an object has twice.
-static void refuse_twice(Config *c, const char *object) {
-    const char *quoted;
-    for (const char *v = json_first(object, &quoted); v; v = json_next(v, &quoted)) {
-        const Word key = config_word(quoted);
-        if (config_key(key.text) && json_member(object, key.text) != v)
-            config_reject(c, object, key.text, "it once, and it appears twice");
-    }
-}
-
-// The same in the config, in what it is inside, and in its objects of settings.
-static void refuse_repeated(Config *c) {
-    static const char *const objects[] = {"rope_scaling", "rope_parameters",
-                                          "dual_chunk_attention_config"};
-    const char *key;
-    if (c->outer != c->config) refuse_twice(c, c->outer);
-    refuse_twice(c, c->config ? c->config : c->alone);
-    for (int i = 0; i < 3; i++) {
-        const char *at = json_member(c->config, objects[i]);
-        refuse_twice(c, at);
-        for (const char *v = json_first(at, &key); v; v = json_next(v, &key)) refuse_twice(c, v);
-    }
 }
 
 // Refuses sizes that cannot be, also where RoPE's settings do without them.
@@ -547,9 +354,8 @@ static void read_all(Config *c) {
         config_reject(c, c->config, "model_type", "a family with RoPE, as the model has it");
     if (file->still) c->good = c->good && settle_still(c);
     else read_blocks(c);
-    if (c->is_any && c->good) remark_any(c);
-    if (c->is_any && c->good) remark_strange(c);
-    if (c->good) remark_lost(c);
+    if (c->is_any && c->good) config_remark_any(c);
+    if (c->good) config_remark_lost(c);
     config_check_sizes(c);
 }
 
@@ -608,7 +414,7 @@ bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *e
     bool has_memory = file->whole;
     if (has_memory) {
         read_family(&c, card.is_whole && !has_family && !file->head_dim);
-        refuse_repeated(&c);
+        config_refuse_repeated(&c);
         if (c.good && (c.family || !has_family)) config_refuse_by_layer(&c);
         if (!is_for_engines(&c)) {
             free(file->whole);

@@ -1,5 +1,13 @@
-// A config as somebody reads it: an engine, or this program. What all readers share: where they
-// are in it, what they found, and how a key is looked up.
+// A config as somebody reads it: an engine, or this program. What all readers share is in this
+// record: where they are in the text, what they found, and what is to be said. Files go by questions:
+//
+//   config_keys.c    what a key is, by the rows of key_table.h; how one is found, read and refused
+//   config_blocks.c  where settings stand: in the text model inside, in a block for each kind
+//   config_needs.c   what a method needs: type, head, lengths, theta, factors
+//   config_layers.c  which layers are of which kind, and what their blocks must not be
+//   config_said.c    what is worth a warning
+//   config_model.c   which model a config is of, and what a fragment leaves out
+//   config_read.c    this program's own reading, from the text to the settings (rope_config.h)
 //
 // This program is STRICT: a wrong value is refused by its line and key, by the exporter's rules
 // (export/rope.py; tests/rope_cases.py holds both to the same). An engine takes what its parser
@@ -8,6 +16,7 @@
 
 #include <math.h>
 
+#include "card.h"
 #include "families.h"
 #include "rope_config.h"
 
@@ -155,25 +164,7 @@ typedef struct {
     Error *err;                 // the first thing that is wrong
 } Config;
 
-// ---- what is wrong ----
-
-// An engine refuses the config if it `stops`. The first reason counts.
-void config_refuse(Config *c, bool stops, const char *reason);
-// Adds to what an engine's reading is told of.
-void config_note(Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-// The STRICT reader notes that an object's key cannot be used, with what was found and what was
-// expected.
-void config_reject(Config *c, const char *object, const char *key, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-// It adds a line to what is worth a warning.
-void config_remark(Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-// Likewise of what no reader looks at, engines neither.
-void config_unread(Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-// The line of a place in the text; 1 for what is not in it.
-int config_line(const Config *c, const char *place);
-
-// ---- looking up ----
+// ---- config_keys.c: what a key is, and looking up ----
 
 // A string of the text without its quotes.
 typedef struct {
@@ -220,3 +211,124 @@ bool config_is_something(const char *v);
 bool config_has_type_blocks(const RopeFamily *family, const char *parameters);
 // Whether an object has nothing but blocks for kinds of layers.
 bool config_has_kinds(const char *object);
+
+// An engine refuses the config if it `stops`. The first reason counts.
+void config_refuse(Config *c, bool stops, const char *reason);
+// Adds to what an engine's reading is told of.
+void config_note(Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// The STRICT reader notes that an object's key cannot be used, with what was found and what was
+// expected.
+void config_reject(Config *c, const char *object, const char *key, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+// It adds a line to what is worth a warning.
+void config_remark(Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// Likewise of what no reader looks at, engines neither.
+void config_unread(Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// The line of a place in the text; 1 for what is not in it.
+int config_line(const Config *c, const char *place);
+
+// ---- config_blocks.c: the text model, and where its settings stand ----
+
+// The text model's config in c->config, and its family by what `named` says (NULL: none), or the
+// first of all if `is_first`. Its layout is that of Hugging Face 5.
+void config_find_family(Config *c, const char *named, bool is_first);
+// Whether the reader does not see `rope_parameters`, with the theta and share of a head in it.
+bool config_sees_scaling_only(const Config *c);
+// The block of settings, and what lies under it.
+void config_find_block(Config *c);
+// ---- config_needs.c: what a method needs of a config ----
+
+extern const char key_of_original[];  // of L: "original_max_position_embeddings"
+extern const char key_of_chunks[];    // "dual_chunk_attention_config"
+
+static inline bool config_is_strict(const Config *c) { return c->flags & STRICT; }
+
+static inline bool config_is_of(const Config *c, unsigned family_flag) {
+    return c->family && c->family->flags & family_flag;
+}
+
+// A number under a key, or in the list there that has one for each layer: that of the first layer
+// of the kind.
+double config_number_of_kind(Config *c, const char *key, double missing);
+
+// Functions from here on go on with what those above them found: a block needs the layout and the
+// kind of layers, the rest a block.
+
+// max_position_embeddings.
+void config_find_most(Config *c);
+// The theta that stands for a missing one of the block: c->theta, which has the family's or the
+// model's before.
+void config_find_base(Config *c);
+void config_find_type(Config *c);
+// The share of a head that turns, and the head.
+void config_find_share(Config *c);
+// Whether a share beside a scaled block, or the class's, goes before one in it.
+bool config_outside_counts(const Config *c);
+void config_find_head(Config *c);
+// L.
+void config_find_original(Config *c);
+void config_find_theta(Config *c);
+void config_find_factor(Config *c);
+// The attention factor, and the fields of the method alone.
+void config_find_fields(Config *c);
+// The alpha of dynamic; and ntk with it as the factor at every length, where there is one.
+void config_find_alpha(Config *c);
+void config_take_alpha(Config *c);
+// The chunks of dual chunk attention: the map dca of plain frequencies, where the reader knows them.
+void config_find_chunks(Config *c);
+// Whether queries grow with their position: in some families, and by a block that says so and is of
+// none.
+bool config_grows(const Config *c);
+// Ministral 3's queries: 1 + beta ln(1 + floor(p / L)) times as large at position p.
+void config_find_growth(Config *c);
+
+// The type that a string is the name of.
+RopeType config_type_named(const Config *c, const char *quoted);
+// A factor that is missing is the length over L, where the type allows that.
+void config_fill_factor(Config *c);
+// Whether no layer turns.
+bool config_is_still(const Config *c);
+// How much of a head turns, by the share: elements, or with proportional pairs.
+void config_turn(const Config *c, int head_dim);
+// Reads one of longrope's lists of n numbers above 0. False when there is no such list.
+bool config_find_list(Config *c, const char *key, int n, double *out);
+
+// ---- config_layers.c: layers, and what their blocks must not be ----
+
+// Refuses, by its key, what differs by layer or by position where the family does not read it.
+void config_refuse_by_layer(Config *c);
+// Reads which layers are of which kind.
+void config_read_layers(Config *c);
+// Refuses what the block of the kind of layers must not be, warns of what contradicts it, and names
+// it. With a block for each kind, finds the base as well, since that can be wrong, too.
+void config_check_block(Config *c);
+
+// ---- config_said.c: what is worth a warning ----
+
+// Notes the keys of an object that the block's type does not use, and refuses those that no type
+// has. `asked` has a bit for each member that was looked for.
+void config_check_keys(Config *c, const char *object, uint64_t asked);
+// Refuses a key of the table that stands twice: in the config, in what it is inside, or in its
+// objects of settings.
+void config_refuse_repeated(Config *c);
+// Warn of what a block that was read contradicts or lacks; of keys that are lost where they stand; and
+// of what was taken for granted of a family that nobody looked at.
+void config_remark_contradictions(Config *c);
+void config_remark_absent(Config *c);
+void config_remark_lost(Config *c);
+void config_remark_any(Config *c);
+
+// ---- config_model.c: which model a config is of ----
+
+// Whether a config says of which family its model is.
+bool config_names_family(const char *config);
+// Refuses a family that is not known, and says what can be done: its settings alone, with the
+// numbers that they need.
+void config_reject_family(Config *c);
+// A whole config of another model is a mistake, even where the head is the same: refuses sizes that
+// are not c->file's, if that has a model's. No engine's reading would be right then.
+void config_check_sizes(Config *c);
+// An object as a whole config. A block alone, or a config without a family, gets what it lacks from
+// `model` as a Llama's. The caller frees it. NULL with the reason.
+char *config_complete(const Card *card, const RopeFile *model, Error *err);

@@ -1,5 +1,6 @@
-// Looks up keys of a config, and says what is wrong.
-#include "config_reader.h"
+// What a key of a config is: the rows of their table, how one is found and read, and how it is said
+// that one is wrong.
+#include "config.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -38,7 +39,66 @@ bool config_has_kinds(const char *object) {
     return n > 0;
 }
 
+// ---- keys ----
+
+const ConfigKey *const config_key_rows = config_keys;
+const int n_config_keys = sizeof config_keys / sizeof *config_keys;
+
+const ConfigKey *config_key(const char *name) {
+    for (int i = 0; i < n_config_keys; i++)
+        if (strcmp(config_keys[i].name, name) == 0) return &config_keys[i];
+    return NULL;
+}
+
+const char *config_other_file(const char *object) {
+    static const char *const own[] = {"model_type", "architectures", "hidden_size", "rope_scaling",
+                                      "rope_parameters"};
+    char key[40];
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (json_member(object, own[i])) return NULL;
+    for (size_t i = 0; i < sizeof other_files / sizeof *other_files; i++) {
+        bool has_all = true;
+        for (const char *at = other_files[i].keys; *at; at += strcspn(at, " "), at += *at == ' ') {
+            snprintf(key, sizeof key, "%.*s", (int)strcspn(at, " "), at);
+            has_all = has_all && json_member(object, key);
+        }
+        if (has_all) return other_files[i].name;
+    }
+    return NULL;
+}
+
+// A name in small letters and digits alone.
+static Word letters_of(const char *name) {
+    Word w;
+    size_t n = 0;
+    for (; *name && n + 1 < sizeof w.text; name++)
+        if (isalnum((unsigned char)*name)) w.text[n++] = (char)tolower((unsigned char)*name);
+    w.text[n] = '\0';
+    return w;
+}
+
+const char *config_key_meant(const char *name, unsigned at) {
+    const Word plain = letters_of(name);
+    const size_t n = strlen(plain.text);
+    if (n < 4 || n > 32) return NULL;
+    for (int i = 0; i < n_config_keys; i++) {
+        const ConfigKey *key = &config_keys[i];
+        const Word known = letters_of(key->name);
+        const size_t m = strlen(known.text), most = n > 6 ? 2 : 1;
+        bool is_near = strlen(key->name) > 6 && m <= n + most && n <= m + most &&
+                       name_distance(plain.text, known.text) <= (int)most;
+        if (key->at & at && (is_near || has_word(key->misspelled, plain.text))) return key->name;
+    }
+    return NULL;
+}
+
 // ---- what is wrong ----
+
+Word config_word(const char *quoted) {
+    Word w;
+    json_put_string(quoted, w.text, sizeof w.text);
+    return w;
+}
 
 void config_note(Config *c, const char *format, ...) {
     char text[200];
@@ -98,12 +158,6 @@ void config_reject(Config *c, const char *object, const char *key, const char *f
              config_line(c, where), inside, key, length < 40 ? (int)length : 40, found, expected);
 }
 
-Word config_word(const char *quoted) {
-    Word w;
-    json_put_string(quoted, w.text, sizeof w.text);
-    return w;
-}
-
 // A line more in a list of such lines, unless it is there.
 static void add_line(char *lines, size_t size, const char *format, va_list args) {
     char line[300];
@@ -129,59 +183,6 @@ void config_unread(Config *c, const char *format, ...) {
     va_start(args, format);
     add_line(c->file->remarks, sizeof c->file->remarks, format, args);
     va_end(args);
-}
-
-// ---- keys ----
-
-const ConfigKey *const config_key_rows = config_keys;
-const int n_config_keys = sizeof config_keys / sizeof *config_keys;
-
-const ConfigKey *config_key(const char *name) {
-    for (int i = 0; i < n_config_keys; i++)
-        if (strcmp(config_keys[i].name, name) == 0) return &config_keys[i];
-    return NULL;
-}
-
-const char *config_other_file(const char *object) {
-    static const char *const own[] = {"model_type", "architectures", "hidden_size", "rope_scaling",
-                                      "rope_parameters"};
-    char key[40];
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        if (json_member(object, own[i])) return NULL;
-    for (size_t i = 0; i < sizeof other_files / sizeof *other_files; i++) {
-        bool has_all = true;
-        for (const char *at = other_files[i].keys; *at; at += strcspn(at, " "), at += *at == ' ') {
-            snprintf(key, sizeof key, "%.*s", (int)strcspn(at, " "), at);
-            has_all = has_all && json_member(object, key);
-        }
-        if (has_all) return other_files[i].name;
-    }
-    return NULL;
-}
-
-// A name in small letters and digits alone.
-static Word letters_of(const char *name) {
-    Word w;
-    size_t n = 0;
-    for (; *name && n + 1 < sizeof w.text; name++)
-        if (isalnum((unsigned char)*name)) w.text[n++] = (char)tolower((unsigned char)*name);
-    w.text[n] = '\0';
-    return w;
-}
-
-const char *config_key_meant(const char *name, unsigned at) {
-    const Word plain = letters_of(name);
-    const size_t n = strlen(plain.text);
-    if (n < 4 || n > 32) return NULL;
-    for (int i = 0; i < n_config_keys; i++) {
-        const ConfigKey *key = &config_keys[i];
-        const Word known = letters_of(key->name);
-        const size_t m = strlen(known.text), most = n > 6 ? 2 : 1;
-        bool is_near = strlen(key->name) > 6 && m <= n + most && n <= m + most &&
-                       name_distance(plain.text, known.text) <= (int)most;
-        if (key->at & at && (is_near || has_word(key->misspelled, plain.text))) return key->name;
-    }
-    return NULL;
 }
 
 // ---- looking up ----

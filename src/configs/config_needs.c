@@ -1,8 +1,9 @@
-// Finds what a config says of RoPE: block, type, lengths, head, theta and fields.
-#include "config_values.h"
+// What a method needs of a config: its type, the head and what of it turns, lengths, theta, factors.
+// Where readers differ, their flags say how.
+#include "config.h"
 
 #include <math.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../base/settings.h"
@@ -11,30 +12,6 @@
 const char key_of_original[] = "original_max_position_embeddings";
 const char key_of_chunks[] = "dual_chunk_attention_config";
 
-// A block beside the text model's config is read by nobody, though it looks like one, and neither is
-// a theta there, where the text model's has none.
-static void remark_outside(Config *c, const char *whole) {
-    static const char *const keys[] = {"rope_scaling", "rope_parameters", "rope_theta"};
-    if (!config_is_strict(c) || c->config == whole) return;
-    const char *place = family_container(whole);
-    const char *inside = json_member(c->config, "rope_parameters");
-    bool has_theta = json_member(c->config, keys[2]) || (inside && *inside == '{');
-    for (int i = 0; i < 3; i++)
-        if (config_is_something(json_member(whole, keys[i])) && (i < 2 || !has_theta))
-            config_unread(c, "%s beside %s is not used: its place is in it", keys[i], place);
-}
-
-void config_find_family(Config *c, const char *named, bool is_first) {
-    const char *whole = c->config;
-    c->config = family_text(whole);
-    remark_outside(c, whole);
-    c->family = is_first ? family_with(0) : config_family(named);
-    c->longrope_alone = config_is_of(c, FAMILY_LONGROPE_ALONE);
-    const char *own = c->alone ? c->alone : json_member(c->config, "rope_parameters");
-    bool by_type = c->family ? config_is_of(c, FAMILY_BY_TYPE) : config_has_kinds(own);
-    c->layout = by_type ? BY_TYPE : ONE_BLOCK;
-}
-
 void config_find_most(Config *c) {
     bool is_row = c->family && !config_is_of(c, FAMILY_ANY);
     int missing = is_row ? c->family->max_positions : c->file ? c->file->max_positions : 0;
@@ -42,81 +19,143 @@ void config_find_most(Config *c) {
     if (!c->trained) c->trained = missing;
 }
 
-// ---- blocks ----
+// ---- the head ----
 
-bool config_sees_scaling_only(const Config *c) {
-    bool is_lifted = c->flags & NEW_PARAMETERS && c->family->flags & FAMILY_NEW;
-    return c->flags & SCALING_ONLY && !is_lifted;
+bool config_outside_counts(const Config *c) {
+    static const char key[] = "partial_rotary_factor";
+    bool is_scaled = c->method != TYPE_PLAIN;
+    const char *beside = json_member(c->config, key);
+    bool is_there = c->family && (c->family->partial > 0 || config_is_something(beside));
+    return is_scaled && is_there && config_is_of(c, FAMILY_SHARE_BESIDE);
 }
 
-static const char *default_block(const Config *c) { return c->family ? c->family->block : NULL; }
-
-static const char *one_block(const Config *c, const char *config, unsigned where) {
-    const char *scaling = json_member(config, "rope_scaling");
-    const char *parameters = json_member(config, "rope_parameters");
-    const char *text = json_member(config, "text_config");
-    if (config_sees_scaling_only(c)) parameters = NULL;
-    else if (where & SCALING_ONLY) scaling = NULL;
-    if (where & PARAMETERS_FIRST && json_has_members(parameters)) return parameters;
-    if (json_has_members(scaling)) return scaling;
-    if (json_has_members(parameters)) return parameters;
-    return where & TEXT_CONFIG && text ? one_block(c, text, where & ~(unsigned)TEXT_CONFIG) : NULL;
+void config_find_share(Config *c) {
+    static const char key[] = "partial_rotary_factor", lists[] = "partial_rotary_factors";
+    double whole = c->family && c->family->partial > 0 ? c->family->partial : 1;
+    if (config_is_of(c, FAMILY_LISTS)) whole = config_number_of_kind(c, lists, whole);
+    config_block_get(c, key);
+    c->partial = config_number(c, c->config, key, whole);
+    if (config_sees_scaling_only(c)) return;
+    double inside = config_number(c, config_object_with(c, key), key, c->partial);
+    c->two_shares = config_outside_counts(c) && inside != c->partial;
+    if (!c->two_shares) c->partial = inside;
 }
 
-// The block of the full layers, where one block is theirs or all layers'.
-static void find_one(Config *c) {
-    const char *parameters = json_member(c->config, "rope_parameters");
-    const char *found = c->config ? one_block(c, c->config, c->flags) : c->alone;
-    bool is_empty = !found && parameters && *parameters != 'n';
-    if (is_empty && !config_sees_scaling_only(c)) found = parameters;  // which has no defaults
-    bool is_typed = config_is_of(c, FAMILY_BY_TYPE) && config_has_type_blocks(c->family, found);
-    const char *full = c->flags & PARAMETERS_FIRST
-                           ? json_member(found, family_block_name(c->family, KIND_FULL))
-                           : NULL;
-    c->block = is_typed ? full : found;
-    if (is_typed && !c->block) c->why_plain = "rope_parameters by layer type is not read";
-    if (!found && !(c->flags & OWN_DEFAULTS)) c->block = default_block(c);
+// What a text model's config inside another may leave out, as older libraries did.
+static double size_inside(Config *c, const char *key, int of_class) {
+    const bool is_inside = c->config != (c->outer ? c->outer : c->whole);
+    return config_number(c, c->config, key, is_inside && of_class ? of_class : REQUIRED);
 }
 
-// The class's block of the kind. NULL: none.
-static const char *default_of_kind(const Config *c) {
-    if (c->kind == KIND_FULL || !c->family) return default_block(c);
-    return c->family->sliding_block;
+static double head_of_width(Config *c) {
+    c->hidden = size_inside(c, "hidden_size", c->family->hidden);
+    c->heads = size_inside(c, "num_attention_heads", c->family->heads);
+    return c->heads > 0 ? c->hidden / c->heads : 2;  // which is refused
 }
 
-// The block of all layers that is laid over that of the full ones: rope_scaling, or `flat`, which
-// counts where there is none. NULL: none.
-static const char *laid_over_full(const Config *c, const char *flat) {
-    const char *scaling = json_member(c->config, "rope_scaling");
-    if (!c->family || config_is_of(c, FAMILY_NO_SCALING)) return NULL;
-    return json_has_members(scaling) ? scaling : flat;
+// The two parts of a head with latent attention, of which the second one turns.
+static void find_latent_head(Config *c) {
+    const RopeFamily *f = c->family;
+    double still = config_number(c, c->config, "qk_nope_head_dim", f->still);
+    double turning = config_number(c, c->config, "qk_rope_head_dim", f->turning);
+    c->head_dim = still + turning;
+    c->turning = (int)turning;
 }
 
-// The block of the kind's name, and rope_scaling laid over that of the full layers.
-static void find_typed(Config *c) {
-    const char *parameters = c->config ? json_member(c->config, "rope_parameters") : c->alone;
-    bool is_typed = config_has_type_blocks(c->family, parameters);
-    bool is_flat = !is_typed && json_has_members(parameters);
-    bool is_taken = is_flat && config_is_of(c, FAMILY_FLAT_IS_FULL);
-    const char *scaling = laid_over_full(c, is_taken ? parameters : NULL);
-    const char *own =
-        is_typed ? json_member(parameters, family_block_name(c->family, c->kind)) : NULL;
-    bool is_there = own && *own != 'n';
-    c->block = is_there ? own : NULL;
-    bool is_silent = !is_typed && (!is_flat || config_is_strict(c));
-    if (is_silent) c->block = default_of_kind(c);
-    if (c->kind != KIND_FULL) return;
-    if (is_flat && !is_taken) c->why_plain = "rope_parameters has no block for a kind of layers";
-    if (!scaling) return;
-    c->under = c->block;
-    c->block = scaling;
-    c->why_plain = NULL;
+// The member under the number of a layer, which the library pads to the width of the last one ("05").
+static const char *member_of_layer(const char *object, int layer) {
+    const char *key, *found = NULL;
+    for (const char *v = json_first(object, &key); v; v = json_next(v, &key)) {
+        size_t digits = strspn(key + 1, "0123456789");
+        bool is_number = digits > 0 && key[1 + digits] == '"';
+        if (is_number && strtol(key + 1, NULL, 10) == layer) found = v;
+    }
+    return found;
 }
 
-void config_find_block(Config *c) {
-    c->block = c->under = NULL;
-    if (c->layout == BY_TYPE) find_typed(c);
-    else if (c->kind == KIND_FULL || c->layout == ONE_BLOCK) find_one(c);
+// Newer releases write heads of some layers by number: those of the first layer of this kind; NULL:
+// there is no such object.
+static const char *heads_by_layer(Config *c) {
+    const char *by_layer = config_get(c, c->config, "per_layer_config");
+    ConfigLayers layers;
+    const char *key, *expected;
+    if (!by_layer || *by_layer != '{') return NULL;
+    if (!config_layers(c->config, c->family, true, &layers, &key, &expected)) return by_layer;
+    for (int i = 0; i < layers.n; i++) {
+        if (layers.kinds[i] != c->kind) continue;
+        const char *own = member_of_layer(by_layer, i);
+        return own ? own : by_layer;  // which has no head_dim itself
+    }
+    return by_layer;
+}
+
+static bool find_head_by_layer(Config *c) {
+    static const char key[] = "head_dim";
+    const char *by_layer = heads_by_layer(c);
+    if (!by_layer) return false;
+    double own = c->family->head_dim;
+    double usual = config_number(c, c->config, key, own);
+    c->head_dim = config_number(c, by_layer, key, usual);
+    return true;
+}
+
+// A head of all layers, or of the full ones under a key of their own.
+static void find_one_head(Config *c, bool is_global, const char *said) {
+    const RopeFamily *f = c->family;
+    const char *key = is_global ? "global_head_dim" : "head_dim";
+    double own = is_global ? f->global_head_dim : f->head_dim;
+    bool is_null = said && *said == 'n';
+    if (config_is_of(c, FAMILY_NULL_HEAD) && is_null) own = 0;
+    bool by_width = own == 0 && !is_global && (!said || is_null);
+    if (by_width) c->head_dim = head_of_width(c);
+    else c->head_dim = own == 0 && is_null ? 0 : config_number(c, c->config, key, own);
+    if (c->head_dim == 0 && !is_global && !by_width) c->head_dim = head_of_width(c);
+}
+
+// How many elements of a head turn, where a config says that by itself.
+static void find_rotary(Config *c) {
+    const char *key = c->family->rotary_key, *v = key ? json_member(c->config, key) : NULL;
+    const int most = c->head_dim >= 1 && c->head_dim <= ROPE_MAX_HEAD_DIM ? (int)c->head_dim : 1;
+    c->turning = 0;
+    if (!v || *v == 'n') return;
+    c->turning = (int)config_number(c, c->config, key, REQUIRED);
+    if (c->turning % 2 || c->turning > most)
+        config_reject(c, c->config, key, "an even number up to head_dim, %d", most);
+}
+
+void config_find_head(Config *c) {
+    const RopeFamily *f = c->family;
+    bool is_global = f && f->global_head_dim && c->kind == KIND_FULL;
+    const char *key = is_global ? "global_head_dim" : "head_dim";
+    const char *said = config_get(c, c->config, key);
+    bool is_model_s = c->model_head && !config_get(c, c->config, "hidden_size") && !said;
+    c->hidden = c->heads = 0;
+    c->head_dim = c->model_head;
+    if (!f && c->kind == KIND_SLIDING && c->model_sliding_head) c->head_dim = c->model_sliding_head;
+    if (!f || is_model_s) return;
+    if (config_is_of(c, FAMILY_LATENT)) {
+        find_latent_head(c);
+        return;
+    }
+    if (f->global_head_dim && find_head_by_layer(c)) return;
+    find_one_head(c, is_global, said);
+    find_rotary(c);
+}
+
+void config_turn(const Config *c, int head_dim) {
+    bool is_whole = c->method == TYPE_PROPORTIONAL;
+    int part = c->turning ? c->turning : (int)(head_dim * c->partial);
+    if (is_whole) c->rope->turning = part / 2;
+    c->rope->rotary_dim = is_whole ? head_dim : part;
+}
+
+bool config_is_still(const Config *c) {
+    const char *key = c->family ? c->family->only_key : NULL;
+    bool is_said = key && json_is(json_member(c->config, key), "rope");
+    const char *block = json_member(c->config, "rope_parameters");
+    const char *theta = json_member(block, "rope_theta");
+    if (c->is_any && theta && *theta == 'n') return true;
+    return config_is_of(c, FAMILY_STILL) || (key && !is_said);
 }
 
 // ---- type ----

@@ -1,0 +1,258 @@
+// Which layers are of which kind, and what they and their blocks must not be, by the line and the key.
+#include "config.h"
+#include "json.h"
+#include <stdio.h>
+#include <string.h>
+
+// ---- what is by layer ----
+
+#define NO_LAYERS "none, since what differs by layer or position is not read"
+
+// Whether a value gives layers or positions a RoPE of their own. Nothing does not, and neither do a
+// list of ones and a list of one word.
+static bool is_by_layer(const char *v) {
+    const char *first = json_first(v, NULL);
+    double x;
+    bool alike = true;
+    for (const char *in = first; in; in = json_next(in, NULL)) {
+        size_t length = *in == '"' ? 2 + strcspn(in + 1, "\"") : 0;
+        bool is_first = length && strncmp(in, first, length) == 0;
+        alike = alike && (is_first || (json_number(in, &x, NULL) && x == 1));
+    }
+    return *v == '[' ? !alike : config_is_something(v);
+}
+
+static void refuse_blocks(Config *c, const RopeFamily *f) {
+    static const char *const blocks[] = {"rope_scaling", "rope_parameters"};
+    bool grows = f ? f->flags & FAMILY_GROWS : c->alone != NULL,
+         by_type = f && f->flags & FAMILY_BY_TYPE;
+    for (int i = 0; i < 2; i++) {
+        const char *key, *block = c->config ? json_member(c->config, blocks[i]) : c->alone;
+        if (by_type && i == 1) continue;
+        for (const char *v = json_first(block, &key); v; v = json_next(v, &key)) {
+            Word name = config_word(key);
+            bool is_beta = strcmp(name.text, "llama_4_scaling_beta") == 0;
+            if (is_beta && !grows && is_by_layer(v)) config_reject(c, block, name.text, NO_LAYERS);
+            if (*v == '{' && c->config)
+                config_reject(c, c->config, blocks[i], "one object of settings for all layers");
+        }
+    }
+}
+
+void config_refuse_by_layer(Config *c) {
+    const RopeFamily *f = c->family;
+    for (const ConfigKey *key = config_key_rows; key < config_key_rows + n_config_keys; key++) {
+        const char *v = key->by_layer ? json_member(c->config, key->name) : NULL;
+        bool is_read = f && family_reads(f, key->name);
+        if (v && !is_read && is_by_layer(v)) config_reject(c, c->config, key->name, NO_LAYERS);
+        bool is_list = v && (*v == '[' || *v == 'n');
+        if (v && is_read && key->type == KEY_LIST && !is_list)
+            config_reject(c, c->config, key->name, "a list");
+    }
+    bool has_interval = f && family_reads(f, "no_rope_layer_interval") &&
+                        !config_is_something(json_member(c->config, "no_rope_layers"));
+    if (has_interval) config_number(c, c->config, "no_rope_layer_interval", 4);
+    bool is_model_s = (!f || c->is_any) && c->layout == BY_TYPE &&
+                      !config_is_something(json_member(c->config, "rope_scaling"));
+    if (!is_model_s) refuse_blocks(c, f);
+}
+
+// ---- layers without RoPE ----
+
+static int whole(Config *c, const char *key, int missing) {
+    return (int)config_number(c, c->config, key, missing);
+}
+
+// By no_rope_layers, which has a 0 for each layer without RoPE; more may follow.
+static void read_still_list(Config *c, LayersAtRest *out, const char *list, int n_layers) {
+    int i = 0;
+    for (const char *v = json_first(list, NULL); v; v = json_next(v, NULL), i++) {
+        double x = 2;
+        if (!json_number(v, &x, NULL) || (x != 0 && x != 1)) break;
+        if (x == 0 && i < n_layers) out->layers[out->n++] = (short)i;
+    }
+    if (i < n_layers)
+        config_reject(c, c->config, "no_rope_layers", "0 or 1 for each of %d layers", n_layers);
+}
+
+// Layers without RoPE have a temperature, if the flag that the row names says so.
+static void read_temperature(Config *c, LayersAtRest *out) {
+    const RopeFamily *f = c->family;
+    const char *flag = json_member(c->config, f->unturned[0]);
+    double beta = config_number(c, c->config, f->unturned[1], f->unturned_beta);
+    int length = whole(c, f->unturned[2], f->unturned_length);
+    if (out->n == 0 || (flag && !config_is_something(flag))) return;
+    out->beta = beta;
+    out->length = length;
+}
+
+// Which layers do not turn, with their temperature and the chunks that the others see, in families
+// that have a list of them.
+static void read_still(Config *c) {
+    const RopeFamily *f = c->family;
+    LayersAtRest *out = &c->file->at_rest;
+    *out = (LayersAtRest){.n = 0};
+    if (!f || !f->still_each) return;
+    int n_layers = whole(c, "num_hidden_layers", 0);
+    int each = whole(c, "no_rope_layer_interval", f->still_each);
+    const char *list = json_member(c->config, "no_rope_layers");
+    if (json_first(list, NULL)) {
+        read_still_list(c, out, list, n_layers);
+    } else {
+        for (int i = each - 1; i < n_layers; i += each) out->layers[out->n++] = (short)i;
+    }
+    if (f->unturned[0]) read_temperature(c, out);
+    if (f->chunk && n_layers) {
+        const char *said = json_member(c->config, "attention_chunk_size");
+        out->chunk = said && *said == 'n' ? 0 : whole(c, "attention_chunk_size", f->chunk);
+    }
+}
+
+// ---- layers ----
+
+// Says which keys about layers the family's class does not look at.
+static void remark_unused(Config *c) {
+    const char *type = c->family->model_type;
+    if (json_member(c->config, "_sliding_window_pattern"))
+        config_remark(c, "_sliding_window_pattern means nothing to model_type %s and is not used",
+                      type);
+    static const char pattern[] = "sliding_window_pattern";
+    bool is_used = c->family->period_key && strcmp(c->family->period_key, pattern) == 0;
+    if (!is_used && json_member(c->config, pattern))
+        config_remark(c, "%s means nothing to model_type %s and is not used", pattern, type);
+}
+
+void config_read_layers(Config *c) {
+    const char *key = "", *expected = "";
+    if (c->family) c->file->by_layer = false;
+    if (c->family) read_still(c);
+    if (!c->family || !c->family->period) return;
+    ConfigLayers *layers = &c->file->layers;
+    c->layers = layers;
+    if (!config_layers(c->config, c->family, true, layers, &key, &expected))
+        config_reject(c, c->config, key, "%s", expected);
+    remark_unused(c);
+    c->file->by_layer = layers_have(layers, KIND_SLIDING);
+    c->file->bare_full = c->file->by_layer && c->family->flags & FAMILY_BARE_FULL;
+}
+
+// ---- what a block must not be ----
+
+static void name_block(Config *c, const char *name) {
+    c->called = (BlockName){.asked = {0}};
+    snprintf(c->called.name, sizeof c->called.name, "%s", name);
+    snprintf(c->called.inside, sizeof c->called.inside, "%s.", name);
+}
+
+// One block of all layers.
+static void check_one(Config *c) {
+    const char *scaling = config_get(c, c->config, "rope_scaling");
+    bool is_scaling = config_is_something(scaling);
+    const char *name = is_scaling ? "rope_scaling" : "rope_parameters";
+    const char *key, *v = config_get(c, c->config, name);
+    bool is_object = v && *v == '{', is_one = is_object || !config_is_something(v);
+    bool is_silent = !v || *v == 'n';
+    for (const char *in = json_first(v, &key); in; in = json_next(in, &key))
+        is_one = is_one && *in != '{';
+    if (!is_one && !is_object) c->file->is_malformed = c->good;
+    if (!is_one) config_reject(c, c->config, name, "one object of settings for all layers");
+    if (is_scaling && config_is_something(json_member(c->config, "rope_parameters")))
+        config_remark(c, "rope_parameters is not used, since there is a rope_scaling");
+    if (!is_one) c->block = NULL;
+    if (is_silent && c->block && scaling)
+        config_remark(c, "rope_scaling is null, and model_type %s has %s all the same",
+                      c->family->model_type,
+                      strstr(c->family->block, "\"llama3\"") ? "llama3" : "YaRN");
+    name_block(c, name);
+}
+
+// rope_parameters of a family with a block for each kind of layers.
+static void check_parameters(Config *c) {
+    const char *own = config_get(c, c->config, "rope_parameters"), *key;
+    bool is_something = config_is_something(own);
+    const char *full = family_block_name(c->family, KIND_FULL);
+    const char *sliding = family_block_name(c->family, KIND_SLIDING);
+    if (is_something && *own != '{')
+        config_reject(c, c->config, "rope_parameters", "an object of settings");
+    if (config_has_type_blocks(c->family, own)) {
+        for (const char *v = json_first(own, &key); v; v = json_next(v, &key)) {
+            if (json_is(key, full) || json_is(key, sliding)) continue;
+            // The library saves that, too.
+            if (json_is(key, "rope_type") && (*v == 'n' || json_is(v, "default"))) continue;
+            c->block = own;
+            name_block(c, "rope_parameters");
+            config_reject(c, own, config_word(key).text, "none beside %s and %s", full, sliding);
+        }
+        return;
+    }
+    bool has_scaling = config_is_something(json_member(c->config, "rope_scaling"));
+    if (c->family->flags & FAMILY_FLAT_IS_FULL) return;
+    if (is_something && has_scaling)
+        config_reject(c, c->config, "rope_parameters",
+                      "%s and %s in it, since there is a rope_scaling", full, sliding);
+    else if (is_something && c->kind == KIND_FULL)
+        config_remark(c,
+                      "rope_parameters means nothing to model_type %s without %s and %s, and is "
+                      "not used",
+                      c->family->model_type, full, sliding);
+}
+
+// What contradicts the theta of sliding layers where their block has none.
+static void remark_base(Config *c) {
+    double inside, beside;
+    bool has_inside = json_number(json_member(c->block, "rope_theta"), &inside, NULL);
+    const char *own = c->family->local_key;
+    if (own) {
+        bool both = has_inside && json_member(c->config, own);
+        if (both && inside != c->theta)
+            config_remark(c, "%s is %.12g beside %s and rope_theta %.12g in it: %.12g counts", own,
+                          c->theta, c->called.name, inside, inside);
+        return;
+    }
+    bool is_beside = json_number(json_member(c->config, "rope_theta"), &beside, NULL);
+    if (!has_inside && is_beside && beside != c->theta)
+        config_remark(c,
+                      "rope_theta is %.12g for full_attention alone: sliding_attention has %.12g",
+                      beside, c->theta);
+}
+
+// rope_scaling, which is laid over the block of the full layers.
+static void check_laid_over(Config *c, const char *scaling, const char *typed) {
+    if (c->family->flags & FAMILY_NO_SCALING)
+        config_reject(
+            c, c->config, "rope_scaling",
+            "none: Hugging Face 5 fails with KeyError 'sliding_attention', since it replaces "
+            "rope_parameters");
+    else if (*scaling != '{') config_reject(c, c->config, "rope_scaling", "an object of settings");
+    if (json_has_members(typed))
+        config_remark(c, "rope_scaling is laid over rope_parameters.full_attention");
+    name_block(c, "rope_scaling");
+}
+
+// The block of a kind of layers.
+static void check_typed(Config *c) {
+    char name[40];
+    const char *scaling = config_get(c, c->config, "rope_scaling");
+    const char *own = json_member(c->config, "rope_parameters");
+    const char *typed = NULL, *of_kind = family_block_name(c->family, c->kind);
+    if (config_has_type_blocks(c->family, own)) typed = json_member(own, of_kind);
+    check_parameters(c);
+    bool is_there = typed && *typed != 'n';
+    if (is_there && *typed != '{') config_reject(c, own, of_kind, "an object of settings");
+    snprintf(name, sizeof name, "rope_parameters.%s", of_kind);
+    name_block(c, name);
+    config_find_base(c);
+    bool is_flat =
+        c->family->flags & FAMILY_FLAT_IS_FULL && !config_has_type_blocks(c->family, own);
+    if (c->kind == KIND_SLIDING) remark_base(c);
+    else if (config_is_something(scaling)) check_laid_over(c, scaling, typed);
+    else if (is_flat && config_is_something(own)) name_block(c, "rope_parameters");
+}
+
+void config_check_block(Config *c) {
+    if (!c->config) name_block(c, "the block");
+    if (!c->config) c->called.inside[0] = '\0';
+    if (c->family && c->layout == BY_TYPE) check_typed(c);
+    else if (c->layout == BY_TYPE) name_block(c, kind_keys[c->kind]);
+    else if (c->config) check_one(c);
+}
