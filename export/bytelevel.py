@@ -106,9 +106,6 @@ def read_ranks(job: Job, path: str) -> Dict[bytes, int]:
             raise Problem(path, 'line %d cannot be used (found rank %d, expected %d, of a new token)'
                           % (i + 1, id, len(ranks)))
         ranks[token] = id
-    for byte in range(256):
-        if bytes([byte]) not in ranks:
-            raise Problem(path, 'has no token for the byte %d' % byte)
     return ranks
 
 
@@ -116,6 +113,9 @@ def by_ranks(path: str, ranks: Dict[bytes, int], control: List[Token], split: in
              ends: List[int]) -> Tokenizer:
     """The tokenizer of ranks and of the tokens behind them. A word that is a token is not merged. Any two neighbours
     that spell a token may be merged, and the token's rank says when (see score_merges)."""
+    for byte in range(256):
+        if bytes([byte]) not in ranks:
+            raise Problem(path, 'has no token for the byte %d' % byte)
     tokens = [[token, 0.0, NORMAL] for token in ranks] + control
     check_spellings(path, tokens)
     merges = [(ranks[token[:i]], ranks[token[i:]], id) for token, id in ranks.items() for i in range(1, len(token))

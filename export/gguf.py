@@ -18,7 +18,7 @@ from .common import (MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_SEQ, MAX_
                      Problem, is_number, size_of)
 from .families import ARCHITECTURES, Gguf, gguf_of
 from .huggingface import rows_of
-from .kinds import experts, index, latent, layers, mamba, shapes, states, steps
+from .kinds import expert_gguf, expert_tensors, index, latent, layers, mamba, shapes, state_tensors, states, steps
 from .model import FIELDS_OF, MAMBA, STATE, WITHOUT_ROPE, Feature, Model
 from .tensors import BLOCKS, Checkpoint, Tensor, size_of_rows, split
 
@@ -92,7 +92,7 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
               bos_id=tokens.integer('tokenizer.ggml.bos_token_id', embedding.shape[0] - 1, -1, low=0),
               eos_ids=end_tokens(tokens, rule, embedding.shape[0]),
               qkv_bias=int(Feature.QKV_BIAS in has or NAMES['bq'] % 0 in tensors),
-              o_bias=int(NAMES['bo'] % 0 in tensors), **experts.from_gguf(keys, families, tensors))
+              o_bias=int(NAMES['bo'] % 0 in tensors), **expert_gguf.from_gguf(keys, families, tensors))
     if Feature.HEAD_NORMS in families[0].may and NAMES['q_norm'] % 0 in tensors:
         model.set(**FIELDS_OF[Feature.HEAD_NORMS])
     if Feature.FFN_BIAS in families[0].may | rule.also and any(
@@ -109,9 +109,9 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
     steps.read_chunks(keys, rule, model)
     shapes.from_gguf(keys, families[0], rule, tensors, model)
     shapes.read_rest(keys, families[0], rule, tensors, model)
-    experts.mark_gguf_dense(keys, rule, tensors, model)
+    expert_gguf.mark_gguf_dense(keys, rule, tensors, model)
     model.set(**index.from_gguf(keys, families[0], model, tensors))
-    experts.leave_out(keys, tensors, model)
+    expert_gguf.leave_out(keys, tensors, model)
     turns = not model.layers or any(not flags & (WITHOUT_ROPE | STATE) for flags in model.layers)
     if 'rope.freq_base' not in keys.values and turns and not families[0].rope.none:
         job.note('warning: %s: there is no rope.freq_base: theta is 10000, as in llama.cpp' % path)
@@ -125,12 +125,13 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
         for whole, parts in rule.names.fused.items():
             split(path, tensors, 'blk.%d.%s' % (layer, whole),
                   {names[part] % layer: rows_of(model, part) for part in parts})
-    experts.stack_in_gguf(path, tensors, model, names)
+    expert_tensors.stack_in_gguf(path, tensors, model, names)
     if model.state_kind == MAMBA:
         mamba.take_gguf(tensors, model, names)
     if model.state_kind:
-        states.take_decays(tensors, model, names)
-    states.take_states(path, tensors, model, names, states.gguf_joined(families[0]), rule.names.gate_in_queries)
+        state_tensors.take_decays(tensors, model, names)
+    state_tensors.take_states(path, tensors, model, names, state_tensors.gguf_joined(families[0]),
+                              rule.names.gate_in_queries)
     if rule.bare:
         steps.take_bare(path, tensors, model, names)
     steps.read_xielu(tokens, tensors, model, names['xielu'])
@@ -144,7 +145,7 @@ def names_of(rule: Gguf, model: Model) -> Dict[str, str]:
     return {**NAMES, **rule.names.own, **(latent.GGUF_NAMES if model.kv_rank else {}),
             **({'wq': latent.GGUF_QUERIES} if model.q_rank else {}),
             **(index.GGUF_NAMES if model.index_topk else {}),
-            **({'wg': states.GATE} if rule.names.gate_in_queries else {})}
+            **({'wg': state_tensors.GATE} if rule.names.gate_in_queries else {})}
 
 
 def read_shape(path, keys, family, tensors):
@@ -164,7 +165,7 @@ def read_shape(path, keys, family, tensors):
     keys.only(RMS_EPS, norm_eps)  # where a file has both
     return Model(**heads, dim=keys.integer('embedding_length', MAX_WIDTH), n_layers=n_layers,
                  seq_len=keys.integer('context_length', MAX_SEQ), norm_eps=norm_eps,
-                 hidden_dim=experts.read_hidden(keys, family),
+                 hidden_dim=expert_gguf.read_hidden(keys, family),
                  latent_norm_eps=norm_eps if family.latent else 0)  # as llama.cpp has it
 
 

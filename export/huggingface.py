@@ -10,7 +10,7 @@ from .common import Job, Problem, read_json
 from .config import read_config
 from .families import Family
 from .inputs import adapter_alone, adapter_in
-from .kinds import experts, index, latent, states
+from .kinds import expert_tensors, index, latent, state_tensors
 from .model import XIELU, Feature, Model
 from .safetensors import read_safetensors
 from .tensors import Checkpoint, gather_numbers, rounded, split
@@ -43,12 +43,12 @@ BESIDE = tuple('model.' + part for part in (
 def names_of(family: Family, model: Model) -> Dict[str, str]:
     """The library's name of each of our tensors, a %d for the layer."""
     names = {**NAMES, **ENDS, **(BOTH if {Feature.NORMS_AFTER, Feature.NORMS_BOTH} & family.always else {})}
-    stacked = {part: 'model.layers.%%d.mlp.experts.%s' % name for part, name in zip(experts.EXPERT_PARTS, (
+    stacked = {part: 'model.layers.%%d.mlp.experts.%s' % name for part, name in zip(expert_tensors.EXPERT_PARTS, (
         'gate_proj', 'up_proj', 'down_proj', 'gate_proj_bias', 'up_proj_bias', 'down_proj_bias'))}
     if model.attention_gate:
         names.update(wg='model.layers.%d.self_attn.gate_proj.weight', bg='model.layers.%d.self_attn.gate_proj.bias')
     if family.states:
-        names.update(states.names_of(family))
+        names.update(state_tensors.names_of(family))
     if family.keys.chosen:
         names.update(index.NAMES)
     if model.kv_rank:
@@ -57,7 +57,7 @@ def names_of(family: Family, model: Model) -> Dict[str, str]:
         return {**names, **family.names.own}
     rule = family.experts
     shared = {part: 'model.layers.%%d.%s.%s.%s.weight' % (rule.place, rule.shared_place, name)
-              for part, name in zip(experts.SHARED_PARTS, rule.names)}
+              for part, name in zip(expert_tensors.SHARED_PARTS, rule.names)}
     return {**names, **stacked, **(shared if rule.shared else {}), **family.names.own}
 
 
@@ -93,13 +93,14 @@ def read_huggingface(job: Job, folder: str) -> Checkpoint:
     if model.index_topk:
         index.take_index(tensors, model, names, family.keys.chosen_halves)
     for layer in range(model.n_layers):
-        for whole, parts in experts.fused_of(family, model).items():
+        for whole, parts in expert_tensors.fused_of(family, model).items():
             split(folder, tensors, 'model.layers.%d.%s' % (layer, whole),
                   {names[part] % layer: rows_of(model, part) for part in parts})
     for layer in range(model.n_layers if model.activation == XIELU else 0):
         gather_numbers(folder, tensors, names['xielu'] % layer)
-    experts.stack_experts(folder, tensors, model, family, names)
-    states.take_states(folder, tensors, model, names, states.joined_of(family), family.names.gate_in_queries)
+    expert_tensors.stack_experts(folder, tensors, model, family, names)
+    state_tensors.take_states(folder, tensors, model, names, state_tensors.joined_of(family),
+                              family.names.gate_in_queries)
     if family.scales.get('embedding') == 'sqrt_dim' and names['embedding'] in tensors:
         model.embedding_scale = rounded(model.embedding_scale, tensors[names['embedding']].dtype)
     in_pairs = bool(model.encoding or model.kv_rank or family.adjacent)  # without RoPE nothing turns

@@ -10,7 +10,7 @@ from typing import Any, Callable, Iterator, List, Set, Tuple
 from .existing import WRITTEN_BY
 from .families import FAMILIES, Family, fits, gguf_of
 from .gguf import STRING, TYPES, names_of
-from .kinds import experts, index, latent, layers, mamba, shapes, states, steps
+from .kinds import expert_tensors, index, latent, layers, mamba, shapes, state_tensors, steps
 from .model import Feature, Model, features_of
 from .out_gguf_keys import ARRAY, BOOL, F32, I32, U32, keys_of, other_scores
 from .out_model import Fused, family_of, rope_of
@@ -61,7 +61,7 @@ def write_gguf(file: Any, checkpoint: Checkpoint, tokenizer: Any, name: str) -> 
     rule = gguf_of(family)
     architecture = model.n_experts and rule.with_experts or rule.architecture
     plan = plan_model(checkpoint, in_pairs=rule.adjacent)  # latent attention has pairs side by side
-    plan = states.in_order(path, plan, model, rule.tiled)
+    plan = state_tensors.in_order(path, plan, model, rule.tiled)
     if tokenizer and tokenizer.get('takes_spaces'):
         name = 'phi-3 ' + name  # by which llama.cpp knows that tokens take the spaces behind them
     settings = {'general.architecture': (STRING, architecture), 'general.name': (STRING, name),
@@ -102,7 +102,7 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
     is in the norm of queries."""
     rule = gguf_of(family)
     names, fused, scores = names_of(rule, model), Fused(path, family, rule.names), other_scores(rule, model)
-    of_states = states.StatesOut(path, model, states.joined_out(family), rule.names.gate_in_queries)
+    of_states = state_tensors.StatesOut(path, model, state_tensors.joined_out(family), rule.names.gate_in_queries)
     yield from ((tensor, False) for tensor in (steps.bare_norms(model, names) if rule.bare else ()))
     for place in plan:
         tensor = Scaled(place.tensor, scores) if place.part == 'q_norm' and scores != 1 else place.tensor
@@ -112,7 +112,7 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
         if model.kv_rank and place.part == 'wk':
             tensor = Columns([latent.as_floats(path, tensor)], model.n_heads)
         if place.part == 'state_decay':
-            tensor = states.Decays(tensor, back=True)
+            tensor = state_tensors.Decays(tensor, back=True)
         part, tensor = of_states.take(place.part, tensor)
         if tensor is None:
             continue
@@ -121,7 +121,7 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
             continue
         name = names.get(part, part) if whole is tensor else 'blk.%d.' + fused.name_of(place.part)
         name = name if place.layer is None else name % place.layer
-        axis = model.n_experts if place.part in experts.EXPERT_PARTS else 0
+        axis = model.n_experts if place.part in expert_tensors.EXPERT_PARTS else 0
         axis = model.n_heads if model.kv_rank and place.part == 'wv' else axis or mamba.axis_of(model, place.part)
         yield Named(name, whole, axis), place.is_matrix
 

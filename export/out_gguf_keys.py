@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Tuple
 from .common import Job, Problem
 from .families import Family, Gguf, gguf_of
 from .gguf import STRING
-from .kinds import experts, index, latent, layers, shapes, states, steps
+from .kinds import expert_gguf, index, latent, layers, shapes, states, steps
 from .model import WITHOUT_ROPE, Feature, Model, features_of
 from .out_config import refuse_two_ropes
 from .out_model import rope_of, temperature
@@ -52,7 +52,7 @@ def settings_of(job: Job, path: str, family: Family, rule: Gguf, model: Model) -
         settings.update({'expert_count': (U32, model.n_experts), 'expert_used_count': (U32, model.n_experts_used),
                          'expert_feed_forward_length': (U32, model.expert_hidden_dim)})
         if rule.experts == 'told':
-            settings.update(experts.router_to_gguf(path, rule, model))
+            settings.update(expert_gguf.router_to_gguf(path, rule, model))
         elif Feature.SHARED_EXPERT in family.always or family.experts.shared_is_dense:
             settings['expert_shared_feed_forward_length'] = U32, model.shared_hidden_dim
         if model.expert_latent_dim:

@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterator, List, Set, Tuple
 from .common import PROGRAM, RUN, Problem
 from .families import Family, fits
 from .huggingface import names_of
-from .kinds import experts, index, latent, states
+from .kinds import expert_tensors, index, latent, state_tensors
 from .model import Feature, Model, features_of
 from .out_config import ORIGINAL, config_of, float_type
 from .out_model import Fused, family_of
@@ -26,8 +26,8 @@ OF_TYPES = {Feature.LONGROPE, Feature.DIVISORS}  # rope_types, which the classes
 def stays_in_folder(checkpoint: Checkpoint, name: str) -> bool:
     """Whether a folder has the type of a tensor."""
     dtype = checkpoint.tensors[name].dtype
-    return dtype in ITEM_SIZES or dtype == 'MXFP4' and name.startswith(experts.EXPERT_PARTS[:3]) and \
-        experts.keeps_mxfp4(checkpoint)
+    return dtype in ITEM_SIZES or dtype == 'MXFP4' and name.startswith(expert_tensors.EXPERT_PARTS[:3]) and \
+        expert_tensors.keeps_mxfp4(checkpoint)
 
 
 def can_be(family: Family, found: Set[Feature]) -> bool:
@@ -41,7 +41,8 @@ def write_huggingface(folder: str, checkpoint: Checkpoint, tokenizer: Any) -> No
     job, path, model = checkpoint.job, checkpoint.path, checkpoint.model
     family = family_of(path, features_of(model) - {Feature.TILED}, can_be, "Hugging Face's that is known here")
     # Latent attention has an order of its own.
-    plan = states.in_order(path, plan_model(checkpoint, in_pairs=bool(model.kv_rank or family.adjacent)), model, False)
+    plan = plan_model(checkpoint, in_pairs=bool(model.kv_rank or family.adjacent))
+    plan = state_tensors.in_order(path, plan, model, False)
     tensors, config = named_tensors(path, plan, family, model), config_of(job, path, family, model)
     prefix = family.names.prefix
     if prefix:
@@ -87,9 +88,9 @@ def write_readme(folder: str, config: Dict[str, Any]) -> None:
 def named_tensors(path: str, plan: List[Place], family: Family, model: Model) -> Iterator[Tuple[str, Any, bool]]:
     """(name, tensor, whether it is a matrix) as the family has them: some fused, and experts in their way."""
     names, stacked = names_of(family, model), {}
-    fused = Fused(path, family, replace(family.names, fused=experts.fused_of(family, model)))
+    fused = Fused(path, family, replace(family.names, fused=expert_tensors.fused_of(family, model)))
     keys: Any = None  # of latent attention, until its values are there
-    of_states = states.StatesOut(path, model, states.joined_of(family), family.names.gate_in_queries)
+    of_states = state_tensors.StatesOut(path, model, state_tensors.joined_of(family), family.names.gate_in_queries)
     for place in plan:
         if model.kv_rank and place.part == 'wk':
             keys = place.tensor
@@ -98,17 +99,17 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
             yield latent.BOTH % place.layer, latent.keys_and_values(path, model, keys, place.tensor), True
             continue
         layout = family.experts.layout if family.experts else ''
-        if place.part in experts.EXPERT_PARTS and layout != 'one_by_one':
+        if place.part in expert_tensors.EXPERT_PARTS and layout != 'one_by_one':
             stacked[place.part] = place
-            if layout == 'in_turns' and len(stacked) == len(experts.EXPERT_PARTS):
-                yield from experts.in_turns(model, stacked)
+            if layout == 'in_turns' and len(stacked) == len(expert_tensors.EXPERT_PARTS):
+                yield from expert_tensors.in_turns(model, stacked)
                 stacked = {}
             elif layout != 'in_turns' and len(stacked) == 3:
-                yield from experts.in_halves(path, family, model, stacked)
+                yield from expert_tensors.in_halves(path, family, model, stacked)
                 stacked = {}
             continue
-        if place.part in experts.EXPERT_PARTS:
-            yield from experts.one_by_one(family, model, place)
+        if place.part in expert_tensors.EXPERT_PARTS:
+            yield from expert_tensors.one_by_one(family, model, place)
             continue
         name = names[place.part] if place.layer is None else names[place.part] % place.layer
         tensor = place.tensor
@@ -120,7 +121,7 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
         if place.part == 'xielu':
             yield from ((name + each, each_tensor, False) for each, each_tensor in numbers_of(tensor))
             continue
-        tensor = states.in_shape(model, place.part, tensor) if family.states else tensor
+        tensor = state_tensors.in_shape(model, place.part, tensor) if family.states else tensor
         part, tensor = of_states.take(place.part, tensor)
         if tensor is None:
             continue

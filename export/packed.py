@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Callable, Iterable, Iterator, List, Optional, Tuple
 
 from .common import CHUNK
-from .kinds.experts import EXPERT_PARTS
+from .kinds.expert_tensors import EXPERT_PARTS
 from .model import Model
 from .tensors import BLOCKS, Made, Tensor, size_of_rows
 

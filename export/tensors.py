@@ -34,7 +34,7 @@ def size_of_rows(dtype: str, shape: Tuple[int, ...]) -> int:
 
 
 class AnyTensor(Protocol):
-    """What those ask who write a tensor. The classes below, and some of experts.py, say where its bytes come from."""
+    """What those ask who write a tensor. The classes below, and some of kinds/, say where its bytes come from."""
 
     @property
     def name(self) -> Any:

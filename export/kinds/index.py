@@ -9,7 +9,8 @@ from typing import Any, Dict, List, Tuple
 from ..common import MAX_HEAD_DIM, MAX_HEADS, MAX_SEQ, Job, Keys
 from ..families import Family, Gguf
 from ..model import SHARES_CHOICE, Model
-from ..tensors import ARRAY, BOOL, U32, Tensors
+from ..tensors import ARRAY, BOOL, Tensors
+from .key_rows import Row, read_config, read_gguf, written_config, written_gguf
 from .latent import Reordered
 
 NAMES = {part: 'model.layers.%%d.self_attn.indexer.%s' % name for part, name in (
@@ -20,18 +21,21 @@ GGUF_NAMES = {part: 'blk.%%d.indexer.%s' % name for part, name in (
     ('b_index_norm', 'k_norm.bias'), ('index_weights', 'proj.weight'))}
 TURNED = 'index_q', 'index_k', 'index_norm', 'b_index_norm'  # by heads of the indexer
 HEADS, WIDTH = 'index_n_heads', 'index_head_dim'
+COUNT, LENGTH, TOP_K, TYPES = ('attention.indexer.' + key for key in ('head_count', 'key_length', 'top_k', 'types'))
+
+
+def key_rows(family: Family) -> Tuple[Row, ...]:
+    return (Row('index_topk', TOP_K, family.keys.chosen, MAX_SEQ), Row('index_heads', COUNT, HEADS, MAX_HEADS),
+            Row('index_dim', LENGTH, WIDTH, MAX_HEAD_DIM))
 
 
 def from_config(config: Keys, family: Family, model: Model) -> Dict[str, Any]:
     """The fields about the choice. Marks the layers that share the one before."""
-    key = family.keys.chosen
-    if not key:
+    if not family.keys.chosen:
         return {}
     if not model.q_rank:
         config.refuse('q_lora_rank', 'a whole number from 1, since the choice of keys reads what queries come from')
-    fields = {'index_topk': config.integer(key, MAX_SEQ, family.default(key)),
-              'index_heads': config.integer(HEADS, MAX_HEADS, family.default(HEADS)),
-              'index_dim': config.integer(WIDTH, MAX_HEAD_DIM, family.default(WIDTH))}
+    fields = read_config(config, family, key_rows(family))
     if fields['index_dim'] < model.turning:
         config.refuse(WIDTH, 'qk_rope_head_dim, %d, or more' % model.turning)
     shared = sharing(config, family, model.n_layers)
@@ -60,7 +64,7 @@ def sharing(config: Keys, family: Family, n_layers: int) -> List[bool]:
 
 def to_config(family: Family, model: Model) -> Dict[str, Any]:
     """The same keys of a model that goes out."""
-    keys: Dict[str, Any] = {family.keys.chosen: model.index_topk, HEADS: model.index_heads, WIDTH: model.index_dim}
+    keys = written_config(model, key_rows(family))
     if family.keys.chosen_by:
         keys[family.keys.chosen_by[0]] = ['shared' if flags & SHARES_CHOICE else 'full' for flags in model.layer_flags]
     return keys
@@ -96,7 +100,6 @@ def in_order(model: Model, part: str, tensor: Any, halves: bool) -> Any:
 
 # ---- GGUF ----
 
-COUNT, LENGTH, TOP_K, TYPES = ('attention.indexer.' + key for key in ('head_count', 'key_length', 'top_k', 'types'))
 NARROWEST = 64  # of the heads of an indexer, by which llama.cpp can rotate them all together
 # Where no key says which layers choose: from this context on, which is GLM-5.2's, the first three and each fourth one.
 SHARING_CONTEXT, FIRST_SHARED, SHARED_STEP = 1 << 20, 3, 4
@@ -110,8 +113,7 @@ def from_gguf(keys: Keys, family: Family, model: Model, tensors: Tensors) -> Dic
     if not model.q_rank:
         keys.refuse('attention.q_lora_rank', 'a whole number from 1, since the choice of keys reads what queries come '
                     'from')
-    fields = {'index_topk': keys.integer(TOP_K, MAX_SEQ), 'index_heads': keys.integer(COUNT, MAX_HEADS),
-              'index_dim': keys.integer(LENGTH, MAX_HEAD_DIM)}
+    fields = read_gguf(keys, key_rows(family))
     if fields['index_dim'] < model.turning:
         keys.refuse(LENGTH, 'rope.dimension_count, %d, or more' % model.turning)
     shared = shared_in_gguf(keys, model) if family.keys.chosen_by else []
@@ -136,8 +138,7 @@ def shared_in_gguf(keys: Keys, model: Model) -> List[bool]:
 
 def to_gguf(job: Job, rule: Gguf, family: Family, model: Model) -> Dict[str, Tuple[int, Any]]:
     """The keys of a model that goes out."""
-    settings: Dict[str, Tuple[int, Any]] = {
-        COUNT: (U32, model.index_heads), LENGTH: (U32, model.index_dim), TOP_K: (U32, model.index_topk)}
+    settings = written_gguf(model, key_rows(family))
     if model.index_dim < NARROWEST or model.index_dim & (model.index_dim - 1):
         job.note('llama.cpp does not run architecture %s with heads of the indexer of %d (expected a power of 2 '
                  'from %d on)' % (rule.architecture, model.index_dim, NARROWEST))

@@ -13,10 +13,16 @@ from ..common import MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_WIDTH, Keys, Probl
 from ..families import Family, Gguf
 from ..model import DENSE, MAMBA, STATE, WITHOUT_ROPE, Model, Shape
 from ..tensors import ARRAY, I32, U32, Tensors
+from .key_rows import Row, read_gguf, written_gguf
 from .layers import FULL
 from .shapes import KV_HEADS, WIDTH
 
 MAX_CONV_WIDTH = 64
+KERNEL, SIZE, GROUPS, COUNT, INNER = ('ssm.' + key for key in (
+    'conv_kernel', 'state_size', 'group_count', 'time_step_rank', 'inner_size'))
+# In GGUF, of the delta rule, too. What config.json calls them is in families.json (said_by).
+OF_STATE = (Row('conv_width', KERNEL, '', MAX_CONV_WIDTH), Row('state_key_dim', SIZE, '', MAX_HEAD_DIM),
+            Row('state_key_heads', GROUPS, '', MAX_HEADS), Row('state_value_heads', COUNT, '', MAX_HEADS))
 # What a layer of one step is: its letter, and its words, the newest first.
 LETTERS = {'M': ('linear_attention', 'mamba'), '*': (FULL, 'attention'), '-': ('mlp',), 'E': ('moe',)}
 PARTS = (('state_in', 'in_proj.weight'), ('b_state_in', 'in_proj.bias'), ('state_conv', 'conv1d.weight'),
@@ -149,6 +155,21 @@ def letters_back(path: str, family: Family, model: Model) -> str:
 
 # ---- GGUF ----
 
+def read_widths(keys: Keys) -> Dict[str, int]:
+    """The widths and counts of heads of a state, where a head is its share of the width of all."""
+    fields = read_gguf(keys, OF_STATE)
+    n_heads = fields['state_value_heads']
+    if n_heads % fields['state_key_heads']:
+        keys.refuse(COUNT, 'a multiple of ssm.group_count, %d' % fields['state_key_heads'])
+    width = keys.get(INNER, lambda v: type(v) is int and v > 0 and v % n_heads == 0 and v // n_heads <= MAX_HEAD_DIM,
+                     'a multiple of ssm.time_step_rank, %d' % n_heads)
+    return {**fields, 'state_value_dim': width // n_heads}
+
+
+def written_widths(model: Model) -> Dict[str, Tuple[int, Any]]:
+    return {**written_gguf(model, OF_STATE), INNER: (U32, model.state_width)}
+
+
 def take_widths(keys: Keys, rule: Any) -> List[int]:
     """The list of widths of layers of one step, in whose place stands its largest number from now on."""
     widths = keys.values.get(WIDTH)
@@ -205,12 +226,9 @@ def to_gguf(path: str, rule: Gguf, family: Family, model: Model) -> Dict[str, Tu
         raise Problem(path, 'has one norm of %d groups of heads of Mamba 2, where llama.cpp has one for each' %
                       model.state_key_heads)
     shapes = model.layer_shapes
-    settings: Dict[str, Tuple[int, Any]] = {
-        'ssm.conv_kernel': (U32, model.conv_width), 'ssm.state_size': (U32, model.state_key_dim),
-        'ssm.group_count': (U32, model.state_key_heads), 'ssm.time_step_rank': (U32, model.state_value_heads),
-        'ssm.inner_size': (U32, model.state_width), KV_HEADS: (ARRAY, (I32, [
-            shape.n_kv_heads if shape.n_heads and not flags & STATE else 0
-            for shape, flags in zip(shapes, model.layer_flags)]))}
+    settings: Dict[str, Tuple[int, Any]] = {**written_widths(model), KV_HEADS: (ARRAY, (I32, [
+        shape.n_kv_heads if shape.n_heads and not flags & STATE else 0
+        for shape, flags in zip(shapes, model.layer_flags)]))}
     if family.states.pattern:
         letters_back(path, family, model)
         settings.update({'attention.head_count': (U32, model.n_heads), WIDTH: (ARRAY, (I32, [

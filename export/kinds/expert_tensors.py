@@ -1,0 +1,234 @@
+"""Experts' tensors, and how they come to stand one below the other; both ways.
+
+In model.bin the rows of all experts of a layer are one matrix for each of w1 (gate), w3 (up) and w2 (down). Folders
+have them one by one, fused, or as gpt-oss: rows of gate and up in turns, as floats the other way round (inputs by
+outputs), or in MXFP4. In GGUF tensors have an axis for the expert; older files of Mixtral have a tensor for each."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, Dict, Iterator, List, Tuple
+
+from ..common import Problem
+from ..families import Family
+from ..model import RELU2, Model, layers_with_experts
+from ..mxfp4 import FP4_BYTES, FP4_VALUES, InTurns, Repacked
+from ..rows import Columns, Halves, Taken, Transposed
+from ..tensors import ITEM_SIZES, Checkpoint, Joined, Place, Tensor, Tensors
+
+EXPERT_PARTS = 'experts_w1', 'experts_w3', 'experts_w2', 'experts_b1', 'experts_b3', 'experts_b2'
+SHARED_PARTS = 'shared_w1', 'shared_w3', 'shared_w2'
+
+
+# ---- folders of Hugging Face ----
+
+def stack_experts(path: str, tensors: dict, model: Model, family: Family, names: dict) -> None:
+    """Puts the experts of a folder under the names that `names` has of them, each matrix in one tensor."""
+    for layer in layers_with_experts(model):
+        place = place_of(family, layer) if family.experts.layout == 'halves' else 'model.layers.%d.mlp.' % layer
+        parts = {part: names[part] % layer for part in EXPERT_PARTS if part in names}
+        router = place + 'gate.weight'  # which a family with a place of its own has in release 5, too
+        if router in tensors:
+            tensors[names['router'] % layer] = tensors.pop(router)
+        if family.experts.layout == 'linear':
+            stack_halves(path, tensors, model, place_of(family, layer), parts, ('input_linear.weight',
+                                                                                'output_linear.weight'))
+        elif family.experts.layout == 'in_turns':
+            stack_in_turns(path, tensors, model, place + 'experts.', parts)
+        elif family.experts.layout == 'columns':
+            stack_columns(path, tensors, model, place_of(family, layer) + 'experts.', parts)
+        elif place + 'experts.gate_up_proj' in tensors or place + 'experts.down_proj' in tensors:
+            stack_halves(path, tensors, model, place + 'experts.', parts)
+        else:
+            for part in EXPERT_PARTS[:3] if model.activation != RELU2 else EXPERT_PARTS[1:3]:
+                stack_one_by_one(path, tensors, model, one_expert(family, part, layer), part, parts[part])
+
+
+def fused_of(family: Family, model: Model) -> Dict[str, List[str]]:
+    """The matrices that a family has as one, where the expert of all tokens may be its dense layer."""
+    rule, fused = family.experts, family.names.fused
+    if not (rule and rule.shared_is_dense and model.n_experts):
+        return fused
+    return {whole: ['shared_' + part if part in ('w1', 'w3') else part for part in parts]
+            for whole, parts in fused.items()}
+
+
+def place_of(family: Family, layer: int) -> str:
+    """Where a layer has its experts."""
+    place = family.experts.place
+    return 'model.layers.%d.%s' % (layer, place + '.' if place else '')
+
+
+def one_expert(family: Family, part: str, layer: int) -> str:
+    """The name of a matrix of one expert, with a %d for its number."""
+    rule = family.experts
+    return '%sexperts.%%d.%s.weight' % (place_of(family, layer), rule.names[EXPERT_PARTS.index(part)])
+
+
+def stack_one_by_one(path, tensors, model, pattern, part, name):
+    """A matrix of each expert in a tensor of its own."""
+    hidden, dim = model.expert_hidden_dim, model.expert_latent_dim or model.dim
+    shape = (dim, hidden) if part == 'experts_w2' else (hidden, dim)
+    found = [take(path, tensors, pattern % e, shape) for e in range(model.n_experts)]
+    other = next((tensor for tensor in found if tensor.dtype != found[0].dtype), None)
+    if other:
+        raise Problem(other.path, '%s is of another type than the first expert (found %s, expected %s)'
+                      % (other.name, other.dtype, found[0].dtype))
+    tensors[name] = Joined(found, 0)
+
+
+def stack_halves(path, tensors, model, place, parts, names=('gate_up_proj', 'down_proj')):
+    """Gate and up in one tensor, gate first, as release 5 has them in memory."""
+    n, hidden, dim = model.n_experts, model.expert_hidden_dim, model.dim
+    both = take(path, tensors, place + names[0], (n, 2 * hidden, dim))
+    down = take(path, tensors, place + names[1], (n, dim, hidden))
+    taken = {'experts_w1': (both, range(hidden)), 'experts_w3': (both, range(hidden, 2 * hidden)),
+             'experts_w2': (down, range(dim))}
+    for part, (tensor, rows) in taken.items():
+        tensors[parts[part]] = Taken(tensor.name, tensor, n, tensor.shape[1], rows)
+
+
+def stack_columns(path, tensors, model, place, parts):
+    """Gate and up in one tensor, gate first, with inputs as rows."""
+    n, hidden, dim = model.n_experts, model.expert_hidden_dim, model.dim
+    both = take(path, tensors, place + 'gate_up_proj', (n, dim, 2 * hidden))
+    down = take(path, tensors, place + 'down_proj', (n, hidden, dim))
+    tensors[parts['experts_w1']] = Transposed(both.name, both, range(hidden))
+    tensors[parts['experts_w3']] = Transposed(both.name, both, range(hidden, 2 * hidden))
+    tensors[parts['experts_w2']] = Transposed(down.name, down, range(dim))
+
+
+def stack_in_turns(path, tensors, model, place, parts):
+    """Gate and up in turns, in floats or MXFP4, with biases."""
+    n, hidden, dim = model.n_experts, model.expert_hidden_dim, model.dim
+    for name, outputs, inputs, own in (('gate_up_proj', 2 * hidden, dim, ('1', '3')),
+                                       ('down_proj', dim, hidden, ('2',))):
+        bias = take(path, tensors, place + name + '_bias', (n, outputs))
+        blocks = None
+        if place + name + '_blocks' in tensors:
+            if inputs % FP4_VALUES:
+                raise Problem(path, '%s%s_blocks cannot be (found rows of %d, expected whole blocks of %d)'
+                              % (place, name, inputs, FP4_VALUES))
+            blocks = take(path, tensors, place + name + '_blocks', (n, outputs, inputs // FP4_VALUES, FP4_BYTES), 'U8')
+            scales = take(path, tensors, place + name + '_scales', (n, outputs, inputs // FP4_VALUES), 'U8')
+        else:
+            floats = take(path, tensors, place + name, (n, inputs, outputs))
+        for i, number in enumerate(own):
+            taken = range(i, outputs, len(own))
+            tensors[parts['experts_b' + number]] = Taken(bias.name, bias, n, outputs, taken)
+            tensors[parts['experts_w' + number]] = Repacked(blocks.name, blocks, scales, taken) if blocks else \
+                Transposed(floats.name, floats, taken)
+
+
+def take(path, tensors, name, shape, dtype=None):
+    """A tensor of this shape, which is taken out. dtype None: of floats."""
+    tensor = tensors.pop(name, None)
+    if not tensor:
+        raise Problem(path, '%s is missing (found no such tensor, expected shape %s)' % (name, list(shape)))
+    dtypes = [dtype] if dtype else list(ITEM_SIZES)
+    if tensor.shape != shape or tensor.dtype not in dtypes or dtype and tensor.size != prod(shape):
+        raise Problem(tensor.path, '%s does not fit the configuration (found %s %s, expected %s %s)'
+                      % (name, tensor.dtype, list(tensor.shape), ' or '.join(dtypes), list(shape)))
+    return tensor
+
+
+# ---- out into folders ----
+
+def keeps_mxfp4(checkpoint: Checkpoint) -> bool:
+    """Whether the experts go into a folder of gpt-oss in MXFP4: when all of their matrices are of it."""
+    names = [checkpoint.names[part] % layer for part in EXPERT_PARTS[:3]
+             for layer in layers_with_experts(checkpoint.model)]
+    return bool(names and checkpoint.model.expert_bias) and all(
+        checkpoint.tensors[name].dtype == 'MXFP4' for name in names)
+
+
+def one_by_one(family: Family, model: Model, place: Place) -> Iterator[Tuple[str, Any, bool]]:
+    """(name, tensor, that it is a matrix) for each expert of what has all of them one below the other."""
+    n, whole = model.n_experts, place.tensor
+    pattern = one_expert(family, place.part, place.layer)
+    rows, size = whole.shape[0] // n, whole.size // n
+    for expert in range(n):
+        part = whole._replace(start=whole.start + expert * size, size=size, shape=(rows, whole.shape[1]))
+        yield pattern % expert, part, True
+
+
+def in_turns(model: Model, places: Dict[str, Place]) -> Iterator[Tuple[str, Any, bool]]:
+    """(name, tensor, whether its type is kept) of the experts of one layer of gpt-oss, {part: its place}."""
+    n = model.n_experts
+    for name, numbers in ('gate_up_proj', '13'), ('down_proj', '2'):
+        matrices, biases = ([places[kind + number].tensor for number in numbers] for kind in (
+            'experts_w', 'experts_b'))
+        start = 'model.layers.%d.mlp.experts.%s' % (places['experts_w2'].layer, name)
+        if matrices[0].dtype == 'MXFP4':
+            yield start + '_blocks', InTurns(matrices, n, True), True
+            yield start + '_scales', InTurns(matrices, n, False), True
+        else:
+            yield start, Columns(matrices, n), True
+        yield start + '_bias', Columns(biases, n), False
+
+
+def in_halves(path: str, family: Family, model: Model, places: Dict[str, Place]) -> Iterator[Tuple[str, Any, bool]]:
+    """The same of experts whose gate and up are one tensor, gate first; with inputs as rows, or outputs."""
+    rule, n = family.experts, model.n_experts
+    linear = rule.layout == 'linear'
+    start = place_of(family, places['experts_w2'].layer) + ('' if linear else 'experts.')
+    first, last = ('input_linear.weight', 'output_linear.weight') if linear else ('gate_up_proj', 'down_proj')
+    for name, numbers in (first, '13'), (last, '2'):
+        parts = [places['experts_w' + number].tensor for number in numbers]
+        other = next((part for part in parts if part.dtype not in ITEM_SIZES or part.dtype != parts[0].dtype), None)
+        if other:
+            raise Problem(path, '%s%s is %s, which cannot be there (expected floats of one type)' % (
+                start, name, other.dtype))
+        yield start + name, Columns(parts, n, False) if rule.layout == 'columns' else Halves(parts, n), True
+
+
+# ---- GGUF ----
+
+GATE_AND_UP = 'blk.%d.ffn_gate_up_exps.weight'
+ONE_BY_ONE = {'experts_w1': 'blk.%d.ffn_gate.%d.weight', 'experts_w3': 'blk.%d.ffn_up.%d.weight',
+              'experts_w2': 'blk.%d.ffn_down.%d.weight'}
+
+
+def stack_in_gguf(path: str, tensors: Tensors, model: Model, names: Dict[str, str]) -> None:
+    """Brings the experts' matrices into two axes, and their biases into one, under the names that they have."""
+    n, dim, hidden = model.n_experts, model.expert_latent_dim or model.dim, model.expert_hidden_dim
+    for layer in layers_with_experts(model):
+        split_halves(tensors, model, layer, names)
+        for part in EXPERT_PARTS:
+            name, rows = names[part] % layer, dim if part[-1] == '2' else hidden
+            shape = (n, rows) if part[-2] == 'b' else (n, rows, hidden if part[-1] == '2' else dim)
+            each = ONE_BY_ONE.get(part)
+            if each and each % (layer, 0) in tensors and name not in tensors:
+                found = [tensors.pop(each % (layer, e), None) for e in range(n)]
+                tensors[name] = joined(path, found, [each % (layer, e) for e in range(n)], shape[1:])
+            elif isinstance(tensors.get(name), Tensor):
+                tensors[name] = in_two_axes(tensors[name], shape)
+
+
+def joined(path, found, names, shape):
+    """One tensor of those of each expert."""
+    for tensor, name in zip(found, names):
+        if not tensor:
+            raise Problem(path, '%s is missing (found no such tensor, expected shape %s)' % (name, list(shape)))
+        if (tensor.shape, tensor.dtype) != (shape, found[0].dtype):
+            raise Problem(tensor.path, '%s does not fit the configuration (found %s %s, expected %s %s)'
+                          % (name, tensor.dtype, list(tensor.shape), found[0].dtype, list(shape)))
+    return Joined(found, 0)
+
+
+def in_two_axes(tensor, shape):
+    """The axes of experts and rows as one, where the shape is the one expected; else it stays and is refused later."""
+    if tensor.shape != shape:
+        raise Problem(tensor.path, '%s does not fit the configuration (found %s %s, expected %s)'
+                      % (tensor.name, tensor.dtype, list(tensor.shape), list(shape)))
+    return tensor._replace(shape=(shape[0] * shape[1], *shape[2:]))
+
+
+def split_halves(tensors, model, layer, names):
+    """Gate and up of each expert in one tensor, gate first, become two."""
+    n, hidden, dim = model.n_experts, model.expert_hidden_dim, model.dim
+    both = tensors.pop(GATE_AND_UP % layer, None)
+    if both:
+        both = in_two_axes(both, (n, 2 * hidden, dim))
+        for part, first in ('experts_w1', 0), ('experts_w3', hidden):
+            tensors[names[part] % layer] = Taken(both.name, both, n, 2 * hidden, range(first, first + hidden))
