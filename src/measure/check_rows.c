@@ -361,7 +361,8 @@ static void judge_gain(Row *row, GainLimits limits) {
     else if (share + SURE * row->error <= limits.wanted) row->verdict = FAIL;
 }
 
-int part_in_force(const Check *c) {
+// The part that the cache of the job is; -1: it is not rounded.
+static int part_in_force(const Check *c) {
     const KvType kv = session_config(c->job, c->job->plans, c->window).kv;
     return kv == KV_Q8 ? Q8_CACHE : kv == KV_Q4 ? Q4_CACHE : -1;
 }

@@ -211,8 +211,6 @@ int most_units(const Check *check, const Row *row);
 int units_up_to(const Check *check, const Row *row, int round);
 // Whether a part of the cache is told: where the cache is not rounded, all are.
 bool asks_for_part(const Check *check, int part);
-// The part that the cache of the job is; -1: it is not rounded.
-int part_in_force(const Check *check);
 // Mean and standard error of the samples of a part.
 void tell_part(const Row *row, int part, double *mean, double *error);
 // Whether a reading with the mistake can still tell anything.
@@ -305,13 +303,6 @@ int find_row(const Check *check, RowKind kind, int length);
 Verdict verdict_of_need(const Check *check, Need need);
 // What --check says of a length, with the same settings and text: OK, FAIL, OPEN or BETWEEN.
 Verdict verdict_at(const Check *check, int length);
-// The first of the length's rows that says so. NULL: none does.
-const Row *row_that_says(const Check *check, Verdict verdict, int length);
-// Whether all rows about that length itself pass, whatever short texts say.
-bool passes_itself(const Check *check, int length);
-
-// Seconds that all rows should still take which -n needs, and whole texts that were begun.
-double seconds_left(const Check *check);
 
 // The budget for what should take so many seconds more, rounded up to two digits.
 double budget_for(const Check *check, double seconds);

@@ -95,7 +95,8 @@ Verdict verdict_of_need(const Check *c, Need need) {
     return row->verdict;
 }
 
-const Row *row_that_says(const Check *c, Verdict verdict, int length) {
+// The first of the length's rows that says so. NULL: none does.
+static const Row *row_that_says(const Check *c, Verdict verdict, int length) {
     Need needs[MAX_NEEDS];
     const Row *unread = NULL;
     int n = needs_of(c, length, needs);
@@ -130,7 +131,8 @@ Verdict verdict_at(const Check *c, int length) {
     return count[OPEN] ? OPEN : OK;
 }
 
-bool passes_itself(const Check *c, int length) {
+// Whether all rows about that length itself pass, whatever short texts say.
+static bool passes_itself(const Check *c, int length) {
     const SettingsFound settings = settings_at(c, length);
     Need needs[MAX_NEEDS];
     int n = needs_of(c, length, needs);
@@ -149,7 +151,8 @@ static double seconds_left_for(const Check *c, Need need) {
     return row->verdict == OPEN && !row->lacks ? seconds_to_decide(c, row) : 0;
 }
 
-double seconds_left(const Check *c) {
+// Seconds that all rows should still take which -n needs, and whole texts that were begun.
+static double seconds_left(const Check *c) {
     Need needs[MAX_NEEDS];
     double seconds = 0;
     int n = needs_of(c, c->job->length, needs);

@@ -56,7 +56,8 @@ void fill_window(const Job *job, int i, int n, int32_t *window) {
 
 // ---- scores ----
 
-double negative_log_likelihood(float *logits, int vocab_size, int target) {
+// -ln of the probability that logits (vocab_size) give to `target`. Overwrites the logits.
+static double negative_log_likelihood(float *logits, int vocab_size, int target) {
     float max = max_of(logits, vocab_size);
     float at = logits[target];
     float sum = exp_and_sum(logits, vocab_size, max);

@@ -33,9 +33,6 @@ void fill_window(const Job *job, int i, int n, int32_t *window);
 
 // ---- scores: how badly a session predicts a text ----
 
-// -ln of the probability that logits (vocab_size) give to `target`. Overwrites the logits.
-double negative_log_likelihood(float *logits, int vocab_size, int target);
-
 // Tokens [from, to) of a text, 0 < from. They are read as part of a text of `length` tokens by
 // then, or (0) one by one.
 typedef struct {
