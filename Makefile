@@ -322,9 +322,10 @@ MYPY = --ignore-missing-imports --no-strict-optional --disable-error-code=var-an
 
 lint: run
 	@found() { command -v $$1 > /dev/null && echo "$$1" || { echo "$$1 is not here"; false; }; }; status=0; \
-	$(PYTHON) tools/house.py || status=1; \
+	$(PYTHON) tools/lint/house.py || status=1; \
 	$(PYTHON) tools/header_table.py --check || status=1; \
-	$(PYTHON) tools/words.py || status=1; \
+	$(PYTHON) tools/family_table.py --check || status=1; \
+	$(PYTHON) tools/lint/words.py || status=1; \
 	if found mypy; then mypy $(MYPY) export probe || status=1; fi; \
 	if found $(LINT_GCC); then for file in $(filter-out $(VECTORS),$(SOURCES)); do \
 		$(LINT_GCC) $(FLAGS) -Werror -O1 -fanalyzer -c $$file -o /dev/null || status=1; done; fi; \

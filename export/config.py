@@ -187,7 +187,8 @@ def inner_config(config: Keys) -> Keys:
 def way_out(config: Keys, family: Optional[Family]) -> str:
     """What is expected of a model_type, and what can be done with another."""
     known = '; this one is explained' if family else ', see docs/checkpoints.md; what its RoPE does can be seen'
-    return 'a family that is run%s: ./run --explain --rope-config %s' % (known, config.path)
+    lacks = '; not computed here: ' + family.lacks if family and family.lacks else ''
+    return 'a family that is run%s: ./run --explain --rope-config %s%s' % (known, config.path, lacks)
 
 
 def refuse_not_computed(config: Keys, family: Optional[Family]) -> None:

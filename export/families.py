@@ -225,6 +225,7 @@ class Family:
     seen_first: bool = False  # engines were looked at with it before those whose layers differ
     aliases: Tuple[str, ...] = ()
     also_architectures: Tuple[str, ...] = ()  # names that the library's own text models have besides
+    lacks: str = ''           # steps of a family that is not run, which this program has not
     wrapped_in: Dict[str, str] = field(default_factory=dict)  # model_type: architecture, of models of pictures and text
     wrapped_tied: bool = True  # a wrapper that says nothing of it has its embedding for a classifier
     wrapped_flat: bool = False  # the keys of the text model may stand in the wrapper itself

@@ -176,6 +176,16 @@ def test_refused():
               '%s: %s is refused' % (name, key), done)
 
 
+def test_lacks():
+    """A family that is explained and not run: its refusal says which of its steps are not here."""
+    for name, words in ('gemma3n_text', 'AltUp'), ('deepseek_v4', 'hyper-connections'):
+        folder = in_work('lacks_' + name)
+        os.makedirs(folder)
+        write(os.path.join(folder, 'config.json'), json.dumps(dict(model_type=name)))
+        done = export(folder, in_work('lacks.bin'))
+        check(done.returncode == 2 and 'not computed here: ' in done.stderr and words in done.stderr, name, done)
+
+
 # ---- out, and in again ----
 
 WIDE = dict(state_key_heads=1, state_norm_groups=1, state_value_heads=8, state_value_dim=8)  # twice the width

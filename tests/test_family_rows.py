@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A family is a row of export/families.json: the table in C is of these rows, a row more is a family more to ./run, an
-engine answers for a family when its row lists it, and code names no families (tools/family_names.py)."""
+engine answers for a family when its row lists it, and code names no families (tools/lint/family_names.py)."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import sys
 
 from common import ROOT, RUNNER, WORK, check, main, run, skip
 
-sys.path.insert(0, os.path.join(ROOT, 'tools'))
+sys.path.insert(0, os.path.join(ROOT, 'tools', 'lint'))
 from family_names import check_family_names, names_of  # noqa: E402
 
 ROWS = os.path.join(ROOT, 'export', 'families.json')

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The house: nothing in the repository is against the style (tools/house.py), and what the README says under "Reading
+"""The house: nothing in the repository is against the style (tools/lint/house.py), and what the README says under "Reading
 the code" and docs/code.md after it is so: the files, their lines, the length of the walk."""
 
 import os
@@ -9,7 +9,7 @@ import sys
 
 from common import ROOT, check, main, house as c_files
 
-sys.path.insert(0, os.path.join(ROOT, 'tools'))
+sys.path.insert(0, os.path.join(ROOT, 'tools', 'lint'))
 import density  # noqa: E402
 import house  # noqa: E402
 
@@ -21,7 +21,7 @@ WALK = 2200  # lines at most in the numbered rows
 def test_repository():
     found = [*house.findings(*house.all_files()), *density.check_density(house.c_files())]
     found = [line for line in found if not house.is_measured(line)]
-    check(not found, 'tools/house.py finds nothing', '%d findings: %s' % (len(found), '; '.join(found[:5])))
+    check(not found, 'tools/lint/house.py finds nothing', '%d findings: %s' % (len(found), '; '.join(found[:5])))
 
 
 # ---- README, Reading the code, and docs/code.md ----

@@ -24,15 +24,15 @@ OF_SERVERS = [
 
 def test_forms():
     """Each form of server is found by asking, and judged."""
-    forms(OF_SERVERS[:4])
+    forms_of(OF_SERVERS[:4])
 
 
 @takes_long
 def test_more_forms():
-    forms(OF_SERVERS[4:])
+    forms_of(OF_SERVERS[4:])
 
 
-def forms(some):
+def forms_of(some):
     for form, words in some:
         with Fake(form) as server:
             told = probe(server.url + '/v1/', MODEL, *SMALL)

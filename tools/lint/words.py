@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 WORDS = 45  # of a sentence, at most
 
 # A pattern, and what to write instead. The first are British spellings, the rest make a reader stop.

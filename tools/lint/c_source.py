@@ -1,10 +1,10 @@
-"""The sources, and C as clang-format leaves it, read lightly for tools/house.py: its statements and its functions. A
-function begins in column 0 and its body closes there; what looks like `name name` is a declaration.
+"""The sources, and C as clang-format leaves it, read lightly for house.py: its statements and its functions. A function
+begins in column 0 and its body closes there; what looks like `name name` is a declaration.
 """
 import os
 import re
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 DECLARATION = re.compile(r'(typedef|struct|union|enum|static|extern|const|unsigned)\b|'
                          r'(void|bool|char|short|int|long|float|double|\w+_t)\b|'

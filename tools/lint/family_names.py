@@ -1,5 +1,5 @@
 """Finds the names of families in code. What is known of a family stands in its row of export/families.json, so the
-code asks the rows for facts and compares no model_type, architecture or GGUF architecture. tools/house.py runs this."""
+code asks the rows for facts and compares no model_type, architecture or GGUF architecture. house.py runs this."""
 import ast
 import json
 import os
@@ -13,14 +13,14 @@ ELSEWHERE = {
     'export/bytelevel.py': ['glm4', 'exaone4', 'qwen2', 'qwen35', 'lfm2'],
     'export/out_tokenizer.py': ['llama'], 'export/tokenizer.py': ['llama'],
     'page/src/config/examples.js': ['llama', 'qwen2'], 'page/src/panels/arrows.js': ['phi'],
-    'page/build.mjs': ['llama'], 'tools/arrows.py': ['llama'], 'tools/house.py': ['llama'],
+    'page/build.mjs': ['llama'], 'tools/lint/arrows.py': ['llama'], 'tools/lint/house.py': ['llama'],
     'tools/bench.py': ['llama', 'gpt-oss'], 'tools/header_table.py': ['llama'],
     'tools/checkpoints.py': ['llama', 'LlamaForCausalLM', 'qwen3_5_text', 'Qwen3_5ForCausalLM'],
     'tools/random_models.py': ['gpt-oss'],
     'tools/random_shapes.py': ['gpt-oss', 'qwen3moe', 'qwen2', 'gemma4', 'deepseek2', 'qwen35', 'lfm2'],
     'tools/layer_costs.py': ['gemma3', 'gemma3_text', 'gpt-oss', 'gpt_oss', 'laguna', 'ministral3', 'olmo3',
                              'qwen3_5_text', 'smollm3']}
-MADE = ['src/configs/family_table.h', 'src/configs/key_table.h', 'tools/family_names.py']
+MADE = ['src/configs/family_table.h', 'src/configs/key_table.h', 'tools/lint/family_names.py']
 OWN_TOOLS = 'SmallForCausalLM', 'rope.c'  # no other program's names
 
 

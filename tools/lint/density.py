@@ -2,12 +2,12 @@
 """How dense the C is, counted: tokens a line of code, lines of more than 100 columns, branches of a function, names at
 file scope that two files have, and files that include or call one another in a circle.
 
-    python3 tools/density.py [COMMIT]     a table of all files, now; or of a commit and now, side by side
+    python3 tools/lint/density.py [COMMIT]     a table of all files, now; or of a commit and now, side by side
 
 A token is a token of C: a name, a number, a string or an operator. A line of code is one that holds more than comments
 and spaces. So counted, llama2.c's run.c has 8.9 (8.85), and the plain.c of commit 3af6caa has 17.5. A branch is an
 `if`, `for`, `while`, `case`, `?` or `&&`; that commit's read_option has 25. For names and circles, a header and the .c
-of its name are one file. tools/house.py shows what is past a limit, and fails past a tenth over it.
+of its name are one file. tools/lint/house.py shows what is past a limit, and fails past a tenth over it.
 """
 import collections
 import math

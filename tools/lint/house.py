@@ -4,8 +4,8 @@
 tokens, branches and parameters are a ruler, no wall: what is past one is printed, and only what is past a tenth more
 fails. A comment fails nothing: the lines that fail are counted without those that are comments alone.
 
-    python3 tools/house.py [--without-clang-format]
-    python3 tools/house.py --kinds     where a kind of model is named outside its slices
+    python3 tools/lint/house.py [--without-clang-format]
+    python3 tools/lint/house.py --kinds     where a kind of model is named outside its slices
 """
 import ast
 import os

@@ -39,7 +39,7 @@ def check_includes(texts):
     for path, text in texts.items():
         place = place_of(path)
         if not place:
-            yield '%s:1: the file has no place (none, one of those in tools/arrows.py)' % path
+            yield '%s:1: the file has no place (none, one of those in tools/lint/arrows.py)' % path
             continue
         for i, line in enumerate(text.split('\n'), 1):
             for name in re.findall(r'^\s*#\s*include "(.*)"', line):
