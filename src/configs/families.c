@@ -324,8 +324,10 @@ bool config_layers(const char *text, const RopeFamily *family, bool types, Confi
     bool is_list = list && *list == '[';
     bool has_types = types && is_list;
     *layers = (ConfigLayers){.window = family->window};
-    bool has_layers = layer_number(&r, "num_hidden_layers", &layers->n) && layers->n <= MOST_LAYERS;
+    int n_layers = 0;
+    bool has_layers = layer_number(&r, "num_hidden_layers", &n_layers) && n_layers <= MOST_LAYERS;
     if (!has_layers) return fault(&r, "num_hidden_layers", "a whole number from 1 to 1024");
+    layers->n = n_layers;
     if (!family->period) return true;
     bool is_missing = !list || is_null(list);
     if (types && !is_list && !is_missing) return fault(&r, "layer_types", "a list");
