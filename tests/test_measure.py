@@ -432,7 +432,7 @@ def test_what_is_no_text():
                        ('Big5', '老磨坊主走到河邊。'.encode('big5') * 20)):
         for job in ('--ppl',), ('--check',), ('--search',), ('--tasks', 'passkey', '-f'):
             one_line(run(shipped, *job, write(in_work('text.txt'), data)), 2, '%s of %s' % (job[0], what), 'text.txt',
-                     'no text', '%', 'UTF-8')
+                     'not a text', '%', 'UTF-8')
     for encoding in 'latin-1', 'cp1252':  # a few bytes in a hundred
         result = of((LATIN[1] * 20).encode(encoding))
         check(result.status == 0 and 'warning: %s: 80 of its' % in_work('text.txt') in result.err, encoding, result)
