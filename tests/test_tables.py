@@ -256,7 +256,7 @@ def test_json():
     reason, found = the_same(random_model, '--check', '-n', 64, '--budget', 600)
     check(reason['code'] == 'short-perplexity' and reason['words'].startswith('fails at 64: ')
           and found['status'] == 1, 'a check that fails', reason)
-    reason = as_json(model, '--check', '-n', 8192, '--budget', 0.3)[1]['reason']
+    reason = as_json(model, '--check', '-n', 8192, '--rope', 'yarn', '--budget', 0.3)[1]['reason']
     check(reason['code'] == 'time' and '--budget' in reason['words'], 'a check that is undecided', reason)
     reason, found = the_same(model, '--check', '--settings', '-n', 768)
     check(reason['code'] == 'reach' and found['rows'][0]['se'] is None, 'settings', (reason, found))
