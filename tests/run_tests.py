@@ -27,7 +27,7 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(FOLDER)
 TIMES = os.path.join(FOLDER, 'times.json')
 SUMMARY = re.compile(r'(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$')
-BUDGET = 600  # seconds of a processor, on a machine of this pace: some 560 beside other work; the aim is 300
+BUDGET = 700  # seconds of a processor, on a machine of this pace: some 640 beside other work; the aim is 300
 OF_ONE = 600  # for one process, which is in a loop then
 BY_THE_CLOCK = 3600  # for one file, which waits for something that never comes then
 
