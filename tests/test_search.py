@@ -130,7 +130,8 @@ def test_interrupted():
         return skip('Ctrl-C in a search (no /proc says where a program stands)')
     model, text = files('long')
     longer = write(in_work('longer.txt'), open(text).read() * 40)
-    process = started(model, '--search', longer, '-n', 2000, '--search-windows', 4, '--reads', 1000000)
+    process = started(model, '--search', longer, '-n', 2000, '--search-windows', 4, '--reads', 1000000,
+                      '--population', 100)  # seconds of work, on any machine
     wait_until(process, 'caught')
     signal.sigtimedwait([], 1.5)
     process.send_signal(signal.SIGINT)

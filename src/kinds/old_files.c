@@ -76,7 +76,8 @@ static void list_angles(Model *m, Layer *w, Tensors *t) {
 }
 
 // Tensors in the order of version 0, and of versions 1 and 2, by their places in later ones (model.c).
-static const int orders[2][13] = {
+enum { N_PLACES = 13 };
+static const int orders[2][N_PLACES] = {
     {10, 100, 130, 160, 170, 200, 300, 310, 350, 330, 900, 910, 920},
     {100, 300, 900, 10, 130, 160, 170, 200, 310, 350, 330, 920},
 };
@@ -84,14 +85,14 @@ static const int orders[2][13] = {
 static bool visit_by_tensor(Model *m, TensorVisitor *visit, void *whose) {
     const ModelConfig *c = &m->config;
     if (c->version >= 3) return false;
+    const int *order = orders[c->version > 0];
     Tensors t;
-    for (const int *place = orders[c->version > 0]; *place && place < orders[c->version > 0] + 13;
-         place++) {
-        int n = tensor_is_of_layer(*place) ? c->n_layers : 1;
+    for (int i = 0; i < N_PLACES && order[i]; i++) {
+        int n = tensor_is_of_layer(order[i]) ? c->n_layers : 1;
         for (int l = 0; l < n; l++) {
             list_tensors(m, &m->layers[l], &t);
-            for (int i = 0; i < t.n; i++)
-                if (t.rows[i].place == *place && t.rows[i].rows > 0) visit(whose, &t.rows[i]);
+            for (int k = 0; k < t.n; k++)
+                if (t.rows[k].place == order[i] && t.rows[k].rows > 0) visit(whose, &t.rows[k]);
         }
     }
     return true;
