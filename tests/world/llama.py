@@ -211,7 +211,8 @@ def difference(library, name, path, c):
             still = apart(theirs, reference.nll(*read_model(path), ids), LENGTH // 20 if c['n_experts'] else 0)
         finally:
             reference.gelu = GELU
-        if still <= BY_TABLE:
+        # Each layer's numbers near the middle of two add up: of 46 layers more than of the others' four to eight.
+        if still <= BY_TABLE * max(1, c['n_layers'] / 8):
             return '', worst, 'theirs: GELU from a table of float16, %.2g from that' % still
     return '%.3g nats a token apart, and no warning' % worst, worst, ''
 
