@@ -1,4 +1,4 @@
-// What each of nine engines does otherwise than Hugging Face 5. docs/engines.md has the sources.
+// What each of nine engines does otherwise than Hugging Face 5. tests/engines/README.md has the sources.
 #include "engines.h"
 
 #include <math.h>
