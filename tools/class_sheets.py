@@ -114,7 +114,8 @@ def slides(text):
     """The whole file, by its template."""
     found, when = sections(text), minutes(text)
     drawn = class_pictures.pictures({number: body for number, (_, body) in found.items()})
-    sentences = html_of('\n'.join(re.findall(r'^\d\. .*$', text.partition('## Before the class')[0], re.M)))
+    items = re.findall(r'^\d\. .*(?:\n   .*)*', text.partition('## Before the class')[0], re.M)
+    sentences = html_of('\n'.join(' '.join(item.split()) for item in items))
     parts = [slide('title', '<h1>What happens after position 512?</h1><p>A language model was trained on 512 tokens at '
                    'a time. Today it reads more.</p><p class="later">Write your guess down. Then the model '
                    'answers.</p>%s' % class_pictures.strip(), '0 to 8')]
