@@ -100,7 +100,7 @@ def asked_of(figure, lesson):
 
 
 def figures():
-    """One picture a slide: the question of its chapter first, then the picture and its sentence (sheets/figures.tsv)."""
+    """One picture of sheets/figures.tsv a slide: the question of its chapter, then the picture and its sentence."""
     lesson, asked = read('docs', 'lesson.md'), 'What happens after position 512?'
     for number, row in enumerate(read('tools', 'sheets', 'figures.tsv').splitlines()[1:], 1):
         name, said = row.split('\t')

@@ -173,8 +173,8 @@ class Interview:
         question = Question(self.model, prompt.text if as_text else prompt.ids, top, sampled)
         answer = self.server.post_again(form.path, body(question), self.retries, PASSING if self.way else BUSY)
         if answer.status in REFUSED:
-            raise Problem('%s refuses the key, or requires one (%s): --key-env NAME' % (self.server.root, answer.told()),
-                          'key')
+            raise Problem('%s refuses the key, or requires one (%s): --key-env NAME' % (
+                self.server.root, answer.told()), 'key')
         if answer.status != 200:
             self.note_failure(answer, asks_for_top=body is not completions)
             return None
