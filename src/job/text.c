@@ -152,8 +152,8 @@ static bool hold_chat(Writing *t, Error *err) {
     if (guess)
         fprintf(
             stderr,
-            "run: warning: the tokenizer has no sign that the model was taught to chat: it gets "
-            "%s turns, and may continue them instead of answering\n",
+            "run: warning: nothing in the tokenizer shows that the model was taught to chat: it "
+            "gets %s turns, and may continue them instead of answering\n",
             guess);
     t->end_of_turn = chat_end_of_turn(t->job->tokenizer);
     int32_t last = -1;

@@ -258,8 +258,7 @@ static bool run_task(Tasks *t, Method *method, Error *err) {
         if (!ok) return false;
         if (t->score.correct[1] >= best->correct[1]) *best = t->score;
     }
-    const char *why =
-        "the model cannot do this task, and longer rows tell nothing about the method";
+    const char *why = "the model cannot do this task, so longer rows say nothing about the method";
     if (2 * best->correct[1] >= best->asked[1]) why = "the method harms short texts";
     if (!best->asked[1]) why = "no memory to try these";
     table_end(method->table);
