@@ -923,17 +923,18 @@ static void check_nucleus(int n, double slope, double top_p, int top_k, double m
     int *drawn = get((size_t)n * sizeof *drawn), size = 0;
     float *logits = get((size_t)n * 4);
     double total = 0, kept = 0, worst = 0;
-    FewSampler few;
+    Sampler sampler;
     int most = top_k > 0 && top_k < n ? top_k : n;
     for (int i = 0; i < most; i++) total += exp(-slope * i);
     while (size < most && (top_p == 0 || top_p == 1 || kept <= top_p * total))
         kept += exp(-slope * size++);
     while (size > 1 && exp(-slope * (size - 1)) < min_p) kept -= exp(-slope * --size);
-    const TextOptions options = {.temperature = 1, .top_p = top_p, .top_k = top_k, .min_p = min_p};
-    check(few_init(&few, n, &options, 12345, &err), "a sampler of %d", n);
+    check(sampler_init(&sampler, n, 1, top_p, 12345, &err), "a sampler of %d", n);
+    sampler.top_k = top_k;
+    sampler.min_p = (float)min_p;
     for (int d = 0; d < draws; d++) {
         for (int i = 0; i < n; i++) logits[i * 7 % n] = (float)(-slope * i);
-        drawn[sampler_next(&few.sampler, logits)]++;
+        drawn[sampler_next(&sampler, logits)]++;
     }
     for (int i = 0; i < n; i++) {
         double share = i < size ? exp(-slope * i) / kept : 0, count = drawn[i * 7 % n];
@@ -944,7 +945,7 @@ static void check_nucleus(int n, double slope, double top_p, int top_k, double m
     check(worst < 5,
           "top-p %g, top-k %d, min-p %g of %d tokens with slope %g: %g standard deviations off",
           top_p, top_k, min_p, n, slope, worst);
-    sampler_free(&few.sampler), free(drawn), free(logits);
+    sampler_free(&sampler), free(drawn), free(logits);
 }
 
 static void test_nucleus(int quick) {
