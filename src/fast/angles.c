@@ -8,6 +8,8 @@
 // that they are never stale. Then they lack their whole angle in both zones.
 #include "angles.h"
 
+#include "../kinds/turns.h"
+
 static float *take_turns(Arena *arena, int64_t rows, int64_t angles) {
     return arena_take(arena, rows * angles, 2 * sizeof(float));
 }
@@ -72,7 +74,7 @@ static void fill_rows(const Angles *a, int first, int n, int from, int to) {
             float *query = a->queries;
             float *far = a->far;
             float *key = a->keys;
-            double speed = rope_speed(rope, &a->freqs, pair, p);
+            double speed = pair_speed(rope, &a->freqs, pair, p);
             rope_cos_sin(speed, p, factor, &query[cosine], &query[sine]);
             if (!rope->map) continue;
             rope_cos_sin(speed, parts.query - p, 1, &far[cosine], &far[sine]);

@@ -20,6 +20,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "../kinds/turns.h"
+
 // ---- products with a block ----
 
 // C = A B of `p`, or C += A B with `add`. Few rows of A multiply B as it lies; for many, B is widened
@@ -44,7 +46,7 @@ static void load_queries(const AttentionTask *k) {
     const Angles *a = c->angles;
     int64_t d = c->cache->head_dim;
     bool has_far = a && a->far;
-    double growth = rope_score_growth(c->rope);
+    double growth = score_growth(c->rope);
     const float *u = NULL, *v = NULL;
     if (c->terms) encoding_biases(c->terms, c->layer, &u, &v);
     float *near = k->scratch->q[NEAR];

@@ -211,7 +211,7 @@ static void score(Plain *p, int h) {
     int n_pairs = m->extra->attention.qk_norm_late ? 0 : turning_pairs(p);
     int position = place_of(p, p->i);
     double grown = rope_logn(turns->rope, position) *
-                   layer_temperature(p->w, turns->rope, position) * rope_score_growth(turns->rope);
+                   layer_temperature(p->w, turns->rope, position) * score_growth(turns->rope);
     float scale = (float)grown * layer_score_scale(m, p->w);
     for (int j = 0; j <= p->i; j++) {
         int64_t angle = (int64_t)j * n_pairs;
