@@ -27,8 +27,8 @@ BESIDE = tuple('model.' + part for part in (
 def names_of(family: Family, model: Model) -> Dict[str, str]:
     """The library's name of each of our tensors, a %d for the layer."""
     before_and_after = {Feature.NORMS_AFTER, Feature.NORMS_BOTH} & family.always
-    names = names_in('hugging_face', 'llama', 'steps', 'encodings', 'per_layer', *['norms_both'] * bool(before_and_after),
-                     *['gate'] * bool(model.attention_gate))
+    names = names_in('hugging_face', 'plain', 'steps', 'encodings', 'per_layer',
+                     *['norms_both'] * bool(before_and_after), *['gate'] * bool(model.attention_gate))
     if family.states:
         names.update(state_tensors.names_of(family))
     names.update(names_in('hugging_face', *['index'] * bool(family.keys.chosen), *['latent'] * bool(model.kv_rank),

@@ -1,5 +1,5 @@
-"""The parts of a tokenizer.json that all kinds of tokenizers have: a pipeline of steps, of which each key is asked for or
-refused, the vocabulary, and the tokens that are added to it."""
+"""The parts of a tokenizer.json that all kinds of tokenizers have: a pipeline of steps, of which each key is asked for
+or refused, the vocabulary, and the tokens that are added to it."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from .names import names_in
 from .tensors import Checkpoint, Joined, same_bytes
 from .torch_files import read_torch
 
-NAMES = names_in('meta', 'llama')
+NAMES = names_in('meta', 'plain')
 SETTINGS = {'dim', 'n_layers', 'n_heads', 'n_kv_heads', 'vocab_size', 'multiple_of', 'ffn_dim_multiplier', 'norm_eps',
             'rope_theta', 'use_scaled_rope', 'rope_scaling_factor', 'rope_high_freq_factor',
             'max_seq_len', 'max_batch_size'}  # the last two size Meta's cache, not the model

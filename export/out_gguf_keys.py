@@ -139,7 +139,7 @@ def layer_settings(job: Job, path: str, family: Family, rule: Gguf, model: Model
         if any(flags & WITHOUT_ROPE for flags in model.layers):
             raise Problem(path, 'has no layer that turns, which GGUF cannot say')
         if rule.windowed:
-            raise Problem(path, 'has no layer that slides, which %s is never without' % rule.architecture)
+            raise Problem(path, 'has no layer that slides (expected one in a %s)' % rule.architecture)
         return {}
     own = rope_of(path, layers.sliding_model(model)) if model.sliding_rope else rope_of(path, model)
     if family.rope.one_for_both:

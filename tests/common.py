@@ -25,7 +25,7 @@ import traceback
 
 import blocks
 from chosen import is_wanted, takes_long  # noqa: F401: takes_long is for those who import this
-from forked import load, run_fork
+from inside import load, run_inside
 
 # The tree whose ./run is tested.
 ROOT = os.environ.get('TEST_ROOT') or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -47,8 +47,8 @@ def exporter():
 
 
 def export(*arguments, folder=None):
-    """What model_export.py does, in a fork of this process. Where Python's start counts, EXPORT is the command."""
-    return run_fork(exporter(), arguments, folder)
+    """What model_export.py does, in this process. Where Python's start counts, EXPORT is the command."""
+    return run_inside(exporter(), arguments, folder)
 
 
 def exports(*arguments):

@@ -128,7 +128,7 @@ def test_golden():
     for name in ('default', 'linear4', 'dynamic2', 'yarn4', 'llama3'):
         model = exported(name)
         tokenizer_of(model, 128)
-        for options in (['-t', 0], ['-s', 5], ['-s', 6, '-p', 0.5, '-t', 0.7]):
+        for options in (['-t', 0], ['-s', 5], ['-s', 6, '-p', 0.5, '-t', 0.7], ['-s', 7, '-k', 9, '--min-p', 0.02]):
             texts.same(name, model, '-i', 'ABCDEFG', '-n', 130, *options)
 
 

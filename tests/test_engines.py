@@ -27,7 +27,7 @@ from probe.numbers.ours import Model  # noqa: E402
 
 def read_cases(folder):
     found = []
-    for path in sorted(glob.glob(os.path.join(ROOT, 'tests', folder, '*'))):
+    for path in sorted(glob.glob(os.path.join(ROOT, 'tests', folder, '*.json'))):
         with open(path, encoding='utf-8') as file:
             found.append(json.load(file))
     return found
@@ -486,8 +486,8 @@ def test_refusals():
             ([model, '--engines', 'vllm,hf4@4.5:max_len=9'], ['release 4.5 of hf4', '4.45 to 4.57']),
             ([model, '--engines=hf5@5.16'], ['release 5.16 of hf5', '5.0 to 5.15']),
             ([model, '--engines=vllm@0.8'], ['release 0.8 of vllm', '0.11 to 0.24']),
-            ([model, '--engines=vllm@0.24:transformers=4.57'], ['vllm 0.24 stands on transformers 5 (4 up to 0.19.0)']),
-            ([model, '--engines=vllm@0.14:transformers=5.5.4'], ['vllm 0.14 stands on transformers 4 (5 from 0.19.1']),
+            ([model, '--engines=vllm@0.24:transformers=4.57'], ['vllm 0.24 requires transformers 5 (4 up to 0.19.0)']),
+            ([model, '--engines=vllm@0.14:transformers=5.5.4'], ['vllm 0.14 requires transformers 4 (5 from 0.19.1']),
             ([model, '--engines=vllm:transformers=4.58'], ['release 4.58 of hf4', '4.45 to 4.57']),
             ([model, '--engines=llama.cpp@2026-10-01'], ['2026-10-01 of llama.cpp', '2025-02 to 2026-09']),
             ([model, '--engines=llama.cpp@0.4.2'], ['0.4.2 of llama.cpp', '2025-02 to 2026-09']),

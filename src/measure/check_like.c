@@ -1,10 +1,12 @@
-// --check --like: another model reads the same stretches of text. Models with one tokenizer are
+// The row of --check --like: another model reads the same stretches of text. Models with one tokenizer are
 // compared token by token. With two, what each gives to the same bytes is.
 #include "check_rows.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+static const double LIKE_LOSS = 1.05;  // perplexity, in shares of that of the other model
 enum {
     LIKE_SAMPLE = 64,  // tokens of a sample, at least
     MOST_TIMES = 4,    // as many tokens as ours may the other's stretch have
@@ -170,8 +172,12 @@ static int most_tokens(const Check *c, const Likeness *like) {
     return train_ctx > 0 && train_ctx < most ? train_ctx : most;
 }
 
-bool like_read(Check *c, Row *row, const double *scores, Error *err) {
+// A stretch beside the other model's reading of it.
+static bool read_like(Check *c, Row *row, Session *unused, Error *err) {
     Likeness *like = c->like;
+    const double *scores = reference_scores(c, row->units, err);
+    (void)unused;
+    if (!scores) return false;
     ScoredText ours = {.n = c->window, .from = c->window / 2};
     const int most = most_tokens(c, like);
     char *text = alloc_array(MOST_WINDOW, MAX_PIECE, "a text", err);
@@ -189,3 +195,27 @@ bool like_read(Check *c, Row *row, const double *scores, Error *err) {
     if (ok) add_by_bytes(&row->samples, &ours, &theirs);
     return ok;
 }
+
+static bool wants_like(const Check *c) { return c->like; }
+
+static void judge_like(const Check *c, Row *row) {
+    (void)c;
+    judge_ratio(row, LIKE_LOSS);
+}
+
+static void describe_like(const Check *c, const Row *row, char *out, size_t size) {
+    char by[100];
+    snprintf(by, sizeof by, "their perplexity by %.60s", c->like_path);
+    describe_beside(c, row, by, out, size);
+}
+
+const RowType like_row = {
+    .name = "like",
+    .alone = true,
+    .is_wanted = wants_like,
+    .most = most_stretches,
+    .seconds = beside_seconds,
+    .read = read_like,
+    .judge = judge_like,
+    .describe = describe_like,
+};

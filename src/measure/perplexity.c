@@ -1,12 +1,11 @@
 // Perplexity by position in a window.
-#include "jobs.h"
+#include "measure.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "../fast/kv_cache.h"
-#include "measure.h"
 
 enum {
     // Tokens whose scores count as one in the standard error: neighbors depend on each other.
