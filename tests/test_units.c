@@ -4,7 +4,6 @@
 #include "src/fast/kernels.h"
 #include "src/fast/kv_cache.h"
 #include "src/fast/matmul.h"
-#include "src/fast/widen.h"
 #include "src/job/job.h"
 #include "src/settings/methods.h"
 #include "src/weights/matrix.h"
