@@ -16,11 +16,12 @@ SOURCE is one of these, in float32, float16 or bfloat16 unless noted:
 The tokenizer is the folder's tokenizer.model or tokenizer.json, or the GGUF file's own. It is written beside OUT as
 NAME.tokenizer.bin for NAME.bin. For model.bin it is called tokenizer.bin, unless another one has that name.
 
-The exporter replaces files that it wrote, so a command can be repeated. It does not replace a file of another origin, or
-a model that --quantize made: use --force, or another name.
+The exporter replaces files that it wrote, so a command can be repeated. It does not replace a file of another origin,
+or a model that --quantize made: use --force, or another name.
 
-On the way out the tokenizer is the one beside model.bin. Floats keep their type, and in GGUF so do ggml's blocks; all else
-becomes float16, by ./run. What the other program cannot express is refused by name, such as dynamic methods but ntk.
+On the way out the tokenizer is the one beside model.bin. Floats keep their type, and in GGUF so do ggml's blocks; all
+else becomes float16, by ./run. What the other program cannot express is refused by name, such as dynamic methods but
+ntk.
 
     --force                replace OUT even if the exporter did not write it
     --tokenizer-out FILE   write the tokenizer there instead
