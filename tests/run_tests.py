@@ -58,7 +58,7 @@ def run_file(name):
     """What one test file counted, [passed, failed, skipped], and its tests' seconds. A crash is one failure more."""
     with tempfile.NamedTemporaryFile('r') as times:
         environment = dict(os.environ, TIMES=times.name, PYTHONPYCACHEPREFIX=os.path.join(ROOT, 'build', 'pyc'))
-        environment.pop('PYTHONDONTWRITEBYTECODE', None)  # or each of a thousand forks compiles the exporter
+        environment.pop('PYTHONDONTWRITEBYTECODE', None)  # or each start compiles the exporter
         with subprocess.Popen([sys.executable, os.path.join(FOLDER, name)], cwd=ROOT, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=environment,
                               preexec_fn=limited) as process:

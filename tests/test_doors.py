@@ -7,7 +7,6 @@ errors on purpose, and the same comparisons must notice each."""
 
 import contextlib
 import copy
-import gc
 import json
 import os
 import struct
@@ -148,7 +147,6 @@ class Facts:
 
 
 FACTS = {name: Facts(name) for name in RUN}
-gc.freeze()  # a fork then copies less
 
 # ---- a checkpoint with some features ----
 
@@ -967,7 +965,7 @@ def test_saved_again():
 
 @contextlib.contextmanager
 def other_rows(rows):
-    """The exporter, here and in its forks, goes by these rows."""
+    """The exporter goes by these rows."""
     tables = families.FAMILIES, families.WRAPPERS, families.ARCHITECTURES
     before = [dict(table) for table in tables]
     path = write(in_work('families.json'), json.dumps(rows))

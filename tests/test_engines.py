@@ -14,7 +14,8 @@ import tempfile
 from common import (ROOT, at_terminal, check, close, export, good, in_work, main, one_line, random_ids, run, screen,
                     table, tiny_model, write, write_tokenizer)
 
-CASES = [json.load(open(path, encoding='utf-8')) for path in sorted(glob.glob(os.path.join(ROOT, 'tests/engines/*')))]
+CASES = [json.load(open(path, encoding='utf-8'))
+         for path in sorted(glob.glob(os.path.join(ROOT, 'tests', 'engines', '*.json')))]
 ENGINES = ['hf5', 'hf4', 'vllm', 'sglang', 'llama.cpp', 'ik_llama.cpp', 'mlx-lm', 'exllamav3', 'exllamav2']
 UNSEEN = 'not looked at'
 COLUMNS = ['engine', 'version', 'verdict', 'method', 'scale', 'train_ctx', 'attention_factor', 'max_len', 'worst_pair',

@@ -315,14 +315,14 @@ def test_command():
     for name, arguments in (('none', ['--no-tokenizer']), ('one', ['x']), ('three', ['x', 'y', 'z']),
                             ('unknown', ['--wrong', 'x', 'y']), ('no value', ['x', 'y', '--tokenizer-out']),
                             ('at odds', ['--tokenizer', 'x', 'y', '--no-tokenizer'])):
-        run = case.run_fresh(*arguments)
+        run = case.run(*arguments)
         check('usage: ' + name, run.returncode == 2 and len(run.stderr.splitlines()) == 1 and not run.stdout,
               run.stderr)
     run = case.run_fresh('--help')
     check('--help', run.returncode == 0 and '--tokenizer-out' in run.stdout and not run.stderr)
     run = case.run_fresh()
     check('a model is written', run.returncode == 0, run.stderr)
-    run = case.run_fresh()
+    run = case.run()
     check('an older model of the exporter is replaced', run.returncode == 0 and os.path.getsize(case.out) > 1000
           and case.left() == ['model.bin'], run.stderr)
     with open(case.out, 'rb') as file:
@@ -337,13 +337,13 @@ def test_command():
                            ('in no folder', os.path.join(case.results, 'no', 'm.bin'), 'No such file'),
                            ('an input', os.path.join(case.folder, 'model.safetensors'), 'lost'),
                            ('a device', '/dev/null', 'cannot be')):
-        run = case.run_fresh(case.folder, out)
+        run = case.run(case.folder, out)
         check('OUT is ' + name, run.returncode == 2 and len(run.stderr.splitlines()) == 1 and key in run.stderr,
               run.stderr)
-    run = case.run_fresh(case.folder, case.out + '2', '--tokenizer-out', case.out + '2')
+    run = case.run(case.folder, case.out + '2', '--tokenizer-out', case.out + '2')
     check('no tokenizer, no trouble with its name', run.returncode == 0, run.stderr)
     case.put('tokenizer.model', sentencepiece(PIECES[:3] + PIECES[260:], {3: 2}))
-    run = case.run_fresh(case.folder, case.out + '3', '--tokenizer-out', case.out + '3')
+    run = case.run(case.folder, case.out + '3', '--tokenizer-out', case.out + '3')
     check('one name for both files', run.returncode == 2 and len(run.stderr.splitlines()) == 1
           and case.left() == ['model.bin', 'model.bin2'], run.stderr)
     case.close()

@@ -208,6 +208,21 @@ static void multiply_each(float *x, const float *scales) {
     for (int j = 0; scales && j < KV_BLOCK; j++) x[j] *= scales[j];
 }
 
+// scores (rows, KV_BLOCK) += ln of how many positions a key stands for: e^score is added up once
+// for each of them.
+static void add_crowd(const AttentionTask *k, int block, float *scores) {
+    const Spread *s = k->call->spread;
+    float added[KV_BLOCK];
+    if (!s->crowd) return;
+    for (int j = 0; j < KV_BLOCK; j++)
+        added[j] = (float)log(spread_crowd(s, INT32_MAX, block * KV_BLOCK + j));
+    for (int64_t r = 0; r < k->rows; r++) {
+        // Keys of earlier pieces.
+        int earlier = token_of(k, r) / s->piece * s->piece - block * KV_BLOCK;
+        for (int j = 0; j < earlier && j < KV_BLOCK; j++) scores[r * KV_BLOCK + j] += added[j];
+    }
+}
+
 void score_block(const AttentionTask *k, const KvBlock *block, int index) {
     const Attention *c = k->call;
     float *scores = k->scratch->scores;

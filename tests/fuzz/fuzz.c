@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "src/fast/matmul.h"
-#include "src/fast/widen.h"
 #include "src/weights/matrix.h"
 
 // A file is memory of exactly its size here, so that the address sanitizer sees every step past its end (linked with --wrap).
