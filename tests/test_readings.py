@@ -304,17 +304,17 @@ def test_unseen():
         check({each['verdict'] for each in found} <= {UNSEEN}, 'verdicts of ' + name, found)
 
 
-# ---- the tables of docs/checkpoints.md ----
+# ---- the tables of tests/configs/README.md, and one of docs/checkpoints.md ----
 
-def document():
-    with open(os.path.join(ROOT, 'docs', 'checkpoints.md'), encoding='utf-8') as file:
+def document(*path):
+    with open(os.path.join(ROOT, *path), encoding='utf-8') as file:
         return file.read()
 
 
 def cards(folder):
     """(name, cells) of the rows that begin with a link to a config of a folder."""
-    link = re.compile(r'\| \[[^]]*\]\(\.\./tests/configs/%s([\w.-]+)\.json\)' % folder)
-    for line in document().splitlines():
+    link = re.compile(r'\| \[[^]]*\]\(%s([\w.-]+)\.json\)' % folder)
+    for line in document('tests', 'configs', 'README.md').splitlines():
         if link.match(line):
             yield link.match(line).group(1), [cell.strip() for cell in line.strip('|').split('|')]
 
@@ -408,7 +408,7 @@ def check_kind(line, c, n, cell):
 
 def test_commands():
     """Those of the document that need nothing of the reader's own."""
-    found = re.findall(r'^    \./run (--explain --rope-config tests/.*)$', document(), re.M)
+    found = re.findall(r'^    \./run (--explain --rope-config tests/.*)$', document('docs', 'checkpoints.md'), re.M)
     check(len(found) == 3, 'commands of the document', found)
     for command in found:
         done = run(*[os.path.join(ROOT, word) if '/' in word else word for word in command.split()])
@@ -417,7 +417,7 @@ def test_commands():
 
 def test_list():
     """The table of docs/checkpoints.md names the families that are explained and not run, and no others."""
-    section = document().split('### Explained, not run')[1].split('| --- | --- |')[1].split('\n\n')[0]
+    section = document('docs', 'checkpoints.md').split('### Explained, not run')[1].split('| --- | --- |')[1].split('\n\n')[0]
     cells = [line.split('|')[2] for line in section.splitlines() if '|' in line]
     told = {name for cell in cells for name in re.findall('`([^`]*)`', cell)}
     alone = [family for family in FAMILIES.values() if not family.runs]
