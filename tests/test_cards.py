@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Released configs and what their model cards ask to paste (docs/checkpoints.md): every number of that table, and what
---explain makes of each config.json alone, against the formulas computed here a second time."""
+"""Released configs and what their model cards ask to paste (tests/configs/README.md): every number of the tables, and
+what --explain makes of each config.json alone, against the formulas computed here a second time."""
 
 import json
 import math
@@ -82,9 +82,9 @@ def window_of(config):
 
 def rows():
     """Cells of the table of cards: those rows that begin with a link to a config."""
-    text = open(os.path.join(ROOT, 'docs', 'checkpoints.md'), encoding='utf-8').read()
-    for line in text.splitlines():
-        link = re.match(r'\| \[[^]]*\]\(\.\./tests/configs/([\w.-]+)\.json\)', line)
+    for line in open(os.path.join(CONFIGS, 'README.md'), encoding='utf-8'):
+        line = line.rstrip('\n')
+        link = re.match(r'\| \[[^]]*\]\(([\w.-]+)\.json\)', line)
         if link:
             yield link.group(1), [cell.strip() for cell in line.strip('|').split('|')]
 
@@ -162,9 +162,9 @@ def test_table():
 # ---- cards whose layers differ ----
 
 def layered_rows():
-    text = open(os.path.join(ROOT, 'docs', 'checkpoints.md'), encoding='utf-8').read()
-    for line in text.splitlines():
-        link = re.match(r'\| \[[^]]*\]\(\.\./tests/configs/by_layer/([\w.-]+)\.json\)', line)
+    for line in open(os.path.join(CONFIGS, 'README.md'), encoding='utf-8'):
+        line = line.rstrip('\n')
+        link = re.match(r'\| \[[^]]*\]\(by_layer/([\w.-]+)\.json\)', line)
         if link:
             yield link.group(1), [cell.strip() for cell in line.strip('|').split('|')]
 
