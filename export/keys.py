@@ -15,7 +15,7 @@ PLACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'keys.json')
 PLACES, TYPES = ('top', 'block', 'chunks'), ('any', 'number', 'whole', 'flag', 'text', 'list', 'object')
 ALL_TYPES = 'default', 'linear', 'dynamic', 'proportional', 'llama3', 'yarn', 'longrope'
 WORDS = {'at', 'is', 'above', 'most', 'from', 'to', 'types', 'needed', 'null', 'zero', 'absent', 'read_by', 'by_layer',
-         'misplaced', 'misspelled', 'also'}
+         'misplaced', 'misspelled', 'also', 'turns'}
 
 
 class Key(NamedTuple):
@@ -34,6 +34,7 @@ class Key(NamedTuple):
     misplaced: bool            # beside the blocks it is a mistake
     misspelled: Tuple[str, ...]  # what it is written like by mistake, in small letters alone
     also: Tuple[str, ...]      # what families that nobody looked at may call it
+    turns: Tuple[str, ...]     # of these: the values with which layers turn; another one says that none does
 
 
 def row(name: str, words: Dict[str, Any]) -> Key:
@@ -48,7 +49,7 @@ def row(name: str, words: Dict[str, Any]) -> Key:
                ALL_TYPES if null is True else tuple(null),
                words.get('zero', False), tuple(absent_in.split()), absent, words.get('read_by', ''),
                words.get('by_layer', False), words.get('misplaced', False), tuple(words.get('misspelled', ())),
-               tuple(words.get('also', ())))
+               tuple(words.get('also', ())), tuple(words.get('turns', ())))
 
 
 with open(PLACE, encoding='utf-8') as _file:

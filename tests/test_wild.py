@@ -316,6 +316,38 @@ def test_reach():
             check(done.status == status and rows['reach']['value'] == str(row['reach']), 'reach of ' + name, done)
 
 
+def test_reach_of_models():
+    """A model keeps the length that linear's factor counts from, on every way in and out, too: not a length in the block
+    that is none, and for a file without it max_position_embeddings."""
+    most = w.C['seq_len']
+    for inside, beside, counts_from in (({ORIGINAL: 16}, {}, 16), ({}, {ORIGINAL: 32}, 32), ({ORIGINAL: 16.0}, {
+            ORIGINAL: 32}, 16), ({ORIGINAL: None}, {ORIGINAL: 32}, most), ({ORIGINAL: '16'}, {}, most), ({}, {}, most)):
+        place = w.Place()
+        w.write_huggingface(place.source, w.C, w.huggingface_tensors(w.C, w.WEIGHTS, 'F32'), 'safetensors', 1)
+        place.put('config.json', json.dumps(w.huggingface_config(
+            w.C, rope_scaling={'rope_type': 'linear', 'factor': 8.0, **inside}, **beside)))
+        what, first = 'linear with %s, %s' % (inside, beside), place.out
+        if not place.exported(what):
+            continue
+        ways = [first]
+        for way in 'out.gguf', 'out/':
+            out, back = os.path.join(place.results, way), os.path.join(place.results, 'back-%d.bin' % len(ways))
+            done = [export(first, out), export(out, back)]
+            check(not any(each.returncode for each in done), 'out and in again: ' + what, [each.stderr for each in done])
+            ways.append(back)
+        for model in ways:
+            for length, status in (8 * counts_from, 0), (8 * counts_from + 1, 1):
+                done = run(model, '--check', '--settings', '-n', length)
+                rows = {each['check']: each for each in table(done.out)[2]}
+                check(done.status == status and rows['reach']['value'] == str(8 * counts_from), 'reach: ' + what,
+                      (model, done))
+        for given, reach in ((), 8 * counts_from), (('--rope', 'linear:factor=2'), 2 * counts_from), (
+                ('--rope', 'linear:train-ctx=20'), 8 * 20), (('--rope', 'yarn:factor=2'), 2 * most):
+            done = run(first, '--check', '--settings', '-n', 20, *given)
+            rows = {each['check']: each for each in table(done.out)[2]}
+            check(rows.get('reach', {}).get('value') == str(reach), 'reach with %s: %s' % (given, what), done)
+
+
 def test_there_and_back():
     """What --rope-json writes is read as the same, to the last digit, with what multiplies scores."""
     for name, path, row in inputs():
@@ -332,6 +364,11 @@ def test_there_and_back():
         same = [each['scaled_inv_freq'] for each in before if each.get('layers', 'full') == 'full']
         check(same == [each['scaled_inv_freq'] for each in after if each.get('layers', 'full') == 'full'],
               'there and back: ' + name, (turns, done.out))
+        if 'reach' in row:
+            done = run('--check', '--settings', '--rope-config', block, '-n', 100, '--head-dim', head, '--theta',
+                       row['means']['theta'], '--train-ctx', row['means']['train_ctx'])
+            rows = {each['check']: each for each in table(done.out)[2]}
+            check(rows.get('reach', {}).get('value') == str(row['reach']), 'reach of the block: ' + name, done)
 
 
 def test_scores():

@@ -1,11 +1,10 @@
 // What people paste, made JSON. No line moves, so that errors name the right one.
-#include "card.h"
+#include "config.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "families.h"
 #include "json.h"
 
 static const char WHITE_SPACE[] = " \t\r\n";

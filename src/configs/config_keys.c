@@ -100,6 +100,13 @@ Word config_word(const char *quoted) {
     return w;
 }
 
+Word config_value_word(const char *value) {
+    Word w;
+    if (*value == '"') return config_word(value);
+    snprintf(w.text, sizeof w.text, "%.*s", (int)fmin((double)json_length(value), 39), value);
+    return w;
+}
+
 void config_note(Config *c, const char *format, ...) {
     char text[200];
     va_list args;

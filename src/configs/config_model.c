@@ -69,8 +69,9 @@ char *config_complete(const Card *card, const RopeFile *model, Error *err) {
     bool has_sections =
         json_member(block, "mrope_section") && json_member(block, "partial_rotary_factor");
     bool grows = !is_config && json_member(object, "llama_4_scaling_beta");
-    unsigned family = has_sections ? FAMILY_SECTIONS : model->latent ? FAMILY_LATENT : 0;
+    unsigned family = model->latent ? FAMILY_LATENT : 0;
     if (grows) family |= FAMILY_GROWS | FAMILY_RUNS;
+    else if (has_sections) family = FAMILY_AXES | FAMILY_PARTIAL;
     sprintf(whole, "{\"model_type\": \"%s\"", family_with(family)->model_type);
     add_missing(whole, beside, "head_dim", model->head_dim);
     if (model->latent) {

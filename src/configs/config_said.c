@@ -76,7 +76,7 @@ void config_remark_absent(Config *c) {
         bool is_beside = c->layout != BY_TYPE || (is_theta && c->kind == KIND_FULL);
         // A theta of the class's own is meant, and one of a model or the command line is said.
         bool is_meant = is_theta && (!c->family || c->rope->theta != 1e4 || c->kind != KIND_FULL ||
-                                     c->family->theta_key);
+                                     c->family->theta_keys[KIND_FULL]);
         bool is_there =
             config_member(c, key->name) || (is_beside && json_member(c->config, key->name));
         if (!(key->absent_in & 1u << c->method) || is_there || is_meant) continue;
@@ -126,7 +126,7 @@ static void remark_share(Config *c) {
 }
 
 void config_remark_contradictions(Config *c) {
-    bool has_own_key = c->family && c->family->theta_key;
+    bool has_own_key = c->family && c->family->theta_keys[KIND_FULL];
     bool is_theta_of_kind = c->layout != BY_TYPE || c->kind == KIND_FULL;
     if (is_theta_of_kind && !has_own_key) remark_two(c, "rope_theta", true);
     remark_two(c, "partial_rotary_factor", !config_outside_counts(c));
@@ -175,9 +175,14 @@ void config_remark_any(Config *c) {
     if (!type) type = json_member(c->outer, "model_type");
     if (!type) type = json_first(json_member(c->config, "architectures"), NULL);
     const Word name = config_word(type && *type == '"' ? type : "\"\"");
-    if (c->file->still)
+    const ConfigKey *still = config_says_still(c);
+    const char *why = still ? json_member(c->config, still->name) : NULL;
+    if (still && !still->turns)
         config_unread(c, "nobody looked at model_type %s: a rope_theta of null is read as no RoPE",
                       name.text);
+    else if (still)
+        config_unread(c, "nobody looked at model_type %s: %s %s is read as no RoPE", name.text,
+                      still->name, config_value_word(why).text);
     else
         config_unread(c,
                       "nobody looked at model_type %s, so it is read as %s: %d of %d elements of a "
