@@ -31,7 +31,7 @@ class Read(NamedTuple):
 
 
 def read_config(job: Job, folder: str) -> Read:
-    whole = read_json(job, os.path.join(folder, 'config.json'), KEYS)
+    whole = read_json(job, os.path.join(folder, 'config.json'), {*KEYS, *CONTAINERS, 'model_type', 'architectures'})
     config, family = text_config(whole)
     refuse_by_layer(config, family)
     check_keys(config, family)
@@ -129,6 +129,7 @@ def text_config(config: Keys) -> Tuple[Keys, Family]:
     other = other_file(config.values)
     if other:
         raise Problem(config.path, 'is %s (expected a config.json)' % other)
+    refuse_repeated(config, config)
     text, wrapper = inner_config(config), wrapper_named(config)
     refuse_repeated(config, text)
     if text is config and not {'model_type', 'architectures'} & set(config.values):
@@ -158,7 +159,7 @@ def text_config(config: Keys) -> Tuple[Keys, Family]:
 def wrapper_named(config: Keys) -> Optional[Tuple[str, List[Family]]]:
     """The row of a model that has a text model inside; None: no row names it."""
     kind, architectures = config.values.get('model_type'), config.values.get('architectures')
-    if 'model_type' in config.values:
+    if kind not in (None, ''):
         return WRAPPERS.get(kind) if isinstance(kind, str) else None
     return next((row for row in WRAPPERS.values() if [row[0]] == architectures), None)
 
@@ -168,7 +169,7 @@ def text_family(config: Keys) -> Optional[Family]:
     kind, architectures = config.values.get('model_type'), config.values.get('architectures')
     if wrapper_named(config):
         return None
-    if 'model_type' in config.values:
+    if kind not in (None, ''):  # which say nothing
         return named(kind) if isinstance(kind, str) else None
     return next((family for family in FAMILIES.values() if architectures in (
         [name] for name in family.architectures)), None)

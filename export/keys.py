@@ -63,7 +63,16 @@ def other_file(values: Dict[str, Any]) -> str:
     """What a file is that is no config, by keys that it has and a config has not; '': it may be a config."""
     if {'model_type', 'architectures', 'hidden_size', 'rope_scaling', 'rope_parameters'} & set(values):
         return ''
-    return next((name for name, keys in FILES.items() if set(keys) <= set(values)), '')
+    found = next((name for name, keys in FILES.items() if set(keys) <= set(values)), '')
+    return found or ("another file, since no key of it is a config's" if values and not has_some_key(values, 3) else '')
+
+
+def has_some_key(values: Dict[str, Any], depth: int) -> bool:
+    """Whether an object, or one in it, has a key of a config or a name that is written like one."""
+    own = {'model_type', 'architectures', 'vocab_size', 'sliding_window'}.union(*(key.also for key in KEYS.values()))
+    return any(name in KEYS or name in own or meant(name, 'top') or meant(name, 'block') or
+               depth > 0 and isinstance(value, dict) and has_some_key(value, depth - 1)
+               for name, value in values.items())
 
 
 OBJECTS = 'rope_scaling', 'rope_parameters', 'dual_chunk_attention_config'  # of settings

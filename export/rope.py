@@ -54,6 +54,11 @@ def refuse_by_layer(config: Keys, family: Optional[Family]) -> None:
 def read_ropes(config: Keys, family: Family, model: Model) -> Dict[str, Any]:
     """The RoPE fields. Those of sliding layers begin with `sliding_`, where such layers have a RoPE of their own."""
     rope = ropes_of(config, family, model)
+    key = family.rope.only_key
+    for name in BLOCKS if family.rope.none or key and config.values.get(key) != 'rope' else ():
+        block = config.values.get(name) or {}
+        if block.get('rope_type', block.get('type', 'default')) != 'default':
+            warn(config, '%s is not used, since no layer turns', name)
     lost_keys(config)
     return rope
 

@@ -205,7 +205,7 @@ class Case:
         door_shapes.say_scales(self)
         if 'shapes' in facts.row:
             door_shapes.say_shapes(self)
-        if facts.row.get('rope', {}).get('no_scaling'):
+        if facts.row.get('rope', {}).get('one_block') == 'refused':
             door_shapes.say_blocks(self)
         door_steps.say(self)
         self.c = config(**self.fields)
@@ -276,7 +276,8 @@ class Case:
         slides = door_shapes.slides_of(self.facts.row, window, 'window' in found)
         still = [False] * n
         if rule == 'periodic' and 'without_rope' in self.facts.may:  # whose full layers do not turn, if it has a window
-            window = window or 'without_rope' in found or not self.facts.row['layers'].get('windowless')
+            turns = self.facts.row['layers'].get('without_rope') == 'full_beside_sliding'
+            window = window or 'without_rope' in found or not turns
             still = [window and not slide for slide in slides]
         elif 'without_rope' in found:
             still = [i % 4 == 3 for i in range(n)]
@@ -305,7 +306,7 @@ class Case:
         """Sliding layers have a RoPE of their own in Gemma and OLMo 3, and that of the full ones in the others."""
         name, settings, fields, row = self.facts.name, self.settings, self.fields, self.facts.row['rope'] \
             if 'rope' in self.facts.row else {}
-        local_key = 'rope_local_base_freq' if name == 'gemma3_text' else row.get('local_key')
+        local_key = 'rope_local_base_freq' if name == 'gemma3_text' else row.get('theta_keys', {}).get('sliding')
         by_kind = name in ('gemma3_text', 'olmo3') or name not in PUBLISHED and row.get('by_kind')
         if by_kind and local_key:
             self.local = settings[local_key] = 300.0
@@ -320,7 +321,7 @@ class Case:
             if 'latent' in self.facts.always:  # where that would be in the scores
                 del settings['rope_parameters']['mscale'], settings['rope_parameters']['mscale_all_dim']
                 fields.update(mscale=0, mscale_all_dim=0)
-        elif 'rope_parameters' in self.facts.row['defaults'] and not row.get('no_scaling'):
+        elif 'rope_parameters' in self.facts.row['defaults'] and row.get('one_block') != 'refused':
             own = self.facts.row['defaults']['rope_parameters']['rope_type']
             settings['rope_scaling'] = LLAMA3 if own == 'llama3' else dict(YARN, truncate=False)
             fields.update(IS_LLAMA3 if own == 'llama3' else dict(IS_YARN, truncate=0))

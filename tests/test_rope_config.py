@@ -221,7 +221,7 @@ def test_no_model_type():
 def test_json():
     """What is JSON to Python is JSON here, and the other way round; but for what test_cards_as_copied has, an escape in
     a key, and more than there can be."""
-    texts = ['', ' ', '{}', ' {} \n', '[]', '1', '"x"', '{"a": 1}', '{"rope_theta": 1e4}', '{"rope_theta": 1E+4,, }',
+    texts = ['', ' ', '{}', ' {} \n', '[]', '1', '"x"', '{"factor": 1}', '{"rope_theta": 1e4}', '{"rope_theta": 1E+4,, }',
              '{"rope_theta": 010}', '{"rope_theta": .5}', '{"rope_theta": 5.}', '{"rope_theta": 1e}',
              '{"rope_theta" 1}',
              '{"rope_theta": -}', '{"rope_theta": +1}', '{"rope_theta": 0x10}', '{rope_theta: 1}', '{"a": 1} 2',
@@ -282,7 +282,8 @@ def test_cards_as_copied():
                  '{ \u2026, "rope_scaling": %s }' % block, '# from the card\n"rope_scaling": ' + block,
                  '{"x": "..., \\"", "y": ",}", "rope_scaling": %s}' % block,
                  '```json\n%s\n```' % block, '```\n"rope_scaling": %s,\n```\n\n' % lines, ' ```json\n' + lines,
-                 '\n```jsonc\n# from the card\n{\n  ...,\n  "rope_scaling": %s\n}\n```' % lines, '```%s```' % block):
+                 '\n```jsonc\n# from the card\n{\n  ...,\n  "rope_scaling": %s\n}\n```' % lines, '```%s```' % block, 'Add it:\n\n```json\n%s\n```\nand more\n```\n{}\n```' % lines,
+                 '~~~\n"rope_scaling": %s,\n~~~\nThat is all.' % block, '```\nrun\n```\n```\n%s\n```\n' % block):
         result = run('--explain', *base, '--rope-config', saved(text))
         check(result.out == expected and result.status == 0 and not result.err, 'as copied: %r' % text, result)
     for text, line, words in (
@@ -292,7 +293,7 @@ def test_cards_as_copied():
             ('{\n...,\n"type": "linear"\n"factor": 2}', 4, "'\"'"), ('"factor": 2}', 1, "'}'"),
             ('"type": "linear",\n"factor', 2, 'the text ends'), ('"rope_scaling": {"factor": 2', 1, 'the text ends'),
             ('{"factor": 2\n... "type": "linear"}', 2, "'\"'"), ('"x', 1, 'the text ends'), ('"a": 1\n\0', 2, ''),
-            ('{"factor": 2}\n```', 2, "'`'"), ('```\n{"factor": 2}\n```\nand more', 3, "'`'"),
+            ('{"factor": 2}\n```', 2, "'`'"),
             ('```json\n{"factor": 2\n```', 3, "the text ends")):
         one_line(run('--explain', *base, '--rope-config', saved(text)), 2, 'no JSON for all that: %r' % text,
                  'config.json: line %d: ' % line, words)

@@ -342,6 +342,8 @@ void config_remark_contradictions(Config *c);
 void config_remark_absent(Config *c);
 void config_remark_lost(Config *c);
 void config_remark_any(Config *c);
+// Warns of a block that scales, where no layer turns.
+void config_remark_still(Config *c);
 
 // ---- config_model.c: which model a config is of ----
 

@@ -8,8 +8,7 @@
 #include "json.h"
 
 bool config_names_family(const char *config) {
-    const char *list = json_member(config, "architectures");
-    return json_member(config, "model_type") || (list && *list != 'n');
+    return family_model_type(config) || json_first(json_member(config, "architectures"), NULL);
 }
 
 void config_reject_family(Config *c) {
@@ -88,5 +87,9 @@ char *config_complete(const Card *card, const RopeFile *model, Error *err) {
     strcat(whole, is_config      ? object + 1
                   : has_sections ? "\"rope_parameters\": "
                                  : "\"rope_scaling\": ");
-    return is_config ? whole : strcat(strcat(whole, object), "}");
+    if (!is_config) strcat(strcat(whole, object), "}");
+    // What the object's own model_type says, which is nothing, would count.
+    if (json_member(object, "model_type"))
+        sprintf(strrchr(whole, '}'), ", \"model_type\": \"%s\"}", family_with(family)->model_type);
+    return whole;
 }

@@ -139,9 +139,16 @@ void config_turn(const Config *c, int head_dim) {
 }
 
 const ConfigKey *config_says_still(const Config *c) {
+    static const char *const shares[] = {"partial_rotary_factor", "rotary_dim"};
     const char *theta = json_member(json_member(c->config, "rope_parameters"), "rope_theta");
     if (!c->is_any) return NULL;
     if (theta && *theta == 'n') return config_key("rope_theta");
+    for (int i = 0; i < 2; i++) {  // a share of nothing
+        Word room;
+        double x;
+        const char *v = json_member(c->config, config_name_in(c, c->config, shares[i], &room));
+        if (json_number(v, &x, NULL) && x == 0) return config_key(shares[i]);
+    }
     for (const ConfigKey *key = config_key_rows; key < config_key_rows + n_config_keys; key++) {
         const char *v = key->turns ? json_member(c->config, key->name) : NULL;
         bool is_said = v && !strchr("n{[", *v);

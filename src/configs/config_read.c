@@ -13,14 +13,14 @@
 // ---- families and heads ----
 
 static void read_family(Config *c, bool is_llama) {
-    const char *type = config_get(c, c->config, "model_type");
+    const char *type = family_model_type(c->config);
     const char *list = config_get(c, c->config, "architectures");
     const char *first = json_first(list, NULL);
     bool has_list = list && *list != 'n';
     const char *given = c->outer = c->config, *architecture = family_architecture(given);
     config_find_family(c, given, is_llama);
     const RopeFamily *f = c->family;
-    c->is_any = !f && (type || has_list);
+    c->is_any = !f && (type || first);
     if (c->is_any) {
         f = c->family = family_any(c->config);
         if (!f) config_reject_family(c);
@@ -330,6 +330,7 @@ static void read_all(Config *c) {
     file->still = config_is_still(c);
     if (file->still && file->sizes.dim && !was_still)
         config_reject(c, c->config, "model_type", "a family with RoPE, as the model has it");
+    if (file->still) config_remark_still(c);
     if (file->still) c->good = c->good && settle_still(c);
     else read_blocks(c);
     if (c->is_any && c->good) config_remark_any(c);

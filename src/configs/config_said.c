@@ -171,18 +171,20 @@ static void remark_strange(Config *c) {
 // What was taken for granted of a family that nobody looked at.
 void config_remark_any(Config *c) {
     const RopeConfig *r = &c->file->rope;
-    const char *type = json_member(c->config, "model_type");
-    if (!type) type = json_member(c->outer, "model_type");
+    const char *type = family_model_type(c->config);
+    if (!type) type = family_model_type(c->outer);
     if (!type) type = json_first(json_member(c->config, "architectures"), NULL);
-    const Word name = config_word(type && *type == '"' ? type : "\"\"");
+    const Word name = config_value_word(type ? type : "\"\"");
     const ConfigKey *still = config_says_still(c);
-    const char *why = still ? json_member(c->config, still->name) : NULL;
-    if (still && !still->turns)
+    Word room;
+    const char *key = still ? config_name_in(c, c->config, still->name, &room) : NULL;
+    const char *why = key ? json_member(c->config, key) : NULL;
+    if (still && strcmp(still->name, "rope_theta") == 0)
         config_unread(c, "nobody looked at model_type %s: a rope_theta of null is read as no RoPE",
                       name.text);
     else if (still)
-        config_unread(c, "nobody looked at model_type %s: %s %s is read as no RoPE", name.text,
-                      still->name, config_value_word(why).text);
+        config_unread(c, "nobody looked at model_type %s: %s %s is read as no RoPE", name.text, key,
+                      config_value_word(why).text);
     else
         config_unread(c,
                       "nobody looked at model_type %s, so it is read as %s: %d of %d elements of a "
@@ -194,14 +196,30 @@ void config_remark_any(Config *c) {
     remark_strange(c);
 }
 
+void config_remark_still(Config *c) {
+    static const char *const blocks[] = {"rope_scaling", "rope_parameters"};
+    for (int i = 0; i < 2; i++) {
+        const char *block = json_member(c->config, blocks[i]);
+        const char *newer = json_member(block, "rope_type");
+        const char *type = newer ? newer : json_member(block, "type");
+        if (type && *type == '"' && !json_is(type, "default"))
+            config_unread(c, "%s is not used, since no layer turns", blocks[i]);
+    }
+}
+
 // ---- keys that stand twice ----
 
-// Refuses a key of the table that an object has twice.
+// Refuses a key of the table that an object has twice, or one that says which model it is of.
 static void refuse_twice(Config *c, const char *object) {
+    static const char *const others[] = {"model_type", "architectures"};
     const char *quoted;
     for (const char *v = json_first(object, &quoted); v; v = json_next(v, &quoted)) {
         const Word key = config_word(quoted);
-        if (config_key(key.text) && json_member(object, key.text) != v)
+        bool is_key = config_key(key.text);
+        for (int i = 0; i < 2; i++) is_key = is_key || strcmp(key.text, others[i]) == 0;
+        for (int i = 0; i < N_CONTAINERS; i++)
+            is_key = is_key || strcmp(key.text, family_containers[i]) == 0;
+        if (is_key && json_member(object, key.text) != v)
             config_reject(c, object, key.text, "it once, and it appears twice");
     }
 }

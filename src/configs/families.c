@@ -23,8 +23,13 @@ typedef struct {
     const char *type, *architecture;
 } ModelName;
 
+const char *family_model_type(const char *config) {
+    const char *type = json_member(config, "model_type");
+    return type && *type != 'n' && !json_is(type, "") ? type : NULL;
+}
+
 static ModelName name_in(const char *config) {
-    return (ModelName){json_member(config, "model_type"),
+    return (ModelName){family_model_type(config),
                        json_first(json_member(config, "architectures"), NULL)};
 }
 
@@ -99,7 +104,7 @@ static const RopeFamily *family_by_name(const char *config) {
 
 const RopeFamily *config_family(const char *config) {
     const char *text = family_text(config);
-    bool is_said = json_member(text, "model_type") || json_member(text, "architectures");
+    bool is_said = family_model_type(text) || json_member(text, "architectures");
     int row = wrapper_of(config);
     bool is_flat =
         row < N_WRAPPERS && text == config && wrappers[row].may_be_flat && wrappers[row].inside;

@@ -82,6 +82,8 @@ enum { N_CONTAINERS = 4 };
 extern const char *const family_containers[N_CONTAINERS];
 // The name of the first of these that a config has, which has one.
 const char *family_container(const char *config);
+// The value of a config's model_type. NULL: it has none, or null or an empty string, which say nothing.
+const char *family_model_type(const char *config);
 // The config of the text model: that inside, unless the config names a text model itself.
 const char *family_text(const char *config);
 // Whether a JSON string is the name of a family's architecture, or another one of the library's.

@@ -180,6 +180,7 @@ static void lose_by_flags(Config *c) {
 
 bool reading_begin(Config *c, Error *err) {
     find_values(c);
+    if (config_is_of(c, FAMILY_ANY) && c->partial == 0) c->partial = 1;  // no layer turns
     bool has_head = c->head_dim >= 2 && c->head_dim <= ROPE_MAX_HEAD_DIM;
     if (!has_head || c->partial <= 0 || c->partial > 1)
         return fail(err,
