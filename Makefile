@@ -99,7 +99,7 @@ $(ROW_TABLES): $(FAMILY_ROWS)
 src/measure/prose.inc: $(wildcard book.txt tools/prose.py)
 	@if [ -r tools/prose.py ] && command -v $(PYTHON) > /dev/null; then $(PYTHON) tools/prose.py > build/prose.inc && mv build/prose.inc $@; fi && touch $@
 
-build/src/measure/check_units.o: src/measure/prose.inc
+build/src/measure/check.o: src/measure/prose.inc
 build/src/configs/families.o build/src/configs/config_keys.o: $(ROW_TABLES)
 
 build/%.o: %.c build/flags

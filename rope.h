@@ -154,9 +154,6 @@ double rope_logn(const RopeConfig *config, int position);
 // were trained with it (0.1).
 double rope_temperature(const RopeConfig *config, int position);
 
-// What scores are multiplied by besides, with mscale_in_scores and yarn: (0.1 mscale_all_dim ln s +
-// 1)^2, as DeepSeek's attention has it. Else 1.
-double rope_score_growth(const RopeConfig *config);
 // What YaRN adds to an attention factor of 1 at scale s: 0.1 ln s, and nothing up to s = 1.
 // arXiv 2309.00071.
 double rope_yarn_growth(double s);
@@ -174,10 +171,6 @@ double rope_plain(const RopeConfig *config, int pair);
 
 // The frequencies and the attention factor for a text of `length` positions.
 void rope_frequencies(const RopeConfig *config, int length, RopeFreqs *freqs);
-
-// Radians per position of a pair at one position: longrope's unscaled positions turn as in plain
-// RoPE.
-double rope_speed(const RopeConfig *config, const RopeFreqs *freqs, int pair, int position);
 
 // factor times cos and sin of speed * distance, any real number of positions, right to 1e-6 even
 // past 2^20 of them.

@@ -10,7 +10,7 @@
 #include "src/fast/process.h"
 #include "src/fast/team.h"
 #include "src/job/text_io.h"
-#include "src/measure/jobs.h"
+#include "src/measure/measure.h"
 
 #define VERSION "4.0.0"
 #ifndef COMMIT                   // make says it in a clone,

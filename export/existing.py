@@ -66,7 +66,7 @@ def may_write_folder(path: str, force: bool) -> None:
         raise Problem(path, 'cannot be written (found a file, expected no folder, or an empty one)')
     others = sorted(set(os.listdir(path)) - FOLDER)
     if others:
-        raise Problem(path, 'cannot be written (found %s in it, which is no part of what is written; expected no '
+        raise Problem(path, 'cannot be written (found %s in it, which the exporter does not write; expected no '
                       'folder, or an empty one)' % others[0])
     if not force and not is_folder_of_ours(path):
         raise Problem(path, 'is there already and would be lost (found a checkpoint of another program, expected no '

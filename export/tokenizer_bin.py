@@ -38,7 +38,7 @@ def read_tokenizer_bin(job: Job, path: str, vocab_size: int) -> Tokenizer:
     try:
         return parse(path, data, vocab_size)
     except struct.error:
-        raise Problem(path, 'is cut short (found %d bytes, expected %d tokens and what is said of them)'
+        raise Problem(path, 'is cut short (found %d bytes, expected %d tokens, and a whole trailer if it has one)'
                       % (len(data), vocab_size))
 
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../src/measure/jobs.h"
+#include "../src/measure/measure.h"
 
 FOR_PAGE Page *page_new(void) {
     Page *page = calloc(1, sizeof *page);

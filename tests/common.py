@@ -12,6 +12,7 @@ import pty
 import random
 import re
 import resource
+import select
 import shlex
 import shutil
 import signal
@@ -21,11 +22,12 @@ import subprocess
 import sys
 import tempfile
 import termios
+import threading
 import traceback
 
 import blocks
 from chosen import is_wanted, takes_long  # noqa: F401: takes_long is for those who import this
-from forked import load, run_fork
+from inside import load, run_inside
 
 # The tree whose ./run is tested.
 ROOT = os.environ.get('TEST_ROOT') or os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -47,8 +49,8 @@ def exporter():
 
 
 def export(*arguments, folder=None):
-    """What model_export.py does, in a fork of this process. Where Python's start counts, EXPORT is the command."""
-    return run_fork(exporter(), arguments, folder)
+    """What model_export.py does, in this process. Where Python's start counts, EXPORT is the command."""
+    return run_inside(exporter(), arguments, folder)
 
 
 def exports(*arguments):
@@ -126,7 +128,7 @@ def lacks(*names):
 
 def processor_seconds():
     """Of this process and of all that it has waited for: what a busy machine does not change."""
-    return sum(os.times()[:4])
+    return sum(os.times()[:4]) + runner.seconds
 
 
 def main(tests):
@@ -146,6 +148,7 @@ def main(tests):
                 seconds[name] = round(processor_seconds() - began, 2)
                 failed += [name] * (counts['failed'] > before['failed'])
     finally:
+        runner.stop()
         shutil.rmtree(WORK, ignore_errors=True)
     tell_times(seconds, failed)
     print('%(passed)d passed, %(failed)d failed' % counts +
@@ -180,13 +183,18 @@ class Result:
         return 'status %d, stderr %r' % (self.status, self.err[-250:])
 
 
-def run(*arguments, stdin=b'', program=RUN, timeout=120, stdout=subprocess.PIPE, **options):
+def run(*arguments, stdin=b'', program=RUN, timeout=120, stdout=subprocess.PIPE, fresh=False, **options):
     """Runs ./run, on one thread unless it is told otherwise: tiny models gain nothing from more. timeout: seconds of a
     processor, ten times as many where RUNNER runs it; by the clock it may take ten times as long again, on a machine
-    that is busy with other things."""
+    that is busy with other things. In make test runner.c does it, where nothing but arguments is asked for and it need
+    not be a process of its own (fresh)."""
     environment = dict(os.environ, OMP_NUM_THREADS='1', OMP_WAIT_POLICY='passive',
                        ASAN_OPTIONS='detect_leaks=1:max_allocation_size_mb=512', LC_ALL='C')
     limit = timeout * (10 if RUNNER else 1)
+    plain = program == RUN and not stdin and stdout is subprocess.PIPE and set(options) <= {'cwd'} and not RUNNER
+    fresh = fresh or not plain or os.environ.get('TESTS') != 'short' or '--version' in arguments
+    if not fresh and runner.starts(environment):
+        return runner.ask([str(limit), options.get('cwd') or os.getcwd()], [program, *map(str, arguments)], 10 * limit)
     process = subprocess.Popen([*RUNNER, program, *map(str, arguments)], stdin=subprocess.PIPE, stdout=stdout,
                                stderr=subprocess.PIPE, env=environment, **options)
     with process:
@@ -202,6 +210,52 @@ def run(*arguments, stdin=b'', program=RUN, timeout=120, stdout=subprocess.PIPE,
             process.kill()
             raise
     return Result(process.returncode, out or b'', err)
+
+
+class Runner:
+    """tests/runner.c, one process that runs one command line after the other: it is loaded already. make test-long and
+    whoever starts a test file by hand start ./run each time."""
+
+    def __init__(self):
+        self.process, self.environment, self.seconds, self.lock = None, None, 0.0, threading.Lock()
+
+    def starts(self, environment):
+        """Whether it is there, with these variables. Where it cannot be built, ./run is started each time."""
+        with self.lock:
+            if self.process is None or environment != self.environment:
+                self.stop()
+                program = compiled('tests/runner.c', 'same')
+                self.environment = environment
+                self.process = program and subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                                            env=environment, start_new_session=True)
+            return bool(self.process)
+
+    def ask(self, how, arguments, patience):
+        with self.lock:
+            files = [in_work('runner.out'), in_work('runner.err')]
+            request = b''.join(os.fsencode(word) + b'\0' for word in [*how, *files, *arguments])
+            self.process.stdin.write(b'%d\n' % len(request) + request)
+            self.process.stdin.flush()
+            if not select.select([self.process.stdout], [], [], patience)[0]:
+                self.stop()
+                return Result(-1000, b'', b'it did not end within %d s' % patience)
+            line = self.process.stdout.readline()
+            if not line:  # a signal ended it, or a sanitizer
+                status, self.process, self.seconds = self.process.wait(), None, 0.0
+                return Result(status, *map(read, files))
+            status, microseconds = map(int, line.split())
+            self.seconds += microseconds / 1e6
+            return Result(status, *map(read, files))
+
+    def stop(self):
+        """Its jobs' seconds count among this process's from now on."""
+        if self.process:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.communicate()
+        self.process, self.seconds = None, 0.0
+
+
+runner = Runner()
 
 
 def good(*arguments, **options):

@@ -14,12 +14,14 @@ import tempfile
 
 import common
 from common import ROOT, SHARED, exporter as program, main, skip  # noqa: F401: for those who import this
-from forked import run_fork
-from rope_cases import LONG, changed  # noqa: F401: LONG is for those who import this
+from inside import run_inside
+from readings import changed  # noqa: F401: for those who import this
 
 EXPORTER = os.path.join(ROOT, 'model_export.py')
-exporter = program()  # as a module, only ever called in a fork
+exporter = program()  # as a module
 rng = random.Random(1)
+LONG = {'rope_type': 'longrope', 'short_factor': [1.0, 1.5, 2], 'long_factor': [1, 4.0, 16.0],
+        'original_max_position_embeddings': 64}
 
 
 def check(name, good, detail=''):
@@ -118,8 +120,8 @@ class Case:
         write(os.path.join(self.folder, name), data)
 
     def run(self, *arguments):
-        """The exporter in a fork of this process: as good as a new one, and ten times as fast."""
-        return run_fork(exporter, arguments or (self.folder, self.out))
+        """The exporter in this process: as good as a new one, and ten times as fast."""
+        return run_inside(exporter, arguments or (self.folder, self.out))
 
     def run_fresh(self, *arguments, **options):
         """The exporter as a user starts it; with -I -S nothing but the standard library can be imported."""
@@ -227,7 +229,7 @@ def exported(name, config, tensors=None, shards=1, arguments=(), **files):
     """Exports and reads back; (header, tensors, lines on stderr), or three Nones after a failed check."""
     case = Case(config, make_tensors(config) if tensors is None else tensors, shards, **files)
     try:
-        run = (case.run_fresh if name.startswith('weights') else case.run)(case.folder, case.out, *arguments)
+        run = (case.run_fresh if name == 'weights float32' else case.run)(case.folder, case.out, *arguments)
         if run.returncode != 0 or run.stdout:
             check(name, False, run.stderr or run.stdout)
             return None, None, None

@@ -7,7 +7,8 @@ printed for each, with the test that caught it, or `missed`.
     python3 tests/planted.py --matrix ...  all tests of make test that catch each, among the files that could see it
     python3 tests/planted.py --resume ...  goes on where it was stopped: what build/planted.json has caught is not asked again
     python3 tests/planted.py --seconds=N   stops behind the error under which N seconds are over
-    python3 tests/planted.py --cover       what the last runs found, by test, and which tests of make test caught nothing
+    python3 tests/planted.py --cover       a small set of tests that catches all that the last runs found caught (greedy), and
+                                           which dear tests of make test caught nothing
 
 planted.json has the errors: what is wrong, a text and what becomes of it, and the tests of make test that may catch it,
 the cheapest first. The text stands once in the sources, in whichever file: code moves. A test counts that passes
@@ -34,15 +35,15 @@ AS_THEY_ARE = 'Makefile', 'model.bin', 'model-8k.bin', 'tokenizer.bin', 'book.tx
 LIMIT = 600  # seconds for a test
 ENOUGH = 3  # files that catch an error
 FORWARD = ('golden models plain core kinds forward units families layers mixtures experts states encodings '
-           'layer_shapes latent spread distances blocks packed weights next')
-INTO = 'golden export export_tokenizer sources inputs existing layers doors families mixtures latent rope_config'
+           'layer_shapes folders latent spread distances blocks packed weights next')
+INTO = 'golden export export_tokenizer sources inputs existing folders layers doors families mixtures latent readings rope_config'
 # Test files that could see an error, by its room.
 SEE = {room: words.split() for room, words in {
-    'methods': 'rope rows cli legacy explained rope_config tables engines ' + FORWARD,
+    'methods': 'rope rows cli legacy readings rope_config tables engines ' + FORWARD,
     'maps': 'rows distances spread cli tables ' + FORWARD, 'llama': FORWARD + ' pace large cli chat legacy format',
     'fast': FORWARD + ' pace large cli', 'kinds': FORWARD + ' doors', 'weights': FORWARD + ' numbers out',
-    'tokens': 'tokenizer bytelevel chat cli export_tokenizer', 'configs': 'rope_config explained cards engines export',
-    'engines': 'engines engines_layers explained cards against', 'settings': 'cli tables rope measure chat next',
+    'tokens': 'tokenizer bytelevel chat cli export_tokenizer', 'configs': 'readings rope_config engines export',
+    'engines': 'engines readings against', 'settings': 'cli tables rope measure chat next',
     'measure': 'measure next tables search probe_tasks', 'check': 'check damages search shipped',
     'export in': INTO + ' sources_hostile blocks out', 'export out': 'out doors existing bytelevel export ' + INTO,
     'probe': 'probe probe_faults probe_noise probe_solve probe_tasks'}.items()}
@@ -194,20 +195,45 @@ def found_before():
         return {}
 
 
-def tell_cover(plants):
-    """By test what it caught, and the dear tests of make test that caught nothing."""
-    found, by_test = found_before(), {}
+def caught_so_far(plants):
+    """{what is wrong: tests that catch it}: as the last runs found, and where none did, as planted.json has it."""
+    found, caught = found_before(), {}
     for plant in plants:
-        for whole in True, False:
-            for part in (found.get(key_of(plant, whole)) or '').split(', ' if whole else '\n'):
-                if part:
-                    by_test.setdefault(part.split(':')[0], set()).add(plant['what'])
-    for test, whats in sorted(by_test.items(), key=lambda item: -len(item[1])):
-        print('%-40s %d: %s' % (test, len(whats), '; '.join(sorted(whats))))
-    idle = [(n, name[5:-3], test[5:]) for name, tests in measured()['short'].items() for test, n in tests.items()
-            if '%s %s' % (name[5:-3], test[5:]) not in by_test]
-    print('caught nothing, %.0f s in all: %s' % (sum(n for n, _, _ in idle), ', '.join(
-        '%s %s %.1f s' % (name, test, n) for n, name, test in sorted(idle, reverse=True) if n >= 1)))
+        whole, first = (found.get(key_of(plant, kind)) or '' for kind in (True, False))
+        tests = {part for part in whole.split(', ') if part} | {part for part in [first.split(':')[0]] if part}
+        caught[plant['what']] = tests or set(plant['tests'])
+    return caught
+
+
+def greedy_cover(caught, seconds):
+    """[(test, what it is the first to catch)]: always the test that catches most of what is left in a second."""
+    left, chosen = {what: tests for what, tests in caught.items() if tests}, []
+    while left:
+        gains = {}
+        for what, tests in left.items():
+            for test in tests:
+                gains.setdefault(test, []).append(what)
+        best = max(sorted(gains), key=lambda test: len(gains[test]) / max(seconds.get(test, 1), 0.1))
+        chosen.append((best, gains[best]))
+        left = {what: tests for what, tests in left.items() if best not in tests}
+    return chosen
+
+
+def tell_cover(plants):
+    """A small set of tests that catches all that is caught, and the dear tests of make test that caught nothing."""
+    seconds = {'%s %s' % (name[5:-3], test[5:]): n for name, tests in measured()['short'].items()
+               for test, n in tests.items()}
+    caught = caught_so_far(plants)
+    cover = greedy_cover(caught, seconds)
+    for test, whats in cover:
+        print('%5.1f s %-40s %2d: %s' % (seconds.get(test, 0), test, len(whats), '; '.join(sorted(whats))))
+    print('%d tests of %.0f s catch %d of %d errors; all short tests take %.0f s' % (
+        len(cover), sum(seconds.get(test, 0) for test, _ in cover), sum(len(whats) for _, whats in cover), len(caught),
+        sum(seconds.values())))
+    idle = set(seconds).difference(*caught.values())
+    print('caught nothing, %.0f s in all: %s' % (sum(seconds[test] for test in idle), ', '.join(
+        '%s %.1f s' % (test, seconds[test]) for test in sorted(idle, key=lambda test: -seconds[test])
+        if seconds[test] >= 1)))
     return 0
 
 

@@ -16,7 +16,7 @@ import zipfile
 
 from common import WORK, check, config, random_weights, read, write
 from export_common import FIELDS, exporter, safetensors
-from forked import run_fork
+from inside import run_inside
 
 # Widths that are whole blocks of 32; hidden_dim is what Meta's formula gives with a multiple of 32.
 C = config(dim=32, hidden_dim=96, n_heads=4, n_kv_heads=2, head_dim=8, vocab_size=52)
@@ -42,7 +42,7 @@ class Place:
         return write(os.path.join(self.source, name), data)
 
     def export(self, source=None, *arguments):
-        return run_fork(exporter, (source or self.source, self.out, *arguments))
+        return run_inside(exporter, (source or self.source, self.out, *arguments))
 
     def exported(self, what, source=None, *arguments):
         """Whether it could be exported; the lines on standard error are kept."""

@@ -3,7 +3,7 @@
 //   test_blocks TYPE COLUMNS < BLOCKS > FLOATS
 #include "tests/test_units.h"
 
-#include "src/fast/widen.h"
+#include "src/fast/matmul.h"
 #include "src/weights/matrix.h"
 
 static WeightType type_called(const char *name) {

@@ -19,8 +19,8 @@ FAULTS = {
     'a line too few': ('mlx-lm\tsame\t29\n', ''),
     'a sum': ('# 174970', '# 174971'),
     'a minute': ('| 79 to 83 |', '| 80 to 83 |'),
-    'a link': ('(figures/attention.png)', '(figures/attentive.png)'),
-    'a chapter of the page': ('| The proof: Hide a key | its', '| The truth: Hide a key | its'),
+    'a link': ('(engines.md)', '(engine.md)'),
+    'a chapter of the page': ('| The proof: Hide a key | answer', '| The truth: Hide a key | answer'),
     'a command that fails': ('none --theta 160000', 'nothing --theta 160000'),
 }
 

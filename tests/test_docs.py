@@ -284,7 +284,8 @@ def test_counts():
         found = [(name, match) for name, text in documents.items() for match in re.findall(pattern, text)]
         for name, match in found:
             said = [number(word) for word in (match if isinstance(match, tuple) else (match,))]
-            check(said == expected, '%s: the number of %s' % (name, what), (said, expected))
+            if None not in said:  # "how many engines" counts nothing
+                check(said == expected, '%s: the number of %s' % (name, what), (said, expected))
 
 
 # ---- links ----

@@ -7,7 +7,6 @@ errors on purpose, and the same comparisons must notice each."""
 
 import contextlib
 import copy
-import gc
 import json
 import os
 import struct
@@ -22,9 +21,8 @@ import reference
 import source_writers
 from common import (ENGINES, ROOT, check, close, config, good, in_work, main, perplexity, random_ids, random_weights,
                     read, read_model, run, table, takes_long, write, write_model)
-from test_families import export, in_halves
-from test_layers import FULL_FIELDS, as_float32, hf_tensors, read_safetensors, sliding_name, write_folder
-from test_mixtures import EXPERT_PARTS, expert_tensors, with_experts
+from folders import (EXPERT_PARTS, FULL_FIELDS, as_float32, expert_tensors, export, hf_tensors, in_halves,
+                     read_safetensors, sliding_name, with_experts, write_folder)
 from test_out import read_gguf
 
 sys.path.insert(0, ROOT)
@@ -148,7 +146,6 @@ class Facts:
 
 
 FACTS = {name: Facts(name) for name in RUN}
-gc.freeze()  # a fork then copies less
 
 # ---- a checkpoint with some features ----
 
@@ -968,7 +965,7 @@ def test_saved_again():
 
 @contextlib.contextmanager
 def other_rows(rows):
-    """The exporter, here and in its forks, goes by these rows."""
+    """The exporter goes by these rows."""
     tables = families.FAMILIES, families.WRAPPERS, families.ARCHITECTURES
     before = [dict(table) for table in tables]
     path = write(in_work('families.json'), json.dumps(rows))

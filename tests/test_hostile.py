@@ -3,6 +3,7 @@
 when it opens, read with) by programs built with the address and undefined-behaviour sanitizers. tests/fuzz/fuzz.c's
 `open` takes thousands at a time."""
 
+import functools
 import os
 import random
 import struct
@@ -54,8 +55,13 @@ def data_of(c):
     return read(in_work('small.bin'))
 
 
+@functools.lru_cache(None)
 def models():
-    """Small files of every kind: name and bytes."""
+    """Small files of every kind: name, fields and bytes."""
+    return list(made_models())
+
+
+def made_models():
     for name, extra in (('float32', {}), ('shared', dict(shared_classifier=1, method='yarn', factor=4.0)),
                         ('float16', dict(weight_type=1, method='ntk', rope_dynamic=1)),
                         ('q8', dict(weight_type=Q8, group_size=64, method='llama3', factor=8.0)),
@@ -123,7 +129,7 @@ def changed(c, data, **changes):
 
 def test_impossible_headers():
     """Each field with values that it cannot have. The reason must name it, where it is alone in being wrong."""
-    name, c, data = next(models())
+    name, c, data = models()[0]
     huge = (0xffffffff, 0x80000000, 0x7fffffff)
     numbers = (float('nan'), float('inf'), -float('inf'), -1.0, -1e-300)
     values = {'version': (0, 6, *huge), 'weight_type': (4, 5, *huge), 'group_size': (32, 64, *huge),
@@ -301,27 +307,42 @@ def test_impossible_encodings():
             check(result.status == 2 or bad == 3e38, 'a table of %g in %s of %s is seen' % (bad, part, name), result)
 
 
+BIG = dict(dim=1 << 20, hidden_dim=1 << 20, n_layers=1 << 16, n_heads=1 << 14, n_kv_heads=1 << 14, head_dim=1024,
+           vocab_size=1 << 24, seq_len=1 << 30, train_ctx=1 << 30)
+
+
 def test_huge_sizes():
-    """Each count alone within what a header may say, all together far more than there is: products that overflow."""
-    name, c, data = next(models())
-    big = dict(dim=1 << 20, hidden_dim=1 << 20, n_layers=1 << 16, n_heads=1 << 14, n_kv_heads=1 << 14, head_dim=1024,
-               vocab_size=1 << 24, seq_len=1 << 30, train_ctx=1 << 30)
-    files = [('all', changed(c, data, **big))]
-    for field in big:
-        files.append(('only ' + field, changed(c, data, **{field: big[field]})))
-        files.append(('all but ' + field, changed(c, data, **dict(big, **{field: c[field]}))))
-    for kind, group in ((1, 0), (2, 0), (3, 64), (3, 1), (4, 32)):
-        files.append(('all, type %d' % kind, changed(c, data, weight_type=kind, group_size=group, **big)))
+    huge_sizes(['n_layers'], [])
+    name, c, data = models()[0]
+    for field in ('seq_len', 'train_ctx'):  # and the program itself with a context that large
+        c = config(**dict(SMALL, vocab_size=259, **{field: 1 << 30}))
+        path = in_work('huge.bin')
+        write_model(path, c, random_weights(c, 1))
+        write_tokenizer(in_work('huge.tokenizer.bin'))
+        check(run(path, '--explain', '-n', 4096).status == 0, '--explain of a huge %s' % field)
+        check(run(path, '-n', 9, '-i', 'x', timeout=20).status == 0, 'a huge %s' % field)
+        result = run(path, '-n', 0, '-i', 'x', timeout=20)
+        check(result.status in (0, 2), 'a huge %s, to its end' % field, result)
+
+
+@takes_long
+def test_more_huge_sizes():
+    huge_sizes(BIG, [(1, 0), (2, 0), (3, 64), (3, 1), (4, 32)])
+
+
+def huge_sizes(without, types):
+    """Each count alone within what a header may say, all together far more than there is: products that overflow. A
+    header of 65,536 layers takes half a second."""
+    name, c, data = models()[0]
+    files = [('all', changed(c, data, **BIG))]
+    files += [('only ' + field, changed(c, data, **{field: value})) for field, value in BIG.items()]
+    files += [('all but ' + field, changed(c, data, **dict(BIG, **{field: c[field]}))) for field in without]
+    files += [('all, type %d' % kind, changed(c, data, weight_type=kind, group_size=group, **BIG))
+              for kind, group in types]
     answers = opened(files, 'huge headers')
     fine = {'only seq_len', 'only train_ctx'}
     for label, reason in answers.items():
         check((reason == 'ok') == (label in fine), 'a header with huge sizes, %s' % label, reason)
-    for field in ('seq_len', 'train_ctx'):  # and the program itself with a context that large
-        path = write(in_work('huge.bin'), changed(c, data, **{field: 1 << 30}))
-        write_tokenizer(in_work('huge.tokenizer.bin'))
-        check(run(path, '--explain', '-n', 4096).status == 0, '--explain of a huge %s' % field)
-        result = run(path, '-n', 0, '-i', 'x', timeout=20)
-        check(result.status in (0, 2), 'a huge %s' % field, result)
 
 
 def test_impossible_models():

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 
-from common import ROOT, check, main, house as c_files
+from common import ROOT, check, main, takes_long, house as c_files
 
 sys.path.insert(0, os.path.join(ROOT, 'tools', 'lint'))
 import density  # noqa: E402
@@ -18,6 +18,7 @@ WALK = 2200  # lines at most in the numbered rows
 # ---- the style ----
 
 
+@takes_long  # make lint does the same
 def test_repository():
     found = [*house.findings(*house.all_files()), *density.check_density(house.c_files())]
     found = [line for line in found if not house.is_measured(line)]

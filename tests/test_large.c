@@ -7,7 +7,6 @@
 #include "src/fast/attention_task.h"
 #include "src/fast/kernels.h"
 #include "src/fast/matmul.h"
-#include "src/fast/widen.h"
 
 enum { NO_MEMORY = 77 };  // exit status when the system does not promise that much
 

@@ -3,7 +3,6 @@
 #include "tests/test_units.h"
 
 #include "src/fast/matmul.h"
-#include "src/fast/widen.h"
 
 static const WeightType types[] = {WEIGHT_Q4_0,   WEIGHT_Q4_K,   WEIGHT_Q5_K,  WEIGHT_Q6_K,
                                    WEIGHT_IQ4_NL, WEIGHT_IQ4_XS, WEIGHT_MXFP4, WEIGHT_IQ5_K};

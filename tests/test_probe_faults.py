@@ -73,7 +73,7 @@ def test_addresses():
         refused(probe(server.url.replace('http', 'https'), MODEL, *SMALL), 'TLS')
     refused(probe(nobody, MODEL, *SMALL), 'does not answer')
     with Fake('llama', key='secret') as server:
-        refused(probe(server.url, MODEL, *SMALL), 'wants a key', '--key-env')
+        refused(probe(server.url, MODEL, *SMALL), 'requires a key', '--key-env')
         os.environ['PROBE_KEY'] = 'wrong'
         refused(probe(server.url, MODEL, *SMALL, '--key-env', 'PROBE_KEY'), '401')
         os.environ['PROBE_KEY'] = 'secret'

@@ -132,12 +132,12 @@ def test_untold():
     same = 'L', value[1], Candidate('as plain', ['--rope', 'none', '--train-ctx', '700'])
     check(further.told_from(same, 0.01) == (None, 4 * further.lengths[-1]), 'no length tells it, and the text ends')
     found = untold.remarks(further, [value, same], 0.0001)
-    check('theta is not told by these prompts: prompts of %d tokens would tell it (-n' % lengths[0] in found[0] and
-          'L is not told by these prompts: no prompts of up to ' in found[1], 'its words', found)
+    check('these prompts do not determine theta: prompts of %d tokens would (-n' % lengths[0] in found[0] and
+          'these prompts do not determine L: no prompts of up to ' in found[1], 'its words', found)
     with Fake('vllm', ('--train-ctx', '8192'), noise=0.03) as server:
         told = probe(server.url, MODEL, '-n', 48, '--prompts', 6, '--budget', 0)
         for name in re.findall(r'([a-zL_ ]+) not at all', told.out):
-            check('%s is not told by these prompts' % name.strip() in told.out, 'a line for it', told)
+            check('these prompts do not determine %s' % name.strip() in told.out, 'a line for it', told)
         check('not at all' in told.out, 'there is one', told)
 
 

@@ -4,7 +4,6 @@
 #include "src/fast/kernels.h"
 #include "src/fast/kv_cache.h"
 #include "src/fast/matmul.h"
-#include "src/fast/widen.h"
 #include "src/job/job.h"
 #include "src/settings/methods.h"
 #include "src/weights/matrix.h"
@@ -48,7 +47,7 @@ static void check_plain(double theta, int d) {
           d, wrong, freqs.n_pairs);
 }
 
-static void test_positions(void) {
+static void test_positions(int quick) {
     const int positions[] = {0,
                              1,
                              63,
@@ -65,7 +64,7 @@ static void test_positions(void) {
                              (1 << 28) + 3};
     const int counts[] = {1, 2, 63, 64, 65, 129, 200};
     for (size_t i = 0; i < sizeof positions / sizeof *positions; i++)
-        for (size_t j = 0; j < sizeof counts / sizeof *counts; j++) {
+        for (size_t j = 0; j < sizeof counts / sizeof *counts; j += quick ? 3 : 1) {
             check_turns(1e4, 64, positions[i], counts[j], 1);
             check_turns(5e5, 128, positions[i], counts[j], 1.4);
         }
@@ -914,39 +913,42 @@ static void test_products(int quick) {
 
 // ---- sampling ----
 
+static int draws = 8000;
+
 // Tokens come as often as the nucleus says, and no others: logits fall by `slope` from token to token, in a stirred order.
 // Of the tokens those among the top_k likeliest are left, of these the fewest whose share of them exceeds top_p, of these
 // those at least min_p times as likely as the first. 0 (or a top_p of 1) leaves all.
 static void check_nucleus(int n, double slope, double top_p, int top_k, double min_p) {
-    enum { DRAWS = 8000 };
     int *drawn = get((size_t)n * sizeof *drawn), size = 0;
     float *logits = get((size_t)n * 4);
     double total = 0, kept = 0, worst = 0;
-    FewSampler few;
+    Sampler sampler;
     int most = top_k > 0 && top_k < n ? top_k : n;
     for (int i = 0; i < most; i++) total += exp(-slope * i);
     while (size < most && (top_p == 0 || top_p == 1 || kept <= top_p * total))
         kept += exp(-slope * size++);
     while (size > 1 && exp(-slope * (size - 1)) < min_p) kept -= exp(-slope * --size);
-    const TextOptions options = {.temperature = 1, .top_p = top_p, .top_k = top_k, .min_p = min_p};
-    check(few_init(&few, n, &options, 12345, &err), "a sampler of %d", n);
-    for (int d = 0; d < DRAWS; d++) {
+    check(sampler_init(&sampler, n, 1, top_p, 12345, &err), "a sampler of %d", n);
+    sampler.top_k = top_k;
+    sampler.min_p = (float)min_p;
+    for (int d = 0; d < draws; d++) {
         for (int i = 0; i < n; i++) logits[i * 7 % n] = (float)(-slope * i);
-        drawn[sampler_next(&few.sampler, logits)]++;
+        drawn[sampler_next(&sampler, logits)]++;
     }
     for (int i = 0; i < n; i++) {
         double share = i < size ? exp(-slope * i) / kept : 0, count = drawn[i * 7 % n];
         worst = fmax(worst, share == 0 && count > 0
                                 ? INFINITY
-                                : fabs(count - share * DRAWS) / sqrt(share * DRAWS + 1));
+                                : fabs(count - share * draws) / sqrt(share * draws + 1));
     }
     check(worst < 5,
           "top-p %g, top-k %d, min-p %g of %d tokens with slope %g: %g standard deviations off",
           top_p, top_k, min_p, n, slope, worst);
-    sampler_free(&few.sampler), free(drawn), free(logits);
+    sampler_free(&sampler), free(drawn), free(logits);
 }
 
-static void test_nucleus(void) {
+static void test_nucleus(int quick) {
+    if (quick) draws = 1000;
     const double shares[] = {0.05, 0.3, 0.9, 0.99};
     for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
         check_nucleus(100, 1e-5, shares[i], 0,
@@ -1075,7 +1077,7 @@ static void test_rounded_cache(void) {
 
 int main(int argc, char **argv) {
     int quick = argc > 1 && strcmp(argv[1], "quick") == 0;
-    test_positions();
+    test_positions(quick);
     test_maps(quick ? 200 : 4000);
     test_rotate();
     test_f16();
@@ -1083,7 +1085,7 @@ int main(int argc, char **argv) {
     test_vectors();
     test_gemm();
     test_rotated();
-    test_nucleus();
+    test_nucleus(quick);
     test_spreads();
     test_rounded_cache();
     test_products(quick);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of docs/check.md: what --check says of settings, beside what novels say that are read whole.
+"""The rows of docs/check-verdicts.tsv: what --check says of settings, beside what novels say that are read whole.
 
 usage: check_table.py OUT.tsv NOVEL [NOVEL ...]   measures what OUT.tsv lacks
        check_table.py OUT.tsv                     prints the table, and where verdicts and truth disagree

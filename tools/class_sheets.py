@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 import class_pictures
-from markdown_html import cells_of, html_of, inline
+from markdown_html import html_of, inline
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SHEETS = os.path.join(ROOT, 'tools', 'sheets')
@@ -99,34 +99,34 @@ def asked_of(figure, lesson):
     return ''
 
 
-def figures(text):
-    """One picture a slide: the question of its chapter first, then the picture and its sentence."""
+def figures():
+    """One picture of sheets/figures.tsv a slide: the question of its chapter, then the picture and its sentence."""
     lesson, asked = read('docs', 'lesson.md'), 'What happens after position 512?'
-    for row in re.findall(r'^\| \d+ \| .*$', section(text, 'Slides'), re.M):
-        number, link, said = cells_of(row)
-        name = re.search(r'figures/([\w-]+\.png)', link)[1]
+    for number, row in enumerate(read('tools', 'sheets', 'figures.tsv').splitlines()[1:], 1):
+        name, said = row.split('\t')
         asked = asked_of(name, lesson) or asked  # a further figure of the same chapter
         yield slide('figure', '<p class="predict"><b>%s</b>%s</p><img class="later" alt="%s" src="%s">'
                     '<p class="answer later">%s</p>' % (number, inline(asked), name, embedded(name),
-                                                        inline(said.strip('"'))))
+                                                        inline(said)))
 
 
 def slides(text):
     """The whole file, by its template."""
     found, when = sections(text), minutes(text)
     drawn = class_pictures.pictures({number: body for number, (_, body) in found.items()})
-    sentences = html_of('\n'.join(re.findall(r'^\d\. .*$', text.partition('## Before the class')[0], re.M)))
+    items = re.findall(r'^\d\. .*(?:\n   .*)*', text.partition('## Before the class')[0], re.M)
+    sentences = html_of('\n'.join(' '.join(item.split()) for item in items))
     parts = [slide('title', '<h1>What happens after position 512?</h1><p>A language model was trained on 512 tokens at '
                    'a time. Today it reads more.</p><p class="later">Write your guess down. Then the model '
                    'answers.</p>%s' % class_pictures.strip(), '0 to 8')]
     parts += [question(number, *found[number], drawn[number], when[number]) for number in sorted(found)]
-    parts.insert(8, slide('pause', '<h1>Exercises</h1><p>In pairs: two by hand, one by program. They stand on your '
+    parts.insert(8, slide('pause', '<h1>Exercises</h1><p>In pairs: two by hand, one by program. They are on your '
                           'second sheet.</p>', '68 to 79'))
     parts.append(slide('pause', '<h1>Before you go</h1><p>A paper shows flat perplexity to 128k. What do you ask for?'
                        '</p><p>Write two lines.</p>', '87 to 90'))
     parts.append(slide('pause three', '<h1>Three things</h1>%s' % sentences))
     parts.append(slide('pause', '<h1>More pictures</h1><p>Each begins with its question.</p>'))
-    return read('tools', 'sheets', 'slides.html').replace('<!-- slides -->', '\n'.join(parts + list(figures(text))))
+    return read('tools', 'sheets', 'slides.html').replace('<!-- slides -->', '\n'.join(parts + list(figures())))
 
 
 # ---- paper ----

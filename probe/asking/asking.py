@@ -42,7 +42,7 @@ def listed_model(server: Server) -> Dict[str, Any]:
     """What the server tells of the first model that it lists, {} where it tells nothing."""
     answer = server.get('/v1/models')
     if answer.status in REFUSED:
-        raise Problem('%s wants a key (%s): --key-env NAME' % (server.root, answer.told()), 'key')
+        raise Problem('%s requires a key (%s): --key-env NAME' % (server.root, answer.told()), 'key')
     listed = (answer.data or {}).get('data')
     return listed[0] if isinstance(listed, list) and listed and isinstance(listed[0], dict) else {}
 
@@ -173,8 +173,8 @@ class Interview:
         question = Question(self.model, prompt.text if as_text else prompt.ids, top, sampled)
         answer = self.server.post_again(form.path, body(question), self.retries, PASSING if self.way else BUSY)
         if answer.status in REFUSED:
-            raise Problem('%s refuses the key, or wants one (%s): --key-env NAME' % (self.server.root, answer.told()),
-                          'key')
+            raise Problem('%s refuses the key, or requires one (%s): --key-env NAME' % (
+                self.server.root, answer.told()), 'key')
         if answer.status != 200:
             self.note_failure(answer, asks_for_top=body is not completions)
             return None

@@ -117,7 +117,7 @@ def ask_cut(server: Server, options: Namespace, out: Report) -> int:
         for k, counted in sorted(cutting.counts.items())])
     if short is None:
         forgets = '; of these the beginning changes nothing in the answer: a window, or too far for the model ' \
-            '(--tasks tells)' if cutting.forgets(whole) else ''
+            '(--tasks shows which)' if cutting.forgets(whole) else ''
         out.last('whole to %s tokens%s' % (cutting.told(whole), forgets))
         return out.end(YES, 'whole')
     to = cutting.told(whole)
@@ -130,5 +130,5 @@ def ask_cut(server: Server, options: Namespace, out: Report) -> int:
     kept = cutting.kept(2 * short, whole)
     out.last('it cuts: whole to %s tokens; of %s it counted %s; what it reads of a longer text: %s' % (
         to, with_commas(round(cutting.expected(short))), with_commas(cutting.counts[short] or 0),
-        kept or 'cannot be told, its answers are alike or never the same'))
+        kept or 'unknown, because its answers are alike or never the same'))
     return out.end(NO, 'cut')

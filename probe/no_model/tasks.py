@@ -119,7 +119,7 @@ class Asker:
                 pause(tried)
                 continue
             if answer.status in REFUSED:
-                raise Problem('%s refuses the key, or wants one (%s): --key-env NAME' % (self.server.root,
+                raise Problem('%s refuses the key, or requires one (%s): --key-env NAME' % (self.server.root,
                                                                                         answer.told()), 'key')
             if answer.status == 200:
                 return self.read(answer.data) + (time.time() - began, None)
@@ -320,7 +320,7 @@ def show_notes(found, ruler, out):
     for reason, words in found:
         out.note(reason, words)
     if not ruler.knows:
-        out.note('counts', 'the server tells none, so a cut prompt cannot be seen')
+        out.note('counts', 'the server gives none, so a cut prompt cannot be seen')
 
 
 def verdict(trials, ruler, found, least):

@@ -63,10 +63,10 @@ def remarks(further: Further, untold: List[Untold], off: float) -> List[str]:
     for value in untold:
         enough, tried = further.told_from(value, off)
         if enough:
-            how = 'prompts of %s tokens would tell it (-n %d)' % (with_commas(enough), enough)
+            how = 'prompts of %s tokens would (-n %d)' % (with_commas(enough), enough)
         elif tried > further.lengths[-1]:
             how = 'no prompts of up to %s tokens would, either' % with_commas(tried)
         else:
             how = 'longer ones may'
-        found.append('%s is not told by these prompts: %s' % (value[0], how))
+        found.append('these prompts do not determine %s: %s' % (value[0], how))
     return found

@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "model files are little-endian and used in place");
+
 // The version that a value of a field needs; 0: any.
 static int needed_for(const Field *f, double x) {
     if (f->version_6 && x >= f->version_6) return 6;
@@ -53,13 +56,6 @@ static double value_in(const Field *f, const void *to) {
     }
     memcpy(&whole, place, f->bytes < sizeof whole ? f->bytes : sizeof whole);
     return whole;
-}
-
-bool fields_check(const FieldTable *tables, int n, int version, Error *err) {
-    for (const FieldTable *t = tables; t < tables + n; t++)
-        for (const Field *f = t->fields; t->to && f < t->fields + t->n; f++)
-            if (!check_range(f, value_in(f, t->to), version, err)) return false;
-    return true;
 }
 
 double fields_value(const FieldTable *tables, int n, const char *name) {

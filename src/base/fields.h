@@ -30,8 +30,6 @@ typedef struct {
 // Reads the fields of n tables from a header, whose file has that version, into their structs. False
 // with the reason when a value is out of its range, or is of a later version.
 bool fields_read(const FieldTable *tables, int n, const uint8_t *header, int version, Error *err);
-// Checks what is in the structs already, likewise.
-bool fields_check(const FieldTable *tables, int n, int version, Error *err);
 // Writes them into a header. Returns the version that their values need, 3 at least.
 int fields_write(const FieldTable *tables, int n, uint8_t *header);
 // The value of a field by its name; 0: it is that, or there is none.

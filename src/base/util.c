@@ -15,6 +15,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#if defined __FAST_MATH__ || (defined __FINITE_MATH_ONLY__ && __FINITE_MATH_ONLY__)
+#error                                                                                             \
+    "NaN and infinity have to be seen, and sums have an order: build without -ffast-math (-Ofast)"
+#endif
+
 bool fail(Error *err, const char *format, ...) {
     Error made;
     va_list args;

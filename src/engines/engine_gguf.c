@@ -1,5 +1,5 @@
 // What llama.cpp and ik_llama.cpp do otherwise than Hugging Face 5, by way of GGUF files.
-// docs/engines.md has the sources.
+// tests/engines/README.md has the sources.
 #include <stdio.h>
 #include <string.h>
 

@@ -77,7 +77,7 @@ static bool read_setting(Reading *out, const char *text, Error *err) {
     return fail_release(out, out->row, *to, err);
 }
 
-// A release of vLLM stands on transformers 4 or 5. Where only one of the two was told, the other is
+// A release of vLLM requires transformers 4 or 5. Where only one of the two was told, the other is
 // the newest that goes with it.
 static bool settle_below(Reading *out, Error *err) {
     static const double newest_on_4 = 0.19;
@@ -90,7 +90,7 @@ static bool settle_below(Reading *out, Error *err) {
     const bool stands_on_4 = out->release < newest_on_4 + 1e-9;
     if (!is_told && stands_on_4) out->transformers = 4.57;
     if (!is_told || is_4 == stands_on_4) return true;
-    return fail(err, "%s: %s %s stands on transformers %s", out->engine, engines[out->row].name,
+    return fail(err, "%s: %s %s requires transformers %s", out->engine, engines[out->row].name,
                 out->version, stands_on_4 ? "4 (5 from 0.19.1 on)" : "5 (4 up to 0.19.0)");
 }
 

@@ -1,5 +1,5 @@
-// What MLX-LM, mlx-vlm, LightLLM, ExLlamaV3 and ExLlamaV2 do otherwise than Hugging Face 5. docs/engines.md has the
-// sources.
+// What MLX-LM, mlx-vlm, LightLLM, ExLlamaV3 and ExLlamaV2 do otherwise than Hugging Face 5.
+// tests/engines/README.md has the sources.
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-// What each of nine engines does otherwise than Hugging Face 5. docs/engines.md has the sources.
+// What each of nine engines does otherwise than Hugging Face 5. tests/engines/README.md has the sources.
 #include "engines.h"
 
 #include <math.h>
@@ -94,7 +94,7 @@ static void note_silence(Config *c) {
         config_note(c, "%s: YaRN of %.12g all the same",
                     scaling ? "rope_scaling is null" : "no rope_scaling", c->rope->factor);
     if (c->method == TYPE_LLAMA3 && c->rope->low_freq_factor == c->rope->high_freq_factor)
-        config_note(c, "low_freq_factor is high_freq_factor, of which it warns: a step, no ramp");
+        config_note(c, "low_freq_factor is high_freq_factor, with a warning: a step, no ramp");
     if (c->layout == BY_TYPE) note_silence_by_type(c);
 }
 

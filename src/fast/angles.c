@@ -8,6 +8,8 @@
 // that they are never stale. Then they lack their whole angle in both zones.
 #include "angles.h"
 
+#include "../kinds/turns.h"
+
 static float *take_turns(Arena *arena, int64_t rows, int64_t angles) {
     return arena_take(arena, rows * angles, 2 * sizeof(float));
 }
@@ -72,7 +74,7 @@ static void fill_rows(const Angles *a, int first, int n, int from, int to) {
             float *query = a->queries;
             float *far = a->far;
             float *key = a->keys;
-            double speed = rope_speed(rope, &a->freqs, pair, p);
+            double speed = pair_speed(rope, &a->freqs, pair, p);
             rope_cos_sin(speed, p, factor, &query[cosine], &query[sine]);
             if (!rope->map) continue;
             rope_cos_sin(speed, parts.query - p, 1, &far[cosine], &far[sine]);
@@ -138,6 +140,19 @@ void angles_prepare_by_team(const Team *team, Angles *a, int first, int n, int l
     fill_blocks(a, FAR, n_blocks, from, to);
     team_wait(team);
     if (team->number == 0 && a->n_blocks < n_blocks) a->n_blocks = n_blocks;
+}
+
+static void turn_by(const Angles *a, const float *table, int64_t row, float *x) {
+    const float *turns = table + row * 2 * a->n_pairs;
+    rope_rotate(x, a->n_pairs, turns, turns + a->n_pairs);
+}
+
+void angles_turn_key(const Angles *a, int64_t row, float *key) {
+    if (a && a->keys) turn_by(a, a->keys, row, key);
+}
+
+void angles_turn_query(const Angles *a, int64_t row, float *query) {
+    if (a) turn_by(a, a->queries, row, query);
 }
 
 Lack angles_lack(const Angles *a, Zone zone, int64_t block) {

@@ -71,5 +71,10 @@ void angles_lay_out(Angles *angles, Arena *arena, const SessionConfig *config,
 // positions.
 void angles_prepare_by_team(const Team *team, Angles *angles, int first, int n, int length);
 
+// Turns a key (2 n_pairs) of row `row` of the chunk on its way to the cache, and a query that meets
+// near keys. Without angles (NULL), and where keys are cached before they turn, not.
+void angles_turn_key(const Angles *angles, int64_t row, float *key);
+void angles_turn_query(const Angles *angles, int64_t row, float *query);
+
 // What the keys of a block lack in a zone. Without angles (NULL), nothing.
 Lack angles_lack(const Angles *angles, Zone zone, int64_t block);

@@ -20,6 +20,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "../kinds/turns.h"
+
 // ---- products with a block ----
 
 // C = A B of `p`, or C += A B with `add`. Few rows of A multiply B as it lies; for many, B is widened
@@ -44,7 +46,7 @@ static void load_queries(const AttentionTask *k) {
     const Angles *a = c->angles;
     int64_t d = c->cache->head_dim;
     bool has_far = a && a->far;
-    double growth = rope_score_growth(c->rope);
+    double growth = score_growth(c->rope);
     const float *u = NULL, *v = NULL;
     if (c->terms) encoding_biases(c->terms, c->layer, &u, &v);
     float *near = k->scratch->q[NEAR];
@@ -204,6 +206,21 @@ static void mask(float *scores, int first, int i, const Attention *c) {
 
 static void multiply_each(float *x, const float *scales) {
     for (int j = 0; scales && j < KV_BLOCK; j++) x[j] *= scales[j];
+}
+
+// scores (rows, KV_BLOCK) += ln of how many positions a key stands for: e^score is added up once
+// for each of them.
+static void add_crowd(const AttentionTask *k, int block, float *scores) {
+    const Spread *s = k->call->spread;
+    float added[KV_BLOCK];
+    if (!s->crowd) return;
+    for (int j = 0; j < KV_BLOCK; j++)
+        added[j] = (float)log(spread_crowd(s, INT32_MAX, block * KV_BLOCK + j));
+    for (int64_t r = 0; r < k->rows; r++) {
+        // Keys of earlier pieces.
+        int earlier = token_of(k, r) / s->piece * s->piece - block * KV_BLOCK;
+        for (int j = 0; j < earlier && j < KV_BLOCK; j++) scores[r * KV_BLOCK + j] += added[j];
+    }
 }
 
 void score_block(const AttentionTask *k, const KvBlock *block, int index) {

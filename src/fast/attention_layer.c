@@ -1,11 +1,8 @@
 // The first half of a layer that attends: queries, keys and values of a chunk's rows, their norms and
 // turns, what goes into the cache, attention, and what multiplies what is mixed.
-#include "attention_layer.h"
-
 #include <string.h>
 
 #include "kinds.h"
-#include "stream.h"
 
 // ---- queries, keys and values ----
 

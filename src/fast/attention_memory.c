@@ -2,13 +2,18 @@
 #include "attention_task.h"
 
 Cut attention_cut(const KvCache *cache, int n_heads, int n, int n_blocks) {
-    Cut c = {.heads = n_heads / cache->n_kv_heads};
-    c.per_group = c.heads < TASK_ROWS ? TASK_ROWS / c.heads : 1;
-    c.groups = (n + c.per_group - 1) / c.per_group;
-    bool split = (int64_t)cache->n_kv_heads * c.groups < ENOUGH_TASKS;
-    c.per_split = split ? SPLIT_BLOCKS : n_blocks;
-    c.splits = (n_blocks + c.per_split - 1) / c.per_split;
-    return c;
+    int heads = n_heads / cache->n_kv_heads;
+    int per_group = heads < TASK_ROWS ? TASK_ROWS / heads : 1;
+    int groups = (n + per_group - 1) / per_group;
+    bool is_split = (int64_t)cache->n_kv_heads * groups < ENOUGH_TASKS;
+    int per_split = is_split ? SPLIT_BLOCKS : n_blocks;
+    return (Cut){
+        .heads = heads,
+        .per_group = per_group,
+        .groups = groups,
+        .per_split = per_split,
+        .splits = (n_blocks + per_split - 1) / per_split,
+    };
 }
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }

@@ -84,6 +84,10 @@ static inline int64_t head_of(const AttentionTask *k, int64_t r) {
 
 // ---- attention.c ----
 
+// out = softmax(scale q k) v over one layer of the cache. The number of threads does not change the
+// result.
+void attention_by_team(const Team *team, const Attention *attention);
+
 // The task of `n` queries from row t0 of the call on, which kv head `kv_head` meets: its rows are made
 // ready for score_block.
 AttentionTask begin_task(const Attention *call, const AttentionMemory *scratch, int kv_head, int t0,
@@ -113,7 +117,7 @@ AttentionScratch *attention_lay_out(Arena *arena, const AttentionNeeds *needs, i
 // How a call with so many heads, queries and blocks of the past is cut.
 Cut attention_cut(const KvCache *cache, int n_heads, int n, int n_blocks);
 
-// ---- attention_terms.c ----
+// ---- encodings.c ----
 
 // Terms of encodings other than RoPE; without such, nothing. The first two add to scores (rows,
 // KV_BLOCK) of a block: s_d . k with its keys (head_dim, KV_BLOCK) as float32, and q . r_d or
@@ -121,10 +125,3 @@ Cut attention_cut(const KvCache *cache, int n_heads, int n, int n_blocks);
 void add_terms_of_keys(const AttentionTask *k, int block, const float *keys, float *scores);
 void add_terms_of_distances(const AttentionTask *k, int block, float *scores);
 void add_terms_of_values(const AttentionTask *k, int block, const float *weights, float *sums);
-
-// Adds to scores (rows, KV_BLOCK) the logarithm of how many positions each key stands for.
-void add_crowd(const AttentionTask *k, int block, float *scores);
-
-// out = softmax(scale q k) v over one layer of the cache. The number of threads does not change the
-// result.
-void attention_by_team(const Team *team, const Attention *attention);

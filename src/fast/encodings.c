@@ -5,9 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "../kinds/kinds.h"
 #include "kinds.h"
-#include "widen.h"
 
 // Element i of PE(position), or of R_d for a distance, turns by so many radians per position.
 static double speed(const Model *m, int64_t i) {
@@ -20,8 +18,8 @@ static float sinusoid(int64_t i, double angle) { return (float)(i % 2 ? cos(angl
 // x_t += P[t], a learned table (encoding_rows, dim): arXiv 1705.03122. Or x_t += PE(t): arXiv
 // 1706.03762, section 3.5.
 static float element(const Model *m, int64_t position, int64_t i) {
-    if (m->config.extra->encoding.learned)
-        return m->config.extra->encoding.learned[position * m->config.dim + i];
+    const float *learned = m->config.extra->encoding.learned;
+    if (learned) return learned[position * m->config.dim + i];
     return sinusoid(i, position * speed(m, i));
 }
 
@@ -41,8 +39,7 @@ int64_t encoding_row(const Model *m, int64_t distance) {
 }
 
 const Matrix *encoding_maker(const Model *m, const Layer *l) {
-    return m->config.extra->encoding.kind == ENCODING_TRANSFORMER_XL ? &l->extra->encoding.wr
-                                                                     : &l->wk;
+    return model_encoding(m) == ENCODING_TRANSFORMER_XL ? &l->extra->encoding.wr : &l->wk;
 }
 
 void encoding_biases(const DistanceTerms *t, int layer, const float **u, const float **v) {
@@ -106,34 +103,6 @@ static void project_distances(const DistanceTerms *t, int layer, int64_t row, fl
     });
 }
 
-// Memory for a table; NULL when it has no rows.
-static float *take_terms(Arena *arena, int64_t rows, int64_t columns) {
-    return rows ? arena_take(arena, rows, columns * sizeof(float)) : NULL;
-}
-
-// Takes the tables' memory from an arena, for a cache of n_blocks.
-static void encoding_lay_out(DistanceTerms *t, Arena *arena, const Model *model, int64_t n_blocks) {
-    const ModelConfig *m = &model->config;
-    int64_t d = m->head_dim;
-    int64_t reach = n_blocks * KV_BLOCK;
-    int64_t columns = reach + KV_BLOCK;
-    bool has_slopes = m->extra->encoding.kind == ENCODING_ALIBI;
-    bool is_shaw = m->extra->encoding.kind == ENCODING_SHAW;
-    int64_t elements = has_slopes || is_shaw ? 0 : m->dim;  // of R_d
-    *t = (DistanceTerms){.model = model, .reach = reach, .columns = columns};
-    if (!encoding_has_terms(m->extra->encoding.kind)) return;
-    if (!has_slopes) t->key_rows = is_shaw ? d : m->n_kv_heads * d;
-    t->n_rows = t->key_rows;
-    if (m->extra->encoding.kind == ENCODING_DISENTANGLED) t->n_rows += m->n_heads * d;
-    if (has_slopes) t->slopes = take_terms(arena, m->n_heads, 1);
-    t->rows = take_terms(arena, m->n_layers * t->n_rows, columns);
-    if (is_shaw) t->values = take_terms(arena, m->n_layers * columns, whole_vectors(d));
-    t->sinusoids = take_terms(arena, elements, columns);
-    t->weights = take_terms(arena, elements, thread_count());
-    if (!t->slopes) return;  // none, or their memory is only counted
-    for (int h = 0; h < m->n_heads; h++) t->slopes[h] = encoding_slope(h, m->n_heads);
-}
-
 // R_d of all distances, an element a row, and zeros behind them.
 static void fill_sinusoids_by_team(const Team *team, DistanceTerms *t) {
     int dim = t->model->config.dim;
@@ -157,7 +126,7 @@ static void fill_tables_by_team(const Team *team, DistanceTerms *t) {
         int layer = i / n_rows;
         int row = i % n_rows;
         float *weights = t->weights + team->number * m->dim;
-        if (m->extra->encoding.kind == ENCODING_SHAW) shaw(t, layer, row);
+        if (model_encoding(t->model) == ENCODING_SHAW) shaw(t, layer, row);
         else project_distances(t, layer, row, weights);
     }
     team_wait(team);
@@ -176,10 +145,89 @@ static void add_vectors_by_team(const Team *team, const Model *model, const Spre
     }
 }
 
+// ---- in attention ----
+
+// The column of the tables where query i meets a block's first key. If that is ahead, no key is
+// seen and any will do.
+static int64_t column_of(const AttentionTask *k, int64_t i, int block) {
+    int64_t distance = k->first + i - block * KV_BLOCK;
+    return k->call->terms->reach - 1 - (distance > 0 ? distance : 0);
+}
+
+// scores (rows, KV_BLOCK) += s_d . k with a block's keys (head_dim, KV_BLOCK), where the terms have
+// rows of s_d.
+void add_terms_of_keys(const AttentionTask *k, int block, const float *keys, float *scores) {
+    const DistanceTerms *t = k->call->terms;
+    int64_t d = k->call->cache->head_dim;
+    int64_t first = k->call->layer * t->n_rows + t->key_rows;
+    for (int64_t r = 0; r < k->rows; r++) {
+        const float *queries = t->rows + (first + head_of(k, r) * d) * t->columns;
+        int64_t column = column_of(k, r / k->heads, block);
+        add_products(scores + r * KV_BLOCK, queries + column, t->columns, keys, d);
+    }
+}
+
+// scores += q . r_d, or -slope d. Keys ahead of the query get wrong scores, which are masked later.
+void add_terms_of_distances(const AttentionTask *k, int block, float *scores) {
+    const DistanceTerms *t = k->call->terms;
+    int64_t d = k->call->cache->head_dim;
+    if (!t) return;
+    for (int64_t i = 0; i < k->n; i++) {
+        int64_t column = column_of(k, i, block);
+        if (t->rows) {
+            int64_t row = k->call->layer * t->n_rows + k->kv_head * d % t->key_rows;
+            const float *q = k->scratch->q[FAR] + i * k->heads * d;
+            const float *keys = t->rows + row * t->columns + column;
+            gemm_accumulate(&(Gemm){
+                .m = k->heads,
+                .n = KV_BLOCK,
+                .k = d,
+                .a = q,
+                .a_stride = d,
+                .b = keys,
+                .b_type = NUMBER_F32,
+                .b_stride = t->columns,
+                .c = scores,
+            });
+        }
+        for (int h = 0; t->slopes && h < k->heads; h++) {
+            float slope = t->slopes[k->kv_head * k->heads + h];
+            for (int j = 0; j < KV_BLOCK; j++)
+                scores[h * KV_BLOCK + j] -= slope * (float)(t->reach - 1 - column - j);
+        }
+        scores += k->heads * KV_BLOCK;
+    }
+}
+
+// sums (rows, width) += the weights (rows, KV_BLOCK) . a_d.
+void add_terms_of_values(const AttentionTask *k, int block, const float *weights, float *sums) {
+    const DistanceTerms *t = k->call->terms;
+    int64_t width = k->call->cache->value_width;
+    if (!t || !t->values) return;
+    for (int64_t i = 0; i < k->n; i++) {
+        int64_t row = k->call->layer * t->columns + column_of(k, i, block);
+        gemm_accumulate(&(Gemm){
+            .m = k->heads,
+            .n = width,
+            .k = KV_BLOCK,
+            .a = weights,
+            .a_stride = KV_BLOCK,
+            .b = t->values + row * width,
+            .b_type = NUMBER_F32,
+            .b_stride = width,
+            .c = sums,
+        });
+        weights += k->heads * KV_BLOCK;
+        sums += k->heads * width;
+    }
+}
+
+// ---- a pass ----
+
 // The first call also makes the tables.
 static void place_encoding_by_team(const Team *team, Transformer *t, const int32_t *tokens,
                                    int length) {
-    int encoding = t->model->config.extra->encoding.kind;
+    int encoding = model_encoding(t->model);
     DistanceTerms *terms = &t->extra->encoding;
     (void)tokens;
     (void)length;
@@ -190,18 +238,45 @@ static void place_encoding_by_team(const Team *team, Transformer *t, const int32
     team_wait(team);
 }
 
+// Memory for a table; NULL when it has no rows.
+static float *take_terms(Arena *arena, int64_t rows, int64_t columns) {
+    return rows ? arena_take(arena, rows, columns * sizeof(float)) : NULL;
+}
+
+// The tables of what depends on distances, of the context's.
+static void lay_out_terms(DistanceTerms *t, Arena *arena, const Model *model, int context) {
+    const ModelConfig *m = &model->config;
+    int kind = m->extra->encoding.kind;
+    int64_t d = m->head_dim;
+    int64_t reach = blocks_of(context) * KV_BLOCK;
+    int64_t columns = reach + KV_BLOCK;
+    bool has_slopes = kind == ENCODING_ALIBI;
+    bool is_shaw = kind == ENCODING_SHAW;
+    int64_t elements = has_slopes || is_shaw ? 0 : m->dim;  // of R_d
+    *t = (DistanceTerms){.model = model, .reach = reach, .columns = columns};
+    if (!has_slopes) t->key_rows = is_shaw ? d : m->n_kv_heads * d;
+    t->n_rows = t->key_rows;
+    if (kind == ENCODING_DISENTANGLED) t->n_rows += m->n_heads * d;
+    if (has_slopes) t->slopes = take_terms(arena, m->n_heads, 1);
+    t->rows = take_terms(arena, m->n_layers * t->n_rows, columns);
+    if (is_shaw) t->values = take_terms(arena, m->n_layers * columns, whole_vectors(d));
+    t->sinusoids = take_terms(arena, elements, columns);
+    t->weights = take_terms(arena, elements, thread_count());
+    if (!t->slopes) return;  // none, or their memory is only counted
+    for (int h = 0; h < m->n_heads; h++) t->slopes[h] = encoding_slope(h, m->n_heads);
+}
+
 static void lay_out_encoding(Transformer *t, Arena *arena) {
-    int encoding = t->model->config.extra->encoding.kind;
-    DistanceTerms *terms = &t->extra->encoding;
+    int encoding = model_encoding(t->model);
     t->extra->turns.stands_still = encoding != ENCODING_ROPE;
-    if (encoding == ENCODING_ROPE) return;
-    encoding_lay_out(terms, arena, t->model, blocks_of(t->config->context));
-    if (encoding_has_terms(encoding)) t->extra->attention.terms = terms;
+    if (!encoding_has_terms(encoding)) return;
+    lay_out_terms(&t->extra->encoding, arena, t->model, t->config->context);
+    t->extra->attention.terms = &t->extra->encoding;
 }
 
 // Tables of what depends on distances are for neighbors that are one apart.
 static bool is_plain_encoding(const Model *model, const SessionConfig *config) {
-    return config->spread.length && encoding_has_terms(model->config.extra->encoding.kind);
+    return config->spread.length && encoding_has_terms(model_encoding(model));
 }
 
 const FastKind fast_encodings = {

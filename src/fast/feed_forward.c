@@ -1,25 +1,26 @@
 // The second half of a layer: its dense feed-forward layer.
-
 #include "kinds.h"
-#include "stream.h"
 
-// hidden (n_wanted, hidden_dim) = silu(w1 . norm(x)) * (w3 . norm(x)), or what other activations
-// make of both, or of w3 . norm(x) alone.
+Product first_product(const ModelConfig *m, const FeedForward *w, float *hidden) {
+    return (Product){
+        .out = hidden,
+        .stride = w->w3.rows,
+        .gate = w->w1.rows > 0 ? &w->w1 : NULL,
+        .gate_bias = w->b1,
+        .matrix = &w->w3,
+        .bias = w->b3,
+        .activation = m->extra->feed_forward.activation,
+    };
+}
+
+// hidden (n_wanted, hidden_dim) = what it makes of norm(x).
 static void start_feed_forward_by_team(const Team *team, Transformer *t, int index, int n_wanted,
                                        const float *norm) {
-    const ModelConfig *m = &t->model->config;
     const Layer *layer = &t->model->layers[index];
-    Product w1_w3 = {
-        .out = t->hidden,
-        .stride = layer->extra->shape.hidden_dim,
-        .gate = layer->w1.rows > 0 ? &layer->w1 : NULL,
-        .matrix = &layer->w3,
-        .gate_bias = layer->extra->feed_forward.b1,
-        .bias = layer->extra->feed_forward.b3,
-        .activation = m->extra->feed_forward.activation,
-        .xielu = layer->extra->feed_forward.xielu,
-    };
+    const FeedForward w = dense_of(layer);
+    Product w1_w3 = first_product(&t->model->config, &w, t->hidden);
     Input input = rmsnorm_of(t, wanted_rows(t, n_wanted), n_wanted, norm);
+    w1_w3.xielu = layer->extra->feed_forward.xielu;
     matmul_by_team(team, &w1_w3, 1, &input, t->workspace);
 }
 

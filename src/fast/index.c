@@ -7,36 +7,22 @@
 #include <string.h>
 
 #include "kinds.h"
-#include "stream.h"
 
 // ---- keys and queries ----
 
-static void turn(float *x, const Angles *angles, const float *tables, int row) {
-    if (!angles || !tables) return;
-    const float *turns = tables + (int64_t)row * 2 * angles->n_pairs;
-    rope_rotate(x, angles->n_pairs, turns, turns + angles->n_pairs);
-}
-
-// Norms, turns and stores the keys of n rows. A thread has whole blocks of the cache.
+// Norms, turns and stores the keys of the chunk.
 static void store_index_by_team(const Team *team, const Transformer *t, int index) {
     const Index *x = &t->extra->index;
     const Angles *angles = angles_of(t, &t->model->layers[index]);
     const IndexTensors *w = &t->model->layers[index].extra->index;
     int64_t d = t->model->config.extra->index.dim;
-    int first = t->first;
-    int n = t->n;
-    int first_block = first / KV_BLOCK;
-    int n_blocks = (first + n - 1) / KV_BLOCK - first_block + 1;
-    for (int b = team_first(team, n_blocks), end = team_end(team, n_blocks); b < end; b++) {
-        int start = (first_block + b) * KV_BLOCK - first;
-        int stop = start + KV_BLOCK < n ? start + KV_BLOCK : n;
-        for (int row = start > 0 ? start : 0; row < stop; row++) {
-            float *key = x->keys + row * d;
-            layernorm_fast(key, key, w->k_norm, d, INDEX_EPS);
-            add_to(key, w->b_k_norm, d);
-            turn(key, angles, angles ? angles->keys : NULL, row);
-            kv_cache_write(&t->seconds[index], 0, first + row, key, NULL);
-        }
+    int row, end;
+    for (rows_to_store(team, t, &row, &end); row < end; row++) {
+        float *key = x->keys + row * d;
+        layernorm_fast(key, key, w->k_norm, d, INDEX_EPS);
+        add_to(key, w->b_k_norm, d);
+        angles_turn_key(angles, row, key);
+        kv_cache_write(&t->seconds[index], 0, t->first + row, key, NULL);
     }
     team_wait(team);
 }
@@ -161,8 +147,7 @@ static void choose_keys_by_team(const Team *team, Transformer *t, int index, int
     const Angles *angles = angles_of(t, layer);
     int n_heads = t->n * c->heads;
     for (int i = team_first(team, n_heads), end = team_end(team, n_heads); i < end; i++)
-        turn(x->queries + (int64_t)i * c->dim, angles, angles ? angles->queries : NULL,
-             i / c->heads);
+        angles_turn_query(angles, i / c->heads, x->queries + (int64_t)i * c->dim);
     team_wait(team);
 
     Attention a = attention_of(t, index, n_wanted);

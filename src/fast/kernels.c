@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "../kinds/curves.h"
 #include "simd.h"
 
 enum { MEMORY_BOUND_ROWS = 3 };  // up to so many rows are multiplied no slower than memory is read
@@ -286,12 +287,10 @@ void relu2_all(float *x, int64_t n) {
     }
 }
 
-static float softplus_fast(float z) { return z > 20 ? z : log1pf(expf(z)); }
-
 void xielu_all(float *x, const float parameters[4], int64_t n) {
     float beta = parameters[2];
-    const vf rising = splat(softplus_fast(parameters[0]));
-    const vf falling = splat(beta + softplus_fast(parameters[1]));
+    const vf rising = splat(softplus(parameters[0]));
+    const vf falling = splat(beta + softplus(parameters[1]));
     const vf eps = splat(parameters[3]);
     for (int64_t i = 0; i < n; i += LANES) {
         vf z = load_some(x + i, n - i);
@@ -314,7 +313,7 @@ void cap_all(float *x, float cap, int64_t n) {
 }
 
 void gate_by_softplus(float *x, const float *gates, int64_t shared, int64_t n) {
-    for (int64_t i = 0; i < n; i++) x[i] *= softplus_fast(gates[i / shared]);
+    for (int64_t i = 0; i < n; i++) x[i] *= softplus(gates[i / shared]);
 }
 
 void gate_by_sigmoid(float *x, const float *gates, int64_t n) {

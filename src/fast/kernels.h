@@ -47,7 +47,7 @@ void geglu(float *gate, const float *up, int64_t n);
 // arXiv 2508.10925.
 void clamped_glu(float *gate, const float *up, int64_t n);
 
-// x = max(x, 0)^2, and xielu of src/llama/arithmetic.h.
+// x = max(x, 0)^2, and xielu of src/kinds/curves.h.
 void relu2_all(float *x, int64_t n);
 void xielu_all(float *x, const float parameters[4], int64_t n);
 // x = cap tanh(x / cap)

@@ -4,15 +4,48 @@
 #pragma once
 
 #include "angles.h"
-#include "attention_layer.h"
 #include "encodings.h"
 #include "kind.h"
 
-// ---- experts.c ----
-// Layers with experts: each row of a chunk chooses a few, and only these are read.
+// ---- stream.c ----
+// The residual stream: what a layer reads of it, behind a norm, and what it adds, behind a norm and
+// times a scale where a family has these.
 
-// What a chunk needs, see experts.c.
-typedef struct Experts Experts;
+// Whether what a layer adds is made by itself first: it has a norm with these weights, or a scale.
+bool is_added_apart(const ModelConfig *m, const float *norm);
+
+// x (n, dim) += added, with that normed before if there are weights for it, and scaled.
+void add_normed_by_team(const Team *team, Transformer *t, float *x, int n, const float *norm);
+
+// x (n, dim) += matrix . input + bias (dim or NULL), with the product normed before that if there
+// are weights for it.
+void add_product_by_team(const Team *team, Transformer *t, float *x, const Product *product,
+                         const Input *input, const float *norm);
+
+// ---- attention_layer.c ----
+// The first half of a layer that attends: queries, keys and values, attention, and what is added.
+
+typedef struct {
+    float *gates;                // (chunk, n_heads * value_dim) what multiplies the mix, NULL: none
+    const DistanceTerms *terms;  // what encodings other than RoPE add to scores, NULL: nothing
+    // (chunk, chosen_stride) a bit for each key that a row's query sees, see Attention; NULL: all
+    const uint64_t *chosen;
+    int64_t chosen_stride;
+} FastAttention;
+
+// Of any layer that attends: x += wo . attention of its input.
+void mix_attention_by_team(const Team *team, Transformer *t, int index, int n_wanted);
+
+// Its parts, for layers that make queries and keys otherwise. How the last n_wanted rows of a chunk
+// attend, but for their queries and what becomes of them.
+Attention attention_of(const Transformer *t, int index, int n_wanted);
+// out (n_wanted, n_heads * value_dim) = softmax(scale q k) v over all tokens so far, of the last
+// n_wanted of the chunk's queries q (n, n_heads * head_dim of the cache). Whoever watches a head of
+// the layer gets its scores.
+void attend_by_team(const Team *team, Transformer *t, int index, const float *q, int n_wanted,
+                    float *out);
+// x (n_wanted, dim) += wo . mixed, times a scale and the gates before that, if there are any.
+void add_mixed_by_team(const Team *team, Transformer *t, int index, int n_wanted);
 
 // ---- feed_forward.c ----
 // The dense feed-forward layer.
@@ -20,6 +53,36 @@ typedef struct Experts Experts;
 // The second half of a layer: x (n_wanted, dim) += w2 . (silu(w1 . norm(x)) * (w3 . norm(x))), or
 // what other activations make of both, or of w3 . norm(x) alone.
 void feed_forward_by_team(const Team *team, Transformer *t, int index, int n_wanted);
+
+// hidden = act(w1 . x + b1) * (w3 . x + b3), or act(w3 . x + b3), of a dense layer or of an expert.
+Product first_product(const ModelConfig *config, const FeedForward *w, float *hidden);
+
+// ---- experts.c ----
+// Layers with experts: each row of a chunk chooses a few, and only these are read.
+
+// What a chunk needs, see experts.c.
+typedef struct Experts Experts;
+
+// ---- router.c ----
+// Which experts a row chooses, and what their answers are multiplied with.
+
+// A thread's memory for it.
+typedef struct {
+    float *scores;  // (n_experts)
+    float *groups;  // (router_groups) scores of groups
+    int *open;      // (router_groups_used) the best groups
+} Choice;
+Choice choice_lay_out(Arena *arena, const ExpertsConfig *config);
+
+// logits (n, n_experts) = router . the input + bias, no more than a cap if there is one. Experts beside
+// a dense layer have a norm for their router, which stands in the place of the input's.
+void route_by_team(const Team *team, const Transformer *transformer, const Layer *layer,
+                   const Input *input, float *logits);
+
+// The n_used experts that a row of logits chooses, and their weights. Where a logit is no number, no
+// weight is.
+void choose_fast(const ExpertsConfig *config, const ExpertsTensors *w, const float *logits,
+                 const Choice *choice, int *chosen, float *weights);
 
 // ---- index.c ----
 // A choice of keys (index.c of the core), a chunk of rows at a time.
@@ -29,14 +92,13 @@ enum { AT_ONCE_CHOSEN = 8 };  // queries whose keys are chosen together
 // What a chunk needs. The indexer's keys are what a layer keeps besides (Transformer.seconds).
 typedef struct {
     const Model *model;
-    float *queries;  // (chunk, heads * dim), turned
-    float *keys;     // (chunk, dim)
-    float *weights;  // (chunk, heads)
-    float *likings;  // (AT_ONCE_CHOSEN, whole blocks of context) of the queries under way
-    uint32_t
-        *ordered;  // (n_threads, the same) the likings of a query as numbers that can be counted
-    uint64_t *chosen;  // (chunk, n_blocks) a bit for each key that a row's query sees
-    int64_t n_blocks;  // of the context
+    float *queries;     // (chunk, heads * dim), turned
+    float *keys;        // (chunk, dim)
+    float *weights;     // (chunk, heads)
+    float *likings;     // (AT_ONCE_CHOSEN, whole blocks of context) of the queries under way
+    uint32_t *ordered;  // (n_threads, the same) those of one query as numbers that can be counted
+    uint64_t *chosen;   // (chunk, n_blocks) a bit for each key that a row's query sees
+    int64_t n_blocks;   // of the context
 } Index;
 
 // ---- latent.c ----
@@ -46,7 +108,6 @@ typedef struct {
 // What a chunk needs. A latent key is what turns, for all heads, and then the latent vector; its
 // value is the vector.
 typedef struct {
-    const Model *model;
     float *q_latent;  // (chunk, q_rank)
     float *vectors;   // (chunk, kv_rank + rotary_dim) as wkv_a makes them
     float *queries;   // (chunk, n_heads * (rotary_dim + kv_rank)) as they meet latent keys

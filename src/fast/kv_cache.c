@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-// The longest key: what turns of a head, and a latent vector.
+// The longest key: what turns, and as much that does not.
 enum { MAX_KEY = 2 * ROPE_MAX_HEAD_DIM };
 
 // ---- 4 bits ----

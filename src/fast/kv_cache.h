@@ -22,8 +22,8 @@ static inline int64_t whole_vectors(int64_t n) { return (n + 15) / 16 * 16; }
 //    since then, keys, values and scales are 0, and products with them are finite.
 // 4. Position p lies in block p / KV_BLOCK, at place p % KV_BLOCK, whatever is read.
 // 5. Values are followed by zeros up to value_width; nothing but clearing writes these.
-// 6. With values_in_keys, as of latent attention, a value is the last value_dim elements of its
-//    key, and is stored as that alone.
+// 6. With values_in_keys a value is the last value_dim elements of its key, and is stored as that
+//    alone.
 // 7. Keys are read as they were stored: what they lack of their angles, angles.h knows.
 // 8. `type` is what a block is read as: the kind that is kept, but float32 for 4 bits.
 //

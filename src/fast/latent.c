@@ -1,154 +1,130 @@
-// Latent attention, arXiv 2405.04434 (project_latent of latent.c). There a head's score is
+// Latent attention, arXiv 2405.04434 (mix_latent of src/kinds/latent.c). There a head's score is
 //     q . [turning part | Wk latent] = [turning part of q | Wk^T rest of q] . [turning part | latent]
 // and its mix of values is Wv times the mix of latent vectors. So all heads meet one key for each
 // token, and neither keys nor values are ever made. The products with Wk and Wv, which are one
 // matrix for each head, are float32.
-
 #include <string.h>
 
 #include "kinds.h"
-#include "stream.h"
-#include "widen.h"
 
-// q (n, n_heads * head_dim) and the latent vectors of the input's n rows; without q with `alone`.
-static void latent_project_by_team(const Team *team, Latent *l, const Layer *layer,
-                                   const Input *input, float *q, bool alone, Workspace *ws) {
-    const ModelConfig *m = &l->model->config;
-    const LatentTensors *own = &layer->extra->latent;
-    Product vectors = {
-        .out = l->vectors, .stride = own->wkv_a.rows, .matrix = &own->wkv_a, .bias = own->b_kv_a};
-    Product q_latent = {.out = l->q_latent,
-                        .stride = m->extra->latent.q_rank,
-                        .matrix = &own->wq_a,
-                        .bias = own->b_q_a};
-    Product queries = {.out = q, .stride = layer->wq.rows, .matrix = &layer->wq};
-    const Product of_input[] = {vectors, m->extra->latent.q_rank ? q_latent : queries};
-    matmul_by_team(team, of_input, alone ? 1 : 2, input, ws);
-    if (alone || m->extra->latent.q_rank == 0) return;
-    Input normed = {.x = l->q_latent, .n = input->n, .norm = own->q_a_norm};
-    normed.eps = (float)m->extra->latent.norm_eps;
-    matmul_by_team(team, &queries, 1, &normed, ws);
+Input normed_q_latent(const Transformer *t, int index) {
+    return (Input){
+        .x = t->extra->latent.q_latent,
+        .n = t->n,
+        .norm = t->model->layers[index].extra->latent.q_a_norm,
+        .eps = (float)t->model->config.extra->latent.norm_eps,
+    };
 }
 
-// Norms the vectors of the n rows from token number `first` on, turns what turns, and stores them
-// in the cache.
-static void latent_store_by_team(const Team *team, const Latent *l, int index, const Angles *angles,
-                                 KvCache *cache, int first, int n) {
-    const ModelConfig *m = &l->model->config;
-    const Layer *layer = &l->model->layers[index];
+void project_latent_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
+    const Latent *l = &t->extra->latent;
+    const Layer *layer = &t->model->layers[index];
+    const LatentTensors *own = &layer->extra->latent;
+    int q_rank = t->model->config.extra->latent.q_rank;
+    Input input = rmsnorm_of(t, t->x, t->n, layer->attention_norm);
+    Input q_latent = normed_q_latent(t, index);
+    Product queries = {.out = t->q, .stride = layer->wq.rows, .matrix = &layer->wq};
+    Product of_input[] = {
+        {.out = l->vectors, .stride = own->wkv_a.rows, .matrix = &own->wkv_a, .bias = own->b_kv_a},
+        {.out = l->q_latent, .stride = q_rank, .matrix = &own->wq_a, .bias = own->b_q_a},
+    };
+    if (q_rank == 0) of_input[1] = queries;
+    matmul_by_team(team, of_input, n_wanted > 0 ? 2 : 1, &input, t->workspace);
+    if (n_wanted > 0 && q_rank) matmul_by_team(team, &queries, 1, &q_latent, t->workspace);
+}
+
+// Norms the chunk's vectors, turns what turns, and stores them in the cache.
+static void store_latent_by_team(const Team *team, const Transformer *t, int index) {
+    const ModelConfig *m = &t->model->config;
+    const Layer *layer = &t->model->layers[index];
+    const Angles *angles = angles_of(t, layer);
     int64_t rank = m->extra->latent.kv_rank;
-    int64_t turning = l->model->rope.rotary_dim;
-    int first_block = first / KV_BLOCK;
-    int n_blocks = (first + n - 1) / KV_BLOCK - first_block + 1;
+    int64_t turning = t->model->rope.rotary_dim;
+    float eps = (float)m->extra->latent.norm_eps;
     float key[2 * ROPE_MAX_HEAD_DIM];
-    for (int b = team_first(team, n_blocks), end = team_end(team, n_blocks); b < end; b++) {
-        int start = (first_block + b) * KV_BLOCK - first;
-        int stop = start + KV_BLOCK < n ? start + KV_BLOCK : n;
-        for (int row = start > 0 ? start : 0; row < stop; row++) {
-            const float *vector = l->vectors + row * (rank + turning);
-            memcpy(key, vector + rank, turning * sizeof *key);
-            rmsnorm_fast(key + turning, vector, layer->extra->latent.kv_a_norm, rank,
-                         (float)m->extra->latent.norm_eps);
-            if (angles && angles->keys) {
-                const float *turns = angles->keys + (int64_t)row * 2 * angles->n_pairs;
-                rope_rotate(key, angles->n_pairs, turns, turns + angles->n_pairs);
-            }
-            kv_cache_write(cache, 0, first + row, key, NULL);
-        }
+    int row, end;
+    for (rows_to_store(team, t, &row, &end); row < end; row++) {
+        const float *vector = t->extra->latent.vectors + row * (rank + turning);
+        memcpy(key, vector + rank, turning * sizeof *key);
+        rmsnorm_fast(key + turning, vector, layer->extra->latent.kv_a_norm, rank, eps);
+        angles_turn_key(angles, row, key);
+        kv_cache_write(&t->caches[index], 0, t->first + row, key, NULL);
     }
     team_wait(team);
 }
 
-// The weights (head_dim - rotary_dim, width) of head h of wk, zeros behind each row.
-static void widen_head(const Latent *l, const Layer *layer, int h, int64_t still, float *out) {
-    int64_t rank = l->model->config.extra->latent.kv_rank;
-    for (int64_t i = 0; i < still; i++) {
-        float *row = out + i * l->width;
-        matrix_row(&layer->wk, h * still + i, 0, rank, row);
-        memset(row + rank, 0, (l->width - rank) * sizeof *row);
-    }
-}
-
-// Rows [skipped, n) of queries, of those of q.
-static void latent_absorb_by_team(const Team *team, const Latent *l, const Layer *layer,
-                                  const Angles *angles, const float *q, int skipped, int n) {
-    const ModelConfig *m = &l->model->config;
-    int64_t d = m->head_dim;
+// queries of the last n_wanted rows, of what is in t->q. Of each head the weights of wk
+// (head_dim - rotary_dim, width) are widened first, with zeros behind each row.
+static void absorb_by_team(const Team *team, const Transformer *t, int index, int n_wanted) {
+    const ModelConfig *m = &t->model->config;
+    const Layer *layer = &t->model->layers[index];
+    const Latent *l = &t->extra->latent;
+    const Angles *angles = angles_of(t, layer);
     int64_t rank = m->extra->latent.kv_rank;
-    int64_t turning = l->model->rope.rotary_dim;
-    int64_t still = d - turning;
-    int64_t heads = m->n_heads * d;
+    int64_t turning = t->model->rope.rotary_dim;
+    int64_t still = m->head_dim - turning;
+    int64_t heads = m->n_heads * m->head_dim;
+    int skipped = t->n - n_wanted;
     float *weights = l->weights + team->number * still * l->width;
     float *rows = l->rows + team->number * l->chunk * l->width;
     for (int h; (h = team_next_task(team)) < m->n_heads;) {
-        widen_head(l, layer, h, still, weights);
-        memset(rows, 0, (n - skipped) * l->width * sizeof *rows);
+        const float *q = t->q + skipped * heads + h * m->head_dim;
+        for (int64_t i = 0; i < still; i++) {
+            float *row = weights + i * l->width;
+            matrix_row(&layer->wk, h * still + i, 0, rank, row);
+            memset(row + rank, 0, (l->width - rank) * sizeof *row);
+        }
+        memset(rows, 0, n_wanted * l->width * sizeof *rows);
         gemm_accumulate(&(Gemm){
-            .m = n - skipped,
+            .m = n_wanted,
             .n = l->width,
             .k = still,
-            .a = q + skipped * heads + h * d + turning,
+            .a = q + turning,
             .a_stride = heads,
             .b = weights,
             .b_type = NUMBER_F32,
             .b_stride = l->width,
             .c = rows,
         });
-        for (int row = skipped; row < n; row++) {
-            float *out = l->queries + ((int64_t)row * m->n_heads + h) * (turning + rank);
-            memcpy(out, q + row * heads + h * d, turning * sizeof *out);
-            memcpy(out + turning, rows + (row - skipped) * l->width, rank * sizeof *out);
-            if (!angles) continue;
-            const float *turns = angles->queries + (int64_t)row * 2 * angles->n_pairs;
-            rope_rotate(out, angles->n_pairs, turns, turns + angles->n_pairs);
+        for (int row = 0; row < n_wanted; row++) {
+            int64_t place = (int64_t)(skipped + row) * m->n_heads + h;
+            float *out = l->queries + place * (turning + rank);
+            memcpy(out, q + row * heads, turning * sizeof *out);
+            memcpy(out + turning, rows + row * l->width, rank * sizeof *out);
+            angles_turn_query(angles, skipped + row, out);
         }
     }
     team_wait(team);
 }
 
-// out (n, n_heads * value_dim) = wv . mixed, head by head.
-static void latent_values_by_team(const Team *team, const Latent *l, const Layer *layer, int n,
-                                  float *out) {
-    const ModelConfig *m = &l->model->config;
+// t->mixed (n, n_heads * value_dim) = wv . mixed, head by head.
+static void mix_values_by_team(const Team *team, const Transformer *t, int index, int n) {
+    const ModelConfig *m = &t->model->config;
+    const Matrix *wv = &t->model->layers[index].wv;
+    const Latent *l = &t->extra->latent;
     int64_t rank = m->extra->latent.kv_rank;
     int64_t value_dim = model_value_dim(m);
-    int n_rows = (int)layer->wv.rows;
-    float *weights =
-        l->weights + team->number * (m->head_dim - l->model->rope.rotary_dim) * l->width;
+    int64_t still = m->head_dim - t->model->rope.rotary_dim;
+    int n_rows = (int)wv->rows;
+    float *weights = l->weights + team->number * still * l->width;
     for (int r = team_first(team, n_rows), end = team_end(team, n_rows); r < end; r++) {
         int64_t h = r / value_dim;
-        matrix_row(&layer->wv, r, 0, rank, weights);
+        matrix_row(wv, r, 0, rank, weights);
         for (int64_t row = 0; row < n; row++) {
             const float *mixed = l->mixed + (row * m->n_heads + h) * rank;
-            out[row * n_rows + r] = dot_fast(weights, mixed, rank);
+            t->mixed[row * n_rows + r] = dot_fast(weights, mixed, rank);
         }
     }
     team_wait(team);
-}
-
-void project_latent_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
-    const Layer *layer = &t->model->layers[index];
-    Input input = rmsnorm_of(t, t->x, t->n, layer->attention_norm);
-    latent_project_by_team(team, &t->extra->latent, layer, &input, t->q, n_wanted == 0,
-                           t->workspace);
-}
-
-Input normed_q_latent(const Transformer *t, int index) {
-    return (Input){.x = t->extra->latent.q_latent,
-                   .n = t->n,
-                   .norm = t->model->layers[index].extra->latent.q_a_norm,
-                   .eps = (float)t->model->config.extra->latent.norm_eps};
 }
 
 void mix_projected_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
-    const Layer *layer = &t->model->layers[index];
-    const Angles *angles = angles_of(t, layer);
-    Latent *l = &t->extra->latent;
-    latent_store_by_team(team, l, index, angles, &t->caches[index], t->first, t->n);
+    const Latent *l = &t->extra->latent;
+    store_latent_by_team(team, t, index);
     if (n_wanted == 0) return;
-    latent_absorb_by_team(team, l, layer, angles, t->q, t->n - n_wanted, t->n);
+    absorb_by_team(team, t, index, n_wanted);
     attend_by_team(team, t, index, l->queries, n_wanted, l->mixed);
-    latent_values_by_team(team, l, layer, n_wanted, t->mixed);
+    mix_values_by_team(team, t, index, n_wanted);
     add_mixed_by_team(team, t, index, n_wanted);
 }
 
@@ -183,7 +159,7 @@ static void lay_out_latent_layers(Transformer *t, Arena *arena) {
     int64_t still = m->head_dim - turning;
     int threads = thread_count();
     if (c->kv_rank == 0) return;
-    *l = (Latent){.model = model, .chunk = chunk, .width = whole_vectors(c->kv_rank)};
+    *l = (Latent){.chunk = chunk, .width = whole_vectors(c->kv_rank)};
     l->q_latent = arena_take(arena, chunk * c->q_rank, sizeof(float));
     l->vectors = arena_take(arena, chunk * (c->kv_rank + turning), sizeof(float));
     l->queries = arena_take(arena, chunk * m->n_heads * (turning + c->kv_rank), sizeof(float));

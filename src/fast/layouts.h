@@ -95,6 +95,12 @@ ALWAYS_INLINE int zero_bits_of(WeightType type) {
     return is_int8(type) && INT8_OFFSET != 0 ? 7 : layouts[type].zero_bits;
 }
 
+// How numbers of so many bits are multiplied.
+ALWAYS_INLINE Dot dot_of_bits(int bits) {
+    if (bits <= 4) return (Dot)Q4_DOT;
+    return bits <= 6 ? (Dot)Q6_DOT : (Dot)Q8_DOT;
+}
+
 ALWAYS_INLINE bool is_nibbles(WeightType type) {
     return layouts[type].nibbles && !layouts[type].fifths;
 }
@@ -286,9 +292,11 @@ ALWAYS_INLINE Scales scales_of(WeightType type, SuperBlock at) {
 }
 
 // Calls `work`, which is inlined with the type as a constant, so that each type has its own loop.
-ALWAYS_INLINE void for_ggml_type(WeightType type, void (*work)(WeightType type, const void *given),
-                                 const void *given) {
+ALWAYS_INLINE void for_type(WeightType type, void (*work)(WeightType type, const void *given),
+                            const void *given) {
     switch (type) {
+    case WEIGHT_Q8: work(WEIGHT_Q8, given); break;
+    case WEIGHT_Q4: work(WEIGHT_Q4, given); break;
     case WEIGHT_Q4_0: work(WEIGHT_Q4_0, given); break;
     case WEIGHT_Q4_1: work(WEIGHT_Q4_1, given); break;
     case WEIGHT_Q5_0: work(WEIGHT_Q5_0, given); break;
@@ -305,15 +313,6 @@ ALWAYS_INLINE void for_ggml_type(WeightType type, void (*work)(WeightType type, 
     default:  // what is decoded differs in its columns alone
         if (layouts[type].columns == 16) work(WEIGHT_IQ4_K, given);
         else work(WEIGHT_IQ4_KS, given);
-    }
-}
-
-ALWAYS_INLINE void for_type(WeightType type, void (*work)(WeightType type, const void *given),
-                            const void *given) {
-    switch (type) {
-    case WEIGHT_Q8: work(WEIGHT_Q8, given); break;
-    case WEIGHT_Q4: work(WEIGHT_Q4, given); break;
-    default: for_ggml_type(type, work, given);
     }
 }
 

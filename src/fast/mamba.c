@@ -7,10 +7,10 @@
 // do not know of one another, and some of them at a time stay in registers.
 #include <math.h>
 
+#include "../kinds/curves.h"
 #include "kernels.h"
 #include "kinds.h"
 #include "simd.h"
-#include "stream.h"
 
 enum {
     MAMBA_ROWS = LANES == 16 ? 8 : 4,    // rows
@@ -26,8 +26,8 @@ static void take_times_by_team(const Team *team, States *s, const Layer *layer, 
     for (int i = team_first(team, n * n_heads), end = team_end(team, n * n_heads); i < end; i++) {
         int64_t row = i / n_heads;
         int h = i % n_heads;
-        float z = s->inputs[row * state_inputs(m) + steps + h] + layer->extra->states.dt[h];
-        float time = z > 20 ? z : log1pf(expf(z));
+        float step = s->inputs[row * state_inputs(m) + steps + h];
+        float time = softplus(step + layer->extra->states.dt[h]);
         s->betas[i] = time;
         s->decays[i] = expf(-expf(layer->extra->states.decay[h]) * time);
     }
@@ -146,21 +146,26 @@ static void step_mamba_by_team(const Team *team, States *s, int index, int n) {
     const StatesConfig *c = &m->extra->states;
     int64_t width = state_width(m);
     int blocks = (c->value_dim + MAMBA_COLUMNS - 1) / MAMBA_COLUMNS;
-    float *states = states_of_layer(s, index) + (c->conv_width - 1) * state_channels(m);
+    float *states = states_of_layer(s, index) + state_past(m);
     for (int task; (task = team_next_task(team)) < c->value_heads * blocks;) {
         int64_t h = task / blocks;
         int64_t first = (int64_t)(task % blocks) * MAMBA_COLUMNS;
         int64_t group = h / (c->value_heads / c->key_heads) * c->key_dim;
-        MambaHead head = {.n = n, .key_dim = c->key_dim, .stride = state_inputs(m)};
-        head.heads = c->value_heads;
-        head.b = s->inputs + 2 * width + group;
-        head.c = head.b + (int64_t)c->key_heads * c->key_dim;
-        head.x = s->inputs + width + h * c->value_dim;
-        head.times = s->betas + h;
-        head.decays = s->decays + h;
-        head.skip = s->model->layers[index].extra->mamba.skip[h];
-        head.state = states + h * c->key_dim * c->value_dim;
-        head.columns = c->value_dim;
+        const float *b = s->inputs + 2 * width + group;
+        const MambaHead head = {
+            .n = n,
+            .key_dim = c->key_dim,
+            .stride = state_inputs(m),
+            .heads = c->value_heads,
+            .b = b,
+            .c = b + (int64_t)c->key_heads * c->key_dim,
+            .x = s->inputs + width + h * c->value_dim,
+            .times = s->betas + h,
+            .decays = s->decays + h,
+            .skip = s->model->layers[index].extra->mamba.skip[h],
+            .state = states + h * c->key_dim * c->value_dim,
+            .columns = c->value_dim,
+        };
         if (first + MAMBA_COLUMNS <= head.columns) step_mamba_block(&head, first);
         else step_mamba_rest(&head, first);
     }

@@ -1,4 +1,5 @@
-// Products with matrices of weights, of every weight type, by a team of threads.
+// Matrices of weights, of every weight type: their products, by a team of threads, and their rows as
+// float32.
 #pragma once
 
 #include "../weights/matrix.h"
@@ -46,3 +47,6 @@ typedef struct {
 // which one is not quantized, and everything in a workspace of `floats`.
 void matmul_by_team(const Team *team, const Product *products, int n_products, const Input *input,
                     Workspace *workspace);
+
+// Columns [col, col + n) of a row as float32 (widen.c). weights_row of the core is the definition.
+void matrix_row(const Matrix *matrix, int64_t row, int64_t col, int64_t n, float *out);

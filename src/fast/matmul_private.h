@@ -1,4 +1,4 @@
-// What experts.c takes of matmul.c: vectors made ready, and pieces of a product.
+// What others who multiply take of matmul.c: vectors made ready, and pieces of a product.
 #pragma once
 
 #include "matmul.h"

@@ -186,11 +186,7 @@ ALWAYS_INLINE void for_packed_type(WeightType type,
 }
 
 // How they are multiplied.
-ALWAYS_INLINE Dot packed_dot(WeightType type) {
-    int bits = layouts[type].bits;
-    if (bits <= 4) return (Dot)Q4_DOT;
-    return bits <= 6 ? (Dot)Q6_DOT : (Dot)Q8_DOT;
-}
+ALWAYS_INLINE Dot packed_dot(WeightType type) { return dot_of_bits(layouts[type].bits); }
 
 // LANES rows from `row` on. Where there is but one group, a register takes it twice.
 static inline Band band_at(const Matrix *m, int64_t row, int64_t row_bytes) {

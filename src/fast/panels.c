@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "kernels.h"
+#include "matmul.h"
 #include "product.h"
-#include "widen.h"
 
 // Prefetches what is unpacked next: `bytes` bytes of each row from `at` on, or of the next 64 rows
 // if `at` is its end.
@@ -250,11 +250,6 @@ static PanelLoop *loop_for(const Layout *layout, Dot how, bool has_zero) {
     }
     if (how != SHORTS) return bytes_of_16;
     return has_start ? shorts_of_16_less_zero : shorts_of_16;
-}
-
-static Dot dot_of_bits(int bits) {
-    if (bits <= 4) return (Dot)Q4_DOT;
-    return bits <= 6 ? (Dot)Q6_DOT : (Dot)Q8_DOT;
 }
 
 void multiply_int8_panel(const Matrix *m, int64_t row, int64_t n_rows, const Vectors *v,

@@ -3,25 +3,23 @@
 #include <math.h>
 
 #include "kinds.h"
-#include "stream.h"
-#include "widen.h"
 
 // own (per_layer_dim) = (rmsnorm(own / sqrt(dim)) + sqrt(per_layer_dim) * row) / sqrt(2), where own
 // is what the projection made.
-static void mix_own(const Model *model, const float *row, float *own) {
-    const ModelConfig *m = &model->config;
-    int64_t n = m->extra->per_layer.dim;
+static void mix_own(const ModelConfig *m, const float *row, float *own) {
+    const PerLayerConfig *of_model = &m->extra->per_layer;
+    int64_t n = of_model->dim;
     float root = sqrtf((float)n);
+    float half = sqrtf(0.5f);
     scale_by(own, 1 / sqrtf((float)m->dim), n);
-    rmsnorm_fast(own, own, model->config.extra->per_layer.norm, n, (float)m->norm_eps);
-    for (int64_t e = 0; e < n; e++) own[e] = (own[e] + root * row[e]) * sqrtf(0.5f);
+    rmsnorm_fast(own, own, of_model->norm, n, (float)m->norm_eps);
+    for (int64_t e = 0; e < n; e++) own[e] = (own[e] + root * row[e]) * half;
 }
 
 // Fills `own` for the chunk's tokens, with their embeddings x.
 static void place_per_layer_by_team(const Team *team, Transformer *t, const int32_t *tokens,
                                     int length) {
-    const Model *model = t->model;
-    const ModelConfig *m = &model->config;
+    const ModelConfig *m = &t->model->config;
     const PerLayerConfig *of_model = &m->extra->per_layer;
     const PerLayer *p = &t->extra->per_layer;
     int64_t n = of_model->dim;
@@ -36,7 +34,7 @@ static void place_per_layer_by_team(const Team *team, Transformer *t, const int3
     for (int i = team_first(team, n_pieces), end = team_end(team, n_pieces); i < end; i++) {
         int layer = i % m->n_layers;
         matrix_row(&of_model->embedding, tokens[i / m->n_layers], layer * n, n, row);
-        mix_own(model, row, p->own + i * n);
+        mix_own(m, row, p->own + i * n);
     }
     team_wait(team);
 }

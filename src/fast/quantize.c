@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "kernels.h"
+#include "matmul.h"
 #include "process.h"
-#include "widen.h"
 
 enum { ROWS_AT_A_TIME = 256, ALIGNMENT = 64 };
 

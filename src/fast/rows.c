@@ -3,8 +3,8 @@
 // ends of rows and pages.
 #include <string.h>
 
+#include "matmul.h"
 #include "product.h"
-#include "widen.h"
 
 // Bytes of a super-block, without the scales that lie elsewhere.
 ALWAYS_INLINE int bytes_of(WeightType type) {

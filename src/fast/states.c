@@ -5,10 +5,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "../kinds/curves.h"
 #include "kernels.h"
 #include "kinds.h"
 #include "simd.h"
-#include "stream.h"
 
 enum {
     CHANNELS = 16,                  // of the convolution, at a time
@@ -156,10 +156,9 @@ static void prepare_heads_by_team(const Team *team, States *s, const Layer *laye
         h -= 2 * n_keys;
         float *beta = s->betas + row * n_heads + h;
         float *decay = s->decays + row * n_heads + h;
-        float z = *decay + layer->extra->states.dt[h];
-        float softplus = z > 20 ? z : log1pf(expf(z));
-        *beta = 1 / (1 + expf(-*beta));
-        *decay = expf(-expf(layer->extra->states.decay[h]) * softplus);
+        float time = softplus(*decay + layer->extra->states.dt[h]);
+        *beta = sigmoid(*beta);
+        *decay = expf(-expf(layer->extra->states.decay[h]) * time);
     }
     team_wait(team);
 }
@@ -291,19 +290,25 @@ static void step_heads_by_team(const Team *team, States *s, int index, int n) {
     int64_t columns = m->extra->states.value_dim;
     int n_keys = m->extra->states.key_heads;
     int n_heads = m->extra->states.value_heads;
-    float *states =
-        states_of_layer(s, index) + (m->extra->states.conv_width - 1) * state_channels(m);
+    float *states = states_of_layer(s, index) + state_past(m);
     int blocks = (int)((columns + COLUMNS - 1) / COLUMNS);
     for (int task; (task = team_next_task(team)) < n_heads * blocks;) {
         int h = task / blocks;
         int64_t first = task % blocks * COLUMNS;
         const float *q = s->inputs + state_key_head(m, h) * key_dim;
-        Head head = {n,    key_dim, state_inputs(m), n_heads, q, q + n_keys * key_dim, NULL, NULL,
-                     NULL, NULL,    columns};
-        head.v = s->inputs + 2 * n_keys * key_dim + h * columns;
-        head.betas = s->betas + h;
-        head.decays = s->decays + h;
-        head.state = states + h * key_dim * columns;
+        const Head head = {
+            .n = n,
+            .key_dim = key_dim,
+            .stride = state_inputs(m),
+            .heads = n_heads,
+            .q = q,
+            .k = q + n_keys * key_dim,
+            .v = s->inputs + 2 * n_keys * key_dim + h * columns,
+            .betas = s->betas + h,
+            .decays = s->decays + h,
+            .state = states + h * key_dim * columns,
+            .columns = columns,
+        };
         if (first + COLUMNS <= columns) step_block(&head, first);
         else step_rest(&head, first);
     }
@@ -346,35 +351,29 @@ void add_made_by_team(const Team *team, Transformer *t, int index, int n_wanted)
                         layer->extra->stream.attention_after);
 }
 
-// made (n_wanted, state_width) = what a layer makes of the last n_wanted rows of the input. Its state
-// takes all rows.
-static void states_by_team(const Team *team, States *s, int index, const Input *input, int n_wanted,
-                           Workspace *workspace) {
-    const ModelConfig *m = &s->model->config;
-    const Layer *w = &s->model->layers[index];
-    int n = (int)input->n;
-    int skipped = n - n_wanted;
-    take_inputs_by_team(team, s, index, input, workspace);
-    if (m->extra->states.kind == STATE_CONV) {
-        short_convolution_by_team(team, s, index, n, skipped);
-        return;
-    }
-    Input wanted = *input;
-    wanted.x += skipped * m->dim;
-    wanted.n = n_wanted;
-    Product gates = {
-        .out = s->made, .stride = w->extra->states.gate.rows, .matrix = &w->extra->states.gate};
-    if (n_wanted > 0) matmul_by_team(team, &gates, 1, &wanted, workspace);
-    convolve_by_team(team, s, index, n, 0);
-    prepare_heads_by_team(team, s, w, n);
-    step_heads_by_team(team, s, index, n);
-    gate_heads_by_team(team, s, w, n, skipped);
+// made (n_wanted, state_width) = the gated delta rule of the last n_wanted rows, whose inputs are
+// taken. The state takes all rows.
+static void delta_rule_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
+    const Layer *layer = &t->model->layers[index];
+    const Matrix *gate = &layer->extra->states.gate;
+    States *s = &t->extra->states;
+    Product gates = {.out = s->made, .stride = gate->rows, .matrix = gate};
+    Input wanted = rmsnorm_of(t, wanted_rows(t, n_wanted), n_wanted, layer->attention_norm);
+    if (n_wanted > 0) matmul_by_team(team, &gates, 1, &wanted, t->workspace);
+    convolve_by_team(team, s, index, t->n, 0);
+    prepare_heads_by_team(team, s, layer, t->n);
+    step_heads_by_team(team, s, index, t->n);
+    gate_heads_by_team(team, s, layer, t->n, t->n - n_wanted);
 }
 
 static void mix_states_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
     const Layer *layer = &t->model->layers[index];
+    bool is_convolution = t->model->config.extra->states.kind == STATE_CONV;
+    States *s = &t->extra->states;
     Input input = rmsnorm_of(t, t->x, t->n, layer->attention_norm);
-    states_by_team(team, &t->extra->states, index, &input, n_wanted, t->workspace);
+    take_inputs_by_team(team, s, index, &input, t->workspace);
+    if (is_convolution) short_convolution_by_team(team, s, index, t->n, t->n - n_wanted);
+    else delta_rule_by_team(team, t, index, n_wanted);
     if (n_wanted > 0) add_made_by_team(team, t, index, n_wanted);
 }
 

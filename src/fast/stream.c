@@ -1,6 +1,4 @@
 // The residual stream, as it goes through the layers: norms of what is read and added, and scales.
-#include "stream.h"
-
 #include "kinds.h"
 
 bool is_added_apart(const ModelConfig *m, const float *norm) {

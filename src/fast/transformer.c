@@ -27,7 +27,6 @@
 #include "kind.h"
 #include "machine.h"
 #include "process.h"
-#include "widen.h"
 
 // reads with fewer multiplications are done before other threads have woken
 enum { WORTH_A_TEAM = 1 << 20 };
@@ -35,6 +34,15 @@ enum { WORTH_A_TEAM = 1 << 20 };
 Input rmsnorm_of(const Transformer *t, const float *x, int n, const float *weight) {
     float eps = (float)t->model->config.norm_eps;
     return (Input){.x = x, .n = n, .norm = weight, .eps = eps, .centers = t->centers};
+}
+
+void rows_to_store(const Team *team, const Transformer *t, int *begin, int *end) {
+    int block = t->first / KV_BLOCK;
+    int n_blocks = (t->first + t->n - 1) / KV_BLOCK - block + 1;
+    int from = (block + team_first(team, n_blocks)) * KV_BLOCK - t->first;
+    int to = (block + team_end(team, n_blocks)) * KV_BLOCK - t->first;
+    *begin = from > 0 ? from : 0;
+    *end = to < t->n ? to : t->n;
 }
 
 // One layer for the n rows of the chunk. All rows get keys and values. The rest is done for the

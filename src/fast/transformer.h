@@ -82,6 +82,10 @@ void transformer_logits(Transformer *transformer, const float *x, int n_rows, fl
 // The n rows x as a product's input, normed if there are weights for it.
 Input rmsnorm_of(const Transformer *t, const float *x, int n, const float *weight);
 
+// The rows of the chunk from *begin to before *end whose keys this thread puts into the cache: those
+// of its share of the cache's blocks.
+void rows_to_store(const Team *team, const Transformer *t, int *begin, int *end);
+
 // The last n rows of the chunk in x.
 static inline float *wanted_rows(const Transformer *t, int n) {
     return t->x + (t->n - n) * t->model->config.dim;

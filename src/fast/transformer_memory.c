@@ -1,5 +1,4 @@
 // The memory of a forward pass.
-#include "attention_layer.h"
 #include "kinds.h"
 
 KvCache layer_cache(const Model *model, const Layer *layer, KvType kept, int positions) {

@@ -1,5 +1,4 @@
 // By which angles a layer turns.
-
 #include "kinds.h"
 
 const Angles *angles_of(const Transformer *t, const Layer *layer) {

@@ -1,11 +1,10 @@
 // Rows of weights as float32. Those of q4 and of ggml's blocks are unpacked a super-block at a
 // time.
-#include "widen.h"
-
 #include <string.h>
 
 #include "kernels.h"
 #include "layouts.h"
+#include "matmul.h"
 
 static void q8_to_f32(const Matrix *m, int64_t row, int64_t col, int64_t n, float *out) {
     int64_t size = m->group_size;

@@ -154,18 +154,6 @@ int said_context(const RopeFile *said);
 // The window of sliding layers; 0: none slide.
 int said_window(const Model *model, const RopeFile *said);
 
-// ---- few.c: sampling from the likeliest tokens alone ----
-
-typedef struct {
-    Sampler sampler;  // which draws so
-    int top_k;        // from so many of the likeliest; 0: all
-    float min_p;      // of the nucleus of these, from those so many times as likely as the first
-} FewSampler;
-
-// As sampler_init, of what is asked for.
-bool few_init(FewSampler *few, int vocab_size, const TextOptions *options, uint64_t seed,
-              Error *err);
-
 // ---- text.c: writing text ----
 
 // Writes the prompt and what the model answers, up to an end token, the end of the context or

@@ -173,12 +173,6 @@ static void refuse_readings(Reading *readings, int n, const char *not_json) {
     }
 }
 
-// Nothing is the same as what is refused here, though engines may read it alike.
-static void mark_taken(Readings *readings) {
-    for (Reading *r = readings->of; r < readings->of + readings->n; r++)
-        if (r->verdict == VERDICT_SAME) r->verdict = VERDICT_TAKEN;
-}
-
 // What nobody can mean was tried on no engine, and an engine that seems to take it has the same only
 // by chance.
 static void doubt_readings(Reading *readings, int n) {
@@ -201,7 +195,9 @@ Readings *readings_of(const ReadByEngines *what, const char *list, int length, E
     Readings *readings = config ? engines_read(list, config, length, NULL, err) : NULL;
     bool is_refused = what->as_it_stands && said->refused[0];
     if (!readings && is_refused) fail(err, "%s", said->refused);
-    if (readings && is_refused) mark_taken(readings);
+    // Nothing is the same as what is refused here, though engines may read it alike.
+    for (int i = 0; readings && is_refused && i < readings->n; i++)
+        if (readings->of[i].verdict == VERDICT_SAME) readings->of[i].verdict = VERDICT_TAKEN;
     if (readings && is_refused && said->is_malformed) {
         doubt_readings(readings->of, readings->n);
         doubt_readings(readings->reference, N_KINDS);

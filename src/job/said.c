@@ -71,13 +71,6 @@ static void print_remarks(const char *path, const char *remarks) {
 
 void warn_of_unread(const char *path, const RopeFile *said) { print_remarks(path, said->unread); }
 
-static void print_unused(const char *path, const RopeFile *said) {
-    const char *why = "a block without a rope_type means no scaling, and Hugging Face 4 refuses it";
-    if (said->has_type) why = "they mean nothing to the rope_type";
-    if (said->unused[0])
-        fprintf(stderr, "run: %s: not used, since %s: %s\n", path, why, said->unused);
-}
-
 bool said_by_config(const char *path, const Model *model, bool is_read, RopeFile *said,
                     Error *err) {
     const RopeConfig rope = said->rope;
@@ -99,8 +92,12 @@ bool said_by_config(const char *path, const Model *model, bool is_read, RopeFile
         return is_read && said->whole;  // what engines make of it is their matter
     }
     if (!is_read) {
+        const char *why = said->has_type ? "they mean nothing to the rope_type"
+                                         : "a block without a rope_type means no scaling, and "
+                                           "Hugging Face 4 refuses it";
         print_remarks(path, said->remarks);
-        print_unused(path, said);
+        if (said->unused[0])
+            fprintf(stderr, "run: %s: not used, since %s: %s\n", path, why, said->unused);
     }
     bool differ = said->by_kind && said->by_layer;
     if (model->layers && differ && !model->config.extra->layers.sliding_rope)

@@ -14,7 +14,7 @@ typedef struct {
     const Job *job;
     const TextOptions *o;
     Session *session;
-    FewSampler few;
+    Sampler sampler;
     int end_of_turn;    // the token that ends a turn of a chat, -1: none
     ChatAnswer answer;  // of a chat: which of its tokens are shown
     int decode_tokens;  // for the closing line
@@ -89,7 +89,7 @@ static bool write_answer(Writing *t, TextOut *out, int32_t *last, Error *err) {
     while (!interrupted && !ferror(stdout)) {
         float *logits = session_logits(t->session, 0, 1, err);
         if (!logits) return false;
-        *last = sampler_next(&t->few.sampler, logits);
+        *last = sampler_next(&t->sampler, logits);
         if (is_end(t, *last) && !t->o->ignore_eos) return true;
         bool is_chat = t->answer.tokenizer;
         if (!is_chat || chat_shows(&t->answer, *last)) text_out_token(out, *last);
@@ -146,8 +146,16 @@ static bool take_turn(Writing *t, bool first, const char *system_prompt, const c
     return ok;
 }
 
-static bool ask_in_turns(Writing *t, Error *err) {
+static bool hold_chat(Writing *t, Error *err) {
     const TextOptions *o = t->o;
+    const char *guess = chat_guess(t->job->tokenizer);
+    if (guess)
+        fprintf(
+            stderr,
+            "run: warning: nothing in the tokenizer shows that the model was taught to chat: it "
+            "gets %s turns, and may continue them instead of answering\n",
+            guess);
+    t->end_of_turn = chat_end_of_turn(t->job->tokenizer);
     int32_t last = -1;
     bool full = false;
     bool ok = true;
@@ -170,18 +178,6 @@ static bool ask_in_turns(Writing *t, Error *err) {
     return ok;
 }
 
-static bool hold_chat(Writing *t, Error *err) {
-    const char *guess = chat_guess(t->job->tokenizer);
-    if (guess)
-        fprintf(
-            stderr,
-            "run: warning: the tokenizer has no sign that the model was taught to chat: it gets "
-            "%s turns, and may continue them instead of answering\n",
-            guess);
-    t->end_of_turn = chat_end_of_turn(t->job->tokenizer);
-    return ask_in_turns(t, err);
-}
-
 bool generate_text(Job *job, Error *err) {
     const Options *all = job->options;
     const TextOptions *o = &all->text;
@@ -195,10 +191,12 @@ bool generate_text(Job *job, Error *err) {
     print_plan(job, seed);
     if (!all->reading) print_advice(job, true, true);
     int vocab_size = job->model->config.vocab_size;
-    bool ok = few_init(&t.few, vocab_size, o, seed, err);
+    bool ok = sampler_init(&t.sampler, vocab_size, o->temperature, o->top_p, seed, err);
+    t.sampler.top_k = o->top_k;
+    t.sampler.min_p = (float)o->min_p;
     ok = ok && (all->job == JOB_CHAT ? hold_chat(&t, err) : answer_prompt(&t, err));
     if (ok) print_speed(&t);
-    sampler_free(&t.few.sampler);
+    sampler_free(&t.sampler);
     session_free(t.session);
     return ok;
 }

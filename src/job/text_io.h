@@ -17,12 +17,6 @@ char *read_text(const char *path, size_t *length, Error *err);
 // True when two paths lead to one file, also by a link. False when one leads to none.
 bool is_same_file(const char *a, const char *b);
 
-// Reads token ids from `length` bytes of text with a NUL behind: numbers below vocab_size between
-// spaces, commas or newlines. The caller frees the *n ids. NULL with the reason, which names
-// `path`.
-int32_t *parse_ids(const char *path, const char *text, size_t length, int vocab_size, size_t *n,
-                   Error *err);
-
 // Whether the `length` bytes of the file at `path` are a text in UTF-8 that can be measured. False
 // with the reason when there is nothing in it, or when more than a tenth of it is no text; fewer
 // such bytes are warned of.

@@ -144,12 +144,6 @@ static const float *value_head(const Plain *p, int i, int h) {
     return value_row(p, i) + h / sharing * layer_value_dim(&p->model->config, p->w);
 }
 
-// out (rows) = w @ normed, and a bias (rows) if there is one.
-static void project(const Plain *p, float *out, const Matrix *w, const float *bias) {
-    matmul(out, w, p->normed, p->row);
-    if (bias) add(out, 1, bias, w->rows);
-}
-
 // A norm of each of the n heads of x (n, d), or one of them all; most families have none.
 static void norm_heads(const Plain *p, float *x, int n, const float *weight) {
     const ModelConfig *m = &p->model->config;
@@ -175,9 +169,9 @@ static void project_keys(Plain *p, float *k, float *v) {
     int n = w->extra->shape.n_kv_heads;
     int64_t value_dim = layer_value_dim(m, w);
     if (w->extra->shape.kv_layer != p->layer) return;
-    project(p, k, &w->wk, own->bk);
+    matmul_biased(k, &w->wk, p->normed, own->bk, p->row);
     if (w->extra->flags & LAYER_KEYS_ARE_VALUES) memcpy(v, k, n * value_dim * sizeof(float));
-    else project(p, v, &w->wv, own->bv);
+    else matmul_biased(v, &w->wv, p->normed, own->bv, p->row);
     for (int h = 0; m->extra->attention.value_norm && h < n; h++) {
         rmsnorm(v + h * value_dim, v + h * value_dim, NULL, value_dim, m->norm_eps);
     }
@@ -211,7 +205,7 @@ static void score(Plain *p, int h) {
     int n_pairs = m->extra->attention.qk_norm_late ? 0 : turning_pairs(p);
     int position = place_of(p, p->i);
     double grown = rope_logn(turns->rope, position) *
-                   layer_temperature(p->w, turns->rope, position) * rope_score_growth(turns->rope);
+                   layer_temperature(p->w, turns->rope, position) * score_growth(turns->rope);
     float scale = (float)grown * layer_score_scale(m, p->w);
     for (int j = 0; j <= p->i; j++) {
         int64_t angle = (int64_t)j * n_pairs;
@@ -241,7 +235,7 @@ static void change_mixed(Plain *p) {
     if (a->value_scale > 0) scale_all(p->mixed, (float)a->value_scale, n);
     if (!a->gate) return;
     int64_t shared = n / own->wg.rows;  // elements of a head that one number multiplies
-    project(p, gates, &own->wg, own->bg);
+    matmul_biased(gates, &own->wg, p->normed, own->bg, p->row);
     for (int64_t i = 0; i < n; i++) {
         float gate = gates[i / shared];
         p->mixed[i] *= a->gate == GATE_SIGMOID ? sigmoid(gate) : softplus(gate);
@@ -268,15 +262,14 @@ void attend(Plain *p, float *x) {
         if (more->add_values) more->add_values(p, h);
     }
     change_mixed(p);
-    matmul(p->added, &p->w->wo, p->mixed, p->row);
-    if (own->bo) add(p->added, 1, own->bo, m->dim);
+    matmul_biased(p->added, &p->w->wo, p->mixed, own->bo, p->row);
     add_normed(p, x, p->w->extra->stream.attention_after);
 }
 
 static void mix_attention(Plain *p, float *x) {
     const Layer *w = p->w;
     read_normed(p, x, w->attention_norm);
-    project(p, p->q, &w->wq, w->extra->attention.bq);
+    matmul_biased(p->q, &w->wq, p->normed, w->extra->attention.bq, p->row);
     project_keys(p, key_row(p, p->keys, p->i), value_row(p, p->i));
     norm_heads(p, p->q, w->extra->shape.n_heads, w->extra->attention.q_norm);
     attend(p, x);

@@ -67,7 +67,7 @@ int model_window(const Model *model);
 int64_t layer_value_dim(const ModelConfig *config, const Layer *layer);
 int64_t model_value_dim(const ModelConfig *config);
 
-// What scores are multiplied by, but for logn, a temperature and rope_score_growth.
+// What scores are multiplied by, but for logn, a temperature and score_growth.
 float model_score_scale(const ModelConfig *config);
 float layer_score_scale(const ModelConfig *config, const Layer *layer);
 

@@ -5,6 +5,11 @@
 
 #include "../llama/arithmetic.h"
 
+void matmul_biased(float *out, const Matrix *w, const float *x, const float *bias, float *row) {
+    matmul(out, w, x, row);
+    if (bias) add(out, 1, bias, w->rows);
+}
+
 void scale_all(float *x, float scale, int64_t n) {
     for (int64_t i = 0; i < n; i++) x[i] *= scale;
 }

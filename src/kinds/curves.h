@@ -1,8 +1,10 @@
 // The arithmetic that other families have where a Llama has SiLU, an RMS norm or nothing.
 #pragma once
 
-#include <stdint.h>
+#include "../weights/matrix.h"
 
+// out (rows) = w (rows, cols) @ x (cols) + bias (rows), which may be NULL: none. `row` is matmul's.
+void matmul_biased(float *out, const Matrix *w, const float *x, const float *bias, float *row);
 // x (n) *= scale.
 void scale_all(float *x, float scale, int64_t n);
 // rmsnorm of x less its mean. arXiv 1607.06450.

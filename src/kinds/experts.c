@@ -187,7 +187,7 @@ static void route(const ModelConfig *m, const ExpertsTensors *w, const float *x,
         const float *row = w->router + e * m->dim;
         logits[e] = dot(row, x, m->dim);
         if (w->router_bias) logits[e] += w->router_bias[e];
-        if (cap > 0) logits[e] = cap * tanhf(logits[e] / cap);
+        if (cap > 0) logits[e] = capped(logits[e], cap);
     }
 }
 

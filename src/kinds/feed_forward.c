@@ -50,16 +50,13 @@ void feed_forward_of(const Plain *p, const FeedForward *w, const float *x, float
     const float *parameters = p->w->extra->feed_forward.xielu;
     float *up = p->up;
     bool has_gate = w->w1.rows > 0;
-    if (has_gate) matmul(p->gate, &w->w1, x, p->row);
-    if (has_gate && w->b1) add(p->gate, 1, w->b1, w->w1.rows);
-    matmul(up, &w->w3, x, p->row);
-    if (w->b3) add(up, 1, w->b3, w->w3.rows);
+    if (has_gate) matmul_biased(p->gate, &w->w1, x, w->b1, p->row);
+    matmul_biased(up, &w->w3, x, w->b3, p->row);
     for (int64_t e = 0; e < w->w3.rows; e++) {
         if (has_gate) up[e] = times_gate(activation, p->gate[e], up[e]);
         else up[e] = activation == ACTIVATION_XIELU ? xielu(up[e], parameters) : relu2(up[e]);
     }
-    matmul(out, &w->w2, up, p->row);
-    if (w->b2) add(out, 1, w->b2, w->w2.rows);
+    matmul_biased(out, &w->w2, up, w->b2, p->row);
 }
 
 void read_for_feed_forward(Plain *p, const float *x) {

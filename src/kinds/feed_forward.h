@@ -25,14 +25,14 @@ typedef struct {
     const float *xielu;         // (4) alpha_p, alpha_n, beta, eps of ACTIVATION_XIELU
 } FeedForwardTensors;
 
-// A feed-forward layer with its biases, or an expert, or n experts one below the other.
+// A feed-forward layer with its biases, or several, one below the other.
 typedef struct {
     Matrix w1, w3;              // gate and up (hidden_dim, dim)
     Matrix w2;                  // down (dim, hidden_dim)
     const float *b1, *b3, *b2;  // biases (rows of w1, w3, w2), NULL: none
 } FeedForward;
 
-// That of a layer without experts.
+// That of w1, w3 and w2 of a layer.
 FeedForward dense_of(const Layer *layer);
 
 // Whether w1 is there.

@@ -29,20 +29,20 @@ bool model_unknown(Model *model, Error *err) {
 }
 
 void model_describe(const Model *model, Teller *tell, void *whose) {
-    EACH_KIND(k)
-    if ((*k)->describe) (*k)->describe(model, tell, whose);
+    EACH_KIND (k)
+        if ((*k)->describe) (*k)->describe(model, tell, whose);
 }
 
 double model_unread_bytes(const Model *model, bool one_token) {
     double bytes = 0;
-    EACH_KIND(k)
-    if ((*k)->unread_bytes) bytes += (*k)->unread_bytes(model, one_token);
+    EACH_KIND (k)
+        if ((*k)->unread_bytes) bytes += (*k)->unread_bytes(model, one_token);
     return bytes;
 }
 
 int model_reach(const Model *model) {
     int least = 0;
-    EACH_KIND(k) {
+    EACH_KIND (k) {
         int reach = (*k)->reach ? (*k)->reach(model) : 0;
         if (reach > 0 && (least == 0 || reach < least)) least = reach;
     }

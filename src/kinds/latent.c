@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../llama/arithmetic.h"
+#include "curves.h"
 #include "kinds.h"
 #include "rules.h"
 
@@ -68,8 +69,7 @@ void project_queries(const Plain *p) {
     float *q_latent = p->extra->latent.q_latent;
     const float *x = p->normed;
     if (l->q_rank) {
-        matmul(q_latent, &own->wq_a, p->normed, p->row);
-        if (own->b_q_a) add(q_latent, 1, own->b_q_a, l->q_rank);
+        matmul_biased(q_latent, &own->wq_a, p->normed, own->b_q_a, p->row);
         rmsnorm(q_latent, q_latent, own->q_a_norm, l->q_rank, l->norm_eps);
         x = q_latent;
     }
@@ -91,8 +91,7 @@ void mix_latent(Plain *p, float *x) {
     // latent (kv_rank) is normed. Behind it is what turns, one part of a key for all heads, which
     // is not.
     const float *shared = made->latent + l->kv_rank;
-    matmul(made->latent, &own->wkv_a, p->normed, p->row);
-    if (own->b_kv_a) add(made->latent, 1, own->b_kv_a, l->kv_rank + turning);
+    matmul_biased(made->latent, &own->wkv_a, p->normed, own->b_kv_a, p->row);
     rmsnorm(made->latent, made->latent, own->kv_a_norm, l->kv_rank, l->norm_eps);
     matmul(value_row(p, p->i), &p->w->wv, made->latent, p->row);
     matmul(made->still, &p->w->wk, made->latent, p->row);

@@ -79,7 +79,7 @@ static void mix_mamba(Plain *p, float *x) {
     int64_t width = state_width(m);
     int64_t channels = state_channels(m);
     float *past = present_state(p);
-    float *s = past + (c->conv_width - 1) * channels;
+    float *s = past + state_past(m);
 
     // gate (width), then read (n_heads, value_dim), B and C (n_groups, key_dim each), and step
     // (n_heads), one behind the other
@@ -87,7 +87,7 @@ static void mix_mamba(Plain *p, float *x) {
     float *read = gate + width;
     const float *step = read + channels;
     read_normed(p, x, p->w->attention_norm);
-    project_state(p, gate, &w->in, w->b_in);
+    matmul_biased(gate, &w->in, p->normed, w->b_in, p->row);
     convolve(p, read, past, read);
     for (int64_t i = 0; i < channels; i++) read[i] = silu(read[i]);
 
@@ -100,8 +100,7 @@ static void mix_mamba(Plain *p, float *x) {
     for (int64_t i = 0; i < width; i++) p->mixed[i] *= silu(gate[i]);
     for (int64_t i = 0; i < width; i += part)
         rmsnorm(p->mixed + i, p->mixed + i, w->norm + i, part, m->norm_eps);
-    matmul(p->added, &w->out, p->mixed, p->row);
-    if (w->b_out) add(p->added, 1, w->b_out, m->dim);
+    matmul_biased(p->added, &w->out, p->mixed, w->b_out, p->row);
     add_normed(p, x, p->w->extra->stream.attention_after);
 }
 

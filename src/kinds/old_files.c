@@ -37,15 +37,19 @@ static void take_header(Model *m, const uint8_t *p, int version) {
     m->rope = (RopeConfig){.theta = 10000, .train_ctx = n[6], .truncate = true};
 }
 
-static bool read_old_header(Model *m, int *version, uint64_t *bytes) {
+static bool read_old_header(Model *m, uint8_t *header, int *version, uint64_t *bytes) {
     const uint8_t *file = m->file.data;
+    FieldTable tables[MAX_TABLES];
+    int n = model_fields(m, tables);
     int32_t start[2];
     memcpy(start, file, sizeof start);
     bool has_magic = start[0] == MAGIC;  // version 0 has none
     if (has_magic && start[1] != 1 && start[1] != 2) return false;
     *version = has_magic ? start[1] : 0;
     *bytes = has_magic ? V2_BYTES : V0_BYTES;
-    if (m->file.size >= *bytes) take_header(m, has_magic ? file + 8 : file, *version);
+    if (m->file.size < *bytes) return true;
+    take_header(m, has_magic ? file + 8 : file, *version);
+    fields_write(tables, n, header);
     return true;
 }
 
@@ -86,21 +90,17 @@ static bool visit_by_tensor(Model *m, TensorVisitor *visit, void *whose) {
     const ModelConfig *c = &m->config;
     if (c->version >= 3) return false;
     const int *order = orders[c->version > 0];
-    Tensors t;
     for (int i = 0; i < N_PLACES && order[i]; i++) {
-        int n = tensor_is_of_layer(order[i]) ? c->n_layers : 1;
-        for (int l = 0; l < n; l++) {
-            list_tensors(m, &m->layers[l], &t);
-            for (int k = 0; k < t.n; k++)
-                if (t.rows[k].place == order[i] && t.rows[k].rows > 0) visit(whose, &t.rows[k]);
-        }
+        int place = order[i];
+        int n = place >= OF_LAYERS && place < BEHIND_LAYERS ? c->n_layers : 1;
+        for (int l = 0; l < n; l++) visit_places(m, &m->layers[l], place, place + 1, visit, whose);
     }
     return true;
 }
 
 // A note of 32 bytes, which nothing reads.
 static bool is_note(const Model *m, uint64_t offset) {
-    return m->config.version >= 3 && m->file.size - offset == 32 &&
+    return m->config.version >= 3 && m->file.size == offset + 32 &&
            memcmp(m->file.data + offset, "ANCR", 4) == 0;
 }
 

@@ -1,4 +1,4 @@
-// Rules that fields of a header keep.
+// Rules that fields of a header keep, and rows of tensors.
 #define _POSIX_C_SOURCE 200809L
 #include "rules.h"
 
@@ -34,4 +34,10 @@ bool check_rules(const Model *m, const Rule *rules, int n, Error *err) {
             if (!check_pair(m, name, rule, err)) return false;
     }
     return true;
+}
+
+Tensor *tensor_at(Tensors *t, const void *member) {
+    Tensor *row = t->rows;
+    while (row->member != member) row++;
+    return row;
 }

@@ -1,4 +1,5 @@
-// What the kinds' parts of the header share: where a field goes, and rules that two fields keep.
+// What kinds share: where a field of a header goes, rules that two fields keep, and the row of a
+// tensor that a kind changes.
 #pragma once
 
 #include "../llama/kind.h"
@@ -24,3 +25,6 @@ typedef struct {
 bool check_rules(const Model *model, const Rule *rules, int n, Error *err);
 #define CHECK_RULES(model, rules, err)                                                             \
     check_rules(model, rules, (int)(sizeof(rules) / sizeof *(rules)), err)
+
+// The row of a tensor that is there, by its member.
+Tensor *tensor_at(Tensors *tensors, const void *member);

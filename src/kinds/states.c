@@ -110,10 +110,14 @@ int64_t state_inputs(const ModelConfig *c) {
     return state_channels(c) + more;
 }
 
+int64_t state_past(const ModelConfig *c) {
+    return (c->extra->states.conv_width - 1) * state_channels(c);
+}
+
 int64_t state_numbers(const ModelConfig *c) {
     const StatesConfig *s = &c->extra->states;
-    int64_t inputs = (s->conv_width - 1) * state_channels(c);
-    return inputs + state_width(c) * (s->kind == STATE_CONV ? 0 : s->key_dim);
+    int64_t matrices = s->kind == STATE_CONV ? 0 : state_width(c) * s->key_dim;
+    return state_past(c) + matrices;
 }
 
 int state_key_head(const ModelConfig *c, int value_head) {
@@ -132,11 +136,6 @@ int layers_with_state(const Model *m, int layers) {
 float *present_state(const Plain *p) {
     int64_t number = layers_with_state(p->model, p->layer);
     return p->extra->kept + number * state_numbers(&p->model->config);
-}
-
-void project_state(const Plain *p, float *out, const Matrix *w, const float *bias) {
-    matmul(out, w, p->normed, p->row);
-    if (bias) add(out, 1, bias, w->rows);
 }
 
 void convolve(const Plain *p, const float *u, float *past, float *y) {
@@ -195,20 +194,20 @@ static void gated_delta_rule(Plain *p) {
     int64_t value_dim = m->extra->states.value_dim;
     int64_t channels = state_channels(m);
     float *past = present_state(p);
-    float *s = past + (m->extra->states.conv_width - 1) * channels;
+    float *s = past + state_past(m);
 
     // q (n_keys, key_dim), k (n_keys, key_dim) and v (n_heads, value_dim), one behind the other
     float *q = p->extra->states.in;
     float *k = q + n_keys * key_dim;
     float *v = k + n_keys * key_dim;
-    project_state(p, q, &w->in, NULL);
+    matmul(q, &w->in, p->normed, p->row);
     convolve(p, q, past, q);
     for (int64_t c = 0; c < channels; c++) q[c] = silu(q[c]);
     unit_heads(q, 2 * n_keys, key_dim);
 
-    project_state(p, p->extra->states.gate, &w->gate, NULL);
-    project_state(p, p->extra->states.beta, &w->beta, NULL);
-    project_state(p, p->extra->states.step, &w->step, NULL);
+    matmul(p->extra->states.gate, &w->gate, p->normed, p->row);
+    matmul(p->extra->states.beta, &w->beta, p->normed, p->row);
+    matmul(p->extra->states.step, &w->step, p->normed, p->row);
     for (int h = 0; h < n_heads; h++) {
         int64_t key = state_key_head(m, h) * key_dim;  // several heads share one
         float *o = p->mixed + h * value_dim;
@@ -231,12 +230,11 @@ static void short_convolution(Plain *p) {
     float *b = p->extra->states.in;
     const float *c = b + m->dim;
     const float *x = c + m->dim;
-    project_state(p, b, &w->in, w->b_in);
+    matmul_biased(b, &w->in, p->normed, w->b_in, p->row);
     for (int64_t i = 0; i < m->dim; i++) b[i] *= x[i];
     convolve(p, b, present_state(p), p->mixed);
     for (int64_t i = 0; i < m->dim; i++) p->mixed[i] *= c[i];
-    matmul(p->added, &w->out, p->mixed, p->row);
-    if (w->b_out) add(p->added, 1, w->b_out, m->dim);
+    matmul_biased(p->added, &w->out, p->mixed, w->b_out, p->row);
 }
 
 static void mix_states(Plain *p, float *x) {

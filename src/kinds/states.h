@@ -47,8 +47,9 @@ int64_t state_channels(const ModelConfig *config);
 int64_t state_inputs(const ModelConfig *config);
 
 // The numbers that such a layer keeps: the last inputs of its convolution (conv_width - 1, channels),
-// and but for STATE_CONV a matrix (key_dim, value_dim) for each of value_heads.
+// and but for STATE_CONV a matrix (key_dim, value_dim) for each of value_heads. The first are the past.
 int64_t state_numbers(const ModelConfig *config);
+int64_t state_past(const ModelConfig *config);
 
 // What is added to the sum of squares by whose root its queries and keys are divided.
 #define STATE_EPS 1e-6F
@@ -62,8 +63,6 @@ int layers_with_state(const Model *model, int layers);
 
 // What the definition's steps share. What the present layer keeps, the convolution's inputs first.
 float *present_state(const Plain *plain);
-// out (rows) = w @ normed, and a bias (rows) if there is one.
-void project_state(const Plain *plain, float *out, const Matrix *w, const float *bias);
 // y[c] = the sum over j of weights[c][j] * u[c] at the token conv_width - 1 - j back, and a bias; 0
 // stands before the first. `past` (conv_width - 1, channels) has the tokens before, the last one last,
 // and then this one. u and y (channels) may be one.

@@ -6,6 +6,18 @@
 #include "kinds.h"
 #include "rules.h"
 
+double pair_speed(const RopeConfig *c, const RopeFreqs *f, int pair, int position) {
+    bool has_lists = rope_methods[c->method].flags & ROPE_USES_LISTS;
+    bool unscaled = has_lists && position < c->unscaled_positions;
+    return unscaled ? rope_plain(c, pair) : f->inv_freq[pair];
+}
+
+double score_growth(const RopeConfig *c) {
+    bool grows = c->mscale_in_scores && c->method == ROPE_YARN;
+    double m = grows ? rope_yarn_growth(c->factor) * c->mscale_all_dim + 1 : 1;
+    return m * m;
+}
+
 // ---- the angles of a token ----
 
 // As fill_angles of src/llama/forward.c makes them, of a text that may jump.
@@ -49,8 +61,8 @@ static void fill_uneven(const Plain *p, Turns *t, int length) {
         double key = rope_parts(c, n).key;
         for (int pair = 0; pair < now.n_pairs; pair++) {
             double f = now.inv_freq[pair];
-            double query_more = rope_speed(c, &now, pair, m) - f;
-            double key_more = rope_speed(c, &then, pair, n) - f;
+            double query_more = pair_speed(c, &now, pair, m) - f;
+            double key_more = pair_speed(c, &then, pair, n) - f;
             double angle = distance * f + m * query_more - key * key_more;
             int64_t place = (int64_t)j * now.n_pairs + pair;
             rope_cos_sin(1, angle, factor, &t->cosines[place], &t->sines[place]);

@@ -94,21 +94,18 @@ int plain_forward(Plain *p, int32_t token, int i, int length, float *x) {
 
     // x (dim) = the token's row of the embedding (vocab_size, dim)
     memcpy(x, weights_row(&p->model->embedding, token, p->row), m->dim * sizeof *x);
-    EACH_KIND(k)
-    if ((*k)->embed) (*k)->embed(p, token, x);
+    EACH_KIND_THAT (embed, k) (*k)->embed(p, token, x);
     int bad = all_finite(x, m->dim) ? m->n_layers : -1;  // the first bad layer; n_layers: none
 
     if (p->n_pairs > 0) fill_angles(p, length);
-    EACH_KIND(k)
-    if ((*k)->place) (*k)->place(p, length, x);
+    EACH_KIND_THAT (place, k) (*k)->place(p, length, x);
 
     for (int l = 0; l < m->n_layers; l++) {
         p->layer = l;
         p->w = &p->model->layers[l];
         p->steps[l].mix(p, x);   // attention
         p->steps[l].feed(p, x);  // feed_forward
-        EACH_KIND(k)
-        if ((*k)->end_layer) (*k)->end_layer(p, x);
+        EACH_KIND_THAT (end_layer, k) (*k)->end_layer(p, x);
         if (bad == m->n_layers && !all_finite(x, m->dim)) bad = l;
     }
     return bad;
@@ -117,11 +114,9 @@ int plain_forward(Plain *p, int32_t token, int i, int length, float *x) {
 void plain_logits(Plain *p, const float *x, float *logits) {
     const ModelConfig *m = &p->model->config;
     rmsnorm(p->normed, x, p->model->final_norm, m->dim, m->norm_eps);
-    EACH_KIND(k)
-    if ((*k)->norm) (*k)->norm(p, x);
+    EACH_KIND_THAT (norm, k) (*k)->norm(p, x);
     matmul(logits, &p->model->classifier, p->normed, p->row);
-    EACH_KIND(k)
-    if ((*k)->end) (*k)->end(p, logits);
+    EACH_KIND_THAT (end, k) (*k)->end(p, logits);
 }
 
 // ---- memory ----
@@ -134,8 +129,8 @@ static float *floats(Arena *arena, int64_t rows, int64_t width) {
 void plain_choose_steps(Plain *p) {
     for (int l = 0; l < p->model->config.n_layers; l++) {
         p->steps[l] = (struct Steps){attention, feed_forward};
-        EACH_KIND(k) {
-            if (!(*k)->has || !(*k)->has(p, &p->model->layers[l])) continue;
+        EACH_KIND_THAT (has, k) {
+            if (!(*k)->has(p, &p->model->layers[l])) continue;
             if ((*k)->mix) p->steps[l].mix = (*k)->mix;
             if ((*k)->feed) p->steps[l].feed = (*k)->feed;
         }
@@ -152,8 +147,7 @@ uint64_t plain_lay_out(Plain *p, Arena *arena) {
     p->mixed_width = heads;
     p->hidden_width = m->hidden_dim;
     p->widest = m->dim > heads ? m->dim : heads;
-    EACH_KIND(k)
-    if ((*k)->lay_out) (*k)->lay_out(p, arena);
+    EACH_KIND_THAT (lay_out, k) (*k)->lay_out(p, arena);
 
     uint64_t before = arena->used;
     p->keys = floats(arena, rows, kv);

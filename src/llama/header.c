@@ -3,18 +3,12 @@
 
 #include "kind.h"
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
-               "model files are little-endian and used in place");
-#if defined __FAST_MATH__ || (defined __FINITE_MATH_ONLY__ && __FINITE_MATH_ONLY__)
-#error                                                                                             \
-    "NaN and infinity have to be seen, and sums have an order: build without -ffast-math (-Ofast)"
-#endif
-
 #define CONFIG(member)                                                                             \
     .place = offsetof(Model, config.member), .bytes = sizeof((Model *)0)->config.member
 #define ROPE(member) .place = offsetof(Model, rope.member), .bytes = sizeof((Model *)0)->rope.member
 
-// Those of a Llama and of its RoPE. tests/test_format.py compares docs/format.md.
+// Those of a Llama and of its RoPE, a row each: its name, its offset in the file, its type, what it
+// may be, and its member. tests/test_format.py compares docs/format.md.
 static const Field fields_of_llama[] = {
     {"magic", 0, U32, MAGIC, MAGIC, CONFIG(magic)},
     {"version", 4, U32, 1, 6, CONFIG(version)},
@@ -64,30 +58,29 @@ enum { N_FIELDS = sizeof fields_of_llama / sizeof fields_of_llama[0] };
 int model_fields(const Model *m, FieldTable tables[MAX_TABLES]) {
     int n = 0;
     tables[n++] = (FieldTable){fields_of_llama, N_FIELDS, (Model *)m};
-    EACH_KIND(k)
-    tables[n++] = (FieldTable){(*k)->fields, (*k)->n_fields, m->config.extra};
+    EACH_KIND (k) tables[n++] = (FieldTable){(*k)->fields, (*k)->n_fields, m->config.extra};
     return n;
+}
+
+static bool is_within(const char *field, int value, int low, int high, Error *err) {
+    return (value >= low && value <= high) ||
+           fail(err, "%s is %d (expected %d to %d)", field, value, low, high);
 }
 
 // Checks fields against one another.
 static bool check_fields(Model *m, Error *err) {
     ModelConfig *c = &m->config;
+    int last = c->vocab_size - 1;  // the last token's id
+    if (!is_within("rope_method", m->rope.method, 0, rope_n_methods - 1, err)) return false;
+    if (!is_within("bos_id", c->bos_id, -1, last, err)) return false;
+    for (int i = 0; i < MAX_EOS; i++) {
+        if (i >= c->n_eos) c->eos_ids[i] = 0;  // what stands behind the last one does not count
+        if (!is_within("eos_ids", c->eos_ids[i], 0, last, err)) return false;
+    }
+
     const char *type = weight_type_names[c->weight_type];
     bool is_q4 = c->weight_type == WEIGHT_Q4;
     bool grouped = is_q4 || c->weight_type == WEIGHT_Q8;
-    if (m->rope.method >= rope_n_methods)
-        return fail(err, "rope_method is %d (expected 0 to %d)", m->rope.method,
-                    rope_n_methods - 1);
-
-    // Ids of tokens are in the vocabulary. What stands behind the last end token does not count.
-    int last = c->vocab_size - 1;
-    if (c->bos_id > last) return fail(err, "bos_id is %d (expected -1 to %d)", c->bos_id, last);
-    for (int i = 0; i < MAX_EOS; i++) {
-        if (i >= c->n_eos) c->eos_ids[i] = 0;
-        if (c->eos_ids[i] < 0 || c->eos_ids[i] > last)
-            return fail(err, "eos_ids is %d (expected 0 to %d)", c->eos_ids[i], last);
-    }
-
     if (!c->has_types && (grouped != (c->group_size > 0) || (is_q4 && c->group_size != Q4_GROUP)))
         return fail(err, "group_size is %d with weight type %s", c->group_size, type);
     if (c->weight_type > WEIGHT_Q4 && c->version == 3)
@@ -96,8 +89,9 @@ static bool check_fields(Model *m, Error *err) {
         return fail(err, "%d heads cannot share %d kv heads", c->n_heads, c->n_kv_heads);
     if (c->head_dim % 2)
         return fail(err, "head_dim is %d (expected an even number)", (int)c->head_dim);
-    EACH_KIND(k)
-    if ((*k)->check && !(*k)->check(m, err)) return false;
+    EACH_KIND_THAT (check, k)
+        if (!(*k)->check(m, err)) return false;
+
     int turning = c->rotary_dim ? c->rotary_dim : (int)c->head_dim;
     if (!settings_turn(&m->rope, "rotary_dim", turning, (int)c->head_dim, err)) return false;
     int n_pairs = m->rope.rotary_dim / 2;
@@ -110,6 +104,7 @@ bool header_read(Model *m, uint64_t *bytes, Error *err) {
     size_t size = m->file.size;
     FieldTable tables[MAX_TABLES];
     int n = model_fields(m, tables);
+    uint8_t header[HEADER_BYTES] = {0};  // with zeros for what the file's version does not have
     int32_t start[2];
     if (size < LEAST_BYTES)
         return fail(err, "not a model file (%zu bytes, a header has at least %d)", size,
@@ -118,22 +113,15 @@ bool header_read(Model *m, uint64_t *bytes, Error *err) {
     int version = start[1];
     bool is_old = false;
     *bytes = version == 6 ? HEADER_BYTES : version == 5 ? V5_BYTES : V4_BYTES;
-    EACH_KIND(k)
-    if ((*k)->old_header) is_old = (*k)->old_header(m, &version, bytes);
+    EACH_KIND_THAT (old_header, k) is_old = (*k)->old_header(m, header, &version, bytes);
     if (!is_old && start[0] != MAGIC) return fail(err, "not a model file: no ak42 magic");
     if (size < *bytes)
         return fail(err, "truncated (%zu bytes, the header alone has %llu)", size,
                     (unsigned long long)*bytes);
-    bool good;
-    if (is_old) {
-        good = fields_check(tables, n, version, err);
-    } else {
-        uint8_t header[HEADER_BYTES] = {0};  // with zeros for what an older version does not have
-        int end = version == 3 ? V3_FIELDS : HEADER_BYTES;
-        memcpy(header, file, *bytes);
-        good = fields_read(tables, n, header, version, err) &&
-               fields_cover(tables, n, header, HEADER_BYTES, end, err);
-    }
+    if (!is_old) memcpy(header, file, *bytes);
+    int end = version == 3 ? V3_FIELDS : HEADER_BYTES;
+    bool good = fields_read(tables, n, header, version, err) &&
+                fields_cover(tables, n, header, HEADER_BYTES, end, err);
     m->config.version = version;
     good = good && check_fields(m, err);
     const char *why =

@@ -5,18 +5,18 @@
 #include "../base/settings.h"
 #include "forward.h"
 
-// The tensors of a model and of one layer, in the order of their places.
+// The tensors of a model and of one layer, in the order of their places. What stands before the
+// layers in a file has a place below theirs, and what stands behind them has one above.
 typedef struct {
     Tensor rows[96];
     int n;
 } Tensors;
-// Lists them all. Whether a place is one of a layer's.
-void list_tensors(Model *model, Layer *layer, Tensors *tensors);
-bool tensor_is_of_layer(int place);
+enum { OF_LAYERS = 100, BEHIND_LAYERS = 900 };
 // Adds rows, in any order.
 void add_tensors(Tensors *tensors, const Tensor *rows, int n);
-// The row of a tensor that is there, by its member.
-Tensor *tensor_at(Tensors *tensors, const void *member);
+// Calls `visit` for those of the model and of one layer whose places are `first` to `end` - 1.
+void visit_places(Model *model, Layer *layer, int first, int end, TensorVisitor *visit,
+                  void *whose);
 
 typedef struct {  // all functions may be NULL
     const char *name;
@@ -24,8 +24,8 @@ typedef struct {  // all functions may be NULL
     const Field *fields;
     int n_fields;
     // Whether the file is an older one: then its version, where its header ends, and if the file is so
-    // long, what that says.
-    bool (*old_header)(Model *model, int *version, uint64_t *bytes);
+    // long, what that says as a header of today's.
+    bool (*old_header)(Model *model, uint8_t *header, int *version, uint64_t *bytes);
     bool (*check)(Model *model, Error *err);
     // Reads what stands behind the header, before the types of matrices.
     bool (*read_tables)(Model *model, Cursor *file, Error *err);
@@ -63,3 +63,7 @@ typedef struct {
 } Kinds;
 extern const Kinds kinds;
 #define EACH_KIND(k) for (const Kind *const *k = kinds.rows; k < kinds.rows + kinds.n; k++)
+// Those that have a function.
+#define EACH_KIND_THAT(has, k)                                                                     \
+    EACH_KIND (k)                                                                                  \
+        if ((*k)->has)

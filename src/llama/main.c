@@ -15,7 +15,8 @@ enum { USUAL_POSITIONS = 256 };
 typedef struct {
     const char *prompt, *rope;
     int n;  // positions, the prompt's included; 0: the model's context; -1: the usual ones
-    double temperature, top_p;
+    double temperature, top_p, min_p;
+    int top_k;
     uint64_t seed;
     RopeSettings settings;  // of --rope, --factor and others like it
 } Asked;
@@ -23,14 +24,16 @@ typedef struct {
 #define OF_CORE(member) .place = offsetof(Asked, member)
 static const Setting options[] = {
     {"-i", .type = TEXT, OF_CORE(prompt)},
+    {"-k", .type = WHOLE, OF_CORE(top_k), .high = MOST},
     {"-n", .type = WHOLE, OF_CORE(n), .high = MOST},
     {"-p", .type = NUMBER, OF_CORE(top_p), .high = 1},
     {"-s", .type = SEED, OF_CORE(seed)},
     {"-t", .type = NUMBER, OF_CORE(temperature), .high = 1e6},
+    {"--min-p", .type = NUMBER, OF_CORE(min_p), .high = 1},
     {"--rope", .type = TEXT, OF_CORE(rope)},
 };
 enum { N_OPTIONS = sizeof options / sizeof options[0] };
-static const char usage[] = "model.bin -n N -i TEXT -t T -p P -s SEED "
+static const char usage[] = "model.bin -n N -i TEXT -t T -p P -k K --min-p M -s SEED "
                             "--rope NAME:SETTING=VALUE --factor S";
 
 // Reads an option and its value. What is not in the table is a setting of RoPE, such as --factor.
@@ -57,36 +60,36 @@ typedef struct {
     float *logits;  // (vocab_size) of the token behind it
 } Core;
 
-// Settles how long the text may be, and by which settings the model turns: those that are given,
-// else its own.
-static bool settle_core(Core *r, const RopeSettings *given, int n, Error *err) {
-    const Model *m = &r->model;
-    Plain *p = &r->plain;
-    int most = n < 0 ? USUAL_POSITIONS : n > 0 ? n : m->config.seq_len;
-    EACH_KIND(k) {
-        int reach = (*k)->reach && n < 0 ? (*k)->reach(m) : 0;
-        if (reach && reach < most) most = reach;
+// How long the text may be, in positions.
+static int context_of(const Model *m, int asked) {
+    if (asked >= 0) return asked > 0 ? asked : m->config.seq_len;
+    int least = USUAL_POSITIONS;
+    EACH_KIND_THAT (reach, k) {
+        int reach = (*k)->reach(m);
+        if (reach && reach < least) least = reach;
     }
-    *p = (Plain){.model = m, .rope = &r->plan.rope, .context = most};
-    if (kinds.n) p->extra = alloc_array(1, kinds.plain_bytes, "the past", err);
-    bool good = !kinds.n || p->extra;
-    good = good && settings_resolve(given, &m->rope, 0, most, &r->plan, err);
-    EACH_KIND(k)
-    if (good && (*k)->settle) good = (*k)->settle(p, given, &r->plan, err);
-    return good;
+    return least;
 }
 
-static void lay_out_core(Core *r) {
-    plain_lay_out(&r->plain, &r->arena);
-    r->x = arena_take(&r->arena, r->model.config.dim, sizeof(float));
-    r->logits = arena_take(&r->arena, r->model.config.vocab_size, sizeof(float));
-}
-
+// Opens the model, settles by which settings it turns (those that are given, else its own), and
+// takes the memory for its text.
 static bool open_core(Core *r, const char *path, const Asked *a, Error *err) {
-    if (!model_open(path, &r->model, err) || !settle_core(r, &a->settings, a->n, err)) return false;
-    lay_out_core(r);
-    if (!arena_open(&r->arena, "the past", err)) return false;
-    lay_out_core(r);
+    Model *m = &r->model;
+    Plain *p = &r->plain;
+    if (!model_open(path, m, err)) return false;
+    *p = (Plain){.model = m, .rope = &r->plan.rope, .context = context_of(m, a->n)};
+    p->extra = alloc_array(1, kinds.plain_bytes, "the past", err);
+    if (!p->extra) return false;
+    if (!settings_resolve(&a->settings, &m->rope, 0, p->context, &r->plan, err)) return false;
+    EACH_KIND_THAT (settle, k)
+        if (!(*k)->settle(p, &a->settings, &r->plan, err)) return false;
+
+    for (int pass = 0; pass < 2; pass++) {  // an arena counts first, and then gives
+        plain_lay_out(p, &r->arena);
+        r->x = arena_take(&r->arena, m->config.dim, sizeof(float));
+        r->logits = arena_take(&r->arena, m->config.vocab_size, sizeof(float));
+        if (pass == 0 && !arena_open(&r->arena, "the past", err)) return false;
+    }
     return true;
 }
 
@@ -116,24 +119,27 @@ static bool take_prompt(Core *r, const char *path, const char *text, Error *err)
                 context, context == 1 ? "" : "s");
 }
 
-// Writes and reads the prompt, then samples until a token ends the text or the context is full.
+// Writes and reads the prompt, then samples until a token ends the text or the context is full: the
+// token that it has no place for is written, and not read.
 static bool write_text(Core *r, Sampler *s, Error *err) {
     const ModelConfig *m = &r->model.config;
-    int context = r->plain.context;
     TextOut out = {.tokenizer = r->tokenizer, .previous = -1};
-    for (int i = 0; i <= context; i++) {
-        bool in_prompt = i < r->n_prompt;
-        int32_t token = in_prompt ? r->prompt[i] : 0;
-        if (!in_prompt) {
+    for (int i = 0;; i++) {
+        int32_t token;
+        int length;  // of the text by now, by which a dynamic method goes
+        if (i < r->n_prompt) {
+            token = r->prompt[i];
+            length = r->n_prompt;
+        } else {
             plain_logits(&r->plain, r->x, r->logits);
             if (!all_finite(r->logits, m->vocab_size))
                 return fail_not_finite(m->n_layers, m->n_layers, i - 1, err);
             token = sampler_next(s, r->logits);
             if (tokenizer_ends_text(r->tokenizer, token, m->eos_ids, m->n_eos)) break;
+            length = i + 1;
         }
         text_out_token(&out, token);
-        int length = in_prompt ? r->n_prompt : i + 1;
-        if (i == context) break;
+        if (i == r->plain.context) break;
         int layer = plain_forward(&r->plain, token, i, length, r->x);
         if (layer < m->n_layers) return fail_not_finite(layer, m->n_layers, i, err);
     }
@@ -157,6 +163,8 @@ int main(int argc, char **argv) {
     ok = ok && take_prompt(&r, argv[1], a.prompt, &err);
     uint64_t seed = a.seed ? a.seed : seed_from_clock();
     ok = ok && sampler_init(&s, r.model.config.vocab_size, a.temperature, a.top_p, seed, &err);
+    s.top_k = a.top_k;
+    s.min_p = (float)a.min_p;
     ok = ok && write_text(&r, &s, &err);
     if (!ok) fprintf(stderr, "core: %s\n", err.text);
     sampler_free(&s);

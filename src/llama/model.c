@@ -2,15 +2,15 @@
 // they are used where they lie.
 #include "model.h"
 
+#include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "kind.h"
 
 // ---- which tensors ----
 
-// Those of the model, whose places are below 100 or from 900 on, and of one of its layers. A row has
-// its place in the file, where it goes, what it is for, rows (0: the model lacks it) and columns.
+// A row has its place in the file, where it goes, what it is for, rows (0: the model lacks it) and
+// columns.
 static void list_llama(Model *m, Layer *w, Tensors *t) {
     const ModelConfig *c = &m->config;
     int64_t dim = c->dim, hidden = c->hidden_dim, vocab = c->vocab_size;
@@ -33,8 +33,6 @@ static void list_llama(Model *m, Layer *w, Tensors *t) {
     add_tensors(t, rows, sizeof rows / sizeof rows[0]);
 }
 
-bool tensor_is_of_layer(int place) { return place >= 100 && place < 900; }
-
 void add_tensors(Tensors *t, const Tensor *rows, int n) {
     for (int i = 0; i < n; i++) {
         int at = t->n++;
@@ -43,33 +41,21 @@ void add_tensors(Tensors *t, const Tensor *rows, int n) {
     }
 }
 
-Tensor *tensor_at(Tensors *t, const void *member) {
-    Tensor *row = t->rows;
-    while (row->member != member) row++;
-    return row;
-}
-
-void list_tensors(Model *m, Layer *w, Tensors *t) {
-    t->n = 0;
-    list_llama(m, w, t);
-    EACH_KIND(k)
-    if ((*k)->add_tensors) (*k)->add_tensors(m, w, t);
+void visit_places(Model *m, Layer *w, int first, int end, TensorVisitor *visit, void *whose) {
+    Tensors t = {.n = 0};
+    list_llama(m, w, &t);
+    EACH_KIND_THAT (add_tensors, k) (*k)->add_tensors(m, w, &t);
+    for (const Tensor *row = t.rows; row < t.rows + t.n; row++)
+        if (row->place >= first && row->place < end && row->rows > 0) visit(whose, row);
 }
 
 void model_visit(Model *m, TensorVisitor *visit, void *whose) {
-    Tensors t;
-    int n = m->config.n_layers;
-    EACH_KIND(k)
-    if ((*k)->visit && (*k)->visit(m, visit, whose)) return;
-    for (int l = -1; l <= n; l++) {  // what stands before the layers, and behind them
-        list_tensors(m, l < 0 || l == n ? m->layers : &m->layers[l], &t);
-        for (int i = 0; i < t.n; i++) {
-            const Tensor *row = &t.rows[i];
-            bool is_before = row->place < 100, is_of_layer = tensor_is_of_layer(row->place);
-            bool is_here = l < 0 ? is_before : l < n ? is_of_layer : !is_before && !is_of_layer;
-            if (is_here && row->rows > 0) visit(whose, row);
-        }
-    }
+    EACH_KIND_THAT (visit, k)
+        if ((*k)->visit(m, visit, whose)) return;
+    visit_places(m, m->layers, 0, OF_LAYERS, visit, whose);
+    for (int l = 0; l < m->config.n_layers; l++)
+        visit_places(m, &m->layers[l], OF_LAYERS, BEHIND_LAYERS, visit, whose);
+    visit_places(m, m->layers, BEHIND_LAYERS, INT_MAX, visit, whose);
 }
 
 // ---- where they lie ----
@@ -114,8 +100,8 @@ static bool take_tables(Mapping *r, Error *err) {
     int n_matrices = 0;
     m->rope.short_factors = cursor_take(&r->at, m->config.n_longrope, sizeof(double));
     m->rope.long_factors = cursor_take(&r->at, m->config.n_longrope, sizeof(double));
-    EACH_KIND(k)
-    if ((*k)->read_tables && !(*k)->read_tables(m, &r->at, err)) return false;
+    EACH_KIND_THAT (read_tables, k)
+        if (!(*k)->read_tables(m, &r->at, err)) return false;
     if (m->config.has_types) model_visit(m, count_matrix, &n_matrices);
     return cursor_take_now(&r->at, n_matrices, &r->types, err) &&
            weights_check_codes(r->types, n_matrices, m->config.group_size, err);
@@ -138,8 +124,8 @@ static bool take_tensors(Mapping *r, Error *err) {
         return fail(err,
                     "impossible header: parts of %lld rows are packed (expected a multiple of %d)",
                     (long long)r->cut_group, PACKED_ROWS);
-    EACH_KIND(k)
-    if (size > r->at.offset && (*k)->may_follow && (*k)->may_follow(m, r->at.offset)) return true;
+    EACH_KIND_THAT (may_follow, k)
+        if ((*k)->may_follow(m, r->at.offset)) return true;
     return r->at.offset == size || fail(err, "%s (%zu bytes found, %llu expected from the header)",
                                         r->at.offset > size ? "truncated" : "too long", size,
                                         (unsigned long long)r->at.offset);
@@ -149,8 +135,7 @@ static bool take_tensors(Mapping *r, Error *err) {
 static bool make_layers(Model *m, Error *err) {
     int n = m->config.n_layers;
     m->layers = alloc_array(n, sizeof *m->layers, "layers", err);
-    if (!m->layers || kinds.n == 0) return m->layers;
-    uint8_t *extra = alloc_array(n, kinds.layer_bytes, "layers", err);
+    uint8_t *extra = m->layers ? alloc_array(n, kinds.layer_bytes, "layers", err) : NULL;
     for (int l = 0; extra && l < n; l++)
         m->layers[l].extra = (struct LayerExtra *)(void *)(extra + l * kinds.layer_bytes);
     return extra;
@@ -158,8 +143,8 @@ static bool make_layers(Model *m, Error *err) {
 
 static bool read_model(Model *m, Error *err) {
     Mapping r = {.model = m, .at = {.file = &m->file, .alignment = 1}};
-    if (kinds.n) m->config.extra = alloc_array(1, kinds.model_bytes, "a model", err);
-    if (kinds.n && !m->config.extra) return false;
+    m->config.extra = alloc_array(1, kinds.model_bytes, "a model", err);
+    if (!m->config.extra) return false;
     bool good = header_read(m, &r.at.offset, err) && make_layers(m, err) && take_tables(&r, err) &&
                 take_tensors(&r, err);
     return good && (settings_check(&m->rope, m->config.seq_len, err) ||

@@ -25,11 +25,10 @@ typedef struct {
     int bos_id;  // -1: none
     int n_eos;
     int eos_ids[MAX_EOS];
-    int rotary_dim;  // elements of a head that turn; 0: all
-    bool
-        original_unsaid;  // the settings that the file was made from named no L, see docs/format.md
-    int named_original;  // of linear, from where its factor counts; 0: train_ctx. Only --check asks
-    int n_longrope;      // factors of each of longrope's two lists, 0: there are none
+    int rotary_dim;        // elements of a head that turn; 0: all
+    bool original_unsaid;  // the settings that the file was made from named no L
+    int named_original;    // of linear, from where its factor counts; 0: train_ctx
+    int n_longrope;        // factors of each of longrope's two lists, 0: there are none
     // the WeightType of each matrix in the file's order, a byte each; else all are weight_type
     bool has_types;
     struct ModelExtra *extra;  // what models of other kinds have besides, see kind.h

@@ -1,4 +1,5 @@
-// Sampling from logits; the nucleus is Holtzman et al., arXiv 1904.09751.
+// Sampling from logits; the nucleus is Holtzman et al., arXiv 1904.09751, min-p Nguyen et al., arXiv
+// 2407.01082.
 #include "sampler.h"
 
 #include <math.h>
@@ -19,8 +20,13 @@ void sampler_free(Sampler *s) { free(s->candidates); }
 
 int likeliest(const float *x, int n) {
     int best = 0;
-    for (int i = 1; i < n; i++)
-        if (x[i] > x[best]) best = i;
+    float most = x[0];
+    for (int i = 1; i < n; i++) {
+        if (x[i] > most) {
+            most = x[i];
+            best = i;
+        }
+    }
     return best;
 }
 
@@ -31,12 +37,11 @@ static int by_probability(const void *a, const void *b) {
     return x->token - y->token;  // any fixed order, so that every machine sorts alike
 }
 
-// llama2.c's cutoff: all tokens below it together are below 1 - top_p.
-float sampler_rare(const Sampler *s) { return (1 - s->top_p) / (float)(s->vocab_size - 1); }
-
-// To sort all of a large vocabulary would be slow. So whenever there are twice as many candidates as
-// wanted, the less likely half goes, and the last one left is the new cutoff.
-int sampler_sort(const Sampler *s, const float *x, int most, float cutoff) {
+// Makes candidates of the `most` likeliest of the probabilities x, in order, without those below the
+// cutoff. Returns how many there are. To sort all of a large vocabulary would be slow. So whenever
+// there are twice as many candidates as wanted, the less likely half goes, and the last one left is
+// the new cutoff.
+static int sort_candidates(const Sampler *s, const float *x, int most, float cutoff) {
     Candidate *c = s->candidates;
     int n = 0;
     for (int i = 0; i < s->vocab_size; i++) {
@@ -51,23 +56,37 @@ int sampler_sort(const Sampler *s, const float *x, int most, float cutoff) {
     return n < most ? n : most;
 }
 
-int sampler_nucleus(const Sampler *s, int n, float total) {
-    float sum = 0;
-    int enough = 0;
-    while (enough < n && sum <= s->top_p * total) {
-        sum += s->candidates[enough].probability;
-        enough++;
-    }
-    return enough;
-}
-
-int sampler_draw(const Sampler *s, int n, float share) {
+// The token of the likeliest among the probabilities x that the share falls on, 0 to 1 of what they
+// have. `best` is the likeliest of all.
+static int draw_from_few(const Sampler *s, const float *x, int best, float share) {
     const Candidate *c = s->candidates;
+    int n = s->vocab_size;
+    bool by_number = s->top_k > 0 && s->top_k < n;
+    float least = s->min_p * x[best];
+    // llama2.c's cutoff: all tokens below it together are below 1 - top_p, and not in the nucleus.
+    float rare = (1 - s->top_p) / (float)(n - 1);
+    int kept = by_number ? sort_candidates(s, x, s->top_k, 0)
+                         : sort_candidates(s, x, n, fmaxf(least, rare));
+    if (kept == 0) return best;
+
+    float total = by_number ? 0 : 1;
+    for (int i = 0; by_number && i < kept; i++) total += c[i].probability;
+    if (s->top_p < 1) {
+        float sum = 0;
+        int nucleus = 0;
+        while (nucleus < kept && sum <= s->top_p * total) {
+            sum += c[nucleus].probability;
+            nucleus++;
+        }
+        kept = nucleus;
+    }
+    while (kept > 1 && c[kept - 1].probability < least) kept--;
+
     float sum = 0;
-    for (int i = 0; i < n; i++) sum += c[i].probability;
+    for (int i = 0; i < kept; i++) sum += c[i].probability;
     float reach = c[0].probability;
     int i = 0;
-    while (i < n - 1 && share * sum >= reach) {
+    while (i < kept - 1 && share * sum >= reach) {
         i++;
         reach += c[i].probability;
     }
@@ -84,11 +103,8 @@ int sampler_next(Sampler *s, float *x) {
     for (int i = 0; i < n; i++) x[i] *= sharpness;
     softmax(x, n);
     float share = (float)(next_random(&s->state) >> 40) / 0x1p24f;
-    if (s->draw) return s->draw(s, x, share);
-    if (n > 1 && s->top_p < 1) {
-        int kept = sampler_sort(s, x, n, sampler_rare(s));
-        return kept ? sampler_draw(s, sampler_nucleus(s, kept, 1), share) : best;
-    }
+    bool from_few = s->top_p < 1 || s->min_p > 0 || (s->top_k > 0 && s->top_k < n);
+    if (n > 1 && from_few) return draw_from_few(s, x, best, share);
     float reach = x[0];
     int i = 0;
     while (i < n - 1 && share >= reach) {

@@ -1,11 +1,9 @@
 // The scores and weights that one head gives to every key, for the last query of a prompt.
-#include "jobs.h"
+#include "measure.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include "measure.h"
 
 // The cells that a key and a sink have in common.
 static void print_score(Table *table, double score, double weight, const char *text) {
@@ -15,32 +13,14 @@ static void print_score(Table *table, double score, double weight, const char *t
     table_end_row(table);
 }
 
-static void print_key(Table *table, const Job *job, const Session *s, int i, double score,
-                      double weight) {
-    const int last = session_place(s, (int)job->n_ids - 1);
-    const int place = session_place(s, i);
-    const int32_t before = i > 0 ? job->ids[i - 1] : -1;
-    char text[MAX_SPELLED];
-    size_t length;
-    const char *piece = tokenizer_decode(job->tokenizer, before, job->ids[i], &length);
-    spell(piece, length, text, sizeof text);
-    table_number(table, "%.0f", place);
-    table_number(table, "%.0f", last - place);
-    print_score(table, score, weight, text);
-}
-
-// The head's learned sink, which is a score without a key; -infinity: it has none.
-static double learned_sink(const Model *model, const Watch *watch) {
-    const float *sinks = model->layers[watch->layer].extra->attention.sinks;
-    return sinks ? (double)sinks[watch->head] : -INFINITY;
-}
-
 // Prints the keys that are seen: all whose score is not -infinity.
 static void print_keys(const Job *job, const Session *s) {
     const Watch *watch = &s->config.watch;
     const float *scores = watch->scores;
     const int n = (int)job->n_ids;
-    const double sink = learned_sink(s->model, watch);
+    const float *sinks = s->model->layers[watch->layer].extra->attention.sinks;
+    const double sink = sinks ? (double)sinks[watch->head] : -INFINITY;  // a score without a key
+    const int last = session_place(s, n - 1);
     double max = sink;
     double total = 0;
     for (int i = 0; i < n; i++) max = fmax(max, scores[i]);
@@ -56,8 +36,15 @@ static void print_keys(const Job *job, const Session *s) {
                    s->model->config.extra->index.topk);
     table_columns(&table, "position\tdistance\tscore\tweight\ttoken");
     for (int i = 0; i < n; i++) {
-        double weight = exp(scores[i] - max) / total;
-        if (scores[i] != -INFINITY) print_key(&table, job, s, i, scores[i], weight);
+        if (scores[i] == -INFINITY) continue;
+        char text[MAX_SPELLED];
+        size_t length;
+        const int32_t before = i > 0 ? job->ids[i - 1] : -1;
+        const char *piece = tokenizer_decode(job->tokenizer, before, job->ids[i], &length);
+        spell(piece, length, text, sizeof text);
+        table_number(&table, "%.0f", session_place(s, i));
+        table_number(&table, "%.0f", last - session_place(s, i));
+        print_score(&table, scores[i], exp(scores[i] - max) / total, text);
     }
     if (sink > -INFINITY) {
         table_words(&table, "-");

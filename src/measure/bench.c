@@ -1,12 +1,11 @@
 // Times a model, and what the machine's memory and arithmetic could give.
-#include "jobs.h"
+#include "measure.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "../fast/matmul.h"
-#include "measure.h"
 
 enum { SHORT_PROMPT = 512, DECODED = 32 };  // tokens of a run
 enum { FEWEST_RUNS = 3, MOST_RUNS = 25 };

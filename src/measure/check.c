@@ -3,9 +3,11 @@
 // end of a long text. The same tokens are compared, so nothing but positions differs. docs/check.md
 // has the rows, their limits and the reasons for them.
 //
-// This file has the table of rows, asks for them in order and prints them. check_verdict.c has what a
-// length needs to hold, and says what came out. check_units.c reads the units of text of a row, and
-// check_rows.c judges it by them. check_settings.c judges settings.
+// This file has the table of rows, asks for them in order and prints them. A row is a slice: how its
+// units are read, when they decide it and what it found in words stand together, in check_texts.c,
+// check_keys.c, check_worth.c, check_like.c and check_conversion.c; what they share is in check_rows.c.
+// check_settings.c judges settings. check_verdict.c has what a length needs to hold, and says what came
+// out.
 #include "check_rows.h"
 
 #include <math.h>
@@ -13,49 +15,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+// The story that is read when no FILE is given.
+static const char prose[] =
+#include "prose.inc"
+    ;
+
 enum { ROUNDS_BELOW = 3 };          // for a length below one that fails
 static const double BASE_STEP = 8;  // to the other thetas
+static const double LOOK = 0.03;    // of the budget, between two looks at the clock
 static const char *const verdicts[] = {"fail", "ok", "unknown", "undecided", "between"};
 
-// ---- the rows ----
-
-static bool wants_like(const Check *c) { return c->like; }
-static bool wants_page(const Check *c) { return c->min_page >= 0; }
-static bool wants_cache(const Check *c) { return c->max_cache >= 0; }
-
-const RowType row_types[N_ROW_KINDS] = {
-    [SHORT_PERPLEXITY] = {"short-perplexity", .alone = true, .most = one_unit,
-                          .seconds = short_seconds, .read = read_short, .judge = judge_short,
-                          .describe = describe_short},
-    [LIKE] = {"like", .alone = true, .is_wanted = wants_like, .most = most_stretches,
-              .seconds = beside_seconds, .read = read_like, .judge = judge_like,
-              .describe = describe_like},
-    [CONVERSION] = {"conversion", .alone = true, .most = most_mistakes, .seconds = mistakes_seconds,
-                    .read = read_mistakes, .judge = judge_mistakes, .describe = describe_mistake},
-    [SHORT_TEXTS] = {"short-texts", .most = most_stretches, .seconds = in_place_seconds,
-                     .read = read_stretch, .judge = judge_text, .describe = describe_short_texts},
-    [OTHER_BASES] = {"base", .alone = true, .most = most_stretches, .seconds = bases_seconds,
-                     .read = read_bases, .judge = judge_bases, .describe = describe_base},
-    [JUMPS] = {"jumps", .by_jumps = true, .most = most_stretches, .seconds = beside_seconds,
-               .plan = stretch_jumps, .read = read_stretch, .judge = judge_text,
-               .describe = describe_text},
-    [JUMP_KEYS] = {"jump-retrieval", .by_jumps = true, .asks_for_keys = true, .most = most_keys,
-                   .seconds = key_seconds, .plan = key_jumps, .read = read_keys,
-                   .judge = judge_keys, .describe = describe_keys},
-    [STEPS] = {"step-by-step", .most = most_stretches, .seconds = steps_seconds, .plan = may_jump,
-               .read = read_steps, .judge = judge_steps, .describe = describe_steps},
-    [READ_AGAIN] = {"page", .by_jumps = true, .about_worth = true, .is_wanted = wants_page,
-                    .most = most_stretches, .seconds = page_seconds, .plan = page_jumps,
-                    .read = read_page, .judge = judge_page, .describe = describe_page},
-    [ROUNDED_CACHE] = {"cache", .alone = true, .by_jumps = true, .about_worth = true,
-                       .is_wanted = wants_cache, .most = most_stretches, .seconds = cache_seconds,
-                       .plan = may_jump, .read = read_cache, .judge = judge_cache,
-                       .describe = describe_cache},
-    [WHOLE_TEXT] = {"perplexity", .most = most_texts, .seconds = text_seconds,
-                    .read = read_whole_text, .judge = judge_text, .describe = describe_text},
-    [WHOLE_KEYS] = {"retrieval", .asks_for_keys = true, .most = most_keys,
-                    .seconds = whole_key_seconds, .read = read_keys, .judge = judge_keys,
-                    .describe = describe_keys},
+// A row's type stands in its own file, behind what it does.
+const RowType *const row_types[N_ROW_KINDS] = {
+    [SHORT_PERPLEXITY] = &short_perplexity_row,
+    [LIKE] = &like_row,
+    [CONVERSION] = &conversion_row,
+    [SHORT_TEXTS] = &short_texts_row,
+    [OTHER_BASES] = &base_row,
+    [JUMPS] = &jumps_row,
+    [JUMP_KEYS] = &jump_keys_row,
+    [STEPS] = &steps_row,
+    [READ_AGAIN] = &page_row,
+    [ROUNDED_CACHE] = &cache_row,
+    [WHOLE_TEXT] = &whole_text_row,
+    [WHOLE_KEYS] = &whole_keys_row,
 };
 
 // ---- what is printed of a row ----
@@ -78,7 +61,7 @@ static void print_apart(Table *t, bool is_known, double value, double other) {
 static void print_check_line(Check *c, const Row *row, const char *name) {
     Table *t = &c->table;
     const bool is_read = row->units > 0 && (row->samples.n > 0 || row->verdict != UNABLE);
-    const bool has_limit = is_read && !(row_types[row->kind].about_worth && row->limit == 0);
+    const bool has_limit = is_read && !(row_types[row->kind]->about_worth && row->limit == 0);
     const bool needs_time = row->verdict == OPEN && !row->lacks;
     table_words(t, name);
     table_number(t, "%.0f", row->length);
@@ -106,10 +89,10 @@ static void print_parts(Check *c, const Row *row) {
 static void print_row(Check *c, Row *row) {
     row->printed = true;
     if (row->kind == ROUNDED_CACHE && row->units > 0) print_parts(c, row);
-    else print_check_line(c, row, row_types[row->kind].name);
+    else print_check_line(c, row, row_types[row->kind]->name);
     if (!c->table.eyes) fflush(stdout);
     if (row->units > 0 && !c->table.moves)
-        fprintf(stderr, "run: %s %d: %.1f of %g s\n", row_types[row->kind].name, row->length,
+        fprintf(stderr, "run: %s %d: %.1f of %g s\n", row_types[row->kind]->name, row->length,
                 spent(c), c->budget);
 }
 
@@ -127,48 +110,37 @@ static void learn_speed(Check *c, const Row *row, double took, double expected) 
     else c->per_token *= change;
 }
 
-// Whether another unit of the row is to be read, up to `most`.
-static bool goes_on(const Check *c, const Row *row, int most) {
-    bool is_open = row->verdict == OPEN && row->units < most;
-    return is_open && fits(c, row_types[row->kind].seconds(c, row));
-}
-
-// Says why a row stays open whose units are all read.
-static void give_up(Row *row) {
-    row->lacks = "a longer text";
-    // A model that does not surely find keys in a short text is not judged by them.
-    if (row_types[row->kind].asks_for_keys && !finds_in_short(row)) row->verdict = UNABLE;
-    // A mistake that neither harms nor helps tells nothing.
-    if (row->kind == CONVERSION) row->verdict = UNABLE;
-}
-
 // Reads units for the row until it is decided, until there is no more text or time, or until it is
 // the next row's turn. False with the reason when something went wrong.
 static bool settle(Check *c, Row *row, int round, Error *err) {
+    const RowType *type = row_types[row->kind];
     const int all = most_units(c, row);
     const int most = units_up_to(c, row, round);
     Session *s = NULL;
     bool ok = true;
     row->lacks = all == 0 ? "a longer text" : NULL;
-    snprintf(c->doing, sizeof c->doing, "%s %d", row_types[row->kind].name, row->length);
-    while (ok && goes_on(c, row, most)) {
+    snprintf(c->doing, sizeof c->doing, "%s %d", type->name, row->length);
+    while (ok && row->verdict == OPEN && row->units < most && fits(c, type->seconds(c, row))) {
         Error memory;
         double began = now_seconds();
-        double expected = row_types[row->kind].seconds(c, row);
-        if (!s && !row_types[row->kind].alone) {
+        double expected = type->seconds(c, row);
+        if (!s && !type->alone) {
             s = open_for(c, row, &memory);
             if (!s) row->lacks = "more memory";
             if (!s) break;
         }
-        ok = row_types[row->kind].read(c, row, s, err);
+        ok = type->read(c, row, s, err);
         if (!ok) break;
         double took = now_seconds() - began;
         row->units++;
         row->seconds += took;
-        row_types[row->kind].judge(c, row);
+        type->judge(c, row);
         learn_speed(c, row, took, expected);
     }
-    if (ok && row->verdict == OPEN && row->units == all) give_up(row);
+    if (ok && row->verdict == OPEN && row->units == all) {
+        row->lacks = "a longer text";
+        if (type->tells_nothing && type->tells_nothing(row)) row->verdict = UNABLE;
+    }
     session_free(s);
     return ok || c->late;
 }
@@ -265,6 +237,79 @@ static void print_beyond(Check *c) {
     if (c->settings.is_beyond) print_reach(&c->settings, n, words[verdict_at(c, n)], &c->table);
 }
 
+// ---- the beginning ----
+
+// Measures how fast the model reads: one token, to have the weights in memory, another one, then
+// pieces that double.
+static bool measure_speed(Check *c, Error *err) {
+    const ModelConfig *m = &c->job->model->config;
+    double heads = (double)m->n_heads * (double)m->head_dim;
+    double kv = (double)m->n_kv_heads * (double)m->head_dim;
+    double look = (isfinite(c->budget) ? c->budget : 1) * LOOK;
+    Row longest = {.kind = JUMPS, .length = c->job->length};
+    int32_t text[MOST_WINDOW];
+    // A model that cannot stand at all positions is refused here.
+    if (c->job->length == c->window) longest.kind = SHORT_TEXTS;
+    Session *s = open_for(c, &longest, err);
+    bool ok = s;
+    take_text(c, 0, c->window, text);
+    c->start = now_seconds();
+    c->deep = heads / ((double)m->dim * (2 * (heads + kv) + 3.0 * (double)model_used_width(m)));
+    for (int at = 0, n = 1; ok && at + n <= c->window && (at < 4 || n * c->per_token < look);
+         at += n, n = at) {
+        double began = now_seconds();
+        ok = session_read(s, text + at, n, at + n, 0, err);
+        c->per_token = (now_seconds() - began) / n;
+        if (n == 1) c->per_step = c->per_token;
+    }
+    session_free(s);
+    if (c->late) return fail(err, "--budget %g is over before two tokens are read", c->budget);
+    for (c->chunk = 1; c->chunk < PREFILL_CHUNK && 2 * c->chunk * c->per_token <= look;)
+        c->chunk *= 2;
+    return ok;
+}
+
+static bool find_text(Check *c, Error *err) {
+    const Job *job = c->job;
+    size_t needed = (size_t)(c->window - has_bos(c));
+    if (job->ids) {
+        c->ids = alloc_array(job->n_ids, sizeof *c->ids, "a text", err);
+        c->n_ids = job->n_ids;
+        if (c->ids) memcpy(c->ids, job->ids, job->n_ids * sizeof *c->ids);
+    } else {
+        c->ids = tokenizer_encode(job->tokenizer, prose, sizeof prose - 1, false, &c->n_ids, err);
+    }
+    if (!c->ids) return false;
+    if (c->n_ids < needed)
+        return fail(err, "the text has %zu tokens, fewer than the %zu of a short text", c->n_ids,
+                    needed);
+    size_t step = (size_t)(c->window / 2);
+    size_t places = (c->n_ids - needed) / step + 1;
+    c->n_stretches = places < MOST_STRETCHES ? (int)places : MOST_STRETCHES;
+    return true;
+}
+
+static bool check_prepare(Check *c, Error *err) {
+    int n = c->job->length;
+    int train_ctx = c->references[FILES_OWN].rope.train_ctx;
+    if (n < SHORTEST)
+        return fail(err, "--check needs at least %d positions (found -n %d)", SHORTEST, n);
+    int within = train_ctx >= SHORTEST && train_ctx < n ? train_ctx : n;
+    c->window = (within < MOST_WINDOW ? within : MOST_WINDOW) / 2 * 2;
+    for (int length = c->window; length<n; length = length> n / 3 ? n : 2 * length)
+        c->lengths[c->n_lengths++] = length;
+    c->lengths[c->n_lengths++] = n;
+    bool ok = !c->like_path || (c->like = like_open(c->job, c->like_path, err));
+    return ok && find_text(c, err) && measure_speed(c, err);
+}
+
+static void check_free(Check *c) {
+    like_close(c->like);
+    session_free(c->reference);
+    free(c->ids);
+    for (int u = 0; u < MOST_STRETCHES; u++) free(c->scores[u]);
+}
+
 // ---- the check ----
 
 // How many engines read the settings alike, where not all do.
@@ -299,7 +344,7 @@ static void print_costs(Check *c) {
         double whole = 0;
         for (RowKind kind = 0; kind < N_ROW_KINDS; kind++) {
             if (!is_wanted(c, kind)) continue;
-            const bool once = kind != JUMPS && kind != JUMP_KEYS && !row_types[kind].about_worth &&
+            const bool once = kind != JUMPS && kind != JUMP_KEYS && !row_types[kind]->about_worth &&
                               kind < WHOLE_TEXT;
             Row row = {.kind = kind, .length = n};
             double seconds = seconds_to_decide(c, &row);
@@ -312,20 +357,6 @@ static void print_costs(Check *c) {
         table_number(&c->table, "%.1f", whole_bytes(c, n) / 1e6);
         table_end_row(&c->table);
     }
-}
-
-// Settings alone take no weights. They are made for -n, or they are not.
-static Answer judge_alone(Check *c) {
-    if (c->settings.is_beyond) print_reach(&c->settings, c->job->length, "fail", &c->table);
-    return say_of_settings(c);
-}
-
-static bool judge_by_reading(Check *c, Answer *answer, Error *err) {
-    if (!read_in_order(c, err)) return false;
-    print_beyond(c);
-    note_engines(c);
-    *answer = say_verdict(c);
-    return true;
 }
 
 static bool run_checks(Check *c, Answer *answer, Error *err) {
@@ -345,8 +376,15 @@ static bool run_checks(Check *c, Answer *answer, Error *err) {
     } else {
         table_columns(&c->table, "check\tlength\tvalue\tse\tlimit\tverdict\tbudget");
         judge_settings(job, &c->references[FILES_OWN], job->length, &c->table, &c->settings);
-        if (o->settings) *answer = judge_alone(c);
-        else ok = judge_by_reading(c, answer, err);
+        if (o->settings) {  // which take no weights: they are made for -n, or they are not
+            if (c->settings.is_beyond) print_reach(&c->settings, job->length, "fail", &c->table);
+            *answer = say_of_settings(c);
+        } else {
+            ok = read_in_order(c, err);
+            if (ok) print_beyond(c);
+            if (ok) note_engines(c);
+            if (ok) *answer = say_verdict(c);
+        }
     }
     table_end(&c->table);
     if (ok) warn_of_unsaid(job);

@@ -1,10 +1,8 @@
 // The rows of --check: what is known of each, when it is decided, how long it takes; and what the
-// files of --check have for one another. check.c has the table of them.
+// files of --check have for one another. check.c has the table of them, and says which file is which.
 #pragma once
 
-#include "jobs.h"
 #include "measure.h"
-#include "mistakes.h"
 
 // ---- check_settings.c: the rows about settings ----
 
@@ -37,32 +35,14 @@ enum {
     SHORTEST = 16,        // positions that a check needs
     MOST_WINDOW = 512,    // tokens of a stretch of text
     MOST_STRETCHES = 96,  // of a text that are read, spread over all of it
+    PAGE_WINDOW = 256,    // tokens of a stretch, at least, for a row about what a context is worth
     MAX_LENGTHS = 32,
     MAX_ROWS = 8 * MAX_LENGTHS,
-    FIRST_STRETCHES = 2,   // by which the reference is chosen
-    TAIL = 64,             // tokens that are read one by one
-    MISTAKE_TOKENS = 128,  // of a text that is read with each mistake, at most
-    MOST_ROUNDS = 5,       // turns of a row, with which all of its units are read
+    MOST_ROUNDS = 5,    // turns of a row, with which all of its units are read
+    MOST_OTHERS = 12,   // readings that a row tells apart
+    LEAST_SAMPLES = 12  // that decide at SURE; fewer ones are judged by Student's t
 };
-
-// Of the rows about what a context is worth.
-enum {
-    PAGE_PIECES = 4,      // of a stretch: the page stands in the first one, and again in the last
-    PAGE_WINDOW = 256,    // tokens of a stretch, at least: shorter ones have no page
-    PAGE_STRETCHES = 12,  // which are read where no share is asked for
-    CACHE_STRETCHES = 4,  // likewise
-};
-// Gains with jumps, in place, and the sum, which tells how these two vary together. They are
-// nats for each token.
-enum { GAIN_LONG, GAIN_SHORT, GAIN_SUM };
-// What of a cache is rounded.
-typedef struct {
-    const char *row;  // the name of its row
-    KvType keys, values;
-} CachePart;
-enum { Q8_KEYS, Q8_VALUES, Q8_CACHE, Q4_KEYS, Q4_VALUES, Q4_CACHE, N_CACHE_PARTS };
-_Static_assert((int)N_CACHE_PARTS <= (int)N_MISTAKES, "a row has room for them");
-extern const CachePart cache_parts[N_CACHE_PARTS];
+static const double SURE = 3.5;  // standard errors between a value and its limit that decide
 
 // A sample is a mean over some neighboring tokens, which depend on each other, or a key that was
 // asked for.
@@ -99,7 +79,7 @@ typedef struct {
     Samples in_short;  // keys that are found in a short text, asked when many are missed
     // for OTHER_BASES, CONVERSION and ROUNDED_CACHE: one for each other theta, mistake or part; for
     // READ_AGAIN: gains
-    Samples others[N_MISTAKES];
+    Samples others[MOST_OTHERS];
     int other;                   // the one of them that the value is of
     double value, error, limit;  // error: one standard error of the value
     double seconds;              // that its units took
@@ -158,9 +138,6 @@ typedef struct {
     double min_page, max_cache;  // likewise
 } Check;
 
-// Whether so high a perplexity of a short text suggests that the model was wrongly converted.
-bool is_suspicious(const Check *check, const Row *short_perplexity);
-
 // A kind of row.
 typedef bool IsWanted(const Check *check);
 typedef int MostUnits(const Check *check, const Row *row);
@@ -170,6 +147,7 @@ typedef RopePlan PlanOfRow(const Check *check, const Row *row);
 // the reason, or when it was too late.
 typedef bool ReadUnit(Check *check, Row *row, Session *session, Error *err);
 typedef void JudgeRow(const Check *check, Row *row);
+typedef bool TellsNothing(const Row *row);
 typedef void DescribeRow(const Check *check, const Row *row, char *out, size_t size);
 typedef struct {
     const char *name;      // as printed
@@ -183,60 +161,64 @@ typedef struct {
     PlanOfRow *plan;       // by which its units are read where it is tried; NULL: the job's
     ReadUnit *read;
     JudgeRow *judge;
-    DescribeRow *describe;  // what it found, in words
+    TellsNothing *tells_nothing;  // open with all units read: the model cannot be judged by it
+    DescribeRow *describe;        // what it found, in words
 } RowType;
-extern const RowType row_types[N_ROW_KINDS];
+extern const RowType *const row_types[N_ROW_KINDS];
 static inline bool is_wanted(const Check *check, RowKind kind) {
-    return !row_types[kind].is_wanted || row_types[kind].is_wanted(check);
+    return !row_types[kind]->is_wanted || row_types[kind]->is_wanted(check);
 }
 
-// ---- check_rows.c: when a row is decided, and what it takes ----
-
-MostUnits one_unit, most_stretches, most_mistakes, most_keys, most_texts;
-UnitSeconds short_seconds, beside_seconds, mistakes_seconds, in_place_seconds, bases_seconds;
-UnitSeconds key_seconds, steps_seconds, page_seconds, cache_seconds, text_seconds,
-    whole_key_seconds;
-JudgeRow judge_short, judge_like, judge_mistakes, judge_text, judge_bases, judge_keys, judge_steps;
-JudgeRow judge_page, judge_cache;
+// ---- check_rows.c: what they share ----
 
 void add_sample(Samples *samples, double x);
-
+double standard_error(const Samples *samples);
+// OK or FAIL when a value is so many of its errors below or above its limit.
+Verdict decide(double value, double error, double limit);
+// Judges a row by the ratio of two perplexities, whose logarithm its samples have.
+void judge_ratio(Row *row, double limit);
+// Judges the row by the one of n other readings that says most against the model: it fails, or it
+// is open where others pass, or its ratio is the highest one.
+void judge_others(Row *row, int n, double limit);
 // The limit below which a ratio passes, and the one above which it fails. What is between them is
-// not decided by the row. False: the row has one limit, or another kind of value.
+// not decided by the row. False: the row has that one limit alone, or another kind of value.
 bool has_two_limits(const Check *check, const Row *row, double *passes, double *fails);
-// How many units the text has for the row, at most.
-int most_units(const Check *check, const Row *row);
-// How many of them are read up to the row's turn number `round`: twice as many as up to the one
-// before it. So a row that sits on its limit does not take all of the time where another decides.
-int units_up_to(const Check *check, const Row *row, int round);
-// Whether a part of the cache is told: where the cache is not rounded, all are.
-bool asks_for_part(const Check *check, int part);
-// Mean and standard error of the samples of a part.
-void tell_part(const Row *row, int part, double *mean, double *error);
-// Whether a reading with the mistake can still tell anything.
-bool is_open_mistake(const Check *check, const Row *row, int mistake);
-// Whether the next key is to be asked for in a short text.
-bool asks_in_short(const Row *row);
-// Whether keys that are found in a short text are surely enough to judge a model by them.
-bool finds_in_short(const Row *row);
-
-// ---- time ----
 
 // Seconds since the first token was read.
 double spent(const Check *check);
 // Whether what should take so many seconds may be begun.
 bool fits(const Check *check, double seconds);
+// Seconds that some tokens of a text of n should take, a stretch in its window, the reference's
+// reading of the row's next stretch, which is read once for all rows, and a stretch beside that.
+double seconds_for(const Check *check, double tokens, double n);
+double stretch_seconds(const Check *check);
+UnitSeconds reference_seconds, beside_seconds;
 // Whether a text in place is read by the reference's own settings.
 bool is_reference(const Check *check);
+// How many units the text has for the row, at most; those of rows about stretches.
+MostUnits most_units, most_stretches;
+// How many of them are read up to the row's turn number `round`: twice as many as up to the one
+// before it. So a row that sits on its limit does not take all of the time where another decides.
+int units_up_to(const Check *check, const Row *row, int round);
 // Seconds that an open row should take until it is decided, by what is known of it.
-double seconds_to_decide(const Check *check, const Row *row);
+UnitSeconds seconds_to_decide;
 
-// Tokens of a text with a mistake, of one with a key, and short windows that are read beside a text of so many tokens.
-int mistake_tokens(const Check *check);
+// The plan that is checked, for n tokens in so many pieces that are spread over the row's positions.
+// All keys but BOS count as a crowd.
+RopePlan jumping_plan(const Check *check, const Row *row, int n, int pieces);
+PlanOfRow stretch_jumps, may_jump;
+// The plan by which the row's units are read where it is tried: in place, or with jumps over its
+// positions.
+PlanOfRow plan_of_row;
+// A session for a plan, which asks for the time before each chunk. NULL with the reason.
+SessionConfig timed_config(Check *check, const RopePlan *plan, int context);
+Session *open_timed(Check *check, const RopePlan *plan, int context, Error *err);
+// A session for the row's units. NULL with the reason when there is no memory.
+Session *open_for(Check *check, const Row *row, Error *err);
+// Bytes of the session that reads a text of `length` tokens whole.
+double whole_bytes(const Check *check, int length);
+// Tokens of a text with a key.
 int key_tokens(const Check *check);
-int windows_beside(const Check *check, int length);
-
-// ---- check_texts.c: texts, and sessions that give up when the budget ends ----
 
 bool has_bos(const Check *check);
 // Copies n tokens that begin with the text's id number `start`, behind BOS in the first one's
@@ -247,39 +229,54 @@ void take_text(const Check *check, size_t start, int n, int32_t *text);
 int spread_order(int i, int n);
 // The first id of the u-th of n texts of `length` tokens, which are spread over all of the text.
 size_t start_of(const Check *check, int u, int n, int length);
+// -ln p of the second half of stretch u, by a session for `window` tokens.
+bool score_stretch(Check *check, Session *s, int u, double *nll, Error *err);
+// The same by the reference, which reads each stretch once. NULL when it is too late.
+const double *reference_scores(Check *check, int u, Error *err);
+// A sample for each `size` of n differences between two readings, and for what is left of them; the
+// same for the usual size.
+void add_samples(Samples *s, const double *these, const double *those, int n, int size);
+void add_differences(Samples *s, const double *these, const double *those, int n);
 
-// The plan by which the row's units are read where it is tried: in place, or with jumps over its
-// positions.
-RopePlan plan_of_row(const Check *check, const Row *row);
-PlanOfRow stretch_jumps, may_jump, page_jumps, key_jumps;
+// Adds words behind those that are there.
+void add_words(char *out, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+// How a row was read, behind a comma; "": in place.
+const char *how_it_was_read(const Check *check, const Row *row);
+// The limit that was failed, or, where nothing is decided, both.
+DescribeRow describe_limit;
+// What a ratio of perplexities is of, and by what: how often it is as large. The same of texts
+// within the trained context, which another reading is beside.
+void describe_times(const Check *check, const Row *row, const char *what, const char *by, char *out,
+                    size_t size);
+void describe_beside(const Check *check, const Row *row, const char *by, char *out, size_t size);
 
-// A session for a plan, which asks for the time before each chunk. NULL with the reason.
-SessionConfig timed_config(Check *check, const RopePlan *plan, int context);
-Session *open_timed(Check *check, const RopePlan *plan, int context, Error *err);
-// Bytes of the session that reads a text of `length` tokens whole.
-double whole_bytes(const Check *check, int length);
+// ---- the rows, each in its own file ----
 
-// ---- check_units.c: how the units of rows are read ----
+extern const RowType short_perplexity_row, short_texts_row, jumps_row, base_row, steps_row;
+extern const RowType whole_text_row, jump_keys_row, whole_keys_row, page_row, cache_row;
+extern const RowType like_row, conversion_row;
 
-// Works out what the rows need: the text, lengths, and how fast the model reads. False with the
+// check_texts.c: whether so high a perplexity of a short text suggests that the model was wrongly
+// converted.
+bool is_suspicious(const Check *check, const Row *short_perplexity);
+
+// check_worth.c: what of a cache is rounded, with the name of its row.
+typedef struct {
+    const char *row;
+    KvType keys, values;
+} CachePart;
+enum { Q8_KEYS, Q8_VALUES, Q8_CACHE, Q4_KEYS, Q4_VALUES, Q4_CACHE, N_CACHE_PARTS };
+extern const CachePart cache_parts[N_CACHE_PARTS];
+// Whether a part of the cache is told: where the cache is not rounded, all are.
+bool asks_for_part(const Check *check, int part);
+// Mean and standard error of the samples of a part.
+void tell_part(const Row *row, int part, double *mean, double *error);
+
+// check_like.c: opens the other model that reads the same text, and its tokenizer. NULL with the
 // reason.
-bool check_prepare(Check *check, Error *err);
-void check_free(Check *check);
-
-// A session for the row's units. NULL with the reason when there is no memory.
-Session *open_for(Check *check, const Row *row, Error *err);
-ReadUnit read_short, read_like, read_mistakes, read_stretch, read_bases, read_keys, read_steps;
-ReadUnit read_page, read_cache, read_whole_text;
-
-// ---- check_like.c: another model that reads the same text ----
-
-// Opens the other model and its tokenizer. NULL with the reason.
 Likeness *like_open(const Job *job, const char *path, Error *err);
 void like_close(Likeness *like);
-
-// Has it read the row's next stretch, of whose second half `scores` are -ln p by the model that is
-// checked, and adds the samples. False with the reason, or when it was too late.
-bool like_read(Check *check, Row *row, const double *scores, Error *err);
 
 // ---- check_verdict.c: what a length needs to hold, and what is known of that ----
 
@@ -306,9 +303,6 @@ Verdict verdict_at(const Check *check, int length);
 
 // The budget for what should take so many seconds more, rounded up to two digits.
 double budget_for(const Check *check, double seconds);
-
-DescribeRow describe_short, describe_like, describe_mistake, describe_short_texts, describe_base;
-DescribeRow describe_text, describe_keys, describe_steps, describe_page, describe_cache;
 
 // Says what came out for -n in a last line, and with --json as the reason of the status. Returns the
 // answer.

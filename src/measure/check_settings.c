@@ -97,18 +97,15 @@ static int first_beyond(const RopeConfig *r, double limit, int length) {
     return length;
 }
 
-// From where a factor counts: L, or the original length that a config names for a method that has
-// no other use of it.
-static int counts_from(const RopeConfig *r, const RopeFile *said) {
-    bool is_said = r->method == said->rope.method && r->train_ctx == said->rope.train_ctx;
-    return is_said && said->named_original ? said->named_original : r->train_ctx;
-}
-
 // How many positions settings are made for, where `length` are asked for.
 static double reach_of(const RopeConfig *r, const RopeFile *said, int seq_len, int length) {
     unsigned flags = rope_methods[r->method].flags;
-    double reach = flags & ROPE_USES_FACTOR ? r->factor * counts_from(r, said) : r->train_ctx;
     if (r->dynamic) return INFINITY;
+    // A factor counts from L, or from the original length that a config names for a method that has
+    // no other use of it.
+    bool is_said = r->method == said->rope.method && r->train_ctx == said->rope.train_ctx;
+    int counts_from = is_said && said->named_original ? said->named_original : r->train_ctx;
+    double reach = flags & ROPE_USES_FACTOR ? r->factor * counts_from : r->train_ctx;
     // Their factor is not how many times longer a text may be: Llama 3.1 has 8 of 8,192, and is
     // made for 131,072.
     if (flags & (ROPE_USES_FREQ_FACTORS | ROPE_USES_LISTS)) reach = fmax(reach, seq_len);
@@ -125,35 +122,23 @@ static double reach_of(const RopeConfig *r, const RopeFile *said, int seq_len, i
     return longest == MOST_LENGTH ? INFINITY : longest;
 }
 
-static void judge_lists(Judge *j, const RopeConfig *said, const RopeConfig *given, int seq_len) {
-    const RopeMethod *method = &rope_methods[said->method];
-    double scale = fmax(said->factor, (double)seq_len / said->train_ctx);
-    double expected = method->attention(given, scale);
-    double found = said->attention_factor;
-    if (found == 0) found = method->attention(given, given->factor);
-    judge_setting(j, "temperature", found, expected, fabs(found / expected - 1) < 0.1, IS_WANTED);
-}
-
-// A factor that is not the file's, though the file's is enough for the length, is one that the
-// model was not made with.
-static bool is_another_factor(const RopeConfig *said, const RopeConfig *made,
-                              const RopeConfig *asked, bool enough) {
-    bool uses = rope_methods[made->method].flags & ROPE_USES_FACTOR && said->factor > 0;
-    bool fixed = !made->dynamic && !asked->dynamic;
-    bool same_method = asked->method == made->method;
-    return uses && fixed && enough && same_method && asked->factor != made->factor;
-}
-
 // What the file (or --rope-config) says, compared with itself.
 static void judge_said(Judge *j, const RopeConfig *said, const RopeConfig *given, int seq_len) {
-    unsigned flags = rope_methods[said->method].flags;
-    if (flags & ROPE_USES_FREQ_FACTORS) {
+    const RopeMethod *method = &rope_methods[said->method];
+    if (method->flags & ROPE_USES_FREQ_FACTORS) {
         int low = said->low_freq_factor > 0;
         int high = said->high_freq_factor > 0;
         int found = (said->factor > 0) + low + high;
         judge_setting(j, "llama3-factors", found, 3, found == 3, IS_WANTED);
     }
-    if (flags & ROPE_USES_LISTS) judge_lists(j, said, given, seq_len);
+    if (method->flags & ROPE_USES_LISTS) {
+        double scale = fmax(said->factor, (double)seq_len / said->train_ctx);
+        double expected = method->attention(given, scale);
+        double found = said->attention_factor;
+        if (found == 0) found = method->attention(given, given->factor);
+        bool good = fabs(found / expected - 1) < 0.1;
+        judge_setting(j, "temperature", found, expected, good, IS_WANTED);
+    }
 }
 
 // The same of how far it reaches. A context left at the trained length is usual. One beyond what
@@ -177,7 +162,11 @@ static void judge_asked(Judge *j, const Job *job, const RopePlan *own, int seq_l
     Cell found = words_cell(job->plans->name);
     Cell expected = words_cell(own->name);
     if (made->method != ROPE_NONE) tell(j, "method", &found, &expected, same, IS_MODELS);
-    if (is_another_factor(said, made, asked, enough))
+    // A factor that is not the file's, though the file's is enough for the length, is one that the
+    // model was not made with.
+    bool has_factor = rope_methods[made->method].flags & ROPE_USES_FACTOR && said->factor > 0;
+    bool is_fixed = !made->dynamic && !asked->dynamic && asked->method == made->method;
+    if (has_factor && is_fixed && enough && asked->factor != made->factor)
         judge_setting(j, "factor", asked->factor, made->factor, false, IS_MODELS);
     if (asked->theta != made->theta)
         judge_setting(j, "theta", asked->theta, made->theta, false, IS_MODELS);

@@ -3,7 +3,6 @@
 #include "check_rows.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -67,7 +66,7 @@ int needs_of(const Check *c, int length, Need needs[MAX_NEEDS]) {
 
 bool is_further(const Check *c, Need need, int length) {
     if (need.kind == WHOLE_TEXT || need.kind == WHOLE_KEYS) return length > c->window;
-    if (row_types[need.kind].about_worth) return true;
+    if (row_types[need.kind]->about_worth) return true;
     return need.kind == JUMPS && need.length != length;
 }
 
@@ -163,140 +162,11 @@ static double seconds_left(const Check *c) {
     return seconds;
 }
 
-// ---- what a row found ----
-
-// Adds words behind those that are there.
-static void add_words(char *out, size_t size, const char *format, ...) {
-    const size_t used = strlen(out);
-    va_list list;
-    va_start(list, format);
-    vsnprintf(out + used, size - used, format, list);
-    va_end(list);
-}
-
-static const char *how_it_was_read(const Row *row) {
-    if (row_types[row->kind].by_jumps) return ", by jumps";
-    return row->kind >= WHOLE_TEXT ? ", read whole" : "";
-}
-
-// The limit that was failed, or, where nothing is decided, both.
-static void describe_limit(const Check *c, const Row *row, char *out, size_t size) {
-    double passes, fails;
-    bool two = has_two_limits(c, row, &passes, &fails) && row->verdict != FAIL;
-    const char *where = row->kind == WHOLE_TEXT ? " in the built-in story" : "";
-    if (two) snprintf(out, size, "%.2f passes, %.2f fails%s", passes, fails, where);
-    else snprintf(out, size, row->limit < 10 ? "limit %.2f" : "limit %.0f", row->limit);
-}
-
-void describe_keys(const Check *c, const Row *row, char *out, size_t size) {
-    (void)c;
-    const Samples *s = &row->samples;
-    int n =
-        snprintf(out, size, "keys: %.0f of %d found, a share of %.2f +- %.2f (%.2f wanted)%s",
-                 s->n * s->mean, s->n, row->value, row->error, row->limit, how_it_was_read(row));
-    if (row->verdict != OPEN || !asks_in_short(row)) return;
-    snprintf(out + n, size - (size_t)n, "; of those in a short text %.0f of %d so far",
-             row->in_short.n * row->in_short.mean, row->in_short.n);
-}
-
-static const char *how_far(const Check *c, const Row *row) {
-    return row->length > c->window ? ", by jumps" : "";
-}
-
-void describe_page(const Check *c, const Row *row, char *out, size_t size) {
-    snprintf(out, size,
-             "a page that is read again gains %.2f +- %.2f of what it does in a short text "
-             "(%.2f wanted)%s",
-             row->value, row->error, row->limit, how_far(c, row));
-}
-
-void describe_cache(const Check *c, const Row *row, char *out, size_t size) {
-    snprintf(out, size, "--kv %s changes %.4f +- %.4f nats for each token (%.4g at most)%s",
-             cache_parts[row->other].row + strlen("cache-"), row->value, row->error, row->limit,
-             how_far(c, row));
-}
-
-void describe_short(const Check *c, const Row *row, char *out, size_t size) {
-    char limit[80];
-    describe_limit(c, row, limit, sizeof limit);
-    snprintf(out, size,
-             "perplexity %.0f +- %.0f in a short text (%s): it knows next to nothing of the "
-             "text. Wrongly converted?",
-             row->value, row->error, limit);
-}
-
-void describe_steps(const Check *c, const Row *row, char *out, size_t size) {
-    char limit[80];
-    describe_limit(c, row, limit, sizeof limit);
-    snprintf(out, size, "step by step: %.2f +- %.2f change of -ln p (%s)", row->value, row->error,
-             limit);
-}
-
-// A ratio of perplexities and its standard error; where that is more than a tenth, so that the ratio
-// may be off upward by much more than downward, the two values that are two errors away instead.
-static void describe_ratio(const Row *row, char *out, size_t size) {
-    const double ratio = row->value;
-    const double spread = exp(2 * row->error / ratio);  // the error is one of the logarithm
-    const int digits = ratio / spread < 10 ? 1 : 0;
-    if (row->error <= 0.1 * ratio) snprintf(out, size, "%.2f +- %.2f", ratio, row->error);
-    else
-        snprintf(out, size, "%.*f (%.*f to %.*f)", digits, ratio, digits, ratio / spread, digits,
-                 ratio * spread);
-}
-
-// What a ratio of perplexities is of, and by what: how often it is as large.
-static void describe_times(const Check *c, const Row *row, const char *what, const char *by,
-                           char *out, size_t size) {
-    char limit[80];
-    char ratio[60];
-    describe_limit(c, row, limit, sizeof limit);
-    describe_ratio(row, ratio, sizeof ratio);
-    snprintf(out, size, "%s %s times %s (%s)%s", what, ratio, by, limit, how_it_was_read(row));
-}
-
-void describe_text(const Check *c, const Row *row, char *out, size_t size) {
-    describe_times(c, row, "perplexity", "a short text's", out, size);
-}
-
-// The same of texts within the trained context, which another reading is beside.
-static void describe_beside(const Check *c, const Row *row, const char *by, char *out,
-                            size_t size) {
-    describe_times(c, row, "short texts:", by, out, size);
-}
-
-void describe_mistake(const Check *c, const Row *row, char *out, size_t size) {
-    char by[100];
-    snprintf(by, sizeof by, "their perplexity with %s", mistake_words[row->other]);
-    describe_beside(c, row, by, out, size);
-    add_words(out, size, ". Wrongly converted?");
-}
-
-void describe_like(const Check *c, const Row *row, char *out, size_t size) {
-    char by[100];
-    snprintf(by, sizeof by, "their perplexity by %.60s", c->like_path);
-    describe_beside(c, row, by, out, size);
-}
-
-void describe_short_texts(const Check *c, const Row *row, char *out, size_t size) {
-    const bool is_plain = c->reference_is == PLAIN_ROPE;
-    describe_beside(c, row,
-                    is_plain ? "their perplexity by plain RoPE"
-                             : "their perplexity by the model's own settings",
-                    out, size);
-}
-
-void describe_base(const Check *c, const Row *row, char *out, size_t size) {
-    char by[100];
-    snprintf(by, sizeof by, "their perplexity with a theta of %.6g",
-             c->references[SMALLER_BASE + row->other].rope.theta);
-    describe_beside(c, row, by, out, size);
-}
+// ---- no ----
 
 static void describe_row(const Check *c, const Row *row, char *out, size_t size) {
-    row_types[row->kind].describe(c, row, out, size);
+    row_types[row->kind]->describe(c, row, out, size);
 }
-
-// ---- no ----
 
 // Whether a mistake is why the model knows next to nothing: read with it, it knows something.
 static bool mistake_tells(const Check *c, const Row *mistake) {
@@ -329,7 +199,7 @@ static int longest_held(const Check *c, int limit) {
 // name.
 static const char *describe_failure(const Check *c, const Row *row, char *out, size_t size) {
     if (row) describe_row(c, row, out, size);
-    if (row) return row_types[row->kind].name;
+    if (row) return row_types[row->kind]->name;
     bool by_reach = !c->settings.failed[0];
     snprintf(out, size, "%s", by_reach ? c->settings.beyond : c->settings.failed);
     if (!by_reach) return c->settings.row;
@@ -351,7 +221,7 @@ static Answer say_failure(Check *c) {
     const char *code = describe_failure(c, row, why, sizeof why);
     int below = c->settings.at_any_length ? 0 : longest_held(c, length);
     if (below > 0) snprintf(held, sizeof held, "; holds to %d", below);
-    else if (length < n && row->kind > CONVERSION && !row_types[row->kind].about_worth &&
+    else if (length < n && row->kind > CONVERSION && !row_types[row->kind]->about_worth &&
              passes_itself(c, n))
         snprintf(held, sizeof held, "; longer texts hold to %d", n);
     table_verdict(&c->table, code, "fails at %d: %s%s", length, why, held);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "../fast/encodings.h"
-#include "../fast/widen.h"
+#include "../fast/matmul.h"
 
 // What an encoding other than RoPE adds, and whether layers and heads differ in that.
 typedef struct {

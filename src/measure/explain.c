@@ -1,6 +1,6 @@
 // --explain: what a method does in numbers.
 #define _POSIX_C_SOURCE 200809L
-#include "jobs.h"
+#include "measure.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "measure.h"
 
 static const double FULL_TURN = 6.28318530717958647693;
 enum { MOST_WIDE = 40 };       // columns of a bar

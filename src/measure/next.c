@@ -1,6 +1,6 @@
 // What may come next: log-probabilities of the likeliest tokens behind a prompt, or of given tokens
 // behind several beginnings of a text.
-#include "jobs.h"
+#include "measure.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "../job/text_io.h"
-#include "measure.h"
 
 // A line of the file: the tokens that are asked for behind the first `length` ids of the text.
 typedef struct {
@@ -106,12 +105,6 @@ static bool take_questions(const Job *job, Questions *all, Error *err) {
     return true;
 }
 
-static void free_questions(Questions *all) {
-    free(all->file);
-    free(all->tokens);
-    free(all->questions);
-}
-
 // ---- the answer ----
 
 typedef struct {
@@ -134,27 +127,10 @@ typedef struct {
     int *rank;            // (vocab_size) of each token, 1 for the likeliest
 } Answers;
 
-static void print_token(Answers *a, const RopePlan *plan, const Question *q, int token,
-                        double logprob) {
-    char text[MAX_SPELLED] = "";
-    size_t n;
-    Tokenizer *tokenizer = a->job->tokenizer;
-    if (tokenizer) {
-        const char *piece = tokenizer_decode(tokenizer, a->job->ids[q->length - 1], token, &n);
-        spell(piece, n, text, sizeof text);
-    }
-    table_words(&a->table, plan->name);
-    table_number(&a->table, "%.0f", q->length);
-    table_number(&a->table, "%.0f", a->rank[token]);
-    table_number(&a->table, "%.0f", token);
-    table_number(&a->table, "%.6f", logprob);
-    if (tokenizer) table_words(&a->table, text);
-    table_end_row(&a->table);
-}
-
 // Prints what the logits (vocab_size) say of the tokens that are asked for, or of the likeliest.
 static void print_answer(Answers *a, const RopePlan *plan, const Question *q, int likeliest,
                          float *logits) {
+    const Tokenizer *tokenizer = a->job->tokenizer;
     int vocab_size = (int)a->job->model->config.vocab_size;
     for (int i = 0; i < vocab_size; i++) a->sorted[i] = (LikelyToken){logits[i], i};
     qsort(a->sorted, (size_t)vocab_size, sizeof *a->sorted, by_logit);
@@ -165,8 +141,20 @@ static void print_answer(Answers *a, const RopePlan *plan, const Question *q, in
     int n = likeliest ? likeliest : q->n_tokens;
     for (int i = 0; i < n; i++) {
         int token = likeliest ? a->sorted[i].token : q->tokens[i];
-        double logprob = logits[token] - max - log(sum);
-        print_token(a, plan, q, token, logprob);
+        table_words(&a->table, plan->name);
+        table_number(&a->table, "%.0f", q->length);
+        table_number(&a->table, "%.0f", a->rank[token]);
+        table_number(&a->table, "%.0f", token);
+        table_number(&a->table, "%.6f", logits[token] - max - log(sum));
+        if (tokenizer) {
+            char text[MAX_SPELLED];
+            size_t length;
+            int32_t before = a->job->ids[q->length - 1];
+            const char *piece = tokenizer_decode(tokenizer, before, token, &length);
+            spell(piece, length, text, sizeof text);
+            table_words(&a->table, text);
+        }
+        table_end_row(&a->table);
     }
 }
 
@@ -223,6 +211,8 @@ bool show_next(Job *job, Error *err) {
     }
     free(a.sorted);
     free(a.rank);
-    free_questions(&all);
+    free(all.file);
+    free(all.tokens);
+    free(all.questions);
     return ok;
 }

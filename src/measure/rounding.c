@@ -1,6 +1,6 @@
 // What a copy of a model loses when its weights become smaller.
 #define _POSIX_C_SOURCE 200809L
-#include "jobs.h"
+#include "measure.h"
 
 #include <stdio.h>
 #include <sys/stat.h>
@@ -8,7 +8,6 @@
 #include "../fast/process.h"
 #include "../fast/quantize.h"
 #include "../job/text_io.h"
-#include "table.h"
 
 // The copy takes a name that is free, or a model's place. It is easy to name a text by mistake.
 static bool may_write_over(const char *path, Error *err) {
@@ -21,16 +20,6 @@ static bool may_write_over(const char *path, Error *err) {
         return fail(err, "--quantize: %s exists and is not a model (expected a free name)", path);
     if (!is_empty) model_close(&there);
     return true;
-}
-
-// Says on standard error what was written, and why the table has no rows where it has none.
-static void say_written(const Model *model, const char *path, WeightType type, bool rounded) {
-    const ModelConfig *c = &model->config;
-    const char *name = weight_type_names[type];
-    bool same = !c->has_types && c->weight_type == type;
-    if (rounded) fprintf(stderr, "run: wrote %s: %s weights\n", path, name);
-    else if (!same) fprintf(stderr, "run: wrote %s: %s weights, nothing was rounded\n", path, name);
-    else fprintf(stderr, "run: wrote %s: a copy, since the weights are %s already\n", path, name);
 }
 
 bool measure_rounding(Job *job, Error *err) {
@@ -66,6 +55,11 @@ bool measure_rounding(Job *job, Error *err) {
         table_end_row(&table);
     }
     table_end(&table);
-    say_written(&model, to, type, rounded);
+    // What was written, and why the table has no rows where it has none.
+    const char *name = weight_type_names[type];
+    bool same = !model.config.has_types && model.config.weight_type == type;
+    if (rounded) fprintf(stderr, "run: wrote %s: %s weights\n", to, name);
+    else if (!same) fprintf(stderr, "run: wrote %s: %s weights, nothing was rounded\n", to, name);
+    else fprintf(stderr, "run: wrote %s: a copy, since the weights are %s already\n", to, name);
     return true;
 }

@@ -7,14 +7,12 @@
 // are small the hills become narrower. Candidates are read window by window, and dropped once they
 // are worse than the best by more than the standard error of the difference.
 #define _POSIX_C_SOURCE 200809L
-#include "jobs.h"
+#include "measure.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "measure.h"
 
 // SAMPLE: positions that make one sample of a difference, as neighbors are not independent. HILLS:
 // at first.

@@ -1,29 +1,14 @@
 // --engines: how engines read a config.
-#include "jobs.h"
+#include "measure.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "measure.h"
-
 enum { N_ROPE_CELLS = 5 };
 
 // Whether there are settings that the engine has in force.
 static bool is_read(const Reading *r) { return r->verdict < VERDICT_REFUSED; }
-
-// What one engine makes of one kind of layers: method, s, L, a and the most positions.
-static void print_rope(Table *t, const Reading *r, int length) {
-    const RopeConfig *c = &r->rope;
-    RopeFreqs f;
-    rope_frequencies(c, length, &f);
-    table_words(t, settings_method_name(c).text);
-    table_number(t, "%.9g", f.scale);
-    table_number(t, "%.0f", c->train_ctx);
-    table_number(t, "%.9g", f.attention_factor);
-    if (r->max_len < 0) table_words(t, "?");
-    else table_number_if(t, r->max_len > 0, "%.0f", r->max_len);
-}
 
 // The columns that are drawn in words below a row, where they say something.
 static void remark_difference(Table *t, const Reading *r) {
@@ -36,23 +21,32 @@ static void remark_difference(Table *t, const Reading *r) {
     if (words[0]) table_remark(t, words);
 }
 
-// The same columns in a pipe.
-static void print_last_columns(Table *t, const Reading *r) {
-    bool differs = is_read(r) && r->worst_pair >= 0;
-    table_number_if(t, differs, "%.0f", r->worst_pair);
-    table_number_if(t, is_read(r), "%.6g", differs ? r->worst_ratio : 1);
-    if (r->note[0]) table_words(t, r->note);
-    else table_unknown(t);
-}
-
+// What one engine makes of one kind of layers: method, s, L, a and the most positions. In a pipe the
+// last columns are of the pair that differs most, and a note.
 static void print_reading(Table *t, const Reading *r, int length) {
+    const RopeConfig *c = &r->rope;
+    bool differs = is_read(r) && r->worst_pair >= 0;
     table_words(t, r->engine);
     table_words(t, r->version);
     table_words(t, verdict_names[r->verdict]);
     if (r->by_layer) table_words(t, kind_names[r->kind]);
-    if (is_read(r)) print_rope(t, r, length);
+    if (is_read(r)) {
+        RopeFreqs f;
+        rope_frequencies(c, length, &f);
+        table_words(t, settings_method_name(c).text);
+        table_number(t, "%.9g", f.scale);
+        table_number(t, "%.0f", c->train_ctx);
+        table_number(t, "%.9g", f.attention_factor);
+        if (r->max_len < 0) table_words(t, "?");
+        else table_number_if(t, r->max_len > 0, "%.0f", r->max_len);
+    }
     for (int i = 0; !is_read(r) && i < N_ROPE_CELLS; i++) table_unknown(t);
-    if (!t->eyes) print_last_columns(t, r);
+    if (!t->eyes) {
+        table_number_if(t, differs, "%.0f", r->worst_pair);
+        table_number_if(t, is_read(r), "%.6g", differs ? r->worst_ratio : 1);
+        if (r->note[0]) table_words(t, r->note);
+        else table_unknown(t);
+    }
     table_end_row(t);
     if (t->eyes) remark_difference(t, r);
 }
@@ -78,13 +72,6 @@ static void name_columns(Table *t, bool by_layer) {
     table_columns(t, columns);
 }
 
-static bool has_unseen(const Readings *readings) {
-    bool found = false;
-    for (int i = 0; i < readings->n; i++)
-        found = found || readings->of[i].verdict == VERDICT_UNSEEN;
-    return found;
-}
-
 bool show_engines(Job *job, Error *err) {
     const ReadByEngines what = read_by_engines(job);
     const char *list = job->options->engines;
@@ -108,7 +95,9 @@ bool show_engines(Job *job, Error *err) {
     table_end(&t);
     int alike = readings_alike(readings, &known);
     bool differ = alike < known;
-    bool is_unsure = is_named && has_unseen(readings);
+    bool is_unsure = false;
+    for (int i = 0; is_named && i < readings->n; i++)
+        is_unsure = is_unsure || readings->of[i].verdict == VERDICT_UNSEEN;
     if (differ || is_unsure) job->answer = differ ? NO : UNDECIDED;
     snprintf(words, sizeof words, "%d of %d engines read it alike", alike, known);
     if (!differ && is_unsure) snprintf(words, sizeof words, "an engine was not looked at");

@@ -158,12 +158,6 @@ static Style style_of(const Table *t, const char *label, double value, double *w
     return times < 1.25 ? PLAIN : times < 1.5 ? YELLOW : RED;
 }
 
-// A number of a matrix, with the sign of its style where there is no colour.
-static void show_value(const Table *t, double value, Style style, char *shown, size_t size) {
-    const char *format = t->shape == SHAPE_ACCURACY ? "%.2f%s" : "%#.4g%s";
-    snprintf(shown, size, format, value, t->color ? "" : style.sign);
-}
-
 // Draws line 0 or 1 of the columns' names, or (2) the cells of a row. The names are aligned as the
 // cells of `row` are.
 static void put_line(Table *t, const Cells *row, int line) {
@@ -179,7 +173,9 @@ static void put_line(Table *t, const Cells *row, int line) {
             show_cell(t, cell, shown, sizeof shown);
         } else {
             style = style_of(t, t->names[i][1], cell->number, &within);
-            show_value(t, cell->number, style, shown, sizeof shown);
+            // with the sign of its style where there is no color
+            const char *format = t->shape == SHAPE_ACCURACY ? "%.2f%s" : "%#.4g%s";
+            snprintf(shown, sizeof shown, format, cell->number, t->color ? "" : style.sign);
         }
         put_cell(t, line < 2 ? t->names[i][line] : shown, width, line < 2 ? BOLD : style);
         if (is_list || i > 0 || line < 2 || strlen(cell->text) <= NAME_WIDTH) continue;

@@ -3,7 +3,6 @@
 // they said. Prompts are the same for every method. Trials at one place differ only in what is
 // hidden, so what stands before it is read once.
 #define _POSIX_C_SOURCE 200809L
-#include "tasks.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +13,6 @@
 #include "../configs/names.h"
 #include "../job/json_out.h"
 #include "../llama/sampler.h"
-#include "jobs.h"
 #include "measure.h"
 #include "trial.h"
 
@@ -176,19 +174,6 @@ bool passkeys_ask(Tasks *t, Session *s, int number, int depth, bool *found, Erro
 
 // ---- the table ----
 
-static void print_trials(const Tasks *t, const Method *method, int correct) {
-    Table *table = method->table;
-    if (t->o->list) table_words(table, t->trial.task->name);
-    table_words(table, method->plan->name);
-    table_number(table, "%.0f", t->trial.length);
-    table_number(table, "%.2f", trial_depth(&t->trial));
-    table_number(table, "%.0f", t->o->trials);
-    table_number(table, "%.0f", correct);
-    table_number(table, "%.3f", (double)correct / t->o->trials);
-    table_end_row(table);
-    fflush(stdout);
-}
-
 // Runs all trials of the cell at hand, adds to *found, and prints its row if the method has a
 // table.
 static bool run_cell(Tasks *t, Method *method, int longest, int *found, Error *err) {
@@ -202,8 +187,17 @@ static bool run_cell(Tasks *t, Method *method, int longest, int *found, Error *e
     t->score.asked[within] += trials;
     t->score.correct[within] += correct;
     *found += correct;
-    if (!method->table) return true;
-    print_trials(t, method, correct);
+    Table *table = method->table;
+    if (!table) return true;
+    if (t->o->list) table_words(table, t->trial.task->name);
+    table_words(table, method->plan->name);
+    table_number(table, "%.0f", t->trial.length);
+    table_number(table, "%.2f", trial_depth(&t->trial));
+    table_number(table, "%.0f", trials);
+    table_number(table, "%.0f", correct);
+    table_number(table, "%.3f", (double)correct / trials);
+    table_end_row(table);
+    fflush(stdout);
     double share = ((t->trial.depth + 1.0) / N_DEPTHS + 1) / 2 * t->trial.length / longest;
     show_progress(method, (t->n_done + share) / t->n_asked);
     return true;
@@ -264,8 +258,7 @@ static bool run_task(Tasks *t, Method *method, Error *err) {
         if (!ok) return false;
         if (t->score.correct[1] >= best->correct[1]) *best = t->score;
     }
-    const char *why =
-        "the model cannot do this task, and longer rows tell nothing about the method";
+    const char *why = "the model cannot do this task, so longer rows say nothing about the method";
     if (2 * best->correct[1] >= best->asked[1]) why = "the method harms short texts";
     if (!best->asked[1]) why = "no memory to try these";
     table_end(method->table);

@@ -92,7 +92,7 @@ static void print_common(const char *name) {
     printf("\n  %s model.bin -n 1024 --rope yarn -i \"It was a fine morning\"\n", name);
     printf("  %s model.bin --ppl book.txt -n 2048 --rope none,yarn,dynamic\n", name);
     printf("  %s model.bin --explain --rope yarn -n 2048\n", name);
-    printf("\nMore: --help all has every option, --help rope those of RoPE, and --help check, "
+    printf("\nMore: --help all lists every option, --help rope those of RoPE, and --help check, "
            "ppl, ... those of a job.\n");
 }
 
@@ -117,7 +117,7 @@ bool options_help(const char *program, const char *version, const char *topic, E
     bool is_rope = strcmp(topic, "rope") == 0;
     if (*topic && !is_all && !is_rope && job < 0)
         return fail_unknown(err, "--help: there is no topic", topic, nearest,
-                            "expected all, rope, text, chat, or what asks for a job, as check");
+                            "expected all, rope, text, chat, or a job such as check");
     printf("%s: Llama inference past the trained context\n\n", version);
     printf("usage: %s model.bin [options]\n\n", slash ? slash + 1 : program);
     if (is_all) print_all();

@@ -61,8 +61,8 @@ const Option option_table[] = {
      .idle = {"--ids", true, ON_PPL},
      .needs = A_TOKENIZER},
     {.value = {"-m", "MODE",
-               "generate or chat; a chat writes the turns of the model's family, which it knows by "
-               "its special tokens [generate]",
+               "generate or chat; a chat writes turns as the model's family does, which it "
+               "recognizes by its special tokens [generate]",
                WORD, OF_OPTIONS(mode), 0, 1, modes},
      .is_common = true,
      .needs = SAMPLING},
@@ -110,7 +110,7 @@ const Option option_table[] = {
      .needs = RUNNING},
     {.value = {.help = "RoPE; a setting that is not given comes from the model"}},
     {.value = {"--rope", "NAME",
-               "method or distance map; measurements take all, or a list with settings "
+               "method or distance map; measurements also take a list, with settings, or all "
                "(none,yarn:factor=4,8:ramp=turns)",
                TEXT, OF_OPTIONS(methods)},
      .is_common = true,
@@ -127,7 +127,7 @@ const Option option_table[] = {
      .is_common = true,
      .about_rope = true},
     {.value = {"--reading", "ENGINES",
-               "read that file, or the model's own settings, as these engines do (vllm, hf4@4.51); "
+               "read that file, or the model's own settings, as these engines do (vllm,hf4@4.51); "
                "see --engines",
                TEXT, OF_OPTIONS(reading)},
      .not_with = "--engines",
@@ -185,7 +185,7 @@ const Option option_table[] = {
           NUMBER, OF_OPTIONS(check.max_cache), 0, 100},
      .jobs = ON_CHECK},
     {.value = {"--whole", NULL,
-               "--check passes only when it read texts of N positions whole, not by jumps alone",
+               "--check passes only if it has read texts of N positions whole, not by jumps alone",
                FLAG, OF_OPTIONS(check.whole)},
      .jobs = ON_CHECK},
     {.value = {"--settings", NULL,
@@ -226,7 +226,7 @@ const Option option_table[] = {
                TEXT, OF_OPTIONS(next)},
      .is_common = true,
      .job = JOB_NEXT},
-    {.value = {"--explain", NULL, "what the method does to every pair at length N",
+    {.value = {"--explain", NULL, "show what the method does to every pair at length N",
                .type = NOTHING},
      .is_common = true,
      .job = JOB_EXPLAIN},
@@ -267,8 +267,8 @@ const Option option_table[] = {
                OF_OPTIONS(search.seconds), 0.001, 1e9},
      .jobs = ON_SEARCH},
     {.value = {"--search-windows", "K",
-               "--search reads K windows of the text, and as many others to judge [8]", WHOLE,
-               OF_OPTIONS(search.windows), 1, MOST_COUNT},
+               "--search reads K windows of the text, and as many others to judge the result [8]",
+               WHOLE, OF_OPTIONS(search.windows), 1, MOST_COUNT},
      .jobs = ON_SEARCH},
     {.value = {"--population", "P",
                "--search begins with P lists: linear, ntk, yarn, --rope's own, and mutants [8]",

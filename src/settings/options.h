@@ -23,7 +23,7 @@ typedef struct {
 enum { THINKING_ON, THINKING_OFF };
 
 typedef struct {
-    double temperature, top_p, min_p;  // see sampler.h and FewSampler
+    double temperature, top_p, min_p;  // see sampler.h
     int top_k;
     bool ignore_eos;            // go on behind a token that ends the text
     const char *prompt;         // of a chat: what the user says first; NULL: it is asked for,

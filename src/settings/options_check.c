@@ -5,8 +5,6 @@
 #include "../engines/engines.h"
 #include "options.h"
 
-static bool is_row_said(const Options *o, int row) { return o->said[row]; }
-
 // ---- what has no effect ----
 
 // The option that asks for the job at hand; NULL: none does, and text is generated.
@@ -14,7 +12,7 @@ static const char *asked_by(const Options *o) {
     if (o->job == JOB_PROMPTS) return "--prompts";
     if (o->job == JOB_SETTINGS) return "--settings";
     for (int i = 0; i < n_option_rows; i++) {
-        if (is_row_said(o, i) && option_table[i].job) return option_table[i].value.option;
+        if (o->said[i] && option_table[i].job) return option_table[i].value.option;
     }
     return o->job == JOB_CHAT ? "-m chat" : NULL;
 }
@@ -56,35 +54,24 @@ static void unsay(Options *o, int row) {
     o->said[row] = false;
 }
 
-// Warns of what has no effect of a row that has none in the job: an option, or all settings of
-// RoPE.
-static void drop_row(Options *o, int row) {
-    const Option *option = &option_table[row];
-    if (is_row_said(o, row)) {
-        warn_of_job(o, option->value.option, option_jobs(option));
-        unsay(o, row);
-    }
-    for (int k = 0; k < N_ROPE_SETTINGS && option->is_rope; k++) {
-        if (o->rope.said >> k & 1) warn_of_job(o, rope_settings[k].option, option_jobs(option));
-    }
-}
-
-// Whether another option that is given, or is not, takes its effect from one that has one in the job.
-static bool is_idle(const Options *o, const Option *option) {
-    const char *nearest;
-    const Partner *p = &option->idle;
-    return p->option && p->jobs >> o->job & 1 &&
-           is_row_said(o, option_find(p->option, &nearest)) == p->is_given;
-}
-
-// Warns of each option that has no effect, and makes sure that it has none.
+// Warns of each option that has no effect, and makes sure that it has none: because of the job, or
+// because another option is given, or is not, from which it takes its effect.
 static void drop_idle(Options *o) {
     for (int i = 0; i < n_option_rows; i++) {
         const Option *option = &option_table[i];
-        if (!(option_jobs(option) >> o->job & 1)) drop_row(o, i);
-        if (!is_row_said(o, i) || !is_idle(o, option)) continue;
-        warn_idle(option->value.option, option->idle.is_given ? "with" : "without",
-                  option->idle.option);
+        const Partner *p = &option->idle;
+        const char *nearest;
+        bool has_effect = option_jobs(option) >> o->job & 1;
+        for (int k = 0; k < N_ROPE_SETTINGS && option->is_rope && !has_effect; k++)
+            if (o->rope.said >> k & 1) warn_of_job(o, rope_settings[k].option, option_jobs(option));
+        if (!o->said[i]) continue;
+        if (!has_effect) {
+            warn_of_job(o, option->value.option, option_jobs(option));
+        } else {
+            if (!p->option || !(p->jobs >> o->job & 1)) continue;
+            if (o->said[option_find(p->option, &nearest)] != p->is_given) continue;
+            warn_idle(option->value.option, p->is_given ? "with" : "without", p->option);
+        }
         unsay(o, i);
     }
 }
@@ -99,7 +86,7 @@ static bool is_given(const Options *o, const char *name) {
     snprintf(option, sizeof option, "%.*s", (int)strcspn(name, " "), name);
     int number = option_find(option, &nearest);
     if (number >= n_option_rows) return o->rope.said >> (number - n_option_rows) & 1;
-    if (!is_row_said(o, number) || !strchr(name, ' ')) return is_row_said(o, number);
+    if (!o->said[number] || !strchr(name, ' ')) return o->said[number];
     return *(const char *const *)(const void *)((const char *)o + option_value(number)->place);
 }
 
@@ -112,7 +99,7 @@ static bool check_pairs(const Options *o, Error *err) {
     for (int i = 0; i < n_option_rows; i++) {
         const Option *row = &option_table[i];
         const char *name = row->value.option, *first = row->with[0], *second = row->with[1];
-        if (!is_row_said(o, i)) continue;
+        if (!o->said[i]) continue;
         if (row->not_with && is_given(o, row->not_with))
             return fail(err, "%s and %s exclude one another", name, in_words(row->not_with));
         if (!first || is_given(o, row->unless)) continue;
@@ -127,7 +114,7 @@ static bool check_one_job(const Options *o, Error *err) {
     const Option *first = NULL;
     for (int i = 0; i < n_option_rows; i++) {
         const Option *row = &option_table[i];
-        if (!is_row_said(o, i) || !row->job) continue;
+        if (!o->said[i] || !row->job) continue;
         if (first && first->job != row->job)
             return fail(err, "%s and %s exclude one another (one of them expected)",
                         first->value.option, row->value.option);

@@ -65,15 +65,13 @@ static const char *our_name(const char *word) {
     return NULL;
 }
 
-// What does the work of an option that is gone, or NULL.
-static const char *gone_option(const char *word) {
-    size_t length = strcspn(word, "=");
-    if (length == 8 && strncasecmp(word, "--anchor", length) == 0)
-        return "--check --like FILE compares with a model that is known to be healthy";
-    if (length == 13 && strncasecmp(word, "--min-updates", length) == 0)
-        return "--tasks updates --min-accuracy A asks the same";
-    return NULL;
-}
+// Options that version 4.0 removed, and what does their work.
+static const struct {
+    const char *name, *instead;
+} gone_options[] = {
+    {"--anchor", "--check --like FILE compares with a model that is known to be healthy"},
+    {"--min-updates", "--tasks updates --min-accuracy A asks the same"},
+};
 
 static bool fail_no_option(const char *word, const char *nearest, Error *err) {
     char apart[40], name[3];
@@ -85,8 +83,11 @@ static bool fail_no_option(const char *word, const char *nearest, Error *err) {
         snprintf(apart, sizeof apart, "%s %.30s", name, word + 2);
         nearest = apart;
     }
-    const char *instead = gone_option(word);
-    if (instead) return fail(err, "%s was removed in version 4.0 (%s)", word, instead);
+    for (size_t i = 0; i < sizeof gone_options / sizeof gone_options[0]; i++) {
+        size_t length = strlen(gone_options[i].name);
+        if (strcspn(word, "=") == length && !strncasecmp(word, gone_options[i].name, length))
+            return fail(err, "%s was removed in version 4.0 (%s)", word, gone_options[i].instead);
+    }
     return fail_unknown(err, "there is no option", word, nearest, "see --help");
 }
 
@@ -151,24 +152,6 @@ static bool hint_at_letters(const char *option, const char *text, Error *err) {
     return false;
 }
 
-// Puts a value where the option has its place.
-static bool put_option(Options *o, int number, const char *text, Error *err) {
-    const Setting *option = option_value(number);
-    bool is_rope = number >= n_option_rows;
-    void *base = is_rope ? (void *)&o->rope.rope : o;
-    if (option->type == PAIR) return read_pair(option->option, text, o->attn, err);
-    return setting_read(option, base, option->option, text, err) ||
-           hint_at_letters(option->option, text, err);
-}
-
-// --quantize takes a second word, where the copy goes.
-static bool take_second(char **argv, int *at, Options *o, int number, Error *err) {
-    if (number >= n_option_rows || option_table[number].job != JOB_QUANTIZE) return true;
-    if (!check_value(option_value(number), argv[*at + 1], err)) return false;
-    o->quantize_path = argv[++*at];
-    return true;
-}
-
 // Reads the option at argv[*at], and leaves *at at the last word that it took.
 static bool read_option(char **argv, int *at, Options *o, Error *err) {
     const char *nearest, *word = argv[*at], *next = argv[*at + 1];
@@ -188,9 +171,18 @@ static bool read_option(char **argv, int *at, Options *o, Error *err) {
         value = argv[++*at];
     }
     note_given(o, number);
+    bool is_rope = number >= n_option_rows;
+    if (!is_rope &&
+        option_table[number].job == JOB_QUANTIZE) {  // a second word: where the copy goes
+        if (!check_value(option, argv[*at + 1], err)) return false;
+        o->quantize_path = argv[++*at];
+    }
     if (left_out && is_help(number)) o->help = "";
-    if (!take_second(argv, at, o, number, err)) return false;
-    return left_out || put_option(o, number, value, err);
+    if (left_out) return true;
+    if (option->type == PAIR) return read_pair(option->option, value, o->attn, err);
+    void *base = is_rope ? (void *)&o->rope.rope : o;
+    return setting_read(option, base, option->option, value, err) ||
+           hint_at_letters(option->option, value, err);
 }
 
 // Fails because of a word behind the model file that no option takes. `option` and `value` are the

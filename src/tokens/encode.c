@@ -30,6 +30,9 @@ typedef struct {
     int32_t id;  // what they become
 } Pair;
 
+static const char space_symbol[] = "\xE2\x96\x81";  // SPACE_SYMBOL as UTF-8
+enum { SYMBOL_BYTES = sizeof space_symbol - 1 };
+
 typedef struct {
     const Tokenizer *tokenizer;
     const char *word;  // the one at hand
@@ -115,8 +118,8 @@ static void emit_unknown(Encoder *e, const char *bytes, size_t length) {
         return;
     }
     if (length == 1 && *bytes == ' ') {
-        bytes = "\xE2\x96\x81";  // SPACE_SYMBOL
-        length = 3;
+        bytes = space_symbol;
+        length = SYMBOL_BYTES;
     }
     for (size_t i = 0; i < length; i++) {
         int32_t id = t->byte_ids[(unsigned char)bytes[i]];
@@ -213,16 +216,14 @@ typedef struct {
 
 // The longest run of spaces that text has as U+2581 at its beginning, if it may be cut out as such.
 static Added find_symbols(const Tokenizer *t, const char *text, size_t n) {
-    static const char symbol[] = "\xE2\x96\x81";  // SPACE_SYMBOL
-    enum { WIDTH = sizeof symbol - 1 };
     char spaces[MAX_PIECE];
     size_t run = 0;
-    while (run < t->longest_symbols && n - WIDTH * run >= WIDTH &&
-           memcmp(text + WIDTH * run, symbol, WIDTH) == 0)
+    while (run < t->longest_symbols && n - SYMBOL_BYTES * run >= SYMBOL_BYTES &&
+           memcmp(text + SYMBOL_BYTES * run, space_symbol, SYMBOL_BYTES) == 0)
         spaces[run++] = ' ';
     for (; run > 0; run--) {
         const Piece *piece = find_piece(t, spaces, run);
-        if (piece && piece->as_symbols) return (Added){piece, WIDTH * run};
+        if (piece && piece->as_symbols) return (Added){piece, SYMBOL_BYTES * run};
     }
     return (Added){NULL, 0};
 }
@@ -255,21 +256,6 @@ static size_t word_length(const Tokenizer *t, const char *text, size_t n) {
     return n;
 }
 
-// Makes room, and puts BOS first where it is wanted and there is one.
-static bool begin_ids(Encoder *e, bool with_bos, Error *err) {
-    int bos_id = e->tokenizer->head.bos_id;
-    e->first = with_bos && bos_id >= 0;
-    e->n_ids = e->first;
-    if (!make_room(e, 1, err)) return false;
-    if (e->first) e->ids[0] = bos_id;
-    return true;
-}
-
-static bool can_be_counted(size_t n_ids, Error *err) {
-    if (n_ids < 1 << 30) return true;
-    return fail(err, "the text has %zu tokens, more than can be counted", n_ids);
-}
-
 // Encodes n bytes of normalized text behind a free byte, for the space that some models put first.
 static bool encode_part(Encoder *e, char *part, size_t n, Error *err) {
     const Tokenizer *t = e->tokenizer;
@@ -287,10 +273,12 @@ static bool encode_part(Encoder *e, char *part, size_t n, Error *err) {
 int32_t *tokenizer_encode(const Tokenizer *t, const char *text, size_t length, bool with_bos,
                           size_t *n_ids, Error *err) {
     bool by_parts = t->head.flags & BY_PARTS;
-    Encoder e = {.tokenizer = t};
+    bool has_bos = with_bos && t->head.bos_id >= 0;
+    Encoder e = {.tokenizer = t, .first = has_bos};
+    bool ok = make_room(&e, 1, err);
+    if (ok && has_bos) e.ids[e.n_ids++] = t->head.bos_id;
     // By parts, the text is cut at user-defined tokens before it is normalized, else after that.
     char *whole = NULL;
-    bool ok = begin_ids(&e, with_bos, err);
     if (ok && !by_parts) {
         whole = normalize(t, text, length, &length, err);
         ok = whole;
@@ -310,7 +298,8 @@ int32_t *tokenizer_encode(const Tokenizer *t, const char *text, size_t length, b
         at += added.length;
         if (by_parts) at += tokenizer_skip_spaces(t, added.piece->id, text + at, length - at);
     }
-    ok = ok && can_be_counted(e.n_ids, err);
+    if (ok && e.n_ids >= 1 << 30)
+        ok = fail(err, "the text has %zu tokens, more than can be counted", e.n_ids);
     free(whole);
     free(e.symbols);
     *n_ids = e.n_ids;

@@ -1,73 +1,30 @@
 // Blocks whose numbers stand for others. The layouts are those of ggml's ggml-common.h
 // (github.com/ggml-org/ggml) and, of the types that end in K and KS, of ik_llama.cpp's
 // (github.com/ikawrakow/ik_llama.cpp). NVFP4's is NVIDIA's. blocks.c says how pictures are read.
-#include "coded.h"
-
 #include <string.h>
 
 #include "block_bits.h"
 
 // ---- grids ----
 
-// Entry i of a grid is the characters 2i and 2i + 1. A character less GRID_ZERO is a number of
-// several digits, the lowest first, a digit for each weight: four of base 3, or in iq3 two of base 8.
-enum { GRID_ZERO = '#' };
-
-// What the digits of all characters stand for: four of base 3, or two of base 8.
-#define FOUR(n, of) of((n) % 3), of((n) / 3 % 3), of((n) / 9 % 3), of((n) / 27)
-#define FOURS_3(n, of) FOUR(n, of), FOUR(n + 1, of), FOUR(n + 2, of)
-#define FOURS_9(n, of) FOURS_3(n, of), FOURS_3(n + 3, of), FOURS_3(n + 6, of)
-#define FOURS_27(n, of) FOURS_9(n, of), FOURS_9(n + 9, of), FOURS_9(n + 18, of)
-#define FOURS(of) FOURS_27(0, of), FOURS_27(27, of), FOURS_27(54, of)
-
-#define TWO(n, of) of((n) % 8), of((n) / 8)
-#define TWOS_4(n, of) TWO(n, of), TWO(n + 1, of), TWO(n + 2, of), TWO(n + 3, of)
-#define TWOS_16(n, of) TWOS_4(n, of), TWOS_4(n + 4, of), TWOS_4(n + 8, of), TWOS_4(n + 12, of)
-#define TWOS(of) TWOS_16(0, of), TWOS_16(16, of), TWOS_16(32, of), TWOS_16(48, of)
-
-// -1, 0 and 1 in eighths, and one more or less.
-#define IQ1_MORE(digit) (8 * (digit)-7)
-#define IQ1_LESS(digit) (8 * (digit)-9)
-#define IQ2_NUMBER(digit) ((digit) == 0 ? 8 : (digit) == 1 ? 25 : 43)
-#define IQ3_XXS_NUMBER(digit) ((digit) == 7 ? 62 : 4 + 8 * (digit))
-#define IQ3_S_NUMBER(digit) (1 + 2 * (digit))
-
-static const int8_t iq1_more_numbers[] = {FOURS(IQ1_MORE)};
-static const int8_t iq1_less_numbers[] = {FOURS(IQ1_LESS)};
-static const int8_t iq2_numbers[] = {FOURS(IQ2_NUMBER)};
-static const int8_t iq3_xxs_numbers[] = {TWOS(IQ3_XXS_NUMBER)};
-static const int8_t iq3_s_numbers[] = {TWOS(IQ3_S_NUMBER)};
-
-// What five bits of IQ5_K and IQ5_KS stand for.
-static const int8_t iq5_numbers[32] = {-126, -114, -103, -92, -83, -74, -65, -57, -50, -43, -36,
-                                       -30,  -24,  -18,  -12, -6,  -1,  5,   11,  17,  23,  29,
-                                       36,   43,   51,   59,  68,  77,  87,  97,  109, 121};
-
-// What a nibble of NVFP4 stands for, doubled.
-static const int8_t nvfp4_numbers[16] = {0, 1,  2,  3,  4,  6,  8,  12,  // and the same below 0
-                                         0, -1, -2, -3, -4, -6, -8, -12};
-
-static const int8_t iq2_k_numbers[4] = {-31, -13, 1, 17};
-static const int8_t iq3_k_numbers[8] = {-63, -40, -23, -10, 1, 13, 28, 47};
-
 #include "grids.inc"
 
 // Eight numbers of entry `index`, a byte each. They stay in a register until they have their signs:
 // memory that has just been written in parts is slow to read as a whole.
-static uint64_t eight_of(const int8_t *numbers, const char *grid, int index) {
-    const char *digits = grid + 2 * index;
+static uint64_t eight_of(const int8_t numbers[][4], const char *grid, int index) {
+    const char *characters = grid + 2 * index;
     uint32_t first, second;
-    memcpy(&first, numbers + 4 * (digits[0] - GRID_ZERO), sizeof first);
-    memcpy(&second, numbers + 4 * (digits[1] - GRID_ZERO), sizeof second);
+    memcpy(&first, numbers[characters[0] - GRID_ZERO], sizeof first);
+    memcpy(&second, numbers[characters[1] - GRID_ZERO], sizeof second);
     return first | (uint64_t)second << 32;
 }
 
 // Four numbers of entry `index`.
-static uint32_t half_of(const int8_t *numbers, const char *grid, int index) {
-    const char *digits = grid + 2 * index;
+static uint32_t half_of(const int8_t numbers[][2], const char *grid, int index) {
+    const char *characters = grid + 2 * index;
     uint16_t first, second;
-    memcpy(&first, numbers + 2 * (digits[0] - GRID_ZERO), sizeof first);
-    memcpy(&second, numbers + 2 * (digits[1] - GRID_ZERO), sizeof second);
+    memcpy(&first, numbers[characters[0] - GRID_ZERO], sizeof first);
+    memcpy(&second, numbers[characters[1] - GRID_ZERO], sizeof second);
     return first | (uint32_t)second << 16;
 }
 
@@ -93,7 +50,15 @@ static uint32_t double_word_of(const uint8_t *bytes) {
     return (uint32_t)word_of(bytes) | (uint32_t)word_of(bytes + 2) << 16;
 }
 
+// Number i of four bits, or of two, the lowest first: |11110000|33332222| ... or |33221100| ...
 static int nibble_at(const uint8_t *bytes, int i) { return bytes[i / 2] >> i % 2 * 4 & 15; }
+static int two_at(const uint8_t *bytes, int i) { return bytes[i / 4] >> i % 4 * 2 & 3; }
+
+// Both scales of a part of 32 weights.
+static void put_scale(float scale, int part, float *scales) {
+    scales[2 * part] = scale;
+    scales[2 * part + 1] = scale;
+}
 
 // IQ2_XXS: weight = d (1/8 + scale / 4) sign number. 32 weights share a scale, eight an entry of the
 // grid, whose number has eight bits, and seven signs.
@@ -106,18 +71,22 @@ void numbers_iq2_xxs(const uint8_t *block, int8_t *q, float *scales) {
     for (int part = 0; part < 8; part++) {
         const uint8_t *entries = block + 2 + 8 * part;
         uint32_t signs = double_word_of(entries + 4);
-        scales[2 * part] = d * (0.5f + (float)(signs >> 28)) * 0.25f;
-        scales[2 * part + 1] = scales[2 * part];
-        for (int i = 0; i < 4; i++) {
+        float scale = 0.5f + (float)(signs >> 28);
+        put_scale(d * scale * 0.25f, part, scales);
+        for (int i = 0; i < 4; i++, q += 8) {
+            int seven = signs >> 7 * i & 127;
             uint64_t eight = eight_of(iq2_numbers, iq2_xxs_grid, entries[i]);
-            put_signed(eight, eighth_sign(signs >> 7 * i & 127), q + 32 * part + 8 * i);
+            put_signed(eight, eighth_sign(seven), q);
         }
     }
 }
 
 // Two scales of four bits for a part: d (1/8 + scale / 4).
 static void put_iq2_scales(float d, const uint8_t *both, float *scales) {
-    for (int i = 0; i < 16; i++) scales[i] = d * (0.5f + (float)nibble_at(both, i)) * 0.25f;
+    for (int i = 0; i < 16; i++) {
+        float scale = 0.5f + (float)nibble_at(both, i);
+        scales[i] = d * scale * 0.25f;
+    }
 }
 
 // IQ2_XS: as IQ2_XXS, but 16 weights share a scale, and an entry's number has nine bits.
@@ -126,10 +95,10 @@ static void put_iq2_scales(float d, const uint8_t *both, float *scales) {
 //    66  |11110000|33332222| ...                    scales 0 to 15
 void numbers_iq2_xs(const uint8_t *block, int8_t *q, float *scales) {
     put_iq2_scales(float16_at(block), block + 66, scales);
-    for (int i = 0; i < 32; i++) {
+    for (int i = 0; i < 32; i++, q += 8) {
         int both = word_of(block + 2 + 2 * i);
         uint64_t eight = eight_of(iq2_numbers, iq2_xs_grid, both & 511);
-        put_signed(eight, eighth_sign(both >> 9), q + 8 * i);
+        put_signed(eight, eighth_sign(both >> 9), q);
     }
 }
 
@@ -141,10 +110,10 @@ void numbers_iq2_xs(const uint8_t *block, int8_t *q, float *scales) {
 //    74  |11110000|33332222| ...  scales
 void numbers_iq2_s(const uint8_t *block, int8_t *q, float *scales) {
     put_iq2_scales(float16_at(block), block + 74, scales);
-    for (int i = 0; i < 32; i++) {
-        int upper = block[66 + i / 4] >> i % 4 * 2 & 3;
-        uint64_t eight = eight_of(iq2_numbers, iq2_s_grid, block[2 + i] | upper << 8);
-        put_signed(eight, block[34 + i], q + 8 * i);
+    for (int i = 0; i < 32; i++, q += 8) {
+        int entry = block[2 + i] | two_at(block + 66, i) << 8;
+        uint64_t eight = eight_of(iq2_numbers, iq2_s_grid, entry);
+        put_signed(eight, block[34 + i], q);
     }
 }
 
@@ -155,16 +124,16 @@ void numbers_iq2_s(const uint8_t *block, int8_t *q, float *scales) {
 //    70  those of the other parts, likewise
 void numbers_iq3_xxs(const uint8_t *block, int8_t *q, float *scales) {
     float d = float16_at(block);
+    const uint8_t *entries = block + 2;
     for (int part = 0; part < 8; part++) {
         uint32_t signs = double_word_of(block + 66 + 4 * part);
-        scales[2 * part] = d * (0.5f + (float)(signs >> 28)) * 0.5f;
-        scales[2 * part + 1] = scales[2 * part];
-        for (int i = 0; i < 4; i++) {
-            const uint8_t *entries = block + 2 + 8 * part + 2 * i;
+        float scale = 0.5f + (float)(signs >> 28);
+        put_scale(d * scale * 0.5f, part, scales);
+        for (int i = 0; i < 4; i++, q += 8, entries += 2) {
+            int seven = signs >> 7 * i & 127;
             uint64_t first = half_of(iq3_xxs_numbers, iq3_xxs_grid, entries[0]);
             uint64_t second = half_of(iq3_xxs_numbers, iq3_xxs_grid, entries[1]);
-            uint64_t eight = first | second << 32;
-            put_signed(eight, eighth_sign(signs >> 7 * i & 127), q + 32 * part + 8 * i);
+            put_signed(first | second << 32, eighth_sign(seven), q);
         }
     }
 }
@@ -177,13 +146,18 @@ void numbers_iq3_xxs(const uint8_t *block, int8_t *q, float *scales) {
 //   106  |11110000|33332222| ...  scales of parts 0 to 7
 void numbers_iq3_s(const uint8_t *block, int8_t *q, float *scales) {
     float d = float16_at(block);
-    for (int i = 0; i < 16; i++) scales[i] = d * (float)(1 + 2 * nibble_at(block + 106, i / 2));
-    for (int i = 0; i < 32; i++) {
-        int first = block[2 + 2 * i] | bit_of(block + 66, 2 * i) << 8;
-        int second = block[3 + 2 * i] | bit_of(block + 66, 2 * i + 1) << 8;
-        uint64_t eight = half_of(iq3_s_numbers, iq3_s_grid, second);
-        eight = eight << 32 | half_of(iq3_s_numbers, iq3_s_grid, first);
-        put_signed(eight, block[74 + i], q + 8 * i);
+    for (int part = 0; part < 8; part++) {
+        int scale = 1 + 2 * nibble_at(block + 106, part);
+        put_scale(d * (float)scale, part, scales);
+    }
+    for (int i = 0; i < 32; i++, q += 8) {
+        uint64_t halves[2];
+        for (int k = 0; k < 2; k++) {
+            int number = 2 * i + k;
+            int entry = block[2 + number] | bit_of(block + 66, number) << 8;
+            halves[k] = half_of(iq3_s_numbers, iq3_s_grid, entry);
+        }
+        put_signed(halves[0] | halves[1] << 32, block[74 + i], q);
     }
 }
 
@@ -199,11 +173,12 @@ static void put_iq1(int index, int is_less, int8_t q[8]) {
 //    34  |22111000|-sss3332| ...  of each part their upper three bits, the scale, and shift's sign
 void numbers_iq1_s(const uint8_t *block, int8_t *q, float *scales) {
     float d = float16_at(block);
-    for (int i = 0; i < 32; i++) {
+    for (int i = 0; i < 32; i++, q += 8) {
         int both = word_of(block + 34 + i / 4 * 2);
         int upper = both >> i % 4 * 3 & 7;
-        scales[i / 2] = d * (float)(2 * (both >> 12 & 7) + 1) * 0.125f;
-        put_iq1(block[2 + i] | upper << 8, both >> 15, q + 8 * i);
+        int scale = 2 * (both >> 12 & 7) + 1;
+        scales[i / 2] = d * (float)scale * 0.125f;
+        put_iq1(block[2 + i] | upper << 8, both >> 15, q);
     }
 }
 
@@ -213,15 +188,19 @@ void numbers_iq1_s(const uint8_t *block, int8_t *q, float *scales) {
 //    48  |22111000|dddd3332|22111000| ...  scales 0 to 15, of three bits, and d, the lowest bits first
 void numbers_iq1_m(const uint8_t *block, int8_t *q, float *scales) {
     uint8_t bytes[2];
-    for (int i = 0; i < 2; i++) bytes[i] = block[49 + 4 * i] >> 4 | (block[51 + 4 * i] & 0xf0);
+    for (int i = 0; i < 2; i++) {
+        const uint8_t *four = block + 48 + 4 * i;
+        bytes[i] = four[1] >> 4 | (four[3] & 0xf0);
+    }
     float d = float16_at(bytes);
-    for (int i = 0; i < 32; i++) {
+    for (int i = 0; i < 32; i++, q += 8) {
         int both = nibble_at(block + 32, i);
-        put_iq1(block[i] | (both & 7) << 8, both >> 3, q + 8 * i);
+        put_iq1(block[i] | (both & 7) << 8, both >> 3, q);
     }
     for (int k = 0; k < 16; k++) {
-        int scale = word_of(block + 48 + k / 4 * 2) >> k % 4 * 3 & 7;
-        scales[k] = d * (float)(2 * scale + 1) * 0.125f;
+        int four = word_of(block + 48 + k / 4 * 2);
+        int scale = 2 * (four >> k % 4 * 3 & 7) + 1;
+        scales[k] = d * (float)scale * 0.125f;
     }
 }
 
@@ -316,10 +295,22 @@ void numbers_q1_0(const uint8_t *block, int8_t *q, float *scales) {
 //     2  |33221100|77665544| ...  64 numbers
 void numbers_q2_0(const uint8_t *block, int8_t *q, float *scales) {
     one_scale(float16_at(block), 4, scales);
-    for (int i = 0; i < 64; i++) q[i] = (block[2 + i / 4] >> i % 4 * 2 & 3) - 1;
+    for (int i = 0; i < 64; i++) q[i] = two_at(block + 2, i) - 1;
 }
 
 // ---- tables ----
+
+// What five bits of IQ5_K and IQ5_KS stand for.
+static const int8_t iq5_numbers[32] = {-126, -114, -103, -92, -83, -74, -65, -57, -50, -43, -36,
+                                       -30,  -24,  -18,  -12, -6,  -1,  5,   11,  17,  23,  29,
+                                       36,   43,   51,   59,  68,  77,  87,  97,  109, 121};
+
+// What a nibble of NVFP4 stands for, doubled.
+static const int8_t nvfp4_numbers[16] = {0, 1,  2,  3,  4,  6,  8,  12,  // and the same below 0
+                                         0, -1, -2, -3, -4, -6, -8, -12};
+
+static const int8_t iq2_k_numbers[4] = {-31, -13, 1, 17};
+static const int8_t iq3_k_numbers[8] = {-63, -40, -23, -10, 1, 13, 28, 47};
 
 // NVFP4: weight = scale number. Sixteen weights share a scale, of which a block has four.
 //     0  |0eeeefff|0eeeefff| ...          scales 0 to 3
@@ -349,11 +340,15 @@ void numbers_nvfp4(const uint8_t *block, int8_t *q, float *scales) {
 //     4  |11110000|33332222| ...                scales
 //    12  two_of's 64 bytes
 void numbers_iq2_k(const uint8_t *block, int8_t *q, float *scales) {
-    for (int k = 0; k < 16; k++)
-        scales[k] = float16_at(block) * (float)(nibble_at(block + 4, k) - 8);
-    for (int p = 0; p < 8; p++) {
-        put_twos(block + 12, p, q + 32 * p);
-        look_halves_up(iq2_k_numbers, p, word_of(block + 2), 5, q + 32 * p);
+    float d = float16_at(block);
+    int shifts = word_of(block + 2);
+    for (int k = 0; k < 16; k++) {
+        int scale = nibble_at(block + 4, k) - 8;
+        scales[k] = d * (float)scale;
+    }
+    for (int p = 0; p < 8; p++, q += 32) {
+        put_twos(block + 12, p, q);
+        look_halves_up(iq2_k_numbers, p, shifts, 5, q);
     }
 }
 
@@ -365,14 +360,16 @@ void numbers_iq2_k(const uint8_t *block, int8_t *q, float *scales) {
 //    78  part_bit_of's 32 bytes, the third bits: a part is 32 weights
 void numbers_iq3_k(const uint8_t *block, int8_t *q, float *scales) {
     float d = float16_at(block);
+    int shifts = word_of(block + 2);
     for (int k = 0; k < 16; k++) {
         int scale = 2 * nibble_at(block + 6, k) + 1;
-        scales[k] = d * (float)(bit_of(block + 4, k) ? -scale : scale);
+        if (bit_of(block + 4, k)) scale = -scale;
+        scales[k] = d * (float)scale;
     }
-    for (int p = 0; p < 8; p++) {
-        put_twos(block + 14, p, q + 32 * p);
-        add_bits(block + 78, p, 4, q + 32 * p);
-        look_halves_up(iq3_k_numbers, p, word_of(block + 2), 4, q + 32 * p);
+    for (int p = 0; p < 8; p++, q += 32) {
+        put_twos(block + 14, p, q);
+        add_bits(block + 78, p, 4, q);
+        look_halves_up(iq3_k_numbers, p, shifts, 4, q);
     }
 }
 
@@ -381,8 +378,8 @@ void numbers_iq3_k(const uint8_t *block, int8_t *q, float *scales) {
 //     4  |11110000|33332222| ...  lower four
 static void put_six_bits(float d, const uint8_t *bytes, float *scales) {
     for (int k = 0; k < 16; k++) {
-        int upper = bytes[k / 4] >> k % 4 * 2 & 3;
-        scales[k] = d * (float)((nibble_at(bytes + 4, k) | upper << 4) - 32);
+        int scale = nibble_at(bytes + 4, k) | two_at(bytes, k) << 4;
+        scales[k] = d * (float)(scale - 32);
     }
 }
 
@@ -392,9 +389,9 @@ static void put_six_bits(float d, const uint8_t *bytes, float *scales) {
 //    16  |16160000|17170101| ... |31311515|     of part 0, and 16 bytes each of the others
 void numbers_iq4_k(const uint8_t *block, int8_t *q, float *scales) {
     put_six_bits(float16_at(block), block + 4, scales);
-    for (int p = 0; p < 8; p++) {
-        put_nibbles(block + 16, p, q + 32 * p);
-        look_halves_up(iq4_numbers, p, word_of(block + 2), 4, q + 32 * p);
+    for (int p = 0; p < 8; p++, q += 32) {
+        put_nibbles(block + 16, p, q);
+        look_halves_up(iq4_numbers, p, word_of(block + 2), 4, q);
     }
 }
 
@@ -405,10 +402,10 @@ void numbers_iq4_k(const uint8_t *block, int8_t *q, float *scales) {
 //   144  part_bit_of's 32 bytes, the fifth bits
 void numbers_iq5_k(const uint8_t *block, int8_t *q, float *scales) {
     put_six_bits(float16_at(block), block + 4, scales);
-    for (int p = 0; p < 8; p++) {
-        put_fours(block + 16, p, q + 32 * p);
-        add_bits(block + 144, p, 16, q + 32 * p);
-        look_halves_up(iq5_numbers, p, word_of(block + 2), 2, q + 32 * p);
+    for (int p = 0; p < 8; p++, q += 32) {
+        put_fours(block + 16, p, q);
+        add_bits(block + 144, p, 16, q);
+        look_halves_up(iq5_numbers, p, word_of(block + 2), 2, q);
     }
 }
 
@@ -423,9 +420,9 @@ static void put_row_scales(const uint8_t *bytes, float *scales) {
 //     8  |16160000|17170101| ... |31311515|  of part 0, and 16 bytes each of the others
 void numbers_iq4_ks(const uint8_t *block, int8_t *q, float *scales) {
     put_row_scales(block, scales);
-    for (int p = 0; p < 8; p++) {
-        put_nibbles(block + 8, p, q + 32 * p);
-        look_all_up(iq4_numbers, 4 * (block[p] & 1), 32, q + 32 * p);
+    for (int p = 0; p < 8; p++, q += 32) {
+        put_nibbles(block + 8, p, q);
+        look_all_up(iq4_numbers, 4 * (block[p] & 1), 32, q);
     }
 }
 
@@ -435,9 +432,9 @@ void numbers_iq4_ks(const uint8_t *block, int8_t *q, float *scales) {
 //   136  part_bit_of's 32 bytes, the fifth bits
 void numbers_iq5_ks(const uint8_t *block, int8_t *q, float *scales) {
     put_row_scales(block, scales);
-    for (int p = 0; p < 8; p++) {
-        put_fours(block + 8, p, q + 32 * p);
-        add_bits(block + 136, p, 16, q + 32 * p);
-        look_all_up(iq5_numbers, 2 * (block[p] & 1), 32, q + 32 * p);
+    for (int p = 0; p < 8; p++, q += 32) {
+        put_fours(block + 8, p, q);
+        add_bits(block + 136, p, 16, q);
+        look_all_up(iq5_numbers, 2 * (block[p] & 1), 32, q);
     }
 }

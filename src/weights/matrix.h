@@ -2,7 +2,6 @@
 #pragma once
 
 #include "../base/util.h"
-#include "coded.h"
 
 // F32 to Q4 are ours; the others are ggml's blocks, as GGUF files hold them.
 typedef enum {
@@ -133,7 +132,9 @@ typedef struct {
     Packing packing;
     // The block's weights as float32. NULL: their scales lie elsewhere, or it has `numbers`.
     void (*decode)(const uint8_t *block, float *out);
-    BlockNumbers *numbers;
+    // The same as whole numbers: number i of q, between -127 and 127, times scale i / 16 of `scales`,
+    // times the row's row_head. NULL: it has `decode`, or neither.
+    void (*numbers)(const uint8_t *block, int8_t *q, float *scales);
     int head;  // bytes in front of a row: none, or 4 of a float32 scale
 } BlockType;
 

@@ -16,19 +16,23 @@ enum { WORD_BYTES = 4 };
 
 bool can_be_packed(WeightType type) { return block_types[type].packing != NOT_PACKED; }
 
-// Moves one row's block out of a group's blocks, or into them.
+// Moves bytes `at` to `at` + n - 1 of one row's block out of a group's blocks, or into them.
+static void move_bytes(uint8_t *group, int64_t row, uint8_t *block, int at, int n, bool in) {
+    uint8_t *side_by_side = group + at * PACKED_ROWS + row * n;
+    if (in) memcpy(side_by_side, block + at, n);
+    else memcpy(block + at, side_by_side, n);
+}
+
+// Moves all of the block: its words, and what is none.
 static void move_block(const BlockType *type, uint8_t *group, int64_t row, uint8_t *block,
                        bool in) {
     int words = type->bytes / WORD_BYTES;
     int rest = type->bytes % WORD_BYTES;  // bytes of what is no word: 0, 1 or 2
     bool is_last = type->packing == PACKED_HALF_LAST;
-    for (int i = rest > 0 ? -1 : 0; i < words; i++) {
-        int word_at = (is_last ? 0 : rest) + i * WORD_BYTES;
-        int at = i >= 0 ? word_at : is_last ? words * WORD_BYTES : 0;
-        int bytes = i >= 0 ? WORD_BYTES : rest;
-        uint8_t *side_by_side = group + at * PACKED_ROWS + row * bytes;
-        memcpy(in ? side_by_side : block + at, in ? block + at : side_by_side, bytes);
-    }
+    int first = is_last ? 0 : rest;  // where the words begin
+    for (int i = 0; i < words; i++)
+        move_bytes(group, row, block, first + i * WORD_BYTES, WORD_BYTES, in);
+    if (rest > 0) move_bytes(group, row, block, is_last ? words * WORD_BYTES : 0, rest, in);
 }
 
 static int64_t row_bytes_of(const Matrix *m) {

@@ -25,10 +25,9 @@ AVOID = [
     (r'(?:learnt|burnt|spelt)', 'American spelling: -ed'),
     (r'(?:whilst|amongst|towards|upwards|downwards)', 'while, among, toward'),
     (r'(?:catalogue|dialogue|programme|cheque|judgement)s?', 'American spelling'),
-    (r'(?:hence|thus|therein|thereof|thereby|therefrom|whereby|wherein|whereupon|hereby|upon|lest|albeit)',
-     'so, in it, on'),
+    (r'(?:therein|thereof|thereby|therefrom|wherein|whereupon|hereby|lest|albeit)', 'so, in it, on'),
     (r'(?:utili[sz]e\w*|leverag\w+|in order to|prior to|due to the fact)', 'use, to, before, because'),
-    (r'(?:obviously|basically|trivially|needless to say|of course)', 'nothing'),
+    (r'(?:obviously|basically|trivially|needless to say)', 'nothing'),
 ]
 FOUND = [(re.compile(r'\b(?:%s)\b' % pattern, re.I), instead) for pattern, instead in AVOID]
 

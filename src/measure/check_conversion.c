@@ -1,13 +1,22 @@
-// Mistakes that converters make. Most are about pairs: our files have the two elements of a pair
+// The row of --check that looks for mistakes of converters: does the model read better with one? Then
+// it was converted with its opposite. Most are about pairs: our files have the two elements of a pair
 // side by side, Hugging Face's have them half of the rotary dimensions apart. So a converter moves
-// rows of wq and wk. It may forget that, do it where it is done, do it to one of them alone, or
-// within too many rows.
-#include "mistakes.h"
+// rows of wq and wk. It may forget that, do it where it is done, do it to one of them alone, or within
+// too many rows.
+#include "check_rows.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../kinds/rules.h"
+
+enum {
+    MISTAKE_TOKENS = 128,  // of a text that is read with each mistake, at most
+    MOST_MISTAKES = 48,    // texts that are read
+    MISTAKE_SAMPLE = 4,    // tokens of a sample: a mistake changes much
+};
+static const double MISTAKE_LOSS = 1.02;  // the reference's perplexity, in shares of that with one
 
 // What is changed.
 enum {
@@ -23,6 +32,8 @@ enum {
 // the head, or over all of it.
 typedef enum { ROWS_IN_HALVES, ROWS_IN_PAIRS, PAIRS_OVER_HALF, PAIRS_OVER_ALL } RowOrder;
 
+enum { N_MISTAKES = 12 };
+_Static_assert((int)N_MISTAKES <= (int)MOST_OTHERS, "a row has room for them");
 static const struct {
     unsigned changes;
     RowOrder from, to;
@@ -40,7 +51,8 @@ static const struct {
     {.changes = THETAS},
     {.changes = GATES},
 };
-const char *const mistake_words[N_MISTAKES] = {
+// In words that follow "read with".
+static const char *const mistake_words[N_MISTAKES] = {
     "the halves of q and k as pairs",
     "the pairs of q and k as halves",
     "the halves of q as pairs",
@@ -84,7 +96,8 @@ static bool has_gates(const Model *model) {
     return false;
 }
 
-bool mistake_applies(int mistake, const Model *model, const RopePlan *plan) {
+// Whether a model that turns by this plan can have it.
+static bool mistake_applies(int mistake, const Model *model, const RopePlan *plan) {
     const ModelConfig *m = &model->config;
     const unsigned what = mistakes[mistake].changes;
     const RowOrder to = mistakes[mistake].to;
@@ -207,6 +220,13 @@ static void exchange_gates(Layer *layer) {
     }
 }
 
+// A copy of a model with a mistake. It shares all weights that the mistake leaves alone.
+typedef struct {
+    Model model;
+    RopePlan plan;
+    Arena room;  // for the weights that change
+} MistakenModel;
+
 // Makes the mistake in all layers, with memory from the arena.
 static void change_layers(int mistake, Arena *arena, MistakenModel *to) {
     Model *model = &to->model;
@@ -236,8 +256,10 @@ static void change_plan(int mistake, int head_dim, RopePlan *plan) {
     plan->sliding.theta = theta;
 }
 
-bool mistake_make(int mistake, const Model *model, const RopePlan *plan, MistakenModel *mistaken,
-                  Error *err) {
+// Makes the copy, which the model must outlive. Its room and its layers are freed in any case. False
+// with the reason when there is no memory.
+static bool mistake_make(int mistake, const Model *model, const RopePlan *plan,
+                         MistakenModel *mistaken, Error *err) {
     Arena *arena = &mistaken->room;
     *mistaken = (MistakenModel){.model = *model, .plan = *plan};
     mistaken->model.layers = layers_copied(model, err);
@@ -249,7 +271,91 @@ bool mistake_make(int mistake, const Model *model, const RopePlan *plan, Mistake
     return true;
 }
 
-void mistake_undo(MistakenModel *mistaken) {
-    arena_close(&mistaken->room);
-    layers_free(mistaken->model.layers);
+// ---- conversion: a text that is shorter than a stretch, with each mistake ----
+
+static int mistake_tokens(const Check *c) {
+    return c->window < MISTAKE_TOKENS ? c->window : MISTAKE_TOKENS;
 }
+
+static bool is_open_mistake(const Check *c, const Row *row, int mistake) {
+    Row one = {.samples = row->others[mistake], .verdict = OPEN};
+    if (!mistake_applies(mistake, c->job->model, &c->references[c->reference_is])) return false;
+    if (one.samples.n > 0) judge_ratio(&one, MISTAKE_LOSS);
+    return one.verdict == OPEN;
+}
+
+// Of a text that is read in place, and again with each mistake that is open.
+static double mistakes_seconds(const Check *c, const Row *row) {
+    int readings = 1;
+    for (int m = 0; m < N_MISTAKES; m++) readings += is_open_mistake(c, row, m);
+    return readings * seconds_for(c, mistake_tokens(c), mistake_tokens(c));
+}
+
+static int most_mistakes(const Check *c, const Row *row) {
+    (void)row;
+    return c->n_stretches < MOST_MISTAKES ? c->n_stretches : MOST_MISTAKES;
+}
+
+// -ln p of the second half of a text by the model with a mistake.
+static bool score_mistake(Check *c, int mistake, Span span, double *nll, Error *err) {
+    MistakenModel other;
+    const RopePlan *plan = &c->references[c->reference_is];
+    bool ok = mistake_make(mistake, c->job->model, plan, &other, err);
+    SessionConfig config = timed_config(c, &other.plan, span.to);
+    Session *s = ok ? session_new(&other.model, &config, err) : NULL;
+    ok = s && score_span(s, span, nll, err);
+    session_free(s);
+    arena_close(&other.room);
+    layers_free(other.model.layers);
+    return ok;
+}
+
+// A text that is shorter than a stretch, by the reference and with each mistake that is open.
+static bool read_mistakes(Check *c, Row *row, Session *unused, Error *err) {
+    const int n = mistake_tokens(c);
+    double right[MISTAKE_TOKENS];
+    double wrong[N_MISTAKES][MISTAKE_TOKENS];
+    bool is_read[N_MISTAKES];
+    int32_t text[MISTAKE_TOKENS];
+    const Span read = {text, n / 2, n, n};
+    (void)unused;
+    take_text(c, start_of(c, row->units, c->n_stretches, c->window), n, text);
+    session_rewind(c->reference, 0);
+    bool ok = score_span(c->reference, read, right, err);
+    for (int m = 0; ok && m < N_MISTAKES; m++) {
+        is_read[m] = is_open_mistake(c, row, m);
+        ok = !is_read[m] || score_mistake(c, m, read, wrong[m], err);
+    }
+    for (int m = 0; ok && m < N_MISTAKES; m++)
+        if (is_read[m]) add_samples(&row->others[m], right, wrong[m], n - n / 2, MISTAKE_SAMPLE);
+    return ok;
+}
+
+static void judge_mistakes(const Check *c, Row *row) {
+    (void)c;
+    judge_others(row, N_MISTAKES, MISTAKE_LOSS);
+}
+
+// A mistake that neither harms nor helps tells nothing.
+static bool mistakes_tell_nothing(const Row *row) {
+    (void)row;
+    return true;
+}
+
+static void describe_mistake(const Check *c, const Row *row, char *out, size_t size) {
+    char by[100];
+    snprintf(by, sizeof by, "their perplexity with %s", mistake_words[row->other]);
+    describe_beside(c, row, by, out, size);
+    add_words(out, size, ". Wrongly converted?");
+}
+
+const RowType conversion_row = {
+    .name = "conversion",
+    .alone = true,
+    .most = most_mistakes,
+    .seconds = mistakes_seconds,
+    .read = read_mistakes,
+    .judge = judge_mistakes,
+    .tells_nothing = mistakes_tell_nothing,
+    .describe = describe_mistake,
+};
