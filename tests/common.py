@@ -183,15 +183,17 @@ class Result:
         return 'status %d, stderr %r' % (self.status, self.err[-250:])
 
 
-def run(*arguments, stdin=b'', program=RUN, timeout=120, stdout=subprocess.PIPE, **options):
+def run(*arguments, stdin=b'', program=RUN, timeout=120, stdout=subprocess.PIPE, fresh=False, **options):
     """Runs ./run, on one thread unless it is told otherwise: tiny models gain nothing from more. timeout: seconds of a
     processor, ten times as many where RUNNER runs it; by the clock it may take ten times as long again, on a machine
-    that is busy with other things. In make test runner.c does it, where nothing but arguments is asked for."""
+    that is busy with other things. In make test runner.c does it, where nothing but arguments is asked for and it need
+    not be a process of its own (fresh)."""
     environment = dict(os.environ, OMP_NUM_THREADS='1', OMP_WAIT_POLICY='passive',
                        ASAN_OPTIONS='detect_leaks=1:max_allocation_size_mb=512', LC_ALL='C')
     limit = timeout * (10 if RUNNER else 1)
     plain = program == RUN and not stdin and stdout is subprocess.PIPE and set(options) <= {'cwd'} and not RUNNER
-    if plain and os.environ.get('TESTS') == 'short' and '--version' not in arguments and runner.starts(environment):
+    fresh = fresh or not plain or os.environ.get('TESTS') != 'short' or '--version' in arguments
+    if not fresh and runner.starts(environment):
         return runner.ask([str(limit), options.get('cwd') or os.getcwd()], [program, *map(str, arguments)], 10 * limit)
     process = subprocess.Popen([*RUNNER, program, *map(str, arguments)], stdin=subprocess.PIPE, stdout=stdout,
                                stderr=subprocess.PIPE, env=environment, **options)

@@ -156,7 +156,7 @@ def moved(values, order, width):
 
 
 def shaped_tensors(c, weights, theirs, names=NAMES, once=ONCE, start='model.layers.%s.%s'):
-    """{name: (shape, values)} of all that hf_tensors of test_layers.py does not know, but for what is in `theirs`."""
+    """{name: (shape, values)} of all that hf_tensors of folders.py does not know, but for what is in `theirs`."""
     out = {}
     for name, values in weights.items():
         part, _, layer = name.partition('.')

@@ -21,9 +21,8 @@ import reference
 import source_writers
 from common import (ENGINES, ROOT, check, close, config, good, in_work, main, perplexity, random_ids, random_weights,
                     read, read_model, run, table, takes_long, write, write_model)
-from test_families import export, in_halves
-from test_layers import FULL_FIELDS, as_float32, hf_tensors, read_safetensors, sliding_name, write_folder
-from test_mixtures import EXPERT_PARTS, expert_tensors, with_experts
+from folders import (EXPERT_PARTS, FULL_FIELDS, as_float32, expert_tensors, export, hf_tensors, in_halves,
+                     read_safetensors, sliding_name, with_experts, write_folder)
 from test_out import read_gguf
 
 sys.path.insert(0, ROOT)

@@ -25,13 +25,6 @@ OF_STATE = (Row('conv_width', KERNEL, '', MAX_CONV_WIDTH), Row('state_key_dim', 
             Row('state_key_heads', GROUPS, '', MAX_HEADS), Row('state_value_heads', COUNT, '', MAX_HEADS))
 # What a layer of one step is: its letter, and its words, the newest first.
 LETTERS = {'M': ('linear_attention', 'mamba'), '*': (FULL, 'attention'), '-': ('mlp',), 'E': ('moe',)}
-PARTS = (('state_in', 'in_proj.weight'), ('b_state_in', 'in_proj.bias'), ('state_conv', 'conv1d.weight'),
-         ('b_state_conv', 'conv1d.bias'), ('state_decay', 'A_log'), ('state_skip', 'D'), ('state_dt', 'dt_bias'),
-         ('state_norm', 'norm.weight'), ('state_out', 'out_proj.weight'), ('b_state_out', 'out_proj.bias'))
-
-
-def names_in(place: str) -> Dict[str, str]:
-    return {part: 'model.layers.%%d.%s.%s' % (place, name) for part, name in PARTS}
 
 
 def letters_of(config: Keys, family: Family) -> str:

@@ -10,7 +10,7 @@
 //   config_read.c    this program's own reading, from the text to the settings (rope_config.h)
 //
 // This program is STRICT: a wrong value is refused by its line and key, by the exporter's rules
-// (export/rope.py; tests/rope_cases.py holds both to the same). An engine takes what its parser
+// (export/rope.py; tests/readings holds both to the same). An engine takes what its parser
 // takes, and refuses by an error of its own.
 #pragma once
 

@@ -1,5 +1,5 @@
 // A config or a block as this program reads it: what was found is checked, as export/config.py
-// does. tests/rope_cases.py holds both to the same.
+// does. tests/readings holds both to the same.
 #include "rope_config.h"
 
 #include <math.h>
