@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Models carried out: what model_export.py writes for Hugging Face and for llama.cpp is read here by readers made from
-the formats' descriptions, and held, tensor by tensor and key by key, against what test_families.py lays out as their
+the formats' descriptions, and held, tensor by tensor and key by key, against what folders.py lays out as their
 own converters do; then it is brought in again, and must score the same. Tokenizers go out in test_bytelevel.py."""
 
 import json
@@ -19,7 +19,8 @@ from common import (BLOCK_MODELS, ENGINES, EXPORT, F32, Q4, Q8, ROOT, block_weig
                     main, perplexity, random_ids, random_weights, read, takes_long, tiny_model, with_header, write,
                     write_model)
 from export_common import LLAMA, Case, as_float32, make_tensors
-from test_families import METHODS, VARIANTS, gguf_of, header_of, hf_tensors
+from folders import gguf_of, header_of, hf_tensors
+from test_families import METHODS, VARIANTS
 from test_legacy import write_legacy
 
 sys.path.insert(0, ROOT)
@@ -155,10 +156,6 @@ def models(names):
         yield name, c, weights
 
 
-def flat(rows):
-    return [x for row in rows for x in row] if isinstance(rows[0], list) else rows
-
-
 def same_model(what, source, c, weights, tolerance=1e-6):
     """Brought in again it is the same: the fields of the header, the numbers, and those of the plain reference."""
     if not carried(what + ': in again', '--no-tokenizer', source, in_work('again.bin')):
@@ -184,12 +181,11 @@ def test_huggingface():
         check({key: found.get(key, 'none') for key in wanted} == wanted, what + ': config.json', found)
         check(json.loads(read(folder + 'generation_config.json')) == {'bos_token_id': 1, 'eos_token_id': 2}, what)
         tensors = read_safetensors(folder + 'model.safetensors')
-        expected = hf_tensors(c, weights, family == 'phi3')
+        expected = hf_tensors(c, weights, fused=family == 'phi3')
         expected.pop('lm_head.weight', None) if c['shared_classifier'] else None
         check(set(tensors) == set(expected), what + ': tensors', set(tensors) ^ set(expected))
-        for tensor, rows in expected.items():
-            shape = [len(rows), len(rows[0])] if isinstance(rows[0], list) else [len(rows)]
-            good = tensors.get(tensor) == ('F32', shape, struct.pack('<%df' % len(flat(rows)), *flat(rows)))
+        for tensor, (shape, values) in expected.items():
+            good = tensors.get(tensor) == ('F32', shape, struct.pack('<%df' % len(values), *values))
             check(good, '%s: %s' % (what, tensor))
         same_model(what, folder, c, weights)
         check({key: value for key, value in header_of(in_work('again.bin')).items()} == header_of(in_work('m.bin')),
