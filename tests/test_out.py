@@ -636,7 +636,7 @@ def test_without_run():
     code = ('import sys; sys.path.insert(0, %r); import export.model_bin as m; m.RUN = "/nowhere/run"; '
             'import model_export; sys.exit(model_export.main(sys.argv[1:]))' % ROOT)
     for model, good in (tiny_model('f32.bin'), True), (tiny_model('q4.bin', weight_type=Q4, group_size=32), False):
-        done = subprocess.run([sys.executable, '-c', code, '--no-tokenizer', model, in_work('without %d/' % good)],
+        done = subprocess.run([sys.executable, '-S', '-c', code, '--no-tokenizer', model, in_work('without %d/' % good)],
                               stderr=subprocess.PIPE, universal_newlines=True)
         check(done.returncode == (0 if good else 2) and (good or '/nowhere/run' in done.stderr) and
               done.stderr.count('\n') == 1, 'without ./run', done.stderr)
