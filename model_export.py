@@ -16,17 +16,18 @@ SOURCE is one of these, in float32, float16 or bfloat16 unless noted:
 The tokenizer is the folder's tokenizer.model or tokenizer.json, or the GGUF file's own. It is written beside OUT as
 NAME.tokenizer.bin for NAME.bin. For model.bin it is called tokenizer.bin, unless another one has that name.
 
-What the exporter wrote it replaces: the same command may be given again. A file of another origin is kept, and so is a
-model that --quantize made: then --force is needed, or another name.
+The exporter replaces files that it wrote, so a command can be repeated. It does not replace a file of another origin,
+or a model that --quantize made: use --force, or another name.
 
-On the way out a tokenizer is the one beside model.bin. Floats stay what they are, in GGUF ggml's blocks, too; all else
-becomes float16, by ./run. What the others cannot express is refused by name: a dynamic method but ntk, for example.
+On the way out the tokenizer is the one beside model.bin. Floats keep their type, and in GGUF so do ggml's blocks; all
+else becomes float16, by ./run. What the other program cannot express is refused by name, such as dynamic methods but
+ntk.
 
-    --force                replace what is called OUT, whoever wrote it
+    --force                replace OUT even if the exporter did not write it
     --tokenizer-out FILE   write the tokenizer there instead
     --no-tokenizer         write the model only
-    --unpacked             leave rows of ggml's blocks one behind the other. Else eight lie side by side: run is faster
-    --context N            the context of a model of Meta's, whose params.json has none
+    --unpacked             leave rows of ggml's blocks one after the other. By default eight lie side by side: faster
+    --context N            the context of a model of Meta's, whose params.json gives none
     -h, --help             this text
 
 Weights are moved as bytes and not computed with here, but for norms, whose 1 + w is written, and decays: what is in the

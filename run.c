@@ -168,10 +168,7 @@ static bool run_job(Program *p, Error *err) {
     if (!read_ids(p, prompted, err)) return false;
     job->length = length_of_job(job);
     if (needs & PLANS && !plan_job(job, err)) return false;
-    if (prompted && job->n_ids > (size_t)job->length)
-        return fail(err,
-                    "the prompt has %zu tokens, more than the %d position%s of -n, answer included",
-                    job->n_ids, job->length, job->length == 1 ? "" : "s");
+    if (prompted && !prompt_fits(job->n_ids, job->length, err)) return false;
     if (needs & PLANS && !(needs & SAMPLING) && !o->reading)
         print_advice(job, needs & ADVICE_REACH, needs & ADVICE_TUNING);
     if (interrupted) return fail(err, "interrupted");

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Asks a running server which reading of RoPE's settings it has in force, or whether its context holds.
+"""Asks a running server which reading of RoPE's settings it uses, or whether its context holds.
 
     python3 server_probe.py URL model.bin [--rope-config config.json]     which reading
     python3 server_probe.py URL --tasks passkey -n 32k                    does the context hold; needs no model
@@ -12,16 +12,16 @@ compares the server's likeliest next tokens with what ./run computes under each 
 settings, plain RoPE, another scale, and so on. The second hides numbers in texts and asks for them (./run --tasks).
 
     --rope-config FILE   the config.json that the server was given, in place of the model's settings
-    --save FILE          ask, and keep the answers
-    --against FILE       ask again, and compare with what was kept
+    --save FILE          ask, and save the answers
+    --against FILE       ask again, and compare with what was saved
     --cut                look for the length, up to -n, from which on prompts are cut or refused
-    --expect WHAT        of two servers: same, different or different-past:N; status 1 if it is not so
+    --expect WHAT        of two servers: same, different or different-past:N; status 1 if that is not the result
     --expect ENGINE      status 1 unless the server reads them as this engine does (hf5, vllm, llama.cpp, hf4@4.51 ...)
     -n N                 tokens of the longest prompt; 8k is 8,192 [512; --tasks: 4k; two servers: 2k; --cut: 32k]
     --prompts K          prompts, the shortest of 32 tokens [8; 64 with --greedy]
     --top N              likeliest tokens asked for [20]
     --greedy             judge by the token that the server chooses: for servers without log-probabilities
-    --budget SECONDS     solve for values that no reading has so long [60]; 0: not at all
+    --budget SECONDS     time limit of solving for values that no reading has [60]; 0: do not solve
     --words              send text, where token ids are sent if the server takes them
     --text FILE          take prompts, or the texts of --tasks, from this file [book.txt; filler]
 
@@ -32,8 +32,8 @@ settings, plain RoPE, another scale, and so on. The second hides numbers in text
     --chat               ask in the chat form
     --jobs K             requests at a time [1]
 
-    --wait SECONDS       wait so long for a server that starts [0]
-    --retries K          tries again after a failure that may pass [2]
+    --wait SECONDS       wait this long for a server that is starting [0]
+    --retries K          try this often again after a failure that may pass [2]
     --keep FILE          keep the numbers of our side here, for the next run with the same model and program
     --json               one object of JSON in place of tables and the last line
     --api NAME           the server's form: llama.cpp, vllm, sglang, ollama, mlx_lm, tabbyapi, tgi ... [found by asking]

@@ -20,32 +20,10 @@ from .families import ARCHITECTURES, Gguf, gguf_of
 from .huggingface import rows_of
 from .kinds import expert_gguf, expert_tensors, index, latent, layers, mamba, shapes, state_tensors, states, steps
 from .model import FIELDS_OF, MAMBA, STATE, WITHOUT_ROPE, Feature, Model
+from .names import names_in
 from .tensors import BLOCKS, Checkpoint, Tensor, size_of_rows, split
 
-NAMES = {
-    'embedding': 'token_embd.weight', 'attention_norm': 'blk.%d.attn_norm.weight', 'wq': 'blk.%d.attn_q.weight',
-    'wk': 'blk.%d.attn_k.weight', 'wv': 'blk.%d.attn_v.weight', 'wo': 'blk.%d.attn_output.weight',
-    'ffn_norm': 'blk.%d.ffn_norm.weight', 'w1': 'blk.%d.ffn_gate.weight', 'w3': 'blk.%d.ffn_up.weight',
-    'w2': 'blk.%d.ffn_down.weight', 'final_norm': 'output_norm.weight', 'classifier': 'output.weight',
-    'bq': 'blk.%d.attn_q.bias', 'bk': 'blk.%d.attn_k.bias', 'bv': 'blk.%d.attn_v.bias', 'bo': 'blk.%d.attn_output.bias',
-    'q_norm': 'blk.%d.attn_q_norm.weight', 'k_norm': 'blk.%d.attn_k_norm.weight',
-    'attention_after': 'blk.%d.post_attention_norm.weight', 'ffn_after': 'blk.%d.post_ffw_norm.weight',
-    'sinks': 'blk.%d.attn_sinks.weight', 'router': 'blk.%d.ffn_gate_inp.weight',
-    'router_bias': 'blk.%d.ffn_gate_inp.bias', 'experts_w1': 'blk.%d.ffn_gate_exps.weight',
-    'experts_w3': 'blk.%d.ffn_up_exps.weight', 'experts_w2': 'blk.%d.ffn_down_exps.weight',
-    'experts_b1': 'blk.%d.ffn_gate_exps.bias', 'experts_b3': 'blk.%d.ffn_up_exps.bias',
-    'experts_b2': 'blk.%d.ffn_down_exps.bias', 'router_choice_bias': 'blk.%d.exp_probs_b.bias',
-    'shared_w1': 'blk.%d.ffn_gate_shexp.weight', 'shared_w3': 'blk.%d.ffn_up_shexp.weight',
-    'shared_w2': 'blk.%d.ffn_down_shexp.weight', 'wq_a': 'blk.%d.attn_q_a.weight',
-    'q_a_norm': 'blk.%d.attn_q_a_norm.weight', 'wkv_a': 'blk.%d.attn_kv_a_mqa.weight',
-    'kv_a_norm': 'blk.%d.attn_kv_a_norm.weight', 'b1': 'blk.%d.ffn_gate.bias', 'b3': 'blk.%d.ffn_up.bias',
-    'b2': 'blk.%d.ffn_down.bias', 'xielu': 'blk.%d.xielu', 'wg': 'blk.%d.attn_gate.weight',
-    'shared_gate': 'blk.%d.ffn_gate_inp_shexp.weight', 'state_in': 'blk.%d.attn_qkv.weight',
-    'state_gate': 'blk.%d.attn_gate.weight', 'state_beta': 'blk.%d.ssm_beta.weight',
-    'state_step': 'blk.%d.ssm_alpha.weight', 'state_conv': 'blk.%d.ssm_conv1d.weight', 'state_decay': 'blk.%d.ssm_a',
-    'state_skip': 'blk.%d.ssm_d', 'b_state_conv': 'blk.%d.ssm_conv1d.bias',
-    'experts_in': 'blk.%d.ffn_latent_down.weight', 'experts_out': 'blk.%d.ffn_latent_up.weight',
-    'state_dt': 'blk.%d.ssm_dt.bias', 'state_norm': 'blk.%d.ssm_norm.weight', 'state_out': 'blk.%d.ssm_out.weight'}
+NAMES = names_in('gguf', 'plain', 'steps', 'experts', 'shared', 'latent', 'states')
 TYPES = {0: 'F32', 1: 'F16', 2: 'Q4_0', 3: 'Q4_1', 6: 'Q5_0', 7: 'Q5_1', 8: 'Q8_0', 10: 'Q2_K', 11: 'Q3_K', 12: 'Q4_K',
          13: 'Q5_K', 14: 'Q6_K', 16: 'IQ2_XXS', 17: 'IQ2_XS', 18: 'IQ3_XXS', 19: 'IQ1_S', 20: 'IQ4_NL', 21: 'IQ3_S',
          22: 'IQ2_S', 23: 'IQ4_XS', 29: 'IQ1_M', 30: 'BF16', 34: 'TQ1_0', 35: 'TQ2_0', 39: 'MXFP4', 40: 'NVFP4',
@@ -142,9 +120,9 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
 
 def names_of(rule: Gguf, model: Model) -> Dict[str, str]:
     """The architecture's name of each of our tensors, a %d for the layer."""
-    return {**NAMES, **rule.names.own, **(latent.GGUF_NAMES if model.kv_rank else {}),
-            **({'wq': latent.GGUF_QUERIES} if model.q_rank else {}),
-            **(index.GGUF_NAMES if model.index_topk else {}),
+    return {**NAMES, **rule.names.own, **names_in(
+        'gguf', *['latent_apart'] * bool(model.kv_rank), *['latent_queries'] * bool(model.q_rank),
+        *['index'] * bool(model.index_topk)),
             **({'wg': state_tensors.GATE} if rule.names.gate_in_queries else {})}
 
 
@@ -254,7 +232,8 @@ def read_rope(path, keys, rule, tensors, model):
         elif attention != 1:
             rope['attention_factor'] = attention * (0.1 * log(factor) + 1 if factor > 1 else 1)
     elif kind == 'linear' and factor != 1:
-        rope.update(rope_method=1, factor=factor)
+        named = original if 'rope.scaling.original_context_length' in keys.values else 0
+        rope.update(rope_method=1, factor=factor, named_original=named)
         if model.kv_rank:
             latent.check_linear(keys, rule, factor)
     return rope

@@ -12,28 +12,12 @@ from .families import Family
 from .inputs import adapter_alone, adapter_in
 from .kinds import expert_tensors, index, latent, state_tensors
 from .model import XIELU, Feature, Model
+from .names import names_in
 from .safetensors import read_safetensors
 from .tensors import Checkpoint, gather_numbers, rounded, split
 from .torch_files import read_torch
 
 FILES = [('model.safetensors', read_safetensors), ('pytorch_model.bin', read_torch)]  # each alone, or NAME.index.json
-NAMES = {
-    'embedding': 'model.embed_tokens.weight', 'attention_norm': 'model.layers.%d.input_layernorm.weight',
-    'wq': 'model.layers.%d.self_attn.q_proj.weight', 'wk': 'model.layers.%d.self_attn.k_proj.weight',
-    'wv': 'model.layers.%d.self_attn.v_proj.weight', 'wo': 'model.layers.%d.self_attn.o_proj.weight',
-    'ffn_norm': 'model.layers.%d.post_attention_layernorm.weight', 'w1': 'model.layers.%d.mlp.gate_proj.weight',
-    'w3': 'model.layers.%d.mlp.up_proj.weight', 'w2': 'model.layers.%d.mlp.down_proj.weight',
-    'final_norm': 'model.norm.weight', 'classifier': 'lm_head.weight',
-    **{part: 'model.layers.%%d.self_attn.%s' % name for part, name in (
-        ('bq', 'q_proj.bias'), ('bk', 'k_proj.bias'), ('bv', 'v_proj.bias'), ('bo', 'o_proj.bias'),
-        ('q_norm', 'q_norm.weight'), ('k_norm', 'k_norm.weight'), ('a_keys', 'relative_keys'),
-        ('a_values', 'relative_values'), ('wr', 'r_proj.weight'), ('u', 'u'), ('v', 'v'))},
-    'b1': 'model.layers.%d.mlp.gate_proj.bias', 'b3': 'model.layers.%d.mlp.up_proj.bias',
-    'b2': 'model.layers.%d.mlp.down_proj.bias', 'xielu': 'model.layers.%d.mlp.act_fn.',
-    'learned': 'model.positions.weight'}
-BOTH = {'attention_after': 'model.layers.%d.post_attention_layernorm.weight',
-        'ffn_norm': 'model.layers.%d.pre_feedforward_layernorm.weight',
-        'ffn_after': 'model.layers.%d.post_feedforward_layernorm.weight'}  # of families with norms before and after
 # What stands beside the text model's tensors where these have no prefix of their own.
 BESIDE = tuple('model.' + part for part in (
     'vision_tower.', 'vision_model.', 'audio_tower.', 'multi_modal_projector.', 'embed_vision.', 'embed_audio.',
@@ -42,32 +26,19 @@ BESIDE = tuple('model.' + part for part in (
 
 def names_of(family: Family, model: Model) -> Dict[str, str]:
     """The library's name of each of our tensors, a %d for the layer."""
-    names = {**NAMES, **ENDS, **(BOTH if {Feature.NORMS_AFTER, Feature.NORMS_BOTH} & family.always else {})}
-    stacked = {part: 'model.layers.%%d.mlp.experts.%s' % name for part, name in zip(expert_tensors.EXPERT_PARTS, (
-        'gate_proj', 'up_proj', 'down_proj', 'gate_proj_bias', 'up_proj_bias', 'down_proj_bias'))}
-    if model.attention_gate:
-        names.update(wg='model.layers.%d.self_attn.gate_proj.weight', bg='model.layers.%d.self_attn.gate_proj.bias')
+    before_and_after = {Feature.NORMS_AFTER, Feature.NORMS_BOTH} & family.always
+    names = names_in('hugging_face', 'plain', 'steps', 'encodings', 'per_layer',
+                     *['norms_both'] * bool(before_and_after), *['gate'] * bool(model.attention_gate))
     if family.states:
         names.update(state_tensors.names_of(family))
-    if family.keys.chosen:
-        names.update(index.NAMES)
-    if model.kv_rank:
-        names.update(latent.LATENT_NAMES, **({'wq': latent.QUERIES} if model.q_rank else {}))
+    names.update(names_in('hugging_face', *['index'] * bool(family.keys.chosen), *['latent'] * bool(model.kv_rank),
+                          *['latent_queries'] * bool(model.kv_rank and model.q_rank)))
     if not family.experts:
         return {**names, **family.names.own}
     rule = family.experts
     shared = {part: 'model.layers.%%d.%s.%s.%s.weight' % (rule.place, rule.shared_place, name)
               for part, name in zip(expert_tensors.SHARED_PARTS, rule.names)}
-    return {**names, **stacked, **(shared if rule.shared else {}), **family.names.own}
-
-
-# What ends a layer, and embeddings by layer.
-ENDS = {'per_layer_embedding': 'model.embed_tokens_per_layer.weight',
-        'per_layer_projection': 'model.per_layer_model_projection.weight',
-        'per_layer_norm': 'model.per_layer_projection_norm.weight',
-        'per_layer_gate': 'model.layers.%d.per_layer_input_gate.weight',
-        'per_layer_out': 'model.layers.%d.per_layer_projection.weight',
-        'per_layer_after': 'model.layers.%d.post_per_layer_input_norm.weight', 'scale': 'model.layers.%d.layer_scalar'}
+    return {**names, **names_in('hugging_face', 'experts'), **(shared if rule.shared else {}), **family.names.own}
 
 
 def rows_of(model: Model, part: str) -> int:

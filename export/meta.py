@@ -8,15 +8,11 @@ from typing import Dict, List, Optional, Tuple
 
 from .common import MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_VOCAB, MAX_WIDTH, Job, Problem, read_json
 from .model import Model
+from .names import names_in
 from .tensors import Checkpoint, Joined, same_bytes
 from .torch_files import read_torch
 
-NAMES = {
-    'embedding': 'tok_embeddings.weight', 'attention_norm': 'layers.%d.attention_norm.weight',
-    'wq': 'layers.%d.attention.wq.weight', 'wk': 'layers.%d.attention.wk.weight', 'wv': 'layers.%d.attention.wv.weight',
-    'wo': 'layers.%d.attention.wo.weight', 'ffn_norm': 'layers.%d.ffn_norm.weight',
-    'w1': 'layers.%d.feed_forward.w1.weight', 'w3': 'layers.%d.feed_forward.w3.weight',
-    'w2': 'layers.%d.feed_forward.w2.weight', 'final_norm': 'norm.weight', 'classifier': 'output.weight'}
+NAMES = names_in('meta', 'plain')
 SETTINGS = {'dim', 'n_layers', 'n_heads', 'n_kv_heads', 'vocab_size', 'multiple_of', 'ffn_dim_multiplier', 'norm_eps',
             'rope_theta', 'use_scaled_rope', 'rope_scaling_factor', 'rope_high_freq_factor',
             'max_seq_len', 'max_batch_size'}  # the last two size Meta's cache, not the model

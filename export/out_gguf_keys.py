@@ -49,16 +49,7 @@ def settings_of(job: Job, path: str, family: Family, rule: Gguf, model: Model) -
     settings.update({**steps.factor_settings(rule, model), **steps.turns_setting(path, rule, model),
                      **steps.chunk_settings(path, rule, model)})
     if model.n_experts:
-        settings.update({'expert_count': (U32, model.n_experts), 'expert_used_count': (U32, model.n_experts_used),
-                         'expert_feed_forward_length': (U32, model.expert_hidden_dim)})
-        if rule.experts == 'told':
-            settings.update(expert_gguf.router_to_gguf(path, rule, model))
-        elif Feature.SHARED_EXPERT in family.always or family.experts.shared_is_dense:
-            settings['expert_shared_feed_forward_length'] = U32, model.shared_hidden_dim
-        if model.expert_latent_dim:
-            settings['moe_latent_size'] = U32, model.expert_latent_dim
-        if family.experts and family.experts.width == 'intermediate_size':
-            settings['feed_forward_length'] = U32, model.expert_hidden_dim
+        settings.update(expert_gguf.to_gguf(path, rule, family, model))
     if model.index_topk:
         settings.update(index.to_gguf(job, rule, family, model))
     if model.state_kind:
@@ -94,6 +85,8 @@ def rope_settings(job: Job, path: str, rule: Gguf, model: Model, rope: Dict[str,
         settings['rope.scaling.type'] = STRING, kind
     if kind in ('linear', 'yarn'):
         settings['rope.scaling.factor'] = F32, factor
+    if kind == 'linear' and model.named_original:
+        settings['rope.scaling.original_context_length'] = U32, model.named_original
     if kind in ('yarn', 'longrope'):
         settings['rope.scaling.original_context_length'] = U32, length
     if kind == 'longrope' and abs(model.seq_len / length / factor - 1) > 1e-6 and not rope['attention_factor']:

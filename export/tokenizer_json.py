@@ -1,58 +1,23 @@
 """tokenizer.json, Hugging Face's: a pipeline of many possible parts. What is asked for here is what Llama-architecture
 models have; anything else in the file, known or new, is refused by its key, so that no tokenizer is a silent
-approximation. One that does what sentencepiece does (Llama 2) becomes a sentencepiece tokenizer, once it is proved to
-be one.
-"""
+approximation. Byte-level ones are read here; characters.py has those that do what sentencepiece does (Llama 2)."""
 
 from __future__ import annotations
 
 import unicodedata
-from itertools import groupby
 
-from .bytelevel import (BY_PARTS, BYTE_FALLBACK, DIGITS_GPT2, FORMS, GPT2, HIDE_UNUSED, IGNORE_MERGES, PREFIX,
-                        PREFIX_UNLESS_SPACE, SPLITS, bytes_of, check_spellings, missing_bytes)
+from .bytelevel import (BY_PARTS, DIGITS_GPT2, FORMS, GPT2, IGNORE_MERGES, PREFIX, SPLITS, bytes_of, check_spellings,
+                        missing_bytes)
+from .characters import read_characters
 from .common import MAX_VOCAB, Job, Problem, read_json
-from .sentencepiece import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, Tokenizer, shown
+from .json_parts import (a_text, by_id, check_user_defined, demand_raw, finished, inner, put_added, read_added_tokens,
+                         spelled, steps)
+from .sentencepiece import CONTROL, UNUSED, USER_DEFINED, Tokenizer
 
 MAX_MERGES = 1 << 24
-SPACE = '\u2581'  # how sentencepiece writes one
-RUNS = ''           # in the place of a token: all runs of spaces, which are made together
-OTHER_WAYS = '; the tokenizer.model of the same model can be read instead, if it has one'
-
 # Control tokens that end a text or a turn, for when no config.json says which.
 END_TOKENS = ('</s>', '<|end_of_text|>', '<|eot_id|>', '<|eom_id|>', '<|endoftext|>', '<|im_end|>', '<eos>',
               '<end_of_turn>', '[|endofturn|]')
-
-
-def inner(keys, key, null=None):
-    """The object at `key`; an empty one (which has no type) for a null or none."""
-    value = keys.get(key, lambda v: isinstance(v, dict), 'an object', null, null)
-    return keys.within(value or {}, '%s%s.' % (keys.inside, key))
-
-
-def steps(keys, key, members):
-    """A pipeline's part as a list of single steps: a Sequence's members, or the part alone, or nothing."""
-    part = inner(keys, key)
-    if not part.values:
-        return []
-    if part.values.get('type') != 'Sequence':
-        return [part]
-    part.only('type', 'Sequence')
-    listed = part.get(members, lambda v: isinstance(v, list) and all(isinstance(x, dict) for x in v),
-                      'a list of objects')
-    finished(part)
-    return [part.within(value, '%s%s[%d].' % (part.inside, members, i)) for i, value in enumerate(listed)]
-
-
-def finished(keys):
-    """Nothing may stand there that nobody asked for."""
-    for key in keys.values:
-        if key not in keys.asked:
-            keys.refuse(key, 'no such key')
-
-
-def a_text(value):
-    return isinstance(value, str) and value != ''
 
 
 def read_tokenizer_json(job: Job, path: str) -> Tokenizer:
@@ -104,46 +69,6 @@ def read_merges(model, vocab):
     return sorted(pairs, key=pairs.get)
 
 
-def by_id(path, vocab):
-    """The vocabulary as tokens in the order of their ids. Where an id has no token (tiktoken's cl100k and o200k leave
-    some out in front of their special ones) stands an unused one."""
-    tokens = [[b'', 0.0, UNUSED] for _ in range(max(vocab.values()) + 1)]
-    for text, id in vocab.items():
-        tokens[id] = [spelled(path, text), 0.0, NORMAL]
-    return tokens
-
-
-def put_added(token, tokens, entry):
-    """Puts a token that is not of the vocabulary in its place, which may be a hole."""
-    id = token.values['id']
-    tokens += [[b'', 0.0, UNUSED] for _ in range(id + 1 - len(tokens))]
-    if tokens[id][0]:
-        token.refuse('id', 'an id that no token of the vocabulary has')
-    tokens[id] = entry
-
-
-def read_added_tokens(top, vocab, can=()):
-    """The added tokens as Keys with content, id, special and normalized, after those of the vocabulary. What tokens
-    that are not special `can` have is among their flags."""
-    added, next_id = {}, len(vocab)
-    listed = top.get('added_tokens', lambda v: isinstance(v, list) and all(isinstance(x, dict) for x in v),
-                     'a list of objects', [], [])
-    for i, values in enumerate(listed):
-        token = top.within(values, 'added_tokens[%d].' % i)
-        content = token.get('content', lambda v: a_text(v) and v not in added, 'a text that was not added before')
-        id = vocab.get(content, next_id)  # what the library gives it, whatever the file says
-        token.get('id', lambda v: v == id and type(v) is int, 'the id %d' % id)
-        next_id = max(next_id, id + 1)
-        special = token.flag('special', False)
-        for flag in 'single_word', 'lstrip', 'rstrip':
-            if token.flag(flag, False) and not special and flag not in can:  # special ones are not sought in text
-                token.refuse(flag, 'false')
-        token.flag('normalized', True)
-        finished(token)
-        added[content] = token
-    return added
-
-
 # What says where tokens lie in a text, and not which.
 ABOUT_PLACES = 'add_prefix_space', 'trim_offsets', 'use_regex'
 
@@ -176,14 +101,6 @@ def read_post_processor(top, tokens):
             bos_id = ids[0]
         finished(step)
     return bos_id
-
-
-def spelled(path, text):
-    """A token's text in UTF-8."""
-    try:
-        return text.encode('utf-8')
-    except UnicodeEncodeError:
-        raise Problem(path, 'token %a is not text' % text[:40])
 
 
 # ---- byte-level: the vocabulary is spelled in an alphabet of bytes ----
@@ -249,14 +166,6 @@ def can_be_a_word(text):
     return all(kind in 'LMN' or c == "'" for c, kind in zip(text[first:], kinds[first:]))
 
 
-def demand_raw(top):
-    """Tokens that are sought in text are cut out of it before it is put in order: those that are normalized would be
-    sought behind that."""
-    for i, token in enumerate(top.values.get('added_tokens') or []):
-        if token.get('normalized', True) and not token.get('special'):
-            top.within(token, 'added_tokens[%d].' % i).refuse('normalized', 'false')
-
-
 def read_pre_tokenizer(top):
     """The split pattern, and whether a space is put before the text."""
     *before, last = steps(top, 'pre_tokenizer', 'pretokenizers')
@@ -291,200 +200,3 @@ def read_pre_tokenizer(top):
     if not split:
         last.refuse('use_regex', 'true, or a Split before it')
     return split, prefix
-
-
-def check_user_defined(top, prefix):
-    """The library seeks normalized tokens where the others have left off; ours are all sought at once. It is the same
-    unless one that is sought in text can overlap with one of the other sort."""
-    tokens = top.values.get('added_tokens') or []
-    sought = [(token['content'], token.get('normalized', True)) for token in tokens if not token.get('special')]
-    both = {token.get('normalized', True) for token in tokens}
-    if prefix or len(both) > 1:
-        check_overlaps(top, tokens, sought, prefix)
-
-
-def check_overlaps(top, tokens, sought, prefix):
-    if len(sought) * len(tokens) > 10 ** 7:
-        raise Problem(top.path, 'has too many added_tokens (found %d, %d of them not special)'
-                      % (len(tokens), len(sought)))
-    for text, normalized in sought:
-        if prefix and text[0] == ' ':
-            raise Problem(top.path, 'added token %r has a space in front, where add_prefix_space may put one, too'
-                          % text)
-        for other in tokens:
-            if other.get('normalized', True) != normalized and overlap(text, other['content']):
-                raise Problem(top.path, 'added tokens %r and %r may overlap, and only one of them is normalized'
-                              % (text, other['content']))
-
-
-def overlap(a, b):
-    return a in b or b in a or any(x.endswith(y[:n]) for x, y in ((a, b), (b, a)) for n in range(1, len(y)))
-
-
-# ---- characters: sentencepiece's BPE as Hugging Face writes it down ----
-
-def read_characters(top, model, vocab, merges, unknown):
-    """A sentencepiece tokenizer out of a tokenizer.json such as Llama 2's."""
-    flags = read_metaspace(top)
-    model.get('byte_fallback', lambda v: v is True, 'true, or a ByteLevel pre_tokenizer')
-    model.only('ignore_merges', False)
-    if unknown not in vocab:
-        model.refuse('unk_token', 'a token of the vocabulary')
-    tokens = by_id(top.path, vocab)
-    for byte in range(256):  # so no character is unknown
-        name = '<0x%02X>' % byte
-        if name in vocab:
-            tokens[vocab[name]][2] = BYTE
-        elif byte >= 128 or chr(byte) not in vocab:  # Gemma 1 and 2 have the tab itself
-            model.refuse('byte_fallback', 'false without a token %s' % name)
-    tokens[vocab[unknown]][2] = UNKNOWN
-    as_symbols = set()
-    for text, token in read_added_tokens(top, vocab, ('rstrip',)).items():
-        id, special = token.values['id'], token.values.get('special')
-        # The library puts the space in front of every part of a text between such tokens, as Prepend says.
-        if not special and flags & PREFIX_UNLESS_SPACE:
-            token.refuse('special', 'true with a Metaspace')
-        if not special and set(text) == {SPACE} and text in vocab:  # Gemma: sought in text as U+2581, and merges
-            token.only('rstrip', False)                               # make it of spaces
-            as_symbols.add(id)
-            continue
-        if not special and (' ' in text or SPACE in text):
-            token.refuse('content', 'a text without spaces')
-        if text not in vocab:
-            put_added(token, tokens, [spelled(top.path, text), 0.0, NORMAL])
-        if tokens[id][2] == NORMAL:
-            tokens[id][2] = CONTROL if special else USER_DEFINED
-    demand_raw(top)
-    check_user_defined(top, False)
-    if as_symbols or any(kind == USER_DEFINED for _, _, kind in tokens):
-        flags += BY_PARTS
-    score_merges(model, vocab, merges, tokens)
-    for token in tokens:
-        if b' ' in token[0] and token[2] == NORMAL:
-            raise Problem(top.path, 'token %s cannot be represented (it has a space: in texts that is U+2581)'
-                          % shown(token[0]))
-        token[0] = token[0].replace(b'\xe2\x96\x81', b' ')
-    check_spellings(top.path, tokens)
-    return {'tokens': tokens, 'flags': flags + BYTE_FALLBACK + HIDE_UNUSED, 'unk_id': vocab[unknown],
-            'as_symbols': as_symbols}
-
-
-def read_metaspace(top):
-    """How spaces are written, which has two spellings; the flags about the space in front."""
-    flags, replaced = 0, False
-    for step in steps(top, 'normalizer', 'normalizers'):
-        step.only('type', 'Prepend', 'Replace')
-        if step.values.get('type') == 'Prepend':
-            step.get('prepend', lambda v: v == '\u2581' and not replaced, '"\u2581", before anything else')
-            flags = PREFIX
-        else:
-            step.get('pattern', lambda v: v == {'String': ' '}, '{"String": " "}')
-            step.get('content', lambda v: v == '\u2581', '"\u2581"')
-            replaced = True
-        finished(step)
-    for step in steps(top, 'pre_tokenizer', 'pretokenizers'):
-        if step.values.get('type') == 'Split' and replaced:
-            check_empty_split(step)
-            continue
-        step.get('type', lambda v: v == 'Metaspace' and not replaced and not flags,
-                 'ByteLevel, or Metaspace and no normalizer')
-        step.get('replacement', lambda v: v == '\u2581', '"\u2581"')
-        step.get('split', lambda v: v is False, 'false')
-        scheme = step.get('prepend_scheme', lambda v: v in ('first', 'always', 'never'), 'first, always or never',
-                          'always')
-        step.get('add_prefix_space', lambda v: v is (scheme != 'never'), 'what prepend_scheme says', None)
-        step.asked.add('str_rep')
-        flags, replaced = (PREFIX + PREFIX_UNLESS_SPACE if scheme != 'never' else 0), True
-        finished(step)
-    if not replaced:
-        raise Problem(top.path,
-                      'normalizer, pre_tokenizer cannot be used (expected a ByteLevel, or that spaces become U+2581)')
-    stripped = False
-    for step in steps(top, 'decoder', 'decoders'):
-        step.only('type', 'Replace', 'ByteFallback', 'Fuse', 'Strip', 'Metaspace')
-        kind = step.values.get('type')
-        if kind == 'Strip':
-            stripped = all(step.get(key, lambda v: v == x and type(v) is type(x), repr(x)) == x
-                           for key, x in (('content', ' '), ('start', 1), ('stop', 0))) or stripped
-        if kind == 'Replace':
-            step.get('pattern', lambda v: v == {'String': '\u2581'}, '{"String": "\u2581"}')
-            step.get('content', lambda v: v == ' ', '" "')
-        if kind == 'Metaspace':
-            step.get('replacement', lambda v: v == '\u2581', '"\u2581"')
-            stripped = step.get('prepend_scheme', lambda v: v in ('first', 'always', 'never'), 'a scheme',
-                                'always') != 'never'
-            step.asked.update(('add_prefix_space', 'str_rep', 'split'))
-        finished(step)
-    if stripped != bool(flags):
-        raise Problem(top.path, 'decoder cannot be represented (it %s a space, but texts %s)' % (
-            ('strips', 'get none') if stripped else ('keeps', 'are given one')))
-    return flags
-
-
-def check_empty_split(step):
-    """Gemma's files cut at spaces, when none is left."""
-    step.get('pattern', lambda v: v == {'String': ' '}, '{"String": " "}')
-    step.only('type', 'Split')
-    step.only('behavior', 'MergedWithPrevious')
-    step.only('invert', False)
-    finished(step)
-
-
-def score_merges(model, vocab, merges, tokens):
-    """Gives scores such that sentencepiece's rule, the neighbours whose joined spelling has the best score come
-    first, is the list of merges; refused when it is not. Two things make it so. (In which order the merges stand
-    that make one token does not matter: only one of them ever comes up, which the merges of better tokens decide
-    when they take the token's text.) Runs of spaces may be made in any order that `grow_from_the_left` knows."""
-    def refuse(why, *what):
-        raise Problem(model.path, "model.merges cannot be represented by sentencepiece's scores (%s)%s"
-                      % (why % what, OTHER_WAYS))
-
-    def cut_out(text):  # before there are merges, so nothing is made of it
-        return text in vocab and tokens[vocab[text]][2] == USER_DEFINED
-
-    listed, order, place, last = set(merges), {}, -1, None
-    grow = grow_from_the_left([merge for merge in merges if is_run(merge[0] + merge[1])])
-    for a, b in merges:
-        if any(map(cut_out, (a, b, a + b))):
-            continue
-        # 1. The merges that make a token stand together; those that make runs of spaces do when these grow.
-        group = RUNS if grow and is_run(a + b) else a + b
-        place, last = place + (group != last), group
-        if order.setdefault(group, place) != place or order.setdefault(a + b, place) != place:
-            refuse('%.40r is made both before and after another token', a + b)
-        if grow and group != RUNS and RUNS not in order and is_run(a) + is_run(b):
-            refuse('%.40r is made of a run of spaces, before all runs are made', a + b)
-        for text in a, b, a + b:
-            if tokens[vocab[text]][2] != NORMAL:
-                refuse('%.40r is made of control or byte tokens, or is one', a + b)
-    for text, id in vocab.items():
-        if tokens[id][2] != NORMAL:
-            continue
-        tokens[id][1] = -float(order.get(text, len(order)))
-        if len(text) > 1 and text not in order:  # (old converters forgot the merges of the token whose score was 0)
-            tokens[id][2] = UNUSED
-            continue
-        # 2. Every pair of symbols (tokens that can come up, characters) that spells a token is listed.
-        for i in range(1, len(text)):
-            a, b = text[:i], text[i:]
-            if (a, b) not in listed and all((len(x) == 1 or x in order) and not cut_out(x) for x in (a, b)):
-                refuse('%.40r and %.40r are no merge, but make a token', a, b)
-
-
-def is_run(text):
-    return len(text) > 1 and not text.strip(SPACE)
-
-
-def grow_from_the_left(merges):
-    """Whether merges of runs of spaces that do not stand together by tokens, as Gemma's and Llama 2's, do what one
-    score for all runs does. With one score the leftmost pair goes first. So the first space of a run takes one space
-    after the other, up to the longest token M, and then the next one does. The list does the same if a run of n
-    (2 <= n < M) and a space come before two spaces. For behind full tokens M M ... there is one run that grows, and
-    behind it are single spaces; nothing else can be made, as no token is longer than M.
-
-    Beside that the runs' merges have to stand together, and what is made of a run and something else behind them.
-    Then whatever is better than runs is made before them, of single spaces, whatever is worse is made of whole runs,
-    and runs never meet again."""
-    made, at = [a + b for a, b in merges], {(len(a), len(b)): i for i, (a, b) in enumerate(merges)}
-    return len(set(made)) < len(list(groupby(made))) and all(
-        at.get((n, 1), len(at)) <= at.get((1, 1), -1) for n in range(1, max(map(len, made))))

@@ -12,6 +12,7 @@ import pty
 import random
 import re
 import resource
+import select
 import shlex
 import shutil
 import signal
@@ -21,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+import threading
 import traceback
 
 import blocks
@@ -70,13 +72,13 @@ class FirstFailure(BaseException):
     """One failure is enough (TESTS_STOP): the rest of the test would only take time."""
 
 
-def check(good, what, detail=''):
+def check(good, what, *details):
     if stack:
         stack[-1][0 if good else 1] += 1
     elif not good:
         counts['failed'] += 1
     if not good:
-        print('FAIL %s: %s' % (what, ' '.join(str(detail).split())[:300]), flush=True)
+        print('FAIL %s: %s' % (what, ' '.join(' '.join(map(str, details)).split())[:300]), flush=True)
         if os.environ.get('TESTS_STOP'):
             raise FirstFailure
     return good
@@ -126,7 +128,7 @@ def lacks(*names):
 
 def processor_seconds():
     """Of this process and of all that it has waited for: what a busy machine does not change."""
-    return sum(os.times()[:4])
+    return sum(os.times()[:4]) + runner.seconds
 
 
 def main(tests):
@@ -146,6 +148,7 @@ def main(tests):
                 seconds[name] = round(processor_seconds() - began, 2)
                 failed += [name] * (counts['failed'] > before['failed'])
     finally:
+        runner.stop()
         shutil.rmtree(WORK, ignore_errors=True)
     tell_times(seconds, failed)
     print('%(passed)d passed, %(failed)d failed' % counts +
@@ -180,13 +183,18 @@ class Result:
         return 'status %d, stderr %r' % (self.status, self.err[-250:])
 
 
-def run(*arguments, stdin=b'', program=RUN, timeout=120, stdout=subprocess.PIPE, **options):
+def run(*arguments, stdin=b'', program=RUN, timeout=120, stdout=subprocess.PIPE, fresh=False, **options):
     """Runs ./run, on one thread unless it is told otherwise: tiny models gain nothing from more. timeout: seconds of a
     processor, ten times as many where RUNNER runs it; by the clock it may take ten times as long again, on a machine
-    that is busy with other things."""
+    that is busy with other things. In make test runner.c does it, where nothing but arguments is asked for and it need
+    not be a process of its own (fresh)."""
     environment = dict(os.environ, OMP_NUM_THREADS='1', OMP_WAIT_POLICY='passive',
                        ASAN_OPTIONS='detect_leaks=1:max_allocation_size_mb=512', LC_ALL='C')
     limit = timeout * (10 if RUNNER else 1)
+    plain = program == RUN and not stdin and stdout is subprocess.PIPE and set(options) <= {'cwd'} and not RUNNER
+    fresh = fresh or not plain or os.environ.get('TESTS') != 'short' or '--version' in arguments
+    if not fresh and runner.starts(environment):
+        return runner.ask([str(limit), options.get('cwd') or os.getcwd()], [program, *map(str, arguments)], 10 * limit)
     process = subprocess.Popen([*RUNNER, program, *map(str, arguments)], stdin=subprocess.PIPE, stdout=stdout,
                                stderr=subprocess.PIPE, env=environment, **options)
     with process:
@@ -202,6 +210,52 @@ def run(*arguments, stdin=b'', program=RUN, timeout=120, stdout=subprocess.PIPE,
             process.kill()
             raise
     return Result(process.returncode, out or b'', err)
+
+
+class Runner:
+    """tests/runner.c, one process that runs one command line after the other: it is loaded already. make test-long and
+    whoever starts a test file by hand start ./run each time."""
+
+    def __init__(self):
+        self.process, self.environment, self.seconds, self.lock = None, None, 0.0, threading.Lock()
+
+    def starts(self, environment):
+        """Whether it is there, with these variables. Where it cannot be built, ./run is started each time."""
+        with self.lock:
+            if self.process is None or environment != self.environment:
+                self.stop()
+                program = compiled('tests/runner.c', 'same')
+                self.environment = environment
+                self.process = program and subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                                            env=environment, start_new_session=True)
+            return bool(self.process)
+
+    def ask(self, how, arguments, patience):
+        with self.lock:
+            files = [in_work('runner.out'), in_work('runner.err')]
+            request = b''.join(os.fsencode(word) + b'\0' for word in [*how, *files, *arguments])
+            self.process.stdin.write(b'%d\n' % len(request) + request)
+            self.process.stdin.flush()
+            if not select.select([self.process.stdout], [], [], patience)[0]:
+                self.stop()
+                return Result(-1000, b'', b'it did not end within %d s' % patience)
+            line = self.process.stdout.readline()
+            if not line:  # a signal ended it, or a sanitizer
+                status, self.process, self.seconds = self.process.wait(), None, 0.0
+                return Result(status, *map(read, files))
+            status, microseconds = map(int, line.split())
+            self.seconds += microseconds / 1e6
+            return Result(status, *map(read, files))
+
+    def stop(self):
+        """Its jobs' seconds count among this process's from now on."""
+        if self.process:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.communicate()
+        self.process, self.seconds = None, 0.0
+
+
+runner = Runner()
 
 
 def good(*arguments, **options):
@@ -431,7 +485,8 @@ FIELDS = [
     ('high_freq_factor', 192, 'd', 0.0), ('n_longrope', 200, 'I', 0), ('rotary_dim', 204, 'I', 0),
     ('qkv_bias', 208, 'I', 0), ('o_bias', 212, 'I', 0), ('qk_norm', 216, 'I', 0), ('logn', 220, 'I', 0),
     ('encoding', 224, 'I', 0), ('unscaled_positions', 228, 'I', 0), ('layer_table', 232, 'I', 0),
-    ('type_table', 236, 'I', 0), ('encoding_rows', 240, 'I', 0), ('sliding_rope', 256, 'I', 0),
+    ('type_table', 236, 'I', 0), ('encoding_rows', 240, 'I', 0), ('named_original', 244, 'I', 0),
+    ('sliding_rope', 256, 'I', 0),
     ('sliding_method', 260, 'I', 0), ('sliding_theta', 264, 'd', 0.0), ('sliding_factor', 272, 'd', 0.0),
     ('sliding_train_ctx', 280, 'I', 0), ('sliding_ramp', 284, 'I', 0), ('sliding_truncate', 288, 'I', 0),
     ('sliding_rotary_dim', 292, 'I', 0), ('sliding_beta_fast', 296, 'd', 0.0), ('sliding_beta_slow', 304, 'd', 0.0),

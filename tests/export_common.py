@@ -15,11 +15,13 @@ import tempfile
 import common
 from common import ROOT, SHARED, exporter as program, main, skip  # noqa: F401: for those who import this
 from inside import run_inside
-from rope_cases import LONG, changed  # noqa: F401: LONG is for those who import this
+from readings import changed  # noqa: F401: for those who import this
 
 EXPORTER = os.path.join(ROOT, 'model_export.py')
 exporter = program()  # as a module
 rng = random.Random(1)
+LONG = {'rope_type': 'longrope', 'short_factor': [1.0, 1.5, 2], 'long_factor': [1, 4.0, 16.0],
+        'original_max_position_embeddings': 64}
 
 
 def check(name, good, detail=''):

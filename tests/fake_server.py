@@ -9,13 +9,12 @@ import os
 import random
 import re
 import struct
-import subprocess
 import tempfile
 import threading
 import time
 
 import remembered
-from common import ROOT, RUN
+from common import ROOT, good
 
 os.environ['OMP_NUM_THREADS'] = '1'  # what is asked for is small, and test files run side by side
 MODEL = os.path.join(ROOT, 'model-8k.bin')
@@ -24,10 +23,8 @@ LONGEST = 600  # tokens of TEXT that a prompt may have
 
 
 def run(*arguments):
-    done = subprocess.run([RUN, *map(str, arguments), '--tsv'], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    if done.returncode:
-        raise RuntimeError(done.stderr.decode())
-    return [line.split('\t') for line in done.stdout.decode().splitlines() if not line.startswith('#')][1:]
+    lines = good(*arguments, '--tsv').out.splitlines()
+    return [line.split('\t') for line in lines if not line.startswith('#')][1:]
 
 
 @functools.lru_cache(None)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import remembered
-from common import ROOT, check, good, in_work
+from common import ROOT, check, good, in_work, run
 from fake_server import MODEL, likeliest
 
 sys.path[:0] = [ROOT, os.path.join(ROOT, 'tools')]
@@ -35,6 +35,19 @@ HIDDEN = [
     (('--factor', '12'), 'of the way', 1),
     (('--theta', '300'), 'no reading fits', 1),
 ]
+
+
+class OurSide:
+    """What probe.numbers.ours takes for subprocess: common.run starts ./run."""
+    PIPE = subprocess.PIPE
+
+    @staticmethod
+    def run(command, **_):
+        done = run(*command[1:])
+        return subprocess.CompletedProcess(command, done.status, done.raw, done.err.encode())
+
+
+ours.subprocess = OurSide
 plain_run, plain_computed = ours.run, ours.Model.computed
 numbers = {}
 LIKELY = 100  # tokens that are asked for with those that a server named: the next server's are among them
@@ -106,7 +119,7 @@ def probe(*arguments):
 
 def program(*arguments, **options):
     """The same as a program of its own."""
-    return subprocess.Popen([sys.executable, os.path.join(ROOT, 'server_probe.py')] + [str(a) for a in arguments],
+    return subprocess.Popen([sys.executable, '-S', os.path.join(ROOT, 'server_probe.py')] + [str(a) for a in arguments],
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 

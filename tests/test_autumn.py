@@ -16,7 +16,7 @@ from common import (ENGINES, GOLDEN, ROOT, check, close, config, export, header,
                     random_ids, random_weights, read, run, write, write_model)
 from reference import distance_map
 from test_doors import ROWS, other_rows
-from test_layers import tensors_of
+from folders import tensors_of
 from test_out import read_gguf
 from test_states import session_test
 

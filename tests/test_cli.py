@@ -607,6 +607,24 @@ def test_options_without_effect():
     one_line(run(m, '-i', 'x', '-f', path), 2, '-i and -f in a text', 'exclude')
 
 
+def test_one_after_another():
+    """A process that has run other jobs says what a new one says: nothing of a job is left. (make test asks ./run in one
+    process, tests/runner.c.)"""
+    m, path = alphabet(train_ctx=64, seq_len=64), write(in_work('text.txt'), 'the quick brown fox jumps ' * 9)
+    jobs = [('-t', 0, '-s', 1, '-i', 'abc', '-n', 20), ('--passkey', '-n', 800, '--trials', 1), ('--bogus',),
+            ('--ppl', path, '-n', 30, '--rope', 'none,yarn', '--threads', 2, '--json'), ('--rope-json',),
+            ('--explain', '--rope', 'yarn', '--factor', 4), ('--ppl', path, '-n', 30, '--kv', 'q8'),
+            ('-s', 3, '-i', 'x', '-n', 20), ('--ppl', in_work('none.txt')), ('--next', 3, '-i', 'ab')]
+    times = re.compile(r'[0-9.]+ tokens/s|: [0-9.]+ s|seed \d+')
+
+    def said(job, fresh):
+        result = run(m, *job, fresh=fresh)
+        return result.status, times.sub('', result.out), times.sub('', result.err)
+    alone = {job: said(job, True) for job in jobs}
+    for job in jobs + jobs[::-1]:
+        check(said(job, False) == alone[job], 'behind other jobs: %s' % (job,), (said(job, False), alone[job]))
+
+
 def test_empty_prompts():
     m = alphabet()
     for options in (('-i', ''), ('-f', write(in_work('none.txt'), ''))):

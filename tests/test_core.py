@@ -60,12 +60,26 @@ def test_alone_sanitized():
 
 def test_llama_alone():
     """Without any kind it still is a whole program, which runs a Llama and refuses what is none."""
+    own = [path for path in core_files() if not path.startswith('src/kinds/') and path != 'src/llama/main.c']
+    llama_alone(ROOT, [os.path.join(ROOT, 'build', path[:-1] + 'o') for path in own])
+
+
+@takes_long
+def test_llama_compiled_alone():
+    """Nor is a header of a kind needed."""
     folder = in_work('llama')
-    files = [path for path in sources(folder) if '/src/kinds/' not in path]
+    files = [path for path in sources(folder) if '/src/kinds/' not in path and not path.endswith('src/llama/main.c')]
     shutil.rmtree(os.path.join(folder, 'src', 'kinds'))
-    program = os.path.join(folder, 'llama')
-    files.append(write(os.path.join(folder, 'none.c'), '#include "src/llama/kind.h"\nconst Kinds kinds = {0};\n'))
-    check(compiler([flags('-I', folder, *files, '-o', program, '-lm')], 'a Llama alone'), 'a Llama alone is a program')
+    llama_alone(folder, files)
+
+
+def llama_alone(folder, files):
+    """The program of these files, main and no kinds, from a folder with src/llama."""
+    program = in_work('llama_alone')
+    none = write(in_work('none.c'), '#include "src/llama/kind.h"\nconst Kinds kinds = {0};\n')
+    main_file = os.path.join(folder, 'src', 'llama', 'main.c')
+    check(compiler([flags('-I', folder, main_file, none, *files, '-o', program, '-lm')], 'a Llama alone'),
+          'a Llama alone is a program')
     prompt = '-n', 40, '-t', 0, '-i', 'It was a fine morning'
     model = os.path.join(ROOT, 'model.bin')
     said = run(model, *prompt, program=program)

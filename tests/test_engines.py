@@ -1,29 +1,48 @@
 #!/usr/bin/env python3
-"""--engines and --reading: tests/engines has what eight of the nine engines make of 24 configs, most of it computed by
-their own code; test_engines_layers.py has those whose layers differ. Besides: the rules that no case has, by formulas
-written here; blocks that most engines read alike; hostile configs."""
+"""--engines and --reading: tests/engines and tests/engines_layers have what nine engines make of 24 configs whose layers
+are alike and 17 whose layers or positions differ, most of it computed by their own code. What no case of theirs has
+stands in tests/readings/engines.json (test_readings.py). Besides: readings in force, blocks that most engines read
+alike, hostile configs."""
 
+import collections
 import glob
 import json
 import math
 import os
-import re
 import random
+import re
+import sys
 import tempfile
 
-from common import (ROOT, at_terminal, check, close, export, good, in_work, main, one_line, random_ids, run, screen,
-                    table, tiny_model, write, write_tokenizer)
+from common import (ROOT, SHARED, at_terminal, case, check, close, config, export, exports, good, in_work, lacks, main,
+                    one_line, perplexity, random_ids, random_weights, run, screen, skip, table, takes_long, tiny_model,
+                    write, write_model, write_tokenizer)
+from folders import folder_of, meaning_of, rows as folders
+from readings import FULL, SLIDING, base, config_of, configs, meant, rows as rows_of, saved, turning
 
-CASES = [json.load(open(path, encoding='utf-8')) for path in sorted(glob.glob(os.path.join(ROOT, 'tests/engines/*.json')))]
+sys.path.insert(0, ROOT)
+from probe.numbers.candidates import engine_readings  # noqa: E402
+from probe.numbers.ours import Model  # noqa: E402
+
+
+def read_cases(folder):
+    found = []
+    for path in sorted(glob.glob(os.path.join(ROOT, 'tests', folder, '*.json'))):
+        with open(path, encoding='utf-8') as file:
+            found.append(json.load(file))
+    return found
+
+
+ALIKE, LAYERED = read_cases('engines'), read_cases('engines_layers')
+CASES = ALIKE + LAYERED
 ENGINES = ['hf5', 'hf4', 'vllm', 'sglang', 'llama.cpp', 'ik_llama.cpp', 'mlx-lm', 'exllamav3', 'exllamav2']
 UNSEEN = 'not looked at'
-COLUMNS = ['engine', 'version', 'verdict', 'method', 'scale', 'train_ctx', 'attention_factor', 'max_len', 'worst_pair',
-           'worst_ratio', 'note']
-LLAMA = {'model_type': 'llama', 'hidden_size': 128, 'num_attention_heads': 2, 'head_dim': 64,
-         'max_position_embeddings': 8192, 'rope_theta': 50000.0}
-PHI3 = {'model_type': 'phi3', 'hidden_size': 32, 'num_attention_heads': 2, 'head_dim': 16,
-        'max_position_embeddings': 16384, 'rope_theta': 10000.0, 'original_max_position_embeddings': 4096}
+KINDS = {FULL: 'full', SLIDING: 'sliding'}
+COLUMNS = ['engine', 'version', 'verdict', 'layers', 'method', 'scale', 'train_ctx', 'attention_factor', 'max_len',
+           'worst_pair', 'worst_ratio', 'note']
+LLAMA, PHI3 = base('engines_llama'), base('engines_phi3')
 SHORT, LONG = [1.0 + i / 8 for i in range(8)], [2.0 + i for i in range(8)]
+YARN = {'rope_type': 'yarn', 'factor': 4.0, 'original_max_position_embeddings': 2048}
 
 
 def known(model_type='llama'):
@@ -31,331 +50,216 @@ def known(model_type='llama'):
     return [name for name in ENGINES if name != 'ik_llama.cpp' or model_type != 'phi3']
 
 
-def saved(values, name='config.json'):
-    return write(in_work(name), values if isinstance(values, (str, bytes)) else json.dumps(values))
+def block(**keys):
+    return dict(LLAMA, rope_scaling=keys)
+
+
+def layered(model_type, **changes):
+    return base('layered', model_type=model_type, **changes)
 
 
 def variant(name):
     """A case's name of a variant, as --engines spells it."""
     engine, rest = name.split(' ', 1)
-    return 'hf4@' + rest if engine == 'hf' else '%s:max_len=%s' % (engine, rest.split('=')[1])
+    if rest.startswith('with transformers'):
+        return '%s:transformers=%s' % (engine, rest.split()[-1])
+    return ('hf5@' if rest.startswith('5') else 'hf4@') + rest if engine == 'hf' else '%s:max_len=%s' % (
+        engine, rest.split('=')[1])
 
 
 def engines(path, length, *names):
-    """{engine: row} and the settings above the table. Status 1 when one differs; 3 when none does, but nobody has
+    """{engine: {kind: row}}, and the notes above the table. Status 1 when one differs; 3 when none does, but nobody has
     looked at one that was asked for by its name."""
     result = run('--engines' + ('=' + ','.join(names) if names else ''), '--rope-config', path, '-n', length)
-    settings, columns, rows = table(result.out)
-    check(columns == COLUMNS and rows and rows[0]['engine'] == 'hf5', 'the table of --engines, hf5 first', columns)
+    notes, columns, rows = table(result.out)
+    check(columns in (COLUMNS, [name for name in COLUMNS if name != 'layers']) and rows and (
+        rows[0]['engine'].startswith('hf5')), 'the table of --engines, hf5 first', (columns, rows[:1]))
     verdicts = {row['verdict'] for row in rows}
     status = 1 if verdicts - {'same', UNSEEN} else 3 if names and UNSEEN in verdicts else 0
     check(result.status == status and not result.err, 'status %d' % status, result)
-    return {row['engine']: row for row in rows}, settings
+    found = {}
+    for row in rows:
+        found.setdefault(row['engine'], {})[row.get('layers', 'full')] = row
+    return found, notes
 
 
-def frequencies(engine, path, length):
-    """Of a reading, by --explain; None: it is refused."""
+def explained(engine, path, length):
+    """{kind: frequencies} of a reading, and its notes; None: it is refused."""
     result = run('--explain', '--reading', engine, '--rope-config', path, '-n', length)
     if result.status:
-        one_line(result, 2, engine + ' refuses', engine, 'refuses this config')
+        one_line(result, 2, engine + ' refuses', engine)
         return None, None
-    settings, _, rows = table(result.out)
-    return [float(row['scaled_inv_freq']) for row in rows], float(settings['attention_factor'])
+    notes, _, rows = table(result.out)
+    found = {}
+    for row in rows:
+        found.setdefault(row.get('layers', 'full'), []).append(float(row['scaled_inv_freq']))
+    return found, notes
 
+
+def noted(notes, key, kind):
+    """A note of a kind of layers: the one with its name behind the key, else that of both."""
+    return notes.get('%s_%s' % (key, kind), notes.get(key))
+
+
+# ---- what their own code makes of configs ----
 
 def same_numbers(found, expected):
-    return len(found) == len(expected) and all(abs(x / y - 1) <= 1e-5 for x, y in zip(found, expected))
+    return len(found) == len(expected) and all(
+        x == y or (x and y and abs(x / y - 1) <= 1e-5) for x, y in zip(found, expected))
 
 
-def check_case(what, path, length, name, row, expected, first):
-    """One engine of one case; `first` is what it is measured by, None: there is nothing."""
-    found, attention = frequencies(name, path, length)
-    if not check((found is None) == (not expected['accepted']), what + ' is accepted or refused', row):
+def ropes_of(one, expected):
+    """{kind: (frequencies, a) or None} of an engine's reading."""
+    if 'inv_freq' in expected:
+        return {'full': (expected['inv_freq'], expected['attention_factor'])}
+    return {KINDS[kind]: rope and (one['frequencies'][rope['inv_freq']], rope['attention_factor'])
+            for kind, rope in expected['rope'].items() if kind in KINDS}
+
+
+def same_ropes(here, there):
+    return all(x == y or (x and y and same_numbers(x[0], y[0]) and abs(x[1] / y[1] - 1) <= 1e-5)
+               for x, y in ((here[kind], there[kind]) for kind in here))
+
+
+def check_temperature(what, expected, beta, path, name):
+    """Of the queries, at each position that the case names; the last position of a text is explained."""
+    grows = expected.get('temperature')
+    if not grows:
+        check(beta is None, what + ': queries do not grow', beta)
         return
-    if found is None:
-        check(row['verdict'] == 'refused' and row['note'] != '-', what + ' is refused, with a reason', row)
-        return
-    check(same_numbers(found, expected['inv_freq']), what + ': frequencies', row)
-    check(abs(attention / expected['attention_factor'] - 1) <= 1e-5 and abs(
-        float(row['attention_factor']) / expected['attention_factor'] - 1) <= 1e-5, what + ': attention factor', row)
-    check('max_len' not in expected or row['max_len'] == str(expected['max_len']), what + ': max_len', row)
-    if not first:
-        return
-    same = same_numbers(expected['inv_freq'], first['inv_freq']) and abs(
-        expected['attention_factor'] / first['attention_factor'] - 1) <= 1e-5
-    check((row['verdict'] in ('same', 'taken')) == same and row['verdict'] != 'refused', what + ': verdict', row)
-    if same:
+    for position, value in zip(grows['positions'], grows['values']):
+        notes = explained(name, path, position + 1)[1]
+        close([float(notes['temperature'])], [value], 1e-5, '%s: growth at %d' % (what, position))
+
+
+def check_worst_pair(what, row, here, there):
+    """Where two readings of all layers are furthest apart."""
+    if same_ropes({'full': here}, {'full': there}):
         check(row['worst_pair'] == '-' and float(row['worst_ratio']) == 1, what + ': no worst pair', row)
     elif row['worst_pair'] != '-':
-        ratios = [x / y for x, y in zip(expected['inv_freq'], first['inv_freq'])]
+        ratios = [x / y for x, y in zip(here[0], there[0])]
         worst = max(range(len(ratios)), key=lambda i: abs(math.log(ratios[i])))
         pair, ratio = int(row['worst_pair']), float(row['worst_ratio'])
         check(abs(ratio / ratios[worst] - 1) < 1e-4 and abs(ratio / ratios[pair] - 1) < 1e-4, what + ': worst pair',
               row)
-    if not same:
-        check(row['note'] != '-', what + ': a note says why', row)
+
+
+def check_engine(one, name, rows, expected, first):
+    """One engine of one case; `first` is what it is measured by, None: there is nothing."""
+    what, path, length = '%s, %s' % (one['name'], name), in_work('case.json'), one['length']
+    found, notes = explained(name, path, length)
+    if not check((found is None) == (not expected['accepted']), what + ' is accepted or refused', rows):
+        return
+    if found is None:
+        refused = [row['verdict'] == 'refused' and row['note'] != '-' for row in rows.values()]
+        check(all(refused), what + ': refused, with a reason', rows)
+        return
+    ropes = ropes_of(one, expected)
+    check(set(found) == {kind for kind in ropes if ropes[kind]}, what + ': kinds that turn', list(found))
+    for kind, rope in ropes.items():
+        if not rope:
+            check(kind in notes and kind not in rows, what + ': no RoPE is a note and no row', notes)
+            continue
+        check(same_numbers(found[kind], rope[0]), '%s: frequencies, %s' % (what, kind), rows)
+        for a in noted(notes, 'attention_factor', kind), rows[kind]['attention_factor']:
+            close([float(a)], [rope[1]], 1e-5 * rope[1], '%s: attention factor, %s' % (what, kind))
+    if 'window' in expected:  # SGLang counts the keys before the query
+        window = str(expected['window'] + (name == 'sglang'))
+        check(noted(notes, 'window', 'sliding') == window, what + ': window', notes)
+    check_temperature(what, expected, notes.get('temperature_beta'), path, name)
+    check('max_len' not in expected or rows['full']['max_len'] == str(expected['max_len']), what + ': max_len', rows)
+    if first:
+        theirs, grows = ropes_of(one, first), [each.get('temperature') for each in (expected, first)]
+        alike = same_ropes(ropes, theirs) and grows[0] == grows[1]
+        check(all(row['verdict'] in ('same', 'taken') for row in rows.values()) == alike, what + ': verdict', rows)
+        check(alike or any(row['note'] != '-' for row in rows.values()), what + ': a note says why', rows)
+        if list(ropes) == ['full'] and ropes['full'] and theirs.get('full'):
+            check_worst_pair(what, rows['full'], ropes['full'], theirs['full'])
 
 
 def test_cases():
-    for case in CASES:
-        path, length = saved(case['config'], case['name'] + '.json'), case['length']
-        rows, settings = engines(path, length)
-        names = known(case['config']['model_type'])
-        check(list(rows) == ENGINES and settings['facts_of'].count('-') == 2, case['name'] + ': all engines', rows)
-        seen = [name for name, row in rows.items() if row['verdict'] != UNSEEN]
-        check(seen == names, case['name'] + ': who was looked at', seen)
-        firsts = [case['engines'][name] for name in ('hf5', 'hf4') if case['engines'][name]['accepted']]
-        for name, expected in case['engines'].items():
-            check_case('%s, %s' % (case['name'], name), path, length, name, rows[name], expected,
-                       firsts[0] if firsts else None)
-        variants = {variant(name): expected for name, expected in case.get('variants', {}).items()}
-        if variants:
-            rows, _ = engines(path, length, *variants)
-        for name, expected in variants.items():
-            check_case('%s, %s' % (case['name'], name), path, length, name, rows[name], expected, firsts[0])
+    for one in CASES:
+        with case(one['name']):
+            check_case(one)
 
 
-def test_notes():
-    """They name the key and what happens, and only where it makes a difference."""
-    told = {('yarn_attention1', 'vllm'): ['attention_factor is not read', 'a 1.13863, not 1'],
-            ('yarn_mscale', 'sglang'): ['mscale is not read'], ('yarn_truncate', 'mlx-lm'): ['truncate is not read'],
-            ('yarn_betas', 'llama.cpp'): ['beta_fast and beta_slow are not read'],
-            ('yarn_qwen', 'exllamav3'): ['factor is not read', 's 1, not 4'],
-            ('yarn_no_original', 'mlx-lm'): ['L 4096, not 8192'],
-            ('llama3_v5', 'hf4'): ['rope_parameters is not read', 'rope_theta 10000, not 500000'],
-            ('longrope_llama', 'llama.cpp'): ['plain RoPE'], ('partial_llama', 'mlx-lm'): ['partial_rotary_factor'],
-            ('longrope_short', 'mlx-lm'): ['long_factor, not short_factor'],
-            ('longrope_su', 'exllamav3'): ['long_factor, not short_factor'],
-            ('unknown_type', 'exllamav2'): ['plain RoPE', 'rope_type'], ('text_config', 'llama.cpp'): ['text_config']}
-    for case in CASES:
-        rows, _ = engines(saved(case['config']), case['length'])
-        for name, row in rows.items():
-            words = told.get((case['name'], name), [])
-            check(all(word in row['note'] for word in words), '%s: the note on %s' % (case['name'], name), row['note'])
-            reads_otherwise = row['verdict'] != 'same' or name == 'hf5'
-            check(reads_otherwise or row['note'] == '-', '%s: nothing to note on %s' % (case['name'], name),
-                  row['note'])
-    rows = engines(saved(CASES[0]['config']), 5000)[0]
-    check(all(row['note'] == '-' for row in rows.values()), 'plain RoPE has no notes', rows)
+def check_case(one):
+    path, is_layered = saved(one['config'], 'case.json'), one in LAYERED
+    rows, notes = engines(path, one['length'])
+    check(list(rows) == ENGINES, 'a row for each', rows)
+    unseen = {name for name in ENGINES if any(row['verdict'] == UNSEEN for row in rows[name].values())}
+    if is_layered:
+        check(not unseen & set(one['engines']), 'all that was looked at has a reading', unseen)
+    else:
+        check(notes['facts_of'].count('-') == 2 and unseen == set(ENGINES) - set(known(one['config']['model_type'])),
+              'who was looked at', unseen)
+    cells = {row[key] for name in unseen for row in rows[name].values() for key in COLUMNS[4:]}
+    check(cells <= {'-'} and all(len(rows[name]) == len(rows['hf5']) for name in unseen),
+          'the others have a row without a reading', rows)
+    firsts = [one['engines'][name] for name in ('hf5', 'hf4')[:2 - is_layered] if one['engines'][name]['accepted']]
+    first = firsts[0] if firsts else None
+    for name, expected in one['engines'].items():
+        check_engine(one, name, rows[name], expected, first)
+    if not is_layered:  # a note names the key and what happens, and only where it makes a difference
+        for name, (row, *_) in ((name, list(found.values())) for name, found in rows.items()):
+            check(all(word in row['note'] for word in one.get('notes', {}).get(name, ())), 'the note on ' + name, row)
+            check(row['verdict'] != 'same' or name == 'hf5' or row['note'] == '-', 'nothing to note on ' + name, row)
+    variants = {variant(name): expected for name, expected in one.get('variants', {}).items()}
+    if variants:
+        rows, _ = engines(path, one['length'], *variants)
+    for name, expected in variants.items():
+        check_engine(one, name, rows[name], expected, first)
 
 
-# ---- rules that no case has, by formulas ----
-
-def yarn(d, theta, L, s, fast=32.0, slow=1.0, truncate=True):
-    edge = [d * math.log(L / (2 * math.pi * turns)) / (2 * math.log(theta)) for turns in (fast, slow)]
-    if truncate:
-        edge = [math.floor(edge[0]), math.ceil(edge[1])]
-    low, high = max(edge[0], 0), min(edge[1], d - 1)
-    ramp = [min(max((k - low) / max(high - low, 0.001), 0), 1) for k in range(d // 2)]
-    return [theta ** (-2 * k / d) * (1 - ramp[k] + ramp[k] / s) for k in range(d // 2)]
-
-
-def plain(d, theta, s=1.0):
-    return [theta ** (-2 * k / d) / s for k in range(d // 2)]
-
-
-def base(d, theta, s):
-    return plain(d, theta * s ** (d / (d - 2)))
-
-
-def llama3(d, theta, L, s, low=1.0, high=4.0):
+def spelled(numbers):
+    """Layers as the notes have them: '0-4 6-10'."""
     out = []
-    for f in plain(d, theta):
-        smooth = (L * f / (2 * math.pi) - low) / (high - low)
-        out.append(f * min(max(smooth + (1 - smooth) / s, 1 / s), 1))
-    return out
+    for n in numbers:
+        if out and out[-1][1] == n - 1:
+            out[-1][1] = n
+        else:
+            out.append([n, n])
+    return ' '.join('%d-%d' % (a, b) if b > a else str(a) for a, b in out)
 
 
-def divided(d, theta, divisors):
-    return [f / e for f, e in zip(plain(d, theta), divisors)]
+def test_layers():
+    """Which layers are of which kind, by --explain and by --engines."""
+    for one in LAYERED:
+        if one['name'] in ('gemma4_pasted', 'smollm3_yarn') or len(one['layers']) == 1:  # refused; of one kind
+            continue
+        with case(one['name']):
+            for job in '--explain', '--engines':
+                notes = table(run(job, '--rope-config', saved(one['config'])).out)[0]
+                for kind, numbers in one['layers'].items():
+                    key = 'layers_' + {**KINDS, 'linear_attention': 'linear'}.get(kind, kind)
+                    check(notes.get(key) == spelled(numbers), '%s: %s by %s' % (one['name'], key, job), notes)
 
 
-def temperature(s):
-    return 0.1 * math.log(s) + 1
-
-
-def longrope_temperature(s, L):
-    return math.sqrt(1 + math.log(s) / math.log(L))
-
-
-def block(**keys):
-    return dict(LLAMA, rope_scaling=keys)
-
-
-def phi(**keys):
-    return dict(PHI3, rope_scaling=dict({'short_factor': SHORT, 'long_factor': LONG}, **keys))
-
-
-YARN = {'rope_type': 'yarn', 'factor': 4.0, 'original_max_position_embeddings': 2048}
-TWO = dict(block(rope_type='linear', factor=2.0),
-           rope_parameters={'rope_type': 'linear', 'factor': 8.0, 'rope_theta': 9000.0})
-YARN_4 = (yarn(64, 5e4, 2048, 4), temperature(4))
-YARN_MAX = (yarn(64, 5e4, 8192, 4), temperature(4))
-STEP = {'rope_type': 'llama3', 'factor': 16.0, 'low_freq_factor': 1.0, 'high_freq_factor': 1.0,
-        'original_max_position_embeddings': 8192}
-STEPPED = [f if 2 * math.pi / f < 8192 else f / 16 for f in plain(64, 5e4)]
-LINEAR_2, PLAIN, REFUSED = (plain(64, 5e4, 2), 1), (plain(64, 5e4), 1), None
-LONGROPE = longrope_temperature(4, 4096)
-# (what, config, length, {engine: (frequencies, a) or None}); an engine that is not named is not asked.
-RULES = [
-    ('type and rope_type disagree', block(type='linear', rope_type='yarn', factor=4.0,
-                                          original_max_position_embeddings=2048), 6000,
-     {'hf5': YARN_4, 'hf4': (plain(64, 5e4, 4), 1), 'vllm': REFUSED, 'sglang': YARN_4, 'llama.cpp': YARN_4,
-      'mlx-lm': (plain(64, 5e4, 4), 1), 'exllamav3': YARN_4, 'exllamav2': REFUSED}),
-    ('type and rope_type agree', block(type='yarn', **YARN), 6000,
-     {'vllm': YARN_4, 'hf4': YARN_4, 'sglang': YARN_4, 'exllamav2': REFUSED}),
-    ('type and default', block(type='yarn', rope_type='default', factor=4.0), 6000, {'vllm': REFUSED, 'hf5': PLAIN}),
-    ('su and longrope', phi(type='su', rope_type='longrope'), 6000,
-     {'hf5': (divided(16, 1e4, LONG), LONGROPE), 'vllm': (divided(16, 1e4, LONG), LONGROPE)}),
-    ('two blocks', TWO, 6000,
-     {'hf5': LINEAR_2, 'hf4': LINEAR_2, 'vllm': LINEAR_2, 'sglang': LINEAR_2, 'llama.cpp': (plain(64, 9e3, 8), 1),
-      'mlx-lm': LINEAR_2, 'exllamav3': LINEAR_2, 'exllamav2': LINEAR_2}),
-    ('theta in rope_scaling, and outside', block(rope_type='linear', factor=2.0, rope_theta=9000.0), 6000,
-     {'hf5': (plain(64, 9e3, 2), 1), 'hf4': LINEAR_2, 'mlx-lm': LINEAR_2, 'exllamav3': LINEAR_2,
-      'exllamav2': LINEAR_2, 'vllm': (plain(64, 9e3, 2), 1)}),
-    ('factor null', block(**dict(YARN, factor=None)), 6000,
-     {'hf5': YARN_4, 'hf4': REFUSED, 'vllm': REFUSED, 'sglang': REFUSED, 'llama.cpp': PLAIN, 'mlx-lm': REFUSED,
-      'exllamav3': YARN_4, 'exllamav2': REFUSED}),
-    ('factor null and no original length', block(rope_type='yarn', factor=None), 6000, {'exllamav3': REFUSED}),
-    ('no type', block(factor=4.0), 6000,
-     {'hf5': PLAIN, 'hf4': REFUSED, 'vllm': PLAIN, 'sglang': PLAIN, 'llama.cpp': PLAIN, 'mlx-lm': PLAIN,
-      'exllamav3': PLAIN, 'exllamav2': PLAIN}),
-    ('a part that turns, unscaled', dict(LLAMA, partial_rotary_factor=0.5), 6000,
-     {'hf5': PLAIN, 'hf4': (plain(32, 5e4), 1), 'vllm': (plain(32, 5e4), 1), 'sglang': (plain(32, 5e4), 1),
-      'llama.cpp': PLAIN, 'mlx-lm': PLAIN, 'exllamav3': (plain(32, 5e4), 1), 'exllamav2': (plain(32, 5e4), 1)}),
-    ('attn_factor', block(attn_factor=0.5, **YARN), 6000,
-     {'hf5': YARN_4, 'vllm': (YARN_4[0], temperature(4) / 2), 'sglang': (YARN_4[0], temperature(4) / 2),
-      'mlx-lm': YARN_4, 'llama.cpp': YARN_4}),
-    ('attn_factor alone', block(attn_factor=0.5, apply_yarn_scaling=False, **YARN), 6000,
-     {'vllm': (YARN_4[0], 0.5), 'sglang': (YARN_4[0], temperature(4) / 2)}),
-    ('the top level wins', dict(block(**YARN), original_max_position_embeddings=1024), 6000,
-     {'hf5': (yarn(64, 5e4, 1024, 4), temperature(4)), 'vllm': (yarn(64, 5e4, 1024, 4), temperature(4)),
-      'hf4': YARN_4, 'llama.cpp': YARN_4, 'mlx-lm': YARN_4, 'exllamav3': YARN_4}),
-    ('yarn of transformers 4', block(**YARN), 6000,
-     {'hf4': YARN_4, 'hf4@4.56': YARN_4, 'hf4@4.50.3': YARN_MAX, 'hf4@4.45': YARN_MAX,
-      'exllamav2': YARN_MAX, 'llama.cpp@2025.11': PLAIN}),
-    ('yarn of a server', dict(LLAMA, max_position_embeddings=2048, rope_scaling=YARN), 6000,
-     {'hf4@4.55': (plain(64, 5e4), 1), 'exllamav3': (plain(64, 5e4), 1), 'exllamav2': (plain(64, 5e4), 1),
-      'exllamav3:max_len=8192': YARN_4, 'exllamav2:max_len=8k': YARN_MAX, 'vllm:max_len=8k': YARN_4,
-      'vllm:max_len=8193': REFUSED}),
-    ('truncate of older ones', block(truncate=False, **YARN), 6000,
-     {'hf5': (yarn(64, 5e4, 2048, 4, truncate=False), temperature(4)), 'hf4@4.54': (plain(64, 5e4, 1), 0),
-      'hf4@4.56': (yarn(64, 5e4, 2048, 4, truncate=False), temperature(4)), 'vllm@0.11': YARN_4,
-      'vllm@0.12': (yarn(64, 5e4, 2048, 4, truncate=False), temperature(4))}),
-    ('vllm on transformers 4: theta inside is not read', dict(LLAMA, rope_theta=None, rope_parameters=dict(
-        YARN, rope_theta=5e4)), 6000,
-     {'vllm': YARN_4, 'vllm@0.19.1': YARN_4, 'vllm@0.19': (yarn(64, 1e4, 2048, 4), temperature(4)),
-      'vllm:transformers=4.57': (yarn(64, 1e4, 2048, 4), temperature(4)), 'vllm@0.11': (plain(64, 1e4), 1)}),
-    ('vllm on transformers 4: no length', block(rope_type='yarn', factor=4.0), 6000,
-     {'vllm': YARN_MAX, 'vllm@0.19': REFUSED, 'vllm@0.11': REFUSED}),
-    ('vllm on transformers 4: a length beside the block', dict(
-        block(rope_type='yarn', factor=4.0), original_max_position_embeddings=2048), 6000,
-     {'vllm': YARN_4, 'vllm@0.19': YARN_4, 'vllm@0.11': REFUSED}),
-    ('vllm: no rope_type', block(factor=4.0), 6000, {'vllm': PLAIN, 'vllm@0.19': REFUSED, 'vllm@0.11': REFUSED}),
-    ('vllm: a factor of null', block(rope_type='default', factor=None), 6000,
-     {'vllm': PLAIN, 'vllm@0.18': PLAIN, 'vllm@0.17': REFUSED, 'vllm@0.11': REFUSED}),
-    ('vllm on transformers 4: a share inside', block(partial_rotary_factor=0.5, **YARN), 6000,
-     {'vllm@0.19': (yarn(32, 5e4, 2048, 4), temperature(4)), 'vllm@0.11': YARN_4}),
-    ('dynamic', block(rope_type='dynamic', factor=3.0), 20000,
-     {'hf5': (base(64, 5e4, 3 * 20000 / 8192 - 2), 1), 'mlx-lm': (base(64, 5e4, 3 * 20000 / 8192 - 2), 1),
-      'mlx-lm@0.31': REFUSED, 'vllm': PLAIN, 'vllm@0.21': (base(64, 5e4, 7), 1), 'sglang': (base(64, 5e4, 7), 1),
-      'llama.cpp': PLAIN, 'exllamav2': PLAIN, 'exllamav3': REFUSED}),
-    ('dynamic and max_trained_positions', block(rope_type='dynamic', factor=3.0, max_trained_positions=2048), 2000,
-     {'vllm': (base(64, 5e4, 3 * 8192 / 2048 - 2), 1), 'hf5': PLAIN}),
-    ('llama3 without a length', block(rope_type='llama3', factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0),
-     6000, {'hf5': (llama3(64, 5e4, 8192, 8), 1), 'exllamav3': (llama3(64, 5e4, 8192, 8), 1),
-            'exllamav2': REFUSED, 'hf4': REFUSED}),
-    ('llama3 with two', dict(block(rope_type='llama3', factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
-                                   original_max_position_embeddings=2048), original_max_position_embeddings=1024),
-     6000, {'hf5': (llama3(64, 5e4, 1024, 8), 1), 'llama.cpp': (llama3(64, 5e4, 2048, 8), 1),
-            'llama.cpp@2026.05': (llama3(64, 5e4, 1024, 8), 1), 'mlx-lm': (llama3(64, 5e4, 2048, 8), 1)}),
-    ('longrope in long texts', phi(type='longrope'), 6000,
-     {name: (divided(16, 1e4, LONG), LONGROPE) for name in known('phi3')}),
-    ('longrope, one token later', phi(type='longrope'), 4097,
-     {'hf5': (divided(16, 1e4, LONG), LONGROPE), 'sglang': (divided(16, 1e4, SHORT), LONGROPE)}),
-    ('longrope, two tokens later', phi(type='longrope'), 4098, {'sglang': (divided(16, 1e4, LONG), LONGROPE)}),
-    ('longrope of servers', phi(type='longrope'), 100,
-     {'vllm': (divided(16, 1e4, SHORT), LONGROPE), 'vllm:max_len=16k': (divided(16, 1e4, LONG), LONGROPE),
-      'vllm@0.11.0:max_len=16k': (divided(16, 1e4, SHORT), LONGROPE),
-      'llama.cpp': (divided(16, 1e4, SHORT), LONGROPE), 'llama.cpp:max_len=16k': (divided(16, 1e4, LONG), LONGROPE),
-      'exllamav3:max_len=4096': (divided(16, 1e4, SHORT), LONGROPE),
-      'exllamav2:max_len=4096': (divided(16, 1e4, SHORT), 1)}),
-    ('mscales of longrope', phi(type='longrope', short_mscale=1.1, long_mscale=1.3), 6000,
-     {'vllm': (divided(16, 1e4, LONG), 1.3), 'hf5': (divided(16, 1e4, LONG), LONGROPE)}),
-    ('longrope of Phi-3 with more keys', phi(type='longrope', factor=2.0), 6000,
-     {'hf5': (divided(16, 1e4, LONG), longrope_temperature(2, 4096)), 'hf4': REFUSED,
-      'vllm': (divided(16, 1e4, LONG), LONGROPE)}),
-    ('llama3 with equal factors, as Llama 4 Scout has them', block(**STEP), 6000,
-     {name: (STEPPED, 1) for name in ENGINES}),
-    ("Hunyuan's alpha", block(rope_type='dynamic', alpha=1000.0, factor=1.0, beta_fast=32), 100,
-     {'vllm': (base(64, 5e4, 1000), 1), 'sglang': (base(64, 5e4, 1000), 1), 'rope.c': (base(64, 5e4, 1000), 1),
-      'hf5': PLAIN, 'hf4': PLAIN, 'llama.cpp': PLAIN, 'mlx-lm': PLAIN, 'exllamav3': REFUSED, 'exllamav2': PLAIN}),
-    ('mrope', block(type='mrope', mrope_section=[8, 12, 12]), 6000,
-     {'hf5': REFUSED, 'hf4': REFUSED, 'vllm': PLAIN, 'llama.cpp': PLAIN, 'mlx-lm': PLAIN, 'exllamav3': PLAIN,
-      'exllamav2': PLAIN, 'rope.c': PLAIN}),
-    ('mrope without sections', block(type='mrope'), 6000, {'vllm': REFUSED, 'mlx-lm': REFUSED, 'exllamav3': PLAIN}),
-    ('theta of Qwen2 in the newest layout',
-     dict(LLAMA, model_type='qwen2', rope_theta=None, rope_parameters={'rope_type': 'default', 'rope_theta': 5e4}),
-     6000, {'hf5': PLAIN, 'hf4': (plain(64, 1e4), 1), 'mlx-lm': (plain(64, 1e6), 1), 'exllamav3': PLAIN,
-            'exllamav2': (plain(64, 1e4), 1), 'vllm': PLAIN, 'llama.cpp': PLAIN}),
-]
-
-
-def test_rules():
-    for what, values, length, expected in RULES:
-        path = saved(values)
-        rows, _ = engines(path, length, *expected)
-        for name, wanted in expected.items():
-            if wanted and wanted[1] == 0:  # transformers 4.54: s = max / L
-                wanted = yarn(64, 5e4, 2048, 4), temperature(4)
-            found, attention = frequencies(name, path, length)
-            if not check((found is None) == (wanted is None), '%s: %s accepts or refuses' % (what, name), rows[name]):
-                continue
-            if found:
-                close([math.log(f) for f in found], [math.log(f) for f in wanted[0]], 1e-6, '%s: %s' % (what, name))
-                close([attention], [wanted[1]], 1e-6, '%s: a of %s' % (what, name))
-
+# ---- readings in force ----
 
 # Dual chunk attention as Qwen2.5's models of a million positions have it, but smaller.
 CHUNKS = {'chunk_size': 1024, 'local_size': 256, 'original_max_position_embeddings': 1024}
 QWEN_1M = dict(LLAMA, model_type='qwen2', dual_chunk_attention_config=CHUNKS)
 
 
-def test_what_hf5_does_not_read():
-    """Keys by which a model turns and which Hugging Face does not read: this program's reading is the reference, and
-    who does not read them is not `same`."""
-    alpha = block(rope_type='dynamic', alpha=1000.0, factor=1.0)
-    for what, values, length, verdicts in (
-            ('alpha', alpha, 100, {'hf5': 'ignored', 'hf4': 'ignored', 'vllm': 'same', 'sglang': 'same',
-                                   'llama.cpp': 'ignored', 'mlx-lm': 'ignored', 'exllamav3': 'refused'}),
-            ('mrope', block(type='mrope', mrope_section=[8, 12, 12]), 100, {
-                'hf5': 'refused', 'hf4': 'refused', 'vllm': 'same', 'sglang': UNSEEN, 'llama.cpp': 'same',
-                'mlx-lm': 'same', 'exllamav3': 'same', 'exllamav2': 'same'}),
-            ('chunks', QWEN_1M, 1025, {
-                'hf5': 'ignored', 'hf4': 'ignored', 'vllm': 'refused', 'sglang': 'differs', 'llama.cpp': UNSEEN,
-                'ik_llama.cpp': UNSEEN, 'mlx-lm': 'ignored', 'exllamav3': 'ignored', 'exllamav2': 'ignored'}),
-            ('chunks of a short text', QWEN_1M, 1024, {  # every distance is as it is
-                'hf5': 'same', 'hf4': 'same', 'vllm': 'refused', 'sglang': 'same', 'llama.cpp': UNSEEN,
-                'mlx-lm': 'same', 'exllamav2': 'same'}),
-            ('chunks of another family', dict(QWEN_1M, model_type='llama'), 2000, {'vllm': UNSEEN, 'sglang': UNSEEN})):
-        rows, settings = engines(saved(values), length)
-        check(settings['reference'] == 'rope.c', what + ': the reference', settings)
-        for name, verdict in verdicts.items():
-            check(rows[name]['verdict'] == verdict, '%s: %s' % (what, name), rows[name])
-        check(all(row['note'] != '-' for row in rows.values() if row['verdict'] not in ('same', UNSEEN)),
-              what + ': a note says why', rows)
+def small_model(**changes):
+    c = dict(dict(head_dim=8, dim=16, n_heads=2, n_kv_heads=1, n_layers=1, vocab_size=64, seq_len=64, train_ctx=64,
+                  theta=1e4), **changes)
+    return tiny_model('model.bin', **c)
+
+
+def test_not_looked_at():
+    """Whom nobody looked at has no reading, and a status of its own."""
     rows, _ = engines(saved(QWEN_1M), 5000, 'llama.cpp')
-    check(rows['llama.cpp']['method'] == '-' and rows['llama.cpp']['note'] == '-', 'not looked at has no reading', rows)
+    row = rows['llama.cpp']['full']
+    check(row['method'] == '-' and row['note'] == '-', 'not looked at has no reading', rows)
     one_line(run('--explain', '--rope-config', saved(QWEN_1M), '--reading', 'llama.cpp'), 2, 'nor one in force',
              'what llama.cpp makes of this config is not known')
     status = run('--engines=sglang', '--rope-config', saved(block(type='mrope')), '-n', 100).status
     check(status == 1, 'one that refuses goes before one that nobody looked at', status)
-    exact = dict(LLAMA, model_type='smollm3', no_rope_layer_interval=4)
-    for names, status in (([], 1), (['exllamav2'], 3), (['hf4'], 0)):
-        found = run('--engines' + ('=' + names[0] if names else ''), '--rope-config', saved(exact), '-n', 100)
-        verdicts = {row['verdict'] for row in table(found.out)[2]}
-        check(found.status == (status if names else int(bool(verdicts - {'same', UNSEEN}))),
-              'status of %s' % (names or 'all'), found)
+    exact = saved(dict(LLAMA, model_type='smollm3', no_rope_layer_interval=4))
+    for name, status in ('exllamav2', 3), ('hf4', 0):
+        check(run('--engines=' + name, '--rope-config', exact, '-n', 100).status == status, 'status of ' + name)
 
 
 def test_chunks_in_force():
@@ -392,34 +296,6 @@ def test_chunks_in_force():
     check(abs(mapped[-1] - plain_ones[-1]) > 1e-4, 'which differ', (mapped, plain_ones))
 
 
-def test_su():
-    """The note is what the recorded error says. With a length in the block nobody has looked."""
-    rows, _ = engines(saved(phi(type='su')), 100)
-    check('no original_max_position_embeddings in the block' in rows['hf5']['note'], 'su', rows['hf5'])
-    rows, _ = engines(saved(phi(type='su', original_max_position_embeddings=4096)), 100)
-    check(rows['hf5']['verdict'] == UNSEEN, 'su with a length', rows['hf5'])
-
-
-def test_lengths():
-    """What an engine allows, or takes by default."""
-    for values, expected in (
-            (block(rope_type='linear', factor=2.5), {'vllm': 20480, 'sglang': 20480, 'llama.cpp': 8192, 'hf5': 0}),
-            (block(rope_type='dynamic', factor=2.0), {'vllm': 16384, 'sglang': 16384, 'exllamav2': 8192}),
-            (block(**YARN), {'vllm': 8192, 'sglang': 8192, 'mlx-lm': 0, 'exllamav3': 0, 'hf4': 0}),
-            (phi(type='longrope'), {'vllm': 16384, 'vllm:max_len=8k': 8192, 'sglang': 16384})):
-        rows, _ = engines(saved(values), 100, *expected)
-        for name, most in expected.items():
-            check(rows[name]['max_len'] == str(most or '-'), 'max_len of %s' % name, rows[name])
-
-
-# ---- readings in force ----
-
-def small_model(**changes):
-    c = dict(dict(head_dim=8, dim=16, n_heads=2, n_kv_heads=1, n_layers=1, vocab_size=64, seq_len=64, train_ctx=64,
-                  theta=1e4), **changes)
-    return tiny_model('model.bin', **c)
-
-
 def test_reading():
     """Any job runs as an engine reads the block: the same numbers as with that reading's settings by options."""
     model, ids = small_model(), write(in_work('ids.txt'), ' '.join(map(str, random_ids(200, 64, 5))))
@@ -447,39 +323,156 @@ def test_reading_of_settings():
     model = small_model()
     settings, _, rows = table(good(model, '--explain', '--rope', 'dynamic', '--factor', 2, '-n', 200,
                                    '--reading', 'sglang').out)
-    close([float(row['scaled_inv_freq']) for row in rows], base(8, 1e4, 3), 1e-6, 'dynamic as SGLang reads it')
+    close([float(row['scaled_inv_freq']) for row in rows], turning(meant('ntk factor=3 turns=8'), 1)[0],
+          1e-6, 'dynamic as SGLang reads it')
     check(settings['method'] == 'ntk', 'which is one base', settings)
+    plain = turning(meant('none turns=8'), 1)[0]
     for name in ENGINES:
         settings, _, rows = table(good(model, '--explain', '-n', 64, '--reading', name).out)
-        close([float(row['scaled_inv_freq']) for row in rows], plain(8, 1e4), 1e-9, 'plain RoPE by %s' % name)
+        close([float(row['scaled_inv_freq']) for row in rows], plain, 1e-9, 'plain RoPE by %s' % name)
     part = small_model(head_dim=16, rotary_dim=8)  # a Phi-3's head, of which half turns
     rows = table(run(part, '--engines', '-n', 64).out)[2]
     check({row['verdict'] for row in rows if row['engine'] in known('phi3')} == {'same'},
           'a part of a head turns in all', rows)
 
 
+def test_pattern_that_is_none():
+    """MLX-LM counts layers by sliding_window_pattern. Where that is no number, both kinds are told all the same."""
+    path = saved({'model_type': 'gemma3_text', 'head_dim': 128, 'num_hidden_layers': 4,
+                  'sliding_window_pattern': 'LLLG', 'rope_scaling': {'rope_type': 'linear', 'factor': 8.0},
+                  'layer_types': ['sliding_attention'] * 3 + ['full_attention']})
+    rows = table(run('--engines', '--rope-config', path).out)[2]
+    kinds = [row['layers'] for row in rows if row['engine'] == 'mlx-lm']
+    check(kinds == ['full', 'sliding'], 'a row for each kind', rows)
+    notes = table(good('--explain', '--rope-config', path, '--reading', 'mlx-lm').out)[0]
+    check((notes['method'], notes['method_sliding']) == ('linear', 'none'), 'and both can be in force', notes)
+
+
+def test_in_force():
+    """On models whose layers differ, a reading puts both kinds in force: a wrong one costs what Hugging Face's own code
+    says of that mistake."""
+    folder = os.path.join(SHARED, 'golden_layers')
+    if not os.path.isdir(folder):
+        skip('what readings by layer cost (../shared/golden_layers is not here)')
+        return
+    for name, reading, mistake in (('olmo3_yarn', 'hf5', None), ('gemma3_linear8', 'hf5', None),
+                                   ('ministral3', 'hf5', None),
+                                   ('olmo3_yarn', 'hf5@5.12', 'scaling in sliding layers too'),
+                                   ('gemma3_linear8', 'sglang', 'no scaling'),
+                                   ('ministral3', 'vllm', 'temperature off')):
+        golden = json.load(open(os.path.join(folder, name, 'golden.json'), encoding='utf-8'))
+        model, ids = in_work(name + '.bin'), golden['ids']
+        exports('--no-tokenizer', os.path.join(folder, name), model)
+        for engine in ('--activations', 'f32'), ('--plain',):
+            nll = perplexity(model, ids, '--kv', 'f32', '--reading', reading, *engine)
+            off = max(abs(x - y) for x, y in zip(nll, golden['nll']))
+            close([off], [golden['mistakes'][mistake] if mistake else 0], 1e-3, '%s as %s reads it' % (name, reading))
+
+
+def test_windows_by_the_number_of_layers():
+    """llama.cpp slides in an EXAONE 4 of 64 layers alone: a verdict, a note, and no model of others is run so."""
+    for n, verdict in (64, 'same'), (12, 'differs'):
+        rows = engines(saved(layered('exaone4', num_hidden_layers=n)), 20000, 'hf5', 'llama.cpp')[0]['llama.cpp']
+        words = 'windows are known by 64 layers alone, and all layers turn: 0 of 12 layers slide, not 9'
+        check(all(row['verdict'] == verdict and (verdict == 'same' or row['note'] == words) for row in rows.values()),
+              'EXAONE 4 of %d layers' % n, rows)
+        check(('full' in rows) == (n != 64), 'EXAONE 4 of %d layers: what turns' % n, rows)
+    c = config(norm_place=1, qk_norm=1, n_layers=4, layers=[4, 4, 4, 3], sliding_window=9, sliding_rope=1,
+               sliding_theta=1e4, sliding_train_ctx=64)
+    write_model(in_work('exaone.bin'), c, random_weights(c, 1))
+    write(in_work('ids.txt'), '1 5 6 7')
+    for reading, status in ('hf5', 0), ('llama.cpp', 2):
+        done = run(in_work('exaone.bin'), '--ppl', in_work('ids.txt'), '--ids', '-n', 4, '--reading', reading)
+        check(done.status == status and (not status or 'to llama.cpp all layers are full' in done.err), reading, done)
+
+
+def test_gpt_oss_brought_in():
+    """A small gpt-oss as a model file: by --engines, --rope-json, --reading and the probe's candidates as its
+    config.json is. Other settings in its full layers alone are nothing that a config of gpt-oss can say."""
+    row = next(row for row in folders('mixtures') if row['name'] == 'gpt-oss')
+    # A base that is small enough for the ramp's rounding to show, and the betas that vLLM demands.
+    c, scaling = meaning_of(row, theta=4.0), dict(row['with']['rope_scaling'], beta_fast=32.0, beta_slow=1.0)
+    row = dict(row, **{'with': dict(row['with'], rope_theta=4.0, max_position_embeddings=64, rope_scaling=scaling)})
+    folder, model = folder_of(row, c, random_weights(c, 3)), in_work('gptoss.bin')
+    exports('--no-tokenizer', folder, model)
+    config = os.path.join(folder, 'config.json')
+
+    def facts(*arguments):
+        result = run('--engines', '-n', 100, *arguments)
+        rows = table(result.out)[2]
+        return result.status, [tuple(row[key] for key in COLUMNS[:3] + COLUMNS[3:8] + COLUMNS[9:11]) for row in rows]
+    check(facts(model) == facts('--rope-config', config), 'gpt-oss: --engines', (facts(model), facts(
+        '--rope-config', config)))
+    check(len(facts(model)[1]) == 2 * len(ENGINES), 'gpt-oss: two rows each', facts(model))
+    shown = good(model, '--rope-json').out
+    check('so 5 of 8 engines read it alike' in shown and '"truncate": false' in shown, 'gpt-oss: --rope-json', shown)
+    own = table(good(model, '--explain', '-n', 100).out)[2]
+    back = write(in_work('gptoss.json'), shown.splitlines()[-1])
+    check(table(good(model, '--explain', '-n', 100, '--rope-config', back).out)[2] == own, 'gpt-oss: it comes back',
+          shown)
+    ids = [random.Random(4).randrange(40) for _ in range(60)]
+    close(perplexity(model, ids, '--kv', 'f32', '--reading', 'hf5'), perplexity(model, ids, '--kv', 'f32'), 1e-6,
+          'gpt-oss: --reading hf5')
+    apart = perplexity(model, ids, '--kv', 'f32', '--reading', 'llama.cpp')
+    check(max(abs(x - y) for x, y in zip(apart, perplexity(model, ids, '--kv', 'f32'))) > 1e-6,
+          'gpt-oss: --reading llama.cpp rounds', apart[:3])
+    found, refused, _ = engine_readings(Model(model, None, None, None), 100, None)
+    check([candidate.engine for candidate in found] == ENGINES[:-1] and not refused, "gpt-oss: the probe's candidates",
+          [candidate.engine for candidate in found])
+    for candidate in found:
+        candidate.signature(Model(model, None, None, None), 100)
+    one_line(run(model, '--rope-json', '--rope', 'linear', '--factor', 4), 2, 'gpt-oss: full layers alone',
+             'its family has one block for all layers', '--rope-sliding')
+    out = good(model, '--rope-json', '--rope', 'linear', '--factor', 4, '--rope-sliding', 'linear:factor=4').out
+    check('"rope_type": "linear"' in out, 'gpt-oss: all layers', out)
+    rows = table(run(model, '--engines', '--rope', 'none', '--rope-sliding', 'none', '-n', 100).out)[2]
+    check(rows[0]['method'] == 'none', "gpt-oss: none is not its class's own block", rows[0])
+
+
+def test_one_rope_in_two_kinds():
+    """An engine that knows one RoPE turns all layers by it, also those that have settings of their own in the file."""
+    if lacks('models/layers-nope.bin'):
+        return
+    block = {'rope_type': 'yarn', 'factor': 16.0, 'original_max_position_embeddings': 256}
+    path = saved({'model_type': 'smollm3', 'hidden_size': 128, 'num_attention_heads': 4, 'num_hidden_layers': 5,
+                  'max_position_embeddings': 256, 'rope_theta': 10000.0, 'no_rope_layers': [1, 1, 1, 0, 1],
+                  'rope_scaling': block})
+
+    def last(*options):
+        result = good('models/layers-nope.bin', '--ppl', 'book.txt', '-n', 600, *options)
+        return float(result.out.split('\n')[-2].split('\t')[4])
+    read = last('--rope-config', path, '--reading', 'exllamav3')
+    close([read], [last('--rope', 'none', '--rope-sliding', 'none')], 1e-6, 'exllamav3 does not read the factor')
+    other = last('--rope', 'none', '--rope-sliding', 'yarn:factor=16')
+    check(abs(read - other) > 0.01, 'in no layer', (read, other))
+
+
 def test_at_a_terminal():
     """80 columns hold a row; the pair that is furthest off and the note stand in words below it."""
-    for case in CASES:
-        path = saved(case['config'])
-        rows = table(run('--engines', '--rope-config', path, '-n', 16384).out)[2]
+    for one in CASES:
+        path = saved(one['config'])
         lines = screen(at_terminal(('--engines', '--rope-config', path, '-n', 16384)))
-        check(all(len(line) <= 80 for line in lines), case['name'] + ' in 80 columns', lines)
-        shown = {}
-        for line in lines:
-            name = line.split(' ')[0]
-            if name in ENGINES:
-                shown[name] = ''
-            elif line[:2] == '  ' and shown and line.strip():
-                shown[list(shown)[-1]] += ' ' + line.strip()
-        check(list(shown) == ENGINES, case['name'] + ': a row for each engine', lines)
-        for row in rows:
-            words = shown.get(row['engine'], '').strip()
-            expected = row['note'] if row['note'] != '-' else ''
-            if row['worst_pair'] != '-':
-                pair = 'pair %s turns %.4g times as fast' % (row['worst_pair'], float(row['worst_ratio']))
-                expected = pair + ('; ' + expected if expected else '')
-            check(words == expected, '%s, %s: the words below' % (case['name'], row['engine']), (words, expected))
+        check(all(len(line) <= 80 for line in lines), one['name'] + ' in 80 columns', lines)
+        if one in ALIKE:
+            check_words_below(one['name'], lines, table(run('--engines', '--rope-config', path, '-n', 16384).out)[2])
+
+
+def check_words_below(what, lines, rows):
+    shown = {}
+    for line in lines:
+        name = line.split(' ')[0]
+        if name in ENGINES:
+            shown[name] = ''
+        elif line[:2] == '  ' and shown and line.strip():
+            shown[list(shown)[-1]] += ' ' + line.strip()
+    check(list(shown) == ENGINES, what + ': a row for each engine', lines)
+    for row in rows:
+        words = shown.get(row['engine'], '').strip()
+        expected = row['note'] if row['note'] != '-' else ''
+        if row['worst_pair'] != '-':
+            pair = 'pair %s turns %.4g times as fast' % (row['worst_pair'], float(row['worst_ratio']))
+            expected = pair + ('; ' + expected if expected else '')
+        check(words == expected, '%s, %s: the words below' % (what, row['engine']), (words, expected))
 
 
 def test_refusals():
@@ -518,18 +511,26 @@ def test_refusals():
           'a type that only llama.cpp takes runs as it reads it')
 
 
+def test_refused_readings():
+    path = saved(ALIKE[0]['config'])
+    for arguments, words in (
+            (['--engines=vllm:transformers=9'], ['release 9 of hf5 is not known', '5.0 to 5.15']),
+            (['--engines=hf5:transformers=5.5'], ["'hf5:transformers=5.5'", 'vllm:transformers=RELEASE']),
+            (['--explain', '--reading', 'exllamav2', '--rope-config', saved(LAYERED[0]['config'], 'layered.json')],
+             ['--reading: what exllamav2 makes of this config is not known'])):
+        one_line(run(*arguments, *([] if '--rope-config' in arguments else ['--rope-config', path])), 2,
+                 ' '.join(arguments), *words)
+    two = run('--engines=vllm@0.24:transformers=5.5.4:max_len=4k', '--rope-config', path)
+    check(two.status == 0 and 'vllm@0.24:transformers=5.5.4:max_len=4k' in two.out, 'settings in a row', two)
+
+
 def test_releases():
     """The last release that is known stands for all that begin with its numbers."""
     names = ['hf4@4.45', 'hf4@4.57.6', 'hf5@5.15.1', 'vllm@0.11.0', 'vllm@0.24.3', 'llama.cpp@2025-02-20',
              'llama.cpp@2026-08-22', 'llama.cpp@0.5.0', 'llama.cpp@0.5', 'sglang@2026-04-16', 'mlx-lm@0.31',
              'exllamav3@1.4.1', 'exllamav2@0.3.2']
     rows, _ = engines(saved(LLAMA), 100, *names)
-    check(list(rows)[1:] == names and all(row['verdict'] == 'same' for row in rows.values()), 'releases', rows)
-    # vLLM's dynamic base is of max_position_embeddings x s positions before 0.22, and the unscaled one since then.
-    path = saved(dict(LLAMA, rope_scaling={'rope_type': 'dynamic', 'factor': 3.0}))
-    for name, scale in ('vllm@0.21', 3 * 3 - (3 - 1)), ('vllm@0.24', 1):
-        found = frequencies(name, path, 20000)[0]
-        check(same_numbers(found, base(64, 50000.0, scale)), 'a dynamic base of ' + name, found[:4])
+    check(list(rows)[1:] == names and all(row['full']['verdict'] == 'same' for row in rows.values()), 'releases', rows)
 
 
 def test_block_alone():
@@ -538,16 +539,15 @@ def test_block_alone():
     expected, _ = engines(saved(block(**YARN)), 6000)
     for text in (json.dumps(YARN), '"rope_scaling": %s,\n...' % json.dumps(YARN), '# a line\n' + json.dumps(YARN)):
         _, _, rows = table(run('--engines', *given, '--rope-config', saved(text), '-n', 6000).out)
-        check({row['engine']: row for row in rows} == expected, 'a block alone: %.30s' % text, rows)
+        check({row['engine']: {'full': row} for row in rows} == expected, 'a block alone: %.30s' % text, rows)
     rows = table(run(small_model(), '--engines', '--rope-config', saved(YARN), '-n', 100).out)[2]
     check(rows[0]['train_ctx'] == '2048' and len(rows) == 9, 'a block for a model', rows[0])
 
 
-def test_hf5_is_ours():
-    """The reading of hf5 is what --rope-config makes of a file, wherever both take it."""
-    rng, both = random.Random(3), 0
-    configs = [case['config'] for case in CASES] + [values for _, values, _, _ in RULES]
-    for _ in range(20):
+def random_blocks(n):
+    """Configs of blocks whose numbers are as they come."""
+    rng = random.Random(3)
+    for _ in range(n):
         values = {'rope_type': rng.choice(['linear', 'dynamic', 'yarn', 'llama3', 'default']), 'factor':
                   rng.uniform(1, 40), 'low_freq_factor': rng.uniform(0.5, 2), 'high_freq_factor': rng.uniform(2.5, 9)}
         for key, value in (('beta_fast', rng.uniform(8, 64)), ('beta_slow', rng.uniform(0.5, 4)), ('mscale', 0.7),
@@ -555,29 +555,32 @@ def test_hf5_is_ours():
                            ('original_max_position_embeddings', rng.randrange(256, 9000)), ('rope_theta', 2e4)):
             if rng.random() < 0.5:
                 values[key] = value
-        configs.append(dict(LLAMA, **{rng.choice(['rope_scaling', 'rope_parameters']): values}))
-        if rng.random() < 0.3:
-            configs[-1]['original_max_position_embeddings'] = rng.randrange(256, 9000)
-    for values in configs:
-        if 'alpha' in values.get('rope_scaling', {}):  # which hf5 does not read
-            continue
+        whole = dict(LLAMA, **{rng.choice(['rope_scaling', 'rope_parameters']): values})
+        yield dict(whole, original_max_position_embeddings=rng.randrange(256, 9000)) if rng.random() < 0.3 else whole
+
+
+def test_hf5_is_ours():
+    """The reading of hf5 is what --rope-config makes of a file, wherever both take it. So is our own row."""
+    rng, both = random.Random(3), collections.Counter()
+    for values in [one['config'] for one in CASES] + list(random_blocks(20)) + [
+            config_of(row) for row in rows_of('engines') if 'read' in row]:
         path, length = saved(values), rng.randrange(1, 30000)
         ours = run('--explain', '--rope-config', path, '-n', length)
-        theirs = run('--explain', '--rope-config', path, '-n', length, '--reading', 'hf5')
-        row = run('--explain', '--rope-config', path, '-n', length, '--reading', 'rope.c')
-        check((ours.status == 0) == (row.status == 0), 'ours and its row are taken, or neither is', values)
-        if not ours.status and not row.status:
-            (ours_said, _, ours_rows), (row_said, _, its_rows) = table(ours.out), table(row.out)
-            facts = ['method', 'dynamic', 'theta', 'train_ctx', 'attention_factor']
-            check(ours_rows == its_rows and all(ours_said[key] == row_said[key] for key in facts),
-                  'our own reading is a row of the table', values)
-        if ours.status or theirs.status:
-            continue
-        both += 1
-        (ours, _, rows), (theirs, _, their_rows) = table(ours.out), table(theirs.out)
-        facts = ['method', 'dynamic', 'theta', 'train_ctx', 'attention_factor'] + ['scale'] * (ours['method'] != 'none')
-        check(rows == their_rows and all(ours[key] == theirs[key] for key in facts), 'hf5 and --rope-config', values)
-    check(both > 70, 'most configs are taken by both', both)
+        for engine in 'hf5', 'rope.c':
+            theirs = run('--explain', '--rope-config', path, '-n', length, '--reading', engine)
+            if engine == 'rope.c':
+                check((ours.status == 0) == (theirs.status == 0), 'our row refuses what we do', values)
+            if ours.status or theirs.status or engine == 'hf5' and 'alpha' in str(values):  # which hf5 does not read
+                continue
+            both[engine] += 1
+            (said, _, rows), (their_said, _, their_rows) = table(ours.out), table(theirs.out)
+            check(rows == their_rows, engine + ' and --rope-config: rows', values)
+            facts = [key for key in said if key.startswith((
+                'method', 'theta', 'attention', 'window', 'temperature', 'dynamic', 'train_ctx'))]
+            facts += ['scale'] * (said['method'] != 'none')
+            check(all(said.get(key) == their_said.get(key) for key in facts), engine + ' and --rope-config',
+                  (said, their_said))
+    check(min(both.values()) > 95 and len(both) == 2, 'most configs are taken by both', both)
 
 
 # ---- a block that all read alike ----
@@ -622,6 +625,27 @@ def test_rope_json():
               '%s as hf5 reads it' % what)
 
 
+def test_rope_json_of_layers():
+    """The portable block: the older layout where it can say what is meant, else a block for each kind, and who reads it
+    otherwise. It comes back to the last digit."""
+    cases = {one['name']: one['config'] for one in LAYERED}
+    for name, alike, inside in (('gemma3_r5', '7 of 8', 'rope_local_base_freq 10000'), ('olmo3_r5', '7 of 8', 'factor'),
+                                ('gptoss_r5', '5 of 8', 'truncate'), ('laguna', '4 of 6', 'sliding_attention'),
+                                ('gemma4', '6 of 7', 'sliding_attention'), ('ministral3', '4 of 8', 'scaling_beta'),
+                                ('exaone4', '7 of 8', 'high_freq_factor')):
+        path = saved(cases[name], name + '.json')
+        shown = good('--rope-json', '--rope-config', path).out
+        check('so %s engines read it alike' % alike in shown and inside in shown, 'the block of ' + name, shown)
+        block = json.loads(shown.splitlines()[-1])
+        text = cases[name].get('text_config', cases[name])
+        values = {key: value for key, value in text.items() if key not in ('rope_parameters', 'rope_scaling')}
+        typed = FULL in block or 'llama_4_scaling_beta' in block
+        values.update({'rope_parameters': block} if typed else {'rope_scaling': block})
+        back = saved(values, 'back.json')
+        for kind, rows in explained('hf5', path, 20000)[0].items():
+            check(explained('hf5', back, 20000)[0][kind] == rows, name + ' comes back: ' + kind, shown)
+
+
 def test_beside_the_block():
     """What stands beside the block keeps the model's own context and the share of a head that turns."""
     for name, beside in (
@@ -662,9 +686,9 @@ def test_folders():
         count = [line for line in good(model, '--rope-json').out.splitlines() if 'engines read it alike' in line][0]
         most = json.load(open(folder + 'config.json'))['max_position_embeddings']
         found = [engines(folder + 'config.json', length)[0] for length in (257, most + 1)]
-        alike = [name for name in found[0] if all(rows[name]['verdict'] == 'same' for rows in found)]
+        alike = [name for name in found[0] if all(rows[name]['full']['verdict'] == 'same' for rows in found)]
         check(len(alike) >= int(count.split(' of ')[0].split()[-1]), what + ' is read alike', (alike, count))
-        unseen = [name for name in found[0] if found[0][name]['verdict'] == UNSEEN]
+        unseen = [name for name in found[0] if found[0][name]['full']['verdict'] == UNSEEN]
         others, path = [name for name in found[0] if name not in alike + unseen], folder + 'rope.README'
         told = open(path).read() if os.path.exists(path) else ''
         check(all('\n%s (' % name in told for name in others) and bool(told) == bool(others),
@@ -689,37 +713,58 @@ def test_check():
 
 # ---- hostile configs ----
 
-def test_hostile():
-    """Each of these ends in a table or in one line, whatever engine reads it."""
-    rng, texts = random.Random(8), []
-    odd = [None, True, [], {}, '', 'yarn', -1, 0, 1e-300, 1e300, 1e12, float('nan'), float('inf'), [1], {'a': [{}]},
-           '\u00e9"\\', 2 ** 31, 0.5, 3]
-    sources = [case['config'] for case in CASES] + [values for _, values, _, _ in RULES] + [QWEN_1M]
+ODD = [None, True, [], {}, '', 'yarn', -1, 0, 1e-300, 1e300, 1e12, float('nan'), float('inf'), [1], {'a': [{}]},
+       '\u00e9"\\', 2 ** 31, 0.5, 3, [FULL], [SLIDING] * 12, {FULL: {}}, {SLIDING: {'rope_type': 'yarn'}}, 'LLLG']
+KEYS = ['rope_type', 'type', 'factor', 'truncate', 'mscale', 'mscale_all_dim', 'attn_factor', 'head_dim',
+        'global_head_dim', 'layer_types', 'sliding_window', 'sliding_window_pattern', 'num_hidden_layers',
+        'rope_parameters', 'rope_scaling', 'rope_local_base_freq', 'llama_4_scaling_beta', 'partial_rotary_factor',
+        'rope_theta', FULL, SLIDING, 'text_config', 'original_max_position_embeddings', 'full_attention_interval']
+WHOLE = ['{"model_type": "llama", "head_dim": 8, "rope_scaling": {"rope_type": "longrope", "short_factor": [%s]}}'
+         % ', '.join(['1'] * 5000), '{"model_type": "llama", "head_dim": 1e9}', '{"model_type": "phi3"}',
+         '{"model_type": "llama", "hidden_size": 64, "num_attention_heads": 0}', '[]', '"x"', '{', '']
+
+
+def hostile_texts(rng, times):
+    """Configs of which something is changed, anywhere in them."""
+    yield from WHOLE
     for size in 0, -1, 1, 1e12, '4', None, [], 0.5:
-        texts += [json.dumps(dict(QWEN_1M, dual_chunk_attention_config=dict(CHUNKS, **{key: size}))) for key in CHUNKS]
-    for source in sources:
+        for key in CHUNKS:
+            yield json.dumps(dict(QWEN_1M, dual_chunk_attention_config=dict(CHUNKS, **{key: size})))
+    for source in ([one['config'] for one in CASES] + configs('engines')) * times:
         values = json.loads(json.dumps(source))
-        place = values
-        if rng.random() < 0.8 and isinstance(values.get('rope_scaling'), dict):
-            place = values['rope_scaling']
+        places = [values]
+        for place in places:
+            places += [inner for inner in place.values() if isinstance(inner, dict)]
         for _ in range(rng.randrange(1, 4)):
-            key = rng.choice(list(place) + ['rope_type', 'type', 'factor', 'truncate', 'mscale', 'head_dim',
-                                            'rope_parameters', 'rope_scaling', 'text_config', 'attn_factor',
-                                            'original_max_position_embeddings', 'partial_rotary_factor'])
-            place[key] = rng.choice(odd)
-        texts.append(json.dumps(values))
-    texts += ['{"model_type": "llama", "head_dim": 8, "rope_scaling": {"rope_type": "longrope", "short_factor": [%s]}}'
-              % ', '.join(['1'] * 5000), '{"model_type": "llama", "head_dim": 1e9}', '{"model_type": "phi3"}',
-              '{"model_type": "llama", "hidden_size": 64, "num_attention_heads": 0}', '[]', '"x"', '{', '']
-    for text in texts:
-        path = saved(text)
-        result = run('--engines', '--rope-config', path, '-n', rng.choice([1, 100, 5000, 1 << 30]))
-        if result.raw:
-            numbers = [row[key] for row in table(result.out)[2] for key in ('scale', 'attention_factor', 'worst_ratio')]
-            check(result.status in (0, 1) and all(x == '-' or math.isfinite(float(x)) for x in numbers),
-                  'a table of numbers: %.80s' % text, result)
-        else:
-            one_line(result, 2, 'a reason: %.80s' % text)
+            place = rng.choice(places)
+            place[rng.choice(list(place) + KEYS)] = rng.choice(ODD)
+        yield json.dumps(values)
+
+
+def check_hostile(rng, text, *job):
+    """It ends in a table of numbers or in one line."""
+    result = run(*job, '--rope-config', saved(text), '-n', rng.choice([1, 100, 5000, 1 << 30]))
+    if not result.raw:
+        one_line(result, 2, 'a reason: %.80s' % text)
+        return
+    numbers = [row.get(key, '-') for row in table(result.out)[2] for key in (
+        'scale', 'attention_factor', 'worst_ratio', 'scaled_inv_freq')]
+    check(result.status in (0, 1) and all(x == '-' or math.isfinite(float(x)) for x in numbers),
+          'a table of numbers: %.80s' % text, result)
+
+
+def test_hostile():
+    rng = random.Random(8)
+    for text in hostile_texts(rng, 1):
+        check_hostile(rng, text, '--engines')
+
+
+@takes_long
+def test_hostile_readings():
+    rng = random.Random(11)
+    for text in hostile_texts(rng, 4):
+        for job in ['--engines'], ['--explain'], ['--explain', '--reading', rng.choice(ENGINES)]:
+            check_hostile(rng, text, *job)
 
 
 if __name__ == '__main__':

@@ -2,7 +2,7 @@
 """Mixtures of experts, learned sinks and clamped SwiGLU: the fast engine against the definition, and that against
 reference.py, over many kinds of models, as a prompt and token by token; chunks, threads, weights of every type, copies;
 learned sinks with windows, and in the table of --attn. Files made to do harm are in test_hostile.py, numbers of Hugging
-Face in test_mixtures.py."""
+Face in test_folders.py."""
 
 import itertools
 import math

@@ -15,7 +15,8 @@ from chosen import takes_long
 from export_common import (EXPORTER, LLAMA, PIECES, ROOT, SHARED, Case, check,
                            expected_tensors, exported, main, make_tensors, random_values, refused, rng, safetensors,
                            sentencepiece, shapes_of, skip, with_header, without, write)
-from rope_cases import BY_LAYER, CONTRADICTIONS, NOTHING, REFUSED, SPELLINGS, YARN, changed
+from common import case
+from readings import changed, exporter_says
 
 
 # ---- tests: weights ----
@@ -105,25 +106,19 @@ def test_tying():
 
 # ---- tests: config.json ----
 
-@takes_long
-def test_rope_spellings():
+def test_what_is_said():
+    """Keys that mean nothing are named, and a block without a type (test_readings.py has what keys mean)."""
     tensors = safetensors(make_tensors(LLAMA))
-    for name, changes, fields in SPELLINGS:
-        header, _, _ = exported('rope: ' + name, changed(LLAMA, **changes), tensors)
-        if header:
-            wrong = {key: (header[key], value) for key, value in {**NOTHING, **fields}.items() if header[key] != value}
-            check('rope: ' + name, not wrong, wrong)
     config = changed(LLAMA, rope_scaling={'type': 'linear', 'factor': 2, 'attention_factor': 2.0, 'finetuned': True})
-    _, _, lines = exported('unused keys', config, tensors)
+    header, _, lines = exported('unused keys', config, tensors)
+    check('linear is in the header', header and (header['rope_method'], header['factor']) == (1, 2.0), header)
     for key in 'attention_factor', 'finetuned':
         check('unused keys are named', lines and any('rope_scaling.%s ' % key in line for line in lines), lines)
     _, _, lines = exported('no type', changed(LLAMA, rope_scaling={'factor': 4.0}), tensors)
     check('a block without a type', lines and any('a block without a rope_type means no scaling' in line
                                                   for line in lines), lines)
-    for name, changes, words in CONTRADICTIONS[:9]:
-        _, _, lines = exported(name, changed(LLAMA, **changes), tensors)
-        check('warned of: ' + name, lines and sum('warning: ' in line and line.endswith(': ' + words)
-                                                  for line in lines) == 1, lines)
+    _, _, lines = exported('two thetas', changed(LLAMA, rope_theta=7.0, rope_parameters={'rope_theta': 1e4}), tensors)
+    check('a contradiction is warned of', lines and sum('warning: ' in line for line in lines) == 1, lines)
 
 
 def test_other_settings():
@@ -160,52 +155,34 @@ def test_other_settings():
 
 # ---- tests: what is refused ----
 
+SIZES = 'hidden_size', 'intermediate_size', 'num_hidden_layers', 'num_attention_heads', 'vocab_size'
+
+
 def test_refused_settings():
+    """Some by the command, which leaves nothing behind; the others by what it reads a config with (and those of
+    test_readings.py likewise)."""
     tensors = safetensors(make_tensors(LLAMA))
-    bad_numbers = [('a string', '"4.0"'), ('true', 'true'), ('NaN', 'NaN'), ('Infinity', 'Infinity'),
-                   ('overflow', '1e999'), ('huge', '9' * 5000), ('negative', '-1'), ('a list', '[1]')]
-    cases = [
-        ('another architecture', {'architectures': ['GPT2LMHeadModel']}, 'architectures'),
-        ('another model_type', {'model_type': 'gemma3n_text', 'architectures': ['Gemma3nForCausalLM']}, 'model_type'),
-        ('model_type of another kind', {'model_type': ['llama']}, 'model_type'),
-        ('no model_type at all', {'model_type': ..., 'architectures': ...}, 'model_type'),
-        ('architecture and type at odds', {'model_type': 'mistral'}, 'architectures'),
-        ('gelu', {'hidden_act': 'gelu'}, 'hidden_act'),
-        ('attention_bias', {'attention_bias': True}, 'attention_bias'),
-        ('mlp_bias', {'mlp_bias': True}, 'mlp_bias'),
-        ('quantized', {'quantization_config': {'bits': 4}}, 'quantization_config'),
-        ('a window in a llama', {'sliding_window': 64}, 'sliding_window'),
-        ('layer_types', {'layer_types': ['full_attention', 'sliding_attention']}, 'layer_types'),
-        ('odd head_dim', {'head_dim': 7}, 'head_dim'),
-        ('head_dim 0', {'head_dim': 0}, 'head_dim'),
-        ('heads and width', {'num_attention_heads': 5, 'num_key_value_heads': 5}, 'hidden_size'),
-        ('odd head size', {'num_attention_heads': 8}, 'hidden_size'),
-        ('kv heads', {'num_key_value_heads': 3}, 'num_key_value_heads'),
-        ('kv heads 0', {'num_key_value_heads': 0}, 'num_key_value_heads'),
-        ('eos beyond the vocabulary', {'eos_token_id': 33}, 'eos_token_id'),
-        ('eos of nine', {'eos_token_id': list(range(9))}, 'eos_token_id'),
-        ('eos true', {'eos_token_id': True}, 'eos_token_id'),
-        ('bos list', {'bos_token_id': [1]}, 'bos_token_id'),
-        ('bos -1', {'bos_token_id': -1}, 'bos_token_id'),
-        ('tie of another kind', {'tie_word_embeddings': 1}, 'tie_word_embeddings'),
-        ('rms_norm_eps above 1', {'rms_norm_eps': 1.5}, 'rms_norm_eps'),
-        ('rms_norm_eps 0', {'rms_norm_eps': 0}, 'rms_norm_eps'), ]
-    cases += REFUSED
-    for name, changes in BY_LAYER:
-        cases += [(name, changes, list(changes)[-1]),
-                  (name + ', no model_type', dict(changes, model_type=..., architectures=...), list(changes)[-1])]
-    for key in 'hidden_size', 'intermediate_size', 'num_hidden_layers', 'num_attention_heads', 'vocab_size':
-        cases += [('no ' + key, {key: ...}, key), ('null ' + key, {key: None}, key), (key + ' 0', {key: 0}, key),
-                  (key + ' a fraction', {key: 24.5}, key), (key + ' absurd', {key: 2 ** 40}, key)]
-    for name, changes, key in cases:
+    for name, changes, key in (
+            ('another architecture', {'architectures': ['GPT2LMHeadModel']}, 'architectures'),
+            ('architecture and type at odds', {'model_type': 'mistral'}, 'architectures'),
+            ('heads and width', {'num_attention_heads': 5, 'num_key_value_heads': 5}, 'hidden_size'),
+            ('a factor below 1', {'rope_scaling': {'type': 'linear', 'factor': 0.5}}, 'rope_scaling.factor'),
+            ('eos beyond the vocabulary', {'eos_token_id': 33}, 'eos_token_id')):
         refused(name, Case(changed(LLAMA, **changes), tensors), key)
-    whole = json.dumps(changed(LLAMA, rope_scaling=YARN))
+    for key in SIZES:
+        for what, value in ('no', ...), ('null', None), ('0', 0), ('a fraction', 24.5), ('absurd', 2 ** 40):
+            with case('%s: %s' % (key, what)):
+                found, problem, *_ = exporter_says(json.dumps(changed(LLAMA, **{key: value})))
+                check('%s: %s' % (key, what), not found and key in problem and '\n' not in problem, problem)
+    yarn = {'rope_type': 'yarn', 'factor': 4.0, 'original_max_position_embeddings': 64}
+    whole = json.dumps(changed(LLAMA, rope_scaling=yarn))
     for key, old in (('hidden_size', '24'), ('max_position_embeddings', '256'), ('rms_norm_eps', '1e-05'),
                      ('rope_theta', '10000.0'), ('factor', '4.0')):
-        for kind, new in bad_numbers:
-            text = whole.replace('"%s": %s' % (key, old), '"%s": %s' % (key, new))
-            assert text != whole, key
-            refused('%s is %s' % (key, kind), Case(text, tensors), key)
+        for new in '"4.0"', 'true', 'NaN', 'Infinity', '1e999', '9' * 5000, '-1', '[1]':
+            with case('%s is %.9s' % (key, new)):
+                text = whole.replace('"%s": %s' % (key, old), '"%s": %s' % (key, new))
+                found, problem, *_ = exporter_says(text)
+                check('%s is %.9s' % (key, new), text != whole and not found and key in problem, problem)
     for name, text in (('empty', ''), ('not JSON', '{"a": '), ('a list', '[1]'), ('deep', '[' * 100000),
                        ('bytes', b'\xff\xfe{}'), ('twice', '{"vocab_size": 1, ' + json.dumps(LLAMA)[1:])):
         refused('config.json ' + name, Case(text, tensors), 'config.json')

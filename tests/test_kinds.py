@@ -2,7 +2,7 @@
 """Models with two kinds of layers, and what version 5 of a model file says besides: all of it together and in many
 combinations, the fast engine against the definition, as a prompt, token by token, on one thread and on two; what the
 options change in which layers; --explain by kind; copies with other weights. Numbers of Hugging Face are in
-test_layers.py, refused files in test_hostile.py, planted errors in test_plain.py."""
+test_folders.py, refused files in test_hostile.py, planted errors in test_plain.py."""
 
 import itertools
 import json

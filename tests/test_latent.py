@@ -14,7 +14,7 @@ import source_writers
 from common import (ENGINES, check, close, config, export, good, in_work, main, one_line, perplexity, random_ids,
                     random_weights, read, read_model, run, shape_of, table, write, write_model)
 from test_doors import FACTS, RUN, Case, IS_YARN, cut, folder_tensors
-from test_layers import write_folder
+from folders import write_folder
 from test_out import read_gguf
 
 LATENT = [name for name in RUN if 'latent' in FACTS[name].always]

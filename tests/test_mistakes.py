@@ -9,9 +9,8 @@ import math
 import kept
 import reference
 from common import ENGINES, check, in_work, main, perplexity, read_model, skip, takes_long, write_model
-from test_families import in_halves
+from folders import FULL_FIELDS, NORMS, SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE, in_halves, sliding_name
 from test_golden import cases
-from test_layers import FULL_FIELDS, NORMS, SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE, sliding_name
 
 
 def scaled(c, of_full, of_sliding):

@@ -1,8 +1,6 @@
 #!/usr/bin/env python3
-"""Mixtures of experts: Mixtral, Qwen 3 MoE and gpt-oss with its sinks. Hugging Face's numbers (../shared/golden_layers,
-where it is there) hold both engines and reference.py, and each mistake that is named beside them is made on purpose.
-Then random models of each family, with their experts one by one, fused and in MXFP4, in and out again; and files that
-make no sense."""
+"""Mixtures of experts, beside the rows of folders.json: experts in MXFP4 as published, other layouts of experts in
+GGUF, and files that make no sense."""
 
 import json
 import os
@@ -14,185 +12,19 @@ import common
 import kept
 from common import (ENGINES, FIELDS, check, close, in_work, main, perplexity, random_ids, random_weights, read,
                     read_model, takes_long, write, write_model)
-from rope_cases import FULL, GPT_OSS, MIXTRAL, QWEN3_MOE, SLIDING, changed
-from test_families import export
-from test_layers import (FULL_FIELDS, SHORT, SIZES, exported, hf_tensors, model_of, read_safetensors, sliding_name,
-                         tensors_of, write_folder)
-
-SEES_ALL, TURNS_AS_SLIDING, DENSE = 1, 4, 8
+from folders import (export, folder_of, meaning_of, read_safetensors, rows, settings_of, tensors_of, tensors_of_row,
+                     write_folder, write_safetensors)
 
 
-# ---- random models of each family, in and out ----
-
-OF_GPT_OSS = dict(qkv_bias=1, o_bias=1, activation=2, router_bias=1, expert_bias=1, attention_sinks=1, sliding_rope=1,
-                  theta=150000.0, sliding_window=9)
-SFSFSF = [4, 1] * 3
-# Name, how experts lie, what config.json says besides SIZES, what that means; can GGUF say it?
-RANDOM = [
-    ('mixtral, 8 of 2', 'mixtral', changed(MIXTRAL, num_local_experts=8, num_experts_per_tok=2, rope_theta=1e4),
-     dict(n_experts=8, n_experts_used=2, expert_hidden_dim=44), True),
-    ('mixtral, all are chosen, a window', 'mixtral', changed(
-        MIXTRAL, num_local_experts=3, num_experts_per_tok=3, sliding_window=7,
-        rope_scaling=dict(SHORT, factor=16.0)),
-     dict(n_experts=3, n_experts_used=3, expert_hidden_dim=44, sliding_window=7, theta=1e6, method='yarn', factor=16.0,
-          train_ctx=16), True),
-    ('mixtral, one expert, fused', 'halves', changed(MIXTRAL, num_local_experts=1, num_experts_per_tok=1),
-     dict(n_experts=1, n_experts_used=1, expert_hidden_dim=44, theta=1e6), True),
-    ('qwen 3 moe, the best alone, not renormalized', 'qwen', changed(
-        QWEN3_MOE, num_experts=5, num_experts_per_tok=1, moe_intermediate_size=20),
-     dict(qk_norm=1, n_experts=5, n_experts_used=1, expert_hidden_dim=20, router=1), False),
-    ('qwen 3 moe, 16 of 8', 'qwen', changed(
-        QWEN3_MOE, num_experts=16, num_experts_per_tok=8, moe_intermediate_size=12, norm_topk_prob=True),
-     dict(qk_norm=1, n_experts=16, n_experts_used=8, expert_hidden_dim=12), True),
-    ('qwen 3 moe, fused, release 5', 'halves', changed(
-        QWEN3_MOE, num_local_experts=4, num_experts_per_tok=3, moe_intermediate_size=20, norm_topk_prob=True,
-        tie_word_embeddings=True),
-     dict(qk_norm=1, n_experts=4, n_experts_used=3, expert_hidden_dim=20, shared_classifier=1), True),
-    ('qwen 3 moe, dense layers', 'qwen', changed(
-        QWEN3_MOE, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=20, norm_topk_prob=True,
-        decoder_sparse_step=2, mlp_only_layers=[3], attention_bias=True),
-     dict(qk_norm=1, n_experts=4, n_experts_used=2, expert_hidden_dim=20, layers=[8, 0, 8, 8, 8, 0], qkv_bias=1,
-          o_bias=1), False),
-    ('qwen 3 moe, dense and a window', 'qwen', changed(
-        QWEN3_MOE, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=20, mlp_only_layers=[0],
-        use_sliding_window=True, sliding_window=9),
-     dict(qk_norm=1, n_experts=4, n_experts_used=2, expert_hidden_dim=20, layers=[8, 0, 0, 0, 0, 0], router=1,
-          sliding_window=9), False),
-    ('gpt-oss', 'gpt-oss', changed(GPT_OSS, num_local_experts=5, num_experts_per_tok=3, sliding_window=9,
-                                   rope_scaling=dict(SHORT, truncate=False)),
-     dict(OF_GPT_OSS, n_experts=5, n_experts_used=3, expert_hidden_dim=44, layers=SFSFSF, method='yarn', factor=4.0,
-          train_ctx=16, truncate=0), True),
-    ('gpt-oss, other layers, no attention biases', 'gpt-oss', changed(
-        GPT_OSS, num_local_experts=4, num_experts_per_tok=1, sliding_window=9, rope_parameters={
-            'rope_type': 'default', 'rope_theta': 1e4}, attention_bias=False, layer_types=[FULL] * 4 + [SLIDING] * 2),
-     dict(OF_GPT_OSS, n_experts=4, n_experts_used=1, expert_hidden_dim=44, qkv_bias=0, o_bias=0, theta=1e4,
-          layers=[1] * 4 + [4] * 2), False),
-    ('gpt-oss, other layers', 'gpt-oss', changed(
-        GPT_OSS, num_local_experts=4, num_experts_per_tok=1, sliding_window=9, rope_parameters={
-            'rope_type': 'default', 'rope_theta': 1e4}, layer_types=[FULL, SLIDING, SLIDING, FULL, FULL, SLIDING]),
-     dict(OF_GPT_OSS, n_experts=4, n_experts_used=1, expert_hidden_dim=44, theta=1e4, layers=[1, 4, 4, 1, 1, 4]), True),
-    ('gpt-oss, rounded', 'gpt-oss', changed(GPT_OSS, num_local_experts=4, num_experts_per_tok=2, sliding_window=9,
-                                            rope_scaling=SHORT),
-     dict(OF_GPT_OSS, n_experts=4, n_experts_used=2, expert_hidden_dim=44, layers=SFSFSF, method='yarn', factor=4.0,
-          train_ctx=16), False)]
-EXPERT_PARTS = ['router', 'router_bias', 'sinks', 'w1', 'b1', 'w3', 'b3', 'w2', 'b2']
+def row_of(name):
+    return next(row for row in rows('mixtures') if row['name'] == name)
 
 
-def rows_of(values, columns):
-    return [values[i:i + columns] for i in range(0, len(values), columns)]
-
-
-def flat(rows):
-    return [x for row in rows for x in row]
-
-
-def turned(rows):
-    return [list(column) for column in zip(*rows)]
-
-
-def expert_tensors(c, weights, layer, layout):
-    """{name: (shape, values)} of a layer's router and experts, as folders have them."""
-    n, dim, hidden = c['n_experts'], c['dim'], c['expert_hidden_dim']
-    own = {part: weights.get('%s.%d' % (part, layer)) for part in EXPERT_PARTS}
-    place = 'model.layers.%d.%s.' % (layer, 'block_sparse_moe' if layout == 'mixtral' else 'mlp')
-    router = place + ('router' if layout == 'gpt-oss' else 'gate')
-    out = {router + '.weight': ([n, dim], own['router'])}
-    gates, ups, downs = (rows_of(own[part], columns) for part, columns in (('w1', dim), ('w3', dim), ('w2', hidden)))
-    each = [(gates[e * hidden:][:hidden], ups[e * hidden:][:hidden], downs[e * dim:][:dim]) for e in range(n)]
-    if layout in ('mixtral', 'qwen'):
-        names = ('w1', 'w3', 'w2') if layout == 'mixtral' else ('gate_proj', 'up_proj', 'down_proj')
-        for e, matrices in enumerate(each):
-            for name, rows in zip(names, matrices):
-                out['%sexperts.%d.%s.weight' % (place, e, name)] = [len(rows), len(rows[0])], flat(rows)
-    elif layout == 'halves':
-        out[place + 'experts.gate_up_proj'] = [n, 2 * hidden, dim], flat(flat(g + u for g, u, _ in each))
-        out[place + 'experts.down_proj'] = [n, dim, hidden], flat(flat(down for *_, down in each))
-    else:
-        both = [flat(zip(g, u)) for g, u, _ in each]
-        out.update({
-            router + '.bias': ([n], own['router_bias']),
-            'model.layers.%d.self_attn.sinks' % layer: ([c['n_heads']], own['sinks']),
-            place + 'experts.gate_up_proj': ([n, dim, 2 * hidden], flat(flat(turned(rows) for rows in both))),
-            place + 'experts.down_proj': ([n, hidden, dim], flat(flat(turned(down) for *_, down in each))),
-            place + 'experts.gate_up_proj_bias': ([n, 2 * hidden], flat(zip(own['b1'], own['b3']))),
-            place + 'experts.down_proj_bias': ([n, dim], own['b2'])})
-    return out
-
-
-def with_experts(c):
-    return [i for i in range(c['n_layers']) if not c['layer_table'] or not c['layers'][i] & DENSE]
-
-
-def folder_of(c, weights, layout, settings, kind='F32'):
-    """The whole checkpoint."""
-    theirs = {'%s.%d' % (part, layer) for part in EXPERT_PARTS for layer in with_experts(c)}
-    tensors = hf_tensors(c, {name: values for name, values in weights.items() if name not in theirs})
-    for layer in with_experts(c):
-        tensors.update(expert_tensors(c, weights, layer, layout))
-    return write_folder(in_work('case'), {**SIZES, **settings}, tensors, kind)
-
-
-def case_of(meaning):
-    c = model_of(**meaning)
-    if c['sliding_rope']:
-        c.update({sliding_name(field): c[field] for field in FULL_FIELDS})
-    return c
-
-
-@takes_long
-def test_random_models():
-    for seed, (name, layout, settings, meaning, in_gguf) in enumerate(RANDOM):
-        c = case_of(meaning)
-        expected = random_weights(c, seed)
-        model = exported(folder_of(c, expected, layout, settings), 'random')
-        if not os.path.exists(model):
-            continue
-        found, weights = read_model(model)
-        wrong = {key: (found[key], value) for key, value in c.items() if found[key] != value}
-        check(not wrong, '%s: the header' % name, wrong)
-        check(weights == expected, '%s: each weight in its place' % name,
-              [key for key in expected if expected[key] != weights.get(key)][:5])
-        ids = random_ids(40, 50, 3)
-        said = kept.nll(found, weights, ids)
-        for engine in ENGINES:
-            close(perplexity(model, ids, *engine), said, 1e-4, '%s: %s' % (name, engine[0]))
-            close(perplexity(model, ids, *engine, '--stepwise'), said, 1e-4,
-                  '%s: %s, token by token' % (name, engine[0]))
-        out_and_in(name, model, in_gguf)
-
-
-def out_and_in(name, model, in_gguf):
-    again = in_work('again.bin')
-    for out in [in_work('out') + '/', in_work('out.gguf')]:
-        done = export(model, out)
-        if out.endswith('gguf') and not in_gguf:
-            check(done.returncode == 2 and done.stderr.count('\n') == 1, '%s: GGUF cannot say it' % name, done.stderr)
-            continue
-        check(done.returncode == 0, '%s: out to %s' % (name, out[-5:]), done.stderr)
-        done = export(out.rstrip('/'), again)
-        check(done.returncode == 0, '%s: in again from %s' % (name, out[-5:]), done.stderr)
-        (c, weights), (found, others) = read_model(model), read_model(again)
-        usual = {'beta_fast': 32.0, 'beta_slow': 1.0, 'sliding_beta_fast': 32.0, 'sliding_beta_slow': 1.0}
-        wrong = {key: (value, found[key]) for key, value in c.items()
-                 if found[key] != value and (value or usual.get(key) != found[key]) and not (
-                     isinstance(value, float) and abs(found[key] / value - 1) < 1e-6)
-                 and (key, out[-5:]) != ('hidden_dim', '.gguf')}
-        check(not wrong, '%s: the same fields from %s' % (name, out[-5:]), wrong)
-        check(others == weights, '%s: the same weights from %s' % (name, out[-5:]))
-
-
-def test_bf16():
-    """Folders in bfloat16 come out as they were, routers, biases and sinks, too."""
-    for seed, (name, layout, settings, meaning, _) in enumerate(RANDOM):
-        c = case_of(meaning)
-        if layout == 'halves':  # which go out one by one
-            continue
-        folder, out = folder_of(c, random_weights(c, seed), layout, settings, 'BF16'), in_work('bf16') + '/'
-        done = export(exported(folder, 'bf16'), out)
-        check(done.returncode == 0, '%s: bfloat16 out' % name, done.stderr)
-        before, after = (read_safetensors(os.path.join(place, 'model.safetensors')) for place in (folder, out))
-        wrong = sorted(key for key in set(before) | set(after) if before.get(key) != after.get(key))
-        check(not wrong, '%s: bfloat16 as it was' % name, wrong[:5])
+def exported(source, name):
+    model = in_work(name + '.bin')
+    done = export(source, model)
+    check(done.returncode == 0, '%s: export' % name, done.stderr)
+    return model
 
 
 # ---- MXFP4 as published ----
@@ -216,44 +48,35 @@ def packed(c, seed):
     return tensors, meant
 
 
-def write_packed(folder, c, weights, settings):
+def write_packed(folder, c, weights):
     """A folder of gpt-oss whose experts are in MXFP4. {our name: ggml's blocks}."""
-    floats = in_work('floats')
-    folder_of(c, weights, 'gpt-oss', settings)
-    header, data, meant = {}, b'', {}
-    whole = read(os.path.join(in_work('case'), 'model.safetensors'))
-    length, = struct.unpack('<Q', whole[:8])
-    entries = json.loads(whole[8:8 + length].decode())
-    tensors = {name: ('F32', entries[name]['shape'], values) for name, values in tensors_of(
-        os.path.join(in_work('case'), 'model.safetensors')).items() if not name.endswith(('gate_up_proj', 'down_proj'))}
+    whole = read_safetensors(os.path.join(folder_of(PACKED, c, weights), 'model.safetensors'))
+    tensors = {name: tensor for name, tensor in whole.items() if not name.endswith(('gate_up_proj', 'down_proj'))}
+    meant = {}
     for layer in range(c['n_layers']):
         more, ours = packed(c, layer)
         tensors.update({'model.layers.%d.mlp.experts.%s' % (layer, name): ('U8', shape, values)
                         for name, (shape, values) in more.items()})
         meant.update({'%s.%d' % (part, layer): values for part, values in ours.items()})
-    for name, (kind, shape, values) in tensors.items():
-        header[name] = {'dtype': kind, 'shape': shape, 'data_offsets': [len(data), len(data) + len(values)]}
-        data += values
     os.makedirs(folder, exist_ok=True)
-    text = json.dumps(header).encode()
-    write(os.path.join(folder, 'model.safetensors'), struct.pack('<Q', len(text)) + text + data)
-    write(os.path.join(folder, 'config.json'), json.dumps(settings))
-    return meant, floats
+    write_safetensors(os.path.join(folder, 'model.safetensors'), tensors)
+    write(os.path.join(folder, 'config.json'), json.dumps(settings_of(PACKED)))
+    return meant
 
 
-PACKED = dict(OF_GPT_OSS, n_experts=3, n_experts_used=2, expert_hidden_dim=64, hidden_dim=64, layers=SFSFSF)
-PACKED_SETTINGS = changed(
-    {**SIZES, **GPT_OSS}, num_local_experts=3, num_experts_per_tok=2, intermediate_size=64, sliding_window=9,
-    rope_parameters={'rope_type': 'default', 'rope_theta': 150000.0},
-    quantization_config={'quant_method': 'mxfp4', 'modules_to_not_convert': ['lm_head']})
+PACKED = {'of': 'gpt_oss', 'experts': 'gpt-oss', 'with': {
+    'num_local_experts': 3, 'num_experts_per_tok': 2, 'intermediate_size': 64, 'sliding_window': 9,
+    'rope_parameters': {'rope_type': 'default', 'rope_theta': 150000.0},
+    'quantization_config': {'quant_method': 'mxfp4', 'modules_to_not_convert': ['lm_head']}}, 'means': ['gpt-oss', {
+        'n_experts': 3, 'n_experts_used': 2, 'expert_hidden_dim': 64, 'hidden_dim': 64, 'layers': [4, 1] * 3}]}
 
 
 def test_mxfp4():
     """Published blocks become ggml's, byte by byte; they come out as they were; both engines compute with them."""
-    c = case_of(PACKED)
+    c = meaning_of(PACKED)
     weights = random_weights(c, 5)
     folder, model = in_work('packed'), in_work('packed.bin')
-    meant, _ = write_packed(folder, c, weights, PACKED_SETTINGS)
+    meant = write_packed(folder, c, weights)
     done = export(folder, model)
     check(done.returncode == 0 and 'MXFP4' in done.stderr, 'published MXFP4', done.stderr)
     common.exports('--no-tokenizer', '--unpacked', folder, in_work('apart.bin'))
@@ -327,9 +150,9 @@ def merged(parts):
 
 
 def test_layouts_of_gguf():
-    for name, layout, settings, meaning, _ in RANDOM[0], RANDOM[4]:
-        c = case_of(meaning)
-        model = exported(folder_of(c, random_weights(c, 7), layout, settings), 'stacked')
+    for name in 'mixtral, 8 of 2', 'qwen 3 moe, 16 of 8':
+        c = meaning_of(row_of(name))
+        model = exported(folder_of(row_of(name), c, random_weights(c, 7)), 'stacked')
         done = export(model, in_work('stacked.gguf'))
         check(done.returncode == 0, '%s: GGUF' % name, done.stderr)
         data, expected = read(in_work('stacked.gguf')), read_model(model)[1]
@@ -350,34 +173,29 @@ def refused(what, source, *words):
 
 @takes_long
 def test_hostile_folders():
-    for seed, (name, layout, settings, meaning, _) in enumerate(RANDOM):
-        if layout not in ('mixtral', 'halves', 'gpt-oss') or seed not in (0, 5, 8):
-            continue
-        c = case_of(meaning)
-        weights = random_weights(c, seed)
-        theirs = {'%s.%d' % (part, layer) for part in EXPERT_PARTS for layer in with_experts(c)}
-        tensors = hf_tensors(c, {key: values for key, values in weights.items() if key not in theirs})
-        for layer in with_experts(c):
-            tensors.update(expert_tensors(c, weights, layer, layout))
+    for name in 'mixtral, 8 of 2', 'qwen 3 moe, fused, release 5', 'gpt-oss':
+        row = row_of(name)
+        c, settings, layout = meaning_of(row), settings_of(row), row['experts']
+        tensors = tensors_of_row(row, c, random_weights(c, 1))
         own = [key for key in tensors if '.1.' in key and ('expert' in key or 'gate.weight' in key or 'router' in key or
                                                            'sinks' in key) and '.experts.2.' not in key]
         for key in own[::2 if layout == 'mixtral' else 1]:
             less = {other: values for other, values in tensors.items() if other != key}
-            refused('%s: without %s' % (name, key), write_folder(in_work('bad'), {**SIZES, **settings}, less), key,
+            refused('%s: without %s' % (name, key), write_folder(in_work('bad'), settings, less), key,
                     'is missing')
             shape, values = tensors[key]
             cut = {**tensors, key: ([shape[0] - 1, *shape[1:]], values[:len(values) // shape[0] * (shape[0] - 1)])}
-            refused('%s: one row fewer of %s' % (name, key), write_folder(in_work('bad'), {**SIZES, **settings}, cut),
+            refused('%s: one row fewer of %s' % (name, key), write_folder(in_work('bad'), settings, cut),
                     key, 'does not fit the configuration')
         one_more = {**tensors, own[0].replace('.1.', '.9.'): tensors[own[0]]}
-        refused('%s: experts of no layer' % name, write_folder(in_work('bad'), {**SIZES, **settings}, one_more),
+        refused('%s: experts of no layer' % name, write_folder(in_work('bad'), settings, one_more),
                 'has no place in model.bin')
 
 
 def test_hostile_packed():
-    c = case_of(PACKED)
+    c = meaning_of(PACKED)
     folder = in_work('bad_packed')
-    write_packed(folder, c, random_weights(c, 5), PACKED_SETTINGS)
+    write_packed(folder, c, random_weights(c, 5))
     path = os.path.join(folder, 'model.safetensors')
     good = read(path)
     for key, old, new in (('down_proj_blocks', '[3, 32, 2, 16]', '[3, 32, 1, 32]'),
@@ -394,7 +212,7 @@ def test_hostile_packed():
 
 def test_hostile_models():
     """A model.bin whose header makes no sense goes nowhere: one line that names the field."""
-    c = case_of(RANDOM[8][3])
+    c = meaning_of(row_of('gpt-oss'))
     weights = random_weights(c, 1)
     write_model(in_work('good.bin'), c, weights)
     good = read(in_work('good.bin'))

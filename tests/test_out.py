@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Models carried out: what model_export.py writes for Hugging Face and for llama.cpp is read here by readers made from
-the formats' descriptions, and held, tensor by tensor and key by key, against what test_families.py lays out as their
+the formats' descriptions, and held, tensor by tensor and key by key, against what folders.py lays out as their
 own converters do; then it is brought in again, and must score the same. Tokenizers go out in test_bytelevel.py."""
 
 import json
@@ -16,10 +16,11 @@ import time
 import kept
 import common
 from common import (BLOCK_MODELS, ENGINES, EXPORT, F32, Q4, Q8, ROOT, block_weights, check, close, config, in_work,
-                    main, perplexity, random_ids, random_weights, read, takes_long, tiny_model, with_header, write,
+                    main, perplexity, random_ids, random_weights, read, run, takes_long, tiny_model, with_header, write,
                     write_model)
 from export_common import LLAMA, Case, as_float32, make_tensors
-from test_families import METHODS, VARIANTS, gguf_of, header_of, hf_tensors
+from folders import gguf_of, header_of, hf_tensors
+from test_families import METHODS, VARIANTS
 from test_legacy import write_legacy
 
 sys.path.insert(0, ROOT)
@@ -155,10 +156,6 @@ def models(names):
         yield name, c, weights
 
 
-def flat(rows):
-    return [x for row in rows for x in row] if isinstance(rows[0], list) else rows
-
-
 def same_model(what, source, c, weights, tolerance=1e-6):
     """Brought in again it is the same: the fields of the header, the numbers, and those of the plain reference."""
     if not carried(what + ': in again', '--no-tokenizer', source, in_work('again.bin')):
@@ -184,12 +181,11 @@ def test_huggingface():
         check({key: found.get(key, 'none') for key in wanted} == wanted, what + ': config.json', found)
         check(json.loads(read(folder + 'generation_config.json')) == {'bos_token_id': 1, 'eos_token_id': 2}, what)
         tensors = read_safetensors(folder + 'model.safetensors')
-        expected = hf_tensors(c, weights, family == 'phi3')
+        expected = hf_tensors(c, weights, fused=family == 'phi3')
         expected.pop('lm_head.weight', None) if c['shared_classifier'] else None
         check(set(tensors) == set(expected), what + ': tensors', set(tensors) ^ set(expected))
-        for tensor, rows in expected.items():
-            shape = [len(rows), len(rows[0])] if isinstance(rows[0], list) else [len(rows)]
-            good = tensors.get(tensor) == ('F32', shape, struct.pack('<%df' % len(flat(rows)), *flat(rows)))
+        for tensor, (shape, values) in expected.items():
+            good = tensors.get(tensor) == ('F32', shape, struct.pack('<%df' % len(values), *values))
             check(good, '%s: %s' % (what, tensor))
         same_model(what, folder, c, weights)
         check({key: value for key, value in header_of(in_work('again.bin')).items()} == header_of(in_work('m.bin')),
@@ -522,8 +518,7 @@ def test_floats():
         stored = write_model(in_work('m.bin'), c, random_weights(c, 9))
         for name, number in ('f32', 0), ('f16', 1):
             write_model(in_work('expected.bin'), dict(c, weight_type=number, group_size=0), stored)
-            subprocess.run([os.path.join(ROOT, 'run'), in_work('m.bin'), '--quantize', name, in_work('copy.bin')],
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            run(in_work('m.bin'), '--quantize', name, in_work('copy.bin'))
             check(read(in_work('copy.bin')) == read(in_work('expected.bin')), '%s of type %d' % (name, kind))
 
 
@@ -532,10 +527,9 @@ def test_too_large_for_float16():
     weights = random_weights(c, 7)
     weights['w1.0'][5] = 70000.0
     write_model(in_work('m.bin'), c, weights)
-    done = subprocess.run([os.path.join(ROOT, 'run'), in_work('m.bin'), '--quantize', 'f16', in_work('f16.bin')],
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
-    check(done.returncode == 2 and 'too large for float16' in done.stderr and not os.path.exists(in_work('f16.bin')),
-          'a weight that float16 does not hold', done.stderr)
+    done = run(in_work('m.bin'), '--quantize', 'f16', in_work('f16.bin'))
+    check(done.status == 2 and 'too large for float16' in done.err and not os.path.exists(in_work('f16.bin')),
+          'a weight that float16 does not hold', done)
 
 
 # ---- hostile places and files ----
@@ -599,7 +593,7 @@ def test_hostile_tokenizers():
         with open(in_work('whole.bin'), 'wb') as file:
             write_tokenizer(file, tokenizer)
         whole, n, ends = read(in_work('whole.bin')), len(tokenizer['tokens']), {'read': 0, 'refused': 0}
-        for _ in range(1500):
+        for _ in range(400):
             data = bytearray(whole)
             for _ in range(rng.choice((1, 1, 2, 5))):
                 data[rng.randrange(len(data))] = rng.choice((0, 1, 2, 3, 5, 127, 128, 255, rng.randrange(256)))
@@ -612,7 +606,7 @@ def test_hostile_tokenizers():
             except Problem as problem:
                 ends['refused'] += 1
                 check('\n' not in str(problem), 'one line for a damaged tokenizer', problem)
-        check(min(ends.values()) > 50, 'damaged tokenizers are read and refused', ends)
+        check(min(ends.values()) > 12, 'damaged tokenizers are read and refused', ends)
 
 
 def test_interrupted():
@@ -640,7 +634,7 @@ def test_without_run():
     code = ('import sys; sys.path.insert(0, %r); import export.model_bin as m; m.RUN = "/nowhere/run"; '
             'import model_export; sys.exit(model_export.main(sys.argv[1:]))' % ROOT)
     for model, good in (tiny_model('f32.bin'), True), (tiny_model('q4.bin', weight_type=Q4, group_size=32), False):
-        done = subprocess.run([sys.executable, '-c', code, '--no-tokenizer', model, in_work('without %d/' % good)],
+        done = subprocess.run([sys.executable, '-S', '-c', code, '--no-tokenizer', model, in_work('without %d/' % good)],
                               stderr=subprocess.PIPE, universal_newlines=True)
         check(done.returncode == (0 if good else 2) and (good or '/nowhere/run' in done.stderr) and
               done.stderr.count('\n') == 1, 'without ./run', done.stderr)

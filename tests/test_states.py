@@ -13,7 +13,7 @@ import reference
 from common import (SHARED, add_counts, check, close, compiled, good, in_work, main, one_line, perplexity, random_ids,
                     read_model, run, skip, table, takes_long, write, write_tokenizer)
 from models import row_of
-from test_families import export
+from folders import export
 
 
 def model_of(name, **changes):

@@ -1,13 +1,17 @@
-// A small command line around src/text/tokenizer.c, for tests/test_tokenizer.py, which knows what the answers should be.
+// A small command line around src/tokens/tokenizer.c, for tests/tokenizers.py; its tests know what the answers should be.
 //
 //   test_tokenizer info   FILE VOCAB   vocabulary size, BOS and end tokens
 //   test_tokenizer encode FILE VOCAB   texts in, one line of ids out for each
 //   test_tokenizer decode FILE VOCAB   lists of ids in, texts out
 //   test_tokenizer utf8                pieces of text in, for each what the stream lets go of; an empty one flushes it
 //   test_tokenizer open VOCAB          names of files in, one line for each: "ok" or the error; a file that opens is used, too
+//   test_tokenizer classes             the class of every code point, a digit each
+//   test_tokenizer words SPLIT         texts in, how many bytes each word has that a pattern cuts them into
+//   test_tokenizer special FILE VOCAB TEXT...   the ids of the control tokens that are spelled so
 //
 // Texts, names and lists of 32-bit ids come in and go out as records: a 32-bit length, then that many bytes (little-endian).
 #include "../src/tokens/tokenizer.h"
+#include "../src/tokens/tokenizer_private.h"
 #include "../src/tokens/unicode.h"
 
 #include <inttypes.h>
@@ -107,6 +111,22 @@ static void open_files(int vocab_size) {
     }
 }
 
+static void classes(void) {
+    static uint8_t of[N_CODE_POINTS];
+    unicode_classes(of);
+    for (int code = 0; code < N_CODE_POINTS; code++) putchar('0' + of[code]);
+}
+
+static void words(int split) {
+    static Tokenizer tokenizer;
+    size_t length;
+    tokenizer.head.split = split;
+    unicode_classes(tokenizer.classes);
+    for (char *text; (text = read_record(&length)); free(text), putchar('\n'))
+        for (size_t at = 0, n; at < length; at += n)
+            printf("%zu ", n = split_word(&tokenizer, text + at, length - at));
+}
+
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
     if (argc == 2 && strcmp(what, "utf8") == 0) {
@@ -117,8 +137,16 @@ int main(int argc, char **argv) {
         open_files(atoi(argv[2]));
         return 0;
     }
-    if (argc != 4) {
-        fprintf(stderr, "usage: test_tokenizer info|encode|decode FILE VOCAB, utf8, open VOCAB\n");
+    if (argc == 2 && strcmp(what, "classes") == 0) {
+        classes();
+        return 0;
+    }
+    if (argc == 3 && strcmp(what, "words") == 0) {
+        words(atoi(argv[2]));
+        return 0;
+    }
+    if (argc != 4 && (argc < 4 || strcmp(what, "special") != 0)) {
+        fprintf(stderr, "test_tokenizer: no such command; see the first lines of tests/test_tokenizer.c\n");
         return 2;
     }
     Error err;
@@ -130,6 +158,7 @@ int main(int argc, char **argv) {
     int n_vocab = atoi(argv[3]);
     if (strcmp(what, "encode") == 0) encode(tokenizer);
     if (strcmp(what, "decode") == 0) decode(tokenizer);
+    for (int i = 4; i < argc; i++) printf("%d\n", tokenizer_special(tokenizer, argv[i]));
     if (strcmp(what, "info") == 0) {
         printf("%d %d", n_vocab, tokenizer_bos(tokenizer));
         for (int id = 0; id < n_vocab; id++)

@@ -7,8 +7,7 @@ import os
 
 from common import check, in_work, main, random_weights, read, run, table, takes_long, write
 from test_doors import cases_of, folder_tensors
-from test_families import export
-from test_layers import write_folder
+from folders import export, write_folder
 
 # How tensors are named: what stands for `model.`, where the classifier is, and what stands beside.
 OLD = 'language_model.model.', 'language_model.lm_head.', ('vision_tower.x.weight', 'multi_modal_projector.y.weight')

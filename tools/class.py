@@ -28,7 +28,7 @@ import class_ranges
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CLASS = os.path.join(ROOT, 'docs', 'class.md')
 TOLERANCE = 0.03
-SECONDS = 20  # of two cores, that a command may take
+SECONDS = 5  # of a processor, that a command may take; twice that on a slower machine or beside other work
 CHEAP = ('--explain', '--engines', '--attn', '--spread', 'echo')  # of --quick
 LEFT_OUT = '...'
 

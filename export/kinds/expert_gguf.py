@@ -8,6 +8,8 @@ from ..common import MAX_EXPERTS, MAX_LAYERS, MAX_WIDTH, REFUSED, Keys, Problem
 from ..families import Family, Gguf, gguf_of
 from ..model import DENSE, Feature, Model
 from ..tensors import BOOL, F32, U32, Tensors
+from .experts import count_rows
+from .key_rows import read_gguf, written_gguf
 from .shapes import WIDTH, widest
 
 
@@ -35,8 +37,8 @@ def from_gguf(keys: Keys, families: List[Family], tensors: Tensors) -> Dict[str,
     width = keys.integer('expert_feed_forward_length', MAX_WIDTH, dense, low=0) or dense
     fields = {'n_experts': n_experts, 'n_experts_used': used, 'expert_hidden_dim': width}
     own = families[0].experts
-    if own and own.latent:
-        fields['expert_latent_dim'] = keys.integer('moe_latent_size', MAX_WIDTH, 0, low=0)
+    if own:
+        fields.update(read_gguf(keys, count_rows(own)[3:]))
     if not told and (Feature.SHARED_EXPERT in families[0].always or own and own.shared_is_dense):
         fields['shared_hidden_dim'] = keys.integer('expert_shared_feed_forward_length', MAX_WIDTH, dense)
     return {**fields, **(gguf_router(keys, families, tensors, n_experts, width) if told else {})}
@@ -127,6 +129,21 @@ def dense_settings(path: str, rule: Gguf, model: Model) -> Dict[str, Tuple[int, 
         raise Problem(path, 'has dense layers that are not %s, which GGUF cannot say' % (
             'all but each so manieth one' if rule.dense else 'the first'))
     return {'leading_dense_block_count': (U32, first)}
+
+
+def to_gguf(path: str, rule: Gguf, family: Family, model: Model) -> Dict[str, Tuple[int, Any]]:
+    """The keys about experts of a model that goes out."""
+    assert family.experts
+    *counts, latent = count_rows(family.experts)
+    settings = written_gguf(model, counts)
+    if rule.experts == 'told':
+        settings.update(router_to_gguf(path, rule, model))
+    elif Feature.SHARED_EXPERT in family.always or family.experts.shared_is_dense:
+        settings['expert_shared_feed_forward_length'] = U32, model.shared_hidden_dim
+    settings.update(written_gguf(model, [latent] * bool(model.expert_latent_dim)))
+    if family.experts.width == 'intermediate_size':
+        settings['feed_forward_length'] = U32, model.expert_hidden_dim
+    return settings
 
 
 def router_to_gguf(path: str, rule: Gguf, model: Model) -> Dict[str, Tuple[int, Any]]:

@@ -9,9 +9,18 @@ from ..common import MAX_EXPERTS, MAX_LAYERS, MAX_WIDTH, REFUSED, Keys, Problem
 from ..families import Experts, Family
 from ..keys import not_used
 from ..model import DENSE, FIELDS_OF, Feature, Model, layers_with_experts
+from .key_rows import Row, read_config, written_config
 
 EXPERT_FIELDS = {name for feature in (Feature.SIGMOIDS, Feature.CHOICE_BIAS, Feature.SCALED_INPUT, Feature.SHARED_GATE,
                                       Feature.ROUTER_BIAS, Feature.EXPERT_BIAS) for name in FIELDS_OF[feature]}
+
+
+def count_rows(rule: Experts) -> Tuple[Row, Row, Row, Row]:
+    """How many experts there are and are used, how wide they are, and what is between them and a layer."""
+    return (Row('n_experts', 'expert_count', rule.counts[0], MAX_EXPERTS),
+            Row('n_experts_used', 'expert_used_count', rule.used, MAX_EXPERTS),
+            Row('expert_hidden_dim', 'expert_feed_forward_length', rule.width, MAX_WIDTH),
+            Row('expert_latent_dim', 'moe_latent_size' if rule.latent else '', rule.latent, MAX_WIDTH, 0, True))
 
 
 # ---- config.json ----
@@ -30,16 +39,16 @@ def from_config(config: Keys, family: Family, model: Model) -> Dict[str, int]:
     if rule.none and config.values.get(rule.counts[0]) == 0:
         return {}
     n_experts = read_count(config, family, rule.counts)
-    used = config.integer(rule.used, n_experts, family.default(rule.used, REFUSED))
+    _, of_used, of_width, of_latent = count_rows(rule)
+    counts = read_config(config, family, [of_used._replace(most=n_experts), of_width])
+    used, width = counts['n_experts_used'], counts['expert_hidden_dim']
     if used > n_experts:
         config.refuse(rule.used, 'no more than there are experts, %d' % n_experts)
-    width = config.integer(rule.width, MAX_WIDTH, family.default(rule.width, REFUSED))
-    fields = {'n_experts': n_experts, 'n_experts_used': used, 'expert_hidden_dim': width,
-              **read_router(config, family, n_experts, used), **read_shared(config, family, width)}
+    fields = {'n_experts': n_experts, **counts, **read_router(config, family, n_experts, used),
+              **read_shared(config, family, width)}
     if rule.choice_bias:
         fields['router_choice_bias'] = 1
-    if rule.latent:
-        fields['expert_latent_dim'] = config.integer(rule.latent, MAX_WIDTH, 0, 0, low=0)
+    fields.update(read_config(config, family, [of_latent]))
     if rule.eps and fields.get('router_renormalizes'):
         fields['router_eps'] = rule.eps
     if rule.scales_input:
@@ -171,8 +180,8 @@ NOT_CONVERTED = ['model.layers.*.self_attn', 'model.layers.*.mlp.router', 'model
 def to_config(path: str, family: Family, model: Model) -> Dict[str, Any]:
     """The keys of config.json about experts."""
     rule = family.experts
-    keys: Dict[str, Any] = {rule.used: model.n_experts_used, rule.counts[0]: model.n_experts,
-                            rule.width: model.expert_hidden_dim}
+    count, used, width, latent = count_rows(rule)
+    keys: Dict[str, Any] = written_config(model, (used, count, width))
     if rule.flag:
         keys[rule.flag] = True
     if rule.also_used:
@@ -187,8 +196,7 @@ def to_config(path: str, family: Family, model: Model) -> Dict[str, Any]:
         keys[rule.scale] = model.router_scale or 1.0
     if rule.cap:
         keys[rule.cap] = model.router_cap
-    if rule.latent:
-        keys[rule.latent] = model.expert_latent_dim or None
+    keys.update(written_config(model, [latent]))
     keys.update(config_of_shared(path, rule, model), **config_of_dense(path, rule, model))
     if rule.sparse:
         keys[rule.sparse[0]] = layers_with_experts(model)

@@ -9,16 +9,11 @@ from typing import Any, Dict, List, Tuple
 from ..common import MAX_HEAD_DIM, MAX_HEADS, MAX_SEQ, Job, Keys
 from ..families import Family, Gguf
 from ..model import SHARES_CHOICE, Model
+from ..names import names_in
 from ..tensors import ARRAY, BOOL, Tensors
 from .key_rows import Row, read_config, read_gguf, written_config, written_gguf
 from .latent import Reordered
 
-NAMES = {part: 'model.layers.%%d.self_attn.indexer.%s' % name for part, name in (
-    ('index_q', 'wq_b.weight'), ('index_k', 'wk.weight'), ('index_norm', 'k_norm.weight'),
-    ('b_index_norm', 'k_norm.bias'), ('index_weights', 'weights_proj.weight'))}
-GGUF_NAMES = {part: 'blk.%%d.indexer.%s' % name for part, name in (
-    ('index_q', 'attn_q_b.weight'), ('index_k', 'attn_k.weight'), ('index_norm', 'k_norm.weight'),
-    ('b_index_norm', 'k_norm.bias'), ('index_weights', 'proj.weight'))}
 TURNED = 'index_q', 'index_k', 'index_norm', 'b_index_norm'  # by heads of the indexer
 HEADS, WIDTH = 'index_n_heads', 'index_head_dim'
 COUNT, LENGTH, TOP_K, TYPES = ('attention.indexer.' + key for key in ('head_count', 'key_length', 'top_k', 'types'))
@@ -120,7 +115,7 @@ def from_gguf(keys: Keys, family: Family, model: Model, tensors: Tensors) -> Dic
     if any(shared):
         model.layers = [flags | SHARES_CHOICE * own for flags, own in zip(model.layer_flags, shared)]
     for layer, own in enumerate(shared):
-        for name in GGUF_NAMES.values() if own else ():
+        for name in names_in('gguf', 'index').values() if own else ():
             tensors.pop(name % layer, None)
     return fields
 

@@ -15,14 +15,15 @@ from ..model import Model
 from ..rows import Taken, Transposed
 from ..tensors import F32, ITEM_SIZES, U32, Made, Tensors
 from ..widened import WIDENED, Widened
+from .key_rows import Row, read_config, read_gguf, written_config, written_gguf
 
-LATENT_NAMES = {part: 'model.layers.%%d.self_attn.%s' % name for part, name in (
-    ('wq_a', 'q_a_proj.weight'), ('b_q_a', 'q_a_proj.bias'), ('q_a_norm', 'q_a_layernorm.weight'),
-    ('wkv_a', 'kv_a_proj_with_mqa.weight'), ('b_kv_a', 'kv_a_proj_with_mqa.bias'),
-    ('kv_a_norm', 'kv_a_layernorm.weight'))}
 ORDERED = 'wq', 'wkv_a', 'b_kv_a'  # rows, or elements, that stand otherwise elsewhere
-QUERIES = 'model.layers.%d.self_attn.q_b_proj.weight'  # where they come from a narrow vector, too
 BOTH = 'model.layers.%d.self_attn.kv_b_proj.weight'    # keys and values
+
+
+# How wide the narrow vectors are: that of keys and values, and that of queries where they have one.
+OF_KEYS = Row('kv_rank', 'attention.kv_lora_rank', 'kv_lora_rank', MAX_HEAD_DIM)
+OF_QUERIES = Row('q_rank', 'attention.q_lora_rank', 'q_lora_rank', MAX_WIDTH, optional=True)
 
 
 # ---- config.json ----
@@ -36,15 +37,15 @@ def from_config(config: Keys, family: Family) -> Dict[str, Any]:
     for key, value in ('qk_nope_head_dim', still), ('qk_rope_head_dim', turning):
         if value % 2 or still + turning > MAX_HEAD_DIM:
             config.refuse(key, 'an even number, and at most %d together with the rest of a head' % MAX_HEAD_DIM)
-    q_rank = config.integer('q_lora_rank', MAX_WIDTH, family.default('q_lora_rank'), 0) or 0
+    ranks = read_config(config, family, (OF_QUERIES, OF_KEYS))
     value_dim = width('v_head_dim')
-    return {'head_dim': still + turning, 'rotary_dim': turning, 'kv_rank': width('kv_lora_rank'), 'q_rank': q_rank,
+    return {**ranks, 'head_dim': still + turning, 'rotary_dim': turning,
             'value_dim': value_dim if value_dim != still + turning else 0, 'latent_norm_eps': 1e-6}
 
 
 def to_config(family: Family, model: Model) -> Dict[str, Any]:
     """The same keys of a model that goes out."""
-    keys = {'kv_lora_rank': model.kv_rank, 'q_lora_rank': model.q_rank or None,
+    keys = {**written_config(model, (OF_KEYS, OF_QUERIES)),
             'qk_nope_head_dim': model.head_dim - model.turning, 'qk_rope_head_dim': model.turning,
             'v_head_dim': model.value_dim or model.head_dim}
     return {**keys, 'rope_interleave': True} if family.latent == 'interleave' else keys
@@ -136,14 +137,14 @@ def keys_and_values(path: str, model: Model, wk: Any, wv: Any) -> Alternating:
 
 YARN = 4          # of rope_method
 MULTIPLIER = 'rope.scaling.yarn_log_multiplier'
-GGUF_QUERIES, GGUF_BOTH = 'blk.%d.attn_q_b.weight', 'blk.%d.attn_kv_b.weight'
-GGUF_NAMES = {'wk': 'blk.%d.attn_k_b.weight', 'wv': 'blk.%d.attn_v_b.weight'}
+GGUF_BOTH = 'blk.%d.attn_kv_b.weight'
 
 
 def from_gguf(keys: Keys, n_heads: int) -> Dict[str, Any]:
     """The widths of heads and of latent vectors."""
     turning = keys.integer('rope.dimension_count', MAX_HEAD_DIM)
-    rank = keys.integer('attention.kv_lora_rank', MAX_HEAD_DIM)
+    ranks = read_gguf(keys, (OF_KEYS, OF_QUERIES))
+    rank = ranks['kv_rank']
     is_new = 'attention.key_length_mla' in keys.values
     key, value = ('attention.%s_length%s' % (name, '_mla' * is_new) for name in ('key', 'value'))
     head_dim, value_dim = keys.integer(key, MAX_HEAD_DIM), keys.integer(value, MAX_HEAD_DIM)
@@ -153,8 +154,7 @@ def from_gguf(keys: Keys, n_heads: int) -> Dict[str, Any]:
     if is_new:
         keys.only('attention.key_length', rank + turning)
         keys.only('attention.value_length', rank)
-    return {'n_kv_heads': n_heads, 'head_dim': head_dim, 'rotary_dim': turning, 'kv_rank': rank,
-            'q_rank': keys.integer('attention.q_lora_rank', MAX_WIDTH, 0, low=0),
+    return {**ranks, 'n_kv_heads': n_heads, 'head_dim': head_dim, 'rotary_dim': turning,
             'value_dim': 0 if value_dim == head_dim else value_dim}
 
 
@@ -267,11 +267,11 @@ def to_gguf(model: Model) -> Dict[str, Tuple[int, Any]]:
     """The keys of a model that goes out, as newer files have them."""
     rank, turning = model.kv_rank, model.turning
     settings = {
-        'attention.head_count_kv': (U32, 1), 'attention.kv_lora_rank': (U32, rank),
+        'attention.head_count_kv': (U32, 1), **written_gguf(model, [OF_KEYS]),
         'attention.key_length': (U32, rank + turning), 'attention.value_length': (U32, rank),
         'attention.key_length_mla': (U32, model.head_dim),
         'attention.value_length_mla': (U32, model.value_dim or model.head_dim)}
-    settings['attention.q_lora_rank'] = U32, model.q_rank  # llama.cpp asks for it, and 0 is none
+    settings.update(written_gguf(model, [OF_QUERIES]))  # llama.cpp asks for it, and 0 is none
     if model.temperature_beta:
         settings.update({'attention.temperature_scale': (F32, model.temperature_beta),
                          'attention.temperature_length': (U32, model.train_ctx)})

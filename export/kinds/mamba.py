@@ -25,13 +25,6 @@ OF_STATE = (Row('conv_width', KERNEL, '', MAX_CONV_WIDTH), Row('state_key_dim', 
             Row('state_key_heads', GROUPS, '', MAX_HEADS), Row('state_value_heads', COUNT, '', MAX_HEADS))
 # What a layer of one step is: its letter, and its words, the newest first.
 LETTERS = {'M': ('linear_attention', 'mamba'), '*': (FULL, 'attention'), '-': ('mlp',), 'E': ('moe',)}
-PARTS = (('state_in', 'in_proj.weight'), ('b_state_in', 'in_proj.bias'), ('state_conv', 'conv1d.weight'),
-         ('b_state_conv', 'conv1d.bias'), ('state_decay', 'A_log'), ('state_skip', 'D'), ('state_dt', 'dt_bias'),
-         ('state_norm', 'norm.weight'), ('state_out', 'out_proj.weight'), ('b_state_out', 'out_proj.bias'))
-
-
-def names_in(place: str) -> Dict[str, str]:
-    return {part: 'model.layers.%%d.%s.%s' % (place, name) for part, name in PARTS}
 
 
 def letters_of(config: Keys, family: Family) -> str:
@@ -60,7 +53,7 @@ def from_config(config: Keys, family: Family, model: Model, mixes: List[bool]) -
         fields['shapes'] = shapes
     else:
         has_state, flags = mixes, [0] * model.n_layers
-    still = family.rope.none or bool(family.layers.rope_key) and config.values.get(family.layers.rope_key) != 'rope'
+    still = family.rope.none or bool(family.rope.only_key) and config.values.get(family.rope.only_key) != 'rope'
     attends = [not own and (not rule.pattern or letters[layer] == '*') for layer, own in enumerate(has_state)]
     fields['layers'] = [f | STATE * own | WITHOUT_ROPE * bool(still and mixing)
                         for f, own, mixing in zip(flags, has_state, attends)]
@@ -117,11 +110,11 @@ def to_config(path: str, family: Family, model: Model) -> Dict[str, Any]:
         keys['intermediate_size'] = max(shape.hidden_dim for shape in model.layer_shapes) or model.hidden_dim
     else:
         keys['layer_types'] = [rule.words[0] if own else 'attention' for own in has_state]
-    if family.layers.rope_key:
+    if family.rope.only_key:
         still = {bool(flags & WITHOUT_ROPE) for flags, own in zip(layers, has_state) if not own}
         if len(still) > 1:
             raise Problem(path, 'has layers without RoPE beside others, which %s has not' % family.title)
-        keys[family.layers.rope_key] = 'nope' if still == {True} else 'rope'
+        keys[family.rope.only_key] = 'nope' if still == {True} else 'rope'
     if model.state_kind != MAMBA:
         return keys
     if model.state_norm_groups != (model.state_key_heads if rule.norms_groups else 1):

@@ -14,17 +14,10 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 from ..common import Problem
 from ..families import Family
 from ..model import STATE, Model
+from ..names import names_in
 from ..rows import Taken
 from ..tensors import BLOCKS, HEADS, ITEM_SIZES, Joined, Made, Place, Tensors, bytes_of, widen
-from . import mamba
 
-DELTA_NAMES = {part: 'model.layers.%%d.linear_attn.%s' % name for part, name in (
-    ('state_in', 'in_proj_qkv.weight'), ('state_gate', 'in_proj_z.weight'), ('state_beta', 'in_proj_b.weight'),
-    ('state_step', 'in_proj_a.weight'), ('state_conv', 'conv1d.weight'), ('state_decay', 'A_log'),
-    ('state_dt', 'dt_bias'), ('state_norm', 'norm.weight'), ('state_out', 'out_proj.weight'))}
-CONV_NAMES = {part: 'model.layers.%%d.conv.%s' % name for part, name in (
-    ('state_in', 'in_proj.weight'), ('b_state_in', 'in_proj.bias'), ('state_conv', 'conv.weight'),
-    ('b_state_conv', 'conv.bias'), ('state_out', 'out_proj.weight'), ('b_state_out', 'out_proj.bias'))}
 QKVZ, BA = 'model.layers.%d.linear_attn.in_proj_qkvz.weight', 'model.layers.%d.linear_attn.in_proj_ba.weight'
 # What both are, by key head.
 JOINED, BOTH_SMALL = ('state_in', 'state_gate'), ('state_beta', 'state_step')
@@ -35,7 +28,8 @@ GATE = 'blk.%d.attn_q.gate'  # no file has it: it is in attn_q
 def names_of(family: Family) -> Dict[str, str]:
     """The library's names of its tensors."""
     rule = family.states
-    return mamba.names_in(rule.place) if rule.kind == 'mamba' else DELTA_NAMES if rule.kind == 'delta' else CONV_NAMES
+    names = names_in('hugging_face', rule.kind)
+    return {part: name.replace('PLACE', rule.place or '') for part, name in names.items()}
 
 
 # ---- in ----

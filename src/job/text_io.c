@@ -146,8 +146,7 @@ int32_t *text_ids(const TextSource *source, const Tokenizer *tokenizer, size_t *
     free(file);
     if (ids && measured) warn_of_parts(tokenizer, path, ids, *n);
     if (!ids || *n > 0) return ids;
-    if (tokenizer && is_prompt)
-        fail(err, "the prompt is empty and the tokenizer has no BOS token to begin with");
+    if (tokenizer && is_prompt) prompt_fits(*n, 0, err);
     else fail(err, "%s: there are no token ids in it", name_of_file(path));
     return keep_if(false, ids);
 }

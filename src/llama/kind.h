@@ -49,8 +49,8 @@ typedef struct {  // all functions may be NULL
     void (*end_layer)(Plain *plain, float *x);
     void (*norm)(Plain *plain, const float *x);
     void (*end)(Plain *plain, float *logits);
-    // Whether a layer is of this kind, and what it does in a Llama's place: in the first half of a
-    // layer, and in the second. Later rows come before earlier ones.
+    // Whether a layer is of this kind, and what it does in a Llama's place in the two halves of a
+    // layer; NULL: a Llama's step stays. Of two rows that a layer is of, the later one's count.
     bool (*has)(const Plain *plain, const Layer *layer);
     Step *mix, *feed;
 } Kind;

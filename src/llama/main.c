@@ -104,19 +104,13 @@ static void close_core(Core *r) {
 // Finds the model's tokenizer, and the tokens of a prompt.
 static bool take_prompt(Core *r, const char *path, const char *text, Error *err) {
     size_t n;
-    int context = r->plain.context;
     r->tokenizer =
         tokenizer_find(NULL, path, r->model.config.vocab_size, "python3 model_export.py", err);
     if (!r->tokenizer) return false;
     r->prompt = tokenizer_encode(r->tokenizer, text, strlen(text), true, &n, err);
     if (!r->prompt) return false;
     r->n_prompt = (int)n;
-    if (n == 0)
-        return fail(err, "the prompt is empty and the tokenizer has no BOS token to begin with");
-    return r->n_prompt <= context ||
-           fail(err,
-                "the prompt has %zu tokens, more than the %d position%s of -n, answer included", n,
-                context, context == 1 ? "" : "s");
+    return prompt_fits(n, r->plain.context, err);
 }
 
 // Writes and reads the prompt, then samples until a token ends the text or the context is full: the

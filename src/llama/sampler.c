@@ -20,8 +20,13 @@ void sampler_free(Sampler *s) { free(s->candidates); }
 
 int likeliest(const float *x, int n) {
     int best = 0;
-    for (int i = 1; i < n; i++)
-        if (x[i] > x[best]) best = i;
+    float most = x[0];
+    for (int i = 1; i < n; i++) {
+        if (x[i] > most) {
+            most = x[i];
+            best = i;
+        }
+    }
     return best;
 }
 

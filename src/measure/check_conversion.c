@@ -256,8 +256,8 @@ static void change_plan(int mistake, int head_dim, RopePlan *plan) {
     plan->sliding.theta = theta;
 }
 
-// Makes the copy, which the model must outlive. mistake_undo follows in any case. False with the reason
-// when there is no memory.
+// Makes the copy, which the model must outlive. Its room and its layers are freed in any case. False
+// with the reason when there is no memory.
 static bool mistake_make(int mistake, const Model *model, const RopePlan *plan,
                          MistakenModel *mistaken, Error *err) {
     Arena *arena = &mistaken->room;
@@ -269,11 +269,6 @@ static bool mistake_make(int mistake, const Model *model, const RopePlan *plan,
     change_layers(mistake, arena, mistaken);
     change_plan(mistake, (int)model->config.head_dim, &mistaken->plan);
     return true;
-}
-
-static void mistake_undo(MistakenModel *mistaken) {
-    arena_close(&mistaken->room);
-    layers_free(mistaken->model.layers);
 }
 
 // ---- conversion: a text that is shorter than a stretch, with each mistake ----
@@ -310,7 +305,8 @@ static bool score_mistake(Check *c, int mistake, Span span, double *nll, Error *
     Session *s = ok ? session_new(&other.model, &config, err) : NULL;
     ok = s && score_span(s, span, nll, err);
     session_free(s);
-    mistake_undo(&other);
+    arena_close(&other.room);
+    layers_free(other.model.layers);
     return ok;
 }
 

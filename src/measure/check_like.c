@@ -1,5 +1,5 @@
-// The row of --check --like: another model reads the same stretches of text. Models with one tokenizer are
-// compared token by token. With two, what each gives to the same bytes is.
+// The row of --check --like: another model reads the same stretches of text. Models with one
+// tokenizer are compared token by token. With two, what each gives to the same bytes is.
 #include "check_rows.h"
 
 #include <stdio.h>
@@ -157,21 +157,6 @@ static void add_by_bytes(Samples *samples, const ScoredText *ours, const ScoredT
     }
 }
 
-static bool open_session_of(Check *c, Likeness *like, int most, Error *err) {
-    SessionConfig config = timed_config(c, &like->plan, most);
-    config.sliding = &like->plan.sliding;
-    if (!like->session) like->session = session_new(&like->model, &config, err);
-    if (like->session) session_rewind(like->session, 0);
-    return like->session;
-}
-
-// How many tokens of a stretch the other model is to read at most.
-static int most_tokens(const Check *c, const Likeness *like) {
-    const int train_ctx = like->plan.rope.train_ctx;
-    const int most = like->same_tokens ? c->window : MOST_TIMES * c->window;
-    return train_ctx > 0 && train_ctx < most ? train_ctx : most;
-}
-
 // A stretch beside the other model's reading of it.
 static bool read_like(Check *c, Row *row, Session *unused, Error *err) {
     Likeness *like = c->like;
@@ -179,7 +164,9 @@ static bool read_like(Check *c, Row *row, Session *unused, Error *err) {
     (void)unused;
     if (!scores) return false;
     ScoredText ours = {.n = c->window, .from = c->window / 2};
-    const int most = most_tokens(c, like);
+    const int train_ctx = like->plan.rope.train_ctx;
+    int most = like->same_tokens ? c->window : MOST_TIMES * c->window;
+    if (train_ctx > 0 && train_ctx < most) most = train_ctx;
     char *text = alloc_array(MOST_WINDOW, MAX_PIECE, "a text", err);
     if (!text) return false;
     take_text(c, start_of(c, row->units, c->n_stretches, c->window), c->window, ours.ids);
@@ -190,8 +177,13 @@ static bool read_like(Check *c, Row *row, Session *unused, Error *err) {
     free(text);
     keep_last(&theirs, most, like->same_tokens ? ours.n - ours.from : theirs.n * 3 / 4);
     if (!ok || theirs.n < 2) return ok;
+    SessionConfig config = timed_config(c, &like->plan, most);
+    config.sliding = &like->plan.sliding;
+    if (!like->session) like->session = session_new(&like->model, &config, err);
+    if (!like->session) return false;
+    session_rewind(like->session, 0);
     const Span span = {theirs.ids, theirs.from, theirs.n, theirs.n};
-    ok = open_session_of(c, like, most, err) && score_span(like->session, span, theirs.nll, err);
+    ok = score_span(like->session, span, theirs.nll, err);
     if (ok) add_by_bytes(&row->samples, &ours, &theirs);
     return ok;
 }

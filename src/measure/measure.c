@@ -205,16 +205,6 @@ void show_progress(const Method *method, double done) {
     table_progress(method->table, method->plan->name, share);
 }
 
-// Whether there is memory for each of the methods.
-static bool try_memory(const Job *job, Error *err) {
-    for (int i = 0; i < job->n_plans; i++) {
-        Session *s = open_session(job, &job->plans[i], job->length, false, err);
-        if (!s) return false;
-        session_free(s);
-    }
-    return true;
-}
-
 // Measures method number i, whose rows are then seen. Where standard error is apart from the table,
 // it says how long that took.
 static bool measure_one(const Job *job, const MethodsTable *methods, Table *table, int i,
@@ -233,13 +223,16 @@ static bool measure_one(const Job *job, const MethodsTable *methods, Table *tabl
 
 bool measure_methods(const Job *job, const MethodsTable *methods, Error *err) {
     Table table = table_open(job->form);
-    bool ok = try_memory(job, err);
-    if (ok) {
-        print_heading(job, &table, methods->what);
-        if (methods->samples) table_note(&table, "samples", "%d", methods->samples);
-        table_columns(&table, methods->columns);
-        fflush(stdout);
+    for (int i = 0; i < job->n_plans; i++) {  // is there memory for each of them?
+        Session *s = open_session(job, &job->plans[i], job->length, false, err);
+        if (!s) return false;
+        session_free(s);
     }
+    print_heading(job, &table, methods->what);
+    if (methods->samples) table_note(&table, "samples", "%d", methods->samples);
+    table_columns(&table, methods->columns);
+    fflush(stdout);
+    bool ok = true;
     for (int i = 0; ok && i < job->n_plans; i++) ok = measure_one(job, methods, &table, i, err);
     return ok;
 }

@@ -79,18 +79,6 @@ static bool score_window(const Perplexity *all, Method *method, int sample, Erro
     return true;
 }
 
-static void print_tokens(const Perplexity *all, const Method *method, int sample) {
-    const int n = method->job->length;
-    const double *nll = all->scores + (int64_t)sample * n;
-    for (int p = 1; p < n; p++) {
-        table_words(method->table, method->plan->name);
-        table_number(method->table, "%.0f", session_place(method->session, p));
-        table_number(method->table, "%.0f", all->window[p]);
-        table_number(method->table, "%.6f", nll[p]);
-        table_end_row(method->table);
-    }
-}
-
 // Scores all windows, and prints their tokens, or behind them the means by position.
 static bool run_method(void *whose, Method *method, Error *err) {
     const Perplexity *all = whose;
@@ -99,7 +87,13 @@ static bool run_method(void *whose, Method *method, Error *err) {
     for (int sample = 0; sample < o->samples; sample++) {
         if (!score_window(all, method, sample, err)) return false;
         if (!o->per_token) continue;
-        print_tokens(all, method, sample);
+        for (int p = 1; p < n; p++) {
+            table_words(method->table, method->plan->name);
+            table_number(method->table, "%.0f", session_place(method->session, p));
+            table_number(method->table, "%.0f", all->window[p]);
+            table_number(method->table, "%.6f", all->scores[(int64_t)sample * n + p]);
+            table_end_row(method->table);
+        }
         fflush(stdout);
     }
     if (o->per_token) return true;

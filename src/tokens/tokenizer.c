@@ -378,6 +378,15 @@ bool tokenizer_is_end(const Tokenizer *t, int id) {
     return false;
 }
 
+bool prompt_fits(size_t n, int positions, Error *err) {
+    if (n == 0)
+        return fail(err, "the prompt is empty and the tokenizer has no BOS token to begin with");
+    return n <= (size_t)positions ||
+           fail(err,
+                "the prompt has %zu tokens, more than the %d position%s of -n, answer included", n,
+                positions, positions == 1 ? "" : "s");
+}
+
 bool tokenizer_ends_text(const Tokenizer *t, int id, const int *eos_ids, int n_eos) {
     for (int i = 0; i < n_eos; i++)
         if (eos_ids[i] == id) return true;

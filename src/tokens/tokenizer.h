@@ -55,6 +55,8 @@ int tokenizer_ordinary(const Tokenizer *tokenizer, const char *spelling);
 // is ordinary text. Time is O(length log length) at worst, linear on ordinary text.
 int32_t *tokenizer_encode(const Tokenizer *tokenizer, const char *text, size_t length,
                           bool with_bos, size_t *n_ids, Error *err);
+// Whether a prompt has ids, and no more than `positions`. False with the reason.
+bool prompt_fits(size_t n, int positions, Error *err);
 
 // The bytes of token `id` when it follows `previous` (-1: nothing), *length <= MAX_PIECE of them.
 // They belong to the tokenizer; no NUL ends them. A byte token has its own byte, a control token or

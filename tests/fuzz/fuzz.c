@@ -244,7 +244,7 @@ static void fuzz_text(const uint8_t *data, size_t size) {
         promise(n_once == n_twice && memcmp(once, twice, n_once) == 0,
                 "what was decoded once comes back as it is");
     free(chat_turn(t, data[1] & 4, text, once[0] ? text : "x", data[1] & 8, -1, &n_turn, &err));
-    free(parse_ids(input_path, text, n, 1 << 30, &n_ids, &err));
+    free(text_ids(&(TextSource){.text = text, .vocab_size = 1 << 30}, NULL, &n_ids, &err));
     Utf8Stream stream = {0};
     size_t half = utf8_push(&stream, text, n / 2, out),
            rest = utf8_push(&stream, text + n / 2, n - n / 2, out);

@@ -16,12 +16,12 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import blocks
 from common import WORK, config, in_work, random_weights, read, write, write_tokenizer
-from rope_cases import FAMILIES, PHI_REFUSED, REFUSED, SPELLINGS, changed
-from test_explained import SILENT
+from readings import config_of, rows
 from test_hostile import SMALL, data_of, models
 from test_legacy import write_legacy
 
 ENGINES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'engines')
+PARTS_OF = 'llama', 'phi3', 'family'  # whose rows change the part of a config that RoPE has
 REGRESSIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'regressions')
 TEXTS = ['', 'a', ' the  theme \n\n\n of aaaaaaa 1111 [u]a[ua[u] \u2581 \u00e9\U0001F600 ',
          "it's They'RE 12345 \t\r\n  end  ", '<s><0x41></s> 1 2,3\n456',
@@ -95,11 +95,12 @@ def seeds():
             yield 'text', '%d-%d' % (i, kind), bytes([(4, 7, 37, 17, 70, 193, 211)[kind], 5 * i + kind & 255]) + said
     for i, command in enumerate(COMMANDS):
         yield 'options', str(i), command.replace(' ', '\n').encode()
-    for i, (_, values, _) in enumerate(SPELLINGS + FAMILIES + REFUSED + PHI_REFUSED):
-        yield 'config', str(i), b'# x\n' * (i % 3) + json.dumps(changed(values), indent=i % 2 or None).encode()
-    for i, (_, values, *_) in enumerate(SILENT):
+    parts = [row.get('with', {}) for row in rows('meanings') + rows('refused') if row.get('of') in PARTS_OF]
+    for i, values in enumerate(parts):
+        yield 'config', str(i), b'# x\n' * (i % 3) + json.dumps(values, indent=i % 2 or None).encode()
+    for i, row in enumerate(rows('explained')):
         for target in 'config', 'engines':
-            yield target, 'explained-%d' % i, json.dumps(values).encode()
+            yield target, 'explained-%d' % i, json.dumps(config_of(row)).encode()
     yield 'config', 'copied', b'"hidden_size": 64, ..., "rope_scaling": {"type": "linear", "factor": 2, ... },\n...,'
     yield 'config', 'escapes', b'{"x": "\\u00e9\\n\\\\u", "y": [NaN, -Infinity, [], {}, 1e-3, null], "type": "su"}'
     yield 'config', 'lists', json.dumps({'rope_type': 'longrope', 'short_factor': [1.5] * 8, 'long_factor': [1.5] * 8,
@@ -108,14 +109,14 @@ def seeds():
         text = json.dumps(json.loads(read(path))['config']).encode()
         yield 'engines', os.path.basename(path), text
         yield 'config', os.path.basename(path), text
-    for i, (_, values, _) in enumerate(SPELLINGS + FAMILIES + REFUSED + PHI_REFUSED):
-        whole = dict({'model_type': 'phi3' if i % 5 == 0 else 'qwen2', 'head_dim': 8}, **changed(values))
+    for i, values in enumerate(parts):
+        whole = dict({'model_type': 'phi3' if i % 5 == 0 else 'qwen2', 'head_dim': 8}, **values)
         yield 'engines', str(i), json.dumps(whole).encode()
     for i, (kind, (values, _, _)) in enumerate(blocks.HALVES.items()):
         for count in 1, 9, 17:  # of a row of 32 values and more
             columns = (count * 32 + values - 1) // values * values
-            rows = blocks.random_rows(kind, 1, columns, random.Random(i))
-            yield 'blocks', '%s-%d' % (kind, count), bytes([i, 37 * count & 255]) + rows
+            row = blocks.random_rows(kind, 1, columns, random.Random(i))
+            yield 'blocks', '%s-%d' % (kind, count), bytes([i, 37 * count & 255]) + row
     for name in sorted(os.listdir(REGRESSIONS)):
         yield name.split('-')[0], name, read(os.path.join(REGRESSIONS, name))
 

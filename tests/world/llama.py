@@ -15,7 +15,7 @@ import test_doors
 from common import (ENGINES, check, close, config, export, in_work, perplexity, random_ids, random_weights, read_model,
                     skip, write_model)
 from test_doors import FACTS, ROWS, RUN, cases_of, folder_tensors
-from test_layers import write_folder
+from folders import write_folder
 from export import out_gguf
 
 # Heads that are as wide together as the model, as some of llama.cpp's architectures want it, and wider ones.

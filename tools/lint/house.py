@@ -22,7 +22,7 @@ from family_names import check_family_names
 COLUMNS, FILE_LINES, FUNCTION_LINES, PARAMETERS, CASTS = 120, 450, 50, 7, 100
 # A Llama alone: rope.[ch] and src/llama, which README's walk goes through in an evening. The lines of all of it, and
 # words of what other families have, which none of it says. A sampler has a state, too.
-CLOSED_LINES = 1580
+CLOSED_LINES = 1575
 OTHERS = re.compile(r'expert|router|latent|per[-_ ]layer|alibi|shaw|sinusoid|disentangled|transformer-xl|spread_|'
                     r'\bjumps?\b|mamba|convol|delta_?rule|layer_state|\bstates\b|sliding|encoding|gelu|layernorm', re.I)
 KIND_NAMES = re.compile(r'\bextra->(experts|latent|states|per_layer|encoding)\b')
@@ -34,7 +34,8 @@ CORE_LINES = 7000
 PROCESSORS = (r'#\s*(?:el)?ifn?(?:def)?\b.*'
               r'(?:__(?:x86|i386|amd64|AVX|SSE|FMA|F16C|AMX|ARM|arm|aarch|wasm|riscv|powerpc)|_OPENMP)')
 # Tables that nobody reads: they do not make the core longer.
-GENERATED = ['src/tokens/unicode_tables.h', 'src/configs/family_table.h', 'src/configs/key_table.h']
+GENERATED = ['src/tokens/unicode_tables.h', *('src/configs/%s' % name for name in (
+    'family_words.h', 'family_table.h', 'key_table.h'))]
 
 
 def lines_that_count(text, past):
