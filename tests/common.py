@@ -72,13 +72,13 @@ class FirstFailure(BaseException):
     """One failure is enough (TESTS_STOP): the rest of the test would only take time."""
 
 
-def check(good, what, detail=''):
+def check(good, what, *details):
     if stack:
         stack[-1][0 if good else 1] += 1
     elif not good:
         counts['failed'] += 1
     if not good:
-        print('FAIL %s: %s' % (what, ' '.join(str(detail).split())[:300]), flush=True)
+        print('FAIL %s: %s' % (what, ' '.join(' '.join(map(str, details)).split())[:300]), flush=True)
         if os.environ.get('TESTS_STOP'):
             raise FirstFailure
     return good
