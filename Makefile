@@ -91,7 +91,7 @@ all: run core
 # The tables of families and of keys in C, from their rows. They stay as they are committed without Python, or without
 # these files.
 FAMILY_ROWS = $(wildcard export/families.json export/keys.json tools/family_table.py)
-ROW_TABLES = src/configs/family_table.h src/configs/key_table.h
+ROW_TABLES = src/configs/family_words.h src/configs/family_table.h src/configs/key_table.h
 $(ROW_TABLES): $(FAMILY_ROWS)
 	@if [ $(words $(FAMILY_ROWS)) = 3 ] && command -v $(PYTHON) > /dev/null; then $(PYTHON) tools/family_table.py; fi && touch $(ROW_TABLES)
 

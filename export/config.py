@@ -31,7 +31,7 @@ class Read(NamedTuple):
 
 
 def read_config(job: Job, folder: str) -> Read:
-    whole = read_json(job, os.path.join(folder, 'config.json'), KEYS)
+    whole = read_json(job, os.path.join(folder, 'config.json'), {*KEYS, *CONTAINERS, 'model_type', 'architectures'})
     config, family = text_config(whole)
     refuse_by_layer(config, family)
     check_keys(config, family)
@@ -44,13 +44,14 @@ def read_config(job: Job, folder: str) -> Read:
     if n_heads % n_kv_heads:
         config.refuse(key, 'a divisor of num_attention_heads, %d' % n_heads)
     vocab_size = config.integer('vocab_size', MAX_VOCAB, family.default('vocab_size', REFUSED))
+    eps_key = family.keys.of('norm_eps')
     model = Model(
         dim=dim, n_heads=n_heads, n_kv_heads=n_kv_heads, head_dim=head_dim, vocab_size=vocab_size,
         n_layers=value(config, 'num_hidden_layers', family.default('num_hidden_layers', REFUSED)),
         seq_len=config.integer('max_position_embeddings', MAX_SEQ, family.default('max_position_embeddings')),
         hidden_dim=states.read_hidden_dim(config, family), tied=read_tied(whole, config, family),
-        norm_eps=config.number(family.keys.eps, family.default(family.keys.eps, 1e-6), high=MAX_EPS),
-        norms_lack_one=family.adds_one, last_is_whole=family.last_is_whole)
+        norm_eps=config.number(eps_key, family.default(eps_key, 1e-6), high=MAX_EPS),
+        norms_lack_one=bool(family.adds_one), last_is_whole=family.adds_one == 'but_last')
     model.set(**widths)
     for feature in family.always:
         model.set(**FIELDS_OF.get(feature, {}))
@@ -62,9 +63,9 @@ def read_config(job: Job, folder: str) -> Read:
             model.set(**said_by(names))
     if model.attention_gate and model.qkv_bias and family.names.gate_in_queries:
         model.gate_bias = 1
-    if family.keys.after_eps:
-        model.set(after_norm_eps=config.number(family.keys.after_eps, family.default(family.keys.after_eps),
-                                               high=MAX_EPS))
+    key = family.keys.of('after_norm_eps')
+    if key:
+        model.set(after_norm_eps=config.number(key, family.default(key), high=MAX_EPS))
     model.set(**(states.from_config(config, family, model) if family.states else
                  layers.from_config(config, family, model.n_layers)), **read_per_layer(config, family, model))
     model.set(**read_unturned(config, family, model))
@@ -72,8 +73,9 @@ def read_config(job: Job, folder: str) -> Read:
     if model.shapes and not family.shapes:
         model.hidden_dim = max(shape.hidden_dim for shape in model.shapes) or model.hidden_dim
     shapes.mark_same(config, family, model)
-    if family.keys.gate:
-        model.set(attention_gate=GATES[config.get(family.keys.gate, lambda v: type(v) in (bool, str) and v in GATES,
+    key = family.keys.of('attention_gate')
+    if key:
+        model.set(attention_gate=GATES[config.get(key, lambda v: type(v) in (bool, str) and v in GATES,
                                                   'true, per-head or per-element', True)])
     model.set(**experts.from_config(config, family, model))
     model.set(**read_special(folder, whole, config, family, vocab_size), **read_scales(config, family, model),
@@ -93,10 +95,9 @@ def said_by(names: str) -> Dict[str, int]:
 
 def check_keys(config: Keys, family: Family) -> None:
     """Refuses what the family does not compute, and tells what its class does not look at."""
-    architectures = [family.architecture, *family.also_architectures]
     # Aliases and wrappers have classes of their own names.
     if config.values.get('model_type') not in family.aliases and not wrapper_named(config):
-        config.only('architectures', *([name] for name in architectures), None)
+        config.only('architectures', *([name] for name in family.architectures), None)
     if family.activation:
         for key, value in family.activation.items():
             config.only(key, value)
@@ -128,6 +129,7 @@ def text_config(config: Keys) -> Tuple[Keys, Family]:
     other = other_file(config.values)
     if other:
         raise Problem(config.path, 'is %s (expected a config.json)' % other)
+    refuse_repeated(config, config)
     text, wrapper = inner_config(config), wrapper_named(config)
     refuse_repeated(config, text)
     if text is config and not {'model_type', 'architectures'} & set(config.values):
@@ -157,7 +159,7 @@ def text_config(config: Keys) -> Tuple[Keys, Family]:
 def wrapper_named(config: Keys) -> Optional[Tuple[str, List[Family]]]:
     """The row of a model that has a text model inside; None: no row names it."""
     kind, architectures = config.values.get('model_type'), config.values.get('architectures')
-    if 'model_type' in config.values:
+    if kind not in (None, ''):
         return WRAPPERS.get(kind) if isinstance(kind, str) else None
     return next((row for row in WRAPPERS.values() if [row[0]] == architectures), None)
 
@@ -167,10 +169,10 @@ def text_family(config: Keys) -> Optional[Family]:
     kind, architectures = config.values.get('model_type'), config.values.get('architectures')
     if wrapper_named(config):
         return None
-    if 'model_type' in config.values:
+    if kind not in (None, ''):  # which say nothing
         return named(kind) if isinstance(kind, str) else None
     return next((family for family in FAMILIES.values() if architectures in (
-        [name] for name in (family.architecture, *family.also_architectures))), None)
+        [name] for name in family.architectures)), None)
 
 
 def inner_config(config: Keys) -> Keys:
@@ -194,7 +196,7 @@ def way_out(config: Keys, family: Optional[Family]) -> str:
 def refuse_not_computed(config: Keys, family: Optional[Family]) -> None:
     """Refuses, by its key, what other families have (Gemma 2, Gemma 3n), unless the family reads it, or its class does
     not look."""
-    read = {*family.scales.values(), family.keys.per_layer} if family else set()
+    read = {*family.scales.values(), family.keys.of('per_layer_dim')} if family else set()
     for key, expected in NOT_COMPUTED.items():
         value = config.values.get(key)
         if value is None or key in read or key == 'hidden_size_per_layer_input' and value == 0:
@@ -224,8 +226,8 @@ def read_head_dim(config: Keys, family: Family, dim: int, n_heads: int) -> int:
 def read_tied(whole: Keys, config: Keys, family: Family) -> bool:
     """Whether the classifier is the embedding: a model of pictures and text says that itself, true by default."""
     inside = config.flag('tie_word_embeddings', family.default('tie_word_embeddings', False))
-    if config.values.get(family.keys.tied) is not None:
-        inside = config.flag(family.keys.tied, inside)
+    if config.values.get(family.keys.of('shared_classifier')) is not None:
+        inside = config.flag(family.keys.of('shared_classifier'), inside)
     if config is whole:
         return inside
     has_default = family.wrapped_tied and not family.states and wrapper_named(whole)
@@ -278,7 +280,7 @@ def read_unturned(config: Keys, family: Family, model: Model) -> Dict[str, Any]:
 
 def read_per_layer(config: Keys, family: Family, model: Model) -> Dict[str, int]:
     """The width of each layer's own embedding of a token, from a table of as many tokens."""
-    key, size_key = family.keys.per_layer, 'vocab_size_per_layer_input'
+    key, size_key = family.keys.of('per_layer_dim'), 'vocab_size_per_layer_input'
     width = config.integer(key, MAX_PER_LAYER, family.default(key), 0, low=0) if key else 0
     size = config.integer(size_key, MAX_VOCAB, family.default(size_key)) if width else 0
     if width and size != model.vocab_size:

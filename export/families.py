@@ -13,32 +13,43 @@ from .model import Feature
 PLACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'families.json')
 # What a key of gates may be, and the attention_gate that it means.
 GATES = {True: 3, 'per-head': 3, 'per-element': 2}
-# Which layers slide, by a config: none; all by its window; by use_sliding_window and lists; by a period; by a list, or
-# all; none, but some see chunks; or as tools/train.py writes it.
-RULES = 'alike', 'all_slide', 'by_flag', 'periodic', 'listed', 'chunked', 'small'
+# Which layers slide, by a config: none; all by its window; all if use_sliding_window says so; some by that and lists;
+# by a period; by a list, or all; none, but some see chunks; or as tools/train.py writes it.
+RULES = 'alike', 'all_slide', 'all_by_flag', 'by_flag', 'periodic', 'listed', 'chunked', 'small'
+# The rope_types that a class knows, and what each means. The three axes of mrope are one in a text. A class that knows
+# longrope alone takes two older names for it.
+USUAL_TYPES = {**{kind: kind for kind in ('default', 'linear', 'dynamic', 'yarn', 'llama3', 'longrope')},
+               'mrope': 'default'}
+TYPES = {'usual': USUAL_TYPES, 'with_proportional': {**USUAL_TYPES, 'proportional': 'proportional'},
+         'longrope_alone': {'default': 'default', 'longrope': 'longrope', 'su': 'longrope', 'yarn': 'longrope'},
+         'default_alone': {'default': 'default'}}
+# The keys of what most families call alike, by our names.
+USUAL_KEYS = {'hidden_dim': 'intermediate_size', 'norm_eps': 'rms_norm_eps', 'shared_classifier': 'tie_word_embeddings'}
+# What grows with the position where one key says so, which stands in the block.
+GROWTH = ('llama_4_scaling_beta',)
 
 
 @dataclass(frozen=True)
 class Layers:
     """Which layers are of which kind, where layer_types does not say."""
     rule: str = 'alike'
-    flag: str = ''           # the key without which none slides
     period_key: str = ''     # of the period; '': it is `period` of the defaults, always
-    full_first: bool = False  # the first layer of a period is the full one, not the last
-    full_too: bool = False    # the first layer of all is full, too
-    full_last: bool = False   # so is the last one, whatever a config says
+    full: str = 'last'       # which one of a period is full: the first, the last, or (from_end) the last of periods
+                             # that are counted from the last layer
+    also_full: str = ''      # of all layers: the first one, or the last one whatever a config says
     full_sinks: bool = True   # full layers have sinks, if the others do
     others: str = 'sliding'  # what the layers are that are not full: sliding, or linear
-    without_rope: str = ''   # which layers do not turn: `listed` by no_rope_layers, or `full` ones
-    from_end: bool = False   # periods are counted from the last layer, which is full
-    thetas: str = ''         # the key of a list that has a 0 for layers that do not turn
-    rope_key: str = ''       # the key without whose `rope` no layer turns
-    types: str = ''          # the word that layer_types has for each layer
-    numbers_key: str = ''    # of a list of numbers, 0 for each sliding layer
-    indexes_key: str = ''    # of a list of the full layers
+    without_rope: str = ''   # which layers do not turn: `listed` by no_rope_layers, `full` ones, or
+                             # `full_beside_sliding`: a window of null makes all layers full, and then they turn
+    zeros: Dict[str, str] = field(default_factory=dict)  # the key of a list of numbers, and what a layer with a 0 is:
+                             # sliding, linear or without_rope
     full_words: Tuple[str, ...] = ()  # in layer_types for full layers, besides full_attention
     cuts_lists: bool = False  # what lists have behind the last layer is not used
-    windowless: bool = False  # a window of null makes all layers full, and then they turn
+
+    @property
+    def thetas(self) -> str:
+        """The key of a list that has a 0 for layers that do not turn."""
+        return next((key for key, meant in self.zeros.items() if meant == 'without_rope'), '')
 
 
 @dataclass(frozen=True)
@@ -59,30 +70,35 @@ class Shapes:
 class Rope:
     """How its class reads the settings of RoPE."""
     by_kind: bool = False     # a block for each kind of layers; rope_scaling is of the full ones
-    local_key: str = ''       # the key of sliding layers' theta
-    local_theta: float = 1e4  # theirs, where no key says it
-    theta_key: str = ''       # the key of full layers' theta, where it is not rope_theta
+    theta_keys: Dict[str, str] = field(default_factory=dict)  # of the thetas of `full` and `sliding` layers
+    local_theta: float = 1e4  # of sliding layers, where no key says it
     blocks: Dict[str, str] = field(default_factory=dict)  # names of the blocks of `full` and `sliding` layers
-    flat_is_full: bool = False  # one block for all is that of the full layers
+    one_block: str = ''       # beside these, one for all layers: '', rope_scaling is of the full ones, and one in
+                              # rope_parameters is not read; full: that, too, is of the full ones; refused
     lists: bool = False       # thetas and shares may be lists, of a number a layer
     none: bool = False        # the class has no RoPE
     only_key: str = ''        # layers turn if this key says `rope`
     axes: bool = False        # blocks have sections of three axes, which are one in a text
-    mscales: bool = False     # longrope's attention factor is long_mscale
-    unmultiplied: bool = False  # YaRN's attention factor is 1 unless the block says one
-    no_scaling: bool = False  # rope_scaling is not turned into rope_parameters
+    attention_factor: str = ''  # long_mscale: longrope's is that; one: YaRN's is 1 unless the block says one
     partial: bool = False     # partial_rotary_factor may be below 1
     share_beside: bool = False  # of a scaled block's share and one beside it, that beside counts
     rotary_key: str = ''      # the key of how many elements of a head turn, which goes before it
-    proportional: bool = False
-    sections: bool = False    # a block by itself with sections and a share is taken for one of its
-    unturned: Tuple[str, ...] = ()  # the keys of a temperature of layers that do not turn: the flag, its scale, length
-    alpha: bool = False       # ntk at every length goes out as `alpha`
-    grows: bool = False       # queries grow with their position: llama_4_scaling_beta
-    one_for_both: bool = False     # one RoPE of full layers and sliding ones, never two
-    tells_own_block: bool = False  # a config without a block gets the class's, with a word about it
-    for_engines: bool = False      # goes out with what some engines look for beside the block
-    types: Dict[str, str] = field(default_factory=dict)  # rope_types and what they mean; {}: all, as they are called
+    types: str = 'usual'      # the rope_types that it knows, a word of TYPES
+    temperature: Tuple[str, ...] = ()  # the keys by which queries grow with their position: of all layers, in the
+                              # block; or of layers that do not turn, beside it: a flag, its scale, its length
+    one_for_both: bool = False  # one RoPE of full layers and sliding ones, never two
+    goes_out: str = ''        # for_engines: with what some look for beside the block; with_alpha: which is then what
+                              # ntk at every length is
+
+    @property
+    def grows(self) -> bool:
+        """Whether queries of all layers grow with their position."""
+        return self.temperature == GROWTH
+
+    @property
+    def unturned(self) -> Tuple[str, ...]:
+        """The keys of a temperature of layers that do not turn: the flag, its scale, its length."""
+        return () if self.grows else self.temperature
 
 
 @dataclass(frozen=True)
@@ -94,17 +110,18 @@ class KeysOf:
     chosen: str = ''                 # the key of how many keys a query chooses
     chosen_by: Tuple[str, ...] = ()  # the keys of a list, a pattern, a step and a start, which say where it is shared
     chosen_halves: bool = False      # what turns of the indexer stands in halves
-    gate: str = ''                   # the key of which gates attention has, see GATES
-    per_layer: str = ''              # of the width of each layer's own embedding of a token
+    said_by: Dict[str, str] = field(default_factory=dict)  # our fields, and their keys where they are not USUAL_KEYS:
+    # hidden_dim of a dense feed-forward layer, norm_eps, after_norm_eps of norms of what a layer adds, attention_gate
+    # (see GATES), per_layer_dim of each layer's own embedding of a token, shared_classifier before the usual one
     unread: Tuple[str, ...] = ()     # keys that the class does not look at, which is worth a word
-    hidden: str = 'intermediate_size'  # the width of a dense feed-forward layer
-    eps: str = 'rms_norm_eps'        # of all norms
-    after_eps: str = ''              # of norms of what a layer adds
     null_head: bool = False          # a head_dim of null is the model's width by its heads, not the class's number
     quantization: str = ''           # the quant_method that is read
-    tied: str = 'tie_word_embeddings'  # the key that goes before that one
     says: Dict[str, str] = field(default_factory=dict)  # flags, and the features that each one says
     writes: Dict[str, Any] = field(default_factory=dict)  # keys that go out besides
+
+    def of(self, field_name: str) -> str:
+        """The key of one of our fields; '': the family has none."""
+        return self.said_by.get(field_name, USUAL_KEYS.get(field_name, ''))
 
 
 @dataclass(frozen=True)
@@ -222,9 +239,7 @@ class Family:
     runs: bool = False        # this program runs its models; the others are explained and read by engines
     own: bool = False         # of this program's tools
     came_with: int = 4        # the release of Transformers
-    seen_first: bool = False  # engines were looked at with it before those whose layers differ
-    aliases: Tuple[str, ...] = ()
-    also_architectures: Tuple[str, ...] = ()  # names that the library's own text models have besides
+    aliases: Dict[str, str] = field(default_factory=dict)  # other names of it: model_type and architecture
     lacks: str = ''           # steps of a family that is not run, which this program has not
     wrapped_in: Dict[str, str] = field(default_factory=dict)  # model_type: architecture, of models of pictures and text
     wrapped_tied: bool = True  # a wrapper that says nothing of it has its embedding for a classifier
@@ -235,8 +250,7 @@ class Family:
     sign: FrozenSet[Feature] = frozenset()  # a model is taken for one of the family by one of these
     may: FrozenSet[Feature] = frozenset()
     cannot: FrozenSet[Feature] = frozenset()  # what another family says better on the way out
-    adds_one: bool = False    # norms multiply with 1 + w
-    last_is_whole: bool = False  # but the last one with w
+    adds_one: Any = False     # norms multiply with 1 + w; but_last: the last one with w
     scales: Dict[str, str] = field(default_factory=dict)  # what `embedding` and `scores` are multiplied by
     activation: Dict[str, str] = field(default_factory=dict)  # its key and value, where it is not hidden_act
     layers: Layers = Layers()
@@ -256,6 +270,15 @@ class Family:
     def period(self) -> int:
         """One layer in so many is full, by default; 0: all layers are alike."""
         return self.default(self.layers.period_key or 'period', 0)
+
+    @property
+    def architectures(self) -> List[str]:
+        return [self.architecture, *self.aliases.values()]
+
+    @property
+    def seen_first(self) -> bool:
+        """Whether engines were looked at with it before those whose layers differ, of which releases are told."""
+        return bool(self.seen) and not any('@' in name for name in self.seen)
 
     def default(self, key: str, missing: Any = None) -> Any:
         return self.defaults.get(key, missing)
@@ -291,6 +314,25 @@ def feature_named(name: str, where: str) -> Feature:
     return Feature[name.upper()]
 
 
+# What a word may be, where it is one of a few: '' is `no such thing`.
+VALUES = {
+    'layers': {'rule': RULES, 'full': ('last', 'first', 'from_end'), 'also_full': ('', 'first', 'last'),
+               'others': ('sliding', 'linear'), 'without_rope': ('', 'listed', 'full', 'full_beside_sliding')},
+    'rope': {'one_block': ('', 'full', 'refused'), 'attention_factor': ('', 'long_mscale', 'one'),
+             'types': tuple(TYPES), 'goes_out': ('', 'for_engines', 'with_alpha')},
+    'keys': {'attention_bias': ('read', 'unread', 'refused')}}
+
+
+def checked(family: Family) -> Family:
+    for place, words in VALUES.items():
+        for word, known in words.items():
+            found = getattr(getattr(family, place), word)
+            if found not in known:
+                raise ValueError('families.json: %s.%s.%s: there is no %s (expected one of %s)' % (
+                    family.model_type, place, word, found, ', '.join(filter(None, known))))
+    return family
+
+
 def read_families(path: str = PLACE) -> Dict[str, Family]:
     def each_once(members: List[Tuple[str, Any]]) -> Dict[str, Any]:
         found: Dict[str, Any] = {}
@@ -302,7 +344,7 @@ def read_families(path: str = PLACE) -> Dict[str, Family]:
 
     with open(path, encoding='utf-8') as file:
         rows = json.load(file, object_pairs_hook=each_once)
-    return {name: record(Family, {'model_type': name, **laid_over(rows, name)}, name) for name, row in rows.items()}
+    return {name: checked(record(Family, {'model_type': name, **laid_over(rows, name)}, name)) for name in rows}
 
 
 def laid_over(rows: Dict[str, Any], name: str) -> Dict[str, Any]:
@@ -317,8 +359,7 @@ def laid_over(rows: Dict[str, Any], name: str) -> Dict[str, Any]:
     if 'like' not in rows[name]:
         return row
     below = {key: value for key, value in laid_over(rows, rows[name]['like']).items()
-             if key not in ('aliases', 'also_architectures', 'wrapped_in', 'seen', 'seen_first', 'engines', 'sign',
-                            'sizes')}
+             if key not in ('aliases', 'wrapped_in', 'seen', 'engines', 'sign', 'sizes')}
     return over(below, row)
 
 

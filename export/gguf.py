@@ -232,7 +232,8 @@ def read_rope(path, keys, rule, tensors, model):
         elif attention != 1:
             rope['attention_factor'] = attention * (0.1 * log(factor) + 1 if factor > 1 else 1)
     elif kind == 'linear' and factor != 1:
-        rope.update(rope_method=1, factor=factor)
+        named = original if 'rope.scaling.original_context_length' in keys.values else 0
+        rope.update(rope_method=1, factor=factor, named_original=named)
         if model.kv_rank:
             latent.check_linear(keys, rule, factor)
     return rope

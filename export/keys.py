@@ -15,7 +15,7 @@ PLACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'keys.json')
 PLACES, TYPES = ('top', 'block', 'chunks'), ('any', 'number', 'whole', 'flag', 'text', 'list', 'object')
 ALL_TYPES = 'default', 'linear', 'dynamic', 'proportional', 'llama3', 'yarn', 'longrope'
 WORDS = {'at', 'is', 'above', 'most', 'from', 'to', 'types', 'needed', 'null', 'zero', 'absent', 'read_by', 'by_layer',
-         'misplaced', 'misspelled', 'also'}
+         'misplaced', 'misspelled', 'also', 'turns'}
 
 
 class Key(NamedTuple):
@@ -34,6 +34,7 @@ class Key(NamedTuple):
     misplaced: bool            # beside the blocks it is a mistake
     misspelled: Tuple[str, ...]  # what it is written like by mistake, in small letters alone
     also: Tuple[str, ...]      # what families that nobody looked at may call it
+    turns: Tuple[str, ...]     # of these: the values with which layers turn; another one says that none does
 
 
 def row(name: str, words: Dict[str, Any]) -> Key:
@@ -48,7 +49,7 @@ def row(name: str, words: Dict[str, Any]) -> Key:
                ALL_TYPES if null is True else tuple(null),
                words.get('zero', False), tuple(absent_in.split()), absent, words.get('read_by', ''),
                words.get('by_layer', False), words.get('misplaced', False), tuple(words.get('misspelled', ())),
-               tuple(words.get('also', ())))
+               tuple(words.get('also', ())), tuple(words.get('turns', ())))
 
 
 with open(PLACE, encoding='utf-8') as _file:
@@ -62,7 +63,16 @@ def other_file(values: Dict[str, Any]) -> str:
     """What a file is that is no config, by keys that it has and a config has not; '': it may be a config."""
     if {'model_type', 'architectures', 'hidden_size', 'rope_scaling', 'rope_parameters'} & set(values):
         return ''
-    return next((name for name, keys in FILES.items() if set(keys) <= set(values)), '')
+    found = next((name for name, keys in FILES.items() if set(keys) <= set(values)), '')
+    return found or ("another file, since no key of it is a config's" if values and not has_some_key(values, 3) else '')
+
+
+def has_some_key(values: Dict[str, Any], depth: int) -> bool:
+    """Whether an object, or one in it, has a key of a config or a name that is written like one."""
+    own = {'model_type', 'architectures', 'vocab_size', 'sliding_window'}.union(*(key.also for key in KEYS.values()))
+    return any(name in KEYS or name in own or meant(name, 'top') or meant(name, 'block') or
+               depth > 0 and isinstance(value, dict) and has_some_key(value, depth - 1)
+               for name, value in values.items())
 
 
 OBJECTS = 'rope_scaling', 'rope_parameters', 'dual_chunk_attention_config'  # of settings

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict
 from .common import Job, Problem
 from .config import said_by
 from .existing import WRITTEN_BY
-from .families import GATES, Family
+from .families import GATES, TYPES, Family
 from .kinds import experts, index, latent, layers, shapes, states, steps
 from .model import TURNS_AS_SLIDING, Model
 from .out_model import rope_of, temperature
@@ -29,11 +29,11 @@ def float_type(model: Model) -> str:
 def config_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, Any]:
     config = {
         'architectures': [family.architecture], 'model_type': family.model_type,
-        'vocab_size': model.vocab_size, 'hidden_size': model.dim, family.keys.hidden: model.hidden_dim,
+        'vocab_size': model.vocab_size, 'hidden_size': model.dim, family.keys.of('hidden_dim'): model.hidden_dim,
         'num_hidden_layers': model.n_layers, 'num_attention_heads': model.n_heads,
         'num_key_value_heads': model.n_kv_heads, 'head_dim': model.head_dim,
         **(family.activation or {'hidden_act': 'silu'}),
-        'max_position_embeddings': model.seq_len, family.keys.eps: model.norm_eps, 'attention_dropout': 0.0,
+        'max_position_embeddings': model.seq_len, family.keys.of('norm_eps'): model.norm_eps, 'attention_dropout': 0.0,
         'tie_word_embeddings': bool(model.shared_classifier), 'pad_token_id': None,
         'bos_token_id': None if model.bos_id < 0 else model.bos_id,
         'eos_token_id': model.eos_ids if model.eos_ids[1:] else model.eos_ids[0] if model.eos_ids else None,
@@ -47,10 +47,11 @@ def config_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, An
             raise Problem(path, 'has heads of %d, which %s has not (expected %d, as many as all make the width)'
                           % (model.head_dim, family.title, model.dim // model.n_heads))
     config.update(shapes.to_config(path, family, model))
-    if family.keys.per_layer:
-        config.update({family.keys.per_layer: model.per_layer_dim, 'vocab_size_per_layer_input': model.vocab_size})
-    if family.keys.gate:
-        config[family.keys.gate] = next(word for word, gate in reversed(GATES.items()) if gate == model.attention_gate)
+    per_layer_key, gate_key = family.keys.of('per_layer_dim'), family.keys.of('attention_gate')
+    if per_layer_key:
+        config.update({per_layer_key: model.per_layer_dim, 'vocab_size_per_layer_input': model.vocab_size})
+    if gate_key:
+        config[gate_key] = next(word for word, gate in reversed(GATES.items()) if gate == model.attention_gate)
     if model.index_topk:
         config.update(index.to_config(family, model))
     if model.n_experts:
@@ -63,8 +64,8 @@ def config_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, An
         config[family.experts.flag] = False
     config.update({key: all(getattr(model, field) == value for field, value in said_by(names).items())
                    for key, names in family.keys.says.items()})
-    if family.keys.after_eps:
-        config[family.keys.after_eps] = model.after_norm_eps
+    if family.keys.of('after_norm_eps'):
+        config[family.keys.of('after_norm_eps')] = model.after_norm_eps
     if family.keys.attention_bias == 'read':
         config['attention_bias'] = bool(model.o_bias)
     if family.rope.partial and not family.rope.by_kind and (
@@ -127,7 +128,7 @@ def ropes_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, Any
     """The keys about RoPE: in the older layout, which most engines read, where it can say it."""
     if family.rope.by_kind:
         return ropes_by_kind(path, family, model)
-    if family.rope.alpha and model.rope_method == NTK and not model.rope_dynamic:
+    if family.rope.goes_out == 'with_alpha' and model.rope_method == NTK and not model.rope_dynamic:
         return {'rope_theta': model.theta, 'rope_scaling': {'type': 'dynamic', 'alpha': model.factor, 'factor': 1.0}}
     if family.rope.grows:
         return {'rope_parameters': {**block_of(path, model), 'llama_4_scaling_beta': model.temperature_beta,
@@ -135,7 +136,7 @@ def ropes_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, Any
     if family.rope.one_for_both:
         refuse_two_ropes(path, family, model)
     one = layers.sliding_model(model) if model.sliding_rope else model
-    if family.rope.for_engines:
+    if family.rope.goes_out == 'for_engines':
         return rope_keys(job, path, family, one)
     block, own = block_of(path, one), family.default('rope_parameters')
     if own and block['rope_type'] == 'default':  # the class takes a missing block for its own
@@ -146,7 +147,7 @@ def ropes_of(job: Job, path: str, family: Family, model: Model) -> Dict[str, Any
 def ropes_by_kind(path: str, family: Family, model: Model) -> Dict[str, Any]:
     """A block for each kind of layers, or rope_scaling for the full ones where the sliding ones are plain."""
     kinds = [layers.full_model(model)] + [layers.sliding_model(model)] * model.sliding_rope
-    blocks, local_key = [block_of(path, kind) for kind in kinds], family.rope.local_key
+    blocks, local_key = [block_of(path, kind) for kind in kinds], family.rope.theta_keys.get('sliding')
     for kind, block in zip(kinds, blocks):
         if family.rope.partial:
             block['partial_rotary_factor'] = share_of(kind)
@@ -156,7 +157,7 @@ def ropes_by_kind(path: str, family: Family, model: Model) -> Dict[str, Any]:
                       'each kind of layers has a block')
     plain = not sliding or sliding['rope_type'] == 'default'
     alike = not sliding or local_key or sliding['rope_theta'] == full['rope_theta'] == family.rope.local_theta
-    if not plain or not alike or family.rope.no_scaling:
+    if not plain or not alike or family.rope.one_block == 'refused':
         return {'rope_parameters': {layers.FULL: full, **({layers.SLIDING: sliding} if sliding else {})}}
     keys = {'rope_theta': full.pop('rope_theta'), 'rope_scaling': full if full['rope_type'] != 'default' else None}
     return {**keys, **({local_key: sliding['rope_theta']} if sliding and local_key else {})}
@@ -184,6 +185,8 @@ def block_of(path: str, model: Model) -> Dict[str, Any]:
         block['factor'] = float(rope['factor'])
     if kind in ('yarn', 'llama3', 'longrope'):
         block[ORIGINAL] = rope['train_ctx']
+    if kind == 'linear' and model.named_original:
+        block[ORIGINAL] = model.named_original
     if kind == 'yarn':
         block.update({key: rope[key] for key in ('beta_fast', 'beta_slow') if getattr(model, key)})  # else as usual
         block.update({} if rope['truncate'] else {'truncate': False})
@@ -210,9 +213,8 @@ def rope_keys(job: Job, path: str, family: Family, model: Model) -> Dict[str, An
     if rope['attention_factor'] and kind not in ('yarn', 'longrope'):
         raise Problem(path, 'has an attention factor with rope %s (found %g), which Hugging Face has not'
                       % (kind, rope['attention_factor']))
-    known = {'default': 'none'}
-    kinds = sorted({known.get(name, name) for name in family.rope.types.values()} or {kind})
-    if kind not in kinds:
+    kinds = sorted({'none' if name == 'default' else name for name in TYPES[family.rope.types].values()})
+    if family.rope.types != 'usual' and kind not in kinds:
         raise Problem(path, 'has rope %s, which the class of %s in Hugging Face has not (expected %s)'
                       % (kind, family.title, ' or '.join(kinds)))
     if kind == 'none':
@@ -223,6 +225,8 @@ def rope_keys(job: Job, path: str, family: Family, model: Model) -> Dict[str, An
     if kind == 'longrope':
         return longrope_keys(job, family, model, rope, keys)
     block['factor'] = float(rope['factor'])  # vLLM and SGLang stop at a whole number
+    if kind == 'linear' and model.named_original:
+        block[ORIGINAL] = model.named_original
     if kind in ('yarn', 'llama3'):
         keys[ORIGINAL] = block[ORIGINAL] = length
     if kind == 'yarn':
@@ -259,7 +263,7 @@ def longrope_keys(job: Job, family: Family, model: Model, rope: Dict[str, Any], 
     of Phi-3 takes `type` and the lists, as they were released, and refuses a block with any more."""
     key, length = ORIGINAL, rope['train_ctx']
     lists = {'short_factor': rope['short_factor'], 'long_factor': rope['long_factor']}
-    bare = bool(family.rope.types)  # a class that knows a block of lists alone
+    bare = family.rope.types == 'longrope_alone'  # a class that knows a block of lists alone
     block = {'type': 'longrope', **lists} if bare else {'rope_type': 'longrope', key: length, **lists}
     most = rope['factor'] * length
     if most == int(most):

@@ -85,6 +85,8 @@ def rope_settings(job: Job, path: str, rule: Gguf, model: Model, rope: Dict[str,
         settings['rope.scaling.type'] = STRING, kind
     if kind in ('linear', 'yarn'):
         settings['rope.scaling.factor'] = F32, factor
+    if kind == 'linear' and model.named_original:
+        settings['rope.scaling.original_context_length'] = U32, model.named_original
     if kind in ('yarn', 'longrope'):
         settings['rope.scaling.original_context_length'] = U32, length
     if kind == 'longrope' and abs(model.seq_len / length / factor - 1) > 1e-6 and not rope['attention_factor']:

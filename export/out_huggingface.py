@@ -116,7 +116,8 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
         if model.kv_rank and place.part in latent.ORDERED:
             tensor = latent.Reordered(tensor, latent.order_back(place.part, model))
         tensor = index.in_order(model, place.part, tensor, family.keys.chosen_halves)
-        if place.part in NORMS and family.adds_one and not (place.part == 'final_norm' and family.last_is_whole):
+        is_whole = place.part == 'final_norm' and family.adds_one == 'but_last'
+        if place.part in NORMS and family.adds_one and not is_whole:
             tensor = Shifted(tensor, -1)
         if place.part == 'xielu':
             yield from ((name + each, each_tensor, False) for each, each_tensor in numbers_of(tensor))

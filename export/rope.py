@@ -4,11 +4,11 @@ meaning is that of Transformers 5.17."""
 from __future__ import annotations
 
 from dataclasses import replace
-from math import log
+from math import floor, log
 from typing import Any, Dict, List, Optional, Tuple
 
 from .common import MAX_SEQ, NUMBER_LIMIT, Keys, is_number
-from .families import Family
+from .families import TYPES, Family
 from .keys import BY_LAYER, KEYS, lost_keys, meant, not_used, value, warn
 from .kinds.layers import FULL, SLIDING
 from .model import TURNS_AS_SLIDING, Model, of_kind
@@ -18,8 +18,6 @@ ORIGINAL = 'original_max_position_embeddings'
 CHUNKS = 'dual_chunk_attention_config'
 ROPE_METHODS = {'default': 0, 'linear': 1, 'dynamic': 2, 'yarn': 4, 'llama3': 5, 'longrope': 6,  # dynamic: of ntk
                 'proportional': 7}
-# The three axes of mrope are one in a text.
-TYPES = {**{kind: kind for kind in ROPE_METHODS if kind != 'proportional'}, 'mrope': 'default'}
 WITH_LENGTH = 'yarn', 'longrope', 'llama3'  # the others count from max_position_embeddings, whatever else is said
 
 
@@ -56,6 +54,11 @@ def refuse_by_layer(config: Keys, family: Optional[Family]) -> None:
 def read_ropes(config: Keys, family: Family, model: Model) -> Dict[str, Any]:
     """The RoPE fields. Those of sliding layers begin with `sliding_`, where such layers have a RoPE of their own."""
     rope = ropes_of(config, family, model)
+    key = family.rope.only_key
+    for name in BLOCKS if family.rope.none or key and config.values.get(key) != 'rope' else ():
+        block = config.values.get(name) or {}
+        if block.get('rope_type', block.get('type', 'default')) != 'default':
+            warn(config, '%s is not used, since no layer turns', name)
     lost_keys(config)
     return rope
 
@@ -93,7 +96,8 @@ def as_sliding(rope: Dict[str, Any], model: Model) -> Dict[str, Any]:
         return {}
     own = {name.replace('rope_', ''): value for name, value in rope.items() if name != 'rope_dynamic'}
     return {'sliding_rope': 1, **{'sliding_' + name: value for name, value in own.items()
-                                  if name not in ('temperature_beta', 'rotary_dim', 'original_unsaid')}}
+                                  if name not in ('temperature_beta', 'rotary_dim', 'original_unsaid',
+                                                  'named_original')}}
 
 
 def blocks_by_kind(config: Keys, family: Family) -> Tuple[Keys, Keys, float]:
@@ -107,7 +111,7 @@ def blocks_by_kind(config: Keys, family: Family) -> Tuple[Keys, Keys, float]:
         warn(config, 'rope_parameters means nothing to model_type %s without %s and %s, and is not used',
              family.model_type, FULL, SLIDING)
         own = {}
-    if family.rope.no_scaling and scaling:
+    if family.rope.one_block == 'refused' and scaling:
         not_used(config, family, 'rope_scaling')
         scaling = {}
     if not own and not scaling:  # the class has blocks of its own
@@ -123,7 +127,7 @@ def blocks_by_kind(config: Keys, family: Family) -> Tuple[Keys, Keys, float]:
                      for key in (FULL, SLIDING))
     if scaling and full:
         warn(config, 'rope_scaling is laid over rope_parameters.%s', FULL)
-    inside, key = sliding.get('rope_theta'), family.rope.local_key
+    inside, key = sliding.get('rope_theta'), family.rope.theta_keys.get('sliding')
     if key:
         local = value(config, key, family.rope.local_theta)
         if is_number(inside) and key in config.values and inside != local:
@@ -226,6 +230,8 @@ def read_rope(config: Keys, block: Keys, family: Family, theta: float, model: Mo
             config.refuse('max_position_embeddings', '%d or more' % low)
     if kind != 'default' and not alpha:
         rope['factor'] = read_factor(block, kind, seq_len / rope['train_ctx'])
+    if kind == 'linear':
+        rope['named_original'] = named_original(config, block)
     if kind in ('yarn', 'longrope'):
         rope['attention_factor'] = value(block, 'attention_factor', 0, kind)
     if kind == 'yarn':
@@ -250,6 +256,13 @@ def read_rope(config: Keys, block: Keys, family: Family, theta: float, model: Mo
         if key != 'rope_theta' or not by_kind or FULL in block.inside or block.inside == 'rope_scaling.':
             warn_of_two(config, block, key, inner_counts)
     return rope
+
+
+def named_original(config: Keys, block: Keys) -> int:
+    """From where linear's factor counts, if the config says it: no reader looks at it, and it may be anything. 0: it
+    says no length."""
+    length = (block if ORIGINAL in block.values else config).values.get(ORIGINAL)
+    return int(length) if is_number(length) and length == floor(length) and 1 <= length <= MAX_SEQ else 0
 
 
 def read_alpha(block: Keys, kind: str) -> float:
@@ -295,15 +308,13 @@ def read_temperature(block: Keys, rope: Dict[str, Any], kind: str, seq_len: int)
 
 def read_type(config: Keys, block: Keys, family: Family) -> str:
     """rope_type, or `type` where there is none, as the family takes it: some classes take older names for others."""
-    values, meant = block.values, family.rope.types or TYPES
-    if family.rope.proportional:
-        meant = {**meant, 'proportional': 'proportional'}
+    values, meant = block.values, TYPES[family.rope.types]
     key = 'type' if 'type' in values and 'rope_type' not in values else 'rope_type'
     kinds = list(meant)
     kind = meant[block.get(key, lambda v: isinstance(v, str) and v in kinds, 'one of ' + ', '.join(kinds), 'default')]
     if values.get(key) == 'mrope':
         block.asked.add('mrope_section')
-    if (family.rope.sections or family.rope.axes) and 'mrope_section' in values:
+    if family.rope.axes and 'mrope_section' in values:
         block.asked.update(('mrope_section', 'mrope_interleaved'))
         config.job.note('mrope_section changes nothing in a text, where its three positions are one')
     older = values.get('type')
@@ -366,7 +377,8 @@ def warn_of_absent(config: Keys, block: Keys, family: Family, kind: str, rope: D
     for name, key in KEYS.items():
         is_theta, is_full = name == 'rope_theta', FULL in block.inside or block.inside == 'rope_scaling.'
         beside = not family.rope.by_kind or is_theta and is_full
-        is_meant = is_theta and (rope['theta'] != 1e4 or family.rope.by_kind and not is_full or family.rope.theta_key)
+        is_meant = is_theta and (rope['theta'] != 1e4 or family.rope.by_kind and not is_full
+                                 or 'full' in family.rope.theta_keys)
         if kind not in key.absent_in or name in block.values or beside and name in config.values or is_meant:
             continue
         found = rope['theta'] if is_theta else rope['train_ctx']

@@ -72,13 +72,13 @@ class FirstFailure(BaseException):
     """One failure is enough (TESTS_STOP): the rest of the test would only take time."""
 
 
-def check(good, what, detail=''):
+def check(good, what, *details):
     if stack:
         stack[-1][0 if good else 1] += 1
     elif not good:
         counts['failed'] += 1
     if not good:
-        print('FAIL %s: %s' % (what, ' '.join(str(detail).split())[:300]), flush=True)
+        print('FAIL %s: %s' % (what, ' '.join(' '.join(map(str, details)).split())[:300]), flush=True)
         if os.environ.get('TESTS_STOP'):
             raise FirstFailure
     return good
@@ -485,7 +485,8 @@ FIELDS = [
     ('high_freq_factor', 192, 'd', 0.0), ('n_longrope', 200, 'I', 0), ('rotary_dim', 204, 'I', 0),
     ('qkv_bias', 208, 'I', 0), ('o_bias', 212, 'I', 0), ('qk_norm', 216, 'I', 0), ('logn', 220, 'I', 0),
     ('encoding', 224, 'I', 0), ('unscaled_positions', 228, 'I', 0), ('layer_table', 232, 'I', 0),
-    ('type_table', 236, 'I', 0), ('encoding_rows', 240, 'I', 0), ('sliding_rope', 256, 'I', 0),
+    ('type_table', 236, 'I', 0), ('encoding_rows', 240, 'I', 0), ('named_original', 244, 'I', 0),
+    ('sliding_rope', 256, 'I', 0),
     ('sliding_method', 260, 'I', 0), ('sliding_theta', 264, 'd', 0.0), ('sliding_factor', 272, 'd', 0.0),
     ('sliding_train_ctx', 280, 'I', 0), ('sliding_ramp', 284, 'I', 0), ('sliding_truncate', 288, 'I', 0),
     ('sliding_rotary_dim', 292, 'I', 0), ('sliding_beta_fast', 296, 'd', 0.0), ('sliding_beta_slow', 304, 'd', 0.0),

@@ -20,7 +20,7 @@ def together(facts, features):
     found = set(features)
     if 'experts_beside' in facts.may and found & TOGETHER:
         found |= TOGETHER
-    if facts.row.get('keys', {}).get('gate'):
+    if facts.row.get('keys', {}).get('said_by', {}).get('attention_gate'):
         found = found - {'element_gates'} if 'head_gates' in found else found | {'head_gates'} - (
             {'head_gates'} if 'element_gates' in found else set())
     return found
@@ -49,8 +49,9 @@ def say_experts(case):
 
 def slides_of(row, window, every):
     """Which of four layers slide, where the last one is full whatever a config says, or GGUF has each second one so."""
-    in_twos = row.get('layers', {}).get('full_last') or row.get('gguf', {}).get('pattern') == 'fixed' and not every
-    if row.get('layers', {}).get('full_first') and not every:
+    layers = row.get('layers', {})
+    in_twos = layers.get('also_full') == 'last' or row.get('gguf', {}).get('pattern') == 'fixed' and not every
+    if layers.get('full') == 'first' and not every:
         return [window and i != 0 for i in range(4)]
     return [window and (i % 2 == 0 if in_twos else every or i != 2) for i in range(4)]
 
@@ -91,10 +92,10 @@ def say_shapes(case):
     fields.update({'shapes': shapes} if any(shape != (*most, i) for i, shape in enumerate(shapes)) else {})
     found.update({'own_shapes'} if 'shapes' in fields else set(), {'some_sinks'} if any(
         flag & WITHOUT_SINKS for flag in flags) else set())
-    if case.facts.row.get('keys', {}).get('per_layer'):
-        settings[case.facts.row['keys']['per_layer']] = 6 * ('layer_embeddings' in found)
+    if case.facts.row.get('keys', {}).get('said_by', {}).get('per_layer_dim'):
+        settings[case.facts.row['keys']['said_by']['per_layer_dim']] = 6 * ('layer_embeddings' in found)
         settings['vocab_size_per_layer_input'] = 40
-    if case.facts.row.get('keys', {}).get('gate'):
+    if case.facts.row.get('keys', {}).get('said_by', {}).get('attention_gate'):
         settings['gating'] = 'per-element' if 'element_gates' in found else True
 
 

@@ -40,11 +40,12 @@ def say(case):
         return
     keys, scales = row.get('keys', {}), row.get('scales', {})
     settings.update(row.get('activation', {}))
-    for key, name in (keys.get('hidden'), 'intermediate_size'), (keys.get('eps'), 'rms_norm_eps'):
+    said_by = keys.get('said_by', {})
+    for key, name in (said_by.get('hidden_dim'), 'intermediate_size'), (said_by.get('norm_eps'), 'rms_norm_eps'):
         if key:
             settings[key] = settings[name] if key == 'intermediate_size_mlp' else settings.pop(name)
-    if keys.get('after_eps'):
-        settings[keys['after_eps']] = 1e-8
+    if 'after_norm_eps' in said_by:
+        settings[said_by['after_norm_eps']] = 1e-8
     biases = found | ({'qkv_bias', 'o_bias'} if 'all_biases' in found else set())
     settings.update({key: set(names.split()) <= biases for key, names in keys.get('says', {}).items()})
     for word, feature, there, silent in (

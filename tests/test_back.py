@@ -34,7 +34,7 @@ def config_of(name, family, block):
         values[family.rope.only_key] = 'rope'
     if family.rope.grows:
         block = {**(block or {'rope_type': 'yarn', 'factor': 16.0}), 'llama_4_scaling_beta': 0.1, **LENGTH}
-    if family.rope.no_scaling:
+    if family.rope.one_block == 'refused':
         return {**values, 'rope_parameters': {
             'full_attention': {'rope_type': 'default', 'rope_theta': 54321.5, **block},
             'sliding_attention': {'rope_type': 'default', 'rope_theta': 10000.0}}}

@@ -135,14 +135,22 @@ def near(found, expected, what):
 
 # ---- models ----
 
+def in_turns(kinds):
+    """Types of four layers' 30 matrices: each of these in rows of 256, float32 in wo and w2."""
+    places = [i for i in range(30) if i in (0, 29) or i % 7 not in (4, 0)]
+    return [kinds[5 * places.index(i) % len(kinds)] if i in places else 0 for i in range(30)]
+
+
 def test_models():
     """Of blocks in every mixture: against the plain transformer; on two threads; as q8 and q4."""
     types = list(blocks.NUMBERS.values())
     coded = [blocks.NUMBERS[kind] for kind in blocks.CODED]
-    wide = dict(dim=256, hidden_dim=256, n_layers=2, n_heads=2, n_kv_heads=1, head_dim=128, vocab_size=40)
-    models = {**BLOCK_MODELS, 'all types': config(**wide, types=[types[5 * i % 13] for i in range(16)]),
-              'coded types': config(**wide, types=[coded[5 * i % 18] for i in range(16)]),
-              'one type': config(**dict(wide, n_layers=1), weight_type=blocks.NUMBERS['Q5_K'], version=4)}
+    wide = dict(dim=256, hidden_dim=256, n_heads=2, n_kv_heads=1, head_dim=128, vocab_size=40)
+    # Of rows of 256 all but those of wo and w2, which are float32 here.
+    narrow = dict(dim=256, hidden_dim=32, n_layers=4, n_heads=2, n_kv_heads=1, head_dim=16, vocab_size=40)
+    models = {**BLOCK_MODELS, 'all types': config(**narrow, types=in_turns(types[:13])),
+              'coded types': config(**narrow, types=in_turns(coded)),
+              'one type': config(**wide, n_layers=1, weight_type=blocks.NUMBERS['Q5_K'], version=4)}
     for name, c in models.items():
         path = in_work(name + '.bin')
         stored = write_model(path, c, block_weights(c, random_weights(c, 4), 4))
@@ -196,7 +204,8 @@ def spoiled(c, weights, data):
 
 # ---- GGUF ----
 
-C = config(dim=256, hidden_dim=256, n_layers=2, n_heads=2, n_kv_heads=1, head_dim=128, vocab_size=52)
+C = config(dim=256, hidden_dim=32, n_layers=3, n_heads=2, n_kv_heads=1, head_dim=16, vocab_size=52)
+SETTINGS = w.gguf_settings(C, llama__attention__key_length=(w.U32, 16), llama__attention__value_length=(w.U32, 16))
 ALL = list(blocks.HALVES) + ['F32', 'F16', 'BF16']
 
 
@@ -204,18 +213,19 @@ side_by_side = functools.lru_cache(None)(blocks.side_by_side)
 
 
 def mixture(c, first=0, seed=3):
-    """{name: (ggml's number, shape, bytes)} with a type of its own for each matrix; and the weights, and the types."""
+    """{name: (ggml's number, shape, bytes)} with a type of its own for each matrix whose rows are 256 wide, and float32
+    for others; and the weights, and the types."""
     tensors, stored, kinds, rng = {}, {}, [], random.Random(seed)
     weights = w.exact_weights(c, seed)
     for (name, shape, values), ours in zip(w.named(c, weights, w.GGUF, 'blk.%d.'), weights):
-        kind = ALL[(first + len(kinds)) % len(ALL)] if len(shape) == 2 else 'F32'
+        kind = ALL[(first + len(kinds)) % len(ALL)] if shape[1:] == (256,) else 'F32'
         if kind in blocks.HALVES:
             data = blocks.random_rows(kind, len(values) // shape[-1], shape[-1], rng)
             tensors[name] = blocks.GGML_NUMBERS[kind], shape, data
             stored[ours] = array.array('f', blocks.decode(kind, data, shape[-1]))
         else:
             tensors[name], stored[ours] = (w.TYPE_IDS[kind], shape, w.encoded(values, kind)), values
-        if len(shape) == 2:
+        if shape[1:] == (256,):
             kinds.append(kind)
     return tensors, stored, kinds
 
@@ -251,7 +261,7 @@ def test_more_gguf_types():
 def gguf_types(first):
     tensors, stored, kinds = mixture(C, first)
     place, what = Place(), 'GGUF of types from %s on' % kinds[0]
-    if place.exported(what, place.put('a.gguf', w.gguf(w.gguf_settings(C), tensors))):
+    if place.exported(what, place.put('a.gguf', w.gguf(SETTINGS, tensors))):
         same_as(what, place, C, tensors, stored)
         check(place.header()['version'] == 4 and all(kind in place.lines or kind in ('F32', 'F16', 'BF16')
                                                      for kind in kinds), what + ' is said', place.lines)
@@ -287,7 +297,7 @@ def parts_of(place, settings, tensors, count, **changes):
 
 
 def test_parts():
-    settings = w.gguf_settings(C)
+    settings = SETTINGS
     tensors, stored, _ = mixture(C, 4)
     for count in (2, 5):
         place = Place()

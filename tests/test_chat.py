@@ -1,6 +1,7 @@
 """The turns of a conversation as ids, by family, against the published templates written out here."""
 
 import array
+import functools
 import os
 import re
 import resource
@@ -32,6 +33,7 @@ SPECIALS = [b'<|begin_of_text|>', b'<|end_of_text|>', b'<|start_header_id|>', b'
 BOS, END, HEADER, HEADER_END, EOT = range(256, 261)
 
 
+@functools.lru_cache(None)
 def driver():
     source, program = in_work('chat_driver.c'), in_work('chat_driver')
     write(source, DRIVER)

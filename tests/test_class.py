@@ -50,6 +50,7 @@ def test_faults():
         check(result.status == 1 and 0 < result.out.count('FAIL') <= 2, what + ' is found', result)
 
 
+@takes_long
 def test_handout_on_paper():
     with open(CLASS, encoding='utf-8') as file:
         handout = class_sheets.handout(file.read())

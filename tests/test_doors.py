@@ -202,7 +202,7 @@ class Case:
         door_shapes.say_scales(self)
         if 'shapes' in facts.row:
             door_shapes.say_shapes(self)
-        if facts.row.get('rope', {}).get('no_scaling'):
+        if facts.row.get('rope', {}).get('one_block') == 'refused':
             door_shapes.say_blocks(self)
         door_steps.say(self)
         self.c = config(**self.fields)
@@ -273,7 +273,8 @@ class Case:
         slides = door_shapes.slides_of(self.facts.row, window, 'window' in found)
         still = [False] * n
         if rule == 'periodic' and 'without_rope' in self.facts.may:  # whose full layers do not turn, if it has a window
-            window = window or 'without_rope' in found or not self.facts.row['layers'].get('windowless')
+            turns = self.facts.row['layers'].get('without_rope') == 'full_beside_sliding'
+            window = window or 'without_rope' in found or not turns
             still = [window and not slide for slide in slides]
         elif 'without_rope' in found:
             still = [i % 4 == 3 for i in range(n)]
@@ -302,7 +303,7 @@ class Case:
         """Sliding layers have a RoPE of their own in Gemma and OLMo 3, and that of the full ones in the others."""
         name, settings, fields, row = self.facts.name, self.settings, self.fields, self.facts.row['rope'] \
             if 'rope' in self.facts.row else {}
-        local_key = 'rope_local_base_freq' if name == 'gemma3_text' else row.get('local_key')
+        local_key = 'rope_local_base_freq' if name == 'gemma3_text' else row.get('theta_keys', {}).get('sliding')
         by_kind = name in ('gemma3_text', 'olmo3') or name not in PUBLISHED and row.get('by_kind')
         if by_kind and local_key:
             self.local = settings[local_key] = 300.0
@@ -317,7 +318,7 @@ class Case:
             if 'latent' in self.facts.always:  # where that would be in the scores
                 del settings['rope_parameters']['mscale'], settings['rope_parameters']['mscale_all_dim']
                 fields.update(mscale=0, mscale_all_dim=0)
-        elif 'rope_parameters' in self.facts.row['defaults'] and not row.get('no_scaling'):
+        elif 'rope_parameters' in self.facts.row['defaults'] and row.get('one_block') != 'refused':
             own = self.facts.row['defaults']['rope_parameters']['rope_type']
             settings['rope_scaling'] = LLAMA3 if own == 'llama3' else dict(YARN, truncate=False)
             fields.update(IS_LLAMA3 if own == 'llama3' else dict(IS_YARN, truncate=0))
@@ -993,7 +994,7 @@ PLANTS = [  # family, where in its row, what stands there instead
     ('qwen3_5_text', 'gguf.tiled', GONE), ('qwen3_5_text', 'gguf.names', GONE), ('lfm2', 'gguf.names', GONE),
     ('qwen3_next', 'gguf.architecture', 'qwen35moe'), ('qwen3_5_text', 'defaults.linear_num_value_heads', 16),
     ('qwen3_5_moe_text', 'defaults.full_attention_interval', 2),
-    ('lfm2', 'keys.eps', GONE), ('lfm2', 'states.words', ['short_conv']),
+    ('lfm2', 'keys.said_by.norm_eps', GONE), ('lfm2', 'states.words', ['short_conv']),
     ('lfm2', 'names.own.wo', 'model.layers.%d.self_attn.o_proj.weight'),
     ('qwen2', 'always', []), ('qwen3', 'always', []), ('olmo2', 'always', ['whole_norms']),
     ('olmo3', 'always', ['norms_after']), ('gemma3_text', 'always', ['norms_both', 'head_norms', 'embedding_scale']),
@@ -1009,9 +1010,9 @@ PLANTS = [  # family, where in its row, what stands there instead
     ('phi3', 'defaults.rms_norm_eps', 1e-6), ('qwen3', 'defaults.max_window_layers', 4),
     ('qwen2', 'layers.rule', 'all_slide'), ('qwen3', 'layers.rule', 'alike'), ('olmo3', 'layers.rule', 'by_flag'),
     ('mixtral', 'layers.rule', 'alike'), ('exaone4', 'layers.without_rope', GONE),
-    ('smollm3', 'layers.without_rope', GONE), ('qwen3_moe', 'layers.flag', GONE),
-    ('gemma3_text', 'rope.local_theta', 5e5), ('gemma3_text', 'rope.local_key', GONE), ('olmo3', 'rope.by_kind', GONE),
-    ('ministral3', 'rope.grows', GONE), ('phi3', 'rope.partial', GONE),
+    ('smollm3', 'layers.without_rope', GONE), ('qwen3_moe', 'layers.rule', 'all_slide'),
+    ('gemma3_text', 'rope.local_theta', 5e5), ('gemma3_text', 'rope.theta_keys', GONE), ('olmo3', 'rope.by_kind', GONE),
+    ('ministral3', 'rope.temperature', GONE), ('phi3', 'rope.partial', GONE),
     ('smollm3', 'keys.attention_bias', 'unread'), ('olmo2', 'keys.attention_bias', GONE),
     ('mixtral', 'names.own.router', 'model.layers.%d.mlp.gate_up.weight'),
     ('gpt_oss', 'names.own.sinks', 'model.layers.%d.self_attn.sink'),
@@ -1039,7 +1040,7 @@ PLANTS = [  # family, where in its row, what stands there instead
     ('exaone_moe', 'experts.groups', GONE), ('glm4_moe_lite', 'experts.n_dense', 0),
     ('glm4_moe_lite', 'gguf.experts', ''), ('deepseek_v2', 'experts.group_best', 2),
     ('deepseek_v3', 'experts.router', 'softmax'), ('deepseek_v3', 'defaults.first_k_dense_replace', 1),
-    ('mistral4', 'rope.grows', GONE), ('mistral4', 'experts.layout', 'one_by_one'),
+    ('mistral4', 'rope.temperature', GONE), ('mistral4', 'experts.layout', 'one_by_one'),
     ('mistral4', 'gguf.architecture', 'mistral3'), ('mistral4', 'gguf.experts', ''),
     ('glm4', 'gguf.names', GONE), ('seed_oss', 'gguf.names', GONE), ('cohere2', 'gguf.eps', GONE),
     ('cohere2', 'gguf.without_rope', GONE), ('arcee', 'gguf.adjacent', False),

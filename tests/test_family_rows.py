@@ -23,7 +23,7 @@ CONFIG = {'model_type': 'newest', 'hidden_size': 512, 'num_attention_heads': 8, 
 
 
 def generator(folder=ROOT, *arguments):
-    command = [sys.executable, os.path.join(folder, 'tools', 'family_table.py'), *arguments]
+    command = [sys.executable, '-S', os.path.join(folder, 'tools', 'family_table.py'), *arguments]
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
 
 
@@ -89,12 +89,13 @@ def test_table():
 
 
 def test_bits():
-    """No two flags of a kind are one bit."""
-    with open(os.path.join(ROOT, 'src', 'configs', 'families.h')) as file:
+    """No two words of a kind are one bit, and none is the sign of an int."""
+    with open(os.path.join(ROOT, 'src', 'configs', 'family_words.h')) as file:
         text = file.read()
     for kind in 'FAMILY', 'FEATURE', 'DOES':
         bits = [eval(value) for value in re.findall(r'^    %s_[A-Z_]+\s*=\s*([0-9< ]+)' % kind, text, re.M)]
-        check(len(bits) > 10 and len(set(bits)) == len(bits) and all(bit & (bit - 1) == 0 for bit in bits),
+        check(len(bits) > 10 and len(set(bits)) == len(bits) and all(
+            bit & (bit - 1) == 0 < bit < 1 << 31 for bit in bits),
               'the bits of ' + kind, sorted(bits))
 
 
@@ -119,7 +120,10 @@ def test_wrong_rows():
     for what, row, expected in (
             ('a word that nobody reads', {'engines': {'hf5': {'thetas': 1}}, 'seen': ['hf5']}, 'nobody reads thetas'),
             ('an engine that was not seen', {'engines': {'vllm': {}}, 'seen': ['hf5']}, 'vllm is not among those seen'),
-            ('a feature that is none', {'always': ['wheels']}, 'there is no feature wheels')):
+            ('a feature that is none', {'always': ['wheels']}, 'there is no feature wheels'),
+            ('a quirk that is none', {'engines': {'hf5': {'does': ['wheels']}}, 'seen': ['hf5']}, 'there is no wheels'),
+            ('a place of full layers that is none', {'layers': {'full': 'middle'}}, 'layers.full: there is no middle'),
+            ('types that are none', {'rope': {'types': 'all'}}, 'rope.types: there is no all')):
         told = generator(copy_with(lambda rows: rows.update(newest=dict(NEW, **row))))
         check(told.returncode and expected in told.stdout, what, told.stdout[-300:])
 

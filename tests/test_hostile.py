@@ -144,14 +144,14 @@ def test_impossible_headers():
               'high_freq_factor': numbers, 'n_longrope': (1, 3, *huge), 'original_unsaid': (2, *huge)}
     newer = {'rotary_dim': (1, 3, 6, *huge), 'qkv_bias': (2, *huge), 'o_bias': (2, *huge), 'qk_norm': (2, *huge),
              'logn': (2, *huge), 'encoding': (2, 5, 6, 8, *huge), 'unscaled_positions': huge,
-             'encoding_rows': (1, 32, *huge), 'layer_table': (2, *huge), 'type_table': (2, *huge)}
+             'encoding_rows': (1, 32, *huge), 'named_original': huge, 'layer_table': (2, *huge), 'type_table': (2, *huge)}
     files = [('%s = %s' % (field, value), changed(c, data, **{field: value})) for field in values
              for value in values[field]]
     files += [('%s = %s' % (field, value), changed(c, data, version=4, **{field: value})) for field in newer
               for value in newer[field]]
     for byte in (204, 230, 255):
         files.append(('reserved byte %d' % byte, data[:byte] + b'\1' + data[byte + 1:]))
-    for byte in (244, 255):
+    for byte in (248, 255):
         files.append(('reserved byte %d in version 4' % byte,
                       changed(c, data[:byte] + b'\1' + data[byte + 1:], version=4)[:byte] + b'\1' + data[byte + 1:]))
     answers = opened(files, 'impossible headers')
@@ -183,7 +183,7 @@ def test_impossible_kinds():
               ('encoding = alibi', changed(c, data, encoding=4)),
               ('layer_table = 6', data[:512] + b'\6' + data[513:]),
               ('layer_table = 8', data[:512] + b'\10' + data[513:])]
-    files += [('reserved byte %d' % byte, data[:byte] + b'\1' + data[byte + 1:]) for byte in (244, 255, 412, 511)]
+    files += [('reserved byte %d' % byte, data[:byte] + b'\1' + data[byte + 1:]) for byte in (248, 255, 412, 511)]
     words = {'layer_table = 0': 'sliding_rope', 'sliding_theta': 'theta', 'sliding_rope = 2': 'sliding_rope'}
     for label, reason in opened(files, 'impossible kinds').items():
         field = label.split(' = ')[0]

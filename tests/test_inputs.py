@@ -124,7 +124,7 @@ def test_old_python():
     """One line where Python is too old, and no syntax that such a one cannot read before that line."""
     program = os.path.join(ROOT, 'model_export.py')
     code = 'import runpy, sys; sys.version_info = (3, 7, 16); runpy.run_path(%r, run_name="__main__")' % program
-    done = subprocess.run([sys.executable, '-c', code, 'a', 'b'], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    done = subprocess.run([sys.executable, '-S', '-c', code, 'a', 'b'], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           universal_newlines=True)
     check(done.returncode == 2 and done.stderr == 'model_export: needs Python 3.8 or newer (found 3.7)\n',
           'Python 3.7', done.stderr)

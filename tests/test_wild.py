@@ -70,6 +70,27 @@ ROWS = {
     'beside-llm.json': dict(head=128, means=plain(32768, 1e4), engines=NOBODY, says=[
         'rope_scaling beside llm_config is not used: its place is in it',
         'rope_theta beside llm_config is not used: its place is in it']),
+    'inside-anything.json': dict(head=128, means=yarn(4, 32768, 1e6), engines={'hf5': 'same', 'llama.cpp': 'same'}),
+    'text-twice.json': dict(means='it once, and it appears twice'),
+    # a model_type that says nothing
+    'type-null.json': dict(head=128, means=yarn(4, 32768, 1e6), engines={'hf5': 'same', 'vllm': 'same'}),
+    'type-empty.json': dict(head=128, means=yarn(4, 32768, 1e6), engines={'hf5': 'same'},
+                            says=["there is no model_type, so it is read as a Llama's"]),
+    'type-number.json': dict(head=128, means=plain(32768, 1e6), engines=NOBODY,
+                             says=[UNSEEN % ('3', 128, 128, '1000000')]),
+    # families without RoPE, by what their configs say
+    'absolute.json': dict(means=STILL, engines=NOBODY, says=[
+        'nobody looked at model_type newest_encoder: position_embedding_type absolute is read as no RoPE']),
+    'alibi.json': dict(means=STILL, engines=NOBODY, says=[
+        'nobody looked at model_type newest_falcon: alibi true is read as no RoPE']),
+    'share-of-nothing.json': dict(means=STILL, engines=NOBODY, says=[
+        'nobody looked at model_type newest_bert: rotary_emb_fraction 0.0 is read as no RoPE']),
+    'block-of-mamba.json': dict(means=STILL, says=['rope_scaling is not used, since no layer turns',
+                                                   'model_type mamba2 is explained, and not run yet']),
+    'turns-by-type.json': dict(head=64, means=plain(512, 1e4), engines=NOBODY,
+                               says=[UNSEEN % ('newest_encoder', 64, 64, '10000 (no key says it)')]),
+    'fraction.json': dict(head=64, means=plain(2048, 1000, turns=32), engines=NOBODY,
+                          says=[UNSEEN % ('newest_bert', 32, 64, '1000')]),
     # families that nobody looked at
     'strange-keys.json': dict(head=128, means=plain(8192, 1e4), engines=NOBODY, says=[
         UNSEEN % ('newest_glm', 128, 128, '10000 (no key says it)'),
@@ -122,7 +143,22 @@ ROWS = {
             'differs', 'rope_scaling by layer type is read')}),
     'nested-rope-scaling/config.json': dict(means=OBJECTS, engines={
         'hf5': 'taken', 'llama.cpp': ('differs', 'rope_scaling by layer type is read')}),
+    'sections-and-growth.json': dict(
+        head=128, means=plain(8192, 1e4, turns=32), grows=0.1, given=['--head-dim', 128, '--train-ctx', 8192],
+        engines={'hf5': 'same', 'hf4': ('refused', 'model_type')}),
+    # text around a block
+    'prose.txt': dict(head=128, means=yarn(4, 32768, 1e6), given=['--head-dim', 128, '--theta', 1000000],
+                      engines={'hf5': 'same', 'vllm': 'same'}),
+    'tildes.txt': dict(head=128, means=yarn(4, 32768, 1e6), given=['--head-dim', 128, '--theta', 1000000],
+                       engines={'hf5': 'same', 'vllm': 'same'}),
     # what is no config
+    'command.txt': dict(means='found vllm serve Qwen/Qwen3-8B --hf-overrides'),
+    'option.txt': dict(means='found --hf-overrides'),
+    'call.txt': dict(means='found LlamaConfig(hidden_size=4096, num_attent'),
+    'modelfile.txt': dict(means='found FROM llama3.1 (expected JSON)'),
+    'lone.txt': dict(means='not a JSON object'),
+    'vocab.json': dict(means="another file, since no key of it is a config's"),
+    'error.json': dict(means="another file, since no key of it is a config's"),
     'gguf.txt': dict(means='this is a GGUF file'),
     'yaml.txt': dict(means='found rope_scaling without quotes, as YAML has it'),
     'assigned.txt': dict(means='found rope_scaling =, as Python has it'),
@@ -205,7 +241,8 @@ def ask_engines(name, path, row):
     asked = row.get('engines', {})
     done = run('--engines', ','.join(asked) or 'hf5', '--rope-config', path, '-n', 100, *row.get('given', []))
     if not asked:
-        check(done.status == 2 and row['means'] in done.err, 'engines: ' + name, done)
+        is_still = row['means'] == STILL and done.status in (0, 3)  # nothing to compare
+        check(is_still or done.status == 2 and row['means'] in done.err, 'engines: ' + name, done)
         return
     rows = {each['engine']: each for each in reversed(table(done.out)[2])}  # the full layers' first
     is_refused = isinstance(row['means'], str) and row['means'] != STILL
@@ -275,7 +312,8 @@ def test_exporter():
             values = json.loads(text)
         except ValueError:
             values = None
-        reason, warnings, _ = by_exporter(json.dumps(sized(values)) if values else text)
+        is_told = values and 'twice' not in name  # which json.loads does not keep
+        reason, warnings, _ = by_exporter(json.dumps(sized(values)) if is_told else text)
         kind = row['means']
         if 'a family that is run' in reason or 'found nothing' in reason:  # which --explain does without
             check(not isinstance(kind, str) or kind == STILL, 'the exporter knows no such family: ' + name, reason)
@@ -316,6 +354,38 @@ def test_reach():
             check(done.status == status and rows['reach']['value'] == str(row['reach']), 'reach of ' + name, done)
 
 
+def test_reach_of_models():
+    """A model keeps the length that linear's factor counts from, on every way in and out, too: not a length in the block
+    that is none, and for a file without it max_position_embeddings."""
+    most = w.C['seq_len']
+    for inside, beside, counts_from in (({ORIGINAL: 16}, {}, 16), ({}, {ORIGINAL: 32}, 32), ({ORIGINAL: 16.0}, {
+            ORIGINAL: 32}, 16), ({ORIGINAL: None}, {ORIGINAL: 32}, most), ({ORIGINAL: '16'}, {}, most), ({}, {}, most)):
+        place = w.Place()
+        w.write_huggingface(place.source, w.C, w.huggingface_tensors(w.C, w.WEIGHTS, 'F32'), 'safetensors', 1)
+        place.put('config.json', json.dumps(w.huggingface_config(
+            w.C, rope_scaling={'rope_type': 'linear', 'factor': 8.0, **inside}, **beside)))
+        what, first = 'linear with %s, %s' % (inside, beside), place.out
+        if not place.exported(what):
+            continue
+        ways = [first]
+        for way in 'out.gguf', 'out/':
+            out, back = os.path.join(place.results, way), os.path.join(place.results, 'back-%d.bin' % len(ways))
+            done = [export(first, out), export(out, back)]
+            check(not any(each.returncode for each in done), 'out and in again: ' + what, [each.stderr for each in done])
+            ways.append(back)
+        for model in ways:
+            for length, status in (8 * counts_from, 0), (8 * counts_from + 1, 1):
+                done = run(model, '--check', '--settings', '-n', length)
+                rows = {each['check']: each for each in table(done.out)[2]}
+                check(done.status == status and rows['reach']['value'] == str(8 * counts_from), 'reach: ' + what,
+                      (model, done))
+        for given, reach in ((), 8 * counts_from), (('--rope', 'linear:factor=2'), 2 * counts_from), (
+                ('--rope', 'linear:train-ctx=20'), 8 * 20), (('--rope', 'yarn:factor=2'), 2 * most):
+            done = run(first, '--check', '--settings', '-n', 20, *given)
+            rows = {each['check']: each for each in table(done.out)[2]}
+            check(rows.get('reach', {}).get('value') == str(reach), 'reach with %s: %s' % (given, what), done)
+
+
 def test_there_and_back():
     """What --rope-json writes is read as the same, to the last digit, with what multiplies scores."""
     for name, path, row in inputs():
@@ -332,6 +402,11 @@ def test_there_and_back():
         same = [each['scaled_inv_freq'] for each in before if each.get('layers', 'full') == 'full']
         check(same == [each['scaled_inv_freq'] for each in after if each.get('layers', 'full') == 'full'],
               'there and back: ' + name, (turns, done.out))
+        if 'reach' in row:
+            done = run('--check', '--settings', '--rope-config', block, '-n', 100, '--head-dim', head, '--theta',
+                       row['means']['theta'], '--train-ctx', row['means']['train_ctx'])
+            rows = {each['check']: each for each in table(done.out)[2]}
+            check(rows.get('reach', {}).get('value') == str(row['reach']), 'reach of the block: ' + name, done)
 
 
 def test_scores():

@@ -5,8 +5,8 @@ lists of docs/checkpoints.md are made, too:
 
     python3 tools/family_table.py [--check]     --check writes nothing and says whether the headers are as they would be
 
-The flags, features and quirks that it names stand in src/configs/families.h: a word of a row that has none there does
-not compile.
+What C asks of a family, of a model and of an engine is a word with a bit of its own. The words stand below, each with
+what it means, and become src/configs/family_words.h: nobody numbers them.
 """
 import json
 import os
@@ -23,13 +23,87 @@ from export.keys import FILES, KEYS  # noqa: E402
 HEADER = os.path.join('src', 'configs', 'family_table.h')
 LISTS = os.path.join(ROOT, 'docs', 'checkpoints.md')
 KEY_HEADER = os.path.join('src', 'configs', 'key_table.h')
+WORD_HEADER = os.path.join('src', 'configs', 'family_words.h')
 COLUMNS = 100
 FIRST = ('// Made by tools/family_table.py from export/families.json, not by hand.\n'
          '// families.c includes it behind families.h.\n')
-# The features that src/configs/publish.c sees in a model and its plan. The others set no families apart there.
-TESTED = {
-    'WINDOW', 'QKV_BIAS', 'ROUTER_BIAS', 'EXPERT_BIAS', 'CLAMPED', 'EMBEDDING_SCALE', 'GELU', 'NORMS_AFTER',
-    'NORMS_BOTH', 'HEAD_NORMS', 'WHOLE_NORMS', 'EXPERTS', 'SINKS', 'TEMPERATURE', 'PARTIAL'}
+
+# What is peculiar to a family: the word, whether a row says so, and what it means to C.
+FAMILY_WORDS = (
+    ('runs', lambda f: f.runs, 'this program runs its models; the others are explained'),
+    ('new', lambda f: f.came_with > 4, 'it came with transformers 5, so Hugging Face 4 does not know it'),
+    ('seen_first', lambda f: f.seen_first, 'engines were looked at with it before those whose layers differ'),
+    ('any', lambda f: False, 'it stands for families that have no row'),
+    # Layers.
+    ('full_first', lambda f: f.layers.full == 'first', 'the first layer of a period is the full one, not the last'),
+    ('from_end', lambda f: f.layers.full == 'from_end', 'periods of layers are counted from the last layer'),
+    ('full_too', lambda f: f.layers.also_full == 'first', 'the first layer of all is full, too'),
+    ('full_last', lambda f: f.layers.also_full == 'last', 'so is the last one, whatever a config says'),
+    ('linear', lambda f: f.layers.others == 'linear', 'layers that are not full have linear attention'),
+    ('cuts_lists', lambda f: f.layers.cuts_lists, 'what lists have behind the last layer is not used'),
+    ('bare_full', lambda f: f.layers.without_rope.startswith('full'), 'full layers have no RoPE'),
+    ('windowless', lambda f: f.layers.without_rope == 'full_beside_sliding',
+     'but if the config has no window, all layers are full, and have it'),
+    # Heads.
+    ('latent', lambda f: bool(f.latent), 'latent attention: a part of each head stands still, and another turns'),
+    ('null_head', lambda f: f.keys.null_head, "a head_dim of null is the model's width by its heads"),
+    ('partial', lambda f: f.rope.partial, 'partial_rotary_factor may be below 1'),
+    ('share_beside', lambda f: f.rope.share_beside,
+     "of a scaled block's share and one beside it (or the class's) that beside counts"),
+    # Blocks.
+    ('still', lambda f: f.rope.none, 'its class has no RoPE'),
+    ('by_type', lambda f: f.rope.by_kind,
+     'rope_parameters has a block for each kind of layers; rope_scaling is of the full ones'),
+    ('no_scaling', lambda f: f.rope.one_block == 'refused',
+     'rope_scaling is not turned into rope_parameters: Hugging Face 5 fails'),
+    ('flat_is_full', lambda f: f.rope.one_block == 'full', 'one block for all is that of the full layers'),
+    ('one_for_both', lambda f: f.rope.one_for_both, 'one RoPE of full layers and sliding ones, never two'),
+    ('lists', lambda f: f.rope.lists, 'thetas and shares may be lists, of a number a layer'),
+    ('axes', lambda f: f.rope.axes, 'blocks have sections of three axes, which are one in a text'),
+    # Methods.
+    ('proportional', lambda f: f.rope.types == 'with_proportional', 'its class knows the rope_type proportional'),
+    ('longrope_alone', lambda f: f.rope.types == 'longrope_alone',
+     'of the types that scale its class knows longrope alone, and su and yarn as older names of it'),
+    ('gguf_longrope', lambda f: bool(f.gguf) and 'LONGROPE' in {each.name for each in f.gguf.ropes},
+     "longrope's lists have a place in its GGUF file"),
+    ('mscales', lambda f: f.rope.attention_factor == 'long_mscale', "longrope's attention factor is long_mscale"),
+    ('unmultiplied', lambda f: f.rope.attention_factor == 'one',
+     "yarn's attention factor is 1 unless the block says one"),
+    ('grows', lambda f: f.rope.grows, 'queries grow with their position: llama_4_scaling_beta'))
+# What sets a family apart from a Llama, and src/configs/publish.c sees in a model and its plan. Where no family has all
+# that a model has, what stands further down matters more.
+FEATURE_WORDS = (
+    'window', 'qkv_bias', 'router_bias', 'expert_bias', 'clamped', 'embedding_scale', 'gelu', 'norms_after',
+    'norms_both', 'head_norms', 'whole_norms', 'experts', 'sinks', 'temperature', 'partial')
+# What an engine does otherwise with a family than with others.
+DOES_WORDS = {
+    # Which layers slide, and what of a config they are read from.
+    'layers_by_default': "which layers slide is by the family's period, whatever is written",
+    'layers_by_period': "likewise by the config's period",
+    'takes_text_config': 'a text_config does not stop it',
+    'takes_chunks': 'dual_chunk_attention_config',
+    # Blocks.
+    'full_plain': 'full layers get no block',
+    'full_only': 'one block, of the full layers',
+    'refuses_typed': 'it stops at blocks for kinds of layers',
+    'null_block_unseen': 'nobody looked at a rope_scaling of null',
+    'tells_block': "a config without a block gets the class's, and a note says so",
+    'three_keys': "a block has `type` and longrope's lists, and no more",
+    'needs_long_list': "longrope's long list and `type` beside it, else it stops",
+    'needs_betas': "yarn's, in the block",
+    'needs_theta': 'at the top level',
+    # Methods.
+    'linear_alone': 'nobody looked at types but linear',
+    'proportional': 'it knows the rope_type proportional',
+    'yarn_by_type': "yarn was converted before others', where the key is `type`",
+    'yarn_told': "the file tells yarn's betas, and mscale_all_dim, which it must have",
+    'multiplies_again': "by yarn's attention factor, and queries grow one position early",
+    # Theta, and the share of a head.
+    'theta_in_parameters': 'that of rope_parameters counts',
+    'sliding_base_fixed': 'the theta of sliding layers is a constant',
+    'pasted_turns_all': 'with a rope_scaling, all pairs of full layers turn, and plainly',
+    'share_inside': 'of two shares of a head it takes that of the block',
+    'share_outside': 'or the one beside it, which is 1 if neither is there'}
 KNOWN = {'theta', 'refuses', 'known', 'before', 'one_block_before', 'block', 'does'}  # what engines do otherwise
 
 
@@ -65,29 +139,15 @@ def literal(text):
 
 
 def flags_of(family):
-    """The words of a row that C has a flag for."""
-    rope, layers, types = family.rope, family.layers, family.rope.types
-    if types and not (types.get('longrope') == types.get('yarn') == 'longrope' and 'linear' not in types):
-        raise ValueError('families.json: %s.rope.types: C knows all types, or longrope alone' % family.model_type)
-    if layers.period_key and family.period == 0:
-        raise ValueError('families.json: %s has no period under %s' % (family.model_type, layers.period_key))
-    words = {
-        'by_type': rope.by_kind, 'new': family.came_with > 4, 'no_scaling': rope.no_scaling,
-        'bare_full': layers.without_rope == 'full', 'windowless': layers.windowless, 'full_first': layers.full_first,
-        'full_too': layers.full_too, 'full_last': layers.full_last, 'from_end': layers.from_end,
-        'linear': layers.others == 'linear', 'grows': rope.grows, 'partial': rope.partial, 'runs': family.runs,
-        'seen_first': family.seen_first, 'proportional': rope.proportional, 'sections': rope.sections,
-        'one_for_both': rope.one_for_both, 'tells_block': rope.tells_own_block, 'longrope_alone': bool(types),
-        'latent': bool(family.latent), 'share_beside': rope.share_beside, 'still': rope.none,
-        'from_end': layers.from_end, 'flat_is_full': rope.flat_is_full,
-        'axes': rope.axes, 'mscales': rope.mscales, 'unmultiplied': rope.unmultiplied, 'lists': rope.lists,
-        'cuts_lists': layers.cuts_lists, 'null_head': family.keys.null_head,
-        'gguf_longrope': bool(family.gguf) and 'LONGROPE' in {each.name for each in family.gguf.ropes}}
-    return [word for word, there in words.items() if there]
+    """The words of C that a row has."""
+    if family.layers.period_key and family.period == 0:
+        raise ValueError('families.json: %s has no period under %s' % (family.model_type, family.layers.period_key))
+    return [word for word, is_said, _ in FAMILY_WORDS if is_said(family)]
 
 
 def features_of(features):
-    return sorted({feature.name for feature in features} & TESTED)
+    found = {feature.name.lower() for feature in features}
+    return [word for word in FEATURE_WORDS if word in found]
 
 
 def engine_text(family, name, since):
@@ -95,6 +155,10 @@ def engine_text(family, name, since):
     if set(facts) - KNOWN:
         raise ValueError('families.json: %s.engines.%s: nobody reads %s' % (
             family.model_type, name, ', '.join(set(facts) - KNOWN)))
+    for word in facts.get('does', ()):
+        if word not in DOES_WORDS:
+            raise ValueError('families.json: %s.engines.%s.does: there is no %s (expected one of %s)' % (
+                family.model_type, name, word, ', '.join(DOES_WORDS)))
     members = ['.name = ' + quoted(name)]
     if since:
         members.append('.since = ' + number(float(since)))
@@ -133,23 +197,25 @@ def family_text(family):
         'chunk': default('attention_chunk_size', 0) if layers.rule == 'chunked' else 0,
         'partial': default('partial_rotary_factor', 0), 'slides_with': family.gguf.slides_with if family.gguf else 0}
     block = default('rope_parameters')
-    texts = {'local_key': rope.local_key, 'theta_key': rope.theta_key, 'rotary_key': rope.rotary_key,
-             'only_key': rope.only_key, 'period_key': layers.period_key, 'numbers_key': layers.numbers_key,
-             'indexes_key': layers.indexes_key, 'full_words': ' '.join(layers.full_words),
+    zeros = [key for key, meant in layers.zeros.items() if meant != 'without_rope']
+    listed = family.states.listed if family.states and layers.others == 'linear' else ''
+    texts = {'rotary_key': rope.rotary_key, 'only_key': rope.only_key, 'period_key': layers.period_key,
+             'zeros_key': ' '.join(zeros), 'indexes_key': listed, 'full_words': ' '.join(layers.full_words),
              'layer_keys': ' '.join(family.keys.by_layer)}
     members = [quoted(family.model_type), quoted(family.architecture)]
     members += ['.%s = %s' % (name, number(value)) for name, value in numbers.items() if value]
     members += ['.%s = %s' % (name, quoted(text)) for name, text in texts.items() if text]
-    if rope.blocks:
-        members.append('.block_names = {%s}' % ', '.join(quoted(rope.blocks[kind]) for kind in ('full', 'sliding')))
+    for name, by_kind in ('theta_keys', rope.theta_keys), ('block_names', rope.blocks):
+        if by_kind:
+            members.append('.%s = {%s}' % (name, ', '.join(quoted(by_kind[kind]) if kind in by_kind else 'NULL'
+                                                           for kind in ('full', 'sliding'))))
     if rope.unturned:
         _, scale, length = rope.unturned
         members += ['.unturned = {%s}' % ', '.join(map(quoted, rope.unturned)),
                     '.unturned_beta = ' + number(default(scale)), '.unturned_length = ' + number(default(length))]
     if family.aliases:
-        members.append('.aliases = %s' % quoted(' '.join(family.aliases)))
-    if family.also_architectures:
-        members.append('.also_architectures = %s' % quoted(' '.join(family.also_architectures)))
+        members += ['.aliases = ' + quoted(' '.join(family.aliases)),
+                    '.also_architectures = ' + quoted(' '.join(family.aliases.values()))]
     if block:
         members.append('.block = %s' % literal(json.dumps(block)))
     if default('sliding_parameters'):
@@ -179,6 +245,33 @@ def table():
             + 'static const FamilyWrapper wrappers[] = {\n' + wrappers + '};\n')
 
 
+# ---- words ----
+
+def enumerated(prefix, words):
+    """An enum with a bit for each word, and what it means."""
+    if len(words) > 31:  # the last bit is the sign
+        raise ValueError('%s: %d words, and an int has 31 bits for them' % (prefix, len(words)))
+    lines = []
+    for bit, (word, meaning) in enumerate(words):
+        line = '    %s_%s = 1 << %d,' % (prefix, word.upper(), bit)
+        above = bool(meaning) and len(line) + len(meaning) + 5 > COLUMNS
+        lines += ['    // ' + part for part in (textwrap.wrap(meaning, COLUMNS - 7) if above else ())]
+        lines.append(line + ('  // ' + meaning if meaning and not above else ''))
+    return 'enum {\n%s\n};\n' % '\n'.join(lines)
+
+
+def words():
+    return ('// Made by tools/family_table.py, where the words stand with what they mean, not by hand.\n'
+            '#pragma once\n\n'
+            '// What is peculiar to a family.\n'
+            + enumerated('FAMILY', [(word, meaning) for word, _, meaning in FAMILY_WORDS])
+            + '\n// What sets a family apart from a Llama and can be seen in a model. Where no family has all that a\n'
+            '// model has, what stands further down matters more.\n'
+            + enumerated('FEATURE', [(word, '') for word in FEATURE_WORDS])
+            + '\n// What an engine does otherwise with a family than with others.\n'
+            + enumerated('DOES', list(DOES_WORDS.items())))
+
+
 def key_text(name, key):
     """A row of the table of keys. Numbers are above `low`, whole ones from it on."""
     members = [quoted(name), '.at = ' + bits('KEY_AT_', key.at), '.type = KEY_' + key.type.upper()]
@@ -188,7 +281,7 @@ def key_text(name, key):
     members += ['.%s = true' % word for word in ('zero', 'by_layer', 'misplaced') if getattr(key, word)]
     members += ['.%s = %s' % (word, literal(text)) for word, text in (
         ('absent', key.absent), ('read_by', key.read_by), ('misspelled', ' '.join(key.misspelled)),
-        ('also', ' '.join(key.also))) if text]
+        ('also', ' '.join(key.also)), ('turns', ' '.join(key.turns))) if text]
     return laid_out('    {', members, '},')
 
 
@@ -254,7 +347,8 @@ def with_lists(text):
 
 def main(arguments):
     status = 0
-    for header, text, rows in (HEADER, table(), 'families.json'), (KEY_HEADER, key_table(), 'keys.json'):
+    for header, text, source in (WORD_HEADER, words(), 'its words'), (HEADER, table(), 'export/families.json'), \
+            (KEY_HEADER, key_table(), 'export/keys.json'):
         path, found = os.path.join(ROOT, header), None
         if '--check' not in arguments:
             with open(path, 'w', encoding='utf-8') as file:
@@ -264,7 +358,7 @@ def main(arguments):
             with open(path, encoding='utf-8') as file:
                 found = file.read()
         if found != text:
-            print('%s is not of export/%s: python3 tools/family_table.py makes it' % (header, rows))
+            print('%s is not of %s: python3 tools/family_table.py makes it' % (header, source))
             status = 1
     if not os.path.exists(LISTS):
         return status

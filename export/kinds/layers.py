@@ -34,9 +34,9 @@ def window_of(config: Keys, family: Family) -> int:
 
 def all_alike(config, family, n_layers):
     config.only('sliding_window', None)
-    rope_key, word = family.layers.rope_key, family.layers.types
-    if word:  # which newer releases write as all do
-        config.get('layer_types', lambda v: v in ([word] * n_layers, [FULL] * n_layers),
+    rope_key = family.rope.only_key
+    for word in family.layers.full_words:  # which newer releases write as all do
+        config.get('layer_types', lambda v, word=word: v in ([word] * n_layers, [FULL] * n_layers),
                    '%s for each of %d layers' % (word, n_layers))
     return 0, [WITHOUT_ROPE * bool(rope_key and config.values.get(rope_key) != 'rope')] * n_layers
 
@@ -44,8 +44,13 @@ def all_alike(config, family, n_layers):
 def all_slide(config, family, n_layers):
     """Every layer slides when one does."""
     not_used(config, family, 'layer_types')
-    flag = family.layers.flag
-    return window_of(config, family) if not flag or config.flag(flag, False, False) else 0, []
+    return window_of(config, family), []
+
+
+def all_by_flag(config, family, n_layers):
+    """The same, if use_sliding_window says so."""
+    not_used(config, family, 'layer_types')
+    return window_of(config, family) if config.flag('use_sliding_window', False, False) else 0, []
 
 
 def layers_by_flag(config, family, n_layers):
@@ -85,15 +90,16 @@ def periodic_layers(config, family, n_layers):
     not_used(config, family, *(key for key in family.keys.unread if 'sliding_window_pattern' in key))
     window = window_of(config, family)
     slides = named_layers(config, n_layers, window)
-    needs_window = family.layers.without_rope == 'full' and not family.layers.windowless and not family.layers.thetas
+    rule = family.layers
+    needs_window = rule.without_rope == 'full' and not rule.thetas
     if not window and (slides is None or needs_window):
         config.refuse('sliding_window', 'a whole number from 1 to %d, or layer_types' % MAX_SEQ)
     if slides is None:
-        key = family.layers.period_key
+        key = rule.period_key
         period = config.integer(key, MAX_SEQ, family.default(key)) if key else family.default('period')
-        full = 0 if family.layers.full_first else (n_layers - 1) % period if family.layers.from_end else period - 1
-        slides = [i % period != full and not (i == 0 and family.layers.full_too) for i in range(n_layers)]
-    if family.layers.full_last and slides[-1]:
+        full = {'first': 0, 'last': period - 1, 'from_end': (n_layers - 1) % period}[rule.full]
+        slides = [i % period != full and not (i == 0 and rule.also_full == 'first') for i in range(n_layers)]
+    if rule.also_full == 'last' and slides[-1]:
         slides[-1] = False
         config.job.note('the last layer is full, as the class has it whatever layer_types says')
     turns = turning_layers(config, family, n_layers)
@@ -101,7 +107,7 @@ def periodic_layers(config, family, n_layers):
         window = window if any(slides) else 0
         return window, [SEES_ALL * bool(window and not slide) + WITHOUT_ROPE * (not turn)
                         for slide, turn in zip(slides, turns)]
-    bare = WITHOUT_ROPE if family.layers.without_rope == 'full' and window else 0
+    bare = WITHOUT_ROPE if rule.without_rope.startswith('full') and window else 0
     window = window if any(slides) else 0
     return window, [TURNS_AS_SLIDING if slide else SEES_ALL * bool(window) + bare for slide in slides]
 
@@ -176,8 +182,9 @@ def sliding_model(model: Model) -> Model:
              'attention_factor', 'mscale', 'mscale_all_dim', 'low_freq_factor', 'high_freq_factor')
     head_dim, _ = of_kind(model, True)
     turning = model.sliding_rotary_dim or model.turning
-    return replace(model, rope_dynamic=0, head_dim=head_dim, rotary_dim=turning % head_dim, shapes=[], **{
-        name: getattr(model, 'sliding_' + name.replace('rope_', '')) for name in names})
+    own = {name: getattr(model, 'sliding_' + name.replace('rope_', '')) for name in names}
+    return replace(model, rope_dynamic=0, named_original=0, head_dim=head_dim, rotary_dim=turning % head_dim, shapes=[],
+                   **own)
 
 
 def full_model(model: Model) -> Model:
@@ -220,12 +227,12 @@ def to_config(path: str, family: Family, model: Model) -> Dict[str, Any]:
 
 
 def alike_out(path, family, model):
-    types, rope_key = family.layers.types, family.layers.rope_key
+    words, rope_key = family.layers.full_words, family.rope.only_key
     still = {bool(flags & WITHOUT_ROPE) for flags in model.layer_flags}
     if rope_key and len(still) > 1:
         raise Problem(path, 'has layers that turn and layers that do not, which %s has not (expected all alike)'
                       % family.title)
-    return {**({'layer_types': [types] * model.n_layers} if types else {}),
+    return {**({'layer_types': [words[0]] * model.n_layers} if words else {}),
             **({rope_key: 'nope' if True in still else 'rope'} if rope_key else {})}
 
 
@@ -247,8 +254,11 @@ def listed_out(path, family, model):
 
 
 def all_slide_out(path, family, model):
-    flag = family.layers.flag
-    return {**({flag: bool(model.sliding_window)} if flag else {}), 'sliding_window': model.sliding_window or None}
+    return {'sliding_window': model.sliding_window or None}
+
+
+def all_by_flag_out(path, family, model):
+    return {'use_sliding_window': bool(model.sliding_window), **all_slide_out(path, family, model)}
 
 
 def by_flag_out(path, family, model):
@@ -271,7 +281,8 @@ def periodic_out(path, family, model):
                 thetas: [0 if flags & WITHOUT_ROPE else model.theta for flags in model.layer_flags]}
     slides = slides_of(path, model)
     turns = not any(flags & WITHOUT_ROPE for flags in model.layers)
-    window = model.sliding_window or (None if family.layers.windowless and turns else family.default('sliding_window'))
+    none = family.layers.without_rope == 'full_beside_sliding' and turns
+    window = model.sliding_window or (None if none else family.default('sliding_window'))
     keys = {'sliding_window': window, 'layer_types': [SLIDING if slide else FULL for slide in slides]}
     if family.layers.period_key and period_of(slides) and window:
         keys[family.layers.period_key] = period_of(slides)
@@ -280,8 +291,9 @@ def periodic_out(path, family, model):
 
 # Each rule of a row: what reads config.json, and what writes it again.
 RULES = {'alike': (all_alike, alike_out), 'all_slide': (all_slide, all_slide_out),
-         'by_flag': (layers_by_flag, by_flag_out), 'periodic': (periodic_layers, periodic_out),
-         'listed': (listed_layers, listed_out), 'chunked': (chunked_layers, chunked_out),
+         'all_by_flag': (all_by_flag, all_by_flag_out), 'by_flag': (layers_by_flag, by_flag_out),
+         'periodic': (periodic_layers, periodic_out), 'listed': (listed_layers, listed_out),
+         'chunked': (chunked_layers, chunked_out),
          'small': (layers_of_small, None)}  # of a family that never goes out
 
 

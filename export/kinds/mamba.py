@@ -53,7 +53,7 @@ def from_config(config: Keys, family: Family, model: Model, mixes: List[bool]) -
         fields['shapes'] = shapes
     else:
         has_state, flags = mixes, [0] * model.n_layers
-    still = family.rope.none or bool(family.layers.rope_key) and config.values.get(family.layers.rope_key) != 'rope'
+    still = family.rope.none or bool(family.rope.only_key) and config.values.get(family.rope.only_key) != 'rope'
     attends = [not own and (not rule.pattern or letters[layer] == '*') for layer, own in enumerate(has_state)]
     fields['layers'] = [f | STATE * own | WITHOUT_ROPE * bool(still and mixing)
                         for f, own, mixing in zip(flags, has_state, attends)]
@@ -110,11 +110,11 @@ def to_config(path: str, family: Family, model: Model) -> Dict[str, Any]:
         keys['intermediate_size'] = max(shape.hidden_dim for shape in model.layer_shapes) or model.hidden_dim
     else:
         keys['layer_types'] = [rule.words[0] if own else 'attention' for own in has_state]
-    if family.layers.rope_key:
+    if family.rope.only_key:
         still = {bool(flags & WITHOUT_ROPE) for flags, own in zip(layers, has_state) if not own}
         if len(still) > 1:
             raise Problem(path, 'has layers without RoPE beside others, which %s has not' % family.title)
-        keys[family.layers.rope_key] = 'nope' if still == {True} else 'rope'
+        keys[family.rope.only_key] = 'nope' if still == {True} else 'rope'
     if model.state_kind != MAMBA:
         return keys
     if model.state_norm_groups != (model.state_key_heads if rule.norms_groups else 1):

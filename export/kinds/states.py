@@ -80,7 +80,7 @@ def to_config(path: str, family: Family, model: Model) -> Dict[str, Any]:
 
 def read_hidden_dim(config: Keys, family: Family) -> int:
     """The width of feed-forward layers. LFM2 makes it of another number, rounded up."""
-    key = family.keys.hidden
+    key = family.keys.of('hidden_dim')
     if not family.states or family.states.kind != 'conv':
         return config.integer(key, MAX_WIDTH, family.default(key, REFUSED))
     if config.values.get('block_ff_dim') is not None:

@@ -1,30 +1,57 @@
 // What people paste, made JSON. No line moves, so that errors name the right one.
-#include "card.h"
+#include "config.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "families.h"
 #include "json.h"
 
 static const char WHITE_SPACE[] = " \t\r\n";
 static const char FENCE[] = "```";
 
+static bool is_fence(const char *line) {
+    return strncmp(line, FENCE, 3) == 0 || strncmp(line, "~~~", 3) == 0;
+}
+
+static void blank(char *from, const char *to) {
+    for (; from < to; from++)
+        if (*from != '\n') *from = ' ';
+}
+
+// Where a text does not begin as JSON does, but has some of it in a fence between lines of backticks
+// or tildes, all that is not in the first such fence becomes blank.
+static void blank_around(char *text) {
+    char *inside = NULL;
+    if (strchr("{\"[.#", text[strspn(text, WHITE_SPACE)])) return;
+    for (char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        line += strspn(line, " \t\r");
+        if (!is_fence(line)) continue;
+        if (inside) {
+            blank(text, inside);
+            blank(line, line + strlen(line));
+            return;
+        }
+        char *behind = line + strcspn(line, "\n");
+        const char first = behind[strspn(behind, WHITE_SPACE)];
+        if (first && strchr("{\".", first)) inside = behind;
+    }
+}
+
 // Makes a fence and lines that begin with # blank. Returns the place behind them, and in
 // *first_mark that of the first line with a # (NULL: none).
 static char *blank_front(char *p, const char **first_mark) {
     bool fenced = false;
-    for (p += strspn(p, WHITE_SPACE); *p == '#' || strncmp(p, FENCE, 3) == 0;
-         p += strspn(p, WHITE_SPACE)) {
-        bool is_fence = *p == '`';
-        if (!is_fence && !*first_mark) *first_mark = p;
-        fenced = fenced || is_fence;
-        while (*p && *p != '\n' && !(is_fence && strchr("{\"", *p))) *p++ = ' ';
+    for (p += strspn(p, WHITE_SPACE); *p == '#' || is_fence(p); p += strspn(p, WHITE_SPACE)) {
+        bool is_mark = *p == '#';
+        if (is_mark && !*first_mark) *first_mark = p;
+        fenced = fenced || !is_mark;
+        while (*p && *p != '\n' && (is_mark || !strchr("{\"", *p))) *p++ = ' ';
     }
     char *end = p + strlen(p);
     while (end > p && strchr(WHITE_SPACE, end[-1])) end--;
-    while (fenced && end > p && end[-1] == '`') *--end = ' ';
+    while (fenced && end > p && strchr("`~", end[-1])) *--end = ' ';
     return p;
 }
 
@@ -44,34 +71,57 @@ static bool fail_other(const char *text, const char *p, Error *err) {
     return true;
 }
 
+// Whether a text begins as a value of JSON does, or with one letter that is out of place, which
+// json_check names.
+static bool begins_as_json(const char *p) {
+    static const char *const words[] = {"true", "false", "null",      "NaN", "Infinity",
+                                        "True", "False", "-Infinity", "None"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strncmp(p, words[i], strlen(words[i])) == 0) return true;
+    bool is_number = isdigit((unsigned char)p[*p == '-']);
+    return is_number || !(isalpha((unsigned char)*p) || (*p && strchr("-+@~$<>%", *p)));
+}
+
 // What stands before an object of no JSON: the class that print() shows, a name that Python gives it
-// to, a key of YAML. export/common.py has the same words.
+// to, a key of YAML; else the line, a command's for one. export/common.py has the same words.
 static bool fail_named(const char *text, const char *p, Error *err) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+    const char *from = strchr(p, '{') ? ", from the { on" : "";
     const size_t n = strspn(p, letters), most = n < 40 ? n : 40;
+    int line = 0;
     const char *behind = p + n + strspn(p + n, WHITE_SPACE);
     const char *what = *behind == '{'   ? ", as print shows a config"
                        : *behind == '=' ? " =, as Python has it"
                        : *behind == ':' ? " without quotes, as YAML has it"
                                         : NULL;
-    if (n == 0 || !what) return true;
-    return fail(err, "line %d: found %.*s%s (expected JSON%s)", json_line(text, p), (int)most, p,
-                what, *behind == ':' ? "" : ", from the { on");
-}
-
-// The places where a model of text and something else has the config of its text model.
-static const char *inner_config(const char *object) {
-    for (int i = 0; i < N_CONTAINERS; i++) {
-        const char *inner = json_member(object, family_containers[i]);
-        if (inner && *inner == '{') return inner;
-    }
-    return NULL;
+    if (n > 0 && what)
+        return fail(err, "line %d: found %.*s%s (expected JSON%s)", json_line(text, p), (int)most,
+                    p, what, *behind == ':' ? "" : from);
+    if (begins_as_json(p)) return true;
+    while (line < 40 && p[line] >= ' ' && p[line] <= '~') line++;
+    while (line > 0 && p[line - 1] == ' ') line--;
+    return fail(err, "line %d: found %.*s (expected JSON%s)", json_line(text, p), line, p, from);
 }
 
 static bool has_any(const char *object, const char *const *keys, size_t n) {
     size_t i = 0;
     while (i < n && !json_member(object, keys[i])) i++;
     return i < n;
+}
+
+// Where a model of text and something else has the config of its text model; else the one object
+// inside that says of which model it is, whatever it is called.
+static const char *inner_config(const char *object) {
+    static const char *const of_models[] = {"model_type", "architectures"};
+    const char *key, *found = NULL;
+    int n = 0;
+    for (int i = 0; i < N_CONTAINERS; i++) {
+        const char *inner = json_member(object, family_containers[i]);
+        if (inner && *inner == '{') return inner;
+    }
+    for (const char *v = json_first(object, &key); v; v = json_next(v, &key))
+        if (*v == '{' && has_any(v, of_models, 2) && ++n) found = v;
+    return n == 1 ? found : NULL;
 }
 
 // What kind of object it is. `mark` is the first line with a #, NULL: none.
@@ -109,14 +159,19 @@ bool card_read(Card *card, const char *text, size_t length, Error *err) {
     copy[0] = copy[length + 1] = ' ';
     bool has_order_mark = strncmp(copy + 1, "\xEF\xBB\xBF", 3) == 0;
     if (has_order_mark) memset(copy + 1, ' ', 3);
+    blank_around(copy + 1);
     char *p = blank_front(copy + 1, &mark);
     bool has_braces = !*p || !strchr("\".\xE2", *p);  // else a key, or dots
+    const char *end = p + strlen(p);
+    while (end > p && strchr(WHITE_SPACE, end[-1])) end--;
+    bool is_lone = *p == '"' && !strchr(p, ':') && end - p > 1 && end[-1] == '"';  // no member
     if (!has_braces) {
         copy[0] = '{';
         copy[length + 1] = '}';
     }
-    bool good =
-        fail_other(copy, p, err) && fail_named(copy, p, err) && json_check(copy, length + 2, err);
+    bool good = fail_other(copy, p, err) && fail_named(copy, p, err);
+    if (good && is_lone) good = fail(err, "line %d: not a JSON object", json_line(copy, p));
+    good = good && json_check(copy, length + 2, err);
     card->object = copy + strspn(copy, WHITE_SPACE);
     if (good && *card->object != '{') good = fail(err, "line 1: not a JSON object");
     if (good) look_at(card, has_braces, mark, has_order_mark);

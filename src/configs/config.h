@@ -1,6 +1,7 @@
 // A config as somebody reads it: an engine, or this program. What all readers share is in this
 // record: where they are in the text, what they found, and what is to be said. Files go by questions:
 //
+//   card.c           what people paste, made an object of JSON
 //   config_keys.c    what a key is, by the rows of key_table.h; how one is found, read and refused
 //   config_blocks.c  where settings stand: in the text model inside, in a block for each kind
 //   config_needs.c   what a method needs: type, head, lengths, theta, factors
@@ -16,9 +17,26 @@
 
 #include <math.h>
 
-#include "card.h"
 #include "families.h"
 #include "rope_config.h"
+
+// ---- card.c: what people paste ----
+
+// A config.json, a block of it, or what a model card shows of one, as an object of JSON.
+typedef struct {
+    char *text;  // a copy with the same lines that json_check has passed; the caller frees it
+    const char *object;  // in it
+    bool is_config;      // a config or a part of one, rather than a block
+    bool is_whole;    // a whole config: braces of its own, no dots, and it says what model it is of
+    char mended[80];  // of a whole one: the line, and what there is no JSON; empty: all of it is
+} Card;
+
+// Reads a text as model cards have it: a fence of backticks around it, lines in front that begin
+// with #, members without braces, dots for the rest, a comma behind the last member. False with the
+// reason when it is no JSON for all that.
+bool card_read(Card *card, const char *text, size_t length, Error *err);
+
+// ---- a config, and its reader ----
 
 // The rope_types, and the rows of rope_methods that they stand for.
 typedef enum {
@@ -64,7 +82,9 @@ typedef struct {
     unsigned types, needed, null, absent_in;
     bool zero, by_layer, misplaced;
     const char *absent, *read_by, *misspelled;  // NULL: nothing
-    const char *also;  // names in families that nobody looked at; NULL: none
+    // In families that nobody looked at: other names of it, and the values with which layers turn;
+    // NULL: none, and it says nothing of that.
+    const char *also, *turns;
 } ConfigKey;
 
 // How a reader differs from Hugging Face 5, where a flag is enough to say it.
@@ -171,6 +191,8 @@ typedef struct {
     char text[40];
 } Word;
 Word config_word(const char *quoted);
+// Likewise of any value; one that is no string stays as it is written, cut to the room.
+Word config_value_word(const char *value);
 
 // A key's value, or NULL. The STRICT reader refuses a key that is there twice.
 const char *config_get(Config *c, const char *object, const char *key);
@@ -289,6 +311,8 @@ RopeType config_type_named(const Config *c, const char *quoted);
 void config_fill_factor(Config *c);
 // Whether no layer turns.
 bool config_is_still(const Config *c);
+// The key that says so of a family that nobody looked at. NULL: none does.
+const ConfigKey *config_says_still(const Config *c);
 // How much of a head turns, by the share: elements, or with proportional pairs.
 void config_turn(const Config *c, int head_dim);
 // Reads one of longrope's lists of n numbers above 0. False when there is no such list.
@@ -318,6 +342,8 @@ void config_remark_contradictions(Config *c);
 void config_remark_absent(Config *c);
 void config_remark_lost(Config *c);
 void config_remark_any(Config *c);
+// Warns of a block that scales, where no layer turns.
+void config_remark_still(Config *c);
 
 // ---- config_model.c: which model a config is of ----
 

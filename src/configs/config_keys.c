@@ -50,9 +50,28 @@ const ConfigKey *config_key(const char *name) {
     return NULL;
 }
 
+// Whether an object, or one in it, has a key of a config or a name that is written like one.
+static bool has_some_key(const char *object, int depth) {
+    static const char *const own[] = {"model_type", "architectures", "vocab_size",
+                                      "sliding_window"};
+    const char *quoted;
+    for (const char *v = json_first(object, &quoted); v; v = json_next(v, &quoted)) {
+        const Word key = config_word(quoted);
+        bool is_some =
+            config_key(key.text) || config_key_meant(key.text, KEY_AT_TOP | KEY_AT_BLOCK);
+        for (int i = 0; i < n_config_keys; i++)
+            is_some = is_some || has_word(config_keys[i].also, key.text);
+        for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+            is_some = is_some || strcmp(key.text, own[i]) == 0;
+        if (is_some || (depth > 0 && has_some_key(v, depth - 1))) return true;
+    }
+    return false;
+}
+
 const char *config_other_file(const char *object) {
     static const char *const own[] = {"model_type", "architectures", "hidden_size", "rope_scaling",
                                       "rope_parameters"};
+    enum { DEPTH = 3 };  // a block of a kind of layers, in a text model inside
     char key[40];
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (json_member(object, own[i])) return NULL;
@@ -64,7 +83,8 @@ const char *config_other_file(const char *object) {
         }
         if (has_all) return other_files[i].name;
     }
-    return NULL;
+    bool is_strange = json_has_members(object) && !has_some_key(object, DEPTH);
+    return is_strange ? "another file, since no key of it is a config's" : NULL;
 }
 
 // A name in small letters and digits alone.
@@ -97,6 +117,13 @@ const char *config_key_meant(const char *name, unsigned at) {
 Word config_word(const char *quoted) {
     Word w;
     json_put_string(quoted, w.text, sizeof w.text);
+    return w;
+}
+
+Word config_value_word(const char *value) {
+    Word w;
+    if (*value == '"') return config_word(value);
+    snprintf(w.text, sizeof w.text, "%.*s", (int)fmin((double)json_length(value), 39), value);
     return w;
 }
 

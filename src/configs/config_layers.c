@@ -201,7 +201,7 @@ static void check_parameters(Config *c) {
 static void remark_base(Config *c) {
     double inside, beside;
     bool has_inside = json_number(json_member(c->block, "rope_theta"), &inside, NULL);
-    const char *own = c->family->local_key;
+    const char *own = c->family->theta_keys[KIND_SLIDING];
     if (own) {
         bool both = has_inside && json_member(c->config, own);
         if (both && inside != c->theta)

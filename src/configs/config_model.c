@@ -8,8 +8,7 @@
 #include "json.h"
 
 bool config_names_family(const char *config) {
-    const char *list = json_member(config, "architectures");
-    return json_member(config, "model_type") || (list && *list != 'n');
+    return family_model_type(config) || json_first(json_member(config, "architectures"), NULL);
 }
 
 void config_reject_family(Config *c) {
@@ -69,8 +68,9 @@ char *config_complete(const Card *card, const RopeFile *model, Error *err) {
     bool has_sections =
         json_member(block, "mrope_section") && json_member(block, "partial_rotary_factor");
     bool grows = !is_config && json_member(object, "llama_4_scaling_beta");
-    unsigned family = has_sections ? FAMILY_SECTIONS : model->latent ? FAMILY_LATENT : 0;
+    unsigned family = model->latent ? FAMILY_LATENT : 0;
     if (grows) family |= FAMILY_GROWS | FAMILY_RUNS;
+    else if (has_sections) family = FAMILY_AXES | FAMILY_PARTIAL;
     sprintf(whole, "{\"model_type\": \"%s\"", family_with(family)->model_type);
     add_missing(whole, beside, "head_dim", model->head_dim);
     if (model->latent) {
@@ -87,5 +87,9 @@ char *config_complete(const Card *card, const RopeFile *model, Error *err) {
     strcat(whole, is_config      ? object + 1
                   : has_sections ? "\"rope_parameters\": "
                                  : "\"rope_scaling\": ");
-    return is_config ? whole : strcat(strcat(whole, object), "}");
+    if (!is_config) strcat(strcat(whole, object), "}");
+    // What the object's own model_type says, which is nothing, would count.
+    if (json_member(object, "model_type"))
+        sprintf(strrchr(whole, '}'), ", \"model_type\": \"%s\"}", family_with(family)->model_type);
+    return whole;
 }

@@ -53,15 +53,6 @@ static double head_of_width(Config *c) {
     return c->heads > 0 ? c->hidden / c->heads : 2;  // which is refused
 }
 
-// The two parts of a head with latent attention, of which the second one turns.
-static void find_latent_head(Config *c) {
-    const RopeFamily *f = c->family;
-    double still = config_number(c, c->config, "qk_nope_head_dim", f->still);
-    double turning = config_number(c, c->config, "qk_rope_head_dim", f->turning);
-    c->head_dim = still + turning;
-    c->turning = (int)turning;
-}
-
 // The member under the number of a layer, which the library pads to the width of the last one ("05").
 static const char *member_of_layer(const char *object, int layer) {
     const char *key, *found = NULL;
@@ -87,16 +78,6 @@ static const char *heads_by_layer(Config *c) {
         return own ? own : by_layer;  // which has no head_dim itself
     }
     return by_layer;
-}
-
-static bool find_head_by_layer(Config *c) {
-    static const char key[] = "head_dim";
-    const char *by_layer = heads_by_layer(c);
-    if (!by_layer) return false;
-    double own = c->family->head_dim;
-    double usual = config_number(c, c->config, key, own);
-    c->head_dim = config_number(c, by_layer, key, usual);
-    return true;
 }
 
 // A head of all layers, or of the full ones under a key of their own.
@@ -133,11 +114,19 @@ void config_find_head(Config *c) {
     c->head_dim = c->model_head;
     if (!f && c->kind == KIND_SLIDING && c->model_sliding_head) c->head_dim = c->model_sliding_head;
     if (!f || is_model_s) return;
-    if (config_is_of(c, FAMILY_LATENT)) {
-        find_latent_head(c);
+    if (config_is_of(c, FAMILY_LATENT)) {  // two parts, of which the second one turns
+        double still = config_number(c, c->config, "qk_nope_head_dim", f->still);
+        double turning = config_number(c, c->config, "qk_rope_head_dim", f->turning);
+        c->head_dim = still + turning;
+        c->turning = (int)turning;
         return;
     }
-    if (f->global_head_dim && find_head_by_layer(c)) return;
+    const char *by_layer = f->global_head_dim ? heads_by_layer(c) : NULL;
+    if (by_layer) {
+        double usual = config_number(c, c->config, "head_dim", f->head_dim);
+        c->head_dim = config_number(c, by_layer, "head_dim", usual);
+        return;
+    }
     find_one_head(c, is_global, said);
     find_rotary(c);
 }
@@ -149,13 +138,29 @@ void config_turn(const Config *c, int head_dim) {
     c->rope->rotary_dim = is_whole ? head_dim : part;
 }
 
+const ConfigKey *config_says_still(const Config *c) {
+    static const char *const shares[] = {"partial_rotary_factor", "rotary_dim"};
+    const char *theta = json_member(json_member(c->config, "rope_parameters"), "rope_theta");
+    if (!c->is_any) return NULL;
+    if (theta && *theta == 'n') return config_key("rope_theta");
+    for (int i = 0; i < 2; i++) {  // a share of nothing
+        Word room;
+        double x;
+        const char *v = json_member(c->config, config_name_in(c, c->config, shares[i], &room));
+        if (json_number(v, &x, NULL) && x == 0) return config_key(shares[i]);
+    }
+    for (const ConfigKey *key = config_key_rows; key < config_key_rows + n_config_keys; key++) {
+        const char *v = key->turns ? json_member(c->config, key->name) : NULL;
+        bool is_said = v && !strchr("n{[", *v);
+        if (is_said && !has_word(key->turns, config_value_word(v).text)) return key;
+    }
+    return NULL;
+}
+
 bool config_is_still(const Config *c) {
     const char *key = c->family ? c->family->only_key : NULL;
     bool is_said = key && json_is(json_member(c->config, key), "rope");
-    const char *block = json_member(c->config, "rope_parameters");
-    const char *theta = json_member(block, "rope_theta");
-    if (c->is_any && theta && *theta == 'n') return true;
-    return config_is_of(c, FAMILY_STILL) || (key && !is_said);
+    return config_is_of(c, FAMILY_STILL) || (key && !is_said) || config_says_still(c);
 }
 
 // ---- type ----
@@ -239,7 +244,7 @@ static double local_base(Config *c) {
     const char *sliding = json_member(parameters, family_block_name(c->family, KIND_SLIDING));
     bool is_read = c->layout == FULL_ONLY && c->flags & PARAMETERS_FIRST;
     double local = c->family->local_theta;
-    const char *key = c->family->local_key;
+    const char *key = c->family->theta_keys[KIND_SLIDING];
     if (key) local = config_number_of_kind(c, key, local);
     if (is_read) local = config_number(c, sliding, "rope_theta", local);
     bool has_own = is_read && json_member(sliding, "rope_theta");
@@ -260,7 +265,8 @@ void config_find_base(Config *c) {
         c->theta = local_base(c);
         return;
     }
-    const char *own = c->family && c->family->theta_key ? c->family->theta_key : key;
+    const char *of_family = c->family ? c->family->theta_keys[KIND_FULL] : NULL;
+    const char *own = of_family ? of_family : key;
     bool may_lack = c->theta > 0 || config_block_get(c, key);  // one place must have it
     c->theta = config_number_of_kind(c, own, may_lack ? c->theta : REQUIRED);
 }
@@ -268,7 +274,7 @@ void config_find_base(Config *c) {
 // Whether the theta in a block counts. Where full layers have a key of their own for it, it counts
 // in blocks for kinds of layers alone.
 static bool has_theta(const Config *c) {
-    bool is_own = c->family && c->family->theta_key && c->kind == KIND_FULL;
+    bool is_own = c->family && c->family->theta_keys[KIND_FULL] && c->kind == KIND_FULL;
     const char *typed = json_member(c->config, "rope_parameters");
     return !is_own || c->block == json_member(typed, family_block_name(c->family, KIND_FULL));
 }
@@ -321,15 +327,6 @@ static const Setting *field_of(const ConfigKey *key) {
     return NULL;
 }
 
-// longrope's attention factor where a block says it twice, once for each list.
-static void find_mscales(Config *c) {
-    static const char of_long[] = "long_mscale", of_short[] = "short_mscale";
-    double first = config_number(c, c->block, of_short, REQUIRED);
-    double second = config_number(c, c->block, of_long, REQUIRED);
-    if (first != second) config_reject(c, c->block, of_short, "long_mscale, %.12g", second);
-    c->rope->attention_factor = second;
-}
-
 void config_find_fields(Config *c) {
     RopeConfig *r = c->rope;
     r->dynamic = c->method == TYPE_DYNAMIC;
@@ -343,7 +340,12 @@ void config_find_fields(Config *c) {
     }
     if (c->method == TYPE_YARN && r->attention_factor == 0 && config_is_of(c, FAMILY_UNMULTIPLIED))
         r->attention_factor = 1;
-    if (c->method == TYPE_LONGROPE && config_is_of(c, FAMILY_MSCALES)) find_mscales(c);
+    if (c->method == TYPE_LONGROPE && config_is_of(c, FAMILY_MSCALES)) {  // one for each list
+        double of_short = config_number(c, c->block, "short_mscale", REQUIRED);
+        r->attention_factor = config_number(c, c->block, "long_mscale", REQUIRED);
+        if (of_short != r->attention_factor)
+            config_reject(c, c->block, "short_mscale", "long_mscale, %.12g", r->attention_factor);
+    }
     // Which counts by itself there, and scales the scores.
     bool is_latent = config_is_of(c, FAMILY_LATENT) || (!c->family && c->file->latent);
     r->mscale_in_scores = is_latent && c->method == TYPE_YARN && r->mscale_all_dim != 0;

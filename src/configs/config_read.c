@@ -7,21 +7,20 @@
 #include <string.h>
 
 #include "../base/settings.h"
-#include "card.h"
 #include "config.h"
 #include "json.h"
 
 // ---- families and heads ----
 
 static void read_family(Config *c, bool is_llama) {
-    const char *type = config_get(c, c->config, "model_type");
+    const char *type = family_model_type(c->config);
     const char *list = config_get(c, c->config, "architectures");
     const char *first = json_first(list, NULL);
     bool has_list = list && *list != 'n';
     const char *given = c->outer = c->config, *architecture = family_architecture(given);
     config_find_family(c, given, is_llama);
     const RopeFamily *f = c->family;
-    c->is_any = !f && (type || has_list);
+    c->is_any = !f && (type || first);
     if (c->is_any) {
         f = c->family = family_any(c->config);
         if (!f) config_reject_family(c);
@@ -36,17 +35,6 @@ static void read_family(Config *c, bool is_llama) {
         config_reject(c, given, "architectures", "[\"%s\"]", architecture);
 }
 
-// The two parts of a head with latent attention: names the odd one, or the first where both are too
-// wide together.
-static void reject_latent_head(Config *c) {
-    const char *key = (int)(c->head_dim - c->turning) % 2 || c->turning % 2 == 0
-                          ? "qk_nope_head_dim"
-                          : "qk_rope_head_dim";
-    config_reject(c, c->config, key,
-                  "an even number, and at most %d together with the rest of a head",
-                  ROPE_MAX_HEAD_DIM);
-}
-
 // With a model the head must be the model's.
 static void check_family_head(Config *c) {
     bool is_global = c->family->global_head_dim && c->kind == KIND_FULL;
@@ -57,7 +45,13 @@ static void check_family_head(Config *c) {
         config_reject(c, c->config, "hidden_size", "an even multiple of num_attention_heads, %.0f",
                       c->heads);
     bool is_bad = head_dim % 2 || head_dim > ROPE_MAX_HEAD_DIM;
-    if (is_bad && config_is_of(c, FAMILY_LATENT)) reject_latent_head(c);
+    // Of the two parts of a head with latent attention the odd one is named, or the first where both
+    // are too wide together.
+    bool is_turning_odd = (int)(c->head_dim - c->turning) % 2 == 0 && c->turning % 2;
+    if (is_bad && config_is_of(c, FAMILY_LATENT))
+        config_reject(c, c->config, is_turning_odd ? "qk_rope_head_dim" : "qk_nope_head_dim",
+                      "an even number, and at most %d together with the rest of a head",
+                      ROPE_MAX_HEAD_DIM);
     if (is_bad) config_reject(c, c->config, key, "an even number up to %d", ROPE_MAX_HEAD_DIM);
     int of_model = c->model_head;
     if (of_model && c->kind == KIND_SLIDING && c->model_sliding_head)
@@ -68,13 +62,6 @@ static void check_family_head(Config *c) {
                        "(give it with its own "
                        "model, or with none: --explain or --rope-json, and --rope-config)",
                        config_line(c, said ? said : c->config), head_dim, of_model);
-}
-
-// Of which a model turns so many elements; 0: there is no model.
-static int model_turns(const Config *c) {
-    int own = c->model[c->kind].rotary_dim;
-    if (!c->file->sizes.dim) return 0;
-    return own ? own : c->model[KIND_FULL].rotary_dim;
 }
 
 // What of a head turns. `where` has the share.
@@ -97,7 +84,8 @@ static void read_dims(Config *c) {
     static const char key[] = "partial_rotary_factor";
     bool is_sliding = c->layout == BY_TYPE && c->kind == KIND_SLIDING;
     bool has_part = !c->family || c->family->flags & FAMILY_PARTIAL;
-    int of_model = model_turns(c);
+    int of_kind = c->model[c->kind].rotary_dim;
+    int of_model = !c->file->sizes.dim ? 0 : of_kind ? of_kind : c->model[KIND_FULL].rotary_dim;
     config_find_share(c);
     const char *where = config_member(c, key) ? config_object_with(c, key) : c->config;
     config_find_head(c);
@@ -163,13 +151,6 @@ static void read_rope_type(Config *c) {
                   word.text, c->called.name, word.text);
 }
 
-static void read_original(Config *c) {
-    config_find_original(c);
-    int low = c->method == TYPE_LONGROPE ? 2 : 1;
-    if (c->rope->train_ctx < low)
-        config_reject(c, c->config, "max_position_embeddings", "%d or more, or --train-ctx", low);
-}
-
 // Where linear's factor counts from, if the config says it: no reader looks at it, and it may be
 // anything.
 static int named_original(const Config *c) {
@@ -191,17 +172,15 @@ static void read_factor(Config *c) {
                       CONFIG_LIMIT);
 }
 
-// Hugging Face looks for `truncate` beside the blocks of kinds of layers, where it never stands.
-static void ignore_truncate(Config *c) {
-    if (!config_block_get(c, "truncate") || !c->family) return;
-    config_remark(c, "%struncate means nothing to model_type %s and is not used", c->called.inside,
-                  c->family->model_type);
-    c->rope->truncate = true;
-}
-
 static void read_block_fields(Config *c) {
     config_find_fields(c);
-    if (c->layout == BY_TYPE && c->method == TYPE_YARN) ignore_truncate(c);
+    // Hugging Face looks for `truncate` beside the blocks of kinds of layers, where it never stands.
+    bool is_lost = c->layout == BY_TYPE && c->method == TYPE_YARN && c->family;
+    if (is_lost && config_block_get(c, "truncate")) {
+        config_remark(c, "%struncate means nothing to model_type %s and is not used",
+                      c->called.inside, c->family->model_type);
+        c->rope->truncate = true;
+    }
     RopeConfig filled = *c->rope;
     settings_fill_defaults(&filled, filled.train_ctx);
     if (filled.beta_fast < filled.beta_slow)
@@ -278,7 +257,10 @@ static void read_settings(Config *c) {
     RopeConfig *r = c->rope;
     *r = (RopeConfig){
         .method = rope_type_methods[c->method], .rotary_dim = r->rotary_dim, .turning = r->turning};
-    read_original(c);
+    config_find_original(c);
+    int low = c->method == TYPE_LONGROPE ? 2 : 1;
+    if (r->train_ctx < low)
+        config_reject(c, c->config, "max_position_embeddings", "%d or more, or --train-ctx", low);
     if (c->kind == KIND_FULL) c->file->named_original = named_original(c);
     if (c->layout != BY_TYPE) config_find_base(c);
     config_find_theta(c);
@@ -331,16 +313,12 @@ static bool settle_still(Config *c) {
     return true;
 }
 
-// Refuses sizes that cannot be, also where RoPE's settings do without them.
-static void check_sizes(Config *c) {
-    static const char *const keys[] = {"hidden_size", "num_attention_heads", "num_hidden_layers"};
-    for (int i = 0; i < 3 && c->family; i++) config_number(c, c->config, keys[i], 0);
-}
-
 // Reads what config_refuse_by_layer has let through.
 static void read_all(Config *c) {
+    static const char *const sizes[] = {"hidden_size", "num_attention_heads", "num_hidden_layers"};
     RopeFile *file = c->file;
-    check_sizes(c);
+    // Sizes that cannot be are refused also where RoPE's settings do without them.
+    for (int i = 0; i < 3 && c->family; i++) config_number(c, c->config, sizes[i], 0);
     file->model_type = c->family && !c->is_any ? c->family->model_type : NULL;
     file->is_unknown = c->is_any;
     config_find_most(c);
@@ -352,6 +330,7 @@ static void read_all(Config *c) {
     file->still = config_is_still(c);
     if (file->still && file->sizes.dim && !was_still)
         config_reject(c, c->config, "model_type", "a family with RoPE, as the model has it");
+    if (file->still) config_remark_still(c);
     if (file->still) c->good = c->good && settle_still(c);
     else read_blocks(c);
     if (c->is_any && c->good) config_remark_any(c);

@@ -76,7 +76,7 @@ void config_remark_absent(Config *c) {
         bool is_beside = c->layout != BY_TYPE || (is_theta && c->kind == KIND_FULL);
         // A theta of the class's own is meant, and one of a model or the command line is said.
         bool is_meant = is_theta && (!c->family || c->rope->theta != 1e4 || c->kind != KIND_FULL ||
-                                     c->family->theta_key);
+                                     c->family->theta_keys[KIND_FULL]);
         bool is_there =
             config_member(c, key->name) || (is_beside && json_member(c->config, key->name));
         if (!(key->absent_in & 1u << c->method) || is_there || is_meant) continue;
@@ -126,7 +126,7 @@ static void remark_share(Config *c) {
 }
 
 void config_remark_contradictions(Config *c) {
-    bool has_own_key = c->family && c->family->theta_key;
+    bool has_own_key = c->family && c->family->theta_keys[KIND_FULL];
     bool is_theta_of_kind = c->layout != BY_TYPE || c->kind == KIND_FULL;
     if (is_theta_of_kind && !has_own_key) remark_two(c, "rope_theta", true);
     remark_two(c, "partial_rotary_factor", !config_outside_counts(c));
@@ -171,13 +171,20 @@ static void remark_strange(Config *c) {
 // What was taken for granted of a family that nobody looked at.
 void config_remark_any(Config *c) {
     const RopeConfig *r = &c->file->rope;
-    const char *type = json_member(c->config, "model_type");
-    if (!type) type = json_member(c->outer, "model_type");
+    const char *type = family_model_type(c->config);
+    if (!type) type = family_model_type(c->outer);
     if (!type) type = json_first(json_member(c->config, "architectures"), NULL);
-    const Word name = config_word(type && *type == '"' ? type : "\"\"");
-    if (c->file->still)
+    const Word name = config_value_word(type ? type : "\"\"");
+    const ConfigKey *still = config_says_still(c);
+    Word room;
+    const char *key = still ? config_name_in(c, c->config, still->name, &room) : NULL;
+    const char *why = key ? json_member(c->config, key) : NULL;
+    if (still && strcmp(still->name, "rope_theta") == 0)
         config_unread(c, "nobody looked at model_type %s: a rope_theta of null is read as no RoPE",
                       name.text);
+    else if (still)
+        config_unread(c, "nobody looked at model_type %s: %s %s is read as no RoPE", name.text, key,
+                      config_value_word(why).text);
     else
         config_unread(c,
                       "nobody looked at model_type %s, so it is read as %s: %d of %d elements of a "
@@ -189,14 +196,30 @@ void config_remark_any(Config *c) {
     remark_strange(c);
 }
 
+void config_remark_still(Config *c) {
+    static const char *const blocks[] = {"rope_scaling", "rope_parameters"};
+    for (int i = 0; i < 2; i++) {
+        const char *block = json_member(c->config, blocks[i]);
+        const char *newer = json_member(block, "rope_type");
+        const char *type = newer ? newer : json_member(block, "type");
+        if (type && *type == '"' && !json_is(type, "default"))
+            config_unread(c, "%s is not used, since no layer turns", blocks[i]);
+    }
+}
+
 // ---- keys that stand twice ----
 
-// Refuses a key of the table that an object has twice.
+// Refuses a key of the table that an object has twice, or one that says which model it is of.
 static void refuse_twice(Config *c, const char *object) {
+    static const char *const others[] = {"model_type", "architectures"};
     const char *quoted;
     for (const char *v = json_first(object, &quoted); v; v = json_next(v, &quoted)) {
         const Word key = config_word(quoted);
-        if (config_key(key.text) && json_member(object, key.text) != v)
+        bool is_key = config_key(key.text);
+        for (int i = 0; i < 2; i++) is_key = is_key || strcmp(key.text, others[i]) == 0;
+        for (int i = 0; i < N_CONTAINERS; i++)
+            is_key = is_key || strcmp(key.text, family_containers[i]) == 0;
+        if (is_key && json_member(object, key.text) != v)
             config_reject(c, object, key.text, "it once, and it appears twice");
     }
 }

@@ -23,22 +23,25 @@ typedef struct {
     const char *type, *architecture;
 } ModelName;
 
-static ModelName name_in(const char *config) {
-    return (ModelName){json_member(config, "model_type"),
-                       json_first(json_member(config, "architectures"), NULL)};
+const char *family_model_type(const char *config) {
+    const char *type = json_member(config, "model_type");
+    return type && *type != 'n' && !json_is(type, "") ? type : NULL;
 }
 
-static bool is_named(ModelName name, const char *model_type, const char *architecture) {
-    return name.type ? json_is(name.type, model_type) : json_is(name.architecture, architecture);
+static ModelName name_in(const char *config) {
+    return (ModelName){family_model_type(config),
+                       json_first(json_member(config, "architectures"), NULL)};
 }
 
 static const RopeFamily *family_by_name(const char *config);
 
 static int wrapper_of(const char *config) {
     const ModelName name = name_in(config);
-    int i = 0;
-    while (i < N_WRAPPERS && !is_named(name, wrappers[i].model_type, wrappers[i].architecture)) i++;
-    return i;
+    for (int i = 0; i < N_WRAPPERS; i++)
+        if (name.type ? json_is(name.type, wrappers[i].model_type)
+                      : json_is(name.architecture, wrappers[i].architecture))
+            return i;
+    return N_WRAPPERS;
 }
 
 const char *const family_containers[N_CONTAINERS] = {"text_config", "llm_config", "language_config",
@@ -101,7 +104,7 @@ static const RopeFamily *family_by_name(const char *config) {
 
 const RopeFamily *config_family(const char *config) {
     const char *text = family_text(config);
-    bool is_said = json_member(text, "model_type") || json_member(text, "architectures");
+    bool is_said = family_model_type(text) || json_member(text, "architectures");
     int row = wrapper_of(config);
     bool is_flat =
         row < N_WRAPPERS && text == config && wrappers[row].may_be_flat && wrappers[row].inside;
@@ -293,7 +296,7 @@ static const char *list_of(const LayerReader *r, const char *key) {
 // Reads which layer is of which kind, from `list` or (NULL) from the family's own lists or period.
 static bool count_kinds(LayerReader *r, const char *list) {
     ConfigLayers *layers = r->out;
-    const char *each = r->family->numbers_key, *some = r->family->indexes_key;
+    const char *each = r->family->zeros_key, *some = r->family->indexes_key;
     const char *numbers = list_of(r, each), *indexes = list_of(r, some);
     bool is_read = list      ? named_layers(r, list)
                    : numbers ? numbered_layers(r, each, numbers, true)
@@ -303,16 +306,6 @@ static bool count_kinds(LayerReader *r, const char *list) {
     if (r->family->flags & FAMILY_FULL_LAST && layers->n > 0)
         layers->kinds[layers->n - 1] = KIND_FULL;
     for (int i = 0; i < layers->n; i++) layers->n_of[layers->kinds[i]]++;
-    return true;
-}
-
-// Without a window, all layers are full ones.
-static bool all_full(LayerReader *r, bool has_types) {
-    ConfigLayers *layers = r->out;
-    // The class then divides by a period of 0.
-    if (!has_types) return fault(r, "sliding_window", "a whole number from 1, or layer_types");
-    layers->window = 0;
-    layers->n_of[KIND_FULL] = layers->n;
     return true;
 }
 
@@ -331,7 +324,13 @@ bool config_layers(const char *text, const RopeFamily *family, bool types, Confi
     if (!family->period) return true;
     bool is_missing = !list || is_null(list);
     if (types && !is_list && !is_missing) return fault(&r, "layer_types", "a list");
-    if (is_null(window) && family->flags & FAMILY_WINDOWLESS) return all_full(&r, has_types);
+    if (is_null(window) && family->flags & FAMILY_WINDOWLESS) {
+        // The class then divides by a period of 0.
+        if (!has_types) return fault(&r, "sliding_window", "a whole number from 1, or layer_types");
+        layers->window = 0;
+        layers->n_of[KIND_FULL] = layers->n;
+        return true;
+    }
     if (family->window && !layer_number(&r, "sliding_window", &layers->window))
         return fault(&r, "sliding_window", "a whole number from 1");
     return count_kinds(&r, has_types ? list : NULL);

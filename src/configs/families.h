@@ -4,6 +4,7 @@
 #pragma once
 
 #include "../base/util.h"
+#include "family_words.h"
 
 // Kinds of layers: full ones see all positions, sliding ones the last W. Others (linear attention)
 // have no RoPE.
@@ -12,97 +13,6 @@ extern const char *const kind_names[N_KINDS];  // "full", "sliding"
 extern const char *const kind_keys[N_KINDS];   // "full_attention", "sliding_attention"
 
 enum { MOST_LAYERS = 1024 };
-
-// What is peculiar to a family. tools/family_table.py takes these from the words of its row.
-enum {
-    FAMILY_BY_TYPE =
-        1,  // rope_parameters has a block for each kind of layers; rope_scaling is of the full ones
-    FAMILY_NEW = 2,         // it came with transformers 5, so Hugging Face 4 does not know it
-    FAMILY_NO_SCALING = 4,  // rope_scaling is not turned into rope_parameters: Hugging Face 5 fails
-    FAMILY_BARE_FULL = 8,   // full layers have no RoPE
-    FAMILY_WINDOWLESS = 16,  // but if the config has no window, all layers are full, and have it
-    FAMILY_FULL_FIRST = 32,  // the first layer of a period is the full one, not the last
-    FAMILY_LINEAR = 64,      // layers that are not full have linear attention
-    FAMILY_GROWS = 128,      // queries grow with their position: llama_4_scaling_beta
-    FAMILY_PARTIAL = 256,    // partial_rotary_factor may be below 1
-    // this program runs its models; the others are explained
-    FAMILY_RUNS = 512,
-    FAMILY_SEEN_FIRST = 1024,    // engines were looked at with it before those whose layers differ
-    FAMILY_PROPORTIONAL = 2048,  // its class knows the rope_type proportional
-    FAMILY_SECTIONS = 4096,      // a block by itself with sections and a share is one of its
-    FAMILY_ONE_FOR_BOTH = 8192,  // one RoPE of full layers and sliding ones, never two
-    FAMILY_TELLS_BLOCK =
-        1 << 14,  // a config without a block gets the class's, with a word about it
-    // of the types that scale its class knows longrope alone, and su and yarn as older names of it
-    FAMILY_LONGROPE_ALONE = 1 << 15,
-    FAMILY_LATENT =
-        1 << 17,  // latent attention: a part of each head stands still, and another turns
-    FAMILY_FULL_TOO = 1 << 18,       // the first layer of all is full, too
-    FAMILY_FULL_LAST = 1 << 19,      // so is the last one, whatever a config says
-    FAMILY_GGUF_LONGROPE = 1 << 16,  // longrope's lists have a place in its GGUF file
-    // of a scaled block's share and one beside it (or the class's) that beside counts
-    FAMILY_SHARE_BESIDE = 1 << 20,
-    FAMILY_STILL = 1 << 21,         // its class has no RoPE
-    FAMILY_FROM_END = 1 << 22,      // periods of layers are counted from the last layer
-    FAMILY_FLAT_IS_FULL = 1 << 23,  // one block for all is that of the full layers
-    FAMILY_UNMULTIPLIED = 1 << 24,  // yarn's attention factor is 1 unless the block says one
-    FAMILY_LISTS = 1 << 25,         // thetas and shares may be lists, of a number a layer
-    FAMILY_AXES = 1 << 27,          // blocks have sections of three axes, which are one in a text
-    FAMILY_MSCALES = 1 << 28,       // longrope's attention factor is long_mscale
-    FAMILY_CUTS_LISTS = 1 << 26,    // what lists have behind the last layer is not used
-    FAMILY_NULL_HEAD = 1 << 29,     // a head_dim of null is the model's width by its heads
-    FAMILY_ANY = 1 << 30,           // it stands for families that have no row
-};
-
-// What sets a family apart from a Llama and can be seen in a model. Where no family has all that a
-// model has, what stands further down matters more.
-enum {
-    FEATURE_WINDOW = 1,
-    FEATURE_QKV_BIAS = 2,
-    FEATURE_ROUTER_BIAS = 4,
-    FEATURE_EXPERT_BIAS = 8,
-    FEATURE_CLAMPED = 16,
-    FEATURE_EMBEDDING_SCALE = 32,
-    FEATURE_GELU = 64,
-    FEATURE_NORMS_AFTER = 128,
-    FEATURE_NORMS_BOTH = 256,
-    FEATURE_HEAD_NORMS = 512,
-    FEATURE_WHOLE_NORMS = 1024,
-    FEATURE_EXPERTS = 2048,
-    FEATURE_SINKS = 4096,
-    FEATURE_TEMPERATURE = 8192,
-    FEATURE_PARTIAL = 1 << 14,
-};
-
-// What an engine does otherwise with a family than with others.
-enum {
-    DOES_FULL_PLAIN = 1,         // full layers get no block
-    DOES_TAKES_TEXT_CONFIG = 2,  // a text_config does not stop it
-    DOES_FULL_ONLY = 4,          // one block, of the full layers
-    DOES_REFUSES_TYPED = 8,      // it stops at blocks for kinds of layers
-    DOES_PASTED_TURNS_ALL = 16,  // with a rope_scaling, all pairs of full layers turn, and plainly
-    DOES_LAYERS_BY_DEFAULT =
-        32,  // which layers slide is by the family's period, whatever is written
-    DOES_LAYERS_BY_PERIOD = 64,     // likewise by the config's period
-    DOES_SLIDING_BASE_FIXED = 128,  // the theta of sliding layers is a constant
-    DOES_LINEAR_ALONE = 256,        // nobody looked at types but linear
-    DOES_YARN_TOLD = 512,  // the file tells yarn's betas, and mscale_all_dim, which it must have
-    DOES_YARN_BY_TYPE = 1024,  // yarn was converted before others', where the key is `type`
-    DOES_MULTIPLIES_AGAIN =
-        2048,                 // by yarn's attention factor, and queries grow one position early
-    DOES_NEEDS_THETA = 4096,  // at the top level
-    DOES_NEEDS_BETAS = 8192,  // yarn's, in the block
-    DOES_NULL_BLOCK_UNSEEN = 1 << 14,    // nobody looked at a rope_scaling of null
-    DOES_PROPORTIONAL = 1 << 15,         // it knows the rope_type proportional
-    DOES_TAKES_CHUNKS = 1 << 16,         // dual_chunk_attention_config
-    DOES_THREE_KEYS = 1 << 17,           // a block has `type` and longrope's lists, and no more
-    DOES_NEEDS_LONG_LIST = 1 << 18,      // and `type` beside it, else it stops
-    DOES_THETA_IN_PARAMETERS = 1 << 19,  // that of rope_parameters counts
-    // of two shares of a head it takes that of the block, or the one beside it, which is 1 if neither
-    // is there
-    DOES_SHARE_INSIDE = 1 << 20,
-    DOES_SHARE_OUTSIDE = 1 << 21,
-};
 
 // What is known of an engine with a family. One without such a row was not looked at.
 typedef struct {
@@ -127,16 +37,15 @@ typedef struct {
     int global_head_dim;  // of full layers; 0: as head_dim
     int still, turning;   // of a head, with FAMILY_LATENT
     double theta;
-    double local_theta;                // of sliding layers, with FAMILY_BY_TYPE
-    const char *local_key;             // its key; NULL: none
-    const char *theta_key;             // of theta in full layers; NULL: rope_theta
-    const char *rotary_key;            // of how many elements of a head turn; NULL: none
-    const char *only_key;              // layers turn if this key says rope; NULL: always
+    double local_theta;               // of sliding layers, with FAMILY_BY_TYPE
+    const char *theta_keys[N_KINDS];  // NULL: rope_theta of the full ones, none of the sliding ones
+    const char *rotary_key;           // of how many elements of a head turn; NULL: none
+    const char *only_key;             // layers turn if this key says rope; NULL: always
     const char *block_names[N_KINDS];  // of the kinds' blocks; NULL: kind_keys
     int window;                        // W of sliding layers
     int period;               // in each period of layers one is full; 0: all layers are alike
     const char *period_key;   // its key; NULL: none
-    const char *numbers_key;  // of a list with a 0 for each sliding layer; NULL: none
+    const char *zeros_key;    // of a list with a 0 for each layer that is not full; NULL: none
     const char *indexes_key;  // of a list of the full layers; NULL: none
     const char *full_words;   // in layer_types for full layers, besides full_attention; NULL: none
     double partial;           // partial_rotary_factor; 0: 1
@@ -150,8 +59,7 @@ typedef struct {
     int slides_with;         // the number of layers with which llama.cpp slides; 0: any
     const char *layer_keys;  // keys about layers or positions that mean something; NULL: none
     const char *aliases;     // other model_types of it; NULL: none
-    const char
-        *also_architectures;  // other names that the library has for its text model; NULL: none
+    const char *also_architectures;  // theirs; NULL: none
     // JSON that stands for a missing block of all layers or of the full ones; NULL: none.
     const char *block;
     const char *sliding_block;    // likewise of the sliding ones
@@ -174,6 +82,8 @@ enum { N_CONTAINERS = 4 };
 extern const char *const family_containers[N_CONTAINERS];
 // The name of the first of these that a config has, which has one.
 const char *family_container(const char *config);
+// The value of a config's model_type. NULL: it has none, or null or an empty string, which say nothing.
+const char *family_model_type(const char *config);
 // The config of the text model: that inside, unless the config names a text model itself.
 const char *family_text(const char *config);
 // Whether a JSON string is the name of a family's architecture, or another one of the library's.

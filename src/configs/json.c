@@ -133,7 +133,8 @@ static void name_fault(JsonFault *fault, char found[40]) {
     bool is_mark = strncmp(p, "\xEF\xBB\xBF", 3) == 0;
     bool is_wide = *p == '\xFF' || *p == '\xFE';
     bool is_curly = strncmp(p, "\xE2\x80", 2) == 0 && p[2] >= '\x98' && p[2] <= '\x9F';
-    if (n == 0) snprintf(found, 40, "byte %02X", (unsigned char)*p);
+    if (n == 0 || (unsigned char)*p < ' ' || *p == 0x7F)
+        snprintf(found, 40, "byte %02X", (unsigned char)*p);
     else snprintf(found, 40, "'%.*s'", n, p);
     if (is_mark || is_wide) {
         snprintf(found, 40, "a byte order mark%s", is_wide ? " of UTF-16" : "");

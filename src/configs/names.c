@@ -8,11 +8,6 @@ static bool same_letter(char a, char b) {
     return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
-// Whether the first two letters of one word are those of the other in reverse.
-static bool are_swapped(const char *a, const char *b) {
-    return same_letter(a[0], b[1]) && same_letter(a[1], b[0]);
-}
-
 // The edit distance in any case, with swaps of neighbors (optimal string alignment). A word too
 // long is far from all.
 int name_distance(const char *a, const char *b) {
@@ -32,7 +27,9 @@ int name_distance(const char *a, const char *b) {
             int best = changed;
             if (left_out < best) best = left_out;
             if (put_in < best) best = put_in;
-            if (i > 1 && j > 1 && are_swapped(a + i - 2, b + j - 2)) {
+            bool are_swapped = i > 1 && j > 1 && same_letter(a[i - 2], b[j - 1]) &&
+                               same_letter(a[i - 1], b[j - 2]);
+            if (are_swapped) {
                 int swapped = d[i - 2][j - 2] + 1;
                 if (swapped < best) best = swapped;
             }

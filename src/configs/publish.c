@@ -9,6 +9,8 @@
 #include "publish.h"
 #include "publish_block.h"
 
+// ---- what others know of a plan ----
+
 int publish_reach(const RopeConfig *c) {
     return c->dynamic ? c->train_ctx : (int)fmin(ceil(c->train_ctx * fmax(c->factor, 1)), MOST);
 }
@@ -60,6 +62,8 @@ static const char *why_ours_alone(const RopeConfig *c) {
         return "no other program gives this method an attention factor";
     return NULL;
 }
+
+// ---- whose model it is ----
 
 // What sets the model apart from a Llama.
 static unsigned features_of(const Publication *p) {
@@ -143,7 +147,7 @@ static LayerForm form_of(const Publication *p, const RopeFamily *family) {
     if (family->flags & FAMILY_ONE_FOR_BOTH) return turn_alike(p) ? FORM_ONE : FORM_NONE;
     if (!(family->flags & FAMILY_BY_TYPE)) return FORM_ONE;
     if (family->flags & FAMILY_NO_SCALING) return FORM_TYPES;
-    bool is_local = family->local_key || sliding.rope.theta == family->local_theta;
+    bool is_local = family->theta_keys[KIND_SLIDING] || sliding.rope.theta == family->local_theta;
     return sliding.rope.method == ROPE_NONE && is_local ? FORM_OLD : FORM_TYPES;
 }
 
@@ -153,44 +157,18 @@ static LayerForm form_of_one(const Publication *p) {
     return family && family->flags & FAMILY_NO_SCALING ? FORM_FULL : FORM_ONE;
 }
 
-static int kind_of_layer(const Publication *p, int l) {
-    const ConfigLayers *layers = &p->said->layers;
-    if (!p->model->layers) return layers->kinds[l];
-    return p->model->layers[l].extra->flags & LAYER_SLIDING ? KIND_SLIDING : KIND_FULL;
-}
-
 static void print_layer_types(FILE *out, const Publication *p) {
     int n = p->model->layers ? (int)p->model->config.n_layers : p->said->layers.n;
     fprintf(out, ", \"sliding_window\": %d", p->window);
     if (n > 0) fprintf(out, ", \"num_hidden_layers\": %d, \"layer_types\": [", n);
-    for (int l = 0; l < n; l++)
-        fprintf(out, "%s\"%s\"", l ? ", " : "", kind_keys[kind_of_layer(p, l)]);
+    for (int l = 0; l < n; l++) {
+        const Layer *layer = p->model->layers ? &p->model->layers[l] : NULL;
+        int kind = !layer                                ? p->said->layers.kinds[l]
+                   : layer->extra->flags & LAYER_SLIDING ? KIND_SLIDING
+                                                         : KIND_FULL;
+        fprintf(out, "%s\"%s\"", l ? ", " : "", kind_keys[kind]);
+    }
     if (n > 0) fputc(']', out);
-}
-
-// The settings as they are pasted: one block, or one for each kind of layers.
-static void print_blocks(FILE *out, const Publication *p, LayerForm form) {
-    const RopePlan full = published_form(p->plan), sliding = of_sliding(p);
-    if (block_has_chunks(&full.rope)) {
-        fprintf(out, "{\"max_position_embeddings\": %d", most_positions(p, &full.rope));
-        json_put_number(out, "rope_theta", full.rope.theta);
-        block_put_share(out, &full);
-        fputs(", ", out);
-        block_put_chunks(out, &full.rope);
-        fputc('}', out);
-        return;
-    }
-    if (form < FORM_TYPES) {
-        block_put(out, &full, false, !is_latent(p));
-        return;
-    }
-    fprintf(out, "{\"%s\": ", kind_keys[KIND_FULL]);
-    block_put(out, &full, false, !is_latent(p));
-    if (form == FORM_TYPES) {
-        fprintf(out, ", \"%s\": ", kind_keys[KIND_SLIDING]);
-        block_put(out, &sliding, false, !is_latent(p));
-    }
-    fputc('}', out);
 }
 
 // NULL when other programs can have both kinds of layers, else why they cannot.
@@ -208,6 +186,55 @@ static const char *why_not_layered(const Publication *p, const RopePlan *full) {
     return "the layers differ, and no family with a model_type has such layers";
 }
 
+// ---- the block ----
+
+static LayerForm block_form(const Publication *p) {
+    return p->by_layer ? form_of(p, published_family(p)) : form_of_one(p);
+}
+
+// The block of the full layers, or of all: with the length that linear's factor counts from, where
+// what was said of the model stands.
+static void print_full(FILE *out, const Publication *p, const RopePlan *full, bool is_bare) {
+    const RopeConfig *c = &full->rope, *said = &p->said->rope;
+    bool is_said =
+        c->method == ROPE_LINEAR && said->method == ROPE_LINEAR && c->train_ctx == said->train_ctx;
+    BlockForm form = {.has_share = !is_latent(p), .is_bare = is_bare};
+    if (is_said) form.original = p->said->named_original;
+    block_put(out, full, form);
+}
+
+// The settings as they are pasted: one block, or one for each kind of layers.
+static void print_blocks(FILE *out, const Publication *p, LayerForm form) {
+    const RopePlan full = published_form(p->plan), sliding = of_sliding(p);
+    if (block_has_chunks(&full.rope)) {
+        fprintf(out, "{\"max_position_embeddings\": %d", most_positions(p, &full.rope));
+        json_put_number(out, "rope_theta", full.rope.theta);
+        block_put_share(out, &full);
+        fputs(", ", out);
+        block_put_chunks(out, &full.rope);
+        fputc('}', out);
+        return;
+    }
+    if (form < FORM_TYPES) {
+        print_full(out, p, &full, false);
+        return;
+    }
+    fprintf(out, "{\"%s\": ", kind_keys[KIND_FULL]);
+    print_full(out, p, &full, false);
+    if (form == FORM_TYPES) {
+        fprintf(out, ", \"%s\": ", kind_keys[KIND_SLIDING]);
+        block_put(out, &sliding, (BlockForm){.has_share = !is_latent(p)});
+    }
+    fputc('}', out);
+}
+
+void publish_block(const Publication *p) {
+    print_blocks(stdout, p, block_form(p));
+    putchar('\n');
+}
+
+// ---- a whole config ----
+
 static void print_head(FILE *out, const RopeFamily *family, int head_dim, int max_positions) {
     fprintf(out, "{\"model_type\": \"%s\", \"head_dim\": %d, \"max_position_embeddings\": %d",
             family->model_type, head_dim, max_positions);
@@ -224,8 +251,8 @@ static void print_layered(FILE *out, const Publication *p, const RopePlan *full)
     if (own_head) fprintf(out, ", \"global_head_dim\": %d", full->head_dim);
     print_layer_types(out, p);
     if (form != FORM_TYPES) json_put_number(out, "rope_theta", c->theta);
-    if (form == FORM_OLD && family->local_key)
-        json_put_number(out, family->local_key, of_sliding(p).rope.theta);
+    if (form == FORM_OLD && family->theta_keys[KIND_SLIDING])
+        json_put_number(out, family->theta_keys[KIND_SLIDING], of_sliding(p).rope.theta);
     // Without a block some families have their class's, as gpt-oss has.
     if (form == FORM_TYPES || c->method != ROPE_NONE || family->block) {
         fprintf(out, ", \"%s\": ", form == FORM_TYPES ? "rope_parameters" : "rope_scaling");
@@ -259,7 +286,7 @@ static void print_config(FILE *out, const Publication *p, const RopePlan *plan, 
         print_blocks(out, p, FORM_FULL);
     } else if (c->method != ROPE_NONE) {
         fprintf(out, ", \"%s\": ", c->temperature_beta != 0 ? "rope_parameters" : "rope_scaling");
-        block_put(out, plan, is_bare, !is_latent(p));
+        print_full(out, p, plan, is_bare);
     }
     fputc('}', out);
 }
@@ -281,6 +308,8 @@ char *publish_config(const Publication *p, bool may_be_bare, Error *err) {
     fclose(out);
     return text;
 }
+
+// ---- llama.cpp's options, and what stands around a block ----
 
 static void print_llama_cpp(const RopeConfig *c) {
     unsigned flags = rope_methods[c->method].flags;
@@ -307,8 +336,6 @@ static void print_llama_cpp(const RopeConfig *c) {
     printf(" --rope-freq-base %.12g\n", c->theta);
 }
 
-// ---- the block and what stands around it ----
-
 // What has to stand beside the block, or where the blocks of kinds of layers belong.
 static void print_beside(const Publication *p, LayerForm form) {
     const RopeConfig *c = &p->plan->rope;
@@ -320,17 +347,13 @@ static void print_beside(const Publication *p, LayerForm form) {
     }
     printf("# beside the block: rope_theta");
     const RopeFamily *family = published_family(p);
-    if (form == FORM_OLD && family->local_key)
-        printf(", %s %.9g", family->local_key, p->plan->sliding.theta);
+    if (form == FORM_OLD && family->theta_keys[KIND_SLIDING])
+        printf(", %s %.9g", family->theta_keys[KIND_SLIDING], p->plan->sliding.theta);
     if (c->rotary_dim < p->plan->head_dim && !is_latent(p))
         printf(", partial_rotary_factor %.12g", share_of(c->rotary_dim, p->plan->head_dim));
     if (block_has_original(c))
         printf(", original_max_position_embeddings %d, max_position_embeddings %d", c->train_ctx,
                most_positions(p, c));
-}
-
-static LayerForm block_form(const Publication *p) {
-    return p->by_layer ? form_of(p, published_family(p)) : form_of_one(p);
 }
 
 void publish_options(const Publication *p) {
@@ -341,9 +364,4 @@ void publish_options(const Publication *p) {
         printf("# window %d is not a rope setting: Hugging Face has sliding_window\n", c->window);
     if (c->logn) printf("# logn is not a rope setting: Qwen's own code has use_logn_attn\n");
     print_beside(p, block_form(p));
-}
-
-void publish_block(const Publication *p) {
-    print_blocks(stdout, p, block_form(p));
-    putchar('\n');
 }

@@ -92,23 +92,23 @@ static void json_attention(FILE *out, const RopeConfig *c) {
 }
 
 // The fields of a block as they are written.
-static RopeConfig written_fields(const RopeConfig *c) {
+static RopeConfig written_fields(const RopeConfig *c, int original) {
     RopeConfig fields = *c;
     const bool grows = c->temperature_beta != 0 && !c->temperature_unturned;  // by that length
-    if (!block_has_original(c) && !grows) fields.train_ctx = 0;
+    if (!block_has_original(c) && !grows) fields.train_ctx = original;
     fields.unscaled_positions = 0;
     if (c->method == ROPE_PROPORTIONAL && c->factor == 1) fields.factor = 0;
     return fields;
 }
 
-void block_put(FILE *out, const RopePlan *plan, bool is_bare, bool has_share) {
+void block_put(FILE *out, const RopePlan *plan, BlockForm form) {
     const RopeConfig *c = &plan->rope;
-    const RopeConfig fields = written_fields(c);
-    fprintf(out, "{\"%s\": \"%s\"", is_bare ? "type" : "rope_type", rope_type_of(c));
-    if (!is_bare && has_share) block_put_share(out, plan);
+    const RopeConfig fields = written_fields(c, form.original);
+    fprintf(out, "{\"%s\": \"%s\"", form.is_bare ? "type" : "rope_type", rope_type_of(c));
+    if (!form.is_bare && form.has_share) block_put_share(out, plan);
     if (c->method == ROPE_PROPORTIONAL)
         json_put_number(out, "partial_rotary_factor", share_of(2 * c->turning, c->rotary_dim));
-    if (!is_bare) json_fields(out, &fields);
+    if (!form.is_bare) json_fields(out, &fields);
     json_attention(out, c);
     if (c->method == ROPE_LONGROPE) {
         json_numbers(out, "short_factor", c->short_factors, c->rotary_dim / 2);

@@ -19,6 +19,11 @@ void block_put_chunks(FILE *out, const RopeConfig *c);
 double share_of(int part, int whole);
 // The share of a head that turns, where that is not all of it.
 void block_put_share(FILE *out, const RopePlan *plan);
-// The block of a published form. `is_bare`: longrope's lists and nothing else, as Phi-3's was
-// released, which needs the rest beside it. Without `has_share` other keys say what turns.
-void block_put(FILE *out, const RopePlan *plan, bool is_bare, bool has_share);
+// What a block says besides what its method needs.
+typedef struct {
+    bool has_share;  // else other keys say what turns
+    bool is_bare;    // longrope's lists and nothing else, as Phi-3's was released
+    int original;    // of linear: from where its factor counts; 0: max_position_embeddings
+} BlockForm;
+// The block of a published form.
+void block_put(FILE *out, const RopePlan *plan, BlockForm form);

@@ -130,25 +130,13 @@ int engines_list(const char *list, Reading readings[MOST_READINGS], Error *err) 
     return n;
 }
 
-// Whether these are full layers without RoPE: in some families where others slide, to the engine.
-static bool is_bare(const RopeFamily *family, const Reading *r) {
-    return family->flags & FAMILY_BARE_FULL && r->kind == KIND_FULL && r->by_layer &&
-           layers_have(&r->layers, KIND_SLIDING);
-}
-
-// Facts about newer families are of a version of their own.
-static void name_version(Reading *out, const Config *c) {
-    const char *version = engines[out->row].by_layer;
-    bool is_told = out->release < 1e9;
-    if (!reading_is_new(c) || is_told || !version[0]) return;
-    snprintf(out->version, sizeof out->version, "%s", version);
-}
-
 // One kind of layers as one engine reads it. False with the reason when the config has no family or
 // no head.
 static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *err) {
     if (!(c->flags & STRICT)) reading_find_own(c, engines[out->row].name);
-    name_version(out, c);
+    // Facts about newer families are of a version of their own.
+    const char *newer = reading_is_new(c) ? engines[out->row].by_layer : "";
+    if (newer[0] && out->release >= 1e9) snprintf(out->version, sizeof out->version, "%s", newer);
     if (engines[out->row].prepares) engines[out->row].prepares(c);
     if (!reading_begin(c, err)) return false;
     engines[out->row].reads(c);
@@ -156,7 +144,10 @@ static bool read_kind(Reading *out, Config *c, const Reading *reference, Error *
     if (out->served && out->max_len) out->max_len = out->served;
     bool is_limited = c->flags & HAS_LIMIT && c->flags & THROUGH_HF5;
     if (is_limited && c->family->flags & FAMILY_BY_TYPE && !out->served) out->max_len = -1;
-    out->has_rope = !is_bare(c->family, out) && !config_is_still(c);
+    // Full layers turn not in some families, where others slide to the engine.
+    bool is_bare = c->family->flags & FAMILY_BARE_FULL && out->kind == KIND_FULL && out->by_layer &&
+                   layers_have(&out->layers, KIND_SLIDING);
+    out->has_rope = !is_bare && !config_is_still(c);
     reading_end(c);
     reading_judge(c, out->has_rope ? reference : NULL);
     memcpy(out->note, c->note, sizeof out->note);

@@ -22,34 +22,21 @@ static void share_inside(Config *c, double missing) {
     c->as->why_share = "that of rope_parameters";
 }
 
-// Where classes find theta, and how much of a head turns.
-static void mlx_lm_base(Config *c) {
+// Where classes find theta, how much of a head turns, and what they refuse.
+static void mlx_lm_by_family(Config *c) {
     const char *parameters = json_member(c->config, "rope_parameters");
     bool is_inside = reading_does(c, DOES_THETA_IN_PARAMETERS);
     if (is_inside && parameters && *parameters == '{')
         c->rope->theta = reading_number(c, parameters, "rope_theta", 1e4);
     if (!(c->family->flags & FAMILY_PARTIAL)) c->partial = 1;
     share_inside(c, c->family->partial);
-}
-
-static void refuse_by_mlx_families(Config *c) {
     bool is_strange = c->method == TYPE_PROPORTIONAL && !reading_does(c, DOES_PROPORTIONAL);
     bool has_theta = json_member(c->config, "rope_theta");
     config_refuse(c, reading_does(c, DOES_NEEDS_THETA) && !has_theta, "TypeError: no rope_theta");
     config_refuse(c, is_strange, "ValueError: the rope_type is not known");
     reading_lose_block(c);
-}
-
-// mrope has three sections.
-static void refuse_sections(Config *c) {
-    int n = 0;
-    const char *sections = config_member(c, "mrope_section");
-    for (const char *v = json_first(sections, NULL); v; v = json_next(v, NULL)) n++;
-    config_refuse(c, n != 3, "AssertionError: mrope_section has no three sections");
-}
-
-// A class that knows longrope and linear alone.
-static void mlx_lm_needs_list(Config *c) {
+    config_find_growth(c);
+    if (!reading_does(c, DOES_NEEDS_LONG_LIST)) return;
     bool has_list = c->type && json_member(c->block, "long_factor");
     bool is_known = c->method == TYPE_LONGROPE || c->method == TYPE_LINEAR;
     config_refuse(c, c->block && !has_list, "ValueError: its class takes type and long_factor");
@@ -69,11 +56,12 @@ static void mlx_lm_yarn(Config *c, double m, double all) {
 void engine_mlx_lm(Config *c) {
     double m = reading_block_number(c, "mscale", 1);
     double all = reading_block_number(c, "mscale_all_dim", 0);
-    mlx_lm_base(c);
-    refuse_by_mlx_families(c);
-    config_find_growth(c);
-    if (reading_does(c, DOES_NEEDS_LONG_LIST)) mlx_lm_needs_list(c);
-    if (c->is_mrope) refuse_sections(c);
+    int n_sections = 0;
+    const char *section = json_first(config_member(c, "mrope_section"), NULL);
+    for (; section; section = json_next(section, NULL)) n_sections++;
+    mlx_lm_by_family(c);
+    config_refuse(c, c->is_mrope && n_sections != 3,
+                  "AssertionError: mrope_section has no three sections");
     config_refuse(c, c->method == TYPE_UNKNOWN || (c->is_su && !c->longrope_alone),
                   "ValueError: the rope_type is not known");
     config_refuse(c, c->method == TYPE_DYNAMIC && c->as->out->release < 0.32,
@@ -127,23 +115,20 @@ static void exllamav3_yarn(Config *c) {
     if (c->rope->attention_factor == 0) reading_multiply_by(c, grows);
 }
 
-// Theta and the share of a head are looked for beside the block, then in rope_parameters, though the
-// block may be rope_scaling.
-static void exllamav3_outside(Config *c) {
-    static const char share[] = "partial_rotary_factor";
-    const char *parameters = json_member(c->config, "rope_parameters");
-    if (!reading_does(c, DOES_SHARE_OUTSIDE)) return;
-    c->rope->theta = reading_number(c, parameters, "rope_theta", c->as->own->theta);
-    bool is_there = json_member(c->config, share) || json_member(parameters, share);
-    c->partial = reading_number(c, c->config, share, reading_number(c, parameters, share, 1));
-    c->as->why_share = is_there ? "that beside the block" : "by default it is the whole head";
-}
-
 // ExLlamaV3. Theta at the top level wins.
 void engine_exllamav3(Config *c) {
+    static const char share[] = "partial_rotary_factor";
+    const char *parameters = json_member(c->config, "rope_parameters");
     bool is_known = c->method != TYPE_UNKNOWN && c->method != TYPE_DYNAMIC &&
                     (c->method != TYPE_PROPORTIONAL || reading_does(c, DOES_PROPORTIONAL));
-    exllamav3_outside(c);
+    // Theta and the share of a head are looked for beside the block, then in rope_parameters, though
+    // the block may be rope_scaling.
+    if (reading_does(c, DOES_SHARE_OUTSIDE)) {
+        bool is_there = json_member(c->config, share) || json_member(parameters, share);
+        c->rope->theta = reading_number(c, parameters, "rope_theta", c->as->own->theta);
+        c->partial = reading_number(c, c->config, share, reading_number(c, parameters, share, 1));
+        c->as->why_share = is_there ? "that beside the block" : "by default it is the whole head";
+    }
     if (c->kind == KIND_FULL || c->layout == ONE_BLOCK)
         c->rope->theta = reading_number(c, c->config, "rope_theta", c->rope->theta);
     config_refuse(c, !is_known, "ValueError: the rope_type is not known");

@@ -90,7 +90,7 @@ static void note_silence(Config *c) {
                     c->rope->theta);
     if (c->kind == KIND_FULL && c->layout == BY_TYPE && c->why_plain)
         config_note(c, "%s: it has no effect", c->why_plain);
-    if (c->block == c->family->block && c->family->flags & FAMILY_TELLS_BLOCK)
+    if (c->block == c->family->block && reading_does(c, DOES_TELLS_BLOCK))
         config_note(c, "%s: YaRN of %.12g all the same",
                     scaling ? "rope_scaling is null" : "no rope_scaling", c->rope->factor);
     if (c->method == TYPE_LLAMA3 && c->rope->low_freq_factor == c->rope->high_freq_factor)

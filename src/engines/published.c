@@ -1,5 +1,5 @@
 // A published block with what engines make of it, at L / 2 positions or past the plan's reach.
-#include "published.h"
+#include "engines.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -103,18 +103,13 @@ static bool is_scaled(const Config *c) {
     return c->method != TYPE_PLAIN && c->method != TYPE_PROPORTIONAL && c->method != TYPE_LONGROPE;
 }
 
-// The first block that transformers 5 takes, unless it is an object of settings. NULL: it is, or
-// there is none.
-static const char *strange_block(const Config *c) {
-    const char *scaling = json_member(c->config, "rope_scaling");
-    const char *block =
-        config_is_something(scaling) ? scaling : json_member(c->config, "rope_parameters");
-    return config_is_something(block) && *block != '{' ? block : NULL;
-}
-
 // What the library's own checks of blocks and lengths stop at.
 static void refuse_by_validation(Config *c) {
-    const char *strange = strange_block(c), *original = config_member(c, key_of_original);
+    const char *scaling = json_member(c->config, "rope_scaling");
+    const char *first =
+        config_is_something(scaling) ? scaling : json_member(c->config, "rope_parameters");
+    const char *strange = config_is_something(first) && *first != '{' ? first : NULL;
+    const char *original = config_member(c, key_of_original);
     bool divides = c->method == TYPE_YARN && !c->top && original;
     bool is_null = original && *original == 'n' && !c->top;
     double x;
@@ -147,20 +142,16 @@ static void refuse_through_hf5(Config *c) {
                   "KeyError: low_freq_factor or high_freq_factor");
 }
 
-static void refuse_by_servers(Config *c) {
+static void refuse_by_flags(Config *c) {
     double x;
+    bool no_number = c->method == TYPE_YARN && c->rope->factor == 0, serves = c->flags & SERVES;
     bool is_whole;
     json_number(config_member(c, "factor"), &x, &is_whole);
-    config_refuse(c, json_member(c->config, "text_config"),
-                  "ValueError: text_config is taken for the model's");
-    config_refuse(c, c->method == TYPE_LINEAR && is_whole,
-                  "TypeError: factor is written without a point");
-}
-
-static void refuse_by_flags(Config *c) {
-    bool no_number = c->method == TYPE_YARN && c->rope->factor == 0;
     if (c->flags & THROUGH_HF5) refuse_through_hf5(c);
-    if (c->flags & SERVES) refuse_by_servers(c);
+    config_refuse(c, serves && json_member(c->config, "text_config"),
+                  "ValueError: text_config is taken for the model's");
+    config_refuse(c, serves && c->method == TYPE_LINEAR && is_whole,
+                  "TypeError: factor is written without a point");
     config_refuse(c, c->flags & NEEDS_FACTOR && no_number, "TypeError: factor is no number");
 }
 
@@ -178,12 +169,6 @@ bool reading_open(Config *c, const char *config, Error *err) {
     return true;
 }
 
-// Whether the head and the share of it that turns can be used.
-static bool has_head(const Config *c) {
-    bool is_head = c->head_dim >= 2 && c->head_dim <= ROPE_MAX_HEAD_DIM;
-    return is_head && c->partial > 0 && c->partial <= 1;
-}
-
 // What the engine does not read of a block.
 static void lose_by_flags(Config *c) {
     bool own_yarn = c->flags & OWN_YARN && c->method == TYPE_YARN;
@@ -195,7 +180,9 @@ static void lose_by_flags(Config *c) {
 
 bool reading_begin(Config *c, Error *err) {
     find_values(c);
-    if (!has_head(c))
+    if (config_is_of(c, FAMILY_ANY) && c->partial == 0) c->partial = 1;  // no layer turns
+    bool has_head = c->head_dim >= 2 && c->head_dim <= ROPE_MAX_HEAD_DIM;
+    if (!has_head || c->partial <= 0 || c->partial > 1)
         return fail(err,
                     "head_dim, or hidden_size and num_attention_heads: a head of 2 to %d expected",
                     ROPE_MAX_HEAD_DIM);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "../configs/rope_config.h"
-#include "../engines/published.h"
+#include "../engines/engines.h"
 #include "../fast/process.h"
 #include "../fast/session.h"
 #include "../kinds/kinds.h"

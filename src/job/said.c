@@ -43,6 +43,7 @@ void said_by_model(const Model *model, RopeFile *said) {
         .sliding_head_dim = sliding_head(model),
         .max_positions = c->seq_len,
         .original_unsaid = c->original_unsaid,
+        .named_original = c->named_original,
     };
 }
 
@@ -122,6 +123,7 @@ Model model_as_said(const Model *model, const RopeFile *said, struct ModelExtra 
     copy.config.head_dim = said->head_dim;
     copy.config.seq_len = said_context(said);
     copy.config.original_unsaid = said->original_unsaid;
+    copy.config.named_original = said->named_original;
     return copy;
 }
 

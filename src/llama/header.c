@@ -47,6 +47,7 @@ static const Field fields_of_llama[] = {
     {"logn", 220, U32, 0, 1, ROPE(logn)},
     {"unscaled_positions", 228, U32, 0, MOST, ROPE(unscaled_positions)},
     {"type_table", 236, U32, 0, 1, CONFIG(has_types)},
+    {"named_original", 244, U32, 0, MOST, CONFIG(named_original)},
     {"temperature_beta", 352, F64, 0, 1e6, ROPE(temperature_beta)},
     {"temperature_unturned", 600, U32, 0, 1, ROPE(temperature_unturned)},
     {"temperature_length", 604, U32, 0, MOST, ROPE(temperature_length)},

@@ -27,6 +27,7 @@ typedef struct {
     int eos_ids[MAX_EOS];
     int rotary_dim;        // elements of a head that turn; 0: all
     bool original_unsaid;  // the settings that the file was made from named no L
+    int named_original;    // of linear, from where its factor counts; 0: train_ctx
     int n_longrope;        // factors of each of longrope's two lists, 0: there are none
     // the WeightType of each matrix in the file's order, a byte each; else all are weight_type
     bool has_types;

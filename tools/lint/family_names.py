@@ -20,7 +20,8 @@ ELSEWHERE = {
     'tools/random_shapes.py': ['gpt-oss', 'qwen3moe', 'qwen2', 'gemma4', 'deepseek2', 'qwen35', 'lfm2'],
     'tools/layer_costs.py': ['gemma3', 'gemma3_text', 'gpt-oss', 'gpt_oss', 'laguna', 'ministral3', 'olmo3',
                              'qwen3_5_text', 'smollm3']}
-MADE = ['src/configs/family_table.h', 'src/configs/key_table.h', 'tools/lint/family_names.py']
+MADE = ['src/configs/family_words.h', 'src/configs/family_table.h', 'src/configs/key_table.h',
+        'tools/lint/family_names.py']
 OWN_TOOLS = 'SmallForCausalLM', 'rope.c'  # no other program's names
 
 
@@ -31,7 +32,7 @@ def names_of(rows):
         if row.get('rope', {}).get('none') and not row.get('runs'):  # of which nothing else is known here
             continue
         wrappers = row.get('wrapped_in', {})
-        found |= {model_type, *filter(None, [row.get('architecture')]), *row.get('aliases', []),
+        found |= {model_type, *filter(None, [row.get('architecture')]), *row.get('aliases', {}),
                   *wrappers, *wrappers.values()}
         if row.get('gguf'):
             found.add(row['gguf']['architecture'])

@@ -34,7 +34,8 @@ CORE_LINES = 7000
 PROCESSORS = (r'#\s*(?:el)?ifn?(?:def)?\b.*'
               r'(?:__(?:x86|i386|amd64|AVX|SSE|FMA|F16C|AMX|ARM|arm|aarch|wasm|riscv|powerpc)|_OPENMP)')
 # Tables that nobody reads: they do not make the core longer.
-GENERATED = ['src/tokens/unicode_tables.h', 'src/configs/family_table.h', 'src/configs/key_table.h']
+GENERATED = ['src/tokens/unicode_tables.h', *('src/configs/%s' % name for name in (
+    'family_words.h', 'family_table.h', 'key_table.h'))]
 
 
 def lines_that_count(text, past):
