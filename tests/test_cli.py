@@ -614,9 +614,8 @@ def test_one_after_another():
     jobs = [('-t', 0, '-s', 1, '-i', 'abc', '-n', 20), ('--passkey', '-n', 800, '--trials', 1), ('--bogus',),
             ('--ppl', path, '-n', 30, '--rope', 'none,yarn', '--threads', 2, '--json'), ('--rope-json',),
             ('--explain', '--rope', 'yarn', '--factor', 4), ('--ppl', path, '-n', 30, '--kv', 'q8'),
-            ('-s', 3, '-i', 'x', '-n', 20), ('--ppl', in_work('none.txt')), ('--next', 3, '-i', 'ab'),
-            ('--check', path, '-n', 32, '--tsv')]
-    times = re.compile(r'[0-9.]+ tokens/s|# whole.*|: [0-9.]+ s|seed \d+')
+            ('-s', 3, '-i', 'x', '-n', 20), ('--ppl', in_work('none.txt')), ('--next', 3, '-i', 'ab')]
+    times = re.compile(r'[0-9.]+ tokens/s|: [0-9.]+ s|seed \d+')
 
     def said(job, fresh):
         result = run(m, *job, fresh=fresh)

@@ -16,7 +16,7 @@ import time
 import kept
 import common
 from common import (BLOCK_MODELS, ENGINES, EXPORT, F32, Q4, Q8, ROOT, block_weights, check, close, config, in_work,
-                    main, perplexity, random_ids, random_weights, read, takes_long, tiny_model, with_header, write,
+                    main, perplexity, random_ids, random_weights, read, run, takes_long, tiny_model, with_header, write,
                     write_model)
 from export_common import LLAMA, Case, as_float32, make_tensors
 from folders import gguf_of, header_of, hf_tensors
@@ -518,8 +518,7 @@ def test_floats():
         stored = write_model(in_work('m.bin'), c, random_weights(c, 9))
         for name, number in ('f32', 0), ('f16', 1):
             write_model(in_work('expected.bin'), dict(c, weight_type=number, group_size=0), stored)
-            subprocess.run([os.path.join(ROOT, 'run'), in_work('m.bin'), '--quantize', name, in_work('copy.bin')],
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            run(in_work('m.bin'), '--quantize', name, in_work('copy.bin'))
             check(read(in_work('copy.bin')) == read(in_work('expected.bin')), '%s of type %d' % (name, kind))
 
 
@@ -528,10 +527,9 @@ def test_too_large_for_float16():
     weights = random_weights(c, 7)
     weights['w1.0'][5] = 70000.0
     write_model(in_work('m.bin'), c, weights)
-    done = subprocess.run([os.path.join(ROOT, 'run'), in_work('m.bin'), '--quantize', 'f16', in_work('f16.bin')],
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
-    check(done.returncode == 2 and 'too large for float16' in done.stderr and not os.path.exists(in_work('f16.bin')),
-          'a weight that float16 does not hold', done.stderr)
+    done = run(in_work('m.bin'), '--quantize', 'f16', in_work('f16.bin'))
+    check(done.status == 2 and 'too large for float16' in done.err and not os.path.exists(in_work('f16.bin')),
+          'a weight that float16 does not hold', done)
 
 
 # ---- hostile places and files ----
@@ -595,7 +593,7 @@ def test_hostile_tokenizers():
         with open(in_work('whole.bin'), 'wb') as file:
             write_tokenizer(file, tokenizer)
         whole, n, ends = read(in_work('whole.bin')), len(tokenizer['tokens']), {'read': 0, 'refused': 0}
-        for _ in range(1500):
+        for _ in range(400):
             data = bytearray(whole)
             for _ in range(rng.choice((1, 1, 2, 5))):
                 data[rng.randrange(len(data))] = rng.choice((0, 1, 2, 3, 5, 127, 128, 255, rng.randrange(256)))
@@ -608,7 +606,7 @@ def test_hostile_tokenizers():
             except Problem as problem:
                 ends['refused'] += 1
                 check('\n' not in str(problem), 'one line for a damaged tokenizer', problem)
-        check(min(ends.values()) > 50, 'damaged tokenizers are read and refused', ends)
+        check(min(ends.values()) > 12, 'damaged tokenizers are read and refused', ends)
 
 
 def test_interrupted():

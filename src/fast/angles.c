@@ -142,19 +142,6 @@ void angles_prepare_by_team(const Team *team, Angles *a, int first, int n, int l
     if (team->number == 0 && a->n_blocks < n_blocks) a->n_blocks = n_blocks;
 }
 
-static void turn_by(const Angles *a, const float *table, int64_t row, float *x) {
-    const float *turns = table + row * 2 * a->n_pairs;
-    rope_rotate(x, a->n_pairs, turns, turns + a->n_pairs);
-}
-
-void angles_turn_key(const Angles *a, int64_t row, float *key) {
-    if (a && a->keys) turn_by(a, a->keys, row, key);
-}
-
-void angles_turn_query(const Angles *a, int64_t row, float *query) {
-    if (a) turn_by(a, a->queries, row, query);
-}
-
 Lack angles_lack(const Angles *a, Zone zone, int64_t block) {
     if (!a || !a->lacking[zone].blocks) return (Lack){0};
     int64_t n = 2 * a->n_pairs;

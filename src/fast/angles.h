@@ -73,8 +73,16 @@ void angles_prepare_by_team(const Team *team, Angles *angles, int first, int n, 
 
 // Turns a key (2 n_pairs) of row `row` of the chunk on its way to the cache, and a query that meets
 // near keys. Without angles (NULL), and where keys are cached before they turn, not.
-void angles_turn_key(const Angles *angles, int64_t row, float *key);
-void angles_turn_query(const Angles *angles, int64_t row, float *query);
+static inline void angles_turn_key(const Angles *a, int64_t row, float *key) {
+    if (!a || !a->keys) return;
+    const float *turns = a->keys + row * 2 * a->n_pairs;
+    rope_rotate(key, a->n_pairs, turns, turns + a->n_pairs);
+}
+static inline void angles_turn_query(const Angles *a, int64_t row, float *query) {
+    if (!a) return;
+    const float *turns = a->queries + row * 2 * a->n_pairs;
+    rope_rotate(query, a->n_pairs, turns, turns + a->n_pairs);
+}
 
 // What the keys of a block lack in a zone. Without angles (NULL), nothing.
 Lack angles_lack(const Angles *angles, Zone zone, int64_t block);

@@ -213,7 +213,6 @@ static void multiply_each(float *x, const float *scales) {
 static void add_crowd(const AttentionTask *k, int block, float *scores) {
     const Spread *s = k->call->spread;
     float added[KV_BLOCK];
-    if (!s->crowd) return;
     for (int j = 0; j < KV_BLOCK; j++)
         added[j] = (float)log(spread_crowd(s, INT32_MAX, block * KV_BLOCK + j));
     for (int64_t r = 0; r < k->rows; r++) {
@@ -235,7 +234,7 @@ void score_block(const AttentionTask *k, const KvBlock *block, int index) {
     for (int64_t r = 0; r < k->rows; r++) multiply_each(scores + r * KV_BLOCK, block->key_scales);
     add_terms_of_distances(k, index, scores);
     if (c->cap > 0) cap_all(scores, c->cap, k->rows * KV_BLOCK);
-    add_crowd(k, index, scores);
+    if (c->spread->crowd) add_crowd(k, index, scores);
     for (int64_t r = 0; r < k->rows; r++)
         mask(scores + r * KV_BLOCK, index * KV_BLOCK, token_of(k, r), c);
 }

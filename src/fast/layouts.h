@@ -292,11 +292,9 @@ ALWAYS_INLINE Scales scales_of(WeightType type, SuperBlock at) {
 }
 
 // Calls `work`, which is inlined with the type as a constant, so that each type has its own loop.
-ALWAYS_INLINE void for_type(WeightType type, void (*work)(WeightType type, const void *given),
-                            const void *given) {
+ALWAYS_INLINE void for_ggml_type(WeightType type, void (*work)(WeightType type, const void *given),
+                                 const void *given) {
     switch (type) {
-    case WEIGHT_Q8: work(WEIGHT_Q8, given); break;
-    case WEIGHT_Q4: work(WEIGHT_Q4, given); break;
     case WEIGHT_Q4_0: work(WEIGHT_Q4_0, given); break;
     case WEIGHT_Q4_1: work(WEIGHT_Q4_1, given); break;
     case WEIGHT_Q5_0: work(WEIGHT_Q5_0, given); break;
@@ -313,6 +311,16 @@ ALWAYS_INLINE void for_type(WeightType type, void (*work)(WeightType type, const
     default:  // what is decoded differs in its columns alone
         if (layouts[type].columns == 16) work(WEIGHT_IQ4_K, given);
         else work(WEIGHT_IQ4_KS, given);
+    }
+}
+
+// Our own types first: they are found with fewer comparisons.
+ALWAYS_INLINE void for_type(WeightType type, void (*work)(WeightType type, const void *given),
+                            const void *given) {
+    switch (type) {
+    case WEIGHT_Q8: work(WEIGHT_Q8, given); break;
+    case WEIGHT_Q4: work(WEIGHT_Q4, given); break;
+    default: for_ggml_type(type, work, given);
     }
 }
 

@@ -115,8 +115,8 @@ def seeds():
     for i, (kind, (values, _, _)) in enumerate(blocks.HALVES.items()):
         for count in 1, 9, 17:  # of a row of 32 values and more
             columns = (count * 32 + values - 1) // values * values
-            rows = blocks.random_rows(kind, 1, columns, random.Random(i))
-            yield 'blocks', '%s-%d' % (kind, count), bytes([i, 37 * count & 255]) + rows
+            row = blocks.random_rows(kind, 1, columns, random.Random(i))
+            yield 'blocks', '%s-%d' % (kind, count), bytes([i, 37 * count & 255]) + row
     for name in sorted(os.listdir(REGRESSIONS)):
         yield name.split('-')[0], name, read(os.path.join(REGRESSIONS, name))
 
