@@ -82,13 +82,15 @@ def random_changes(rng, times):
             place[rng.choice(odd[keys])] = json.loads(json.dumps(rng.choice(odd['values'])))
         path = saved(values)
         result = run('--explain', '--rope-config', path)
-        found, problem, _, warned = exporter_says(values)
+        found, problem, notes, warned = exporter_says(values)
         check((result.status == 0) == bool(found) and result.status in (0, 2),
               'both take it, or none: %s' % json.dumps(values), (result.err, problem))
         if result.status == 0:
             before = 'run: warning: %s: ' % path
             ours = [line[len(before):] for line in result.err.splitlines() if line.startswith(before)]
-            check(ours == warned, 'both warn of the same: %s' % json.dumps(values), (ours, warned))
+            # What a family does not look at the exporter says as a note.
+            check(sorted(line for line in ours if line not in notes) == sorted(warned), 'both warn of the same: %s' % json.dumps(
+                values), (ours, warned))
             taken += 1
     check(taken > times / 6, 'many are taken', taken)
 
