@@ -272,14 +272,25 @@ class Ours:
             out = output_of([self.options.run, path, '-z', tokenizer, '-n', str(n), '-t', '0', '--ignore-eos'],
                             self.options.threads, both=True)
             return float(re.search(r'decode \d+ tokens, ([\d.]+) tokens/s', out).group(1))
-        out = output_of([self.options.run, path, '--bench', '-n', str(max(n, 512)), '--rope', 'none'],
-                        self.options.threads)
+        return self.row_of(self.bench(path, max(n, 512)), phase, n)
+
+    def both(self, model, kind):
+        """(decode behind nothing, prefill of 512), of one run."""
+        rows = self.bench(self.file(model, kind), 512)
+        return self.row_of(rows, 'decode', 0), self.row_of(rows, 'prefill', 512)
+
+    def bench(self, path, n):
+        out = output_of([self.options.run, path, '--bench', '-n', str(n), '--rope', 'none'], self.options.threads)
         rows = [line.split('\t') for line in out.splitlines()]
         self.yardsticks = [' '.join(r) for r in rows if r[0] in ('# read_gbytes_per_s', '# float32_gflops')]
+        return rows
+
+    @staticmethod
+    def row_of(rows, phase, n):
         for row in rows:
             if row[0] == phase and int(row[2 if phase == 'prefill' else 1]) == n:
                 return float(row[4])
-        fail('no row for %s %d in %s' % (phase, n, out))
+        fail('no row for %s %d in %s' % (phase, n, rows))
 
 
 class LlamaBench:
@@ -287,25 +298,40 @@ class LlamaBench:
 
     def __init__(self, options, program, *ways):
         """ways: what else is on the command line; of several ways the fastest counts."""
-        self.options, self.program, self.ways = options, program, ways
+        self.options, self.program, self.ways, self.best = options, program, ways, {}
         self.at_depth = ' -gp ' in output_of([program, '--help'], 1, both=True)
 
     def speed(self, model, kind, phase, n):
         if phase == 'decode' and n and not self.at_depth:
             return None
-        path = (quantized_gguf(self.options, model, kind) if kind in FILES else
-                file_of_shape(self.options, model, kind) if kind.startswith('shape ') else
-                made(os.path.join(self.options.folder, '%s-%s.gguf' % (model, kind)), write_gguf, MODELS[model], kind))
+        path = self.file(model, kind)
         test = {'prefill': ['-p', str(n), '-n', '0'], 'generate': ['-p', '0', '-n', str(n)],
                 'decode': ['-p', '0', '-n', '0', '-gp', '%d,32' % n] if n else ['-p', '0', '-n', '64']}[phase]
         runs = '1' if n > 512 else '3'
-        return max(self.speed_of([self.program, '-m', path, '-t', str(self.options.threads), '-r', runs, '-o', 'json',
-                                  *way, *test]) for way in self.ways)
+        return max(self.speeds(path, runs, way, test)[-1] for way in self.ways)
 
-    def speed_of(self, command):
-        out = output_of(command, self.options.threads)
-        answers = json.loads(out[out.index('['):])
-        return statistics.median(answers[-1].get('samples_ts') or [answers[-1]['avg_ts']])
+    def both(self, model, kind):
+        """(decode behind nothing, prefill of 512), each by the way that does it faster. Ways are compared in the first
+        round; those that win neither are left out of the others."""
+        path, test = self.file(model, kind), ['-p', '512', '-n', '64']
+        found = {way: self.speeds(path, '1', way, test) for way in self.best.get(path, self.ways)}
+        fastest = [max(found, key=lambda way: found[way][phase]) for phase in range(2)]
+        self.best.setdefault(path, set(fastest))
+        return found[fastest[1]][1], found[fastest[0]][0]
+
+    def file(self, model, kind):
+        if kind in FILES:
+            return quantized_gguf(self.options, model, kind)
+        if kind.startswith('shape '):
+            return file_of_shape(self.options, model, kind)
+        return made(os.path.join(self.options.folder, '%s-%s.gguf' % (model, kind)), write_gguf, MODELS[model], kind)
+
+    def speeds(self, path, runs, way, test):
+        """Tokens a second of each test."""
+        out = output_of([self.program, '-m', path, '-t', str(self.options.threads), '-r', runs, '-o', 'json', *way,
+                         *test], self.options.threads)
+        return [statistics.median(answer.get('samples_ts') or [answer['avg_ts']])
+                for answer in json.loads(out[out.index('['):])]
 
 
 class Llama2c:
@@ -386,15 +412,18 @@ def in_turns(programs, rounds, model, kind, phase, n):
 
 
 def every_type(options, ours, theirs):
+    """A round is one run of each program, which reads a prompt of 512 and then decodes; the median of the rounds counts."""
     print('| tokens per second, %d threads | rope.c decode | beside it | | rope.c prefill of 512 | beside it | |'
           % options.threads)
     print('| --- |%s' % (' ---: |' * 6))
     for label, model, kind in TABLE:
         if options.only not in label:
             continue
+        rounds = [(ours.both(model, kind), theirs.both(model, kind)) for _ in range(options.rounds)]
         cells = []
-        for phase, n in (('decode', 0), ('prefill', 512)):
-            (own, _), (other, ratio) = in_turns([ours, theirs], options.rounds, model, kind, phase, n)
+        for phase in range(2):
+            own, other = (statistics.median(r[i][phase] for r in rounds) for i in range(2))
+            ratio = statistics.median(r[0][phase] / r[1][phase] for r in rounds)
             cells.append('%s | %s | %.2f x' % (tokens(own), tokens(other), ratio))
         print('| %s | %s |' % (label, ' | '.join(cells)), flush=True)
 
@@ -404,7 +433,7 @@ def tokens(speed):
 
 
 def ways_of_ik(options, program):
-    return LlamaBench(options, program, *(['-fa', '1', '-rtr', repack] for repack in '01'))
+    return LlamaBench(options, program, *(('-fa', '1', '-rtr', repack) for repack in '01'))
 
 
 def main():
@@ -430,13 +459,13 @@ def main():
         options.llama_quantize = os.path.join(options.beside, 'llama-quantize')
         bench = os.path.join(options.beside, 'llama-bench')
         repacks = ' -rtr' in output_of([bench, '--help'], 1, both=True)
-        every_type(options, ours, ways_of_ik(options, bench) if repacks else LlamaBench(options, bench, ['-fa', '1']))
+        every_type(options, ours, ways_of_ik(options, bench) if repacks else LlamaBench(options, bench, ('-fa', '1')))
         return print('\n' + '; '.join(ours.yardsticks).replace('# ', ''))
     programs = [('rope.c', ours)]
     if options.llama2c:
         programs.append(('llama2.c', Llama2c(options, options.llama2c)))
     if options.llama_cpp:
-        programs.append(('llama.cpp', LlamaBench(options, options.llama_cpp, ['-fa', '1'])))
+        programs.append(('llama.cpp', LlamaBench(options, options.llama_cpp, ('-fa', '1'))))
     if options.ik:
         programs.append(('ik_llama.cpp', ways_of_ik(options, options.ik)))
     print('| tokens per second, %d threads | %s |' % (options.threads, ' | '.join(name for name, _ in programs)))
