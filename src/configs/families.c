@@ -72,7 +72,8 @@ const RopeFamily *family_named(const char *model_type) {
 
 bool has_word(const char *words, const char *word) {
     const size_t length = strlen(word);
-    const char *at = words ? strstr(words, word) : NULL;
+    // No list has an empty word, which strstr would find everywhere, and behind the list's end.
+    const char *at = words && length ? strstr(words, word) : NULL;
     while (at && ((at > words && at[-1] != ' ') || (at[length] && at[length] != ' ')))
         at = strstr(at + 1, word);
     return at;
