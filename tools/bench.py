@@ -412,7 +412,7 @@ def in_turns(programs, rounds, model, kind, phase, n):
 
 
 def every_type(options, ours, theirs):
-    """A round is one run of each program, which reads a prompt of 512 and then decodes; the median of the rounds counts."""
+    """A round is one run of each program, which reads a prompt of 512 and decodes; medians of the rounds count."""
     print('| tokens per second, %d threads | rope.c decode | beside it | | rope.c prefill of 512 | beside it | |'
           % options.threads)
     print('| --- |%s' % (' ---: |' * 6))
