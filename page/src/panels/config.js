@@ -319,6 +319,7 @@ export function yourModel({ small, hasToolBeside, isTool }) {
         read();
     });
     area.oninput = () => {
+        newest++; // what is being read is of words that are gone
         results.box.ariaBusy = 'true';
         paste();
     };
