@@ -8,7 +8,7 @@
 // The tensors of a model and of one layer, in the order of their places. What stands before the
 // layers in a file has a place below theirs, and what stands behind them has one above.
 typedef struct {
-    Tensor rows[96];
+    Tensor rows[128];
     int n;
 } Tensors;
 enum { OF_LAYERS = 100, BEHIND_LAYERS = 900 };
