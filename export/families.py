@@ -62,6 +62,7 @@ class Shapes:
     by_layer: str = ''         # of an object of layers' settings, which newer releases write in place of these
     shared: str = ''           # of how many last layers read the keys and values of earlier ones
     double: str = ''           # of the flag by which these have feed-forward layers twice as wide
+    widths: bool = False       # the width of feed-forward layers may be a list, of a number a layer
     values: str = ''           # of the elements of a head's values
     sliding_kv_times: int = 1  # how many times the key heads sliding layers have
 

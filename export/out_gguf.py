@@ -10,7 +10,7 @@ from typing import Any, Callable, Iterator, List, Set, Tuple
 from .existing import WRITTEN_BY
 from .families import FAMILIES, Family, fits, gguf_of
 from .gguf import STRING, TYPES, names_of
-from .kinds import expert_tensors, index, latent, layers, mamba, shapes, state_tensors, steps
+from .kinds import altup, expert_tensors, index, latent, layers, mamba, shapes, state_tensors, steps
 from .model import Feature, Model, features_of
 from .out_gguf_keys import ARRAY, BOOL, F32, I32, U32, keys_of, other_scores
 from .out_model import Fused, family_of, rope_of
@@ -103,6 +103,7 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
     rule = gguf_of(family)
     names, fused, scores = names_of(rule, model), Fused(path, family, rule.names), other_scores(rule, model)
     of_states = state_tensors.StatesOut(path, model, state_tensors.joined_out(family), rule.names.gate_in_queries)
+    streams = altup.Whole(path, model)
     yield from ((tensor, False) for tensor in (steps.bare_norms(model, names) if rule.bare else ()))
     for place in plan:
         tensor = Scaled(place.tensor, scores) if place.part == 'q_norm' and scores != 1 else place.tensor
@@ -115,6 +116,11 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
             tensor = state_tensors.Decays(tensor, back=True)
         part, tensor = of_states.take(place.part, tensor)
         if tensor is None:
+            continue
+        of_all, tensor, n_streams = streams.take(part, tensor)
+        if of_all and tensor:
+            yield Named(of_all, tensor, n_streams), True
+        if of_all or tensor is None:
             continue
         whole = fused.take(place, tensor)
         if whole is None:
