@@ -730,7 +730,7 @@ def weights_of(tensors, shared, seed):
         if rows:
             weights[name] = normal_numbers(rng, rows * columns, gain)
         elif name[0] in 'bluvrs' or name[:2] == 'a_' or name[:7] in ('altup_r', 'altup_p', 'altup_c'):
-            weights[name] = normal_numbers(rng, columns, 4 if name[:7] == 'altup_r' else 0.5)
+            weights[name] = normal_numbers(rng, columns, 2 if name[:7] == 'altup_r' else 0.5)
         else:
             weights[name] = array.array('f', map(from_half.__getitem__, rng.randbytes(columns)))
     return weights
