@@ -283,13 +283,10 @@ def read_unturned(config: Keys, family: Family, model: Model) -> Dict[str, Any]:
 
 
 def read_per_layer(config: Keys, family: Family, model: Model) -> int:
-    """Sets the width of each layer's own embedding of a token. Returns the tokens that their table has, no more than
-    the model knows; those behind them are of pictures and sound."""
+    """Sets the width of each layer's own embedding of a token. Returns the tokens that their table has."""
     key, size_key = family.keys.of('per_layer_dim'), 'vocab_size_per_layer_input'
     width = config.integer(key, MAX_PER_LAYER, family.default(key), 0, low=0) if key else 0
     size = config.integer(size_key, MAX_VOCAB, family.default(size_key)) if width else 0
-    if size > model.vocab_size:
-        config.refuse(size_key, 'at most vocab_size, %d' % model.vocab_size)
     model.set(per_layer_dim=width)
     return size
 

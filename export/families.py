@@ -217,6 +217,7 @@ class Gguf:
     values: bool = False         # values may have a width of their own
     proportional: bool = False   # divisors say which pairs of full layers turn
     shared: str = ''             # the key of how many last layers read the keys of others
+    loads_unused: bool = False   # it loads only files in which these have keys and values, too
     per_layer: str = ''          # of the width of each layer's own embedding of a token
     dense: str = ''          # which layers are dense: the first ones, by_tensors, or by a step, of the name of its key
     chunks: int = 0          # layers see chunks of so many positions, by a pattern that is fixed

@@ -62,6 +62,7 @@ def write_gguf(file: Any, checkpoint: Checkpoint, tokenizer: Any, name: str) -> 
     architecture = model.n_experts and rule.with_experts or rule.architecture
     plan = plan_model(checkpoint, in_pairs=rule.adjacent)  # latent attention has pairs side by side
     plan = state_tensors.in_order(path, plan, model, rule.tiled)
+    plan += shapes.unused_keys(plan, model) if rule.loads_unused else []
     if tokenizer and tokenizer.get('takes_spaces'):
         name = 'phi-3 ' + name  # by which llama.cpp knows that tokens take the spaces behind them
     settings = {'general.architecture': (STRING, architecture), 'general.name': (STRING, name),

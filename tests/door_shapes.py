@@ -227,6 +227,9 @@ def gguf_shaped(architecture, c, weights):
     names, once = {**GGUF, **GGUF_OF.get(architecture, {})}, GGUF_ONCE if architecture in GGUF_OF else {}
     out = {name: values for name, (_, values) in shaped_tensors(c, weights, (), names, once, 'blk.%s.%s').items()}
     if architecture == 'gemma3n':
+        for layer, source in ((layer, shape_of(c, layer)[4]) for layer in range(c['n_layers'])):
+            for part in 'attn_k.weight', 'attn_v.weight', 'attn_k_norm.weight':  # of layers that read others', unused
+                out['blk.%d.%s' % (layer, part)] = out['blk.%d.%s' % (source, part)]
         for way, whole in ('in', 'altup_proj'), ('out', 'altup_unembd_proj'):
             out[whole + '.weight'] = sum((out.pop('altup_%s_%d' % (way, i)) for i in range(3)), [])
     if architecture == 'gemma4':

@@ -90,7 +90,7 @@ class Clipped(Made):
 
 @dataclass(frozen=True)
 class Padded(Made):
-    """A table of fewer tokens than the model has; the others, of pictures and sound, have zeros."""
+    """A table of fewer tokens than the model has, whose others are of pictures and sound: they have zeros."""
     rows: int
 
     @property
@@ -108,12 +108,17 @@ class Padded(Made):
             yield bytes(prod(self.shape[1:]) * ITEM_SIZES[self.dtype])
 
 
+def resized(table: Any, rows: int) -> Any:
+    if table.shape[0] <= rows:
+        return table if table.shape[0] == rows else Padded(table, rows)
+    return table._replace(size=table.size // table.shape[0] * rows, shape=(rows, *table.shape[1:]))
+
+
 def take_folder(tensors: Tensors, model: Model, family: Family, names: Dict[str, str], rows: int) -> None:
     """Clips what the class clips, and gives the table of per-layer embeddings, which has so many rows, the model's."""
-    table = names.get('per_layer_embedding', '')
-    if model.per_layer_dim and table in tensors and rows < model.vocab_size and tensors[table].shape[:1] == (rows,) \
-            and tensors[table].dtype in ITEM_SIZES:
-        tensors[table] = Padded(tensors[table], model.vocab_size)
+    table = tensors.get(names['per_layer_embedding']) if model.per_layer_dim else None
+    if table and table.shape == (rows, model.n_layers * model.per_layer_dim) and table.dtype in ITEM_SIZES:
+        tensors[table.name] = resized(table, model.vocab_size)
     for layer in range(model.n_layers if model.altup_streams else 0):
         name = names['altup_correct'] % layer
         if name in tensors and tensors[name].dtype in ITEM_SIZES:

@@ -10,7 +10,7 @@ from ..common import (MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_PER_LAYER, MAX_WI
 from ..families import Family, Gguf
 from ..model import (FIELDS_OF, KEYS_ARE_VALUES, PROPORTIONAL, TURNS_AS_SLIDING, WITHOUT_SINKS, Feature, Model, Shape,
                      of_kind)
-from ..tensors import ARRAY, I32, U32, Small, Tensors
+from ..tensors import ARRAY, I32, U32, Place, Small, Tensors
 
 KV = 'num_key_value_heads'
 
@@ -376,6 +376,14 @@ def source_settings(path: str, rule: Gguf, model: Model, slides: List[bool]) -> 
         raise Problem(path, 'has layers that read the keys of others than the last one of each kind, the full one '
                       'last, which no key of %s says' % rule.architecture)
     return {rule.shared: (U32, shared)} if rule.shared else {}
+
+
+def unused_keys(plan: List[Place], model: Model) -> List[Place]:
+    """Keys and values for layers that read those of others, as llama.cpp loads some architectures: those of the others
+    again, which nothing reads."""
+    there = {(place.part, place.layer): place for place in plan if place.part in ('wk', 'wv', 'bk', 'bv', 'k_norm')}
+    return [there[part, shape.kv_layer]._replace(layer=layer) for layer, shape in enumerate(model.shapes)
+            if shape.kv_layer != layer for part in ('wk', 'wv', 'bk', 'bv', 'k_norm') if (part, shape.kv_layer) in there]
 
 
 def proportional_tensor(model: Model, rope: Dict[str, Any]) -> Small:
