@@ -198,7 +198,7 @@ def way_out(config: Keys, family: Optional[Family]) -> str:
 
 
 def refuse_not_computed(config: Keys, family: Optional[Family]) -> None:
-    """Refuses, by its key, what other families have (Gemma 2, Gemma 3n), unless the family reads it, or its class does
+    """Refuses, by its key, what other families have (Gemma 2, Gemma 4), unless the family reads it, or its class does
     not look."""
     read = {*family.scales.values(), family.keys.of('per_layer_dim')} if family else set()
     for key, expected in NOT_COMPUTED.items():

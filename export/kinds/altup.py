@@ -116,9 +116,10 @@ def resized(table: Any, rows: int) -> Any:
 
 def take_folder(tensors: Tensors, model: Model, family: Family, names: Dict[str, str], rows: int) -> None:
     """Clips what the class clips, and gives the table of per-layer embeddings, which has so many rows, the model's."""
-    table = tensors.get(names['per_layer_embedding']) if model.per_layer_dim else None
-    if table and table.shape == (rows, model.n_layers * model.per_layer_dim) and table.dtype in ITEM_SIZES:
-        tensors[table.name] = resized(table, model.vocab_size)
+    table = names.get('per_layer_embedding', '')
+    found = tensors.get(table) if model.per_layer_dim else None
+    if found and found.shape == (rows, model.n_layers * model.per_layer_dim) and found.dtype in ITEM_SIZES:
+        tensors[table] = resized(found, model.vocab_size)
     for layer in range(model.n_layers if model.altup_streams else 0):
         name = names['altup_correct'] % layer
         if name in tensors and tensors[name].dtype in ITEM_SIZES:
