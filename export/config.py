@@ -51,7 +51,8 @@ def read_config(job: Job, folder: str) -> Read:
     model = Model(
         dim=dim, n_heads=n_heads, n_kv_heads=n_kv_heads, head_dim=head_dim, vocab_size=vocab_size, n_layers=n_layers,
         seq_len=config.integer('max_position_embeddings', MAX_SEQ, family.default('max_position_embeddings')),
-        hidden_dim=max(widths_of) if widths_of else states.read_hidden_dim(config, family), tied=read_tied(whole, config, family),
+        hidden_dim=max(widths_of) if widths_of else states.read_hidden_dim(config, family),
+        tied=read_tied(whole, config, family),
         norm_eps=config.number(eps_key, family.default(eps_key, 1e-6), high=MAX_EPS),
         norms_lack_one=bool(family.adds_one), last_is_whole=family.adds_one == 'but_last')
     model.set(**widths)

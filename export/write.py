@@ -20,7 +20,8 @@ from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Paired, Place, Shifted, in_
 WEIGHT_TYPES = {'F32': 0, 'F16': 1, 'BF16': 2, 'Q8': 3, **{name: number for number, name in enumerate(BLOCKS, 5)}}
 TURNED = 'wq', 'wk', 'bq', 'bk', 'q_norm', 'k_norm'  # what has a row for each element of a query or key head
 NORMS = 'attention_norm', 'attention_after', 'q_norm', 'k_norm', 'ffn_norm', 'ffn_after', 'final_norm'
-TABLES = 'learned', 'a_keys', 'a_values', 'router', 'state_conv', *altup.TABLES  # of two dimensions, and float32 all the same
+# Of two dimensions, and float32 all the same.
+TABLES = 'learned', 'a_keys', 'a_values', 'router', 'state_conv', *altup.TABLES
 
 
 def tensor_order(model: Model) -> Iterator[Tuple[str, Optional[int], Tuple[int, ...]]]:

@@ -25,11 +25,14 @@ KEPT = 20  # layers with keys of their own there
 
 
 def names_of(kind: str, model: Model) -> Dict[str, str]:
-    """The names of a kind of source, a %d for the layer; in GGUF those of the matrices of each stream once it is split."""
+    """The names of a kind of source, a %d for the layer; in GGUF those of the matrices of each stream once it is
+    split."""
     if not model.altup_streams:
         return {}
-    start = {'altup_in': 'model.altup_projections.%d.weight', 'altup_out': 'model.altup_unembed_projections.%d.weight'} \
-        if kind == 'hugging_face' else {part: name + '.%d' for part, name in WHOLE.items()}
+    start = {part: name + '.%d' for part, name in WHOLE.items()}
+    if kind == 'hugging_face':
+        start = {'altup_in': 'model.altup_projections.%d.weight',
+                 'altup_out': 'model.altup_unembed_projections.%d.weight'}
     return {**names_in(kind, 'altup'), **{'%s_%d' % (part, i): name % i for part, name in start.items()
                                           for i in range(model.altup_streams - 1)}}
 

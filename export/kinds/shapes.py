@@ -381,9 +381,10 @@ def source_settings(path: str, rule: Gguf, model: Model, slides: List[bool]) -> 
 def unused_keys(plan: List[Place], model: Model) -> List[Place]:
     """Keys and values for layers that read those of others, as llama.cpp loads some architectures: those of the others
     again, which nothing reads."""
-    there = {(place.part, place.layer): place for place in plan if place.part in ('wk', 'wv', 'bk', 'bv', 'k_norm')}
+    parts = 'wk', 'wv', 'bk', 'bv', 'k_norm'
+    there = {(place.part, place.layer): place for place in plan if place.part in parts}
     return [there[part, shape.kv_layer]._replace(layer=layer) for layer, shape in enumerate(model.shapes)
-            if shape.kv_layer != layer for part in ('wk', 'wv', 'bk', 'bv', 'k_norm') if (part, shape.kv_layer) in there]
+            if shape.kv_layer != layer for part in parts if (part, shape.kv_layer) in there]
 
 
 def proportional_tensor(model: Model, rope: Dict[str, Any]) -> Small:

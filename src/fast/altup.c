@@ -12,7 +12,7 @@ static float *stream_row(const Transformer *t, float *streams, int stream, int r
 }
 
 // made *= the size of x / its own
-static void match_size(float *made, const float *x, int64_t dim) {
+static void bring_to_size(float *made, const float *x, int64_t dim) {
     float own = dot_fast(made, made, dim) / (float)dim;
     if (own < LEAST_SQUARE) own = LEAST_SQUARE;
     scale_by(made, sqrtf(dot_fast(x, x, dim) / (float)dim) / sqrtf(own), dim);
@@ -58,7 +58,7 @@ static void place_altup_by_team(const Team *team, Transformer *t, const int32_t 
         const float *first = t->x + row * m->dim;
         memcpy(stream_row(t, streams, 0, row), first, m->dim * sizeof(float));
         for (int i = 1; i < of_model->streams; i++)
-            match_size(stream_row(t, streams, i, row), first, m->dim);
+            bring_to_size(stream_row(t, streams, i, row), first, m->dim);
     }
     team_wait(team);
 }
@@ -111,7 +111,7 @@ static void learn_by_team(const Team *team, Transformer *t, int index, int n_wan
     team_wait(team);
 }
 
-static bool has_altup(const Model *model, const Layer *layer) {
+static bool is_altup(const Model *model, const Layer *layer) {
     (void)layer;
     return model->config.extra->altup.streams > 0;
 }
@@ -177,7 +177,7 @@ static void merge_by_team(const Team *team, Transformer *t, int n_wanted) {
         float *x = t->x + row * m->dim;
         for (int i = 1; i < of_model->streams; i++) {
             float *back = stream_row(t, own->predicted, i, row);
-            match_size(back, stream_row(t, own->streams, 0, row), m->dim);
+            bring_to_size(back, stream_row(t, own->streams, 0, row), m->dim);
             add_to(x, back, m->dim);
         }
         scale_by(x, 1 / (float)of_model->streams, m->dim);
@@ -203,7 +203,7 @@ static void end_altup_by_team(const Team *team, Transformer *t, int index, int n
 
 // ---- memory ----
 
-static void lay_out_altup(Transformer *t, Arena *arena) {
+static void lay_out_streams(Transformer *t, Arena *arena) {
     const ModelConfig *m = &t->model->config;
     const AltupConfig *of_model = &m->extra->altup;
     FastAltup *own = &t->extra->altup;
@@ -218,10 +218,10 @@ static void lay_out_altup(Transformer *t, Arena *arena) {
 
 const FastKind fast_altup = {
     .name = "altup",
-    .lay_out = lay_out_altup,
+    .lay_out = lay_out_streams,
     .place_by_team = place_altup_by_team,
     .end_layer_by_team = correct_by_team,
-    .has = has_altup,
+    .has = is_altup,
     .mix_by_team = mix_altup_by_team,
 };
 

@@ -2,7 +2,7 @@
 // definition. The cutoff follows from all gates of a row, so these are made before anything else is.
 #include "kinds.h"
 
-static bool has_gaussian_topk(const Model *model, const Layer *layer) {
+static bool is_gaussian_topk(const Model *model, const Layer *layer) {
     return layer_is_sparse(model, layer);
 }
 
@@ -40,6 +40,6 @@ static void lay_out_gates(Transformer *t, Arena *arena) {
 const FastKind fast_gaussian_topk = {
     .name = "gaussian_topk",
     .lay_out = lay_out_gates,
-    .has = has_gaussian_topk,
+    .has = is_gaussian_topk,
     .feed_by_team = feed_gaussian_topk_by_team,
 };

@@ -42,7 +42,7 @@ static bool check_altup(Model *m, Error *err) {
 }
 
 // What is predicted is corrected by what both halves of a layer make of it.
-static bool check_layers(Model *m, Cursor *file, Error *err) {
+static bool check_both_halves(Model *m, Cursor *file, Error *err) {
     (void)file;
     for (int l = 0; m->config.extra->altup.streams && l < m->config.n_layers; l++)
         if (!layer_mixes(&m->layers[l]) || !layer_feeds(&m->layers[l]))
@@ -185,7 +185,7 @@ static void correct_altup(Plain *p, float *x) {
 }
 
 // x (dim) = the mean of all streams, the others brought back and to the size of the first.
-static void merge(Plain *p, float *x) {
+static void merge_streams(Plain *p, float *x) {
     const ModelConfig *m = &p->model->config;
     const AltupConfig *of_model = &m->extra->altup;
     const float *streams = p->extra->altup.streams;
@@ -206,7 +206,7 @@ static void end_altup(Plain *p, float *x) {
         add(streams + i * m->dim, 1, p->added, m->dim);
     }
     memcpy(x, streams, m->dim * sizeof(float));
-    if (p->layer == m->n_layers - 1) merge(p, x);
+    if (p->layer == m->n_layers - 1) merge_streams(p, x);
 }
 
 // ---- whose it is ----
@@ -228,7 +228,7 @@ const Kind altup_kind = {
     .fields = fields_of_altup,
     .n_fields = sizeof fields_of_altup / sizeof fields_of_altup[0],
     .check = check_altup,
-    .read_tables = check_layers,
+    .read_tables = check_both_halves,
     .add_tensors = list_altup,
     .describe = describe_altup,
     .lay_out = lay_out_altup,
