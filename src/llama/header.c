@@ -8,7 +8,7 @@
 #define ROPE(member) .place = offsetof(Model, rope.member), .bytes = sizeof((Model *)0)->rope.member
 
 // Those of a Llama and of its RoPE, a row each: its name, its offset in the file, its type, what it
-// may be, and its member. tests/test_format.py compares docs/format.md.
+// may be, and its member. tests/test_format.py compares docs/header.tsv.
 static const Field fields_of_llama[] = {
     {"magic", 0, U32, MAGIC, MAGIC, CONFIG(magic)},
     {"version", 4, U32, 1, 6, CONFIG(version)},
