@@ -63,6 +63,7 @@ FOR_PAGE bool page_config(Page *page, char *text, int length, int head_dim, doub
                                     HEAD_DIM | THETA | TRAIN_CTX};
     RopeFile *said = &page->said;
     bool good = false;
+    Error first;
     for (size_t i = 0; i < sizeof by_number / sizeof *by_number && !good; i++) {
         if (i > 0 && said->model_type) break;
         const int fill = by_number[i];
@@ -71,7 +72,10 @@ FOR_PAGE bool page_config(Page *page, char *text, int length, int head_dim, doub
         said_by_numbers(fill & HEAD_DIM ? head_dim : 0, fill & THETA ? theta : 0,
                         fill & TRAIN_CTX ? train_ctx : 0, said);
         good = rope_config_parse(said, text, (size_t)length, &page->err);
+        if (i == 0 && !good) first = page->err;
     }
+    // What is wrong besides numbers that are missing is wrong whatever fills the gaps.
+    if (!good && !strstr(first.text, "found nothing")) page->err = first;
     if (good && said->still)
         return fail(&page->err, "model_type: this family has no RoPE, so there is nothing to show");
     return good && settings_check(&said->rope, said->rope.train_ctx, &page->err);

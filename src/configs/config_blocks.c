@@ -9,12 +9,14 @@
 static void remark_outside(Config *c, const char *whole) {
     static const char *const keys[] = {"rope_scaling", "rope_parameters", "rope_theta"};
     if (!config_is_strict(c) || c->config == whole) return;
-    const char *place = family_container(whole);
+    const char *place = NULL;
+    family_inside(whole, &place);
     const char *inside = json_member(c->config, "rope_parameters");
     bool has_theta = json_member(c->config, keys[2]) || (inside && *inside == '{');
     for (int i = 0; i < 3; i++)
         if (config_is_something(json_member(whole, keys[i])) && (i < 2 || !has_theta))
-            config_unread(c, "%s beside %s is not used: its place is in it", keys[i], place);
+            config_unread(c, "%s beside %s is not used: its place is in it", keys[i],
+                          config_word(place).text);
 }
 
 void config_find_family(Config *c, const char *named, bool is_first) {

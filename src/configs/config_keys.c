@@ -105,7 +105,7 @@ const char *config_key_meant(const char *name, unsigned at) {
         const ConfigKey *key = &config_keys[i];
         const Word known = letters_of(key->name);
         const size_t m = strlen(known.text), most = n > 6 ? 2 : 1;
-        bool is_near = strlen(key->name) > 6 && m <= n + most && n <= m + most &&
+        bool is_near = strlen(key->name) > 4 && m <= n + most && n <= m + most &&
                        name_distance(plain.text, known.text) <= (int)most;
         if (key->at & at && (is_near || has_word(key->misspelled, plain.text))) return key->name;
     }
