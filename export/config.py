@@ -152,11 +152,14 @@ def text_config(config: Keys) -> Tuple[Keys, Family]:
     if text is not config:
         text.values.update({key: size for key, size in family.sizes.items() if key not in text.values})
         config.only('quantization_config', None)
-        place = container_of(config)
-        inner = 'rope_theta' in text.values or isinstance(text.values.get('rope_parameters'), dict)
-        for key in ('rope_scaling', 'rope_parameters') + (() if inner else ('rope_theta',)):
-            if config.values.get(key):
-                warn(config, '%s beside %s is not used: its place is in it', key, place)
+        own = 'rope_theta' in text.values or isinstance(text.values.get('rope_parameters'), dict)
+        outer, place = config, container_of(config)
+        while place:
+            for key in ('rope_scaling', 'rope_parameters') + (() if own else ('rope_theta',)):
+                if outer.values.get(key):
+                    warn(config, '%s beside %s is not used: its place is in it', key, place)
+            outer = outer.within(outer.values[place])
+            place = container_of(outer)
     return text, family
 
 

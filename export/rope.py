@@ -356,7 +356,7 @@ def read_yarn(config: Keys, block: Keys, rope: Dict[str, Any], family: Family) -
         yarn['mscale'] = yarn['mscale_all_dim'] = 0
     if family.rope.by_kind and 'truncate' in block.values:
         value(block, 'truncate', True)
-        block.job.note('%struncate means nothing to model_type %s and is not used' % (block.inside, family.model_type))
+        warn(config, '%struncate means nothing to model_type %s and is not used', block.inside, family.model_type)
         return yarn
     return {**yarn, 'truncate': int(value(block, 'truncate', True))}
 

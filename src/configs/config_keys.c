@@ -190,7 +190,10 @@ static void add_line(char *lines, size_t size, const char *format, va_list args)
     char line[300];
     vsnprintf(line, sizeof line - 1, format, args);
     strcat(line, "\n");
-    if (!strstr(lines, line)) add_name(lines, size, "", line);
+    const size_t length = strlen(line);
+    for (const char *at = lines; *at; at += strcspn(at, "\n") + 1)
+        if (strncmp(at, line, length) == 0) return;
+    add_name(lines, size, "", line);
 }
 
 void config_remark(Config *c, const char *format, ...) {

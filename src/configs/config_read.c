@@ -32,12 +32,10 @@ static void check_architectures(Config *c, const char *object, const char *name,
 }
 
 static void read_family(Config *c, bool is_llama) {
-    const char *type = family_model_type(c->config);
-    const char *first = json_first(json_member(c->config, "architectures"), NULL);
     const char *given = c->outer = c->config;
     config_find_family(c, given, is_llama);
     const RopeFamily *f = c->family;
-    c->is_any = !f && (type || first);
+    c->is_any = !f && config_names_family(given);
     if (c->is_any) {
         f = c->family = family_any(c->config);
         if (!f) config_reject_family(c);
@@ -325,6 +323,8 @@ static void read_blocks(Config *c) {
 
 // A family without RoPE needs no numbers.
 static bool settle_still(Config *c) {
+    const char *head = json_member(c->config, "head_dim");
+    if (head && *head != 'n') config_number(c, c->config, "head_dim", 0);
     if (!c->file->head_dim) c->file->head_dim = 2;  // which nobody looks at
     c->file->rope = c->file->sliding = (RopeConfig){
         .rotary_dim = c->file->head_dim, .theta = 1e4, .train_ctx = c->trained ? c->trained : 1};
