@@ -76,7 +76,8 @@ char *config_complete(const Card *card, const RopeFile *model, Error *err) {
     const char *beside = is_config ? object : NULL;
     // Sections and a share that turns are a block of Qwen 3.5's, for one. Others are a Llama's.
     const char *part = json_member(object, "rope_parameters"), *block = is_config ? part : object;
-    bool has_sections = !card->is_whole && json_member(block, "mrope_section") && json_member(block, "partial_rotary_factor");
+    bool has_sections = !card->is_whole && json_member(block, "mrope_section") &&
+                        json_member(block, "partial_rotary_factor");
     bool grows = !is_config && json_member(object, "llama_4_scaling_beta");
     unsigned family = model->latent ? FAMILY_LATENT : 0;
     if (grows) family |= FAMILY_GROWS | FAMILY_RUNS;

@@ -87,8 +87,8 @@ static void find_one_head(Config *c, bool is_global, const char *said) {
     double own = is_global ? f->global_head_dim : f->head_dim;
     bool is_null = said && *said == 'n';
     if (config_is_of(c, FAMILY_NULL_HEAD) && is_null) own = 0;
-    bool by_width = config_is_of(c, FAMILY_WIDTH_BY_HEADS) ||
-                    (own == 0 && !is_global && (!said || is_null));
+    bool by_width =
+        config_is_of(c, FAMILY_WIDTH_BY_HEADS) || (own == 0 && !is_global && (!said || is_null));
     if (said && config_is_of(c, FAMILY_WIDTH_BY_HEADS))
         config_remark(c, "%s means nothing to model_type %s and is not used", key, f->model_type);
     if (by_width) c->head_dim = head_of_width(c);

@@ -57,7 +57,8 @@ static void check_family_head(Config *c) {
     const char *key = is_global ? "global_head_dim" : "head_dim";
     const char *said = json_member(c->config, key);
     int head_dim = (int)c->head_dim;
-    if ((!said || *said == 'n' || config_is_of(c, FAMILY_WIDTH_BY_HEADS)) && c->heads > 0 && fmod(c->hidden, 2 * c->heads) != 0)
+    if ((!said || *said == 'n' || config_is_of(c, FAMILY_WIDTH_BY_HEADS)) && c->heads > 0 &&
+        fmod(c->hidden, 2 * c->heads) != 0)
         config_reject(c, c->config, "hidden_size", "an even multiple of num_attention_heads, %.0f",
                       c->heads);
     bool is_bad = head_dim % 2 || head_dim > ROPE_MAX_HEAD_DIM;

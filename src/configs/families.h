@@ -48,10 +48,11 @@ typedef struct {
     const char *zeros_key;    // of a list with a 0 for each layer that is not full; NULL: none
     const char *indexes_key;  // of a list of the full layers; NULL: none
     const char *full_words;   // in layer_types for full layers, besides full_attention; NULL: none
-    const char *other_words;  // likewise for those that neither slide nor are full; NULL: they slide
-    double partial;           // partial_rotary_factor; 0: 1
-    int still_each;  // each so manieth layer has no RoPE, where no list says which; 0: all have
-    int chunk;       // of how many positions a layer with RoPE sees one part; 0: no chunks
+    const char
+        *other_words;  // likewise for those that neither slide nor are full; NULL: they slide
+    double partial;    // partial_rotary_factor; 0: 1
+    int still_each;    // each so manieth layer has no RoPE, where no list says which; 0: all have
+    int chunk;         // of how many positions a layer with RoPE sees one part; 0: no chunks
     // Keys of a temperature of layers without RoPE, a flag, what queries grow by and how often, and
     // the defaults of the last two; NULL: none.
     const char *unturned[3];
@@ -114,7 +115,7 @@ const char *family_wrapper_architecture(const char *config);
 typedef struct {
     int n;  // 0: not known, and then both kinds are there
     int n_of[N_KINDS + 1];
-    int window;  // W of sliding layers, a query's own position included; 0: none slide
+    int window;          // W of sliding layers, a query's own position included; 0: none slide
     char expected[100];  // of layer_types, where it is wrong
     unsigned char kinds[MOST_LAYERS];  // KIND_... of each layer
 } ConfigLayers;

@@ -182,7 +182,7 @@ static void lose_by_flags(Config *c) {
 bool reading_begin(Config *c, Error *err) {
     find_values(c);
     if (config_is_of(c, FAMILY_ANY) && c->partial == 0) c->partial = 1;  // no layer turns
-    if (config_is_still(c)) {  // which needs no head
+    if (config_is_still(c)) {                                            // which needs no head
         c->partial = 1;
         c->head_dim = 2;
     }
