@@ -220,7 +220,6 @@ static void lay_out_altup(Plain *p, Arena *arena) {
     own->predicted = arena_take(arena, of_model->streams * m->dim, sizeof(float));
     own->learned = arena_take(arena, m->dim, sizeof(float));
     own->narrow = arena_take(arena, of_model->laurel_rank, sizeof(float));
-    if (p->widest < of_model->laurel_rank) p->widest = of_model->laurel_rank;
 }
 
 const Kind altup_kind = {
