@@ -210,7 +210,6 @@ static bool is_mamba(const Model *model, const Layer *layer) {
 
 // Its memory is that of all layers with a state.
 const FastKind fast_mamba = {
-    .name = "mamba",
     .has = is_mamba,
     .mix_by_team = mix_mamba_by_team,
 };

@@ -25,11 +25,10 @@ typedef struct {
     int group_best;             // a group counts by the sum of so many of its best
     double scale;               // of the weights; 0: 1
     double sum_eps;             // is added to the sum that weights are divided by; 0: 1e-20
-    int64_t
-        latent_dim;  // experts read and make vectors of this width, not of the stream's; 0: they do not
-    double cap;      // c: the router's logits become c tanh(logits / c); 0: they do not
-    bool renormalizes;  // the weights of the chosen are divided by their sum
-    bool scales_input;  // a weight multiplies what its expert reads, not what it makes
+    int64_t latent_dim;         // width of what experts read and make; 0: that of the stream
+    double cap;                 // c: the router's logits become c tanh(logits / c); 0: they do not
+    bool renormalizes;          // the weights of the chosen are divided by their sum
+    bool scales_input;          // a weight multiplies what its expert reads, not what it makes
 } ExpertsConfig;
 
 typedef struct {
@@ -60,6 +59,13 @@ typedef struct {
     float *made;          // (dim or latent_dim) what one of them makes
     float *beside;        // (dim) what a dense layer beside them makes
 } PlainExperts;
+
+// router.c: fills in weights, scores and is_chosen for a layer's input x (dim). The weights are a
+// sigmoid of each logit, or the softmax over the logits of the chosen, or over all. All of these grow
+// with the logits, by which experts are chosen unless there are groups or a bias of the choice. If a
+// logit is not a finite number, all weights are NaN.
+void choose_experts(const ModelConfig *config, const ExpertsTensors *tensors, const float *x,
+                    PlainExperts *made);
 
 // What is added to the sum that weights are divided by.
 float expert_sum_eps(const ExpertsConfig *config);
