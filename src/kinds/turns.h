@@ -1,5 +1,5 @@
-// RoPE otherwise than a Llama has it: two kinds of layers that turn by settings of their own, layers
-// that do not turn, texts with jumps, and frequencies that change with the position.
+// RoPE that differs from a Llama's: two kinds of layers with settings of their own, layers that do not
+// turn, texts with jumps, and frequencies that depend on the position.
 #pragma once
 
 #include "../base/session_config.h"

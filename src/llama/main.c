@@ -20,16 +20,16 @@ typedef struct {
     RopeSettings settings;  // of --rope, --factor and the like
 } Asked;
 
-#define OF_CORE(member) .place = offsetof(Asked, member)
+#define IN_ASKED(member) .place = offsetof(Asked, member)
 static const Setting options[] = {
-    {"-i", .type = TEXT, OF_CORE(prompt)},
-    {"-k", .type = WHOLE, OF_CORE(sampling.top_k), .high = MOST},
-    {"-n", .type = WHOLE, OF_CORE(n), .high = MOST},
-    {"-p", .type = NUMBER, OF_CORE(sampling.top_p), .high = 1},
-    {"-s", .type = SEED, OF_CORE(seed)},
-    {"-t", .type = NUMBER, OF_CORE(sampling.temperature), .high = 1e6},
-    {"--min-p", .type = NUMBER, OF_CORE(sampling.min_p), .high = 1},
-    {"--rope", .type = TEXT, OF_CORE(rope)},
+    {"-i", .type = TEXT, IN_ASKED(prompt)},
+    {"-k", .type = WHOLE, IN_ASKED(sampling.top_k), .high = MOST},
+    {"-n", .type = WHOLE, IN_ASKED(n), .high = MOST},
+    {"-p", .type = NUMBER, IN_ASKED(sampling.top_p), .high = 1},
+    {"-s", .type = SEED, IN_ASKED(seed)},
+    {"-t", .type = NUMBER, IN_ASKED(sampling.temperature), .high = 1e6},
+    {"--min-p", .type = NUMBER, IN_ASKED(sampling.min_p), .high = 1},
+    {"--rope", .type = TEXT, IN_ASKED(rope)},
 };
 enum { N_OPTIONS = sizeof options / sizeof options[0] };
 static const char usage[] = "model.bin -n N -i TEXT -t T -p P -k K --min-p M -s SEED "
@@ -72,65 +72,65 @@ static int context_of(const Model *m, int asked) {
 
 // Opens the model, settles its plan from the settings given and its own, and takes memory for the
 // text.
-static bool open_core(Core *r, const char *path, const Asked *a, Error *err) {
-    Model *m = &r->model;
-    Plain *p = &r->plain;
+static bool open_core(Core *core, const char *path, const Asked *a, Error *err) {
+    Model *m = &core->model;
+    Plain *p = &core->plain;
     if (!model_open(path, m, err)) return false;
-    *p = (Plain){.model = m, .rope = &r->plan.rope, .context = context_of(m, a->n)};
+    *p = (Plain){.model = m, .rope = &core->plan.rope, .context = context_of(m, a->n)};
     p->extra = alloc_array(1, kinds.plain_bytes, "the past", err);
     if (!p->extra) return false;
-    if (!settings_resolve(&a->settings, &m->rope, 0, p->context, &r->plan, err)) return false;
+    if (!settings_resolve(&a->settings, &m->rope, 0, p->context, &core->plan, err)) return false;
     EACH_KIND_THAT (settle, k)
-        if (!(*k)->settle(p, &a->settings, &r->plan, err)) return false;
+        if (!(*k)->settle(p, &a->settings, &core->plan, err)) return false;
 
     for (int pass = 0; pass < 2; pass++) {  // an arena first counts, then gives
-        plain_lay_out(p, &r->arena);
-        r->x = arena_take(&r->arena, m->config.dim, sizeof(float));
-        r->logits = arena_take(&r->arena, m->config.vocab_size, sizeof(float));
-        if (pass == 0 && !arena_open(&r->arena, "the past", err)) return false;
+        plain_lay_out(p, &core->arena);
+        core->x = arena_take(&core->arena, m->config.dim, sizeof(float));
+        core->logits = arena_take(&core->arena, m->config.vocab_size, sizeof(float));
+        if (pass == 0 && !arena_open(&core->arena, "the past", err)) return false;
     }
     return true;
 }
 
-static void close_core(Core *r) {
-    tokenizer_free(r->tokenizer);
-    free(r->prompt);
-    free(r->plain.extra);
-    arena_close(&r->arena);
-    model_close(&r->model);
+static void close_core(Core *core) {
+    tokenizer_free(core->tokenizer);
+    free(core->prompt);
+    free(core->plain.extra);
+    arena_close(&core->arena);
+    model_close(&core->model);
 }
 
 // Finds the model's tokenizer, and makes tokens of the prompt.
-static bool take_prompt(Core *r, const char *path, const char *text, Error *err) {
+static bool take_prompt(Core *core, const char *path, const char *text, Error *err) {
     size_t n;
-    r->tokenizer =
-        tokenizer_find(NULL, path, r->model.config.vocab_size, "python3 model_export.py", err);
-    if (!r->tokenizer) return false;
-    r->prompt = tokenizer_encode(r->tokenizer, text, strlen(text), true, &n, err);
-    if (!r->prompt) return false;
-    r->n_prompt = (int)n;
-    return prompt_fits(n, r->plain.context, err);
+    core->tokenizer =
+        tokenizer_find(NULL, path, core->model.config.vocab_size, "python3 model_export.py", err);
+    if (!core->tokenizer) return false;
+    core->prompt = tokenizer_encode(core->tokenizer, text, strlen(text), true, &n, err);
+    if (!core->prompt) return false;
+    core->n_prompt = (int)n;
+    return prompt_fits(n, core->plain.context, err);
 }
 
 // Prints and reads the prompt, then samples until a token ends the text or the context is full. The
 // token that no longer fits is printed, but not read.
-static bool write_text(Core *r, Sampler *s, Error *err) {
-    const ModelConfig *m = &r->model.config;
-    TextOut out = {.tokenizer = r->tokenizer, .previous = -1};
+static bool write_text(Core *core, Sampler *s, Error *err) {
+    const ModelConfig *m = &core->model.config;
+    TextOut out = {.tokenizer = core->tokenizer, .previous = -1};
     for (int i = 0;; i++) {
-        bool in_prompt = i < r->n_prompt;
-        int length = in_prompt ? r->n_prompt : i + 1;  // of the text so far, for dynamic methods
-        int32_t token = in_prompt ? r->prompt[i] : -1;
+        bool in_prompt = i < core->n_prompt;
+        int length = in_prompt ? core->n_prompt : i + 1;  // of the text so far, for dynamic methods
+        int32_t token = in_prompt ? core->prompt[i] : -1;
         if (!in_prompt) {
-            plain_logits(&r->plain, r->x, r->logits);
-            if (!all_finite(r->logits, m->vocab_size))
+            plain_logits(&core->plain, core->x, core->logits);
+            if (!all_finite(core->logits, m->vocab_size))
                 return fail_not_finite(m->n_layers, m->n_layers, i - 1, err);
-            token = sampler_next(s, r->logits);
-            if (tokenizer_ends_text(r->tokenizer, token, m->eos_ids, m->n_eos)) break;
+            token = sampler_next(s, core->logits);
+            if (tokenizer_ends_text(core->tokenizer, token, m->eos_ids, m->n_eos)) break;
         }
         text_out_token(&out, token);
-        if (i == r->plain.context) break;
-        int layer = plain_forward(&r->plain, token, i, length, r->x);
+        if (i == core->plain.context) break;
+        int layer = plain_forward(&core->plain, token, i, length, core->x);
         if (layer < m->n_layers) return fail_not_finite(layer, m->n_layers, i, err);
     }
     return text_out_end(err);
@@ -138,7 +138,7 @@ static bool write_text(Core *r, Sampler *s, Error *err) {
 
 int main(int argc, char **argv) {
     Asked a = {.prompt = "", .n = -1, .sampling = {.temperature = 1, .top_p = 0.9}};
-    Core r = {.arena = {0}};
+    Core core = {.arena = {0}};
     Sampler s = {0};
     Error err;
     for (int i = 1; i < argc; i++) {
@@ -149,13 +149,13 @@ int main(int argc, char **argv) {
     bool ok = argc > 1 || fail(&err, "a model is needed (core %s)", usage);
     for (int i = 2; ok && i < argc; i += 2) ok = read_argument(&a, argv[i], argv[i + 1], &err);
     ok = ok && (!a.rope || settings_read(&a.settings, a.rope, &err));
-    ok = ok && open_core(&r, argv[1], &a, &err);
-    ok = ok && take_prompt(&r, argv[1], a.prompt, &err);
+    ok = ok && open_core(&core, argv[1], &a, &err);
+    ok = ok && take_prompt(&core, argv[1], a.prompt, &err);
     uint64_t seed = a.seed ? a.seed : seed_from_clock();
-    ok = ok && sampler_init(&s, &a.sampling, r.model.config.vocab_size, seed, &err);
-    ok = ok && write_text(&r, &s, &err);
+    ok = ok && sampler_init(&s, &a.sampling, core.model.config.vocab_size, seed, &err);
+    ok = ok && write_text(&core, &s, &err);
     if (!ok) fprintf(stderr, "core: %s\n", err.text);
     sampler_free(&s);
-    close_core(&r);
+    close_core(&core);
     return ok ? YES : TROUBLE;
 }
