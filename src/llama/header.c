@@ -6,7 +6,7 @@
 #define IN_MODEL(member) .place = offsetof(Model, member), .bytes = sizeof((Model *)0)->member
 
 // The fields of a Llama and its RoPE: name, offset in the file, type, limits, and place in a Model.
-// export/header.json has the meaning of each.
+// docs/header.tsv says what each means.
 static const Field fields_of_llama[] = {
     {"magic", 0, U32, MAGIC, MAGIC, IN_MODEL(config.magic)},
     {"version", 4, U32, 1, 6, IN_MODEL(config.version)},
