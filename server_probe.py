@@ -5,7 +5,7 @@
     python3 server_probe.py URL --tasks passkey -n 32k                    does the context hold; needs no model
     python3 server_probe.py URL_A URL_B                                   does a setting change anything; needs no model
     python3 server_probe.py URL --save FILE, later URL --against FILE     the same with one server
-    python3 server_probe.py URL --cut                                     from which length are prompts cut; needs no model
+    python3 server_probe.py URL --cut                                     where are prompts cut; needs no model
 
 model.bin is made by model_export.py from the very file that is served. The first form sends a few short prompts and
 compares the server's likeliest next tokens with what ./run computes under each candidate: how the engines read the
