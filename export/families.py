@@ -131,7 +131,7 @@ class Experts:
     counts: Tuple[str, ...]   # the keys of how many there are, the newer one last
     width: str                # the key of their hidden width
     layout: str               # one_by_one; in_turns: gate and up in turns; halves; columns: halves, inputs first;
-                              # linear: halves by Granite's names
+                              # either of these, by the shape; linear: halves by Granite's names
     place: str = 'mlp'        # of a layer; '': the layer itself
     used: str = 'num_experts_per_tok'  # the key of how many a token takes
     flag: str = ''            # the key without which there are none
