@@ -118,12 +118,8 @@ enum {
 typedef struct RopeMap {
     const char *name;  // as --rope spells it, alone or behind a method and +
     RopeParts (*formula)(const RopeConfig *config, int p);
-    // Keys are evenly spaced but where the rule begins anew, at each multiple of key_period: the
-    // steps key(p) - key(p - 1) are alike where p is one, and alike where p is none. NULL: they are
-    // not so, which costs tables of angles for every block of keys.
-    int (*key_period)(const RopeConfig *config);
-    // D(i, j) where it is no difference of two parts, as ln(i - j + 1); the two above are then
-    // NULL, and the model is computed by its definition, which is slow. Else NULL.
+    // D(i, j) where it is no difference of two parts, as ln(i - j + 1); the formula is then NULL,
+    // and the model is computed by its definition, which is slow. Else NULL.
     double (*distance)(const RopeConfig *config, int i, int j);
     unsigned flags;       // of the above
     int sinks;            // K, when not given
@@ -140,9 +136,6 @@ RopeParts rope_parts(const RopeConfig *config, int p);
 double rope_distance(const RopeConfig *config, int i, int j);
 // Whether a query at i sees a key at j <= i, in layers with a window.
 bool rope_sees(const RopeConfig *config, int i, int j);
-
-// The map's key_period; 1 without a map, 0 where it has none.
-int rope_key_period(const RopeConfig *config);
 
 // What the scores of a query at `position` are multiplied by: 1, or with logn
 //     max(1, ln(position + 1) / ln L),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The header of versions 3 to 6 has one layout: the table in docs/format.md, the tables in src/llama and src/kinds
+"""The header of versions 3 to 6 has one layout: the table of docs/header.tsv, the tables in src/llama and src/kinds
 that read and write it, and the one that these tests write files by say the same, field by
 field."""
 
@@ -28,9 +28,8 @@ def text_of(*path):
 
 def documented():
     """Rows (name, offset, type) of the header, and the (offset, type) of what is reserved in it."""
-    section = text_of('docs', 'format.md').split('## model.bin, versions 3 to 6')[1].split('\n## ')[0]
-    rows = re.findall(r'^\| *(\d+) *\| *(\S*) *\| *(`?\w+`?)[^|]*\|', section, re.M)
-    fields = [(name.strip('`'), int(offset), kind) for offset, kind, name in rows if name.startswith('`')]
+    rows = [line.split('\t')[:3] for line in text_of('docs', 'header.tsv').splitlines()[1:]]
+    fields = [(name, int(offset), kind) for offset, kind, name in rows if name != 'reserved']
     reserved = [(int(offset), kind) for offset, kind, name in rows if name == 'reserved']
     return fields, reserved
 
@@ -84,7 +83,7 @@ def test_made_from_rows():
         for name, change, found in (
                 ('dim', {'high': 7}, ['src/llama/header.c']), ('conv_width', {'member': 'states.wide'},
                                                                ['src/kinds/states.c']),
-                ('theta', {'meaning': 'another'}, ['docs/format.md'])):
+                ('theta', {'meaning': 'another'}, ['docs/header.tsv'])):
             fields = {**rows['fields'], name: {**rows['fields'][name], **change}}
             with open(os.path.join(folder, 'export', 'header.json'), 'w', encoding='utf-8') as file:
                 json.dump({**rows, 'fields': fields}, file)

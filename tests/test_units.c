@@ -1,6 +1,7 @@
 // The rope table and the kernels against plain double (or long double) arithmetic. Driven by test_units.py.
 #include "tests/test_units.h"
 
+#include "src/fast/angles.h"
 #include "src/fast/kernels.h"
 #include "src/fast/kv_cache.h"
 #include "src/fast/matmul.h"
@@ -99,7 +100,7 @@ static void check_map(const RopeConfig *c, int n, bool defaults) {
     if (isnan(published(c, 0, 0))) return;
     bool windowed = c->map->flags & ROPE_MAP_WINDOW, kept = true, repeats = true;
     double worst = 0, furthest = 0;
-    int period = rope_key_period(c);
+    int period = angles_period(c, n);
     for (int i = 0; i < n; i++) {
         RopeParts own = rope_parts(c, i), before = rope_parts(c, i > 0 ? i - 1 : 0);
         kept = kept && own.near >= 1 && (i == 0 || i - own.near >= i - 1 - before.near);

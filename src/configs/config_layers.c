@@ -72,7 +72,8 @@ static void read_still_list(Config *c, LayersAtRest *out, const char *list, int 
         if (x == 0 && i < n_layers) out->layers[out->n++] = (short)i;
     }
     if (i < n_layers)
-        config_reject(c, c->config, "no_rope_layers", "0 or 1 for each of %d layers", n_layers);
+        config_reject(c, c->config, "no_rope_layers", "a 1 (RoPE) or a 0 for each of %d layers",
+                      n_layers);
 }
 
 // Layers without RoPE have a temperature, if the flag that the row names says so.

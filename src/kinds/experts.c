@@ -347,7 +347,6 @@ static void lay_out_experts(Plain *p, Arena *arena) {
     r->beside = arena_take(arena, m->dim, sizeof(float));
     if (p->hidden_width < e->hidden_dim) p->hidden_width = e->hidden_dim;
     if (p->hidden_width < e->shared_hidden_dim) p->hidden_width = e->shared_hidden_dim;
-    if (p->widest < e->latent_dim) p->widest = e->latent_dim;
 }
 
 static void describe_experts(const Model *m, Teller *tell, void *whose) {

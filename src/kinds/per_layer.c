@@ -86,7 +86,6 @@ static void lay_out_per_layer(Plain *p, Arena *arena) {
     int64_t all = (int64_t)m->n_layers * n;
     p->extra->per_layer.own = arena_take(arena, all, sizeof(float));
     if (p->hidden_width < n) p->hidden_width = n;
-    if (p->widest < all) p->widest = all;
 }
 
 // A token reads one row of the table.

@@ -159,6 +159,11 @@ static bool settle_turns(Plain *p, const RopeSettings *given, RopePlan *plan, Er
     return model_turns_by(model, &plan->rope, err);
 }
 
+static const Field fields_of_turns[] = {
+    {"original_unsaid", 140, U32, 0, 1, EXTRA(turns.original_unsaid)},
+    {"named_original", 244, U32, 0, MOST, EXTRA(turns.named_original)},
+};
+
 static const Rule rules_of_turns[] = {
     {"temperature_unturned temperature_length", NEEDS, "temperature_beta"},
 };
@@ -188,6 +193,8 @@ static void lay_out_turns(Plain *p, Arena *arena) {
 
 const Kind turns_kind = {
     .name = "turns",
+    .fields = fields_of_turns,
+    .n_fields = sizeof fields_of_turns / sizeof fields_of_turns[0],
     .check = check_turns,
     .settle = settle_turns,
     .lay_out = lay_out_turns,

@@ -6,6 +6,12 @@
 #include "../base/settings.h"
 #include "../llama/forward.h"
 
+// What the settings in the header leave unsaid: nothing is computed by it.
+typedef struct {
+    bool original_unsaid;  // the block that they were made from named no trained context
+    int named_original;    // of linear: the context that its block named; 0: none, train_ctx
+} TurnsConfig;
+
 // The angles of one RoPE. A model has one, or one for its full layers and one for its sliding ones.
 typedef struct {
     const RopeConfig *rope;

@@ -146,7 +146,6 @@ uint64_t plain_lay_out(Plain *p, Arena *arena) {
     p->value_width = kv;
     p->mixed_width = heads;
     p->hidden_width = m->hidden_dim;
-    p->widest = m->dim > heads ? m->dim : heads;
     EACH_KIND_THAT (lay_out, k) (*k)->lay_out(p, arena);
 
     uint64_t before = arena->used;
@@ -163,10 +162,7 @@ uint64_t plain_lay_out(Plain *p, Arena *arena) {
     p->mixed = floats(arena, 1, p->mixed_width);
     p->gate = floats(arena, 1, p->hidden_width);
     p->up = floats(arena, 1, p->hidden_width);
-    // a row of any matrix, filled up to whole packs of q4
-    if (p->widest < p->mixed_width) p->widest = p->mixed_width;
-    if (p->widest < p->hidden_width) p->widest = p->hidden_width;
-    p->row = floats(arena, 1, p->widest + Q4_PACK);
+    p->row = floats(arena, 1, p->model->widest + Q4_PACK);  // with room for a whole last pack
     p->steps = arena_take(arena, m->n_layers, sizeof *p->steps);
     if (p->steps) plain_choose_steps(p);
     return kept;

@@ -37,14 +37,14 @@ struct Plain {
     float *scores;           // (context + 1) of one head
     float *mixed;            // (n_heads * head_dim) values, mixed by the scores
     float *gate, *up;        // (hidden_dim)
-    float *row;              // (widest) of a matrix, as float32
+    float *row;              // (model->widest) of a matrix, as float32
 
     // The steps of each layer (n_layers): a Llama's, or those of other kinds.
     struct Steps {
         Step *mix, *feed;
     } * steps;
     // How wide arrays are, which other kinds make wider before they are taken.
-    int64_t value_width, mixed_width, hidden_width, widest;
+    int64_t value_width, mixed_width, hidden_width;
 };
 
 // Takes all arrays from an arena (see util.h). Returns the bytes of keys and values.

@@ -8,7 +8,7 @@
 #define ROPE(member) .place = offsetof(Model, rope.member), .bytes = sizeof((Model *)0)->rope.member
 
 // Those of a Llama and of its RoPE, a row each: its name, its offset in the file, its type, what it
-// may be, and its member. tests/test_format.py compares docs/format.md.
+// may be, and its member. tests/test_format.py compares docs/header.tsv.
 static const Field fields_of_llama[] = {
     {"magic", 0, U32, MAGIC, MAGIC, CONFIG(magic)},
     {"version", 4, U32, 1, 6, CONFIG(version)},
@@ -34,7 +34,6 @@ static const Field fields_of_llama[] = {
     {"train_ctx", 128, U32, 1, MOST, ROPE(train_ctx)},
     {"ramp", 132, U32, 0, ROPE_RAMP_TURNS, ROPE(ramp)},
     {"truncate", 136, U32, 0, 1, ROPE(truncate)},
-    {"original_unsaid", 140, U32, 0, 1, CONFIG(original_unsaid)},
     {"beta_fast", 144, F64, 0, ANY, ROPE(beta_fast)},
     {"beta_slow", 152, F64, 0, ANY, ROPE(beta_slow)},
     {"attention_factor", 160, F64, 0, ANY, ROPE(attention_factor)},
@@ -47,7 +46,6 @@ static const Field fields_of_llama[] = {
     {"logn", 220, U32, 0, 1, ROPE(logn)},
     {"unscaled_positions", 228, U32, 0, MOST, ROPE(unscaled_positions)},
     {"type_table", 236, U32, 0, 1, CONFIG(has_types)},
-    {"named_original", 244, U32, 0, MOST, CONFIG(named_original)},
     {"temperature_beta", 352, F64, 0, 1e6, ROPE(temperature_beta)},
     {"temperature_unturned", 600, U32, 0, 1, ROPE(temperature_unturned)},
     {"temperature_length", 604, U32, 0, MOST, ROPE(temperature_length)},
@@ -78,13 +76,10 @@ static bool check_fields(Model *m, Error *err) {
         if (!is_within("eos_ids", c->eos_ids[i], 0, last, err)) return false;
     }
 
-    const char *type = weight_type_names[c->weight_type];
-    bool is_q4 = c->weight_type == WEIGHT_Q4;
-    bool grouped = is_q4 || c->weight_type == WEIGHT_Q8;
-    if (!c->has_types && (grouped != (c->group_size > 0) || (is_q4 && c->group_size != Q4_GROUP)))
-        return fail(err, "group_size is %d with weight type %s", c->group_size, type);
-    if (c->weight_type > WEIGHT_Q4 && c->version == 3)
-        return fail(err, "weight type %s in version 3 (expected version 4)", type);
+    if (!c->has_types && !weights_check_group(c->weight_type, c->group_size, err)) return false;
+    if (is_ggml(c->weight_type) && c->version == 3)
+        return fail(err, "weight type %s in version 3 (expected version 4)",
+                    weight_type_names[c->weight_type]);
     if (c->n_heads % c->n_kv_heads)
         return fail(err, "%d heads cannot share %d kv heads", c->n_heads, c->n_kv_heads);
     if (c->head_dim % 2)

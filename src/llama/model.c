@@ -65,8 +65,8 @@ typedef struct {
     Model *model;
     Cursor at;
     const uint8_t *types;  // of the matrices that are not taken yet; NULL: config.weight_type
-    WeightType cut;        // a type of blocks that would not fill a row
-    int64_t cut_group;     // rows of a part whose packed groups would run on into the next; 0: none
+    Error *err;            // why a matrix cannot be what its type says
+    bool is_good;
 } Mapping;
 
 static void take_tensor(void *mapping, const Tensor *t) {
@@ -77,14 +77,11 @@ static void take_tensor(void *mapping, const Tensor *t) {
         return;
     }
     int code = r->types ? *r->types++ : (int)c->weight_type;
-    int64_t of_part = t->parts ? t->rows / t->parts : t->rows;
     Matrix *m = t->member;
-    *m = (Matrix){.type = code % TYPE_PACKED, .rows = t->rows, .cols = t->cols};
-    m->packed = code >= TYPE_PACKED;
-    m->group_size = c->group_size;
+    *m = matrix_of_code(code, t->rows, t->cols, c->group_size);
     m->groups_cross_rows = c->version == 2 && t->cols % c->group_size != 0;
-    if (t->cols % block_columns(m->type)) r->cut = m->type;
-    if (m->packed && of_part < t->rows && of_part % PACKED_ROWS) r->cut_group = of_part;
+    r->is_good = r->is_good && matrix_check(m, t->parts, r->err);
+    if (r->model->widest < t->cols) r->model->widest = t->cols;
     m->data = cursor_take(&r->at, t->rows, matrix_row_bytes(m));
     m->scales = cursor_take(&r->at, matrix_scale_bytes(m), 1);
 }
@@ -117,13 +114,7 @@ static bool take_tensors(Mapping *r, Error *err) {
     if (m->config.shared_classifier) m->classifier = m->embedding;
     if (r->at.offset > INT64_MAX)
         return fail(err, "impossible header: the tensors' sizes overflow");
-    if (r->cut)
-        return fail(err, "impossible header: rows of %s are not whole blocks of %d weights",
-                    weight_type_names[r->cut], block_columns(r->cut));
-    if (r->cut_group)
-        return fail(err,
-                    "impossible header: parts of %lld rows are packed (expected a multiple of %d)",
-                    (long long)r->cut_group, PACKED_ROWS);
+    if (!r->is_good) return false;
     EACH_KIND_THAT (may_follow, k)
         if ((*k)->may_follow(m, r->at.offset)) return true;
     return r->at.offset == size || fail(err, "%s (%zu bytes found, %llu expected from the header)",
@@ -142,7 +133,7 @@ static bool make_layers(Model *m, Error *err) {
 }
 
 static bool read_model(Model *m, Error *err) {
-    Mapping r = {.model = m, .at = {.file = &m->file, .alignment = 1}};
+    Mapping r = {m, .at = {.file = &m->file, .alignment = 1}, .err = err, .is_good = true};
     m->config.extra = alloc_array(1, kinds.model_bytes, "a model", err);
     if (!m->config.extra) return false;
     bool good = header_read(m, &r.at.offset, err) && make_layers(m, err) && take_tables(&r, err) &&

@@ -26,8 +26,6 @@ typedef struct {
     int n_eos;
     int eos_ids[MAX_EOS];
     int rotary_dim;        // elements of a head that turn; 0: all
-    bool original_unsaid;  // the settings that the file was made from named no L
-    int named_original;    // of linear, from where its factor counts; 0: train_ctx
     int n_longrope;        // factors of each of longrope's two lists, 0: there are none
     // the WeightType of each matrix in the file's order, a byte each; else all are weight_type
     bool has_types;
@@ -53,6 +51,7 @@ typedef struct {
     Layer *layers;
     const float *final_norm;  // (dim)
     Matrix classifier;        // (vocab_size, dim); the embedding itself when they are shared
+    int64_t widest;           // columns of the widest matrix
 } Model;
 
 // What a tensor is for. Those that are not matrices are FLOATS.

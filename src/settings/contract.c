@@ -177,11 +177,7 @@ bool rows_name_settings(const RopeConfig *config, Error *err) {
 
 // ---- promises ----
 
-static bool are_alike(double a, double b) { return fabs(a - b) <= 1e-7 * (1 + fabs(a) + fabs(b)); }
-
 static bool parts_keep(const RopeConfig *c, int length, Error *err) {
-    const int period = rope_key_period(c);
-    double even = NAN, border = NAN;  // steps of keys
     RopeParts before = {0};
     for (int p = 0; p < length && p < MOST_CHECKED; p++) {
         RopeParts own = rope_parts(c, p);
@@ -194,16 +190,7 @@ static bool parts_keep(const RopeConfig *c, int length, Error *err) {
                         "p - near(p) falls from %d to %d at position %d (expected that it never "
                         "falls: what was far stays far)",
                         p - 1 - before.near, p - own.near, p);
-        double step = own.key - before.key;
-        double *same = period > 0 && p % period == 0 ? &border : &even;
         before = own;
-        if (period == 0 || p == 0) continue;
-        if (isnan(*same)) *same = step;
-        if (!are_alike(*same, step))
-            return fail(err,
-                        "by key_period %d the step key(%d) - key(%d) is %g, and it is %g (expected "
-                        "the right period, or NULL in the row)",
-                        period, p, p - 1, *same, step);
     }
     return true;
 }
@@ -219,9 +206,6 @@ static bool distances_keep(const RopeConfig *c, int length, Error *err) {
 
 static bool map_keeps(const RopeConfig *c, int length, Error *err) {
     const RopeMap *map = c->map;
-    if (map->key_period && map->formula && rope_key_period(c) < 1)
-        return fail(err, "key_period is %d (expected at least 1, or NULL in the row)",
-                    rope_key_period(c));
     if (!map->formula == !map->distance)
         return fail(err, "its row in rope.c has %s (expected one of formula and distance)",
                     map->formula ? "both" : "neither");
