@@ -49,7 +49,9 @@ ROWS += [('1.1B %s file %s' % (kind, label), '1.1B', kind, phase, n) for kind in
          for label, phase, n in (('decode', 'decode', 0), ('prefill of 512', 'prefill', 512))]
 # Shapes of published models, whose files random_models.py writes as they are: name, mix of types.
 SHAPES = [('qwen3moe-1.5B', 'Q4_K_M'), ('gpt-oss-2B', 'MXFP4')] + [
-    (model, mix) for model in ('gemma4-E2B', 'glm-4.7-flash-6', 'qwen3.5-0.8B', 'lfm2-1.2B')
+    (model, mix) for model in ('gemma4-E2B', 'glm-4.7-flash-6', 'qwen3.5-0.8B', 'lfm2-1.2B', 'lfm2-8b-a1b-4',
+                               'qwen3-vl-2b-14', 'granite-4.0-h-1b-20', 'nemotron-nano-9b-v2-8', 'nemotron-3-nano-4',
+                               'deepseek-v3.2-2')
     for mix in ('Q4_K_M', 'Q8_0')]
 ROWS += [('shape %s %s %s' % (model, mix, label), model, 'shape ' + mix, phase, n) for model, mix in SHAPES
          for label, phase, n in (('decode', 'decode', 0), ('prefill of 512', 'prefill', 512),
