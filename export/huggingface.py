@@ -58,6 +58,7 @@ def read_huggingface(job: Job, folder: str) -> Checkpoint:
     prefix = family.names.prefix
     tensors = {'model.' + name[len(prefix):] if prefix and name.startswith(prefix) else name: tensor
                for name, tensor in tensors.items()}
+    tensors = {family.names.also.get(name, name): tensor for name, tensor in tensors.items()}
     names = names_of(family, model)
     leave_out(job, folder, tensors, family, names, model)
     altup.take_folder(tensors, model, family, names, table_rows)

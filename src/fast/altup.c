@@ -217,7 +217,6 @@ static void lay_out_streams(Transformer *t, Arena *arena) {
 }
 
 const FastKind fast_altup = {
-    .name = "altup",
     .lay_out = lay_out_streams,
     .place_by_team = place_altup_by_team,
     .end_layer_by_team = correct_by_team,
@@ -226,6 +225,5 @@ const FastKind fast_altup = {
 };
 
 const FastKind fast_altup_end = {
-    .name = "the end of altup's layers",
     .end_layer_by_team = end_altup_by_team,
 };

@@ -38,7 +38,6 @@ static void lay_out_gates(Transformer *t, Arena *arena) {
 }
 
 const FastKind fast_gaussian_topk = {
-    .name = "gaussian_topk",
     .lay_out = lay_out_gates,
     .has = is_gaussian_topk,
     .feed_by_team = feed_gaussian_topk_by_team,

@@ -223,7 +223,6 @@ static void lay_out_altup(Plain *p, Arena *arena) {
 }
 
 const Kind altup_kind = {
-    .name = "altup",
     .fields = fields_of_altup,
     .n_fields = sizeof fields_of_altup / sizeof fields_of_altup[0],
     .check = check_altup,
@@ -238,6 +237,5 @@ const Kind altup_kind = {
 };
 
 const Kind altup_end_kind = {
-    .name = "the end of altup's layers",
     .end_layer = end_altup,
 };

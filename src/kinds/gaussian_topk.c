@@ -80,7 +80,6 @@ static void feed_gaussian_topk(Plain *p, float *x) {
 }
 
 const Kind gaussian_topk_kind = {
-    .name = "gaussian_topk",
     .fields = fields_of_gaussian_topk,
     .n_fields = sizeof fields_of_gaussian_topk / sizeof fields_of_gaussian_topk[0],
     .check = check_gaussian_topk,
