@@ -1,7 +1,7 @@
 // What each pair gives to the key's score, a bar each, and below them what it comes to, beside the best of all other tokens.
 import { attrs, drawing, elements, fixed, h } from '../dom.js';
 
-const HEIGHT = 92,
+const HEIGHT = 92, // where the style has no other
     LEFT = 34; // pixels, as of the handles and the clocks
 
 // { box, put }. `put` takes { terms, score, rival, past }, of which `past` tells whose hand has passed its arc; or nothing.
@@ -25,11 +25,12 @@ export function termBars(pairs) {
 
     function draw() {
         const width = svg.node().clientWidth || 600,
+            height = svg.node().clientHeight || HEIGHT,
             { terms, score, rival, past } = shown ?? { terms: [], score: NaN, rival: NaN, past: [] };
         most = Math.max(most, Math.ceil(Math.max(0, ...terms.map(Math.abs))));
         widest = Math.max(widest, Math.ceil(Math.max(score || 0, rival || 0) / 10) * 10);
         const step = (width - LEFT) / pairs,
-            y = (v) => HEIGHT / 2 - (v / most) * (HEIGHT / 2 - 4),
+            y = (v) => height / 2 - (v / most) * (height / 2 - 4),
             scale = [most, -most];
         attrs(zero, { x1: LEFT, x2: width, y1: y(0), y2: y(0) });
         elements(ticks, 'text', scale, {
