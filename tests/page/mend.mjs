@@ -120,6 +120,7 @@ export default {
         check(/^pair 0,/.test(await said()), 'Home is the first pair', await said());
         await page.keyboard.press('End');
         for (let i = 0; i < 3; i++) await page.keyboard.press('ArrowUp');
+        await drawn();
         check(/^pair 31, slowed 1\.33 times/.test(await said()), 'End is the last pair, and up slows it', await said());
         await page.evaluate(() => rope.state.set('slow', []));
         // Divisors of one's own are what ./run does with a block of them.
