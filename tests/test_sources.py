@@ -214,7 +214,7 @@ def test_gguf_settings():
     silent = check_rope('yarn without a factor', {kind: (STRING, 'yarn'), original: (U32, 16)},
                         {'rope_method': 4, 'factor': 1.0, 'train_ctx': 16})
     check('there is no %s: the factor is 1' % factor in silent.lines, 'which is said, too', silent.lines)
-    check_rope('a whole number as a fraction', {'rope.dimension_count': (GF32, 8.0)}, {'rotary_dim': 0})
+    check_rope('a whole number as a fraction', {'rope.dimension_count': (GF32, 8.0)}, {'head_dim': 8})
     for key, value, words in (
             (factor, (w.ARRAY, (GF32, [4.0])), 'found a list, expected a number'),
             ('rope.scaling.yarn_beta_fast', (GF32, 0.5), 'found 0.5, expected no less than yarn_beta_slow')):
