@@ -33,6 +33,8 @@ class Read(NamedTuple):
 def read_config(job: Job, folder: str) -> Read:
     whole = read_json(job, os.path.join(folder, 'config.json'), {*KEYS, *CONTAINERS, 'model_type', 'architectures'})
     config, family = text_config(whole)
+    for spelling in family.keys.also.keys() & config.values.keys():
+        config.values[family.keys.also[spelling]] = config.values[spelling]
     refuse_by_layer(config, family)
     check_keys(config, family)
     dim = config.integer('hidden_size', MAX_WIDTH, family.default('hidden_size', REFUSED))

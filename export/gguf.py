@@ -44,6 +44,7 @@ LISTS = 'tokens', 'scores', 'token_type', 'merges'  # of tokenizer.ggml
 # No other list is kept.
 BY_LAYER = (*('.' + key for key in ('attention.sliding_window_pattern', *shapes.LISTED, states.RECURRENT,
                                     states.SECTIONS, index.TYPES)), *steps.XIELU_KEYS)
+OF_PICTURES = states.SECTIONS, 'n_deepstack_layers'  # which mean nothing to a text
 HEAD_LIMIT = 64 << 20  # bytes of settings and places: a vocabulary of 128,000 with its merges takes 8 MB
 LIST_LIMIT = 1 << 20
 FLOAT32_END = 2.0 ** 128
@@ -61,6 +62,7 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
     families = ARCHITECTURES[name]
     widths = mamba.take_widths(keys, families[0].states) if families[0].states else []
     rule, has = gguf_of(families[0]), frozenset.intersection(*(family.always for family in families))
+    keys.asked.update(OF_PICTURES if name in rule.with_pictures else ())
     model = read_shape(path, keys, families[0], tensors)
     for feature in has:
         model.set(**FIELDS_OF.get(feature, {}))
