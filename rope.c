@@ -1,5 +1,4 @@
-// Rotary position embedding (RoPE) and the ways of stretching it, in the order in which they were
-// found.
+// Rotary position embedding (RoPE) and the ways to stretch it, in the order in which they were found.
 //
 // Attention does not know where a token stands. RoPE tells it by turning each query and key. The d
 // elements of a head are d/2 pairs. Pair i is a hand of a clock that turns by inv_freq[i] radians
@@ -144,15 +143,6 @@ const int rope_n_methods = sizeof rope_methods / sizeof rope_methods[0];
 // without training. It keeps the distances below `near` as they are, so that neighbors stay sharp.
 // For larger ones it has another rule, D = query(i) - key(j). Each function below returns {near,
 // query, key} of one position p. L is the trained context.
-//
-// Besides, a row says after how many positions the steps from one key to the next begin anew.
-// Attention keeps tables for that. Where keys are evenly spaced, it is every position.
-static int every_position(const RopeConfig *c) {
-    (void)c;
-    return 1;
-}
-static int every_group(const RopeConfig *c) { return c->group; }
-static int every_chunk(const RopeConfig *c) { return c->chunk; }
 
 // ReRoPE: D = min(d, w). All far keys are equally far. Su, kexue.fm 9708.
 static RopeParts rerope(const RopeConfig *c, int p) {
@@ -203,20 +193,20 @@ static RopeParts lm_infinite(const RopeConfig *c, int p) {
     return (RopeParts){c->window, c->window, 0};
 }
 
-// To add a map, write its formula above and give it a row here. What the columns promise to
-// attention, rope.h says; the program checks it before it reads a text.
+// To add a map, write its formula above and give it a row here. rope.h says what attention relies
+// on; the program checks it before it reads a text.
 const RopeMap rope_maps[] = {
-    {"rerope", rerope, every_position, NULL, ROPE_MAP_NEAR, 0, "distances from w = --near on are w",
+    {"rerope", rerope, NULL, ROPE_MAP_NEAR, 0, "distances past w = --near become w",
      "kexue.fm 9708"},
-    {"leaky-rerope", leaky_rerope, every_position, NULL, ROPE_MAP_NEAR | ROPE_MAP_K, 0,
+    {"leaky-rerope", leaky_rerope, NULL, ROPE_MAP_NEAR | ROPE_MAP_K, 0,
      "distances past w grow k = --k times slower", "kexue.fm 9708"},
-    {"self-extend", self_extend, every_group, NULL, ROPE_MAP_NEAR | ROPE_MAP_GROUP, 0,
+    {"self-extend", self_extend, NULL, ROPE_MAP_NEAR | ROPE_MAP_GROUP, 0,
      "past w, positions in groups of --group", "arXiv 2401.01325"},
-    {"dca", dca, every_chunk, NULL, ROPE_MAP_CHUNK, 0,
+    {"dca", dca, NULL, ROPE_MAP_CHUNK, 0,
      "dual chunk attention: positions within chunks of --chunk", "arXiv 2402.17463"},
-    {"streaming", streaming, every_position, NULL, ROPE_MAP_WINDOW | ROPE_MAP_SINKS_INSIDE, 4,
+    {"streaming", streaming, NULL, ROPE_MAP_WINDOW | ROPE_MAP_SINKS_INSIDE, 4,
      "StreamingLLM: a window, and the first keys as if right before it", "arXiv 2309.17453"},
-    {"lm-infinite", lm_infinite, every_position, NULL, ROPE_MAP_WINDOW, 10,
+    {"lm-infinite", lm_infinite, NULL, ROPE_MAP_WINDOW, 10,
      "LM-Infinite: a window, and the first keys at its far end", "arXiv 2308.16137"},
 };
 const int rope_n_maps = sizeof rope_maps / sizeof rope_maps[0];
@@ -238,20 +228,9 @@ bool rope_sees(const RopeConfig *c, int i, int j) {
     return c->window == 0 || i - j < c->window || j < c->sinks;
 }
 
-int rope_key_period(const RopeConfig *c) {
-    if (!c->map) return 1;
-    return c->map->key_period ? c->map->key_period(c) : 0;
-}
-
 double rope_logn(const RopeConfig *c, int position) {
     bool grows = c->logn && position >= c->train_ctx;
     return grows ? log(position + 1.0) / log(c->train_ctx) : 1;
-}
-
-double rope_temperature(const RopeConfig *c, int position) {
-    int length = c->temperature_length ? c->temperature_length : c->train_ctx;
-    int count = position + c->temperature_early + c->temperature_unturned;
-    return 1 + c->temperature_beta * log(1 + count / length);
 }
 
 // ---- methods at work ----

@@ -9,7 +9,7 @@ from math import sqrt
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from .common import (ENCODINGS, MAX_EOS, MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_PER_LAYER, MAX_SEQ, MAX_VOCAB, MAX_WIDTH,
-                     REFUSED, Job, Keys, Problem, read_json)
+                     REFUSED, Job, Keys, Problem, is_number, read_json)
 from .families import FAMILIES, GATES, WRAPPERS, Family, named
 from .keys import KEYS, not_used, other_file, refuse_repeated, value, warn
 from .kinds import experts, index, latent, layers, shapes, states, steps
@@ -33,6 +33,8 @@ class Read(NamedTuple):
 def read_config(job: Job, folder: str) -> Read:
     whole = read_json(job, os.path.join(folder, 'config.json'), {*KEYS, *CONTAINERS, 'model_type', 'architectures'})
     config, family = text_config(whole)
+    for spelling in family.keys.also.keys() & config.values.keys():
+        config.values[family.keys.also[spelling]] = config.values[spelling]
     refuse_by_layer(config, family)
     check_keys(config, family)
     dim = config.integer('hidden_size', MAX_WIDTH, family.default('hidden_size', REFUSED))
@@ -117,10 +119,14 @@ def check_keys(config: Keys, family: Family) -> None:
         config.only('quantization_config', None)
     if family.keys.attention_bias == 'refused' and 'attention_bias' not in family.keys.says:
         config.only('attention_bias', False)
+    for key in ('_sliding_window_pattern', 'sliding_window_pattern') if family.period else ():
+        if key in config.values and key != family.layers.period_key:
+            warn(config, '%s means nothing to model_type %s and is not used', key, family.model_type)
 
 
 # Where a model of text and something else has the config of its text model.
 CONTAINERS = 'text_config', 'llm_config', 'language_config', 'thinker_config'
+SIZES = 'hidden_size', 'n_embd', 'd_model', 'head_dim'  # one of which a text model's config says
 
 
 def text_config(config: Keys) -> Tuple[Keys, Family]:
@@ -148,11 +154,14 @@ def text_config(config: Keys) -> Tuple[Keys, Family]:
     if text is not config:
         text.values.update({key: size for key, size in family.sizes.items() if key not in text.values})
         config.only('quantization_config', None)
-        place = next(key for key in CONTAINERS if isinstance(config.values.get(key), dict))
-        inner = 'rope_theta' in text.values or isinstance(text.values.get('rope_parameters'), dict)
-        for key in ('rope_scaling', 'rope_parameters') + (() if inner else ('rope_theta',)):
-            if config.values.get(key):
-                warn(config, '%s beside %s is not used: its place is in it', key, place)
+        own = 'rope_theta' in text.values or isinstance(text.values.get('rope_parameters'), dict)
+        outer, place = config, container_of(config)
+        while place:
+            for key in ('rope_scaling', 'rope_parameters') + (() if own else ('rope_theta',)):
+                if outer.values.get(key):
+                    warn(config, '%s beside %s is not used: its place is in it', key, place)
+            outer = outer.within(outer.values[place])
+            place = container_of(outer)
     return text, family
 
 
@@ -178,12 +187,32 @@ def text_family(config: Keys) -> Optional[Family]:
 def inner_config(config: Keys) -> Keys:
     """The config of the text model inside, or the config itself, where it names a text model or there is none."""
     text = config
-    while not text_family(text):
-        inside = next((text.values[key] for key in CONTAINERS if isinstance(text.values.get(key), dict)), None)
-        if inside is None:
-            break
-        text = config.within(inside)
-    return text
+    while True:
+        place = container_of(text)
+        if not place:
+            return text
+        text = config.within(text.values[place])
+
+
+def container_of(config: Keys) -> str:
+    """The key of the config of a text model inside: a name that says so, or the only member that names a family; '':
+    there is none, or the config is a text model's itself."""
+    has_sizes = any(is_number(config.values.get(key), float('-inf')) for key in SIZES)
+    if text_family(config) and has_sizes:
+        return ''
+    inside = {key: value for key, value in config.values.items() if isinstance(value, dict)}
+    named_so = next((key for key in CONTAINERS if key in inside), '')
+    if named_so or has_sizes:
+        return named_so
+    models = [key for key, value in inside.items() if value.get('model_type') and is_text_model(config.within(value))]
+    return models[0] if len(models) == 1 else ''
+
+
+def is_text_model(config: Keys) -> bool:
+    """Whether a config names a family whose layers turn."""
+    kind = config.values['model_type']
+    family = named(kind) if isinstance(kind, str) else None
+    return bool(family and not family.rope.none)
 
 
 def way_out(config: Keys, family: Optional[Family]) -> str:
@@ -211,7 +240,8 @@ def read_head_dim(config: Keys, family: Family, dim: int, n_heads: int) -> int:
     if family.keys.null_head and 'head_dim' in config.values and config.values['head_dim'] is None:
         usual = None
     if 'head_dim' in family.keys.unread:
-        not_used(config, family, 'head_dim')
+        if 'head_dim' in config.values:
+            warn(config, 'head_dim means nothing to model_type %s and is not used', family.model_type)
         config = config.within({key: value for key, value in config.values.items() if key != 'head_dim'})
     if not usual:
         if config.values.get('head_dim') is None and dim % (2 * n_heads):

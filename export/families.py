@@ -116,6 +116,7 @@ class KeysOf:
     unread: Tuple[str, ...] = ()     # keys that the class does not look at, which is worth a word
     null_head: bool = False          # a head_dim of null is the model's width by its heads, not the class's number
     quantization: str = ''           # the quant_method that is read
+    also: Dict[str, str] = field(default_factory=dict)  # other spellings of keys, which count before the usual ones
     says: Dict[str, str] = field(default_factory=dict)  # flags, and the features that each one says
     writes: Dict[str, Any] = field(default_factory=dict)  # keys that go out besides
 
@@ -130,7 +131,7 @@ class Experts:
     counts: Tuple[str, ...]   # the keys of how many there are, the newer one last
     width: str                # the key of their hidden width
     layout: str               # one_by_one; in_turns: gate and up in turns; halves; columns: halves, inputs first;
-                              # linear: halves by Granite's names
+                              # either of these, by the shape; linear: halves by Granite's names
     place: str = 'mlp'        # of a layer; '': the layer itself
     used: str = 'num_experts_per_tok'  # the key of how many a token takes
     flag: str = ''            # the key without which there are none
@@ -180,6 +181,7 @@ class Names:
     """The names that a family has for our tensors where they are not Llama's, and the matrices that are several."""
     own: Dict[str, str] = field(default_factory=dict)
     prefix: str = ''         # in published files, where others have `model.`
+    also: Dict[str, str] = field(default_factory=dict)  # names in files of some releases, and the usual ones
     left_out: Tuple[str, ...] = ()  # how names begin that are no part of the model, a %d for its number of layers
     fused: Dict[str, List[str]] = field(default_factory=dict)  # behind a layer's place: the parts, one below the other
     gate_in_queries: bool = False  # the gate of attention has its rows in q_proj, head by head
@@ -190,6 +192,7 @@ class Gguf:
     """The architecture in llama.cpp."""
     architecture: str
     with_experts: str = ''   # and that of models with experts, if it is another
+    with_pictures: Tuple[str, ...] = ()  # and those of the same model behind one for pictures
     adjacent: bool = False   # pairs that turn are rows side by side
     needs: FrozenSet[Feature] = frozenset()   # what it always has besides
     cannot: FrozenSet[Feature] = frozenset()  # what it cannot say of what the family may have
@@ -374,7 +377,7 @@ for _family in FAMILIES.values():
 ARCHITECTURES: Dict[str, List[Family]] = {}
 for _family in FAMILIES.values():
     if _family.gguf:
-        for _name in filter(None, (_family.gguf.architecture, _family.gguf.with_experts)):
+        for _name in filter(None, (_family.gguf.architecture, _family.gguf.with_experts, *_family.gguf.with_pictures)):
             ARCHITECTURES.setdefault(_name, []).append(_family)
 
 

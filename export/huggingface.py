@@ -57,6 +57,7 @@ def read_huggingface(job: Job, folder: str) -> Checkpoint:
     prefix = family.names.prefix
     tensors = {'model.' + name[len(prefix):] if prefix and name.startswith(prefix) else name: tensor
                for name, tensor in tensors.items()}
+    tensors = {family.names.also.get(name, name): tensor for name, tensor in tensors.items()}
     names = names_of(family, model)
     leave_out(job, folder, tensors, family, names, model)
     if model.kv_rank:

@@ -131,7 +131,7 @@ def meant(name: str, place: str) -> str:
     if not 4 <= len(plain) <= 32:
         return ''
     for known, key in KEYS.items():
-        is_near = len(known) > 6 and edits(plain, letters(known)) <= (2 if len(plain) > 6 else 1)
+        is_near = len(known) > 4 and edits(plain, letters(known)) <= (2 if len(plain) > 6 else 1)
         if place in key.at and (plain in key.misspelled or is_near):
             return known
     return ''

@@ -44,7 +44,7 @@ def refuse_by_layer(config: Keys, family: Optional[Family]) -> None:
     for name in BLOCKS:
         block = config.values.get(name)
         if isinstance(block, dict) and is_by_layer(block.get('llama_4_scaling_beta')) and not (
-                by_kind or family and family.rope.grows):
+                by_kind and name == 'rope_parameters' or family and family.rope.grows):
             config.within(block, name + '.').refuse('llama_4_scaling_beta', expected)
         has_kinds = isinstance(block, dict) and any(isinstance(value, dict) for value in block.values())
         if has_kinds and (not by_kind or name == 'rope_scaling'):
@@ -53,12 +53,17 @@ def refuse_by_layer(config: Keys, family: Optional[Family]) -> None:
 
 def read_ropes(config: Keys, family: Family, model: Model) -> Dict[str, Any]:
     """The RoPE fields. Those of sliding layers begin with `sliding_`, where such layers have a RoPE of their own."""
-    rope = ropes_of(config, family, model)
     key = family.rope.only_key
-    for name in BLOCKS if family.rope.none or key and config.values.get(key) != 'rope' else ():
-        block = config.values.get(name) or {}
-        if block.get('rope_type', block.get('type', 'default')) != 'default':
-            warn(config, '%s is not used, since no layer turns', name)
+    if family.rope.none or key and config.values.get(key) != 'rope':
+        for name in BLOCKS:
+            block = config.values.get(name)
+            kind = block.get('rope_type', block.get('type')) if isinstance(block, dict) else None
+            if isinstance(kind, str) and kind != 'default':
+                warn(config, '%s is not used, since no layer turns', name)
+        without = {name: value for name, value in config.values.items() if name not in KEYS}
+        rope = ropes_of(config.within(without), family, model)
+    else:
+        rope = ropes_of(config, family, model)
     lost_keys(config)
     return rope
 
@@ -69,11 +74,11 @@ def ropes_of(config: Keys, family: Family, model: Model) -> Dict[str, Any]:
     if not family.rope.by_kind:
         rope = read_rope(config, rope_block(config, family), family, theta, model)
         return {**rope, **(as_sliding(rope, model) if slide else {})}
-    full, sliding, local = blocks_by_kind(config, family)
+    full, sliding = blocks_by_kind(config, family)
     (full_dim, n_full), (sliding_dim, _) = of_kind(model, False), of_kind(model, True)
     rope = read_rope(config, full, family, value(config, 'rope_theta', theta),
                      replace(model, head_dim=full_dim))
-    own = read_rope(config, sliding, family, local, replace(model, head_dim=sliding_dim))
+    own = read_rope(config, sliding, family, local_theta(config, sliding, family), replace(model, head_dim=sliding_dim))
     if own['rope_method'] == ROPE_METHODS['longrope'] or own['rope_dynamic']:
         sliding.refuse('rope_type', 'default, linear, yarn or llama3')
     turning, in_sliding = rope['rotary_dim'] or full_dim, own.pop('rotary_dim') or sliding_dim
@@ -100,9 +105,9 @@ def as_sliding(rope: Dict[str, Any], model: Model) -> Dict[str, Any]:
                                                   'named_original')}}
 
 
-def blocks_by_kind(config: Keys, family: Family) -> Tuple[Keys, Keys, float]:
-    """The settings of full layers, those of sliding ones, and their theta unless the block says another one.
-    rope_scaling is the older layout, and speaks of full layers alone."""
+def blocks_by_kind(config: Keys, family: Family) -> Tuple[Keys, Keys]:
+    """The settings of full layers, and those of sliding ones. rope_scaling is the older layout, and speaks of full
+    layers alone."""
     scaling, own = (config.get(name, lambda v: not v or isinstance(v, dict), 'an object of settings', None) or {}
                     for name in BLOCKS)
     if own and not {FULL, SLIDING} & set(own):
@@ -112,8 +117,8 @@ def blocks_by_kind(config: Keys, family: Family) -> Tuple[Keys, Keys, float]:
              family.model_type, FULL, SLIDING)
         own = {}
     if family.rope.one_block == 'refused' and scaling:
-        not_used(config, family, 'rope_scaling')
-        scaling = {}
+        config.refuse('rope_scaling', "none: Hugging Face 5 fails with KeyError 'sliding_attention', since it "
+                                      'replaces rope_parameters')
     if not own and not scaling:  # the class has blocks of its own
         own = {kind: family.default(key) for kind, key in ((FULL, 'rope_parameters'), (SLIDING, 'sliding_parameters'))
                if family.default(key)}
@@ -127,7 +132,14 @@ def blocks_by_kind(config: Keys, family: Family) -> Tuple[Keys, Keys, float]:
                      for key in (FULL, SLIDING))
     if scaling and full:
         warn(config, 'rope_scaling is laid over rope_parameters.%s', FULL)
-    inside, key = sliding.get('rope_theta'), family.rope.theta_keys.get('sliding')
+    name = 'rope_scaling.' if scaling else 'rope_parameters.%s.' % FULL
+    return config.within({**full, **scaling}, name), \
+        config.within(sliding, 'rope_parameters.%s.' % SLIDING)
+
+
+def local_theta(config: Keys, sliding: Keys, family: Family) -> float:
+    """The theta of sliding layers, unless their block says another one."""
+    inside, key = sliding.values.get('rope_theta'), family.rope.theta_keys.get('sliding')
     if key:
         local = value(config, key, family.rope.local_theta)
         if is_number(inside) and key in config.values and inside != local:
@@ -137,9 +149,7 @@ def blocks_by_kind(config: Keys, family: Family) -> Tuple[Keys, Keys, float]:
         local, beside = family.rope.local_theta, config.values.get('rope_theta')
         if is_number(beside) and inside is None and beside != local:
             warn(config, 'rope_theta is %.12g for %s alone: %s has %.12g', beside, FULL, SLIDING, local)
-    name = 'rope_scaling.' if scaling else 'rope_parameters.%s.' % FULL
-    return config.within({**full, **scaling}, name), \
-        config.within(sliding, 'rope_parameters.%s.' % SLIDING), local
+    return local
 
 
 def read_rotary_dim(config: Keys, block: Keys, family: Family, kind: str, model: Model) -> int:
@@ -152,8 +162,8 @@ def read_rotary_dim(config: Keys, block: Keys, family: Family, kind: str, model:
                 keys.refuse(share, '1, or what makes %d of head_dim %d' % (model.turning, model.head_dim))
         return model.turning
     if key and config.values.get(key) is not None:
-        rotary_dim = config.integer(key, head_dim)
-        if rotary_dim % 2:
+        rotary_dim = value(config, key)
+        if rotary_dim % 2 or rotary_dim > head_dim:
             config.refuse(key, 'an even number up to head_dim, %d' % head_dim)
         for keys in config, block:
             inside = value(keys, share, rotary_dim / head_dim)
@@ -247,14 +257,16 @@ def read_rope(config: Keys, block: Keys, family: Family, theta: float, model: Mo
         rope.update(read_temperature(block, rope, kind, seq_len))
     read_chunks(config, family, rope, kind)
     check_keys(block, kind)
+    if not by_kind or FULL in block.inside or block.inside == 'rope_scaling.':
+        warn_of_two(config, block, 'rope_theta', True)
+    warn_of_two(config, block, 'partial_rotary_factor', not outside_counts(config, family, kind))
+    warn_of_share(config, block, family, kind)
+    if kind in WITH_LENGTH:
+        warn_of_two(config, block, ORIGINAL, by_kind)
+    if kind == 'yarn':
+        warn_of_pair(config, block, rope)
     if ORIGINAL in warn_of_absent(config, block, family, kind, rope):
         rope['original_unsaid'] = 1
-    warn_of_share(config, block, family, kind)
-    for key, inner_counts in (('rope_theta', True), ('partial_rotary_factor', not outside_counts(
-            config, family, kind))) + (
-            ((ORIGINAL, by_kind),) if kind in WITH_LENGTH else ()):
-        if key != 'rope_theta' or not by_kind or FULL in block.inside or block.inside == 'rope_scaling.':
-            warn_of_two(config, block, key, inner_counts)
     return rope
 
 
@@ -338,18 +350,13 @@ def read_yarn(config: Keys, block: Keys, rope: Dict[str, Any], family: Family) -
     yarn = {key: value(block, key, 0, 'yarn') for key in ('beta_fast', 'beta_slow', 'mscale', 'mscale_all_dim')}
     if (yarn['beta_fast'] or 32) < (yarn['beta_slow'] or 1):
         block.refuse('beta_fast', 'no less than beta_slow')
-    given, grown = rope['attention_factor'], 0.1 * log(rope['factor']) if rope['factor'] > 1 else 0
     if family.latent and yarn['mscale_all_dim']:  # which counts by itself there
         yarn['mscale_in_scores'] = 1
     elif not (yarn['mscale'] and yarn['mscale_all_dim']):  # one without the other has no effect
         yarn['mscale'] = yarn['mscale_all_dim'] = 0
-    by_pair = (grown * yarn['mscale'] + 1) / (grown * yarn['mscale_all_dim'] + 1)
-    if given and yarn['mscale'] and not abs(by_pair / given - 1) < 1e-6:
-        warn(config, 'attention_factor is %.12g in %s, and mscale and mscale_all_dim make it %.12g: %.12g counts',
-             given, block.inside[:-1], by_pair, given)
     if family.rope.by_kind and 'truncate' in block.values:
         value(block, 'truncate', True)
-        block.job.note('%struncate means nothing to model_type %s and is not used' % (block.inside, family.model_type))
+        warn(config, '%struncate means nothing to model_type %s and is not used', block.inside, family.model_type)
         return yarn
     return {**yarn, 'truncate': int(value(block, 'truncate', True))}
 
@@ -357,10 +364,10 @@ def read_yarn(config: Keys, block: Keys, rope: Dict[str, Any], family: Family) -
 def check_keys(block: Keys, kind: str) -> None:
     """Notes the keys that the block's type does not use, and refuses those that no type has."""
     has_type = {'type', 'rope_type'} & set(block.values)
-    for key in sorted(set(block.values) - block.asked - {'type', 'rope_type'}):
+    for key in [key for key in block.values if key not in block.asked | {'type', 'rope_type'}]:
         near = '' if key in KEYS else meant(key, 'block')
         if near or key not in KEYS or 'block' not in KEYS[key].at:
-            block.refuse(key, 'a key that some rope_type has' + (': %s?' % near if near else ''))
+            block.refuse(key, 'a key that some rope_type has' + ('; did you mean %s?' % near if near else ''))
         if KEYS[key].read_by:
             warn(block, '%s%s is not used: %s', block.inside, key, KEYS[key].read_by)
             continue
@@ -394,6 +401,15 @@ def warn_of_two(config: Keys, block: Keys, key: str, inner_counts: bool) -> None
     if {type(beside), type(inside)} <= {int, float} and beside != inside:
         warn(config, '%s is %.12g beside %s and %.12g in it: %.12g counts', key, beside, block.inside[:-1], inside,
              inside if inner_counts else beside)
+
+
+def warn_of_pair(config: Keys, block: Keys, rope: Dict[str, Any]) -> None:
+    """Yarn's attention factor, as it stands and as the mscale pair makes it."""
+    given, grown = rope['attention_factor'], 0.1 * log(rope['factor']) if rope['factor'] > 1 else 0
+    by_pair = (grown * rope['mscale'] + 1) / (grown * rope['mscale_all_dim'] + 1)
+    if given and rope['mscale'] and not abs(by_pair / given - 1) < 1e-6:
+        warn(config, 'attention_factor is %.12g in %s, and mscale and mscale_all_dim make it %.12g: %.12g counts',
+             given, block.inside[:-1], by_pair, given)
 
 
 def warn_of_share(config: Keys, block: Keys, family: Family, kind: str) -> None:

@@ -63,15 +63,19 @@ FOR_PAGE bool page_config(Page *page, char *text, int length, int head_dim, doub
                                     HEAD_DIM | THETA | TRAIN_CTX};
     RopeFile *said = &page->said;
     bool good = false;
+    Error first;
     for (size_t i = 0; i < sizeof by_number / sizeof *by_number && !good; i++) {
-        if (i > 0 && said->model_type) break;
+        if (i > 0 && (said->model_type || !strstr(first.text, "found nothing"))) break;
         const int fill = by_number[i];
         page->filled = fill;
         free(said->whole);
         said_by_numbers(fill & HEAD_DIM ? head_dim : 0, fill & THETA ? theta : 0,
                         fill & TRAIN_CTX ? train_ctx : 0, said);
         good = rope_config_parse(said, text, (size_t)length, &page->err);
+        if (i == 0 && !good) first = page->err;
     }
+    // A config has numbers of its own, and what it lacks is none of them.
+    if (!good && strstr(page->err.text, "another model's config")) page->err = first;
     if (good && said->still)
         return fail(&page->err, "model_type: this family has no RoPE, so there is nothing to show");
     return good && settings_check(&said->rope, said->rope.train_ctx, &page->err);

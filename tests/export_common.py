@@ -12,8 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-import common
-from common import ROOT, SHARED, exporter as program, main, skip  # noqa: F401: for those who import this
+from common import ROOT, SHARED, check, exporter as program, main, skip  # noqa: F401: for those who import this
 from inside import run_inside
 from readings import changed  # noqa: F401: for those who import this
 
@@ -22,10 +21,6 @@ exporter = program()  # as a module
 rng = random.Random(1)
 LONG = {'rope_type': 'longrope', 'short_factor': [1.0, 1.5, 2], 'long_factor': [1, 4.0, 16.0],
         'original_max_position_embeddings': 64}
-
-
-def check(name, good, detail=''):
-    common.check(good, name, detail)
 
 
 # ---- writing checkpoints ----
@@ -231,12 +226,12 @@ def exported(name, config, tensors=None, shards=1, arguments=(), **files):
     try:
         run = (case.run_fresh if name == 'weights float32' else case.run)(case.folder, case.out, *arguments)
         if run.returncode != 0 or run.stdout:
-            check(name, False, run.stderr or run.stdout)
+            check(False, name, run.stderr or run.stdout)
             return None, None, None
         header, found = read_model(case.out)
         return header, found, run.stderr.splitlines()
     except ValueError as error:
-        check(name, False, error)
+        check(False, name, error)
         return None, None, None
     finally:
         case.close()
@@ -249,7 +244,7 @@ def refused(name, case, key, *arguments):
     run = case.run(*arguments)
     lines = run.stderr.splitlines()
     good = run.returncode == 2 and len(lines) == 1 and lines[0].startswith('model_export: ') and key in lines[0]
-    check('refused: ' + name, good and not run.stdout and case.left() == [], (run.returncode, run.stderr, case.left()))
+    check(good and not run.stdout and case.left() == [], 'refused: ' + name, (run.returncode, run.stderr, case.left()))
     case.close()
 
 

@@ -110,7 +110,8 @@ PARTS = {'wq': 'self_attn.q_proj', 'wk': 'self_attn.k_proj', 'wv': 'self_attn.v_
          'q_norm': 'self_attn.q_norm', 'k_norm': 'self_attn.k_norm', 'w1': 'mlp.gate_proj', 'w2': 'mlp.down_proj',
          'w3': 'mlp.up_proj', 'attention_norm': 'input_layernorm', 'attention_after': 'post_attention_layernorm',
          'ffn_norm': 'pre_feedforward_layernorm', 'ffn_after': 'post_feedforward_layernorm', 'bq': 'self_attn.q_proj',
-         'bk': 'self_attn.k_proj', 'bv': 'self_attn.v_proj', 'bo': 'self_attn.o_proj'}
+         'bk': 'self_attn.k_proj', 'bv': 'self_attn.v_proj', 'bo': 'self_attn.o_proj', 'b1': 'mlp.gate_proj',
+         'b2': 'mlp.down_proj', 'b3': 'mlp.up_proj'}
 ONCE = {'embedding': 'model.embed_tokens.weight', 'final_norm': 'model.norm.weight', 'classifier': 'lm_head.weight'}
 FUSED = ('self_attn.qkv_proj', ('q', 'k', 'v')), ('mlp.gate_up_proj', ('gate', 'up'))
 EXPERT_PARTS = ['router', 'router_bias', 'sinks', 'w1', 'b1', 'w3', 'b3', 'w2', 'b2']
@@ -255,7 +256,8 @@ BLOCK = {'q_proj': 'attn_q', 'k_proj': 'attn_k', 'v_proj': 'attn_v', 'o_proj': '
          'down_proj': 'ffn_down', 'gate_up_proj': 'ffn_up', 'input_layernorm': 'attn_norm',
          'post_attention_layernorm': 'ffn_norm'}
 GGUF_ONCE = {'model.embed_tokens': 'token_embd', 'model.norm': 'output_norm', 'lm_head': 'output'}
-KINDS = {'u32': source_writers.U32, 'f32': source_writers.GF32, 'string': source_writers.STRING}
+KINDS = {'u32': source_writers.U32, 'f32': source_writers.GF32, 'string': source_writers.STRING,
+         'list': source_writers.ARRAY}
 
 
 def gguf_of(family, c, weights, keys=()):
@@ -279,5 +281,5 @@ def gguf_of(family, c, weights, keys=()):
         del settings[family + '.rope.dimension_count']
         settings[family + '.attention.key_length'] = source_writers.U32, c['head_dim']
     for key, (kind, value) in dict(keys).items():
-        settings['%s.%s' % (family, key)] = KINDS[kind], value
+        settings['%s.%s' % (family, key)] = KINDS[kind], (source_writers.I32, value) if kind == 'list' else value
     return source_writers.gguf(settings, tensors)

@@ -140,16 +140,40 @@ def new_types(settings):
                                for kind in settings['layer_types']]
 
 
+def old_keys(settings):
+    """The keys by which the library takes older files of Nemotron."""
+    for old, new in (('mamba_n_groups', 'n_groups'), ('mamba_d_conv', 'conv_kernel'),
+                     ('mamba_conv_bias', 'use_conv_bias'), ('num_local_experts', 'n_routed_experts')):
+        settings[old] = settings.pop(new)
+    by_words(NEW_WORDS)(settings)
+    settings['layer_types'] = settings.pop('layers_block_type')
+
+
 def test_written_otherwise():
     """A config that says the same in other words is the same model."""
     for number, (name, change) in enumerate((
             ('nemotron3_moe', by_words(NEW_WORDS)), ('nemotron3_moe', by_words(OLD_WORDS)),
-            ('granite4_tiny', new_types), ('granite4_tiny', lambda c: c.update(mamba_d_head=8)),
-            ('deepseek_v32', lambda c: c.update(topk_method='noaux_tc', scoring_func='sigmoid')))):
+            ('nemotron3_moe', old_keys), ('granite4_tiny', new_types),
+            ('granite4_tiny', lambda c: c.update(mamba_d_head=8)),
+            ('granite4_tiny', lambda c: c.update(time_step_limit=[0.0, float('inf')])),
+            ('deepseek_v32', lambda c: c.update(topk_method='noaux_tc', scoring_func='sigmoid')),
+            ('deepseek_v32', lambda c: c.update(first_k_dense_replace=3, mlp_layer_types=['dense'] + 2 * ['sparse'])))):
         usual = exported(os.path.join(GOLDEN, 'autumn', name), name)
         other = exported(copy_with(name, '%s_%d' % (name, number), change), '%s_%d' % (name, number))
         if usual and other:
             check(read(usual) == read(other), '%s: written otherwise' % name)
+
+
+def test_embedding_of_release_5():
+    """The library saves Nemotron's embedding under another name than that of the published files."""
+    folder = copy_with('nemotron3_moe', 'renamed', lambda settings: None)
+    path = os.path.join(folder, 'model.safetensors')
+    with open(path, 'rb') as file:
+        data = file.read()
+    write(path, data.replace(b'"backbone.embeddings.weight"', b'"backbone.embedding.weight" '))
+    usual, other = exported(os.path.join(GOLDEN, 'autumn', 'nemotron3_moe'), 'usual'), exported(folder, 'renamed')
+    if usual and other:
+        check(read(usual) == read(other), 'backbone.embedding.weight')
 
 
 REFUSED = [
@@ -160,6 +184,7 @@ REFUSED = [
     ('nemotron3_moe', dict(conv_kernel=65), 'conv_kernel'),
     ('nemotron3_moe', dict(ssm_state_size=0), 'ssm_state_size'),
     ('granite4_tiny', dict(mamba_d_head=9), 'mamba_d_head'),
+    ('granite4_tiny', dict(time_step_limit=[0.01, 0.5]), 'time_step_limit'),
     ('granite4_tiny', dict(mamba_n_heads=7), 'mamba_n_heads'),
     ('granite4_tiny', dict(layer_types=['mamba', 'gru', 'mamba']), 'layer_types'),
     ('granite4_tiny', dict(normalization_function='layernorm'), 'normalization_function'),

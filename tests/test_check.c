@@ -1,13 +1,15 @@
 // ./run on a machine made up here, whose clock goes by the tokens that are read and stands still otherwise. Driven by
-// test_check.py: test_check SECONDS_PER_TOKEN SLOWER_FROM TIMES_SLOWER ARGUMENTS... The last line on standard error is
-// how long that machine took.
+// test_check.py: test_check SECONDS_PER_TOKEN SLOWER_FROM[:UNTIL] TIMES_SLOWER ARGUMENTS... The last line on standard
+// error is how long that machine took.
 #define main run_main
 #include "run.c"
 #undef main
 
+#include <math.h>
+
 #include "src/fast/transformer.h"
 
-static double clock_now, per_token, slower_from, times_slower;
+static double clock_now, per_token, slower_from, slower_until, times_slower;
 
 double __wrap_now_seconds(void);
 double __wrap_now_seconds(void) { return clock_now; }
@@ -20,14 +22,17 @@ Fault __wrap_transformer_forward(Transformer *t, const int32_t *tokens, int n, i
 Fault __wrap_transformer_forward(Transformer *t, const int32_t *tokens, int n, int first,
                                  int length, int n_logits) {
     enum { WEIGHTS = 5 };
-    clock_now += per_token * (n + WEIGHTS) * (clock_now < slower_from ? 1 : times_slower);
+    const bool is_slower = clock_now >= slower_from && clock_now < slower_until;
+    clock_now += per_token * (n + WEIGHTS) * (is_slower ? times_slower : 1);
     return __real_transformer_forward(t, tokens, n, first, length, n_logits);
 }
 
 int main(int argc, char **argv) {
     if (argc < 5) return TROUBLE;
     per_token = strtod(argv[1], NULL);
-    slower_from = strtod(argv[2], NULL);
+    char *behind;
+    slower_from = strtod(argv[2], &behind);
+    slower_until = *behind == ':' ? strtod(behind + 1, NULL) : INFINITY;
     times_slower = strtod(argv[3], NULL);
     argv[3] = argv[0];
     const int status = run_main(argc - 3, argv + 3);

@@ -660,6 +660,16 @@ def test_more_verdicts_by_jumps():
     verdicts_by_jumps(BY_JUMPS[2:])
 
 
+def test_a_busy_moment():
+    """While the speed is measured the machine is a hundred times slower, or stops for some seconds later on."""
+    program = made_up_clock()
+    for slower, times in ('0.02:4', 100), ('0:3', 300), ('8:9', 15):
+        result = run(0.005, slower, times, MODEL, '--check', '-n', 4096, '--rope', 'none', '--budget', 60,
+                     program=program, timeout=600)
+        check(result.status == NO and result.out.splitlines()[-1].startswith('# fails at 4096'),
+              'decided although the machine was %d times slower from %s s on' % (times, slower), result.out[-300:])
+
+
 @takes_long
 def test_slow_clocks():
     """On machines made up in test_check.c, from one that reads 20,000 tokens a second to one that reads one, steady

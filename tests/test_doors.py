@@ -45,18 +45,19 @@ out_huggingface.RUN = in_work('no-run')  # rope.README has tests of its own (tes
 
 # Features by their names in families.json; `unsaid`: what the GGUF architecture has no key for.
 PUBLISHED = {
-    'llama': dict(gguf='llama', adjacent=True),
+    'llama': dict(may='all_biases ffn_bias', gguf='llama', adjacent=True),
     'mistral': dict(sign='window', gguf='llama', adjacent=True),
     'qwen2': dict(always='qkv_bias', may='window some_window', gguf='qwen2', unsaid='window some_window'),
     'qwen3': dict(always='head_norms', may='all_biases window some_window', gguf='qwen3',
                   unsaid='all_biases window some_window'),
     'phi3': dict(sign='partial longrope', may='partial window', gguf='phi3', fused=True),
-    'smollm3': dict(may='all_biases without_rope window some_window', gguf='smollm3', adjacent=True,
-                    needs='without_rope', unsaid='all_biases window some_window'),
+    'smollm3': dict(may='all_biases ffn_bias without_rope window some_window', gguf='smollm3', adjacent=True,
+                    needs='without_rope', unsaid='all_biases ffn_bias window some_window'),
     'gemma': dict(always='gelu embedding_scale', adds_one=True, may='all_biases', gguf='gemma', unsaid='all_biases',
                   activation='hidden_act'),
     'gemma3_text': dict(always='norms_both head_norms gelu embedding_scale', adds_one=True,
-                        may='all_biases score_scale two_ropes window some_window', gguf='gemma3', unsaid='all_biases'),
+                        may='all_biases score_scale two_ropes window some_window logit_cap', gguf='gemma3',
+                        unsaid='all_biases logit_cap'),
     'olmo2': dict(always='norms_after whole_norms', may='all_biases', gguf='olmo2', unsaid='all_biases'),
     'olmo3': dict(always='norms_after whole_norms', may='all_biases two_ropes window some_window', gguf='olmo2',
                   unsaid='all_biases', one_theta=True),
@@ -109,7 +110,7 @@ ARCHITECTURES = dict(llama='Llama', mistral='Mistral', qwen2='Qwen2', qwen3='Qwe
                      gemma='Gemma', gemma3_text='Gemma3', olmo2='Olmo2', olmo3='Olmo3', ministral3='Ministral3',
                      exaone4='Exaone4', mixtral='Mixtral', qwen3_moe='Qwen3Moe', gpt_oss='GptOss')
 # By attention_bias.
-BIASES_SAID = ('qwen3', 'smollm3', 'gemma', 'gemma3_text', 'olmo2', 'olmo3', 'qwen3_moe', 'gpt_oss', 'flex_olmo',
+BIASES_SAID = ('llama', 'qwen3', 'smollm3', 'gemma', 'gemma3_text', 'olmo2', 'olmo3', 'qwen3_moe', 'gpt_oss', 'flex_olmo',
                'qwen3_5_text', 'qwen3_next', 'qwen3_5_moe_text')
 
 

@@ -45,12 +45,12 @@ def test_weights():
                     'bos_id': 1, 'eos_ids': [2], 'rope_method': 0, 'rope_dynamic': 0, 'theta': 10000.0, 'factor': 0.0,
                     'train_ctx': 256, 'ramp': 0, 'truncate': 1, 'n_longrope': 0}
         wrong = {key: (header[key], value) for key, value in expected.items() if header[key] != value}
-        check('header ' + name, not wrong, wrong)
+        check(not wrong, 'header ' + name, wrong)
         expected = expected_tensors(source, head_dim)
         wrong = [key for key in expected
                  if found.get(key) != expected[key]] + [key for key in found if key not in expected]
-        check('tensors ' + name, not wrong, wrong)
-        check('types said ' + name, any(' and ' in line for line in lines) == (dtype is mixed), lines)
+        check(not wrong, 'tensors ' + name, wrong)
+        check(any(' and ' in line for line in lines) == (dtype is mixed), 'types said ' + name, lines)
 
 
 def test_pairing_keeps_attention():
@@ -80,7 +80,7 @@ def test_pairing_keeps_attention():
 
     theirs = score(*(source['model.layers.0.self_attn.%s_proj.weight' % p][2] for p in 'qk'), True)
     ours = score(found[0, 'wq'], found[0, 'wk'], False)
-    check('pairing keeps attention', math.isclose(theirs, ours, rel_tol=1e-9), (theirs, ours))
+    check(math.isclose(theirs, ours, rel_tol=1e-9), 'pairing keeps attention', (theirs, ours))
 
 
 def test_tying():
@@ -89,19 +89,20 @@ def test_tying():
     embedding = tensors['model.embed_tokens.weight']
     both = dict(tensors, **{'lm_head.weight': embedding})
     header, found, _ = exported('tied, both equal', tied, both)
-    check('tied, both equal', header and header['shared_classifier'] == 1)
+    check(header and header['shared_classifier'] == 1, 'tied, both equal')
     # Transformers ties nothing when the checkpoint has both and they differ.
     differ = dict(tensors, **{'lm_head.weight': ('F32', [33, 24], random_values('F32', 33 * 24))})
     header, found, lines = exported('tied, both differ', tied, differ)
-    check('tied, both differ', header and header['shared_classifier'] == 0 and
-          found['classifier'] == differ['lm_head.weight'][2] and any('lm_head' in line for line in lines), lines)
+    check(header and header['shared_classifier'] == 0 and
+          found['classifier'] == differ['lm_head.weight'][2] and any('lm_head' in line for line in lines),
+          'tied, both differ', lines)
     # And it ties from whichever is there.
     only_head = {('lm_head.weight' if n == 'model.embed_tokens.weight' else n): t for n, t in tensors.items()}
     header, found, _ = exported('tied, only lm_head', tied, only_head)
-    check('tied, only lm_head', header and header['shared_classifier'] == 1 and found['embedding'] == embedding[2])
+    check(header and header['shared_classifier'] == 1 and found['embedding'] == embedding[2], 'tied, only lm_head')
     old = dict(make_tensors(LLAMA), **{'model.layers.0.self_attn.rotary_emb.inv_freq': ('F32', [3], bytes(12))})
     header, _, _ = exported('inv_freq of old checkpoints', LLAMA, old)
-    check('inv_freq of old checkpoints', header)
+    check(header, 'inv_freq of old checkpoints')
 
 
 # ---- tests: config.json ----
@@ -111,14 +112,14 @@ def test_what_is_said():
     tensors = safetensors(make_tensors(LLAMA))
     config = changed(LLAMA, rope_scaling={'type': 'linear', 'factor': 2, 'attention_factor': 2.0, 'finetuned': True})
     header, _, lines = exported('unused keys', config, tensors)
-    check('linear is in the header', header and (header['rope_method'], header['factor']) == (1, 2.0), header)
+    check(header and (header['rope_method'], header['factor']) == (1, 2.0), 'linear is in the header', header)
     for key in 'attention_factor', 'finetuned':
-        check('unused keys are named', lines and any('rope_scaling.%s ' % key in line for line in lines), lines)
+        check(lines and any('rope_scaling.%s ' % key in line for line in lines), 'unused keys are named', lines)
     _, _, lines = exported('no type', changed(LLAMA, rope_scaling={'factor': 4.0}), tensors)
-    check('a block without a type', lines and any('a block without a rope_type means no scaling' in line
-                                                  for line in lines), lines)
+    check(lines and any('a block without a rope_type means no scaling' in line
+                                                  for line in lines), 'a block without a type', lines)
     _, _, lines = exported('two thetas', changed(LLAMA, rope_theta=7.0, rope_parameters={'rope_theta': 1e4}), tensors)
-    check('a contradiction is warned of', lines and sum('warning: ' in line for line in lines) == 1, lines)
+    check(lines and sum('warning: ' in line for line in lines) == 1, 'a contradiction is warned of', lines)
 
 
 def test_other_settings():
@@ -148,9 +149,9 @@ def test_other_settings():
         header, _, _ = exported('config: ' + name, config, tensors)
         if header:
             wrong = {key: (header[key], value) for key, value in fields.items() if header[key] != value}
-            check('config: ' + name, not wrong, wrong)
+            check(not wrong, 'config: ' + name, wrong)
     header, _, _ = exported('generation_config', LLAMA, generation_config__json={'eos_token_id': [7, 2, 9]})
-    check('generation_config adds end tokens', header and header['eos_ids'] == [2, 7, 9], header)
+    check(header and header['eos_ids'] == [2, 7, 9], 'generation_config adds end tokens', header)
 
 
 # ---- tests: what is refused ----
@@ -173,7 +174,7 @@ def test_refused_settings():
         for what, value in ('no', ...), ('null', None), ('0', 0), ('a fraction', 24.5), ('absurd', 2 ** 40):
             with case('%s: %s' % (key, what)):
                 found, problem, *_ = exporter_says(json.dumps(changed(LLAMA, **{key: value})))
-                check('%s: %s' % (key, what), not found and key in problem and '\n' not in problem, problem)
+                check(not found and key in problem and '\n' not in problem, '%s: %s' % (key, what), problem)
     yarn = {'rope_type': 'yarn', 'factor': 4.0, 'original_max_position_embeddings': 64}
     whole = json.dumps(changed(LLAMA, rope_scaling=yarn))
     for key, old in (('hidden_size', '24'), ('max_position_embeddings', '256'), ('rms_norm_eps', '1e-05'),
@@ -182,7 +183,7 @@ def test_refused_settings():
             with case('%s is %.9s' % (key, new)):
                 text = whole.replace('"%s": %s' % (key, old), '"%s": %s' % (key, new))
                 found, problem, *_ = exporter_says(text)
-                check('%s is %.9s' % (key, new), text != whole and not found and key in problem, problem)
+                check(text != whole and not found and key in problem, '%s is %.9s' % (key, new), problem)
     for name, text in (('empty', ''), ('not JSON', '{"a": '), ('a list', '[1]'), ('deep', '[' * 100000),
                        ('bytes', b'\xff\xfe{}'), ('twice', '{"vocab_size": 1, ' + json.dumps(LLAMA)[1:])):
         refused('config.json ' + name, Case(text, tensors), 'config.json')
@@ -293,36 +294,37 @@ def test_command():
                             ('unknown', ['--wrong', 'x', 'y']), ('no value', ['x', 'y', '--tokenizer-out']),
                             ('at odds', ['--tokenizer', 'x', 'y', '--no-tokenizer'])):
         run = case.run(*arguments)
-        check('usage: ' + name, run.returncode == 2 and len(run.stderr.splitlines()) == 1 and not run.stdout,
+        check(run.returncode == 2 and len(run.stderr.splitlines()) == 1 and not run.stdout, 'usage: ' + name,
               run.stderr)
     run = case.run_fresh('--help')
-    check('--help', run.returncode == 0 and '--tokenizer-out' in run.stdout and not run.stderr)
+    check(run.returncode == 0 and '--tokenizer-out' in run.stdout and not run.stderr, '--help')
     run = case.run_fresh()
-    check('a model is written', run.returncode == 0, run.stderr)
+    check(run.returncode == 0, 'a model is written', run.stderr)
     run = case.run()
-    check('an older model of the exporter is replaced', run.returncode == 0 and os.path.getsize(case.out) > 1000
-          and case.left() == ['model.bin'], run.stderr)
+    check(run.returncode == 0 and os.path.getsize(case.out) > 1000
+          and case.left() == ['model.bin'], 'an older model of the exporter is replaced', run.stderr)
     with open(case.out, 'rb') as file:
         before = file.read()
     run = case.run_fresh(case.folder, case.out,
                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
     with open(case.out, 'rb') as file:
         after = file.read()
-    check('a full disk is told and the older file stays', run.returncode == 2 and len(run.stderr.splitlines()) == 1
-          and before == after and case.left() == ['model.bin'], run.stderr)
+    check(run.returncode == 2 and len(run.stderr.splitlines()) == 1
+          and before == after and case.left() == ['model.bin'],
+              'a full disk is told and the older file stays', run.stderr)
     for name, out, key in (('a folder', case.results, 'cannot be'),
                            ('in no folder', os.path.join(case.results, 'no', 'm.bin'), 'No such file'),
                            ('an input', os.path.join(case.folder, 'model.safetensors'), 'lost'),
                            ('a device', '/dev/null', 'cannot be')):
         run = case.run(case.folder, out)
-        check('OUT is ' + name, run.returncode == 2 and len(run.stderr.splitlines()) == 1 and key in run.stderr,
+        check(run.returncode == 2 and len(run.stderr.splitlines()) == 1 and key in run.stderr, 'OUT is ' + name,
               run.stderr)
     run = case.run(case.folder, case.out + '2', '--tokenizer-out', case.out + '2')
-    check('no tokenizer, no trouble with its name', run.returncode == 0, run.stderr)
+    check(run.returncode == 0, 'no tokenizer, no trouble with its name', run.stderr)
     case.put('tokenizer.model', sentencepiece(PIECES[:3] + PIECES[260:], {3: 2}))
     run = case.run(case.folder, case.out + '3', '--tokenizer-out', case.out + '3')
-    check('one name for both files', run.returncode == 2 and len(run.stderr.splitlines()) == 1
-          and case.left() == ['model.bin', 'model.bin2'], run.stderr)
+    check(run.returncode == 2 and len(run.stderr.splitlines()) == 1
+          and case.left() == ['model.bin', 'model.bin2'], 'one name for both files', run.stderr)
     case.close()
     fifo = without(Case(LLAMA, make_tensors(LLAMA)), 'model.safetensors')
     os.mkfifo(os.path.join(fifo.folder, 'model.safetensors'))
@@ -363,16 +365,17 @@ def test_large():
     run = case.run_fresh(case.folder, case.out,
                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (100 << 20, 100 << 20)))
     size = os.path.getsize(case.out) if os.path.exists(case.out) else 0
-    check('%d MB in 100 MB of memory' % (at >> 20), run.returncode == 0 and 0 <= size - at < 4096, run.stderr)
+    check(run.returncode == 0 and 0 <= size - at < 4096, '%d MB in 100 MB of memory' % (at >> 20), run.stderr)
     for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
         run = subprocess.run([sys.executable, '-I', '-S', '-c', INTERRUPTED, EXPORTER, case.folder, case.out + '2',
                               str(int(number))],
                              stderr=subprocess.PIPE,
                              universal_newlines=True)
         lines = run.stderr.splitlines()
-        check('interrupted by signal %d' % number, run.returncode == 130 and len(lines) == 1
+        check(run.returncode == 130 and len(lines) == 1
               and 'interrupted' in lines[0]
-              and case.left() == ['model.bin'], (run.returncode, lines, case.left()))
+              and case.left() == ['model.bin'],
+                  'interrupted by signal %d' % number, (run.returncode, lines, case.left()))
     case.close()
 
 
@@ -397,7 +400,7 @@ def test_golden():
                   for key, entry in json.loads(data[8:8 + length].decode()).items() if key != '__metadata__'}
         header, found, _ = exported(name, config, data)
         if header:
-            check(name, found == expected_tensors(source, header['head_dim']))
+            check(found == expected_tensors(source, header['head_dim']), name)
 
 
 if __name__ == '__main__':

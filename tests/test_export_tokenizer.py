@@ -18,11 +18,11 @@ def test_tokenizer_alone():
     case = Case(LLAMA, tokenizer__model=sentencepiece())
     source, out = os.path.join(case.folder, 'tokenizer.model'), os.path.join(case.results, 't.bin')
     run = case.run('--tokenizer', source, out)
-    check('--tokenizer', run.returncode == 0 and case.left() == ['t.bin'], run.stderr)
+    check(run.returncode == 0 and case.left() == ['t.bin'], '--tokenizer', run.stderr)
     tokens, t = read_tokenizer(out, len(PIECES))
-    check('tokens', tokens == [(text.replace('\u2581'.encode(), b' '), score) for text, score, _ in PIECES])
-    check('types', t['types'] == [kind for _, _, kind in PIECES])
-    check('trailer', (t['flags'], t['bos_id'], t['unk_id'], t['eos_ids']) == (3, 1, 0, [2]), t)
+    check(tokens == [(text.replace('\u2581'.encode(), b' '), score) for text, score, _ in PIECES], 'tokens')
+    check(t['types'] == [kind for _, _, kind in PIECES], 'types')
+    check((t['flags'], t['bos_id'], t['unk_id'], t['eos_ids']) == (3, 1, 0, [2]), 'trailer', t)
     plain = PIECES[:3] + PIECES[259:]
     variants = [
         ('no dummy prefix', sentencepiece(normalizer={**NORMALIZER, 3: 0}), PIECES, {'flags': 2}),
@@ -46,10 +46,10 @@ def test_tokenizer_alone():
         case.put('tokenizer.model', data)
         run = case.run('--tokenizer', source, out)
         if run.returncode:
-            check('tokenizer: ' + name, False, run.stderr)
+            check(False, 'tokenizer: ' + name, run.stderr)
             continue
         _, t = read_tokenizer(out, len(pieces))
-        check('tokenizer: ' + name, all(t[key] == value for key, value in fields.items()), t)
+        check(all(t[key] == value for key, value in fields.items()), 'tokenizer: ' + name, t)
     case.close()
 
 
@@ -104,7 +104,7 @@ def test_folder_with_tokenizer():
         run = case.run(case.folder, os.path.join(case.results, out),
                        *(a.replace('OUT', case.results) for a in arguments))
         left = case.left()
-        check('folder: ' + name, run.returncode == 0 and len(left) == 2, run.stderr or left)
+        check(run.returncode == 0 and len(left) == 2, 'folder: ' + name, run.stderr or left)
         other = [f for f in left if f != out]
         result = read_tokenizer(os.path.join(case.results, other[0]),
                                 config['vocab_size']) if other and not run.returncode else None
@@ -112,12 +112,12 @@ def test_folder_with_tokenizer():
         return (*result, other[0], run.stderr.splitlines()) if result else ([], {}, '', [])
 
     tokens, t, name, _ = folder('padded')
-    check('padded with unused tokens', tokens[n:] == [(b'', 0.0)] * 6 and t.get('types', [])[n:] == [5] * 6,
+    check(tokens[n:] == [(b'', 0.0)] * 6 and t.get('types', [])[n:] == [5] * 6, 'padded with unused tokens',
           t.get('types', [])[n:])
-    check('the end tokens are the model\'s', t.get('eos_ids') == [2, n + 1] and name == 'tokenizer.bin',
+    check(t.get('eos_ids') == [2, n + 1] and name == 'tokenizer.bin', 'the end tokens are the model\'s',
           (t.get('eos_ids'), name))
-    check('beside another name', folder('beside', out='tiny.bin')[2] == 'tiny.tokenizer.bin')
-    check('--tokenizer-out', folder('placed', arguments=('--tokenizer-out', 'OUT/here.tok'))[2] == 'here.tok')
+    check(folder('beside', out='tiny.bin')[2] == 'tiny.tokenizer.bin', 'beside another name')
+    check(folder('placed', arguments=('--tokenizer-out', 'OUT/here.tok'))[2] == 'here.tok', '--tokenizer-out')
 
     same = {'content': '<s>', 'special': True, 'lstrip': False, 'rstrip': False, 'single_word': False,
             'normalized': False}
@@ -127,21 +127,21 @@ def test_folder_with_tokenizer():
     tokens, t, _, _ = folder('added', added(_1=same,
                                             **{'_%d' % (n + 1): im_end, '_%d' % (n + 3): tool,
                                                '_%d' % PIECES.index((b'he', -1.0, 1)): word}))
-    check('added tokens', [text for text, _ in tokens[n:]] == [b'', b'<|im_end|>', b'', b'<tool x>', b'', b''] and
+    check([text for text, _ in tokens[n:]] == [b'', b'<|im_end|>', b'', b'<tool x>', b'', b''] and
           t.get('types', [])[n:] == [5, 3, 5, 4, 5, 5] and t['types'][1] == 3
-          and t['types'][PIECES.index((b'he', -1.0, 1))] == 4,
+          and t['types'][PIECES.index((b'he', -1.0, 1))] == 4, 'added tokens',
           tokens[n:])
     user = PIECES.index((b'[user]', -4.0, 4))
     for special, kind in (True, 3), (False, 4):  # Gemma's turns are user-defined in tokenizer.model
         t = folder('user-defined', added(**{'_%d' % user: {'content': '[user]', 'special': special}}))[1]
-        check('user-defined, special %s' % special, t.get('types', {})[user] == kind, t.get('types'))
+        check(t.get('types', {})[user] == kind, 'user-defined, special %s' % special, t.get('types'))
     tokens, t, _, _ = folder('added_tokens.json', added_tokens__json={'<x>': n})
-    check('added_tokens.json', tokens and tokens[n][0] == b'<x>' and t['types'][n] == 4)
+    check(tokens and tokens[n][0] == b'<x>' and t['types'][n] == 4, 'added_tokens.json')
     _, _, _, lines = folder('beyond', added(**{'_%d' % (n + 6): im_end}))
-    check('a token beyond the model is left out and said', "'<|im_end|>', is left out" in str(lines) and
-          "b'" not in str(lines), lines)
+    check("'<|im_end|>', is left out" in str(lines) and
+          "b'" not in str(lines), 'a token beyond the model is left out and said', lines)
     _, t, _, _ = folder('no bos', {'add_bos_token': False, 'add_prefix_space': False})
-    check('add_bos_token and add_prefix_space', t.get('bos_id') == -1 and t.get('flags') == 2, t.get('flags'))
+    check(t.get('bos_id') == -1 and t.get('flags') == 2, 'add_bos_token and add_prefix_space', t.get('flags'))
 
     for name, settings, key in (('another text', added(_1={'content': '<x>', 'special': True}), 'added token 1'),
                                 ('stripping', added(**{'_%d' % n: {'content': 'x', 'lstrip': True}}), 'lstrip'),
@@ -159,8 +159,8 @@ def test_folder_with_tokenizer():
                                    ('--no-tokenizer', {'tokenizer__model': b'x'}, ('--no-tokenizer',))):
         case = Case(config, tensors, **files)
         run = case.run(case.folder, case.out, *arguments)
-        check(name, run.returncode == 0 and case.left() == ['model.bin']
-              and ('no tokenizer written' in run.stderr) == (not files), run.stderr)
+        check(run.returncode == 0 and case.left() == ['model.bin']
+              and ('no tokenizer written' in run.stderr) == (not files), name, run.stderr)
         case.close()
 
 
@@ -170,11 +170,11 @@ def test_way_out():
                for name, (kind, shape, _) in make_tensors(LLAMA).items()}
     bad = Case(LLAMA, tensors, tokenizer__model=b'x')
     said = bad.run().stderr
-    check('a refusal of a model\'s tokenizer names a way out', said.count('\n') == 1 and '--no-tokenizer' in said and
-          '--ppl FILE --ids' in said, said)
+    check(said.count('\n') == 1 and '--no-tokenizer' in said and
+          '--ppl FILE --ids' in said, 'a refusal of a model\'s tokenizer names a way out', said)
     said = bad.run('--tokenizer', os.path.join(bad.folder, 'tokenizer.model'), bad.out).stderr
-    check('a tokenizer alone has none', '--no-tokenizer' not in said and said.count('\n') == 1, said)
-    check('the model alone', bad.run('--no-tokenizer', bad.folder, bad.out).returncode == 0)
+    check('--no-tokenizer' not in said and said.count('\n') == 1, 'a tokenizer alone has none', said)
+    check(bad.run('--no-tokenizer', bad.folder, bad.out).returncode == 0, 'the model alone')
     bad.put('ids.txt', ' '.join(map(str, range(32))))
     program = os.path.join(os.path.dirname(EXPORTER), 'run')
     for what, arguments, status, words in (
@@ -182,7 +182,7 @@ def test_way_out():
             ('no text is', ('-i', 'Hi'), 2, 'or FOLDER/tokenizer.model if that is refused; without one, --ppl')):
         run = subprocess.run([program, bad.out, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                              universal_newlines=True)
-        check('without a tokenizer ' + what, run.returncode == status and words in run.stderr, run.stderr)
+        check(run.returncode == status and words in run.stderr, 'without a tokenizer ' + what, run.stderr)
     bad.close()
 
 
@@ -193,14 +193,14 @@ def test_real_tokenizer():
     case = Case(LLAMA)
     out = os.path.join(case.results, 't.bin')
     run = case.run('--tokenizer', source, out)
-    check('Llama 2 tokenizer', run.returncode == 0, run.stderr)
+    check(run.returncode == 0, 'Llama 2 tokenizer', run.stderr)
     if run.returncode == 0:
         tokens, t = read_tokenizer(out, 32000)
         found = [tokens[i][0] for i in (0, 1, 2, 3, 13, 258, 29871, 29900)]
-        check('Llama 2 tokens', found == [b'<unk>', b'<s>', b'</s>', b'<0x00>', b'<0x0A>', b'<0xFF>', b' ', b'0'],
+        check(found == [b'<unk>', b'<s>', b'</s>', b'<0x00>', b'<0x0A>', b'<0xFF>', b' ', b'0'], 'Llama 2 tokens',
               found)
-        check('Llama 2 trailer', (t['flags'], t['bos_id'], t['unk_id'], t['eos_ids']) == (3, 1, 0, [2]) and
-              t['types'] == [2, 3, 3] + 256 * [6] + (32000 - 259) * [1], t['flags'])
+        check((t['flags'], t['bos_id'], t['unk_id'], t['eos_ids']) == (3, 1, 0, [2]) and
+              t['types'] == [2, 3, 3] + 256 * [6] + (32000 - 259) * [1], 'Llama 2 trailer', t['flags'])
     case.close()
 
 
@@ -254,7 +254,7 @@ def test_damage():
     run = subprocess.run([sys.executable, '-I', '-S', '-B', '-c', DAMAGE, EXPORTER, case.folder, case.out,
                           os.environ.get('DAMAGE_ROUNDS', '150')],
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
-    check('damage', run.returncode == 0 and not run.stdout, run.stdout[:600] or run.stderr)
+    check(run.returncode == 0 and not run.stdout, 'damage', run.stdout[:600] or run.stderr)
     case.close()
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The header of versions 3 to 6 has one layout: the table in docs/format.md, the tables in src/llama and src/kinds
+"""The header of versions 3 to 6 has one layout: the table of docs/header.tsv, the tables in src/llama and src/kinds
 that read and write it, and the one that these tests write files by say the same, field by
 field."""
 
@@ -28,20 +28,19 @@ def text_of(*path):
 
 def documented():
     """Rows (name, offset, type) of the header, and the (offset, type) of what is reserved in it."""
-    section = text_of('docs', 'format.md').split('## model.bin, versions 3 to 6')[1].split('\n## ')[0]
-    rows = re.findall(r'^\| *(\d+) *\| *(\S*) *\| *(`?\w+`?)[^|]*\|', section, re.M)
-    fields = [(name.strip('`'), int(offset), kind) for offset, kind, name in rows if name.startswith('`')]
+    rows = [line.split('\t')[:3] for line in text_of('docs', 'header.tsv').splitlines()[1:]]
+    fields = [(name, int(offset), kind) for offset, kind, name in rows if name != 'reserved']
     reserved = [(int(offset), kind) for offset, kind, name in rows if name == 'reserved']
     return fields, reserved
 
 
 def in_c():
-    """The same of a Llama's table and of each kind's. A row is {"name", offset, type, low, high, CONFIG(member)}, ROPE or
-    EXTRA, and versions that some values need."""
+    """The same of a Llama's table and of each kind's. A row is {"name", offset, type, low, high, IN_MODEL(member)} or EXTRA,
+    and versions that some values need."""
     kinds = sorted(name for name in os.listdir(os.path.join(ROOT, 'src', 'kinds')) if name.endswith('.c'))
     texts = [text_of('src', 'llama', 'header.c')] + [text_of('src', 'kinds', name) for name in kinds]
     table = ''.join(''.join(re.findall(r'fields_of_\w+\[\] = \{\n(.*?)\n\};', text, re.S)) for text in texts)
-    rows = re.findall(r'\{\s*"(\w+)",\s*(\d+),\s*(\w+),[^{}]*?((?:CONFIG|ROPE|EXTRA)\([\w.\[\]]+\))[^{}]*\}',
+    rows = re.findall(r'\{\s*"(\w+)",\s*(\d+),\s*(\w+),[^{}]*?((?:IN_MODEL|EXTRA)\([\w.\[\]]+\))[^{}]*\}',
                       table)
     n_rows = table.count('{')
     check(len(rows) == n_rows > 30, 'every row of the table in C is understood', '%d of %d' % (len(rows), n_rows))
@@ -84,7 +83,7 @@ def test_made_from_rows():
         for name, change, found in (
                 ('dim', {'high': 7}, ['src/llama/header.c']), ('conv_width', {'member': 'states.wide'},
                                                                ['src/kinds/states.c']),
-                ('theta', {'meaning': 'another'}, ['docs/format.md'])):
+                ('theta', {'meaning': 'another'}, ['docs/header.tsv'])):
             fields = {**rows['fields'], name: {**rows['fields'][name], **change}}
             with open(os.path.join(folder, 'export', 'header.json'), 'w', encoding='utf-8') as file:
                 json.dump({**rows, 'fields': fields}, file)

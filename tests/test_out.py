@@ -118,7 +118,7 @@ HUGGING_FACE = {
     'a window': ('mistral', dict(sliding_window=9)),
     'biases': ('qwen2', dict(use_sliding_window=False, layer_types=[FULL] * 3)),
     'a bias of wo': ('seed_oss', dict(attention_bias=False, attention_out_bias=True, mlp_bias=False)),
-    'all biases': ('smollm3', dict(attention_bias=True, no_rope_layers=ALL, use_sliding_window=False)),
+    'all biases': ('llama', dict(attention_bias=True, mlp_bias=False)),
     'head norms': ('qwen3', dict(attention_bias=False, use_sliding_window=False)),
     'head norms and biases': ('qwen3', dict(attention_bias=True)),
     'a part turns': ('phi3', dict(sliding_window=None, architectures=['Phi3ForCausalLM'], partial_rotary_factor=0.6)),

@@ -13,8 +13,6 @@ from common import (ROOT, check, close, good, house, in_work, main, one_line, ra
 # What is added for the test: maps in groups, in chunks, growing slowly, unevenly, up and down, and one that is no
 # difference of two parts; a method.
 FORMULAS = '''
-static int every_24(const RopeConfig *c) { (void)c; return 24; }
-static int every_100(const RopeConfig *c) { (void)c; return 100; }
 static RopeParts by_24(const RopeConfig *c, int p) {
     return (RopeParts){c->near, p / 24 + c->near - c->near / 24, p / 24};
 }
@@ -31,41 +29,47 @@ static RopeParts all_far(const RopeConfig *c, int p) { (void)c; return (RopePart
 static double logarithm(const RopeConfig *c, int i, int j) { (void)c; return 50 * log(1 + (i - j) / 50.0); }
 static double hump(const RopeConfig *c, int i, int j) { (void)c; return (i - j) * exp(1 - (i - j) / 150.0); }
 static RopeParts forgets(const RopeConfig *c, int p) { (void)c; return (RopeParts){p < 50 ? 9 : 40, p, p}; }
+static RopeParts too_far(const RopeConfig *c, int p) { (void)c; return (RopeParts){1, 1e300 * p, 0}; }
+static RopeParts counts(const RopeConfig *c, int p) { static int n; (void)c; return (RopeParts){1, p + n++ % 3, p}; }
 static RopeParts no_number(const RopeConfig *c, int p) { (void)c; return (RopeParts){1, p, log(p - 70)}; }
 static double quadratic(const RopePair *p) {
     double share = 2.0 * p->index / p->config->rotary_dim;
     return p->plain * pow(p->scale, -share * share);
 }
+static double too_fast(const RopePair *p) { return p->plain * 1e30; }
 static double not_finite(const RopePair *p) { return p->plain * sqrt(2 - p->index); }
 '''
 MAPS = '''
-    {"by-24", by_24, every_24, NULL, ROPE_MAP_NEAR, 0, "groups", "mine"},
-    {"by-24-unsaid", by_24, NULL, NULL, ROPE_MAP_NEAR, 0, "groups", "mine"},
-    {"in-100", in_100, every_100, NULL, 0, 0, "chunks", "mine"},
-    {"slow", slow, NULL, NULL, ROPE_MAP_NEAR, 0, "growing slowly", "mine"},
-    {"to-and-fro", to_and_fro, NULL, NULL, 0, 0, "not monotone", "mine"},
-    {"all-far", all_far, every_position, NULL, 0, 0, "half", "mine"},
-    {"logarithm", NULL, NULL, logarithm, 0, 0, "no two parts", "mine"},
-    {"hump", NULL, NULL, hump, 0, 0, "up, and down again", "mine"},
-    {"wrong-period", by_24, every_position, NULL, ROPE_MAP_NEAR, 0, "", "mine"},
-    {"wrong-steps", slow, every_100, NULL, ROPE_MAP_NEAR, 0, "", "mine"},
-    {"forgets", forgets, every_position, NULL, 0, 0, "", "mine"},
-    {"no-number", no_number, NULL, NULL, 0, 0, "", "mine"},
-    {"no-flag", rerope, every_position, NULL, 0, 0, "", "mine"},
-    {"idle-flag", in_100, every_100, NULL, ROPE_MAP_CHUNK, 0, "", "mine"},
-    {"no-formula", NULL, NULL, NULL, 0, 0, "", "mine"},
+    {"by-24", by_24, NULL, ROPE_MAP_NEAR, 0, "groups", "mine"},
+    {"in-100", in_100, NULL, 0, 0, "chunks", "mine"},
+    {"slow", slow, NULL, ROPE_MAP_NEAR, 0, "growing slowly", "mine"},
+    {"to-and-fro", to_and_fro, NULL, 0, 0, "not monotone", "mine"},
+    {"all-far", all_far, NULL, 0, 0, "half", "mine"},
+    {"logarithm", NULL, logarithm, 0, 0, "no two parts", "mine"},
+    {"hump", NULL, hump, 0, 0, "up, and down again", "mine"},
+    {"forgets", forgets, NULL, 0, 0, "", "mine"},
+    {"too-far", too_far, NULL, 0, 0, "", "mine"},
+    {"counts", counts, NULL, 0, 0, "", "mine"},
+    {"no-number", no_number, NULL, 0, 0, "", "mine"},
+    {"no-flag", rerope, NULL, 0, 0, "", "mine"},
+    {"idle-flag", in_100, NULL, ROPE_MAP_CHUNK, 0, "", "mine"},
+    {"no-formula", NULL, NULL, 0, 0, "", "mine"},
 '''
 METHODS = '''
     {"quadratic", quadratic, NULL, ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC, "by the share", "mine"},
+    {"empty", NULL, NULL, 0, "", "mine"},
+    {"too-fast", too_fast, NULL, 0, "", "mine"},
     {"not-finite", not_finite, NULL, 0, "", "mine"},
     {"no-factor", quadratic, NULL, 0, "", "mine"},
 '''
-RIGHT = ['by-24', 'by-24-unsaid', 'in-100', 'slow', 'to-and-fro', 'all-far', 'logarithm', 'yarn+slow', 'quadratic',
+RIGHT = ['by-24', 'in-100', 'slow', 'to-and-fro', 'all-far', 'logarithm', 'yarn+slow', 'quadratic',
          'dynamic-quadratic', 'dynamic-yarn+by-24', 'dynamic+slow', 'quadratic+in-100']
 # The words that one line has.
-WRONG = {'wrong-period': ('key_period 1', 'NULL'), 'wrong-steps': ('key_period 100', 'NULL'), 'forgets': ('p - near(p)',),
+WRONG = {'forgets': ('p - near(p)',),
          'no-number': ('key', 'number'), 'no-flag': ('--near', 'ROPE_MAP_NEAR'), 'idle-flag': ('ROPE_MAP_CHUNK',),
          'no-formula': ('formula', 'distance'), 'not-finite': ('pair 3', 'number'),
+         'empty': ('no formula',), 'too-fast': ('pair 0', '1e+30', 'at most'), 'too-far': ('1e+300', 'at most'),
+         'counts': ('asked again',),
          'no-factor': ('--factor', 'ROPE_USES_FACTOR')}
 
 
@@ -125,8 +129,7 @@ def test_rows():
 def test_own_rows():
     """Rows of one's own: both engines, a text in one pass and token by token, retrieval; and what wrong ones hear."""
     end = '};\nconst int rope_n_'
-    program = changed(('// To add a method, write its formula', FORMULAS.split('static int every_24')[0] +
-                       FORMULAS[FORMULAS.index('static double quadratic'):] + '// To add a method, write its formula'),
+    program = changed(('// To add a method, write its formula', FORMULAS[FORMULAS.index('static double quadratic'):] + '// To add a method, write its formula'),
                       ('// To add a map, write its formula', FORMULAS[:FORMULAS.index('static double quadratic')] +
                        '// To add a map, write its formula'),
                       (end + 'methods', METHODS + end + 'methods'), (end + 'maps', MAPS + end + 'maps'))

@@ -1,6 +1,7 @@
 // The rope table and the kernels against plain double (or long double) arithmetic. Driven by test_units.py.
 #include "tests/test_units.h"
 
+#include "src/fast/angles.h"
 #include "src/fast/kernels.h"
 #include "src/fast/kv_cache.h"
 #include "src/fast/matmul.h"
@@ -99,7 +100,7 @@ static void check_map(const RopeConfig *c, int n, bool defaults) {
     if (isnan(published(c, 0, 0))) return;
     bool windowed = c->map->flags & ROPE_MAP_WINDOW, kept = true, repeats = true;
     double worst = 0, furthest = 0;
-    int period = rope_key_period(c);
+    int period = angles_period(c, n);
     for (int i = 0; i < n; i++) {
         RopeParts own = rope_parts(c, i), before = rope_parts(c, i > 0 ? i - 1 : 0);
         kept = kept && own.near >= 1 && (i == 0 || i - own.near >= i - 1 - before.near);
@@ -928,9 +929,8 @@ static void check_nucleus(int n, double slope, double top_p, int top_k, double m
     while (size < most && (top_p == 0 || top_p == 1 || kept <= top_p * total))
         kept += exp(-slope * size++);
     while (size > 1 && exp(-slope * (size - 1)) < min_p) kept -= exp(-slope * --size);
-    check(sampler_init(&sampler, n, 1, top_p, 12345, &err), "a sampler of %d", n);
-    sampler.top_k = top_k;
-    sampler.min_p = (float)min_p;
+    const Sampling how = {.temperature = 1, .top_k = top_k, .top_p = top_p, .min_p = min_p};
+    check(sampler_init(&sampler, &how, n, 12345, &err), "a sampler of %d", n);
     for (int d = 0; d < draws; d++) {
         for (int i = 0; i < n; i++) logits[i * 7 % n] = (float)(-slope * i);
         drawn[sampler_next(&sampler, logits)]++;

@@ -24,9 +24,10 @@ def lengths_of(name, least=64):
 
 
 def name_of(path):
-    """What tables and figures call a text."""
-    is_story = os.path.exists(path) and os.path.samefile(path, STORY)
-    return 'the story that ships (book.txt)' if is_story else os.path.basename(path)
+    """What tables and figures call a text: great-expectations.txt is Great Expectations."""
+    if os.path.exists(path) and os.path.samefile(path, STORY):
+        return 'the story that ships (book.txt)'
+    return os.path.basename(path).partition('.')[0].replace('-', ' ').title()
 
 
 def run_program(arguments, text=b''):

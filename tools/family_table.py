@@ -42,11 +42,13 @@ FAMILY_WORDS = (
     ('linear', lambda f: f.layers.others == 'linear', 'layers that are not full have linear attention'),
     ('cuts_lists', lambda f: f.layers.cuts_lists, 'what lists have behind the last layer is not used'),
     ('bare_full', lambda f: f.layers.without_rope.startswith('full'), 'full layers have no RoPE'),
-    ('windowless', lambda f: f.layers.without_rope == 'full_beside_sliding',
-     'but if the config has no window, all layers are full, and have it'),
+    ('needs_window', lambda f: f.layers.without_rope == 'full' and not f.layers.thetas,
+     'a window of null is refused, also where all layers are full'),
     # Heads.
     ('latent', lambda f: bool(f.latent), 'latent attention: a part of each head stands still, and another turns'),
     ('null_head', lambda f: f.keys.null_head, "a head_dim of null is the model's width by its heads"),
+    ('width_by_heads', lambda f: 'head_dim' in f.keys.unread,
+     "a head is always the model's width by its heads, whatever head_dim says"),
     ('partial', lambda f: f.rope.partial, 'partial_rotary_factor may be below 1'),
     ('share_beside', lambda f: f.rope.share_beside,
      "of a scaled block's share and one beside it (or the class's) that beside counts"),
@@ -199,9 +201,11 @@ def family_text(family):
     block = default('rope_parameters')
     zeros = [key for key, meant in layers.zeros.items() if meant != 'without_rope']
     listed = family.states.listed if family.states and layers.others == 'linear' else ''
+    linear = family.states.words if family.states else ('linear_attention',)
+    others = ' '.join(linear) if layers.others == 'linear' else ''
     texts = {'rotary_key': rope.rotary_key, 'only_key': rope.only_key, 'period_key': layers.period_key,
-             'zeros_key': ' '.join(zeros), 'indexes_key': listed, 'full_words': ' '.join(layers.full_words),
-             'layer_keys': ' '.join(family.keys.by_layer)}
+             'zeros_key': ' '.join(zeros), 'indexes_key': listed, 'other_words': others,
+             'full_words': ' '.join(layers.full_words), 'layer_keys': ' '.join(family.keys.by_layer)}
     members = [quoted(family.model_type), quoted(family.architecture)]
     members += ['.%s = %s' % (name, number(value)) for name, value in numbers.items() if value]
     members += ['.%s = %s' % (name, quoted(text)) for name, text in texts.items() if text]

@@ -9,8 +9,8 @@ model has seen texts (trained). The names say 4x and 16x: how many times the tra
 A table that is newer than ./run, its model and its text is kept, so an interrupted run goes on where it stopped. --all
 measures everything, --only LIST these tables. Without matplotlib it says which pictures are not drawn.
 
-The text is --text FILE (or TEXT=FILE make figures; .xz is unpacked), else the novel that no model here was trained on
-(Gutenberg 1400), where it lies beside the repository, else the book that ships, which is shorter.
+The text is --text FILE (or TEXT=FILE make figures; .xz is unpacked), else the book that ships, which is shorter than a
+novel. The tables name it by its title, which is the file's name: great-expectations.txt is Great Expectations.
 """
 import argparse
 import importlib.util
@@ -26,7 +26,6 @@ from experiments import DROPPED, EXPERIMENTS
 from layer_patterns import MODELS
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-NOVEL = os.path.join(os.path.dirname(ROOT), 'shared', 'corpus', 'valid', '1400.txt.xz')
 BOOK = os.path.join(ROOT, 'book.txt')
 METHODS = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'dynamic-ntk', 'dynamic-yarn', 'window']
 MAPS = ['rerope', 'leaky-rerope', 'self-extend', 'dca', 'streaming', 'lm-infinite']
@@ -61,24 +60,23 @@ def run_quietly(arguments, text=b'', good=(0,)):
 
 
 class Text:
-    """The text of the perplexities: `command` begins the pipe that a reader would type,
-    `data` is what flows through it."""
+    """The text of the perplexities: ./run reads `argument`, which is a file, or `data` from standard input."""
 
     def __init__(self, options):
-        path = options.text or (NOVEL if os.path.exists(NOVEL) else BOOK)
-        self.command, self.data, self.argument, self.path = '', None, '-', path
-        self.name = ('Great Expectations' if path == NOVEL else name_of(path)) + ', quick' * options.quick
+        self.path = options.text or BOOK
+        self.argument, self.data = nice_path(self.path), None
+        self.file = os.path.basename(self.path)
+        self.name = name_of(self.path) + ', quick' * options.quick
         try:
-            if path.endswith('.xz'):
-                with lzma.open(path) as file:
+            if self.path.endswith('.xz'):
+                with lzma.open(self.path) as file:
                     self.data = file.read()
-                self.command = 'xz -dc %s | ' % shlex.quote(nice_path(path))
+                self.argument, self.file = '-', self.file[:-len('.xz')]
             else:
-                open(path, 'rb').close()
-                self.argument = nice_path(path)
+                open(self.path, 'rb').close()
         except (OSError, lzma.LZMAError) as error:
-            fail('%s: %s' % (path, getattr(error, 'strerror', None) or error))
-        say('# text: ' + nice_path(path))
+            fail('%s: %s' % (self.path, getattr(error, 'strerror', None) or error))
+        say('# text: %s' % self.name)
 
     def content(self):
         if self.data is None:
@@ -87,8 +85,11 @@ class Text:
         return self.data
 
     def typed(self, arguments):
-        """A command as a reader would type it."""
-        return (self.command if '--ppl' in arguments else '') + shlex.join(['./run'] + arguments)
+        """A command as a reader would type it, who has the text as a file of that name."""
+        words = list(arguments)
+        if '--ppl' in words:
+            words[words.index('--ppl') + 1] = self.file
+        return shlex.join(['./run'] + words)
 
 
 def kept(options, path, lines, models, text):

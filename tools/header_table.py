@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Writes what is said of model.bin's header from the rows of export/header.json: the tables of fields in src/llama and
-src/kinds, which stand in place there, and the table of docs/format.md.
+src/kinds, in place, and docs/header.tsv, which docs/format.md refers to.
 
     python3 tools/header_table.py [--check]     --check writes nothing and says whether they are as they would be
 """
@@ -14,17 +14,16 @@ sys.path.insert(0, ROOT)
 from export.header import BYTES, FIELDS, ROWS, SIZES  # noqa: E402
 
 COLUMNS = 100
-DOCUMENT = 'docs/format.md'
+DOCUMENT = 'docs/header.tsv'
 BY_ITSELF = '4',  # the version that C asks for where it looks at the types of weights
 IN_C = {'LAST_METHOD': 'MOST', 'LAST_TOKEN': 'MAX_VOCAB'}  # limits that C holds behind its tables, when all is read
 TABLE = re.compile(r'(static const Field fields_of_(\w+)\[\] = \{\n)(.*?)(\n?\};\n)', re.S)
-TOP, LAST = '| offset | type | field | meaning |\n| ---: | --- | --- | --- |\n', re.compile(r'[|] zeros up to .*\n')
+TOP = 'offset\ttype\tfield\tmeaning\n'
 
 
 def place_of(member):
     """The macro that says where a field goes: into a Model's config or its rope, or a kind's into a ModelExtra."""
-    inside, _, name = member.partition('.')
-    return '%s(%s)' % (inside.upper(), name) if inside in ('config', 'rope') else 'EXTRA(%s)' % member
+    return '%s(%s)' % ('IN_MODEL' if member.split('.')[0] in ('config', 'rope') else 'EXTRA', member)
 
 
 def c_row(name, given):
@@ -59,8 +58,13 @@ def files_in_c():
                 yield room + '/' + name
 
 
+def plain(meaning):
+    """Without the marks of Markdown, which a table by tabs does not show."""
+    return re.sub(r'\[([^]]*)\]\([^)]*\)', r'\1', meaning).replace('`', '')
+
+
 def document_rows():
-    """The table's lines: fields by their places, and what is reserved between them."""
+    """The lines of docs/header.tsv: fields by their places, and what is reserved between them."""
     ends, lines, at = {}, [], 0
     for version, end in BYTES.items():
         ends.setdefault(end, []).append(version)
@@ -69,31 +73,24 @@ def document_rows():
         n, versions = (end - first) // 4, ends.get(end)
         if first == end:
             return
-        kind, said = 'u32 ' if n == 1 else 'u32[%d] ' % n, 'zeros'
+        kind, said = 'u32' if n == 1 else 'u32[%d]' % n, 'zeros'
         if versions == [max(BYTES)]:
             kind, said = '', 'zeros up to {:,}'.format(end)
         elif versions and versions[1:]:
             said = 'zeros; in versions %s the header ends here' % ' and '.join(map(str, versions))
         elif versions:
             said = "zeros; here version %d's header ends" % versions[0]
-        lines.append('| %d | %s| reserved | %s |\n' % (first, kind, said))
+        lines.append('%d\t%s\treserved\t%s\n' % (first, kind, said))
 
     for name, field in FIELDS.items():
         for end in [end for end in ends if at < end <= field.at]:
             reserved(at, end)
             at = end
         reserved(at, field.at)
-        lines.append('| %d | %s | `%s` | %s|\n' % (field.at, field.type, name, field.meaning and field.meaning + ' '))
+        lines.append('%d\t%s\t%s\t%s\n' % (field.at, field.type, name, plain(field.meaning)))
         at = field.at + SIZES[field.type]
     reserved(at, max(ends))
-    return ''.join(lines)
-
-
-def with_rows(text):
-    """docs/format.md with its table as the rows have it, up to what stands behind the header."""
-    before, top, rest = text.partition(TOP)
-    last = LAST.search(rest)
-    return before + top + document_rows() + rest[last.end():] if last else text
+    return TOP + ''.join(lines)
 
 
 def read(path):
@@ -113,7 +110,7 @@ def main(arguments):
             print('export/header.json: %s is of %s, which has no table in C' % (name, given['kind']))
             return 1
     if document is not None:
-        made[DOCUMENT] = with_rows(document)
+        made[DOCUMENT] = document_rows()
     for path, text in made.items():
         if read(path) == text:
             continue

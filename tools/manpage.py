@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The man page on standard output: docs/manual.md in roff, for a program that is installed as NAME. The program itself
-need not run here: tests hold the manual to what --help says.
+need not run here: the lines of --help all, which the manual does not repeat, come from the tables in C.
 
     python3 tools/manpage.py NAME VERSION DATA_FOLDER DOCUMENT_FOLDER
 """
@@ -9,6 +9,7 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+OPTIONS, ROPE_SETTINGS = 'src/settings/option_table.c', 'src/base/settings.c'
 OF_THE_SOURCES = 'In a browser', 'Building', 'Tested'  # sections about what is not installed
 INSTALLED = r'(model\.bin|tokenizer\.bin|book\.txt|docs/.*|README\.md|CHANGELOG\.md|LICENSE)'
 FILES = ('model.bin and tokenizer.bin, a small Llama that was trained on 512 positions, and book.txt, a story. The '
@@ -100,6 +101,27 @@ def block(lines):
         yield inline(' '.join(lines))
 
 
+# Of the tables in C: an option with its argument and its line of help, the heading of a group, or the place where the
+# settings of RoPE are listed.
+STRING = r'"((?:[^"\\]|\\.)*)"'
+ROW = re.compile(r'\{"(--?[a-z][a-z-]*)",\s*(?:NULL|%s),\s*((?:%s\s*)+),|\.help = %s|(\.is_rope = true)' % (
+    STRING, STRING.replace('(', '(?:', 1), STRING))
+
+
+def options(path=OPTIONS):
+    """The lines of --help all, by the order of the table."""
+    with open(os.path.join(ROOT, path), encoding='utf-8') as file:
+        rows = ROW.findall(file.read())
+    for option, argument, text, title, is_place in rows:
+        if is_place:
+            yield from options(ROPE_SETTINGS)
+        elif title:
+            yield '.SS ' + escaped(title)
+        else:
+            yield from ('.TP', BOLD + escaped(option) + ROMAN + escaped(' ' + argument) if argument else
+                        BOLD + escaped(option) + ROMAN, escaped(''.join(re.findall(STRING, text))))
+
+
 def sections(markdown):
     """The manual's paragraphs without its title, and without the sections that are about the sources."""
     left_out = 0  # the level of the heading whose section is left out
@@ -123,7 +145,13 @@ def page(markdown, name, version, data, documents):
     yield from ('.SH SYNOPSIS', '.B ' + escaped(name), escaped('model.bin [options]'), '.br', '.B ' +
                 escaped(name + '-export'), escaped('checkpoint model.bin'), '.br', '.B ' + escaped(name + '-probe'),
                 escaped('URL model.bin'), '.SH DESCRIPTION')
+    title = ''
     for part in sections(markdown):
+        if part.startswith('## '):
+            if title == '## Options':
+                yield '.SS All options'
+                yield from options()
+            title = part
         yield from block(part.split('\n'))
     yield '.SH FILES'
     for folder, what in (data, FILES), (documents, DOCUMENTS):

@@ -15,7 +15,7 @@ from random_shapes import SHAPES, settings, tensors
 HARMONY = ['<|startoftext|>', '<|endoftext|>', '<|reserved_200000|>', '<|reserved_200001|>', '<|return|>',
            '<|constrain|>', '<|reserved_200004|>', '<|channel|>', '<|start|>', '<|end|>', '<|message|>']
 CHATML = ['<|endoftext|>', '<|im_start|>', '<|im_end|>']
-TYPES = {'F32': (0, 1, 4), 'Q8_0': (8, 32, 34), 'Q4_K': (12, 256, 144), 'Q6_K': (14, 256, 210), 'MXFP4': (39, 32, 17)}
+TYPES = {'F32': (0, 1, 4), 'Q5_0': (6, 32, 22), 'Q8_0': (8, 32, 34), 'Q4_K': (12, 256, 144), 'Q6_K': (14, 256, 210), 'MXFP4': (39, 32, 17)}
 U32, F32, BOOL, STRING, ARRAY, I32 = 4, 6, 7, 8, 9, 5
 POOL = 4096  # blocks that are made; larger tensors repeat them
 
@@ -76,6 +76,8 @@ def block(kind, rng):
         return struct.pack('<e', x * rng.uniform(0.7, 1.3))
     if kind == 'Q8_0':
         return half(4e-4) + rng.getrandbits(256).to_bytes(32, 'little')
+    if kind == 'Q5_0':
+        return half(2.4e-3) + rng.getrandbits(160).to_bytes(20, 'little')
     if kind == 'Q4_K':
         return half(1.6e-4) + half(1.2e-3) + rng.getrandbits(1120).to_bytes(140, 'little')
     if kind == 'Q6_K':

@@ -1,7 +1,8 @@
 """The shapes of published models, as llama.cpp's GGUF names them: settings(shape) and tensors(shape, mix).
 
-SHAPES has a row for each. A deep model has fewer layers here, so that its file fits a small machine; the others are
-whole. A mix is what llama-quantize calls a file's type: Q4_K_M has Q6_K where more bits help, Q8_0 is one type.
+SHAPES has a row for each. A deep model has fewer layers here, so that its file fits a small machine, and where a layer
+alone is large fewer experts or words (Nemotron has 131,072 words, DeepSeek V3.2 129,280, and 256 experts); the others
+are whole. A mix is what llama-quantize calls a file's type: Q4_K_M has Q6_K where more bits help, Q8_0 is one type.
 """
 
 LONG_CONTEXT = 131072
@@ -20,8 +21,31 @@ SHAPES = {
                          vocab=248320, context=262144, theta=1e7, turning=64, period=4, state_heads=16, state=128),
     'lfm2-1.2B': dict(family='lfm2', layers=16, dim=2048, hidden=8192, heads=32, kv_heads=8, head=64, vocab=65536,
                       context=LONG_CONTEXT, theta=1e6, attends=(2, 5, 8, 10, 12, 14)),
+    'lfm2-8b-a1b-4': dict(family='lfm2moe', layers=4, dim=2048, hidden=7168, heads=32, kv_heads=8, head=64, vocab=65536,
+                          context=LONG_CONTEXT, theta=1e6, attends=(2,), experts=32, used=4, expert_hidden=1792,
+                          dense=2),
+    'qwen3-vl-2b-14': dict(family='qwen3vl', layers=14, dim=2048, hidden=6144, heads=16, kv_heads=8, head=128,
+                           vocab=151936, context=262144, theta=5e6),
+    'granite-4.0-h-1b-20': dict(family='granitehybrid', kinds='MMMMM*MMMMMMMMM*MMMM', layers=20, dim=1536, hidden=4096,
+                                heads=12, kv_heads=4, head=128, vocab=100352, context=LONG_CONTEXT, theta=1e4,
+                                state_heads=48, state_head=64, groups=1, state=128),
+    'nemotron-nano-9b-v2-8': dict(family='nemotron_h', kinds='M-M-M*M-', layers=8, dim=4480, hidden=15680, heads=40,
+                                  kv_heads=8, head=128, vocab=32768, context=LONG_CONTEXT, theta=1e4, state_heads=128,
+                                  state_head=80, groups=8, state=128),
+    'nemotron-3-nano-4': dict(family='nemotron_h_moe', kinds='MEM*', layers=4, dim=2688, hidden=1856, heads=32,
+                              kv_heads=2, head=128, vocab=32768, context=262144, theta=1e4, state_heads=64,
+                              state_head=64, groups=8, state=128, experts=128, used=6, expert_hidden=1856,
+                              shared_hidden=3712),
+    'deepseek-v3.2-2': dict(family='deepseek32', layers=2, dim=7168, hidden=18432, heads=128, kv_heads=1, head=576,
+                            experts=16, used=8, expert_hidden=2048, vocab=32768, context=163840, theta=1e4,
+                            q_rank=1536, kv_rank=512, straight=128, turning=64, value=128, index_heads=64, index=128,
+                            index_topk=2048),
 }
 SHAPES['gpt-oss-2B'] = dict(SHAPES['gpt-oss-20b'], layers=8, dim=1440, hidden=1440, heads=32, kv_heads=4)
+
+
+# For rows that are no whole blocks of 256, which llama-quantize writes in blocks of 32.
+INSTEAD = {'Q4_K': 'Q5_0', 'Q6_K': 'Q8_0'}
 
 
 def has_more_bits(layer, n):
@@ -94,6 +118,13 @@ def deepseek2(shape, i, usual, more, down):
             [(name + '_shexp', axes, kind) for name, axes, kind in dense(shape, hidden, usual, down)])
 
 
+def deepseek32(shape, i, usual, more, down):
+    heads, width = shape['index_heads'], shape['index']
+    return deepseek2(shape, i, usual, more, down) + norms(('indexer.k_norm', width)) + [
+        ('indexer.k_norm.bias', [width], 'F32'), ('indexer.attn_q_b', [shape['q_rank'], heads * width], usual),
+        ('indexer.attn_k', [shape['dim'], width], usual), ('indexer.proj', [shape['dim'], heads], usual)]
+
+
 def qwen35(shape, i, usual, more, down):
     dim, head, heads, state = shape['dim'], shape['head'], shape['state_heads'], shape['state']
     parts = norms(('attn_norm', dim), ('post_attention_norm', dim)) + dense(shape, shape['hidden'], usual, down)
@@ -117,20 +148,72 @@ def lfm2(shape, i, usual, more, down):
                     ('shortconv.conv', [3, dim], 'F32')]
 
 
+def lfm2moe(shape, i, usual, more, down):
+    parts = lfm2(shape, i, usual, more, down)
+    if i < shape['dense']:
+        return parts
+    return ([part for part in parts if part[0] not in ('ffn_gate', 'ffn_up', 'ffn_down')] +
+            experts(shape, shape['expert_hidden'], usual, down) + [('exp_probs_b.bias', [shape['experts']], 'F32')])
+
+
+def qwen3vl(shape, i, usual, more, down):
+    head = shape['head']
+    return (norms(('attn_norm', shape['dim']), ('ffn_norm', shape['dim']), ('attn_q_norm', head),
+                  ('attn_k_norm', head)) + attention(shape, head, usual, more) +
+            dense(shape, shape['hidden'], usual, down))
+
+
+def mamba(shape, usual):
+    dim, heads, groups, state = (shape[name] for name in ('dim', 'state_heads', 'groups', 'state'))
+    width = heads * shape['state_head']
+    read = width + 2 * groups * state  # what the convolution makes
+    return [('ssm_in', [dim, width + read + heads], usual), ('ssm_conv1d', [4, read], 'F32'),
+            ('ssm_conv1d.bias', [read], 'F32'), ('ssm_a', [1, heads], 'F32'), ('ssm_d', [1, heads], 'F32'),
+            ('ssm_dt.bias', [heads], 'F32'), ('ssm_norm', [width // groups, groups], 'F32'),
+            ('ssm_out', [width, dim], usual)]
+
+
+def granitehybrid(shape, i, usual, more, down):
+    mixes = mamba(shape, usual) if shape['kinds'][i] == 'M' else attention(shape, shape['head'], usual, more)
+    return (norms(('attn_norm', shape['dim']), ('ffn_norm', shape['dim'])) + mixes +
+            dense(shape, shape['hidden'], usual, down))
+
+
+def nemotron_h(shape, i, usual, more, down):
+    """One step a layer, and no gates."""
+    kind = shape['kinds'][i]
+    parts = norms(('attn_norm', shape['dim']))
+    if kind in 'M*':
+        return parts + (mamba(shape, usual) if kind == 'M' else attention(shape, shape['head'], usual, more))
+    fed = dense(shape, shape['hidden'], usual, down)
+    if kind == 'E':
+        shared = dense(shape, shape['shared_hidden'], usual, down)
+        fed = (experts(shape, shape['expert_hidden'], usual, down) + [('exp_probs_b.bias', [shape['experts']], 'F32')] +
+               [(name + '_shexp', axes, kind) for name, axes, kind in shared])
+    return parts + [part for part in fed if 'ffn_gate' not in part[0] or part[0] == 'ffn_gate_inp']
+
+
 def slides(shape, i):
     """Whether a layer is of the first kind, of which `period` - 1 stand before one of the other."""
     return (i + 1) % shape['period'] != 0
 
 
 LAYERS = {'qwen3moe': qwen3moe, 'gpt-oss': gpt_oss, 'gemma4': gemma4, 'deepseek2': deepseek2, 'qwen35': qwen35,
-          'lfm2': lfm2}
+          'lfm2': lfm2, 'lfm2moe': lfm2moe, 'qwen3vl': qwen3vl, 'granitehybrid': granitehybrid,
+          'nemotron_h': nemotron_h, 'nemotron_h_moe': nemotron_h, 'deepseek32': deepseek32}
+TIED = 'gemma4', 'qwen35', 'lfm2', 'lfm2moe', 'qwen3vl', 'granitehybrid'
 
 
 def tensors(shape, mix):
     """(name, axes with the innermost first, type), in the order of the file."""
+    for name, axes, kind in all_tensors(shape, mix):
+        yield name, axes, INSTEAD.get(kind, kind) if axes[0] % 256 else kind
+
+
+def all_tensors(shape, mix):
     family, dim, vocab, layers = shape['family'], shape['dim'], shape['vocab'], shape['layers']
     usual, more = ('Q4_K', 'Q6_K') if mix == 'Q4_K_M' else ('Q8_0', 'Q8_0')
-    tied = family in ('gemma4', 'qwen35', 'lfm2')
+    tied = family in TIED
     yield 'token_embd.weight', [dim, vocab], more if tied else usual
     if family == 'gemma4':
         yield 'rope_freqs.weight', [shape['head'] // 2], 'F32'
@@ -139,9 +222,9 @@ def tensors(shape, mix):
         yield 'per_layer_proj_norm.weight', [shape['per_layer']], 'F32'
     for i in range(layers):
         for name, axes, kind in LAYERS[family](shape, i, usual, more, more if has_more_bits(i, layers) else usual):
-            whole = name == 'ssm_a' or name.endswith('.bias')
+            whole = name in ('ssm_a', 'ssm_d') or name.endswith('.bias')
             yield 'blk.%d.%s%s' % (i, name, '' if whole else '.weight'), axes, kind
-    yield ('token_embd_norm' if family == 'lfm2' else 'output_norm') + '.weight', [dim], 'F32'
+    yield ('token_embd_norm' if family in ('lfm2', 'lfm2moe') else 'output_norm') + '.weight', [dim], 'F32'
     if not tied:
         yield 'output.weight', [dim, vocab], more
 
@@ -199,5 +282,41 @@ def own_of_lfm2(shape):
             'shortconv.l_cache': 3}
 
 
+def own_of_lfm2moe(shape):
+    return {**own_of_lfm2(shape), 'leading_dense_block_count': shape['dense'], 'expert_gating_func': 2,
+            'expert_weights_norm': True, 'expert_weights_scale': 1.0}
+
+
+def own_of_qwen3vl(shape):
+    return {'rope.dimension_sections': [24, 20, 20, 0], 'n_deepstack_layers': 3}
+
+
+def own_of_mamba(shape):
+    attends = [kind == '*' for kind in shape['kinds']]
+    return {'attention.head_count_kv': [shape['kv_heads'] * own for own in attends], 'ssm.conv_kernel': 4,
+            'ssm.state_size': shape['state'], 'ssm.group_count': shape['groups'],
+            'ssm.time_step_rank': shape['state_heads'], 'ssm.inner_size': shape['state_heads'] * shape['state_head']}
+
+
+def own_of_granite(shape):
+    return {**own_of_mamba(shape), 'embedding_scale': 12.0, 'residual_scale': 0.22, 'attention.scale': 1 / 128,
+            'logit_scale': 6.0, 'rope.scaling.finetuned': False}
+
+
+def own_of_nemotron(shape):
+    keys = {**own_of_mamba(shape), 'attention.layer_norm_epsilon': 1e-5,
+            'feed_forward_length': [shape['hidden'] * (kind in '-E') for kind in shape['kinds']]}
+    if 'experts' in shape:
+        keys.update({'expert_shared_count': 1, 'expert_shared_feed_forward_length': shape['shared_hidden'],
+                     'expert_gating_func': 2, 'expert_weights_norm': True, 'expert_weights_scale': 2.5})
+    return keys
+
+
+def own_of_deepseek32(shape):
+    return {**own_of_deepseek2(shape), 'expert_weights_scale': 2.5, 'attention.indexer.top_k': shape['index_topk'],
+            'attention.indexer.head_count': shape['index_heads'], 'attention.indexer.key_length': shape['index']}
+
+
 OWN = {'gpt-oss': own_of_gpt_oss, 'gemma4': own_of_gemma4, 'deepseek2': own_of_deepseek2, 'qwen35': own_of_qwen35,
-       'lfm2': own_of_lfm2}
+       'lfm2': own_of_lfm2, 'lfm2moe': own_of_lfm2moe, 'qwen3vl': own_of_qwen3vl, 'granitehybrid': own_of_granite,
+       'nemotron_h': own_of_nemotron, 'nemotron_h_moe': own_of_nemotron, 'deepseek32': own_of_deepseek32}

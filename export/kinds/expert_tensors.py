@@ -35,8 +35,9 @@ def stack_experts(path: str, tensors: dict, model: Model, family: Family, names:
                                                                                 'output_linear.weight'))
         elif family.experts.layout == 'in_turns':
             stack_in_turns(path, tensors, model, place + 'experts.', parts)
-        elif family.experts.layout == 'columns':
-            stack_columns(path, tensors, model, place_of(family, layer) + 'experts.', parts)
+        elif family.experts.layout in ('columns', 'either'):
+            stack_halves(path, tensors, model, place_of(family, layer) + 'experts.', parts,
+                         layout=family.experts.layout)
         elif place + 'experts.gate_up_proj' in tensors or place + 'experts.down_proj' in tensors:
             stack_halves(path, tensors, model, place + 'experts.', parts)
         else:
@@ -77,25 +78,20 @@ def stack_one_by_one(path, tensors, model, pattern, part, name):
     tensors[name] = Joined(found, 0)
 
 
-def stack_halves(path, tensors, model, place, parts, names=('gate_up_proj', 'down_proj')):
-    """Gate and up in one tensor, gate first, as release 5 has them in memory."""
+def stack_halves(path, tensors, model, place, parts, names=('gate_up_proj', 'down_proj'), layout='halves'):
+    """Gate and up in one tensor, gate first. Rows are outputs, as in release 5's memory; or inputs; or either, which
+    the shape tells: published files of Qwen3-VL have inputs, and those that release 5 saved have outputs."""
     n, hidden, dim = model.n_experts, model.expert_hidden_dim, model.dim
-    both = take(path, tensors, place + names[0], (n, 2 * hidden, dim))
-    down = take(path, tensors, place + names[1], (n, dim, hidden))
-    taken = {'experts_w1': (both, range(hidden)), 'experts_w3': (both, range(hidden, 2 * hidden)),
-             'experts_w2': (down, range(dim))}
-    for part, (tensor, rows) in taken.items():
-        tensors[parts[part]] = Taken(tensor.name, tensor, n, tensor.shape[1], rows)
-
-
-def stack_columns(path, tensors, model, place, parts):
-    """Gate and up in one tensor, gate first, with inputs as rows."""
-    n, hidden, dim = model.n_experts, model.expert_hidden_dim, model.dim
-    both = take(path, tensors, place + 'gate_up_proj', (n, dim, 2 * hidden))
-    down = take(path, tensors, place + 'down_proj', (n, hidden, dim))
-    tensors[parts['experts_w1']] = Transposed(both.name, both, range(hidden))
-    tensors[parts['experts_w3']] = Transposed(both.name, both, range(hidden, 2 * hidden))
-    tensors[parts['experts_w2']] = Transposed(down.name, down, range(dim))
+    for name, outputs, inputs, taken in (
+            (names[0], 2 * hidden, dim, {'experts_w1': range(hidden), 'experts_w3': range(hidden, 2 * hidden)}),
+            (names[1], dim, hidden, {'experts_w2': range(dim)})):
+        shapes = {'halves': (n, outputs, inputs), 'columns': (n, inputs, outputs)}
+        found = tensors.get(place + name)
+        by_rows = layout == 'halves' or layout == 'either' and bool(found) and found.shape == shapes['halves']
+        tensor = take(path, tensors, place + name, shapes['halves' if by_rows else 'columns'])
+        for part, own in taken.items():
+            tensors[parts[part]] = Taken(tensor.name, tensor, n, outputs, own) if by_rows else \
+                Transposed(tensor.name, tensor, own)
 
 
 def stack_in_turns(path, tensors, model, place, parts):

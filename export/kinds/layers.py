@@ -87,7 +87,6 @@ def listed_layers(config, family, n_layers):
 def periodic_layers(config, family, n_layers):
     """All slide but one in a period, which may turn otherwise than the full ones. In families whose full layers do not
     turn, a config without a window makes all full, and then they turn."""
-    not_used(config, family, *(key for key in family.keys.unread if 'sliding_window_pattern' in key))
     window = window_of(config, family)
     slides = named_layers(config, n_layers, window)
     rule = family.layers
@@ -160,8 +159,8 @@ def named_layers(config: Keys, n_layers: int, window: int) -> Optional[List[bool
     """Whether each layer slides, by layer_types; None where there is no such list."""
     types = config.get('layer_types', lambda v: isinstance(v, list) and len(v) == n_layers and all(
         t == FULL or t == SLIDING and window for t in v),
-        '%s for each of %d layers' % ('%s or %s' % (FULL, SLIDING) if window else FULL + ', since there is no window,',
-                                      n_layers), None, None)
+        '%s for each layer' % ('%s or %s' % (FULL, SLIDING) if window else FULL + ', since there is no window,'),
+        None, None)
     return [t == SLIDING for t in types] if types else None
 
 

@@ -36,7 +36,8 @@ def letters_of(config: Keys, family: Family) -> str:
     if listed:
         return ''.join(words[word] for word in listed)
     return config.get(rule.pattern, lambda v: isinstance(v, str) and 0 < len(v) <= MAX_LAYERS and
-                      not set(v) - set(LETTERS), 'a letter of %s for each layer' % ''.join(LETTERS))
+                      not set(v) - set(LETTERS), 'a letter of %s for each layer' % ''.join(LETTERS),
+                      family.default(rule.pattern))
 
 
 def from_config(config: Keys, family: Family, model: Model, mixes: List[bool]) -> Dict[str, Any]:

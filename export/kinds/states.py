@@ -51,8 +51,7 @@ def layers_with_state(config: Keys, family: Family, n_layers: int) -> List[bool]
     but the last of each period."""
     rule, words = family.states, (FULL, 'attention')
     types = config.get('layer_types', lambda v: isinstance(v, list) and len(v) == n_layers and all(
-        x in (*words, *rule.words) for x in v), '%s for each of %d layers' % (
-            ' or '.join((FULL, *rule.words)), n_layers), None, None)
+        x in (*words, *rule.words) for x in v), ' or '.join((FULL, *rule.words)) + ' for each layer', None, None)
     if types or rule.kind == 'mamba':
         return [kind not in words for kind in types] if types else [True] * n_layers
     if rule.listed:

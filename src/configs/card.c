@@ -130,9 +130,11 @@ static void look_at(Card *card, bool has_braces, const char *mark, bool has_orde
     static const char *const of_configs[] = {"rope_scaling", "rope_parameters",
                                              "max_position_embeddings",
                                              "dual_chunk_attention_config"};
+    static const char *const of_either[] = {"rope_theta"};  // a config and a block
     // A part of a wrapper's config, as --hf-overrides takes it, is a part of the text model's.
     for (const char *inner = inner_config(card->object);
-         inner && !has_any(card->object, of_models, 3) && !has_any(card->object, of_configs, 4);
+         inner && !has_any(card->object, of_models, 3) && !has_any(card->object, of_configs, 4) &&
+         !has_any(card->object, of_either, 1);
          inner = inner_config(card->object)) {
         card->object = inner;
         *(char *)json_behind(inner) = '\0';  // of our own copy
@@ -140,7 +142,7 @@ static void look_at(Card *card, bool has_braces, const char *mark, bool has_orde
     const char *object = card->object;
     const char *comma = json_loose(object, ',');
     bool is_of_model = has_any(object, of_models, 3);
-    card->is_config = is_of_model || has_any(object, of_configs, 4);
+    card->is_config = is_of_model || has_any(object, of_configs, 4) || inner_config(object);
     card->is_whole = is_of_model && has_braces && !json_loose(object, '.');
     if (!card->is_whole || !(comma || mark || has_order_mark)) return;
     int line = has_order_mark ? 1 : json_line(card->text, mark ? mark : comma);

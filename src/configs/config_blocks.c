@@ -5,16 +5,17 @@
 #include "json.h"
 
 // A block beside the text model's config is read by nobody, though it looks like one, and neither is
-// a theta there, where the text model's has none.
+// a theta there, where the text model's has none. It may be inside several others.
 static void remark_outside(Config *c, const char *whole) {
     static const char *const keys[] = {"rope_scaling", "rope_parameters", "rope_theta"};
-    if (!config_is_strict(c) || c->config == whole) return;
-    const char *place = family_container(whole);
-    const char *inside = json_member(c->config, "rope_parameters");
-    bool has_theta = json_member(c->config, keys[2]) || (inside && *inside == '{');
-    for (int i = 0; i < 3; i++)
-        if (config_is_something(json_member(whole, keys[i])) && (i < 2 || !has_theta))
-            config_unread(c, "%s beside %s is not used: its place is in it", keys[i], place);
+    const char *place, *own = json_member(c->config, "rope_parameters");
+    bool has_theta = json_member(c->config, keys[2]) || (own && *own == '{');
+    if (!config_is_strict(c)) return;
+    for (const char *inside; (inside = family_inside(whole, &place)); whole = inside)
+        for (int i = 0; i < 3; i++)
+            if ((i < 2 || !has_theta) && config_is_something(json_member(whole, keys[i])))
+                config_unread(c, "%s beside %s is not used: its place is in it", keys[i],
+                              config_word(place).text);
 }
 
 void config_find_family(Config *c, const char *named, bool is_first) {

@@ -105,7 +105,7 @@ const char *config_key_meant(const char *name, unsigned at) {
         const ConfigKey *key = &config_keys[i];
         const Word known = letters_of(key->name);
         const size_t m = strlen(known.text), most = n > 6 ? 2 : 1;
-        bool is_near = strlen(key->name) > 6 && m <= n + most && n <= m + most &&
+        bool is_near = strlen(key->name) > 4 && m <= n + most && n <= m + most &&
                        name_distance(plain.text, known.text) <= (int)most;
         if (key->at & at && (is_near || has_word(key->misspelled, plain.text))) return key->name;
     }
@@ -190,7 +190,10 @@ static void add_line(char *lines, size_t size, const char *format, va_list args)
     char line[300];
     vsnprintf(line, sizeof line - 1, format, args);
     strcat(line, "\n");
-    if (!strstr(lines, line)) add_name(lines, size, "", line);
+    const size_t length = strlen(line);
+    for (const char *at = lines; *at; at += strcspn(at, "\n") + 1)
+        if (strncmp(at, line, length) == 0) return;
+    add_name(lines, size, "", line);
 }
 
 void config_remark(Config *c, const char *format, ...) {

@@ -72,7 +72,8 @@ static void read_still_list(Config *c, LayersAtRest *out, const char *list, int 
         if (x == 0 && i < n_layers) out->layers[out->n++] = (short)i;
     }
     if (i < n_layers)
-        config_reject(c, c->config, "no_rope_layers", "0 or 1 for each of %d layers", n_layers);
+        config_reject(c, c->config, "no_rope_layers", "a 1 (RoPE) or a 0 for each of %d layers",
+                      n_layers);
 }
 
 // Layers without RoPE have a temperature, if the flag that the row names says so.
@@ -96,7 +97,8 @@ static void read_still(Config *c) {
     int n_layers = whole(c, "num_hidden_layers", 0);
     int each = whole(c, "no_rope_layer_interval", f->still_each);
     const char *list = json_member(c->config, "no_rope_layers");
-    if (json_first(list, NULL)) {
+    // An empty list is none to a class with chunks, and too short to others.
+    if (json_first(list, NULL) || (list && *list == '[' && n_layers && !f->chunk)) {
         read_still_list(c, out, list, n_layers);
     } else {
         for (int i = each - 1; i < n_layers; i += each) out->layers[out->n++] = (short)i;

@@ -7,8 +7,12 @@
 
 #include "json.h"
 
-bool config_names_family(const char *config) {
+static bool says_model(const char *config) {
     return family_model_type(config) || json_first(json_member(config, "architectures"), NULL);
+}
+
+bool config_names_family(const char *config) {
+    return says_model(config) || says_model(family_text(config));
 }
 
 void config_reject_family(Config *c) {
@@ -53,6 +57,13 @@ static void add_missing(char *whole, const char *object, const char *key, double
         sprintf(whole + strlen(whole), ", \"%s\": %.17g", key, value);
 }
 
+// Gives an object's members of a name another one, so that it has none.
+static void rename_members(char *object, const char *name) {
+    const char *key;
+    for (const char *v = json_first(object, &key); v; v = json_next(v, &key))
+        if (json_is(key, name)) memset(object + (key - object) + 1, '_', strcspn(key + 1, "\""));
+}
+
 char *config_complete(const Card *card, const RopeFile *model, Error *err) {
     enum { MOST_MEMBERS = 480 };
     const char *object = card->object;
@@ -65,8 +76,8 @@ char *config_complete(const Card *card, const RopeFile *model, Error *err) {
     const char *beside = is_config ? object : NULL;
     // Sections and a share that turns are a block of Qwen 3.5's, for one. Others are a Llama's.
     const char *part = json_member(object, "rope_parameters"), *block = is_config ? part : object;
-    bool has_sections =
-        json_member(block, "mrope_section") && json_member(block, "partial_rotary_factor");
+    bool has_sections = !card->is_whole && json_member(block, "mrope_section") &&
+                        json_member(block, "partial_rotary_factor");
     bool grows = !is_config && json_member(object, "llama_4_scaling_beta");
     unsigned family = model->latent ? FAMILY_LATENT : 0;
     if (grows) family |= FAMILY_GROWS | FAMILY_RUNS;
@@ -84,12 +95,11 @@ char *config_complete(const Card *card, const RopeFile *model, Error *err) {
     add_missing(whole, beside, "max_position_embeddings", most);
     bool is_empty = is_config && !json_has_members(object);
     strcat(whole, is_empty ? "" : ", ");
-    strcat(whole, is_config      ? object + 1
-                  : has_sections ? "\"rope_parameters\": "
-                                 : "\"rope_scaling\": ");
-    if (!is_config) strcat(strcat(whole, object), "}");
-    // What the object's own model_type says, which is nothing, would count.
-    if (json_member(object, "model_type"))
-        sprintf(strrchr(whole, '}'), ", \"model_type\": \"%s\"}", family_with(family)->model_type);
+    if (!is_config) strcat(whole, has_sections ? "\"rope_parameters\": " : "\"rope_scaling\": ");
+    char *own = whole + strlen(whole);
+    strcpy(own, object);
+    if (!is_config) return strcat(whole, "}");
+    rename_members(own, "model_type");  // which says nothing
+    *own = ' ';
     return whole;
 }

@@ -87,7 +87,10 @@ static void find_one_head(Config *c, bool is_global, const char *said) {
     double own = is_global ? f->global_head_dim : f->head_dim;
     bool is_null = said && *said == 'n';
     if (config_is_of(c, FAMILY_NULL_HEAD) && is_null) own = 0;
-    bool by_width = own == 0 && !is_global && (!said || is_null);
+    bool by_width =
+        config_is_of(c, FAMILY_WIDTH_BY_HEADS) || (own == 0 && !is_global && (!said || is_null));
+    if (said && config_is_of(c, FAMILY_WIDTH_BY_HEADS))
+        config_remark(c, "%s means nothing to model_type %s and is not used", key, f->model_type);
     if (by_width) c->head_dim = head_of_width(c);
     else c->head_dim = own == 0 && is_null ? 0 : config_number(c, c->config, key, own);
     if (c->head_dim == 0 && !is_global && !by_width) c->head_dim = head_of_width(c);

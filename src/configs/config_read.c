@@ -3,6 +3,7 @@
 #include "rope_config.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,27 +13,42 @@
 
 // ---- families and heads ----
 
+// Refuses architectures other than a list of one of these names: one, and others with a space
+// between two (NULL: none).
+static void check_architectures(Config *c, const char *object, const char *name,
+                                const char *others) {
+    char expected[300], one[100];
+    const char *list = config_get(c, object, "architectures"), *first = json_first(list, NULL);
+    if (!list || *list == 'n') return;
+    const Word found = config_value_word(first ? first : "\"\"");
+    const bool is_known = json_is(first, name) || has_word(others, found.text);
+    if (is_known && !json_next(first, NULL)) return;
+    snprintf(expected, sizeof expected, "[\"%s\"]", name);
+    for (const char *at = others; at && *at; at += strcspn(at, " "), at += *at == ' ') {
+        snprintf(one, sizeof one, "[\"%.*s\"]", (int)strcspn(at, " "), at);
+        add_name(expected, sizeof expected, " or ", one);
+    }
+    config_reject(c, object, "architectures", "%s or null", expected);
+}
+
 static void read_family(Config *c, bool is_llama) {
-    const char *type = family_model_type(c->config);
-    const char *list = config_get(c, c->config, "architectures");
-    const char *first = json_first(list, NULL);
-    bool has_list = list && *list != 'n';
-    const char *given = c->outer = c->config, *architecture = family_architecture(given);
+    const char *given = c->outer = c->config;
     config_find_family(c, given, is_llama);
     const RopeFamily *f = c->family;
-    c->is_any = !f && (type || first);
+    c->is_any = !f && config_names_family(given);
     if (c->is_any) {
         f = c->family = family_any(c->config);
         if (!f) config_reject_family(c);
         else if (config_has_kinds(json_member(c->config, "rope_parameters"))) c->layout = BY_TYPE;
     }
-    bool is_alias = f && given == c->config && !json_is(type, f->model_type) && type;
-    bool is_checked =
-        f && has_list && !is_alias && f->flags & FAMILY_RUNS && family_wrapper_is_known(given);
-    bool is_its_own = is_checked && (json_is(first, architecture) ||
-                                     (given == c->config && family_has_architecture(f, first)));
-    if (is_checked && (!is_its_own || json_next(first, NULL)))
-        config_reject(c, given, "architectures", "[\"%s\"]", architecture);
+    if (!f || !(f->flags & FAMILY_RUNS)) return;
+    const char *wrapper = family_wrapper_architecture(given);
+    const char *own = family_model_type(c->config);
+    // Other names of a family have classes of their own names.
+    const bool is_alias = own && !json_is(own, f->model_type);
+    if (wrapper) check_architectures(c, given, wrapper, NULL);
+    if (!is_alias && !family_wrapper_architecture(c->config))
+        check_architectures(c, c->config, f->architecture, f->also_architectures);
 }
 
 // With a model the head must be the model's.
@@ -41,7 +57,8 @@ static void check_family_head(Config *c) {
     const char *key = is_global ? "global_head_dim" : "head_dim";
     const char *said = json_member(c->config, key);
     int head_dim = (int)c->head_dim;
-    if ((!said || *said == 'n') && c->heads > 0 && fmod(c->hidden, 2 * c->heads) != 0)
+    if ((!said || *said == 'n' || config_is_of(c, FAMILY_WIDTH_BY_HEADS)) && c->heads > 0 &&
+        fmod(c->hidden, 2 * c->heads) != 0)
         config_reject(c, c->config, "hidden_size", "an even multiple of num_attention_heads, %.0f",
                       c->heads);
     bool is_bad = head_dim % 2 || head_dim > ROPE_MAX_HEAD_DIM;
@@ -307,6 +324,8 @@ static void read_blocks(Config *c) {
 
 // A family without RoPE needs no numbers.
 static bool settle_still(Config *c) {
+    const char *head = json_member(c->config, "head_dim");
+    if (head && *head != 'n') config_number(c, c->config, "head_dim", 0);
     if (!c->file->head_dim) c->file->head_dim = 2;  // which nobody looks at
     c->file->rope = c->file->sliding = (RopeConfig){
         .rotary_dim = c->file->head_dim, .theta = 1e4, .train_ctx = c->trained ? c->trained : 1};

@@ -21,7 +21,9 @@ void config_check_keys(Config *c, const char *object, uint64_t asked) {
         const ConfigKey *row = config_key(key.text);
         const char *meant = row ? NULL : config_key_meant(key.text, KEY_AT_BLOCK);
         bool is_known = row && row->at & KEY_AT_BLOCK;
-        if (meant) config_reject(c, object, key.text, "a key that some rope_type has: %s?", meant);
+        if (meant)
+            config_reject(c, object, key.text, "a key that some rope_type has; did you mean %s?",
+                          meant);
         else if (!is_known) config_reject(c, object, key.text, "a key that some rope_type has");
         else if (row->read_by)
             config_remark(c, "%s%s is not used: %s", c->called.inside, key.text, row->read_by);

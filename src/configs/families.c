@@ -34,6 +34,7 @@ static ModelName name_in(const char *config) {
 }
 
 static const RopeFamily *family_by_name(const char *config);
+static bool has_number(const char *config, const char *keys);
 
 static int wrapper_of(const char *config) {
     const ModelName name = name_in(config);
@@ -47,21 +48,41 @@ static int wrapper_of(const char *config) {
 const char *const family_containers[N_CONTAINERS] = {"text_config", "llm_config", "language_config",
                                                      "thinker_config"};
 
-const char *family_container(const char *config) {
-    int i = 0;
-    const char *text = NULL;
-    for (; i < N_CONTAINERS && !(text && *text == '{'); i++)
-        text = json_member(config, family_containers[i]);
-    return family_containers[i ? i - 1 : 0];
+// Whether an object says how large a model is.
+static bool has_sizes(const char *config) {
+    return has_number(config, "hidden_size n_embd d_model head_dim");
+}
+
+// The one member that is the config of a text model, by its model_type. NULL: none is, or several.
+static const char *only_text_in(const char *config, const char **key) {
+    const char *name, *found = NULL;
+    int n = 0;
+    for (const char *v = json_first(config, &name); v; v = json_next(v, &name)) {
+        const RopeFamily *family = *v == '{' && family_model_type(v) ? family_by_name(v) : NULL;
+        if (!family || family->flags & FAMILY_STILL) continue;
+        found = v;
+        *key = name;
+        n++;
+    }
+    return n == 1 ? found : NULL;
+}
+
+const char *family_inside(const char *config, const char **key) {
+    const char *name;
+    bool is_text_model = wrapper_of(config) == N_WRAPPERS && family_by_name(config);
+    if (is_text_model && has_sizes(config)) return NULL;
+    for (int i = 0; i < N_CONTAINERS; i++)
+        for (const char *v = json_first(config, &name); v; v = json_next(v, &name))
+            if (*v == '{' && json_is(name, family_containers[i])) {
+                *key = name;
+                return v;
+            }
+    return has_sizes(config) ? NULL : only_text_in(config, key);
 }
 
 const char *family_text(const char *config) {
-    bool is_text_model = wrapper_of(config) == N_WRAPPERS && family_by_name(config);
-    for (int i = 0; i < N_CONTAINERS && !is_text_model; i++) {
-        const char *text = json_member(config, family_containers[i]);
-        if (text && *text == '{') return family_text(text);
-    }
-    return config;
+    const char *key, *inside = family_inside(config, &key);
+    return inside ? family_text(inside) : config;
 }
 
 const RopeFamily *family_named(const char *model_type) {
@@ -89,7 +110,7 @@ static bool is_one_of(const char *words, const char *quoted) {
     return has_word(words, name);
 }
 
-bool family_has_architecture(const RopeFamily *family, const char *quoted) {
+static bool family_has_architecture(const RopeFamily *family, const char *quoted) {
     return json_is(quoted, family->architecture) || is_one_of(family->also_architectures, quoted);
 }
 
@@ -190,10 +211,9 @@ const FamilyEngine *family_engine(const RopeFamily *family, const char *engine) 
     return e && e->name ? e : NULL;
 }
 
-const char *family_architecture(const char *config) {
+const char *family_wrapper_architecture(const char *config) {
     int row = wrapper_of(config);
-    const RopeFamily *family = row < N_WRAPPERS ? NULL : config_family(config);
-    return family ? family->architecture : row < N_WRAPPERS ? wrappers[row].architecture : NULL;
+    return row < N_WRAPPERS ? wrappers[row].architecture : NULL;
 }
 
 // ---- layers ----
@@ -222,19 +242,30 @@ static bool layer_number(const LayerReader *r, const char *key, int *found) {
     return true;
 }
 
+// Whether layers of the family may slide: they have a window, and are not of another kind.
+static bool may_slide(const LayerReader *r) {
+    return !r->family->other_words && (r->out->window > 0 || !r->family->window);
+}
+
 // The kind of layer that a word of layer_types names; -1: none.
-static int kind_named(const RopeFamily *f, const char *quoted) {
-    static const char *const others[] = {"linear_attention", "conv", "mamba"};
-    char word[40] = "";
-    int kind = 0;
-    while (kind < N_KINDS && !json_is(quoted, kind_keys[kind])) kind++;
-    if (kind < N_KINDS) return kind;
-    if (*quoted == '"')
-        snprintf(word, sizeof word, "%.*s", (int)strcspn(quoted + 1, "\""), quoted + 1);
-    if (word[0] && has_word(f->full_words, word)) return KIND_FULL;
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strcmp(word, others[i]) == 0) return KIND_OTHER;
-    return -1;
+static int kind_named(const LayerReader *r, const char *quoted) {
+    const RopeFamily *f = r->family;
+    if (json_is(quoted, kind_keys[KIND_FULL]) || is_one_of(f->full_words, quoted)) return KIND_FULL;
+    if (json_is(quoted, kind_keys[KIND_SLIDING]) && may_slide(r)) return KIND_SLIDING;
+    return is_one_of(f->other_words, quoted) ? KIND_OTHER : -1;
+}
+
+static bool fault_in_types(const LayerReader *r) {
+    const RopeFamily *f = r->family;
+    char *out = r->out->expected, *end = out + sizeof r->out->expected;
+    out += snprintf(out, (size_t)(end - out), "%s", kind_keys[KIND_FULL]);
+    for (const char *at = f->other_words; at && *at; at += strcspn(at, " "), at += *at == ' ')
+        out += snprintf(out, (size_t)(end - out), " or %.*s", (int)strcspn(at, " "), at);
+    if (!f->other_words)
+        out += snprintf(out, (size_t)(end - out), "%s",
+                        may_slide(r) ? " or sliding_attention" : ", since there is no window,");
+    snprintf(out, (size_t)(end - out), " for each layer");
+    return fault(r, "layer_types", r->out->expected);
 }
 
 static bool named_layers(const LayerReader *r, const char *list) {
@@ -242,14 +273,12 @@ static bool named_layers(const LayerReader *r, const char *list) {
     int n = 0;
     for (const char *v = json_first(list, NULL); v; v = json_next(v, NULL), n++) {
         if (n == MOST_LAYERS) return fault(r, "layer_types", "at most 1024 layers");
-        int kind = kind_named(r->family, v);
-        if (kind < 0)
-            return fault(r, "layer_types", "full_attention or sliding_attention for each layer");
+        int kind = kind_named(r, v);
+        if (kind < 0) return fault_in_types(r);
         out->kinds[n] = (unsigned char)kind;
     }
     bool is_cut = r->family->flags & FAMILY_CUTS_LISTS && out->n && n > out->n;
-    if (out->n && out->n != n && !is_cut)
-        return fault(r, "layer_types", "full_attention or sliding_attention for each layer");
+    if (out->n && out->n != n && !is_cut) return fault_in_types(r);
     if (!is_cut) out->n = n;
     return true;
 }
@@ -324,17 +353,17 @@ bool config_layers(const char *text, const RopeFamily *family, bool types, Confi
     layers->n = n_layers;
     if (!family->period) return true;
     bool is_missing = !list || is_null(list);
-    if (types && !is_list && !is_missing) return fault(&r, "layer_types", "a list");
-    if (is_null(window) && family->flags & FAMILY_WINDOWLESS) {
-        // The class then divides by a period of 0.
-        if (!has_types) return fault(&r, "sliding_window", "a whole number from 1, or layer_types");
-        layers->window = 0;
-        layers->n_of[KIND_FULL] = layers->n;
-        return true;
-    }
-    if (family->window && !layer_number(&r, "sliding_window", &layers->window))
-        return fault(&r, "sliding_window", "a whole number from 1");
-    return count_kinds(&r, has_types ? list : NULL);
+    const bool has_no_window = family->window && is_null(window);
+    static const char windows[] = "a whole number from 1 to 1073741824, or layer_types";
+    if (has_no_window) layers->window = 0;
+    else if (family->window && !layer_number(&r, "sliding_window", &layers->window))
+        return fault(&r, "sliding_window", "a whole number from 1 to 1073741824");
+    if (types && !is_list && !is_missing) return fault_in_types(&r);
+    if (has_no_window && !has_types) return fault(&r, "sliding_window", windows);
+    if (!count_kinds(&r, has_types ? list : NULL)) return false;
+    // Without a window such a class divides by a period of 0, or has no layer that turns.
+    const bool needs_window = family->flags & FAMILY_NEEDS_WINDOW;
+    return !(has_no_window && needs_window) || fault(&r, "sliding_window", windows);
 }
 
 bool layers_have(const ConfigLayers *layers, int kind) {

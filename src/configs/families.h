@@ -48,9 +48,11 @@ typedef struct {
     const char *zeros_key;    // of a list with a 0 for each layer that is not full; NULL: none
     const char *indexes_key;  // of a list of the full layers; NULL: none
     const char *full_words;   // in layer_types for full layers, besides full_attention; NULL: none
-    double partial;           // partial_rotary_factor; 0: 1
-    int still_each;  // each so manieth layer has no RoPE, where no list says which; 0: all have
-    int chunk;       // of how many positions a layer with RoPE sees one part; 0: no chunks
+    const char
+        *other_words;  // likewise for those that neither slide nor are full; NULL: they slide
+    double partial;    // partial_rotary_factor; 0: 1
+    int still_each;    // each so manieth layer has no RoPE, where no list says which; 0: all have
+    int chunk;         // of how many positions a layer with RoPE sees one part; 0: no chunks
     // Keys of a temperature of layers without RoPE, a flag, what queries grow by and how often, and
     // the defaults of the last two; NULL: none.
     const char *unturned[3];
@@ -80,14 +82,13 @@ bool has_word(const char *words, const char *word);
 // Where a model of text and something else has the config of its text model.
 enum { N_CONTAINERS = 4 };
 extern const char *const family_containers[N_CONTAINERS];
-// The name of the first of these that a config has, which has one.
-const char *family_container(const char *config);
+// The config of a text model in one of these, or in the only member that names a family, with its
+// quoted key. NULL: there is none, or the config is a text model's itself.
+const char *family_inside(const char *config, const char **key);
 // The value of a config's model_type. NULL: it has none, or null or an empty string, which say nothing.
 const char *family_model_type(const char *config);
-// The config of the text model: that inside, unless the config names a text model itself.
+// The config of the text model, however deep it is inside others.
 const char *family_text(const char *config);
-// Whether a JSON string is the name of a family's architecture, or another one of the library's.
-bool family_has_architecture(const RopeFamily *family, const char *quoted);
 // Whether a text model inside is in a wrapper that has a row, or there is none inside.
 bool family_wrapper_is_known(const char *config);
 // What a text model's config without a known family is read as. NULL: it has not a Llama's keys.
@@ -108,13 +109,14 @@ const char *family_block_name(const RopeFamily *family, int kind);
 bool family_reads(const RopeFamily *family, const char *key);
 // What is known of an engine with a family. NULL: nobody looked at it.
 const FamilyEngine *family_engine(const RopeFamily *family, const char *engine);
-// The architecture that a config should name: the wrapper's or the family's.
-const char *family_architecture(const char *config);
+// The architecture of the wrapper that a config is by its own name. NULL: it is none.
+const char *family_wrapper_architecture(const char *config);
 
 typedef struct {
     int n;  // 0: not known, and then both kinds are there
     int n_of[N_KINDS + 1];
-    int window;  // W of sliding layers, a query's own position included; 0: none slide
+    int window;          // W of sliding layers, a query's own position included; 0: none slide
+    char expected[100];  // of layer_types, where it is wrong
     unsigned char kinds[MOST_LAYERS];  // KIND_... of each layer
 } ConfigLayers;
 

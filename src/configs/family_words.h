@@ -14,30 +14,31 @@ enum {
     FAMILY_LINEAR = 1 << 8,  // layers that are not full have linear attention
     FAMILY_CUTS_LISTS = 1 << 9,  // what lists have behind the last layer is not used
     FAMILY_BARE_FULL = 1 << 10,  // full layers have no RoPE
-    // but if the config has no window, all layers are full, and have it
-    FAMILY_WINDOWLESS = 1 << 11,
+    FAMILY_NEEDS_WINDOW = 1 << 11,  // a window of null is refused, also where all layers are full
     // latent attention: a part of each head stands still, and another turns
     FAMILY_LATENT = 1 << 12,
     FAMILY_NULL_HEAD = 1 << 13,  // a head_dim of null is the model's width by its heads
-    FAMILY_PARTIAL = 1 << 14,  // partial_rotary_factor may be below 1
+    // a head is always the model's width by its heads, whatever head_dim says
+    FAMILY_WIDTH_BY_HEADS = 1 << 14,
+    FAMILY_PARTIAL = 1 << 15,  // partial_rotary_factor may be below 1
     // of a scaled block's share and one beside it (or the class's) that beside counts
-    FAMILY_SHARE_BESIDE = 1 << 15,
-    FAMILY_STILL = 1 << 16,  // its class has no RoPE
+    FAMILY_SHARE_BESIDE = 1 << 16,
+    FAMILY_STILL = 1 << 17,  // its class has no RoPE
     // rope_parameters has a block for each kind of layers; rope_scaling is of the full ones
-    FAMILY_BY_TYPE = 1 << 17,
+    FAMILY_BY_TYPE = 1 << 18,
     // rope_scaling is not turned into rope_parameters: Hugging Face 5 fails
-    FAMILY_NO_SCALING = 1 << 18,
-    FAMILY_FLAT_IS_FULL = 1 << 19,  // one block for all is that of the full layers
-    FAMILY_ONE_FOR_BOTH = 1 << 20,  // one RoPE of full layers and sliding ones, never two
-    FAMILY_LISTS = 1 << 21,  // thetas and shares may be lists, of a number a layer
-    FAMILY_AXES = 1 << 22,  // blocks have sections of three axes, which are one in a text
-    FAMILY_PROPORTIONAL = 1 << 23,  // its class knows the rope_type proportional
+    FAMILY_NO_SCALING = 1 << 19,
+    FAMILY_FLAT_IS_FULL = 1 << 20,  // one block for all is that of the full layers
+    FAMILY_ONE_FOR_BOTH = 1 << 21,  // one RoPE of full layers and sliding ones, never two
+    FAMILY_LISTS = 1 << 22,  // thetas and shares may be lists, of a number a layer
+    FAMILY_AXES = 1 << 23,  // blocks have sections of three axes, which are one in a text
+    FAMILY_PROPORTIONAL = 1 << 24,  // its class knows the rope_type proportional
     // of the types that scale its class knows longrope alone, and su and yarn as older names of it
-    FAMILY_LONGROPE_ALONE = 1 << 24,
-    FAMILY_GGUF_LONGROPE = 1 << 25,  // longrope's lists have a place in its GGUF file
-    FAMILY_MSCALES = 1 << 26,  // longrope's attention factor is long_mscale
-    FAMILY_UNMULTIPLIED = 1 << 27,  // yarn's attention factor is 1 unless the block says one
-    FAMILY_GROWS = 1 << 28,  // queries grow with their position: llama_4_scaling_beta
+    FAMILY_LONGROPE_ALONE = 1 << 25,
+    FAMILY_GGUF_LONGROPE = 1 << 26,  // longrope's lists have a place in its GGUF file
+    FAMILY_MSCALES = 1 << 27,  // longrope's attention factor is long_mscale
+    FAMILY_UNMULTIPLIED = 1 << 28,  // yarn's attention factor is 1 unless the block says one
+    FAMILY_GROWS = 1 << 29,  // queries grow with their position: llama_4_scaling_beta
 };
 
 // What sets a family apart from a Llama and can be seen in a model. Where no family has all that a

@@ -87,6 +87,7 @@ bool reading_is_on(const char *v) { return v && *v != 'n' && *v != 'f'; }
 
 static void find_values(Config *c) {
     config_find_block(c);
+    if (config_is_still(c)) c->block = c->under = NULL;
     config_find_most(c);
     config_find_type(c);
     config_find_original(c);
@@ -181,6 +182,10 @@ static void lose_by_flags(Config *c) {
 bool reading_begin(Config *c, Error *err) {
     find_values(c);
     if (config_is_of(c, FAMILY_ANY) && c->partial == 0) c->partial = 1;  // no layer turns
+    if (config_is_still(c)) {                                            // which needs no head
+        c->partial = 1;
+        c->head_dim = 2;
+    }
     bool has_head = c->head_dim >= 2 && c->head_dim <= ROPE_MAX_HEAD_DIM;
     if (!has_head || c->partial <= 0 || c->partial > 1)
         return fail(err,

@@ -8,6 +8,8 @@
 // that they are never stale. Then they lack their whole angle in both zones.
 #include "angles.h"
 
+#include <math.h>
+
 #include "../kinds/turns.h"
 
 static float *take_turns(Arena *arena, int64_t rows, int64_t angles) {
@@ -18,6 +20,27 @@ static int64_t variant_of(int period, int64_t block) {
     if (period == 0) return block;
     int64_t to_border = (period - block * KV_BLOCK % period) % period;
     return to_border < KV_BLOCK ? to_border : KV_BLOCK;
+}
+
+static bool are_alike(double a, double b) { return fabs(a - b) <= 1e-7 * (1 + fabs(a) + fabs(b)); }
+
+// The period is the first position where the step changes, if all further steps agree.
+int angles_period(const RopeConfig *c, int n) {
+    enum { MOST_LOOKED_AT = 1 << 22 };
+    if (!c->map) return 1;
+    if (n > MOST_LOOKED_AT) return 0;
+    double even = rope_parts(c, 1).key - rope_parts(c, 0).key;
+    double border = even;  // the step at each multiple of the period
+    int period = 1;
+    for (int p = 2; p < n; p++) {
+        double step = rope_parts(c, p).key - rope_parts(c, p - 1).key;
+        bool is_border = p % period == 0;
+        if (are_alike(step, is_border ? border : even)) continue;
+        if (period > 1) return 0;
+        period = p;
+        border = step;
+    }
+    return period;
 }
 
 static bool are_equal(const RopeFreqs *a, const RopeFreqs *b) {
@@ -42,7 +65,7 @@ void angles_lay_out(Angles *a, Arena *arena, const SessionConfig *c, const RopeC
     bool follows = !c->stale_keys && !are_equal(&first, &last);
     int64_t n_blocks = ((int64_t)c->context + KV_BLOCK - 1) / KV_BLOCK;
     int one = spread->length ? 0 : 1;
-    int period = one * rope_key_period(rope);
+    int period = one * angles_period(rope, c->context);
     *a = (Angles){
         .rope = rope,
         .spread = spread,

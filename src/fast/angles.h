@@ -53,14 +53,20 @@ typedef struct {
     // What keys lack, NULL for nothing: an angle for each block, (blocks, 2, n_pairs), and for each
     // step in a block. All blocks have the same steps, but those where the map's rule begins anew,
     // every `period` positions. There is a variant for each place where that can happen first in a
-    // block: (variants, 2, n_pairs, KV_BLOCK). Where tokens are spread, or the map does not say when
-    // its rule begins anew, each block is its own variant, and the period is 0.
+    // block: (variants, 2, n_pairs, KV_BLOCK). Where tokens are spread, or steps do not repeat (see
+    // angles_period), each block is its own variant, and the period is 0.
     int n_blocks;  // filled in
     struct {
         int period;
         float *blocks, *steps;
     } lacking[N_ZONES];
 } Angles;
+
+// After how many positions the steps from one key to the next, key(p) - key(p - 1), begin anew
+// within n positions: these are alike at all multiples of the period, and alike everywhere else. 1:
+// keys are evenly spaced, as they are without a map. 0: there is no such number, or n is too large to
+// look at every key, so that each block of keys needs tables of its own.
+int angles_period(const RopeConfig *rope, int n);
 
 // Takes the tables' memory from an arena. `rope` is that of the config, or its settings of sliding
 // layers, and `spread` is where tokens stand in these.

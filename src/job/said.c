@@ -42,8 +42,8 @@ void said_by_model(const Model *model, RopeFile *said) {
         .head_dim = (int)c->head_dim,
         .sliding_head_dim = sliding_head(model),
         .max_positions = c->seq_len,
-        .original_unsaid = c->original_unsaid,
-        .named_original = c->named_original,
+        .original_unsaid = c->extra->turns.original_unsaid,
+        .named_original = c->extra->turns.named_original,
     };
 }
 
@@ -122,8 +122,8 @@ Model model_as_said(const Model *model, const RopeFile *said, struct ModelExtra 
     }
     copy.config.head_dim = said->head_dim;
     copy.config.seq_len = said_context(said);
-    copy.config.original_unsaid = said->original_unsaid;
-    copy.config.named_original = said->named_original;
+    extra->turns.original_unsaid = said->original_unsaid;
+    extra->turns.named_original = said->named_original;
     return copy;
 }
 

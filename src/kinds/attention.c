@@ -290,7 +290,7 @@ static bool has_attention(const Plain *p, const Layer *layer) {
                    p->extra->attention.score || stream_differs(m) ||
                    !layer_is_usual(p->model, layer);
     bool turns = p->rope->unscaled_positions > 0 || p->rope->mscale_in_scores ||
-                 p->rope->temperature_unturned;
+                 p->rope->temperature_beta != 0;
     return differs || turns || c->stale_keys || c->spread.length || c->watch.scores;
 }
 
@@ -308,7 +308,6 @@ static void describe_attention(const Model *m, Teller *tell, void *whose) {
 }
 
 const Kind attention_kind = {
-    .name = "attention",
     .fields = fields_of_attention,
     .n_fields = sizeof fields_of_attention / sizeof fields_of_attention[0],
     .check = check_attention,

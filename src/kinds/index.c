@@ -164,14 +164,19 @@ static void lay_out_index(Plain *p, Arena *arena) {
 }
 
 static void describe_index(const Model *m, Teller *tell, void *whose) {
-    char words[80];
-    int topk = m->config.extra->index.topk;
-    snprintf(words, sizeof words, "%d at most, of all that are before a query", topk);
-    if (topk > 0 && m->layers) tell(whose, "keys_chosen", words, false);
+    char words[120];
+    int topk = m->config.extra->index.topk, sharing = 0;
+    if (topk == 0 || !m->layers) return;
+    for (int l = 0; l < m->config.n_layers; l++)
+        sharing += (m->layers[l].extra->flags & LAYER_SHARES_CHOICE) != 0;
+    int used = snprintf(words, sizeof words, "%d at most, of all that are before a query", topk);
+    if (sharing > 0)
+        snprintf(words + used, sizeof words - used, "; %d of %d layers take the choice of another",
+                 sharing, (int)m->config.n_layers);
+    tell(whose, "keys_chosen", words, false);
 }
 
 const Kind index_kind = {
-    .name = "index",
     .fields = fields_of_index,
     .n_fields = sizeof fields_of_index / sizeof fields_of_index[0],
     .check = check_index,

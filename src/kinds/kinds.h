@@ -19,6 +19,7 @@
 // Of a model: fields of its header, and tensors. Zeros are a Llama.
 struct ModelExtra {
     const float *angles;  // (seq_len, head_dim) in a file of version 0, see old_files.c
+    TurnsConfig turns;
     LayersConfig layers;
     AttentionConfig attention;
     StreamConfig stream;

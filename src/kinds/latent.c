@@ -118,8 +118,6 @@ static void lay_out_latent(Plain *p, Arena *arena) {
     made->q_latent = arena_take(arena, l->q_rank, sizeof(float));
     made->latent = arena_take(arena, l->kv_rank + turning, sizeof(float));
     made->still = arena_take(arena, m->n_heads * (m->head_dim - turning), sizeof(float));
-    if (p->widest < l->q_rank) p->widest = l->q_rank;
-    if (p->widest < l->kv_rank) p->widest = l->kv_rank;
 }
 
 static void describe_latent(const Model *m, Teller *tell, void *whose) {
@@ -130,7 +128,6 @@ static void describe_latent(const Model *m, Teller *tell, void *whose) {
 }
 
 const Kind latent_kind = {
-    .name = "latent",
     .fields = fields_of_latent,
     .n_fields = sizeof fields_of_latent / sizeof fields_of_latent[0],
     .check = check_latent,

@@ -86,7 +86,6 @@ static void lay_out_per_layer(Plain *p, Arena *arena) {
     int64_t all = (int64_t)m->n_layers * n;
     p->extra->per_layer.own = arena_take(arena, all, sizeof(float));
     if (p->hidden_width < n) p->hidden_width = n;
-    if (p->widest < all) p->widest = all;
 }
 
 // A token reads one row of the table.
@@ -96,7 +95,6 @@ static double unread_table(const Model *m, bool one_token) {
 }
 
 const Kind per_layer_kind = {
-    .name = "per_layer",
     .fields = fields_of_per_layer,
     .n_fields = sizeof fields_of_per_layer / sizeof fields_of_per_layer[0],
     .check = check_per_layer,

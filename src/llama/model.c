@@ -1,16 +1,16 @@
-// A Llama's tensors, in the order of a model file, and where they lie in it: the file is mapped, and
-// they are used where they lie.
+// A Llama's tensors in the order of a model file. The file is mapped, and they are used where they
+// lie in it.
 #include "model.h"
 
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kind.h"
 
 // ---- which tensors ----
 
-// A row has its place in the file, where it goes, what it is for, rows (0: the model lacks it) and
-// columns.
+// A row of the table is a Tensor: its place in the file, where it goes, what it is for, and its shape.
 static void list_llama(Model *m, Layer *w, Tensors *t) {
     const ModelConfig *c = &m->config;
     int64_t dim = c->dim, hidden = c->hidden_dim, vocab = c->vocab_size;
@@ -30,19 +30,12 @@ static void list_llama(Model *m, Layer *w, Tensors *t) {
         {900, &m->final_norm, FLOATS, .rows = 1, .cols = dim},
         {920, &m->classifier, CLASSIFIER, .rows = own, .cols = dim},
     };
-    add_tensors(t, rows, sizeof rows / sizeof rows[0]);
-}
-
-void add_tensors(Tensors *t, const Tensor *rows, int n) {
-    for (int i = 0; i < n; i++) {
-        int at = t->n++;
-        for (; at > 0 && t->rows[at - 1].place > rows[i].place; at--) t->rows[at] = t->rows[at - 1];
-        t->rows[at] = rows[i];
-    }
+    memcpy(t->rows, rows, sizeof rows);
+    t->n = sizeof rows / sizeof rows[0];
 }
 
 void visit_places(Model *m, Layer *w, int first, int end, TensorVisitor *visit, void *whose) {
-    Tensors t = {.n = 0};
+    Tensors t;
     list_llama(m, w, &t);
     EACH_KIND_THAT (add_tensors, k) (*k)->add_tensors(m, w, &t);
     for (const Tensor *row = t.rows; row < t.rows + t.n; row++)
@@ -60,13 +53,12 @@ void model_visit(Model *m, TensorVisitor *visit, void *whose) {
 
 // ---- where they lie ----
 
-// What is read of the file.
 typedef struct {
     Model *model;
     Cursor at;
-    const uint8_t *types;  // of the matrices that are not taken yet; NULL: config.weight_type
-    WeightType cut;        // a type of blocks that would not fill a row
-    int64_t cut_group;     // rows of a part whose packed groups would run on into the next; 0: none
+    const uint8_t *types;  // of the matrices still to take; NULL: config.weight_type
+    Error *err;            // why a matrix cannot be of its type
+    bool is_good;
 } Mapping;
 
 static void take_tensor(void *mapping, const Tensor *t) {
@@ -77,14 +69,11 @@ static void take_tensor(void *mapping, const Tensor *t) {
         return;
     }
     int code = r->types ? *r->types++ : (int)c->weight_type;
-    int64_t of_part = t->parts ? t->rows / t->parts : t->rows;
     Matrix *m = t->member;
-    *m = (Matrix){.type = code % TYPE_PACKED, .rows = t->rows, .cols = t->cols};
-    m->packed = code >= TYPE_PACKED;
-    m->group_size = c->group_size;
+    *m = matrix_of_code(code, t->rows, t->cols, c->group_size);
     m->groups_cross_rows = c->version == 2 && t->cols % c->group_size != 0;
-    if (t->cols % block_columns(m->type)) r->cut = m->type;
-    if (m->packed && of_part < t->rows && of_part % PACKED_ROWS) r->cut_group = of_part;
+    r->is_good = r->is_good && matrix_check(m, t->parts, r->err);
+    if (r->model->widest < t->cols) r->model->widest = t->cols;
     m->data = cursor_take(&r->at, t->rows, matrix_row_bytes(m));
     m->scales = cursor_take(&r->at, matrix_scale_bytes(m), 1);
 }
@@ -93,8 +82,8 @@ static void count_matrix(void *count, const Tensor *t) {
     if (t->kind != FLOATS) ++*(int *)count;
 }
 
-// Takes what may stand between header and tensors: longrope's lists, the tables of other kinds, a
-// byte for each matrix.
+// Takes what may lie between header and tensors: longrope's lists, other kinds' tables, and a byte
+// for the type of each matrix.
 static bool take_tables(Mapping *r, Error *err) {
     Model *m = r->model;
     int n_matrices = 0;
@@ -107,23 +96,17 @@ static bool take_tables(Mapping *r, Error *err) {
            weights_check_codes(r->types, n_matrices, m->config.group_size, err);
 }
 
-// Takes all tensors, and compares what they need with what the file has.
+// Takes all tensors. They must fill the file.
 static bool take_tensors(Mapping *r, Error *err) {
     Model *m = r->model;
     size_t size = m->file.size;
     if (m->config.version >= 3) r->at.alignment = 64;
     model_visit(m, take_tensor, r);
-    cursor_take(&r->at, 0, 0);  // what fills up the last one
+    cursor_take(&r->at, 0, 0);  // the padding behind the last one
     if (m->config.shared_classifier) m->classifier = m->embedding;
     if (r->at.offset > INT64_MAX)
         return fail(err, "impossible header: the tensors' sizes overflow");
-    if (r->cut)
-        return fail(err, "impossible header: rows of %s are not whole blocks of %d weights",
-                    weight_type_names[r->cut], block_columns(r->cut));
-    if (r->cut_group)
-        return fail(err,
-                    "impossible header: parts of %lld rows are packed (expected a multiple of %d)",
-                    (long long)r->cut_group, PACKED_ROWS);
+    if (!r->is_good) return false;
     EACH_KIND_THAT (may_follow, k)
         if ((*k)->may_follow(m, r->at.offset)) return true;
     return r->at.offset == size || fail(err, "%s (%zu bytes found, %llu expected from the header)",
@@ -131,7 +114,7 @@ static bool take_tensors(Mapping *r, Error *err) {
                                         (unsigned long long)r->at.offset);
 }
 
-// Memory for the layers, and for what other kinds have besides.
+// Memory for the layers, and for what other kinds add to them.
 static bool make_layers(Model *m, Error *err) {
     int n = m->config.n_layers;
     m->layers = alloc_array(n, sizeof *m->layers, "layers", err);
@@ -142,7 +125,7 @@ static bool make_layers(Model *m, Error *err) {
 }
 
 static bool read_model(Model *m, Error *err) {
-    Mapping r = {.model = m, .at = {.file = &m->file, .alignment = 1}};
+    Mapping r = {m, .at = {.file = &m->file, .alignment = 1}, .err = err, .is_good = true};
     m->config.extra = alloc_array(1, kinds.model_bytes, "a model", err);
     if (!m->config.extra) return false;
     bool good = header_read(m, &r.at.offset, err) && make_layers(m, err) && take_tables(&r, err) &&

@@ -45,5 +45,5 @@ bool rows_are_named(Error *err);
 bool rows_name_settings(const RopeConfig *config, Error *err);
 
 // Whether a configuration, its defaults filled in, gives a text of `length` positions what a forward
-// pass relies on: numbers, and of a map what rope.h says of RopeParts and key_period.
+// pass relies on: numbers, and of a map what rope.h says of RopeParts.
 bool rows_keep_promises(const RopeConfig *config, int length, Error *err);

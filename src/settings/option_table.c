@@ -22,18 +22,18 @@ enum {
 };
 
 const Option option_table[] = {
-    {.value = {"-t", "T", "temperature, 0 is greedy [1]", NUMBER, OF_OPTIONS(text.temperature), 0,
-               1e6},
+    {.value = {"-t", "T", "temperature, 0 is greedy [1]", NUMBER,
+               OF_OPTIONS(text.sampling.temperature), 0, 1e6},
      .is_common = true,
      .needs = SAMPLING},
     {.value = {"-p", "P", "top-p: sample from the likeliest tokens that make up P [0.9]", NUMBER,
-               OF_OPTIONS(text.top_p), 0, 1},
+               OF_OPTIONS(text.sampling.top_p), 0, 1},
      .needs = SAMPLING},
     {.value = {"-k", "K", "top-k: sample from the K likeliest tokens; 0: from all [0]", WHOLE,
-               OF_OPTIONS(text.top_k), 0, MOST},
+               OF_OPTIONS(text.sampling.top_k), 0, MOST},
      .needs = SAMPLING},
     {.value = {"--min-p", "M", "sample from tokens at least M times as likely as the likeliest [0]",
-               NUMBER, OF_OPTIONS(text.min_p), 0, 1},
+               NUMBER, OF_OPTIONS(text.sampling.min_p), 0, 1},
      .needs = SAMPLING},
     {.value = {"-s", "SEED", "seed of the random numbers, 0: from the clock [0]", SEED,
                OF_OPTIONS(seed)},
@@ -66,7 +66,8 @@ const Option option_table[] = {
                WORD, OF_OPTIONS(mode), 0, 1, modes},
      .is_common = true,
      .needs = SAMPLING},
-    {.value = {"-y", "TEXT", "system prompt of a chat", TEXT, OF_OPTIONS(text.system_prompt)},
+    {.value = {"-y", "TEXT", "system prompt of a chat; without it, the first line of input", TEXT,
+               OF_OPTIONS(text.system_prompt)},
      .jobs = ON_CHAT},
     {.value = {"--thinking", "MODE",
                "on or off: whether answers of a chat begin with thoughts (Qwen 3, 3.5) [on]", WORD,
@@ -117,7 +118,7 @@ const Option option_table[] = {
      .about_rope = true,
      .needs = PLANS},
     {.value = {"--rope-sliding", "NAME",
-               "the method of the sliding layers, in a model where they have settings of their own",
+               "method of the sliding layers, where the model gives them settings of their own",
                TEXT, OF_OPTIONS(sliding)},
      .about_rope = true,
      .needs = PLANS},
@@ -164,18 +165,19 @@ const Option option_table[] = {
                TEXT, OF_OPTIONS(check.text_path)},
      .is_common = true,
      .job = JOB_CHECK},
-    {.value =
-         {"--like", "FILE",
-          "--check also requires that short texts are read as well as by this model, within 5 %",
-          TEXT, OF_OPTIONS(check.like_path)},
+    {.value = {"--like", "FILE",
+               "--check also requires short texts to be read as well as by the model in FILE, "
+               "within 5 %",
+               TEXT, OF_OPTIONS(check.like_path)},
      .jobs = ON_CHECK},
-    {.value = {"--budget", "SECONDS",
-               "time limit of --check; names what it left out; 0: print what all would cost [60]",
-               NUMBER, OF_OPTIONS(check.budget), 0, 1e6},
+    {.value =
+         {"--budget", "SECONDS",
+          "time limit of --check; unfinished checks are named; 0: estimate the cost and stop [60]",
+          NUMBER, OF_OPTIONS(check.budget), 0, 1e6},
      .jobs = ON_CHECK},
     {.value = {"--min-page", "A",
-               "--check also requires this share of what reading a page again gains in a short "
-               "text; 0: report only",
+               "--check also requires that reading a page again gains at least this share of what "
+               "it gains in a short text; 0: report only",
                NUMBER, OF_OPTIONS(check.min_page), 0, 1},
      .jobs = ON_CHECK},
     {.value =
@@ -221,8 +223,8 @@ const Option option_table[] = {
                OF_OPTIONS(attn)},
      .job = JOB_ATTN},
     {.value = {"--next", "K",
-               "log-probabilities of the K likeliest tokens after the prompt; or of those that a "
-               "file K names",
+               "log-probabilities of the K likeliest tokens after the prompt; K may be a file that "
+               "lists tokens",
                TEXT, OF_OPTIONS(next)},
      .is_common = true,
      .job = JOB_NEXT},
@@ -267,7 +269,7 @@ const Option option_table[] = {
                OF_OPTIONS(search.seconds), 0.001, 1e9},
      .jobs = ON_SEARCH},
     {.value = {"--search-windows", "K",
-               "--search reads K windows of the text, and as many others to judge the result [8]",
+               "--search reads K windows of the text, and judges the result on as many others [8]",
                WHOLE, OF_OPTIONS(search.windows), 1, MOST_COUNT},
      .jobs = ON_SEARCH},
     {.value = {"--population", "P",
@@ -318,7 +320,7 @@ _Static_assert(sizeof(KvType) == sizeof(int), "a word is put in its place as an 
 
 const Options options_unsaid = {
     .steps = -1,
-    .text = {.temperature = 1, .top_p = 0.9},
+    .text = {.sampling = {.temperature = 1, .top_p = 0.9}},
     .ppl = {.samples = 1},
     .tasks = {.trials = 10},
     .check = {.budget = 60, .min_page = -1, .max_cache = -1},

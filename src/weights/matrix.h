@@ -89,6 +89,14 @@ bool can_be_packed(WeightType type);
 // where its rows lie side by side. False with the reason when one of n codes is none.
 enum { TYPE_PACKED = 128 };
 bool weights_check_codes(const uint8_t *codes, int n, int group_size, Error *err);
+// A matrix of such a code. The caller says where its data and scales lie.
+Matrix matrix_of_code(int code, int64_t rows, int64_t cols, int group_size);
+// False with the reason when blocks do not fill its rows, or, where it is packed, groups of rows do
+// not fill each of its `parts` (0: it is one).
+bool matrix_check(const Matrix *matrix, int parts, Error *err);
+// False with the reason when a file whose matrices are all of one type, q8 or q4 or another, cannot
+// have groups of so many weights.
+bool weights_check_group(WeightType type, int group_size, Error *err);
 
 // How many rows from the first on do.
 static inline int64_t packed_rows(const Matrix *m) {

@@ -123,3 +123,30 @@ bool weights_check_codes(const uint8_t *codes, int n, int group_size, Error *err
     }
     return true;
 }
+
+Matrix matrix_of_code(int code, int64_t rows, int64_t cols, int group_size) {
+    return (Matrix){
+        .type = code % TYPE_PACKED,
+        .packed = code >= TYPE_PACKED,
+        .rows = rows,
+        .cols = cols,
+        .group_size = group_size,
+    };
+}
+
+bool matrix_check(const Matrix *m, int parts, Error *err) {
+    int64_t in_part = parts ? m->rows / parts : m->rows;
+    if (m->cols % block_columns(m->type))
+        return fail(err, "impossible header: rows of %s are not whole blocks of %d weights",
+                    weight_type_names[m->type], block_columns(m->type));
+    return !m->packed || in_part == m->rows || in_part % PACKED_ROWS == 0 ||
+           fail(err, "impossible header: parts of %lld rows are packed (expected a multiple of %d)",
+                (long long)in_part, PACKED_ROWS);
+}
+
+bool weights_check_group(WeightType type, int group_size, Error *err) {
+    bool is_q4 = type == WEIGHT_Q4;
+    bool has_groups = is_q4 || type == WEIGHT_Q8;
+    return (has_groups == (group_size > 0) && (!is_q4 || group_size == Q4_GROUP)) ||
+           fail(err, "group_size is %d with weight type %s", group_size, weight_type_names[type]);
+}
