@@ -39,6 +39,7 @@ OTHER_TYPES = {9: 'Q8_1', 15: 'Q8_K', 24: 'I8', 25: 'I16', 26: 'I32', 27: 'I64',
                213: 'Q5_K_R4', 214: 'Q6_K_R4', 220: 'IQ4_NL_R4', 223: 'IQ4_XS_R8', 339: 'IQ4_K_R4', 344: 'IQ4_KS_R4'}
 NUMBERS = {0: '<B', 1: '<b', 2: '<H', 3: '<h', 4: '<I', 5: '<i', 6: '<f', 7: '<?', 10: '<Q', 11: '<q', 12: '<d'}
 STRING, ARRAY = 8, 9
+ORIGINAL = 'rope.scaling.original_context_length'
 RMS_EPS = 'attention.layer_norm_rms_epsilon'
 LISTS = 'tokens', 'scores', 'token_type', 'merges'  # of tokenizer.ggml
 # No other list is kept.
@@ -168,9 +169,9 @@ def read_heads(path, keys, family):
     value_dim = keys.integer('attention.value_length', MAX_HEAD_DIM, head_dim)
     if not rule.values:
         keys.only('attention.value_length', head_dim)
-    rotary_dim = keys.get('rope.dimension_count', lambda v: v == head_dim or type(v) is int and (
+    rotary_dim = int(keys.get('rope.dimension_count', lambda v: v == head_dim or type(v) is int and (
         family.rope.none or family.rope.partial and 1 < v < head_dim and v % 2 == 0),
-        'the length of a key, %d' % head_dim, head_dim)
+        'the length of a key, %d' % head_dim, head_dim))
     return {'n_heads': n_heads, 'n_kv_heads': n_kv_heads, 'head_dim': head_dim,
             'rotary_dim': 0 if family.rope.none else rotary_dim % head_dim,
             'value_dim': 0 if value_dim == head_dim else value_dim}
@@ -198,7 +199,7 @@ def read_rope(path, keys, rule, tensors, model):
         keys.refuse(key, '1 or more; %g, if this is the freq_scale of llama.cpp, one divided by the factor'
                     % (1 / factor))
     attention = keys.number('rope.scaling.attn_factor', 1.0)
-    original = keys.integer('rope.scaling.original_context_length', MAX_SEQ, seq_len)
+    original = keys.integer(ORIGINAL, MAX_SEQ, seq_len)
     # These say in some files what they say in Hugging Face's, in others something of llama.cpp's own.
     keys.only('rope.scaling.yarn_ext_factor', 1.0, -1.0)
     given = layers.read_yarn_factor(keys, rule, factor)
@@ -220,14 +221,18 @@ def read_rope(path, keys, rule, tensors, model):
         if divisors[0]:
             return divided(keys.job, rope, divisors[0], rotary_dim, seq_len)
         if original < 2:
-            keys.refuse('rope.scaling.original_context_length', '2 or more')
+            keys.refuse(ORIGINAL, '2 or more')
         return {**rope, 'rope_method': 6, 'factor': seq_len / original, 'train_ctx': original,
                 'attention_factor': attention, 'short_factor': divisors[1], 'long_factor': divisors[2]}
     if kind == 'longrope':
         raise Problem(path, 'rope.scaling.type longrope needs rope_factors_short.weight and rope_factors_long.weight')
     if kind == 'yarn':
+        for key, what in (('rope.scaling.factor', 'the factor is %g' % factor),
+                          (ORIGINAL, 'YaRN counts from context_length, %d' % seq_len)):
+            if key not in keys.values:
+                keys.job.note('warning: %s: there is no %s: %s, as in llama.cpp' % (path, key, what))
         if (betas['beta_fast'] or 32) < (betas['beta_slow'] or 1):
-            raise Problem(path, 'rope.scaling.yarn_beta_fast cannot be used (expected no less than yarn_beta_slow)')
+            keys.refuse('rope.scaling.yarn_beta_fast', 'no less than yarn_beta_slow')
         rope.update(betas, rope_method=4, factor=factor, train_ctx=original, attention_factor=given)
         if not rule.truncate:
             rope['truncate'] = 0
@@ -238,7 +243,7 @@ def read_rope(path, keys, rule, tensors, model):
         elif attention != 1:
             rope['attention_factor'] = attention * (0.1 * log(factor) + 1 if factor > 1 else 1)
     elif kind == 'linear' and factor != 1:
-        named = original if 'rope.scaling.original_context_length' in keys.values else 0
+        named = original if ORIGINAL in keys.values else 0
         rope.update(rope_method=1, factor=factor, named_original=named)
         if model.kv_rank:
             latent.check_linear(keys, rule, factor)
@@ -335,7 +340,7 @@ class Reader:
         raise Problem(self.path, 'is damaged (found a value of type %d at %d)' % (kind, self.at))
 
     def list(self, kind, count, keep):
-        """A list's values when they are to be kept; else None, since lists may be long."""
+        """A list's values when they are to be kept; else none, since lists may be long."""
         if kind != STRING and kind not in NUMBERS or keep and count > LIST_LIMIT:
             raise Problem(self.path, 'has a list that cannot be read (found %d values of type %d)' % (count, kind))
         if kind == STRING:
@@ -344,10 +349,10 @@ class Reader:
                 return list(values)
             for _ in values:
                 pass
-            return None
+            return ()
         item = NUMBERS[kind]
         data = self.take(count * struct.calcsize(item))
-        return list(struct.unpack('<%d%s' % (count, item[1]), data)) if keep else None
+        return list(struct.unpack('<%d%s' % (count, item[1]), data)) if keep else ()
 
 
 def read_parts(job, path):
