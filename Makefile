@@ -1,27 +1,26 @@
 # make          builds ./run for this machine, or with the CC, CPPFLAGS, CFLAGS, LDFLAGS, ARCH and OPENMP that are given
 # make core     builds ./core, the tiny program: a Llama (rope.c and src/llama) and other kinds of models, on one thread
-# make debug    with the address and undefined-behavior sanitizers
-# make test     runs the tests; make test-long those that take long
+# make debug    builds with the address and undefined-behavior sanitizers
+# make test     runs the tests; make test-long runs those that take long
 # make test-planted  plants errors, one at a time, in a copy of the program, and names the test that catches each
-# make test-sanitized  every job on every checkpoint, at lengths from 1 to 600, with the address and undefined-behavior sanitizers
-# make check-portable  does so with other compilers, for other processors, under valgrind and with clang's race detector
-# make valgrind  the one of these under valgrind
-# make test-served  asks a real llama-server (LLAMA_SERVER=path) which reading it has in force
-# make test-world  installs what others publish from npm, as tests/world.json pins it, into build/world, and holds the
-#               program against it; WORLD=newest: today's versions. Minutes, and a gigabyte
-# make figures  measures and draws docs/figures again (matplotlib; TEXT=FILE: on that text); interrupted, it goes on
-# make class    writes slides, handout and solutions to build/class; runs each command of docs/class.md and compares what it prints
+# make test-sanitized  runs every job on every checkpoint, at lengths from 1 to 600, under both sanitizers
+# make check-portable  tests other compilers and processors, and runs valgrind and clang's thread sanitizer
+# make valgrind  runs the valgrind part of it alone
+# make test-served  asks a real llama-server (LLAMA_SERVER=path) which reading it uses
+# make test-world  tests against the npm packages that tests/world.json pins, in build/world (WORLD=newest: today's); a gigabyte
+# make figures  measures and draws docs/figures again (matplotlib; TEXT=FILE names the text); continues an interrupted run
+# make class    writes slides, handout and solutions to build/class; runs each command of docs/class.md and checks its output
 # make page     builds the browser page in build/page (emscripten, node); make page-open serves it on this machine
-# make dist     writes the sources as they are committed, a tarball, into dist; make dist-page puts the page in one file there
-# make dist-models  packs the siblings of the small model, which make dist leaves out: unpacked in the same place, they are there
-# make test-page  drives it in headless Chromium; make page-picture takes docs/figures/page.png of it there
+# make dist     packs the committed sources as a tarball in dist; make dist-page puts the page there, as one file
+# make dist-models  packs the sibling models, which make dist leaves out
+# make test-page  tests the page in headless Chromium; make page-picture takes its picture for docs/figures
 # make fuzz     builds fuzzers in build/fuzz (clang); FUZZ_SECONDS=60 runs each of them for that long
 # make wasm-bench  builds for WebAssembly (emcc) and times model.bin on one thread of node
-# make lint     holds house style and plain English, then what is there of mypy, gcc's analyzer, clang-tidy, cppcheck, and lint-page
-# make lint-page  holds the page to ESLint and TypeScript's checker, where make page has got them
-# make format   writes all C the way clang-format has it (.clang-format)
-# make install  puts what was built below PREFIX (/usr/local) as rope-run (NAME), with man page, exporter, model and documents
-# make uninstall  takes that away again
+# make lint     checks house style and plain English, then runs mypy, gcc's analyzer, clang-tidy and cppcheck if installed
+# make lint-page  checks the page with ESLint and TypeScript, if make page has installed them
+# make format   formats all C with clang-format
+# make install  installs what was built below PREFIX (/usr/local) as rope-run (NAME), with man page, model and documents
+# make uninstall  removes that again
 # make clean    removes what was built
 
 # As many jobs as there are processors, unless -j says how many: on the command line, which make obeys first, or in the

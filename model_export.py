@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Turns a Llama checkpoint, as it comes from a hub or from Meta, into the files that ./run reads; and back again.
+"""Converts a published checkpoint into the files that ./run reads, and back.
 
     python3 model_export.py SOURCE OUT.bin              a checkpoint -> model.bin, and its tokenizer
     python3 model_export.py --tokenizer FILE OUT.bin    a tokenizer alone -> tokenizer.bin
@@ -19,21 +19,21 @@ NAME.tokenizer.bin for NAME.bin. For model.bin it is called tokenizer.bin, unles
 The exporter replaces files that it wrote, so a command can be repeated. It does not replace a file of another origin,
 or a model that --quantize made: use --force, or another name.
 
-On the way out the tokenizer is the one beside model.bin. Floats keep their type, and in GGUF so do ggml's blocks; all
-else becomes float16, by ./run. What the other program cannot express is refused by name, such as dynamic methods but
-ntk.
+On the way out the tokenizer is the one beside model.bin. Floats keep their type, and in GGUF so do ggml's blocks;
+./run converts all else to float16. What the other program cannot express is refused by name.
 
     --force                replace OUT even if the exporter did not write it
     --tokenizer-out FILE   write the tokenizer there instead
     --no-tokenizer         write the model only
-    --unpacked             leave rows of ggml's blocks one after the other. By default eight lie side by side: faster
+    --unpacked             leave rows of ggml's blocks one after the other; by default eight lie side by side, which is
+                           faster
     --context N            the context of a model of Meta's, whose params.json gives none
     -h, --help             this text
 
-Weights are moved as bytes and not computed with here, but for norms, whose 1 + w is written, and decays: what is in the
-checkpoint is what runs. The settings mean what they mean to the newest Transformers release. What the files cannot
-represent exactly is refused by name, in one line on standard error. The exit status is 0; 2 when it could not be done,
-and then nothing is left behind; 130 after Ctrl-C.
+Weights are copied byte for byte. Exceptions: norms that are published as w and used as 1 + w, and decays. Settings mean
+what they mean to the newest Transformers release. What the files cannot represent exactly is refused by name, in one
+line on standard error. The exit status is 0; 2 when it could not be done, and then nothing is left behind; 130 after
+Ctrl-C.
 docs/format.md describes the files. The exporter needs Python 3.8 and nothing else.
 """
 

@@ -1,5 +1,4 @@
-// Rotary position embedding (RoPE) and the ways of stretching it, in the order in which they were
-// found.
+// Rotary position embedding (RoPE) and the ways to stretch it, in the order in which they were found.
 //
 // Attention does not know where a token stands. RoPE tells it by turning each query and key. The d
 // elements of a head are d/2 pairs. Pair i is a hand of a clock that turns by inv_freq[i] radians
@@ -194,10 +193,10 @@ static RopeParts lm_infinite(const RopeConfig *c, int p) {
     return (RopeParts){c->window, c->window, 0};
 }
 
-// To add a map, write its formula above and give it a row here. What the columns promise to
-// attention, rope.h says; the program checks it before it reads a text.
+// To add a map, write its formula above and give it a row here. rope.h says what attention relies
+// on; the program checks it before it reads a text.
 const RopeMap rope_maps[] = {
-    {"rerope", rerope, NULL, ROPE_MAP_NEAR, 0, "distances from w = --near on are w",
+    {"rerope", rerope, NULL, ROPE_MAP_NEAR, 0, "distances past w = --near become w",
      "kexue.fm 9708"},
     {"leaky-rerope", leaky_rerope, NULL, ROPE_MAP_NEAR | ROPE_MAP_K, 0,
      "distances past w grow k = --k times slower", "kexue.fm 9708"},
@@ -232,12 +231,6 @@ bool rope_sees(const RopeConfig *c, int i, int j) {
 double rope_logn(const RopeConfig *c, int position) {
     bool grows = c->logn && position >= c->train_ctx;
     return grows ? log(position + 1.0) / log(c->train_ctx) : 1;
-}
-
-double rope_temperature(const RopeConfig *c, int position) {
-    int length = c->temperature_length ? c->temperature_length : c->train_ctx;
-    int count = position + c->temperature_early + c->temperature_unturned;
-    return 1 + c->temperature_beta * log(1 + count / length);
 }
 
 // ---- methods at work ----

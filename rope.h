@@ -1,7 +1,6 @@
-// RoPE by itself: the methods, which change the inverse frequencies, the distance maps, which
-// change the distances, and the rotation. Nothing here knows of files, tensors, the command line or
-// threads. Two settings are kept for others: all_slide, which a forward pass asks of its layers,
-// and temperature_early, which is one engine's.
+// RoPE by itself: the methods, which change the inverse frequencies; the distance maps, which change
+// the distances; and the rotation. Nothing here knows about files, tensors, the command line or
+// threads.
 #pragma once
 
 #include <stdbool.h>
@@ -22,9 +21,8 @@ enum {
 
 typedef enum { ROPE_RAMP_DIMS, ROPE_RAMP_TURNS } RopeRamp;
 
-// The settings of a method and a map. Lengths are in positions, theta and factors have no unit.
-// Where 0 means "not given", settings_fill_defaults must have replaced it before the functions
-// below are called.
+// The settings of a method and a map. Lengths are in positions. Where 0 means "not given", call
+// settings_fill_defaults before the functions below.
 typedef struct {
     int method;        // row of rope_methods
     bool dynamic;      // the scale follows the current length
@@ -34,31 +32,31 @@ typedef struct {
     int train_ctx;     // L, the trained context
     RopeRamp ramp;     // of ntk-by-parts and yarn
     bool truncate;     // dims ramp: round its ends to whole pairs
-    double beta_fast;  // pairs of so many turns or more within L are kept; 0: not given
-    double beta_slow;  // pairs of so many or fewer are interpolated; 0: not given
+    double beta_fast;  // pairs that turn this often or more within L are kept; 0: not given
+    double beta_slow;  // pairs that turn this often or less are interpolated; 0: not given
     double attention_factor;  // in place of the method's own; 0: the method's own
-    double mscale;            // DeepSeek's pair of temperatures for yarn; 0: none
+    double mscale;            // yarn's pair of temperatures in DeepSeek's models; 0: none
     double mscale_all_dim;
     double low_freq_factor;       // llama3; 0: not given
     double high_freq_factor;      // llama3; 0: not given
     const double *short_factors;  // longrope's divisors up to L, one per pair; NULL: none
     const double *long_factors;   // and past L
-    int unscaled_positions;       // longrope: so many first positions turn as in plain RoPE
-    int turning;  // proportional: so many first pairs turn, the others stand still; 0: not given
-    const struct RopeMap *map;  // row of rope_maps; NULL: distances as they are
+    int unscaled_positions;       // longrope: this many first positions turn as in plain RoPE
+    int turning;                  // proportional: this many first pairs turn; 0: not given
+    const struct RopeMap *map;    // row of rope_maps; NULL: distances as they are
     int near;    // w: rerope, leaky-rerope and self-extend keep distances below it; 0: not given
     int group;   // G of self-extend: far positions that share an angle; 0: not given
     int chunk;   // c of dca: positions in a chunk; 0: not given
     double k;    // leaky-rerope: far distances count k times less; 0: not given
     int window;  // W: a query sees the last W positions, its own included; 0: all
     int sinks;   // K: and the first K positions
-    bool all_slide;             // the window holds in every layer, not only where the model has one
-    bool logn;                  // see rope_logn
-    double temperature_beta;    // see rope_temperature
+    bool logn;   // see rope_logn
+    double temperature_beta;    // see query_temperature in src/kinds/turns.h
     int temperature_length;     // positions after which it grows; 0: L
-    bool temperature_unturned;  // only in layers that do not turn, where it counts from 1
-    bool mscale_in_scores;      // mscale_all_dim scales the scores, as in DeepSeek's models
-    int temperature_early;      // positions by which that comes early, as ik_llama.cpp has it
+    int temperature_early;      // it grows this many positions early, a slip of ik_llama.cpp's
+    bool temperature_unturned;  // for a forward pass: it is for layers without RoPE, from 1 on
+    bool all_slide;             // likewise: the window is for every layer
+    bool mscale_in_scores;      // likewise: mscale_all_dim scales the scores
 } RopeConfig;
 
 // One pair, as a method sees it.
@@ -68,10 +66,10 @@ typedef struct {
     double plain;  // f_i = theta^(-2i/d), radians per position
     double turns;  // within L positions: L f_i / 2 pi
     double scale;  // s, how many times longer than L the text may be
-    int length;    // of the text now
+    int length;    // current length of the text
 } RopePair;
 
-// What a method uses, and what can be done with it.
+// What a method uses, and what it can do.
 enum {
     ROPE_USES_FACTOR = 1,        // s
     ROPE_USES_BETAS = 2,         // the ramp, beta_fast, beta_slow, truncate
@@ -98,10 +96,9 @@ extern const int rope_n_methods;
 
 // What a map makes of one position p. A query at i and a key at j <= i get the distance
 //     D(i, j) = i - j where that is below near(i), else query(i) - key(j).
-// No part depends on both i and j. So attention turns a query once for near keys and once for far
-// ones, and a key once for far queries, but never a key for each query.
+// No part depends on both i and j, so attention need not turn a key anew for each query.
 typedef struct {
-    int near;      // of a query at p, at least 0; p - near does not fall when p grows
+    int near;      // of a query at p, at least 0; p - near never falls as p grows
     double query;  // of a query at p
     double key;    // of a key at p
 } RopeParts;
@@ -112,17 +109,17 @@ enum {
     ROPE_MAP_CHUNK = 4,
     ROPE_MAP_K = 8,
     ROPE_MAP_WINDOW = 16,        // window and sinks: a query sees no other keys
-    ROPE_MAP_SINKS_INSIDE = 32,  // window and sinks fill the trained context together
+    ROPE_MAP_SINKS_INSIDE = 32,  // window and sinks together fill the trained context
 };
 
 typedef struct RopeMap {
-    const char *name;  // as --rope spells it, alone or behind a method and +
+    const char *name;  // as --rope spells it, alone or after a method and +
     RopeParts (*formula)(const RopeConfig *config, int p);
-    // D(i, j) where it is no difference of two parts, as ln(i - j + 1); the formula is then NULL,
-    // and the model is computed by its definition, which is slow. Else NULL.
+    // D(i, j) where it is not a difference of two parts, such as ln(i - j + 1). `formula` is then
+    // NULL, and the model is computed by its definition, slowly. Else NULL.
     double (*distance)(const RopeConfig *config, int i, int j);
     unsigned flags;       // of the above
-    int sinks;            // K, when not given
+    int sinks;            // K unless given
     const char *summary;  // one line for --help
     const char *source;
 } RopeMap;
@@ -137,15 +134,10 @@ double rope_distance(const RopeConfig *config, int i, int j);
 // Whether a query at i sees a key at j <= i, in layers with a window.
 bool rope_sees(const RopeConfig *config, int i, int j);
 
-// What the scores of a query at `position` are multiplied by: 1, or with logn
+// The factor of the scores of a query at `position`: 1, or with logn
 //     max(1, ln(position + 1) / ln L),
-// so that attention over more keys than in training stays as sharp as in training. kexue.fm 8823.
+// so that attention over more keys than in training stays as sharp. kexue.fm 8823.
 double rope_logn(const RopeConfig *config, int position);
-
-// What the query at `position` is multiplied by: 1 + temperature_beta ln(1 + floor(position / L)),
-// 1 up to L. So scores grow in steps of L positions, for the same reason. Llama 4 and Ministral 3
-// were trained with it (0.1).
-double rope_temperature(const RopeConfig *config, int position);
 
 // What YaRN adds to an attention factor of 1 at scale s: 0.1 ln s, and nothing up to s = 1.
 // arXiv 2309.00071.
@@ -165,8 +157,7 @@ double rope_plain(const RopeConfig *config, int pair);
 // The frequencies and the attention factor for a text of `length` positions.
 void rope_frequencies(const RopeConfig *config, int length, RopeFreqs *freqs);
 
-// factor times cos and sin of speed * distance, any real number of positions, right to 1e-6 even
-// past 2^20 of them.
+// factor times the cosine and sine of speed * distance, right to 1e-6 even past 2^20 positions.
 void rope_cos_sin(double speed, double distance, double factor, float *cosine, float *sine);
 
 // Rotates the pairs of one head, x[2i] and x[2i+1], by one position's cosines and sines (n_pairs).

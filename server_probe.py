@@ -3,9 +3,9 @@
 
     python3 server_probe.py URL model.bin [--rope-config config.json]     which reading
     python3 server_probe.py URL --tasks passkey -n 32k                    does the context hold; needs no model
-    python3 server_probe.py URL_A URL_B                                   does a setting change anything; no model
+    python3 server_probe.py URL_A URL_B                                   does a setting change anything; needs no model
     python3 server_probe.py URL --save FILE, later URL --against FILE     the same with one server
-    python3 server_probe.py URL --cut                                     from which length on are prompts cut; no model
+    python3 server_probe.py URL --cut                                     where are prompts cut; needs no model
 
 model.bin is made by model_export.py from the very file that is served. The first form sends a few short prompts and
 compares the server's likeliest next tokens with what ./run computes under each candidate: how the engines read the
@@ -14,15 +14,15 @@ settings, plain RoPE, another scale, and so on. The second hides numbers in text
     --rope-config FILE   the config.json that the server was given, in place of the model's settings
     --save FILE          ask, and save the answers
     --against FILE       ask again, and compare with what was saved
-    --cut                look for the length, up to -n, from which on prompts are cut or refused
+    --cut                find the length, up to -n, from which prompts are cut or refused
     --expect WHAT        of two servers: same, different or different-past:N; status 1 if that is not the result
     --expect ENGINE      status 1 unless the server reads them as this engine does (hf5, vllm, llama.cpp, hf4@4.51 ...)
     -n N                 tokens of the longest prompt; 8k is 8,192 [512; --tasks: 4k; two servers: 2k; --cut: 32k]
     --prompts K          prompts, the shortest of 32 tokens [8; 64 with --greedy]
     --top N              likeliest tokens asked for [20]
     --greedy             judge by the token that the server chooses: for servers without log-probabilities
-    --budget SECONDS     time limit of solving for values that no reading has [60]; 0: do not solve
-    --words              send text, where token ids are sent if the server takes them
+    --budget SECONDS     time limit for solving for values that no reading has [60]; 0: do not solve
+    --words              send text, even if the server takes token ids
     --text FILE          take prompts, or the texts of --tasks, from this file [book.txt; filler]
 
     --tasks LIST         passkey, multikey, multivalue, variables, updates, hops, or all
@@ -39,13 +39,13 @@ settings, plain RoPE, another scale, and so on. The second hides numbers in text
     --api NAME           the server's form: llama.cpp, vllm, sglang, ollama, mlx_lm, tabbyapi, tgi ... [found by asking]
     --served NAME        the model's name in the server [the first that it lists]
     --key-env NAME       the environment variable that holds the key
-    --proxy URL          go through this proxy; without it none is used, whatever the environment says
-    --timeout SECONDS    of a request [600]
-    --tsv                tables between tabs at a terminal, too
+    --proxy URL          go through this proxy; the environment's is never used
+    --timeout SECONDS    time limit of a request [600]
+    --tsv                tables separated by tabs at a terminal, too
     -h, --help           this text
 
 Nothing is sent anywhere but to URL. The exit status is 0: as decided, or as expected; 1: not so; 2: the server could
-not be asked; 3: it cannot be told, and the last line says what would tell; 130: Ctrl-C. docs/served.md says more.
+not be asked; 3: cannot tell, and the last line says what would decide it; 130: Ctrl-C. docs/served.md says more.
 It needs Python 3.7, its standard library, and ./run.
 """
 

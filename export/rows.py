@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Iterator, List, Tuple
+from typing import Any, Iterator, Tuple
 
 from .common import CHUNK
-from .tensors import ITEM_SIZES, Made, items
+from .tensors import ITEM_SIZES, Made, MadeOfParts, bytes_of, items
 
 
 def some_rows(tensor, n_experts, of_one, taken, at_once):
@@ -72,14 +72,33 @@ class Transposed:
 
 
 @dataclass(frozen=True)
-class Halves:
-    """The rows of several parts of each expert, one part below the other."""
-    parts: List[Any]
-    n_experts: int
+class ByHead(MadeOfParts):
+    """The rows of several parts, those of each head of one below those of the one before."""
+    n_heads: int
 
-    name = property(lambda self: self.parts[0].name)
-    path = property(lambda self: self.parts[0].path)
-    dtype = property(lambda self: self.parts[0].dtype)
+    shape = property(lambda self: (sum(part.shape[0] for part in self.parts), *self.parts[0].shape[1:]))
+
+    def read(self) -> Iterator[bytes]:
+        sources = [in_pieces(part, self.n_heads) for part in self.parts]
+        for _ in range(self.n_heads):
+            for source in sources:
+                yield next(source)
+
+
+def in_pieces(tensor: Any, n: int) -> Iterator[bytes]:
+    """The bytes of a tensor in n pieces of one size."""
+    size, held = bytes_of(tensor) // n, bytearray()
+    for chunk in tensor.read():
+        held += chunk
+        while len(held) >= size:
+            yield bytes(held[:size])
+            del held[:size]
+
+
+@dataclass(frozen=True)
+class Halves(MadeOfParts):
+    """The rows of several parts of each expert, one part below the other."""
+    n_experts: int
 
     @property
     def shape(self) -> Tuple[int, ...]:
@@ -94,16 +113,12 @@ class Halves:
 
 
 @dataclass(frozen=True)
-class Columns:
+class Columns(MadeOfParts):
     """Floats of each expert with the outputs of several parts as columns, in turns or one part behind the other, and
     inputs as rows: the parts have rows of inputs. Vectors have no inputs."""
-    parts: List[Any]
     n_experts: int
     in_turns: bool = True
 
-    name = property(lambda self: self.parts[0].name)
-    path = property(lambda self: self.parts[0].path)
-    dtype = property(lambda self: self.parts[0].dtype)
     of_one = property(lambda self: self.parts[0].shape[0] // self.n_experts)
     shape = property(lambda self: (self.n_experts, *self.parts[0].shape[1:], len(self.parts) * self.of_one))
 

@@ -112,14 +112,19 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Joined:
-    """A tensor that is dealt out over several files, by rows (axis 0) or by columns (axis 1)."""
+class MadeOfParts:
+    """A tensor made of several others, with the name, file and type of the first."""
     parts: List[Any]
-    axis: int
 
     name = property(lambda self: self.parts[0].name)
     path = property(lambda self: self.parts[0].path)
     dtype = property(lambda self: self.parts[0].dtype)
+
+
+@dataclass(frozen=True)
+class Joined(MadeOfParts):
+    """A tensor that is dealt out over several files, by rows (axis 0) or by columns (axis 1)."""
+    axis: int
 
     @property
     def shape(self) -> Tuple[int, ...]:

@@ -111,8 +111,8 @@ FOR_PAGE const double *page_reader_terms(PageReader *r, int key) {
 
 FOR_PAGE bool page_reader_sampler(PageReader *r, double temperature, double top_p, uint32_t seed) {
     sampler_free(&r->sampler);
-    return sampler_init(&r->sampler, r->page->model.config.vocab_size, temperature, top_p, seed,
-                        &r->page->err);
+    const Sampling how = {.temperature = temperature, .top_p = top_p};
+    return sampler_init(&r->sampler, &how, r->page->model.config.vocab_size, seed, &r->page->err);
 }
 
 // The next token, as write_answer of src/job/text.c would sample it, -1: it cannot be.

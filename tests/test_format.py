@@ -35,12 +35,12 @@ def documented():
 
 
 def in_c():
-    """The same of a Llama's table and of each kind's. A row is {"name", offset, type, low, high, CONFIG(member)}, ROPE or
-    EXTRA, and versions that some values need."""
+    """The same of a Llama's table and of each kind's. A row is {"name", offset, type, low, high, IN_MODEL(member)} or EXTRA,
+    and versions that some values need."""
     kinds = sorted(name for name in os.listdir(os.path.join(ROOT, 'src', 'kinds')) if name.endswith('.c'))
     texts = [text_of('src', 'llama', 'header.c')] + [text_of('src', 'kinds', name) for name in kinds]
     table = ''.join(''.join(re.findall(r'fields_of_\w+\[\] = \{\n(.*?)\n\};', text, re.S)) for text in texts)
-    rows = re.findall(r'\{\s*"(\w+)",\s*(\d+),\s*(\w+),[^{}]*?((?:CONFIG|ROPE|EXTRA)\([\w.\[\]]+\))[^{}]*\}',
+    rows = re.findall(r'\{\s*"(\w+)",\s*(\d+),\s*(\w+),[^{}]*?((?:IN_MODEL|EXTRA)\([\w.\[\]]+\))[^{}]*\}',
                       table)
     n_rows = table.count('{')
     check(len(rows) == n_rows > 30, 'every row of the table in C is understood', '%d of %d' % (len(rows), n_rows))

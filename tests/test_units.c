@@ -929,9 +929,8 @@ static void check_nucleus(int n, double slope, double top_p, int top_k, double m
     while (size < most && (top_p == 0 || top_p == 1 || kept <= top_p * total))
         kept += exp(-slope * size++);
     while (size > 1 && exp(-slope * (size - 1)) < min_p) kept -= exp(-slope * --size);
-    check(sampler_init(&sampler, n, 1, top_p, 12345, &err), "a sampler of %d", n);
-    sampler.top_k = top_k;
-    sampler.min_p = (float)min_p;
+    const Sampling how = {.temperature = 1, .top_k = top_k, .top_p = top_p, .min_p = min_p};
+    check(sampler_init(&sampler, &how, n, 12345, &err), "a sampler of %d", n);
     for (int d = 0; d < draws; d++) {
         for (int i = 0; i < n; i++) logits[i * 7 % n] = (float)(-slope * i);
         drawn[sampler_next(&sampler, logits)]++;

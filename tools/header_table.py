@@ -23,8 +23,7 @@ TOP = 'offset\ttype\tfield\tmeaning\n'
 
 def place_of(member):
     """The macro that says where a field goes: into a Model's config or its rope, or a kind's into a ModelExtra."""
-    inside, _, name = member.partition('.')
-    return '%s(%s)' % (inside.upper(), name) if inside in ('config', 'rope') else 'EXTRA(%s)' % member
+    return '%s(%s)' % ('IN_MODEL' if member.split('.')[0] in ('config', 'rope') else 'EXTRA', member)
 
 
 def c_row(name, given):

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, Tuple
 
 from ..common import MAX_HEAD_DIM, MAX_SEQ, MAX_WIDTH, NUMBER_LIMIT, Keys, Problem
 from ..families import Family, Gguf
 from ..model import Model
-from ..rows import Taken, Transposed
+from ..rows import ByHead, Taken, Transposed
 from ..tensors import F32, ITEM_SIZES, U32, Made, Tensors
 from ..widened import WIDENED, Widened
 from .key_rows import Row, read_config, read_gguf, written_config, written_gguf
@@ -108,29 +108,11 @@ def take_latent(path: str, tensors: Tensors, model: Model, names: Dict[str, str]
 
 # ---- out ----
 
-@dataclass(frozen=True)
-class Alternating:
-    """The rows of several matrices, those of each head of one below those of the one before."""
-    parts: List[Any]
-    n_heads: int
-
-    name = property(lambda self: self.parts[0].name)
-    path = property(lambda self: self.parts[0].path)
-    dtype = property(lambda self: self.parts[0].dtype)
-    shape = property(lambda self: (sum(part.shape[0] for part in self.parts), self.parts[0].shape[1]))
-
-    def read(self) -> Iterator[bytes]:
-        for head in range(self.n_heads):
-            for part in self.parts:
-                size = part.size // self.n_heads
-                yield from part.read(head * size, size)
-
-
-def keys_and_values(path: str, model: Model, wk: Any, wv: Any) -> Alternating:
+def keys_and_values(path: str, model: Model, wk: Any, wv: Any) -> ByHead:
     if wk.dtype != wv.dtype or wk.dtype not in ITEM_SIZES:
         raise Problem(path, 'has keys of type %s and values of type %s (expected floats of one type, since they go '
                       'into one matrix)' % (wk.dtype, wv.dtype))
-    return Alternating([wk, wv], model.n_heads)
+    return ByHead([wk, wv], model.n_heads)
 
 
 # ---- GGUF ----

@@ -15,7 +15,7 @@ from ..common import Problem
 from ..families import Family
 from ..model import STATE, Model
 from ..names import names_in
-from ..rows import Taken
+from ..rows import ByHead, Taken
 from ..tensors import BLOCKS, HEADS, ITEM_SIZES, Joined, Made, Place, Tensors, bytes_of, widen
 
 QKVZ, BA = 'model.layers.%d.linear_attn.in_proj_qkvz.weight', 'model.layers.%d.linear_attn.in_proj_ba.weight'
@@ -114,34 +114,6 @@ def take_joined(path: str, tensors: Tensors, model: Model, name: str, names: Dic
 
 
 # ---- out ----
-
-@dataclass(frozen=True)
-class ByHead:
-    """The rows of several parts, those of each head of one below those of the one before."""
-    parts: List[Any]
-    n_heads: int
-
-    name = property(lambda self: self.parts[0].name)
-    path = property(lambda self: self.parts[0].path)
-    dtype = property(lambda self: self.parts[0].dtype)
-    shape = property(lambda self: (sum(part.shape[0] for part in self.parts), *self.parts[0].shape[1:]))
-
-    def read(self) -> Iterator[bytes]:
-        sources = [in_pieces(part, self.n_heads) for part in self.parts]
-        for _ in range(self.n_heads):
-            for source in sources:
-                yield next(source)
-
-
-def in_pieces(tensor: Any, n: int) -> Iterator[bytes]:
-    """The bytes of a tensor in n pieces of one size."""
-    size, held = bytes_of(tensor) // n, bytearray()
-    for chunk in tensor.read():
-        held += chunk
-        while len(held) >= size:
-            yield bytes(held[:size])
-            del held[:size]
-
 
 @dataclass(frozen=True)
 class Shaped:

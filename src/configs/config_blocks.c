@@ -13,7 +13,7 @@ static void remark_outside(Config *c, const char *whole) {
     if (!config_is_strict(c)) return;
     for (const char *inside; (inside = family_inside(whole, &place)); whole = inside)
         for (int i = 0; i < 3; i++)
-            if (config_is_something(json_member(whole, keys[i])) && (i < 2 || !has_theta))
+            if ((i < 2 || !has_theta) && config_is_something(json_member(whole, keys[i])))
                 config_unread(c, "%s beside %s is not used: its place is in it", keys[i],
                               config_word(place).text);
 }

@@ -57,7 +57,7 @@ static void load_queries(const AttentionTask *k) {
         int64_t head = head_of(k, r);
         const float *q = c->q + (head + (token - c->first) * c->n_heads) * d;
         double grown = growth * rope_logn(c->rope, position);
-        if (c->grows) grown *= rope_temperature(c->rope, position);
+        if (c->grows) grown *= query_temperature(c->rope, position);
         float factor = c->scale * (float)grown;
         for (int64_t i = 0; i < d; i++) near[r * d + i] = q[i] * factor;
         if (has_far || c->terms) memcpy(far + r * d, near + r * d, d * sizeof *q);

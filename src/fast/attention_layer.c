@@ -243,7 +243,6 @@ static void lay_out_attention_layers(Transformer *t, Arena *arena) {
 }
 
 const FastKind fast_attention = {
-    .name = "attention",
     .shape_cache = shape_heads,
     .lay_out = lay_out_attention_layers,
 };

@@ -17,7 +17,7 @@ typedef struct {
     int layer, n_heads;
     float scale;  // of the scores, 1 / sqrt(head_dim) unless the model says otherwise
     float cap;    // of the scores, 0: none
-    bool grows;   // queries are multiplied by rope_temperature
+    bool grows;   // queries are multiplied by query_temperature
     int chunk;    // a query sees those of its own chunk of so many positions; 0: there are none
     int window;   // a query sees the last `window` positions, itself included; 0: all before it
     int sinks;    // and the first `sinks` tokens always

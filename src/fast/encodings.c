@@ -280,7 +280,6 @@ static bool is_plain_encoding(const Model *model, const SessionConfig *config) {
 }
 
 const FastKind fast_encodings = {
-    .name = "encodings",
     .is_plain = is_plain_encoding,
     .lay_out = lay_out_encoding,
     .place_by_team = place_encoding_by_team,

@@ -458,7 +458,6 @@ static bool routes(const Model *model, const Layer *layer) {
 }
 
 const FastKind fast_experts = {
-    .name = "experts",
     .lay_out = lay_out_expert_layers,
     .has = routes,
     .feed_by_team = feed_experts_by_team,

@@ -53,7 +53,6 @@ static void feed_first_by_team(const Team *team, Transformer *t, int index, int 
 }
 
 const FastKind fast_feed_forward = {
-    .name = "feed_forward",
     .begin_layer_by_team = feed_first_by_team,
     .has = has_one_norm,
     .feed_by_team = end_feed_forward_by_team,

@@ -23,14 +23,12 @@ static void nothing_by_team(const Team *team, Transformer *t, int index, int n_w
 }
 
 const FastKind fast_without_first = {
-    .name = "without the first half",
     .shape_cache = shape_nothing,
     .has = is_without_first,
     .mix_by_team = nothing_by_team,
 };
 
 const FastKind fast_without_second = {
-    .name = "without the second half",
     .has = is_without_second,
     .feed_by_team = nothing_by_team,
 };

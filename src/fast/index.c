@@ -218,7 +218,6 @@ static void lay_out_index_layers(Transformer *t, Arena *arena) {
 }
 
 const FastKind fast_index = {
-    .name = "index",
     .shape_second = shape_index,
     .lay_out = lay_out_index_layers,
     .has = has_choice,

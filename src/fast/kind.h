@@ -7,7 +7,6 @@
 
 // All functions may be NULL.
 typedef struct {
-    const char *name;  // that of the row in src/kinds
     // Whether only the definition reads such a session.
     bool (*is_plain)(const Model *model, const SessionConfig *config);
     // Changes what a layer keeps of a position, which has no memory yet.

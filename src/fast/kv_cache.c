@@ -94,9 +94,8 @@ static uint8_t *block_at(const KvCache *c, int kv_head, int64_t block) {
     return c->data + (kv_head * c->n_blocks + block) * c->block_bytes;
 }
 
-KvBlock kv_cache_block(const KvCache *c, int kv_head, int64_t block, float *room) {
-    uint8_t *keys = block_at(c, kv_head, block);
-    if (c->kept == KV_Q4) return unpacked(c, keys, room);
+// A block that is not kept as q4: where it lies.
+static KvBlock in_place_at(const KvCache *c, uint8_t *keys) {
     int column = KV_BLOCK * number_bytes(c->type);  // bytes that 64 positions take for one element
     uint8_t *values = keys + c->head_dim * column;
     KvBlock found = {.keys = keys, .values = c->values_in_keys ? NULL : values};
@@ -105,6 +104,11 @@ KvBlock kv_cache_block(const KvCache *c, int kv_head, int64_t block, float *room
     found.key_scales = (float *)(void *)behind;
     found.value_scales = found.key_scales + (c->values_in_keys ? 0 : KV_BLOCK);
     return found;
+}
+
+KvBlock kv_cache_block(const KvCache *c, int kv_head, int64_t block, float *room) {
+    uint8_t *start = block_at(c, kv_head, block);
+    return c->kept == KV_Q4 ? unpacked(c, start, room) : in_place_at(c, start);
 }
 
 // Copies n numbers of so many bytes from a row into a column: one behind each KV_BLOCK numbers of
@@ -155,7 +159,7 @@ void kv_cache_write(KvCache *c, int kv_head, int position, const float *key, con
         if (!c->values_in_keys) pack_row(row + packed_bytes(d), value, c->value_dim);
         return;
     }
-    KvBlock block = kv_cache_block(c, kv_head, position / KV_BLOCK, NULL);
+    KvBlock block = in_place_at(c, start);
     uint8_t row[MAX_KEY * sizeof(float)];  // of the key, until it is transposed
     uint8_t *column = block.keys + p * bytes;
     float key_scale = numbers_from_f32(row, c->type, key, d);

@@ -171,7 +171,6 @@ static void lay_out_latent_layers(Transformer *t, Arena *arena) {
 }
 
 const FastKind fast_latent = {
-    .name = "latent",
     .shape_cache = shape_latent,
     .lay_out = lay_out_latent_layers,
     .has = keeps_vectors,

@@ -91,8 +91,7 @@ ALWAYS_INLINE void step_mamba_columns(const MambaRows *r, const MambaHead *h, in
         }
     }
     // the last row first: x of those before it is still there
-    UNROLLED (i, n) {
-        int t = n - 1 - i;
+    _Pragma(UNROLL) for (int t = n - 1; t >= 0; t--) {
         float *x = h->x + (row + t) * h->stride + first;
         UNROLLED (j, MAMBA_VECS) {
             vf y = splat(r->left[t]) * read[t][j];
@@ -210,7 +209,6 @@ static bool is_mamba(const Model *model, const Layer *layer) {
 
 // Its memory is that of all layers with a state.
 const FastKind fast_mamba = {
-    .name = "mamba",
     .has = is_mamba,
     .mix_by_team = mix_mamba_by_team,
 };

@@ -85,7 +85,6 @@ static void lay_out_own(Transformer *t, Arena *arena) {
 }
 
 const FastKind fast_per_layer = {
-    .name = "per_layer",
     .lay_out = lay_out_own,
     .place_by_team = place_per_layer_by_team,
     .end_layer_by_team = end_per_layer_by_team,

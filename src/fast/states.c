@@ -410,7 +410,6 @@ static void lay_out_state_layers(Transformer *t, Arena *arena) {
 }
 
 const FastKind fast_states = {
-    .name = "states",
     .shape_cache = shape_state,
     .lay_out = lay_out_state_layers,
     .embed = forget_states,

@@ -68,7 +68,6 @@ static void lay_out_stream(Transformer *t, Arena *arena) {
 }
 
 const FastKind fast_stream = {
-    .name = "stream",
     .lay_out = lay_out_stream,
     .embed = change_embeddings,
     .end_by_team = change_logits_by_team,

@@ -34,7 +34,6 @@ static void prepare_angles_by_team(const Team *team, Transformer *t, const int32
 }
 
 const FastKind fast_turns = {
-    .name = "turns",
     .lay_out = lay_out_angles,
     .place_by_team = prepare_angles_by_team,
 };

@@ -191,9 +191,7 @@ bool generate_text(Job *job, Error *err) {
     print_plan(job, seed);
     if (!all->reading) print_advice(job, true, true);
     int vocab_size = job->model->config.vocab_size;
-    bool ok = sampler_init(&t.sampler, vocab_size, o->temperature, o->top_p, seed, err);
-    t.sampler.top_k = o->top_k;
-    t.sampler.min_p = (float)o->min_p;
+    bool ok = sampler_init(&t.sampler, &o->sampling, vocab_size, seed, err);
     ok = ok && (all->job == JOB_CHAT ? hold_chat(&t, err) : answer_prompt(&t, err));
     if (ok) print_speed(&t);
     sampler_free(&t.sampler);

@@ -266,7 +266,7 @@ void attend(Plain *p, float *x) {
     add_normed(p, x, p->w->extra->stream.attention_after);
 }
 
-static void mix_attention(Plain *p, float *x) {
+void mix_attention(Plain *p, float *x) {
     const Layer *w = p->w;
     read_normed(p, x, w->attention_norm);
     matmul_biased(p->q, &w->wq, p->normed, w->extra->attention.bq, p->row);
@@ -290,7 +290,7 @@ static bool has_attention(const Plain *p, const Layer *layer) {
                    p->extra->attention.score || stream_differs(m) ||
                    !layer_is_usual(p->model, layer);
     bool turns = p->rope->unscaled_positions > 0 || p->rope->mscale_in_scores ||
-                 p->rope->temperature_unturned;
+                 p->rope->temperature_beta != 0;
     return differs || turns || c->stale_keys || c->spread.length || c->watch.scores;
 }
 
@@ -308,7 +308,6 @@ static void describe_attention(const Model *m, Teller *tell, void *whose) {
 }
 
 const Kind attention_kind = {
-    .name = "attention",
     .fields = fields_of_attention,
     .n_fields = sizeof fields_of_attention / sizeof fields_of_attention[0],
     .check = check_attention,

@@ -240,7 +240,6 @@ static void lay_out_encodings(Plain *p, Arena *arena) {
 }
 
 const Kind encodings_kind = {
-    .name = "encodings",
     .fields = fields_of_encodings,
     .n_fields = sizeof fields_of_encodings / sizeof fields_of_encodings[0],
     .check = check_encodings,

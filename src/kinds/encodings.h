@@ -30,12 +30,12 @@ typedef struct {
     const float *a_keys, *a_values;  // (rows, head_dim) of shaw
 } EncodingTensors;
 
-// What the definition keeps, for every number of tokens by which a key can be behind the query.
+// What the definition keeps, for each number of tokens that a key can be behind the query.
 typedef struct {
     int *distances;           // (n_layers, context) the distance to which that comes
     float *distance_keys;     // (n_layers, context, n_kv_heads * head_dim), NULL: not in use
     float *distance_queries;  // (n_layers, context, n_heads * head_dim), likewise
 } PlainEncoding;
 
-// False with the reason when a text of so many positions is more than the model has learned.
+// False with the reason when a text has more positions than the model has learned.
 bool model_reaches(const Model *model, int positions, Error *err);

@@ -1,6 +1,6 @@
 // Layers with experts in place of one feed-forward layer: a router chooses a few of them for each
-// token. Sparsely gated mixtures, arXiv 1701.06538; as here in Mixtral, arXiv 2401.04088. Groups, and
-// a bias of the choice alone, are of DeepSeek's, arXiv 2405.04434 and 2412.19437.
+// token (sparsely gated mixtures, arXiv 1701.06538; Mixtral, arXiv 2401.04088). Groups of experts, and
+// a bias for the choice alone, are DeepSeek's (arXiv 2405.04434 and 2412.19437).
 #pragma once
 
 #include "feed_forward.h"
@@ -22,14 +22,13 @@ typedef struct {
     bool shared_gate;           // a sigmoid multiplies what it makes
     bool choice_bias;           // experts are chosen by weight plus a bias
     int groups, groups_used;    // 0: experts are not in groups
-    int group_best;             // a group counts by the sum of so many of its best
+    int group_best;             // how many of its best scores a group's score sums
     double scale;               // of the weights; 0: 1
-    double sum_eps;             // is added to the sum that weights are divided by; 0: 1e-20
-    int64_t
-        latent_dim;  // experts read and make vectors of this width, not of the stream's; 0: they do not
-    double cap;      // c: the router's logits become c tanh(logits / c); 0: they do not
-    bool renormalizes;  // the weights of the chosen are divided by their sum
-    bool scales_input;  // a weight multiplies what its expert reads, not what it makes
+    double sum_eps;             // added to the sum that weights are divided by; 0: 1e-20
+    int64_t latent_dim;         // width of what experts read and make; 0: that of the stream
+    double cap;                 // c: the router's logits become c tanh(logits / c); 0: they do not
+    bool renormalizes;          // the weights of the chosen are divided by their sum
+    bool scales_input;          // a weight multiplies what its expert reads, not what it makes
 } ExpertsConfig;
 
 typedef struct {
@@ -61,10 +60,17 @@ typedef struct {
     float *beside;        // (dim) what a dense layer beside them makes
 } PlainExperts;
 
+// router.c: fills in weights, scores and is_chosen for a layer's input x (dim). The weights are a
+// sigmoid of each logit, or the softmax over the logits of the chosen, or over all. All of these grow
+// with the logits, by which experts are chosen unless there are groups or a bias of the choice. If a
+// logit is not a finite number, all weights are NaN.
+void choose_experts(const ModelConfig *config, const ExpertsTensors *tensors, const float *x,
+                    PlainExperts *made);
+
 // What is added to the sum that weights are divided by.
 float expert_sum_eps(const ExpertsConfig *config);
 
-// How wide is what an expert reads and makes.
+// The width of what an expert reads and makes.
 int64_t expert_width(const ModelConfig *config);
 
 // Number i of n experts. Groups of theirs do not cross rows.
@@ -77,10 +83,10 @@ typedef struct {
 } GatePair;
 enum { MOST_GATE_PAIRS = 3 };
 
-// Those of a layer: its dense feed-forward layer, its experts together, and the one that every token
-// takes. Their number; the matrices of what a layer lacks have no data.
+// All gates of a layer: of its dense feed-forward layer, its experts together, and the expert that
+// every token takes. Returns how many there are; matrices that a layer lacks have no data.
 int gate_pairs(Layer *layer, GatePair pairs[MOST_GATE_PAIRS]);
 
-// Width of the feed-forward layers that have experts, as far as a token goes through them; else of
-// all.
+// The width of the feed-forward part that one token goes through: of its experts together where a model
+// has experts, else of the dense layer.
 int64_t model_used_width(const ModelConfig *config);

@@ -79,7 +79,6 @@ static bool has_feed_forward(const Plain *p, const Layer *layer) {
 }
 
 const Kind feed_forward_kind = {
-    .name = "feed_forward",
     .fields = fields_of_feed_forward,
     .n_fields = sizeof fields_of_feed_forward / sizeof fields_of_feed_forward[0],
     .add_tensors = list_feed_forward,

@@ -1,4 +1,4 @@
-// The feed-forward layer otherwise than a Llama has it: other activations, no gate, biases.
+// Feed-forward layers that differ from a Llama's: other activations, no gate, biases.
 #pragma once
 
 #include "../llama/forward.h"
@@ -32,10 +32,10 @@ typedef struct {
     const float *b1, *b3, *b2;  // biases (rows of w1, w3, w2), NULL: none
 } FeedForward;
 
-// That of w1, w3 and w2 of a layer.
+// The one that a layer has in its w1, w3 and w2.
 FeedForward dense_of(const Layer *layer);
 
-// Whether w1 is there.
+// Whether it has a gate, w1.
 bool is_gated(const ModelConfig *config);
 
 // What a layer's second half reads: x behind its norm, or with NORM_PARALLEL what attention read.

@@ -53,7 +53,6 @@ static void nothing(Plain *p, float *x) {
 }
 
 const Kind without_first_kind = {
-    .name = "without the first half",
     .read_tables = check_halves,
     .add_tensors = list_halves,
     .has = lacks_first,
@@ -61,7 +60,6 @@ const Kind without_first_kind = {
 };
 
 const Kind without_second_kind = {
-    .name = "without the second half",
     .has = lacks_second,
     .feed = nothing,
 };

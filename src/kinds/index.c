@@ -177,7 +177,6 @@ static void describe_index(const Model *m, Teller *tell, void *whose) {
 }
 
 const Kind index_kind = {
-    .name = "index",
     .fields = fields_of_index,
     .n_fields = sizeof fields_of_index / sizeof fields_of_index[0],
     .check = check_index,

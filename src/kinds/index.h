@@ -1,14 +1,14 @@
-// A choice of keys (DeepSeek V3.2, arXiv 2512.02556; GLM-5): a narrow indexer scores all keys of a
-// query, and attention sees the best index_topk of them. So its cost does not grow with the text.
+// Attention to chosen keys (DeepSeek V3.2, arXiv 2512.02556; GLM-5): a narrow indexer scores all keys
+// of a query, and attention sees only the best index_topk, so its cost does not grow with the text.
 #pragma once
 
 #include "../llama/forward.h"
 
 // Fields of the header.
 typedef struct {
-    int topk;   // keys that a query sees; 0: all, and nothing here counts
+    int topk;   // keys that a query sees; 0: all, there is no indexer
     int heads;  // of the indexer's queries, which share one key
-    int dim;    // of such a head
+    int dim;    // width of such a head
 } IndexConfig;
 
 // With LAYER_SHARES_CHOICE none.

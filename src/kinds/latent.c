@@ -128,7 +128,6 @@ static void describe_latent(const Model *m, Teller *tell, void *whose) {
 }
 
 const Kind latent_kind = {
-    .name = "latent",
     .fields = fields_of_latent,
     .n_fields = sizeof fields_of_latent / sizeof fields_of_latent[0],
     .check = check_latent,

@@ -1,13 +1,13 @@
-// Multi-head latent attention, arXiv 2405.04434, section 2.1: keys and values of all heads come from
-// one narrow vector.
+// Multi-head latent attention (arXiv 2405.04434, section 2.1): the keys and values of all heads are
+// made from one narrow vector.
 #pragma once
 
 #include "../llama/forward.h"
 
 // Fields of the header.
 typedef struct {
-    int q_rank;       // queries come through a normed vector of this width; 0: they do not
-    int kv_rank;      // and keys and values; 0: they do not, and nothing here counts
+    int q_rank;       // width of the normed vector that queries are made from; 0: there is none
+    int kv_rank;      // the same of keys and values; 0: the model has no latent attention
     double norm_eps;  // of these two norms
     int bias;         // 0 or 1: wq_a and wkv_a have biases
 } LatentConfig;
@@ -17,8 +17,8 @@ typedef struct {
 typedef struct {
     Matrix wq_a;  // (q_rank, dim), then the norm (q_rank), and wq reads that
     const float *b_q_a, *q_a_norm;
-    // (kv_rank + what turns, dim): the latent vector, and behind it a key for all heads, which
-    // turns; then the norm of the first part (kv_rank), which wk and wv read
+    // (kv_rank + what turns, dim) makes the latent vector, followed by one key for all heads, which
+    // turns; then the norm of the latent vector (kv_rank), which wk and wv read
     Matrix wkv_a;
     const float *b_kv_a, *kv_a_norm;
 } LatentTensors;
@@ -27,7 +27,7 @@ typedef struct {
 typedef struct {
     float *q_latent;  // (q_rank) what wq reads
     float *latent;    // (kv_rank + what turns) and what wk and wv read, and all keys share
-    float *still;     // (n_heads * what does not turn) what keys have besides
+    float *still;     // (n_heads * what does not turn) the rest of each key
 } PlainLatent;
 
 // q = wq @ rmsnorm(wq_a @ normed), or of what is normed itself. With q_rank q_latent is made on the way.

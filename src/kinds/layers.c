@@ -200,7 +200,7 @@ const RopeConfig *layer_rope(const Layer *layer, const RopeConfig *rope,
 
 double layer_temperature(const Layer *layer, const RopeConfig *rope, int position) {
     bool counts = !rope->temperature_unturned || layer->extra->flags & LAYER_NOPE;
-    return counts ? rope_temperature(rope, position) : 1;
+    return counts ? query_temperature(rope, position) : 1;
 }
 
 bool layer_is_usual(const Model *m, const Layer *layer) {
@@ -212,7 +212,6 @@ bool layer_is_usual(const Model *m, const Layer *layer) {
 }
 
 const Kind layers_kind = {
-    .name = "layers",
     .fields = fields_of_layers,
     .n_fields = sizeof fields_of_layers / sizeof fields_of_layers[0],
     .check = check_layers,

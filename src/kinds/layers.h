@@ -44,7 +44,7 @@ bool layer_attends(const Layer *layer);
 // The settings by which a layer turns, of those in `rope` and `sliding`.
 const RopeConfig *layer_rope(const Layer *layer, const RopeConfig *rope, const RopeConfig *sliding);
 
-// What the query at `position` of a layer is multiplied by: rope_temperature, where that counts.
+// What the query at `position` of a layer is multiplied by: query_temperature, where that counts.
 double layer_temperature(const Layer *layer, const RopeConfig *rope, int position);
 
 // Whether a layer has the model's heads and width, and no flags.

@@ -110,7 +110,6 @@ static bool has_mamba(const Plain *p, const Layer *layer) {
 }
 
 const Kind mamba_kind = {
-    .name = "mamba",
     .fields = fields_of_mamba,
     .n_fields = sizeof fields_of_mamba / sizeof fields_of_mamba[0],
     .check = check_mamba,

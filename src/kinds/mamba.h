@@ -1,4 +1,4 @@
-// Mamba 2, arXiv 2405.21060: a kind of state (states.h) of Nemotron-H and Granite 4 H.
+// Mamba 2 (arXiv 2405.21060): the states (states.h) of Nemotron-H and Granite 4 H.
 #pragma once
 
 #include <stdbool.h>

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "kinds.h"
+#include "rules.h"
 
 enum { V0_BYTES = 28, V2_BYTES = 256 };  // of a header: of version 0, and of 1 and 2
 
@@ -37,20 +38,21 @@ static void take_header(Model *m, const uint8_t *p, int version) {
     m->rope = (RopeConfig){.theta = 10000, .train_ctx = n[6], .truncate = true};
 }
 
-static bool read_old_header(Model *m, uint8_t *header, int *version, uint64_t *bytes) {
+static const char *read_old_header(Model *m, uint8_t *header, int *version, uint64_t *bytes) {
     const uint8_t *file = m->file.data;
     FieldTable tables[MAX_TABLES];
     int n = model_fields(m, tables);
     int32_t start[2];
     memcpy(start, file, sizeof start);
     bool has_magic = start[0] == MAGIC;  // version 0 has none
-    if (has_magic && start[1] != 1 && start[1] != 2) return false;
+    if (has_magic && start[1] != 1 && start[1] != 2) return NULL;
     *version = has_magic ? start[1] : 0;
     *bytes = has_magic ? V2_BYTES : V0_BYTES;
-    if (m->file.size < *bytes) return true;
-    take_header(m, has_magic ? file + 8 : file, *version);
-    fields_write(tables, n, header);
-    return true;
+    if (m->file.size >= *bytes) {
+        take_header(m, has_magic ? file + 8 : file, *version);
+        fields_write(tables, n, header);
+    }
+    return has_magic ? "" : "not a model file: no ak42 magic, and as llama2.c's version 0 an ";
 }
 
 // Heads fill the model, and version 2's groups every tensor exactly, as in what llama2.c exports.
@@ -105,7 +107,6 @@ static bool is_note(const Model *m, uint64_t offset) {
 }
 
 const Kind old_files_kind = {
-    .name = "old_files",
     .old_header = read_old_header,
     .check = check_old,
     .add_tensors = list_angles,

@@ -95,7 +95,6 @@ static double unread_table(const Model *m, bool one_token) {
 }
 
 const Kind per_layer_kind = {
-    .name = "per_layer",
     .fields = fields_of_per_layer,
     .n_fields = sizeof fields_of_per_layer / sizeof fields_of_per_layer[0],
     .check = check_per_layer,

@@ -1,5 +1,5 @@
-// What kinds share: where a field of a header goes, rules that two fields keep, and the row of a
-// tensor that a kind changes.
+// What kinds share: where a field of a header goes, rules that two fields keep, and the rows of
+// tensors that a kind adds or changes.
 #pragma once
 
 #include "../llama/kind.h"
@@ -26,5 +26,7 @@ bool check_rules(const Model *model, const Rule *rules, int n, Error *err);
 #define CHECK_RULES(model, rules, err)                                                             \
     check_rules(model, rules, (int)(sizeof(rules) / sizeof *(rules)), err)
 
+// Adds rows, each in its place.
+void add_tensors(Tensors *tensors, const Tensor *rows, int n);
 // The row of a tensor that is there, by its member.
 Tensor *tensor_at(Tensors *tensors, const void *member);

@@ -286,7 +286,6 @@ static void describe_states(const Model *m, Teller *tell, void *whose) {
 }
 
 const Kind states_kind = {
-    .name = "states",
     .fields = fields_of_states,
     .n_fields = sizeof fields_of_states / sizeof fields_of_states[0],
     .check = check_states,

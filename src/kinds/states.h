@@ -1,6 +1,6 @@
-// Layers that keep a state in place of keys and values: all that was read is in a few numbers, whose
-// count does not grow. A gated delta rule (Qwen 3.5), the last inputs of a short convolution (LFM2),
-// or Mamba 2 (mamba.h). They do not attend, and know of no positions.
+// Layers that keep a state of fixed size in place of keys and values: a gated delta rule (Qwen 3.5),
+// the last inputs of a short convolution (LFM2), or Mamba 2 (mamba.h). They do not attend, and know
+// nothing of positions.
 #pragma once
 
 #include "../llama/forward.h"
@@ -40,22 +40,22 @@ typedef struct {
     float *beta, *step;  // (value_heads) how much a head takes and forgets
 } PlainStates;
 
-// Of a layer with LAYER_STATE: how wide is what it makes, the channels of its convolution, and the
+// Of a layer with LAYER_STATE: the width of what it makes, the channels of its convolution, and the
 // rows of `in`.
 int64_t state_width(const ModelConfig *config);
 int64_t state_channels(const ModelConfig *config);
 int64_t state_inputs(const ModelConfig *config);
 
-// The numbers that such a layer keeps: the last inputs of its convolution (conv_width - 1, channels),
-// and but for STATE_CONV a matrix (key_dim, value_dim) for each of value_heads. The first are the past.
+// How many numbers such a layer keeps: the last inputs of its convolution (conv_width - 1, channels),
+// which come first, and unless it is STATE_CONV a matrix (key_dim, value_dim) for each value head.
 int64_t state_numbers(const ModelConfig *config);
 int64_t state_past(const ModelConfig *config);
 
-// What is added to the sum of squares by whose root its queries and keys are divided.
+// The epsilon in the norms of queries and keys, which are divided by sqrt(sum of squares + epsilon).
 #define STATE_EPS 1e-6F
 
-// The key head of a value head: those of one key head stand side by side, or with `tiled` one of each
-// key head stands behind the other, over and over.
+// The key head of a value head. The value heads of one key head are side by side; with `tiled`, the
+// key heads take turns.
 int state_key_head(const ModelConfig *config, int value_head);
 
 // How many of the first `layers` layers keep a state.

@@ -101,7 +101,6 @@ static void end_stream(Plain *p, float *logits) {
 }
 
 const Kind stream_kind = {
-    .name = "stream",
     .fields = fields_of_stream,
     .n_fields = sizeof fields_of_stream / sizeof fields_of_stream[0],
     .check = check_stream,

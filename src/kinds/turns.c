@@ -1,6 +1,8 @@
 // RoPE otherwise than a Llama has it.
 #include "turns.h"
 
+#include <math.h>
+
 #include "../llama/arithmetic.h"
 #include "curves.h"
 #include "kinds.h"
@@ -10,6 +12,12 @@ double pair_speed(const RopeConfig *c, const RopeFreqs *f, int pair, int positio
     bool has_lists = rope_methods[c->method].flags & ROPE_USES_LISTS;
     bool unscaled = has_lists && position < c->unscaled_positions;
     return unscaled ? rope_plain(c, pair) : f->inv_freq[pair];
+}
+
+double query_temperature(const RopeConfig *c, int position) {
+    int length = c->temperature_length ? c->temperature_length : c->train_ctx;
+    int count = position + c->temperature_early + c->temperature_unturned;
+    return 1 + c->temperature_beta * log(1 + count / length);
 }
 
 double score_growth(const RopeConfig *c) {
@@ -25,17 +33,13 @@ static void fill_even(const Plain *p, Turns *t, int length) {
     RopeFreqs now;
     rope_frequencies(t->rope, length, &now);
     double factor = now.attention_factor * now.attention_factor;
-    float *cosine = t->cosines;
-    float *sine = t->sines;
+    int64_t at = 0;
     int query = spread_position(t->spread, p->i);
     for (int j = 0; j <= p->i; j++) {
         int key = spread_position(t->spread, j);
         double distance = rope_distance(t->rope, query, key);
-        for (int pair = 0; pair < now.n_pairs; pair++) {
-            rope_cos_sin(now.inv_freq[pair], distance, factor, cosine, sine);
-            cosine++;
-            sine++;
-        }
+        for (int pair = 0; pair < now.n_pairs; pair++, at++)
+            rope_cos_sin(now.inv_freq[pair], distance, factor, &t->cosines[at], &t->sines[at]);
     }
 }
 
@@ -192,7 +196,6 @@ static void lay_out_turns(Plain *p, Arena *arena) {
 }
 
 const Kind turns_kind = {
-    .name = "turns",
     .fields = fields_of_turns,
     .n_fields = sizeof fields_of_turns / sizeof fields_of_turns[0],
     .check = check_turns,

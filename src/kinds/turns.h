@@ -1,5 +1,5 @@
-// RoPE otherwise than a Llama has it: two kinds of layers that turn by settings of their own, layers
-// that do not turn, texts with jumps, and frequencies that change with the position.
+// RoPE that differs from a Llama's: two kinds of layers with settings of their own, layers that do not
+// turn, texts with jumps, and frequencies that depend on the position.
 #pragma once
 
 #include "../base/session_config.h"
@@ -45,6 +45,11 @@ void take_factor_first(const Plain *plain, float *x, int n);
 // Radians per position of a pair at one position: longrope's unscaled positions turn as in plain
 // RoPE.
 double pair_speed(const RopeConfig *rope, const RopeFreqs *freqs, int pair, int position);
+
+// What the query at `position` is multiplied by: 1 + temperature_beta ln(1 + floor(position / L)), 1
+// up to L. So scores grow in steps of L positions, and attention over more keys than in training
+// stays as sharp. Llama 4 and Ministral 3 were trained with it (0.1).
+double query_temperature(const RopeConfig *rope, int position);
 
 // What scores are multiplied by besides, with mscale_in_scores and yarn: (0.1 mscale_all_dim ln s +
 // 1)^2, as DeepSeek's attention has it. Else 1.

@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-// Sums side by side, of which compilers make vectors. In the end the upper half of them is added to
-// the lower, and so on.
+// Several sums side by side, which compilers turn into vectors. At the end the upper half of them is
+// added to the lower, and so on.
 float dot(const float *a, const float *b, int64_t n) {
     enum { SUMS = 8 };
     float sums[SUMS] = {0};
@@ -33,7 +33,7 @@ void add(float *out, float scale, const float *x, int64_t n) {
     for (int64_t i = 0; i < n; i++) out[i] += scale * x[i];
 }
 
-// The fast engine's is rmsnorm_fast (src/fast/kernels.c). Whoever changes the norm changes both.
+// The fast engine has rmsnorm_fast (src/fast/kernels.c). To change the norm, change both.
 void rmsnorm(float *out, const float *x, const float *weight, int64_t n, double eps) {
     float mean = dot(x, x, n) / (float)n;
     float scale = 1 / sqrtf(mean + (float)eps);

@@ -1,5 +1,5 @@
-// The arithmetic of the forward pass and the sampler as its definition: float32 vectors, and a loop
-// where a formula has a sum. The fast engine has kernels of its own.
+// The arithmetic of the forward pass and the sampler, by definition: float32 vectors, and a loop for
+// each sum of a formula. The fast engine has its own kernels.
 #pragma once
 
 #include <stdint.h>
@@ -16,7 +16,7 @@ void add(float *out, float scale, const float *x, int64_t n);
 // out = x / sqrt(mean(x^2) + eps) * weight, all (n); out may be x. A weight of NULL is ones. arXiv
 // 1910.07467.
 void rmsnorm(float *out, const float *x, const float *weight, int64_t n, double eps);
-// x (n >= 1) = exp(x) / sum(exp(x)); 0 where x is -infinity. Not all of it may be that.
+// x (n >= 1) = exp(x) / sum(exp(x)); 0 where x is -infinity, which not all of it may be.
 void softmax(float *x, int n);
 // z / (1 + exp(-z)). arXiv 1702.03118.
 float silu(float z);

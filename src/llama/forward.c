@@ -1,11 +1,10 @@
 // The forward pass as its definition: a token goes straight down through a Llama, in the order of
-// llama2.c. Read this before src/fast/transformer.c, which computes the same numbers fast;
-// tests/test_plain.py compares them. --plain runs any job by this file: one thread and float32.
+// llama2.c. src/fast/transformer.c computes the same numbers fast, and tests/test_plain.py compares
+// them. --plain runs any job by this file, on one thread and in float32.
 //
-// A key is kept unturned. The query is turned instead, for each key anew, by the distance between
-// the two. So every RoPE method and distance map stands here as its formula. In comments d is
-// head_dim. Where a model is of another kind, a row of the table of kinds takes the place of a step
-// (kind.h); in a Llama no row does.
+// Keys are kept unturned. The query is turned instead, anew for each key, by the distance between
+// the two, so every RoPE method and distance map is computed by its formula. In comments d is
+// head_dim. The steps of other kinds of models come from their table (kind.h).
 #include "forward.h"
 
 #include <math.h>
@@ -15,26 +14,22 @@
 #include "kind.h"
 
 // The angles of the present token. Where its query at i meets a key at j, each pair turns by the
-// angle D(i, j) f: the distance between the two times the pair's frequency. Query and key both have
-// the attention factor.
+// angle D(i, j) f, the distance times the pair's frequency. Query and key each bring the attention
+// factor.
 static void fill_angles(Plain *p, int length) {
     RopeFreqs now;
     rope_frequencies(p->rope, length, &now);
     double factor = now.attention_factor * now.attention_factor;
-    float *cosine = p->cosines;
-    float *sine = p->sines;
+    int64_t at = 0;
     for (int j = 0; j <= p->i; j++) {
         double distance = rope_distance(p->rope, p->i, j);
-        for (int pair = 0; pair < p->n_pairs; pair++) {
-            rope_cos_sin(now.inv_freq[pair], distance, factor, cosine, sine);
-            cosine++;
-            sine++;
-        }
+        for (int pair = 0; pair < p->n_pairs; pair++, at++)
+            rope_cos_sin(now.inv_freq[pair], distance, factor, &p->cosines[at], &p->sines[at]);
     }
 }
 
-// x += wo @ mixed. A head mixes the values of all tokens, each by how well its key meets the query,
-// which is turned by the distance between the two: arXiv 1706.03762, with RoPE of arXiv 2104.09864.
+// x += wo @ mixed. A head mixes the values of all tokens, each by how well its key matches the query
+// (arXiv 1706.03762), which turns by the distance between the two (RoPE, arXiv 2104.09864).
 static void attention(Plain *p, float *x) {
     const ModelConfig *m = &p->model->config;
     const Layer *w = p->w;
@@ -44,14 +39,13 @@ static void attention(Plain *p, float *x) {
     float *keys = p->keys + (int64_t)p->layer * p->context * kv;  // (context, kv) of this layer
     float *values = p->values + (int64_t)p->layer * p->context * kv;
 
-    // q (n_heads * d), and k and v (kv), which stay for the tokens to come
+    // q (n_heads * d), and k and v (kv), which are kept for the tokens to come
     rmsnorm(p->normed, x, w->attention_norm, m->dim, m->norm_eps);
     matmul(p->q, &w->wq, p->normed, p->row);
     matmul(keys + p->i * kv, &w->wk, p->normed, p->row);
     matmul(values + p->i * kv, &w->wv, p->normed, p->row);
 
-    double growth = rope_logn(p->rope, p->i) * rope_temperature(p->rope, p->i);
-    float scale = (float)growth * (1 / sqrtf((float)d));
+    float scale = (float)rope_logn(p->rope, p->i) * (1 / sqrtf((float)d));
     for (int h = 0; h < m->n_heads; h++) {
         const float *q = p->q + h * d;
         int64_t head = h / sharing * d;
@@ -76,7 +70,7 @@ static void attention(Plain *p, float *x) {
     add(x, 1, p->added, m->dim);
 }
 
-// x += w2 @ (silu(w1 @ x) * (w3 @ x)), of x behind its norm. SwiGLU, arXiv 2002.05202.
+// x += w2 @ (silu(w1 @ n) * (w3 @ n)), where n is x normed. SwiGLU, arXiv 2002.05202.
 static void feed_forward(Plain *p, float *x) {
     const ModelConfig *m = &p->model->config;
     const Layer *w = p->w;
@@ -125,7 +119,7 @@ static float *floats(Arena *arena, int64_t rows, int64_t width) {
     return arena_take(arena, rows, width * sizeof(float));
 }
 
-// A Llama's steps, where no kind has others.
+// A Llama's steps, unless a kind has others.
 void plain_choose_steps(Plain *p) {
     for (int l = 0; l < p->model->config.n_layers; l++) {
         p->steps[l] = (struct Steps){attention, feed_forward};

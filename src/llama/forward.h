@@ -1,4 +1,4 @@
-// The forward pass as its definition, a token at a time and slow. The fast one
+// The forward pass as its definition: slow, one token at a time. The fast one
 // (src/fast/transformer.h) is tested against it.
 #pragma once
 
@@ -9,11 +9,11 @@ typedef struct Plain Plain;
 // A half of a layer, for the present token: adds to x (dim).
 typedef void Step(Plain *plain, float *x);
 
-// What the definition keeps of a text. The first four fields are filled in before plain_lay_out. At
-// token i:
-// 1. keys and values have rows for the tokens before i, of every layer, and none changes.
+// What the definition keeps of a text. Fill in the first four members before plain_lay_out. At token
+// i:
+// 1. keys and values have a row for each token before i, in every layer, and these do not change.
 // 2. plain_forward writes row i of each, layer by layer, and all that is for the present token.
-// 3. To forget tokens is to read others at their numbers: no row behind i is ever read.
+// 3. To forget tokens, read others in their places: no row behind i is ever read.
 // 4. cosines and sines are those of token i, for all layers; scores are those of one head.
 struct Plain {
     const Model *model;
@@ -21,10 +21,9 @@ struct Plain {
     int context;               // most tokens
     struct PlainExtra *extra;  // what other kinds keep, see kind.h
 
-    // Where it is.
-    int i;           // the present token's number, from 0
-    int layer;       // the layer's number, from 0
-    const Layer *w;  // and its weights
+    int i;           // the present token, from 0
+    int layer;       // the present layer, from 0
+    const Layer *w;  // its weights
 
     // For every token that was read.
     float *keys, *values;  // (n_layers, context, n_kv_heads * head_dim), as wk and wv made them
@@ -43,21 +42,20 @@ struct Plain {
     struct Steps {
         Step *mix, *feed;
     } * steps;
-    // How wide arrays are, which other kinds make wider before they are taken.
+    // Widths of arrays, which other kinds may change before plain_lay_out takes these.
     int64_t value_width, mixed_width, hidden_width;
 };
 
 // Takes all arrays from an arena (see util.h). Returns the bytes of keys and values.
 uint64_t plain_lay_out(Plain *plain, Arena *arena);
 
-// Chooses the steps of each layer again, which plain_lay_out has done: to be called when what a
-// session asks has changed.
+// Chooses the steps of each layer, as plain_lay_out does: for when what a session asks changes.
 void plain_choose_steps(Plain *plain);
 
-// Reads token number i, behind those from 0 to i - 1, in a text of `length` tokens by now. x (dim)
-// becomes the last layer's result. Returns the first layer whose result has NaN or infinity, -1 for
-// the embedding, n_layers for none.
+// Reads token i, after tokens 0 to i - 1, in a text of `length` tokens so far. x (dim) becomes the
+// last layer's result. Returns the first layer whose result has NaN or infinity, -1 for the
+// embedding, n_layers for none.
 int plain_forward(Plain *plain, int32_t token, int i, int length, float *x);
 
-// logits (vocab_size) of what plain_forward gave.
+// logits (vocab_size) of the x of plain_forward.
 void plain_logits(Plain *plain, const float *x, float *logits);

@@ -1,55 +1,53 @@
-// The header of a model file: its fields, and what reads and checks them.
+// The header of a model file: its fields, read and checked.
 #include <string.h>
 
 #include "kind.h"
 
-#define CONFIG(member)                                                                             \
-    .place = offsetof(Model, config.member), .bytes = sizeof((Model *)0)->config.member
-#define ROPE(member) .place = offsetof(Model, rope.member), .bytes = sizeof((Model *)0)->rope.member
+#define IN_MODEL(member) .place = offsetof(Model, member), .bytes = sizeof((Model *)0)->member
 
-// Those of a Llama and of its RoPE, a row each: its name, its offset in the file, its type, what it
-// may be, and its member. tests/test_format.py compares docs/header.tsv.
+// The fields of a Llama and its RoPE: name, offset in the file, type, limits, and place in a Model.
+// docs/header.tsv says what each means.
 static const Field fields_of_llama[] = {
-    {"magic", 0, U32, MAGIC, MAGIC, CONFIG(magic)},
-    {"version", 4, U32, 1, 6, CONFIG(version)},
-    {"weight_type", 8, U32, 0, N_WEIGHT_TYPES - 1, CONFIG(weight_type)},
-    {"group_size", 12, U32, 0, MAX_WIDTH, CONFIG(group_size)},
-    {"dim", 16, U32, 1, MAX_WIDTH, CONFIG(dim)},
-    {"hidden_dim", 20, U32, 1, MAX_WIDTH, CONFIG(hidden_dim)},
-    {"n_layers", 24, U32, 1, MAX_LAYERS, CONFIG(n_layers)},
-    {"n_heads", 28, U32, 1, MAX_HEADS, CONFIG(n_heads)},
-    {"n_kv_heads", 32, U32, 1, MAX_HEADS, CONFIG(n_kv_heads)},
-    {"head_dim", 36, U32, 2, ROPE_MAX_HEAD_DIM, CONFIG(head_dim)},
-    {"vocab_size", 40, U32, 1, MAX_VOCAB, CONFIG(vocab_size)},
-    {"seq_len", 44, U32, 1, MOST, CONFIG(seq_len)},
-    {"shared_classifier", 48, U32, 0, 1, CONFIG(shared_classifier)},
-    {"norm_eps", 56, F64, 0, 1, CONFIG(norm_eps)},
-    {"bos_id", 64, I32, -1, MAX_VOCAB, CONFIG(bos_id)},
-    {"n_eos", 68, U32, 0, MAX_EOS, CONFIG(n_eos)},
-    {"eos_ids", 72, I32X8, 0, MAX_VOCAB, CONFIG(eos_ids)},
-    {"rope_method", 104, U32, 0, MOST, ROPE(method), .version_5 = ROPE_PROPORTIONAL},
-    {"rope_dynamic", 108, U32, 0, 1, ROPE(dynamic)},
-    {"theta", 112, F64, 0, ANY, ROPE(theta)},
-    {"factor", 120, F64, 0, ANY, ROPE(factor)},
-    {"train_ctx", 128, U32, 1, MOST, ROPE(train_ctx)},
-    {"ramp", 132, U32, 0, ROPE_RAMP_TURNS, ROPE(ramp)},
-    {"truncate", 136, U32, 0, 1, ROPE(truncate)},
-    {"beta_fast", 144, F64, 0, ANY, ROPE(beta_fast)},
-    {"beta_slow", 152, F64, 0, ANY, ROPE(beta_slow)},
-    {"attention_factor", 160, F64, 0, ANY, ROPE(attention_factor)},
-    {"mscale", 168, F64, 0, ANY, ROPE(mscale)},
-    {"mscale_all_dim", 176, F64, 0, ANY, ROPE(mscale_all_dim)},
-    {"low_freq_factor", 184, F64, 0, ANY, ROPE(low_freq_factor)},
-    {"high_freq_factor", 192, F64, 0, ANY, ROPE(high_freq_factor)},
-    {"n_longrope", 200, U32, 0, ROPE_MAX_PAIRS, CONFIG(n_longrope)},
-    {"rotary_dim", 204, U32, 0, ROPE_MAX_HEAD_DIM, CONFIG(rotary_dim)},
-    {"logn", 220, U32, 0, 1, ROPE(logn)},
-    {"unscaled_positions", 228, U32, 0, MOST, ROPE(unscaled_positions)},
-    {"type_table", 236, U32, 0, 1, CONFIG(has_types)},
-    {"temperature_beta", 352, F64, 0, 1e6, ROPE(temperature_beta)},
-    {"temperature_unturned", 600, U32, 0, 1, ROPE(temperature_unturned)},
-    {"temperature_length", 604, U32, 0, MOST, ROPE(temperature_length)},
-    {"mscale_in_scores", 624, U32, 0, 1, ROPE(mscale_in_scores)},
+    {"magic", 0, U32, MAGIC, MAGIC, IN_MODEL(config.magic)},
+    {"version", 4, U32, 1, 6, IN_MODEL(config.version)},
+    {"weight_type", 8, U32, 0, N_WEIGHT_TYPES - 1, IN_MODEL(config.weight_type)},
+    {"group_size", 12, U32, 0, MAX_WIDTH, IN_MODEL(config.group_size)},
+    {"dim", 16, U32, 1, MAX_WIDTH, IN_MODEL(config.dim)},
+    {"hidden_dim", 20, U32, 1, MAX_WIDTH, IN_MODEL(config.hidden_dim)},
+    {"n_layers", 24, U32, 1, MAX_LAYERS, IN_MODEL(config.n_layers)},
+    {"n_heads", 28, U32, 1, MAX_HEADS, IN_MODEL(config.n_heads)},
+    {"n_kv_heads", 32, U32, 1, MAX_HEADS, IN_MODEL(config.n_kv_heads)},
+    {"head_dim", 36, U32, 2, ROPE_MAX_HEAD_DIM, IN_MODEL(config.head_dim)},
+    {"vocab_size", 40, U32, 1, MAX_VOCAB, IN_MODEL(config.vocab_size)},
+    {"seq_len", 44, U32, 1, MOST, IN_MODEL(config.seq_len)},
+    {"shared_classifier", 48, U32, 0, 1, IN_MODEL(config.shared_classifier)},
+    {"norm_eps", 56, F64, 0, 1, IN_MODEL(config.norm_eps)},
+    {"bos_id", 64, I32, -1, MAX_VOCAB, IN_MODEL(config.bos_id)},
+    {"n_eos", 68, U32, 0, MAX_EOS, IN_MODEL(config.n_eos)},
+    {"eos_ids", 72, I32X8, 0, MAX_VOCAB, IN_MODEL(config.eos_ids)},
+    {"rope_method", 104, U32, 0, MOST, IN_MODEL(rope.method), .version_5 = ROPE_PROPORTIONAL},
+    {"rope_dynamic", 108, U32, 0, 1, IN_MODEL(rope.dynamic)},
+    {"theta", 112, F64, 0, ANY, IN_MODEL(rope.theta)},
+    {"factor", 120, F64, 0, ANY, IN_MODEL(rope.factor)},
+    {"train_ctx", 128, U32, 1, MOST, IN_MODEL(rope.train_ctx)},
+    {"ramp", 132, U32, 0, ROPE_RAMP_TURNS, IN_MODEL(rope.ramp)},
+    {"truncate", 136, U32, 0, 1, IN_MODEL(rope.truncate)},
+    {"beta_fast", 144, F64, 0, ANY, IN_MODEL(rope.beta_fast)},
+    {"beta_slow", 152, F64, 0, ANY, IN_MODEL(rope.beta_slow)},
+    {"attention_factor", 160, F64, 0, ANY, IN_MODEL(rope.attention_factor)},
+    {"mscale", 168, F64, 0, ANY, IN_MODEL(rope.mscale)},
+    {"mscale_all_dim", 176, F64, 0, ANY, IN_MODEL(rope.mscale_all_dim)},
+    {"low_freq_factor", 184, F64, 0, ANY, IN_MODEL(rope.low_freq_factor)},
+    {"high_freq_factor", 192, F64, 0, ANY, IN_MODEL(rope.high_freq_factor)},
+    {"n_longrope", 200, U32, 0, ROPE_MAX_PAIRS, IN_MODEL(config.n_longrope)},
+    {"rotary_dim", 204, U32, 0, ROPE_MAX_HEAD_DIM, IN_MODEL(config.rotary_dim)},
+    {"logn", 220, U32, 0, 1, IN_MODEL(rope.logn)},
+    {"unscaled_positions", 228, U32, 0, MOST, IN_MODEL(rope.unscaled_positions)},
+    {"type_table", 236, U32, 0, 1, IN_MODEL(config.has_types)},
+    {"temperature_beta", 352, F64, 0, 1e6, IN_MODEL(rope.temperature_beta)},
+    {"temperature_unturned", 600, U32, 0, 1, IN_MODEL(rope.temperature_unturned)},
+    {"temperature_length", 604, U32, 0, MOST, IN_MODEL(rope.temperature_length)},
+    {"mscale_in_scores", 624, U32, 0, 1, IN_MODEL(rope.mscale_in_scores)},
 };
 enum { N_FIELDS = sizeof fields_of_llama / sizeof fields_of_llama[0] };
 
@@ -72,7 +70,7 @@ static bool check_fields(Model *m, Error *err) {
     if (!is_within("rope_method", m->rope.method, 0, rope_n_methods - 1, err)) return false;
     if (!is_within("bos_id", c->bos_id, -1, last, err)) return false;
     for (int i = 0; i < MAX_EOS; i++) {
-        if (i >= c->n_eos) c->eos_ids[i] = 0;  // what stands behind the last one does not count
+        if (i >= c->n_eos) c->eos_ids[i] = 0;  // whatever follows the last one
         if (!is_within("eos_ids", c->eos_ids[i], 0, last, err)) return false;
     }
 
@@ -106,20 +104,19 @@ bool header_read(Model *m, uint64_t *bytes, Error *err) {
                     LEAST_BYTES);
     memcpy(start, file, sizeof start);
     int version = start[1];
-    bool is_old = false;
+    const char *as_old = NULL;
     *bytes = version == 6 ? HEADER_BYTES : version == 5 ? V5_BYTES : V4_BYTES;
-    EACH_KIND_THAT (old_header, k) is_old = (*k)->old_header(m, header, &version, bytes);
-    if (!is_old && start[0] != MAGIC) return fail(err, "not a model file: no ak42 magic");
+    EACH_KIND_THAT (old_header, k) as_old = (*k)->old_header(m, header, &version, bytes);
+    if (!as_old && start[0] != MAGIC) return fail(err, "not a model file: no ak42 magic");
     if (size < *bytes)
         return fail(err, "truncated (%zu bytes, the header alone has %llu)", size,
                     (unsigned long long)*bytes);
-    if (!is_old) memcpy(header, file, *bytes);
+    if (!as_old) memcpy(header, file, *bytes);
+
     int end = version == 3 ? V3_FIELDS : HEADER_BYTES;
     bool good = fields_read(tables, n, header, version, err) &&
                 fields_cover(tables, n, header, HEADER_BYTES, end, err);
     m->config.version = version;
     good = good && check_fields(m, err);
-    const char *why =
-        start[0] == MAGIC ? "" : "not a model file: no ak42 magic, and as llama2.c's version 0 an ";
-    return good || fail(err, "%simpossible header: %s", why, err->text);
+    return good || fail(err, "%simpossible header: %s", as_old ? as_old : "", err->text);
 }

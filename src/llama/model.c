@@ -1,16 +1,16 @@
-// A Llama's tensors, in the order of a model file, and where they lie in it: the file is mapped, and
-// they are used where they lie.
+// A Llama's tensors in the order of a model file. The file is mapped, and they are used where they
+// lie in it.
 #include "model.h"
 
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kind.h"
 
 // ---- which tensors ----
 
-// A row has its place in the file, where it goes, what it is for, rows (0: the model lacks it) and
-// columns.
+// A row of the table is a Tensor: its place in the file, where it goes, what it is for, and its shape.
 static void list_llama(Model *m, Layer *w, Tensors *t) {
     const ModelConfig *c = &m->config;
     int64_t dim = c->dim, hidden = c->hidden_dim, vocab = c->vocab_size;
@@ -30,19 +30,12 @@ static void list_llama(Model *m, Layer *w, Tensors *t) {
         {900, &m->final_norm, FLOATS, .rows = 1, .cols = dim},
         {920, &m->classifier, CLASSIFIER, .rows = own, .cols = dim},
     };
-    add_tensors(t, rows, sizeof rows / sizeof rows[0]);
-}
-
-void add_tensors(Tensors *t, const Tensor *rows, int n) {
-    for (int i = 0; i < n; i++) {
-        int at = t->n++;
-        for (; at > 0 && t->rows[at - 1].place > rows[i].place; at--) t->rows[at] = t->rows[at - 1];
-        t->rows[at] = rows[i];
-    }
+    memcpy(t->rows, rows, sizeof rows);
+    t->n = sizeof rows / sizeof rows[0];
 }
 
 void visit_places(Model *m, Layer *w, int first, int end, TensorVisitor *visit, void *whose) {
-    Tensors t = {.n = 0};
+    Tensors t;
     list_llama(m, w, &t);
     EACH_KIND_THAT (add_tensors, k) (*k)->add_tensors(m, w, &t);
     for (const Tensor *row = t.rows; row < t.rows + t.n; row++)
@@ -60,12 +53,11 @@ void model_visit(Model *m, TensorVisitor *visit, void *whose) {
 
 // ---- where they lie ----
 
-// What is read of the file.
 typedef struct {
     Model *model;
     Cursor at;
-    const uint8_t *types;  // of the matrices that are not taken yet; NULL: config.weight_type
-    Error *err;            // why a matrix cannot be what its type says
+    const uint8_t *types;  // of the matrices still to take; NULL: config.weight_type
+    Error *err;            // why a matrix cannot be of its type
     bool is_good;
 } Mapping;
 
@@ -90,8 +82,8 @@ static void count_matrix(void *count, const Tensor *t) {
     if (t->kind != FLOATS) ++*(int *)count;
 }
 
-// Takes what may stand between header and tensors: longrope's lists, the tables of other kinds, a
-// byte for each matrix.
+// Takes what may lie between header and tensors: longrope's lists, other kinds' tables, and a byte
+// for the type of each matrix.
 static bool take_tables(Mapping *r, Error *err) {
     Model *m = r->model;
     int n_matrices = 0;
@@ -104,13 +96,13 @@ static bool take_tables(Mapping *r, Error *err) {
            weights_check_codes(r->types, n_matrices, m->config.group_size, err);
 }
 
-// Takes all tensors, and compares what they need with what the file has.
+// Takes all tensors. They must fill the file.
 static bool take_tensors(Mapping *r, Error *err) {
     Model *m = r->model;
     size_t size = m->file.size;
     if (m->config.version >= 3) r->at.alignment = 64;
     model_visit(m, take_tensor, r);
-    cursor_take(&r->at, 0, 0);  // what fills up the last one
+    cursor_take(&r->at, 0, 0);  // the padding behind the last one
     if (m->config.shared_classifier) m->classifier = m->embedding;
     if (r->at.offset > INT64_MAX)
         return fail(err, "impossible header: the tensors' sizes overflow");
@@ -122,7 +114,7 @@ static bool take_tensors(Mapping *r, Error *err) {
                                         (unsigned long long)r->at.offset);
 }
 
-// Memory for the layers, and for what other kinds have besides.
+// Memory for the layers, and for what other kinds add to them.
 static bool make_layers(Model *m, Error *err) {
     int n = m->config.n_layers;
     m->layers = alloc_array(n, sizeof *m->layers, "layers", err);

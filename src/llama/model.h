@@ -1,12 +1,12 @@
-// A Llama: its configuration, and its tensors where they lie in the mapped file. docs/format.md is
-// the layout.
+// A Llama: its configuration, and its tensors where they lie in the mapped file. docs/format.md
+// describes the file.
 #pragma once
 
 #include "../../rope.h"
 #include "../base/fields.h"
 #include "../weights/matrix.h"
 
-// What the header of a file says, except for the settings of RoPE.
+// The header of a file, but for the settings of RoPE.
 typedef struct {
     int magic;    // only in the file
     int version;  // of the file: 0, 1, 2 (llama2.c), or 3 to 6
@@ -25,11 +25,10 @@ typedef struct {
     int bos_id;  // -1: none
     int n_eos;
     int eos_ids[MAX_EOS];
-    int rotary_dim;        // elements of a head that turn; 0: all
-    int n_longrope;        // factors of each of longrope's two lists, 0: there are none
-    // the WeightType of each matrix in the file's order, a byte each; else all are weight_type
-    bool has_types;
-    struct ModelExtra *extra;  // what models of other kinds have besides, see kind.h
+    int rotary_dim;  // elements of a head that turn; 0: all
+    int n_longrope;  // factors of each of longrope's two lists, 0: there are none
+    bool has_types;  // the file has a byte for the type of each matrix; else all are weight_type
+    struct ModelExtra *extra;  // what models of other kinds add, see kind.h
 } ModelConfig;
 
 typedef struct {
@@ -46,51 +45,50 @@ typedef struct {
 typedef struct {
     MappedFile file;
     ModelConfig config;
-    RopeConfig rope;   // as the file has it, without defaults filled in
+    RopeConfig rope;   // as in the file, without defaults filled in
     Matrix embedding;  // (vocab_size, dim)
     Layer *layers;
     const float *final_norm;  // (dim)
-    Matrix classifier;        // (vocab_size, dim); the embedding itself when they are shared
+    Matrix classifier;        // (vocab_size, dim); the embedding when they are shared
     int64_t widest;           // columns of the widest matrix
 } Model;
 
-// What a tensor is for. Those that are not matrices are FLOATS.
+// What a tensor is for: a matrix of one of four kinds, or float32 numbers.
 typedef enum { EMBEDDING, ATTENTION, FEED_FORWARD, CLASSIFIER, FLOATS } TensorKind;
 enum { N_MATRIX_KINDS = FLOATS };
 
 // A tensor of a file.
 typedef struct {
     int place;     // in the file, in rising order
-    void *member;  // where it goes: a Matrix, or for FLOATS a const float *
+    void *member;  // where it goes: to a Matrix, or for FLOATS to a const float *
     TensorKind kind;
-    int64_t rows, cols;  // no rows: the model lacks it
-    int parts;       // equal parts that are read each by itself, one below the other; 0: it is one
-    bool looked_up;  // its rows are read one by one, and not multiplied
+    int64_t rows, cols;  // 0 rows: the model lacks it
+    int parts;           // that are read each by itself, of equal rows; 0: it is one
+    bool looked_up;      // single rows are read, as of an embedding
 } Tensor;
 
 // Calls `visit` for each tensor that the model has, in the order of its file.
 typedef void TensorVisitor(void *whose, const Tensor *tensor);
 void model_visit(Model *model, TensorVisitor *visit, void *whose);
 
-// Maps and checks a model file of any version. The weights are used where they lie until
-// model_close. False with the reason, and nothing to close, when the file is not what its header
-// says.
+// Maps and checks a model file of any version. Weights are used where they lie until model_close.
+// False with the reason, and nothing to close, when the file is not what its header says.
 bool model_open(const char *path, Model *model, Error *err);
 void model_close(Model *model);
 
 // ---- header.c ----
 
-// Bytes of a header: at least, of versions 3 and 4, of 5 and of 6. 3 ends in zeros from V3_FIELDS on.
+// Bytes of a header: at least, of versions 3 and 4, of 5, and of 6. From V3_FIELDS on, 3 has zeros.
 enum { MAGIC = 0x616b3432, LEAST_BYTES = 28, V3_FIELDS = 204, V4_BYTES = 256, V5_BYTES = 512 };
 enum { HEADER_BYTES = 1024 };
 // Larger than any released model, and small enough that the size of a tensor fits in 64 bits.
 enum { MAX_WIDTH = 1 << 20, MAX_LAYERS = 1 << 16, MAX_HEADS = 1 << 14, MAX_VOCAB = 1 << 24 };
 
-// The fields of a model's header, by tables. Returns how many tables there are.
+// The tables of all fields of the header. Returns how many tables there are.
 enum { MAX_TABLES = 32 };
 int model_fields(const Model *model, FieldTable tables[MAX_TABLES]);
 
-// Reads the header of the model's mapped file into its config and rope, which are zeroed before.
-// *bytes says where it ends. False with the reason when a field is out of range, or when fields
-// contradict one another. The caller checks the settings of RoPE and what follows the header.
+// Reads the header of the mapped file into the model's config and rope, which are zeros. *bytes says
+// where it ends. False with the reason when a field is out of range, or fields contradict one
+// another. The caller checks the settings of RoPE and what follows the header.
 bool header_read(Model *model, uint64_t *bytes, Error *err);

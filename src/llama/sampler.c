@@ -1,5 +1,5 @@
-// Sampling from logits; the nucleus is Holtzman et al., arXiv 1904.09751, min-p Nguyen et al., arXiv
-// 2407.01082.
+// Sampling from logits. Top-p is from arXiv 1904.09751 (Holtzman et al.), min-p from arXiv 2407.01082
+// (Nguyen et al.).
 #include "sampler.h"
 
 #include <math.h>
@@ -7,11 +7,9 @@
 
 #include "arithmetic.h"
 
-bool sampler_init(Sampler *s, int vocab_size, double temperature, double top_p, uint64_t seed,
-                  Error *err) {
-    *s = (Sampler){.vocab_size = vocab_size, .state = seed};
-    s->temperature = (float)temperature;
-    s->top_p = top_p > 0 ? (float)top_p : 1;
+bool sampler_init(Sampler *s, const Sampling *how, int vocab_size, uint64_t seed, Error *err) {
+    *s = (Sampler){.how = *how, .vocab_size = vocab_size, .state = seed};
+    if (how->top_p == 0) s->how.top_p = 1;
     s->candidates = alloc_array(vocab_size, sizeof *s->candidates, "sampling", err);
     return s->candidates != NULL;
 }
@@ -34,18 +32,18 @@ static int by_probability(const void *a, const void *b) {
     const Candidate *x = a;
     const Candidate *y = b;
     if (x->probability != y->probability) return x->probability > y->probability ? -1 : 1;
-    return x->token - y->token;  // any fixed order, so that every machine sorts alike
+    return x->token - y->token;  // equals in a fixed order, so that every machine sorts alike
 }
 
-// Makes candidates of the `most` likeliest of the probabilities x, in order, without those below the
-// cutoff. Returns how many there are. To sort all of a large vocabulary would be slow. So whenever
-// there are twice as many candidates as wanted, the less likely half goes, and the last one left is
-// the new cutoff.
+// Fills s->candidates with the `most` likeliest of the probabilities x, the likeliest first, without
+// those below the cutoff. Returns how many there are. Sorting a whole vocabulary would be slow: so
+// whenever there are twice as many candidates as wanted, the less likely half is dropped, and the
+// last one left is the new cutoff.
 static int sort_candidates(const Sampler *s, const float *x, int most, float cutoff) {
     Candidate *c = s->candidates;
     int n = 0;
     for (int i = 0; i < s->vocab_size; i++) {
-        c[n] = (Candidate){x[i], i};  // without a branch, which could not be foretold
+        c[n] = (Candidate){x[i], i};  // no branch here, since it would be hard to predict
         n += x[i] >= cutoff;
         if (n / 2 < most) continue;
         qsort(c, n, sizeof *c, by_probability);
@@ -56,25 +54,33 @@ static int sort_candidates(const Sampler *s, const float *x, int most, float cut
     return n < most ? n : most;
 }
 
-// The token of the likeliest among the probabilities x that the share falls on, 0 to 1 of what they
-// have. `best` is the likeliest of all.
+static float sum_of(const Candidate *c, int n) {
+    float sum = 0;
+    for (int i = 0; i < n; i++) sum += c[i].probability;
+    return sum;
+}
+
+// Draws from the likeliest of the probabilities x alone: the token that `share` falls on, 0 to 1 of
+// what they have together. `best` is the likeliest of all.
 static int draw_from_few(const Sampler *s, const float *x, int best, float share) {
     const Candidate *c = s->candidates;
     int n = s->vocab_size;
-    bool by_number = s->top_k > 0 && s->top_k < n;
-    float least = s->min_p * x[best];
-    // llama2.c's cutoff: all tokens below it together are below 1 - top_p, and not in the nucleus.
-    float rare = (1 - s->top_p) / (float)(n - 1);
-    int kept = by_number ? sort_candidates(s, x, s->top_k, 0)
-                         : sort_candidates(s, x, n, fmaxf(least, rare));
+    int top_k = s->how.top_k;
+    float top_p = (float)s->how.top_p;
+    float least = (float)s->how.min_p * x[best];
+    bool has_top_k = top_k > 0 && top_k < n;
+    // llama2.c's cutoff: all tokens below it together have less than 1 - top_p, and are not in the
+    // nucleus.
+    float rare = (1 - top_p) / (float)(n - 1);
+    int kept =
+        has_top_k ? sort_candidates(s, x, top_k, 0) : sort_candidates(s, x, n, fmaxf(least, rare));
     if (kept == 0) return best;
 
-    float total = by_number ? 0 : 1;
-    for (int i = 0; by_number && i < kept; i++) total += c[i].probability;
-    if (s->top_p < 1) {
+    float total = has_top_k ? sum_of(c, kept) : 1;
+    if (top_p < 1) {
         float sum = 0;
         int nucleus = 0;
-        while (nucleus < kept && sum <= s->top_p * total) {
+        while (nucleus < kept && sum <= top_p * total) {
             sum += c[nucleus].probability;
             nucleus++;
         }
@@ -82,11 +88,10 @@ static int draw_from_few(const Sampler *s, const float *x, int best, float share
     }
     while (kept > 1 && c[kept - 1].probability < least) kept--;
 
-    float sum = 0;
-    for (int i = 0; i < kept; i++) sum += c[i].probability;
+    float drawn = share * sum_of(c, kept);
     float reach = c[0].probability;
     int i = 0;
-    while (i < kept - 1 && share * sum >= reach) {
+    while (i < kept - 1 && drawn >= reach) {
         i++;
         reach += c[i].probability;
     }
@@ -96,14 +101,14 @@ static int draw_from_few(const Sampler *s, const float *x, int best, float share
 int sampler_next(Sampler *s, float *x) {
     int n = s->vocab_size;
     int best = likeliest(x, n);
-    float sharpness = 1 / s->temperature;
-    // Greedy also when the temperature is so low, or a logit so high, that float's range ends: it
-    // is the limit of both.
+    float sharpness = 1 / (float)s->how.temperature;
+    // A temperature so low, or a logit so high, that floats overflow: the limit of both is greedy.
     if (!isfinite(sharpness * x[best])) return best;
     for (int i = 0; i < n; i++) x[i] *= sharpness;
     softmax(x, n);
     float share = (float)(next_random(&s->state) >> 40) / 0x1p24f;
-    bool from_few = s->top_p < 1 || s->min_p > 0 || (s->top_k > 0 && s->top_k < n);
+    bool has_top_k = s->how.top_k > 0 && s->how.top_k < n;
+    bool from_few = has_top_k || s->how.top_p < 1 || s->how.min_p > 0;
     if (n > 1 && from_few) return draw_from_few(s, x, best, share);
     float reach = x[0];
     int i = 0;

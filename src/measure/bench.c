@@ -198,7 +198,7 @@ bool bench(Job *job, Error *err) {
     double reading = s ? reading_speed(&job->model->file, 0, err) : 0;
     double multiplying = reading > 0 ? multiplying_speed(err) : 0;
     Table table = table_open(job->form);
-    bool ok = multiplying > 0;
+    bool ok = s && multiplying > 0;
     if (ok) {
         print_heading(job, &table, "bench");
         table_note(&table, "threads", "%d", thread_count());

@@ -186,7 +186,7 @@ static void note_settings(Notes *t, const RopeConfig *c, int head_dim, int lengt
     if (c->logn) say(t, "logn", "%.6g", rope_logn(c, length - 1));
     if (c->temperature_beta != 0) {
         note_number(t, "temperature_beta", c->temperature_beta);
-        say(t, "temperature", "%.6g", rope_temperature(c, length - 1));
+        say(t, "temperature", "%.6g", query_temperature(c, length - 1));
     }
 }
 
@@ -346,7 +346,7 @@ static void note_still(Table *t, const Job *job) {
                     .temperature_length = rest->length,
                     .temperature_unturned = true};
     table_note(t, "temperature_beta", "%.6g", rest->beta);
-    table_note(t, "temperature", "%.6g", rope_temperature(&c, job->length - 1));
+    table_note(t, "temperature", "%.6g", query_temperature(&c, job->length - 1));
 }
 
 // ---- the table ----

@@ -22,18 +22,18 @@ enum {
 };
 
 const Option option_table[] = {
-    {.value = {"-t", "T", "temperature, 0 is greedy [1]", NUMBER, OF_OPTIONS(text.temperature), 0,
-               1e6},
+    {.value = {"-t", "T", "temperature, 0 is greedy [1]", NUMBER,
+               OF_OPTIONS(text.sampling.temperature), 0, 1e6},
      .is_common = true,
      .needs = SAMPLING},
     {.value = {"-p", "P", "top-p: sample from the likeliest tokens that make up P [0.9]", NUMBER,
-               OF_OPTIONS(text.top_p), 0, 1},
+               OF_OPTIONS(text.sampling.top_p), 0, 1},
      .needs = SAMPLING},
     {.value = {"-k", "K", "top-k: sample from the K likeliest tokens; 0: from all [0]", WHOLE,
-               OF_OPTIONS(text.top_k), 0, MOST},
+               OF_OPTIONS(text.sampling.top_k), 0, MOST},
      .needs = SAMPLING},
     {.value = {"--min-p", "M", "sample from tokens at least M times as likely as the likeliest [0]",
-               NUMBER, OF_OPTIONS(text.min_p), 0, 1},
+               NUMBER, OF_OPTIONS(text.sampling.min_p), 0, 1},
      .needs = SAMPLING},
     {.value = {"-s", "SEED", "seed of the random numbers, 0: from the clock [0]", SEED,
                OF_OPTIONS(seed)},
@@ -320,7 +320,7 @@ _Static_assert(sizeof(KvType) == sizeof(int), "a word is put in its place as an 
 
 const Options options_unsaid = {
     .steps = -1,
-    .text = {.temperature = 1, .top_p = 0.9},
+    .text = {.sampling = {.temperature = 1, .top_p = 0.9}},
     .ppl = {.samples = 1},
     .tasks = {.trials = 10},
     .check = {.budget = 60, .min_page = -1, .max_cache = -1},

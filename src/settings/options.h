@@ -3,7 +3,7 @@
 #pragma once
 
 #include "../base/session_config.h"
-#include "../base/util.h"
+#include "../llama/sampler.h"
 #include "jobs.h"
 #include "methods.h"
 
@@ -23,8 +23,7 @@ typedef struct {
 enum { THINKING_ON, THINKING_OFF };
 
 typedef struct {
-    double temperature, top_p, min_p;  // see sampler.h
-    int top_k;
+    Sampling sampling;
     bool ignore_eos;            // go on behind a token that ends the text
     const char *prompt;         // of a chat: what the user says first; NULL: it is asked for,
     const char *system_prompt;  // likewise

@@ -1,4 +1,4 @@
-// What a Tokenizer is. tokenizer.c fills it; encode.c, split.c and nfc.c only read it.
+// What a Tokenizer is. tokenizer_file.c fills it; the others only read it.
 #pragma once
 
 #include "tokenizer.h"
@@ -77,9 +77,14 @@ struct Tokenizer {
     uint8_t classes[N_CODE_POINTS];
 };
 
+// Fills in what the encoder looks up, from the pieces. False with the reason.
+bool tokenizer_index(Tokenizer *t, Error *err);
+
 // The piece that is spelled like this, a byte-level tokenizer's control tokens included, or NULL.
 const Piece *find_piece(const Tokenizer *t, const char *bytes, size_t length);
 
+// The order of merges and rules, by their first and second numbers, for qsort.
+int triple_order(const void *a, const void *b);
 // The one of n merges or rules that begins with these two, or NULL.
 const Triple *find_triple(const Triple *sorted, size_t n, int32_t first, int32_t second);
 

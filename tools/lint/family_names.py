@@ -14,7 +14,7 @@ ELSEWHERE = {
     'export/out_tokenizer.py': ['llama'], 'export/tokenizer.py': ['llama'],
     'page/src/config/examples.js': ['llama', 'qwen2'], 'page/src/panels/arrows.js': ['phi'],
     'page/build.mjs': ['llama'], 'tools/lint/arrows.py': ['llama'], 'tools/lint/house.py': ['llama'],
-    'tools/bench.py': ['llama', 'gpt-oss'], 'tools/header_table.py': ['llama'],
+    'tools/bench.py': ['gpt-oss'], 'tools/bench_models.py': ['llama'], 'tools/header_table.py': ['llama'],
     'tools/checkpoints.py': ['llama', 'LlamaForCausalLM', 'qwen3_5_text', 'Qwen3_5ForCausalLM'],
     'tools/random_models.py': ['gpt-oss'],
     'tools/random_shapes.py': ['gpt-oss', 'qwen3moe', 'qwen2', 'gemma4', 'deepseek2', 'qwen35', 'lfm2'],
