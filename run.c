@@ -68,6 +68,7 @@ int main(int argc, char **argv) {
     Program p = {.job = {.answer = YES}};
     Options *o = &p.options;
     Error err;
+    catch_interrupt(0);  // which also ends the wait for a text from standard input
     bool ok = options_parse(argc, argv, o, &err);
     // A program that asks for JSON hears of a wrong option in JSON, whichever stands first.
     for (int i = 1; i < argc && !ok; i++) o->json = o->json || strcmp(argv[i], "--json") == 0;
@@ -81,7 +82,6 @@ int main(int argc, char **argv) {
     if (!o->sessions.threads && getenv("OMP_NUM_THREADS")) o->sessions.threads = thread_count();
     set_thread_count(o->sessions.threads ? o->sessions.threads : physical_cores());
     catch_file_errors();
-    catch_interrupt(0);  // which also ends the wait for a text from standard input
     ok = run_job(&p, &err);
     return finish(&p, ok, &err);
 }

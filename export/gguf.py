@@ -18,7 +18,8 @@ from .common import (MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_SEQ, MAX_
                      Problem, is_number, size_of)
 from .families import ARCHITECTURES, Gguf, gguf_of
 from .huggingface import rows_of
-from .kinds import expert_gguf, expert_tensors, index, latent, layers, mamba, shapes, state_tensors, states, steps
+from .kinds import (altup, expert_gguf, expert_tensors, gaussian_topk, index, latent, layers, mamba, shapes,
+                    state_tensors, states, steps)
 from .model import FIELDS_OF, MAMBA, STATE, WITHOUT_ROPE, Feature, Model
 from .names import names_in
 from .tensors import BLOCKS, Checkpoint, Tensor, size_of_rows, split
@@ -38,11 +39,12 @@ OTHER_TYPES = {9: 'Q8_1', 15: 'Q8_K', 24: 'I8', 25: 'I16', 26: 'I32', 27: 'I64',
                213: 'Q5_K_R4', 214: 'Q6_K_R4', 220: 'IQ4_NL_R4', 223: 'IQ4_XS_R8', 339: 'IQ4_K_R4', 344: 'IQ4_KS_R4'}
 NUMBERS = {0: '<B', 1: '<b', 2: '<H', 3: '<h', 4: '<I', 5: '<i', 6: '<f', 7: '<?', 10: '<Q', 11: '<q', 12: '<d'}
 STRING, ARRAY = 8, 9
+ORIGINAL = 'rope.scaling.original_context_length'
 RMS_EPS = 'attention.layer_norm_rms_epsilon'
 LISTS = 'tokens', 'scores', 'token_type', 'merges'  # of tokenizer.ggml
 # No other list is kept.
 BY_LAYER = (*('.' + key for key in ('attention.sliding_window_pattern', *shapes.LISTED, states.RECURRENT,
-                                    states.SECTIONS, index.TYPES)), *steps.XIELU_KEYS)
+                                    states.SECTIONS, index.TYPES, gaussian_topk.GGUF_KEY)), *steps.XIELU_KEYS)
 OF_PICTURES = states.SECTIONS, 'n_deepstack_layers'  # which mean nothing to a text
 HEAD_LIMIT = 64 << 20  # bytes of settings and places: a vocabulary of 128,000 with its merges takes 8 MB
 LIST_LIMIT = 1 << 20
@@ -89,6 +91,8 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
     steps.read_chunks(keys, rule, model)
     shapes.from_gguf(keys, families[0], rule, tensors, model)
     shapes.read_rest(keys, families[0], rule, tensors, model)
+    model.set(**altup.from_gguf(keys, families[0], model, tensors),
+              **gaussian_topk.from_gguf(keys, families[0], model.n_layers))
     expert_gguf.mark_gguf_dense(keys, rule, tensors, model)
     model.set(**index.from_gguf(keys, families[0], model, tensors))
     expert_gguf.leave_out(keys, tensors, model)
@@ -96,6 +100,7 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
     if 'rope.freq_base' not in keys.values and turns and not families[0].rope.none:
         job.note('warning: %s: there is no rope.freq_base: theta is 10000, as in llama.cpp' % path)
     names = names_of(rule, model)
+    altup.take_gguf(path, tensors, model, names)
     if model.kv_rank:
         latent.take_latent(path, tensors, model, names, latent.GGUF_BOTH, True)
         latent.take_apart(path, tensors, model, names)
@@ -122,7 +127,7 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
 
 def names_of(rule: Gguf, model: Model) -> Dict[str, str]:
     """The architecture's name of each of our tensors, a %d for the layer."""
-    return {**NAMES, **rule.names.own, **names_in(
+    return {**NAMES, **rule.names.own, **altup.names_of('gguf', model), **names_in(
         'gguf', *['latent_apart'] * bool(model.kv_rank), *['latent_queries'] * bool(model.q_rank),
         *['index'] * bool(model.index_topk)),
             **({'wg': state_tensors.GATE} if rule.names.gate_in_queries else {})}
@@ -164,9 +169,9 @@ def read_heads(path, keys, family):
     value_dim = keys.integer('attention.value_length', MAX_HEAD_DIM, head_dim)
     if not rule.values:
         keys.only('attention.value_length', head_dim)
-    rotary_dim = keys.get('rope.dimension_count', lambda v: v == head_dim or type(v) is int and (
+    rotary_dim = int(keys.get('rope.dimension_count', lambda v: v == head_dim or type(v) is int and (
         family.rope.none or family.rope.partial and 1 < v < head_dim and v % 2 == 0),
-        'the length of a key, %d' % head_dim, head_dim)
+        'the length of a key, %d' % head_dim, head_dim))
     return {'n_heads': n_heads, 'n_kv_heads': n_kv_heads, 'head_dim': head_dim,
             'rotary_dim': 0 if family.rope.none else rotary_dim % head_dim,
             'value_dim': 0 if value_dim == head_dim else value_dim}
@@ -194,7 +199,7 @@ def read_rope(path, keys, rule, tensors, model):
         keys.refuse(key, '1 or more; %g, if this is the freq_scale of llama.cpp, one divided by the factor'
                     % (1 / factor))
     attention = keys.number('rope.scaling.attn_factor', 1.0)
-    original = keys.integer('rope.scaling.original_context_length', MAX_SEQ, seq_len)
+    original = keys.integer(ORIGINAL, MAX_SEQ, seq_len)
     # These say in some files what they say in Hugging Face's, in others something of llama.cpp's own.
     keys.only('rope.scaling.yarn_ext_factor', 1.0, -1.0)
     given = layers.read_yarn_factor(keys, rule, factor)
@@ -216,14 +221,18 @@ def read_rope(path, keys, rule, tensors, model):
         if divisors[0]:
             return divided(keys.job, rope, divisors[0], rotary_dim, seq_len)
         if original < 2:
-            keys.refuse('rope.scaling.original_context_length', '2 or more')
+            keys.refuse(ORIGINAL, '2 or more')
         return {**rope, 'rope_method': 6, 'factor': seq_len / original, 'train_ctx': original,
                 'attention_factor': attention, 'short_factor': divisors[1], 'long_factor': divisors[2]}
     if kind == 'longrope':
         raise Problem(path, 'rope.scaling.type longrope needs rope_factors_short.weight and rope_factors_long.weight')
     if kind == 'yarn':
+        for key, what in (('rope.scaling.factor', 'the factor is %g' % factor),
+                          (ORIGINAL, 'YaRN counts from context_length, %d' % seq_len)):
+            if key not in keys.values:
+                keys.job.note('warning: %s: there is no %s: %s, as in llama.cpp' % (path, key, what))
         if (betas['beta_fast'] or 32) < (betas['beta_slow'] or 1):
-            raise Problem(path, 'rope.scaling.yarn_beta_fast cannot be used (expected no less than yarn_beta_slow)')
+            keys.refuse('rope.scaling.yarn_beta_fast', 'no less than yarn_beta_slow')
         rope.update(betas, rope_method=4, factor=factor, train_ctx=original, attention_factor=given)
         if not rule.truncate:
             rope['truncate'] = 0
@@ -234,7 +243,7 @@ def read_rope(path, keys, rule, tensors, model):
         elif attention != 1:
             rope['attention_factor'] = attention * (0.1 * log(factor) + 1 if factor > 1 else 1)
     elif kind == 'linear' and factor != 1:
-        named = original if 'rope.scaling.original_context_length' in keys.values else 0
+        named = original if ORIGINAL in keys.values else 0
         rope.update(rope_method=1, factor=factor, named_original=named)
         if model.kv_rank:
             latent.check_linear(keys, rule, factor)
@@ -331,7 +340,7 @@ class Reader:
         raise Problem(self.path, 'is damaged (found a value of type %d at %d)' % (kind, self.at))
 
     def list(self, kind, count, keep):
-        """A list's values when they are to be kept; else None, since lists may be long."""
+        """A list's values when they are to be kept; else none, since lists may be long."""
         if kind != STRING and kind not in NUMBERS or keep and count > LIST_LIMIT:
             raise Problem(self.path, 'has a list that cannot be read (found %d values of type %d)' % (count, kind))
         if kind == STRING:
@@ -340,10 +349,10 @@ class Reader:
                 return list(values)
             for _ in values:
                 pass
-            return None
+            return ()
         item = NUMBERS[kind]
         data = self.take(count * struct.calcsize(item))
-        return list(struct.unpack('<%d%s' % (count, item[1]), data)) if keep else None
+        return list(struct.unpack('<%d%s' % (count, item[1]), data)) if keep else ()
 
 
 def read_parts(job, path):

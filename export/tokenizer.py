@@ -22,7 +22,7 @@ KIMIS = 'tiktoken.model'  # which folders of Kimi have in place of tokenizer.jso
 def read_tokenizer(job: Job, path: str) -> Tokenizer:
     """The tokenizer of a file, told by its first bytes: tokens as [text, score, type], and the trailer's fields."""
     start = read_small(job, path)[:4096]
-    if start.lstrip()[:1] == b'{':
+    if start.lstrip(b'\xef\xbb\xbf \t\r\n')[:1] == b'{' or path.endswith('.json'):
         return read_tokenizer_json(job, path)
     if re.match(rb'[A-Za-z0-9+/]+=* [0-9]+\r?\n', start):  # tiktoken's: a token in base64 and its rank
         return bytelevel.read_tiktoken(job, path)

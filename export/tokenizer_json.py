@@ -4,6 +4,7 @@ approximation. Byte-level ones are read here; characters.py has those that do wh
 
 from __future__ import annotations
 
+import json
 import unicodedata
 
 from .bytelevel import (BY_PARTS, DIGITS_GPT2, FORMS, GPT2, IGNORE_MERGES, PREFIX, SPLITS, bytes_of, check_spellings,
@@ -14,7 +15,7 @@ from .json_parts import (a_text, by_id, check_user_defined, demand_raw, finished
                          spelled, steps)
 from .sentencepiece import CONTROL, UNUSED, USER_DEFINED, Tokenizer
 
-MAX_MERGES = 1 << 24
+MAX_MERGES, MOST_HOLES = 1 << 24, 1 << 16
 # Control tokens that end a text or a turn, for when no config.json says which.
 END_TOKENS = ('</s>', '<|end_of_text|>', '<|eot_id|>', '<|eom_id|>', '<|endoftext|>', '<|im_end|>', '<eos>',
               '<end_of_turn>', '[|endofturn|]')
@@ -32,9 +33,7 @@ def read_tokenizer_json(job: Job, path: str) -> Tokenizer:
     model.only('dropout', None, 0.0, 0)
     for key in 'continuing_subword_prefix', 'end_of_word_suffix':
         model.only(key, None, '')
-    vocab = model.get('vocab', lambda v: isinstance(v, dict) and 0 < len(v) <= MAX_VOCAB and all(
-        type(x) is int and 0 <= x < MAX_VOCAB for x in v.values()) and len(set(v.values())) == len(v),
-                      'tokens and their ids, each from 0 to %d and of one token' % (MAX_VOCAB - 1))
+    vocab = read_vocab(model)
     merges = read_merges(model, vocab)
     unknown = model.get('unk_token', a_text, 'a token', None, None)
     model.get('fuse_unk', lambda v: type(v) is bool, 'true or false', False)  # no character is ever unknown: see below
@@ -50,6 +49,21 @@ def read_tokenizer_json(job: Job, path: str) -> Tokenizer:
     finished(model)
     finished(top)
     return tokenizer
+
+
+def read_vocab(model):
+    """The tokens and their ids, of which some may be left out."""
+    vocab = model.get('vocab', lambda v: isinstance(v, dict) and 0 < len(v) <= MAX_VOCAB, 'tokens and their ids')
+    most, seen = min(MAX_VOCAB, 2 * len(vocab) + MOST_HOLES) - 1, {}
+    for token, id in vocab.items():
+        if type(id) is not int or not 0 <= id <= most:
+            raise Problem(model.path, '%svocab: the token %.40r cannot be used (found %s for it, expected an id from 0 '
+                          'to %d)' % (model.inside, token, json.dumps(id)[:40], most))
+        if id in seen:
+            raise Problem(model.path, '%svocab: the token %.40r cannot be used (found the id %d, which %.40r has, too)' % (
+                model.inside, token, id, seen[id]))
+        seen[id] = token
+    return vocab
 
 
 def read_merges(model, vocab):

@@ -29,11 +29,14 @@ static RopeParts all_far(const RopeConfig *c, int p) { (void)c; return (RopePart
 static double logarithm(const RopeConfig *c, int i, int j) { (void)c; return 50 * log(1 + (i - j) / 50.0); }
 static double hump(const RopeConfig *c, int i, int j) { (void)c; return (i - j) * exp(1 - (i - j) / 150.0); }
 static RopeParts forgets(const RopeConfig *c, int p) { (void)c; return (RopeParts){p < 50 ? 9 : 40, p, p}; }
+static RopeParts too_far(const RopeConfig *c, int p) { (void)c; return (RopeParts){1, 1e300 * p, 0}; }
+static RopeParts counts(const RopeConfig *c, int p) { static int n; (void)c; return (RopeParts){1, p + n++ % 3, p}; }
 static RopeParts no_number(const RopeConfig *c, int p) { (void)c; return (RopeParts){1, p, log(p - 70)}; }
 static double quadratic(const RopePair *p) {
     double share = 2.0 * p->index / p->config->rotary_dim;
     return p->plain * pow(p->scale, -share * share);
 }
+static double too_fast(const RopePair *p) { return p->plain * 1e30; }
 static double not_finite(const RopePair *p) { return p->plain * sqrt(2 - p->index); }
 '''
 MAPS = '''
@@ -45,6 +48,8 @@ MAPS = '''
     {"logarithm", NULL, logarithm, 0, 0, "no two parts", "mine"},
     {"hump", NULL, hump, 0, 0, "up, and down again", "mine"},
     {"forgets", forgets, NULL, 0, 0, "", "mine"},
+    {"too-far", too_far, NULL, 0, 0, "", "mine"},
+    {"counts", counts, NULL, 0, 0, "", "mine"},
     {"no-number", no_number, NULL, 0, 0, "", "mine"},
     {"no-flag", rerope, NULL, 0, 0, "", "mine"},
     {"idle-flag", in_100, NULL, ROPE_MAP_CHUNK, 0, "", "mine"},
@@ -52,6 +57,8 @@ MAPS = '''
 '''
 METHODS = '''
     {"quadratic", quadratic, NULL, ROPE_USES_FACTOR | ROPE_CAN_BE_DYNAMIC, "by the share", "mine"},
+    {"empty", NULL, NULL, 0, "", "mine"},
+    {"too-fast", too_fast, NULL, 0, "", "mine"},
     {"not-finite", not_finite, NULL, 0, "", "mine"},
     {"no-factor", quadratic, NULL, 0, "", "mine"},
 '''
@@ -61,6 +68,8 @@ RIGHT = ['by-24', 'in-100', 'slow', 'to-and-fro', 'all-far', 'logarithm', 'yarn+
 WRONG = {'forgets': ('p - near(p)',),
          'no-number': ('key', 'number'), 'no-flag': ('--near', 'ROPE_MAP_NEAR'), 'idle-flag': ('ROPE_MAP_CHUNK',),
          'no-formula': ('formula', 'distance'), 'not-finite': ('pair 3', 'number'),
+         'empty': ('no formula',), 'too-fast': ('pair 0', '1e+30', 'at most'), 'too-far': ('1e+300', 'at most'),
+         'counts': ('asked again',),
          'no-factor': ('--factor', 'ROPE_USES_FACTOR')}
 
 

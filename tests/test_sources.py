@@ -208,8 +208,20 @@ def test_gguf_settings():
     yarn = {kind: (STRING, 'yarn'), factor: (GF32, 4.0), original: (U32, 16)}
     check_rope('yarn', {**yarn, 'rope.scaling.yarn_beta_fast': (GF32, 16.0)},
                {'rope_method': 4, 'factor': 4.0, 'train_ctx': 16, 'beta_fast': 16.0})
-    check_rope('yarn without an original', {kind: (STRING, 'yarn'), factor: (GF32, 4.0)},
-               {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64})
+    silent = check_rope('yarn without an original', {kind: (STRING, 'yarn'), factor: (GF32, 4.0)},
+                        {'rope_method': 4, 'factor': 4.0, 'train_ctx': 64})
+    check('there is no %s: YaRN counts from context_length, 64' % original in silent.lines, 'which is said', silent.lines)
+    silent = check_rope('yarn without a factor', {kind: (STRING, 'yarn'), original: (U32, 16)},
+                        {'rope_method': 4, 'factor': 1.0, 'train_ctx': 16})
+    check('there is no %s: the factor is 1' % factor in silent.lines, 'which is said, too', silent.lines)
+    check_rope('a whole number as a fraction', {'rope.dimension_count': (GF32, 8.0)}, {'head_dim': 8})
+    for key, value, words in (
+            (factor, (w.ARRAY, (GF32, [4.0])), 'found a list, expected a number'),
+            ('rope.scaling.yarn_beta_fast', (GF32, 0.5), 'found 0.5, expected no less than yarn_beta_slow')):
+        place = Place()
+        settings = {kind: (STRING, 'yarn'), factor: (GF32, 4.0), key: value}
+        place.refused('GGUF: ' + key, words, place.put('a.gguf', w.gguf(w.gguf_settings(C, **{
+            'llama.' + each: value for each, value in settings.items()}), tensors)))
     check_rope('yarn, attention', {**yarn, 'rope.scaling.attn_factor': (GF32, 0.5)},
                {'rope_method': 4, 'factor': 4.0, 'train_ctx': 16, 'attention_factor': 0.5 * 1.1386294361119891})
     check_rope('longrope', {kind: (STRING, 'longrope'), original: (U32, 16), 'rope.scaling.attn_factor': (GF32, 1.25)},

@@ -238,6 +238,8 @@ void publish_block(const Publication *p) {
 static void print_head(FILE *out, const RopeFamily *family, int head_dim, int max_positions) {
     fprintf(out, "{\"model_type\": \"%s\", \"head_dim\": %d, \"max_position_embeddings\": %d",
             family->model_type, head_dim, max_positions);
+    if (family->flags & FAMILY_WIDTH_BY_HEADS)
+        fprintf(out, ", \"hidden_size\": %d, \"num_attention_heads\": 1", head_dim);
 }
 
 // Two kinds of layers as a whole config.

@@ -21,9 +21,21 @@ static void on_interrupt(int signal_number) {
     interrupted = 1;
 }
 
+// timeout(1) sends a signal to the program and to its group: what comes at once with the first one
+// is not a second one.
+static void on_interrupt_or_end(int signal_number) {
+    static const double at_once = 0.5;  // seconds
+    static volatile double first;
+    if (!interrupted) first = now_seconds();
+    interrupted = 1;
+    if (now_seconds() - first < at_once) return;
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+}
+
 void catch_interrupt(int flags) {
     static const int numbers[] = {SIGINT, SIGTERM};
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = flags | (int)SA_RESETHAND};
+    struct sigaction action = {.sa_handler = on_interrupt_or_end, .sa_flags = flags};
     struct sigaction before;
     for (int i = 0; i < 2 && !interrupted; i++) {
         bool is_ignored = sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_IGN;

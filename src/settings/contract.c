@@ -9,6 +9,9 @@ enum {
     TRIED = 2048,           // positions that a formula is tried at
     MOST_CHECKED = 131072,  // positions of a text that are looked at
 };
+// In radians: past it doubles are too far apart for a cosine, and engines that add angles in another
+// order get other numbers.
+static const double most_angle = 1e11;
 
 // ---- names ----
 
@@ -156,6 +159,10 @@ bool rows_name_settings(const RopeConfig *config, Error *err) {
         .short_factors = lists.ones,
         .long_factors = lists.ones,
     };
+    if (!rope_methods[c.method].frequency) return fail(err, "its row in rope.c has no formula");
+    if (speeds_differ(&c, &c) || (c.map && distances_differ(&c, &c)))
+        return fail(err, "its formula gives other numbers when it is asked again (expected that it "
+                         "goes by its arguments alone)");
     for (int i = 0; i < (int)(sizeof flags / sizeof *flags); i++) {
         const char *which;
         const bool of_map = flags[i].of_map;
@@ -181,9 +188,10 @@ static bool parts_keep(const RopeConfig *c, int length, Error *err) {
     RopeParts before = {0};
     for (int p = 0; p < length && p < MOST_CHECKED; p++) {
         RopeParts own = rope_parts(c, p);
-        if (!isfinite(own.query) || !isfinite(own.key))
-            return fail(err, "query and key of position %d are %g and %g (expected numbers)", p,
-                        own.query, own.key);
+        if (!(fabs(own.query) <= most_angle && fabs(own.key) <= most_angle))
+            return fail(err,
+                        "query and key of position %d are %g and %g (expected numbers, at most %g)",
+                        p, own.query, own.key, most_angle);
         if (own.near < 0) return fail(err, "near(%d) is %d (expected at least 0)", p, own.near);
         if (p > 0 && p - own.near < p - 1 - before.near)
             return fail(err,
@@ -199,7 +207,9 @@ static bool distances_keep(const RopeConfig *c, int length, Error *err) {
     int i = length - 1;
     for (int j = i; j >= 0 && i - j < MOST_CHECKED; j--) {
         double d = rope_distance(c, i, j);
-        if (!isfinite(d)) return fail(err, "D(%d, %d) is %g (expected a number)", i, j, d);
+        if (!(fabs(d) <= most_angle))
+            return fail(err, "D(%d, %d) is %g (expected a number, at most %g)", i, j, d,
+                        most_angle);
     }
     return true;
 }
@@ -216,9 +226,10 @@ bool rows_keep_promises(const RopeConfig *c, int length, Error *err) {
     RopeFreqs f;
     rope_frequencies(c, length, &f);
     for (int i = 0; i < f.n_pairs; i++)
-        if (!isfinite(f.inv_freq[i]))
-            return fail(err, "pair %d turns by %g radians a position (expected a number)", i,
-                        f.inv_freq[i]);
+        if (!(fabs(f.inv_freq[i]) * length <= most_angle))
+            return fail(err,
+                        "pair %d turns by %g radians a position (expected a number, at most %g)", i,
+                        f.inv_freq[i], most_angle / length);
     if (!isfinite(f.attention_factor) || f.attention_factor <= 0)
         return fail(err, "the attention factor is %g (expected a number above 0)",
                     f.attention_factor);
