@@ -188,16 +188,15 @@ writeFileSync(join(out, 'page.css'), style);
 writeFileSync(join(out, 'tool.js'), `${tool}${licences}\n`);
 copyFileSync(join(root, 'docs/figures/page.png'), join(out, 'card.png'));
 const toolHtml = readFileSync(join(here, 'tool.html'), 'utf8');
-const beside = (file) => ({
-    policy: policy("'self'"),
-    style: '<link rel="stylesheet" href="page.css">',
-    script: file === 'first.js' ? `<script type="module" src="${file}"></script>` : `<script src="${file}" defer></script>`,
-});
-writeFileSync(join(out, 'config.html'), fill({ ...beside('tool.js'), card: card(toolHtml) }, toolHtml));
-writeFileSync(
-    join(out, 'index.html'),
-    fill({ ...beside('first.js'), card: card(html) }),
-);
+const beside = { policy: policy("'self'"), style: '<link rel="stylesheet" href="page.css">' };
+const deferred = { ...beside, script: '<script src="tool.js" defer></script>', card: card(toolHtml) };
+writeFileSync(join(out, 'config.html'), fill(deferred, toolHtml));
+// What the first screen imports comes together with it, and nothing is painted before it has run: the scene is in the first
+// picture, and moves nothing when it comes.
+const [[, first]] = modules,
+    imported = [...first.matchAll(/from"\.\/(page-[^"]+)"/g)].map(([, name]) => `<link rel="modulepreload" href="${name}">`),
+    ahead = [...imported, '<script type="module" src="first.js" blocking="render"></script>'].join('\n');
+writeFileSync(join(out, 'index.html'), fill({ ...beside, ahead, card: card(html) }));
 const stored = (name, bytes) =>
     `<script type="text/plain" id="file-${name}">${toBase85(gzipSync(bytes, { level: 9 }))}</script>`;
 const whole = fill({

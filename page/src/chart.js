@@ -4,7 +4,7 @@ import { axisBottom, axisLeft } from 'd3-axis';
 import { scaleLinear, scaleLog } from 'd3-scale';
 import { pointer } from 'd3-selection';
 import { line } from 'd3-shape';
-import { count, drawing, h, onceAFrame, short } from './dom.js';
+import { attrs, count, drawing, elements, h, onceAFrame, short } from './dom.js';
 
 const MARGIN = { top: 26, right: 20, bottom: 40, left: 46 }; // the title of y stands above the highest tick
 
@@ -75,11 +75,10 @@ export function chart(options) {
             bottom = height - MARGIN.bottom;
         x = (options.x.log ? scaleLog().base(2) : scaleLinear()).domain(options.x.domain).range([MARGIN.left, right]);
         y = (options.y.log ? scaleLog() : scaleLinear()).domain(yDomain()).range([bottom, MARGIN.top]);
-        clipRect
-            .attr('x', MARGIN.left)
-            .attr('y', MARGIN.top - 2)
-            .attr('width', right - MARGIN.left)
-            .attr('height', bottom - MARGIN.top + 2);
+        attrs(clipRect, {
+            ...{ x: MARGIN.left, width: right - MARGIN.left },
+            ...{ y: MARGIN.top - 2, height: bottom - MARGIN.top + 2 },
+        });
         const few = Math.max(2, Math.floor(width / 90));
         const xAxis = axisBottom(x)
             .tickSizeOuter(0)
@@ -99,10 +98,7 @@ export function chart(options) {
                 .tickSize(-(right - MARGIN.left))
                 .tickFormat((v) => short(v)),
         );
-        xLabel
-            .attr('x', right)
-            .attr('y', height - 4)
-            .text(options.x.label);
+        attrs(xLabel, { x: right, y: height - 4, text: options.x.label });
         yLabel.text(options.y.label);
         drawRule(bottom, right);
         const path = line()
@@ -110,22 +106,17 @@ export function chart(options) {
             .x(([a]) => x(a))
             .y(([, v]) => y(v));
         for (const ghost of [true, false]) {
-            parts[ghost ? 'ghosts' : 'lines']
-                .selectAll('path')
-                .data(
-                    [...series.values()].filter((s) => !!s.ghost === ghost),
-                    (s) => s.name,
-                )
-                .join('path')
-                .attr('class', (s) => (!ghost ? 'live' : isAlone(s) ? 'ghost alone' : 'ghost'))
-                .style('stroke', (s) => s.colour)
-                .attr('stroke-dasharray', (s) => s.dash || null)
-                .attr('d', (s) => path(s.points));
+            const its = [...series.values()].filter((s) => !!s.ghost === ghost),
+                how = {
+                    class: (s) => (!ghost ? 'live' : isAlone(s) ? 'ghost alone' : 'ghost'),
+                    style: (s) => `stroke: ${s.colour}`,
+                    'stroke-dasharray': (s) => s.dash || null,
+                    d: (s) => path(s.points),
+                };
+            elements(parts[ghost ? 'ghosts' : 'lines'], 'path', its, how, (s) => s.name);
         }
-        recordedText
-            .attr('x', right)
-            .attr('y', width < 560 ? 25 : 10)
-            .text([...series.values()].some(isAlone) ? 'thin lines: recorded' : '');
+        const isRecorded = [...series.values()].some(isAlone);
+        attrs(recordedText, { x: right, y: width < 560 ? 25 : 10, text: isRecorded ? 'thin lines: recorded' : '' });
         drawLevel(right);
         drawCursor(bottom);
     }
@@ -144,11 +135,7 @@ export function chart(options) {
         const g = parts.levels.selectAll('g').data(levels).join(lineWithText('level-line'));
         g.attr('transform', (level) => `translate(0,${y(level.at)})`);
         g.select('line').attr('x1', MARGIN.left).attr('x2', right);
-        g.select('text')
-            .attr('x', right)
-            .attr('y', -4)
-            .attr('text-anchor', 'end')
-            .text((level) => level.text);
+        attrs(g.select('text'), { x: right, y: -4, 'text-anchor': 'end', text: (level) => level.text });
     }
 
     function drawRule(bottom, right) {
@@ -156,24 +143,19 @@ export function chart(options) {
             options.rule && options.rule.at > options.x.domain[0] && options.rule.at < options.x.domain[1]
                 ? [options.rule]
                 : [];
-        parts.shade
-            .selectAll('rect')
-            .data(rules)
-            .join('rect')
-            .attr('class', 'past')
-            .attr('x', (r) => x(r.at))
-            .attr('y', MARGIN.top)
-            .attr('width', (r) => Math.max(0, right - x(r.at)))
-            .attr('height', bottom - MARGIN.top);
+        elements(parts.shade, 'rect', rules, {
+            ...{ class: 'past', x: (r) => x(r.at), width: (r) => Math.max(0, right - x(r.at)) },
+            ...{ y: MARGIN.top, height: bottom - MARGIN.top },
+        });
         const g = parts.marks.selectAll('g').data(rules).join(lineWithText('rule'));
         g.attr('transform', (r) => `translate(${x(r.at)},0)`);
         g.select('line').attr('y1', MARGIN.top).attr('y2', bottom);
         const onLeft = rules[0] && x(rules[0].at) > right - 130;
-        g.select('text')
-            .attr('x', onLeft ? -4 : 4)
-            .attr('text-anchor', onLeft ? 'end' : 'start')
-            .attr('y', MARGIN.top + 8)
-            .text((r) => r.text);
+        attrs(g.select('text'), {
+            ...(onLeft ? { x: -4, 'text-anchor': 'end' } : { x: 4, 'text-anchor': 'start' }),
+            y: MARGIN.top + 8,
+            text: (r) => r.text,
+        });
     }
 
     const nearest = (points, at) => {
@@ -184,28 +166,16 @@ export function chart(options) {
     };
 
     function drawCursor(bottom) {
-        const all =
-            cursor === null
-                ? []
-                : [...series.values()].filter((s) => s.title && (!s.ghost || isAlone(s)));
+        const all = cursor === null ? [] : [...series.values()].filter((s) => s.title && (!s.ghost || isAlone(s)));
         const dots = all.map((s) => ({ s, p: nearest(s.points, cursor) })).filter(({ p }) => p);
-        parts.over
-            .selectAll('line')
-            .data(cursor === null ? [] : [cursor])
-            .join('line')
-            .attr('class', 'cursor')
-            .attr('x1', (c) => x(c))
-            .attr('x2', (c) => x(c))
-            .attr('y1', MARGIN.top)
-            .attr('y2', bottom);
-        parts.over
-            .selectAll('circle')
-            .data(dots)
-            .join('circle')
-            .attr('r', 3.5)
-            .style('fill', ({ s }) => s.colour)
-            .attr('cx', ({ p }) => x(p[0]))
-            .attr('cy', ({ p }) => y(Math.max(y.domain()[0], Math.min(y.domain()[1], p[1]))));
+        const its = cursor === null ? [] : [cursor];
+        elements(parts.over, 'line', its, { class: 'cursor', x1: (c) => x(c), x2: (c) => x(c), y1: MARGIN.top, y2: bottom });
+        elements(parts.over, 'circle', dots, {
+            r: 3.5,
+            style: ({ s }) => `fill: ${s.colour}`,
+            cx: ({ p }) => x(p[0]),
+            cy: ({ p }) => y(Math.max(y.domain()[0], Math.min(y.domain()[1], p[1]))),
+        });
         const show = options.show ?? ((v) => short(v));
         readout.replaceChildren(
             ...(dots.length

@@ -11,6 +11,18 @@ export { h };
 export const drawing = (name, height) =>
     select(document.createElementNS('http://www.w3.org/2000/svg', 'svg')).attr('class', name).attr('height', height);
 
+// Gives a selection of d3's these attributes, values or functions of a datum and its number, and a text if there is one.
+/** @param {any} selection @param {Record<string, any>} values */
+export function attrs(selection, { text, ...values }) {
+    for (const [name, value] of Object.entries(values)) selection.attr(name, value);
+    return text === undefined ? selection : selection.text(text);
+}
+
+// As many elements of a tag in a group as there are data, with these attributes. Of tag.class: those of that class alone.
+/** @param {any} group @param {string} tag @param {any} data @param {Record<string, any>} values @param {(datum: any) => any} [key] */
+export const elements = (group, tag, data, values, key) =>
+    attrs(group.selectAll(tag).data(data, key).join(tag.split('.')[0]), values);
+
 // A colour of the style sheet, #rrggbb, as three numbers for a canvas.
 export const rgb = (name) =>
     getComputedStyle(document.documentElement)

@@ -111,19 +111,19 @@ export function makeScene({ shipped, recorded }) {
     }
     function tell(found) {
         if (!found) return program ? 'Not measured yet.' : '';
-        if (isHidden()) return 'Guess first. Then the answer is shown.';
+        if (isHidden()) return 'Guess first; then the answer appears.';
         const isRight = found.answer === KEY,
             percent = `${(100 * found.share).toFixed(0)} %`,
             right = Array.from(found.answer).filter((one, i) => one === KEY[i]).length;
-        if (!isInSight()) return `The sentence is out of the window’s sight: the model makes something up.`;
+        if (!isInSight()) return 'The window does not reach back to the sentence, so the model makes something up.';
         if (['breaks', 'turning'].includes(chapter)) // where no head has been heard of
-            return isRight ? 'Right: it found the number.' : `Wrong: ${right} of ${KEY.length} digits stand where they should.`;
+            return isRight ? 'Right: it found the number.' : `Wrong: ${right} of ${KEY.length} digits are in the right place.`;
         const head = `Head ${found.head} of layer ${found.layer} gives it ${percent}`,
             whole = `${head} of its attention`;
         if (isRight) return `Found. ${whole}.`;
         if (right < HELPED) return `Not found. ${whole}.`;
         const many = `${right} of ${KEY.length} digits`;
-        return found.share < LOST ? `Not found. ${head}; other heads still know ${many}.` : `Only ${many}. ${whole}.`;
+        return found.share < LOST ? `Not found. ${head}; other heads still know ${many}.` : `Only ${many} are right. ${whole}.`;
     }
     function draw() {
         const found = now();
@@ -265,7 +265,7 @@ export function makeScene({ shipped, recorded }) {
         } else rest();
     }
 
-    charts.append(h('p.fine.of-bars', `What each of the ${pairs} pairs gives to the key’s score. Red: its hand is past its arc.`), bars.box);
+    charts.append(h('p.fine.of-bars', `What each of the ${pairs} pairs adds to the key’s score. Red: the hand is past its arc.`), bars.box);
     const box = h(
         'div.scene-body',
         { 'data-chapter': chapter },

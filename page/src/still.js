@@ -33,7 +33,7 @@ const PICTURES = {
     proof: ({ passkey }) =>
         h(
             'div',
-            h('p.fine', 'Rows: the length of a text. Columns: how deep a key stands in it. ✓: the model found it.'),
+            h('p.fine', 'Rows: length of the text. Columns: how far into it the key is. ✓: the model found it.'),
             recordedGrid(TRAINED, passkey).box,
         ),
 };
@@ -42,5 +42,5 @@ const PICTURES = {
 export const still = (id, recorded) =>
     h(
         'div.still',
-        PICTURES[id]?.(recorded) ?? h('p.fine', 'This chapter is computed by the program, which is not here.'),
+        PICTURES[id]?.(recorded) ?? h('p.fine', 'This chapter needs the program, which cannot run here.'),
     );

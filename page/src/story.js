@@ -32,61 +32,62 @@ export const CHAPTERS = [
         panels: [theText],
         more: [],
         on:
-            'Nothing was lost at 512. The [weights] are the same, and so are the words. What changed is how far back ' +
-            '[tokens|token] stand.',
+            'Nothing was lost at 512: the [weights] are the same, and so are the words. All that changed is how far apart ' +
+            '[tokens|token] are.',
     },
     {
         id: 'turning',
         title: 'What turns',
         lead:
-            'Inside the model, distances are hands of clocks. A key stands at the top of each; the hand is how far the query ' +
-            'has turned away from it. Pull the sentence away, and watch: the first hands race, the last ones hardly move.',
+            'The model turns a distance into the hands of 32 clocks. The gold mark on top of each is the token it looks for; the ' +
+            'hand shows how far the asking token has turned away from it. Drag the sentence and watch: the first hands race, ' +
+            'and the last ones hardly move.',
         panels: [whatRopeIs],
         more: [],
-        on: 'Some hands went round many times in training. Others hardly moved.',
+        on: 'In training, some hands went round many times. Others hardly moved.',
     },
     {
         id: 'why',
         title: 'Why it breaks',
         lead:
-            'A [head] scores every token before it, and looks at the highest. Each clock gives its part to that score: a bar. ' +
-            'Near by, the slow hands all give plus, and the gold sentence wins. Pull it past 512: the red hands are where ' +
-            'training never had them, some of their bars fall below zero, and another token wins. The answer holds to about ' +
-            '1.4 times the trained distance, and then goes.',
+            'A [head] scores every earlier token and attends to the highest scores. Each clock adds a bar to the score of the gold ' +
+            'sentence. Close by, the slow hands make that score large, and the sentence wins. Drag it past 512: the red hands are ' +
+            'at angles that never came up in training, their bars shrink or fall below zero, and another token wins. The answer ' +
+            'stays right to about 1.4 times the trained distance. Then it is lost.',
         panels: [countTheTurns],
         more: [whereAHeadLooks],
         what: 'where a head looks, near and far',
         on:
-            'Nothing in the weights says what these new angles mean. So bring the slow hands back to angles that they know.',
+            'Nothing in the weights says what these new angles mean. So bring the slow hands back to angles that the model knows.',
     },
     {
         id: 'mend',
         title: 'Fix it yourself',
         lead:
-            'Slow the red hands until the number is found again. That is what [YaRN|yarn] does: it slows most the hands that ' +
-            'never went round, less those that did a few times, and not the fastest.',
+            'Slow the red hands down until the model finds the number again. [YaRN|yarn] does the same: it slows the hands that ' +
+            'never went round the most, those that went round a few times less, and the fastest not at all.',
         panels: [fixIt],
         more: [distances],
-        what: 'distances that are changed in place of speeds',
+        what: 'changing distances instead of speeds',
         on:
-            'The number is found, and the text reads well. But a text may read well when its beginning is forgotten.',
+            'The model finds the number, and its text reads well. But a text can read well even if its beginning has been forgotten.',
     },
     {
         id: 'proof',
         title: 'The proof',
-        lead: 'A model with a [window] of 512 writes well for ever: it forgets the rest. So ask for what stands far back.',
+        lead: 'A model with a [window] of 512 writes well forever, because it forgets the rest. So ask it for something far back.',
         panels: [hideAKey],
         more: [race],
-        what: 'the race: perplexity of every method',
+        what: 'a race of all methods, by perplexity',
         on:
-            'No weight was changed: only how fast hands turn, and a little how large scores are. Most models of today have such hands.',
+            'No weight was changed: only how fast the hands turn and, slightly, how large scores are. Most of today’s models have such hands.',
     },
     {
         id: 'yours',
         title: 'Your model',
-        lead: 'How far does yours go, and do the programs that serve it read its settings alike?',
+        lead: 'How far does yours go, and do all programs that serve it read its settings the same way?',
         panels: [yourModel],
         more: [yourWeights, kindsOfLayers],
-        what: 'its weights, and models with two kinds of layers',
+        what: 'your own weights, and models with two kinds of layers',
     },
 ];

@@ -56,6 +56,46 @@ export default {
         }
     },
 
+    // What a picture says by a line or a filled shape is seen on a projector, too: 3 to 1 to what it stands on.
+    async graphics() {
+        const parts = {
+            '.clocks .face': ['stroke', 'rim of a clock'],
+            '.clocks .seen': ['stroke', 'edge of an arc'],
+            '.clocks .key': ['stroke', 'mark of the key'],
+            '.clocks .query': ['stroke', 'hand'],
+            '.terms rect': ['fill', 'bar'],
+            '.terms .zero': ['stroke', 'line below the bars'],
+            '.handles .stem': ['stroke', 'stem of a handle'],
+            '.handles .guide': ['stroke', 'line at 1×'],
+            '.handles circle': ['fill', 'handle'],
+            '.gauge .level': ['backgroundColor', 'gauge'],
+        };
+        for (const colorScheme of ['light', 'dark']) {
+            const p = await lookAt({ colorScheme });
+            const found = await p.evaluate((parts) => {
+                const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+                const light = (...colours) => {
+                    canvas.clearRect(0, 0, 1, 1);
+                    for (const colour of colours) {
+                        canvas.fillStyle = colour;
+                        canvas.fillRect(0, 0, 1, 1);
+                    }
+                    return [...canvas.getImageData(0, 0, 1, 1).data]
+                        .slice(0, 3)
+                        .map((v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4))
+                        .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+                };
+                const paper = getComputedStyle(document.body).backgroundColor;
+                return Object.entries(parts).map(([selector, [property, name]]) => {
+                    const a = light(paper, getComputedStyle(document.querySelector(selector))[property]),
+                        b = light(paper);
+                    return [name, (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05)];
+                });
+            }, parts);
+            for (const [name, ratio] of found) check(ratio >= 3, `${colorScheme}: ${name} has 3 to 1`, ratio);
+        }
+    },
+
     // A label stays legible under the pointer, pressed or not.
     async contrast_under_the_pointer() {
         const all = ['#race button.primary', '#race .chip[aria-pressed=true]', '#race .chip[aria-pressed=false]'],
@@ -168,7 +208,7 @@ export default {
             first = await at();
         await p.locator('.pull-words button', { hasText: /Play|Stop/ }).click();
         if ((await p.locator('.pull-words button').textContent()) === 'Play') await p.locator('.pull-words button').click();
-        await p.waitForFunction((n) => +document.querySelector('.pull-words output').innerText.replace(/\D/g, '') > n + 200, first);
+        await p.waitForFunction((n) => Math.abs(+document.querySelector('.pull-words output').innerText.replace(/\D/g, '') - n) > 200, first);
         check(true, 'the first screen moves');
         await p.locator('.pull-words button', { hasText: 'Stop' }).click();
         const rests = await at();

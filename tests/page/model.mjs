@@ -76,7 +76,7 @@ export default {
             lines,
         );
         const facts = run('--engines=hf5', ...engines.slice(1)).match(/# facts_of\t(\S+)/)[1];
-        check((await text('#model')).includes(`Facts of ${facts}.`), 'the date of the facts', facts);
+        check((await text('#model')).includes(`As of ${facts}.`), 'the date of the facts', facts);
         // Its five commands: the whole check, the engines, a running server, the block, and the frequencies.
         const commands = commandsOf('model');
         const typed = await commands.locator('code').allTextContents();
@@ -132,7 +132,7 @@ export default {
         );
         await until('#model .status', /rope_local_base_freq/);
         check(/full-attention layers/.test(await text('#model')), 'layers that differ: what would do');
-        await example('a block alone');
+        await example('a bare block');
         check(/linear/.test(await text('#model .numbers')) && (await text('#model .status')) === '', 'a block alone');
         await example('Llama 3.1');
     },

@@ -179,10 +179,42 @@ export default {
         await p.close();
     },
 
+    // Where the scene stands above the text, on a telephone or at 200 %, it has its place before it is there.
+    async nothing_shifts() {
+        for (const [width, height] of [
+            [390, 844],
+            [640, 400],
+        ]) {
+            const p = await browser.newPage({ viewport: { width, height } });
+            await p.addInitScript(() => {
+                globalThis.shifts = 0;
+                new PerformanceObserver((list) => {
+                    for (const one of list.getEntries()) globalThis.shifts += one.value;
+                }).observe({ type: 'layout-shift', buffered: true });
+            });
+            // The first script comes late: what is painted before must stay.
+            await p.route(/first\.js/, async (route) => {
+                await new Promise((next) => setTimeout(next, 400));
+                await route.continue();
+            });
+            await p.goto(url);
+            await p.waitForFunction(() => document.querySelector('#panels[data-whole]'), undefined, { timeout: 120000 });
+            const shifts = await p.evaluate(() => globalThis.shifts);
+            check(shifts < 0.05, `${width}: nothing shifts while it loads`, shifts);
+            const [size, wide] = await p.evaluate(() => [
+                parseFloat(getComputedStyle(document.querySelector('.digits b')).fontSize),
+                document.querySelector('.answer').getBoundingClientRect().right <= innerWidth,
+            ]);
+            check(size >= 40 && wide, `${width}: digits are 40 pixels, and in the window`, size);
+            await p.close();
+        }
+    },
+
     // Whole on a laptop's screen, in every chapter; digits are 40 pixels high.
     async sizes() {
         const p = await open(browser, url, { more: false, ready: false, viewport: { width: 1280, height: 720 } });
         for (const [width, height] of [
+            [1024, 768],
             [1280, 720],
             [1366, 768],
             [1440, 900],
@@ -200,6 +232,8 @@ export default {
                     check(await isSeen(p, `.scene-body ${part}`), `${width}, ${id}: ${part} is seen whole`);
                 const wide = await p.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
                 check(wide[0] <= wide[1], `${width}, ${id}: nothing is wider than the screen`, wide);
+                const [all, seen] = await p.locator('#scene').evaluate((one) => [one.scrollHeight, one.clientHeight]);
+                check(all <= seen, `${width}, ${id}: nothing of the scene is cut off`, [all, seen]);
                 await p.screenshot({ path: join(PICTURES, `scene-${id}-${width}.png`) });
             }
         }

@@ -98,7 +98,7 @@ export default {
                 unseen: [/Nobody has looked at what Hugging Face 5/, /no engine was looked at with such a model/],
                 block: [/MLX-LM read it as it is meant, for all 8,192 positions/],
             },
-            never = /No two read it alike|of 0 engines|need no scaling|stops? at 2,048/;
+            never = /No two read it alike|of 0 engines|need no scaling|stops? at 2,048|\b\d{4} positions|\b\d{4}\s+ok/;
         await p.goto(`${url}config.html`);
         await p.waitForSelector('#model .verdict', { timeout: 60000 });
         for (const [name, config] of Object.entries(ODD)) {

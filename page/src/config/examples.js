@@ -22,11 +22,11 @@ export const EXAMPLES = {
         rope_theta: 1000000,
         rope_scaling: { type: 'yarn', factor: 4, original_max_position_embeddings: 32768 },
     },
-    'Llama 2, nothing said': {
+    'Llama 2, no block': {
         model_type: 'llama',
         hidden_size: 4096,
         num_attention_heads: 32,
         max_position_embeddings: 4096,
     },
-    'a block alone': { rope_type: 'linear', factor: 4 },
+    'a bare block': { rope_type: 'linear', factor: 4 },
 };

@@ -33,7 +33,7 @@ export function gapFields(onchange) {
         });
     }
     const labels = Object.entries(GAPS).map(([gap, { label }]) => h('label.field', h('span', label), inputs[gap]));
-    const fields = h('details', h('summary', 'what a block alone does not say'), h('div.row', labels));
+    const fields = h('details', h('summary', 'what a bare block leaves out'), h('div.row', labels));
     const said = h('p.fine');
 
     // A config says a number, or (undefined) it does not.

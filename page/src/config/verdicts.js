@@ -1,17 +1,17 @@
 // The table of what --check says of a config's settings, without any weights.
-import { h, listing, short } from '../dom.js';
+import { count, h, listing, short } from '../dom.js';
 
 // What is compared, in words: value and limit.
 const CHECKS = {
     reach: 'positions that the settings are made for, and those you want',
-    method: 'as chosen, and as in the file: a model tuned with one is another with another',
+    method: 'as chosen, and as in the file: a model tuned with one method is a different model with another',
     context: 'positions that the file promises, and those that its settings are made for',
     temperature: 'as in the file, and what its lengths give',
     'llama3-factors': 'how many of three the file says',
 };
 const COLUMNS = ['check', 'value', 'limit', 'verdict'];
 
-const shown = (x) => (isNaN(x) ? x : short(+x, 6));
+const shown = (x) => (isNaN(x) ? x : Number.isInteger(+x) ? count(+x) : short(+x, 6));
 
 // A row for each of --check's: { check, value, limit, verdict }.
 export function verdictTable(rows) {

@@ -1,6 +1,6 @@
 // The wavelength of each pair, plain and as scaled, beside the trained context and the length that is wanted.
 import { scaleLog } from 'd3-scale';
-import { bands, count, drawing, h, onceAFrame, short } from '../dom.js';
+import { bands, count, drawing, elements, h, onceAFrame, short } from '../dom.js';
 import { seenShare, TURN } from '../numbers.js';
 
 const HEIGHT = 270,
@@ -31,48 +31,30 @@ function scalesOf({ plain, frequencies, sliding, want }, width) {
 }
 
 function drawPlain(group, { plain }, { y, high, middle }) {
-    group
-        .selectAll('circle')
-        .data(Array.from(plain))
-        .join('circle')
-        .attr('r', 2)
-        .attr('cx', (_, i) => middle(i))
-        .attr('cy', (f) => y(Math.min(high, waveOf(f))))
-        .style('fill', 'var(--soft)')
-        .style('opacity', 0.6);
+    const cy = (f) => y(Math.min(high, waveOf(f)));
+    elements(group, 'circle', Array.from(plain), { r: 2, cx: (_, i) => middle(i), cy, style: 'fill: var(--soft); opacity: 0.6' });
 }
 
 function drawScaled(group, picture, shares, { x, y, high, middle }) {
     const { frequencies, holds } = picture;
-    const unseen = holds ? 'var(--paper)' : 'var(--never)';
-    group
-        .selectAll('circle')
-        .data(shares)
-        .join('circle')
-        .attr('r', Math.min(5, Math.max(2.5, x.bandwidth() / 2.4)))
-        .attr('cx', (_, i) => middle(i))
-        .attr('cy', (_, i) => y(Math.min(high, waveOf(frequencies[i]))))
-        .style('fill', (share) => (share >= SEEN ? 'var(--blue)' : unseen))
-        .style('stroke', (share) => (share < SEEN && holds ? 'var(--blue)' : null));
-    group
-        .selectAll('circle')
-        .selectAll('title')
-        .data((share, i) => [told(picture, share, i)])
-        .join('title')
-        .text((words) => words);
+    const unseen = holds ? 'fill: var(--paper); stroke: var(--blue)' : 'fill: var(--never)';
+    const circles = elements(group, 'circle', shares, {
+        r: Math.min(5, Math.max(2.5, x.bandwidth() / 2.4)),
+        cx: (_, i) => middle(i),
+        cy: (_, i) => y(Math.min(high, waveOf(frequencies[i]))),
+        style: (share) => (share >= SEEN ? 'fill: var(--blue)' : unseen),
+    });
+    elements(circles, 'title', (share, i) => [told(picture, share, i)], { text: String });
 }
 
 function drawSliding(group, { sliding }, { y, middle }) {
-    group
-        .selectAll('rect')
-        .data(sliding)
-        .join('rect')
-        .attr('width', SQUARE)
-        .attr('height', SQUARE)
-        .attr('x', (_, i) => middle(i) - SQUARE / 2)
-        .attr('y', (f) => y(waveOf(f)) - SQUARE / 2)
-        .style('fill', 'none')
-        .style('stroke', 'var(--soft)');
+    elements(group, 'rect', sliding, {
+        width: SQUARE,
+        height: SQUARE,
+        x: (_, i) => middle(i) - SQUARE / 2,
+        y: (f) => y(waveOf(f)) - SQUARE / 2,
+        style: 'fill: none; stroke: var(--soft)',
+    });
 }
 
 // The two lengths as lines, with their names. Where the lines are close, the name of the trained one is below it.
@@ -88,48 +70,28 @@ function drawLengths(group, { trained, want }, width, { y }) {
             up: 5,
         },
     ];
-    group
-        .selectAll('line')
-        .data(rules)
-        .join('line')
-        .attr('x1', LEFT)
-        .attr('x2', width - 8)
-        .attr('y1', ({ length }) => y(length))
-        .attr('y2', ({ length }) => y(length))
-        .style('stroke', ({ colour }) => colour)
-        .attr('stroke-dasharray', '5 4');
-    group
-        .selectAll('text')
-        .data(rules)
-        .join('text')
-        .attr('x', LEFT + 6)
-        .attr('y', ({ length, up }) => y(length) - up)
-        .text(({ name }) => name)
-        .style('fill', ({ colour, ink = colour }) => ink);
+    const at = ({ length }) => y(length);
+    elements(group, 'line', rules, {
+        ...{ x1: LEFT, x2: width - 8, y1: at, y2: at, 'stroke-dasharray': '5 4' },
+        style: ({ colour }) => `stroke: ${colour}`,
+    });
+    elements(group, 'text', rules, {
+        x: LEFT + 6,
+        y: ({ length, up }) => y(length) - up,
+        text: ({ name }) => name,
+        style: ({ colour, ink = colour }) => `fill: ${ink}`,
+    });
 }
 
 function drawAxes(group, n, width, { y, high, middle }) {
     const ticks = [10, 100, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8].filter((t) => t < high * 1.4);
-    group
-        .selectAll('text.y')
-        .data(ticks)
-        .join('text')
-        .attr('class', 'y')
-        .attr('x', LEFT - 8)
-        .attr('text-anchor', 'end')
-        .attr('y', (t) => y(t) + 4)
-        .text((t) => (t >= 1e6 ? `${t / 1e6}M` : count(t)));
+    elements(group, 'text.y', ticks, {
+        ...{ class: 'y', 'text-anchor': 'end', x: LEFT - 8, y: (t) => y(t) + 4 },
+        text: (t) => (t >= 1e6 ? `${t / 1e6}M` : count(t)),
+    });
     const every = Math.ceil(n / (width < 560 ? 8 : 16));
     const named = Array.from({ length: Math.ceil(n / every) }, (_, i) => i * every);
-    group
-        .selectAll('text.x')
-        .data(named)
-        .join('text')
-        .attr('class', 'x')
-        .attr('text-anchor', 'middle')
-        .attr('x', middle)
-        .attr('y', HEIGHT - 8)
-        .text(String);
+    elements(group, 'text.x', named, { class: 'x', 'text-anchor': 'middle', x: middle, y: HEIGHT - 8, text: String });
 }
 
 // { box, put }: the picture's place; and what is drawn there from now on, which is null for nothing, or the pairs'

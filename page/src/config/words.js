@@ -5,7 +5,7 @@ import { titleOf } from '../methods.js';
 // What the program says, for people: large numbers with commas, and methods by their names on the page.
 export const inWords = (line) =>
     line
-        .replace(/(?<![.\d]|--[a-z-]+ )\d{5,}\b/g, (digits) => count(+digits)) // what stands behind an option is pasted
+        .replace(/(?<![.\d]|--[a-z-]+ )(\d{5,}\b|\d{4}(?= positions))/g, (digits) => count(+digits)) // what follows an option is pasted
         .replace(/\brope none\b/g, 'plain RoPE')
         .replace(/(try|or) --rope (\S+)/g, '$1 $2');
 
@@ -98,8 +98,8 @@ export function remarks({ told, advice, method, scale, sharp, length, isOwn, isO
     if (sharp < 0.6)
         all.push(
             isOwn
-                ? 'The fastest hands are slowed, as in the file. A model that was trained so reads well; any other one reads ' +
-                      'nonsense.'
+                ? 'The fastest hands are slowed, as in the file. A model that was trained this way reads well; any other ' +
+                      'reads nonsense.'
                 : 'The fastest hands are slowed: neighbors blur. Without tuning at this scale, expect nonsense at any length.',
         );
     if (scale > 1 && !isOnTop && length <= told.trainedContext && !method.startsWith('dynamic'))

@@ -2,7 +2,7 @@
 // distance alone; pairs of many speeds. Below them the formula, its parts in the pictures' colours.
 import { scaleLinear } from 'd3-scale';
 import { line } from 'd3-shape';
-import { button, drawing, fixed, h, onceAFrame, stateSlider } from '../dom.js';
+import { attrs, button, drawing, elements, fixed, h, onceAFrame, stateSlider } from '../dom.js';
 import { expectedScore, TURN } from '../numbers.js';
 import { number, state } from '../state.js';
 import { prose } from '../terms.js';
@@ -41,51 +41,34 @@ function wedge(from, to, radius) {
 function curve(label, low) {
     const WIDE = 200,
         HIGH = 62;
-    const svg = drawing('by-distance')
-        .attr('viewBox', `0 0 ${WIDE} ${HIGH + 16}`)
-        .attr('role', 'img');
-    svg.attr('aria-label', label);
-    const x = scaleLinear()
-            .domain([0, FAR])
-            .range([4, WIDE - 4]),
-        y = scaleLinear().domain([low, 1]).range([HIGH, 4]);
-    svg.append('line')
-        .attr('class', 'cross')
-        .attr('x1', 4)
-        .attr('x2', WIDE - 4)
-        .attr('y1', y(0))
-        .attr('y2', y(0));
+    const svg = attrs(drawing('by-distance'), { viewBox: `0 0 ${WIDE} ${HIGH + 16}`, role: 'img', 'aria-label': label });
+    const x = scaleLinear([0, FAR], [4, WIDE - 4]),
+        y = scaleLinear([low, 1], [HIGH, 4]);
+    attrs(svg.append('line'), { class: 'cross', x1: 4, x2: WIDE - 4, y1: y(0), y2: y(0) });
     const path = svg.append('path').attr('class', 'wave'),
         stem = svg.append('line').attr('class', 'stem'),
         dot = svg.append('circle').attr('r', 4.5);
-    svg.append('text')
-        .attr('x', WIDE - 4)
-        .attr('y', HIGH + 13)
-        .attr('text-anchor', 'end')
-        .text('distance m − n →');
+    attrs(svg.append('text'), { x: WIDE - 4, y: HIGH + 13, 'text-anchor': 'end', text: 'distance m − n →' });
     return {
         node: svg.node(),
         put(at, distance) {
             const steps = Array.from({ length: 161 }, (_, k) => (k * FAR) / 160);
             path.attr('d', line()(steps.map((d) => [x(d), y(at(d))])));
-            dot.attr('cx', x(distance)).attr('cy', y(at(distance)));
-            stem.attr('x1', x(distance))
-                .attr('x2', x(distance))
-                .attr('y1', y(0))
-                .attr('y2', y(at(distance)));
+            attrs(dot, { cx: x(distance), cy: y(at(distance)) });
+            attrs(stem, { x1: x(distance), x2: x(distance), y1: y(0), y2: y(at(distance)) });
         },
     };
 }
 
 // The formula's parts: what is shown, the picture's colour, and what it means.
 const PARTS = {
-    score: ['score', 'How well a query fits a key: their dot product. What attention goes by.'],
+    score: ['score', 'How well a query fits a key: their dot product. Attention goes by it.'],
     sum: ['Σ', 'All pairs add up: 32 in each head of this model.'],
-    a: ['a', 'What the words say: how long the two arrows of a pair are. Positions do not change it.'],
-    m: ['m', 'Where the query stands.'],
-    n: ['n', 'Where the key stands. Only the difference counts.'],
+    a: ['a', 'How long the two arrows of a pair are. The words decide it; positions do not change it.'],
+    m: ['m', 'The position of the query.'],
+    n: ['n', 'The position of the key. Only the difference counts.'],
     f: ['f', 'The speed of pair i: how far it turns from one position to the next.'],
-    phi: ['φ', 'The angle between the two arrows before they were turned. The words say it, too.'],
+    phi: ['φ', 'The angle between the two arrows before they are turned. The words decide it, too.'],
     theta: ['θ', 'The base, 10,000 here. The larger it is, the slower the slow pairs.'],
     i: ['−2i/d', 'Pair 0 is the fastest. Each of the 32 is a quarter slower than the one before. d is 64.'],
 };
@@ -144,12 +127,8 @@ export function whatRopeIs({ page, shipped }) {
             word.className = at === m ? 'query' : at === n ? 'key' : '';
             word.setAttribute('aria-pressed', at === m);
         });
-        trail
-            .selectAll('line')
-            .data(Array.from({ length: m }, (_, p) => tip(p * SPEED, R - 6)))
-            .join('line')
-            .attr('x2', ([x]) => x)
-            .attr('y2', ([, y]) => y);
+        const before = Array.from({ length: m }, (_, p) => tip(p * SPEED, R - 6));
+        elements(trail, 'line', before, { x2: ([x]) => x, y2: ([, y]) => y });
         swept.attr('d', m ? wedge((m - 1) * SPEED, m * SPEED, R) : '');
         single.turn(m * SPEED);
         oneText.textContent = `“${WORDS[m]}” stands at ${m}: turned ${m} times by the same angle.`;
@@ -213,7 +192,7 @@ export function whatRopeIs({ page, shipped }) {
         'div.three',
         h(
             'figure',
-            h('figcaption', h('b', '1'), prose('A [token] becomes numbers. Two of them are an arrow.')),
+            h('figcaption', h('b', '1'), prose('A [token] becomes a list of numbers. Two of them make an arrow.')),
             one.node(),
             oneText,
         ),
@@ -222,7 +201,7 @@ export function whatRopeIs({ page, shipped }) {
             h(
                 'figcaption',
                 h('b', '2'),
-                prose('A [query] and a [key] turn alike. Their product knows the distance alone.'),
+                prose('A [query] and a [key] turn at one speed. Their product depends on the distance alone.'),
             ),
             two.node(),
             twoText,
@@ -256,8 +235,8 @@ export function whatRopeIs({ page, shipped }) {
             h(
                 'p',
                 prose(
-                    'A dot product does not know where two tokens stand. *Rotary position embedding*, RoPE, tells it: ' +
-                        'it turns every arrow by its [position].',
+                    'Attention compares two tokens by a dot product, which does not know where they are. *Rotary position ' +
+                        'embedding* (RoPE) tells it: it turns every arrow by its [position].',
                 ),
             ),
             words,

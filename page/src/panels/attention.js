@@ -118,7 +118,7 @@ export function whereAHeadLooks({ engine, page, shipped, recorded, book }) {
             positions[row] < L
                 ? `The query at ${count(positions[row])}: all distances are known from training.`
                 : `The query at ${count(positions[row])}: of its first token, ${lost} of ${plain.length} hands stand ` +
-                  'at angles that training never showed.';
+                  'at angles that never came up in training.';
     }
     const plain = Array.from(page.plan('none', L).frequencies(L).plain);
     const redraw = onceAFrame(draw);

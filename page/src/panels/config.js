@@ -58,7 +58,7 @@ function factsOf(told, method, { scale, attention }, pairs, { far, map }, hasKin
                 (hasScale ? `, scale ${short(scale)}` : '') +
                 (attention === 1 ? '' : `, attention × ${short(attention, 4)}`),
         ),
-        fact(count(trainedContext), 'positions trained, as it says'),
+        fact(count(trainedContext), 'trained positions, by the file'),
         fact(count(theta), 'theta'),
         fact(
             `${unseen} of ${plain.length}`,
@@ -94,7 +94,7 @@ function resultsOf(isFolded) {
         blockTold = h('p'),
         rowsOnTop = h(
             'p',
-            'What --check says of these settings; how well the model then reads, only weights can tell:',
+            'What --check says about these settings. Only the weights can tell how well the model then reads:',
         );
     const checkLine = command(),
         enginesLine = command(),
@@ -117,13 +117,13 @@ function resultsOf(isFolded) {
         verdicts,
         checkLine,
         warnings,
-        h('p', 'Which of these readings has a running server in force? This asks the server:'),
+        h('p', 'Which of these readings does a running server use? This asks the server:'),
         serverLine,
         h(
             'p.hint',
-            'The wavelength of every pair, small dots plain, large ones as scaled; empty or red: it goes past ' +
-                'the angles of its first training before the length you want. Red where the settings do not hold. ' +
-                'Squares are the pairs of sliding layers.',
+            'The wavelength of each pair: small dots plain, large dots as scaled. Hollow and red dots go past the angles of ' +
+                'training before the length you want; they are red where the settings do not hold. Squares are the pairs of ' +
+                'sliding layers.',
         ),
         waves.box,
         h('h3', 'To paste elsewhere'),
@@ -135,7 +135,7 @@ function resultsOf(isFolded) {
         'div',
         onTop,
         h('div.row', want),
-        h('p', 'What the programs that people serve with make of it, the one furthest off first:'),
+        h('p', 'How the programs that serve models read it, the furthest off first:'),
         readings,
         dated,
         enginesLine,
@@ -145,7 +145,7 @@ function resultsOf(isFolded) {
     function putReadings(plan, length, hasLimit) {
         try {
             const { date, items, alike } = engineReadings(plan, length, hasLimit);
-            dated.textContent = `Facts of ${date}. Where an engine has a limit, it is the one that the config gives it.`;
+            dated.textContent = `As of ${date}. Where an engine has a limit, the config sets it.`;
             readings.replaceChildren(...items);
             return alike;
         } catch (error) {
@@ -361,9 +361,8 @@ export function yourModel({ small, hasToolBeside, isTool }) {
         body: [
             h(
                 'p',
-                'Paste the config.json of a checkpoint, or only its rope_scaling; or drop the file anywhere. How far ' +
-                    'will it go?',
-                ...(hasToolBeside ? [' ', h('a', { href: 'config.html' }, 'This tool has a page of its own.')] : []),
+                'Paste a checkpoint’s config.json, or only its rope_scaling block, or drop the file anywhere on this page.',
+                ...(hasToolBeside ? [' ', h('a', { href: 'config.html' }, 'This tool also has its own page.')] : []),
             ),
             h('div.row.middle', examples, pick),
             area,

@@ -59,7 +59,7 @@ export function clocks(pairs, trained) {
                 return isPast;
             });
             const many = past.filter(Boolean).length;
-            box.ariaLabel = `${pairs} clocks, ${many} of whose hands have passed the arc that training showed`;
+            box.ariaLabel = `${pairs} clocks; ${many} hands are past the arc that they covered in training`;
             return past;
         },
     };

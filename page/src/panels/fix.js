@@ -88,8 +88,8 @@ export function fixIt({ file, engine, page, shipped, recorded, book, own, scene 
     const text = rewrite({ engine, file, book, shipped, recorded, own });
     scene.add(board, text.box);
     const letGo = afterPause(SETTLED_MS, text.begin);
-    const neighbors = gauge('neighbors stay sharp'),
-        angles = gauge('angles that training showed');
+    const neighbors = gauge('neighbors told apart'),
+        angles = gauge('angles seen in training');
     const live = chart({
         label: 'Perplexity by position',
         height: 180,
@@ -135,7 +135,7 @@ export function fixIt({ file, engine, page, shipped, recorded, book, own, scene 
         event.classList.toggle('built', stage === 'built');
         const words =
             shownAs === 'yarn'
-                ? 'These are YaRN’s own places.'
+                ? 'This is where YaRN puts them.'
                 : stage === 'built'
                   ? reached(near, { temper: state.get('temper'), its: yarn.temper }, n)
                   : stage && nudge(near, yarn.slow);
@@ -215,24 +215,23 @@ export function fixIt({ file, engine, page, shipped, recorded, book, own, scene 
         body: [
             h(
                 'p',
-                'A handle’s height is how many times slower its hand turns. Paint across many. Lift the red ones to ' +
-                    `${scale}×: their hands come back into their arcs, their bars rise, and the number is found. But slow the fast ` +
-                    'ones, too, and tokens side by side look alike.',
+                'A handle’s height is how many times slower its hand turns. Drag across several of them. Lift the red ones to ' +
+                    `${scale}×: their hands return to their arcs, their bars rise, and the model finds the number. But if you slow ` +
+                    'the fast ones, too, neighboring tokens look alike.',
             ),
             h('div.scene-slot'),
             h('div.gauges', neighbors, angles),
             event,
-            h('p', 'Where people put them:'),
+            h('p', 'Where published methods put them:'),
             presets,
             h(
                 'p',
-                'Is the ramp between fast and slow needed? A step has none: the 16 red hands are slowed by the factor, all others ' +
-                    'are as they were, with YaRN’s temperature. It finds every hidden number, as YaRN does, up to 16 times ' +
-                    'the trained length. But the further it goes, the worse it reads. At 16 times it hesitates between 6 % more ' +
-                    'words (give or take 0.6):',
+                'Does it take YaRN’s gradual ramp from fast to slow? A step slows the 16 red hands alone, by the factor, and uses ' +
+                    'YaRN’s temperature. It finds every hidden number up to 16 times the trained length, as YaRN does. But it ' +
+                    'reads worse, and more so the further it goes: at 16 times its perplexity is 6 % higher (give or take 0.6).',
             ),
             h('div.overflow', stepOrRamp()),
-            folded('How much YaRN slows which', h('p', slowing())),
+            folded('How much YaRN slows each pair', h('p', slowing())),
             folded(
                 'Read the story with these handles',
                 h('div.row.middle', button('measure', measure.again, { primary: true }), tempered),

@@ -76,7 +76,7 @@ export function keyGrid({ engine, recorded, file, trained }) {
         h('h3', 'Every length, every depth'),
         h(
             'p.fine',
-            'Rows: the length of the text. Columns: how deep the key stands, in percent. Pale cells are recorded, full ones yours.',
+            'Rows: length of the text. Columns: how far into it the key is, in percent. Pale cells were recorded; solid ones were run here.',
         ),
         box,
         asking.button(['Run the grid']),

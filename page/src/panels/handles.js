@@ -2,7 +2,7 @@
 // a finger; with the keyboard one is chosen and moved.
 import { scaleLog } from 'd3-scale';
 import { pointer } from 'd3-selection';
-import { drawing, short } from '../dom.js';
+import { attrs, drawing, elements, short } from '../dom.js';
 import { kept } from '../place.js';
 
 const HEIGHT = 150,
@@ -20,11 +20,10 @@ export function handleBoard({ pairs, slow, past, scale, over, first, move }) {
     let chosen = pairs - 1,
         painted = null; // the pair that the pointer was at
     const most = 2 * scale;
-    const svg = drawing('handles', HEIGHT)
-        .attr('tabindex', 0)
-        .attr('role', 'slider')
-        .attr('aria-orientation', 'vertical')
-        .attr('aria-label', 'handles: left and right choose a pair, up and down slow it, Home and End are the first and last pair');
+    const svg = attrs(drawing('handles', HEIGHT), {
+        ...{ tabindex: 0, role: 'slider', 'aria-orientation': 'vertical' },
+        'aria-label': 'handles: left and right choose a pair, up and down slow it, Home and End are the first and last pair',
+    });
     const [guides, laid, stems, dots] = Array.from({ length: 4 }, () => svg.append('g'));
     const y = scaleLog()
         .clamp(true)
@@ -74,48 +73,26 @@ export function handleBoard({ pairs, slow, past, scale, over, first, move }) {
             shown = Array.from({ length: pairs - first() }, (_, k) => first() + k),
             curve = over();
         svg.attr('viewBox', `0 0 ${width()} ${HEIGHT}`);
-        guides
-            .selectAll('line')
-            .data([1, scale])
-            .join('line')
-            .attr('class', 'guide')
-            .attr('x1', LEFT)
-            .attr('x2', width())
-            .attr('y1', y)
-            .attr('y2', y);
-        guides
-            .selectAll('text')
-            .data([1, scale])
-            .join('text')
-            .attr('x', LEFT - 6)
-            .attr('text-anchor', 'end')
-            .attr('y', (v) => y(v) + 4)
-            .text((v) => `${short(v)}×`);
-        laid.selectAll('path')
-            .data(curve ? [shown.map((i) => `${x(i)},${y(curve[i])}`)] : [])
-            .join('path')
-            .attr('class', 'over')
-            .attr('d', (points) => `M${points.join('L')}`);
-        stems
-            .selectAll('line')
-            .data(shown)
-            .join('line')
-            .attr('class', 'stem')
-            .attr('x1', x)
-            .attr('x2', x)
-            .attr('y1', y(1))
-            .attr('y2', (i) => y(list[i]));
-        dots.selectAll('circle')
-            .data(shown)
-            .join('circle')
-            .attr('class', (i) => `dot${i === chosen ? ' chosen' : ''}${isPast[i] ? ' broken' : ''}`)
-            .attr('r', Math.min(8, Math.max(3.5, step() / 3)))
-            .attr('cx', x)
-            .attr('cy', (i) => y(list[i]));
-        svg.attr('aria-valuemin', LOWEST)
-            .attr('aria-valuemax', most)
-            .attr('aria-valuenow', +list[chosen].toPrecision(4))
-            .attr('aria-valuetext', `pair ${chosen}, slowed ${short(list[chosen])} times`);
+        elements(guides, 'line', [1, scale], { class: 'guide', x1: LEFT, x2: width(), y1: y, y2: y });
+        elements(guides, 'text', [1, scale], {
+            ...{ x: LEFT - 6, y: (v) => y(v) + 4, 'text-anchor': 'end' },
+            text: (v) => `${short(v)}×`,
+        });
+        const points = curve ? [shown.map((i) => `${x(i)},${y(curve[i])}`)] : [];
+        elements(laid, 'path', points, { class: 'over', d: (all) => `M${all.join('L')}` });
+        elements(stems, 'line', shown, { class: 'stem', x1: x, x2: x, y1: y(1), y2: (i) => y(list[i]) });
+        elements(dots, 'circle', shown, {
+            class: (i) => `dot${i === chosen ? ' chosen' : ''}${isPast[i] ? ' broken' : ''}`,
+            r: Math.min(8, Math.max(3.5, step() / 3)),
+            cx: x,
+            cy: (i) => y(list[i]),
+        });
+        attrs(svg, {
+            'aria-valuemin': LOWEST,
+            'aria-valuemax': most,
+            'aria-valuenow': +list[chosen].toPrecision(4),
+            'aria-valuetext': `pair ${chosen}, slowed ${short(list[chosen])} times`,
+        });
     }
     new ResizeObserver(kept(draw)).observe(svg.node()); // not of a board that another model's has replaced
     return { box: svg.node(), draw };

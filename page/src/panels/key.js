@@ -14,16 +14,17 @@ export function hideAKey({ file, engine, shipped, recorded, own, scene }) {
     grid.hidden = true; // it has the answer
     scene.hide(() => (grid.hidden = false));
     const guess = predict(
-        `All three read ${count(scene.most)} tokens. In the last of them perplexity is the same for YaRN and the window, and worse ` +
-            `for plain RoPE. Who finds the number at the beginning?`,
+        `All three read ${count(scene.most)} tokens. Near the end, YaRN and the window have nearly the same perplexity, and plain RoPE a ` +
+            'higher one. Which of them finds the number at the beginning?',
         READERS.map(([, title]) => title),
         (i) => {
             const [name] = READERS[i];
             scene.unhide(name);
             guess.say(
-                `${own ? 'The scene shows what comes of it.' : name === 'yarn' ? 'Yes.' : 'No: YaRN does.'} The window does ` +
-                    'not see so far back, and plain RoPE sees it at angles that training never showed. Choose each of them ' +
-                    'below the clocks, and pull the sentence nearer. Below is every length, up to eight times the trained one.',
+                `${own ? 'The scene shows the result.' : name === 'yarn' ? 'Yes.' : 'No: YaRN does.'} The window does ` +
+                    'not reach so far back, and plain RoPE sees it at angles that never came up in training. Choose each of them ' +
+                    'below the clocks, and drag the sentence closer. The grid below has every length up to eight times the ' +
+                    'trained one.',
             );
         },
     );

@@ -324,8 +324,8 @@ export function kindsOfLayers({ engine, recorded, book }) {
         body: [
             h(
                 'p',
-                'In most models of today few layers see the whole text, and the others a window. Five small models were ' +
-                    `trained alike, on ${TRAINED} tokens, and differ in their layers. Click some. Which stack breaks at ` +
+                'In most of today’s models, a few layers see the whole text and the others only a window. Five small models were ' +
+                    `trained the same way, on ${TRAINED} tokens, and differ in their layers. Click some. Which stack breaks at ` +
                     `${count(N)}, and which remembers?`,
             ),
             stateChips(
@@ -352,8 +352,8 @@ export function kindsOfLayers({ engine, recorded, book }) {
             h(
                 'p.fine',
                 'Solid: untouched. Dashed: YaRN in full layers. Dotted: YaRN in all layers, a mistake that a library made ' +
-                    'for half a year. Growing queries have larger scores, the later they stand. Who reads well may still have ' +
-                    'forgotten the beginning: hide keys.',
+                    'for half a year. Growing queries have larger scores, the later they stand. A model that reads well may still have ' +
+                    'forgotten the beginning: hide keys to find out.',
             ),
             table,
             line,

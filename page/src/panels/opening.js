@@ -45,16 +45,16 @@ export function theText({ recorded, own }) {
     const from = given.text.search(/\s\p{L}/u);
     const picture = h(
         'div.opening',
-        h('div.at.across', h('span', `one beginning for both, by a person: 0 to ${edge}`), judged(given.ppl)),
+        h('div.at.across', h('span', `the same beginning for both, by a person: 0 to ${edge}`), judged(given.ppl)),
         h('p.across', `… ${given.text.slice(from + 1)}`),
         h('div.edge.across', `position ${edge}: training ended here`),
         h(
             'div.gradual.across',
-            `It comes gradually. Right behind ${edge} only a few tokens are further back than training ever showed, and a text ` +
-                'that the model writes itself surprises it less than a person’s. At 2,000 most are.',
+            `The break comes gradually. Right after ${edge}, few tokens are further back than any in training, and text that the ` +
+                'model writes itself surprises it less than a person’s text. By 2,000, most tokens are too far back.',
         ),
-        name('goes on as it was trained', 'none'),
-        name('goes on with [YaRN|yarn]', 'yarn'),
+        name('continues as trained', 'none'),
+        name('continues with [YaRN|yarn]', 'yarn'),
         rows,
     );
     // From the fewest to the most of so many seeds.
@@ -63,18 +63,23 @@ export function theText({ recorded, own }) {
         to = count(excerpts.at(-1)[1]);
     return {
         id: 'text',
-        title: 'A text breaks, too',
+        title: 'Text breaks, too',
         body: [
-            own && h('p', `This text is recorded, of model.bin. All panels below run ${own.name}.`),
-            h('p', 'The model goes on with a story. Marked is what a reader of its last 512 tokens did not expect.'),
+            own && h('p', `This text was recorded with model.bin. All panels below run ${own.name}.`),
+            h(
+                'p',
+                'The model continues a story. Highlighted is what surprised a second reader: the same model, seeing only the ' +
+                    'last 512 tokens.',
+            ),
             picture,
             h(
                 'p',
-                `What that is worth: with ${none.length} seeds, up to token ${to}, plain RoPE writes ${range(none)} tokens of ` +
-                    `less than one chance in 10,000, YaRN ${range(yarn)}, and a window of 512 ${range(window)}.`,
+                `This is no single case: with ${none.length} random seeds, up to token ${to}, plain RoPE writes ${range(none)} ` +
+                    'tokens to which that reader gave less than one chance in 10,000. YaRN writes ' +
+                    `${range(yarn)}, and a window of 512 writes ${range(window)}.`,
             ),
             folded(
-                `Recorded, with seed ${recorded.first.seed}. The commands that wrote it`,
+                `Recorded with seed ${recorded.first.seed}: the commands that wrote it`,
                 command(...NAMES.map((method) => writes('model.bin', `--rope ${method}`, recorded.first))),
             ),
         ],

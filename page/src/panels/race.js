@@ -226,10 +226,9 @@ export function race({ file, engine, page, shipped, recorded, book }) {
         body: [
             h(
                 'p',
-                'A story that the model never read, and the perplexity at every position: how many ' +
-                    'words it hesitates between. ',
+                'Perplexity at every position of a story that the model never read: how many words it hesitates between. ',
                 h('b', 'window'),
-                ' sees the last 512 tokens only and cannot break. Who keeps up with it, and sees everything?',
+                ' sees only the last 512 tokens and cannot break. Which method keeps up with it and sees everything?',
             ),
             h('div.row.middle', lengths, view, go),
             methods,

@@ -28,12 +28,12 @@ export function rewrite({ engine, file, book, shipped, recorded, own }) {
         status = statusLine(),
         line = command(),
         tail = h('div.tail', { tabIndex: 0, role: 'group', ariaLabel: 'the end of the text' });
-    const where = `tokens ${count(from)} to ${count(to)}`;
+    const over = `over tokens ${stretch.map(count).join(' to ')}`;
     const showBroken = () => {
-        title.textContent = `The text that broke, ${where}: perplexity ${broke.toFixed(0)}`;
+        title.textContent = `The text that broke: perplexity ${broke.toFixed(0)} ${over}`;
         tail.replaceChildren('… ', ...spansOf(first.none.excerpts.at(-1)), ' …');
     };
-    if (own) title.textContent = 'Move a handle, and a text is written with it.';
+    if (own) title.textContent = 'Move a handle, and the model writes a text with it.';
     else showBroken();
 
     const writing = runs({ engine, status, inputs: ['slow', 'temper'], work: write });
@@ -56,7 +56,7 @@ export function rewrite({ engine, file, book, shipped, recorded, own }) {
         const shown = texts.slice(from, to).map((text, i) => [text, nlls[from + i]]),
             now = perplexity(nlls, ...stretch),
             was = own ? '' : `; it was ${broke.toFixed(0)}`;
-        title.textContent = `With your handles, ${where}: perplexity ${now.toFixed(0)}${was}`;
+        title.textContent = `With your handles: perplexity ${now.toFixed(0)} ${over}${was}`;
         tail.replaceChildren('… ', ...spansOf(shown), ' …');
     }
     return {

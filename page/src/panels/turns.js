@@ -1,6 +1,6 @@
 // How often each pair went round within the trained context. Those that never did are what breaks.
 import { scaleLog } from 'd3-scale';
-import { bands, button, command, count, drawing, folded, h, onceAFrame, predict, short, stateSlider } from '../dom.js';
+import { attrs, bands, button, command, count, drawing, elements, folded, h, onceAFrame, predict, short, stateSlider } from '../dom.js';
 import { TURN } from '../numbers.js';
 import { number, state } from '../state.js';
 import { prose } from '../terms.js';
@@ -60,12 +60,11 @@ export function countTheTurns({ small, shipped }) {
             narrow = width < 560;
         const few = all.filter((t) => t < 1).length;
         const hides = box.classList.contains('hidden-answer');
-        svg.attr('viewBox', `0 0 ${width} ${height}`)
-            .attr('width', width)
-            .attr(
-                'aria-label',
-                hides ? 'bars, hidden until you have guessed' : `${few} of ${all.length} pairs make less than one turn`,
-            );
+        attrs(svg, {
+            viewBox: `0 0 ${width} ${height}`,
+            width,
+            'aria-label': hides ? 'bars, hidden until you have guessed' : `${few} of ${all.length} pairs make less than one turn`,
+        });
         const x = bands()
             .domain(all.map((_, i) => i))
             .range([40, width - 8])
@@ -75,71 +74,40 @@ export function countTheTurns({ small, shipped }) {
         const y = scaleLog()
             .domain([low / 1.5, high * 1.3])
             .range([height - 46, 24]);
-        const place = (sel) =>
-            sel
-                .attr('x', (_, i) => x(i))
-                .attr('width', x.bandwidth())
-                .attr('y', (t) => Math.min(y(t), y(1)))
-                .attr('height', (t) => Math.max(1.5, Math.abs(y(t) - y(1))));
-        place(
-            bars
-                .selectAll('rect')
-                .data(all)
-                .join('rect')
-                .attr('class', (t) => (t < 1 ? 'part' : 'whole'))
-                .attr('rx', 2),
-        );
-        place(
-            hatches
-                .selectAll('rect')
-                .data(hides ? [] : all)
-                .join('rect')
-                .attr('class', 'hatch')
-                .style('display', (t) => (t < 1 ? null : 'none')),
-        );
-        bars.selectAll('rect')
-            .selectAll('title')
-            .data((t, i) => [`pair ${i}: ${short(t)} turns`])
-            .join('title')
-            .text((t) => t);
-        axis.selectAll('text.y')
-            .data(y.ticks(5).filter((t) => String(t).match(/^0?\.?0*1/)))
-            .join('text')
-            .attr('class', 'y')
-            .attr('x', 34)
-            .attr('text-anchor', 'end')
-            .attr('y', (t) => y(t) + 4)
-            .text((t) => short(t));
-        const every = Math.ceil(all.length / (narrow ? 8 : 16));
-        axis.selectAll('text.x')
-            .data(all.map((_, i) => i).filter((i) => i % every === 0))
-            .join('text')
-            .attr('class', 'x')
-            .attr('text-anchor', 'middle')
-            .attr('x', (i) => x(i) + x.bandwidth() / 2)
-            .attr('y', height - 26)
-            .text(String);
-        titles[0].attr('x', 4).attr('y', 12);
-        titles[1]
-            .attr('x', width - 8)
-            .attr('y', height - 6)
-            .attr('text-anchor', 'end');
-        one.attr('x1', 40)
-            .attr('x2', width - 8)
-            .attr('y1', y(1))
-            .attr('y2', y(1));
-        oneText
-            .attr('x', width - 10)
-            .attr('text-anchor', 'end')
-            .attr('y', y(1) - 6)
-            .text('one turn');
+        const bar = {
+            x: (_, i) => x(i),
+            y: (t) => Math.min(y(t), y(1)),
+            width: x.bandwidth(),
+            height: (t) => Math.max(1.5, Math.abs(y(t) - y(1))),
+        };
+        const drawn = elements(bars, 'rect', all, { ...bar, class: (t) => (t < 1 ? 'part' : 'whole'), rx: 2 });
+        elements(drawn, 'title', (t, i) => [`pair ${i}: ${short(t)} turns`], { text: String });
+        elements(hatches, 'rect', hides ? [] : all, {
+            ...bar,
+            class: 'hatch',
+            display: (t) => (t < 1 ? null : 'none'),
+        });
+        elements(axis, 'text.y', y.ticks(5).filter((t) => String(t).match(/^0?\.?0*1/)), {
+            ...{ class: 'y', 'text-anchor': 'end', x: 34, y: (t) => y(t) + 4 },
+            text: (t) => short(t),
+        });
+        const every = Math.ceil(all.length / (narrow ? 8 : 16)),
+            named = all.map((_, i) => i).filter((i) => i % every === 0);
+        elements(axis, 'text.x', named, {
+            ...{ class: 'x', 'text-anchor': 'middle', x: (i) => x(i) + x.bandwidth() / 2, y: height - 26 },
+            text: String,
+        });
+        attrs(titles[0], { x: 4, y: 12 });
+        attrs(titles[1], { x: width - 8, y: height - 6, 'text-anchor': 'end' });
+        attrs(one, { x1: 40, x2: width - 8, y1: y(1), y2: y(1) });
+        attrs(oneText, { x: width - 10, y: y(1) - 6, 'text-anchor': 'end', text: 'one turn' });
         result.replaceChildren(
             ...(hides
                 ? ['How many of the bars hang below the line?']
                 : [
                       h('b', `${few} of ${all.length}`),
-                      ` pairs never went round within ${count(state.get('trained'))} positions: past them, they ` +
-                          `go where nobody has been.`,
+                      ` pairs never went round within ${count(state.get('trained'))} positions. Past them, they reach ` +
+                          'angles that the model has never seen.',
                   ]),
         );
         line.put(
@@ -160,8 +128,8 @@ export function countTheTurns({ small, shipped }) {
         choices = [...new Set([...halves.filter((x) => Math.abs(x - its) > 1), its])].sort((a, b) => a - b);
     const guess = predict(
         prose(
-            `This model: [theta] ${count(shipped.theta)}, ${shipped.headDim / 2} pairs, trained on ` +
-                `${shipped.trainedContext} positions. How many of the pairs never made one whole turn?`,
+            `This model has [theta] ${count(shipped.theta)} and ${shipped.headDim / 2} pairs, and was trained on ` +
+                `${shipped.trainedContext} positions. How many of the pairs never made a full turn?`,
         ),
         choices.map((x) => (x ? String(x) : 'none')),
         (i) => {
@@ -169,7 +137,7 @@ export function countTheTurns({ small, shipped }) {
             const right = never();
             guess.say(
                 choices[i] === right ? `Yes: ${right}.` : `It is ${right}.`,
-                ' The hands slow down by a constant ratio, so their turns fall on a straight line here.',
+                ' Each hand is slower than the one before by the same ratio, so on this scale the bars end on a straight line.',
             );
             redraw();
         },
@@ -192,7 +160,7 @@ export function countTheTurns({ small, shipped }) {
         id: 'turns',
         title: 'Count the turns',
         body: [
-            h('p', 'A hand that went round many times has shown the model every angle. Which ones did not?'),
+            h('p', 'A hand that went round many times has shown the model every angle. Which hands did not?'),
             guess,
             box,
             result,
