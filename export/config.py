@@ -12,7 +12,7 @@ from .common import (ENCODINGS, MAX_EOS, MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_P
                      REFUSED, Job, Keys, Problem, is_number, read_json)
 from .families import FAMILIES, GATES, WRAPPERS, Family, named
 from .keys import KEYS, not_used, other_file, refuse_repeated, value, warn
-from .kinds import experts, index, latent, layers, shapes, states, steps
+from .kinds import altup, experts, gaussian_topk, index, latent, layers, shapes, states, steps
 from .model import FIELDS_OF, WITHOUT_ROPE, Feature, Model
 from .rope import read_ropes, refuse_by_layer, rope_block
 
@@ -28,6 +28,7 @@ class Read(NamedTuple):
     family: Family
     wrapped: bool  # the text model is inside a model of pictures and text
     interleaved: bool  # of latent attention: the rows of a pair are neighbors
+    table_rows: int    # of the table of per-layer embeddings; 0: there is none
 
 
 def read_config(job: Job, folder: str) -> Read:
@@ -47,11 +48,13 @@ def read_config(job: Job, folder: str) -> Read:
         config.refuse(key, 'a divisor of num_attention_heads, %d' % n_heads)
     vocab_size = config.integer('vocab_size', MAX_VOCAB, family.default('vocab_size', REFUSED))
     eps_key = family.keys.of('norm_eps')
+    n_layers = value(config, 'num_hidden_layers', family.default('num_hidden_layers', REFUSED))
+    widths_of = shapes.read_widths(config, family, n_layers)
     model = Model(
-        dim=dim, n_heads=n_heads, n_kv_heads=n_kv_heads, head_dim=head_dim, vocab_size=vocab_size,
-        n_layers=value(config, 'num_hidden_layers', family.default('num_hidden_layers', REFUSED)),
+        dim=dim, n_heads=n_heads, n_kv_heads=n_kv_heads, head_dim=head_dim, vocab_size=vocab_size, n_layers=n_layers,
         seq_len=config.integer('max_position_embeddings', MAX_SEQ, family.default('max_position_embeddings')),
-        hidden_dim=states.read_hidden_dim(config, family), tied=read_tied(whole, config, family),
+        hidden_dim=max(widths_of) if widths_of else states.read_hidden_dim(config, family),
+        tied=read_tied(whole, config, family),
         norm_eps=config.number(eps_key, family.default(eps_key, 1e-6), high=MAX_EPS),
         norms_lack_one=bool(family.adds_one), last_is_whole=family.adds_one == 'but_last')
     model.set(**widths)
@@ -69,9 +72,11 @@ def read_config(job: Job, folder: str) -> Read:
     if key:
         model.set(after_norm_eps=config.number(key, family.default(key), high=MAX_EPS))
     model.set(**(states.from_config(config, family, model) if family.states else
-                 layers.from_config(config, family, model.n_layers)), **read_per_layer(config, family, model))
+                 layers.from_config(config, family, model.n_layers)))
+    table_rows = read_per_layer(config, family, model)
+    model.set(**altup.from_config(config, family), **gaussian_topk.from_config(config, family, n_layers))
     model.set(**read_unturned(config, family, model))
-    shapes.from_config(config, family, model)
+    shapes.from_config(config, family, model, widths_of)
     if model.shapes and not family.shapes:
         model.hidden_dim = max(shape.hidden_dim for shape in model.shapes) or model.hidden_dim
     shapes.mark_same(config, family, model)
@@ -86,7 +91,7 @@ def read_config(job: Job, folder: str) -> Read:
         rope_block(config, family).refuse('rope_type', 'a scale of all lengths, since norms of heads come behind RoPE')
     model.set(**index.from_config(config, family, model))
     is_wrapped = config is not whole or wrapper_named(whole) is not None
-    return Read(model, family, is_wrapped, not family.latent or latent.is_interleaved(config, family))
+    return Read(model, family, is_wrapped, not family.latent or latent.is_interleaved(config, family), table_rows)
 
 
 def said_by(names: str) -> Dict[str, int]:
@@ -223,7 +228,7 @@ def way_out(config: Keys, family: Optional[Family]) -> str:
 
 
 def refuse_not_computed(config: Keys, family: Optional[Family]) -> None:
-    """Refuses, by its key, what other families have (Gemma 2, Gemma 3n), unless the family reads it, or its class does
+    """Refuses, by its key, what other families have (Gemma 2, Gemma 4), unless the family reads it, or its class does
     not look."""
     read = {*family.scales.values(), family.keys.of('per_layer_dim')} if family else set()
     for key, expected in NOT_COMPUTED.items():
@@ -308,14 +313,13 @@ def read_unturned(config: Keys, family: Family, model: Model) -> Dict[str, Any]:
     return {'temperature_beta': beta, 'temperature_length': positions, 'temperature_unturned': 1}
 
 
-def read_per_layer(config: Keys, family: Family, model: Model) -> Dict[str, int]:
-    """The width of each layer's own embedding of a token, from a table of as many tokens."""
+def read_per_layer(config: Keys, family: Family, model: Model) -> int:
+    """Sets the width of each layer's own embedding of a token. Returns the tokens that their table has."""
     key, size_key = family.keys.of('per_layer_dim'), 'vocab_size_per_layer_input'
     width = config.integer(key, MAX_PER_LAYER, family.default(key), 0, low=0) if key else 0
     size = config.integer(size_key, MAX_VOCAB, family.default(size_key)) if width else 0
-    if width and size != model.vocab_size:
-        config.refuse(size_key, 'vocab_size, %d' % model.vocab_size)
-    return {'per_layer_dim': width}
+    model.set(per_layer_dim=width)
+    return size
 
 
 def read_encoding(config: Keys, family: Family, seq_len: int) -> Dict[str, int]:

@@ -62,6 +62,7 @@ class Shapes:
     by_layer: str = ''         # of an object of layers' settings, which newer releases write in place of these
     shared: str = ''           # of how many last layers read the keys and values of earlier ones
     double: str = ''           # of the flag by which these have feed-forward layers twice as wide
+    widths: bool = False       # the width of feed-forward layers may be a list, of a number a layer
     values: str = ''           # of the elements of a head's values
     sliding_kv_times: int = 1  # how many times the key heads sliding layers have
 
@@ -219,6 +220,7 @@ class Gguf:
     values: bool = False         # values may have a width of their own
     proportional: bool = False   # divisors say which pairs of full layers turn
     shared: str = ''             # the key of how many last layers read the keys of others
+    loads_unused: bool = False   # it loads only files in which these have keys and values, too
     per_layer: str = ''          # of the width of each layer's own embedding of a token
     dense: str = ''          # which layers are dense: the first ones, by_tensors, or by a step, of the name of its key
     chunks: int = 0          # layers see chunks of so many positions, by a pattern that is fixed

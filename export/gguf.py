@@ -18,7 +18,8 @@ from .common import (MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_SEQ, MAX_
                      Problem, is_number, size_of)
 from .families import ARCHITECTURES, Gguf, gguf_of
 from .huggingface import rows_of
-from .kinds import expert_gguf, expert_tensors, index, latent, layers, mamba, shapes, state_tensors, states, steps
+from .kinds import (altup, expert_gguf, expert_tensors, gaussian_topk, index, latent, layers, mamba, shapes,
+                    state_tensors, states, steps)
 from .model import FIELDS_OF, MAMBA, STATE, WITHOUT_ROPE, Feature, Model
 from .names import names_in
 from .tensors import BLOCKS, Checkpoint, Tensor, size_of_rows, split
@@ -43,7 +44,7 @@ RMS_EPS = 'attention.layer_norm_rms_epsilon'
 LISTS = 'tokens', 'scores', 'token_type', 'merges'  # of tokenizer.ggml
 # No other list is kept.
 BY_LAYER = (*('.' + key for key in ('attention.sliding_window_pattern', *shapes.LISTED, states.RECURRENT,
-                                    states.SECTIONS, index.TYPES)), *steps.XIELU_KEYS)
+                                    states.SECTIONS, index.TYPES, gaussian_topk.GGUF_KEY)), *steps.XIELU_KEYS)
 OF_PICTURES = states.SECTIONS, 'n_deepstack_layers'  # which mean nothing to a text
 HEAD_LIMIT = 64 << 20  # bytes of settings and places: a vocabulary of 128,000 with its merges takes 8 MB
 LIST_LIMIT = 1 << 20
@@ -90,6 +91,8 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
     steps.read_chunks(keys, rule, model)
     shapes.from_gguf(keys, families[0], rule, tensors, model)
     shapes.read_rest(keys, families[0], rule, tensors, model)
+    model.set(**altup.from_gguf(keys, families[0], model, tensors),
+              **gaussian_topk.from_gguf(keys, families[0], model.n_layers))
     expert_gguf.mark_gguf_dense(keys, rule, tensors, model)
     model.set(**index.from_gguf(keys, families[0], model, tensors))
     expert_gguf.leave_out(keys, tensors, model)
@@ -97,6 +100,7 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
     if 'rope.freq_base' not in keys.values and turns and not families[0].rope.none:
         job.note('warning: %s: there is no rope.freq_base: theta is 10000, as in llama.cpp' % path)
     names = names_of(rule, model)
+    altup.take_gguf(path, tensors, model, names)
     if model.kv_rank:
         latent.take_latent(path, tensors, model, names, latent.GGUF_BOTH, True)
         latent.take_apart(path, tensors, model, names)
@@ -123,7 +127,7 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
 
 def names_of(rule: Gguf, model: Model) -> Dict[str, str]:
     """The architecture's name of each of our tensors, a %d for the layer."""
-    return {**NAMES, **rule.names.own, **names_in(
+    return {**NAMES, **rule.names.own, **altup.names_of('gguf', model), **names_in(
         'gguf', *['latent_apart'] * bool(model.kv_rank), *['latent_queries'] * bool(model.q_rank),
         *['index'] * bool(model.index_topk)),
             **({'wg': state_tensors.GATE} if rule.names.gate_in_queries else {})}

@@ -10,7 +10,7 @@ from .common import Job, Problem, read_json
 from .config import read_config
 from .families import Family
 from .inputs import adapter_alone, adapter_in
-from .kinds import expert_tensors, index, latent, state_tensors
+from .kinds import altup, expert_tensors, index, latent, state_tensors
 from .model import XIELU, Feature, Model
 from .names import names_in
 from .safetensors import read_safetensors
@@ -31,6 +31,7 @@ def names_of(family: Family, model: Model) -> Dict[str, str]:
                      *['norms_both'] * bool(before_and_after), *['gate'] * bool(model.attention_gate))
     if family.states:
         names.update(state_tensors.names_of(family))
+    names.update(altup.names_of('hugging_face', model))
     names.update(names_in('hugging_face', *['index'] * bool(family.keys.chosen), *['latent'] * bool(model.kv_rank),
                           *['latent_queries'] * bool(model.kv_rank and model.q_rank)))
     if not family.experts:
@@ -49,7 +50,7 @@ def rows_of(model: Model, part: str) -> int:
 
 
 def read_huggingface(job: Job, folder: str) -> Checkpoint:
-    model, family, wrapped, interleaved = read_config(job, folder)
+    model, family, wrapped, interleaved, table_rows = read_config(job, folder)
     tensors = {name: tensor for name, tensor in read_weights(job, folder).items()
                if not name.endswith('.rotary_emb.inv_freq')}  # of old checkpoints; nobody reads it
     if wrapped:
@@ -60,6 +61,7 @@ def read_huggingface(job: Job, folder: str) -> Checkpoint:
     tensors = {family.names.also.get(name, name): tensor for name, tensor in tensors.items()}
     names = names_of(family, model)
     leave_out(job, folder, tensors, family, names, model)
+    altup.take_folder(tensors, model, family, names, table_rows)
     if model.kv_rank:
         latent.take_latent(folder, tensors, model, names, latent.BOTH, interleaved)
     if model.index_topk:

@@ -153,6 +153,8 @@ class Feature(Enum):
     SOME_SINKS = 'attention sinks of some layers'
     LAYER_SCALES = 'scales of layers'
     LAYER_EMBEDDINGS = 'embeddings by layer'
+    ALTUP = 'alternating updates'
+    SPARSE_GATES = 'gates that are mostly zero'
     OWN_SHAPES = 'layers whose shapes differ'
     SHARED_KEYS = 'layers that read the keys of others'
     KEYS_AS_VALUES = 'keys that are values'
@@ -216,6 +218,7 @@ def features_of(model: Model) -> Set[Feature]:
         Feature.PARTIAL: PROPORTIONAL not in methods and not model.kv_rank and any(
             model.turning_in(layer)[0] < shape.head_dim for layer, shape in enumerate(model.layer_shapes)),
         Feature.PROPORTIONAL: PROPORTIONAL in methods, Feature.LAYER_EMBEDDINGS: model.per_layer_dim,
+        Feature.ALTUP: model.altup_streams, Feature.SPARSE_GATES: model.sparse_layers,
         Feature.VALUE_DIM: model.value_dim and not model.kv_rank, Feature.VALUE_SCALE: model.value_scale,
         Feature.SOME_SINKS: any(flags & WITHOUT_SINKS for flags in layers), Feature.OWN_SHAPES: model.shapes,
         Feature.LOGIT_CAP: model.logit_cap, Feature.SCORE_CAP: model.score_cap,

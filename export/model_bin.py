@@ -12,6 +12,7 @@ from typing import Callable, Dict, Iterator, List
 
 from .common import NUMBER_LIMIT, PROGRAM, RUN, Job, Keys, Problem, is_number, size_of
 from .header import BYTES, FIELDS, LAST_TOKEN, NEWEST, OLDEST, repacked, unpacked, version_of
+from .kinds import altup, gaussian_topk
 from .llama2c import read_llama2c
 from .model import (CONV, DELTA, DENSE, FIELDS as MODEL_FIELDS, KEYS_ARE_VALUES, MAMBA, SHARES_CHOICE, STATE,
                     WITHOUT_SINKS, Model, Shape)
@@ -36,7 +37,7 @@ class Names(Dict[str, str]):
     """What messages call a tensor: what it is, and its layer's number in the place of a %d."""
 
     def __missing__(self, part: str) -> str:
-        return part if part in ONCE else part + ' of layer %d'
+        return part if part in ONCE or altup.is_once(part) else part + ' of layer %d'
 
 
 @contextmanager
@@ -221,6 +222,7 @@ def read_header(header):
             ('router_groups', not groups or values['n_experts'] % groups == 0, 'a divisor of n_experts'),
             *((field, not values[field] or values['n_experts'], '0 without experts') for field in OF_EXPERTS),
             *((field, values[field] or not values['n_experts'], '1 or more') for field in OF_EXPERTS[:2]),
+            *altup.refused(values), *gaussian_topk.refused(values),
             ('group_size', values['weight_type'] != 3 or values['group_size'] > 0, '1 or more')):
         if not good:
             header.refuse(field, expected)

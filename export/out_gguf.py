@@ -10,7 +10,7 @@ from typing import Any, Callable, Iterator, List, Set, Tuple
 from .existing import WRITTEN_BY
 from .families import FAMILIES, Family, fits, gguf_of
 from .gguf import STRING, TYPES, names_of
-from .kinds import expert_tensors, index, latent, layers, mamba, shapes, state_tensors, steps
+from .kinds import altup, expert_tensors, index, latent, layers, mamba, shapes, state_tensors, steps
 from .model import Feature, Model, features_of
 from .out_gguf_keys import ARRAY, BOOL, F32, I32, U32, keys_of, other_scores
 from .out_model import Fused, family_of, rope_of
@@ -62,6 +62,7 @@ def write_gguf(file: Any, checkpoint: Checkpoint, tokenizer: Any, name: str) -> 
     architecture = model.n_experts and rule.with_experts or rule.architecture
     plan = plan_model(checkpoint, in_pairs=rule.adjacent)  # latent attention has pairs side by side
     plan = state_tensors.in_order(path, plan, model, rule.tiled)
+    plan += shapes.unused_keys(plan, model) if rule.loads_unused else []
     if tokenizer and tokenizer.get('takes_spaces'):
         name = 'phi-3 ' + name  # by which llama.cpp knows that tokens take the spaces behind them
     settings = {'general.architecture': (STRING, architecture), 'general.name': (STRING, name),
@@ -103,6 +104,7 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
     rule = gguf_of(family)
     names, fused, scores = names_of(rule, model), Fused(path, family, rule.names), other_scores(rule, model)
     of_states = state_tensors.StatesOut(path, model, state_tensors.joined_out(family), rule.names.gate_in_queries)
+    streams = altup.Whole(path, model)
     yield from ((tensor, False) for tensor in (steps.bare_norms(model, names) if rule.bare else ()))
     for place in plan:
         tensor = Scaled(place.tensor, scores) if place.part == 'q_norm' and scores != 1 else place.tensor
@@ -115,6 +117,11 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
             tensor = state_tensors.Decays(tensor, back=True)
         part, tensor = of_states.take(place.part, tensor)
         if tensor is None:
+            continue
+        of_all, tensor, n_streams = streams.take(part, tensor)
+        if of_all and tensor:
+            yield Named(of_all, tensor, n_streams), True
+        if of_all or tensor is None:
             continue
         whole = fused.take(place, tensor)
         if whole is None:

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Tuple
 from .common import Job, Problem
 from .families import Family, Gguf, gguf_of
 from .gguf import STRING
-from .kinds import expert_gguf, index, latent, layers, shapes, states, steps
+from .kinds import altup, expert_gguf, gaussian_topk, index, latent, layers, shapes, states, steps
 from .model import WITHOUT_ROPE, Feature, Model, features_of
 from .out_config import refuse_two_ropes
 from .out_model import rope_of, temperature
@@ -48,6 +48,7 @@ def settings_of(job: Job, path: str, family: Family, rule: Gguf, model: Model) -
     settings.update({key: (F32, getattr(model, field)) for field, key in rule.caps.items()})
     settings.update({**steps.factor_settings(rule, model), **steps.turns_setting(path, rule, model),
                      **steps.chunk_settings(path, rule, model)})
+    settings.update({**altup.to_gguf(job, rule, model), **gaussian_topk.to_gguf(job, family, rule, model)})
     if model.n_experts:
         settings.update(expert_gguf.to_gguf(path, rule, family, model))
     if model.index_topk:

@@ -60,8 +60,8 @@ def read_vocab(model):
             raise Problem(model.path, '%svocab: the token %.40r cannot be used (found %s for it, expected an id from 0 '
                           'to %d)' % (model.inside, token, json.dumps(id)[:40], most))
         if id in seen:
-            raise Problem(model.path, '%svocab: the token %.40r cannot be used (found the id %d, which %.40r has, too)' % (
-                model.inside, token, id, seen[id]))
+            raise Problem(model.path, '%svocab: the token %.40r cannot be used (found the id %d, which %.40r has, too)'
+                          % (model.inside, token, id, seen[id]))
         seen[id] = token
     return vocab
 

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Tuple
 
 from . import header
 from .common import ENCODINGS, Problem
+from .kinds import altup
 from .model import (DELTA, KEYS_ARE_VALUES, MAMBA, RELU2, SHARES_CHOICE, STATE, WITHOUT_SINKS, XIELU, Model, Shape,
                     layers_with_experts)
 from .packed import PACKED, Packed, may_pack
@@ -19,7 +20,8 @@ from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Paired, Place, Shifted, in_
 WEIGHT_TYPES = {'F32': 0, 'F16': 1, 'BF16': 2, 'Q8': 3, **{name: number for number, name in enumerate(BLOCKS, 5)}}
 TURNED = 'wq', 'wk', 'bq', 'bk', 'q_norm', 'k_norm'  # what has a row for each element of a query or key head
 NORMS = 'attention_norm', 'attention_after', 'q_norm', 'k_norm', 'ffn_norm', 'ffn_after', 'final_norm'
-TABLES = 'learned', 'a_keys', 'a_values', 'router', 'state_conv'  # of two dimensions, and float32 all the same
+# Of two dimensions, and float32 all the same.
+TABLES = 'learned', 'a_keys', 'a_values', 'router', 'state_conv', *altup.TABLES
 
 
 def tensor_order(model: Model) -> Iterator[Tuple[str, Optional[int], Tuple[int, ...]]]:
@@ -32,6 +34,7 @@ def tensor_order(model: Model) -> Iterator[Tuple[str, Optional[int], Tuple[int, 
         yield 'per_layer_embedding', None, (vocab, model.n_layers * own)
         yield 'per_layer_projection', None, (model.n_layers * own, dim)
         yield 'per_layer_norm', None, (own,)
+    yield from altup.once(model)
     with_experts = set(layers_with_experts(model))
     for layer, shape in enumerate(model.layer_shapes):
         mixer = state(model) if model.layer_flags[layer] & STATE else \
@@ -135,6 +138,7 @@ def layer_end(model: Model) -> Iterator[Part]:
     yield own, 'per_layer_out', (dim, own)
     yield own, 'per_layer_after', (dim,)
     yield model.layer_scale, 'scale', (1,)
+    yield from altup.of_layer(model)
 
 
 def dense(model: Model, hidden: int, gated: bool) -> Iterator[Part]:

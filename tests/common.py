@@ -512,7 +512,9 @@ FIELDS = [
     ('state_key_dim', 704, 'I', 0), ('state_value_dim', 708, 'I', 0), ('state_bias', 712, 'I', 0),
     ('gate_bias', 716, 'I', 0), ('state_tiled', 720, 'I', 0), ('conv_bias', 724, 'I', 0), ('router_eps', 728, 'd', 0.0),
     ('state_norm_groups', 736, 'I', 0), ('expert_latent_dim', 740, 'I', 0), ('index_topk', 744, 'I', 0),
-    ('index_heads', 748, 'I', 0), ('index_dim', 752, 'I', 0), ('latent_bias', 756, 'I', 0)]
+    ('index_heads', 748, 'I', 0), ('index_dim', 752, 'I', 0), ('latent_bias', 756, 'I', 0),
+    ('altup_streams', 760, 'I', 0), ('laurel_rank', 764, 'I', 0), ('sparsity', 768, 'd', 0.0),
+    ('sparse_layers', 776, 'I', 0)]
 HEADER_BYTES = {3: 256, 4: 256, 5: 512, 6: 1024}
 # The sliding layers' settings where they are not said.
 SLIDING = {'sliding_theta': 10000.0, 'sliding_train_ctx': 64, 'sliding_truncate': 1}
@@ -585,6 +587,9 @@ def shapes(c):
         yield 'per_layer_embedding', c['vocab_size'], c['n_layers'] * own
         yield 'per_layer_projection', c['n_layers'] * own, dim
         yield 'per_layer_norm', 0, own
+    for name in 'altup_in', 'altup_out':
+        for i in range(c['altup_streams'] - 1):
+            yield '%s_%d' % (name, i), dim, dim
     for i in range(c['n_layers']):
         n_heads, hidden = shape_of(c, i)[0], shape_of(c, i)[3]
         mixer = state_shapes(c) if flags_of(c, i) & LAYER_STATE else attention_shapes(c, i) if n_heads else ()
@@ -663,7 +668,16 @@ def feed_forward_shapes(c, i):
         (c['norm_place'] in (0, 2), 'ffn_norm', 0, dim),
         *(dense_shapes(c, shape_of(c, i)[3], gated) if is_dense else expert_shapes(c, gated)),
         (c['norm_place'] in (1, 2), 'ffn_after', 0, dim), (own, 'per_layer_gate', own, dim),
-        (own, 'per_layer_out', dim, own), (own, 'per_layer_after', 0, dim), (c['layer_scale'], 'scale', 0, 1))
+        (own, 'per_layer_out', dim, own), (own, 'per_layer_after', 0, dim), (c['layer_scale'], 'scale', 0, 1),
+        *(altup_shapes(c) if c['altup_streams'] else ()))
+
+
+def altup_shapes(c):
+    """The same of streams beside the residual stream, and of a learned residual."""
+    dim, n, rank = c['dim'], c['altup_streams'], c['laurel_rank']
+    return ((True, 'altup_norm', 0, dim), (True, 'altup_router', 0, n * dim), (True, 'altup_predict', 0, n ** 3),
+            (True, 'altup_correct', 0, n * n), (True, 'altup_scale', 0, dim), (True, 'laurel_in', rank, dim),
+            (True, 'laurel_out', dim, rank), (True, 'laurel_after', 0, dim))
 
 
 def dense_shapes(c, hidden, gated):
@@ -715,8 +729,8 @@ def weights_of(tensors, shared, seed):
         gain = 1 if name == 'embedding' and not shared else gain
         if rows:
             weights[name] = normal_numbers(rng, rows * columns, gain)
-        elif name[0] in 'bluvrs' or name[:2] == 'a_':
-            weights[name] = normal_numbers(rng, columns, 0.5)
+        elif name[0] in 'bluvrs' or name[:2] == 'a_' or name[:7] in ('altup_r', 'altup_p', 'altup_c'):
+            weights[name] = normal_numbers(rng, columns, 2 if name[:7] == 'altup_r' else 0.5)
         else:
             weights[name] = array.array('f', map(from_half.__getitem__, rng.randbytes(columns)))
     return weights

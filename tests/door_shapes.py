@@ -11,7 +11,8 @@ FIELDS = dict(
     value_norms=dict(value_norm=1), layer_scales=dict(layer_scale=1), experts_beside=dict(experts_beside=1),
     logit_cap=dict(logit_cap=5.0), score_cap=dict(score_cap=3.0), value_scale=dict(value_scale=0.75),
     value_dim=dict(value_dim=6), layer_embeddings=dict(per_layer_dim=6), head_gates=dict(attention_gate=3),
-    element_gates=dict(attention_gate=2))
+    element_gates=dict(attention_gate=2), altup=dict(altup_streams=4, laurel_rank=6),
+    sparse_gates=dict(sparse_layers=2, sparsity=0.8))
 LISTED = {'own_shapes', 'shared_keys', 'keys_as_values', 'proportional', 'some_sinks'}
 
 
@@ -50,7 +51,7 @@ def say_experts(case):
 def slides_of(row, window, every):
     """Which of four layers slide, where the last one is full whatever a config says, or GGUF has each second one so."""
     layers = row.get('layers', {})
-    in_twos = layers.get('also_full') == 'last' or row.get('gguf', {}).get('pattern') == 'fixed' and not every
+    in_twos = layers.get('also_full') == 'last' or row.get('shapes', {}).get('shared') or row.get('gguf', {}).get('pattern') == 'fixed' and not every
     if layers.get('full') == 'first' and not every:
         return [window and i != 0 for i in range(4)]
     return [window and (i % 2 == 0 if in_twos else every or i != 2) for i in range(4)]
@@ -76,10 +77,14 @@ def say_shapes(case):
         kv = [4 if own and same and is_full else 2 for is_full in full]
     if rule.get('shared') and 'shared_keys' in found:
         sources[2:] = [0, 1] if any(case.slides) else [1, 1]
-    if rule.get('shared'):
+    if rule.get('double'):
         wide = own and 'shared_keys' in found and 'experts' not in found
-        settings.update({rule['shared']: 2 * ('shared_keys' in found), rule['double']: wide})
+        settings[rule['double']] = wide
         hidden[2:] = [24, 24] if wide else hidden[2:]
+    if rule.get('shared'):
+        settings[rule['shared']] = 2 * ('shared_keys' in found)
+    if rule.get('widths') and own:
+        settings['intermediate_size'] = hidden = [12, 8, 12, 4]
     for layer in range(n):
         if 'keys_as_values' in found and full[layer] and sources[layer] == layer:
             flags[layer] |= KEYS_ARE_VALUES
@@ -95,6 +100,11 @@ def say_shapes(case):
     if case.facts.row.get('keys', {}).get('said_by', {}).get('per_layer_dim'):
         settings[case.facts.row['keys']['said_by']['per_layer_dim']] = 6 * ('layer_embeddings' in found)
         settings['vocab_size_per_layer_input'] = 40
+    if 'altup' in case.facts.always:
+        fields['per_layer_dim'] = settings[case.facts.row['keys']['said_by']['per_layer_dim']] = 6
+        settings.update(altup_num_inputs=4, laurel_rank=6)
+    if 'sparse_gates' in found:
+        settings['activation_sparsity_pattern'] = [0.8, 0.8, 0.0, 0.0]
     if case.facts.row.get('keys', {}).get('said_by', {}).get('attention_gate'):
         settings['gating'] = 'per-element' if 'element_gates' in found else True
 
@@ -122,6 +132,10 @@ def say_blocks(case):
 # ---- tensors ----
 
 NAMES = {
+    'altup_norm': 'altup.router_norm.weight', 'altup_router': 'altup.modality_router.weight',
+    'altup_predict': 'altup.prediction_coefs.weight', 'altup_correct': 'altup.correction_coefs.weight',
+    'altup_scale': 'altup.correct_output_scale', 'laurel_in': 'laurel.linear_left.weight',
+    'laurel_out': 'laurel.linear_right.weight', 'laurel_after': 'laurel.post_laurel_norm.weight',
     'scale': 'layer_scalar', 'wg': 'self_attn.g_proj.weight', 'sinks': 'self_attn.attention_sink_bias',
     'per_layer_gate': 'per_layer_input_gate.weight', 'per_layer_out': 'per_layer_projection.weight',
     'per_layer_after': 'post_per_layer_input_norm.weight', 'router_norm': 'router.scale',
@@ -134,7 +148,9 @@ NAMES = {
     **{'b' + part: 'self_attn.%s_proj.bias' % part for part in 'qkvo'}}
 ONCE = {'per_layer_embedding': 'model.embed_tokens_per_layer.weight',
         'per_layer_projection': 'model.per_layer_model_projection.weight',
-        'per_layer_norm': 'model.per_layer_projection_norm.weight'}
+        'per_layer_norm': 'model.per_layer_projection_norm.weight',
+        **{'altup_%s_%d' % (way, i): 'model.altup_%s.%d.weight' % (name, i) for i in range(3)
+           for way, name in (('in', 'projections'), ('out', 'unembed_projections'))}}
 TURNED = 'wq', 'wk', 'bq', 'bk', 'q_norm', 'k_norm'
 
 
@@ -165,14 +181,16 @@ def shaped_tensors(c, weights, theirs, names=NAMES, once=ONCE, start='model.laye
             continue
         if part in once:
             n = c['n_layers'] * c['per_layer_dim']
-            shape = {'per_layer_embedding': [c['vocab_size'], n], 'per_layer_projection': [n, c['dim']]}.get(
+            shape = [c['dim'], c['dim']] if part[:5] == 'altup' else {'per_layer_embedding': [c['vocab_size'], n], 'per_layer_projection': [n, c['dim']]}.get(
                 part, [c['per_layer_dim']])
             out[once[part]] = shape, list(values)
             continue
         heads, _, head, hidden, source = shape_of(c, int(layer))
         columns = {'w2': hidden, 'wo': heads * (c['value_dim'] or head), 'shared_w2': c['shared_hidden_dim'],
-                   'per_layer_out': c['per_layer_dim']}.get(part, c['dim'])
-        is_matrix = part in ('w1', 'w2', 'w3', 'wg', 'per_layer_gate', 'per_layer_out') or part[:8] in (
+                   'per_layer_out': c['per_layer_dim'], 'altup_predict': c['altup_streams'],
+                   'altup_correct': c['altup_streams'], 'laurel_out': c['laurel_rank']}.get(part, c['dim'])
+        is_matrix = part in ('w1', 'w2', 'w3', 'wg', 'per_layer_gate', 'per_layer_out', 'altup_router', 'altup_predict',
+                             'altup_correct', 'laurel_in', 'laurel_out') or part[:8] in (
             'shared_w',) or part in ('wq', 'wk', 'wv', 'wo')
         numbers, order = list(values), order_of(c, int(layer))
         if part in TURNED:
@@ -186,7 +204,8 @@ def shaped_tensors(c, weights, theirs, names=NAMES, once=ONCE, start='model.laye
 
 # What llama.cpp calls what is not as in other families.
 GGUF_ONCE = {'per_layer_embedding': 'per_layer_token_embd.weight', 'per_layer_norm': 'per_layer_proj_norm.weight',
-             'per_layer_projection': 'per_layer_model_proj.weight'}
+             'per_layer_projection': 'per_layer_model_proj.weight',
+             **{name: name for name in ONCE if name[:5] == 'altup'}}
 GGUF = {**{part: 'attn_%s.weight' % name for part, name in (
     ('wq', 'q'), ('wk', 'k'), ('wv', 'v'), ('wo', 'output'), ('q_norm', 'q_norm'), ('k_norm', 'k_norm'), ('wg', 'gate'),
     ('sinks', 'sinks'))}, **{'b' + part: 'attn_%s.bias' % part for part in 'qkv'}}
@@ -195,13 +214,24 @@ GGUF_OF = {'gemma4': {
     'per_layer_after': 'post_norm.weight', 'router_norm': 'ffn_gate_inp.scale', 'expert_scales': 'ffn_down_exps.scale',
     'shared_w1': 'ffn_gate.weight', 'shared_w3': 'ffn_up.weight', 'shared_w2': 'ffn_down.weight',
     'shared_after': 'post_ffw_norm_1.weight', 'experts_norm': 'pre_ffw_norm_2.weight',
-    'experts_after': 'post_ffw_norm_2.weight'}}
+    'experts_after': 'post_ffw_norm_2.weight'}, 'gemma3n': {
+    'per_layer_gate': 'inp_gate.weight', 'per_layer_out': 'proj.weight', 'per_layer_after': 'post_norm.weight',
+    'altup_norm': 'altup_router_norm.weight', 'altup_router': 'altup_router.weight',
+    'altup_predict': 'altup_predict_coef.weight', 'altup_correct': 'altup_correct_coef.weight',
+    'altup_scale': 'altup_correct_scale.weight', 'laurel_in': 'laurel_l.weight', 'laurel_out': 'laurel_r.weight',
+    'laurel_after': 'laurel_post_norm.weight'}}
 
 
 def gguf_shaped(architecture, c, weights):
     """{name: values} of these in GGUF, with the divisors of full layers' frequencies."""
-    names, once = {**GGUF, **GGUF_OF.get(architecture, {})}, GGUF_ONCE if architecture == 'gemma4' else {}
+    names, once = {**GGUF, **GGUF_OF.get(architecture, {})}, GGUF_ONCE if architecture in GGUF_OF else {}
     out = {name: values for name, (_, values) in shaped_tensors(c, weights, (), names, once, 'blk.%s.%s').items()}
+    if architecture == 'gemma3n':
+        for layer, source in ((layer, shape_of(c, layer)[4]) for layer in range(c['n_layers'])):
+            for part in 'attn_k.weight', 'attn_v.weight', 'attn_k_norm.weight':  # of layers that read others', unused
+                out['blk.%d.%s' % (layer, part)] = out['blk.%d.%s' % (source, part)]
+        for way, whole in ('in', 'altup_proj'), ('out', 'altup_unembd_proj'):
+            out[whole + '.weight'] = sum((out.pop('altup_%s_%d' % (way, i)) for i in range(3)), [])
     if architecture == 'gemma4':
         full = [shape_of(c, i)[2] for i in range(c['n_layers']) if not c['layers'][i] & TURNS_AS_SLIDING][0]
         pairs = min(c['rotary_dim'] or full, full) // 2 if c['rope_method'] == 7 else full // 2
@@ -221,6 +251,8 @@ def gguf_keys(architecture, c):
             shape[4] != i for i, shape in enumerate(shapes)), 'embedding_length_per_layer_input': c['per_layer_dim'],
             'rope.dimension_count': full if c['rope_method'] == 7 else turning,
             'rope.dimension_count_swa': c['sliding_rotary_dim'] or min(c['rotary_dim'] or own, own)},
+        'gemma3n': {'attention.shared_kv_layers': sum(shape[4] != i for i, shape in enumerate(shapes)),
+                    'embedding_length_per_layer_input': c['per_layer_dim'], 'altup.num_inputs': c['altup_streams']},
         'laguna': {'rope.dimension_count': turning, 'leading_dense_block_count': int(bool(flags[0] & DENSE)),
                    'expert_shared_feed_forward_length': c['shared_hidden_dim']},
         'mimo2': {'attention.value_length': c['value_dim'] or c['head_dim'], 'rope.dimension_count': turning,

@@ -18,6 +18,10 @@ SILENT = {
         shapes=[(32, 4, 512 if i in FULL_OF_4 else 256, 16, i) for i in range(8)], rope_method=7, factor=1.0,
         rotary_dim=128, sliding_rotary_dim=256, norm_place=2, qk_norm=1, value_norm=1, layer_scale=1, activation=1,
         tied=True, embedding_scale=8.0, score_scale=1.0, per_layer_dim=256)),
+    'gemma3n_text': (32768, 2, 256, 1e6, 1e-6, 2, [1], dict(
+        sliding_window=512, layers=[TURNS] * 4 + [SEES_ALL] + [TURNS] * 3, sliding_theta=1e4, norm_place=2, qk_norm=1,
+        value_norm=1, activation=1, tied=True, embedding_scale=8.0, score_scale=1.0, logit_cap=30.0, per_layer_dim=256,
+        altup_streams=4, laurel_rank=64)),
     'laguna': (131072, 8, 128, 5e5, 1e-6, -1, [], dict(
         BY_SIGMOIDS, rotary_dim=64, layers=[DENSE] + [0] * 7, qk_norm=1, attention_gate=3, n_experts=256,
         n_experts_used=8, expert_hidden_dim=512, shared_hidden_dim=512)),
@@ -57,5 +61,5 @@ SILENT = {
         DELTA, n_experts=256, n_experts_used=8, expert_hidden_dim=512, shared_hidden_dim=512, shared_gate=1)),
     'lfm2': (128000, 8, 2, 1e6, 1e-5, 1, [2], dict(hidden_dim=256, tied=True, qk_norm=1))}  # all layers attend
 # What must be said.
-ASKED = {'gemma4_text': dict(vocab_size_per_layer_input=300000),
+ASKED = {'gemma4_text': dict(vocab_size_per_layer_input=300000), 'gemma3n_text': dict(num_kv_shared_layers=0),
          'granitemoehybrid': dict(num_local_experts=0, layer_types=['attention'] * 8)}

@@ -8,6 +8,7 @@ numbers, row by row}.
 import cmath
 import functools
 import math
+import statistics
 from operator import mul
 
 from common import (CONV, DELTA, ENCODINGS, LAYER_KEYS_ARE_VALUES, LAYER_SHARES_INDEX, LAYER_STATE, METHODS, Q4, Q8,
@@ -358,9 +359,19 @@ def biased(y, bias):
     return [a + b for a, b in zip(y, bias)] if bias else y
 
 
-def feed_forward(c, matrices, biases, x, seen, alphas=None):
+def largest(gates, sparsity):
+    """What exceeds a cutoff: as much above the mean, in deviations, as a normal variable is with that probability below
+    (arXiv 2506.06644)."""
+    mean = sum(gates) / len(gates)
+    deviation = math.sqrt(sum((gate - mean) ** 2 for gate in gates) / len(gates))
+    cutoff = mean + deviation * statistics.NormalDist().inv_cdf(sparsity)
+    return [max(0.0, gate - cutoff) for gate in gates]
+
+
+def feed_forward(c, matrices, biases, x, seen, alphas=None, sparsity=0.0):
     """A dense feed-forward layer, or one expert, whose w1, w3 and w2 and their biases (None: none) these are."""
     gates, ups = (biased(product(rows, seen(x)), bias) for rows, bias in zip(matrices, biases[:2]))
+    gates = largest(gates, sparsity) if sparsity else gates
     hidden = [gated(c, gate, up) for gate, up in zip(gates, ups)] if gates else [ungated(c, up, alphas) for up in ups]
     return biased(product(matrices[2], seen(hidden)), biases[2])
 
@@ -419,8 +430,9 @@ def feed_forward_of(c, weights, layer, flags, seen):
     matrices = [there(name, columns) for name, columns in (('w1', width), ('w3', width), ('w2', hidden))]
     alphas = weights.get('xielu.%d' % layer)
     biases = [weights.get('%s.%d' % (name, layer)) for name in ('b1', 'b3', 'b2')]
+    sparsity = c['sparsity'] if layer < c['sparse_layers'] else 0
     if not with_experts:
-        return lambda x: feed_forward(c, matrices, biases, x, seen, alphas)
+        return lambda x: feed_forward(c, matrices, biases, x, seen, alphas, sparsity)
     router = rows_of(weights, 'router.%d' % layer, dim)
     bias, choice_bias = weights.get('router_bias.%d' % layer), weights.get('router_choice_bias.%d' % layer)
     shared = [there('shared_' + name, columns) for name, columns in (
@@ -481,17 +493,96 @@ def own_embeddings(c, weights, ids, stream):
     return out
 
 
+def said_by_own(c, weights, layer, stream, own):
+    """What the layer's own embedding of each token adds, which reads the stream."""
+    gate, out = (rows_of(weights, 'per_layer_%s.%d' % (name, layer), columns) for name, columns in (
+        ('gate', c['dim']), ('out', c['per_layer_dim'])))
+    said = [product(out, [gelu(g) * v for g, v in zip(product(gate, x), mine[layer])])
+            for x, mine in zip(stream, own)]
+    return [norm(y, weights['per_layer_after.%d' % layer], c['norm_eps']) for y in said]
+
+
 def layer_end(c, weights, layer, stream, own):
     """The stream with what the layer's own embedding of each token gives, and scaled."""
     if own:
-        gate, out = (rows_of(weights, 'per_layer_%s.%d' % (name, layer), columns) for name, columns in (
-            ('gate', c['dim']), ('out', c['per_layer_dim'])))
-        said = [product(out, [gelu(g) * v for g, v in zip(product(gate, x), mine[layer])])
-                for x, mine in zip(stream, own)]
-        stream = both(stream, [norm(y, weights['per_layer_after.%d' % layer], c['norm_eps']) for y in said])
+        stream = both(stream, said_by_own(c, weights, layer, stream, own))
     scale = weights['scale.%d' % layer][0] if c['layer_scale'] else 1
     return [[v * scale for v in x] for x in stream]
 
+
+# ---- streams beside the residual stream: AltUp (arXiv 2301.13310), and LAuReL (arXiv 2411.07501) ----
+
+def as_large(y, x):
+    """y, as large as x."""
+    own = math.sqrt(max(dot(y, y) / len(y), 1e-5))
+    return [v * math.sqrt(dot(x, x) / len(x)) / own for v in y]
+
+
+class Streams:
+    """All streams of all positions, all[stream][position], the residual stream first; alone, where altup_streams is 0."""
+
+    def __init__(self, c, weights, stream):
+        self.c, self.weights, self.n = c, weights, c['altup_streams']
+        self.all, self.predicted, self.learned = [stream], [], []
+        for i in range(self.n - 1):
+            matrix = rows_of(weights, 'altup_in_%d' % i, c['dim'])
+            self.all.append([as_large(product(matrix, x), x) for x in stream])
+
+    def of_layer(self, name, layer):
+        return self.weights['%s.%d' % (name, layer)]
+
+    def coefficients(self, name, layer, x):
+        normed = norm(x, self.of_layer('altup_norm', layer), self.c['norm_eps'])
+        router = rows_of(self.weights, 'altup_router.%d' % layer, self.c['dim'])
+        modes = [math.tanh(dot(row, normed) / self.c['dim']) for row in router]
+        return product(rows_of(self.weights, '%s.%d' % (name, layer), self.n), modes)
+
+    def first(self, layer, stream, normed):
+        """What a layer begins with, in the place of the residual stream: a prediction. Of what attention reads of it,
+        `normed` (rows), a residual is learned."""
+        if not self.n:
+            return stream
+        n, self.predicted = self.n, [[] for _ in range(self.n)]
+        for rows in zip(*self.all):
+            mixing = self.coefficients('altup_predict', layer, rows[0])
+            for i in range(n):
+                self.predicted[i].append([x + sum(mixing[n * i + j] * rows[j][e] for j in range(n))
+                                          for e, x in enumerate(rows[i])])
+        left = rows_of(self.weights, 'laurel_in.%d' % layer, self.c['dim'])
+        right = rows_of(self.weights, 'laurel_out.%d' % layer, self.c['laurel_rank'])
+        after, eps = self.of_layer('laurel_after', layer), self.c['norm_eps']
+        reads = normed(self.predicted[0])
+        self.learned = both(reads, [norm(product(right, product(left, x)), after, eps) for x in reads])
+        return self.predicted[0]
+
+    def with_learned(self, stream):
+        """Between the halves of a layer."""
+        return [[x / math.sqrt(2) for x in row] for row in both(stream, self.learned)] if self.n else stream
+
+    def corrected(self, layer, stream, own):
+        """The residual stream behind a layer: all are corrected, and all but the first hear of the layer's own
+        embedding, which reads the first."""
+        if not self.n:
+            return layer_end(self.c, self.weights, layer, stream, own)
+        shares = [[1 + v for v in self.coefficients('altup_correct', layer, x)] for x in stream]
+        changes = [[x - y for x, y in zip(*pair)] for pair in zip(stream, self.predicted[0])]
+        self.all = [both(rows, [[share[i] * v for v in change] for share, change in zip(shares, changes)])
+                    for i, rows in enumerate(self.predicted)]
+        scale = self.of_layer('altup_scale', layer)
+        said = said_by_own(self.c, self.weights, layer, [list(map(mul, x, scale)) for x in self.all[0]], own)
+        self.all[1:] = [both(rows, said) for rows in self.all[1:]]
+        return self.all[0]
+
+    def merged(self, stream):
+        """Their mean, behind the last layer, all as large as the first."""
+        sums = stream
+        for i in range(self.n - 1):
+            matrix = rows_of(self.weights, 'altup_out_%d' % i, self.c['dim'])
+            sums = both(sums, [as_large(product(matrix, y), x) for y, x in zip(self.all[i + 1], stream)])
+        return [[v / self.n for v in row] for row in sums] if self.n else stream
+
+
+# ---- attention's queries, keys and values ----
 
 def heads_of(c, weights, name, layer, seen):
     """of(x): the queries (name q), keys (k) or values (v) of one position, by head: with bias and with the norm that
@@ -713,6 +804,7 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
     scaled = [[x * (c['embedding_scale'] or 1) for x in row] for row in read]
     stream = [embedded(c, weights, x, p) for x, p in zip(scaled, of_text)]
     own, kept, whole, allowed = own_embeddings(c, weights, ids, stream), {}, c, None
+    streams = Streams(c, weights, stream)
 
     def normed(place, layer, rows):
         """The rows behind one of the layer's norms, if the model has that one."""
@@ -727,10 +819,11 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
         whole_norms = c['experts_beside'] and 'router_norm.%d' % layer in weights  # say has norms of its own
         reads = before if parallel else stream if whole_norms else normed('ffn_norm', layer, stream)
         stream = added(c, stream, [say(x) for x in reads], lambda rows: normed('ffn_after', layer, rows))
-        return layer_end(c, weights, layer, stream, own)
+        return streams.corrected(layer, stream, own)
 
     for layer in range(c['n_layers']):
         c = of_layer(whole, layer)
+        stream = streams.first(layer, stream, lambda rows: normed('attention_norm', layer, rows))
         flags = c['layers'][layer] if c['layer_table'] else 0
         positions = in_place if flags & TURNS_AS_SLIDING else of_text
         width = window if window is not None else 0 if flags & SEES_ALL else c['sliding_window']
@@ -779,7 +872,8 @@ def logits(c, weights, ids, window=None, sinks=0, positions=None, map=None, logn
         wo = rows_of(weights, 'wo.%d' % layer, c['n_heads'] * (c['value_dim'] or c['head_dim']))
         out = [biased(product(wo, seen(m)), weights.get('bo.%d' % layer)) for m in mixed]
         stream = added(c, stream, out, lambda rows: normed('attention_after', layer, rows))
-        stream = fed(stream, layer, flags, before)
+        stream = fed(streams.with_learned(stream), layer, flags, before)
+    stream = streams.merged(stream)
     classifier = embedding if c['shared_classifier'] else rows_of(weights, 'classifier', dim)
     last = [norm(x, weights['final_norm'], eps, c['layer_norm']) for x in stream]
     scale = c['logit_scale'] or 1

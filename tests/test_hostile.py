@@ -46,6 +46,8 @@ NEWEST = {
     'delta rule': dict(layers=[64, 0], state_kind=1, conv_width=3, state_key_heads=1, state_value_heads=2,
                        state_key_dim=2, state_value_dim=3, n_experts=2, n_experts_used=1, expert_hidden_dim=3,
                        shared_hidden_dim=3, shared_gate=1),
+    'alternating updates': dict(norm_place=2, activation=1, per_layer_dim=3, altup_streams=2, laurel_rank=3,
+                                sparse_layers=1, sparsity=0.5),
     'short convolution': dict(layers=[64, 0], state_kind=2, conv_width=3, state_bias=1)}
 LISTS = dict(method='longrope', factor=4.0, short_factors=[1.0, 1.5], long_factors=[2.0, 9.0])
 

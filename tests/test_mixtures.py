@@ -172,6 +172,33 @@ def refused(what, source, *words):
 
 
 @takes_long
+def transposed(shape, values):
+    """Inputs as rows instead of outputs, of each expert."""
+    n, rows_of_one, columns = shape
+    one = rows_of_one * columns
+    return [n, columns, rows_of_one], [values[e * one + row * columns + column] for e in range(n)
+                                       for column in range(columns) for row in range(rows_of_one)]
+
+
+def test_behind_pictures():
+    """Qwen3-VL's experts: with inputs as rows, as published, and with outputs, as release 5 saves them. Its class does
+    not look at norm_topk_prob."""
+    row = row_of('qwen 3 moe, fused, release 5')
+    c = meaning_of(row)
+    weights, ids = random_weights(c, 5), random_ids(60, c['vocab_size'], 5)
+    inside = dict(settings_of(row), model_type='qwen3_vl_moe_text', architectures=None, rope_theta=c['theta'],
+                  norm_topk_prob=False)
+    settings = dict(model_type='qwen3_vl_moe', architectures=['Qwen3VLMoeForConditionalGeneration'],
+                    text_config=inside, tie_word_embeddings=True)
+    saved = {name.replace('model.', 'model.language_model.', 1): tensor
+             for name, tensor in tensors_of_row(row, c, weights).items()}
+    published = {name: transposed(*tensor) if '.experts.' in name else tensor for name, tensor in saved.items()}
+    for what, tensors in ('published', published), ('saved', saved):
+        model = exported(write_folder(in_work('vl_' + what), settings, tensors), 'vl_' + what)
+        for engine in ENGINES:
+            close(perplexity(model, ids, *engine), kept.nll(c, weights, ids), 1e-4, 'experts as ' + what)
+
+
 def test_hostile_folders():
     for name in 'mixtral, 8 of 2', 'qwen 3 moe, fused, release 5', 'gpt-oss':
         row = row_of(name)

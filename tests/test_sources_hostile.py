@@ -245,7 +245,7 @@ def test_refused_gguf():
          w.gguf(settings, tensors).replace(struct.pack('<IQ', STRING, 2), struct.pack('<IQ', STRING, 1 << 60))),
         ('one byte more', 'too long', whole + bytes(1)), ('one row less', 'cut short', whole[:-128]),
         ('another architecture', 'general.architecture',
-         w.gguf(dict(settings, **{'general.architecture': (STRING, 'gemma3n')}), tensors)),
+         w.gguf(dict(settings, **{'general.architecture': (STRING, 'gemma5')}), tensors)),
         ('no architecture', 'general.architecture',
          w.gguf({k: v for k, v in settings.items() if 'arch' not in k}, tensors)),
         ('a part', 'parts', w.gguf(dict(settings, **{'split.count': (2, 3)}), tensors)),

@@ -350,6 +350,20 @@ static void test_vectors(void) {
     check(isnan(nan), "gelu of NaN is %g", (double)nan);
 }
 
+// Puts a random number of a type at a place, an int8 without a scale. Returns what it is there.
+static float put_number(uint8_t *at, Number type) {
+    float x = (float)uniform();
+    int8_t byte = (int8_t)(x * 127);
+    if (type == NUMBER_I8) {
+        memcpy(at, &byte, 1);
+        return byte;
+    }
+    numbers_from_f32(at, type, &x, 1);
+    uint16_t half;
+    memcpy(&half, at, sizeof half);
+    return type == NUMBER_F16 ? (float)half_value(half) : x;
+}
+
 static void test_gemm(void) {
     static const char *const names[] = {
         [NUMBER_F16] = "float16", [NUMBER_F32] = "float32", [NUMBER_I8] = "int8"};
@@ -358,28 +372,14 @@ static void test_gemm(void) {
             for (int k = 1; k <= 70; k += 23)
                 for (int type = 0; type <= NUMBER_I8; type++) {
                     size_t lda = (size_t)k + 3, ldb = (size_t)n + 5,
-                           size = type == NUMBER_F32   ? 4
-                                  : type == NUMBER_F16 ? 2
-                                                       : 1;
+                           size = (size_t)number_bytes((Number)type);
                     float *a = get((size_t)m * lda * 4), *c = get((size_t)m * (size_t)n * 4),
                           *wide = get((size_t)k * ldb * 4);
                     uint8_t *b = get((size_t)k * ldb * size);
                     double worst = 0;
                     for (size_t i = 0; i < (size_t)m * lda; i++) a[i] = (float)uniform();
-                    for (size_t i = 0; i < (size_t)k * ldb; i++) {
-                        float x = (float)uniform();
-                        uint16_t half;
-                        numbers_from_f32(&half, NUMBER_F16, &x, 1);
-                        int8_t byte = (int8_t)(x * 127);
-                        memcpy(b + i * size,
-                               type == NUMBER_F32   ? (void *)&x
-                               : type == NUMBER_F16 ? (void *)&half
-                                                    : (void *)&byte,
-                               size);
-                        wide[i] = type == NUMBER_F32   ? x
-                                  : type == NUMBER_F16 ? (float)half_value(half)
-                                                       : byte;
-                    }
+                    for (size_t i = 0; i < (size_t)k * ldb; i++)
+                        wide[i] = put_number(b + i * size, (Number)type);
                     for (size_t i = 0; i < (size_t)m * (size_t)n; i++) c[i] = 7;
                     gemm_accumulate(
                         &(Gemm){m, n, k, a, (int64_t)lda, b, (Number)type, (int64_t)ldb, c, NULL});
@@ -405,25 +405,13 @@ static void test_rotated(void) {
     for (int m = 1; m <= 13; m++)
         for (int pairs = 1; pairs <= 33; pairs += 8)
             for (int type = 0; type <= NUMBER_I8; type++) {
-                size_t k = 2 * (size_t)pairs, size = type == NUMBER_F32   ? 4
-                                                     : type == NUMBER_F16 ? 2
-                                                                          : 1;
+                size_t k = 2 * (size_t)pairs, size = (size_t)number_bytes((Number)type);
                 float *a = get((size_t)m * k * 4), *c = get((size_t)m * 64 * 4),
                       *cosines = get(k * 64 * 4), *sines = cosines + k * 32;
                 double *keys = get(k * 64 * 8), worst = 0;
                 uint8_t *b = get(k * 64 * size);
-                for (size_t i = 0; i < k * 64; i++) {
-                    float x = (float)uniform();
-                    uint16_t half;
-                    numbers_from_f32(&half, NUMBER_F16, &x, 1);
-                    int8_t byte = (int8_t)(x * 127);
-                    memcpy(b + i * size,
-                           type == NUMBER_F32   ? (void *)&x
-                           : type == NUMBER_F16 ? (void *)&half
-                                                : (void *)&byte,
-                           size);
-                    keys[i] = type == NUMBER_F32 ? x : type == NUMBER_F16 ? half_value(half) : byte;
-                }
+                for (size_t i = 0; i < k * 64; i++)
+                    keys[i] = put_number(b + i * size, (Number)type);
                 for (size_t i = 0; i < (size_t)m * k; i++) a[i] = (float)uniform();
                 for (int i = 0; i < m * 64; i++) c[i] = 2;
                 for (int i = 0; i < pairs * 64; i++) {

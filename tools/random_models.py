@@ -15,7 +15,8 @@ from random_shapes import SHAPES, settings, tensors
 HARMONY = ['<|startoftext|>', '<|endoftext|>', '<|reserved_200000|>', '<|reserved_200001|>', '<|return|>',
            '<|constrain|>', '<|reserved_200004|>', '<|channel|>', '<|start|>', '<|end|>', '<|message|>']
 CHATML = ['<|endoftext|>', '<|im_start|>', '<|im_end|>']
-TYPES = {'F32': (0, 1, 4), 'Q5_0': (6, 32, 22), 'Q8_0': (8, 32, 34), 'Q4_K': (12, 256, 144), 'Q6_K': (14, 256, 210), 'MXFP4': (39, 32, 17)}
+TYPES = {'F32': (0, 1, 4), 'Q5_0': (6, 32, 22), 'Q8_0': (8, 32, 34), 'Q4_K': (12, 256, 144), 'Q6_K': (14, 256, 210),
+         'MXFP4': (39, 32, 17)}
 U32, F32, BOOL, STRING, ARRAY, I32 = 4, 6, 7, 8, 9, 5
 POOL = 4096  # blocks that are made; larger tensors repeat them
 

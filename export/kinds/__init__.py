@@ -7,5 +7,7 @@ how tensors come into our order, and out of it.
     states      layers with a state in the place of attention: the delta rule, short convolutions
     layers      which layers slide, do without RoPE, or turn by settings of their own
     shapes      layers whose heads and widths differ, and layers that read the keys of others
+    altup       streams beside the residual stream, and a learned residual
+    gaussian_topk  feed-forward layers whose gates are mostly zero
     steps       scales, chunks, norms without weights, xIELU
 """

@@ -10,15 +10,26 @@ from ..common import (MAX_HEAD_DIM, MAX_HEADS, MAX_LAYERS, MAX_PER_LAYER, MAX_WI
 from ..families import Family, Gguf
 from ..model import (FIELDS_OF, KEYS_ARE_VALUES, PROPORTIONAL, TURNS_AS_SLIDING, WITHOUT_SINKS, Feature, Model, Shape,
                      of_kind)
-from ..tensors import ARRAY, I32, U32, Small, Tensors
+from ..tensors import ARRAY, I32, U32, Place, Small, Tensors
 
 KV = 'num_key_value_heads'
 
 
 # ---- config.json ----
 
-def from_config(config: Keys, family: Family, model: Model) -> None:
-    """Sets the shapes of layers where they are not alike. The header then has the widest."""
+def read_widths(config: Keys, family: Family, n_layers: int) -> List[int]:
+    """The widths of feed-forward layers, from a list or from one number for all; nothing where they cannot differ."""
+    if not family.shapes or not family.shapes.widths:
+        return []
+    key = family.keys.of('hidden_dim')
+    if not isinstance(config.values.get(key), list):
+        return [config.integer(key, MAX_WIDTH, family.default(key, REFUSED))] * n_layers
+    return config.get(key, lambda v: len(v) == n_layers and all(type(x) is int and 0 < x <= MAX_WIDTH for x in v),
+                      'a whole number up to %d, or one for each of %d layers' % (MAX_WIDTH, n_layers))
+
+
+def from_config(config: Keys, family: Family, model: Model, widths: List[int]) -> None:
+    """Sets the shapes of layers where they are not alike. The header then has the widest. widths: of read_widths."""
     rule, n = family.shapes, model.n_layers
     if not rule:
         return
@@ -27,9 +38,10 @@ def from_config(config: Keys, family: Family, model: Model) -> None:
     n_kv_heads = [model.n_kv_heads * (rule.sliding_kv_times if slide else 1) for slide in slides]
     head_dims = [model.head_dim] * n
     read_full(config, family, slides, n_kv_heads, head_dims)
-    sources = read_sources(config, rule.shared, slides)
+    sources = read_sources(config, rule.shared, family, slides)
     wide = bool(rule.double) and config.flag(rule.double, False, False)
-    hidden = [model.hidden_dim * (2 if wide and source != layer else 1) for layer, source in enumerate(sources)]
+    hidden = widths or [model.hidden_dim * (2 if wide and source != layer else 1)
+                        for layer, source in enumerate(sources)]
     for layer in range(n):
         if n_heads[layer] % n_kv_heads[layer]:
             config.refuse(KV, 'what divides the %d heads of layer %d (found %d there)' % (
@@ -96,11 +108,11 @@ def read_by_layer(config: Keys, key: str, by_layer: Dict[str, Any], n_kv_heads: 
             own.refuse(other, 'no such key, since it is not read by layer')
 
 
-def read_sources(config: Keys, key: str, slides: List[bool]) -> List[int]:
+def read_sources(config: Keys, key: str, family: Family, slides: List[bool]) -> List[int]:
     """The layer whose keys and values each one reads: of the last layers, so many, the last one before them that is of
     the same kind."""
     n = len(slides)
-    first = n - (config.integer(key, MAX_WIDTH, 0, low=0) if key else 0)
+    first = n - (config.integer(key, MAX_WIDTH, family.default(key, 0), low=0) if key else 0)
     if first < 1:
         config.refuse(key, 'a number below num_hidden_layers, %d' % n)
     sources = list(range(first))
@@ -135,9 +147,9 @@ def to_config(path: str, family: Family, model: Model) -> Dict[str, Any]:
     sharing = [shape.kv_layer != layer for layer, shape in enumerate(shapes)]
     doubled = any(shape.hidden_dim != narrow for shape in shapes)
     if rule.double and any(shape.hidden_dim != narrow * (2 if doubled and shares else 1)
-                           for shape, shares in zip(shapes, sharing)) or not rule.double and doubled:
+                           for shape, shares in zip(shapes, sharing)) or not (rule.double or rule.widths) and doubled:
         raise Problem(path, 'has feed-forward layers of several widths, which %s has not' % family.title)
-    keys['intermediate_size'] = narrow
+    keys['intermediate_size'] = [shape.hidden_dim for shape in shapes] if rule.widths and doubled else narrow
     if rule.double:
         keys[rule.double] = doubled
     if rule.shared:
@@ -364,6 +376,15 @@ def source_settings(path: str, rule: Gguf, model: Model, slides: List[bool]) -> 
         raise Problem(path, 'has layers that read the keys of others than the last one of each kind, the full one '
                       'last, which no key of %s says' % rule.architecture)
     return {rule.shared: (U32, shared)} if rule.shared else {}
+
+
+def unused_keys(plan: List[Place], model: Model) -> List[Place]:
+    """Keys and values for layers that read those of others, as llama.cpp loads some architectures: those of the others
+    again, which nothing reads."""
+    parts = 'wk', 'wv', 'bk', 'bv', 'k_norm'
+    there = {(place.part, place.layer): place for place in plan if place.part in parts}
+    return [there[part, shape.kv_layer]._replace(layer=layer) for layer, shape in enumerate(model.shapes)
+            if shape.kv_layer != layer for part in parts if (part, shape.kv_layer) in there]
 
 
 def proportional_tensor(model: Model, rope: Dict[str, Any]) -> Small:

@@ -1,7 +1,7 @@
-// A choice of keys (index.c of the core), a chunk of rows at a time. The indexer's keys have a cache
-// like any other's, so that its scores come from attention's products, by any method and map; what
-// follows is a sum over heads in place of a softmax. A few queries are under way together: the team
-// shares the blocks of the past, and then each thread chooses for some of the queries.
+// Attention to chosen keys (src/kinds/index.c), a chunk of rows at a time. The indexer's keys have a
+// cache like any others, so attention's products make its scores, under any method and map; a sum
+// over heads then takes the place of a softmax. A few queries are in work at a time: the team shares
+// the blocks of the past, and then each thread chooses for some of the queries.
 
 #include <math.h>
 #include <string.h>
@@ -78,8 +78,8 @@ static uint32_t in_order(float x) {
     return bits >> 31 ? ~bits : bits | 0x80000000u;
 }
 
-// The number that `most` of n are not below: its digits of 8 bits one after the other, the highest
-// first. *equals becomes how many of those that are equal to it are among the `most`.
+// The `most`-th greatest of n numbers, found by its bytes, the highest first (a radix select). *equals
+// becomes how many numbers equal to it are among the `most` greatest.
 static uint32_t least_chosen(const uint32_t *numbers, int n, int most, int *equals) {
     uint32_t found = 0;
     uint32_t known = 0;  // the bits of `found` that are
@@ -96,7 +96,7 @@ static uint32_t least_chosen(const uint32_t *numbers, int n, int most, int *equa
     return found;
 }
 
-// Marks the best index_topk of n keys, of equals the first ones.
+// Marks the best index_topk of n keys, the first ones among equals.
 static void choose_keys_of(const float *likings, int n, int topk, uint32_t *ordered,
                            uint64_t *chosen) {
     int equals;
@@ -168,7 +168,7 @@ static void choose_keys_by_team(const Team *team, Transformer *t, int index, int
     }
 }
 
-// Latent attention that sees the chosen keys: of the layer's own choice, or of the last one before.
+// Latent attention to the chosen keys: the layer's own choice, or that of the last layer before it.
 static void mix_index_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
     const ModelConfig *m = &t->model->config;
     const Index *x = &t->extra->index;
@@ -190,7 +190,7 @@ static bool has_choice(const Model *model, const Layer *layer) {
     return model->config.extra->index.topk > 0;
 }
 
-// Half precision at least: a choice between keys that are nearly alike is not worth less memory.
+// At least half precision: saving memory here would make the choice between similar keys unreliable.
 static void shape_index(const Model *model, const Layer *layer, KvCache *cache, int *n_heads) {
     const IndexConfig *c = &model->config.extra->index;
     if (!layer_chooses(&model->config, layer)) return;

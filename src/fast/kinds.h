@@ -134,6 +134,24 @@ typedef struct {
     float *gate;  // (chunk, per_layer_dim) what a layer takes of them
 } PerLayer;
 
+// ---- gaussian_topk.c ----
+// Feed-forward layers whose gates are mostly zero: gaussian_topk.c has the definition.
+
+typedef struct {
+    float *gates;      // (chunk, hidden_dim)
+    float deviations;  // above the mean, where they are cut
+} FastGaussianTopk;
+
+// ---- altup.c ----
+// Streams beside the residual stream, and a learned residual: altup.c has the definition.
+
+// For a chunk of rows.
+typedef struct {
+    float *streams, *predicted;  // (streams, chunk, dim)
+    float *learned;              // (chunk, dim)
+    float *narrow;               // (chunk, laurel_rank)
+} FastAltup;
+
 // ---- states.c ----
 // Layers that keep a state in place of keys and values. states.c has their definition.
 
@@ -183,5 +201,7 @@ struct FastExtra {
     Index index;
     States states;
     PerLayer per_layer;
+    FastAltup altup;
+    FastGaussianTopk gaussian_topk;
     DistanceTerms encoding;
 };

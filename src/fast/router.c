@@ -1,5 +1,5 @@
-// The router of a layer with experts (that of src/kinds/experts.c), for many rows: their logits come from
-// one product, and then each row chooses for itself.
+// The router of a layer with experts, as in src/kinds/router.c, for many rows: one product makes the
+// logits of all of them, and then each row chooses for itself.
 #include <math.h>
 #include <string.h>
 

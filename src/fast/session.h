@@ -55,37 +55,35 @@ void session_free(Session *session);
 // The bytes that session_new would ask for; 0 when it would refuse the configuration.
 uint64_t session_needs(const Model *model, const SessionConfig *config);
 
-// Whether the definition reads such a session: where it is asked for, and where the fast engine
-// cannot.
+// Whether such a session is read by the definition: when that is asked for, or the fast engine cannot
+// read it.
 bool session_is_plain(const Model *model, const SessionConfig *config);
 
-// Keeps a copy of what layers with a state have read so far, for a way back to here; there is one. Of
-// other models it does nothing.
+// Keeps a copy of the layers' states, so that session_rewind can come back to here. There is one copy,
+// the latest. Does nothing for models without states.
 void session_keep(Session *session);
 
-// Forgets what was read from `position` on; 0: all. A state has no earlier position: of models with
-// such layers it forgets more, all that came behind the copy, or all. Returns how many tokens are
-// still read: whoever goes on reads again what is missing. For a method that follows the length, the rest
-// must be read at the length at which the kept part was read. Otherwise the cache is not what a
-// fresh session would hold.
+// Forgets what was read from `position` on (0: everything). States cannot go back that far: a model
+// that has them goes back to the copy, or to the beginning. Returns how many tokens are still read;
+// the caller reads the missing ones again. With a method that follows the length, read the rest at
+// the length at which the kept part was read, or the cache is not what a fresh session would hold.
 int session_rewind(Session *session, int position);
 
-// Forgets all, for a text of n tokens, at most as many as the session can hold. When they are
-// spread, no more are read.
+// Forgets everything, for a text of n tokens, at most as many as the session can hold. If they are
+// spread, no more than n can be read.
 void session_begin(Session *session, int n);
 // The position of token number i, from 0: i, unless the text is spread.
 int session_place(const Session *session, int i);
 
-// Reads n tokens behind what was read before, in a text of `length` tokens by now, at least up to
-// the last of the n. A method that follows the length turns every query and every cached key at the
-// scale of that length. session_logits can then give the logits of the last n_logits tokens; 0 if
-// only the cache matters. False with the reason when a token is not in the vocabulary, the context
-// cannot hold them, activations are not finite, or go_on, Ctrl-C or SIGTERM ends the reading.
+// Reads n more tokens of a text of `length` tokens so far, which includes these n. A method that
+// follows the length turns every query and every cached key at the scale of that length.
+// session_logits can then give the logits of the last n_logits tokens; 0 if only the cache matters.
+// False with the reason when a token is not in the vocabulary, the context cannot hold them,
+// activations are not finite, or go_on, Ctrl-C or SIGTERM ends the reading.
 bool session_read(Session *session, const int32_t *tokens, int n, int length, int n_logits,
                   Error *err);
 
-// Logits (n_rows, vocab_size) of kept positions [row, row + n_rows), row 0 being the first that was
-// kept; at most LOGIT_ROWS at a time. Of a read longer than a chunk, only the last chunk's rows are
-// still there. Valid until the next call, and the caller's to change. NULL with the reason when one
-// is not finite.
+// Logits (n_rows, vocab_size) of rows [row, row + n_rows) of the last read's n_logits, at most
+// LOGIT_ROWS at a time. After a read longer than a chunk, only the last chunk's rows are still there.
+// Valid until the next call; the caller may change them. NULL with the reason when one is not finite.
 float *session_logits(Session *session, int row, int n_rows, Error *err);

@@ -1,6 +1,6 @@
-// Layers with a state (states.c), a chunk of rows at a time: the products with weights are of
-// all rows together, and the recurrence goes over a few rows at once. A head's matrix is read by
-// columns, which do not know of one another: some of them stay near the processor for all rows.
+// Layers with a state (src/kinds/states.c), a chunk of rows at a time: the products with weights take
+// all rows together, and the recurrence takes a few rows at once. The columns of a head's matrix are
+// independent, so a block of them stays in the cache for all rows.
 
 #include <math.h>
 #include <string.h>
@@ -60,8 +60,8 @@ static const float *input_of(const Channels *c, const float *u, int64_t stride, 
     return from >= 0 ? u + from * stride : c->past[c->taps - 1 + from];
 }
 
-// The rows u (n, stride) of the channels, each becoming its convolution: the last one first, so that
-// what others read is still there.
+// Replaces the rows u (n, stride) of the channels by their convolution, the last row first, because
+// later rows read earlier ones.
 static void convolve_rows(const Channels *c, float *u, int64_t stride, int n) {
     enum { FULL = CHANNELS / LANES };
     for (int row = n - 1; row >= 0; row--) {
@@ -175,13 +175,13 @@ typedef struct {
     int64_t columns;
 } Head;
 
-// What a few rows have to do with one another, each behind the one before. Their states are, with A
-// for what is left of the one before them, S0, and D for what is left from row s to row t
-// (arXiv 2406.06484, with the decay of arXiv 2412.06464):
+// How a few consecutive rows depend on one another (arXiv 2406.06484, with the decay of arXiv
+// 2412.06464). S0 is the state before them, A_t what is left of it at row t, and D_st what is left at
+// row t of what row s wrote:
 //     d_t = beta_t (v_t - A_t S0^T k_t - the sum over s < t of D_st (k_s k_t) d_s)
 //     o_t = A_t S0^T q_t + the sum over s <= t of D_st (k_s q_t) d_s
 //     S = A S0 + the sum over s of D_s k_s d_s^T
-// So S0 is read once for all of them, and written once.
+// So S0 is read and written once for all of them.
 typedef struct {
     const float *k[AT_ONCE], *q[AT_ONCE];
     float beta[AT_ONCE];
@@ -283,7 +283,7 @@ static void step_rest(const Head *h, int64_t first) {
     }
 }
 
-// Values become what heads say of queries. A thread's share is blocks of a head's columns.
+// Replaces values by the heads' outputs. A thread's share is blocks of a head's columns.
 static void step_heads_by_team(const Team *team, States *s, int index, int n) {
     const ModelConfig *m = &s->model->config;
     int64_t key_dim = m->extra->states.key_dim;
@@ -388,7 +388,7 @@ static void shape_state(const Model *model, const Layer *layer, KvCache *cache) 
     if (keeps_state(model, layer)) cache->n_kv_heads = 0;
 }
 
-// For a text that begins.
+// For the beginning of a text.
 static void forget_states(Transformer *t) {
     if (t->first == 0 && t->n_kept) memset(t->kept, 0, t->n_kept * sizeof *t->kept);
 }

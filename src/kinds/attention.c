@@ -266,7 +266,7 @@ void attend(Plain *p, float *x) {
     add_normed(p, x, p->w->extra->stream.attention_after);
 }
 
-static void mix_attention(Plain *p, float *x) {
+void mix_attention(Plain *p, float *x) {
     const Layer *w = p->w;
     read_normed(p, x, w->attention_norm);
     matmul_biased(p->q, &w->wq, p->normed, w->extra->attention.bq, p->row);

@@ -84,3 +84,6 @@ bool query_sees(const Plain *plain, int j);
 // x += wo @ mixed, where all heads of q mix the values of what was read so far. q, and the present
 // token's key and value, are there.
 void attend(Plain *plain, float *x);
+
+// The step of a layer.
+void mix_attention(Plain *plain, float *x);

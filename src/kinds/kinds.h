@@ -3,10 +3,12 @@
 #pragma once
 
 #include "../llama/kind.h"
+#include "altup.h"
 #include "attention.h"
 #include "encodings.h"
 #include "experts.h"
 #include "feed_forward.h"
+#include "gaussian_topk.h"
 #include "index.h"
 #include "latent.h"
 #include "layers.h"
@@ -24,12 +26,14 @@ struct ModelExtra {
     AttentionConfig attention;
     StreamConfig stream;
     FeedForwardConfig feed_forward;
+    GaussianTopkConfig gaussian_topk;
     ExpertsConfig experts;
     LatentConfig latent;
     IndexConfig index;
     StatesConfig states;
     MambaConfig mamba;
     PerLayerConfig per_layer;
+    AltupConfig altup;
     EncodingConfig encoding;
 };
 
@@ -62,6 +66,7 @@ struct LayerExtra {
     StatesTensors states;
     MambaTensors mamba;
     PerLayerTensors per_layer;
+    AltupTensors altup;
     EncodingTensors encoding;
 };
 
@@ -80,5 +85,6 @@ struct PlainExtra {
     PlainIndex index;
     PlainStates states;
     PlainPerLayer per_layer;
+    PlainAltup altup;
     PlainEncoding encoding;
 };

@@ -8,7 +8,7 @@
 // The tensors of a model and of one layer, in rising order of their places: those in front of the
 // layers in a file, a layer's, and those behind the layers.
 typedef struct {
-    Tensor rows[96];
+    Tensor rows[128];
     int n;
 } Tensors;
 enum { OF_LAYERS = 100, BEHIND_LAYERS = 900 };

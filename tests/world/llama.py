@@ -3,6 +3,7 @@ of a prompt past the window and past the original length, against ours. A differ
 model_export.py warned of, or is shown to be theirs."""
 
 import os
+import statistics
 import struct
 from math import log
 
@@ -77,6 +78,7 @@ def models():
     yield from states()
     yield from exaone()
     yield from gemma()
+    yield from gemma3n()
     yield from autumn()
 
 
@@ -151,6 +153,24 @@ def gemma():
     yield 'gemma2 of 46 layers', path, c
 
 
+def gemma3n():
+    """Gemma 3n by the numbers that llama.cpp has for it and reads from no key: streams, widths, sparse layers, and layers
+    with keys of their own, behind which others read these."""
+    slides = [(i + 1) % 5 != 0 for i in range(25)]
+    shapes = [(4, 2, 8, 256, i if i < 20 else 18 if slide else 19) for i, slide in enumerate(slides)]
+    c = config(**dict(
+        next(case for case in cases_of('gemma3n_text') if 'two_ropes' in case.features).fields, n_layers=25,
+        layers=[4 if slide else 1 for slide in slides], hidden_dim=256, per_layer_dim=256, laurel_rank=64, sparse_layers=10,
+        sparsity=0.95, logit_cap=30.0, shared_classifier=1, shapes=shapes, n_heads=4, n_kv_heads=2, head_dim=8))
+    path, weights = in_work('gemma3n.bin'), random_weights(c, 13)
+    for name, values in weights.items():  # else streams mix so much that layer by layer a difference grows tenfold
+        part = name.split('.')[0]
+        factor = 0.1 if part == 'altup_predict' else 0.25 if part.endswith('_after') else 1
+        weights[name] = type(values)('f', [x * factor for x in values])
+    write_model(path, c, weights)
+    yield 'gemma3n of 25 layers', path, c
+
+
 def autumn():
     """Mamba 2 and layers of one step, as Nemotron-H, Nemotron 3 and Granite 4 H have them; and choices of keys, as
     DeepSeek V3.2 and GLM-5 have them, by each way to scale that each can say."""
@@ -171,7 +191,13 @@ def gelu_by_table(x):
     return x if x >= 10 else 0.0 if x <= -10 else half(GELU(half(x)))
 
 
-GELU = reference.gelu
+def largest_of_sample(gates, sparsity):
+    """As llama.cpp has it, whose deviation is that of a sample."""
+    cutoff = statistics.fmean(gates) + statistics.stdev(gates) * statistics.NormalDist().inv_cdf(sparsity)
+    return [max(0.0, gate - cutoff) for gate in gates]
+
+
+GELU, LARGEST = reference.gelu, reference.largest
 
 
 def difference(library, name, path, c):
@@ -204,13 +230,13 @@ def difference(library, name, path, c):
         wrong = '' if still <= TOLERANCE else '%.3g nats apart, and %.3g from what was said' % (worst, still)
         return wrong, worst, 'warned: "%s", %.2g from that' % (words, still)
     if c['activation'] == 1:
-        reference.gelu = gelu_by_table
+        reference.gelu, reference.largest = gelu_by_table, largest_of_sample
         try:
             # A number near the middle of two of the table may fall to either, and may make another expert the chosen
             # one: of a model with experts one token in twenty may differ.
             still = apart(theirs, reference.nll(*read_model(path), ids), LENGTH // 20 if c['n_experts'] else 0)
         finally:
-            reference.gelu = GELU
+            reference.gelu, reference.largest = GELU, LARGEST
         # Each layer's numbers near the middle of two add up: of 46 layers more than of the others' four to eight.
         if still <= BY_TABLE * max(1, c['n_layers'] / 8):
             return '', worst, 'theirs: GELU from a table of float16, %.2g from that' % still

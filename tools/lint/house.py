@@ -25,7 +25,7 @@ COLUMNS, FILE_LINES, FUNCTION_LINES, PARAMETERS, CASTS = 120, 450, 50, 7, 100
 CLOSED_LINES = 1500
 OTHERS = re.compile(r'expert|router|latent|per[-_ ]layer|alibi|shaw|sinusoid|disentangled|transformer-xl|spread_|'
                     r'\bjumps?\b|mamba|convol|delta_?rule|layer_state|\bstates\b|sliding|encoding|gelu|layernorm', re.I)
-KIND_NAMES = re.compile(r'\bextra->(experts|latent|states|per_layer|encoding)\b')
+KIND_NAMES = re.compile(r'\bextra->(experts|latent|states|per_layer|altup|gaussian_topk|encoding)\b')
 # What is a part of a kind's slice: a state in files of its own, what chooses keys in front of latent attention,
 # and what chooses experts.
 PARTS = {'states': ['mamba'], 'latent': ['index'], 'experts': ['router']}

@@ -1,0 +1,229 @@
+// Alternating updates and a learned residual, a chunk at a time: altup.c of the core has the
+// definition. A thread's share is rows.
+#include <math.h>
+#include <string.h>
+
+#include "kinds.h"
+
+// Row `row` of a stream of the chunk.
+static float *stream_row(const Transformer *t, float *streams, int stream, int row) {
+    int64_t chunk = t->config->chunk;
+    return streams + (stream * chunk + row) * t->model->config.dim;
+}
+
+// made *= the size of x / its own
+static void bring_to_size(float *made, const float *x, int64_t dim) {
+    float own = dot_fast(made, made, dim) / (float)dim;
+    if (own < LEAST_SQUARE) own = LEAST_SQUARE;
+    scale_by(made, sqrtf(dot_fast(x, x, dim) / (float)dim) / sqrtf(own), dim);
+}
+
+// x += factor * y
+static void add_times(float *x, const float *y, float factor, int64_t n) {
+    for (int64_t e = 0; e < n; e++) x[e] += factor * y[e];
+}
+
+// coefficients (n) = matrix (n, streams) @ route(x). `room` (dim) is free.
+static void find_coefficients(const Transformer *t, const AltupTensors *w, const float *matrix,
+                              int n, const float *x, float *room, float *coefficients) {
+    const ModelConfig *m = &t->model->config;
+    int streams = m->extra->altup.streams;
+    int64_t dim = m->dim;
+    float route[MAX_STREAMS];
+    rmsnorm_fast(room, x, w->norm, dim, (float)m->norm_eps);
+    for (int i = 0; i < streams; i++)
+        route[i] = tanhf(dot_fast(w->router + i * dim, room, dim) / (float)dim);
+    for (int i = 0; i < n; i++)
+        coefficients[i] = dot_fast(matrix + (int64_t)i * streams, route, streams);
+}
+
+// ---- the embedding ----
+
+static void place_altup_by_team(const Team *team, Transformer *t, const int32_t *tokens,
+                                int length) {
+    const ModelConfig *m = &t->model->config;
+    const AltupConfig *of_model = &m->extra->altup;
+    float *streams = t->extra->altup.streams;
+    Product others[MAX_STREAMS - 1];
+    Input x = {.x = t->x, .n = t->n};
+    (void)tokens;
+    (void)length;
+    if (of_model->streams == 0) return;
+    for (int i = 1; i < of_model->streams; i++) {
+        others[i - 1] = (Product){.matrix = &of_model->in[i - 1], .stride = m->dim};
+        others[i - 1].out = stream_row(t, streams, i, 0);
+    }
+    matmul_by_team(team, others, of_model->streams - 1, &x, t->workspace);
+    for (int row = team_first(team, t->n), end = team_end(team, t->n); row < end; row++) {
+        const float *first = t->x + row * m->dim;
+        memcpy(stream_row(t, streams, 0, row), first, m->dim * sizeof(float));
+        for (int i = 1; i < of_model->streams; i++)
+            bring_to_size(stream_row(t, streams, i, row), first, m->dim);
+    }
+    team_wait(team);
+}
+
+// ---- the first half ----
+
+// All rows of the chunk: predicted, and x, the first stream of it.
+static void predict_by_team(const Team *team, Transformer *t, const AltupTensors *w) {
+    const ModelConfig *m = &t->model->config;
+    const FastAltup *own = &t->extra->altup;
+    int n = m->extra->altup.streams;
+    for (int row = team_first(team, t->n), end = team_end(team, t->n); row < end; row++) {
+        float coefficients[MAX_STREAMS * MAX_STREAMS];
+        float *x = t->x + row * m->dim;
+        find_coefficients(t, w, w->predict, n * n, stream_row(t, own->streams, 0, row), x,
+                          coefficients);
+        for (int i = 0; i < n; i++) {
+            float *predicted = stream_row(t, own->predicted, i, row);
+            memcpy(predicted, stream_row(t, own->streams, i, row), m->dim * sizeof *predicted);
+            for (int j = 0; j < n; j++)
+                add_times(predicted, stream_row(t, own->streams, j, row), coefficients[i * n + j],
+                          m->dim);
+        }
+        memcpy(x, stream_row(t, own->predicted, 0, row), m->dim * sizeof *x);
+    }
+    team_wait(team);
+}
+
+// learned (n_wanted, dim) = r + rmsnorm(laurel_out . laurel_in . r), with r = norm(x).
+static void learn_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
+    const ModelConfig *m = &t->model->config;
+    const Layer *layer = &t->model->layers[index];
+    const AltupTensors *w = &layer->extra->altup;
+    const FastAltup *own = &t->extra->altup;
+    const float *x = wanted_rows(t, n_wanted);
+    float eps = (float)m->norm_eps;
+    Input normed = rmsnorm_of(t, x, n_wanted, layer->attention_norm);
+    Input narrow = {.x = own->narrow, .n = n_wanted};
+    Product in = {.matrix = &w->laurel_in, .out = own->narrow, .stride = w->laurel_in.rows};
+    Product out = {.matrix = &w->laurel_out, .out = own->learned, .stride = m->dim};
+    matmul_by_team(team, &in, 1, &normed, t->workspace);
+    matmul_by_team(team, &out, 1, &narrow, t->workspace);
+    for (int row = team_first(team, n_wanted), end = team_end(team, n_wanted); row < end; row++) {
+        float *learned = own->learned + row * m->dim;
+        float *read = t->added + row * m->dim;
+        rmsnorm_fast(read, x + row * m->dim, layer->attention_norm, m->dim, eps);
+        rmsnorm_fast(learned, learned, w->laurel_after, m->dim, eps);
+        add_to(learned, read, m->dim);
+    }
+    team_wait(team);
+}
+
+static bool is_altup(const Model *model, const Layer *layer) {
+    (void)layer;
+    return model->config.extra->altup.streams > 0;
+}
+
+static void mix_altup_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
+    int64_t dim = t->model->config.dim;
+    predict_by_team(team, t, &t->model->layers[index].extra->altup);
+    if (n_wanted > 0) learn_by_team(team, t, index, n_wanted);
+    mix_attention_by_team(team, t, index, n_wanted);
+    float *x = wanted_rows(t, n_wanted);
+    for (int row = team_first(team, n_wanted), end = team_end(team, n_wanted); row < end; row++) {
+        add_to(x + row * dim, t->extra->altup.learned + row * dim, dim);
+        scale_by(x + row * dim, sqrtf(0.5f), dim);
+    }
+    team_wait(team);
+}
+
+// ---- the end of a layer ----
+
+// x (n_wanted, dim) becomes what the per-layer embedding reads.
+static void correct_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
+    const ModelConfig *m = &t->model->config;
+    const AltupTensors *w = &t->model->layers[index].extra->altup;
+    const FastAltup *own = &t->extra->altup;
+    int n = m->extra->altup.streams;
+    int64_t dim = m->dim;
+    if (n == 0) return;
+    for (int row = t->n - n_wanted + team_first(team, n_wanted),
+             end = t->n - n_wanted + team_end(team, n_wanted);
+         row < end; row++) {
+        float coefficients[MAX_STREAMS];
+        float *x = t->x + row * dim;
+        float *changed = stream_row(t, own->streams, 0, row);  // the streams are made anew
+        find_coefficients(t, w, w->correct, n, x, changed, coefficients);
+        memcpy(changed, x, dim * sizeof *x);
+        add_times(changed, stream_row(t, own->predicted, 0, row), -1, dim);
+        for (int i = n - 1; i >= 0; i--) {
+            float *stream = stream_row(t, own->streams, i, row);
+            float factor = 1 + coefficients[i];
+            if (i > 0) memcpy(stream, changed, dim * sizeof *stream);
+            scale_by(stream, factor, dim);
+            add_to(stream, stream_row(t, own->predicted, i, row), dim);
+        }
+        for (int64_t e = 0; e < dim; e++) x[e] = changed[e] * w->scale[e];
+    }
+    team_wait(team);
+}
+
+// x (n_wanted, dim) = the mean of all streams, the others brought back and to the size of the first.
+static void merge_by_team(const Team *team, Transformer *t, int n_wanted) {
+    const ModelConfig *m = &t->model->config;
+    const AltupConfig *of_model = &m->extra->altup;
+    const FastAltup *own = &t->extra->altup;
+    int skipped = t->n - n_wanted;
+    for (int i = 1; i < of_model->streams; i++) {
+        Input stream = {.x = stream_row(t, own->streams, i, skipped), .n = n_wanted};
+        Product back = {.matrix = &of_model->out[i - 1], .stride = m->dim};
+        back.out = stream_row(t, own->predicted, i, skipped);
+        matmul_by_team(team, &back, 1, &stream, t->workspace);
+    }
+    for (int row = skipped + team_first(team, n_wanted), end = skipped + team_end(team, n_wanted);
+         row < end; row++) {
+        float *x = t->x + row * m->dim;
+        for (int i = 1; i < of_model->streams; i++) {
+            float *back = stream_row(t, own->predicted, i, row);
+            bring_to_size(back, stream_row(t, own->streams, 0, row), m->dim);
+            add_to(x, back, m->dim);
+        }
+        scale_by(x, 1 / (float)of_model->streams, m->dim);
+    }
+    team_wait(team);
+}
+
+// Behind the per-layer embedding, which has added to x what goes to the other streams instead.
+static void end_altup_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
+    const ModelConfig *m = &t->model->config;
+    float *streams = t->extra->altup.streams;
+    int n = m->extra->altup.streams, skipped = t->n - n_wanted;
+    if (n == 0) return;
+    for (int i = team_first(team, n_wanted), end = team_end(team, n_wanted); i < end; i++) {
+        int row = skipped + i;
+        for (int stream = 1; stream < n; stream++)
+            add_to(stream_row(t, streams, stream, row), t->added + i * m->dim, m->dim);
+        memcpy(t->x + row * m->dim, stream_row(t, streams, 0, row), m->dim * sizeof(float));
+    }
+    team_wait(team);
+    if (index == m->n_layers - 1) merge_by_team(team, t, n_wanted);
+}
+
+// ---- memory ----
+
+static void lay_out_streams(Transformer *t, Arena *arena) {
+    const ModelConfig *m = &t->model->config;
+    const AltupConfig *of_model = &m->extra->altup;
+    FastAltup *own = &t->extra->altup;
+    int64_t chunk = t->config->chunk;
+    if (of_model->streams == 0) return;
+    own->streams = arena_take(arena, of_model->streams * chunk * m->dim, sizeof(float));
+    own->predicted = arena_take(arena, of_model->streams * chunk * m->dim, sizeof(float));
+    own->learned = arena_take(arena, chunk * m->dim, sizeof(float));
+    own->narrow = arena_take(arena, chunk * of_model->laurel_rank, sizeof(float));
+    if (t->widest < of_model->laurel_rank) t->widest = of_model->laurel_rank;
+}
+
+const FastKind fast_altup = {
+    .lay_out = lay_out_streams,
+    .place_by_team = place_altup_by_team,
+    .end_layer_by_team = correct_by_team,
+    .has = is_altup,
+    .mix_by_team = mix_altup_by_team,
+};
+
+const FastKind fast_altup_end = {
+    .end_layer_by_team = end_altup_by_team,
+};

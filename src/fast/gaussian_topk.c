@@ -1,0 +1,44 @@
+// Feed-forward layers whose gates are mostly zero, for many rows: gaussian_topk.c of the core has the
+// definition. The cutoff follows from all gates of a row, so these are made before anything else is.
+#include "kinds.h"
+
+static bool is_gaussian_topk(const Model *model, const Layer *layer) {
+    return layer_is_sparse(model, layer);
+}
+
+static void feed_gaussian_topk_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
+    const Layer *layer = &t->model->layers[index];
+    const FastGaussianTopk *own = &t->extra->gaussian_topk;
+    int64_t n = layer->w1.rows;
+    float *x = wanted_rows(t, n_wanted);
+    Input input = rmsnorm_of(t, x, n_wanted, layer->ffn_norm);
+    const Product both[] = {
+        {.matrix = &layer->w1, .out = own->gates, .stride = n},
+        {.matrix = &layer->w3, .out = t->hidden, .stride = n},
+    };
+    matmul_by_team(team, both, 2, &input, t->workspace);
+    for (int row = team_first(team, n_wanted), end = team_end(team, n_wanted); row < end; row++) {
+        float *gates = own->gates + row * n;
+        cut_gates(gates, n, own->deviations);
+        geglu(gates, t->hidden + row * n, n);
+    }
+    team_wait(team);
+    Product w2 = {.matrix = &layer->w2};
+    input = (Input){.x = own->gates, .n = n_wanted};
+    add_product_by_team(team, t, x, &w2, &input, layer->extra->stream.ffn_after);
+}
+
+static void lay_out_gates(Transformer *t, Arena *arena) {
+    const ModelConfig *m = &t->model->config;
+    const GaussianTopkConfig *of_model = &m->extra->gaussian_topk;
+    FastGaussianTopk *own = &t->extra->gaussian_topk;
+    if (of_model->layers == 0) return;
+    own->gates = arena_take(arena, t->config->chunk * m->hidden_dim, sizeof(float));
+    own->deviations = cutoff_deviations(of_model->sparsity);
+}
+
+const FastKind fast_gaussian_topk = {
+    .lay_out = lay_out_gates,
+    .has = is_gaussian_topk,
+    .feed_by_team = feed_gaussian_topk_by_team,
+};
