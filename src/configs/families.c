@@ -185,7 +185,8 @@ const RopeFamily *family_nearest(unsigned features, bool has_kinds) {
     const RopeFamily *nearest = NULL;
     unsigned least = 0;
     for (const RopeFamily *f = families; f < families + N_FAMILIES; f++) {
-        bool can_be = f->flags & FAMILY_RUNS && (f->period > 0) == has_kinds;
+        const bool can_slide = f->period > 0 && !f->other_words;
+        bool can_be = f->flags & FAMILY_RUNS && (has_kinds ? can_slide : f->period == 0);
         bool has_sign = !f->sign || f->sign & features;
         if (!can_be || !has_sign || f->always & ~features) continue;
         unsigned strange = features & ~(f->always | f->sign | f->may);

@@ -100,8 +100,8 @@ const RopeFamily *config_family(const char *config);
 const RopeFamily *family_named(const char *model_type);
 // The first family that has all of some flags.
 const RopeFamily *family_with(unsigned flags);
-// The family, of those that this program runs, that has two kinds of layers or has not and is
-// nearest to a model with these features. NULL: none is of what the model has.
+// The family, of those that this program runs, that is nearest to a model with these features. It
+// has full and sliding layers (has_kinds), or layers of one kind. NULL: none fits.
 const RopeFamily *family_nearest(unsigned features, bool has_kinds);
 // The name that a kind of layers has in rope_parameters. NULL stands for no family.
 const char *family_block_name(const RopeFamily *family, int kind);
