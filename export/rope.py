@@ -108,15 +108,16 @@ def as_sliding(rope: Dict[str, Any], model: Model) -> Dict[str, Any]:
 def blocks_by_kind(config: Keys, family: Family) -> Tuple[Keys, Keys]:
     """The settings of full layers, and those of sliding ones. rope_scaling is the older layout, and speaks of full
     layers alone."""
-    scaling, own = (config.get(name, lambda v: not v or isinstance(v, dict), 'an object of settings', None) or {}
-                    for name in BLOCKS)
+    is_refused = family.rope.one_block == 'refused'  # whatever it is
+    scaling, own = (config.get(name, lambda v: not v or isinstance(v, dict) or is_refused and name == BLOCKS[0],
+                               'an object of settings', None) or {} for name in BLOCKS)
     if own and not {FULL, SLIDING} & set(own):
         if scaling:
             config.refuse('rope_parameters', '%s and %s in it, since there is a rope_scaling' % (FULL, SLIDING))
         warn(config, 'rope_parameters means nothing to model_type %s without %s and %s, and is not used',
              family.model_type, FULL, SLIDING)
         own = {}
-    if family.rope.one_block == 'refused' and scaling:
+    if is_refused and scaling:
         config.refuse('rope_scaling', "none: Hugging Face 5 fails with KeyError 'sliding_attention', since it "
                                       'replaces rope_parameters')
     if not own and not scaling:  # the class has blocks of its own

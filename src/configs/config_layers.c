@@ -95,13 +95,13 @@ static void read_still(Config *c) {
     *out = (LayersAtRest){.n = 0};
     if (!f || !f->still_each) return;
     int n_layers = whole(c, "num_hidden_layers", 0);
-    int each = whole(c, "no_rope_layer_interval", f->still_each);
     const char *list = json_member(c->config, "no_rope_layers");
     // An empty list is none to a class with chunks, and too short to others.
     if (json_first(list, NULL) || (list && *list == '[' && n_layers && !f->chunk)) {
         read_still_list(c, out, list, n_layers);
     } else {
-        for (int i = each - 1; i < n_layers; i += each) out->layers[out->n++] = (short)i;
+        const int each = whole(c, "no_rope_layer_interval", f->still_each);
+        for (int i = each - 1; i >= 0 && i < n_layers; i += each) out->layers[out->n++] = (short)i;
     }
     if (f->unturned[0]) read_temperature(c, out);
     if (f->chunk && n_layers) {

@@ -65,21 +65,23 @@ static void place_altup_by_team(const Team *team, Transformer *t, const int32_t 
 
 // ---- the first half ----
 
-// All rows of the chunk: predicted, and x, the first stream of it.
-static void predict_by_team(const Team *team, Transformer *t, const AltupTensors *w) {
+// The last n rows of the chunk: predicted, and x, the first stream of it.
+static void predict_by_team(const Team *team, Transformer *t, const AltupTensors *w, int n_rows) {
     const ModelConfig *m = &t->model->config;
     const FastAltup *own = &t->extra->altup;
     int n = m->extra->altup.streams;
-    for (int row = team_first(team, t->n), end = team_end(team, t->n); row < end; row++) {
+    int skipped = t->n - n_rows;
+    for (int i = team_first(team, n_rows), end = team_end(team, n_rows); i < end; i++) {
+        int row = skipped + i;
         float coefficients[MAX_STREAMS * MAX_STREAMS];
         float *x = t->x + row * m->dim;
         find_coefficients(t, w, w->predict, n * n, stream_row(t, own->streams, 0, row), x,
                           coefficients);
-        for (int i = 0; i < n; i++) {
-            float *predicted = stream_row(t, own->predicted, i, row);
-            memcpy(predicted, stream_row(t, own->streams, i, row), m->dim * sizeof *predicted);
+        for (int to = 0; to < n; to++) {
+            float *predicted = stream_row(t, own->predicted, to, row);
+            memcpy(predicted, stream_row(t, own->streams, to, row), m->dim * sizeof *predicted);
             for (int j = 0; j < n; j++)
-                add_times(predicted, stream_row(t, own->streams, j, row), coefficients[i * n + j],
+                add_times(predicted, stream_row(t, own->streams, j, row), coefficients[to * n + j],
                           m->dim);
         }
         memcpy(x, stream_row(t, own->predicted, 0, row), m->dim * sizeof *x);
@@ -118,7 +120,9 @@ static bool is_altup(const Model *model, const Layer *layer) {
 
 static void mix_altup_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
     int64_t dim = t->model->config.dim;
-    predict_by_team(team, t, &t->model->layers[index].extra->altup);
+    const Layer *layer = &t->model->layers[index];
+    bool has_keys = layer->extra->shape.kv_layer == index;
+    predict_by_team(team, t, &layer->extra->altup, has_keys ? t->n : n_wanted);
     if (n_wanted > 0) learn_by_team(team, t, index, n_wanted);
     mix_attention_by_team(team, t, index, n_wanted);
     float *x = wanted_rows(t, n_wanted);

@@ -16,11 +16,12 @@
 static Fault read_plainly(Session *s, const int32_t *tokens, int n, int length, int n_logits) {
     const ModelConfig *m = &s->model->config;
     Fault fault = {n, m->n_layers};
+    int last_own = last_own_layer(s->model);
     plain_choose_steps(s->plain);  // a head may be watched from now on
     for (int t = 0; t < n; t++) {
         if (interrupted && t > 0) return (Fault){0, m->n_layers};
         int layer = plain_forward(s->plain, tokens[t], s->position + t, length, s->x + t * m->dim);
-        bool counts = layer < m->n_layers - 1 || t >= n - n_logits;
+        bool counts = layer < last_own || t >= n - n_logits;
         if (counts && layer < fault.layer) fault = (Fault){t, layer};
     }
     return fault;

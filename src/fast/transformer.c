@@ -46,8 +46,8 @@ void rows_to_store(const Team *team, const Transformer *t, int *begin, int *end)
 }
 
 // One layer for the n rows of the chunk. All rows get keys and values. The rest is done for the
-// last n_wanted rows: in the last layer those whose logits are wanted, in all other layers every
-// row.
+// last n_wanted rows: from the last layer with keys of its own on those whose logits are wanted, in
+// the layers before it every row.
 static void run_layer_by_team(const Team *team, Transformer *t, int index, int n_wanted) {
     EACH_FAST_KIND(k)
     if ((*k)->begin_layer_by_team && n_wanted > 0)
@@ -110,14 +110,14 @@ Fault transformer_forward(Transformer *t, const int32_t *tokens, int n, int firs
             Team team = team_join(&t->team);
             if (l == 0) place_by_team(&team, t, tokens, length);
             for (int i = l; i < l + layers && t->fault.row == n; i++) {
-                int n_wanted = i == m->n_layers - 1 ? n_logits : n;
+                int n_wanted = i < t->last_own ? n : n_logits;
                 run_layer_by_team(&team, t, i, n_wanted);
                 check_finite_by_team(&team, t, n - n_wanted);
                 if (team.number == 0) t->fault.layer = i;
             }
         }
-        // The last layer of a prompt makes few rows only.
-        bool is_whole = layers > 1 || l < m->n_layers - 1;
+        // The last layers of a prompt make few rows only.
+        bool is_whole = layers > 1 || l < t->last_own;
         if (is_worth_it && is_whole)
             pace_step(pace, work * layers, now_seconds() - start, processor_seconds);
     }

@@ -28,6 +28,7 @@ struct Transformer {
     struct FastExtra *extra;  // what other kinds keep, zeros at first; see kinds.h
 
     KvCache *caches;   // (n_layers); of one that reads another's keys, that one's
+    int last_own;      // the last layer with keys of its own; later ones need the wanted rows alone
     KvCache *seconds;  // (n_layers) what a layer keeps besides; no heads: nothing
     // What layers keep of all tokens that were read in place of keys and values, n_kept numbers. It is
     // cleared for the first token, and knows no way back: whoever goes back has a copy of it.

@@ -88,6 +88,7 @@ uint64_t transformer_lay_out(Transformer *t, float *x, Arena *arena) {
     t->key_width = t->value_width = m->n_kv_heads * m->head_dim;
     t->mixed_width = heads;
     t->hidden_width = t->used_width = m->hidden_dim;
+    t->last_own = last_own_layer(t->model);
     t->widest = m->dim;
     EACH_FAST_KIND(k)
     if ((*k)->lay_out) (*k)->lay_out(t, arena);

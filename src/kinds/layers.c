@@ -203,6 +203,12 @@ double layer_temperature(const Layer *layer, const RopeConfig *rope, int positio
     return counts ? query_temperature(rope, position) : 1;
 }
 
+int last_own_layer(const Model *m) {
+    int l = m->config.n_layers - 1;
+    while (l > 0 && m->layers[l].extra->shape.kv_layer != l) l--;
+    return l;
+}
+
 bool layer_is_usual(const Model *m, const Layer *layer) {
     const ModelConfig *c = &m->config;
     const LayerShape *of = &layer->extra->shape;

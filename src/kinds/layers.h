@@ -47,6 +47,9 @@ const RopeConfig *layer_rope(const Layer *layer, const RopeConfig *rope, const R
 // What the query at `position` of a layer is multiplied by: query_temperature, where that counts.
 double layer_temperature(const Layer *layer, const RopeConfig *rope, int position);
 
+// The last layer that reads no other's keys: of those behind it a token asks nothing of earlier ones.
+int last_own_layer(const Model *model);
+
 // Whether a layer has the model's heads and width, and no flags.
 bool layer_is_usual(const Model *model, const Layer *layer);
 
