@@ -154,7 +154,7 @@ static bool read_ids(Program *p, bool prompted, Error *err) {
 }
 
 // By the rows of src/settings/jobs.h.
-#define RUN_JOB(kind, run, length, needs) [JOB_##kind] = run,
+#define RUN_JOB(kind, run, length, needs) [JOB_##kind] = (run),
 static RunJob *const run_of_job[N_JOBS] = {JOB_ROWS(RUN_JOB)};
 
 // Does what a job needs, and then the job. False with the reason.

@@ -105,7 +105,7 @@ export default {
         const title = await p.locator('h1').innerText();
         check(title === 'What happens after position 256?', 'the title is of this model', title);
         const whose = await p.locator('#text').innerText();
-        check(/recorded, of model\.bin[^]*run layers-sliding\.bin/.test(whose), 'what is recorded says of whom it is', whose);
+        check(/recorded with model\.bin[^]*run layers-sliding\.bin/.test(whose), 'what is recorded says of whom it is', whose);
         const slow = table(path, ...'--explain --rope none'.split(' ')).filter((row) => +row.turns < 1),
             never = new Set(slow.map((row) => row.pair)).size, // its layers of both kinds turn alike
             choices = await p.locator('#turns .predict .chips button').allInnerTexts();
