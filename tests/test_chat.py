@@ -2,6 +2,7 @@
 
 import array
 import functools
+import glob
 import os
 import re
 import resource
@@ -37,9 +38,8 @@ BOS, END, HEADER, HEADER_END, EOT = range(256, 261)
 def driver():
     source, program = in_work('chat_driver.c'), in_work('chat_driver')
     write(source, DRIVER)
-    sources = [os.path.join(ROOT, 'src', name + '.c')
-               for name in ('job/chat', 'tokens/tokenizer', 'tokens/encode', 'tokens/split', 'tokens/nfc',
-                            'tokens/unicode', 'base/util')]
+    sources = [*glob.glob(os.path.join(ROOT, 'src', 'tokens', '*.c')),
+               *(os.path.join(ROOT, 'src', name) for name in ('job/chat.c', 'base/util.c'))]
     subprocess.run(shlex.split(os.environ.get('CC', 'cc')) +
                    ['-std=c11', '-O1', '-I', os.path.join(ROOT, 'src'), source, *sources, '-lm', '-o', program],
                    check=True)

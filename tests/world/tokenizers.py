@@ -2,6 +2,7 @@
 Hugging Face's own library: ids and texts; and the turns of chats against the published templates. SEED=N draws other
 texts."""
 
+import glob
 import concurrent.futures
 import copy
 import itertools
@@ -82,9 +83,7 @@ def replaced(text):
 def drivers():
     """tests/test_tokenizer.c and test_chat.py's driver, compiled."""
     import test_chat
-    sources = [os.path.join(ROOT, 'src', *path.split('/')) + '.c'
-               for path in ('tokens/tokenizer', 'tokens/encode', 'tokens/split', 'tokens/nfc', 'tokens/unicode',
-                            'base/util')]
+    sources = [*glob.glob(os.path.join(ROOT, 'src', 'tokens', '*.c')), os.path.join(ROOT, 'src', 'base', 'util.c')]
     program = in_work('tokenizer')
     subprocess.run(shlex.split(os.environ.get('CC', 'cc')) + ['-std=c11', '-O2', '-I', os.path.join(ROOT, 'src'),
                    os.path.join(ROOT, 'tests', 'test_tokenizer.c'), *sources, '-lm', '-o', program], check=True)
