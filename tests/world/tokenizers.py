@@ -2,9 +2,9 @@
 Hugging Face's own library: ids and texts; and the turns of chats against the published templates. SEED=N draws other
 texts."""
 
-import glob
 import concurrent.futures
 import copy
+import glob
 import itertools
 import json
 import os
