@@ -10,8 +10,13 @@
 
 #include "../src/measure/measure.h"
 
+// A page without a model. NULL: no memory.
 FOR_PAGE Page *page_new(void) {
     Page *page = calloc(1, sizeof *page);
+    if (page && !model_unknown(&page->model, &page->err)) {
+        free(page);
+        return NULL;
+    }
     if (page) page->options = options_unsaid;
     return page;
 }
@@ -32,6 +37,7 @@ FOR_PAGE const char *page_error(const Page *page) { return page->err.text; }
 // Opens a model with RoPE and its tokenizer, which lie in emscripten's file system; they may be
 // removed there afterwards.
 FOR_PAGE bool page_open(Page *page, const char *model_path, const char *tokenizer_path) {
+    model_close(&page->model);
     if (!open_model(model_path, &page->model, &page->err)) return false;
     const int encoding = model_encoding(&page->model);
     if (encoding != ENCODING_ROPE)

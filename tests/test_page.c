@@ -3,7 +3,9 @@
 #define _DEFAULT_SOURCE  // MAP_ANONYMOUS
 #include "tests/test_units.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "page/page.c"
 #include "page/reader.c"
@@ -62,6 +64,41 @@ static void fill_gaps(void) {
         }
         if (page) page_free(page);
     }
+}
+
+// All that the page's tool asks of a config that no model is behind. Under the sanitizers: nothing is read of a model
+// that is not there.
+static void ask_all_of_a_config(void) {
+    static const char *const configs[] = {
+        "{\"model_type\": \"llama\", \"hidden_size\": 2048, \"num_attention_heads\": 32, "
+        "\"rope_theta\": 5e5, "
+        "\"max_position_embeddings\": 131072, \"rope_scaling\": {\"rope_type\": \"llama3\", "
+        "\"factor\": 8, "
+        "\"low_freq_factor\": 1, \"high_freq_factor\": 4, \"original_max_position_embeddings\": "
+        "8192}}",
+        "{\"model_type\": \"gemma3_text\", \"hidden_size\": 2560, \"num_attention_heads\": 8, "
+        "\"head_dim\": 256, "
+        "\"num_hidden_layers\": 34, \"max_position_embeddings\": 131072, \"rope_scaling\": "
+        "{\"rope_type\": "
+        "\"linear\", \"factor\": 8}}",
+        "{\"rope_type\": \"yarn\", \"factor\": 4, \"original_max_position_embeddings\": 2048}"};
+    const int printed = dup(STDOUT_FILENO);
+    const int nowhere = open("/dev/null", O_WRONLY);
+    for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
+        char text[600];
+        Page *page = page_new();
+        const int length = snprintf(text, sizeof text, "%s", configs[i]);
+        bool good = page && page_config(page, text, length, 128, 1e4, 4096);
+        dup2(nowhere, STDOUT_FILENO);
+        good = good && page_plan(page, "", "", 16384) && page_explain(page, 16384) &&
+               page_json(page) && page_engines(page, 16384) && page_check(page, 16384) &&
+               page_frequencies(page, 16384)[0] > 0;
+        dup2(printed, STDOUT_FILENO);
+        check(good, "%s: %s", configs[i], page ? page_error(page) : "no memory");
+        if (page) page_free(page);
+    }
+    close(nowhere);
+    close(printed);
 }
 
 // What the page hears of a pasted text: lines worth a warning, or the reason of a refusal.
@@ -182,5 +219,6 @@ int main(int argc, char **argv) {
     page_free(page);
     fill_gaps();
     hear_of_pasted();
+    ask_all_of_a_config();
     return finish();
 }
