@@ -89,14 +89,14 @@ all: run core
 
 # The tables of families and of keys in C, from their rows. They stay as they are committed without Python, or without
 # these files.
-FAMILY_ROWS = $(wildcard export/families.json export/keys.json tools/family_table.py)
+FAMILY_ROWS = $(wildcard export/families.json export/keys.json tools/generate/family_table.py)
 ROW_TABLES = src/configs/family_words.h src/configs/family_table.h src/configs/key_table.h
 $(ROW_TABLES): $(FAMILY_ROWS)
-	@if [ $(words $(FAMILY_ROWS)) = 3 ] && command -v $(PYTHON) > /dev/null; then $(PYTHON) tools/family_table.py; fi && touch $(ROW_TABLES)
+	@if [ $(words $(FAMILY_ROWS)) = 3 ] && command -v $(PYTHON) > /dev/null; then $(PYTHON) tools/generate/family_table.py; fi && touch $(ROW_TABLES)
 
 # Likewise the story of book.txt.
-src/measure/prose.inc: $(wildcard book.txt tools/prose.py)
-	@if [ -r tools/prose.py ] && command -v $(PYTHON) > /dev/null; then $(PYTHON) tools/prose.py > build/prose.inc && mv build/prose.inc $@; fi && touch $@
+src/measure/prose.inc: $(wildcard book.txt tools/generate/prose.py)
+	@if [ -r tools/generate/prose.py ] && command -v $(PYTHON) > /dev/null; then $(PYTHON) tools/generate/prose.py > build/prose.inc && mv build/prose.inc $@; fi && touch $@
 
 build/src/measure/check.o: src/measure/prose.inc
 build/src/configs/families.o build/src/configs/config_keys.o: $(ROW_TABLES)
@@ -158,11 +158,11 @@ test-world: run
 	@MAKEFLAGS= CC='$(CC)' WORLD='$(WORLD)' $(PYTHON) tests/world
 
 figures: run
-	$(PYTHON) tools/figures.py
+	$(PYTHON) tools/figures/figures.py
 
 class: run
-	$(PYTHON) tools/class_sheets.py
-	$(PYTHON) tools/class.py
+	$(PYTHON) tools/class/class_sheets.py
+	$(PYTHON) tools/class/class.py
 
 # ---- install ----
 
@@ -209,7 +209,7 @@ build/$(NAME).1: FORCE
 	@mkdir -p build
 	@command -v $(PYTHON) > /dev/null || \
 		{ echo 'make: the man page is made with $(PYTHON), which is not here (PYTHON=... names another)' >&2; exit 1; }
-	$(PYTHON) tools/manpage.py $(NAME) '$(VERSION)' "$(datadir)/$(NAME)" "$(docdir)" > $@
+	$(PYTHON) tools/generate/manpage.py $(NAME) '$(VERSION)' "$(datadir)/$(NAME)" "$(docdir)" > $@
 
 VERSION = $(shell sed -n 's/^.define VERSION "\(.*\)"/\1/p' run.c)
 
@@ -277,7 +277,7 @@ test-page: run page
 
 page-picture: BROWSER = "$${CHROMIUM:-chromium}" chromium-browser google-chrome
 page-picture: page
-	node tools/page_picture.mjs
+	node tools/figures/page_picture.mjs
 
 # tests/fuzz/fuzz.c holds all targets: which one a program is, its name says. No allocation may be larger than small
 # files justify.
@@ -322,8 +322,8 @@ MYPY = --ignore-missing-imports --no-strict-optional --disable-error-code=var-an
 lint: run
 	@found() { command -v $$1 > /dev/null && echo "$$1" || { echo "$$1 is not here"; false; }; }; status=0; \
 	$(PYTHON) tools/lint/house.py || status=1; \
-	$(PYTHON) tools/header_table.py --check || status=1; \
-	$(PYTHON) tools/family_table.py --check || status=1; \
+	$(PYTHON) tools/generate/header_table.py --check || status=1; \
+	$(PYTHON) tools/generate/family_table.py --check || status=1; \
 	$(PYTHON) tools/lint/words.py || status=1; \
 	if found mypy; then mypy $(MYPY) export probe || status=1; fi; \
 	if found $(LINT_GCC); then for file in $(filter-out $(VECTORS),$(SOURCES)); do \

@@ -13,7 +13,7 @@ import sys
 
 from common import ROOT, at_terminal, check, good, in_work, lacks, main, run, screen, skip, table, takes_long, write
 
-sys.path.insert(0, os.path.join(ROOT, 'tools'))
+sys.path.insert(0, os.path.join(ROOT, 'tools', 'generate'))
 import manpage  # noqa: E402
 
 # docs/class.md has a checker of its own.

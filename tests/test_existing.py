@@ -182,9 +182,9 @@ def test_folders():
 
 
 def test_trained():
-    """tools/train.py puts its export into a new folder, or over an older export; not over a checkpoint from a hub. It
+    """tools/training/train.py puts its export into a new folder, or over an older export; not over a checkpoint from a hub. It
     needs PyTorch, and so one function of it is tried alone."""
-    with open(os.path.join(ROOT, 'tools', 'checkpoints.py'), encoding='utf-8') as file:
+    with open(os.path.join(ROOT, 'tools', 'training', 'checkpoints.py'), encoding='utf-8') as file:
         tree = ast.parse(file.read())
     function = next(node for node in tree.body if getattr(node, 'name', '') == 'check_folder')
     names = {}

@@ -155,7 +155,7 @@ def test_golden():
 
 
 def test_small_models():
-    """Models as tools/train.py writes them: encodings of position but RoPE, layers that differ, layers with a state."""
+    """Models as tools/training/train.py writes them: encodings of position but RoPE, layers that differ, layers with a state."""
     hold('small_models')
     found = {each.name: each for each in cases('small_models')}
     check(set(ENCODINGS[1:]) <= set(found), 'there are numbers for every encoding', sorted(found))

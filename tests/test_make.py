@@ -151,7 +151,7 @@ def small_tree(name):
     for path, text in SOURCES.items():
         os.makedirs(os.path.join(tree, os.path.dirname(path)), exist_ok=True)
         write(os.path.join(tree, path), text)
-    for path in 'Makefile', 'tools/manpage.py', 'docs/manual.md':
+    for path in 'Makefile', 'tools/generate/manpage.py', 'docs/manual.md':
         os.makedirs(os.path.join(tree, os.path.dirname(path)), exist_ok=True)
         shutil.copy(os.path.join(ROOT, path), os.path.join(tree, path))
     return tree

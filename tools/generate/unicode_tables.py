@@ -2,7 +2,7 @@
 """Writes src/tokens/unicode_tables.h, the runs of characters that src/tokens/unicode.c has classes from, and
 export/unicode_runs.py, which says what characters are the exporter's:
 
-    python3 tools/unicode_tables.py UnicodeData-16.0.0.txt UnicodeData-9.0.0.txt     from the repository's root
+    python3 tools/generate/unicode_tables.py UnicodeData-16.0.0.txt UnicodeData-9.0.0.txt     from the repository's root
 
 These are files of the Unicode Character Database. Unicode 16.0 is what the regexes of the tokenizers and tiktoken
 libraries have (2026), Unicode 9.0 what the tokenizers library normalizes by. The property White_Space has not
@@ -12,7 +12,7 @@ import os
 import re
 import sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 HEADER = os.path.join(ROOT, 'src', 'tokens', 'unicode_tables.h')
 MODULE = os.path.join(ROOT, 'export', 'unicode_runs.py')
 END = 0x110000  # code points
@@ -81,15 +81,15 @@ def main():
         return {code for code in range(END) if found[code].startswith(categories)}
 
     with open(HEADER, 'w') as file:
-        file.write("// Made by tools/unicode_tables.py from Unicode 16.0, not by hand: how many code points lie\n"
-                   "// outside a class, then in it, and so on. A number is digits of 5 bits, the lowest first,\n"
+        file.write("// Made by tools/generate/unicode_tables.py from Unicode 16.0, not by hand: how many code points\n"
+                   "// lie outside a class, then in it, and so on. A number is digits of 5 bits, the lowest first,\n"
                    "// from '?' on; 32 more mean that another digit follows.\n")
         for name, members in ('letter', of('L')), ('number', of('N')), ('space', SPACES), (
                 'mark', of('M')), ('sign', of('P', 'S')):
             file.write(array(name, members))
     with open(MODULE, 'w') as file:
-        file.write('"""Made by tools/unicode_tables.py, not by hand: how many code points lie outside a set, then in '
-                   'it, and so on,\nas in src/tokens/unicode_tables.h. '
+        file.write('"""Made by tools/generate/unicode_tables.py, not by hand: how many code points lie '
+                   'outside a set, then in it,\nand so on, as in src/tokens/unicode_tables.h. '
                    'A Python itself knows those of its version."""\n\n'
                    '# Unicode 9.0: what is taken apart, or has a combining class.\n')
         file.write(constant('NORMALIZED', normalized))

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Train short, test long: the models of models/, alike but for how they know positions, on texts of 64 to 4,096.
 
-    tools/before_rope.py [TEXT]           perplexity in windows of each length [book.txt, a story that none has read]
-    tools/before_rope.py --passkey        keys found, by length
-    tools/before_rope.py --copy [TEXT]    pages whose second copy has half the perplexity of the first
+    tools/figures/before_rope.py [TEXT]           perplexity in windows of each length [book.txt, new to all of them]
+    tools/figures/before_rope.py --passkey        keys found, by length
+    tools/figures/before_rope.py --copy [TEXT]    pages whose second copy has half the perplexity of the first
 
 All were trained on windows of 256. Learned positions end there: '-' stands for what there is not.
 """
@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 NAMES = ['rope', 'none', 'learned', 'sinusoidal', 'alibi', 'shaw', 'transformer-xl', 'disentangled']
 LENGTHS = [64, 128, 256, 512, 1024, 2048, 4096]
 TRAINED = 256

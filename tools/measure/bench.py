@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Times rope.c beside other programs, in turn, on models with random weights, and prints docs/speed.md's tables.
 
-    tools/bench.py --beside ../ik_llama.cpp/build/bin        # the first table: every type beside ik_llama.cpp
-    tools/bench.py                                           # rope.c alone, row by row
-    tools/bench.py --llama2c ../llama2.c/run --llama-cpp ../llama.cpp/build/bin/llama-bench \\
+    tools/measure/bench.py --beside ../ik_llama.cpp/build/bin        # the first table: every type beside ik_llama.cpp
+    tools/measure/bench.py                                           # rope.c alone, row by row
+    tools/measure/bench.py --llama2c ../llama2.c/run --llama-cpp ../llama.cpp/build/bin/llama-bench \\
                    --ik ../ik_llama.cpp/build/bin/llama-bench
-    tools/bench.py --llama-cpp ... --llama-quantize ../llama.cpp/build/bin/llama-quantize --only Q4_K_M
-    tools/bench.py --busy 0,1,2,4                            # the choice of threads beside so many busy loops
+    tools/measure/bench.py --llama-cpp ... --llama-quantize ../llama.cpp/build/bin/llama-quantize --only Q4_K_M
+    tools/measure/bench.py --busy 0,1,2,4                            # the choice of threads beside so many busy loops
 
 The folder of --beside has llama-bench and llama-quantize, of llama.cpp or a descendant. Both programs should be built
 for the same instructions, with nothing else running. The models are llama2.c's stories110M in shape (12 layers, 768
@@ -14,7 +14,7 @@ wide) and TinyLlama's (22 layers, 2,048 wide, 1.1 billion weights), written to -
 which quantizes them itself; as GGUF (F32, Q8_0, Q4_0) for llama.cpp; as version 0 for llama2.c. Files of
 llama-quantize's types are the same for all programs: exported from ours, quantized by it, and imported. Needs NumPy,
 12 GB of disk and memory for the largest file. The rows of published shapes (--only shape) need 12 GB and no NumPy:
-tools/random_models.py writes them.
+tools/measure/random_models.py writes them.
 """
 import argparse
 import json
@@ -27,7 +27,7 @@ import sys
 from bench_models import (MODELS, export, fail, file_of_shape, made, output_of, quantized_gguf, write_gguf,
                           write_llama2c, write_ours, write_tokenizer)
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # label; model and weight type; phase: (prefill N), (decode DEPTH), (generate N)
 ROWS = [
     ('110M float32 decode', '110M', 'f32', 'decode', 0),

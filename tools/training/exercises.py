@@ -1,5 +1,5 @@
 """The text that the model is trained on: the books, and the exercises in retrieval that
-tools/train.py mixes with them."""
+tools/training/train.py mixes with them."""
 import functools
 
 import numpy as np

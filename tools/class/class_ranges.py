@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The ranges of docs/class.md: what its commands give on other texts, so that nobody need say one text's digits.
 
-    tools/class_ranges.py TEXT...    measures each text in three places, and prints the table for docs/class.md
-    tools/class_ranges.py --hold     whether book.txt, from two thirds on, lies within the ranges that stand there
+    tools/class/class_ranges.py TEXT...    measures each text in three places, and prints the table for docs/class.md
+    tools/class/class_ranges.py --hold     whether book.txt, from two thirds on, lies within the ranges that stand there
 
 A range goes from the least to the largest figure of all places, rounded outward. A place is the beginning of a text,
 a third of it or two thirds, and is read by the commands of the class as they are. A place takes eleven seconds of a
@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PLACES = (0, 1 / 3, 2 / 3)
 HEAD = '| command or exercise | figure | four texts |'
 
@@ -106,7 +106,7 @@ def misses(text, found):
     """What is wrong in the table of a text, by the figures of one place: a list of lines."""
     rows, wrong = stated(text), []
     if [row[:2] for row in rows] != [row[:2] for row in FIGURES]:
-        return ['the table of ranges has other rows than tools/class_ranges.py measures']
+        return ['the table of ranges has other rows than tools/class/class_ranges.py measures']
     for row, (number, what, range_) in zip(FIGURES, rows):
         ends = re.fullmatch(r'(-?[\d.]+) to (-?[\d.]+) (%|times)', range_)
         value = figure(found, row)

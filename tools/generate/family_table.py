@@ -3,7 +3,7 @@
 export/families.json, and src/configs/key_table.h, the keys of RoPE in a config, from those of export/keys.json. The
 lists of docs/checkpoints.md are made, too:
 
-    python3 tools/family_table.py [--check]     --check writes nothing and says whether the headers are as they would be
+    python3 tools/generate/family_table.py [--check]     --check writes nothing, and fails where a header would change
 
 What C asks of a family, of a model and of an engine is a word with a bit of its own. The words stand below, each with
 what it means, and become src/configs/family_words.h: nobody numbers them.
@@ -14,7 +14,7 @@ import re
 import sys
 import textwrap
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, ROOT)
 
 from export.families import FAMILIES, WRAPPERS  # noqa: E402
@@ -25,7 +25,7 @@ LISTS = os.path.join(ROOT, 'docs', 'checkpoints.md')
 KEY_HEADER = os.path.join('src', 'configs', 'key_table.h')
 WORD_HEADER = os.path.join('src', 'configs', 'family_words.h')
 COLUMNS = 100
-FIRST = ('// Made by tools/family_table.py from export/families.json, not by hand.\n'
+FIRST = ('// Made by tools/generate/family_table.py from export/families.json, not by hand.\n'
          '// families.c includes it behind families.h.\n')
 
 # What is peculiar to a family: the word, whether a row says so, and what it means to C.
@@ -265,7 +265,7 @@ def enumerated(prefix, words):
 
 
 def words():
-    return ('// Made by tools/family_table.py, where the words stand with what they mean, not by hand.\n'
+    return ('// Made by tools/generate/family_table.py, where the words stand with what they mean, not by hand.\n'
             '#pragma once\n\n'
             '// What is peculiar to a family.\n'
             + enumerated('FAMILY', [(word, meaning) for word, _, meaning in FAMILY_WORDS])
@@ -290,7 +290,7 @@ def key_text(name, key):
 
 
 def key_table():
-    return ('// Made by tools/family_table.py from export/keys.json, not by hand.\n'
+    return ('// Made by tools/generate/family_table.py from export/keys.json, not by hand.\n'
             '// config_keys.c includes it behind config.h.\n#pragma once\n\n'
             'static const ConfigKey config_keys[] = {\n'
             + ''.join(key_text(name, key) for name, key in KEYS.items()) + '};\n\n'
@@ -362,14 +362,15 @@ def main(arguments):
             with open(path, encoding='utf-8') as file:
                 found = file.read()
         if found != text:
-            print('%s is not of %s: python3 tools/family_table.py makes it' % (header, source))
+            print('%s is not of %s: python3 tools/generate/family_table.py makes it' % (header, source))
             status = 1
     if not os.path.exists(LISTS):
         return status
     with open(LISTS, encoding='utf-8') as file:
         found = file.read()
     if found != with_lists(found) and '--check' in arguments:
-        print('docs/checkpoints.md has other lists than export/families.json: python3 tools/family_table.py makes them')
+        print('docs/checkpoints.md has other lists than export/families.json: '
+              'python3 tools/generate/family_table.py writes them')
         return 1
     if found != with_lists(found):
         with open(LISTS, 'w', encoding='utf-8') as file:

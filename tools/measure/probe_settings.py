@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How often the probe decides, and how often wrongly: random hidden settings behind the tests' own server, with noise.
 
-    python3 tools/probe_settings.py [HOW_MANY] [NOISE] [FIRST]     200, 0.02 and 0 unless said; 0.02 nats is what
+    python3 tools/measure/probe_settings.py [HOW_MANY] [NOISE] [FIRST]     default 200, 0.02 and 0; 0.02 nats is what
                                                                    bfloat16 makes; FIRST: so many are left out
 
 Half of the hidden settings are in the probe's list, half have one value at random. A line each: what became of it, the
@@ -19,7 +19,7 @@ import random
 import re
 import sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path[:0] = [ROOT, os.path.join(ROOT, 'tests')]
 
 from fake_server import MODEL, Fake  # noqa: E402

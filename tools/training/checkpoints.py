@@ -1,4 +1,4 @@
-"""Checkpoints of tools/train.py, and how they become folders that model_export.py reads, and come from such."""
+"""Checkpoints of train.py, written as folders that model_export.py reads, and read from such."""
 import json
 import os
 import shutil

@@ -2,9 +2,9 @@
 """Writes a GGUF file of random weights in the shape of a published model, for timing and for large files: its numbers
 stay finite and its router is balanced, but it means nothing.
 
-    tools/random_models.py SHAPE OUT.gguf [Q4_K_M | Q8_0]
+    tools/measure/random_models.py SHAPE OUT.gguf [Q4_K_M | Q8_0]
 
-SHAPE is a row of tools/random_shapes.py. gpt-oss has its own types, MXFP4 with Q8_0.
+SHAPE is a row of tools/measure/random_shapes.py. gpt-oss has its own types, MXFP4 with Q8_0.
 """
 import random
 import struct

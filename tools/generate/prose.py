@@ -2,13 +2,13 @@
 """Writes src/measure/prose.inc, the story of book.txt as a string of C, so that --check has a text wherever the program
 is. make calls it when the story is newer.
 
-    python3 tools/prose.py > src/measure/prose.inc
+    python3 tools/generate/prose.py > src/measure/prose.inc
 """
 import os
 import textwrap
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-HEAD = '// The story of book.txt, written by tools/prose.py.\n'
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+HEAD = '// The story of book.txt, written by tools/generate/prose.py.\n'
 
 
 def quoted(text):

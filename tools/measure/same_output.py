@@ -2,7 +2,7 @@
 """Do two builds of the program say the same, byte for byte? For changes that must not change anything: seeds, methods,
 maps, measurements, caches, weight types, file versions, encodings and errors, over some 380 command lines.
 
-    python3 tools/same_output.py OLD_BINARY NEW_BINARY [WORD ...]     with words, only command lines that hold them all
+    python3 tools/measure/same_output.py OLD_BINARY NEW_BINARY [WORD ...]     words: only command lines with all of them
 
 Prints each command line whose standard output, standard error (but for times and memory), exit status or written file
 differs, then `N the same, N differ`; exit status 1 when one differs. Both must be built with the same flags, since
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, 'tests'))
 sys.dont_write_bytecode = True
 

@@ -1,4 +1,4 @@
-"""The pictures of the tables that tools/experiments.py makes, for plot.py."""
+"""The pictures of the tables that tools/figures/experiments.py makes, for plot.py."""
 import math
 
 from plot_parts import (BASE, DOTS, GREY, INK, PALE, SMALL, label_ends, log_scale, new_figure, plain, style_of,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the tables that ./run prints: python3 tools/plot.py TABLE... -o OUT.png
+"""Draws the tables that ./run prints: python3 tools/figures/plot.py TABLE... -o OUT.png
 
 The header row of the tables says which picture it is:
 
@@ -11,7 +11,7 @@ The header row of the tables says which picture it is:
                        with --distances: what a distance map makes of every distance;
                        with --divisors: how many times slower each pair turns
                        with --clocks: the angles that four pairs came to within the trained length
-    tools/experiments.py   its tables: a page read again, stale keys, one head's scores
+    tools/figures/experiments.py   its tables: a page read again, stale keys, one head's scores
 
 A file may hold several tables, one after the other, and several files may be given; - is standard input.
 Needs matplotlib, which nothing else here does. OUT may end in .png or .svg.
@@ -234,7 +234,8 @@ def draw_decay(tables, options):
 
 def draw_distances(tables, options):
     """D of the last query, against the distance that it stands for, by the definition in tests/reference.py."""
-    sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'tests'))
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    sys.path.insert(0, os.path.join(root, 'tests'))
     import common
     import reference
     os.rmdir(common.WORK)  # which the tests would have used

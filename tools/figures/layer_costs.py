@@ -2,7 +2,7 @@
 """What it costs when an engine reads a config by layer otherwise than Hugging Face: the rows of the second list of
 docs/engines.md that can be measured, on the small models of models/ whose layers differ.
 
-    tools/layer_costs.py [TEXT]     [book.txt, a story that none has read]
+    tools/figures/layer_costs.py [TEXT]     [book.txt, a story that none has read]
 
 Each config is a published family's, cut down to these models: windows of 64, 16 times 256 positions. A row has
 perplexity past position 256 of windows of 4,096 tokens in the engine's reading, divided by that in Hugging Face's, with

@@ -2,13 +2,13 @@
 """Writes what is said of model.bin's header from the rows of export/header.json: the tables of fields in src/llama and
 src/kinds, in place, and docs/header.tsv, which docs/format.md refers to.
 
-    python3 tools/header_table.py [--check]     --check writes nothing and says whether they are as they would be
+    python3 tools/generate/header_table.py [--check]     --check writes nothing, and fails where a table would change
 """
 import os
 import re
 import sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, ROOT)
 
 from export.header import BYTES, FIELDS, ROWS, SIZES  # noqa: E402
@@ -115,7 +115,7 @@ def main(arguments):
         if read(path) == text:
             continue
         if '--check' in arguments:
-            print('%s is not of export/header.json: python3 tools/header_table.py makes it' % path)
+            print('%s is not of export/header.json: python3 tools/generate/header_table.py makes it' % path)
             status = 1
             continue
         with open(os.path.join(ROOT, path), 'w', encoding='utf-8') as file:

@@ -2,9 +2,9 @@
 """Holds docs/class.md to what it says: its commands print what stands below them, its sums come out, its links lead
 somewhere, and its minutes are ninety. `make class`.
 
-    tools/class.py [--quick] [FILE]    --quick: the commands that cost least alone; FILE: another text
+    tools/class/class.py [--quick] [FILE]    --quick: the commands that cost least alone; FILE: another text
 
-The ranges that a teacher says are held on the last third of the story, too (tools/class_ranges.py).
+The ranges that a teacher says are held on the last third of the story, too (tools/class/class_ranges.py).
 
 What is compared: ```console blocks, `$ command` and what it prints at a terminal of 100 columns ("..." is left out);
 ```python blocks, whose comments are the values; ```c blocks, a method and its row, which are built into a copy for the
@@ -25,7 +25,7 @@ import time
 
 import class_ranges
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CLASS = os.path.join(ROOT, 'docs', 'class.md')
 TOLERANCE = 0.03
 SECONDS = 5  # of a processor, that a command may take; twice that on a slower machine or beside other work
@@ -219,7 +219,7 @@ def check_plan(text, count):
     for link in re.findall(r'\]\((?!https?:|#)([^)#]+)', text):
         count.check(os.path.exists(os.path.join(ROOT, 'docs', link)), 'a link leads somewhere', link)
     figures = {name for name in os.listdir(os.path.join(ROOT, 'docs', 'figures')) if name.endswith('.png')}
-    with open(os.path.join(ROOT, 'tools', 'sheets', 'figures.tsv'), encoding='utf-8') as file:
+    with open(os.path.join(ROOT, 'tools', 'class', 'sheets', 'figures.tsv'), encoding='utf-8') as file:
         slides = [line.partition('\t')[0] for line in file.read().splitlines()[1:]]
     odd = ' '.join(figures.symmetric_difference(slides))
     count.check(sorted(slides) == sorted(figures), 'each figure is a slide', odd)

@@ -1,6 +1,6 @@
 """The lesson's experiments that take more than one command: each makes a small table of what many runs of ./run say.
 
-tools/figures.py calls them, tools/plot_lesson.py draws them. A table's first # line is one of the commands;
+figures.py calls them, plot_lesson.py draws them. A table's first # line is one of the commands;
 run(arguments, text) returns what ./run prints."""
 import math
 

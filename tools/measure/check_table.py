@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SETTINGS = [('model.bin', '--rope ' + options) for options in (
     'none', 'linear', 'ntk', 'yarn', 'yarn --factor 4', 'yarn --factor 8', 'yarn --factor 16', 'yarn --factor 32',
     'yarn --factor 64', 'yarn --factor 256', 'dynamic-yarn', 'ntk-by-parts', 'rerope', 'self-extend', 'dca')] + \

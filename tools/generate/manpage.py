@@ -2,13 +2,13 @@
 """The man page on standard output: docs/manual.md in roff, for a program that is installed as NAME. The program itself
 need not run here: the lines of --help all, which the manual does not repeat, come from the tables in C.
 
-    python3 tools/manpage.py NAME VERSION DATA_FOLDER DOCUMENT_FOLDER
+    python3 tools/generate/manpage.py NAME VERSION DATA_FOLDER DOCUMENT_FOLDER
 """
 import os
 import re
 import sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 OPTIONS, ROPE_SETTINGS = 'src/settings/option_table.c', 'src/base/settings.c'
 OF_THE_SOURCES = 'In a browser', 'Building', 'Tested'  # sections about what is not installed
 INSTALLED = r'(model\.bin|tokenizer\.bin|book\.txt|docs/.*|README\.md|CHANGELOG\.md|LICENSE)'

@@ -274,7 +274,7 @@ def main():
     common.add_argument("--work", default="train", help="folder of tokens, checkpoints and logs")
     p = commands.add_parser("tokenizer", parents=[common])
     p.add_argument("--like", help="a tokenizer.bin whose order of tokens to take")
-    p.add_argument("--corpus", default=str(Path(__file__).resolve().parents[2] / "shared/corpus"))
+    p.add_argument("--corpus", default=str(Path(__file__).resolve().parents[3] / "shared/corpus"))
     for name in STAGES:
         p = commands.add_parser(name, parents=[common])
         if name == "small":

@@ -1,7 +1,7 @@
-// Takes docs/figures/page.png: make page-picture, or node tools/page_picture.mjs OUT.png after make page. The page's head
+// Takes docs/figures/page.png: make page-picture, or node tools/figures/page_picture.mjs OUT.png after make page. The page's head
 // and its first chapter, whole, with two pixels for each of the page's, in headless Chromium.
 import { join } from 'node:path';
-import { ROOT, launch, open, serve } from '../tests/page/browser.mjs';
+import { ROOT, launch, open, serve } from '../../tests/page/browser.mjs';
 
 const WIDTH = 1100;
 const out = process.argv[2] ?? join(ROOT, 'docs/figures/page.png');

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Makes every figure of the README and the lesson again from the shipped models: make figures, or
-python3 tools/figures.py.
+python3 tools/figures/figures.py.
 
-Measures with ./run, writes the tables to docs/figures/*.tsv, draws docs/figures/*.png from them with tools/plot.py, and
+Measures with ./run, writes the tables to docs/figures/*.tsv, draws docs/figures/*.png from them with plot.py, and
 prints every command that it runs; each table says on its # lines which command made it, and up to which length the
 model has seen texts (trained). The names say 4x and 16x: how many times the trained length.
 
@@ -25,7 +25,7 @@ from before_rope import NAMES, TRAINED, name_of
 from experiments import DROPPED, EXPERIMENTS
 from layer_patterns import MODELS
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BOOK = os.path.join(ROOT, 'book.txt')
 METHODS = ['none', 'linear', 'ntk', 'ntk-by-parts', 'yarn', 'dynamic-ntk', 'dynamic-yarn', 'window']
 MAPS = ['rerope', 'leaky-rerope', 'self-extend', 'dca', 'streaming', 'lm-infinite']
@@ -326,7 +326,7 @@ def main():
         if missing:
             say('# no %s.png: %s is not there' % (name, nice_path(missing[0])))
             continue
-        plot = ['tools/plot.py'] + [nice_path(p) for p in paths] + [
+        plot = ['tools/figures/plot.py'] + [nice_path(p) for p in paths] + [
             '-o', nice_path(os.path.join(options.out, name + '.png'))] + arguments
         say(shlex.join(['python3'] + plot))
         if subprocess.run([sys.executable] + plot, cwd=ROOT).returncode:

@@ -2,9 +2,9 @@
 """Two kinds of layers: models of models/ that are alike but for what their layers see and how these turn, past the 256
 positions of their training.
 
-    tools/layer_patterns.py [TEXT]           perplexity by position to 4,096 [book.txt, a story that none has read]
-    tools/layer_patterns.py --passkey        keys found in filler, by length and depth
-    tools/layer_patterns.py --causes [TEXT]  large angles alone, a crowd of keys alone, and both: --spread, rerope
+    tools/figures/layer_patterns.py [TEXT]           perplexity by position to 4,096 [book.txt, new to all of them]
+    tools/figures/layer_patterns.py --passkey        keys found in filler, by length and depth
+    tools/figures/layer_patterns.py --causes [TEXT]  large angles, a crowd of keys, and both: --spread, rerope
 
 In `rope` all five layers are full. In the others the fourth is, and queries of the rest see 64 positions. `sliding` has
 theta 10,000 in all layers. The others differ from it in their full ones: `theta` has 1,000,000 there, those of `nope`

@@ -6,7 +6,7 @@ import math
 import os
 import re
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TABLES = os.path.join(ROOT, 'docs', 'figures')
 WIDTH, HEIGHT = 800, 450
 INK, SOFT, LINE = '#1d1d1f', '#62625f', '#dcd9d2'

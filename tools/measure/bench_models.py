@@ -13,7 +13,7 @@ except ImportError:  # without which there are published shapes
 
 import random_models
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 VOCAB = 32000
 MODELS = {
     '110M': dict(layers=12, dim=768, hidden=2048, heads=12, kv_heads=12, shared=True, full='f32'),

@@ -3,7 +3,7 @@
 browser and nothing else; the plan, the handout and the solutions, each as HTML that prints on A4 and Letter, and as PDF
 for both where chromium or weasyprint is there. rope.html joins them once `make page` has built it. `make class`.
 
-    tools/class_sheets.py [FOLDER]    needs neither a compiler nor ./run
+    tools/class/class_sheets.py [FOLDER]    needs neither a compiler nor ./run
 """
 import base64
 import glob
@@ -17,8 +17,8 @@ import sys
 import class_pictures
 from markdown_html import html_of, inline
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-SHEETS = os.path.join(ROOT, 'tools', 'sheets')
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SHEETS = os.path.join(ROOT, 'tools', 'class', 'sheets')
 BROWSERS = ('chromium', 'chromium-browser', 'google-chrome')
 PAPERS = {'a4': 'A4', 'letter': 'letter'}
 SECONDS = 120  # that a PDF may take
@@ -102,7 +102,7 @@ def asked_of(figure, lesson):
 def figures():
     """One picture of sheets/figures.tsv a slide: the question of its chapter, then the picture and its sentence."""
     lesson, asked = read('docs', 'lesson.md'), 'What happens after position 512?'
-    for number, row in enumerate(read('tools', 'sheets', 'figures.tsv').splitlines()[1:], 1):
+    for number, row in enumerate(read('tools', 'class', 'sheets', 'figures.tsv').splitlines()[1:], 1):
         name, said = row.split('\t')
         asked = asked_of(name, lesson) or asked  # a further figure of the same chapter
         yield slide('figure', '<p class="predict"><b>%s</b>%s</p><img class="later" alt="%s" src="%s">'
@@ -126,7 +126,8 @@ def slides(text):
                        '</p><p>Write two lines.</p>', '87 to 90'))
     parts.append(slide('pause three', '<h1>Three things</h1>%s' % sentences))
     parts.append(slide('pause', '<h1>More pictures</h1><p>Each begins with its question.</p>'))
-    return read('tools', 'sheets', 'slides.html').replace('<!-- slides -->', '\n'.join(parts + list(figures())))
+    page = read('tools', 'class', 'sheets', 'slides.html')
+    return page.replace('<!-- slides -->', '\n'.join(parts + list(figures())))
 
 
 # ---- paper ----
@@ -154,7 +155,7 @@ def solutions(text):
 
 def paper(title, inner, size=''):
     """A page of HTML to print. A browser asks the printer for its paper where no size is given."""
-    return read('tools', 'sheets', 'paper.html').replace('<!-- title -->', title).replace(
+    return read('tools', 'class', 'sheets', 'paper.html').replace('<!-- title -->', title).replace(
         '/* size */', size and 'size: %s;' % size).replace('<!-- text -->', inner)
 
 
