@@ -18,6 +18,7 @@ processor, where the first catch of each error takes a quarter of one.
 import functools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -150,7 +151,7 @@ def passes(test, root):
     except subprocess.TimeoutExpired:
         return 'none after %d s' % LIMIT
     lines = done.stdout.decode(errors='replace').splitlines()
-    failures = [line for line in lines if line.startswith('FAIL')]
+    failures = [line for line in lines if re.match(r'\S+: FAIL ', line)]
     return None if done.returncode == 0 else (failures or lines[-1:] or ['it said nothing'])[0]
 
 
