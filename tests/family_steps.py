@@ -1,4 +1,4 @@
-"""What test_doors.py asks of families with steps that few have: no gate in the feed-forward layer, scales, caps, norms
+"""What test_family_formats.py asks of families with steps that few have: no gate in the feed-forward layer, scales, caps, norms
 of other kinds and places, gates of attention, chunks. What config.json says of it, the fields that this means, and the
 tensors by the names of Hugging Face."""
 

@@ -1,4 +1,4 @@
-"""What the classes of newer families take where a config.json is silent, as test_doors.py has it of the older ones: the
+"""What the classes of newer families take where a config.json is silent, as test_family_formats.py has it of the older ones: the
 context, key heads, the width of a head, theta, the norms' epsilon, BOS, EOS; then what else is not 0. By the
 configuration classes of the Transformers library (main of 2026)."""
 

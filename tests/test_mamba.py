@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Mamba 2, layers of one step, experts in a narrower space, and a choice of keys, of many shapes: both engines beside
-reference.py, in one go and token by token (Hugging Face's numbers of three families in tests/golden/autumn:
+reference.py, in one go and token by token (Hugging Face's numbers of three families in tests/golden/mamba:
 test_golden.py holds them). A text in other pieces, read again from an earlier place, and on other threads; ways out and in
 again; configs written in other ways; methods and maps on a choice of keys; and files that cannot be."""
 
@@ -15,9 +15,9 @@ import kept
 from common import (ENGINES, GOLDEN, ROOT, check, close, config, export, header, in_work, main, one_line, perplexity,
                     random_ids, random_weights, read, run, write, write_model)
 from reference import distance_map
-from test_doors import ROWS, other_rows
+from test_family_formats import ROWS, other_rows
 from folders import tensors_of
-from test_out import read_gguf
+from test_export_out import read_gguf
 from test_states import session_test
 
 sys.path.insert(0, ROOT)
@@ -115,7 +115,7 @@ def exported(folder, name):
 def copy_with(name, copy, change):
     """A folder of the case whose config is changed."""
     folder = in_work(copy)
-    shutil.copytree(os.path.join(GOLDEN, 'autumn', name), folder)
+    shutil.copytree(os.path.join(GOLDEN, 'mamba', name), folder)
     path = os.path.join(folder, 'config.json')
     with open(path, encoding='utf-8') as file:
         settings = json.load(file)
@@ -158,7 +158,7 @@ def test_written_otherwise():
             ('granite4_tiny', lambda c: c.update(time_step_limit=[0.0, float('inf')])),
             ('deepseek_v32', lambda c: c.update(topk_method='noaux_tc', scoring_func='sigmoid')),
             ('deepseek_v32', lambda c: c.update(first_k_dense_replace=3, mlp_layer_types=['dense'] + 2 * ['sparse'])))):
-        usual = exported(os.path.join(GOLDEN, 'autumn', name), name)
+        usual = exported(os.path.join(GOLDEN, 'mamba', name), name)
         other = exported(copy_with(name, '%s_%d' % (name, number), change), '%s_%d' % (name, number))
         if usual and other:
             check(read(usual) == read(other), '%s: written otherwise' % name)
@@ -171,7 +171,7 @@ def test_embedding_of_release_5():
     with open(path, 'rb') as file:
         data = file.read()
     write(path, data.replace(b'"backbone.embeddings.weight"', b'"backbone.embedding.weight" '))
-    usual, other = exported(os.path.join(GOLDEN, 'autumn', 'nemotron3_moe'), 'usual'), exported(folder, 'renamed')
+    usual, other = exported(os.path.join(GOLDEN, 'mamba', 'nemotron3_moe'), 'usual'), exported(folder, 'renamed')
     if usual and other:
         check(read(usual) == read(other), 'backbone.embedding.weight')
 
@@ -258,10 +258,10 @@ INDEXER = {'wq_b.weight': 'attn_q_b.weight', 'wk.weight': 'attn_k.weight', 'weig
 def test_choice_in_gguf():
     """llama.cpp's converter leaves the indexer's tensors as the folder has them."""
     name = 'deepseek_v32'
-    model, out = exported(os.path.join(GOLDEN, 'autumn', name), name), in_work(name + '.gguf')
+    model, out = exported(os.path.join(GOLDEN, 'mamba', name), name), in_work(name + '.gguf')
     check(model and export(model, out).returncode == 0, name + ': out as GGUF')
     settings, tensors = read_gguf(out)
-    folder = tensors_of(os.path.join(GOLDEN, 'autumn', name, 'model.safetensors'))
+    folder = tensors_of(os.path.join(GOLDEN, 'mamba', name, 'model.safetensors'))
     for layer in range(3):
         for theirs, own in INDEXER.items():
             data = folder['model.layers.%d.self_attn.indexer.%s' % (layer, theirs)]

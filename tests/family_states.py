@@ -1,4 +1,4 @@
-"""What test_doors.py knows of layers with a state: the fields that features mean, what config.json says, and tensors
+"""What test_family_formats.py knows of layers with a state: the fields that features mean, what config.json says, and tensors
 of a folder and of a GGUF file, by the names and orders of published checkpoints."""
 
 import math

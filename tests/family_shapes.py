@@ -1,4 +1,4 @@
-"""What test_doors.py asks of families whose layers differ in their heads and widths, whose experts stand beside a dense
+"""What test_family_formats.py asks of families whose layers differ in their heads and widths, whose experts stand beside a dense
 layer, or whose full layers have another RoPE than sliding ones in blocks of their own: what config.json says of it, the
 fields that this means, and the tensors by the names of Hugging Face."""
 

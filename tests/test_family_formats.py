@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every door with every family: for each row of export/families.json that is run, a small random checkpoint with
+"""Every family by every way in and out: for each row of export/families.json that is run, a small random checkpoint with
 nothing that the family may have, with each feature alone, and with all together. It goes from Hugging Face's folder to
 model.bin, to a folder and in again, and to GGUF and in again. PUBLISHED says what the published checkpoints of known
 families have: the writer here goes by that. A family that is not there yet is taken at its row's word. Then rows get
@@ -12,10 +12,10 @@ import os
 import struct
 import sys
 
-import door_shapes
-import door_silent
-import door_states
-import door_steps
+import family_shapes
+import family_silent
+import family_states
+import family_steps
 import kept
 import reference
 import source_writers
@@ -23,7 +23,7 @@ from common import (ENGINES, ROOT, check, close, config, good, in_work, main, pe
                     read, read_model, run, table, takes_long, write, write_model)
 from folders import (EXPERT_PARTS, FULL_FIELDS, as_float32, expert_tensors, export, hf_tensors, in_halves,
                      read_safetensors, sliding_name, with_experts, write_folder)
-from test_out import read_gguf
+from test_export_out import read_gguf
 
 sys.path.insert(0, ROOT)
 from export import common as export_common, families, out_huggingface  # noqa: E402
@@ -35,11 +35,11 @@ SEES_ALL, WITHOUT_ROPE, TURNS_AS_SLIDING, DENSE = 1, 2, 4, 8
 with open(families.PLACE) as _file:
     ROWS = json.load(_file)
 # Rows that say they are like another one are tried by that one, and by Hugging Face's numbers in test_golden.py.
-# So are those with Mamba 2, and by test_autumn.py.
+# So are those with Mamba 2, and by test_mamba.py.
 RUN = [name for name, row in ROWS.items() if row.get('runs') and not row.get('like')
        and row.get('states', {}).get('kind') != 'mamba']
 ORIGINAL = 'original_max_position_embeddings'
-out_huggingface.RUN = in_work('no-run')  # rope.README has tests of its own (test_out.py)
+out_huggingface.RUN = in_work('no-run')  # rope.README has tests of its own (test_export_out.py)
 
 # ---- what published checkpoints have ----
 
@@ -171,8 +171,8 @@ FIELDS = dict(
     shared_gate=dict(shared_gate=1), q_latent=dict(q_rank=10), latent_bias=dict(latent_bias=1, o_bias=1), score_mscale=dict(
         IS_YARN, mscale_in_scores=1, mscale=0.5, mscale_all_dim=0.5),
     latent=dict(kv_rank=12, rotary_dim=4, value_dim=6, latent_norm_eps=1e-6))
-FIELDS.update({**door_shapes.FIELDS, **door_steps.FIELDS, **door_states.FIELDS})
-LISTED = {'longrope', 'window', 'some_window', 'two_ropes', 'without_rope', 'dense_between'} | door_shapes.LISTED
+FIELDS.update({**family_shapes.FIELDS, **family_steps.FIELDS, **family_states.FIELDS})
+LISTED = {'longrope', 'window', 'some_window', 'two_ropes', 'without_rope', 'dense_between'} | family_shapes.LISTED
 
 
 class Case:
@@ -180,12 +180,12 @@ class Case:
 
     def __init__(self, facts, features):
         self.facts = facts
-        self.features = door_states.together(facts, door_steps.together(facts, door_shapes.together(facts, features)))
+        self.features = family_states.together(facts, family_steps.together(facts, family_shapes.together(facts, features)))
         self.name = '%s with %s' % (facts.name, ', '.join(sorted(features)) or 'nothing more')
         self.fields, self.theta, self.local = dict(SIZES), 5000.0, None
         for feature in sorted(facts.always | self.features):
             if feature not in FIELDS and feature not in LISTED:
-                raise KeyError('%s: tests/test_doors.py knows no feature %s' % (facts.name, feature))
+                raise KeyError('%s: tests/test_family_formats.py knows no feature %s' % (facts.name, feature))
             self.fields.update(FIELDS.get(feature, {}))
         if 'latent' in facts.always:
             self.fields['n_kv_heads'] = self.fields['n_heads']
@@ -198,14 +198,14 @@ class Case:
         self.say_experts()
         self.say_layers()
         if 'states' in facts.row:
-            door_states.say_states(self)
+            family_states.say_states(self)
         self.say_rope()
-        door_shapes.say_scales(self)
+        family_shapes.say_scales(self)
         if 'shapes' in facts.row:
-            door_shapes.say_shapes(self)
+            family_shapes.say_shapes(self)
         if facts.row.get('rope', {}).get('one_block') == 'refused':
-            door_shapes.say_blocks(self)
-        door_steps.say(self)
+            family_shapes.say_blocks(self)
+        family_steps.say(self)
         self.c = config(**self.fields)
 
     def say_parts(self):
@@ -258,7 +258,7 @@ class Case:
 
     def say_experts(self):
         if self.facts.row.get('experts', {}).get('beside'):
-            door_shapes.say_experts(self)
+            family_shapes.say_experts(self)
         elif self.facts.experts == 'row':
             self.say_row_experts()
         elif 'experts' in self.facts.always:
@@ -271,7 +271,7 @@ class Case:
         """Layers 0, 1 and 3 slide where some do, and each fourth one does not turn."""
         found, rule, settings, n = self.features, self.facts.rule, self.settings, SIZES['n_layers']
         window = bool(found & {'window', 'some_window', 'two_ropes'})
-        slides = door_shapes.slides_of(self.facts.row, window, 'window' in found)
+        slides = family_shapes.slides_of(self.facts.row, window, 'window' in found)
         still = [False] * n
         if rule == 'periodic' and 'without_rope' in self.facts.may:  # whose full layers do not turn, if it has a window
             turns = self.facts.row['layers'].get('without_rope') == 'full_beside_sliding'
@@ -460,12 +460,12 @@ def folder_tensors(facts, c, weights):
     if 'shapes' in facts.row:  # what is in a layer's own place there
         theirs -= {name for name in weights if name.startswith('sinks') or c['experts_beside'] and name.startswith(
             'shared_w')}
-    theirs.update(name for name in weights if 'states' in facts.row and name.split('.')[0] in door_states.OWN)
-    shaped = door_shapes.shaped_tensors(c, weights, theirs) if 'shapes' in facts.row else {}
+    theirs.update(name for name in weights if 'states' in facts.row and name.split('.')[0] in family_states.OWN)
+    shaped = family_shapes.shaped_tensors(c, weights, theirs) if 'shapes' in facts.row else {}
     if shaped:
-        theirs.update(name for name in weights if name.split('.')[0] in {**door_shapes.NAMES, **door_shapes.ONCE})
-    stepped = facts.name in door_steps.FAMILIES
-    out = door_steps.tensors(facts, c, weights, theirs) if stepped else hf_tensors(
+        theirs.update(name for name in weights if name.split('.')[0] in {**family_shapes.NAMES, **family_shapes.ONCE})
+    stepped = facts.name in family_steps.FAMILIES
+    out = family_steps.tensors(facts, c, weights, theirs) if stepped else hf_tensors(
         c, {name: values for name, values in weights.items() if name not in theirs}, facts.adds_one)
     out.update(shaped)
     for layer in range(c['n_layers'] if c['kv_rank'] else 0):
@@ -473,10 +473,10 @@ def folder_tensors(facts, c, weights):
     for layer in layers:
         out.update(row_experts(facts, c, weights, layer) if facts.experts == 'row' else
                    expert_tensors(c, weights, layer, facts.experts))
-    if facts.name in door_steps.FAMILIES:
+    if facts.name in family_steps.FAMILIES:
         return out
     if 'states' in facts.row:
-        door_states.add_states(facts, c, weights, out)
+        family_states.add_states(facts, c, weights, out)
     fused = facts.row.get('names', {}).get('fused') if facts.fused is None else facts.fused
     for layer in range(c['n_layers'] if fused else 0):
         for whole, parts in (('self_attn.qkv_proj', 'qkv'), ('mlp.gate_up_proj', ('gate', 'up'))):
@@ -507,16 +507,16 @@ OF_EXPERTS = {'1': 'ffn_gate_exps', '3': 'ffn_up_exps', '2': 'ffn_down_exps'}
 
 def gguf_tensors(facts, c, weights):
     """{name: values} as llama.cpp's converter writes them."""
-    shaped = door_shapes.gguf_shaped(facts.gguf, c, weights) if 'shapes' in facts.row else {}
+    shaped = family_shapes.gguf_shaped(facts.gguf, c, weights) if 'shapes' in facts.row else {}
     out, d, turning = dict(shaped), c['head_dim'], c['rotary_dim'] or c['head_dim']
     experts = set(with_experts(c)) if c['n_experts'] else set()
     for name, values in weights.items():
         part, _, layer = name.partition('.')
         rows = list(values)
-        if c['state_kind'] and part in door_states.of_gguf(c):
+        if c['state_kind'] and part in family_states.of_gguf(c):
             continue
-        if shaped and (part in {**door_shapes.GGUF, **door_shapes.GGUF_OF.get(facts.gguf, {})} or
-                       part in door_shapes.GGUF_ONCE):
+        if shaped and (part in {**family_shapes.GGUF, **family_shapes.GGUF_OF.get(facts.gguf, {})} or
+                       part in family_shapes.GGUF_ONCE):
             continue
         if c['kv_rank'] and part in ('wq', 'wk', 'wv'):
             out['blk.%s.%s.weight' % (layer, 'attn_q' if part == 'wq' and not c['q_rank'] else {
@@ -551,12 +551,12 @@ def gguf_tensors(facts, c, weights):
             out[place + 'attn_qkv.weight'] = sum((out.pop('%sattn_%s.weight' % (place, part)) for part in 'qkv'), [])
         out[place + 'ffn_up.weight'] = out.pop(place + 'ffn_gate.weight') + out.pop(place + 'ffn_up.weight')
     if c['state_kind']:
-        out.update(door_states.gguf_states(facts, c, weights, in_halves))
+        out.update(family_states.gguf_states(facts, c, weights, in_halves))
     for layer in range(c['n_layers'] if facts.gguf == 'muse-glimmer' else 0):
         factor = (c['score_scale'] or d ** -0.5) * d ** 0.5
         out.update({'blk.%d.attn_q_norm.weight' % layer: [factor] * d, 'blk.%d.attn_k_norm.weight' % layer: [1.0] * d})
     if c['rope_method'] == 5:
-        out['rope_freqs.weight'] = door_steps.divisors(c, turning)
+        out['rope_freqs.weight'] = family_steps.divisors(c, turning)
     for name in ('short', 'long') if 'short_factors' in c else ():
         out['rope_factors_%s.weight' % name] = c[name + '_factors']
     return out
@@ -643,7 +643,7 @@ def goes_as(case):
     no_turns = found & {'without_rope'} and not any(case.slides) and case.facts.rule == 'periodic'
     still = all(flags & WITHOUT_ROPE for flags in c.get('layers') or [0])
     no_turns = no_turns or first and still and first.gguf != 'granite'
-    no_turns = no_turns or first and first.gguf == 'llama4' and not door_steps.is_published(c)
+    no_turns = no_turns or first and first.gguf == 'llama4' and not family_steps.is_published(c)
     no_turns = no_turns or first and first.gguf == 'mimo2' and c['sliding_rotary_dim']  # of which as much turns there
     return None if no_turns or first and first.one_theta and case.other_theta() else first
 
@@ -675,8 +675,8 @@ def through_gguf(case, model):
     hold(architecture != 'gemma3' or 'two_ropes' not in found or theta == case.local, "GGUF's theta of sliding layers",
          settings)
     scales = {key: (settings.get('%s.%s' % (architecture, key)), value)
-              for key, value in {**door_steps.scales_of(as_what.gguf, c),
-                                 **door_shapes.gguf_keys(as_what.gguf, c)}.items()}
+              for key, value in {**family_steps.scales_of(as_what.gguf, c),
+                                 **family_shapes.gguf_keys(as_what.gguf, c)}.items()}
     hold(all(alike(there or 0, value) for there, value in scales.values()), 'keys in GGUF', scales)
     carried('into model.bin from GGUF', out, again)
     as_it_was(read_model(again), read_model(model))
@@ -687,7 +687,7 @@ def as_it_was(found, expected):
     """The same model, with settings in float32. What multiplies scores may be in the norm of queries instead, and a
     method's attention factor may be said, which it follows from."""
     (c, weights), (before, own) = found, expected
-    weights, own = door_states.side_by_side(c, weights), door_states.side_by_side(before, own)
+    weights, own = family_states.side_by_side(c, weights), family_states.side_by_side(before, own)
     scale = (before['score_scale'] or before['head_dim'] ** -0.5) * before['head_dim'] ** 0.5
     scale = 1 if alike(c['score_scale'], before['score_scale']) else scale
     usual = {'beta_fast': 32.0, 'beta_slow': 1.0, 'sliding_beta_fast': 32.0, 'sliding_beta_slow': 1.0}
@@ -859,9 +859,9 @@ SILENT = {
     'qwen3_5_moe_text': (32768, 2, 256, 1e4, 1e-6, -1, [], dict(
         DELTA, n_experts=256, n_experts_used=8, expert_hidden_dim=512, shared_hidden_dim=512, shared_gate=1)),
     'lfm2': (128000, 8, 2, 1e6, 1e-5, 1, [2], dict(qk_norm=1, tied=True, hidden_dim=256)),
-    **door_silent.SILENT}
+    **family_silent.SILENT}
 # What has no default.
-ASKED = {**door_silent.ASKED, 'glm4_moe': dict(head_dim=16), 'deepseek_v2': dict(num_experts_per_tok=6)}
+ASKED = {**family_silent.ASKED, 'glm4_moe': dict(head_dim=16), 'deepseek_v2': dict(num_experts_per_tok=6)}
 # And where it says that some of its 32 layers slide, and not which.
 WINDOWS = {'qwen2': dict(sliding_window=4096, layers=[SEES_ALL] * 28 + [0] * 4),
            'qwen3': dict(sliding_window=4096, layers=[SEES_ALL] * 28 + [0] * 4),

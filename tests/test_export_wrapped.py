@@ -6,7 +6,7 @@ import json
 import os
 
 from common import check, in_work, main, random_weights, read, run, table, takes_long, write
-from test_doors import cases_of, folder_tensors
+from test_family_formats import cases_of, folder_tensors
 from folders import export, write_folder
 
 # How tensors are named: what stands for `model.`, where the classifier is, and what stands beside.
