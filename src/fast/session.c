@@ -116,8 +116,8 @@ static bool check_places(const Model *model, const SessionConfig *c, Error *err)
 bool session_is_plain(const Model *model, const SessionConfig *config) {
     const RopeMap *map = config->rope->map;
     if (config->plain || (map && map->distance)) return true;
-    EACH_FAST_KIND(k)
-    if ((*k)->is_plain && (*k)->is_plain(model, config)) return true;
+    EACH_FAST_KIND (k)
+        if ((*k)->is_plain && (*k)->is_plain(model, config)) return true;
     return false;
 }
 
