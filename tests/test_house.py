@@ -119,7 +119,8 @@ def test_order_of_the_walk():
 
 def test_story():
     """What --check reads is book.txt, as tools/generate/prose.py writes it."""
-    made = subprocess.run([sys.executable, '-S', 'tools/generate/prose.py'], cwd=ROOT, stdout=subprocess.PIPE, universal_newlines=True)
+    made = subprocess.run([sys.executable, '-S', 'tools/generate/prose.py', '--print'], cwd=ROOT,
+                          stdout=subprocess.PIPE, universal_newlines=True)
     check(made.stdout == document('src/measure/prose.inc'), 'src/measure/prose.inc is what tools/generate/prose.py writes')
     pieces = re.findall(r'^    "(.*)"$', made.stdout, re.M)
     text = re.sub(r'\\(.)', lambda m: '\n' if m[1] == 'n' else m[1], ''.join(pieces))

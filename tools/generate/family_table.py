@@ -19,6 +19,7 @@ sys.path.insert(0, ROOT)
 
 from export.families import FAMILIES, WRAPPERS  # noqa: E402
 from export.keys import FILES, KEYS  # noqa: E402
+from written import write_changed  # noqa: E402
 
 HEADER = os.path.join('src', 'configs', 'family_table.h')
 LISTS = os.path.join(ROOT, 'docs', 'checkpoints.md')
@@ -355,8 +356,7 @@ def main(arguments):
             (KEY_HEADER, key_table(), 'export/keys.json'):
         path, found = os.path.join(ROOT, header), None
         if '--check' not in arguments:
-            with open(path, 'w', encoding='utf-8') as file:
-                file.write(text)
+            write_changed(path, text)
             continue
         if os.path.exists(path):
             with open(path, encoding='utf-8') as file:
@@ -372,9 +372,7 @@ def main(arguments):
         print('docs/checkpoints.md has other lists than export/families.json: '
               'python3 tools/generate/family_table.py writes them')
         return 1
-    if found != with_lists(found):
-        with open(LISTS, 'w', encoding='utf-8') as file:
-            file.write(with_lists(found))
+    write_changed(LISTS, with_lists(found))
     return status
 
 

@@ -12,6 +12,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, ROOT)
 
 from export.header import BYTES, FIELDS, ROWS, SIZES  # noqa: E402
+from written import write_changed  # noqa: E402
 
 COLUMNS = 100
 DOCUMENT = 'docs/header.tsv'
@@ -118,8 +119,7 @@ def main(arguments):
             print('%s is not of export/header.json: python3 tools/generate/header_table.py makes it' % path)
             status = 1
             continue
-        with open(os.path.join(ROOT, path), 'w', encoding='utf-8') as file:
-            file.write(text)
+        write_changed(os.path.join(ROOT, path), text)
     return status
 
 

@@ -2,10 +2,13 @@
 """Writes src/measure/prose.inc, the story of book.txt as a string of C, so that --check has a text wherever the program
 is. make calls it when the story is newer.
 
-    python3 tools/generate/prose.py > src/measure/prose.inc
+    python3 tools/generate/prose.py [--print]     --print writes to standard output instead
 """
 import os
+import sys
 import textwrap
+
+from written import write_changed
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 HEAD = '// The story of book.txt, written by tools/generate/prose.py.\n'
@@ -27,4 +30,8 @@ def source(text):
 
 if __name__ == '__main__':
     with open(os.path.join(ROOT, 'book.txt'), encoding='ascii') as file:
-        print(source(file.read()), end='')
+        made = source(file.read())
+    if '--print' in sys.argv[1:]:
+        print(made, end='')
+    else:
+        write_changed(os.path.join(ROOT, 'src', 'measure', 'prose.inc'), made)
