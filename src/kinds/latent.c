@@ -104,9 +104,11 @@ void mix_latent(Plain *p, float *x) {
     attend(p, x);
 }
 
+bool has_latent_attention(const Model *m) { return m->config.extra->latent.kv_rank > 0; }
+
 static bool has_latent(const Plain *p, const Layer *layer) {
     (void)layer;
-    return p->model->config.extra->latent.kv_rank > 0;
+    return has_latent_attention(p->model);
 }
 
 static void lay_out_latent(Plain *p, Arena *arena) {

@@ -30,6 +30,9 @@ typedef struct {
     float *still;     // (n_heads * what does not turn) the rest of each key
 } PlainLatent;
 
+// Whether a model's layers have latent attention.
+bool has_latent_attention(const Model *model);
+
 // q = wq @ rmsnorm(wq_a @ normed), or of what is normed itself. With q_rank q_latent is made on the way.
 void project_queries(const Plain *plain);
 // The step of a layer.

@@ -14,6 +14,7 @@ ELSEWHERE = {
     'export/out_tokenizer.py': ['llama'], 'export/tokenizer.py': ['llama'],
     'page/src/config/examples.js': ['llama', 'qwen2'], 'page/src/panels/arrows.js': ['phi'],
     'page/build.mjs': ['llama'], 'tools/lint/arrows.py': ['llama'], 'tools/lint/house.py': ['llama'],
+    'tools/lint/kinds.py': ['llama'], 'tools/lint/report.py': ['llama'],
     'tools/measure/bench.py': ['gpt-oss'], 'tools/measure/bench_models.py': ['llama'],
     'tools/generate/header_table.py': ['llama'],
     'tools/training/checkpoints.py': ['llama', 'LlamaForCausalLM', 'qwen3_5_text', 'Qwen3_5ForCausalLM'],

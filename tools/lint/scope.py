@@ -1,60 +1,14 @@
-#!/usr/bin/env python3
-"""How dense the C is, counted: tokens a line of code, lines of more than 100 columns, branches of a function, names at
-file scope that two files have, and files that include or call one another in a circle.
-
-    python3 tools/lint/density.py [COMMIT]     a table of all files, now; or of a commit and now, side by side
-
-A token is a token of C: a name, a number, a string or an operator. A line of code is one that holds more than comments
-and spaces. So counted, llama2.c's run.c has 8.9 (8.85), and the plain.c of commit 3af6caa has 17.5. A branch is an
-`if`, `for`, `while`, `case`, `?` or `&&`; that commit's read_option has 25. For names and circles, a header and the .c
-of its name are one file. tools/lint/house.py shows what is past a limit, and fails past a tenth over it.
+"""What the files of C define at file scope, and who uses whom: a name that two files have, and files that include or
+call one another in a circle. A header, the .c of its name and its private header are one file here.
 """
 import collections
-import math
 import os
 import re
-import subprocess
-import sys
 
-from c_source import ROOT, c_files, code_of, functions, tokens, without_comments
+from c_source import code_of, tokens
 
-COLUMNS, TOKENS, BRANCHES, WIDE = 100, 12, 13, 3  # WIDE: lines of more than COLUMNS, percent of all
-PAST = 1.1  # limits are reports with room: nothing fails up to a tenth over them
-# What ties the kinds of models: each of these is included by those that it lists.
+# Tables of the kinds of models: each is included by the kinds that it lists.
 TABLES = ['src/llama/kind', 'src/kinds/kinds', 'src/fast/kind', 'src/fast/kinds']
-ROW = re.compile(r'\s*\{.*\},\s*')
-BRANCH = r'\b(?:if|for|while|case)\b|\?|&&'
-
-# ---- tokens, columns and branches ----
-
-
-def is_over(count, limit, past=PAST):
-    """Whether a whole number is past its limit, and past a tenth more, in whole numbers."""
-    return count > math.ceil(round(limit * past, 6))
-
-
-def tokens_of(text):
-    """(tokens, lines of code). A row of a table is data, and is read by its columns: it counts as neither."""
-    lines = [line for line in without_comments(text).split('\n') if line.strip() and not ROW.fullmatch(line)]
-    return sum(len(tokens(line)) for line in lines), len(lines)
-
-
-def tokens_a_line(text):
-    count, lines = tokens_of(text)
-    return count / max(lines, 1)
-
-
-def wide_lines(text):
-    return sum(len(line) > COLUMNS for line in text.split('\n'))
-
-
-def branches_of(text):
-    """(line, name, branches) of every function."""
-    code = code_of(text)
-    lines = code.split('\n')
-    for line, name, length, _ in functions(code):
-        yield line, name, len(re.findall(BRANCH, '\n'.join(lines[line - 1:line - 1 + length])))
-
 
 # ---- names at file scope ----
 
@@ -213,86 +167,9 @@ def circles(arrows):
     return found
 
 
-# ---- findings ----
-
-def check_density(c, past=PAST):
-    """What is past the limits in {path: text}, and past a tenth more, or with 1 past the limits themselves."""
-    for path, text in sorted(c.items()):
-        found = tokens_a_line(text)
-        if found > TOKENS * past + 0.005:
-            yield '%s:1: too dense (%.2f tokens a line of code, at most %d)' % (path, found, TOKENS)
-        for line, function, count in branches_of(text):
-            if is_over(count, BRANCHES, past):
-                yield '%s:%d: %s has too many branches (%d, at most %d)' % (path, line, function, count, BRANCHES)
-    lines, wide = (sum(map(count, c.values())) for count in (lambda text: text.count('\n'), wide_lines))
-    if wide > WIDE / 100 * lines * past:
-        yield 'src:1: too many lines past %d columns (%d of %d, at most %d %%)' % (COLUMNS, wide, lines, WIDE)
+def check_scope(c):
+    """Of {path: text}: a name that another file has, and circles."""
     for name, paths in shared_names(c):
         yield '%s:1: a name that another file has (%s, in %s, too)' % (paths[0], name, ' '.join(paths[1:]))
     for files in circles(uses(c)):
-        if all(path.startswith('src/kinds/') for path in files):
-            continue  # slices of one table, which ask one another
         yield '%s:1: files that include or call one another in a circle (%s, none)' % (files[0], ' '.join(files))
-
-
-# ---- tables ----
-
-
-def measured(c):
-    """{path: (tokens, lines of code, tokens a line, wide lines, most branches)}"""
-    found = {}
-    for path, text in c.items():
-        branches = [count for _, _, count in branches_of(text)]
-        found[path] = (*tokens_of(text), tokens_a_line(text), wide_lines(text), max(branches, default=0))
-    return found
-
-
-def sums(c):
-    """(what, figure) of all files together."""
-    rows = measured(c).values()
-    lines = sum(text.count('\n') for text in c.values())
-    wide = sum(row[3] for row in rows)
-    functions_over = sum(count > BRANCHES for text in c.values() for _, _, count in branches_of(text))
-    yield 'files', len(rows)
-    yield 'lines of C', lines
-    yield 'tokens a line of code', '%.1f' % (sum(row[0] for row in rows) / max(sum(row[1] for row in rows), 1))
-    yield 'files above %d' % TOKENS, sum(row[2] > TOKENS for row in rows)
-    yield 'lines past %d columns' % COLUMNS, '%d (%.1f %%)' % (wide, 100 * wide / max(lines, 1))
-    yield 'functions of more than %d branches' % BRANCHES, functions_over
-    yield 'names that two files have', len(list(shared_names(c)))
-    yield 'circles of files', len(circles(uses(c)))
-
-
-def committed(commit):
-    """{path: text} of the C of a commit."""
-    def git(*words):
-        return subprocess.check_output(['git', *words], cwd=ROOT).decode()
-    paths = git('ls-tree', '-r', '--name-only', commit).split('\n')
-    return {path: git('show', '%s:%s' % (commit, path)) for path in paths
-            if path.endswith(('.c', '.h')) and not path.startswith('tests/')}
-
-
-def table(versions):
-    """The lines of a table: a file a row, a pair of columns (tokens a line, most branches) for each version."""
-    rows = [measured(c) for c in versions]
-    for path in sorted(set().union(*rows)):
-        cells = ['%6.2f %3d' % (row[path][2], row[path][4]) if path in row else '%6s %3s' % ('-', '-') for row in rows]
-        yield '%-32s %s' % (path, '   '.join(cells))
-    yield ''
-    for those in zip(*(sums(c) for c in versions)):
-        yield '%-40s %s' % (those[0][0], '   '.join('%14s' % figure for _, figure in those))
-
-
-def main(arguments):
-    versions = [committed(commit) for commit in arguments[:1]] + [c_files()]
-    print('%-32s %s' % ('file', '   '.join(['tokens most'] * len(versions))))
-    print('\n'.join(table(versions)))
-    print()
-    for name, paths in shared_names(versions[-1]):
-        print('shared: %s in %s' % (name, ' '.join(paths)))
-    for files in circles(uses(versions[-1])):
-        print('circle: %s' % ' '.join(files))
-
-
-if __name__ == '__main__':
-    main(sys.argv[1:])
