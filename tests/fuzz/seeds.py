@@ -112,11 +112,11 @@ def seeds():
     for i, values in enumerate(parts):
         whole = dict({'model_type': 'phi3' if i % 5 == 0 else 'qwen2', 'head_dim': 8}, **values)
         yield 'engines', str(i), json.dumps(whole).encode()
-    for i, (kind, (values, _, _)) in enumerate(blocks.HALVES.items()):
+    for kind, (values, _, _) in blocks.HALVES.items():
         for count in 1, 9, 17:  # of a row of 32 values and more
             columns = (count * 32 + values - 1) // values * values
-            row = blocks.random_rows(kind, 1, columns, random.Random(i))
-            yield 'blocks', '%s-%d' % (kind, count), bytes([i, 37 * count & 255]) + row
+            row = blocks.random_rows(kind, 1, columns, random.Random(kind))
+            yield 'blocks', '%s-%d' % (kind, count), bytes([blocks.NUMBERS[kind] - 5, 37 * count & 255]) + row
     for name in sorted(os.listdir(REGRESSIONS)):
         yield name.split('-')[0], name, read(os.path.join(REGRESSIONS, name))
 
