@@ -319,11 +319,17 @@ def table(text):
     return settings, header, [dict(zip(header, row)) for row in rows]
 
 
-def perplexity(model, ids, *arguments):
+def crowded():
+    """./run whose texts with jumps count keys as a crowd."""
+    return compiled('tests/test_crowd.c', 'same', '-Wl,--wrap=session_new')
+
+
+def perplexity(model, ids, *arguments, program=RUN):
     """The nll column of --ppl --per-token for ids. --tsv, for Emscripten takes every output for a terminal."""
     path = in_work('ids.txt')
     write(path, ' '.join(map(str, ids)))
-    out = good(model, '--ppl', path, '--ids', '--per-token', '--tsv', '-n', len(ids), *arguments).out
+    out = good(model, '--ppl', path, '--ids', '--per-token', '--tsv', '-n', len(ids), *arguments,
+               program=program).out
     return [float(row['nll']) for row in table(out)[2]]
 
 

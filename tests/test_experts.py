@@ -162,7 +162,7 @@ def test_sinks():
               'sinks without weight, %s' % engine[-1])
     model = model_of(c)
     for options in (), ('--window', 9), ('--window', 9, '--sinks', 2), ('--rope', 'self-extend:group=3'), (
-            '--rope', 'streaming'), ('--spread', 400, '--piece', 16, '--crowd'), ('--kv', 'f16'), ('--logn',):
+            '--rope', 'streaming'), ('--spread', 400, '--piece', 16), ('--kv', 'f16'), ('--logn',):
         close(perplexity(model, IDS, *(FLOATS if '--kv' not in options else ()), *options),
               perplexity(model, IDS, '--plain', *[o for o in options if o not in ('--kv', 'f16')]),
               1e-4 if '--kv' not in options else 0.02, 'sinks with %s' % (options,))

@@ -19,7 +19,6 @@ void print_heading(const Job *job, Table *t, const char *what) {
         table_note(t, "spread", "%d", plan->spread);
         table_note(t, "piece", "%d", plan->piece);
     }
-    if (plan->crowd) table_note(t, "crowd", "yes");
     table_note(t, "train_ctx", "%d", t->train_ctx);
     const char *sliding = job->options->asked_sliding.name;
     if (sliding[0]) table_note(t, "rope_sliding", "%s", sliding);
