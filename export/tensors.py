@@ -119,26 +119,15 @@ class MadeOfParts:
 
 @dataclass(frozen=True)
 class Joined(MadeOfParts):
-    """A tensor that is dealt out over several files, by rows (axis 0) or by columns (axis 1)."""
-    axis: int
+    """A tensor of the rows of several, one after the other."""
 
     @property
     def shape(self) -> Tuple[int, ...]:
-        rows, columns = self.parts[0].shape
-        return (rows, columns * len(self.parts)) if self.axis else (sum(p.shape[0] for p in self.parts), columns)
+        return (sum(part.shape[0] for part in self.parts), self.parts[0].shape[1])
 
     def read(self) -> Iterator[bytes]:
-        if self.axis == 0:
-            for part in self.parts:
-                yield from part.read()
-            return
-        rows = self.parts[0].shape[0]
-        width = self.parts[0].size // rows  # bytes of a row that one part has
-        step = max(1, CHUNK // (width * len(self.parts)))
-        for row in range(0, rows, step):
-            count = min(step, rows - row)
-            pieces = [b''.join(part.read(row * width, count * width)) for part in self.parts]
-            yield b''.join(piece[i * width:(i + 1) * width] for i in range(count) for piece in pieces)
+        for part in self.parts:
+            yield from part.read()
 
 
 XIELU_NUMBERS = (('alpha_p', (1,)), ('alpha_n', (1,)), ('beta', ()), ('eps', ()))  # and the shapes that they have

@@ -220,7 +220,7 @@ def test_foreign_files():
     refused('two words.gguf', 'a GGUF file', "'two words.gguf'", "'two words.bin'")
     refused(folder('hub', 'config.json', 'model.safetensors'), "a checkpoint's folder", made='hub.bin')
     refused(folder('hub') + '/', "a checkpoint's folder", made='hub.bin')
-    refused(folder('meta', 'params.json', 'consolidated.00.pth', 'a.gguf'), "a checkpoint's folder", made='meta.bin')
+    refused(folder('meta', 'params.json', 'consolidated.00.pth'), "in Meta's or Mistral's own form")
     for name, files in (('ggufs', ('b-2.gguf', 'b-1.gguf', 'c.gguf')), ('ggufs+', ('config.json', 'b-1.gguf'))):
         place = folder(name, *files)
         refused(place, 'a folder with a GGUF file', place + '/b-1.gguf', 'b-1.bin')

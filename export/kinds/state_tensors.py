@@ -109,7 +109,7 @@ def take_joined(path: str, tensors: Tensors, model: Model, name: str, names: Dic
         pieces.append(Taken(whole.name, whole, n, sum(sizes), range(at, at + rows)))
         at += rows
     if 'state_in' in names:
-        pieces = [Joined(pieces[:3], 0), pieces[3]]
+        pieces = [Joined(pieces[:3]), pieces[3]]
     tensors.update(zip(names.values(), pieces))
 
 
