@@ -47,7 +47,7 @@ if sys.version_info < (3, 8):  # before the modules that need it
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 
 # Each job imports the modules that it needs where it begins: most of the time of a small one is Python's start.
-from export.common import ENCODINGS, EXPORTER, PROGRAM, RUN, Job, Problem, replacing, replacing_folder
+from export.common import ENCODINGS, EXPORTER, PROGRAM, Job, Problem, replacing, replacing_folder
 
 
 def export_model(job, source, out, tokenizer_out, with_tokenizer, force, packs):

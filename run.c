@@ -56,16 +56,19 @@ static Answer finish(Program *p, bool ok, Error *err) {
     return answer_of(p, ok);
 }
 
+// "5.0.0 (0123456789)", without a commit where nobody knows it.
+static const char *version_text(void) { return COMMIT[0] == '$' ? VERSION : VERSION COMMIT; }
+
 static bool print_version(const Options *o, const char *program, Error *err) {
     char version[60];
-    snprintf(version, sizeof version, "rope.c " VERSION "%s", COMMIT[0] == '$' ? "" : COMMIT);
+    snprintf(version, sizeof version, "rope.c %s", version_text());
     if (o->help) return options_help(program, version, o->help, err);
     printf("%s\n", version);
     return true;
 }
 
 int main(int argc, char **argv) {
-    Program p = {.job = {.answer = YES}};
+    Program p = {.json = {.version = version_text()}, .job = {.answer = YES}};
     Options *o = &p.options;
     Error err;
     catch_interrupt(0);  // which also ends the wait for a text from standard input

@@ -8,7 +8,6 @@ import itertools
 import math
 
 import kept
-import reference
 from common import (ENGINES, SLIDING, block_weights, check, close, config, good, in_work, main, perplexity,
                     random_ids, random_weights, read, table, takes_long, with_header, write_model, write_tokenizer)
 from test_forward import TOLERANCE, session_test
