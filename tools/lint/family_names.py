@@ -17,7 +17,7 @@ ELSEWHERE = {
     'tools/bench.py': ['gpt-oss'], 'tools/bench_models.py': ['llama'], 'tools/header_table.py': ['llama'],
     'tools/checkpoints.py': ['llama', 'LlamaForCausalLM', 'qwen3_5_text', 'Qwen3_5ForCausalLM'],
     'tools/random_models.py': ['gpt-oss'],
-    'tools/random_shapes.py': ['gpt-oss', 'qwen3moe', 'qwen2', 'gemma4', 'deepseek2', 'deepseek32', 'qwen35', 'lfm2',
+    'tools/random_shapes.py': ['gpt-oss', 'qwen3moe', 'qwen2', 'gemma4', 'deepseek2', 'qwen35', 'lfm2',
                                'lfm2moe', 'granitehybrid', 'nemotron_h', 'nemotron_h_moe', 'qwen3vl'],
     'tools/layer_costs.py': ['gemma3', 'gemma3_text', 'gpt-oss', 'gpt_oss', 'laguna', 'ministral3', 'olmo3',
                              'qwen3_5_text', 'smollm3']}
