@@ -1,5 +1,5 @@
 """The families of models: the rows of families.json, which say all that is known of a family. docs/code.md tells how
-one is added. tools/family_table.py makes a table in C of the same rows."""
+one is added. tools/generate/family_table.py makes a table in C of the same rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PLACE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'families.json'
 # What a key of gates may be, and the attention_gate that it means.
 GATES = {True: 3, 'per-head': 3, 'per-element': 2}
 # Which layers slide, by a config: none; all by its window; all if use_sliding_window says so; some by that and lists;
-# by a period; by a list, or all; none, but some see chunks; or as tools/train.py writes it.
+# by a period; by a list, or all; none, but some see chunks; or as tools/training/train.py writes it.
 RULES = 'alike', 'all_slide', 'all_by_flag', 'by_flag', 'periodic', 'listed', 'chunked', 'small'
 # The rope_types that a class knows, and what each means. The three axes of mrope are one in a text. A class that knows
 # longrope alone takes two older names for it.

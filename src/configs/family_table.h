@@ -1,4 +1,4 @@
-// Made by tools/family_table.py from export/families.json, not by hand.
+// Made by tools/generate/family_table.py from export/families.json, not by hand.
 // families.c includes it behind families.h.
 #pragma once
 
