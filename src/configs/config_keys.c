@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../base/settings.h"
+#include "../rope_settings.h"
 #include "json.h"
 #include "key_table.h"
 #include "names.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/settings.h"
+#include "../rope_settings.h"
 #include "json.h"
 
 const char key_of_original[] = "original_max_position_embeddings";

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../base/settings.h"
+#include "../rope_settings.h"
 #include "../configs/json.h"
 
 // ---- what engines do to a config ----

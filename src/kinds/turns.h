@@ -3,7 +3,7 @@
 #pragma once
 
 #include "../base/session_config.h"
-#include "../base/settings.h"
+#include "../rope_settings.h"
 #include "../llama/forward.h"
 
 // What the settings in the header leave unsaid: nothing is computed by it.
