@@ -503,7 +503,7 @@ static bool show_ids(Job *job, Error *err) {
     return true;
 }
 
-// By the rows of src/settings/jobs.h."""
+// By the rows of src/options/jobs.h."""
 
 
 def test_a_job_is_a_row():
@@ -512,17 +512,17 @@ def test_a_job_is_a_row():
     folder = in_work('a job')
     shutil.copytree(os.path.join(ROOT, 'src'), os.path.join(folder, 'src'))
     for name, old, new in (
-            ('run.c', '\n// By the rows of src/settings/jobs.h.', JOB),
-            ('src/settings/jobs.h', '    JOB(ATTN,', '    JOB(IDS, show_ids, PROMPT_LENGTH, A_TOKENIZER | A_PROMPT) \\\n'
+            ('run.c', '\n// By the rows of src/options/jobs.h.', JOB),
+            ('src/options/jobs.h', '    JOB(ATTN,', '    JOB(IDS, show_ids, PROMPT_LENGTH, A_TOKENIZER | A_PROMPT) \\\n'
              '    JOB(ATTN,'),
-            ('src/settings/option_table.c', '    {.value = {"--attn",',
+            ('src/options/option_table.c', '    {.value = {"--attn",',
              '    {.value = {"--show-ids", NULL, "ids", .type = NOTHING}, .job = JOB_IDS},\n    {.value = {"--attn",')):
         text = read(os.path.join(ROOT, name)).decode()
         check(text.count(old) == 1, 'where a job is added to ' + name, text.count(old))
         write(os.path.join(folder, name), text.replace(old, new))
     for name in 'rope.h', 'rope.c':
         shutil.copy(os.path.join(ROOT, name), folder)
-    changed = ['run.c'] + ['src/settings/%s.c' % name for name in ('option_table', 'options_check', 'options_parse')]
+    changed = ['run.c'] + ['src/options/%s.c' % name for name in ('option_table', 'options_check', 'options_parse')]
     others = [os.path.join(ROOT, 'build', name[:-1] + 'o') for name in ['rope.c'] + house('src')
               if name.endswith('.c') and name not in changed]
     flags = shlex.split(read(os.path.join(ROOT, 'build', 'flags')).decode()) + ['-O0', '-Werror']

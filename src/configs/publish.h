@@ -1,7 +1,7 @@
 // A plan as other programs read it: a config, or a block with llama.cpp's options.
 #pragma once
 
-#include "../base/settings.h"
+#include "../rope_settings.h"
 #include "../kinds/kinds.h"
 #include "rope_config.h"
 
