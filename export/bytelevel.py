@@ -9,7 +9,7 @@ import unicodedata
 from base64 import b64decode
 from typing import Any, BinaryIO, Dict, List, Optional, Tuple
 
-from .common import Job, Keys, Problem, read_small
+from .common import REFUSED, Job, Keys, Problem, read_small
 from .sentencepiece import CONTROL, MAX_PIECE, NORMAL, UNUSED, USER_DEFINED, Token, Tokenizer, shown
 from .unicode_runs import CAPITALS, COMPATIBLE, MARKS, NORMALIZED, SMALL_LETTERS, code_points
 
@@ -148,12 +148,21 @@ def read_kimi(job: Job, path: str, added: List[Tuple[int, bytes, bool]]) -> Toke
     return by_ranks(path, ranks, control, KIMI, -1, ends)
 
 
-LLAMA3_NAMES = 'llama-bpe', 'llama3', 'llama-v3', 'lfm2'
+# Which pattern each name of tokenizer.ggml.pre has in llama.cpp (llama-vocab.cpp, August 2026).
+LLAMA3_NAMES = 'llama-bpe', 'llama3', 'llama-v3', 'lfm2', 'falcon3', 'falcon-h1', 'pixtral', 'midm-2.0'
 WHOLE_WORDS = (*LLAMA3_NAMES, 'tekken')  # for which llama.cpp ignores merges and adds a BOS
-GGUF_SPLITS = {**dict.fromkeys(LLAMA3_NAMES, LLAMA3), 'smaug-bpe': LLAMA3, 'dbrx': LLAMA3, 'gpt-2': GPT2,
-               'glm4': LLAMA3, 'chatglm-bpe': LLAMA3, 'kimi-k2': KIMI, 'exaone4': GPT2, 'smollm': DIGITS_GPT2,
-               'qwen2': QWEN2, 'qwen35': QWEN35, 'deepseek-r1-qwen': QWEN2, 'gpt-4o': GPT4O, 'tekken': TEKKEN,
-               'deepseek-v3': DEEPSEEK}
+GGUF_SPLITS = {name: split for split, names in {
+    LLAMA3: (*LLAMA3_NAMES, 'smaug-bpe', 'dbrx', 'glm4', 'chatglm-bpe'),
+    GPT2: ('gpt-2', 'exaone4', 'olmo', 'phi-2', 'mpt', 'jais', 'gigachat', 'a.x-4.0', 'mellum', 'trillion',
+           'granite-docling'),
+    DIGITS_GPT2: ('smollm', 'starcoder', 'refact', 'command-r', 'codeshell', 'exaone', 'minerva-7b', 'mellum2'),
+    QWEN2: ('qwen2', 'deepseek-r1-qwen', 'megrez', 'kormo', 'stablelm2', 'hunyuan', 'solar-open', 'grok-2'),
+    QWEN35: ('qwen35',),
+    GPT4O: ('gpt-4o', 'llama4', 'kanana2', 'minimax-m2'),
+    TEKKEN: ('tekken',),
+    DEEPSEEK: ('deepseek-v3', 'hunyuan-dense', 'joyai-llm'),
+    KIMI: ('kimi-k2',)}.items() for name in names}
+UNDEFINED, UNKNOWN_TOKEN = 0, 2  # types that some writers give to ordinary and to control tokens
 
 
 def read_gguf(job: Job, path: str, values: Dict[str, Any]) -> Tokenizer:
@@ -161,8 +170,14 @@ def read_gguf(job: Job, path: str, values: Dict[str, Any]) -> Tokenizer:
     keys = Keys(job, path, values, 'tokenizer.ggml.')
     pre = keys.get('pre', lambda v: v in GGUF_SPLITS, 'one of ' + ', '.join(GGUF_SPLITS))
     texts, kinds, pairs = (keys.get(key, lambda v: isinstance(v, list) and all(isinstance(x, kind) for x in v),
-                                    'a list')
-                           for key, kind in (('tokens', bytes), ('token_type', int), ('merges', bytes)))
+                                    'a list', default)
+                           for key, kind, default in (('tokens', bytes, REFUSED), ('token_type', int, None),
+                                                      ('merges', bytes, REFUSED)))
+    ends = [keys.token(key, len(texts), -1) for key in ('eos_token_id', 'eot_token_id', 'eom_token_id')]
+    bos_id = keys.token('bos_token_id', len(texts), -1)
+    if kinds is None:
+        kinds = [CONTROL if id in (bos_id, *ends) else NORMAL for id in range(len(texts))]
+    kinds = [{UNDEFINED: NORMAL, UNKNOWN_TOKEN: CONTROL}.get(kind, kind) for kind in kinds]
     if len(texts) != len(kinds) or not texts:
         raise Problem(path, 'tokenizer.ggml.tokens and token_type do not fit (found %d and %d)'
                       % (len(texts), len(kinds)))
@@ -186,11 +201,10 @@ def read_gguf(job: Job, path: str, values: Dict[str, Any]) -> Tokenizer:
     if missing_bytes(tokens):
         job.note('%s has no tokens for %d bytes: they are left out of texts, as by llama.cpp'
                  % (path, missing_bytes(tokens)))
-    ends = [keys.integer(key, len(tokens) - 1, -1, -1, 0) for key in ('eos_token_id', 'eot_token_id', 'eom_token_id')]
     # The flags as llama.cpp takes them.
     return {'kind': 1, 'tokens': tokens, 'flags': IGNORE_MERGES * (pre in WHOLE_WORDS),
-            'bos_id': keys.integer('bos_token_id', len(tokens) - 1, -1, -1, 0), 'unk_id': -1,
-            'eos_ids': list(dict.fromkeys(id for id in ends if id >= 0)), 'split': GGUF_SPLITS[pre],
+            'bos_id': bos_id, 'unk_id': -1, 'split': GGUF_SPLITS[pre],
+            'eos_ids': list(dict.fromkeys(id for id in ends if id >= 0)),
             'merges': list(merges)}
 
 
