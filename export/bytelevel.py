@@ -15,7 +15,8 @@ from .unicode_runs import CAPITALS, COMPATIBLE, MARKS, NORMALIZED, SMALL_LETTERS
 
 # The split patterns of src/tokens/split.c.
 LLAMA3, GPT2, DIGITS_GPT2, QWEN2, GPT4O, TEKKEN, DEEPSEEK, QWEN35, KIMI = range(1, 10)
-PREFIX, BYTE_FALLBACK, PREFIX_UNLESS_SPACE, IGNORE_MERGES, HIDE_UNUSED, BY_PARTS, NFC, NFKC = (1 << i for i in range(8))
+(PREFIX, BYTE_FALLBACK, PREFIX_UNLESS_SPACE, IGNORE_MERGES, HIDE_UNUSED, BY_PARTS, NFC, NFKC,
+ SYSTEM_PROMPT) = (1 << i for i in range(9))
 FORMS = {'NFC': NFC, 'NFKC': NFC + NFKC}  # Unicode's normalization forms, by their names in tokenizer.json
 TAKES_SPACES, AS_SYMBOLS = 16, 32  # beside a token's type
 
@@ -233,6 +234,16 @@ def case_rules():
     return ((code, -6, kinds[code]) for code in sorted(kinds) if code >= 0x80)
 
 
+def flags_of(tokenizer: Tokenizer) -> int:
+    return tokenizer['flags'] | SYSTEM_PROMPT * bool(tokenizer.get('system_prompt'))
+
+
+def last_words(tokenizer: Tokenizer) -> bytes:
+    """What a trailer ends with: the system prompt of the model's template, if it has one."""
+    text = tokenizer.get('system_prompt', '').encode('utf-8', 'replace')
+    return struct.pack('<I', len(text) + 1) + text + bytes(1) if text else b''
+
+
 def kinds_of(tokenizer: Tokenizer) -> bytes:
     """The types of the tokens, with what else is said beside them."""
     takes, symbols = (tokenizer.get(key, ()) for key in ('takes_spaces', 'as_symbols'))
@@ -248,10 +259,11 @@ def write_bytelevel_tokenizer(file: BinaryIO, tokenizer: Tokenizer) -> None:
     file.write(struct.pack('<i', max(len(text) for text, _, _ in tokens)))
     for text, score, _ in tokens:
         file.write(struct.pack('<fi', score, len(text)) + text)
-    file.write(struct.pack('<4s2I2i3I', b'TKT1', 1, tokenizer['flags'], tokenizer['bos_id'], tokenizer['unk_id'],
+    file.write(struct.pack('<4s2I2i3I', b'TKT1', 1, flags_of(tokenizer), tokenizer['bos_id'], tokenizer['unk_id'],
                            len(eos_ids), tokenizer['split'], len(merges)))
     file.write(struct.pack('<I', len(rules)) if rules else b'')
     file.write(struct.pack('<%di' % len(eos_ids), *eos_ids) + kinds_of(tokenizer))
     for triple in merges + rules:
         file.write(struct.pack('<3i', *triple))
+    file.write(last_words(tokenizer))
     file.flush()

@@ -9,6 +9,7 @@ from functools import wraps
 from typing import Any, BinaryIO, Dict, Optional
 
 from . import bytelevel
+from .chat_template import default_system_prompt, template_of_folder
 from .common import PROGRAM, REFUSED, Job, Keys, Problem, read_json, read_small
 from .model import Model
 from .sentencepiece import (BYTE, CONTROL, MAX_PIECE, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, Tokenizer,
@@ -63,6 +64,7 @@ def read_folder_tokenizer(job: Job, folder: str, model: Model) -> Optional[Token
             tokenizer['bos_id'] = added_bos(job, folder, tokenizer['tokens'])
         fill_up(job, path, tokenizer, model.vocab_size)
     tokenizer['eos_ids'] = model.eos_ids or tokenizer['eos_ids']
+    tokenizer['system_prompt'] = default_system_prompt(template_of_folder(job, folder))
     return tokenizer
 
 
@@ -181,6 +183,9 @@ def read_gguf_tokenizer(job: Job, path: str, metadata: Dict[str, Any], model: Mo
     if keys.flag('add_eos_token', False):
         job.note('tokenizer.ggml.add_eos_token is not used: a prompt is never ended')
     tokenizer['eos_ids'] = model.eos_ids or tokenizer['eos_ids']
+    template = metadata.get('tokenizer.chat_template')
+    template = template.decode('utf-8', 'replace') if isinstance(template, bytes) else template
+    tokenizer['system_prompt'] = default_system_prompt(template) if isinstance(template, str) else ''
     return tokenizer
 
 
@@ -238,7 +243,7 @@ def write_tokenizer(file: BinaryIO, tokenizer: Tokenizer) -> None:
     file.write(struct.pack('<i', max(len(text) for text, _, _ in tokens)))
     for text, score, _ in tokens:
         file.write(struct.pack('<fi', score, len(text)) + text)
-    file.write(struct.pack('<4s2I2iI%di' % len(eos_ids), b'TKT1', 0, tokenizer['flags'], tokenizer['bos_id'],
-                           tokenizer['unk_id'], len(eos_ids), *eos_ids))
-    file.write(bytelevel.kinds_of(tokenizer))
+    file.write(struct.pack('<4s2I2iI%di' % len(eos_ids), b'TKT1', 0, bytelevel.flags_of(tokenizer),
+                           tokenizer['bos_id'], tokenizer['unk_id'], len(eos_ids), *eos_ids))
+    file.write(bytelevel.kinds_of(tokenizer) + bytelevel.last_words(tokenizer))
     file.flush()
