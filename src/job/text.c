@@ -159,7 +159,8 @@ static char *find_system_prompt(const Writing *t) {
         if (!typed || typed[0] || !usual[0]) return typed;
         free(typed);
     } else if (usual[0]) {
-        fprintf(stderr, "run: system prompt, the template's own (-y '' leaves it out): %s\n", usual);
+        fprintf(stderr, "run: system prompt, the template's own (-y '' leaves it out): %s\n",
+                usual);
     }
     return strdup(usual);
 }

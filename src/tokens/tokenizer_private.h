@@ -16,7 +16,7 @@ enum {
     HIDE_UNUSED = 16,
     BY_PARTS = 32,
     NFC = 64,
-    NFKC = 128,  // with NFC: its rules also take compatible characters apart
+    NFKC = 128,          // with NFC: its rules also take compatible characters apart
     SYSTEM_PROMPT = 256  // the trailer ends with one
 };
 // Beside a type: spaces behind the token belong to it; a run of spaces is cut out of texts where it
