@@ -74,7 +74,7 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
     embedding = tensors[NAMES['embedding']]
     tokens = Keys(job, path, settings)
     model.set(vocab_size=embedding.shape[0], tied=NAMES['classifier'] not in tensors,
-              bos_id=tokens.integer('tokenizer.ggml.bos_token_id', embedding.shape[0] - 1, -1, low=0),
+              bos_id=tokens.token('tokenizer.ggml.bos_token_id', embedding.shape[0], -1),
               eos_ids=end_tokens(tokens, rule, embedding.shape[0]),
               qkv_bias=int(Feature.QKV_BIAS in has or NAMES['bq'] % 0 in tensors),
               o_bias=int(NAMES['bo'] % 0 in tensors), **expert_gguf.from_gguf(keys, families, tensors))
@@ -178,7 +178,7 @@ def read_heads(path, keys, family):
 
 def end_tokens(settings, rule, vocab_size):
     """What ends a text, but for what the architecture's files call so and is none."""
-    ids = [settings.integer('tokenizer.ggml.%s_token_id' % name, vocab_size - 1, None, low=0)
+    ids = [settings.token('tokenizer.ggml.%s_token_id' % name, vocab_size, None)
            for name in ('eos', 'eot', 'eom')]
     texts = settings.values.get('tokenizer.ggml.tokens') or [] if rule.not_an_end else []
     return list(dict.fromkeys(id for id in ids if id is not None and texts[id:id + 1] != [rule.not_an_end.encode()]))
