@@ -42,7 +42,7 @@ OPENMP := $(call accepts,-fopenmp)
 
 # The tiny program, and what it stands on.
 CORE_ROOMS = base weights tokens llama kinds
-CORE = rope.c $(wildcard $(CORE_ROOMS:%=src/%/*.c))
+CORE = rope.c src/rope_settings.c $(wildcard $(CORE_ROOMS:%=src/%/*.c))
 SOURCES = run.c $(sort $(filter-out src/llama/main.c,$(CORE) $(wildcard src/*.c src/*/*.c)))
 OBJECTS = $(SOURCES:%.c=build/%.o)
 CORE_OBJECTS = $(CORE:%.c=build/%.o)

@@ -530,7 +530,7 @@ HEADER_BYTES = {3: 256, 4: 256, 5: 512, 6: 1024}
 # The sliding layers' settings where they are not said.
 SLIDING = {'sliding_theta': 10000.0, 'sliding_train_ctx': 64, 'sliding_truncate': 1}
 # In the layer table: a layer without experts, without values of its own, without sinks.
-LAYER_DENSE, LAYER_KEYS_ARE_VALUES, LAYER_WITHOUT_SINKS, LAYER_STATE, LAYER_SHARES_INDEX = 8, 16, 32, 64, 128
+LAYER_DENSE, LAYER_KEYS_ARE_VALUES, LAYER_WITHOUT_SINKS, LAYER_STATE = 8, 16, 32, 64
 DELTA, CONV, MAMBA = 1, 2, 3  # of state_kind
 ENCODINGS = ['rope', 'none', 'learned', 'sinusoidal', 'alibi', 'shaw', 'transformer-xl', 'disentangled']
 
@@ -629,16 +629,12 @@ def attention_shapes(c, i):
     shaw, xl = kind == 'shaw', kind == 'transformer-xl'
     whole, normed = c['qk_norm'] == 2, c['qk_norm'] in (1, 2)
     gate = [0, mixed, mixed, n_heads][c['attention_gate']]
-    picks, index = c['index_topk'] and not flags_of(c, i) & LAYER_SHARES_INDEX, c['index_heads'] * c['index_dim']
     return (
         (c['norm_place'] != 1, 'attention_norm', 0, dim), (c['q_rank'], 'wq_a', c['q_rank'], dim),
         (c['latent_bias'] and c['q_rank'], 'b_q_a', 0, c['q_rank']),
         (c['q_rank'], 'q_a_norm', 0, c['q_rank']), (True, 'wq', q, c['q_rank'] or dim),
         (c['kv_rank'], 'wkv_a', c['kv_rank'] + turning, dim),
         (c['latent_bias'], 'b_kv_a', 0, c['kv_rank'] + turning), (c['kv_rank'], 'kv_a_norm', 0, c['kv_rank']),
-        (picks, 'index_q', index, c['q_rank']), (picks, 'index_k', c['index_dim'], dim),
-        (picks, 'index_norm', 0, c['index_dim']), (picks, 'b_index_norm', 0, c['index_dim']),
-        (picks, 'index_weights', c['index_heads'], dim),
         (has_keys, 'wk', keys, inner), (has_values, 'wv', values, inner), (c['qkv_bias'], 'bq', 0, q),
         (c['qkv_bias'] and has_keys, 'bk', 0, keys), (c['qkv_bias'] and has_values, 'bv', 0, values),
         (normed, 'q_norm', 0, q if whole else head), (normed and has_keys, 'k_norm', 0, keys if whole else head),

@@ -1,29 +1,23 @@
 #!/usr/bin/env python3
-"""Mamba 2, layers of one step, experts in a narrower space, and a choice of keys, of many shapes: both engines beside
-reference.py, in one go and token by token (Hugging Face's numbers of three families in tests/golden/mamba:
+"""Mamba 2, layers of one step, and experts in a narrower space, of many shapes: both engines beside
+reference.py, in one go and token by token (Hugging Face's numbers of two families in tests/golden/mamba:
 test_golden.py holds them). A text in other pieces, read again from an earlier place, and on other threads; ways out and in
-again; configs written in other ways; methods and maps on a choice of keys; and files that cannot be."""
+again; configs written in other ways; families whose indexer went in 5.0; and files that cannot be."""
 
 import copy
 import json
 import os
 import shutil
-import struct
 import sys
 
 import kept
 from common import (ENGINES, GOLDEN, ROOT, check, close, config, export, header, in_work, main, one_line, perplexity,
                     random_ids, random_weights, read, run, write, write_model)
-from reference import distance_map
+from source_writers import STRING, gguf
 from test_family_formats import ROWS, other_rows
-from folders import tensors_of
-from test_export_out import read_gguf
 from test_states import session_test
 
 sys.path.insert(0, ROOT)
-from export.common import Job, Keys  # noqa: E402
-from export.kinds import index  # noqa: E402
-from export.model import Model  # noqa: E402
 
 MAMBA = dict(state_kind=3, conv_width=4, state_key_heads=2, state_value_heads=6, state_key_dim=10, state_value_dim=6,
              conv_bias=1, state_norm_groups=2)
@@ -47,8 +41,6 @@ def one_step(kinds, n_heads=4, n_kv_heads=2, head_dim=12, hidden=40):
 
 LATENT = dict(kv_rank=12, q_rank=16, n_heads=4, n_kv_heads=4, head_dim=16, rotary_dim=8, value_dim=8,
               latent_norm_eps=1e-6, dim=48)
-INDEX = dict(LATENT, index_topk=24, index_heads=3, index_dim=12)
-SCALED = dict(rope_method=4, factor=4.0, train_ctx=32, mscale=1.0, mscale_all_dim=0.7, mscale_in_scores=1)
 SHAPES = {
     'Mamba and attention': dict(MAMBA, n_layers=3, layers=[64, 2, 64]),
     'Mamba that turns': dict(MAMBA, n_layers=3, layers=[64, 0, 64], state_bias=1, norm_place=2),
@@ -73,15 +65,8 @@ SHAPES = {
     'latent experts': dict(EXPERTS, expert_latent_dim=20, router_eps=1e-6, n_layers=2),
     'a divisor': dict(EXPERTS, router_eps=0.1, n_layers=2),
     'latent experts with biases': dict(EXPERTS, **RELU2, expert_latent_dim=12, expert_bias=1, n_layers=2),
-    'a choice of keys': dict(INDEX, n_layers=2),
-    'a choice that is shared': dict(INDEX, n_layers=4, layers=[0, 128, 0, 128], index_heads=1, index_dim=8),
-    'one key': dict(INDEX, n_layers=2, index_topk=1),
-    'a choice by YaRN': dict(INDEX, **SCALED, n_layers=2, layers=[0, 128]),
-    'a choice with experts': dict(INDEX, **EXPERTS, n_layers=3, layers=[8, 0, 128]),
     'biases of latent attention': dict(LATENT, n_layers=2, latent_bias=1, o_bias=1),
-    'biases without latent queries': dict(LATENT, **EXPERTS, n_layers=2, q_rank=0, latent_bias=1, o_bias=1),
-    'biases with a choice': dict(INDEX, **EXPERTS, n_layers=3, layers=[8, 0, 128], latent_bias=1, o_bias=1),
-    'a choice of wide heads': dict(INDEX, **EXPERTS, n_layers=3, layers=[8, 0, 0], index_dim=64)}
+    'biases without latent queries': dict(LATENT, **EXPERTS, n_layers=2, q_rank=0, latent_bias=1, o_bias=1)}
 
 
 def model_of(name, **changes):
@@ -103,7 +88,6 @@ def test_shapes():
 
 # ---- Hugging Face ----
 
-FAMILIES = 'nemotron3_moe', 'granite4_tiny', 'deepseek_v32'
 
 
 def exported(folder, name):
@@ -155,9 +139,7 @@ def test_written_otherwise():
             ('nemotron3_moe', by_words(NEW_WORDS)), ('nemotron3_moe', by_words(OLD_WORDS)),
             ('nemotron3_moe', old_keys), ('granite4_tiny', new_types),
             ('granite4_tiny', lambda c: c.update(mamba_d_head=8)),
-            ('granite4_tiny', lambda c: c.update(time_step_limit=[0.0, float('inf')])),
-            ('deepseek_v32', lambda c: c.update(topk_method='noaux_tc', scoring_func='sigmoid')),
-            ('deepseek_v32', lambda c: c.update(first_k_dense_replace=3, mlp_layer_types=['dense'] + 2 * ['sparse'])))):
+            ('granite4_tiny', lambda c: c.update(time_step_limit=[0.0, float('inf')])))):
         usual = exported(os.path.join(GOLDEN, 'mamba', name), name)
         other = exported(copy_with(name, '%s_%d' % (name, number), change), '%s_%d' % (name, number))
         if usual and other:
@@ -187,9 +169,7 @@ REFUSED = [
     ('granite4_tiny', dict(time_step_limit=[0.01, 0.5]), 'time_step_limit'),
     ('granite4_tiny', dict(mamba_n_heads=7), 'mamba_n_heads'),
     ('granite4_tiny', dict(layer_types=['mamba', 'gru', 'mamba']), 'layer_types'),
-    ('granite4_tiny', dict(normalization_function='layernorm'), 'normalization_function'),
-    ('deepseek_v32', dict(index_topk=0), 'index_topk'), ('deepseek_v32', dict(index_head_dim=6), 'index_head_dim'),
-    ('deepseek_v32', dict(index_n_heads=1 << 20), 'index_n_heads')]
+    ('granite4_tiny', dict(normalization_function='layernorm'), 'normalization_function')]
 
 
 def test_refused():
@@ -216,8 +196,7 @@ def test_lacks():
 WIDE = dict(state_key_heads=1, state_norm_groups=1, state_value_heads=8, state_value_dim=8)  # twice the width
 OUT = {
     'M-M*M-': {}, 'MEM*E': {}, 'E-*M': {}, 'Granite of attention': {}, 'Granite': dict(WIDE, shared_classifier=1),
-    'Granite with experts': WIDE,
-    'a choice with experts': dict(shared_hidden_dim=20), 'a choice of wide heads': dict(shared_hidden_dim=20)}
+    'Granite with experts': WIDE}
 
 
 def test_there_and_back():
@@ -251,78 +230,31 @@ def test_epsilon_in_gguf():
             close(perplexity(back, ids, *ENGINES[0]), kept.nll(c, stored, ids), 1e-4, 'by GGUF, ' + what)
 
 
-INDEXER = {'wq_b.weight': 'attn_q_b.weight', 'wk.weight': 'attn_k.weight', 'weights_proj.weight': 'proj.weight',
-           'k_norm.weight': 'k_norm.weight', 'k_norm.bias': 'k_norm.bias'}
-
-
-def test_choice_in_gguf():
-    """llama.cpp's converter leaves the indexer's tensors as the folder has them."""
-    name = 'deepseek_v32'
-    model, out = exported(os.path.join(GOLDEN, 'mamba', name), name), in_work(name + '.gguf')
-    check(model and export(model, out).returncode == 0, name + ': out as GGUF')
-    settings, tensors = read_gguf(out)
-    folder = tensors_of(os.path.join(GOLDEN, 'mamba', name, 'model.safetensors'))
-    for layer in range(3):
-        for theirs, own in INDEXER.items():
-            data = folder['model.layers.%d.self_attn.indexer.%s' % (layer, theirs)]
-            check(tensors['blk.%d.indexer.%s' % (layer, own)][2][:len(data)] == data, 'layer %d: %s' % (layer, own))
-    own = 'deepseek32.attention.indexer.'
-    found = {key[len(own):]: value for key, value in settings.items() if key.startswith(own)}
-    check(found == dict(head_count=10, key_length=12, top_k=24), 'keys of the indexer', found)
-
-
-def patched(data, key, old, new):
-    """A file in which other bytes stand behind a key."""
-    at = data.index(key) + len(key)
-    check(data[at:at + len(old)] == old, 'a file has %s' % key, data[at:at + 20])
-    return data[:at] + new + data[at + len(old):]
-
-
-def test_shared_choice_in_gguf():
-    """GLM-5's files say which layers choose; what others have of an indexer is not read."""
-    model, c, stored = model_of('a choice with experts', shared_hidden_dim=20)
-    path, back, ids = in_work('shared.gguf'), in_work('shared.bin'), random_ids(60, c['vocab_size'], 7)
-    check(export(model, path).returncode == 0, 'a shared choice: out as GGUF')
-    data, types = read(path), b'glm-dsa.attention.indexer.types'
-    lists = {kinds: struct.pack('<IIQ', 9, 7, 3) + bytes(kinds) for kinds in ((1, 1, 0), (1, 0, 0), (0, 1, 0))}
-    check('blk.2.indexer' not in str(read_gguf(path)[1].keys()), 'layer 2 shares')
-    write(path, patched(data, types, lists[1, 1, 0], lists[1, 0, 0]))
-    if check(export(path, back).returncode == 0, 'tensors of an indexer that is not used are left out'):
-        other = dict(c, layers=[8, 128, 128])
-        own = {name: values for name, values in stored.items() if not ('index' in name and name.endswith('.1'))}
-        close(perplexity(back, ids, *ENGINES[0]), kept.nll(other, own, ids), 1e-4, 'layers 1 and 2 share')
-    u32 = struct.Struct('<II').pack
-    for key, old, new in ((types, lists[1, 1, 0], lists[0, 1, 0]),
-                          (b'attention.indexer.top_k', u32(4, 24), u32(4, 0)),
-                          (b'attention.indexer.key_length', u32(4, 12), u32(4, 6)),
-                          (b'attention.q_lora_rank', u32(4, 16), u32(4, 0))):
-        write(path, patched(data, key, old, new))
-        done = export(path, '--force', back)
-        check(done.returncode == 2 and key.decode() in done.stderr and done.stderr.count('\n') == 1,
-              '%s is refused' % key, done)
-    # Without the list GLM-5.2's are known by their context, as llama.cpp knows them.
-    for context, expected in (1 << 20, [False] * 3 + 2 * ([True] * 3 + [False])), (202752, [False] * 11):
-        found = index.shared_in_gguf(Keys(Job(), 'x.gguf', {}), Model(n_layers=11, seq_len=context))
-        check(found == expected, 'layers that share, of a context of %d' % context, found)
-
-
-def test_goes_out_as():
-    """Layers that share a choice are GLM-5's alone."""
-    for layers, family in ([8, 0, 0], 'deepseek_v32'), ([8, 0, 128], 'glm_moe_dsa'):
-        folder = in_work('as_%s/' % family)
-        done = export(model_of('a choice with experts', layers=layers, shared_hidden_dim=20)[0], folder)
-        found = json.loads(read(folder + 'config.json')) if check(done.returncode == 0, 'out', done.stderr) else {}
-        check(found.get('model_type') == family, 'it goes out as ' + family, found)
-    unread = model_of('a choice with experts', shared_hidden_dim=20, **dict(SCALED, attention_factor=1.0))[0]
-    done = export(unread, in_work('unread.gguf'))
-    check(done.returncode == 2 and 'no key of glm-dsa says' in done.stderr, 'a scale that GLM-5 cannot say', done)
+def test_gone():
+    """What 4.0 ran and 5.0 does not: a folder, a GGUF file and a model.bin are refused in one line that says so."""
+    folder = in_work('gone')
+    os.makedirs(folder)
+    for name, architecture in ('deepseek_v32', 'deepseek32'), ('glm_moe_dsa', 'glm-dsa'):
+        write(os.path.join(folder, 'config.json'), json.dumps(dict(model_type=name)))
+        done = [export(folder, in_work('gone.bin'))]
+        write(in_work('gone.gguf'), gguf({'general.architecture': (STRING, architecture)}, {}))
+        done.append(export(in_work('gone.gguf'), in_work('gone.bin')))
+        for each, said in zip(done, (name, architecture)):
+            check(each.returncode == 2 and each.stderr.count('\n') == 1 and said in each.stderr and
+                  'indexer chooses went in version 5.0' in each.stderr, said + ' is refused', each.stderr)
+    model, c, _ = model_of('biases of latent attention')
+    whole, start = read(model), header(dict(c, index_topk=24, index_heads=3, index_dim=12))
+    write(in_work('gone.bin'), start + whole[len(start):])
+    one_line(run(in_work('gone.bin'), '-n', '4'), 2, 'index_topk', 'went in version 5.0')
+    done = export(in_work('gone.bin'), in_work('gone_again.gguf'))
+    check(done.returncode == 2 and 'index_topk' in done.stderr and done.stderr.count('\n') == 1, 'not out either', done)
 
 
 # ---- sessions ----
 
 def test_sessions():
     """Pieces of 1, 3, 64, 100 and a rest, ways back, and threads, which change no bit."""
-    for name in 'Mamba that turns', 'heads of 130', 'MEM*E', 'a choice that is shared', 'a choice with experts':
+    for name in 'Mamba that turns', 'heads of 130', 'MEM*E':
         model, *_ = model_of(name, seq_len=600)
         for kv, n in ('f32', 160), ('plain', 40):
             session_test('chunks', model, kv, n, 1e-4, '%s, %s' % (name, kv))
@@ -334,16 +266,6 @@ def test_check_settings():
     for name, status, words in ('MEM*E', 0, 'settings hold to 256'), ('Mamba that turns', 1, 'reach 128 (256 wanted)'):
         found = run(model_of(name, train_ctx=128)[0], '--check', '--settings', '-n', 256)
         check(found.status == status and words in found.out, name + ': --check --settings', found)
-
-
-def test_choice_by_maps():
-    """What a query does not see is not chosen, and keys turn as the map says."""
-    model, c, stored = model_of('a choice of keys')
-    ids = random_ids(90, c['vocab_size'], 3)
-    for name in 'rerope', 'self-extend', 'dca', 'streaming':
-        expected = kept.nll(c, stored, ids, map=distance_map(name, c['train_ctx'], 90))
-        for engine in ENGINES:
-            close(perplexity(model, ids, *engine, '--rope', name), expected, 1e-4, '%s: %s' % (name, engine[0]))
 
 
 # ---- files that cannot be ----
@@ -358,11 +280,8 @@ BAD = [
     ('a layer that does nothing', dict(n_experts=2), 'n_experts_used'),
     ('latent experts', dict(expert_latent_dim=1 << 21), 'expert_latent_dim is 2097152'),
     ('latent experts', dict(router_renormalizes=0, router_eps=0.5), 'router_eps is 0.5'),
-    ('a choice of keys', dict(index_dim=6), 'index_dim is 6'),
-    ('a choice of keys', dict(index_heads=0), 'index_heads is 0'),
-    ('a choice of keys', dict(layers=[128, 0]), 'layer 0 shares the choice'),
     ('*-', dict(layers=[2, 130, 2, 0]), 'layer_table has 130'),
-    ('a choice of keys', dict(latent_bias=1), 'latent_bias is 1'), ('latent experts', dict(latent_bias=1, o_bias=1), 'kv_rank')]
+    ('biases of latent attention', dict(o_bias=0), 'latent_bias is 1'), ('latent experts', dict(latent_bias=1, o_bias=1), 'kv_rank')]
 
 
 def test_hostile():
@@ -373,7 +292,7 @@ def test_hostile():
         whole, start = read(model_of(name)[0]), header(c)
         write(path, start + whole[len(start):])
         one_line(run(path, '-n', '4'), 2, '%s with %s' % (name, changes), words)
-    for name in 'Mamba and attention', 'MEM*E', 'a choice of keys':
+    for name in 'Mamba and attention', 'MEM*E', 'biases of latent attention':
         whole = read(model_of(name)[0])
         for size in len(whole) - 64, len(whole) // 2, 1100:
             write(in_work('cut.bin'), whole[:size])

@@ -10,15 +10,6 @@ KvCache layer_cache(const Model *model, const Layer *layer, KvType kept, int pos
     return c;
 }
 
-KvCache layer_second_cache(const Model *model, const Layer *layer, KvType kept, int positions,
-                           int *n_heads) {
-    KvCache c = {.kept = kept, .positions = positions};
-    *n_heads = 0;
-    EACH_FAST_KIND (k)
-        if ((*k)->shape_second) (*k)->shape_second(model, layer, &c, n_heads);
-    return c;
-}
-
 // The same as a session asks for it.
 static KvCache cache_asked(KvCache c, const SessionConfig *config) {
     c.rounds = config->rounds_kv;
@@ -34,21 +25,11 @@ static uint64_t lay_out_caches(Transformer *t, Arena *arena, AttentionNeeds *nee
     int n_layers = model->config.n_layers;
     const SessionConfig *config = t->config;
     t->caches = arena_take(arena, n_layers, sizeof *t->caches);
-    t->seconds = arena_take(arena, n_layers, sizeof *t->seconds);
     uint64_t before = arena->used;
     for (int l = 0; l < n_layers; l++) {
         const Layer *layer = &model->layers[l];
         const int source = layer->extra->shape.kv_layer;
-        int n_heads;
         KvCache own = cache_asked(layer_cache(model, layer, config->kv, config->context), config);
-        KvCache second = cache_asked(
-            layer_second_cache(model, layer, config->kv, config->context, &n_heads), config);
-        second.rounds = false;
-        if (second.n_kv_heads) {
-            kv_cache_lay_out(&second, arena);
-            attention_need(needs, &second, n_heads);
-        }
-        if (t->seconds) t->seconds[l] = second;
         if (t->caches) t->caches[l] = (KvCache){0};
         if (own.n_kv_heads == 0) continue;
         if (source == l) kv_cache_lay_out(&own, arena);

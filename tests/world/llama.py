@@ -53,7 +53,6 @@ PAIRS = {
     'a factor of its own': dict(attention_factor=0.9)}
 LATENT = {**{'yarn, %s' % name: dict(YARN, mscale_in_scores=int('mscale_all_dim' in pair), **pair)
              for name, pair in PAIRS.items()}, 'linear': dict(method='linear', factor=4.0)}
-ALIKE = dict(YARN, mscale_in_scores=1, mscale_all_dim=1.0, attention_factor=1 + 0.1 * log(4))  # of scores and turns
 
 
 def models():
@@ -172,16 +171,10 @@ def gemma3n():
 
 
 def mamba():
-    """Mamba 2 and layers of one step, as Nemotron-H, Nemotron 3 and Granite 4 H have them; and choices of keys, as
-    DeepSeek V3.2 and GLM-5 have them, by each way to scale that each can say."""
-    found = [(name, '', changes) for name, changes in test_mamba.OUT.items()]
-    found += [('a choice of wide heads', what, fields) for what, fields in LATENT.items()]
-    found += [('a choice with experts', 'yarn of both alike', ALIKE)]
-    for name, what, fields in found:
-        # Its heads as wide as llama.cpp wants them, and so many that no two keys are liked alike.
-        wide = dict(index_dim=64, index_heads=24) if 'choice' in name else {}
-        path, c, _ = test_mamba.model_of(name, **{**test_mamba.OUT[name], **wide, **fields})
-        yield 'mamba: %s%s' % (name, what and ', by ' + what), path, c
+    """Mamba 2 and layers of one step, as Nemotron-H, Nemotron 3 and Granite 4 H have them."""
+    for name, changes in test_mamba.OUT.items():
+        path, c, _ = test_mamba.model_of(name, **changes)
+        yield 'mamba: ' + name, path, c
 
 
 def gelu_by_table(x):

@@ -1,7 +1,7 @@
 """The shapes of published models, as llama.cpp's GGUF names them: settings(shape) and tensors(shape, mix).
 
 SHAPES has a row for each. A deep model has fewer layers here, so that its file fits a small machine, and where a layer
-alone is large fewer experts or words (Nemotron has 131,072 words, DeepSeek V3.2 129,280, and 256 experts); the others
+alone is large fewer experts or words (Nemotron has 131,072 words); the others
 are whole. A mix is what llama-quantize calls a file's type: Q4_K_M has Q6_K where more bits help, Q8_0 is one type.
 """
 
@@ -36,10 +36,6 @@ SHAPES = {
                               kv_heads=2, head=128, vocab=32768, context=262144, theta=1e4, state_heads=64,
                               state_head=64, groups=8, state=128, experts=128, used=6, expert_hidden=1856,
                               shared_hidden=3712),
-    'deepseek-v3.2-2': dict(family='deepseek32', layers=2, dim=7168, hidden=18432, heads=128, kv_heads=1, head=576,
-                            experts=16, used=8, expert_hidden=2048, vocab=32768, context=163840, theta=1e4,
-                            q_rank=1536, kv_rank=512, straight=128, turning=64, value=128, index_heads=64, index=128,
-                            index_topk=2048),
 }
 SHAPES['gpt-oss-2B'] = dict(SHAPES['gpt-oss-20b'], layers=8, dim=1440, hidden=1440, heads=32, kv_heads=4)
 
@@ -118,13 +114,6 @@ def deepseek2(shape, i, usual, more, down):
             [(name + '_shexp', axes, kind) for name, axes, kind in dense(shape, hidden, usual, down)])
 
 
-def deepseek32(shape, i, usual, more, down):
-    heads, width = shape['index_heads'], shape['index']
-    return deepseek2(shape, i, usual, more, down) + norms(('indexer.k_norm', width)) + [
-        ('indexer.k_norm.bias', [width], 'F32'), ('indexer.attn_q_b', [shape['q_rank'], heads * width], usual),
-        ('indexer.attn_k', [shape['dim'], width], usual), ('indexer.proj', [shape['dim'], heads], usual)]
-
-
 def qwen35(shape, i, usual, more, down):
     dim, head, heads, state = shape['dim'], shape['head'], shape['state_heads'], shape['state']
     parts = norms(('attn_norm', dim), ('post_attention_norm', dim)) + dense(shape, shape['hidden'], usual, down)
@@ -200,7 +189,7 @@ def slides(shape, i):
 
 LAYERS = {'qwen3moe': qwen3moe, 'gpt-oss': gpt_oss, 'gemma4': gemma4, 'deepseek2': deepseek2, 'qwen35': qwen35,
           'lfm2': lfm2, 'lfm2moe': lfm2moe, 'qwen3vl': qwen3vl, 'granitehybrid': granitehybrid,
-          'nemotron_h': nemotron_h, 'nemotron_h_moe': nemotron_h, 'deepseek32': deepseek32}
+          'nemotron_h': nemotron_h, 'nemotron_h_moe': nemotron_h}
 TIED = 'gemma4', 'qwen35', 'lfm2', 'lfm2moe', 'qwen3vl', 'granitehybrid'
 
 
@@ -312,11 +301,6 @@ def own_of_nemotron(shape):
     return keys
 
 
-def own_of_deepseek32(shape):
-    return {**own_of_deepseek2(shape), 'expert_weights_scale': 2.5, 'attention.indexer.top_k': shape['index_topk'],
-            'attention.indexer.head_count': shape['index_heads'], 'attention.indexer.key_length': shape['index']}
-
-
 OWN = {'gpt-oss': own_of_gpt_oss, 'gemma4': own_of_gemma4, 'deepseek2': own_of_deepseek2, 'qwen35': own_of_qwen35,
        'lfm2': own_of_lfm2, 'lfm2moe': own_of_lfm2moe, 'qwen3vl': own_of_qwen3vl, 'granitehybrid': own_of_granite,
-       'nemotron_h': own_of_nemotron, 'nemotron_h_moe': own_of_nemotron, 'deepseek32': own_of_deepseek32}
+       'nemotron_h': own_of_nemotron, 'nemotron_h_moe': own_of_nemotron}

@@ -1,7 +1,7 @@
 // Lists of methods, and advice about settings that were given.
 #pragma once
 
-#include "../base/settings.h"
+#include "../rope_settings.h"
 
 // Reads a list of methods as --rope has it: "none,yarn:factor=2,4,8:ramp=turns,dynamic". Several
 // values make several methods. `all` is every method, static and dynamic, every distance map, and

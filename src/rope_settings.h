@@ -1,8 +1,8 @@
 // RoPE's settings on the command line and in a model, and how the two are put together.
 #pragma once
 
-#include "../../rope.h"
-#include "util.h"
+#include "../rope.h"
+#include "base/util.h"
 
 enum { MAX_METHOD_NAME = 160 };
 

@@ -1,6 +1,6 @@
 // Settings of RoPE: names of methods, defaults, and what makes sense together.
 #define _POSIX_C_SOURCE 200809L
-#include "settings.h"
+#include "rope_settings.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "session_config.h"
+#include "base/session_config.h"
 
 const char *const kv_type_names[N_KV_TYPES] = {"f16", "f32", "q8", "q4"};
 
