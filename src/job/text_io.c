@@ -55,9 +55,9 @@ char *read_text(const char *path, size_t *length, Error *err) {
     return memmove(text, text + marked, *length + 1);
 }
 
-// Reads token ids from `length` bytes of text with a NUL behind: numbers below vocab_size between
-// spaces, commas or newlines. The caller frees the *n ids. NULL with the reason, which names
-// `path`.
+// Reads token ids from `length` bytes of text, which a NUL follows: numbers below vocab_size
+// between spaces, commas or newlines. The caller frees the *n ids. NULL with the reason, which
+// names `path`.
 static int32_t *parse_ids(const char *path, const char *text, size_t length, int vocab_size,
                           size_t *n, Error *err) {
     static const char between[] = " \t\n\v\f\r,";
