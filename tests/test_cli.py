@@ -160,7 +160,7 @@ def test_names_of_other_programs():
                          ('--rope-freq-base', '--theta'), ('--yarn-orig-ctx', '--train-ctx'), ('--hf-overrides',
                                                                                               '--rope-config')):
         one_line(run(m, theirs, 1), 2, 'another program\'s ' + theirs, "'%s'" % theirs, 'did you mean %s?' % said)
-    source = read(os.path.join(ROOT, 'src', 'settings', 'options_parse.c')).decode()
+    source = read(os.path.join(ROOT, 'src', 'options', 'options_parse.c')).decode()
     pairs = re.findall(r'\{"(-[\w-]+)", "(-\S+)(?: chat)?"\}', source)
     lost = [name for _, name in pairs if '\n  %s ' % name not in ours]
     known = [name for name, _ in pairs if '\n  %s ' % name in ours]

@@ -23,7 +23,7 @@ static bool is_by_layer(const Json *v) {
 
 static void refuse_blocks(Config *c, const RopeFamily *f) {
     static const char *const blocks[] = {"rope_scaling", "rope_parameters"};
-    bool grows = f ? f->flags & FAMILY_GROWS : c->alone != NULL,
+    bool grows = f ? f->flags & (FAMILY_GROWS | FAMILY_MAY_GROW) : c->alone != NULL,
          by_type = f && f->flags & FAMILY_BY_TYPE;
     for (int i = 0; i < 2; i++) {
         const Json *block = c->config ? json_member(c->config, blocks[i]) : c->alone;

@@ -248,6 +248,14 @@ const Option option_table[] = {
      .is_common = true,
      .job = JOB_ROPE_JSON,
      .about_rope = true},
+    {.value = {"--fields", NULL,
+               "what --rope-config's file says, by the names of a model file's header, as JSON: "
+               "what the exporter asks",
+               .type = NOTHING},
+     .job = JOB_FIELDS,
+     .not_with = "MODEL",
+     .with = {"--rope-config"},
+     .about_rope = true},
     {.value = {"--engines", "[LIST]",
                "how nine engines read the model's settings, or --rope-config's "
                "(vllm:max_len=128k,hf4@4.51) [all]",
