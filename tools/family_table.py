@@ -117,7 +117,7 @@ LIMIT = 1e12  # of numbers
 PLACES, TYPES = ('top', 'block', 'chunks'), ('any', 'number', 'whole', 'flag', 'text', 'list', 'object')
 ALL_TYPES = 'default', 'linear', 'dynamic', 'proportional', 'llama3', 'yarn', 'longrope'
 WORDS = {'at', 'is', 'above', 'most', 'from', 'to', 'types', 'needed', 'null', 'zero', 'absent', 'read_by', 'by_layer',
-         'misplaced', 'misspelled', 'also', 'turns'}
+         'misplaced', 'misspelled', 'also', 'turns', 'saved'}
 
 
 class Key(NamedTuple):
@@ -137,6 +137,7 @@ class Key(NamedTuple):
     misspelled: Tuple[str, ...]  # what it is written like by mistake, in small letters alone
     also: Tuple[str, ...]      # what families that nobody looked at may call it
     turns: Tuple[str, ...]     # of these: the values with which layers turn; another one says that none does
+    saved: bool                # the library writes it itself, and nobody reads it
 
 
 def row(name: str, words: Dict[str, Any]) -> Key:
@@ -151,7 +152,8 @@ def row(name: str, words: Dict[str, Any]) -> Key:
                ALL_TYPES if null is True else tuple(null),
                words.get('zero', False), tuple(absent_in.split()), absent, words.get('read_by', ''),
                words.get('by_layer', False), words.get('misplaced', False), tuple(words.get('misspelled', ())),
-               tuple(words.get('also', ())), tuple(words.get('turns', ())))
+               tuple(words.get('also', ())), tuple(words.get('turns', ())),
+               words.get('saved', False))
 
 
 with open(KEY_ROWS, encoding='utf-8') as _file:
@@ -335,7 +337,7 @@ def key_text(name, key):
     members += ['.%s = %s' % (word, number(value)) for word, value in (('low', key.low), ('high', key.high)) if value]
     members += ['.%s = %s' % (word, bits('TYPE_BIT_', types)) for word, types in (
         ('types', key.types), ('needed', key.needed), ('null', key.null), ('absent_in', key.absent_in)) if types]
-    members += ['.%s = true' % word for word in ('zero', 'by_layer', 'misplaced') if getattr(key, word)]
+    members += ['.%s = true' % word for word in ('zero', 'by_layer', 'misplaced', 'saved') if getattr(key, word)]
     members += ['.%s = %s' % (word, literal(text)) for word, text in (
         ('absent', key.absent), ('read_by', key.read_by), ('misspelled', ' '.join(key.misspelled)),
         ('also', ' '.join(key.also)), ('turns', ' '.join(key.turns))) if text]

@@ -104,6 +104,7 @@ typedef struct {
     // for nothing, and which are warned of its absence.
     unsigned types, needed, null, absent_in;
     bool zero, by_layer, misplaced;
+    bool saved;  // the library writes it itself, and nobody reads it
     const char *absent, *read_by, *misspelled;  // NULL: nothing
     // In families that nobody looked at: other names of it, and the values with which layers turn;
     // NULL: none, and it says nothing of that.
@@ -253,6 +254,9 @@ int config_length(Config *c, const Json *object, const char *key, int missing, i
 
 // Whether Python takes a value for true.
 bool config_is_something(const Json *value);
+// Whether a value gives layers or positions a RoPE of their own. Nothing does not, and neither do a
+// list of ones and a list of one word.
+bool config_is_by_layer(const Json *value);
 // Whether an object has a block for a kind of the family's layers.
 bool config_has_type_blocks(const RopeFamily *family, const Json *parameters);
 // Whether an object has nothing but blocks for kinds of layers.

@@ -8,9 +8,7 @@
 
 #define NO_LAYERS "none, since what differs by layer or position is not read"
 
-// Whether a value gives layers or positions a RoPE of their own. Nothing does not, and neither do a
-// list of ones and a list of one word.
-static bool is_by_layer(const Json *v) {
+bool config_is_by_layer(const Json *v) {
     const Json *first = json_items(v);
     double x;
     bool alike = true;
@@ -30,7 +28,8 @@ static void refuse_blocks(Config *c, const RopeFamily *f) {
         if (by_type && i == 1) continue;
         for (const Json *v = json_members(block); v; v = v->next) {
             bool is_beta = strcmp(v->key, "llama_4_scaling_beta") == 0;
-            if (is_beta && !grows && is_by_layer(v)) config_reject(c, block, v->key, NO_LAYERS);
+            if (is_beta && !grows && config_is_by_layer(v))
+                config_reject(c, block, v->key, NO_LAYERS);
             if (v->kind == '{' && c->config)
                 config_reject(c, c->config, blocks[i], "one object of settings for all layers");
         }
@@ -42,7 +41,8 @@ void config_refuse_by_layer(Config *c) {
     for (const ConfigKey *key = config_key_rows; key < config_key_rows + n_config_keys; key++) {
         const Json *v = key->by_layer ? json_member(c->config, key->name) : NULL;
         bool is_read = f && family_reads(f, key->name);
-        if (v && !is_read && is_by_layer(v)) config_reject(c, c->config, key->name, NO_LAYERS);
+        if (v && !is_read && config_is_by_layer(v))
+            config_reject(c, c->config, key->name, NO_LAYERS);
         bool is_list = v && (v->kind == '[' || v->kind == 'n');
         if (v && is_read && key->type == KEY_LIST && !is_list)
             config_reject(c, c->config, key->name, "a list");
@@ -113,9 +113,6 @@ static void read_still(Config *c) {
 // Says which keys about layers the family's class does not look at.
 static void remark_unused(Config *c) {
     const char *type = c->family->model_type;
-    if (json_member(c->config, "_sliding_window_pattern"))
-        config_remark(c, "_sliding_window_pattern means nothing to model_type %s and is not used",
-                      type);
     static const char pattern[] = "sliding_window_pattern";
     bool is_used = c->family->period_key && strcmp(c->family->period_key, pattern) == 0;
     if (!is_used && json_member(c->config, pattern))
@@ -184,6 +181,11 @@ static void check_parameters(Config *c) {
             config_reject(c, own, v->key, "none beside %s and %s", full, sliding);
         }
         return;
+    }
+    for (int kind = 0; kind < N_KINDS; kind++) {
+        const char *name = family_block_name(c->family, kind);
+        const Json *v = json_member(own, name);
+        if (v && v->kind != 'n') config_reject(c, own, name, "an object of settings");
     }
     bool has_scaling = config_is_something(json_member(c->config, "rope_scaling"));
     if (c->family->flags & FAMILY_FLAT_IS_FULL) return;

@@ -16,6 +16,10 @@ bool config_names_family(const Json *config) {
 }
 
 void config_reject_family(Config *c) {
+    if (family_wrapper_architecture(c->config)) {
+        config_reject(c, c->config, "text_config", "the config of a text model");
+        return;
+    }
     config_reject(c, c->config, "model_type",
                   "a family that is known, or head_dim, or hidden_size and num_attention_heads");
 }
