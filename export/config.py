@@ -11,7 +11,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 from .common import (ENCODINGS, MAX_EOS, MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_PER_LAYER, MAX_SEQ, MAX_VOCAB, MAX_WIDTH,
                      REFUSED, Job, Keys, is_number, not_used, parse_json, read_json, read_small)
 from .families import FAMILIES, GATES, WRAPPERS, Family, named
-from .kinds import altup, experts, gaussian_topk, index, latent, layers, shapes, states, steps
+from .kinds import altup, experts, gaussian_topk, latent, layers, shapes, states, steps
 from .model import FIELDS_OF, Feature, Model
 from .rope import ask, read_ropes
 
@@ -90,7 +90,6 @@ def read_config(job: Job, folder: str) -> Read:
     if model.qk_norm_late and (model.rope_dynamic or model.short_factor != model.long_factor):
         name = 'rope_scaling' if config.values.get('rope_scaling') else 'rope_parameters'
         config.refuse(name, 'a scale of all lengths, since norms of heads come after RoPE')
-    model.set(**index.from_config(config, family, model))
     is_wrapped = config is not whole or wrapper_named(whole) is not None
     return Read(model, family, is_wrapped, not family.latent or latent.is_interleaved(config, family), table_rows)
 
@@ -207,6 +206,7 @@ def way_out(config: Keys, family: Optional[Family]) -> str:
     """What is expected of a model_type, and what can be done with another."""
     known = '; this one is explained' if family else ', see docs/checkpoints.md; what its RoPE does can be seen'
     lacks = '; not computed here: ' + family.lacks if family and family.lacks else ''
+    lacks += '; ' + family.gone if family and family.gone else ''
     return 'a family that is run%s: ./run --explain --rope-config %s%s' % (known, config.path, lacks)
 
 

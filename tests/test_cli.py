@@ -381,15 +381,15 @@ def test_chat():
 
     def chat(stdin, *options):
         return good(m, '-t', 0, '-n', 600, '-m', 'chat', *options, stdin=stdin)
-    check(chat(b'\nhi\nhow\nwell\n').out == 'Assistant: ok\n' * 3, 'a chat of three turns',
-          chat(b'\nhi\nhow\nwell\n').out)
+    check(chat(b'hi\nhow\nwell\n').out == 'Assistant: ok\n' * 3, 'a chat of three turns',
+          chat(b'hi\nhow\nwell\n').out)
     check(chat(b'hi\nhow', '-y', 'be nice').out == 'Assistant: ok\n' * 2,
           'a chat with -y, the last line without a newline')
     check(chat(b'', '-y', 'x', '-i', 'hello').out == 'Assistant: ok\n', 'a chat with -i')
-    check(chat(b'').out == '' and chat(b'system\n').out == '', 'a chat without a turn')
-    full = chat(b'\n' + b'hello hello\n' * 100)
+    check(chat(b'').out == '' and chat(b'', '-y', 'x').out == '', 'a chat without a turn')
+    full = chat(b'hello hello\n' * 100)
     check(0 < full.out.count('ok') < 40 and 'full' in full.err, 'a chat that fills its context', full)
-    check(chat(b'\nhi\n' + b'x' * 5000 + b'\nhi\n').out == 'Assistant: ok\n', 'a turn too long for the context')
+    check(chat(b'hi\n' + b'x' * 5000 + b'\nhi\n').out == 'Assistant: ok\n', 'a turn too long for the context')
 
 
 def test_sampling():

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../rope_settings.h"
 #include "../configs/json.h"
 #include "../configs/rope_config.h"
+#include "../rope_settings.h"
 #include "reading.h"
 
 // dynamic, in the engines where it does not follow the text: ntk with one factor for every length.

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../rope_settings.h"
 #include "../configs/json.h"
+#include "../rope_settings.h"
 
 // ---- what engines do to a config ----
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "../base/session_config.h"
-#include "../rope_settings.h"
 #include "../llama/forward.h"
+#include "../rope_settings.h"
 
 // What the settings in the header leave unsaid: nothing is computed by it.
 typedef struct {

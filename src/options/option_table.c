@@ -66,7 +66,7 @@ const Option option_table[] = {
                WORD, OF_OPTIONS(mode), 0, 1, modes},
      .is_common = true,
      .needs = SAMPLING},
-    {.value = {"-y", "TEXT", "system prompt of a chat; without it, the first line of input", TEXT,
+    {.value = {"-y", "TEXT", "system prompt of a chat; '': none [the template's own]", TEXT,
                OF_OPTIONS(text.system_prompt)},
      .jobs = ON_CHAT},
     {.value = {"--thinking", "MODE",
