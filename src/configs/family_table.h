@@ -1,5 +1,5 @@
 // Made by tools/generate/family_table.py from export/families.json, not by hand.
-// families.c includes it behind families.h.
+// family.c includes it after family.h.
 #pragma once
 
 static const FamilyEngine engines_of_llama[] = {

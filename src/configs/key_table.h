@@ -1,5 +1,5 @@
 // Made by tools/generate/family_table.py from export/keys.json, not by hand.
-// config_keys.c includes it behind config.h.
+// keys.c includes it after config.h.
 #pragma once
 
 static const ConfigKey config_keys[] = {

@@ -3,7 +3,7 @@
 
 #include "../../rope.h"
 #include "../base/util.h"
-#include "families.h"
+#include "family.h"
 
 // What a whole config must have in common with the model that it is tried on.
 typedef struct {

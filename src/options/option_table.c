@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "../configs/names.h"
+#include "../base/names.h"
 
 #define OF_OPTIONS(field) .place = offsetof(Options, field)
 

@@ -27,7 +27,7 @@ KEY_HEADER = os.path.join('src', 'configs', 'key_table.h')
 WORD_HEADER = os.path.join('src', 'configs', 'family_words.h')
 COLUMNS = 100
 FIRST = ('// Made by tools/generate/family_table.py from export/families.json, not by hand.\n'
-         '// families.c includes it behind families.h.\n')
+         '// family.c includes it after family.h.\n')
 
 # What is peculiar to a family: the word, whether a row says so, and what it means to C.
 FAMILY_WORDS = (
@@ -74,7 +74,7 @@ FAMILY_WORDS = (
      "yarn's attention factor is 1 unless the block says one"),
     ('grows', lambda f: f.rope.grows, 'queries grow with their position: llama_4_scaling_beta'),
     ('may_grow', lambda f: f.own, 'they do where the block says so'))
-# What sets a family apart from a Llama, and src/configs/publish.c sees in a model and its plan. Where no family has all
+# What sets a family apart from a Llama, and src/configs/write.c sees in a model and its plan. Where no family has all
 # that a model has, what stands further down matters more.
 FEATURE_WORDS = (
     'window', 'qkv_bias', 'router_bias', 'expert_bias', 'clamped', 'embedding_scale', 'gelu', 'norms_after',
@@ -347,7 +347,7 @@ def key_text(name, key):
 
 def key_table():
     return ('// Made by tools/generate/family_table.py from export/keys.json, not by hand.\n'
-            '// config_keys.c includes it behind config.h.\n#pragma once\n\n'
+            '// keys.c includes it after config.h.\n#pragma once\n\n'
             'static const ConfigKey config_keys[] = {\n'
             + ''.join(key_text(name, key) for name, key in KEYS.items()) + '};\n\n'
             '// Files that are no configs, and keys by which they are known.\n'

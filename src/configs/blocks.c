@@ -1,136 +1,115 @@
-// Which layers are of which kind, and what they and their blocks must not be, by the line and the key.
-#include "config.h"
-#include "json.h"
+// Where a config's settings are: the text model inside another, the block of each kind of its layers,
+// and what a block must not be, by the line and the key.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-// ---- what is by layer ----
+#include "config.h"
 
-#define NO_LAYERS "none, since what differs by layer or position is not read"
+// A block beside the text model's config is read by nobody, though it looks like one, and neither is
+// a theta there, where the text model's has none. It may be inside several others.
+static void remark_outside(Config *c, const Json *whole) {
+    static const char *const keys[] = {"rope_scaling", "rope_parameters", "rope_theta"};
+    bool has_theta = json_member(c->config, keys[2]) ||
+                     json_is_object(json_member(c->config, "rope_parameters"));
+    if (!config_is_strict(c)) return;
+    for (const Json *inside; (inside = family_inside(whole)); whole = inside)
+        for (int i = 0; i < 3; i++)
+            if ((i < 2 || !has_theta) && config_is_something(json_member(whole, keys[i])))
+                config_unread(c, "%s beside %.39s is not used: its place is in it", keys[i],
+                              inside->key);
+}
 
-bool config_is_by_layer(const Json *v) {
-    const Json *first = json_items(v);
-    double x;
-    bool alike = true;
-    for (const Json *in = first; in; in = in->next) {
-        bool is_first = in->string && json_is(first, in->string);
-        alike = alike && (is_first || (json_number(in, &x) && x == 1));
+bool config_find_family(Config *c, const Json *named, bool is_first, Error *err) {
+    const Json *whole = c->config;
+    c->config = family_text(whole);
+    remark_outside(c, whole);
+    c->family = is_first ? family_with(0) : config_family(named);
+    c->longrope_alone = config_is_of(c, FAMILY_LONGROPE_ALONE);
+    const Json *own = c->alone ? c->alone : json_member(c->config, "rope_parameters");
+    bool by_type = c->family ? config_is_of(c, FAMILY_BY_TYPE) : config_has_kinds(own);
+    c->layout = by_type ? BY_TYPE : ONE_BLOCK;
+    if (!c->family) return true;
+    const char *const blocks[N_KINDS] = {c->family->block, c->family->sliding_block};
+    for (int kind = 0; kind < N_KINDS; kind++) {
+        if (!blocks[kind]) continue;
+        c->of_class[kind] = json_parse(blocks[kind], strlen(blocks[kind]), err);
+        if (!c->of_class[kind]) return false;
     }
-    return v->kind == '[' ? !alike : config_is_something(v);
+    return true;
 }
 
-static void refuse_blocks(Config *c, const RopeFamily *f) {
-    static const char *const blocks[] = {"rope_scaling", "rope_parameters"};
-    bool grows = f ? f->flags & (FAMILY_GROWS | FAMILY_MAY_GROW) : c->alone != NULL,
-         by_type = f && f->flags & FAMILY_BY_TYPE;
-    for (int i = 0; i < 2; i++) {
-        const Json *block = c->config ? json_member(c->config, blocks[i]) : c->alone;
-        if (by_type && i == 1) continue;
-        for (const Json *v = json_members(block); v; v = v->next) {
-            bool is_beta = strcmp(v->key, "llama_4_scaling_beta") == 0;
-            if (is_beta && !grows && config_is_by_layer(v))
-                config_reject(c, block, v->key, NO_LAYERS);
-            if (v->kind == '{' && c->config)
-                config_reject(c, c->config, blocks[i], "one object of settings for all layers");
-        }
-    }
+void config_close(Config *c) {
+    for (int kind = 0; kind < N_KINDS; kind++) free(c->of_class[kind]);
 }
 
-void config_refuse_by_layer(Config *c) {
-    const RopeFamily *f = c->family;
-    for (const ConfigKey *key = config_key_rows; key < config_key_rows + n_config_keys; key++) {
-        const Json *v = key->by_layer ? json_member(c->config, key->name) : NULL;
-        bool is_read = f && family_reads(f, key->name);
-        if (v && !is_read && config_is_by_layer(v))
-            config_reject(c, c->config, key->name, NO_LAYERS);
-        bool is_list = v && (v->kind == '[' || v->kind == 'n');
-        if (v && is_read && key->type == KEY_LIST && !is_list)
-            config_reject(c, c->config, key->name, "a list");
-    }
-    bool has_interval = f && family_reads(f, "no_rope_layer_interval") &&
-                        !config_is_something(json_member(c->config, "no_rope_layers"));
-    if (has_interval) config_number(c, c->config, "no_rope_layer_interval", 4);
-    bool is_model_s = (!f || c->is_any) && c->layout == BY_TYPE &&
-                      !config_is_something(json_member(c->config, "rope_scaling"));
-    if (!is_model_s) refuse_blocks(c, f);
+// ---- blocks ----
+
+bool config_sees_scaling_only(const Config *c) {
+    bool is_lifted = c->flags & NEW_PARAMETERS && c->family->flags & FAMILY_NEW;
+    return c->flags & SCALING_ONLY && !is_lifted;
 }
 
-// ---- layers without RoPE ----
-
-static int whole(Config *c, const char *key, int missing) {
-    return (int)config_number(c, c->config, key, missing);
+static const Json *one_block(const Config *c, const Json *config, unsigned where) {
+    const Json *scaling = json_member(config, "rope_scaling");
+    const Json *parameters = json_member(config, "rope_parameters");
+    const Json *text = json_member(config, "text_config");
+    if (config_sees_scaling_only(c)) parameters = NULL;
+    else if (where & SCALING_ONLY) scaling = NULL;
+    if (where & PARAMETERS_FIRST && json_members(parameters)) return parameters;
+    if (json_members(scaling)) return scaling;
+    if (json_members(parameters)) return parameters;
+    return where & TEXT_CONFIG && text ? one_block(c, text, where & ~(unsigned)TEXT_CONFIG) : NULL;
 }
 
-// By no_rope_layers, which has a 0 for each layer without RoPE; more may follow.
-static void read_still_list(Config *c, LayersAtRest *out, const Json *list, int n_layers) {
-    int i = 0;
-    for (const Json *v = json_items(list); v; v = v->next, i++) {
-        double x = 2;
-        if (!json_number(v, &x) || (x != 0 && x != 1)) break;
-        if (x == 0 && i < n_layers) out->layers[out->n++] = (short)i;
-    }
-    if (i < n_layers)
-        config_reject(c, c->config, "no_rope_layers", "a 1 (RoPE) or a 0 for each of %d layers",
-                      n_layers);
+// The block of the full layers, where one block is theirs or all layers'.
+static void find_one(Config *c) {
+    const Json *parameters = json_member(c->config, "rope_parameters");
+    const Json *found = c->config ? one_block(c, c->config, c->flags) : c->alone;
+    bool is_empty = !found && parameters && parameters->kind != 'n';
+    if (is_empty && !config_sees_scaling_only(c)) found = parameters;  // which has no defaults
+    bool is_typed = config_is_of(c, FAMILY_BY_TYPE) && config_has_type_blocks(c->family, found);
+    const Json *full = c->flags & PARAMETERS_FIRST
+                           ? json_member(found, family_block_name(c->family, KIND_FULL))
+                           : NULL;
+    c->block = is_typed ? full : found;
+    if (is_typed && !c->block) c->why_plain = "rope_parameters by layer type is not read";
+    if (!found && !(c->flags & OWN_DEFAULTS)) c->block = c->of_class[KIND_FULL];
 }
 
-// Layers without RoPE have a temperature, if the flag that the row names says so.
-static void read_temperature(Config *c, LayersAtRest *out) {
-    const RopeFamily *f = c->family;
-    const Json *flag = json_member(c->config, f->unturned[0]);
-    double beta = config_number(c, c->config, f->unturned[1], f->unturned_beta);
-    int length = whole(c, f->unturned[2], f->unturned_length);
-    if (out->n == 0 || (flag && !config_is_something(flag))) return;
-    out->beta = beta;
-    out->length = length;
+// The block of all layers that is laid over that of the full ones: rope_scaling, or `flat`, which
+// counts where there is none. NULL: none.
+static const Json *laid_over_full(const Config *c, const Json *flat) {
+    const Json *scaling = json_member(c->config, "rope_scaling");
+    if (!c->family || config_is_of(c, FAMILY_NO_SCALING)) return NULL;
+    return json_members(scaling) ? scaling : flat;
 }
 
-// Which layers do not turn, with their temperature and the chunks that the others see, in families
-// that have a list of them.
-static void read_still(Config *c) {
-    const RopeFamily *f = c->family;
-    LayersAtRest *out = &c->file->at_rest;
-    *out = (LayersAtRest){.n = 0};
-    if (!f || !f->still_each) return;
-    int n_layers = whole(c, "num_hidden_layers", 0);
-    const Json *list = json_member(c->config, "no_rope_layers");
-    // An empty list is none to a class with chunks, and too short to others.
-    if (json_items(list) || (list && list->kind == '[' && n_layers && !f->chunk)) {
-        read_still_list(c, out, list, n_layers);
-    } else {
-        const int each = whole(c, "no_rope_layer_interval", f->still_each);
-        for (int i = each - 1; i >= 0 && i < n_layers; i += each) out->layers[out->n++] = (short)i;
-    }
-    if (f->unturned[0]) read_temperature(c, out);
-    if (f->chunk && n_layers) {
-        const Json *said = json_member(c->config, "attention_chunk_size");
-        out->chunk = said && said->kind == 'n' ? 0 : whole(c, "attention_chunk_size", f->chunk);
-    }
+// The block of the kind's name, and rope_scaling laid over that of the full layers.
+static void find_typed(Config *c) {
+    const Json *parameters = c->config ? json_member(c->config, "rope_parameters") : c->alone;
+    bool is_typed = config_has_type_blocks(c->family, parameters);
+    bool is_flat = !is_typed && json_members(parameters);
+    bool is_taken = is_flat && config_is_of(c, FAMILY_FLAT_IS_FULL);
+    const Json *scaling = laid_over_full(c, is_taken ? parameters : NULL);
+    const Json *own =
+        is_typed ? json_member(parameters, family_block_name(c->family, c->kind)) : NULL;
+    bool is_there = own && own->kind != 'n';
+    c->block = is_there ? own : NULL;
+    bool is_silent = !is_typed && (!is_flat || config_is_strict(c));
+    if (is_silent) c->block = c->of_class[c->kind];
+    if (c->kind != KIND_FULL) return;
+    if (is_flat && !is_taken) c->why_plain = "rope_parameters has no block for a kind of layers";
+    if (!scaling) return;
+    c->under = c->block;
+    c->block = scaling;
+    c->why_plain = NULL;
 }
 
-// ---- layers ----
-
-// Says which keys about layers the family's class does not look at.
-static void remark_unused(Config *c) {
-    const char *type = c->family->model_type;
-    static const char pattern[] = "sliding_window_pattern";
-    bool is_used = c->family->period_key && strcmp(c->family->period_key, pattern) == 0;
-    if (!is_used && json_member(c->config, pattern))
-        config_remark(c, "%s means nothing to model_type %s and is not used", pattern, type);
-}
-
-void config_read_layers(Config *c) {
-    const char *key = "", *expected = "";
-    if (c->family) c->file->by_layer = false;
-    if (c->family) read_still(c);
-    if (!c->family || !c->family->period) return;
-    ConfigLayers *layers = &c->file->layers;
-    c->layers = layers;
-    if (!config_layers(c->config, c->family, true, layers, &key, &expected))
-        config_reject(c, c->config, key, "%s", expected);
-    remark_unused(c);
-    c->file->by_layer = layers_have(layers, KIND_SLIDING);
-    c->file->bare_full = c->file->by_layer && c->family->flags & FAMILY_BARE_FULL;
+void config_find_block(Config *c) {
+    c->block = c->under = NULL;
+    if (c->layout == BY_TYPE) find_typed(c);
+    else if (c->kind == KIND_FULL || c->layout == ONE_BLOCK) find_one(c);
 }
 
 // ---- what a block must not be ----

@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../base/names.h"
 #include "../rope_settings.h"
 #include "json.h"
 #include "key_table.h"
-#include "names.h"
 
 bool config_has_type_blocks(const RopeFamily *family, const Json *parameters) {
     bool found = false;
