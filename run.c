@@ -44,6 +44,7 @@ static void end_json(Program *p, Answer answer, const Error *err) {
 // with the reason printed.
 static Answer finish(Program *p, bool ok, Error *err) {
     if (p->options.json) end_json(p, answer_of(p, ok), err);
+    if (p->options.job == JOB_FIELDS && !ok) print_refused(err);
     if (ok && (fflush(stdout) || ferror(stdout))) ok = fail(err, "cannot write to standard output");
     if (!ok) fprintf(stderr, "run: %s\n", err->text);
     tokenizer_free(p->job.tokenizer);

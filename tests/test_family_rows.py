@@ -34,7 +34,7 @@ def copy_with(change):
     for path in ('export', 'tools'):
         shutil.copytree(os.path.join(ROOT, path), os.path.join(folder, path),
                         ignore=shutil.ignore_patterns('__pycache__'))
-    for path in ('src/configs/families.c', 'src/configs/families.h', 'src/configs/json.h', 'src/base/util.h'):
+    for path in ('src/configs/family.c', 'src/configs/family.h', 'src/configs/json.h', 'src/base/util.h'):
         os.makedirs(os.path.dirname(os.path.join(folder, path)), exist_ok=True)
         shutil.copy(os.path.join(ROOT, path), os.path.join(folder, path))
     with open(ROWS, encoding='utf-8') as file:
@@ -61,7 +61,7 @@ def built_with(change):
                and os.path.isfile(os.path.join(ROOT, os.path.relpath(os.path.join(base, name),
                                                                      os.path.join(ROOT, 'build'))[:-2] + '.c'))
                and not base.startswith(os.path.join(ROOT, 'build', 'tests')) and name != 'main.o']
-    for command in ([*compiling, '-c', os.path.join(folder, 'src/configs/families.c'), '-o', own],
+    for command in ([*compiling, '-c', os.path.join(folder, 'src/configs/family.c'), '-o', own],
                     [*linking, own, *objects, '-o', program, '-lm']):
         told = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
         if told.returncode:

@@ -3,7 +3,7 @@
 
 #include "../../rope.h"
 #include "../base/util.h"
-#include "families.h"
+#include "family.h"
 
 // What a whole config must have in common with the model that it is tried on.
 typedef struct {
@@ -34,8 +34,8 @@ typedef struct {
     int named_original;
     bool has_type;       // its block has a rope_type
     char unused[200];    // keys that its rope_type does not use, with commas between them
-    char remarks[1200];  // what else is worth a warning, each with a line's end: contradictions
-    char unread[800];    // those of them about what no reader looks at, engines neither
+    char remarks[2400];  // what else is worth a warning, each with a line's end: contradictions
+    char unread[1600];   // those of them about what no reader looks at, engines neither
     char refused[600];   // why it was refused, for what engines make of it; empty: it was not
     bool is_malformed;   // it was for a value that its key cannot have
     char not_json[80];   // of a whole config: what is no JSON, which engines refuse; empty: nothing

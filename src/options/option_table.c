@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "../configs/names.h"
+#include "../base/names.h"
 
 #define OF_OPTIONS(field) .place = offsetof(Options, field)
 
@@ -241,6 +241,14 @@ const Option option_table[] = {
                "the settings as a rope_scaling block for Hugging Face and vLLM", .type = NOTHING},
      .is_common = true,
      .job = JOB_ROPE_JSON,
+     .about_rope = true},
+    {.value = {"--fields", NULL,
+               "what --rope-config's file says, by the names of a model file's header, as JSON: "
+               "what the exporter asks",
+               .type = NOTHING},
+     .job = JOB_FIELDS,
+     .not_with = "MODEL",
+     .with = {"--rope-config"},
      .about_rope = true},
     {.value = {"--engines", "[LIST]",
                "how nine engines read the model's settings, or --rope-config's "

@@ -139,7 +139,7 @@ typedef struct {
     // may have none ("--check FILE"). NULL: there is none.
     const char *not_with;  // they exclude one another
     const char *with[2];   // it needs these beside it,
-    const char *unless;    // but not where this is given
+    const char *unless;    // but not where this is given; NULL: always
     bool about_rope;       // it needs a model with RoPE
     bool is_common;        // --help has it on its first screen
     bool is_rope;          // not an option: here stand the rows of rope_settings

@@ -391,8 +391,8 @@ void config_find_chunks(Config *c) {
 }
 
 bool config_grows(const Config *c) {
-    bool is_said = c->alone && !c->family && config_member(c, "llama_4_scaling_beta");
-    return is_said || config_is_of(c, FAMILY_GROWS);
+    const bool may_be = (c->alone && !c->family) || config_is_of(c, FAMILY_MAY_GROW);
+    return (may_be && config_member(c, "llama_4_scaling_beta")) || config_is_of(c, FAMILY_GROWS);
 }
 
 void config_find_growth(Config *c) {

@@ -328,8 +328,10 @@ static bool settle_still(Config *c) {
     const Json *head = json_member(c->config, "head_dim");
     if (head && head->kind != 'n') config_number(c, c->config, "head_dim", 0);
     if (!c->file->head_dim) c->file->head_dim = 2;  // which nobody looks at
-    c->file->rope = c->file->sliding = (RopeConfig){
-        .rotary_dim = c->file->head_dim, .theta = 1e4, .train_ctx = c->trained ? c->trained : 1};
+    c->file->rope = c->file->sliding = (RopeConfig){.rotary_dim = c->file->head_dim,
+                                                    .theta = c->family->theta,
+                                                    .train_ctx = c->trained ? c->trained : 1,
+                                                    .truncate = true};
     return true;
 }
 
