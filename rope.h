@@ -139,6 +139,15 @@ bool rope_sees(const RopeConfig *config, int i, int j);
 // so that attention over more keys than in training stays as sharp. kexue.fm 8823.
 double rope_logn(const RopeConfig *config, int position);
 
+// What the query at `position` is multiplied by: 1 + temperature_beta ln(1 + floor(position / L)), 1
+// up to L. So scores grow in steps of L positions, and attention over more keys than in training
+// stays as sharp. Llama 4 and Ministral 3 were trained with it (0.1).
+double query_temperature(const RopeConfig *rope, int position);
+
+// What scores are multiplied by besides, with mscale_in_scores and yarn: (0.1 mscale_all_dim ln s +
+// 1)^2, as DeepSeek's attention has it. Else 1.
+double score_growth(const RopeConfig *rope);
+
 // What YaRN adds to an attention factor of 1 at scale s: 0.1 ln s, and nothing up to s = 1.
 // arXiv 2309.00071.
 double rope_yarn_growth(double s);

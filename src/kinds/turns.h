@@ -46,15 +46,6 @@ void take_factor_first(const Plain *plain, float *x, int n);
 // RoPE.
 double pair_speed(const RopeConfig *rope, const RopeFreqs *freqs, int pair, int position);
 
-// What the query at `position` is multiplied by: 1 + temperature_beta ln(1 + floor(position / L)), 1
-// up to L. So scores grow in steps of L positions, and attention over more keys than in training
-// stays as sharp. Llama 4 and Ministral 3 were trained with it (0.1).
-double query_temperature(const RopeConfig *rope, int position);
-
-// What scores are multiplied by besides, with mscale_in_scores and yarn: (0.1 mscale_all_dim ln s +
-// 1)^2, as DeepSeek's attention has it. Else 1.
-double score_growth(const RopeConfig *rope);
-
 // False with the reason when a model cannot turn by these settings: where norms come behind RoPE, a
 // key is stored as it turned first.
 bool model_turns_by(const Model *model, const RopeConfig *rope, Error *err);
