@@ -59,6 +59,9 @@ const Option option_table[] = {
                TEXT, OF_OPTIONS(tokenizer_path)},
      .idle = {"--ids", true, ON_PPL},
      .needs = A_TOKENIZER},
+    {.value = {"--no-import", NULL,
+               "refuse a GGUF file or a checkpoint's folder, and say how to bring it in by hand",
+               FLAG, OF_OPTIONS(no_import)}},
     {.value = {"-m", "MODE",
                "generate or chat; a chat writes turns as the model's family does, which it "
                "recognizes by its special tokens [generate]",

@@ -68,6 +68,7 @@ typedef struct {
     bool said[MOST_OPTIONS];  // by row of the table
     // What is read. Of paths and lists, NULL: not given.
     const char *model_path, *tokenizer_path;
+    bool no_import;                       // models of other programs are refused
     const char *prompt_file, *text_path;  // of -f; of a text that is measured
     bool ids;                             // it holds token ids
     int steps;                            // -1: not given; 0: the model's context
