@@ -22,7 +22,7 @@ const FILM_MS = 6000, // there and back
     BEFORE = 70, // tokens of a text that are not between the number and the question, where nothing is known
     OWN = 'own'; // the reader's sentence
 const NARROW = matchMedia('(max-width: 999px)'), // as style.css has it
-    SHORT = matchMedia('(max-width: 999px) and (max-height: 620px)');
+    SHORT = matchMedia('(max-width: 999px) and (max-height: 700px)');
 
 // What a chapter begins with, until the reader moves something: the length, in trained contexts. Where nothing moves, the
 // first shows at once what the film comes to.
@@ -107,11 +107,11 @@ export function makeScene({ shipped, recorded, parts }) {
         if (!terms || !crosses) return {};
         const [was, is] = [planOf(before), planOf(as)],
             grown = (is.attention / was.attention) ** 2;
-        const now = terms.map((term, i) => {
+        const moved = terms.map((term, i) => {
             const angle = is.frequencies[i] * to - was.frequencies[i] * d;
             return grown * (term * Math.cos(angle) - crosses[i] * Math.sin(angle));
         });
-        return { terms: now, score: now.reduce((a, b) => a + b, 0) };
+        return { terms: moved, score: moved.reduce((a, b) => a + b, 0) };
     }
 
     // The text in tokens, and the places of the gold sentence in it.
@@ -160,13 +160,14 @@ export function makeScene({ shipped, recorded, parts }) {
         charts = h('div.charts'); // what chapters 3 and 4 add; on a narrow page it is in them
     let past = [];
 
+    const rivalOf = (found) => wordAt(tokensOf(found), found.n - 1 - found.rivalAt).word;
     function tell(found, d) {
         if (isHidden()) return 'Guess first; then the answer appears.';
         if (!isInSight(d)) return 'The window does not reach back to the sentence, so the model makes something up.';
         if (!found || found.isStale) return '';
         const right = Array.from(found.answer).filter((one, i) => one === key()[i]).length,
             isRight = found.answer === key(),
-            { word } = wordAt(tokensOf(found), found.n - 1 - found.rivalAt),
+            word = rivalOf(found),
             isEcho = word && found.everywhere >= LOST && found.answer.split(' ').includes(word);
         if (['breaks', 'turning'].includes(chapter)) // where no head has been heard of
             return isRight
@@ -200,7 +201,7 @@ export function makeScene({ shipped, recorded, parts }) {
         const tokens = found && tokensOf(found);
         light.put(isHidden() ? null : found, tokens, found ? goldIn(tokens) : [0, 0], d);
         const near = found?.d > L && known.get(nameOf('none', NEAR));
-        bars.put(found && seen && !isHidden() ? { ...found, past, near: near ? near.terms : null } : null);
+        bars.put(found && seen && !isHidden() ? { ...found, past, word: rivalOf(found), near: near ? near.terms : null } : null);
         told.textContent = tell(found, d);
         if (box.isConnected) handles?.draw(); // not those of a model that another one has replaced
         drawChips();

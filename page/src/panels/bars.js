@@ -5,7 +5,8 @@ import { attrs, drawing, elements, fixed, h } from '../dom.js';
 const HEIGHT = 92, // where the style has no other
     LEFT = 34; // pixels, as of the handles and the clocks
 
-// { box, put }. `put` takes { terms, near, score, rival, past, isStale }, of which `near` are the terms close by, or null,
+// { box, put }. `put` takes { terms, near, score, rival, word, past, isStale }: `near` are the terms close by, or null, `word`
+// is the winner's elsewhere,
 // `past` tells whose hand has passed its arc, and what is stale is of the angles alone, not measured; or nothing.
 export function termBars(pairs) {
     const svg = drawing('terms', HEIGHT).attr('role', 'img'),
@@ -18,7 +19,8 @@ export function termBars(pairs) {
     const meter = (name, title) => {
         const level = h('i'),
             value = h('b');
-        return { row: h(`div.${name}`, h('span', title), h('span.track-of-sum', level), value), level, value };
+        const label = h('span', title);
+        return { row: h(`div.${name}`, label, h('span.track-of-sum', level), value), label, level, value };
     };
     const mine = meter('mine', 'sum: the number’s score'),
         best = meter('best', 'best score elsewhere');
@@ -44,7 +46,7 @@ export function termBars(pairs) {
         });
     }
     function draw() {
-        const { terms = null, near = null, score = NaN, rival = NaN, past = [], isStale = false } = shown ?? {};
+        const { terms = null, near = null, score = NaN, rival = NaN, word = '', past = [], isStale = false } = shown ?? {};
         most = Math.max(most, Math.ceil(Math.max(0, ...[...(terms ?? []), ...(near ?? [])].map(Math.abs))));
         widest = Math.max(widest, Math.ceil(Math.max(score || 0, rival || 0) / 10) * 10);
         attrs(zero, { x1: LEFT, x2: width, y1: yOf(0), y2: yOf(0) });
@@ -64,6 +66,8 @@ export function termBars(pairs) {
             level.style.width = `${Math.max(0, Math.min(1, (x || 0) / widest)) * 100}%`;
             value.textContent = Number.isFinite(x) ? fixed(x, 1) : '…';
         }
+        const label = word ? `best elsewhere: “${word}”` : 'best score elsewhere';
+        if (best.label.textContent !== label) best.label.textContent = label;
         totals.classList.toggle('lost', rival > score);
         const minus = (terms ?? []).filter((v) => v < 0).length;
         svg.attr(

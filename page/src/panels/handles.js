@@ -31,8 +31,8 @@ export function handleBoard({ pairs, slow, past, scale, over, move }) {
         .clamp(true)
         .domain([LOWEST, most])
         .range([HEIGHT - 12, 12]);
-    const width = () => svg.node().clientWidth || 600,
-        step = () => (width() - LEFT) / pairs,
+    let width = 0; // not seen
+    const step = () => (width - LEFT) / pairs,
         x = (i) => LEFT + (i + 0.5) * step();
 
     // A handle close to a line of its own snaps to it.
@@ -78,12 +78,13 @@ export function handleBoard({ pairs, slow, past, scale, over, move }) {
         });
 
     function draw() {
+        if (!width) return;
         const list = slow(),
             isPast = past(),
             shown = Array.from({ length: pairs }, (_, i) => i),
             curve = over();
-        svg.attr('viewBox', `0 0 ${width()} ${HEIGHT}`);
-        elements(guides, 'line', [1, scale], { class: 'guide', x1: LEFT, x2: width(), y1: y, y2: y });
+        svg.attr('viewBox', `0 0 ${width} ${HEIGHT}`);
+        elements(guides, 'line', [1, scale], { class: 'guide', x1: LEFT, x2: width, y1: y, y2: y });
         elements(guides, 'text', [1, scale], {
             ...{ x: LEFT - 6, y: (v) => y(v) + 4, 'text-anchor': 'end' },
             text: (v) => `${short(v)}×`,
@@ -104,6 +105,11 @@ export function handleBoard({ pairs, slow, past, scale, over, move }) {
             'aria-valuetext': `pair ${chosen}, slowed ${short(list[chosen])} times`,
         });
     }
-    new ResizeObserver(kept(draw)).observe(svg.node()); // not of a board that another model's has replaced
+    // Not of a board that another model's has replaced.
+    const measure = kept(([entry]) => {
+        width = entry.contentRect.width;
+        draw();
+    });
+    new ResizeObserver(measure).observe(svg.node());
     return { box: svg.node(), draw };
 }
