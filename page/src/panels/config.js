@@ -273,13 +273,14 @@ export function yourModel({ small, hasToolBeside, isTool }) {
         results.clear();
     }
 
-    // A file that is new stands at the length that it promises, until the reader has said another one.
+    // A file that is new is shown at the length that it promises or reaches, until the reader has said another one.
     let wished = state.get('want') !== FIRST_WANT,
         isOurs = false;
     function promise(told) {
         if (wished) return;
         isOurs = true;
-        state.set('want', Math.min(WANT[1], Math.max(WANT[0], promiseOf(pasted, told))));
+        const reach = hasOriginal(pasted) ? told.trainedContext * told.factor : 0;
+        state.set('want', Math.min(WANT[1], Math.max(WANT[0], reach, promiseOf(pasted, told))));
         isOurs = false;
     }
 
