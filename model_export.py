@@ -83,6 +83,9 @@ def export_model(job, source, out, tokenizer_out, with_tokenizer, context, force
         out, model.n_layers, model.dim, types, rope, model.seq_len))
     if tokenizer:
         job.note('wrote %s: %d tokens' % (tokenizer_out, len(tokenizer['tokens'])))
+    elif os.path.exists(beside(out)[0]):
+        job.note('warning: %s is there from an earlier export, and %s takes it for this model'
+                 % (beside(out)[0], PROGRAM))
 
 
 def bytes_of(tokenizer):

@@ -1,5 +1,5 @@
 // The program: Llama inference past the trained context. Start reading here: options, a model, what
-// is said of its RoPE, a text, plans, and then a job (src/settings/jobs.h has a row for each). A text
+// is said of its RoPE, a text, plans, and then a job (src/options/jobs.h has a row for each). A text
 // is written in src/job/text.c, all else is measured in src/measure.
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
@@ -153,7 +153,7 @@ static bool read_ids(Program *p, bool prompted, Error *err) {
     return true;
 }
 
-// By the rows of src/settings/jobs.h.
+// By the rows of src/options/jobs.h.
 #define RUN_JOB(kind, run, length, needs) [JOB_##kind] = (run),
 static RunJob *const run_of_job[N_JOBS] = {JOB_ROWS(RUN_JOB)};
 

@@ -89,6 +89,17 @@ class Keys:
     def flag(self, key: str, default: Any = REFUSED, null: Any = REFUSED) -> Any:
         return self.get(key, lambda v: type(v) is bool, 'true or false', default, null)
 
+    def token(self, key: str, n: int, default: Any) -> Any:
+        """The id of one of n tokens. As in llama.cpp, `default` counts for an id that names none: writers put -1 for
+        "no such token", others are warned of."""
+        id = self.integer(key, 2 ** 32 - 1, default, default, -1)
+        if id is default or 0 <= id < n:
+            return id
+        warning = 'warning: %s: %s%s, %d, names none of %d tokens' % (self.path, self.inside, key, id, n)
+        if id not in (-1, 2 ** 32 - 1) and warning not in self.job.notes:
+            self.job.note(warning)
+        return default
+
     def only(self, key: str, *allowed: Any) -> None:
         """Refuses any value but these; a missing key is fine."""
         self.get(key, lambda v: any(type(v) is type(a) and v == a for a in allowed),

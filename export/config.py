@@ -12,7 +12,7 @@ from .common import (ENCODINGS, MAX_EOS, MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_P
                      REFUSED, Job, Keys, Problem, is_number, read_json)
 from .families import FAMILIES, GATES, WRAPPERS, Family, named
 from .keys import KEYS, not_used, other_file, refuse_repeated, value, warn
-from .kinds import altup, experts, gaussian_topk, index, latent, layers, shapes, states, steps
+from .kinds import altup, experts, gaussian_topk, latent, layers, shapes, states, steps
 from .model import FIELDS_OF, WITHOUT_ROPE, Feature, Model
 from .rope import read_ropes, refuse_by_layer, rope_block
 
@@ -89,7 +89,6 @@ def read_config(job: Job, folder: str) -> Read:
               **read_encoding(config, family, model.seq_len), **read_ropes(config, family, model))
     if model.qk_norm_late and (model.rope_dynamic or model.short_factor != model.long_factor):
         rope_block(config, family).refuse('rope_type', 'a scale of all lengths, since norms of heads come behind RoPE')
-    model.set(**index.from_config(config, family, model))
     is_wrapped = config is not whole or wrapper_named(whole) is not None
     return Read(model, family, is_wrapped, not family.latent or latent.is_interleaved(config, family), table_rows)
 
@@ -224,6 +223,7 @@ def way_out(config: Keys, family: Optional[Family]) -> str:
     """What is expected of a model_type, and what can be done with another."""
     known = '; this one is explained' if family else ', see docs/checkpoints.md; what its RoPE does can be seen'
     lacks = '; not computed here: ' + family.lacks if family and family.lacks else ''
+    lacks += '; ' + family.gone if family and family.gone else ''
     return 'a family that is run%s: ./run --explain --rope-config %s%s' % (known, config.path, lacks)
 
 

@@ -18,7 +18,7 @@ from .common import (MAX_EPS, MAX_HEADS, MAX_HEAD_DIM, MAX_LAYERS, MAX_SEQ, MAX_
                      Problem, is_number, size_of)
 from .families import ARCHITECTURES, Gguf, gguf_of
 from .huggingface import rows_of
-from .kinds import (altup, expert_gguf, expert_tensors, gaussian_topk, index, latent, layers, mamba, shapes,
+from .kinds import (altup, expert_gguf, expert_tensors, gaussian_topk, latent, layers, mamba, shapes,
                     state_tensors, states, steps)
 from .model import FIELDS_OF, MAMBA, STATE, WITHOUT_ROPE, Feature, Model
 from .names import names_in
@@ -44,7 +44,7 @@ RMS_EPS = 'attention.layer_norm_rms_epsilon'
 LISTS = 'tokens', 'scores', 'token_type', 'merges'  # of tokenizer.ggml
 # No other list is kept.
 BY_LAYER = (*('.' + key for key in ('attention.sliding_window_pattern', *shapes.LISTED, states.RECURRENT,
-                                    states.SECTIONS, index.TYPES, gaussian_topk.GGUF_KEY)), *steps.XIELU_KEYS)
+                                    states.SECTIONS, gaussian_topk.GGUF_KEY)), *steps.XIELU_KEYS)
 OF_PICTURES = states.SECTIONS, 'n_deepstack_layers'  # which mean nothing to a text
 HEAD_LIMIT = 64 << 20  # bytes of settings and places: a vocabulary of 128,000 with its merges takes 8 MB
 LIST_LIMIT = 1 << 20
@@ -57,10 +57,13 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
     """The checkpoint, and all settings for the tokenizer's sake."""
     settings, tensors = read_parts(job, path)
     general = Keys(job, path, settings)
-    name = general.get('general.architecture', lambda v: v in list(ARCHITECTURES), 'one of ' + ', '.join(ARCHITECTURES))
+    name = general.get('general.architecture', lambda v: v in list(ARCHITECTURES), 'one of ' + ', '.join(
+        name for name, families in ARCHITECTURES.items() if not families[0].gone))
     start = name + '.'
     keys = Keys(job, path, {key[len(start):]: value for key, value in settings.items() if key.startswith(start)}, start)
     families = ARCHITECTURES[name]
+    if families[0].gone:
+        general.refuse('general.architecture', 'a family that is run; %s' % families[0].gone)
     widths = mamba.take_widths(keys, families[0].states) if families[0].states else []
     rule, has = gguf_of(families[0]), frozenset.intersection(*(family.always for family in families))
     keys.asked.update(OF_PICTURES if name in rule.with_pictures else ())
@@ -71,7 +74,7 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
     embedding = tensors[NAMES['embedding']]
     tokens = Keys(job, path, settings)
     model.set(vocab_size=embedding.shape[0], tied=NAMES['classifier'] not in tensors,
-              bos_id=tokens.integer('tokenizer.ggml.bos_token_id', embedding.shape[0] - 1, -1, low=0),
+              bos_id=tokens.token('tokenizer.ggml.bos_token_id', embedding.shape[0], -1),
               eos_ids=end_tokens(tokens, rule, embedding.shape[0]),
               qkv_bias=int(Feature.QKV_BIAS in has or NAMES['bq'] % 0 in tensors),
               o_bias=int(NAMES['bo'] % 0 in tensors), **expert_gguf.from_gguf(keys, families, tensors))
@@ -94,7 +97,6 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
     model.set(**altup.from_gguf(keys, families[0], model, tensors),
               **gaussian_topk.from_gguf(keys, families[0], model.n_layers))
     expert_gguf.mark_gguf_dense(keys, rule, tensors, model)
-    model.set(**index.from_gguf(keys, families[0], model, tensors))
     expert_gguf.leave_out(keys, tensors, model)
     turns = not model.layers or any(not flags & (WITHOUT_ROPE | STATE) for flags in model.layers)
     if 'rope.freq_base' not in keys.values and turns and not families[0].rope.none:
@@ -104,8 +106,6 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
     if model.kv_rank:
         latent.take_latent(path, tensors, model, names, latent.GGUF_BOTH, True)
         latent.take_apart(path, tensors, model, names)
-    if model.index_topk:
-        index.take_index(tensors, model, names, families[0].keys.chosen_halves)
     for layer in range(model.n_layers):
         for whole, parts in rule.names.fused.items():
             split(path, tensors, 'blk.%d.%s' % (layer, whole),
@@ -128,8 +128,7 @@ def read_gguf(job: Job, path: str) -> Tuple[Checkpoint, Dict[str, Any]]:
 def names_of(rule: Gguf, model: Model) -> Dict[str, str]:
     """The architecture's name of each of our tensors, a %d for the layer."""
     return {**NAMES, **rule.names.own, **altup.names_of('gguf', model), **names_in(
-        'gguf', *['latent_apart'] * bool(model.kv_rank), *['latent_queries'] * bool(model.q_rank),
-        *['index'] * bool(model.index_topk)),
+        'gguf', *['latent_apart'] * bool(model.kv_rank), *['latent_queries'] * bool(model.q_rank)),
             **({'wg': state_tensors.GATE} if rule.names.gate_in_queries else {})}
 
 
@@ -179,7 +178,7 @@ def read_heads(path, keys, family):
 
 def end_tokens(settings, rule, vocab_size):
     """What ends a text, but for what the architecture's files call so and is none."""
-    ids = [settings.integer('tokenizer.ggml.%s_token_id' % name, vocab_size - 1, None, low=0)
+    ids = [settings.token('tokenizer.ggml.%s_token_id' % name, vocab_size, None)
            for name in ('eos', 'eot', 'eom')]
     texts = settings.values.get('tokenizer.ggml.tokens') or [] if rule.not_an_end else []
     return list(dict.fromkeys(id for id in ids if id is not None and texts[id:id + 1] != [rule.not_an_end.encode()]))

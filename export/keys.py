@@ -1,5 +1,5 @@
 """The keys of RoPE in a config.json: the rows of keys.json, by which this program's exporter and its readers in C
-(src/configs, by a table that tools/family_table.py makes) find, read and check a key, in the same words."""
+(src/configs, by a table that tools/generate/family_table.py makes) find, read and check a key, in the same words."""
 
 from __future__ import annotations
 

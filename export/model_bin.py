@@ -14,7 +14,7 @@ from .common import NUMBER_LIMIT, PROGRAM, RUN, Job, Keys, Problem, is_number, s
 from .header import BYTES, FIELDS, LAST_TOKEN, NEWEST, OLDEST, repacked, unpacked, version_of
 from .kinds import altup, gaussian_topk
 from .llama2c import read_llama2c
-from .model import (CONV, DELTA, DENSE, FIELDS as MODEL_FIELDS, KEYS_ARE_VALUES, MAMBA, SHARES_CHOICE, STATE,
+from .model import (CONV, DELTA, DENSE, FIELDS as MODEL_FIELDS, KEYS_ARE_VALUES, MAMBA, STATE,
                     WITHOUT_SINKS, Model, Shape)
 from .packed import PACKED, RESTS, Parted
 from .tensors import BLOCKS, ITEM_SIZES, Checkpoint, Tensor, size_of_rows
@@ -138,8 +138,7 @@ def read_layers(path, model, layers, n_flags, version):
         raise Problem(path, 'is cut short (found %d bytes of the layer table, expected %d)'
                       % (len(layers), model.n_layers))
     kinds = range(6 if model.sliding_rope else 4)
-    more = DENSE * bool(model.n_experts) | (KEYS_ARE_VALUES | WITHOUT_SINKS) * (version == 6) | \
-        SHARES_CHOICE * bool(model.index_topk)
+    more = DENSE * bool(model.n_experts) | (KEYS_ARE_VALUES | WITHOUT_SINKS) * (version == 6)
     for layer, flags in enumerate(layers):
         if (0 if model.state_kind and flags & ~DENSE == STATE else flags & ~more) not in kinds:
             raise Problem(path, 'has impossible lists or tables behind its header (found %d for layer %d)'
@@ -213,9 +212,7 @@ def read_header(header):
             ('conv_bias', not values['conv_bias'] or state == MAMBA, '0 without Mamba 2'),
             ('state_norm_groups', bool(values['state_norm_groups']) == (state == MAMBA),
              '1 or more with Mamba 2, else 0'),
-            *((field, bool(values[field]) == bool(values['index_topk']), '1 or more with index_topk, else 0')
-              for field in ('index_heads', 'index_dim')),
-            ('index_topk', not values['index_topk'] or values['q_rank'] and rank, '0 without q_rank and kv_rank'),
+            ('index_topk', not values['index_topk'], '0: keys that an indexer chooses went in version 5.0'),
             ('latent_bias', not values['latent_bias'] or values['o_bias'] and rank, '0 without kv_rank and o_bias'),
             ('state_tiled', not values['state_tiled'] or state == DELTA, '0 without a delta rule'),
             ('layer_table', not state or values['layer_table'], '1 with state_kind'),

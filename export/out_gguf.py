@@ -10,7 +10,7 @@ from typing import Any, Callable, Iterator, List, Set, Tuple
 from .existing import WRITTEN_BY
 from .families import FAMILIES, Family, fits, gguf_of
 from .gguf import STRING, TYPES, names_of
-from .kinds import altup, expert_tensors, index, latent, layers, mamba, shapes, state_tensors, steps
+from .kinds import altup, expert_tensors, latent, layers, mamba, shapes, state_tensors, steps
 from .model import Feature, Model, features_of
 from .out_gguf_keys import ARRAY, BOOL, F32, I32, U32, keys_of, other_scores
 from .out_model import Fused, family_of, rope_of
@@ -110,7 +110,6 @@ def named_tensors(path: str, plan: List[Place], family: Family, model: Model) ->
         tensor = Scaled(place.tensor, scores) if place.part == 'q_norm' and scores != 1 else place.tensor
         if model.kv_rank and place.part in latent.ORDERED:
             tensor = latent.Reordered(tensor, latent.order_back(place.part, model))
-        tensor = index.in_order(model, place.part, tensor, family.keys.chosen_halves)
         if model.kv_rank and place.part == 'wk':
             tensor = Columns([latent.as_floats(path, tensor)], model.n_heads)
         if place.part == 'state_decay':

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Tuple
 from . import header
 from .common import ENCODINGS, Problem
 from .kinds import altup
-from .model import (DELTA, KEYS_ARE_VALUES, MAMBA, RELU2, SHARES_CHOICE, STATE, WITHOUT_SINKS, XIELU, Model, Shape,
+from .model import (DELTA, KEYS_ARE_VALUES, MAMBA, RELU2, STATE, WITHOUT_SINKS, XIELU, Model, Shape,
                     layers_with_experts)
 from .packed import PACKED, Packed, may_pack
 from .rows import ColumnsMoved
@@ -65,7 +65,6 @@ def attention(model: Model, layer: int, shape: Shape) -> Iterator[Part]:
     encoding, rows = ENCODINGS[model.encoding], model.encoding_rows
     whole, by_head = model.qk_norm == 2, model.qk_norm in (1, 2)
     gate = {0: 0, 3: shape.n_heads}.get(model.attention_gate, mixed)
-    chooses = model.index_topk and not flags & SHARES_CHOICE
     return iter((
         (model.norm_place != 1, 'attention_norm', (dim,)),
         (model.q_rank, 'wq_a', (model.q_rank, dim)),
@@ -75,11 +74,6 @@ def attention(model: Model, layer: int, shape: Shape) -> Iterator[Part]:
         (model.kv_rank, 'wkv_a', (model.kv_rank + model.turning, dim)),
         (model.latent_bias, 'b_kv_a', (model.kv_rank + model.turning,)),
         (model.kv_rank, 'kv_a_norm', (model.kv_rank,)),
-        (chooses, 'index_q', (model.index_heads * model.index_dim, model.q_rank)),
-        (chooses, 'index_k', (model.index_dim, dim)),
-        (chooses, 'index_norm', (model.index_dim,)),
-        (chooses, 'b_index_norm', (model.index_dim,)),
-        (chooses, 'index_weights', (model.index_heads, dim)),
         (has_keys, 'wk', (keys, source)),
         (has_values, 'wv', (values, source)),
         (model.qkv_bias, 'bq', (queries,)),

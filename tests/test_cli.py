@@ -160,7 +160,7 @@ def test_names_of_other_programs():
                          ('--rope-freq-base', '--theta'), ('--yarn-orig-ctx', '--train-ctx'), ('--hf-overrides',
                                                                                               '--rope-config')):
         one_line(run(m, theirs, 1), 2, 'another program\'s ' + theirs, "'%s'" % theirs, 'did you mean %s?' % said)
-    source = read(os.path.join(ROOT, 'src', 'settings', 'options_parse.c')).decode()
+    source = read(os.path.join(ROOT, 'src', 'options', 'options_parse.c')).decode()
     pairs = re.findall(r'\{"(-[\w-]+)", "(-\S+)(?: chat)?"\}', source)
     lost = [name for _, name in pairs if '\n  %s ' % name not in ours]
     known = [name for name, _ in pairs if '\n  %s ' % name in ours]
@@ -381,15 +381,15 @@ def test_chat():
 
     def chat(stdin, *options):
         return good(m, '-t', 0, '-n', 600, '-m', 'chat', *options, stdin=stdin)
-    check(chat(b'\nhi\nhow\nwell\n').out == 'Assistant: ok\n' * 3, 'a chat of three turns',
-          chat(b'\nhi\nhow\nwell\n').out)
+    check(chat(b'hi\nhow\nwell\n').out == 'Assistant: ok\n' * 3, 'a chat of three turns',
+          chat(b'hi\nhow\nwell\n').out)
     check(chat(b'hi\nhow', '-y', 'be nice').out == 'Assistant: ok\n' * 2,
           'a chat with -y, the last line without a newline')
     check(chat(b'', '-y', 'x', '-i', 'hello').out == 'Assistant: ok\n', 'a chat with -i')
-    check(chat(b'').out == '' and chat(b'system\n').out == '', 'a chat without a turn')
-    full = chat(b'\n' + b'hello hello\n' * 100)
+    check(chat(b'').out == '' and chat(b'', '-y', 'x').out == '', 'a chat without a turn')
+    full = chat(b'hello hello\n' * 100)
     check(0 < full.out.count('ok') < 40 and 'full' in full.err, 'a chat that fills its context', full)
-    check(chat(b'\nhi\n' + b'x' * 5000 + b'\nhi\n').out == 'Assistant: ok\n', 'a turn too long for the context')
+    check(chat(b'hi\n' + b'x' * 5000 + b'\nhi\n').out == 'Assistant: ok\n', 'a turn too long for the context')
 
 
 def test_sampling():
@@ -503,7 +503,7 @@ static bool show_ids(Job *job, Error *err) {
     return true;
 }
 
-// By the rows of src/settings/jobs.h."""
+// By the rows of src/options/jobs.h."""
 
 
 def test_a_job_is_a_row():
@@ -512,17 +512,17 @@ def test_a_job_is_a_row():
     folder = in_work('a job')
     shutil.copytree(os.path.join(ROOT, 'src'), os.path.join(folder, 'src'))
     for name, old, new in (
-            ('run.c', '\n// By the rows of src/settings/jobs.h.', JOB),
-            ('src/settings/jobs.h', '    JOB(ATTN,', '    JOB(IDS, show_ids, PROMPT_LENGTH, A_TOKENIZER | A_PROMPT) \\\n'
+            ('run.c', '\n// By the rows of src/options/jobs.h.', JOB),
+            ('src/options/jobs.h', '    JOB(ATTN,', '    JOB(IDS, show_ids, PROMPT_LENGTH, A_TOKENIZER | A_PROMPT) \\\n'
              '    JOB(ATTN,'),
-            ('src/settings/option_table.c', '    {.value = {"--attn",',
+            ('src/options/option_table.c', '    {.value = {"--attn",',
              '    {.value = {"--show-ids", NULL, "ids", .type = NOTHING}, .job = JOB_IDS},\n    {.value = {"--attn",')):
         text = read(os.path.join(ROOT, name)).decode()
         check(text.count(old) == 1, 'where a job is added to ' + name, text.count(old))
         write(os.path.join(folder, name), text.replace(old, new))
     for name in 'rope.h', 'rope.c':
         shutil.copy(os.path.join(ROOT, name), folder)
-    changed = ['run.c'] + ['src/settings/%s.c' % name for name in ('option_table', 'options_check', 'options_parse')]
+    changed = ['run.c'] + ['src/options/%s.c' % name for name in ('option_table', 'options_check', 'options_parse')]
     others = [os.path.join(ROOT, 'build', name[:-1] + 'o') for name in ['rope.c'] + house('src')
               if name.endswith('.c') and name not in changed]
     flags = shlex.split(read(os.path.join(ROOT, 'build', 'flags')).decode()) + ['-O0', '-Werror']

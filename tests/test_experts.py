@@ -12,7 +12,7 @@ import reference
 from common import (ENGINES, SLIDING, block_weights, check, close, config, good, in_work, main, perplexity,
                     random_ids, random_weights, read, table, takes_long, with_header, write_model, write_tokenizer)
 from test_forward import TOLERANCE, session_test
-from test_kinds import differs, model_of
+from test_layer_kinds import differs, model_of
 
 BASE = dict(theta=50.0, train_ctx=24, seq_len=600, n_layers=3)
 IDS = random_ids(70, 50, 4)

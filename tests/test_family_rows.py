@@ -23,7 +23,7 @@ CONFIG = {'model_type': 'newest', 'hidden_size': 512, 'num_attention_heads': 8, 
 
 
 def generator(folder=ROOT, *arguments):
-    command = [sys.executable, '-S', os.path.join(folder, 'tools', 'family_table.py'), *arguments]
+    command = [sys.executable, '-S', os.path.join(folder, 'tools', 'generate', 'family_table.py'), *arguments]
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
 
 

@@ -222,11 +222,9 @@ static void add_up_terms(Page *page) {
 int main(int argc, char **argv) {
     enum { MOST = 100, LOWEST = 1 << 16 };  // no system gives memory out below a lower address
     Page *page = page_new();
-    if (argc != 3 || !page || !page_open(page, argv[1], argv[2]) ||
-        !page_plan(page, "none:window=40", "", 1 << 14)) {
-        printf("FAIL %s\n", page ? page_error(page) : "no memory");
-        return 1;
-    }
+    need(page && argc == 3, "no memory, or other arguments than a model and a tokenizer");
+    need(page_open(page, argv[1], argv[2]) && page_plan(page, "none:window=40", "", 1 << 14), "%s",
+         page_error(page));
     void *low = mmap((void *)(uintptr_t)LOWEST, 1 << 16, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     double *nll = low != MAP_FAILED ? low : get(1 << 16), expected[MOST];

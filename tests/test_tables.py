@@ -528,7 +528,7 @@ def test_factor_in_the_status():
 def test_chat_says_what_it_is():
     model = tiny_model('eyes.bin', **dict(SHAPE, vocab_size=296, seq_len=333))
     write_tokenizer(in_work('eyes.tokenizer.bin'), LETTERS)
-    result = good(model, '-m', 'chat', '-t', 0, stdin=b'\nhello\n')
+    result = good(model, '-m', 'chat', '-t', 0, stdin=b'hello\n')
     check('was taught to chat' in result.err and '333 positions' in result.err,
           'a model that was not taught to chat, up to its context', result.err)
     ours, theirs = pty.openpty()

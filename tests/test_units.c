@@ -6,7 +6,7 @@
 #include "src/fast/kv_cache.h"
 #include "src/fast/matmul.h"
 #include "src/job/job.h"
-#include "src/settings/methods.h"
+#include "src/options/methods.h"
 #include "src/weights/matrix.h"
 
 static Error err;

@@ -128,8 +128,8 @@ def chunked_layers(config, family, n_layers):
 
 
 def layers_of_small(config, family, n_layers):
-    """What tools/train.py writes of small models whose layers differ: by layer_types, and by no_rope_layers the full
-    ones that do not turn."""
+    """Layers of small models by tools/training/train.py: their kinds by layer_types, and by no_rope_layers the full
+    ones without RoPE."""
     config.only('position_encoding', 'rope')
     window = config.integer('sliding_window', MAX_SEQ)
     slides = named_layers(config, n_layers, window)

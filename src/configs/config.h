@@ -18,14 +18,16 @@
 #include <math.h>
 
 #include "families.h"
+#include "json.h"
 #include "rope_config.h"
 
 // ---- card.c: what people paste ----
 
 // A config.json, a block of it, or what a model card shows of one, as an object of JSON.
 typedef struct {
-    char *text;  // a copy with the same lines that json_check has passed; the caller frees it
-    const char *object;  // in it
+    char *text;          // a copy with the same lines, made JSON
+    Json *root;          // its table
+    const Json *object;  // in it: the config or the block
     bool is_config;      // a config or a part of one, rather than a block
     bool is_whole;    // a whole config: braces of its own, no dots, and it says what model it is of
     char mended[80];  // of a whole one: the line, and what there is no JSON; empty: all of it is
@@ -35,10 +37,12 @@ typedef struct {
 // with #, members without braces, dots for the rest, a comma behind the last member. False with the
 // reason when it is no JSON for all that.
 bool card_read(Card *card, const char *text, size_t length, Error *err);
+void card_free(Card *card);
 
 // ---- a config, and its reader ----
 
-// The rope_types, and the rows of rope_methods that they stand for.
+// ---- types.c: the rope_types ----
+
 typedef enum {
     TYPE_PLAIN,
     TYPE_LINEAR,
@@ -49,8 +53,27 @@ typedef enum {
     TYPE_LONGROPE,
     TYPE_UNKNOWN
 } RopeType;
-extern const char *const rope_types[TYPE_UNKNOWN];
-extern const int rope_type_methods[TYPE_UNKNOWN + 1];
+
+// What sets rope_types apart.
+enum {
+    TYPE_NEEDS_FACTOR = 1,       // it cannot do without one
+    TYPE_FACTOR_OF_LENGTHS = 2,  // a missing factor is max_position_embeddings / L
+    TYPE_HAS_ORIGINAL = 4,       // L is original_max_position_embeddings
+    TYPE_EXTENDS_MOST = 8,       // a text may be max_position_embeddings times the factor long
+};
+
+typedef struct {
+    const char *name;  // in a block
+    int method;        // row of rope_methods
+    unsigned flags;    // TYPE_...
+    int original;  // L where a reader looks for it in the block alone; 0: max_position_embeddings
+} TypeRow;
+extern const TypeRow type_rows[TYPE_UNKNOWN + 1];
+
+// The type of a name. TYPE_UNKNOWN: none has it (NULL: TYPE_PLAIN).
+RopeType type_named(const Json *name);
+
+// ---- config_keys.c: the keys ----
 
 // A key of RoPE in a config: a row of export/keys.json, which says what each word means.
 typedef enum {
@@ -126,20 +149,20 @@ typedef enum {
     ONE_BLOCK,  // one block is of all layers
 } BlockLayout;
 
-// How the STRICT reader names the block in what it says, and which of its members it looked for.
+// How the STRICT reader names the block in what it says.
 typedef struct {
-    char name[48];      // "rope_scaling"
-    char inside[48];    // what errors have before a key: "rope_scaling.", or nothing
-    uint64_t asked[2];  // a bit for each of the first 64 members of the block and of `under`
+    char name[48];    // "rope_scaling"
+    char inside[48];  // what errors have before a key: "rope_scaling.", or nothing
 } BlockName;
 
 typedef struct {
     // What is read, and by whom.
-    const char *whole;         // the text as it was given, a wrapper's too
-    const char *outer;         // the config that it may be inside
-    const char *config;        // the text model's config in it; NULL: none, so no keys
-    const char *alone;         // the object of a text that is a block by itself; NULL: it is none
+    const Json *whole;         // all that was given, a wrapper's too
+    const Json *outer;         // the config that it may be inside
+    const Json *config;        // the text model's config in it; NULL: none, so no keys
+    const Json *alone;         // the object of a text that is a block by itself; NULL: it is none
     const RopeFamily *family;  // NULL: none, which the STRICT reader alone takes
+    Json *of_class[N_KINDS];   // the blocks that its class has; NULL: none
     unsigned flags;
     BlockLayout layout;
     int kind;                    // KIND_... of the layers
@@ -147,14 +170,14 @@ typedef struct {
     bool longrope_alone;         // the family has FAMILY_LONGROPE_ALONE
 
     // What was found.
-    const char *block;             // a JSON object; NULL: none
-    const char *under;             // an object for what the block lacks; NULL: none
-    const char *type, *rope_type;  // the block's members of these names; NULL: none
-    RopeType method;
+    const Json *block;                           // an object; NULL: none
+    const Json *under;                           // an object for what the block lacks; NULL: none
+    const Json *type_member, *rope_type_member;  // of the block, `type` and `rope_type`; NULL: none
+    RopeType type;
     bool is_su, was_yarn;  // the rope_type is su; it was yarn, and is longrope
     bool is_mrope;
     double alpha;        // of dynamic; 0: none
-    const char *chunks;  // the object of dual_chunk_attention_config; NULL: none
+    const Json *chunks;  // the object of dual_chunk_attention_config; NULL: none
     double theta;        // where the block has none
     int trained;         // max_position_embeddings, or what stands for it; 0: not known
     int top, inside;  // original_max_position_embeddings at the top level and in the block; 0: none
@@ -186,34 +209,35 @@ typedef struct {
 
 // ---- config_keys.c: what a key is, and looking up ----
 
-// A string of the text without its quotes.
+// A value in a message: a string without its quotes, anything else as it is written; cut to the room.
 typedef struct {
     char text[40];
 } Word;
-Word config_word(const char *quoted);
-// Likewise of any value; one that is no string stays as it is written, cut to the room.
-Word config_value_word(const char *value);
+Word config_word(const Json *value);
+// And the key of a member.
+Word config_key_word(const Json *member);
 
-// A key's value, or NULL. The STRICT reader refuses a key that is there twice.
-const char *config_get(Config *c, const char *object, const char *key);
+// The member of an object under a key, or NULL. The STRICT reader refuses a key that is there twice,
+// and keeps in mind that it was asked for.
+const Json *config_get(Config *c, const Json *object, const char *key);
 // The object of the block that has a key: itself, or what lies under it.
-const char *config_object_with(const Config *c, const char *key);
-// The value of a key there. NULL: none. The second counts as having looked for it.
-const char *config_member(const Config *c, const char *key);
-const char *config_block_get(Config *c, const char *key);
+const Json *config_object_with(const Config *c, const char *key);
+// The member of that under the key. NULL: none. The second counts as asking for it.
+const Json *config_member(const Config *c, const char *key);
+const Json *config_block_get(Config *c, const char *key);
 
 // The rows of the table of keys.
 extern const ConfigKey *const config_key_rows;
 extern const int n_config_keys;
 // What an object is that is no config, by its keys. NULL: it may be one.
-const char *config_other_file(const char *object);
+const char *config_other_file(const Json *object);
 // The row of a key. NULL: there is none.
 const ConfigKey *config_key(const char *name);
 // The key of a place (KEY_AT_...) that a name is written like, which is none. NULL: none is near.
 const char *config_key_meant(const char *name, unsigned at);
 
 // The name under which an object has a key: its own, or another, in a family that nobody looked at.
-const char *config_name_in(const Config *c, const char *object, const char *key, Word *room);
+const char *config_name_in(const Config *c, const Json *object, const char *key, Word *room);
 
 // The largest number that is taken.
 #define CONFIG_LIMIT 1e12
@@ -223,16 +247,16 @@ const char *config_name_in(const Config *c, const char *object, const char *key,
 // The number of a key by its row, for a block of c->method; `missing` stands for one that is not
 // there, or null where the row takes that. The STRICT reader refuses what the row does not allow,
 // an engine what is no number.
-double config_number(Config *c, const char *object, const char *key, double missing);
+double config_number(Config *c, const Json *object, const char *key, double missing);
 // A key's length in positions, from `low` on; `missing` if it is absent.
-int config_length(Config *c, const char *object, const char *key, int missing, int low);
+int config_length(Config *c, const Json *object, const char *key, int missing, int low);
 
 // Whether Python takes a value for true.
-bool config_is_something(const char *v);
+bool config_is_something(const Json *value);
 // Whether an object has a block for a kind of the family's layers.
-bool config_has_type_blocks(const RopeFamily *family, const char *parameters);
+bool config_has_type_blocks(const RopeFamily *family, const Json *parameters);
 // Whether an object has nothing but blocks for kinds of layers.
-bool config_has_kinds(const char *object);
+bool config_has_kinds(const Json *object);
 
 // An engine refuses the config if it `stops`. The first reason counts.
 void config_refuse(Config *c, bool stops, const char *reason);
@@ -241,20 +265,20 @@ void config_note(Config *c, const char *format, ...) __attribute__((format(print
 
 // The STRICT reader notes that an object's key cannot be used, with what was found and what was
 // expected.
-void config_reject(Config *c, const char *object, const char *key, const char *format, ...)
+void config_reject(Config *c, const Json *object, const char *key, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 // It adds a line to what is worth a warning.
 void config_remark(Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 // Likewise of what no reader looks at, engines neither.
 void config_unread(Config *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-// The line of a place in the text; 1 for what is not in it.
-int config_line(const Config *c, const char *place);
 
 // ---- config_blocks.c: the text model, and where its settings stand ----
 
-// The text model's config in c->config, and its family by what `named` says (NULL: none), or the
-// first of all if `is_first`. Its layout is that of Hugging Face 5.
-void config_find_family(Config *c, const char *named, bool is_first);
+// Finds the text model's config in c->config, and its family by what `named` says (NULL: none), or the
+// first of all if `is_first`. Its layout is that of Hugging Face 5. False with the reason when there is
+// no memory; config_close frees what it takes.
+bool config_find_family(Config *c, const Json *named, bool is_first, Error *err);
+void config_close(Config *c);
 // Whether the reader does not see `rope_parameters`, with the theta and share of a head in it.
 bool config_sees_scaling_only(const Config *c);
 // The block of settings, and what lies under it.
@@ -263,6 +287,10 @@ void config_find_block(Config *c);
 
 extern const char key_of_original[];  // of L: "original_max_position_embeddings"
 extern const char key_of_chunks[];    // "dual_chunk_attention_config"
+
+static inline bool config_type_has(const Config *c, unsigned type_flag) {
+    return type_rows[c->type].flags & type_flag;
+}
 
 static inline bool config_is_strict(const Config *c) { return c->flags & STRICT; }
 
@@ -306,7 +334,7 @@ bool config_grows(const Config *c);
 void config_find_growth(Config *c);
 
 // The type that a string is the name of.
-RopeType config_type_named(const Config *c, const char *quoted);
+RopeType config_type_named(const Config *c, const Json *name);
 // A factor that is missing is the length over L, where the type allows that.
 void config_fill_factor(Config *c);
 // Whether no layer turns.
@@ -330,9 +358,9 @@ void config_check_block(Config *c);
 
 // ---- config_said.c: what is worth a warning ----
 
-// Notes the keys of an object that the block's type does not use, and refuses those that no type
-// has. `asked` has a bit for each member that was looked for.
-void config_check_keys(Config *c, const char *object, uint64_t asked);
+// Notes the keys of an object that the block's type does not use, which nobody asked for, and refuses
+// those that no type has.
+void config_check_keys(Config *c, const Json *object);
 // Refuses a key of the table that stands twice: in the config, in what it is inside, or in its
 // objects of settings.
 void config_refuse_repeated(Config *c);
@@ -348,7 +376,7 @@ void config_remark_still(Config *c);
 // ---- config_model.c: which model a config is of ----
 
 // Whether a config says of which family its model is.
-bool config_names_family(const char *config);
+bool config_names_family(const Json *config);
 // Refuses a family that is not known, and says what can be done: its settings alone, with the
 // numbers that they need.
 void config_reject_family(Config *c);

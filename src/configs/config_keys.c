@@ -5,38 +5,28 @@
 #include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "../base/settings.h"
+#include "../rope_settings.h"
 #include "json.h"
 #include "key_table.h"
 #include "names.h"
 
-const char *const rope_types[TYPE_UNKNOWN] = {"default", "linear", "dynamic", "proportional",
-                                              "llama3",  "yarn",   "longrope"};
-const int rope_type_methods[TYPE_UNKNOWN + 1] = {ROPE_NONE,         ROPE_LINEAR, ROPE_NTK,
-                                                 ROPE_PROPORTIONAL, ROPE_LLAMA3, ROPE_YARN,
-                                                 ROPE_LONGROPE,     ROPE_NONE};
-
-bool config_has_type_blocks(const RopeFamily *family, const char *parameters) {
+bool config_has_type_blocks(const RopeFamily *family, const Json *parameters) {
     bool found = false;
-    for (int kind = 0; kind < N_KINDS; kind++) {
-        const char *v = json_member(parameters, family_block_name(family, kind));
-        found = found || (v && *v == '{');
-    }
+    for (int kind = 0; kind < N_KINDS; kind++)
+        found = found || json_is_object(json_member(parameters, family_block_name(family, kind)));
     return found;
 }
 
-bool config_has_kinds(const char *object) {
-    const char *key;
-    int n = 0;
-    for (const char *v = json_first(object, &key); v; v = json_next(v, &key), n++) {
-        bool is_kind = json_is(key, kind_keys[KIND_FULL]) || json_is(key, kind_keys[KIND_SLIDING]);
-        if (!is_kind || *v != '{') return false;
+bool config_has_kinds(const Json *object) {
+    for (const Json *v = json_members(object); v; v = v->next) {
+        bool is_kind = strcmp(v->key, kind_keys[KIND_FULL]) == 0 ||
+                       strcmp(v->key, kind_keys[KIND_SLIDING]) == 0;
+        if (!is_kind || v->kind != '{') return false;
     }
-    return n > 0;
+    return json_members(object);
 }
 
 // ---- keys ----
@@ -51,24 +41,21 @@ const ConfigKey *config_key(const char *name) {
 }
 
 // Whether an object, or one in it, has a key of a config or a name that is written like one.
-static bool has_some_key(const char *object, int depth) {
+static bool has_some_key(const Json *object, int depth) {
     static const char *const own[] = {"model_type", "architectures", "vocab_size",
                                       "sliding_window"};
-    const char *quoted;
-    for (const char *v = json_first(object, &quoted); v; v = json_next(v, &quoted)) {
-        const Word key = config_word(quoted);
-        bool is_some =
-            config_key(key.text) || config_key_meant(key.text, KEY_AT_TOP | KEY_AT_BLOCK);
+    for (const Json *v = json_members(object); v; v = v->next) {
+        bool is_some = config_key(v->key) || config_key_meant(v->key, KEY_AT_TOP | KEY_AT_BLOCK);
         for (int i = 0; i < n_config_keys; i++)
-            is_some = is_some || has_word(config_keys[i].also, key.text);
+            is_some = is_some || has_word(config_keys[i].also, v->key);
         for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-            is_some = is_some || strcmp(key.text, own[i]) == 0;
+            is_some = is_some || strcmp(v->key, own[i]) == 0;
         if (is_some || (depth > 0 && has_some_key(v, depth - 1))) return true;
     }
     return false;
 }
 
-const char *config_other_file(const char *object) {
+const char *config_other_file(const Json *object) {
     static const char *const own[] = {"model_type", "architectures", "hidden_size", "rope_scaling",
                                       "rope_parameters"};
     enum { DEPTH = 3 };  // a block of a kind of layers, in a text model inside
@@ -83,7 +70,7 @@ const char *config_other_file(const char *object) {
         }
         if (has_all) return other_files[i].name;
     }
-    bool is_strange = json_has_members(object) && !has_some_key(object, DEPTH);
+    bool is_strange = json_members(object) && !has_some_key(object, DEPTH);
     return is_strange ? "another file, since no key of it is a config's" : NULL;
 }
 
@@ -114,16 +101,19 @@ const char *config_key_meant(const char *name, unsigned at) {
 
 // ---- what is wrong ----
 
-Word config_word(const char *quoted) {
-    Word w;
-    json_put_string(quoted, w.text, sizeof w.text);
+Word config_word(const Json *value) {
+    Word w = {""};
+    if (!value) return w;
+    if (value->kind == '[' || value->kind == '{')
+        snprintf(w.text, sizeof w.text, "%s", value->kind == '[' ? "a list" : "an object");
+    else if (value->string) snprintf(w.text, sizeof w.text, "%s", value->string);
+    else snprintf(w.text, sizeof w.text, "%.*s", (int)fmin((double)value->length, 39), value->text);
     return w;
 }
 
-Word config_value_word(const char *value) {
+Word config_key_word(const Json *member) {
     Word w;
-    if (*value == '"') return config_word(value);
-    snprintf(w.text, sizeof w.text, "%.*s", (int)fmin((double)json_length(value), 39), value);
+    snprintf(w.text, sizeof w.text, "%s", member->key);
     return w;
 }
 
@@ -142,37 +132,31 @@ void config_refuse(Config *c, bool stops, const char *reason) {
     c->stopped = true;
 }
 
-int config_line(const Config *c, const char *place) {
-    uintptr_t start = (uintptr_t)c->whole, at = (uintptr_t)place;
-    return at >= start && at <= start + strlen(c->whole) ? json_line(c->whole, place) : 1;
-}
-
 // What errors have before the keys of an object: where it stands in the config.
-static void put_place(const Config *c, const char *object, char *out, size_t size) {
+static void put_place(const Config *c, const Json *object, char *out, size_t size) {
     static const char *const objects[] = {"rope_scaling", "rope_parameters",
                                           "dual_chunk_attention_config"};
     bool is_block = object && (object == c->block || object == c->under) && c->called.name[0];
     snprintf(out, size, "%s", is_block ? c->called.inside : "");
     for (int i = 0; i < 3 && object && !is_block; i++) {
-        const char *name, *at = json_member(c->config, objects[i]);
+        const Json *at = json_member(c->config, objects[i]);
         if (at == object) snprintf(out, size, "%s.", objects[i]);
-        for (const char *in = json_first(at, &name); in; in = json_next(in, &name))
-            if (in == object) snprintf(out, size, "%s.%s.", objects[i], config_word(name).text);
+        for (const Json *in = json_members(at); in; in = in->next)
+            if (in == object) snprintf(out, size, "%s.%.39s.", objects[i], in->key);
     }
 }
 
-void config_reject(Config *c, const char *object, const char *key, const char *format, ...) {
-    const char *v = json_member(object, key), *where = v ? v : object ? object : c->whole;
+void config_reject(Config *c, const Json *object, const char *key, const char *format, ...) {
+    const Json *v = json_member(object, key), *where = v ? v : object;
     bool has_objects = false;
-    const char *name;
-    for (const char *in = json_first(v, &name); in; in = json_next(in, &name))
-        has_objects = has_objects || *in == '{';
-    const char *found = !v            ? "nothing"
-                        : *v == '['   ? "a list"
-                        : *v != '{'   ? v
-                        : has_objects ? "an object of objects"
-                                      : "an object";
-    size_t length = found == v ? json_length(v) : strlen(found);
+    for (const Json *in = json_members(v); in; in = in->next)
+        has_objects = has_objects || in->kind == '{';
+    const char *found = !v               ? "nothing"
+                        : v->kind == '[' ? "a list"
+                        : v->kind != '{' ? v->text
+                        : has_objects    ? "an object of objects"
+                                         : "an object";
+    size_t length = v && found == v->text ? v->length : strlen(found);
     char expected[400], inside[100];
     va_list args;
     va_start(args, format);
@@ -181,8 +165,8 @@ void config_reject(Config *c, const char *object, const char *key, const char *f
     if (!c->good) return;
     put_place(c, object, inside, sizeof inside);
     c->good =
-        fail(c->err, "line %d: %s%s cannot be used (found %.*s, expected %s)",
-             config_line(c, where), inside, key, length < 40 ? (int)length : 40, found, expected);
+        fail(c->err, "line %d: %s%.39s cannot be used (found %.*s, expected %s)",
+             where ? where->line : 1, inside, key, length < 40 ? (int)length : 40, found, expected);
 }
 
 // A line more in a list of such lines, unless it is there.
@@ -217,55 +201,44 @@ void config_unread(Config *c, const char *format, ...) {
 
 // ---- looking up ----
 
-// Marks a member of the block as looked for. Returns how many there are of this key.
-static int mark_asked(Config *c, const char *object, const char *key) {
-    int times = 0;
-    int i = 0;
-    for (const char *name, *in = json_first(object, &name); in; in = json_next(in, &name), i++) {
-        if (!json_is(name, key)) continue;
-        times++;
-        if (object == c->block && i < 64) c->called.asked[0] |= 1ull << i;
-        if (object == c->under && i < 64) c->called.asked[1] |= 1ull << i;
-    }
-    return times;
-}
-
-const char *config_get(Config *c, const char *object, const char *key) {
-    if (c->flags & STRICT && mark_asked(c, object, key) > 1)
+const Json *config_get(Config *c, const Json *object, const char *key) {
+    Json *v = json_member(object, key);
+    if (v) v->asked = true;
+    if (c->flags & STRICT && v && v->twice)
         config_reject(c, object, key, "it once, and it appears twice");
-    return json_member(object, key);
+    return v;
 }
 
-const char *config_object_with(const Config *c, const char *key) {
+const Json *config_object_with(const Config *c, const char *key) {
     bool is_under = !json_member(c->block, key) && json_member(c->under, key);
     return is_under ? c->under : c->block;
 }
 
-const char *config_member(const Config *c, const char *key) {
+const Json *config_member(const Config *c, const char *key) {
     return json_member(config_object_with(c, key), key);
 }
 
-const char *config_block_get(Config *c, const char *key) {
+const Json *config_block_get(Config *c, const char *key) {
     if (c->under) config_get(c, c->under, key);  // it is looked for there, too
     return config_get(c, config_object_with(c, key), key);
 }
 
-static double lenient_number(Config *c, const char *v, double missing) {
+static double lenient_number(Config *c, const Json *v, double missing) {
     double x;
-    if (!v || *v == 'n') return missing;
-    if (json_number(v, &x, NULL) && fabs(x) <= CONFIG_LIMIT) return x;
+    if (!v || v->kind == 'n') return missing;
+    if (json_number(v, &x) && fabs(x) <= CONFIG_LIMIT) return x;
     config_refuse(c, true, "TypeError: a setting is no number that can be used");
     return missing;
 }
 
 // Whether a value is a number that the row allows.
-static bool is_allowed(const ConfigKey *row, const char *v, double low, double *x) {
-    if (!json_number(v, x, NULL)) return false;
+static bool is_allowed(const ConfigKey *row, const Json *v, double low, double *x) {
+    if (!json_number(v, x)) return false;
     if (row->type == KEY_WHOLE) return *x == floor(*x) && *x >= low && *x <= row->high;
     return (*x > low && *x <= row->high) || (*x == 0 && row->zero);
 }
 
-const char *config_name_in(const Config *c, const char *object, const char *key, Word *room) {
+const char *config_name_in(const Config *c, const Json *object, const char *key, Word *room) {
     const ConfigKey *row = config_key(key);
     bool is_any = c->family && c->family->flags & FAMILY_ANY;
     if (!is_any || !row || !row->also || json_member(object, key)) return key;
@@ -276,20 +249,20 @@ const char *config_name_in(const Config *c, const char *object, const char *key,
     return key;
 }
 
-static double number_from(Config *c, const char *object, const char *key, double missing,
+static double number_from(Config *c, const Json *object, const char *key, double missing,
                           double low) {
     static const ConfigKey unknown = {.type = KEY_NUMBER, .high = CONFIG_LIMIT};
     const ConfigKey *known = config_key(key), *row = known ? known : &unknown;
     Word room;
     key = config_name_in(c, object, key, &room);
-    const char *v = config_get(c, object, key);
-    const unsigned type = 1u << c->method;
+    const Json *v = config_get(c, object, key);
+    const unsigned type = 1u << c->type;
     double x, otherwise = isnan(missing) ? 0 : missing;
     bool may_lack = !isnan(missing) && !(row->needed & type);
     if (!(c->flags & STRICT)) return lenient_number(c, v, otherwise);
-    if (v ? *v == 'n' && row->null & type && !isnan(missing) : may_lack) return missing;
+    if (v ? v->kind == 'n' && row->null & type && !isnan(missing) : may_lack) return missing;
     if (is_allowed(row, v, low, &x)) return x;
-    bool is_other = v && (row->type == KEY_WHOLE || (*v != 'n' && !json_number(v, &x, NULL)));
+    bool is_other = v && (row->type == KEY_WHOLE || (v->kind != 'n' && !json_number(v, &x)));
     if (c->file && c->good) c->file->is_malformed = is_other;
     if (row->type == KEY_WHOLE)
         config_reject(c, object, key, "a whole number from %.0f to %.0f", low, row->high);
@@ -297,22 +270,21 @@ static double number_from(Config *c, const char *object, const char *key, double
     return otherwise;
 }
 
-double config_number(Config *c, const char *object, const char *key, double missing) {
+double config_number(Config *c, const Json *object, const char *key, double missing) {
     const ConfigKey *row = config_key(key);
     return number_from(c, object, key, missing, row ? row->low : 0);
 }
 
-int config_length(Config *c, const char *object, const char *key, int missing, int low) {
+int config_length(Config *c, const Json *object, const char *key, int missing, int low) {
     double x = number_from(c, object, key, missing, low);
     bool is_length = x >= 0 && x <= MOST;
     config_refuse(c, !is_length, "ValueError: a length is none");
     return is_length ? (int)x : 0;
 }
 
-bool config_is_something(const char *v) {
+bool config_is_something(const Json *v) {
     double x;
-    if (json_number(v, &x, NULL)) return x != 0;
+    if (json_number(v, &x)) return x != 0;
     if (!v) return false;
-    if (*v == '"') return v[1] != '"';
-    return *v == 't' || json_first(v, NULL) || json_has_members(v);
+    return v->kind == 't' || v->first || (v->string && v->string[0]);
 }

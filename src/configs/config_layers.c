@@ -10,16 +10,15 @@
 
 // Whether a value gives layers or positions a RoPE of their own. Nothing does not, and neither do a
 // list of ones and a list of one word.
-static bool is_by_layer(const char *v) {
-    const char *first = json_first(v, NULL);
+static bool is_by_layer(const Json *v) {
+    const Json *first = json_items(v);
     double x;
     bool alike = true;
-    for (const char *in = first; in; in = json_next(in, NULL)) {
-        size_t length = *in == '"' ? 2 + strcspn(in + 1, "\"") : 0;
-        bool is_first = length && strncmp(in, first, length) == 0;
-        alike = alike && (is_first || (json_number(in, &x, NULL) && x == 1));
+    for (const Json *in = first; in; in = in->next) {
+        bool is_first = in->string && json_is(first, in->string);
+        alike = alike && (is_first || (json_number(in, &x) && x == 1));
     }
-    return *v == '[' ? !alike : config_is_something(v);
+    return v->kind == '[' ? !alike : config_is_something(v);
 }
 
 static void refuse_blocks(Config *c, const RopeFamily *f) {
@@ -27,13 +26,12 @@ static void refuse_blocks(Config *c, const RopeFamily *f) {
     bool grows = f ? f->flags & FAMILY_GROWS : c->alone != NULL,
          by_type = f && f->flags & FAMILY_BY_TYPE;
     for (int i = 0; i < 2; i++) {
-        const char *key, *block = c->config ? json_member(c->config, blocks[i]) : c->alone;
+        const Json *block = c->config ? json_member(c->config, blocks[i]) : c->alone;
         if (by_type && i == 1) continue;
-        for (const char *v = json_first(block, &key); v; v = json_next(v, &key)) {
-            Word name = config_word(key);
-            bool is_beta = strcmp(name.text, "llama_4_scaling_beta") == 0;
-            if (is_beta && !grows && is_by_layer(v)) config_reject(c, block, name.text, NO_LAYERS);
-            if (*v == '{' && c->config)
+        for (const Json *v = json_members(block); v; v = v->next) {
+            bool is_beta = strcmp(v->key, "llama_4_scaling_beta") == 0;
+            if (is_beta && !grows && is_by_layer(v)) config_reject(c, block, v->key, NO_LAYERS);
+            if (v->kind == '{' && c->config)
                 config_reject(c, c->config, blocks[i], "one object of settings for all layers");
         }
     }
@@ -42,10 +40,10 @@ static void refuse_blocks(Config *c, const RopeFamily *f) {
 void config_refuse_by_layer(Config *c) {
     const RopeFamily *f = c->family;
     for (const ConfigKey *key = config_key_rows; key < config_key_rows + n_config_keys; key++) {
-        const char *v = key->by_layer ? json_member(c->config, key->name) : NULL;
+        const Json *v = key->by_layer ? json_member(c->config, key->name) : NULL;
         bool is_read = f && family_reads(f, key->name);
         if (v && !is_read && is_by_layer(v)) config_reject(c, c->config, key->name, NO_LAYERS);
-        bool is_list = v && (*v == '[' || *v == 'n');
+        bool is_list = v && (v->kind == '[' || v->kind == 'n');
         if (v && is_read && key->type == KEY_LIST && !is_list)
             config_reject(c, c->config, key->name, "a list");
     }
@@ -64,11 +62,11 @@ static int whole(Config *c, const char *key, int missing) {
 }
 
 // By no_rope_layers, which has a 0 for each layer without RoPE; more may follow.
-static void read_still_list(Config *c, LayersAtRest *out, const char *list, int n_layers) {
+static void read_still_list(Config *c, LayersAtRest *out, const Json *list, int n_layers) {
     int i = 0;
-    for (const char *v = json_first(list, NULL); v; v = json_next(v, NULL), i++) {
+    for (const Json *v = json_items(list); v; v = v->next, i++) {
         double x = 2;
-        if (!json_number(v, &x, NULL) || (x != 0 && x != 1)) break;
+        if (!json_number(v, &x) || (x != 0 && x != 1)) break;
         if (x == 0 && i < n_layers) out->layers[out->n++] = (short)i;
     }
     if (i < n_layers)
@@ -79,7 +77,7 @@ static void read_still_list(Config *c, LayersAtRest *out, const char *list, int 
 // Layers without RoPE have a temperature, if the flag that the row names says so.
 static void read_temperature(Config *c, LayersAtRest *out) {
     const RopeFamily *f = c->family;
-    const char *flag = json_member(c->config, f->unturned[0]);
+    const Json *flag = json_member(c->config, f->unturned[0]);
     double beta = config_number(c, c->config, f->unturned[1], f->unturned_beta);
     int length = whole(c, f->unturned[2], f->unturned_length);
     if (out->n == 0 || (flag && !config_is_something(flag))) return;
@@ -95,9 +93,9 @@ static void read_still(Config *c) {
     *out = (LayersAtRest){.n = 0};
     if (!f || !f->still_each) return;
     int n_layers = whole(c, "num_hidden_layers", 0);
-    const char *list = json_member(c->config, "no_rope_layers");
+    const Json *list = json_member(c->config, "no_rope_layers");
     // An empty list is none to a class with chunks, and too short to others.
-    if (json_first(list, NULL) || (list && *list == '[' && n_layers && !f->chunk)) {
+    if (json_items(list) || (list && list->kind == '[' && n_layers && !f->chunk)) {
         read_still_list(c, out, list, n_layers);
     } else {
         const int each = whole(c, "no_rope_layer_interval", f->still_each);
@@ -105,8 +103,8 @@ static void read_still(Config *c) {
     }
     if (f->unturned[0]) read_temperature(c, out);
     if (f->chunk && n_layers) {
-        const char *said = json_member(c->config, "attention_chunk_size");
-        out->chunk = said && *said == 'n' ? 0 : whole(c, "attention_chunk_size", f->chunk);
+        const Json *said = json_member(c->config, "attention_chunk_size");
+        out->chunk = said && said->kind == 'n' ? 0 : whole(c, "attention_chunk_size", f->chunk);
     }
 }
 
@@ -141,21 +139,20 @@ void config_read_layers(Config *c) {
 // ---- what a block must not be ----
 
 static void name_block(Config *c, const char *name) {
-    c->called = (BlockName){.asked = {0}};
+    c->called = (BlockName){.name = ""};
     snprintf(c->called.name, sizeof c->called.name, "%s", name);
     snprintf(c->called.inside, sizeof c->called.inside, "%s.", name);
 }
 
 // One block of all layers.
 static void check_one(Config *c) {
-    const char *scaling = config_get(c, c->config, "rope_scaling");
+    const Json *scaling = config_get(c, c->config, "rope_scaling");
     bool is_scaling = config_is_something(scaling);
     const char *name = is_scaling ? "rope_scaling" : "rope_parameters";
-    const char *key, *v = config_get(c, c->config, name);
-    bool is_object = v && *v == '{', is_one = is_object || !config_is_something(v);
-    bool is_silent = !v || *v == 'n';
-    for (const char *in = json_first(v, &key); in; in = json_next(in, &key))
-        is_one = is_one && *in != '{';
+    const Json *v = config_get(c, c->config, name);
+    bool is_object = json_is_object(v), is_one = is_object || !config_is_something(v);
+    bool is_silent = !v || v->kind == 'n';
+    for (const Json *in = json_members(v); in; in = in->next) is_one = is_one && in->kind != '{';
     if (!is_one && !is_object) c->file->is_malformed = c->good;
     if (!is_one) config_reject(c, c->config, name, "one object of settings for all layers");
     if (is_scaling && config_is_something(json_member(c->config, "rope_parameters")))
@@ -170,20 +167,21 @@ static void check_one(Config *c) {
 
 // rope_parameters of a family with a block for each kind of layers.
 static void check_parameters(Config *c) {
-    const char *own = config_get(c, c->config, "rope_parameters"), *key;
+    const Json *own = config_get(c, c->config, "rope_parameters");
     bool is_something = config_is_something(own);
     const char *full = family_block_name(c->family, KIND_FULL);
     const char *sliding = family_block_name(c->family, KIND_SLIDING);
-    if (is_something && *own != '{')
+    if (is_something && own->kind != '{')
         config_reject(c, c->config, "rope_parameters", "an object of settings");
     if (config_has_type_blocks(c->family, own)) {
-        for (const char *v = json_first(own, &key); v; v = json_next(v, &key)) {
-            if (json_is(key, full) || json_is(key, sliding)) continue;
+        for (const Json *v = json_members(own); v; v = v->next) {
+            if (strcmp(v->key, full) == 0 || strcmp(v->key, sliding) == 0) continue;
             // The library saves that, too.
-            if (json_is(key, "rope_type") && (*v == 'n' || json_is(v, "default"))) continue;
+            bool is_plain = v->kind == 'n' || json_is(v, "default");
+            if (is_plain && strcmp(v->key, "rope_type") == 0) continue;
             c->block = own;
             name_block(c, "rope_parameters");
-            config_reject(c, own, config_word(key).text, "none beside %s and %s", full, sliding);
+            config_reject(c, own, v->key, "none beside %s and %s", full, sliding);
         }
         return;
     }
@@ -202,7 +200,7 @@ static void check_parameters(Config *c) {
 // What contradicts the theta of sliding layers where their block has none.
 static void remark_base(Config *c) {
     double inside, beside;
-    bool has_inside = json_number(json_member(c->block, "rope_theta"), &inside, NULL);
+    bool has_inside = json_number(json_member(c->block, "rope_theta"), &inside);
     const char *own = c->family->theta_keys[KIND_SLIDING];
     if (own) {
         bool both = has_inside && json_member(c->config, own);
@@ -211,7 +209,7 @@ static void remark_base(Config *c) {
                           c->theta, c->called.name, inside, inside);
         return;
     }
-    bool is_beside = json_number(json_member(c->config, "rope_theta"), &beside, NULL);
+    bool is_beside = json_number(json_member(c->config, "rope_theta"), &beside);
     if (!has_inside && is_beside && beside != c->theta)
         config_remark(c,
                       "rope_theta is %.12g for full_attention alone: sliding_attention has %.12g",
@@ -219,14 +217,15 @@ static void remark_base(Config *c) {
 }
 
 // rope_scaling, which is laid over the block of the full layers.
-static void check_laid_over(Config *c, const char *scaling, const char *typed) {
+static void check_laid_over(Config *c, const Json *scaling, const Json *typed) {
     if (c->family->flags & FAMILY_NO_SCALING)
         config_reject(
             c, c->config, "rope_scaling",
             "none: Hugging Face 5 fails with KeyError 'sliding_attention', since it replaces "
             "rope_parameters");
-    else if (*scaling != '{') config_reject(c, c->config, "rope_scaling", "an object of settings");
-    if (json_has_members(typed))
+    else if (scaling->kind != '{')
+        config_reject(c, c->config, "rope_scaling", "an object of settings");
+    if (json_members(typed))
         config_remark(c, "rope_scaling is laid over rope_parameters.full_attention");
     name_block(c, "rope_scaling");
 }
@@ -234,13 +233,13 @@ static void check_laid_over(Config *c, const char *scaling, const char *typed) {
 // The block of a kind of layers.
 static void check_typed(Config *c) {
     char name[40];
-    const char *scaling = config_get(c, c->config, "rope_scaling");
-    const char *own = json_member(c->config, "rope_parameters");
-    const char *typed = NULL, *of_kind = family_block_name(c->family, c->kind);
-    if (config_has_type_blocks(c->family, own)) typed = json_member(own, of_kind);
+    const Json *scaling = config_get(c, c->config, "rope_scaling");
+    const Json *own = json_member(c->config, "rope_parameters");
+    const char *of_kind = family_block_name(c->family, c->kind);
+    const Json *typed = config_has_type_blocks(c->family, own) ? json_member(own, of_kind) : NULL;
     check_parameters(c);
-    bool is_there = typed && *typed != 'n';
-    if (is_there && *typed != '{') config_reject(c, own, of_kind, "an object of settings");
+    bool is_there = typed && typed->kind != 'n';
+    if (is_there && typed->kind != '{') config_reject(c, own, of_kind, "an object of settings");
     snprintf(name, sizeof name, "rope_parameters.%s", of_kind);
     name_block(c, name);
     config_find_base(c);

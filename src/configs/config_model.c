@@ -7,11 +7,11 @@
 
 #include "json.h"
 
-static bool says_model(const char *config) {
-    return family_model_type(config) || json_first(json_member(config, "architectures"), NULL);
+static bool says_model(const Json *config) {
+    return family_model_type(config) || json_items(json_member(config, "architectures"));
 }
 
-bool config_names_family(const char *config) {
+bool config_names_family(const Json *config) {
     return says_model(config) || says_model(family_text(config));
 }
 
@@ -35,9 +35,9 @@ void config_check_sizes(Config *c) {
     int line = 0;
     for (size_t i = 0; own->dim && i < sizeof sizes / sizeof *sizes; i++) {
         double found;
-        bool is_there = json_number(json_member(c->config, sizes[i].key), &found, NULL);
+        bool is_there = json_number(json_member(c->config, sizes[i].key), &found);
         if (!is_there || !sizes[i].expected || found == sizes[i].expected) continue;
-        if (!line) line = config_line(c, json_member(c->config, sizes[i].key));
+        if (!line) line = json_member(c->config, sizes[i].key)->line;
         snprintf(one, sizeof one, "%s is %.12g (expected %d)", sizes[i].key, found,
                  sizes[i].expected);
         add_name(others, sizeof others, ", ", one);
@@ -52,30 +52,30 @@ void config_check_sizes(Config *c) {
 }
 
 // A member behind others, unless the object has it or there is no value.
-static void add_missing(char *whole, const char *object, const char *key, double value) {
+static void add_missing(char *whole, const Json *object, const char *key, double value) {
     if (value > 0 && !json_member(object, key))
         sprintf(whole + strlen(whole), ", \"%s\": %.17g", key, value);
 }
 
-// Gives an object's members of a name another one, so that it has none.
-static void rename_members(char *object, const char *name) {
-    const char *key;
-    for (const char *v = json_first(object, &key); v; v = json_next(v, &key))
-        if (json_is(key, name)) memset(object + (key - object) + 1, '_', strcspn(key + 1, "\""));
+// Gives the members of a name another one in a copy of an object's text, so that it has none.
+static void rename_members(char *copy, const Json *object, const char *name) {
+    for (const Json *v = json_members(object); v; v = v->next)
+        if (strcmp(v->key, name) == 0)
+            memset(copy + (v->name - object->text) + 1, '_', strcspn(v->name + 1, "\""));
 }
 
 char *config_complete(const Card *card, const RopeFile *model, Error *err) {
     enum { MOST_MEMBERS = 480 };
-    const char *object = card->object;
+    const Json *object = card->object;
     bool has_original = json_member(object, "original_max_position_embeddings");
     bool is_config = card->is_config;
     int most = has_original && model->max_positions ? model->max_positions : model->rope.train_ctx;
-    char *whole = alloc_array(strlen(object) + MOST_MEMBERS, 1, "a config", err);
+    char *whole = alloc_array(object->length + MOST_MEMBERS, 1, "a config", err);
     if (!whole) return NULL;
-    if (config_names_family(object)) return strcpy(whole, object);
-    const char *beside = is_config ? object : NULL;
+    if (config_names_family(object)) return memcpy(whole, object->text, object->length);
+    const Json *beside = is_config ? object : NULL;
     // Sections and a share that turns are a block of Qwen 3.5's, for one. Others are a Llama's.
-    const char *part = json_member(object, "rope_parameters"), *block = is_config ? part : object;
+    const Json *part = json_member(object, "rope_parameters"), *block = is_config ? part : object;
     bool has_sections = !card->is_whole && json_member(block, "mrope_section") &&
                         json_member(block, "partial_rotary_factor");
     bool grows = !is_config && json_member(object, "llama_4_scaling_beta");
@@ -93,13 +93,14 @@ char *config_complete(const Card *card, const RopeFile *model, Error *err) {
     add_missing(whole, beside, "num_attention_heads", 1);
     add_missing(whole, beside, "rope_theta", model->rope.theta);
     add_missing(whole, beside, "max_position_embeddings", most);
-    bool is_empty = is_config && !json_has_members(object);
+    bool is_empty = is_config && !json_members(object);
     strcat(whole, is_empty ? "" : ", ");
     if (!is_config) strcat(whole, has_sections ? "\"rope_parameters\": " : "\"rope_scaling\": ");
     char *own = whole + strlen(whole);
-    strcpy(own, object);
+    memcpy(own, object->text, object->length);
+    own[object->length] = '\0';
     if (!is_config) return strcat(whole, "}");
-    rename_members(own, "model_type");  // which says nothing
+    rename_members(own, object, "model_type");  // which says nothing
     *own = ' ';
     return whole;
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/settings.h"
+#include "../rope_settings.h"
 #include "json.h"
 
 const char key_of_original[] = "original_max_position_embeddings";
@@ -23,8 +23,8 @@ void config_find_most(Config *c) {
 
 bool config_outside_counts(const Config *c) {
     static const char key[] = "partial_rotary_factor";
-    bool is_scaled = c->method != TYPE_PLAIN;
-    const char *beside = json_member(c->config, key);
+    bool is_scaled = c->type != TYPE_PLAIN;
+    const Json *beside = json_member(c->config, key);
     bool is_there = c->family && (c->family->partial > 0 || config_is_something(beside));
     return is_scaled && is_there && config_is_of(c, FAMILY_SHARE_BESIDE);
 }
@@ -54,38 +54,38 @@ static double head_of_width(Config *c) {
 }
 
 // The member under the number of a layer, which the library pads to the width of the last one ("05").
-static const char *member_of_layer(const char *object, int layer) {
-    const char *key, *found = NULL;
-    for (const char *v = json_first(object, &key); v; v = json_next(v, &key)) {
-        size_t digits = strspn(key + 1, "0123456789");
-        bool is_number = digits > 0 && key[1 + digits] == '"';
-        if (is_number && strtol(key + 1, NULL, 10) == layer) found = v;
+static const Json *member_of_layer(const Json *object, int layer) {
+    const Json *found = NULL;
+    for (const Json *v = json_members(object); v; v = v->next) {
+        size_t digits = strspn(v->key, "0123456789");
+        bool is_number = digits > 0 && !v->key[digits];
+        if (is_number && strtol(v->key, NULL, 10) == layer) found = v;
     }
     return found;
 }
 
 // Newer releases write heads of some layers by number: those of the first layer of this kind; NULL:
 // there is no such object.
-static const char *heads_by_layer(Config *c) {
-    const char *by_layer = config_get(c, c->config, "per_layer_config");
+static const Json *heads_by_layer(Config *c) {
+    const Json *by_layer = config_get(c, c->config, "per_layer_config");
     ConfigLayers layers;
     const char *key, *expected;
-    if (!by_layer || *by_layer != '{') return NULL;
+    if (!by_layer || by_layer->kind != '{') return NULL;
     if (!config_layers(c->config, c->family, true, &layers, &key, &expected)) return by_layer;
     for (int i = 0; i < layers.n; i++) {
         if (layers.kinds[i] != c->kind) continue;
-        const char *own = member_of_layer(by_layer, i);
+        const Json *own = member_of_layer(by_layer, i);
         return own ? own : by_layer;  // which has no head_dim itself
     }
     return by_layer;
 }
 
 // A head of all layers, or of the full ones under a key of their own.
-static void find_one_head(Config *c, bool is_global, const char *said) {
+static void find_one_head(Config *c, bool is_global, const Json *said) {
     const RopeFamily *f = c->family;
     const char *key = is_global ? "global_head_dim" : "head_dim";
     double own = is_global ? f->global_head_dim : f->head_dim;
-    bool is_null = said && *said == 'n';
+    bool is_null = said && said->kind == 'n';
     if (config_is_of(c, FAMILY_NULL_HEAD) && is_null) own = 0;
     bool by_width =
         config_is_of(c, FAMILY_WIDTH_BY_HEADS) || (own == 0 && !is_global && (!said || is_null));
@@ -98,10 +98,11 @@ static void find_one_head(Config *c, bool is_global, const char *said) {
 
 // How many elements of a head turn, where a config says that by itself.
 static void find_rotary(Config *c) {
-    const char *key = c->family->rotary_key, *v = key ? json_member(c->config, key) : NULL;
+    const char *key = c->family->rotary_key;
+    const Json *v = key ? json_member(c->config, key) : NULL;
     const int most = c->head_dim >= 1 && c->head_dim <= ROPE_MAX_HEAD_DIM ? (int)c->head_dim : 1;
     c->turning = 0;
-    if (!v || *v == 'n') return;
+    if (!v || v->kind == 'n') return;
     c->turning = (int)config_number(c, c->config, key, REQUIRED);
     if (c->turning % 2 || c->turning > most)
         config_reject(c, c->config, key, "an even number up to head_dim, %d", most);
@@ -111,7 +112,7 @@ void config_find_head(Config *c) {
     const RopeFamily *f = c->family;
     bool is_global = f && f->global_head_dim && c->kind == KIND_FULL;
     const char *key = is_global ? "global_head_dim" : "head_dim";
-    const char *said = config_get(c, c->config, key);
+    const Json *said = config_get(c, c->config, key);
     bool is_model_s = c->model_head && !config_get(c, c->config, "hidden_size") && !said;
     c->hidden = c->heads = 0;
     c->head_dim = c->model_head;
@@ -124,7 +125,7 @@ void config_find_head(Config *c) {
         c->turning = (int)turning;
         return;
     }
-    const char *by_layer = f->global_head_dim ? heads_by_layer(c) : NULL;
+    const Json *by_layer = f->global_head_dim ? heads_by_layer(c) : NULL;
     if (by_layer) {
         double usual = config_number(c, c->config, "head_dim", f->head_dim);
         c->head_dim = config_number(c, by_layer, "head_dim", usual);
@@ -135,7 +136,7 @@ void config_find_head(Config *c) {
 }
 
 void config_turn(const Config *c, int head_dim) {
-    bool is_whole = c->method == TYPE_PROPORTIONAL;
+    bool is_whole = c->type == TYPE_PROPORTIONAL;
     int part = c->turning ? c->turning : (int)(head_dim * c->partial);
     if (is_whole) c->rope->turning = part / 2;
     c->rope->rotary_dim = is_whole ? head_dim : part;
@@ -143,19 +144,19 @@ void config_turn(const Config *c, int head_dim) {
 
 const ConfigKey *config_says_still(const Config *c) {
     static const char *const shares[] = {"partial_rotary_factor", "rotary_dim"};
-    const char *theta = json_member(json_member(c->config, "rope_parameters"), "rope_theta");
+    const Json *theta = json_member(json_member(c->config, "rope_parameters"), "rope_theta");
     if (!c->is_any) return NULL;
-    if (theta && *theta == 'n') return config_key("rope_theta");
+    if (theta && theta->kind == 'n') return config_key("rope_theta");
     for (int i = 0; i < 2; i++) {  // a share of nothing
         Word room;
         double x;
-        const char *v = json_member(c->config, config_name_in(c, c->config, shares[i], &room));
-        if (json_number(v, &x, NULL) && x == 0) return config_key(shares[i]);
+        const Json *v = json_member(c->config, config_name_in(c, c->config, shares[i], &room));
+        if (json_number(v, &x) && x == 0) return config_key(shares[i]);
     }
     for (const ConfigKey *key = config_key_rows; key < config_key_rows + n_config_keys; key++) {
-        const char *v = key->turns ? json_member(c->config, key->name) : NULL;
-        bool is_said = v && !strchr("n{[", *v);
-        if (is_said && !has_word(key->turns, config_value_word(v).text)) return key;
+        const Json *v = key->turns ? json_member(c->config, key->name) : NULL;
+        bool is_said = v && !strchr("n{[", v->kind);
+        if (is_said && !has_word(key->turns, config_word(v).text)) return key;
     }
     return NULL;
 }
@@ -168,22 +169,22 @@ bool config_is_still(const Config *c) {
 
 // ---- type ----
 
-RopeType config_type_named(const Config *c, const char *quoted) {
-    RopeType type = TYPE_PLAIN;
-    while (quoted && type < TYPE_UNKNOWN && !json_is(quoted, rope_types[type])) type++;
+RopeType config_type_named(const Config *c, const Json *name) {
+    const RopeType type = type_named(name);
     bool was_yarn = c->longrope_alone && type == TYPE_YARN && c->flags & OLD_YARN;
-    if (json_is(quoted, "mrope") && c->flags & READS_MROPE) return TYPE_PLAIN;
-    return was_yarn || json_is(quoted, "su") ? TYPE_LONGROPE : type;
+    if (json_is(name, "mrope") && c->flags & READS_MROPE) return TYPE_PLAIN;
+    return was_yarn || json_is(name, "su") ? TYPE_LONGROPE : type;
 }
 
 void config_find_type(Config *c) {
-    c->type = config_block_get(c, "type");
-    c->rope_type = config_block_get(c, "rope_type");
-    const char *v = c->type && (c->flags & TYPE_FIRST || !c->rope_type) ? c->type : c->rope_type;
-    c->method = config_type_named(c, v);
+    c->type_member = config_block_get(c, "type");
+    c->rope_type_member = config_block_get(c, "rope_type");
+    const bool is_first = c->flags & TYPE_FIRST || !c->rope_type_member;
+    const Json *v = c->type_member && is_first ? c->type_member : c->rope_type_member;
+    c->type = config_type_named(c, v);
     c->is_su = json_is(v, "su");
     c->is_mrope = json_is(v, "mrope");
-    c->was_yarn = c->method == TYPE_LONGROPE && json_is(v, "yarn");
+    c->was_yarn = c->type == TYPE_LONGROPE && json_is(v, "yarn");
 }
 
 // ---- numbers ----
@@ -191,14 +192,14 @@ void config_find_type(Config *c) {
 double config_number_of_kind(Config *c, const char *key, double missing) {
     const ConfigKey *row = config_key(key);
     const double low = row ? row->low : 0;
-    const char *list = json_member(c->config, key);
+    const Json *list = json_member(c->config, key);
     const ConfigLayers *layers = c->layers;
     double x;
-    bool is_list = list && *list == '[' && config_is_of(c, FAMILY_LISTS) && layers;
+    bool is_list = list && list->kind == '[' && config_is_of(c, FAMILY_LISTS) && layers;
     if (!is_list) return config_number(c, c->config, key, missing);
-    const char *v = json_first(config_get(c, c->config, key), NULL);
-    for (int i = 0; v && i < layers->n && layers->kinds[i] != c->kind; i++) v = json_next(v, NULL);
-    if (v && json_number(v, &x, NULL) && x > low && x <= CONFIG_LIMIT) return x;
+    const Json *v = json_items(config_get(c, c->config, key));
+    for (int i = 0; v && i < layers->n && layers->kinds[i] != c->kind; i++) v = v->next;
+    if (v && json_number(v, &x) && x > low && x <= CONFIG_LIMIT) return x;
     config_reject(c, c->config, key, "a number above %g for each layer", low);
     return missing;
 }
@@ -213,23 +214,23 @@ static int original_length(const Config *c) {
     bool has_most = (c->family && !config_is_of(c, FAMILY_ANY)) ||
                     json_member(c->config, config_name_in(c, c->config, most_key, &room));
     int most = has_most ? c->trained : c->model[c->kind].train_ctx;
-    if (c->method < TYPE_LLAMA3) return most;
-    if (c->longrope_alone && c->method == TYPE_LONGROPE)
-        return c->top ? c->top : c->family->original;
+    if (!config_type_has(c, TYPE_HAS_ORIGINAL)) return most;
+    if (c->longrope_alone && c->type == TYPE_LONGROPE) return c->top ? c->top : c->family->original;
     if (c->top && !(c->flags & L_OF_BLOCK)) return c->top;
     if (c->inside) return c->inside;
-    return c->method == TYPE_LLAMA3 && c->flags & L_OF_BLOCK ? 8192 : most;
+    const int usual = c->flags & L_OF_BLOCK ? type_rows[c->type].original : 0;
+    return usual ? usual : most;
 }
 
 void config_find_original(Config *c) {
     // An engine may look at one that its method has no use for, if it is a number.
     double x;
-    bool counts = c->method >= TYPE_LLAMA3;
-    bool may_look = !config_is_strict(c) &&
-                    (counts || json_number(config_member(c, key_of_original), &x, NULL));
+    bool counts = config_type_has(c, TYPE_HAS_ORIGINAL);
+    bool may_look =
+        !config_is_strict(c) && (counts || json_number(config_member(c, key_of_original), &x));
     bool in_block = may_look || (config_is_strict(c) && counts && !c->longrope_alone);
     bool beside = !config_is_strict(c) || (counts && c->layout != BY_TYPE);
-    int low = c->method == TYPE_LONGROPE ? 2 : 1;  // longrope divides by its logarithm
+    int low = c->type == TYPE_LONGROPE ? 2 : 1;  // longrope divides by its logarithm
     c->top = c->inside = 0;
     if (in_block)
         c->inside =
@@ -243,8 +244,8 @@ void config_find_original(Config *c) {
 
 // That of sliding layers where their block has none.
 static double local_base(Config *c) {
-    const char *parameters = json_member(c->config, "rope_parameters");
-    const char *sliding = json_member(parameters, family_block_name(c->family, KIND_SLIDING));
+    const Json *parameters = json_member(c->config, "rope_parameters");
+    const Json *sliding = json_member(parameters, family_block_name(c->family, KIND_SLIDING));
     bool is_read = c->layout == FULL_ONLY && c->flags & PARAMETERS_FIRST;
     double local = c->family->local_theta;
     const char *key = c->family->theta_keys[KIND_SLIDING];
@@ -278,13 +279,13 @@ void config_find_base(Config *c) {
 // in blocks for kinds of layers alone.
 static bool has_theta(const Config *c) {
     bool is_own = c->family && c->family->theta_keys[KIND_FULL] && c->kind == KIND_FULL;
-    const char *typed = json_member(c->config, "rope_parameters");
+    const Json *typed = json_member(c->config, "rope_parameters");
     return !is_own || c->block == json_member(typed, family_block_name(c->family, KIND_FULL));
 }
 
 void config_find_theta(Config *c) {
     static const char key[] = "rope_theta";
-    const char *object = config_object_with(c, key);
+    const Json *object = config_object_with(c, key);
     c->rope->theta = c->theta;
     if (config_sees_scaling_only(c) || !has_theta(c)) return;
     Word room;
@@ -296,27 +297,27 @@ void config_find_theta(Config *c) {
 // ---- fields ----
 
 void config_find_factor(Config *c) {
-    bool is_whole = c->method == TYPE_PROPORTIONAL;
-    if (config_is_strict(c) && c->method == TYPE_PLAIN) return;
+    bool is_whole = c->type == TYPE_PROPORTIONAL;
+    if (config_is_strict(c) && c->type == TYPE_PLAIN) return;
     c->rope->factor = config_number(c, config_object_with(c, "factor"), "factor", is_whole);
 }
 
 void config_fill_factor(Config *c) {
     RopeConfig *r = c->rope;
-    if (r->factor != 0 || c->method < TYPE_YARN) return;
+    if (r->factor != 0 || !config_type_has(c, TYPE_FACTOR_OF_LENGTHS)) return;
     r->factor = (double)c->trained / fmax(r->train_ctx, 1);
 }
 
 // Reads a field of a block.
 static void find_field(Config *c, const ConfigKey *key, const Setting *field) {
-    const char *object = config_object_with(c, key->name);
+    const Json *object = config_object_with(c, key->name);
     config_block_get(c, key->name);
     double value = 0;
     if (key->type == KEY_FLAG) {
-        const char *v = config_member(c, key->name);
-        bool is_bad = v && !strchr("tfn", *v);
+        const Json *v = config_member(c, key->name);
+        bool is_bad = v && !strchr("tfn", v->kind);
         if (is_bad && config_is_strict(c)) config_reject(c, object, key->name, "true or false");
-        value = c->flags & ROUNDS_RAMP || !v || *v == 't';  // as in the library, null is false
+        value = c->flags & ROUNDS_RAMP || !v || v->kind == 't';  // as in the library, null is false
     } else if (key->type == KEY_NUMBER || config_is_strict(c)) {  // whole ones are our own
         value = config_number(c, object, key->name, 0);
     }
@@ -332,18 +333,18 @@ static const Setting *field_of(const ConfigKey *key) {
 
 void config_find_fields(Config *c) {
     RopeConfig *r = c->rope;
-    r->dynamic = c->method == TYPE_DYNAMIC;
+    r->dynamic = c->type == TYPE_DYNAMIC;
     r->truncate = true;
     for (int i = 0; i < n_config_keys; i++) {
         const ConfigKey *key = &config_key_rows[i];
-        const Setting *field = key->types & 1u << c->method ? field_of(key) : NULL;
+        const Setting *field = key->types & 1u << c->type ? field_of(key) : NULL;
         bool is_found =
             field == &rope_settings[SET_FACTOR] || field == &rope_settings[SET_TRAIN_CTX];
         if (field && !is_found) find_field(c, key, field);
     }
-    if (c->method == TYPE_YARN && r->attention_factor == 0 && config_is_of(c, FAMILY_UNMULTIPLIED))
+    if (c->type == TYPE_YARN && r->attention_factor == 0 && config_is_of(c, FAMILY_UNMULTIPLIED))
         r->attention_factor = 1;
-    if (c->method == TYPE_LONGROPE && config_is_of(c, FAMILY_MSCALES)) {  // one for each list
+    if (c->type == TYPE_LONGROPE && config_is_of(c, FAMILY_MSCALES)) {  // one for each list
         double of_short = config_number(c, c->block, "short_mscale", REQUIRED);
         r->attention_factor = config_number(c, c->block, "long_mscale", REQUIRED);
         if (of_short != r->attention_factor)
@@ -351,14 +352,14 @@ void config_find_fields(Config *c) {
     }
     // Which counts by itself there, and scales the scores.
     bool is_latent = config_is_of(c, FAMILY_LATENT) || (!c->family && c->file->latent);
-    r->mscale_in_scores = is_latent && c->method == TYPE_YARN && r->mscale_all_dim != 0;
+    r->mscale_in_scores = is_latent && c->type == TYPE_YARN && r->mscale_all_dim != 0;
 }
 
 void config_find_alpha(Config *c) {
     static const char key[] = "alpha";
-    const char *v = config_member(c, key);
+    const Json *v = config_member(c, key);
     bool is_there = config_is_strict(c) ? v != NULL : config_is_something(v);
-    bool is_read = is_there && c->method == TYPE_DYNAMIC;
+    bool is_read = is_there && c->type == TYPE_DYNAMIC;
     c->alpha = is_read ? config_number(c, config_object_with(c, key), key, 0) : 0;
 }
 
@@ -370,8 +371,8 @@ void config_take_alpha(Config *c) {
 
 void config_find_chunks(Config *c) {
     static const char size[] = "chunk_size", local[] = "local_size";
-    const char *v = config_get(c, c->config, key_of_chunks);
-    c->chunks = v && *v == '{' ? v : NULL;
+    const Json *v = config_get(c, c->config, key_of_chunks);
+    c->chunks = v && v->kind == '{' ? v : NULL;
     if (!c->chunks || !(c->flags & READS_CHUNKS)) return;
     RopeConfig *r = c->rope;
     double whole = config_number(c, v, size, REQUIRED);
@@ -380,7 +381,7 @@ void config_find_chunks(Config *c) {
     if (!is_chunk) config_reject(c, v, local, "a whole number from 1 to %.0f", fmax(whole - 1, 1));
     config_refuse(c, !is_chunk && !config_is_strict(c), "TypeError: chunk_size and local_size");
     if (!is_chunk) return;
-    c->method = TYPE_PLAIN;
+    c->type = TYPE_PLAIN;
     r->method = ROPE_NONE;
     r->dynamic = false;
     r->chunk = (int)(whole - near);
@@ -396,20 +397,20 @@ bool config_grows(const Config *c) {
 
 void config_find_growth(Config *c) {
     static const char beta[] = "llama_4_scaling_beta";
-    const char *object = config_object_with(c, beta);
+    const Json *object = config_object_with(c, beta);
     if (!config_grows(c)) return;
     c->rope->temperature_beta = config_number(c, object, beta, 0);
-    if (c->method >= TYPE_LLAMA3) return;
+    if (config_type_has(c, TYPE_HAS_ORIGINAL)) return;
     c->inside = config_length(c, config_object_with(c, key_of_original), key_of_original, 0, 1);
     if (c->inside) c->rope->train_ctx = c->inside;
 }
 
 bool config_find_list(Config *c, const char *key, int n, double *out) {
     int i = 0;
-    const char *v = json_first(config_block_get(c, key), NULL);
-    for (; v && i < n && json_number(v, &out[i], NULL); i++) {
+    const Json *v = json_items(config_block_get(c, key));
+    for (; v && i < n && json_number(v, &out[i]); i++) {
         if (!(out[i] > 0 && out[i] <= CONFIG_LIMIT)) return false;
-        v = json_next(v, NULL);
+        v = v->next;
     }
     return !v && i == n;
 }

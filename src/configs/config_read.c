@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../base/settings.h"
+#include "../rope_settings.h"
 #include "config.h"
 #include "json.h"
 
@@ -15,14 +15,14 @@
 
 // Refuses architectures other than a list of one of these names: one, and others with a space
 // between two (NULL: none).
-static void check_architectures(Config *c, const char *object, const char *name,
+static void check_architectures(Config *c, const Json *object, const char *name,
                                 const char *others) {
     char expected[300], one[100];
-    const char *list = config_get(c, object, "architectures"), *first = json_first(list, NULL);
-    if (!list || *list == 'n') return;
-    const Word found = config_value_word(first ? first : "\"\"");
+    const Json *list = config_get(c, object, "architectures"), *first = json_items(list);
+    if (!list || list->kind == 'n') return;
+    const Word found = config_word(first);
     const bool is_known = json_is(first, name) || has_word(others, found.text);
-    if (is_known && !json_next(first, NULL)) return;
+    if (is_known && !first->next) return;
     snprintf(expected, sizeof expected, "[\"%s\"]", name);
     for (const char *at = others; at && *at; at += strcspn(at, " "), at += *at == ' ') {
         snprintf(one, sizeof one, "[\"%.*s\"]", (int)strcspn(at, " "), at);
@@ -32,8 +32,8 @@ static void check_architectures(Config *c, const char *object, const char *name,
 }
 
 static void read_family(Config *c, bool is_llama) {
-    const char *given = c->outer = c->config;
-    config_find_family(c, given, is_llama);
+    const Json *given = c->outer = c->config;
+    c->good = config_find_family(c, given, is_llama, c->err);
     const RopeFamily *f = c->family;
     c->is_any = !f && config_names_family(given);
     if (c->is_any) {
@@ -43,7 +43,7 @@ static void read_family(Config *c, bool is_llama) {
     }
     if (!f || !(f->flags & FAMILY_RUNS)) return;
     const char *wrapper = family_wrapper_architecture(given);
-    const char *own = family_model_type(c->config);
+    const Json *own = family_model_type(c->config);
     // Other names of a family have classes of their own names.
     const bool is_alias = own && !json_is(own, f->model_type);
     if (wrapper) check_architectures(c, given, wrapper, NULL);
@@ -55,9 +55,9 @@ static void read_family(Config *c, bool is_llama) {
 static void check_family_head(Config *c) {
     bool is_global = c->family->global_head_dim && c->kind == KIND_FULL;
     const char *key = is_global ? "global_head_dim" : "head_dim";
-    const char *said = json_member(c->config, key);
+    const Json *said = json_member(c->config, key);
     int head_dim = (int)c->head_dim;
-    if ((!said || *said == 'n' || config_is_of(c, FAMILY_WIDTH_BY_HEADS)) && c->heads > 0 &&
+    if ((!said || said->kind == 'n' || config_is_of(c, FAMILY_WIDTH_BY_HEADS)) && c->heads > 0 &&
         fmod(c->hidden, 2 * c->heads) != 0)
         config_reject(c, c->config, "hidden_size", "an even multiple of num_attention_heads, %.0f",
                       c->heads);
@@ -78,17 +78,17 @@ static void check_family_head(Config *c) {
                        "line %d: another model's config: head_dim is %d, and the model's is %d "
                        "(give it with its own "
                        "model, or with none: --explain or --rope-json, and --rope-config)",
-                       config_line(c, said ? said : c->config), head_dim, of_model);
+                       (said ? said : c->config)->line, head_dim, of_model);
 }
 
 // What of a head turns. `where` has the share.
-static void check_share(Config *c, const char *where, int of_model) {
+static void check_share(Config *c, const Json *where, int of_model) {
     static const char key[] = "partial_rotary_factor";
     const RopeConfig *r = c->rope;
     int turning = r->rotary_dim, head_dim = (int)c->head_dim;
     if (turning < 2 || turning % 2)
         config_reject(c, where, key, "what makes an even part of head_dim, %d", head_dim);
-    if (c->method == TYPE_PROPORTIONAL && r->turning < 1)
+    if (c->type == TYPE_PROPORTIONAL && r->turning < 1)
         config_reject(c, where, key, "what makes a pair of head_dim");
     if (of_model && turning != of_model)
         config_reject(c, where, key, "what makes %d of head_dim %d, as in the model", of_model,
@@ -104,7 +104,7 @@ static void read_dims(Config *c) {
     int of_kind = c->model[c->kind].rotary_dim;
     int of_model = !c->file->sizes.dim ? 0 : of_kind ? of_kind : c->model[KIND_FULL].rotary_dim;
     config_find_share(c);
-    const char *where = config_member(c, key) ? config_object_with(c, key) : c->config;
+    const Json *where = config_member(c, key) ? config_object_with(c, key) : c->config;
     config_find_head(c);
     bool is_share = c->turning && config_is_of(c, FAMILY_LATENT) &&
                     fabs(c->partial * c->head_dim - c->turning) < 1e-6;
@@ -129,7 +129,7 @@ static void read_dims(Config *c) {
         config_reject(c, c->config, "head_dim", "--head-dim, or a whole config.json");
     config_turn(c, head_dim);
     bool is_silent = !c->family && !config_get(c, where, key);
-    if (of_model && is_silent && c->method != TYPE_PROPORTIONAL) c->rope->rotary_dim = of_model;
+    if (of_model && is_silent && c->type != TYPE_PROPORTIONAL) c->rope->rotary_dim = of_model;
     check_share(c, where, of_model);
 }
 
@@ -138,7 +138,7 @@ static void read_dims(Config *c) {
 // Whether the family's class knows the type. One that knows longrope alone, such as Phi-3's, takes
 // every older name for it.
 static bool is_known_type(const Config *c) {
-    RopeType type = c->method;
+    RopeType type = c->type;
     bool can_stand = !c->family || c->family->flags & FAMILY_PROPORTIONAL;
     if (type == TYPE_PROPORTIONAL) return can_stand;
     if (c->longrope_alone) return type == TYPE_LONGROPE || (type == TYPE_PLAIN && !c->is_mrope);
@@ -147,9 +147,10 @@ static bool is_known_type(const Config *c) {
 
 static void read_rope_type(Config *c) {
     config_find_type(c);
-    const char *older = c->type, *newer = c->rope_type;
-    const char *key = newer ? "rope_type" : "type", *object = config_object_with(c, key);
-    RopeType type = c->method;
+    const Json *older = c->type_member, *newer = c->rope_type_member;
+    const char *key = newer ? "rope_type" : "type";
+    const Json *object = config_object_with(c, key);
+    RopeType type = c->type;
     c->file->has_type = newer || older;
     bool has_proportional = !c->family || c->family->flags & FAMILY_PROPORTIONAL;
     if (!is_known_type(c))
@@ -160,7 +161,7 @@ static void read_rope_type(Config *c) {
     bool is_sliding = c->layout == BY_TYPE && c->kind == KIND_SLIDING;
     if (is_sliding && (type == TYPE_LONGROPE || type == TYPE_DYNAMIC))
         config_reject(c, object, key, "default, linear, yarn or llama3");
-    bool both = older && newer && *older == '"' && *newer == '"';
+    bool both = older && newer && older->kind == '"' && newer->kind == '"';
     bool is_old_name = json_is(older, "su") && type == TYPE_LONGROPE;
     if (!both || is_old_name || config_type_named(c, older) == type) return;
     Word word = config_word(newer);
@@ -171,16 +172,16 @@ static void read_rope_type(Config *c) {
 // Where linear's factor counts from, if the config says it: no reader looks at it, and it may be
 // anything.
 static int named_original(const Config *c) {
-    const char *inside = config_member(c, key_of_original);
-    const char *v = inside ? inside : json_member(c->config, key_of_original);
+    const Json *inside = config_member(c, key_of_original);
+    const Json *v = inside ? inside : json_member(c->config, key_of_original);
     double x;
-    bool is_length = json_number(v, &x, NULL) && x == floor(x) && x >= 1 && x <= MOST;
-    return c->method == TYPE_LINEAR && is_length ? (int)x : 0;
+    bool is_length = json_number(v, &x) && x == floor(x) && x >= 1 && x <= MOST;
+    return c->type == TYPE_LINEAR && is_length ? (int)x : 0;
 }
 
 static void read_factor(Config *c) {
     RopeConfig *r = c->rope;
-    bool is_whole = c->method == TYPE_PROPORTIONAL;
+    bool is_whole = c->type == TYPE_PROPORTIONAL;
     double ratio = is_whole ? 1 : (double)c->trained / fmax(r->train_ctx, 1);
     config_find_factor(c);
     config_fill_factor(c);
@@ -192,7 +193,7 @@ static void read_factor(Config *c) {
 static void read_block_fields(Config *c) {
     config_find_fields(c);
     // Hugging Face looks for `truncate` beside the blocks of kinds of layers, where it never stands.
-    bool is_lost = c->layout == BY_TYPE && c->method == TYPE_YARN && c->family;
+    bool is_lost = c->layout == BY_TYPE && c->type == TYPE_YARN && c->family;
     if (is_lost && config_block_get(c, "truncate")) {
         config_remark(c, "%struncate means nothing to model_type %s and is not used",
                       c->called.inside, c->family->model_type);
@@ -215,9 +216,9 @@ static void read_growth(Config *c) {
     config_block_get(c, "max_position_embeddings");  // of the class's own block
     config_number(c, config_object_with(c, beta), beta, REQUIRED);
     config_find_growth(c);
-    if (c->method >= TYPE_LLAMA3) return;
+    if (c->type >= TYPE_LLAMA3) return;
     config_number(c, c->block, key_of_original, REQUIRED);
-    if (c->method == TYPE_DYNAMIC && c->inside != most)
+    if (c->type == TYPE_DYNAMIC && c->inside != most)
         config_reject(c, c->block, key_of_original,
                       "max_position_embeddings, %d, from which dynamic scaling counts", most);
 }
@@ -244,9 +245,9 @@ static void read_lists(Config *c) {
 static void read_chunks(Config *c) {
     RopeConfig *r = c->rope;
     bool is_scaled = r->method != ROPE_NONE, differ = c->family && c->family->period;
-    const char *v = json_member(c->config, key_of_chunks);
-    if (!v || *v == 'n') return;
-    if (*v != '{') config_reject(c, c->config, key_of_chunks, "an object of settings");
+    const Json *v = json_member(c->config, key_of_chunks);
+    if (!v || v->kind == 'n') return;
+    if (v->kind != '{') config_reject(c, c->config, key_of_chunks, "an object of settings");
     if (differ) config_reject(c, c->config, key_of_chunks, "none beside layers of two kinds");
     if (is_scaled)
         config_reject(c, c->config, key_of_chunks,
@@ -254,7 +255,7 @@ static void read_chunks(Config *c) {
     if (!c->good) return;
     config_find_chunks(c);
     double whole = 0;
-    json_number(json_member(v, "chunk_size"), &whole, NULL);
+    json_number(json_member(v, "chunk_size"), &whole);
     if (r->train_ctx != whole)
         config_reject(c, v, key_of_original, "chunk_size, %.0f, from which far distances count",
                       whole);
@@ -273,9 +274,9 @@ static void keep_temperature(Config *c) {
 static void read_settings(Config *c) {
     RopeConfig *r = c->rope;
     *r = (RopeConfig){
-        .method = rope_type_methods[c->method], .rotary_dim = r->rotary_dim, .turning = r->turning};
+        .method = type_rows[c->type].method, .rotary_dim = r->rotary_dim, .turning = r->turning};
     config_find_original(c);
-    int low = c->method == TYPE_LONGROPE ? 2 : 1;
+    int low = c->type == TYPE_LONGROPE ? 2 : 1;
     if (r->train_ctx < low)
         config_reject(c, c->config, "max_position_embeddings", "%d or more, or --train-ctx", low);
     if (c->kind == KIND_FULL) c->file->named_original = named_original(c);
@@ -292,7 +293,7 @@ static void read_settings(Config *c) {
     if (has_axes) config_block_get(c, "mrope_interleaved");
     if (config_grows(c)) read_growth(c);
     else keep_temperature(c);
-    if (c->method == TYPE_LONGROPE) read_lists(c);
+    if (c->type == TYPE_LONGROPE) read_lists(c);
     read_chunks(c);
 }
 static void read_block_of(Config *c, int kind) {
@@ -304,8 +305,8 @@ static void read_block_of(Config *c, int kind) {
     read_rope_type(c);
     read_dims(c);
     if (c->good) read_settings(c);
-    if (c->good) config_check_keys(c, c->block, c->called.asked[0]);
-    if (c->good) config_check_keys(c, c->under, c->called.asked[1]);
+    if (c->good) config_check_keys(c, c->block);
+    if (c->good) config_check_keys(c, c->under);
     if (c->good) config_remark_contradictions(c);
     if (c->good) config_remark_absent(c);
 }
@@ -324,8 +325,8 @@ static void read_blocks(Config *c) {
 
 // A family without RoPE needs no numbers.
 static bool settle_still(Config *c) {
-    const char *head = json_member(c->config, "head_dim");
-    if (head && *head != 'n') config_number(c, c->config, "head_dim", 0);
+    const Json *head = json_member(c->config, "head_dim");
+    if (head && head->kind != 'n') config_number(c, c->config, "head_dim", 0);
     if (!c->file->head_dim) c->file->head_dim = 2;  // which nobody looks at
     c->file->rope = c->file->sliding = (RopeConfig){
         .rotary_dim = c->file->head_dim, .theta = 1e4, .train_ctx = c->trained ? c->trained : 1};
@@ -363,7 +364,7 @@ static Config reader_of(RopeFile *file, const Card *card, Error *err) {
     bool differ = full->method != sliding->method || full->theta != sliding->theta ||
                   full->factor != sliding->factor;
     return (Config){
-        .whole = card->text,
+        .whole = card->root,
         .config = card->is_config ? card->object : NULL,
         .alone = card->is_config ? NULL : card->object,
         .flags = OWN_FLAGS,
@@ -403,7 +404,7 @@ bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *e
     file->original_unsaid = false;
     file->named_original = 0;
     if (other) {
-        free(card.text);
+        card_free(&card);
         return fail(err, "line 1: this is %s (expected a config.json or its block)", other);
     }
     Config c = reader_of(file, &card, err);
@@ -420,6 +421,7 @@ bool rope_config_parse(RopeFile *file, const char *text, size_t length, Error *e
         }
         if (c.good) read_all(&c);
     }
-    free(card.text);
+    config_close(&c);
+    card_free(&card);
     return has_memory && c.good;
 }

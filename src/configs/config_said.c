@@ -10,21 +10,17 @@
 
 // ---- keys without use ----
 
-// Notes the keys of an object that the block's type does not use, and refuses those that no type
-// has.
-void config_check_keys(Config *c, const char *object, uint64_t asked) {
-    const char *quoted;
-    int i = 0;
-    for (const char *v = json_first(object, &quoted); v; v = json_next(v, &quoted), i++) {
-        if (i < 64 && asked >> i & 1) continue;
-        const Word key = config_word(quoted);
+void config_check_keys(Config *c, const Json *object) {
+    for (const Json *v = json_members(object); v; v = v->next) {
+        if (v->asked) continue;
+        const Word key = config_key_word(v);
         const ConfigKey *row = config_key(key.text);
         const char *meant = row ? NULL : config_key_meant(key.text, KEY_AT_BLOCK);
         bool is_known = row && row->at & KEY_AT_BLOCK;
         if (meant)
-            config_reject(c, object, key.text, "a key that some rope_type has; did you mean %s?",
+            config_reject(c, object, v->key, "a key that some rope_type has; did you mean %s?",
                           meant);
-        else if (!is_known) config_reject(c, object, key.text, "a key that some rope_type has");
+        else if (!is_known) config_reject(c, object, v->key, "a key that some rope_type has");
         else if (row->read_by)
             config_remark(c, "%s%s is not used: %s", c->called.inside, key.text, row->read_by);
         else add_name(c->file->unused, sizeof c->file->unused, ", ", key.text);
@@ -43,9 +39,8 @@ static bool speaks_of_rope(const char *name) {
 
 // Warns of what stands beside the blocks and is written like a key, or belongs into a block.
 void config_remark_lost(Config *c) {
-    const char *quoted;
-    for (const char *v = json_first(c->config, &quoted); v; v = json_next(v, &quoted)) {
-        const Word key = config_word(quoted);
+    for (const Json *v = json_members(c->config); v; v = v->next) {
+        const Word key = config_key_word(v);
         const ConfigKey *row = config_key(key.text);
         if (row && !(row->at & KEY_AT_TOP) && row->misplaced)
             config_unread(c, "%s beside the blocks is not used: its place is in rope_scaling",
@@ -71,7 +66,7 @@ void rope_config_say_unsaid(int train_ctx, char *out, size_t size) {
 
 // Warns of what a scaled block lacks, where that is seldom meant.
 void config_remark_absent(Config *c) {
-    const bool is_own = c->block && (!c->family || c->block != c->family->block);
+    const bool is_own = c->block && (!c->family || c->block != c->of_class[KIND_FULL]);
     for (int i = 0; i < n_config_keys && is_own; i++) {
         const ConfigKey *key = &config_key_rows[i];
         bool is_theta = strcmp(key->name, "rope_theta") == 0;
@@ -81,7 +76,7 @@ void config_remark_absent(Config *c) {
                                      c->family->theta_keys[KIND_FULL]);
         bool is_there =
             config_member(c, key->name) || (is_beside && json_member(c->config, key->name));
-        if (!(key->absent_in & 1u << c->method) || is_there || is_meant) continue;
+        if (!(key->absent_in & 1u << c->type) || is_there || is_meant) continue;
         char words[200];
         say_absent(key, is_theta ? c->rope->theta : c->rope->train_ctx, words, sizeof words);
         if (!is_theta && c->kind == KIND_FULL) c->file->original_unsaid = true;
@@ -94,8 +89,8 @@ void config_remark_absent(Config *c) {
 // A number that stands both beside the block and in it, and not the same one.
 static void remark_two(Config *c, const char *key, bool inner_counts) {
     double beside, inside;
-    bool both = json_number(json_member(c->config, key), &beside, NULL) &&
-                json_number(json_member(config_object_with(c, key), key), &inside, NULL);
+    bool both = json_number(json_member(c->config, key), &beside) &&
+                json_number(json_member(config_object_with(c, key), key), &inside);
     if (both && beside != inside)
         config_remark(c, "%s is %.12g beside %s and %.12g in it: %.12g counts", key, beside,
                       c->called.name, inside, inner_counts ? inside : beside);
@@ -119,7 +114,7 @@ static void remark_share(Config *c) {
     static const char key[] = "partial_rotary_factor";
     double inside;
     bool is_lost = config_outside_counts(c) && !config_is_something(json_member(c->config, key)) &&
-                   json_number(config_member(c, key), &inside, NULL);
+                   json_number(config_member(c, key), &inside);
     if (is_lost && inside != c->partial)
         config_remark(c,
                       "%s is %.12g in %s, and nothing beside it: model_type %s has %.12g there, "
@@ -133,8 +128,8 @@ void config_remark_contradictions(Config *c) {
     if (is_theta_of_kind && !has_own_key) remark_two(c, "rope_theta", true);
     remark_two(c, "partial_rotary_factor", !config_outside_counts(c));
     remark_share(c);
-    if (c->method >= TYPE_LLAMA3) remark_two(c, key_of_original, c->layout == BY_TYPE);
-    if (c->method == TYPE_YARN) remark_attention(c);
+    if (c->type >= TYPE_LLAMA3) remark_two(c, key_of_original, c->layout == BY_TYPE);
+    if (c->type == TYPE_YARN) remark_attention(c);
 }
 
 // Reads the block of a kind of layers into the settings of these.
@@ -154,13 +149,12 @@ static bool is_strange(const char *name) {
 // Warns of keys that say something of RoPE in a way of their own, also in an object of settings.
 static void remark_strange(Config *c) {
     char found[200] = "", one[90];
-    const char *quoted, *inner;
-    for (const char *v = json_first(c->config, &quoted); v; v = json_next(v, &quoted)) {
-        const Word key = config_word(quoted);
+    for (const Json *v = json_members(c->config); v; v = v->next) {
+        const Word key = config_key_word(v);
         const ConfigKey *row = config_key(key.text);
         if (is_strange(key.text)) add_name(found, sizeof found, ", ", key.text);
-        for (const char *in = row ? NULL : json_first(v, &inner); in; in = json_next(in, &inner)) {
-            const Word name = config_word(inner);
+        for (const Json *in = row ? NULL : json_members(v); in; in = in->next) {
+            const Word name = config_key_word(in);
             snprintf(one, sizeof one, "%s.%s", key.text, name.text);
             const ConfigKey *known = config_key(name.text);
             const bool is_own = known && strstr(name.text, "rope");
@@ -173,20 +167,20 @@ static void remark_strange(Config *c) {
 // What was taken for granted of a family that nobody looked at.
 void config_remark_any(Config *c) {
     const RopeConfig *r = &c->file->rope;
-    const char *type = family_model_type(c->config);
+    const Json *type = family_model_type(c->config);
     if (!type) type = family_model_type(c->outer);
-    if (!type) type = json_first(json_member(c->config, "architectures"), NULL);
-    const Word name = config_value_word(type ? type : "\"\"");
+    if (!type) type = json_items(json_member(c->config, "architectures"));
+    const Word name = config_word(type);
     const ConfigKey *still = config_says_still(c);
     Word room;
     const char *key = still ? config_name_in(c, c->config, still->name, &room) : NULL;
-    const char *why = key ? json_member(c->config, key) : NULL;
+    const Json *why = key ? json_member(c->config, key) : NULL;
     if (still && strcmp(still->name, "rope_theta") == 0)
         config_unread(c, "nobody looked at model_type %s: a rope_theta of null is read as no RoPE",
                       name.text);
     else if (still)
         config_unread(c, "nobody looked at model_type %s: %s %s is read as no RoPE", name.text, key,
-                      config_value_word(why).text);
+                      config_word(why).text);
     else
         config_unread(c,
                       "nobody looked at model_type %s, so it is read as %s: %d of %d elements of a "
@@ -201,10 +195,10 @@ void config_remark_any(Config *c) {
 void config_remark_still(Config *c) {
     static const char *const blocks[] = {"rope_scaling", "rope_parameters"};
     for (int i = 0; i < 2; i++) {
-        const char *block = json_member(c->config, blocks[i]);
-        const char *newer = json_member(block, "rope_type");
-        const char *type = newer ? newer : json_member(block, "type");
-        if (type && *type == '"' && !json_is(type, "default"))
+        const Json *block = json_member(c->config, blocks[i]);
+        const Json *newer = json_member(block, "rope_type");
+        const Json *type = newer ? newer : json_member(block, "type");
+        if (type && type->kind == '"' && !json_is(type, "default"))
             config_unread(c, "%s is not used, since no layer turns", blocks[i]);
     }
 }
@@ -212,17 +206,16 @@ void config_remark_still(Config *c) {
 // ---- keys that stand twice ----
 
 // Refuses a key of the table that an object has twice, or one that says which model it is of.
-static void refuse_twice(Config *c, const char *object) {
+static void refuse_twice(Config *c, const Json *object) {
     static const char *const others[] = {"model_type", "architectures"};
-    const char *quoted;
-    for (const char *v = json_first(object, &quoted); v; v = json_next(v, &quoted)) {
-        const Word key = config_word(quoted);
+    for (const Json *v = json_members(object); v; v = v->next) {
+        const Word key = config_key_word(v);
         bool is_key = config_key(key.text);
         for (int i = 0; i < 2; i++) is_key = is_key || strcmp(key.text, others[i]) == 0;
         for (int i = 0; i < N_CONTAINERS; i++)
             is_key = is_key || strcmp(key.text, family_containers[i]) == 0;
         if (is_key && json_member(object, key.text) != v)
-            config_reject(c, object, key.text, "it once, and it appears twice");
+            config_reject(c, object, v->key, "it once, and it appears twice");
     }
 }
 
@@ -230,12 +223,11 @@ static void refuse_twice(Config *c, const char *object) {
 void config_refuse_repeated(Config *c) {
     static const char *const objects[] = {"rope_scaling", "rope_parameters",
                                           "dual_chunk_attention_config"};
-    const char *key;
     if (c->outer != c->config) refuse_twice(c, c->outer);
     refuse_twice(c, c->config ? c->config : c->alone);
     for (int i = 0; i < 3; i++) {
-        const char *at = json_member(c->config, objects[i]);
+        const Json *at = json_member(c->config, objects[i]);
         refuse_twice(c, at);
-        for (const char *v = json_first(at, &key); v; v = json_next(v, &key)) refuse_twice(c, v);
+        for (const Json *v = json_members(at); v; v = v->next) refuse_twice(c, v);
     }
 }

@@ -20,23 +20,22 @@ const char *const kind_keys[N_KINDS] = {"full_attention", "sliding_attention"};
 // What a config says its model is: the values of model_type and of the first of architectures. NULL:
 // it does not say.
 typedef struct {
-    const char *type, *architecture;
+    const Json *type, *architecture;
 } ModelName;
 
-const char *family_model_type(const char *config) {
-    const char *type = json_member(config, "model_type");
-    return type && *type != 'n' && !json_is(type, "") ? type : NULL;
+const Json *family_model_type(const Json *config) {
+    const Json *type = json_member(config, "model_type");
+    return type && type->kind != 'n' && !json_is(type, "") ? type : NULL;
 }
 
-static ModelName name_in(const char *config) {
-    return (ModelName){family_model_type(config),
-                       json_first(json_member(config, "architectures"), NULL)};
+static ModelName name_in(const Json *config) {
+    return (ModelName){family_model_type(config), json_items(json_member(config, "architectures"))};
 }
 
-static const RopeFamily *family_by_name(const char *config);
-static bool has_number(const char *config, const char *keys);
+static const RopeFamily *family_by_name(const Json *config);
+static bool has_number(const Json *config, const char *keys);
 
-static int wrapper_of(const char *config) {
+static int wrapper_of(const Json *config) {
     const ModelName name = name_in(config);
     for (int i = 0; i < N_WRAPPERS; i++)
         if (name.type ? json_is(name.type, wrappers[i].model_type)
@@ -49,39 +48,35 @@ const char *const family_containers[N_CONTAINERS] = {"text_config", "llm_config"
                                                      "thinker_config"};
 
 // Whether an object says how large a model is.
-static bool has_sizes(const char *config) {
+static bool has_sizes(const Json *config) {
     return has_number(config, "hidden_size n_embd d_model head_dim");
 }
 
 // The one member that is the config of a text model, by its model_type. NULL: none is, or several.
-static const char *only_text_in(const char *config, const char **key) {
-    const char *name, *found = NULL;
+static const Json *only_text_in(const Json *config) {
+    const Json *found = NULL;
     int n = 0;
-    for (const char *v = json_first(config, &name); v; v = json_next(v, &name)) {
-        const RopeFamily *family = *v == '{' && family_model_type(v) ? family_by_name(v) : NULL;
+    for (const Json *v = json_members(config); v; v = v->next) {
+        const RopeFamily *family =
+            v->kind == '{' && family_model_type(v) ? family_by_name(v) : NULL;
         if (!family || family->flags & FAMILY_STILL) continue;
         found = v;
-        *key = name;
         n++;
     }
     return n == 1 ? found : NULL;
 }
 
-const char *family_inside(const char *config, const char **key) {
-    const char *name;
+const Json *family_inside(const Json *config) {
     bool is_text_model = wrapper_of(config) == N_WRAPPERS && family_by_name(config);
     if (is_text_model && has_sizes(config)) return NULL;
     for (int i = 0; i < N_CONTAINERS; i++)
-        for (const char *v = json_first(config, &name); v; v = json_next(v, &name))
-            if (*v == '{' && json_is(name, family_containers[i])) {
-                *key = name;
-                return v;
-            }
-    return has_sizes(config) ? NULL : only_text_in(config, key);
+        for (const Json *v = json_members(config); v; v = v->next)
+            if (v->kind == '{' && strcmp(v->key, family_containers[i]) == 0) return v;
+    return has_sizes(config) ? NULL : only_text_in(config);
 }
 
-const char *family_text(const char *config) {
-    const char *key, *inside = family_inside(config, &key);
+const Json *family_text(const Json *config) {
+    const Json *inside = family_inside(config);
     return inside ? family_text(inside) : config;
 }
 
@@ -101,21 +96,16 @@ bool has_word(const char *words, const char *word) {
 }
 
 // Whether a JSON string is one of some words.
-static bool is_one_of(const char *words, const char *quoted) {
-    char name[60];
-    size_t length = quoted && *quoted == '"' ? strcspn(quoted + 1, "\"") : 0;
-    if (!length || length >= sizeof name) return false;
-    memcpy(name, quoted + 1, length);
-    name[length] = '\0';
-    return has_word(words, name);
+static bool is_one_of(const char *words, const Json *value) {
+    return value && value->string && has_word(words, value->string);
 }
 
-static bool family_has_architecture(const RopeFamily *family, const char *quoted) {
+static bool family_has_architecture(const RopeFamily *family, const Json *quoted) {
     return json_is(quoted, family->architecture) || is_one_of(family->also_architectures, quoted);
 }
 
 // The family that a config names itself.
-static const RopeFamily *family_by_name(const char *config) {
+static const RopeFamily *family_by_name(const Json *config) {
     const ModelName name = name_in(config);
     for (const RopeFamily *f = families; f < families + N_FAMILIES; f++)
         if (name.type ? json_is(name.type, f->model_type) || is_one_of(f->aliases, name.type)
@@ -124,8 +114,8 @@ static const RopeFamily *family_by_name(const char *config) {
     return NULL;
 }
 
-const RopeFamily *config_family(const char *config) {
-    const char *text = family_text(config);
+const RopeFamily *config_family(const Json *config) {
+    const Json *text = family_text(config);
     bool is_said = family_model_type(text) || json_member(text, "architectures");
     int row = wrapper_of(config);
     bool is_flat =
@@ -135,7 +125,7 @@ const RopeFamily *config_family(const char *config) {
     return family_by_name(text);
 }
 
-bool family_wrapper_is_known(const char *config) {
+bool family_wrapper_is_known(const Json *config) {
     return family_text(config) == config || wrapper_of(config) < N_WRAPPERS;
 }
 
@@ -157,17 +147,17 @@ static const RopeFamily any_latent_family = {.model_type = "",
                                              .layer_keys = ANY_LAYER_KEYS,
                                              .flags = FAMILY_ANY | FAMILY_LATENT | FAMILY_AXES};
 
-static bool has_number(const char *config, const char *keys) {
+static bool has_number(const Json *config, const char *keys) {
     double x;
     char key[40];
     for (const char *at = keys; *at; at += strcspn(at, " "), at += *at == ' ') {
         snprintf(key, sizeof key, "%.*s", (int)strcspn(at, " "), at);
-        if (json_number(json_member(config, key), &x, NULL)) return true;
+        if (json_number(json_member(config, key), &x)) return true;
     }
     return false;
 }
 
-const RopeFamily *family_any(const char *text) {
+const RopeFamily *family_any(const Json *text) {
     if (has_number(text, "qk_rope_head_dim")) return &any_latent_family;
     bool has_head =
         has_number(text, "head_dim") || (has_number(text, "hidden_size n_embd d_model") &&
@@ -212,7 +202,7 @@ const FamilyEngine *family_engine(const RopeFamily *family, const char *engine) 
     return e && e->name ? e : NULL;
 }
 
-const char *family_wrapper_architecture(const char *config) {
+const char *family_wrapper_architecture(const Json *config) {
     int row = wrapper_of(config);
     return row < N_WRAPPERS ? wrappers[row].architecture : NULL;
 }
@@ -221,7 +211,7 @@ const char *family_wrapper_architecture(const char *config) {
 
 // What reading a config's layers needs.
 typedef struct {
-    const char *text;
+    const Json *text;
     const RopeFamily *family;
     ConfigLayers *out;
     const char **key, **expected;
@@ -235,10 +225,10 @@ static bool fault(const LayerReader *r, const char *key, const char *expected) {
 
 // A whole number from 1 on under a key: *found, which stays where there is none.
 static bool layer_number(const LayerReader *r, const char *key, int *found) {
-    const char *v = json_member(r->text, key);
+    const Json *v = json_member(r->text, key);
     double x;
     if (!v) return true;
-    if (!json_number(v, &x, NULL) || x != floor(x) || x < 1 || x > MOST) return false;
+    if (!json_number(v, &x) || x != floor(x) || x < 1 || x > MOST) return false;
     *found = (int)x;
     return true;
 }
@@ -249,7 +239,7 @@ static bool may_slide(const LayerReader *r) {
 }
 
 // The kind of layer that a word of layer_types names; -1: none.
-static int kind_named(const LayerReader *r, const char *quoted) {
+static int kind_named(const LayerReader *r, const Json *quoted) {
     const RopeFamily *f = r->family;
     if (json_is(quoted, kind_keys[KIND_FULL]) || is_one_of(f->full_words, quoted)) return KIND_FULL;
     if (json_is(quoted, kind_keys[KIND_SLIDING]) && may_slide(r)) return KIND_SLIDING;
@@ -269,10 +259,10 @@ static bool fault_in_types(const LayerReader *r) {
     return fault(r, "layer_types", r->out->expected);
 }
 
-static bool named_layers(const LayerReader *r, const char *list) {
+static bool named_layers(const LayerReader *r, const Json *list) {
     ConfigLayers *out = r->out;
     int n = 0;
-    for (const char *v = json_first(list, NULL); v; v = json_next(v, NULL), n++) {
+    for (const Json *v = json_items(list); v; v = v->next, n++) {
         if (n == MOST_LAYERS) return fault(r, "layer_types", "at most 1024 layers");
         int kind = kind_named(r, v);
         if (kind < 0) return fault_in_types(r);
@@ -286,13 +276,13 @@ static bool named_layers(const LayerReader *r, const char *list) {
 
 // A list of numbers: one for each layer, 0 for those that slide (more may follow, of layers past
 // the last), or the numbers of the full layers.
-static bool numbered_layers(const LayerReader *r, const char *key, const char *list, bool is_each) {
+static bool numbered_layers(const LayerReader *r, const char *key, const Json *list, bool is_each) {
     ConfigLayers *out = r->out;
     int other = r->family->flags & FAMILY_LINEAR ? KIND_OTHER : KIND_SLIDING, i = 0;
     memset(out->kinds, is_each ? KIND_FULL : other, (size_t)out->n);
-    for (const char *v = json_first(list, NULL); v; v = json_next(v, NULL), i++) {
+    for (const Json *v = json_items(list); v; v = v->next, i++) {
         double x;
-        bool is_whole, good = json_number(v, &x, &is_whole) && is_whole && x >= 0;
+        bool good = json_number(v, &x) && json_is_whole(v) && x >= 0;
         if (!good || (!is_each && x >= out->n)) return fault(r, key, "a whole number a layer");
         if (is_each && i < out->n && x == 0) out->kinds[i] = (unsigned char)other;
         if (!is_each) out->kinds[(int)x] = KIND_FULL;
@@ -316,19 +306,19 @@ static bool periodic_layers(const LayerReader *r) {
     return true;
 }
 
-static bool is_null(const char *value) { return value && *value == 'n'; }
+static bool is_null(const Json *value) { return value && value->kind == 'n'; }
 
 // A list under a key that may be NULL.
-static const char *list_of(const LayerReader *r, const char *key) {
-    const char *list = key ? json_member(r->text, key) : NULL;
-    return list && *list == '[' ? list : NULL;
+static const Json *list_of(const LayerReader *r, const char *key) {
+    const Json *list = key ? json_member(r->text, key) : NULL;
+    return list && list->kind == '[' ? list : NULL;
 }
 
 // Reads which layer is of which kind, from `list` or (NULL) from the family's own lists or period.
-static bool count_kinds(LayerReader *r, const char *list) {
+static bool count_kinds(LayerReader *r, const Json *list) {
     ConfigLayers *layers = r->out;
     const char *each = r->family->zeros_key, *some = r->family->indexes_key;
-    const char *numbers = list_of(r, each), *indexes = list_of(r, some);
+    const Json *numbers = list_of(r, each), *indexes = list_of(r, some);
     bool is_read = list      ? named_layers(r, list)
                    : numbers ? numbered_layers(r, each, numbers, true)
                    : indexes ? numbered_layers(r, some, indexes, false)
@@ -340,15 +330,15 @@ static bool count_kinds(LayerReader *r, const char *list) {
     return true;
 }
 
-bool config_layers(const char *text, const RopeFamily *family, bool types, ConfigLayers *layers,
+bool config_layers(const Json *text, const RopeFamily *family, bool types, ConfigLayers *layers,
                    const char **key, const char **expected) {
     LayerReader r = {text, family, layers, key, expected};
-    const char *list = json_member(text, "layer_types");
-    const char *window = json_member(text, "sliding_window");
-    bool is_list = list && *list == '[';
+    const Json *list = json_member(text, "layer_types");
+    const Json *window = json_member(text, "sliding_window");
+    bool is_list = list && list->kind == '[';
     bool has_types = types && is_list;
+    int n_layers = text ? 0 : layers->n;
     *layers = (ConfigLayers){.window = family->window};
-    int n_layers = 0;
     bool has_layers = layer_number(&r, "num_hidden_layers", &n_layers) && n_layers <= MOST_LAYERS;
     if (!has_layers) return fault(&r, "num_hidden_layers", "a whole number from 1 to 1024");
     layers->n = n_layers;

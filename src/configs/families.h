@@ -1,10 +1,10 @@
 // The families of models whose configs are read: what their classes take where a config is silent,
-// and which of a model's layers are of which kind. A config here is a place in a text that
-// json_check has passed (json.h).
+// and which of a model's layers are of which kind. A config here is an object of JSON.
 #pragma once
 
 #include "../base/util.h"
 #include "family_words.h"
+#include "json.h"
 
 // Kinds of layers: full ones see all positions, sliding ones the last W. Others (linear attention)
 // have no RoPE.
@@ -82,20 +82,20 @@ bool has_word(const char *words, const char *word);
 // Where a model of text and something else has the config of its text model.
 enum { N_CONTAINERS = 4 };
 extern const char *const family_containers[N_CONTAINERS];
-// The config of a text model in one of these, or in the only member that names a family, with its
-// quoted key. NULL: there is none, or the config is a text model's itself.
-const char *family_inside(const char *config, const char **key);
+// The config of a text model in one of these, or in the only member that names a family.
+// NULL: there is none, or the config is a text model's itself.
+const Json *family_inside(const Json *config);
 // The value of a config's model_type. NULL: it has none, or null or an empty string, which say nothing.
-const char *family_model_type(const char *config);
+const Json *family_model_type(const Json *config);
 // The config of the text model, however deep it is inside others.
-const char *family_text(const char *config);
+const Json *family_text(const Json *config);
 // Whether a text model inside is in a wrapper that has a row, or there is none inside.
-bool family_wrapper_is_known(const char *config);
+bool family_wrapper_is_known(const Json *config);
 // What a text model's config without a known family is read as. NULL: it has not a Llama's keys.
-const RopeFamily *family_any(const char *text);
+const RopeFamily *family_any(const Json *text);
 // The family of a config's text model, by its model_type or else its architecture, or what the
 // wrapper has inside. NULL: unknown.
-const RopeFamily *config_family(const char *config);
+const RopeFamily *config_family(const Json *config);
 // The family of a model_type. NULL: unknown.
 const RopeFamily *family_named(const char *model_type);
 // The first family that has all of some flags.
@@ -110,7 +110,7 @@ bool family_reads(const RopeFamily *family, const char *key);
 // What is known of an engine with a family. NULL: nobody looked at it.
 const FamilyEngine *family_engine(const RopeFamily *family, const char *engine);
 // The architecture of the wrapper that a config is by its own name. NULL: it is none.
-const char *family_wrapper_architecture(const char *config);
+const char *family_wrapper_architecture(const Json *config);
 
 typedef struct {
     int n;  // 0: not known, and then both kinds are there
@@ -132,7 +132,7 @@ typedef struct {
 // Whether there are layers of a kind. Where it is not known which are which, there are both.
 bool layers_have(const ConfigLayers *layers, int kind);
 
-// Reads which layers of a text model are of which kind. `types` is false where layer_types is not
-// read. False when a value makes no sense; *key is then its key and *expected what was expected.
-bool config_layers(const char *text, const RopeFamily *family, bool types, ConfigLayers *layers,
+// Reads which layers of a text model are of which kind; without a text model (NULL), those of
+// layers->n layers by the family's period. `types` is false where layer_types is not read. False when a value makes no sense; *key is then its key and *expected what was expected.
+bool config_layers(const Json *text, const RopeFamily *family, bool types, ConfigLayers *layers,
                    const char **key, const char **expected);

@@ -1,4 +1,4 @@
-// Made by tools/family_table.py from export/families.json, not by hand.
+// Made by tools/generate/family_table.py from export/families.json, not by hand.
 // families.c includes it behind families.h.
 #pragma once
 
@@ -430,11 +430,11 @@ static const RopeFamily families[] = {
     {"kimi_k2", "DeepseekV3ForCausalLM", .max_positions = 4096, .still = 128, .turning = 64,
         .theta = 10000, .flags = FAMILY_RUNS | FAMILY_LATENT, .always = FEATURE_EXPERTS},
     {"deepseek_v32", "DeepseekV32ForCausalLM", .max_positions = 163840, .still = 128, .turning = 64,
-        .theta = 10000, .layer_keys = "layer_types",
-        .flags = FAMILY_RUNS | FAMILY_NEW | FAMILY_LATENT, .always = FEATURE_EXPERTS},
+        .theta = 10000, .layer_keys = "layer_types", .flags = FAMILY_NEW | FAMILY_LATENT,
+        .always = FEATURE_EXPERTS},
     {"glm_moe_dsa", "GlmMoeDsaForCausalLM", .max_positions = 202752, .still = 192, .turning = 64,
-        .theta = 10000, .layer_keys = "layer_types",
-        .flags = FAMILY_RUNS | FAMILY_NEW | FAMILY_LATENT, .always = FEATURE_EXPERTS},
+        .theta = 10000, .layer_keys = "layer_types", .flags = FAMILY_NEW | FAMILY_LATENT,
+        .always = FEATURE_EXPERTS},
     {"minicpm3", "MiniCPM3ForCausalLM", .max_positions = 32768, .still = 64, .turning = 32,
         .theta = 10000, .flags = FAMILY_NEW | FAMILY_LATENT},
     {"deepseek_v4", "DeepseekV4ForCausalLM", .max_positions = 1048576, .head_dim = 512,

@@ -1,4 +1,4 @@
-// Made by tools/family_table.py, where the words stand with what they mean, not by hand.
+// Made by tools/generate/family_table.py, where the words stand with what they mean, not by hand.
 #pragma once
 
 // What is peculiar to a family.

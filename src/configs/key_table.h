@@ -1,4 +1,4 @@
-// Made by tools/family_table.py from export/keys.json, not by hand.
+// Made by tools/generate/family_table.py from export/keys.json, not by hand.
 // config_keys.c includes it behind config.h.
 #pragma once
 

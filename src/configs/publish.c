@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../kinds/rules.h"
 #include "publish.h"
 #include "publish_block.h"
 
@@ -75,8 +74,8 @@ static unsigned features_of(const Publication *p) {
     } all[] = {
         {c->extra->attention.window > 0 && !p->by_layer, FEATURE_WINDOW},
         {c->extra->attention.qkv_bias && !c->extra->attention.o_bias, FEATURE_QKV_BIAS},
-        {field_value(p->model, "router_bias") > 0, FEATURE_ROUTER_BIAS},
-        {field_value(p->model, "expert_bias") > 0, FEATURE_EXPERT_BIAS},
+        {router_has_bias(p->model), FEATURE_ROUTER_BIAS},
+        {experts_have_bias(p->model), FEATURE_EXPERT_BIAS},
         {c->extra->feed_forward.activation == ACTIVATION_CLAMPED, FEATURE_CLAMPED},
         {c->extra->stream.embedding_scale != 0, FEATURE_EMBEDDING_SCALE},
         {c->extra->feed_forward.activation == ACTIVATION_GELU, FEATURE_GELU},
@@ -84,7 +83,7 @@ static unsigned features_of(const Publication *p) {
         {c->extra->stream.norm_place == NORM_BOTH, FEATURE_NORMS_BOTH},
         {c->extra->attention.qk_norm == QK_NORM_HEAD, FEATURE_HEAD_NORMS},
         {c->extra->attention.qk_norm == QK_NORM_WHOLE, FEATURE_WHOLE_NORMS},
-        {field_value(p->model, "n_experts") > 0, FEATURE_EXPERTS},
+        {model_has_experts(p->model), FEATURE_EXPERTS},
         {c->extra->attention.sinks, FEATURE_SINKS},
         {r->temperature_beta != 0, FEATURE_TEMPERATURE},
         {r->rotary_dim < p->plan->head_dim, FEATURE_PARTIAL},

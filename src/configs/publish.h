@@ -1,8 +1,8 @@
 // A plan as other programs read it: a config, or a block with llama.cpp's options.
 #pragma once
 
-#include "../base/settings.h"
 #include "../kinds/kinds.h"
+#include "../rope_settings.h"
 #include "rope_config.h"
 
 // What is published: a plan, and what a config needs to know beside it.

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "../base/settings.h"
+#include "../rope_settings.h"
 
 // A number, with enough digits to be read back the same.
 void json_put_number(FILE *out, const char *key, double x);

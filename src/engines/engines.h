@@ -61,8 +61,7 @@ typedef struct {
     Reading reference[N_KINDS];
 } Readings;
 
-// What the engines of a list make of a config.json that json_check has passed, for a text of
-// `length` positions. The reference is `meant` (by KIND_...), or if NULL, Hugging Face 5's reading,
+// What the engines of a list make of the text of a config.json, for a text of `length` positions. The reference is `meant` (by KIND_...), or if NULL, Hugging Face 5's reading,
 // or 4's where 5 refuses; where neither reads a key by which the model turns, this program's own.
 // The caller frees them. NULL with the reason for a wrong list, and for a config without a family
 // or heads.

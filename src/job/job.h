@@ -8,7 +8,7 @@
 #include "../fast/session.h"
 #include "../kinds/kinds.h"
 #include "../llama/sampler.h"
-#include "../settings/options.h"
+#include "../options/options.h"
 #include "../tokens/tokenizer.h"
 #include "json_out.h"
 

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../kinds/rules.h"
 #include "../llama/kind.h"
 #include "text_io.h"
 
@@ -36,7 +35,7 @@ void said_by_model(const Model *model, RopeFile *said) {
             c->extra->layers.sliding_rope ? model->config.extra->layers.sliding : model->rope,
         .by_layer = c->extra->layers.sliding_rope,
         .still = stands_still(model),
-        .latent = field_value(model, "kv_rank") > 0,
+        .latent = has_latent_attention(model),
         .sizes = {(int)c->dim, c->n_layers, c->extra->layers.has_shapes ? 0 : c->n_heads,
                   c->extra->layers.has_shapes ? 0 : c->n_kv_heads},
         .head_dim = (int)c->head_dim,

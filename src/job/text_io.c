@@ -151,10 +151,12 @@ int32_t *text_ids(const TextSource *source, const Tokenizer *tokenizer, size_t *
     return keep_if(false, ids);
 }
 
+bool input_is_typed(void) { return isatty(STDIN_FILENO); }
+
 char *read_line(const char *label) {
     char *line = NULL;
     size_t capacity = 0;
-    bool for_people = isatty(STDIN_FILENO);
+    bool for_people = input_is_typed();
     fflush(stdout);
     if (for_people) fprintf(stderr, "%s", label);
     catch_interrupt(0);

@@ -34,6 +34,9 @@ typedef struct {
 // with the reason.
 int32_t *text_ids(const TextSource *source, const Tokenizer *tokenizer, size_t *n, Error *err);
 
+// Whether somebody types standard input at a terminal.
+bool input_is_typed(void);
+
 // The next line of standard input, which the caller frees; NULL at the end or on Ctrl-C. A terminal
 // shows the label.
 char *read_line(const char *label);

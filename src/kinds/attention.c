@@ -186,8 +186,6 @@ bool query_sees(const Plain *p, int j) {
     int query = place_of(p, p->i);
     int key = place_of(p, j);
     int chunk = layer_chunk(p->w, &p->model->config);
-    const bool *is_open = p->extra->attention.is_open;
-    if (is_open && !is_open[j]) return false;
     if (chunk && key < query / chunk * chunk) return false;
     return !has_window || rope_sees(c, query, key);
 }

@@ -39,8 +39,7 @@ typedef struct {
 } AttentionTensors;
 
 typedef struct {
-    float *gates;         // (n_heads * value_dim) what the mix is multiplied by
-    const bool *is_open;  // (context) whether the present query may see each key; NULL: all
+    float *gates;  // (n_heads * value_dim) what the mix is multiplied by
     // What other encodings of positions do, NULL: nothing. Before a layer's heads; the score of head
     // h with the key of token j, in place of q . k where q turns; and what is added to a head's mix.
     void (*begin)(Plain *plain);

@@ -139,14 +139,12 @@ static bool read_flags(Model *m, const uint8_t *flags, Error *err) {
     int more_bits = field_value(m, "n_experts") > 0 ? LAYER_DENSE : 0;
     if (c->version >= 6) more_bits |= LAYER_WITHOUT_SINKS;
     if (c->version >= 6 && field_value(m, "kv_rank") == 0) more_bits |= LAYER_KEYS_ARE_VALUES;
-    if (field_value(m, "index_topk") > 0) more_bits |= LAYER_SHARES_CHOICE;
     for (int l = 0; flags && l < c->n_layers; l++) {
         int others = flags[l];
         m->layers[l].extra->flags = flags[l];
         if (has_states && (others & ~LAYER_DENSE) == LAYER_STATE) others &= LAYER_DENSE;
         if ((others & ~more_bits) <= most) continue;
-        const char *more = c->version >= 6 ? ", or 8, 16 or 32 more; or 64 with state_kind; or 128 "
-                                             "more with index_topk"
+        const char *more = c->version >= 6 ? ", or 8, 16 or 32 more; or 64 with state_kind"
                            : more_bits     ? ", or 8 more"
                                            : "";
         return fail(err, "impossible header: layer_table has %d for layer %d (expected 0 to %d%s)",

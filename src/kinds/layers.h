@@ -8,7 +8,7 @@
 // A layer sees past a sliding window; neither its queries nor its keys turn; they turn by the
 // sliding layers' settings; it has no experts, though others have; its values are what wk makes,
 // before norms and RoPE; it has no learned sinks, though others have; it keeps a state, and does not
-// attend; it sees the keys that the layer before it has chosen.
+// attend.
 enum {
     LAYER_SEES_ALL = 1,
     LAYER_NOPE = 2,
@@ -17,7 +17,6 @@ enum {
     LAYER_KEYS_ARE_VALUES = 16,
     LAYER_WITHOUT_SINKS = 32,
     LAYER_STATE = 64,
-    LAYER_SHARES_CHOICE = 128,
 };
 
 // What the header and the tables behind it have of a layer.

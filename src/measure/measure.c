@@ -114,12 +114,9 @@ bool score_span(Session *s, Span span, double *nll, Error *err) {
 
 // Bytes of a layer's cache of so many positions.
 static uint64_t layer_bytes(const Job *job, const Layer *layer, KvType kv, int positions) {
-    int n_heads;
     KvCache cache = layer_cache(job->model, layer, kv, positions);
-    KvCache second = layer_second_cache(job->model, layer, kv, positions, &n_heads);
     Arena count = {0};
     kv_cache_lay_out(&cache, &count);
-    if (second.n_kv_heads) kv_cache_lay_out(&second, &count);
     return count.used;
 }
 

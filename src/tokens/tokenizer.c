@@ -106,6 +106,10 @@ void tokenizer_free(Tokenizer *t) {
 
 int tokenizer_bos(const Tokenizer *t) { return t ? t->head.bos_id : -1; }
 
+const char *tokenizer_system_prompt(const Tokenizer *t) {
+    return t->system_prompt ? t->system_prompt : "";
+}
+
 int tokenizer_split(const Tokenizer *t) {
     return t->head.kind == BYTELEVEL ? (int)t->head.split : 0;
 }

@@ -36,6 +36,9 @@ bool tokenizer_ends_text(const Tokenizer *tokenizer, int id, const int *eos_ids,
 // kind.
 int tokenizer_split(const Tokenizer *tokenizer);
 
+// The system prompt that the model's chat template puts where a chat is given none; "": none.
+const char *tokenizer_system_prompt(const Tokenizer *tokenizer);
+
 // How many of the `length` bytes of text are leading spaces that belong to token `id` before it
 // (-1: none).
 size_t tokenizer_skip_spaces(const Tokenizer *tokenizer, int id, const char *text, size_t length);

@@ -16,7 +16,8 @@ enum {
     HIDE_UNUSED = 16,
     BY_PARTS = 32,
     NFC = 64,
-    NFKC = 128  // with NFC: its rules also take compatible characters apart
+    NFKC = 128,          // with NFC: its rules also take compatible characters apart
+    SYSTEM_PROMPT = 256  // the trailer ends with one
 };
 // Beside a type: spaces behind the token belong to it; a run of spaces is cut out of texts where it
 // stands as U+2581.
@@ -70,6 +71,7 @@ struct Tokenizer {
     size_t n_spellings;
     // head.n_merges and head.n_rules of them, sorted by first and second numbers.
     Triple *merges, *rules;
+    const char *system_prompt;  // of chats that are given none, in the mapped file; NULL: nothing
     // Of findable user-defined and control tokens that begin with this byte; 0: none.
     uint16_t longest_added[256];
     uint16_t longest_symbols;  // of the runs of spaces that are cut out as U+2581; 0: none
