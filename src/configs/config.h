@@ -313,6 +313,10 @@ static inline bool config_is_of(const Config *c, unsigned family_flag) {
 // of the kind.
 double config_number_of_kind(Config *c, const char *key, double missing);
 
+// Whether a number that the text leaves out (FILLED_...) may come from c->file->instead, as only a block
+// and a config of an unknown family may; it then counts as filled.
+bool config_fills(Config *c, unsigned number);
+
 // Functions from here on go on with what those above them found: a block needs the layout and the
 // kind of layers, the rest a block.
 
@@ -391,6 +395,13 @@ void config_reject_family(Config *c);
 // A whole config of another model is a mistake, even where the head is the same: refuses sizes that
 // are not c->file's, if that has a model's. No engine's reading would be right then.
 void config_check_sizes(Config *c);
+// What is known of a model beside the text.
+typedef struct {
+    RopeConfig rope;
+    int head_dim, max_positions;
+    bool latent;
+} Known;
+
 // An object as a whole config. A block alone, or a config without a family, gets what it lacks from
 // `model` as a Llama's. The caller frees it. NULL with the reason.
-char *config_complete(const Card *card, const RopeFile *model, Error *err);
+char *config_complete(const Card *card, const Known *model, Error *err);

@@ -268,7 +268,7 @@ static void rename_members(char *copy, const Json *object, const char *name) {
             memset(copy + (v->name - object->text) + 1, '_', strcspn(v->name + 1, "\""));
 }
 
-char *config_complete(const Card *card, const RopeFile *model, Error *err) {
+char *config_complete(const Card *card, const Known *model, Error *err) {
     enum { MOST_MEMBERS = 480 };
     const Json *object = card->object;
     bool has_original = json_member(object, "original_max_position_embeddings");

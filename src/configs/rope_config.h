@@ -11,6 +11,14 @@ typedef struct {
     int dim, n_layers, n_heads, n_kv_heads;
 } ModelSizes;
 
+// Numbers that stand in for what a block, or a config of an unknown family, leaves out.
+typedef struct {
+    int head_dim;
+    double theta;
+    int train_ctx;
+} StandIns;
+enum { FILLED_HEAD_DIM = 1, FILLED_THETA = 2, FILLED_TRAIN_CTX = 4 };
+
 // A model's settings before rope_config_parse, then the file's. rope points to the lists, so a
 // RopeFile must not move.
 typedef struct {
@@ -42,6 +50,8 @@ typedef struct {
     double short_factors[ROPE_MAX_PAIRS], long_factors[ROPE_MAX_PAIRS];
     const char *model_type;  // the file's; NULL: none that has a row
     bool is_unknown;         // it names a family that has no row
+    StandIns instead;        // given before; zeros: nothing stands in
+    unsigned filled;         // which of them were needed: FILLED_...
     char *whole;  // the file as a whole config, for engines_read; the caller frees it; NULL: none
 } RopeFile;
 
