@@ -168,7 +168,8 @@ export function makeScene({ shipped, recorded, parts }) {
         const right = Array.from(found.answer).filter((one, i) => one === key()[i]).length,
             isRight = found.answer === key(),
             word = rivalOf(found),
-            isEcho = word && found.everywhere >= LOST && found.answer.split(' ').includes(word);
+            says = (one) => one === word || (one[0] === '…' && word.endsWith(one.slice(1))),
+            isEcho = word && found.everywhere >= LOST && found.answer.split(' ').some(says);
         if (['breaks', 'turning'].includes(chapter)) // where no head has been heard of
             return isRight
                 ? 'Right: it found the number.'
@@ -360,7 +361,7 @@ export function makeScene({ shipped, recorded, parts }) {
             if (isSeen) measure();
         }),
     );
-    sight.observe(stays);
+    sight.observe(light.track);
     draw();
     onChapter(kept(enter));
     return {

@@ -92,9 +92,8 @@ export const CHAPTERS = [
         more: [race],
         what: 'a race of methods, by perplexity',
         on:
-            'No weight was changed here: only how fast the hands turn and, slightly, how large scores are. Models that are ' +
-            'published with YaRN are usually trained on with it, which makes them better than this. Many of today’s models have ' +
-            'such hands in all of their layers; some have a window in most.',
+            'No weight was changed here: only how fast the hands turn and, slightly, how large scores are. Models that ship with ' +
+            'YaRN are usually trained on with it, which is better still. Many of today’s models have such hands.',
     },
     {
         id: 'yours',

@@ -14,7 +14,7 @@ const begun = (text) => text.replace(/^[^\p{L}\p{N}]+/u, '').replace(/\s+/g, (bl
     isNumber = (line, letters) => new RegExp(`^\\d{${letters}}`).test(line);
 
 // Of what a model writes, its answer: as many digits as asked for, or else its first words, whole ones, up to a stop: no
-// more of them than make so many letters.
+// more of them than make so many letters. Where it goes on with a word that is not there, … is in its place.
 export function said(text, letters) {
     const line = begun(text);
     if (isNumber(line, letters)) return line.slice(0, letters);
@@ -23,7 +23,7 @@ export function said(text, letters) {
         answer = answer ? `${answer} ${word}` : word;
         if (answer.length >= letters) break;
     }
-    return answer;
+    return /^\p{L}/u.test(text) ? `…${answer}` : answer;
 }
 
 // Can what comes next no longer change the answer?

@@ -10,7 +10,7 @@ const CLOSE = 256, // positions in which it is asked for first
 export function yourNumber({ engine, shipped }) {
     const status = statusLine(),
         length = Math.min(CLOSE, shipped.trainedContext / 2);
-    const field = h('input', {
+    const field = h('input.own-field', {
         type: 'text',
         maxLength: MOST_LETTERS,
         value: state.get('own'),
