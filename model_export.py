@@ -53,7 +53,7 @@ from export.common import ENCODINGS, EXPORTER, PROGRAM, Job, Problem, replacing,
 def export_model(job, source, out, tokenizer_out, with_tokenizer, force, packs):
     from export.existing import MODEL, TOKENIZER, may_write
     from export.inputs import check_source
-    from export.rope import ROPE_METHODS
+    from export.rope import METHODS
     from export.tensors import TYPE_NAMES
     from export.tokenizer_bin import beside
     from export.write import most_used, plan_model, write_model
@@ -72,7 +72,7 @@ def export_model(job, source, out, tokenizer_out, with_tokenizer, force, packs):
         if tokenizer:
             with replacing(tokenizer_out) as tokenizer_file:
                 tokenizer_file.write(data)
-    rope = 'rope ' + next(name for name, number in ROPE_METHODS.items() if number == model.rope_method)
+    rope = 'rope ' + METHODS[model.rope_method]
     if model.encoding:
         rope = 'positions ' + ENCODINGS[model.encoding]
     types = ' and '.join(TYPE_NAMES[dtype] for dtype in most_used(model))

@@ -7,9 +7,8 @@ from dataclasses import replace
 from math import log, sqrt
 from typing import Any, Dict, List, Optional
 
-from ..common import MAX_LAYERS, MAX_SEQ, Job, Keys, Problem
+from ..common import MAX_LAYERS, MAX_SEQ, Job, Keys, Problem, not_used
 from ..families import Family, Gguf, gguf_of
-from ..keys import not_used
 from ..model import (DENSE, KEYS_ARE_VALUES, LONGROPE, SEES_ALL, TURNS_AS_SLIDING, WITHOUT_ROPE, WITHOUT_SINKS,
                      Feature, Model, of_kind)
 from ..tensors import rounded

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../configs/names.h"
+#include "../base/names.h"
 #include "../rope_settings.h"
 #include "reading.h"
 

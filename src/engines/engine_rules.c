@@ -368,7 +368,7 @@ static void sglang(Config *c) {
 
 // ---- this program ----
 
-// Ours. What was found is so, and config_read.c alone says what is refused.
+// This program. What was found counts, and read.c in src/configs alone says what is refused.
 static void rope_c(Config *c) {
     Error err;
     RopeFile *file = alloc_array(1, sizeof *file, "a reading", &err);

@@ -3,7 +3,7 @@
 
 #include "../../rope.h"
 #include "../base/util.h"
-#include "../configs/publish.h"
+#include "../configs/write.h"
 
 enum { MOST_READINGS = 16 };  // engines of a list
 
@@ -31,7 +31,7 @@ typedef struct {
     int served;           // the length that the engine was started with; 0: not given
     // layers differ, and an engine has a reading for each kind that is there, full layers first
     bool by_layer;
-    int kind;  // KIND_... of families.h; without by_layer, KIND_FULL
+    int kind;  // KIND_... of family.h; without by_layer, KIND_FULL
     // Beside the reference. REFUSED and UNSEEN are found first, and then nothing below counts but the
     // note.
     ReadingVerdict verdict;

@@ -104,6 +104,14 @@ Publication publication_of(const Job *job, const RopePlan *plan);
 // Prints the first plan as a block of JSON, see publish_print.
 RunJob print_block;
 
+// ---- fields.c: what a config says, for the exporter ----
+
+// Prints what --rope-config's file says, by the names of a header's fields, as one object of JSON:
+// with `remarks`, the warnings of --explain, and `unused`, a line about keys without use.
+RunJob print_fields;
+// Prints in its place why there are none.
+void print_refused(const Error *err);
+
 // ---- sessions ----
 
 // The configuration of a session for a plan, to which it points, and a text of `context` tokens.
@@ -120,9 +128,16 @@ Session *open_session(const Job *job, const RopePlan *plan, int context, bool sa
 // there is nothing to close.
 bool open_model(const char *path, Model *model, Error *err);
 
+// Whether the path leads to what the exporter can bring in: then `source` is what it is given, a GGUF
+// file or a folder.
+bool foreign_source(const char *path, char *source, size_t size);
+
 // The command of the exporter. Beside a program that is installed as NAME it is NAME-export; else
 // it is that of the folder of the sources. `path` is room for it, of `size` bytes.
 const char *exporter_command(char *path, size_t size);
+// The path of the exporter itself, beside the program, as NAME-export or as model_export.py, in `path`
+// (size, PATH_MAX). False: it is not there.
+bool exporter_script(char *path, size_t size);
 
 // ---- said.c: what is said of a model's RoPE before a method is asked for ----
 // By the model's file, by --rope-config in its place, or by --head-dim, --theta and --train-ctx
@@ -139,6 +154,8 @@ void said_by_numbers(int head_dim, double theta, int train_ctx, RopeFile *said);
 // here: then only said->whole and its context are new. False with the reason. `said` must not move
 // afterwards, and the caller frees said->whole.
 bool said_by_config(const char *path, const Model *model, bool is_read, RopeFile *said, Error *err);
+// A line about keys of the file that are not used; there are some.
+void said_unused(const RopeFile *said, char *line, size_t size);
 // Warns of what the file says and no reader looks at, engines neither.
 void warn_of_unread(const char *path, const RopeFile *said);
 
@@ -153,6 +170,13 @@ LayerKinds kinds_of_layers(const Model *model, const RopeFile *said);
 int said_context(const RopeFile *said);
 // The window of sliding layers; 0: none slide.
 int said_window(const Model *model, const RopeFile *said);
+
+// ---- import.c: models of other programs, brought in ----
+
+// Where to read the model of `path`: there, or, if it is another program's, where the exporter has
+// brought it in. That is done now if it was not, and said on standard error. `version` is the
+// program's. False with the reason.
+bool import_model(const char *path, const char *version, char *place, size_t size, Error *err);
 
 // ---- text.c: writing text ----
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../configs/names.h"
+#include "../base/names.h"
 
 enum { MAX_METHODS = 256 };  // of one list, sweeps unfolded
 

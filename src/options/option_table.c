@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "../configs/names.h"
+#include "../base/names.h"
 
 #define OF_OPTIONS(field) .place = offsetof(Options, field)
 
@@ -59,6 +59,9 @@ const Option option_table[] = {
                TEXT, OF_OPTIONS(tokenizer_path)},
      .idle = {"--ids", true, ON_PPL},
      .needs = A_TOKENIZER},
+    {.value = {"--no-import", NULL,
+               "refuse a GGUF file or a checkpoint's folder, and say how to bring it in by hand",
+               FLAG, OF_OPTIONS(no_import)}},
     {.value = {"-m", "MODE",
                "generate or chat; a chat writes turns as the model's family does, which it "
                "recognizes by its special tokens [generate]",
@@ -241,6 +244,14 @@ const Option option_table[] = {
                "the settings as a rope_scaling block for Hugging Face and vLLM", .type = NOTHING},
      .is_common = true,
      .job = JOB_ROPE_JSON,
+     .about_rope = true},
+    {.value = {"--fields", NULL,
+               "what --rope-config's file says, by the names of a model file's header, as JSON: "
+               "what the exporter asks",
+               .type = NOTHING},
+     .job = JOB_FIELDS,
+     .not_with = "MODEL",
+     .with = {"--rope-config"},
      .about_rope = true},
     {.value = {"--engines", "[LIST]",
                "how nine engines read the model's settings, or --rope-config's "

@@ -68,6 +68,7 @@ typedef struct {
     bool said[MOST_OPTIONS];  // by row of the table
     // What is read. Of paths and lists, NULL: not given.
     const char *model_path, *tokenizer_path;
+    bool no_import;                       // models of other programs are refused
     const char *prompt_file, *text_path;  // of -f; of a text that is measured
     bool ids;                             // it holds token ids
     int steps;                            // -1: not given; 0: the model's context
@@ -139,7 +140,7 @@ typedef struct {
     // value ("--check FILE"). NULL: nothing.
     const char *not_with;  // they exclude one another
     const char *with[2];   // it needs these beside it,
-    const char *unless;    // but not where this is given
+    const char *unless;    // but not where this is given; NULL: always
     bool about_rope;       // it needs a model with RoPE
     bool is_common;        // --help has it on its first screen
     bool is_rope;          // not an option: the place of the rows of rope_settings

@@ -102,10 +102,11 @@ static bool check_pairs(const Options *o, Error *err) {
         if (!o->said[i]) continue;
         if (row->not_with && is_given(o, row->not_with))
             return fail(err, "%s and %s exclude one another", name, in_words(row->not_with));
-        if (!first || is_given(o, row->unless)) continue;
-        if (!is_given(o, first) || (second && !is_given(o, second)))
-            return fail(err, "%s without %s needs %s%s%s with it", name, in_words(row->unless),
-                        first, second ? " and " : "", second ? second : "");
+        if (!first || (row->unless && is_given(o, row->unless))) continue;
+        if (is_given(o, first) && (!second || is_given(o, second))) continue;
+        if (!row->unless) return fail(err, "%s needs %s with it", name, first);
+        return fail(err, "%s without %s needs %s%s%s with it", name, in_words(row->unless), first,
+                    second ? " and " : "", second ? second : "");
     }
     return true;
 }

@@ -4,7 +4,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "../configs/names.h"
+#include "../base/names.h"
 #include "options.h"
 
 // What llama2.c's relatives, llama.cpp, Hugging Face and vLLM call an option, and what it is called
