@@ -559,7 +559,7 @@ def test_hostile():
     refused('the model itself', 'is being read', in_work('own.gguf'), in_work('own.gguf'))
     refused('no such model', 'no such file', in_work('none.bin'), out)
     refused('a folder as source', 'no model.bin', in_work('full'), out)
-    refused('--context', 'wrong usage', model, out, '--context', '9', flags=())
+    refused('--context', 'removed in version 5.0', model, out, '--context', '9', flags=())
     refused('--tokenizer-out', 'wrong usage', model, out, '--tokenizer-out', 'x', flags=())
     refused('to another model.bin', 'already', model, in_work('other.bin'))
     c, data = config(), read(model)

@@ -128,9 +128,16 @@ Session *open_session(const Job *job, const RopePlan *plan, int context, bool sa
 // there is nothing to close.
 bool open_model(const char *path, Model *model, Error *err);
 
+// Whether the path leads to what the exporter can bring in: then `source` is what it is given, a GGUF
+// file or a folder.
+bool foreign_source(const char *path, char *source, size_t size);
+
 // The command of the exporter. Beside a program that is installed as NAME it is NAME-export; else
 // it is that of the folder of the sources. `path` is room for it, of `size` bytes.
 const char *exporter_command(char *path, size_t size);
+// The path of the exporter itself, beside the program, as NAME-export or as model_export.py, in `path`
+// (size, PATH_MAX). False: it is not there.
+bool exporter_script(char *path, size_t size);
 
 // ---- said.c: what is said of a model's RoPE before a method is asked for ----
 // By the model's file, by --rope-config in its place, or by --head-dim, --theta and --train-ctx
@@ -163,6 +170,13 @@ LayerKinds kinds_of_layers(const Model *model, const RopeFile *said);
 int said_context(const RopeFile *said);
 // The window of sliding layers; 0: none slide.
 int said_window(const Model *model, const RopeFile *said);
+
+// ---- import.c: models of other programs, brought in ----
+
+// Where to read the model of `path`: there, or, if it is another program's, where the exporter has
+// brought it in. That is done now if it was not, and said on standard error. `version` is the
+// program's. False with the reason.
+bool import_model(const char *path, const char *version, char *place, size_t size, Error *err);
 
 // ---- text.c: writing text ----
 

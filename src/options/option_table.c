@@ -12,7 +12,6 @@
 
 static const char *const modes[] = {"generate", "chat"};
 static const char *const on_or_off[] = {"on", "off"};
-static const char *const minimized[] = {"past", "half", "all"};
 static const char *const activations[] = {"int8", "f32"};
 static const char *const quantized_types[] = {"q8", "q4", "f16", "f32"};
 
@@ -60,6 +59,9 @@ const Option option_table[] = {
                TEXT, OF_OPTIONS(tokenizer_path)},
      .idle = {"--ids", true, ON_PPL},
      .needs = A_TOKENIZER},
+    {.value = {"--no-import", NULL,
+               "refuse a GGUF file or a checkpoint's folder, and say how to bring it in by hand",
+               FLAG, OF_OPTIONS(no_import)}},
     {.value = {"-m", "MODE",
                "generate or chat; a chat writes turns as the model's family does, which it "
                "recognizes by its special tokens [generate]",
@@ -95,11 +97,6 @@ const Option option_table[] = {
      .idle = {"--spread", false, SPREADS},
      .jobs = ON_CHECK,
      .needs = SPREADING},
-    {.value = {"--crowd", NULL,
-               "with --spread: count a key as often as the positions that it stands for", FLAG,
-               OF_OPTIONS(sessions.crowd)},
-     .idle = {"--spread", false, SPREADS},
-     .jobs = ON_TEXT | ON_CHAT | ON_ATTN | ON_PPL},
     {.value = {"--threads", "N", "threads [OMP_NUM_THREADS, else what is fastest]", WHOLE,
                OF_OPTIONS(sessions.threads), 1, 1024},
      .jobs = ON_QUANTIZE,
@@ -275,28 +272,9 @@ const Option option_table[] = {
     {.value = {"--reads", "K", "--search reads at most K windows [400]", WHOLE,
                OF_OPTIONS(search.reads), 1, MOST},
      .jobs = ON_SEARCH},
-    {.value = {"--seconds", "T", "--search ends after T seconds [never]", NUMBER,
-               OF_OPTIONS(search.seconds), 0.001, 1e9},
-     .jobs = ON_SEARCH},
     {.value = {"--search-windows", "K",
                "--search reads K windows of the text, and judges the result on as many others [8]",
                WHOLE, OF_OPTIONS(search.windows), 1, MOST_COUNT},
-     .jobs = ON_SEARCH},
-    {.value = {"--population", "P",
-               "--search begins with P lists: linear, ntk, yarn, --rope's own, and mutants [8]",
-               WHOLE, OF_OPTIONS(search.population), 4, MOST_COUNT},
-     .jobs = ON_SEARCH},
-    {.value =
-         {"--minimize", "PART",
-          "--search minimizes the nll past the trained context, of the last half, or of all [past]",
-          WORD, OF_OPTIONS(search.minimize), 0, 2, minimized},
-     .jobs = ON_SEARCH},
-    {.value = {"--search-attention", NULL, "--search also looks for the attention factor", FLAG,
-               OF_OPTIONS(search.attention)},
-     .jobs = ON_SEARCH},
-    {.value = {"--search-unscaled", NULL,
-               "--search also looks for the number of first positions that stay unscaled", FLAG,
-               OF_OPTIONS(search.unscaled)},
      .jobs = ON_SEARCH},
     {.value = {"--bench", NULL,
                "speed of prefill and decode, at the start and after N positions [8192]",
@@ -334,7 +312,7 @@ const Options options_unsaid = {
     .ppl = {.samples = 1},
     .tasks = {.trials = 10},
     .check = {.budget = 60, .min_page = -1, .max_cache = -1},
-    .search = {.reads = 400, .population = 8, .windows = 8},
+    .search = {.reads = 400, .windows = 8},
 };
 
 #define FACTS(kind, run, length, needs)                                                            \

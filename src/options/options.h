@@ -17,7 +17,6 @@ typedef struct {
     bool stepwise;           // texts are read token by token
     int threads;             // 0: what is fastest
     int spread, piece;       // positions and tokens, see Spread; 0: not given
-    bool crowd;              // of --spread
 } SessionOptions;
 
 enum { THINKING_ON, THINKING_OFF };
@@ -54,17 +53,9 @@ typedef struct {
     bool settings;  // only these are judged: that takes neither weights nor a tokenizer
 } CheckOptions;
 
-// What of a window's nll is minimized: past the trained context, of the last half, or of all.
-enum { MINIMIZE_PAST, MINIMIZE_HALF, MINIMIZE_ALL };
-
 typedef struct {
-    int reads;       // most windows that are read
-    double seconds;  // most time; 0: no limit
-    int windows;     // of the text that search, and as many that judge
-    int population;  // lists to begin with
-    int minimize;    // MINIMIZE_...
-    bool attention;  // the attention factor is looked for, too
-    bool unscaled;   // so is the number of first positions that stay unscaled
+    int reads;    // most windows that are read
+    int windows;  // of the text that search, and as many that judge
 } SearchOptions;
 
 // ---- all of it ----
@@ -77,6 +68,7 @@ typedef struct {
     bool said[MOST_OPTIONS];  // by row of the table
     // What is read. Of paths and lists, NULL: not given.
     const char *model_path, *tokenizer_path;
+    bool no_import;                       // models of other programs are refused
     const char *prompt_file, *text_path;  // of -f; of a text that is measured
     bool ids;                             // it holds token ids
     int steps;                            // -1: not given; 0: the model's context
