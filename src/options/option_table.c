@@ -240,8 +240,10 @@ const Option option_table[] = {
      .not_with = "MODEL",
      .with = {"--theta", "--train-ctx"},
      .unless = "--rope-config"},
-    {.value = {"--rope-json", NULL,
-               "the settings as a rope_scaling block for Hugging Face and vLLM", .type = NOTHING},
+    {.value = {"--rope-json", "[FAMILY]",
+               "the settings as a rope_scaling block for Hugging Face and vLLM; with FAMILY, a "
+               "model_type, as the keys of its config.json",
+               TEXT, OF_OPTIONS(family)},
      .is_common = true,
      .job = JOB_ROPE_JSON,
      .about_rope = true},

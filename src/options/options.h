@@ -87,6 +87,7 @@ typedef struct {
     const char *next;
     int attn[2];          // layer and head, from 0
     const char *engines;  // a list, NULL: all
+    const char *family;   // of --rope-json, a model_type; NULL: a block is printed
     int quantize_type;    // 0: q8, 1: q4, 2: f16, 3: f32
     const char *quantize_path;
     // RoPE.
